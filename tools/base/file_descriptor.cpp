@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/file_descriptor.hpp"
+
+#include <unistd.h>
+
+namespace weft
+{
+
+void FileDescriptor::reset(int fd) noexcept
+{
+	if (fd_ >= 0)
+		::close(fd_);
+	fd_ = fd;
+}
+
+} // namespace weft

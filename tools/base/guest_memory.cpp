@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/guest_memory.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace weft
+{
+
+namespace
+{
+
+std::shared_ptr<const MemoryMapping> map_pages(std::size_t size, int protection, int flags, int fd,
+					       std::uint64_t offset)
+{
+	void *data = ::mmap(nullptr, size, protection, flags, fd, static_cast<off_t>(offset));
+	if (data == MAP_FAILED)
+		throw std::system_error(errno, std::generic_category(), "mmap");
+	// A guest's memory does not belong into a core file of this process.
+	::madvise(data, size, MADV_DONTDUMP);
+	return std::make_shared<const MemoryMapping>(static_cast<std::byte *>(data), size);
+}
+
+} // namespace
+
+std::shared_ptr<const MemoryMapping> MemoryMapping::map_file(int fd, std::uint64_t offset,
+							     std::size_t size, bool writable)
+{
+	struct stat status;
+	if (::fstat(fd, &status))
+		throw std::system_error(errno, std::generic_category(), "fstat");
+	// Mapped beyond its end, a file gives SIGBUS at the first access.
+	const auto end = offset + size;
+	if (!size || end < offset || end > static_cast<std::uint64_t>(status.st_size))
+		throw std::system_error(EINVAL, std::generic_category(), "section beyond its file");
+	return map_pages(size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd,
+			 offset);
+}
+
+std::shared_ptr<const MemoryMapping> MemoryMapping::allocate(std::size_t size)
+{
+	return map_pages(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+MemoryMapping::~MemoryMapping()
+{
+	::munmap(data_, size_);
+}
+
+GuestMemory::MapResult GuestMemory::map(std::uint64_t iova, std::uint64_t size, bool readable,
+					bool writable, std::shared_ptr<const MemoryMapping> mapping)
+{
+	if (!size || iova + (size - 1) < iova || (mapping && size > mapping->size()))
+		return MapResult::Invalid;
+	const auto next = std::upper_bound(sections_.begin(), sections_.end(), iova,
+					   [](std::uint64_t address, const Section &section) {
+						   return address < section.iova;
+					   });
+	if (next != sections_.end() && next->iova - iova < size)
+		return MapResult::Overlap;
+	if (next != sections_.begin() && std::prev(next)->holds(iova))
+		return MapResult::Overlap;
+
+	std::uint8_t access = 0;
+	if (mapping && readable)
+		access |= static_cast<std::uint8_t>(Access::Read);
+	if (mapping && writable)
+		access |= static_cast<std::uint8_t>(Access::Write);
+	std::byte *data = mapping ? mapping->data() : nullptr;
+	sections_.insert(next, Section{iova, size, data, access, std::move(mapping)});
+	return MapResult::Mapped;
+}
+
+bool GuestMemory::unmap(std::uint64_t iova, std::uint64_t size)
+{
+	const auto found = std::find_if(sections_.begin(), sections_.end(), [=](const Section &s) {
+		return s.iova == iova && s.size == size;
+	});
+	if (found == sections_.end())
+		return false;
+	sections_.erase(found);
+	return true;
+}
+
+void GuestMemory::clear()
+{
+	sections_.clear();
+}
+
+const GuestMemory::Section *GuestMemory::section_at(std::uint64_t iova) const
+{
+	const auto next = std::upper_bound(sections_.begin(), sections_.end(), iova,
+					   [](std::uint64_t address, const Section &section) {
+						   return address < section.iova;
+					   });
+	if (next == sections_.begin() || !std::prev(next)->holds(iova))
+		return nullptr;
+	last_ = static_cast<std::size_t>(std::prev(next) - sections_.begin());
+	return &*std::prev(next);
+}
+
+const GuestMemory::Section *GuestMemory::find_slowly(std::uint64_t iova, std::uint64_t length,
+						     Access access) const
+{
+	const Section *section = length ? section_at(iova) : nullptr;
+	if (!section || length > section->left(iova) || !section->allows(access))
+		return nullptr;
+	return section;
+}
+
+// Calls @piece(section, address, bytes) for each part of the range, as long as all is mapped.
+template<typename F>
+bool GuestMemory::walk(std::uint64_t iova, std::uint64_t length, Access access, F &&piece) const
+{
+	while (length) {
+		const Section *section = section_at(iova);
+		if (!section || !section->allows(access))
+			return false;
+		const auto bytes = std::min(length, section->left(iova));
+		piece(*section, iova, bytes);
+		iova += bytes;
+		length -= bytes;
+		// A range that goes on beyond the last address would wrap to address 0.
+		if (length && iova == 0)
+			return false;
+	}
+	return true;
+}
+
+bool GuestMemory::covers(std::uint64_t iova, std::uint64_t length, Access access) const
+{
+	return walk(iova, length, access, [](const Section &, std::uint64_t, std::uint64_t) {});
+}
+
+bool GuestMemory::read_pieces(std::uint64_t iova, std::span<std::byte> data) const
+{
+	std::byte *to = data.data();
+	return walk(iova, data.size(), Access::Read,
+		    [&](const Section &section, std::uint64_t address, std::uint64_t bytes) {
+			    std::memcpy(to, section.at(address), bytes);
+			    to += bytes;
+		    });
+}
+
+bool GuestMemory::write_pieces(std::uint64_t iova, std::span<const std::byte> data)
+{
+	if (!covers(iova, data.size(), Access::Write))
+		return false;
+	const std::byte *from = data.data();
+	return walk(iova, data.size(), Access::Write,
+		    [&](const Section &section, std::uint64_t address, std::uint64_t bytes) {
+			    std::memcpy(section.at(address), from, bytes);
+			    from += bytes;
+		    });
+}
+
+bool GuestMemory::translate(std::uint64_t iova, std::uint64_t length, Access access,
+			    std::vector<MemorySegment> &out) const
+{
+	const auto before = out.size();
+	const bool whole =
+		walk(iova, length, access,
+		     [&](const Section &section, std::uint64_t address, std::uint64_t bytes) {
+			     out.push_back({section.mapping, section.at(address), bytes});
+		     });
+	if (!whole)
+		out.resize(before);
+	return whole;
+}
+
+} // namespace weft

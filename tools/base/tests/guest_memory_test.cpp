@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/guest_memory.hpp"
+
+#include <system_error>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file_descriptor.hpp"
+
+using weft::Access;
+using weft::GuestMemory;
+using weft::MemoryMapping;
+using MapResult = weft::GuestMemory::MapResult;
+
+namespace
+{
+
+constexpr std::uint64_t kPage = 4096;
+
+std::vector<std::byte> pattern(std::size_t size)
+{
+	std::vector<std::byte> bytes(size);
+	for (std::size_t i = 0; i < size; ++i)
+		bytes[i] = static_cast<std::byte>(i * 7 + 1);
+	return bytes;
+}
+
+// What is written is read back, inside one section and across adjacent ones.
+TEST(GuestMemory, ReadsBackAcrossSections)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(2 * kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	const auto data = pattern(kPage);
+	for (std::uint64_t at : {kPage, kPage + 100, 2 * kPage}) {
+		ASSERT_TRUE(memory.write(at, data));
+		std::vector<std::byte> seen(data.size());
+		ASSERT_TRUE(memory.read(at, seen));
+		EXPECT_EQ(seen, data);
+	}
+}
+
+// Nothing outside the sections is reached: not one byte before, after, around, or past the end of
+// the address space; and a write that misses in its tail has not written its head.
+TEST(GuestMemory, MissesOutsideSections)
+{
+	GuestMemory memory;
+	const auto mapping = MemoryMapping::allocate(kPage);
+	ASSERT_EQ(memory.map(kPage, kPage, true, true, mapping), MapResult::Mapped);
+	std::byte one[1];
+	EXPECT_FALSE(memory.read(kPage - 1, one));
+	EXPECT_TRUE(memory.read(kPage, one));
+	EXPECT_TRUE(memory.read(2 * kPage - 1, one));
+	EXPECT_FALSE(memory.read(2 * kPage, one));
+	EXPECT_FALSE(memory.read(~0ull, one));
+
+	const auto data = pattern(16);
+	EXPECT_FALSE(memory.write(2 * kPage - 8, data));
+	EXPECT_EQ(mapping->data()[kPage - 8], std::byte{0});
+	EXPECT_FALSE(memory.write(kPage - 8, data));
+	EXPECT_FALSE(memory.write(~0ull - 7, data));
+	EXPECT_FALSE(memory.covers(kPage, ~0ull, Access::Read));
+}
+
+// An empty range is always there, mapped or not.
+TEST(GuestMemory, EmptyRangesSucceed)
+{
+	GuestMemory memory;
+	EXPECT_TRUE(memory.read(kPage, {}));
+	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	EXPECT_TRUE(memory.read(0, {}));
+	EXPECT_TRUE(memory.write(0, {}));
+}
+
+// A range never wraps from the last address to address 0.
+TEST(GuestMemory, DoesNotWrapAround)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(0 - kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	std::byte sixteen[16];
+	EXPECT_TRUE(memory.read(0 - std::uint64_t{16}, sixteen));
+	EXPECT_FALSE(memory.read(0 - std::uint64_t{8}, sixteen));
+}
+
+// Overlap and nonsense are refused, and leave what was there.
+TEST(GuestMemory, RefusesOverlapAndNonsense)
+{
+	GuestMemory memory;
+	const auto mapping = MemoryMapping::allocate(4 * kPage);
+	ASSERT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::Mapped);
+	EXPECT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::Overlap);
+	EXPECT_EQ(memory.map(7 * kPage, kPage, true, true, mapping), MapResult::Overlap);
+	EXPECT_EQ(memory.map(3 * kPage, 2 * kPage, true, true, mapping), MapResult::Overlap);
+	EXPECT_EQ(memory.map(0, ~0ull, true, true, nullptr), MapResult::Overlap);
+	EXPECT_EQ(memory.map(0, 0, true, true, mapping), MapResult::Invalid);
+	EXPECT_EQ(memory.map(~0ull, 2, true, true, mapping), MapResult::Invalid);
+	EXPECT_EQ(memory.map(kPage * 100, 5 * kPage, true, true, mapping), MapResult::Invalid);
+	EXPECT_EQ(memory.sections(), 1u);
+}
+
+// unmap wants exactly what was mapped; afterwards the range is out of reach.
+TEST(GuestMemory, UnmapsExactly)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	EXPECT_TRUE(memory.read_as<int>(kPage));
+	EXPECT_FALSE(memory.unmap(0, 2 * kPage));
+	EXPECT_FALSE(memory.unmap(8, kPage));
+	EXPECT_TRUE(memory.unmap(kPage, kPage));
+	EXPECT_FALSE(memory.read_as<int>(kPage));
+	EXPECT_TRUE(memory.read_as<int>(0));
+}
+
+// Read-only, write-only and unreachable sections allow what they say.
+TEST(GuestMemory, KeepsPermissions)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(kPage, kPage, false, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(2 * kPage, kPage, true, true, nullptr), MapResult::Mapped);
+	EXPECT_TRUE(memory.read_as<int>(0));
+	EXPECT_FALSE(memory.write_as<int>(0, 1));
+	EXPECT_FALSE(memory.store<std::uint32_t>(0, 1));
+	EXPECT_FALSE(memory.fetch_add(0, 1));
+	EXPECT_FALSE(memory.read_as<int>(kPage));
+	EXPECT_TRUE(memory.write_as<int>(kPage, 1));
+	EXPECT_FALSE(memory.fetch_add(kPage, 1));
+	EXPECT_FALSE(memory.read_as<int>(2 * kPage));
+	EXPECT_FALSE(memory.write_as<int>(2 * kPage, 1));
+	const auto across = pattern(16);
+	EXPECT_FALSE(memory.write(2 * kPage - 8, across));
+}
+
+// A segment stays valid memory after its section was unmapped.
+TEST(GuestMemory, SegmentsOutliveTheirSection)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	const auto data = pattern(64);
+	ASSERT_TRUE(memory.write(kPage - 32, data));
+	std::vector<weft::MemorySegment> segments;
+	EXPECT_FALSE(memory.translate(kPage, 2 * kPage, Access::Read, segments));
+	EXPECT_TRUE(segments.empty());
+	ASSERT_TRUE(memory.translate(kPage - 32, 64, Access::Read, segments));
+	memory.clear();
+	ASSERT_EQ(segments.size(), 2u);
+	EXPECT_EQ(segments[0].size, 32u);
+	EXPECT_EQ(segments[1].size, 32u);
+	EXPECT_EQ(std::memcmp(segments[0].data, data.data(), 32), 0);
+	EXPECT_EQ(std::memcmp(segments[1].data, data.data() + 32, 32), 0);
+}
+
+// Integers are accessed whole and aligned only.
+TEST(GuestMemory, AlignedIntegers)
+{
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
+		  MapResult::Mapped);
+	EXPECT_TRUE(memory.store<std::uint32_t>(8, 0x01020304));
+	EXPECT_EQ(memory.load<std::uint32_t>(8), 0x01020304u);
+	EXPECT_FALSE(memory.store<std::uint32_t>(6, 1));
+	EXPECT_FALSE(memory.load<std::uint64_t>(4));
+	EXPECT_FALSE(memory.fetch_add(4, 1));
+	EXPECT_FALSE(memory.load<std::uint64_t>(kPage));
+}
+
+// Atomic operations return the former word and lose no update among threads.
+TEST(GuestMemory, AtomicsAreAtomic)
+{
+	const auto mapping = MemoryMapping::allocate(kPage);
+	GuestMemory memory;
+	ASSERT_EQ(memory.map(0, kPage, true, true, mapping), MapResult::Mapped);
+	EXPECT_EQ(memory.compare_swap(0, 0, 5), 0u);
+	EXPECT_EQ(memory.compare_swap(0, 0, 9), 5u);
+	EXPECT_EQ(memory.fetch_add(0, 2), 5u);
+	EXPECT_EQ(memory.load<std::uint64_t>(0), 7u);
+
+	constexpr int kRounds = 20000;
+	auto add = [&] {
+		GuestMemory own;
+		own.map(0, kPage, true, true, mapping);
+		for (int i = 0; i < kRounds; ++i)
+			own.fetch_add(64, 1);
+	};
+	std::thread first(add), second(add);
+	first.join();
+	second.join();
+	EXPECT_EQ(memory.load<std::uint64_t>(64), 2u * kRounds);
+}
+
+// A mapped file shares its bytes, and one that is too short is refused rather than mapped to fault.
+TEST(MemoryMapping, MapsFilesWithinTheirSize)
+{
+	weft::FileDescriptor file(::memfd_create("test", MFD_CLOEXEC));
+	ASSERT_EQ(::ftruncate(file.get(), 2 * kPage), 0);
+	const auto mapping = MemoryMapping::map_file(file.get(), kPage, kPage, true);
+	mapping->data()[5] = std::byte{42};
+	char seen = 0;
+	ASSERT_EQ(::pread(file.get(), &seen, 1, kPage + 5), 1);
+	EXPECT_EQ(seen, 42);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), kPage, 2 * kPage, true),
+		     std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 0, true), std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), ~0ull - kPage + 1, 2 * kPage, true),
+		     std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(-1, 0, kPage, true), std::system_error);
+}
+
+} // namespace

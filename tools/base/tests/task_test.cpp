@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/task.hpp"
+
+#include <array>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+// A small callable and one too large for the inline storage both run, and own what they captured.
+TEST(Task, RunsAndOwnsItsCaptures)
+{
+	auto witness = std::make_shared<int>(0);
+	std::array<char, 2 * weft::Task::kInline> ballast{};
+	ballast[3] = 7;
+	weft::Task small([witness] { ++*witness; });
+	weft::Task large([witness, ballast] { *witness += ballast[3]; });
+	EXPECT_EQ(witness.use_count(), 3);
+	small();
+	large();
+	EXPECT_EQ(*witness, 8);
+	small.reset();
+	large.reset();
+	EXPECT_EQ(witness.use_count(), 1);
+}
+
+// Moving hands the callable over and leaves the source empty; what is overwritten is destroyed.
+TEST(Task, MovesOwnership)
+{
+	auto first = std::make_shared<int>(0);
+	auto second = std::make_shared<int>(0);
+	weft::Task a([first] { ++*first; });
+	weft::Task b([owner = std::make_unique<int>(5), second] { *second = *owner; });
+	a = std::move(b);
+	EXPECT_EQ(first.use_count(), 1);
+	EXPECT_FALSE(b);
+	ASSERT_TRUE(a);
+	a();
+	EXPECT_EQ(*second, 5);
+}
+
+} // namespace
