@@ -40,7 +40,10 @@ constexpr T native_to_big(T value)
 }
 } // namespace detail
 
-/* An integer of type T kept in big-endian byte order; converts from and to T implicitly. */
+/*
+ * An integer of type T kept in big-endian byte order; converts from and to T implicitly, and so
+ * compares as T does.
+ */
 template<class T>
 class [[gnu::packed]] BigEndian
 {
@@ -59,8 +62,6 @@ public:
 		result.raw_ = raw;
 		return result;
 	}
-
-	constexpr bool operator==(const BigEndian &other) const { return raw_ == other.raw_; }
 
 private:
 	T raw_;
