@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Building and parsing the headers of a packet, from the LRH to the last extension header.
+ *
+ * Headers may lie apart from the payload: build() writes nothing else, parse() reads nothing else
+ * and is told how long the whole packet is. Freestanding: guest modules and host tools link the
+ * same code. Nothing here allocates, locks or sleeps; any context will do.
+ */
+#pragma once
+
+#include <ib/packet.hpp>
+
+namespace packet
+{
+
+/*
+ * The headers of one packet in wire form. Which extension headers count is said by bth.opcode
+ * (ib::opcode_traits()); the others are ignored by build() and zero after parse().
+ *
+ * build() computes LNH, both lengths, the pad count, IPVer and NxtHdr; after parse() they hold what
+ * the packet said.
+ */
+struct Headers {
+	ib::Lrh lrh{};
+	bool has_grh = false;
+	ib::Grh grh{};
+	ib::Bth bth{};
+	ib::Deth deth{};
+	ib::XrcEth xrceth{};
+	ib::Reth reth{};
+	ib::AtomicEth atomic{};
+	/* Set apart from `atomic` only for the masked opcodes. */
+	ib::be64 swap_or_add_mask{};
+	ib::be64 compare_mask{};
+	ib::Aeth aeth{};
+	ib::AtomicAckEth atomic_ack{};
+	ib::ImmDt immdt{};
+	ib::Ieth ieth{};
+};
+
+/* Why a packet is refused. */
+enum class Error : std::uint8_t {
+	none,
+	/* Fewer bytes than the headers need. */
+	truncated,
+	/* LRH.LVer is not 0. */
+	bad_link_version,
+	/* LRH.LNH says raw: no transport of InfiniBand follows. */
+	not_transport,
+	/* LRH.PktLen is not the length of the packet. */
+	bad_link_length,
+	/* GRH.IPVer is not 6. */
+	bad_ip_version,
+	/* GRH.NxtHdr is not 1Bh. */
+	bad_next_header,
+	/* GRH.PayLen is not what follows the GRH. */
+	bad_global_length,
+	/* BTH.TVer is not 0. */
+	bad_transport_version,
+	/* No such opcode. */
+	bad_opcode,
+	/* The pad count does not fit the payload. */
+	bad_pad,
+	/* A payload where the opcode has none, or more than the largest MTU. */
+	bad_payload_length,
+	/* The buffer given to build() is too small. */
+	no_space,
+};
+
+/* A short text for logs; never null. */
+const char *error_name(Error error);
+
+/* What parse() found beside the headers. */
+struct Layout {
+	/* Bytes from the LRH to the last extension header. */
+	unsigned header_bytes;
+	/* Bytes of payload without the pad. */
+	unsigned payload_bytes;
+	unsigned pad_bytes;
+};
+
+/*
+ * Bytes that build() will write for these headers; 0 for an unknown opcode.
+ */
+unsigned header_bytes(const Headers &headers);
+
+/*
+ * Write the headers of a packet with payload_bytes of payload to out.
+ * Returns Error::none and sets *written, or bad_opcode, bad_payload_length or no_space with nothing
+ * written.
+ */
+Error build(const Headers &headers, unsigned payload_bytes, std::uint8_t *out, unsigned capacity,
+	    unsigned *written);
+
+/*
+ * Read the headers of a packet.
+ * @data:         its first bytes: all the headers, possibly more.
+ * @size:         how many bytes are at data.
+ * @packet_bytes: length of the whole packet, LRH to ICRC inclusive.
+ * @headers:      filled in on success; undefined on failure.
+ * @layout:       likewise.
+ * Returns the first thing that is wrong with it.
+ */
+Error parse(const std::uint8_t *data, unsigned size, unsigned packet_bytes, Headers &headers,
+	    Layout &layout);
+
+} // namespace packet

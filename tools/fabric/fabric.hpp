@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The fabric: all ports, links and switches of a lab. It knows nothing of subnet managers: a switch
+ * forwards as its tables say, and they are empty until somebody's MADs fill them.
+ */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/fabric/link.hpp"
+#include "tools/fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+class Switch;
+class Timeline;
+
+struct SwitchConfig {
+	std::string name;
+	unsigned ports = 36;
+	/* 0: derived from the fabric's seed and the switch's place in it. */
+	ib::Guid guid = 0;
+	ib::Mtu mtu = ib::Mtu::mtu_4096;
+	/* VLCap encoding (ib::vl_count()). */
+	unsigned vl_cap = 4;
+};
+
+/*
+ * Thread-safe. Nodes attached to ports must detach before the fabric is destroyed, and all packets
+ * must be gone.
+ */
+class Fabric
+{
+public:
+	/* All random choices follow from the seed, which is logged. */
+	explicit Fabric(std::uint64_t seed = default_seed);
+	Fabric(const Fabric &) = delete;
+	Fabric &operator=(const Fabric &) = delete;
+	~Fabric();
+
+	static constexpr std::uint64_t default_seed = 0x77656674;
+	std::uint64_t seed() const { return seed_; }
+
+	/* A port for a card, a subnet manager or a test. */
+	Port &add_port(std::string name, int credits_per_vl = Port::default_credits);
+	Switch &add_switch(SwitchConfig config);
+	/* Throws std::invalid_argument if one of the ports has a link, or both are one. */
+	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
+
+	/* By name; null if there is none. A link is named "PORT-PORT", either order is found. */
+	Port *find_port(std::string_view name) const;
+	Switch *find_switch(std::string_view name) const;
+	Link *find_link(std::string_view name) const;
+
+	/* Everything there is, in the order of creation. */
+	std::vector<Link *> links() const;
+	std::vector<Switch *> switches() const;
+	std::vector<Port *> end_ports() const;
+
+	/* Where delayed packets and traps wait for their time. */
+	Timeline &timeline() { return *timeline_; }
+
+private:
+	const std::uint64_t seed_;
+	std::unique_ptr<Timeline> timeline_;
+	mutable std::mutex mutex_;
+	std::vector<std::unique_ptr<Port>> ports_;
+	std::vector<std::unique_ptr<Switch>> switches_;
+	std::vector<std::unique_ptr<Link>> links_;
+};
+
+} // namespace weft::fabric

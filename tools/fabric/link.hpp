@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A cable between two ports: rate, MTU, delay, faults, capture. The fabric owns it.
+ */
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+
+#include "tools/fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+class Capture;
+class Timeline;
+
+/* What may go wrong on a link, each packet on its own. Probabilities from 0 to 1. */
+struct Faults {
+	std::chrono::nanoseconds delay{0};
+	/* Added to the delay, evenly from 0 to this. Order is kept unless reordering is asked for.
+	 */
+	std::chrono::nanoseconds jitter{0};
+	double loss = 0;
+	double duplication = 0;
+	/* Held back until a later packet has passed (or 10 ms have). */
+	double reordering = 0;
+	/* One to three bits of the packet flipped on the wire; the VCRC catches it here. */
+	double corruption = 0;
+	/* A bit flipped behind the VCRC's back; the ICRC catches it at the end port. */
+	double silent_corruption = 0;
+
+	bool any() const
+	{
+		return delay.count() > 0 || jitter.count() > 0 || loss > 0 || duplication > 0 ||
+		       reordering > 0 || corruption > 0 || silent_corruption > 0;
+	}
+};
+
+struct LinkConfig {
+	LinkRate rate;
+	ib::Mtu mtu = ib::Mtu::mtu_4096;
+	bool up = true;
+	Faults faults;
+};
+
+class Link
+{
+public:
+	Link(std::string name, Port &a, Port &b, const LinkConfig &config, std::uint64_t seed,
+	     Timeline &timeline);
+	Link(const Link &) = delete;
+	Link &operator=(const Link &) = delete;
+	~Link();
+
+	const std::string &name() const { return name_; }
+	Port &end(unsigned side) const { return *ends_[side]; }
+	Port &other(const Port &port) const { return *ends_[ends_[0] == &port ? 1 : 0]; }
+
+	/* The cable plugged in or pulled. The link is up if both ports are enabled, too. */
+	void set_plugged(bool plugged);
+	bool plugged() const;
+	bool up() const { return up_.load(std::memory_order_acquire); }
+	void retrain();
+
+	/* Takes effect for packets sent from now on. */
+	void set_faults(const Faults &faults);
+	Faults faults() const;
+	LinkRate rate() const;
+	ib::Mtu mtu() const;
+	/* Change the rate or MTU: the link retrains. */
+	void set_rate(const LinkRate &rate, ib::Mtu mtu);
+
+	/* Record what arrives at either end; null ends it. */
+	void set_capture(std::shared_ptr<Capture> capture);
+	std::shared_ptr<Capture> capture() const;
+
+private:
+	friend class Port;
+
+	struct InFlight {
+		Port *to;
+		Packet packet;
+	};
+
+	/* Carry a packet that holds a credit of `to`. */
+	void carry(Port &to, Packet &&packet);
+	void carry_with_faults(Port &to, Packet &&packet);
+	void arrive(Port &to, Packet &&packet);
+	/* An end was enabled or disabled, or the cable moved: settle up_ and tell both ends. */
+	void update();
+	void deliver_due();
+
+	const std::string name_;
+	Port *const ends_[2];
+	Timeline &timeline_;
+
+	/* Serialises changes of the link's state and their announcements. */
+	mutable std::mutex state_mutex_;
+	bool plugged_;
+	LinkRate rate_;
+	ib::Mtu mtu_;
+	std::atomic<bool> up_{false};
+
+	/* Set while packets must take the slow way: faults, or packets still in flight. */
+	std::atomic<bool> slow_{false};
+	std::atomic<bool> captured_{false};
+
+	mutable std::mutex mutex_;
+	Faults faults_;
+	std::mt19937_64 random_;
+	std::shared_ptr<Capture> capture_;
+	/* By time of arrival; equal times keep the order of sending. */
+	std::multimap<std::chrono::steady_clock::time_point, InFlight> in_flight_;
+	std::chrono::steady_clock::time_point last_due_[2]{};
+	bool delivering_ = false;
+};
+
+} // namespace weft::fabric

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A packet under way: its headers in wire form, inside the object, and a payload that is referred
+ * to rather than copied.
+ *
+ * The payload's pieces may lie in a guest's memory. Whoever builds a packet gives each piece an
+ * owner (`keep`) that keeps the memory valid; when the last copy of the packet is gone the owner is
+ * dropped, on whichever thread that happens. A sender that must not complete a work request before
+ * its buffer was read hangs that on the owner's deleter (which must only post to its own loop).
+ *
+ * Both CRCs are computed only where somebody looks: by a capture, or where a fault is injected.
+ */
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/packet/headers.hpp"
+#include <ib/packet.hpp>
+
+namespace weft::fabric
+{
+
+class Port;
+
+/* Bytes in pieces, shared and immutable from the packet's point of view. */
+class Payload
+{
+public:
+	struct Piece {
+		const std::byte *data = nullptr;
+		std::uint32_t size = 0;
+		/* Keeps `data` valid; null only for memory that outlives the fabric. */
+		std::shared_ptr<const void> keep;
+	};
+
+	Payload() = default;
+	/* One piece with bytes of its own. */
+	static Payload copy_of(std::span<const std::byte> bytes);
+	/* One piece that shares `bytes`. */
+	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
+
+	void append(Piece piece);
+	std::uint32_t size() const { return size_; }
+	bool empty() const { return size_ == 0; }
+
+	/* Call fn(std::span<const std::byte>) for each piece in order. */
+	template<class Fn>
+	void for_each(Fn &&fn) const
+	{
+		for (unsigned i = 0; i < inline_count_; i++)
+			fn(std::span{inline_[i].data, inline_[i].size});
+		for (const Piece &piece : more_)
+			fn(std::span{piece.data, piece.size});
+	}
+
+	/*
+	 * Copy out.size() bytes from `offset` on.
+	 * Returns how many there were.
+	 */
+	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
+
+private:
+	std::array<Piece, 2> inline_{};
+	unsigned inline_count_ = 0;
+	std::uint32_t size_ = 0;
+	std::vector<Piece> more_;
+};
+
+/*
+ * A packet. Moved, and copied only by clone(). Must be gone before the fabric it travels in.
+ */
+class Packet
+{
+public:
+	Packet() = default;
+	Packet(Packet &&other) noexcept;
+	Packet &operator=(Packet &&other) noexcept;
+	Packet(const Packet &) = delete;
+	Packet &operator=(const Packet &) = delete;
+	~Packet() { release_credit(); }
+
+	/* Build from headers; empty if packet::build() refuses them (its reason in *error). */
+	static std::optional<Packet> make(const packet::Headers &headers, Payload payload,
+					  packet::Error *error = nullptr);
+	/*
+	 * Take a packet from its bytes, LRH to ICRC inclusive. The ICRC is checked: a packet with a
+	 * wrong one is marked icrc_error(). Empty if malformed.
+	 */
+	static std::optional<Packet> from_wire(std::span<const std::byte> bytes,
+					       packet::Error *error = nullptr);
+
+	/* A second packet with the same headers and a share of the payload; it holds no credit. */
+	Packet clone() const;
+
+	/* The header bytes, LRH to the last extension header. */
+	std::span<const std::uint8_t> headers() const { return {headers_.data(), header_size_}; }
+
+	/*
+	 * The headers in place. grh() is null without a GRH. deth(), ... are read with parse().
+	 * Only what a switch or router may change (VL) may be written on a packet under way.
+	 */
+	ib::Lrh &lrh() { return *reinterpret_cast<ib::Lrh *>(headers_.data()); }
+	const ib::Lrh &lrh() const { return *reinterpret_cast<const ib::Lrh *>(headers_.data()); }
+	const ib::Grh *grh() const
+	{
+		return lrh().lnh() == ib::Lnh::global ? reinterpret_cast<const ib::Grh *>(
+								headers_.data() + sizeof(ib::Lrh))
+						      : nullptr;
+	}
+	const ib::Bth &bth() const
+	{
+		return *reinterpret_cast<const ib::Bth *>(headers_.data() + sizeof(ib::Lrh) +
+							  (grh() ? sizeof(ib::Grh) : 0));
+	}
+	/* The extension headers, right behind the BTH, in the order that the opcode has. */
+	std::span<const std::uint8_t> extension() const
+	{
+		unsigned at = sizeof(ib::Lrh) + (grh() ? sizeof(ib::Grh) : 0) + sizeof(ib::Bth);
+		return headers().subspan(at);
+	}
+
+	/* All the headers at once. */
+	packet::Headers parse() const;
+
+	const Payload &payload() const { return payload_; }
+	unsigned pad_bytes() const { return bth().pad(); }
+	/* Bytes on the wire from the LRH to the ICRC inclusive; the VCRC comes on top. */
+	unsigned wire_bytes() const { return lrh().length() * 4u; }
+
+	/* The whole packet, LRH to VCRC, with both CRCs computed. */
+	std::vector<std::byte> to_wire() const;
+
+	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */
+	bool icrc_error() const { return icrc_error_; }
+	void set_icrc_error() { icrc_error_ = true; }
+
+	/*
+	 * The credit for a place in the receiving port's buffer. Returned when the packet is
+	 * destroyed, or here, earlier, by a receiver that has made room but keeps the packet.
+	 */
+	void release_credit();
+
+private:
+	friend class Port;
+	friend class Link;
+	friend class Switch;
+
+	void hold_credit(Port &receiver, std::uint8_t vl);
+
+	std::array<std::uint8_t, ib::headers_max> headers_{};
+	std::uint8_t header_size_ = 0;
+	bool icrc_error_ = false;
+	/* Switches passed; a packet in a routing loop is dropped at a limit. */
+	std::uint8_t hops_ = 0;
+	std::uint8_t credit_vl_ = 0;
+	Port *credit_port_ = nullptr;
+	Payload payload_;
+	/* Copies that multicast replication may still make of the original; null before the first.
+	 */
+	std::shared_ptr<std::atomic<std::int64_t>> copies_left_;
+};
+
+} // namespace weft::fabric
