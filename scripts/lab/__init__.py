@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Test machines: kernels, QEMU, guest images, and guests that a test drives from the host.
+
+    from lab import Guest
+    with Guest("node1", kernel="stock") as node1:
+        print(node1.run("uname -r").out)
+"""
+from lab.errors import LabError
+from lab.guest import CommandFailed, Guest, GuestDied, KernelReport, boot
+from lab.waiting import DeadlineExceeded, wait_until
+
+__all__ = ["CommandFailed", "DeadlineExceeded", "Guest", "GuestDied", "KernelReport", "LabError", "boot", "wait_until"]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Which accelerator guests run on: KVM only where a trial boot gets through, else QEMU's emulated CPU."""
+import functools
+import os
+import pathlib
+import subprocess
+
+from lab import cache, image, kernels, qemu
+
+EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max"]
+KVM = ["-accel", "kvm", "-cpu", "host"]
+
+
+def _trial_boot():
+    """Whether a kernel gets as far as its first program under KVM: it finds no root disk and says so, or panics."""
+    program = qemu.find()
+    kernel = kernels.find("stock")
+    try:
+        done = subprocess.run([*program.argv, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35", "-m", "256M",
+                               *KVM, "-no-reboot", "-serial", "stdio", "-kernel", str(kernel.vmlinux),
+                               "-initrd", str(image.initramfs(kernel)), "-append", "console=ttyS0 panic=-1"],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+                              env={**os.environ, **program.environment})
+    except subprocess.TimeoutExpired:
+        return False
+    return b"no root disk" in done.stdout
+
+
+@functools.cache
+def kvm_works():
+    """Whether KVM works here; the trial's outcome is remembered until the next boot of this machine."""
+    if os.environ.get("WEFT_KVM") == "0" or not qemu.kvm_flags():
+        return False
+    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    record = cache.root() / f"kvm-{boot_id}"
+    if not record.exists():
+        answer = "yes" if _trial_boot() else "no"
+        temporary = record.with_suffix(f".{os.getpid()}")
+        temporary.write_text(answer)
+        temporary.rename(record)
+    return record.read_text() == "yes"
+
+
+def options():
+    return list(KVM if kvm_works() else EMULATED)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What is expensive to make is kept under $XDG_CACHE_HOME/weft, named by a key of what it is made from.
+
+An entry appears by one rename, after everything in it has been written: an interrupted run leaves
+nothing that a later one takes for whole, and two runs at once wait for each other.
+"""
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from lab.errors import LabError
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+
+
+def root():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(base) / "weft"
+
+
+def key_of(*parts):
+    """A key over strings and files (given as Path: their contents)."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.read_bytes() if isinstance(part, pathlib.Path) else str(part).encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def locked(name):
+    """Holds the cache's lock of that name; waits for another process that has it."""
+    root().mkdir(parents=True, exist_ok=True)
+    with open(root() / f".lock-{name}", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def entry(kind, key, make, need_mib):
+    """The directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
+
+    Older entries of the kind stay: another tree may be using them. need_mib: what making it takes.
+    """
+    path = root() / f"{kind}-{key}"
+    if path.is_dir():
+        return path
+    with locked(kind):
+        if path.is_dir():
+            return path
+        for leftover in root().glob(f".work-{kind}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        free = shutil.disk_usage(root()).free >> 20
+        if free < need_mib:
+            raise LabError(f"{root()} has {free} MiB free and {need_mib} MiB are needed for {kind}",
+                           "free some space, or let XDG_CACHE_HOME point elsewhere")
+        work = pathlib.Path(tempfile.mkdtemp(prefix=f".work-{kind}-", dir=root()))
+        try:
+            work.chmod(0o755)
+            make(work)
+            work.rename(path)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return path
+
+
+def tool(*argv, remedy=None, **options):
+    """Runs a program; returns its output; a failure becomes a LabError with the output's last lines."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    try:
+        done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    except FileNotFoundError:
+        raise LabError(f"the program {argv[0]} is missing", "run scripts/setup") from None
+    output = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        tail = " / ".join(line for line in output.splitlines()[-6:] if line.strip())
+        if "No space left" in output:
+            remedy = "the disk is full: free some space"
+        raise LabError(f"{argv[0]} failed ({tail})", remedy)
+    return output

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian packages without installing them: resolved by an apt of our own, unpacked into a directory.
+
+Nothing here needs to be root and nothing touches the system's package state. The mirror, proxies
+and keys are those that the system's own apt uses.
+"""
+import pathlib
+import subprocess
+
+from lab import cache
+from lab.errors import LabError
+
+NETWORK = "is there a network, and a Debian mirror in /etc/apt?"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def _mirrors():
+    """The mirrors of the system's sources, the security archive apart."""
+    uris = cache.tool("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
+    mirrors = sorted({uri for uri in uris if uri.rstrip("/").endswith("/debian")})
+    return mirrors or ["http://deb.debian.org/debian/"]
+
+
+class Apt:
+    """An apt with its own lists, status and cache in `directory`.
+
+    suites: suites of the system's mirror; none means the system's own sources.
+    """
+
+    def __init__(self, directory, suites=()):
+        self.directory = pathlib.Path(directory)
+        for sub in ("lists/partial", "cache/archives/partial", "preferences.d", "sources.d"):
+            (self.directory / sub).mkdir(parents=True)
+        (self.directory / "status").touch()
+        options = {
+            "Dir::State::status": self.directory / "status",
+            "Dir::State::lists": self.directory / "lists",
+            "Dir::Cache": self.directory / "cache",
+            "Dir::Etc::preferences": "/dev/null",
+            "Dir::Etc::preferencesparts": self.directory / "preferences.d",
+            "APT::Install-Recommends": "false",
+            "APT::Sandbox::User": "",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": "2",
+            "Debug::NoLocking": "true",
+        }
+        if suites:
+            sources = self.directory / "sources.list"
+            sources.write_text("".join(f"deb [signed-by={KEYRING}] {_mirrors()[0]} {suite} main\n" for suite in suites))
+            options["Dir::Etc::sourcelist"] = sources
+            options["Dir::Etc::sourceparts"] = self.directory / "sources.d"
+        self._options = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+        cache.tool("apt-get", *self._options, "-o", "APT::Update::Error-Mode=any", "update", remedy=NETWORK)
+
+    def download(self, packages, target_release=None):
+        """Downloads the packages with all that they depend on; returns the .deb files."""
+        release = ["-t", target_release] if target_release else []
+        cache.tool("apt-get", *self._options, *release, "-y", "--download-only", "install", *packages, remedy=NETWORK)
+        return sorted((self.directory / "cache/archives").glob("*.deb"))
+
+    def download_alone(self, package):
+        """Downloads one package without its dependencies; returns the .deb file."""
+        cache.tool("apt-get", *self._options, "download", package, cwd=self.directory, remedy=NETWORK)
+        debs = list(self.directory.glob(f"{package}_*.deb"))
+        if len(debs) != 1:
+            raise LabError(f"apt-get download {package} brought {len(debs)} files", NETWORK)
+        return debs[0]
+
+
+def unpack(deb, directory, *members):
+    """Unpacks a package's files (or only the members, as tar patterns) into the directory.
+
+    Symbolic links to directories stay what they are: usr-merged roots rely on it. Owners are not kept.
+    """
+    wildcards = ["--wildcards", *members] if members else []
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as source:
+        cache.tool("tar", "-x", "--keep-directory-symlink", "--no-same-owner", "-C", directory, *wildcards,
+                   stdin=source.stdout, remedy=f"is {deb} damaged?")
+    if source.returncode != 0 and not members:
+        raise LabError(f"dpkg-deb could not read {deb}", "is the disk full?")
+
+
+def packages_in(list_file):
+    """The names in one of scripts/packages/*.list."""
+    lines = (line.split("#")[0].strip() for line in list_file.read_text().splitlines())
+    return [line for line in lines if line]

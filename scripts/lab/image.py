@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What a guest boots: a root image of Debian packages, and a small initramfs that brings it up.
+
+The root image is ext4, read-only, shared by all guests; each has a tmpfs over it. The initramfs holds
+the agent (agent/), busybox, and the stock kernel's drivers for the root disk, so that a change to
+the agent costs a second and not a new root image.
+"""
+import os
+import pathlib
+import shutil
+import stat
+
+from lab import cache, debian, kernels
+from lab.errors import LabError
+
+ROOT_FORMAT = 3     # raised when the root image is made differently
+HERE = pathlib.Path(__file__).resolve().parent
+GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
+
+# Of the stock kernel's modules, the folders that guests use; what they depend on comes along.
+STOCK_MODULES = (
+    "kernel/drivers/infiniband", "kernel/drivers/net/ethernet/mellanox/mlx4", "kernel/drivers/virtio", "kernel/drivers/block/virtio_blk.ko",
+    "kernel/drivers/char/virtio_console.ko", "kernel/drivers/char/hw_random/virtio-rng.ko", "kernel/drivers/net/virtio_net.ko",
+    "kernel/drivers/net/dummy.ko", "kernel/drivers/net/veth.ko", "kernel/drivers/net/tun.ko", "kernel/drivers/net/bonding",
+    "kernel/net/bridge", "kernel/net/9p", "kernel/net/packet", "kernel/net/sched", "kernel/net/ipv4", "kernel/net/ipv6",
+    "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
+    "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",
+)
+BOOT_MODULES = ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console", "9p", "9pnet_virtio")
+
+
+def _module_closure(modules, wanted):
+    """The paths (relative to lib/modules/<release>) of wanted modules and of all they depend on, dependencies first."""
+    needs = {}
+    for line in (modules / "modules.dep").read_text().splitlines():
+        path, _, deps = line.partition(":")
+        needs[path] = deps.split()
+    chosen = {}
+
+    def add(path):
+        if path not in chosen:
+            for dependency in reversed(needs[path]):
+                if dependency not in chosen:
+                    add(dependency)
+            chosen[path] = True
+
+    for path in needs:
+        if wanted(path):
+            add(path)
+    return list(chosen)
+
+
+def _make_root(directory):
+    stock = kernels.find("stock")
+    tree = directory / "tree"
+    for path in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/lib32", "usr/libx32", "proc", "sys", "dev", "run", "tmp", "root", "share", "mnt"):
+        (tree / path).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        (tree / name).symlink_to(f"usr/{name}")
+    apt = debian.Apt(directory / "apt")
+    for deb in apt.download(debian.packages_in(GUEST_PACKAGES)):
+        debian.unpack(deb, tree)
+    shutil.rmtree(directory / "apt")
+    for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n"):
+        shutil.rmtree(tree / unused, ignore_errors=True)
+
+    # What the packages' scripts would have made, as far as a guest needs it.
+    for name in ("passwd", "group"):
+        shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
+    (tree / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+    (tree / "etc/hostname").write_text("guest\n")
+    for name, target in (("usr/bin/awk", "gawk"), ("usr/bin/sh", "dash")):
+        link = tree / name
+        if not link.exists():
+            link.symlink_to(target if (link.parent / target).exists() else "busybox")
+    for path in tree.rglob("*"):    # the image is made by whoever runs this, who must be able to read it
+        mode = path.lstat().st_mode
+        if not stat.S_ISLNK(mode) and mode & 0o400 == 0:
+            path.chmod(stat.S_IMODE(mode) | 0o400)
+
+    base = tree / "usr/lib/modules" / stock.release
+    for path in _module_closure(stock.modules, lambda path: path.startswith(STOCK_MODULES)):
+        (base / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(stock.modules / path, base / path)
+    for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        shutil.copyfile(stock.modules / name, base / name)
+    environment = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+    cache.tool("depmod", "-b", tree, stock.release, env=environment)
+    cache.tool("mke2fs", "-q", "-t", "ext4", "-d", tree, "-O", "^has_journal,^metadata_csum", "-m", "0", "-E", "root_owner=0:0",
+               "-L", "weft-root", directory / "root.img", "1536M", env=environment)
+    shutil.rmtree(tree)
+
+
+def root_image():
+    """The root image's path; made first if it is not there."""
+    key = cache.key_of(ROOT_FORMAT, GUEST_PACKAGES, kernels.stock_release(), *STOCK_MODULES)
+    return cache.entry("guest-root", key, _make_root, need_mib=2500) / "root.img"
+
+
+def _cpio(entries):
+    """A newc cpio archive of (name, mode, data) entries."""
+    out = bytearray()
+
+    def member(number, name, mode, data):
+        encoded = name.encode() + b"\0"
+        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(encoded), 0)
+        out.extend(b"070701" + b"".join(b"%08X" % field for field in fields) + encoded)
+        out.extend(bytes(-len(out) % 4))
+        out.extend(data)
+        out.extend(bytes(-len(out) % 4))
+
+    for number, (name, mode, data) in enumerate(entries, 1):
+        member(number, name, mode, data)
+    member(0, "TRAILER!!!", 0, b"")
+    return bytes(out)
+
+
+def _make_initramfs(kernel):
+    def make(directory):
+        agent = directory / "agent"
+        cache.tool("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", agent, HERE / "agent/agent.cpp",
+                   remedy="run scripts/setup")
+        busybox = pathlib.Path("/bin/busybox")
+        if not busybox.is_file():
+            raise LabError("the package busybox-static is missing", "run scripts/setup")
+        entries = [(name, stat.S_IFDIR | 0o755, b"") for name in ("bin", "dev", "proc", "sys", "lower", "over", "root", "modules")]
+        entries += [("init", stat.S_IFREG | 0o755, (HERE / "agent/init").read_bytes()),
+                    ("start", stat.S_IFREG | 0o755, (HERE / "agent/start").read_bytes()),
+                    ("agent", stat.S_IFREG | 0o755, agent.read_bytes()),
+                    ("bin/busybox", stat.S_IFREG | 0o755, busybox.read_bytes()),
+                    ("bin/sh", stat.S_IFLNK | 0o777, b"busybox")]
+        order = []
+        if kernel.modules:
+            paths = _module_closure(kernel.modules, lambda path: pathlib.Path(path).stem in BOOT_MODULES)
+            for path in paths:
+                name = pathlib.Path(path).name
+                order.append(name)
+                entries.append((f"modules/{name}", stat.S_IFREG | 0o644, (kernel.modules / path).read_bytes()))
+        entries.append(("modules/order", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in order).encode()))
+        (directory / "initramfs.cpio").write_bytes(_cpio(entries))
+        agent.unlink()
+    return make
+
+
+def initramfs(kernel):
+    """The initramfs' path for that kernel; made first if it is not there."""
+    parts = [HERE / "agent" / name for name in ("agent.cpp", "init", "start")]
+    key = cache.key_of(1, kernel.release if kernel.modules else "", *BOOT_MODULES, HERE / "image.py", *parts)
+    return cache.entry("initramfs", key, _make_initramfs(kernel), need_mib=100) / "initramfs.cpio"

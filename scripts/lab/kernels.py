@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The kernels that guests boot: Debian's stock one, and the two test kernels of scripts/kernel/build."""
+import dataclasses
+import lzma
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from lab import cache, debian
+from lab.errors import LabError
+
+VARIANTS = ("stock", "plain", "debug")
+STOCK_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    variant: str
+    release: str            # as uname -r says
+    vmlinux: pathlib.Path   # booted through its PVH entry
+    kdir: pathlib.Path      # what modules build against
+    modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any
+
+
+def stock_release():
+    """The release of the stock kernel whose headers are installed: the one that modules can be built for."""
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", "linux-headers-amd64"],
+                          capture_output=True, text=True, check=False)
+    found = re.search(r"linux-headers-(\S+-amd64)", done.stdout)
+    if not found:
+        raise LabError("the package linux-headers-amd64 is missing", "run scripts/setup")
+    return found[1]
+
+
+def _unpacked_vmlinux(bzimage):
+    """The ELF image inside a bzImage compressed with xz, as Debian's is (Linux x86 boot protocol, payload_offset)."""
+    data = bzimage.read_bytes()
+    setup_sectors = data[0x1F1] or 4
+    offset = int.from_bytes(data[0x248:0x24C], "little") + (setup_sectors + 1) * 512
+    length = int.from_bytes(data[0x24C:0x250], "little")
+    payload = data[offset:offset + length]
+    if not payload.startswith(b"\xfd7zXZ\x00"):
+        raise LabError(f"{bzimage} is not compressed with xz", "the unpacking in scripts/lab/kernels.py must learn its format")
+    image = lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(payload)
+    if not image.startswith(b"\x7fELF"):
+        raise LabError(f"{bzimage} holds no ELF image", "the package may be damaged")
+    return image
+
+
+def _make_stock(directory):
+    release = stock_release()
+    apt = debian.Apt(directory / "apt")
+    deb = apt.download_alone(f"linux-image-{release}")
+    debian.unpack(deb, directory)
+    (directory / "vmlinux").write_bytes(_unpacked_vmlinux(directory / f"boot/vmlinuz-{release}"))
+    cache.tool("depmod", "-b", directory, release, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    cache.tool("rm", "-r", directory / "apt", directory / f"boot/vmlinuz-{release}", directory / "usr")
+
+
+def _stock():
+    release = stock_release()
+    directory = cache.entry("kernel-stock", cache.key_of(STOCK_FORMAT, release), _make_stock, need_mib=1200)
+    return Kernel("stock", release, directory / "vmlinux", pathlib.Path(f"/usr/src/linux-headers-{release}"),
+                  directory / "lib/modules" / release)
+
+
+def _built(variant, build):
+    script = cache.TREE / "scripts/kernel/build"
+    done = subprocess.run([script, variant] + ([] if build else ["--path"]), stdout=subprocess.PIPE,
+                          text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        if build:
+            raise LabError(f"the {variant} kernel could not be built", "see the lines above")
+        raise LabError(f"the {variant} kernel is not built yet", f"run scripts/kernel/build {variant}")
+    directory = pathlib.Path(done.stdout.strip())
+    release = directory / "include/config/kernel.release"
+    if not (directory / "vmlinux").is_file() or not release.is_file():
+        raise LabError(f"{directory} is not a whole kernel tree", "remove it and run this again")
+    return Kernel(variant, release.read_text().strip(), directory / "vmlinux", directory, None)
+
+
+def find(variant, build=True):
+    """The kernel of that variant; built or fetched first if it is not in the cache (and build is true)."""
+    if variant == "stock":
+        return _stock()
+    if variant in VARIANTS:
+        return _built(variant, build)
+    raise LabError(f"there is no kernel '{variant}'", f"choose one of {', '.join(VARIANTS)}")
+
+
+def main():
+    """Prints what a Makefile needs: the KDIR of a variant."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python3 -m lab.kernels VARIANT")
+    print(find(sys.argv[1]).kdir)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Finds what a kernel complained about in its log: each complaint fails the test that provoked it."""
+import re
+
+STAMP = re.compile(r"^\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])? ?")
+
+# The first line of a report. Anchored to a message's start where the words could be quoted elsewhere.
+STARTS = re.compile(r"""
+      ^BUG:\s | ^kernel\ BUG\ at | ^Oops | ^Kernel\ panic | ^general\ protection\ fault | ^traps:.*kernel
+    | ^WARNING:\s | ^={3,}\[\ BUG | ^UBSAN:\s | ^ODEBUG:\s | ^refcount_t:\s
+    | ^INFO:\ (?:task|possible|trying|rcu|suspicious|NMI) | ^rcu:\ INFO:\s | ^watchdog:\s.*(?:lockup|stuck)
+    | ^list_(?:add|del)\ corruption | ^slab\ error | ^=+\sBUG | ^BUG\ \S+\ \(
+    | ^kmemleak:\ \d+\ new\ suspected | ^unreferenced\ object
+    | DMA-API:\ .*(?:device\ driver|cacheline|leaked|exceed|overlapping|mapping\ error) | ^unregister_netdevice:\ waiting
+    | ^NETDEV\ WATCHDOG | nobody\ cared | page\ allocation\ failure | ^Out\ of\ memory | ^slab-out-of-bounds
+    | ^Unable\ to\ handle | ^invalid\ opcode | ^stack\ segment | ^double\ fault | ^PANIC: | ^weft-guest:\s
+""", re.VERBOSE)
+ENDS = re.compile(r"^---\[ end | ^={10,}$ | ^Rebooting | ^\s*(?:ok|not\ ok)\s\d+", re.VERBOSE)
+LONGEST = 90    # lines of one report that are shown
+
+
+def message(line):
+    """A console line without its time stamp."""
+    return STAMP.sub("", line.rstrip("\r\n"))
+
+
+def find(text, allowed=()):
+    """The reports in a piece of a console log, each as its text.
+
+    allowed: compiled patterns; a report with a match in its first line is one that the test provoked on purpose.
+    """
+    found = []
+    current = None
+    for line in text.splitlines():
+        words = message(line)
+        if current is not None:
+            # KASAN and lockdep print rules of '=' at both ends, and lockdep more lines that look like starts.
+            if ENDS.match(words) and len(current) > 2:
+                if words.startswith("---"):
+                    current.append(words)
+                current = None
+            elif len(current) < LONGEST:
+                current.append(words)
+                continue
+            else:
+                current = None
+                continue
+        elif STARTS.search(words) and not any(pattern.search(words) for pattern in allowed):
+            current = [words]
+            found.append(current)
+    return ["\n".join(lines).rstrip() for lines in found]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Waiting for an observed state, with a deadline that says what was waited for."""
+import time
+
+
+class DeadlineExceeded(Exception):
+    """The state did not come about in time; the message says which state."""
+
+
+def wait_until(what, condition, timeout, interval=0.05):
+    """Calls condition() until it returns something true, and returns that.
+
+    what: the state in words ("node1 has an address on ib0"), for the error's message.
+    timeout, interval: seconds.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= deadline:
+            raise DeadlineExceeded(f"waited {timeout:g} s for: {what}")
+        time.sleep(interval)
