@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Compiled to assembler only, for what scripts/make/kbuild/layout.mk reads out of it. */
+#include <linux/kbuild.h>
+#include <linux/completion.h>
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/hrtimer.h>
+#include <linux/idr.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#define KERN_ERRNO(name, value) static_assert(name == value)
+#include <kern/abi/errno.h>
+
+/* An empty struct has size 0 in C and 1 in C++. */
+#define OPAQUE(name, type)                                                                         \
+	DEFINE(KERN_SIZEOF_##name, sizeof(type) ? sizeof(type) : 1);                               \
+	DEFINE(KERN_ALIGNOF_##name, __alignof__(type))
+
+void kern_layout(void);
+void kern_layout(void)
+{
+	OPAQUE(spinlock, spinlock_t);
+	OPAQUE(mutex, struct mutex);
+	OPAQUE(rw_semaphore, struct rw_semaphore);
+	OPAQUE(lock_class_key, struct lock_class_key);
+	OPAQUE(work, struct work_struct);
+	OPAQUE(delayed_work, struct delayed_work);
+	OPAQUE(timer, struct timer_list);
+	OPAQUE(completion, struct completion);
+	OPAQUE(wait_queue, wait_queue_head_t);
+	OPAQUE(xarray, struct xarray);
+	OPAQUE(ida, struct ida);
+	OPAQUE(rcu_head, struct rcu_head);
+
+	DEFINE(KERN_GFP_KERNEL, (__force unsigned int)GFP_KERNEL);
+	DEFINE(KERN_GFP_ATOMIC, (__force unsigned int)GFP_ATOMIC);
+	DEFINE(KERN_GFP_NOWAIT, (__force unsigned int)GFP_NOWAIT);
+	DEFINE(KERN_GFP_ZERO, (__force unsigned int)__GFP_ZERO);
+	DEFINE(KERN_GFP_NOWARN, (__force unsigned int)__GFP_NOWARN);
+	DEFINE(KERN_GFP_DIRECT_RECLAIM, (__force unsigned int)__GFP_DIRECT_RECLAIM);
+
+	DEFINE(KERN_PAGE_SHIFT, PAGE_SHIFT);
+	DEFINE(KERN_CACHE_LINE, L1_CACHE_BYTES);
+	DEFINE(KERN_HZ, HZ);
+}

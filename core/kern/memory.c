@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <linux/export.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+#include <kern/abi/memory.h>
+
+void *kern_alloc(size_t size, unsigned int flags)
+{
+	return kmalloc(size, (__force gfp_t)flags);
+}
+EXPORT_SYMBOL_GPL(kern_alloc);
+
+void *kern_alloc_array(size_t count, size_t size, unsigned int flags)
+{
+	return kmalloc_array(count, size, (__force gfp_t)flags);
+}
+EXPORT_SYMBOL_GPL(kern_alloc_array);
+
+void kern_free(const void *object)
+{
+	kfree(object);
+}
+EXPORT_SYMBOL_GPL(kern_free);
+
+void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
+{
+	return kvmalloc_array(count, size, (__force gfp_t)flags);
+}
+EXPORT_SYMBOL_GPL(kern_alloc_large);
+
+void kern_free_large(const void *object)
+{
+	kvfree(object);
+}
+EXPORT_SYMBOL_GPL(kern_free_large);
+
+struct page *kern_alloc_pages(unsigned int order, int node, unsigned int flags)
+{
+	return alloc_pages_node(node, (__force gfp_t)flags | (order ? __GFP_COMP : 0), order);
+}
+EXPORT_SYMBOL_GPL(kern_alloc_pages);
+
+void kern_free_pages(struct page *page, unsigned int order)
+{
+	__free_pages(page, order);
+}
+EXPORT_SYMBOL_GPL(kern_free_pages);
+
+void kern_get_page(struct page *page)
+{
+	get_page(page);
+}
+EXPORT_SYMBOL_GPL(kern_get_page);
+
+void kern_put_page(struct page *page)
+{
+	put_page(page);
+}
+EXPORT_SYMBOL_GPL(kern_put_page);
+
+void *kern_page_address(struct page *page)
+{
+	return page_address(page);
+}
+EXPORT_SYMBOL_GPL(kern_page_address);
+
+int kern_node_id(void)
+{
+	return numa_node_id();
+}
+EXPORT_SYMBOL_GPL(kern_node_id);

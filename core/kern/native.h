@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <linux/build_bug.h>
+
+/*
+ * native_NAME(): the kernel's object inside the storage that C++ holds. The asserts compare the two views of it
+ * where both are in sight.
+ */
+#define KERN_NATIVE(name, type)                                                                    \
+	static_assert(sizeof(struct kern_##name) >= sizeof(type));                                 \
+	static_assert(sizeof(struct kern_##name) <= (sizeof(type) ? sizeof(type) : 1));            \
+	static_assert(__alignof__(struct kern_##name) == __alignof__(type));                       \
+	static inline type *native_##name(struct kern_##name *opaque)                              \
+	{                                                                                          \
+		return (type *)opaque->storage;                                                    \
+	}

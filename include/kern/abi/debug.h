@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/* Reports with a backtrace, as WARN does. */
+void kern_warn_at(const char *file, int line, const char *what);
+void kern_bug_at(const char *file, int line, const char *what) __attribute__((noreturn));
+
+/* Reports a caller that may not sleep. */
+void kern_might_sleep(const char *file, int line);
+/* Between these, in a task, might_sleep reports. */
+void kern_non_block_start(void);
+void kern_non_block_end(void);
+
+bool kern_in_hard_irq(void);
+/* Soft interrupt being served, or bottom halves disabled. */
+bool kern_in_soft_irq(void);
+/* Neither a task context, nor one that may sleep. */
+bool kern_in_atomic(void);
+bool kern_irqs_disabled(void);
+unsigned int kern_cpu(void);
+unsigned int kern_cpu_count(void);
+
+KERN_C_END

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/* The levels of syslog. */
+enum kern_log_level {
+	KERN_LOG_ERROR = 3,
+	KERN_LOG_WARNING = 4,
+	KERN_LOG_NOTICE = 5,
+	KERN_LOG_INFO = 6,
+	KERN_LOG_DEBUG = 7,
+};
+
+void kern_log(enum kern_log_level level, const char *module, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* With the device's driver and name in front. */
+void kern_log_device(enum kern_log_level level, const struct device *device, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* One state for each place that logs; true while it may. */
+struct kern_log_limit {
+	unsigned long window_start;
+	unsigned int printed;
+	unsigned int missed;
+};
+bool kern_log_allowed(struct kern_log_limit *limit, const char *module);
+
+KERN_C_END

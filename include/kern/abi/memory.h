@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/* flags: kern::Gfp. Memory is aligned to the next power of two of a power-of-two size, else to 8. */
+void *kern_alloc(size_t size, unsigned int flags);
+void *kern_alloc_array(size_t count, size_t size, unsigned int flags);
+void kern_free(const void *object);
+/* Falls back to pages that are not contiguous; may sleep. Freed with kern_free_large only. */
+void *kern_alloc_large(size_t count, size_t size, unsigned int flags);
+void kern_free_large(const void *object);
+
+struct page *kern_alloc_pages(unsigned int order, int node, unsigned int flags);
+void kern_free_pages(struct page *page, unsigned int order);
+void kern_get_page(struct page *page);
+void kern_put_page(struct page *page);
+void *kern_page_address(struct page *page);
+int kern_node_id(void);
+
+KERN_C_END

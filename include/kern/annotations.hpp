@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Lock contracts that clang -Wthread-safety checks (`make check`). The compiler that builds the modules ignores them.
+#pragma once
+
+#ifdef __clang__
+#define KERN_ANNOTATION(x) __attribute__((x))
+#else
+#define KERN_ANNOTATION(x)
+#endif
+
+#define CAPABILITY(name) KERN_ANNOTATION(capability(name))
+#define SCOPED_CAPABILITY KERN_ANNOTATION(scoped_lockable)
+#define GUARDED_BY(lock) KERN_ANNOTATION(guarded_by(lock))
+#define PT_GUARDED_BY(lock) KERN_ANNOTATION(pt_guarded_by(lock))
+#define ACQUIRED_BEFORE(...) KERN_ANNOTATION(acquired_before(__VA_ARGS__))
+#define ACQUIRED_AFTER(...) KERN_ANNOTATION(acquired_after(__VA_ARGS__))
+#define REQUIRES(...) KERN_ANNOTATION(requires_capability(__VA_ARGS__))
+#define REQUIRES_SHARED(...) KERN_ANNOTATION(requires_shared_capability(__VA_ARGS__))
+#define ACQUIRE(...) KERN_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define ACQUIRE_SHARED(...) KERN_ANNOTATION(acquire_shared_capability(__VA_ARGS__))
+#define RELEASE(...) KERN_ANNOTATION(release_capability(__VA_ARGS__))
+#define RELEASE_SHARED(...) KERN_ANNOTATION(release_shared_capability(__VA_ARGS__))
+#define TRY_ACQUIRE(...) KERN_ANNOTATION(try_acquire_capability(__VA_ARGS__))
+#define EXCLUDES(...) KERN_ANNOTATION(locks_excluded(__VA_ARGS__))
+#define ASSERT_CAPABILITY(x) KERN_ANNOTATION(assert_capability(x))
+#define RETURN_CAPABILITY(x) KERN_ANNOTATION(lock_returned(x))
+#define NO_THREAD_SAFETY_ANALYSIS KERN_ANNOTATION(no_thread_safety_analysis)

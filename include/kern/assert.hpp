@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Checks: always there (KERN_WARN_ON) or only in builds with checks (kern_assert), and where a call may sleep.
+#pragma once
+#include <kern/abi/debug.h>
+
+namespace kern {
+#ifdef CONFIG_WEFT_DEBUG
+inline constexpr bool debug = true;
+#else
+inline constexpr bool debug = false;
+#endif
+} // namespace kern
+
+/* A broken promise inside the suite. Costs nothing where there are no checks. */
+#define kern_assert(condition)                                                                     \
+	do {                                                                                       \
+		if constexpr (::kern::debug) {                                                     \
+			if (!(condition)) [[unlikely]]                                             \
+				kern_warn_at(__FILE__, __LINE__, "assertion failed: " #condition); \
+		}                                                                                  \
+	} while (0)
+
+/* True if the condition holds, which is a defect and reported with a backtrace, in every build. */
+#define KERN_WARN_ON(condition)                                                                    \
+	({                                                                                         \
+		const bool kern_warn_condition = !!(condition);                                    \
+		if (kern_warn_condition) [[unlikely]]                                              \
+			kern_warn_at(__FILE__, __LINE__, #condition);                              \
+		__builtin_expect(kern_warn_condition, false);                                      \
+	})
+
+/* First line of a function that may sleep. */
+#define KERN_MIGHT_SLEEP()                                                                         \
+	do {                                                                                       \
+		if constexpr (::kern::debug)                                                       \
+			kern_might_sleep(__FILE__, __LINE__);                                      \
+	} while (0)
+
+namespace kern {
+
+/* While one lives, whatever sleeps is reported (on a kernel that looks for it). For calls whose contract forbids it. */
+class NoSleepSection {
+public:
+	NoSleepSection()
+	{
+		if constexpr (debug)
+			kern_non_block_start();
+	}
+	~NoSleepSection()
+	{
+		if constexpr (debug)
+			kern_non_block_end();
+	}
+	NoSleepSection(const NoSleepSection &) = delete;
+	NoSleepSection &operator=(const NoSleepSection &) = delete;
+};
+
+} // namespace kern

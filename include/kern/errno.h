@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Error numbers, for C and C++. C has the kernel's own; core/kern/layout.c asserts that C++ has the same. */
+#pragma once
+
+#ifdef __cplusplus
+#define KERN_ERRNO(name, value) constexpr int name = value
+#include <kern/abi/errno.h>
+#undef KERN_ERRNO
+#else
+#include <linux/errno.h>
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Locks. What a lock excludes is part of its type, so that no two places can take one lock in two ways:
+//
+//	SpinLock	other tasks and CPUs; never taken from an interrupt
+//	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
+//	IrqSpinLock	also hard interrupts
+//	Mutex		sleeps
+//	RwLock		sleeps; many readers or one writer
+//
+// Every lock names its class at its place of declaration, which is what lockdep reports and orders:
+//
+//	kern::SpinLock lock_{KERN_LOCK_CLASS("connectx.cmd")};
+//
+// Best of all, the data lives inside its lock:
+//
+//	kern::Locked<State, kern::IrqSpinLock> state_{KERN_LOCK_CLASS("registry.state"), initial...};
+//	state_.with([&](State &state) { … });
+#pragma once
+#include <type_traits>
+#include <utility>
+#include <kern/abi/lock.h>
+#include <kern/annotations.hpp>
+
+namespace kern {
+
+/* What lockdep calls one kind of lock: all locks declared at one place share it. Static storage only. */
+struct LockClass {
+	const char *name;
+	kern_lock_class_key key;
+};
+
+/* The class of the lock that is declared here. */
+#define KERN_LOCK_CLASS(class_name)                                                                \
+	([]() -> ::kern::LockClass & {                                                             \
+		static constinit ::kern::LockClass kern_lock_class{class_name, {}};                \
+		return kern_lock_class;                                                            \
+	}())
+
+class CAPABILITY("spinlock") SpinLock {
+public:
+	struct State {};
+
+	explicit SpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	SpinLock(const SpinLock &) = delete;
+	SpinLock &operator=(const SpinLock &) = delete;
+
+	State lock() ACQUIRE()
+	{
+		kern_spin_lock(&native_);
+		return {};
+	}
+	void unlock(State) RELEASE() { kern_spin_unlock(&native_); }
+	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+
+private:
+	kern_spinlock native_;
+};
+
+class CAPABILITY("spinlock") BhSpinLock {
+public:
+	struct State {};
+
+	explicit BhSpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	BhSpinLock(const BhSpinLock &) = delete;
+	BhSpinLock &operator=(const BhSpinLock &) = delete;
+
+	State lock() ACQUIRE()
+	{
+		kern_spin_lock_bh(&native_);
+		return {};
+	}
+	void unlock(State) RELEASE() { kern_spin_unlock_bh(&native_); }
+	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+
+private:
+	kern_spinlock native_;
+};
+
+class CAPABILITY("spinlock") IrqSpinLock {
+public:
+	/* Whether interrupts were on before. */
+	struct State {
+		unsigned long flags;
+	};
+
+	explicit IrqSpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	IrqSpinLock(const IrqSpinLock &) = delete;
+	IrqSpinLock &operator=(const IrqSpinLock &) = delete;
+
+	State lock() ACQUIRE() { return {kern_spin_lock_irqsave(&native_)}; }
+	void unlock(State state) RELEASE() { kern_spin_unlock_irqrestore(&native_, state.flags); }
+	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+
+private:
+	kern_spinlock native_;
+};
+
+class CAPABILITY("mutex") Mutex {
+public:
+	struct State {};
+
+	explicit Mutex(LockClass &lock_class) { kern_mutex_init(&native_, lock_class.name, &lock_class.key); }
+	~Mutex() { kern_mutex_destroy(&native_); }
+	Mutex(const Mutex &) = delete;
+	Mutex &operator=(const Mutex &) = delete;
+
+	State lock() ACQUIRE()
+	{
+		kern_mutex_lock(&native_);
+		return {};
+	}
+	bool try_lock() TRY_ACQUIRE(true) { return kern_mutex_trylock(&native_); }
+	void unlock(State = {}) RELEASE() { kern_mutex_unlock(&native_); }
+	void assert_held() ASSERT_CAPABILITY(this) { kern_mutex_assert_held(&native_); }
+
+private:
+	kern_mutex native_;
+};
+
+class CAPABILITY("rwlock") RwLock {
+public:
+	struct State {};
+
+	explicit RwLock(LockClass &lock_class) { kern_rwsem_init(&native_, lock_class.name, &lock_class.key); }
+	RwLock(const RwLock &) = delete;
+	RwLock &operator=(const RwLock &) = delete;
+
+	State lock() ACQUIRE()
+	{
+		kern_rwsem_lock(&native_);
+		return {};
+	}
+	void unlock(State) RELEASE() { kern_rwsem_unlock(&native_); }
+	void lock_shared() ACQUIRE_SHARED() { kern_rwsem_lock_shared(&native_); }
+	void unlock_shared() RELEASE_SHARED() { kern_rwsem_unlock_shared(&native_); }
+	void assert_held() ASSERT_CAPABILITY(this) { kern_rwsem_assert_held(&native_); }
+
+private:
+	kern_rw_semaphore native_;
+};
+
+/* Holds a lock for the length of a block. */
+template <class Lock>
+class [[nodiscard]] SCOPED_CAPABILITY Guard {
+public:
+	explicit Guard(Lock &lock) ACQUIRE(lock) : lock_(lock), state_(lock.lock()) {}
+	~Guard() RELEASE() { lock_.unlock(state_); }
+	Guard(const Guard &) = delete;
+	Guard &operator=(const Guard &) = delete;
+
+private:
+	Lock &lock_;
+	[[no_unique_address]] typename Lock::State state_;
+};
+
+/* Holds the reading side of a RwLock for the length of a block. */
+class [[nodiscard]] SCOPED_CAPABILITY SharedGuard {
+public:
+	explicit SharedGuard(RwLock &lock) ACQUIRE_SHARED(lock) : lock_(lock) { lock.lock_shared(); }
+	~SharedGuard() RELEASE() { lock_.unlock_shared(); }
+	SharedGuard(const SharedGuard &) = delete;
+	SharedGuard &operator=(const SharedGuard &) = delete;
+
+private:
+	RwLock &lock_;
+};
+
+/* Data out of reach without its lock. */
+template <class T, class Lock = SpinLock>
+class Locked {
+public:
+	template <class... Args>
+	explicit Locked(LockClass &lock_class, Args &&...args) : lock_(lock_class), value_{std::forward<Args>(args)...}
+	{
+	}
+
+	/* Calls `body` with the data while the lock is held, and returns what it returns. No reference to the
+	 * data may outlive the call. */
+	template <class Body>
+	decltype(auto) with(Body &&body)
+	{
+		static_assert(!std::is_reference_v<std::invoke_result_t<Body, T &>>,
+			      "a reference would escape the lock");
+		Guard guard(lock_);
+		return std::forward<Body>(body)(value_);
+	}
+
+private:
+	Lock lock_;
+	T value_ GUARDED_BY(lock_);
+};
+
+} // namespace kern

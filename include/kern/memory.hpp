@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Allocation: always asked for in the open, with the context it is asked from, and always with an answer to look at.
+//
+//	auto queue = TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
+//	auto ring = TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised
+#pragma once
+#include <cstddef>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <kern/abi/memory.h>
+#include <kern/result.hpp>
+
+namespace kern {
+
+inline constexpr std::size_t page_shift = KERN_PAGE_SHIFT;
+inline constexpr std::size_t page_size = std::size_t{1} << page_shift;
+inline constexpr std::size_t cache_line = KERN_CACHE_LINE;
+
+/* Where an allocation is asked for: `kernel` may sleep; `atomic` may not, and may use the reserves; `nowait` may not
+ * and does not. */
+enum class Gfp : unsigned int {
+	kernel = KERN_GFP_KERNEL,
+	atomic = KERN_GFP_ATOMIC,
+	nowait = KERN_GFP_NOWAIT,
+	zero = KERN_GFP_ZERO,
+	no_warn = KERN_GFP_NOWARN,
+};
+constexpr Gfp operator|(Gfp a, Gfp b)
+{
+	return static_cast<Gfp>(static_cast<unsigned int>(a) | static_cast<unsigned int>(b));
+}
+constexpr bool may_sleep(Gfp flags)
+{
+	return static_cast<unsigned int>(flags) & KERN_GFP_DIRECT_RECLAIM;
+}
+
+} // namespace kern
+
+/* new (kern::Gfp::kernel) T(…): nullptr without memory. For kern::adopt() and kern::adopt_ref(); there is no other new. */
+inline void *operator new(std::size_t size, kern::Gfp flags) noexcept
+{
+	return kern_alloc(size, static_cast<unsigned int>(flags));
+}
+
+namespace kern {
+
+/* Ends an object that new (Gfp), make() or make_ref() began. nullptr is no object. */
+template <class T>
+void destroy(T *object)
+{
+	if (!object)
+		return;
+	if constexpr (std::has_virtual_destructor_v<T>) {
+		// The dynamic type may begin elsewhere than the static one; the deleting destructor knows.
+		delete object;
+	} else {
+		object->~T();
+		kern_free(object);
+	}
+}
+
+/* The one owner of an object. Never copied; empty after a move. */
+template <class T>
+class Owned {
+public:
+	constexpr Owned() = default;
+	constexpr Owned(std::nullptr_t) {}
+	/* Takes over an object of make() or release(). */
+	static Owned adopt(T *object) { return Owned(object); }
+
+	Owned(Owned &&other) noexcept : object_(other.release()) {}
+	template <class U>
+		requires(std::is_convertible_v<U *, T *> && !std::is_same_v<T, U>)
+	Owned(Owned<U> &&other) noexcept : object_(other.release())
+	{
+		static_assert(std::has_virtual_destructor_v<T>, "destroyed through a base without a virtual destructor");
+	}
+	Owned &operator=(Owned &&other) noexcept
+	{
+		if (this != &other)
+			reset(other.release());
+		return *this;
+	}
+	~Owned() { destroy(object_); }
+
+	T *get() const { return object_; }
+	T *operator->() const { return object_; }
+	T &operator*() const { return *object_; }
+	explicit operator bool() const { return object_ != nullptr; }
+
+	/* Gives up ownership; the caller is the owner now. */
+	[[nodiscard]] T *release() { return std::exchange(object_, nullptr); }
+	void reset(T *object = nullptr) { destroy(std::exchange(object_, object)); }
+
+private:
+	constexpr explicit Owned(T *object) : object_(object) {}
+
+	T *object_ = nullptr;
+};
+
+/*
+ * The owner of what new (Gfp) gave, ENOMEM if it gave nothing: for a create() of a class with a private constructor,
+ *
+ *	return kern::adopt(new (kern::Gfp::kernel) Queue(…));
+ */
+template <class T>
+Result<Owned<T>> adopt(T *object)
+{
+	static_assert(alignof(T) <= 8 || (sizeof(T) & (sizeof(T) - 1)) == 0,
+		      "an over-aligned type has to have a power-of-two size");
+	if (!object) [[unlikely]]
+		return Error{-ENOMEM};
+	return Owned<T>::adopt(object);
+}
+
+/* Memory for and construction of a T. Errors: ENOMEM. Context: as `flags` says. */
+template <class T, class... Args>
+Result<Owned<T>> make(Gfp flags, Args &&...args)
+{
+	return adopt(new (flags) T(std::forward<Args>(args)...));
+}
+
+/* The owner of a run of objects, destroyed in reverse order. */
+template <class T>
+class OwnedArray {
+public:
+	constexpr OwnedArray() = default;
+	OwnedArray(OwnedArray &&other) noexcept
+	    : first_(std::exchange(other.first_, nullptr)), count_(std::exchange(other.count_, 0))
+	{
+	}
+	OwnedArray &operator=(OwnedArray &&other) noexcept
+	{
+		if (this != &other) {
+			clear();
+			first_ = std::exchange(other.first_, nullptr);
+			count_ = std::exchange(other.count_, 0);
+		}
+		return *this;
+	}
+	~OwnedArray() { clear(); }
+
+	T *data() const { return first_; }
+	std::size_t size() const { return count_; }
+	bool empty() const { return count_ == 0; }
+	T &operator[](std::size_t index) const
+	{
+		kern_assert(index < count_);
+		return first_[index];
+	}
+	T *begin() const { return first_; }
+	T *end() const { return first_ + count_; }
+	std::span<T> span() const { return {first_, count_}; }
+	operator std::span<T>() const { return span(); }
+
+private:
+	template <class U>
+	friend Result<OwnedArray<U>> make_array(Gfp flags, std::size_t count);
+
+	OwnedArray(T *first, std::size_t count) : first_(first), count_(count) {}
+	void clear()
+	{
+		if constexpr (!std::is_trivially_destructible_v<T>)
+			for (std::size_t i = count_; i-- > 0;)
+				first_[i].~T();
+		kern_free_large(first_);
+	}
+
+	T *first_ = nullptr;
+	std::size_t count_ = 0;
+};
+
+/* `count` value-initialised objects; large arrays need not be contiguous in physical memory where `flags` may sleep.
+ * Errors: ENOMEM, also for a size that overflows. */
+template <class T>
+Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
+{
+	static_assert(alignof(T) <= 8);
+	const auto bits = static_cast<unsigned int>(flags);
+	void *memory = may_sleep(flags) ? kern_alloc_large(count, sizeof(T), bits)
+					: kern_alloc_array(count, sizeof(T), bits);
+	if (!memory) [[unlikely]]
+		return Error{-ENOMEM};
+	T *first = static_cast<T *>(memory);
+	for (std::size_t i = 0; i < count; i++)
+		new (first + i) T();
+	return OwnedArray<T>(first, count);
+}
+
+/* A block of 2^order contiguous pages, with the kernel's page reference counts in reach for those that hand pages on. */
+class Pages {
+public:
+	Pages() = default;
+	/* node: -1 for the nearest. Errors: ENOMEM. */
+	static Result<Pages> create(unsigned int order, Gfp flags, int node = -1)
+	{
+		page *first = kern_alloc_pages(order, node < 0 ? kern_node_id() : node,
+					       static_cast<unsigned int>(flags));
+		if (!first) [[unlikely]]
+			return Error{-ENOMEM};
+		return Pages(first, order);
+	}
+	Pages(Pages &&other) noexcept : first_(other.release()), order_(other.order_) {}
+	Pages &operator=(Pages &&other) noexcept
+	{
+		if (this != &other) {
+			free();
+			first_ = other.release();
+			order_ = other.order_;
+		}
+		return *this;
+	}
+	~Pages() { free(); }
+
+	page *get() const { return first_; }
+	void *address() const { return kern_page_address(first_); }
+	std::size_t size() const { return page_size << order_; }
+	unsigned int order() const { return order_; }
+	explicit operator bool() const { return first_ != nullptr; }
+	[[nodiscard]] page *release() { return std::exchange(first_, nullptr); }
+
+private:
+	Pages(page *first, unsigned int order) : first_(first), order_(order) {}
+	void free()
+	{
+		if (first_)
+			kern_free_pages(first_, order_);
+	}
+
+	page *first_ = nullptr;
+	unsigned int order_ = 0;
+};
+
+/* A global object whose life is begun and ended by the module's init and exit: there are no dynamic initialisers. */
+template <class T>
+class Static {
+public:
+	constexpr Static() = default;
+	template <class... Args>
+	T &construct(Args &&...args)
+	{
+		return *new (storage_) T(std::forward<Args>(args)...);
+	}
+	void destruct() { get().~T(); }
+	T &get() { return *std::launder(reinterpret_cast<T *>(storage_)); }
+	T *operator->() { return &get(); }
+	T &operator*() { return get(); }
+
+private:
+	alignas(T) unsigned char storage_[sizeof(T)] = {};
+};
+
+} // namespace kern

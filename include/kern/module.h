@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The one line that a module of the suite needs in C, in a module.c of its own:
+ *
+ *	#include <kern/module.h>
+ *	KERN_MODULE("InfiniBand midlayer", weft_core_init, weft_core_exit);
+ *
+ * with, in C++,
+ *
+ *	extern "C" int weft_core_init();	// 0 or a negative errno, having undone everything
+ *	extern "C" void weft_core_exit();
+ */
+#pragma once
+#ifndef __cplusplus
+#include <linux/module.h>
+#include <linux/init.h>
+
+#define KERN_MODULE_INFO(description)                                                              \
+	MODULE_DESCRIPTION(description);                                                           \
+	MODULE_AUTHOR("weft developers");                                                          \
+	MODULE_LICENSE("Dual BSD/GPL")
+
+#define KERN_MODULE(description, init, exit)                                                       \
+	KERN_MODULE_INFO(description);                                                             \
+	int init(void);                                                                            \
+	void exit(void);                                                                           \
+	static int __init kern_module_init(void)                                                   \
+	{                                                                                          \
+		return init();                                                                     \
+	}                                                                                          \
+	module_init(kern_module_init);                                                             \
+	static void __exit kern_module_exit(void)                                                  \
+	{                                                                                          \
+		exit();                                                                            \
+	}                                                                                          \
+	module_exit(kern_module_exit)
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Runs of memory with their length, and copying between them.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <kern/assert.hpp>
+
+namespace kern {
+
+template <class T>
+using Span = std::span<T>;
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+/* The bytes of one object. */
+template <class T>
+	requires std::is_trivially_copyable_v<T>
+ConstBytes bytes_of(const T &object)
+{
+	return {reinterpret_cast<const std::byte *>(&object), sizeof(object)};
+}
+template <class T>
+	requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+Bytes writable_bytes_of(T &object)
+{
+	return {reinterpret_cast<std::byte *>(&object), sizeof(object)};
+}
+
+/* Copies all of `from`, which has to fit. */
+inline void copy(Bytes to, ConstBytes from)
+{
+	if (KERN_WARN_ON(from.size() > to.size()))
+		return;
+	__builtin_memcpy(to.data(), from.data(), from.size());
+}
+inline void fill(Bytes to, unsigned char value) { __builtin_memset(to.data(), value, to.size()); }
+inline bool equal(ConstBytes a, ConstBytes b)
+{
+	return a.size() == b.size() && __builtin_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+} // namespace kern

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#
+# The C++ rule that Kbuild does not have. It starts from the flags that the kernel gives to a C object,
+# so that mitigations, sanitizers and the function tracer's hooks are inherited, and ends in the same steps:
+# dependencies by fixdep, objtool, and then our own check of the object.
+#
+# Kbuild runs make with -rR, which leaves CXX undefined; and a name of its own cannot clash with a later Kbuild.
+kxx := $(subst gcc,g++,$(filter-out ccache,$(CC)))
+kxx-launcher := $(if $(shell command -v ccache),ccache)
+
+# What the kernel says to its C compiler and a C++ one refuses or warns about.
+kxx-c-only := -std=% -Wstrict-prototypes -Wmissing-prototypes -Wmissing-declarations \
+	-Wold-style-definition -Wdeclaration-after-statement -Wno-pointer-sign -Wenum-conversion \
+	-Wno-override-init -Wno-alloc-size-larger-than -Wimplicit-fallthrough=5 \
+	-Werror=strict-prototypes -Werror=implicit-function-declaration -Werror=implicit-int \
+	-Werror=incompatible-pointer-types -Werror=designated-init \
+	-Wno-maybe-uninitialized -fconserve-stack
+
+# Only the compiler's own headers, behind our two stand-ins for the C library.
+kxx-system := $(shell $(kxx) -E -v -x c++ /dev/null 2>&1 | \
+	awk '/^\#include </ {on = 1; next} /^End of/ {on = 0} on && /c\+\+|lib\/gcc/ {print $$1}')
+kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -isystem ,$(kxx-system))
+
+kxx-language := -std=gnu++20 -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden
+kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wnon-virtual-dtor \
+	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
+
+kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -D__KERNEL__ \
+	-include $(srctree)/include/linux/compiler-version.h -include $(srctree)/include/linux/kconfig.h \
+	-I$(objtree)/include $(filter-out $(kxx-c-only),$(_c_flags) $(modkern_cflags)) \
+	$(basename_flags) $(modname_flags) $(kxx-language) $(kxx-warnings) $(cxxflags-y) $(CXXFLAGS_$(target-stem).o)
+
+quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
+      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $< $(cmd_objtool)
+
+cmd_kxx_check = NM="$(NM)" READELF="$(READELF)" $(weft)/scripts/make/kbuild/check-object $@
+
+define rule_kxx_o_cpp
+	$(call cmd_and_fixdep,kxx_o_cpp)
+	$(call cmd,gen_objtooldep)
+	$(call cmd,record_mcount)
+	$(call cmd,kxx_check)
+endef
+
+$(obj)/%.o: $(src)/%.cpp FORCE
+	$(call if_changed_rule,kxx_o_cpp)
+
+quiet_cmd_kxx_s_cpp = CXX $(quiet_modtag) $@
+      cmd_kxx_s_cpp = $(kxx) $(filter-out $(DEBUG_CFLAGS),$(kxx_flags)) -fverbose-asm -S -o $@ $<
+
+$(obj)/%.s: $(src)/%.cpp FORCE
+	$(call if_changed_dep,kxx_s_cpp)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# The kernel half. KDIR names the kernel tree; everything that Kbuild makes stays in build/kbuild/<kernel release>.
+KDIR ?= $(shell scripts/make/kbuild/default-kdir)
+kbuild := scripts/make/kbuild/run
+kbuild-args = $(if $(DEBUG),WEFT_DEBUG=$(DEBUG)) $(if $(V),V=$(V))
+
+.PHONY: modules
+modules: ## Build the modules against KDIR=; they end up in build/modules/<kernel release> (DEBUG=1: with checks)
+	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules
+
+.PHONY: modules_install
+modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for another root)
+	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules_install
+
+.PHONY: check
+check: ## Check the lock annotations of all modules with clang -Wthread-safety
+	+@$(kbuild) "$(KDIR)" $(kbuild-args) WEFT_CHECK=1 weft-check
