@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any bytes: parse() never reads outside them, and what it accepts build() writes back as it was.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/packet/checksum.hpp"
+#include "core/packet/headers.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	if (size > 8192)
+		return 0;
+	auto bytes = static_cast<unsigned>(size);
+	packet::Headers headers;
+	packet::Layout layout;
+	if (packet::parse(data, bytes, bytes, headers, layout) != packet::Error::none)
+		return 0;
+	if (layout.header_bytes + layout.payload_bytes + layout.pad_bytes + ib::icrc_bytes != bytes)
+		std::abort();
+	packet::icrc_of(data, layout.header_bytes, bytes - ib::icrc_bytes);
+	// A pad that the payload does not need is accepted but not built.
+	if (layout.pad_bytes != (-layout.payload_bytes & 3))
+		return 0;
+	std::uint8_t again[ib::headers_max];
+	unsigned written = 0;
+	if (packet::build(headers, layout.payload_bytes, again, sizeof(again), &written) !=
+		    packet::Error::none ||
+	    written != layout.header_bytes || std::memcmp(again, data, written) != 0)
+		std::abort();
+	return 0;
+}
