@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Commands: opcodes, status codes and mailbox layouts.
+ * (Documentation/connectx.rst, "Command interface" and "Mailbox layouts")
+ */
+#pragma once
+
+#include <hw/connectx/field.hpp>
+
+namespace hw::connectx
+{
+
+enum class Opcode : uint16_t {
+	query_dev_cap = 0x003,
+	query_fw = 0x004,
+	query_adapter = 0x006,
+	init_hca = 0x007,
+	close_hca = 0x008,
+	init_port = 0x009,
+	close_port = 0x00a,
+	query_hca = 0x00b,
+	set_port = 0x00c,
+	sw2hw_mpt = 0x00d,
+	query_mpt = 0x00e,
+	hw2sw_mpt = 0x00f,
+	read_mtt = 0x010,
+	write_mtt = 0x011,
+	map_eq = 0x012,
+	sw2hw_eq = 0x013,
+	hw2sw_eq = 0x014,
+	query_eq = 0x015,
+	sw2hw_cq = 0x016,
+	hw2sw_cq = 0x017,
+	query_cq = 0x018,
+	rst2init_qp = 0x019,
+	init2rtr_qp = 0x01a,
+	rtr2rts_qp = 0x01b,
+	rts2rts_qp = 0x01c,
+	sqerr2rts_qp = 0x01d,
+	to_err_qp = 0x01e,
+	rts2sqd_qp = 0x01f,
+	sqd2rts_qp = 0x020,
+	to_rst_qp = 0x021,
+	query_qp = 0x022,
+	conf_special_qp = 0x023,
+	mad_ifc = 0x024,
+	read_mcg = 0x025,
+	write_mcg = 0x026,
+	mgid_hash = 0x027,
+	modify_cq = 0x02c,
+	init2init_qp = 0x02d,
+	sync_tpt = 0x02f,
+	diag_rprt = 0x030,
+	nop = 0x031,
+	mod_stat_cfg = 0x034,
+	sw2hw_srq = 0x035,
+	hw2sw_srq = 0x036,
+	query_srq = 0x037,
+	sqd2sqd_qp = 0x038,
+	arm_srq = 0x040,
+	query_port = 0x043,
+	sense_port = 0x04d,
+	set_node = 0x05a,
+	run_fw = 0xff6,
+	unmap_icm = 0xff9,
+	map_icm = 0xffa,
+	unmap_icm_aux = 0xffb,
+	map_icm_aux = 0xffc,
+	set_icm_size = 0xffd,
+	unmap_fa = 0xffe,
+	map_fa = 0xfff,
+};
+
+enum class Status : uint8_t {
+	ok = 0x00,
+	internal_error = 0x01,
+	bad_opcode = 0x02,
+	bad_parameter = 0x03,
+	bad_system_state = 0x04,
+	bad_resource = 0x05,
+	resource_busy = 0x06,
+	exceeds_limit = 0x08,
+	bad_resource_state = 0x09,
+	bad_index = 0x0a,
+	bad_nvmem = 0x0b,
+	icm_error = 0x0c,
+	bad_qp_state = 0x10,
+	bad_segment = 0x20,
+	region_bound = 0x21,
+	no_local_memory = 0x22,
+	bad_packet = 0x30,
+	bad_size = 0x40,
+};
+
+inline constexpr size_t mailbox_alignment = 4096;
+inline constexpr size_t mailbox_max = 4096;
+
+/* The command interface revision that drivers expect of this generation. */
+inline constexpr uint32_t command_interface_revision = 3;
+
+struct QueryFw : Storage<0x100> {
+	static constexpr Field fw_pages{0x00, 31, 16};
+	static constexpr Field version_major{0x00, 15, 0};
+	static constexpr Field version_subminor{0x04, 31, 16};
+	static constexpr Field version_minor{0x04, 15, 0};
+	static constexpr Field command_revision{0x08, 15, 0};
+	static constexpr Field log_max_commands{0x0c, 7, 0};
+	static constexpr Field64 clear_interrupt_offset{0x20, 63, 0};
+	static constexpr Field clear_interrupt_bar{0x28, 31, 30}; /* BAR number / 2 */
+	static constexpr Field64 error_buffer_offset{0x30, 63, 0};
+	static constexpr Field error_buffer_size{0x38, 31, 0}; /* dwords */
+	static constexpr Field error_buffer_bar{0x3c, 31, 30};
+	static constexpr Field64 clock_offset{0x50, 63, 0};
+	static constexpr Field clock_bar{0x58, 31, 30};
+};
+
+/* Bits of QueryDevCap::flags. */
+namespace dev_cap_flag
+{
+inline constexpr uint64_t rc = 1ull << 0;
+inline constexpr uint64_t uc = 1ull << 1;
+inline constexpr uint64_t ud = 1ull << 2;
+inline constexpr uint64_t xrc = 1ull << 3;
+inline constexpr uint64_t srq = 1ull << 6;
+inline constexpr uint64_t ipoib_checksum = 1ull << 7;
+inline constexpr uint64_t bad_pkey_counter = 1ull << 8;
+inline constexpr uint64_t bad_qkey_counter = 1ull << 9;
+inline constexpr uint64_t dpdp = 1ull << 12;
+inline constexpr uint64_t big_lso_headers = 1ull << 15;
+inline constexpr uint64_t memory_windows = 1ull << 16;
+inline constexpr uint64_t apm = 1ull << 17;
+inline constexpr uint64_t atomics = 1ull << 18;
+inline constexpr uint64_t ud_av_port_check = 1ull << 20;
+inline constexpr uint64_t ud_multicast = 1ull << 21;
+inline constexpr uint64_t unicast_loopback = 1ull << 32;
+inline constexpr uint64_t port_management_event = 1ull << 59;
+} // namespace dev_cap_flag
+
+/* Bits of QueryDevCap::bmme_flags. */
+namespace bmme_flag
+{
+inline constexpr uint32_t type2b_windows = 1u << 1;
+inline constexpr uint32_t local_invalidate = 1u << 6;
+inline constexpr uint32_t remote_invalidate = 1u << 7;
+inline constexpr uint32_t type2_windows = 1u << 9;
+inline constexpr uint32_t reserved_lkey = 1u << 10;
+inline constexpr uint32_t fast_register = 1u << 11;
+} // namespace bmme_flag
+
+struct QueryDevCap : Storage<0x100> {
+	static constexpr Field log_max_srq_size{0x10, 31, 24};
+	static constexpr Field log_max_qp_size{0x10, 23, 16};
+	static constexpr Field log_reserved_qps{0x10, 11, 8};
+	static constexpr Field log_max_qps{0x10, 4, 0};
+	static constexpr Field log_reserved_srqs{0x14, 31, 28};
+	static constexpr Field log_max_srqs{0x14, 20, 16};
+	static constexpr Field reserved_eqs{0x18, 31, 24};
+	static constexpr Field log_max_cq_size{0x18, 23, 16};
+	static constexpr Field log_reserved_cqs{0x18, 11, 8};
+	static constexpr Field log_max_cqs{0x18, 4, 0};
+	static constexpr Field log_max_mpts{0x1c, 21, 16};
+	static constexpr Field log_reserved_eqs{0x1c, 11, 8};
+	static constexpr Field log_max_eqs{0x1c, 3, 0};
+	static constexpr Field log_reserved_mtts{0x20, 31, 28};
+	static constexpr Field log_max_mrw_size{0x20, 22, 16};
+	static constexpr Field log_reserved_mrws{0x20, 11, 8};
+	static constexpr Field log_max_mtts{0x20, 5, 0};
+	static constexpr Field log_max_requester_reads{0x28, 21, 16};
+	static constexpr Field log_max_responder_reads{0x28, 5, 0};
+	static constexpr Field log_max_lso{0x2c, 20, 16};
+	static constexpr Field log_max_responder_reads_global{0x2c, 5, 0};
+	static constexpr Field local_ack_delay{0x34, 20, 16};
+	static constexpr Field rev2_mtu_width{0x34, 15, 8};
+	static constexpr Field max_vls{0x34, 7, 4};
+	static constexpr Field num_ports{0x34, 3, 0};
+	static constexpr Field log_max_message{0x38, 28, 24};
+	static constexpr Field static_rates{0x3c, 31, 16};
+	static constexpr Field64 flags{0x40, 63, 0};
+	static constexpr Field reserved_uars{0x48, 31, 28};
+	static constexpr Field log_uar_size{0x48, 21, 16}; /* 2^(20 + n) bytes */
+	static constexpr Field log_min_page_size{0x48, 7, 0};
+	static constexpr Field blueflame{0x4c, 31, 31};
+	static constexpr Field log_blueflame_size{0x4c, 20, 16};
+	static constexpr Field log_blueflame_per_page{0x4c, 13, 8};
+	static constexpr Field max_sq_sge{0x50, 23, 16};
+	static constexpr Field max_sq_wqe_size{0x50, 15, 0};
+	static constexpr Field max_rq_sge{0x54, 23, 16};
+	static constexpr Field max_rq_wqe_size{0x54, 15, 0};
+	static constexpr Field log_max_qp_mcg{0x60, 23, 16};
+	static constexpr Field reserved_mcgs{0x60, 11, 8};
+	static constexpr Field log_max_mcg{0x60, 7, 0};
+	static constexpr Field reserved_pds{0x64, 31, 28};
+	static constexpr Field log_max_pds{0x64, 21, 16};
+	static constexpr Field reserved_xrcds{0x64, 15, 12};
+	static constexpr Field log_max_xrcds{0x64, 4, 0};
+	static constexpr Field rdmarc_entry_size{0x80, 31, 16};
+	static constexpr Field qpc_entry_size{0x80, 15, 0};
+	static constexpr Field auxc_entry_size{0x84, 31, 16};
+	static constexpr Field altc_entry_size{0x84, 15, 0};
+	static constexpr Field eqc_entry_size{0x88, 31, 16};
+	static constexpr Field cqc_entry_size{0x88, 15, 0};
+	static constexpr Field srqc_entry_size{0x8c, 31, 16};
+	static constexpr Field cmpt_entry_size{0x8c, 15, 0};
+	static constexpr Field mtt_entry_size{0x90, 31, 16};
+	static constexpr Field dmpt_entry_size{0x90, 15, 0};
+	static constexpr Field bmme_flags{0x94, 31, 0};
+	static constexpr Field reserved_lkey{0x98, 31, 0};
+	static constexpr Field64 max_icm_size{0xa0, 63, 0};
+};
+
+struct QueryPort : Storage<0x100> {
+	static constexpr Field link_up{0x00, 31, 31};
+	static constexpr Field ethernet_supported{0x00, 25, 25};
+	static constexpr Field infiniband_supported{0x00, 24, 24};
+	static constexpr Field max_mtu{0x00, 19, 16};
+	static constexpr Field link_speed{0x04, 27, 24};
+	static constexpr Field link_width{0x04, 11, 8};
+	static constexpr Field log_max_gids{0x04, 7, 4};
+	static constexpr Field log_max_pkeys{0x04, 3, 0};
+	static constexpr Field log_max_vlans{0x08, 15, 12};
+	static constexpr Field log_max_macs{0x08, 11, 8};
+	static constexpr Field max_vls{0x08, 3, 0};
+};
+
+struct QueryAdapter : Storage<0x100> {
+	static constexpr Field interrupt_pin{0x10, 31, 24};
+	static constexpr size_t vsd = 0x20;
+	static constexpr size_t vsd_size = 0xd0;
+	/* Sixteen characters, the four of each dword in reverse order. */
+	static constexpr size_t board_id = 0xf0;
+	static constexpr size_t board_id_size = 16;
+};
+
+/* One contiguous piece of host memory handed to the card: 16 bytes, an array in the mailbox. */
+struct PageMapping : Storage<16> {
+	static constexpr Field64 virtual_address{0x00, 63, 12};
+	static constexpr Field64 bus_address{0x08, 63, 12};
+	static constexpr Field log_pages{0x0c, 5, 0};
+};
+
+struct InitHca : Storage<0x200> {
+	static constexpr Field version{0x000, 31, 24};
+	static constexpr uint32_t version_value = 2;
+	static constexpr Field core_clock{0x00c, 31, 16}; /* MHz; QUERY_HCA only */
+	static constexpr Field log_cache_line{0x00c, 15, 13}; /* less 4 */
+	static constexpr Field cache_line_valid{0x00c, 12, 12};
+	static constexpr Field flags{0x014, 31, 0};
+	static constexpr uint32_t flag_ud_av_check = 1u << 0;
+	static constexpr uint32_t flag_big_endian_host = 1u << 1;
+	static constexpr uint32_t flag_ipoib_checksum = 1u << 3;
+	static constexpr Field64 qpc_base{0x030, 63, 5};
+	static constexpr Field log_qps{0x034, 4, 0};
+	static constexpr Field64 srqc_base{0x048, 63, 5};
+	static constexpr Field log_srqs{0x04c, 4, 0};
+	static constexpr Field64 cqc_base{0x050, 63, 5};
+	static constexpr Field log_cqs{0x054, 4, 0};
+	static constexpr Field64 altc_base{0x060, 63, 0};
+	static constexpr Field64 auxc_base{0x070, 63, 0};
+	static constexpr Field64 eqc_base{0x080, 63, 5};
+	static constexpr Field log_eqs{0x084, 4, 0};
+	static constexpr Field64 rdmarc_base{0x090, 63, 5};
+	static constexpr Field log_reads_per_qp{0x094, 2, 0};
+	static constexpr Field64 mcg_base{0x0c0, 63, 0};
+	static constexpr Field log_mcg_entry_size{0x0d0, 4, 0};
+	static constexpr Field log_mcg_hash_size{0x0d4, 4, 0};
+	static constexpr Field log_mcg_size{0x0d8, 4, 0};
+	static constexpr Field64 dmpt_base{0x0f0, 63, 0};
+	static constexpr Field memory_windows_enable{0x0f8, 31, 31};
+	static constexpr Field log_dmpts{0x0f8, 5, 0};
+	static constexpr Field64 mtt_base{0x100, 63, 0};
+	static constexpr Field64 cmpt_base{0x108, 63, 0};
+	static constexpr Field log_uars{0x128, 11, 8};
+	static constexpr Field log_uar_page_size{0x128, 7, 0}; /* less 12 */
+};
+
+struct SetPort : Storage<0x100> {
+	static constexpr Field mtu_valid{0x00, 22, 22};
+	static constexpr Field vl_valid{0x00, 21, 21};
+	static constexpr Field max_pkey_valid{0x00, 20, 20};
+	static constexpr Field max_gid_valid{0x00, 19, 19};
+	static constexpr Field system_image_guid_valid{0x00, 18, 18};
+	static constexpr Field node_guid_valid{0x00, 17, 17};
+	static constexpr Field guid0_valid{0x00, 16, 16};
+	static constexpr Field mtu{0x00, 15, 12};
+	static constexpr Field vls{0x00, 7, 4};
+	static constexpr Field reset_qkey_violations{0x00, 0, 0};
+	static constexpr Field capability_mask{0x04, 31, 0};
+	static constexpr Field64 system_image_guid{0x08, 63, 0};
+	static constexpr Field64 guid0{0x10, 63, 0};
+	static constexpr Field64 node_guid{0x18, 63, 0};
+};
+
+/* MOD_STAT_CFG, mailbox form: the fields that a query answers. */
+struct ModStatCfg : Storage<0x100> {
+	static constexpr Field log_page_size_valid{0x00, 8, 8};
+	static constexpr Field log_page_size{0x00, 7, 0};
+	static constexpr Field port_guid_high_valid{0x10, 31, 31};
+	static constexpr Field port_guid_high{0x14, 31, 0};
+	static constexpr Field port_guid_low_valid{0x18, 31, 31};
+	static constexpr Field port_guid_low{0x1c, 31, 0};
+	static constexpr Field node_guid_high_valid{0x20, 31, 31};
+	static constexpr Field node_guid_high{0x24, 31, 0};
+	static constexpr Field node_guid_low_valid{0x28, 31, 31};
+	static constexpr Field node_guid_low{0x2c, 31, 0};
+	static constexpr uint32_t op_set = 0;
+	static constexpr uint32_t op_query = 2;
+	static constexpr Field in_modifier_port{0x00, 15, 8};
+};
+
+/* MAP_EQ's modifier. */
+inline constexpr Field map_eq_unmap{0x00, 31, 31};
+inline constexpr Field map_eq_eqn{0x00, 9, 0};
+
+/* RTS2SQD_QP's modifier: ask for the event. */
+inline constexpr uint32_t sqd_event = 1u << 31;
+
+/* MODIFY_CQ's operations. */
+inline constexpr uint32_t modify_cq_resize = 0;
+inline constexpr uint32_t modify_cq_moderation = 1;
+
+/* WRITE_MTT: the first entry's byte offset, then the entries. */
+struct WriteMttHeader : Storage<16> {
+	static constexpr Field64 offset{0x00, 63, 3};
+};
+
+/* MAD_IFC: in mailbox, the MAD and then, if asked for, what came with it on the wire. */
+struct MadIfc {
+	static constexpr Field in_modifier_port{0x00, 7, 0};
+	static constexpr Field in_modifier_slid{0x00, 31, 16};
+	static constexpr uint32_t op_ignore_mkey = 1u << 0;
+	static constexpr uint32_t op_ignore_bkey = 1u << 1;
+	static constexpr uint32_t op_extended = 1u << 2;
+	static constexpr uint32_t op_network_view = 1u << 3;
+	static constexpr size_t mad_size = 256;
+	static constexpr size_t in_size = 0x168;
+	static constexpr Field my_qpn{0x100, 23, 0};
+	static constexpr Field remote_qpn{0x108, 23, 0};
+	static constexpr Field sl{0x10c, 31, 28};
+	static constexpr Field grh_present{0x10c, 23, 23};
+	static constexpr Field path_bits{0x10c, 22, 16};
+	static constexpr Field pkey_index{0x110, 15, 0};
+};
+
+/* DIAG_RPRT: 32-bit counters by offset. */
+struct DiagReport : Storage<0x200> {
+	static constexpr uint32_t op_transport_errors = 2;
+	static constexpr Field rq_local_length{0x00, 31, 0};
+	static constexpr Field sq_local_length{0x04, 31, 0};
+	static constexpr Field rq_local_qp_operation{0x08, 31, 0};
+	static constexpr Field sq_local_qp_operation{0x0c, 31, 0};
+	static constexpr Field rq_local_protection{0x18, 31, 0};
+	static constexpr Field sq_local_protection{0x1c, 31, 0};
+	static constexpr Field rq_flushed{0x20, 31, 0};
+	static constexpr Field sq_flushed{0x24, 31, 0};
+	static constexpr Field sq_window_bind{0x2c, 31, 0};
+	static constexpr Field sq_bad_response{0x34, 31, 0};
+	static constexpr Field sq_remote_invalid_request{0x44, 31, 0};
+	static constexpr Field rq_remote_invalid_request{0x48, 31, 0};
+	static constexpr Field sq_remote_access{0x4c, 31, 0};
+	static constexpr Field rq_remote_access{0x50, 31, 0};
+	static constexpr Field sq_remote_operation{0x54, 31, 0};
+	static constexpr Field sq_retries_exceeded{0x5c, 31, 0};
+	static constexpr Field sq_rnr_retries_exceeded{0x64, 31, 0};
+	static constexpr Field rq_rnr_naks{0x68, 31, 0};
+	static constexpr Field sq_rnr_naks{0x6c, 31, 0};
+	static constexpr Field rq_out_of_sequence{0x100, 31, 0};
+	static constexpr Field sq_out_of_sequence{0x104, 31, 0};
+	static constexpr Field rq_ud_discarded{0x118, 31, 0};
+	static constexpr Field cq_overflows{0x1a0, 31, 0};
+};
+
+} // namespace hw::connectx

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The contexts of the card's objects, as they stand in command mailboxes and in ICM:
+ * queue pairs, completion, event and shared receive queues, memory keys, page lists and
+ * multicast groups. (Documentation/connectx.rst, "Contexts" and "Memory model")
+ */
+#pragma once
+
+#include <hw/connectx/field.hpp>
+
+namespace hw::connectx
+{
+
+enum class QpState : uint8_t {
+	reset = 0,
+	init = 1,
+	rtr = 2,
+	rts = 3,
+	sqer = 4,
+	sqd = 5,
+	err = 6,
+	sq_draining = 7,
+};
+
+enum class ServiceType : uint8_t {
+	rc = 0,
+	uc = 1,
+	rd = 2,
+	ud = 3,
+	xrc = 6,
+	mlx = 7, /* the packet comes whole from software: QP0 and QP1 */
+};
+
+enum class MigrationState : uint8_t { armed = 0, rearm = 1, migrated = 3 };
+
+/* An address path: 44 bytes, twice in a QP context. */
+struct AddressPathLayout {
+	static constexpr size_t size = 44;
+	static constexpr Field force_loopback{0x00, 31, 31};
+	static constexpr Field disable_pkey_check{0x00, 14, 14};
+	static constexpr Field pkey_index{0x00, 6, 0};
+	static constexpr Field counter_index{0x04, 31, 24};
+	static constexpr Field grh{0x04, 23, 23};
+	static constexpr Field source_path_bits{0x04, 22, 16};
+	static constexpr Field remote_lid{0x04, 15, 0};
+	static constexpr Field ack_timeout{0x08, 31, 27};
+	static constexpr Field sgid_index{0x08, 22, 16};
+	static constexpr Field static_rate{0x08, 11, 8};
+	static constexpr Field hop_limit{0x08, 7, 0};
+	static constexpr Field traffic_class{0x0c, 27, 20};
+	static constexpr Field flow_label{0x0c, 19, 0};
+	static constexpr size_t remote_gid = 0x10;
+	static constexpr Field sched_queue{0x20, 31, 24};
+	static constexpr Field sched_port{0x20, 30, 30}; /* port - 1 */
+	static constexpr Field sched_sl{0x20, 29, 26};
+};
+
+/* The QP context proper; in a command mailbox it follows the opt mask, at qp_mailbox_context. */
+struct QpContext : Storage<0xf8> {
+	static constexpr Field state{0x00, 31, 28};
+	static constexpr Field service_type{0x00, 19, 16};
+	static constexpr Field migration_state{0x00, 12, 11};
+	static constexpr Field pd{0x04, 23, 0};
+	static constexpr Field mtu{0x08, 31, 29};
+	static constexpr Field log_max_message{0x08, 28, 24};
+	static constexpr Field log_rq_size{0x08, 22, 19};
+	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
+	static constexpr Field sq_no_prefetch{0x08, 15, 15};
+	static constexpr Field log_sq_size{0x08, 14, 11};
+	static constexpr Field log_sq_stride{0x08, 10, 8}; /* less 4 */
+	static constexpr Field reserved_lkey{0x08, 4, 4};
+	static constexpr Field uar_page{0x0c, 23, 0};
+	static constexpr Field local_qpn{0x10, 23, 0};
+	static constexpr Field remote_qpn{0x14, 23, 0};
+	static constexpr size_t primary_path = 0x18;
+	static constexpr size_t alternate_path = 0x44;
+	static constexpr Field ack_request_frequency{0x70, 31, 28};
+	static constexpr Field sra_max{0x70, 23, 21};
+	static constexpr Field retry_count{0x70, 18, 16};
+	static constexpr Field rnr_retry{0x70, 15, 13};
+	static constexpr Field fast_register{0x70, 11, 11};
+	static constexpr Field current_rnr_retry{0x70, 10, 8};
+	static constexpr Field current_retry{0x70, 7, 5};
+	static constexpr Field next_send_psn{0x78, 23, 0};
+	static constexpr Field send_cqn{0x7c, 23, 0};
+	static constexpr Field last_acked_psn{0x88, 23, 0};
+	static constexpr Field ssn{0x8c, 23, 0};
+	static constexpr Field rra_max{0x90, 23, 21};
+	static constexpr Field remote_read{0x90, 15, 15};
+	static constexpr Field remote_write{0x90, 14, 14};
+	static constexpr Field remote_atomic{0x90, 13, 13};
+	static constexpr Field page_offset{0x90, 11, 6}; /* units of 64 bytes */
+	static constexpr Field responder_invalid_credits{0x90, 4, 4};
+	static constexpr Field min_rnr_timer{0x94, 28, 24};
+	static constexpr Field next_receive_psn{0x94, 23, 0};
+	static constexpr Field xrc_domain{0x98, 15, 0};
+	static constexpr Field receive_cqn{0x9c, 23, 0};
+	static constexpr Field64 doorbell_record{0xa0, 63, 2};
+	static constexpr Field qkey{0xa8, 31, 0};
+	static constexpr Field srq_enable{0xac, 24, 24};
+	static constexpr Field srqn{0xac, 23, 0};
+	static constexpr Field receive_msn{0xb0, 23, 0};
+	static constexpr Field rq_counter{0xb4, 31, 16};
+	static constexpr Field sq_counter{0xb4, 15, 0};
+	static constexpr Field log_page_size{0xc8, 29, 24}; /* less 12 */
+	static constexpr Field64 mtt_offset{0xc8, 39, 3};
+};
+static_assert(sizeof(QpContext) == 0xf8);
+static_assert(QpContext::alternate_path == QpContext::primary_path + AddressPathLayout::size);
+
+inline constexpr size_t qp_mailbox_size = 0x100;
+inline constexpr size_t qp_mailbox_context = 8;
+inline constexpr Field qp_mailbox_opt_mask{0x00, 31, 0};
+
+/* Bits of the opt mask: which optional parameters a transition carries. */
+namespace qp_opt
+{
+inline constexpr uint32_t alternate_path = 1u << 0;
+inline constexpr uint32_t remote_read = 1u << 1;
+inline constexpr uint32_t remote_atomic = 1u << 2;
+inline constexpr uint32_t remote_write = 1u << 3;
+inline constexpr uint32_t pkey_index = 1u << 4;
+inline constexpr uint32_t qkey = 1u << 5;
+inline constexpr uint32_t min_rnr_timer = 1u << 6;
+inline constexpr uint32_t primary_path = 1u << 7;
+inline constexpr uint32_t sra_max = 1u << 8;
+inline constexpr uint32_t rra_max = 1u << 9;
+inline constexpr uint32_t migration_state = 1u << 10;
+inline constexpr uint32_t retry_count = 1u << 12;
+inline constexpr uint32_t rnr_retry = 1u << 13;
+inline constexpr uint32_t ack_timeout = 1u << 14;
+inline constexpr uint32_t sched_queue = 1u << 16;
+} // namespace qp_opt
+
+struct CqContext : Storage<64> {
+	static constexpr Field status{0x00, 31, 28};
+	static constexpr Field overrun_ignore{0x00, 17, 17};
+	static constexpr Field state{0x00, 11, 8};
+	static constexpr Field page_offset{0x08, 11, 5}; /* units of 32 bytes */
+	static constexpr Field log_size{0x0c, 28, 24};
+	static constexpr Field uar_page{0x0c, 23, 0};
+	static constexpr Field moderation_period{0x10, 31, 16}; /* microseconds */
+	static constexpr Field moderation_count{0x10, 15, 0};
+	static constexpr Field eqn{0x14, 8, 0};
+	static constexpr Field log_page_size{0x18, 29, 24}; /* less 12 */
+	static constexpr Field64 mtt_offset{0x18, 39, 3};
+	static constexpr Field last_notified_index{0x20, 23, 0};
+	static constexpr Field solicited_producer_index{0x24, 23, 0};
+	static constexpr Field consumer_index{0x28, 23, 0};
+	static constexpr Field producer_index{0x2c, 23, 0};
+	static constexpr Field64 doorbell_record{0x38, 63, 3};
+};
+static_assert(sizeof(CqContext) == 64);
+
+namespace cq_status
+{
+inline constexpr uint32_t ok = 0;
+inline constexpr uint32_t overflow = 9;
+inline constexpr uint32_t write_failure = 10;
+} // namespace cq_status
+
+namespace cq_state
+{
+inline constexpr uint32_t idle = 0;
+inline constexpr uint32_t armed_solicited = 6;
+inline constexpr uint32_t armed = 9;
+inline constexpr uint32_t fired = 10;
+} // namespace cq_state
+
+struct EqContext : Storage<64> {
+	static constexpr Field status{0x00, 31, 28};
+	static constexpr Field overrun_ignore{0x00, 17, 17};
+	static constexpr Field state{0x00, 11, 8};
+	static constexpr Field page_offset{0x08, 11, 5}; /* units of 32 bytes */
+	static constexpr Field log_size{0x0c, 28, 24};
+	static constexpr Field moderation_period{0x10, 31, 16};
+	static constexpr Field moderation_count{0x10, 15, 0};
+	static constexpr Field vector{0x14, 9, 0};
+	static constexpr Field log_page_size{0x18, 29, 24}; /* less 12 */
+	static constexpr Field64 mtt_offset{0x18, 39, 3};
+	static constexpr Field consumer_index{0x28, 23, 0};
+	static constexpr Field producer_index{0x2c, 23, 0};
+};
+static_assert(sizeof(EqContext) == 64);
+
+namespace eq_status
+{
+inline constexpr uint32_t ok = 0;
+inline constexpr uint32_t overflow = 9;
+inline constexpr uint32_t write_failure = 10;
+} // namespace eq_status
+
+namespace eq_state
+{
+inline constexpr uint32_t armed = 9;
+inline constexpr uint32_t fired = 10;
+inline constexpr uint32_t always_armed = 11;
+} // namespace eq_state
+
+struct SrqContext : Storage<48> {
+	static constexpr Field state{0x00, 31, 28};
+	static constexpr Field log_size{0x00, 27, 24};
+	static constexpr Field srqn{0x00, 23, 0};
+	static constexpr Field log_stride{0x04, 26, 24}; /* less 4 */
+	static constexpr Field xrc_domain{0x04, 15, 0};
+	static constexpr Field page_offset{0x08, 29, 24}; /* units of 64 bytes */
+	static constexpr Field cqn{0x08, 23, 0};	  /* XRC only */
+	static constexpr Field log_page_size{0x10, 29, 24}; /* less 12 */
+	static constexpr Field64 mtt_offset{0x10, 39, 3};
+	static constexpr Field pd{0x18, 23, 0};
+	static constexpr Field limit{0x1c, 31, 16};
+	static constexpr Field wqe_count{0x1c, 15, 0};
+	static constexpr Field wqe_counter{0x20, 15, 0};
+	static constexpr Field64 doorbell_record{0x28, 63, 2};
+};
+static_assert(sizeof(SrqContext) == 48);
+
+/* A memory protection entry: one memory region or window. */
+struct MptEntry : Storage<64> {
+	static constexpr Field status{0x00, 31, 28};
+	static constexpr Field bind_enable{0x00, 15, 15};
+	static constexpr Field remote_atomic{0x00, 14, 14};
+	static constexpr Field remote_write{0x00, 13, 13};
+	static constexpr Field remote_read{0x00, 12, 12};
+	static constexpr Field local_write{0x00, 11, 11};
+	static constexpr Field local_read{0x00, 10, 10};
+	static constexpr Field physical{0x00, 9, 9}; /* addresses are bus addresses, no MTT */
+	static constexpr Field region{0x00, 8, 8};   /* 0: a window */
+	static constexpr Field qpn{0x04, 31, 8};     /* of a type-2 window */
+	static constexpr Field bound_to_qp{0x04, 7, 7};
+	static constexpr Field mem_key{0x08, 31, 0};
+	static constexpr Field remote_access_enable{0x0c, 28, 28};
+	static constexpr Field fast_register_enable{0x0c, 27, 27};
+	static constexpr Field invalidate_enable{0x0c, 25, 25};
+	static constexpr Field remote_invalidate_enable{0x0c, 24, 24};
+	static constexpr Field pd{0x0c, 23, 0};
+	static constexpr Field64 start{0x10, 63, 0};
+	static constexpr Field64 length{0x18, 63, 0};
+	static constexpr Field lkey{0x20, 31, 0}; /* of a window: the key of its region */
+	static constexpr Field window_count{0x24, 23, 0};
+	static constexpr Field first_byte_offset_enable{0x28, 23, 23};
+	static constexpr Field length64{0x28, 22, 22}; /* the region is 2^64 bytes long */
+	static constexpr Field block_mode{0x28, 21, 21};
+	static constexpr Field64 mtt_offset{0x2c, 39, 3};
+	static constexpr Field mtt_size{0x34, 31, 0};
+	static constexpr Field entity_size{0x38, 20, 0}; /* log2 of the page size */
+	static constexpr Field first_byte_offset{0x3c, 20, 0};
+};
+static_assert(sizeof(MptEntry) == 64);
+
+namespace mpt_status
+{
+inline constexpr uint32_t valid = 0x0;
+inline constexpr uint32_t free = 0x3;
+inline constexpr uint32_t software = 0xf;
+} // namespace mpt_status
+
+/* A 32-bit memory key is index << 8 | variant; the MPT holds it rotated right by 8. */
+constexpr uint32_t mpt_key(uint32_t memory_key)
+{
+	return memory_key >> 8 | memory_key << 24;
+}
+constexpr uint32_t memory_key(uint32_t mpt_key)
+{
+	return mpt_key << 8 | mpt_key >> 24;
+}
+
+/* One entry of a page list. */
+struct MttEntry {
+	static constexpr size_t size = 8;
+	static constexpr uint64_t present = 1;
+	static constexpr uint64_t address_mask = ~uint64_t{7};
+};
+
+/* The head of a multicast group entry; member dwords follow. */
+struct McgHeader : Storage<32> {
+	static constexpr Field next{0x00, 31, 6};
+	static constexpr Field protocol{0x04, 31, 30};
+	static constexpr Field member_count{0x04, 23, 0};
+	static constexpr size_t gid = 0x10;
+};
+
+struct McgMember {
+	static constexpr size_t size = 4;
+	static constexpr Field block_loopback{0x00, 30, 30};
+	static constexpr Field qpn{0x00, 23, 0};
+};
+
+} // namespace hw::connectx

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a card's control plane offers to its transport engine. Everything here belongs to the card
+// and to its loop; pointers that a lookup gives are good until control returns to the loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "connectx/completion_queue.hpp"
+#include "connectx/diagnostics.hpp"
+#include "connectx/event_queue.hpp"
+#include "connectx/management.hpp"
+#include "connectx/memory_table.hpp"
+#include "connectx/multicast_table.hpp"
+#include "connectx/port.hpp"
+#include "connectx/queue_pair.hpp"
+#include "connectx/shared_receive_queue.hpp"
+#include "connectx/sparse_table.hpp"
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::connectx
+{
+
+struct CardContext {
+	std::string name; // for logs
+	Loop &loop;	  // timers and posting
+	MemoryTable &memory;
+	EventQueues &events;
+	MulticastTable &multicast;
+	ManagementAgent &management;
+	Diagnostics &diagnostics;
+	std::vector<std::unique_ptr<CardPort>> &ports;
+	SparseTable<QueuePair> queue_pairs;
+	SparseTable<CompletionQueue> completion_queues;
+	SparseTable<SharedReceiveQueue> shared_receive_queues;
+	// The first of the eight special queue pairs; 0 while there are none.
+	std::uint32_t special_qp_base = 0;
+	// INIT_HCA: an address vector's PD must be the QP's.
+	bool check_av_pd = false;
+	// INIT_HCA: integers in the host's memory are big-endian (operands of atomics).
+	bool big_endian_host = false;
+
+	// Lookups by number, one table access each. Null: does not exist.
+	QueuePair *queue_pair(std::uint32_t qpn) const
+	{
+		QueuePair *qp = queue_pairs.find(qpn);
+		return qp && qp->qpn == qpn ? qp : nullptr;
+	}
+	CompletionQueue *completion_queue(std::uint32_t cqn) const
+	{
+		return cqn < completion_queues.size() ? completion_queues.find(cqn) : nullptr;
+	}
+	SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const
+	{
+		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
+							   : nullptr;
+	}
+	CardPort *port(unsigned number) const
+	{
+		return number >= 1 && number <= ports.size() ? ports[number - 1].get() : nullptr;
+	}
+	// QP0 (@number 0) or QP1 of @port, as the driver created it.
+	QueuePair *special_queue_pair(unsigned port, unsigned number) const
+	{
+		return special_qp_base ? queue_pair(special_qp_base + 2 * number + port - 1)
+				       : nullptr;
+	}
+	// Which special queue pair @qpn is: 0 or 1 (SMI, GSI); -1 for an ordinary one.
+	int special_number(std::uint32_t qpn) const
+	{
+		const std::uint32_t index = qpn - special_qp_base;
+		return special_qp_base && index < 4 ? static_cast<int>(index / 2) : -1;
+	}
+};
+
+} // namespace weft::connectx

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's own management agents: subnet management (SMA) and performance management (PMA). The
+// same code answers the driver (MAD_IFC) and the wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <ib/mad.hpp>
+
+namespace weft::connectx
+{
+
+class ManagementAgent
+{
+public:
+	virtual ~ManagementAgent() = default;
+
+	// An SMP that came in on @port for QP0, with the source LID @slid of its LRH.
+	// Gives the answer, ready to be sent back: a directed-route one has its hop pointer moved and
+	// its direction bit set. Nothing: not for the agent, so it goes to the driver's QP0
+	// (SMInfo, traps, all responses), or @handled says that it was dropped or swallowed.
+	virtual std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp,
+						std::uint16_t slid, bool &handled) = 0;
+};
+
+} // namespace weft::connectx

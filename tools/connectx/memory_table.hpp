@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory keys and page lists: from a key and a virtual address, or from an offset in a queue's
+// buffer, to guest memory. Entries are read from the guest's own tables at each use, as drivers
+// write them there without telling, so nothing here outlives a call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <hw/connectx/contexts.hpp>
+#include <hw/connectx/wqe.hpp>
+
+#include "base/guest_memory.hpp"
+
+namespace weft::connectx
+{
+
+class IcmMap;
+
+// QueueBuffer - the memory of a queue: pages named by a run of MTT entries.
+struct QueueBuffer {
+	std::uint64_t mtt_offset = 0; // bytes from the start of the MTT
+	std::uint8_t page_shift = 12;
+	std::uint32_t page_offset = 0; // of the first byte, in the first page
+};
+
+// BusRange - a stretch of guest physical (I/O virtual) addresses.
+struct BusRange {
+	std::uint64_t address;
+	std::uint64_t length;
+};
+
+enum class KeyAccess : std::uint8_t {
+	local_read,
+	local_write,
+	remote_read,
+	remote_write,
+	remote_atomic,
+};
+
+enum class MemoryError : std::uint8_t {
+	none,
+	invalid_key,	   // no such key, or not valid now
+	protection_domain, // another PD, or a window of another QP
+	permission,
+	bounds,
+	translation, // a page is missing: in the MTT, in ICM, or in the guest
+	bad_request, // memory operation not possible on this kind of key
+};
+
+// KeyUse - who wants to use a memory key, and for what.
+struct KeyUse {
+	std::uint32_t key = 0;
+	KeyAccess access = KeyAccess::local_read;
+	std::uint32_t pd = 0;
+	std::uint32_t qpn = 0;
+	// The QP may use the reserved lkey, which stands for bus addresses (local access only).
+	bool reserved_lkey = false;
+};
+
+class MemoryTable
+{
+public:
+	// Where the tables lie: from INIT_HCA.
+	struct Layout {
+		std::uint64_t dmpt_base = 0;
+		std::uint64_t mtt_base = 0;
+		std::uint8_t log_dmpts = 0;
+	};
+
+	MemoryTable(const IcmMap &icm, std::uint32_t reserved_lkey);
+	// @memory is what the card may reach now; null while it may reach none.
+	void set_memory(GuestMemory *memory) { memory_ = memory; }
+	// What set_memory() gave: for doorbell records, atomics and other bus addresses.
+	GuestMemory *memory() const { return memory_; }
+	void set_layout(const Layout &layout) { layout_ = layout; }
+
+	// Appends the bus ranges that make up [@address, @address + @length) as @use sees it.
+	// On an error @out is as before. A length of 0 is not checked and gives no range
+	// (IBA 9.7.4.1.5).
+	MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			    std::vector<BusRange> &out) const;
+	// The same, as host memory that stays valid as long as the segments are kept.
+	MemoryError translate(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			      std::vector<MemorySegment> &out) const;
+
+	// Work requests on keys. On an error nothing has changed.
+	MemoryError fast_register(const hw::connectx::WqeFastRegister &request, std::uint32_t pd);
+	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn, bool remote);
+	MemoryError bind_window(const hw::connectx::WqeBindWindow &request, std::uint32_t pd,
+				std::uint32_t qpn);
+
+	// A queue's own memory. False if some of it cannot be reached; a write then may have been
+	// done in part.
+	bool read(const QueueBuffer &buffer, std::uint64_t offset, std::span<std::byte> data) const;
+	bool write(const QueueBuffer &buffer, std::uint64_t offset,
+		   std::span<const std::byte> data) const;
+	// The bus address of one byte of a queue. What is naturally aligned and not larger than a
+	// page lies there as a whole.
+	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer,
+						 std::uint64_t offset) const;
+
+	// Table entries, for the commands. The slot is the key's index cut to the table's size.
+	bool read_entry(std::uint32_t index, hw::connectx::MptEntry &entry) const;
+	bool write_entry(std::uint32_t index, const hw::connectx::MptEntry &entry);
+	bool write_mtts(std::uint64_t offset, std::span<const std::byte> entries);
+
+private:
+	std::optional<std::uint64_t> mtt_page(std::uint64_t mtt_offset, std::uint64_t number) const;
+	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			  hw::connectx::MptEntry &region, std::uint64_t &region_address) const;
+	MemoryError pages(const hw::connectx::MptEntry &region, std::uint64_t address,
+			  std::uint64_t length, std::vector<BusRange> &out) const;
+
+	const IcmMap &icm_;
+	const std::uint32_t reserved_lkey_;
+	GuestMemory *memory_ = nullptr;
+	Layout layout_;
+};
+
+} // namespace weft::connectx

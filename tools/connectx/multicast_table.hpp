@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Multicast groups of a card: a hash table with chains that the driver maintains entry by entry
+// (READ_MCG, WRITE_MCG) and the card walks on each multicast packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <ib/types.hpp>
+
+namespace weft::connectx
+{
+
+class MulticastTable
+{
+public:
+	struct Member {
+		std::uint32_t qpn;
+		bool block_loopback;
+	};
+
+	// Empties the table: 2^@log_size entries of 2^@log_entry_size bytes, of which the first
+	// 2^@log_hash_size are reached by hash.
+	void reset(unsigned log_entry_size, unsigned log_hash_size, unsigned log_size);
+
+	std::size_t entry_size() const { return entry_size_; }
+	std::uint32_t size() const { return size_; }
+	// The chain's first entry.
+	std::uint32_t hash(const ib::Gid &gid) const;
+	// @entry is entry_size() bytes; false if there is no entry @index.
+	bool read(std::uint32_t index, std::span<std::uint8_t> entry) const;
+	bool write(std::uint32_t index, std::span<const std::uint8_t> entry);
+
+	// Appends the members of group @gid to @out. A chain that the driver made endless is
+	// followed no further than the table is long.
+	void members(const ib::Gid &gid, std::vector<Member> &out) const;
+
+private:
+	std::size_t entry_size_ = 0;
+	std::uint32_t hash_size_ = 0;
+	std::uint32_t size_ = 0;
+	std::map<std::uint32_t, std::vector<std::uint8_t>> entries_; // those that are not all zero
+};
+
+} // namespace weft::connectx
