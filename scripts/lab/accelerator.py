@@ -17,7 +17,7 @@ def _trial_boot():
     kernel = kernels.find("stock")
     try:
         done = subprocess.run([*program.argv, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35", "-m", "256M",
-                               *KVM, "-no-reboot", "-serial", "stdio", "-kernel", str(kernel.vmlinux),
+                               *KVM, "-no-reboot", "-serial", "stdio", "-kernel", str(kernel.image),
                                "-initrd", str(image.initramfs(kernel)), "-append", "console=ttyS0 panic=-1"],
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
                               env={**os.environ, **program.environment})

@@ -207,7 +207,7 @@ class Guest:
         words.append(self._append)
         options = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,memory-backend=mem",
                    "-object", f"memory-backend-memfd,id=mem,size={self._memory},share=on", "-m", self._memory,
-                   "-smp", str(self._cpus), "-kernel", str(self.kernel.vmlinux), "-initrd", str(image.initramfs(self.kernel)),
+                   "-smp", str(self._cpus), "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
                    "-append", " ".join(words).strip(), "-chardev", f"file,id=console,path={_quoted(self.log)}", "-serial", "chardev:console",
                    "-drive", f"if=none,id=root,format=raw,readonly=on,file={_quoted(image.root_image())}", "-device", "virtio-blk-pci,drive=root",
                    "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",

@@ -19,7 +19,7 @@ STOCK_FORMAT = 1
 class Kernel:
     variant: str
     release: str            # as uname -r says
-    vmlinux: pathlib.Path   # booted through its PVH entry
+    image: pathlib.Path     # what QEMU boots
     kdir: pathlib.Path      # what modules build against
     modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any
 
@@ -78,7 +78,10 @@ def _built(variant, build):
     release = directory / "include/config/kernel.release"
     if not (directory / "vmlinux").is_file() or not release.is_file():
         raise LabError(f"{directory} is not a whole kernel tree", "remove it and run this again")
-    return Kernel(variant, release.read_text().strip(), directory / "vmlinux", directory, None)
+    # The unpacked kernel boots sooner, through its PVH entry; but that entry runs code that KASAN has instrumented before
+    # KASAN is ready, and dies of it.
+    bootable = directory / ("bzImage" if variant == "debug" else "vmlinux")
+    return Kernel(variant, release.read_text().strip(), bootable, directory, None)
 
 
 def find(variant, build=True):

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Runs KUnit suites, which are modules of their own (weft_*_test.ko), in a guest.
+
+Each is inserted after what it needs; the suites run inside insmod. A crash or a hang costs the guest: the
+module's cases that did not come count as failed, and the next module gets a new guest.
+"""
+import contextlib
+import time
+
+from lab import cache, ktap, modules
+from lab.guest import CommandFailed, Guest, GuestDied
+from lab.results import FAILED, PASSED, Result
+from lab.waiting import DeadlineExceeded
+
+MODULE_LIMIT = 240  # seconds on a plain kernel for all suites of one module
+
+
+class Runner:
+    """One run of test modules on one kernel; the outcomes go to `results`."""
+
+    def __init__(self, kernel, results, log_directory, limit=MODULE_LIMIT, memory="1G", cpus=2):
+        self.kernel = kernel
+        self.results = results
+        self.group = f"kunit-{kernel.variant}"
+        self._logs = log_directory
+        self._limit = limit
+        self._memory = memory
+        self._cpus = cpus
+        self._guest = None
+        self._boots = 0
+        self._loaded = []
+
+    def run(self, paths):
+        """Runs the test modules, in this order."""
+        try:
+            for path in paths:
+                self._run_module(path)
+            if self._guest:
+                self._unload_all()
+        finally:
+            self._drop_guest()
+
+    def _boot(self, path):
+        self._boots += 1
+        folder = path.parent
+        self._guest = Guest(f"kunit{self._boots}", kernel=self.kernel.variant, share=folder, memory=self._memory, cpus=self._cpus,
+                            log=self._logs / f"{self.group}-{self._boots}.log")
+        self._guest.start().ready()
+        self._loaded = []
+
+    def _drop_guest(self):
+        if self._guest:
+            self._guest.close()
+            self._guest = None
+
+    def _run_module(self, path):
+        started = time.monotonic()
+        start_offset = 0
+        problem = ""
+        try:
+            if not self._guest:
+                self._boot(path)
+            for needed in modules.needed_by(path, path.parent):
+                if needed.stem not in self._loaded:
+                    self._insert(needed)
+            start_offset = len(self._guest.sync_log())
+            self._insert(path)
+            self._guest.sync_log()
+        except (CommandFailed, DeadlineExceeded, GuestDied) as error:
+            problem = str(error)
+            if isinstance(error, DeadlineExceeded):
+                problem += self._where_it_hangs()
+        text = self._guest.console()[start_offset:] if self._guest else ""
+        reports = self._guest.new_reports() if self._guest else []
+        self._add_results(path, text, problem, reports, time.monotonic() - started)
+        if problem:
+            self._drop_guest()
+
+    def _insert(self, path):
+        self._guest.run(["insmod", f"/share/{path.name}"], self._limit)
+        self._loaded.append(path.stem)
+
+    def _where_it_hangs(self):
+        """The blocked tasks and what the CPUs do, if the guest can still say it."""
+        before = len(self._guest.console())
+        with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
+            self._guest.run("echo w >/proc/sysrq-trigger; echo l >/proc/sysrq-trigger", 10)
+            self._guest.sync_log()
+        return "\n" + self._guest.console()[before:][:6000]
+
+    def _add_results(self, path, text, problem, reports, seconds):
+        suites = ktap.parse(text)
+        for suite in suites:
+            for case in suite.outcomes():
+                self.results.add(Result(self.group, f"{path.stem}.{suite.name}.{case.name}", case.outcome, case.detail))
+        expected = modules.suite_count(path)
+        trouble = []
+        if problem:
+            trouble.append(problem)
+        if len(suites) < expected or expected == 0:
+            trouble.append(f"{len(suites)} of the module's {expected} suites ran")
+        trouble += reports
+        if trouble:
+            self.results.add(Result(self.group, f"{path.stem}.kernel-log", FAILED, "\n".join(trouble), seconds))
+
+    def _unload_all(self):
+        """All modules leave, in reverse order, and leave nothing behind."""
+        guest = self._guest
+        trouble = []
+        try:
+            before = guest.find_leaks()
+            guest.run(["rmmod", *reversed(self._loaded)], 120)
+            left = guest.run("lsmod | grep '^weft_' || true").out + guest.run("ls -d /sys/kernel/debug/weft* 2>/dev/null || true").out
+            if left:
+                trouble.append(f"left after rmmod:\n{left}")
+            trouble += [f"kmemleak, {when}:\n{report}" for when, report in (("with the modules loaded", before), ("after rmmod", guest.find_leaks())) if report]
+            guest.sync_log()
+        except (CommandFailed, DeadlineExceeded, GuestDied) as error:
+            trouble.append(str(error))
+        trouble += guest.new_reports()
+        self.results.add(Result(self.group, "unload", FAILED if trouble else PASSED, "\n".join(trouble)))
+
+
+def run(kernel, results, only=None):
+    """Builds nothing; runs the KUnit modules built for the kernel whose full name matches `only`."""
+    paths = modules.all_of(kernel, tests=True)
+    if only:
+        paths = [path for path in paths if only.search(f"kunit-{kernel.variant}.{path.stem}")]
+    Runner(kernel, results, cache.TREE / "build/test").run(paths)
+    return len(paths)

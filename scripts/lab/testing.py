@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Guest tests: functions in tests/guest/*.py anywhere in the tree, driven from the host.
+
+    from lab.testing import test
+
+    @test(kernels=("plain", "debug"))
+    def modules_leave_nothing_behind(lab):
+        '''The sentence that the test proves.'''
+        with lab.guest("node1") as node1:
+            node1.run("insmod /share/weft_kern.ko")
+            assert node1.run("lsmod").out.count("weft_") == 1
+
+A test fails by an exception. Each runs in a process of its own with a time limit; what it started is killed with it.
+"""
+import contextlib
+import dataclasses
+import importlib.util
+import inspect
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+from lab import cache, kernels, modules
+from lab.errors import LabError
+from lab.guest import SLOWNESS, Guest, boot
+from lab.results import FAILED, PASSED, SKIPPED, Result
+from lab.waiting import wait_until
+
+MARK = "_weft_test"
+
+
+class Skip(Exception):
+    """The test cannot run here; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    kernels: tuple
+    timeout: float
+
+
+def test(function=None, *, kernels=("plain", "debug"), timeout=180):
+    """Marks a guest test. kernels: those that it runs on; timeout: seconds for all of it on a plain kernel."""
+    def mark(wrapped):
+        setattr(wrapped, MARK, Options(tuple(kernels), timeout))
+        return wrapped
+    return mark(function) if function else mark
+
+
+class Lab:
+    """What a test is given: the kernel variant to use, guests, host programs, and a folder for its files."""
+
+    def __init__(self, kernel, directory, seed):
+        self.kernel = kernel
+        self.directory = directory
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.slowness = SLOWNESS[kernel]
+        self._sockets = tempfile.mkdtemp(prefix="weft-")    # a socket's path has at most 107 bytes
+        self._stack = contextlib.ExitStack()
+
+    @property
+    def modules(self):
+        """The folder of the suite's modules for this kernel; a guest of lab.guest() sees it as /share."""
+        return modules.directory(kernels.find(self.kernel))
+
+    def guest(self, name="node1", **options):
+        """A Guest (not started) with this test's kernel, the modules as its /share, and its log among the test's files."""
+        if modules.is_built(kernels.find(options.get("kernel", self.kernel))):
+            options.setdefault("share", modules.directory(kernels.find(options.get("kernel", self.kernel))))
+        return Guest(name, **{"kernel": self.kernel, "log": self.directory / f"{name}.log", **options})
+
+    def boot(self, *guests):
+        return boot(*guests)
+
+    def socket_path(self, name):
+        """A short path for a Unix socket."""
+        return pathlib.Path(self._sockets) / name
+
+    def program(self, name):
+        """The path of one of the host programs in build/bin."""
+        path = cache.TREE / "build/bin" / name
+        if not path.exists():
+            raise LabError(f"{path} is missing", "run make tools")
+        return path
+
+    def start(self, *argv, until=None, timeout=20):
+        """Starts a host program, killed at the test's end; its output goes to a log among the test's files.
+
+        until: a condition to wait for (a function), for instance that its socket is there.
+        """
+        name = pathlib.Path(str(argv[0])).name
+        log = self.directory / f"{name}.log"
+        output = self._stack.enter_context(open(log, "ab"))
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, argv)], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        self._stack.callback(_end, process)
+
+        def up():
+            if process.poll() is not None:
+                raise AssertionError(f"{name} ended with status {process.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
+            return until()
+
+        if until:
+            wait_until(f"{name} to be up", up, timeout)
+        return process
+
+    def close(self):
+        self._stack.close()
+        subprocess.run(["rm", "-rf", self._sockets], check=False)
+
+
+def _end(process):
+    """Ends a host program: politely at first, since sanitizers and coverage report at the end."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def discover():
+    """All (file, name, options) of guest tests in the tree."""
+    found = []
+    files = sorted(path for path in cache.TREE.glob("*/**/tests/guest/*.py") if "build" not in path.relative_to(cache.TREE).parts[:1])
+    for path in files:
+        for name, function in inspect.getmembers(_load(path), inspect.isfunction):
+            if hasattr(function, MARK):
+                found.append((path, name, getattr(function, MARK)))
+    return found
+
+
+def _load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def run_one(path, name, options, kernel, seed):
+    """Runs one test in a process of its own; returns its Result."""
+    directory = cache.TREE / "build/test" / kernel / path.stem / name
+    subprocess.run(["rm", "-rf", directory], check=True)
+    directory.mkdir(parents=True)
+    result = Result(f"guest-{kernel}", f"{path.stem}.{name}", FAILED)
+    outcome = directory / "outcome.json"
+    limit = options.timeout * SLOWNESS[kernel]
+    started = time.monotonic()
+    argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
+    with open(directory / "output.txt", "wb") as output:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                                 env={**os.environ, "PYTHONPATH": str(cache.TREE / "scripts")})
+        try:
+            child.wait(limit)
+        except subprocess.TimeoutExpired:
+            # The first signal ends it with a trace of where it waited; the second needs no co-operation.
+            child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(20)
+            result.detail = f"took more than {limit:g} s\n"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    result.seconds = time.monotonic() - started
+    if outcome.exists() and not result.detail:
+        said = json.loads(outcome.read_text())
+        result.outcome, result.detail = said["outcome"], said["detail"]
+    else:
+        result.detail += (directory / "output.txt").read_text(errors="replace")[-6000:] or "it ended without an outcome"
+    if result.outcome == FAILED:
+        result.detail += f"\nseed {seed}; files in {directory.relative_to(cache.TREE)}"
+    return result
+
+
+def main():
+    """The child: runs one test and leaves its outcome in a file."""
+    path, name, kernel, directory, seed = sys.argv[1:]
+    lab = Lab(kernel, pathlib.Path(directory), int(seed))
+    outcome, detail = PASSED, ""
+    try:
+        getattr(_load(pathlib.Path(path)), name)(lab)
+    except Skip as reason:
+        outcome, detail = SKIPPED, str(reason)
+    except BaseException:
+        outcome, detail = FAILED, traceback.format_exc()
+    try:
+        lab.close()
+    except Exception:
+        outcome, detail = FAILED, detail + traceback.format_exc()
+    temporary = pathlib.Path(directory) / "outcome.new"
+    temporary.write_text(json.dumps({"outcome": outcome, "detail": detail}))
+    temporary.rename(pathlib.Path(directory) / "outcome.json")
+
+
+if __name__ == "__main__":
+    # The tests import this file as lab.testing: run that one, so that there is one class Skip.
+    from lab import testing
+    testing.main()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# Tests, benchmarks, and what looks after the machines they run on. ONLY=REGEX selects by full name.
+.PHONY: test test-debug selftest bench doctor
+test: ## Everything that must pass: host tests, KUnit suites, guest tests (ONLY=REGEX selects)
+	@ONLY='$(ONLY)' scripts/test
+
+test-debug: ## KUnit suites and guest tests on the kernel with KASAN, lockdep and kmemleak
+	@ONLY='$(ONLY)' scripts/test --debug
+
+selftest: ## Plant defects, and check that the tests report each of them
+	@scripts/test-selftest
+
+bench: ## The figures, ours beside the reference (ONLY=NAME selects)
+	@ONLY='$(ONLY)' scripts/bench
+
+doctor: ## What this machine lacks, and how to get it
+	@scripts/doctor

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The modules load and leave on every kernel."""
+from lab import kernels, modules
+from lab.testing import test
+
+# What a module may leave in the kernel for others to find.
+TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband /sys/bus/pci/drivers/weft* 2>/dev/null || true"
+
+
+@test(kernels=("stock", "plain", "debug"), timeout=240)
+def rmmod_leaves_nothing(lab):
+    """Every module can be inserted after those it needs, removed in reverse, and inserted again; nothing stays behind."""
+    paths = modules.all_of(kernels.find(lab.kernel), tests=False)
+    assert [path for path in paths if path.stem == "weft_kern"], f"weft_kern.ko is not in {lab.modules}"
+    with lab.guest("node1", memory="1G") as node1:
+        assert node1.run(TRACES).out == ""
+        for _ in range(2):
+            node1.insmod(*(f"/share/{path.name}" for path in paths))
+            loaded = node1.run("lsmod").out
+            for path in paths:
+                assert f"{path.stem} " in loaded, f"{path.stem} is not in lsmod:\n{loaded}"
+            node1.run(["rmmod", *(path.stem for path in reversed(paths))])
+            assert node1.run(TRACES).out == ""
+        assert node1.find_leaks() == ""
