@@ -77,12 +77,17 @@ GuestMemory::MapResult GuestMemory::map(std::uint64_t iova, std::uint64_t size, 
 
 bool GuestMemory::unmap(std::uint64_t iova, std::uint64_t size)
 {
-	const auto found = std::find_if(sections_.begin(), sections_.end(), [=](const Section &s) {
-		return s.iova == iova && s.size == size;
-	});
-	if (found == sections_.end())
+	if (!size || iova + (size - 1) < iova)
 		return false;
-	sections_.erase(found);
+	const auto last = iova + (size - 1);
+	// Sorted and disjoint, so those that the range touches lie next to each other.
+	const auto begin = std::ranges::find_if(
+		sections_, [=](const Section &section) { return section.last() >= iova; });
+	const auto end = std::find_if(begin, sections_.end(),
+				      [=](const Section &section) { return section.iova > last; });
+	if (begin == end || begin->iova < iova || std::prev(end)->last() > last)
+		return false;
+	sections_.erase(begin, end);
 	return true;
 }
 

@@ -65,7 +65,8 @@ public:
 	// range is mapped already. Invalid: empty, wraps around, or larger than @mapping.
 	MapResult map(std::uint64_t iova, std::uint64_t size, bool readable, bool writable,
 		      std::shared_ptr<const MemoryMapping> mapping);
-	// Removes the section that is exactly [@iova, @iova + @size); false if there is none.
+	// Removes every section inside [@iova, @iova + @size). False, and nothing is removed, if
+	// there is none or if the range cuts through one.
 	bool unmap(std::uint64_t iova, std::uint64_t size);
 	void clear();
 	std::size_t sections() const { return sections_.size(); }
@@ -171,6 +172,7 @@ private:
 		std::uint8_t access; // bits of Access; 0 without a mapping
 		std::shared_ptr<const MemoryMapping> mapping;
 
+		std::uint64_t last() const { return iova + (size - 1); }
 		bool holds(std::uint64_t address) const { return address - iova < size; }
 		// Bytes from @address, which it holds, to its end.
 		std::uint64_t left(std::uint64_t address) const { return size - (address - iova); }

@@ -18,10 +18,11 @@ class GuestMemory;
 class Loop;
 
 constexpr unsigned kPciBars = 6;
+constexpr std::uint64_t kPciMinimumBar = 4096; // a page: clients map and trap no less
 
 // PciBar - one base address register; a 64-bit one also takes the next index, which stays empty.
 struct PciBar {
-	std::uint64_t size = 0; // bytes, a power of two of at least 4096; 0: not there
+	std::uint64_t size = 0; // bytes, a power of two, kPciMinimumBar at least; 0: not there
 	bool is_64bit = false;
 	bool prefetchable = false;
 };

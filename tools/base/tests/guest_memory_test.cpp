@@ -107,20 +107,26 @@ TEST(GuestMemory, RefusesOverlapAndNonsense)
 	EXPECT_EQ(memory.sections(), 1u);
 }
 
-// unmap wants exactly what was mapped; afterwards the range is out of reach.
-TEST(GuestMemory, UnmapsExactly)
+// unmap takes whole sections, one or several, and never a part of one; afterwards they are out of
+// reach.
+TEST(GuestMemory, UnmapsWholeSections)
 {
 	GuestMemory memory;
-	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
-	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+	for (std::uint64_t at : {std::uint64_t{0}, kPage, 4 * kPage})
+		ASSERT_EQ(memory.map(at, kPage, true, true, MemoryMapping::allocate(kPage)),
+			  MapResult::Mapped);
 	EXPECT_TRUE(memory.read_as<int>(kPage));
-	EXPECT_FALSE(memory.unmap(0, 2 * kPage));
+	EXPECT_FALSE(memory.unmap(2 * kPage, 2 * kPage));
 	EXPECT_FALSE(memory.unmap(8, kPage));
+	EXPECT_FALSE(memory.unmap(0, kPage + 8));
+	EXPECT_FALSE(memory.unmap(0, 0));
+	EXPECT_FALSE(memory.unmap(kPage, ~0ull));
+	EXPECT_EQ(memory.sections(), 3u);
 	EXPECT_TRUE(memory.unmap(kPage, kPage));
 	EXPECT_FALSE(memory.read_as<int>(kPage));
 	EXPECT_TRUE(memory.read_as<int>(0));
+	EXPECT_TRUE(memory.unmap(0, 100 * kPage));
+	EXPECT_EQ(memory.sections(), 0u);
 }
 
 // Read-only, write-only and unreachable sections allow what they say.

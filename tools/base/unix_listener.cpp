@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/unix_listener.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace weft
+{
+
+namespace
+{
+
+[[noreturn]] void fail(int error, const std::filesystem::path &path)
+{
+	throw std::system_error(error, std::generic_category(), path.string());
+}
+
+sockaddr_un address_of(const std::filesystem::path &path)
+{
+	sockaddr_un address{};
+	address.sun_family = AF_UNIX;
+	if (path.native().size() >= sizeof(address.sun_path))
+		fail(ENAMETOOLONG, path);
+	std::memcpy(address.sun_path, path.c_str(), path.native().size());
+	return address;
+}
+
+FileDescriptor unix_socket(int flags)
+{
+	FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+	if (!socket)
+		throw std::system_error(errno, std::generic_category(), "socket");
+	return socket;
+}
+
+int try_connect(const FileDescriptor &socket, const std::filesystem::path &path)
+{
+	const auto address = address_of(path);
+	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
+	return ::connect(socket.get(), generic, sizeof(address)) ? errno : 0;
+}
+
+int try_bind(const FileDescriptor &socket, const std::filesystem::path &path)
+{
+	const auto address = address_of(path);
+	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
+	return ::bind(socket.get(), generic, sizeof(address)) ? errno : 0;
+}
+
+// A socket file that refuses connections has lost its process.
+bool is_stale(const std::filesystem::path &path)
+{
+	return std::filesystem::is_socket(path) &&
+	       try_connect(unix_socket(SOCK_NONBLOCK), path) == ECONNREFUSED;
+}
+
+} // namespace
+
+UnixListener::UnixListener(const std::filesystem::path &path) : socket_(unix_socket(SOCK_NONBLOCK))
+{
+	int error = try_bind(socket_, path);
+	if (error == EADDRINUSE && is_stale(path)) {
+		std::filesystem::remove(path);
+		error = try_bind(socket_, path);
+	}
+	if (error)
+		fail(error, path);
+	path_ = path;
+	// Nobody can connect before listen(), so nobody else slips in before the mode is set.
+	if (::chmod(path.c_str(), S_IRUSR | S_IWUSR) || ::listen(socket_.get(), 16)) {
+		error = errno;
+		remove_file();
+		fail(error, path);
+	}
+}
+
+UnixListener::~UnixListener()
+{
+	remove_file();
+}
+
+UnixListener &UnixListener::operator=(UnixListener &&other) noexcept
+{
+	if (this != &other) {
+		remove_file();
+		socket_ = std::move(other.socket_);
+		path_ = std::exchange(other.path_, {});
+	}
+	return *this;
+}
+
+void UnixListener::remove_file() noexcept
+{
+	std::error_code ignored;
+	if (socket_ && !path_.empty())
+		std::filesystem::remove(path_, ignored);
+}
+
+FileDescriptor UnixListener::accept()
+{
+	return FileDescriptor(
+		::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+FileDescriptor connect_unix(const std::filesystem::path &path)
+{
+	auto socket = unix_socket(0);
+	if (const int error = try_connect(socket, path))
+		fail(error, path);
+	return socket;
+}
+
+} // namespace weft

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+#include <filesystem>
+
+#include "base/file_descriptor.hpp"
+
+namespace weft
+{
+
+// UnixListener - a listening, non-blocking Unix stream socket and its file. The file is open to its
+// own user only, replaces one that a dead process left, and goes with the listener.
+class UnixListener
+{
+public:
+	UnixListener() = default;
+	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
+	// it does not fit into a socket address.
+	explicit UnixListener(const std::filesystem::path &path);
+	~UnixListener();
+	UnixListener(UnixListener &&) noexcept = default;
+	UnixListener &operator=(UnixListener &&other) noexcept;
+
+	int fd() const { return socket_.get(); }
+	const std::filesystem::path &path() const { return path_; }
+
+	// The next client, or nothing if there is none.
+	FileDescriptor accept();
+
+private:
+	void remove_file() noexcept;
+
+	FileDescriptor socket_;
+	std::filesystem::path path_;
+};
+
+// Connects to the socket at @path. Throws std::system_error.
+FileDescriptor connect_unix(const std::filesystem::path &path);
+
+} // namespace weft

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The slot that a device model is plugged into: everything of a PCI function that is not the
+// model's own. Holds configuration space, the guest's memory and the interrupts, and routes
+// accesses to regions. Knows no protocol message.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/guest_memory.hpp"
+#include "vfio-user/config_space.hpp"
+#include "vfio-user/interrupts.hpp"
+#include "vfio-user/pci_device.hpp"
+
+namespace spdlog
+{
+class logger;
+}
+
+namespace weft::vfio_user
+{
+
+class Endpoint final : public PciHost
+{
+public:
+	// Attaches @device, which outlives the endpoint, and puts it into its state after power-on.
+	// Made, used and destroyed on @loop's thread. Throws std::invalid_argument if the device's
+	// description contradicts itself.
+	Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log);
+	~Endpoint() override;
+
+	Loop &loop() override { return loop_; }
+	GuestMemory &dma() override { return memory_; }
+	bool bus_master() const override { return config_.bus_master(); }
+	bool msix_enabled() const override { return config_.msix_enabled(); }
+	void raise_msix(unsigned vector) override;
+	void set_intx(bool asserted) override;
+
+	// Bytes in region @index (protocol.hpp); 0 if the device does not have it.
+	std::uint64_t region_size(std::uint32_t index) const;
+	// False if the access is not wholly inside the region: nothing has happened then.
+	bool region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data);
+	bool region_write(std::uint32_t index, std::uint64_t offset,
+			  std::span<const std::byte> data);
+	bool region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const;
+
+	// Changes of the memory map; they tell the device.
+	GuestMemory::MapResult map(const DmaMap &section, int fd);
+	bool unmap(std::uint64_t address, std::uint64_t size);
+	void unmap_all();
+
+	Interrupts &interrupts() { return interrupts_; }
+
+	void reset(PciReset kind);
+	// The machine is gone: its memory and descriptors are let go, and the device is reset.
+	//
+	// The specification would keep a device's state for the next client. But a card cannot go
+	// on without its memory, and QEMU resets a device before it uses it; a card that is reset
+	// now leaves the fabric now, as one does whose machine lost power.
+	void release();
+
+private:
+	bool is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const;
+	void write_config(std::uint64_t offset, std::span<const std::byte> data);
+
+	Loop &loop_;
+	PciDevice &device_;
+	std::shared_ptr<spdlog::logger> log_;
+	const PciDescription &description_;
+	ConfigSpace config_;
+	GuestMemory memory_;
+	Interrupts interrupts_;
+};
+
+} // namespace weft::vfio_user

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "vfio-user/interrupts.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+
+#include "base/loop.hpp"
+
+namespace weft::vfio_user
+{
+
+namespace
+{
+
+// A full or foreign descriptor is the client's own trouble: it must not hold up the device.
+void signal(const FileDescriptor &event)
+{
+	const std::uint64_t one = 1;
+	[[maybe_unused]] const auto written = ::write(event.get(), &one, sizeof(one));
+}
+
+bool make_nonblocking(const FileDescriptor &fd)
+{
+	const int flags = ::fcntl(fd.get(), F_GETFL);
+	return flags >= 0 && !::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK);
+}
+
+} // namespace
+
+// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor).
+class Interrupts::UnmaskWatch
+{
+public:
+	UnmaskWatch(Loop &loop, FileDescriptor fd, std::function<void()> unmask)
+	    : shared_(std::make_shared<Shared>(loop, fd.get(), std::move(unmask)))
+	{
+		fd.release();
+		wait(shared_);
+	}
+	~UnmaskWatch() { shared_->descriptor.close(); }
+
+private:
+	struct Shared {
+		Shared(Loop &loop, int fd, std::function<void()> f)
+		    : descriptor(loop.io(), fd), unmask(std::move(f))
+		{
+		}
+		asio::posix::stream_descriptor descriptor;
+		std::function<void()> unmask;
+	};
+
+	static void wait(const std::shared_ptr<Shared> &shared)
+	{
+		shared->descriptor.async_wait(
+			asio::posix::stream_descriptor::wait_read, [shared](std::error_code error) {
+				std::uint64_t count;
+				// Closed meanwhile, or not readable after all: no more waiting.
+				if (error || !shared->descriptor.is_open() ||
+				    ::read(shared->descriptor.native_handle(), &count,
+					   sizeof(count)) != sizeof(count))
+					return;
+				wait(shared);
+				shared->unmask();
+			});
+	}
+
+	std::shared_ptr<Shared> shared_;
+};
+
+Interrupts::Interrupts(Loop &loop, unsigned msix_vectors, bool intx)
+    : loop_(loop), msix_(msix_vectors), has_intx_(intx)
+{
+}
+
+Interrupts::~Interrupts() = default;
+
+IrqInfo Interrupts::info(std::uint32_t index) const
+{
+	IrqInfo info{sizeof(IrqInfo), 0, index, 0};
+	if (index == kIrqIntx && has_intx_) {
+		info.flags = kIrqEventfd | kIrqMaskable | kIrqAutomasked;
+		info.count = 1;
+	} else if (index == kIrqMsix && !msix_.empty()) {
+		info.flags = kIrqEventfd;
+		info.count = static_cast<std::uint32_t>(msix_.size());
+	}
+	return info;
+}
+
+int Interrupts::set(const IrqSet &set, std::span<const std::byte> booleans,
+		    std::vector<FileDescriptor> &&fds)
+{
+	constexpr std::uint32_t kData = kIrqSetDataNone | kIrqSetDataBool | kIrqSetDataEventfd;
+	constexpr std::uint32_t kAction =
+		kIrqSetActionMask | kIrqSetActionUnmask | kIrqSetActionTrigger;
+	if (set.index >= kIrqs || set.flags & ~(kData | kAction) ||
+	    !std::has_single_bit(set.flags & kData) || !std::has_single_bit(set.flags & kAction))
+		return EINVAL;
+	const std::uint32_t count = info(set.index).count;
+	if (set.start > count || set.count > count - set.start)
+		return EINVAL;
+	if (set.flags & kIrqSetDataBool ? booleans.size() != set.count : !booleans.empty())
+		return EINVAL;
+	if (!(set.flags & kIrqSetActionTrigger) && !(info(set.index).flags & kIrqMaskable))
+		return ENOTSUP;
+
+	if (set.flags & kIrqSetDataEventfd)
+		return set_eventfds(set, std::move(fds));
+	if (!fds.empty())
+		return EINVAL;
+	if (set.flags & kIrqSetDataNone && set.flags & kIrqSetActionTrigger && !set.count) {
+		if (set.start)
+			return EINVAL;
+		disable(set.index);
+		return 0;
+	}
+	return set_levels(set, booleans);
+}
+
+int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fds)
+{
+	// Without any, the vectors lose theirs.
+	if (!fds.empty() && fds.size() != set.count)
+		return EINVAL;
+	for (const auto &fd : fds)
+		if (!make_nonblocking(fd))
+			return EBADF;
+	if (set.flags & kIrqSetActionMask)
+		return ENOTSUP;
+	if (set.flags & kIrqSetActionUnmask)
+		return watch_unmask(std::move(fds));
+	for (std::uint32_t i = 0; i < set.count; ++i) {
+		FileDescriptor fd = fds.empty() ? FileDescriptor() : std::move(fds[i]);
+		if (set.index == kIrqIntx) {
+			intx_event_ = std::move(fd);
+			unmask_intx();
+			continue;
+		}
+		Vector &vector = msix_[set.start + i];
+		vector.event = std::move(fd);
+		if (vector.event && std::exchange(vector.pending, false))
+			signal(vector.event);
+	}
+	return 0;
+}
+
+int Interrupts::watch_unmask(std::vector<FileDescriptor> &&fds)
+{
+	unmask_watch_.reset();
+	if (fds.empty())
+		return 0;
+	try {
+		unmask_watch_ = std::make_unique<UnmaskWatch>(loop_, std::move(fds[0]),
+							      [this] { unmask_intx(); });
+	} catch (const std::system_error &) {
+		return EINVAL; // not a descriptor that can be waited for
+	}
+	return 0;
+}
+
+int Interrupts::set_levels(const IrqSet &set, std::span<const std::byte> booleans)
+{
+	for (std::uint32_t i = 0; i < set.count; ++i) {
+		if (set.flags & kIrqSetDataBool && booleans[i] == std::byte{0})
+			continue;
+		if (set.flags & kIrqSetActionMask)
+			intx_masked_ = true;
+		else if (set.flags & kIrqSetActionUnmask)
+			unmask_intx();
+		else if (set.index == kIrqMsix)
+			raise_msix(set.start + i);
+		else if (intx_event_)
+			signal(intx_event_);
+	}
+	return 0;
+}
+
+void Interrupts::disable(std::uint32_t index)
+{
+	if (index == kIrqMsix) {
+		for (Vector &vector : msix_)
+			vector = {};
+	} else if (index == kIrqIntx) {
+		intx_event_.reset();
+		unmask_watch_.reset();
+		intx_masked_ = false;
+	}
+}
+
+void Interrupts::raise_msix(unsigned number)
+{
+	if (number >= msix_.size())
+		return;
+	Vector &vector = msix_[number];
+	if (vector.event)
+		signal(vector.event);
+	else
+		vector.pending = true;
+}
+
+void Interrupts::clear_pending()
+{
+	for (Vector &vector : msix_)
+		vector.pending = false;
+}
+
+void Interrupts::set_intx(bool asserted)
+{
+	intx_asserted_ = asserted;
+	deliver_intx();
+}
+
+void Interrupts::set_intx_disabled(bool disabled)
+{
+	intx_disabled_ = disabled;
+	deliver_intx();
+}
+
+void Interrupts::unmask_intx()
+{
+	intx_masked_ = false;
+	deliver_intx();
+}
+
+void Interrupts::deliver_intx()
+{
+	if (!intx_asserted_ || intx_masked_ || intx_disabled_ || !intx_event_)
+		return;
+	intx_masked_ = true;
+	signal(intx_event_);
+}
+
+void Interrupts::release()
+{
+	disable(kIrqMsix);
+	disable(kIrqIntx);
+}
+
+} // namespace weft::vfio_user

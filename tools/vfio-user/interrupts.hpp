@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The interrupts of one device and the event descriptors that carry them to the client. The client
+// owns the MSI-X table and its masking, so all that is kept here is one descriptor a vector.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "vfio-user/protocol.hpp"
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::vfio_user
+{
+
+class Interrupts
+{
+public:
+	// Loop's thread only, as all else.
+	Interrupts(Loop &loop, unsigned msix_vectors, bool intx);
+	~Interrupts();
+
+	// How VFIO_USER_DEVICE_GET_IRQ_INFO describes interrupt type @index, below kIrqs.
+	IrqInfo info(std::uint32_t index) const;
+	// VFIO_USER_DEVICE_SET_IRQS. @flags_data are the booleans of kIrqSetDataBool. Returns 0 or
+	// an errno value; nothing has changed then.
+	int set(const IrqSet &set, std::span<const std::byte> booleans,
+		std::vector<FileDescriptor> &&fds);
+
+	// Signals @vector's descriptor. Without one, the vector is pending: it is signalled as soon
+	// as it gets one.
+	void raise_msix(unsigned vector);
+	// Forgets what is pending: MSI-X was disabled, or the device reset.
+	void clear_pending();
+
+	// The INTA line. A rising line is signalled once, and then masked until the client unmasks
+	// it; if it is still high then, it is signalled again (VFIO_IRQ_INFO_AUTOMASKED).
+	void set_intx(bool asserted);
+	bool intx() const { return intx_asserted_; }
+	// Command register, Interrupt Disable.
+	void set_intx_disabled(bool disabled);
+
+	// The client is gone: closes every descriptor.
+	void release();
+
+private:
+	class UnmaskWatch;
+	struct Vector {
+		FileDescriptor event;
+		bool pending = false;
+	};
+
+	int set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fds);
+	int watch_unmask(std::vector<FileDescriptor> &&fds);
+	int set_levels(const IrqSet &set, std::span<const std::byte> booleans);
+	void disable(std::uint32_t index);
+	void deliver_intx();
+	void unmask_intx();
+
+	Loop &loop_;
+	std::vector<Vector> msix_;
+	bool has_intx_;
+	FileDescriptor intx_event_;
+	bool intx_asserted_ = false;
+	bool intx_masked_ = false;
+	bool intx_disabled_ = false;
+	std::unique_ptr<UnmaskWatch> unmask_watch_;
+};
+
+} // namespace weft::vfio_user

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "vfio-user/server.hpp"
+
+#include <optional>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <spdlog/spdlog.h>
+
+#include "base/loop.hpp"
+#include "base/unix_listener.hpp"
+#include "vfio-user/connection.hpp"
+#include "vfio-user/endpoint.hpp"
+#include "vfio-user/session.hpp"
+
+namespace weft::vfio_user
+{
+
+class Server::Impl : public std::enable_shared_from_this<Impl>
+{
+public:
+	Impl(Loop &loop, PciDevice &device, const std::string &name)
+	    : loop_(loop), log_(spdlog::default_logger()->clone(name))
+	{
+		endpoint_.emplace(loop, device, log_);
+	}
+
+	void listen(UnixListener listener)
+	{
+		listener_ = std::move(listener);
+		// The listener keeps and closes its descriptor; here it is only waited for.
+		acceptor_.emplace(loop_.io(), listener_.fd());
+		log_->info("waits for a machine at {}", listener_.path().string());
+		wait_client();
+	}
+
+	void serve(FileDescriptor socket)
+	{
+		// A new client may be seen before the end of the old one is.
+		if (connection_ && connection_->hung_up())
+			connection_->drop("it closed the connection");
+		if (connection_) {
+			log_->warn("another client refused: the card is in use");
+			return;
+		}
+		log_->info("client connected");
+		session_.emplace(*endpoint_, log_);
+		Connection::Callbacks callbacks;
+		callbacks.message = [this](Message &message) { return handle(message); };
+		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
+		connection_ = std::make_shared<Connection>(loop_, std::move(socket),
+							   std::move(callbacks));
+		connection_->start();
+	}
+
+	bool connected() const { return connection_ != nullptr; }
+
+	void shut_down()
+	{
+		if (acceptor_)
+			acceptor_->release();
+		acceptor_.reset();
+		listener_ = {};
+		if (connection_)
+			connection_->close();
+		connection_.reset();
+		session_.reset();
+		endpoint_.reset();
+	}
+
+private:
+	void wait_client()
+	{
+		acceptor_->async_wait(asio::posix::stream_descriptor::wait_read,
+				      [self = shared_from_this()](std::error_code error) {
+					      if (!error && self->acceptor_)
+						      self->accept();
+				      });
+	}
+
+	void accept()
+	{
+		if (auto socket = listener_.accept())
+			serve(std::move(socket));
+		wait_client();
+	}
+
+	std::span<const std::byte> handle(Message &message)
+	{
+		const auto reply = session_->handle(message);
+		if (session_->ended())
+			connection_->drop(session_->end_reason());
+		return reply;
+	}
+
+	void client_gone(const std::string &reason)
+	{
+		log_->info("client gone: {}", reason);
+		connection_.reset();
+		endpoint_->release();
+	}
+
+	Loop &loop_;
+	std::shared_ptr<spdlog::logger> log_;
+	std::optional<Endpoint> endpoint_;
+	UnixListener listener_;
+	std::optional<asio::posix::stream_descriptor> acceptor_;
+	std::optional<Session> session_; // kept until the next client: a message may be in it
+	std::shared_ptr<Connection> connection_;
+};
+
+Server::Server(Loop &loop, PciDevice &device, const std::string &name) : loop_(loop)
+{
+	loop_.run([&] { impl_ = std::make_shared<Impl>(loop, device, name); });
+}
+
+Server::~Server()
+{
+	loop_.run([this] { impl_->shut_down(); });
+}
+
+void Server::listen(const std::filesystem::path &path)
+{
+	UnixListener listener(path);
+	loop_.run([&] { impl_->listen(std::move(listener)); });
+}
+
+void Server::serve(FileDescriptor socket)
+{
+	loop_.run([&] { impl_->serve(std::move(socket)); });
+}
+
+bool Server::connected()
+{
+	bool result = false;
+	loop_.run([&] { result = impl_->connected(); });
+	return result;
+}
+
+} // namespace weft::vfio_user
