@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What a hardware driver needs beyond ib_verbs.h.
+ *
+ * A driver states its methods and the sizes of its objects in one constant table:
+ *
+ *	using Cq = rdma::DriverObject<ib_cq, CqState>;
+ *	using Qp = rdma::DriverObject<ib_qp, QpState>;
+ *
+ *	constexpr ib_device_ops ops = {
+ *		.post_send = [](ib_qp *qp, const ib_send_wr *wr, const ib_send_wr **bad) {
+ *			return Qp::state(qp).post_send(wr, bad);
+ *		},
+ *		...
+ *		.size_ib_cq = sizeof(Cq),
+ *		.size_ib_qp = sizeof(Qp),
+ *	};
+ *
+ * The midlayer allocates each object once, in that size and zeroed; create_qp() begins with Qp::construct(), and
+ * destroy_qp() ends with Qp::destruct(). So ib_post_send() is one indirect call, and post_send() finds its state at a
+ * constant distance from the pointer it got.
+ *
+ * The life of a device: rdma::alloc_device(), fill in struct ib_device, ib_set_device_ops(), ib_register_device();
+ * ib_unregister_device(), rdma::dealloc_device().
+ */
+#pragma once
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <kern/errno.h>
+#include <rdma/ib_verbs.h>
+
+namespace rdma
+{
+
+/*
+ * A verbs object with the driver's state behind it, in one allocation of the midlayer. Its own constructor is never
+ * called: the midlayer fills in `ib`, the driver constructs `state`.
+ */
+template <class Verbs, class State>
+struct DriverObject {
+	Verbs ib;
+	union {
+		State state_;
+	};
+
+	DriverObject() = delete;
+	~DriverObject() = delete;
+
+	static DriverObject *of(Verbs *object)
+	{
+		static_assert(__builtin_offsetof(DriverObject, ib) == 0);
+		static_assert(alignof(DriverObject) <= 64, "the allocator aligns to a cache line at most");
+		return reinterpret_cast<DriverObject *>(object);
+	}
+	static State &state(Verbs *object) { return of(object)->state_; }
+
+	/* At the beginning of a create method. */
+	template <class... Args>
+	static State &construct(Verbs *object, Args &&...args)
+	{
+		return *new (&of(object)->state_) State(std::forward<Args>(args)...);
+	}
+	/* At the end of a destroy method, and on the failing ways out of a create method. */
+	static void destruct(Verbs *object) { state(object).~State(); }
+
+	/* The object that a state is part of. */
+	static Verbs *verbs(State *state)
+	{
+		return reinterpret_cast<Verbs *>(reinterpret_cast<char *>(state) -
+						 __builtin_offsetof(DriverObject, state_));
+	}
+};
+
+/* A driver's device: zeroed memory, `Device::ib` first. nullptr without memory. Context: process. */
+template <class Device>
+Device *alloc_device()
+{
+	static_assert(__builtin_offsetof(Device, ib) == 0 && std::is_same_v<decltype(Device::ib), ib_device>);
+	return reinterpret_cast<Device *>(_ib_alloc_device(sizeof(Device)));
+}
+
+template <class Device>
+void dealloc_device(Device *device)
+{
+	ib_dealloc_device(&device->ib);
+}
+
+/* From the midlayer's pointer to the driver's device. */
+template <class Device>
+Device *device_of(ib_device *device)
+{
+	return reinterpret_cast<Device *>(device);
+}
+
+/*
+ * Reports a completion event on a CQ: once per event, one call at a time on one CQ (LOCK-06), not from inside
+ * post_send, post_recv, poll_cq or req_notify_cq (LOCK-05). Context: any.
+ */
+inline void complete(ib_cq *cq)
+{
+	cq->comp_handler(cq, cq->cq_context);
+}
+
+/* NOTIFY-01: what req_notify_cq answers with -EINVAL if it is false. */
+constexpr bool valid_notify_flags(ib_cq_notify_flags flags)
+{
+	const int kind = flags & IB_CQ_SOLICITED_MASK;
+
+	return (kind == IB_CQ_SOLICITED || kind == IB_CQ_NEXT_COMP) &&
+	       !(flags & ~(IB_CQ_SOLICITED_MASK | IB_CQ_REPORT_MISSED_EVENTS));
+}
+
+/* Reports an event of a QP, CQ, SRQ, port or device; see ib_dispatch_event(). */
+inline void dispatch(ib_event_type type, ib_qp *qp)
+{
+	ib_event event = {.device = qp->device, .element = {.qp = qp}, .event = type};
+	ib_dispatch_event(&event);
+}
+inline void dispatch(ib_event_type type, ib_cq *cq)
+{
+	ib_event event = {.device = cq->device, .element = {.cq = cq}, .event = type};
+	ib_dispatch_event(&event);
+}
+inline void dispatch(ib_event_type type, ib_srq *srq)
+{
+	ib_event event = {.device = srq->device, .element = {.srq = srq}, .event = type};
+	ib_dispatch_event(&event);
+}
+inline void dispatch(ib_event_type type, ib_device *device, u32 port_num)
+{
+	ib_event event = {.device = device, .element = {.port_num = port_num}, .event = type};
+	ib_dispatch_event(&event);
+}
+
+} // namespace rdma

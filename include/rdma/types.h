@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the verbs headers are written in, for C and C++.
+ *
+ * The API is Linux's by name, value and meaning. Where it takes a kernel type there, it takes one of these here,
+ * so that no public header needs a kernel header:
+ *
+ *   Linux                     here
+ *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
+ *   struct list_head          struct ib_links         (two pointers, meaningful to the midlayer only)
+ *   atomic_t                  int, changed by __atomic_* inside the midlayer only
+ *   IS_ERR, PTR_ERR           the same in C; rdma::is_err, rdma::ptr_err, rdma::err_ptr in C++
+ *   gfp_t                     unsigned int
+ */
+#pragma once
+
+#include <kern/types.h>
+
+#ifdef __cplusplus
+#include <ib/endian.hpp>
+
+/*
+ * In C these are plain integers that the programmer converts; in C++ they convert themselves. Either way they are
+ * as wide and as aligned as the integer.
+ */
+typedef ib::be16 __be16 __attribute__((aligned(2)));
+typedef ib::be32 __be32 __attribute__((aligned(4)));
+typedef ib::be64 __be64 __attribute__((aligned(8)));
+
+#define RDMA_C_BEGIN extern "C" {
+#define RDMA_C_END }
+
+/* Flag enumerations: in C the operators are the integers'; C++ gets them back typed. */
+#define RDMA_FLAGS(name)                                                                                      \
+	constexpr name operator|(name a, name b)                                                              \
+	{                                                                                                     \
+		return static_cast<name>(static_cast<unsigned>(a) | static_cast<unsigned>(b));                \
+	}                                                                                                     \
+	constexpr name &operator|=(name &a, name b) { return a = a | b; }                                     \
+	static_assert(true)
+#else
+#define RDMA_C_BEGIN
+#define RDMA_C_END
+#define RDMA_FLAGS(name) struct rdma_no_flags
+#endif
+
+struct ib_links {
+	struct ib_links *next;
+	struct ib_links *prev;
+};
+
+/**
+ * struct ib_dma_segment - a piece of memory as the device sees it
+ * @addr: DMA address
+ * @length: bytes
+ */
+struct ib_dma_segment {
+	u64 addr;
+	u64 length;
+};
+
+/* The name that leaked objects and misuse are reported under. */
+#ifdef KBUILD_MODNAME
+#define RDMA_CALLER KBUILD_MODNAME
+#else
+#define RDMA_CALLER "unknown"
+#endif
+
+#ifdef __cplusplus
+namespace rdma
+{
+
+/* Pointers that may be an error: the last 4095 addresses stand for negative error numbers. */
+inline constexpr unsigned long max_errno = 4095;
+
+inline bool is_err(const void *pointer)
+{
+	return reinterpret_cast<unsigned long>(pointer) >= -max_errno;
+}
+
+inline int ptr_err(const void *pointer)
+{
+	return static_cast<int>(reinterpret_cast<long>(pointer));
+}
+
+template <class T>
+T *err_ptr(int error)
+{
+	return reinterpret_cast<T *>(static_cast<long>(error));
+}
+
+} // namespace rdma
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Asynchronous events (IBA 11.6.3). */
+#pragma once
+#include <rdma/types.h>
+
+enum ib_event_type {
+	IB_EVENT_CQ_ERR,
+	IB_EVENT_QP_FATAL,
+	IB_EVENT_QP_REQ_ERR,
+	IB_EVENT_QP_ACCESS_ERR,
+	IB_EVENT_COMM_EST,
+	IB_EVENT_SQ_DRAINED,
+	IB_EVENT_PATH_MIG,
+	IB_EVENT_PATH_MIG_ERR,
+	IB_EVENT_DEVICE_FATAL,
+	IB_EVENT_PORT_ACTIVE,
+	IB_EVENT_PORT_ERR,
+	IB_EVENT_LID_CHANGE,
+	IB_EVENT_PKEY_CHANGE,
+	IB_EVENT_SM_CHANGE,
+	IB_EVENT_SRQ_ERR,
+	IB_EVENT_SRQ_LIMIT_REACHED,
+	IB_EVENT_QP_LAST_WQE_REACHED,
+	IB_EVENT_CLIENT_REREGISTER,
+	IB_EVENT_GID_CHANGE,
+	IB_EVENT_WQ_FATAL,
+};
+
+struct ib_device;
+struct ib_cq;
+struct ib_qp;
+struct ib_srq;
+
+/**
+ * struct ib_event - something that happened without being asked for
+ * @device: where
+ * @element: the object or port it happened to, by @event: a CQ, QP or SRQ for the affiliated events, otherwise the port
+ * @event: what
+ */
+struct ib_event {
+	struct ib_device *device;
+	union {
+		struct ib_cq *cq;
+		struct ib_qp *qp;
+		struct ib_srq *srq;
+		u32 port_num;
+	} element;
+	enum ib_event_type event;
+};
+
+/**
+ * struct ib_event_handler - a consumer's wish to hear a device's unaffiliated events
+ * @device: which device
+ * @handler: called in the order of dispatch, one event at a time per device (EVENT-03). It must not sleep (LOCK-07)
+ *	and must not register or unregister handlers of the same device.
+ * @links: the midlayer's
+ *
+ * The consumer owns the structure and keeps it until ib_unregister_event_handler() has returned.
+ */
+struct ib_event_handler {
+	struct ib_device *device;
+	void (*handler)(struct ib_event_handler *handler, struct ib_event *event);
+	struct ib_links links;
+};
+
+#ifdef __cplusplus
+inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
+				  void (*function)(ib_event_handler *, ib_event *))
+{
+	*handler = {device, function, {}};
+}
+#define INIT_IB_EVENT_HANDLER(pointer, device, function) ib_init_event_handler(pointer, device, function)
+#else
+#define INIT_IB_EVENT_HANDLER(pointer, _device, _function)                                                    \
+	(*(pointer) = (struct ib_event_handler){.device = (_device), .handler = (_function)})
+#endif
+
+RDMA_C_BEGIN
+
+/**
+ * ib_event_msg - an event's name for people
+ * @event: the event
+ *
+ * Context: any. Return: a string that is never NULL.
+ */
+const char *ib_event_msg(enum ib_event_type event);
+
+/**
+ * ib_register_event_handler - hear the unaffiliated events of a device
+ * @event_handler: initialized by INIT_IB_EVENT_HANDLER()
+ *
+ * Context: process.
+ */
+void ib_register_event_handler(struct ib_event_handler *event_handler);
+
+/**
+ * ib_unregister_event_handler - stop hearing them
+ * @event_handler: a registered one
+ *
+ * When this has returned, the handler does not run and will not (LOCK-12).
+ * Context: process, not from an event handler of the same device.
+ */
+void ib_unregister_event_handler(struct ib_event_handler *event_handler);
+
+/**
+ * ib_dispatch_event - report an event (drivers)
+ * @event: copied; may be on the caller's stack
+ *
+ * An affiliated event reaches the handler of its CQ, QP or SRQ before this returns; the driver keeps the object
+ * alive so long. An unaffiliated event is queued: the midlayer's caches take the change in before the first handler
+ * sees it (EVENT-02).
+ * Context: any, hard interrupt included (LOCK-03).
+ */
+void ib_dispatch_event(const struct ib_event *event);
+
+RDMA_C_END
