@@ -41,17 +41,23 @@ def locked(name):
         yield
 
 
-def entry(kind, key, make, need_mib):
+def entry(kind, key, make, need_mib, product):
     """The directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
 
     Older entries of the kind stay: another tree may be using them. need_mib: what making it takes.
+    product: the file that all is about; without it (a power cut, a helping hand) the entry is made again.
     """
     path = root() / f"{kind}-{key}"
-    if path.is_dir():
+
+    def whole():
+        return (path / product).is_file() and (path / product).stat().st_size > 0
+
+    if whole():
         return path
     with locked(kind):
-        if path.is_dir():
+        if whole():
             return path
+        shutil.rmtree(path, ignore_errors=True)
         for leftover in root().glob(f".work-{kind}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         free = shutil.disk_usage(root()).free >> 20

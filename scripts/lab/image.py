@@ -91,10 +91,17 @@ def _make_root(directory):
     shutil.rmtree(tree)
 
 
+def _root_key():
+    return cache.key_of(ROOT_FORMAT, GUEST_PACKAGES, kernels.stock_release(), *STOCK_MODULES)
+
+
+def root_image_present():
+    return (cache.root() / f"guest-root-{_root_key()}" / "root.img").is_file()
+
+
 def root_image():
     """The root image's path; made first if it is not there."""
-    key = cache.key_of(ROOT_FORMAT, GUEST_PACKAGES, kernels.stock_release(), *STOCK_MODULES)
-    return cache.entry("guest-root", key, _make_root, need_mib=2500) / "root.img"
+    return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product="root.img") / "root.img"
 
 
 def _cpio(entries):
@@ -146,4 +153,4 @@ def initramfs(kernel):
     """The initramfs' path for that kernel; made first if it is not there."""
     parts = [HERE / "agent" / name for name in ("agent.cpp", "init", "start")]
     key = cache.key_of(1, kernel.release if kernel.modules else "", *BOOT_MODULES, HERE / "image.py", *parts)
-    return cache.entry("initramfs", key, _make_initramfs(kernel), need_mib=100) / "initramfs.cpio"
+    return cache.entry("initramfs", key, _make_initramfs(kernel), need_mib=100, product="initramfs.cpio") / "initramfs.cpio"

@@ -61,7 +61,7 @@ def _make_stock(directory):
 
 def _stock():
     release = stock_release()
-    directory = cache.entry("kernel-stock", cache.key_of(STOCK_FORMAT, release), _make_stock, need_mib=1200)
+    directory = cache.entry("kernel-stock", cache.key_of(STOCK_FORMAT, release), _make_stock, need_mib=1200, product="vmlinux")
     return Kernel("stock", release, directory / "vmlinux", pathlib.Path(f"/usr/src/linux-headers-{release}"),
                   directory / "lib/modules" / release)
 

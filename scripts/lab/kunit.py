@@ -73,7 +73,8 @@ class Runner:
         text = self._guest.console()[start_offset:] if self._guest else ""
         reports = self._guest.new_reports() if self._guest else []
         self._add_results(path, text, problem, reports, time.monotonic() - started)
-        if problem:
+        # After a report lockdep is off, and memory may be damaged: what follows would prove nothing.
+        if problem or reports:
             self._drop_guest()
 
     def _insert(self, path):

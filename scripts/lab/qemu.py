@@ -71,7 +71,7 @@ def find():
         if version >= MINIMUM:
             return Qemu((system,), {}, version)
     key = cache.key_of(FORMAT, *SUITES)
-    return _private(cache.entry("qemu", key, _make, need_mib=700))
+    return _private(cache.entry("qemu", key, _make, need_mib=700, product="usr/bin/qemu-system-x86_64"))
 
 
 def present():

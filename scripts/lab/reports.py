@@ -15,7 +15,7 @@ STARTS = re.compile(r"""
     | ^NETDEV\ WATCHDOG | nobody\ cared | page\ allocation\ failure | ^Out\ of\ memory | ^slab-out-of-bounds
     | ^Unable\ to\ handle | ^invalid\ opcode | ^stack\ segment | ^double\ fault | ^PANIC: | ^weft-guest:\s
 """, re.VERBOSE)
-ENDS = re.compile(r"^---\[ end | ^={10,}$ | ^Rebooting | ^\s*(?:ok|not\ ok)\s\d+", re.VERBOSE)
+ENDS = re.compile(r"^---\[ end |^={10,}$|^Rebooting|^\s*(?:ok|not ok) \d+")
 LONGEST = 90    # lines of one report that are shown
 
 

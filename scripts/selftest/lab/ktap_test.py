@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The KTAP reader believes nothing that was not said."""
+import unittest
+
+from lab import ktap
+from lab.results import FAILED, PASSED, SKIPPED
+
+
+def outcomes(text):
+    return [(case.name, case.outcome) for suite in ktap.parse(text) for case in suite.outcomes()]
+
+
+class Ktap(unittest.TestCase):
+    def test_good_suite_with_time_stamps(self):
+        text = ("[    1.0] noise\n[    1.2]     # Subtest: registry\n[    1.3]     1..2\n[    1.4]     ok 1 first\n"
+                "[    1.5]     ok 2 - second\n[    1.6] # registry: pass:2\n[    1.7] ok 1 registry\n")
+        self.assertEqual(outcomes(text), [("first", PASSED), ("second", PASSED)])
+
+    def test_failure_carries_its_diagnostics(self):
+        text = "    # Subtest: s\n    1..1\n    # a: EXPECTATION FAILED at x.c:3\n    not ok 1 a\nnot ok 1 s\n"
+        case = ktap.parse(text)[0].outcomes()[0]
+        self.assertEqual(case.outcome, FAILED)
+        self.assertIn("x.c:3", case.detail)
+
+    def test_case_that_did_not_run_is_a_failure(self):
+        text = "    # Subtest: s\n    1..3\n    ok 1 a\n"
+        self.assertEqual([outcome for _, outcome in outcomes(text)], [PASSED, FAILED, FAILED])
+
+    def test_suite_without_end_is_a_failure(self):
+        self.assertIn(FAILED, dict((o, n) for n, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n")))
+
+    def test_suite_without_plan_or_cases_is_a_failure(self):
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    ok 1 a\nok 1 s\n")], [PASSED, FAILED])
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..0\nok 1 s\n")], [FAILED])
+
+    def test_suite_that_fails_though_its_cases_pass(self):
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\nnot ok 1 s\n")], [PASSED, FAILED])
+
+    def test_suite_that_passes_though_a_case_fails(self):
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    not ok 1 a\nok 1 s\n")], [FAILED, FAILED])
+
+    def test_wrong_number_is_a_failure(self):
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 2 a\nok 1 s\n")], [PASSED, FAILED])
+
+    def test_more_cases_than_announced(self):
+        self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n    ok 2 b\nok 1 s\n")], [PASSED, PASSED, FAILED])
+
+    def test_skipped_case(self):
+        self.assertEqual(outcomes("    # Subtest: s\n    1..1\n    ok 1 a # SKIP no device\nok 1 s\n"), [("a", SKIPPED)])
+
+    def test_parameters_are_not_cases(self):
+        text = "    # Subtest: s\n    1..1\n        # Subtest: a\n        ok 1 - one\n        ok 2 - two\n    ok 1 a\nok 1 s\n"
+        self.assertEqual(outcomes(text), [("a", PASSED)])

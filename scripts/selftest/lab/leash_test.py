@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""QEMU does not outlive what started it."""
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from lab import cache
+from lab.waiting import wait_until
+
+
+def running(log):
+    return subprocess.run(["pgrep", "-f", f"path={log}"], capture_output=True, text=True, check=False).stdout.split()
+
+
+class Leash(unittest.TestCase):
+    def end_by(self, number):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "console.log"
+            runner = subprocess.Popen([cache.TREE / "scripts/guest", "run", "--kernel", "plain", "--log", log, "--command", "echo up; sleep 1000"],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.assertEqual(runner.stdout.readline(), b"up\n")
+            self.assertTrue(running(log))
+            runner.send_signal(number)
+            runner.wait(20)
+            runner.stdout.close()
+            wait_until("QEMU to be gone", lambda: not running(log), 10)
+
+    def test_kill(self):
+        self.end_by(signal.SIGKILL)
+
+    def test_terminate(self):
+        self.end_by(signal.SIGTERM)
+
+    def test_interrupt(self):
+        self.end_by(signal.SIGINT)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What a kernel complains about is found, and what it merely says is not."""
+import re
+import unittest
+
+from lab import reports
+
+COMPLAINTS = (
+    "BUG: KASAN: use-after-free in planted+0x3/0x10 [planted]",
+    "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+    "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:580",
+    "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12",
+    "WARNING: CPU: 1 PID: 77 at drivers/x.c:10 f+0x1/0x2",
+    "WARNING: possible circular locking dependency detected",
+    "WARNING: suspicious RCU usage",
+    "INFO: task insmod:55 blocked for more than 60 seconds.",
+    "INFO: trying to register non-static key.",
+    "rcu: INFO: rcu_preempt self-detected stall on CPU",
+    "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [insmod:60]",
+    "kernel BUG at lib/list_debug.c:56!",
+    "general protection fault, probably for non-canonical address 0xdead000000000108: 0000 [#1] PREEMPT SMP",
+    "list_del corruption. prev->next should be ffff8880, but was 0",
+    "refcount_t: underflow; use-after-free.",
+    "UBSAN: array-index-out-of-bounds in x.c:1:2",
+    "ODEBUG: free active (active state 0) object type: work_struct",
+    "kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+    "Kernel panic - not syncing: Fatal exception",
+    "unregister_netdevice: waiting for ib0 to become free. Usage count = 2",
+    "BUG kmalloc-64 (Tainted: G    B): Poison overwritten",
+    "irq 24: nobody cared (try booting with the \"irqpoll\" option)",
+    "weft_connectx 0000:01:00.0: DMA-API: device driver frees DMA memory with wrong function",
+    "insmod: page allocation failure: order:9, mode:0xcc0",
+)
+REMARKS = (
+    "Debug: BUG lists are at /sys",
+    "weft_kern: loading out-of-tree module taints kernel.",
+    "mlx4_core 0000:01:00.0: command 0x4 timed out",
+    "Kernel command line: console=ttyS0 oops=panic panic=-1",
+    "    # pass: 1 BUG",
+    "NMI watchdog: Perf NMI watchdog permanently disabled",
+    "RCU restricting CPUs from NR_CPUS=64 to nr_cpu_ids=2.",
+)
+
+
+class Reports(unittest.TestCase):
+    def test_complaints_are_found(self):
+        for line in COMPLAINTS:
+            with self.subTest(line):
+                self.assertEqual(len(reports.find(f"[    1.000000] before\n[   12.345678] {line}\n[   12.4] Call Trace:\n")), 1)
+
+    def test_remarks_are_not(self):
+        for line in REMARKS:
+            with self.subTest(line):
+                self.assertEqual(reports.find(f"[    1.000000] {line}\n"), [])
+
+    def test_text_reaches_to_the_end_mark(self):
+        log = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] Call Trace:\n[ 1.2]  f+0x1\n[ 1.3] ---[ end trace 0 ]---\n[ 1.4] other\n"
+        self.assertEqual(reports.find(log), ["WARNING: CPU: 0 PID: 1 at x\nCall Trace:\n f+0x1\n---[ end trace 0 ]---"])
+
+    def test_two_reports_are_two(self):
+        one = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] f\n[ 1.2] g\n[ 1.3] ---[ end trace 0 ]---\n"
+        self.assertEqual(len(reports.find(one + one)), 2)
+
+    def test_allowed_reports_are_left_out(self):
+        self.assertEqual(reports.find("[ 1.0] WARNING: CPU: 0 PID: 1 at x\n", [re.compile("at x$")]), [])

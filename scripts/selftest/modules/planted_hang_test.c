@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A wait for what never comes. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/completion.h>
+
+static DECLARE_COMPLETION(never);
+
+static void hang(struct kunit *test)
+{
+	wait_for_completion(&never);
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(hang),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_hang",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Two locks taken in both orders, by one thread: no deadlock, but an inversion. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+
+static DEFINE_MUTEX(first);
+static DEFINE_MUTEX(second);
+
+static void inversion(struct kunit *test)
+{
+	mutex_lock(&first);
+	mutex_lock(&second);
+	mutex_unlock(&second);
+	mutex_unlock(&first);
+
+	mutex_lock(&second);
+	mutex_lock(&first);
+	mutex_unlock(&first);
+	mutex_unlock(&second);
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(inversion),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_inversion",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Memory that nothing points at any more. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+static void leak(struct kunit *test)
+{
+	int i;
+
+	/* Several: a stale register or stack slot may keep one of them reachable. */
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_NOT_NULL(test, kmalloc(200, GFP_KERNEL));
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(leak),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_leak",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

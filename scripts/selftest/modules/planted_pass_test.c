@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The control: nothing is wrong here. */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+static void pass(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, 1 + 1, 2);
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(pass),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_pass",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A debugfs entry that stays when the module leaves. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/debugfs.h>
+
+static void residue(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_planted", NULL)));
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(residue),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_residue",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A read of freed memory, which KUnit itself does not notice. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+static void use_after_free(struct kunit *test)
+{
+	int *number = kzalloc(sizeof(*number), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, number);
+	kfree(number);
+	OPTIMIZER_HIDE_VAR(number);
+	READ_ONCE(*number);
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(use_after_free),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_use_after_free",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A WARN_ON, on any kernel. */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+static void warning(struct kunit *test)
+{
+	WARN_ON(test);
+}
+
+static struct kunit_case planted_cases[] = {
+	KUNIT_CASE(warning),
+	{}
+};
+
+static struct kunit_suite planted_suite = {
+	.name = "planted_warning",
+	.test_cases = planted_cases,
+};
+kunit_test_suite(planted_suite);
+
+MODULE_DESCRIPTION("A planted defect");
+MODULE_LICENSE("Dual BSD/GPL");
