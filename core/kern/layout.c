@@ -15,6 +15,9 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#ifdef CONFIG_KUNIT
+#include <kunit/test.h>
+#endif
 
 #define KERN_ERRNO(name, value) static_assert(name == value)
 #include <kern/abi/errno.h>
@@ -38,6 +41,7 @@ void kern_layout(void)
 	OPAQUE(wait_queue, wait_queue_head_t);
 	OPAQUE(xarray, struct xarray);
 	OPAQUE(ida, struct ida);
+	OPAQUE(wait_entry, wait_queue_entry_t);
 	OPAQUE(rcu_head, struct rcu_head);
 
 	DEFINE(KERN_GFP_KERNEL, (__force unsigned int)GFP_KERNEL);
@@ -49,5 +53,14 @@ void kern_layout(void)
 
 	DEFINE(KERN_PAGE_SHIFT, PAGE_SHIFT);
 	DEFINE(KERN_CACHE_LINE, L1_CACHE_BYTES);
-	DEFINE(KERN_HZ, HZ);
+
+#ifdef CONFIG_KUNIT
+	DEFINE(KERN_SIZEOF_kunit_case, sizeof(struct kunit_case));
+	DEFINE(KERN_OFFSETOF_kunit_case_run_case, offsetof(struct kunit_case, run_case));
+	DEFINE(KERN_OFFSETOF_kunit_case_name, offsetof(struct kunit_case, name));
+	DEFINE(KERN_SIZEOF_kunit_suite, sizeof(struct kunit_suite));
+	DEFINE(KERN_OFFSETOF_kunit_suite_name, offsetof(struct kunit_suite, name));
+	DEFINE(KERN_SIZEOF_kunit_suite_name, sizeof_field(struct kunit_suite, name));
+	DEFINE(KERN_OFFSETOF_kunit_suite_test_cases, offsetof(struct kunit_suite, test_cases));
+#endif
 }

@@ -132,7 +132,7 @@ constexpr void ignore(const Result<T> &)
 /* The value of a Result; an error is returned from the enclosing function, which returns a Result too. */
 #define TRY(expression)                                                                            \
 	({                                                                                         \
-		auto &&kern_try_result = (expression);                                             \
+		auto kern_try_result = (expression);                                               \
 		if (!kern_try_result.ok()) [[unlikely]]                                            \
 			return ::kern::Error{kern_try_result.error()};                             \
 		kern_try_result.take();                                                            \

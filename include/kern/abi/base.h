@@ -26,6 +26,10 @@
 			__attribute__((aligned(KERN_ALIGNOF_##name)));                             \
 	}
 
+#ifndef KERN_GENERATING_LAYOUT
+KERN_OPAQUE(lock_class_key);
+#endif
+
 /* Kernel objects that C++ knows by pointer only. */
 struct device;
 struct page;

@@ -7,7 +7,6 @@ KERN_C_BEGIN
 KERN_OPAQUE(spinlock);
 KERN_OPAQUE(mutex);
 KERN_OPAQUE(rw_semaphore);
-KERN_OPAQUE(lock_class_key);
 
 void kern_spin_init(struct kern_spinlock *lock, const char *name, struct kern_lock_class_key *key);
 void kern_spin_lock(struct kern_spinlock *lock);

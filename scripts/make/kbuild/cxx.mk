@@ -51,3 +51,9 @@ quiet_cmd_kxx_s_cpp = CXX $(quiet_modtag) $@
 
 $(obj)/%.s: $(src)/%.cpp FORCE
 	$(call if_changed_dep,kxx_s_cpp)
+
+# Kernels from 6.10 on look for C sources in the object directory only; before, these are the rules there are.
+$(obj)/%.o: $(src)/%.c FORCE
+	$(call if_changed_rule,cc_o_c)
+$(obj)/%.s: $(src)/%.c FORCE
+	$(call if_changed_dep,cc_s_c)

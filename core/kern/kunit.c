@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kunit/test.h>
+#include <linux/export.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/version.h>
+#include <kern/abi/kunit.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define __kunit_do_failed_assertion kunit_do_failed_assertion
+#endif
+
+static unsigned long seed;
+module_param_named(kunit_seed, seed, ulong, 0644);
+MODULE_PARM_DESC(kunit_seed, "Seed of the tests that use random numbers (0: a new one each time)");
+
+void kern_kunit_fail(struct kunit *test, const char *file, int line, const char *text)
+{
+	const struct kunit_loc location = { .file = file, .line = line };
+	const struct kunit_fail_assert assert = {};
+
+	__kunit_do_failed_assertion(test, &location, KUNIT_EXPECTATION, &assert.assert, kunit_fail_assert_format,
+				    "%s", text);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_fail);
+
+static void print_value(char *to, size_t size, const struct kern_kunit_value *value)
+{
+	switch (value->kind) {
+	case KERN_KUNIT_SIGNED:
+		snprintf(to, size, "%lld", (long long)value->bits);
+		break;
+	case KERN_KUNIT_UNSIGNED:
+		snprintf(to, size, "%llu (%#llx)", value->bits, value->bits);
+		break;
+	case KERN_KUNIT_POINTER:
+		snprintf(to, size, "%px", (void *)(unsigned long)value->bits);
+		break;
+	}
+}
+
+void kern_kunit_fail_compare(struct kunit *test, const char *file, int line, const char *relation,
+			     const struct kern_kunit_value *left, const struct kern_kunit_value *right)
+{
+	const struct kunit_loc location = { .file = file, .line = line };
+	const struct kunit_fail_assert assert = {};
+	char left_text[48], right_text[48];
+
+	print_value(left_text, sizeof(left_text), left);
+	print_value(right_text, sizeof(right_text), right);
+	__kunit_do_failed_assertion(test, &location, KUNIT_EXPECTATION, &assert.assert, kunit_fail_assert_format,
+				    "expected %s %s %s, but\n\t\t%s is %s\n\t\t%s is %s", left->expression, relation,
+				    right->expression, left->expression, left_text, right->expression, right_text);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_fail_compare);
+
+void kern_kunit_skip(struct kunit *test, const char *why)
+{
+	kunit_mark_skipped(test, "%s", why);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_skip);
+
+void kern_kunit_note(struct kunit *test, const char *format, ...)
+{
+	va_list args;
+	struct va_format text = { .fmt = format, .va = &args };
+
+	va_start(args, format);
+	kunit_info(test, "%pV", &text);
+	va_end(args);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_note);
+
+bool kern_kunit_failed(struct kunit *test)
+{
+	return READ_ONCE(test->status) == KUNIT_FAILURE;
+}
+EXPORT_SYMBOL_GPL(kern_kunit_failed);
+
+u64 kern_kunit_seed(void)
+{
+	return seed ? seed : get_random_u64();
+}
+EXPORT_SYMBOL_GPL(kern_kunit_seed);

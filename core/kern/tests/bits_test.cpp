@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/bits.hpp>
+#include <kern/kunit.hpp>
+
+namespace {
+
+using Low = kern::Field<u32, 3, 0>;
+using High = kern::Field<u32, 31, 28>;
+using Wide = kern::Field<u64, 63, 0>;
+
+/* A field is read from and put into its own bits and no others. */
+void field_touches_its_bits_only(kern::kunit::Test &test)
+{
+	EXPECT_EQ(Low::get(0xabcdef12), 2u);
+	EXPECT_EQ(High::get(0xabcdef12), 0xau);
+	EXPECT_EQ(Low::put(0xabcdef12, 7), 0xabcdef17u);
+	EXPECT_EQ(High::put(0xabcdef12, 0), 0x0bcdef12u);
+	EXPECT_EQ(High::of(0xf), 0xf0000000u);
+	EXPECT_FALSE(Low::fits(16));
+	EXPECT_EQ(Wide::get(~u64{0}), ~u64{0});
+}
+
+/* The rounding functions agree with their definitions at the edges. */
+void rounding(kern::kunit::Test &test)
+{
+	EXPECT_EQ(kern::bit_mask<u32>(7, 4), 0xf0u);
+	EXPECT_EQ(kern::bit_mask<u32>(31, 0), ~0u);
+	EXPECT_EQ(kern::bit<u64>(40), u64{1} << 40);
+	EXPECT_EQ(kern::align_up(4097u, 4096), 8192u);
+	EXPECT_EQ(kern::align_up(4096u, 4096), 4096u);
+	EXPECT_EQ(kern::align_down(4097u, 4096), 4096u);
+	EXPECT_EQ(kern::div_round_up(9u, 4), 3u);
+	EXPECT_EQ(kern::log2_ceil(1), 0u);
+	EXPECT_EQ(kern::log2_ceil(2), 1u);
+	EXPECT_EQ(kern::log2_ceil(3), 2u);
+	EXPECT_EQ(kern::log2_ceil(u64{1} << 33), 33u);
+	EXPECT_EQ(kern::round_up_power_of_two(5), u64{8});
+	EXPECT_TRUE(kern::is_power_of_two(64u));
+	EXPECT_FALSE(kern::is_power_of_two(0u));
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_bits, KUNIT_CASE(field_touches_its_bits_only), KUNIT_CASE(rounding));

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/memory.hpp>
+#include <kern/span.hpp>
+
+namespace {
+
+struct Base {
+	virtual ~Base() = default;
+	virtual int number() const { return 1; }
+};
+struct Other {
+	virtual ~Other() = default;
+	long padding = 0;
+};
+struct Derived : Other, Base {
+	explicit Derived(int &d) : destroyed(&d) {}
+	~Derived() override { ++*destroyed; }
+	int number() const override { return 2; }
+	int *destroyed;
+};
+
+/* An Owned destroys its object once, also through a base that does not begin where the object does. */
+void owned_destroys_once(kern::kunit::Test &test)
+{
+	int destroyed = 0;
+	{
+		auto made = kern::make<Derived>(kern::Gfp::kernel, destroyed);
+		ASSERT_OK(made);
+		kern::Owned<Base> base = made.take();
+		EXPECT_EQ(base->number(), 2);
+		kern::Owned<Base> other = std::move(base);
+		EXPECT_FALSE(static_cast<bool>(base));
+		EXPECT_EQ(destroyed, 0);
+		other = kern::Owned<Base>();
+		EXPECT_EQ(destroyed, 1);
+	}
+	EXPECT_EQ(destroyed, 1);
+}
+
+/* A size that overflows, or that nobody has, is ENOMEM and not a small allocation. */
+void array_refuses_what_cannot_be(kern::kunit::Test &test)
+{
+	const volatile std::size_t count = ~std::size_t{0} / 4;
+	EXPECT_ERROR(kern::make_array<u64>(kern::Gfp::atomic | kern::Gfp::no_warn, count), -ENOMEM);
+	EXPECT_ERROR(kern::make_array<u64>(kern::Gfp::kernel | kern::Gfp::no_warn, count), -ENOMEM);
+}
+
+/* The elements of an array begin as zero and are destroyed with it, the last first. */
+void array_constructs_and_destroys(kern::kunit::Test &test)
+{
+	static int order;
+	struct Element {
+		~Element()
+		{
+			if (mark)
+				*mark = ++order;
+		}
+		int *mark = nullptr;
+	};
+	int marks[3] = {};
+	order = 0;
+	{
+		auto made = kern::make_array<Element>(kern::Gfp::kernel, 3);
+		ASSERT_OK(made);
+		auto array = made.take();
+		EXPECT_EQ(array.size(), 3u);
+		for (int i = 0; i < 3; i++) {
+			EXPECT_EQ(array[i].mark, nullptr);
+			array[i].mark = &marks[i];
+		}
+	}
+	EXPECT_EQ(marks[0], 3);
+	EXPECT_EQ(marks[1], 2);
+	EXPECT_EQ(marks[2], 1);
+
+	auto large = kern::make_array<u32>(kern::Gfp::kernel, 1 << 20);
+	ASSERT_OK(large);
+	u32 any = 0;
+	for (u32 word : large.value())
+		any |= word;
+	EXPECT_EQ(any, 0u);
+}
+
+/* A block of pages has the size and the alignment of its order. */
+void pages_are_aligned(kern::kunit::Test &test)
+{
+	auto made = kern::Pages::create(3, kern::Gfp::kernel | kern::Gfp::zero);
+	ASSERT_OK(made);
+	auto pages = made.take();
+	EXPECT_EQ(pages.size(), 8 * kern::page_size);
+	EXPECT_EQ(reinterpret_cast<u64>(pages.address()) % kern::page_size, 0u);
+	auto *bytes = static_cast<std::byte *>(pages.address());
+	EXPECT_TRUE(bytes[pages.size() - 1] == std::byte{0});
+	kern::Pages moved = std::move(pages);
+	EXPECT_FALSE(static_cast<bool>(pages));
+	EXPECT_TRUE(moved.get() != nullptr);
+}
+
+/* Bytes are copied as far as there are any, and compared by length too. */
+void spans_copy_and_compare(kern::kunit::Test &test)
+{
+	u32 from = 0x01020304, to = 0;
+	kern::copy(kern::writable_bytes_of(to), kern::bytes_of(from));
+	EXPECT_EQ(to, from);
+	EXPECT_TRUE(kern::equal(kern::bytes_of(to), kern::bytes_of(from)));
+	EXPECT_FALSE(kern::equal(kern::bytes_of(to).first(3), kern::bytes_of(from)));
+	kern::fill(kern::writable_bytes_of(to), 0xff);
+	EXPECT_EQ(to, ~0u);
+	EXPECT_FALSE(kern::equal(kern::bytes_of(to), kern::bytes_of(from)));
+}
+
+/* A Static lives from construct() to destruct(). */
+void static_lives_when_told(kern::kunit::Test &test)
+{
+	static constinit kern::Static<Derived> object;
+	int destroyed = 0;
+	object.construct(destroyed);
+	EXPECT_EQ(object->number(), 2);
+	object.destruct();
+	EXPECT_EQ(destroyed, 1);
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_destroys_once), KUNIT_CASE(array_refuses_what_cannot_be),
+	    KUNIT_CASE(array_constructs_and_destroys), KUNIT_CASE(pages_are_aligned),
+	    KUNIT_CASE(spans_copy_and_compare), KUNIT_CASE(static_lives_when_told));

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/ref.hpp>
+
+namespace {
+
+struct Object : kern::RefCounted<Object> {
+	explicit Object(int &d) : destroyed(d) {}
+	~Object() { destroyed++; }
+	int &destroyed;
+};
+
+/* The object lives as long as the last reference, and is destroyed once. */
+void last_reference_destroys(kern::kunit::Test &test)
+{
+	int destroyed = 0;
+	auto made = kern::make_ref<Object>(kern::Gfp::kernel, destroyed);
+	ASSERT_OK(made);
+	kern::Ref<Object> first = made.take();
+	EXPECT_EQ(first->ref_count(), 1);
+	kern::Ref<Object> second = first;
+	EXPECT_EQ(first->ref_count(), 2);
+	EXPECT_TRUE(first == second);
+	kern::Ref<Object> third = std::move(first);
+	EXPECT_EQ(third->ref_count(), 2);
+	second.reset();
+	EXPECT_EQ(destroyed, 0);
+	third = third;
+	EXPECT_EQ(destroyed, 0);
+	third.reset();
+	EXPECT_EQ(destroyed, 1);
+}
+
+/* A count that reached zero is not raised again. */
+void dying_object_is_not_shared(kern::kunit::Test &test)
+{
+	kern::RefCount count;
+	EXPECT_TRUE(count.get_unless_zero());
+	EXPECT_FALSE(count.put());
+	EXPECT_TRUE(count.put());
+	EXPECT_FALSE(count.get_unless_zero());
+	EXPECT_EQ(count.load(), 0);
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys), KUNIT_CASE(dying_object_is_not_shared));

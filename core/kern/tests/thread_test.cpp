@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/completion.hpp>
+#include <kern/kunit.hpp>
+#include <kern/thread.hpp>
+#include <kern/time.hpp>
+
+namespace {
+
+/* A thread runs until it is told to stop, and gives its result; one that has ended already does too. */
+void thread_stops_with_its_result(kern::kunit::Test &test)
+{
+	struct Worker {
+		int run()
+		{
+			started.complete();
+			while (!at_once && !kern::Thread::should_stop())
+				kern::sleep_ms(1);
+			return 42;
+		}
+		bool at_once;
+		kern::Completion started;
+	};
+	for (bool at_once : {false, true}) {
+		Worker worker{at_once, {}};
+		auto thread = kern::Thread::create("kern-thread", kern::method<&Worker::run>, &worker);
+		ASSERT_OK(thread);
+		EXPECT_TRUE(worker.started.wait_for(10000));
+		EXPECT_EQ(thread.value().stop(), 42);
+		EXPECT_FALSE(static_cast<bool>(thread.value()));
+	}
+}
+
+/* Time does not go back, and a deadline passes when its time is over and not before. */
+void time_goes_on(kern::kunit::Test &test)
+{
+	const u64 before = kern::now_ns();
+	const auto deadline = kern::Deadline::in_ms(20);
+	const auto far = kern::Deadline::in_ms(100000);
+	while (!deadline.passed())
+		kern::sleep_us(100, 200);
+	EXPECT_GE(kern::now_ns(), before + 20000000);
+	EXPECT_FALSE(far.passed());
+}
+
+/* The same seed gives the same numbers, inside their limits. */
+void seeded_numbers_repeat(kern::kunit::Test &test)
+{
+	kern::SeededRandom a(test.seed()), b(test.seed());
+	for (int i = 0; i < 1000; i++) {
+		const u32 number = a.below(17);
+		EXPECT_EQ(number, b.below(17));
+		EXPECT_LT(number, 17u);
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stops_with_its_result), KUNIT_CASE(time_goes_on),
+	    KUNIT_CASE(seeded_numbers_repeat));

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/completion.hpp>
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include <kern/timer.hpp>
+
+namespace {
+
+struct Alarm {
+	void ring()
+	{
+		in_soft_irq = kern_in_soft_irq();
+		rung.complete();
+	}
+	bool in_soft_irq = false;
+	kern::Completion rung;
+	kern::Timer timer{kern::method<&Alarm::ring>, this};
+};
+
+/* A timer fires once, not before its time, in a soft interrupt. */
+void timer_fires_after_its_time(kern::kunit::Test &test)
+{
+	Alarm alarm;
+	const u64 before = kern::now_ns();
+	alarm.timer.start(20);
+	EXPECT_TRUE(alarm.timer.pending());
+	ASSERT_TRUE(alarm.rung.wait_for(10000));
+	EXPECT_GE(kern::now_ns() - before, 15000000u);
+	EXPECT_TRUE(alarm.in_soft_irq);
+	EXPECT_FALSE(alarm.timer.pending());
+}
+
+/* A cancelled timer does not fire, and a restarted one fires at its new time. */
+void timer_is_cancelled_and_moved(kern::kunit::Test &test)
+{
+	Alarm alarm;
+	alarm.timer.start(100000);
+	EXPECT_TRUE(alarm.timer.cancel());
+	EXPECT_FALSE(alarm.timer.cancel());
+	EXPECT_FALSE(alarm.rung.done());
+	alarm.timer.start(100000);
+	alarm.timer.start(1);
+	EXPECT_TRUE(alarm.rung.wait_for(10000));
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time), KUNIT_CASE(timer_is_cancelled_and_moved));

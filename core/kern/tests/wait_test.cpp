@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/atomic.hpp>
+#include <kern/completion.hpp>
+#include <kern/kunit.hpp>
+#include <kern/thread.hpp>
+#include <kern/time.hpp>
+#include <kern/wait_queue.hpp>
+
+namespace {
+
+/* Each complete() lets one waiter through; complete_all() lets all. */
+void completion_counts(kern::kunit::Test &test)
+{
+	kern::Completion completion;
+	EXPECT_FALSE(completion.done());
+	EXPECT_FALSE(completion.wait_for(1));
+	completion.complete();
+	completion.complete();
+	EXPECT_TRUE(completion.wait_for(10000));
+	EXPECT_TRUE(completion.wait_for(10000));
+	EXPECT_FALSE(completion.wait_for(1));
+	completion.complete_all();
+	for (int i = 0; i < 3; i++)
+		EXPECT_TRUE(completion.wait_for(10000));
+	completion.reinit();
+	EXPECT_FALSE(completion.wait_for(1));
+}
+
+/* Two threads that hand a ball to and fro: no wake-up is lost. */
+void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
+{
+	constexpr int rounds = 2000;
+	struct Player {
+		int run()
+		{
+			for (int i = 0; i < rounds; i++) {
+				if (!queue->wait_for(30000, [&] { return ball->load_acquire() == mine; })) {
+					lost = true;
+					break;
+				}
+				ball->store_release(1 - mine);
+				queue->wake_all();
+			}
+			done.complete();
+			return 0;
+		}
+		kern::WaitQueue *queue;
+		kern::Atomic<int> *ball;
+		int mine;
+		bool lost = false;
+		kern::Completion done;
+	};
+	kern::WaitQueue queue(KERN_LOCK_CLASS("test.queue"));
+	kern::Atomic<int> ball{0};
+	Player one{&queue, &ball, 0, false, {}}, two{&queue, &ball, 1, false, {}};
+	auto first = kern::Thread::create("kern-ping", kern::method<&Player::run>, &one);
+	ASSERT_OK(first);
+	auto second = kern::Thread::create("kern-pong", kern::method<&Player::run>, &two);
+	EXPECT_OK(second);
+	one.done.wait();
+	if (second.ok())
+		two.done.wait();
+	EXPECT_FALSE(one.lost);
+	EXPECT_FALSE(two.lost);
+	EXPECT_EQ(ball.load_relaxed(), 0);
+}
+
+/* Waiting ends when its time is over, and not before. */
+void wait_times_out(kern::kunit::Test &test)
+{
+	kern::WaitQueue queue(KERN_LOCK_CLASS("test.timeout"));
+	const u64 before = kern::now_ns();
+	EXPECT_FALSE(queue.wait_for(20, [] { return false; }));
+	EXPECT_GE(kern::now_ns() - before, 15000000u);
+	EXPECT_TRUE(queue.wait_for(0, [] { return true; }));
+	EXPECT_OK(queue.wait_interruptible([] { return true; }));
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_wait, KUNIT_CASE(completion_counts), KUNIT_CASE(wait_queue_loses_no_wake_up),
+	    KUNIT_CASE(wait_times_out));

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+struct kunit;
+
+/* A value as a failed expectation shows it. */
+enum kern_kunit_kind { KERN_KUNIT_SIGNED, KERN_KUNIT_UNSIGNED, KERN_KUNIT_POINTER };
+struct kern_kunit_value {
+	const char *expression;
+	enum kern_kunit_kind kind;
+	u64 bits;
+};
+
+/* Marks the test as failed; it goes on. */
+void kern_kunit_fail(struct kunit *test, const char *file, int line, const char *text);
+void kern_kunit_fail_compare(struct kunit *test, const char *file, int line, const char *relation,
+			     const struct kern_kunit_value *left, const struct kern_kunit_value *right);
+void kern_kunit_skip(struct kunit *test, const char *why);
+void kern_kunit_note(struct kunit *test, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool kern_kunit_failed(struct kunit *test);
+/* The module parameter weft_kern.kunit_seed, or a new number each time. */
+u64 kern_kunit_seed(void);
+
+KERN_C_END

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+struct task_struct;
+
+/* The started thread, or the negative errno as a pointer's value is given to *error and NULL returned. */
+struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name, int *error);
+int kern_thread_stop(struct task_struct *task);
+bool kern_thread_should_stop(void);
+
+KERN_C_END

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+KERN_OPAQUE(work);
+KERN_OPAQUE(delayed_work);
+struct workqueue_struct;
+
+struct kern_work_item {
+	struct kern_work native;
+	void (*run)(struct kern_work_item *item);
+	void *context;
+};
+
+struct kern_delayed_work_item {
+	struct kern_delayed_work native;
+	void (*run)(struct kern_delayed_work_item *item);
+	void *context;
+};
+
+/* name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes is reported. */
+void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
+bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
+bool kern_work_cancel_sync(struct kern_work_item *item);
+bool kern_work_flush(struct kern_work_item *item);
+bool kern_work_pending(struct kern_work_item *item);
+
+void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name,
+			    struct kern_lock_class_key *key);
+bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms);
+bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
+			      unsigned int ms);
+bool kern_delayed_work_cancel(struct kern_delayed_work_item *item);
+bool kern_delayed_work_cancel_sync(struct kern_delayed_work_item *item);
+bool kern_delayed_work_flush(struct kern_delayed_work_item *item);
+
+enum kern_workqueue_kind {
+	/* One item at a time, in the order of queueing. */
+	KERN_WORKQUEUE_ORDERED,
+	/* Items run where they were queued, many at once. */
+	KERN_WORKQUEUE_PER_CPU,
+	KERN_WORKQUEUE_UNBOUND,
+};
+struct workqueue_struct *kern_workqueue_create(const char *name, enum kern_workqueue_kind kind);
+void kern_workqueue_destroy(struct workqueue_struct *queue);
+void kern_workqueue_flush(struct workqueue_struct *queue);
+struct workqueue_struct *kern_workqueue_system(void);
+
+KERN_C_END

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An event that a task waits for. Each complete() lets one waiter through; complete_all() lets through all, now and later.
+#pragma once
+#include <kern/abi/wait.h>
+
+namespace kern {
+
+class Completion {
+public:
+	Completion() { kern_completion_init(&native_); }
+	Completion(const Completion &) = delete;
+	Completion &operator=(const Completion &) = delete;
+
+	/* Any context. The waiter may destroy the completion as soon as it is through. */
+	void complete() { kern_complete(&native_); }
+	void complete_all() { kern_complete_all(&native_); }
+	/* May sleep. */
+	void wait() { kern_completion_wait(&native_); }
+	/* False after so many milliseconds. May sleep. */
+	[[nodiscard]] bool wait_for(unsigned int ms) { return kern_completion_wait_for(&native_, ms); }
+	bool done() { return kern_completion_done(&native_); }
+	/* For another use, when nobody waits. */
+	void reinit() { kern_completion_reinit(&native_); }
+
+private:
+	kern_completion native_;
+};
+
+} // namespace kern

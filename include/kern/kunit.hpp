@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// KUnit suites in C++.
+//
+//	#include <kern/kunit.hpp>
+//
+//	/* A list gives its elements in the order in which they were put in. */
+//	static void list_keeps_order(kern::kunit::Test &test)
+//	{
+//		…
+//		ASSERT_OK(result);		// a failure of ASSERT_… returns from the function: destructors run
+//		EXPECT_EQ(list.size(), 2u);
+//	}
+//
+//	KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order), …);
+//
+// A function that is not listed is an unused one, and so an error. A test that checks nothing fails. The test module is
+// `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef CONFIG_KUNIT` around its lines in the room's Kbuild.
+#pragma once
+#include <type_traits>
+#include <kern/abi/kunit.h>
+#include <kern/atomic.hpp>
+#include <kern/result.hpp>
+
+namespace kern::kunit {
+
+/* One run of one test. Its checks may be used from the threads that the test waits for. */
+class Test {
+public:
+	explicit Test(::kunit *native) : native_(native) {}
+	Test(const Test &) = delete;
+	Test &operator=(const Test &) = delete;
+
+	/* The number to begin SeededRandom with; a failure prints it. */
+	u64 seed()
+	{
+		if (!seeded_) {
+			seed_ = kern_kunit_seed();
+			seeded_ = true;
+		}
+		return seed_;
+	}
+	bool failed() const { return kern_kunit_failed(native_); }
+	/* Says that there is nothing to test here, and why; the test then returns. */
+	void skip(const char *why)
+	{
+		checks_.add_relaxed(1);
+		kern_kunit_skip(native_, why);
+	}
+	::kunit *native() const { return native_; }
+
+	bool expect(bool holds, const char *text, const char *file, int line)
+	{
+		checks_.add_relaxed(1);
+		if (!holds)
+			kern_kunit_fail(native_, file, line, text);
+		return holds;
+	}
+	template <class Relation, class A, class B>
+	bool compare(Relation relation, const A &a, const char *a_text, const char *relation_text, const B &b,
+		     const char *b_text, const char *file, int line)
+	{
+		const bool holds = relation(a, b);
+		checks_.add_relaxed(1);
+		if (!holds) {
+			const kern_kunit_value left = value(a, a_text), right = value(b, b_text);
+			kern_kunit_fail_compare(native_, file, line, relation_text, &left, &right);
+		}
+		return holds;
+	}
+
+	void finish()
+	{
+		if (seeded_ && failed())
+			kern_kunit_note(native_, "seed %lu (repeat with weft_kern.kunit_seed=)", seed_);
+		if (checks_.load_relaxed() == 0)
+			kern_kunit_fail(native_, __FILE__, __LINE__, "the test checked nothing");
+	}
+
+private:
+	template <class T>
+	static kern_kunit_value value(const T &v, const char *text)
+	{
+		if constexpr (std::is_pointer_v<T>)
+			return {text, KERN_KUNIT_POINTER, reinterpret_cast<u64>(v)};
+		else if constexpr (std::is_null_pointer_v<T>)
+			return {text, KERN_KUNIT_POINTER, 0};
+		else if constexpr (std::is_enum_v<T>)
+			return value(static_cast<std::underlying_type_t<T>>(v), text);
+		else if constexpr (std::is_integral_v<T>)
+			return {text, std::is_signed_v<T> ? KERN_KUNIT_SIGNED : KERN_KUNIT_UNSIGNED,
+				static_cast<u64>(v)};
+		else
+			return {text, KERN_KUNIT_UNSIGNED, static_cast<u64>(v.value())};
+	}
+
+	::kunit *native_;
+	Atomic<unsigned int> checks_;
+	bool seeded_ = false;
+	u64 seed_ = 0;
+};
+
+/* struct kunit_case, as the kernel lays it out. */
+struct Case {
+	void (*run)(::kunit *native);
+	const char *name;
+	void *rest[KERN_SIZEOF_kunit_case / 8 - 2];
+};
+static_assert(sizeof(Case) == KERN_SIZEOF_kunit_case && KERN_OFFSETOF_kunit_case_run_case == 0 &&
+	      KERN_OFFSETOF_kunit_case_name == 8);
+
+/* struct kunit_suite. */
+struct Suite {
+	char name[KERN_SIZEOF_kunit_suite_name];
+	void *before_cases[(KERN_OFFSETOF_kunit_suite_test_cases - KERN_SIZEOF_kunit_suite_name) / 8];
+	Case *cases;
+	void *rest[(KERN_SIZEOF_kunit_suite - KERN_OFFSETOF_kunit_suite_test_cases) / 8 - 1];
+};
+static_assert(sizeof(Suite) == KERN_SIZEOF_kunit_suite && KERN_OFFSETOF_kunit_suite_name == 0 &&
+	      __builtin_offsetof(Suite, cases) == KERN_OFFSETOF_kunit_suite_test_cases);
+
+template <void (*Function)(Test &)>
+void run_case(::kunit *native)
+{
+	Test test(native);
+	Function(test);
+	test.finish();
+}
+
+} // namespace kern::kunit
+
+#define KUNIT_CASE(function)                                                                       \
+	{                                                                                          \
+		&::kern::kunit::run_case<&function>, #function, {}                                 \
+	}
+
+/* One to a file. */
+#define KUNIT_SUITE(suite_name, ...)                                                               \
+	static constinit ::kern::kunit::Case kern_kunit_cases[] = {__VA_ARGS__, {}};               \
+	static constinit ::kern::kunit::Suite kern_kunit_suite{#suite_name, {}, kern_kunit_cases, {}}; \
+	[[gnu::used, gnu::section(".kunit_test_suites")]] static constinit ::kern::kunit::Suite    \
+		*kern_kunit_suite_entry = &kern_kunit_suite
+
+/* All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the (void) function. */
+#define EXPECT_TRUE(condition) test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
+#define EXPECT_FALSE(condition) test.expect(!(condition), "expected not " #condition, __FILE__, __LINE__)
+#define KERN_KUNIT_COMPARE(a, relation, b)                                                         \
+	test.compare([](const auto &x, const auto &y) { return x relation y; }, a, #a, #relation, b, #b, \
+		     __FILE__, __LINE__)
+#define EXPECT_EQ(a, b) KERN_KUNIT_COMPARE(a, ==, b)
+#define EXPECT_NE(a, b) KERN_KUNIT_COMPARE(a, !=, b)
+#define EXPECT_LT(a, b) KERN_KUNIT_COMPARE(a, <, b)
+#define EXPECT_LE(a, b) KERN_KUNIT_COMPARE(a, <=, b)
+#define EXPECT_GT(a, b) KERN_KUNIT_COMPARE(a, >, b)
+#define EXPECT_GE(a, b) KERN_KUNIT_COMPARE(a, >=, b)
+/* Of a Result. */
+#define EXPECT_OK(result) EXPECT_EQ((result).error(), 0)
+#define EXPECT_ERROR(result, code) EXPECT_EQ((result).error(), code)
+
+#define KERN_KUNIT_OR_RETURN(check)                                                                \
+	do {                                                                                       \
+		if (!(check))                                                                      \
+			return;                                                                    \
+	} while (0)
+#define ASSERT_TRUE(condition) KERN_KUNIT_OR_RETURN(EXPECT_TRUE(condition))
+#define ASSERT_FALSE(condition) KERN_KUNIT_OR_RETURN(EXPECT_FALSE(condition))
+#define ASSERT_EQ(a, b) KERN_KUNIT_OR_RETURN(EXPECT_EQ(a, b))
+#define ASSERT_NE(a, b) KERN_KUNIT_OR_RETURN(EXPECT_NE(a, b))
+#define ASSERT_LT(a, b) KERN_KUNIT_OR_RETURN(EXPECT_LT(a, b))
+#define ASSERT_LE(a, b) KERN_KUNIT_OR_RETURN(EXPECT_LE(a, b))
+#define ASSERT_GT(a, b) KERN_KUNIT_OR_RETURN(EXPECT_GT(a, b))
+#define ASSERT_GE(a, b) KERN_KUNIT_OR_RETURN(EXPECT_GE(a, b))
+#define ASSERT_OK(result) KERN_KUNIT_OR_RETURN(EXPECT_OK(result))

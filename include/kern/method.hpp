@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A member function as a value, for what calls back: kern::method<&Device::refresh>.
+#pragma once
+
+namespace kern {
+
+template <auto Member>
+struct Method {};
+
+template <auto Member>
+inline constexpr Method<Member> method{};
+
+} // namespace kern

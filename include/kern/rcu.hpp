@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Reading without a lock: a writer puts the new in place, waits until nobody can still see the old, then frees it.
+//
+//	kern::rcu::Pointer<Table> table_;
+//	{ kern::rcu::ReadGuard reading; if (Table *table = table_.load()) … }	// does not sleep
+//	Table *old = table_.exchange(fresh); kern::rcu::synchronize(); …	// the writer, under its own lock
+//
+// A module that uses Deferred calls rcu::barrier() before it goes.
+#pragma once
+#include <kern/abi/rcu.h>
+#include <kern/assert.hpp>
+#include <kern/method.hpp>
+
+namespace kern::rcu {
+
+class [[nodiscard]] ReadGuard {
+public:
+	ReadGuard() { kern_rcu_read_lock(); }
+	~ReadGuard() { kern_rcu_read_unlock(); }
+	ReadGuard(const ReadGuard &) = delete;
+	ReadGuard &operator=(const ReadGuard &) = delete;
+};
+
+/* Returns when all readers that run now are through. May sleep. */
+inline void synchronize() { kern_rcu_synchronize(); }
+/* Returns when all that was deferred has been called. May sleep. */
+inline void barrier() { kern_rcu_barrier(); }
+
+template <class T>
+class Pointer {
+public:
+	constexpr Pointer() = default;
+	explicit Pointer(T *object) : object_(object) {}
+	Pointer(const Pointer &) = delete;
+	Pointer &operator=(const Pointer &) = delete;
+
+	/* For readers, inside a ReadGuard. */
+	T *load() const
+	{
+		if constexpr (debug)
+			KERN_WARN_ON(!kern_rcu_read_lock_held());
+		return __atomic_load_n(&object_, __ATOMIC_CONSUME);
+	}
+	/* For the writer, who excludes other writers, or at the end when nobody reads. */
+	T *load_exclusive() const { return __atomic_load_n(&object_, __ATOMIC_RELAXED); }
+	void store(T *object) { __atomic_store_n(&object_, object, __ATOMIC_RELEASE); }
+	T *exchange(T *object) { return __atomic_exchange_n(&object_, object, __ATOMIC_ACQ_REL); }
+
+private:
+	T *object_ = nullptr;
+};
+
+/* A call after all readers of now are through, in a soft interrupt: a member of the object that is to go. */
+class Deferred {
+public:
+	Deferred() = default;
+	Deferred(const Deferred &) = delete;
+	Deferred &operator=(const Deferred &) = delete;
+
+	/* Any context. Once at a time. */
+	template <auto Member, class T>
+	void call(Method<Member>, T *object)
+	{
+		item_.run = [](kern_rcu_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.context = object;
+		kern_rcu_call(&item_);
+	}
+
+private:
+	kern_rcu_item item_;
+};
+
+} // namespace kern::rcu

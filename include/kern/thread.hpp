@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A kernel thread that calls int T::run() once. Its destruction asks it to stop and waits for its end.
+#pragma once
+#include <utility>
+#include <kern/abi/thread.h>
+#include <kern/method.hpp>
+#include <kern/result.hpp>
+
+namespace kern {
+
+class Thread {
+public:
+	Thread() = default;
+	/* May sleep. Errors: ENOMEM, EINTR. The object outlives the thread. */
+	template <auto Member, class T>
+	static Result<Thread> create(const char *name, Method<Member>, T *object)
+	{
+		int error;
+		auto *task = kern_thread_start(
+			[](void *context) -> int { return (static_cast<T *>(context)->*Member)(); }, object, name,
+			&error);
+		if (!task)
+			return Error{error};
+		return Thread(task);
+	}
+	Thread(Thread &&other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
+	Thread &operator=(Thread &&other) noexcept
+	{
+		std::swap(task_, other.task_);
+		return *this;
+	}
+	~Thread() { (void)stop(); }
+
+	/* What its function returned; 0 of no thread; -EINTR if it was stopped before it began. May sleep. */
+	int stop() { return task_ ? kern_thread_stop(std::exchange(task_, nullptr)) : 0; }
+	explicit operator bool() const { return task_ != nullptr; }
+
+	/* For the thread itself. */
+	static bool should_stop() { return kern_thread_should_stop(); }
+
+private:
+	explicit Thread(task_struct *task) : task_(task) {}
+	task_struct *task_ = nullptr;
+};
+
+} // namespace kern

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Time, waiting for its own sake, and random numbers.
+#pragma once
+#include <kern/abi/time.h>
+
+namespace kern {
+
+/* Nanoseconds since boot, never backwards. Any context. */
+inline u64 now_ns() { return kern_now_ns(); }
+
+/* May sleep, at least so long. */
+inline void sleep_ms(unsigned int ms) { kern_sleep_ms(ms); }
+inline void sleep_us(unsigned int min, unsigned int max) { kern_sleep_us(min, max); }
+/* Spins; for a few microseconds at most. Any context. */
+inline void delay_us(unsigned int us) { kern_delay_us(us); }
+/* Lets others run, in a long loop of a task. */
+inline void cond_resched() { kern_cond_resched(); }
+
+/* A moment by which something has to have happened. */
+class Deadline {
+public:
+	static Deadline in_ms(unsigned int ms) { return Deadline(now_ns() + u64{ms} * 1000000); }
+	bool passed() const { return now_ns() >= at_; }
+
+private:
+	explicit Deadline(u64 at) : at_(at) {}
+	u64 at_;
+};
+
+inline u32 random_u32() { return kern_random_u32(); }
+inline u64 random_u64() { return kern_random_u64(); }
+
+/* Repeatable numbers from a seed, for tests (xorshift64*). */
+class SeededRandom {
+public:
+	explicit SeededRandom(u64 seed) : state_(seed ? seed : 0x9e3779b97f4a7c15) {}
+	u64 next()
+	{
+		state_ ^= state_ >> 12;
+		state_ ^= state_ << 25;
+		state_ ^= state_ >> 27;
+		return state_ * 0x2545f4914f6cdd1d;
+	}
+	/* 0 … limit - 1 */
+	u32 below(u32 limit) { return static_cast<u32>((next() >> 32) * limit >> 32); }
+
+private:
+	u64 state_;
+};
+
+} // namespace kern

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Waiting until a condition holds. Who changes what the condition looks at, wakes.
+//
+//	queue_.wait([&] { return in_flight_.load_acquire() == 0; });
+#pragma once
+#include <kern/abi/time.h>
+#include <kern/abi/wait.h>
+#include <kern/lock.hpp>
+#include <kern/result.hpp>
+
+namespace kern {
+
+class WaitQueue {
+public:
+	explicit WaitQueue(LockClass &lock_class) { kern_wait_queue_init(&native_, lock_class.name, &lock_class.key); }
+	WaitQueue(const WaitQueue &) = delete;
+	WaitQueue &operator=(const WaitQueue &) = delete;
+
+	/* Any context. */
+	void wake() { kern_wake_up(&native_); }
+	void wake_all() { kern_wake_up_all(&native_); }
+
+	/* May sleep. The condition is looked at with the task about to sleep: it must not sleep itself. */
+	template <class Condition>
+	void wait(Condition condition)
+	{
+		if (!condition())
+			(void)wait_slow(condition, KERN_FOREVER, false);
+	}
+	/* False if the condition still does not hold after so many milliseconds. */
+	template <class Condition>
+	[[nodiscard]] bool wait_for(unsigned int ms, Condition condition)
+	{
+		return condition() || wait_slow(condition, static_cast<long>(kern_ms_to_jiffies(ms)), false) > 0;
+	}
+	/* Errors: EINTR when a signal came first. */
+	template <class Condition>
+	Result<> wait_interruptible(Condition condition)
+	{
+		if (condition() || wait_slow(condition, KERN_FOREVER, true) > 0)
+			return {};
+		return Error{-EINTR};
+	}
+
+private:
+	/* > 0: the condition holds; 0: the time is over; < 0: a signal. */
+	template <class Condition>
+	long wait_slow(Condition &condition, long timeout, bool interruptible)
+	{
+		kern_wait_entry entry;
+		long result;
+
+		kern_wait_entry_init(&entry);
+		for (;;) {
+			const long signal = kern_wait_prepare(&native_, &entry, interruptible);
+			if (condition()) {
+				result = 1;
+				break;
+			}
+			if (signal != 0 || timeout == 0) {
+				result = signal;
+				break;
+			}
+			timeout = kern_wait_sleep(timeout);
+		}
+		kern_wait_finish(&native_, &entry);
+		return result;
+	}
+
+	kern_wait_queue native_;
+};
+
+} // namespace kern

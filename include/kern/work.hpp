@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Work that is done later, in a task that may sleep.
+//
+//	class Port {
+//		void refresh();
+//		kern::Work refresh_work_{kern::method<&Port::refresh>, this};
+//	};
+//	queue->queue(refresh_work_);
+//
+// Destroying a work cancels it and waits for its end, so it must not be destroyed from within its own function.
+#pragma once
+#include <utility>
+#include <kern/abi/work.h>
+#include <kern/method.hpp>
+#include <kern/result.hpp>
+
+namespace kern {
+
+class Work {
+public:
+	template <auto Member, class T>
+	Work(Method<Member>, T *object)
+	{
+		static constinit kern_lock_class_key key{};
+		item_.run = [](kern_work_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.context = object;
+		kern_work_init(&item_, __PRETTY_FUNCTION__, &key);
+	}
+	~Work() { cancel(); }
+	Work(const Work &) = delete;
+	Work &operator=(const Work &) = delete;
+
+	/* On the system's queue. False if it is queued already. Any context. */
+	bool queue() { return kern_work_queue(kern_workqueue_system(), &item_); }
+	bool pending() { return kern_work_pending(&item_); }
+	/* Takes it out of its queue and waits for its end. True if it was queued. May sleep. */
+	bool cancel() { return kern_work_cancel_sync(&item_); }
+	/* Waits until what is queued has run. May sleep. */
+	void flush() { kern_work_flush(&item_); }
+
+private:
+	friend class WorkQueue;
+	kern_work_item item_;
+};
+
+class DelayedWork {
+public:
+	template <auto Member, class T>
+	DelayedWork(Method<Member>, T *object)
+	{
+		static constinit kern_lock_class_key key{};
+		item_.run = [](kern_delayed_work_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.context = object;
+		kern_delayed_work_init(&item_, __PRETTY_FUNCTION__, &key);
+	}
+	~DelayedWork() { cancel(); }
+	DelayedWork(const DelayedWork &) = delete;
+	DelayedWork &operator=(const DelayedWork &) = delete;
+
+	/* On the system's queue, in so many milliseconds. False if it is queued already. Any context. */
+	bool queue(unsigned int ms) { return kern_delayed_work_queue(kern_workqueue_system(), &item_, ms); }
+	/* Queued or not, it is due in so many milliseconds from now. */
+	void reschedule(unsigned int ms) { kern_delayed_work_modify(kern_workqueue_system(), &item_, ms); }
+	/* Takes it out of its queue if it is there; does not wait for one that runs. Any context. */
+	bool cancel_async() { return kern_delayed_work_cancel(&item_); }
+	/* Waits for its end. May sleep. */
+	bool cancel() { return kern_delayed_work_cancel_sync(&item_); }
+	/* Runs it at once if it is queued, and waits. May sleep. */
+	void flush() { kern_delayed_work_flush(&item_); }
+
+private:
+	friend class WorkQueue;
+	kern_delayed_work_item item_;
+};
+
+class WorkQueue {
+public:
+	enum class Kind {
+		ordered = KERN_WORKQUEUE_ORDERED, // one at a time, in the order of queueing
+		per_cpu = KERN_WORKQUEUE_PER_CPU,
+		unbound = KERN_WORKQUEUE_UNBOUND,
+	};
+
+	WorkQueue() = default;
+	/* May sleep. Errors: ENOMEM. */
+	static Result<WorkQueue> create(const char *name, Kind kind)
+	{
+		auto *queue = kern_workqueue_create(name, static_cast<kern_workqueue_kind>(kind));
+		if (!queue)
+			return Error{-ENOMEM};
+		return WorkQueue(queue);
+	}
+	WorkQueue(WorkQueue &&other) noexcept : queue_(std::exchange(other.queue_, nullptr)) {}
+	WorkQueue &operator=(WorkQueue &&other) noexcept
+	{
+		std::swap(queue_, other.queue_);
+		return *this;
+	}
+	/* Waits for all that is queued. May sleep. */
+	~WorkQueue()
+	{
+		if (queue_)
+			kern_workqueue_destroy(queue_);
+	}
+
+	/* False if it is queued already. Any context. */
+	bool queue(Work &work) { return kern_work_queue(queue_, &work.item_); }
+	bool queue(DelayedWork &work, unsigned int ms) { return kern_delayed_work_queue(queue_, &work.item_, ms); }
+	void reschedule(DelayedWork &work, unsigned int ms) { kern_delayed_work_modify(queue_, &work.item_, ms); }
+	/* Waits for all that is queued now. May sleep. */
+	void flush() { kern_workqueue_flush(queue_); }
+	explicit operator bool() const { return queue_ != nullptr; }
+
+private:
+	explicit WorkQueue(workqueue_struct *queue) : queue_(queue) {}
+	workqueue_struct *queue_ = nullptr;
+};
+
+} // namespace kern

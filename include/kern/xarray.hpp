@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects by number, and numbers that are free.
+#pragma once
+#include <kern/abi/xarray.h>
+#include <kern/memory.hpp>
+
+namespace kern {
+
+/*
+ * A map from numbers to objects, dense or sparse; it does not own them. load() takes no lock and runs anywhere; what keeps the
+ * object alive meanwhile is the caller's affair (RCU, or an interrupt that is waited for). insert() and alloc() are for tasks
+ * with interrupts on.
+ */
+template <class T>
+class XArray {
+	static_assert(alignof(T) >= 4, "the two lowest bits of an entry are the kernel's");
+
+public:
+	XArray() { kern_xa_init(&native_); }
+	~XArray()
+	{
+		kern_assert(empty());
+		kern_xa_destroy(&native_);
+	}
+	XArray(const XArray &) = delete;
+	XArray &operator=(const XArray &) = delete;
+
+	bool empty() { return kern_xa_empty(&native_); }
+	/* nullptr where there is none. Any context. */
+	T *load(unsigned long index) { return static_cast<T *>(kern_xa_load(&native_, index)); }
+	/* Errors: EBUSY if the place is taken, ENOMEM. */
+	Result<> insert(unsigned long index, T *object, Gfp flags = Gfp::kernel)
+	{
+		return check(kern_xa_insert(&native_, index, object, static_cast<unsigned int>(flags)));
+	}
+	/* Puts the object at the lowest free index of min..max. Errors: EBUSY if there is none, ENOMEM. */
+	Result<u32> alloc(T *object, u32 min, u32 max, Gfp flags = Gfp::kernel)
+	{
+		u32 index;
+		TRY_ERRNO(kern_xa_alloc(&native_, &index, object, min, max, static_cast<unsigned int>(flags)));
+		return index;
+	}
+	/* The same, going round, so that a number is not soon used again. `next` is the caller's to keep. */
+	Result<u32> alloc_cyclic(T *object, u32 min, u32 max, u32 &next, Gfp flags = Gfp::kernel)
+	{
+		u32 index;
+		TRY_ERRNO(kern_xa_alloc_cyclic(&native_, &index, object, min, max, &next,
+					       static_cast<unsigned int>(flags)));
+		return index;
+	}
+	/* What was there. Any context. */
+	T *erase(unsigned long index) { return static_cast<T *>(kern_xa_erase(&native_, index)); }
+
+	/* Calls body(index, object) for each, in order of index. Entries may come and go meanwhile. */
+	template <class Body>
+	void for_each(Body body)
+	{
+		unsigned long index = 0;
+		while (auto *object = static_cast<T *>(kern_xa_find(&native_, &index))) {
+			body(index, *object);
+			if (++index == 0)
+				break;
+		}
+	}
+
+private:
+	kern_xarray native_;
+};
+
+/* Free numbers from a range. */
+class IdAllocator {
+public:
+	IdAllocator() { kern_ida_init(&native_); }
+	~IdAllocator()
+	{
+		kern_assert(empty());
+		kern_ida_destroy(&native_);
+	}
+	IdAllocator(const IdAllocator &) = delete;
+	IdAllocator &operator=(const IdAllocator &) = delete;
+
+	/* The lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context: as `flags` says. */
+	Result<unsigned int> alloc(unsigned int min, unsigned int max, Gfp flags = Gfp::kernel)
+	{
+		const int id = kern_ida_alloc(&native_, min, max, static_cast<unsigned int>(flags));
+		if (id < 0)
+			return Error{id};
+		return static_cast<unsigned int>(id);
+	}
+	/* Any context. */
+	void free(unsigned int id) { kern_ida_free(&native_, id); }
+	bool empty() { return kern_ida_empty(&native_); }
+
+private:
+	kern_ida native_;
+};
+
+} // namespace kern
