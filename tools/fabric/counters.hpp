@@ -14,7 +14,7 @@ namespace weft::fabric
 struct Counters {
 	using Value = std::atomic<std::uint64_t>;
 
-	/* Data in words of four bytes, LRH to ICRC without VL15's (IBA 16.1.3.5). */
+	/* Data in words of four bytes, LRH to ICRC (IBA 16.1.3.5). */
 	Value xmit_data{0};
 	Value rcv_data{0};
 	Value xmit_packets{0};

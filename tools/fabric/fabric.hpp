@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/fabric/link.hpp"
-#include "tools/fabric/port.hpp"
+#include "fabric/link.hpp"
+#include "fabric/port.hpp"
 
 namespace weft::fabric
 {
@@ -22,7 +22,7 @@ class Switch;
 class Timeline;
 
 struct SwitchConfig {
-	std::string name;
+	std::string name{};
 	unsigned ports = 36;
 	/* 0: derived from the fabric's seed and the switch's place in it. */
 	ib::Guid guid = 0;
@@ -70,7 +70,9 @@ private:
 	const std::uint64_t seed_;
 	std::unique_ptr<Timeline> timeline_;
 	mutable std::mutex mutex_;
+	/* Those of switches, too. */
 	std::vector<std::unique_ptr<Port>> ports_;
+	std::vector<Port *> end_ports_;
 	std::vector<std::unique_ptr<Switch>> switches_;
 	std::vector<std::unique_ptr<Link>> links_;
 };

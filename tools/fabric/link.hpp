@@ -9,10 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 
-#include "tools/fabric/port.hpp"
+#include "fabric/port.hpp"
 
 namespace weft::fabric
 {
@@ -43,10 +44,10 @@ struct Faults {
 };
 
 struct LinkConfig {
-	LinkRate rate;
+	LinkRate rate{};
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	bool up = true;
-	Faults faults;
+	Faults faults{};
 };
 
 class Link
@@ -83,15 +84,28 @@ public:
 private:
 	friend class Port;
 
+	using TimePoint = std::chrono::steady_clock::time_point;
+
 	struct InFlight {
 		Port *to;
 		Packet packet;
 	};
+	/* What a packet's fate is under the present faults. */
+	struct Fate;
 
 	/* Carry a packet that holds a credit of `to`. */
 	void carry(Port &to, Packet &&packet);
 	void carry_with_faults(Port &to, Packet &&packet);
+	Fate draw_fate();
+	bool chance(double probability);
 	void arrive(Port &to, Packet &&packet);
+	/* Flip bits on the wire; what remains of the packet, if a receiver would still take it. */
+	std::optional<Packet> damage(Port &to, const Packet &packet, unsigned bits, bool silent);
+	void fly(Port &to, Packet &&packet, TimePoint due);
+	void release_held(unsigned side, std::uint64_t number);
+	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
+	/* Tell both ends, with state_mutex_ held. */
+	void settle_locked();
 	/* An end was enabled or disabled, or the cable moved: settle up_ and tell both ends. */
 	void update();
 	void deliver_due();
@@ -116,9 +130,13 @@ private:
 	std::mt19937_64 random_;
 	std::shared_ptr<Capture> capture_;
 	/* By time of arrival; equal times keep the order of sending. */
-	std::multimap<std::chrono::steady_clock::time_point, InFlight> in_flight_;
-	std::chrono::steady_clock::time_point last_due_[2]{};
-	bool delivering_ = false;
+	std::multimap<TimePoint, InFlight> in_flight_;
+	/* The latest arrival planned for each end, so that jitter alone does not reorder. */
+	TimePoint last_due_[2]{};
+	/* A packet to each end that waits for another to overtake it. */
+	std::optional<Packet> held_[2];
+	/* Tells the releases of held packets apart. */
+	std::uint64_t held_number_[2]{};
 };
 
 } // namespace weft::fabric

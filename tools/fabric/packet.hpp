@@ -41,6 +41,17 @@ public:
 	};
 
 	Payload() = default;
+	Payload(const Payload &) = default;
+	Payload &operator=(const Payload &) = default;
+	Payload(Payload &&other) noexcept { take(other); }
+	Payload &operator=(Payload &&other) noexcept
+	{
+		if (this != &other) {
+			clear();
+			take(other);
+		}
+		return *this;
+	}
 	/* One piece with bytes of its own. */
 	static Payload copy_of(std::span<const std::byte> bytes);
 	/* One piece that shares `bytes`. */
@@ -66,7 +77,13 @@ public:
 	 */
 	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
 
+	/* Drop all pieces and their owners. */
+	void clear();
+
 private:
+	/* Move the pieces of other here, where there are none; other is empty afterwards. */
+	void take(Payload &other) noexcept;
+
 	std::array<Piece, 2> inline_{};
 	unsigned inline_count_ = 0;
 	std::uint32_t size_ = 0;

@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/fabric/counters.hpp"
-#include "tools/fabric/packet.hpp"
+#include "fabric/counters.hpp"
+#include "fabric/packet.hpp"
 
 namespace weft::fabric
 {
@@ -48,11 +48,14 @@ public:
 	/*
 	 * The link came up (the port's state becomes INIT) or went down. The argument is the state
 	 * at the time of the call; ask Port::link_up() for the present one. A link that retrains
-	 * calls with false, then with true.
+	 * calls with false, then with true. Calls for one port come one after the other; the link's
+	 * state is locked meanwhile, so that enabling, disabling or retraining from here deadlocks.
 	 */
 	virtual void link_changed(bool up) = 0;
 	/* A send() on this VL that was refused for want of credit may be tried again. */
 	virtual void credit_available(std::uint8_t vl) { static_cast<void>(vl); }
+	/* True for a switch, which passes on packets with a wrong ICRC; an end port drops them. */
+	virtual bool forwards() const { return false; }
 };
 
 /* What two connected ports agreed on; encodings of PortInfo. */

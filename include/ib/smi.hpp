@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The subnet management interface's part in a directed-route SMP: where it goes next, and how its
+ * hop pointer and return path change on the way (IBA 14.2.2). Pure functions over the SMP, for a
+ * host's stack and for emulated nodes alike.
+ */
+#pragma once
+
+#include "smp.hpp"
+
+namespace ib
+{
+
+enum class SmiAction : std::uint8_t {
+	/* The SMP breaks a rule: drop it, silently. */
+	discard,
+	/* For the node's own agent or manager. */
+	local,
+	/* Out by `port`; LIDs permissive. */
+	forward,
+	/* The directed part is over: on by LID to `lid`. */
+	forward_by_lid,
+};
+
+struct SmiDecision {
+	SmiAction action;
+	std::uint8_t port = 0;
+	Lid lid = 0;
+};
+
+/*
+ * A directed-route SMP leaves its origin (a request from the node's manager, D bit clear).
+ * Updates the hop pointer. `local` means that the SMP is for this very node.
+ */
+constexpr SmiDecision smi_start(Smp &smp)
+{
+	MadHeader &h = smp.header;
+	if (h.hop_cnt >= smp_path_max || smp.returning())
+		return {SmiAction::discard};
+	if (h.hop_cnt == 0)
+		return {SmiAction::local};
+	/* C14-9, first case. A path that starts by LID is not ours to start. */
+	if (h.hop_ptr != 0 || smp.dr_slid != lid_permissive)
+		return {SmiAction::discard};
+	h.hop_ptr = 1;
+	return {SmiAction::forward, smp.initial_path[1]};
+}
+
+/*
+ * The node's agent has answered in place: turn the SMP round (D bit) and send it back.
+ * @in_port: where the request came in, for a path without hops.
+ */
+constexpr SmiDecision smi_return(Smp &smp, std::uint8_t in_port)
+{
+	MadHeader &h = smp.header;
+	if (h.hop_cnt >= smp_path_max)
+		return {SmiAction::discard};
+	h.status = static_cast<std::uint16_t>(h.status | mad_status_direction);
+	/* The request ended with a part by LID: so does the way back begin. */
+	if (smp.dr_dlid != lid_permissive && h.hop_cnt == 0)
+		return {SmiAction::forward_by_lid, 0, smp.dr_slid};
+	if (h.hop_cnt == 0) {
+		h.hop_ptr = 0;
+		return {SmiAction::forward, in_port};
+	}
+	/* C14-13, first case. */
+	if (h.hop_ptr != h.hop_cnt + 1)
+		return {SmiAction::discard};
+	h.hop_ptr--;
+	return {SmiAction::forward, smp.return_path[h.hop_ptr]};
+}
+
+/*
+ * A directed-route SMP arrived by in_port.
+ * @num_ports: external ports of the node.
+ */
+constexpr SmiDecision smi_receive(Smp &smp, bool is_switch, std::uint8_t in_port,
+				  std::uint8_t num_ports)
+{
+	MadHeader &h = smp.header;
+	if (h.hop_cnt >= smp_path_max)
+		return {SmiAction::discard};
+	auto exists = [&](std::uint8_t port) { return port >= 1 && port <= num_ports; };
+
+	if (!smp.returning()) {
+		/* C14-9. */
+		if (h.hop_ptr != 0 && h.hop_ptr < h.hop_cnt) {
+			if (!is_switch)
+				return {SmiAction::discard};
+			smp.return_path[h.hop_ptr] = in_port;
+			h.hop_ptr++;
+			std::uint8_t out = smp.initial_path[h.hop_ptr];
+			return exists(out) ? SmiDecision{SmiAction::forward, out}
+					   : SmiDecision{SmiAction::discard};
+		}
+		if (h.hop_ptr == h.hop_cnt) {
+			if (h.hop_cnt != 0)
+				smp.return_path[h.hop_ptr] = in_port;
+			h.hop_ptr++;
+			if (smp.dr_dlid == lid_permissive)
+				return {SmiAction::local};
+			return is_switch ? SmiDecision{SmiAction::forward_by_lid, 0, smp.dr_dlid}
+					 : SmiDecision{SmiAction::discard};
+		}
+		/* Arrived by its part by LID. */
+		if (h.hop_ptr == h.hop_cnt + 1)
+			return {SmiAction::local};
+		return {SmiAction::discard};
+	}
+
+	/* C14-13. */
+	if (h.hop_ptr >= 2 && h.hop_ptr <= h.hop_cnt) {
+		if (!is_switch)
+			return {SmiAction::discard};
+		h.hop_ptr--;
+		std::uint8_t out = smp.return_path[h.hop_ptr];
+		return exists(out) ? SmiDecision{SmiAction::forward, out}
+				   : SmiDecision{SmiAction::discard};
+	}
+	if (h.hop_ptr == 1) {
+		h.hop_ptr = 0;
+		if (smp.dr_slid == lid_permissive)
+			return {SmiAction::local};
+		return is_switch ? SmiDecision{SmiAction::forward_by_lid, 0, smp.dr_slid}
+				 : SmiDecision{SmiAction::discard};
+	}
+	if (h.hop_ptr == 0)
+		return {SmiAction::local};
+	/* The end of the part by LID that a way back began with. */
+	if (h.hop_ptr == h.hop_cnt + 1 && is_switch && h.hop_cnt != 0) {
+		h.hop_ptr--;
+		std::uint8_t out = smp.return_path[h.hop_ptr];
+		return exists(out) ? SmiDecision{SmiAction::forward, out}
+				   : SmiDecision{SmiAction::discard};
+	}
+	return {SmiAction::discard};
+}
+
+} // namespace ib

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fabric/link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "core/packet/checksum.hpp"
+#include "fabric/capture.hpp"
+#include "fabric/timeline.hpp"
+
+namespace weft::fabric
+{
+
+namespace
+{
+/* How long a packet waits to be overtaken before it goes on all the same. */
+constexpr std::chrono::milliseconds reordering_patience{10};
+} // namespace
+
+struct Link::Fate {
+	bool lost = false;
+	bool doubled = false;
+	bool held = false;
+	unsigned flipped_bits = 0;
+	bool silent = false;
+	std::chrono::nanoseconds delay{0};
+};
+
+Link::Link(std::string name, Port &a, Port &b, const LinkConfig &config, std::uint64_t seed,
+	   Timeline &timeline)
+    : name_(std::move(name)), ends_{&a, &b}, timeline_(timeline), plugged_(config.up),
+      rate_(config.rate), mtu_(config.mtu), slow_(config.faults.any()), faults_(config.faults),
+      random_(seed)
+{
+	a.link_.store(this, std::memory_order_release);
+	b.link_.store(this, std::memory_order_release);
+	update();
+}
+
+Link::~Link()
+{
+	for (Port *port : ends_)
+		port->link_.store(nullptr, std::memory_order_release);
+}
+
+void Link::set_plugged(bool plugged)
+{
+	{
+		std::lock_guard lock(state_mutex_);
+		plugged_ = plugged;
+		settle_locked();
+	}
+}
+
+bool Link::plugged() const
+{
+	std::lock_guard lock(state_mutex_);
+	return plugged_;
+}
+
+void Link::update()
+{
+	std::lock_guard lock(state_mutex_);
+	settle_locked();
+}
+
+void Link::settle_locked()
+{
+	bool up = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
+	if (up == up_.load(std::memory_order_relaxed))
+		return;
+	up_.store(up, std::memory_order_release);
+	spdlog::info("link {}: {}", name_, up ? "up" : "down");
+	for (Port *port : ends_)
+		port->announce(up);
+}
+
+void Link::retrain()
+{
+	std::lock_guard lock(state_mutex_);
+	if (!up_.load(std::memory_order_relaxed))
+		return;
+	up_.store(false, std::memory_order_release);
+	for (Port *port : ends_)
+		port->announce(false);
+	settle_locked();
+}
+
+void Link::set_faults(const Faults &faults)
+{
+	std::lock_guard lock(mutex_);
+	faults_ = faults;
+	/* Once packets go the slow way, the last of them to arrive switches back. */
+	if (faults_.any())
+		slow_.store(true, std::memory_order_release);
+	else
+		timeline_.after({}, [this] { deliver_due(); });
+}
+
+Faults Link::faults() const
+{
+	std::lock_guard lock(mutex_);
+	return faults_;
+}
+
+LinkRate Link::rate() const
+{
+	std::lock_guard lock(mutex_);
+	return rate_;
+}
+
+ib::Mtu Link::mtu() const
+{
+	std::lock_guard lock(mutex_);
+	return mtu_;
+}
+
+void Link::set_rate(const LinkRate &rate, ib::Mtu mtu)
+{
+	{
+		std::lock_guard lock(mutex_);
+		rate_ = rate;
+		mtu_ = mtu;
+	}
+	retrain();
+}
+
+void Link::set_capture(std::shared_ptr<Capture> capture)
+{
+	std::lock_guard lock(mutex_);
+	captured_.store(capture != nullptr, std::memory_order_release);
+	capture_ = std::move(capture);
+}
+
+std::shared_ptr<Capture> Link::capture() const
+{
+	std::lock_guard lock(mutex_);
+	return capture_;
+}
+
+void Link::carry(Port &to, Packet &&packet)
+{
+	if (slow_.load(std::memory_order_acquire))
+		carry_with_faults(to, std::move(packet));
+	else
+		arrive(to, std::move(packet));
+}
+
+void Link::arrive(Port &to, Packet &&packet)
+{
+	if (captured_.load(std::memory_order_acquire))
+		if (auto recorder = capture())
+			recorder->record(packet.to_wire());
+	to.deliver(std::move(packet));
+}
+
+bool Link::chance(double probability)
+{
+	/* Nothing is drawn for a fault that is off: one fault's draws do not shift another's. */
+	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
+}
+
+Link::Fate Link::draw_fate()
+{
+	Fate fate;
+	fate.lost = chance(faults_.loss);
+	if (chance(faults_.corruption)) {
+		fate.flipped_bits = 1 + static_cast<unsigned>(random_() % 3);
+	} else if (chance(faults_.silent_corruption)) {
+		fate.flipped_bits = 1;
+		fate.silent = true;
+	}
+	fate.doubled = chance(faults_.duplication);
+	fate.held = chance(faults_.reordering);
+	fate.delay = faults_.delay;
+	if (faults_.jitter.count() > 0)
+		fate.delay += std::chrono::nanoseconds(
+			random_() % static_cast<std::uint64_t>(faults_.jitter.count() + 1));
+	return fate;
+}
+
+/*
+ * Packets are destroyed only without mutex_: the credit that a dying packet gives back may make its
+ * sender send the next one here.
+ */
+void Link::carry_with_faults(Port &to, Packet &&arriving)
+{
+	Packet packet(std::move(arriving));
+	unsigned side = side_of(to);
+	Fate fate;
+	{
+		std::lock_guard lock(mutex_);
+		fate = draw_fate();
+	}
+	if (fate.lost)
+		return;
+	if (fate.flipped_bits != 0) {
+		auto remains = damage(to, packet, fate.flipped_bits, fate.silent);
+		if (!remains)
+			return;
+		std::swap(remains->credit_port_, packet.credit_port_);
+		std::swap(remains->credit_vl_, packet.credit_vl_);
+		packet = std::move(*remains);
+	}
+	std::optional<Packet> twin;
+	if (fate.doubled) {
+		twin = packet.clone();
+		/* A duplicate needs a place in the receiver's buffer like any packet. */
+		if (to.take_credit(packet.lrh().vl()))
+			twin->hold_credit(to, packet.lrh().vl());
+		else
+			twin.reset();
+	}
+
+	std::optional<Packet> overtaken;
+	bool at_once;
+	{
+		std::lock_guard lock(mutex_);
+		if (fate.held && !held_[side]) {
+			held_[side] = std::move(packet);
+			std::uint64_t number = ++held_number_[side];
+			timeline_.after(reordering_patience,
+					[this, side, number] { release_held(side, number); });
+			slow_.store(true, std::memory_order_release);
+			return;
+		}
+		overtaken = std::exchange(held_[side], std::nullopt);
+		at_once = fate.delay.count() == 0 && in_flight_.empty();
+		if (!at_once) {
+			TimePoint due =
+				std::max(Timeline::Clock::now() + fate.delay, last_due_[side]);
+			last_due_[side] = due;
+			fly(to, std::move(packet), due);
+			if (twin)
+				fly(to, std::move(*twin), due);
+			if (overtaken)
+				fly(to, std::move(*overtaken), due);
+		}
+	}
+	if (at_once) {
+		arrive(to, std::move(packet));
+		if (twin)
+			arrive(to, std::move(*twin));
+		if (overtaken)
+			arrive(to, std::move(*overtaken));
+	}
+}
+
+void Link::fly(Port &to, Packet &&packet, TimePoint due)
+{
+	in_flight_.emplace(due, InFlight{&to, std::move(packet)});
+	slow_.store(true, std::memory_order_release);
+	timeline_.at(due, [this] { deliver_due(); });
+}
+
+void Link::deliver_due()
+{
+	for (;;) {
+		std::optional<InFlight> next;
+		{
+			std::lock_guard lock(mutex_);
+			auto first = in_flight_.begin();
+			if (first == in_flight_.end()) {
+				if (!faults_.any() && !held_[0] && !held_[1])
+					slow_.store(false, std::memory_order_release);
+				return;
+			}
+			if (first->first > Timeline::Clock::now())
+				return;
+			next.emplace(std::move(first->second));
+			in_flight_.erase(first);
+		}
+		if (up())
+			arrive(*next->to, std::move(next->packet));
+	}
+}
+
+void Link::release_held(unsigned side, std::uint64_t number)
+{
+	std::optional<Packet> packet;
+	{
+		std::lock_guard lock(mutex_);
+		if (held_number_[side] == number)
+			packet = std::exchange(held_[side], std::nullopt);
+	}
+	if (packet && up())
+		arrive(*ends_[side], std::move(*packet));
+	deliver_due();
+}
+
+std::optional<Packet> Link::damage(Port &to, const Packet &packet, unsigned bits, bool silent)
+{
+	std::vector<std::byte> wire = packet.to_wire();
+	std::size_t protected_bytes = wire.size() - ib::vcrc_bytes;
+	{
+		std::lock_guard lock(mutex_);
+		/* What happens inside a switch happens to what it forwards: not to the LRH. */
+		std::size_t first = silent ? sizeof(ib::Lrh) : 0;
+		std::size_t range = (silent ? protected_bytes : wire.size()) - first;
+		for (unsigned i = 0; i < bits; i++) {
+			std::uint64_t bit = random_() % (range * 8);
+			wire[first + bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+		}
+	}
+	const auto *bytes = reinterpret_cast<const std::uint8_t *>(wire.data());
+	if (!silent) {
+		std::uint16_t vcrc = packet::vcrc_of(bytes, static_cast<unsigned>(protected_bytes));
+		if (bytes[protected_bytes] != (vcrc & 0xff) ||
+		    bytes[protected_bytes + 1] != vcrc >> 8) {
+			if (captured_.load(std::memory_order_acquire))
+				if (auto recorder = capture())
+					recorder->record(wire);
+			Counters::add(to.counters_.symbol_errors);
+			Counters::add(to.counters_.rcv_errors);
+			return std::nullopt;
+		}
+	}
+	auto remains = Packet::from_wire(std::span(wire).first(protected_bytes));
+	if (!remains) {
+		Counters::add(to.counters_.rcv_errors);
+		return std::nullopt;
+	}
+	remains->hops_ = packet.hops_;
+	return remains;
+}
+
+} // namespace weft::fabric

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fabric/packet.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/packet/checksum.hpp"
+#include "fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+Payload Payload::copy_of(std::span<const std::byte> bytes)
+{
+	if (bytes.empty())
+		return {};
+	std::shared_ptr<std::byte[]> copy =
+		std::make_shared_for_overwrite<std::byte[]>(bytes.size());
+	std::memcpy(copy.get(), bytes.data(), bytes.size());
+	Payload payload;
+	const std::byte *data = copy.get();
+	payload.append({data, static_cast<std::uint32_t>(bytes.size()), std::move(copy)});
+	return payload;
+}
+
+Payload Payload::owning(std::shared_ptr<const std::vector<std::byte>> bytes)
+{
+	Payload payload;
+	const std::byte *data = bytes->data();
+	auto size = static_cast<std::uint32_t>(bytes->size());
+	payload.append({data, size, std::move(bytes)});
+	return payload;
+}
+
+void Payload::append(Piece piece)
+{
+	if (piece.size == 0)
+		return;
+	size_ += piece.size;
+	if (inline_count_ < inline_.size())
+		inline_[inline_count_++] = std::move(piece);
+	else
+		more_.push_back(std::move(piece));
+}
+
+std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
+{
+	std::size_t done = 0;
+	for_each([&](std::span<const std::byte> piece) {
+		if (offset >= piece.size()) {
+			offset -= piece.size();
+			return;
+		}
+		std::size_t part = std::min(piece.size() - offset, out.size() - done);
+		if (part != 0)
+			std::memcpy(out.data() + done, piece.data() + offset, part);
+		done += part;
+		offset = 0;
+	});
+	return done;
+}
+
+void Payload::clear()
+{
+	for (unsigned i = 0; i < inline_count_; i++)
+		inline_[i] = Piece{};
+	inline_count_ = 0;
+	size_ = 0;
+	more_.clear();
+}
+
+void Payload::take(Payload &other) noexcept
+{
+	inline_count_ = std::exchange(other.inline_count_, 0);
+	for (unsigned i = 0; i < inline_count_; i++)
+		inline_[i] = std::move(other.inline_[i]);
+	size_ = std::exchange(other.size_, 0);
+	more_ = std::move(other.more_);
+	other.more_.clear();
+}
+
+Packet::Packet(Packet &&other) noexcept
+    : header_size_(other.header_size_), icrc_error_(other.icrc_error_), hops_(other.hops_),
+      credit_vl_(other.credit_vl_), credit_port_(std::exchange(other.credit_port_, nullptr)),
+      payload_(std::move(other.payload_)), copies_left_(std::move(other.copies_left_))
+{
+	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
+}
+
+Packet &Packet::operator=(Packet &&other) noexcept
+{
+	if (this == &other)
+		return *this;
+	release_credit();
+	header_size_ = other.header_size_;
+	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
+	icrc_error_ = other.icrc_error_;
+	hops_ = other.hops_;
+	credit_vl_ = other.credit_vl_;
+	credit_port_ = std::exchange(other.credit_port_, nullptr);
+	payload_ = std::move(other.payload_);
+	copies_left_ = std::move(other.copies_left_);
+	return *this;
+}
+
+std::optional<Packet> Packet::make(const packet::Headers &headers, Payload payload,
+				   packet::Error *error)
+{
+	std::optional<Packet> result(std::in_place);
+	unsigned size = 0;
+	packet::Error status = packet::build(headers, payload.size(), result->headers_.data(),
+					     static_cast<unsigned>(result->headers_.size()), &size);
+	if (error)
+		*error = status;
+	if (status != packet::Error::none)
+		return std::nullopt;
+	result->header_size_ = static_cast<std::uint8_t>(size);
+	result->payload_ = std::move(payload);
+	return result;
+}
+
+std::optional<Packet> Packet::from_wire(std::span<const std::byte> bytes, packet::Error *error)
+{
+	const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
+	auto size = static_cast<unsigned>(bytes.size());
+	packet::Headers headers;
+	packet::Layout layout{};
+	packet::Error status = packet::parse(data, size, size, headers, layout);
+	if (error)
+		*error = status;
+	if (status != packet::Error::none)
+		return std::nullopt;
+
+	std::optional<Packet> result(std::in_place);
+	std::memcpy(result->headers_.data(), data, layout.header_bytes);
+	result->header_size_ = static_cast<std::uint8_t>(layout.header_bytes);
+	result->payload_ =
+		Payload::copy_of(bytes.subspan(layout.header_bytes, layout.payload_bytes));
+	std::uint32_t icrc = packet::icrc_of(data, layout.header_bytes, size - ib::icrc_bytes);
+	for (unsigned i = 0; i < ib::icrc_bytes; i++)
+		if (data[size - ib::icrc_bytes + i] != static_cast<std::uint8_t>(icrc >> (8 * i)))
+			result->icrc_error_ = true;
+	return result;
+}
+
+Packet Packet::clone() const
+{
+	Packet copy;
+	copy.header_size_ = header_size_;
+	std::memcpy(copy.headers_.data(), headers_.data(), header_size_);
+	copy.icrc_error_ = icrc_error_;
+	copy.hops_ = hops_;
+	copy.payload_ = payload_;
+	copy.copies_left_ = copies_left_;
+	return copy;
+}
+
+packet::Headers Packet::parse() const
+{
+	packet::Headers headers;
+	packet::Layout layout;
+	/* Cannot fail: the headers were built or parsed before. */
+	static_cast<void>(
+		packet::parse(headers_.data(), header_size_, wire_bytes(), headers, layout));
+	return headers;
+}
+
+std::vector<std::byte> Packet::to_wire() const
+{
+	std::vector<std::byte> wire(wire_bytes() + ib::vcrc_bytes);
+	auto *bytes = reinterpret_cast<std::uint8_t *>(wire.data());
+	std::memcpy(bytes, headers_.data(), header_size_);
+	payload_.copy_to(std::span(wire).subspan(header_size_, payload_.size()));
+
+	unsigned icrc_at = wire_bytes() - ib::icrc_bytes;
+	std::uint32_t icrc = packet::icrc_of(bytes, header_size_, icrc_at);
+	if (icrc_error_)
+		icrc = ~icrc;
+	for (unsigned i = 0; i < ib::icrc_bytes; i++)
+		bytes[icrc_at + i] = static_cast<std::uint8_t>(icrc >> (8 * i));
+	std::uint16_t vcrc = packet::vcrc_of(bytes, wire_bytes());
+	bytes[wire_bytes()] = static_cast<std::uint8_t>(vcrc);
+	bytes[wire_bytes() + 1] = static_cast<std::uint8_t>(vcrc >> 8);
+	return wire;
+}
+
+void Packet::hold_credit(Port &receiver, std::uint8_t vl)
+{
+	/* The new place is ours before the old one is given back. */
+	Port *before = std::exchange(credit_port_, &receiver);
+	std::uint8_t vl_before = std::exchange(credit_vl_, vl);
+	if (before)
+		before->return_credit(vl_before);
+}
+
+void Packet::release_credit()
+{
+	if (Port *port = std::exchange(credit_port_, nullptr))
+		port->return_credit(credit_vl_);
+}
+
+} // namespace weft::fabric

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fabric/switch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "fabric/timeline.hpp"
+
+namespace weft::fabric
+{
+
+namespace
+{
+
+using namespace std::chrono_literals;
+
+/* Copies that one multicast packet may become on its way before a loop is assumed. */
+constexpr std::int64_t copies_max = 65536;
+/* Copies hold no credit of the input port, so their queue needs a bound of its own. */
+constexpr std::size_t copies_waiting_max = 1024;
+/* Emulated guests stall for longer than wires do: shorter lifetimes are taken for this. */
+constexpr std::chrono::nanoseconds hoq_life_min = 250ms;
+
+SubnetAgent::Config agent_config(const SwitchConfig &config)
+{
+	SubnetAgent::Config agent;
+	agent.type = ib::NodeType::switch_;
+	agent.ports = config.ports;
+	agent.system_guid = config.guid;
+	agent.node_guid = config.guid;
+	agent.port_guids = {config.guid};
+	agent.description = config.name;
+	agent.device_id = 0xbd36;
+	agent.revision = 0xa0;
+	agent.vendor_id = 0x0002c9;
+	agent.capability_mask = ib::port_cap_trap | ib::port_cap_notice | ib::port_cap_sl_mapping |
+				ib::port_cap_system_image_guid;
+	agent.mtu = config.mtu;
+	agent.vl_cap = config.vl_cap;
+	agent.lft_entries = Switch::lft_entries;
+	agent.mft_entries = Switch::mft_entries;
+	return agent;
+}
+
+} // namespace
+
+Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
+    : owner(sw), number(side_number), port(side_port), egress(side_port)
+{
+}
+
+Switch::Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline)
+    : name_(config.name), guid_(config.guid), timeline_(timeline), external_(std::move(ports)),
+      agent_(agent_config(config), *this), lft_(lft_entries), positions_(port_count() / 16 + 1),
+      mft_(mft_entries * positions_), sl_to_vl_((port_count() + 1) * (port_count() + 1))
+{
+	for (auto &entry : lft_)
+		entry.store(ib::lft_drop, std::memory_order_relaxed);
+	for (unsigned number = 1; number <= port_count(); number++)
+		sides_.push_back(std::make_unique<PortSide>(*this, number, port(number)));
+	for (auto &side : sides_)
+		side->port.attach(*side);
+	for (auto &side : sides_)
+		side->port.enable();
+}
+
+Switch::~Switch()
+{
+	for (auto &side : sides_)
+		side->port.detach();
+}
+
+void Switch::enable_port(unsigned number, bool enable)
+{
+	if (enable)
+		port(number).enable();
+	else
+		port(number).disable();
+}
+
+void Switch::retrain_port(unsigned number)
+{
+	port(number).retrain();
+}
+
+void Switch::port_updated(unsigned number, const ib::PortInfo &info)
+{
+	if (number == 0) {
+		lid_.store(info.lid, std::memory_order_relaxed);
+		sm_lid_.store(info.sm_lid, std::memory_order_relaxed);
+		sm_sl_.store(info.sm_sl(), std::memory_order_relaxed);
+		return;
+	}
+	PortSide &side = *sides_[number - 1];
+	side.mtu.store(info.neighbor_mtu(), std::memory_order_relaxed);
+	side.operational_vls.store(ib::vl_count(info.operational_vls()), std::memory_order_relaxed);
+	side.enforcement.store(info.vl_oper_enforcement & (ib::PortInfo::enforce_inbound |
+							   ib::PortInfo::enforce_outbound),
+			       std::memory_order_relaxed);
+	side.hoq_life.store(info.hoq_life(), std::memory_order_relaxed);
+	side.state.store(info.state(), std::memory_order_release);
+}
+
+void Switch::pkeys_updated(unsigned number, const std::vector<ib::be16> &table)
+{
+	if (number != 0)
+		sides_[number - 1]->pkeys.store(
+			std::make_shared<const std::vector<ib::be16>>(table));
+}
+
+bool Switch::read_lft(unsigned block, ib::LinearForwarding &table)
+{
+	if (block >= lft_entries / std::size(table.port))
+		return false;
+	for (std::size_t i = 0; i < std::size(table.port); i++)
+		table.port[i] =
+			lft_[block * std::size(table.port) + i].load(std::memory_order_relaxed);
+	return true;
+}
+
+bool Switch::write_lft(unsigned block, const ib::LinearForwarding &table)
+{
+	if (block >= lft_entries / std::size(table.port))
+		return false;
+	for (std::size_t i = 0; i < std::size(table.port); i++)
+		lft_[block * std::size(table.port) + i].store(table.port[i],
+							      std::memory_order_relaxed);
+	return true;
+}
+
+bool Switch::read_mft(unsigned position, unsigned block, ib::MulticastForwarding &table)
+{
+	constexpr unsigned per_block = std::size(decltype(table.ports){});
+	if (position >= positions_ || block >= mft_entries / per_block)
+		return false;
+	for (unsigned i = 0; i < per_block; i++)
+		table.ports[i] = mft_[(block * per_block + i) * positions_ + position].load(
+			std::memory_order_relaxed);
+	return true;
+}
+
+bool Switch::write_mft(unsigned position, unsigned block, const ib::MulticastForwarding &table)
+{
+	constexpr unsigned per_block = std::size(decltype(table.ports){});
+	if (position >= positions_ || block >= mft_entries / per_block)
+		return false;
+	for (unsigned i = 0; i < per_block; i++)
+		mft_[(block * per_block + i) * positions_ + position].store(
+			table.ports[i], std::memory_order_relaxed);
+	return true;
+}
+
+bool Switch::read_sl_to_vl(unsigned in, unsigned out, ib::SlToVl &table)
+{
+	if (in > port_count() || out > port_count())
+		return false;
+	auto stored = sl_to_vl_[in * (port_count() + 1) + out].load(std::memory_order_relaxed);
+	table = std::bit_cast<ib::SlToVl>(stored);
+	return true;
+}
+
+bool Switch::write_sl_to_vl(unsigned in, unsigned out, const ib::SlToVl &table)
+{
+	if (in > port_count() || out > port_count())
+		return false;
+	sl_to_vl_[in * (port_count() + 1) + out].store(std::bit_cast<std::uint64_t>(table),
+						       std::memory_order_relaxed);
+	return true;
+}
+
+void Switch::link_changed(PortSide &side, bool up)
+{
+	agent_.link_changed(side.number, up, side.port.rate(), side.port.mtu_cap());
+	std::lock_guard lock(trap_mutex_);
+	trap_due_ = true;
+	trap_repeats_ = 0;
+	if (!std::exchange(trap_timer_, true))
+		timeline_.after({}, [this] { send_trap(); });
+}
+
+void Switch::receive(PortSide &in, Packet &&arriving)
+{
+	Packet packet(std::move(arriving));
+	if (++packet.hops_ > hops_max) {
+		Counters::add(in.port.counters().rcv_switch_relay_errors);
+		return;
+	}
+	const ib::Lrh &lrh = packet.lrh();
+	if (lrh.vl() == ib::vl_management)
+		return receive_management(in, std::move(packet));
+	/* Data may come in from ARMED on, and go out when ACTIVE, IBA 7.2.4. */
+	if (in.state.load(std::memory_order_acquire) < ib::PortState::armed) {
+		Counters::add(in.port.counters().rcv_errors);
+		return;
+	}
+	if (!pkey_passes(in, ib::PortInfo::enforce_inbound, packet)) {
+		Counters::add(in.port.counters().rcv_constraint_errors);
+		return;
+	}
+	if (lrh.dlid == lid() && lid() != 0)
+		return answer_gmp(in, packet);
+	if (ib::lid_is_multicast(lrh.dlid))
+		return forward_multicast(in, std::move(packet));
+	forward_unicast(&in, std::move(packet));
+}
+
+void Switch::forward_unicast(PortSide *in, Packet &&packet)
+{
+	ib::Lid dlid = packet.lrh().dlid;
+	unsigned out = ib::lid_is_unicast(dlid) ? lft_[dlid].load(std::memory_order_relaxed)
+						: ib::lft_drop;
+	/* Back out of the port that it came by would be a loop, IBA 16.1.3.5. */
+	if (out == 0 || out > port_count() || (in && in->number == out)) {
+		if (in)
+			Counters::add(in->port.counters().rcv_switch_relay_errors);
+		return;
+	}
+	output(in, *sides_[out - 1], std::move(packet));
+}
+
+void Switch::forward_multicast(PortSide &in, Packet &&arriving)
+{
+	Packet packet(std::move(arriving));
+	unsigned entry = packet.lrh().dlid - ib::lid_multicast_first;
+	if (entry >= mft_entries) {
+		Counters::add(in.port.counters().rcv_switch_relay_errors);
+		return;
+	}
+	PortSide *last = nullptr;
+	for (unsigned position = 0; position < positions_; position++) {
+		unsigned mask = mft_[entry * positions_ + position].load(std::memory_order_relaxed);
+		for (; mask != 0; mask &= mask - 1) {
+			unsigned out =
+				position * 16 + static_cast<unsigned>(std::countr_zero(mask));
+			if (out == 0 || out > port_count() || out == in.number)
+				continue;
+			/* The last one gets the packet itself, the others copies. */
+			if (PortSide *before = std::exchange(last, sides_[out - 1].get())) {
+				if (!packet.copies_left_)
+					packet.copies_left_ =
+						std::make_shared<std::atomic<std::int64_t>>(
+							copies_max);
+				if (packet.copies_left_->fetch_sub(1) <= 0) {
+					Counters::add(in.port.counters().rcv_switch_relay_errors);
+					return;
+				}
+				output(&in, *before, packet.clone());
+			}
+		}
+	}
+	if (last)
+		output(&in, *last, std::move(packet));
+}
+
+bool Switch::pkey_passes(const PortSide &side, std::uint8_t direction, const Packet &packet)
+{
+	if ((side.enforcement.load(std::memory_order_relaxed) & direction) == 0)
+		return true;
+	auto table = side.pkeys.load();
+	if (!table)
+		return ib::pkey_match(packet.bth().pkey, ib::pkey_default_full);
+	return std::any_of(table->begin(), table->end(),
+			   [&](ib::Pkey pkey) { return ib::pkey_match(pkey, packet.bth().pkey); });
+}
+
+void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
+{
+	Packet packet(std::move(leaving));
+	ib::Lrh &lrh = packet.lrh();
+	std::uint8_t vl = lrh.vl();
+	if (vl != ib::vl_management) {
+		Counters &counters = out.port.counters();
+		if (out.state.load(std::memory_order_acquire) != ib::PortState::active ||
+		    packet.payload().size() >
+			    ib::mtu_bytes(out.mtu.load(std::memory_order_relaxed))) {
+			Counters::add(counters.xmit_discards);
+			return;
+		}
+		if (!pkey_passes(out, ib::PortInfo::enforce_outbound, packet)) {
+			Counters::add(counters.xmit_constraint_errors);
+			return;
+		}
+		ib::SlToVl table{};
+		read_sl_to_vl(in ? in->number : 0, out.number, table);
+		vl = table.vl(lrh.sl());
+		/* VL15 in the table means discard, IBA 7.6.6. */
+		if (vl >= out.operational_vls.load(std::memory_order_relaxed)) {
+			Counters::add(counters.xmit_discards);
+			return;
+		}
+		lrh.set_vl(vl);
+	}
+	/* What holds a credit of an input port is bounded by that, copies are not. */
+	bool copy = !packet.credit_port_;
+	auto result =
+		out.egress.send(std::move(packet), copy ? copies_waiting_max
+							: std::numeric_limits<std::size_t>::max());
+	if (result == EgressQueue::Result::dropped)
+		Counters::add(out.port.counters().xmit_discards);
+	if (result == EgressQueue::Result::queued &&
+	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
+		timeline_.after(patience(out), [this, &out, vl] { expire(out, vl); });
+}
+
+std::chrono::nanoseconds Switch::patience(const PortSide &out)
+{
+	/* 4.096 us * 2^n, IBA 14.2.5.6; from 20 on it never ends. */
+	unsigned life = out.hoq_life.load(std::memory_order_relaxed);
+	if (life >= 20)
+		return 24h;
+	return std::max<std::chrono::nanoseconds>(4096ns * (1u << life), hoq_life_min);
+}
+
+void Switch::expire(PortSide &out, std::uint8_t vl)
+{
+	out.expiry_planned.fetch_and(~(1u << vl));
+	auto life = patience(out);
+	std::size_t dropped = out.egress.expire(vl, EgressQueue::Clock::now() - life);
+	if (dropped != 0) {
+		spdlog::warn("switch {} port {}: {} packets on VL {} found no credit in time",
+			     name_, out.number, dropped, vl);
+		Counters::add(out.port.counters().xmit_discards, dropped);
+	}
+	auto since = out.egress.waiting_since(vl);
+	if (since != EgressQueue::Clock::time_point::max() &&
+	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
+		timeline_.at(since + life, [this, &out, vl] { expire(out, vl); });
+}
+
+} // namespace weft::fabric

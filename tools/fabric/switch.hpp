@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A switch: forwards packets by its linear and multicast tables, inline on the thread that brings
+ * them, and answers subnet and performance management.
+ *
+ * The forwarding path takes no lock as long as output ports have credit: tables are arrays of
+ * atomics. A packet without credit waits in a queue of its output port and VL, still holding its
+ * credit of the input port, so that the pressure travels back to the sender; one that waits longer
+ * than the head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a dead end cannot stop the
+ * rest.
+ */
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ib/smi.hpp>
+
+#include "fabric/egress_queue.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/mad_packet.hpp"
+#include "fabric/subnet_agent.hpp"
+
+namespace weft::fabric
+{
+
+class Switch final : private SubnetAgentHost
+{
+public:
+	static constexpr unsigned lft_entries = ib::lid_unicast_last + 1;
+	static constexpr unsigned mft_entries = 4096;
+	static constexpr unsigned hops_max = 64;
+
+	/* @ports: the external ports, port 1 first; owned by the fabric. */
+	Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline);
+	Switch(const Switch &) = delete;
+	Switch &operator=(const Switch &) = delete;
+	~Switch() override;
+
+	const std::string &name() const { return name_; }
+	ib::Guid guid() const { return guid_; }
+	ib::Lid lid() const { return lid_.load(std::memory_order_relaxed); }
+	unsigned port_count() const { return static_cast<unsigned>(external_.size()); }
+	/* An external port, from 1 on; throws std::out_of_range. */
+	Port &port(unsigned number) const { return *external_.at(number - 1); }
+	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
+
+private:
+	class PortSide final : public PortSink
+	{
+	public:
+		PortSide(Switch &owner, unsigned number, Port &port);
+		void receive(Packet &&packet) override { owner.receive(*this, std::move(packet)); }
+		void link_changed(bool up) override { owner.link_changed(*this, up); }
+		void credit_available(std::uint8_t vl) override { egress.drain(vl); }
+		bool forwards() const override { return true; }
+
+		Switch &owner;
+		const unsigned number;
+		Port &port;
+		std::atomic<ib::PortState> state{ib::PortState::down};
+		std::atomic<ib::Mtu> mtu{ib::Mtu::mtu_2048};
+		std::atomic<unsigned> operational_vls{1};
+		std::atomic<std::uint8_t> enforcement{0};
+		std::atomic<std::uint8_t> hoq_life{0};
+		std::atomic<std::shared_ptr<const std::vector<ib::be16>>> pkeys;
+
+		EgressQueue egress;
+		/* A look for packets that waited too long is planned, a bit for each VL. */
+		std::atomic<unsigned> expiry_planned{0};
+	};
+
+	/* SubnetAgentHost */
+	void enable_port(unsigned port, bool enable) override;
+	void retrain_port(unsigned port) override;
+	void port_updated(unsigned port, const ib::PortInfo &info) override;
+	void pkeys_updated(unsigned port, const std::vector<ib::be16> &table) override;
+	bool read_lft(unsigned block, ib::LinearForwarding &table) override;
+	bool write_lft(unsigned block, const ib::LinearForwarding &table) override;
+	bool read_mft(unsigned position, unsigned block, ib::MulticastForwarding &table) override;
+	bool write_mft(unsigned position, unsigned block,
+		       const ib::MulticastForwarding &table) override;
+	bool read_sl_to_vl(unsigned in, unsigned out, ib::SlToVl &table) override;
+	bool write_sl_to_vl(unsigned in, unsigned out, const ib::SlToVl &table) override;
+
+	void link_changed(PortSide &side, bool up);
+
+	/* Forwarding. `in` is null for what the switch itself sends. */
+	void receive(PortSide &in, Packet &&packet);
+	void receive_management(PortSide &in, Packet &&packet);
+	void forward_unicast(PortSide *in, Packet &&packet);
+	void forward_multicast(PortSide &in, Packet &&packet);
+	void output(PortSide *in, PortSide &out, Packet &&packet);
+	void expire(PortSide &out, std::uint8_t vl);
+	static bool pkey_passes(const PortSide &side, std::uint8_t direction, const Packet &packet);
+	static std::chrono::nanoseconds patience(const PortSide &out);
+
+	/* Management. */
+	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
+	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
+	void answer_gmp(PortSide &in, const Packet &packet);
+	void send_smp(PortSide &out, const ib::Mad &mad, unsigned hops);
+	void send_trap();
+	void repress_trap(std::uint64_t tid);
+
+	const std::string name_;
+	const ib::Guid guid_;
+	Timeline &timeline_;
+	const std::vector<Port *> external_;
+	std::vector<std::unique_ptr<PortSide>> sides_;
+	SubnetAgent agent_;
+
+	std::atomic<ib::Lid> lid_{0};
+	std::atomic<ib::Lid> sm_lid_{0};
+	std::atomic<std::uint8_t> sm_sl_{0};
+	std::vector<std::atomic<std::uint8_t>> lft_;
+	const unsigned positions_;
+	/* Port mask words, sixteen ports each: entry * positions_ + position. */
+	std::vector<std::atomic<std::uint16_t>> mft_;
+	/* SlToVl as it lies in memory: in * (ports + 1) + out. */
+	std::vector<std::atomic<std::uint64_t>> sl_to_vl_;
+
+	/* The trap that waits for its TrapRepress. */
+	std::mutex trap_mutex_;
+	std::uint64_t trap_tid_ = 0;
+	unsigned trap_repeats_ = 0;
+	bool trap_due_ = false;
+	bool trap_timer_ = false;
+};
+
+} // namespace weft::fabric

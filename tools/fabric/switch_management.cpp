@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The switch as a manager sees it: SMPs by directed route and by LID, performance MADs, traps.
+#include <cstring>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "fabric/perf_agent.hpp"
+#include "fabric/switch.hpp"
+#include "fabric/timeline.hpp"
+
+namespace weft::fabric
+{
+
+namespace
+{
+
+using namespace std::chrono_literals;
+
+/* A trap is repeated until repressed (IBA 13.4.9), but not for ever: a manager that comes later
+ * discovers the switch anyway. */
+constexpr auto trap_interval = 500ms;
+constexpr unsigned trap_repeats_max = 10;
+
+} // namespace
+
+void Switch::receive_management(PortSide &in, Packet &&arriving)
+{
+	Packet packet(std::move(arriving));
+	ib::Lid dlid = packet.lrh().dlid;
+	bool permissive = dlid == ib::lid_permissive;
+	if (!permissive && (dlid != lid() || lid() == 0))
+		return forward_unicast(&in, std::move(packet));
+
+	auto mad = mad_of_packet(packet);
+	if (!mad || mad->address.dest_qp != ib::qpn_smi || !mad->mad.header.is_smp())
+		return;
+	unsigned hops = packet.hops_;
+	/* Make room in the receive buffer before anything is sent in answer. */
+	packet.release_credit();
+	if (mad->mad.header.cls() == ib::MgmtClass::subn_lid_routed)
+		return answer_smp(in, std::move(*mad), hops);
+
+	auto &smp = reinterpret_cast<ib::Smp &>(mad->mad);
+	ib::SmiDecision decision = ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
+						   static_cast<std::uint8_t>(port_count()));
+	act(decision, in, std::move(*mad), hops);
+}
+
+void Switch::act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops)
+{
+	switch (decision.action) {
+	case ib::SmiAction::discard:
+		break;
+	case ib::SmiAction::local:
+		answer_smp(in, std::move(mad), hops);
+		break;
+	case ib::SmiAction::forward:
+		if (decision.port >= 1 && decision.port <= port_count())
+			send_smp(*sides_[decision.port - 1], mad.mad, hops);
+		break;
+	case ib::SmiAction::forward_by_lid: {
+		MadAddress address = mad.address;
+		address.slid = lid();
+		address.dlid = decision.lid;
+		Packet packet = make_mad_packet(address, mad.mad);
+		packet.hops_ = static_cast<std::uint8_t>(hops);
+		forward_unicast(nullptr, std::move(packet));
+		break;
+	}
+	}
+}
+
+void Switch::send_smp(PortSide &out, const ib::Mad &mad, unsigned hops)
+{
+	Packet packet = make_mad_packet(MadAddress{}, mad);
+	packet.hops_ = static_cast<std::uint8_t>(hops);
+	output(nullptr, out, std::move(packet));
+}
+
+void Switch::answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops)
+{
+	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
+	bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
+	if (smp.header.is_method(ib::MadMethod::trap_repress))
+		return repress_trap(smp.header.tid);
+	SubnetAgent::Outcome outcome = agent_.handle(smp, in.number);
+	if (outcome.reply) {
+		if (directed) {
+			act(ib::smi_return(smp, static_cast<std::uint8_t>(in.number)), in,
+			    std::move(mad), hops);
+		} else {
+			MadAddress back = mad.address.reversed();
+			back.slid = lid();
+			forward_unicast(nullptr, make_mad_packet(back, mad.mad));
+		}
+	}
+	if (outcome.after)
+		outcome.after();
+}
+
+void Switch::answer_gmp(PortSide &in, const Packet &packet)
+{
+	auto mad = mad_of_packet(packet);
+	if (!mad || mad->address.dest_qp != ib::qpn_gsi ||
+	    mad->mad.header.cls() != ib::MgmtClass::perf || mad->address.qkey != ib::qkey_gsi)
+		return;
+	auto &perf = reinterpret_cast<ib::PerfMad &>(mad->mad);
+	if (!answer_perf_mad(perf, port_count(),
+			     [this](unsigned number) { return &port(number).counters(); }))
+		return;
+	MadAddress back = mad->address.reversed();
+	back.slid = lid();
+	back.vl = 0;
+	back.qkey = ib::qkey_gsi;
+	static_cast<void>(in);
+	forward_unicast(nullptr, make_mad_packet(back, mad->mad));
+}
+
+void Switch::send_trap()
+{
+	std::uint64_t tid;
+	{
+		std::lock_guard lock(trap_mutex_);
+		trap_timer_ = false;
+		ib::Lid sm_lid = sm_lid_.load(std::memory_order_relaxed);
+		if (!trap_due_ || sm_lid == 0 || lid() == 0 ||
+		    trap_repeats_++ >= trap_repeats_max) {
+			trap_due_ = false;
+			return;
+		}
+		if (trap_repeats_ == 1)
+			trap_tid_++;
+		tid = trap_tid_;
+		trap_timer_ = true;
+		timeline_.after(trap_interval, [this] { send_trap(); });
+	}
+	ib::Mad mad{};
+	auto &smp = reinterpret_cast<ib::Smp &>(mad);
+	smp.header.base_version = ib::mad_base_version;
+	smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+	smp.header.class_version = 1;
+	smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::trap);
+	smp.header.tid = tid;
+	smp.header.attr_id = std::uint16_t{ib::attr_sm_notice};
+	ib::Notice notice{};
+	notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit) |
+			      static_cast<std::uint8_t>(ib::NoticeType::urgent);
+	notice.producer = static_cast<std::uint32_t>(ib::NodeType::switch_);
+	notice.trap_number = std::uint16_t{ib::trap_link_state_change};
+	notice.issuer_lid = lid();
+	reinterpret_cast<ib::LinkStateChangeDetails *>(notice.details)->lid = lid();
+	std::memcpy(smp.data, &notice, ib::notice_smp_bytes);
+
+	MadAddress address;
+	address.slid = lid();
+	address.dlid = sm_lid_.load(std::memory_order_relaxed);
+	spdlog::debug("switch {} LID {}: trap 128 to LID {}", name_, lid(), address.dlid);
+	forward_unicast(nullptr, make_mad_packet(address, mad));
+}
+
+void Switch::repress_trap(std::uint64_t tid)
+{
+	std::lock_guard lock(trap_mutex_);
+	/* A change after the trap was sent restarts the count, and is reported anew. */
+	if (tid == trap_tid_ && trap_repeats_ != 0)
+		trap_due_ = false;
+}
+
+} // namespace weft::fabric

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that a switch answers management and forwards as its tables say.
+#include <gtest/gtest.h>
+
+#include "fabric/tests/test_node.hpp"
+
+namespace weft::fabric
+{
+namespace
+{
+
+using namespace testing;
+using ib::MadMethod;
+
+struct OneSwitch : ::testing::Test {
+	Fabric fabric;
+	Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});
+	Port &a = fabric.add_port("a");
+	Port &b = fabric.add_port("b");
+	Link &link_a = fabric.connect(a, sw.port(1));
+	Link &link_b = fabric.connect(b, sw.port(2));
+	MadNode sm{a};
+
+	// Bring the switch's port from INIT to ACTIVE.
+	void activate(int port)
+	{
+		for (auto state : {ib::PortState::armed, ib::PortState::active}) {
+			auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info,
+					     static_cast<std::uint32_t>(port));
+			ASSERT_TRUE(answer);
+			auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+			info.set_state(state);
+			info.set_phys_state(ib::PhysState::nop);
+			answer = sm.ask({1}, MadMethod::set, ib::attr_port_info,
+					static_cast<std::uint32_t>(port), [&](ib::Smp &smp) {
+						ib::smp_attribute<ib::PortInfo>(smp) = info;
+					});
+			ASSERT_TRUE(answer);
+			ASSERT_EQ(0u, MadNode::status(*answer));
+		}
+	}
+	void route(ib::Lid lid, unsigned port)
+	{
+		auto answer = sm.ask({1}, MadMethod::get, ib::attr_linear_forwarding, lid / 64u);
+		ASSERT_TRUE(answer);
+		answer = sm.ask({1}, MadMethod::set, ib::attr_linear_forwarding, lid / 64u,
+				[&](ib::Smp &smp) {
+					std::copy_n(answer->data, 64, smp.data);
+					smp.data[lid % 64] = static_cast<std::uint8_t>(port);
+				});
+		ASSERT_TRUE(answer);
+		ASSERT_EQ(0u, MadNode::status(*answer));
+	}
+};
+
+TEST_F(OneSwitch, answers_node_info_over_one_hop)
+{
+	PacketNode node(b);
+	auto answer = sm.ask({1}, MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(answer);
+	const auto &info = ib::smp_attribute<ib::NodeInfo>(*answer);
+	EXPECT_EQ(ib::NodeType::switch_, info.type());
+	EXPECT_EQ(4, info.num_ports);
+	EXPECT_EQ(sw.guid(), info.node_guid);
+	EXPECT_EQ(1, info.local_port);
+	EXPECT_TRUE(answer->returning());
+	EXPECT_EQ(0, answer->header.hop_ptr);
+}
+
+TEST_F(OneSwitch, passes_a_directed_route_on_to_the_next_node_and_back)
+{
+	MadNode other(b, 0x200);
+	auto answer = sm.ask({1, 2}, MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0x200u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
+	EXPECT_EQ(ib::NodeType::channel_adapter, ib::smp_attribute<ib::NodeInfo>(*answer).type());
+	answer = sm.ask({}, MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0x100u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
+}
+
+TEST_F(OneSwitch, port_states_follow_link_and_manager)
+{
+	auto state = [&](std::uint32_t port) {
+		auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, port);
+		return answer ? ib::smp_attribute<ib::PortInfo>(*answer).state()
+			      : ib::PortState::nop;
+	};
+	EXPECT_EQ(ib::PortState::init, state(1));
+	EXPECT_EQ(ib::PortState::down, state(2));
+	EXPECT_EQ(ib::PortState::down, state(3));
+	{
+		PacketNode node(b);
+		EXPECT_EQ(ib::PortState::init, state(2));
+		activate(2);
+		EXPECT_EQ(ib::PortState::active, state(2));
+		link_b.set_plugged(false);
+		EXPECT_EQ(ib::PortState::down, state(2));
+		link_b.set_plugged(true);
+		EXPECT_EQ(ib::PortState::init, state(2));
+	}
+	EXPECT_EQ(ib::PortState::down, state(2));
+	// INIT to ACTIVE is no transition.
+	auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, 1);
+	auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+	info.set_state(ib::PortState::active);
+	answer = sm.ask({1}, MadMethod::set, ib::attr_port_info, 1,
+			[&](ib::Smp &smp) { ib::smp_attribute<ib::PortInfo>(smp) = info; });
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value}, MadNode::status(*answer));
+	EXPECT_EQ(ib::PortState::init, state(1));
+}
+
+TEST_F(OneSwitch, refuses_what_does_not_exist)
+{
+	auto status = [&](MadMethod method, std::uint16_t attribute, std::uint32_t modifier) {
+		auto answer = sm.ask({1}, method, attribute, modifier);
+		return answer ? MadNode::status(*answer) : 0xffffu;
+	};
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
+		  status(MadMethod::get, ib::attr_port_info, 5));
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
+		  status(MadMethod::get, ib::attr_linear_forwarding, 0xffffffff));
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
+		  status(MadMethod::get, ib::attr_multicast_forwarding, 0x10000000));
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
+		  status(MadMethod::set, ib::attr_sl_to_vl, 0x0905));
+	EXPECT_EQ(unsigned{ib::mad_status_unsupported_method_attribute},
+		  status(MadMethod::get, 0x7777, 0));
+	EXPECT_EQ(unsigned{ib::mad_status_unsupported_method_attribute},
+		  status(MadMethod::set, ib::attr_node_info, 0));
+}
+
+TEST_F(OneSwitch, forwards_unicast_when_active_and_routed)
+{
+	PacketNode c(fabric.add_port("c"));
+	PacketNode node(b);
+	Link &link_c = fabric.connect(c.port, sw.port(3));
+	route(7, 3);
+	auto send = [&](std::size_t bytes) {
+		Packet packet = ud_packet(5, 7, bytes);
+		return node.port.send(packet);
+	};
+	// Ports in INIT pass nothing but VL15.
+	EXPECT_EQ(Sent::done, send(64));
+	activate(2);
+	EXPECT_EQ(Sent::done, send(64));
+	activate(3);
+	EXPECT_EQ(0u, c.packets.size());
+	EXPECT_EQ(Sent::done, send(64));
+	auto got = c.packets.next();
+	ASSERT_TRUE(got);
+	EXPECT_EQ(64u, got->payload().size());
+	EXPECT_EQ(7, got->lrh().dlid);
+	// A LID without a route.
+	Packet lost = ud_packet(5, 8, 64);
+	EXPECT_EQ(Sent::done, node.port.send(lost));
+	EXPECT_EQ(1u, sw.port(2).counters().rcv_switch_relay_errors);
+	EXPECT_EQ(1u, sw.port(3).counters().xmit_discards);
+	link_c.set_plugged(false);
+	send(64);
+	EXPECT_EQ(2u, sw.port(3).counters().xmit_discards);
+	EXPECT_EQ(0u, c.packets.size());
+}
+
+TEST_F(OneSwitch, drops_what_exceeds_the_neighbour_mtu)
+{
+	PacketNode c(fabric.add_port("c"));
+	PacketNode node(b);
+	fabric.connect(c.port, sw.port(3), {.mtu = ib::Mtu::mtu_2048});
+	route(7, 3);
+	activate(2);
+	activate(3);
+	Packet large = ud_packet(5, 7, 2049);
+	node.port.send(large);
+	EXPECT_EQ(0u, c.packets.size());
+	Packet fits = ud_packet(5, 7, 2048);
+	node.port.send(fits);
+	EXPECT_EQ(1u, c.packets.size());
+}
+
+TEST_F(OneSwitch, replicates_multicast_to_all_members_but_the_sender)
+{
+	PacketNode node(b);
+	PacketNode c(fabric.add_port("c"));
+	PacketNode d(fabric.add_port("d"));
+	fabric.connect(c.port, sw.port(3));
+	fabric.connect(d.port, sw.port(4));
+	for (int port : {2, 3, 4})
+		activate(port);
+	auto answer =
+		sm.ask({1}, MadMethod::set, ib::attr_multicast_forwarding, 0, [](ib::Smp &smp) {
+			ib::smp_attribute<ib::MulticastForwarding>(smp).ports[3] = 0b11100;
+		});
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0u, MadNode::status(*answer));
+	Packet packet = ud_packet(5, 0xc003, 100);
+	EXPECT_EQ(Sent::done, node.port.send(packet));
+	for (PacketNode *member : {&c, &d}) {
+		auto got = member->packets.next();
+		ASSERT_TRUE(got);
+		EXPECT_EQ(100u, got->payload().size());
+	}
+	EXPECT_EQ(0u, node.packets.size());
+	EXPECT_EQ(1u, c.port.counters().multicast_rcv_packets);
+}
+
+} // namespace
+} // namespace weft::fabric
