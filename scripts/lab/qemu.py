@@ -74,6 +74,12 @@ def find():
     return _private(cache.entry("qemu", key, _make, need_mib=700, product="usr/bin/qemu-system-x86_64"))
 
 
+def version():
+    """The version of find()'s QEMU, as text."""
+    program = find()
+    return ".".join(map(str, _version(program.argv, program.environment)))
+
+
 def present():
     """Whether find() would have nothing to fetch."""
     system = shutil.which("qemu-system-x86_64")

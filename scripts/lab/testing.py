@@ -132,13 +132,14 @@ def discover():
     found = []
     files = sorted(path for path in cache.TREE.glob("*/**/tests/guest/*.py") if "build" not in path.relative_to(cache.TREE).parts[:1])
     for path in files:
-        for name, function in inspect.getmembers(_load(path), inspect.isfunction):
+        for name, function in inspect.getmembers(load(path), inspect.isfunction):
             if hasattr(function, MARK):
                 found.append((path, name, getattr(function, MARK)))
     return found
 
 
-def _load(path):
+def load(path):
+    """A Python file as a module; its own folder is where it may import from."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
@@ -191,7 +192,7 @@ def main():
     lab = Lab(kernel, pathlib.Path(directory), int(seed))
     outcome, detail = PASSED, ""
     try:
-        getattr(_load(pathlib.Path(path)), name)(lab)
+        getattr(load(pathlib.Path(path)), name)(lab)
     except Skip as reason:
         outcome, detail = SKIPPED, str(reason)
     except BaseException:

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Instructions per operation, counted exactly: with -icount one tick of the time-stamp counter is one instruction."""
+import re
+
+from lab import kernels, modules, reports
+from lab.benchmarks import benchmark
+
+# What a weft_*_bench.ko prints for each operation when it is inserted: ours in C++, beside the same in C.
+LINE = re.compile(r"^(?:weft_\w+: )?figure (\S+) (\S+) (\d+) (\d+)$")
+BOOTS = 2   # the counts of both must agree: the spread shows whether they do
+
+
+@benchmark(figures=("kern.*",))
+def instructions(bench):
+    kernel = kernels.find("plain")
+    modules.build(kernel)
+    found = {}
+    for path in sorted(modules.directory(kernel).glob("weft_*_bench.ko")):
+        for boot in range(BOOTS):
+            with bench.guest(f"{path.stem}-{boot}", icount=True) as guest:
+                guest.insmod(*(f"/share/{needed.name}" for needed in modules.needed_by(path, path.parent)))
+                guest.insmod(f"/share/{path.name}", timeout=300)
+                for line in guest.sync_log().splitlines():
+                    if match := LINE.match(reports.message(line)):
+                        name, unit, ours, reference = match.groups()
+                        samples = found.setdefault(name, (unit, [], []))
+                        samples[1].append(int(ours))
+                        samples[2].append(int(reference))
+    for name, (unit, ours, reference) in found.items():
+        bench.figure(name, unit, ours, reference)
