@@ -70,6 +70,23 @@ bool kern_irqs_disabled(void)
 }
 EXPORT_SYMBOL_GPL(kern_irqs_disabled);
 
+bool kern_may_sleep(void)
+{
+#ifdef CONFIG_DEBUG_ATOMIC_SLEEP
+	if (current->non_block_count)
+		return false;
+#endif
+	return in_task() && !in_atomic() && !irqs_disabled();
+}
+EXPORT_SYMBOL_GPL(kern_may_sleep);
+
+unsigned long kern_context(void)
+{
+	/* The two lowest bits of a task's address are free. */
+	return (unsigned long)current | (in_nmi() ? 3 : in_hardirq() ? 2 : in_serving_softirq() ? 1 : 0);
+}
+EXPORT_SYMBOL_GPL(kern_context);
+
 unsigned int kern_cpu(void)
 {
 	return raw_smp_processor_id();

@@ -6,6 +6,7 @@
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/idr.h>
+#include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
@@ -37,6 +38,7 @@ void kern_layout(void)
 	OPAQUE(work, struct work_struct);
 	OPAQUE(delayed_work, struct delayed_work);
 	OPAQUE(timer, struct timer_list);
+	OPAQUE(tasklet, struct tasklet_struct);
 	OPAQUE(completion, struct completion);
 	OPAQUE(wait_queue, wait_queue_head_t);
 	OPAQUE(xarray, struct xarray);
