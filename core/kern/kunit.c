@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kunit/test.h>
+#include <linux/dma-mapping.h>
 #include <linux/export.h>
 #include <linux/moduleparam.h>
+#include <linux/platform_device.h>
 #include <linux/random.h>
 #include <linux/version.h>
 #include <kern/abi/kunit.h>
@@ -82,3 +84,22 @@ u64 kern_kunit_seed(void)
 	return seed ? seed : get_random_u64();
 }
 EXPORT_SYMBOL_GPL(kern_kunit_seed);
+
+struct device *kern_kunit_device_create(const char *name)
+{
+	const struct platform_device_info info = {
+		.name = name,
+		.id = PLATFORM_DEVID_AUTO,
+		.dma_mask = DMA_BIT_MASK(64),
+	};
+	struct platform_device *platform = platform_device_register_full(&info);
+
+	return IS_ERR(platform) ? NULL : &platform->dev;
+}
+EXPORT_SYMBOL_GPL(kern_kunit_device_create);
+
+void kern_kunit_device_destroy(struct device *device)
+{
+	platform_device_unregister(to_platform_device(device));
+}
+EXPORT_SYMBOL_GPL(kern_kunit_device_destroy);

@@ -4,13 +4,14 @@
 #include <linux/completion.h>
 #include <linux/errno.h>
 #include <linux/gfp.h>
-#include <linux/hrtimer.h>
 #include <linux/idr.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
+#include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
@@ -44,6 +45,8 @@ void kern_layout(void)
 	OPAQUE(xarray, struct xarray);
 	OPAQUE(ida, struct ida);
 	OPAQUE(wait_entry, wait_queue_entry_t);
+	OPAQUE(pci_driver, struct pci_driver);
+	OPAQUE(sg_table, struct sg_table);
 	OPAQUE(rcu_head, struct rcu_head);
 
 	DEFINE(KERN_GFP_KERNEL, (__force unsigned int)GFP_KERNEL);

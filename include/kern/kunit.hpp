@@ -99,6 +99,25 @@ private:
 	u64 seed_ = 0;
 };
 
+/* A device to do DMA with, as long as it lives. */
+class FakeDevice {
+public:
+	explicit FakeDevice(const char *name) : native_(kern_kunit_device_create(name)) {}
+	~FakeDevice()
+	{
+		if (native_)
+			kern_kunit_device_destroy(native_);
+	}
+	FakeDevice(const FakeDevice &) = delete;
+	FakeDevice &operator=(const FakeDevice &) = delete;
+
+	/* nullptr without memory. */
+	device *native() const { return native_; }
+
+private:
+	device *native_;
+};
+
 /* struct kunit_case, as the kernel lays it out. */
 struct Case {
 	void (*run)(::kunit *native);

@@ -14,6 +14,7 @@
 #ifndef __cplusplus
 #include <linux/module.h>
 #include <linux/init.h>
+#include <linux/pci.h>
 
 #define KERN_MODULE_INFO(description)                                                              \
 	MODULE_DESCRIPTION(description);                                                           \
@@ -34,4 +35,18 @@
 		exit();                                                                            \
 	}                                                                                          \
 	module_exit(kern_module_exit)
+
+/*
+ * The devices of a PCI driver, KERN_PCI_ID(vendor, device, data) each, by which the module is loaded, too. C++ declares
+ *
+ *	extern "C" const struct pci_device_id name[];
+ */
+#define KERN_PCI_IDS(name, ...)                                                                    \
+	extern const struct pci_device_id name[];                                                  \
+	const struct pci_device_id name[] = { __VA_ARGS__, {} };                                   \
+	MODULE_DEVICE_TABLE(pci, name)
+#define KERN_PCI_ID(vendor_id, device_id, data)                                                    \
+	{                                                                                          \
+		PCI_DEVICE(vendor_id, device_id), .driver_data = data                              \
+	}
 #endif

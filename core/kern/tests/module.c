@@ -2,3 +2,6 @@
 #include <kern/module.h>
 
 KERN_MODULE_INFO("Tests of weft_kern");
+
+/* The host bridge of QEMU's q35 machine. */
+KERN_PCI_IDS(kern_test_pci_ids, KERN_PCI_ID(0x8086, 0x29c0, 42));

@@ -24,4 +24,8 @@ bool kern_kunit_failed(struct kunit *test);
 /* The module parameter weft_kern.kunit_seed, or a new number each time. */
 u64 kern_kunit_seed(void);
 
+/* A device of no bus, that can do 64-bit DMA; NULL without memory. */
+struct device *kern_kunit_device_create(const char *name);
+void kern_kunit_device_destroy(struct device *device);
+
 KERN_C_END

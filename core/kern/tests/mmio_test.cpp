@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/mmio.hpp>
+
+namespace {
+
+/* An access touches its bytes and no others, in the byte order that it names. */
+void mmio_touches_its_bytes(kern::kunit::Test &test)
+{
+	alignas(8) u8 memory[32] = {};
+	auto window = kern::Mmio::over_memory(memory, sizeof(memory));
+
+	window.write32(4, 0x01020304);
+	EXPECT_EQ(memory[3], 0);
+	EXPECT_EQ(memory[4], 4);
+	EXPECT_EQ(memory[7], 1);
+	EXPECT_EQ(memory[8], 0);
+	window.write_be32(8, 0x01020304);
+	EXPECT_EQ(memory[8], 1);
+	EXPECT_EQ(memory[11], 4);
+	EXPECT_EQ(window.read_be32(8), 0x01020304u);
+	EXPECT_EQ(window.read32(8), 0x04030201u);
+	window.write_be64(16, 0x0102030405060708);
+	EXPECT_EQ(memory[16], 1);
+	EXPECT_EQ(window.read_be64(16), u64{0x0102030405060708});
+	EXPECT_EQ(window.read64(16), u64{0x0807060504030201});
+	window.write8(31, 0xaa);
+	window.write16(28, 0xbbcc);
+	EXPECT_EQ(window.read8(31), 0xaa);
+	EXPECT_EQ(window.read16(28), 0xbbcc);
+	EXPECT_EQ(memory[30], 0);
+}
+
+/* A copy moves whole words, in order, and the window knows its size. */
+void mmio_copies_words(kern::kunit::Test &test)
+{
+	u64 memory[4] = {};
+	const u64 from[2] = {0x1111, 0x2222};
+	auto window = kern::Mmio::over_memory(memory, sizeof(memory));
+
+	window.copy64(8, from, 2);
+	kern::wmb();
+	EXPECT_EQ(memory[0], 0u);
+	EXPECT_EQ(memory[1], 0x1111u);
+	EXPECT_EQ(memory[2], 0x2222u);
+	EXPECT_EQ(memory[3], 0u);
+	EXPECT_EQ(window.size(), 32u);
+	kern::Mmio moved = std::move(window);
+	EXPECT_FALSE(static_cast<bool>(window));
+	EXPECT_EQ(moved.read64(16), u64{0x2222});
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_touches_its_bytes), KUNIT_CASE(mmio_copies_words));

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+struct dentry;
+struct seq_file;
+
+struct kern_debugfs_file {
+	void (*show)(struct kern_debugfs_file *file, struct seq_file *out);
+	/* NULL for a file that is only read. text is terminated. 0 or a negative errno. */
+	int (*write)(struct kern_debugfs_file *file, const char *text, size_t size);
+	void *context;
+	struct dentry *entry;
+};
+
+/* parent NULL: the root. Never fails as far as the caller can see: debugfs is for looking, nothing depends on it. */
+struct dentry *kern_debugfs_directory(const char *name, struct dentry *parent);
+void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent);
+/* Waits for those who read or write it, and for all below it. */
+void kern_debugfs_remove(struct dentry *entry);
+void kern_debugfs_print(struct seq_file *out, const char *format, __builtin_va_list args);
+
+KERN_C_END

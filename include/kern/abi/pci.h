@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+struct module;
+struct pci_dev;
+struct pci_device_id;
+
+KERN_OPAQUE(pci_driver);
+
+struct kern_pci_driver_item {
+	struct kern_pci_driver native;
+	/* 0 or a negative errno, having undone everything. data: of the matching entry of the table. */
+	int (*probe)(struct kern_pci_driver_item *driver, struct pci_dev *device, unsigned long data);
+	void (*remove)(struct kern_pci_driver_item *driver, struct pci_dev *device);
+	/* Before a reboot or kexec: the device's DMA and interrupts end. */
+	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
+};
+
+int kern_pci_driver_register(struct kern_pci_driver_item *driver, const char *name,
+			     const struct pci_device_id *ids, struct module *owner);
+void kern_pci_driver_unregister(struct kern_pci_driver_item *driver);
+
+struct device *kern_pci_device(struct pci_dev *pci);
+const char *kern_pci_name(struct pci_dev *pci);
+void *kern_pci_get_data(struct pci_dev *pci);
+void kern_pci_set_data(struct pci_dev *pci, void *data);
+u16 kern_pci_vendor_id(struct pci_dev *pci);
+u16 kern_pci_device_id(struct pci_dev *pci);
+u8 kern_pci_revision(struct pci_dev *pci);
+int kern_pci_node(struct pci_dev *pci);
+/* False when it answers no more. */
+bool kern_pci_present(struct pci_dev *pci);
+
+/* Memory decoding, bus mastering, and the BARs claimed. */
+int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits);
+void kern_pci_disable(struct pci_dev *pci);
+
+int kern_pci_read_config8(struct pci_dev *pci, int where, u8 *value);
+int kern_pci_read_config16(struct pci_dev *pci, int where, u16 *value);
+int kern_pci_read_config32(struct pci_dev *pci, int where, u32 *value);
+int kern_pci_write_config8(struct pci_dev *pci, int where, u8 value);
+int kern_pci_write_config16(struct pci_dev *pci, int where, u16 value);
+int kern_pci_write_config32(struct pci_dev *pci, int where, u32 value);
+u8 kern_pci_find_capability(struct pci_dev *pci, int capability);
+int kern_pci_save_state(struct pci_dev *pci);
+void kern_pci_restore_state(struct pci_dev *pci);
+
+u64 kern_pci_bar_size(struct pci_dev *pci, unsigned int bar);
+u64 kern_pci_bar_address(struct pci_dev *pci, unsigned int bar);
+void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size, bool write_combining);
+void kern_iounmap(void *address);
+
+/* How many were allocated, at least min, or a negative errno. */
+int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
+void kern_pci_free_vectors(struct pci_dev *pci);
+int kern_pci_vector_irq(struct pci_dev *pci, unsigned int vector);
+
+/* handler: true if the interrupt was the device's. */
+struct kern_irq_item {
+	bool (*handler)(struct kern_irq_item *item);
+	void *context;
+	unsigned int irq;
+};
+int kern_irq_request(struct kern_irq_item *item, unsigned int irq, const char *name);
+void kern_irq_free(struct kern_irq_item *item);
+void kern_irq_synchronize(struct kern_irq_item *item);
+void kern_irq_set_affinity_hint(struct kern_irq_item *item, unsigned int cpu);
+
+KERN_C_END

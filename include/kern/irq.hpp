@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An interrupt handler, bool T::handler(): true if the interrupt was its own. It runs in a hard interrupt, never twice at once.
+#pragma once
+#include <kern/abi/pci.h>
+#include <kern/method.hpp>
+#include <kern/result.hpp>
+
+namespace kern {
+
+class Irq {
+public:
+	/* The handler may run as soon as request() is called, and until free() or the destructor has returned. */
+	template <auto Member, class T>
+	Irq(Method<Member>, T *object)
+	{
+		item_.handler = [](kern_irq_item *item) -> bool {
+			return (static_cast<T *>(item->context)->*Member)();
+		};
+		item_.context = object;
+	}
+	~Irq() { free(); }
+	Irq(const Irq &) = delete;
+	Irq &operator=(const Irq &) = delete;
+
+	/* `name` has to stay. May sleep. Errors: those of the kernel's request_irq(). */
+	Result<> request(unsigned int irq, const char *name)
+	{
+		TRY_ERRNO(kern_irq_request(&item_, irq, name));
+		requested_ = true;
+		return {};
+	}
+	/* Waits for a handler that runs. May sleep. */
+	void free()
+	{
+		if (requested_)
+			kern_irq_free(&item_);
+		requested_ = false;
+	}
+	/* Waits for a handler that runs now. May sleep. */
+	void synchronize()
+	{
+		if (requested_)
+			kern_irq_synchronize(&item_);
+	}
+	void set_affinity_hint(unsigned int cpu) { kern_irq_set_affinity_hint(&item_, cpu); }
+
+private:
+	kern_irq_item item_{};
+	bool requested_ = false;
+};
+
+} // namespace kern
