@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Moving data between a guest and packets: gather lists to payloads, payloads to scatter lists.
+ */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "connectx/memory_table.hpp"
+#include "connectx/transport/send_request.hpp"
+#include "fabric/packet.hpp"
+
+namespace weft::connectx::transport
+{
+
+/* Bytes on the heap that a payload shares. */
+struct OwnedBytes {
+	std::shared_ptr<std::byte[]> data;
+	std::size_t size = 0;
+
+	static OwnedBytes allocate(std::size_t size)
+	{
+		return {std::make_shared_for_overwrite<std::byte[]>(size), size};
+	}
+	std::span<std::byte> span() const { return {data.get(), size}; }
+	fabric::Payload payload() const;
+};
+
+class DataMover
+{
+public:
+	explicit DataMover(MemoryTable &memory) : memory_(memory) {}
+
+	/**
+	 * refer() - a payload that refers to the memory of a request
+	 * @request: whose data; bytes that lay in the WQE itself are copied
+	 * @offset, @length: which part of it; not beyond request.length
+	 * @user: the QP, its key field ignored
+	 *
+	 * Errors are those of the first key that fails.
+	 */
+	MemoryError refer(const SendRequest &request, std::uint64_t offset, std::uint32_t length,
+			  const KeyUse &user, fabric::Payload &out);
+	/* A payload that refers to memory behind an rkey. */
+	MemoryError refer(const KeyUse &use, std::uint64_t address, std::uint32_t length,
+			  fabric::Payload &out);
+
+	/* Copy all the data of a request to out, which is request.length bytes. */
+	MemoryError gather(const SendRequest &request, const KeyUse &user,
+			   std::span<std::byte> out);
+
+	/**
+	 * scatter() - write a payload over a scatter list
+	 * @offset: bytes of the list to be passed over
+	 *
+	 * What does not fit is left out: callers have compared the sizes. On an error some of it
+	 * may have been written.
+	 */
+	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
+			    const fabric::Payload &payload, const KeyUse &user);
+	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
+			    std::span<const std::byte> bytes, const KeyUse &user);
+
+	/* Write a payload, from its byte @skip on, to memory behind a key. */
+	MemoryError write(const KeyUse &use, std::uint64_t address, const fabric::Payload &payload,
+			  std::uint32_t skip = 0);
+
+	/*
+	 * Check a range that is used piece by piece later: its ends. That what lies between is
+	 * there is found out when it is used.
+	 */
+	MemoryError probe(const KeyUse &use, std::uint64_t address, std::uint64_t length);
+	/* The bus address of an aligned 64-bit word behind a key. */
+	std::optional<std::uint64_t> word_address(const KeyUse &use, std::uint64_t address);
+
+private:
+	MemoryError locate(const std::vector<Piece> &pieces, std::uint64_t offset,
+			   std::uint64_t length, const KeyUse &user);
+	static void append(fabric::Payload &payload, const MemorySegment &segment);
+
+	MemoryTable &memory_;
+	/* Kept to spare allocations. */
+	std::vector<MemorySegment> segments_;
+	std::vector<BusRange> ranges_;
+};
+
+} // namespace weft::connectx::transport

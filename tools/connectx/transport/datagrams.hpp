@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Datagrams: UD (IBA 9.8.3), and the special QPs, whose driver writes packets itself.
+ */
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "connectx/transport/completions.hpp"
+#include "connectx/transport/data_mover.hpp"
+#include "connectx/transport/qp.hpp"
+
+namespace weft::connectx::transport
+{
+
+class Engine;
+
+class Datagrams
+{
+public:
+	explicit Datagrams(Engine &engine);
+
+	/* Send what is posted, within a budget. True if there is more to do at once. */
+	bool advance(Qp &qp, unsigned budget);
+
+	/**
+	 * receive() - a datagram has come in for a QP
+	 * @special: which special QP it is, 0 or 1; -1 for an ordinary one
+	 *
+	 * What fails a check, and what finds no receive, is dropped and counted.
+	 */
+	void receive(Qp &qp, int special, unsigned port, const fabric::Packet &packet);
+
+private:
+	CqeSyndrome send(Qp &qp, const SendRequest &request);
+	CqeSyndrome send_large(Qp &qp, const SendRequest &request, const packet::Headers &headers,
+			       unsigned mtu);
+	CqeSyndrome send_whole(Qp &qp, const SendRequest &request);
+	void fail_send(Qp &qp, std::uint16_t index, CqeSyndrome syndrome);
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload);
+
+	Engine &engine_;
+	DataMover mover_;
+	/* The request being worked on; kept for its storage. */
+	SendWork work_;
+	ReceiveWork receive_;
+	std::vector<std::byte> segment_;
+};
+
+} // namespace weft::connectx::transport

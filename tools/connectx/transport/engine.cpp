@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/transport/engine.hpp"
+
+#include <algorithm>
+
+#include "connectx/transport/addressing.hpp"
+#include "connectx/transport/work_queues.hpp"
+
+namespace weft::connectx::transport
+{
+
+using hw::connectx::MigrationState;
+
+namespace
+{
+
+/* Steps (a packet, a completion) that a QP gets in one turn, and turns in one slice. */
+constexpr unsigned turn_budget = 32;
+constexpr unsigned slice_turns = 16;
+/* How often a QP in the error state is asked for receives that were posted there. */
+constexpr Duration poll_first = std::chrono::milliseconds(1);
+constexpr Duration poll_longest = std::chrono::milliseconds(250);
+
+bool is_datagram_service(ServiceType service)
+{
+	return service == ServiceType::ud || service == ServiceType::mlx;
+}
+
+} // namespace
+
+Engine::Engine(CardContext &card)
+    : card_(card), completions_(*this), output_(card), requester_(*this), responder_(*this),
+      datagrams_(*this), wakeup_(card.loop, [this] { run(); }),
+      timer_(card.loop, [this] { timers_due(); })
+{
+}
+
+Engine::~Engine() = default;
+
+/* ------------------------------------------------------------------ queue pairs and commands */
+
+void Engine::qp_created(QueuePair &pair)
+{
+	pair.transport = std::make_unique<Qp>(pair);
+}
+
+void Engine::qp_changed(QueuePair &pair, QpState from)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	if (pair.state == QpState::rtr && from == QpState::init)
+		responder_.start(*qp);
+	if (pair.state == QpState::rts && from == QpState::rtr)
+		requester_.start(*qp);
+	if (pair.state == QpState::err && from != QpState::err) {
+		qp->receive.responses.clear();
+		qp->receive.ack.reset();
+		fail(*qp);
+	}
+	schedule(*qp);
+}
+
+void Engine::qp_destroyed(QueuePair &pair)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	std::erase(runnable_, qp);
+	std::erase(blocked_, qp);
+	pair.transport.reset();
+}
+
+QueuePairProgress Engine::progress(const QueuePair &pair) const
+{
+	QueuePairProgress progress;
+	const auto *qp = static_cast<const Qp *>(pair.transport.get());
+	if (!qp)
+		return progress;
+	progress.next_send_psn = qp->send.psn.value();
+	progress.next_receive_psn = qp->receive.expected.value();
+	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
+	progress.receive_msn = qp->receive.msn;
+	progress.ssn = qp->send.ssn;
+	progress.sq_counter = qp->send.next_wqe;
+	progress.rq_counter = qp->receive.next_wqe;
+	progress.current_retry = static_cast<std::uint8_t>(qp->send.retries_left);
+	progress.current_rnr_retry = static_cast<std::uint8_t>(qp->send.rnr_retries_left);
+	return progress;
+}
+
+void Engine::send_doorbell(QueuePair &pair)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	/* At once, as long as nobody else waits: a wake-up more is what latency is made of. */
+	if (runnable_.empty() && !qp->queued)
+		service(*qp);
+	else
+		schedule(*qp);
+}
+
+void Engine::cq_gone(std::uint32_t) {}
+
+void Engine::srq_gone(std::uint32_t) {}
+
+void Engine::fail(Qp &qp, std::optional<EventType> event)
+{
+	if (event)
+		card_.events.raise(*event, qp.pair.qpn);
+	qp.pair.state = QpState::err;
+	qp.broken = false;
+	qp.poll_pause = poll_first;
+	clear_deadline(qp);
+	schedule(qp);
+}
+
+bool Engine::migrate(Qp &qp)
+{
+	if (qp.pair.migration != MigrationState::armed)
+		return false;
+	if (!card_.port(qp.pair.alternate_path.port)) {
+		card_.events.raise(EventType::path_migration_failed, qp.pair.qpn);
+		return false;
+	}
+	std::swap(qp.pair.path, qp.pair.alternate_path);
+	qp.pair.migration = MigrationState::migrated;
+	card_.events.raise(EventType::path_migrated, qp.pair.qpn);
+	return true;
+}
+
+/* ------------------------------------------------------------------------------- scheduling */
+
+void Engine::schedule(Qp &qp)
+{
+	if (qp.queued)
+		return;
+	qp.queued = true;
+	runnable_.push_back(&qp);
+	wakeup_.signal();
+}
+
+void Engine::run()
+{
+	for (unsigned turn = 0; turn < slice_turns; turn++) {
+		bool looped = !output_.looped().empty();
+		if (!looped && runnable_.empty())
+			break;
+		if (looped) {
+			Output::Looped back = std::move(output_.looped().front());
+			output_.looped().pop_front();
+			deliver(back.port, back.packet, true);
+		}
+		if (!runnable_.empty()) {
+			Qp *qp = runnable_.front();
+			runnable_.pop_front();
+			qp->queued = false;
+			service(*qp);
+		}
+	}
+	if (output_.looped().empty() && output_.take_starved()) {
+		auto waiting = std::exchange(blocked_, {});
+		for (Qp *qp : waiting) {
+			qp->blocked = false;
+			schedule(*qp);
+		}
+	}
+	if (!runnable_.empty() || !output_.looped().empty())
+		wakeup_.signal();
+}
+
+/* One turn of a QP: what is due to the other end first, then what it wants itself. */
+void Engine::service(Qp &qp)
+{
+	if (qp.broken && qp.pair.state != QpState::err)
+		fail(qp, EventType::wq_catastrophic);
+	if (!drain_outbox(qp) || !card_.port(qp.pair.path.port))
+		return;
+	bool more = responder_.advance(qp, turn_budget);
+	if (qp.pair.state == QpState::err) {
+		flush(qp);
+	} else if (qp.pair.state == QpState::sqer) {
+		/* Only the send queue has failed. */
+		more |= requester_.flush(qp, turn_budget);
+	} else if (is_datagram_service(qp.pair.service)) {
+		more |= datagrams_.advance(qp, turn_budget);
+	} else {
+		more |= requester_.advance(qp, turn_budget);
+	}
+	if (qp.pair.state == QpState::sq_draining && Requester::idle(qp)) {
+		qp.pair.state = QpState::sqd;
+		if (qp.pair.sqd_event)
+			card_.events.raise(EventType::sq_drained, qp.pair.qpn);
+	}
+	if (more)
+		schedule(qp);
+	if (!output_.looped().empty())
+		wakeup_.signal();
+}
+
+void Engine::flush(Qp &qp)
+{
+	bool more = requester_.flush(qp, turn_budget);
+	more |= responder_.flush(qp, turn_budget);
+	if (more) {
+		schedule(qp);
+		return;
+	}
+	if (qp.pair.uses_srq && !qp.last_wqe_reported) {
+		qp.last_wqe_reported = true;
+		card_.events.raise(EventType::srq_last_wqe, qp.pair.qpn);
+	}
+	/* Nothing tells of a receive that is posted now: look again, ever more rarely. */
+	if (qp.pair.receive_queue.present && !qp.pair.uses_srq && !qp.deadline)
+		set_deadline(qp, Clock::now() + qp.poll_pause);
+}
+
+void Engine::poll_error_state(Qp &qp)
+{
+	bool posted = receives_posted(card_, qp) != 0;
+	qp.poll_pause = posted ? poll_first : std::min(2 * qp.poll_pause, poll_longest);
+	if (posted)
+		schedule(qp);
+	else
+		set_deadline(qp, Clock::now() + qp.poll_pause);
+}
+
+/* ------------------------------------------------------------------------------------ timers */
+
+/*
+ * A deadline moves with each acknowledge, so the heap is not kept exact: an entry that comes up too
+ * early is put back for the time that is wanted then.
+ */
+void Engine::set_deadline(Qp &qp, TimePoint when)
+{
+	qp.deadline = when;
+	if (qp.in_heap && *qp.in_heap <= when)
+		return;
+	qp.in_heap = when;
+	deadlines_.push({when, qp.pair.qpn});
+	arm_timer();
+}
+
+void Engine::arm_timer()
+{
+	if (!deadlines_.empty())
+		timer_.arm_at(deadlines_.top().when);
+}
+
+void Engine::timers_due()
+{
+	TimePoint now = Clock::now();
+	while (!deadlines_.empty() && deadlines_.top().when <= now) {
+		HeapEntry entry = deadlines_.top();
+		deadlines_.pop();
+		Qp *qp = state_of(card_.queue_pair(entry.qpn));
+		if (!qp || qp->in_heap != entry.when)
+			continue;
+		qp->in_heap.reset();
+		if (!qp->deadline)
+			continue;
+		if (*qp->deadline > now) {
+			set_deadline(*qp, *qp->deadline);
+			continue;
+		}
+		qp->deadline.reset();
+		if (qp->pair.state == QpState::err)
+			poll_error_state(*qp);
+		else
+			requester_.timed_out(*qp);
+	}
+	arm_timer();
+}
+
+/* ------------------------------------------------------------------------------------ output */
+
+bool Engine::emit(Qp &qp, fabric::Packet &&packet)
+{
+	bool loopback = qp.pair.path.force_loopback && !ib::lid_is_multicast(packet.lrh().dlid);
+	if (qp.outbox.empty() &&
+	    output_.send(qp.pair.path.port, packet, loopback) != fabric::Sent::no_credit)
+		return true;
+	qp.outbox.push_back(std::move(packet));
+	if (!qp.blocked) {
+		qp.blocked = true;
+		blocked_.push_back(&qp);
+	}
+	return false;
+}
+
+bool Engine::drain_outbox(Qp &qp)
+{
+	while (!qp.outbox.empty()) {
+		fabric::Packet packet = std::move(qp.outbox.front());
+		qp.outbox.pop_front();
+		bool loopback =
+			qp.pair.path.force_loopback && !ib::lid_is_multicast(packet.lrh().dlid);
+		if (output_.send(qp.pair.path.port, packet, loopback) == fabric::Sent::no_credit) {
+			qp.outbox.push_front(std::move(packet));
+			if (!qp.blocked) {
+				qp.blocked = true;
+				blocked_.push_back(&qp);
+			}
+			return false;
+		}
+	}
+	return true;
+}
+
+void Engine::credit_available(unsigned, std::uint8_t)
+{
+	auto waiting = std::exchange(blocked_, {});
+	for (Qp *qp : waiting) {
+		qp->blocked = false;
+		schedule(*qp);
+	}
+}
+
+void Engine::port_changed(unsigned) {}
+
+/* ------------------------------------------------------------------------------------- input */
+
+void Engine::receive(unsigned port, fabric::Packet &&packet)
+{
+	deliver(port, packet, false);
+}
+
+void Engine::deliver(unsigned port_number, const fabric::Packet &packet, bool looped_back)
+{
+	CardPort *port = card_.port(port_number);
+	if (!port)
+		return;
+	ib::Lid dlid = packet.lrh().dlid;
+	std::uint32_t number = packet.bth().dest_qp();
+	if (!ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::valid))
+		return;
+	if (number == ib::qpn_smi) {
+		deliver_management(port_number, packet);
+		return;
+	}
+	if (!port->active() && !looped_back)
+		return;
+	if (ib::lid_is_multicast(dlid)) {
+		deliver_multicast(port_number, packet, looped_back);
+		return;
+	}
+	if (!looped_back && !port->owns_lid(dlid))
+		return;
+	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
+				       : state_of(card_.queue_pair(number));
+	if (qp)
+		deliver_to(*qp, port_number, packet);
+}
+
+void Engine::deliver_management(unsigned port_number, const fabric::Packet &packet)
+{
+	if (packet.lrh().vl() != ib::vl_management ||
+	    packet.bth().opcode != ib::opcode_ud_send_only)
+		return;
+	if (packet.payload().size() == sizeof(ib::Smp)) {
+		ib::Smp smp;
+		packet.payload().copy_to(std::as_writable_bytes(std::span(&smp, 1)));
+		bool handled = false;
+		auto answer =
+			card_.management.wire_smp(port_number, smp, packet.lrh().slid, handled);
+		if (answer) {
+			packet::Headers headers;
+			address_reply(*card_.port(port_number), packet, headers);
+			headers.bth.opcode = ib::opcode_ud_send_only;
+			headers.bth.set_dest_qp(packet.parse().deth.src_qp);
+			auto reply = fabric::Packet::make(
+				headers,
+				fabric::Payload::copy_of(std::as_bytes(std::span(&*answer, 1))));
+			if (reply)
+				output_.send(port_number, *reply);
+		}
+		if (answer || handled)
+			return;
+	}
+	if (Qp *qp = state_of(card_.special_queue_pair(port_number, 0)))
+		deliver_to(*qp, port_number, packet);
+}
+
+void Engine::deliver_multicast(unsigned port_number, const fabric::Packet &packet, bool looped_back)
+{
+	if (!packet.grh() || !ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::deth))
+		return;
+	members_.clear();
+	card_.multicast.members(packet.grh()->dgid, members_);
+	std::uint32_t source = packet.parse().deth.src_qp;
+	for (const auto &member : members_) {
+		if (looped_back && member.block_loopback && member.qpn == source)
+			continue;
+		Qp *qp = state_of(card_.queue_pair(member.qpn));
+		if (qp && qp->pair.service == ServiceType::ud && qp->pair.path.port == port_number)
+			deliver_to(*qp, port_number, packet);
+	}
+}
+
+void Engine::deliver_to(Qp &qp, unsigned port_number, const fabric::Packet &packet)
+{
+	if (!qp.can_receive())
+		return;
+	auto opcode = packet.bth().opcode;
+	auto traits = ib::opcode_traits(opcode);
+	if (is_datagram_service(qp.pair.service)) {
+		if (qp.pair.path.port == port_number)
+			datagrams_.receive(qp, card_.special_number(qp.pair.qpn), port_number,
+					   packet);
+		return;
+	}
+	const packet::Headers headers = packet.parse();
+	CardPort &port = *card_.port(port_number);
+	const bool on_primary =
+		qp.pair.path.port == port_number && qp.pair.path.remote_lid == headers.lrh.slid;
+	const bool on_alternate = qp.pair.migration != MigrationState::migrated &&
+				  qp.pair.alternate_path.port == port_number &&
+				  qp.pair.alternate_path.remote_lid == headers.lrh.slid;
+	/* IBA 9.6.1.5: a connected QP hears only its own peer. */
+	if (!on_primary && !on_alternate)
+		return;
+	const AddressPath &path = on_primary ? qp.pair.path : qp.pair.alternate_path;
+	if (!ib::pkey_match(headers.bth.pkey, port.pkey(path.pkey_index))) {
+		port.count_pkey_violation();
+		return;
+	}
+	ib::Transport expected = qp.pair.service == ServiceType::uc    ? ib::Transport::uc
+				 : qp.pair.service == ServiceType::xrc ? ib::Transport::xrc
+								       : ib::Transport::rc;
+	bool masked = opcode == ib::opcode_rc_masked_compare_swap ||
+		      opcode == ib::opcode_rc_masked_fetch_add;
+	bool masked_xrc = opcode == ib::opcode_xrc_masked_compare_swap ||
+			  opcode == ib::opcode_xrc_masked_fetch_add;
+	if (ib::opcode_transport(opcode) != expected &&
+	    !(masked && expected == ib::Transport::rc) &&
+	    !(masked_xrc && expected == ib::Transport::xrc))
+		return;
+	/* The other end has moved to the alternate path: follow it, IBA 17.2.8.1.2. */
+	if (headers.bth.migrated() && qp.pair.migration == MigrationState::armed && on_alternate)
+		migrate(qp);
+	if (traits.has(ib::OpcodeTraits::response))
+		requester_.response(qp, headers, packet.payload());
+	else
+		responder_.request(qp, headers, packet.payload());
+}
+
+} // namespace weft::connectx::transport
+
+namespace weft::connectx
+{
+
+std::unique_ptr<Transport> make_transport(CardContext &context)
+{
+	return std::make_unique<transport::Engine>(context);
+}
+
+} // namespace weft::connectx

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The data path of one card: what happens between a doorbell and a completion.
+ *
+ * All of it runs on the card's loop. Work is done in slices with a budget; when one is used up the
+ * engine asks its loop to be run again, so that a protocol request of the same card never waits
+ * long behind traffic. A QP with something to do is in the run queue; one that found no credit
+ * leaves it until the port says that there is some.
+ */
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "connectx/card_context.hpp"
+#include "connectx/transport.hpp"
+#include "connectx/transport/completions.hpp"
+#include "connectx/transport/datagrams.hpp"
+#include "connectx/transport/output.hpp"
+#include "connectx/transport/qp.hpp"
+#include "connectx/transport/requester.hpp"
+#include "connectx/transport/responder.hpp"
+
+namespace weft::connectx::transport
+{
+
+class Engine final : public Transport
+{
+public:
+	explicit Engine(CardContext &card);
+	~Engine() override;
+
+	void qp_created(QueuePair &pair) override;
+	void qp_changed(QueuePair &pair, QpState from) override;
+	void qp_destroyed(QueuePair &pair) override;
+	QueuePairProgress progress(const QueuePair &pair) const override;
+	void send_doorbell(QueuePair &pair) override;
+	void cq_gone(std::uint32_t cqn) override;
+	void srq_gone(std::uint32_t srqn) override;
+	void receive(unsigned port, fabric::Packet &&packet) override;
+	void credit_available(unsigned port, std::uint8_t vl) override;
+	void port_changed(unsigned port) override;
+
+	/* --- for the parts of the engine --- */
+
+	CardContext &card() { return card_; }
+	Completions &completions() { return completions_; }
+	Output &output() { return output_; }
+	Requester &requester() { return requester_; }
+	Responder &responder() { return responder_; }
+
+	/* Have the QP's work done soon. */
+	void schedule(Qp &qp);
+	/* Call timed_out() of the QP's requester at that time, once; replaces an earlier wish. */
+	void set_deadline(Qp &qp, TimePoint when);
+	void clear_deadline(Qp &qp) { qp.deadline.reset(); }
+
+	/*
+	 * Send a packet of a QP. If there is no credit it is kept, and the caller is to generate no
+	 * more: false then.
+	 */
+	bool emit(Qp &qp, fabric::Packet &&packet);
+
+	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
+	void fail(Qp &qp, std::optional<EventType> event = std::nullopt);
+
+	/* Go over to the alternate path, if one is armed. */
+	bool migrate(Qp &qp);
+
+	static Qp *state_of(QueuePair *pair)
+	{
+		return pair ? static_cast<Qp *>(pair->transport.get()) : nullptr;
+	}
+
+private:
+	struct HeapEntry {
+		TimePoint when;
+		std::uint32_t qpn;
+		bool operator>(const HeapEntry &other) const { return when > other.when; }
+	};
+
+	void run();
+	void service(Qp &qp);
+	void timers_due();
+	void arm_timer();
+	bool drain_outbox(Qp &qp);
+	void flush(Qp &qp);
+	void poll_error_state(Qp &qp);
+	void deliver(unsigned port, const fabric::Packet &packet, bool looped_back);
+	void deliver_multicast(unsigned port, const fabric::Packet &packet, bool looped_back);
+	void deliver_management(unsigned port, const fabric::Packet &packet);
+	void deliver_to(Qp &qp, unsigned port, const fabric::Packet &packet);
+
+	CardContext &card_;
+	Completions completions_;
+	Output output_;
+	Requester requester_;
+	Responder responder_;
+	Datagrams datagrams_;
+	std::deque<Qp *> runnable_;
+	std::vector<Qp *> blocked_;
+	std::priority_queue<HeapEntry, std::vector<HeapEntry>, std::greater<>> deadlines_;
+	std::vector<MulticastTable::Member> members_;
+	Wakeup wakeup_;
+	Timer timer_;
+};
+
+} // namespace weft::connectx::transport

@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/transport/requester.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "connectx/transport/addressing.hpp"
+#include "connectx/transport/engine.hpp"
+#include "connectx/transport/work_queues.hpp"
+
+namespace weft::connectx::transport
+{
+
+using hw::connectx::WqeOpcode;
+
+namespace
+{
+
+/* Bytes that may be on their way at a time, and how often an acknowledge is asked for. */
+constexpr std::uint32_t window_bytes = 1 << 20;
+constexpr std::uint32_t acknowledge_bytes = 128 << 10;
+/* No more requests are fetched than this before the oldest has completed. */
+constexpr std::size_t work_max = 512;
+constexpr std::size_t spare_max = 1024;
+/* A guest that asks for less gets this much patience: threads of a busy host sleep longer. */
+constexpr Duration shortest_timeout = std::chrono::milliseconds(2);
+
+ib::Operation data_operation(const SendRequest &request, bool first, bool last)
+{
+	using Op = ib::Operation;
+	if (request.is_write()) {
+		bool immediate = request.opcode == WqeOpcode::rdma_write_imm;
+		if (!last)
+			return first ? Op::write_first : Op::write_middle;
+		if (first)
+			return immediate ? Op::write_only_imm : Op::write_only;
+		return immediate ? Op::write_last_imm : Op::write_last;
+	}
+	if (!last)
+		return first ? Op::send_first : Op::send_middle;
+	switch (request.opcode) {
+	case WqeOpcode::send_imm:
+		return first ? Op::send_only_imm : Op::send_last_imm;
+	case WqeOpcode::send_invalidate:
+		return first ? Op::send_only_inv : Op::send_last_inv;
+	default:
+		return first ? Op::send_only : Op::send_last;
+	}
+}
+
+ib::Transport transport_of(ServiceType service)
+{
+	switch (service) {
+	case ServiceType::uc:
+		return ib::Transport::uc;
+	case ServiceType::xrc:
+		return ib::Transport::xrc;
+	default:
+		return ib::Transport::rc;
+	}
+}
+
+} // namespace
+
+Requester::Requester(Engine &engine) : engine_(engine), mover_(engine.card().memory) {}
+
+void Requester::start(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	s.psn = s.next = s.unacknowledged = s.limit = Psn(qp.pair.initial_send_psn);
+	s.retries_left = qp.pair.retry_count;
+	s.rnr_retries_left = qp.pair.rnr_retry;
+}
+
+bool Requester::advance(Qp &qp, unsigned budget)
+{
+	RequesterState &s = qp.send;
+	while (budget-- > 0) {
+		if (!qp.can_send() || s.rnr_wait || !qp.outbox.empty())
+			return false;
+		if (s.cursor == s.work.size() && !fetch(qp))
+			return false;
+		switch (step(qp, *s.work[s.cursor])) {
+		case Step::sent:
+			break;
+		case Step::wait:
+		case Step::failed:
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Appends the next posted request to the work; false if there is none to be had now. */
+bool Requester::fetch(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	if (s.stopped || qp.pair.state != QpState::rts || s.work.size() >= work_max)
+		return false;
+	auto work = new_work();
+	switch (take_send(engine_.card(), qp, *work)) {
+	case Taken::none:
+		recycle(std::move(work));
+		return false;
+	case Taken::broken:
+		recycle(std::move(work));
+		engine_.fail(qp, EventType::wq_catastrophic);
+		return false;
+	case Taken::yes:
+		break;
+	}
+	if (work->failure == CqeSyndrome::none)
+		work->failure = prepare(qp, *work);
+	work->first = s.psn;
+	if (work->failure == CqeSyndrome::none)
+		s.psn += work->packets;
+	else
+		s.stopped = true;
+	s.work.push_back(std::move(work));
+	return true;
+}
+
+/* Checks what can be checked before anything is sent, and counts the packets. */
+CqeSyndrome Requester::prepare(Qp &qp, SendWork &work)
+{
+	const SendRequest &request = work.request;
+	if (request.is_local())
+		return CqeSyndrome::none;
+	if (request.is_atomic()) {
+		work.packets = 1;
+		return CqeSyndrome::none;
+	}
+	if (qp.mtu() == 0)
+		return CqeSyndrome::local_qp_operation;
+	/* The PSNs of one message must fit the window, whatever the context allows. */
+	std::uint64_t packets =
+		std::max<std::uint64_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
+	if (request.length > std::uint64_t{1} << qp.pair.log_max_message || packets >= Psn::window)
+		return CqeSyndrome::local_length;
+	work.packets = static_cast<std::uint32_t>(packets);
+	return CqeSyndrome::none;
+}
+
+Requester::Step Requester::step(Qp &qp, SendWork &work)
+{
+	RequesterState &s = qp.send;
+	if (work.failure != CqeSyndrome::none) {
+		/* In order: all before it must have completed. */
+		if (s.cursor != 0)
+			return Step::wait;
+		fail_front(qp, work.failure);
+		return Step::failed;
+	}
+	if (!work.started && !may_start(qp, work))
+		return Step::wait;
+	if (work.request.is_local())
+		return do_locally(qp, work);
+	if (!window_open(qp, work))
+		return Step::wait;
+	if (!work.started) {
+		work.started = true;
+		if (work.request.is_read_or_atomic())
+			s.reads++;
+	}
+	Step result;
+	if (work.request.is_read())
+		result = send_read(qp, work);
+	else if (work.request.is_atomic())
+		result = send_atomic(qp, work);
+	else
+		result = send_data(qp, work);
+	if (result == Step::sent && s.next == work.end()) {
+		s.cursor++;
+		if (qp.pair.service == ServiceType::uc) {
+			work.finished = true;
+			s.unacknowledged = s.next;
+			retire(qp);
+		}
+	}
+	return result;
+}
+
+bool Requester::may_start(Qp &qp, const SendWork &work) const
+{
+	const RequesterState &s = qp.send;
+	/* IBA 10.8.3.3: a fenced request waits for all reads and atomics before it. */
+	if (work.request.fence && s.reads != 0)
+		return false;
+	if (work.request.is_read_or_atomic() && s.reads >= qp.reads_max())
+		return false;
+	/* A key must not go while requests before it may still use it. */
+	if (work.request.opcode == WqeOpcode::local_invalidate ||
+	    work.request.opcode == WqeOpcode::bind_window)
+		return s.cursor == 0;
+	return true;
+}
+
+bool Requester::window_open(const Qp &qp, const SendWork &work) const
+{
+	const RequesterState &s = qp.send;
+	if (qp.pair.service == ServiceType::uc)
+		return true;
+	auto outstanding = static_cast<std::uint32_t>(s.next.distance_from(s.unacknowledged));
+	if (work.request.is_read())
+		return outstanding + work.packets < Psn::window;
+	return std::uint64_t{outstanding} * qp.mtu() < window_bytes;
+}
+
+Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
+{
+	CardContext &card = engine_.card();
+	const SendRequest &request = work.request;
+	work.started = true;
+	if (!work.finished) {
+		auto error = MemoryError::none;
+		auto syndrome = CqeSyndrome::local_qp_operation;
+		switch (request.opcode) {
+		case WqeOpcode::fast_register:
+			error = qp.pair.fast_register ? card.memory.fast_register(
+								request.fast_register, qp.pair.pd)
+						      : MemoryError::bad_request;
+			break;
+		case WqeOpcode::local_invalidate:
+			error = card.memory.invalidate(request.invalidate_key, qp.pair.pd,
+						       qp.pair.qpn, false);
+			break;
+		case WqeOpcode::bind_window:
+			syndrome = CqeSyndrome::window_bind;
+			error = card.memory.bind_window(request.bind, qp.pair.pd, qp.pair.qpn);
+			break;
+		default:
+			break;
+		}
+		if (error != MemoryError::none) {
+			work.failure = syndrome;
+			qp.send.stopped = true;
+			return step(qp, work);
+		}
+		work.finished = true;
+	}
+	qp.send.cursor++;
+	retire(qp);
+	return Step::sent;
+}
+
+packet::Headers Requester::headers_for(const Qp &qp, ib::Operation operation, Psn psn) const
+{
+	packet::Headers headers;
+	const CardPort *port = engine_.card().port(qp.pair.path.port);
+	address_connected(*port, qp.pair.path, headers);
+	headers.bth.opcode = ib::opcode(transport_of(qp.pair.service), operation);
+	headers.bth.set_dest_qp(qp.pair.remote_qpn);
+	headers.bth.set_migrated(qp.pair.migration == hw::connectx::MigrationState::migrated);
+	headers.bth.set_psn(psn.value());
+	return headers;
+}
+
+void Requester::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload)
+{
+	auto packet = fabric::Packet::make(headers, std::move(payload));
+	if (packet)
+		engine_.emit(qp, std::move(*packet));
+}
+
+/* The packets before @psn are out. */
+void Requester::sent_up_to(Qp &qp, Psn psn)
+{
+	RequesterState &s = qp.send;
+	s.next = psn;
+	if (s.limit.before(psn))
+		s.limit = psn;
+	if (!qp.deadline)
+		restart_timer(qp);
+}
+
+Requester::Step Requester::send_data(Qp &qp, SendWork &work)
+{
+	RequesterState &s = qp.send;
+	const SendRequest &request = work.request;
+	const unsigned mtu = qp.mtu();
+	auto number = static_cast<std::uint32_t>(s.next.distance_from(work.first));
+	bool first = number == 0;
+	bool last = number + 1 == work.packets;
+	std::uint64_t offset = std::uint64_t{number} * mtu;
+	auto bytes =
+		static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, request.length - offset));
+
+	fabric::Payload payload;
+	MemoryError error;
+	if (qp.pair.service == ServiceType::uc) {
+		/* It completes before the packet has arrived: the buffer must be free by then. */
+		fabric::Payload referred;
+		error = mover_.refer(request, offset, bytes, qp.key_use(0, KeyAccess::local_read),
+				     referred);
+		OwnedBytes copy = OwnedBytes::allocate(error == MemoryError::none ? bytes : 0);
+		referred.copy_to(copy.span());
+		payload = copy.payload();
+	} else {
+		error = mover_.refer(request, offset, bytes, qp.key_use(0, KeyAccess::local_read),
+				     payload);
+	}
+	if (error != MemoryError::none) {
+		work.failure = CqeSyndrome::local_protection;
+		s.stopped = true;
+		return step(qp, work);
+	}
+
+	packet::Headers headers = headers_for(qp, data_operation(request, first, last), s.next);
+	s.unrequested += bytes;
+	if (qp.is_connected() && (last || s.unrequested >= acknowledge_bytes)) {
+		headers.bth.set_ack_request(true);
+		s.unrequested = 0;
+	}
+	if (last) {
+		/* Only what consumes a receive can be solicited. */
+		headers.bth.set_solicited(request.solicited &&
+					  request.opcode != WqeOpcode::rdma_write);
+		headers.immdt.value = request.immediate;
+		headers.ieth.rkey = request.immediate;
+	}
+	headers.reth = {request.remote_address, request.rkey,
+			static_cast<std::uint32_t>(request.length)};
+	headers.xrceth.srq = request.remote_srq;
+	transmit(qp, headers, std::move(payload));
+	sent_up_to(qp, s.next + 1);
+	return Step::sent;
+}
+
+Requester::Step Requester::send_read(Qp &qp, SendWork &work)
+{
+	RequesterState &s = qp.send;
+	/* A retry asks only for what is missing. */
+	auto number = static_cast<std::uint32_t>(s.next.distance_from(work.first));
+	std::uint64_t offset = std::uint64_t{number} * qp.mtu();
+	packet::Headers headers = headers_for(qp, ib::Operation::read_request, s.next);
+	headers.bth.set_ack_request(true);
+	headers.reth = {work.request.remote_address + offset, work.request.rkey,
+			static_cast<std::uint32_t>(work.request.length - offset)};
+	headers.xrceth.srq = work.request.remote_srq;
+	transmit(qp, headers, {});
+	s.unrequested = 0;
+	sent_up_to(qp, work.end());
+	return Step::sent;
+}
+
+Requester::Step Requester::send_atomic(Qp &qp, SendWork &work)
+{
+	const SendRequest &request = work.request;
+	bool swap = request.opcode == WqeOpcode::compare_swap ||
+		    request.opcode == WqeOpcode::masked_compare_swap;
+	packet::Headers headers = headers_for(
+		qp, swap ? ib::Operation::compare_swap : ib::Operation::fetch_add, qp.send.next);
+	bool xrc = qp.pair.service == ServiceType::xrc;
+	if (request.opcode == WqeOpcode::masked_compare_swap)
+		headers.bth.opcode = xrc ? ib::opcode_xrc_masked_compare_swap
+					 : ib::opcode_rc_masked_compare_swap;
+	if (request.opcode == WqeOpcode::masked_fetch_add)
+		headers.bth.opcode =
+			xrc ? ib::opcode_xrc_masked_fetch_add : ib::opcode_rc_masked_fetch_add;
+	headers.bth.set_ack_request(true);
+	headers.atomic.address = request.remote_address;
+	headers.atomic.rkey = request.rkey;
+	headers.atomic.swap_or_add = request.swap_or_add;
+	headers.atomic.compare = request.compare;
+	headers.swap_or_add_mask = request.swap_or_add_mask;
+	headers.compare_mask = request.compare_mask;
+	headers.xrceth.srq = request.remote_srq;
+	transmit(qp, headers, {});
+	qp.send.unrequested = 0;
+	sent_up_to(qp, work.end());
+	return Step::sent;
+}
+
+void Requester::restart_timer(Qp &qp)
+{
+	auto timeout = ack_timeout(qp.pair.path.ack_timeout);
+	if (!qp.is_connected() || !timeout || qp.send.rnr_wait)
+		return;
+	/* Between once and four times the nominal value is right, IBA 9.7.6.1.3. */
+	engine_.set_deadline(qp, Clock::now() + std::max(2 * *timeout, shortest_timeout));
+}
+
+void Requester::response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload)
+{
+	RequesterState &s = qp.send;
+	Psn psn(headers.bth.psn());
+	/* Old ones are duplicates, newer ones than were sent are ghosts, IBA 9.7.5.1.1. */
+	if (!qp.can_send() || psn.before(s.unacknowledged) || !psn.before(s.limit))
+		return;
+	switch (ib::opcode_operation(headers.bth.opcode)) {
+	case ib::Operation::ack:
+		if (headers.aeth.kind() != ib::Aeth::Kind::ack) {
+			negative(qp, headers);
+			break;
+		}
+		if (!acknowledge_before(qp, psn + 1))
+			retry(qp);
+		break;
+	case ib::Operation::atomic_ack:
+		atomic_response(qp, headers);
+		break;
+	case ib::Operation::read_response_first:
+	case ib::Operation::read_response_middle:
+	case ib::Operation::read_response_last:
+	case ib::Operation::read_response_only:
+		read_response(qp, headers, payload);
+		break;
+	default:
+		break;
+	}
+	engine_.schedule(qp);
+}
+
+/*
+ * Takes all packets before @psn as acknowledged and completes what that completes. False if it
+ * passes over a read or atomic whose response has not come: that is lost, IBA 9.7.5.1.1.
+ */
+bool Requester::acknowledge_before(Qp &qp, Psn psn)
+{
+	RequesterState &s = qp.send;
+	bool moved = false;
+	while (s.unacknowledged.before(psn)) {
+		retire(qp);
+		if (s.work.empty())
+			break;
+		SendWork &front = *s.work.front();
+		if (!front.started)
+			break;
+		if (front.request.is_read_or_atomic()) {
+			if (moved)
+				progress(qp);
+			return false;
+		}
+		Psn end = front.end();
+		moved = true;
+		if (psn.before(end)) {
+			s.unacknowledged = psn;
+			break;
+		}
+		s.unacknowledged = end;
+		front.finished = true;
+	}
+	retire(qp);
+	if (moved)
+		progress(qp);
+	return true;
+}
+
+/* The other end has got further: retries start anew. */
+void Requester::progress(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	s.retries_left = qp.pair.retry_count;
+	s.rnr_retries_left = qp.pair.rnr_retry;
+	if (s.next.before(s.unacknowledged))
+		s.next = s.unacknowledged;
+	if (s.rnr_wait)
+		return;
+	if (s.unacknowledged == s.limit)
+		engine_.clear_deadline(qp);
+	else
+		restart_timer(qp);
+}
+
+/* Completes what is finished at the front. */
+void Requester::retire(Qp &qp)
+{
+	while (!qp.send.work.empty() && qp.send.work.front()->finished)
+		complete_front(qp);
+	if (qp.pair.state == QpState::sq_draining && qp.send.work.empty())
+		engine_.schedule(qp);
+}
+
+void Requester::complete_front(Qp &qp, std::uint32_t byte_count)
+{
+	RequesterState &s = qp.send;
+	auto work = std::move(s.work.front());
+	s.work.pop_front();
+	if (s.cursor > 0)
+		s.cursor--;
+	s.ssn = (s.ssn + 1) & Psn::mask;
+	engine_.completions().sent(qp, work->request, work->index, byte_count);
+	recycle(std::move(work));
+}
+
+/* Sends again from @psn on, which is not acknowledged. */
+void Requester::go_back(Qp &qp, Psn psn)
+{
+	RequesterState &s = qp.send;
+	s.next = psn;
+	s.unrequested = 0;
+	s.cursor = 0;
+	while (s.cursor < s.work.size()) {
+		const SendWork &work = *s.work[s.cursor];
+		if (!work.finished && psn.before(work.end()))
+			break;
+		if (!work.started)
+			break;
+		s.cursor++;
+	}
+}
+
+/* Something was lost: once more from the oldest packet, or give up. */
+void Requester::retry(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	if (s.work.empty())
+		return;
+	if (s.retries_left == 0) {
+		if (engine_.migrate(qp)) {
+			s.retries_left = qp.pair.retry_count;
+		} else {
+			fail_front(qp, CqeSyndrome::retry_exceeded);
+			return;
+		}
+	} else {
+		s.retries_left--;
+	}
+	go_back(qp, s.unacknowledged);
+	restart_timer(qp);
+	engine_.schedule(qp);
+}
+
+void Requester::timed_out(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	if (!qp.can_send())
+		return;
+	if (s.rnr_wait) {
+		s.rnr_wait = false;
+		engine_.schedule(qp);
+		return;
+	}
+	/* Packets that wait for credit have not been lost. */
+	if (!qp.outbox.empty()) {
+		restart_timer(qp);
+		return;
+	}
+	if (s.unacknowledged != s.limit)
+		retry(qp);
+}
+
+void Requester::negative(Qp &qp, const packet::Headers &headers)
+{
+	RequesterState &s = qp.send;
+	Psn psn(headers.bth.psn());
+	Diagnostics &counters = engine_.card().diagnostics;
+	/* A NAK acknowledges all before it, IBA 9.7.5.2.8. */
+	if (!acknowledge_before(qp, psn)) {
+		retry(qp);
+		return;
+	}
+	if (s.work.empty())
+		return;
+	if (headers.aeth.kind() == ib::Aeth::Kind::rnr_nak) {
+		counters.sq_rnr_naks++;
+		if (s.rnr_wait)
+			return;
+		if (s.rnr_retries_left == 0) {
+			fail_front(qp, CqeSyndrome::rnr_retry_exceeded);
+			return;
+		}
+		/* 7 is for ever, IBA 9.7.5.2.8. */
+		if (qp.pair.rnr_retry != 7)
+			s.rnr_retries_left--;
+		s.rnr_wait = true;
+		go_back(qp, psn);
+		engine_.set_deadline(qp, Clock::now() + rnr_delay(headers.aeth.value()));
+		return;
+	}
+	if (headers.aeth.kind() != ib::Aeth::Kind::nak)
+		return;
+	switch (headers.aeth.value()) {
+	case ib::Aeth::psn_sequence:
+		counters.sq_out_of_sequence++;
+		retry(qp);
+		break;
+	case ib::Aeth::invalid_request:
+		fail_front(qp, CqeSyndrome::remote_invalid_request);
+		break;
+	case ib::Aeth::remote_access:
+		fail_front(qp, CqeSyndrome::remote_access);
+		break;
+	case ib::Aeth::remote_operational:
+		fail_front(qp, CqeSyndrome::remote_operation);
+		break;
+	default:
+		fail_front(qp, CqeSyndrome::bad_response);
+		break;
+	}
+}
+
+void Requester::read_response(Qp &qp, const packet::Headers &headers,
+			      const fabric::Payload &payload)
+{
+	RequesterState &s = qp.send;
+	Psn psn(headers.bth.psn());
+	if (!acknowledge_before(qp, psn)) {
+		retry(qp);
+		return;
+	}
+	if (s.work.empty() || s.unacknowledged != psn)
+		return;
+	SendWork &work = *s.work.front();
+	if (!work.request.is_read() || !work.started)
+		return;
+
+	auto number = static_cast<std::uint32_t>(psn.distance_from(work.first));
+	std::uint64_t offset = std::uint64_t{number} * qp.mtu();
+	std::uint64_t due = std::min<std::uint64_t>(qp.mtu(), work.request.length - offset);
+	bool last = number + 1 == work.packets;
+	auto traits = ib::opcode_traits(headers.bth.opcode);
+	if (payload.size() != due || traits.has(ib::OpcodeTraits::last) != last) {
+		fail_front(qp, CqeSyndrome::bad_response);
+		return;
+	}
+	auto error = mover_.scatter(work.request.pieces, offset, payload,
+				    qp.key_use(0, KeyAccess::local_write));
+	if (error != MemoryError::none) {
+		fail_front(qp, CqeSyndrome::local_protection);
+		return;
+	}
+	s.unacknowledged = psn + 1;
+	if (last) {
+		s.reads--;
+		complete_front(qp, static_cast<std::uint32_t>(work.request.length));
+		retire(qp);
+	}
+	progress(qp);
+}
+
+void Requester::atomic_response(Qp &qp, const packet::Headers &headers)
+{
+	RequesterState &s = qp.send;
+	Psn psn(headers.bth.psn());
+	if (!acknowledge_before(qp, psn)) {
+		retry(qp);
+		return;
+	}
+	if (s.work.empty() || s.unacknowledged != psn)
+		return;
+	SendWork &work = *s.work.front();
+	if (!work.request.is_atomic() || !work.started)
+		return;
+	/* As the guest's processor has it in memory; the wire is big-endian. */
+	std::uint64_t original = headers.atomic_ack.original;
+	if (engine_.card().big_endian_host)
+		original = ib::be64(original).raw();
+	auto error = mover_.scatter(work.request.pieces, 0, std::as_bytes(std::span(&original, 1)),
+				    qp.key_use(0, KeyAccess::local_write));
+	if (error != MemoryError::none) {
+		fail_front(qp, CqeSyndrome::local_protection);
+		return;
+	}
+	s.unacknowledged = psn + 1;
+	s.reads--;
+	complete_front(qp, sizeof(original));
+	retire(qp);
+	progress(qp);
+}
+
+void Requester::fail_front(Qp &qp, CqeSyndrome syndrome)
+{
+	RequesterState &s = qp.send;
+	auto work = std::move(s.work.front());
+	s.work.pop_front();
+	s.cursor = 0;
+	engine_.completions().send_failed(qp, work->index, syndrome);
+	recycle(std::move(work));
+	engine_.fail(qp);
+}
+
+bool Requester::flush(Qp &qp, unsigned budget)
+{
+	RequesterState &s = qp.send;
+	s.rnr_wait = false;
+	s.reads = 0;
+	s.cursor = 0;
+	s.stopped = false;
+	for (; budget > 0; budget--) {
+		std::unique_ptr<SendWork> work;
+		if (!s.work.empty()) {
+			work = std::move(s.work.front());
+			s.work.pop_front();
+		} else {
+			work = new_work();
+			if (take_send(engine_.card(), qp, *work) != Taken::yes) {
+				recycle(std::move(work));
+				return false;
+			}
+		}
+		engine_.completions().send_failed(qp, work->index, CqeSyndrome::flushed);
+		recycle(std::move(work));
+	}
+	return true;
+}
+
+std::unique_ptr<SendWork> Requester::new_work()
+{
+	if (spare_.empty())
+		return std::make_unique<SendWork>();
+	auto work = std::move(spare_.back());
+	spare_.pop_back();
+	return work;
+}
+
+void Requester::recycle(std::unique_ptr<SendWork> work)
+{
+	if (spare_.size() < spare_max)
+		spare_.push_back(std::move(work));
+}
+
+} // namespace weft::connectx::transport

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The requester of RC, XRC and UC, IBA 9.7.3 to 9.7.6 and 9.8.3: sends requests, takes in
+ * acknowledges and responses, tries again, completes in order.
+ */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "connectx/transport/data_mover.hpp"
+#include "connectx/transport/qp.hpp"
+#include "core/packet/headers.hpp"
+
+namespace weft::connectx::transport
+{
+
+class Engine;
+
+class Requester
+{
+public:
+	explicit Requester(Engine &engine);
+
+	/* The QP has become RTS: start with its PSN. */
+	void start(Qp &qp);
+	/* Send what may be sent, within a budget. True if there is more to do at once. */
+	bool advance(Qp &qp, unsigned budget);
+	/* A response has come in: ACK, NAK, read or atomic response. */
+	void response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	/* The QP's deadline has passed. */
+	void timed_out(Qp &qp);
+	/* Complete everything outstanding and posted as flushed; true if there is more to do. */
+	bool flush(Qp &qp, unsigned budget);
+	/* Whether nothing that was started is outstanding. */
+	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
+
+private:
+	/* What became of an attempt to send some of a request. */
+	enum class Step : std::uint8_t { sent, wait, failed };
+
+	bool fetch(Qp &qp);
+	CqeSyndrome prepare(Qp &qp, SendWork &work);
+	Step step(Qp &qp, SendWork &work);
+	Step do_locally(Qp &qp, SendWork &work);
+	Step send_data(Qp &qp, SendWork &work);
+	Step send_read(Qp &qp, SendWork &work);
+	Step send_atomic(Qp &qp, SendWork &work);
+	bool may_start(Qp &qp, const SendWork &work) const;
+	bool window_open(const Qp &qp, const SendWork &work) const;
+	packet::Headers headers_for(const Qp &qp, ib::Operation operation, Psn psn) const;
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload);
+	void sent_up_to(Qp &qp, Psn psn);
+
+	bool acknowledge_before(Qp &qp, Psn psn);
+	void progress(Qp &qp);
+	void complete_front(Qp &qp, std::uint32_t byte_count = 0);
+	void retire(Qp &qp);
+	void go_back(Qp &qp, Psn psn);
+	void retry(Qp &qp);
+	void read_response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	void atomic_response(Qp &qp, const packet::Headers &headers);
+	void negative(Qp &qp, const packet::Headers &headers);
+	void fail_front(Qp &qp, CqeSyndrome syndrome);
+	void restart_timer(Qp &qp);
+
+	std::unique_ptr<SendWork> new_work();
+	void recycle(std::unique_ptr<SendWork> work);
+
+	Engine &engine_;
+	DataMover mover_;
+	/* Requests between uses, so that their storage is used again. */
+	std::vector<std::unique_ptr<SendWork>> spare_;
+};
+
+} // namespace weft::connectx::transport
