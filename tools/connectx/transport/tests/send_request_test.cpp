@@ -27,8 +27,9 @@ public:
 	template<class Segment>
 	Builder &add(const Segment &segment)
 	{
-		auto *raw = reinterpret_cast<const std::byte *>(&segment);
-		bytes_.insert(bytes_.end(), raw, raw + sizeof(segment));
+		bytes_.resize(bytes_.size() + sizeof(segment));
+		std::memcpy(bytes_.data() + bytes_.size() - sizeof(segment), &segment,
+			    sizeof(segment));
 		return *this;
 	}
 	Builder &inline_bytes(std::size_t count)
