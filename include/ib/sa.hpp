@@ -408,6 +408,22 @@ constexpr std::uint8_t make_selected(Selector selector, unsigned value)
 	return static_cast<std::uint8_t>(static_cast<unsigned>(selector) << 6 | (value & 0x3f));
 }
 
+/* Whether a value that is there is one that was asked for. `largest` takes any. */
+constexpr bool selector_allows(Selector selector, unsigned have, unsigned wanted)
+{
+	switch (selector) {
+	case Selector::greater:
+		return have > wanted;
+	case Selector::less:
+		return have < wanted;
+	case Selector::exactly:
+		return have == wanted;
+	case Selector::largest:
+		return true;
+	}
+	return false;
+}
+
 /* IBA 15.2.5.12. */
 struct InformInfoRecord {
 	Gid subscriber_gid;
