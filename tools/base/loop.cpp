@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/loop.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <exception>
@@ -86,9 +87,11 @@ bool Loop::run_until(const std::function<bool()> &done, Clock::duration timeout)
 	assert(impl_->mode == Mode::Manual);
 	const auto deadline = Clock::now() + timeout;
 	while (!done()) {
-		if (Clock::now() >= deadline)
+		const auto now = Clock::now();
+		if (now >= deadline)
 			return false;
-		impl_->io.run_one_until(deadline);
+		// In steps, because done() may also become true by the work of other threads.
+		impl_->io.run_one_until(std::min(deadline, now + std::chrono::milliseconds(1)));
 	}
 	return true;
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Clients that come, go, and misbehave.
+#include <filesystem>
+#include <fstream>
+
+#include <sys/socket.h>
+
+#include "base/unix_listener.hpp"
+#include "vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using ::testing::ElementsAre;
+using Connecting = GreetedTest;
+
+// When a client goes, its memory and descriptors are let go of and the device is reset; the next
+// client finds a fresh device.
+TEST_F(Connecting, NextClientFindsAFreshDevice)
+{
+	const auto file = make_memory(4096);
+	const auto event = make_event();
+	client().map(0, 4096, file.get());
+	enable_msix();
+	ASSERT_EQ(client().call(Command::SetIrqs,
+				bytes_of(IrqSet{20, kIrqSetDataEventfd | kIrqSetActionTrigger,
+						kIrqMsix, 0, 1}),
+				{event.get()})
+			  .error(),
+		  0u);
+	client().close();
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::HostGone));
+	EXPECT_EQ(device_.host().dma().sections(), 0u);
+
+	EXPECT_EQ(connect().greet().error(), 0u);
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
+	enable_msix();
+	device_.host().raise_msix(0);
+	EXPECT_EQ(take(event), 0u);
+}
+
+// A second client is turned away while the first is there, which does not notice; but one that
+// comes before the end of the first was seen is served.
+TEST_F(Connecting, OneClientAtATime)
+{
+	auto [ours, theirs] = FakeClient::make_sockets();
+	server_.serve(std::move(theirs));
+	FakeClient second(loop_, std::move(ours));
+	EXPECT_TRUE(second.wait_closed());
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+
+	client().close();
+	EXPECT_EQ(connect().greet().error(), 0u);
+}
+
+// A client that does not read its replies is dropped once they exceed the bound, instead of taking
+// more memory or holding up the loop.
+TEST_F(Connecting, DropsAClientThatDoesNotRead)
+{
+	const auto request = bytes_of(RegionAccess{0, 0, kMaxDataTransfer});
+	bool dropped = false;
+	for (int i = 0; i < 100 && !dropped; ++i) {
+		try {
+			client().send(Command::RegionRead, request);
+		} catch (const std::system_error &) {
+		}
+		loop_.poll();
+		dropped = !server_.connected();
+	}
+	EXPECT_TRUE(dropped);
+	EXPECT_EQ(connect().greet().error(), 0u);
+}
+
+// A client that is slow, but reads, gets everything whole.
+TEST_F(Connecting, ServesASlowClient)
+{
+	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
+	for (int i = 0; i < 3; ++i)
+		client().send(Command::RegionRead, bytes_of(RegionAccess{0, 0, kMaxDataTransfer}));
+	loop_.poll();
+	for (int i = 0; i < 3; ++i) {
+		const auto reply = client().receive();
+		ASSERT_EQ(reply.payload.size(), 16 + kMaxDataTransfer);
+		EXPECT_EQ(reply.payload.back(), std::byte{3});
+	}
+	EXPECT_TRUE(client().quiet());
+}
+
+// The device is detached when the server goes, with a client or without.
+TEST(ServerLife, DetachesTheDevice)
+{
+	Loop loop("test", Loop::Mode::Manual);
+	FakeDevice device;
+	{
+		Server server(loop, device, "card");
+		EXPECT_TRUE(device.attached());
+		auto [ours, theirs] = FakeClient::make_sockets();
+		server.serve(std::move(theirs));
+	}
+	EXPECT_FALSE(device.attached());
+	loop.poll();
+}
+
+// On a loop with a thread of its own, and over a socket file: clients come one after the other.
+TEST(ServerLife, ServesOnASocketFile)
+{
+	const auto directory = std::filesystem::temp_directory_path() /
+			       ("weft-test-" + std::to_string(::getpid()));
+	std::filesystem::create_directory(directory);
+	const auto path = directory / "card.sock";
+	FakeDevice device;
+	Loop loop("card");
+	{
+		Server server(loop, device, "card");
+		server.listen(path);
+		EXPECT_EQ(std::filesystem::status(path).permissions(),
+			  std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+		for (int i = 0; i < 3; ++i) {
+			Loop idle("client", Loop::Mode::Manual);
+			FakeClient client(idle, connect_unix(path));
+			EXPECT_EQ(client.greet().error(), 0u);
+			client.write_as<std::uint32_t>(0, 0, 77);
+			EXPECT_EQ(client.read_as<std::uint32_t>(0, 0), 77u);
+		}
+		EXPECT_THROW(UnixListener{path}, std::system_error) << "it is in use";
+	}
+	EXPECT_FALSE(std::filesystem::exists(path));
+	std::filesystem::remove_all(directory);
+}
+
+// A socket file that a dead process left behind does not stop the next start; what is not a socket
+// is never touched.
+TEST(ServerLife, ReplacesAStaleSocketFile)
+{
+	const auto directory = std::filesystem::temp_directory_path() /
+			       ("weft-stale-" + std::to_string(::getpid()));
+	std::filesystem::create_directory(directory);
+	const auto path = directory / "card.sock";
+	{
+		UnixListener listener(path);
+		std::filesystem::rename(path, directory / "left.sock");
+	}
+	std::filesystem::rename(directory / "left.sock", path);
+	ASSERT_TRUE(std::filesystem::is_socket(path));
+	{
+		UnixListener listener(path);
+		EXPECT_EQ(listener.path(), path);
+	}
+	EXPECT_FALSE(std::filesystem::exists(path));
+
+	std::ofstream(path) << "precious";
+	EXPECT_THROW(UnixListener{path}, std::system_error);
+	EXPECT_EQ(std::filesystem::file_size(path), 8u);
+	EXPECT_THROW(UnixListener{directory / std::string(200, 'x')}, std::system_error);
+	std::filesystem::remove_all(directory);
+}
+
+} // namespace
+} // namespace weft::vfio_user
