@@ -5,6 +5,7 @@ Nothing here needs to be root and nothing touches the system's package state. Th
 and keys are those that the system's own apt uses.
 """
 import pathlib
+import re
 import subprocess
 
 from lab import cache
@@ -57,6 +58,14 @@ class Apt:
         release = ["-t", target_release] if target_release else []
         cache.tool("apt-get", *self._options, *release, "-y", "--download-only", "install", *packages, remedy=NETWORK)
         return sorted((self.directory / "cache/archives").glob("*.deb"))
+
+    def newest(self, pattern):
+        """The first group of a pattern that matches a whole package name; of several, the highest version's."""
+        names = cache.tool("apt-cache", *self._options, "pkgnames", remedy=NETWORK).split()
+        found = [match[1] for match in (re.fullmatch(pattern, name) for name in names) if match]
+        if not found:
+            raise LabError(f"there is no package like {pattern}", NETWORK)
+        return max(found, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
 
     def download_alone(self, package):
         """Downloads one package without its dependencies; returns the .deb file."""

@@ -13,6 +13,8 @@ from lab.errors import LabError
 
 VARIANTS = ("stock", "plain", "debug")
 STOCK_FORMAT = 1
+BACKPORT_FORMAT = 1
+BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +84,24 @@ def _built(variant, build):
     # KASAN is ready, and dies of it.
     bootable = directory / ("bzImage" if variant == "debug" else "vmlinux")
     return Kernel(variant, release.read_text().strip(), bootable, directory, None)
+
+
+def _make_backport_headers(directory):
+    apt = debian.Apt(directory / "apt", BACKPORT_SUITES)
+    release = apt.newest(r"linux-headers-(6\.12\.[^-]+)-amd64")
+    for package in (f"linux-headers-{release}-amd64", f"linux-headers-{release}-common", f"linux-kbuild-{release}"):
+        debian.unpack(apt.download_alone(package), directory)
+    tree = directory / f"usr/src/linux-headers-{release}-amd64"
+    # It names its other half by where the package would have put it.
+    (tree / "Makefile").write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-{release}-common/Makefile\n")
+    (directory / "tree").symlink_to(tree.relative_to(directory))
+    cache.tool("rm", "-r", directory / "apt", directory / "usr/share", directory / "lib")
+
+
+def backport_headers():
+    """A tree of the 6.12 headers of Debian's backports: modules must build against it, nothing boots it."""
+    key = cache.key_of(BACKPORT_FORMAT, *BACKPORT_SUITES)
+    return cache.entry("headers-6.12", key, _make_backport_headers, need_mib=300, product="tree/.config") / "tree"
 
 
 def find(variant, build=True):

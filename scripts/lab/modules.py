@@ -16,13 +16,13 @@ def directory(kernel):
     return cache.TREE / "build/modules" / kernel.release
 
 
-def build(kernel):
-    """Builds all modules for that kernel; the build's output goes to the terminal."""
+def build(kdir):
+    """Builds all modules against that kernel tree; the build's output goes to the terminal."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", "modules", f"KDIR={kernel.kdir}"],
+    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", "modules", f"KDIR={kdir}"],
                           stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
-        raise LabError(f"the modules do not build for the {kernel.variant} kernel", "see the lines above")
+        raise LabError(f"the modules do not build against {kdir}", "see the lines above")
 
 
 def _field(path, name):

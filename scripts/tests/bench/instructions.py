@@ -13,7 +13,7 @@ BOOTS = 2   # the counts of both must agree: the spread shows whether they do
 @benchmark(figures=("kern.*",))
 def instructions(bench):
     kernel = kernels.find("plain")
-    modules.build(kernel)
+    modules.build(kernel.kdir)
     found = {}
     for path in sorted(modules.directory(kernel).glob("weft_*_bench.ko")):
         for boot in range(BOOTS):

@@ -37,17 +37,17 @@ def incremental_build(bench):
     # The touched files go through the compiler, not through its cache.
     os.environ["CCACHE_DISABLE"] = "1"
     try:
-        modules.build(kernel)
+        modules.build(kernel.kdir)
         sources = sorted(path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).rglob("*.cpp") if path.with_suffix(".o").name
                          in {built.name for built in (cache.TREE / "build/kbuild" / kernel.release).rglob("*.o")})
         picked = bench.random.sample(sources, min(3, len(sources)))
         samples = []
         for source in picked:
             source.touch()
-            samples.append(timed(lambda: modules.build(kernel)))
+            samples.append(timed(lambda: modules.build(kernel.kdir)))
         if samples:
             bench.figure("build.modules.one-cpp", "s", samples)
-        bench.figure("build.modules.nothing", "s", [timed(lambda: modules.build(kernel)) for _ in range(3)])
+        bench.figure("build.modules.nothing", "s", [timed(lambda: modules.build(kernel.kdir)) for _ in range(3)])
     finally:
         del os.environ["CCACHE_DISABLE"]
 
@@ -57,7 +57,7 @@ def whole_test(bench):
     """make test, with everything built and cached."""
     host.build()
     for variant in ("plain", "stock"):
-        modules.build(kernels.find(variant))
+        modules.build(kernels.find(variant).kdir)
     log = bench.directory / "test.log"
 
     def once():
