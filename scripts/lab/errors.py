@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import signal
 import sys
 
 
@@ -15,7 +16,8 @@ class LabError(Exception):
 
 @contextlib.contextmanager
 def reported(program):
-    """Turns the errors that a user can do something about into one line and exit status 1."""
+    """Turns the errors that a user can do something about into one line and exit status 1; SIGTERM ends as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except LabError as error:
