@@ -21,7 +21,8 @@ kxx-system := $(shell $(kxx) -E -v -x c++ /dev/null 2>&1 | \
 	awk '/^\#include </ {on = 1; next} /^End of/ {on = 0} on && /c\+\+|lib\/gcc/ {print $$1}')
 kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -isystem ,$(kxx-system))
 
-kxx-language := -std=gnu++20 -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+# No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
+kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden
 kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wnon-virtual-dtor \
 	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
