@@ -427,7 +427,7 @@ void ib_free_cq(struct ib_cq *cq);
  * @cq: the queue
  * @budget: completions to stop after, -1 for no limit
  *
- * Context: any that the consumer's done functions can stand; one caller at a time. Return: completions processed.
+ * Context: any that the consumer's done functions can stand. Return: completions processed.
  */
 int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
@@ -540,6 +540,8 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
  */
 int ib_destroy_qp(struct ib_qp *qp);
 
+struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller);
+
 /**
  * ib_open_qp - another handle on an XRC target QP
  * @xrcd: its domain
@@ -547,7 +549,10 @@ int ib_destroy_qp(struct ib_qp *qp);
  *
  * Context: process. Return: the handle; -EINVAL for no such QP in the domain or a bad type; -ENOMEM.
  */
-struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr);
+static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr)
+{
+	return __ib_open_qp(xrcd, qp_open_attr, RDMA_CALLER);
+}
 
 /**
  * ib_close_qp - undo ib_open_qp()
@@ -559,9 +564,9 @@ int ib_close_qp(struct ib_qp *qp);
 
 /**
  * ib_drain_sq - wait until all sends of a QP have completed
- * @qp: a QP in state ERR, or one that this puts there; its send CQ is from ib_alloc_cq() or polled by another thread
+ * @qp: put into state ERR if it is not there; its send CQ is from ib_alloc_cq()
  *
- * No sends may be posted meanwhile. Context: process.
+ * No sends may be posted meanwhile. A CQ of IB_POLL_DIRECT is polled here. Context: process.
  */
 void ib_drain_sq(struct ib_qp *qp);
 
@@ -671,11 +676,13 @@ static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_typ
  * @mr: the region, not valid now
  * @sg: the memory
  * @sg_nents: pieces
- * @sg_offset: bytes of the first piece to leave out, and on return the same of the first piece not taken; or NULL
+ * @sg_offset: bytes of the first piece to leave out, and on return the bytes taken of the first piece that was not
+ *	taken whole; or NULL
  * @page_size: power of two that the device can do: the grid on which all inner borders of pieces lie
  *
  * Sets the region's iova, length and page_size. Context: any.
- * Return: pieces taken, which may be fewer than given; -EINVAL for a bad page size or no pieces; the driver's errors.
+ * Return: pieces taken whole, which may be fewer than given; -EINVAL for a bad page size, or if nothing could be
+ * taken; the driver's errors.
  */
 int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
 		 unsigned int page_size);
@@ -688,7 +695,8 @@ int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents
  * @sg_offset: as for ib_map_mr_sg()
  * @set_page: called for every page; non-zero says that the region is full
  *
- * Context: any. Return: pieces taken, or -EINVAL for a first piece shorter than the offset.
+ * Context: any. Return: pieces taken whole; -EINVAL for a first piece shorter than the offset, or if nothing could be
+ * taken.
  */
 int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
 		   int (*set_page)(struct ib_mr *mr, u64 address));

@@ -24,7 +24,8 @@ kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -
 # No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
 kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden
-kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wnon-virtual-dtor \
+kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-invalid-offsetof \
+	-Wnon-virtual-dtor \
 	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
 
 kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -I$(weft)/include -D__KERNEL__ \

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+#include <kern/result.hpp>
+#include "device.hpp"
+
+namespace verbs
+{
+
+/* Reads a port and its tables again, and puts the result before all readers at once. Context: process. */
+kern::Result<> refresh_port(ib_device &device, ib_device_verbs &verbs, u32 port_num);
+
+/* When nobody reads any more. */
+void free_cache(ib_device_verbs &verbs);
+
+} // namespace verbs

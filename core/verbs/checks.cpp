@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What debug builds watch; see checks.hpp.
+#include "checks.hpp"
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <kern/log.hpp>
+#include <kern/memory.hpp>
+#include <rdma/driver.hpp>
+
+using namespace verbs;
+
+#ifdef CONFIG_WEFT_DEBUG
+
+namespace
+{
+
+constexpr const char *rule_names[] = {
+	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04",
+};
+
+using Observer = void (*)(int rule, const char *who, const char *what);
+constinit kern::Atomic<Observer> observer;
+
+/* The atomic methods that are being called now. Spread by context, so that CPUs seldom meet. */
+struct Bucket {
+	kern::IrqSpinLock lock{KERN_LOCK_CLASS("verbs.checks")};
+	AtomicMethod *first = nullptr;
+};
+constexpr unsigned int bucket_count = 64;
+struct Buckets {
+	Bucket by_context[bucket_count];
+};
+constinit kern::Static<Buckets> buckets;
+
+Bucket &bucket_of(unsigned long context)
+{
+	return buckets->by_context[(context >> 6 ^ context >> 12 ^ context) % bucket_count];
+}
+
+bool same_driver(const ib_device &a, const ib_device &b)
+{
+	return a.ops.poll_cq == b.ops.poll_cq;
+}
+
+} // namespace
+
+void verbs::init_checks()
+{
+	buckets.construct();
+}
+
+void verbs::exit_checks()
+{
+	buckets.destruct();
+}
+
+void verbs::report_misuse(Rule rule, const ib_device *device, const char *who, const char *what)
+{
+	if (Observer tell = observer.load_acquire()) {
+		tell(static_cast<int>(rule), who, what);
+		return;
+	}
+	kern_error("%s: %s: %s (%s)\n", device->name, who, what, rule_names[static_cast<int>(rule)]);
+	kern_warn_at(__FILE__, __LINE__, "a rule of the verbs has been broken");
+}
+
+void verbs::may_sleep(const ib_device *device, const char *function)
+{
+	if (!kern_may_sleep())
+		report_misuse(Rule::lock_02, device, function, "called where nothing may sleep");
+	else if (const char *method = AtomicMethod::current(device))
+		report_misuse(Rule::lock_01, device, method, "calls a function that may sleep");
+}
+
+AtomicMethod::AtomicMethod(const ib_device *device, const char *method)
+	: context_(kern_context()), device_(device), method_(method)
+{
+	Bucket &bucket = bucket_of(context_);
+
+	kern::Guard guard(bucket.lock);
+	next_ = std::exchange(bucket.first, this);
+}
+
+AtomicMethod::~AtomicMethod()
+{
+	Bucket &bucket = bucket_of(context_);
+
+	if (kern_context() != context_)
+		report_misuse(Rule::lock_01, device_, method_, "returned in another context than it was called in");
+	kern::Guard guard(bucket.lock);
+	AtomicMethod **link = &bucket.first;
+	while (*link != this)
+		link = &(*link)->next_;
+	*link = next_;
+}
+
+const char *AtomicMethod::current(const ib_device *device)
+{
+	const unsigned long context = kern_context();
+	Bucket &bucket = bucket_of(context);
+
+	kern::Guard guard(bucket.lock);
+	for (const AtomicMethod *section = bucket.first; section; section = section->next_)
+		if (section->context_ == context && same_driver(*section->device_, *device))
+			return section->method_;
+	return nullptr;
+}
+
+void verbs::run_handler(ib_cq *cq, void *cq_context)
+{
+	const void *none = nullptr;
+	const void *here = __builtin_frame_address(0);
+
+	if (const char *method = AtomicMethod::current(cq->device))
+		report_misuse(Rule::lock_05, cq->device, method, "runs a completion handler");
+	const bool alone = __atomic_compare_exchange_n(&cq->in_handler, &none, here, false, __ATOMIC_ACQUIRE,
+						       __ATOMIC_RELAXED);
+	if (!alone)
+		report_misuse(Rule::lock_06, cq->device, cq->res.owner,
+			      "its CQ's completion handler runs twice at once");
+	{
+		/* LOCK-07 */
+		kern::NoSleepSection section;
+		cq->checked_handler(cq, cq_context);
+	}
+	if (alone)
+		__atomic_store_n(&cq->in_handler, nullptr, __ATOMIC_RELEASE);
+}
+
+extern "C" {
+
+void ib_set_misuse_observer(void (*function)(int rule, const char *who, const char *what))
+{
+	observer.exchange(function);
+}
+
+int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
+{
+	AtomicMethod section(qp->device, "post_send");
+	return qp->device->ops.post_send(qp, wr, bad_wr);
+}
+
+int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
+{
+	AtomicMethod section(qp->device, "post_recv");
+	return qp->device->ops.post_recv(qp, wr, bad_wr);
+}
+
+int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
+{
+	AtomicMethod section(srq->device, "post_srq_recv");
+	return srq->device->ops.post_srq_recv(srq, wr, bad_wr);
+}
+
+int ib_checked_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
+{
+	AtomicMethod section(cq->device, "poll_cq");
+	return cq->device->ops.poll_cq(cq, num_entries, wc);
+}
+
+int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	AtomicMethod section(cq->device, "req_notify_cq");
+	const int result = cq->device->ops.req_notify_cq(cq, flags);
+
+	if (result >= 0 && !rdma::valid_notify_flags(flags))
+		report_misuse(Rule::notify_01, cq->device, "req_notify_cq", "accepts flags that do not fit together");
+	if (result > 0 && !(flags & IB_CQ_REPORT_MISSED_EVENTS))
+		report_misuse(Rule::notify_04, cq->device, "req_notify_cq", "reports missed events unasked");
+	return result;
+}
+
+}
+
+#endif

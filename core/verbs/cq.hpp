@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a CQ and its poller know of each other. The poller lies behind the driver's part of the CQ, in one allocation.
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace verbs
+{
+
+struct CqSetup {
+	ib_comp_handler comp_handler;
+	void (*event_handler)(ib_event *event, void *cq_context);
+	void *cq_context;
+	ib_poll_context poll_ctx;
+	size_t poller_size;
+};
+
+/* A CQ or an error pointer. */
+ib_cq *create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup, const char *caller);
+/* False, and reported, if it could not be. */
+bool destroy_cq(ib_cq &cq);
+
+ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
+/* From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one. */
+void stop_poller(ib_cq &cq);
+/* Ends it; nothing schedules it any more. Nothing for a CQ without one. */
+void destroy_poller(ib_cq &cq);
+
+kern::Result<> init_pollers();
+void exit_pollers();
+
+} // namespace verbs

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its context; the poller runs the done
+ * function of each completion until the queue is empty or its budget used up, and arms the queue only when it has
+ * found it empty, with a look at what may have slipped in meanwhile (NOTIFY-03, NOTIFY-04).
+ */
+#include <kern/atomic.hpp>
+#include <kern/memory.hpp>
+#include <kern/tasklet.hpp>
+#include <kern/work.hpp>
+#include "checks.hpp"
+#include "cq.hpp"
+#include "device.hpp"
+
+using namespace verbs;
+
+namespace
+{
+
+/* Completions taken from the driver at once. */
+constexpr int batch = 16;
+/* The same for a direct poll, which has them on its stack. */
+constexpr int direct_batch = 8;
+/* After so many the poller lets others run. */
+constexpr int softirq_budget = 256;
+constexpr int work_budget = 65536;
+
+struct Queues {
+	kern::WorkQueue bound;
+	kern::WorkQueue unbound;
+};
+constinit kern::Static<Queues> queues;
+
+int process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
+{
+	int processed = 0;
+
+	while (budget < 0 || processed < budget) {
+		const int wanted = budget < 0 || budget - processed > at_once ? at_once : budget - processed;
+		const int got = ib_poll_cq(cq, wanted, wcs);
+		if (got <= 0)
+			break;
+		for (int i = 0; i < got; i++) {
+			kern_assert(wcs[i].wr_cqe);
+			wcs[i].wr_cqe->done(cq, &wcs[i]);
+		}
+		processed += got;
+		if (got != wanted)
+			break;
+	}
+	return processed;
+}
+
+} // namespace
+
+struct ib_cq_poller {
+	explicit ib_cq_poller(ib_cq *cq) : cq_(cq)
+	{
+		switch (cq->poll_ctx) {
+		case IB_POLL_SOFTIRQ:
+			new (&tasklet_) kern::Tasklet(kern::method<&ib_cq_poller::run_in_softirq>, this);
+			break;
+		case IB_POLL_WORKQUEUE:
+		case IB_POLL_UNBOUND_WORKQUEUE:
+			queue_ = cq->poll_ctx == IB_POLL_WORKQUEUE ? &queues->bound : &queues->unbound;
+			new (&work_) kern::Work(kern::method<&ib_cq_poller::run_in_work>, this);
+			break;
+		case IB_POLL_DIRECT:
+			break;
+		}
+	}
+	~ib_cq_poller()
+	{
+		switch (cq_->poll_ctx) {
+		case IB_POLL_SOFTIRQ:
+			tasklet_.~Tasklet();
+			break;
+		case IB_POLL_WORKQUEUE:
+		case IB_POLL_UNBOUND_WORKQUEUE:
+			work_.~Work();
+			break;
+		case IB_POLL_DIRECT:
+			break;
+		}
+	}
+	ib_cq_poller(const ib_cq_poller &) = delete;
+	ib_cq_poller &operator=(const ib_cq_poller &) = delete;
+
+	void stop()
+	{
+		kern::write_once(stopping_, true);
+		if (cq_->poll_ctx == IB_POLL_SOFTIRQ)
+			tasklet_.cancel();
+		else if (cq_->poll_ctx != IB_POLL_DIRECT)
+			work_.cancel();
+	}
+
+	/* Completion handlers. */
+	static void schedule_softirq(ib_cq *cq, void *) { cq->poller->tasklet_.schedule(); }
+	static void schedule_work(ib_cq *cq, void *) { cq->poller->queue_->queue(cq->poller->work_); }
+
+private:
+	void run_in_softirq()
+	{
+		if (poll(softirq_budget))
+			tasklet_.schedule();
+	}
+	void run_in_work()
+	{
+		if (poll(work_budget))
+			queue_->queue(work_);
+	}
+
+	/* True if there may be more. */
+	bool poll(int budget)
+	{
+		if (kern::read_once(stopping_)) [[unlikely]]
+			return false;
+		if (process(cq_, wcs_, batch, budget) >= budget)
+			return true;
+		return ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+	}
+
+	ib_cq *cq_;
+	kern::WorkQueue *queue_ = nullptr;
+	bool stopping_ = false;
+	union {
+		kern::Tasklet tasklet_;
+		kern::Work work_;
+	};
+
+public:
+	/* Last: a CQ that is polled directly is allocated without them. */
+	ib_wc wcs_[batch];
+};
+
+ib_cq_poller *verbs::construct_poller(void *memory, ib_cq *cq)
+{
+	return new (memory) ib_cq_poller(cq);
+}
+
+void verbs::stop_poller(ib_cq &cq)
+{
+	if (cq.poller)
+		cq.poller->stop();
+}
+
+void verbs::destroy_poller(ib_cq &cq)
+{
+	if (cq.poller)
+		cq.poller->~ib_cq_poller();
+}
+
+kern::Result<> verbs::init_pollers()
+{
+	auto bound = TRY(kern::WorkQueue::create("weft-cq", kern::WorkQueue::Kind::per_cpu));
+	auto unbound = TRY(kern::WorkQueue::create("weft-cq-unbound", kern::WorkQueue::Kind::unbound));
+
+	queues.construct(std::move(bound), std::move(unbound));
+	return {};
+}
+
+void verbs::exit_pollers()
+{
+	queues.destruct();
+}
+
+extern "C" {
+
+struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe, int comp_vector,
+			    enum ib_poll_context poll_ctx, const char *caller)
+{
+	CqSetup setup = {
+		.comp_handler = nullptr,
+		.event_handler = nullptr,
+		.cq_context = private_data,
+		.poll_ctx = poll_ctx,
+		.poller_size = sizeof(ib_cq_poller),
+	};
+
+	switch (poll_ctx) {
+	case IB_POLL_SOFTIRQ:
+		setup.comp_handler = ib_cq_poller::schedule_softirq;
+		break;
+	case IB_POLL_WORKQUEUE:
+	case IB_POLL_UNBOUND_WORKQUEUE:
+		setup.comp_handler = ib_cq_poller::schedule_work;
+		break;
+	case IB_POLL_DIRECT:
+		setup.poller_size = __builtin_offsetof(ib_cq_poller, wcs_);
+		break;
+	default:
+		return rdma::err_ptr<ib_cq>(-EINVAL);
+	}
+	if (nr_cqe < 0 || comp_vector < 0)
+		return rdma::err_ptr<ib_cq>(-EINVAL);
+
+	const ib_cq_init_attr attr = {
+		.cqe = static_cast<unsigned int>(nr_cqe),
+		.comp_vector = static_cast<u32>(comp_vector),
+		.flags = 0,
+	};
+	ib_cq *cq = create_cq(*device, attr, setup, caller);
+	/* The poller arms the queue whenever it has found it empty, for the first time here. */
+	if (!rdma::is_err(cq) && poll_ctx != IB_POLL_DIRECT)
+		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	return cq;
+}
+
+struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, int nr_cqe,
+				enum ib_poll_context poll_ctx, const char *caller)
+{
+	const u32 turn = __atomic_fetch_add(&device->verbs->next_vector, 1, __ATOMIC_RELAXED);
+
+	return __ib_alloc_cq(device, private_data, nr_cqe,
+			     static_cast<int>(turn % static_cast<u32>(device->num_comp_vectors)), poll_ctx, caller);
+}
+
+void ib_free_cq(struct ib_cq *cq)
+{
+	if (KERN_WARN_ON(!cq->poller))
+		return;
+	destroy_cq(*cq);
+}
+
+int ib_process_cq_direct(struct ib_cq *cq, int budget)
+{
+	ib_wc wcs[direct_batch];
+
+	return process(cq, wcs, direct_batch, budget);
+}
+
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Affiliated events reach the handler of their CQ, QP or SRQ, in the context in which the driver reports them.
+#include "qp.hpp"
+#include "verbs.hpp"
+
+using namespace verbs;
+
+namespace
+{
+
+/* An event of an XRC target QP is one of every handle on it. */
+void tell_handles(const ib_event &event)
+{
+	ib_qp_core &core = *event.element.qp->core;
+
+	kern::Guard guard(core.handles_lock);
+	ring_any_of<ib_qp, &ib_qp::links>(core.handles, [&](ib_qp &handle) {
+		if (handle.event_handler) {
+			ib_event copy = event;
+			copy.element.qp = &handle;
+			handle.event_handler(&copy, handle.qp_context);
+		}
+		return false;
+	});
+}
+
+} // namespace
+
+bool verbs::dispatch_affiliated(const ib_event &event)
+{
+	ib_event copy = event;
+	HandlerSection section;
+
+	switch (event.event) {
+	case IB_EVENT_CQ_ERR: {
+		ib_cq *cq = event.element.cq;
+		if (cq->event_handler)
+			cq->event_handler(&copy, cq->cq_context);
+		return true;
+	}
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+	case IB_EVENT_COMM_EST:
+	case IB_EVENT_SQ_DRAINED:
+	case IB_EVENT_PATH_MIG:
+	case IB_EVENT_PATH_MIG_ERR:
+	case IB_EVENT_QP_LAST_WQE_REACHED: {
+		ib_qp *qp = event.element.qp;
+		if (qp->event_handler)
+			qp->event_handler(&copy, qp->qp_context);
+		if (qp->qp_type == IB_QPT_XRC_TGT)
+			tell_handles(event);
+		return true;
+	}
+	case IB_EVENT_SRQ_ERR:
+	case IB_EVENT_SRQ_LIMIT_REACHED: {
+		ib_srq *srq = event.element.srq;
+		if (srq->event_handler)
+			srq->event_handler(&copy, srq->srq_context);
+		return true;
+	}
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The two pointers in public structures, as a ring. C sees opaque storage; only these know what is in it.
+#pragma once
+#include <kern/assert.hpp>
+#include <rdma/types.h>
+
+namespace verbs
+{
+
+inline void ring_init(ib_links &head)
+{
+	head = {&head, &head};
+}
+
+inline bool ring_empty(const ib_links &head)
+{
+	return head.next == &head;
+}
+
+inline void ring_push(ib_links &head, ib_links &links)
+{
+	kern_assert(!links.next);
+	links = {&head, head.prev};
+	head.prev->next = &links;
+	head.prev = &links;
+}
+
+/* Harmless for what is in no ring. */
+inline void ring_remove(ib_links &links)
+{
+	if (!links.next)
+		return;
+	links.prev->next = links.next;
+	links.next->prev = links.prev;
+	links = {};
+}
+
+/* The structure that has `Member` at `links`: ring_entry<ib_qp, &ib_qp::links>(links). */
+template <class T, auto Member>
+T &ring_entry(ib_links &links)
+{
+	constexpr T *origin = nullptr;
+	const auto offset = reinterpret_cast<unsigned long>(&(origin->*Member));
+
+	return *reinterpret_cast<T *>(reinterpret_cast<char *>(&links) - offset);
+}
+
+/* Calls body(element) for each until it returns true; the answer is whether it did. The body may remove its element. */
+template <class T, auto Member, class Body>
+bool ring_any_of(ib_links &head, Body body)
+{
+	for (ib_links *links = head.next, *next; links != &head; links = next) {
+		next = links->next;
+		if (body(ring_entry<T, Member>(*links)))
+			return true;
+	}
+	return false;
+}
+
+} // namespace verbs

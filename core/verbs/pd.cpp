@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Protection domains and XRC domains.
+#include <kern/log.hpp>
+#include "checks.hpp"
+#include "device.hpp"
+
+using namespace verbs;
+
+extern "C" {
+
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const char *caller)
+{
+	may_sleep(device, "ib_alloc_pd");
+	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
+		return rdma::err_ptr<ib_pd>(-EINVAL);
+
+	Draft<ib_pd> pd(device->ops.size_ib_pd, kern::Gfp::kernel);
+	if (!pd)
+		return rdma::err_ptr<ib_pd>(-ENOMEM);
+	pd->device = device;
+	pd->flags = flags;
+	if (int error = device->ops.alloc_pd(pd.get(), nullptr))
+		return rdma::err_ptr<ib_pd>(error);
+
+	/* The region of all memory serves whatever of the two keys the device does not have by itself. */
+	const bool has_lkey = device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY;
+	int access = has_lkey ? 0 : IB_ACCESS_LOCAL_WRITE;
+	if (has_lkey)
+		pd->local_dma_lkey = device->local_dma_lkey;
+	if (flags & IB_PD_UNSAFE_GLOBAL_RKEY) {
+		kern_warning("%s: %s lets its peers at all memory\n", device->name, caller);
+		access |= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+	}
+	if (access) {
+		ib_mr *mr = __ib_get_dma_mr(pd.get(), access, caller);
+		if (rdma::is_err(mr)) {
+			device->ops.dealloc_pd(pd.get(), nullptr);
+			return rdma::err_ptr<ib_pd>(rdma::ptr_err(mr));
+		}
+		/* The PD's own region is not a use by others. */
+		unuse(pd.get());
+		pd->internal_mr = mr;
+		if (!has_lkey)
+			pd->local_dma_lkey = mr->lkey;
+		if (flags & IB_PD_UNSAFE_GLOBAL_RKEY)
+			pd->unsafe_global_rkey = mr->rkey;
+	}
+	list(pd.get(), caller);
+	return pd.release();
+}
+
+void ib_dealloc_pd(struct ib_pd *pd)
+{
+	may_sleep(pd->device, "ib_dealloc_pd");
+	if (KERN_WARN_ON(in_use(pd)))
+		return;
+	if (pd->internal_mr) {
+		use(pd);
+		if (KERN_WARN_ON(ib_dereg_mr(pd->internal_mr))) {
+			unuse(pd);
+			return;
+		}
+		pd->internal_mr = nullptr;
+	}
+	if (KERN_WARN_ON(pd->device->ops.dealloc_pd(pd, nullptr)))
+		return;
+	unlist(pd);
+	kern_free(pd);
+}
+
+struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, const char *caller)
+{
+	may_sleep(device, "ib_alloc_xrcd");
+	if (!device->ops.alloc_xrcd)
+		return rdma::err_ptr<ib_xrcd>(-EOPNOTSUPP);
+
+	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, kern::Gfp::kernel);
+	if (!xrcd)
+		return rdma::err_ptr<ib_xrcd>(-ENOMEM);
+	xrcd->device = device;
+	ring_init(xrcd->target_qps);
+	if (int error = device->ops.alloc_xrcd(xrcd.get(), nullptr))
+		return rdma::err_ptr<ib_xrcd>(error);
+	list(xrcd.get(), caller);
+	return xrcd.release();
+}
+
+int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
+{
+	may_sleep(xrcd->device, "ib_dealloc_xrcd");
+	if (in_use(xrcd))
+		return -EBUSY;
+	if (int error = xrcd->device->ops.dealloc_xrcd(xrcd, nullptr))
+		return error;
+	unlist(xrcd);
+	kern_free(xrcd);
+	return 0;
+}
+
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs (IBA 11.2.4, 11.2.5).
+#include <kern/atomic.hpp>
+#include "checks.hpp"
+#include "qp.hpp"
+
+using namespace verbs;
+
+namespace
+{
+
+constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO | IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
+				   IB_QP_CREATE_NETIF_QP | IB_QP_CREATE_NETDEV_USE;
+
+/* What a type of QP consists of. */
+struct Anatomy {
+	bool send;	 // a send queue, and a CQ for it
+	bool receive;	 // a receive queue, or an SRQ, and a CQ for it
+	bool srq;	 // may have an SRQ
+	bool port;	 // belongs to a port from the beginning
+	bool needs_core; // has an ib_qp_core
+};
+
+constexpr bool anatomy_of(ib_qp_type type, Anatomy &anatomy)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		anatomy = {.send = true, .receive = true, .srq = false, .port = true, .needs_core = false};
+		return true;
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+		anatomy = {.send = true, .receive = true, .srq = true, .port = false, .needs_core = false};
+		return true;
+	case IB_QPT_UD:
+		anatomy = {.send = true, .receive = true, .srq = true, .port = false, .needs_core = true};
+		return true;
+	case IB_QPT_XRC_INI:
+		anatomy = {.send = true, .receive = false, .srq = false, .port = false, .needs_core = false};
+		return true;
+	case IB_QPT_XRC_TGT:
+		anatomy = {.send = false, .receive = false, .srq = false, .port = false, .needs_core = true};
+		return true;
+	default:
+		return false;
+	}
+}
+
+template <class T>
+bool belongs(const T *object, const ib_device &device)
+{
+	return object && object->device == &device;
+}
+
+int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy)
+{
+	const ib_device_attr &limits = device.attrs;
+	const ib_qp_cap &cap = init.cap;
+
+	if (anatomy.send) {
+		if (!belongs(init.send_cq, device) || cap.max_send_wr > static_cast<u32>(limits.max_qp_wr) ||
+		    cap.max_send_sge > static_cast<u32>(limits.max_send_sge))
+			return -EINVAL;
+	}
+	if (anatomy.receive) {
+		if (!belongs(init.recv_cq, device))
+			return -EINVAL;
+		if (!init.srq && (cap.max_recv_wr > static_cast<u32>(limits.max_qp_wr) ||
+				  cap.max_recv_sge > static_cast<u32>(limits.max_recv_sge)))
+			return -EINVAL;
+	}
+	if (init.srq && (!anatomy.srq || !belongs(init.srq, device) || init.srq->srq_type != IB_SRQT_BASIC))
+		return -EINVAL;
+	if (anatomy.port && !rdma_is_port_valid(&device, init.port_num))
+		return -EINVAL;
+	if (init.qp_type == IB_QPT_XRC_TGT && !belongs(init.xrcd, device))
+		return -EINVAL;
+	if (init.sq_sig_type != IB_SIGNAL_ALL_WR && init.sq_sig_type != IB_SIGNAL_REQ_WR)
+		return -EINVAL;
+	if (init.create_flags & ~known_create_flags && init.create_flags < IB_QP_CREATE_RESERVED_START)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * The state that a change begins at. The midlayer knows where it last put the QP; the hardware may have gone to ERR
+ * since, or, with an error on a send, to SQE. What the caller says must fit that.
+ */
+bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &state)
+{
+	state = kern::read_once(qp.state);
+	if (!(mask & IB_QP_CUR_STATE))
+		return true;
+	const ib_qp_state claimed = attr.cur_qp_state;
+	if (claimed != state && claimed != IB_QPS_ERR &&
+	    !(claimed == IB_QPS_SQE && (state == IB_QPS_RTS || state == IB_QPS_SQD)))
+		return false;
+	state = claimed;
+	return true;
+}
+
+bool valid_path(ib_device &device, u32 port_num, u16 pkey_index, rdma_ah_attr &path)
+{
+	return rdma_is_port_valid(&device, port_num) &&
+	       pkey_index < device.port_immutable[port_num].pkey_tbl_len && check_address(device, path) == 0;
+}
+
+int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
+{
+	ib_device &device = *qp.device;
+	const ib_device_attr &limits = device.attrs;
+	const u32 port_num = mask & IB_QP_PORT ? attr.port_num : qp.port;
+
+	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(&device, attr.port_num))
+		return -EINVAL;
+	if ((mask & IB_QP_PKEY_INDEX) && (!rdma_is_port_valid(&device, port_num) ||
+					  attr.pkey_index >= device.port_immutable[port_num].pkey_tbl_len))
+		return -EINVAL;
+	if ((mask & IB_QP_ACCESS_FLAGS) && (attr.qp_access_flags & ~IB_ACCESS_SUPPORTED))
+		return -EINVAL;
+	if ((mask & IB_QP_AV) && check_address(device, attr.ah_attr))
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MTU) && ib_mtu_enum_to_int(attr.path_mtu) < 0)
+		return -EINVAL;
+	if ((mask & IB_QP_TIMEOUT) && attr.timeout > 31)
+		return -EINVAL;
+	if ((mask & IB_QP_RETRY_CNT) && attr.retry_cnt > 7)
+		return -EINVAL;
+	if ((mask & IB_QP_RNR_RETRY) && attr.rnr_retry > 7)
+		return -EINVAL;
+	if ((mask & IB_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > IB_RNR_TIMER_491_52)
+		return -EINVAL;
+	if ((mask & IB_QP_RQ_PSN) && attr.rq_psn > 0xffffff)
+		return -EINVAL;
+	if ((mask & IB_QP_SQ_PSN) && attr.sq_psn > 0xffffff)
+		return -EINVAL;
+	if ((mask & IB_QP_DEST_QPN) && attr.dest_qp_num > IB_QPN_MASK)
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > limits.max_qp_init_rd_atom)
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > limits.max_qp_rd_atom)
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MIG_STATE) && attr.path_mig_state != IB_MIG_MIGRATED &&
+	    attr.path_mig_state != IB_MIG_REARM)
+		return -EINVAL;
+	if (mask & IB_QP_ALT_PATH) {
+		if (!(limits.device_cap_flags & IB_DEVICE_AUTO_PATH_MIG) || attr.alt_timeout > 31 ||
+		    !valid_path(device, attr.alt_port_num, attr.alt_pkey_index, attr.alt_ah_attr))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+ib_qp *open_handle(ib_qp &real, void (*event_handler)(ib_event *, void *), void *qp_context, const char *caller)
+{
+	Draft<ib_qp> handle(sizeof(ib_qp), kern::Gfp::kernel);
+	if (!handle)
+		return rdma::err_ptr<ib_qp>(-ENOMEM);
+	handle->device = real.device;
+	handle->xrcd = real.xrcd;
+	handle->real_qp = &real;
+	handle->event_handler = event_handler;
+	handle->qp_context = qp_context;
+	handle->qp_num = real.qp_num;
+	handle->qp_type = real.qp_type;
+	{
+		kern::Guard guard(real.core->handles_lock);
+		ring_push(real.core->handles, handle->links);
+	}
+	use(&real);
+	list(handle.get(), caller);
+	return handle.release();
+}
+
+bool is_handle(const ib_qp &qp)
+{
+	return qp.real_qp != &qp;
+}
+
+} // namespace
+
+extern "C" {
+
+struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, const char *caller)
+{
+	ib_device *device = pd->device;
+	const ib_qp_init_attr &init = *qp_init_attr;
+	Anatomy anatomy;
+
+	may_sleep(device, "ib_create_qp");
+	if (!anatomy_of(init.qp_type, anatomy))
+		return rdma::err_ptr<ib_qp>(-EINVAL);
+	if (int error = check(*device, init, anatomy))
+		return rdma::err_ptr<ib_qp>(error);
+
+	const size_t size = device->ops.size_ib_qp;
+	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy.needs_core ? sizeof(ib_qp_core) : 0);
+	if (!qp)
+		return rdma::err_ptr<ib_qp>(-ENOMEM);
+	qp->device = device;
+	qp->real_qp = qp.get();
+	qp->qp_type = init.qp_type;
+	qp->sq_sig_type = init.sq_sig_type;
+	qp->state = IB_QPS_RESET;
+	qp->port = anatomy.port ? init.port_num : 0;
+	qp->event_handler = init.event_handler;
+	qp->qp_context = init.qp_context;
+	if (init.qp_type == IB_QPT_XRC_TGT)
+		qp->xrcd = init.xrcd;
+	else
+		qp->pd = pd;
+	if (anatomy.send)
+		qp->send_cq = init.send_cq;
+	if (anatomy.receive) {
+		qp->recv_cq = init.recv_cq;
+		qp->srq = init.srq;
+	}
+	if (anatomy.needs_core)
+		qp->core = new (qp.tail(size)) ib_qp_core;
+
+	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, nullptr)) {
+		if (qp->core)
+			qp->core->~ib_qp_core();
+		return rdma::err_ptr<ib_qp>(error);
+	}
+	use(qp->pd);
+	use(qp->xrcd);
+	use(qp->send_cq);
+	use(qp->recv_cq);
+	use(qp->srq);
+	list(qp.get(), caller);
+	if (qp->xrcd) {
+		kern::Guard guard(device->verbs->xrc_lock);
+		ring_push(qp->xrcd->target_qps, qp->links);
+	}
+	return qp.release();
+}
+
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
+{
+	ib_qp &real = *qp->real_qp;
+	const int mask = qp_attr_mask;
+	ib_qp_state from;
+
+	may_sleep(qp->device, "ib_modify_qp");
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS || !begins_at(real, *qp_attr, mask, from))
+		return -EINVAL;
+	const ib_qp_state to = mask & IB_QP_STATE ? qp_attr->qp_state : from;
+	if (!ib_modify_qp_is_ok(from, to, real.qp_type, static_cast<ib_qp_attr_mask>(mask)))
+		return -EINVAL;
+	/* The caller's attributes stay as they are; the driver's have the type of their addresses filled in. */
+	ib_qp_attr attr = *qp_attr;
+	if (int error = check_values(real, attr, mask))
+		return error;
+	if (int error = qp->device->ops.modify_qp(&real, &attr, mask, nullptr))
+		return error;
+	if (mask & IB_QP_PORT)
+		real.port = attr.port_num;
+	if (mask & IB_QP_STATE)
+		kern::write_once(real.state, to);
+	return 0;
+}
+
+int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		struct ib_qp_init_attr *qp_init_attr)
+{
+	may_sleep(qp->device, "ib_query_qp");
+	if (!qp->device->ops.query_qp)
+		return -EOPNOTSUPP;
+	return qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask, qp_init_attr);
+}
+
+int ib_destroy_qp(struct ib_qp *qp)
+{
+	ib_device *device = qp->device;
+
+	may_sleep(device, "ib_destroy_qp");
+	if (is_handle(*qp))
+		return ib_close_qp(qp);
+	if (qp->xrcd) {
+		/* Out of sight first, so that nobody opens it any more. */
+		kern::Guard guard(device->verbs->xrc_lock);
+		if (in_use(qp))
+			return -EBUSY;
+		ring_remove(qp->links);
+	} else if (in_use(qp)) {
+		return -EBUSY;
+	}
+	if (int error = device->ops.destroy_qp(qp, nullptr)) {
+		if (qp->xrcd) {
+			kern::Guard guard(device->verbs->xrc_lock);
+			ring_push(qp->xrcd->target_qps, qp->links);
+		}
+		return error;
+	}
+	if (qp->core)
+		qp->core->~ib_qp_core();
+	unlist(qp);
+	unuse(qp->srq);
+	unuse(qp->recv_cq);
+	unuse(qp->send_cq);
+	unuse(qp->xrcd);
+	unuse(qp->pd);
+	kern_free(qp);
+	return 0;
+}
+
+struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller)
+{
+	ib_qp *found = nullptr;
+
+	may_sleep(xrcd->device, "ib_open_qp");
+	if (qp_open_attr->qp_type != IB_QPT_XRC_TGT)
+		return rdma::err_ptr<ib_qp>(-EINVAL);
+	kern::Guard guard(xrcd->device->verbs->xrc_lock);
+	ring_any_of<ib_qp, &ib_qp::links>(xrcd->target_qps, [&](ib_qp &qp) {
+		if (qp.qp_num != qp_open_attr->qp_num)
+			return false;
+		found = &qp;
+		return true;
+	});
+	if (!found)
+		return rdma::err_ptr<ib_qp>(-EINVAL);
+	return open_handle(*found, qp_open_attr->event_handler, qp_open_attr->qp_context, caller);
+}
+
+int ib_close_qp(struct ib_qp *qp)
+{
+	if (!is_handle(*qp))
+		return -EINVAL;
+	may_sleep(qp->device, "ib_close_qp");
+	{
+		kern::Guard guard(qp->real_qp->core->handles_lock);
+		ring_remove(qp->links);
+	}
+	unuse(qp->real_qp);
+	unlist(qp);
+	kern_free(qp);
+	return 0;
+}
+
+}

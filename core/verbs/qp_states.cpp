@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The QP state machine: which transitions there are, and which attributes each needs and allows, by QP type (IBA
+ * 11.2.5.2, table "QP State Transition Properties"). For each type a short list; what is not in it cannot be done.
+ * RESET and ERR can be gone to from everywhere, with no attributes, and are not listed.
+ */
+#include <rdma/ib_verbs.h>
+
+namespace
+{
+
+struct Transition {
+	ib_qp_state from;
+	ib_qp_state to;
+	int required;
+	int optional;
+};
+
+/* Attributes that come together. */
+constexpr int migration = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
+constexpr int peer = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
+constexpr int requester = IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC;
+constexpr int responder = IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+
+constexpr Transition management[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_QKEY, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
+	{IB_QPS_INIT, IB_QPS_RTR, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
+	{IB_QPS_RTR, IB_QPS_RTS, IB_QP_SQ_PSN, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_SQE, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+};
+
+constexpr Transition datagram[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY},
+	{IB_QPS_INIT, IB_QPS_RTR, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
+	{IB_QPS_RTR, IB_QPS_RTS, IB_QP_SQ_PSN, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+	{IB_QPS_SQE, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
+};
+
+constexpr Transition unreliable[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_INIT, IB_QPS_RTR, peer, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_RTR, IB_QPS_RTS, IB_QP_SQ_PSN, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0, IB_QP_AV | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_SQE, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS},
+};
+
+constexpr Transition reliable[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_INIT, IB_QPS_RTR, peer | responder, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_RTR, IB_QPS_RTS, requester | IB_QP_SQ_PSN,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0,
+	 IB_QP_PORT | IB_QP_AV | requester | responder | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+};
+
+/* The two halves of XRC are each one half of RC. */
+constexpr Transition xrc_initiator[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_INIT, IB_QPS_RTR, peer, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_RTR, IB_QPS_RTS, requester | IB_QP_SQ_PSN, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0,
+	 IB_QP_PORT | IB_QP_AV | requester | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+};
+
+constexpr Transition xrc_target[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_INIT, IB_QPS_RTR, peer | responder, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_RTR, IB_QPS_RTS, IB_QP_TIMEOUT | IB_QP_SQ_PSN,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
+	{IB_QPS_SQD, IB_QPS_SQD, 0,
+	 IB_QP_PORT | IB_QP_AV | IB_QP_TIMEOUT | responder | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+};
+
+struct Transitions {
+	const Transition *first;
+	unsigned int count;
+};
+
+template <unsigned int count>
+constexpr Transitions all_of(const Transition (&list)[count])
+{
+	return {list, count};
+}
+
+constexpr Transitions transitions_of(ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return all_of(management);
+	case IB_QPT_UD:
+		return all_of(datagram);
+	case IB_QPT_UC:
+		return all_of(unreliable);
+	case IB_QPT_RC:
+		return all_of(reliable);
+	case IB_QPT_XRC_INI:
+		return all_of(xrc_initiator);
+	case IB_QPT_XRC_TGT:
+		return all_of(xrc_target);
+	default:
+		return {nullptr, 0};
+	}
+}
+
+constexpr bool known(ib_qp_state state)
+{
+	return state >= IB_QPS_RESET && state <= IB_QPS_ERR;
+}
+
+constexpr bool is_ok(ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
+{
+	const Transitions transitions = transitions_of(type);
+	const int attributes = mask & ~IB_QP_STATE;
+
+	if (!known(from) || !known(to) || transitions.count == 0)
+		return false;
+	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
+		return (attributes & ~IB_QP_CUR_STATE) == 0;
+	for (unsigned int i = 0; i < transitions.count; i++) {
+		const Transition &transition = transitions.first[i];
+		if (transition.from != from || transition.to != to)
+			continue;
+		return (transition.required & ~attributes) == 0 &&
+		       (attributes & ~(transition.required | transition.optional)) == 0;
+	}
+	return false;
+}
+
+static_assert(is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
+static_assert(!is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT));
+static_assert(!is_ok(IB_QPS_RESET, IB_QPS_RTR, IB_QPT_RC, IB_QP_STATE | peer | responder));
+static_assert(is_ok(IB_QPS_RTS, IB_QPS_ERR, IB_QPT_RC, IB_QP_STATE));
+static_assert(!is_ok(IB_QPS_SQE, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
+
+} // namespace
+
+extern "C" bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state, enum ib_qp_type type,
+				   enum ib_qp_attr_mask mask)
+{
+	return is_ok(cur_state, next_state, type, mask);
+}
