@@ -36,9 +36,9 @@ struct CardContext {
 	ManagementAgent &management;
 	Diagnostics &diagnostics;
 	std::vector<std::unique_ptr<CardPort>> &ports;
-	SparseTable<QueuePair> queue_pairs;
-	SparseTable<CompletionQueue> completion_queues;
-	SparseTable<SharedReceiveQueue> shared_receive_queues;
+	SparseTable<QueuePair> queue_pairs{0};
+	SparseTable<CompletionQueue> completion_queues{0};
+	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
 	// The first of the eight special queue pairs; 0 while there are none.
 	std::uint32_t special_qp_base = 0;
 	// INIT_HCA: an address vector's PD must be the QP's.

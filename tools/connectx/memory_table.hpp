@@ -106,7 +106,11 @@ public:
 	// Table entries, for the commands. The slot is the key's index cut to the table's size.
 	bool read_entry(std::uint32_t index, hw::connectx::MptEntry &entry) const;
 	bool write_entry(std::uint32_t index, const hw::connectx::MptEntry &entry);
+	// Makes no keys of the entries that lie within [@icm_address, + @size).
+	void clear_entries(std::uint64_t icm_address, std::uint64_t size);
 	bool write_mtts(std::uint64_t offset, std::span<const std::byte> entries);
+	// Unbinds @window (not yet written back) from its region, whose count goes down.
+	void release_window(hw::connectx::MptEntry &window);
 
 private:
 	std::optional<std::uint64_t> mtt_page(std::uint64_t mtt_offset, std::uint64_t number) const;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include <ib/smp.hpp>
 
@@ -21,6 +20,11 @@ class CardPort
 public:
 	static constexpr unsigned kGids = 8;
 	static constexpr unsigned kPkeys = 128;
+	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
+	static constexpr unsigned kVlCap = 4; // encoded: VL0 to VL7
+	static constexpr std::uint32_t kDefaultCapabilities =
+		ib::port_cap_sl_mapping | ib::port_cap_system_image_guid |
+		ib::port_cap_client_reregistration;
 
 	// @fabric_port outlives this.
 	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port);
@@ -62,6 +66,7 @@ public:
 
 	void count_pkey_violation();
 	void count_qkey_violation();
+	void count_mkey_violation();
 
 	std::array<std::uint16_t, kPkeys> &pkeys() { return pkeys_; }
 	const std::array<std::uint16_t, kPkeys> &pkeys() const { return pkeys_; }
@@ -69,6 +74,8 @@ public:
 	const std::array<ib::Guid, kGids> &guids() const { return guids_; }
 	ib::SlToVl &sl_to_vl() { return sl_to_vl_; }
 	const ib::SlToVl &sl_to_vl() const { return sl_to_vl_; }
+	std::array<ib::VlArbitration, 4> &vl_arbitration() { return vl_arbitration_; }
+	const std::array<ib::VlArbitration, 4> &vl_arbitration() const { return vl_arbitration_; }
 
 	// The driver opened it (INIT_PORT).
 	bool opened() const { return opened_; }
@@ -81,6 +88,7 @@ private:
 	std::array<ib::Guid, kGids> guids_{};
 	std::array<std::uint16_t, kPkeys> pkeys_{};
 	ib::SlToVl sl_to_vl_{};
+	std::array<ib::VlArbitration, 4> vl_arbitration_{};
 	bool opened_ = false;
 };
 

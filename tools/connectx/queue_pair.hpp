@@ -58,7 +58,8 @@ public:
 	virtual ~TransportState() = default;
 };
 
-struct QueuePair {
+// QueuePairAttributes - what the driver gave the queue pair.
+struct QueuePairAttributes {
 	// All 24 bits, for comparison with the wire: the table is indexed with fewer.
 	std::uint32_t qpn = 0;
 	// Commands change it, and tell the transport. The transport itself may set err, sqer, and
@@ -104,7 +105,9 @@ struct QueuePair {
 	std::uint32_t initial_send_psn = 0;
 	// RTS2SQD asked for an event at the end of draining.
 	bool sqd_event = false;
+};
 
+struct QueuePair : QueuePairAttributes {
 	std::unique_ptr<TransportState> transport;
 };
 

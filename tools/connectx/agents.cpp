@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/agents.hpp"
+
+#include "fabric/perf_agent.hpp"
+#include "fabric/port.hpp"
+
+namespace weft::connectx
+{
+
+Agents::Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
+	       EventQueues &events, SubnetAgent::Host &host)
+    : ports_(ports), subnet_(identity, ports, events, host)
+{
+}
+
+bool Agents::local_mad(unsigned port, ib::Mad &mad, bool ignore_mkey)
+{
+	switch (mad.header.cls()) {
+	case ib::MgmtClass::subn_lid_routed:
+	case ib::MgmtClass::subn_directed_route: {
+		auto &smp = reinterpret_cast<ib::Smp &>(mad);
+		switch (subnet_.handle(port, smp, ignore_mkey)) {
+		case SubnetAgent::Verdict::answered:
+			return true;
+		case SubnetAgent::Verdict::denied:
+			return false;
+		case SubnetAgent::Verdict::foreign:
+			break;
+		}
+		// TrapRepress ends a trap and has no answer (IBA 13.4.6.4).
+		if (mad.header.is_method(ib::MadMethod::trap_repress))
+			return true;
+		break;
+	}
+	case ib::MgmtClass::perf: {
+		const auto counters_of = [this](unsigned number) {
+			return &ports_[number - 1]->fabric_port().counters();
+		};
+		if (fabric::answer_perf_mad(reinterpret_cast<ib::PerfMad &>(mad),
+					    static_cast<unsigned>(ports_.size()), counters_of))
+			return true;
+		break;
+	}
+	default:
+		break;
+	}
+	mad.header.status = ib::mad_status_unsupported_method_attribute;
+	mad.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
+	return true;
+}
+
+std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t,
+					bool &handled)
+{
+	handled = false;
+	ib::Smp answer = smp;
+	const bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
+	if (directed) {
+		if (smp.returning())
+			return std::nullopt;
+		// The end of the directed route (IBA 14.2.2.2). A card forwards nothing.
+		const unsigned hops = smp.header.hop_cnt;
+		if (hops >= ib::smp_path_max || smp.header.hop_ptr != hops ||
+		    smp.dr_dlid != ib::lid_permissive) {
+			handled = true;
+			return std::nullopt;
+		}
+		if (hops)
+			answer.return_path[hops] = static_cast<std::uint8_t>(port);
+	} else if (smp.header.cls() != ib::MgmtClass::subn_lid_routed) {
+		handled = true;
+		return std::nullopt;
+	}
+
+	switch (subnet_.handle(port, answer, false)) {
+	case SubnetAgent::Verdict::answered:
+		break;
+	case SubnetAgent::Verdict::denied:
+		handled = true;
+		return std::nullopt;
+	case SubnetAgent::Verdict::foreign:
+		return std::nullopt;
+	}
+	handled = true;
+	// Here the hop pointer would be moved past the last hop, and back on the way out.
+	if (directed)
+		answer.header.status =
+			static_cast<std::uint16_t>(answer.header.status | ib::mad_status_direction);
+	return answer;
+}
+
+} // namespace weft::connectx

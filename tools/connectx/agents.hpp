@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's management agents behind their two doors: MAD_IFC, and SMPs from the wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "connectx/management.hpp"
+#include "connectx/subnet_agent.hpp"
+
+namespace weft::connectx
+{
+
+class Agents final : public ManagementAgent
+{
+public:
+	Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
+	       EventQueues &events, SubnetAgent::Host &host);
+
+	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
+					bool &handled) override;
+
+	// MAD_IFC: turns @mad, addressed to @port, into its answer. False: no answer is due.
+	bool local_mad(unsigned port, ib::Mad &mad, bool ignore_mkey);
+
+	SubnetAgent &subnet() { return subnet_; }
+
+private:
+	const std::vector<std::unique_ptr<CardPort>> &ports_;
+	SubnetAgent subnet_;
+};
+
+} // namespace weft::connectx

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/card.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <hw/connectx/registers.hpp>
+
+#include "connectx/core.hpp"
+
+namespace weft::connectx
+{
+
+namespace bar0 = hw::connectx::bar0;
+namespace hcr = hw::connectx::hcr;
+
+namespace
+{
+
+enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
+
+PciDescription describe(const CardConfig &config)
+{
+	PciDescription description;
+	description.vendor = hw::connectx::pci_vendor_id;
+	description.device = hw::connectx::pci_device_id;
+	description.subsystem_vendor = hw::connectx::pci_vendor_id;
+	description.subsystem = 0x0006;
+	description.class_code = 0x0c0600; // serial bus, InfiniBand
+	description.revision = 0xb0;
+	description.intx = true;
+	description.link_speed = 2;
+	description.link_width = 8;
+	description.serial = config.node_guid;
+	description.bars[kBarRegisters] = {bar0::size, true, false};
+	description.bars[kBarUar] = {limits::kUarSize, true, true};
+	description.bars[kBarMsix] = {limits::kMsixBarSize, true, false};
+	description.msix.vectors = limits::kVectors;
+	description.msix.table_bar = kBarMsix;
+	description.msix.table_offset = 0;
+	description.msix.pba_bar = kBarMsix;
+	description.msix.pba_offset = limits::kPbaOffset;
+	return description;
+}
+
+std::uint32_t read_register(Core &core, std::uint64_t offset)
+{
+	if (offset >= bar0::hcr && offset < bar0::hcr + hcr::size)
+		return core.command_register.read(offset - bar0::hcr);
+	if (offset >= limits::kErrorBuffer &&
+	    offset < limits::kErrorBuffer + 4 * limits::kErrorBufferDwords)
+		return core.error_buffer[(offset - limits::kErrorBuffer) / 4];
+	// A read that gives 0 takes the semaphore; a reset gives it back.
+	if (offset == bar0::semaphore)
+		return std::exchange(core.semaphore_taken, true);
+	return 0; // the ownership word among them: the card has one function
+}
+
+void write_register(Core &core, std::uint64_t offset, std::uint32_t value)
+{
+	if (offset >= bar0::hcr && offset < bar0::hcr + hcr::size)
+		core.command_register.write(offset - bar0::hcr, value);
+	else if (offset == bar0::reset && (value & bar0::reset_bit))
+		core.reset();
+	else if (offset == bar0::semaphore && value == 0)
+		core.semaphore_taken = false;
+	else if (offset == limits::kClearInterrupt || offset == limits::kClearInterrupt + 4)
+		core.host.set_intx(false);
+}
+
+} // namespace
+
+Card::Card(CardConfig config, TransportFactory make_transport)
+    : config_(std::move(config)), make_transport_(std::move(make_transport)),
+      description_(describe(config_))
+{
+	if (config_.ports.empty() || config_.ports.size() > 2)
+		throw std::invalid_argument(config_.name + ": a card has one or two ports");
+	if (std::ranges::find(config_.ports, nullptr) != config_.ports.end())
+		throw std::invalid_argument(config_.name + ": a port is missing");
+	if (config_.node_guid == 0)
+		throw std::invalid_argument(config_.name + ": the node GUID is 0");
+}
+
+Card::~Card() = default;
+
+void Card::attach(PciHost &host)
+{
+	core_ = std::make_unique<Core>(config_, make_transport_, host);
+}
+
+void Card::detach()
+{
+	core_.reset();
+}
+
+void Card::reset(PciReset)
+{
+	core_->reset();
+}
+
+void Card::bus_master_changed(bool on)
+{
+	core_->set_bus_master(on);
+}
+
+void Card::break_down(std::uint32_t code)
+{
+	core_->break_down(code);
+}
+
+CardContext *Card::context()
+{
+	return core_ ? &core_->context : nullptr;
+}
+
+// Registers are dwords. Parts of one read what the whole does; parts are not written.
+void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
+{
+	if (bar != kBarRegisters) {
+		std::ranges::fill(data, std::byte{0});
+		return;
+	}
+	const std::uint64_t end = offset + data.size();
+	for (std::uint64_t place = offset & ~std::uint64_t{3}; place < end; place += 4) {
+		std::uint8_t bytes[4];
+		hw::connectx::store_be32(bytes, 0, read_register(*core_, place));
+		for (unsigned i = 0; i < 4; ++i)
+			if (place + i >= offset && place + i < end)
+				data[place + i - offset] = std::byte{bytes[i]};
+	}
+}
+
+void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
+{
+	if (bar == kBarUar) {
+		core_->doorbells.write(offset, data);
+		return;
+	}
+	if (bar != kBarRegisters)
+		return;
+	const std::size_t lead = (4 - offset % 4) % 4;
+	for (std::size_t at = lead; at + 4 <= data.size(); at += 4)
+		write_register(*core_, offset + at,
+			       hw::connectx::load_be32(
+				       reinterpret_cast<const std::uint8_t *>(data.data()), at));
+}
+
+} // namespace weft::connectx

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The commands of the card. Each checks all that it is given before it changes anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <hw/connectx/commands.hpp>
+#include <hw/connectx/contexts.hpp>
+
+namespace weft::connectx
+{
+
+class CardPort;
+class Core;
+struct QueuePair;
+
+struct Command {
+	hw::connectx::Opcode opcode{};
+	std::uint32_t op_modifier = 0;
+	std::uint32_t in_modifier = 0;
+	std::uint64_t in_param = 0; // address of the input mailbox, or a value
+	// Address of the output mailbox; else overwritten by what the command returns.
+	std::uint64_t out_param = 0;
+	std::span<const std::uint8_t> in; // a copy of the input mailbox
+	std::span<std::uint8_t> out;	  // what goes to the output mailbox; zero at first
+};
+
+class Commands
+{
+public:
+	explicit Commands(Core &core) : core_(core) {}
+
+	hw::connectx::Status execute(Command &command);
+
+private:
+	using Status = hw::connectx::Status;
+	struct Entry;
+	static const Entry kTable[];
+
+	static const Entry *find(hw::connectx::Opcode opcode);
+	// The size of a mailbox whose content the command's modifiers determine.
+	std::size_t input_size(const Entry &entry, const Command &command) const;
+	std::size_t output_size(const Entry &entry, const Command &command) const;
+
+	// commands_system.cpp
+	Status nop(Command &command);
+	Status query_fw(Command &command);
+	Status query_dev_cap(Command &command);
+	Status query_adapter(Command &command);
+	Status mod_stat_cfg(Command &command);
+	Status run_fw(Command &command);
+	Status init_hca(Command &command);
+	Status close_hca(Command &command);
+	Status query_hca(Command &command);
+	Status diag_rprt(Command &command);
+
+	// commands_icm.cpp
+	Status map_fa(Command &command);
+	Status unmap_fa(Command &command);
+	Status set_icm_size(Command &command);
+	Status map_icm(Command &command);
+	Status unmap_icm(Command &command);
+	Status map_icm_aux(Command &command);
+	Status unmap_icm_aux(Command &command);
+	Status sw2hw_mpt(Command &command);
+	Status hw2sw_mpt(Command &command);
+	Status query_mpt(Command &command);
+	Status sync_tpt(Command &command);
+	Status write_mtt(Command &command);
+
+	// commands_queues.cpp
+	Status map_eq(Command &command);
+	Status sw2hw_eq(Command &command);
+	Status hw2sw_eq(Command &command);
+	Status query_eq(Command &command);
+	Status sw2hw_cq(Command &command);
+	Status hw2sw_cq(Command &command);
+	Status query_cq(Command &command);
+	Status modify_cq(Command &command);
+	Status sw2hw_srq(Command &command);
+	Status hw2sw_srq(Command &command);
+	Status query_srq(Command &command);
+	Status arm_srq(Command &command);
+
+	// commands_qp.cpp
+	Status rst2init_qp(Command &command);
+	Status modify_qp(Command &command);
+	Status to_err_qp(Command &command);
+	Status to_rst_qp(Command &command);
+	Status query_qp(Command &command);
+	Status conf_special_qp(Command &command);
+
+	// commands_port.cpp
+	Status query_port(Command &command);
+	Status init_port(Command &command);
+	Status close_port(Command &command);
+	Status set_port(Command &command);
+	Status sense_port(Command &command);
+	Status set_node(Command &command);
+	Status mad_ifc(Command &command);
+	Status mgid_hash(Command &command);
+	Status read_mcg(Command &command);
+	Status write_mcg(Command &command);
+	CardPort *port(std::uint32_t number) const;
+
+	// Whether the context of object @slot is backed by ICM.
+	bool backed(const hw::connectx::Field64 &base, std::uint64_t slot, std::size_t size) const;
+
+	Core &core_;
+	std::vector<std::uint8_t> in_;
+	std::vector<std::uint8_t> out_;
+};
+
+} // namespace weft::connectx

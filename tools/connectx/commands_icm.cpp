@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Commands about memory: pages lent to the card, memory keys, page lists.
+#include <algorithm>
+
+#include "connectx/core.hpp"
+
+namespace weft::connectx
+{
+
+using hw::connectx::MptEntry;
+using hw::connectx::PageMapping;
+using hw::connectx::Status;
+using hw::connectx::WriteMttHeader;
+namespace mpt_status = hw::connectx::mpt_status;
+
+namespace
+{
+
+// Calls @f(mapping, bytes) for each entry of the mailbox; stops at the first that fails.
+template<typename F>
+Status for_each_mapping(std::span<const std::uint8_t> in, F &&f)
+{
+	constexpr unsigned max_log_pages = 51; // 2^63 bytes
+	for (std::size_t at = 0; at < in.size(); at += PageMapping::size) {
+		const std::uint8_t *const mapping = in.data() + at;
+		const std::uint32_t log_pages = PageMapping::log_pages.get(mapping);
+		if (log_pages > max_log_pages)
+			return Status::bad_parameter;
+		const std::uint64_t size = IcmMap::kPageSize << log_pages;
+		const std::uint64_t bus = PageMapping::bus_address.get(mapping);
+		if ((bus & (size - 1)) != 0 || bus + (size - 1) < bus)
+			return Status::bad_parameter;
+		if (const Status status = f(mapping, bus, size); status != Status::ok)
+			return status;
+	}
+	return Status::ok;
+}
+
+std::uint64_t count_pages(std::span<const std::uint8_t> in, Status &status)
+{
+	std::uint64_t pages = 0;
+	status = for_each_mapping(in, [&](const std::uint8_t *, std::uint64_t, std::uint64_t size) {
+		pages += size / IcmMap::kPageSize;
+		return Status::ok;
+	});
+	return pages;
+}
+
+} // namespace
+
+// The firmware's own memory and its auxiliary memory are counted, as software expects to lend them,
+// and never used.
+Status Commands::map_fa(Command &command)
+{
+	if (core_.stage != Core::Stage::power_on)
+		return Status::bad_system_state;
+	Status status;
+	const std::uint64_t pages = count_pages(command.in, status);
+	if (status == Status::ok)
+		core_.firmware_pages += pages;
+	return status;
+}
+
+Status Commands::unmap_fa(Command &)
+{
+	core_.close();
+	core_.stage = Core::Stage::power_on;
+	core_.firmware_pages = 0;
+	return Status::ok;
+}
+
+Status Commands::set_icm_size(Command &command)
+{
+	command.out_param = limits::kAuxPages;
+	return Status::ok;
+}
+
+Status Commands::map_icm_aux(Command &command)
+{
+	Status status;
+	const std::uint64_t pages = count_pages(command.in, status);
+	if (status == Status::ok)
+		core_.aux_pages += pages;
+	return status;
+}
+
+Status Commands::unmap_icm_aux(Command &)
+{
+	core_.aux_pages = 0;
+	return Status::ok;
+}
+
+Status Commands::map_icm(Command &command)
+{
+	// All or nothing, but for running out of host memory for the map.
+	Status status;
+	count_pages(command.in, status);
+	if (status != Status::ok)
+		return status;
+	return for_each_mapping(command.in, [&](const std::uint8_t *mapping, std::uint64_t bus,
+						std::uint64_t size) {
+		const std::uint64_t address = PageMapping::virtual_address.get(mapping);
+		if (address + (size - 1) < address)
+			return Status::bad_parameter;
+		if (!core_.icm.map(address, bus, size))
+			return Status::exceeds_limit;
+		if (core_.stage == Core::Stage::initialised)
+			core_.memory.clear_entries(address, size);
+		return Status::ok;
+	});
+}
+
+Status Commands::unmap_icm(Command &command)
+{
+	// Pages that are not mapped are no error: drivers round up.
+	core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+			std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
+	return Status::ok;
+}
+
+Status Commands::sw2hw_mpt(Command &command)
+{
+	const std::uint32_t index = command.in_modifier & 0xffffff;
+	const std::uint32_t slots =
+		std::uint32_t{1} << hw::connectx::InitHca::log_dmpts.get(core_.init_hca.bytes);
+	const std::uint32_t slot = index & (slots - 1);
+	if (slot < 1u << limits::kLogReservedMpts)
+		return Status::bad_resource;
+	MptEntry entry;
+	std::copy(command.in.begin(), command.in.end(), entry.bytes);
+	// The entry must be reached by its own key.
+	if ((MptEntry::mem_key.get(entry.bytes) & (slots - 1)) != slot)
+		return Status::bad_parameter;
+	const bool free = MptEntry::status.get(entry.bytes) == mpt_status::free;
+	MptEntry::status.set(entry.bytes, free ? mpt_status::free : mpt_status::valid);
+	MptEntry::window_count.set(entry.bytes, 0);
+	return core_.memory.write_entry(index, entry) ? Status::ok : Status::icm_error;
+}
+
+Status Commands::hw2sw_mpt(Command &command)
+{
+	MptEntry entry;
+	if (core_.stage != Core::Stage::initialised ||
+	    !core_.memory.read_entry(command.in_modifier, entry))
+		return Status::ok; // there is nothing
+	if (MptEntry::region.get(entry.bytes) && MptEntry::window_count.get(entry.bytes) &&
+	    MptEntry::status.get(entry.bytes) != mpt_status::software)
+		return Status::region_bound;
+	if (!MptEntry::region.get(entry.bytes) &&
+	    MptEntry::status.get(entry.bytes) == mpt_status::valid)
+		core_.memory.release_window(entry);
+	MptEntry::status.set(entry.bytes, mpt_status::software);
+	core_.memory.write_entry(command.in_modifier, entry);
+	if (!command.out.empty())
+		std::copy(std::begin(entry.bytes), std::end(entry.bytes), command.out.begin());
+	return Status::ok;
+}
+
+Status Commands::query_mpt(Command &command)
+{
+	MptEntry entry;
+	if (!core_.memory.read_entry(command.in_modifier, entry))
+		return Status::icm_error;
+	std::copy(std::begin(entry.bytes), std::end(entry.bytes), command.out.begin());
+	return Status::ok;
+}
+
+// Nothing to do: entries are read from ICM at each use.
+Status Commands::sync_tpt(Command &)
+{
+	return Status::ok;
+}
+
+Status Commands::write_mtt(Command &command)
+{
+	const auto entries = std::as_bytes(command.in).subspan(WriteMttHeader::size);
+	return core_.memory.write_mtts(WriteMttHeader::offset.get(command.in.data()), entries)
+		       ? Status::ok
+		       : Status::icm_error;
+}
+
+} // namespace weft::connectx

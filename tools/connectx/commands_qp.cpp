@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Commands about queue pairs.
+#include <algorithm>
+#include <iterator>
+
+#include "connectx/core.hpp"
+#include "connectx/qp_context.hpp"
+
+namespace weft::connectx
+{
+
+using hw::connectx::InitHca;
+using hw::connectx::Opcode;
+using hw::connectx::Status;
+using qp_context::Required;
+
+namespace
+{
+
+struct Transition {
+	Opcode opcode;
+	QpState from;
+	QpState to;
+	Required required;
+};
+
+constexpr Transition kTransitions[] = {
+	{Opcode::init2init_qp, QpState::init, QpState::init, Required::none},
+	{Opcode::init2rtr_qp, QpState::init, QpState::rtr, Required::to_rtr},
+	{Opcode::rtr2rts_qp, QpState::rtr, QpState::rts, Required::to_rts},
+	{Opcode::rts2rts_qp, QpState::rts, QpState::rts, Required::none},
+	{Opcode::sqerr2rts_qp, QpState::sqer, QpState::rts, Required::none},
+	{Opcode::rts2sqd_qp, QpState::rts, QpState::sq_draining, Required::none},
+	{Opcode::sqd2sqd_qp, QpState::sqd, QpState::sqd, Required::none},
+	{Opcode::sqd2rts_qp, QpState::sqd, QpState::rts, Required::none},
+	// Draining may be called off.
+	{Opcode::sqd2rts_qp, QpState::sq_draining, QpState::rts, Required::none},
+};
+
+constexpr std::uint32_t kQpnMask = 0xffffff;
+
+} // namespace
+
+Status Commands::rst2init_qp(Command &command)
+{
+	CardContext &context = core_.context;
+	const std::uint32_t qpn = command.in_modifier & kQpnMask;
+	const std::uint32_t slot = context.queue_pairs.slot(qpn);
+	if (slot < 1u << limits::kLogReservedQps)
+		return Status::bad_resource;
+	if (context.queue_pairs.find(qpn))
+		return Status::bad_qp_state;
+
+	auto qp = std::make_unique<QueuePair>();
+	qp->qpn = qpn;
+	if (const Status status = qp_context::create(
+		    command.in.data() + hw::connectx::qp_mailbox_context, *qp);
+	    status != Status::ok)
+		return status;
+	// The special queue pairs, and only they, send packets that software has made.
+	const bool special =
+		context.special_qp_base && qpn - context.special_qp_base < limits::kSpecialQps;
+	if (special != (qp->service == ServiceType::mlx))
+		return Status::bad_parameter;
+	if (const int number = context.special_number(qpn); number >= 0) {
+		qp->path.port = static_cast<std::uint8_t>(1 + (qpn - context.special_qp_base) % 2);
+		if (!context.port(qp->path.port))
+			return Status::bad_parameter;
+	}
+	if (!context.completion_queue(qp->send_cqn) || !context.completion_queue(qp->receive_cqn) ||
+	    (qp->uses_srq && !context.shared_receive_queue(qp->srqn)))
+		return Status::bad_resource;
+	if (!backed(InitHca::qpc_base, slot, limits::kQpcEntry))
+		return Status::icm_error;
+
+	qp->state = QpState::init;
+	core_.transport->qp_created(context.queue_pairs.insert(qpn, std::move(qp)));
+	return Status::ok;
+}
+
+Status Commands::modify_qp(Command &command)
+{
+	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
+	const auto transition = std::ranges::find_if(kTransitions, [&](const Transition &t) {
+		return qp && t.opcode == command.opcode && t.from == qp->state;
+	});
+	if (transition == std::end(kTransitions))
+		return Status::bad_qp_state;
+
+	QueuePairAttributes changed = *qp;
+	const std::uint8_t *const in = command.in.data();
+	if (const Status status = qp_context::modify(
+		    in + hw::connectx::qp_mailbox_context, hw::connectx::qp_mailbox_opt_mask.get(in),
+		    transition->required, static_cast<unsigned>(core_.ports.size()), changed);
+	    status != Status::ok)
+		return status;
+	changed.state = transition->to;
+	changed.sqd_event = transition->to == QpState::sq_draining &&
+			    (command.in_modifier & hw::connectx::sqd_event);
+	static_cast<QueuePairAttributes &>(*qp) = changed;
+	core_.transport->qp_changed(*qp, transition->from);
+	return Status::ok;
+}
+
+Status Commands::to_err_qp(Command &command)
+{
+	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
+	if (!qp)
+		return Status::bad_qp_state;
+	const QpState from = std::exchange(qp->state, QpState::err);
+	core_.transport->qp_changed(*qp, from);
+	return Status::ok;
+}
+
+// Without output, without completions, without events; of a queue pair that is reset already, too.
+Status Commands::to_rst_qp(Command &command)
+{
+	const std::uint32_t qpn = command.in_modifier & kQpnMask;
+	if (QueuePair *const qp = core_.context.queue_pair(qpn)) {
+		core_.transport->qp_destroyed(*qp);
+		core_.context.queue_pairs.remove(qpn);
+	}
+	return Status::ok;
+}
+
+Status Commands::query_qp(Command &command)
+{
+	const QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
+	if (!qp)
+		return Status::bad_qp_state;
+	qp_context::encode(*qp, core_.transport->progress(*qp),
+			   command.out.data() + hw::connectx::qp_mailbox_context);
+	return Status::ok;
+}
+
+Status Commands::conf_special_qp(Command &command)
+{
+	CardContext &context = core_.context;
+	const std::uint32_t base = command.in_modifier & kQpnMask;
+	if (base == 0) {
+		context.special_qp_base = 0;
+		return Status::ok;
+	}
+	if (core_.stage != Core::Stage::initialised)
+		return Status::bad_system_state;
+	if (base % limits::kSpecialQps || base < 1u << limits::kLogReservedQps ||
+	    base + limits::kSpecialQps > context.queue_pairs.size())
+		return Status::bad_index;
+	for (std::uint32_t qpn = base; qpn < base + limits::kSpecialQps; ++qpn)
+		if (context.queue_pairs.find(qpn))
+			return Status::resource_busy;
+	context.special_qp_base = base;
+	return Status::ok;
+}
+
+} // namespace weft::connectx

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/core.hpp"
+
+#include <utility>
+
+#include "connectx/port_events.hpp"
+#include "vfio-user/pci_device.hpp"
+
+namespace weft::connectx
+{
+
+namespace
+{
+
+std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
+{
+	std::vector<std::unique_ptr<CardPort>> ports;
+	for (unsigned i = 0; i < config.ports.size(); ++i)
+		ports.push_back(std::make_unique<CardPort>(i + 1, config.node_guid + i + 1,
+							   *config.ports[i]));
+	return ports;
+}
+
+NodeIdentity make_identity(const CardConfig &config)
+{
+	return {config.node_guid, config.node_guid,
+		config.description.empty() ? config.name + " ConnectX-2" : config.description};
+}
+
+} // namespace
+
+Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host)
+    : host(pci_host), identity(make_identity(config)), memory(icm, limits::kReservedLkey),
+      events([this](unsigned vector) { interrupt(vector); }), ports(make_ports(config)),
+      agents(identity, ports, events, *this),
+      context{.name = config.name,
+	      .loop = host.loop(),
+	      .memory = memory,
+	      .events = events,
+	      .multicast = multicast,
+	      .management = agents,
+	      .diagnostics = diagnostics,
+	      .ports = ports},
+      transport(make_transport(context)), command_register(*this), doorbells(*this),
+      original_identity_(identity)
+{
+	set_bus_master(host.bus_master());
+	for (auto &port : ports) {
+		const unsigned number = port->number();
+		links_.push_back(std::make_unique<PortLink>(
+			host.loop(), port->fabric_port(),
+			PortLink::Handlers{
+				.packet =
+					[this, number](fabric::Packet &&packet) {
+						transport->receive(number, std::move(packet));
+					},
+				.credit =
+					[this, number](std::uint8_t vl) {
+						transport->credit_available(number, vl);
+					},
+				.link =
+					[this, number](bool was_down) {
+						link_changed(number, was_down);
+					},
+			}));
+	}
+}
+
+Core::~Core()
+{
+	close();
+	links_.clear();
+}
+
+void Core::close()
+{
+	for (auto &port : ports)
+		close_port(*port);
+	std::vector<std::uint32_t> qpns;
+	context.queue_pairs.for_each([&](QueuePair &qp) {
+		transport->qp_destroyed(qp);
+		qpns.push_back(qp.qpn);
+	});
+	for (const std::uint32_t qpn : qpns)
+		context.queue_pairs.remove(qpn);
+	context.special_qp_base = 0;
+	context.check_av_pd = false;
+	context.big_endian_host = false;
+	context.queue_pairs.resize(0);
+	context.completion_queues.resize(0);
+	context.shared_receive_queues.resize(0);
+	events.reset(0);
+	multicast.reset(0, 0, 0);
+	memory.set_layout({});
+	init_hca = {};
+	doorbells.reset();
+	if (stage == Stage::initialised)
+		stage = Stage::running;
+}
+
+void Core::reset()
+{
+	close();
+	for (auto &link : links_)
+		link->drop();
+	for (auto &port : ports)
+		port->reset();
+	identity = original_identity_;
+	icm.clear();
+	stage = Stage::power_on;
+	firmware_pages = 0;
+	aux_pages = 0;
+	error_buffer.fill(0);
+	semaphore_taken = false;
+	diagnostics = {};
+	command_register.reset();
+	host.set_intx(false);
+	set_bus_master(host.bus_master());
+}
+
+void Core::set_bus_master(bool on)
+{
+	memory.set_memory(on ? &host.dma() : nullptr);
+}
+
+void Core::break_down(std::uint32_t code)
+{
+	error_buffer[0] = code;
+}
+
+void Core::interrupt(unsigned vector)
+{
+	if (host.msix_enabled())
+		host.raise_msix(vector);
+	else
+		host.set_intx(true);
+}
+
+void Core::open_port(CardPort &port)
+{
+	if (port.opened())
+		return;
+	port.set_opened(true);
+	port.info().set_phys_state(ib::PhysState::polling);
+	port.fabric_port().enable();
+}
+
+void Core::close_port(CardPort &port)
+{
+	if (!port.opened())
+		return;
+	port.set_opened(false);
+	port.fabric_port().disable();
+	port.info().set_phys_state(ib::PhysState::disabled);
+	agents.subnet().set_state(port, ib::PortState::down);
+}
+
+void Core::link_changed(unsigned number, bool was_down)
+{
+	CardPort &port = *ports[number - 1];
+	const fabric::Port &end = port.fabric_port();
+	if (!port.opened())
+		return;
+	ib::PortInfo &info = port.info();
+	if (was_down || !end.link_up()) {
+		if (info.phys_state() == ib::PhysState::link_up)
+			info.set_phys_state(ib::PhysState::polling);
+		agents.subnet().set_state(port, ib::PortState::down);
+	}
+	if (end.link_up() && port.state() == ib::PortState::down) {
+		const fabric::LinkRate rate = end.rate();
+		info.set_phys_state(ib::PhysState::link_up);
+		info.link_width_active = rate.width;
+		info.set_speed_active(rate.speed);
+		info.set_speed_ext(rate.speed_ext, rate.speed_ext);
+		agents.subnet().set_state(port, ib::PortState::init);
+	}
+}
+
+void Core::port_changed(unsigned number)
+{
+	transport->port_changed(number);
+}
+
+void Core::request_link(unsigned number, LinkRequest request)
+{
+	if (!ports[number - 1]->opened())
+		return;
+	links_[number - 1]->later([this, number, request] {
+		CardPort &port = *ports[number - 1];
+		fabric::Port &end = port.fabric_port();
+		if (!port.opened())
+			return;
+		if (request == LinkRequest::disable)
+			end.disable();
+		else if (end.enabled())
+			end.retrain();
+		else
+			end.enable();
+	});
+}
+
+} // namespace weft::connectx

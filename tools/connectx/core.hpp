@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// All that a card is while it is plugged in: its tables and engines, put together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <hw/connectx/commands.hpp>
+
+#include "connectx/agents.hpp"
+#include "connectx/card.hpp"
+#include "connectx/card_context.hpp"
+#include "connectx/command_register.hpp"
+#include "connectx/doorbells.hpp"
+#include "connectx/icm_map.hpp"
+#include "connectx/limits.hpp"
+#include "connectx/port_link.hpp"
+#include "connectx/transport.hpp"
+
+namespace weft::connectx
+{
+
+class Core final : private SubnetAgent::Host
+{
+public:
+	// How far the driver has brought the card up; each includes the ones before.
+	enum class Stage {
+		power_on,
+		running,     // RUN_FW
+		initialised, // INIT_HCA
+	};
+
+	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host);
+	~Core() override;
+
+	// To the state after power-on.
+	void reset();
+	// Ends all queues and forgets INIT_HCA; the card stays running, ICM mapped.
+	void close();
+	void set_bus_master(bool on);
+	void break_down(std::uint32_t code);
+
+	// The link of @port came up or went, or did both.
+	void link_changed(unsigned port, bool was_down);
+	// INIT_PORT and CLOSE_PORT.
+	void open_port(CardPort &port);
+	void close_port(CardPort &port);
+
+	PciHost &host;
+	NodeIdentity identity;
+	IcmMap icm;
+	MemoryTable memory;
+	EventQueues events;
+	MulticastTable multicast;
+	std::vector<std::unique_ptr<CardPort>> ports;
+	Agents agents;
+	Diagnostics diagnostics;
+	CardContext context;
+	std::unique_ptr<Transport> transport;
+
+	Stage stage = Stage::power_on;
+	std::uint64_t firmware_pages = 0; // lent by MAP_FA
+	std::uint64_t aux_pages = 0;	  // lent by MAP_ICM_AUX
+	hw::connectx::InitHca init_hca{}; // as the driver gave it
+	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
+	bool semaphore_taken = false;
+
+	CommandRegister command_register;
+	Doorbells doorbells;
+
+private:
+	void port_changed(unsigned port) override;
+	void request_link(unsigned port, LinkRequest request) override;
+	void interrupt(unsigned vector);
+
+	const NodeIdentity original_identity_;
+	// The last member: packets stop coming before anything else goes.
+	std::vector<std::unique_ptr<PortLink>> links_;
+};
+
+} // namespace weft::connectx

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/memory_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "connectx/icm_map.hpp"
+
+namespace weft::connectx
+{
+
+using hw::connectx::Field;
+using hw::connectx::MptEntry;
+using hw::connectx::MttEntry;
+using hw::connectx::mpt_key;
+namespace mpt_status = hw::connectx::mpt_status;
+
+namespace
+{
+
+// Entity sizes that make sense: 4 KiB to 2 GiB pages. (Drivers write log2 of the page size.)
+constexpr unsigned kMinPageShift = 12;
+constexpr unsigned kMaxPageShift = 31;
+
+bool is_remote(KeyAccess access)
+{
+	return access >= KeyAccess::remote_read;
+}
+
+const Field &permission(KeyAccess access)
+{
+	switch (access) {
+	case KeyAccess::local_read:
+		return MptEntry::local_read;
+	case KeyAccess::local_write:
+		return MptEntry::local_write;
+	case KeyAccess::remote_read:
+		return MptEntry::remote_read;
+	case KeyAccess::remote_write:
+		return MptEntry::remote_write;
+	case KeyAccess::remote_atomic:
+		break;
+	}
+	return MptEntry::remote_atomic;
+}
+
+void append(std::vector<BusRange> &out, std::size_t first, BusRange range)
+{
+	if (out.size() > first && out.back().address + out.back().length == range.address)
+		out.back().length += range.length;
+	else
+		out.push_back(range);
+}
+
+// Whether [@address, @address + @length) lies in the region or window. Lengths are not 0.
+bool within(const MptEntry &entry, std::uint64_t address, std::uint64_t length)
+{
+	if (address + (length - 1) < address)
+		return false;
+	if (MptEntry::length64.get(entry.bytes))
+		return true;
+	const std::uint64_t start = MptEntry::start.get(entry.bytes);
+	const std::uint64_t size = MptEntry::length.get(entry.bytes);
+	return address >= start && address - start < size && length <= size - (address - start);
+}
+
+} // namespace
+
+MemoryTable::MemoryTable(const IcmMap &icm, std::uint32_t reserved_lkey)
+    : icm_(icm), reserved_lkey_(reserved_lkey)
+{
+}
+
+bool MemoryTable::read_entry(std::uint32_t index, MptEntry &entry) const
+{
+	const std::uint64_t slot = index & ((std::uint64_t{1} << layout_.log_dmpts) - 1);
+	const auto bus = icm_.locate(layout_.dmpt_base + slot * MptEntry::size, MptEntry::size);
+	return bus && memory_ && memory_->read(*bus, std::as_writable_bytes(std::span(entry.bytes)));
+}
+
+bool MemoryTable::write_entry(std::uint32_t index, const MptEntry &entry)
+{
+	const std::uint64_t slot = index & ((std::uint64_t{1} << layout_.log_dmpts) - 1);
+	const auto bus = icm_.locate(layout_.dmpt_base + slot * MptEntry::size, MptEntry::size);
+	return bus && memory_ && memory_->write(*bus, std::as_bytes(std::span(entry.bytes)));
+}
+
+void MemoryTable::clear_entries(std::uint64_t icm_address, std::uint64_t size)
+{
+	const std::uint64_t table = layout_.dmpt_base;
+	const std::uint64_t table_size = MptEntry::size << layout_.log_dmpts;
+	const std::uint64_t first = std::max(icm_address, table);
+	// Inclusive ends, so that ranges at the top of the address space do not wrap.
+	const std::uint64_t last = std::min(size - 1 > ~icm_address ? ~std::uint64_t{0}
+								    : icm_address + (size - 1),
+					    table_size - 1 > ~table ? ~std::uint64_t{0}
+								    : table + (table_size - 1));
+	if (!memory_ || size == 0 || first > last)
+		return;
+	std::array<std::byte, 4096> invalid;
+	invalid.fill(std::byte{0xff}); // status: software
+	icm_.for_each(first, last - first + 1,
+		      [&](std::uint64_t, std::uint64_t bus, std::uint64_t left) {
+			      while (left) {
+				      const std::size_t step =
+					      std::min<std::uint64_t>(left, invalid.size());
+				      // Out of the guest's memory: then no entry can be read there.
+				      if (!memory_->write(bus, std::span(invalid).first(step)))
+					      return;
+				      bus += step;
+				      left -= step;
+			      }
+		      });
+}
+
+bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> entries)
+{
+	if (!icm_.covers(layout_.mtt_base + offset, entries.size()) || !memory_)
+		return false;
+	while (!entries.empty()) {
+		const auto place = icm_.find(layout_.mtt_base + offset);
+		const std::size_t step = std::min<std::uint64_t>(place->left, entries.size());
+		if (!memory_->write(place->bus, entries.first(step)))
+			return false;
+		entries = entries.subspan(step);
+		offset += step;
+	}
+	return true;
+}
+
+std::optional<std::uint64_t> MemoryTable::mtt_page(std::uint64_t mtt_offset,
+						   std::uint64_t number) const
+{
+	// The offset has 40 bits and the number at most 52: no overflow that matters, and a wrong
+	// sum is an ICM address like any other.
+	const std::uint64_t address =
+		layout_.mtt_base + (mtt_offset & MttEntry::address_mask) + number * MttEntry::size;
+	const auto bus = icm_.locate(address, MttEntry::size);
+	if (!bus || !memory_)
+		return std::nullopt;
+	const auto raw = memory_->load<std::uint64_t>(*bus);
+	if (!raw)
+		return std::nullopt;
+	const std::uint64_t entry = ib::be64::from_raw(*raw);
+	if (!(entry & MttEntry::present))
+		return std::nullopt;
+	return entry & MttEntry::address_mask;
+}
+
+MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			       MptEntry &region, std::uint64_t &region_address) const
+{
+	if (!read_entry(use.key >> 8, region) ||
+	    MptEntry::status.get(region.bytes) != mpt_status::valid ||
+	    MptEntry::mem_key.get(region.bytes) != mpt_key(use.key))
+		return MemoryError::invalid_key;
+
+	const bool window = !MptEntry::region.get(region.bytes);
+	if (window && !is_remote(use.access))
+		return MemoryError::invalid_key; // a window has an rkey only
+	if (window && MptEntry::bound_to_qp.get(region.bytes)) {
+		if (MptEntry::qpn.get(region.bytes) != use.qpn)
+			return MemoryError::protection_domain;
+	} else if (MptEntry::pd.get(region.bytes) != use.pd) {
+		return MemoryError::protection_domain;
+	}
+	// A fast-registration region is also closed as a whole to the remote side.
+	if (is_remote(use.access) && MptEntry::fast_register_enable.get(region.bytes) &&
+	    !MptEntry::remote_access_enable.get(region.bytes))
+		return MemoryError::permission;
+	if (!permission(use.access).get(region.bytes))
+		return MemoryError::permission;
+	if (!within(region, address, length))
+		return MemoryError::bounds;
+
+	region_address = address;
+	if (window) {
+		// The window checks the access; its region says where the memory is.
+		const std::uint32_t lkey = MptEntry::lkey.get(region.bytes);
+		const std::uint32_t pd = MptEntry::pd.get(region.bytes);
+		if (!read_entry(lkey >> 8, region) ||
+		    MptEntry::status.get(region.bytes) != mpt_status::valid ||
+		    MptEntry::mem_key.get(region.bytes) != mpt_key(lkey) ||
+		    !MptEntry::region.get(region.bytes) || MptEntry::pd.get(region.bytes) != pd)
+			return MemoryError::invalid_key;
+		if (!within(region, address, length))
+			return MemoryError::bounds;
+	}
+	return MemoryError::none;
+}
+
+MemoryError MemoryTable::pages(const MptEntry &region, std::uint64_t address, std::uint64_t length,
+			       std::vector<BusRange> &out) const
+{
+	if (MptEntry::physical.get(region.bytes)) {
+		out.push_back({address, length});
+		return MemoryError::none;
+	}
+	const unsigned shift = MptEntry::entity_size.get(region.bytes);
+	if (shift < kMinPageShift || shift > kMaxPageShift)
+		return MemoryError::translation;
+	const std::uint64_t page = std::uint64_t{1} << shift;
+	const std::uint64_t mtt = MptEntry::mtt_offset.get(region.bytes);
+	// The first entry covers the page in which the region starts.
+	std::uint64_t offset = address - (MptEntry::start.get(region.bytes) & ~(page - 1));
+	const std::size_t first = out.size();
+	while (length) {
+		const auto base = mtt_page(mtt, offset >> shift);
+		if (!base) {
+			out.resize(first);
+			return MemoryError::translation;
+		}
+		const std::uint64_t within_page = offset & (page - 1);
+		const std::uint64_t step = std::min(length, page - within_page);
+		append(out, first, {(*base & ~(page - 1)) + within_page, step});
+		offset += step;
+		length -= step;
+	}
+	return MemoryError::none;
+}
+
+MemoryError MemoryTable::resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+				 std::vector<BusRange> &out) const
+{
+	if (length == 0)
+		return MemoryError::none;
+	if (use.key == reserved_lkey_ && !is_remote(use.access)) {
+		// Bus addresses without any protection: for the kernel's own queue pairs only.
+		if (!use.reserved_lkey)
+			return MemoryError::invalid_key;
+		out.push_back({address, length});
+		return MemoryError::none;
+	}
+	MptEntry region;
+	std::uint64_t region_address = 0;
+	if (const MemoryError error = check(use, address, length, region, region_address);
+	    error != MemoryError::none)
+		return error;
+	return pages(region, region_address, length, out);
+}
+
+MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+				   std::vector<MemorySegment> &out) const
+{
+	if (length == 0)
+		return MemoryError::none;
+	std::vector<BusRange> ranges;
+	if (const MemoryError error = resolve(use, address, length, ranges);
+	    error != MemoryError::none)
+		return error;
+	const Access access =
+		use.access == KeyAccess::local_read || use.access == KeyAccess::remote_read
+			? Access::Read
+			: Access::Write;
+	const std::size_t first = out.size();
+	for (const BusRange &range : ranges) {
+		if (!memory_ || !memory_->translate(range.address, range.length, access, out)) {
+			out.resize(first);
+			return MemoryError::translation;
+		}
+	}
+	return MemoryError::none;
+}
+
+std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
+						      std::uint64_t offset) const
+{
+	offset += buffer.page_offset;
+	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
+	const auto base = mtt_page(buffer.mtt_offset, offset >> buffer.page_shift);
+	if (!base)
+		return std::nullopt;
+	return (*base & ~(page - 1)) + (offset & (page - 1));
+}
+
+bool MemoryTable::read(const QueueBuffer &buffer, std::uint64_t offset,
+		       std::span<std::byte> data) const
+{
+	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
+	while (!data.empty()) {
+		const auto bus = bus_address(buffer, offset);
+		const std::uint64_t left = page - ((offset + buffer.page_offset) & (page - 1));
+		const std::size_t step = std::min<std::uint64_t>(left, data.size());
+		if (!bus || !memory_->read(*bus, data.first(step)))
+			return false;
+		data = data.subspan(step);
+		offset += step;
+	}
+	return true;
+}
+
+bool MemoryTable::write(const QueueBuffer &buffer, std::uint64_t offset,
+			std::span<const std::byte> data) const
+{
+	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
+	while (!data.empty()) {
+		const auto bus = bus_address(buffer, offset);
+		const std::uint64_t left = page - ((offset + buffer.page_offset) & (page - 1));
+		const std::size_t step = std::min<std::uint64_t>(left, data.size());
+		if (!bus || !memory_->write(*bus, data.first(step)))
+			return false;
+		data = data.subspan(step);
+		offset += step;
+	}
+	return true;
+}
+
+} // namespace weft::connectx

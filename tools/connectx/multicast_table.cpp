@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/multicast_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <hw/connectx/contexts.hpp>
+
+namespace weft::connectx
+{
+
+using hw::connectx::McgHeader;
+using hw::connectx::McgMember;
+
+void MulticastTable::reset(unsigned log_entry_size, unsigned log_hash_size, unsigned log_size)
+{
+	entries_.clear();
+	entry_size_ = std::size_t{1} << log_entry_size;
+	hash_size_ = std::uint32_t{1} << log_hash_size;
+	size_ = std::uint32_t{1} << log_size;
+}
+
+// FNV-1a. The function is the card's own choice: drivers ask for it (MGID_HASH).
+std::uint32_t MulticastTable::hash(const ib::Gid &gid) const
+{
+	std::uint32_t value = 0x811c9dc5;
+	for (const std::uint8_t byte : gid.raw)
+		value = (value ^ byte) * 0x01000193;
+	value ^= value >> 16;
+	return hash_size_ ? value & (hash_size_ - 1) : 0;
+}
+
+bool MulticastTable::read(std::uint32_t index, std::span<std::uint8_t> entry) const
+{
+	if (index >= size_ || entry.size() != entry_size_)
+		return false;
+	const auto found = entries_.find(index);
+	if (found == entries_.end())
+		std::ranges::fill(entry, std::uint8_t{0});
+	else
+		std::ranges::copy(found->second, entry.begin());
+	return true;
+}
+
+bool MulticastTable::write(std::uint32_t index, std::span<const std::uint8_t> entry)
+{
+	if (index >= size_ || entry.size() != entry_size_)
+		return false;
+	if (std::ranges::all_of(entry, [](std::uint8_t byte) { return byte == 0; }))
+		entries_.erase(index);
+	else
+		entries_[index].assign(entry.begin(), entry.end());
+	return true;
+}
+
+void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
+{
+	const std::size_t room = entry_size_ < McgHeader::size
+					 ? 0
+					 : (entry_size_ - McgHeader::size) / McgMember::size;
+	std::uint32_t index = hash(gid);
+	// A chain visits each entry at most once, and only those that exist.
+	for (std::size_t steps = 0; steps <= entries_.size(); ++steps) {
+		const auto found = entries_.find(index);
+		if (found == entries_.end())
+			return;
+		const std::uint8_t *entry = found->second.data();
+		if (std::memcmp(entry + McgHeader::gid, gid.raw, sizeof(gid.raw)) == 0) {
+			const std::size_t count =
+				std::min<std::size_t>(McgHeader::member_count.get(entry), room);
+			for (std::size_t i = 0; i < count; ++i) {
+				const std::uint8_t *member =
+					entry + McgHeader::size + i * McgMember::size;
+				out.push_back({McgMember::qpn.get(member),
+					       McgMember::block_loopback.get(member) != 0});
+			}
+			// A group that outgrew its entry goes on further down the chain.
+		}
+		index = McgHeader::next.get(entry);
+		if (index == 0)
+			return;
+	}
+}
+
+} // namespace weft::connectx

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the driver is told about ports: state changes, and what the subnet manager has set.
+#pragma once
+
+#include <cstdint>
+
+#include "connectx/event_queue.hpp"
+#include "connectx/port.hpp"
+
+namespace weft::connectx
+{
+
+// The port became active, or is no longer. No other change of state has an event.
+void raise_port_state(EventQueues &events, unsigned port, bool active);
+// @changed: bits of port_info_changed.
+void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed);
+// Entries of @block of the table of P_Keys (32 to a block) or GUIDs (8); a bit for each.
+void raise_pkey_table(EventQueues &events, unsigned port, std::uint32_t block,
+		      std::uint32_t entries);
+void raise_guid_info(EventQueues &events, unsigned port, std::uint32_t block,
+		     std::uint32_t entries);
+
+} // namespace weft::connectx

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/subnet_agent.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <hw/connectx/registers.hpp>
+
+#include "connectx/port_events.hpp"
+
+namespace weft::connectx
+{
+
+namespace
+{
+
+constexpr std::uint32_t kMellanoxVendorId = 0x0002c9;
+// Drivers take it for the revision of the chip; 0xa0 would switch large sends off.
+constexpr std::uint32_t kRevision = 0xb0;
+constexpr unsigned kPkeysPerBlock = 32;
+constexpr unsigned kGuidsPerBlock = 8;
+
+template<class Attribute>
+void put(ib::Smp &smp, const Attribute &attribute)
+{
+	std::memset(smp.data, 0, sizeof(smp.data));
+	ib::smp_attribute<Attribute>(smp) = attribute;
+}
+
+} // namespace
+
+SubnetAgent::SubnetAgent(const NodeIdentity &identity,
+			 const std::vector<std::unique_ptr<CardPort>> &ports, EventQueues &events,
+			 Host &host)
+    : identity_(identity), ports_(ports), events_(events), host_(host)
+{
+}
+
+CardPort *SubnetAgent::select(CardPort &addressed, std::uint32_t number) const
+{
+	if (number == 0)
+		return &addressed;
+	return number <= ports_.size() ? ports_[number - 1].get() : nullptr;
+}
+
+bool SubnetAgent::mkey_allows(CardPort &port, const ib::Smp &smp, bool set) const
+{
+	const ib::PortInfo &info = port.info();
+	if (info.mkey == std::uint64_t{0} || info.mkey == smp.mkey)
+		return true;
+	// Protection levels 0 and 1 let anyone read (IBA 14.2.4.1).
+	if (!set && info.mkey_protect() < 2)
+		return true;
+	port.count_mkey_violation();
+	return false;
+}
+
+SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, bool ignore_mkey)
+{
+	const bool set_method = smp.header.is_method(ib::MadMethod::set);
+	if (number == 0 || number > ports_.size() ||
+	    (!set_method && !smp.header.is_method(ib::MadMethod::get)) ||
+	    smp.header.attr_id == ib::attr_sm_info)
+		return Verdict::foreign;
+	CardPort &port = *ports_[number - 1];
+
+	std::uint16_t status = ib::mad_status_bad_version;
+	if (smp.header.base_version == ib::mad_base_version && smp.header.class_version == 1) {
+		if (!ignore_mkey && !mkey_allows(port, smp, set_method))
+			return Verdict::denied;
+		status = set_method ? set(port, smp) : std::uint16_t{ib::mad_status_ok};
+		// A Set is answered with what holds now.
+		if (status == ib::mad_status_ok)
+			status = get(port, smp);
+	}
+	smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
+	smp.header.status = status;
+	return Verdict::answered;
+}
+
+std::uint16_t SubnetAgent::get(CardPort &port, ib::Smp &smp)
+{
+	const std::uint32_t modifier = smp.header.attr_mod;
+	switch (smp.header.attr_id.value()) {
+	case ib::attr_node_description: {
+		ib::NodeDescription description{};
+		std::memcpy(description.text, identity_.description.data(),
+			    std::min(identity_.description.size(), sizeof(description.text)));
+		put(smp, description);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_node_info: {
+		ib::NodeInfo info{};
+		info.base_version = ib::mad_base_version;
+		info.class_version = 1;
+		info.node_type = static_cast<std::uint8_t>(ib::NodeType::channel_adapter);
+		info.num_ports = static_cast<std::uint8_t>(ports_.size());
+		info.system_image_guid = identity_.system_image_guid;
+		info.node_guid = identity_.node_guid;
+		info.port_guid = port.guid();
+		info.partition_cap = CardPort::kPkeys;
+		info.device_id = hw::connectx::pci_device_id;
+		info.revision = kRevision;
+		info.local_port = static_cast<std::uint8_t>(port.number());
+		info.vendor_id = kMellanoxVendorId;
+		put(smp, info);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_guid_info: {
+		if (modifier >= CardPort::kGids / kGuidsPerBlock)
+			return ib::mad_status_invalid_value;
+		ib::GuidInfo info{};
+		std::copy_n(port.guids().begin() + modifier * kGuidsPerBlock, kGuidsPerBlock,
+			    info.guid);
+		put(smp, info);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_port_info: {
+		const CardPort *chosen = select(port, modifier);
+		if (!chosen)
+			return ib::mad_status_invalid_value;
+		ib::PortInfo info = chosen->info();
+		// The port that the SMP came by, and a key that is only for its holder.
+		info.local_port = static_cast<std::uint8_t>(port.number());
+		if (info.mkey_protect() == 1 && info.mkey != smp.mkey)
+			info.mkey = std::uint64_t{0};
+		put(smp, info);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_pkey_table: {
+		const std::uint32_t block = modifier & 0xffff;
+		if (block >= CardPort::kPkeys / kPkeysPerBlock)
+			return ib::mad_status_invalid_value;
+		ib::PkeyTable table{};
+		std::copy_n(port.pkeys().begin() + block * kPkeysPerBlock, kPkeysPerBlock,
+			    table.pkey);
+		put(smp, table);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_sl_to_vl:
+		put(smp, port.sl_to_vl());
+		return ib::mad_status_ok;
+	case ib::attr_vl_arbitration: {
+		const std::uint32_t block = (modifier >> 16) - 1;
+		if (block >= port.vl_arbitration().size())
+			return ib::mad_status_invalid_value;
+		put(smp, port.vl_arbitration()[block]);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_mlnx_extended_port_info:
+		// Asked for by drivers of a QDR port. No extended speed is active.
+		if (!select(port, modifier))
+			return ib::mad_status_invalid_value;
+		std::memset(smp.data, 0, sizeof(smp.data));
+		return ib::mad_status_ok;
+	default:
+		return ib::mad_status_unsupported_method_attribute;
+	}
+}
+
+std::uint16_t SubnetAgent::set(CardPort &port, ib::Smp &smp)
+{
+	const std::uint32_t modifier = smp.header.attr_mod;
+	switch (smp.header.attr_id.value()) {
+	case ib::attr_guid_info:
+		return set_guids(port, modifier, ib::smp_attribute<ib::GuidInfo>(smp));
+	case ib::attr_port_info: {
+		CardPort *chosen = select(port, modifier);
+		return chosen ? set_port_info(*chosen, ib::smp_attribute<ib::PortInfo>(smp))
+			      : std::uint16_t{ib::mad_status_invalid_value};
+	}
+	case ib::attr_pkey_table:
+		return set_pkeys(port, modifier & 0xffff, ib::smp_attribute<ib::PkeyTable>(smp));
+	case ib::attr_sl_to_vl:
+		port.sl_to_vl() = ib::smp_attribute<ib::SlToVl>(smp);
+		host_.port_changed(port.number());
+		return ib::mad_status_ok;
+	case ib::attr_vl_arbitration: {
+		const std::uint32_t block = (modifier >> 16) - 1;
+		if (block >= port.vl_arbitration().size())
+			return ib::mad_status_invalid_value;
+		port.vl_arbitration()[block] = ib::smp_attribute<ib::VlArbitration>(smp);
+		return ib::mad_status_ok;
+	}
+	case ib::attr_mlnx_extended_port_info:
+		return ib::mad_status_ok; // nothing in it can be changed
+	default:
+		return ib::mad_status_unsupported_method_attribute;
+	}
+}
+
+std::uint16_t SubnetAgent::set_guids(CardPort &port, std::uint32_t block, const ib::GuidInfo &info)
+{
+	if (block >= CardPort::kGids / kGuidsPerBlock)
+		return ib::mad_status_invalid_value;
+	std::uint32_t changed = 0;
+	for (unsigned i = 0; i < kGuidsPerBlock; ++i) {
+		ib::Guid &guid = port.guids()[block * kGuidsPerBlock + i];
+		// The first of the table is burnt in (IBA 14.2.5.5).
+		if ((block == 0 && i == 0) || guid == info.guid[i])
+			continue;
+		guid = info.guid[i];
+		changed |= 1u << i;
+	}
+	if (changed) {
+		host_.port_changed(port.number());
+		raise_guid_info(events_, port.number(), block, changed);
+	}
+	return ib::mad_status_ok;
+}
+
+std::uint16_t SubnetAgent::set_pkeys(CardPort &port, std::uint32_t block,
+				     const ib::PkeyTable &table)
+{
+	if (block >= CardPort::kPkeys / kPkeysPerBlock)
+		return ib::mad_status_invalid_value;
+	std::uint32_t changed = 0;
+	for (unsigned i = 0; i < kPkeysPerBlock; ++i) {
+		std::uint16_t &pkey = port.pkeys()[block * kPkeysPerBlock + i];
+		if (pkey == table.pkey[i])
+			continue;
+		pkey = table.pkey[i];
+		changed |= 1u << i;
+	}
+	if (changed) {
+		host_.port_changed(port.number());
+		raise_pkey_table(events_, port.number(), block, changed);
+	}
+	return ib::mad_status_ok;
+}
+
+void SubnetAgent::set_state(CardPort &port, ib::PortState state)
+{
+	const bool was_active = port.active();
+	if (port.state() == state)
+		return;
+	port.info().set_state(state);
+	host_.port_changed(port.number());
+	if (was_active != port.active())
+		raise_port_state(events_, port.number(), port.active());
+}
+
+} // namespace weft::connectx
