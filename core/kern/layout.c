@@ -6,6 +6,7 @@
 #include <linux/gfp.h>
 #include <linux/idr.h>
 #include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -40,6 +41,7 @@ void kern_layout(void)
 	OPAQUE(delayed_work, struct delayed_work);
 	OPAQUE(timer, struct timer_list);
 	OPAQUE(tasklet, struct tasklet_struct);
+	OPAQUE(irq_work, struct irq_work);
 	OPAQUE(completion, struct completion);
 	OPAQUE(wait_queue, wait_queue_head_t);
 	OPAQUE(xarray, struct xarray);

@@ -4,16 +4,52 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
+#include <linux/sched.h>
 #include <kern/abi/memory.h>
+
+#ifdef CONFIG_WEFT_DEBUG
+/* One test at a time has one of its allocations fail. */
+static struct task_struct *failing_task;
+static unsigned int until_failure;
+
+static bool fails(void)
+{
+	if (likely(READ_ONCE(failing_task) != current) || !in_task() || until_failure == 0)
+		return false;
+	return --until_failure == 0;
+}
+
+void kern_fail_allocation(unsigned int nth)
+{
+	until_failure = nth;
+	WRITE_ONCE(failing_task, nth ? current : NULL);
+}
+EXPORT_SYMBOL_GPL(kern_fail_allocation);
+
+bool kern_allocation_failed(void)
+{
+	return failing_task == current && until_failure == 0;
+}
+EXPORT_SYMBOL_GPL(kern_allocation_failed);
+#else
+static bool fails(void)
+{
+	return false;
+}
+#endif
 
 void *kern_alloc(size_t size, unsigned int flags)
 {
+	if (fails())
+		return NULL;
 	return kmalloc(size, (__force gfp_t)flags);
 }
 EXPORT_SYMBOL_GPL(kern_alloc);
 
 void *kern_alloc_array(size_t count, size_t size, unsigned int flags)
 {
+	if (fails())
+		return NULL;
 	return kmalloc_array(count, size, (__force gfp_t)flags);
 }
 EXPORT_SYMBOL_GPL(kern_alloc_array);
@@ -26,6 +62,8 @@ EXPORT_SYMBOL_GPL(kern_free);
 
 void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
 {
+	if (fails())
+		return NULL;
 	return kvmalloc_array(count, size, (__force gfp_t)flags);
 }
 EXPORT_SYMBOL_GPL(kern_alloc_large);
@@ -38,6 +76,8 @@ EXPORT_SYMBOL_GPL(kern_free_large);
 
 struct page *kern_alloc_pages(unsigned int order, int node, unsigned int flags)
 {
+	if (fails())
+		return NULL;
 	return alloc_pages_node(node, (__force gfp_t)flags | (order ? __GFP_COMP : 0), order);
 }
 EXPORT_SYMBOL_GPL(kern_alloc_pages);

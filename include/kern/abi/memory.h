@@ -19,4 +19,11 @@ void kern_put_page(struct page *page);
 void *kern_page_address(struct page *page);
 int kern_node_id(void);
 
+/*
+ * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0 ends it. And whether it
+ * has come to that. One task at a time.
+ */
+void kern_fail_allocation(unsigned int nth);
+bool kern_allocation_failed(void);
+
 KERN_C_END

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+KERN_OPAQUE(irq_work);
+
+struct kern_irq_work_item {
+	struct kern_irq_work native;
+	void (*run)(struct kern_irq_work_item *item);
+	void *context;
+};
+
+void kern_irq_work_init(struct kern_irq_work_item *item);
+bool kern_irq_work_queue(struct kern_irq_work_item *item);
+void kern_irq_work_sync(struct kern_irq_work_item *item);
+
+KERN_C_END
