@@ -5,62 +5,17 @@
 #include <random>
 
 #include "connectx/transport/send_request.hpp"
+#include "connectx/transport/tests/wqe_builder.hpp"
 
 namespace weft::connectx::transport
 {
 
 using namespace hw::connectx;
 
-namespace
-{
-
-/* Puts segments one after the other and fills in the size. */
-class Builder
-{
-public:
-	explicit Builder(WqeOpcode opcode, std::uint32_t flags = WqeControl::completion)
-	{
-		WqeControl control{};
-		control.set(opcode, false, 0, flags);
-		add(control);
-	}
-	template<class Segment>
-	Builder &add(const Segment &segment)
-	{
-		bytes_.resize(bytes_.size() + sizeof(segment));
-		std::memcpy(bytes_.data() + bytes_.size() - sizeof(segment), &segment,
-			    sizeof(segment));
-		return *this;
-	}
-	Builder &inline_bytes(std::size_t count)
-	{
-		add(WqeInline{WqeData::inline_bit | static_cast<std::uint32_t>(count)});
-		for (std::size_t i = 0; i < count; i++)
-			bytes_.push_back(static_cast<std::byte>(next_++));
-		bytes_.resize((bytes_.size() + wqe_unit - 1) / wqe_unit * wqe_unit);
-		return *this;
-	}
-	std::vector<std::byte> done()
-	{
-		WqeControl control;
-		std::memcpy(&control, bytes_.data(), sizeof(control));
-		control.size_word =
-			control.size_word | static_cast<std::uint32_t>(bytes_.size() / wqe_unit);
-		std::memcpy(bytes_.data(), &control, sizeof(control));
-		return bytes_;
-	}
-
-private:
-	std::vector<std::byte> bytes_;
-	unsigned next_ = 0;
-};
-
-} // namespace
-
 /* A gather list of memory and inline data keeps its order and its sum. */
 TEST(SendRequest, gathers_memory_and_inline_data)
 {
-	auto wqe = Builder(WqeOpcode::send)
+	auto wqe = WqeBuilder(WqeOpcode::send)
 			   .add(WqeData{100, 0x1234, 0xabcdef000})
 			   .inline_bytes(10)
 			   .add(WqeData{0, 7, 9})
@@ -82,7 +37,7 @@ TEST(SendRequest, gathers_memory_and_inline_data)
 /* libmlx4 splits long inline data at 64-byte boundaries; it comes out whole. */
 TEST(SendRequest, joins_inline_data_split_at_64_bytes)
 {
-	auto wqe = Builder(WqeOpcode::rdma_write)
+	auto wqe = WqeBuilder(WqeOpcode::rdma_write)
 			   .add(WqeRemoteAddress{0x1000, 0x55, 0})
 			   .inline_bytes(28)
 			   .inline_bytes(60)
@@ -103,7 +58,7 @@ TEST(SendRequest, refuses_opcodes_that_the_service_lacks)
 	SendRequest request;
 	auto refused = [&](WqeOpcode opcode, ServiceType service) {
 		/* Long enough for the operands of every opcode. */
-		Builder builder(opcode);
+		WqeBuilder builder(opcode);
 		for (int i = 0; i < 4; i++)
 			builder.add(WqeData{8, 1, 0x1000});
 		return decode(builder.done(), service, request) == CqeSyndrome::local_qp_operation;
@@ -122,13 +77,13 @@ TEST(SendRequest, refuses_opcodes_that_the_service_lacks)
 TEST(SendRequest, refuses_truncated_wqes)
 {
 	SendRequest request;
-	auto whole = Builder(WqeOpcode::send).add(WqeDatagram{}).add(WqeData{8, 1, 0x1000}).done();
+	auto whole = WqeBuilder(WqeOpcode::send).add(WqeDatagram{}).add(WqeData{8, 1, 0x1000}).done();
 	EXPECT_EQ(decode(whole, ServiceType::ud, request), CqeSyndrome::none);
 	EXPECT_EQ(decode(std::span(whole).first(32), ServiceType::ud, request),
 		  CqeSyndrome::local_qp_operation);
-	auto cut = Builder(WqeOpcode::send).add(WqeData{}).done();
+	auto cut = WqeBuilder(WqeOpcode::send).add(WqeData{}).done();
 	EXPECT_EQ(decode(cut, ServiceType::ud, request), CqeSyndrome::local_qp_operation);
-	auto inline_beyond = Builder(WqeOpcode::send).inline_bytes(12).done();
+	auto inline_beyond = WqeBuilder(WqeOpcode::send).inline_bytes(12).done();
 	WqeInline head{WqeData::inline_bit | 13};
 	std::memcpy(inline_beyond.data() + 16, &head, sizeof(head));
 	EXPECT_EQ(decode(inline_beyond, ServiceType::rc, request), CqeSyndrome::local_qp_operation);
@@ -139,9 +94,9 @@ TEST(SendRequest, refuses_truncated_wqes)
 TEST(SendRequest, refuses_bad_places_for_answers)
 {
 	SendRequest request;
-	auto read = Builder(WqeOpcode::rdma_read).add(WqeRemoteAddress{}).inline_bytes(8).done();
+	auto read = WqeBuilder(WqeOpcode::rdma_read).add(WqeRemoteAddress{}).inline_bytes(8).done();
 	EXPECT_EQ(decode(read, ServiceType::rc, request), CqeSyndrome::local_qp_operation);
-	auto atomic = Builder(WqeOpcode::fetch_add)
+	auto atomic = WqeBuilder(WqeOpcode::fetch_add)
 			      .add(WqeRemoteAddress{})
 			      .add(WqeAtomic{})
 			      .add(WqeData{4, 1, 0x1000})
