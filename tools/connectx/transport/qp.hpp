@@ -64,6 +64,11 @@ struct RequesterState {
 	unsigned reads = 0;
 	unsigned retries_left = 0;
 	unsigned rnr_retries_left = 0;
+	/*
+	 * The packet from which all is being sent again because the other end has shown that it is
+	 * lost. Whatever was under way behind it shows the same once more, and counts no more.
+	 */
+	std::optional<Psn> recovering;
 	/* An RNR NAK said to wait; the deadline says until when. */
 	bool rnr_wait = false;
 	/* A request that failed is in the queue: nothing behind it is fetched. */

@@ -394,7 +394,7 @@ void Requester::response(Qp &qp, const packet::Headers &headers, const fabric::P
 			break;
 		}
 		if (!acknowledge_before(qp, psn + 1))
-			retry(qp);
+			lost(qp);
 		break;
 	case ib::Operation::atomic_ack:
 		atomic_response(qp, headers);
@@ -452,6 +452,7 @@ void Requester::progress(Qp &qp)
 	RequesterState &s = qp.send;
 	s.retries_left = qp.pair.retry_count;
 	s.rnr_retries_left = qp.pair.rnr_retry;
+	s.recovering.reset();
 	if (s.next.before(s.unacknowledged))
 		s.next = s.unacknowledged;
 	if (s.rnr_wait)
@@ -500,7 +501,17 @@ void Requester::go_back(Qp &qp, Psn psn)
 	}
 }
 
-/* Something was lost: once more from the oldest packet, or give up. */
+/* The other end has shown that the oldest packet, or its response, is lost. */
+void Requester::lost(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	if (s.recovering == s.unacknowledged)
+		return;
+	s.recovering = s.unacknowledged;
+	retry(qp);
+}
+
+/* Once more from the oldest packet, or give up. */
 void Requester::retry(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -547,7 +558,7 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	Diagnostics &counters = engine_.card().diagnostics;
 	/* A NAK acknowledges all before it, IBA 9.7.5.2.8. */
 	if (!acknowledge_before(qp, psn)) {
-		retry(qp);
+		lost(qp);
 		return;
 	}
 	if (s.work.empty())
@@ -573,7 +584,7 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	switch (headers.aeth.value()) {
 	case ib::Aeth::psn_sequence:
 		counters.sq_out_of_sequence++;
-		retry(qp);
+		lost(qp);
 		break;
 	case ib::Aeth::invalid_request:
 		fail_front(qp, CqeSyndrome::remote_invalid_request);
@@ -596,7 +607,7 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers,
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
 	if (!acknowledge_before(qp, psn)) {
-		retry(qp);
+		lost(qp);
 		return;
 	}
 	if (s.work.empty() || s.unacknowledged != psn)
@@ -634,7 +645,7 @@ void Requester::atomic_response(Qp &qp, const packet::Headers &headers)
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
 	if (!acknowledge_before(qp, psn)) {
-		retry(qp);
+		lost(qp);
 		return;
 	}
 	if (s.work.empty() || s.unacknowledged != psn)

@@ -58,6 +58,7 @@ private:
 	void complete_front(Qp &qp, std::uint32_t byte_count = 0);
 	void retire(Qp &qp);
 	void go_back(Qp &qp, Psn psn);
+	void lost(Qp &qp);
 	void retry(Qp &qp);
 	void read_response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
 	void atomic_response(Qp &qp, const packet::Headers &headers);

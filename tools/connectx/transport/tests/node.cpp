@@ -10,8 +10,8 @@ namespace weft::connectx::transport
 {
 
 using hw::connectx::CqContext;
-using hw::connectx::Eqe;
 using hw::connectx::EqContext;
+using hw::connectx::Eqe;
 using hw::connectx::ErrorCqe;
 using hw::connectx::MptEntry;
 using hw::connectx::SrqContext;
@@ -31,19 +31,21 @@ constexpr unsigned page = 4096;
 } // namespace
 
 Node::Node(fabric::Port &port, ib::Lid lid)
-	: memory_(icm_, 0), events_([](unsigned) {}),
-	  context_{.name = "test",
-		   .loop = host_.loop(),
-		   .memory = memory_,
-		   .events = events_,
-		   .multicast = multicast_,
-		   .management = agent_,
-		   .diagnostics = diagnostics_,
-		   .ports = ports_,
-		   .queue_pairs = SparseTable<QueuePair>(log_objects),
-		   .completion_queues = SparseTable<CompletionQueue>(log_objects),
-		   .shared_receive_queues = SparseTable<SharedReceiveQueue>(log_objects)},
-	  free_memory_(icm_size)
+    : memory_(icm_, 0),
+      events_([](unsigned) {}), context_{.name = "test",
+					 .loop = host_.loop(),
+					 .memory = memory_,
+					 .events = events_,
+					 .multicast = multicast_,
+					 .management = agent_,
+					 .diagnostics = diagnostics_,
+					 .ports = ports_,
+					 .queue_pairs = SparseTable<QueuePair>(log_objects),
+					 .completion_queues =
+						 SparseTable<CompletionQueue>(log_objects),
+					 .shared_receive_queues =
+						 SparseTable<SharedReceiveQueue>(log_objects)},
+      free_memory_(icm_size)
 {
 	icm_.map(0, 0, icm_size);
 	memory_.set_memory(&host_.dma());

@@ -47,7 +47,8 @@ TEST_F(Rc, send_of_every_length)
 		EXPECT_EQ(received.raw.source_lid, 1);
 		EXPECT_TRUE(same(a.bytes(from).first(length), b.bytes(to).first(length)));
 		if (length < to.length) {
-			EXPECT_EQ(b.bytes(to)[length], std::byte{0}) << "written beyond the message";
+			EXPECT_EQ(b.bytes(to)[length], std::byte{0})
+				<< "written beyond the message";
 		}
 	}
 }
@@ -122,7 +123,9 @@ TEST_F(Rc, immediate_and_inline)
 TEST_F(Rc, atomics)
 {
 	Region word = b.region(64), result = a.region(64);
-	auto value = [&]() -> std::uint64_t & { return b.host().object<std::uint64_t>(word.address); };
+	auto value = [&]() -> std::uint64_t & {
+		return b.host().object<std::uint64_t>(word.address);
+	};
 	auto former = [&] { return a.host().object<std::uint64_t>(result.address); };
 	auto post = [&](WqeOpcode opcode, auto operand) {
 		a.post_send(*qp_a, WqeBuilder(opcode)
@@ -163,9 +166,8 @@ TEST_F(Rc, many_requests_keep_their_order)
 		std::uint64_t offset = i * 1100, length = 1 + random() % 1100;
 		switch (i % 3) {
 		case 0:
-			order.push_back(a.post(*qp_a, write(to, offset)
-							      .add(from.piece(offset, length))
-							      .done()));
+			order.push_back(a.post(
+				*qp_a, write(to, offset).add(from.piece(offset, length)).done()));
 			break;
 		case 1:
 			b.post_receive(*qp_b, {to.piece(offset, 1100)});
@@ -174,12 +176,12 @@ TEST_F(Rc, many_requests_keep_their_order)
 							      .done()));
 			break;
 		case 2:
-			order.push_back(
-				a.post(*qp_a, WqeBuilder(WqeOpcode::rdma_read)
-						      .add(WqeRemoteAddress{to.address + offset - 1100,
-									    to.key, 0})
-						      .add(back.piece(offset - 1100, 1))
-						      .done()));
+			order.push_back(a.post(
+				*qp_a, WqeBuilder(WqeOpcode::rdma_read)
+					       .add(WqeRemoteAddress{to.address + offset - 1100,
+								     to.key, 0})
+					       .add(back.piece(offset - 1100, 1))
+					       .done()));
 			break;
 		}
 	}

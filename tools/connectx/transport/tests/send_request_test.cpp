@@ -77,7 +77,8 @@ TEST(SendRequest, refuses_opcodes_that_the_service_lacks)
 TEST(SendRequest, refuses_truncated_wqes)
 {
 	SendRequest request;
-	auto whole = WqeBuilder(WqeOpcode::send).add(WqeDatagram{}).add(WqeData{8, 1, 0x1000}).done();
+	auto whole =
+		WqeBuilder(WqeOpcode::send).add(WqeDatagram{}).add(WqeData{8, 1, 0x1000}).done();
 	EXPECT_EQ(decode(whole, ServiceType::ud, request), CqeSyndrome::none);
 	EXPECT_EQ(decode(std::span(whole).first(32), ServiceType::ud, request),
 		  CqeSyndrome::local_qp_operation);
