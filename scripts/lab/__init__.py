@@ -6,7 +6,8 @@
         print(node1.run("uname -r").out)
 """
 from lab.errors import LabError
-from lab.guest import CommandFailed, Guest, GuestDied, KernelReport, boot
+from lab.guest import Guest, GuestDied, KernelReport, boot
+from lab.process import CommandFailed
 from lab.waiting import DeadlineExceeded, wait_until
 
 __all__ = ["CommandFailed", "DeadlineExceeded", "Guest", "GuestDied", "KernelReport", "LabError", "boot", "wait_until"]

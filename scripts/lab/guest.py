@@ -16,12 +16,11 @@ import tempfile
 import threading
 import time
 
-from lab import accelerator, image, kernels, qemu, reports
+from lab import kernels, machine, qemu, reports
 from lab.errors import LabError
+from lab.monitor import Monitor
+from lab.process import ERR, EXIT, GET, HEADER, KILL, OUT, PUT, READY, RUN, CommandFailed, Process
 from lab.waiting import DeadlineExceeded, wait_until
-
-HEADER = struct.Struct("<III")
-RUN, PUT, GET, KILL, READY, OUT, ERR, EXIT = 1, 2, 3, 4, 16, 17, 18, 19
 
 # How much slower than a plain kernel on an emulated CPU: every time limit in a guest is multiplied by it.
 SLOWNESS = {"stock": 1.0, "plain": 1.0, "debug": 4.0}
@@ -31,95 +30,45 @@ class GuestDied(Exception):
     """The guest ended by itself: a panic, or QEMU failed. The message has the log's last lines."""
 
 
-class CommandFailed(Exception):
-    """A command in a guest exited with a status other than 0."""
-
-
 class KernelReport(Exception):
     """The guest's kernel reported a BUG, a WARNING, a leak…; the message is the report."""
-
-
-class Process:
-    """A command that runs in a guest. `out` and `err` grow while it runs; `status` is None until it ended."""
-
-    def __init__(self, guest, number, command):
-        self.guest = guest
-        self.command = command
-        self.status = None
-        self._number = number
-        self._out = bytearray()
-        self._err = bytearray()
-
-    @property
-    def raw(self):
-        """Standard output so far, as bytes."""
-        return bytes(self._out)
-
-    @property
-    def out(self):
-        return self._out.decode(errors="replace")
-
-    @property
-    def err(self):
-        return self._err.decode(errors="replace")
-
-    def wait(self, timeout=60, check=True):
-        """Waits for its end. A status other than 0 raises CommandFailed unless check is False."""
-        self.guest.wait_for_event(f"the end of `{self.command}`", lambda: self.status is not None, timeout)
-        if check and self.status != 0:
-            raise CommandFailed(f"{self.guest.name}: `{self.command}` exited with status {self.status}\n"
-                                f"{self.out[-4000:]}{self.err[-4000:]}".rstrip())
-        return self
-
-    def wait_output(self, pattern, timeout=30):
-        """Waits until a pattern matches its output (standard output, or error); returns the match."""
-        compiled = re.compile(pattern, re.MULTILINE)
-        found = []
-
-        def look():
-            found[:] = [match for match in (compiled.search(self.out), compiled.search(self.err)) if match]
-            return found or self.status is not None
-
-        self.guest.wait_for_event(f"/{pattern}/ in the output of `{self.command}`", look, timeout)
-        if not found:
-            raise CommandFailed(f"{self.guest.name}: `{self.command}` ended with status {self.status} before its output had "
-                                f"/{pattern}/\n{self.out[-2000:]}{self.err[-2000:]}".rstrip())
-        return found[0]
-
-    def kill(self, signal=9):
-        """Sends a signal to the command and its children, if it still runs."""
-        self.guest.send(self._number, KILL, struct.pack("<I", signal))
-        return self
 
 
 class Guest:
     """A virtual machine. Use as a context manager: leaving it ends QEMU, and raises if the kernel reported anything.
 
-    name       host name, and what messages call it
-    kernel     "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…)
-    vfio_user  sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
-    share      a host folder that the guest sees as /share, read and write
-    netdevs    virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
-    memory     QEMU's notation; icount: one instruction is one nanosecond, one CPU; log: where the console goes
-    allowed    regular expressions of kernel reports that the test provokes on purpose
+    name        host name, and what messages call it
+    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…)
+    cpus        virtual CPUs; memory: in QEMU's notation
+    vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
+    spare_ports empty root ports, for plug()
+    share       a host folder that the guest sees as /share, read and write
+    netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
+    append      more words for the kernel's command line; qemu_args: more of QEMU's options
+    icount      one instruction is one nanosecond; one CPU
+    log         where the console goes: kept there, else it goes with the guest
+    allowed     regular expressions of kernel reports that the test provokes on purpose
+    may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
     """
 
-    def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", vfio_user=(), share=None, netdevs=(),
-                 append="", icount=False, log=None, allowed=(), qemu_args=(), reboot=False):
+    def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", vfio_user=(), spare_ports=0, share=None, netdevs=(),
+                 append="", qemu_args=(), icount=False, log=None, allowed=(), may_reboot=False):
         self.name = name
         self.kernel = kernels.find(kernel)
         self.slowness = SLOWNESS[kernel]
+        self.cpus = 1 if icount else cpus
+        self.memory = memory
+        self.vfio_user = list(vfio_user)
+        self.spare_ports = spare_ports
+        self.share = pathlib.Path(share).resolve() if share else None
+        self.netdevs = list(netdevs)
+        self.append = append
+        self.qemu_args = list(qemu_args)
+        self.icount = icount
         self.allowed = [re.compile(pattern) for pattern in allowed]
-        self.release = None
-        self._cpus = 1 if icount else cpus
-        self._memory = memory
-        self._vfio_user = list(vfio_user)
-        self._share = pathlib.Path(share).resolve() if share else None
-        self._netdevs = list(netdevs)
-        self._append = append
-        self._icount = icount
-        self._reboot = reboot
-        self._qemu_args = list(qemu_args)
+        self.may_reboot = may_reboot
+        self.release = None     # what uname -r says, once it is up
+        self.last_lines = []    # of the console, once the guest is closed
         self._keep_log = log is not None
         if log is None:
             handle, log = tempfile.mkstemp(prefix=f"weft-{name}-", suffix=".log")
@@ -131,10 +80,12 @@ class Guest:
         self._next = 1
         self._marks = 0
         self._checked = 0
+        self._plugged = 0
         self._qemu = None
         self._agent = None
-        self._boots = 0
-        self.last_lines = []    # of the console, once the guest is closed
+        self._monitor = None
+        self._boots = 0             # that were seen
+        self._expected_boots = 1
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -142,25 +93,48 @@ class Guest:
         """Starts QEMU; does not wait for the guest to be up."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("guests are started from the main thread (see the module's head)")
-        for path in self._vfio_user:
+        for path in self.vfio_user:
             if not pathlib.Path(path).is_socket():
                 raise LabError(f"{path} is not a socket", "the vfio-user server must listen before the guest starts")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
         agent, agent_far = socket.socketpair()
-        with agent_far:
+        monitor, monitor_far = socket.socketpair()
+        with agent_far, monitor_far:
             program = qemu.find()
-            argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *self._options(agent_far.fileno())]
+            fds = agent_far.fileno(), monitor_far.fileno()
+            argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *machine.options(self, *fds)]
             self._qemu = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
-                                          pass_fds=[agent_far.fileno()], env={**os.environ, **program.environment})
+                                          pass_fds=fds, env={**os.environ, **program.environment})
         self._agent = agent
+        self._monitor = Monitor(monitor)
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
         return self
 
     def ready(self, timeout=90):
         """Waits until the guest takes commands."""
-        self.wait_for_event("the guest to be up", lambda: self._boots > 0, timeout)
+        self.wait_for_event("the guest to be up", lambda: self._boots >= self._expected_boots, timeout)
         return self
+
+    def reboot(self, timeout=90):
+        """Reboots the guest (made with may_reboot) as `reboot -f` does, and waits until it takes commands again."""
+        self._expected_boots += 1
+        self.spawn("/.weft/busybox reboot -f")
+        return self.ready(timeout)
+
+    def power_off(self, timeout=30):
+        """Powers the guest off, drivers' shutdown included, and waits for QEMU's end."""
+        self.spawn("/.weft/busybox poweroff -f")
+        wait_until(f"{self.name}: QEMU to end", lambda: not self.alive(), timeout * self.slowness)
+
+    def qmp(self, command, **arguments):
+        """Executes a command of QEMU's monitor; returns its result."""
+        return self._monitor.command(command, **arguments)
+
+    def plug(self, path):
+        """Hot-adds the device of a vfio-user server to the next spare root port."""
+        bus, self._plugged = f"{machine.EMPTY_PORT_ID}{self._plugged}", self._plugged + 1
+        return self.qmp("device_add", id=f"plugged-{bus}", **machine.vfio_user_device(bus, path))
 
     def close(self):
         """Ends QEMU at once. Nothing in the guest is told: it is a power cut."""
@@ -171,6 +145,7 @@ class Guest:
             # The reader thread sees the end of the stream and goes.
             with contextlib.suppress(OSError):
                 self._agent.shutdown(socket.SHUT_RDWR)
+            self._monitor.close()
         self._errors.close()
         self.last_lines = self.console().splitlines()[-25:]
         if not self._keep_log:
@@ -195,37 +170,6 @@ class Guest:
                     value.add_note(f"{self.name}'s kernel reported:\n" + "\n".join(found))
         finally:
             self.close()
-
-    def _options(self, agent_fd):
-        words = ["console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel", "oops=panic", "panic=-1", "mitigations=off",
-                 "random.trust_cpu=on", "net.ifnames=0", "audit=0", "apparmor=0", "rcupdate.rcu_cpu_stall_timeout=60",
-                 "8250.nr_uarts=1", f"weft.name={self.name}"]
-        if self._share:
-            words.append("weft.share=1")
-        if self._icount:
-            words.append("tsc=reliable")
-        words.append(self._append)
-        options = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,memory-backend=mem",
-                   "-object", f"memory-backend-memfd,id=mem,size={self._memory},share=on", "-m", self._memory,
-                   "-smp", str(self._cpus), "-kernel", str(self.kernel.image), "-initrd", str(image.initramfs(self.kernel)),
-                   "-append", " ".join(words).strip(), "-chardev", f"file,id=console,path={_quoted(self.log)}", "-serial", "chardev:console",
-                   "-drive", f"if=none,id=root,format=raw,readonly=on,file={_quoted(image.root_image())}", "-device", "virtio-blk-pci,drive=root",
-                   "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
-                   "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
-        options += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"] if self._icount else accelerator.options()
-        if not self._reboot:
-            options.append("-no-reboot")
-        for number, path in enumerate(self._vfio_user, 1):
-            options += ["-device", f"pcie-root-port,id=rp{number},chassis={number},slot={number},mem-reserve=4M,pref64-reserve=32M",
-                        "-device", '{"driver":"vfio-user-pci","bus":"rp%d","rombar":0,"socket":{"type":"unix","path":"%s"}}'
-                        % (number, pathlib.Path(path).resolve())]
-        if self._share:
-            options += ["-fsdev", f"local,id=share,path={_quoted(self._share)},security_model=none,multidevs=remap",
-                        "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
-        for number, netdev in enumerate(self._netdevs):
-            options += ["-netdev", f"{netdev},id=net{number}",
-                        "-device", f"virtio-net-pci,netdev=net{number},mac=52:54:00:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}:{id(self) >> 4 & 255:02x},romfile="]
-        return options + self._qemu_args
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -317,10 +261,6 @@ class Guest:
     def alive(self):
         return self._qemu is not None and self._qemu.poll() is None
 
-    def wait_for_end(self, timeout=30):
-        """Waits until QEMU ended (the guest powered off, or panicked)."""
-        wait_until(f"{self.name}: QEMU to end", lambda: not self.alive(), timeout * self.slowness)
-
     def wait_for_event(self, what, condition, timeout):
         """Waits until condition() is true, looking when a frame arrives; notices when the guest dies."""
         deadline = time.monotonic() + timeout * self.slowness
@@ -328,6 +268,8 @@ class Guest:
             while not condition():
                 if not self.alive():
                     raise GuestDied(self._obituary(what))
+                if self._boots > self._expected_boots:
+                    raise GuestDied(f"{self.name} rebooted by itself while waiting for {what}\n" + "\n".join(self.new_reports()))
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceeded(f"{self.name}: waited {timeout * self.slowness:g} s for {what}")
@@ -379,11 +321,6 @@ class Guest:
                 self._changed.notify_all()
         with self._changed:
             self._changed.notify_all()
-
-
-def _quoted(path):
-    """A path as a value in a QEMU option, where a comma is doubled."""
-    return str(path).replace(",", ",,")
 
 
 @contextlib.contextmanager

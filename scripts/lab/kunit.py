@@ -8,7 +8,8 @@ import contextlib
 import time
 
 from lab import cache, ktap, modules
-from lab.guest import CommandFailed, Guest, GuestDied
+from lab.guest import Guest, GuestDied
+from lab.process import CommandFailed
 from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 

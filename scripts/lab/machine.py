@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The virtual machine that a guest runs on, as QEMU's command line."""
+import itertools
+import json
+import os
+import pathlib
+
+from lab import accelerator, image
+
+EMPTY_PORT_ID = "spare"
+_nics = itertools.count(1)
+
+KERNEL_WORDS = (
+    "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel",
+    "oops=panic", "panic=-1",                       # a crash ends the machine at once, and is noticed
+    "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
+    "net.ifnames=0", "rcupdate.rcu_cpu_stall_timeout=60",
+)
+
+
+def quoted(path):
+    """A path as a value in one of QEMU's options, where a comma is doubled."""
+    return str(path).replace(",", ",,")
+
+
+def root_port(identity, number):
+    """A PCIe root port with room for a card's BARs."""
+    return ["-device", f"pcie-root-port,id={identity},chassis={number},slot={number},mem-reserve=4M,pref64-reserve=32M"]
+
+
+def vfio_user_device(bus, path):
+    """The properties of a device that a vfio-user server implements."""
+    return {"driver": "vfio-user-pci", "bus": bus, "rombar": 0, "socket": {"type": "unix", "path": str(pathlib.Path(path).resolve())}}
+
+
+def options(guest, agent_fd, monitor_fd):
+    """QEMU's options for a Guest (see there what its parameters mean)."""
+    words = [*KERNEL_WORDS, f"weft.name={guest.name}"]
+    if guest.share:
+        words.append("weft.share=1")
+    words.append(guest.append)
+    argv = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,memory-backend=mem", "-m", guest.memory,
+            "-object", f"memory-backend-memfd,id=mem,size={guest.memory},share=on", "-smp", str(guest.cpus),
+            "-kernel", str(guest.kernel.image), "-initrd", str(image.initramfs(guest.kernel)), "-append", " ".join(words).strip(),
+            "-chardev", f"file,id=console,path={quoted(guest.log)}", "-serial", "chardev:console",
+            "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
+            "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())}", "-device", "virtio-blk-pci,drive=root",
+            "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
+            "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
+    if guest.icount:
+        argv += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"]
+    else:
+        argv += accelerator.options()
+    if not guest.may_reboot:
+        argv.append("-no-reboot")
+    port = itertools.count(1)
+    for path in guest.vfio_user:
+        number = next(port)
+        argv += root_port(f"rp{number}", number) + ["-device", json.dumps(vfio_user_device(f"rp{number}", path))]
+    if guest.spare_ports:
+        # Hot-plug as the ports themselves do it: the test kernels have no ACPI hot-plug.
+        argv += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
+    for spare in range(guest.spare_ports):
+        argv += root_port(f"{EMPTY_PORT_ID}{spare}", next(port))
+    if guest.share:
+        argv += ["-fsdev", f"local,id=share,path={quoted(guest.share)},security_model=none,multidevs=remap",
+                 "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
+    for number, netdev in enumerate(guest.netdevs):
+        serial = next(_nics)
+        mac = f"52:54:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}:{serial >> 8 & 255:02x}:{serial & 255:02x}"
+        argv += ["-netdev", f"{netdev},id=net{number}", "-device", f"virtio-net-pci,netdev=net{number},mac={mac},romfile="]
+    return argv + guest.qemu_args
