@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The control socket: one JSON object a line in, one a line out, as weftd(1) documents it under
+// "CONTROL SOCKET".
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/loop.hpp"
+
+namespace weft::weftd
+{
+
+class World;
+
+// What one client may ask for and what it has running. Knows no socket.
+class ControlSession
+{
+public:
+	ControlSession(World &world, std::function<void()> shut_down);
+	// Ends the captures that the client began.
+	~ControlSession();
+
+	// Answers one line, without its end. Never throws for what the line says.
+	std::string handle(std::string_view line);
+
+private:
+	struct Captures;
+
+	World &world_;
+	std::function<void()> shut_down_;
+	std::unique_ptr<Captures> captures_;
+};
+
+// Serves clients of @path on @loop, each with a session of its own.
+class ControlServer
+{
+public:
+	// Throws std::system_error as UnixListener does. Made and destroyed on any thread but the
+	// loop's; @world and @loop outlive it.
+	ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
+		      std::function<void()> shut_down);
+	~ControlServer();
+
+private:
+	class Impl;
+	Loop &loop_;
+	std::shared_ptr<Impl> impl_;
+};
+
+} // namespace weft::weftd

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include "fabric/capture.hpp"
+#include "fabric/switch.hpp"
+#include "sm/subnet_manager.hpp"
+#include "weftd/control.hpp"
+#include "weftd/link_settings.hpp"
+#include "weftd/world.hpp"
+
+namespace weft::weftd
+{
+
+using nlohmann::json;
+
+namespace
+{
+
+// What a client asked for wrongly; its text is the answer.
+struct BadRequest : std::runtime_error {
+	using std::runtime_error::runtime_error;
+};
+
+std::string text_of(const json &request, const char *key)
+{
+	const auto found = request.find(key);
+	if (found == request.end() || !found->is_string())
+		throw BadRequest(fmt::format("'{}' must be given, as a string", key));
+	return found->get<std::string>();
+}
+
+// Shown as text: 64 bits do not survive in every JSON reader.
+std::string guid_text(ib::Guid guid)
+{
+	return fmt::format("{:#018x}", std::uint64_t{guid});
+}
+
+fabric::LinkConfig config_of(const fabric::Link &link)
+{
+	return {link.rate(), link.mtu(), link.plugged(), link.faults()};
+}
+
+json describe(const fabric::Link &link)
+{
+	const auto config = config_of(link);
+	json settings = json::object();
+	for (const auto name : link_setting_names())
+		settings[std::string(name)] = link_setting(config, name);
+	json result{{"name", link.name()},
+		    {"ends", {link.end(0).name(), link.end(1).name()}},
+		    {"up", link.up()},
+		    {"settings", settings}};
+	if (const auto capture = link.capture())
+		result["captured_packets"] = capture->packets();
+	return result;
+}
+
+json describe(const fabric::Port &port)
+{
+	return {{"name", port.name()},
+		{"link", port.link() ? json(port.link()->name()) : json()},
+		{"up", port.link_up()}};
+}
+
+json describe(const fabric::Switch &node)
+{
+	json ports = json::array();
+	for (unsigned number = 1; number <= node.port_count(); ++number)
+		ports.push_back(describe(node.port(number)));
+	return {{"name", node.name()},
+		{"guid", guid_text(node.guid())},
+		{"lid", node.lid()},
+		{"ports", ports}};
+}
+
+json describe(Host &host)
+{
+	json ports = json::array();
+	for (const fabric::Port *port : host.ports)
+		ports.push_back(describe(*port));
+	return {{"name", host.name},
+		{"guid", guid_text(host.guid)},
+		{"socket", host.socket.string()},
+		{"machine", host.server.connected()},
+		{"ports", ports}};
+}
+
+struct CounterName {
+	const char *name;
+	fabric::Counters::Value fabric::Counters::*value;
+};
+
+constexpr CounterName kCounters[] = {
+	{"xmit_packets", &fabric::Counters::xmit_packets},
+	{"rcv_packets", &fabric::Counters::rcv_packets},
+	{"xmit_data", &fabric::Counters::xmit_data},
+	{"rcv_data", &fabric::Counters::rcv_data},
+	{"multicast_xmit_packets", &fabric::Counters::multicast_xmit_packets},
+	{"multicast_rcv_packets", &fabric::Counters::multicast_rcv_packets},
+	{"symbol_errors", &fabric::Counters::symbol_errors},
+	{"link_error_recovery", &fabric::Counters::link_error_recovery},
+	{"link_downed", &fabric::Counters::link_downed},
+	{"rcv_errors", &fabric::Counters::rcv_errors},
+	{"rcv_remote_physical_errors", &fabric::Counters::rcv_remote_physical_errors},
+	{"rcv_switch_relay_errors", &fabric::Counters::rcv_switch_relay_errors},
+	{"xmit_discards", &fabric::Counters::xmit_discards},
+	{"xmit_constraint_errors", &fabric::Counters::xmit_constraint_errors},
+	{"rcv_constraint_errors", &fabric::Counters::rcv_constraint_errors},
+	{"local_link_integrity_errors", &fabric::Counters::local_link_integrity_errors},
+	{"buffer_overrun_errors", &fabric::Counters::buffer_overrun_errors},
+	{"vl15_dropped", &fabric::Counters::vl15_dropped},
+	{"xmit_wait", &fabric::Counters::xmit_wait},
+};
+
+json counters_of(const fabric::Port &port)
+{
+	json result = json::object();
+	for (const CounterName &counter : kCounters)
+		result[counter.name] =
+			(port.counters().*counter.value).load(std::memory_order_relaxed);
+	return result;
+}
+
+// Every port of the fabric: the switches' and the end nodes'.
+std::vector<fabric::Port *> all_ports(World &world)
+{
+	auto ports = world.fabric().end_ports();
+	for (fabric::Switch *node : world.fabric().switches())
+		for (unsigned number = 1; number <= node->port_count(); ++number)
+			ports.push_back(&node->port(number));
+	return ports;
+}
+
+json show(World &world, const json &)
+{
+	json result{{"seed", fmt::format("{:#x}", world.fabric().seed())},
+		    {"hosts", json::array()},
+		    {"switches", json::array()},
+		    {"links", json::array()},
+		    {"subnet_manager", json()}};
+	for (const auto &host : world.hosts())
+		result["hosts"].push_back(describe(*host));
+	for (const fabric::Switch *node : world.fabric().switches())
+		result["switches"].push_back(describe(*node));
+	for (const fabric::Link *link : world.fabric().links())
+		result["links"].push_back(describe(*link));
+	if (world.subnet_manager())
+		result["subnet_manager"] = {{"node", kSmNode}};
+	return result;
+}
+
+json set_link_state(World &world, const json &request, bool up)
+{
+	fabric::Link &link = world.find_link(text_of(request, "link"));
+	link.set_plugged(up);
+	spdlog::info("link {}: {}", link.name(), up ? "plugged in" : "pulled");
+	return describe(link);
+}
+
+// All settings are checked before the first takes effect.
+json set_link(World &world, const json &request)
+{
+	fabric::Link &link = world.find_link(text_of(request, "link"));
+	const auto settings = request.find("settings");
+	if (settings == request.end() || !settings->is_object() || settings->empty())
+		throw BadRequest("'settings' must be an object, as in {\"loss\": \"0.01\"}");
+	const auto before = config_of(link);
+	auto config = before;
+	for (const auto &[name, value] : settings->items())
+		apply_link_setting(config, name,
+				   value.is_string() ? value.get<std::string>() : value.dump());
+	link.set_faults(config.faults);
+	if (config.rate != before.rate || config.mtu != before.mtu)
+		link.set_rate(config.rate, config.mtu);
+	if (config.up != before.up)
+		link.set_plugged(config.up);
+	spdlog::info("link {}: set {}", link.name(), settings->dump());
+	return describe(link);
+}
+
+json counters(World &world, const json &request)
+{
+	const auto wanted = request.find("port");
+	json result = json::object();
+	for (const fabric::Port *port : all_ports(world))
+		if (wanted == request.end() ? port->link() != nullptr
+					    : wanted->is_string() && *wanted == port->name())
+			result[port->name()] = counters_of(*port);
+	if (wanted != request.end() && result.empty())
+		throw BadRequest(fmt::format("there is no port {}", wanted->dump()));
+	return result;
+}
+
+json sweep(World &world, const json &)
+{
+	if (!world.subnet_manager())
+		throw BadRequest("this lab has no subnet manager");
+	world.subnet_manager()->sweep();
+	return json::object();
+}
+
+} // namespace
+
+struct ControlSession::Captures {
+	// By link; several links may record into one file.
+	std::map<fabric::Link *, std::shared_ptr<fabric::Capture>> running;
+
+	void stop(fabric::Link *link)
+	{
+		const auto found = running.find(link);
+		if (found == running.end())
+			return;
+		// Another client may have begun one of its own since.
+		if (link->capture() == found->second)
+			link->set_capture(nullptr);
+		found->second->flush();
+		running.erase(found);
+	}
+
+	json start(World &world, const json &request)
+	{
+		std::vector<fabric::Link *> links;
+		if (const auto name = text_of(request, "link"); name == "all")
+			links = world.fabric().links();
+		else
+			links.push_back(&world.find_link(name));
+		const std::filesystem::path file = text_of(request, "file");
+		if (!file.is_absolute())
+			throw BadRequest("'file' must be an absolute path");
+		for (const fabric::Link *link : links)
+			if (link->capture())
+				throw BadRequest(
+					fmt::format("link {} is captured already", link->name()));
+		const auto capture = std::make_shared<fabric::Capture>(file.string());
+		json names = json::array();
+		for (fabric::Link *link : links) {
+			link->set_capture(capture);
+			running[link] = capture;
+			names.push_back(link->name());
+		}
+		spdlog::info("capture of {} into {}", names.dump(), file.string());
+		return {{"links", names}};
+	}
+
+	// Packets recorded so far, and everything written out.
+	json progress() const
+	{
+		std::uint64_t packets = 0;
+		std::vector<const fabric::Capture *> counted;
+		for (const auto &[link, capture] : running) {
+			if (std::ranges::find(counted, capture.get()) != counted.end())
+				continue;
+			counted.push_back(capture.get());
+			capture->flush();
+			packets += capture->packets();
+		}
+		return {{"packets", packets}};
+	}
+
+	json stop_all()
+	{
+		const json result = progress();
+		while (!running.empty())
+			stop(running.begin()->first);
+		return result;
+	}
+};
+
+ControlSession::ControlSession(World &world, std::function<void()> shut_down)
+    : world_(world), shut_down_(std::move(shut_down)), captures_(std::make_unique<Captures>())
+{
+}
+
+ControlSession::~ControlSession()
+{
+	captures_->stop_all();
+}
+
+std::string ControlSession::handle(std::string_view line)
+{
+	using Command = std::function<json(const json &)>;
+	const std::map<std::string, Command> commands{
+		{"fabric.show", [&](const json &r) { return show(world_, r); }},
+		{"link.up", [&](const json &r) { return set_link_state(world_, r, true); }},
+		{"link.down", [&](const json &r) { return set_link_state(world_, r, false); }},
+		{"link.set", [&](const json &r) { return set_link(world_, r); }},
+		{"counters", [&](const json &r) { return counters(world_, r); }},
+		{"capture.start", [&](const json &r) { return captures_->start(world_, r); }},
+		{"capture.progress", [&](const json &) { return captures_->progress(); }},
+		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
+		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
+		{"shutdown",
+		 [&](const json &) {
+			 shut_down_();
+			 return json::object();
+		 }},
+	};
+
+	json answer{{"ok", false}};
+	try {
+		const json request = json::parse(line, nullptr, false);
+		if (!request.is_object())
+			throw BadRequest("a request is a JSON object on a line of its own");
+		if (const auto id = request.find("id"); id != request.end())
+			answer["id"] = *id;
+		const auto name = text_of(request, "command");
+		const auto command = commands.find(name);
+		if (command == commands.end())
+			throw BadRequest(fmt::format("there is no command '{}'", name));
+		answer["result"] = command->second(request);
+		answer["ok"] = true;
+	} catch (const std::exception &reason) {
+		answer["error"] = reason.what();
+	}
+	// A client may send text that is not UTF-8, and get it back in an error.
+	return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace weft::weftd

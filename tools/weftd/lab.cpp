@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/lab.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "weftd/link_settings.hpp"
+
+namespace weft::weftd
+{
+
+namespace
+{
+
+constexpr std::string_view kDefaultLab = R"(
+[[switch]]
+name = "switch1"
+ports = 8
+
+[[host]]
+name = "node1"
+
+[[host]]
+name = "node2"
+
+[[link]]
+ends = ["node1", "switch1"]
+
+[[link]]
+ends = ["node2", "switch1"]
+)";
+
+std::string place(const std::string &source, const toml::source_region &region)
+{
+	return fmt::format("{}:{}", source, region.begin.line);
+}
+
+// A table of the file. Every key that is asked for is known; finish() refuses all others, so that a
+// misspelt key is not silently without effect.
+class Section
+{
+public:
+	Section(const toml::table &table, std::string source)
+	    : table_(table), source_(std::move(source))
+	{
+	}
+
+	std::string where() const { return place(source_, table_.source()); }
+	[[noreturn]] void fail(const std::string &reason) const
+	{
+		throw LabError(where() + ": " + reason);
+	}
+	[[noreturn]] void fail(const toml::node &node, const std::string &reason) const
+	{
+		throw LabError(place(source_, node.source()) + ": " + reason);
+	}
+
+	const toml::node *find(std::string_view key)
+	{
+		known_.insert(std::string(key));
+		return table_.get(key);
+	}
+
+	template<typename T>
+	std::optional<T> get(std::string_view key, const char *kind)
+	{
+		const toml::node *node = find(key);
+		if (!node)
+			return std::nullopt;
+		const auto value = node->value_exact<T>();
+		if (!value)
+			fail(*node, fmt::format("{} must be {}", key, kind));
+		return value;
+	}
+	std::optional<std::string> text(std::string_view key)
+	{
+		return get<std::string>(key, "a string");
+	}
+	std::optional<bool> flag(std::string_view key) { return get<bool>(key, "true or false"); }
+	std::optional<std::int64_t> integer(std::string_view key, std::int64_t least,
+					    std::int64_t most)
+	{
+		const auto value = get<std::int64_t>(key, "an integer");
+		if (value && (*value < least || *value > most))
+			fail(*find(key), fmt::format("{} must be {} to {}", key, least, most));
+		return value;
+	}
+	// 64 bits, which a TOML integer cannot hold all of: a string with a hexadecimal number
+	// does.
+	std::optional<std::uint64_t> word(std::string_view key)
+	{
+		const toml::node *node = find(key);
+		if (!node)
+			return std::nullopt;
+		if (const auto value = node->value_exact<std::int64_t>(); value && *value >= 0)
+			return static_cast<std::uint64_t>(*value);
+		const auto text = node->value_exact<std::string>().value_or("");
+		std::uint64_t value = 0;
+		const char *begin = text.data() + (text.starts_with("0x") ? 2 : 0);
+		const auto [end, error] =
+			std::from_chars(begin, text.data() + text.size(), value, 16);
+		if (error != std::errc() || end != text.data() + text.size())
+			fail(*node,
+			     fmt::format("{} must be a number, as in \"0x0002c90300001000\"", key));
+		return value;
+	}
+	std::optional<ib::Mtu> mtu(std::string_view key)
+	{
+		const auto value = integer(key, 256, 4096);
+		if (!value)
+			return std::nullopt;
+		fabric::LinkConfig config;
+		setting(config, "mtu", *find(key), std::to_string(*value));
+		return config.mtu;
+	}
+	std::string name(std::string_view key)
+	{
+		auto value = text(key);
+		if (!value)
+			fail(fmt::format("it needs a {}", key));
+		const auto allowed = [](unsigned char c) {
+			return std::isalnum(c) || c == '_' || c == '.' || c == '-';
+		};
+		if (value->empty() || value->size() > 32 || !std::ranges::all_of(*value, allowed) ||
+		    value->front() == '.')
+			fail(*find(key), fmt::format("{} may be 1 to 32 letters, digits, '_', '-' "
+						     "and '.', not first a '.'",
+						     key));
+		return *value;
+	}
+	void setting(fabric::LinkConfig &config, std::string_view key, const toml::node &node,
+		     const std::string &value)
+	{
+		try {
+			apply_link_setting(config, key, value);
+		} catch (const std::invalid_argument &reason) {
+			fail(node, reason.what());
+		}
+	}
+
+	// The tables under @key, an array of tables; none if it is not there.
+	std::vector<Section> sections(std::string_view key)
+	{
+		std::vector<Section> result;
+		const toml::node *node = find(key);
+		if (!node)
+			return result;
+		const auto *array = node->as_array();
+		if (!array)
+			fail(*node, fmt::format("write [[{}]] for each", key));
+		for (const toml::node &element : *array) {
+			if (!element.is_table())
+				fail(element, fmt::format("write [[{}]] for each", key));
+			result.emplace_back(*element.as_table(), source_);
+		}
+		return result;
+	}
+	std::optional<Section> section(std::string_view key)
+	{
+		const toml::node *node = find(key);
+		if (!node)
+			return std::nullopt;
+		if (!node->is_table())
+			fail(*node, fmt::format("{} must be a table", key));
+		return Section(*node->as_table(), source_);
+	}
+
+	void finish()
+	{
+		for (const auto &[key, node] : table_)
+			if (!known_.contains(std::string(key.str())))
+				fail(node, fmt::format("there is no '{}' here; there is {}",
+						       key.str(), fmt::join(known_, ", ")));
+	}
+	const toml::table &table() const { return table_; }
+
+private:
+	const toml::table &table_;
+	std::string source_;
+	std::set<std::string> known_;
+};
+
+std::string scalar_text(const toml::node &node)
+{
+	if (const auto text = node.value_exact<std::string>())
+		return *text;
+	if (const auto number = node.value_exact<std::int64_t>())
+		return std::to_string(*number);
+	if (const auto number = node.value_exact<double>())
+		return fmt::format("{}", *number);
+	if (const auto flag = node.value_exact<bool>())
+		return *flag ? "true" : "false";
+	return {};
+}
+
+// "node" or "node/port".
+LabEnd parse_end(const Section &section, const toml::node &node)
+{
+	const auto text = node.value_exact<std::string>();
+	if (!text)
+		section.fail(node, "an end is a string, as in \"node1\" or \"switch1/3\"");
+	const auto slash = text->find('/');
+	LabEnd end{text->substr(0, slash), 0};
+	if (slash == std::string::npos)
+		return end;
+	const char *begin = text->data() + slash + 1;
+	const auto [last, error] = std::from_chars(begin, text->data() + text->size(), end.port);
+	if (error != std::errc() || last != text->data() + text->size() || end.port == 0)
+		section.fail(node, fmt::format("'{}' does not end in a port's number", *text));
+	return end;
+}
+
+LabLink parse_link(Section &section)
+{
+	LabLink link;
+	link.where = section.where();
+	const toml::node *ends = section.find("ends");
+	if (!ends || !ends->is_array() || ends->as_array()->size() != 2)
+		section.fail("a link needs ends = [\"NODE\", \"NODE\"]");
+	for (std::size_t i = 0; i < 2; ++i)
+		link.ends[i] = parse_end(section, *ends->as_array()->get(i));
+	for (const auto name : link_setting_names())
+		if (const toml::node *node = section.find(name))
+			section.setting(link.config, name, *node, scalar_text(*node));
+	section.finish();
+	return link;
+}
+
+fabric::SwitchConfig parse_switch(Section &section)
+{
+	fabric::SwitchConfig config;
+	config.name = section.name("name");
+	config.ports = static_cast<unsigned>(section.integer("ports", 1, 254).value_or(36));
+	config.guid = section.word("guid").value_or(0);
+	config.mtu = section.mtu("mtu").value_or(config.mtu);
+	section.finish();
+	return config;
+}
+
+LabHost parse_host(Section &section, std::size_t index)
+{
+	LabHost host;
+	host.name = section.name("name");
+	host.ports = static_cast<unsigned>(section.integer("ports", 1, 2).value_or(1));
+	// Locally administered; a card's ports have the numbers after its own.
+	host.guid = section.word("guid").value_or(0x0202c90300000000 + (index + 1) * 0x100);
+	if (host.guid == 0 || host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
+		section.fail("guid must leave room for the ports' own");
+	host.socket = section.text("socket").value_or(host.name + ".sock");
+	if (host.socket.empty())
+		section.fail("socket must be a file name");
+	section.finish();
+	return host;
+}
+
+using Membership = sm::Partition::Membership;
+
+Membership parse_membership(const Section &section, const toml::node &node)
+{
+	const auto text = node.value_exact<std::string>().value_or("");
+	if (text == "full")
+		return Membership::full;
+	if (text == "limited")
+		return Membership::limited;
+	if (text == "none")
+		return Membership::none;
+	section.fail(node, "a membership is \"full\", \"limited\" or \"none\"");
+}
+
+sm::Partition parse_partition(Section &section, const std::vector<LabHost> &hosts)
+{
+	constexpr unsigned kFullMember = 0x8000;
+	sm::Partition partition;
+	partition.name = section.name("name");
+	if (const auto pkey = section.integer("pkey", 1, 0xffff))
+		partition.pkey = static_cast<ib::Pkey>(*pkey | kFullMember);
+	partition.ipoib = section.flag("ipoib").value_or(true);
+	partition.mtu = section.mtu("mtu").value_or(partition.mtu);
+	if (const toml::node *others = section.find("others"))
+		partition.others = parse_membership(section, *others);
+	if (auto members = section.section("members")) {
+		for (const auto &[key, node] : members->table()) {
+			const auto host = std::ranges::find(hosts, key.str(), &LabHost::name);
+			if (host == hosts.end())
+				section.fail(node, fmt::format("there is no host '{}'", key.str()));
+			for (unsigned port = 1; port <= host->ports; ++port)
+				partition.members[host->guid + port] =
+					parse_membership(section, node);
+		}
+	}
+	section.finish();
+	return partition;
+}
+
+void parse_sm(Section &section, Lab &lab)
+{
+	lab.sm_enabled = section.flag("enabled").value_or(true);
+	if (const auto name = section.text("switch")) {
+		lab.sm_switch = *name;
+		if (std::ranges::find(lab.switches, *name, &fabric::SwitchConfig::name) ==
+		    lab.switches.end())
+			section.fail(*section.find("switch"),
+				     fmt::format("there is no switch '{}'", *name));
+	}
+	sm::Config &config = lab.sm;
+	config.priority = static_cast<unsigned>(section.integer("priority", 0, 15).value_or(0));
+	config.lmc = static_cast<unsigned>(section.integer("lmc", 0, 7).value_or(0));
+	config.sm_key = section.word("sm_key").value_or(config.sm_key);
+	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
+	if (const auto mtu = section.mtu("mtu"))
+		config.partitions.at(0).mtu = *mtu;
+	std::vector<sm::Partition> partitions;
+	for (Section &each : section.sections("partition"))
+		partitions.push_back(parse_partition(each, lab.hosts));
+	if (!partitions.empty()) {
+		if (section.find("mtu"))
+			section.fail("mtu is that of the default partition; give each "
+				     "[[sm.partition]] its own");
+		config.partitions = std::move(partitions);
+	}
+	section.finish();
+}
+
+// Names and GUIDs are given once.
+void check_unique(const Lab &lab, const std::string &source)
+{
+	std::set<std::string> names;
+	std::set<ib::Guid> guids;
+	std::set<std::string> sockets;
+	const auto claim = [&](auto &set, const auto &value, const std::string &what) {
+		if (!set.insert(value).second)
+			throw LabError(fmt::format("{}: {} is given twice", source, what));
+	};
+	if (lab.sm_enabled)
+		names.insert(kSmNode);
+	for (const auto &config : lab.switches) {
+		claim(names, config.name, fmt::format("the name '{}'", config.name));
+		if (config.guid)
+			claim(guids, config.guid, fmt::format("the GUID {:#018x}", config.guid));
+	}
+	for (const auto &host : lab.hosts) {
+		claim(names, host.name, fmt::format("the name '{}'", host.name));
+		claim(sockets, host.socket, fmt::format("the socket '{}'", host.socket));
+		for (unsigned i = 0; i <= host.ports; ++i)
+			claim(guids, host.guid + i,
+			      fmt::format("the GUID {:#018x}", host.guid + i));
+	}
+}
+
+// Every end names a port that is there and is not taken; ends without a number get the first that
+// no link asks for.
+void assign_ports(Lab &lab)
+{
+	std::map<std::string, std::vector<bool>> taken;
+	for (const auto &config : lab.switches)
+		taken[config.name].resize(config.ports);
+	for (const auto &host : lab.hosts)
+		taken[host.name].resize(host.ports);
+
+	for (const bool numbered : {true, false}) {
+		for (LabLink &link : lab.links) {
+			for (LabEnd &end : link.ends) {
+				if ((end.port != 0) != numbered)
+					continue;
+				const auto found = taken.find(end.node);
+				if (found == taken.end())
+					throw LabError(fmt::format("{}: there is no node '{}'",
+								   link.where, end.node));
+				auto &ports = found->second;
+				if (!numbered) {
+					const auto free = std::ranges::find(ports, false);
+					if (free == ports.end())
+						throw LabError(
+							fmt::format("{}: no port of '{}' is free",
+								    link.where, end.node));
+					end.port = static_cast<unsigned>(free - ports.begin()) + 1;
+				} else if (end.port > ports.size()) {
+					throw LabError(fmt::format("{}: '{}' has {} ports",
+								   link.where, end.node,
+								   ports.size()));
+				} else if (ports[end.port - 1]) {
+					throw LabError(
+						fmt::format("{}: port {}/{} has a link already",
+							    link.where, end.node, end.port));
+				}
+				ports[end.port - 1] = true;
+			}
+		}
+	}
+
+	if (!lab.sm_enabled)
+		return;
+	if (lab.sm_switch.empty()) {
+		for (const auto &config : lab.switches)
+			if (lab.sm_switch.empty() && std::ranges::count(taken[config.name], false))
+				lab.sm_switch = config.name;
+		if (lab.sm_switch.empty())
+			throw LabError("the subnet manager needs a switch with a free port; say "
+				       "sm.enabled = false if one of the hosts runs its own");
+	} else if (!std::ranges::count(taken[lab.sm_switch], false)) {
+		throw LabError(fmt::format("switch '{}' has no free port for the subnet manager",
+					   lab.sm_switch));
+	}
+	auto &ports = taken[lab.sm_switch];
+	lab.links.push_back({{{kSmNode, 1}, {lab.sm_switch, 0}}, {}, "the subnet manager"});
+	lab.links.back().ends[1].port =
+		static_cast<unsigned>(std::ranges::find(ports, false) - ports.begin()) + 1;
+}
+
+} // namespace
+
+Lab parse_lab(std::string_view text, const std::string &source)
+{
+	toml::table table;
+	try {
+		table = toml::parse(text, source);
+	} catch (const toml::parse_error &error) {
+		throw LabError(
+			fmt::format("{}: {}", place(source, error.source()), error.description()));
+	}
+
+	Lab lab;
+	Section root(table, source);
+	lab.seed = root.word("seed").value_or(lab.seed);
+	for (Section &section : root.sections("switch"))
+		lab.switches.push_back(parse_switch(section));
+	for (Section &section : root.sections("host"))
+		lab.hosts.push_back(parse_host(section, lab.hosts.size()));
+	for (Section &section : root.sections("link"))
+		lab.links.push_back(parse_link(section));
+	if (auto section = root.section("sm"))
+		parse_sm(*section, lab);
+	root.finish();
+	check_unique(lab, source);
+	assign_ports(lab);
+	return lab;
+}
+
+Lab load_lab(const std::filesystem::path &file)
+{
+	std::ifstream stream(file);
+	if (!stream)
+		throw LabError(file.string() + ": cannot be read");
+	const std::string text((std::istreambuf_iterator<char>(stream)), {});
+	return parse_lab(text, file.string());
+}
+
+Lab default_lab()
+{
+	return parse_lab(kDefaultLab, "the default lab");
+}
+
+} // namespace weft::weftd

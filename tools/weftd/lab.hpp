@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a lab consists of, as weft-lab.toml(5) describes it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ib/types.hpp>
+
+#include "fabric/fabric.hpp"
+#include "sm/config.hpp"
+
+namespace weft::weftd
+{
+
+// A lab file that cannot be followed: "FILE:LINE: reason".
+class LabError : public std::runtime_error
+{
+public:
+	using std::runtime_error::runtime_error;
+};
+
+// The node that the subnet manager runs on.
+constexpr const char *kSmNode = "sm";
+
+struct LabHost {
+	std::string name;
+	unsigned ports = 1;
+	ib::Guid guid = 0;
+	std::string socket; // a file name in the socket directory, or an absolute path
+};
+
+// One end of a link: a node and its port, 0 for the first that is free.
+struct LabEnd {
+	std::string node;
+	unsigned port = 0;
+};
+
+struct LabLink {
+	LabEnd ends[2];
+	fabric::LinkConfig config;
+	std::string where; // FILE:LINE, for errors that show later
+};
+
+struct Lab {
+	std::uint64_t seed = fabric::Fabric::default_seed;
+	std::vector<fabric::SwitchConfig> switches;
+	std::vector<LabHost> hosts;
+	std::vector<LabLink> links;
+	bool sm_enabled = true;
+	std::string sm_switch; // that the subnet manager is plugged into
+	sm::Config sm;
+};
+
+// Reads @text; @source names it in errors. Throws LabError.
+Lab parse_lab(std::string_view text, const std::string &source);
+Lab load_lab(const std::filesystem::path &file);
+// One switch, two hosts, a subnet manager.
+Lab default_lab();
+
+} // namespace weft::weftd

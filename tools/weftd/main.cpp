@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// weftd: a lab's fabric, cards and subnet manager. See weftd(1).
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <spdlog/spdlog.h>
+
+#include "base/file_descriptor.hpp"
+#include "base/loop.hpp"
+#include "base/runtime_directory.hpp"
+#include "weftd/control.hpp"
+#include "weftd/lab.hpp"
+#include "weftd/world.hpp"
+
+namespace
+{
+
+using namespace weft;
+
+struct Options {
+	std::filesystem::path lab;
+	std::filesystem::path socket_directory = default_socket_directory();
+	std::string log_level = "info";
+	std::optional<std::uint64_t> seed;
+	bool check = false;
+};
+
+Options parse(int argc, char **argv)
+{
+	CLI::App app(
+		"Emulated ConnectX cards on a virtual InfiniBand fabric, for QEMU by vfio-user.",
+		"weftd");
+	app.footer("Without --lab: one switch, hosts node1 and node2, a subnet manager.\n"
+		   "Give QEMU the card of node1:\n"
+		   "  -device '{\"driver\":\"vfio-user-pci\",\"socket\":"
+		   "{\"type\":\"unix\",\"path\":\"DIR/node1.sock\"}}'\n"
+		   "weftd(1) says more; `weft fabric show` shows what runs.");
+	Options options;
+	app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
+		->check(CLI::ExistingFile);
+	app.add_option("--socket-dir", options.socket_directory,
+		       "where the sockets of the cards and control.sock are")
+		->capture_default_str();
+	app.add_option("--seed", options.seed,
+		       "seed of all random choices, instead of the lab file's");
+	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
+		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
+		->capture_default_str();
+	app.add_flag("--check", options.check, "read the lab file, say what is wrong, and end");
+	try {
+		app.parse(argc, argv);
+	} catch (const CLI::ParseError &error) {
+		std::exit(app.exit(error));
+	}
+	return options;
+}
+
+// Makes the directory, for the own user only, and takes it for this process: the lock, unlike a
+// file, goes with the process however it ends.
+FileDescriptor claim(const std::filesystem::path &directory)
+{
+	const auto parent = directory.parent_path();
+	if (!parent.empty())
+		std::filesystem::create_directories(parent);
+	if (::mkdir(directory.c_str(), S_IRWXU) && errno != EEXIST)
+		throw std::system_error(errno, std::generic_category(), directory.string());
+	const auto path = directory / "weftd.lock";
+	FileDescriptor lock(
+		::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+	if (!lock)
+		throw std::system_error(errno, std::generic_category(), path.string());
+	if (::flock(lock.get(), LOCK_EX | LOCK_NB))
+		throw std::runtime_error("another weftd serves " + directory.string());
+	return lock;
+}
+
+int run(const Options &options)
+{
+	auto lab = options.lab.empty() ? weftd::default_lab() : weftd::load_lab(options.lab);
+	if (options.seed)
+		lab.seed = *options.seed;
+	if (options.check)
+		return 0;
+
+	// Blocked signals would be inherited by the loops' threads; handled ones are not lost.
+	std::signal(SIGPIPE, SIG_IGN);
+	asio::io_context io;
+	asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
+	signals.async_wait([&](std::error_code error, int number) {
+		if (error)
+			return;
+		spdlog::info("ends on {}", ::strsignal(number));
+		io.stop();
+	});
+
+	const auto directory = std::filesystem::absolute(options.socket_directory);
+	const auto lock = claim(directory);
+	weftd::World world(lab, directory);
+	Loop control_loop("control");
+	// Last, so that it says that all the others are there.
+	weftd::ControlServer control(control_loop, world, directory / "control.sock",
+				     [&io] { io.stop(); });
+	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
+		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
+	io.run();
+	return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const Options options = parse(argc, argv);
+	spdlog::set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");
+	spdlog::set_level(spdlog::level::from_str(options.log_level));
+	try {
+		return run(options);
+	} catch (const std::exception &error) {
+		std::cerr << "weftd: " << error.what() << '\n';
+		return 1;
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A lab that runs: the fabric, the cards on it with their servers, the subnet manager.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "connectx/card.hpp"
+#include "fabric/fabric.hpp"
+#include "vfio-user/server.hpp"
+#include "weftd/lab.hpp"
+
+namespace weft::sm
+{
+class SubnetManager;
+}
+
+namespace weft::weftd
+{
+
+// A host as the fabric sees it: one card, which a machine may or may not have plugged in.
+struct Host {
+	Host(const LabHost &config, std::filesystem::path socket_path,
+	     std::vector<fabric::Port *> fabric_ports);
+
+	const std::string name;
+	const ib::Guid guid;
+	const std::filesystem::path socket;
+	const std::vector<fabric::Port *> ports;
+	Loop loop;
+	connectx::Card card;
+	vfio_user::Server server;
+};
+
+class World
+{
+public:
+	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
+	// shows in building, std::system_error for sockets.
+	World(const Lab &lab, const std::filesystem::path &socket_directory);
+	~World();
+	World(const World &) = delete;
+	World &operator=(const World &) = delete;
+
+	fabric::Fabric &fabric() { return fabric_; }
+	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
+	// Null if the lab has none.
+	sm::SubnetManager *subnet_manager() { return subnet_manager_.get(); }
+
+	// The link that @name means: a link's own name ("node1/1-switch1/1"), a port ("node1/1"),
+	// or a node that has one link. Throws std::invalid_argument with the reason.
+	fabric::Link &find_link(std::string_view name) const;
+
+private:
+	fabric::Port &port_of(const LabEnd &end, const std::string &where);
+
+	fabric::Fabric fabric_;
+	std::vector<std::unique_ptr<Host>> hosts_;
+	std::unique_ptr<sm::SubnetManager> subnet_manager_;
+};
+
+} // namespace weft::weftd
