@@ -57,6 +57,7 @@ private:
 	std::uint16_t get(CardPort &port, ib::Smp &smp);
 	std::uint16_t set(CardPort &port, ib::Smp &smp);
 	std::uint16_t set_port_info(CardPort &port, const ib::PortInfo &wanted);
+	void retrain(CardPort &port);
 	std::uint16_t set_pkeys(CardPort &port, std::uint32_t block, const ib::PkeyTable &table);
 	std::uint16_t set_guids(CardPort &port, std::uint32_t block, const ib::GuidInfo &info);
 	bool mkey_allows(CardPort &port, const ib::Smp &smp, bool set) const;

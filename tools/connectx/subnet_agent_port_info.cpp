@@ -97,6 +97,20 @@ void apply(ib::PortInfo &info, const ib::PortInfo &wanted)
 
 } // namespace
 
+// The port goes down, and its link trains again. Managers take nothing from an answer that says
+// DOWN, the new LID included (seen: OpenSM), so a port whose link is up says INIT at once; and one
+// that was in INIT anyway gains nothing by dropping what is under way on its link.
+void SubnetAgent::retrain(CardPort &port)
+{
+	if (port.state() == ib::PortState::init)
+		return;
+	if (port.state() == ib::PortState::down)
+		port.info().set_phys_state(ib::PhysState::polling);
+	else
+		set_state(port, ib::PortState::init);
+	host_.request_link(port.number(), Host::LinkRequest::train);
+}
+
 std::uint16_t SubnetAgent::set_port_info(CardPort &port, const ib::PortInfo &wanted_in_smp)
 {
 	const ib::PortInfo wanted = wanted_in_smp; // it lies where the answer will
@@ -118,9 +132,7 @@ std::uint16_t SubnetAgent::set_port_info(CardPort &port, const ib::PortInfo &wan
 		host_.request_link(port.number(), Host::LinkRequest::disable);
 	} else if (wanted.phys_state() == ib::PhysState::polling ||
 		   wanted.state() == ib::PortState::down) {
-		port.info().set_phys_state(ib::PhysState::polling);
-		set_state(port, ib::PortState::down);
-		host_.request_link(port.number(), Host::LinkRequest::train);
+		retrain(port);
 	} else if (wanted.state() != ib::PortState::nop) {
 		set_state(port, wanted.state());
 	}
