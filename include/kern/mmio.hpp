@@ -38,6 +38,12 @@ public:
 	}
 
 	u64 size() const { return size_; }
+	/* A part of the window; valid as long as the window is. */
+	Mmio view(u64 offset, u64 size) const
+	{
+		kern_assert(offset <= size_ && size <= size_ - offset);
+		return Mmio(base_ + offset, size, false);
+	}
 	explicit operator bool() const { return base_ != nullptr; }
 
 	u8 read8(u64 offset) const
