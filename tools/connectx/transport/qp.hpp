@@ -93,6 +93,8 @@ struct ReceiveWork {
 /* A read to be answered, or an atomic whose answer is known. */
 struct Response {
 	bool is_read = false;
+	/* Sent once before. */
+	bool repeated = false;
 	/* The next response to be sent, and how many are left. */
 	Psn next;
 	std::uint32_t packets = 0;

@@ -134,6 +134,7 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 			continue;
 		Response response;
 		response.is_read = is_read;
+		response.repeated = true;
 		response.next = psn;
 		response.packets = 1;
 		response.original = done.original;
@@ -300,13 +301,24 @@ std::uint32_t Responder::read_packets(const Qp &qp, std::uint32_t length) const
 		1u, static_cast<std::uint32_t>((std::uint64_t{length} + qp.mtu() - 1) / qp.mtu()));
 }
 
+/*
+ * Whether one more read or atomic may be answered, IBA 9.7.4.1.7. A requester that asks for one more
+ * has had all the answers before it: those that are to be repeated it can do without.
+ */
+bool Responder::has_resources(Qp &qp)
+{
+	auto &responses = qp.receive.responses;
+	if (responses.size() >= qp.responses_max())
+		std::erase_if(responses, [](const Response &each) { return each.repeated; });
+	return responses.size() < qp.responses_max();
+}
+
 Responder::Verdict Responder::read(Qp &qp, const packet::Headers &headers)
 {
 	ResponderState &r = qp.receive;
 	if (!qp.pair.remote_read)
 		return Verdict::access_error;
-	/* More than this end has resources for, IBA 9.7.4.1.7. */
-	if (r.responses.size() >= qp.responses_max())
+	if (!has_resources(qp))
 		return Verdict::invalid_request;
 	std::uint32_t packets = read_packets(qp, headers.reth.length);
 	if (packets >= Psn::window)
@@ -334,8 +346,7 @@ Responder::Verdict Responder::atomic(Qp &qp, const packet::Headers &headers)
 	ResponderState &r = qp.receive;
 	if (!qp.pair.remote_atomic)
 		return Verdict::access_error;
-	if (headers.atomic.address % sizeof(std::uint64_t) != 0 ||
-	    r.responses.size() >= qp.responses_max())
+	if (headers.atomic.address % sizeof(std::uint64_t) != 0 || !has_resources(qp))
 		return Verdict::invalid_request;
 	auto word = mover_.word_address(qp.key_use(headers.atomic.rkey, KeyAccess::remote_atomic),
 					headers.atomic.address);

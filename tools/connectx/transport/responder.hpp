@@ -61,6 +61,7 @@ private:
 	Verdict read(Qp &qp, const packet::Headers &headers);
 	Verdict atomic(Qp &qp, const packet::Headers &headers);
 	Verdict take(Qp &qp, const packet::Headers &headers);
+	static bool has_resources(Qp &qp);
 	void refuse(Qp &qp, Verdict verdict);
 	void nak(Qp &qp, std::uint8_t syndrome);
 	void complete(Qp &qp, const packet::Headers &headers, hw::connectx::CqeReceiveOpcode opcode,
