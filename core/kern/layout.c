@@ -9,6 +9,7 @@
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/netdevice.h>
 #include <linux/pci.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
@@ -50,6 +51,9 @@ void kern_layout(void)
 	OPAQUE(pci_driver, struct pci_driver);
 	OPAQUE(sg_table, struct sg_table);
 	OPAQUE(rcu_head, struct rcu_head);
+	OPAQUE(napi, struct napi_struct);
+	/* netdev_priv() of a device. */
+	DEFINE(KERN_NETDEV_PRIVATE, ALIGN(sizeof(struct net_device), NETDEV_ALIGN));
 
 	DEFINE(KERN_GFP_KERNEL, (__force unsigned int)GFP_KERNEL);
 	DEFINE(KERN_GFP_ATOMIC, (__force unsigned int)GFP_ATOMIC);

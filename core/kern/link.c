@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Kinds of interfaces that user space makes by rtnetlink. */
+#include <linux/export.h>
+#include <linux/if_link.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
+#include <net/rtnetlink.h>
+#include "netdev.h"
+
+struct kern_link_kind {
+	struct rtnl_link_ops native;
+	const struct kern_link_ops *ops;
+};
+
+static const struct nla_policy link_policy[IFLA_IPOIB_MAX + 1] = {
+	[IFLA_IPOIB_PKEY] = {.type = NLA_U16},
+	[IFLA_IPOIB_MODE] = {.type = NLA_U16},
+	[IFLA_IPOIB_UMCAST] = {.type = NLA_U16},
+};
+
+static const struct kern_link_ops *link_ops(const struct net_device *dev)
+{
+	return container_of(dev->rtnl_link_ops, struct kern_link_kind, native)->ops;
+}
+
+static int link_validate(struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	if (data && data[IFLA_IPOIB_MODE] && nla_get_u16(data[IFLA_IPOIB_MODE]) != IPOIB_MODE_DATAGRAM) {
+		NL_SET_ERR_MSG(extack, "only datagram mode is supported");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+		    struct netlink_ext_ack *extack)
+{
+	const struct kern_link_ops *ops = link_ops(dev);
+	struct net_device *parent;
+
+	if (!tb[IFLA_LINK])
+		return -EINVAL;
+	parent = __dev_get_by_index(net, nla_get_u32(tb[IFLA_LINK]));
+	if (!parent)
+		return -ENODEV;
+	return ops->newlink(dev, parent, data && data[IFLA_IPOIB_PKEY] ? nla_get_u16(data[IFLA_IPOIB_PKEY]) : -1);
+}
+
+static void link_delete(struct net_device *dev, struct list_head *head)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	if (link_ops(dev)->may_delete(private->owner))
+		unregister_netdevice_queue(dev, head);
+}
+
+static size_t link_size(const struct net_device *dev)
+{
+	return 3 * nla_total_size(sizeof(u16));
+}
+
+static int link_fill(struct sk_buff *skb, const struct net_device *dev)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	if (nla_put_u16(skb, IFLA_IPOIB_PKEY, link_ops(dev)->get_pkey(private->owner)) ||
+	    nla_put_u16(skb, IFLA_IPOIB_MODE, IPOIB_MODE_DATAGRAM) || nla_put_u16(skb, IFLA_IPOIB_UMCAST, 0))
+		return -EMSGSIZE;
+	return 0;
+}
+
+struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
+{
+	struct kern_link_kind *kind = kzalloc(sizeof(*kind), GFP_KERNEL);
+	int status;
+
+	if (!kind)
+		return NULL;
+	kind->ops = ops;
+	kind->native = (struct rtnl_link_ops){
+		.kind = ops->kind,
+		.maxtype = IFLA_IPOIB_MAX,
+		.policy = link_policy,
+		.priv_size = sizeof(struct kern_netdev_private),
+		.setup = kern_netdev_setup,
+		.validate = link_validate,
+		.newlink = link_new,
+		.dellink = link_delete,
+		.get_size = link_size,
+		.fill_info = link_fill,
+	};
+	status = rtnl_link_register(&kind->native);
+	if (status) {
+		kfree(kind);
+		return NULL;
+	}
+	return kind;
+}
+EXPORT_SYMBOL_GPL(kern_link_register);
+
+void kern_link_unregister(struct kern_link_kind *kind)
+{
+	rtnl_link_unregister(&kind->native);
+	kfree(kind);
+}
+EXPORT_SYMBOL_GPL(kern_link_unregister);
+
+void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev)
+{
+	dev->rtnl_link_ops = &kind->native;
+}
+EXPORT_SYMBOL_GPL(kern_link_adopt);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What the C files of network interfaces share. */
+#pragma once
+#include <linux/netdevice.h>
+#include <kern/abi/netdev.h>
+
+/* netdev_priv() of every interface of the suite. */
+struct kern_netdev_private {
+	void *owner;
+	const struct kern_netdev_ops *ops;
+	struct net_device_ops native;
+	struct header_ops header_ops;
+};
+
+extern const struct ethtool_ops kern_ethtool_ops;
+
+/* For the kernel's own allocation of a device that user space asked for. */
+void kern_netdev_setup(struct net_device *dev);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Packets on their way out. */
+#include <linux/dma-mapping.h>
+#include <linux/export.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/tcp.h>
+#include <kern/abi/netdev.h>
+
+void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet)
+{
+	const struct skb_shared_info *shared = skb_shinfo(skb);
+
+	packet->data = skb->data;
+	packet->length = skb->len;
+	packet->linear = skb_headlen(skb);
+	packet->fragments = shared->nr_frags;
+	packet->checksum = skb->ip_summed == CHECKSUM_PARTIAL;
+	packet->gso_size = shared->gso_size;
+	if (unlikely(packet->gso_size)) {
+		packet->gso_segments = shared->gso_segs;
+		packet->header_length = skb_tcp_all_headers(skb);
+	}
+}
+EXPORT_SYMBOL_GPL(kern_skb_tx_packet);
+
+int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, struct kern_tx_piece *pieces)
+{
+	const struct skb_shared_info *shared = skb_shinfo(skb);
+	const unsigned int linear = skb_headlen(skb) - skip;
+	int count = 0, i;
+
+	if (linear) {
+		pieces[0].address = dma_map_single(device, skb->data + skip, linear, DMA_TO_DEVICE);
+		pieces[0].length = linear;
+		if (dma_mapping_error(device, pieces[0].address))
+			return -ENOMEM;
+		count = 1;
+	}
+	for (i = 0; i < shared->nr_frags; i++, count++) {
+		const skb_frag_t *frag = &shared->frags[i];
+
+		pieces[count].length = skb_frag_size(frag);
+		pieces[count].address = skb_frag_dma_map(device, frag, 0, skb_frag_size(frag), DMA_TO_DEVICE);
+		if (dma_mapping_error(device, pieces[count].address))
+			goto undo;
+	}
+	return count;
+
+undo:
+	while (i-- > 0) {
+		count--;
+		dma_unmap_page(device, pieces[count].address, pieces[count].length, DMA_TO_DEVICE);
+	}
+	if (linear)
+		dma_unmap_single(device, pieces[0].address, linear, DMA_TO_DEVICE);
+	return -ENOMEM;
+}
+EXPORT_SYMBOL_GPL(kern_skb_map);
+
+void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip, const struct kern_tx_piece *pieces)
+{
+	int i, fragments = skb_shinfo(skb)->nr_frags;
+
+	if (skb_headlen(skb) > skip) {
+		dma_unmap_single(device, pieces->address, pieces->length, DMA_TO_DEVICE);
+		pieces++;
+	}
+	for (i = 0; i < fragments; i++, pieces++)
+		dma_unmap_page(device, pieces->address, pieces->length, DMA_TO_DEVICE);
+}
+EXPORT_SYMBOL_GPL(kern_skb_unmap);
+
+void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length)
+{
+	skb_copy_bits(skb, 0, to, length);
+}
+EXPORT_SYMBOL_GPL(kern_skb_copy);
+
+void *kern_skb_push(struct sk_buff *skb, unsigned int length)
+{
+	return skb_push(skb, length);
+}
+EXPORT_SYMBOL_GPL(kern_skb_push);
+
+void kern_skb_pull(struct sk_buff *skb, unsigned int length)
+{
+	__skb_pull(skb, length);
+}
+EXPORT_SYMBOL_GPL(kern_skb_pull);
+
+int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom)
+{
+	return skb_cow_head(skb, headroom);
+}
+EXPORT_SYMBOL_GPL(kern_skb_cow_head);
+
+int kern_skb_linearize(struct sk_buff *skb)
+{
+	return skb_linearize(skb);
+}
+EXPORT_SYMBOL_GPL(kern_skb_linearize);
+
+void *kern_skb_control(struct sk_buff *skb)
+{
+	return skb->cb;
+}
+EXPORT_SYMBOL_GPL(kern_skb_control);
+
+u16 kern_skb_protocol(const struct sk_buff *skb)
+{
+	return ntohs(skb->protocol);
+}
+EXPORT_SYMBOL_GPL(kern_skb_protocol);
+
+int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev)
+{
+	skb->dev = dev;
+	return dev_queue_xmit(skb);
+}
+EXPORT_SYMBOL_GPL(kern_skb_requeue);
+
+void kern_skb_consume(struct sk_buff *skb, int budget)
+{
+	napi_consume_skb(skb, budget);
+}
+EXPORT_SYMBOL_GPL(kern_skb_consume);
+
+void kern_skb_drop(struct sk_buff *skb)
+{
+	dev_kfree_skb_any(skb);
+}
+EXPORT_SYMBOL_GPL(kern_skb_drop);
+
+void kern_skb_enqueue(struct kern_skb_queue *queue, struct sk_buff *skb)
+{
+	skb->next = NULL;
+	if (queue->last)
+		queue->last->next = skb;
+	else
+		queue->first = skb;
+	queue->last = skb;
+	queue->length++;
+}
+EXPORT_SYMBOL_GPL(kern_skb_enqueue);
+
+struct sk_buff *kern_skb_dequeue(struct kern_skb_queue *queue)
+{
+	struct sk_buff *skb = queue->first;
+
+	if (!skb)
+		return NULL;
+	queue->first = skb->next;
+	if (!queue->first)
+		queue->last = NULL;
+	queue->length--;
+	skb->next = NULL;
+	return skb;
+}
+EXPORT_SYMBOL_GPL(kern_skb_dequeue);

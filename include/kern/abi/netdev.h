@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+#ifndef KERN_GENERATING_LAYOUT
+KERN_OPAQUE(napi);
+#endif
+struct net_device;
+struct netdev_queue;
+struct napi_struct;
+struct sk_buff;
+
+struct kern_net_stats {
+	u64 rx_packets, rx_bytes, rx_errors, rx_dropped, rx_length_errors, multicast;
+	u64 tx_packets, tx_bytes, tx_errors, tx_dropped;
+};
+
+/* Sizes of an interface's rings, in packets. */
+struct kern_rings {
+	u32 rx, rx_max;
+	u32 tx, tx_max;
+};
+
+/* When an interrupt is due: after so many microseconds or packets. */
+struct kern_coalesce {
+	u32 usecs;
+	u32 frames;
+	bool adaptive;
+};
+
+struct kern_link_speed {
+	u32 mbps;
+	bool known;
+};
+
+/*
+ * What an interface does. The first two are called by the stack itself, with its own types; the others through one C function
+ * each. All but start_xmit, header_create, set_rx_mode, get_stats and tx_timeout hold the rtnl lock and may sleep. 0 or a negative
+ * errno unless it says otherwise.
+ */
+struct kern_netdev_ops {
+	/* KERN_XMIT_*. In a soft interrupt, one at a time for each queue. */
+	int (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
+	/* Bytes put in front, or minus the bytes that are missing. */
+	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type, const void *daddr,
+			     const void *saddr, unsigned int len);
+
+	int (*open)(void *owner);
+	void (*stop)(void *owner);
+	void (*set_rx_mode)(void *owner);
+	int (*change_mtu)(void *owner, unsigned int mtu);
+	void (*tx_timeout)(void *owner, unsigned int queue);
+	void (*get_stats)(void *owner, struct kern_net_stats *stats);
+	/* The interface that this one lies on; its own index if none. */
+	int (*get_iflink)(void *owner);
+	/* The interface is being unregistered and is down. */
+	void (*uninit)(void *owner);
+	/* The last use of the interface is over; process context, without the rtnl lock. */
+	void (*destroy)(void *owner);
+
+	void (*get_rings)(void *owner, struct kern_rings *rings);
+	int (*set_rings)(void *owner, u32 rx, u32 tx);
+	void (*get_coalesce)(void *owner, struct kern_coalesce *coalesce);
+	int (*set_coalesce)(void *owner, const struct kern_coalesce *coalesce);
+	void (*get_link_speed)(void *owner, struct kern_link_speed *speed);
+	/* Names of the counters of ethtool -S, and their values. */
+	unsigned int counter_count;
+	const char *const *counter_names;
+	void (*get_counters)(void *owner, u64 *values);
+	const char *driver_name;
+};
+
+enum {
+	KERN_XMIT_OK = 0x00,
+	KERN_XMIT_BUSY = 0x10,
+};
+
+enum kern_netdev_feature {
+	KERN_NETDEV_SG = 1 << 0,
+	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, both directions */
+	KERN_NETDEV_TSO = 1 << 2,
+};
+
+struct kern_netdev_config {
+	const struct kern_netdev_ops *ops;
+	void *owner;
+	struct device *parent;
+	unsigned short type; /* ARPHRD_* */
+	unsigned char addr_len;
+	unsigned short hard_header_len;
+	unsigned short dev_port;
+	unsigned int tx_queue_len;
+	unsigned int mtu, min_mtu, max_mtu;
+	unsigned int features; /* enum kern_netdev_feature */
+	unsigned int gso_max_size;
+	unsigned int watchdog_ms;
+	const u8 *address;
+	const u8 *broadcast;
+};
+
+/* name: with at most one %d. Process context. NULL without memory. */
+struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
+void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config);
+/* Frees one that was not registered; its owner's destroy is not called. */
+void kern_netdev_free(struct net_device *dev);
+/* With the rtnl lock held. After unregister, the last reference frees the device and calls destroy. */
+int kern_netdev_register_locked(struct net_device *dev);
+void kern_netdev_unregister_locked(struct net_device *dev);
+
+void kern_rtnl_lock(void);
+void kern_rtnl_unlock(void);
+
+const char *kern_netdev_name(const struct net_device *dev);
+int kern_netdev_ifindex(const struct net_device *dev);
+bool kern_netdev_is_up(const struct net_device *dev);
+unsigned int kern_netdev_mtu(const struct net_device *dev);
+/* With the rtnl lock held. */
+int kern_netdev_set_mtu(struct net_device *dev, unsigned int mtu);
+void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
+void kern_netdev_set_address(struct net_device *dev, const u8 *address);
+const u8 *kern_netdev_address(const struct net_device *dev);
+void kern_netdev_set_broadcast(struct net_device *dev, const u8 *address);
+void kern_netdev_carrier(struct net_device *dev, bool on);
+bool kern_netdev_carrier_ok(const struct net_device *dev);
+/* Lets the stack hand over packets, or none any more. */
+void kern_netdev_start_queues(struct net_device *dev);
+void kern_netdev_stop_queues(struct net_device *dev);
+/* Calls each for every multicast address; the address lock is held, so it must not sleep. */
+void kern_netdev_for_each_multicast(struct net_device *dev, void (*each)(void *context, const u8 *address),
+				    void *context);
+
+struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index);
+void kern_txq_stop(struct netdev_queue *queue);
+void kern_txq_wake(struct netdev_queue *queue);
+bool kern_txq_stopped(const struct netdev_queue *queue);
+void kern_txq_reset(struct netdev_queue *queue);
+/* A packet of so many bytes was queued. True if the hardware has to be told now: no more is coming, or the queue is full. */
+bool kern_txq_sent(struct netdev_queue *queue, unsigned int bytes);
+void kern_txq_completed(struct netdev_queue *queue, unsigned int packets, unsigned int bytes);
+bool kern_xmit_more(void);
+
+/* NAPI. poll gets the address of napi, which is also that of struct napi_struct. */
+void kern_napi_add(struct net_device *dev, struct kern_napi *napi, int (*poll)(struct kern_napi *napi, int budget),
+		   bool transmit);
+void kern_napi_del(struct kern_napi *napi);
+void kern_napi_enable(struct kern_napi *napi);
+void kern_napi_disable(struct kern_napi *napi);
+bool kern_napi_schedule(struct kern_napi *napi);
+/* False if it is to be polled again anyway. */
+bool kern_napi_complete_done(struct kern_napi *napi, int work);
+
+/* What a transmit function needs to know of a packet. */
+struct kern_tx_packet {
+	u8 *data;
+	unsigned int length;
+	unsigned int linear;   /* bytes at data; the rest is in fragments */
+	unsigned int fragments;
+	unsigned int gso_size; /* 0: one packet */
+	unsigned int gso_segments;
+	unsigned int header_length; /* of a GSO packet: up to the TCP payload, from data */
+	bool checksum;	       /* the device has to fill it in */
+};
+void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
+/* Lends the packet from `skip` bytes of its linear part on. The number of pieces, or a negative errno and none. */
+struct kern_tx_piece {
+	u64 address;
+	u32 length;
+};
+int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, struct kern_tx_piece *pieces);
+void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip, const struct kern_tx_piece *pieces);
+/* Copies all of it, linear or not. */
+void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length);
+void *kern_skb_push(struct sk_buff *skb, unsigned int length);
+void kern_skb_pull(struct sk_buff *skb, unsigned int length);
+/* Makes room in front and a private header. A negative errno without memory. */
+int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
+int kern_skb_linearize(struct sk_buff *skb);
+/* The 48 bytes that belong to the layer that has the packet. */
+void *kern_skb_control(struct sk_buff *skb);
+u16 kern_skb_protocol(const struct sk_buff *skb);
+/* Sends a packet again from the start: for one that waited for its address. */
+int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
+/* budget: of the poll function that calls; 0 elsewhere. Any context. */
+void kern_skb_consume(struct sk_buff *skb, int budget);
+void kern_skb_drop(struct sk_buff *skb);
+
+/* A queue of packets, under its owner's lock. */
+struct kern_skb_queue {
+	struct sk_buff *first;
+	struct sk_buff *last;
+	unsigned int length;
+};
+void kern_skb_enqueue(struct kern_skb_queue *queue, struct sk_buff *skb);
+struct sk_buff *kern_skb_dequeue(struct kern_skb_queue *queue);
+
+enum kern_packet_type {
+	KERN_PACKET_HOST,
+	KERN_PACKET_BROADCAST,
+	KERN_PACKET_MULTICAST,
+};
+
+/* A packet for the stack: `copied` bytes are copied into its linear part, the rest of `length` stays in the page. */
+struct kern_rx_packet {
+	const void *mac_header; /* mac_length bytes that stand in front, as the stack's link-layer header */
+	unsigned int mac_length;
+	const u8 *data;
+	unsigned int length;
+	unsigned int copied;
+	struct page *page;	/* if copied < length: its reference is handed over */
+	unsigned int page_offset; /* of data */
+	unsigned int truesize;	/* of the piece of page */
+	u16 protocol;		/* host order */
+	enum kern_packet_type type;
+	bool checksum_ok;
+};
+/* False without memory: the page's reference stays the caller's. Only from within the poll function of napi. */
+bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet);
+
+/* Pages of the receive ring. */
+struct page *kern_page_alloc(void);
+void kern_page_get(struct page *page);
+void kern_page_put(struct page *page);
+/* Whether the caller's is the only reference, and the page is near and not reserved for hard times. */
+bool kern_page_reusable(const struct page *page);
+
+/* Interfaces that user space makes: `ip link add link PARENT name NAME type KIND`. */
+struct kern_link_ops {
+	const char *kind;
+	/* dev: allocated, named, not configured; parent: what IFLA_LINK named; pkey: -1 if none was given. rtnl lock held. */
+	int (*newlink)(struct net_device *dev, struct net_device *parent, int pkey);
+	/* May user space delete it? */
+	bool (*may_delete)(void *owner);
+	u16 (*get_pkey)(void *owner);
+	/* Whether a device is one of this kind's: its ops are these. */
+	const struct kern_netdev_ops *netdev_ops;
+};
+struct kern_link_kind;
+struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops);
+void kern_link_unregister(struct kern_link_kind *kind);
+/* Makes a device one of the kind, so that user space sees its attributes. */
+void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev);
+/* The owner of a device with these ops, NULL for any other. */
+void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops);
+
+KERN_C_END
