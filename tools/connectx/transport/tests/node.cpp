@@ -226,7 +226,7 @@ QueuePair &Node::create_qp(const QpOptions &options, CompletionQueue &send_cq,
 {
 	auto owned = std::make_unique<QueuePair>();
 	QueuePair &qp = *owned;
-	qp.qpn = next_number_++ | 0xabc000;
+	qp.qpn = options.qpn ? options.qpn : next_number_++ | 0xabc000;
 	qp.state = QpState::init;
 	qp.service = options.service;
 	qp.pd = options.pd;

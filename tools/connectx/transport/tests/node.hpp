@@ -64,6 +64,7 @@ constexpr std::uint32_t all_rights = 0x3f;
 
 struct QpOptions {
 	ServiceType service = ServiceType::rc;
+	std::uint32_t qpn = 0; /* 0: the next one */
 	unsigned log_send = 6;
 	unsigned log_receive = 6;
 	std::uint32_t pd = 7;

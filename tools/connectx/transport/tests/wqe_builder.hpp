@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <hw/connectx/wqe.hpp>
@@ -38,6 +39,20 @@ public:
 		for (std::size_t i = 0; i < count; i++)
 			bytes_.push_back(static_cast<std::byte>(next_++));
 		bytes_.resize((bytes_.size() + wqe_unit - 1) / wqe_unit * wqe_unit);
+		return *this;
+	}
+	/* An inline segment with these bytes. */
+	WqeBuilder &add_inline(std::span<const std::byte> content)
+	{
+		add(WqeInline{WqeData::inline_bit | static_cast<std::uint32_t>(content.size())});
+		return raw(content);
+	}
+	/* Bytes as they are, padded to a unit. */
+	WqeBuilder &raw(std::span<const std::byte> content)
+	{
+		std::size_t at = bytes_.size();
+		bytes_.resize((at + content.size() + wqe_unit - 1) / wqe_unit * wqe_unit);
+		std::memcpy(bytes_.data() + at, content.data(), content.size());
 		return *this;
 	}
 	std::vector<std::byte> done()
