@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A client as it sees itself: registered, and with a pointer for each device.
+#include "registry.hpp"
+
+extern "C" {
+
+int ib_register_client(ib_client *client)
+{
+	KERN_MIGHT_SLEEP();
+	auto state = kern::make<ib_client_registry>(kern::Gfp::kernel, *client);
+	if (!state.ok())
+		return state.error();
+	registry::instance->add_client(state.take());
+	return 0;
+}
+
+void ib_unregister_client(ib_client *client)
+{
+	KERN_MIGHT_SLEEP();
+	if (KERN_WARN_ON(!client->registry))
+		return;
+	registry::instance->remove_client(*client->registry);
+}
+
+void ib_set_client_data(ib_device *device, ib_client *client, void *data)
+{
+	if (registry::Pair *pair = device->registry->by_client.load(client->registry->number))
+		pair->data.store_release(data);
+	else
+		KERN_WARN_ON("client data outside of add and remove");
+}
+
+void *ib_get_client_data(ib_device *device, ib_client *client)
+{
+	registry::Pair *pair = device->registry->by_client.load(client->registry->number);
+
+	return pair ? pair->data.load_acquire() : nullptr;
+}
+
+} // extern "C"

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A device from its allocation to its end, as its driver sees it.
+#include <kern/log.hpp>
+#include "../verbs/verbs.hpp"
+#include "registry.hpp"
+
+namespace
+{
+
+/* NodeInfo has eight bits for the number of ports, and 255 is no port (IBA 14.2.5.3). */
+constexpr u32 max_ports = 254;
+
+/* A name for the file system: printable, no slash, at most one %, as %d; room for the number. */
+bool valid_name_pattern(const char *name)
+{
+	unsigned int length = 0, numbers = 0;
+
+	for (const char *at = name; *at; at++, length++) {
+		if (*at <= ' ' || *at > '~' || *at == '/')
+			return false;
+		if (*at == '%') {
+			if (at[1] != 'd' || ++numbers > 1)
+				return false;
+			length += 8;
+		}
+	}
+	return length > 0 && length < IB_DEVICE_NAME_MAX;
+}
+
+kern::Result<> add_device(ib_device &device, const char *name)
+{
+	if (!valid_name_pattern(name) || device.phys_port_cnt > max_ports)
+		return kern::Error{-EINVAL};
+	auto state = TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
+	TRY(state->events.create_reserve(device.phys_port_cnt));
+	// From here on no event is missed: what the cache is filled with next is at least as new as the first of them.
+	TRY(registry::instance->enlist(std::move(state), name));
+	if (auto attached = verbs::attach_device(device); !attached.ok()) {
+		registry::instance->remove_device(*device.registry);
+		return kern::Error{attached.error()};
+	}
+	device.registry->events.start();
+	registry::instance->introduce(*device.registry);
+	return {};
+}
+
+} // namespace
+
+extern "C" {
+
+ib_device *_ib_alloc_device(size_t size)
+{
+	if (size < sizeof(ib_device))
+		return nullptr;
+	return static_cast<ib_device *>(kern_alloc(size, static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
+}
+
+void ib_dealloc_device(ib_device *device)
+{
+	// Better lost than freed under its clients.
+	if (device && !KERN_WARN_ON(device->registry))
+		kern_free(device);
+}
+
+void ib_set_device_ops(ib_device *device, const ib_device_ops *ops)
+{
+	// All members are pointers or sizes, one word each.
+	using Word = unsigned long;
+	static_assert(sizeof(ib_device_ops) % sizeof(Word) == 0);
+	const auto *from = reinterpret_cast<const Word *>(ops);
+	auto *to = reinterpret_cast<Word *>(&device->ops);
+
+	for (size_t i = 0; i < sizeof(ib_device_ops) / sizeof(Word); i++)
+		if (from[i])
+			to[i] = from[i];
+}
+
+int ib_register_device(ib_device *device, const char *name, struct device *dma_device)
+{
+	KERN_MIGHT_SLEEP();
+	if (device->registry)
+		return -EEXIST;
+	device->dma_device = dma_device;
+	return add_device(*device, name).error();
+}
+
+void ib_unregister_device(ib_device *device)
+{
+	KERN_MIGHT_SLEEP();
+	if (KERN_WARN_ON(!device->registry))
+		return;
+	registry::instance->remove_device(*device->registry);
+	verbs::detach_device(*device);
+}
+
+bool ib_device_try_get(ib_device *device)
+{
+	ib_device_registry &state = *device->registry;
+	unsigned int users = state.users.load_relaxed();
+
+	do {
+		if (users == 0 || kern::read_once(state.leaving))
+			return false;
+	} while (!state.users.compare_exchange(users, users + 1));
+	return true;
+}
+
+void ib_device_put(ib_device *device)
+{
+	registry::instance->put_device(*device->registry);
+}
+
+ib_device *ib_device_get_by_name(const char *name)
+{
+	KERN_MIGHT_SLEEP();
+	return registry::instance->find_device(name);
+}
+
+} // extern "C"

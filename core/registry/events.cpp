@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/log.hpp>
+#include <kern/rcu.hpp>
+#include "../verbs/verbs.hpp"
+#include "registry.hpp"
+
+namespace registry
+{
+
+namespace
+{
+
+constinit kern::Static<kern::WorkQueue> work_queue;
+
+/* Kinds of unaffiliated events, and so events that the reserve has room for on each port. */
+constexpr u32 kinds = IB_EVENT_WQ_FATAL + 1;
+
+/* Events that may wait, the reserve aside. */
+constexpr unsigned int limit = 256;
+
+bool same(const ib_event &a, const ib_event &b)
+{
+	return a.event == b.event && a.element.port_num == b.element.port_num;
+}
+
+} // namespace
+
+kern::Result<> create_event_work_queue()
+{
+	work_queue.construct(TRY(kern::WorkQueue::create("weft_events", kern::WorkQueue::Kind::unbound)));
+	return {};
+}
+
+void destroy_event_work_queue()
+{
+	work_queue.destruct();
+}
+
+EventQueue::~EventQueue()
+{
+	kern::Guard guard(lock_);
+	while (free_.pop_front())
+		;
+}
+
+kern::Result<> EventQueue::create_reserve(u32 ports)
+{
+	// Port 0 is what events of the whole device say.
+	reserve_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
+	kern::Guard guard(lock_);
+	for (Entry &entry : reserve_) {
+		entry.reserved = true;
+		free_.push_back(entry);
+	}
+	return {};
+}
+
+void EventQueue::start()
+{
+	{
+		kern::Guard guard(lock_);
+		started_ = true;
+	}
+	work_queue->queue(work_);
+}
+
+void EventQueue::push(const ib_event &event)
+{
+	// A device may storm; beyond the limit it is treated as if there were no memory.
+	Entry *fresh = kern::read_once(waiting_) < limit ? new (kern::Gfp::nowait | kern::Gfp::no_warn) Entry() : nullptr;
+	bool start;
+	{
+		kern::Guard guard(lock_);
+		if (!fresh) {
+			for (Entry &waiting : pending_)
+				if (same(waiting.event, event)) {
+					waiting.node.unlink();
+					kern::write_once(waiting_, waiting_ - 1);
+					fresh = &waiting;
+					break;
+				}
+			if (!fresh)
+				fresh = free_.pop_front();
+		}
+		if (KERN_WARN_ON(!fresh))
+			return;
+		fresh->event = event;
+		pending_.push_back(*fresh);
+		kern::write_once(waiting_, waiting_ + 1);
+		start = started_;
+	}
+	if (start)
+		work_queue->queue(work_);
+}
+
+void EventQueue::give_back(Entry &entry)
+{
+	if (entry.reserved)
+		free_.push_back(entry);
+	else
+		kern::destroy(&entry);
+}
+
+bool EventQueue::pop(ib_event &event)
+{
+	kern::Guard guard(lock_);
+	Entry *entry = pending_.pop_front();
+	if (!entry)
+		return false;
+	event = entry->event;
+	kern::write_once(waiting_, waiting_ - 1);
+	give_back(*entry);
+	return true;
+}
+
+void EventQueue::deliver()
+{
+	ib_event event;
+
+	while (pop(event)) {
+		verbs::refresh_cache(event);
+		kern::Guard guard(handlers_lock_);
+		for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
+			next = at->next;
+			auto *handler = reinterpret_cast<ib_event_handler *>(
+				reinterpret_cast<char *>(at) - __builtin_offsetof(ib_event_handler, links));
+			ib_event copy = event;
+			verbs::HandlerSection section;
+			handler->handler(handler, &copy);
+		}
+	}
+}
+
+void EventQueue::stop()
+{
+	unsigned int left = 0;
+
+	ib_event dropped;
+	while (pop(dropped))
+		;
+	work_.cancel();
+	kern::Guard guard(handlers_lock_);
+	for (ib_links *at = handlers_.next; at != &handlers_; at = at->next)
+		left++;
+	handlers_ = {&handlers_, &handlers_};
+	if (left)
+		kern_error("%s: %u event handlers were left behind\n", device_.name, left);
+}
+
+void EventQueue::add(ib_event_handler &handler)
+{
+	kern::Guard guard(handlers_lock_);
+	handler.links = {&handlers_, handlers_.prev};
+	handlers_.prev->next = &handler.links;
+	handlers_.prev = &handler.links;
+}
+
+void EventQueue::remove(ib_event_handler &handler)
+{
+	kern::Guard guard(handlers_lock_);
+	if (KERN_WARN_ON(!handler.links.next))
+		return;
+	handler.links.prev->next = handler.links.next;
+	handler.links.next->prev = handler.links.prev;
+	handler.links = {};
+}
+
+} // namespace registry
+
+extern "C" {
+
+void ib_register_event_handler(ib_event_handler *event_handler)
+{
+	KERN_MIGHT_SLEEP();
+	event_handler->device->registry->events.add(*event_handler);
+}
+
+void ib_unregister_event_handler(ib_event_handler *event_handler)
+{
+	KERN_MIGHT_SLEEP();
+	event_handler->device->registry->events.remove(*event_handler);
+}
+
+void ib_dispatch_event(const ib_event *event)
+{
+	if (verbs::dispatch_affiliated(*event))
+		return;
+
+	ib_device *device = event->device;
+	if (event->element.port_num > device->phys_port_cnt) {
+		kern_error_limited("%s: event %d of port %u, which it does not have\n", device->name, event->event,
+				   event->element.port_num);
+		return;
+	}
+	// A driver may report until its interrupts are off, which is after the device has gone from here.
+	kern::rcu::ReadGuard reading;
+	if (ib_device_registry *state = __atomic_load_n(&device->registry, __ATOMIC_CONSUME))
+		state->events.push(*event);
+}
+
+} // extern "C"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The unaffiliated events of one device, from any context to handlers that run one at a time, in order, in a task (EVENT-02,
+ * EVENT-03). No kind of event is lost for want of memory, nor can a storm fill it: an event for which there is none takes one of a reserve that has room for
+ * each kind on each port once; if the same event is still waiting, that one moves to the end instead and speaks for both.
+ */
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/work.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace registry
+{
+
+class EventQueue {
+public:
+	explicit EventQueue(ib_device &device) : device_(device) { handlers_ = {&handlers_, &handlers_}; }
+	~EventQueue();
+
+	/* Once. Errors: ENOMEM. Context: process. */
+	kern::Result<> create_reserve(u32 ports);
+	/* Handlers are called from now on; what came before was kept. Context: process. */
+	void start();
+	/* Nothing is pushed any more. Waits for a handler that runs, drops what waits, reports handlers left behind. Context: process. */
+	void stop();
+	/* Context: any. */
+	void push(const ib_event &event);
+
+	/* Context: process. */
+	void add(ib_event_handler &handler);
+	/* Waits for it if it runs. Context: process, not from a handler. */
+	void remove(ib_event_handler &handler);
+
+private:
+	struct Entry {
+		ib_event event{};
+		bool reserved = false;
+		kern::ListNode node;
+	};
+	using Entries = kern::List<Entry, &Entry::node>;
+
+	void deliver();
+	bool pop(ib_event &event);
+	void give_back(Entry &entry) REQUIRES(lock_);
+
+	ib_device &device_;
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("registry.events")};
+	Entries pending_ GUARDED_BY(lock_);
+	Entries free_ GUARDED_BY(lock_);
+	/* Length of pending_; written under the lock. */
+	unsigned int waiting_ = 0;
+	bool started_ GUARDED_BY(lock_) = false;
+	kern::OwnedArray<Entry> reserve_;
+	/* Held while handlers run. */
+	kern::Mutex handlers_lock_{KERN_LOCK_CLASS("registry.handlers")};
+	ib_links handlers_ GUARDED_BY(handlers_lock_);
+	kern::Work work_{kern::method<&EventQueue::deliver>, this};
+};
+
+/* Where the handlers run. Context: process. Errors: ENOMEM. */
+kern::Result<> create_event_work_queue();
+void destroy_event_work_queue();
+
+} // namespace registry

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Devices, clients, and who has been introduced to whom (LOCK-08 … LOCK-12).
+ *
+ * Clients are numbered in the order of their registration, and a device remembers up to which number it has been
+ * introduced. All calls of add and remove for one device are made by one task at a time, its worker; whoever becomes it
+ * goes on until no client is missing. So a registration that finds a device with a worker leaves the work to that one, and
+ * no lock is held while a client is called: the callback may use the whole midlayer, further registrations included.
+ *
+ * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
+ * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/wait_queue.hpp>
+#include <kern/xarray.hpp>
+#include <rdma/ib_verbs.h>
+#include "events.hpp"
+
+namespace registry
+{
+
+/* A client that was introduced to a device: from before add until after remove. */
+struct Pair {
+	Pair(ib_device_registry &d, ib_client_registry &c) : device(d), client(c) {}
+
+	ib_device_registry &device;
+	ib_client_registry &client;
+	kern::Atomic<void *> data{nullptr};
+	kern::ListNode device_node;
+	kern::ListNode client_node;
+};
+
+} // namespace registry
+
+struct ib_client_registry {
+	explicit ib_client_registry(ib_client &c) : client(c) {}
+
+	ib_client &client;
+	unsigned long number = 0;
+	bool leaving = false;
+	/* Of add that have not returned yet. */
+	unsigned int calls = 0;
+	/* In the order of add. */
+	kern::List<registry::Pair, &registry::Pair::client_node> pairs;
+	kern::ListNode node;
+};
+
+struct ib_device_registry {
+	explicit ib_device_registry(ib_device &d) : device(d), events(d) {}
+
+	ib_device &device;
+	/* The task that calls clients for this device, 0 for none. */
+	unsigned long worker = 0;
+	/* All clients up to this number have been introduced. */
+	unsigned long introduced = 0;
+	/* Able to work, and not leaving: it may be found. */
+	bool usable = false;
+	bool leaving = false;
+	/* In the order of add. */
+	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
+	/* By number of client: ib_get_client_data() takes no lock. */
+	kern::XArray<registry::Pair> by_client;
+	/* ib_device_try_get(); the registration itself is the first. */
+	kern::Atomic<unsigned int> users{1};
+	registry::EventQueue events;
+	kern::ListNode node;
+};
+
+namespace registry
+{
+
+class Registry {
+public:
+	/*
+	 * Gives the device its name and a place, with the caller as its worker: nobody else sees it yet, but its events are
+	 * taken in. Then either introduce() or remove_device(). Errors: EEXIST.
+	 */
+	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
+	/* Lets all clients have it. */
+	void introduce(ib_device_registry &device);
+	/* Returns when no client has it, nor anyone a reference, and no event handler runs. Ends the state. */
+	void remove_device(ib_device_registry &device);
+	void put_device(ib_device_registry &device);
+	ib_device *find_device(const char *name);
+
+	void add_client(kern::Owned<ib_client_registry> client);
+	void remove_client(ib_client_registry &client);
+
+private:
+	template <class Condition>
+	void wait(Condition condition);
+	void call_add(ib_device_registry &device, ib_client_registry &client);
+	void call_remove(Pair &pair);
+	bool inside_callback() REQUIRES(lock_);
+	bool name_free(const char *name) REQUIRES(lock_);
+	bool choose_name(ib_device &device, const char *pattern) REQUIRES(lock_);
+
+	kern::SpinLock lock_{KERN_LOCK_CLASS("registry")};
+	kern::WaitQueue changed_{KERN_LOCK_CLASS("registry.changed")};
+	kern::List<ib_device_registry, &ib_device_registry::node> devices_ GUARDED_BY(lock_);
+	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
+	unsigned long last_number_ GUARDED_BY(lock_) = 0;
+};
+
+extern kern::Static<Registry> instance;
+
+} // namespace registry

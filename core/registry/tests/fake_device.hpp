@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A device with ports and no hardware, that can be registered.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/kunit.hpp>
+#include <rdma/driver.hpp>
+
+struct FakeDevice {
+	ib_device ib;
+	/* What query_port says. */
+	kern::Atomic<int> port_state;
+	kern::Atomic<u16> lid;
+};
+
+/* Owns one, registered or not. */
+class FakeDeviceOwner {
+public:
+	explicit FakeDeviceOwner(u32 ports = 2);
+	~FakeDeviceOwner();
+	FakeDeviceOwner(const FakeDeviceOwner &) = delete;
+	FakeDeviceOwner &operator=(const FakeDeviceOwner &) = delete;
+
+	/* nullptr without memory. */
+	FakeDevice *get() const { return device_; }
+	ib_device *ib() const { return &device_->ib; }
+	FakeDevice *operator->() const { return device_; }
+	/* 0 or a negative errno. */
+	int add(const char *name = "fake%d");
+	void remove();
+
+private:
+	FakeDevice *device_;
+	bool registered_ = false;
+};

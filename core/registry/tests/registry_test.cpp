@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include "fake_device.hpp"
+
+namespace
+{
+
+/* What happened, in order: 'a' or 'r', and the client and the device. */
+struct Happened {
+	char what;
+	const ib_client *client;
+	const ib_device *device;
+	bool operator==(const Happened &) const = default;
+};
+
+struct Diary {
+	void write(char what, const ib_client *client, const ib_device *device)
+	{
+		const unsigned int at = count.fetch_add(1);
+		if (at < 64)
+			entries[at] = {what, client, device};
+	}
+	bool is(unsigned int at, char what, const ib_client *client, const ib_device *device) const
+	{
+		return at < count.load_acquire() && entries[at] == Happened{what, client, device};
+	}
+	kern::Atomic<unsigned int> count;
+	Happened entries[64]{};
+};
+constinit Diary diary;
+
+/* A client that writes the diary, and refuses devices when it is told to. */
+template <int Number>
+struct Writer {
+	static inline int answer = 0;
+	static int add(ib_device *device)
+	{
+		diary.write('a', &client, device);
+		ib_set_client_data(device, &client, device->name);
+		return answer;
+	}
+	static void remove(ib_device *device, void *data)
+	{
+		diary.write(data == device->name ? 'r' : '!', &client, device);
+	}
+	static constinit inline ib_client client{.name = "writer", .add = add, .remove = remove, .registry = nullptr};
+};
+using One = Writer<1>;
+using Two = Writer<2>;
+using Three = Writer<3>;
+
+/* Begins each test with nothing written. */
+struct Fresh {
+	Fresh()
+	{
+		diary.count.store_relaxed(0);
+		One::answer = Two::answer = Three::answer = 0;
+	}
+};
+
+/* Registering a client calls its add for every device that is there, and its remove in reverse. */
+void lock_11_client_gets_present_devices(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner a, b;
+	ASSERT_EQ(a.add(), 0);
+	ASSERT_EQ(b.add(), 0);
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	EXPECT_TRUE(diary.is(0, 'a', &One::client, a.ib()));
+	EXPECT_TRUE(diary.is(1, 'a', &One::client, b.ib()));
+	ib_unregister_client(&One::client);
+	EXPECT_TRUE(diary.is(2, 'r', &One::client, b.ib()));
+	EXPECT_TRUE(diary.is(3, 'r', &One::client, a.ib()));
+	EXPECT_EQ(diary.count.load_relaxed(), 4u);
+}
+
+/* Registering a device calls add of every client that is there, in the order of their registration. */
+void lock_11_device_gets_present_clients(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner device;
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	ASSERT_EQ(ib_register_client(&Two::client), 0);
+	const int status = device.add();
+	EXPECT_EQ(status, 0);
+	EXPECT_TRUE(diary.is(0, 'a', &One::client, device.ib()));
+	EXPECT_TRUE(diary.is(1, 'a', &Two::client, device.ib()));
+	EXPECT_EQ(diary.count.load_relaxed(), 2u);
+	device.remove();
+	ib_unregister_client(&Two::client);
+	ib_unregister_client(&One::client);
+	EXPECT_EQ(diary.count.load_relaxed(), 4u);
+}
+
+/* Remove runs in the reverse order of add. */
+void lock_11_remove_reverses_add(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner device;
+	ASSERT_EQ(ib_register_client(&Three::client), 0);
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	EXPECT_EQ(device.add(), 0);
+	ASSERT_EQ(ib_register_client(&Two::client), 0);
+	device.remove();
+	ib_unregister_client(&One::client);
+	ib_unregister_client(&Two::client);
+	ib_unregister_client(&Three::client);
+	EXPECT_TRUE(diary.is(0, 'a', &Three::client, device.ib()));
+	EXPECT_TRUE(diary.is(1, 'a', &One::client, device.ib()));
+	EXPECT_TRUE(diary.is(2, 'a', &Two::client, device.ib()));
+	EXPECT_TRUE(diary.is(3, 'r', &Two::client, device.ib()));
+	EXPECT_TRUE(diary.is(4, 'r', &One::client, device.ib()));
+	EXPECT_TRUE(diary.is(5, 'r', &Three::client, device.ib()));
+	EXPECT_EQ(diary.count.load_relaxed(), 6u);
+}
+
+/* A client whose add failed is neither removed nor called again for that device, and has no data with it. */
+void lock_11_failed_add_is_final(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner device;
+	One::answer = -ENODEV;
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	EXPECT_EQ(device.add(), 0);
+	One::answer = 0;
+	ASSERT_EQ(ib_register_client(&Two::client), 0);
+	EXPECT_EQ(ib_get_client_data(device.ib(), &One::client), nullptr);
+	EXPECT_EQ(ib_get_client_data(device.ib(), &Two::client), static_cast<void *>(device.ib()->name));
+	device.remove();
+	EXPECT_EQ(diary.count.load_relaxed(), 3u);
+	EXPECT_TRUE(diary.is(2, 'r', &Two::client, device.ib()));
+	ib_unregister_client(&Two::client);
+	ib_unregister_client(&One::client);
+	EXPECT_EQ(diary.count.load_relaxed(), 3u);
+}
+
+/* A client that registers another one from its add, which is then added too: no lock is held meanwhile. */
+struct Inviter {
+	static inline ib_device *found;
+	static inline int status;
+	static void heard(ib_event_handler *, ib_event *) {}
+	static constinit inline ib_event_handler handler{};
+	static int add(ib_device *device)
+	{
+		found = ib_device_get_by_name(device->name);
+		if (found)
+			ib_device_put(found);
+		INIT_IB_EVENT_HANDLER(&handler, device, heard);
+		ib_register_event_handler(&handler);
+		status = ib_register_client(&Two::client);
+		return 0;
+	}
+	static void remove(ib_device *device, void *)
+	{
+		(void)device;
+		ib_unregister_event_handler(&handler);
+	}
+	static constinit inline ib_client client{.name = "inviter", .add = add, .remove = remove, .registry = nullptr};
+};
+
+void lock_08_callbacks_may_use_the_midlayer(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner device;
+	Inviter::status = -EIO;
+	ASSERT_EQ(ib_register_client(&Inviter::client), 0);
+	EXPECT_EQ(device.add(), 0);
+	EXPECT_EQ(Inviter::found, device.ib());
+	EXPECT_EQ(Inviter::status, 0);
+	EXPECT_TRUE(diary.is(0, 'a', &Two::client, device.ib()));
+	ib_unregister_client(&Inviter::client);
+	if (Inviter::status == 0)
+		ib_unregister_client(&Two::client);
+	EXPECT_TRUE(diary.is(1, 'r', &Two::client, device.ib()));
+}
+
+/* All that is constant about a device is known when the first add is called, and until the last remove has returned. */
+struct Looker {
+	static inline bool complete_in_add, complete_in_remove;
+	static bool complete(ib_device *device)
+	{
+		ib_port_attr attr;
+		return device->name[0] && device->attrs.vendor_id == 0x1234 && device->port_immutable &&
+		       device->port_immutable[2].pkey_tbl_len == 1 && ib_query_port(device, 1, &attr) == 0 &&
+		       ib_query_port(device, 3, &attr) == -EINVAL;
+	}
+	static int add(ib_device *device)
+	{
+		complete_in_add = complete(device);
+		return 0;
+	}
+	static void remove(ib_device *device, void *) { complete_in_remove = complete(device); }
+	static constinit inline ib_client client{.name = "looker", .add = add, .remove = remove, .registry = nullptr};
+};
+
+void lock_09_device_is_complete_while_clients_have_it(kern::kunit::Test &test)
+{
+	FakeDeviceOwner device;
+	Looker::complete_in_add = Looker::complete_in_remove = false;
+	ASSERT_EQ(ib_register_client(&Looker::client), 0);
+	EXPECT_EQ(device.add(), 0);
+	device.remove();
+	ib_unregister_client(&Looker::client);
+	EXPECT_TRUE(Looker::complete_in_add);
+	EXPECT_TRUE(Looker::complete_in_remove);
+}
+
+/* A client that leaves something behind does not keep the device from going, nor is its handler called any more. */
+void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
+{
+	static int heard;
+	ib_event_handler handler;
+	FakeDeviceOwner device;
+	heard = 0;
+	ASSERT_EQ(device.add(), 0);
+	INIT_IB_EVENT_HANDLER(&handler, device.ib(), ([](ib_event_handler *, ib_event *) { heard++; }));
+	ib_register_event_handler(&handler);
+	device.remove();
+	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
+	ASSERT_EQ(device.add(), 0);
+	device.remove();
+	EXPECT_EQ(heard, 0);
+}
+
+/* A name is the lowest free one of its pattern, once; a bad one is refused and nothing is left of the attempt. */
+void device_names_are_unique(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner a, b, c;
+	ASSERT_EQ(a.add("unique%d"), 0);
+	ASSERT_EQ(b.add("unique%d"), 0);
+	EXPECT_EQ(__builtin_strcmp(a.ib()->name, "unique0"), 0);
+	EXPECT_EQ(__builtin_strcmp(b.ib()->name, "unique1"), 0);
+	EXPECT_EQ(c.add("unique1"), -EEXIST);
+	a.remove();
+	EXPECT_EQ(ib_device_get_by_name("unique0"), nullptr);
+	ASSERT_EQ(c.add("unique%d"), 0);
+	EXPECT_EQ(__builtin_strcmp(c.ib()->name, "unique0"), 0);
+	ib_device *found = ib_device_get_by_name("unique0");
+	EXPECT_EQ(found, c.ib());
+	if (found)
+		ib_device_put(found);
+	for (const char *bad : {"", "a%db%d", "a%s", "a/b", "a b",
+				"long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
+		EXPECT_EQ(a.add(bad), -EINVAL);
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	EXPECT_EQ(diary.count.load_relaxed(), 2u);
+	ib_unregister_client(&One::client);
+}
+
+/* A device that cannot say what it is, or lacks what every device has, is not registered and no client sees it. */
+void unfit_device_is_refused(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	{
+		FakeDeviceOwner device;
+		device->ib.ops.query_device = [](ib_device *, ib_device_attr *, ib_udata *) { return -EIO; };
+		EXPECT_EQ(device.add(), -EIO);
+		device->ib.ops.poll_cq = nullptr;
+		EXPECT_EQ(device.add(), -EINVAL);
+	}
+	{
+		FakeDeviceOwner none(0), many(255);
+		EXPECT_EQ(none.add(), -EINVAL);
+		EXPECT_EQ(many.add(), -EINVAL);
+	}
+	ib_unregister_client(&One::client);
+	EXPECT_EQ(diary.count.load_relaxed(), 0u);
+}
+
+} // namespace
+
+KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
+	    KUNIT_CASE(lock_09_device_is_complete_while_clients_have_it),
+	    KUNIT_CASE(lock_10_leaked_handler_does_not_block), KUNIT_CASE(lock_11_client_gets_present_devices),
+	    KUNIT_CASE(lock_11_device_gets_present_clients), KUNIT_CASE(lock_11_remove_reverses_add),
+	    KUNIT_CASE(lock_11_failed_add_is_final), KUNIT_CASE(device_names_are_unique),
+	    KUNIT_CASE(unfit_device_is_refused));
