@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues, and the two ways in which hardware can treat an arm that comes late (NOTIFY-06).
+#include "device.hpp"
+
+namespace soft
+{
+
+CqState::CqState(ib_cq *cq, Ring<ib_wc> &&ring)
+	: cq_(cq), context_(of(cq->device).options.context), notify_(of(cq->device).options.notify),
+	  ring_(std::move(ring))
+{
+}
+
+CqState::~CqState()
+{
+	/* Nothing completes here any more; what was raised is let through by the members' destructors. */
+	irq_work_.wait();
+	tasklet_.cancel();
+	work_.cancel();
+}
+
+/* An event: the handler runs once for each, never twice at once (LOCK-06), and not in here (LOCK-05). */
+void CqState::raise()
+{
+	event_count_.add_relaxed(1);
+	if (context_ == SOFT_INLINE) {
+		rdma::complete(cq_);
+		return;
+	}
+	if (due_.fetch_add(1) > 0)
+		return;
+	switch (context_) {
+	case SOFT_HARD_INTERRUPT:
+		irq_work_.queue();
+		break;
+	case SOFT_SOFT_INTERRUPT:
+		tasklet_.schedule();
+		break;
+	default:
+		work_.queue();
+		break;
+	}
+}
+
+void CqState::handle()
+{
+	do {
+		rdma::complete(cq_);
+	} while (due_.fetch_sub(1) > 1);
+}
+
+bool CqState::push(const ib_wc &wc, bool solicited)
+{
+	bool fires;
+	{
+		kern::Guard guard(lock_);
+		if (overrun_)
+			return false;
+		if (ring_.full()) {
+			overrun_ = true;
+			fires = false;
+		} else {
+			ring_.push() = wc;
+			solicited = solicited || wc.status != IB_WC_SUCCESS;
+			if (solicited)
+				solicited_ = ring_.count();
+			fires = armed_ == IB_CQ_NEXT_COMP || (armed_ == IB_CQ_SOLICITED && solicited);
+			if (fires)
+				armed_ = 0;
+		}
+	}
+	if (overrun_) {
+		rdma::dispatch(IB_EVENT_CQ_ERR, cq_);
+		return false;
+	}
+	if (fires)
+		raise();
+	return true;
+}
+
+int CqState::poll(int count, ib_wc *wcs)
+{
+	int polled = 0;
+
+	kern::Guard guard(lock_);
+	for (; polled < count && !ring_.empty(); polled++) {
+		wcs[polled] = ring_.front();
+		ring_.pop();
+	}
+	solicited_ = solicited_ > static_cast<size_t>(polled) ? solicited_ - static_cast<size_t>(polled) : 0;
+	return polled;
+}
+
+int CqState::arm(ib_cq_notify_flags flags)
+{
+	const int kind = flags & IB_CQ_SOLICITED_MASK;
+	bool fires = false, missed = false;
+
+	if (!rdma::valid_notify_flags(flags))
+		return -EINVAL;
+	{
+		kern::Guard guard(lock_);
+		/* NOTIFY-07: the stronger request stays. */
+		if (armed_ != IB_CQ_NEXT_COMP)
+			armed_ = kind;
+		const bool waiting = armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0;
+		switch (notify_) {
+		case SOFT_NOTIFY_FIRES:
+			fires = waiting;
+			if (fires)
+				armed_ = 0;
+			break;
+		case SOFT_NOTIFY_REPORTS:
+			missed = waiting && (flags & IB_CQ_REPORT_MISSED_EVENTS);
+			break;
+		case SOFT_NOTIFY_FORGETS:
+			break;
+		}
+	}
+	if (fires)
+		raise();
+	return missed ? 1 : 0;
+}
+
+int CqState::peek(int limit)
+{
+	kern::Guard guard(lock_);
+	return ring_.count() < static_cast<size_t>(limit) ? static_cast<int>(ring_.count()) : limit;
+}
+
+int CqState::resize(int cqe)
+{
+	auto fresh = Ring<ib_wc>::create(static_cast<size_t>(cqe));
+
+	if (!fresh)
+		return fresh.error();
+	Ring<ib_wc> ring = fresh.take();
+	kern::Guard guard(lock_);
+	if (ring_.count() > ring.size())
+		return -EINVAL;
+	for (; !ring_.empty(); ring_.pop())
+		ring.push() = ring_.front();
+	std::swap(ring_, ring);
+	cq_->cqe = cqe;
+	return 0;
+}
+
+namespace
+{
+
+int create_cq(ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *)
+{
+	if (int error = of(cq->device).fault(SOFT_CREATE_CQ))
+		return error;
+	auto ring = Ring<ib_wc>::create(attr->cqe);
+	if (!ring)
+		return ring.error();
+	Cq::construct(cq, cq, ring.take());
+	cq->cqe = static_cast<int>(attr->cqe);
+	return 0;
+}
+
+int destroy_cq(ib_cq *cq, ib_udata *)
+{
+	Cq::destruct(cq);
+	return 0;
+}
+
+int resize_cq(ib_cq *cq, int cqe, ib_udata *)
+{
+	if (int error = of(cq->device).fault(SOFT_RESIZE_CQ))
+		return error;
+	return Cq::state(cq).resize(cqe);
+}
+
+/* Nothing to moderate: every event comes at once. */
+int modify_cq(ib_cq *, u16, u16)
+{
+	return 0;
+}
+
+int poll_cq(ib_cq *cq, int count, ib_wc *wcs)
+{
+	if (int error = of(cq->device).fault(SOFT_POLL_CQ))
+		return error;
+	return Cq::state(cq).poll(count, wcs);
+}
+
+int req_notify_cq(ib_cq *cq, ib_cq_notify_flags flags)
+{
+	if (int error = of(cq->device).fault(SOFT_REQ_NOTIFY_CQ))
+		return error;
+	return Cq::state(cq).arm(flags);
+}
+
+int peek_cq(ib_cq *cq, int limit)
+{
+	return Cq::state(cq).peek(limit);
+}
+
+} // namespace
+
+void set_queue_methods(ib_device_ops &ops)
+{
+	ops.create_cq = create_cq;
+	ops.destroy_cq = destroy_cq;
+	ops.resize_cq = resize_cq;
+	ops.modify_cq = modify_cq;
+	ops.poll_cq = poll_cq;
+	ops.req_notify_cq = req_notify_cq;
+	ops.peek_cq = peek_cq;
+	ops.size_ib_cq = sizeof(Cq);
+}
+
+} // namespace soft
+
+extern "C" {
+
+bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
+{
+	return soft::Cq::state(cq).push(*wc, solicited);
+}
+
+unsigned long soft_events(struct ib_cq *cq)
+{
+	return soft::Cq::state(cq).events();
+}
+
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The software device's own view of its objects.
+ *
+ * Lock order: Fabric::lock (a mutex: one message at a time, in the engine's tasks, and creation and destruction of what
+ * a message can reach), then a QP's or SRQ's lock, then a CQ's.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/irq_work.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/tasklet.hpp>
+#include <kern/time.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+#include <rdma/driver.hpp>
+#include "soft.h"
+
+namespace soft
+{
+
+inline constexpr unsigned int max_ports = 4;
+inline constexpr unsigned int max_sge = 8;
+inline constexpr unsigned int max_inline = 128;
+inline constexpr int max_wr = 16384;
+inline constexpr int max_cqe = 65536;
+inline constexpr unsigned int max_pages = 64;
+inline constexpr u32 local_dma_lkey = 0x100;
+
+/* A queue of fixed size. Its owner locks. */
+template <class T>
+class Ring {
+public:
+	Ring() = default;
+	explicit Ring(kern::OwnedArray<T> &&entries) : entries_(std::move(entries)) {}
+	static kern::Result<Ring> create(size_t size)
+	{
+		return Ring(TRY(kern::make_array<T>(kern::Gfp::kernel, size ? size : 1)));
+	}
+
+	size_t size() const { return entries_.size(); }
+	size_t count() const { return count_; }
+	bool empty() const { return count_ == 0; }
+	bool full() const { return count_ == entries_.size(); }
+	T &front() { return entries_[head_]; }
+	T &at(size_t index) { return entries_[(head_ + index) % entries_.size()]; }
+	/* The place of a new last entry; the ring is not full. */
+	T &push() { return at(count_++); }
+	void pop()
+	{
+		head_ = (head_ + 1) % entries_.size();
+		count_--;
+	}
+
+private:
+	kern::OwnedArray<T> entries_;
+	size_t head_ = 0;
+	size_t count_ = 0;
+};
+
+struct PortState {
+	ib_port_attr attr;
+	kern::OwnedArray<ib_gid> gids;
+	kern::OwnedArray<u16> pkeys;
+	/* QP0 and QP1; Fabric::lock. */
+	ib_qp *special[2] = {};
+	/* The other end of the cable; Fabric::lock. */
+	struct SoftDevice *peer = nullptr;
+	u32 peer_port = 0;
+};
+
+struct Region {
+	explicit Region(u32 pd_key) : pd(pd_key) {}
+
+	u32 pd;
+	u32 key = 0;
+	int access = 0;
+	bool valid = false;
+	/* All memory, or a contiguous piece, or a list of pages. */
+	bool all = false;
+	u64 start = 0;
+	u64 length = 0;
+	unsigned int max_pages = 0;
+	unsigned int page_count = 0;
+	u64 page_size = 0;
+	u64 *pages = nullptr;
+};
+
+struct Faults {
+	kern::Atomic<unsigned int> left{0};
+	kern::Atomic<int> error{0};
+	kern::Atomic<unsigned long> calls{0};
+};
+
+struct SoftDevice {
+	ib_device ib;
+	soft_options options;
+	PortState ports[max_ports + 1];
+	/* Attributes and tables of ports. */
+	kern::IrqSpinLock *ports_lock;
+	kern::XArray<ib_qp> *qps;
+	kern::XArray<Region> *regions;
+	Faults faults[SOFT_METHOD_COUNT];
+	/* Fabric::lock. */
+	unsigned int lost;
+	unsigned int reordered;
+	u64 random;
+	bool (*lose)(void *context, const void *payload, size_t length);
+	void *lose_context;
+	ib_links fabric_links;
+
+	/* 0, or the error that the test wants from this call. */
+	int fault(soft_method method)
+	{
+		Faults &fault = faults[method];
+
+		fault.calls.add_relaxed(1);
+		unsigned int left = fault.left.load_relaxed();
+		while (left > 0)
+			if (fault.left.compare_exchange(left, left - 1))
+				return fault.error.load_relaxed();
+		return 0;
+	}
+};
+
+inline SoftDevice &of(ib_device *device)
+{
+	return *rdma::device_of<SoftDevice>(device);
+}
+
+/* All devices, and what excludes messages. */
+struct Fabric {
+	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
+	ib_links devices = {&devices, &devices};
+	kern::WorkQueue engine;
+};
+extern kern::Static<Fabric> fabric;
+
+/* cq.cpp */
+class CqState {
+public:
+	CqState(ib_cq *cq, Ring<ib_wc> &&ring);
+	/* Waits for a handler that runs. */
+	~CqState();
+
+	bool push(const ib_wc &wc, bool solicited);
+	int poll(int count, ib_wc *wcs);
+	int arm(ib_cq_notify_flags flags);
+	int peek(int limit);
+	int resize(int cqe);
+	unsigned long events() const { return event_count_.load_relaxed(); }
+
+private:
+	void raise();
+	void handle();
+
+	ib_cq *cq_;
+	soft_context context_;
+	soft_notify notify_;
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("soft.cq")};
+	Ring<ib_wc> ring_;
+	/* Entries behind which a solicited completion waits to be polled. */
+	size_t solicited_ = 0;
+	int armed_ = 0;
+	bool overrun_ = false;
+	kern::Atomic<unsigned int> due_{0};
+	kern::Atomic<unsigned long> event_count_{0};
+	kern::IrqWork irq_work_{kern::method<&CqState::handle>, this};
+	kern::Tasklet tasklet_{kern::method<&CqState::handle>, this};
+	kern::Work work_{kern::method<&CqState::handle>, this};
+};
+using Cq = rdma::DriverObject<ib_cq, CqState>;
+
+/* Requests, as they wait. */
+struct SendEntry {
+	union {
+		ib_send_wr wr;
+		ib_rdma_wr rdma;
+		ib_atomic_wr atomic;
+		ib_ud_wr ud;
+		ib_reg_wr reg;
+		ib_bind_mw_wr bind;
+	};
+	ib_sge sges[max_sge];
+	u8 inline_data[max_inline];
+	unsigned int tries;
+};
+
+struct RecvEntry {
+	u64 wr_id;
+	int num_sge;
+	ib_sge sges[max_sge];
+};
+
+struct RecvQueue {
+	kern::IrqSpinLock lock{KERN_LOCK_CLASS("soft.recv")};
+	Ring<RecvEntry> ring;
+	u32 max_sge = 0;
+
+	int post(const ib_recv_wr *wr, const ib_recv_wr **bad_wr);
+	/* False if it is empty. */
+	bool take(RecvEntry &entry);
+};
+
+struct SrqState {
+	RecvQueue queue;
+	u32 limit = 0;
+};
+using Srq = rdma::DriverObject<ib_srq, SrqState>;
+
+struct AhState {
+	rdma_ah_attr attr;
+};
+using Ah = rdma::DriverObject<ib_ah, AhState>;
+
+struct McastGroup {
+	ib_links links;
+	ib_gid gid;
+	u16 lid;
+};
+
+/* A datagram held back until the next one has overtaken it. */
+struct Datagram;
+
+class QpState {
+public:
+	QpState(ib_qp *qp, const ib_qp_init_attr &init);
+	~QpState();
+
+	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr);
+	/* Has the engine look at the QP soon. Context: any. */
+	void kick();
+
+	ib_qp *qp;
+	ib_qp_init_attr init;
+	/* Fabric::lock. */
+	ib_qp_attr attr{};
+	Datagram *held = nullptr;
+	ib_links groups;
+	RecvQueue recv;
+	kern::IrqSpinLock send_lock{KERN_LOCK_CLASS("soft.send")};
+	Ring<SendEntry> send;
+	/* Changed under both Fabric::lock and send_lock, read under either. */
+	ib_qp_state state = IB_QPS_RESET;
+
+private:
+	void run();
+
+	kern::DelayedWork work_{kern::method<&QpState::run>, this};
+};
+using Qp = rdma::DriverObject<ib_qp, QpState>;
+
+struct MrState {
+	explicit MrState(u32 pd_key) : region(pd_key) {}
+
+	Region region;
+	u32 index = 0;
+	kern::OwnedArray<u64> pages;
+};
+using Mr = rdma::DriverObject<ib_mr, MrState>;
+using Mw = rdma::DriverObject<ib_mw, MrState>;
+
+/* memory.cpp. Under Fabric::lock; false if a key does not open the memory. `pd` may be nullptr, for any. */
+size_t total(const ib_sge *sges, int count);
+bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to, size_t length);
+bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip, const void *from,
+		   size_t length, int access);
+/* Writes with IB_ACCESS_REMOTE_WRITE, reads with IB_ACCESS_REMOTE_READ. */
+bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data, size_t length, int access);
+u64 *atomic_target(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address);
+bool invalidate(SoftDevice &device, u32 key);
+bool register_region(const ib_pd &pd, const ib_reg_wr &wr);
+bool bind_window(SoftDevice &device, const ib_pd &pd, const ib_bind_mw_wr &wr);
+
+void set_memory_methods(ib_device_ops &ops);
+void set_queue_methods(ib_device_ops &ops);
+void set_qp_methods(ib_device_ops &ops);
+
+/* engine.cpp. Under Fabric::lock. */
+/* Does what it can of the QP's send queue; true if it has to be looked at again in a millisecond. */
+bool process(QpState &qp);
+/* Completes everything with flush errors. */
+void flush(QpState &qp);
+void set_error(QpState &qp);
+
+/* datagram.cpp. Under Fabric::lock. */
+ib_wc_status send_datagram(QpState &qp, const SendEntry &entry);
+void release_held(QpState &qp);
+
+/* transport.cpp. Under Fabric::lock. */
+enum class Outcome { done, again };
+/* Carries out a request of a connected QP; `status` is that of its completion, `fetched` of an RDMA read or atomic. */
+Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte_len);
+
+/* True if the message is to be lost. Under Fabric::lock. */
+bool disturbed(SoftDevice &device, const void *payload, size_t length);
+
+} // namespace soft

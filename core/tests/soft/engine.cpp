@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The engine: takes requests from send queues in order, has them carried out, and completes them.
+#include "engine.hpp"
+
+namespace soft
+{
+
+bool disturbed(SoftDevice &device, const void *payload, size_t length)
+{
+	if (device.lose && device.lose(device.lose_context, payload, length))
+		return true;
+	return chance(device, device.lost);
+}
+
+bool chance(SoftDevice &device, unsigned int per_thousand)
+{
+	if (per_thousand == 0)
+		return false;
+	kern::SeededRandom random(device.random);
+	device.random = random.next();
+	return random.below(1000) < per_thousand;
+}
+
+SoftDevice *find_port(u32 lid, u32 &port_num)
+{
+	for (ib_links *links = fabric->devices.next; links != &fabric->devices; links = links->next) {
+		SoftDevice &device = device_at(links);
+		kern::Guard guard(*device.ports_lock);
+		for (u32 port = 1; port <= device.options.ports; port++) {
+			const ib_port_attr &attr = device.ports[port].attr;
+			if (attr.lid && attr.state == IB_PORT_ACTIVE && lid >> attr.lmc == attr.lid >> attr.lmc) {
+				port_num = port;
+				return &device;
+			}
+		}
+	}
+	return nullptr;
+}
+
+void complete_recv(QpState &qp, const RecvEntry &entry, ib_wc wc, bool solicited)
+{
+	wc.wr_id = entry.wr_id;
+	wc.qp = qp.qp;
+	Cq::state(qp.qp->recv_cq).push(wc, solicited);
+}
+
+void fail_recv(QpState &qp, const RecvEntry &entry, ib_wc_status status)
+{
+	ib_wc wc = {};
+	wc.status = status;
+	wc.opcode = IB_WC_RECV;
+	complete_recv(qp, entry, wc, false);
+}
+
+bool take_recv(QpState &qp, RecvEntry &entry)
+{
+	if (!qp.qp->srq)
+		return qp.recv.take(entry);
+	SrqState &srq = Srq::state(qp.qp->srq);
+	if (!srq.queue.take(entry))
+		return false;
+	bool low = false;
+	{
+		kern::Guard guard(srq.queue.lock);
+		if (srq.queue.ring.count() < srq.limit) {
+			srq.limit = 0;
+			low = true;
+		}
+	}
+	if (low)
+		rdma::dispatch(IB_EVENT_SRQ_LIMIT_REACHED, qp.qp->srq);
+	return true;
+}
+
+namespace
+{
+
+ib_wc_opcode completion_of(ib_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return IB_WC_RDMA_WRITE;
+	case IB_WR_RDMA_READ:
+		return IB_WC_RDMA_READ;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+		return IB_WC_COMP_SWAP;
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return IB_WC_FETCH_ADD;
+	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
+		return IB_WC_MASKED_COMP_SWAP;
+	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
+		return IB_WC_MASKED_FETCH_ADD;
+	case IB_WR_LOCAL_INV:
+		return IB_WC_LOCAL_INV;
+	case IB_WR_REG_MR:
+		return IB_WC_REG_MR;
+	case IB_WR_BIND_MW:
+		return IB_WC_BIND_MW;
+	default:
+		return IB_WC_SEND;
+	}
+}
+
+void complete_send(QpState &qp, const SendEntry &entry, ib_wc_status status, u32 byte_len)
+{
+	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&
+	    !(entry.wr.send_flags & IB_SEND_SIGNALED))
+		return;
+	ib_wc wc = {};
+	wc.wr_id = entry.wr.wr_id;
+	wc.status = status;
+	wc.opcode = completion_of(entry.wr.opcode);
+	wc.byte_len = byte_len;
+	wc.qp = qp.qp;
+	Cq::state(qp.qp->send_cq).push(wc, false);
+}
+
+/* The first request, which stays where it is until it is done: only the engine takes from the queue. */
+SendEntry *first(QpState &qp)
+{
+	kern::Guard guard(qp.send_lock);
+	return qp.send.empty() ? nullptr : &qp.send.front();
+}
+
+void pop(QpState &qp)
+{
+	kern::Guard guard(qp.send_lock);
+	qp.send.pop();
+}
+
+void set_state(QpState &qp, ib_qp_state state)
+{
+	kern::Guard guard(qp.send_lock);
+	kern::write_once(qp.state, state);
+}
+
+void flush_sends(QpState &qp)
+{
+	while (SendEntry *entry = first(qp)) {
+		complete_send(qp, *entry, IB_WC_WR_FLUSH_ERR, 0);
+		pop(qp);
+	}
+}
+
+} // namespace
+
+void flush(QpState &qp)
+{
+	flush_sends(qp);
+	RecvEntry entry;
+	while (qp.recv.take(entry))
+		fail_recv(qp, entry, IB_WC_WR_FLUSH_ERR);
+}
+
+void set_error(QpState &qp)
+{
+	set_state(qp, IB_QPS_ERR);
+	flush(qp);
+	if (qp.qp->srq)
+		rdma::dispatch(IB_EVENT_QP_LAST_WQE_REACHED, qp.qp);
+}
+
+bool process(QpState &qp)
+{
+	if (qp.state == IB_QPS_ERR) {
+		flush(qp);
+		return false;
+	}
+	const bool connected = qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_UC ||
+			       qp.qp->qp_type == IB_QPT_XRC_INI;
+	while (qp.state == IB_QPS_RTS) {
+		SendEntry *entry = first(qp);
+		if (!entry)
+			break;
+		ib_wc_status status = IB_WC_SUCCESS;
+		u32 byte_len = 0;
+		if (!connected)
+			status = send_datagram(qp, *entry);
+		else if (carry_out(qp, *entry, status, byte_len) == Outcome::again)
+			return true;
+		complete_send(qp, *entry, status, byte_len);
+		pop(qp);
+		if (status == IB_WC_SUCCESS)
+			continue;
+		if (qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_XRC_INI) {
+			set_error(qp);
+		} else {
+			/* An error on an unreliable send queue stops that queue only (IBA 10.3.1.6). */
+			set_state(qp, IB_QPS_SQE);
+			flush_sends(qp);
+		}
+	}
+	release_held(qp);
+	return false;
+}
+
+} // namespace soft

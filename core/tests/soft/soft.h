@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The software device: a second kind of hardware, for tests. All its devices share one fabric in memory, on which a
+ * port is reached by its LID, or, where a datagram goes to the permissive LID, by the cable that soft_connect() lays.
+ * It moves whole messages, not packets; addresses are the CPU's own. Module weft_soft.ko; valid in C and C++.
+ */
+#pragma once
+#include <rdma/ib_mad.h>
+#include <rdma/ib_verbs.h>
+
+/* The two kinds of hardware of NOTIFY-06. */
+enum soft_notify {
+	/* Arming a CQ that holds completions raises an event. */
+	SOFT_NOTIFY_FIRES,
+	/* It does not; the driver looks after arming, and says so. */
+	SOFT_NOTIFY_REPORTS,
+	/* The same, with a driver that forgets to look: a defect, for tests that prove that they would find it. */
+	SOFT_NOTIFY_FORGETS,
+};
+
+/* Where completion handlers run. */
+enum soft_context {
+	SOFT_HARD_INTERRUPT,
+	SOFT_SOFT_INTERRUPT,
+	SOFT_TASK,
+	/* At once, from within the method: a defect (LOCK-05). */
+	SOFT_INLINE,
+};
+
+/* Methods that can be made to fail; soft_fail(). */
+enum soft_method {
+	SOFT_POST_SEND,
+	SOFT_POST_RECV,
+	SOFT_POST_SRQ_RECV,
+	SOFT_POLL_CQ,
+	SOFT_REQ_NOTIFY_CQ,
+	SOFT_MAP_MR_SG,
+	SOFT_CREATE_AH,
+	SOFT_QUERY_PORT,
+	SOFT_QUERY_GID,
+	SOFT_QUERY_PKEY,
+	SOFT_ALLOC_PD,
+	SOFT_ALLOC_XRCD,
+	SOFT_CREATE_CQ,
+	SOFT_RESIZE_CQ,
+	SOFT_CREATE_SRQ,
+	SOFT_CREATE_QP,
+	SOFT_MODIFY_QP,
+	SOFT_GET_DMA_MR,
+	SOFT_ALLOC_MR,
+	SOFT_ALLOC_MW,
+	SOFT_ATTACH_MCAST,
+	SOFT_DETACH_MCAST,
+	SOFT_METHOD_COUNT,
+};
+
+/**
+ * struct soft_options - what a device is like; zeroes are a plain one with one port
+ * @ports: ports, at most 4
+ * @vectors: completion vectors
+ * @notify: enum soft_notify
+ * @context: enum soft_context
+ * @lid: of port 1, the next for port 2, and so on; 0: the ports come up without, in state INIT
+ * @gids: GIDs per port, 8 by default
+ * @pkeys: P_Keys per port, 8 by default
+ * @process_mad: the agents that the device has built in, or NULL
+ */
+struct soft_options {
+	unsigned int ports;
+	unsigned int vectors;
+	enum soft_notify notify;
+	enum soft_context context;
+	u16 lid;
+	unsigned int gids;
+	unsigned int pkeys;
+	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num, const struct ib_wc *in_wc,
+			   const struct ib_grh *in_grh, const struct ib_mad *in_mad, struct ib_mad *out_mad,
+			   size_t *out_mad_size, u16 *out_mad_pkey_index);
+};
+
+RDMA_C_BEGIN
+
+/* A registered device, or an error pointer. Context: process. */
+struct ib_device *soft_create(const struct soft_options *options);
+/* Unregisters and frees it. Context: process. */
+void soft_destroy(struct ib_device *device);
+
+/* The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see ib_dispatch_event(). Context: any. */
+void soft_set_port(struct ib_device *device, u32 port_num, const struct ib_port_attr *attr);
+void soft_set_gid(struct ib_device *device, u32 port_num, unsigned int index, const union ib_gid *gid);
+void soft_set_pkey(struct ib_device *device, u32 port_num, unsigned int index, u16 pkey);
+
+/* A cable between two ports, for datagrams to the permissive LID. Context: process. */
+void soft_connect(struct ib_device *a, u32 port_a, struct ib_device *b, u32 port_b);
+
+/* The next @count calls of a method return @error. Context: any. */
+void soft_fail(struct ib_device *device, enum soft_method method, unsigned int count, int error);
+/* How often a method has been called. Context: any. */
+unsigned long soft_calls(struct ib_device *device, enum soft_method method);
+
+/*
+ * What happens to messages that a device sends: of a thousand so many are lost, and so many change places with the next
+ * one to the same QP (datagrams only). Repeatable by @seed. Context: process.
+ */
+void soft_disturb(struct ib_device *device, unsigned int lost, unsigned int reordered, u64 seed);
+/* Every message that a device sends is shown first; true loses it. NULL ends it. Context: process. */
+void soft_watch(struct ib_device *device, bool (*lose)(void *context, const void *payload, size_t length),
+		void *context);
+
+/* Adds a completion to a CQ as the hardware would. False if the CQ is full. Context: any. */
+bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
+/* How often a CQ has raised an event. Context: any. */
+unsigned long soft_events(struct ib_cq *cq);
+
+RDMA_C_END
