@@ -13,17 +13,19 @@ from lab.process import CommandFailed
 from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 
+SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that draw random numbers
 MODULE_LIMIT = 240  # seconds on a plain kernel for all suites of one module
 
 
 class Runner:
     """One run of test modules on one kernel; the outcomes go to `results`."""
 
-    def __init__(self, kernel, results, log_directory, limit=MODULE_LIMIT, memory="1G", cpus=2):
+    def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT, memory="1G", cpus=2):
         self.kernel = kernel
         self.results = results
         self.group = f"kunit-{kernel.variant}"
         self._logs = log_directory
+        self._seed = seed
         self._limit = limit
         self._memory = memory
         self._cpus = cpus
@@ -64,6 +66,7 @@ class Runner:
             for needed in modules.needed_by(path, path.parent):
                 if needed.stem not in self._loaded:
                     self._insert(needed)
+            self._guest.run(f"[ ! -e {SEED} ] || echo {self._seed} >{SEED}")
             start_offset = len(self._guest.sync_log())
             self._insert(path)
             self._guest.sync_log()
@@ -123,10 +126,10 @@ class Runner:
         self.results.add(Result(self.group, "unload", FAILED if trouble else PASSED, "\n".join(trouble)))
 
 
-def run(kernel, results, only=None):
-    """Builds nothing; runs the KUnit modules built for the kernel whose full name matches `only`."""
+def run(kernel, results, only=None, seed=0):
+    """Builds nothing; runs the KUnit modules built for the kernel whose full name matches `only`. Returns their number."""
     paths = modules.all_of(kernel, tests=True)
     if only:
         paths = [path for path in paths if only.search(f"kunit-{kernel.variant}.{path.stem}")]
-    Runner(kernel, results, cache.TREE / "build/test").run(paths)
+    Runner(kernel, results, cache.TREE / "build/test", seed).run(paths)
     return len(paths)
