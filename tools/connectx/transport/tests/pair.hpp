@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -107,6 +108,7 @@ protected:
 		qp_b = &b.create_qp(options, cq_b, cq_b);
 		a.connect(*qp_a, b, *qp_b, options);
 		b.connect(*qp_b, a, *qp_a, options);
+		settle();
 	}
 	/* Fresh QPs with other options. */
 	void reconnect(const QpOptions &options)

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <gtest/gtest.h>
+
+#include "connectx/transport/tests/pair.hpp"
+
+namespace weft::connectx::transport
+{
+
+using hw::connectx::CqeReceiveOpcode;
+
+namespace
+{
+
+class Unreliable : public ConnectedPair
+{
+protected:
+	Unreliable() : ConnectedPair({.service = ServiceType::uc}) {}
+};
+
+class Queues : public ConnectedPair
+{
+};
+
+unsigned count(const std::vector<Event> &events, EventType type, std::uint32_t number)
+{
+	return static_cast<unsigned>(std::ranges::count_if(events, [&](const Event &event) {
+		return event.type == type && event.number == number;
+	}));
+}
+
+} // namespace
+
+/* UC carries sends and writes of many packets, without an answer. */
+TEST_F(Unreliable, send_and_write)
+{
+	Region from = a.region(10000), to = b.region(20000);
+	fill(a.bytes(from));
+	b.post_receive(*qp_b, {to.piece(0, 10000)});
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::send).add(from.piece()).done());
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::rdma_write)
+				   .add(WqeRemoteAddress{to.address + 10000, to.key, 0})
+				   .add(from.piece())
+				   .done());
+	wait_good(a, cq_a, 2);
+	wait_good(b, cq_b, 1);
+	settle();
+	EXPECT_TRUE(same(b.bytes(to).first(10000), a.bytes(from)));
+	EXPECT_TRUE(same(b.bytes(to).last(10000), a.bytes(from)));
+}
+
+/* The buffer of a completed request is the guest's again, whatever is still under way. */
+TEST_F(Unreliable, data_are_taken_before_completion)
+{
+	Region from = a.region(64), to = b.region(64);
+	std::ranges::fill(a.bytes(from), std::byte{1});
+	b.post_receive(*qp_b, {to.piece()});
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::send).add(from.piece()).done());
+	ASSERT_TRUE(a.poll_cq(cq_a)) << "completes without the other end";
+	std::ranges::fill(a.bytes(from), std::byte{2});
+	wait_good(b, cq_b, 1);
+	EXPECT_EQ(b.bytes(to)[0], std::byte{1});
+}
+
+/* A message with a hole is dropped as a whole; its receive serves the next one. */
+TEST_F(Unreliable, incomplete_messages_vanish)
+{
+	link.set_faults({.loss = 0.3});
+	Region from = a.region(4096), to = b.region(4096);
+	constexpr unsigned posted = 200;
+	unsigned received = 0;
+	b.post_receive(*qp_b, {to.piece()});
+	for (unsigned i = 0; i < posted; i++) {
+		std::ranges::fill(a.bytes(from), static_cast<std::byte>(i));
+		a.post_send(*qp_a, WqeBuilder(WqeOpcode::send).add(from.piece(0, 3000)).done());
+		wait_good(a, cq_a, 1);
+		settle();
+		if (auto completion = b.poll_cq(cq_b)) {
+			ASSERT_FALSE(completion->is_error);
+			ASSERT_EQ(completion->byte_count, 3000u);
+			for (auto byte : b.bytes(to).first(3000))
+				ASSERT_EQ(byte, static_cast<std::byte>(i)) << "a mixture";
+			received++;
+			b.post_receive(*qp_b, {to.piece()});
+		}
+	}
+	EXPECT_GT(received, 0u);
+	EXPECT_LT(received, posted);
+	EXPECT_EQ(qp_b->state, QpState::rts);
+}
+
+/* Receives of a shared queue go to whichever QP needs one; the limit is told once. */
+TEST_F(Queues, shared_receive_queue)
+{
+	SharedReceiveQueue &srq = b.create_srq(4, 3);
+	b.take_events();
+	QpOptions options;
+	options.srqn = srq.number();
+	QueuePair *from[2], *into[2];
+	for (int i = 0; i < 2; i++) {
+		from[i] = &a.create_qp({}, cq_a, cq_a);
+		into[i] = &b.create_qp(options, cq_b, cq_b);
+		a.connect(*from[i], b, *into[i], options);
+		b.connect(*into[i], a, *from[i], options);
+	}
+	Region data = a.region(2000), room = b.region(16 * 4096);
+	fill(a.bytes(data));
+	for (unsigned i = 0; i < 6; i++)
+		b.post_srq(srq, {room.piece(i * 4096, 4096)});
+	srq.arm_limit(3);
+	for (unsigned i = 0; i < 6; i++) {
+		a.post_send(*from[i % 2], WqeBuilder(WqeOpcode::send).add(data.piece()).done());
+		wait_good(a, cq_a, 1);
+		Completion got = wait(b, cq_b);
+		EXPECT_EQ(got.qpn, into[i % 2]->qpn);
+		EXPECT_EQ(got.wqe_index, i) << "the index in the shared queue";
+		EXPECT_TRUE(same(b.bytes(room.address + i * 4096, 2000), a.bytes(data)));
+		EXPECT_EQ(count(b.take_events(), EventType::srq_limit, srq.number()),
+			  i == 3 ? 1u : 0u)
+			<< i;
+	}
+	/* A QP that fails leaves the queue to the others, and says when it is done with it. */
+	b.modify(*into[0], QpState::err);
+	settle();
+	EXPECT_EQ(count(b.take_events(), EventType::srq_last_wqe, into[0]->qpn), 1u);
+}
+
+/* XRC: one target QP, the packet says which shared queue of the domain takes the message. */
+TEST_F(Queues, xrc)
+{
+	constexpr std::uint16_t domain = 9;
+	CompletionQueue &srq_cq = b.create_cq();
+	SharedReceiveQueue &first = b.create_srq(4, 0, domain, srq_cq.number());
+	SharedReceiveQueue &second = b.create_srq(4, 0, domain, srq_cq.number());
+	SharedReceiveQueue &foreign = b.create_srq(4, 0, domain + 1, srq_cq.number());
+	QpOptions options;
+	options.service = ServiceType::xrc;
+	options.xrc_domain = domain;
+	reconnect(options);
+	Region data = a.region(3000), room = b.region(4 * 4096);
+	fill(a.bytes(data));
+	b.post_srq(first, {room.piece(0, 4096)});
+	b.post_srq(second, {room.piece(4096, 4096)});
+	b.post_srq(foreign, {room.piece(8192, 4096)});
+	auto send = [&](SharedReceiveQueue &to) {
+		a.post_send(*qp_a,
+			    WqeBuilder(WqeOpcode::send, WqeControl::completion | to.number() << 8)
+				    .add(data.piece())
+				    .done());
+		return wait(a, cq_a);
+	};
+	EXPECT_FALSE(send(second).is_error);
+	Completion got = wait(b, srq_cq);
+	EXPECT_EQ(got.raw.remote_qpn(), second.number());
+	EXPECT_TRUE(same(b.bytes(room.address + 4096, 3000), a.bytes(data)));
+	EXPECT_FALSE(send(first).is_error);
+	EXPECT_EQ(wait(b, srq_cq).raw.remote_qpn(), first.number());
+	EXPECT_EQ(send(foreign).syndrome, CqeSyndrome::remote_invalid_request);
+}
+
+/* A QP moved to the error state flushes both queues in order, and what is posted later, too. */
+TEST_F(Queues, error_state_flushes)
+{
+	Region data = a.region(4096);
+	for (unsigned i = 0; i < 5; i++)
+		a.post_receive(*qp_a, {data.piece()});
+	link.set_plugged(false);
+	for (unsigned i = 0; i < 5; i++)
+		a.post_send(*qp_a, WqeBuilder(WqeOpcode::rdma_write, 0)
+					   .add(WqeRemoteAddress{1, 2, 0})
+					   .add(data.piece())
+					   .done());
+	a.modify(*qp_a, QpState::err);
+	std::uint16_t next_send = 0, next_receive = 0;
+	auto take = [&](unsigned expected) {
+		for (unsigned i = 0; i < expected; i++) {
+			Completion flushed = wait(a, cq_a);
+			ASSERT_EQ(flushed.syndrome, CqeSyndrome::flushed);
+			ASSERT_EQ(flushed.qpn, qp_a->qpn);
+			ASSERT_EQ(flushed.wqe_index,
+				  flushed.is_send ? next_send++ : next_receive++);
+		}
+	};
+	take(10);
+	EXPECT_EQ(next_send, 5);
+	/* Without a doorbell: the card must notice by itself. */
+	a.post_receive(*qp_a, {data.piece()});
+	take(1);
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::send, 0).done());
+	take(1);
+	EXPECT_EQ(next_send, 6);
+	EXPECT_EQ(next_receive, 6);
+}
+
+/* Draining lets what was started end, starts nothing more, and says when it is done. */
+TEST_F(Queues, send_queue_drains)
+{
+	Region data = a.region(100000), to = b.region(100000);
+	auto write = [&] {
+		return WqeBuilder(WqeOpcode::rdma_write)
+			.add(WqeRemoteAddress{to.address, to.key, 0})
+			.add(data.piece())
+			.done();
+	};
+	a.post_send(*qp_a, write());
+	qp_a->sqd_event = true;
+	a.modify(*qp_a, QpState::sq_draining);
+	a.post_send(*qp_a, write());
+	ASSERT_TRUE(run([&] { return qp_a->state == QpState::sqd; }));
+	settle();
+	EXPECT_TRUE(a.poll_cq(cq_a));
+	EXPECT_FALSE(a.poll_cq(cq_a)) << "posted while draining";
+	EXPECT_EQ(count(a.take_events(), EventType::sq_drained, qp_a->qpn), 1u);
+	a.modify(*qp_a, QpState::rts);
+	wait_good(a, cq_a, 1);
+}
+
+/* A connection is there with the first packet, even before RTS. */
+TEST_F(Queues, communication_is_established_by_the_first_packet)
+{
+	qp_b->state = QpState::rtr;
+	Region from = a.region(64), to = b.region(64);
+	b.post_receive(*qp_b, {to.piece()});
+	for (int i = 0; i < 2; i++)
+		a.post_send(*qp_a, WqeBuilder(WqeOpcode::rdma_write)
+					   .add(WqeRemoteAddress{to.address, to.key, 0})
+					   .add(from.piece())
+					   .done());
+	wait_good(a, cq_a, 2);
+	EXPECT_EQ(count(b.take_events(), EventType::communication_established, qp_b->qpn), 1u);
+}
+
+/* A full completion queue takes its QP down with it. */
+TEST_F(Queues, completion_queue_overrun)
+{
+	CompletionQueue &small = a.create_cq(1);
+	QpOptions options;
+	QueuePair &from = a.create_qp(options, small, cq_a),
+		  &into = b.create_qp(options, cq_b, cq_b);
+	a.connect(from, b, into, options);
+	b.connect(into, a, from, options);
+	Region data = a.region(64), to = b.region(64);
+	for (int i = 0; i < 4; i++)
+		a.post_send(from, WqeBuilder(WqeOpcode::rdma_write)
+					  .add(WqeRemoteAddress{to.address, to.key, 0})
+					  .add(data.piece())
+					  .done());
+	settle();
+	EXPECT_EQ(from.state, QpState::err);
+	auto events = a.take_events();
+	EXPECT_EQ(count(events, EventType::cq_error, small.number()), 1u);
+	EXPECT_EQ(count(events, EventType::wq_catastrophic, from.qpn), 1u);
+}
+
+} // namespace weft::connectx::transport
