@@ -124,6 +124,7 @@ int run(const Options &options)
 int main(int argc, char **argv)
 {
 	const Options options = parse(argc, argv);
+	spdlog::set_default_logger(spdlog::default_logger()->clone("weftd"));
 	spdlog::set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");
 	spdlog::set_level(spdlog::level::from_str(options.log_level));
 	try {

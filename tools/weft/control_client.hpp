@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The client end of weftd's control socket.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file_descriptor.hpp"
+
+namespace weft::cli
+{
+
+class ControlClient
+{
+public:
+	// Connects to the weftd that serves @socket_directory. Throws std::runtime_error that says
+	// what to do if there is none.
+	explicit ControlClient(const std::filesystem::path &socket_directory);
+
+	// Asks for @command with @arguments and returns its result. Throws std::runtime_error with
+	// weftd's reason if it refuses.
+	nlohmann::json call(const std::string &command,
+			    nlohmann::json arguments = nlohmann::json::object());
+
+	int fd() const { return socket_.get(); }
+
+private:
+	std::string read_line();
+
+	FileDescriptor socket_;
+	std::string received_;
+};
+
+} // namespace weft::cli

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// weft: the command line of a running weftd. See weft(1).
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/runtime_directory.hpp"
+#include "weft/control_client.hpp"
+#include "weft/lab_command.hpp"
+#include "weft/render.hpp"
+
+namespace
+{
+
+using namespace weft;
+using cli::ControlClient;
+using nlohmann::json;
+
+struct Options {
+	std::filesystem::path socket_directory = default_socket_directory();
+	bool as_json = false;
+};
+
+void print(const Options &options, const json &result, const std::string &text)
+{
+	std::cout << (options.as_json ? result.dump(2) + '\n' : text);
+}
+
+void write_file(const std::string &file, const std::string &text)
+{
+	if (file == "-") {
+		std::cout << text;
+		return;
+	}
+	std::ofstream stream(file);
+	if (!(stream << text) || !stream.flush())
+		throw std::runtime_error("cannot write " + file);
+}
+
+void add_fabric(CLI::App &app, const Options &options)
+{
+	auto *fabric = app.add_subcommand("fabric", "the topology");
+	fabric->require_subcommand(1);
+	auto *show = fabric->add_subcommand("show", "hosts, switches and links, with their state");
+	auto svg = std::make_shared<std::string>();
+	show->add_option("--svg", *svg, "draw it into this file instead; - is standard output");
+	show->callback([&options, svg] {
+		const auto result = ControlClient(options.socket_directory).call("fabric.show");
+		if (svg->empty())
+			print(options, result, cli::fabric_text(result));
+		else
+			write_file(*svg, cli::fabric_svg(result));
+	});
+}
+
+void add_link(CLI::App &app, const Options &options)
+{
+	auto *link = app.add_subcommand("link", "plug, pull and change links");
+	link->require_subcommand(1);
+	link->footer("LINK is a link (node1/1-switch1/1), a port (node1/1), or a node with one "
+		     "link (node1).");
+	for (const std::string state : {"up", "down"}) {
+		auto *command = link->add_subcommand(state, state == "up" ? "plug the cable in"
+									  : "pull the cable");
+		auto name = std::make_shared<std::string>();
+		command->add_option("LINK", *name, "which")->required();
+		command->callback([&options, name, state] {
+			const auto result = ControlClient(options.socket_directory)
+						    .call("link." + state, {{"link", *name}});
+			print(options, result, cli::link_text(result));
+		});
+	}
+
+	auto *set = link->add_subcommand("set", "change a link's settings");
+	auto name = std::make_shared<std::string>();
+	auto settings = std::make_shared<std::vector<std::string>>();
+	set->add_option("LINK", *name, "which")->required();
+	set->add_option("SETTING=VALUE", *settings, "what, and to what")->required();
+	set->footer("Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
+		    "state (up, down), delay and jitter (as in 20us, 1ms), loss, duplication,\n"
+		    "reordering, corruption, silent_corruption (0 to 1, or as in 2%).\n"
+		    "Example: weft link set node1 delay=50us loss=1%");
+	set->callback([&options, name, settings] {
+		json values = json::object();
+		for (const auto &setting : *settings) {
+			const auto equals = setting.find('=');
+			if (equals == std::string::npos)
+				throw std::runtime_error(
+					fmt::format("'{}' is not SETTING=VALUE", setting));
+			values[setting.substr(0, equals)] = setting.substr(equals + 1);
+		}
+		const auto result =
+			ControlClient(options.socket_directory)
+				.call("link.set", {{"link", *name}, {"settings", values}});
+		print(options, result, cli::link_text(result));
+	});
+}
+
+void add_counters(CLI::App &app, const Options &options)
+{
+	auto *counters = app.add_subcommand("counters", "what ports have counted");
+	auto port = std::make_shared<std::string>();
+	auto all = std::make_shared<bool>(false);
+	counters->add_option("PORT", *port, "only this port, as in node1/1");
+	counters->add_flag("--all", *all, "also those that are zero");
+	counters->callback([&options, port, all] {
+		json arguments = json::object();
+		if (!port->empty())
+			arguments["port"] = *port;
+		const auto result =
+			ControlClient(options.socket_directory).call("counters", arguments);
+		print(options, result, cli::counters_text(result, *all));
+	});
+}
+
+// Blocks the signals that end a capture and returns a descriptor that tells of them, so that the
+// capture is ended in order and the file is whole.
+FileDescriptor stop_signals()
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (int number : {SIGINT, SIGTERM, SIGHUP})
+		sigaddset(&set, number);
+	sigprocmask(SIG_BLOCK, &set, nullptr);
+	return FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+void capture(const Options &options, const std::string &link, const std::string &file,
+	     double seconds)
+{
+	const auto signals = stop_signals();
+	ControlClient client(options.socket_directory);
+	const auto started =
+		client.call("capture.start",
+			    {{"link", link}, {"file", std::filesystem::absolute(file).string()}});
+	std::cerr << fmt::format("capturing {} links into {}{}\n", started.at("links").size(), file,
+				 seconds > 0 ? "" : "; Ctrl-C ends it");
+	pollfd waiting[] = {{signals.get(), POLLIN, 0}, {client.fd(), POLLIN, 0}};
+	const int limit = seconds > 0 ? static_cast<int>(seconds * 1000) : -1;
+	while (::poll(waiting, 2, limit) < 0 && errno == EINTR) {
+	}
+	const auto result = client.call("capture.stop");
+	std::cerr << fmt::format("{} packets\n", result.at("packets").get<std::uint64_t>());
+}
+
+void add_capture(CLI::App &app, const Options &options)
+{
+	auto *command = app.add_subcommand(
+		"capture", "record the packets of a link in a pcap file, as Wireshark reads it");
+	auto link = std::make_shared<std::string>();
+	auto file = std::make_shared<std::string>();
+	auto seconds = std::make_shared<double>(0);
+	command->add_option("LINK", *link, "which, as `weft link` takes it; or all")->required();
+	command->add_option("-w,--write", *file, "the file")->required();
+	command->add_option("--seconds", *seconds, "end after so long")
+		->check(CLI::Range(0.001, 1e6));
+	command->callback(
+		[&options, link, file, seconds] { capture(options, *link, *file, *seconds); });
+}
+
+void add_sm(CLI::App &app, const Options &options)
+{
+	auto *sm = app.add_subcommand("sm", "the lab's subnet manager");
+	sm->require_subcommand(1);
+	sm->add_subcommand("sweep", "look at the whole subnet again")->callback([&options] {
+		ControlClient(options.socket_directory).call("sm.sweep");
+	});
+}
+
+void add_shutdown(CLI::App &app, const Options &options)
+{
+	app.add_subcommand("shutdown", "end weftd; machines lose their cards")
+		->callback(
+			[&options] { ControlClient(options.socket_directory).call("shutdown"); });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	CLI::App app("Looks at, and changes, the InfiniBand fabric that a weftd holds.", "weft");
+	Options options;
+	app.add_option("--socket-dir", options.socket_directory, "where weftd has its sockets")
+		->capture_default_str();
+	app.add_flag("--json", options.as_json, "results as weftd gives them");
+	app.require_subcommand(1);
+	app.footer("`weft COMMAND --help` says more of each; so does weft(1).");
+	add_fabric(app, options);
+	add_link(app, options);
+	add_counters(app, options);
+	add_capture(app, options);
+	add_sm(app, options);
+	add_shutdown(app, options);
+	cli::add_lab(app, options.socket_directory);
+	try {
+		app.parse(argc, argv);
+	} catch (const CLI::ParseError &error) {
+		return app.exit(error);
+	} catch (const std::exception &error) {
+		std::cerr << "weft: " << error.what() << '\n';
+		return 1;
+	}
+	return 0;
+}

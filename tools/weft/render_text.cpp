@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "weft/render.hpp"
+
+namespace weft::cli
+{
+
+using nlohmann::json;
+using std::string;
+
+namespace
+{
+
+string text(const json &object, const char *key)
+{
+	return object.at(key).get<string>();
+}
+
+// The settings that are not what a link has by itself.
+string unusual(const json &settings)
+{
+	static const std::map<string, string> usual{
+		{"state", "up"},     {"delay", "0ms"},          {"jitter", "0ms"},
+		{"loss", "0"},       {"duplication", "0"},      {"reordering", "0"},
+		{"corruption", "0"}, {"silent_corruption", "0"}};
+	string result;
+	for (const auto &[name, value] : settings.items()) {
+		const auto found = usual.find(name);
+		if (found != usual.end() && found->second != value.get<string>())
+			result += fmt::format(" {}={}", name, value.get<string>());
+	}
+	return result;
+}
+
+void add_ports(string &out, const json &node)
+{
+	for (const auto &port : node.at("ports"))
+		if (!port.at("link").is_null())
+			out += fmt::format("    {:<16} {:<4}  {}\n", text(port, "name"),
+					   port.at("up").get<bool>() ? "up" : "down",
+					   text(port, "link"));
+}
+
+} // namespace
+
+string link_text(const json &link)
+{
+	const auto &settings = link.at("settings");
+	string line =
+		fmt::format("{:<28} {:<4}  {} {} MTU {}{}", text(link, "name"),
+			    link.at("up").get<bool>() ? "up" : "down", text(settings, "width"),
+			    text(settings, "speed"), text(settings, "mtu"), unusual(settings));
+	if (const auto captured = link.find("captured_packets"); captured != link.end())
+		line += fmt::format(" captured={}", captured->get<std::uint64_t>());
+	return line + '\n';
+}
+
+string fabric_text(const json &fabric)
+{
+	string out = fmt::format("seed {}\n", text(fabric, "seed"));
+	for (const auto &node : fabric.at("switches")) {
+		out += fmt::format("switch {:<16} {}  LID {}  {} ports\n", text(node, "name"),
+				   text(node, "guid"), node.at("lid").get<unsigned>(),
+				   node.at("ports").size());
+		add_ports(out, node);
+	}
+	for (const auto &node : fabric.at("hosts")) {
+		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"),
+				   text(node, "guid"),
+				   node.at("machine").get<bool>() ? "machine on" : "no machine",
+				   text(node, "socket"));
+		add_ports(out, node);
+	}
+	for (const auto &link : fabric.at("links"))
+		out += "link   " + link_text(link);
+	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
+		out += fmt::format("subnet manager on {}\n", text(manager, "node"));
+	return out;
+}
+
+string counters_text(const json &counters, bool all)
+{
+	std::vector<string> shown;
+	std::size_t longest = 0;
+	for (const auto &[port, values] : counters.items()) {
+		longest = std::max(longest, port.size());
+		for (const auto &[name, value] : values.items())
+			if ((all || value.get<std::uint64_t>()) &&
+			    std::ranges::find(shown, name) == shown.end())
+				shown.push_back(name);
+	}
+	string out;
+	for (const auto &[port, values] : counters.items()) {
+		out += fmt::format("{:<{}}", port, longest);
+		for (const auto &name : shown)
+			if (const auto value = values.at(name).get<std::uint64_t>(); value || all)
+				out += fmt::format("  {}={}", name, value);
+		out += '\n';
+	}
+	return out;
+}
+
+} // namespace weft::cli
