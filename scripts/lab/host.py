@@ -47,6 +47,8 @@ def run(results, only=None):
 
 
 def _result(name, case):
+    # gtest appends a dump of the parameter's bytes when it has no better text for it.
+    name = name.split("  # GetParam()")[0]
     if case is None:
         return Result("host", name, FAILED, "it did not run")
     seconds = float(case.get("time", 0))

@@ -29,7 +29,7 @@ import traceback
 
 from lab import cache, kernels, modules
 from lab.errors import LabError
-from lab.guest import SLOWNESS, Guest, boot
+from lab.guest import Guest, boot, slowness
 from lab.results import FAILED, PASSED, SKIPPED, Result
 from lab.waiting import wait_until
 
@@ -62,7 +62,7 @@ class Lab:
         self.directory = directory
         self.seed = seed
         self.random = random.Random(seed)
-        self.slowness = SLOWNESS[kernel]
+        self.slowness = slowness(kernel)
         self._sockets = tempfile.mkdtemp(prefix="weft-")    # a socket's path has at most 107 bytes
         self._stack = contextlib.ExitStack()
 
@@ -157,7 +157,7 @@ def run_one(path, name, options, kernel, seed):
     directory.mkdir(parents=True)
     result = Result(f"guest-{kernel}", f"{path.stem}.{name}", FAILED)
     outcome = directory / "outcome.json"
-    limit = options.timeout * SLOWNESS[kernel]
+    limit = options.timeout * slowness(kernel)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
     with open(directory / "output.txt", "wb") as output:
