@@ -23,7 +23,8 @@ kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -
 
 # No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
 kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
-	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden
+	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden \
+	-fno-gnu-unique
 kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-invalid-offsetof \
 	-Wnon-virtual-dtor \
 	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
@@ -33,8 +34,10 @@ kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -I$(weft)/include -D__KERNEL__ \
 	-I$(objtree)/include $(filter-out $(kxx-c-only),$(_c_flags) $(modkern_cflags)) \
 	$(basename_flags) $(modname_flags) $(kxx-language) $(kxx-warnings) $(cxxflags-y) $(CXXFLAGS_$(target-stem).o)
 
+# An inline function that two objects of a module emit is one COMDAT group in each, and the linker drops the second, yet not
+# what objtool wrote about it elsewhere in the object: so the groups are undone, and the weak symbols resolve to the first copy.
 quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
-      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $< $(cmd_objtool)
+      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $<; $(OBJCOPY) -R .group $@ $(cmd_objtool)
 
 cmd_kxx_check = NM="$(NM)" READELF="$(READELF)" $(weft)/scripts/make/kbuild/check-object $@
 
