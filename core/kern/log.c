@@ -31,6 +31,18 @@ void kern_log_device(enum kern_log_level level, const struct device *device, con
 }
 EXPORT_SYMBOL_GPL(kern_log_device);
 
+int kern_format(char *text, size_t size, const char *format, ...)
+{
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(text, size, format, args);
+	va_end(args);
+	return length;
+}
+EXPORT_SYMBOL_GPL(kern_format);
+
 /* Ten lines in five seconds. Two CPUs that meet here may both pass: a limit, not a lock. */
 bool kern_log_allowed(struct kern_log_limit *limit, const char *module)
 {

@@ -19,6 +19,9 @@ void kern_log(enum kern_log_level level, const char *module, const char *format,
 void kern_log_device(enum kern_log_level level, const struct device *device, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* snprintf, with the kernel's conversions: as much as fits, always terminated; the length that all of it has. */
+int kern_format(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* One state for each place that logs; true while it may. */
 struct kern_log_limit {
 	unsigned long window_start;
