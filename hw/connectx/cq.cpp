@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cq.hpp"
+#include <kern/log.hpp>
+#include "srq.hpp"
+
+namespace connectx {
+
+namespace {
+
+using Context = wire::CqContext;
+
+} // namespace
+
+Cq::Cq(Hca &hca, ib_cq &verbs)
+    : lock_(KERN_LOCK_CLASS("connectx.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()), uar_(hca.kernel_uar()),
+      checksums_(hca.capabilities().has(wire::dev_cap_flag::ipoib_checksum)), verbs_(verbs), hca_(hca),
+      resize_lock_(KERN_LOCK_CLASS("connectx.cq_resize"))
+{
+}
+
+Cq::~Cq()
+{
+	stop();
+}
+
+kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
+{
+	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), sizeof(wire::Cqe) << log_entries));
+	// On the first lap an entry is ours when its owner bit is clear: none is, until the card has written it.
+	for (u32 i = 0; i < 1u << log_entries; i++)
+		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode = wire::Cqe::owner_bit;
+	return ring;
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr)
+{
+	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
+	    attr.comp_vector >= hca_.completion_vectors())
+		return kern::Error{-EINVAL};
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
+	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
+	buffer_ = TRY(make_ring(log_entries));
+	entries_ = buffer_.address();
+	log_entries_ = log_entries;
+	doorbell_ = TRY(hca_.doorbells().get());
+	record_ = doorbell_.address();
+	number_ = TRY(Number::create(hca_.cqns()));
+	number_word_ = number();
+	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	Eq &eq = hca_.completion_eq(attr.comp_vector);
+	TRY(eq.attach_cq());
+	eq_ = &eq;
+
+	auto mailbox = TRY(hca_.commands().mailbox());
+	u8 *context = mailbox.bytes();
+	Context::log_size.set(context, log_entries);
+	Context::uar_page.set(context, hca_.uar_page());
+	Context::eqn.set(context, eq.number());
+	Context::log_page_size.set(context, buffer_.log_page_size());
+	Context::mtt_offset.set(context, buffer_.mtt_offset());
+	Context::doorbell_record.set(context, doorbell_.bus_address());
+	hca_.set_cq(number(), this);
+	live_ = true;
+	const auto given = hca_.commands().execute_in(
+		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number()}, mailbox);
+	if (!given) {
+		live_ = false;
+		hca_.set_cq(number(), nullptr);
+		return given;
+	}
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
+void Cq::stop()
+{
+	if (live_) {
+		live_ = false;
+		kern::ignore(hca_.commands().execute_closing(
+			{.opcode = wire::Opcode::hw2sw_cq, .in_modifier = number(), .op_modifier = 1}));
+		hca_.set_cq(number(), nullptr);
+		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		hca_.synchronize_events();
+	}
+	if (eq_)
+		std::exchange(eq_, nullptr)->detach_cq();
+}
+
+kern::Result<> Cq::moderate(u16 count, u16 period_us)
+{
+	auto mailbox = TRY(hca_.commands().mailbox());
+	Context::moderation_count.set(mailbox.bytes(), count);
+	Context::moderation_period.set(mailbox.bytes(), period_us);
+	return hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
+					   .in_modifier = number(),
+					   .op_modifier = wire::modify_cq_moderation},
+					  mailbox);
+}
+
+/*
+ * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the new one. What lies before p moves to
+ * the new ring, one place up.
+ */
+kern::Result<> Cq::resize(unsigned int entries)
+{
+	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
+		return kern::Error{-EINVAL};
+	kern::Guard resizing(resize_lock_);
+	const u32 log_entries = kern::log2_ceil(entries + 1);
+	if (log_entries == log_entries_)
+		return {};
+	QueueBuffer fresh = TRY(make_ring(log_entries));
+	const u32 log_page_size = fresh.log_page_size();
+	const u64 mtt_offset = fresh.mtt_offset();
+	{
+		kern::Guard guard(lock_);
+		u32 waiting = 0;
+		while (owned(entry(consumer_ + waiting), consumer_ + waiting) && waiting >> log_entries_ == 0)
+			waiting++;
+		if (waiting > entries)
+			return kern::Error{-EINVAL};
+		next_buffer_ = std::move(fresh);
+		next_log_entries_ = log_entries;
+		resizing_ = true;
+	}
+	auto mailbox = TRY(hca_.commands().mailbox());
+	Context::log_size.set(mailbox.bytes(), log_entries);
+	Context::log_page_size.set(mailbox.bytes(), log_page_size);
+	Context::mtt_offset.set(mailbox.bytes(), mtt_offset);
+	const auto resized = hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
+							 .in_modifier = number(),
+							 .op_modifier = wire::modify_cq_resize},
+							mailbox);
+	QueueBuffer unused;
+	kern::Guard guard(lock_);
+	if (resizing_ && resized) {
+		// Nobody has polled as far as the entry in question.
+		u32 at = consumer_;
+		auto *const ring = reinterpret_cast<wire::Cqe *>(next_buffer_.address());
+		const u32 mask = (1u << log_entries) - 1;
+		while (at - consumer_ < 1u << log_entries_ && owned(entry(at), at) &&
+		       entry(at)->opcode() != wire::cqe_opcode_resize) {
+			wire::Cqe copy = *entry(at++);
+			copy.owner_opcode = static_cast<u8>((copy.owner_opcode & ~wire::Cqe::owner_bit) |
+							    (at >> log_entries & 1) << 7);
+			ring[at & mask] = copy;
+		}
+		consumer_++;
+		switch_ring();
+		report_consumer(consumer_);
+	}
+	if (resized)
+		verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	resizing_ = false;
+	// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
+	unused = std::move(next_buffer_);
+	return resized;
+}
+
+bool Cq::switch_ring()
+{
+	if (!resizing_)
+		return false;
+	std::swap(buffer_, next_buffer_);
+	entries_ = buffer_.address();
+	log_entries_ = next_log_entries_;
+	resizing_ = false;
+	return true;
+}
+
+void Cq::attach(Qp &qp, bool sends)
+{
+	kern::Guard guard(lock_);
+	QpEntry &entry = hca_.qp_entry(qp.number());
+	if (sends) {
+		senders_.push_back(qp);
+		kern::write_once(entry.send_cqn, number());
+	} else {
+		receivers_.push_back(qp);
+		kern::write_once(entry.recv_cqn, number());
+	}
+}
+
+void Cq::detach(Qp &qp, bool sends)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	QpEntry &entry = hca_.qp_entry(qp.number());
+	purge_locked(qp.number(), sends ? nullptr : qp.srq);
+	if (sends) {
+		qp.send_cq_node.unlink();
+		kern::write_once(entry.send_cqn, 0);
+	} else {
+		qp.recv_cq_node.unlink();
+		kern::write_once(entry.recv_cqn, 0);
+	}
+}
+
+void Cq::purge(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked(qp.number(), qp.srq);
+}
+
+void Cq::attach(Srq &srq)
+{
+	kern::Guard guard(lock_);
+	kern::write_once(hca_.srq_entry(srq.number())->cqn, number());
+}
+
+void Cq::detach(Srq &srq)
+{
+	kern::Guard guard(lock_);
+	kern::write_once(hca_.srq_entry(srq.number())->cqn, 0);
+}
+
+void Cq::purge_locked(u32 qpn, Srq *srq)
+{
+	u32 end = consumer_;
+	while (end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
+		end++;
+	kern::dma_rmb();
+	// From the youngest to the oldest; what stays moves up into the places that become free.
+	u32 gone = 0;
+	for (u32 at = end; at-- != consumer_;) {
+		const wire::Cqe &cqe = *entry(at);
+		if (cqe.qpn() == qpn) {
+			PostedReceive posted;
+			if (srq && !cqe.is_send())
+				(void)srq->complete(cqe.wqe_index, posted);
+			gone++;
+		} else if (gone) {
+			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));
+			const u8 owner = to.owner_opcode & wire::Cqe::owner_bit;
+			to = cqe;
+			to.owner_opcode = static_cast<u8>((to.owner_opcode & ~wire::Cqe::owner_bit) | owner);
+		}
+	}
+	if (gone) {
+		consumer_ += gone;
+		kern::wmb();
+		report_consumer(consumer_);
+	}
+}
+
+int Cq::poll_failed(int count, ib_wc *wc)
+{
+	int got = 0;
+	const auto take = [&](Qp &qp, bool (Qp::*flush)(ib_wc &)) {
+		while (got < count && (qp.*flush)(wc[got])) {
+			wc[got].qp = &qp.verbs();
+			wc[got].status = IB_WC_WR_FLUSH_ERR;
+			wc[got].vendor_err = 0;
+			wc[got].byte_len = 0;
+			wc[got].wc_flags = 0;
+			got++;
+		}
+	};
+	for (Qp &qp : senders_)
+		take(qp, &Qp::flush_send);
+	for (Qp &qp : receivers_)
+		take(qp, &Qp::flush_receive);
+	return got;
+}
+
+void Cq::announce_failure()
+{
+	verbs_.comp_handler(&verbs_, verbs_.cq_context);
+}
+
+} // namespace connectx

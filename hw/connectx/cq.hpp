@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues.
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/list.hpp>
+#include <rdma/driver.hpp>
+#include <hw/connectx/cqe.hpp>
+#include "doorbell.hpp"
+#include "hca.hpp"
+#include "qp.hpp"
+
+namespace connectx {
+
+class Srq;
+
+class Cq {
+public:
+	using Object = rdma::DriverObject<ib_cq, Cq>;
+	static Cq &of(ib_cq *cq) { return Object::state(cq); }
+
+	Cq(Hca &hca, ib_cq &verbs);
+	~Cq();
+	/* Gives the queue to the card. attr: as the verb has it. May sleep. */
+	kern::Result<> start(const ib_cq_init_attr &attr);
+	/* Takes it back; no handler runs after. May sleep. */
+	void stop();
+
+	/* The verbs. Any context. */
+	int poll(int count, ib_wc *wc);
+	int request_notify(ib_cq_notify_flags flags);
+	int peek(int count);
+	/* May sleep. */
+	kern::Result<> moderate(u16 count, u16 period_us);
+	kern::Result<> resize(unsigned int entries);
+
+	/* The card says that there is something to poll. Hard interrupt. */
+	void event()
+	{
+		arm_sequence_++;
+		verbs_.comp_handler(&verbs_, verbs_.cq_context);
+	}
+	ib_cq &verbs() { return verbs_; }
+	u32 number() const { return number_.value(); }
+
+	/* The sends, or the receives, of a QP complete here from now on. */
+	void attach(Qp &qp, bool sends);
+	/* No longer: the card has reset the QP, and what is left of it here is forgotten. May sleep. */
+	void detach(Qp &qp, bool sends);
+	/* The same for a QP that goes on. May sleep. */
+	void purge(Qp &qp);
+	/* An XRC SRQ completes here. */
+	void attach(Srq &srq);
+	void detach(Srq &srq);
+
+	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	void announce_failure();
+
+private:
+	struct CachedQp {
+		Qp *qp = nullptr;
+		u32 key = ~0u;
+	};
+
+	const wire::Cqe *entry(u32 index) const
+	{
+		return reinterpret_cast<const wire::Cqe *>(
+			entries_ + (index & ((1u << log_entries_) - 1)) * sizeof(wire::Cqe));
+	}
+	bool owned(const wire::Cqe *cqe, u32 index) const
+	{
+		return ((kern::read_once(cqe->owner_opcode) >> 7 ^ index >> log_entries_) & 1) == 0;
+	}
+	/* The completion of one entry into wc; false for an entry that is none. */
+	bool translate(const wire::Cqe &cqe, ib_wc &wc, CachedQp &cached) REQUIRES(lock_);
+	bool translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool translate_error(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	bool switch_ring() REQUIRES(lock_);
+	void purge_locked(u32 qpn, Srq *srq) REQUIRES(lock_);
+	/* The QP of an entry, or nullptr. */
+	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
+	bool bogus(const wire::Cqe &cqe, const char *what);
+	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
+	void report_consumer(u32 index)
+	{
+		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
+	}
+	kern::Result<QueueBuffer> make_ring(u32 log_entries);
+
+	// What polling and arming read and write, together.
+	kern::IrqSpinLock lock_;
+	u32 consumer_ = 0;
+	u32 log_entries_ = 0;
+	u8 *entries_ = nullptr;
+	u32 *record_ = nullptr;
+	QpEntry *qps_;
+	u32 qp_mask_;
+	u32 number_word_ = 0;
+	u32 arm_sequence_ = 1;
+	kern::Mmio uar_;
+	bool checksums_;
+	bool reported_ = false;
+
+	ib_cq &verbs_;
+	Hca &hca_;
+	Eq *eq_ = nullptr;
+	Number number_;
+	DoorbellRecord doorbell_;
+	QueueBuffer buffer_;
+	IcmHold context_, protection_;
+	bool live_ = false;
+
+	// A resize on its way: the ring that follows the entry that says so.
+	kern::Mutex resize_lock_;
+	QueueBuffer next_buffer_;
+	u32 next_log_entries_ = 0;
+	bool resizing_ = false;
+
+	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
+	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
+	u64 bogus_entries_ = 0;
+};
+
+} // namespace connectx

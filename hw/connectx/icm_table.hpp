@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One table of contexts in ICM, backed by host memory where its entries are in use.
+#pragma once
+#include <kern/lock.hpp>
+#include "icm_layout.hpp"
+#include "page_area.hpp"
+
+namespace connectx {
+
+/*
+ * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which are the card's, hold theirs
+ * for the life of the table.
+ */
+class IcmTable {
+public:
+	static constexpr size_t chunk_bytes = 256 * 1024;
+
+	/* Maps the reserved entries. May sleep. Errors: ENOMEM, those of commands. */
+	static kern::Result<kern::Owned<IcmTable>> create(CommandInterface &commands, struct device *dma_device,
+							  const IcmExtent &extent, u32 reserved);
+	/* Unmaps all. The card no longer uses the entries. */
+	~IcmTable();
+
+	/* Makes sure that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of commands. May sleep. */
+	kern::Result<> get(u32 first, u32 count = 1);
+	void put(u32 first, u32 count = 1);
+
+	/* The CPU's address of an entry that is in use. */
+	u8 *entry(u32 index) const;
+
+	/* How much host memory it holds, for debugfs. */
+	size_t resident_bytes() const { return resident_.load_relaxed(); }
+
+private:
+	struct Chunk {
+		PageArea area;
+		u32 users = 0;
+	};
+
+	IcmTable(CommandInterface &commands, struct device *dma_device, const IcmExtent &extent);
+
+	kern::Result<> get_chunk(u32 index) REQUIRES(lock_);
+	void put_chunk(u32 index) REQUIRES(lock_);
+	u32 chunk_of(u32 entry) const { return entry >> log_entries_per_chunk_; }
+
+	CommandInterface &commands_;
+	struct device *dma_device_;
+	IcmExtent extent_;
+	u32 log_entries_per_chunk_;
+	u32 reserved_ = 0;
+	kern::Mutex lock_;
+	kern::OwnedArray<Chunk> chunks_;
+	kern::Atomic<size_t> resident_{0};
+};
+
+/* What an object holds of a table, given back at its end. */
+class IcmHold {
+public:
+	IcmHold() = default;
+	static kern::Result<IcmHold> create(IcmTable &table, u32 first, u32 count = 1)
+	{
+		TRY(table.get(first, count));
+		return IcmHold(table, first, count);
+	}
+	IcmHold(IcmHold &&other) noexcept
+	    : table_(std::exchange(other.table_, nullptr)), first_(other.first_), count_(other.count_)
+	{
+	}
+	IcmHold &operator=(IcmHold &&other) noexcept
+	{
+		std::swap(table_, other.table_);
+		std::swap(first_, other.first_);
+		std::swap(count_, other.count_);
+		return *this;
+	}
+	~IcmHold()
+	{
+		if (table_)
+			table_->put(first_, count_);
+	}
+
+private:
+	IcmHold(IcmTable &table, u32 first, u32 count) : table_(&table), first_(first), count_(count) {}
+
+	IcmTable *table_ = nullptr;
+	u32 first_ = 0;
+	u32 count_ = 0;
+};
+
+} // namespace connectx

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "mr.hpp"
+#include "protection.hpp"
+#include <hw/connectx/wqe.hpp>
+
+namespace connectx {
+
+namespace {
+
+using Entry = wire::MptEntry;
+
+void set_access(u8 *entry, int access)
+{
+	Entry::local_read.set(entry, 1);
+	Entry::local_write.set(entry, (access & IB_ACCESS_LOCAL_WRITE) != 0);
+	Entry::remote_read.set(entry, (access & IB_ACCESS_REMOTE_READ) != 0);
+	Entry::remote_write.set(entry, (access & IB_ACCESS_REMOTE_WRITE) != 0);
+	Entry::remote_atomic.set(entry, (access & IB_ACCESS_REMOTE_ATOMIC) != 0);
+	Entry::bind_enable.set(entry, (access & IB_ACCESS_MW_BIND) != 0);
+}
+
+} // namespace
+
+kern::Result<ProtectionEntry> ProtectionEntry::create(Hca &hca)
+{
+	ProtectionEntry entry;
+	entry.number_ = TRY(Number::create(hca.mpts()));
+	entry.hold_ = TRY(IcmHold::create(hca.table(IcmRegion::dmpt), entry.number_.value()));
+	entry.hca_ = &hca;
+	return entry;
+}
+
+kern::Result<> ProtectionEntry::open(const u8 *entry)
+{
+	auto mailbox = TRY(hca_->commands().mailbox());
+	__builtin_memcpy(mailbox.bytes(), entry, Entry::size);
+	Entry::mem_key.set(mailbox.bytes(), wire::mpt_key(key()));
+	TRY(hca_->commands().execute_in({.opcode = wire::Opcode::sw2hw_mpt, .in_modifier = number_.value()},
+					mailbox));
+	live_ = true;
+	return {};
+}
+
+kern::Result<> ProtectionEntry::close()
+{
+	if (!live_)
+		return {};
+	const auto closed = hca_->commands().execute(
+		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1});
+	if (!closed && closed.error() == -EBUSY)
+		return kern::Error{-EBUSY};
+	// A card that has failed knows no keys any more.
+	live_ = false;
+	return {};
+}
+
+kern::Result<> Mr::start_dma(int access)
+{
+	u8 entry[Entry::size] = {};
+	Entry::status.set(entry, wire::mpt_status::software);
+	Entry::physical.set(entry, 1);
+	Entry::region.set(entry, 1);
+	set_access(entry, access);
+	Entry::pd.set(entry, pd_number(verbs_.pd));
+	Entry::length.set(entry, ~u64{0});
+	entry_ = TRY(ProtectionEntry::create(hca_));
+	TRY(entry_.open(entry));
+	verbs_.lkey = verbs_.rkey = entry_.key();
+	return {};
+}
+
+kern::Result<> Mr::start_fast(u32 max_pages)
+{
+	if (max_pages == 0 || max_pages > max_fast_pages)
+		return kern::Error{-EINVAL};
+	const unsigned int order = kern::log2_ceil(max_pages);
+	max_pages_ = max_pages;
+	page_list_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::page_size, kern::Gfp::kernel));
+	pages_ = TRY(MttRange::create(hca_.mtts(), order));
+
+	u8 entry[Entry::size] = {};
+	Entry::status.set(entry, wire::mpt_status::free);
+	Entry::region.set(entry, 1);
+	Entry::pd.set(entry, pd_number(verbs_.pd));
+	Entry::remote_access_enable.set(entry, 1);
+	Entry::fast_register_enable.set(entry, 1);
+	Entry::invalidate_enable.set(entry, 1);
+	Entry::remote_invalidate_enable.set(entry, 1);
+	Entry::mtt_offset.set(entry, pages_.offset());
+	Entry::mtt_size.set(entry, pages_.entries());
+	entry_ = TRY(ProtectionEntry::create(hca_));
+	TRY(entry_.open(entry));
+	verbs_.lkey = verbs_.rkey = entry_.key();
+	return {};
+}
+
+int Mr::map(const ib_dma_segment *segments, int count, unsigned int *offset)
+{
+	mapped_ = 0;
+	return ib_sg_to_pages(&verbs_, segments, count, offset, [](ib_mr *verbs, u64 page) -> int {
+		Mr &mr = of(verbs);
+		if (mr.mapped_ == mr.max_pages_)
+			return -ENOMEM;
+		mr.page_list_.as<wire::PageListEntry>()[mr.mapped_++].word =
+			page | wire::PageListEntry::present;
+		return 0;
+	});
+}
+
+kern::Result<> Mw::start()
+{
+	u8 entry[Entry::size] = {};
+	Entry::status.set(entry, verbs_.type == IB_MW_TYPE_2 ? wire::mpt_status::free :
+							       wire::mpt_status::software);
+	Entry::pd.set(entry, pd_number(verbs_.pd));
+	if (verbs_.type == IB_MW_TYPE_2) {
+		Entry::fast_register_enable.set(entry, 1);
+		Entry::remote_access_enable.set(entry, 1);
+		Entry::invalidate_enable.set(entry, 1);
+		Entry::remote_invalidate_enable.set(entry, 1);
+	}
+	entry_ = TRY(ProtectionEntry::create(hca_));
+	TRY(entry_.open(entry));
+	verbs_.rkey = entry_.key();
+	return {};
+}
+
+} // namespace connectx

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "mtt.hpp"
+#include <ib/endian.hpp>
+
+namespace connectx {
+
+kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
+{
+	MttRange range;
+	range.first_ = TRY(table.entries.allocate(order));
+	range.order_ = order;
+	range.table_ = &table;
+	range.hold_ = TRY(IcmHold::create(table.icm, range.first_, 1u << order));
+	return range;
+}
+
+MttRange::~MttRange()
+{
+	if (table_)
+		table_->entries.free(first_, order_);
+}
+
+void MttRange::write(u32 index, u64 bus_address)
+{
+	const u64 raw = ib::be64(bus_address | wire::MttEntry::present).raw();
+	__atomic_store_n(reinterpret_cast<u64 *>(table_->icm.entry(first_ + index)), raw, __ATOMIC_RELAXED);
+}
+
+kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTable &table, size_t bytes)
+{
+	QueueBuffer buffer;
+	if (bytes > max_bytes)
+		return kern::Error{-EINVAL};
+	buffer.log_bytes_ = bytes <= 4096 ? 12 : kern::log2_ceil(bytes);
+	// The kernel's coherent blocks are aligned to their size, rounded up to a power of two of pages.
+	buffer.memory_ = TRY(kern::DmaBuffer::create(dma_device, size_t{1} << buffer.log_bytes_, kern::Gfp::kernel));
+	const u64 bus = buffer.memory_.address();
+	if (KERN_WARN_ON(bus & (buffer.size() - 1)))
+		return kern::Error{-EIO};
+	buffer.mtt_ = TRY(MttRange::create(table, 0));
+	buffer.mtt_.write(0, bus);
+	return buffer;
+}
+
+} // namespace connectx

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Page lists (MTTs), and the queue buffers that the card finds through them.
+#pragma once
+#include <kern/dma.hpp>
+#include <hw/connectx/contexts.hpp>
+#include "buddy.hpp"
+#include "icm_table.hpp"
+
+namespace connectx {
+
+/* Where page lists come from. */
+struct MttTable {
+	IcmTable &icm;
+	Buddy &entries;
+};
+
+/* A run of 2^order entries. */
+class MttRange {
+public:
+	MttRange() = default;
+	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
+	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
+	MttRange(MttRange &&other) noexcept
+	    : table_(std::exchange(other.table_, nullptr)), hold_(std::move(other.hold_)), first_(other.first_),
+	      order_(other.order_)
+	{
+	}
+	MttRange &operator=(MttRange &&other) noexcept
+	{
+		std::swap(table_, other.table_);
+		hold_ = std::move(other.hold_);
+		std::swap(first_, other.first_);
+		std::swap(order_, other.order_);
+		return *this;
+	}
+	~MttRange();
+
+	void write(u32 index, u64 bus_address);
+	/* How contexts name it: bytes from the start of the table. */
+	u64 offset() const { return u64{first_} * wire::MttEntry::size; }
+	u32 entries() const { return 1u << order_; }
+
+private:
+	MttTable *table_ = nullptr;
+	IcmHold hold_;
+	u32 first_ = 0;
+	unsigned int order_ = 0;
+};
+
+/*
+ * The memory of a queue: one contiguous block, so that one entry with a page as large as the block describes it and the CPU
+ * reaches any slot by a shift and an addition.
+ */
+class QueueBuffer {
+public:
+	QueueBuffer() = default;
+	QueueBuffer(QueueBuffer &&) = default;
+	QueueBuffer &operator=(QueueBuffer &&) = default;
+	/* bytes: as they are needed; at most max_bytes. Zeroed. Errors: ENOMEM, EINVAL, those of MttRange. May sleep. */
+	static kern::Result<QueueBuffer> create(struct device *dma_device, MttTable &table, size_t bytes);
+
+	static constexpr size_t max_bytes = 4 << 20;
+
+	u8 *address() const { return memory_.as<u8>(); }
+	/* For the contexts: log2 of the page size, less 12, and the MTT offset. */
+	u32 log_page_size() const { return log_bytes_ - 12; }
+	u64 mtt_offset() const { return mtt_.offset(); }
+	size_t size() const { return size_t{1} << log_bytes_; }
+
+private:
+	kern::DmaBuffer memory_;
+	MttRange mtt_;
+	unsigned int log_bytes_ = 0;
+};
+
+} // namespace connectx

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "multicast.hpp"
+#include <kern/log.hpp>
+
+namespace connectx {
+
+namespace {
+
+using Header = wire::McgHeader;
+using Member = wire::McgMember;
+
+u8 *member(Mailbox &entry, u32 index)
+{
+	return entry.bytes() + sizeof(Header) + index * Member::size;
+}
+
+} // namespace
+
+kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterface &commands, const IcmLayout &layout)
+{
+	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, layout)));
+	groups->table_size_ = 1u << layout[IcmRegion::mcg].log_entries;
+	// What does not fit its place in the hash table goes into the rest of the table.
+	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
+	return groups;
+}
+
+kern::Result<u32> MulticastGroups::hash(const ib_gid &gid)
+{
+	auto mailbox = TRY(commands_.mailbox());
+	__builtin_memcpy(mailbox.bytes(), gid.raw, sizeof(gid.raw));
+	const u32 index = static_cast<u32>(
+		TRY(commands_.execute_in_immediate({.opcode = wire::Opcode::mgid_hash}, mailbox)) & 0xffff);
+	if (index >= hash_size_) {
+		kern_error_limited("the card's multicast hash %#x is beyond its table\n", index);
+		return kern::Error{-EPROTO};
+	}
+	return index;
+}
+
+kern::Result<> MulticastGroups::read(u32 index, Mailbox &entry)
+{
+	return commands_.execute_out({.opcode = wire::Opcode::read_mcg, .in_modifier = index}, entry);
+}
+
+kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
+{
+	return commands_.execute_in({.opcode = wire::Opcode::write_mcg, .in_modifier = index}, entry);
+}
+
+/* Leaves in `entry` the group if it was found, else the last of its chain. */
+kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Mailbox &entry)
+{
+	Place place{.index = TRY(hash(gid)), .previous = none, .found = false};
+	// A chain in memory that the card can write might go round in a circle.
+	for (u32 steps = 0; steps <= table_size_; steps++) {
+		TRY(read(place.index, entry));
+		const u32 count = Header::member_count.get(entry.bytes());
+		if (count > members_)
+			return kern::Error{-EPROTO};
+		if (count && __builtin_memcmp(entry.bytes() + Header::gid, gid.raw, sizeof(gid.raw)) == 0) {
+			place.found = true;
+			return place;
+		}
+		const u32 next = Header::next.get(entry.bytes());
+		if (!next)
+			return place;
+		if (next >= table_size_)
+			return kern::Error{-EPROTO};
+		place.previous = place.index;
+		place.index = next;
+	}
+	return kern::Error{-EPROTO};
+}
+
+kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_loopback)
+{
+	kern::Guard guard(lock_);
+	auto entry = TRY(commands_.mailbox());
+	const Place place = TRY(find(gid, entry));
+	const u32 count = Header::member_count.get(entry.bytes());
+	const u32 word = Member::qpn.in(qpn) | Member::block_loopback.in(block_loopback);
+
+	if (place.found) {
+		for (u32 i = 0; i < count; i++)
+			if (Member::qpn.get(member(entry, i)) == qpn)
+				return {};
+		if (count == members_)
+			return kern::Error{-ENOMEM};
+		wire::store_be32(member(entry, count), 0, word);
+		Header::member_count.set(entry.bytes(), count + 1);
+		return write(place.index, entry);
+	}
+
+	// The head of a chain may be empty and yet have a chain behind it; then find() came past it to the end.
+	u32 index = place.index;
+	const bool fresh = count != 0 || place.previous != none;
+	auto group = TRY(commands_.mailbox());
+	if (fresh) {
+		index = TRY(overflow_->allocate());
+	}
+	Header::protocol.set(group.bytes(), 0);
+	Header::member_count.set(group.bytes(), 1);
+	__builtin_memcpy(group.bytes() + Header::gid, gid.raw, sizeof(gid.raw));
+	wire::store_be32(member(group, 0), 0, word);
+	kern::Result<> written = write(index, group);
+	if (written && fresh) {
+		Header::next.set(entry.bytes(), index);
+		if (const auto linked = write(place.index, entry); !linked) {
+			overflow_->free(index);
+			return linked;
+		}
+	} else if (!written && fresh) {
+		overflow_->free(index);
+	}
+	return written;
+}
+
+kern::Result<> MulticastGroups::detach(const ib_gid &gid, u32 qpn)
+{
+	kern::Guard guard(lock_);
+	auto entry = TRY(commands_.mailbox());
+	const Place place = TRY(find(gid, entry));
+	if (!place.found)
+		return kern::Error{-EINVAL};
+	const u32 count = Header::member_count.get(entry.bytes());
+	u32 at = 0;
+	while (at < count && Member::qpn.get(member(entry, at)) != qpn)
+		at++;
+	if (at == count)
+		return kern::Error{-EINVAL};
+	wire::store_be32(member(entry, at), 0, wire::load_be32(member(entry, count - 1), 0));
+	wire::store_be32(member(entry, count - 1), 0, 0);
+	Header::member_count.set(entry.bytes(), count - 1);
+	const u32 next = Header::next.get(entry.bytes());
+	if (count > 1 || (place.previous == none && !next)) {
+		if (count == 1)
+			__builtin_memset(entry.bytes() + Header::gid, 0, 16);
+		return write(place.index, entry);
+	}
+	if (place.previous != none) {
+		// Out of the middle or the end of the chain.
+		auto previous = TRY(commands_.mailbox());
+		TRY(read(place.previous, previous));
+		Header::next.set(previous.bytes(), next);
+		TRY(write(place.previous, previous));
+		if (place.index >= hash_size_)
+			overflow_->free(place.index);
+		return {};
+	}
+	// The head goes: the second of the chain takes its place.
+	if (next >= table_size_)
+		return kern::Error{-EPROTO};
+	auto second = TRY(commands_.mailbox());
+	TRY(read(next, second));
+	TRY(write(place.index, second));
+	if (next >= hash_size_)
+		overflow_->free(next);
+	return {};
+}
+
+} // namespace connectx

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A port: what its agents say of it, and what happens to it.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <kern/work.hpp>
+#include <rdma/driver.hpp>
+#include <ib/pma.hpp>
+#include <ib/smp.hpp>
+#include "capabilities.hpp"
+#include "command.hpp"
+
+namespace connectx {
+
+/* What the headers of management packets are made of. */
+struct PortTables {
+	u64 gid_prefix;
+	u64 guids[128];
+	u16 pkeys[128];
+	ib::SlToVl sl_to_vl;
+};
+
+class Port {
+public:
+	/* Reads the tables, and tells the card what its port may do. May sleep. */
+	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands, u32 number,
+						      const PortCapabilities &capabilities, u32 log_max_message);
+	~Port();
+
+	u32 number() const { return number_; }
+	const PortCapabilities &capabilities() const { return capabilities_; }
+
+	/* The link may come up; QP0 can answer for it. Any number of times. */
+	kern::Result<> open();
+	void close();
+
+	/* The verbs. May sleep. Errors: EINVAL for an index out of range, those of commands. */
+	kern::Result<> query(ib_port_attr &attr);
+	kern::Result<ib_gid> gid(u32 index);
+	kern::Result<u16> pkey(u32 index);
+	kern::Result<> modify(int mask, const ib_port_modify &change);
+	kern::Result<ib::PortCountersExtended> counters();
+
+	/* Calls body(tables) with them held still. Any context. */
+	template <class Body>
+	decltype(auto) with_tables(Body body)
+	{
+		kern::Guard guard(tables_lock_);
+		return body(const_cast<const PortTables &>(*tables_));
+	}
+
+	/* Something has changed: the tables are read again, and then `events` (bits by ib_event_type) told. Any context. */
+	void changed(u32 events);
+	/* To whom; nullptr for nobody, after which nobody is told any more. May sleep. */
+	void set_device(ib_device *device);
+
+private:
+	Port(CommandInterface &commands, u32 number, const PortCapabilities &capabilities, u32 log_max_message);
+	kern::Result<> read_tables();
+	kern::Result<> set_capabilities(u32 capability_mask, bool reset_qkey_violations);
+	void refresh();
+
+	CommandInterface &commands_;
+	u32 number_;
+	PortCapabilities capabilities_;
+	u32 log_max_message_;
+	kern::IrqSpinLock tables_lock_;
+	kern::Owned<PortTables> tables_;
+	kern::Mutex device_lock_;
+	ib_device *device_ GUARDED_BY(device_lock_) = nullptr;
+	kern::Mutex modify_lock_;
+	bool open_ GUARDED_BY(modify_lock_) = false;
+	kern::Atomic<u32> pending_{0};
+	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
+};
+
+} // namespace connectx

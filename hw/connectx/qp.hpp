@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs.
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/list.hpp>
+#include <rdma/driver.hpp>
+#include <hw/connectx/contexts.hpp>
+#include <hw/connectx/wqe.hpp>
+#include "hca.hpp"
+#include "qp_geometry.hpp"
+
+namespace connectx {
+
+class Srq;
+
+/* What a receive request is remembered by. */
+struct PostedReceive {
+	u64 wr_id;
+	u32 length; // of all its segments
+};
+
+/*
+ * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under the CQ's; each reads the other's as it
+ * is at the moment. Both run freely; their difference is the number of requests that have not completed.
+ */
+struct SendQueue {
+	kern::IrqSpinLock lock;
+	u32 head = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 log_size = 0;
+	u8 *entries = nullptr;
+	u64 *ids = nullptr;
+	u32 signal_all = 0; // or-ed into the big-endian flags of each request
+	u32 doorbell_value = 0;
+	u32 max_sge = 0;
+	u32 max_inline = 0;
+	kern::OwnedArray<u64> id_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+};
+
+struct ReceiveQueue {
+	kern::IrqSpinLock lock;
+	u32 head = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 max_sge = 0;
+	u8 *entries = nullptr;
+	PostedReceive *posted = nullptr;
+	u32 *record = nullptr;
+	kern::OwnedArray<PostedReceive> posted_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+};
+
+/* How requests become descriptors. */
+enum class QpKind : u8 {
+	connected, // RC, UC, XRC
+	datagram,
+	special, // SMI, GSI: whole packets
+};
+
+class Qp {
+public:
+	using Object = rdma::DriverObject<ib_qp, Qp>;
+	static Qp &of(ib_qp *qp) { return Object::state(qp); }
+
+	Qp(Hca &hca, ib_qp &verbs);
+	~Qp();
+
+	kern::Result<> start(ib_qp_init_attr &attr);
+	kern::Result<> stop();
+	kern::Result<> modify(const ib_qp_attr &attr, int mask);
+	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
+
+	/* The verbs. Any context. */
+	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
+	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
+
+	ib_qp &verbs() { return verbs_; }
+	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
+	u32 number() const { return number_; }
+	QpKind kind() const { return kind_; }
+	bool blocks_loopback() const { return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK; }
+
+	// For the poller, under the lock of the CQ in question.
+	SendQueue sq;
+	ReceiveQueue rq;
+	Srq *srq = nullptr;
+
+	/* After the card's failure: completes one request of the queue as flushed. Under the CQ's lock. */
+	bool flush_send(ib_wc &wc);
+	bool flush_receive(ib_wc &wc);
+	kern::ListNode send_cq_node, recv_cq_node;
+
+private:
+	friend class SpecialSend;
+
+	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
+	kern::Result<> make_queues(ib_qp_init_attr &attr);
+	kern::Result<> command(wire::Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
+			       int mask);
+	void fill_static_context(u8 *context);
+	void reset_queues();
+
+	ib_qp &verbs_;
+	kern::Mmio uar_;
+	Hca &hca_;
+	u32 number_ = 0;
+	QpKind kind_ = QpKind::connected;
+	bool in_tables_ = false;
+
+	kern::Mutex state_lock_;
+	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
+	u32 port_ = 0;
+	u16 pkey_index_ = 0;
+	u32 qkey_ = 0;
+	u32 psn_ = 0; // special QPs number their packets themselves
+
+	QpGeometry geometry_{};
+	ib_qp_cap cap_{};
+	u32 create_flags_ = 0;
+	u8 access_flags_ = 0;
+	u8 max_dest_reads_ = 0;
+	Number qpn_;
+	QueueBuffer buffer_;
+	DoorbellRecord doorbell_;
+	IcmHold context_, auxiliary_, alternate_, reads_, protection_;
+};
+
+} // namespace connectx

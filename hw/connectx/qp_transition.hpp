@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The states of a QP, as commands (IBA 10.3; Documentation/connectx.rst, "Transitions").
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_verbs.h>
+#include <hw/connectx/commands.hpp>
+#include <hw/connectx/contexts.hpp>
+#include "capabilities.hpp"
+
+namespace connectx {
+
+/*
+ * The command that takes a QP from one state to another. Errors: EINVAL where there is none. RESET to RESET is no command
+ * either; the caller sees to it.
+ */
+kern::Result<wire::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
+
+/* Our state for the card's, and whether it is still draining. */
+ib_qp_state verbs_state(wire::QpState state);
+
+/*
+ * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask that tells the card of those that
+ * it would otherwise not look at. `port`: of the primary path. Context: any.
+ * Errors: EINVAL for values out of range.
+ */
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities, const ib_qp_attr &attr,
+				 int mask, u32 port, ib_qp_type type);
+
+/* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
+kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address, u32 port);
+/* And back. */
+rdma_ah_attr get_path(const u8 *path, u32 num_ports);
+
+/* How many at least 2^n are asked for: the exponent, 0 for 0 and 1. */
+constexpr u32 log_reads(u32 count)
+{
+	u32 log = 0;
+	while (1u << log < count)
+		log++;
+	return log;
+}
+
+} // namespace connectx

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "srq.hpp"
+#include "cq.hpp"
+#include "protection.hpp"
+
+namespace connectx {
+
+Srq::Srq(Hca &hca, ib_srq &verbs) : lock_(KERN_LOCK_CLASS("connectx.srq")), verbs_(verbs), hca_(hca) {}
+
+Srq::~Srq()
+{
+	stop();
+}
+
+kern::Result<> Srq::start(ib_srq_init_attr &attr)
+{
+	using Context = wire::SrqContext;
+	const Capabilities &cap = hca_.capabilities();
+	const bool xrc = attr.srq_type == IB_SRQT_XRC;
+
+	if (attr.srq_type != IB_SRQT_BASIC && !(xrc && cap.has(wire::dev_cap_flag::xrc)))
+		return kern::Error{-EOPNOTSUPP};
+	// One entry is always free: it is what the list of posted ones ends in.
+	if (attr.attr.max_wr >= 1u << cap.log_max_srq_size || attr.attr.max_sge >= cap.max_rq_sge)
+		return kern::Error{-EINVAL};
+	size_ = static_cast<u32>(kern::round_up_power_of_two(attr.attr.max_wr + 1));
+	const u32 bytes = sizeof(wire::SrqNext) + attr.attr.max_sge * sizeof(wire::WqeData);
+	log_stride_ = bytes <= 32 ? 5 : kern::log2_ceil(bytes);
+	max_sge_ = ((1u << log_stride_) - sizeof(wire::SrqNext)) / sizeof(wire::WqeData);
+	if (max_sge_ > cap.max_rq_sge - 1)
+		max_sge_ = cap.max_rq_sge - 1;
+
+	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
+	buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
+	doorbell_ = TRY(hca_.doorbells().get());
+	descriptors_ = buffer_.address();
+	record_ = doorbell_.address();
+	for (u32 i = 0; i < size_; i++) {
+		const u16 next = static_cast<u16>((i + 1) & (size_ - 1));
+		entries_[i].next = next;
+		reinterpret_cast<wire::SrqNext *>(descriptor(i))->next_index = next;
+	}
+	tail_ = size_ - 1;
+
+	number_ = TRY(Number::create(hca_.srqns()));
+	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
+
+	auto mailbox = TRY(hca_.commands().mailbox());
+	u8 *context = mailbox.bytes();
+	Context::log_size.set(context, kern::log2_ceil(size_));
+	Context::srqn.set(context, number());
+	Context::log_stride.set(context, log_stride_ - 4);
+	if (xrc) {
+		Context::xrc_domain.set(context, xrcd_number(attr.ext.xrc.xrcd));
+		Context::cqn.set(context, Cq::of(attr.ext.cq).number());
+	}
+	Context::log_page_size.set(context, buffer_.log_page_size());
+	Context::mtt_offset.set(context, buffer_.mtt_offset());
+	Context::pd.set(context, pd_number(verbs_.pd));
+	Context::doorbell_record.set(context, doorbell_.bus_address());
+	SrqEntry &entry = *hca_.srq_entry(number());
+	kern::write_once(entry.srq, this);
+	const auto given = hca_.commands().execute_in(
+		{.opcode = wire::Opcode::sw2hw_srq, .in_modifier = number()}, mailbox);
+	if (!given) {
+		kern::write_once(entry.srq, nullptr);
+		return given;
+	}
+	live_ = true;
+	if (xrc) {
+		verbs_.ext.xrc.srq_num = number();
+		Cq::of(attr.ext.cq).attach(*this);
+	}
+	attr.attr.max_wr = size_ - 1;
+	attr.attr.max_sge = max_sge_;
+	if (attr.attr.srq_limit)
+		return modify(attr.attr, IB_SRQ_LIMIT);
+	return {};
+}
+
+void Srq::stop()
+{
+	if (!live_)
+		return;
+	live_ = false;
+	kern::ignore(hca_.commands().execute_closing(
+		{.opcode = wire::Opcode::hw2sw_srq, .in_modifier = number(), .op_modifier = 1}));
+	if (verbs_.srq_type == IB_SRQT_XRC)
+		Cq::of(verbs_.ext.cq).detach(*this);
+	kern::write_once(hca_.srq_entry(number())->srq, nullptr);
+	hca_.synchronize_events();
+}
+
+kern::Result<> Srq::modify(const ib_srq_attr &attr, int mask)
+{
+	// The card's queues keep their size.
+	if (mask & IB_SRQ_MAX_WR)
+		return kern::Error{-EINVAL};
+	if (!(mask & IB_SRQ_LIMIT))
+		return {};
+	if (attr.srq_limit >= size_)
+		return kern::Error{-EINVAL};
+	TRY(hca_.commands().execute({.opcode = wire::Opcode::arm_srq, .in_modifier = number(), .in_param = attr.srq_limit}));
+	return {};
+}
+
+kern::Result<> Srq::query(ib_srq_attr &attr)
+{
+	auto mailbox = TRY(hca_.commands().mailbox());
+	TRY(hca_.commands().execute_out({.opcode = wire::Opcode::query_srq, .in_modifier = number()}, mailbox));
+	attr.srq_limit = wire::SrqContext::limit.get(mailbox.bytes());
+	attr.max_wr = size_ - 1;
+	attr.max_sge = max_sge_;
+	return {};
+}
+
+int Srq::post(const ib_recv_wr *wr, const ib_recv_wr **bad)
+{
+	kern::Guard guard(lock_);
+	u32 posted = 0;
+	int error = 0;
+	for (; wr; wr = wr->next) {
+		if (static_cast<u32>(wr->num_sge) > max_sge_) [[unlikely]] {
+			error = -EINVAL;
+			break;
+		}
+		if (head_ == tail_) [[unlikely]] {
+			error = -ENOMEM;
+			break;
+		}
+		Entry &entry = entries_[head_];
+		auto *segment = reinterpret_cast<wire::WqeData *>(descriptor(head_) + sizeof(wire::SrqNext));
+		u32 length = 0;
+		for (int i = 0; i < wr->num_sge; i++, segment++) {
+			const ib_sge &sge = wr->sg_list[i];
+			segment->byte_count = sge.length;
+			segment->lkey = sge.lkey;
+			segment->address = sge.addr;
+			length += sge.length;
+		}
+		if (static_cast<u32>(wr->num_sge) < max_sge_) {
+			segment->byte_count = 0;
+			segment->lkey = wire::WqeData::terminator_lkey;
+			segment->address = 0;
+		}
+		entry.posted = {wr->wr_id, length};
+		head_ = entry.next;
+		entry.next = in_use;
+		posted++;
+	}
+	if (posted) {
+		counter_ += posted;
+		kern::dma_wmb();
+		__atomic_store_n(record_, __builtin_bswap32(counter_ & 0xffff), __ATOMIC_RELAXED);
+	}
+	if (error) [[unlikely]]
+		*bad = wr;
+	return error;
+}
+
+bool Srq::complete(u32 index, PostedReceive &posted)
+{
+	kern::Guard guard(lock_);
+	if (index >= size_ || entries_[index].next != in_use) [[unlikely]]
+		return false;
+	posted = entries_[index].posted;
+	// To the end of the list of free ones.
+	entries_[tail_].next = static_cast<u16>(index);
+	reinterpret_cast<wire::SrqNext *>(descriptor(tail_))->next_index = static_cast<u16>(index);
+	tail_ = index;
+	// What follows the last one is written when there is something.
+	entries_[index].next = 0;
+	return true;
+}
+
+} // namespace connectx

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Shared receive queues.
+#pragma once
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include "hca.hpp"
+#include "qp.hpp"
+
+namespace connectx {
+
+class Srq {
+public:
+	using Object = rdma::DriverObject<ib_srq, Srq>;
+	static Srq &of(ib_srq *srq) { return Object::state(srq); }
+
+	Srq(Hca &hca, ib_srq &verbs);
+	~Srq();
+	kern::Result<> start(ib_srq_init_attr &attr);
+	void stop();
+	kern::Result<> modify(const ib_srq_attr &attr, int mask);
+	kern::Result<> query(ib_srq_attr &attr);
+
+	/* Any context. */
+	int post(const ib_recv_wr *wr, const ib_recv_wr **bad);
+
+	/*
+	 * The request in an entry that the card has used, which is free again. False if none was posted there.
+	 * Any context; the lock is taken inside that of a CQ.
+	 */
+	bool complete(u32 index, PostedReceive &posted);
+
+	ib_srq &verbs() { return verbs_; }
+	u32 number() const { return number_.value(); }
+
+private:
+	static constexpr u16 in_use = 0xffff;
+
+	/* The card follows the links in its own memory; what we rely on is kept here, out of its reach. */
+	struct Entry {
+		PostedReceive posted;
+		u16 next; // the entry that follows in the list of free ones, or in_use
+	};
+
+	u8 *descriptor(u32 index) const { return descriptors_ + (index << log_stride_); }
+
+	kern::IrqSpinLock lock_;
+	u32 head_ = 0; // the next to post
+	u32 tail_ = 0; // the last free one, never posted itself
+	u32 size_ = 0;
+	u32 log_stride_ = 0;
+	u32 max_sge_ = 0;
+	u32 counter_ = 0;
+	u8 *descriptors_ = nullptr;
+	u32 *record_ = nullptr;
+	kern::OwnedArray<Entry> entries_;
+
+	ib_srq &verbs_;
+	Hca &hca_;
+	Number number_;
+	QueueBuffer buffer_;
+	DoorbellRecord doorbell_;
+	IcmHold context_, protection_;
+	bool live_ = false;
+};
+
+} // namespace connectx
