@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What a subnet manager is told from outside.
+ */
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ib/types.hpp>
+
+namespace weft::sm
+{
+
+/* A partition and its IPoIB broadcast group. */
+struct Partition {
+	std::string name = "default";
+	ib::Pkey pkey = ib::pkey_default_full;
+	/* Members not listed below: none, limited or full. */
+	enum class Membership : std::uint8_t { none, limited, full };
+	Membership others = Membership::full;
+	/* By port GUID. */
+	std::map<ib::Guid, Membership> members{};
+	/* Keep the broadcast group of IPoIB ready (RFC 4391), with these parameters. */
+	bool ipoib = true;
+	ib::Mtu mtu = ib::Mtu::mtu_2048;
+	ib::Rate rate = ib::Rate::gbps_10;
+	std::uint8_t sl = 0;
+	std::uint32_t qkey = 0x0b1b;
+	std::uint8_t scope = 2;
+};
+
+struct Config {
+	std::string name = "weft SM";
+	/* Node GUID of the end node that the manager runs on; its port's is one more. */
+	ib::Guid guid = 0x02000000000000f0;
+	/* 0 to 15; among equals the lower GUID is master (IBA 14.4.1). */
+	unsigned priority = 0;
+	std::uint64_t sm_key = 0;
+	std::uint64_t gid_prefix = ib::gid_prefix_link_local;
+	/* LMC of channel adapters' ports. */
+	unsigned lmc = 0;
+	/* OperationalVLs encoding that links are limited to (ib::vl_count()). */
+	unsigned vls = 1;
+	std::vector<Partition> partitions{Partition{}};
+
+	/* How long an SMP may take, and how often it is tried again. */
+	std::chrono::milliseconds smp_timeout{250};
+	unsigned smp_retries = 3;
+	/* SMPs under way at once. */
+	unsigned smp_window = 32;
+	/* Between looks for changes that no trap told of. */
+	std::chrono::milliseconds light_sweep_interval{5000};
+	/* While standby: between looks at the master. */
+	std::chrono::milliseconds poll_interval{2000};
+};
+
+} // namespace weft::sm

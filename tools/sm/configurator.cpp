@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/configurator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <spdlog/spdlog.h>
+
+namespace weft::sm
+{
+
+namespace
+{
+
+using ib::MadMethod;
+using ib::PortState;
+
+constexpr unsigned lft_block = sizeof(ib::LinearForwarding::port);
+constexpr unsigned pkeys_per_block = 32;
+/* 4.096 us * 2^18: about a second, for both lifetimes in a switch. */
+constexpr unsigned switch_life_time = 18;
+
+unsigned mft_positions(const Node &node)
+{
+	return node.info.num_ports / 16u + 1u;
+}
+
+} // namespace
+
+void Configurator::forget()
+{
+	tables_.clear();
+	registered_.clear();
+	pkeys_.clear();
+	sl_to_vl_written_.clear();
+}
+
+bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups)
+{
+	complete_ = true;
+	write_addresses(subnet, sm_lid);
+	write_switch_info(subnet);
+	write_lfts(subnet);
+	write_pkeys(subnet);
+	write_sl_to_vl(subnet);
+	for (auto &[guid, tables] : tables_)
+		std::fill(tables.mft_want.begin(), tables.mft_want.end(), 0);
+	for (const McRoute &group : groups)
+		plan_multicast(subnet, group);
+	write_mfts(subnet);
+	raise_ports(subnet, PortState::init, PortState::armed);
+	raise_ports(subnet, PortState::armed, PortState::active);
+	return complete_;
+}
+
+bool Configurator::write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups)
+{
+	complete_ = true;
+	for (const McRoute &group : groups)
+		plan_multicast(subnet, group);
+	write_mfts(subnet);
+	return complete_;
+}
+
+void Configurator::perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
+			   const std::vector<PortRef> &about)
+{
+	client_.perform(batch);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		if (batch[i].ok())
+			continue;
+		complete_ = false;
+		if (batch[i].answered)
+			spdlog::warn("sm: {} GUID {:#018x} port {} refuses attribute {:#06x}: "
+				     "status {:#06x}",
+				     subnet.node(about[i]).name(), subnet.node(about[i]).guid,
+				     about[i].port, batch[i].attribute, batch[i].status);
+	}
+}
+
+void Configurator::agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const
+{
+	PortRef peer = subnet.port(ref).peer;
+	/* An operating link is left as it is: changing it would mean to take it down. */
+	if (!peer || info.state() != PortState::init)
+		return;
+	const ib::PortInfo &other = subnet.port(peer).info;
+	info.set_neighbor_mtu(std::min(info.mtu_cap(), other.mtu_cap()));
+	info.set_operational_vls(
+		std::min({unsigned{info.vl_cap()}, unsigned{other.vl_cap()}, config_.vls}));
+	if (subnet.node(ref).is_switch())
+		info.vl_stall_hoq_life =
+			ib::field_set<4, 0>(info.vl_stall_hoq_life, switch_life_time);
+}
+
+void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
+{
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
+		const Node &node = subnet.nodes[i];
+		for (std::size_t number = 0; number < node.ports.size(); number++) {
+			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(number)};
+			const PortData &port = node.ports[number];
+			if (!port.known)
+				continue;
+			ib::PortInfo want = port.info;
+			bool end_port = port.guid != 0;
+			if (end_port && port.lid != 0) {
+				want.lid = port.lid;
+				want.set_lmc(port.lmc);
+				want.sm_lid = sm_lid;
+				want.set_sm_sl(0);
+				want.gid_prefix = config_.gid_prefix;
+				want.set_subnet_timeout(switch_life_time);
+			}
+			agree_on_link(subnet, ref, want);
+			bool newcomer = end_port && !registered_.contains(port.guid);
+			if (std::memcmp(&want, &port.info, sizeof(want)) == 0 && !newcomer)
+				continue;
+			/* IBA 14.4.11: who is new to us has to subscribe and join again. */
+			want.set_client_reregister(
+				newcomer &&
+				(want.capability_mask & ib::port_cap_client_reregistration) != 0);
+			want.set_state(PortState::nop);
+			want.set_phys_state(ib::PhysState::nop);
+			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
+						   ib::attr_port_info, ref.port)
+						.with(want));
+			about.push_back(ref);
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		if (!batch[i].ok())
+			continue;
+		PortData &port = subnet.port(about[i]);
+		port.info = batch[i].answer<ib::PortInfo>();
+		port.info.set_client_reregister(false);
+		if (port.guid != 0)
+			registered_.insert(port.guid);
+	}
+	/* A port that went away registers when it comes back. */
+	std::erase_if(registered_, [&](ib::Guid guid) { return !subnet.find_port(guid); });
+}
+
+void Configurator::write_switch_info(Subnet &subnet)
+{
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (int index : subnet.switches) {
+		Node &node = subnet.nodes[static_cast<std::size_t>(index)];
+		ib::SwitchInfo want = node.switch_info;
+		want.linear_fdb_top = subnet.top_lid;
+		want.set_life_time(switch_life_time);
+		/* Zero leaves the bit alone. */
+		want.life_time_state_change &=
+			static_cast<std::uint8_t>(~ib::SwitchInfo::state_change_bit);
+		if (want.linear_fdb_top == node.switch_info.linear_fdb_top &&
+		    want.life_time() == node.switch_info.life_time())
+			continue;
+		batch.push_back(
+			SmpRequest(node.path, MadMethod::set, ib::attr_switch_info).with(want));
+		about.push_back({index, 0});
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++)
+		if (batch[i].ok())
+			subnet.node(about[i]).switch_info = batch[i].answer<ib::SwitchInfo>();
+}
+
+void Configurator::write_lfts(const Subnet &subnet)
+{
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (std::size_t index = 0; index < subnet.switches.size(); index++) {
+		PortRef ref{subnet.switches[index], 0};
+		const Node &node = subnet.node(ref);
+		const Lft &want = subnet.lfts[index];
+		Lft &have = tables_[node.guid].lft;
+		unsigned blocks = (subnet.top_lid + lft_block) / lft_block;
+		for (unsigned block = 0; block < blocks; block++) {
+			ib::LinearForwarding table;
+			std::memset(table.port, ib::lft_drop, sizeof(table.port));
+			std::size_t from = block * lft_block;
+			std::size_t count = std::min<std::size_t>(lft_block, want.size() - from);
+			std::copy_n(want.begin() + static_cast<std::ptrdiff_t>(from), count,
+				    table.port);
+			if (have.size() >= from + lft_block &&
+			    std::equal(std::begin(table.port), std::end(table.port),
+				       have.begin() + static_cast<std::ptrdiff_t>(from)))
+				continue;
+			batch.push_back(SmpRequest(node.path, MadMethod::set,
+						   ib::attr_linear_forwarding, block)
+						.with(table));
+			about.push_back(ref);
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		Lft &have = tables_[subnet.node(about[i]).guid].lft;
+		std::size_t from = batch[i].modifier * lft_block;
+		if (!batch[i].ok()) {
+			/* Unknown now, and all behind it. */
+			have.resize(std::min(have.size(), from));
+			continue;
+		}
+		if (have.size() < from)
+			continue;
+		have.resize(std::max(have.size(), from + lft_block));
+		const auto &table = batch[i].answer<ib::LinearForwarding>();
+		std::copy(std::begin(table.port), std::end(table.port),
+			  have.begin() + static_cast<std::ptrdiff_t>(from));
+	}
+}
+
+std::vector<ib::Pkey> Configurator::pkeys_of(ib::Guid port_guid) const
+{
+	std::vector<ib::Pkey> pkeys;
+	for (const Partition &partition : config_.partitions) {
+		auto listed = partition.members.find(port_guid);
+		auto membership =
+			listed == partition.members.end() ? partition.others : listed->second;
+		/* The manager itself is in every partition, to serve its members. */
+		if (port_guid == config_.guid + 1)
+			membership = Partition::Membership::full;
+		ib::Pkey base = ib::pkey_base(partition.pkey);
+		if (membership == Partition::Membership::full)
+			pkeys.push_back(static_cast<ib::Pkey>(base | ib::pkey_full_bit));
+		else if (membership == Partition::Membership::limited)
+			pkeys.push_back(base);
+	}
+	/* Every port is at least a limited member of the default partition, IBA 10.9.1.1. */
+	if (std::none_of(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
+		    return ib::pkey_base(pkey) == ib::pkey_default_limited;
+	    }))
+		pkeys.push_back(ib::pkey_default_limited);
+	std::stable_partition(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
+		return ib::pkey_base(pkey) == ib::pkey_default_limited;
+	});
+	return pkeys;
+}
+
+void Configurator::write_pkeys(Subnet &subnet)
+{
+	/* Read the tables of ports that are new. */
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (PortRef ref : subnet.end_ports) {
+		PortData &port = subnet.port(ref);
+		port.pkeys = pkeys_of(port.guid);
+		auto known = pkeys_.find(port.guid);
+		unsigned blocks =
+			std::max(1u, subnet.node(ref).info.partition_cap.value() / pkeys_per_block);
+		blocks = std::min<unsigned>(
+			blocks, static_cast<unsigned>(port.pkeys.size() / pkeys_per_block) + 1);
+		if (known != pkeys_.end() && known->second.size() >= blocks * pkeys_per_block)
+			continue;
+		pkeys_[port.guid].assign(blocks * pkeys_per_block, 0);
+		for (unsigned block = 0; block < blocks; block++) {
+			batch.emplace_back(subnet.route(ref), MadMethod::get, ib::attr_pkey_table,
+					   block);
+			about.push_back(ref);
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		ib::Guid guid = subnet.port(about[i]).guid;
+		if (!batch[i].ok()) {
+			pkeys_.erase(guid);
+			continue;
+		}
+		const auto &table = batch[i].answer<ib::PkeyTable>();
+		auto known = pkeys_.find(guid);
+		if (known != pkeys_.end())
+			for (unsigned j = 0; j < pkeys_per_block; j++)
+				known->second[batch[i].modifier * pkeys_per_block + j] =
+					table.pkey[j];
+	}
+	batch.clear();
+	about.clear();
+
+	for (PortRef ref : subnet.end_ports) {
+		const PortData &port = subnet.port(ref);
+		auto known = pkeys_.find(port.guid);
+		if (known == pkeys_.end())
+			continue;
+		/* Keys stay where they are: QPs name them by index. The default one is first. */
+		std::vector<ib::Pkey> table = known->second;
+		for (ib::Pkey &entry : table)
+			if (std::find(port.pkeys.begin(), port.pkeys.end(), entry) ==
+			    port.pkeys.end())
+				entry = 0;
+		if (table[0] != port.pkeys[0]) {
+			std::replace(table.begin(), table.end(), port.pkeys[0], ib::Pkey{0});
+			if (table[0] != 0)
+				if (auto free = std::find(table.begin() + 1, table.end(), 0);
+				    free != table.end())
+					*free = table[0];
+			table[0] = port.pkeys[0];
+		}
+		for (ib::Pkey pkey : port.pkeys) {
+			if (std::find(table.begin(), table.end(), pkey) != table.end())
+				continue;
+			auto free = std::find(table.begin(), table.end(), 0);
+			if (free == table.end()) {
+				spdlog::error(
+					"sm: port GUID {:#018x} has no room for P_Key {:#06x}",
+					port.guid, pkey);
+				break;
+			}
+			*free = pkey;
+		}
+		for (unsigned block = 0; block < table.size() / pkeys_per_block; block++) {
+			auto from = table.begin() + block * pkeys_per_block;
+			if (std::equal(from, from + pkeys_per_block,
+				       known->second.begin() + block * pkeys_per_block))
+				continue;
+			ib::PkeyTable want;
+			std::copy_n(from, pkeys_per_block, want.pkey);
+			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
+						   ib::attr_pkey_table, block)
+						.with(want));
+			about.push_back(ref);
+		}
+	}
+	perform(batch, subnet, about);
+	/* Read back next time what was written now. */
+	for (PortRef ref : about)
+		pkeys_.erase(subnet.port(ref).guid);
+}
+
+void Configurator::write_sl_to_vl(const Subnet &subnet)
+{
+	/* With one data VL the tables' reset value, VL 0 for all, is right. */
+	unsigned vls = ib::vl_count(config_.vls);
+	if (vls <= 1)
+		return;
+	ib::SlToVl table{};
+	for (unsigned sl = 0; sl < 16; sl++)
+		table.set_vl(sl, sl % vls);
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
+		const Node &node = subnet.nodes[i];
+		if (sl_to_vl_written_.contains(node.guid))
+			continue;
+		auto ask = [&](PortRef ref, std::uint32_t modifier) {
+			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
+						   ib::attr_sl_to_vl, modifier)
+						.with(table));
+			about.push_back(ref);
+		};
+		for (unsigned out = 0; out < node.ports.size(); out++) {
+			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(out)};
+			if (!node.is_switch()) {
+				if (node.ports[out].known)
+					ask(ref, 0);
+				continue;
+			}
+			for (unsigned in = 0; in < node.ports.size(); in++)
+				if (in != out)
+					ask(ref, in << 8 | out);
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++)
+		sl_to_vl_written_.insert(subnet.node(about[i]).guid);
+	for (std::size_t i = 0; i < batch.size(); i++)
+		if (!batch[i].ok())
+			sl_to_vl_written_.erase(subnet.node(about[i]).guid);
+}
+
+void Configurator::raise_ports(Subnet &subnet, PortState from, PortState to)
+{
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
+		const Node &node = subnet.nodes[i];
+		for (std::size_t number = 1; number < node.ports.size(); number++) {
+			const PortData &port = node.ports[number];
+			/* Both ends or none. */
+			if (!port.known || !port.peer || !subnet.port(port.peer).known ||
+			    port.info.state() != from)
+				continue;
+			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(number)};
+			ib::PortInfo want = port.info;
+			want.set_state(to);
+			want.set_phys_state(ib::PhysState::nop);
+			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
+						   ib::attr_port_info, ref.port)
+						.with(want));
+			about.push_back(ref);
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		if (!batch[i].ok())
+			continue;
+		PortData &port = subnet.port(about[i]);
+		port.info = batch[i].answer<ib::PortInfo>();
+		if (to == PortState::active && port.guid != 0)
+			spdlog::info("sm: {} port GUID {:#018x} is active, LID {}",
+				     subnet.node(about[i]).name(), port.guid, port.lid);
+	}
+}
+
+void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
+{
+	unsigned entry = group.mlid - ib::lid_multicast_first;
+	for (std::size_t index = 0; index < subnet.switches.size(); index++) {
+		const Node &node = subnet.nodes[static_cast<std::size_t>(subnet.switches[index])];
+		unsigned positions = mft_positions(node);
+		SwitchTables &tables = tables_[node.guid];
+		std::size_t needed = (entry / 32 + 1) * 32 * positions;
+		if (tables.mft_want.size() < needed)
+			tables.mft_want.resize(needed);
+		const PortMask &mask = group.tree[index];
+		for (unsigned position = 0; position < positions; position++) {
+			std::uint64_t word = position / 4 < mask.size() ? mask[position / 4] : 0;
+			tables.mft_want[entry * positions + position] =
+				static_cast<std::uint16_t>(word >> position % 4 * 16);
+		}
+	}
+}
+
+void Configurator::write_mfts(const Subnet &subnet)
+{
+	std::vector<SmpRequest> batch;
+	std::vector<PortRef> about;
+	for (int node_index : subnet.switches) {
+		const Node &node = subnet.nodes[static_cast<std::size_t>(node_index)];
+		unsigned positions = mft_positions(node);
+		SwitchTables &tables = tables_[node.guid];
+		std::size_t blocks = tables.mft_want.size() / positions / 32;
+		tables.mft_have.resize(tables.mft_want.size());
+		tables.mft_known.resize(blocks * positions);
+		for (std::size_t block = 0; block < blocks; block++) {
+			for (unsigned position = 0; position < positions; position++) {
+				ib::MulticastForwarding want;
+				bool same = tables.mft_known[block * positions + position];
+				for (unsigned i = 0; i < 32; i++) {
+					std::size_t at = (block * 32 + i) * positions + position;
+					want.ports[i] = tables.mft_want[at];
+					same = same && tables.mft_want[at] == tables.mft_have[at];
+				}
+				if (same)
+					continue;
+				batch.push_back(
+					SmpRequest(node.path, MadMethod::set,
+						   ib::attr_multicast_forwarding,
+						   position << 28 |
+							   static_cast<std::uint32_t>(block))
+						.with(want));
+				about.push_back({node_index, 0});
+			}
+		}
+	}
+	perform(batch, subnet, about);
+	for (std::size_t i = 0; i < batch.size(); i++) {
+		const Node &node = subnet.node(about[i]);
+		unsigned positions = mft_positions(node);
+		SwitchTables &tables = tables_[node.guid];
+		std::size_t block = batch[i].modifier & 0x1ff;
+		unsigned position = batch[i].modifier >> 28;
+		tables.mft_known[block * positions + position] = batch[i].ok();
+		if (!batch[i].ok())
+			continue;
+		const auto &table = batch[i].answer<ib::MulticastForwarding>();
+		for (unsigned j = 0; j < 32; j++)
+			tables.mft_have[(block * 32 + j) * positions + position] = table.ports[j];
+	}
+}
+
+} // namespace weft::sm

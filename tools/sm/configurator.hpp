@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Writes the manager's decisions into the nodes, and remembers what it wrote, so that a further
+ * sweep writes only what differs.
+ */
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "sm/mad_client.hpp"
+#include "sm/routing.hpp"
+#include "sm/subnet.hpp"
+
+namespace weft::sm
+{
+
+/* What goes where: a multicast LID and its tree. */
+struct McRoute {
+	ib::Lid mlid = 0;
+	McTree tree;
+};
+
+class Configurator
+{
+public:
+	Configurator(MadClient &client, const Config &config) : client_(client), config_(config) {}
+
+	/* Another manager may have written: trust nothing, and have clients register anew. */
+	void forget();
+
+	/*
+	 * Bring a discovered subnet with LIDs and routes into service: addresses, tables, P_Keys,
+	 * then links from INIT over ARMED to ACTIVE. Updates the subnet's PortInfo to what the
+	 * nodes answered. False if something did not answer or refused: worth another sweep.
+	 */
+	bool configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups);
+
+	/* Write the forwarding of some groups only, all others as they are. */
+	bool write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups);
+
+	/* P_Keys that a port shall have, the default partition's first. */
+	std::vector<ib::Pkey> pkeys_of(ib::Guid port_guid) const;
+
+private:
+	struct SwitchTables {
+		Lft lft;
+		/* 16 ports a word: entry * positions + position; what is wanted and what is there.
+		 */
+		std::vector<std::uint16_t> mft_want;
+		std::vector<std::uint16_t> mft_have;
+		/* Entries of mft_have, a block of 32 each, that were confirmed. */
+		std::vector<bool> mft_known;
+	};
+
+	/* Requests that were answered well; the others are logged and make the sweep incomplete. */
+	void perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
+		     const std::vector<PortRef> &about);
+	void write_addresses(Subnet &subnet, ib::Lid sm_lid);
+	void write_switch_info(Subnet &subnet);
+	void write_lfts(const Subnet &subnet);
+	void write_pkeys(Subnet &subnet);
+	void write_sl_to_vl(const Subnet &subnet);
+	void raise_ports(Subnet &subnet, ib::PortState from, ib::PortState to);
+	void plan_multicast(const Subnet &subnet, const McRoute &group);
+	void write_mfts(const Subnet &subnet);
+	/* Both ends of a link: the smaller of what they can do. */
+	void agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const;
+
+	MadClient &client_;
+	const Config &config_;
+	/* By node GUID. */
+	std::unordered_map<ib::Guid, SwitchTables> tables_;
+	/* By port GUID: those that know of us, and what P_Keys they have. */
+	std::unordered_set<ib::Guid> registered_;
+	std::unordered_map<ib::Guid, std::vector<ib::Pkey>> pkeys_;
+	std::unordered_set<ib::Guid> sl_to_vl_written_;
+	bool complete_ = true;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/discovery.hpp"
+
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace weft::sm
+{
+
+namespace
+{
+
+using ib::MadMethod;
+
+/* A port behind which nobody has looked yet, and the route through it. */
+struct Frontier {
+	/* Empty for the manager's own node. */
+	PortRef from{};
+	Path path;
+};
+
+class Discovery
+{
+public:
+	explicit Discovery(MadClient &client) : client_(client) {}
+
+	Subnet run()
+	{
+		std::vector<Frontier> frontier{Frontier{}};
+		while (!frontier.empty() && !client_.stopped())
+			frontier = next_level(look(frontier));
+		index();
+		return std::move(subnet_);
+	}
+
+private:
+	/* Ask who is behind each port; the nodes that were not known before. */
+	std::vector<int> look(const std::vector<Frontier> &frontier)
+	{
+		std::vector<SmpRequest> batch;
+		for (const Frontier &f : frontier)
+			batch.emplace_back(f.path, MadMethod::get, ib::attr_node_info);
+		client_.perform(batch);
+
+		std::vector<int> fresh;
+		for (std::size_t i = 0; i < batch.size(); i++) {
+			if (!batch[i].ok())
+				continue;
+			const auto &info = batch[i].answer<ib::NodeInfo>();
+			if (!sane(info)) {
+				spdlog::warn("sm: NodeInfo of GUID {:#018x} makes no sense",
+					     info.node_guid.value());
+				continue;
+			}
+			auto [found, is_new] = subnet_.by_guid.try_emplace(
+				info.node_guid, static_cast<int>(subnet_.nodes.size()));
+			if (is_new) {
+				subnet_.nodes.push_back(new_node(info, frontier[i].path));
+				fresh.push_back(found->second);
+			}
+			PortRef reached{found->second, info.local_port};
+			if (!join(frontier[i].from, reached, info))
+				continue;
+			PortData &port = subnet_.port(reached);
+			if (!subnet_.node(reached).is_switch() && port.path.empty()) {
+				port.path = frontier[i].path;
+				if (!is_new)
+					late_ports_.push_back(reached);
+			}
+		}
+		return fresh;
+	}
+
+	static bool sane(const ib::NodeInfo &info)
+	{
+		auto type = info.type();
+		return info.node_guid != std::uint64_t{0} && info.num_ports != 0 &&
+		       info.num_ports != 0xff && info.local_port <= info.num_ports &&
+		       (type == ib::NodeType::channel_adapter || type == ib::NodeType::switch_ ||
+			type == ib::NodeType::router);
+	}
+
+	static Node new_node(const ib::NodeInfo &info, const Path &path)
+	{
+		Node node;
+		node.guid = info.node_guid;
+		node.info = info;
+		node.path = path;
+		node.in_port = info.local_port;
+		node.ports.resize(info.num_ports + 1u);
+		return node;
+	}
+
+	bool join(PortRef from, PortRef to, const ib::NodeInfo &info)
+	{
+		Node &node = subnet_.node(to);
+		if (node.info.type() != info.type() || node.info.num_ports != info.num_ports) {
+			spdlog::warn("sm: two nodes claim GUID {:#018x}", node.guid);
+			return false;
+		}
+		PortData &port = node.ports[to.port];
+		if (!node.is_switch())
+			port.guid = info.port_guid;
+		if (!from)
+			return true;
+		if (port.peer && port.peer != from) {
+			spdlog::warn("sm: GUID {:#018x} port {} seems linked twice", node.guid,
+				     to.port);
+			return false;
+		}
+		port.peer = from;
+		subnet_.port(from).peer = to;
+		return true;
+	}
+
+	/* Read what there is to know of new nodes; the ports to look behind next. */
+	std::vector<Frontier> next_level(const std::vector<int> &fresh)
+	{
+		clear_state_changes(fresh);
+		for (int index : fresh) {
+			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
+			ask({index, 0}, node.path, ib::attr_node_description, 0);
+			if (!node.is_switch()) {
+				ask({index, node.in_port}, node.path, ib::attr_port_info,
+				    node.in_port);
+				continue;
+			}
+			for (unsigned port = 0; port < node.ports.size(); port++)
+				ask({index, static_cast<std::uint8_t>(port)}, node.path,
+				    ib::attr_port_info, port);
+		}
+		/* Further ports of a CA that is known already. */
+		for (PortRef late : std::exchange(late_ports_, {}))
+			ask(late, subnet_.port(late).path, ib::attr_port_info, late.port);
+		answer_all();
+
+		std::vector<Frontier> frontier;
+		for (int index : fresh)
+			extend(index, frontier);
+		return frontier;
+	}
+
+	/*
+	 * Read SwitchInfo and clear its PortStateChange before the ports are read: what changes
+	 * afterwards sets it again, and is seen by the next look.
+	 */
+	void clear_state_changes(const std::vector<int> &fresh)
+	{
+		for (int index : fresh) {
+			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
+			if (node.is_switch())
+				ask({index, 0}, node.path, ib::attr_switch_info, 0);
+		}
+		answer_all();
+		std::vector<SmpRequest> batch;
+		for (int index : fresh) {
+			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
+			if (node.is_switch() && node.switch_info.port_state_change())
+				batch.push_back(
+					SmpRequest(node.path, MadMethod::set, ib::attr_switch_info)
+						.with(node.switch_info));
+		}
+		client_.perform(batch);
+	}
+
+	void ask(PortRef ref, const Path &path, std::uint16_t attribute, std::uint32_t modifier)
+	{
+		questions_.emplace_back(path, MadMethod::get, attribute, modifier);
+		asked_.push_back(ref);
+	}
+
+	void answer_all()
+	{
+		client_.perform(questions_);
+		for (std::size_t i = 0; i < questions_.size(); i++)
+			if (questions_[i].ok())
+				store(asked_[i], questions_[i]);
+		questions_.clear();
+		asked_.clear();
+	}
+
+	void store(PortRef ref, const SmpRequest &request)
+	{
+		Node &node = subnet_.node(ref);
+		switch (request.attribute) {
+		case ib::attr_node_description:
+			node.description = request.answer<ib::NodeDescription>();
+			break;
+		case ib::attr_switch_info:
+			node.switch_info = request.answer<ib::SwitchInfo>();
+			break;
+		case ib::attr_port_info:
+			node.ports[ref.port].info = request.answer<ib::PortInfo>();
+			node.ports[ref.port].known = true;
+			if (node.is_switch() && ref.port == 0)
+				node.ports[0].guid = node.info.port_guid;
+			break;
+		default:
+			break;
+		}
+	}
+
+	void extend(int index, std::vector<Frontier> &frontier)
+	{
+		const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
+		/* A path has room for 63 hops, IBA 14.2.1.2. */
+		if (node.path.size() + 1 >= ib::smp_path_max)
+			return;
+		unsigned first = 1;
+		unsigned last = node.info.num_ports;
+		if (!node.is_switch()) {
+			/* Nothing is behind another node's CA; out of our own there is one way. */
+			if (!node.path.empty())
+				return;
+			first = last = node.in_port;
+		}
+		for (unsigned number = first; number <= last; number++) {
+			const PortData &port = node.ports[number];
+			if (!port.known || port.peer || port.info.state() < ib::PortState::init ||
+			    (node.is_switch() && number == node.in_port))
+				continue;
+			Path path = node.path;
+			path.push_back(static_cast<std::uint8_t>(number));
+			frontier.push_back(
+				{{index, static_cast<std::uint8_t>(number)}, std::move(path)});
+		}
+	}
+
+	void index()
+	{
+		for (std::size_t i = 0; i < subnet_.nodes.size(); i++) {
+			Node &node = subnet_.nodes[i];
+			if (node.is_switch()) {
+				node.switch_index = static_cast<int>(subnet_.switches.size());
+				subnet_.switches.push_back(static_cast<int>(i));
+			}
+			for (std::size_t number = 0; number < node.ports.size(); number++) {
+				PortData &port = node.ports[number];
+				PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(number)};
+				if (!port.known || port.guid == 0)
+					continue;
+				if (!subnet_.by_port_guid.try_emplace(port.guid, ref).second) {
+					spdlog::warn("sm: two ports claim GUID {:#018x}",
+						     port.guid);
+					continue;
+				}
+				subnet_.end_ports.push_back(ref);
+			}
+		}
+	}
+
+	MadClient &client_;
+	Subnet subnet_;
+	std::vector<PortRef> late_ports_;
+	std::vector<SmpRequest> questions_;
+	std::vector<PortRef> asked_;
+};
+
+} // namespace
+
+Subnet discover(MadClient &client)
+{
+	return Discovery(client).run();
+}
+
+} // namespace weft::sm

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/lid_table.hpp"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+
+namespace weft::sm
+{
+
+LidTable::LidTable() : used_(ib::lid_unicast_last + 1u) {}
+
+bool LidTable::is_free(ib::Lid base, std::uint8_t lmc) const
+{
+	unsigned count = 1u << lmc;
+	/* A range of 2^LMC LIDs begins at a multiple of that, IBA 4.1.3. */
+	if (base == 0 || base % count != 0 || base + count - 1 > ib::lid_unicast_last)
+		return false;
+	return std::none_of(used_.begin() + base, used_.begin() + base + count,
+			    [](bool used) { return used; });
+}
+
+void LidTable::mark(const Range &range, bool used)
+{
+	std::fill_n(used_.begin() + range.base, std::size_t{1} << range.lmc, used);
+	if (!used)
+		search_from_ = std::min<unsigned>(search_from_, range.base);
+}
+
+LidTable::Range LidTable::allocate(std::uint8_t lmc)
+{
+	while (search_from_ <= ib::lid_unicast_last && used_[search_from_])
+		search_from_++;
+	unsigned step = 1u << lmc;
+	for (unsigned base = (search_from_ + step - 1) / step * step; base <= ib::lid_unicast_last;
+	     base += step)
+		if (is_free(static_cast<ib::Lid>(base), lmc))
+			return {static_cast<ib::Lid>(base), lmc};
+	return {};
+}
+
+void LidTable::forget_absent(const Subnet &subnet)
+{
+	for (auto it = by_guid_.begin(); it != by_guid_.end();) {
+		if (subnet.find_port(it->first)) {
+			++it;
+		} else {
+			mark(it->second, false);
+			it = by_guid_.erase(it);
+		}
+	}
+}
+
+void LidTable::assign(Subnet &subnet, unsigned lmc)
+{
+	/* First those whose LIDs stand, so that newcomers do not take them away. */
+	std::vector<PortRef> waiting;
+	for (PortRef ref : subnet.end_ports) {
+		PortData &port = subnet.port(ref);
+		auto want = static_cast<std::uint8_t>(subnet.node(ref).is_switch() ? 0 : lmc);
+		auto known = by_guid_.find(port.guid);
+		if (known != by_guid_.end() && known->second.lmc == want)
+			continue;
+		if (known != by_guid_.end()) {
+			mark(known->second, false);
+			by_guid_.erase(known);
+		}
+		Range present{port.info.lid, want};
+		if (is_free(present.base, want)) {
+			mark(present, true);
+			by_guid_[port.guid] = present;
+		} else {
+			waiting.push_back(ref);
+		}
+	}
+	bool forgotten = false;
+	for (PortRef ref : waiting) {
+		auto want = static_cast<std::uint8_t>(subnet.node(ref).is_switch() ? 0 : lmc);
+		Range range = allocate(want);
+		if (range.base == 0 && !forgotten) {
+			forgotten = true;
+			forget_absent(subnet);
+			range = allocate(want);
+		}
+		if (range.base == 0) {
+			spdlog::error("sm: no LID left for port GUID {:#018x}",
+				      subnet.port(ref).guid);
+			continue;
+		}
+		mark(range, true);
+		by_guid_[subnet.port(ref).guid] = range;
+	}
+
+	for (PortRef ref : subnet.end_ports) {
+		PortData &port = subnet.port(ref);
+		auto found = by_guid_.find(port.guid);
+		if (found == by_guid_.end())
+			continue;
+		port.lid = found->second.base;
+		port.lmc = found->second.lmc;
+		unsigned last = port.lid + (1u << port.lmc) - 1;
+		for (unsigned lid = port.lid; lid <= last; lid++)
+			subnet.by_lid[static_cast<ib::Lid>(lid)] = ref;
+		subnet.top_lid = std::max(subnet.top_lid, static_cast<ib::Lid>(last));
+	}
+}
+
+} // namespace weft::sm

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Which LIDs a port has. A port keeps its LIDs from sweep to sweep, even while it is away, and a
+ * new manager leaves in place what an earlier one assigned, as far as it is consistent.
+ */
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "sm/subnet.hpp"
+
+namespace weft::sm
+{
+
+class LidTable
+{
+public:
+	LidTable();
+
+	/*
+	 * Give every end port its base LID and LMC (switches have one LID), and fill in by_lid and
+	 * top_lid. Ports for which no LIDs are left get none, and a log line.
+	 */
+	void assign(Subnet &subnet, unsigned lmc);
+
+private:
+	struct Range {
+		ib::Lid base = 0;
+		std::uint8_t lmc = 0;
+	};
+	bool is_free(ib::Lid base, std::uint8_t lmc) const;
+	void mark(const Range &range, bool used);
+	Range allocate(std::uint8_t lmc);
+	/* Forget ports that are away, so that their LIDs can be used again. */
+	void forget_absent(const Subnet &subnet);
+
+	std::unordered_map<ib::Guid, Range> by_guid_;
+	std::vector<bool> used_;
+	/* No free LID lies below. */
+	unsigned search_from_ = 1;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/mad_client.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+namespace weft::sm
+{
+
+namespace
+{
+/* A flood is cut off here: MADs are unreliable, and honest senders repeat. */
+constexpr std::size_t inbox_max = 8192;
+} // namespace
+
+MadClient::MadClient(fabric::Port &port, const Config &config,
+		     std::function<void(fabric::AddressedMad &&)> other)
+    : config_(config), other_(std::move(other)),
+      /* Late answers to an earlier manager on this port must not match. */
+      tid_(std::uint64_t{std::random_device{}()} << 16),
+      mads_(port, {.description = config.name, .node_guid = config.guid, .is_sm = true},
+	    {.received =
+		     [this](fabric::AddressedMad &&mad) {
+			     std::lock_guard lock(mutex_);
+			     if (inbox_.size() < inbox_max)
+				     inbox_.push_back(std::move(mad));
+			     arrived_.notify_one();
+		     },
+	     .port_changed = [this] { wake(); }})
+{
+}
+
+void MadClient::wake()
+{
+	std::lock_guard lock(mutex_);
+	woken_ = true;
+	arrived_.notify_one();
+}
+
+void MadClient::stop()
+{
+	stopped_.store(true, std::memory_order_release);
+	wake();
+}
+
+bool MadClient::pump(Clock::time_point until)
+{
+	std::deque<fabric::AddressedMad> arrived;
+	{
+		std::unique_lock lock(mutex_);
+		if (!arrived_.wait_until(lock, until, [&] { return woken_ || !inbox_.empty(); }))
+			return false;
+		woken_ = false;
+		arrived.swap(inbox_);
+	}
+	for (fabric::AddressedMad &mad : arrived)
+		if (!take_answer(mad))
+			other_(std::move(mad));
+	return true;
+}
+
+void MadClient::perform(SmpRequest &request)
+{
+	std::vector<SmpRequest> batch{std::move(request)};
+	perform(batch);
+	request = std::move(batch.front());
+}
+
+void MadClient::perform(std::vector<SmpRequest> &batch)
+{
+	auto next = batch.begin();
+	while (!stopped() && (next != batch.end() || !pending_.empty())) {
+		while (next != batch.end() && pending_.size() < config_.smp_window) {
+			std::uint64_t tid = next_tid();
+			pending_[tid] = {&*next, config_.smp_retries,
+					 Clock::now() + config_.smp_timeout};
+			transmit(tid, *next);
+			++next;
+		}
+		auto soonest = Clock::time_point::max();
+		for (const auto &[tid, pending] : pending_)
+			soonest = std::min(soonest, pending.due);
+		pump(soonest);
+		expire();
+	}
+	pending_.clear();
+}
+
+void MadClient::expire()
+{
+	Clock::time_point now = Clock::now();
+	for (auto it = pending_.begin(); it != pending_.end();) {
+		auto &[tid, pending] = *it;
+		if (pending.due > now) {
+			++it;
+		} else if (pending.tries_left == 0) {
+			spdlog::warn("sm: no answer to {} of attribute {:#06x} by route [{}]",
+				     pending.request->method == ib::MadMethod::set ? "Set" : "Get",
+				     pending.request->attribute,
+				     fmt::join(pending.request->path, ","));
+			timeouts_++;
+			it = pending_.erase(it);
+		} else {
+			pending.tries_left--;
+			pending.due = now + config_.smp_timeout;
+			transmit(tid, *pending.request);
+			++it;
+		}
+	}
+}
+
+void MadClient::transmit(std::uint64_t tid, const SmpRequest &request)
+{
+	ib::Smp smp{};
+	smp.header.base_version = ib::mad_base_version;
+	smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
+	smp.header.class_version = 1;
+	smp.header.method = static_cast<std::uint8_t>(request.method);
+	smp.header.hop_cnt = static_cast<std::uint8_t>(request.path.size());
+	smp.header.tid = tid;
+	smp.header.attr_id = request.attribute;
+	smp.header.attr_mod = request.modifier;
+	smp.dr_slid = ib::lid_permissive;
+	smp.dr_dlid = ib::lid_permissive;
+	std::copy(request.path.begin(), request.path.end(), smp.initial_path + 1);
+	std::memcpy(smp.data, request.data, sizeof(smp.data));
+	mads_.send_directed(smp);
+}
+
+bool MadClient::take_answer(const fabric::AddressedMad &mad)
+{
+	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
+	if (!smp.header.is_smp() || !smp.header.is_method(ib::MadMethod::get_resp))
+		return false;
+	auto found = pending_.find(smp.header.tid);
+	/* An answer that nobody waits for any more. */
+	if (found == pending_.end())
+		return true;
+	SmpRequest &request = *found->second.request;
+	if (smp.header.attr_id != request.attribute || smp.header.attr_mod != request.modifier) {
+		spdlog::warn("sm: answer to another question by route [{}]",
+			     fmt::join(request.path, ","));
+		return true;
+	}
+	request.answered = true;
+	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
+	std::memcpy(request.data, smp.data, sizeof(request.data));
+	pending_.erase(found);
+	return true;
+}
+
+} // namespace weft::sm

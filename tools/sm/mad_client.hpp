@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Requests and their answers over a MadPort, for one thread. Requests go out in batches, several at
+ * once; lost ones are repeated. What arrives meanwhile and answers no request goes to a handler.
+ */
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/mad_port.hpp"
+#include "sm/config.hpp"
+#include "sm/subnet.hpp"
+
+namespace weft::sm
+{
+
+using Clock = std::chrono::steady_clock;
+
+/* A directed-route request and, after perform(), its answer. */
+struct SmpRequest {
+	SmpRequest() = default;
+	SmpRequest(const Path &to, ib::MadMethod m, std::uint16_t attr, std::uint32_t mod = 0)
+	    : path(to), method(m), attribute(attr), modifier(mod)
+	{
+	}
+	template<class Attribute>
+	SmpRequest &with(const Attribute &value)
+	{
+		static_assert(sizeof(Attribute) <= ib::smp_data_bytes);
+		__builtin_memcpy(data, &value, sizeof(value));
+		return *this;
+	}
+
+	Path path;
+	ib::MadMethod method = ib::MadMethod::get;
+	std::uint16_t attribute = 0;
+	std::uint32_t modifier = 0;
+	std::uint8_t data[ib::smp_data_bytes] = {};
+
+	/* Nobody answered: see status otherwise. */
+	bool answered = false;
+	std::uint16_t status = 0;
+
+	bool ok() const { return answered && status == 0; }
+	template<class Attribute>
+	const Attribute &answer() const
+	{
+		static_assert(sizeof(Attribute) <= ib::smp_data_bytes && alignof(Attribute) == 1);
+		return *reinterpret_cast<const Attribute *>(data);
+	}
+};
+
+class MadClient
+{
+public:
+	/* @other: gets what answers no request, on the client's thread, within pump() or perform().
+	 */
+	MadClient(fabric::Port &port, const Config &config,
+		  std::function<void(fabric::AddressedMad &&)> other);
+
+	fabric::MadPort &mads() { return mads_; }
+
+	/* Send the requests and wait until each was answered or given up. */
+	void perform(std::vector<SmpRequest> &batch);
+	void perform(SmpRequest &request);
+
+	/*
+	 * Handle what has arrived; wait until something does, somebody calls wake(), or that time.
+	 * Returns false if time passed and nothing happened.
+	 */
+	bool pump(Clock::time_point until);
+	/* Make pump() return. Any thread. */
+	void wake();
+	/* Any thread: perform() gives up at once from now on. */
+	void stop();
+	bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+
+	/* Send a MAD by LID to a QP1 (or QP0 for SMPs) without waiting for anything. */
+	void send(const fabric::MadAddress &address, const ib::Mad &mad)
+	{
+		mads_.send(address, mad);
+	}
+	std::uint64_t next_tid() { return ++tid_; }
+
+	/* Requests that were given up, since the start. */
+	std::uint64_t timeouts() const { return timeouts_; }
+
+private:
+	struct Pending {
+		SmpRequest *request;
+		unsigned tries_left;
+		Clock::time_point due;
+	};
+
+	void transmit(std::uint64_t tid, const SmpRequest &request);
+	bool take_answer(const fabric::AddressedMad &mad);
+	void expire();
+
+	const Config &config_;
+	const std::function<void(fabric::AddressedMad &&)> other_;
+	std::mutex mutex_;
+	std::condition_variable arrived_;
+	std::deque<fabric::AddressedMad> inbox_;
+	bool woken_ = false;
+	std::atomic<bool> stopped_{false};
+
+	/* The client's thread only. */
+	std::unordered_map<std::uint64_t, Pending> pending_;
+	std::uint64_t tid_;
+	std::uint64_t timeouts_ = 0;
+
+	/* Last: its callbacks use what is above. */
+	fabric::MadPort mads_;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/mc_groups.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace weft::sm
+{
+
+namespace
+{
+
+using Record = ib::McMemberRecord;
+
+/* 4.096 us * 2^18, about a second: what a packet may live on the way. */
+constexpr std::uint8_t packet_lifetime = 18;
+
+constexpr Field fields[] = {
+	{Record::c_mgid, 0, 128},          {Record::c_qkey, 256, 32},     {Record::c_mlid, 288, 16},
+	{Record::c_traffic_class, 312, 8}, {Record::c_pkey, 320, 16},     {Record::c_sl, 352, 4},
+	{Record::c_flow_label, 356, 20},   {Record::c_hop_limit, 376, 8}, {Record::c_scope, 384, 4},
+};
+
+unsigned rate_order(unsigned code)
+{
+	return ib::rate_tenths(static_cast<ib::Rate>(code));
+}
+unsigned plain_order(unsigned code)
+{
+	return code;
+}
+
+/* The value that a request asks for, if `preferred` does not meet its selector. */
+unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned preferred)
+{
+	if (!has_value)
+		return preferred;
+	unsigned wanted = ib::selected_value(byte);
+	switch (has_selector ? ib::selector_of(byte) : ib::Selector::exactly) {
+	case ib::Selector::greater:
+		return preferred > wanted ? preferred : wanted + 1;
+	case ib::Selector::less:
+		return preferred < wanted ? preferred : wanted - 1;
+	case ib::Selector::exactly:
+		return wanted;
+	case ib::Selector::largest:
+		return preferred;
+	}
+	return preferred;
+}
+
+} // namespace
+
+McGroups::McGroups(const Config &config, Watcher watcher)
+    : config_(config), watcher_(std::move(watcher))
+{
+	ib::Lid mlid = ib::lid_multicast_first;
+	for (const Partition &partition : config_.partitions) {
+		if (!partition.ipoib)
+			continue;
+		auto pkey = static_cast<ib::Pkey>(partition.pkey | ib::pkey_full_bit);
+		Group group;
+		group.permanent = true;
+		Record &record = group.record;
+		record.mgid = ib::ipoib_broadcast_gid(pkey, partition.scope);
+		record.qkey = partition.qkey;
+		record.mlid = mlid;
+		record.mtu_selector = ib::make_selected(ib::Selector::exactly,
+							static_cast<unsigned>(partition.mtu));
+		record.pkey = pkey;
+		record.rate_selector = ib::make_selected(ib::Selector::exactly,
+							 static_cast<unsigned>(partition.rate));
+		record.lifetime_selector =
+			ib::make_selected(ib::Selector::exactly, packet_lifetime);
+		record.set_sl_flow_hop(partition.sl, 0, 0);
+		record.set_scope_join_state(partition.scope, 0);
+		if (groups_.emplace(record.mgid, std::move(group)).second)
+			mlids_.insert(mlid++);
+	}
+}
+
+ib::Lid McGroups::allocate_mlid(const Subnet &subnet) const
+{
+	unsigned cap = ib::lid_multicast_last - ib::lid_multicast_first;
+	for (int index : subnet.switches)
+		cap = std::min<unsigned>(cap, subnet.nodes[static_cast<std::size_t>(index)]
+						      .switch_info.multicast_fdb_cap);
+	unsigned expected = 0;
+	for (ib::Lid used : mlids_) {
+		if (used != ib::lid_multicast_first + expected)
+			break;
+		expected++;
+	}
+	return expected < cap ? static_cast<ib::Lid>(ib::lid_multicast_first + expected)
+			      : ib::Lid{0};
+}
+
+bool McGroups::port_can_join(const Subnet &subnet, PortRef ref, const Group &group) const
+{
+	const PortData &port = subnet.port(ref);
+	ib::Pkey wanted = group.record.pkey;
+	bool partition = std::any_of(port.pkeys.begin(), port.pkeys.end(),
+				     [&](ib::Pkey pkey) { return ib::pkey_match(pkey, wanted); });
+	auto mtu = static_cast<ib::Mtu>(ib::selected_value(group.record.mtu_selector));
+	auto rate = static_cast<ib::Rate>(ib::selected_value(group.record.rate_selector));
+	ib::Rate link = ib::link_rate(port.info.link_width_active, port.info.speed_active(),
+				      port.info.speed_ext_active());
+	return partition && port.info.neighbor_mtu() >= mtu &&
+	       ib::rate_tenths(link) >= ib::rate_tenths(rate);
+}
+
+bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
+{
+	const auto &wanted = record_of<Record>(mad);
+	const Record &record = group.record;
+	/* An MLID in a join is the group's or nothing. */
+	if (!fields_match(fields, mad.component_mask & ~ib::component(Record::c_pkey), &wanted,
+			  &record))
+		return false;
+	if (has_component(mad, Record::c_pkey) &&
+	    ib::pkey_base(wanted.pkey) != ib::pkey_base(record.pkey))
+		return false;
+	auto meets = [&](std::uint8_t request, std::uint8_t have, unsigned selector, unsigned value,
+			 auto order) {
+		return !has_component(mad, value) ||
+		       selector_allows(request, has_component(mad, selector),
+				       ib::selected_value(have), order);
+	};
+	return meets(wanted.mtu_selector, record.mtu_selector, Record::c_mtu_selector,
+		     Record::c_mtu, plain_order) &&
+	       meets(wanted.rate_selector, record.rate_selector, Record::c_rate_selector,
+		     Record::c_rate, rate_order) &&
+	       meets(wanted.lifetime_selector, record.lifetime_selector,
+		     Record::c_lifetime_selector, Record::c_lifetime, plain_order);
+}
+
+McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status)
+{
+	const auto &wanted = record_of<Record>(mad);
+	/* o15-0.2.1: what a creator has to state. */
+	for (unsigned needed : {Record::c_qkey, Record::c_traffic_class, Record::c_pkey,
+				Record::c_sl, Record::c_flow_label}) {
+		if (!has_component(mad, needed)) {
+			status = ib::sa_status_insufficient_components;
+			return nullptr;
+		}
+	}
+	/* Only a full member may create; a send-only full member is one, IBA 15.2.5.17.3. */
+	if ((wanted.join_state() & (Record::full_member | Record::send_only_full_member)) == 0) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
+	ib::Lid mlid = allocate_mlid(subnet);
+	if (mlid == 0) {
+		spdlog::error("sm: no multicast LID is left");
+		status = ib::sa_status_no_resources;
+		return nullptr;
+	}
+	Group group;
+	Record &record = group.record;
+	record = wanted;
+	record.port_gid = {};
+	record.mlid = mlid;
+	record.proxy_join = 0;
+	record.reserved = std::uint16_t{0};
+	std::uint8_t scope = has_component(mad, Record::c_scope) && wanted.scope() != 0
+				     ? wanted.scope()
+				     : ib::scope_link_local;
+	record.set_scope_join_state(scope, 0);
+	if (wanted.mgid.is_zero()) {
+		/* IBA 15.2.5.17.2: the SA chooses a GID of its own prefix. */
+		record.mgid =
+			ib::Gid::from_parts(0xff10a01b00000000 | std::uint64_t{scope} << 48, mlid);
+	} else if (!wanted.mgid.is_multicast()) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
+	const Partition *partition = nullptr;
+	for (const Partition &p : config_.partitions)
+		if (ib::pkey_base(p.pkey) == ib::pkey_base(wanted.pkey))
+			partition = &p;
+	if (!partition) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
+	if (!has_component(mad, Record::c_hop_limit))
+		record.set_sl_flow_hop(wanted.sl(), wanted.flow_label(), 0);
+	unsigned mtu =
+		choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
+		       has_component(mad, Record::c_mtu), static_cast<unsigned>(partition->mtu));
+	unsigned rate =
+		choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
+		       has_component(mad, Record::c_rate), static_cast<unsigned>(partition->rate));
+	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
+	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
+	record.mtu_selector = ib::make_selected(ib::Selector::exactly, mtu);
+	record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
+	unsigned lifetime =
+		choose(wanted.lifetime_selector, has_component(mad, Record::c_lifetime_selector),
+		       has_component(mad, Record::c_lifetime), packet_lifetime);
+	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
+
+	auto [at, fresh] = groups_.emplace(record.mgid, std::move(group));
+	if (!fresh) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
+	mlids_.insert(mlid);
+	return &at->second;
+}
+
+RecordSet McGroups::join(const Subnet &subnet, const ib::SaMad &mad)
+{
+	const auto &wanted = record_of<Record>(mad);
+	if (!has_component(mad, Record::c_port_gid) || !has_component(mad, Record::c_join_state))
+		return RecordSet::failure(ib::sa_status_insufficient_components);
+	std::uint8_t state = wanted.join_state();
+	if (state == 0)
+		return RecordSet::failure(ib::sa_status_req_invalid);
+	ib::Guid guid = wanted.port_gid.interface_id();
+	PortRef port = subnet.find_port(guid);
+	if (!port)
+		return RecordSet::failure(ib::sa_status_invalid_gid);
+
+	std::uint16_t status = 0;
+	bool created = false;
+	Group *group = nullptr;
+	if (has_component(mad, Record::c_mgid) && !wanted.mgid.is_zero())
+		if (auto found = groups_.find(wanted.mgid); found != groups_.end())
+			group = &found->second;
+	if (!group) {
+		group = create(subnet, mad, status);
+		if (!group)
+			return RecordSet::failure(status);
+		created = true;
+	} else if (!request_fits(mad, *group)) {
+		return RecordSet::failure(ib::sa_status_req_invalid);
+	}
+	if (!port_can_join(subnet, port, *group)) {
+		if (created) {
+			mlids_.erase(group->record.mlid);
+			groups_.erase(ib::Gid(group->record.mgid));
+		}
+		return RecordSet::failure(ib::sa_status_req_invalid);
+	}
+	std::uint8_t &have = group->members[guid];
+	have = static_cast<std::uint8_t>(have | state);
+	dirty_.insert(group->record.mlid);
+	if (created)
+		watcher_(group->record.mgid, true);
+	RecordSet answer;
+	answer.add(member_record(*group, guid, have));
+	return answer;
+}
+
+RecordSet McGroups::leave(const Subnet &, const ib::SaMad &mad)
+{
+	const auto &wanted = record_of<Record>(mad);
+	for (unsigned needed : {Record::c_mgid, Record::c_port_gid, Record::c_join_state})
+		if (!has_component(mad, needed))
+			return RecordSet::failure(ib::sa_status_insufficient_components);
+	auto group = groups_.find(wanted.mgid);
+	if (group == groups_.end())
+		return RecordSet::failure(ib::sa_status_req_invalid);
+	ib::Guid guid = wanted.port_gid.interface_id();
+	auto &members = group->second.members;
+	auto member = members.find(guid);
+	if (member == members.end() || (member->second & wanted.join_state()) == 0)
+		return RecordSet::failure(ib::sa_status_req_invalid);
+	RecordSet answer;
+	answer.add(member_record(group->second, guid, wanted.join_state()));
+	member->second &= static_cast<std::uint8_t>(~wanted.join_state());
+	if (member->second == 0)
+		members.erase(member);
+	dirty_.insert(group->second.record.mlid);
+	remove_if_unused(group);
+	return answer;
+}
+
+void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
+{
+	/* A group ends with its last full member, IBA 15.2.5.17.3. */
+	const auto &members = group->second.members;
+	bool full = std::any_of(members.begin(), members.end(), [](const auto &member) {
+		return (member.second & (Record::full_member | Record::send_only_full_member)) != 0;
+	});
+	if (full || group->second.permanent)
+		return;
+	ib::Gid mgid = group->first;
+	ib::Lid mlid = group->second.record.mlid;
+	groups_.erase(group);
+	mlids_.erase(mlid);
+	dirty_.insert(mlid);
+	watcher_(mgid, false);
+}
+
+Record McGroups::member_record(const Group &group, ib::Guid guid, std::uint8_t state) const
+{
+	Record record = group.record;
+	record.port_gid = ib::Gid::from_parts(config_.gid_prefix, guid);
+	record.set_scope_join_state(record.scope(), state);
+	return record;
+}
+
+RecordSet McGroups::query(const Subnet &, const ib::SaMad &mad, bool trusted) const
+{
+	const auto &wanted = record_of<Record>(mad);
+	RecordSet answer;
+	for (const auto &[mgid, group] : groups_) {
+		if (!request_fits(mad, group))
+			continue;
+		/* Members are shown to the trusted, and to one who asks for himself. */
+		if (has_component(mad, Record::c_port_gid)) {
+			auto member = group.members.find(wanted.port_gid.interface_id());
+			if (member != group.members.end())
+				answer.add(member_record(group, member->first, member->second));
+		} else if (trusted && !group.members.empty()) {
+			for (const auto &[guid, state] : group.members)
+				answer.add(member_record(group, guid, state));
+		} else {
+			answer.add(group.record);
+		}
+	}
+	return answer;
+}
+
+void McGroups::subnet_changed(const Subnet &subnet)
+{
+	for (auto group = groups_.begin(); group != groups_.end();) {
+		auto next = std::next(group);
+		if (std::erase_if(group->second.members, [&](const auto &member) {
+			    return !subnet.find_port(member.first);
+		    }) != 0) {
+			dirty_.insert(group->second.record.mlid);
+			remove_if_unused(group);
+		}
+		group = next;
+	}
+}
+
+McRoute McGroups::route_of(const Subnet &subnet, const Group &group) const
+{
+	std::vector<PortRef> members;
+	for (const auto &[guid, state] : group.members)
+		if (PortRef port = subnet.find_port(guid))
+			members.push_back(port);
+	return {group.record.mlid, multicast_tree(subnet, members)};
+}
+
+std::vector<McRoute> McGroups::take_changes(const Subnet &subnet)
+{
+	std::vector<McRoute> routes;
+	for (const auto &[mgid, group] : groups_)
+		if (dirty_.erase(group.record.mlid) != 0)
+			routes.push_back(route_of(subnet, group));
+	/* Groups that ended. */
+	for (ib::Lid mlid : std::exchange(dirty_, {}))
+		routes.push_back({mlid, McTree(subnet.switches.size())});
+	return routes;
+}
+
+std::vector<McRoute> McGroups::all_routes(const Subnet &subnet)
+{
+	dirty_.clear();
+	std::vector<McRoute> routes;
+	for (const auto &[mgid, group] : groups_)
+		routes.push_back(route_of(subnet, group));
+	return routes;
+}
+
+bool McGroups::find(const ib::Gid &mgid, Record &record) const
+{
+	auto found = groups_.find(mgid);
+	if (found == groups_.end())
+		return false;
+	record = found->second.record;
+	return true;
+}
+
+} // namespace weft::sm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The multicast groups of the subnet and who is in them, IBA 15.2.5.17.
+ */
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "sm/config.hpp"
+#include "sm/configurator.hpp"
+#include "sm/records.hpp"
+#include "sm/subnet.hpp"
+
+namespace weft::sm
+{
+
+class McGroups
+{
+public:
+	/* Called with a group's GID when it comes into being (true) or ends. */
+	using Watcher = std::function<void(const ib::Gid &mgid, bool created)>;
+
+	McGroups(const Config &config, Watcher watcher);
+
+	/* Set, Delete, Get and GetTable of MCMemberRecord. `trusted` may see members. */
+	RecordSet join(const Subnet &subnet, const ib::SaMad &mad);
+	RecordSet leave(const Subnet &subnet, const ib::SaMad &mad);
+	RecordSet query(const Subnet &subnet, const ib::SaMad &mad, bool trusted) const;
+
+	/* A new view of the subnet: ports that are gone leave their groups; every tree is due. */
+	void subnet_changed(const Subnet &subnet);
+	/* The trees of groups whose members changed since the last call; and of all groups. */
+	std::vector<McRoute> take_changes(const Subnet &subnet);
+	std::vector<McRoute> all_routes(const Subnet &subnet);
+	bool changed() const { return !dirty_.empty(); }
+
+	/* For PathRecord: the group's record without a member; false if there is none. */
+	bool find(const ib::Gid &mgid, ib::McMemberRecord &record) const;
+	std::size_t size() const { return groups_.size(); }
+
+private:
+	struct Group {
+		/* PortGID and JoinState are zero. */
+		ib::McMemberRecord record{};
+		/* Kept though empty: IPoIB's broadcast groups. */
+		bool permanent = false;
+		/* Join state of each member, by port GUID. */
+		std::map<ib::Guid, std::uint8_t> members;
+	};
+
+	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	void remove_if_unused(std::map<ib::Gid, Group>::iterator group);
+	ib::Lid allocate_mlid(const Subnet &subnet) const;
+	bool port_can_join(const Subnet &subnet, PortRef port, const Group &group) const;
+	bool request_fits(const ib::SaMad &mad, const Group &group) const;
+	McRoute route_of(const Subnet &subnet, const Group &group) const;
+	ib::McMemberRecord member_record(const Group &group, ib::Guid guid,
+					 std::uint8_t state) const;
+
+	const Config &config_;
+	const Watcher watcher_;
+	std::map<ib::Gid, Group> groups_;
+	std::set<ib::Lid> mlids_;
+	/* Groups whose tree is due, and MLIDs that lead nowhere from now on. */
+	std::set<ib::Lid> dirty_;
+};
+
+} // namespace weft::sm

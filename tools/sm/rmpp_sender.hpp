@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Sends answers that do not fit one MAD: the sender's half of RMPP, IBA 13.6. One thread.
+ */
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sm/mad_client.hpp"
+#include "sm/records.hpp"
+
+namespace weft::sm
+{
+
+class RmppSender
+{
+public:
+	explicit RmppSender(MadClient &client) : client_(client) {}
+
+	/* Begin a transfer of records to who asked. `head` has everything but the RMPP fields. */
+	void start(const fabric::MadAddress &to, const ib::SaMad &head, const RecordSet &records);
+	/* An ACK, STOP or ABORT arrived. */
+	void handle(const fabric::AddressedMad &mad);
+	/* Repeat and give up what is due. */
+	void tick(Clock::time_point now);
+	/* When tick() is due; the clock's maximum with no transfer under way. */
+	Clock::time_point due() const;
+	std::size_t transfers() const { return transfers_.size(); }
+
+private:
+	struct Transfer {
+		fabric::MadAddress to;
+		ib::SaMad head{};
+		std::vector<std::uint8_t> bytes;
+		std::uint32_t segments = 0;
+		/* The last segment that was acknowledged, sent, and that may be sent. */
+		std::uint32_t acknowledged = 0;
+		std::uint32_t sent = 0;
+		std::uint32_t window_last = 1;
+		unsigned retries = 0;
+		Clock::time_point due{};
+	};
+	/* The requester's LID and transaction. */
+	using Key = std::pair<ib::Lid, std::uint64_t>;
+
+	void send_window(Transfer &transfer);
+	void send_segment(const Transfer &transfer, std::uint32_t segment);
+	void abort(const Transfer &transfer, ib::RmppStatus status);
+
+	MadClient &client_;
+	std::map<Key, Transfer> transfers_;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/services.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weft::sm
+{
+
+namespace
+{
+
+using Record = ib::ServiceRecord;
+
+constexpr std::size_t services_max = 65536;
+
+/* Identity, name and each element of the data arrays is a component of its own. */
+constexpr auto make_fields()
+{
+	std::array<Field, 5 + 16 + 8 + 4 + 2> fields{};
+	std::size_t at = 0;
+	fields[at++] = {Record::c_id, 0, 64};
+	fields[at++] = {Record::c_gid, 64, 128};
+	fields[at++] = {Record::c_pkey, 192, 16};
+	fields[at++] = {Record::c_key, 256, 128};
+	fields[at++] = {Record::c_name, 384, 512};
+	auto array = [&](unsigned component, unsigned count, unsigned bit, unsigned bits) {
+		for (unsigned i = 0; i < count; i++)
+			fields[at++] = {static_cast<std::uint8_t>(component + i),
+					static_cast<std::uint16_t>(bit + i * bits),
+					static_cast<std::uint16_t>(bits)};
+	};
+	array(Record::c_data8_first, 16, offsetof(Record, data8) * 8, 8);
+	array(Record::c_data16_first, 8, offsetof(Record, data16) * 8, 16);
+	array(Record::c_data32_first, 4, offsetof(Record, data32) * 8, 32);
+	array(Record::c_data64_first, 2, offsetof(Record, data64) * 8, 64);
+	return fields;
+}
+constexpr auto fields = make_fields();
+
+} // namespace
+
+std::list<Services::Service>::iterator Services::find(const Record &record)
+{
+	return std::find_if(services_.begin(), services_.end(), [&](const Service &service) {
+		return service.record.id == record.id && service.record.gid == record.gid &&
+		       service.record.pkey == record.pkey;
+	});
+}
+
+RecordSet Services::add(const ib::SaMad &mad)
+{
+	const auto &wanted = record_of<Record>(mad);
+	for (unsigned needed : {Record::c_id, Record::c_gid, Record::c_pkey, Record::c_lease})
+		if (!has_component(mad, needed))
+			return RecordSet::failure(ib::sa_status_insufficient_components);
+	/* P_Key 0 means any; a lease of zero ends at once. */
+	auto existing = find(wanted);
+	if (existing != services_.end() && !std::equal(std::begin(wanted.key), std::end(wanted.key),
+						       std::begin(existing->record.key)))
+		return RecordSet::failure(ib::sa_status_denied);
+	if (existing == services_.end()) {
+		if (services_.size() >= services_max)
+			return RecordSet::failure(ib::sa_status_no_resources);
+		existing = services_.insert(services_.end(), Service{});
+	}
+	existing->record = wanted;
+	existing->expires = wanted.lease == Record::lease_forever
+				    ? Clock::time_point::max()
+				    : Clock::now() + std::chrono::seconds(wanted.lease.value());
+	RecordSet answer;
+	answer.add(wanted);
+	return answer;
+}
+
+RecordSet Services::remove(const ib::SaMad &mad)
+{
+	const auto &wanted = record_of<Record>(mad);
+	auto existing = find(wanted);
+	if (existing == services_.end())
+		return RecordSet::failure(ib::sa_status_no_records);
+	if (!std::equal(std::begin(wanted.key), std::end(wanted.key),
+			std::begin(existing->record.key)))
+		return RecordSet::failure(ib::sa_status_denied);
+	RecordSet answer;
+	answer.add(existing->record);
+	services_.erase(existing);
+	return answer;
+}
+
+RecordSet Services::query(const ib::SaMad &mad) const
+{
+	RecordSet answer;
+	for (const Service &service : services_) {
+		if (!fields_match(fields, mad.component_mask, mad.data, &service.record))
+			continue;
+		/* The key is the registrant's secret. */
+		Record shown = service.record;
+		if (!has_component(mad, Record::c_key))
+			std::fill(std::begin(shown.key), std::end(shown.key), std::uint8_t{0});
+		answer.add(shown);
+	}
+	return answer;
+}
+
+void Services::subnet_changed(const Subnet &subnet)
+{
+	services_.remove_if([&](const Service &service) {
+		return !subnet.find_port(service.record.gid.interface_id());
+	});
+}
+
+void Services::tick(Clock::time_point now)
+{
+	services_.remove_if([&](const Service &service) { return service.expires <= now; });
+}
+
+} // namespace weft::sm

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The subnet as one sweep found and configured it. Made by a sweep, immutable once published.
+ */
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ib/smp.hpp>
+
+namespace weft::sm
+{
+
+using Path = std::vector<std::uint8_t>;
+
+struct PortRef {
+	int node = -1;
+	std::uint8_t port = 0;
+
+	explicit operator bool() const { return node >= 0; }
+	bool operator==(const PortRef &) const = default;
+};
+
+struct PortData {
+	/* PortInfo was read. */
+	bool known = false;
+	ib::PortInfo info{};
+	/* The other end of the link; empty if there is none that answered. */
+	PortRef peer{};
+	/* End ports only: CA ports and port 0 of switches. */
+	ib::Guid guid = 0;
+	ib::Lid lid = 0;
+	std::uint8_t lmc = 0;
+	std::vector<ib::Pkey> pkeys;
+	/* CA ports: the directed route by this very port. */
+	Path path;
+};
+
+struct Node {
+	ib::Guid guid = 0;
+	ib::NodeInfo info{};
+	ib::NodeDescription description{};
+	ib::SwitchInfo switch_info{};
+	/* The directed route from the manager, and the port that it enters by. */
+	Path path;
+	std::uint8_t in_port = 0;
+	/* By number, from 0. */
+	std::vector<PortData> ports;
+	/* Index among the switches; -1 for others. */
+	int switch_index = -1;
+
+	bool is_switch() const { return info.type() == ib::NodeType::switch_; }
+	std::string name() const
+	{
+		std::string text(description.text, sizeof(description.text));
+		return text.substr(0, text.find('\0'));
+	}
+};
+
+/* Forwarding port of each LID; index beyond the end means drop. */
+using Lft = std::vector<std::uint8_t>;
+
+struct Subnet {
+	std::vector<Node> nodes;
+	/* Nodes of the switches, by switch index. */
+	std::vector<int> switches;
+	std::unordered_map<ib::Guid, int> by_guid;
+	/* End ports. */
+	std::vector<PortRef> end_ports;
+	std::unordered_map<ib::Guid, PortRef> by_port_guid;
+	std::unordered_map<ib::Lid, PortRef> by_lid;
+	ib::Lid top_lid = 0;
+	/* By switch index. */
+	std::vector<Lft> lfts;
+	/* Hops between switches, row by row; 0xff for unreachable. */
+	std::vector<std::uint8_t> distance;
+
+	std::uint8_t hops(int from, int to) const
+	{
+		return distance[static_cast<std::size_t>(from) * switches.size() +
+				static_cast<std::size_t>(to)];
+	}
+	Node &node(PortRef ref) { return nodes[static_cast<std::size_t>(ref.node)]; }
+	const Node &node(PortRef ref) const { return nodes[static_cast<std::size_t>(ref.node)]; }
+	PortData &port(PortRef ref) { return node(ref).ports[ref.port]; }
+	const PortData &port(PortRef ref) const { return node(ref).ports[ref.port]; }
+	PortRef find_port(ib::Guid port_guid) const
+	{
+		auto found = by_port_guid.find(port_guid);
+		return found == by_port_guid.end() ? PortRef{} : found->second;
+	}
+	PortRef find_lid(ib::Lid lid) const
+	{
+		auto found = by_lid.find(lid);
+		return found == by_lid.end() ? PortRef{} : found->second;
+	}
+	/* The directed route to a port's agent. */
+	const Path &route(PortRef ref) const
+	{
+		return node(ref).is_switch() ? node(ref).path : port(ref).path;
+	}
+	/*
+	 * Where the fabric meets an end port: the switch and its port; for a switch's port 0 that
+	 * port itself. Empty for two CAs back to back.
+	 */
+	PortRef attachment(PortRef end_port) const
+	{
+		if (node(end_port).is_switch())
+			return end_port;
+		PortRef peer = port(end_port).peer;
+		return peer && node(peer).is_switch() ? peer : PortRef{};
+	}
+};
+
+} // namespace weft::sm

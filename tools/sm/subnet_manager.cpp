@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/subnet_manager.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "sm/discovery.hpp"
+#include "sm/routing.hpp"
+
+namespace weft::sm
+{
+
+namespace
+{
+
+using namespace std::chrono_literals;
+using ib::MadMethod;
+using ib::SmState;
+
+constexpr auto retry_delay_first = 500ms;
+constexpr auto retry_delay_max = 30s;
+/* Polls of a manager that is not master before its claim is forgotten. */
+constexpr unsigned patience_with_master = 3;
+/* A manager that asks who we are is looked at, but not more often than this. */
+constexpr auto curiosity_interval = 2s;
+
+const char *state_name(SmState state)
+{
+	switch (state) {
+	case SmState::not_active:
+		return "not active";
+	case SmState::discovering:
+		return "discovering";
+	case SmState::standby:
+		return "standby";
+	case SmState::master:
+		return "master";
+	}
+	return "?";
+}
+
+} // namespace
+
+SubnetManager::SubnetManager(fabric::Port &port, Config config)
+    : config_(std::move(config)),
+      client_(port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); }),
+      sa_(client_, config_), configurator_(client_, config_)
+{
+	thread_ = std::thread(&SubnetManager::run, this);
+}
+
+SubnetManager::~SubnetManager()
+{
+	client_.stop();
+	thread_.join();
+}
+
+void SubnetManager::request_sweep()
+{
+	sweep_requested_.store(true);
+	client_.wake();
+}
+
+void SubnetManager::set_enabled(bool enabled)
+{
+	enabled_.store(enabled);
+	client_.wake();
+}
+
+SubnetManager::Status SubnetManager::status() const
+{
+	std::lock_guard lock(status_mutex_);
+	return status_;
+}
+
+bool SubnetManager::wait_for(const std::function<bool(const Status &)> &condition,
+			     std::chrono::milliseconds timeout) const
+{
+	std::unique_lock lock(status_mutex_);
+	return status_changed_.wait_for(lock, timeout, [&] { return condition(status_); });
+}
+
+void SubnetManager::become(SmState state)
+{
+	if (state_ != state)
+		spdlog::info("sm: {} is {}", config_.name, state_name(state));
+	/* A new master trusts nothing that was there before. */
+	if (state_ != state && state != SmState::master) {
+		configurator_.forget();
+		sa_.publish(nullptr);
+	}
+	state_ = state;
+	std::lock_guard lock(status_mutex_);
+	status_.state = state;
+	status_changed_.notify_all();
+}
+
+void SubnetManager::publish(std::shared_ptr<const Subnet> subnet, bool complete)
+{
+	subnet_ = subnet;
+	sa_.publish(subnet);
+	std::lock_guard lock(status_mutex_);
+	status_.subnet = std::move(subnet);
+	status_.sweeps++;
+	status_.complete = complete;
+	status_changed_.notify_all();
+}
+
+void SubnetManager::run()
+{
+	while (!client_.stopped()) {
+		step();
+		auto until = Clock::now() + 1s;
+		until = std::min(until, sa_.due());
+		if (state_ == SmState::master)
+			until = std::min({until, next_light_sweep_, next_retry_});
+		else if (state_ == SmState::standby)
+			until = std::min(until, next_poll_);
+		else if (state_ == SmState::discovering)
+			continue;
+		client_.pump(until);
+	}
+}
+
+void SubnetManager::step()
+{
+	auto now = Clock::now();
+	if (!enabled_.load()) {
+		disabled_by_order_ = false;
+		if (state_ != SmState::not_active) {
+			client_.mads().set_is_sm(false);
+			become(SmState::not_active);
+		}
+		return;
+	}
+	if (state_ == SmState::not_active) {
+		/* Another manager's DISABLE holds until its STANDBY, or until set_enabled(). */
+		if (disabled_by_order_)
+			return;
+		client_.mads().set_is_sm(true);
+		become(SmState::discovering);
+	}
+	sa_.tick(now);
+
+	/* The own link came (back). */
+	ib::PortState own = client_.mads().port_info().state();
+	if (own == ib::PortState::init && own_state_ != ib::PortState::init)
+		sweep_requested_.store(true);
+	own_state_ = own;
+
+	switch (state_) {
+	case SmState::discovering:
+		sweep();
+		break;
+	case SmState::master:
+		if (next_retry_ <= now || sweep_requested_.load())
+			sweep();
+		else if (next_light_sweep_ <= now)
+			light_sweep();
+		if (state_ == SmState::master)
+			flush_multicast();
+		break;
+	case SmState::standby:
+		if (next_poll_ <= now)
+			poll_master();
+		break;
+	case SmState::not_active:
+		break;
+	}
+}
+
+void SubnetManager::sweep()
+{
+	sweep_requested_.store(false);
+	next_retry_ = Clock::time_point::max();
+	auto begin = Clock::now();
+	std::uint64_t timeouts = client_.timeouts();
+	auto subnet = std::make_shared<Subnet>(discover(client_));
+	if (client_.stopped())
+		return;
+	if (meet_others(*subnet) == Verdict::stand_by) {
+		next_poll_ = Clock::now() + config_.poll_interval;
+		polls_without_master_ = 0;
+		become(SmState::standby);
+		return;
+	}
+	lids_.assign(*subnet, config_.lmc);
+	route(*subnet);
+	PortRef own = subnet->find_port(config_.guid + 1);
+	if (!own || subnet->port(own).lid == 0) {
+		spdlog::error("sm: no answer from our own port");
+		next_retry_ = Clock::now() + retry_delay_first;
+		become(SmState::master);
+		return;
+	}
+	become(SmState::master);
+	bool complete = configurator_.configure(*subnet, subnet->port(own).lid,
+						sa_.groups().all_routes(*subnet));
+	complete = complete && client_.timeouts() == timeouts;
+	act_count_++;
+	last_sweep_ = Clock::now();
+	next_light_sweep_ = last_sweep_ + config_.light_sweep_interval;
+	if (complete) {
+		retry_delay_ = 0ms;
+	} else {
+		retry_delay_ = std::min<std::chrono::milliseconds>(
+			std::max<std::chrono::milliseconds>(retry_delay_ * 2, retry_delay_first),
+			retry_delay_max);
+		next_retry_ = last_sweep_ + retry_delay_;
+	}
+	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
+	spdlog::info("sm: sweep of {} nodes, {} switches, {} end ports in {} us{}",
+		     subnet->nodes.size(), subnet->switches.size(), subnet->end_ports.size(),
+		     took.count(), complete ? "" : ", incomplete");
+	publish(std::move(subnet), complete);
+}
+
+void SubnetManager::light_sweep()
+{
+	next_light_sweep_ = Clock::now() + config_.light_sweep_interval;
+	if (!subnet_)
+		return;
+	std::vector<SmpRequest> batch;
+	for (int index : subnet_->switches)
+		batch.emplace_back(subnet_->nodes[static_cast<std::size_t>(index)].path,
+				   MadMethod::get, ib::attr_switch_info);
+	client_.perform(batch);
+	for (const SmpRequest &request : batch)
+		if (!request.ok() || request.answer<ib::SwitchInfo>().port_state_change())
+			sweep_requested_.store(true);
+}
+
+void SubnetManager::flush_multicast()
+{
+	if (!subnet_)
+		return;
+	if (sa_.groups().changed()) {
+		auto changes = sa_.groups().take_changes(*subnet_);
+		if (!configurator_.write_multicast(*subnet_, changes))
+			next_retry_ = std::min(next_retry_, Clock::now() + retry_delay_first);
+	}
+	sa_.release();
+}
+
+bool SubnetManager::outranks(const ib::SmInfo &other) const
+{
+	/* IBA 14.4.1.2: the higher priority, then the lower GUID. */
+	if (other.priority() != config_.priority)
+		return config_.priority > other.priority();
+	return config_.guid + 1 < other.guid;
+}
+
+SubnetManager::Verdict SubnetManager::meet_others(const Subnet &subnet)
+{
+	std::vector<SmpRequest> batch;
+	for (PortRef ref : subnet.end_ports) {
+		const PortData &port = subnet.port(ref);
+		if ((port.info.capability_mask & ib::port_cap_is_sm) != 0 &&
+		    port.guid != config_.guid + 1)
+			batch.emplace_back(subnet.route(ref), MadMethod::get, ib::attr_sm_info);
+	}
+	client_.perform(batch);
+	for (SmpRequest &request : batch) {
+		if (!request.ok())
+			continue;
+		const auto other = request.answer<ib::SmInfo>();
+		bool we_manage = state_ == SmState::master;
+		if (handover_from_ != 0 && other.guid == handover_from_) {
+			/* Its handover is acknowledged once we are at work, IBA 14.4.1.1. */
+			handover_from_ = 0;
+			SmpRequest acknowledge(request.path, MadMethod::set, ib::attr_sm_info,
+					       ib::sm_info_acknowledge);
+			acknowledge.with(sm_info());
+			client_.perform(acknowledge);
+			continue;
+		}
+		if (other.state() == SmState::master && (!we_manage || !outranks(other))) {
+			spdlog::info("sm: GUID {:#018x} with priority {} is master",
+				     other.guid.value(), other.priority());
+			master_path_ = request.path;
+			if (we_manage) {
+				SmpRequest handover(request.path, MadMethod::set, ib::attr_sm_info,
+						    ib::sm_info_handover);
+				handover.with(sm_info());
+				client_.perform(handover);
+			}
+			return Verdict::stand_by;
+		}
+		if (other.state() == SmState::standby && we_manage && !outranks(other)) {
+			spdlog::info("sm: handing over to GUID {:#018x} with priority {}",
+				     other.guid.value(), other.priority());
+			SmpRequest handover(request.path, MadMethod::set, ib::attr_sm_info,
+					    ib::sm_info_handover);
+			handover.with(sm_info());
+			client_.perform(handover);
+			if (!handover.ok())
+				continue;
+			master_path_ = request.path;
+			return Verdict::stand_by;
+		}
+	}
+	return Verdict::manage;
+}
+
+void SubnetManager::poll_master()
+{
+	next_poll_ = Clock::now() + config_.poll_interval;
+	SmpRequest request(master_path_, MadMethod::get, ib::attr_sm_info);
+	client_.perform(request);
+	if (request.ok() && request.answer<ib::SmInfo>().state() == SmState::master) {
+		polls_without_master_ = 0;
+		return;
+	}
+	/* One that answers, but is not master yet, gets some time after a handover. */
+	if (request.ok() && ++polls_without_master_ < patience_with_master)
+		return;
+	/* A HANDOVER may have come in meanwhile. */
+	if (state_ == SmState::standby) {
+		spdlog::info("sm: the master is gone");
+		become(SmState::discovering);
+	}
+}
+
+ib::SmInfo SubnetManager::sm_info() const
+{
+	ib::SmInfo info{};
+	info.guid = config_.guid + 1;
+	/* SM_Key stays zero: it is nobody's business who has not shown his own, IBA 14.4.7. */
+	info.act_count = act_count_;
+	info.priority_state =
+		static_cast<std::uint8_t>(config_.priority << 4 | static_cast<unsigned>(state_));
+	return info;
+}
+
+void SubnetManager::receive(fabric::AddressedMad &&mad)
+{
+	const ib::MadHeader &header = mad.mad.header;
+	if (header.is_smp()) {
+		if (header.base_version != ib::mad_base_version || header.class_version != 1)
+			return;
+		if (header.is_method(MadMethod::trap))
+			receive_trap(mad);
+		else if (header.attr_id == ib::attr_sm_info && !header.is_response())
+			receive_sm_info(std::move(mad));
+	} else if (header.cls() == ib::MgmtClass::subn_adm) {
+		sa_.handle(std::move(mad));
+	}
+}
+
+void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
+{
+	if (state_ != SmState::master || mad.mad.header.attr_id != ib::attr_notice ||
+	    mad.mad.header.cls() != ib::MgmtClass::subn_lid_routed)
+		return;
+	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
+	ib::Notice notice{};
+	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
+	ib::Mad repress = mad.mad;
+	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
+	client_.send(mad.address.reversed(), repress);
+	if (notice.is_generic())
+		spdlog::info("sm: trap {} from LID {}", notice.trap_number.value(),
+			     notice.issuer_lid.value());
+	sa_.report(notice);
+	if (!notice.is_generic())
+		return;
+	switch (notice.trap_number) {
+	case ib::trap_link_state_change:
+	case ib::trap_capability_change:
+	case ib::trap_system_image_guid_change:
+		sweep_requested_.store(true);
+		break;
+	default:
+		break;
+	}
+}
+
+void SubnetManager::receive_sm_info(fabric::AddressedMad &&mad)
+{
+	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
+	bool set = smp.header.is_method(MadMethod::set);
+	if (!set && !smp.header.is_method(MadMethod::get))
+		return;
+	std::uint16_t status = ib::mad_status_ok;
+	ib::SmState before = state_;
+	if (set)
+		status = control(smp.header.attr_mod, ib::smp_attribute<ib::SmInfo>(smp));
+	std::memset(smp.data, 0, sizeof(smp.data));
+	ib::smp_attribute<ib::SmInfo>(smp) = sm_info();
+	smp.header.method = static_cast<std::uint8_t>(MadMethod::get_resp);
+	smp.header.status = status;
+	if (smp.header.cls() == ib::MgmtClass::subn_directed_route)
+		client_.mads().send_directed(smp);
+	else
+		client_.send(mad.address.reversed(), mad.mad);
+	/* Who asks may be a manager that we have not met. */
+	if (!set && before == SmState::master && Clock::now() - last_sweep_ > curiosity_interval)
+		sweep_requested_.store(true);
+}
+
+std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from)
+{
+	/* IBA 14.4.1.1, table 187: which order moves which state. */
+	switch (order) {
+	case ib::sm_info_handover:
+		if (state_ != SmState::standby && state_ != SmState::master)
+			break;
+		spdlog::info("sm: GUID {:#018x} hands the subnet over", from.guid.value());
+		handover_from_ = from.guid;
+		become(SmState::master);
+		sweep_requested_.store(true);
+		return ib::mad_status_ok;
+	case ib::sm_info_acknowledge:
+		if (state_ == SmState::standby || state_ == SmState::master)
+			return ib::mad_status_ok;
+		break;
+	case ib::sm_info_disable:
+		if (state_ != SmState::standby)
+			break;
+		disabled_by_order_ = true;
+		become(SmState::not_active);
+		return ib::mad_status_ok;
+	case ib::sm_info_standby:
+		if (state_ != SmState::not_active)
+			break;
+		disabled_by_order_ = false;
+		become(SmState::standby);
+		return ib::mad_status_ok;
+	case ib::sm_info_discover:
+		if (state_ != SmState::standby)
+			break;
+		become(SmState::discovering);
+		return ib::mad_status_ok;
+	default:
+		break;
+	}
+	return ib::mad_status_invalid_value;
+}
+
+} // namespace weft::sm

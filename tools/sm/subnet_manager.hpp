@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The subnet manager, IBA 14.4: a thread behind an end port of the fabric. It speaks only MADs, so
+ * any other manager may take its place: while one with a higher priority (or an equal one with a
+ * lower GUID) is there, this one stands by.
+ */
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "sm/config.hpp"
+#include "sm/configurator.hpp"
+#include "sm/lid_table.hpp"
+#include "sm/mad_client.hpp"
+#include "sm/subnet.hpp"
+#include "sm/subnet_administration.hpp"
+
+namespace weft::sm
+{
+
+class SubnetManager
+{
+public:
+	/* Starts at once. The port must outlive this, and have no other node attached. */
+	SubnetManager(fabric::Port &port, Config config);
+	SubnetManager(const SubnetManager &) = delete;
+	SubnetManager &operator=(const SubnetManager &) = delete;
+	~SubnetManager();
+
+	struct Status {
+		ib::SmState state = ib::SmState::discovering;
+		/* Complete sweeps so far, and whether the last one reached everything. */
+		std::uint64_t sweeps = 0;
+		bool complete = false;
+		/* What the last one found; null before. */
+		std::shared_ptr<const Subnet> subnet;
+	};
+
+	/* Any thread. */
+	void request_sweep();
+	/* Off: the port stays, but manages nothing (SMInfo state not-active). */
+	void set_enabled(bool enabled);
+	Status status() const;
+	/* Wait until the status satisfies `condition`; false if it did not in time. */
+	bool wait_for(const std::function<bool(const Status &)> &condition,
+		      std::chrono::milliseconds timeout) const;
+
+private:
+	void run();
+	void step();
+	void sweep();
+	void light_sweep();
+	void poll_master();
+	void flush_multicast();
+	void become(ib::SmState state);
+	void publish(std::shared_ptr<const Subnet> subnet, bool complete);
+
+	/* What a look at the other managers says to do. */
+	enum class Verdict { manage, stand_by };
+	Verdict meet_others(const Subnet &subnet);
+	bool outranks(const ib::SmInfo &other) const;
+
+	void receive(fabric::AddressedMad &&mad);
+	void receive_trap(const fabric::AddressedMad &mad);
+	void receive_sm_info(fabric::AddressedMad &&mad);
+	std::uint16_t control(std::uint32_t order, const ib::SmInfo &from);
+	ib::SmInfo sm_info() const;
+
+	const Config config_;
+	MadClient client_;
+	SubnetAdministration sa_;
+	Configurator configurator_;
+	LidTable lids_;
+
+	std::atomic<bool> sweep_requested_{true};
+	std::atomic<bool> enabled_{true};
+
+	mutable std::mutex status_mutex_;
+	mutable std::condition_variable status_changed_;
+	Status status_;
+
+	/* The manager's thread only. */
+	ib::SmState state_ = ib::SmState::discovering;
+	std::shared_ptr<const Subnet> subnet_;
+	bool disabled_by_order_ = false;
+	/* The manager whose HANDOVER is not acknowledged yet. */
+	ib::Guid handover_from_ = 0;
+	ib::PortState own_state_ = ib::PortState::nop;
+	Path master_path_;
+	unsigned polls_without_master_ = 0;
+	std::uint32_t act_count_ = 0;
+	Clock::time_point next_light_sweep_{};
+	Clock::time_point next_poll_{};
+	/* An incomplete sweep is repeated, less and less often. */
+	Clock::time_point next_retry_ = Clock::time_point::max();
+	std::chrono::milliseconds retry_delay_{0};
+	Clock::time_point last_sweep_{};
+
+	std::thread thread_;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that the manager brings subnets of several shapes into service and keeps them there.
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "sm/tests/lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+
+// Every host reaches every other one by the switches' tables, with a datagram.
+void expect_all_reachable(Lab &lab)
+{
+	for (auto &from : lab.hosts) {
+		for (auto &to : lab.hosts) {
+			if (from == to)
+				continue;
+			ib::Mad mad{};
+			mad.header.base_version = 1;
+			mad.header.mgmt_class = 0x30;
+			mad.header.class_version = 1;
+			mad.header.method = 0x03;
+			mad.header.tid = from->lid() * 0x10000u + to->lid();
+			fabric::MadAddress address;
+			address.dlid = to->lid();
+			address.src_qp = 1;
+			address.dest_qp = 1;
+			to->received.clear();
+			ASSERT_TRUE(from->mads.send(address, mad));
+			auto got = to->received.next();
+			ASSERT_TRUE(got) << "LID " << from->lid() << " to " << to->lid();
+			EXPECT_EQ(mad.header.tid, got->mad.header.tid);
+			EXPECT_EQ(from->lid(), got->address.slid);
+		}
+	}
+}
+
+TEST(SubnetManager, brings_one_switch_and_two_hosts_into_service)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Host &a = lab.add_host(sw, 1);
+	Host &b = lab.add_host(sw, 2);
+	SubnetManager &sm = lab.start(sw, 8);
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_TRUE(a.active());
+	EXPECT_TRUE(b.active());
+	std::set<ib::Lid> lids{a.lid(), b.lid(), sw.lid(), a.mads.port_info().sm_lid};
+	EXPECT_EQ(4u, lids.size());
+	EXPECT_FALSE(lids.contains(0));
+	EXPECT_EQ(ib::PortState::active, sw.port_info(1).state());
+	EXPECT_EQ(ib::PortState::down, sw.port_info(3).state());
+	expect_all_reachable(lab);
+	auto subnet = sm.status().subnet;
+	EXPECT_EQ(4u, subnet->nodes.size());
+	EXPECT_EQ(4u, subnet->end_ports.size());
+}
+
+TEST(SubnetManager, two_hosts_back_to_back_without_a_switch)
+{
+	Lab lab;
+	fabric::Port &own = lab.fabric.add_port("sm");
+	fabric::Port &other = lab.fabric.add_port("other");
+	lab.fabric.connect(own, other);
+	Host host(other, 0x4000);
+	SubnetManager sm(own, {});
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_TRUE(host.active());
+	EXPECT_NE(0, host.lid());
+}
+
+TEST(SubnetManager, a_host_that_comes_later_is_found_by_the_trap)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Config config;
+	config.light_sweep_interval = 1h;
+	SubnetManager &sm = lab.start(sw, 8, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	auto before = sm.status().sweeps;
+	Host &late = lab.add_host(sw, 3);
+	ASSERT_TRUE(Lab::settled(sm, before));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, patience));
+	ib::Lid lid = late.lid();
+
+	// A flap: the port comes back with the LID that it had.
+	before = sm.status().sweeps;
+	lab.links[0]->set_plugged(false);
+	ASSERT_TRUE(Lab::settled(sm, before));
+	EXPECT_FALSE(sm.status().subnet->find_port(0x1001));
+	before = sm.status().sweeps;
+	lab.links[0]->set_plugged(true);
+	ASSERT_TRUE(Lab::settled(sm, before));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, patience));
+	EXPECT_EQ(lid, late.lid());
+}
+
+TEST(SubnetManager, loops_between_switches_are_routed_around)
+{
+	Lab lab;
+	std::vector<fabric::Switch *> ring;
+	constexpr unsigned switches = 6;
+	for (unsigned i = 0; i < switches; i++)
+		ring.push_back(
+			&lab.fabric.add_switch({.name = "sw" + std::to_string(i), .ports = 8}));
+	for (unsigned i = 0; i < switches; i++)
+		lab.fabric.connect(ring[i]->port(1), ring[(i + 1) % switches]->port(2));
+	// A second cable, and one from a switch to itself.
+	lab.fabric.connect(ring[0]->port(7), ring[1]->port(7));
+	lab.fabric.connect(ring[3]->port(6), ring[3]->port(7));
+	for (unsigned i = 0; i < switches; i++)
+		lab.add_host(*ring[i], 3);
+	SubnetManager &sm = lab.start(*ring[0], 4);
+	ASSERT_TRUE(Lab::settled(sm));
+	expect_all_reachable(lab);
+}
+
+TEST(SubnetManager, a_random_fabric_with_loss_and_duplicates_comes_up)
+{
+	constexpr std::uint64_t seed = 20;
+	SCOPED_TRACE(::testing::Message() << "seed " << seed);
+	std::mt19937_64 random(seed);
+	Lab lab(seed);
+	std::vector<fabric::Switch *> all;
+	std::vector<unsigned> next_port;
+	auto free_port = [&](std::size_t i) -> fabric::Port & {
+		return all[i]->port(next_port[i]++);
+	};
+	fabric::LinkConfig bad;
+	bad.faults = {.loss = 0.03, .duplication = 0.03, .corruption = 0.02};
+	for (unsigned i = 0; i < 12; i++) {
+		all.push_back(
+			&lab.fabric.add_switch({.name = "sw" + std::to_string(i), .ports = 24}));
+		next_port.push_back(1);
+		if (i > 0) {
+			auto other = random() % i;
+			lab.fabric.connect(free_port(other), free_port(i), bad);
+		}
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		auto a = random() % all.size();
+		auto b = random() % all.size();
+		if (a != b)
+			lab.fabric.connect(free_port(a), free_port(b), bad);
+	}
+	for (std::size_t i = 0; i < 30; i++) {
+		auto at = random() % all.size();
+		if (next_port[at] < 24)
+			lab.add_host(*all[at], next_port[at]++);
+	}
+	Config config;
+	config.smp_timeout = 20ms;
+	config.smp_retries = 8;
+	SubnetManager &sm = lab.start(*all[0], next_port[0]++, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	for (auto &host : lab.hosts)
+		EXPECT_TRUE(host->active());
+	for (fabric::Link *link : lab.fabric.links())
+		link->set_faults({});
+	expect_all_reachable(lab);
+}
+
+TEST(SubnetManager, lmc_gives_each_port_a_range)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Host &a = lab.add_host(sw, 1);
+	Host &b = lab.add_host(sw, 2);
+	Config config;
+	config.lmc = 2;
+	SubnetManager &sm = lab.start(sw, 8, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_EQ(0, a.lid() % 4);
+	EXPECT_EQ(2, a.mads.port_info().lmc());
+	EXPECT_NE(a.lid(), b.lid());
+	EXPECT_EQ(sm.status().subnet->find_lid(static_cast<ib::Lid>(a.lid() + 3)),
+		  sm.status().subnet->find_port(0x1001));
+}
+
+TEST(SubnetManager, partitions_are_written_and_keys_keep_their_place)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Host &a = lab.add_host(sw, 1);
+	Host &b = lab.add_host(sw, 2);
+	Config config;
+	Partition second;
+	second.name = "second";
+	second.pkey = 0x8005;
+	second.others = Partition::Membership::none;
+	second.members = {{0x1001, Partition::Membership::full}};
+	config.partitions = {Partition{}, second};
+	SubnetManager &sm = lab.start(sw, 8, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_TRUE(a.mads.has_pkey(0x8005));
+	EXPECT_FALSE(b.mads.has_pkey(0x8005));
+	EXPECT_TRUE(b.mads.has_pkey(0xffff));
+}
+
+TEST(SubnetManager, the_higher_priority_takes_over_and_the_other_waits)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Host &a = lab.add_host(sw, 1);
+	Config low;
+	low.name = "low";
+	low.priority = 3;
+	low.guid = 0xa0;
+	low.poll_interval = 50ms;
+	SubnetManager &first = lab.start(sw, 7, low);
+	ASSERT_TRUE(Lab::settled(first));
+	ib::Lid lid = a.lid();
+
+	Config high = low;
+	high.name = "high";
+	high.priority = 9;
+	high.guid = 0xb0;
+	SubnetManager &second = lab.start(sw, 8, high);
+	auto is = [](ib::SmState state) {
+		return [state](const SubnetManager::Status &status) {
+			return status.state == state;
+		};
+	};
+	ASSERT_TRUE(second.wait_for(is(ib::SmState::master), patience));
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::standby), patience));
+	ASSERT_TRUE(Lab::settled(second));
+	EXPECT_EQ(lid, a.lid());
+	EXPECT_EQ(second.status().subnet->port(second.status().subnet->find_port(0xb1)).lid,
+		  a.mads.port_info().sm_lid);
+
+	// The master goes away: the one in waiting takes the subnet back.
+	second.set_enabled(false);
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), patience));
+	auto back = [&](const auto &) { return a.mads.port_info().sm_lid != 0 && a.active(); };
+	ASSERT_TRUE(first.wait_for(back, patience));
+}
+
+} // namespace
+} // namespace weft::sm
