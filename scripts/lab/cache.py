@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from lab.errors import LabError
@@ -37,7 +38,11 @@ def locked(name):
     """Holds the cache's lock of that name; waits for another process that has it."""
     root().mkdir(parents=True, exist_ok=True)
     with open(root() / f".lock-{name}", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another run that makes {name}", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
