@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <linux/export.h>
 #include <linux/jiffies.h>
+#include <linux/sched/task_stack.h>
 #include <linux/timer.h>
 #include <linux/version.h>
 #include <kern/abi/timer.h>
@@ -23,9 +24,21 @@ static void run_timer(struct timer_list *timer)
 
 void kern_timer_init(struct kern_timer_item *item, const char *name, struct kern_lock_class_key *key)
 {
-	init_timer_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
+	/* A kernel that watches the lives of objects wants to know which are on a stack. */
+	if (object_is_on_stack(item))
+		init_timer_on_stack_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
+	else
+		init_timer_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
 }
 EXPORT_SYMBOL_GPL(kern_timer_init);
+
+void kern_timer_exit(struct kern_timer_item *item)
+{
+	timer_delete_sync(native_timer(&item->native));
+	if (object_is_on_stack(item))
+		destroy_timer_on_stack(native_timer(&item->native));
+}
+EXPORT_SYMBOL_GPL(kern_timer_exit);
 
 void kern_timer_start(struct kern_timer_item *item, unsigned int ms)
 {

@@ -2,6 +2,7 @@
 #include <linux/export.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
+#include <linux/sched/task_stack.h>
 #include <linux/workqueue.h>
 #include <kern/abi/work.h>
 #include "native.h"
@@ -34,10 +35,22 @@ static void name_work(struct work_struct *work, const char *name, struct kern_lo
 
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key)
 {
-	INIT_WORK(native_work(&item->native), run_work);
+	/* A kernel that watches the lives of objects wants to know which are on a stack. */
+	if (object_is_on_stack(item))
+		INIT_WORK_ONSTACK(native_work(&item->native), run_work);
+	else
+		INIT_WORK(native_work(&item->native), run_work);
 	name_work(native_work(&item->native), name, key);
 }
 EXPORT_SYMBOL_GPL(kern_work_init);
+
+void kern_work_exit(struct kern_work_item *item)
+{
+	cancel_work_sync(native_work(&item->native));
+	if (object_is_on_stack(item))
+		destroy_work_on_stack(native_work(&item->native));
+}
+EXPORT_SYMBOL_GPL(kern_work_exit);
 
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item)
 {
@@ -66,10 +79,21 @@ EXPORT_SYMBOL_GPL(kern_work_pending);
 void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name,
 			    struct kern_lock_class_key *key)
 {
-	INIT_DELAYED_WORK(native_delayed_work(&item->native), run_delayed_work);
+	if (object_is_on_stack(item))
+		INIT_DELAYED_WORK_ONSTACK(native_delayed_work(&item->native), run_delayed_work);
+	else
+		INIT_DELAYED_WORK(native_delayed_work(&item->native), run_delayed_work);
 	name_work(&native_delayed_work(&item->native)->work, name, key);
 }
 EXPORT_SYMBOL_GPL(kern_delayed_work_init);
+
+void kern_delayed_work_exit(struct kern_delayed_work_item *item)
+{
+	cancel_delayed_work_sync(native_delayed_work(&item->native));
+	if (object_is_on_stack(item))
+		destroy_delayed_work_on_stack(native_delayed_work(&item->native));
+}
+EXPORT_SYMBOL_GPL(kern_delayed_work_exit);
 
 bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms)
 {

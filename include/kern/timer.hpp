@@ -17,7 +17,7 @@ public:
 		kern_timer_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
 	/* Waits for one that runs. Nothing may start it any more. */
-	~Timer() { cancel(); }
+	~Timer() { kern_timer_exit(&item_); }
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 

@@ -26,7 +26,7 @@ public:
 		item_.context = object;
 		kern_work_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
-	~Work() { cancel(); }
+	~Work() { kern_work_exit(&item_); }
 	Work(const Work &) = delete;
 	Work &operator=(const Work &) = delete;
 
@@ -53,7 +53,7 @@ public:
 		item_.context = object;
 		kern_delayed_work_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
-	~DelayedWork() { cancel(); }
+	~DelayedWork() { kern_delayed_work_exit(&item_); }
 	DelayedWork(const DelayedWork &) = delete;
 	DelayedWork &operator=(const DelayedWork &) = delete;
 

@@ -29,7 +29,7 @@ void completion_counts(kern::kunit::Test &test)
 /* Two threads that hand a ball to and fro: no wake-up is lost. */
 void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 {
-	constexpr int rounds = 2000;
+	constexpr int rounds = 500;
 	struct Player {
 		int run()
 		{

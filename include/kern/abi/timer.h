@@ -13,6 +13,8 @@ struct kern_timer_item {
 };
 
 void kern_timer_init(struct kern_timer_item *item, const char *name, struct kern_lock_class_key *key);
+/* Cancels it, waiting for one that runs, and ends its life. */
+void kern_timer_exit(struct kern_timer_item *item);
 void kern_timer_start(struct kern_timer_item *item, unsigned int ms);
 bool kern_timer_cancel(struct kern_timer_item *item);
 bool kern_timer_cancel_sync(struct kern_timer_item *item);

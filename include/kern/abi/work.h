@@ -22,6 +22,8 @@ struct kern_delayed_work_item {
 
 /* name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes is reported. */
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
+/* Cancels it, and ends its life. */
+void kern_work_exit(struct kern_work_item *item);
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
 bool kern_work_cancel_sync(struct kern_work_item *item);
 bool kern_work_flush(struct kern_work_item *item);
@@ -29,6 +31,7 @@ bool kern_work_pending(struct kern_work_item *item);
 
 void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name,
 			    struct kern_lock_class_key *key);
+void kern_delayed_work_exit(struct kern_delayed_work_item *item);
 bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms);
 bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
 			      unsigned int ms);
