@@ -247,9 +247,12 @@ kern::Result<> Hca::check_interrupt()
 
 kern::Result<> Hca::create_ports()
 {
-	for (u32 port = 1; port <= num_ports(); port++)
+	for (u32 port = 1; port <= num_ports(); port++) {
 		ports_[port - 1] = TRY(Port::create(*commands_, port, port_capabilities_[port - 1],
 						    capabilities_.log_max_message));
+		// The card's own agent answers the subnet manager: no QP0 of ours has to be there first.
+		TRY(ports_[port - 1]->open());
+	}
 	return {};
 }
 

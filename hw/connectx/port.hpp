@@ -30,7 +30,7 @@ public:
 	u32 number() const { return number_; }
 	const PortCapabilities &capabilities() const { return capabilities_; }
 
-	/* The link may come up; QP0 can answer for it. Any number of times. */
+	/* The link may come up. */
 	kern::Result<> open();
 	void close();
 

@@ -152,8 +152,6 @@ kern::Result<> Qp::stop()
 		Cq::of(verbs_.send_cq).detach(*this, true);
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
-	if (verbs_.qp_type == IB_QPT_SMI)
-		hca_.port(port_).close();
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
 	return {};
@@ -283,8 +281,6 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		qkey_ = attr.qkey;
 	if (mask & IB_QP_SQ_PSN)
 		psn_ = attr.sq_psn;
-	if (to == IB_QPS_RTR && verbs_.qp_type == IB_QPT_SMI)
-		TRY(hca_.port(port_).open());
 	if (to == IB_QPS_RESET) {
 		if (verbs_.recv_cq)
 			Cq::of(verbs_.recv_cq).purge(*this);
