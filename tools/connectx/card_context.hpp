@@ -43,6 +43,8 @@ struct CardContext {
 	std::uint32_t special_qp_base = 0;
 	// INIT_HCA: an address vector's PD must be the QP's.
 	bool check_av_pd = false;
+	// INIT_HCA: completions of datagrams tell whether their IP checksums hold.
+	bool ipoib_checksum = false;
 	// INIT_HCA: integers in the host's memory are big-endian (operands of atomics).
 	bool big_endian_host = false;
 

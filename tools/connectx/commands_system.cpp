@@ -23,11 +23,14 @@ namespace
 {
 
 constexpr std::uint64_t kFlags =
-	dev_cap_flag::rc | dev_cap_flag::uc | dev_cap_flag::ud | dev_cap_flag::srq |
-	dev_cap_flag::bad_pkey_counter | dev_cap_flag::bad_qkey_counter | dev_cap_flag::atomics |
-	dev_cap_flag::ud_av_port_check | dev_cap_flag::ud_multicast |
-	dev_cap_flag::port_management_event;
-constexpr std::uint32_t kBmmeFlags = bmme_flag::local_invalidate | bmme_flag::remote_invalidate |
+	dev_cap_flag::rc | dev_cap_flag::uc | dev_cap_flag::ud | dev_cap_flag::xrc |
+	dev_cap_flag::srq | dev_cap_flag::ipoib_checksum | dev_cap_flag::bad_pkey_counter |
+	dev_cap_flag::bad_qkey_counter | dev_cap_flag::big_lso_headers |
+	dev_cap_flag::memory_windows | dev_cap_flag::atomics | dev_cap_flag::ud_av_port_check |
+	dev_cap_flag::ud_multicast | dev_cap_flag::port_management_event;
+// A window of type 2B belongs to a PD and a queue pair both (IBA 10.6.7.2.3).
+constexpr std::uint32_t kBmmeFlags = bmme_flag::type2b_windows | bmme_flag::local_invalidate |
+				     bmme_flag::remote_invalidate | bmme_flag::type2_windows |
 				     bmme_flag::reserved_lkey | bmme_flag::fast_register;
 constexpr std::string_view kBoardId = "WEFT_CX2_0000001";
 
@@ -74,6 +77,7 @@ Status Commands::query_dev_cap(Command &command)
 	QueryDevCap::log_max_mtts.set(out, 28);
 	QueryDevCap::log_max_requester_reads.set(out, limits::kLogMaxReads);
 	QueryDevCap::log_max_responder_reads.set(out, limits::kLogMaxReads);
+	QueryDevCap::log_max_lso.set(out, limits::kLogMaxLso);
 	QueryDevCap::log_max_responder_reads_global.set(out, 20);
 	QueryDevCap::local_ack_delay.set(out, 15);
 	QueryDevCap::num_ports.set(out, static_cast<std::uint32_t>(core_.ports.size()));
@@ -91,6 +95,7 @@ Status Commands::query_dev_cap(Command &command)
 	QueryDevCap::log_max_mcg.set(out, 13);
 	QueryDevCap::reserved_pds.set(out, 4);
 	QueryDevCap::log_max_pds.set(out, 23);
+	QueryDevCap::log_max_xrcds.set(out, 16);
 	QueryDevCap::rdmarc_entry_size.set(out, limits::kRdmarcEntry);
 	QueryDevCap::qpc_entry_size.set(out, limits::kQpcEntry);
 	QueryDevCap::auxc_entry_size.set(out, limits::kAuxcEntry);
@@ -186,6 +191,7 @@ Status Commands::init_hca(Command &command)
 	core_.context.shared_receive_queues.resize(InitHca::log_srqs.get(in));
 	const std::uint32_t flags = InitHca::flags.get(in);
 	core_.context.check_av_pd = flags & InitHca::flag_ud_av_check;
+	core_.context.ipoib_checksum = flags & InitHca::flag_ipoib_checksum;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
 	core_.stage = Core::Stage::initialised;
 	return Status::ok;

@@ -85,6 +85,7 @@ void Core::close()
 		context.queue_pairs.remove(qpn);
 	context.special_qp_base = 0;
 	context.check_av_pd = false;
+	context.ipoib_checksum = false;
 	context.big_endian_host = false;
 	context.queue_pairs.resize(0);
 	context.completion_queues.resize(0);

@@ -71,10 +71,12 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
-	send.present = true;
+	// The fields of a queue that is not there hold rubbish. The target of XRC has no send queue;
+	// what the driver leaves there reads as a queue larger than any can be (seen: Linux).
+	send = {};
 	send.log_size = byte(QpContext::log_sq_size, context);
 	send.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_sq_stride.get(context));
-	// Without a receive queue its fields are not to be looked at: drivers leave rubbish there.
+	send.present = send.log_size <= limits::kLogMaxQpSize;
 	receive = {};
 	receive.present = !qp.uses_srq && qp.service != ServiceType::xrc;
 	if (!receive.present)
@@ -82,7 +84,7 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 	receive.log_size = byte(QpContext::log_rq_size, context);
 	receive.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_rq_stride.get(context));
 	const auto bytes = [](const WorkQueue &queue) {
-		return std::uint64_t{queue.size()} << queue.log_stride;
+		return queue.present ? std::uint64_t{queue.size()} << queue.log_stride : 0;
 	};
 	if (receive.log_stride > send.log_stride)
 		send.offset = bytes(receive);
