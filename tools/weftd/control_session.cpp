@@ -201,7 +201,7 @@ json sweep(World &world, const json &)
 {
 	if (!world.subnet_manager())
 		throw BadRequest("this lab has no subnet manager");
-	world.subnet_manager()->sweep();
+	world.subnet_manager()->request_sweep();
 	return json::object();
 }
 
