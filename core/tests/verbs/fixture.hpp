@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of the verbs share: a software device for as long as a test, and objects on it.
+#pragma once
+#include <kern/completion.hpp>
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include <rdma/ib_cache.h>
+#include <rdma/objects.hpp>
+#include "../soft/soft.h"
+
+namespace fixture
+{
+
+using kern::kunit::Test;
+using CqRef = kern::Ref<rdma::CompletionQueue>;
+using PdRef = kern::Ref<rdma::Pd>;
+
+class Device {
+public:
+	explicit Device(const soft_options &options = {}) : device_(soft_create(&options)) {}
+	~Device()
+	{
+		if (!rdma::is_err(device_))
+			soft_destroy(device_);
+	}
+	Device(const Device &) = delete;
+	Device &operator=(const Device &) = delete;
+
+	bool ok() const { return !rdma::is_err(device_); }
+	ib_device *get() const { return device_; }
+	operator ib_device *() const { return device_; }
+
+private:
+	ib_device *device_;
+};
+
+/* Waits until the condition holds; false if it does not within five seconds. */
+template <class Condition>
+bool eventually(Condition condition)
+{
+	const auto deadline = kern::Deadline::in_ms(5000);
+
+	while (!condition()) {
+		if (deadline.passed())
+			return condition();
+		kern::sleep_us(50, 200);
+	}
+	return true;
+}
+
+inline ib_qp_init_attr qp_attr(ib_qp_type type)
+{
+	return {
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = type,
+		.port_num = 1,
+	};
+}
+
+/* Takes a UD QP as far as RTS. */
+inline int connect_datagram(ib_qp *qp, u32 qkey, u32 port_num = 1)
+{
+	ib_qp_attr attr = {};
+
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = port_num;
+	attr.qkey = qkey;
+	int mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY;
+	if (qp->qp_type == IB_QPT_UD)
+		mask |= IB_QP_PORT;
+	if (int error = ib_modify_qp(qp, &attr, mask))
+		return error;
+	attr.qp_state = IB_QPS_RTR;
+	if (int error = ib_modify_qp(qp, &attr, IB_QP_STATE))
+		return error;
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
+}
+
+inline constexpr int all_access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+				  IB_ACCESS_REMOTE_ATOMIC;
+
+/* Takes an RC, UC or XRC QP as far as RTS, towards a peer at a LID. */
+inline int connect(ib_qp *qp, u32 peer_number, u32 peer_lid, u8 rnr_retry = 7)
+{
+	ib_qp_attr attr = {};
+	const bool responds = qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_XRC_TGT;
+	const bool requests = qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_XRC_INI;
+
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = 1;
+	attr.qp_access_flags = all_access;
+	if (int error = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS))
+		return error;
+	attr.qp_state = IB_QPS_RTR;
+	attr.path_mtu = IB_MTU_2048;
+	attr.dest_qp_num = peer_number;
+	attr.max_dest_rd_atomic = 4;
+	attr.min_rnr_timer = IB_RNR_TIMER_000_01;
+	attr.ah_attr.port_num = 1;
+	rdma_ah_set_dlid(&attr.ah_attr, peer_lid);
+	int mask = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
+	if (responds)
+		mask |= IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+	if (int error = ib_modify_qp(qp, &attr, mask))
+		return error;
+	attr.qp_state = IB_QPS_RTS;
+	attr.timeout = 14;
+	attr.retry_cnt = 3;
+	attr.rnr_retry = rnr_retry;
+	attr.max_rd_atomic = 4;
+	mask = IB_QP_STATE | IB_QP_SQ_PSN;
+	if (requests)
+		mask |= IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC;
+	else if (responds)
+		mask |= IB_QP_TIMEOUT;
+	return ib_modify_qp(qp, &attr, mask);
+}
+
+/* Two connected QPs on one device, their CQs polled directly. */
+struct Pair {
+	static constexpr int entries = 64;
+
+	explicit Pair(ib_device *device, ib_qp_type type = IB_QPT_RC, u8 rnr_retry = 7)
+	{
+		auto attr = qp_attr(type);
+		auto made = rdma::Pd::create(device);
+		if (!made.ok())
+			return;
+		pd = made.take();
+		for (auto *cq : {&cq_a, &cq_b}) {
+			auto queue = rdma::CompletionQueue::create(device, nullptr, nullptr, entries);
+			if (!queue.ok())
+				return;
+			*cq = queue.take();
+		}
+		auto a = rdma::QueuePair::create(pd, cq_a, cq_a, attr);
+		auto b = rdma::QueuePair::create(pd, cq_b, cq_b, attr);
+		if (!a.ok() || !b.ok())
+			return;
+		qp_a = a.take();
+		qp_b = b.take();
+		ok = connect(qp_a.get(), qp_b.number(), 1, rnr_retry) == 0 &&
+		     connect(qp_b.get(), qp_a.number(), 1, rnr_retry) == 0;
+	}
+
+	bool ok = false;
+	PdRef pd;
+	CqRef cq_a, cq_b;
+	rdma::QueuePair qp_a, qp_b;
+};
+
+/* The next completion of a CQ that is polled by hand; false if none comes. */
+inline bool next(const CqRef &cq, ib_wc &wc)
+{
+	return eventually([&] { return cq->poll(1, &wc) == 1; });
+}
+
+inline ib_sge sge_of(const PdRef &pd, void *memory, u32 length)
+{
+	return {.addr = reinterpret_cast<u64>(memory), .length = length, .lkey = pd->local_dma_lkey()};
+}
+
+} // namespace fixture

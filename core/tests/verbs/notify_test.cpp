@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// NOTIFY: completion notification, over both kinds of hardware.
+#include <kern/thread.hpp>
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+constexpr soft_notify kinds[] = {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS};
+
+/* A CQ whose handler counts. */
+struct Counted {
+	explicit Counted(ib_device *device)
+	{
+		auto made = rdma::CompletionQueue::create(device, handler, this, 64);
+		if (made.ok())
+			cq = made.take();
+	}
+	static void handler(ib_cq *, void *context) { static_cast<Counted *>(context)->events.add_relaxed(1); }
+
+	bool complete(bool solicited = false, ib_wc_status status = IB_WC_SUCCESS)
+	{
+		ib_wc wc = {};
+		wc.status = status;
+		return soft_complete(cq->get(), &wc, solicited);
+	}
+	int arm(ib_cq_notify_flags flags) { return cq->request_notification(flags); }
+	/* Handlers run at once, in a hard interrupt: what has been raised has been counted. */
+	unsigned int count() const { return events.load_relaxed(); }
+
+	CqRef cq;
+	kern::Atomic<unsigned int> events{0};
+};
+
+soft_options hard(soft_notify kind)
+{
+	return {.notify = kind, .context = SOFT_HARD_INTERRUPT, .lid = 1};
+}
+
+/* Exactly one of SOLICITED and NEXT_COMP arms; anything else is EINVAL and arms nothing. */
+void notify_01_flags(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		for (unsigned int flags = 0; flags < 16; flags++) {
+			const unsigned int wanted = flags & IB_CQ_SOLICITED_MASK;
+			const bool valid = (wanted == IB_CQ_SOLICITED || wanted == IB_CQ_NEXT_COMP) && flags < 8;
+			if (!valid)
+				EXPECT_EQ(counted.arm(static_cast<ib_cq_notify_flags>(flags)), -EINVAL);
+		}
+		EXPECT_TRUE(counted.complete(true));
+		EXPECT_EQ(counted.count(), 0u);
+		ib_wc wc;
+		EXPECT_EQ(counted.cq->poll(1, &wc), 1);
+		EXPECT_EQ(counted.arm(IB_CQ_SOLICITED), 0);
+		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
+	}
+}
+
+/* A request that fails arms nothing. */
+void notify_02_failure(Test &test)
+{
+	Device device(hard(SOFT_NOTIFY_FIRES));
+	ASSERT_TRUE(device.ok());
+	Counted counted(device);
+	ASSERT_TRUE(counted.cq);
+	soft_fail(device, SOFT_REQ_NOTIFY_CQ, 1, -EIO);
+	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP), -EIO);
+	EXPECT_TRUE(counted.complete());
+	EXPECT_EQ(counted.count(), 0u);
+}
+
+/* Zero with REPORT_MISSED_EVENTS: every completion since the last poll raises an event. */
+void notify_03_armed(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
+		EXPECT_TRUE(counted.complete());
+		EXPECT_EQ(counted.count(), 1u);
+		/* With one waiting: an event comes, or the consumer is told to poll. Never neither. */
+		const int result = counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+		EXPECT_GE(result, 0);
+		EXPECT_TRUE(result > 0 || counted.count() == 2);
+	}
+}
+
+/* Positive only with REPORT_MISSED_EVENTS, and only where a completion may have been missed. */
+void notify_04_missed(Test &test)
+{
+	Device device(hard(SOFT_NOTIFY_REPORTS));
+	ASSERT_TRUE(device.ok());
+	Counted counted(device);
+	ASSERT_TRUE(counted.cq);
+	ASSERT_TRUE(counted.complete());
+	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP), 0);
+	EXPECT_GT(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
+	ib_wc wc;
+	EXPECT_EQ(counted.cq->poll(1, &wc), 1);
+	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
+}
+
+/* Hardware that fires late never says that something was missed; the other kind says so and does not fire. */
+void notify_06_both_kinds(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		ASSERT_TRUE(counted.complete());
+		const int result = counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+		EXPECT_EQ(result, kind == SOFT_NOTIFY_FIRES ? 0 : 1);
+		EXPECT_EQ(counted.count(), kind == SOFT_NOTIFY_FIRES ? 1u : 0u);
+	}
+}
+
+/* A solicited arm hears solicited completions and errors only. NEXT_COMP widens it, SOLICITED does not narrow that. */
+void notify_07_solicited(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		EXPECT_EQ(counted.arm(IB_CQ_SOLICITED), 0);
+		EXPECT_TRUE(counted.complete(false));
+		EXPECT_EQ(counted.count(), 0u);
+		EXPECT_TRUE(counted.complete(true));
+		EXPECT_EQ(counted.count(), 1u);
+		ib_wc wcs[8];
+		EXPECT_EQ(counted.cq->poll(8, wcs), 2);
+
+		EXPECT_EQ(counted.arm(IB_CQ_SOLICITED), 0);
+		EXPECT_TRUE(counted.complete(false, IB_WC_GENERAL_ERR));
+		EXPECT_EQ(counted.count(), 2u);
+		EXPECT_EQ(counted.cq->poll(8, wcs), 1);
+
+		EXPECT_EQ(counted.arm(IB_CQ_SOLICITED), 0);
+		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP), 0);
+		EXPECT_TRUE(counted.complete(false));
+		EXPECT_EQ(counted.count(), 3u);
+		EXPECT_EQ(counted.cq->poll(8, wcs), 1);
+
+		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP), 0);
+		EXPECT_EQ(counted.arm(IB_CQ_SOLICITED), 0);
+		EXPECT_TRUE(counted.complete(false));
+		EXPECT_EQ(counted.count(), 4u);
+	}
+}
+
+/* One arm, one event. */
+void notify_08_once(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP), 0);
+		for (int i = 0; i < 10; i++)
+			EXPECT_TRUE(counted.complete(true));
+		EXPECT_EQ(counted.count(), 1u);
+	}
+}
+
+/*
+ * A consumer as NAPI has it: poll until empty, arm, look whether something was missed, sleep. The producer is called
+ * from the window between the last empty poll and the arm, or right behind it, by turns.
+ */
+class Race {
+public:
+	Race(ib_device *device, unsigned int total) : total_(total)
+	{
+		auto made = rdma::CompletionQueue::create(device, handler, this, 256);
+		if (made.ok())
+			cq_ = made.take();
+	}
+
+	/* Completions that the consumer has seen when all have been produced and nothing more happens. */
+	unsigned int run(u64 seed)
+	{
+		kern::SeededRandom random(seed);
+		ib_wc wcs[16];
+
+		if (!cq_)
+			return 0;
+		cq_->request_notification(IB_CQ_NEXT_COMP);
+		produce(1 + random.below(4));
+		while (true) {
+			/* Asleep. Everything runs in this task and in interrupts upon it, so no event is on its way. */
+			if (!kern::read_once(event_))
+				return seen_;
+			kern::write_once(event_, false);
+			bool again;
+			do {
+				int got;
+				while ((got = cq_->poll(16, wcs)) > 0)
+					seen_ += static_cast<unsigned int>(got);
+				/* The window. */
+				if (random.below(4))
+					produce(1 + random.below(4));
+				again = cq_->request_notification(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+				if (random.below(4) == 0)
+					produce(1 + random.below(4));
+			} while (again);
+			/* About to sleep upon an empty queue: something has to come for the run to go on. Upon one that is not, it ends. */
+			if (!kern::read_once(event_) && ib_peek_cq(cq_->get(), 1) == 0)
+				produce(1);
+			if ((seen_ & 0xfff) == 0)
+				kern::cond_resched();
+		}
+	}
+	unsigned int produced() const { return produced_; }
+
+private:
+	static void handler(ib_cq *, void *context) { kern::write_once(static_cast<Race *>(context)->event_, true); }
+
+	void produce(unsigned int count)
+	{
+		ib_wc wc = {};
+		for (; count > 0 && produced_ < total_; count--)
+			if (soft_complete(cq_->get(), &wc, false))
+				produced_++;
+	}
+
+	CqRef cq_;
+	const unsigned int total_;
+	unsigned int produced_ = 0;
+	unsigned int seen_ = 0;
+	bool event_ = false;
+};
+
+constexpr unsigned int a_million = 1000000;
+
+/* Of a million completions timed into the window none is lost, on either kind of hardware. */
+void notify_09_race(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Race race(device, a_million);
+		const unsigned int seen = race.run(test.seed());
+		EXPECT_EQ(race.produced(), a_million);
+		EXPECT_EQ(seen, a_million);
+	}
+}
+
+/* The mutant: a driver that forgets to look after arming is found out by the same race. */
+void notify_09_race_finds_the_mutant(Test &test)
+{
+	Device device(hard(SOFT_NOTIFY_FORGETS));
+	ASSERT_TRUE(device.ok());
+	Race race(device, a_million);
+	const unsigned int seen = race.run(test.seed());
+	EXPECT_LT(seen, a_million);
+}
+
+/* The same with a producer on another CPU, or preempting at any instruction, against the midlayer's own poller. */
+struct Storm {
+	explicit Storm(ib_device *device, ib_poll_context context)
+	{
+		auto made = rdma::CompletionQueue::create(device, this, 1024, 0, context);
+		if (made.ok())
+			cq = made.take();
+		cqe.owner = this;
+	}
+	struct Counter {
+		ib_cqe cqe{.done = [](ib_cq *, ib_wc *wc) {
+			reinterpret_cast<Counter *>(wc->wr_cqe)->owner->seen.add_relaxed(1);
+		}};
+		Storm *owner = nullptr;
+	};
+	int produce()
+	{
+		ib_wc wc = {};
+		wc.wr_cqe = &cqe.cqe;
+		for (unsigned int produced = 0; produced < total; produced++) {
+			/* Let the poller come as far as the window before the next burst. */
+			while (produced - seen.load_relaxed() > 512)
+				kern::sleep_us(10, 20);
+			soft_complete(cq->get(), &wc, false);
+			if (produced % 7 == 0)
+				eventually([&] { return seen.load_relaxed() > produced; });
+		}
+		return 0;
+	}
+
+	static constexpr unsigned int total = 20000;
+	CqRef cq;
+	Counter cqe;
+	kern::Atomic<unsigned int> seen{0};
+};
+
+void notify_09_poller_storm(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE}) {
+			Device device({.notify = kind, .context = SOFT_HARD_INTERRUPT, .lid = 1});
+			ASSERT_TRUE(device.ok());
+			Storm storm(device, context);
+			ASSERT_TRUE(storm.cq);
+			{
+				auto thread = kern::Thread::create("weft-storm", kern::method<&Storm::produce>, &storm);
+				ASSERT_OK(thread);
+				EXPECT_TRUE(eventually([&] { return storm.seen.load_relaxed() == Storm::total; }));
+			}
+			EXPECT_EQ(storm.seen.load_relaxed(), Storm::total);
+		}
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(verbs_notify, KUNIT_CASE(notify_01_flags), KUNIT_CASE(notify_02_failure), KUNIT_CASE(notify_03_armed),
+	    KUNIT_CASE(notify_04_missed), KUNIT_CASE(notify_06_both_kinds), KUNIT_CASE(notify_07_solicited),
+	    KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_finds_the_mutant),
+	    KUNIT_CASE(notify_09_poller_storm));

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues as objects, the midlayer's polling contexts, draining.
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+constexpr soft_options plain = {.lid = 1};
+
+struct Request {
+	ib_cqe cqe{.done = done};
+	kern::Atomic<unsigned int> completions{0};
+	kern::Atomic<int> status{-1};
+	/* How many had completed before this one. */
+	kern::Atomic<unsigned int> order{0};
+	static inline constinit kern::Atomic<unsigned int> clock{0};
+
+	static void done(ib_cq *, ib_wc *wc)
+	{
+		auto *self = reinterpret_cast<Request *>(wc->wr_cqe);
+		self->status.store_relaxed(wc->status);
+		self->order.store_relaxed(clock.fetch_add(1));
+		self->completions.add_relaxed(1);
+	}
+};
+static_assert(__builtin_offsetof(Request, cqe) == 0);
+
+/* Sizes, vectors, flags and contexts that cannot be are EINVAL. */
+void cq_refuses_bad_arguments(Test &test)
+{
+	Device device({.vectors = 2, .lid = 1});
+	ASSERT_TRUE(device.ok());
+	ib_cq_init_attr attr = {.cqe = 0, .comp_vector = 0, .flags = 0};
+	EXPECT_EQ(rdma::ptr_err(ib_create_cq(device, nullptr, nullptr, nullptr, &attr)), -EINVAL);
+	attr.cqe = static_cast<unsigned int>(device.get()->attrs.max_cqe) + 1;
+	EXPECT_EQ(rdma::ptr_err(ib_create_cq(device, nullptr, nullptr, nullptr, &attr)), -EINVAL);
+	attr = {.cqe = 1, .comp_vector = 2, .flags = 0};
+	EXPECT_EQ(rdma::ptr_err(ib_create_cq(device, nullptr, nullptr, nullptr, &attr)), -EINVAL);
+	attr = {.cqe = 1, .comp_vector = 0, .flags = 1};
+	EXPECT_EQ(rdma::ptr_err(ib_create_cq(device, nullptr, nullptr, nullptr, &attr)), -EINVAL);
+	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, -1, 0, IB_POLL_SOFTIRQ)), -EINVAL);
+	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, -1, IB_POLL_SOFTIRQ)), -EINVAL);
+	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, 0, static_cast<ib_poll_context>(9))), -EINVAL);
+}
+
+/* A CQ keeps what is in it across a resize, which refuses to lose anything. */
+void cq_resize(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 4);
+	ASSERT_OK(cq);
+	ib_cq *raw = cq.value()->get();
+	ib_wc wc = {};
+	for (u64 i = 0; i < 4; i++) {
+		wc.wr_id = i;
+		ASSERT_TRUE(soft_complete(raw, &wc, false));
+	}
+	EXPECT_EQ(ib_peek_cq(raw, 3), 3);
+	EXPECT_EQ(ib_peek_cq(raw, 9), 4);
+	EXPECT_EQ(ib_resize_cq(raw, 2), -EINVAL);
+	EXPECT_EQ(ib_resize_cq(raw, 0), -EINVAL);
+	EXPECT_EQ(ib_resize_cq(raw, 8), 0);
+	EXPECT_EQ(raw->cqe, 8);
+	for (u64 i = 0; i < 4; i++) {
+		EXPECT_EQ(ib_poll_cq(raw, 1, &wc), 1);
+		EXPECT_EQ(wc.wr_id, i);
+	}
+	EXPECT_EQ(ib_poll_cq(raw, 1, &wc), 0);
+}
+
+/* Moderation beyond the device's limits is EINVAL. */
+void cq_moderation(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 4);
+	ASSERT_OK(cq);
+	EXPECT_EQ(rdma_set_cq_moderation(cq.value()->get(), 1000, 1000), 0);
+	EXPECT_EQ(rdma_set_cq_moderation(cq.value()->get(), 1001, 0), -EINVAL);
+	EXPECT_EQ(rdma_set_cq_moderation(cq.value()->get(), 0, 1001), -EINVAL);
+}
+
+/* Vectors are given out in turn. */
+void cq_any_takes_vectors_in_turn(Test &test)
+{
+	Device device({.vectors = 3, .lid = 1});
+	ASSERT_TRUE(device.ok());
+	unsigned int used[3] = {};
+	for (int i = 0; i < 6; i++) {
+		ib_cq *cq = ib_alloc_cq_any(device, nullptr, 4, IB_POLL_DIRECT);
+		ASSERT_FALSE(rdma::is_err(cq));
+		used[cq->comp_vector]++;
+		ib_free_cq(cq);
+	}
+	for (unsigned int count : used)
+		EXPECT_EQ(count, 2u);
+}
+
+/* MGMT-13: in each context every request's done function is called once, in order of completion. */
+void mgmt_13_polling_contexts(Test &test)
+{
+	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		auto cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, context);
+		ASSERT_OK(cq);
+		Request requests[20];
+		Request::clock.store_relaxed(0);
+		for (Request &request : requests) {
+			ib_wc wc = {};
+			wc.wr_cqe = &request.cqe;
+			ASSERT_TRUE(soft_complete(cq.value()->get(), &wc, false));
+		}
+		if (context == IB_POLL_DIRECT) {
+			/* The budget is kept. */
+			EXPECT_EQ(cq.value()->process_direct(3), 3);
+			EXPECT_EQ(cq.value()->process_direct(-1), 17);
+			EXPECT_EQ(cq.value()->process_direct(-1), 0);
+		}
+		EXPECT_TRUE(eventually([] { return Request::clock.load_relaxed() == 20; }));
+		for (unsigned int i = 0; i < 20; i++) {
+			EXPECT_EQ(requests[i].completions.load_relaxed(), 1u);
+			EXPECT_EQ(requests[i].order.load_relaxed(), i);
+		}
+	}
+}
+
+/* Ending a CQ that completes all the time leaves no done function running. */
+void cq_free_while_busy(Test &test)
+{
+	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE}) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		for (int round = 0; round < 50; round++) {
+			Request request;
+			ib_cq *cq = ib_alloc_cq(device, nullptr, 16, 0, context);
+			ASSERT_FALSE(rdma::is_err(cq));
+			ib_wc wc = {};
+			wc.wr_cqe = &request.cqe;
+			for (int i = 0; i < 5; i++)
+				soft_complete(cq, &wc, false);
+			ib_free_cq(cq);
+			const unsigned int seen = request.completions.load_relaxed();
+			EXPECT_LE(seen, 5u);
+		}
+	}
+}
+
+/* MGMT-09: a QP put into error completes everything outstanding, once, in order, with a flush error. */
+void mgmt_09_flush_in_order(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	for (u64 i = 0; i < 10; i++) {
+		ib_recv_wr wr = {};
+		wr.wr_id = i;
+		ASSERT_EQ(pair.qp_a.post_recv(&wr), 0);
+	}
+	/* The peer has no buffers: these wait. */
+	for (u64 i = 100; i < 110; i++) {
+		ib_send_wr wr = {};
+		wr.wr_id = i;
+		wr.opcode = IB_WR_SEND;
+		ASSERT_EQ(pair.qp_a.post_send(&wr), 0);
+	}
+	ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
+	ASSERT_OK(pair.qp_a.modify(attr, IB_QP_STATE));
+	u64 next_send = 100, next_recv = 0;
+	for (int i = 0; i < 20; i++) {
+		ib_wc wc;
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
+		if (wc.wr_id >= 100)
+			EXPECT_EQ(wc.wr_id, next_send++);
+		else
+			EXPECT_EQ(wc.wr_id, next_recv++);
+	}
+	ib_wc wc;
+	EXPECT_EQ(pair.cq_a->poll(1, &wc), 0);
+	/* And what is posted afterwards. */
+	ib_send_wr late = {};
+	late.wr_id = 7;
+	late.opcode = IB_WR_SEND;
+	ASSERT_EQ(pair.qp_a.post_send(&late), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.wr_id, 7u);
+	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
+}
+
+/* A drained QP has completed all that was posted, whoever polls its CQ. */
+void mgmt_09_drain(Test &test)
+{
+	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_DIRECT}) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		auto pd = rdma::Pd::create(device);
+		ASSERT_OK(pd);
+		auto cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, context);
+		ASSERT_OK(cq);
+		for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UD}) {
+			auto attr = qp_attr(type);
+			auto qp = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+			ASSERT_OK(qp);
+			ASSERT_EQ(type == IB_QPT_RC ? connect(qp.value().get(), 0xffff, 99)
+						    : connect_datagram(qp.value().get(), 1),
+				  0);
+			Request requests[8];
+			for (Request &request : requests) {
+				ib_recv_wr wr = {};
+				wr.wr_cqe = &request.cqe;
+				ASSERT_EQ(qp.value().post_recv(&wr), 0);
+			}
+			ib_drain_qp(qp.value().get());
+			for (Request &request : requests) {
+				EXPECT_EQ(request.completions.load_relaxed(), 1u);
+				EXPECT_EQ(request.status.load_relaxed(), static_cast<int>(IB_WC_WR_FLUSH_ERR));
+			}
+		}
+	}
+}
+
+/* A CQ that overflows says so by an event, and loses nothing that it had. */
+void cq_overrun(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	static constinit kern::Atomic<unsigned int> events{0};
+	events.store_relaxed(0);
+	const ib_cq_init_attr attr = {.cqe = 2, .comp_vector = 0, .flags = 0};
+	ib_cq *cq = ib_create_cq(
+		device, nullptr,
+		[](ib_event *event, void *) {
+			if (event->event == IB_EVENT_CQ_ERR)
+				events.add_relaxed(1);
+		},
+		nullptr, &attr);
+	ASSERT_FALSE(rdma::is_err(cq));
+	ib_wc wc = {};
+	EXPECT_TRUE(soft_complete(cq, &wc, false));
+	EXPECT_TRUE(soft_complete(cq, &wc, false));
+	EXPECT_FALSE(soft_complete(cq, &wc, false));
+	EXPECT_EQ(events.load_relaxed(), 1u);
+	ib_wc wcs[4];
+	EXPECT_EQ(ib_poll_cq(cq, 4, wcs), 2);
+	ib_destroy_cq(cq);
+}
+
+} // namespace
+
+KUNIT_SUITE(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
+	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),
+	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order), KUNIT_CASE(mgmt_09_drain),
+	    KUNIT_CASE(cq_overrun));
