@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A MAD agent (the base is what its consumer holds): who sends on a special QP, hears the responses, and is handed the unsolicited MADs that it asked for.
+ */
+#pragma once
+
+#include "receive_rmpp.hpp"
+#include "send.hpp"
+
+#include <kern/completion.hpp>
+#include <kern/ref.hpp>
+#include <kern/work.hpp>
+
+namespace mgmt
+{
+
+class SpecialQp;
+
+/*
+ * All state is under the lock of the special QP, except where noted. Lock order: that one lock, nothing inside it but the
+ * any-context verbs. No handler is called with it held.
+ */
+class Agent : public ib_mad_agent
+{
+public:
+	kern::ListNode node; /* in SpecialQp::agents_ */
+	SendList outstanding;
+	kern::List<Send, &Send::timer_node> timed; /* by deadline */
+	kern::List<RmppTransaction, &RmppTransaction::node> rmpp_transactions;
+	bool snoops = false;  /* sees everything that passes, answers nothing */
+	bool leaving = false; /* takes no more sends */
+
+	/* request: the unsolicited MADs that it wants; nullptr for none. */
+	Agent(SpecialQp &qp, const ib_mad_reg_req *request);
+	~Agent();
+
+	SpecialQp &special_qp() const { return qp_; }
+	bool does_rmpp() const
+	{
+		return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP);
+	}
+	/* Whether it registered for an unsolicited MAD of this class, version, method and OUI. */
+	bool wants(const ib::Mad &mad) const;
+	/* Whether both would be handed one and the same MAD. */
+	bool overlaps(const Agent &other) const;
+
+	/* A running handler or an outstanding send keeps the agent. get: under the lock, not once leaving. */
+	void get() { uses_.get(); }
+	void put();
+	/* Waits until nothing uses the agent. Context: process. */
+	void drain();
+
+	/* Sets the timer to the earliest deadline. The lock is held. */
+	void arm_timer_locked(u64 now);
+
+private:
+	void on_timer();
+
+	SpecialQp &qp_;
+	bool registered_; /* for unsolicited MADs at all */
+	ib_mad_reg_req request_;
+	kern::RefCount uses_;
+	kern::Completion unused_;
+	kern::DelayedWork timer_{kern::method<&Agent::on_timer>, this};
+};
+
+/* The two SMP classes are one to those who serve them (IBA 14.2). */
+constexpr bool same_class(u8 a, u8 b)
+{
+	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
+	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
+}
+
+} // namespace mgmt

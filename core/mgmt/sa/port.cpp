@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "port.hpp"
+
+#include "query.hpp"
+
+#include <kern/log.hpp>
+#include <rdma/ib_cache.h>
+
+namespace mgmt::sa
+{
+
+Port::Port(SpecialQp &gsi) : gsi_(gsi) {}
+
+kern::Result<kern::Owned<Port>> Port::create(SpecialQp &gsi)
+{
+	auto port = TRY(kern::make<Port>(kern::Gfp::kernel, gsi));
+	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, gsi, nullptr));
+	agent->send_handler = Query::on_sent;
+	agent->recv_handler = Query::on_answer;
+	agent->rmpp_version = IB_MGMT_RMPP_VERSION;
+	agent->context = port.get();
+	TRY(gsi.add(*agent));
+	port->agent_ = std::move(agent);
+	port->refresh();
+	return port;
+}
+
+Port::~Port()
+{
+	refresh_work_.cancel();
+	groups_.close();
+	if (agent_)
+		gsi_.remove(*agent_);
+}
+
+kern::Ref<SmAddress> Port::sm_address()
+{
+	return sm_address_.with([](kern::Ref<SmAddress> &address) { return address; });
+}
+
+u64 Port::next_tid()
+{
+	const u32 low = __atomic_add_fetch(&last_tid_, 1, __ATOMIC_RELAXED);
+	return u64{agent_->hi_tid} << 32 | low;
+}
+
+void Port::on_event(ib_event_type event)
+{
+	/* The subnet manager that comes, or comes back, does not know what its predecessor was told (IBA 14.4.11). */
+	if (event == IB_EVENT_SM_CHANGE || event == IB_EVENT_CLIENT_REREGISTER ||
+	    event == IB_EVENT_LID_CHANGE)
+		__atomic_store_n(&rejoin_due_, 1, __ATOMIC_RELEASE);
+	refresh_work_.queue();
+}
+
+/* Context: work queue. Asks the device where the SM is now. */
+void Port::refresh()
+{
+	ib_port_attr attr;
+	kern::Ref<SmAddress> address;
+
+	if (int status = ib_query_port(device(), port_num(), &attr)) {
+		kern_warning_limited("%s port %u: no answer about the subnet manager: %d\n", device()->name,
+				     port_num(), status);
+		return;
+	}
+	if (attr.sm_lid != 0 && attr.state == IB_PORT_ACTIVE) {
+		rdma_ah_attr where{};
+		where.type = RDMA_AH_ATTR_TYPE_IB;
+		rdma_ah_set_dlid(&where, attr.sm_lid);
+		rdma_ah_set_sl(&where, attr.sm_sl);
+		rdma_ah_set_port_num(&where, port_num());
+		ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
+		if (!rdma::is_err(ah)) {
+			auto made = kern::make_ref<SmAddress>(kern::Gfp::kernel, ah);
+			if (made.ok())
+				address = made.take();
+			else
+				rdma_destroy_ah(ah, 0);
+		}
+	}
+	const bool reachable = static_cast<bool>(address);
+	sm_address_.with([&](kern::Ref<SmAddress> &current) { std::swap(current, address); });
+	/* The former address goes here, outside the lock. */
+	address.reset();
+
+	if (reachable && __atomic_exchange_n(&rejoin_due_, 0, __ATOMIC_ACQ_REL))
+		groups_.rejoin();
+}
+
+} // namespace mgmt::sa

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One port's way to the subnet administrator: the agent that asks, and the address of the subnet manager, kept right as it moves.
+ */
+#pragma once
+
+#include "multicast.hpp"
+
+#include "../special_qp.hpp"
+
+namespace mgmt::sa
+{
+
+/* Where the SM is. Queries keep the address that they were sent with until they end. */
+class SmAddress : public kern::RefCounted<SmAddress>
+{
+public:
+	explicit SmAddress(ib_ah *ah) : ah_(ah) {}
+	~SmAddress() { rdma_destroy_ah(ah_, 0); }
+	ib_ah *ah() const { return ah_; }
+
+private:
+	ib_ah *const ah_;
+};
+
+class Port
+{
+public:
+	/* Context: process. Errors: ENOMEM, and those of ib_query_port(). */
+	static kern::Result<kern::Owned<Port>> create(SpecialQp &gsi);
+	explicit Port(SpecialQp &gsi);
+	/* All queries and memberships of others must be over. */
+	~Port();
+
+	ib_device *device() const { return gsi_.device(); }
+	u32 port_num() const { return gsi_.port_num(); }
+	Agent &agent() { return *agent_; }
+	Groups &groups() { return groups_; }
+
+	/* Empty while no SM is known. Context: any. */
+	kern::Ref<SmAddress> sm_address();
+	/* A transaction id that answers find this agent by. Context: any. */
+	u64 next_tid();
+
+	/* Context: any that an event handler may have. */
+	void on_event(ib_event_type event);
+
+private:
+	void refresh();
+
+	SpecialQp &gsi_;
+	kern::Owned<Agent> agent_;
+	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{KERN_LOCK_CLASS("sa.sm_address")};
+	u32 last_tid_ = 0;
+	Groups groups_{*this};
+	u32 rejoin_due_ = 0;
+	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
+};
+
+} // namespace mgmt::sa

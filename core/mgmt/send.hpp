@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly once (MGMT-03): with what the hardware
+ * said, with the response, by time-out, by cancellation, or because the agent or the device goes away.
+ */
+#pragma once
+
+#include "packet.hpp"
+#include "rmpp.hpp"
+
+namespace mgmt
+{
+
+class Agent;
+
+/* The base is what ib_create_send_mad() hands out. */
+class Send : public ib_mad_send_buf
+{
+public:
+	Agent *agent;
+	kern::ListNode agent_node; /* in Agent::outstanding from post to completion */
+	kern::ListNode timer_node; /* in Agent::timed while an answer or ACK is due */
+	u64 deadline;		   /* kern::clock_ns() */
+	unsigned tries;		   /* transmissions that an answer did not follow */
+	ib_wc_status status;	   /* valid once decided */
+	u32 vendor_err;
+	unsigned holds;	   /* packets busy, and handlers running, that keep it from completing */
+	bool awaits_answer; /* a response is due after the message is out */
+	bool decided;	   /* its fate is known: completes as soon as holds is 0 */
+	bool reply;	   /* the suite's own answer: freed on completion, nobody is told */
+
+	RmppSender rmpp{0};		 /* count() 0: no RMPP */
+	/* One, or one per segment; each allocated by itself, as DMA wants it. */
+	kern::OwnedArray<kern::Owned<Packet>> packets;
+
+	/**
+	 * Send::create() - a send with its packets
+	 * @agent: for whom
+	 * @header_bytes: of the class, RMPP header included
+	 * @data_bytes: behind it; with RMPP any number, without at most what fits
+	 *
+	 * Errors: EINVAL for sizes that do not fit; ENOMEM. Context: as @gfp says.
+	 */
+	static kern::Result<kern::Owned<Send>> create(Agent &agent, u32 remote_qpn, u16 pkey_index,
+						      bool rmpp, int header_bytes, int data_bytes,
+						      kern::Gfp gfp);
+
+	explicit Send(Agent &owner) : ib_mad_send_buf{}, agent(&owner) {}
+
+	bool is_rmpp() const { return rmpp.count() != 0; }
+	Packet &first() const { return *packets[0]; }
+	ib::MadHeader &header() const { return first().header(); }
+
+	/* Copies the headers of the first segment into the packet of a segment and numbers it. */
+	void prepare_segment(std::uint32_t segment);
+};
+
+using SendList = kern::List<Send, &Send::agent_node>;
+
+} // namespace mgmt

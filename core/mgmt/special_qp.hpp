@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full, feeds the send queue, brings every MAD
+ * to the one who is due it, and brings the QP back after an error.
+ */
+#pragma once
+
+#include "agent.hpp"
+#include "smi.hpp"
+
+#include <kern/lock.hpp>
+#include <kern/work.hpp>
+
+namespace mgmt
+{
+
+constexpr int send_queue_depth = 128;
+constexpr int receive_queue_depth = 512;
+
+/* MADs that found no taker, by reason; read without a lock. */
+struct SpecialQpCounters {
+	u64 malformed;	    /* length, base version or class do not fit the QP */
+	u64 no_agent;	    /* nobody registered for it, or nobody sent the request that it answers */
+	u64 no_memory;	    /* dropped to keep the queue full */
+	u64 misrouted;	    /* directed-route SMPs that broke a rule */
+	u64 rmpp_discarded; /* segments without a transaction, or beyond its window */
+};
+
+class SpecialQp
+{
+public:
+	/* Brings the QP to RTS and fills its receive queue. Context: process. Errors: ENOMEM, and those of the verbs. */
+	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num, ib_pd *pd,
+							   ib_qp_type type);
+	/* All agents must be gone. */
+	~SpecialQp();
+
+	ib_device *device() const { return device_; }
+	u32 port_num() const { return port_num_; }
+	ib_qp *qp() const { return qp_; }
+	ib_qp_type type() const { return type_; }
+	ib_pd *pd() const { return pd_; }
+	const SpecialQpCounters &counters() const { return counters_; }
+
+	/* Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the device goes away. */
+	kern::Result<> add(Agent &agent);
+	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.
+	 * Context: process, not from one of its handlers. */
+	void remove(Agent &agent);
+
+	/* Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a rule of the SMI. */
+	kern::Result<> post(Send &send);
+	/* A new time-out for a send that is out; 0 cancels it. Errors: EINVAL if it has completed. */
+	kern::Result<> modify(Send &send, u32 timeout_ms);
+	/* Sends a MAD back to where `receive` came from, on behalf of `agent`; nobody is told how it went. */
+	void reply(Agent &agent, const Receive &receive, const ib::Mad &mad);
+
+	void on_agent_timer(Agent &agent);
+
+private:
+	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
+	kern::Result<> open();
+	kern::Result<> fill_receive_queue();
+
+	/* Sending (special_qp_send.cpp). */
+	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
+	void transmit_locked(Send &send) REQUIRES(lock_);
+	void transmit_window_locked(Send &send) REQUIRES(lock_);
+	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_);
+	void pump_locked() REQUIRES(lock_);
+	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
+	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
+	void release_locked(Send &send) REQUIRES(lock_);
+	void unmap(const Packet &packet);
+	void packet_left_locked(Packet &packet) REQUIRES(lock_);
+	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
+	Send *find_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
+	void deliver_finished();
+	void on_send_done(ib_wc *wc);
+	void recover();
+	void serve_local();
+	void answer_local(Send &send);
+	void snoop(ib_mad_send_wc &wc);
+	Agent *next_snooper(Agent *after);
+
+	/* Receiving (special_qp_receive.cpp). */
+	kern::Result<> post_receive(kern::Owned<Receive> &receive);
+	void repost(kern::Owned<Receive> receive);
+	void unmap(const Receive &receive);
+	void on_receive_done(ib_wc *wc);
+	void route(kern::Owned<Receive> receive);
+	void snoop(Receive &receive);
+	bool offer_to_device(Receive &receive);
+	void hand_to_agent(kern::Owned<Receive> receive);
+	void refuse(const Receive &receive);
+	Agent *find_agent_locked(const Receive &receive) REQUIRES(lock_);
+	void deliver(Agent &agent, kern::Owned<Receive> receive);
+
+	/* RMPP (rmpp_receive.cpp). */
+	void take_rmpp(Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp_data(Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp_answer(Agent &agent, const Receive &receive);
+	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
+	RmppTransaction *find_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
+	RmppTransaction *begin_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
+	void end_transaction_locked(RmppTransaction &transaction) REQUIRES(lock_);
+	kern::Owned<Receive> assemble_locked(RmppTransaction &transaction, std::uint32_t header_bytes)
+		REQUIRES(lock_);
+	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
+			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
+	void expire_rmpp_locked(Agent &agent, u64 now) REQUIRES(lock_);
+
+	ib_device *const device_;
+	const u32 port_num_;
+	ib_pd *const pd_;
+	const ib_qp_type type_;
+	ib_cq *cq_ = nullptr;
+	ib_qp *qp_ = nullptr;
+
+	kern::IrqSpinLock lock_;
+	kern::List<Agent, &Agent::node> agents_ GUARDED_BY(lock_);
+	kern::List<Packet, &Packet::backlog_node> backlog_ GUARDED_BY(lock_);
+	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
+	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
+	int posted_sends_ GUARDED_BY(lock_) = 0;
+	bool closing_ GUARDED_BY(lock_) = false;
+	bool stopped_ GUARDED_BY(lock_) = false; /* the send queue is in error, recover() is due */
+	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: a flushed send ends as that */
+	u32 next_agent_ GUARDED_BY(lock_) = 0;
+	SpecialQpCounters counters_{};
+	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
+
+	kern::Work recover_work_{kern::method<&SpecialQp::recover>, this};
+	kern::Work local_work_{kern::method<&SpecialQp::serve_local>, this};
+};
+
+} // namespace mgmt

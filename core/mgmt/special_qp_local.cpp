@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Directed-route SMPs of length zero: a node that asks itself. They never reach the wire (IBA 14.2.2.1). */
+#include "special_qp.hpp"
+
+namespace mgmt
+{
+
+/* Context: work queue. */
+void SpecialQp::serve_local()
+{
+	for (;;) {
+		Send *send;
+		{
+			kern::Guard guard(lock_);
+			send = local_.pop_front();
+			if (!send)
+				return;
+			send->agent->outstanding.push_back(*send);
+			send->holds++;
+		}
+		answer_local(*send);
+		{
+			kern::Guard guard(lock_);
+			/* Nobody answered: it ends as it would have on the wire, by its time-out. */
+			if (send->awaits_answer && !send->decided) {
+				send->tries = static_cast<unsigned>(send->retries) + 1;
+				wait_for_peer_locked(*send);
+			} else {
+				decide_locked(*send, IB_WC_SUCCESS);
+			}
+			release_locked(*send);
+		}
+		deliver_finished();
+	}
+}
+
+/* Gives a request to the device's agent, or else to an agent on this QP. */
+void SpecialQp::answer_local(Send &send)
+{
+	auto created = Receive::create();
+	if (!created.ok())
+		return;
+	auto receive = created.take();
+
+	receive->completion = {};
+	receive->completion.status = IB_WC_SUCCESS;
+	receive->completion.qp = qp_;
+	receive->completion.byte_len = sizeof(Receive::Buffer);
+	receive->completion.slid = IB_LID_PERMISSIVE_HOST;
+	receive->completion.pkey_index = send.first().wr.pkey_index;
+	receive->completion.port_num = port_num_;
+	__builtin_memcpy(&receive->buffer.mad, send.first().bytes, ib::mad_bytes);
+
+	if (device_->ops.process_mad) {
+		size_t size = ib::mad_bytes;
+		u16 pkey_index = receive->completion.pkey_index;
+		ib::Mad answer{};
+		const int result = device_->ops.process_mad(
+			device_, 0, port_num_, &receive->completion, nullptr,
+			reinterpret_cast<const ib_mad *>(&receive->buffer.mad),
+			reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
+		if ((result & IB_MAD_RESULT_SUCCESS) && (result & IB_MAD_RESULT_CONSUMED))
+			return;
+		if ((result & IB_MAD_RESULT_SUCCESS) && (result & IB_MAD_RESULT_REPLY))
+			receive->buffer.mad = answer;
+	}
+	receive->present();
+	hand_to_agent(std::move(receive));
+}
+
+} // namespace mgmt

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The receiving half of a special QP: from the hardware to the one agent that a MAD is for. */
+#include "special_qp.hpp"
+
+#include <kern/log.hpp>
+#include <rdma/dma.hpp>
+
+namespace mgmt
+{
+namespace
+{
+
+void count(u64 &counter)
+{
+	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+}
+
+/* An answer that says: not now (IBA 13.4.7). */
+bool is_busy(const Receive &receive)
+{
+	return receive.header().status.value() & ib::mad_status_busy;
+}
+
+bool carries_rmpp(const Receive &receive)
+{
+	return ib_is_mad_class_rmpp(receive.header().mgmt_class) &&
+	       (receive.rmpp().flags() & ib::RmppHeader::active);
+}
+
+bool fits(const Receive &receive, ib_qp_type type)
+{
+	const auto &header = receive.header();
+	return receive.completion.byte_len == sizeof(Receive::Buffer) &&
+	       header.base_version == ib::mad_base_version && header.is_smp() == (type == IB_QPT_SMI);
+}
+
+} // namespace
+
+kern::Result<> SpecialQp::fill_receive_queue()
+{
+	for (int i = 0; i < receive_queue_depth; i++) {
+		auto receive = TRY(Receive::create());
+		TRY(post_receive(receive));
+	}
+	return {};
+}
+
+/* Takes the buffer over if the hardware does. */
+kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> &receive)
+{
+	receive->done = [](ib_cq *cq, ib_wc *wc) {
+		static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
+	};
+	receive->dma_addr = TRY(rdma::map_single(device_, &receive->buffer, sizeof(Receive::Buffer),
+						 kern::dma::Direction::from_device));
+
+	ib_sge sge{receive->dma_addr, sizeof(Receive::Buffer), pd_->local_dma_lkey};
+	ib_recv_wr wr{};
+	wr.wr_cqe = receive.get();
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	const ib_recv_wr *bad;
+	if (int status = ib_post_recv(qp_, &wr, &bad)) {
+		unmap(*receive);
+		return kern::Error{status};
+	}
+	/* The hardware has it now, and gives it back by its completion. */
+	(void)receive.release();
+	return {};
+}
+
+void SpecialQp::unmap(const Receive &receive)
+{
+	rdma::unmap_single(device_, receive.dma_addr, sizeof(Receive::Buffer),
+			   kern::dma::Direction::from_device);
+}
+
+void SpecialQp::on_receive_done(ib_wc *wc)
+{
+	auto receive = kern::Owned<Receive>::adopt(static_cast<Receive *>(wc->wr_cqe));
+
+	unmap(*receive);
+	if (wc->status != IB_WC_SUCCESS)
+		return;
+	receive->completion = *wc;
+
+	auto next = Receive::create();
+	if (!next.ok()) {
+		/* The queue stays full at the price of this MAD: its sender will ask again. */
+		count(counters_.no_memory);
+		repost(std::move(receive));
+		return;
+	}
+	repost(next.take());
+
+	if (!fits(*receive, type_)) {
+		count(counters_.malformed);
+		return;
+	}
+	route(std::move(receive));
+}
+
+void SpecialQp::repost(kern::Owned<Receive> receive)
+{
+	if (auto posted = post_receive(receive); !posted.ok())
+		kern_warning_limited("%s port %u QP%u: a receive buffer is lost: %d\n", device_->name, port_num_,
+				     qp_->qp_num, posted.error());
+}
+
+void SpecialQp::route(kern::Owned<Receive> receive)
+{
+	receive->present();
+	snoop(*receive);
+	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
+		const auto decision = smi_inbound(receive->smp(), {ib::NodeType::channel_adapter, 1},
+						  static_cast<std::uint8_t>(port_num_));
+		if (decision.route != SmiRoute::local) {
+			count(counters_.misrouted);
+			return;
+		}
+	}
+	if (offer_to_device(*receive))
+		return;
+	hand_to_agent(std::move(receive));
+}
+
+/* The agents that the device has built in come first (MGMT-04). True if the MAD is dealt with. */
+bool SpecialQp::offer_to_device(Receive &receive)
+{
+	if (!device_->ops.process_mad)
+		return false;
+
+	ib::Mad answer{};
+	size_t size = sizeof(answer);
+	u16 pkey_index = receive.completion.pkey_index;
+	const int result = device_->ops.process_mad(
+		device_, 0, port_num_, &receive.completion, &receive.buffer.grh,
+		reinterpret_cast<const ib_mad *>(&receive.buffer.mad), reinterpret_cast<ib_mad *>(&answer), &size,
+		&pkey_index);
+	if (!(result & IB_MAD_RESULT_SUCCESS))
+		return false;
+	if (result & IB_MAD_RESULT_CONSUMED)
+		return true;
+	if (result & IB_MAD_RESULT_REPLY) {
+		reply(*internal_agent_, receive, answer);
+		return true;
+	}
+	return false;
+}
+
+void SpecialQp::snoop(Receive &receive)
+{
+	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
+		if (agent->recv_handler)
+			agent->recv_handler(agent, nullptr, &receive);
+}
+
+/* The snooping agent behind one, held until the next call; nullptr after the last. */
+Agent *SpecialQp::next_snooper(Agent *after)
+{
+	Agent *found = nullptr;
+	{
+		kern::Guard guard(lock_);
+		bool behind = after == nullptr || !after->node.linked();
+		for (Agent &agent : agents_) {
+			if (behind && agent.snoops && &agent != after) {
+				agent.get();
+				found = &agent;
+				break;
+			}
+			behind = behind || &agent == after;
+		}
+	}
+	if (after)
+		after->put();
+	return found;
+}
+
+Agent *SpecialQp::find_agent_locked(const Receive &receive)
+{
+	const auto &header = receive.header();
+	const auto hi_tid = static_cast<u32>(header.tid.value() >> 32);
+
+	for (Agent &agent : agents_) {
+		if (agent.snoops)
+			continue;
+		if (header.is_response() ? agent.hi_tid == hi_tid : agent.wants(receive.buffer.mad))
+			return &agent;
+	}
+	return nullptr;
+}
+
+void SpecialQp::hand_to_agent(kern::Owned<Receive> receive)
+{
+	Agent *agent;
+	{
+		kern::Guard guard(lock_);
+		agent = find_agent_locked(*receive);
+		if (agent)
+			agent->get();
+	}
+	if (!agent) {
+		count(counters_.no_agent);
+		refuse(*receive);
+		return;
+	}
+	if (agent->does_rmpp() && carries_rmpp(*receive))
+		take_rmpp(*agent, std::move(receive));
+	else
+		deliver(*agent, std::move(receive));
+	agent->put();
+}
+
+/* A request that nobody serves is answered so (IBA 13.4.6.1), that its sender need not wait for a time-out. */
+void SpecialQp::refuse(const Receive &receive)
+{
+	const auto &header = receive.header();
+	if (!header.is_method(ib::MadMethod::get) && !header.is_method(ib::MadMethod::set))
+		return;
+	ib::Mad answer = receive.buffer.mad;
+	answer.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
+	answer.header.status = ib::mad_status_unsupported_method_attribute;
+	if (header.cls() == ib::MgmtClass::subn_directed_route)
+		answer.header.status =
+			ib::mad_status_unsupported_method_attribute | ib::mad_status_direction;
+	reply(*internal_agent_, receive, answer);
+}
+
+/* The send that a response answers: same transaction, same class, still waiting. */
+Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
+{
+	for (Send &send : agent.outstanding)
+		if (!send.decided && !send.reply && send.header().tid == receive.header().tid &&
+		    same_class(send.header().mgmt_class, receive.header().mgmt_class))
+			return &send;
+	return nullptr;
+}
+
+/* A whole MAD or message for its agent, who owns it from here on. Context: process. */
+void SpecialQp::deliver(Agent &agent, kern::Owned<Receive> receive)
+{
+	Send *send = nullptr;
+	if (receive->is_response()) {
+		kern::Guard guard(lock_);
+		send = find_locked(agent, *receive);
+		if (send && is_busy(*receive) && send->tries <= static_cast<unsigned>(send->retries)) {
+			/* It shall be asked again later (IBA 13.4.7): the time-out does. */
+			return;
+		}
+		if (send) {
+			send->holds++;
+			decide_locked(*send, IB_WC_SUCCESS);
+		}
+	}
+	if (!send && receive->is_response()) {
+		count(counters_.no_agent);
+		return;
+	}
+	agent.recv_handler(&agent, send, receive.release());
+	if (send) {
+		{
+			kern::Guard guard(lock_);
+			release_locked(*send);
+		}
+		deliver_finished();
+	}
+}
+
+} // namespace mgmt

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The sending half of a special QP: from post to the one completion of every send. */
+#include "special_qp.hpp"
+
+#include <kern/atomic.hpp>
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+#include <rdma/dma.hpp>
+
+namespace mgmt
+{
+namespace
+{
+
+constexpr u64 ns_per_ms = 1'000'000;
+/* The n-th transmission waits n times the time-out, but no more than this many times. */
+constexpr unsigned back_off_limit = 4;
+
+u64 deadline_of(const Send &send, u64 now)
+{
+	const unsigned factor = send.tries < back_off_limit ? send.tries : back_off_limit;
+	return now + static_cast<u64>(send.timeout_ms) * factor * ns_per_ms;
+}
+
+} // namespace
+
+kern::Result<> SpecialQp::post(Send &send)
+{
+	auto result = [&] {
+		kern::Guard guard(lock_);
+		return start_locked(send);
+	}();
+	deliver_finished();
+	return result;
+}
+
+kern::Result<> SpecialQp::start_locked(Send &send)
+{
+	Agent &agent = *send.agent;
+
+	if (closing_ || agent.leaving)
+		return kern::Error{-ENODEV};
+	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0))
+		return kern::Error{-EINVAL};
+
+	send.tries = 0;
+	send.holds = 0;
+	send.decided = false;
+	send.awaits_answer = send.timeout_ms > 0;
+
+	bool local = false;
+	if (send.header().cls() == ib::MgmtClass::subn_directed_route) {
+		if (type_ != IB_QPT_SMI)
+			return kern::Error{-EINVAL};
+		const auto decision = smi_outbound(
+			send.first().smp(), {ib::NodeType::channel_adapter, 1},
+			static_cast<std::uint8_t>(port_num_));
+		if (decision.route == SmiRoute::discard)
+			return kern::Error{-EINVAL};
+		local = decision.route == SmiRoute::local;
+	}
+
+	agent.get();
+	if (local) {
+		local_.push_back(send);
+		local_work_.queue();
+		return {};
+	}
+	agent.outstanding.push_back(send);
+	transmit_locked(send);
+	return {};
+}
+
+/* The first time, and every time that an answer did not come. */
+void SpecialQp::transmit_locked(Send &send)
+{
+	send.tries++;
+	if (send.is_rmpp()) {
+		transmit_window_locked(send);
+		wait_for_peer_locked(send);
+	} else {
+		queue_locked(send, send.first());
+		if (send.awaits_answer)
+			wait_for_peer_locked(send);
+	}
+	pump_locked();
+}
+
+void SpecialQp::transmit_window_locked(Send &send)
+{
+	while (const auto segment = send.rmpp.next()) {
+		send.prepare_segment(segment);
+		queue_locked(send, *send.packets[segment - 1]);
+		send.rmpp.sent();
+	}
+}
+
+void SpecialQp::queue_locked(Send &send, Packet &packet)
+{
+	/* Still on its way from an earlier transmission: that one will do. */
+	if (packet.busy)
+		return;
+	packet.busy = true;
+	send.holds++;
+	backlog_.push_back(packet);
+}
+
+/* Hands packets to the hardware while there is room. */
+void SpecialQp::pump_locked()
+{
+	while (!stopped_ && posted_sends_ < send_queue_depth) {
+		Packet *packet = backlog_.pop_front();
+		if (!packet)
+			return;
+
+		packet->done = [](ib_cq *cq, ib_wc *wc) {
+			static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc);
+		};
+		packet->sge.length = ib::mad_bytes;
+		packet->sge.lkey = pd_->local_dma_lkey;
+		packet->wr.ah = packet->send->ah;
+		packet->wr.wr.wr_cqe = packet;
+		packet->wr.wr.sg_list = &packet->sge;
+		packet->wr.wr.num_sge = 1;
+		packet->wr.wr.opcode = IB_WR_SEND;
+		packet->wr.wr.send_flags = IB_SEND_SIGNALED;
+
+		const ib_send_wr *bad;
+		if (auto mapped = rdma::map_single(device_, packet->bytes, ib::mad_bytes,
+						   kern::dma::Direction::to_device);
+		    !mapped.ok()) {
+			decide_locked(*packet->send, IB_WC_LOC_PROT_ERR);
+		} else {
+			packet->sge.addr = mapped.value();
+			if (ib_post_send(qp_, &packet->wr.wr, &bad) == 0) {
+				posted_sends_++;
+				continue;
+			}
+			unmap(*packet);
+			decide_locked(*packet->send, IB_WC_LOC_QP_OP_ERR);
+		}
+		packet_left_locked(*packet);
+	}
+}
+
+void SpecialQp::unmap(const Packet &packet)
+{
+	rdma::unmap_single(device_, packet.sge.addr, ib::mad_bytes, kern::dma::Direction::to_device);
+}
+
+/* A packet is no longer in the backlog or with the hardware. */
+void SpecialQp::packet_left_locked(Packet &packet)
+{
+	packet.busy = false;
+	release_locked(*packet.send);
+}
+
+/* Drops one hold; the last one lets a decided send go. */
+void SpecialQp::release_locked(Send &send)
+{
+	kern_assert(send.holds > 0);
+	if (--send.holds == 0 && send.decided) {
+		send.agent_node.unlink();
+		finished_.push_back(send);
+	}
+}
+
+/* Fixes how a send ends, once; it completes as soon as nothing holds it. */
+void SpecialQp::decide_locked(Send &send, ib_wc_status status)
+{
+	if (send.decided)
+		return;
+	send.decided = true;
+	send.status = status;
+	send.timer_node.unlink();
+	for (kern::Owned<Packet> &packet : send.packets) {
+		if (!packet->backlog_node.linked())
+			continue;
+		packet->backlog_node.unlink();
+		packet->busy = false;
+		send.holds--;
+	}
+	send.holds++;
+	release_locked(send);
+}
+
+/* An answer or an ACK is due by now + time-out. */
+void SpecialQp::wait_for_peer_locked(Send &send)
+{
+	constexpr u64 rmpp_ack_timeout_ns = 2'000 * ns_per_ms;
+	Agent &agent = *send.agent;
+	const u64 now = kern::now_ns();
+
+	send.timer_node.unlink();
+	send.deadline = send.timeout_ms > 0 ? deadline_of(send, now) : now + rmpp_ack_timeout_ns;
+	Send *later = nullptr;
+	for (Send &other : agent.timed.reversed()) {
+		if (other.deadline <= send.deadline)
+			break;
+		later = &other;
+	}
+	if (later)
+		agent.timed.insert_before(*later, send);
+	else
+		agent.timed.push_back(send);
+	if (agent.timed.front() == &send)
+		agent.arm_timer_locked(now);
+}
+
+void SpecialQp::expire_locked(Agent &agent, u64 now)
+{
+	while (Send *send = agent.timed.front()) {
+		if (send->deadline > now)
+			return;
+		send->timer_node.unlink();
+		if (send->tries > static_cast<unsigned>(send->retries)) {
+			decide_locked(*send, IB_WC_RESP_TIMEOUT_ERR);
+			continue;
+		}
+		if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
+			send->rmpp.rewind();
+		transmit_locked(*send);
+	}
+}
+
+void SpecialQp::on_agent_timer(Agent &agent)
+{
+	const u64 now = kern::now_ns();
+	{
+		kern::Guard guard(lock_);
+		expire_locked(agent, now);
+		expire_rmpp_locked(agent, now);
+		agent.arm_timer_locked(now);
+	}
+	deliver_finished();
+}
+
+void SpecialQp::on_send_done(ib_wc *wc)
+{
+	Packet &packet = *static_cast<Packet *>(wc->wr_cqe);
+	Send &send = *packet.send;
+
+	unmap(packet);
+	{
+		kern::Guard guard(lock_);
+		posted_sends_--;
+
+		if (wc->status != IB_WC_SUCCESS && !closing_) {
+			/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
+			if (!stopped_ && !broken_) {
+				stopped_ = true;
+				recover_work_.queue();
+			}
+			if (stopped_ && wc->status == IB_WC_WR_FLUSH_ERR && !send.decided) {
+				backlog_.push_back(packet);
+				return;
+			}
+		}
+		if (wc->status != IB_WC_SUCCESS) {
+			send.vendor_err = wc->vendor_err;
+			decide_locked(send, wc->status);
+		} else if (!send.is_rmpp() && !send.awaits_answer) {
+			decide_locked(send, IB_WC_SUCCESS);
+		}
+		packet_left_locked(packet);
+		pump_locked();
+	}
+	deliver_finished();
+}
+
+/* Context: work queue. Brings the send queue back from SQE. */
+void SpecialQp::recover()
+{
+	ib_qp_attr attr{};
+	attr.qp_state = IB_QPS_RTS;
+	attr.cur_qp_state = IB_QPS_SQE;
+	const int status = ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
+	if (status)
+		kern_warning_limited("%s port %u QP%u: no recovery from a send error: %d\n", device_->name,
+				     port_num_, qp_->qp_num, status);
+	{
+		kern::Guard guard(lock_);
+		stopped_ = false;
+		broken_ = status != 0;
+		pump_locked();
+	}
+	deliver_finished();
+}
+
+kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
+{
+	{
+		kern::Guard guard(lock_);
+		if (!send.agent_node.linked() || send.decided)
+			return kern::Error{-EINVAL};
+		if (timeout_ms == 0) {
+			decide_locked(send, IB_WC_WR_FLUSH_ERR);
+		} else {
+			send.timeout_ms = static_cast<int>(timeout_ms);
+			if (send.timer_node.linked())
+				wait_for_peer_locked(send);
+		}
+	}
+	deliver_finished();
+	return {};
+}
+
+/* Tells the consumers of all sends that have ended. Context: any; the lock is not held. */
+void SpecialQp::deliver_finished()
+{
+	for (;;) {
+		Send *send;
+		{
+			kern::Guard guard(lock_);
+			send = finished_.pop_front();
+		}
+		if (!send)
+			return;
+
+		Agent &agent = *send->agent;
+		if (send->reply) {
+			rdma_destroy_ah(send->ah, 0);
+			kern::destroy(send);
+		} else {
+			ib_mad_send_wc wc{};
+			wc.send_buf = send;
+			wc.status = send->status;
+			wc.vendor_err = send->vendor_err;
+			snoop(wc);
+			agent.send_handler(&agent, &wc);
+		}
+		agent.put();
+	}
+}
+
+void SpecialQp::snoop(ib_mad_send_wc &wc)
+{
+	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
+		if (agent->snoop_handler)
+			agent->snoop_handler(agent, wc.send_buf, &wc);
+}
+
+void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
+{
+	auto created = Send::create(agent, receive.completion.src_qp, receive.completion.pkey_index, false,
+				    IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, kern::Gfp::atomic | kern::Gfp::no_warn);
+	if (!created.ok()) {
+		__atomic_fetch_add(&counters_.no_memory, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	auto send = created.take();
+	__builtin_memcpy(send->first().bytes, &mad, sizeof(mad));
+	send->reply = true;
+	ib_ah *ah = ib_create_ah_from_wc(pd_, &receive.completion, &receive.buffer.grh, port_num_);
+	if (rdma::is_err(ah)) {
+		__atomic_fetch_add(&counters_.no_memory, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	send->ah = ah;
+	if (post(*send).ok())
+		(void)send.release();
+	else
+		rdma_destroy_ah(ah, 0);
+}
+
+} // namespace mgmt
