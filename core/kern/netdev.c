@@ -446,8 +446,20 @@ void kern_page_put(struct page *page)
 }
 EXPORT_SYMBOL_GPL(kern_page_put);
 
+int kern_page_references(const struct page *page)
+{
+	return page_ref_count(page);
+}
+EXPORT_SYMBOL_GPL(kern_page_references);
+
 bool kern_page_reusable(const struct page *page)
 {
-	return page_ref_count(page) == 1 && dev_page_is_reusable(page);
+	return dev_page_is_reusable(page);
 }
 EXPORT_SYMBOL_GPL(kern_page_reusable);
+
+const void *kern_page_bytes(const struct page *page)
+{
+	return page_address(page);
+}
+EXPORT_SYMBOL_GPL(kern_page_bytes);

@@ -167,6 +167,7 @@ void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
 struct kern_tx_piece {
 	u64 address;
 	u32 length;
+	u32 key; /* the caller's; not touched */
 };
 int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, struct kern_tx_piece *pieces);
 void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip, const struct kern_tx_piece *pieces);
@@ -222,8 +223,10 @@ bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const str
 struct page *kern_page_alloc(void);
 void kern_page_get(struct page *page);
 void kern_page_put(struct page *page);
-/* Whether the caller's is the only reference, and the page is near and not reserved for hard times. */
+int kern_page_references(const struct page *page);
+/* Whether the page is near, and not reserved for hard times. */
 bool kern_page_reusable(const struct page *page);
+const void *kern_page_bytes(const struct page *page);
 
 /* Interfaces that user space makes: `ip link add link PARENT name NAME type KIND`. */
 struct kern_link_ops {

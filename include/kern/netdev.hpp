@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Network interfaces and packets. The functions are those of abi/netdev.h; here is what C++ does without a call.
+//
+//	class Interface { static int start_xmit(sk_buff *skb, net_device *dev) { auto &self = kern::netdev_owner<Interface>(dev); … } };
+#pragma once
+#include <kern/abi/netdev.h>
+
+namespace kern {
+
+/* The owner that kern_netdev_configure() was given. Any context. */
+template <class T>
+T &netdev_owner(net_device *dev)
+{
+	return **reinterpret_cast<T **>(reinterpret_cast<char *>(dev) + KERN_NETDEV_PRIVATE);
+}
+
+/* Where a packet's bytes begin. */
+inline u8 *skb_data(sk_buff *skb)
+{
+	return *reinterpret_cast<u8 **>(reinterpret_cast<char *>(skb) + KERN_OFFSETOF_sk_buff_data);
+}
+
+/* Holds the rtnl lock, under which interfaces change, for the length of a block. May sleep. */
+class [[nodiscard]] RtnlGuard {
+public:
+	RtnlGuard() { kern_rtnl_lock(); }
+	~RtnlGuard() { kern_rtnl_unlock(); }
+	RtnlGuard(const RtnlGuard &) = delete;
+	RtnlGuard &operator=(const RtnlGuard &) = delete;
+};
+
+/* NAPI whose poll function is a member: the class derives from it. */
+template <class T>
+class Napi : public kern_napi {
+public:
+	void add(net_device *dev, bool transmit)
+	{
+		kern_napi_add(
+			dev, this,
+			[](kern_napi *napi, int budget) {
+				return static_cast<T *>(static_cast<Napi *>(napi))->poll(budget);
+			},
+			transmit);
+	}
+	/* Not enabled any more. May sleep. */
+	void del() { kern_napi_del(this); }
+	void enable() { kern_napi_enable(this); }
+	/* Waits for a poll that runs. May sleep. */
+	void disable() { kern_napi_disable(this); }
+	bool schedule() { return kern_napi_schedule(this); }
+	bool complete_done(int work) { return kern_napi_complete_done(this, work); }
+};
+
+} // namespace kern

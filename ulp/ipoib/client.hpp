@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The module as a client of the midlayer: for every InfiniBand port an interface, and its children.
+ */
+#pragma once
+
+#include <kern/result.hpp>
+#include <rdma/ib_sa.h>
+
+struct net_device;
+
+namespace ipoib
+{
+
+class Interface;
+
+/* Context: module init and exit. */
+kern::Result<> start_client();
+void stop_client();
+
+/* The module at the SA. */
+ib_sa_client &sa_client();
+
+/**
+ * add_child() - a further interface on the port of another
+ * @parent: a port's own interface
+ * @dev: what the stack made for it
+ * @pkey: its partition
+ *
+ * Context: rtnl lock held. Errors: EINVAL for partition 0 or a parent that is a child; EEXIST if the port has that partition
+ * already; those of Interface::create().
+ */
+kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey);
+/* A child is about to be unregistered by the stack. Context: rtnl lock held. */
+void forget_child(Interface &child);
+
+} // namespace ipoib

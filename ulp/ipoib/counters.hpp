@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What an interface counts. Each counter has one writer at a time (its queue's NAPI or transmit lock) or is changed atomically;
+ * readers take what is there.
+ */
+#pragma once
+
+#include <kern/types.h>
+
+namespace ipoib
+{
+
+struct ReceiveCounters {
+	u64 packets, bytes, multicast;
+	u64 too_short, too_long, unknown_type, from_self, no_memory, errors;
+	u64 polls, rearms_missed; /* NAPI polls; arms that found completions waiting (NOTIFY-09) */
+	u64 pages_reused, pages_allocated;
+};
+
+struct TransmitCounters {
+	u64 packets, bytes, errors, dropped;
+	u64 inlined, segmented; /* packets copied into the work request; packets cut by the device */
+	u64 doorbells, completions;
+	u64 queue_stops, rearms_missed;
+};
+
+/* From any context. */
+inline void count(u64 &counter)
+{
+	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+}
+
+} // namespace ipoib

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Where packets go: hardware addresses, and the address handles that reach them. Looked up without a lock for every packet; made, resolved
+ * and dropped under one.
+ */
+#pragma once
+
+#include "wire.hpp"
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/netdev.hpp>
+#include <kern/rcu.hpp>
+#include <kern/ref.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace ipoib
+{
+
+/* One peer or group. The table has a reference, and so has whoever resolves it. */
+class Destination : public kern::RefCounted<Destination>
+{
+public:
+	explicit Destination(const HardwareAddress &address) : address_(address) {}
+	~Destination();
+
+	const HardwareAddress &address() const { return address_; }
+	u32 qpn() const { return address_.is_multicast() ? ib::qpn_multicast : address_.qpn(); }
+	/* nullptr until it is resolved. For readers under RCU. */
+	ib_ah *ah() const { return __atomic_load_n(&ah_, __ATOMIC_CONSUME); }
+
+	/* A packet goes there. Looked at in rounds: what was not touched between two of them is unused. */
+	void touch()
+	{
+		if (!__atomic_load_n(&touched_, __ATOMIC_RELAXED))
+			__atomic_store_n(&touched_, true, __ATOMIC_RELAXED);
+	}
+
+private:
+	friend class DestinationTable;
+
+	const HardwareAddress address_;
+	ib_ah *ah_ = nullptr;
+
+	/* Under the table's lock. */
+	Destination *next_ = nullptr; /* in its bucket; readers follow it too */
+	kern_skb_queue waiting_{};
+	bool resolving_ = false;
+	bool touched_ = true;
+	u8 idle_rounds_ = 0;
+	bool stale_ = false; /* usable, but to be asked for again */
+	u64 retry_at_ = 0;   /* no new attempt before, in ns */
+	kern::rcu::Deferred deferred_;
+
+	void drop_reference();
+};
+
+class DestinationTable
+{
+public:
+	static constexpr u32 buckets = 1024;
+	/* Beyond this the interface is being flooded with made-up addresses: packets to further ones are dropped. */
+	static constexpr u32 capacity = 16384;
+	/* Packets that wait for one address. */
+	static constexpr u32 waiting_max = 64;
+
+	DestinationTable() = default;
+	~DestinationTable();
+
+	/* Context: under rcu::ReadGuard, which the result must not outlive. */
+	Destination *find(const HardwareAddress &address) const;
+	/* The same, kept. Context: any but hard interrupt. */
+	kern::Ref<Destination> get(const HardwareAddress &address);
+
+	enum class Action : u8 {
+		send,	 /* resolved meanwhile: send it now */
+		wait,	 /* queued; someone resolves it already */
+		resolve, /* queued; the caller is to resolve it */
+		drop,	 /* refused: too many wait, or the last attempt is too fresh */
+	};
+	/* Finds or makes the destination of a packet that has no address yet, and lets the packet wait there. Context: softirq. */
+	Action wait(const HardwareAddress &address, sk_buff *skb, kern::Ref<Destination> &destination);
+	/* True for the one who is to ask again. Context: any but hard interrupt. */
+	bool begin_refresh(Destination &destination);
+
+	/* The outcome: an address handle, which becomes the table's, or nullptr. The waiting packets are the caller's to send or drop.
+	 * Context: process; any but hard interrupt without a handle. */
+	kern_skb_queue resolved(Destination &destination, ib_ah *ah);
+	/* Forgets a destination, or all, or those unused for so many rounds of asking. Packets that wait are dropped; how many. Context: process. */
+	u32 remove(const HardwareAddress &address);
+	u32 remove_all();
+	u32 remove_unused(unsigned rounds);
+	/* Marks all that are resolved: they stay in use until someone has asked again. */
+	void mark_stale();
+	/* Whether a resolved one should be asked for again. */
+	static bool is_stale(const Destination &destination)
+	{
+		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED);
+	}
+
+private:
+	static u32 bucket_of(const HardwareAddress &address);
+	Destination *find_locked(const HardwareAddress &address) REQUIRES(lock_);
+	template <class Condition>
+	u32 remove_if(Condition condition);
+
+	Destination *heads_[buckets]{};
+	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.destinations")};
+	u32 count_ GUARDED_BY(lock_) = 0;
+};
+
+} // namespace ipoib

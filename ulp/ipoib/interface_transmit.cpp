@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* From the stack to the transmit queue: finding out where a packet goes. */
+#include "interface.hpp"
+
+#include <kern/time.hpp>
+
+namespace ipoib
+{
+namespace
+{
+
+constexpr unsigned long path_timeout_ms = 1'000;
+constexpr int path_retries = 2;
+
+} // namespace
+
+/* A path being asked for. Keeps the interface and the destination. */
+struct Interface::PathQuery {
+	Interface &interface;
+	kern::Ref<Destination> destination;
+};
+
+/*
+ * The packet begins with the address that header_create() put there. Context: softirq, one at a time for the queue.
+ */
+int Interface::start_xmit(sk_buff *skb)
+{
+	const auto &to = *reinterpret_cast<const HardwareAddress *>(kern::skb_data(skb));
+	kern::rcu::ReadGuard reading;
+	Destination *destination = destinations_.find(to);
+	ib_ah *ah = destination ? destination->ah() : nullptr;
+
+	if (!ah || DestinationTable::is_stale(*destination)) [[unlikely]] {
+		send_unresolved(skb, to);
+		return KERN_XMIT_OK;
+	}
+	destination->touch();
+	kern_skb_pull(skb, address_bytes);
+	transmit_->send(skb, ah, destination->qpn());
+	return KERN_XMIT_OK;
+}
+
+/* The slow way: the address is unknown, or old. */
+void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
+{
+	kern::Ref<Destination> destination;
+
+	/* What is not from the stack's own neighbour tables may hold anything. */
+	if (to.is_multicast() && !is_group_of(to, broadcast_)) {
+		count(tx_dropped_);
+		kern_skb_drop(skb);
+		transmit_->flush_unless_more();
+		return;
+	}
+	const HardwareAddress address = to;
+	switch (destinations_.wait(address, skb, destination)) {
+	case DestinationTable::Action::send: {
+		const u32 qpn = destination->qpn();
+		if (destinations_.begin_refresh(*destination) && !address.is_multicast())
+			begin_path_query(destination);
+		kern_skb_pull(skb, address_bytes);
+		transmit_->send(skb, destination->ah(), qpn);
+		return;
+	}
+	case DestinationTable::Action::wait:
+		break;
+	case DestinationTable::Action::resolve:
+		if (address.is_multicast())
+			multicast_.want_to_send(address);
+		else
+			begin_path_query(std::move(destination));
+		break;
+	case DestinationTable::Action::drop:
+		count(tx_dropped_);
+		kern_skb_drop(skb);
+		break;
+	}
+	transmit_->flush_unless_more();
+}
+
+/* Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but hard interrupt. */
+void Interface::begin_path_query(kern::Ref<Destination> destination)
+{
+	sa_path_rec path{};
+	__builtin_memcpy(path.dgid.raw, destination->address().gid.raw, sizeof(path.dgid.raw));
+	path.sgid = port_gid_;
+	path.pkey = pkey_;
+	path.numb_path = 1;
+	path.reversible = 1;
+	constexpr u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_NUMB_PATH |
+			     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_REVERSIBLE;
+
+	Destination &target = *destination;
+	auto made = kern::make<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, destination);
+	if (!made.ok()) {
+		finish(target, nullptr);
+		return;
+	}
+	PathQuery *query = made.take().release();
+	queries_.get();
+	count(path_queries_);
+	ib_sa_query *handle;
+	const int id = ib_sa_path_rec_get(
+		sa_client(), device_, port_num_, &path, mask, path_timeout_ms, path_retries,
+		static_cast<unsigned>(kern::Gfp::atomic | kern::Gfp::no_warn),
+		[](int status, sa_path_rec *answer, void *context) {
+			auto *asked = static_cast<PathQuery *>(context);
+			asked->interface.path_answered(*asked, status, answer);
+		},
+		query, &handle);
+	if (id < 0)
+		path_answered(*query, id, nullptr);
+}
+
+/* Context: process, of the SA client; or that of begin_path_query() if there was nobody to ask. */
+void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
+{
+	kern::Ref<Destination> destination = std::move(query.destination);
+	kern::destroy(&query);
+
+	ib_ah *ah = nullptr;
+	rdma_ah_attr where;
+	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0) {
+		ah = rdma_create_ah(pd_, &where, 0);
+		if (rdma::is_err(ah))
+			ah = nullptr;
+	}
+	finish(*destination, ah);
+	/* The table may have dropped it meanwhile: its handle must be gone before the interface is. */
+	destination.reset();
+	if (queries_.put())
+		queries_done_.complete();
+}
+
+void Interface::resolved(const HardwareAddress &address, ib_ah *ah)
+{
+	if (auto destination = destinations_.get(address)) {
+		finish(*destination, ah);
+		return;
+	}
+	if (ah)
+		rdma_destroy_ah(ah, 0);
+}
+
+/* Sends what waited, from the start, or drops it. */
+void Interface::finish(Destination &destination, ib_ah *ah)
+{
+	kern_skb_queue waiting = destinations_.resolved(destination, ah);
+	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
+		if (ah) {
+			kern_skb_requeue(skb, dev_);
+		} else {
+			count(tx_dropped_);
+			kern_skb_drop(skb);
+		}
+	}
+}
+
+void Interface::forget(const HardwareAddress &address)
+{
+	__atomic_fetch_add(&tx_dropped_, destinations_.remove(address), __ATOMIC_RELAXED);
+}
+
+} // namespace ipoib

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* What the stack calls, put to the Interface it means. */
+#include "interface.hpp"
+
+#include <kern/log.hpp>
+#include <rdma/ib_cache.h>
+
+namespace ipoib
+{
+namespace
+{
+
+/* In the order of Interface::get_counters(). */
+constexpr const char *counter_names[] = {
+	"rx_too_short",	   "rx_too_long",    "rx_unknown_type", "rx_from_self",	 "rx_no_memory",
+	"rx_errors",	   "rx_polls",	     "rx_rearms_missed", "rx_pages_reused", "rx_pages_allocated",
+	"tx_inlined",	   "tx_segmented",   "tx_doorbells",	"tx_completions", "tx_queue_stops",
+	"tx_rearms_missed", "tx_unresolved_dropped", "path_queries",
+};
+
+} // namespace
+
+/* The Interface's private calls, by the signatures of kern_netdev_ops. */
+struct NetdevOps {
+	static Interface &of(void *owner) { return *static_cast<Interface *>(owner); }
+
+	static int start_xmit(sk_buff *skb, net_device *dev)
+	{
+		return kern::netdev_owner<Interface>(dev).start_xmit(skb);
+	}
+
+	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. */
+	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr, const void *,
+				 unsigned int)
+	{
+		auto *header = static_cast<Header *>(kern_skb_push(skb, sizeof(Header)));
+		header->type = type;
+		header->reserved = 0;
+		__builtin_memcpy(kern_skb_push(skb, address_bytes), daddr, address_bytes);
+		return hard_header_bytes;
+	}
+
+	static int open(void *owner) { return of(owner).open(); }
+	static void stop(void *owner) { of(owner).stop(); }
+	static void set_rx_mode(void *owner) { of(owner).multicast_.list_changed(); }
+	static int change_mtu(void *owner, unsigned int mtu) { return of(owner).change_mtu(mtu); }
+	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }
+	static void get_stats(void *owner, kern_net_stats *stats) { of(owner).get_stats(*stats); }
+
+	static int get_iflink(void *owner)
+	{
+		const Interface &interface = of(owner);
+		return kern_netdev_ifindex((interface.parent_ ? interface.parent_ : &interface)->dev_);
+	}
+
+	/* Down already, and about to be gone: no work of it may look at the device any more. */
+	static void uninit(void *owner)
+	{
+		Interface &interface = of(owner);
+		interface.removing_ = true;
+		interface.detach_queues();
+	}
+
+	/* Without the rtnl lock: what takes it can be waited for. */
+	static void destroy(void *owner)
+	{
+		Interface &interface = of(owner);
+		interface.refresh_work_.cancel();
+		interface.recover_work_.cancel();
+		if (!interface.queries_.put())
+			interface.queries_done_.wait();
+		kern::destroy(&interface);
+	}
+
+	static void get_rings(void *owner, kern_rings *rings)
+	{
+		*rings = {of(owner).receive_->depth(), ReceiveQueue::max_depth, of(owner).transmit_->depth(),
+			  TransmitQueue::max_depth};
+	}
+	static int set_rings(void *owner, u32 rx, u32 tx) { return of(owner).set_rings(rx, tx); }
+	static void get_coalesce(void *owner, kern_coalesce *coalesce) { *coalesce = of(owner).coalesce_; }
+	static int set_coalesce(void *owner, const kern_coalesce *coalesce)
+	{
+		return of(owner).set_coalesce(*coalesce);
+	}
+
+	static void get_link_speed(void *owner, kern_link_speed *speed)
+	{
+		constexpr u32 lane_mbps_sdr = 2500;
+		const Interface &interface = of(owner);
+		ib_port_attr attr;
+		*speed = {};
+		if (ib_query_port(interface.device_, interface.port_num_, &attr) || attr.state != IB_PORT_ACTIVE)
+			return;
+		const int lanes = ib_width_enum_to_int(static_cast<ib_port_width>(attr.active_width));
+		u32 lane = 0;
+		switch (attr.active_speed) {
+		case IB_SPEED_SDR:
+			lane = lane_mbps_sdr;
+			break;
+		case IB_SPEED_DDR:
+			lane = 2 * lane_mbps_sdr;
+			break;
+		case IB_SPEED_QDR:
+		case IB_SPEED_FDR10:
+			lane = 4 * lane_mbps_sdr;
+			break;
+		case IB_SPEED_FDR:
+			lane = 14000;
+			break;
+		case IB_SPEED_EDR:
+			lane = 25000;
+			break;
+		}
+		if (lanes > 0 && lane)
+			*speed = {lane * static_cast<u32>(lanes), true};
+	}
+
+	static void get_counters(void *owner, u64 *values) { of(owner).get_counters(values); }
+};
+
+constinit const kern_netdev_ops netdev_ops = {
+	.start_xmit = NetdevOps::start_xmit,
+	.header_create = NetdevOps::header_create,
+	.open = NetdevOps::open,
+	.stop = NetdevOps::stop,
+	.set_rx_mode = NetdevOps::set_rx_mode,
+	.change_mtu = NetdevOps::change_mtu,
+	.tx_timeout = NetdevOps::tx_timeout,
+	.get_stats = NetdevOps::get_stats,
+	.get_iflink = NetdevOps::get_iflink,
+	.uninit = NetdevOps::uninit,
+	.destroy = NetdevOps::destroy,
+	.get_rings = NetdevOps::get_rings,
+	.set_rings = NetdevOps::set_rings,
+	.get_coalesce = NetdevOps::get_coalesce,
+	.set_coalesce = NetdevOps::set_coalesce,
+	.get_link_speed = NetdevOps::get_link_speed,
+	.counter_count = sizeof(counter_names) / sizeof(counter_names[0]),
+	.counter_names = counter_names,
+	.get_counters = NetdevOps::get_counters,
+	.driver_name = "weft_ipoib",
+};
+
+void Interface::get_stats(kern_net_stats &stats) const
+{
+	if (!receive_ || !transmit_)
+		return;
+	const auto &in = receive_->counters();
+	const auto &out = transmit_->counters();
+	stats.rx_packets = in.packets;
+	stats.rx_bytes = in.bytes;
+	stats.multicast = in.multicast;
+	stats.rx_length_errors = in.too_short + in.too_long;
+	stats.rx_errors = in.errors + stats.rx_length_errors;
+	stats.rx_dropped = in.unknown_type + in.no_memory;
+	stats.tx_packets = out.packets;
+	stats.tx_bytes = out.bytes;
+	stats.tx_errors = out.errors;
+	stats.tx_dropped = __atomic_load_n(&tx_dropped_, __ATOMIC_RELAXED);
+}
+
+void Interface::get_counters(u64 *values) const
+{
+	const auto &in = receive_->counters();
+	const auto &out = transmit_->counters();
+	const u64 all[] = {
+		in.too_short,	 in.too_long,	  in.unknown_type,  in.from_self,    in.no_memory,
+		in.errors,	 in.polls,	  in.rearms_missed, in.pages_reused, in.pages_allocated,
+		out.inlined,	 out.segmented,	  out.doorbells,    out.completions, out.queue_stops,
+		out.rearms_missed, tx_dropped_, path_queries_,
+	};
+	static_assert(sizeof(all) / sizeof(all[0]) == sizeof(counter_names) / sizeof(counter_names[0]));
+	__builtin_memcpy(values, all, sizeof(all));
+}
+
+Interface *Interface::of(net_device *dev)
+{
+	return static_cast<Interface *>(kern_netdev_owner_of(dev, &netdev_ops));
+}
+
+} // namespace ipoib

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "receive.hpp"
+
+#include <kern/time.hpp>
+
+namespace ipoib
+{
+namespace
+{
+
+/* Buffers go back to the hardware this many at a time: one doorbell for all. */
+constexpr u32 post_batch = 32;
+/* Up to so many bytes a packet is copied whole, and its buffer goes straight back. */
+constexpr u32 copy_limit = 256;
+/* What is copied of a larger packet whose headers are not plain TCP: enough for those of most. */
+constexpr u32 header_guess = 128;
+constexpr unsigned drain_ms = 5000;
+/* A GRH's place in the area: one does not share a cache line with the next. */
+constexpr u32 grh_stride = 64;
+
+/*
+ * The bytes of a packet that belong into its linear part: up to the TCP payload exactly, so that payloads of one flow can be
+ * strung together as pages; `length` bytes are there, and nothing beyond them is looked at.
+ */
+u32 header_length(const u8 *datagram, u32 length)
+{
+	constexpr u32 start = sizeof(Header);
+	constexpr u8 protocol_tcp = 6;
+	const auto type = reinterpret_cast<const Header *>(datagram)->type.value();
+	u32 tcp;
+
+	if (type == type_ipv4 && datagram[start + 9] == protocol_tcp)
+		tcp = start + (datagram[start] & 0xf) * 4u;
+	else if (type == type_ipv6 && datagram[start + 6] == protocol_tcp)
+		tcp = start + 40;
+	else
+		return header_guess < length ? header_guess : length;
+	/* The data offset, in words, is the high half of the thirteenth byte. */
+	const u32 end = tcp + 20 < length ? tcp + (datagram[tcp + 12] >> 4) * 4u : length;
+	return end < length && end <= copy_limit ? end : (header_guess < length ? header_guess : length);
+}
+
+} // namespace
+
+ReceiveQueue::~ReceiveQueue()
+{
+	for (Slot &slot : slots_)
+		kern_assert(!slot.page);
+}
+
+kern::Result<> ReceiveQueue::allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey)
+{
+	device_ = device;
+	buffer_bytes_ = datagram_bytes <= kern::page_size / 2 ? kern::page_size / 2 : kern::page_size;
+	grh_area_ = TRY(kern::DmaBuffer::create(device->dma_device, entries * grh_stride));
+	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
+	mask_ = entries - 1;
+
+	u32 index = 0;
+	for (Slot &slot : slots_) {
+		slot.sge[0] = {grh_area_.address() + index * grh_stride, grh_bytes, lkey};
+		slot.sge[1] = {0, buffer_bytes_, lkey};
+		slot.wr.sg_list = slot.sge;
+		slot.wr.num_sge = 2;
+		slot.wr.wr_id = index++;
+	}
+	return {};
+}
+
+void ReceiveQueue::attach(net_device *dev, ib_qp *qp, ib_cq *cq)
+{
+	dev_ = dev;
+	qp_ = qp;
+	cq_ = cq;
+}
+
+kern::Result<> ReceiveQueue::start(const ib::Gid &broadcast)
+{
+	broadcast_ = broadcast;
+	posted_ = taken_ = 0;
+	for (Slot &slot : slots_)
+		if (!equip(slot))
+			return kern::Error{-ENOMEM};
+	TRY_ERRNO(post(depth()));
+	enable();
+	/* What came before the arm raises an event all the same, or is told of by the answer. */
+	if (ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		schedule();
+	return {};
+}
+
+void ReceiveQueue::stop()
+{
+	disable();
+}
+
+/* Gives a slot a page if it has none. */
+bool ReceiveQueue::equip(Slot &slot)
+{
+	if (slot.page)
+		return true;
+	page *fresh = kern_page_alloc();
+	if (!fresh)
+		return false;
+	auto mapped = kern::dma::map_page(device_->dma_device, fresh, 0, kern::page_size,
+					  kern::dma::Direction::from_device);
+	if (!mapped.ok()) {
+		kern_page_put(fresh);
+		return false;
+	}
+	counters_.pages_allocated++;
+	slot.page = fresh;
+	slot.page_dma = mapped.value();
+	slot.offset = 0;
+	slot.sge[1].addr = slot.page_dma;
+	return true;
+}
+
+void ReceiveQueue::release(Slot &slot)
+{
+	if (!slot.page)
+		return;
+	kern::dma::unmap_page(device_->dma_device, slot.page_dma, kern::page_size,
+			      kern::dma::Direction::from_device);
+	kern_page_put(slot.page);
+	slot.page = nullptr;
+}
+
+/* Posts up to `limit` buffers, as far as there is memory for them (MGMT-12: what is missing is made up at the next poll). */
+int ReceiveQueue::post(u32 limit)
+{
+	Slot *first = nullptr, *last = nullptr;
+	u32 end = posted_;
+	for (u32 room = depth() - (posted_ - taken_); limit && room; limit--, room--, end++) {
+		Slot &next = slot(end);
+		if (!equip(next)) [[unlikely]] {
+			counters_.no_memory++;
+			break;
+		}
+		next.wr.next = nullptr;
+		if (last)
+			last->wr.next = &next.wr;
+		else
+			first = &next;
+		last = &next;
+	}
+	if (!first)
+		return 0;
+	const ib_recv_wr *bad = nullptr;
+	const int status = ib_post_recv(qp_, &first->wr, &bad);
+	if (status) [[unlikely]] {
+		counters_.errors++;
+		for (const ib_recv_wr *wr = &first->wr; wr != bad; wr = wr->next)
+			posted_++;
+		return status;
+	}
+	posted_ = end;
+	return 0;
+}
+
+void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
+{
+	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
+		if (wc.status != IB_WC_WR_FLUSH_ERR)
+			counters_.errors++;
+		return;
+	}
+	if (wc.byte_len <= grh_bytes + sizeof(Header)) [[unlikely]] {
+		counters_.too_short++;
+		return;
+	}
+	const u32 length = wc.byte_len - grh_bytes;
+	if (length > buffer_bytes_) [[unlikely]] {
+		counters_.too_long++;
+		return;
+	}
+	/* A multicast packet comes back to its sender (IBA 9.4); so the stack would see its own neighbour discovery. */
+	if (wc.src_qp == qp_->qp_num && wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED)) [[unlikely]] {
+		counters_.from_self++;
+		return;
+	}
+	kern::dma::sync_for_cpu(device_->dma_device, slot.sge[1].addr, length,
+				kern::dma::Direction::from_device);
+	if (!deliver(slot, wc, length)) [[unlikely]]
+		kern::dma::sync_for_device(device_->dma_device, slot.sge[1].addr, length,
+					   kern::dma::Direction::from_device);
+}
+
+/* False if the buffer was not looked at beyond its header. */
+bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
+{
+	/* The stack's link-layer header: nobody in particular, then the encapsulation header. */
+	struct {
+		u8 to[address_bytes];
+		Header header;
+	} mac{};
+
+	const auto *datagram = static_cast<const u8 *>(kern_page_bytes(slot.page)) + slot.offset;
+	mac.header = *reinterpret_cast<const Header *>(datagram);
+	const auto type = mac.header.type.value();
+	if (!carries(type)) [[unlikely]] {
+		counters_.unknown_type++;
+		return false;
+	}
+
+	kern_rx_packet packet{};
+	packet.mac_header = &mac;
+	packet.mac_length = sizeof(mac);
+	packet.data = datagram + sizeof(Header);
+	packet.length = length - static_cast<u32>(sizeof(Header));
+	packet.copied = length <= copy_limit
+				? packet.length
+				: header_length(datagram, length) - static_cast<u32>(sizeof(Header));
+	packet.page = slot.page;
+	packet.page_offset = slot.offset + static_cast<u32>(sizeof(Header));
+	packet.truesize = buffer_bytes_;
+	packet.protocol = type;
+	packet.checksum_ok = checksum_ && (wc.wc_flags & IB_WC_IP_CSUM_OK);
+	packet.type = KERN_PACKET_HOST;
+	if (wc.wc_flags & IB_WC_GRH) {
+		const auto *grh = reinterpret_cast<const ib_grh *>(
+			grh_area_.as<u8>() + static_cast<u32>(wc.wr_id) * grh_stride);
+		if (rdma_is_multicast_gid(&grh->dgid)) {
+			const bool broadcast =
+				__builtin_memcmp(grh->dgid.raw, broadcast_.raw, sizeof(broadcast_.raw)) == 0;
+			packet.type = broadcast ? KERN_PACKET_BROADCAST : KERN_PACKET_MULTICAST;
+			counters_.multicast++;
+		}
+	}
+
+	const bool gives_page = packet.copied < packet.length;
+	if (gives_page)
+		kern_page_get(slot.page);
+	if (!kern_napi_receive(this, dev_, &packet)) [[unlikely]] {
+		counters_.no_memory++;
+		if (gives_page)
+			kern_page_put(slot.page);
+		return true;
+	}
+	counters_.packets++;
+	counters_.bytes += packet.length;
+	if (gives_page)
+		after_delivery(slot);
+	return true;
+}
+
+/* The stack has a part of the page. The slot goes on with the other half, if the stack has given that back, or lets go of the page. */
+void ReceiveQueue::after_delivery(Slot &slot)
+{
+	/* No reference but ours and, if the stack still has it, the one just given: the other half is free. */
+	if (buffer_bytes_ < kern::page_size && kern_page_references(slot.page) <= 2 &&
+	    kern_page_reusable(slot.page)) {
+		slot.offset ^= static_cast<u32>(kern::page_size / 2);
+		slot.sge[1].addr = slot.page_dma + slot.offset;
+		counters_.pages_reused++;
+		return;
+	}
+	release(slot);
+}
+
+/* NAPI, softirq. */
+int ReceiveQueue::poll(int budget)
+{
+	constexpr int batch = sizeof(wc_) / sizeof(wc_[0]);
+	int work = 0;
+
+	counters_.polls++;
+	while (work < budget) {
+		const int left = budget - work;
+		const int count = ib_poll_cq(cq_, left < batch ? left : batch, wc_);
+		if (count <= 0)
+			break;
+		for (int i = 0; i < count; i++)
+			receive(slot(static_cast<u32>(wc_[i].wr_id)), wc_[i]);
+		taken_ += static_cast<u32>(count);
+		work += count;
+		if (depth() - (posted_ - taken_) >= post_batch)
+			post(depth());
+		if (count < batch && count < left)
+			break;
+	}
+	if (work >= budget)
+		return budget;
+	/* With none posted no completion would ever bring us back here. */
+	if (posted_ == taken_) [[unlikely]]
+		post(depth());
+	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
+	if (complete_done(work) &&
+	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
+		counters_.rearms_missed++;
+		schedule();
+	}
+	return work;
+}
+
+bool ReceiveQueue::drain()
+{
+	const auto deadline = kern::Deadline::in_ms(drain_ms);
+	while (posted_ != taken_) {
+		const int count = ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_);
+		if (count > 0) {
+			taken_ += static_cast<u32>(count);
+			continue;
+		}
+		if (deadline.passed())
+			return false;
+		kern::sleep_ms(1);
+	}
+	return true;
+}
+
+void ReceiveQueue::reclaim()
+{
+	posted_ = taken_ = 0;
+	for (Slot &slot : slots_)
+		release(slot);
+}
+
+} // namespace ipoib

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The receiving side of an interface's UD QP: a ring of halves of pages, handed to the stack without a copy but for the headers, and
+ * used again when the stack is done with them.
+ */
+#pragma once
+
+#include "counters.hpp"
+#include "wire.hpp"
+
+#include <kern/dma.hpp>
+#include <kern/memory.hpp>
+#include <kern/netdev.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace ipoib
+{
+
+class ReceiveQueue : public kern::Napi<ReceiveQueue>
+{
+public:
+	static constexpr u32 default_depth = 512;
+	static constexpr u32 max_depth = 8192;
+	static constexpr u32 min_depth = 64;
+
+	ReceiveQueue() = default;
+	~ReceiveQueue();
+	/* entries: a power of two; datagram_bytes: the largest MTU that the port can have. Context: process. Errors: ENOMEM. */
+	kern::Result<> allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey);
+	void attach(net_device *dev, ib_qp *qp, ib_cq *cq);
+
+	/* The QP can take receives. Context: process. Errors: ENOMEM, those of ib_post_recv(). */
+	kern::Result<> start(const ib::Gid &broadcast);
+	void stop();
+	bool drain();
+	/* Gives up what never came back. The QP is in RESET. */
+	void reclaim();
+
+	/* What tells a multicast packet of our own from another's. Context: any. */
+	void set_own_lid(u32 lid) { __atomic_store_n(&own_lid_, lid, __ATOMIC_RELAXED); }
+	void set_checksum(bool on) { checksum_ = on; }
+
+	void on_completion() { schedule(); }
+	int poll(int budget);
+
+	u32 depth() const { return static_cast<u32>(slots_.size()); }
+	const ReceiveCounters &counters() const { return counters_; }
+
+private:
+	struct Slot {
+		ib_recv_wr wr;
+		ib_sge sge[2]; /* the GRH, the datagram */
+		struct page *page;
+		u64 page_dma;
+		u32 offset; /* of this buffer in the page */
+	};
+
+	bool equip(Slot &slot);
+	void release(Slot &slot);
+	void receive(Slot &slot, const ib_wc &wc);
+	bool deliver(Slot &slot, const ib_wc &wc, u32 length);
+	void after_delivery(Slot &slot);
+	int post(u32 limit);
+	Slot &slot(u32 index) { return slots_[index & mask_]; }
+
+	kern::OwnedArray<Slot> slots_;
+	u32 mask_ = 0;
+	u32 buffer_bytes_ = 0;
+	kern::DmaBuffer grh_area_;
+	net_device *dev_ = nullptr;
+	ib_device *device_ = nullptr;
+	ib_qp *qp_ = nullptr;
+	ib_cq *cq_ = nullptr;
+	ib::Gid broadcast_{};
+	u32 own_lid_ = 0;
+	bool checksum_ = false;
+
+	/* Under NAPI: buffers are posted and come back in the order of the ring. */
+	u32 posted_ = 0; /* next to post */
+	u32 taken_ = 0;	 /* next to come back */
+	ReceiveCounters counters_{};
+	ib_wc wc_[16];
+};
+
+} // namespace ipoib

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "transmit.hpp"
+
+#include <kern/time.hpp>
+
+namespace ipoib
+{
+namespace
+{
+
+/* A completion is asked for at least this often, so that a ring of inlined packets comes back in time. */
+constexpr u32 unsignalled_limit = 32;
+/* Room that a packet may need: the queue stops when less is left, and runs again at a quarter. */
+constexpr u32 stop_below = 4;
+constexpr unsigned drain_ms = 5000;
+
+static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge) &&
+	      __builtin_offsetof(kern_tx_piece, address) == __builtin_offsetof(ib_sge, addr) &&
+	      __builtin_offsetof(kern_tx_piece, length) == __builtin_offsetof(ib_sge, length));
+
+kern_tx_piece *as_pieces(ib_sge *sge)
+{
+	return reinterpret_cast<kern_tx_piece *>(sge);
+}
+
+} // namespace
+
+kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
+{
+	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
+	mask_ = entries - 1;
+	u32 index = 0;
+	for (Slot &slot : slots_) {
+		slot.wr.wr.sg_list = slot.sge;
+		slot.wr.wr.wr_id = index++;
+		/* The QP's own Q_Key: that of the broadcast group (MGMT-05). */
+		slot.wr.remote_qkey = 0x80000000;
+		for (ib_sge &sge : slot.sge)
+			sge.lkey = lkey;
+	}
+	return {};
+}
+
+void TransmitQueue::attach(net_device *dev, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
+			   kern::Work &on_error)
+{
+	dev_ = dev;
+	device_ = device;
+	qp_ = qp;
+	cq_ = cq;
+	max_sge_ = max_sge < max_pieces ? max_sge : max_pieces;
+	max_inline_ = max_inline;
+	on_error_ = &on_error;
+	queue_ = kern_netdev_tx_queue(dev, 0);
+}
+
+void TransmitQueue::start()
+{
+	head_ = tail_ = 0;
+	u32 index = 0;
+	for (Slot &slot : slots_)
+		slot.wr.wr.wr_id = index++;
+	chain_first_ = chain_last_ = nullptr;
+	unsignalled_ = 0;
+	chain_holds_memory_ = false;
+	kern_txq_reset(queue_);
+	enable();
+	ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP);
+}
+
+void TransmitQueue::stop()
+{
+	disable();
+}
+
+void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
+{
+	kern_tx_packet packet;
+	kern_skb_tx_packet(skb, &packet);
+
+	Slot &slot = this->slot(head_);
+	const bool inlined = packet.length <= max_inline_ && !packet.gso_size;
+	if (inlined ? !prepare_inline(slot, skb, packet) : !prepare_mapped(slot, skb, packet)) {
+		counters_.errors++;
+		kern_skb_drop(skb);
+		flush_unless_more();
+		return;
+	}
+
+	slot.skb = skb;
+	slot.bytes = packet.length;
+	slot.wr.ah = ah;
+	slot.wr.remote_qpn = qpn;
+	slot.wr.wr.send_flags = (inlined ? IB_SEND_INLINE : 0) | (packet.checksum ? IB_SEND_IP_CSUM : 0);
+	append(slot);
+	counters_.packets += packet.gso_size ? packet.gso_segments : 1;
+	counters_.bytes += packet.length;
+
+	/* An inlined packet is the stack's again at once, so the byte limit has nothing to say about it. */
+	bool last = inlined ? !kern_xmit_more() : kern_txq_sent(queue_, packet.length);
+	if (depth() - used() < stop_below) [[unlikely]] {
+		kern_txq_stop(queue_);
+		counters_.queue_stops++;
+		last = true;
+		/* The ring must not wait for a completion that nobody asked for. */
+		chain_holds_memory_ = true;
+	}
+	if (last || kern_txq_stopped(queue_))
+		post_chain();
+	/* Completions may have made room between the look and the stop. */
+	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4) [[unlikely]]
+		kern_txq_wake(queue_);
+}
+
+bool TransmitQueue::prepare_inline(Slot &slot, sk_buff *skb, const kern_tx_packet &packet)
+{
+	if (packet.fragments && kern_skb_linearize(skb)) [[unlikely]]
+		return false;
+	kern_tx_packet linear = packet;
+	if (packet.fragments)
+		kern_skb_tx_packet(skb, &linear);
+	slot.sge[0].addr = reinterpret_cast<u64>(linear.data);
+	slot.sge[0].length = linear.length;
+	slot.wr.wr.num_sge = 1;
+	slot.wr.wr.opcode = IB_WR_SEND;
+	slot.inlined = true;
+	counters_.inlined++;
+	return true;
+}
+
+bool TransmitQueue::prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packet &packet)
+{
+	u16 skip = 0;
+	slot.wr.wr.opcode = IB_WR_SEND;
+	if (packet.gso_size) {
+		/* The headers go into the request; the device puts them in front of every segment. */
+		if (packet.header_length > packet.linear) [[unlikely]]
+			return false;
+		skip = static_cast<u16>(packet.header_length);
+		slot.wr.wr.opcode = IB_WR_LSO;
+		slot.wr.header = packet.data;
+		slot.wr.hlen = static_cast<int>(packet.header_length);
+		slot.wr.mss = static_cast<int>(packet.gso_size);
+		counters_.segmented++;
+	}
+	const unsigned pieces = packet.fragments + (packet.linear > skip);
+	if (pieces > max_sge_ && (packet.gso_size || kern_skb_linearize(skb))) [[unlikely]]
+		return false;
+	const int mapped = kern_skb_map(device_->dma_device, skb, skip, as_pieces(slot.sge));
+	if (mapped < 0) [[unlikely]]
+		return false;
+	slot.wr.wr.num_sge = mapped;
+	slot.skip = skip;
+	slot.inlined = false;
+	chain_holds_memory_ = true;
+	return true;
+}
+
+void TransmitQueue::append(Slot &slot)
+{
+	slot.wr.wr.next = nullptr;
+	if (chain_last_)
+		chain_last_->wr.wr.next = &slot.wr.wr;
+	else
+		chain_first_ = &slot;
+	chain_last_ = &slot;
+	head_++;
+	unsignalled_++;
+}
+
+/* One doorbell for all that is queued. Only the last request completes visibly, and not even that if nothing waits for it. */
+void TransmitQueue::post_chain()
+{
+	Slot *const first = chain_first_;
+	if (!first)
+		return;
+	if (chain_holds_memory_ || unsignalled_ >= unsignalled_limit) {
+		chain_last_->wr.wr.send_flags |= IB_SEND_SIGNALED;
+		unsignalled_ = 0;
+	}
+	chain_first_ = chain_last_ = nullptr;
+	chain_holds_memory_ = false;
+	counters_.doorbells++;
+
+	const ib_send_wr *bad = nullptr;
+	if (ib_post_send(qp_, &first->wr.wr, &bad)) [[unlikely]] {
+		/* What was not taken never completes; reclaim() takes it back with the QP. */
+		on_error_->queue();
+		counters_.errors++;
+	}
+	const ib_send_wr *const end = bad;
+	for (const ib_send_wr *wr = &first->wr.wr; wr != end;) {
+		Slot &posted = slot(static_cast<u32>(wr->wr_id));
+		wr = wr->next;
+		if (posted.inlined) {
+			kern_skb_consume(posted.skb, 0);
+			posted.skb = nullptr;
+		}
+	}
+}
+
+void TransmitQueue::give_back(Slot &slot, int budget)
+{
+	if (!slot.skb)
+		return;
+	if (!slot.inlined)
+		kern_skb_unmap(device_->dma_device, slot.skb, slot.skip, as_pieces(slot.sge));
+	kern_skb_consume(slot.skb, budget);
+	slot.skb = nullptr;
+}
+
+/* All requests before `end` are done. The number of packets that held memory. */
+u32 TransmitQueue::complete_to(u32 end, int budget)
+{
+	u32 packets = 0, bytes = 0, tail = tail_;
+	for (; tail != end; tail++) {
+		Slot &done = slot(tail);
+		if (!done.inlined) {
+			packets++;
+			bytes += done.bytes;
+		}
+		give_back(done, budget);
+	}
+	__atomic_store_n(&tail_, tail, __ATOMIC_RELEASE);
+	if (packets)
+		kern_txq_completed(queue_, packets, bytes);
+	return packets;
+}
+
+/* Completions taken; 0 if there were none. */
+int TransmitQueue::take_completions(int budget)
+{
+	const int count = ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_);
+	for (int i = 0; i < count; i++) {
+		if (wc_[i].status != IB_WC_SUCCESS) [[unlikely]] {
+			if (wc_[i].status != IB_WC_WR_FLUSH_ERR)
+				on_error_->queue();
+			counters_.errors++;
+		}
+		/* A slot's number says which request it was, modulo the ring: those before it are done too. */
+		const u32 index = static_cast<u32>(wc_[i].wr_id) & mask_;
+		complete_to(tail_ + ((index - tail_) & mask_) + 1, budget);
+		counters_.completions++;
+	}
+	return count > 0 ? count : 0;
+}
+
+/* NAPI, softirq. */
+int TransmitQueue::poll(int budget)
+{
+	int done = 0;
+	for (;;) {
+		const int taken = take_completions(budget);
+		if (taken == 0)
+			break;
+		done += taken;
+		if (done >= budget && budget)
+			break;
+	}
+	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4)
+		kern_txq_wake(queue_);
+	if (done >= budget)
+		return budget;
+	if (complete_done(done) &&
+	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
+		counters_.rearms_missed++;
+		schedule();
+	}
+	return done;
+}
+
+bool TransmitQueue::drain()
+{
+	const auto deadline = kern::Deadline::in_ms(drain_ms);
+	/* Of what was not signalled the flush in error tells. */
+	while (tail_ != head_) {
+		if (take_completions(0))
+			continue;
+		if (deadline.passed())
+			return false;
+		kern::sleep_ms(1);
+	}
+	return true;
+}
+
+void TransmitQueue::reclaim()
+{
+	chain_first_ = chain_last_ = nullptr;
+	for (u32 tail = tail_; tail != head_; tail++)
+		give_back(slot(tail), 0);
+	tail_ = head_;
+	kern_txq_reset(queue_);
+}
+
+} // namespace ipoib

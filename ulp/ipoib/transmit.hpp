@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The sending side of an interface's UD QP: a ring of prepared work requests, completed in NAPI context.
+ */
+#pragma once
+
+#include "counters.hpp"
+
+#include <kern/memory.hpp>
+#include <kern/netdev.hpp>
+#include <kern/work.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace ipoib
+{
+
+class TransmitQueue : public kern::Napi<TransmitQueue>
+{
+public:
+	static constexpr u32 default_depth = 512;
+	static constexpr u32 max_depth = 8192;
+	static constexpr u32 min_depth = 64;
+
+	TransmitQueue() = default;
+	/* entries: a power of two. Context: process. Errors: ENOMEM. */
+	kern::Result<> allocate(u32 entries, u32 lkey);
+
+	/* The interface, the QP and its CQ; before start(). on_error is queued when an error stops the QP (SQE). */
+	void attach(net_device *dev, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
+		    kern::Work &on_error);
+	void start();
+	/* Ends NAPI; the queue below is stopped already. Then drain() may be called. Context: process. */
+	void stop();
+	/* Takes completions until all requests are back or the QP is known to give none. True if all are. */
+	bool drain();
+	/* Gives up what never came back. The QP is in RESET. */
+	void reclaim();
+
+	/**
+	 * send() - queue a packet and, if no more comes, tell the hardware
+	 * @skb: begins with the encapsulation header; the queue's from here on, whatever happens
+	 * @ah, @qpn: to whom; the driver copies the address when the request is posted
+	 *
+	 * Context: start_xmit of the interface.
+	 */
+	void send(sk_buff *skb, ib_ah *ah, u32 qpn);
+	/* Tells the hardware of what is queued, if a packet that was not sent is the last for now. Context: as send(). */
+	void flush_unless_more()
+	{
+		if (chain_first_ && !kern_xmit_more())
+			post_chain();
+	}
+
+	/* From the CQ's handler. */
+	void on_completion() { schedule(); }
+	int poll(int budget);
+
+	u32 depth() const { return static_cast<u32>(slots_.size()); }
+	const TransmitCounters &counters() const { return counters_; }
+
+private:
+	static constexpr unsigned max_pieces = 18;
+
+	struct Slot {
+		ib_ud_wr wr;
+		sk_buff *skb; /* nullptr once it is consumed */
+		u32 bytes;
+		u16 skip;     /* bytes of the linear part that went into the request itself */
+		bool inlined; /* not mapped, and consumed when posted */
+		ib_sge sge[max_pieces];
+	};
+
+	u32 used() const { return head_ - __atomic_load_n(&tail_, __ATOMIC_ACQUIRE); }
+	Slot &slot(u32 index) { return slots_[index & mask_]; }
+	bool prepare_inline(Slot &slot, sk_buff *skb, const kern_tx_packet &packet);
+	bool prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packet &packet);
+	void append(Slot &slot);
+	void post_chain();
+	void give_back(Slot &slot, int budget);
+	u32 complete_to(u32 end, int budget);
+	int take_completions(int budget);
+
+	kern::OwnedArray<Slot> slots_;
+	u32 mask_ = 0;
+	net_device *dev_ = nullptr;
+	netdev_queue *queue_ = nullptr;
+	ib_device *device_ = nullptr;
+	ib_qp *qp_ = nullptr;
+	ib_cq *cq_ = nullptr;
+	u32 max_sge_ = 0;
+	u32 max_inline_ = 0;
+	kern::Work *on_error_ = nullptr;
+
+	/* Under the transmit lock of the stack. */
+	u32 head_ = 0;
+	Slot *chain_first_ = nullptr; /* prepared, not yet posted */
+	Slot *chain_last_ = nullptr;
+	u32 unsignalled_ = 0; /* posted since the last that completes visibly */
+	bool chain_holds_memory_ = false;
+
+	/* Under NAPI. */
+	u32 tail_ = 0;
+	TransmitCounters counters_{};
+	ib_wc wc_[16];
+};
+
+} // namespace ipoib

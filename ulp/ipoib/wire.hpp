@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What RFC 4391 puts on the wire and into hardware addresses.
+ */
+#pragma once
+
+#include <ib/packet.hpp>
+#include <ib/sa.hpp>
+
+namespace ipoib
+{
+
+constexpr unsigned address_bytes = 20;
+constexpr unsigned grh_bytes = 40;
+
+/* The encapsulation header in front of every IP or ARP packet, RFC 4391 section 6. */
+struct Header {
+	ib::be16 type; /* an Ethernet protocol number */
+	ib::be16 reserved;
+};
+static_assert(sizeof(Header) == 4);
+
+/* The protocols that it may carry. */
+enum EtherType : std::uint16_t {
+	type_ipv4 = 0x0800,
+	type_arp = 0x0806,
+	type_rarp = 0x8035,
+	type_ipv6 = 0x86dd,
+};
+
+constexpr bool carries(std::uint16_t type)
+{
+	return type == type_ipv4 || type == type_ipv6 || type == type_arp || type == type_rarp;
+}
+
+/* A hardware address, RFC 4391 section 9.1.1: flags, the QP number, the port's GID. */
+struct HardwareAddress {
+	std::uint8_t flags;
+	std::uint8_t qpn_bytes[3];
+	ib::Gid gid;
+
+	constexpr std::uint32_t qpn() const
+	{
+		return std::uint32_t{qpn_bytes[0]} << 16 | std::uint32_t{qpn_bytes[1]} << 8 | qpn_bytes[2];
+	}
+	constexpr bool is_multicast() const { return gid.is_multicast(); }
+	/* The flags say what else the peer can do, not who it is. */
+	constexpr bool same_peer(const HardwareAddress &other) const
+	{
+		return qpn() == other.qpn() && gid == other.gid;
+	}
+	static constexpr HardwareAddress make(std::uint32_t qpn, const ib::Gid &gid)
+	{
+		return {0,
+			{static_cast<std::uint8_t>(qpn >> 16), static_cast<std::uint8_t>(qpn >> 8),
+			 static_cast<std::uint8_t>(qpn)},
+			gid};
+	}
+};
+static_assert(sizeof(HardwareAddress) == address_bytes && alignof(HardwareAddress) == 1);
+
+/* The stack's link-layer header in front of a packet: to whom, then the encapsulation header. */
+constexpr unsigned hard_header_bytes = address_bytes + sizeof(Header);
+
+/* Bytes of IP in a datagram of an MTU. */
+constexpr unsigned ip_mtu(unsigned datagram_bytes)
+{
+	return datagram_bytes - static_cast<unsigned>(sizeof(Header));
+}
+
+/* The broadcast address of a partition, RFC 4391 section 4. */
+constexpr HardwareAddress broadcast_address(ib::Pkey pkey)
+{
+	return HardwareAddress::make(ib::qpn_multicast, ib::ipoib_broadcast_gid(pkey));
+}
+
+/*
+ * Whether an address of the stack's is one of a group of this broadcast domain: same prefix, scope and P_Key as its broadcast group;
+ * the signature may be that of IPv4 or IPv6.
+ */
+constexpr bool is_group_of(const HardwareAddress &address, const HardwareAddress &broadcast)
+{
+	const auto *a = address.gid.raw, *b = broadcast.gid.raw;
+	return address.qpn() == ib::qpn_multicast && a[0] == 0xff && a[1] == b[1] && a[4] == b[4] &&
+	       a[5] == b[5];
+}
+
+} // namespace ipoib
