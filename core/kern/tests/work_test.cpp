@@ -2,11 +2,13 @@
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
+#include <kern/memory.hpp>
 #include <kern/time.hpp>
 #include <kern/work.hpp>
 
 namespace {
 
+/* None of these on the stack, where the kernel's object debugging does not want a work. */
 struct Job {
 	void run()
 	{
@@ -22,7 +24,9 @@ struct Job {
 /* Queued work runs once, in a context that may sleep, and flush() waits for it. */
 void work_runs_once(kern::kunit::Test &test)
 {
-	Job job;
+	auto made = kern::make<Job>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	Job &job = *made.value();
 	EXPECT_TRUE(job.work.queue());
 	job.work.flush();
 	EXPECT_EQ(job.runs.load_acquire(), 1);
@@ -43,21 +47,27 @@ void ordered_queue_keeps_order(kern::kunit::Test &test)
 			order = (*next)++;
 			kern::sleep_us(50, 100);
 		}
+		explicit Step(int *counter) : next(counter) {}
 		int *next;
 		int order = -1;
 		kern::Work work{kern::method<&Step::run>, this};
 	};
 	int next = 0;
-	Step a{&next}, b{&next}, c{&next};
+	auto a = kern::make<Step>(kern::Gfp::kernel, &next);
+	auto b = kern::make<Step>(kern::Gfp::kernel, &next);
+	auto c = kern::make<Step>(kern::Gfp::kernel, &next);
+	ASSERT_OK(a);
+	ASSERT_OK(b);
+	ASSERT_OK(c);
 	{
 		auto queue = kern::WorkQueue::create("kern-test", kern::WorkQueue::Kind::ordered);
 		ASSERT_OK(queue);
-		for (Step *step : {&c, &a, &b})
+		for (Step *step : {c.value().get(), a.value().get(), b.value().get()})
 			EXPECT_TRUE(queue.value().queue(step->work));
 	}
-	EXPECT_EQ(c.order, 0);
-	EXPECT_EQ(a.order, 1);
-	EXPECT_EQ(b.order, 2);
+	EXPECT_EQ(c.value()->order, 0);
+	EXPECT_EQ(a.value()->order, 1);
+	EXPECT_EQ(b.value()->order, 2);
 }
 
 /* Delayed work runs after its delay, or at once when it is flushed, or never when it is cancelled. */
@@ -67,7 +77,10 @@ void delayed_work_waits(kern::kunit::Test &test)
 		void run() { done.complete(); }
 		kern::Completion done;
 		kern::DelayedWork work{kern::method<&Later::run>, this};
-	} later;
+	};
+	auto made = kern::make<Later>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	Later &later = *made.value();
 
 	const u64 before = kern::now_ns();
 	EXPECT_TRUE(later.work.queue(20));
