@@ -254,7 +254,7 @@ void Registry::add_client(kern::Owned<ib_client_registry> owned)
 	// Two registrations from within callbacks that wait for each other's devices would never end; workers do not wait.
 	if (nested)
 		return;
-	wait([&] {
+	wait([&]() REQUIRES(lock_) {
 		for (ib_device_registry &device : devices_)
 			if (device.introduced < client.number && !device.leaving)
 				return false;

@@ -13,5 +13,5 @@ modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for 
 	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules_install
 
 .PHONY: check
-check: ## Check the lock annotations of all modules with clang -Wthread-safety
-	+@$(kbuild) "$(KDIR)" $(kbuild-args) WEFT_CHECK=1 weft-check
+check: modules ## Check the lock annotations of all modules of KDIR= with clang -Wthread-safety
+	@$(kbuild) "$(KDIR)" --check-locks
