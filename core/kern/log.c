@@ -31,13 +31,19 @@ void kern_log_device(enum kern_log_level level, const struct device *device, con
 }
 EXPORT_SYMBOL_GPL(kern_log_device);
 
+int kern_format_list(char *text, size_t size, const char *format, va_list args)
+{
+	return vsnprintf(text, size, format, args);
+}
+EXPORT_SYMBOL_GPL(kern_format_list);
+
 int kern_format(char *text, size_t size, const char *format, ...)
 {
 	va_list args;
 	int length;
 
 	va_start(args, format);
-	length = vsnprintf(text, size, format, args);
+	length = kern_format_list(text, size, format, args);
 	va_end(args);
 	return length;
 }

@@ -21,6 +21,7 @@ void kern_log_device(enum kern_log_level level, const struct device *device, con
 
 /* snprintf, with the kernel's conversions: as much as fits, always terminated; the length that all of it has. */
 int kern_format(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int kern_format_list(char *text, size_t size, const char *format, __builtin_va_list args);
 
 /* One state for each place that logs; true while it may. */
 struct kern_log_limit {
