@@ -51,7 +51,10 @@ Qp::Qp(Hca &hca, ib_qp &verbs)
 {
 }
 
-Qp::~Qp() = default;
+Qp::~Qp()
+{
+	stop();
+}
 
 kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 {
@@ -133,7 +136,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 	return {};
 }
 
-kern::Result<> Qp::stop()
+void Qp::stop()
 {
 	{
 		kern::Guard guard(state_lock_);
@@ -145,7 +148,7 @@ kern::Result<> Qp::stop()
 		}
 	}
 	if (!in_tables_)
-		return {};
+		return;
 	if (verbs_.recv_cq)
 		Cq::of(verbs_.recv_cq).detach(*this, false);
 	if (verbs_.send_cq)
@@ -154,7 +157,6 @@ kern::Result<> Qp::stop()
 	in_tables_ = false;
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
-	return {};
 }
 
 void Qp::reset_queues()

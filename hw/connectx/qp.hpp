@@ -72,7 +72,8 @@ public:
 	~Qp();
 
 	kern::Result<> start(ib_qp_init_attr &attr);
-	kern::Result<> stop();
+	/* Takes it from the card; no completion and no event of it comes after. May sleep. */
+	void stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
 	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One QP with all that it needs, and what tests make it do.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/dma.hpp>
+#include <kern/memory.hpp>
+#include <kern/wait_queue.hpp>
+#include <rdma/ib_verbs.h>
+#include "arguments.hpp"
+
+namespace traffic {
+
+/* Text of the last answer. */
+struct Answer {
+	char text[1024];
+	int used = 0;
+
+	[[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
+};
+
+/* While a device is being removed nobody waits for its completions: what waits ends with ECANCELED. */
+extern kern::Atomic<u32> removals;
+
+/*
+ * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or whole, as the command says. Byte k of a
+ * message with seed s is pattern(s, k), so that any mix-up of messages, offsets or lengths shows.
+ */
+class Endpoint {
+public:
+	static kern::Result<kern::Owned<Endpoint>> create(ib_device *device, const Arguments &arguments, Answer &answer);
+	~Endpoint();
+
+	kern::Result<> connect(const Arguments &arguments);
+	/* Posts `count` receives of `size` bytes each, slot by slot. */
+	kern::Result<> post_receives(const Arguments &arguments);
+	/* Posts `count` requests and waits for all; says what became of them. */
+	kern::Result<> send(const Arguments &arguments, Answer &answer);
+	/* Waits for `count` receives and checks every byte; posts each again if `repost`. */
+	kern::Result<> receive(const Arguments &arguments, Answer &answer);
+	/* Checks the receiving region from `offset` on, byte for byte. */
+	kern::Result<> verify(const Arguments &arguments, Answer &answer);
+	kern::Result<> state(const Arguments &arguments, Answer &answer);
+	kern::Result<> read_word(const Arguments &arguments, Answer &answer);
+	kern::Result<> drain();
+	kern::Result<> resize(const Arguments &arguments);
+	/* Gives the receiving region a key by fast registration, tells it; or takes it back. */
+	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);
+	kern::Result<> invalidate(const Arguments &arguments, Answer &answer);
+
+	static u8 pattern(u32 seed, u32 at) { return static_cast<u8>(seed * 167 + at + (at >> 8) * 13); }
+
+private:
+	static constexpr u32 max_batch = 32;
+	/* A request of any kind, and its memory. */
+	struct Request {
+		union {
+			ib_send_wr wr;
+			ib_rdma_wr rdma;
+			ib_atomic_wr atomic;
+			ib_ud_wr ud;
+		};
+		ib_sge sge;
+	};
+
+	explicit Endpoint(ib_device *device);
+	kern::Result<> open(const Arguments &arguments);
+	/* The next completion, or ETIMEDOUT. */
+	kern::Result<ib_wc> wait_completion(ib_cq *cq, unsigned int ms);
+	kern::Result<> modify(ib_qp_attr &attr, int mask);
+	kern::Result<> post_receive(u32 slot, u32 size);
+	void fill(u32 offset, u32 size, u32 seed);
+	/* The first byte that is wrong, or size. */
+	u32 check(u32 offset, u32 size, u32 seed) const;
+
+	ib_device *device_;
+	u32 port_ = 1;
+	ib_qp_type type_ = IB_QPT_RC;
+	u32 depth_ = 0;
+	u32 size_ = 0;
+	u32 receive_size_ = 0;
+	u32 next_slot_ = 0;
+	u32 events_ = 0;
+	u32 last_event_ = 0;
+	kern::WaitQueue completed_;
+	kern::Atomic<u32> interrupts_{0};
+	ib_pd *pd_ = nullptr;
+	ib_cq *send_cq_ = nullptr;
+	ib_cq *recv_cq_ = nullptr;
+	ib_srq *srq_ = nullptr;
+	ib_qp *qp_ = nullptr;
+	ib_ah *ah_ = nullptr;
+	ib_mr *all_ = nullptr;
+	ib_mr *fast_ = nullptr;
+	u32 remote_qpn_ = 0;
+	u32 qkey_ = 0x11111111;
+	kern::OwnedArray<Request> requests_;
+	kern::DmaBuffer send_memory_;
+	kern::DmaBuffer recv_memory_;
+};
+
+} // namespace traffic
