@@ -115,7 +115,8 @@ void MemoryTable::clear_entries(std::uint64_t icm_address, std::uint64_t size)
 
 bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> entries)
 {
-	if (!icm_.covers(layout_.mtt_base + offset, entries.size()) || !memory_)
+	if (offset > ~layout_.mtt_base || !memory_ ||
+	    !icm_.covers(layout_.mtt_base + offset, entries.size()))
 		return false;
 	while (!entries.empty()) {
 		const auto place = icm_.find(layout_.mtt_base + offset);
