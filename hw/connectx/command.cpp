@@ -61,7 +61,11 @@ kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern:
 								     FailureListener &listener)
 {
 	auto commands = TRY(kern::adopt(new (kern::Gfp::kernel) CommandInterface(bar0, device, listener)));
-	commands->slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
+	auto slots = TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
+	{
+		kern::Guard guard(commands->slots_lock_);
+		commands->slots_ = std::move(slots);
+	}
 	return commands;
 }
 
