@@ -234,12 +234,8 @@ inline Qp *Cq::qp_of(const wire::Cqe &cqe)
 
 inline bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc, CachedQp &cached)
 {
-	const u8 opcode = cqe.opcode();
-	if (opcode >= wire::cqe_opcode_resize) [[unlikely]] {
-		if (opcode == wire::cqe_opcode_error)
-			return translate_error(cqe, wc);
-		return bogus(cqe, "unknown opcode");
-	}
+	if (cqe.opcode() == wire::cqe_opcode_error) [[unlikely]]
+		return translate_error(cqe, wc);
 	// A run of completions of one QP in one direction is looked up once.
 	const u32 key = cqe.qpn() << 1 | cqe.is_send();
 	if (key != cached.key) {

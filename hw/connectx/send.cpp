@@ -96,7 +96,11 @@ inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 {
 	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
-	segment->address = Ah::of(wr.ah).vector();
+	// Without an address only a QP in error takes a request, to flush it; elsewhere the card refuses the zeros.
+	if (wr.ah) [[likely]]
+		segment->address = Ah::of(wr.ah).vector();
+	else
+		segment->address = {};
 	segment->qpn_word = wr.remote_qpn;
 	segment->qkey = wr.remote_qkey;
 	__builtin_memset(segment->ethernet, 0, sizeof(segment->ethernet));

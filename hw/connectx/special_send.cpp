@@ -134,12 +134,20 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			break;
 		}
 		u8 *const wqe = sq.entries + ((head & sq.mask) << sq.log_stride);
-		SpecialSend send(*this, *ud_wr(wr));
-		if (const auto built = send.build_headers(); !built) {
-			error = built.error();
-			break;
+		if (ud_wr(wr)->ah) {
+			SpecialSend send(*this, *ud_wr(wr));
+			if (const auto built = send.build_headers(); !built) {
+				error = built.error();
+				break;
+			}
+			send.write(wqe);
+		} else {
+			// A request to be flushed by a QP in error; elsewhere the card refuses a packet of no bytes.
+			auto *control = reinterpret_cast<wire::WqeControl *>(wqe);
+			control->size_word = sizeof(*control) / wire::wqe_unit;
+			control->flags_word = u32{wire::WqeControl::completion};
+			control->immediate = 0;
 		}
-		send.write(wqe);
 		sq.ids[head & sq.mask] = wr->wr_id;
 		kern::dma_wmb();
 		reinterpret_cast<wire::WqeControl *>(wqe)->opcode_word =

@@ -452,10 +452,4 @@ kern::Result<> Endpoint::invalidate(const Arguments &arguments, Answer &answer)
 	return {};
 }
 
-kern::Result<> Endpoint::drain()
-{
-	ib_drain_qp(qp_);
-	return {};
-}
-
 } // namespace traffic

@@ -41,7 +41,6 @@ public:
 	kern::Result<> verify(const Arguments &arguments, Answer &answer);
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
 	kern::Result<> read_word(const Arguments &arguments, Answer &answer);
-	kern::Result<> drain();
 	kern::Result<> resize(const Arguments &arguments);
 	/* Gives the receiving region a key by fast registration, tells it; or takes it back. */
 	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);

@@ -101,8 +101,6 @@ private:
 			return endpoint->read_word(arguments, answer_);
 		if (arguments.command("state"))
 			return endpoint->state(arguments, answer_);
-		if (arguments.command("drain"))
-			return endpoint->drain();
 		if (arguments.command("resize"))
 			return endpoint->resize(arguments);
 		if (arguments.command("register"))
