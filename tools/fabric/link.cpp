@@ -151,8 +151,13 @@ void Link::carry(Port &to, Packet &&packet)
 void Link::arrive(Port &to, Packet &&packet)
 {
 	if (captured_.load(std::memory_order_acquire))
-		if (auto recorder = capture())
-			recorder->record(packet.to_wire());
+		if (auto recorder = capture()) {
+			/* A run, if the capture began after it had been sent. */
+			Packet rest = packet.clone();
+			while (rest.packets() > 1)
+				recorder->record(rest.take_first().to_wire());
+			recorder->record(rest.to_wire());
+		}
 	to.deliver(std::move(packet));
 }
 

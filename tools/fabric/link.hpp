@@ -93,6 +93,12 @@ private:
 	/* What a packet's fate is under the present faults. */
 	struct Fate;
 
+	/* Whether each packet is recorded or has a fate of its own: runs must be taken apart. */
+	bool looks_at_packets() const
+	{
+		return slow_.load(std::memory_order_acquire) ||
+		       captured_.load(std::memory_order_acquire);
+	}
 	/* Carry a packet that holds a credit of `to`. */
 	void carry(Port &to, Packet &&packet);
 	void carry_with_faults(Port &to, Packet &&packet);

@@ -61,6 +61,26 @@ std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
 	return done;
 }
 
+Payload Payload::slice(std::uint32_t offset, std::uint32_t size) const
+{
+	Payload part;
+	auto take = [&](const Piece &piece) {
+		if (offset >= piece.size) {
+			offset -= piece.size;
+			return;
+		}
+		std::uint32_t bytes = std::min(piece.size - offset, size);
+		part.append({piece.data + offset, bytes, piece.keep});
+		size -= bytes;
+		offset = 0;
+	};
+	for (unsigned i = 0; i < inline_count_; i++)
+		take(inline_[i]);
+	for (const Piece &piece : more_)
+		take(piece);
+	return part;
+}
+
 void Payload::clear()
 {
 	for (unsigned i = 0; i < inline_count_; i++)
@@ -81,9 +101,10 @@ void Payload::take(Payload &other) noexcept
 }
 
 Packet::Packet(Packet &&other) noexcept
-    : header_size_(other.header_size_), icrc_error_(other.icrc_error_), hops_(other.hops_),
-      credit_vl_(other.credit_vl_), credit_port_(std::exchange(other.credit_port_, nullptr)),
-      payload_(std::move(other.payload_)), copies_left_(std::move(other.copies_left_))
+    : header_size_(other.header_size_), packets_(other.packets_), icrc_error_(other.icrc_error_),
+      hops_(other.hops_), credit_vl_(other.credit_vl_),
+      credit_port_(std::exchange(other.credit_port_, nullptr)), payload_(std::move(other.payload_)),
+      copies_left_(std::move(other.copies_left_))
 {
 	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
 }
@@ -95,6 +116,7 @@ Packet &Packet::operator=(Packet &&other) noexcept
 	release_credit();
 	header_size_ = other.header_size_;
 	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
+	packets_ = other.packets_;
 	icrc_error_ = other.icrc_error_;
 	hops_ = other.hops_;
 	credit_vl_ = other.credit_vl_;
@@ -118,6 +140,66 @@ std::optional<Packet> Packet::make(const packet::Headers &headers, Payload paylo
 	result->header_size_ = static_cast<std::uint8_t>(size);
 	result->payload_ = std::move(payload);
 	return result;
+}
+
+std::optional<Packet> Packet::make_run(const packet::Headers &headers, Payload payload,
+				       unsigned packets)
+{
+	std::optional<Packet> result(std::in_place);
+	unsigned size = 0;
+	if (packet::build(headers, payload.size() / packets, result->headers_.data(),
+			  static_cast<unsigned>(result->headers_.size()),
+			  &size) != packet::Error::none)
+		return std::nullopt;
+	result->header_size_ = static_cast<std::uint8_t>(size);
+	result->packets_ = static_cast<std::uint16_t>(packets);
+	result->payload_ = std::move(payload);
+	return result;
+}
+
+Packet Packet::take_first()
+{
+	const std::uint32_t bytes = packet_bytes();
+	packet::Headers next = parse();
+	packet::Headers own = next;
+	own.bth.set_ack_request(false);
+
+	Packet first;
+	unsigned size = 0;
+	/* Cannot fail: the headers were built before. */
+	static_cast<void>(packet::build(own, bytes, first.headers_.data(),
+					static_cast<unsigned>(first.headers_.size()), &size));
+	first.header_size_ = static_cast<std::uint8_t>(size);
+	first.icrc_error_ = icrc_error_;
+	first.hops_ = hops_;
+	first.payload_ = payload_.slice(0, bytes);
+
+	switch (ib::opcode_operation(next.bth.opcode)) {
+	case ib::Operation::send_first:
+	case ib::Operation::write_first:
+	case ib::Operation::read_response_first:
+		/* The MIDDLE of each kind is the next opcode. */
+		next.bth.opcode++;
+		break;
+	default:
+		break;
+	}
+	next.bth.set_psn(next.bth.psn() + 1);
+	static_cast<void>(packet::build(next, bytes, headers_.data(),
+					static_cast<unsigned>(headers_.size()), &size));
+	header_size_ = static_cast<std::uint8_t>(size);
+	packets_--;
+	payload_ = payload_.slice(bytes, payload_.size() - bytes);
+	return first;
+}
+
+std::uint64_t Packet::wire_words() const
+{
+	std::uint64_t first = lrh().length();
+	if (packets_ == 1)
+		return first;
+	/* The others lack the first one's extension headers. */
+	return packets_ * first - (packets_ - 1u) * (extension().size() / 4);
 }
 
 std::optional<Packet> Packet::from_wire(std::span<const std::byte> bytes, packet::Error *error)
@@ -149,6 +231,7 @@ Packet Packet::clone() const
 	Packet copy;
 	copy.header_size_ = header_size_;
 	std::memcpy(copy.headers_.data(), headers_.data(), header_size_);
+	copy.packets_ = packets_;
 	copy.icrc_error_ = icrc_error_;
 	copy.hops_ = hops_;
 	copy.payload_ = payload_;
@@ -171,7 +254,7 @@ std::vector<std::byte> Packet::to_wire() const
 	std::vector<std::byte> wire(wire_bytes() + ib::vcrc_bytes);
 	auto *bytes = reinterpret_cast<std::uint8_t *>(wire.data());
 	std::memcpy(bytes, headers_.data(), header_size_);
-	payload_.copy_to(std::span(wire).subspan(header_size_, payload_.size()));
+	payload_.copy_to(std::span(wire).subspan(header_size_, packet_bytes()));
 
 	unsigned icrc_at = wire_bytes() - ib::icrc_bytes;
 	std::uint32_t icrc = packet::icrc_of(bytes, header_size_, icrc_at);

@@ -77,6 +77,9 @@ public:
 	 */
 	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
 
+	/* `size` bytes from `offset` on, which are all there; shares the owners. */
+	Payload slice(std::uint32_t offset, std::uint32_t size) const;
+
 	/* Drop all pieces and their owners. */
 	void clear();
 
@@ -92,6 +95,12 @@ private:
 
 /*
  * A packet. Moved, and copied only by clone(). Must be gone before the fabric it travels in.
+ *
+ * One object may stand for a run of packets that follow each other within a message, so that a long
+ * message costs what its bytes cost, not what its packets do. The headers are those of the first;
+ * the others are MIDDLE packets with the next PSNs, and all carry equally many bytes. A message's
+ * LAST packet is in no run. If the first asks for an acknowledge it is the run's last that does. A
+ * link that looks at packets one by one takes a run apart.
  */
 class Packet
 {
@@ -106,6 +115,20 @@ public:
 	/* Build from headers; empty if packet::build() refuses them (its reason in *error). */
 	static std::optional<Packet> make(const packet::Headers &headers, Payload payload,
 					  packet::Error *error = nullptr);
+	/*
+	 * Build a run. The payload is that of all `packets` packets, a multiple of them; the opcode
+	 * is that of a FIRST or MIDDLE packet.
+	 */
+	static std::optional<Packet> make_run(const packet::Headers &headers, Payload payload,
+					      unsigned packets);
+	/* How many packets this is; their bytes of payload, each. */
+	unsigned packets() const { return packets_; }
+	std::uint32_t packet_bytes() const { return payload_.size() / packets_; }
+	/* Take the first packet off a run; the rest, with the credit, stays. */
+	Packet take_first();
+	/* Length of all packets together in words of four bytes, as counters count it. */
+	std::uint64_t wire_words() const;
+
 	/*
 	 * Take a packet from its bytes, LRH to ICRC inclusive. The ICRC is checked: a packet with a
 	 * wrong one is marked icrc_error(). Empty if malformed.
@@ -151,7 +174,7 @@ public:
 	/* Bytes on the wire from the LRH to the ICRC inclusive; the VCRC comes on top. */
 	unsigned wire_bytes() const { return lrh().length() * 4u; }
 
-	/* The whole packet, LRH to VCRC, with both CRCs computed. */
+	/* The whole packet (of a run the first), LRH to VCRC, with both CRCs computed. */
 	std::vector<std::byte> to_wire() const;
 
 	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */
@@ -173,6 +196,7 @@ private:
 
 	std::array<std::uint8_t, ib::headers_max> headers_{};
 	std::uint8_t header_size_ = 0;
+	std::uint16_t packets_ = 1;
 	bool icrc_error_ = false;
 	/* Switches passed; a packet in a routing loop is dropped at a limit. */
 	std::uint8_t hops_ = 0;

@@ -104,30 +104,33 @@ Sent Port::send(Packet &packet)
 {
 	Link *l = link();
 	if (!l || !l->up()) {
-		Counters::add(counters_.xmit_discards);
+		Counters::add(counters_.xmit_discards, packet.packets());
 		Packet dropped(std::move(packet));
 		return Sent::link_down;
 	}
 	Port &to = l->other(*this);
 	std::uint8_t vl = packet.lrh().vl();
-	if (!to.take_credit(vl)) {
-		if (vl != ib::vl_management) {
-			Counters::add(counters_.xmit_wait);
-			return Sent::no_credit;
+	for (;;) {
+		if (!to.take_credit(vl)) {
+			if (vl != ib::vl_management) {
+				Counters::add(counters_.xmit_wait);
+				return Sent::no_credit;
+			}
+			Counters::add(to.counters_.vl15_dropped);
+			Packet dropped(std::move(packet));
+			return Sent::done;
 		}
-		Counters::add(to.counters_.vl15_dropped);
-		Packet dropped(std::move(packet));
-		return Sent::done;
+		bool part = packet.packets() > 1 && l->looks_at_packets();
+		Packet moved = part ? packet.take_first() : std::move(packet);
+		Counters::add(counters_.xmit_packets, moved.packets());
+		Counters::add(counters_.xmit_data, moved.wire_words());
+		if (ib::lid_is_multicast(moved.lrh().dlid))
+			Counters::add(counters_.multicast_xmit_packets);
+		moved.hold_credit(to, vl);
+		l->carry(to, std::move(moved));
+		if (!part)
+			return Sent::done;
 	}
-	Counters::add(counters_.xmit_packets);
-	Counters::add(counters_.xmit_data, packet.lrh().length());
-	if (ib::lid_is_multicast(packet.lrh().dlid))
-		Counters::add(counters_.multicast_xmit_packets);
-
-	Packet moved(std::move(packet));
-	moved.hold_credit(to, vl);
-	l->carry(to, std::move(moved));
-	return Sent::done;
 }
 
 bool Port::take_credit(std::uint8_t vl)
@@ -171,8 +174,8 @@ void Port::deliver(Packet &&packet)
 	SinkCall sink(*this);
 	if (!sink)
 		return;
-	Counters::add(counters_.rcv_packets);
-	Counters::add(counters_.rcv_data, packet.lrh().length());
+	Counters::add(counters_.rcv_packets, packet.packets());
+	Counters::add(counters_.rcv_data, packet.wire_words());
 	if (ib::lid_is_multicast(packet.lrh().dlid))
 		Counters::add(counters_.multicast_rcv_packets);
 	if (packet.icrc_error() && !sink->forwards()) {

@@ -275,7 +275,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
 	if (vl != ib::vl_management) {
 		Counters &counters = out.port.counters();
 		if (out.state.load(std::memory_order_acquire) != ib::PortState::active ||
-		    packet.payload().size() >
+		    packet.packet_bytes() >
 			    ib::mtu_bytes(out.mtu.load(std::memory_order_relaxed))) {
 			Counters::add(counters.xmit_discards);
 			return;
