@@ -326,7 +326,7 @@ void Engine::receive(unsigned port, fabric::Packet &&packet)
 	deliver(port, packet, false);
 }
 
-void Engine::deliver(unsigned port_number, const fabric::Packet &packet, bool looped_back)
+void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_back)
 {
 	CardPort *port = card_.port(port_number);
 	if (!port)
@@ -353,7 +353,7 @@ void Engine::deliver(unsigned port_number, const fabric::Packet &packet, bool lo
 		deliver_to(*qp, port_number, packet);
 }
 
-void Engine::deliver_management(unsigned port_number, const fabric::Packet &packet)
+void Engine::deliver_management(unsigned port_number, fabric::Packet &packet)
 {
 	if (packet.lrh().vl() != ib::vl_management ||
 	    packet.bth().opcode != ib::opcode_ud_send_only)
@@ -382,7 +382,7 @@ void Engine::deliver_management(unsigned port_number, const fabric::Packet &pack
 		deliver_to(*qp, port_number, packet);
 }
 
-void Engine::deliver_multicast(unsigned port_number, const fabric::Packet &packet, bool looped_back)
+void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, bool looped_back)
 {
 	if (!packet.grh() || !ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::deth))
 		return;
@@ -398,7 +398,7 @@ void Engine::deliver_multicast(unsigned port_number, const fabric::Packet &packe
 	}
 }
 
-void Engine::deliver_to(Qp &qp, unsigned port_number, const fabric::Packet &packet)
+void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 {
 	if (!qp.can_receive())
 		return;
@@ -440,9 +440,9 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	if (headers.bth.migrated() && qp.pair.migration == MigrationState::armed && on_alternate)
 		migrate(qp);
 	if (traits.has(ib::OpcodeTraits::response))
-		requester_.response(qp, headers, packet.payload());
+		requester_.response(qp, packet);
 	else
-		responder_.request(qp, headers, packet.payload());
+		responder_.request(qp, packet);
 }
 
 } // namespace weft::connectx::transport

@@ -89,10 +89,10 @@ private:
 	bool drain_outbox(Qp &qp);
 	void flush(Qp &qp);
 	void poll_error_state(Qp &qp);
-	void deliver(unsigned port, const fabric::Packet &packet, bool looped_back);
-	void deliver_multicast(unsigned port, const fabric::Packet &packet, bool looped_back);
-	void deliver_management(unsigned port, const fabric::Packet &packet);
-	void deliver_to(Qp &qp, unsigned port, const fabric::Packet &packet);
+	void deliver(unsigned port, fabric::Packet &packet, bool looped_back);
+	void deliver_multicast(unsigned port, fabric::Packet &packet, bool looped_back);
+	void deliver_management(unsigned port, fabric::Packet &packet);
+	void deliver_to(Qp &qp, unsigned port, fabric::Packet &packet);
 
 	CardContext &card_;
 	Completions completions_;

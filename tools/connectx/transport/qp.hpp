@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,6 +23,16 @@ namespace weft::connectx::transport
 {
 
 using hw::connectx::CqeSyndrome;
+
+/*
+ * Packets that go out as one run (see fabric::Packet), of those that may: as much as one card
+ * writes to its guest at a stretch while the other prepares the next.
+ */
+constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
+{
+	constexpr unsigned run_bytes = 64 << 10;
+	return std::min<std::uint32_t>(packets, run_bytes / mtu);
+}
 
 /* A send work request from its WQE's fetching to its completion. */
 struct SendWork {

@@ -255,9 +255,10 @@ packet::Headers Requester::headers_for(const Qp &qp, ib::Operation operation, Ps
 	return headers;
 }
 
-void Requester::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload)
+void Requester::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+			 unsigned packets)
 {
-	auto packet = fabric::Packet::make(headers, std::move(payload));
+	auto packet = fabric::Packet::make_run(headers, std::move(payload), packets);
 	if (packet)
 		engine_.emit(qp, std::move(*packet));
 }
@@ -282,8 +283,9 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	bool first = number == 0;
 	bool last = number + 1 == work.packets;
 	std::uint64_t offset = std::uint64_t{number} * mtu;
-	auto bytes =
-		static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu, request.length - offset));
+	const unsigned packets = last ? 1 : run_length(work.packets - number - 1, mtu);
+	auto bytes = static_cast<std::uint32_t>(
+		std::min<std::uint64_t>(std::uint64_t{packets} * mtu, request.length - offset));
 
 	fabric::Payload payload;
 	MemoryError error;
@@ -321,8 +323,8 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	headers.reth = {request.remote_address, request.rkey,
 			static_cast<std::uint32_t>(request.length)};
 	headers.xrceth.srq = request.remote_srq;
-	transmit(qp, headers, std::move(payload));
-	sent_up_to(qp, s.next + 1);
+	transmit(qp, headers, std::move(payload), packets);
+	sent_up_to(qp, s.next + packets);
 	return Step::sent;
 }
 
@@ -380,9 +382,12 @@ void Requester::restart_timer(Qp &qp)
 	engine_.set_deadline(qp, Clock::now() + std::max(2 * *timeout, shortest_timeout));
 }
 
-void Requester::response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload)
+void Requester::response(Qp &qp, fabric::Packet &packet)
 {
 	RequesterState &s = qp.send;
+	while (packet.packets() > 1 && Psn(packet.bth().psn()).before(s.unacknowledged))
+		packet.take_first();
+	const packet::Headers headers = packet.parse();
 	Psn psn(headers.bth.psn());
 	/* Old ones are duplicates, newer ones than were sent are ghosts, IBA 9.7.5.1.1. */
 	if (!qp.can_send() || psn.before(s.unacknowledged) || !psn.before(s.limit))
@@ -403,7 +408,7 @@ void Requester::response(Qp &qp, const packet::Headers &headers, const fabric::P
 	case ib::Operation::read_response_middle:
 	case ib::Operation::read_response_last:
 	case ib::Operation::read_response_only:
-		read_response(qp, headers, payload);
+		read_response(qp, headers, packet);
 		break;
 	default:
 		break;
@@ -601,8 +606,7 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	}
 }
 
-void Requester::read_response(Qp &qp, const packet::Headers &headers,
-			      const fabric::Payload &payload)
+void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet)
 {
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
@@ -618,10 +622,13 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers,
 
 	auto number = static_cast<std::uint32_t>(psn.distance_from(work.first));
 	std::uint64_t offset = std::uint64_t{number} * qp.mtu();
-	std::uint64_t due = std::min<std::uint64_t>(qp.mtu(), work.request.length - offset);
-	bool last = number + 1 == work.packets;
+	const fabric::Payload &payload = packet.payload();
+	const unsigned packets = packet.packets();
+	bool last = number + packets == work.packets;
+	std::uint64_t due = last ? work.request.length - offset : std::uint64_t{packets} * qp.mtu();
 	auto traits = ib::opcode_traits(headers.bth.opcode);
-	if (payload.size() != due || traits.has(ib::OpcodeTraits::last) != last) {
+	if (number + packets > work.packets || payload.size() != due ||
+	    traits.has(ib::OpcodeTraits::last) != last) {
 		fail_front(qp, CqeSyndrome::bad_response);
 		return;
 	}
@@ -631,7 +638,7 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers,
 		fail_front(qp, CqeSyndrome::local_protection);
 		return;
 	}
-	s.unacknowledged = psn + 1;
+	s.unacknowledged = psn + packets;
 	if (last) {
 		s.reads--;
 		complete_front(qp, static_cast<std::uint32_t>(work.request.length));

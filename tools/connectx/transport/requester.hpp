@@ -28,7 +28,7 @@ public:
 	/* Send what may be sent, within a budget. True if there is more to do at once. */
 	bool advance(Qp &qp, unsigned budget);
 	/* A response has come in: ACK, NAK, read or atomic response. */
-	void response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	void response(Qp &qp, fabric::Packet &packet);
 	/* The QP's deadline has passed. */
 	void timed_out(Qp &qp);
 	/* Complete everything outstanding and posted as flushed; true if there is more to do. */
@@ -50,7 +50,8 @@ private:
 	bool may_start(Qp &qp, const SendWork &work) const;
 	bool window_open(const Qp &qp, const SendWork &work) const;
 	packet::Headers headers_for(const Qp &qp, ib::Operation operation, Psn psn) const;
-	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload);
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+		      unsigned packets = 1);
 	void sent_up_to(Qp &qp, Psn psn);
 
 	bool acknowledge_before(Qp &qp, Psn psn);
@@ -60,7 +61,7 @@ private:
 	void go_back(Qp &qp, Psn psn);
 	void lost(Qp &qp);
 	void retry(Qp &qp);
-	void read_response(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	void read_response(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
 	void atomic_response(Qp &qp, const packet::Headers &headers);
 	void negative(Qp &qp, const packet::Headers &headers);
 	void fail_front(Qp &qp, CqeSyndrome syndrome);

@@ -64,21 +64,25 @@ void Responder::start(Qp &qp)
 	qp.receive.expected = Psn(qp.pair.initial_receive_psn);
 }
 
-void Responder::request(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload)
+void Responder::request(Qp &qp, fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
+	/* What of a run has come before is left out. */
+	while (packet.packets() > 1 && Psn(packet.bth().psn()).before(r.expected))
+		packet.take_first();
+	const packet::Headers headers = packet.parse();
 	/* IBA 11.6.3: the first packet tells that the connection is there. */
 	if (qp.pair.state == QpState::rtr && !r.established) {
 		r.established = true;
 		engine_.card().events.raise(EventType::communication_established, qp.pair.qpn);
 	}
 	if (qp.pair.service == ServiceType::uc) {
-		unreliable_request(qp, headers, payload);
+		unreliable_request(qp, headers, packet);
 		return;
 	}
 	if (!in_sequence(qp, headers))
 		return;
-	Verdict verdict = execute(qp, headers, payload);
+	Verdict verdict = execute(qp, headers, packet);
 	if (verdict != Verdict::accepted) {
 		refuse(qp, verdict);
 		return;
@@ -164,7 +168,7 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 }
 
 Responder::Verdict Responder::execute(Qp &qp, const packet::Headers &headers,
-				      const fabric::Payload &payload)
+				      const fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
 	auto traits = ib::opcode_traits(headers.bth.opcode);
@@ -177,16 +181,16 @@ Responder::Verdict Responder::execute(Qp &qp, const packet::Headers &headers,
 	Message kind = is_send(headers.bth.opcode)    ? Message::send
 		       : is_write(headers.bth.opcode) ? Message::write
 						      : Message::none;
-	if (kind == Message::none || !length_fits(traits, payload.size(), qp.mtu()))
+	if (kind == Message::none || !length_fits(traits, packet.packet_bytes(), qp.mtu()))
 		return Verdict::invalid_request;
 	if (r.message != (traits.has(Traits::first) ? Message::none : kind))
 		return Verdict::invalid_request;
 
 	Verdict verdict =
-		kind == Message::send ? send(qp, headers, payload) : write(qp, headers, payload);
+		kind == Message::send ? send(qp, headers, packet) : write(qp, headers, packet);
 	if (verdict != Verdict::accepted)
 		return verdict;
-	++r.expected;
+	r.expected += packet.packets();
 	r.message = traits.has(Traits::last) ? Message::none : kind;
 	return verdict;
 }
@@ -218,9 +222,10 @@ Responder::Verdict Responder::take(Qp &qp, const packet::Headers &headers)
 }
 
 Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
-				   const fabric::Payload &payload)
+				   const fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
+	const fabric::Payload &payload = packet.payload();
 	auto traits = ib::opcode_traits(headers.bth.opcode);
 	/* UC takes a WQE that an incomplete message has left. */
 	if (traits.has(Traits::first) && !r.receive.taken) {
@@ -255,9 +260,10 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 }
 
 Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
-				    const fabric::Payload &payload)
+				    const fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
+	const fabric::Payload &payload = packet.payload();
 	auto traits = ib::opcode_traits(headers.bth.opcode);
 	if (traits.has(Traits::first)) {
 		std::uint32_t length = headers.reth.length;
@@ -302,8 +308,8 @@ std::uint32_t Responder::read_packets(const Qp &qp, std::uint32_t length) const
 }
 
 /*
- * Whether one more read or atomic may be answered, IBA 9.7.4.1.7. A requester that asks for one more
- * has had all the answers before it: those that are to be repeated it can do without.
+ * Whether one more read or atomic may be answered, IBA 9.7.4.1.7. A requester that asks for one
+ * more has had all the answers before it: those that are to be repeated it can do without.
  */
 bool Responder::has_resources(Qp &qp)
 {
@@ -448,7 +454,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 
 /* IBA 9.8.3.1.2: what is wrong is dropped, and so is the rest of its message. */
 void Responder::unreliable_request(Qp &qp, const packet::Headers &headers,
-				   const fabric::Payload &payload)
+				   const fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
 	auto traits = ib::opcode_traits(headers.bth.opcode);
@@ -461,10 +467,10 @@ void Responder::unreliable_request(Qp &qp, const packet::Headers &headers,
 	}
 	r.expected = psn;
 	if (r.discard) {
-		++r.expected;
+		r.expected += packet.packets();
 		return;
 	}
-	Verdict verdict = execute(qp, headers, payload);
+	Verdict verdict = execute(qp, headers, packet);
 	switch (verdict) {
 	case Verdict::accepted:
 		return;
@@ -477,7 +483,7 @@ void Responder::unreliable_request(Qp &qp, const packet::Headers &headers,
 	default:
 		r.discard = true;
 		r.message = Message::none;
-		++r.expected;
+		r.expected += packet.packets();
 		return;
 	}
 }
@@ -516,9 +522,10 @@ packet::Headers Responder::headers_for(const Qp &qp, ib::Operation operation, Ps
 	return headers;
 }
 
-void Responder::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload)
+void Responder::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+			 unsigned packets)
 {
-	auto packet = fabric::Packet::make(headers, std::move(payload));
+	auto packet = fabric::Packet::make_run(headers, std::move(payload), packets);
 	if (packet)
 		engine_.emit(qp, std::move(*packet));
 }
@@ -543,7 +550,9 @@ void Responder::send_response(Qp &qp, Response &response)
 		return;
 	}
 	bool last = response.packets == 1;
-	auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(qp.mtu(), response.length));
+	const unsigned packets = last ? 1 : run_length(response.packets - 1, qp.mtu());
+	auto bytes = static_cast<std::uint32_t>(
+		std::min<std::uint64_t>(std::uint64_t{packets} * qp.mtu(), response.length));
 	fabric::Payload payload;
 	if (mover_.refer(qp.key_use(response.rkey, KeyAccess::remote_read), response.address, bytes,
 			 payload) != MemoryError::none) {
@@ -561,9 +570,9 @@ void Responder::send_response(Qp &qp, Response &response)
 	response.first = false;
 	response.address += bytes;
 	response.length -= bytes;
-	response.packets--;
-	++response.next;
-	transmit(qp, headers, std::move(payload));
+	response.packets -= packets;
+	response.next += packets;
+	transmit(qp, headers, std::move(payload), packets);
 }
 
 bool Responder::flush(Qp &qp, unsigned budget)

@@ -30,7 +30,7 @@ public:
 	/* The QP has become RTR: expect its first packet. */
 	void start(Qp &qp);
 	/* A request has come in. */
-	void request(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	void request(Qp &qp, fabric::Packet &packet);
 	/* Send responses and acknowledges that are due; true if there is more to do at once. */
 	bool advance(Qp &qp, unsigned budget);
 	/* Complete posted receives as flushed; true if there is more to do. */
@@ -52,12 +52,12 @@ private:
 	};
 
 	void unreliable_request(Qp &qp, const packet::Headers &headers,
-				const fabric::Payload &payload);
+				const fabric::Packet &packet);
 	bool in_sequence(Qp &qp, const packet::Headers &headers);
 	void duplicate(Qp &qp, const packet::Headers &headers);
-	Verdict execute(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
-	Verdict send(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
-	Verdict write(Qp &qp, const packet::Headers &headers, const fabric::Payload &payload);
+	Verdict execute(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	Verdict send(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	Verdict write(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
 	Verdict read(Qp &qp, const packet::Headers &headers);
 	Verdict atomic(Qp &qp, const packet::Headers &headers);
 	Verdict take(Qp &qp, const packet::Headers &headers);
@@ -71,7 +71,8 @@ private:
 	void send_acknowledge(Qp &qp);
 	void send_response(Qp &qp, Response &response);
 	packet::Headers headers_for(const Qp &qp, ib::Operation operation, Psn psn) const;
-	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload);
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+		      unsigned packets = 1);
 	std::uint32_t read_packets(const Qp &qp, std::uint32_t length) const;
 	SharedReceiveQueue *xrc_queue(const Qp &qp, const packet::Headers &headers) const;
 
