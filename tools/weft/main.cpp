@@ -174,9 +174,16 @@ void add_sm(CLI::App &app, const Options &options)
 {
 	auto *sm = app.add_subcommand("sm", "the lab's subnet manager");
 	sm->require_subcommand(1);
-	sm->add_subcommand("sweep", "look at the whole subnet again")->callback([&options] {
-		ControlClient(options.socket_directory).call("sm.sweep");
-	});
+	const std::pair<std::string, std::string> commands[] = {
+		{"sweep", "look at the whole subnet again"},
+		{"enable", "let it manage the subnet"},
+		{"disable", "leave the subnet to another, as to OpenSM in a machine"},
+	};
+	for (const auto &[name, description] : commands)
+		sm->add_subcommand(name, description)->callback([&options, command = "sm." + name] {
+			const auto result = ControlClient(options.socket_directory).call(command);
+			print(options, result, cli::subnet_manager_text(result));
+		});
 }
 
 void add_shutdown(CLI::App &app, const Options &options)

@@ -20,4 +20,7 @@ std::string counters_text(const nlohmann::json &counters, bool all);
 // A link's state and settings, on a line.
 std::string link_text(const nlohmann::json &link);
 
+// The subnet manager's state, on a line.
+std::string subnet_manager_text(const nlohmann::json &manager);
+
 } // namespace weft::cli

@@ -79,8 +79,15 @@ string fabric_text(const json &fabric)
 	for (const auto &link : fabric.at("links"))
 		out += "link   " + link_text(link);
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
-		out += fmt::format("subnet manager on {}\n", text(manager, "node"));
+		out += subnet_manager_text(manager);
 	return out;
+}
+
+string subnet_manager_text(const json &manager)
+{
+	return fmt::format("subnet manager on {}: {}, {} sweeps{}\n", text(manager, "node"),
+			   text(manager, "state"), manager.at("sweeps").get<std::uint64_t>(),
+			   manager.at("complete").get<bool>() ? "" : ", the last one not complete");
 }
 
 string counters_text(const json &counters, bool all)

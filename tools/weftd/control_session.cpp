@@ -91,6 +91,21 @@ json describe(Host &host)
 		{"ports", ports}};
 }
 
+const char *state_text(ib::SmState state)
+{
+	switch (state) {
+	case ib::SmState::not_active:
+		return "not active";
+	case ib::SmState::discovering:
+		return "discovering";
+	case ib::SmState::standby:
+		return "standby";
+	case ib::SmState::master:
+		return "master";
+	}
+	return "unknown";
+}
+
 struct CounterName {
 	const char *name;
 	fabric::Counters::Value fabric::Counters::*value;
@@ -137,24 +152,6 @@ std::vector<fabric::Port *> all_ports(World &world)
 	return ports;
 }
 
-json show(World &world, const json &)
-{
-	json result{{"seed", fmt::format("{:#x}", world.fabric().seed())},
-		    {"hosts", json::array()},
-		    {"switches", json::array()},
-		    {"links", json::array()},
-		    {"subnet_manager", json()}};
-	for (const auto &host : world.hosts())
-		result["hosts"].push_back(describe(*host));
-	for (const fabric::Switch *node : world.fabric().switches())
-		result["switches"].push_back(describe(*node));
-	for (const fabric::Link *link : world.fabric().links())
-		result["links"].push_back(describe(*link));
-	if (world.subnet_manager())
-		result["subnet_manager"] = {{"node", kSmNode}};
-	return result;
-}
-
 json set_link_state(World &world, const json &request, bool up)
 {
 	fabric::Link &link = world.find_link(text_of(request, "link"));
@@ -197,12 +194,53 @@ json counters(World &world, const json &request)
 	return result;
 }
 
-json sweep(World &world, const json &)
+sm::SubnetManager &manager_of(World &world)
 {
 	if (!world.subnet_manager())
 		throw BadRequest("this lab has no subnet manager");
-	world.subnet_manager()->request_sweep();
-	return json::object();
+	return *world.subnet_manager();
+}
+
+json describe(const sm::SubnetManager &manager)
+{
+	const auto status = manager.status();
+	return {{"node", kSmNode},
+		{"state", state_text(status.state)},
+		{"sweeps", status.sweeps},
+		{"complete", status.complete}};
+}
+
+json show(World &world, const json &)
+{
+	json result{{"seed", fmt::format("{:#x}", world.fabric().seed())},
+		    {"hosts", json::array()},
+		    {"switches", json::array()},
+		    {"links", json::array()},
+		    {"subnet_manager", json()}};
+	for (const auto &host : world.hosts())
+		result["hosts"].push_back(describe(*host));
+	for (const fabric::Switch *node : world.fabric().switches())
+		result["switches"].push_back(describe(*node));
+	for (const fabric::Link *link : world.fabric().links())
+		result["links"].push_back(describe(*link));
+	if (const auto *manager = world.subnet_manager())
+		result["subnet_manager"] = describe(*manager);
+	return result;
+}
+
+json sweep(World &world, const json &)
+{
+	auto &manager = manager_of(world);
+	manager.request_sweep();
+	return describe(manager);
+}
+
+json enable_manager(World &world, bool enable)
+{
+	auto &manager = manager_of(world);
+	manager.set_enabled(enable);
+	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
+	return describe(manager);
 }
 
 } // namespace
@@ -295,6 +333,8 @@ std::string ControlSession::handle(std::string_view line)
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
 		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
+		{"sm.enable", [&](const json &) { return enable_manager(world_, true); }},
+		{"sm.disable", [&](const json &) { return enable_manager(world_, false); }},
 		{"shutdown",
 		 [&](const json &) {
 			 shut_down_();
