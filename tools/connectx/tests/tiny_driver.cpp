@@ -53,12 +53,14 @@ void must(const TinyDriver::Result &result, const char *what)
 
 } // namespace
 
-TinyDriver::TinyDriver(unsigned ports)
-    : card(make_config(add_ports(fabric, ports, peers)), [this](CardContext &) {
-	      auto made = std::make_unique<RecordingTransport>();
-	      transport_ = made.get();
-	      return made;
-      })
+TinyDriver::TinyDriver(unsigned ports, TransportFactory make_transport)
+    : card(make_config(add_ports(fabric, ports, peers)),
+	   make_transport ? std::move(make_transport)
+			  : [this](CardContext &) -> std::unique_ptr<Transport> {
+		   auto made = std::make_unique<RecordingTransport>();
+		   transport_ = made.get();
+		   return made;
+	   })
 {
 	host.plug(card);
 	in_mailbox_ = allocate(4096);

@@ -72,7 +72,7 @@ public:
 class TinyDriver
 {
 public:
-	static constexpr std::uint64_t kMemorySize = 32 << 20;
+	static constexpr std::uint64_t kMemorySize = 16 << 20;
 	static constexpr std::uint32_t kAsyncEq = 4;
 	static constexpr std::uint32_t kCompletionEq = 5;
 	static constexpr unsigned kLogQps = 10;
@@ -93,8 +93,9 @@ public:
 	static constexpr std::uint64_t kDmptBase = 0x100000;
 	static constexpr std::uint64_t kMttBase = 0x180000;
 
-	// A card with @ports ports, each with a link to a port of the test's own.
-	explicit TinyDriver(unsigned ports = 1);
+	// A card with @ports ports, each with a link to a port of the test's own. Its data path only
+	// records what it is told, unless @make_transport makes another.
+	explicit TinyDriver(unsigned ports = 1, TransportFactory make_transport = {});
 	~TinyDriver();
 
 	testing::RecordingTransport &transport() { return *transport_; }
