@@ -25,9 +25,9 @@ class Core;
 class Transport;
 
 struct CardConfig {
-	std::string name;	  // for logs, and the node description's end
-	ib::Guid node_guid = 0;	  // not 0, unlike that of any other node; port n has node_guid + n
-	std::string description;  // NodeDescription; empty: made from the name
+	std::string name;        // for logs, and the node description's end
+	ib::Guid node_guid = 0;  // not 0, unlike that of any other node; port n has node_guid + n
+	std::string description; // NodeDescription; empty: made from the name
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
 };
 

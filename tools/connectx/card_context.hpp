@@ -29,7 +29,7 @@ namespace weft::connectx
 
 struct CardContext {
 	std::string name; // for logs
-	Loop &loop;	  // timers and posting
+	Loop &loop;       // timers and posting
 	MemoryTable &memory;
 	EventQueues &events;
 	MulticastTable &multicast;

@@ -17,10 +17,10 @@ namespace
 {
 
 // Mailbox sizes that are not constant.
-constexpr std::size_t kMappings = ~std::size_t{0};	// PageMapping[in_modifier]
-constexpr std::size_t kMtts = ~std::size_t{1};		// a header and in_modifier entries
-constexpr std::size_t kMcg = ~std::size_t{2};		// an entry of the multicast table
-constexpr std::size_t kMad = ~std::size_t{3};		// a MAD, extended or not
+constexpr std::size_t kMappings = ~std::size_t{0}; // PageMapping[in_modifier]
+constexpr std::size_t kMtts = ~std::size_t{1};     // a header and in_modifier entries
+constexpr std::size_t kMcg = ~std::size_t{2};      // an entry of the multicast table
+constexpr std::size_t kMad = ~std::size_t{3};      // a MAD, extended or not
 constexpr std::size_t kLargest = hw::connectx::mailbox_max;
 
 } // namespace

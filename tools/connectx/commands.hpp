@@ -25,7 +25,7 @@ struct Command {
 	// Address of the output mailbox; else overwritten by what the command returns.
 	std::uint64_t out_param = 0;
 	std::span<const std::uint8_t> in; // a copy of the input mailbox
-	std::span<std::uint8_t> out;	  // what goes to the output mailbox; zero at first
+	std::span<std::uint8_t> out;      // what goes to the output mailbox; zero at first
 };
 
 class Commands

@@ -121,8 +121,8 @@ Status Commands::unmap_icm(Command &command)
 Status Commands::sw2hw_mpt(Command &command)
 {
 	const std::uint32_t index = command.in_modifier & 0xffffff;
-	const std::uint32_t slots =
-		std::uint32_t{1} << hw::connectx::InitHca::log_dmpts.get(core_.init_hca.bytes);
+	const std::uint32_t slots = std::uint32_t{1}
+				    << hw::connectx::InitHca::log_dmpts.get(core_.init_hca.bytes);
 	const std::uint32_t slot = index & (slots - 1);
 	if (slot < 1u << limits::kLogReservedMpts)
 		return Status::bad_resource;

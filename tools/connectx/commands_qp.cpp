@@ -53,8 +53,8 @@ Status Commands::rst2init_qp(Command &command)
 
 	auto qp = std::make_unique<QueuePair>();
 	qp->qpn = qpn;
-	if (const Status status = qp_context::create(
-		    command.in.data() + hw::connectx::qp_mailbox_context, *qp);
+	if (const Status status =
+		    qp_context::create(command.in.data() + hw::connectx::qp_mailbox_context, *qp);
 	    status != Status::ok)
 		return status;
 	// The special queue pairs, and only they, send packets that software has made.
@@ -90,8 +90,9 @@ Status Commands::modify_qp(Command &command)
 	QueuePairAttributes changed = *qp;
 	const std::uint8_t *const in = command.in.data();
 	if (const Status status = qp_context::modify(
-		    in + hw::connectx::qp_mailbox_context, hw::connectx::qp_mailbox_opt_mask.get(in),
-		    transition->required, static_cast<unsigned>(core_.ports.size()), changed);
+		    in + hw::connectx::qp_mailbox_context,
+		    hw::connectx::qp_mailbox_opt_mask.get(in), transition->required,
+		    static_cast<unsigned>(core_.ports.size()), changed);
 	    status != Status::ok)
 		return status;
 	changed.state = transition->to;

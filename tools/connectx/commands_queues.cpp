@@ -57,8 +57,7 @@ Status Commands::map_eq(Command &command)
 Status Commands::sw2hw_eq(Command &command)
 {
 	const std::uint32_t eqn = command.in_modifier;
-	if (const Status status =
-		    check_number(eqn, core_.events.size(), limits::kLogReservedEqs);
+	if (const Status status = check_number(eqn, core_.events.size(), limits::kLogReservedEqs);
 	    status != Status::ok)
 		return status;
 	if (core_.events.find(eqn))

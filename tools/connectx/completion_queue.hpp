@@ -80,7 +80,7 @@ private:
 
 	std::uint32_t status_ = 0;
 	Armed armed_ = Armed::no;
-	bool fired_ = false; // the state to show while not armed
+	bool fired_ = false;         // the state to show while not armed
 	std::uint32_t producer_ = 0; // 24 bits, as are all indexes
 	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
 	std::uint32_t solicited_producer_ = 0;

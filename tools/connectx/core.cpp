@@ -32,15 +32,14 @@ NodeIdentity make_identity(const CardConfig &config)
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host)
     : host(pci_host), identity(make_identity(config)), memory(icm, limits::kReservedLkey),
       events([this](unsigned vector) { interrupt(vector); }), ports(make_ports(config)),
-      agents(identity, ports, events, *this),
-      context{.name = config.name,
-	      .loop = host.loop(),
-	      .memory = memory,
-	      .events = events,
-	      .multicast = multicast,
-	      .management = agents,
-	      .diagnostics = diagnostics,
-	      .ports = ports},
+      agents(identity, ports, events, *this), context{.name = config.name,
+						      .loop = host.loop(),
+						      .memory = memory,
+						      .events = events,
+						      .multicast = multicast,
+						      .management = agents,
+						      .diagnostics = diagnostics,
+						      .ports = ports},
       transport(make_transport(context)), command_register(*this), doorbells(*this),
       original_identity_(identity)
 {
@@ -58,10 +57,8 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 					[this, number](std::uint8_t vl) {
 						transport->credit_available(number, vl);
 					},
-				.link =
-					[this, number](bool was_down) {
-						link_changed(number, was_down);
-					},
+				.link = [this,
+					 number](bool was_down) { link_changed(number, was_down); },
 			}));
 	}
 }

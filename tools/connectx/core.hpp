@@ -62,7 +62,7 @@ public:
 
 	Stage stage = Stage::power_on;
 	std::uint64_t firmware_pages = 0; // lent by MAP_FA
-	std::uint64_t aux_pages = 0;	  // lent by MAP_ICM_AUX
+	std::uint64_t aux_pages = 0;      // lent by MAP_ICM_AUX
 	hw::connectx::InitHca init_hca{}; // as the driver gave it
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 	bool semaphore_taken = false;

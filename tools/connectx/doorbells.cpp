@@ -65,8 +65,7 @@ void Doorbells::arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t se
 		++core_.diagnostics.bad_doorbells;
 		return;
 	}
-	cq->arm(uar::cq_doorbell_command.of(first),
-		uar::cq_doorbell_consumer_index.of(second));
+	cq->arm(uar::cq_doorbell_command.of(first), uar::cq_doorbell_consumer_index.of(second));
 }
 
 void Doorbells::event_queue(std::uint32_t eqn, std::uint32_t value)

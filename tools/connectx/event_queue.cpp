@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "connectx/event_queue.hpp"
 
-
 #include "connectx/queue_memory.hpp"
 
 namespace weft::connectx
 {
 
-using hw::connectx::Eqe;
 using hw::connectx::EqContext;
+using hw::connectx::Eqe;
 namespace eq_state = hw::connectx::eq_state;
 namespace eq_status = hw::connectx::eq_status;
 

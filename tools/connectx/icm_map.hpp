@@ -24,8 +24,8 @@ public:
 		std::uint64_t left; // bytes from there to the end of the piece
 	};
 
-	// Backs [@address, @address + @size) with the bus range at @bus, in place of what was there.
-	// Both are whole pages. False if a range wraps around or there are too many pieces.
+	// Backs [@address, @address + @size) with the bus range at @bus, in place of what was
+	// there. Both are whole pages. False if a range wraps around or there are too many pieces.
 	bool map(std::uint64_t address, std::uint64_t bus, std::uint64_t size);
 	// Takes the backing away from [@address, @address + @size), where there is some.
 	void unmap(std::uint64_t address, std::uint64_t size);

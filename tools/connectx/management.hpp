@@ -17,8 +17,8 @@ public:
 	virtual ~ManagementAgent() = default;
 
 	// An SMP that came in on @port for QP0, with the source LID @slid of its LRH.
-	// Gives the answer, ready to be sent back: a directed-route one has its hop pointer moved and
-	// its direction bit set. Nothing: not for the agent, so it goes to the driver's QP0
+	// Gives the answer, ready to be sent back: a directed-route one has its hop pointer moved
+	// and its direction bit set. Nothing: not for the agent, so it goes to the driver's QP0
 	// (SMInfo, traps, all responses), or @handled says that it was dropped or swallowed.
 	virtual std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp,
 						std::uint16_t slid, bool &handled) = 0;

@@ -9,11 +9,11 @@
 namespace weft::connectx
 {
 
+using hw::connectx::mpt_key;
 using hw::connectx::MptEntry;
 using hw::connectx::MttEntry;
 using hw::connectx::WqeBindWindow;
 using hw::connectx::WqeFastRegister;
-using hw::connectx::mpt_key;
 namespace mpt_status = hw::connectx::mpt_status;
 
 namespace
@@ -164,7 +164,8 @@ MemoryError MemoryTable::bind_window(const WqeBindWindow &request, std::uint32_t
 	}
 
 	MptEntry region;
-	if (!read_entry(lkey >> 8, region) || MptEntry::mem_key.get(region.bytes) != mpt_key(lkey) ||
+	if (!read_entry(lkey >> 8, region) ||
+	    MptEntry::mem_key.get(region.bytes) != mpt_key(lkey) ||
 	    MptEntry::status.get(region.bytes) != mpt_status::valid ||
 	    !MptEntry::region.get(region.bytes))
 		return MemoryError::invalid_key;

@@ -10,9 +10,9 @@ namespace weft::connectx
 {
 
 using hw::connectx::Field;
+using hw::connectx::mpt_key;
 using hw::connectx::MptEntry;
 using hw::connectx::MttEntry;
-using hw::connectx::mpt_key;
 namespace mpt_status = hw::connectx::mpt_status;
 
 namespace
@@ -75,7 +75,8 @@ bool MemoryTable::read_entry(std::uint32_t index, MptEntry &entry) const
 {
 	const std::uint64_t slot = index & ((std::uint64_t{1} << layout_.log_dmpts) - 1);
 	const auto bus = icm_.locate(layout_.dmpt_base + slot * MptEntry::size, MptEntry::size);
-	return bus && memory_ && memory_->read(*bus, std::as_writable_bytes(std::span(entry.bytes)));
+	return bus && memory_ &&
+	       memory_->read(*bus, std::as_writable_bytes(std::span(entry.bytes)));
 }
 
 bool MemoryTable::write_entry(std::uint32_t index, const MptEntry &entry)
@@ -91,10 +92,9 @@ void MemoryTable::clear_entries(std::uint64_t icm_address, std::uint64_t size)
 	const std::uint64_t table_size = MptEntry::size << layout_.log_dmpts;
 	const std::uint64_t first = std::max(icm_address, table);
 	// Inclusive ends, so that ranges at the top of the address space do not wrap.
-	const std::uint64_t last = std::min(size - 1 > ~icm_address ? ~std::uint64_t{0}
-								    : icm_address + (size - 1),
-					    table_size - 1 > ~table ? ~std::uint64_t{0}
-								    : table + (table_size - 1));
+	const std::uint64_t last =
+		std::min(size - 1 > ~icm_address ? ~std::uint64_t{0} : icm_address + (size - 1),
+			 table_size - 1 > ~table ? ~std::uint64_t{0} : table + (table_size - 1));
 	if (!memory_ || size == 0 || first > last)
 		return;
 	std::array<std::byte, 4096> invalid;

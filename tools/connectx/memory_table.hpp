@@ -43,7 +43,7 @@ enum class KeyAccess : std::uint8_t {
 
 enum class MemoryError : std::uint8_t {
 	none,
-	invalid_key,	   // no such key, or not valid now
+	invalid_key,       // no such key, or not valid now
 	protection_domain, // another PD, or a window of another QP
 	permission,
 	bounds,

@@ -75,7 +75,8 @@ bool CardPort::owns_gid(const ib::Gid &gid) const
 	if (gid.subnet_prefix() != info_.gid_prefix &&
 	    gid.subnet_prefix() != ib::gid_prefix_link_local)
 		return false;
-	return gid.interface_id() != 0 && std::ranges::find(guids_, gid.interface_id()) != guids_.end();
+	return gid.interface_id() != 0 &&
+	       std::ranges::find(guids_, gid.interface_id()) != guids_.end();
 }
 
 void CardPort::count_pkey_violation()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a card: its addresses and tables as the subnet manager sets them, and its end of a link.
+// A port of a card: its addresses and tables as the subnet manager sets them, and its end of a
+// link.
 #pragma once
 
 #include <array>
@@ -22,9 +23,9 @@ public:
 	static constexpr unsigned kPkeys = 128;
 	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
 	static constexpr unsigned kVlCap = 4; // encoded: VL0 to VL7
-	static constexpr std::uint32_t kDefaultCapabilities =
-		ib::port_cap_sl_mapping | ib::port_cap_system_image_guid |
-		ib::port_cap_client_reregistration;
+	static constexpr std::uint32_t kDefaultCapabilities = ib::port_cap_sl_mapping |
+							      ib::port_cap_system_image_guid |
+							      ib::port_cap_client_reregistration;
 
 	// @fabric_port outlives this.
 	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port);

@@ -46,14 +46,14 @@ private:
 	const Handlers handlers_;
 
 	std::mutex mutex_;
-	std::vector<fabric::Packet> inbox_;	    // under mutex_
-	std::vector<std::function<void()>> tasks_;  // under mutex_
-	std::uint16_t credits_ = 0;		    // under mutex_; a bit for each VL
-	bool link_event_ = false;		    // under mutex_
-	bool was_down_ = false;			    // under mutex_
+	std::vector<fabric::Packet> inbox_;        // under mutex_
+	std::vector<std::function<void()>> tasks_; // under mutex_
+	std::uint16_t credits_ = 0;                // under mutex_; a bit for each VL
+	bool link_event_ = false;                  // under mutex_
+	bool was_down_ = false;                    // under mutex_
 
 	std::vector<fabric::Packet> batch_; // taken from the inbox, on the loop
-	std::size_t next_ = 0;		    // first of the batch that is not handed on
+	std::size_t next_ = 0;              // first of the batch that is not handed on
 	Wakeup wakeup_;
 };
 

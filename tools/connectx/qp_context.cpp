@@ -71,8 +71,9 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
-	// The fields of a queue that is not there hold rubbish. The target of XRC has no send queue;
-	// what the driver leaves there reads as a queue larger than any can be (seen: Linux).
+	// The fields of a queue that is not there hold rubbish. The target of XRC has no send
+	// queue; what the driver leaves there reads as a queue larger than any can be (seen:
+	// Linux).
 	send = {};
 	send.log_size = byte(QpContext::log_sq_size, context);
 	send.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_sq_stride.get(context));
@@ -199,8 +200,7 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 		qp.alternate_path.ack_timeout = byte(Path::ack_timeout, alternate);
 	}
 	if (chosen(qp_opt::migration_state))
-		qp.migration =
-			static_cast<MigrationState>(QpContext::migration_state.get(context));
+		qp.migration = static_cast<MigrationState>(QpContext::migration_state.get(context));
 	return Status::ok;
 }
 

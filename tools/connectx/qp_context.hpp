@@ -25,6 +25,7 @@ hw::connectx::Status create(const std::uint8_t *context, QueuePairAttributes &qp
 hw::connectx::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			    unsigned ports, QueuePairAttributes &qp);
 // The other way: QUERY_QP.
-void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress, std::uint8_t *context);
+void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress,
+	    std::uint8_t *context);
 
 } // namespace weft::connectx::qp_context

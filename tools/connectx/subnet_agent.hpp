@@ -44,7 +44,7 @@ public:
 
 	enum class Verdict {
 		answered, // @smp is now the answer, without direction bit
-		denied,	  // wrong M_Key: no answer (IBA 14.2.4)
+		denied,   // wrong M_Key: no answer (IBA 14.2.4)
 		foreign,  // not a Get or Set of one of the agent's attributes
 	};
 	// An SMP addressed to @port, of either class.

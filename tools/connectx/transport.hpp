@@ -27,10 +27,10 @@ public:
 	// number, encodings), but keys, PDs, CQ and SRQ numbers may name what does not exist (any
 	// more) at any time.
 	virtual void qp_created(QueuePair &qp) = 0;
-	// A command moved @qp from @from to qp.state: INIT, RTR, RTS, SQ draining, ERR. On a command
-	// that keeps the state (RTS2RTS, INIT2INIT, SQD2SQD) @from is qp.state, and attributes may
-	// have changed. To ERR: flush. To SQ draining: stop, and when all that was started is
-	// acknowledged set qp.state to sqd and raise the event if qp.sqd_event.
+	// A command moved @qp from @from to qp.state: INIT, RTR, RTS, SQ draining, ERR. On a
+	// command that keeps the state (RTS2RTS, INIT2INIT, SQD2SQD) @from is qp.state, and
+	// attributes may have changed. To ERR: flush. To SQ draining: stop, and when all that was
+	// started is acknowledged set qp.state to sqd and raise the event if qp.sqd_event.
 	virtual void qp_changed(QueuePair &qp, QpState from) = 0;
 	// 2RST, or the card is being reset: forget @qp at once. No completion, no event; after the
 	// return nothing refers to it.

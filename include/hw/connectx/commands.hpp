@@ -241,7 +241,7 @@ struct PageMapping : Storage<16> {
 struct InitHca : Storage<0x200> {
 	static constexpr Field version{0x000, 31, 24};
 	static constexpr uint32_t version_value = 2;
-	static constexpr Field core_clock{0x00c, 31, 16}; /* MHz; QUERY_HCA only */
+	static constexpr Field core_clock{0x00c, 31, 16};     /* MHz; QUERY_HCA only */
 	static constexpr Field log_cache_line{0x00c, 15, 13}; /* less 4 */
 	static constexpr Field cache_line_valid{0x00c, 12, 12};
 	static constexpr Field flags{0x014, 31, 0};

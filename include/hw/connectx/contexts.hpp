@@ -203,8 +203,8 @@ struct SrqContext : Storage<48> {
 	static constexpr Field srqn{0x00, 23, 0};
 	static constexpr Field log_stride{0x04, 26, 24}; /* less 4 */
 	static constexpr Field xrc_domain{0x04, 15, 0};
-	static constexpr Field page_offset{0x08, 29, 24}; /* units of 64 bytes */
-	static constexpr Field cqn{0x08, 23, 0};	  /* XRC only */
+	static constexpr Field page_offset{0x08, 29, 24};   /* units of 64 bytes */
+	static constexpr Field cqn{0x08, 23, 0};            /* XRC only */
 	static constexpr Field log_page_size{0x10, 29, 24}; /* less 12 */
 	static constexpr Field64 mtt_offset{0x10, 39, 3};
 	static constexpr Field pd{0x18, 23, 0};

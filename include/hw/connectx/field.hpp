@@ -81,7 +81,10 @@ struct Field64 {
 		return (high == 63 ? ~uint64_t{0} : (uint64_t{1} << (high + 1)) - 1) &
 		       ~((uint64_t{1} << low) - 1);
 	}
-	constexpr uint64_t get(const uint8_t *base) const { return load_be64(base, offset) & mask(); }
+	constexpr uint64_t get(const uint8_t *base) const
+	{
+		return load_be64(base, offset) & mask();
+	}
 	constexpr void set(uint8_t *base, uint64_t value) const
 	{
 		store_be64(base, offset, (load_be64(base, offset) & ~mask()) | (value & mask()));
@@ -89,7 +92,8 @@ struct Field64 {
 };
 
 /* A structure's size in bytes, and storage for it. */
-template <size_t Size> struct Storage {
+template<size_t Size>
+struct Storage {
 	static constexpr size_t size = Size;
 	uint8_t bytes[Size];
 };

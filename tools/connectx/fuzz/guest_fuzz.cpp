@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest: commands, doorbells, register accesses, queue and table contents in any order and
-// with any content, memory that goes away, links that go down. What is wrong is found by the
+// A hostile guest: commands, doorbells, register accesses, queue and table contents in any order
+// and with any content, memory that goes away, links that go down. What is wrong is found by the
 // sanitizers; and whatever the guest did, the card must come back by a reset.
 #include <algorithm>
 #include <cstdint>
@@ -24,20 +24,20 @@ using hw::connectx::MptEntry;
 using hw::connectx::QpContext;
 
 constexpr Opcode kOpcodes[] = {
-	Opcode::query_dev_cap, Opcode::query_fw,      Opcode::query_adapter, Opcode::init_hca,
-	Opcode::close_hca,     Opcode::init_port,     Opcode::close_port,    Opcode::query_hca,
-	Opcode::set_port,      Opcode::sw2hw_mpt,     Opcode::query_mpt,     Opcode::hw2sw_mpt,
-	Opcode::write_mtt,     Opcode::map_eq,	      Opcode::sw2hw_eq,	     Opcode::hw2sw_eq,
-	Opcode::query_eq,      Opcode::sw2hw_cq,      Opcode::hw2sw_cq,	     Opcode::query_cq,
-	Opcode::rst2init_qp,   Opcode::init2rtr_qp,   Opcode::rtr2rts_qp,    Opcode::rts2rts_qp,
-	Opcode::sqerr2rts_qp,  Opcode::to_err_qp,     Opcode::rts2sqd_qp,    Opcode::sqd2rts_qp,
-	Opcode::to_rst_qp,     Opcode::query_qp,      Opcode::conf_special_qp, Opcode::mad_ifc,
-	Opcode::read_mcg,      Opcode::write_mcg,     Opcode::mgid_hash,     Opcode::modify_cq,
-	Opcode::init2init_qp,  Opcode::sync_tpt,      Opcode::diag_rprt,     Opcode::nop,
-	Opcode::mod_stat_cfg,  Opcode::sw2hw_srq,     Opcode::hw2sw_srq,     Opcode::query_srq,
-	Opcode::sqd2sqd_qp,    Opcode::arm_srq,	      Opcode::query_port,    Opcode::sense_port,
-	Opcode::set_node,      Opcode::run_fw,	      Opcode::unmap_icm,     Opcode::map_icm,
-	Opcode::unmap_icm_aux, Opcode::map_icm_aux,   Opcode::set_icm_size,  Opcode::unmap_fa,
+	Opcode::query_dev_cap, Opcode::query_fw,    Opcode::query_adapter,   Opcode::init_hca,
+	Opcode::close_hca,     Opcode::init_port,   Opcode::close_port,      Opcode::query_hca,
+	Opcode::set_port,      Opcode::sw2hw_mpt,   Opcode::query_mpt,       Opcode::hw2sw_mpt,
+	Opcode::write_mtt,     Opcode::map_eq,      Opcode::sw2hw_eq,        Opcode::hw2sw_eq,
+	Opcode::query_eq,      Opcode::sw2hw_cq,    Opcode::hw2sw_cq,        Opcode::query_cq,
+	Opcode::rst2init_qp,   Opcode::init2rtr_qp, Opcode::rtr2rts_qp,      Opcode::rts2rts_qp,
+	Opcode::sqerr2rts_qp,  Opcode::to_err_qp,   Opcode::rts2sqd_qp,      Opcode::sqd2rts_qp,
+	Opcode::to_rst_qp,     Opcode::query_qp,    Opcode::conf_special_qp, Opcode::mad_ifc,
+	Opcode::read_mcg,      Opcode::write_mcg,   Opcode::mgid_hash,       Opcode::modify_cq,
+	Opcode::init2init_qp,  Opcode::sync_tpt,    Opcode::diag_rprt,       Opcode::nop,
+	Opcode::mod_stat_cfg,  Opcode::sw2hw_srq,   Opcode::hw2sw_srq,       Opcode::query_srq,
+	Opcode::sqd2sqd_qp,    Opcode::arm_srq,     Opcode::query_port,      Opcode::sense_port,
+	Opcode::set_node,      Opcode::run_fw,      Opcode::unmap_icm,       Opcode::map_icm,
+	Opcode::unmap_icm_aux, Opcode::map_icm_aux, Opcode::set_icm_size,    Opcode::unmap_fa,
 	Opcode::map_fa,
 };
 
@@ -78,9 +78,9 @@ public:
 		MptEntry mpt{};
 		std::uint8_t *const e = mpt.bytes;
 		MptEntry::region.set(e, 1);
-		for (const auto &right : {MptEntry::local_read, MptEntry::local_write,
-					  MptEntry::remote_read, MptEntry::remote_write,
-					  MptEntry::remote_atomic, MptEntry::bind_enable})
+		for (const auto &right :
+		     {MptEntry::local_read, MptEntry::local_write, MptEntry::remote_read,
+		      MptEntry::remote_write, MptEntry::remote_atomic, MptEntry::bind_enable})
 			right.set(e, 1);
 		MptEntry::mem_key.set(e, hw::connectx::mpt_key(kKey));
 		MptEntry::pd.set(e, kPd);
@@ -104,7 +104,8 @@ public:
 		driver_.host.set_bus_master(true);
 		driver_.host.write(0, hw::connectx::bar0::reset,
 				   __builtin_bswap32(hw::connectx::bar0::reset_bit));
-		if (!gone_ && driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
+		if (!gone_ &&
+		    driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
 			std::abort();
 	}
 
@@ -149,7 +150,8 @@ private:
 			disturb(input);
 			break;
 		case 9: {
-			const auto next = static_cast<std::uint32_t>(1 + input.take<std::uint8_t>() % 2);
+			const auto next =
+				static_cast<std::uint32_t>(1 + input.take<std::uint8_t>() % 2);
 			driver_.arm(cq_, next, input.take<std::uint8_t>());
 			break;
 		}
@@ -197,11 +199,11 @@ private:
 
 	void create_qp(Input &input)
 	{
-		constexpr ServiceType services[] = {ServiceType::rc, ServiceType::uc, ServiceType::ud,
-						    ServiceType::xrc};
+		constexpr ServiceType services[] = {ServiceType::rc, ServiceType::uc,
+						    ServiceType::ud, ServiceType::xrc};
 		const std::uint32_t qpn = pick_qp(input);
-		const ServiceType service = qpn >= 128 ? ServiceType::mlx
-						       : services[input.take<std::uint8_t>() % 4];
+		const ServiceType service =
+			qpn >= 128 ? ServiceType::mlx : services[input.take<std::uint8_t>() % 4];
 		Mailbox mailbox(hw::connectx::qp_mailbox_size);
 		std::uint8_t *const c = mailbox.data() + hw::connectx::qp_mailbox_context;
 		QpContext::service_type.set(c, static_cast<std::uint32_t>(service));
@@ -215,8 +217,8 @@ private:
 		QpContext::log_rq_stride.set(c, 1);
 		QpContext::reserved_lkey.set(c, 1);
 		QpContext::fast_register.set(c, 1);
-		for (const auto &right : {QpContext::remote_read, QpContext::remote_write,
-					  QpContext::remote_atomic})
+		for (const auto &right :
+		     {QpContext::remote_read, QpContext::remote_write, QpContext::remote_atomic})
 			right.set(c, 1);
 		QpContext::mtt_offset.set(c, everything_.mtt_offset + 8 * (qpn % 8));
 		QpContext::doorbell_record.set(c, everything_.bus + 0xf000 + 4 * (qpn % 8));
@@ -301,8 +303,8 @@ private:
 	void edit_tables(Input &input)
 	{
 		const bool dmpt = input.take<std::uint8_t>() & 1;
-		const std::uint64_t base = driver_.icm_bus(dmpt ? TinyDriver::kDmptBase
-								: TinyDriver::kMttBase);
+		const std::uint64_t base =
+			driver_.icm_bus(dmpt ? TinyDriver::kDmptBase : TinyDriver::kMttBase);
 		const std::uint64_t offset = input.take<std::uint16_t>() % (dmpt ? 64 * 64 : 512);
 		write(base + offset, input.take(8));
 	}

@@ -113,8 +113,9 @@ TEST(CommandInterface, ClosingCommandsSucceedForWhatIsNotThere)
 		     {Opcode::hw2sw_mpt, Opcode::hw2sw_eq, Opcode::hw2sw_cq, Opcode::hw2sw_srq,
 		      Opcode::to_rst_qp, Opcode::sync_tpt, Opcode::unmap_icm, Opcode::unmap_icm_aux,
 		      Opcode::conf_special_qp, Opcode::close_port})
-			EXPECT_EQ(driver.command(opcode, opcode == Opcode::close_port ? 1 : 0).status,
-				  Status::ok)
+			EXPECT_EQ(
+				driver.command(opcode, opcode == Opcode::close_port ? 1 : 0).status,
+				Status::ok)
 				<< static_cast<int>(opcode) << (up ? " up" : " down");
 	}
 	EXPECT_EQ(driver.command(Opcode::close_hca).status, Status::ok);
@@ -150,9 +151,10 @@ TEST(CommandInterface, ResetForgetsEverything)
 	TinyDriver driver;
 	driver.bring_up_events();
 	const auto cq = driver.create_cq(TinyDriver::kFirstCq, 4);
-	ASSERT_EQ(driver.command(Opcode::rst2init_qp, TinyDriver::kFirstQp, 0, driver.qp_mailbox(cq))
-			  .status,
-		  Status::ok);
+	ASSERT_EQ(
+		driver.command(Opcode::rst2init_qp, TinyDriver::kFirstQp, 0, driver.qp_mailbox(cq))
+			.status,
+		Status::ok);
 	driver.host.write(0, bar0::reset, __builtin_bswap32(bar0::reset_bit));
 	EXPECT_EQ(driver.transport().destroyed, std::vector<std::uint32_t>{TinyDriver::kFirstQp});
 	EXPECT_EQ(driver.context().completion_queue(cq.number), nullptr);

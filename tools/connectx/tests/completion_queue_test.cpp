@@ -30,7 +30,10 @@ protected:
 		entry.owner_opcode = opcode;
 		return queue().post(entry, solicited);
 	}
-	Cqe slot(std::uint32_t index) { return driver.host.object<Cqe>(cq.buffer.bus + 32ull * index); }
+	Cqe slot(std::uint32_t index)
+	{
+		return driver.host.object<Cqe>(cq.buffer.bus + 32ull * index);
+	}
 	// How many completion events came since it was last asked.
 	unsigned events()
 	{
@@ -182,7 +185,8 @@ TEST_F(CompletionQueueTest, ModerationWaitsForTheCount)
 	CqContext context{};
 	CqContext::moderation_count.set(context.bytes, 3);
 	CqContext::moderation_period.set(context.bytes, 60000);
-	ASSERT_EQ(driver.command(Opcode::modify_cq, cq.number, 1, context.bytes).status, Status::ok);
+	ASSERT_EQ(driver.command(Opcode::modify_cq, cq.number, 1, context.bytes).status,
+		  Status::ok);
 	driver.arm(cq, uar::cq_arm_next, 0);
 	post();
 	post();
@@ -225,7 +229,8 @@ TEST_F(CompletionQueueTest, ResizeGoesOnInTheNewBuffer)
 		return driver.host.object<Cqe>(bigger.buffer.bus + 32ull * (index % 32));
 	};
 	for (std::uint32_t index = at + 1; index <= at + 32; ++index)
-		EXPECT_NE(fresh(index).owner(), (index / 32) % 2 == 1) << "not the card's: " << index;
+		EXPECT_NE(fresh(index).owner(), (index / 32) % 2 == 1)
+			<< "not the card's: " << index;
 	ASSERT_TRUE(post(777));
 	EXPECT_EQ(fresh(at + 1).qpn(), 777u);
 	EXPECT_EQ(fresh(at + 1).owner(), ((at + 1) / 32) % 2 == 1);
@@ -241,9 +246,9 @@ TEST_F(CompletionQueueTest, ResizeRefusesWhatDoesNotFit)
 		  Status::bad_size);
 	TinyDriver::Cq lost = driver.make_cq(cq.number, 5);
 	lost.buffer.mtt_offset = 0xfffffff000;
-	EXPECT_EQ(
-		driver.command(Opcode::modify_cq, cq.number, 0, driver.cq_context(lost).bytes).status,
-		Status::bad_parameter);
+	EXPECT_EQ(driver.command(Opcode::modify_cq, cq.number, 0, driver.cq_context(lost).bytes)
+			  .status,
+		  Status::bad_parameter);
 	EXPECT_TRUE(post(10));
 	EXPECT_EQ(slot(10).qpn(), 10u) << "still in the old buffer";
 }

@@ -97,7 +97,8 @@ TEST_F(EventQueueTest, OverrunLosesEventsAndShowsInTheContext)
 	raise(64);
 	EXPECT_EQ(EqContext::status.get(query(4).bytes), hw::connectx::eq_status::overflow);
 	for (unsigned i = 0; i < 64; ++i)
-		EXPECT_EQ(Eqe::number.get(driver.poll(driver.async)->bytes), i) << "nothing overwritten";
+		EXPECT_EQ(Eqe::number.get(driver.poll(driver.async)->bytes), i)
+			<< "nothing overwritten";
 }
 
 TEST_F(EventQueueTest, EventsGoWhereTheyAreMapped)

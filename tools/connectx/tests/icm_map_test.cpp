@@ -42,7 +42,8 @@ TEST(IcmMap, AgreesWithAMapOfSinglePages)
 		icm.for_each(8 * 4096, 16 * 4096,
 			     [&](std::uint64_t from, std::uint64_t bus, std::uint64_t size) {
 				     for (std::uint64_t at = 0; at < size; at += 4096, ++seen)
-					     ASSERT_EQ(pages.at((from + at) / 4096) * 4096, bus + at);
+					     ASSERT_EQ(pages.at((from + at) / 4096) * 4096,
+						       bus + at);
 			     });
 		std::uint64_t expected = 0;
 		for (std::uint64_t i = 8; i < 24; ++i)

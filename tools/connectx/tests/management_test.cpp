@@ -45,8 +45,8 @@ protected:
 	}
 	ib::Smp ask(const ib::Smp &request, std::uint32_t op_modifier = 3, unsigned port = 1)
 	{
-		const ib::Mad answer = driver.ask(
-			port, reinterpret_cast<const ib::Mad &>(request), op_modifier);
+		const ib::Mad answer =
+			driver.ask(port, reinterpret_cast<const ib::Mad &>(request), op_modifier);
 		return reinterpret_cast<const ib::Smp &>(answer);
 	}
 	ib::PortInfo port_info()
@@ -113,10 +113,12 @@ TEST_F(ManagementTest, NodeDescriptionIsWhatTheDriverSet)
 
 TEST_F(ManagementTest, UnknownAttributesGetAMadStatusAndNoCommandError)
 {
-	EXPECT_EQ(ask(smp(kGet, 0x0099)).header.status, ib::mad_status_unsupported_method_attribute);
+	EXPECT_EQ(ask(smp(kGet, 0x0099)).header.status,
+		  ib::mad_status_unsupported_method_attribute);
 	EXPECT_EQ(ask(smp(kSet, ib::attr_node_info)).header.status,
 		  ib::mad_status_unsupported_method_attribute);
-	EXPECT_EQ(ask(smp(kGet, ib::attr_port_info, 2)).header.status, ib::mad_status_invalid_value);
+	EXPECT_EQ(ask(smp(kGet, ib::attr_port_info, 2)).header.status,
+		  ib::mad_status_invalid_value);
 	EXPECT_EQ(ask(smp(kGet, ib::attr_pkey_table, 4)).header.status,
 		  ib::mad_status_invalid_value);
 	EXPECT_EQ(ask(smp(kGet, ib::attr_mlnx_extended_port_info, 1)).header.status, 0)
@@ -124,7 +126,8 @@ TEST_F(ManagementTest, UnknownAttributesGetAMadStatusAndNoCommandError)
 	ib::Smp old = smp(kGet, ib::attr_node_info);
 	old.header.class_version = 9;
 	EXPECT_EQ(ask(old).header.status, ib::mad_status_bad_version);
-	EXPECT_EQ(driver.command(Opcode::mad_ifc, 2, 3, Mailbox(256), 256).status, Status::bad_index)
+	EXPECT_EQ(driver.command(Opcode::mad_ifc, 2, 3, Mailbox(256), 256).status,
+		  Status::bad_index)
 		<< "there is no port 2";
 }
 
@@ -213,7 +216,8 @@ TEST_F(ManagementTest, SetToDownRetrainsAndAnswersWithTheNewLid)
 	wanted.lid = std::uint16_t{9};
 	const auto answer = ib::smp_attribute<ib::PortInfo>(ask(request));
 	EXPECT_EQ(answer.lid, 9u);
-	EXPECT_EQ(answer.state(), ib::PortState::init) << "managers ignore an answer that says DOWN";
+	EXPECT_EQ(answer.state(), ib::PortState::init)
+		<< "managers ignore an answer that says DOWN";
 
 	while (driver.poll(driver.async)) {
 	}
@@ -341,7 +345,8 @@ TEST_F(ManagementTest, SmInfoAndAnswersGoToTheDriver)
 	EXPECT_FALSE(agent.wire_smp(1, smp(kGet, ib::attr_sm_info), 1, handled));
 	EXPECT_FALSE(handled);
 	handled = true;
-	EXPECT_FALSE(agent.wire_smp(1, smp(ib::MadMethod::get_resp, ib::attr_node_info), 1, handled));
+	EXPECT_FALSE(
+		agent.wire_smp(1, smp(ib::MadMethod::get_resp, ib::attr_node_info), 1, handled));
 	EXPECT_FALSE(handled);
 	handled = true;
 	EXPECT_FALSE(agent.wire_smp(1, smp(ib::MadMethod::trap, ib::attr_notice), 1, handled));

@@ -148,9 +148,9 @@ TEST_F(MemoryTableTest, RubbishInFreshPagesIsNoKey)
 	// A valid-looking entry that no command has made, in a page that is lent again.
 	MptEntry::status.set(entry.bytes, mpt_status::valid);
 	const std::uint32_t slot = kIndex & 1023;
-	std::ranges::copy(std::as_bytes(std::span(entry.bytes)),
-			  other.host.memory(other.icm_bus(TinyDriver::kDmptBase) + 64 * slot, 64)
-				  .begin());
+	std::ranges::copy(
+		std::as_bytes(std::span(entry.bytes)),
+		other.host.memory(other.icm_bus(TinyDriver::kDmptBase) + 64 * slot, 64).begin());
 	KeyUse use{kKey, KeyAccess::local_read, kPd, 1, false};
 	EXPECT_EQ(other.context().memory.resolve(use, kStart, 1, ranges), MemoryError::translation)
 		<< "read where it is: the driver may edit entries in place";
@@ -231,7 +231,8 @@ TEST_F(MemoryTableTest, WindowOpensPartOfARegion)
 	MptEntry::mem_key.set(window.bytes, window_index);
 	MptEntry::pd.set(window.bytes, kPd);
 	MptEntry::bound_to_qp.set(window.bytes, 1);
-	ASSERT_EQ(driver.command(Opcode::sw2hw_mpt, window_index, 0, window.bytes).status, Status::ok);
+	ASSERT_EQ(driver.command(Opcode::sw2hw_mpt, window_index, 0, window.bytes).status,
+		  Status::ok);
 
 	const std::uint32_t rkey = window_index << 8 | 1;
 	WqeBindWindow request{};

@@ -40,7 +40,10 @@ protected:
 		QpContext::rnr_retry.set(context(rts), 6);
 		AddressPathLayout::ack_timeout.set(context(rts) + QpContext::primary_path, 14);
 	}
-	static std::uint8_t *context(Mailbox &m) { return m.data() + hw::connectx::qp_mailbox_context; }
+	static std::uint8_t *context(Mailbox &m)
+	{
+		return m.data() + hw::connectx::qp_mailbox_context;
+	}
 	Status go(Opcode opcode, const Mailbox &m, std::uint32_t qpn = kQpn)
 	{
 		return driver.command(opcode, qpn, 0, m).status;
@@ -122,7 +125,8 @@ TEST_F(QueuePairTest, WrongTransitionsAreBadQpState)
 {
 	EXPECT_EQ(go(Opcode::init2rtr_qp, rtr), Status::bad_qp_state);
 	EXPECT_EQ(go(Opcode::to_err_qp, {}), Status::bad_qp_state);
-	EXPECT_EQ(driver.command(Opcode::query_qp, kQpn, 0, {}, 0x100).status, Status::bad_qp_state);
+	EXPECT_EQ(driver.command(Opcode::query_qp, kQpn, 0, {}, 0x100).status,
+		  Status::bad_qp_state);
 	ASSERT_EQ(go(Opcode::rst2init_qp, mailbox), Status::ok);
 	EXPECT_EQ(go(Opcode::rst2init_qp, mailbox), Status::bad_qp_state);
 	EXPECT_EQ(go(Opcode::rtr2rts_qp, rts), Status::bad_qp_state);
@@ -215,7 +219,8 @@ TEST_F(QueuePairTest, CreationRefusesWhatDoesNotExist)
 	EXPECT_EQ(with([](auto *c) { QpContext::srq_enable.set(c, 1); }), Status::bad_resource);
 	EXPECT_EQ(with([](auto *c) { QpContext::uar_page.set(c, 0xffffff); }),
 		  Status::bad_parameter);
-	EXPECT_EQ(with([](auto *c) { QpContext::log_page_size.set(c, 63); }), Status::bad_parameter);
+	EXPECT_EQ(with([](auto *c) { QpContext::log_page_size.set(c, 63); }),
+		  Status::bad_parameter);
 	EXPECT_EQ(with([](auto *) {}), Status::ok);
 	driver.immediate(Opcode::unmap_icm, 64, TinyDriver::kQpcBase);
 	EXPECT_EQ(with([](auto *) {}), Status::icm_error);

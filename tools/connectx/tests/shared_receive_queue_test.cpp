@@ -135,9 +135,8 @@ protected:
 	std::uint32_t hash(const ib::Gid &gid)
 	{
 		const auto *bytes = gid.raw;
-		return static_cast<std::uint32_t>(driver.command(Opcode::mgid_hash, 0, 0,
-								 {bytes, 16})
-							  .value);
+		return static_cast<std::uint32_t>(
+			driver.command(Opcode::mgid_hash, 0, 0, {bytes, 16}).value);
 	}
 	Status write(std::uint32_t index, const ib::Gid &gid, std::vector<std::uint32_t> qpns,
 		     std::uint32_t next = 0)

@@ -54,13 +54,14 @@ void must(const TinyDriver::Result &result, const char *what)
 } // namespace
 
 TinyDriver::TinyDriver(unsigned ports, TransportFactory make_transport)
-    : card(make_config(add_ports(fabric, ports, peers)),
-	   make_transport ? std::move(make_transport)
-			  : [this](CardContext &) -> std::unique_ptr<Transport> {
-		   auto made = std::make_unique<RecordingTransport>();
-		   transport_ = made.get();
-		   return made;
-	   })
+    : card(
+	      make_config(add_ports(fabric, ports, peers)),
+	      make_transport ? std::move(make_transport)
+			     : [this](CardContext &) -> std::unique_ptr<Transport> {
+		      auto made = std::make_unique<RecordingTransport>();
+		      transport_ = made.get();
+		      return made;
+	      })
 {
 	host.plug(card);
 	in_mailbox_ = allocate(4096);
@@ -238,9 +239,9 @@ std::optional<Eqe> TinyDriver::poll(EventQueueMemory &eq)
 
 void TinyDriver::eq_doorbell(const EventQueueMemory &eq, bool arm)
 {
-	host.write<std::uint32_t>(2, uar::eq_doorbell_offset(eq.number),
-				  __builtin_bswap32((arm ? 1u << 31 : 0) |
-						    (eq.consumer & 0xffffff)));
+	host.write<std::uint32_t>(
+		2, uar::eq_doorbell_offset(eq.number),
+		__builtin_bswap32((arm ? 1u << 31 : 0) | (eq.consumer & 0xffffff)));
 }
 
 CqContext TinyDriver::cq_context(const Cq &cq) const

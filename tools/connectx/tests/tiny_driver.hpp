@@ -93,8 +93,8 @@ public:
 	static constexpr std::uint64_t kDmptBase = 0x100000;
 	static constexpr std::uint64_t kMttBase = 0x180000;
 
-	// A card with @ports ports, each with a link to a port of the test's own. Its data path only
-	// records what it is told, unless @make_transport makes another.
+	// A card with @ports ports, each with a link to a port of the test's own. Its data path
+	// only records what it is told, unless @make_transport makes another.
 	explicit TinyDriver(unsigned ports = 1, TransportFactory make_transport = {});
 	~TinyDriver();
 
