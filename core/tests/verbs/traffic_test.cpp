@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Requests of every kind, between two QPs over the software device's fabric.
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+constexpr soft_options plain = {.lid = 1};
+
+/* Memory that both ends use, and a key that opens it to the peer. */
+struct Memory {
+	explicit Memory(const PdRef &pd)
+	{
+		auto made = rdma::MemoryRegion::all(pd, all_access | IB_ACCESS_MW_BIND);
+		if (made.ok())
+			region = made.take();
+		auto page = kern::make_array<u8>(kern::Gfp::kernel, 4096);
+		if (page.ok())
+			bytes = page.take();
+		ok = region && !bytes.empty();
+	}
+	u8 *at(size_t offset) const { return bytes.data() + offset; }
+	u64 address(size_t offset) const { return reinterpret_cast<u64>(at(offset)); }
+
+	bool ok = false;
+	rdma::MemoryRegion region;
+	kern::OwnedArray<u8> bytes;
+};
+
+ib_send_wr send_wr(ib_sge *sge, ib_wr_opcode opcode, u64 wr_id = 0)
+{
+	ib_send_wr wr = {};
+
+	wr.wr_id = wr_id;
+	wr.sg_list = sge;
+	wr.num_sge = sge ? 1 : 0;
+	wr.opcode = opcode;
+	return wr;
+}
+
+/* A send fills the peer's buffer, with immediate data where there is some. */
+void traffic_send(Test &test)
+{
+	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC}) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		Pair pair(device, type);
+		ASSERT_TRUE(pair.ok);
+		Memory memory(pair.pd);
+		ASSERT_TRUE(memory.ok);
+		__builtin_memcpy(memory.at(0), "hello", 5);
+
+		ib_sge to = sge_of(pair.pd, memory.at(100), 50);
+		ib_recv_wr recv = {};
+		recv.wr_id = 5;
+		recv.sg_list = &to;
+		recv.num_sge = 1;
+		ASSERT_EQ(pair.qp_b.post_recv(&recv), 0);
+		ib_sge from = sge_of(pair.pd, memory.at(0), 5);
+		ib_send_wr send = send_wr(&from, IB_WR_SEND_WITH_IMM, 6);
+		send.ex.imm_data = 0x12345678;
+		ASSERT_EQ(pair.qp_a.post_send(&send), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(pair.cq_b, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(wc.opcode, IB_WC_RECV);
+		EXPECT_EQ(wc.wr_id, 5u);
+		EXPECT_EQ(wc.byte_len, 5u);
+		EXPECT_EQ(wc.qp, pair.qp_b.get());
+		EXPECT_EQ(wc.wc_flags & IB_WC_WITH_IMM, +IB_WC_WITH_IMM);
+		EXPECT_EQ(u32{wc.ex.imm_data}, 0x12345678u);
+		EXPECT_EQ(__builtin_memcmp(memory.at(100), "hello", 5), 0);
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(wc.wr_id, 6u);
+	}
+}
+
+/* RDMA write and read, and the atomics with their masked forms. */
+void traffic_rdma_and_atomics(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	Memory memory(pair.pd);
+	ASSERT_TRUE(memory.ok);
+	ib_wc wc;
+	__builtin_memcpy(memory.at(0), "written", 7);
+	ib_sge local = sge_of(pair.pd, memory.at(0), 7);
+	ib_rdma_wr rdma = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(512),
+			   .rkey = memory.region->rkey};
+	ASSERT_EQ(pair.qp_a.post_send(&rdma.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(wc.opcode, IB_WC_RDMA_WRITE);
+	EXPECT_EQ(__builtin_memcmp(memory.at(512), "written", 7), 0);
+
+	local = sge_of(pair.pd, memory.at(64), 7);
+	rdma.wr = send_wr(&local, IB_WR_RDMA_READ);
+	ASSERT_EQ(pair.qp_a.post_send(&rdma.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(wc.opcode, IB_WC_RDMA_READ);
+	EXPECT_EQ(__builtin_memcmp(memory.at(64), "written", 7), 0);
+
+	struct {
+		ib_wr_opcode opcode;
+		ib_wc_opcode completion;
+		u64 compare_add, swap, compare_mask, swap_mask, before, after;
+	} constexpr atomics[] = {
+		{IB_WR_ATOMIC_FETCH_AND_ADD, IB_WC_FETCH_ADD, 5, 0, 0, 0, 10, 15},
+		{IB_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP, 15, 99, 0, 0, 15, 99},
+		{IB_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP, 15, 7, 0, 0, 99, 99},
+		{IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WC_MASKED_COMP_SWAP, 0x03, 0xf0, 0x0f, 0xf0, 0x63, 0xf3},
+	};
+	for (const auto &atomic : atomics) {
+		auto *target = reinterpret_cast<u64 *>(memory.at(1024));
+		auto *result = reinterpret_cast<u64 *>(memory.at(2048));
+		*target = atomic.before;
+		*result = ~u64{0};
+		local = sge_of(pair.pd, result, 8);
+		ib_atomic_wr wr = {.wr = send_wr(&local, atomic.opcode),
+				   .remote_addr = memory.address(1024),
+				   .compare_add = atomic.compare_add,
+				   .swap = atomic.swap,
+				   .compare_add_mask = atomic.compare_mask,
+				   .swap_mask = atomic.swap_mask,
+				   .rkey = memory.region->rkey};
+		ASSERT_EQ(pair.qp_a.post_send(&wr.wr), 0);
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(wc.opcode, atomic.completion);
+		EXPECT_EQ(*result, atomic.before);
+		EXPECT_EQ(*target, atomic.after);
+	}
+}
+
+/* A fast-registration region opens exactly its pages, between REG_MR and LOCAL_INV. */
+void traffic_fast_registration(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	Memory memory(pair.pd);
+	auto region = rdma::MemoryRegion::create(pair.pd, IB_MR_TYPE_MEM_REG, 4);
+	ASSERT_TRUE(memory.ok && region.ok());
+	ib_mr *mr = region.value().get();
+	ib_dma_segment segment = {.addr = memory.address(0), .length = 4096};
+	EXPECT_EQ(ib_map_mr_sg(mr, &segment, 0, nullptr, 4096), -EINVAL);
+	EXPECT_EQ(ib_map_mr_sg(mr, &segment, 1, nullptr, 512), -EINVAL);
+	EXPECT_EQ(ib_map_mr_sg(mr, &segment, 1, nullptr, 3000), -EINVAL);
+	EXPECT_EQ(ib_map_mr_sg(memory.region.get(), &segment, 1, nullptr, 4096), -EINVAL);
+	ASSERT_EQ(ib_map_mr_sg(mr, &segment, 1, nullptr, 4096), 1);
+	EXPECT_EQ(mr->iova, segment.addr);
+	EXPECT_EQ(mr->length, 4096u);
+
+	ib_update_fast_reg_key(mr, 0x42);
+	ib_reg_wr reg = {.wr = send_wr(nullptr, IB_WR_REG_MR), .mr = mr, .key = mr->rkey,
+			 .access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ};
+	ib_wc wc;
+	ASSERT_EQ(pair.qp_a.post_send(&reg.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(wc.opcode, IB_WC_REG_MR);
+
+	__builtin_memcpy(memory.at(0), "paged", 5);
+	ib_sge local = sge_of(pair.pd, memory.at(3000), 5);
+	ib_rdma_wr read = {.wr = send_wr(&local, IB_WR_RDMA_READ), .remote_addr = mr->iova, .rkey = mr->rkey};
+	ASSERT_EQ(pair.qp_a.post_send(&read.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(__builtin_memcmp(memory.at(3000), "paged", 5), 0);
+
+	ib_send_wr invalidate = send_wr(nullptr, IB_WR_LOCAL_INV);
+	invalidate.ex.invalidate_rkey = mr->rkey;
+	ASSERT_EQ(pair.qp_a.post_send(&invalidate), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	ASSERT_EQ(pair.qp_a.post_send(&read.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_REM_ACCESS_ERR);
+}
+
+/* The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an offset into the first. */
+void traffic_pieces_to_pages(Test &test)
+{
+	struct Row {
+		ib_dma_segment pieces[3];
+		int count;
+		unsigned int offset;
+		int taken;
+		u64 length;
+		unsigned int offset_after;
+	};
+	constexpr u64 base = 0x100000;
+	constexpr Row rows[] = {
+		{{{base, 4096}, {base + 8192, 4096}}, 2, 0, 2, 8192, 0},
+		{{{base + 100, 3996}, {base + 8192, 100}}, 2, 0, 2, 4096, 0},
+		{{{base, 100}, {base + 100, 100}}, 2, 0, 2, 200, 0},
+		{{{base, 4000}, {base + 4000, 500}}, 2, 0, 2, 4500, 0},
+		{{{base, 100}, {base + 200, 100}}, 2, 0, 1, 100, 0},
+		{{{base, 4096}, {base + 8193, 100}}, 2, 0, 1, 4096, 0},
+		{{{base, 4096}, {base + 8192, 4096}}, 2, 96, 2, 8096, 0},
+		{{{base, 4096 * 5}}, 1, 0, 0, 4096 * 4, 4096 * 4},
+		{{{base, 4096 * 3}, {base + 4096 * 9, 4096 * 3}}, 2, 0, 1, 4096 * 4, 4096},
+	};
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto pd = rdma::Pd::create(device);
+	ASSERT_OK(pd);
+	auto region = rdma::MemoryRegion::create(pd.value(), IB_MR_TYPE_MEM_REG, 4);
+	ASSERT_OK(region);
+	for (const Row &row : rows) {
+		unsigned int offset = row.offset;
+		ib_mr *mr = region.value().get();
+		EXPECT_EQ(ib_map_mr_sg(mr, row.pieces, row.count, &offset, 4096), row.taken);
+		EXPECT_EQ(mr->length, row.length);
+		EXPECT_EQ(mr->iova, row.pieces[0].addr + row.offset);
+		EXPECT_EQ(offset, row.offset_after);
+	}
+	unsigned int offset = 5000;
+	EXPECT_EQ(ib_map_mr_sg(region.value().get(), rows[0].pieces, 2, &offset, 4096), -EINVAL);
+}
+
+/* A memory window opens a part of a region, as long as it is bound. */
+void traffic_memory_window(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	Memory memory(pair.pd);
+	auto window = rdma::MemoryWindow::create(pair.pd, IB_MW_TYPE_2);
+	ASSERT_TRUE(memory.ok && window.ok());
+	EXPECT_ERROR(rdma::MemoryWindow::create(pair.pd, static_cast<ib_mw_type>(3)), -EINVAL);
+	ib_mw *mw = window.value().get();
+	ib_bind_mw_wr bind = {.wr = send_wr(nullptr, IB_WR_BIND_MW), .mw = mw, .rkey = ib_inc_rkey(mw->rkey),
+			      .mr = memory.region.get(), .addr = memory.address(0), .length = 16,
+			      .access = IB_ACCESS_REMOTE_WRITE};
+	ib_wc wc;
+	ASSERT_EQ(pair.qp_a.post_send(&bind.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(wc.opcode, IB_WC_BIND_MW);
+	ib_sge local = sge_of(pair.pd, memory.at(100), 16);
+	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(0), .rkey = bind.rkey};
+	ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	write.remote_addr++;
+	ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_EQ(wc.status, IB_WC_REM_ACCESS_ERR);
+}
+
+/* What the peer refuses, and how each side hears of it. */
+void traffic_errors(Test &test)
+{
+	struct Row {
+		u32 recv_length;
+		bool recv;
+		u32 lkey_change, rkey_change;
+		ib_wr_opcode opcode;
+		ib_wc_status status;
+	};
+	constexpr Row rows[] = {
+		{4, true, 0, 0, IB_WR_SEND, IB_WC_REM_INV_REQ_ERR},
+		{64, true, 1, 0, IB_WR_SEND, IB_WC_LOC_PROT_ERR},
+		{0, false, 0, 0, IB_WR_SEND, IB_WC_RNR_RETRY_EXC_ERR},
+		{0, false, 0, 1, IB_WR_RDMA_WRITE, IB_WC_REM_ACCESS_ERR},
+		{0, false, 0, 1, IB_WR_RDMA_READ, IB_WC_REM_ACCESS_ERR},
+	};
+	for (const Row &row : rows) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		Pair pair(device, IB_QPT_RC, 2);
+		ASSERT_TRUE(pair.ok);
+		Memory memory(pair.pd);
+		ASSERT_TRUE(memory.ok);
+		if (row.recv) {
+			ib_sge to = sge_of(pair.pd, memory.at(0), row.recv_length);
+			ib_recv_wr recv = {};
+			recv.sg_list = &to;
+			recv.num_sge = 1;
+			ASSERT_EQ(pair.qp_b.post_recv(&recv), 0);
+		}
+		ib_sge local = sge_of(pair.pd, memory.at(100), 10);
+		local.lkey += row.lkey_change;
+		ib_rdma_wr wr = {.wr = send_wr(&local, row.opcode), .remote_addr = memory.address(0),
+				 .rkey = memory.region->rkey + row.rkey_change};
+		ASSERT_EQ(pair.qp_a.post_send(&wr.wr), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, row.status);
+		ib_qp_attr attr;
+		ib_qp_init_attr init;
+		ASSERT_EQ(ib_query_qp(pair.qp_a.get(), &attr, IB_QP_STATE, &init), 0);
+		EXPECT_EQ(attr.qp_state, IB_QPS_ERR);
+	}
+}
+
+/* Lost messages are sent again on RC; when none gets through, the retries end. */
+void traffic_loss(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	Memory memory(pair.pd);
+	ASSERT_TRUE(memory.ok);
+	ib_sge local = sge_of(pair.pd, memory.at(0), 8);
+	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(64),
+			    .rkey = memory.region->rkey};
+	soft_disturb(device, 100, 0, test.seed());
+	ib_wc wc;
+	for (int i = 0; i < 20; i++) {
+		ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		if (wc.status != IB_WC_SUCCESS)
+			break;
+	}
+	soft_disturb(device, 1000, 0, test.seed());
+	ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
+	ASSERT_TRUE(next(pair.cq_a, wc));
+	EXPECT_TRUE(wc.status == IB_WC_RETRY_EXC_ERR || wc.status == IB_WC_WR_FLUSH_ERR);
+}
+
+/* MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the request gives none. */
+void mgmt_07_datagram(Test &test)
+{
+	Device here({.lid = 1}), there({.lid = 2});
+	ASSERT_TRUE(here.ok() && there.ok());
+	struct End {
+		PdRef pd;
+		CqRef cq;
+		rdma::QueuePair qp;
+		bool create(ib_device *device)
+		{
+			auto p = rdma::Pd::create(device);
+			auto c = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+			if (!p.ok() || !c.ok())
+				return false;
+			pd = p.take();
+			cq = c.take();
+			auto attr = qp_attr(IB_QPT_UD);
+			auto q = rdma::QueuePair::create(pd, cq, cq, attr);
+			if (!q.ok())
+				return false;
+			qp = q.take();
+			return connect_datagram(qp.get(), 0x1234) == 0;
+		}
+	} a, b;
+	ASSERT_TRUE(a.create(here) && b.create(there));
+	Memory memory(b.pd);
+	ASSERT_TRUE(memory.ok);
+	for (u32 qkey : {0x1234u, IB_QP_SET_QKEY, 0x9999u}) {
+		ib_sge to = sge_of(b.pd, memory.at(0), 256);
+		ib_recv_wr recv = {};
+		recv.sg_list = &to;
+		recv.num_sge = 1;
+		ASSERT_EQ(b.qp.post_recv(&recv), 0);
+		rdma_ah_attr address = {.port_num = 1};
+		address.sl = 3;
+		rdma_ah_set_dlid(&address, 2);
+		auto ah = rdma::AddressHandle::create(a.pd, address);
+		ASSERT_OK(ah);
+		__builtin_memcpy(memory.at(1000), "datagram", 8);
+		ib_sge from = sge_of(a.pd, memory.at(1000), 8);
+		ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND), .ah = ah.value().get(), .remote_qpn = b.qp.number(),
+			       .remote_qkey = qkey};
+		ASSERT_EQ(a.qp.post_send(&wr.wr), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(a.cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		if (qkey == 0x9999) {
+			/* The wrong Q_Key: dropped in silence. */
+			EXPECT_EQ(b.cq->poll(1, &wc), 0);
+			continue;
+		}
+		ASSERT_TRUE(next(b.cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(wc.byte_len, 48u);
+		EXPECT_EQ(wc.src_qp, a.qp.number());
+		EXPECT_EQ(wc.slid, 1u);
+		EXPECT_EQ(wc.sl, 3);
+		EXPECT_EQ(wc.wc_flags & IB_WC_GRH, 0);
+		EXPECT_EQ(__builtin_memcmp(memory.at(40), "datagram", 8), 0);
+		/* And the answer's address is the sender's. */
+		rdma_ah_attr back;
+		EXPECT_EQ(ib_init_ah_attr_from_wc(there, 1, &wc, nullptr, &back), 0);
+		EXPECT_EQ(rdma_ah_get_dlid(&back), 1u);
+		EXPECT_EQ(rdma_ah_get_sl(&back), 3);
+	}
+}
+
+/* An answer's address from a GRH; a header that is none, and a destination that is not ours, are refused. */
+void ah_from_grh(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	ib_grh grh = {};
+	ib_wc wc = {};
+	rdma_ah_attr attr;
+	wc.slid = 9;
+	wc.wc_flags = IB_WC_GRH;
+	ASSERT_EQ(rdma_query_gid(device, 1, 0, &grh.dgid), 0);
+	grh.sgid.raw[15] = 7;
+	grh.version_tclass_flow = 6u << 28 | 0x5au << 20 | 0x12345;
+	grh.next_hdr = 0x1b;
+	ASSERT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &grh, &attr), 0);
+	EXPECT_EQ(attr.ah_flags, IB_AH_GRH);
+	EXPECT_EQ(attr.grh.flow_label, 0x12345u);
+	EXPECT_EQ(attr.grh.traffic_class, 0x5a);
+	EXPECT_EQ(attr.grh.dgid.raw[15], 7);
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 2, &wc, &grh, &attr), -EINVAL);
+	ib_grh bad = grh;
+	bad.version_tclass_flow = 4u << 28;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -EPROTO);
+	bad = grh;
+	bad.next_hdr = 17;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -EPROTO);
+	bad = grh;
+	bad.dgid.raw[15] ^= 0x55;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -ENOENT);
+	/* What was sent to a group is answered from the first GID. */
+	bad.dgid.raw[0] = 0xff;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), 0);
+	EXPECT_EQ(attr.grh.sgid_index, 0);
+}
+
+/* Datagrams to a group reach the QPs attached to it, and no others. */
+void traffic_multicast(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto pd = rdma::Pd::create(device);
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	auto attr = qp_attr(IB_QPT_UD);
+	auto member = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	auto stranger = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	ASSERT_TRUE(member.ok() && stranger.ok());
+	Memory memory(pd.value());
+	ASSERT_TRUE(memory.ok);
+	for (auto *qp : {&member.value(), &stranger.value()}) {
+		ASSERT_EQ(connect_datagram(qp->get(), 1), 0);
+		ib_sge to = sge_of(pd.value(), memory.at(0), 100);
+		ib_recv_wr recv = {};
+		recv.sg_list = &to;
+		recv.num_sge = 1;
+		ASSERT_EQ(qp->post_recv(&recv), 0);
+	}
+	const ib_gid group = {.raw = {0xff, 0x12, 0x40, 0x1b}};
+	ASSERT_EQ(ib_attach_mcast(member.value().get(), &group, 0xc005), 0);
+	rdma_ah_attr address = {.port_num = 1};
+	rdma_ah_set_dlid(&address, 0xc005);
+	EXPECT_ERROR(rdma::AddressHandle::create(pd.value(), address), -EINVAL);
+	rdma_ah_set_grh(&address, &group, 0, 0, 1, 0);
+	auto ah = rdma::AddressHandle::create(pd.value(), address);
+	ASSERT_OK(ah);
+	ib_sge from = sge_of(pd.value(), memory.at(200), 10);
+	ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND, 77), .ah = ah.value().get(), .remote_qpn = IB_MULTICAST_QPN,
+		       .remote_qkey = 1};
+	ASSERT_EQ(stranger.value().post_send(&wr.wr), 0);
+	unsigned int received = 0;
+	ib_wc wc;
+	while (received < 2 && next(cq.value(), wc)) {
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		if (wc.opcode == IB_WC_RECV)
+			EXPECT_EQ(wc.qp, member.value().get());
+		received++;
+	}
+	EXPECT_EQ(received, 2u);
+	EXPECT_EQ(cq.value()->poll(1, &wc), 0);
+	EXPECT_EQ(ib_detach_mcast(member.value().get(), &group, 0xc005), 0);
+}
+
+/* Receives of many QPs come from one SRQ; running low raises its limit event once. */
+void traffic_srq(Test &test)
+{
+	static constinit kern::Atomic<unsigned int> limits{0};
+	limits.store_relaxed(0);
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto pd = rdma::Pd::create(device);
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 32);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	ib_srq_init_attr srq_attr = {.event_handler = [](ib_event *event, void *) {
+					     if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
+						     limits.add_relaxed(1);
+				     },
+				     .attr = {.max_wr = 0, .max_sge = 1}};
+	EXPECT_ERROR(rdma::SharedReceiveQueue::create(pd.value(), srq_attr), -EINVAL);
+	srq_attr.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 9};
+	EXPECT_ERROR(rdma::SharedReceiveQueue::create(pd.value(), srq_attr), -EINVAL);
+	srq_attr.attr.srq_limit = 0;
+	auto srq = rdma::SharedReceiveQueue::create(pd.value(), srq_attr);
+	ASSERT_OK(srq);
+	auto attr = qp_attr(IB_QPT_RC);
+	auto a = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr, srq.value());
+	auto b = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr, srq.value());
+	ASSERT_TRUE(a.ok() && b.ok());
+	ASSERT_EQ(connect(a.value().get(), b.value().number(), 1), 0);
+	ASSERT_EQ(connect(b.value().get(), a.value().number(), 1), 0);
+	ib_recv_wr recv = {};
+	EXPECT_EQ(a.value().post_recv(&recv), -EINVAL);
+	for (int i = 0; i < 4; i++)
+		ASSERT_EQ(srq.value()->post(&recv), 0);
+	ib_srq_attr limit = {.srq_limit = 3};
+	EXPECT_EQ(ib_modify_srq(srq.value()->get(), &limit, static_cast<ib_srq_attr_mask>(8)), -EINVAL);
+	ASSERT_EQ(ib_modify_srq(srq.value()->get(), &limit, IB_SRQ_LIMIT), 0);
+	for (auto *qp : {&a.value(), &b.value()}) {
+		ib_send_wr send = send_wr(nullptr, IB_WR_SEND);
+		ASSERT_EQ(qp->post_send(&send), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(cq.value(), wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		ASSERT_TRUE(next(cq.value(), wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	}
+	EXPECT_EQ(limits.load_relaxed(), 1u);
+}
+
+} // namespace
+
+KUNIT_SUITE(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
+	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
+	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_loss),
+	    KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh), KUNIT_CASE(traffic_multicast),
+	    KUNIT_CASE(traffic_srq));
