@@ -212,6 +212,8 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 	const auto deadline = kern::Deadline::in_ms(ms);
 	ib_wc wc;
 	for (;;) {
+		if (removals.load_acquire()) [[unlikely]]
+			return kern::Error{-ECANCELED};
 		if (ib_poll_cq(cq, 1, &wc) > 0)
 			return wc;
 		const u32 seen = interrupts_.load_acquire();
@@ -220,12 +222,9 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 		if (missed < 0)
 			return kern::Error{missed};
 		// In slices, for the sake of a removal, which is nobody's completion.
-		if (missed == 0 && !completed_.wait_for(100, [&] { return interrupts_.load_acquire() != seen; })) {
-			if (deadline.passed())
-				return kern::Error{-ETIMEDOUT};
-			if (removals.load_acquire())
-				return kern::Error{-ECANCELED};
-		}
+		if (missed == 0 && !completed_.wait_for(100, [&] { return interrupts_.load_acquire() != seen; }) &&
+		    deadline.passed())
+			return kern::Error{-ETIMEDOUT};
 	}
 }
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""From probe to remove."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+from lab.testing import test
+from traffic import Node, pair
+
+CARD = "/sys/bus/pci/devices/0000:01:00.0"
+DRIVER = "/sys/bus/pci/drivers/weft_connectx"
+
+
+@test(kernels=("plain", "debug"), timeout=600)
+def a_card_comes_and_goes(lab):
+    """A hundred probes and removes leave nothing behind; each probe registers the device."""
+    directory = lab.socket_path("fabric")
+    directory.mkdir()
+    lab.start(lab.program("weftd"), "--socket-dir", directory, until=(directory / "node1.sock").is_socket)
+    with lab.guest("node1", vfio_user=[directory / "node1.sock"]) as guest:
+        node = Node(guest)
+        node.load()
+        rounds = 100 if lab.kernel == "plain" else 20
+        out = guest.run(f"""
+            for i in $(seq {rounds}); do
+                echo 0000:01:00.0 > {DRIVER}/unbind || exit 1
+                [ ! -e {CARD}/driver ] || exit 2
+                echo 0000:01:00.0 > {DRIVER}/bind || exit 3
+                [ -e {CARD}/driver ] || exit 4
+            done
+            dmesg | grep -c 'started in'""", timeout=400).out
+        assert int(out) >= 1
+        guest.run(f"echo 1 > {CARD}/remove; echo 1 > /sys/bus/pci/rescan; [ -e {CARD}/driver ]", timeout=60)
+        node.unload()
+        assert guest.find_leaks() == ""
+
+
+@test(kernels=("plain", "debug"), timeout=300)
+def a_card_leaves_under_traffic(lab):
+    """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
+    with pair(lab) as (node1, node2, _):
+        for way in (f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 1 > {CARD}/remove"):
+            one, two = node1.open(type="rc"), node2.open(type="rc")
+            one.join(two, timeout=14, retry=2)
+            two.post(count=16, size=4000)
+            receiver = node2.guest.spawn(f"echo 'receive id={two.number} count=100000 size=4000 repost=1' > /sys/kernel/debug/weft_traffic/control")
+            sender = node1.guest.spawn(f"echo 'send id={one.number} count=100000 size=4000' > /sys/kernel/debug/weft_traffic/control")
+            node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
+            node2.guest.run(way, timeout=60)
+            assert receiver.wait(timeout=60, check=False).status != 0
+            assert sender.wait(timeout=90).status == 0 and 'failed=0' not in node1.command(f"state id={one.number}")['']
+            node2.guest.run(f"[ ! -e {DRIVER}/0000:01:00.0 ]")
+            node2.guest.run(f"[ -e {CARD} ] && echo 0000:01:00.0 > {DRIVER}/bind || echo 1 > /sys/bus/pci/rescan", timeout=60)
+            node2.wait_active()
+            one.close()
