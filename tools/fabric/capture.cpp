@@ -2,8 +2,11 @@
 #include "fabric/capture.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
+#include <vector>
 
+#include <ib/endian.hpp>
 #include <pcap/pcap.h>
 
 namespace weft::fabric
@@ -11,13 +14,33 @@ namespace weft::fabric
 
 namespace
 {
-/* LINKTYPE_INFINIBAND of the registry at tcpdump.org: from the LRH on. */
-constexpr int linktype_infiniband = 247;
+/*
+ * LINKTYPE_ERF of the registry at tcpdump.org. There is a link type for InfiniBand itself (247),
+ * but Wireshark does not read it from pcap files; it does read InfiniBand in ERF records.
+ */
+constexpr int linktype_erf = 197;
 constexpr int snapshot_length = 65535;
+
+/* The header in front of each packet, Endace's Extensible Record Format. */
+struct ErfHeader {
+	/* Seconds in the upper half, binary fractions in the lower; least significant byte first.
+	 */
+	std::uint8_t timestamp[8];
+	std::uint8_t type;
+	std::uint8_t flags;
+	ib::be16 record_length;
+	ib::be16 loss_counter;
+	ib::be16 wire_length;
+
+	static constexpr std::uint8_t type_infiniband = 21;
+	static constexpr std::uint8_t flag_varying_length = 4;
+};
+static_assert(sizeof(ErfHeader) == 16);
+
 } // namespace
 
 Capture::Capture(const std::string &path)
-    : handle_(pcap_open_dead_with_tstamp_precision(linktype_infiniband, snapshot_length,
+    : handle_(pcap_open_dead_with_tstamp_precision(linktype_erf, snapshot_length,
 						   PCAP_TSTAMP_PRECISION_NANO),
 	      pcap_close),
       dumper_(nullptr, pcap_dump_close)
@@ -36,15 +59,28 @@ void Capture::record(std::span<const std::byte> wire)
 	auto now = std::chrono::system_clock::now().time_since_epoch();
 	auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
 	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
+	auto fraction = (static_cast<std::uint64_t>(rest.count()) << 32) / 1'000'000'000;
+	std::uint64_t stamp = static_cast<std::uint64_t>(seconds.count()) << 32 | fraction;
+	ErfHeader erf{};
+	for (unsigned i = 0; i < sizeof(erf.timestamp); i++)
+		erf.timestamp[i] = static_cast<std::uint8_t>(stamp >> (8 * i));
+	erf.type = ErfHeader::type_infiniband;
+	erf.flags = ErfHeader::flag_varying_length;
+	erf.record_length = static_cast<std::uint16_t>(sizeof(erf) + wire.size());
+	erf.wire_length = static_cast<std::uint16_t>(wire.size());
+	std::vector<std::byte> record(sizeof(erf) + wire.size());
+	std::memcpy(record.data(), &erf, sizeof(erf));
+	std::memcpy(record.data() + sizeof(erf), wire.data(), wire.size());
+
 	pcap_pkthdr header{};
 	header.ts.tv_sec = seconds.count();
 	/* With nanosecond precision tv_usec holds nanoseconds. */
 	header.ts.tv_usec = rest.count();
-	header.caplen = static_cast<bpf_u_int32>(wire.size());
+	header.caplen = static_cast<bpf_u_int32>(record.size());
 	header.len = header.caplen;
 	std::lock_guard lock(mutex_);
 	pcap_dump(reinterpret_cast<u_char *>(dumper_.get()), &header,
-		  reinterpret_cast<const u_char *>(wire.data()));
+		  reinterpret_cast<const u_char *>(record.data()));
 	packets_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A recording of packets in a pcap file of link type InfiniBand, as Wireshark reads it.
+ * A recording of packets in a pcap file that Wireshark reads: whole packets, LRH to VCRC, in ERF
+ * records of type InfiniBand.
  */
 #pragma once
 

@@ -2,7 +2,6 @@
 #include "fabric/egress_queue.hpp"
 
 #include <utility>
-#include <vector>
 
 namespace weft::fabric
 {
@@ -62,22 +61,19 @@ void EgressQueue::drain(std::uint8_t vl)
 	queue.draining = false;
 }
 
-std::size_t EgressQueue::expire(std::uint8_t vl, Clock::time_point before)
+std::vector<Packet> EgressQueue::expire(std::uint8_t vl, Clock::time_point before)
 {
-	/* Destroyed without the lock: they give back credits. */
-	std::vector<Packet> dropped;
-	{
-		std::lock_guard lock(mutex_);
-		if (!queues_[vl])
-			return 0;
-		auto &packets = queues_[vl]->packets;
-		while (!packets.empty() && packets.front().since <= before) {
-			dropped.push_back(std::move(packets.front().packet));
-			packets.pop_front();
-			queued_[vl].fetch_sub(1, std::memory_order_acq_rel);
-		}
+	std::vector<Packet> expired;
+	std::lock_guard lock(mutex_);
+	if (!queues_[vl])
+		return expired;
+	auto &packets = queues_[vl]->packets;
+	while (!packets.empty() && packets.front().since <= before) {
+		expired.push_back(std::move(packets.front().packet));
+		packets.pop_front();
+		queued_[vl].fetch_sub(1, std::memory_order_acq_rel);
 	}
-	return dropped.size();
+	return expired;
 }
 
 EgressQueue::Clock::time_point EgressQueue::waiting_since(std::uint8_t vl) const

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "fabric/port.hpp"
 
@@ -34,8 +35,8 @@ public:
 	/* Credit of this VL came back: send what waits. */
 	void drain(std::uint8_t vl);
 
-	/* Drop what has waited on this VL since before that time; returns how many. */
-	std::size_t expire(std::uint8_t vl, Clock::time_point before);
+	/* Take out what has waited on this VL since before that time, for the caller to drop. */
+	std::vector<Packet> expire(std::uint8_t vl, Clock::time_point before);
 	/* When the first packet of this VL began to wait; the clock's maximum if none does. */
 	Clock::time_point waiting_since(std::uint8_t vl) const;
 

@@ -319,12 +319,14 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 {
 	out.expiry_planned.fetch_and(~(1u << vl));
 	auto life = patience(out);
-	std::size_t dropped = out.egress.expire(vl, EgressQueue::Clock::now() - life);
-	if (dropped != 0) {
+	/* Counted before they give back their credits. */
+	std::vector<Packet> dropped = out.egress.expire(vl, EgressQueue::Clock::now() - life);
+	if (!dropped.empty()) {
 		spdlog::warn("switch {} port {}: {} packets on VL {} found no credit in time",
-			     name_, out.number, dropped, vl);
-		Counters::add(out.port.counters().xmit_discards, dropped);
+			     name_, out.number, dropped.size(), vl);
+		Counters::add(out.port.counters().xmit_discards, dropped.size());
 	}
+	dropped.clear();
 	auto since = out.egress.waiting_since(vl);
 	if (since != EgressQueue::Clock::time_point::max() &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)

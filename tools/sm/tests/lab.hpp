@@ -96,22 +96,26 @@ struct Host : MadNode {
 			if (!got)
 				return std::nullopt;
 			if (got->header.tid != mad.header.tid ||
-			    got->rmpp.type != ib::RmppHeader::data || got->rmpp.segment != expected)
+			    got->rmpp.type != ib::RmppHeader::data || got->rmpp.segment > expected)
 				continue;
-			if (expected == 1)
-				total = got->rmpp.length_or_window;
-			bool last = (got->rmpp.flags() & ib::RmppHeader::last) != 0;
-			std::size_t part = last ? got->rmpp.length_or_window - 20u : 200u;
-			table.bytes.insert(table.bytes.end(), got->data, got->data + part);
-			table.stride = got->attr_offset * 8u;
+			bool fresh = got->rmpp.segment == expected;
+			bool last = fresh && (got->rmpp.flags() & ib::RmppHeader::last) != 0;
+			if (fresh) {
+				if (expected == 1)
+					total = got->rmpp.length_or_window;
+				std::size_t part = last ? got->rmpp.length_or_window - 20u : 200u;
+				table.bytes.insert(table.bytes.end(), got->data, got->data + part);
+				table.stride = got->attr_offset * 8u;
+			}
+			// One that was acknowledged before has lost its acknowledgement.
 			ib::SaMad ack = mad;
 			ack.header.method =
 				static_cast<std::uint8_t>(ib::MadMethod::get_table_resp);
 			ack.rmpp.version = 1;
 			ack.rmpp.type = ib::RmppHeader::ack;
 			ack.rmpp.time_flags = ib::RmppHeader::active;
-			ack.rmpp.segment = expected;
-			ack.rmpp.length_or_window = expected + window;
+			ack.rmpp.segment = fresh ? expected : expected - 1;
+			ack.rmpp.length_or_window = ack.rmpp.segment + window;
 			mads.send(sa_address(), reinterpret_cast<ib::Mad &>(ack));
 			if (last) {
 				table.segments = expected;
@@ -120,7 +124,7 @@ struct Host : MadNode {
 					return std::nullopt;
 				return table;
 			}
-			expected++;
+			expected += fresh ? 1 : 0;
 		}
 	}
 };

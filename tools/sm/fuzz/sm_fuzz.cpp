@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any MADs to the subnet manager and the SA from a host: afterwards it still answers.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include <spdlog/spdlog.h>
+
+#include "fabric/fabric.hpp"
+#include "fabric/mad_port.hpp"
+#include "fabric/switch.hpp"
+#include "sm/subnet_manager.hpp"
+
+namespace
+{
+
+using namespace weft;
+
+struct World {
+	World()
+	{
+		spdlog::set_level(spdlog::level::off);
+		fabric::Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});
+		fabric::Port &port = fabric.add_port("host");
+		fabric::Port &own = fabric.add_port("sm");
+		fabric.connect(port, sw.port(1));
+		fabric.connect(own, sw.port(2));
+		host = std::make_unique<fabric::MadPort>(
+			port, fabric::MadPort::Config{.description = "host", .node_guid = 0x10},
+			fabric::MadPort::Handlers{.received =
+							  [this](fabric::AddressedMad &&mad) {
+								  answered = mad.mad.header.tid;
+							  },
+						  .port_changed = {}});
+		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{});
+		if (!manager->wait_for([](const auto &status) { return status.sweeps > 0; },
+				       std::chrono::seconds(10)))
+			std::abort();
+	}
+
+	fabric::MadAddress address(std::uint32_t qp) const
+	{
+		fabric::MadAddress to;
+		to.dlid = host->port_info().sm_lid;
+		to.src_qp = qp;
+		to.dest_qp = qp;
+		to.qkey = qp == 0 ? 0 : ib::qkey_gsi;
+		return to;
+	}
+
+	// Ask a plain question until it is answered.
+	void expect_alive()
+	{
+		ib::Mad mad{};
+		mad.header.base_version = 1;
+		mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_adm);
+		mad.header.class_version = 2;
+		mad.header.method = 1;
+		mad.header.attr_id = std::uint16_t{ib::attr_class_port_info};
+		mad.header.tid = ++tid;
+		for (int tries = 0; tries < 10; tries++) {
+			host->send(address(1), mad);
+			auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+			while (std::chrono::steady_clock::now() < until) {
+				if (answered == tid)
+					return;
+				std::this_thread::yield();
+			}
+		}
+		std::abort();
+	}
+
+	fabric::Fabric fabric;
+	std::unique_ptr<fabric::MadPort> host;
+	std::unique_ptr<sm::SubnetManager> manager;
+	std::atomic<std::uint64_t> answered{0};
+	std::uint64_t tid = std::uint64_t{1} << 40;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	static World world;
+	while (size >= 2) {
+		std::uint8_t kind = data[0];
+		data++;
+		size--;
+		ib::Mad mad{};
+		std::size_t part = std::min(size, sizeof(mad));
+		std::memcpy(&mad, data, part);
+		data += part;
+		size -= part;
+		mad.header.base_version = 1;
+		std::uint32_t qp = kind & 1;
+		if (qp == 1) {
+			mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_adm);
+			if ((kind & 2) == 0)
+				mad.header.class_version = 2;
+		} else {
+			// Sets that the node's own agent would obey are not the manager's matter.
+			mad.header.mgmt_class =
+				static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+			mad.header.class_version = 1;
+			if (mad.header.is_method(ib::MadMethod::set))
+				mad.header.attr_id = std::uint16_t{ib::attr_sm_info};
+		}
+		world.host->send(world.address(qp), mad);
+	}
+	world.expect_alive();
+	return 0;
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that subnet administration answers as IPoIB, rdma_cm and the diagnostic tools need it.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "sm/tests/lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+using ib::component;
+using ib::MadMethod;
+using Mc = ib::McMemberRecord;
+using Path = ib::PathRecord;
+
+constexpr std::uint64_t join_mask = component(Mc::c_mgid) | component(Mc::c_port_gid) |
+				    component(Mc::c_pkey) | component(Mc::c_join_state);
+// What Linux gives for a group that may have to be created.
+constexpr std::uint64_t create_mask =
+	join_mask | component(Mc::c_qkey) | component(Mc::c_mtu_selector) | component(Mc::c_mtu) |
+	component(Mc::c_traffic_class) | component(Mc::c_rate_selector) | component(Mc::c_rate) |
+	component(Mc::c_sl) | component(Mc::c_flow_label) | component(Mc::c_hop_limit);
+
+struct SaTest : ::testing::Test {
+	Lab lab;
+	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
+	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
+	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
+	Host &a = lab.add_host(left, 1);
+	Host &b = lab.add_host(right, 1);
+	Host &c = lab.add_host(right, 2);
+	SubnetManager &sm = lab.start(left, 7);
+
+	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }
+
+	static ib::Gid group(std::uint32_t low)
+	{
+		return ib::Gid::from_parts(0xff12401bffff0000, low);
+	}
+	std::optional<ib::SaMad> join(Host &host, const ib::Gid &mgid, std::uint64_t mask,
+				      std::uint8_t state = Mc::full_member)
+	{
+		ib::SaMad mad = host.request(MadMethod::set, ib::attr_mc_member_record, mask);
+		auto &record = Host::record<Mc>(mad);
+		record.mgid = mgid;
+		record.port_gid = host.gid();
+		record.qkey = 0x0b1bu;
+		record.pkey = ib::pkey_default_full;
+		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
+		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
+		record.set_scope_join_state(2, state);
+		return host.ask_sa(mad);
+	}
+	std::optional<ib::SaMad> leave(Host &host, const ib::Gid &mgid,
+				       std::uint8_t state = Mc::full_member)
+	{
+		ib::SaMad mad = host.request(MadMethod::remove, ib::attr_mc_member_record,
+					     join_mask & ~component(Mc::c_pkey));
+		auto &record = Host::record<Mc>(mad);
+		record.mgid = mgid;
+		record.port_gid = host.gid();
+		record.set_scope_join_state(2, state);
+		return host.ask_sa(mad);
+	}
+	std::optional<ib::SaMad> path(Host &from, Host &to)
+	{
+		ib::SaMad mad =
+			from.request(MadMethod::get, ib::attr_path_record,
+				     component(Path::c_dgid) | component(Path::c_sgid) |
+					     component(Path::c_num_path) | component(Path::c_pkey));
+		auto &record = Host::record<Path>(mad);
+		record.dgid = to.gid();
+		record.sgid = from.gid();
+		record.reversible_num_path = 1;
+		record.pkey = ib::pkey_default_full;
+		return from.ask_sa(mad);
+	}
+};
+
+TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
+{
+	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), join_mask);
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_TRUE(answer->header.is_method(MadMethod::get_resp));
+	const auto &record = record_of<Mc>(*answer);
+	EXPECT_GE(record.mlid, 0xc000);
+	EXPECT_EQ(0x0b1bu, record.qkey);
+	EXPECT_EQ(4, ib::selected_value(record.mtu_selector));
+	EXPECT_EQ(3, ib::selected_value(record.rate_selector));
+	EXPECT_EQ(0xffff, record.pkey);
+	EXPECT_EQ(1, record.join_state());
+	EXPECT_EQ(2, record.scope());
+	EXPECT_EQ(a.gid(), record.port_gid);
+}
+
+TEST_F(SaTest, multicast_reaches_exactly_the_members_at_once)
+{
+	fabric::Port &end = lab.fabric.add_port("listener");
+	for (Host *host : {&a, &b})
+		ASSERT_EQ(0,
+			  join(*host, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
+	auto answer = join(c, group(0x10101), create_mask);
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0, answer->header.status);
+	ib::Lid other = record_of<Mc>(*answer).mlid;
+	EXPECT_NE(0xc000, other);
+	static_cast<void>(end);
+
+	// The switches know by the time of the answer: no waiting here.
+	auto count = [&](Host &host) {
+		return host.mads.port().counters().multicast_rcv_packets.load();
+	};
+	ib::Mad mad{};
+	fabric::MadAddress to;
+	to.dlid = 0xc000;
+	to.src_qp = 1;
+	to.dest_qp = 1;
+	ASSERT_TRUE(a.mads.send(to, mad));
+	EXPECT_EQ(0u, count(a));
+	EXPECT_EQ(1u, count(b));
+	EXPECT_EQ(0u, count(c));
+	to.dlid = other;
+	ASSERT_TRUE(a.mads.send(to, mad));
+	EXPECT_EQ(1u, count(b));
+	// Who sends need not be a member, but the packet only follows the tree of members.
+	ASSERT_EQ(0, leave(b, ib::ipoib_broadcast_gid(0xffff))->header.status);
+	to.dlid = 0xc000;
+	ASSERT_TRUE(a.mads.send(to, mad));
+	EXPECT_EQ(1u, count(b));
+}
+
+TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
+{
+	EXPECT_EQ(ib::sa_status_insufficient_components,
+		  join(a, group(7), join_mask)->header.status);
+	auto first = join(a, group(7), create_mask);
+	ASSERT_EQ(0, first->header.status);
+	auto second = join(b, group(7), join_mask);
+	ASSERT_EQ(0, second->header.status);
+	EXPECT_EQ(record_of<Mc>(*first).mlid, record_of<Mc>(*second).mlid);
+	// A parameter that is not the group's.
+	ib::SaMad wrong = b.request(MadMethod::set, ib::attr_mc_member_record,
+				    join_mask | component(Mc::c_qkey));
+	Host::record<Mc>(wrong) = record_of<Mc>(*second);
+	Host::record<Mc>(wrong).qkey = 5u;
+	EXPECT_EQ(ib::sa_status_req_invalid, b.ask_sa(wrong)->header.status);
+
+	EXPECT_EQ(ib::sa_status_req_invalid, leave(c, group(7))->header.status);
+	auto gone = leave(a, group(7));
+	EXPECT_EQ(0, gone->header.status);
+	EXPECT_TRUE(gone->header.is_method(MadMethod::remove_resp));
+	EXPECT_EQ(0, leave(b, group(7))->header.status);
+	EXPECT_EQ(ib::sa_status_insufficient_components,
+		  join(a, group(7), join_mask)->header.status);
+	// The broadcast group stays.
+	EXPECT_EQ(0, join(a, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
+	EXPECT_EQ(0, leave(a, ib::ipoib_broadcast_gid(0xffff))->header.status);
+	EXPECT_EQ(0, join(b, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
+	// A port that does not exist, a P_Key nobody has.
+	ib::SaMad bad = a.request(MadMethod::set, ib::attr_mc_member_record, join_mask);
+	Host::record<Mc>(bad).mgid = ib::ipoib_broadcast_gid(0xffff);
+	Host::record<Mc>(bad).port_gid = ib::Gid::from_parts(ib::gid_prefix_link_local, 0xdead);
+	Host::record<Mc>(bad).set_scope_join_state(2, 1);
+	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(bad)->header.status);
+}
+
+TEST_F(SaTest, a_path_has_lids_and_the_smallest_mtu_on_the_way)
+{
+	auto answer = path(a, b);
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0, answer->header.status);
+	const auto &record = record_of<Path>(*answer);
+	EXPECT_EQ(a.lid(), record.slid);
+	EXPECT_EQ(b.lid(), record.dlid);
+	EXPECT_EQ(5, ib::selected_value(record.mtu_selector));
+	EXPECT_EQ(7, ib::selected_value(record.rate_selector));
+	EXPECT_EQ(0xffff, record.pkey);
+	EXPECT_TRUE(record.reversible());
+
+	auto before = sm.status().sweeps;
+	trunk.set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_1024);
+	ASSERT_TRUE(Lab::settled(sm, before));
+	answer = path(a, b);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(3, ib::selected_value(record_of<Path>(*answer).mtu_selector));
+	EXPECT_EQ(5, ib::selected_value(record_of<Path>(*answer).rate_selector));
+	answer = path(b, c);
+	EXPECT_EQ(5, ib::selected_value(record_of<Path>(*answer).mtu_selector));
+	// To itself.
+	answer = path(a, a);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0, answer->header.status);
+	EXPECT_EQ(a.lid(), record_of<Path>(*answer).dlid);
+
+	ib::SaMad nobody = a.request(MadMethod::get, ib::attr_path_record, component(Path::c_dgid));
+	Host::record<Path>(nobody).dgid = ib::Gid::from_parts(ib::gid_prefix_link_local, 0xdead);
+	EXPECT_EQ(ib::sa_status_no_records, a.ask_sa(nobody)->header.status);
+	Host::record<Path>(nobody).dgid = ib::Gid::from_parts(0x1234, 0xdead);
+	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(nobody)->header.status);
+}
+
+TEST_F(SaTest, tables_come_in_segments)
+{
+	ib::SaMad nodes = a.request(MadMethod::get_table, ib::attr_node_record, 0);
+	auto table = a.ask_table(nodes);
+	ASSERT_TRUE(table);
+	EXPECT_EQ(112u, table->stride);
+	EXPECT_EQ(6u, table->count());
+	EXPECT_EQ(4u, table->segments);
+	// By component: the switches.
+	ib::SaMad switches = a.request(MadMethod::get_table, ib::attr_node_record,
+				       component(ib::NodeRecord::c_node_type));
+	Host::record<ib::NodeRecord>(switches).info.node_type = 2;
+	table = a.ask_table(switches);
+	ASSERT_TRUE(table);
+	EXPECT_EQ(2u, table->count());
+	// By LID: one, with its name.
+	ib::SaMad own = a.request(MadMethod::get_table, ib::attr_node_record,
+				  component(ib::NodeRecord::c_lid));
+	Host::record<ib::NodeRecord>(own).lid = right.lid();
+	table = a.ask_table(own);
+	ASSERT_TRUE(table);
+	ASSERT_EQ(1u, table->count());
+	const auto &record = *reinterpret_cast<const ib::NodeRecord *>(table->bytes.data());
+	EXPECT_STREQ("right", record.description.text);
+	EXPECT_EQ(right.guid(), record.info.node_guid);
+	// Nothing matches: an empty table, not an error.
+	Host::record<ib::NodeRecord>(own).lid = std::uint16_t{999};
+	table = a.ask_table(own);
+	ASSERT_TRUE(table);
+	EXPECT_EQ(0u, table->count());
+
+	table = a.ask_table(a.request(MadMethod::get_table, ib::attr_port_info_record, 0));
+	ASSERT_TRUE(table);
+	EXPECT_EQ(2u * 9 + 4, table->count());
+	table = a.ask_table(a.request(MadMethod::get_table, ib::attr_link_record, 0));
+	ASSERT_TRUE(table);
+	EXPECT_EQ(2u * 5, table->count());
+	table = a.ask_table(a.request(MadMethod::get_table, ib::attr_path_record, 0));
+	ASSERT_TRUE(table);
+	EXPECT_EQ(6u * 6, table->count());
+	for (auto attribute : {ib::attr_switch_info_record, ib::attr_linear_forwarding_record}) {
+		table = a.ask_table(a.request(MadMethod::get_table, attribute, 0));
+		ASSERT_TRUE(table);
+		EXPECT_EQ(2u, table->count());
+	}
+	// A Get that several records answer.
+	ib::SaMad several = a.request(MadMethod::get, ib::attr_node_record, 0);
+	EXPECT_EQ(ib::sa_status_too_many_records, a.ask_sa(several)->header.status);
+}
+
+TEST_F(SaTest, a_table_survives_loss_in_both_directions)
+{
+	fabric::Faults faults;
+	faults.loss = 0.2;
+	lab.links[0]->set_faults(faults);
+	auto table = a.ask_table(a.request(MadMethod::get_table, ib::attr_port_info_record, 0), 1);
+	lab.links[0]->set_faults({});
+	// The first request itself may have been lost; then the client asks again.
+	if (!table)
+		table = a.ask_table(a.request(MadMethod::get_table, ib::attr_port_info_record, 0));
+	ASSERT_TRUE(table);
+	EXPECT_EQ(22u, table->count());
+}
+
+TEST_F(SaTest, services_are_registered_found_and_end)
+{
+	using Service = ib::ServiceRecord;
+	constexpr std::uint64_t mask = component(Service::c_id) | component(Service::c_gid) |
+				       component(Service::c_pkey) | component(Service::c_lease) |
+				       component(Service::c_name);
+	auto service = [&](MadMethod method, std::uint64_t components) {
+		ib::SaMad mad = a.request(method, ib::attr_service_record, components);
+		auto &record = Host::record<Service>(mad);
+		record.id = std::uint64_t{0x42};
+		record.gid = a.gid();
+		record.pkey = ib::pkey_default_full;
+		record.lease = Service::lease_forever;
+		std::strcpy(record.name, "storage");
+		return mad;
+	};
+	EXPECT_EQ(ib::sa_status_insufficient_components,
+		  a.ask_sa(service(MadMethod::set, component(Service::c_id)))->header.status);
+	EXPECT_EQ(0, a.ask_sa(service(MadMethod::set, mask))->header.status);
+	auto found = a.ask_sa(service(MadMethod::get, component(Service::c_name)));
+	ASSERT_EQ(0, found->header.status);
+	EXPECT_EQ(0x42u, record_of<Service>(*found).id);
+	EXPECT_EQ(0, a.ask_sa(service(MadMethod::remove, mask))->header.status);
+	EXPECT_EQ(ib::sa_status_no_records,
+		  a.ask_sa(service(MadMethod::get, component(Service::c_name)))->header.status);
+}
+
+TEST_F(SaTest, subscribers_hear_of_ports_that_go)
+{
+	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);
+	auto &info = Host::record<ib::InformInfo>(mad);
+	info.lid_begin = ib::InformInfo::any;
+	info.is_generic = 1;
+	info.subscribe = 1;
+	info.type = ib::InformInfo::any;
+	info.trap_number = std::uint16_t{ib::trap_gid_out_of_service};
+	info.producer = ib::InformInfo::any_producer;
+	ASSERT_EQ(0, a.ask_sa(mad)->header.status);
+	EXPECT_EQ(1u, a.ask_table(a.request(MadMethod::get_table, ib::attr_inform_info_record, 0))
+			      ->count());
+
+	ib::Gid gone = c.gid();
+	lab.links[2]->set_plugged(false);
+	auto report = a.next_sa();
+	ASSERT_TRUE(report);
+	EXPECT_TRUE(report->header.is_method(MadMethod::report));
+	const auto &notice = record_of<ib::Notice>(*report);
+	EXPECT_EQ(unsigned{ib::trap_gid_out_of_service}, notice.trap_number);
+	EXPECT_EQ(gone, reinterpret_cast<const ib::GidDetails *>(notice.details)->gid);
+	// Unanswered it is repeated, answered not.
+	auto again = a.next_sa();
+	ASSERT_TRUE(again);
+	EXPECT_EQ(report->header.tid, again->header.tid);
+	info.subscribe = 0;
+	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
+	EXPECT_EQ(ib::sa_status_req_invalid, a.ask_sa(mad)->header.status);
+}
+
+TEST_F(SaTest, answers_class_port_info_and_refuses_the_unknown)
+{
+	auto answer = a.ask_sa(a.request(MadMethod::get, ib::attr_class_port_info, 0));
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0, answer->header.status);
+	EXPECT_EQ(2, record_of<ib::ClassPortInfo>(*answer).class_version);
+	EXPECT_EQ(unsigned{ib::mad_status_unsupported_method_attribute},
+		  a.ask_sa(a.request(MadMethod::get, 0x7777, 0))->header.status);
+	ib::SaMad version = a.request(MadMethod::get, ib::attr_class_port_info, 0);
+	version.header.class_version = 1;
+	EXPECT_EQ(unsigned{ib::mad_status_bad_version}, a.ask_sa(version)->header.status);
+}
+
+TEST_F(SaTest, members_that_vanish_leave_their_groups)
+{
+	ASSERT_EQ(0, join(c, group(9), create_mask)->header.status);
+	auto before = sm.status().sweeps;
+	lab.links[2]->set_plugged(false);
+	ASSERT_TRUE(Lab::settled(sm, before));
+	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));
+	Host::record<Mc>(mad).mgid = group(9);
+	EXPECT_EQ(ib::sa_status_no_records, a.ask_sa(mad)->header.status);
+}
+
+} // namespace
+} // namespace weft::sm
