@@ -36,16 +36,16 @@ kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -I$(weft)/include -D__KERNEL__ \
 
 # An inline function that two objects of a module emit is one COMDAT group in each, and the linker drops the second, yet not
 # what objtool wrote about it elsewhere in the object: so the groups are undone, and the weak symbols resolve to the first copy.
-quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
-      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $<; $(OBJCOPY) -R .group $@ $(cmd_objtool)
+# Our check comes before objtool, which has only a vague idea of what is wrong with a call of abort().
+kxx-check = NM="$(NM)" READELF="$(READELF)" $(weft)/scripts/make/kbuild/check-object $@
 
-cmd_kxx_check = NM="$(NM)" READELF="$(READELF)" $(weft)/scripts/make/kbuild/check-object $@
+quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
+      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $<; $(OBJCOPY) -R .group $@; $(kxx-check) $(cmd_objtool)
 
 define rule_kxx_o_cpp
 	$(call cmd_and_fixdep,kxx_o_cpp)
 	$(call cmd,gen_objtooldep)
 	$(call cmd,record_mcount)
-	$(call cmd,kxx_check)
 endef
 
 $(obj)/%.o: $(src)/%.cpp FORCE

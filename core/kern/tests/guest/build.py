@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The modules' build refuses what a module cannot have, says why, and builds no more than it has to."""
+import subprocess
+
+from lab import cache, kernels
+from lab.testing import test
+
+MODULE = '#include <kern/module.h>\n\nKERN_MODULE_INFO("Planted");\n'
+
+# What is planted, and what the build has to say about it.
+PLANTS = {
+    "dynamic initialisation of a global":
+        'extern "C" int source();\nint planted;\nstatic int begun = planted = source();\nint *keep() { return &begun; }\n',
+    "needs a C++ runtime that a kernel module does not have: abort":
+        "#include <optional>\nint planted(std::optional<int> value);\nint planted(std::optional<int> value) { return value.value(); }\n",
+    "needs a C++ runtime that a kernel module does not have: _Znwm":
+        "int *planted();\nint *planted() { return new int(3); }\n",
+    "objtool warnings are errors":
+        'extern "C" void planted();\nextern "C" void planted() { asm volatile("push %rax"); }\n',
+    "unused variable":
+        "void planted();\nvoid planted() { int never_used; }\n",
+    "undefined!":
+        'extern "C" void nowhere();\nvoid planted();\nvoid planted() { nowhere(); }\n',
+}
+
+
+class Tree:
+    """A source tree of one module, with the build of this one."""
+
+    def __init__(self, directory, source):
+        self.root = directory
+        (directory / "core/kern").mkdir(parents=True)
+        (directory / "core/plant").mkdir()
+        for name in ("scripts", "include", "core/kern/layout.c"):
+            (directory / name).symlink_to(cache.TREE / name)
+        (directory / "Kbuild").write_text((cache.TREE / "Kbuild").read_text())
+        (directory / "core/plant/Kbuild").write_text(
+            "obj-m += weft_plant.o\nweft_plant-y += core/plant/module.o core/plant/plant.o core/plant/other.o\n")
+        (directory / "core/plant/module.c").write_text(MODULE)
+        (directory / "core/plant/plant.cpp").write_text(source)
+        (directory / "core/plant/own.hpp").write_text("#pragma once\nint other();\n")
+        (directory / "core/plant/other.cpp").write_text('#include "own.hpp"\nint other() { return 1; }\n')
+
+    def build(self, kdir, *arguments):
+        done = subprocess.run([self.root / "scripts/make/kbuild/run", kdir, *arguments, "modules"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.returncode, done.stdout
+
+
+@test(kernels=("plain", "debug"), timeout=300)
+def build_refuses_what_a_module_cannot_have(lab):
+    """A planted defect fails the build each time it is asked for, with the reason."""
+    kdir = kernels.find(lab.kernel).kdir
+    for number, (reason, source) in enumerate(PLANTS.items()):
+        tree = Tree(lab.directory / f"plant{number}", source)
+        for _ in range(2):
+            status, output = tree.build(kdir)
+            assert status != 0 and reason in output, f"{reason}: status {status}\n{output}"
+
+
+@test(kernels=("plain",), timeout=120)
+def build_does_what_it_has_to(lab):
+    """A second build does nothing; one after a header was touched compiles what includes it, and nothing dirties the source."""
+    kernel = kernels.find(lab.kernel)
+    tree = Tree(lab.directory / "tree", "int planted();\nint planted() { return 1; }\n")
+    before = sorted(tree.root.rglob("*"))
+    status, output = tree.build(kernel.kdir)
+    assert status == 0, output
+    assert (tree.root / "build/modules" / kernel.release / "weft_plant.ko").exists()
+    assert [path for path in sorted(tree.root.rglob("*")) if tree.root / "build" not in (path, *path.parents)] == before
+    assert tree.build(kernel.kdir) == (0, "")
+    (tree.root / "core/plant/own.hpp").touch()
+    status, output = tree.build(kernel.kdir)
+    assert status == 0 and "other.o" in output and "plant/plant.o" not in output, output
+
+
+@test(kernels=("plain",), timeout=60)
+def build_says_what_is_wrong_with_a_tree(lab):
+    """One line that says what and what to do, for a KDIR that cannot be built against."""
+    tree = Tree(lab.directory / "tree", "")
+    empty = lab.directory / "empty"
+    empty.mkdir()
+    unprepared = lab.directory / "unprepared"
+    unprepared.mkdir()
+    (unprepared / "Makefile").write_text("")
+    poor = lab.directory / "poor"
+    for name, text in (("Makefile", ""), ("Module.symvers", ""), ("include/config/auto.conf", "CONFIG_MODULES=y\n"),
+                       ("include/generated/utsrelease.h", '#define UTS_RELEASE "6.1.0"\n')):
+        (poor / name).parent.mkdir(parents=True, exist_ok=True)
+        (poor / name).write_text(text)
+    for kdir, said in (("", "apt-get install linux-headers-amd64"), (lab.directory / "nowhere", "is not a kernel tree"),
+                       (empty, "is not a kernel tree"), (unprepared, "make modules_prepare"), (poor, "lacks CONFIG_MODVERSIONS")):
+        status, output = tree.build(kdir)
+        assert status != 0 and said in output and output.count("\n") == 1, f"{kdir}: status {status}\n{output}"
