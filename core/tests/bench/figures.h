@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What the verbs cost over a driver that does nothing. figures.c is compiled twice: against rdma/ib_verbs.h of the suite,
+ * and, in reference/, against that of the kernel, since both have the same names.
+ */
+#pragma once
+#include <rdma/ib_verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What figures.c needs of the world around it. */
+struct figures_world {
+	void (*print)(const char *name, long instructions);
+	/* Soft interrupts are held back between these, and run in the second. */
+	void (*hold)(void);
+	void (*release)(void);
+};
+
+/* Measures all figures on a registered device of the no-op driver. 0 or a negative errno. */
+int figures_run(struct ib_device *device, const struct figures_world *world);
+
+/* Completions that the no-op driver's poll_cq has left to give, each with this wr_cqe. */
+extern int noop_pending;
+extern struct ib_cqe *noop_cqe;
+
+#ifdef __cplusplus
+}
+#endif

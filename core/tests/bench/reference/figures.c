@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <linux/module.h>
+#include "../figures.c"
