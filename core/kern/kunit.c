@@ -5,7 +5,9 @@
 #include <linux/moduleparam.h>
 #include <linux/platform_device.h>
 #include <linux/random.h>
+#include <linux/seq_file.h>
 #include <linux/version.h>
+#include <kern/abi/debugfs.h>
 #include <kern/abi/kunit.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
@@ -103,3 +105,13 @@ void kern_kunit_device_destroy(struct device *device)
 	platform_device_unregister(to_platform_device(device));
 }
 EXPORT_SYMBOL_GPL(kern_kunit_device_destroy);
+
+size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
+{
+	struct seq_file out = { .buf = to, .size = size - 1 };
+
+	file->show(file, &out);
+	to[out.count] = '\0';
+	return out.count;
+}
+EXPORT_SYMBOL_GPL(kern_kunit_show);

@@ -23,7 +23,7 @@ public:
 		std::swap(entry_, other.entry_);
 		return *this;
 	}
-	/* With all that is in it, so it is declared before its files: they go first. */
+	/* With all that is in it: so it is declared before its files, which have to go first. */
 	~Directory() { kern_debugfs_remove(entry_); }
 
 	dentry *native() const { return entry_; }
@@ -79,6 +79,9 @@ public:
 
 	/* Once. May sleep. */
 	void add(const char *name, const Directory &directory) { kern_debugfs_add(&file_, name, directory.native()); }
+
+	/* For tests. */
+	kern_debugfs_file &native() { return file_; }
 
 private:
 	kern_debugfs_file file_{};

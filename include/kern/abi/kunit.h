@@ -28,4 +28,8 @@ u64 kern_kunit_seed(void);
 struct device *kern_kunit_device_create(const char *name);
 void kern_kunit_device_destroy(struct device *device);
 
+/* What a debugfs file shows, into a buffer that is terminated; its length. */
+struct kern_debugfs_file;
+size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
+
 KERN_C_END

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/debugfs.hpp>
+#include <kern/errno.h>
+#include <kern/kunit.hpp>
+
+namespace {
+
+struct Shown {
+	void show(kern::debugfs::Output &out) { out.print("number %d of %s\n", number, "all"); }
+	int write(const char *text, size_t size)
+	{
+		if (size < 1 || text[0] < '0' || text[0] > '9')
+			return -EINVAL;
+		number = text[0] - '0';
+		return 0;
+	}
+	int number = 7;
+};
+
+/* A file shows what its object prints, and hands on what is written, with the object's answer. */
+void debugfs_file_shows_and_takes(kern::kunit::Test &test)
+{
+	Shown shown;
+	kern::debugfs::File file(kern::method<&Shown::show>, kern::method<&Shown::write>, &shown);
+	char text[32];
+
+	EXPECT_EQ(kern_kunit_show(&file.native(), text, sizeof(text)), 16u);
+	EXPECT_EQ(__builtin_strcmp(text, "number 7 of all\n"), 0);
+	EXPECT_EQ(file.native().write(&file.native(), "3", 1), 0);
+	EXPECT_EQ(shown.number, 3);
+	EXPECT_EQ(file.native().write(&file.native(), "x", 1), -EINVAL);
+	EXPECT_EQ(file.native().write(&file.native(), "", 0), -EINVAL);
+	EXPECT_EQ(shown.number, 3);
+}
+
+/* Directories and files come and go as their owners do, under names that are then free again. */
+void debugfs_entries_come_and_go(kern::kunit::Test &test)
+{
+	Shown shown;
+	for (int round = 0; round < 2; round++) {
+		kern::debugfs::Directory top("weft_kern_test");
+		kern::debugfs::Directory made("below", top);
+		kern::debugfs::Directory below = std::move(made);
+		EXPECT_EQ(made.native(), nullptr);
+		EXPECT_TRUE(below.native() != nullptr);
+		kern::debugfs::File read_only(kern::method<&Shown::show>, &shown);
+		read_only.add("number", below);
+		EXPECT_TRUE(read_only.native().write == nullptr);
+		EXPECT_TRUE(read_only.native().entry != nullptr);
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_shows_and_takes), KUNIT_CASE(debugfs_entries_come_and_go));
