@@ -31,7 +31,8 @@ NodeIdentity make_identity(const CardConfig &config)
 
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host)
     : host(pci_host), identity(make_identity(config)), memory(icm, limits::kReservedLkey),
-      events([this](unsigned vector) { interrupt(vector); }), ports(make_ports(config)),
+      events([this](unsigned vector) { interrupt(vector); },
+	     [this] { break_down(limits::kErrorEventQueueLost); }), ports(make_ports(config)),
       agents(identity, ports, events, *this), context{.name = config.name,
 						      .loop = host.loop(),
 						      .memory = memory,

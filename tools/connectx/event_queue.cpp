@@ -83,7 +83,8 @@ EqContext EventQueue::context() const
 	return context;
 }
 
-EventQueues::EventQueues(std::function<void(unsigned)> interrupt) : interrupt_(std::move(interrupt))
+EventQueues::EventQueues(std::function<void(unsigned)> interrupt, std::function<void()> lost)
+    : interrupt_(std::move(interrupt)), lost_(std::move(lost))
 {
 	routes_.fill(kNone);
 }
@@ -133,6 +134,10 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 	EventQueue *queue = find(eqn);
 	if (!queue || queue->post(entry))
 		return;
+	if (queue->status() == eq_status::write_failure) {
+		lost_();
+		return;
+	}
 	// Report the loss once, and not to the queue that is full.
 	const auto overflow = static_cast<std::uint32_t>(EventType::eq_overflow);
 	if (Eqe::type.get(entry.bytes) == overflow || routes_[overflow] == eqn)

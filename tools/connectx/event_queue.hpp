@@ -32,6 +32,8 @@ public:
 		   std::uint32_t eqn, const hw::connectx::EqContext &context);
 
 	std::uint32_t number() const { return eqn_; }
+	// One of eq_status.
+	std::uint32_t status() const { return status_; }
 	bool initialise_buffer();
 	// Writes an entry, the owner bit supplied here. False on overrun, or if the buffer cannot
 	// be reached: the queue then takes no more.
@@ -61,7 +63,9 @@ private:
 class EventQueues
 {
 public:
-	explicit EventQueues(std::function<void(unsigned vector)> interrupt);
+	// @lost is called when the memory of a queue cannot be written: its owner cannot be told.
+	explicit EventQueues(std::function<void(unsigned vector)> interrupt,
+			     std::function<void()> lost = [] {});
 
 	// A completion event of queue @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
@@ -93,6 +97,7 @@ private:
 	void post(std::uint32_t eqn, const hw::connectx::Eqe &entry);
 
 	const std::function<void(unsigned)> interrupt_;
+	const std::function<void()> lost_;
 	SparseTable<EventQueue> queues_;
 	std::array<std::uint32_t, 64> routes_;
 };

@@ -12,6 +12,7 @@ namespace weft::connectx::limits
 // BAR 0.
 constexpr std::size_t kErrorBuffer = 0x1f000;
 constexpr std::size_t kErrorBufferDwords = 16;
+constexpr std::uint32_t kErrorEventQueueLost = 1; // a code in the error buffer
 constexpr std::size_t kClearInterrupt = 0xf00d8;
 
 // BAR 2.

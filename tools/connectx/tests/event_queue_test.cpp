@@ -2,6 +2,7 @@
 // Event queues: buffers, arming, interrupts, overrun.
 #include <gtest/gtest.h>
 
+#include "connectx/limits.hpp"
 #include "connectx/tests/tiny_driver.hpp"
 
 namespace weft::connectx::testing
@@ -112,10 +113,13 @@ TEST_F(EventQueueTest, EventsGoWhereTheyAreMapped)
 	EXPECT_FALSE(driver.poll(driver.completions)) << "mapped to none";
 }
 
-TEST_F(EventQueueTest, VanishedBufferStopsTheQueueAndNothingElse)
+TEST_F(EventQueueTest, VanishedBufferStopsTheQueueAndShowsInTheErrorBuffer)
 {
+	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
 	driver.write_mtt(driver.async.buffer.mtt_offset, 0); // not present
 	raise();
+	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer),
+		  __builtin_bswap32(limits::kErrorEventQueueLost));
 	EXPECT_EQ(EqContext::status.get(query(4).bytes), hw::connectx::eq_status::write_failure);
 	EXPECT_EQ(driver.command(Opcode::hw2sw_eq, 4, 1).status, Status::ok);
 	raise();

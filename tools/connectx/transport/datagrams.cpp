@@ -241,7 +241,7 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 			static_cast<std::uint8_t>(headers.lrh.dlid & ((1u << port.lmc()) - 1));
 	report.grh = headers.has_grh;
 	report.solicited = headers.bth.solicited();
-	if (special < 0) {
+	if (special < 0 && engine_.card().ipoib_checksum) {
 		std::array<std::byte, ib::payload_max> flat;
 		auto bytes =
 			std::span(flat).first(std::min<std::size_t>(payload.size(), flat.size()));

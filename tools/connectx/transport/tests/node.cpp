@@ -66,6 +66,7 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 	events_.create(memory_, 0, eq);
 	events_.map(~std::uint64_t{0}, 0);
 
+	context_.ipoib_checksum = true;
 	transport_ = make_transport(context_);
 	port.attach(*this);
 	port.enable();
