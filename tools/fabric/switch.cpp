@@ -178,8 +178,8 @@ void Switch::link_changed(PortSide &side, bool up)
 	std::lock_guard lock(trap_mutex_);
 	trap_due_ = true;
 	trap_repeats_ = 0;
-	if (!std::exchange(trap_timer_, true))
-		timeline_.after({}, [this] { send_trap(); });
+	std::uint64_t number = ++trap_number_;
+	timeline_.after({}, [this, number] { send_trap(number); });
 }
 
 void Switch::receive(PortSide &in, Packet &&arriving)

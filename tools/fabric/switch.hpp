@@ -104,7 +104,7 @@ private:
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_gmp(PortSide &in, const Packet &packet);
 	void send_smp(PortSide &out, const ib::Mad &mad, unsigned hops);
-	void send_trap();
+	void send_trap(std::uint64_t number);
 	void repress_trap(std::uint64_t tid);
 
 	const std::string name_;
@@ -124,12 +124,11 @@ private:
 	/* SlToVl as it lies in memory: in * (ports + 1) + out. */
 	std::vector<std::atomic<std::uint64_t>> sl_to_vl_;
 
-	/* The trap that waits for its TrapRepress. */
+	/* The trap that waits for its TrapRepress: a number for each change, and its TID. */
 	std::mutex trap_mutex_;
-	std::uint64_t trap_tid_ = 0;
+	std::uint64_t trap_number_ = 0;
 	unsigned trap_repeats_ = 0;
 	bool trap_due_ = false;
-	bool trap_timer_ = false;
 };
 
 } // namespace weft::fabric

@@ -117,23 +117,19 @@ void Switch::answer_gmp(PortSide &in, const Packet &packet)
 	forward_unicast(nullptr, make_mad_packet(back, mad->mad));
 }
 
-void Switch::send_trap()
+void Switch::send_trap(std::uint64_t number)
 {
-	std::uint64_t tid;
 	{
 		std::lock_guard lock(trap_mutex_);
-		trap_timer_ = false;
-		ib::Lid sm_lid = sm_lid_.load(std::memory_order_relaxed);
-		if (!trap_due_ || sm_lid == 0 || lid() == 0 ||
+		/* A later change has a trap of its own. */
+		if (number != trap_number_ || !trap_due_)
+			return;
+		if (sm_lid_.load(std::memory_order_relaxed) == 0 || lid() == 0 ||
 		    trap_repeats_++ >= trap_repeats_max) {
 			trap_due_ = false;
 			return;
 		}
-		if (trap_repeats_ == 1)
-			trap_tid_++;
-		tid = trap_tid_;
-		trap_timer_ = true;
-		timeline_.after(trap_interval, [this] { send_trap(); });
+		timeline_.after(trap_interval, [this, number] { send_trap(number); });
 	}
 	ib::Mad mad{};
 	auto &smp = reinterpret_cast<ib::Smp &>(mad);
@@ -141,7 +137,7 @@ void Switch::send_trap()
 	smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 	smp.header.class_version = 1;
 	smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::trap);
-	smp.header.tid = tid;
+	smp.header.tid = number;
 	smp.header.attr_id = std::uint16_t{ib::attr_sm_notice};
 	ib::Notice notice{};
 	notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit) |
@@ -162,8 +158,7 @@ void Switch::send_trap()
 void Switch::repress_trap(std::uint64_t tid)
 {
 	std::lock_guard lock(trap_mutex_);
-	/* A change after the trap was sent restarts the count, and is reported anew. */
-	if (tid == trap_tid_ && trap_repeats_ != 0)
+	if (tid == trap_number_)
 		trap_due_ = false;
 }
 

@@ -82,7 +82,7 @@ void Configurator::agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo
 {
 	PortRef peer = subnet.port(ref).peer;
 	/* An operating link is left as it is: changing it would mean to take it down. */
-	if (!peer || info.state() != PortState::init)
+	if (!peer || !subnet.port(peer).known || info.state() != PortState::init)
 		return;
 	const ib::PortInfo &other = subnet.port(peer).info;
 	info.set_neighbor_mtu(std::min(info.mtu_cap(), other.mtu_cap()));
@@ -106,6 +106,13 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 				continue;
 			ib::PortInfo want = port.info;
 			bool end_port = port.guid != 0;
+			/* It came up anew, perhaps after a reset: nothing written before is there.
+			 */
+			if (end_port && port.info.state() == PortState::init) {
+				registered_.erase(port.guid);
+				pkeys_.erase(port.guid);
+				sl_to_vl_written_.erase(node.guid);
+			}
 			if (end_port && port.lid != 0) {
 				want.lid = port.lid;
 				want.set_lmc(port.lmc);

@@ -166,6 +166,44 @@ TEST(SubnetManager, a_random_fabric_with_loss_and_duplicates_comes_up)
 	expect_all_reachable(lab);
 }
 
+TEST(SubnetManager, a_thousand_hosts_come_up)
+{
+	Lab lab;
+	constexpr unsigned spines = 10;
+	constexpr unsigned leaves = 40;
+	constexpr unsigned hosts_per_leaf = 25;
+	std::vector<fabric::Switch *> top;
+	for (unsigned i = 0; i < spines; i++)
+		top.push_back(&lab.fabric.add_switch(
+			{.name = "spine" + std::to_string(i), .ports = leaves}));
+	fabric::Switch *last = nullptr;
+	for (unsigned i = 0; i < leaves; i++) {
+		auto &leaf =
+			lab.fabric.add_switch({.name = "leaf" + std::to_string(i), .ports = 36});
+		for (unsigned s = 0; s < spines; s++)
+			lab.fabric.connect(leaf.port(s + 1), top[s]->port(i + 1));
+		for (unsigned h = 0; h < hosts_per_leaf; h++)
+			lab.add_host(leaf, spines + 1 + h);
+		last = &leaf;
+	}
+	SubnetManager &sm = lab.start(*last, 36);
+	ASSERT_TRUE(Lab::settled(sm));
+	auto subnet = sm.status().subnet;
+	EXPECT_EQ(spines + leaves, subnet->switches.size());
+	EXPECT_EQ(1000u + spines + leaves + 1, subnet->end_ports.size());
+	for (auto &host : lab.hosts)
+		ASSERT_TRUE(host->active());
+	// Equal ways share the load: no uplink carries more than a fair part and a little.
+	const Node &leaf =
+		subnet->nodes[static_cast<std::size_t>(subnet->by_guid.at(last->guid()))];
+	std::vector<unsigned> carried(leaf.ports.size());
+	for (std::uint8_t port : subnet->lfts[static_cast<std::size_t>(leaf.switch_index)])
+		if (port < carried.size())
+			carried[port]++;
+	for (unsigned port = 1; port <= spines; port++)
+		EXPECT_NEAR(1000.0 / spines, carried[port], 15) << port;
+}
+
 TEST(SubnetManager, lmc_gives_each_port_a_range)
 {
 	Lab lab;
