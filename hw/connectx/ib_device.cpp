@@ -349,10 +349,14 @@ kern::Result<IbDevice *> IbDevice::create(Hca &hca)
 
 kern::Result<> IbDevice::start()
 {
-	// An event that comes now finds its handlers registered already or has nobody to interest.
-	TRY_ERRNO(ib_register_device(&ib, "mlx4_%d", hca->dma_device()));
-	registered = true;
+	// From before the first look at the ports: the subnet manager may bring one up while clients are being added, and what
+	// the midlayer remembers of it would stay as it was.
 	hca->set_event_device(&ib);
+	if (const int status = ib_register_device(&ib, "mlx4_%d", hca->dma_device())) {
+		hca->set_event_device(nullptr);
+		return kern::Error{status};
+	}
+	registered = true;
 	return {};
 }
 
