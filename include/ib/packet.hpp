@@ -38,7 +38,7 @@ struct Lrh {
 	}
 	constexpr void set_length(unsigned words)
 	{
-		length_word = field_set<10, 0>(std::uint16_t{0}, words);
+		length_word = field_set<10, 0>(length_word.value(), words);
 	}
 };
 static_assert(sizeof(Lrh) == 8);

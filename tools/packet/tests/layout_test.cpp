@@ -31,7 +31,9 @@ TEST(WireLayout, lrh)
 	EXPECT_EQ(0x48, lrh.length());
 	EXPECT_EQ(0x5678, lrh.slid);
 	lrh.set_length(0x7ff);
-	EXPECT_EQ(0x7ff, lrh.length_word);
+	EXPECT_EQ(0x7ff, lrh.length());
+	// Reserved bits are nobody's to change: the ICRC covers them.
+	EXPECT_EQ(0xffff, lrh.length_word);
 }
 
 TEST(WireLayout, bth)
