@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr const char *rule_names[] = {
-	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04",
+	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04", "LOCK-10",
 };
 
 using Observer = void (*)(int rule, const char *who, const char *what);
@@ -54,12 +54,19 @@ void verbs::exit_checks()
 	buckets.destruct();
 }
 
+bool verbs::tell_observer(Rule rule, const char *who, const char *what)
+{
+	Observer tell = observer.load_acquire();
+
+	if (tell)
+		tell(static_cast<int>(rule), who, what);
+	return tell;
+}
+
 void verbs::report_misuse(Rule rule, const ib_device *device, const char *who, const char *what)
 {
-	if (Observer tell = observer.load_acquire()) {
-		tell(static_cast<int>(rule), who, what);
+	if (tell_observer(rule, who, what))
 		return;
-	}
 	kern_error("%s: %s: %s (%s)\n", device->name, who, what, rule_names[static_cast<int>(rule)]);
 	kern_warn_at(__FILE__, __LINE__, "a rule of the verbs has been broken");
 }

@@ -10,7 +10,7 @@
 namespace verbs
 {
 
-enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify_04 };
+enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify_04, lock_10 };
 
 #ifdef CONFIG_WEFT_DEBUG
 
@@ -20,6 +20,9 @@ void exit_checks();
 
 /* Says who broke which rule where, with a backtrace; or tells the test that wants to know (see ib_set_misuse_observer). */
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);
+
+/* Tells the test, if there is one; false if there is none. */
+bool tell_observer(Rule rule, const char *who, const char *what);
 
 /* A call that may sleep (LOCK-02). */
 void may_sleep(const ib_device *device, const char *function);
@@ -50,6 +53,7 @@ void run_handler(ib_cq *cq, void *cq_context);
 
 inline void init_checks() {}
 inline void exit_checks() {}
+inline bool tell_observer(Rule, const char *, const char *) { return false; }
 inline void may_sleep(const ib_device *, const char *) {}
 
 class AtomicMethod {

@@ -38,7 +38,7 @@ public:
 
 private:
 	static void observe(int rule, const char *, const char *) { counts_[rule].add_relaxed(1); }
-	static inline constinit kern::Atomic<unsigned int> counts_[7] = {};
+	static inline constinit kern::Atomic<unsigned int> counts_[8] = {};
 };
 
 /* Does this kernel look for those who sleep where they must not? */
@@ -198,9 +198,33 @@ void notify_04_driver_answers_unasked(Test &test)
 	EXPECT_EQ(observer.count(Rule::notify_01), 1u);
 }
 
+/* What is left behind is reported once for each kind and owner, and the device goes all the same. */
+void lock_10_leaked_objects_are_named(Test &test)
+{
+	const soft_options options = plain;
+	ib_device *device = soft_create(&options);
+	ASSERT_FALSE(rdma::is_err(device));
+	const ib_cq_init_attr attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
+	ib_pd *pd = ib_alloc_pd(device, 0);
+	ib_xrcd *xrcd = __ib_alloc_xrcd(device, "another");
+	ib_xrcd *same = __ib_alloc_xrcd(device, "another");
+	ib_cq *cq = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
+	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) || rdma::is_err(cq));
+	ib_destroy_cq(cq);
+	Observer observer;
+	soft_destroy(device);
+	EXPECT_EQ(observer.count(Rule::lock_10), 2u);
+	EXPECT_EQ(observer.total(), 2u);
+	/* The memory is still theirs. */
+	kern_free(pd);
+	kern_free(xrcd);
+	kern_free(same);
+}
+
 } // namespace
 
 KUNIT_SUITE(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
 	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_05_handler_inside_method),
 	    KUNIT_CASE(lock_06_handler_twice_at_once), KUNIT_CASE(lock_07_handler_sleeps),
-	    KUNIT_CASE(notify_04_driver_answers_unasked));
+	    KUNIT_CASE(notify_04_driver_answers_unasked),
+	    KUNIT_CASE(lock_10_leaked_objects_are_named));
