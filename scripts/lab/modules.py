@@ -16,13 +16,22 @@ def directory(kernel):
     return cache.TREE / "build/modules" / kernel.release
 
 
-def build(kdir):
-    """Builds all modules against that kernel tree; the build's output goes to the terminal."""
+def _make(target, kdir, complaint):
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", "modules", f"KDIR={kdir}"],
+    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", target, f"KDIR={kdir}"],
                           stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
-        raise LabError(f"the modules do not build against {kdir}", "see the lines above")
+        raise LabError(complaint, "see the lines above")
+
+
+def build(kdir):
+    """Builds all modules against that kernel tree; the build's output goes to the terminal."""
+    _make("modules", kdir, f"the modules do not build against {kdir}")
+
+
+def check_locks(kdir):
+    """Lets clang check the lock annotations of the modules built against that tree."""
+    _make("check", kdir, "clang finds locks that are not held where the annotations ask for them")
 
 
 def _field(path, name):
