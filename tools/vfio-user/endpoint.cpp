@@ -48,7 +48,7 @@ std::uint64_t Endpoint::region_size(std::uint32_t index) const
 bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const
 {
 	const auto region = region_size(index);
-	return offset <= region && size <= region - offset;
+	return region && offset <= region && size <= region - offset;
 }
 
 // The client has the MSI-X table and the pending bits; it does not ask for them here, and what is
@@ -68,6 +68,8 @@ bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<
 {
 	if (!region_contains(index, offset, data.size()))
 		return false;
+	if (data.empty())
+		return true;
 	if (index == kRegionConfig)
 		config_.read(offset, data);
 	else if (is_msix_structure(index, offset, data.size()))
@@ -82,6 +84,8 @@ bool Endpoint::region_write(std::uint32_t index, std::uint64_t offset,
 {
 	if (!region_contains(index, offset, data.size()))
 		return false;
+	if (data.empty())
+		return true;
 	if (index == kRegionConfig)
 		write_config(offset, data);
 	else if (!is_msix_structure(index, offset, data.size()))

@@ -94,7 +94,7 @@ public:
 
 	// An access inside BAR @bar: @offset + size is at most the BAR's size (checked by the
 	// host). Little-endian, as on the bus. The size is what the driver used: 1, 2, 4 or 8
-	// usually, but any size is possible, as is any alignment. A read fills all of @data.
+	// usually, but any size but 0 is possible, as is any alignment. A read fills all of @data.
 	virtual void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) = 0;
 	virtual void region_write(unsigned bar, std::uint64_t offset,
 				  std::span<const std::byte> data) = 0;

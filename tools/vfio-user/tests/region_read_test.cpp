@@ -61,6 +61,8 @@ TEST_F(RegionReadMessage, RefusesOutside)
 	EXPECT_EQ(read(kRegionRom, 0, 4), EINVAL);
 	EXPECT_EQ(read(kRegionConfig, 4095, 2), EINVAL);
 	EXPECT_EQ(read(kRegions, 0, 4), EINVAL);
+	EXPECT_EQ(read(1, 0, 0), EINVAL);
+	EXPECT_EQ(read(~0u, 0, 0), EINVAL);
 	EXPECT_EQ(read(~0u, 0, 4), EINVAL);
 	EXPECT_EQ(client().call(Command::RegionRead, Bytes(15)).error(), EINVAL);
 }

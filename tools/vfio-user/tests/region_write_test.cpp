@@ -48,6 +48,13 @@ TEST_F(RegionWriteMessage, TakesTheLargestTransfer)
 	EXPECT_EQ(device_.writes[0].data.size(), kMaxDataTransfer);
 }
 
+// A write of no bytes is none.
+TEST_F(RegionWriteMessage, EmptyWritesDoNothing)
+{
+	EXPECT_EQ(write({FakeDevice::kBar0Size, 0, 0}, 0), 0u);
+	EXPECT_TRUE(device_.writes.empty());
+}
+
 // Writes to the MSI-X structures do not reach the model.
 TEST_F(RegionWriteMessage, HidesMsixStructures)
 {
@@ -64,6 +71,8 @@ TEST_F(RegionWriteMessage, RefusesMalformed)
 	EXPECT_EQ(write({~0ull - 3, 0, 8}, 8), EINVAL);
 	EXPECT_EQ(write({0, 1, 4}, 4), EINVAL);
 	EXPECT_EQ(write({0, kRegions, 4}, 4), EINVAL);
+	EXPECT_EQ(write({0, 1, 0}, 0), EINVAL);
+	EXPECT_EQ(write({0, 0x20000, 0}, 0), EINVAL);
 	EXPECT_EQ(write({0, 0, 4}, 3), EINVAL);
 	EXPECT_EQ(write({0, 0, 4}, 5), EINVAL);
 	EXPECT_EQ(write({0, 0, ~0u}, 4), EINVAL);
