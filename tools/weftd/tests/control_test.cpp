@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/control.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/unix_listener.hpp"
+#include "weftd/world.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class Control : public ::testing::Test
+{
+protected:
+	Control()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-control-" + std::to_string(::getpid())))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		world_ = std::make_unique<World>(default_lab(), directory_);
+		session_ = std::make_unique<ControlSession>(*world_, [this] { ++shutdowns_; });
+	}
+	~Control() override
+	{
+		session_.reset();
+		world_.reset();
+		std::filesystem::remove_all(directory_);
+	}
+
+	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
+	json result(const json &request)
+	{
+		const auto answer = ask(request);
+		EXPECT_TRUE(answer["ok"]) << answer;
+		return answer["result"];
+	}
+	std::string refusal(const json &request)
+	{
+		const auto answer = ask(request);
+		EXPECT_FALSE(answer["ok"]) << answer;
+		return answer.value("error", "");
+	}
+
+	std::filesystem::path directory_;
+	std::unique_ptr<World> world_;
+	std::unique_ptr<ControlSession> session_;
+	int shutdowns_ = 0;
+};
+
+// The topology is all there: nodes, ports with their links, sockets, the subnet manager.
+TEST_F(Control, ShowsTheFabric)
+{
+	const auto fabric = result({{"command", "fabric.show"}});
+	ASSERT_EQ(fabric["hosts"].size(), 2u);
+	EXPECT_EQ(fabric["hosts"][0]["name"], "node1");
+	EXPECT_EQ(fabric["hosts"][0]["machine"], false);
+	EXPECT_EQ(fabric["hosts"][0]["socket"], (directory_ / "node1.sock").string());
+	EXPECT_EQ(fabric["switches"][0]["ports"].size(), 8u);
+	EXPECT_EQ(fabric["links"].size(), 3u);
+	EXPECT_EQ(fabric["links"][0]["settings"]["speed"], "QDR");
+	EXPECT_EQ(fabric["subnet_manager"]["node"], "sm");
+}
+
+// A link is found by its own name, either way round, by a port, and by a node with one link.
+TEST_F(Control, FindsLinks)
+{
+	for (const char *name :
+	     {"node1/1-switch1/1", "switch1/1-node1/1", "node1/1", "switch1/1", "node1"})
+		EXPECT_EQ(result({{"command", "link.up"}, {"link", name}})["name"],
+			  "node1/1-switch1/1");
+	EXPECT_THAT(refusal({{"command", "link.up"}, {"link", "switch1"}}),
+		    HasSubstr("several links"));
+	EXPECT_THAT(refusal({{"command", "link.up"}, {"link", "switch1/8"}}), HasSubstr("no link"));
+	EXPECT_THAT(refusal({{"command", "link.up"}, {"link", "nowhere"}}), HasSubstr("nowhere"));
+	EXPECT_THAT(refusal({{"command", "link.up"}}), HasSubstr("'link' must be given"));
+}
+
+// Pulling a cable takes the link down, plugging it in brings it up; the manager's link shows it.
+TEST_F(Control, PullsAndPlugs)
+{
+	const json show{{"command", "fabric.show"}};
+	EXPECT_EQ(result({{"command", "link.down"}, {"link", "sm"}})["up"], false);
+	EXPECT_FALSE(world_->find_link("sm").up());
+	EXPECT_EQ(result({{"command", "link.up"}, {"link", "sm"}})["up"], true);
+	EXPECT_TRUE(world_->find_link("sm").up());
+}
+
+// Settings take effect together or not at all.
+TEST_F(Control, SetsAllOrNothing)
+{
+	const auto set = [&](const json &settings) {
+		return json{{"command", "link.set"}, {"link", "node1"}, {"settings", settings}};
+	};
+	const auto link = result(set({{"delay", "5us"}, {"loss", "1%"}, {"mtu", 2048}}));
+	EXPECT_EQ(link["settings"]["delay"], "5us");
+	EXPECT_EQ(link["settings"]["loss"], "0.01");
+	EXPECT_EQ(link["settings"]["mtu"], "2048");
+	EXPECT_DOUBLE_EQ(world_->find_link("node1").faults().loss, 0.01);
+	EXPECT_THAT(refusal(set({{"delay", "9us"}, {"loss", "2"}})), HasSubstr("probability"));
+	EXPECT_THAT(refusal(set({{"colour", "red"}})), HasSubstr("colour"));
+	EXPECT_THAT(refusal(set(json::object())), HasSubstr("settings"));
+	EXPECT_THAT(refusal(set("loss=1")), HasSubstr("settings"));
+	EXPECT_EQ(world_->find_link("node1").faults().delay, std::chrono::microseconds(5));
+}
+
+// Counters are those of every linked port, or of one.
+TEST_F(Control, Counts)
+{
+	EXPECT_EQ(result({{"command", "counters"}}).size(), 6u);
+	fabric::Counters::add(world_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
+	const auto one = result({{"command", "counters"}, {"port", "node1/1"}});
+	EXPECT_EQ(one.size(), 1u);
+	EXPECT_EQ(one["node1/1"]["xmit_packets"], 3);
+	EXPECT_THAT(refusal({{"command", "counters"}, {"port", "x"}}), HasSubstr("no port"));
+	EXPECT_THAT(refusal({{"command", "counters"}, {"port", 3}}), HasSubstr("no port"));
+}
+
+// A capture is one client's: it ends with the client, and a link has one at a time.
+TEST_F(Control, CapturesEndWithTheirClient)
+{
+	const json start{{"command", "capture.start"},
+			 {"link", "all"},
+			 {"file", (directory_ / "all.pcap").string()}};
+	EXPECT_EQ(result(start)["links"].size(), 3u);
+	ControlSession other(*world_, [] {});
+	EXPECT_FALSE(json::parse(other.handle(start.dump()))["ok"]);
+	EXPECT_TRUE(world_->find_link("node1").capture());
+	session_.reset();
+	EXPECT_FALSE(world_->find_link("node1").capture());
+	EXPECT_GE(std::filesystem::file_size(directory_ / "all.pcap"), 24u);
+	EXPECT_TRUE(json::parse(other.handle(start.dump()))["ok"]);
+	EXPECT_TRUE(json::parse(other.handle(R"({"command":"capture.stop"})"))["ok"]);
+	EXPECT_FALSE(world_->find_link("node1").capture());
+}
+
+// A capture that cannot be written is refused, and captures nothing.
+TEST_F(Control, RefusesCapturesThatCannotBe)
+{
+	const auto start = [&](const std::string &file) {
+		return json{{"command", "capture.start"}, {"link", "node1"}, {"file", file}};
+	};
+	EXPECT_THAT(refusal(start("relative.pcap")), HasSubstr("absolute"));
+	EXPECT_NE(refusal(start("/nonexistent/x.pcap")), "");
+	EXPECT_FALSE(world_->find_link("node1").capture());
+}
+
+// The subnet manager sweeps, and can be turned off and on.
+TEST_F(Control, ControlsTheSubnetManager)
+{
+	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
+	EXPECT_TRUE(ask({{"command", "sm.disable"}})["ok"]);
+	EXPECT_TRUE(ask({{"command", "sm.enable"}})["ok"]);
+}
+
+// What is not a request gets an answer with a reason, and an id comes back as it was.
+TEST_F(Control, AnswersNonsense)
+{
+	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",
+				 R"({"command":5})", R"({"command":"fly"})", "\xff\xfe"}) {
+		const auto answer = json::parse(session_->handle(line));
+		EXPECT_EQ(answer["ok"], false) << line;
+		EXPECT_FALSE(answer["error"].get<std::string>().empty()) << line;
+	}
+	EXPECT_EQ(ask({{"command", "fly"}, {"id", "x7"}})["id"], "x7");
+	EXPECT_EQ(json::parse(session_->handle(std::string(100000, '[')))["ok"], false);
+}
+
+// Shutdown is passed on.
+TEST_F(Control, ShutsDown)
+{
+	EXPECT_TRUE(ask({{"command", "shutdown"}})["ok"]);
+	EXPECT_EQ(shutdowns_, 1);
+}
+
+// Over the socket: several requests in one write are answered in order; a line without end is cut
+// off; the file is gone afterwards.
+TEST_F(Control, ServesOverASocket)
+{
+	const auto path = directory_ / "control.sock";
+	{
+		Loop loop("control");
+		ControlServer server(loop, *world_, path, [] {});
+		const auto socket = connect_unix(path);
+		const std::string lines =
+			"{\"command\":\"fly\",\"id\":1}\n{\"command\":\"fly\",\"id\":2}\n";
+		ASSERT_EQ(::send(socket.get(), lines.data(), lines.size(), 0),
+			  static_cast<ssize_t>(lines.size()));
+		std::string got;
+		while (std::ranges::count(got, '\n') < 2) {
+			char buffer[4096];
+			const auto bytes = ::recv(socket.get(), buffer, sizeof(buffer), 0);
+			ASSERT_GT(bytes, 0);
+			got.append(buffer, static_cast<std::size_t>(bytes));
+		}
+		EXPECT_EQ(json::parse(got.substr(0, got.find('\n')))["id"], 1);
+
+		const std::string endless(1 << 20, 'x');
+		::send(socket.get(), endless.data(), endless.size(), MSG_NOSIGNAL);
+		char byte;
+		EXPECT_LE(::recv(socket.get(), &byte, 1, 0), 0);
+	}
+	EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+} // namespace
+} // namespace weft::weftd

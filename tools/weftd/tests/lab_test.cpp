@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/lab.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::weftd
+{
+namespace
+{
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// What is wrong with a lab file, or nothing.
+std::string complaint(const std::string &text)
+{
+	try {
+		parse_lab(text, "lab.toml");
+		return {};
+	} catch (const LabError &error) {
+		return error.what();
+	}
+}
+
+constexpr const char *kTwoNodes = R"([[switch]]
+name = "s"
+ports = 4
+[[host]]
+name = "a"
+[[host]]
+name = "b"
+ports = 2
+)";
+
+// The default lab is one switch, two hosts with the sockets that the manual names, and a manager.
+TEST(Lab, DefaultIsTwoHostsOnASwitch)
+{
+	const Lab lab = default_lab();
+	ASSERT_EQ(lab.switches.size(), 1u);
+	ASSERT_EQ(lab.hosts.size(), 2u);
+	EXPECT_EQ(lab.hosts[0].socket, "node1.sock");
+	EXPECT_EQ(lab.hosts[1].socket, "node2.sock");
+	EXPECT_NE(lab.hosts[0].guid, lab.hosts[1].guid);
+	EXPECT_TRUE(lab.sm_enabled);
+	EXPECT_EQ(lab.links.size(), 3u) << "two hosts and the subnet manager";
+}
+
+// Everything that a file may say arrives where it belongs.
+TEST(Lab, ReadsEverything)
+{
+	const Lab lab = parse_lab(std::string("seed = \"0x1234\"\n") + kTwoNodes + R"(
+guid = "0x0002c90300001000"
+socket = "/run/b.sock"
+[[link]]
+ends = ["a", "s/3"]
+width = "1x"
+speed = "edr"
+mtu = 2048
+state = "down"
+delay = "20us"
+jitter = "1.5ms"
+loss = 0.25
+duplication = "2%"
+[[link]]
+ends = ["b/2", "s"]
+[sm]
+priority = 3
+lmc = 1
+switch = "s"
+sm_key = "0xffffffffffffffff"
+[[sm.partition]]
+name = "storage"
+pkey = 0x12
+others = "none"
+mtu = 4096
+[sm.partition.members]
+b = "full"
+)",
+				  "lab.toml");
+	EXPECT_EQ(lab.seed, 0x1234u);
+	EXPECT_EQ(lab.hosts[1].guid, 0x0002c90300001000u);
+	EXPECT_EQ(lab.hosts[1].socket, "/run/b.sock");
+	const auto &link = lab.links.at(0);
+	EXPECT_EQ(link.ends[0].port, 1u);
+	EXPECT_EQ(link.ends[1].port, 3u);
+	EXPECT_EQ(link.config.rate.width, ib::width_1x);
+	EXPECT_EQ(link.config.rate.speed_ext, ib::speed_edr);
+	EXPECT_EQ(link.config.mtu, ib::Mtu::mtu_2048);
+	EXPECT_FALSE(link.config.up);
+	EXPECT_EQ(link.config.faults.delay, std::chrono::microseconds(20));
+	EXPECT_EQ(link.config.faults.jitter, std::chrono::microseconds(1500));
+	EXPECT_DOUBLE_EQ(link.config.faults.loss, 0.25);
+	EXPECT_DOUBLE_EQ(link.config.faults.duplication, 0.02);
+	EXPECT_EQ(lab.links.at(1).ends[0].port, 2u);
+	EXPECT_EQ(lab.links.at(1).ends[1].port, 1u);
+	EXPECT_EQ(lab.sm.priority, 3u);
+	EXPECT_EQ(lab.sm.lmc, 1u);
+	EXPECT_EQ(lab.sm.sm_key, ~std::uint64_t{0});
+	ASSERT_EQ(lab.sm.partitions.size(), 1u);
+	const auto &partition = lab.sm.partitions[0];
+	EXPECT_EQ(partition.pkey, 0x8012);
+	EXPECT_EQ(partition.others, sm::Partition::Membership::none);
+	EXPECT_EQ(partition.mtu, ib::Mtu::mtu_4096);
+	EXPECT_EQ(partition.members.size(), 2u) << "both ports of b";
+}
+
+// An end without a number never takes a port that another link names, whatever their order.
+TEST(Lab, NumberedPortsComeFirst)
+{
+	const Lab lab = parse_lab(std::string(kTwoNodes) + R"([[link]]
+ends = ["a", "s"]
+[[link]]
+ends = ["b", "s/1"]
+)",
+				  "lab.toml");
+	EXPECT_EQ(lab.links[0].ends[1].port, 2u);
+	EXPECT_EQ(lab.links[1].ends[1].port, 1u);
+	EXPECT_EQ(lab.links[2].ends[1].port, 3u) << "the subnet manager";
+}
+
+// Each error names the file and the line that it is in, and what is wrong there.
+TEST(Lab, ErrorsNameLineAndReason)
+{
+	const struct {
+		const char *text;
+		const char *where;
+		const char *reason;
+	} cases[] = {
+		{"[[switch]\nname = 1", "lab.toml:1: ", "expected ']'"},
+		{"[[switch]]\nname = \"s\"\nprots = 4", "lab.toml:3: ", "'prots'"},
+		{"\nsede = 1", "lab.toml:2: ", "'sede'"},
+		{"[[switch]]\nports = 4", "lab.toml:1: ", "needs a name"},
+		{"[[switch]]\nname = \"s\"\nports = 255", "lab.toml:3: ", "1 to 254"},
+		{"[[switch]]\nname = \"s\"\nports = \"4\"", "lab.toml:3: ", "an integer"},
+		{"[[switch]]\nname = \"s\"\nmtu = 1500", "lab.toml:3: ", "1500"},
+		{"[[switch]]\nname = \"a/b\"", "lab.toml:2: ", "letters"},
+		{"[[switch]]\nname = \"\"", "lab.toml:2: ", "letters"},
+		{"[[host]]\nname = \"h\"\nports = 3", "lab.toml:3: ", "1 to 2"},
+		{"[[host]]\nname = \"h\"\nguid = \"xyz\"", "lab.toml:3: ", "guid"},
+		{"[[host]]\nname = \"h\"\nguid = 0", "lab.toml:1: ", "guid"},
+		{"[[host]]\nname = \"h\"\nsocket = \"\"", "lab.toml:1: ", "socket"},
+		{"switch = 5", "lab.toml:1: ", "[[switch]]"},
+		{"[[link]]\nends = [\"a\"]", "lab.toml:1: ", "ends"},
+		{"[[link]]\nends = [1, 2]", "lab.toml:2: ", "string"},
+		{"[[link]]\nends = [\"a/x\", \"b\"]", "lab.toml:2: ", "number"},
+		{"[[link]]\nends = [\"a/0\", \"b\"]", "lab.toml:2: ", "number"},
+		{"[[link]]\nends = [\"a\", \"b\"]", "lab.toml:1: ", "no node 'a'"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nloss = 2", "lab.toml:3: ", "probability"},
+		{"[[link]]\nends = [\"a\", \"b\"]\ndelay = 5", "lab.toml:3: ", "duration"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nspeed = \"HDR\"", "lab.toml:3: ", "SDR"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nlost = 0.1", "lab.toml:3: ", "'lost'"},
+		{"[sm]\npriority = 16", "lab.toml:2: ", "0 to 15"},
+		{"[sm]\nswitch = \"x\"", "lab.toml:2: ", "no switch 'x'"},
+		{"[sm]\nenabled = 1", "lab.toml:2: ", "true or false"},
+		{"[[sm.partition]]\nname = \"p\"\nothers = \"all\"", "lab.toml:3: ", "limited"},
+		{"[[sm.partition]]\nname = \"p\"\n[sm.partition.members]\nx = \"full\"",
+		 "lab.toml:4: ", "no host 'x'"},
+	};
+	for (const auto &each : cases) {
+		EXPECT_THAT(complaint(each.text), StartsWith(each.where)) << each.text;
+		EXPECT_THAT(complaint(each.text), HasSubstr(each.reason)) << each.text;
+	}
+}
+
+// Nodes, ports, GUIDs and sockets that collide are refused.
+TEST(Lab, RefusesCollisions)
+{
+	const std::string nodes = kTwoNodes;
+	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"s\""), HasSubstr("'s' is given twice"));
+	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"sm\""), HasSubstr("'sm' is given twice"));
+	EXPECT_EQ(complaint(nodes + "[[host]]\nname = \"sm\"\n[sm]\nenabled = false"), "");
+	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nsocket = \"a.sock\""),
+		    HasSubstr("'a.sock' is given twice"));
+	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nguid = \"0x0202c90300000101\""),
+		    HasSubstr("GUID 0x0202c90300000101 is given twice"));
+	const std::string link = "[[link]]\nends = [\"a\", \"s/1\"]\n";
+	EXPECT_THAT(complaint(nodes + link + "[[link]]\nends = [\"b\", \"s/1\"]"),
+		    HasSubstr("lab.toml:11: port s/1 has a link already"));
+	EXPECT_THAT(complaint(nodes + link + "[[link]]\nends = [\"a\", \"b\"]"),
+		    HasSubstr("no port of 'a' is free"));
+	EXPECT_THAT(complaint(nodes + "[[link]]\nends = [\"a\", \"s/5\"]"),
+		    HasSubstr("'s' has 4 ports"));
+}
+
+// A subnet manager needs a place; without one the lab says so, unless it does without a manager.
+TEST(Lab, SubnetManagerNeedsAPort)
+{
+	const std::string back_to_back = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n"
+					 "[[link]]\nends = [\"a\", \"b\"]\n";
+	EXPECT_THAT(complaint(back_to_back), HasSubstr("sm.enabled = false"));
+	EXPECT_EQ(complaint(back_to_back + "[sm]\nenabled = false"), "");
+	EXPECT_THAT(complaint("[[switch]]\nname = \"s\"\nports = 1\n[[host]]\nname = \"a\"\n"
+			      "[[link]]\nends = [\"a\", \"s\"]\n[sm]\nswitch = \"s\""),
+		    HasSubstr("no free port"));
+}
+
+// A file that is not there is refused by name.
+TEST(Lab, RefusesAMissingFile)
+{
+	EXPECT_THROW(load_lab("/nonexistent/lab.toml"), LabError);
+}
+
+} // namespace
+} // namespace weft::weftd
