@@ -20,6 +20,9 @@ namespace
 
 using Path = AddressPathLayout;
 
+// Set in the numbers of XRC target queue pairs.
+constexpr std::uint32_t kXrcTargetBit = 1u << 23;
+
 std::uint8_t byte(const hw::connectx::Field &field, const std::uint8_t *base)
 {
 	return static_cast<std::uint8_t>(field.get(base));
@@ -71,13 +74,13 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
-	// The fields of a queue that is not there hold rubbish. The target of XRC has no send
-	// queue; what the driver leaves there reads as a queue larger than any can be (seen:
-	// Linux).
+	// The fields of a queue that is not there hold rubbish. The target of XRC has no send queue:
+	// it is known by its number, as in libmlx4, or by a size that no queue can have (seen: Linux).
+	const bool xrc_target = qp.service == ServiceType::xrc && (qp.qpn & kXrcTargetBit);
 	send = {};
 	send.log_size = byte(QpContext::log_sq_size, context);
 	send.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_sq_stride.get(context));
-	send.present = send.log_size <= limits::kLogMaxQpSize;
+	send.present = !xrc_target && send.log_size <= limits::kLogMaxQpSize;
 	receive = {};
 	receive.present = !qp.uses_srq && qp.service != ServiceType::xrc;
 	if (!receive.present)
