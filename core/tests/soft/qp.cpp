@@ -167,6 +167,28 @@ int post_recv(ib_qp *qp, const ib_recv_wr *wr, const ib_recv_wr **bad_wr)
 	return error;
 }
 
+/* From here on messages find the QP. */
+int give_number(ib_qp *qp, u32 port_num)
+{
+	SoftDevice &device = of(qp->device);
+
+	kern::Guard guard(fabric->lock);
+	if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI) {
+		/* MGMT-02: known by 0 or 1 whatever the port, found by the port. */
+		ib_qp *&place = device.ports[port_num].special[qp->qp_type];
+		if (place)
+			return -EBUSY;
+		place = qp;
+		qp->qp_num = qp->qp_type == IB_QPT_SMI ? 0 : 1;
+		return 0;
+	}
+	auto number = device.qps->alloc(qp, 0x10, IB_QPN_MASK - 1);
+	if (!number)
+		return number.error();
+	qp->qp_num = number.take();
+	return 0;
+}
+
 int create_qp(ib_qp *qp, ib_qp_init_attr *init, ib_udata *)
 {
 	SoftDevice &device = of(qp->device);
@@ -186,25 +208,10 @@ int create_qp(ib_qp *qp, ib_qp_init_attr *init, ib_udata *)
 	state.send = send.take();
 	state.recv.ring = recv.take();
 	state.recv.max_sge = init->cap.max_recv_sge;
-	kern::Guard guard(fabric->lock);
-	if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI) {
-		/* MGMT-02: known by 0 or 1 whatever the port, found by the port. */
-		ib_qp *&place = device.ports[init->port_num].special[qp->qp_type];
-		if (place) {
-			Qp::destruct(qp);
-			return -EBUSY;
-		}
-		place = qp;
-		qp->qp_num = qp->qp_type == IB_QPT_SMI ? 0 : 1;
-		return 0;
-	}
-	auto number = device.qps->alloc(qp, 0x10, IB_QPN_MASK - 1);
-	if (!number) {
+	const int error = give_number(qp, init->port_num);
+	if (error)
 		Qp::destruct(qp);
-		return number.error();
-	}
-	qp->qp_num = number.take();
-	return 0;
+	return error;
 }
 
 int destroy_qp(ib_qp *qp, ib_udata *)
