@@ -18,6 +18,27 @@ constexpr unsigned int return_wait_ms = 2000;
 
 } // namespace
 
+namespace {
+
+constinit kern::Static<kern::debugfs::Directory> root;
+
+kern::debugfs::Directory &debug_directory()
+{
+	return *root;
+}
+
+} // namespace
+
+void create_debug_directory()
+{
+	root.construct("weft_connectx");
+}
+
+void remove_debug_directory()
+{
+	root.destruct();
+}
+
 Adapter::Adapter(kern::pci::Device pci) : pci_(pci), lifecycle_lock_(KERN_LOCK_CLASS("connectx.lifecycle")) {}
 
 kern::Result<kern::Owned<Adapter>> Adapter::probe(kern::pci::Device pci, unsigned long)
@@ -37,11 +58,14 @@ kern::Result<kern::Owned<Adapter>> Adapter::probe(kern::pci::Device pci, unsigne
 							      "the card belongs to another driver\n");
 		return kern::Error{-ENODEV};
 	}
-	kern::Guard guard(adapter->lifecycle_lock_);
-	if (const auto started = adapter->start(); !started) {
-		adapter->bar0_.write_be32(wire::bar0::ownership, 0);
-		return kern::Error{started.error()};
+	adapter->owner_ = true;
+	{
+		kern::Guard guard(adapter->lifecycle_lock_);
+		TRY(adapter->start());
 	}
+	adapter->directory_ = kern::debugfs::Directory(pci.name(), debug_directory());
+	adapter->summary_file_.add("summary", adapter->directory_);
+	adapter->reset_file_.add("reset", adapter->directory_);
 	return adapter;
 }
 
@@ -55,7 +79,7 @@ Adapter::~Adapter()
 	health_work_.cancel();
 	kern::Guard guard(lifecycle_lock_);
 	stop();
-	if (bar0_)
+	if (owner_)
 		bar0_.write_be32(wire::bar0::ownership, 0);
 }
 
@@ -171,11 +195,37 @@ void Adapter::check_health()
 	health_work_.queue(health_interval_ms);
 }
 
+void Adapter::show_reset(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lifecycle_lock_);
+	out.print("%lu\n", total_recoveries_);
+}
+
+int Adapter::write_reset(const char *, size_t)
+{
+	card_failed("a reset is asked for by debugfs");
+	return 0;
+}
+
+void Adapter::show_summary(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (!hca_) {
+		out.print("not running\n");
+		return;
+	}
+	const Firmware &firmware = hca_->firmware();
+	out.print("firmware %u.%u.%u, %u pages\n", firmware.major, firmware.minor, firmware.subminor, firmware.pages);
+	out.print("commands %lu, recoveries %lu\n", hca_->commands().count(), total_recoveries_);
+	hca_->dump(out);
+}
+
 void Adapter::recover()
 {
 	kern::Guard guard(lifecycle_lock_);
 	if (removing_ || !hca_)
 		return;
+	total_recoveries_++;
 	hca_->commands().fail();
 	if (device_)
 		device_->tell_fatal();

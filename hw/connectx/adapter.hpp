@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The PCI function, from probe to remove: reset, start, failure and recovery.
 #pragma once
+#include <kern/debugfs.hpp>
 #include <kern/lock.hpp>
 #include <kern/pci.hpp>
 #include <kern/work.hpp>
@@ -35,6 +36,11 @@ private:
 	void set_bus_master(bool on);
 	void check_health();
 	void recover();
+	/* debugfs: what the card is and does now. */
+	void show_summary(kern::debugfs::Output &out);
+	/* debugfs: anything written fails the card, as if it had failed of itself. */
+	int write_reset(const char *text, size_t size);
+	void show_reset(kern::debugfs::Output &out);
 
 	static constexpr unsigned int health_interval_ms = 2000;
 	/* A card that fails so often in so long is left alone. */
@@ -48,14 +54,23 @@ private:
 	kern::Mutex lifecycle_lock_;
 	kern::Owned<Hca> hca_ GUARDED_BY(lifecycle_lock_);
 	IbDevice *device_ GUARDED_BY(lifecycle_lock_) = nullptr;
+	bool owner_ = false;
 	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
 	/* Between a successful start and the next stop: what card_failed() may start a recovery of. */
 	kern::Atomic<bool> running_{false};
 	kern::Atomic<bool> failing_{false};
 	unsigned int recoveries_ = 0;
+	u64 total_recoveries_ GUARDED_BY(lifecycle_lock_) = 0;
 	u64 first_recovery_ = 0;
 	kern::DelayedWork health_work_{kern::method<&Adapter::check_health>, this};
 	kern::Work recovery_work_{kern::method<&Adapter::recover>, this};
+	kern::debugfs::Directory directory_;
+	kern::debugfs::File summary_file_{kern::method<&Adapter::show_summary>, this};
+	kern::debugfs::File reset_file_{kern::method<&Adapter::show_reset>, kern::method<&Adapter::write_reset>, this};
 };
+
+/* Where the cards' debugfs directories are; for the life of the module. */
+void create_debug_directory();
+void remove_debug_directory();
 
 } // namespace connectx

@@ -265,6 +265,19 @@ int Cq::poll_failed(int count, ib_wc *wc)
 	return got;
 }
 
+void Cq::dump(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lock_);
+	out.print("CQ %u: %u entries, consumer %u, %u events, %lu impossible entries\n", number(), 1u << log_entries_,
+		  consumer_, arm_sequence_ - 1, bogus_entries_);
+	for (Qp &qp : senders_)
+		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.sq.head), qp.sq.tail,
+			  qp.sq.mask + 1);
+	for (Qp &qp : receivers_)
+		out.print("\tQP %#x receive: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.rq.head),
+			  qp.rq.tail, qp.rq.mask + 1);
+}
+
 void Cq::announce_failure()
 {
 	verbs_.comp_handler(&verbs_, verbs_.cq_context);

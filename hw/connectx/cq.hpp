@@ -52,6 +52,9 @@ public:
 	void attach(Srq &srq);
 	void detach(Srq &srq);
 
+	/* For debugfs. May sleep. */
+	void dump(kern::debugfs::Output &out);
+
 	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
 	void announce_failure();
 

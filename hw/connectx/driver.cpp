@@ -12,14 +12,18 @@ constinit kern::Static<kern::pci::Driver<connectx::Adapter>> driver;
 
 extern "C" int weft_connectx_init()
 {
+	connectx::create_debug_directory();
 	driver.construct();
 	const auto added = driver->add("weft_connectx", weft_connectx_pci_ids);
-	if (!added)
+	if (!added) {
 		driver.destruct();
+		connectx::remove_debug_directory();
+	}
 	return added.error();
 }
 
 extern "C" void weft_connectx_exit()
 {
 	driver.destruct();
+	connectx::remove_debug_directory();
 }

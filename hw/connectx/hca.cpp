@@ -306,6 +306,23 @@ void Hca::tell_of_failure()
 			cq->announce_failure();
 }
 
+void Hca::dump(kern::debugfs::Output &out)
+{
+	static constexpr const char *names[icm_regions] = {"QPC",  "AuxC", "AltC", "RDMARC",  "SRQC",	  "CQC",     "EQC",
+							   "MCG",  "dMPT", "MTT",  "cMPT QP", "cMPT SRQ", "cMPT CQ", "cMPT EQ"};
+	for (unsigned int i = 0; i < icm_regions; i++)
+		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i],
+			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes, layout_.extent[i].base,
+			  tables_[i]->resident_bytes());
+	for (const auto &vector : vectors_)
+		out.print("EQ %u: vector %u, %lu interrupts, %lu events\n", vector->eq().number(), vector->eq().vector(),
+			  vector->eq().interrupts(), vector->eq().events());
+	kern::Guard guard(cq_table_lock_);
+	for (Cq *cq : cq_table_)
+		if (cq)
+			cq->dump(out);
+}
+
 void Hca::set_event_device(ib_device *device)
 {
 	for (u32 port = 1; port <= num_ports(); port++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // One card from its reset to its next: firmware, tables, numbers, event queues.
 #pragma once
+#include <kern/debugfs.hpp>
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>
 #include <kern/pci.hpp>
@@ -116,6 +117,9 @@ public:
 
 	/* Where events that concern the ports and the whole device go, between registration and unregistration. */
 	void set_event_device(struct ib_device *device);
+
+	/* For debugfs: event queues, tables, and every queue in use. May sleep. */
+	void dump(kern::debugfs::Output &out);
 
 	/* EventSink. Hard interrupt. */
 	void async_event(const u8 *eqe) override;

@@ -54,3 +54,29 @@ def a_card_leaves_under_traffic(lab):
             node2.guest.run(f"[ -e {CARD} ] && echo 0000:01:00.0 > {DRIVER}/bind || echo 1 > /sys/bus/pci/rescan", timeout=60)
             node2.wait_active()
             one.close()
+
+
+@test(kernels=("plain", "debug"), timeout=300)
+def a_failed_card_comes_back(lab):
+    """A card that fails under traffic is reset: what was queued is flushed, the device is registered anew, and carries traffic again."""
+    with pair(lab) as (node1, node2, _):
+        for _ in range(3):
+            one, two = node1.open(type="rc"), node2.open(type="rc")
+            one.join(two, timeout=14, retry=2)
+            two.post(count=16, size=4000)
+            receiver = node2.guest.spawn(f"echo 'receive id={two.number} count=100000 size=4000 repost=1' > /sys/kernel/debug/weft_traffic/control")
+            sender = node1.guest.spawn(f"echo 'send id={one.number} count=1000000 size=4000' > /sys/kernel/debug/weft_traffic/control")
+            node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
+            before = int(node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
+            node2.guest.run("echo 1 > /sys/kernel/debug/weft_connectx/*/reset", timeout=60)
+            receiver.wait(timeout=60, check=False)
+            sender.wait(timeout=90, check=False)
+            node2.guest.wait_for(f"[ $(cat /sys/kernel/debug/weft_connectx/*/reset) -gt {before} ]", timeout=60)
+            node2.wait_active()
+            assert "recoveries" in node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/summary").out
+            one.close()
+        one, two = node1.open(type="rc"), node2.open(type="rc")
+        one.join(two)
+        two.post(count=16, size=4000)
+        assert one.send(count=16, size=4000, seed=5)["done"] == "16"
+        assert two.receive(count=16, size=4000, seed=5)["good"] == "16"

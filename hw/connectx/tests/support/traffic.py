@@ -49,7 +49,10 @@ class Node:
     def wait_active(self, timeout=30):
         """Waits until the port is ACTIVE and has its LID."""
         def active():
-            endpoint = self.open(type="ud")
+            try:
+                endpoint = self.open(type="ud")
+            except Refused:    # no device at the moment
+                return False
             state = endpoint.answer["state"], endpoint.answer["lid"]
             endpoint.close()
             return state[0] == "4" and state[1] != "0"
