@@ -242,9 +242,10 @@ std::vector<ib::Pkey> Configurator::pkeys_of(ib::Guid port_guid) const
 		    return ib::pkey_base(pkey) == ib::pkey_default_limited;
 	    }))
 		pkeys.push_back(ib::pkey_default_limited);
-	std::stable_partition(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
+	auto by_default = std::find_if(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
 		return ib::pkey_base(pkey) == ib::pkey_default_limited;
 	});
+	std::rotate(pkeys.begin(), by_default, by_default + 1);
 	return pkeys;
 }
 
