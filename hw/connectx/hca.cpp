@@ -60,8 +60,10 @@ kern::Result<> Hca::start_firmware()
 	auto mailbox = TRY(commands_->mailbox());
 	TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
 	firmware_ = TRY(parse_firmware(mailbox.bytes()));
-	const u64 end = firmware_.error_buffer_offset + u64{firmware_.error_buffer_dwords} * 4;
-	if (firmware_.error_buffer_dwords && (firmware_.error_buffer_bar != 0 || end > bar0_.size())) {
+	const u64 offset = firmware_.error_buffer_offset;
+	const u64 bytes = u64{firmware_.error_buffer_dwords} * 4;
+	if (bytes && (firmware_.error_buffer_bar != 0 || offset % 4 || offset > bar0_.size() ||
+		      bytes > bar0_.size() - offset)) {
 		kern_dev_error(dma_device(), "the error buffer lies outside BAR 0\n");
 		return kern::Error{-EPROTO};
 	}
@@ -317,6 +319,12 @@ void Hca::dump(kern::debugfs::Output &out)
 	for (const auto &vector : vectors_)
 		out.print("EQ %u: vector %u, %lu interrupts, %lu events\n", vector->eq().number(), vector->eq().vector(),
 			  vector->eq().interrupts(), vector->eq().events());
+	for (u32 port = 1; port <= num_ports(); port++) {
+		if (const auto counters = ports_[port - 1]->counters())
+			out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu words\n", port,
+				  counters.value().xmit_packets.value(), counters.value().xmit_data.value(),
+				  counters.value().rcv_packets.value(), counters.value().rcv_data.value());
+	}
 	kern::Guard guard(cq_table_lock_);
 	for (Cq *cq : cq_table_)
 		if (cq)
