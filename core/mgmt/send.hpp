@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly once (MGMT-03): with what the hardware
- * said, with the response, by time-out, by cancellation, or because the agent or the device goes away.
+ * A MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly once
+ * (MGMT-03): with what the hardware said, with the response, by time-out, by cancellation, or
+ * because the agent or the device goes away.
  */
 #pragma once
 
@@ -18,18 +19,18 @@ class Send : public ib_mad_send_buf
 {
 public:
 	Agent *agent;
-	kern::ListNode agent_node; /* in Agent::outstanding from post to completion */
-	kern::ListNode timer_node; /* in Agent::timed while an answer or ACK is due */
-	u64 deadline;		   /* kern::clock_ns() */
-	unsigned tries;		   /* transmissions that an answer did not follow */
-	ib_wc_status status;	   /* valid once decided */
-	u32 vendor_err;
-	unsigned holds;	   /* packets busy, and handlers running, that keep it from completing */
-	bool awaits_answer; /* a response is due after the message is out */
-	bool decided;	   /* its fate is known: completes as soon as holds is 0 */
-	bool reply;	   /* the suite's own answer: freed on completion, nobody is told */
+	kern::ListNode agent_node;           /* in Agent::outstanding from post to completion */
+	kern::ListNode timer_node;           /* in Agent::timed while an answer or ACK is due */
+	u64 deadline = 0;                    /* kern::clock_ns() */
+	unsigned tries = 0;                  /* transmissions that an answer did not follow */
+	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
+	u32 vendor_err = 0;
+	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
+	bool awaits_answer = false; /* a response is due after the message is out */
+	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
+	bool reply = false; /* the suite's own answer: freed on completion, nobody is told */
 
-	RmppSender rmpp{0};		 /* count() 0: no RMPP */
+	RmppSender rmpp{0}; /* count() 0: no RMPP */
 	/* One, or one per segment; each allocated by itself, as DMA wants it. */
 	kern::OwnedArray<kern::Owned<Packet>> packets;
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Two guests, one card each, on one fabric: what the tests of IP over InfiniBand begin with."""
+import contextlib
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
+
+
+def start_fabric(lab, *arguments):
+    """weftd with its default lab, one switch and two hosts; returns the cards' sockets."""
+    sockets = [lab.socket_path("node1.sock"), lab.socket_path("node2.sock")]
+    lab.start(lab.program("weftd"), "--socket-dir", sockets[0].parent, *arguments,
+              until=lambda: all(path.exists() for path in sockets))
+    return sockets
+
+
+def weft(lab, *arguments):
+    """The command line, on the test's fabric."""
+    import subprocess
+    return subprocess.run([lab.program("weft"), "--socket-dir", lab.socket_path("x").parent, *map(str, arguments)],
+                          check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def load_suite(node):
+    node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+
+
+@contextlib.contextmanager
+def weft_pair(lab, **options):
+    """Both guests with the suite loaded."""
+    sockets = start_fabric(lab)
+    guests = [lab.guest(f"node{number}", vfio_user=[socket], **options) for number, socket in enumerate(sockets, 1)]
+    with lab.boot(*guests) as nodes:
+        for node in nodes:
+            load_suite(node)
+        yield nodes
+
+
+def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
+    """ib0 up with an address on each, and running: its port is active and it is in its broadcast group."""
+    for number, node in enumerate(nodes, 1):
+        node.run(f"ip link set {dev} up")
+        node.run(f"ip addr add {network}.{number}/24 dev {dev}")
+    for node in nodes:
+        node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"carrier of {dev} on {node.name}")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What the project exists for: ib0 up on two machines, and a ping between them."""
+from lab.testing import test
+
+from pair import interfaces_up, weft_pair
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=240)
+def ping_both_ways(lab):
+    """Two guests on our stack bring ib0 up over the fabric and ping each other, IPv4 and IPv6, across fragmentation."""
+    with weft_pair(lab) as (node1, node2):
+        interfaces_up(node1, node2)
+        for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
+            for size in (0, 56, 1000, 2016, 2017, 8000, 40000):
+                node_output = source.run(f"ping -c 3 -i 0.2 -W 5 -s {size} {target}").out
+                assert " 0% packet loss" in node_output, node_output
+        link_local = node2.run("ip -6 -o addr show dev ib0 scope link").out.split()[3].split("/")[0]
+        assert " 0% packet loss" in node1.run(f"ping -6 -c 3 -i 0.2 -W 5 {link_local}%ib0").out
