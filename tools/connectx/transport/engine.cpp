@@ -94,6 +94,7 @@ void Engine::send_doorbell(QueuePair &pair)
 	Qp *qp = state_of(&pair);
 	if (!qp)
 		return;
+	qp->send.rung = true;
 	/* At once, as long as nobody else waits: a wake-up more is what latency is made of. */
 	if (runnable_.empty() && !qp->queued)
 		service(*qp);

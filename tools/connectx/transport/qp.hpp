@@ -55,6 +55,11 @@ struct SendWork {
 struct RequesterState {
 	/* Free-running index of the WQE to be fetched next. */
 	std::uint16_t next_wqe = 0;
+	/*
+	 * The doorbell has rung since the queue was last found empty. The queue is not looked at
+	 * before: that of an XRC target is never made ready for it, and full of what looks posted.
+	 */
+	bool rung = false;
 	/* PSN for the next request. */
 	Psn psn;
 

@@ -100,13 +100,15 @@ Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, Recei
 
 bool send_posted(const CardContext &card, const Qp &qp)
 {
-	return qp.pair.send_queue.present && owner_matches(card, qp);
+	return qp.pair.send_queue.present && qp.send.rung && owner_matches(card, qp);
 }
 
 Taken take_send(const CardContext &card, Qp &qp, SendWork &work)
 {
-	if (!send_posted(card, qp))
+	if (!send_posted(card, qp)) {
+		qp.send.rung = false;
 		return Taken::none;
+	}
 	const WorkQueue &queue = qp.pair.send_queue;
 	std::uint64_t offset = queue.wqe_offset(qp.send.next_wqe);
 	std::array<std::byte, wqe_bytes_max + wqe_unit> bytes;

@@ -39,7 +39,7 @@ Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, Recei
  */
 Taken take_send(const CardContext &card, Qp &qp, SendWork &work);
 
-/* Whether a send WQE is posted, without reading it. */
+/* Whether a send WQE is posted and was rung for, without reading it. */
 bool send_posted(const CardContext &card, const Qp &qp);
 
 } // namespace weft::connectx::transport

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "connectx/transport/tests/node.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -313,6 +314,12 @@ void Node::destroy(QueuePair &qp)
 	transport_->qp_destroyed(qp);
 	qps_.erase(qp.qpn);
 	context_.queue_pairs.remove(qp.qpn);
+}
+
+void Node::zero_send_queue(const QueuePair &qp)
+{
+	std::size_t size = std::size_t{qp.send_queue.size()} << qp.send_queue.log_stride;
+	std::ranges::fill(bytes(qps_.at(qp.qpn).address, size), std::byte{0});
 }
 
 std::uint16_t Node::post(QueuePair &qp, std::vector<std::byte> wqe)

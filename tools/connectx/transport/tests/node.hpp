@@ -131,6 +131,7 @@ public:
 
 	/* Write a WQE without ringing; the free-running index is returned. */
 	std::uint16_t post(QueuePair &qp, std::vector<std::byte> wqe);
+	void zero_send_queue(const QueuePair &qp);
 	void ring(QueuePair &qp) { transport_->send_doorbell(qp); }
 	std::uint16_t post_send(QueuePair &qp, std::vector<std::byte> wqe)
 	{

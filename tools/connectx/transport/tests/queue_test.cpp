@@ -191,6 +191,20 @@ TEST_F(Queues, error_state_flushes)
 	EXPECT_EQ(next_receive, 6);
 }
 
+/* A send queue is looked at when its doorbell rings, and never before. */
+TEST_F(Queues, nothing_is_sent_without_a_doorbell)
+{
+	QueuePair &qp = a.create_qp({}, cq_a, cq_a);
+	/* As the kernel leaves the queue of an XRC target. */
+	a.zero_send_queue(qp);
+	a.connect(qp, b, *qp_b, {});
+	settle();
+	EXPECT_EQ(qp.state, QpState::rts);
+	a.modify(qp, QpState::err);
+	settle();
+	EXPECT_FALSE(a.poll_cq(cq_a));
+}
+
 /* Draining lets what was started end, starts nothing more, and says when it is done. */
 TEST_F(Queues, send_queue_drains)
 {
