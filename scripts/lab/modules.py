@@ -16,9 +16,10 @@ def directory(kernel):
     return cache.TREE / "build/modules" / kernel.release
 
 
-def _make(target, kdir, complaint):
+def make(target, complaint, *variables):
+    """Runs make for a target of the tree, with all CPUs; its output goes to the terminal."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", target, f"KDIR={kdir}"],
+    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", target, *variables],
                           stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
         raise LabError(complaint, "see the lines above")
@@ -26,12 +27,12 @@ def _make(target, kdir, complaint):
 
 def build(kdir):
     """Builds all modules against that kernel tree; the build's output goes to the terminal."""
-    _make("modules", kdir, f"the modules do not build against {kdir}")
+    make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}")
 
 
 def check_locks(kdir):
     """Lets clang check the lock annotations of the modules built against that tree."""
-    _make("check", kdir, "clang finds locks that are not held where the annotations ask for them")
+    make("check", "clang finds locks that are not held where the annotations ask for them", f"KDIR={kdir}")
 
 
 def _field(path, name):

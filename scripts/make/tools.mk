@@ -3,8 +3,13 @@
 build/tools/build.ninja: tools/CMakeLists.txt
 	cmake -S tools -B build/tools -G Ninja
 
-.PHONY: tools
+copy-programs = mkdir -p build/bin; if [ -d build/tools/bin ]; then cp -u build/tools/bin/* build/bin/; fi
+
+.PHONY: tools programs
 tools: build/tools/build.ninja ## Build weftd, weft and their libraries; programs in build/bin
 	cmake --build build/tools
-	@mkdir -p build/bin
-	@if [ -d build/tools/bin ]; then cp -u build/tools/bin/* build/bin/; fi
+	@$(copy-programs)
+
+programs: build/tools/build.ninja ## Build weftd and weft alone, without their tests
+	cmake --build build/tools --target weftd weft
+	@$(copy-programs)
