@@ -31,7 +31,7 @@ public:
 	void start();
 	/* Ends NAPI; the queue below is stopped already. Then drain() may be called. Context: process. */
 	void stop();
-	/* Takes completions until all requests are back or the QP is known to give none. True if all are. */
+	/* Takes completions until all requests that hold memory are back. False if the device gives none any more. */
 	bool drain();
 	/* Gives up what never came back. The QP is in RESET. */
 	void reclaim();
@@ -96,6 +96,7 @@ private:
 	Slot *chain_first_ = nullptr; /* prepared, not yet posted */
 	Slot *chain_last_ = nullptr;
 	u32 unsignalled_ = 0; /* posted since the last that completes visibly */
+	u32 signalled_end_ = 0; /* one past that last */
 	bool chain_holds_memory_ = false;
 
 	/* Under NAPI. */

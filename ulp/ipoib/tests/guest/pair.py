@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Two guests, one card each, on one fabric: what the tests of IP over InfiniBand begin with."""
 import contextlib
+import json
+import subprocess
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
 
@@ -15,7 +17,6 @@ def start_fabric(lab, *arguments):
 
 def weft(lab, *arguments):
     """The command line, on the test's fabric."""
-    import subprocess
     return subprocess.run([lab.program("weft"), "--socket-dir", lab.socket_path("x").parent, *map(str, arguments)],
                           check=True, capture_output=True, text=True, timeout=60).stdout
 
@@ -42,3 +43,12 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
         node.run(f"ip addr add {network}.{number}/24 dev {dev}")
     for node in nodes:
         node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"carrier of {dev} on {node.name}")
+
+
+def iperf3(server, client, address, options="", seconds=3):
+    """Bits per second that arrived."""
+    listener = server.spawn("iperf3 -s -1")
+    server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
+    report = client.run(f"iperf3 -J -c {address} -t {seconds} {options}", timeout=60)
+    listener.wait(60)
+    return json.loads(report.out)["end"]

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Traffic over ib0: what users run on it, on our stack and against Debian's own."""
 import contextlib
-import json
 
 from lab.testing import test
 
-from pair import interfaces_up, load_suite, start_fabric, weft, weft_pair
+from pair import interfaces_up, iperf3, load_suite, start_fabric, weft_pair
 
 
 def flood(source, target, count, options=""):
@@ -14,15 +13,6 @@ def flood(source, target, count, options=""):
     sent, received = (int(out.split(word)[0].split()[-1]) for word in (" packets transmitted", " received"))
     assert sent == count, out
     return sent - received
-
-
-def iperf3(server, client, address, options="", seconds=3):
-    """Bits per second that arrived."""
-    listener = server.spawn("iperf3 -s -1")
-    server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
-    report = client.run(f"iperf3 -J -c {address} -t {seconds} {options}", timeout=60)
-    listener.wait(60)
-    return json.loads(report.out)["end"]
 
 
 def check_traffic(node1, node2, pings=2000):

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Interfaces of other shapes: a child in a partition of its own, large datagrams, other rings and moderation."""
+from lab.testing import test
+
+from pair import interfaces_up, load_suite, start_fabric, weft_pair
+
+LARGE = """
+[[switch]]
+name = "leaf"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "leaf/1"]
+[[link]]
+ends = ["node2", "leaf/2"]
+[sm]
+[[sm.partition]]
+name = "default"
+pkey = 0xffff
+others = "full"
+ipoib = true
+mtu = 4096
+[[sm.partition]]
+name = "storage"
+pkey = 0x8001
+others = "full"
+ipoib = true
+mtu = 4096
+"""
+
+
+@test(kernels=("plain", "debug"), timeout=300)
+def large_datagrams_and_a_child(lab):
+    """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
+    file = lab.directory / "lab.toml"
+    file.write_text(LARGE)
+    sockets = start_fabric(lab, "--lab", file)
+    guests = [lab.guest(f"node{number}", vfio_user=[socket]) for number, socket in enumerate(sockets, 1)]
+    with lab.boot(*guests) as (node1, node2):
+        for node in (node1, node2):
+            load_suite(node)
+        interfaces_up(node1, node2)
+        assert "mtu 4092" in node1.run("ip link show dev ib0").out
+        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 -M do -s 4064 10.0.0.2").out
+        for node in (node1, node2):
+            node.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001")
+        interfaces_up(node1, node2, dev="ib0.8001", network="10.0.1")
+        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 -I ib0.8001 10.0.1.2").out
+        assert "pkey  0x8001" in node1.run("ip -d link show dev ib0.8001").out
+        # A second child of the same partition, and one of the parent, are refused.
+        assert node1.run("ip link add link ib0 name again type ipoib pkey 0x8001", check=False).status != 0
+        assert node1.run("ip link add link ib0.8001 name deeper type ipoib pkey 0x8002", check=False).status != 0
+        node1.run("ip link del ib0.8001")
+        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
+        for node in (node1, node2):
+            node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern")
+
+
+@test(kernels=("plain", "debug"), timeout=300)
+def rings_and_moderation(lab):
+    """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
+    with weft_pair(lab) as (node1, node2):
+        assert node1.run("ethtool -G ib0 rx 1000", check=False).status != 0
+        node1.run("ethtool -G ib0 rx 128 tx 256")
+        assert "RX:\t\t128" in node1.run("ethtool -g ib0").out.split("Current")[1]
+        interfaces_up(node1, node2)
+        assert node1.run("ethtool -G ib0 rx 256", check=False).status != 0
+        for usecs, frames in ((0, 0), (1000, 64), (16, 32)):
+            node1.run(f"ethtool -C ib0 rx-usecs {usecs} rx-frames {frames}")
+            assert " 0% packet loss" in node1.run("ping -c 200 -f -q -W 5 10.0.0.2").out
+        counters = node1.run("ethtool -S ib0").out
+        assert "tx_doorbells" in counters and "rx_polls" in counters
+        assert "weft_ipoib" in node1.run("ethtool -i ib0").out
+        for node in (node1, node2):
+            node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern")
