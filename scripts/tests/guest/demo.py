@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The demonstration, as a new user runs it."""
+import subprocess
+
+from lab import cache
+from lab.testing import test
+
+
+@test(kernels=("stock",), timeout=240)
+def demo_ends_with_its_summary(lab):
+    """make demo SHELL=1 pings, measures, takes commands for both machines and the fabric, and ends in order."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2\nexit\n",
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary, _, dialogue = done.stdout.partition("It works:")
+    assert summary.count(" 0% packet loss") == 2, summary
+    assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue
+    assert "node2/1" in dialogue, dialogue
