@@ -9,7 +9,7 @@ from lab.testing import test
 @test(kernels=("stock",), timeout=240)
 def demo_ends_with_its_summary(lab):
     """make demo SHELL=1 pings, measures, takes commands for both machines and the fabric, and ends in order."""
-    done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2\nexit\n",
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2/1\nexit\n",
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     summary, _, dialogue = done.stdout.partition("It works:")
