@@ -102,6 +102,9 @@ kern::Result<> check_send(const Send &send)
 	if (send.timeout_ms > 0 && !agent.recv_handler)
 		return kern::Error{-EINVAL};
 	const auto &header = send.header();
+	/* Only a directed route may be so short that it needs no address: it ends where it begins. */
+	if (!send.ah && header.mgmt_class != IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
+		return kern::Error{-EINVAL};
 	if (is_smp_class(header.mgmt_class) != (agent.special_qp().type() == IB_QPT_SMI))
 		return kern::Error{-EINVAL};
 	return {};

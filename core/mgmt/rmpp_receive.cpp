@@ -30,7 +30,9 @@ void SpecialQp::take_rmpp(Agent &agent, kern::Owned<Receive> receive)
 {
 	const auto &rmpp = receive->rmpp();
 
-	if (rmpp.version != ib::RmppHeader::current_version) {
+	const bool ends = rmpp.type == ib::RmppHeader::stop || rmpp.type == ib::RmppHeader::abort;
+	/* The end of a message is not answered: two that refuse each other would never stop. */
+	if (rmpp.version != ib::RmppHeader::current_version && !ends) {
 		answer_rmpp(agent, *receive, ib::RmppHeader::abort, ib::rmpp_status_unsupported_version, 0, 0);
 		return;
 	}

@@ -243,6 +243,8 @@ void SpecialQp::deliver(Agent &agent, kern::Owned<Receive> receive)
 	if (receive->is_response()) {
 		kern::Guard guard(lock_);
 		send = find_locked(agent, *receive);
+		if (send && !send->awaits_answer)
+			send = nullptr;
 		if (send && is_busy(*receive) && send->tries <= static_cast<unsigned>(send->retries)) {
 			/* It shall be asked again later (IBA 13.4.7): the time-out does. */
 			return;

@@ -40,13 +40,15 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 
 	if (closing_ || agent.leaving)
 		return kern::Error{-ENODEV};
-	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0))
+	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
 
 	send.tries = 0;
 	send.holds = 0;
 	send.decided = false;
 	send.awaits_answer = send.timeout_ms > 0;
+	send.vendor_err = 0;
+	send.rmpp = RmppSender{send.rmpp.count()};
 
 	bool local = false;
 	if (send.header().cls() == ib::MgmtClass::subn_directed_route) {
@@ -58,6 +60,8 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 		if (decision.route == SmiRoute::discard)
 			return kern::Error{-EINVAL};
 		local = decision.route == SmiRoute::local;
+		if (!local && !send.ah)
+			return kern::Error{-EINVAL};
 	}
 
 	agent.get();
@@ -243,18 +247,20 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	unmap(packet);
 	{
 		kern::Guard guard(lock_);
+		bool requeued = false;
 		posted_sends_--;
 
 		if (wc->status != IB_WC_SUCCESS && !closing_) {
 			/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
-			if (!stopped_ && !broken_) {
-				stopped_ = true;
-				recover_work_.queue();
-			}
-			if (stopped_ && wc->status == IB_WC_WR_FLUSH_ERR && !send.decided) {
-				backlog_.push_back(packet);
-				return;
-			}
+			stopped_ = stopped_ || !broken_;
+			requeued = stopped_ && wc->status == IB_WC_WR_FLUSH_ERR && !send.decided;
+		}
+		/* Only when all is back: a flush that is seen after the recovery would look like the next error. */
+		if (stopped_ && posted_sends_ == 0)
+			recover_work_.queue();
+		if (requeued) {
+			backlog_.push_back(packet);
+			return;
 		}
 		if (wc->status != IB_WC_SUCCESS) {
 			send.vendor_err = wc->vendor_err;
