@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03 and MGMT-07: agents, and what becomes of each send.
+#include "fixture.hpp"
+
+using namespace mad_fixture;
+
+namespace
+{
+
+constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET, send = 1ul << IB_MGMT_METHOD_SEND;
+
+/* A asks, B answers. */
+struct Pair {
+	Node a{1}, b{2};
+	Agent client{a}, server{b};
+
+	bool ok()
+	{
+		server.answering = true;
+		return a.ok() && b.ok() && client.open(vendor_class, send) == 0 && server.open(vendor_class, get) == 0;
+	}
+};
+
+void mgmt_03_request_is_answered(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	for (unsigned int n = 1; n <= 20; n++) {
+		Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
+		EXPECT_EQ(sent.completions(), 1u);
+		EXPECT_EQ(pair.client.answers.load_acquire(), n);
+	}
+}
+
+void mgmt_07_receive_names_the_sender(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	ASSERT_TRUE(sent.ok());
+	ASSERT_EQ(sent.post(), 0);
+	ASSERT_TRUE(sent.ended());
+	EXPECT_EQ(pair.server.last.slid, 1u);
+	EXPECT_EQ(pair.server.last.src_qp, 1u);
+	EXPECT_EQ(pair.client.last.slid, 2u);
+	EXPECT_EQ(pair.client.last_length, static_cast<int>(IB_MGMT_MAD_SIZE));
+}
+
+/* Three transmissions that wait one, two and three times the time-out. */
+void mgmt_03_times_out_with_back_off(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Watch watch(pair.a.device(), ~0ul);
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 2);
+	ASSERT_TRUE(sent.ok());
+	const u64 begin = kern::now_ns();
+	ASSERT_EQ(sent.post(), 0);
+	ASSERT_TRUE(sent.ended());
+	EXPECT_EQ(sent.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(watch.seen.load_acquire(), 3u);
+	EXPECT_GE(kern::now_ns() - begin, 120u * 1000 * 1000);
+	EXPECT_EQ(sent.completions(), 1u);
+}
+
+void mgmt_03_retransmission_is_answered(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Watch watch(pair.a.device(), 0b11);
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 5);
+	ASSERT_TRUE(sent.ok());
+	ASSERT_EQ(sent.post(), 0);
+	ASSERT_TRUE(sent.ended());
+	EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
+	EXPECT_GE(watch.seen.load_acquire(), 3u);
+}
+
+/* A busy answer is none while there are retries left; it is the answer after that. */
+void mgmt_03_busy_is_asked_again(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.busy = 2;
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 5);
+	ASSERT_TRUE(sent.ok());
+	ASSERT_EQ(sent.post(), 0);
+	ASSERT_TRUE(sent.ended());
+	EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
+	EXPECT_EQ(pair.client.answers.load_acquire(), 1u);
+	EXPECT_GE(pair.server.received.load_acquire(), 3u);
+}
+
+void mgmt_03_cancel_and_modify(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Watch watch(pair.a.device(), ~0ul);
+	Sent cancelled(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 600'000, 0);
+	Sent shortened(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 600'000, 0);
+	ASSERT_TRUE(cancelled.ok() && shortened.ok());
+	EXPECT_EQ(ib_modify_mad(cancelled.buf(), 10), -EINVAL);
+	ASSERT_EQ(cancelled.post(), 0);
+	EXPECT_EQ(cancelled.post(), -EINVAL);
+	ASSERT_EQ(shortened.post(), 0);
+	ASSERT_EQ(ib_modify_mad(shortened.buf(), 20), 0);
+	ASSERT_TRUE(shortened.ended());
+	EXPECT_EQ(shortened.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(cancelled.completions(), 0u);
+	ib_cancel_mad(cancelled.buf());
+	ASSERT_TRUE(cancelled.ended());
+	EXPECT_EQ(cancelled.status(), IB_WC_WR_FLUSH_ERR);
+	EXPECT_EQ(ib_modify_mad(cancelled.buf(), 10), -EINVAL);
+	EXPECT_EQ(cancelled.completions(), 1u);
+}
+
+/* More than the send queue holds, none answered: all end when the agent goes, once. */
+void mgmt_03_unregistration_ends_each_send_once(Test &test)
+{
+	constexpr std::size_t count = 200;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Watch watch(pair.a.device(), ~0ul);
+	auto made = kern::make_array<kern::Owned<Sent>>(kern::Gfp::kernel, count);
+	ASSERT_OK(made);
+	auto sends = made.take();
+	for (auto &sent : sends) {
+		auto one = kern::make<Sent>(kern::Gfp::kernel, pair.client, u16{2}, vendor_class, u8{IB_MGMT_METHOD_GET},
+					    600'000, 3);
+		ASSERT_OK(one);
+		sent = one.take();
+		ASSERT_TRUE(sent->ok());
+	}
+	for (auto &sent : sends)
+		ASSERT_EQ(sent->post(), 0);
+	pair.client.close();
+	for (auto &sent : sends) {
+		EXPECT_EQ(sent->completions(), 1u);
+		EXPECT_EQ(sent->status(), IB_WC_WR_FLUSH_ERR);
+	}
+}
+
+/* Two sends of one transaction id: an answer ends one of them, the earlier first. */
+void mgmt_03_duplicate_transaction_ids(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Sent one(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	Sent other(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	ASSERT_TRUE(one.ok() && other.ok());
+	other.header().tid = one.header().tid;
+	ASSERT_EQ(one.post(), 0);
+	ASSERT_EQ(other.post(), 0);
+	ASSERT_TRUE(one.ended() && other.ended());
+	EXPECT_EQ(one.completions(), 1u);
+	EXPECT_EQ(other.completions(), 1u);
+	EXPECT_EQ(pair.client.answers.load_acquire(), 2u);
+}
+
+/* Nobody hears a response that nobody asked for, not even one who sent without waiting for it. */
+void mgmt_03_unasked_response_is_dropped(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Sent response(pair.server, 1, vendor_class, IB_MGMT_METHOD_GET_RESP, 0, 0);
+	Sent marker(pair.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
+	Sent unanswered(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 0, 0);
+	ASSERT_TRUE(response.ok() && marker.ok() && unanswered.ok());
+	response.header().tid = u64{pair.client.agent->hi_tid} << 32 | 0xffff;
+	ASSERT_EQ(unanswered.post(), 0);
+	ASSERT_TRUE(unanswered.ended());
+	EXPECT_EQ(unanswered.status(), IB_WC_SUCCESS);
+	ASSERT_EQ(response.post(), 0);
+	ASSERT_EQ(marker.post(), 0);
+	ASSERT_TRUE(response.ended() && marker.ended());
+	EXPECT_TRUE(eventually([&] { return pair.client.received.load_acquire() >= 1; }));
+	EXPECT_EQ(pair.client.answers.load_acquire(), 0u);
+	EXPECT_EQ(pair.client.received.load_acquire(), 1u);
+}
+
+/* A MAD goes to the one agent that registered for its class, version, method and OUI; others may not claim it too. */
+void mgmt_03_unsolicited_are_routed(Test &test)
+{
+	constexpr u8 oui_class = vendor_rmpp_class;
+	Node a{1}, b{2};
+	ASSERT_TRUE(a.ok() && b.ok());
+	Agent from{a}, gets{b}, sends{b}, version2{b}, oui7{b}, oui8{b}, late{b};
+	ASSERT_EQ(from.open(), 0);
+	ASSERT_EQ(gets.open(vendor_class, get), 0);
+	ASSERT_EQ(sends.open(vendor_class, send), 0);
+	ASSERT_EQ(version2.open(vendor_class, get, 2), 0);
+	ASSERT_EQ(oui7.open(oui_class, get, 1, 0, 7), 0);
+	ASSERT_EQ(oui8.open(oui_class, get, 1, 0, 8), 0);
+	EXPECT_EQ(late.open(vendor_class, get | send), -EINVAL);
+	EXPECT_EQ(late.open(oui_class, get, 1, 0, 8), -EINVAL);
+
+	const auto tell = [&](u8 mgmt_class, u8 version, u8 method, u8 oui) {
+		Sent sent(from, 2, mgmt_class, method, 0, 0);
+		sent.header().class_version = version;
+		static_cast<ib_vendor_mad *>(sent.buf()->mad)->oui[2] = oui;
+		return sent.ok() && sent.post() == 0 && sent.ended();
+	};
+	ASSERT_TRUE(tell(vendor_class, 1, IB_MGMT_METHOD_SEND, 0));
+	ASSERT_TRUE(tell(vendor_class, 2, IB_MGMT_METHOD_GET, 0));
+	ASSERT_TRUE(tell(oui_class, 1, IB_MGMT_METHOD_GET, 8));
+	ASSERT_TRUE(tell(vendor_class, 3, IB_MGMT_METHOD_SEND, 0));
+	ASSERT_TRUE(tell(oui_class, 1, IB_MGMT_METHOD_GET, 9));
+	ASSERT_TRUE(tell(vendor_class, 1, IB_MGMT_METHOD_GET, 0));
+	ASSERT_TRUE(eventually([&] { return gets.received.load_acquire() == 1; }));
+	EXPECT_EQ(sends.received.load_acquire(), 1u);
+	EXPECT_EQ(version2.received.load_acquire(), 1u);
+	EXPECT_EQ(oui7.received.load_acquire(), 0u);
+	EXPECT_EQ(oui8.received.load_acquire(), 1u);
+}
+
+/* A MAD of a wrong version is dropped; a send of a wrong class, or without an address, is refused. */
+void mgmt_03_malformed_is_dropped(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Sent versioned(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 0);
+	Sent smp(pair.client, 2, IB_MGMT_CLASS_SUBN_LID_ROUTED, IB_MGMT_METHOD_GET, 20, 0);
+	Sent bare(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 0);
+	ASSERT_TRUE(versioned.ok() && smp.ok() && bare.ok());
+	versioned.header().base_version = 2;
+	ASSERT_EQ(versioned.post(), 0);
+	ASSERT_TRUE(versioned.ended());
+	EXPECT_EQ(versioned.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(pair.server.received.load_acquire(), 0u);
+	EXPECT_EQ(smp.post(), -EINVAL);
+	ib_ah *ah = std::exchange(bare.buf()->ah, nullptr);
+	EXPECT_EQ(bare.post(), -EINVAL);
+	bare.buf()->ah = ah;
+	EXPECT_EQ(smp.completions() + bare.completions(), 0u);
+	bare.buf()->timeout_ms = 0;
+	bare.buf()->retries = 1;
+	EXPECT_EQ(bare.post(), -EINVAL);
+}
+
+struct Snooped {
+	kern::Atomic<unsigned int> sends{}, receives{};
+	ib_mad_agent *agent;
+
+	explicit Snooped(ib_device *device)
+	{
+		agent = ib_register_mad_snoop(
+			device, 1, IB_QPT_GSI, IB_MAD_SNOOP_SEND_COMPLETIONS | IB_MAD_SNOOP_RECVS,
+			[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_send_wc *) {
+				static_cast<Snooped *>(self->context)->sends.fetch_add(1);
+			},
+			[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_recv_wc *) {
+				static_cast<Snooped *>(self->context)->receives.fetch_add(1);
+			},
+			this);
+	}
+	~Snooped()
+	{
+		if (!rdma::is_err(agent))
+			ib_unregister_mad_agent(agent);
+	}
+};
+
+void mgmt_03_snooping_sees_both_ways(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Snooped one(pair.a.device()), other(pair.a.device());
+	ASSERT_FALSE(rdma::is_err(one.agent) || rdma::is_err(other.agent));
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	ASSERT_TRUE(sent.ok());
+	ASSERT_EQ(sent.post(), 0);
+	ASSERT_TRUE(sent.ended());
+	for (const Snooped *snooped : {&one, &other}) {
+		EXPECT_EQ(snooped->sends.load_acquire(), 1u);
+		EXPECT_EQ(snooped->receives.load_acquire(), 1u);
+	}
+	EXPECT_EQ(sent.completions(), 1u);
+}
+
+/*
+ * An error on the send queue stops it (IBA 10.3.1). A bad request is put among the MADs while the fabric is held up; those behind it are
+ * flushed, and go out when the queue is back.
+ */
+void mgmt_03_send_queue_recovers(Test &test)
+{
+	struct Gate {
+		kern::Completion reached, open;
+		kern::Atomic<unsigned int> seen{};
+	} gate;
+	struct Bad : ib_cqe {
+		kern::Completion done_;
+		ib_wc_status status = IB_WC_SUCCESS;
+	} bad{};
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	soft_watch(
+		pair.a.device(),
+		[](void *context, const void *, size_t) {
+			auto &at = *static_cast<Gate *>(context);
+			if (at.seen.fetch_add(1) == 0) {
+				at.reached.complete();
+				at.open.wait();
+			}
+			return false;
+		},
+		&gate);
+
+	Sent first(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 60'000, 0);
+	Sent second(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 60'000, 0);
+	Sent third(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 60'000, 0);
+	ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+	const int posted = first.post();
+	gate.reached.wait();
+
+	ib_sge nowhere{.addr = 64, .length = 16, .lkey = 0xdead};
+	ib_ud_wr wr{};
+	bad.done = [](ib_cq *, ib_wc *wc) {
+		auto &self = *static_cast<Bad *>(wc->wr_cqe);
+		self.status = wc->status;
+		self.done_.complete();
+	};
+	wr.wr.wr_cqe = &bad;
+	wr.wr.sg_list = &nowhere;
+	wr.wr.num_sge = 1;
+	wr.wr.opcode = IB_WR_SEND;
+	wr.wr.send_flags = IB_SEND_SIGNALED;
+	wr.ah = first.buf()->ah;
+	wr.remote_qpn = 1;
+	wr.remote_qkey = IB_QP1_QKEY;
+	const int posted_bad = ib_post_send(pair.client.agent->qp, &wr.wr, nullptr);
+	const int posted_second = second.post(), posted_third = third.post();
+	gate.open.complete();
+	ASSERT_EQ(posted, 0);
+	ASSERT_EQ(posted_bad, 0);
+	ASSERT_EQ(posted_second, 0);
+	ASSERT_EQ(posted_third, 0);
+	bad.done_.wait();
+	EXPECT_NE(bad.status, IB_WC_SUCCESS);
+	for (Sent *sent : {&first, &second, &third}) {
+		EXPECT_TRUE(sent->ended());
+		EXPECT_EQ(sent->status(), IB_WC_SUCCESS);
+		EXPECT_EQ(sent->completions(), 1u);
+	}
+	soft_watch(pair.a.device(), nullptr, nullptr);
+}
+
+} // namespace
+
+KUNIT_SUITE(mad_agent, KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(mgmt_07_receive_names_the_sender),
+	    KUNIT_CASE(mgmt_03_times_out_with_back_off), KUNIT_CASE(mgmt_03_retransmission_is_answered),
+	    KUNIT_CASE(mgmt_03_busy_is_asked_again), KUNIT_CASE(mgmt_03_cancel_and_modify),
+	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once), KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
+	    KUNIT_CASE(mgmt_03_unasked_response_is_dropped), KUNIT_CASE(mgmt_03_unsolicited_are_routed),
+	    KUNIT_CASE(mgmt_03_malformed_is_dropped), KUNIT_CASE(mgmt_03_snooping_sees_both_ways),
+	    KUNIT_CASE(mgmt_03_send_queue_recovers));

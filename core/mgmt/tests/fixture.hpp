@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of management datagrams share: nodes on the software fabric, agents on them, and sends that count how often they end.
+#pragma once
+#include <kern/atomic.hpp>
+#include <rdma/ib_mad.h>
+#include "../../tests/verbs/fixture.hpp"
+
+namespace mad_fixture
+{
+
+using fixture::Device;
+using fixture::eventually;
+using kern::kunit::Test;
+
+constexpr u8 vendor_class = 0x09;
+constexpr u8 vendor_rmpp_class = IB_MGMT_CLASS_VENDOR_RANGE2_START;
+constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
+
+/* A device with one port, and addresses of others from there. */
+class Node {
+public:
+	explicit Node(u16 lid) : device_({.lid = lid})
+	{
+		if (device_.ok())
+			pd_ = ib_alloc_pd(device_, 0);
+	}
+	~Node()
+	{
+		if (ok())
+			ib_dealloc_pd(pd_);
+	}
+	Node(const Node &) = delete;
+	Node &operator=(const Node &) = delete;
+
+	bool ok() const { return pd_ && !rdma::is_err(pd_); }
+	ib_device *device() const { return device_.get(); }
+	ib_pd *pd() const { return pd_; }
+	ib_ah *address(u16 lid) const
+	{
+		rdma_ah_attr attr{};
+		attr.type = RDMA_AH_ATTR_TYPE_IB;
+		rdma_ah_set_dlid(&attr, lid);
+		rdma_ah_set_port_num(&attr, 1);
+		return rdma_create_ah(pd_, &attr, 0);
+	}
+
+private:
+	Device device_;
+	ib_pd *pd_ = nullptr;
+};
+
+/* Counts what an agent hears; may answer. */
+struct Agent {
+	Node &node;
+	ib_mad_agent *agent = nullptr;
+	kern::Atomic<unsigned int> received{}, answers{};
+	unsigned int busy = 0;		/* answers so many requests with: busy */
+	bool answering = false;		/* answers requests */
+	int answer_bytes = 0;		/* with RMPP, if not 0 */
+	ib_wc last{};			/* of the last one received */
+	int last_length = 0;
+	bool content_right = true;
+	kern::Atomic<unsigned int> answers_failed{}, answers_sent{};
+
+	explicit Agent(Node &on) : node(on) {}
+	~Agent() { close(); }
+	Agent(const Agent &) = delete;
+	Agent &operator=(const Agent &) = delete;
+
+	/* methods: a bit for each unsolicited method wanted; 0: none. Returns an errno. */
+	int open(u8 mgmt_class = 0, unsigned long methods = 0, u8 version = 1, u8 rmpp_version = 0, u8 oui = 0)
+	{
+		ib_mad_reg_req request{};
+		request.mgmt_class = mgmt_class;
+		request.mgmt_class_version = version;
+		request.oui[2] = oui;
+		request.method_mask[0] = methods;
+		agent = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, methods ? &request : nullptr, rmpp_version,
+					      on_sent, on_received, this, 0);
+		if (!rdma::is_err(agent))
+			return 0;
+		const int error = rdma::ptr_err(agent);
+		agent = nullptr;
+		return error;
+	}
+	void close()
+	{
+		if (agent)
+			ib_unregister_mad_agent(std::exchange(agent, nullptr));
+	}
+
+	static u8 pattern(u32 offset) { return static_cast<u8>(offset * 7 + (offset >> 8)); }
+
+	static void fill(ib_mad_send_buf *send)
+	{
+		for (int segment = 0; segment < send->seg_count; segment++) {
+			auto *to = static_cast<u8 *>(ib_get_rmpp_segment(send, segment + 1));
+			for (int i = 0; i < send->seg_size; i++)
+				to[i] = pattern(static_cast<u32>(segment * send->seg_size + i));
+		}
+	}
+
+private:
+	/* Ends of a test's sends (context[0]) and of answers. */
+	static void on_sent(ib_mad_agent *mad_agent, ib_mad_send_wc *wc);
+	static void on_received(ib_mad_agent *mad_agent, ib_mad_send_buf *, ib_mad_recv_wc *wc)
+	{
+		auto &self = *static_cast<Agent *>(mad_agent->context);
+		self.last = *wc->wc;
+		self.last_length = wc->mad_len;
+		if (wc->mad_len > IB_MGMT_MAD_SIZE)
+			self.check(*wc);
+		if (ib_response_mad(&wc->recv_buf.mad->mad_hdr))
+			self.answers.fetch_add(1);
+		else if (self.answering)
+			self.answer(*wc);
+		self.received.fetch_add(1);
+		ib_free_recv_mad(wc);
+	}
+	void check(const ib_mad_recv_wc &wc)
+	{
+		constexpr int header = IB_MGMT_VENDOR_HDR, payload = IB_MGMT_VENDOR_DATA;
+		int offset = 0;
+		for (ib_links *at = wc.rmpp_list.next; at != &wc.rmpp_list; at = at->next) {
+			const auto *buf = reinterpret_cast<const ib_mad_recv_buf *>(at);
+			const auto *bytes = reinterpret_cast<const u8 *>(buf->mad) + header;
+			for (int i = 0; i < payload && offset < wc.mad_len - header; i++, offset++)
+				content_right = content_right && bytes[i] == pattern(static_cast<u32>(offset));
+		}
+		content_right = content_right && offset == wc.mad_len - header;
+	}
+	void answer(const ib_mad_recv_wc &wc)
+	{
+		const bool rmpp = answer_bytes != 0;
+		auto *send = ib_create_send_mad(agent, wc.wc->src_qp, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
+						rmpp ? answer_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		if (rdma::is_err(send))
+			return;
+		if (rmpp)
+			fill(send);
+		auto *mad = static_cast<ib_mad *>(send->mad);
+		mad->mad_hdr = wc.recv_buf.mad->mad_hdr;
+		mad->mad_hdr.method |= IB_MGMT_METHOD_RESP;
+		if (busy) {
+			busy--;
+			mad->mad_hdr.status = IB_MGMT_MAD_STATUS_BUSY;
+		}
+		send->retries = rmpp ? 5 : 0;
+		send->ah = ib_create_ah_from_wc(node.pd(), wc.wc, wc.recv_buf.grh, 1);
+		if (rdma::is_err(send->ah)) {
+			ib_free_send_mad(send);
+		} else if (ib_post_send_mad(send, nullptr)) {
+			rdma_destroy_ah(send->ah, 0);
+			ib_free_send_mad(send);
+		}
+	}
+};
+
+/* A MAD sent by a test, and how it ended. */
+class Sent {
+public:
+	/* data_bytes: of an RMPP message; 0: a single datagram. */
+	Sent(Agent &from, u16 lid, u8 mgmt_class, u8 method, int timeout_ms, int retries, int data_bytes = 0)
+	{
+		static constinit kern::Atomic<u32> next_tid{};
+		const bool rmpp = data_bytes != 0;
+
+		buf_ = ib_create_send_mad(from.agent, 1, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
+					  rmpp ? data_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		if (rdma::is_err(buf_))
+			return;
+		buf_->ah = from.node.address(lid);
+		buf_->context[0] = this;
+		buf_->timeout_ms = timeout_ms;
+		buf_->retries = retries;
+		if (rmpp)
+			Agent::fill(buf_);
+		auto &h = header();
+		h.base_version = IB_MGMT_BASE_VERSION;
+		h.mgmt_class = mgmt_class;
+		h.class_version = 1;
+		h.method = method;
+		h.tid = u64{from.agent->hi_tid} << 32 | next_tid.fetch_add(1);
+	}
+	~Sent()
+	{
+		if (!ok())
+			return;
+		rdma_destroy_ah(buf_->ah, 0);
+		ib_free_send_mad(buf_);
+	}
+	Sent(const Sent &) = delete;
+	Sent &operator=(const Sent &) = delete;
+
+	bool ok() const { return !rdma::is_err(buf_) && !rdma::is_err(buf_->ah); }
+	ib_mad_hdr &header() { return static_cast<ib_mad *>(buf_->mad)->mad_hdr; }
+	ib_mad_send_buf *buf() const { return buf_; }
+	int post() { return ib_post_send_mad(buf_, nullptr); }
+	unsigned int completions() const { return completions_.load_acquire(); }
+	bool ended() const
+	{
+		return eventually([&] { return completions() != 0; });
+	}
+	ib_wc_status status() const { return status_; }
+	void complete(ib_wc_status status)
+	{
+		status_ = status;
+		completions_.fetch_add(1);
+	}
+
+private:
+	ib_mad_send_buf *buf_ = nullptr;
+	ib_wc_status status_ = IB_WC_GENERAL_ERR;
+	kern::Atomic<unsigned int> completions_{};
+};
+
+inline void Agent::on_sent(ib_mad_agent *mad_agent, ib_mad_send_wc *wc)
+{
+	auto &self = *static_cast<Agent *>(mad_agent->context);
+	ib_mad_send_buf *buf = wc->send_buf;
+
+	if (auto *sent = static_cast<Sent *>(buf->context[0])) {
+		sent->complete(wc->status);
+		return;
+	}
+	(wc->status == IB_WC_SUCCESS ? self.answers_sent : self.answers_failed).fetch_add(1);
+	rdma_destroy_ah(buf->ah, 0);
+	ib_free_send_mad(buf);
+}
+
+/* Loses what a device sends, in the order of a bit mask, and counts it. */
+struct Watch {
+	ib_device *device;
+	kern::Atomic<unsigned int> seen{};
+	unsigned long lost; /* bit n: the n-th message, from 0; those past 63 as bit 63 */
+
+	Watch(ib_device *of, unsigned long mask) : device(of), lost(mask)
+	{
+		soft_watch(
+			device,
+			[](void *context, const void *, size_t) {
+				auto &self = *static_cast<Watch *>(context);
+				const unsigned int n = self.seen.fetch_add(1);
+				return (self.lost >> (n < 63 ? n : 63) & 1) != 0;
+			},
+			this);
+	}
+	~Watch() { soft_watch(device, nullptr, nullptr); }
+	Watch(const Watch &) = delete;
+	Watch &operator=(const Watch &) = delete;
+};
+
+} // namespace mad_fixture

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03: messages of many segments, in both directions.
+#include "fixture.hpp"
+
+using namespace mad_fixture;
+
+namespace
+{
+
+constexpr unsigned long get_multi = 1ul << 0x14;
+constexpr u8 method_get_multi = 0x14;
+
+struct Pair {
+	Node a{1}, b{2};
+	Agent client{a}, server{b};
+
+	bool ok()
+	{
+		server.answering = true;
+		return a.ok() && b.ok() && client.open(0, 0, 1, IB_MGMT_RMPP_VERSION) == 0 &&
+		       server.open(vendor_rmpp_class, get_multi, 1, IB_MGMT_RMPP_VERSION) == 0;
+	}
+};
+
+/* From one segment to several windows, and all lengths of a last segment near its ends. */
+void mgmt_03_rmpp_both_ways(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	for (int bytes : {1, 215, 216, 217, 5000, 64 * 216, 64 * 216 + 1, 200 * 216 + 77}) {
+		pair.server.answer_bytes = bytes + 3;
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 5000, 2, bytes);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
+		EXPECT_EQ(pair.server.last_length, bytes + IB_MGMT_VENDOR_HDR);
+		EXPECT_EQ(pair.client.last_length, bytes + 3 + IB_MGMT_VENDOR_HDR);
+	}
+	EXPECT_TRUE(pair.server.content_right);
+	EXPECT_TRUE(pair.client.content_right);
+	EXPECT_TRUE(eventually([&] { return pair.server.answers_sent.load_acquire() == 8; }));
+	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
+}
+
+/* The request's way loses and reorders; every message arrives whole. */
+void mgmt_03_rmpp_over_a_lossy_fabric(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.answering = false;
+	soft_disturb(pair.a.device(), 50, 50, test.seed());
+	soft_disturb(pair.b.device(), 50, 0, test.seed() + 1);
+	for (unsigned int n = 1; n <= 5; n++) {
+		const int bytes = 150 * 216 + static_cast<int>(n);
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 20, 100, bytes);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		EXPECT_TRUE(eventually([&] { return pair.server.received.load_acquire() == n; }));
+		EXPECT_EQ(pair.server.last_length, bytes + IB_MGMT_VENDOR_HDR);
+		ib_cancel_mad(sent.buf());
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.completions(), 1u);
+	}
+	EXPECT_TRUE(pair.server.content_right);
+	soft_disturb(pair.a.device(), 0, 0, 0);
+	soft_disturb(pair.b.device(), 0, 0, 0);
+}
+
+/* ABORT and STOP from the peer end the message, with the peer's reason. */
+void mgmt_03_rmpp_abort_and_stop(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	for (u8 type : {IB_MGMT_RMPP_TYPE_ABORT, IB_MGMT_RMPP_TYPE_STOP}) {
+		/* All data is lost: the message waits for the peer. */
+		Watch watch(pair.a.device(), ~0ul);
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 600'000, 0, 5000);
+		Sent word(pair.server, 1, vendor_rmpp_class, method_get_multi | IB_MGMT_METHOD_RESP, 0, 0);
+		ASSERT_TRUE(sent.ok() && word.ok());
+		ASSERT_EQ(sent.post(), 0);
+		auto &mad = *static_cast<ib_rmpp_mad *>(word.buf()->mad);
+		mad.mad_hdr.tid = sent.header().tid;
+		mad.rmpp_hdr.rmpp_version = IB_MGMT_RMPP_VERSION;
+		mad.rmpp_hdr.rmpp_type = type;
+		ib_set_rmpp_flags(&mad.rmpp_hdr, IB_MGMT_RMPP_FLAG_ACTIVE);
+		mad.rmpp_hdr.rmpp_status = IB_MGMT_RMPP_STATUS_RESX;
+		ASSERT_EQ(word.post(), 0);
+		ASSERT_TRUE(word.ended());
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.status(), IB_WC_REM_ABORT_ERR);
+		EXPECT_EQ(sent.completions(), 1u);
+	}
+}
+
+/* Agents that go while messages are under way take them along, once each. */
+void mgmt_03_rmpp_unregistration(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Watch watch(pair.b.device(), ~0ul);
+	Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 600'000, 0, 5000);
+	ASSERT_TRUE(sent.ok());
+	ASSERT_EQ(sent.post(), 0);
+	/* The first ACK tells that the server has begun to assemble. */
+	EXPECT_TRUE(eventually([&] { return watch.seen.load_acquire() >= 1; }));
+	pair.server.close();
+	pair.client.close();
+	EXPECT_EQ(sent.completions(), 1u);
+	EXPECT_EQ(sent.status(), IB_WC_WR_FLUSH_ERR);
+}
+
+} // namespace
+
+KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_unregistration));
