@@ -102,15 +102,15 @@ ib_wc_opcode completion_of(ib_wr_opcode opcode)
 	}
 }
 
-void complete_send(QpState &qp, const SendEntry &entry, ib_wc_status status, u32 byte_len)
+/* Of a request that has left its queue: who sees the completion may post another in its place. */
+void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 byte_len)
 {
-	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&
-	    !(entry.wr.send_flags & IB_SEND_SIGNALED))
+	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR && !(wr.send_flags & IB_SEND_SIGNALED))
 		return;
 	ib_wc wc = {};
-	wc.wr_id = entry.wr.wr_id;
+	wc.wr_id = wr.wr_id;
 	wc.status = status;
-	wc.opcode = completion_of(entry.wr.opcode);
+	wc.opcode = completion_of(wr.opcode);
 	wc.byte_len = byte_len;
 	wc.qp = qp.qp;
 	Cq::state(qp.qp->send_cq).push(wc, false);
@@ -138,8 +138,9 @@ void set_state(QpState &qp, ib_qp_state state)
 void flush_sends(QpState &qp)
 {
 	while (SendEntry *entry = first(qp)) {
-		complete_send(qp, *entry, IB_WC_WR_FLUSH_ERR, 0);
+		const ib_send_wr wr = entry->wr;
 		pop(qp);
+		complete_send(qp, wr, IB_WC_WR_FLUSH_ERR, 0);
 	}
 }
 
@@ -179,8 +180,9 @@ bool process(QpState &qp)
 			status = send_datagram(qp, *entry);
 		else if (carry_out(qp, *entry, status, byte_len) == Outcome::again)
 			return true;
-		complete_send(qp, *entry, status, byte_len);
+		const ib_send_wr wr = entry->wr;
 		pop(qp);
+		complete_send(qp, wr, status, byte_len);
 		if (status == IB_WC_SUCCESS)
 			continue;
 		if (qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_XRC_INI) {
