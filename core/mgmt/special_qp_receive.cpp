@@ -34,6 +34,21 @@ bool fits(const Receive &receive, ib_qp_type type)
 	       header.base_version == ib::mad_base_version && header.is_smp() == (type == IB_QPT_SMI);
 }
 
+/*
+ * Whether a word about a response of ours comes from where that response went: transaction ids are the requester's, and two may use the
+ * same one.
+ */
+bool comes_from_requester(const Send &send, const Receive &receive)
+{
+	rdma_ah_attr address;
+
+	if (!send.header().is_response() || !send.ah || rdma_query_ah(send.ah, &address))
+		return true;
+	const u32 lid = rdma_ah_get_dlid(&address);
+	return lid == IB_LID_PERMISSIVE_HOST ||
+	       (lid == receive.completion.slid && send.first().wr.remote_qpn == receive.completion.src_qp);
+}
+
 } // namespace
 
 kern::Result<> SpecialQp::fill_receive_queue()
@@ -231,7 +246,8 @@ Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
 {
 	for (Send &send : agent.outstanding)
 		if (!send.decided && !send.reply && send.header().tid == receive.header().tid &&
-		    same_class(send.header().mgmt_class, receive.header().mgmt_class))
+		    same_class(send.header().mgmt_class, receive.header().mgmt_class) &&
+		    comes_from_requester(send, receive))
 			return &send;
 	return nullptr;
 }

@@ -93,6 +93,34 @@ void mgmt_03_rmpp_abort_and_stop(Test &test)
 	}
 }
 
+/* Two nodes ask under one transaction id; each gets its own answer, and the answers' ACKs are not mixed up. */
+void mgmt_03_rmpp_peers_are_told_apart(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Node third{3};
+	ASSERT_TRUE(third.ok());
+	Agent other{third};
+	ASSERT_EQ(other.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
+	ASSERT_EQ(other.agent->hi_tid, pair.client.agent->hi_tid);
+	pair.server.answer_bytes = 300 * 216;
+	Sent one(pair.client, 2, vendor_rmpp_class, method_get_multi, 30'000, 0, 100);
+	Sent two(other, 2, vendor_rmpp_class, method_get_multi, 30'000, 0, 200);
+	ASSERT_TRUE(one.ok() && two.ok());
+	two.header().tid = one.header().tid;
+	ASSERT_EQ(one.post(), 0);
+	ASSERT_EQ(two.post(), 0);
+	for (Sent *sent : {&one, &two}) {
+		ASSERT_TRUE(sent->ended());
+		EXPECT_EQ(sent->status(), IB_WC_SUCCESS);
+	}
+	EXPECT_EQ(pair.client.last_length, 300 * 216 + IB_MGMT_VENDOR_HDR);
+	EXPECT_EQ(other.last_length, 300 * 216 + IB_MGMT_VENDOR_HDR);
+	EXPECT_TRUE(pair.client.content_right && other.content_right);
+	EXPECT_TRUE(eventually([&] { return pair.server.answers_sent.load_acquire() == 2; }));
+	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
+}
+
 /* Agents that go while messages are under way take them along, once each. */
 void mgmt_03_rmpp_unregistration(Test &test)
 {
@@ -113,4 +141,5 @@ void mgmt_03_rmpp_unregistration(Test &test)
 } // namespace
 
 KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
-	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_unregistration));
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop),
+	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));
