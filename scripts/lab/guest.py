@@ -105,8 +105,9 @@ class Guest:
             program = qemu.find()
             fds = agent_far.fileno(), monitor_far.fileno()
             argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *machine.options(self, *fds)]
+            # A process group of its own: Ctrl-C is for the program that drives the guest.
             self._qemu = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
-                                          pass_fds=fds, env={**os.environ, **program.environment})
+                                          pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
         self._agent = agent
         self._monitor = Monitor(monitor)
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()

@@ -99,7 +99,8 @@ class Lab:
         name = pathlib.Path(str(argv[0])).name
         log = self.directory / f"{name}.log"
         output = self._stack.enter_context(open(log, "ab"))
-        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, argv)], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, argv)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                   process_group=0)
         self._stack.callback(_end, process)
 
         def up():
