@@ -63,7 +63,9 @@ class Runner:
         try:
             if not self._guest:
                 self._boot(path)
-            for needed in modules.needed_by(path, path.parent):
+            needs = modules.needed_by(path, path.parent)
+            self._remove_others([needed.stem for needed in needs])
+            for needed in needs:
                 if needed.stem not in self._loaded:
                     self._insert(needed)
             self._guest.run(f"[ ! -e {SEED} ] || echo {self._seed} >{SEED}")
@@ -84,6 +86,13 @@ class Runner:
     def _insert(self, path):
         self._guest.run(["insmod", f"/share/{path.name}"], self._limit)
         self._loaded.append(path.stem)
+
+    def _remove_others(self, needed):
+        """Modules that a suite does not need leave: they would hold what it wants, such as the special QPs of its devices."""
+        others = [name for name in reversed(self._loaded) if name not in needed]
+        if others:
+            self._guest.run(["rmmod", *others], 120)
+            self._loaded = [name for name in self._loaded if name in needed]
 
     def _where_it_hangs(self):
         """The blocked tasks and what the CPUs do, if the guest can still say it."""
