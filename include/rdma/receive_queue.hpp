@@ -39,9 +39,8 @@ public:
 		for (Buffer &buffer : queue->buffers_) {
 			buffer.queue = queue.get();
 			TRY(queue->equip(buffer, kern::Gfp::kernel));
-			queue->idle_.push_back(buffer);
+			queue->put_idle(buffer);
 		}
-		queue->idle_count_ = depth;
 		return queue;
 	}
 	/* All that was posted has completed. Context: process. */
