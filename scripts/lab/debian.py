@@ -19,7 +19,9 @@ def _mirrors():
     """The mirrors of the system's sources, the security archive apart."""
     uris = cache.tool("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
     mirrors = sorted({uri for uri in uris if uri.rstrip("/").endswith("/debian")})
-    return mirrors or ["http://deb.debian.org/debian/"]
+    if not mirrors:
+        raise LabError("the system's apt knows no Debian mirror", NETWORK)
+    return mirrors
 
 
 class Apt:
