@@ -36,6 +36,14 @@ from lab.waiting import wait_until
 MARK = "_weft_test"
 
 
+FULL_PATIENCE = 10      # a full run may take so many times as long
+
+
+def full():
+    """Whether tests repeat as often as their issue asks for, rather than as often as every run can bear (scripts/test --full)."""
+    return bool(os.environ.get("WEFT_FULL"))
+
+
 class Skip(Exception):
     """The test cannot run here; the message says why."""
 
@@ -65,6 +73,10 @@ class Lab:
         self.slowness = slowness(kernel)
         self._sockets = tempfile.mkdtemp(prefix="weft-")    # a socket's path has at most 107 bytes
         self._stack = contextlib.ExitStack()
+
+    def rounds(self, usual, thorough):
+        """How often to repeat: usual in every run, thorough with `scripts/test --full`."""
+        return thorough if full() else usual
 
     @property
     def modules(self):
@@ -158,7 +170,7 @@ def run_one(path, name, options, kernel, seed):
     directory.mkdir(parents=True)
     result = Result(f"guest-{kernel}", f"{path.stem}.{name}", FAILED)
     outcome = directory / "outcome.json"
-    limit = options.timeout * slowness(kernel)
+    limit = options.timeout * slowness(kernel) * (FULL_PATIENCE if full() else 1)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
     with open(directory / "output.txt", "wb") as output:
