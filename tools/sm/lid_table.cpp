@@ -51,6 +51,22 @@ void LidTable::forget_absent(const Subnet &subnet)
 	}
 }
 
+void LidTable::renumber()
+{
+	/* The old ones stay taken until all have new ones: nobody gets another's. */
+	auto before = by_guid_;
+	for (auto &[guid, range] : by_guid_) {
+		Range other = allocate(range.lmc);
+		if (other.base == 0)
+			continue;
+		mark(other, true);
+		range = other;
+	}
+	for (const auto &[guid, range] : before)
+		if (by_guid_[guid].base != range.base)
+			mark(range, false);
+}
+
 void LidTable::assign(Subnet &subnet, unsigned lmc)
 {
 	/* First those whose LIDs stand, so that newcomers do not take them away. */

@@ -24,6 +24,12 @@ public:
 	 */
 	void assign(Subnet &subnet, unsigned lmc);
 
+	/*
+	 * Let every port known have other LIDs than before at the next assign(); one for which none are
+	 * left keeps its own.
+	 */
+	void renumber();
+
 private:
 	struct Range {
 		ib::Lid base = 0;

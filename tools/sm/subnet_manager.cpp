@@ -64,6 +64,12 @@ void SubnetManager::request_sweep()
 	client_.wake();
 }
 
+void SubnetManager::request_renumbering()
+{
+	renumbering_requested_.store(true);
+	request_sweep();
+}
+
 void SubnetManager::set_enabled(bool enabled)
 {
 	enabled_.store(enabled);
@@ -187,6 +193,8 @@ void SubnetManager::sweep()
 		become(SmState::standby);
 		return;
 	}
+	if (renumbering_requested_.exchange(false))
+		lids_.renumber();
 	lids_.assign(*subnet, config_.lmc);
 	route(*subnet);
 	PortRef own = subnet->find_port(config_.guid + 1);

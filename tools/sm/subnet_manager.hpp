@@ -44,6 +44,8 @@ public:
 
 	/* Any thread. */
 	void request_sweep();
+	/* A sweep that gives every port new LIDs, the manager's own included. */
+	void request_renumbering();
 	/* Off: the port stays, but manages nothing (SMInfo state not-active). */
 	void set_enabled(bool enabled);
 	Status status() const;
@@ -79,6 +81,7 @@ private:
 	LidTable lids_;
 
 	std::atomic<bool> sweep_requested_{true};
+	std::atomic<bool> renumbering_requested_{false};
 	std::atomic<bool> enabled_{true};
 
 	mutable std::mutex status_mutex_;

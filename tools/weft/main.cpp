@@ -176,6 +176,7 @@ void add_sm(CLI::App &app, const Options &options)
 	sm->require_subcommand(1);
 	const std::pair<std::string, std::string> commands[] = {
 		{"sweep", "look at the whole subnet again"},
+		{"renumber", "give every port other LIDs, as a change of managers may"},
 		{"enable", "let it manage the subnet"},
 		{"disable", "leave the subnet to another, as to OpenSM in a machine"},
 	};

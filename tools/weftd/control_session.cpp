@@ -235,6 +235,13 @@ json sweep(World &world, const json &)
 	return describe(manager);
 }
 
+json renumber(World &world, const json &)
+{
+	auto &manager = manager_of(world);
+	manager.request_renumbering();
+	return describe(manager);
+}
+
 json enable_manager(World &world, bool enable)
 {
 	auto &manager = manager_of(world);
@@ -333,6 +340,7 @@ std::string ControlSession::handle(std::string_view line)
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
 		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
+		{"sm.renumber", [&](const json &r) { return renumber(world_, r); }},
 		{"sm.enable", [&](const json &) { return enable_manager(world_, true); }},
 		{"sm.disable", [&](const json &) { return enable_manager(world_, false); }},
 		{"shutdown",

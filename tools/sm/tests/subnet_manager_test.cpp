@@ -221,6 +221,31 @@ TEST(SubnetManager, lmc_gives_each_port_a_range)
 		  sm.status().subnet->find_port(0x1001));
 }
 
+TEST(SubnetManager, renumbering_gives_every_port_other_lids)
+{
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Config config;
+	config.lmc = 1;
+	Host &a = lab.add_host(sw, 1);
+	Host &b = lab.add_host(sw, 2);
+	SubnetManager &sm = lab.start(sw, 8, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	auto manager_lid = [&]() -> ib::Lid { return a.mads.port_info().sm_lid; };
+	for (int round = 0; round < 3; round++) {
+		const std::set<ib::Lid> old{a.lid(), b.lid(), sw.lid(), manager_lid()};
+		auto sweeps = sm.status().sweeps;
+		sm.request_renumbering();
+		ASSERT_TRUE(Lab::settled(sm, sweeps));
+		for (ib::Lid lid : {a.lid(), b.lid(), sw.lid(), manager_lid()})
+			EXPECT_FALSE(old.contains(lid)) << lid;
+		EXPECT_EQ(a.mads.port_info().sm_lid, b.mads.port_info().sm_lid);
+		expect_all_reachable(lab);
+	}
+	/* What was given back is given out again: the numbers do not grow. */
+	EXPECT_LT(a.lid(), 32);
+}
+
 TEST(SubnetManager, partitions_are_written_and_keys_keep_their_place)
 {
 	Lab lab;

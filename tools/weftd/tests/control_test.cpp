@@ -161,6 +161,7 @@ TEST_F(Control, RefusesCapturesThatCannotBe)
 TEST_F(Control, ControlsTheSubnetManager)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
+	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");
 	EXPECT_TRUE(ask({{"command", "sm.disable"}})["ok"]);
 	EXPECT_TRUE(ask({{"command", "sm.enable"}})["ok"]);
 }
