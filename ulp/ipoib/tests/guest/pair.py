@@ -25,15 +25,47 @@ def load_suite(node):
     node.insmod(*(f"/share/{name}.ko" for name in SUITE))
 
 
+def unload_suite(node):
+    node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern", timeout=60)
+
+
 @contextlib.contextmanager
-def weft_pair(lab, **options):
-    """Both guests with the suite loaded."""
-    sockets = start_fabric(lab)
+def weft_pair(lab, *arguments, **options):
+    """Both guests with the suite loaded; without a failure, it is unloaded at the end. arguments: weftd's."""
+    sockets = start_fabric(lab, *arguments)
     guests = [lab.guest(f"node{number}", vfio_user=[socket], **options) for number, socket in enumerate(sockets, 1)]
     with lab.boot(*guests) as nodes:
         for node in nodes:
             load_suite(node)
         yield nodes
+        for node in nodes:
+            unload_suite(node)
+
+
+@contextlib.contextmanager
+def mixed_pair(lab, *arguments):
+    """The first guest on our stack, the second on Debian's kernel and its own modules."""
+    sockets = start_fabric(lab, *arguments)
+    ours = lab.guest("node1", vfio_user=[sockets[0]])
+    theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock")
+    with lab.boot(ours, theirs) as (node1, node2):
+        load_suite(node1)
+        node2.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
+        node2.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
+        yield node1, node2
+        unload_suite(node1)
+
+
+def reachable(source, target, timeout=60):
+    source.wait_for(f"ping -c 1 -W 1 -q {target}", timeout=timeout, what=f"an answer of {target} to {source.name}")
+
+
+def flood(source, target, count, options=""):
+    """A flood ping; returns how many of the packets were lost."""
+    out = source.run(f"ping -f -q -c {count} -W 5 {options} {target}", timeout=60 + count / 100, check=False).out
+    sent, received = (int(out.split(word)[0].split()[-1]) for word in (" packets transmitted", " received"))
+    assert sent == count, out
+    return sent - received
 
 
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):

@@ -2,7 +2,7 @@
 """Interfaces of other shapes: a child in a partition of its own, large datagrams, other rings and moderation."""
 from lab.testing import test
 
-from pair import interfaces_up, load_suite, start_fabric, weft_pair
+from pair import interfaces_up, weft_pair
 
 LARGE = """
 [[switch]]
@@ -31,16 +31,12 @@ mtu = 4096
 """
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
     file = lab.directory / "lab.toml"
     file.write_text(LARGE)
-    sockets = start_fabric(lab, "--lab", file)
-    guests = [lab.guest(f"node{number}", vfio_user=[socket]) for number, socket in enumerate(sockets, 1)]
-    with lab.boot(*guests) as (node1, node2):
-        for node in (node1, node2):
-            load_suite(node)
+    with weft_pair(lab, "--lab", file) as (node1, node2):
         interfaces_up(node1, node2)
         assert "mtu 4092" in node1.run("ip link show dev ib0").out
         assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 -M do -s 4064 10.0.0.2").out
@@ -54,11 +50,9 @@ def large_datagrams_and_a_child(lab):
         assert node1.run("ip link add link ib0.8001 name deeper type ipoib pkey 0x8002", check=False).status != 0
         node1.run("ip link del ib0.8001")
         assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
-        for node in (node1, node2):
-            node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern")
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def rings_and_moderation(lab):
     """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):
@@ -73,5 +67,3 @@ def rings_and_moderation(lab):
         counters = node1.run("ethtool -S ib0").out
         assert "tx_doorbells" in counters and "rx_polls" in counters
         assert "weft_ipoib" in node1.run("ethtool -i ib0").out
-        for node in (node1, node2):
-            node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern")

@@ -1,54 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Traffic over ib0: what users run on it, on our stack and against Debian's own."""
-import contextlib
-
 from lab.testing import test
 
-from pair import interfaces_up, iperf3, load_suite, start_fabric, weft_pair
+from pair import flood, interfaces_up, iperf3, mixed_pair, weft_pair
+
+# Across the edges of the link's 2044 bytes, of IP fragments, and of a page.
+SIZES = (0, 1, 55, 1400, 2015, 2016, 2017, 4031, 4032, 4033, 4096, 16000, 65507)
 
 
-def flood(source, target, count, options=""):
-    """A flood ping; returns how many of the packets were lost."""
-    out = source.run(f"ping -f -q -c {count} -W 5 {options} {target}", timeout=120, check=False).out
-    sent, received = (int(out.split(word)[0].split()[-1]) for word in (" packets transmitted", " received"))
-    assert sent == count, out
-    return sent - received
+def check_sizes(node1, node2):
+    for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
+        for size in SIZES:
+            out = source.run(f"ping -c 2 -i 0.01 -W 5 -q -s {size} {target}", check=False).out
+            assert " 0% packet loss" in out, (source.name, size, out)
 
 
-def check_traffic(node1, node2, pings=2000):
-    """Flood pings both ways, TCP both ways, UDP, and a multicast ping."""
-    assert flood(node1, "10.0.0.2", pings) == 0
-    assert flood(node2, "10.0.0.1", pings // 2, "-s 1400") == 0
+def check_floods(lab, node1, node2):
+    assert flood(node1, "10.0.0.2", lab.rounds(2000, 100_000)) == 0
+    assert flood(node2, "10.0.0.1", lab.rounds(1000, 100_000), "-s 1400") == 0
+
+
+def check_iperf3(node1, node2):
     for options in ("", "-R", "-P 4"):
         end = iperf3(node2, node1, "10.0.0.2", options)
         assert end["sum_received"]["bytes"] > 1_000_000, end
     end = iperf3(node2, node1, "10.0.0.2", "-u -b 20M -l 1400")
     assert end["sum"]["bytes"] > 1_000_000, end
-    node2.run("sysctl -q net.ipv4.icmp_echo_ignore_broadcasts=0")
-    assert "10.0.0.2" in node1.run("ping -c 2 -W 5 -I ib0 224.0.0.1", check=False).out
+
+
+def check_multicast(node1, node2):
+    """A multicast ping by IPv4 and one by IPv6, each way."""
+    for source, target, other in ((node1, node2, "10.0.0.2"), (node2, node1, "10.0.0.1")):
+        target.run("sysctl -q net.ipv4.icmp_echo_ignore_broadcasts=0")
+        assert other in source.run("ping -c 2 -W 5 -I ib0 224.0.0.1", check=False).out
+        assert link_local(target) in source.run("ping -c 2 -W 5 ff02::1%ib0", check=False).out
+
+
+def link_local(node):
+    return node.run("ip -o -6 addr show dev ib0 scope link | awk '{print $4}'").out.split("/")[0].strip()
+
+
+def check_neighbour_discovery(node1, node2):
+    """IPv6 finds the peer by neighbour discovery, with its 20-byte hardware address, and again after it is forgotten."""
+    for source, target in ((node1, node2), (node2, node1)):
+        address = link_local(target)
+        hardware = target.run("cat /sys/class/net/ib0/address").out.strip()
+        for _ in range(2):
+            source.run("ip -6 neigh flush dev ib0")
+            assert " 0% packet loss" in source.run(f"ping -c 2 -i 0.1 -W 5 {address}%ib0").out
+            assert hardware in source.run(f"ip -6 neigh show {address} dev ib0").out.lower()
+
+
+def check_traffic(lab, node1, node2):
+    check_sizes(node1, node2)
+    check_floods(lab, node1, node2)
+    check_iperf3(node1, node2)
+    check_multicast(node1, node2)
+    check_neighbour_discovery(node1, node2)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def traffic_between_ours(lab):
-    """Floods, TCP, UDP and multicast pass between two guests on our stack."""
+    """Pings of all sizes, floods, TCP, UDP, multicast and neighbour discovery between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
-        check_traffic(node1, node2)
-        for node in (node1, node2):
-            node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern")
-
-
-@contextlib.contextmanager
-def mixed_pair(lab):
-    """The first guest on our stack, the second on Debian's kernel and its own modules."""
-    sockets = start_fabric(lab)
-    ours = lab.guest("node1", vfio_user=[sockets[0]])
-    theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock")
-    with lab.boot(ours, theirs) as (node1, node2):
-        load_suite(node1)
-        node2.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
-        node2.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
-        yield node1, node2
+        check_traffic(lab, node1, node2)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
@@ -56,4 +72,4 @@ def traffic_with_the_stock_stack(lab):
     """The same passes between our stack and the one that Debian ships, in both directions."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
-        check_traffic(node1, node2, pings=1000)
+        check_traffic(lab, node1, node2)
