@@ -137,6 +137,8 @@ name = "node2"
 ends = ["node1", "leaf/1"]
 [[link]]
 ends = ["node2", "leaf/2"]
+[sm]
+enabled = false
 """
 
 
