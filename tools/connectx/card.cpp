@@ -86,7 +86,7 @@ Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, make_transport_, host);
+	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_);
 }
 
 void Card::detach()

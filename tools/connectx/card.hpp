@@ -10,6 +10,7 @@
 
 #include <ib/types.hpp>
 
+#include "connectx/activity.hpp"
 #include "vfio-user/pci_device.hpp"
 
 namespace weft::fabric
@@ -54,6 +55,8 @@ public:
 	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
 	// buffer, and the driver is expected to reset the card. On the loop.
 	void break_down(std::uint32_t code);
+	// On any thread.
+	const Activity &activity() const { return activity_; }
 	// What the control plane is made of, for tests; null while detached.
 	CardContext *context();
 
@@ -61,6 +64,7 @@ private:
 	const CardConfig config_;
 	const TransportFactory make_transport_;
 	const PciDescription description_;
+	Activity activity_;
 	std::unique_ptr<Core> core_;
 };
 

@@ -33,6 +33,7 @@ void CommandRegister::execute()
 	command.in_param = hw::connectx::load_be64(registers, hcr::in_param);
 	command.out_param = hw::connectx::load_be64(registers, hcr::out_param);
 
+	Activity::add(core_.activity.commands);
 	const hw::connectx::Status status = commands_.execute(command);
 
 	// GO falls, the toggle bit stays: the register is free for the next command.

@@ -29,8 +29,10 @@ NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
-Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host)
-    : host(pci_host), identity(make_identity(config)), memory(icm, limits::kReservedLkey),
+Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
+	   Activity &counted)
+    : host(pci_host), activity(counted), identity(make_identity(config)),
+      memory(icm, limits::kReservedLkey),
       events([this](unsigned vector) { interrupt(vector); },
 	     [this] { break_down(limits::kErrorEventQueueLost); }), ports(make_ports(config)),
       agents(identity, ports, events, *this), context{.name = config.name,
@@ -129,6 +131,7 @@ void Core::break_down(std::uint32_t code)
 
 void Core::interrupt(unsigned vector)
 {
+	Activity::add(activity.interrupts);
 	if (host.msix_enabled())
 		host.raise_msix(vector);
 	else

@@ -9,6 +9,7 @@
 
 #include <hw/connectx/commands.hpp>
 
+#include "connectx/activity.hpp"
 #include "connectx/agents.hpp"
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
@@ -32,7 +33,9 @@ public:
 		initialised, // INIT_HCA
 	};
 
-	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host);
+	// @activity outlives it.
+	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
+	     Activity &activity);
 	~Core() override;
 
 	// To the state after power-on.
@@ -49,6 +52,7 @@ public:
 	void close_port(CardPort &port);
 
 	PciHost &host;
+	Activity &activity;
 	NodeIdentity identity;
 	IcmMap icm;
 	MemoryTable memory;

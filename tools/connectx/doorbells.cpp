@@ -50,6 +50,7 @@ void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint3
 // A process may ring only what its own page was named for when the queue was made.
 void Doorbells::send(std::uint32_t page, std::uint32_t value)
 {
+	Activity::add(core_.activity.send_doorbells);
 	QueuePair *qp = core_.context.queue_pair(uar::send_doorbell_qpn.of(value));
 	if (!qp || qp->uar_page != page) {
 		++core_.diagnostics.bad_doorbells;
@@ -60,6 +61,7 @@ void Doorbells::send(std::uint32_t page, std::uint32_t value)
 
 void Doorbells::arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t second)
 {
+	Activity::add(core_.activity.cq_doorbells);
 	CompletionQueue *cq = core_.context.completion_queue(uar::cq_doorbell_cqn.of(first));
 	if (!cq || cq->uar_page() != page) {
 		++core_.diagnostics.bad_doorbells;
@@ -70,6 +72,7 @@ void Doorbells::arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t se
 
 void Doorbells::event_queue(std::uint32_t eqn, std::uint32_t value)
 {
+	Activity::add(core_.activity.eq_doorbells);
 	EventQueue *queue = core_.events.find(eqn);
 	if (!queue) {
 		++core_.diagnostics.bad_doorbells;

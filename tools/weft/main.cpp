@@ -113,14 +113,18 @@ void add_counters(CLI::App &app, const Options &options)
 	auto *counters = app.add_subcommand("counters", "what ports have counted");
 	auto port = std::make_shared<std::string>();
 	auto all = std::make_shared<bool>(false);
-	counters->add_option("PORT", *port, "only this port, as in node1/1");
+	auto cards = std::make_shared<bool>(false);
+	auto *only = counters->add_option("PORT", *port, "only this port, as in node1/1");
 	counters->add_flag("--all", *all, "also those that are zero");
-	counters->callback([&options, port, all] {
+	counters->add_flag("--cards", *cards, "what drivers have asked of the cards instead")
+		->excludes(only);
+	counters->callback([&options, port, all, cards] {
 		json arguments = json::object();
 		if (!port->empty())
 			arguments["port"] = *port;
 		const auto result =
-			ControlClient(options.socket_directory).call("counters", arguments);
+			ControlClient(options.socket_directory)
+				.call(*cards ? "counters.cards" : "counters", arguments);
 		print(options, result, cli::counters_text(result, *all));
 	});
 }

@@ -194,6 +194,30 @@ json counters(World &world, const json &request)
 	return result;
 }
 
+struct ActivityName {
+	const char *name;
+	connectx::Activity::Value connectx::Activity::*value;
+};
+
+constexpr ActivityName kActivity[] = {
+	{"commands", &connectx::Activity::commands},
+	{"send_doorbells", &connectx::Activity::send_doorbells},
+	{"cq_doorbells", &connectx::Activity::cq_doorbells},
+	{"eq_doorbells", &connectx::Activity::eq_doorbells},
+	{"interrupts", &connectx::Activity::interrupts},
+};
+
+json card_counters(World &world, const json &)
+{
+	json result = json::object();
+	for (const auto &host : world.hosts())
+		for (const ActivityName &counter : kActivity)
+			result[host->name][counter.name] =
+				(host->card.activity().*counter.value)
+					.load(std::memory_order_relaxed);
+	return result;
+}
+
 sm::SubnetManager &manager_of(World &world)
 {
 	if (!world.subnet_manager())
@@ -336,6 +360,7 @@ std::string ControlSession::handle(std::string_view line)
 		{"link.down", [&](const json &r) { return set_link_state(world_, r, false); }},
 		{"link.set", [&](const json &r) { return set_link(world_, r); }},
 		{"counters", [&](const json &r) { return counters(world_, r); }},
+		{"counters.cards", [&](const json &r) { return card_counters(world_, r); }},
 		{"capture.start", [&](const json &r) { return captures_->start(world_, r); }},
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},

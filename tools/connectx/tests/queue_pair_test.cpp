@@ -289,6 +289,7 @@ TEST_F(QueuePairTest, SendDoorbellReachesOnlyItsOwnQueuePair)
 	ring(TinyDriver::kUarPage, kQpn + 1024);
 	EXPECT_EQ(driver.transport().doorbells.size(), 1u);
 	EXPECT_EQ(driver.context().diagnostics.bad_doorbells, 3u);
+	EXPECT_EQ(driver.card.activity().send_doorbells, 4u);
 }
 
 } // namespace

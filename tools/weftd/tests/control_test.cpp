@@ -126,6 +126,9 @@ TEST_F(Control, Counts)
 	EXPECT_EQ(one["node1/1"]["xmit_packets"], 3);
 	EXPECT_THAT(refusal({{"command", "counters"}, {"port", "x"}}), HasSubstr("no port"));
 	EXPECT_THAT(refusal({{"command", "counters"}, {"port", 3}}), HasSubstr("no port"));
+	const auto cards = result({{"command", "counters.cards"}});
+	EXPECT_EQ(cards.size(), 2u);
+	EXPECT_EQ(cards["node1"]["commands"], 0);
 }
 
 // A capture is one client's: it ends with the client, and a link has one at a time.
