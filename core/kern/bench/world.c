@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include "world.h"
+
+void bench_print(const char *name, long value)
+{
+	pr_info("%s: figure %s %ld\n", KBUILD_MODNAME, name, value);
+}
+
+u64 bench_now(void)
+{
+	return ktime_get_ns();
+}
+
+void bench_spin(unsigned int us)
+{
+	for (; us > 1000; us -= 1000)
+		udelay(1000);
+	udelay(us);
+}
+
+void *bench_dma_alloc(struct device *device, unsigned long size, u64 *address)
+{
+	return dma_alloc_coherent(device, size, address, GFP_KERNEL);
+}
+
+void bench_dma_free(struct device *device, unsigned long size, void *memory, u64 address)
+{
+	dma_free_coherent(device, size, memory, address);
+}
+
+void bench_interrupts_off(void)
+{
+	local_irq_disable();
+}
+
+void bench_interrupts_on(void)
+{
+	local_irq_enable();
+}
+
+static struct irqaction *action_of(int irq)
+{
+	struct irq_data *data = irq_get_irq_data(irq);
+
+	return data ? irq_data_to_desc(data)->action : NULL;
+}
+
+int bench_find_interrupt(const char *prefix)
+{
+	for (int irq = 1; irq < 1024; irq++) {
+		const struct irqaction *action = action_of(irq);
+
+		if (action && action->name && !strncmp(action->name, prefix, strlen(prefix)))
+			return irq;
+	}
+	return -ENOENT;
+}
+
+void bench_call_interrupt(int irq)
+{
+	struct irqaction *action = action_of(irq);
+
+	action->handler(irq, action->dev_id);
+}

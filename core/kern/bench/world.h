@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What figures that are compiled against two stacks need of the kernel, whichever stack it is: no
+ * header of either is read here. A file of the one that has kern/types.h, or its stand-in, before
+ * it.
+ */
+#pragma once
+#include <kern/types.h>
+
+struct device;
+
+/* A line "figure NAME VALUE" in the kernel's log. */
+void bench_print(const char *name, long value);
+/* Nanoseconds since boot. */
+u64 bench_now(void);
+/* Keeps the CPU busy. */
+void bench_spin(unsigned int us);
+/* Coherent memory of a device, zeroed; `address` is the device's. NULL if there is none. May sleep.
+ */
+void *bench_dma_alloc(struct device *device, unsigned long size, u64 *address);
+void bench_dma_free(struct device *device, unsigned long size, void *memory, u64 address);
+
+void bench_interrupts_off(void);
+void bench_interrupts_on(void);
+/* The first interrupt whose name begins so; its number, or -ENOENT. It stays while its driver does.
+ */
+int bench_find_interrupt(const char *prefix);
+/* Calls its handler, as the kernel does. Interrupts are off. */
+void bench_call_interrupt(int irq);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A QP that is its own peer, by the verbs alone. What is here is compiled twice: against
+ * rdma/ib_verbs.h of the suite, and, in reference/, against that of the kernel, since both have the
+ * same names.
+ */
+#pragma once
+#include <rdma/ib_verbs.h>
+
+enum { LOOP_DEPTH = 64, LOOP_QKEY = 0x1234 };
+
+struct loop {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_cq *send_cq;
+	struct ib_cq *recv_cq;
+	struct ib_qp *qp;
+	struct ib_ah *ah;
+	/* What is sent, and as much behind it for what is received. */
+	unsigned char *memory;
+	u64 address;
+	unsigned long size;
+	/* Completion events of either CQ. */
+	volatile unsigned int events;
+};
+
+/* 0 or a negative errno, having left what loop_close() undoes. Waits until the port is ACTIVE. May
+ * sleep. */
+int loop_open(struct loop *loop, struct ib_device *device, enum ib_qp_type type,
+	      unsigned long size);
+void loop_close(struct loop *loop);
+
+/* A request that sends `size` bytes, as the loop's QP takes it. */
+struct loop_wr {
+	struct ib_rdma_wr rdma;
+	struct ib_ud_wr ud;
+	struct ib_sge sge;
+};
+/* Returns the request in `wr` that is to be posted. */
+struct ib_send_wr *loop_request(struct loop *loop, struct loop_wr *wr, enum ib_wr_opcode opcode,
+				unsigned int size);
+
+/* The instructions of each verb, and the time that data takes. 0 or a negative errno. */
+int card_counts(struct ib_device *device);
+int card_times(struct ib_device *device);

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Measuring code of a benchmark, compiled against the kernel's own stack: the same source as against the suite's."""
+import pathlib
+import re
+import shutil
+import subprocess
+
+from lab import cache, reports
+
+# What such a module, ours or the reference, says in the kernel's log for each figure.
+LINE = re.compile(r"^\w+: figure (\S+) (-?\d+)$")
+COUNTING = "core/kern/bench"
+HEADERS = "include/kern/types.h", "include/kern/errno.h"     # in C, the kernel's own
+
+
+def build(kernel, directory, room):
+    """Builds ROOM/reference against the kernel's headers, in a copy that sees none of the suite's, and returns where the module is."""
+    tree = pathlib.Path(directory) / "reference"
+    for part in (room, COUNTING):
+        shutil.copytree(cache.TREE / part, tree / part)
+    for header in HEADERS:
+        (tree / header).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(cache.TREE / header, tree / header)
+    built = tree / room / "reference"
+    subprocess.run(["make", "-C", kernel.kdir, f"M={built}", f"tree={tree}", "modules"], stdin=subprocess.DEVNULL, check=True)
+    return built
+
+
+def figures(text):
+    """The figures in a kernel's log, by name; of one that was measured more than once, the last."""
+    lines = [LINE.match(reports.message(line)) for line in text.splitlines()]
+    return {match.group(1): int(match.group(2)) for match in lines if match}
