@@ -43,11 +43,11 @@ def weft_pair(lab, *arguments, **options):
 
 
 @contextlib.contextmanager
-def mixed_pair(lab, *arguments):
-    """The first guest on our stack, the second on Debian's kernel and its own modules."""
+def mixed_pair(lab, *arguments, peer_share=None):
+    """The first guest on our stack, the second on Debian's kernel and its own modules, with a folder as its /share."""
     sockets = start_fabric(lab, *arguments)
     ours = lab.guest("node1", vfio_user=[sockets[0]])
-    theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock")
+    theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock", share=peer_share)
     with lab.boot(ours, theirs) as (node1, node2):
         load_suite(node1)
         node2.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
