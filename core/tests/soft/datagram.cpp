@@ -61,7 +61,7 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 		if (!found)
 			return;
 	}
-	if (!take_recv(state, entry))
+	if (!take_recv(state, qp->srq, entry))
 		return;
 
 	ib_wc wc = {};

@@ -105,6 +105,7 @@ struct Parts {
 	kern::IrqSpinLock ports_lock{KERN_LOCK_CLASS("soft.ports")};
 	kern::XArray<ib_qp> qps;
 	kern::XArray<Region> regions;
+	kern::XArray<ib_srq> srqs;
 };
 
 Parts *parts_of(SoftDevice &device)
@@ -161,6 +162,7 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	device->ports_lock = &owned->ports_lock;
 	device->qps = &owned->qps;
 	device->regions = &owned->regions;
+	device->srqs = &owned->srqs;
 	for (PortState &port : device->ports)
 		new (&port) PortState{};
 	for (Faults &faults : device->faults)

@@ -101,6 +101,8 @@ struct SoftDevice {
 	kern::IrqSpinLock *ports_lock;
 	kern::XArray<ib_qp> *qps;
 	kern::XArray<Region> *regions;
+	/* Those of XRC. */
+	kern::XArray<ib_srq> *srqs;
 	Faults faults[SOFT_METHOD_COUNT];
 	/* Fabric::lock. */
 	unsigned int lost;
@@ -181,6 +183,7 @@ struct SendEntry {
 		ib_ud_wr ud;
 		ib_reg_wr reg;
 		ib_bind_mw_wr bind;
+		ib_xrc_wr xrc;
 	};
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
@@ -191,6 +194,8 @@ struct RecvEntry {
 	u64 wr_id;
 	int num_sge;
 	ib_sge sges[max_sge];
+	/* Where it completes, if its SRQ is one of XRC: not where its QP says. */
+	ib_cq *cq;
 };
 
 struct RecvQueue {

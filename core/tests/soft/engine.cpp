@@ -41,7 +41,7 @@ void complete_recv(QpState &qp, const RecvEntry &entry, ib_wc wc, bool solicited
 {
 	wc.wr_id = entry.wr_id;
 	wc.qp = qp.qp;
-	Cq::state(qp.qp->recv_cq).push(wc, solicited);
+	Cq::state(entry.cq ? entry.cq : qp.qp->recv_cq).push(wc, solicited);
 }
 
 void fail_recv(QpState &qp, const RecvEntry &entry, ib_wc_status status)
@@ -52,23 +52,24 @@ void fail_recv(QpState &qp, const RecvEntry &entry, ib_wc_status status)
 	complete_recv(qp, entry, wc, false);
 }
 
-bool take_recv(QpState &qp, RecvEntry &entry)
+bool take_recv(QpState &qp, ib_srq *srq, RecvEntry &entry)
 {
-	if (!qp.qp->srq)
+	if (!srq)
 		return qp.recv.take(entry);
-	SrqState &srq = Srq::state(qp.qp->srq);
-	if (!srq.queue.take(entry))
+	SrqState &state = Srq::state(srq);
+	if (!state.queue.take(entry))
 		return false;
+	entry.cq = srq->ext.cq;
 	bool low = false;
 	{
-		kern::Guard guard(srq.queue.lock);
-		if (srq.queue.ring.count() < srq.limit) {
-			srq.limit = 0;
+		kern::Guard guard(state.queue.lock);
+		if (state.queue.ring.count() < state.limit) {
+			state.limit = 0;
 			low = true;
 		}
 	}
 	if (low)
-		rdma::dispatch(IB_EVENT_SRQ_LIMIT_REACHED, qp.qp->srq);
+		rdma::dispatch(IB_EVENT_SRQ_LIMIT_REACHED, srq);
 	return true;
 }
 

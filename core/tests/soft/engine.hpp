@@ -18,8 +18,8 @@ bool chance(SoftDevice &device, unsigned int per_thousand);
 /* The active port that has a LID; nullptr if none has. */
 SoftDevice *find_port(u32 lid, u32 &port_num);
 
-/* A buffer of the QP, or of its SRQ. */
-bool take_recv(QpState &qp, RecvEntry &entry);
+/* A buffer of the SRQ, or without one of the QP. */
+bool take_recv(QpState &qp, ib_srq *srq, RecvEntry &entry);
 /* Completes a receive; wr_id and qp are filled in here. */
 void complete_recv(QpState &qp, const RecvEntry &entry, ib_wc wc, bool solicited);
 void fail_recv(QpState &qp, const RecvEntry &entry, ib_wc_status status);

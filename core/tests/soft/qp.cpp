@@ -14,6 +14,7 @@ int RecvQueue::post(const ib_recv_wr *wr, const ib_recv_wr **bad_wr)
 			return ring.full() ? -ENOMEM : -EINVAL;
 		}
 		RecvEntry &entry = ring.push();
+		entry.cq = nullptr;
 		entry.wr_id = wr->wr_id;
 		entry.num_sge = wr->num_sge;
 		for (int i = 0; i < wr->num_sge; i++)
@@ -99,7 +100,7 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 
 	if (size == 0 || wr->num_sge < 0 || static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
 		return -EINVAL;
-	__builtin_memcpy(&entry.wr, wr, size);
+	__builtin_memcpy(&entry.wr, wr, qp.qp->qp_type == IB_QPT_XRC_INI ? sizeof(ib_xrc_wr) : size);
 	entry.tries = 0;
 	if (wr->send_flags & IB_SEND_INLINE) {
 		if (total(wr->sg_list, wr->num_sge) > qp.init.cap.max_inline_data)
@@ -343,9 +344,15 @@ int create_srq(ib_srq *srq, ib_srq_init_attr *init, ib_udata *)
 	state.queue.ring = ring.take();
 	state.queue.max_sge = init->attr.max_sge;
 	state.limit = init->attr.srq_limit;
-	if (srq->srq_type == IB_SRQT_XRC)
-		srq->ext.xrc.srq_num = static_cast<u32>(reinterpret_cast<unsigned long>(srq) >> 4) & IB_QPN_MASK;
-	return 0;
+	if (srq->srq_type != IB_SRQT_XRC)
+		return 0;
+	kern::Guard guard(fabric->lock);
+	auto number = of(srq->device).srqs->alloc(srq, 1, IB_QPN_MASK);
+	if (number)
+		srq->ext.xrc.srq_num = number.value();
+	else
+		Srq::destruct(srq);
+	return number.error();
 }
 
 int modify_srq(ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask, ib_udata *)
@@ -374,6 +381,10 @@ int query_srq(ib_srq *srq, ib_srq_attr *attr)
 
 int destroy_srq(ib_srq *srq, ib_udata *)
 {
+	if (srq->srq_type == IB_SRQT_XRC) {
+		kern::Guard guard(fabric->lock);
+		of(srq->device).srqs->erase(srq->ext.xrc.srq_num);
+	}
 	Srq::destruct(srq);
 	return 0;
 }

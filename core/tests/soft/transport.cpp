@@ -29,39 +29,56 @@ private:
 	void *memory_;
 };
 
-/* The QP at the other end, if it listens to this one. */
-QpState *find_peer(const QpState &qp)
+/* The QP at the other end, and what a message opens there: of XRC the SRQ that it names, and that one's domain. */
+struct Peer {
+	QpState *state = nullptr;
+	ib_qp *qp = nullptr;
+	ib_srq *srq = nullptr;
+	const ib_pd *pd = nullptr;
+
+	explicit operator bool() const { return state; }
+};
+
+/* If there is one that listens to this one. */
+Peer find_peer(const QpState &qp, const SendEntry &entry)
 {
 	u32 port_num;
 	SoftDevice *device = find_port(rdma_ah_get_dlid(&qp.attr.ah_attr), port_num);
 	ib_qp *peer = device ? device->qps->load(qp.attr.dest_qp_num) : nullptr;
 
 	if (!peer)
-		return nullptr;
+		return {};
 	const bool types_fit = qp.qp->qp_type == IB_QPT_XRC_INI ? peer->qp_type == IB_QPT_XRC_TGT
 								: peer->qp_type == qp.qp->qp_type;
 	QpState &state = Qp::state(peer);
 	const bool listens = state.state == IB_QPS_RTR || state.state == IB_QPS_RTS || state.state == IB_QPS_SQD ||
 			     state.state == IB_QPS_SQE;
-	return types_fit && listens && state.attr.dest_qp_num == qp.qp->qp_num ? &state : nullptr;
+	if (!types_fit || !listens || state.attr.dest_qp_num != qp.qp->qp_num)
+		return {};
+	if (peer->qp_type != IB_QPT_XRC_TGT)
+		return {&state, peer, peer->srq, peer->srq ? peer->srq->pd : peer->pd};
+	ib_srq *srq = device->srqs->load(entry.xrc.remote_srqn);
+	if (!srq || srq->ext.xrc.xrcd != peer->xrcd)
+		return {&state, peer};
+	return {&state, peer, srq, srq->pd};
 }
 
 /* The peer refuses: its QP is in error too (IBA 9.9.3). */
-ib_wc_status refuse(QpState &peer, ib_event_type event, ib_wc_status status)
+ib_wc_status refuse(const Peer &peer, ib_event_type event, ib_wc_status status)
 {
-	set_error(peer);
+	set_error(*peer.state);
 	rdma::dispatch(event, peer.qp);
 	return status;
 }
 
-void deliver(QpState &peer, const RecvEntry &recv, const SendEntry &entry, size_t length)
+void deliver(const Peer &peer, const RecvEntry &recv, const SendEntry &entry, size_t length)
 {
 	ib_wc wc = {};
 
 	wc.status = IB_WC_SUCCESS;
 	wc.opcode = entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
 	wc.byte_len = static_cast<u32>(length);
-	wc.src_qp = peer.attr.dest_qp_num;
+	wc.src_qp = peer.state->attr.dest_qp_num;
 	if (entry.wr.opcode == IB_WR_SEND_WITH_IMM || entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
 		wc.wc_flags |= IB_WC_WITH_IMM;
 		wc.ex.imm_data = entry.wr.ex.imm_data;
@@ -69,7 +86,7 @@ void deliver(QpState &peer, const RecvEntry &recv, const SendEntry &entry, size_
 		wc.wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc.ex.invalidate_rkey = entry.wr.ex.invalidate_rkey;
 	}
-	complete_recv(peer, recv, wc, entry.wr.send_flags & IB_SEND_SOLICITED);
+	complete_recv(*peer.state, recv, wc, entry.wr.send_flags & IB_SEND_SOLICITED);
 }
 
 /* The peer has no buffer. */
@@ -84,21 +101,20 @@ Outcome not_ready(QpState &qp, SendEntry &entry, ib_wc_status &status)
 	return Outcome::again;
 }
 
-Outcome send(QpState &qp, QpState &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
+Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
 {
 	SoftDevice &device = of(peer.qp->device);
 	RecvEntry recv;
 
-	if (!take_recv(peer, recv))
+	if (!take_recv(*peer.state, peer.srq, recv))
 		return not_ready(qp, entry, status);
 	if (length > total(recv.sges, recv.num_sge)) {
-		fail_recv(peer, recv, IB_WC_LOC_LEN_ERR);
+		fail_recv(*peer.state, recv, IB_WC_LOC_LEN_ERR);
 		status = refuse(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
 		return Outcome::done;
 	}
-	const ib_pd &pd = peer.qp->srq ? *peer.qp->srq->pd : *peer.qp->pd;
-	if (!copy_to_local(device, pd, recv.sges, recv.num_sge, 0, data, length, IB_ACCESS_LOCAL_WRITE)) {
-		fail_recv(peer, recv, IB_WC_LOC_PROT_ERR);
+	if (!copy_to_local(device, *peer.pd, recv.sges, recv.num_sge, 0, data, length, IB_ACCESS_LOCAL_WRITE)) {
+		fail_recv(*peer.state, recv, IB_WC_LOC_PROT_ERR);
 		status = refuse(peer, IB_EVENT_QP_FATAL, IB_WC_REM_OP_ERR);
 		return Outcome::done;
 	}
@@ -108,29 +124,29 @@ Outcome send(QpState &qp, QpState &peer, SendEntry &entry, void *data, size_t le
 	return Outcome::done;
 }
 
-Outcome write(QpState &qp, QpState &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
+Outcome write(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
 {
 	const bool with_imm = entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	RecvEntry recv;
 
-	if (length && (!(peer.attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
-		       !copy_remote(of(peer.qp->device), peer.qp->pd, entry.rdma.rkey, entry.rdma.remote_addr, data,
+	if (length && (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+		       !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr, data,
 				    length, IB_ACCESS_REMOTE_WRITE))) {
 		status = refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 		return Outcome::done;
 	}
 	if (!with_imm)
 		return Outcome::done;
-	if (!take_recv(peer, recv))
+	if (!take_recv(*peer.state, peer.srq, recv))
 		return not_ready(qp, entry, status);
 	deliver(peer, recv, entry, length);
 	return Outcome::done;
 }
 
-ib_wc_status read(QpState &qp, QpState &peer, const SendEntry &entry, void *data, size_t length)
+ib_wc_status read(QpState &qp, const Peer &peer, const SendEntry &entry, void *data, size_t length)
 {
-	if (!(peer.attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
-	    !copy_remote(of(peer.qp->device), peer.qp->pd, entry.rdma.rkey, entry.rdma.remote_addr, data, length,
+	if (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
+	    !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr, data, length,
 			 IB_ACCESS_REMOTE_READ))
 		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	return copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, data, length,
@@ -153,11 +169,11 @@ u64 atomic_result(const ib_atomic_wr &wr, u64 old)
 	}
 }
 
-ib_wc_status atomic(QpState &qp, QpState &peer, const SendEntry &entry)
+ib_wc_status atomic(QpState &qp, const Peer &peer, const SendEntry &entry)
 {
-	u64 *target = atomic_target(of(peer.qp->device), peer.qp->pd, entry.atomic.rkey, entry.atomic.remote_addr);
+	u64 *target = atomic_target(of(peer.qp->device), peer.pd, entry.atomic.rkey, entry.atomic.remote_addr);
 
-	if (!target || !(peer.attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC))
+	if (!target || !(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC))
 		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	const u64 old = *target;
 	if (!copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, &old, sizeof(old),
@@ -204,7 +220,7 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 		return Outcome::done;
 	}
 	/* A lost message is sent again at once, as often as the QP allows; the peer's absence is as a loss each time. */
-	QpState *peer = find_peer(qp);
+	const Peer peer = find_peer(qp, entry);
 	for (unsigned int tries = 0; !peer || disturbed(device, data.get(), length); tries++) {
 		if (qp.qp->qp_type == IB_QPT_UC)
 			return Outcome::done;
@@ -213,19 +229,23 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 			return Outcome::done;
 		}
 	}
+	if (!peer.pd) {
+		status = refuse(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
+		return Outcome::done;
+	}
 	if (is_atomic) {
-		status = atomic(qp, *peer, entry);
+		status = atomic(qp, peer, entry);
 		byte_len = sizeof(u64);
 		return Outcome::done;
 	}
 	if (fetches) {
-		status = read(qp, *peer, entry, data.get(), length);
+		status = read(qp, peer, entry, data.get(), length);
 		byte_len = static_cast<u32>(length);
 		return Outcome::done;
 	}
 	if (opcode == IB_WR_RDMA_WRITE || opcode == IB_WR_RDMA_WRITE_WITH_IMM)
-		return write(qp, *peer, entry, data.get(), length, status);
-	return send(qp, *peer, entry, data.get(), length, status);
+		return write(qp, peer, entry, data.get(), length, status);
+	return send(qp, peer, entry, data.get(), length, status);
 }
 
 } // namespace soft

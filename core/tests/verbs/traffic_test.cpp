@@ -525,10 +525,108 @@ void traffic_srq(Test &test)
 	EXPECT_EQ(limits.load_relaxed(), 1u);
 }
 
+/*
+ * Over one XRC connection a message reaches the SRQ that it names, completes on that SRQ's CQ, and opens memory of that
+ * SRQ's domain; one that names none, or one of another XRC domain, is refused.
+ */
+void traffic_xrc(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto made = rdma::Pd::create(device);
+	auto queue = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+	ASSERT_TRUE(made.ok() && queue.ok());
+	PdRef pd = made.take();
+	CqRef cq = queue.take();
+	Memory memory(pd);
+	ASSERT_TRUE(memory.ok);
+
+	struct Receiver {
+		ib_xrcd *xrcd = nullptr;
+		CqRef cq;
+		ib_srq *srq = nullptr;
+
+		bool create(ib_device *device, const PdRef &owner, ib_xrcd *domain)
+		{
+			auto made = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+			if (!made.ok())
+				return false;
+			cq = made.take();
+			ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1},
+						 .srq_type = IB_SRQT_XRC,
+						 .ext = {.cq = cq->get(), .xrc = {.xrcd = domain}}};
+			srq = ib_create_srq(owner->get(), &attr);
+			return !rdma::is_err(srq);
+		}
+		~Receiver()
+		{
+			if (srq && !rdma::is_err(srq))
+				ib_destroy_srq(srq);
+		}
+	};
+	ib_xrcd *xrcd = ib_alloc_xrcd(device), *elsewhere = ib_alloc_xrcd(device);
+	ASSERT_TRUE(!rdma::is_err(xrcd) && !rdma::is_err(elsewhere));
+	auto attr = qp_attr(IB_QPT_XRC_TGT);
+	attr.xrcd = xrcd;
+	ib_qp *target = ib_create_qp(pd->get(), &attr);
+	ASSERT_FALSE(rdma::is_err(target));
+	{
+		Receiver first, second, stranger;
+		ASSERT_TRUE(first.create(device, pd, xrcd) && second.create(device, pd, xrcd) &&
+			    stranger.create(device, pd, elsewhere));
+		EXPECT_NE(first.srq->ext.xrc.srq_num, second.srq->ext.xrc.srq_num);
+		attr = qp_attr(IB_QPT_XRC_INI);
+		auto sender = rdma::QueuePair::create(pd, cq, cq, attr);
+		ASSERT_OK(sender);
+		ASSERT_EQ(connect(sender.value().get(), target->qp_num, 1), 0);
+		ASSERT_EQ(connect(target, sender.value().number(), 1), 0);
+
+		ib_wc wc;
+		for (Receiver *receiver : {&second, &first}) {
+			ib_sge to = sge_of(pd, memory.at(100), 50);
+			ib_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};
+			ASSERT_EQ(ib_post_srq_recv(receiver->srq, &recv, nullptr), 0);
+			__builtin_memcpy(memory.at(0), "shared", 6);
+			ib_sge from = sge_of(pd, memory.at(0), 6);
+			ib_xrc_wr send = {.wr = send_wr(&from, IB_WR_SEND)};
+			send.remote_srqn = receiver->srq->ext.xrc.srq_num;
+			ASSERT_EQ(sender.value().post_send(&send.wr), 0);
+			ASSERT_TRUE(next(receiver->cq, wc));
+			EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+			EXPECT_EQ(wc.wr_id, 5u);
+			EXPECT_EQ(wc.byte_len, 6u);
+			EXPECT_EQ(__builtin_memcmp(memory.at(100), "shared", 6), 0);
+			__builtin_memset(memory.at(100), 0, 6);
+			ASSERT_TRUE(next(cq, wc));
+			EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		}
+		EXPECT_EQ(stranger.cq->poll(1, &wc), 0);
+
+		/* A write takes no receive, but is of the named SRQ's protection domain all the same. */
+		ib_sge from = sge_of(pd, memory.at(0), 6);
+		ib_xrc_wr write = {};
+		write.rdma = {.wr = send_wr(&from, IB_WR_RDMA_WRITE), .remote_addr = memory.address(512),
+			      .rkey = memory.region->rkey};
+		write.remote_srqn = first.srq->ext.xrc.srq_num;
+		ASSERT_EQ(sender.value().post_send(&write.wr), 0);
+		ASSERT_TRUE(next(cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(__builtin_memcmp(memory.at(512), "shared", 6), 0);
+
+		write.remote_srqn = stranger.srq->ext.xrc.srq_num;
+		ASSERT_EQ(sender.value().post_send(&write.wr), 0);
+		ASSERT_TRUE(next(cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_REM_INV_REQ_ERR);
+	}
+	EXPECT_EQ(ib_destroy_qp(target), 0);
+	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
+	EXPECT_EQ(ib_dealloc_xrcd(elsewhere), 0);
+}
+
 } // namespace
 
 KUNIT_SUITE(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
 	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
 	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_loss),
 	    KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh), KUNIT_CASE(traffic_multicast),
-	    KUNIT_CASE(traffic_srq));
+	    KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));

@@ -192,6 +192,37 @@ struct ib_bind_mw_wr {
 	int access;
 };
 
+/**
+ * struct ib_xrc_wr - a request on a QP of type XRC_INI, whatever its opcode
+ * @wr: the request
+ * @rdma: the same, of an RDMA opcode
+ * @atomic: the same, of an atomic opcode
+ * @reg: the same, of IB_WR_REG_MR
+ * @bind: the same, of IB_WR_BIND_MW
+ * @remote_srqn: the SRQ at the other end that the message goes through (IBA annex A14), from its ext.xrc.srq_num. Every
+ *	message names one, though only sends and writes with immediate data take a receive from it.
+ *
+ * Linux's kernel users cannot send on such a QP: it has no request for them.
+ */
+struct ib_xrc_wr {
+	union {
+		struct ib_send_wr wr;
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+		struct ib_reg_wr reg;
+		struct ib_bind_mw_wr bind;
+	};
+	u32 remote_srqn;
+};
+
+/**
+ * struct ib_recv_wr - a buffer for the receive queue
+ * @next: the next of a list that is posted together, or NULL
+ * @wr_id: given back in the completion; of the consumer's own choice on CQs from ib_create_cq()
+ * @wr_cqe: the same, on CQs from ib_alloc_cq()
+ * @sg_list: the memory, @num_sge pieces
+ * @num_sge: at most the QP's max_recv_sge
+ */
 struct ib_recv_wr {
 	struct ib_recv_wr *next;
 	union {
@@ -202,7 +233,7 @@ struct ib_recv_wr {
 	int num_sge;
 };
 
-/* From the request to the typed request that it is embedded in; @wr must have an opcode of that type. */
+/* From the request to the typed request that it is embedded in; @wr must have an opcode, or be for a QP, of that type. */
 static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_rdma_wr *)wr;
@@ -226,6 +257,11 @@ static inline const struct ib_reg_wr *reg_wr(const struct ib_send_wr *wr)
 static inline const struct ib_bind_mw_wr *bind_mw_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_bind_mw_wr *)wr;
+}
+
+static inline const struct ib_xrc_wr *xrc_wr(const struct ib_send_wr *wr)
+{
+	return (const struct ib_xrc_wr *)wr;
 }
 
 enum ib_wc_status {
