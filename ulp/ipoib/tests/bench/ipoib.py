@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""IP over InfiniBand: ours beside the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and beside virtio-net.
+
+Two pairs of guests on one fabric, one on each stack, all up at once; samples are taken in turns, so that what else the machine
+does meets both alike.
+"""
+import contextlib
+import json
+import re
+import subprocess
+
+from lab import cache, kernels, modules
+from lab.benchmarks import benchmark
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
+PORT = 9000
+ROUNDS = 5
+
+
+def build_datagrams(bench, share):
+    source = cache.TREE / "ulp/ipoib/tests/bench/datagrams.c"
+    subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", share / "datagrams"], stdin=subprocess.DEVNULL, check=True)
+
+
+def lab_file(bench, names):
+    text = '[[switch]]\nname = "leaf"\n'
+    for port, name in enumerate(names, 1):
+        text += f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n'
+    path = bench.directory / "lab.toml"
+    path.write_text(text)
+    return path
+
+
+@contextlib.contextmanager
+def pairs(bench, **options):
+    """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too."""
+    kernel = kernels.find("stock")
+    modules.build(kernel.kdir)
+    build_datagrams(bench, bench.directory)
+    names = ("ours1", "ours2", "theirs1", "theirs2")
+    sockets = [bench.socket_path(f"{name}.sock") for name in names]
+    bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file(bench, names),
+                until=lambda: all(path.is_socket() for path in sockets))
+    wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
+    netdev = [f"dgram,local.type=unix,local.path={wire[end]},remote.type=unix,remote.path={wire[1 - end]}" for end in (0, 1)]
+    guests = [bench.guest(name, vfio_user=[socket], netdevs=[netdev[number]] if number < 2 else (), **options)
+              for number, (name, socket) in enumerate(zip(names, sockets))]
+    with bench.boot(*guests) as nodes:
+        for node in nodes:
+            node.put("/tmp/datagrams", (bench.directory / "datagrams").read_bytes())
+            node.run("chmod +x /tmp/datagrams")
+        for node in nodes[:2]:
+            for name in SUITE:
+                node.run(f"insmod /share/{name}.ko")
+        for node in nodes[2:]:
+            node.run("modprobe mlx4_ib && modprobe ib_ipoib")
+            node.wait_for("ip link show dev ib0", what="ib0 of the stock stack")
+        for number, node in enumerate(nodes):
+            node.run(f"ip link set ib0 up && ip addr add 10.0.{number // 2}.{number % 2 + 1}/24 dev ib0")
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name}")
+        for number, node in enumerate(nodes[:2], 1):
+            node.run(f"modprobe virtio_net; ip link set eth0 up && ip addr add 10.0.2.{number}/24 dev eth0")
+        yield nodes[:2], nodes[2:]
+
+
+def iperf3(server, client, address, options=""):
+    """Gbit/s that arrived."""
+    listener = server.spawn("iperf3 -s -1")
+    server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
+    report = client.run(f"iperf3 -J -c {address} -t 3 -O 1 {options}", timeout=90)
+    listener.wait(60)
+    return json.loads(report.out)["end"]["sum_received"]["bits_per_second"] / 1e9
+
+
+def round_trip(source, address):
+    """Microseconds: the average of a flood of pings, one in flight."""
+    out = source.run(f"ping -f -q -c 3000 -W 5 {address}", timeout=90).out
+    return float(re.search(r"= [\d.]+/([\d.]+)/", out)[1]) * 1000
+
+
+def datagrams(receiver, sender, address, count=60_000):
+    """Thousands of 64-byte datagrams a second that reached the receiving program."""
+    listener = receiver.spawn("/tmp/datagrams receive")
+    receiver.wait_for(f"ss -lun | grep -q :{PORT}", what="the receiver")
+    sender.run(f"/tmp/datagrams send {address} 64 {count}", timeout=90)
+    listener.wait(60)
+    arrived, nanoseconds = map(int, listener.out.split())
+    return arrived / nanoseconds * 1e6
+
+
+@benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
+def traffic(bench):
+    with pairs(bench) as (ours, theirs):
+        links = {"ours": (*ours, "10.0.0.2"), "theirs": (*theirs, "10.0.1.2"), "virtio": (*ours, "10.0.2.2")}
+        measures = {
+            "tcp-1": ("Gbit/s", lambda near, far, to: iperf3(far, near, to)),
+            "tcp-4": ("Gbit/s", lambda near, far, to: iperf3(far, near, to, "-P 4")),
+            "ping": ("us", lambda near, far, to: round_trip(near, to)),
+            "datagrams": ("1000/s", lambda near, far, to: datagrams(far, near, to)),
+        }
+        for name, (unit, measure) in measures.items():
+            samples = {link: [] for link in links}
+            for _ in range(ROUNDS):
+                for link, where in links.items():
+                    samples[link].append(measure(*where))
+            bench.figure(f"ipoib.{name}", unit, samples["ours"], samples["theirs"])
+            bench.figure(f"ipoib.virtio-{name}", unit, samples["ours"], samples["virtio"])
