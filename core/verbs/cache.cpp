@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The cache of a port is one block that is never changed: a refresh makes a new one and puts it in the place of the old,
- * so that readers need no lock and see one moment.
+ * so that readers need no lock and see one moment. The old one goes when they are through, and nobody waits for that: an
+ * event's handlers, who come after the refresh, would.
  */
 #include "cache.hpp"
 #include <kern/log.hpp>
@@ -15,7 +16,9 @@ struct verbs::PortTable {
 	ib_port_cache port;
 	int gid_count;
 	int pkey_count;
+	kern::rcu::Deferred farewell;
 
+	void free() { kern_free_large(this); }
 	ib_gid *gids() { return reinterpret_cast<ib_gid *>(this + 1); }
 	u16 *pkeys() { return reinterpret_cast<u16 *>(gids() + gid_count); }
 
@@ -90,10 +93,8 @@ kern::Result<> verbs::refresh_port(ib_device &device, ib_device_verbs &verbs, u3
 			fresh->port.generation = present->port.generation + 1;
 		old = place.exchange(fresh);
 	}
-	if (old) {
-		kern::rcu::synchronize();
-		kern_free_large(old);
-	}
+	if (old)
+		old->farewell.call(kern::method<&PortTable::free>, old);
 	return {};
 }
 

@@ -93,6 +93,8 @@ void verbs::exit()
 {
 	exit_checks();
 	exit_pollers();
+	/* Old blocks of the cache go by code of this module. */
+	kern::rcu::barrier();
 }
 
 kern::Result<> verbs::attach_device(ib_device &device)
