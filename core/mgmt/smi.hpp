@@ -1,55 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The subnet management interface's handling of directed-route SMPs, IBA 14.2.2: where a packet goes that this node sends,
- * or that came in on one of its ports. Pure functions over the packet: no locks, any context.
+ * A channel adapter's part in directed-route SMPs: the rules of include/ib/smi.hpp, for one who speaks through a certain port.
  */
 #pragma once
 
-#include <ib/smp.hpp>
+#include <ib/smi.hpp>
 
 namespace mgmt
 {
 
-/* The node that holds the port: a channel adapter never forwards, a switch does. */
-struct SmiNode {
-	ib::NodeType type;
-	std::uint8_t num_ports;
-
-	constexpr bool forwards() const { return type == ib::NodeType::switch_; }
-};
-
-enum class SmiRoute : std::uint8_t {
-	discard, /* breaks a rule of IBA 14.2.2: silently dropped */
-	local,   /* for this node's own agent or manager */
-	forward, /* out of SmiDecision::port */
-	by_lid,  /* the directed part is over, on by the forwarding tables of a switch */
-};
-
-struct SmiDecision {
-	SmiRoute route;
-	std::uint8_t port;
-
-	static constexpr SmiDecision discard() { return {SmiRoute::discard, 0}; }
-	static constexpr SmiDecision local() { return {SmiRoute::local, 0}; }
-	static constexpr SmiDecision out_of(std::uint8_t port) { return {SmiRoute::forward, port}; }
-};
-
 /**
  * smi_outbound() - decide on a directed-route SMP that this node originates or answers
- * @smp: the packet; its hop pointer is advanced (IBA C14-9 step 1, C14-13 step 1)
- * @node: this node
- * @port: the port whose SMI was asked to send
+ * @smp: the packet; its hop pointer is advanced
+ * @port: the port whose SMI was asked to send; the path must leave by it
  *
- * A packet whose directed part is empty (hop count 0) is local: the node talks to itself.
+ * A path without hops is local: the node talks to itself.
  */
-SmiDecision smi_outbound(ib::Smp &smp, SmiNode node, std::uint8_t port);
+constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, std::uint8_t port)
+{
+	if (smp.returning() && smp.header.hop_cnt == 0)
+		return {ib::SmiAction::local};
+	const auto decision = smp.returning() ? ib::smi_return(smp, port) : ib::smi_start(smp);
+	if (decision.action == ib::SmiAction::forward && decision.port != port)
+		return {ib::SmiAction::discard};
+	return decision;
+}
 
-/**
- * smi_inbound() - decide on a directed-route SMP that came in on a port
- * @smp: the packet; its hop pointer and return path are advanced (IBA C14-9 steps 2 to 4, C14-13 steps 2 to 4)
- * @node: this node
- * @port: the port it came in on
- */
-SmiDecision smi_inbound(ib::Smp &smp, SmiNode node, std::uint8_t port);
+/* Decides on one that came in by a port: local, or discard, since an adapter passes nothing on. */
+constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, std::uint8_t port)
+{
+	return ib::smi_receive(smp, false, port, port);
+}
 
 } // namespace mgmt

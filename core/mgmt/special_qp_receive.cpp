@@ -127,9 +127,8 @@ void SpecialQp::route(kern::Owned<Receive> receive)
 	receive->present();
 	snoop(*receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
-		const auto decision = smi_inbound(receive->smp(), {ib::NodeType::channel_adapter, 1},
-						  static_cast<std::uint8_t>(port_num_));
-		if (decision.route != SmiRoute::local) {
+		const auto decision = smi_inbound(receive->smp(), static_cast<std::uint8_t>(port_num_));
+		if (decision.action != ib::SmiAction::local) {
 			count(counters_.misrouted);
 			return;
 		}

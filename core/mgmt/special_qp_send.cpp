@@ -54,12 +54,10 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 	if (send.header().cls() == ib::MgmtClass::subn_directed_route) {
 		if (type_ != IB_QPT_SMI)
 			return kern::Error{-EINVAL};
-		const auto decision = smi_outbound(
-			send.first().smp(), {ib::NodeType::channel_adapter, 1},
-			static_cast<std::uint8_t>(port_num_));
-		if (decision.route == SmiRoute::discard)
+		const auto decision = smi_outbound(send.first().smp(), static_cast<std::uint8_t>(port_num_));
+		if (decision.action == ib::SmiAction::discard)
 			return kern::Error{-EINVAL};
-		local = decision.route == SmiRoute::local;
+		local = decision.action == ib::SmiAction::local;
 		if (!local && !send.ah)
 			return kern::Error{-EINVAL};
 	}

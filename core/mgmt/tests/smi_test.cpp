@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Directed routes (IBA 14.2.2), and MGMT-04: nodes whose device answers SMPs, and nodes where an agent of ours does.
-#include "../smi.cpp"
-
+#include "../smi.hpp"
 #include "fixture.hpp"
 
 using namespace mad_fixture;
-using namespace mgmt;
+using ib::SmiAction;
+using ib::SmiDecision;
+using mgmt::smi_inbound;
+using mgmt::smi_outbound;
 
 namespace
 {
 
-constexpr SmiNode adapter{ib::NodeType::channel_adapter, 1}, fabric_switch{ib::NodeType::switch_, 8};
+SmiDecision through_switch(ib::Smp &packet, u8 in_port)
+{
+	return ib::smi_receive(packet, true, in_port, 8);
+}
 
 [[gnu::noinline]] ib::Smp smp(u8 hop_ptr, u8 hop_cnt, bool returning = false)
 {
@@ -29,54 +34,60 @@ void mgmt_04_directed_route_there_and_back(Test &test)
 {
 	ib::Smp packet = smp(0, 2);
 	packet.initial_path[2] = 5;
-	EXPECT_EQ(smi_outbound(packet, adapter, 1).route, SmiRoute::forward);
+	EXPECT_EQ(smi_outbound(packet, 1).action, SmiAction::forward);
 	EXPECT_EQ(packet.header.hop_ptr, 1);
-	const auto through = smi_inbound(packet, fabric_switch, 3);
-	EXPECT_EQ(through.route, SmiRoute::forward);
+	const auto through = through_switch(packet, 3);
+	EXPECT_EQ(through.action, SmiAction::forward);
 	EXPECT_EQ(through.port, 5);
 	EXPECT_EQ(packet.return_path[1], 3);
-	EXPECT_EQ(smi_inbound(packet, adapter, 1).route, SmiRoute::local);
+	EXPECT_EQ(smi_inbound(packet, 1).action, SmiAction::local);
 	EXPECT_EQ(packet.header.hop_ptr, 3);
 
 	packet.header.status = ib::mad_status_direction;
-	EXPECT_EQ(smi_outbound(packet, adapter, 1).route, SmiRoute::forward);
+	EXPECT_EQ(smi_outbound(packet, 1).action, SmiAction::forward);
 	EXPECT_EQ(packet.header.hop_ptr, 2);
-	const auto back = smi_inbound(packet, fabric_switch, 5);
-	EXPECT_EQ(back.route, SmiRoute::forward);
+	const auto back = through_switch(packet, 5);
+	EXPECT_EQ(back.action, SmiAction::forward);
 	EXPECT_EQ(back.port, 3);
-	EXPECT_EQ(smi_inbound(packet, adapter, 1).route, SmiRoute::local);
+	EXPECT_EQ(smi_inbound(packet, 1).action, SmiAction::local);
 	EXPECT_EQ(packet.header.hop_ptr, 0);
 }
 
-[[gnu::noinline]] SmiRoute in(SmiNode node, u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 second_port = 1)
+enum class At : u8 { adapter, fabric_switch };
+
+[[gnu::noinline]] SmiAction in(At node, u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 second_port = 1)
 {
 	ib::Smp packet = smp(hop_ptr, hop_cnt, returning);
 	packet.initial_path[2] = second_port;
-	return smi_inbound(packet, node, 1).route;
+	return (node == At::adapter ? smi_inbound(packet, 1) : through_switch(packet, 1)).action;
 }
 
-[[gnu::noinline]] SmiRoute out(u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 first_port = 1)
+[[gnu::noinline]] SmiAction out(u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 first_port = 1)
 {
 	ib::Smp packet = smp(hop_ptr, hop_cnt, returning);
 	packet.initial_path[1] = first_port;
-	return smi_outbound(packet, adapter, 1).route;
+	return smi_outbound(packet, 1).action;
 }
 
 void mgmt_04_directed_route_violations(Test &test)
 {
-	EXPECT_EQ(in(fabric_switch, 1, 2), SmiRoute::forward);
-	EXPECT_EQ(in(fabric_switch, 1, 64), SmiRoute::discard);
-	EXPECT_EQ(in(fabric_switch, 4, 2), SmiRoute::discard);
-	EXPECT_EQ(in(fabric_switch, 0, 2), SmiRoute::discard);
-	EXPECT_EQ(in(fabric_switch, 1, 2, false, 9), SmiRoute::discard);
-	EXPECT_EQ(in(adapter, 1, 2), SmiRoute::discard);
-	EXPECT_EQ(in(adapter, 2, 2, true), SmiRoute::discard);
-	EXPECT_EQ(out(0, 1), SmiRoute::forward);
-	EXPECT_EQ(out(0, 0), SmiRoute::local);
-	EXPECT_EQ(out(1, 2), SmiRoute::discard);
-	EXPECT_EQ(out(1, 2, true), SmiRoute::discard);
-	EXPECT_EQ(out(0, 255), SmiRoute::discard);
-	EXPECT_EQ(out(0, 1, false, 2), SmiRoute::discard);
+	EXPECT_EQ(in(At::fabric_switch, 1, 2), SmiAction::forward);
+	EXPECT_EQ(in(At::fabric_switch, 1, 64), SmiAction::discard);
+	EXPECT_EQ(in(At::fabric_switch, 4, 2), SmiAction::discard);
+	EXPECT_EQ(in(At::fabric_switch, 0, 2), SmiAction::discard);
+	EXPECT_EQ(in(At::fabric_switch, 1, 2, false, 9), SmiAction::discard);
+	EXPECT_EQ(in(At::adapter, 1, 2), SmiAction::discard);
+	/* Behind its end a path goes on by LID, and so arrives (C14-9 step 4); a way back begins so too (C14-13). */
+	EXPECT_EQ(in(At::adapter, 3, 2), SmiAction::local);
+	EXPECT_EQ(in(At::fabric_switch, 3, 2, true), SmiAction::forward);
+	EXPECT_EQ(in(At::adapter, 3, 2, true), SmiAction::discard);
+	EXPECT_EQ(in(At::adapter, 2, 2, true), SmiAction::discard);
+	EXPECT_EQ(out(0, 1), SmiAction::forward);
+	EXPECT_EQ(out(0, 0), SmiAction::local);
+	EXPECT_EQ(out(1, 2), SmiAction::discard);
+	EXPECT_EQ(out(1, 2, true), SmiAction::discard);
+	EXPECT_EQ(out(0, 255), SmiAction::discard);
+	EXPECT_EQ(out(0, 1, false, 2), SmiAction::discard);
 }
 
 void turn_round(const ib_mad &question, ib_mad &answer)
