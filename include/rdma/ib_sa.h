@@ -211,9 +211,15 @@ struct ib_sa_client_state;
 /**
  * struct ib_sa_client - a module that queries the SA
  * @state: the midlayer's
+ * @timeout_ms: how long joins and subscriptions wait for the SA's answer; 0 stands for one second, and three retries
+ * @retries: how many times they ask again
+ *
+ * Zeroed before it is registered, but for what is set of @timeout_ms and @retries; departure from Linux: these two.
  */
 struct ib_sa_client {
 	struct ib_sa_client_state *state;
+	unsigned long timeout_ms;
+	int retries;
 };
 
 RDMA_C_BEGIN
@@ -250,7 +256,7 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * @port_num: the port
  * @rec: what is known of it
  * @comp_mask: which components that is
- * @timeout_ms: how long to wait for the answer
+ * @timeout_ms: how long to wait for the answer, at least 1
  * @retries: how many times to ask again
  * @gfp: the kernel's allocation flags
  * @callback: called once, in process context; @resp is valid during the call only. @status: 0; -ETIMEDOUT; -EINTR if
@@ -259,7 +265,8 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * @query: for ib_sa_cancel_query()
  *
  * Departure from Linux: @retries. Context: as @gfp says.
- * Return: an id, 0 or greater; -ENODEV for a port without SA; -EAGAIN as long as no SM is known; -ENOMEM.
+ * Return: an id, greater than 0; -EINVAL for a bad @timeout_ms or @retries; -ENODEV for a port without SA; -EAGAIN as
+ * long as no SM is known; -ENOMEM.
  */
 int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 		       struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms, int retries,
@@ -289,6 +296,92 @@ int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *devic
 			    int retries, unsigned int gfp,
 			    void (*callback)(int status, struct ib_sa_service_rec *resp, void *context),
 			    void *context, struct ib_sa_query **query);
+
+/**
+ * ib_sa_class_port_info_query - ask the SA what it can do
+ * @client: who asks
+ * @device: the device
+ * @port_num: the port
+ * @timeout_ms: as above
+ * @retries: as above
+ * @gfp: as above
+ * @callback: as above; @resp is as on the wire (IBA 13.4.8.1, 15.2.4)
+ * @context: as above
+ * @query: as above
+ *
+ * Context, return: as ib_sa_path_rec_get().
+ */
+int ib_sa_class_port_info_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+				unsigned long timeout_ms, int retries, unsigned int gfp,
+				void (*callback)(int status, struct ib_class_port_info *resp, void *context),
+				void *context, struct ib_sa_query **query);
+
+/* All traps, for ib_sa_register_inform_info(). */
+#define IB_SA_ANY_TRAP 0xffff
+
+/**
+ * struct ib_sa_notice - a trap that the SA reports (IBA 13.4.8.2)
+ * @is_generic: whether it is one of the specification's
+ * @type: fatal, urgent, security, subnet management, informational: 0 to 4
+ * @producer: kind of node (1: channel adapter, 2: switch, 3: router, 4: class manager), or the vendor
+ * @trap_number: which trap, or the vendor's device
+ * @issuer_lid: who raised it
+ * @issuer_gid: the same
+ * @data_details: of the trap; of the traps 64 to 67 the GID or MGID is at offset 6
+ *
+ * Numbers are in host order.
+ */
+struct ib_sa_notice {
+	u8 is_generic;
+	u8 type;
+	u32 producer;
+	u16 trap_number;
+	u16 issuer_lid;
+	union ib_gid issuer_gid;
+	u8 data_details[54];
+};
+
+/**
+ * struct ib_inform_info - a subscription to traps
+ * @trap_number: as given
+ * @callback: as given
+ * @context: as given
+ */
+struct ib_inform_info {
+	u16 trap_number;
+	int (*callback)(int status, struct ib_inform_info *info, struct ib_sa_notice *notice);
+	void *context;
+};
+
+/**
+ * ib_sa_register_inform_info - hear of traps that reach the SA
+ * @client: who wants to
+ * @device: the device
+ * @port_num: the port
+ * @trap_number: one of the specification's, or IB_SA_ANY_TRAP for all of them
+ * @callback: called in process context, one call at a time: with 0 and no @notice when the SA has agreed, with 0 and a
+ *	@notice for each report, valid during the call only, and with an error once: -ETIMEDOUT, -EINVAL if the SA
+ *	refused, -EAGAIN as long as no SM is known, -ENETRESET when a subscription that stood is lost. A non-zero return
+ *	frees the subscription.
+ * @context: the consumer's
+ *
+ * Subscriptions to one trap on one port are shared and counted, and renewed when the SM has changed or asks for it.
+ * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
+ * Context: process. Return: the subscription; -ENODEV for a port without SA; -ENOMEM.
+ */
+struct ib_inform_info *ib_sa_register_inform_info(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+						  u16 trap_number,
+						  int (*callback)(int status, struct ib_inform_info *info,
+								  struct ib_sa_notice *notice),
+						  void *context);
+
+/**
+ * ib_sa_unregister_inform_info - undo ib_sa_register_inform_info()
+ * @info: the subscription; when this has returned its callback does not run
+ *
+ * Context: process, not from the callback.
+ */
+void ib_sa_unregister_inform_info(struct ib_inform_info *info);
 
 /**
  * struct ib_sa_multicast - membership of a port in a multicast group

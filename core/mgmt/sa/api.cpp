@@ -7,6 +7,7 @@
 #include <rdma/ib_cache.h>
 
 using mgmt::sa::Member;
+using mgmt::sa::Patience;
 using mgmt::sa::Request;
 
 namespace
@@ -88,8 +89,7 @@ int ib_sa_path_rec_get(ib_sa_client *client, ib_device *device, u32 port_num, sa
 		.method = static_cast<u8>(ib::MadMethod::get),
 		.attribute = ib::attr_path_record,
 		.component_mask = comp_mask.value(),
-		.timeout_ms = timeout_ms,
-		.retries = retries,
+		.patience = {timeout_ms, retries},
 		.gfp = static_cast<kern::Gfp>(gfp),
 	};
 	ib::PathRecord wire;
@@ -110,8 +110,7 @@ int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_nu
 		.method = method,
 		.attribute = ib::attr_service_record,
 		.component_mask = comp_mask.value(),
-		.timeout_ms = timeout_ms,
-		.retries = retries,
+		.patience = {timeout_ms, retries},
 		.gfp = static_cast<kern::Gfp>(gfp),
 	};
 	ib::ServiceRecord wire;
@@ -120,14 +119,47 @@ int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_nu
 			       kern::make_ref<Query>(request.gfp, callback, context), query));
 }
 
-ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *, ib_device *device, u32 port_num,
+int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 port_num, unsigned long timeout_ms,
+				int retries, unsigned int gfp,
+				void (*callback)(int, ib_class_port_info *, void *), void *context,
+				ib_sa_query **query)
+{
+	using Query = mgmt::sa::RecordQuery<ib_class_port_info, ib::ClassPortInfo, decltype(callback)>;
+	const Request request{
+		.method = static_cast<u8>(ib::MadMethod::get),
+		.attribute = ib::attr_class_port_info,
+		.component_mask = 0,
+		.patience = {timeout_ms, retries},
+		.gfp = static_cast<kern::Gfp>(gfp),
+	};
+	return id_or_errno(ask(client, device, port_num, request, ib::ClassPortInfo{},
+			       kern::make_ref<Query>(request.gfp, callback, context), query));
+}
+
+ib_inform_info *ib_sa_register_inform_info(ib_sa_client *client, ib_device *device, u32 port_num, u16 trap_number,
+					   int (*callback)(int, ib_inform_info *, ib_sa_notice *), void *context)
+{
+	mgmt::sa::Port *port = find_port(device, port_num);
+	if (!port)
+		return rdma::err_ptr<ib_inform_info>(-ENODEV);
+	auto listener = port->informs().listen(trap_number, Patience::of(client), callback, context);
+	return listener.ok() ? listener.take() : rdma::err_ptr<ib_inform_info>(listener.error());
+}
+
+void ib_sa_unregister_inform_info(ib_inform_info *info)
+{
+	auto &listener = *static_cast<mgmt::sa::Listener *>(info);
+	listener.owner->leave(listener);
+}
+
+ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *client, ib_device *device, u32 port_num,
 				      ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask, unsigned int,
 				      int (*callback)(int, ib_sa_multicast *), void *context)
 {
 	mgmt::sa::Port *port = find_port(device, port_num);
 	if (!port)
 		return rdma::err_ptr<ib_sa_multicast>(-EINVAL);
-	auto member = port->groups().join(*rec, comp_mask.value(), callback, context);
+	auto member = port->groups().join(*rec, comp_mask.value(), Patience::of(client), callback, context);
 	return member.ok() ? member.take() : rdma::err_ptr<ib_sa_multicast>(member.error());
 }
 

@@ -9,10 +9,6 @@ namespace mgmt::sa
 namespace
 {
 
-/* A join is asked for this often before it is given up; the consumer may then try again. */
-constexpr unsigned long query_timeout_ms = 1'000;
-constexpr int query_retries = 3;
-
 /* Whether a group that is joined already is what a consumer asked for. */
 bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u64 mask)
 {
@@ -49,6 +45,7 @@ struct Groups::Step {
 	ib_sa_mcmember_rec rec{};
 	u64 component_mask = 0;
 	u8 states = 0;
+	Patience patience{};
 };
 
 /* A join or leave under way; holds its group. */
@@ -102,7 +99,7 @@ void Groups::kick_locked(Group &group)
 	work_.queue();
 }
 
-kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask, Patience patience,
 				    int (*callback)(int, ib_sa_multicast *), void *context)
 {
 	using R = ib::McMemberRecord;
@@ -117,6 +114,7 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 	member->owner = this;
 	member->rec = rec;
 	member->comp_mask = component_mask;
+	member->patience = patience;
 	member->callback = callback;
 	member->context = context;
 
@@ -128,6 +126,7 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 		group = fresh.release();
 		list_.push_back(*group);
 	}
+	group->patience = patience;
 	member->group = kern::Ref<Group>::share(*group);
 	group->members.push_back(*member);
 	kick_locked(*group);
@@ -141,8 +140,7 @@ void Groups::leave(Member &member)
 		kern::Guard guard(lock_);
 		member.state = Member::State::ended;
 		member.node.unlink();
-		member.freeing = true;
-		wait = member.telling;
+		wait = member.told.leave_locked();
 		kick_locked(*member.group);
 	}
 	if (wait)
@@ -205,7 +203,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 			constexpr u64 properties = ib::component(R::c_qkey) | ib::component(R::c_pkey) |
 						   ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
 						   ib::component(R::c_flow_label);
-			return {Step::Kind::join, group.rec, identity | properties, states};
+			return {Step::Kind::join, group.rec, identity | properties, states, group.patience};
 		}
 		group.joined = 0;
 	}
@@ -213,9 +211,9 @@ Groups::Step Groups::next_step_locked(Group &group)
 		if (member.state == Member::State::waiting &&
 		    (member.rec.join_state & 0xf & ~group.joined))
 			return {Step::Kind::join, member.rec, member.comp_mask,
-				static_cast<u8>(member.rec.join_state & 0xf)};
+				static_cast<u8>(member.rec.join_state & 0xf), member.patience};
 	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted))
-		return {Step::Kind::leave, group.rec, identity, unwanted};
+		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
 	return {};
 }
 
@@ -275,7 +273,7 @@ void Groups::tell(Group &group)
 				if (!member.to_tell)
 					continue;
 				member.to_tell = false;
-				member.telling = true;
+				member.told.begin_locked();
 				due = &member;
 				break;
 			}
@@ -285,13 +283,8 @@ void Groups::tell(Group &group)
 		const bool refused = due->callback(due->outcome, due) != 0;
 		{
 			kern::Guard guard(lock_);
-			due->telling = false;
-			if (due->freeing) {
-				/* leave() waits, and destroys it. */
-				due->told.complete();
-				continue;
-			}
-			if (!refused)
+			/* Who leaves waits, and destroys it. */
+			if (due->told.end_locked() || !refused)
 				continue;
 			due->node.unlink();
 			kick_locked(group);
@@ -311,8 +304,7 @@ void Groups::ask(Group &group, const Step &step)
 		.method = static_cast<u8>(joining ? ib::MadMethod::set : ib::MadMethod::remove),
 		.attribute = ib::attr_mc_member_record,
 		.component_mask = step.component_mask,
-		.timeout_ms = query_timeout_ms,
-		.retries = query_retries,
+		.patience = step.patience,
 		.gfp = kern::Gfp::kernel,
 	};
 	int status;

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "records.hpp"
+#include "query.hpp"
+#include "told.hpp"
 
-#include <kern/completion.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/ref.hpp>
@@ -36,9 +36,8 @@ public:
 	State state = State::waiting;
 	int outcome = 0;	   /* what the callback is to be told */
 	bool to_tell = false;	   /* the callback is due */
-	bool telling = false;	   /* the callback runs */
-	kern::Completion told;	   /* for one who frees the membership while the callback runs */
-	bool freeing = false;
+	Patience patience;
+	Told told;
 
 	bool counts() const { return state != State::ended; }
 };
@@ -53,6 +52,7 @@ struct Group : kern::RefCounted<Group> {
 	kern::List<Member, &Member::node> members;
 	ib_sa_mcmember_rec rec{}; /* as the SA gave it; valid while joined is not 0 */
 	u8 joined = 0;		  /* join states that the SA knows of */
+	Patience patience{};	  /* the last member's */
 	bool asking = false;	  /* a query is out */
 	bool rejoin = false;	  /* the SA may have forgotten what is in joined */
 	bool attention = false;	  /* run() is to look at it */
@@ -69,7 +69,7 @@ public:
 	void close();
 
 	/* Context: process. Errors: EINVAL, ENOMEM, ENODEV. */
-	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask, Patience patience,
 				    int (*callback)(int, ib_sa_multicast *), void *context);
 	/* Context: process, not from the member's callback. */
 	void leave(Member &member);

@@ -14,7 +14,11 @@ Port::Port(SpecialQp &gsi) : gsi_(gsi) {}
 kern::Result<kern::Owned<Port>> Port::create(SpecialQp &gsi)
 {
 	auto port = TRY(kern::make<Port>(kern::Gfp::kernel, gsi));
-	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, gsi, nullptr));
+	ib_mad_reg_req reports{};
+	reports.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
+	reports.mgmt_class_version = IB_SA_CLASS_VERSION;
+	reports.method_mask[0] = 1ul << IB_MGMT_METHOD_REPORT;
+	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, gsi, &reports));
 	agent->send_handler = Query::on_sent;
 	agent->recv_handler = Query::on_answer;
 	agent->rmpp_version = IB_MGMT_RMPP_VERSION;
@@ -29,6 +33,7 @@ Port::~Port()
 {
 	refresh_work_.cancel();
 	groups_.close();
+	informs_.close();
 	if (agent_)
 		gsi_.remove(*agent_);
 }
@@ -84,8 +89,23 @@ void Port::refresh()
 	/* The former address goes here, outside the lock. */
 	address.reset();
 
-	if (reachable && __atomic_exchange_n(&rejoin_due_, 0, __ATOMIC_ACQ_REL))
+	if (reachable && __atomic_exchange_n(&rejoin_due_, 0, __ATOMIC_ACQ_REL)) {
 		groups_.rejoin();
+		informs_.renew();
+	}
+}
+
+/* What is not acknowledged is sent again: where there is no room for it now, there may be then. */
+void Port::on_report(const Receive &receive)
+{
+	const auto &report = *reinterpret_cast<const ib::SaMad *>(&receive.buffer.mad);
+	if (report.header.attr_id != ib::attr_notice)
+		return;
+	if (auto taken = informs_.on_report(*reinterpret_cast<const ib::Notice *>(report.data)); !taken.ok())
+		return;
+	ib::Mad answer = receive.buffer.mad;
+	answer.header.method = static_cast<std::uint8_t>(ib::MadMethod::report_resp);
+	gsi_.reply(*agent_, receive, answer);
 }
 
 } // namespace mgmt::sa

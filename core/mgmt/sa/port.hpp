@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "inform.hpp"
 #include "multicast.hpp"
 
 #include "../special_qp.hpp"
@@ -36,6 +37,7 @@ public:
 	u32 port_num() const { return gsi_.port_num(); }
 	Agent &agent() { return *agent_; }
 	Groups &groups() { return groups_; }
+	Informs &informs() { return informs_; }
 
 	/* Empty while no SM is known. Context: any. */
 	kern::Ref<SmAddress> sm_address();
@@ -44,6 +46,8 @@ public:
 
 	/* Context: any that an event handler may have. */
 	void on_event(ib_event_type event);
+	/* The SA reports a trap. Context: process. */
+	void on_report(const Receive &receive);
 
 private:
 	void refresh();
@@ -53,6 +57,7 @@ private:
 	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{KERN_LOCK_CLASS("sa.sm_address")};
 	u32 last_tid_ = 0;
 	Groups groups_{*this};
+	Informs informs_{*this};
 	u32 rejoin_due_ = 0;
 	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
 };

@@ -61,6 +61,9 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 {
 	if (client && !client->state)
 		return kern::Error{-ENOMEM};
+	if (request.patience.timeout_ms == 0 || request.patience.timeout_ms > __INT_MAX__ ||
+	    request.patience.retries < 0)
+		return kern::Error{-EINVAL};
 	address_ = port.sm_address();
 	if (!address_)
 		return kern::Error{-EAGAIN};
@@ -78,8 +81,8 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 	__builtin_memcpy(mad.data, record, size);
 
 	send->ah = address_->ah();
-	send->timeout_ms = static_cast<int>(request.timeout_ms);
-	send->retries = request.retries;
+	send->timeout_ms = static_cast<int>(request.patience.timeout_ms);
+	send->retries = request.patience.retries;
 	send->context[0] = this;
 	send_ = send.release();
 
@@ -112,7 +115,7 @@ void Query::cancel(int id, const ib_sa_query *query)
 	kern::ignore(self.send_->agent->special_qp().modify(*self.send_, 0));
 }
 
-void Query::on_answer(ib_mad_agent *, ib_mad_send_buf *send, ib_mad_recv_wc *receive)
+void Query::on_answer(ib_mad_agent *agent, ib_mad_send_buf *send, ib_mad_recv_wc *receive)
 {
 	if (send) {
 		auto &self = *static_cast<Query *>(send->context[0]);
@@ -120,6 +123,8 @@ void Query::on_answer(ib_mad_agent *, ib_mad_send_buf *send, ib_mad_recv_wc *rec
 		self.has_answer_ = true;
 		self.answer_status_ = mad.header.status.value() ? -EINVAL : 0;
 		__builtin_memcpy(self.answer_, mad.data, sizeof(self.answer_));
+	} else if (receive->recv_buf.mad->mad_hdr.method == IB_MGMT_METHOD_REPORT) {
+		static_cast<Port *>(agent->context)->on_report(*static_cast<Receive *>(receive));
 	}
 	ib_free_recv_mad(receive);
 }

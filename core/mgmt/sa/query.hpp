@@ -36,12 +36,23 @@ namespace mgmt::sa
 class Port;
 class SmAddress;
 
-struct Request {
-	u8 method;
-	ib::SaAttribute attribute;
-	u64 component_mask;
+/* How long a question waits for its answer, and how many times it is asked again. */
+struct Patience {
 	unsigned long timeout_ms;
 	int retries;
+
+	/* A client's own, for what is asked on its behalf. */
+	static constexpr Patience of(const ib_sa_client *client)
+	{
+		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries} : Patience{1'000, 3};
+	}
+};
+
+struct Request {
+	u8 method;
+	std::uint16_t attribute;
+	u64 component_mask;
+	Patience patience;
 	kern::Gfp gfp;
 };
 
@@ -58,7 +69,7 @@ public:
 	 * @record: the record's bytes, @size of them
 	 *
 	 * After success, the callback comes once. Context: as the request's gfp says.
-	 * Return: an id for cancel(); EAGAIN while no SM is known; ENOMEM; the errors of ib_post_send_mad().
+	 * Return: an id for cancel(); EINVAL for no time to wait in; EAGAIN while no SM is known; ENOMEM; the errors of ib_post_send_mad().
 	 */
 	kern::Result<int> start(Port &port, ib_sa_client *client, const Request &request, const void *record,
 				std::size_t size);

@@ -137,4 +137,16 @@ void unpack(const ib::ServiceRecord &from, ib_sa_service_rec &to)
 	__builtin_memcpy(to.data64, from.data64, sizeof(to.data64));
 }
 
+void unpack(const ib::Notice &from, ib_sa_notice &to)
+{
+	to = {};
+	to.is_generic = from.is_generic();
+	to.type = from.type();
+	to.producer = std::uint32_t{from.producer};
+	to.trap_number = from.trap_number.value();
+	to.issuer_lid = from.issuer_lid.value();
+	__builtin_memcpy(to.data_details, from.details, sizeof(to.data_details));
+	to.issuer_gid = from_gid(from.issuer_gid);
+}
+
 } // namespace mgmt::sa

@@ -1,87 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // MGMT-03: the SA client, against an administrator of the test's own on another node.
-#include "fixture.hpp"
-
-#include <ib/sa.hpp>
-#include <rdma/ib_sa.h>
+#include "sa_fixture.hpp"
 
 using namespace mad_fixture;
 
 namespace
 {
-
-/* Answers path and multicast records as told to. */
-class Administrator {
-public:
-	kern::Atomic<unsigned int> gets{}, joins{}, leaves{};
-	kern::Atomic<u32> refuse{}; /* answers with this status */
-	kern::Atomic<u32> mlid{0xc001};
-
-	explicit Administrator(const Node &node) : node_(node)
-	{
-		ib_mad_reg_req request{};
-		request.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
-		request.mgmt_class_version = IB_SA_CLASS_VERSION;
-		request.method_mask[0] = 1ul << IB_MGMT_METHOD_GET | 1ul << IB_MGMT_METHOD_SET |
-					 1ul << IB_SA_METHOD_DELETE;
-		agent_ = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, &request, 0, on_sent, on_received, this, 0);
-	}
-	~Administrator()
-	{
-		if (ok())
-			ib_unregister_mad_agent(agent_);
-	}
-	bool ok() const { return !rdma::is_err(agent_); }
-
-private:
-	static void on_sent(ib_mad_agent *, ib_mad_send_wc *wc)
-	{
-		rdma_destroy_ah(wc->send_buf->ah, 0);
-		ib_free_send_mad(wc->send_buf);
-	}
-	static void on_received(ib_mad_agent *agent, ib_mad_send_buf *, ib_mad_recv_wc *wc)
-	{
-		static_cast<Administrator *>(agent->context)->answer(*wc);
-		ib_free_recv_mad(wc);
-	}
-	void answer(const ib_mad_recv_wc &wc)
-	{
-		const auto &question = *reinterpret_cast<const ib::SaMad *>(wc.recv_buf.mad);
-		auto *send = ib_create_send_mad(agent_, wc.wc->src_qp, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, gfp,
-						IB_MGMT_BASE_VERSION);
-		if (rdma::is_err(send))
-			return;
-		auto &mad = *static_cast<ib::SaMad *>(send->mad);
-		mad = question;
-		mad.header.status = static_cast<u16>(refuse.load_acquire());
-		if (question.header.attr_id == ib::attr_mc_member_record) {
-			reinterpret_cast<ib::McMemberRecord *>(mad.data)->mlid = static_cast<u16>(mlid.load_acquire());
-			(question.header.method == IB_SA_METHOD_DELETE ? leaves : joins).fetch_add(1);
-		} else {
-			reinterpret_cast<ib::PathRecord *>(mad.data)->dlid = u16{77};
-			gets.fetch_add(1);
-		}
-		/* Set is answered by GetResp, the others by the response of their own. */
-		mad.header.method = question.header.is_method(ib::MadMethod::set)
-					    ? static_cast<u8>(ib::MadMethod::get_resp)
-					    : static_cast<u8>(question.header.method | IB_MGMT_METHOD_RESP);
-		send->ah = ib_create_ah_from_wc(node_.pd(), wc.wc, wc.recv_buf.grh, 1);
-		if (rdma::is_err(send->ah)) {
-			ib_free_send_mad(send);
-		} else if (ib_post_send_mad(send, nullptr)) {
-			rdma_destroy_ah(send->ah, 0);
-			ib_free_send_mad(send);
-		}
-	}
-
-	const Node &node_;
-	ib_mad_agent *agent_;
-};
-
-struct Client : ib_sa_client {
-	Client() : ib_sa_client{} { ib_sa_register_client(this); }
-	~Client() { ib_sa_unregister_client(this); }
-};
 
 /* One question for a path, and what came of it. */
 struct Question {
@@ -157,15 +81,6 @@ void mgmt_03_sa_time_out_and_cancel(Test &test)
 	EXPECT_EQ(cancelled.calls.load_acquire(), 1u);
 }
 
-void report(const Node &node, ib_event_type type)
-{
-	ib_event event{};
-	event.device = node.device();
-	event.element.port_num = 1;
-	event.event = type;
-	ib_dispatch_event(&event);
-}
-
 /* The subnet manager moves: questions go where it is now. Without one there is nobody to ask. */
 void mgmt_03_sa_manager_moves(Test &test)
 {
@@ -174,11 +89,7 @@ void mgmt_03_sa_manager_moves(Test &test)
 	Administrator old_sa(old_manager), new_sa(new_manager);
 	ASSERT_TRUE(old_sa.ok() && new_sa.ok());
 	Client client;
-	ib_port_attr attr;
-	ASSERT_EQ(ib_query_port(node.device(), 1, &attr), 0);
-	attr.sm_lid = 3;
-	soft_set_port(node.device(), 1, &attr);
-	report(node, IB_EVENT_SM_CHANGE);
+	ASSERT_TRUE(move_manager(node, 3));
 	EXPECT_TRUE(eventually([&] {
 		Question question;
 		return question.ask(client, node, 1000, 0) > 0 && question.answered() && new_sa.gets.load_acquire() > 0;
@@ -190,9 +101,7 @@ void mgmt_03_sa_manager_moves(Test &test)
 	EXPECT_EQ(question.status, 0);
 	EXPECT_EQ(old_sa.gets.load_acquire(), asked_before);
 
-	attr.sm_lid = 0;
-	soft_set_port(node.device(), 1, &attr);
-	report(node, IB_EVENT_SM_CHANGE);
+	ASSERT_TRUE(move_manager(node, 0));
 	EXPECT_TRUE(eventually([&] {
 		Question none;
 		const int id = none.ask(client, node, 1000, 0);
@@ -292,6 +201,126 @@ void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 	member.leave();
 }
 
+/* A manager that takes over hears of the memberships, though none was there for a while. */
+void mgmt_03_sa_membership_follows_the_manager(Test &test)
+{
+	Node old_manager{1}, node{2}, new_manager{3};
+	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
+	Administrator old_sa(old_manager), new_sa(new_manager);
+	ASSERT_TRUE(old_sa.ok() && new_sa.ok());
+	Client client;
+	Membership member;
+	ASSERT_EQ(member.join(client, node), 0);
+	ASSERT_TRUE(member.told(1));
+	ASSERT_TRUE(move_manager(node, 0) && move_manager(node, 3));
+	EXPECT_TRUE(eventually([&] { return new_sa.joins.load_acquire() == 1; }));
+	EXPECT_EQ(member.calls.load_acquire(), 1u);
+	EXPECT_EQ(old_sa.joins.load_acquire(), 1u);
+	member.leave();
+	EXPECT_TRUE(eventually([&] { return new_sa.leaves.load_acquire() == 1; }));
+}
+
+/* A join is asked for as often as its client says, and ends when that was in vain. */
+void mgmt_03_sa_join_is_as_patient_as_its_client(Test &test)
+{
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Client client;
+	client.timeout_ms = 10;
+	client.retries = 4;
+	Watch watch(node.device(), ~0ul);
+	Membership member;
+	ASSERT_EQ(member.join(client, node), 0);
+	ASSERT_TRUE(member.told(1));
+	EXPECT_EQ(member.status.load_acquire(), -ETIMEDOUT);
+	EXPECT_EQ(watch.seen.load_acquire(), 5u);
+	member.leave();
+}
+
+void mgmt_03_sa_service_record(Test &test)
+{
+	struct Outcome {
+		kern::Atomic<unsigned int> calls{};
+		int status = 1;
+		u64 id = 0;
+		u32 lease = 0;
+		u8 first = 0, last = 0;
+	} outcome;
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	const auto ask = [&](u8 method, unsigned long timeout_ms = 5000, int retries = 0) {
+		ib_sa_service_rec rec{};
+		ib_sa_query *query;
+		rec.id = 0x1234567890abcdef;
+		rec.lease = 300u;
+		rec.name[0] = 'n';
+		rec.data64[1] = 0x99;
+		return ib_sa_service_rec_query(
+			&client, node.device(), 1, method, &rec, IB_SA_SERVICE_REC_SERVICE_ID, timeout_ms, retries, gfp,
+			[](int result, ib_sa_service_rec *answer, void *context) {
+				auto &self = *static_cast<Outcome *>(context);
+				self.status = result;
+				if (answer) {
+					self.id = answer->id.value();
+					self.lease = answer->lease.value();
+					self.first = answer->name[0];
+					self.last = static_cast<u8>(answer->data64[1].value());
+				}
+				self.calls.fetch_add(1);
+			},
+			&outcome, &query);
+	};
+	unsigned int calls = 0;
+	for (u8 method : {u8{IB_MGMT_METHOD_SET}, u8{IB_MGMT_METHOD_GET}, u8{IB_SA_METHOD_DELETE}}) {
+		outcome.id = 0;
+		ASSERT_GT(ask(method), 0);
+		calls++;
+		ASSERT_TRUE(eventually([&] { return outcome.calls.load_acquire() == calls; }));
+		EXPECT_EQ(outcome.status, 0);
+		EXPECT_EQ(outcome.id, 0x1234567890abcdefu);
+		EXPECT_EQ(outcome.lease, 300u);
+		EXPECT_EQ(outcome.first, 'n');
+		EXPECT_EQ(outcome.last, 0x99);
+	}
+	EXPECT_EQ(ask(IB_SA_METHOD_GET_TABLE), -EINVAL);
+	EXPECT_EQ(ask(IB_MGMT_METHOD_GET, 0), -EINVAL);
+	EXPECT_EQ(ask(IB_MGMT_METHOD_GET, 1ul << 31), -EINVAL);
+	EXPECT_EQ(ask(IB_MGMT_METHOD_GET, 5000, -1), -EINVAL);
+	EXPECT_EQ(outcome.calls.load_acquire(), calls);
+}
+
+void mgmt_03_sa_class_port_info(Test &test)
+{
+	struct Outcome {
+		kern::Atomic<unsigned int> calls{};
+		int status = 1;
+		u16 capabilities = 0;
+	} outcome;
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	ib_sa_query *query;
+	ASSERT_GT(ib_sa_class_port_info_query(
+			  &client, node.device(), 1, 5000, 0, gfp,
+			  [](int result, ib_class_port_info *answer, void *context) {
+				  auto &self = *static_cast<Outcome *>(context);
+				  self.status = result;
+				  if (answer)
+					  self.capabilities = answer->capability_mask.value();
+				  self.calls.fetch_add(1);
+			  },
+			  &outcome, &query),
+		  0);
+	ASSERT_TRUE(eventually([&] { return outcome.calls.load_acquire() == 1; }));
+	EXPECT_EQ(outcome.status, 0);
+	EXPECT_EQ(outcome.capabilities, u16{ib::sa_cap_ud_multicast});
+}
+
 void mgmt_03_sa_join_is_refused(Test &test)
 {
 	Node manager{1}, node{2};
@@ -313,4 +342,7 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 KUNIT_SUITE(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
 	    KUNIT_CASE(mgmt_03_sa_manager_moves), KUNIT_CASE(mgmt_03_sa_membership_is_shared),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost), KUNIT_CASE(mgmt_03_sa_join_is_refused));
+	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost), KUNIT_CASE(mgmt_03_sa_join_is_refused),
+	    KUNIT_CASE(mgmt_03_sa_membership_follows_the_manager),
+	    KUNIT_CASE(mgmt_03_sa_join_is_as_patient_as_its_client), KUNIT_CASE(mgmt_03_sa_service_record),
+	    KUNIT_CASE(mgmt_03_sa_class_port_info));

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03: subscriptions to traps, and the reports that come of them.
+#include "sa_fixture.hpp"
+
+using namespace mad_fixture;
+
+namespace
+{
+
+/* A subscription, and what it heard. */
+struct Listening {
+	kern::Atomic<unsigned int> calls{}, reports{};
+	kern::Atomic<int> status{1};
+	kern::Atomic<u32> trap{}, gid{};
+	kern::Completion *gate = nullptr; /* reports wait for it */
+	ib_inform_info *info = nullptr;
+
+	Listening() = default;
+	~Listening() { stop(); }
+	Listening(const Listening &) = delete;
+	Listening &operator=(const Listening &) = delete;
+
+	int start(Client &client, const Node &node, u16 trap_number)
+	{
+		info = ib_sa_register_inform_info(&client, node.device(), 1, trap_number, on_call, this);
+		return rdma::is_err(info) ? rdma::ptr_err(std::exchange(info, nullptr)) : 0;
+	}
+	void stop()
+	{
+		if (info)
+			ib_sa_unregister_inform_info(std::exchange(info, nullptr));
+	}
+	bool told(unsigned int n)
+	{
+		return eventually([&] { return calls.load_acquire() >= n; });
+	}
+
+private:
+	static int on_call(int result, ib_inform_info *info, ib_sa_notice *notice)
+	{
+		auto &self = *static_cast<Listening *>(info->context);
+		self.status.store_release(result);
+		if (notice) {
+			self.trap.store_release(notice->trap_number);
+			self.gid.store_release(notice->data_details[6 + 15]);
+			self.reports.fetch_add(1);
+			if (self.gate)
+				self.gate->wait();
+		}
+		self.calls.fetch_add(1);
+		return 0;
+	}
+};
+
+/* Each hears of the trap that it asked for; the SA hears of the first and the last who ask; every report is acknowledged. */
+void mgmt_03_sa_reports(Test &test)
+{
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	Listening in, in_too, out, all;
+	ASSERT_EQ(in.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_TRUE(in.told(1));
+	EXPECT_EQ(in.status.load_acquire(), 0);
+	EXPECT_EQ(sa.last_trap.load_acquire(), u32{ib::trap_gid_in_service});
+	ASSERT_EQ(in_too.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_EQ(out.start(client, node, ib::trap_gid_out_of_service), 0);
+	ASSERT_EQ(all.start(client, node, IB_SA_ANY_TRAP), 0);
+	ASSERT_TRUE(in_too.told(1) && out.told(1) && all.told(1));
+	EXPECT_EQ(sa.subscriptions.load_acquire(), 3u);
+
+	ASSERT_TRUE(sa.report(2, ib::trap_gid_in_service, 7));
+	ASSERT_TRUE(sa.report(2, ib::trap_gid_in_service, 8));
+	ASSERT_TRUE(sa.report(2, ib::trap_mcast_group_created, 9));
+	ASSERT_TRUE(all.told(4));
+	EXPECT_TRUE(eventually([&] { return sa.acknowledged.load_acquire() == 3; }));
+	EXPECT_EQ(all.reports.load_acquire(), 3u);
+	EXPECT_EQ(all.trap.load_acquire(), u32{ib::trap_mcast_group_created});
+	EXPECT_EQ(all.gid.load_acquire(), 9u);
+	for (const Listening *listening : {&in, &in_too}) {
+		EXPECT_EQ(listening->reports.load_acquire(), 2u);
+		EXPECT_EQ(listening->trap.load_acquire(), u32{ib::trap_gid_in_service});
+		EXPECT_EQ(listening->gid.load_acquire(), 8u);
+	}
+	EXPECT_EQ(out.reports.load_acquire(), 0u);
+
+	/* The end of another subscription comes behind: were the first one's leaving told to the SA, it would be by then. */
+	in.stop();
+	out.stop();
+	EXPECT_TRUE(eventually([&] { return sa.ends.load_acquire() == 1; }));
+	EXPECT_EQ(sa.last_trap.load_acquire(), u32{ib::trap_gid_out_of_service});
+	in_too.stop();
+	EXPECT_TRUE(eventually([&] { return sa.ends.load_acquire() == 2; }));
+	EXPECT_EQ(sa.last_trap.load_acquire(), u32{ib::trap_gid_in_service});
+	EXPECT_EQ(in.reports.load_acquire(), 2u);
+}
+
+/* Renewed unheard where the SM has changed or asks for it; told of when the SA will not have it any more. */
+void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
+{
+	Node old_manager{1}, node{2}, new_manager{3};
+	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
+	Administrator old_sa(old_manager), new_sa(new_manager);
+	ASSERT_TRUE(old_sa.ok() && new_sa.ok());
+	Client client;
+	Listening listening, refused;
+	ASSERT_EQ(listening.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_TRUE(listening.told(1));
+	report(node, IB_EVENT_CLIENT_REREGISTER);
+	EXPECT_TRUE(eventually([&] { return old_sa.subscriptions.load_acquire() == 2; }));
+	ASSERT_TRUE(move_manager(node, 3));
+	EXPECT_TRUE(eventually([&] { return new_sa.subscriptions.load_acquire() == 1; }));
+	EXPECT_EQ(listening.calls.load_acquire(), 1u);
+
+	new_sa.refuse.store_release(ib::sa_status_no_resources);
+	report(node, IB_EVENT_CLIENT_REREGISTER);
+	ASSERT_TRUE(listening.told(2));
+	EXPECT_EQ(listening.status.load_acquire(), -ENETRESET);
+	ASSERT_EQ(refused.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_TRUE(refused.told(1));
+	EXPECT_EQ(refused.status.load_acquire(), -EINVAL);
+	/* What the SA has not agreed to need not be ended. */
+	listening.stop();
+	refused.stop();
+	EXPECT_EQ(new_sa.ends.load_acquire() + old_sa.ends.load_acquire(), 0u);
+}
+
+/* A flood while a listener is busy: so many are kept, the others not acknowledged, and none is lost of those that were. */
+void mgmt_03_sa_reports_are_bounded(Test &test)
+{
+	constexpr unsigned int kept = 64, flood = kept + 20;
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	kern::Completion gate;
+	Listening slow;
+	slow.gate = &gate;
+	ASSERT_EQ(slow.start(client, node, IB_SA_ANY_TRAP), 0);
+	ASSERT_TRUE(slow.told(1));
+	bool sent = true;
+	for (unsigned int n = 0; n < flood; n++)
+		sent = sent && sa.report(2, ib::trap_gid_in_service, static_cast<u8>(n), 300);
+	const bool ended = eventually([&] { return sa.acknowledged.load_acquire() + sa.unacknowledged.load_acquire() == flood; });
+	gate.complete_all();
+	EXPECT_TRUE(sent && ended);
+	EXPECT_EQ(sa.acknowledged.load_acquire(), kept);
+	EXPECT_TRUE(slow.told(1 + kept));
+	EXPECT_EQ(slow.reports.load_acquire(), kept);
+}
+
+} // namespace
+
+KUNIT_SUITE(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports), KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
+	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded));
