@@ -40,12 +40,11 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	buffer_ = TRY(make_ring(log_entries));
-	entries_ = buffer_.address();
-	log_entries_ = log_entries;
+	use_ring(log_entries);
 	doorbell_ = TRY(hca_.doorbells().get());
 	record_ = doorbell_.address();
 	number_ = TRY(Number::create(hca_.cqns()));
-	number_word_ = number();
+	arm_word_ = __builtin_bswap32(number()) | arm_sequence_step;
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
@@ -158,13 +157,19 @@ kern::Result<> Cq::resize(unsigned int entries)
 	return resized;
 }
 
+void Cq::use_ring(u32 log_entries)
+{
+	entries_ = buffer_.address();
+	log_entries_ = log_entries;
+	mask_ = (1u << log_entries) - 1;
+}
+
 bool Cq::switch_ring()
 {
 	if (!resizing_)
 		return false;
 	std::swap(buffer_, next_buffer_);
-	entries_ = buffer_.address();
-	log_entries_ = next_log_entries_;
+	use_ring(next_log_entries_);
 	resizing_ = false;
 	return true;
 }
@@ -188,6 +193,7 @@ void Cq::detach(Qp &qp, bool sends)
 	kern::Guard guard(lock_);
 	QpEntry &entry = hca_.qp_entry(qp.number());
 	purge_locked(qp.number(), sends ? nullptr : qp.srq);
+	last_key_ = no_key;
 	if (sends) {
 		qp.send_cq_node.unlink();
 		kern::write_once(entry.send_cqn, 0);
@@ -227,9 +233,9 @@ void Cq::purge_locked(u32 qpn, Srq *srq)
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = *entry(at);
 		if (cqe.qpn() == qpn) {
-			PostedReceive posted;
+			u64 id;
 			if (srq && !cqe.is_send())
-				(void)srq->complete(cqe.wqe_index, posted);
+				(void)srq->complete(cqe.wqe_index, id);
 			gone++;
 		} else if (gone) {
 			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));
@@ -268,8 +274,8 @@ int Cq::poll_failed(int count, ib_wc *wc)
 void Cq::dump(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lock_);
-	out.print("CQ %u: %u entries, consumer %u, %u events, %lu impossible entries\n", number(), 1u << log_entries_,
-		  consumer_, arm_sequence_ - 1, bogus_entries_);
+	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(), 1u << log_entries_,
+		  consumer_, events_, bogus_entries_);
 	for (Qp &qp : senders_)
 		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.sq.head), qp.sq.tail,
 			  qp.sq.mask + 1);

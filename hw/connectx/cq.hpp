@@ -26,8 +26,8 @@ public:
 	void stop();
 
 	/* The verbs. Any context. */
-	int poll(int count, ib_wc *wc);
-	int request_notify(ib_cq_notify_flags flags);
+	static int poll(ib_cq *cq, int count, ib_wc *wc);
+	static int request_notify(ib_cq *cq, ib_cq_notify_flags flags);
 	int peek(int count);
 	/* May sleep. */
 	kern::Result<> moderate(u16 count, u16 period_us);
@@ -36,7 +36,8 @@ public:
 	/* The card says that there is something to poll. Hard interrupt. */
 	void event()
 	{
-		arm_sequence_++;
+		events_++;
+		kern::write_once(arm_word_, (arm_word_ & ~arm_sequence_mask) | ((arm_word_ + arm_sequence_step) & arm_sequence_mask));
 		verbs_.comp_handler(&verbs_, verbs_.cq_context);
 	}
 	ib_cq &verbs() { return verbs_; }
@@ -59,25 +60,36 @@ public:
 	void announce_failure();
 
 private:
-	struct CachedQp {
-		Qp *qp = nullptr;
-		u32 key = ~0u;
-	};
+	/* Of no entry: the bits that are not the number hold the direction alone. */
+	static constexpr u32 no_key = ~0u;
+	/* An arming doorbell's first word, as it lies in memory, counts the events in its first byte. */
+	static constexpr u32 arm_sequence_step = 1u << (wire::uar::cq_doorbell_sequence.low - 24);
+	static constexpr u32 arm_sequence_mask = 3 * arm_sequence_step;
 
 	const wire::Cqe *entry(u32 index) const
 	{
 		return reinterpret_cast<const wire::Cqe *>(
-			entries_ + (index & ((1u << log_entries_) - 1)) * sizeof(wire::Cqe));
+			entries_ + (index & mask_) * sizeof(wire::Cqe));
 	}
 	bool owned(const wire::Cqe *cqe, u32 index) const
 	{
-		return ((kern::read_once(cqe->owner_opcode) >> 7 ^ index >> log_entries_) & 1) == 0;
+		return (kind_of(cqe, index) & wire::Cqe::owner_bit) == 0;
 	}
-	/* The completion of one entry into wc; false for an entry that is none. */
-	bool translate(const wire::Cqe &cqe, ib_wc &wc, CachedQp &cached) REQUIRES(lock_);
-	bool translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool translate_error(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	/* What an entry is: its last byte, the owner bit clear if it is ours at this index. */
+	u8 kind_of(const wire::Cqe *cqe, u32 index) const
+	{
+		return static_cast<u8>(kern::read_once(cqe->owner_opcode) ^ index >> log_entries_ << 7);
+	}
+	int poll(int count, ib_wc *wc);
+	/* The completion of one entry into wc; false for an entry that is none. opcode: the completion's, as ib_wc has it. */
+	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	/* The receive request of an entry of a QP that has no ring of its own for them: as retire_receive(). */
+	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* buffer_ is the ring from here on. */
+	void use_ring(u32 log_entries);
 	bool switch_ring() REQUIRES(lock_);
 	void purge_locked(u32 qpn, Srq *srq) REQUIRES(lock_);
 	/* The QP of an entry, or nullptr. */
@@ -94,12 +106,16 @@ private:
 	kern::IrqSpinLock lock_;
 	u32 consumer_ = 0;
 	u32 log_entries_ = 0;
+	u32 mask_ = 0;
+	// Of the last entry: its QP's number and direction, and where they led.
+	u32 last_key_ = no_key;
+	Qp *last_qp_ = nullptr;
 	u8 *entries_ = nullptr;
 	u32 *record_ = nullptr;
 	QpEntry *qps_;
 	u32 qp_mask_;
-	u32 number_word_ = 0;
-	u32 arm_sequence_ = 1;
+	// The first word of an arming doorbell, but for the command.
+	u32 arm_word_ = 0;
 	kern::Mmio uar_;
 	bool checksums_;
 	bool reported_ = false;
@@ -122,6 +138,7 @@ private:
 	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
 	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
+	u64 events_ = 0;
 };
 
 } // namespace connectx

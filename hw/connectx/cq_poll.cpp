@@ -9,37 +9,47 @@ namespace connectx {
 
 namespace {
 
-constexpr u8 no_opcode = 0xff;
+/* Of an entry that is no plain completion. */
+constexpr u8 unusual = 0xff;
 
-/* What a completed send was, by the descriptor's opcode. */
-struct SendOpcodes {
-	u8 verbs[32];
+/* The ib_wc_opcode of a completion by its entry's last byte, the owner bit clear; or `unusual`. */
+struct Opcodes {
+	u8 verbs[wire::Cqe::owner_bit];
 
-	constexpr SendOpcodes() : verbs{}
+	constexpr Opcodes() : verbs{}
 	{
 		using wire::WqeOpcode;
 		for (u8 &opcode : verbs)
-			opcode = no_opcode;
-		const auto set = [this](WqeOpcode from, ib_wc_opcode to) {
-			verbs[static_cast<u8>(from)] = static_cast<u8>(to);
+			opcode = unusual;
+		// Bit 5 says nothing.
+		const auto set = [this](u8 from, ib_wc_opcode to) {
+			verbs[from] = verbs[from | 1u << 5] = static_cast<u8>(to);
 		};
-		set(WqeOpcode::send, IB_WC_SEND);
-		set(WqeOpcode::send_imm, IB_WC_SEND);
-		set(WqeOpcode::send_invalidate, IB_WC_SEND);
-		set(WqeOpcode::rdma_write, IB_WC_RDMA_WRITE);
-		set(WqeOpcode::rdma_write_imm, IB_WC_RDMA_WRITE);
-		set(WqeOpcode::rdma_read, IB_WC_RDMA_READ);
-		set(WqeOpcode::compare_swap, IB_WC_COMP_SWAP);
-		set(WqeOpcode::fetch_add, IB_WC_FETCH_ADD);
-		set(WqeOpcode::masked_compare_swap, IB_WC_MASKED_COMP_SWAP);
-		set(WqeOpcode::masked_fetch_add, IB_WC_MASKED_FETCH_ADD);
-		set(WqeOpcode::lso, IB_WC_LSO);
-		set(WqeOpcode::bind_window, IB_WC_BIND_MW);
-		set(WqeOpcode::fast_register, IB_WC_REG_MR);
-		set(WqeOpcode::local_invalidate, IB_WC_LOCAL_INV);
+		const auto send = [&](WqeOpcode from, ib_wc_opcode to) {
+			set(static_cast<u8>(wire::Cqe::send_bit | static_cast<u8>(from)), to);
+		};
+		send(WqeOpcode::send, IB_WC_SEND);
+		send(WqeOpcode::send_imm, IB_WC_SEND);
+		send(WqeOpcode::send_invalidate, IB_WC_SEND);
+		send(WqeOpcode::rdma_write, IB_WC_RDMA_WRITE);
+		send(WqeOpcode::rdma_write_imm, IB_WC_RDMA_WRITE);
+		send(WqeOpcode::rdma_read, IB_WC_RDMA_READ);
+		send(WqeOpcode::compare_swap, IB_WC_COMP_SWAP);
+		send(WqeOpcode::fetch_add, IB_WC_FETCH_ADD);
+		send(WqeOpcode::masked_compare_swap, IB_WC_MASKED_COMP_SWAP);
+		send(WqeOpcode::masked_fetch_add, IB_WC_MASKED_FETCH_ADD);
+		send(WqeOpcode::lso, IB_WC_LSO);
+		send(WqeOpcode::bind_window, IB_WC_BIND_MW);
+		send(WqeOpcode::fast_register, IB_WC_REG_MR);
+		send(WqeOpcode::local_invalidate, IB_WC_LOCAL_INV);
+		// A receive of whatever kind has used up its request.
+		for (u8 opcode = 0; opcode <= wire::Cqe::opcode_mask; opcode++)
+			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize)
+				set(opcode, IB_WC_RECV);
+		set(static_cast<u8>(wire::CqeReceiveOpcode::rdma_write_imm), IB_WC_RECV_RDMA_WITH_IMM);
 	}
 };
-constexpr SendOpcodes send_opcodes;
+constexpr Opcodes opcodes;
 
 ib_wc_status status_of(u8 syndrome)
 {
@@ -100,14 +110,17 @@ inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
 	return true;
 }
 
-inline bool retire_receive(ReceiveQueue &rq, PostedReceive &posted)
+/* The oldest receive request: its length, or not_posted. */
+inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 {
 	const u32 tail = rq.tail;
 	if (tail == kern::read_once(rq.head)) [[unlikely]]
-		return false;
-	posted = rq.posted[tail & rq.mask];
+		return not_posted;
+	const PostedReceive &posted = rq.posted[tail & rq.mask];
+	id = posted.wr_id;
+	const u32 length = posted.length;
 	__atomic_store_n(&rq.tail, tail + 1, __ATOMIC_RELEASE);
-	return true;
+	return length;
 }
 
 } // namespace
@@ -122,10 +135,9 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	return false;
 }
 
-bool Cq::translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
 {
-	const u8 opcode = send_opcodes.verbs[cqe.opcode()];
-	if (opcode == no_opcode || !retire_sends(qp.sq, cqe.wqe_index, wc.wr_id)) [[unlikely]]
+	if (!retire_sends(qp.sq, cqe.wqe_index, wc.wr_id)) [[unlikely]]
 		return bogus(cqe, "completion of no send");
 	wc.status = IB_WC_SUCCESS;
 	wc.opcode = static_cast<ib_wc_opcode>(opcode);
@@ -135,61 +147,66 @@ bool Cq::translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 	return true;
 }
 
-bool Cq::translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
-	PostedReceive posted;
-	if (Srq *srq = qp.srq) {
-		if (!srq->complete(cqe.wqe_index, posted)) [[unlikely]]
-			return bogus(cqe, "completion of no SRQ entry");
-	} else if (qp.verbs().qp_type == IB_QPT_XRC_TGT) {
-		const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
-		if (!entry || kern::read_once(entry->cqn) != number() ||
-		    !entry->srq->complete(cqe.wqe_index, posted)) [[unlikely]]
-			return bogus(cqe, "completion of no XRC entry");
-	} else if (!retire_receive(qp.rq, posted)) [[unlikely]] {
-		return bogus(cqe, "completion of no receive");
+	if (qp.srq)
+		return qp.srq->complete(cqe.wqe_index, id);
+	if (qp.verbs().qp_type != IB_QPT_XRC_TGT)
+		return not_posted;
+	const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
+	if (!entry || kern::read_once(entry->cqn) != number())
+		return not_posted;
+	return entry->srq->complete(cqe.wqe_index, id);
+}
+
+inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+{
+	// A QP whose requests are elsewhere has none in its own ring.
+	s64 room = retire_receive(qp.rq, wc.wr_id);
+	if (room == not_posted) [[unlikely]] {
+		room = retire_shared(cqe, qp, wc.wr_id);
+		if (room == not_posted)
+			return bogus(cqe, "completion of no receive");
 	}
 	const u32 length = cqe.byte_count;
-	wc.wr_id = posted.wr_id;
 	wc.status = IB_WC_SUCCESS;
+	wc.opcode = static_cast<ib_wc_opcode>(opcode);
 	wc.byte_len = length;
 
 	int flags = 0;
-	wc.opcode = IB_WC_RECV;
-	bool scattered = true;
-	switch (static_cast<wire::CqeReceiveOpcode>(cqe.opcode())) {
-	case wire::CqeReceiveOpcode::send:
-		break;
-	case wire::CqeReceiveOpcode::send_imm:
-		flags = IB_WC_WITH_IMM;
-		wc.ex.imm_data = cqe.immediate;
-		break;
-	case wire::CqeReceiveOpcode::send_invalidate:
-		flags = IB_WC_WITH_INVALIDATE;
-		wc.ex.invalidate_rkey = cqe.immediate;
-		break;
-	case wire::CqeReceiveOpcode::rdma_write_imm:
-		wc.opcode = IB_WC_RECV_RDMA_WITH_IMM;
-		flags = IB_WC_WITH_IMM;
-		wc.ex.imm_data = cqe.immediate;
-		// The data went elsewhere.
-		scattered = false;
-		break;
-	default:
-		wc.status = IB_WC_GENERAL_ERR;
+	const auto kind = static_cast<wire::CqeReceiveOpcode>(cqe.opcode());
+	if (kind != wire::CqeReceiveOpcode::send) {
+		switch (kind) {
+		case wire::CqeReceiveOpcode::rdma_write_imm:
+			// The data went elsewhere.
+			room = length;
+			[[fallthrough]];
+		case wire::CqeReceiveOpcode::send_imm:
+			flags = IB_WC_WITH_IMM;
+			wc.ex.imm_data = cqe.immediate;
+			break;
+		case wire::CqeReceiveOpcode::send_invalidate:
+			flags = IB_WC_WITH_INVALIDATE;
+			wc.ex.invalidate_rkey = cqe.immediate;
+			break;
+		default:
+			wc.status = IB_WC_GENERAL_ERR;
+		}
 	}
 	// The consumer will believe the length: no card talks it into reading beyond its buffer.
-	if (scattered && length > posted.length) [[unlikely]] {
+	if (length > room) [[unlikely]] {
 		bogus(cqe, "receive longer than its buffer");
 		wc.status = IB_WC_LOC_LEN_ERR;
 	}
 	if (qp.kind() != QpKind::connected) {
-		wc.src_qp = cqe.remote_qpn();
+		const u32 remote = cqe.remote_word;
+		wc.src_qp = remote & 0xffffff;
 		wc.slid = cqe.source_lid;
 		wc.sl = static_cast<u8>(cqe.sl());
-		wc.dlid_path_bits = static_cast<u8>(cqe.path_bits());
+		wc.dlid_path_bits = static_cast<u8>(remote >> 24 & 0x7f);
 		wc.pkey_index = static_cast<u16>(flags ? 0 : cqe.immediate & 0x7f);
-		flags |= cqe.grh() ? IB_WC_GRH : 0;
+		static_assert(IB_WC_GRH == 1);
+		flags |= static_cast<int>(remote >> 31);
 		if (checksums_ && checksum_ok(cqe))
 			flags |= IB_WC_IP_CSUM_OK;
 	}
@@ -197,8 +214,10 @@ bool Cq::translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 	return true;
 }
 
-bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc)
+bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 {
+	if (cqe.opcode() != wire::cqe_opcode_error)
+		return bogus(cqe, "completion of no send");
 	const auto &error = reinterpret_cast<const wire::ErrorCqe &>(cqe);
 	Qp *qp = qp_of(cqe);
 	if (!qp)
@@ -208,10 +227,9 @@ bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc)
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		PostedReceive posted;
-		if (qp->srq ? !qp->srq->complete(cqe.wqe_index, posted) : !retire_receive(qp->rq, posted))
+		const s64 room = qp->srq ? qp->srq->complete(cqe.wqe_index, wc.wr_id) : retire_receive(qp->rq, wc.wr_id);
+		if (room == not_posted)
 			return bogus(cqe, "error of no receive");
-		wc.wr_id = posted.wr_id;
 		wc.opcode = IB_WC_RECV;
 	}
 	wc.qp = &qp->verbs();
@@ -222,7 +240,7 @@ bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc)
 	return true;
 }
 
-inline Qp *Cq::qp_of(const wire::Cqe &cqe)
+Qp *Cq::qp_of(const wire::Cqe &cqe)
 {
 	const u32 qpn = cqe.qpn();
 	const QpEntry &entry = qps_[qpn & qp_mask_];
@@ -232,46 +250,51 @@ inline Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return entry.qp;
 }
 
-inline bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc, CachedQp &cached)
+inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)
 {
-	if (cqe.opcode() == wire::cqe_opcode_error) [[unlikely]]
-		return translate_error(cqe, wc);
-	// A run of completions of one QP in one direction is looked up once.
-	const u32 key = cqe.qpn() << 1 | cqe.is_send();
-	if (key != cached.key) {
-		cached.qp = qp_of(cqe);
-		cached.key = key;
+	// Completions mostly come in runs, of one QP in one direction.
+	static_assert(__builtin_offsetof(wire::Cqe, qpn_word) == 0);
+	const u32 key = (cqe.qpn_word.raw() & ~0xffu) | (kind & wire::Cqe::send_bit);
+	if (key != last_key_) [[unlikely]] {
+		Qp *qp = qp_of(cqe);
+		if (!qp)
+			return bogus(cqe, "completion of no QP of this CQ");
+		last_qp_ = qp;
+		last_key_ = key;
 	}
-	Qp *qp = cached.qp;
-	if (!qp) [[unlikely]]
-		return bogus(cqe, "completion of no QP of this CQ");
-	wc.qp = &qp->verbs();
+	Qp &qp = *last_qp_;
+	wc.qp = &qp.verbs();
 	wc.vendor_err = 0;
-	return cqe.is_send() ? translate_send(cqe, wc, *qp) : translate_receive(cqe, wc, *qp);
+	return kind & wire::Cqe::send_bit ? translate_send(cqe, opcode, wc, qp) : translate_receive(cqe, opcode, wc, qp);
 }
 
-int Cq::poll(int count, ib_wc *wc)
+inline int Cq::poll(int count, ib_wc *wc)
 {
 	kern::Guard guard(lock_);
 	const u32 first = consumer_;
 	u32 at = first;
 	u32 skipped = 0;
 	int got = 0;
-	CachedQp cached;
 	while (got < count) {
-		const wire::Cqe *cqe = entry(at);
-		if (!owned(cqe, at))
+		const wire::Cqe &cqe = *entry(at);
+		const u8 kind = kind_of(&cqe, at);
+		if (kind & wire::Cqe::owner_bit)
 			break;
 		// What the entry says is younger than its owner bit.
 		kern::dma_rmb();
-		if (cqe->opcode() == wire::cqe_opcode_resize) [[unlikely]] {
-			at++;
-			if (!switch_ring())
-				bogus(*cqe, "resize that nobody asked for");
-			continue;
-		}
 		at++;
-		if (translate(*cqe, wc[got], cached)) [[likely]]
+		const u8 opcode = opcodes.verbs[kind];
+		bool translated;
+		if (opcode != unusual) [[likely]] {
+			translated = translate(cqe, kind, opcode, wc[got]);
+		} else if ((kind & wire::Cqe::opcode_mask) == wire::cqe_opcode_resize) {
+			if (switch_ring())
+				continue;
+			translated = bogus(cqe, "resize that nobody asked for");
+		} else {
+			translated = translate_unusual(cqe, wc[got]);
+		}
+		if (translated) [[likely]]
 			got++;
 		else if (++skipped >> log_entries_)
 			break;
@@ -285,6 +308,11 @@ int Cq::poll(int count, ib_wc *wc)
 	return got;
 }
 
+int Cq::poll(ib_cq *cq, int count, ib_wc *wc)
+{
+	return of(cq).poll(count, wc);
+}
+
 int Cq::peek(int count)
 {
 	kern::Guard guard(lock_);
@@ -294,19 +322,21 @@ int Cq::peek(int count)
 	return found;
 }
 
-int Cq::request_notify(ib_cq_notify_flags flags)
+int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 {
 	using namespace wire::uar;
-	if (!rdma::valid_notify_flags(flags)) [[unlikely]]
+	// All words are in the card's order of bytes; the command is in the first byte.
+	static_assert(cq_doorbell_command.low == 24 && cq_arm_solicited == IB_CQ_SOLICITED && cq_arm_next == IB_CQ_NEXT_COMP);
+	Cq &self = of(cq);
+	const u32 command = static_cast<u32>(flags & ~IB_CQ_REPORT_MISSED_EVENTS);
+	if (command - IB_CQ_SOLICITED > IB_CQ_NEXT_COMP - IB_CQ_SOLICITED) [[unlikely]]
 		return -EINVAL;
-	const u32 command = flags & IB_CQ_SOLICITED ? cq_arm_solicited : cq_arm_next;
-	const u32 arm = (kern::read_once(arm_sequence_) & 3) << cq_doorbell_sequence.low |
-			command << cq_doorbell_command.low;
-	const u32 consumer = kern::read_once(consumer_) & cq_doorbell_consumer_index.max();
+	const u32 arm = kern::read_once(self.arm_word_) | command;
+	const u32 consumer = __atomic_load_n(self.record_, __ATOMIC_RELAXED);
 	// First the record, which the card may look at, then the doorbell. The card raises an event for what is already
 	// there from `consumer` on, so nothing is missed and the answer is always 0 (NOTIFY-06).
-	__atomic_store_n(record_ + 1, __builtin_bswap32(arm | consumer), __ATOMIC_RELEASE);
-	uar_.write_be64(cq_doorbell, u64{arm | number_word_} << 32 | consumer);
+	__atomic_store_n(self.record_ + 1, (arm & 0xff) | consumer, __ATOMIC_RELEASE);
+	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | arm);
 	return 0;
 }
 

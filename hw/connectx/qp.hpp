@@ -18,6 +18,8 @@ struct PostedReceive {
 	u64 wr_id;
 	u32 length; // of all its segments
 };
+/* Instead of the length of a request, where there is none. */
+constexpr s64 not_posted = -1;
 
 /*
  * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under the CQ's; each reads the other's as it

@@ -82,14 +82,19 @@ inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
 	return at + sizeof(*segment);
 }
 
+inline u8 *put_data(u8 *at, const ib_sge &sge)
+{
+	auto *segment = reinterpret_cast<wire::WqeData *>(at);
+	segment->byte_count = sge.length;
+	segment->lkey = sge.lkey;
+	segment->address = sge.addr;
+	return at + sizeof(*segment);
+}
+
 inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 {
-	for (; count > 0; count--, sge++, at += sizeof(wire::WqeData)) {
-		auto *segment = reinterpret_cast<wire::WqeData *>(at);
-		segment->byte_count = sge->length;
-		segment->lkey = sge->lkey;
-		segment->address = sge->addr;
-	}
+	for (; count > 0; count--, sge++)
+		at = put_data(at, *sge);
 	return at;
 }
 
@@ -314,9 +319,11 @@ int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
 		}
 		u8 *at = rq.entries + ((head & rq.mask) << rq.log_stride);
 		u32 length = 0;
-		for (int i = 0; i < wr->num_sge; i++)
-			length += wr->sg_list[i].length;
-		at = put_data(at, wr->sg_list, wr->num_sge);
+		const ib_sge *sge = wr->sg_list;
+		for (int left = wr->num_sge; left > 0; left--, sge++) {
+			length += sge->length;
+			at = put_data(at, *sge);
+		}
 		if (static_cast<u32>(wr->num_sge) < rq.max_sge) {
 			auto *end = reinterpret_cast<wire::WqeData *>(at);
 			end->byte_count = 0;

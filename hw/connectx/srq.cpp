@@ -159,19 +159,20 @@ int Srq::post(const ib_recv_wr *wr, const ib_recv_wr **bad)
 	return error;
 }
 
-bool Srq::complete(u32 index, PostedReceive &posted)
+s64 Srq::complete(u32 index, u64 &id)
 {
 	kern::Guard guard(lock_);
 	if (index >= size_ || entries_[index].next != in_use) [[unlikely]]
-		return false;
-	posted = entries_[index].posted;
+		return not_posted;
+	const PostedReceive posted = entries_[index].posted;
+	id = posted.wr_id;
 	// To the end of the list of free ones.
 	entries_[tail_].next = static_cast<u16>(index);
 	reinterpret_cast<wire::SrqNext *>(descriptor(tail_))->next_index = static_cast<u16>(index);
 	tail_ = index;
 	// What follows the last one is written when there is something.
 	entries_[index].next = 0;
-	return true;
+	return posted.length;
 }
 
 } // namespace connectx

@@ -24,10 +24,10 @@ public:
 	int post(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
 	/*
-	 * The request in an entry that the card has used, which is free again. False if none was posted there.
+	 * The request in an entry that the card has used, which is free again: its length, or not_posted.
 	 * Any context; the lock is taken inside that of a CQ.
 	 */
-	bool complete(u32 index, PostedReceive &posted);
+	s64 complete(u32 index, u64 &id);
 
 	ib_srq &verbs() { return verbs_; }
 	u32 number() const { return number_.value(); }

@@ -77,6 +77,7 @@ struct Cqe {
 
 	static constexpr std::uint8_t owner_bit = 1u << 7;
 	static constexpr std::uint8_t send_bit = 1u << 6;
+	static constexpr std::uint8_t opcode_mask = 0x1f;
 
 	constexpr std::uint32_t qpn() const { return field_get<23, 0>(qpn_word.value()); }
 	constexpr bool grh() const { return field_get<31, 31>(remote_word.value()) != 0; }

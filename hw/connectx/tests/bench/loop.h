@@ -43,3 +43,7 @@ struct ib_send_wr *loop_request(struct loop *loop, struct loop_wr *wr, enum ib_w
 /* The instructions of each verb, and the time that data takes. 0 or a negative errno. */
 int card_counts(struct ib_device *device);
 int card_times(struct ib_device *device);
+/* Of these times, that from a doorbell to an interrupt alone. */
+int card_doorbell(struct ib_device *device);
+/* A stream of small messages, for the card to count what it takes. */
+int card_stream(struct ib_device *device);

@@ -3,9 +3,9 @@
 #include <linux/module.h>
 #include "loop.h"
 
-static bool times;
-module_param(times, bool, 0);
-MODULE_PARM_DESC(times, "measure by the clock; else instructions are counted");
+static char *measure = "counts";
+module_param(measure, charp, 0);
+MODULE_PARM_DESC(measure, "counts (instructions), times (by the clock), doorbell (one of them), stream (for the card's own counters)");
 
 static struct ib_device *found;
 
@@ -28,7 +28,16 @@ static int __init figures_init(void)
 
 	if (error)
 		return error;
-	error = !found ? -ENODEV : times ? card_times(found) : card_counts(found);
+	if (!found)
+		error = -ENODEV;
+	else if (!strcmp(measure, "times"))
+		error = card_times(found);
+	else if (!strcmp(measure, "doorbell"))
+		error = card_doorbell(found);
+	else if (!strcmp(measure, "stream"))
+		error = card_stream(found);
+	else
+		error = card_counts(found);
 	ib_unregister_client(&client);
 	return error;
 }
