@@ -46,7 +46,8 @@ class Guest:
     share       a host folder that the guest sees as /share, read and write
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
-    icount      one instruction is one nanosecond; one CPU
+    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer, or with "sleep" goes
+                on with the host's, as a guest needs that waits for another
     log         where the console goes: kept there, else it goes with the guest
     allowed     regular expressions of kernel reports that the test provokes on purpose
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic

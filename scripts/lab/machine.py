@@ -49,7 +49,8 @@ def options(guest, agent_fd, monitor_fd):
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
             "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
     if guest.icount:
-        argv += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"]
+        sleep = "on" if guest.icount == "sleep" else "off"
+        argv += ["-accel", "tcg,thread=single", "-icount", f"shift=0,sleep={sleep}", "-cpu", "max"]
     else:
         argv += accelerator.options()
     if not guest.may_reboot:

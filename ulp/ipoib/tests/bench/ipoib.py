@@ -32,8 +32,11 @@ def lab_file(bench, names):
 
 
 @contextlib.contextmanager
-def pairs(bench, **options):
-    """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too."""
+def pairs(bench, counted=None):
+    """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too.
+
+    counted: which of each pair has its instructions counted, 0 or 1.
+    """
     kernel = kernels.find("stock")
     modules.build(kernel.kdir)
     build_datagrams(bench, bench.directory)
@@ -43,7 +46,8 @@ def pairs(bench, **options):
                 until=lambda: all(path.is_socket() for path in sockets))
     wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
     netdev = [f"dgram,local.type=unix,local.path={wire[end]},remote.type=unix,remote.path={wire[1 - end]}" for end in (0, 1)]
-    guests = [bench.guest(name, vfio_user=[socket], netdevs=[netdev[number]] if number < 2 else (), **options)
+    guests = [bench.guest(name, vfio_user=[socket], netdevs=[netdev[number]] if number < 2 else (),
+                          icount="sleep" if counted == number % 2 else False)
               for number, (name, socket) in enumerate(zip(names, sockets))]
     with bench.boot(*guests) as nodes:
         for node in nodes:
@@ -86,6 +90,68 @@ def datagrams(receiver, sender, address, count=60_000):
     listener.wait(60)
     arrived, nanoseconds = map(int, listener.out.split())
     return arrived / nanoseconds * 1e6
+
+
+def busy(node):
+    """Nanoseconds, which are instructions where they are counted, that CPU 0 was not idle since it booted."""
+    timers = node.run("cat /proc/timer_list").out
+    return int(re.search(r"^now at (\d+) nsecs", timers, re.MULTILINE)[1]) - int(re.search(r"\.idle_sleeptime\s*: (\d+)", timers)[1])
+
+
+def packets(node, direction, dev="ib0"):
+    return int(node.run(f"cat /sys/class/net/{dev}/statistics/{direction}_packets").out)
+
+
+def per_packet(node, run, count, direction, dev="ib0"):
+    """Instructions of a guest for each packet that it sends or receives of run(count), without what is the same for few and for many."""
+    measured = []
+    for number in (count // 10, count):
+        instructions, passed = busy(node), packets(node, direction, dev)
+        run(number)
+        measured.append((busy(node) - instructions, packets(node, direction, dev) - passed))
+    (few_instructions, few), (instructions, passed) = measured
+    return (instructions - few_instructions) / (passed - few)
+
+
+def nowhere(sender, receiver, network):
+    """An address that the sender finds at the receiver, which drops what comes for it as soon as it has looked where it is for."""
+    address = f"{network}.99"
+    hardware = receiver.run("cat /sys/class/net/ib0/address").out.strip()
+    sender.run(f"ip neigh replace {address} lladdr {hardware} dev ib0 nud permanent")
+    return address
+
+
+def send(near, to, count):
+    near.run(f"/tmp/datagrams send {to} 64 {count}", timeout=90)
+
+
+def ping(near, to, count):
+    near.run(f"ping -f -q -c {count} {to}", timeout=90)
+
+
+@benchmark(figures=("ipoib.insn-*",), kernel="stock")
+def instructions(bench):
+    """Of one guest of each pair at a time, which does nothing else; its peer is not counted.
+
+    Sent datagrams begin in a program; what the same costs on an interface that does nothing (dummy) is taken off for "send-own".
+    """
+    samples = {}
+    for counted in (0, 1):
+        with pairs(bench, counted=counted) as stacks:
+            for stack, network, (near, far) in zip(("ours", "theirs"), ("10.0.0", "10.0.1"), stacks):
+                ping(near, f"{network}.2", 10)
+                to = nowhere(near, far, network)
+                if counted == 0:
+                    near.run("modprobe dummy numdummies=0; ip link add dummy0 type dummy && ip addr add 10.0.3.1/24 dev dummy0 && "
+                             "ip link set dummy0 up && ip neigh replace 10.0.3.2 lladdr 02:00:00:00:00:01 dev dummy0 nud permanent")
+                    samples[stack, "send"] = [per_packet(near, lambda number: send(near, to, number), 20_000, "tx") for _ in range(3)]
+                    nothing = per_packet(near, lambda number: send(near, "10.0.3.2", number), 20_000, "tx", "dummy0")
+                    samples[stack, "send-own"] = [sample - nothing for sample in samples[stack, "send"]]
+                else:
+                    samples[stack, "receive"] = [per_packet(far, lambda number: send(near, to, number), 20_000, "rx") for _ in range(3)]
+                    samples[stack, "echo"] = [per_packet(far, lambda number: ping(near, f"{network}.2", number), 5_000, "rx") for _ in range(3)]
+    for name in ("send", "send-own", "receive", "echo"):
+        bench.figure(f"ipoib.insn-{name}", "insn", samples["ours", name], samples["theirs", name])
 
 
 @benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
