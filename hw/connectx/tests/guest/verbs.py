@@ -19,43 +19,40 @@ def exchange(one, two, count, size, **options):
     assert got["good"] == str(count), got[""]
 
 
-@test(kernels=("plain", "debug"), timeout=300)
-def messages_arrive_whole(lab):
-    """RC, UC and UD carry messages of all sizes, with and without SRQ, immediate data and inline data, byte for byte."""
-    with pair(lab) as (node1, node2, _):
-        for options, sizes in (({"type": "rc"}, (1, 64, 4096, 60000)), ({"type": "uc"}, (1, 4096, 60000)), ({"type": "ud"}, (1, 2048)),
-                               ({"type": "rc", "srq": 1}, (100, 5000)), ({"type": "ud", "srq": 1}, (100,))):
-            one, two = node1.open(**options), node2.open(**options)
-            one.join(two)
-            for size in sizes:
-                count = min(32, 65536 // (size + 40))
-                exchange(one, two, count, size)
-                exchange(two, one, count, size, op="send_imm", batch=min(4, count))
-                if size <= 128:
-                    exchange(one, two, count, size, inline=1)
-            one.close()
-            two.close()
-
-
-@test(kernels=("plain", "debug"), timeout=300)
-def memory_is_reached_from_afar(lab):
-    """RDMA write and read, atomics, and keys by fast registration do what they say, and an invalidated key opens nothing."""
-    with pair(lab) as (node1, node2, _):
-        one, two = node1.open(type="rc"), node2.open(type="rc")
+def check_messages(node1, node2):
+    for options, sizes in (({"type": "rc"}, (1, 64, 4096, 60000)), ({"type": "uc"}, (1, 4096, 60000)), ({"type": "ud"}, (1, 2048)),
+                           ({"type": "rc", "srq": 1}, (100, 5000)), ({"type": "ud", "srq": 1}, (100,))):
+        one, two = node1.open(**options), node2.open(**options)
         one.join(two)
-        assert one.send(op="write", count=4, size=16384, seed=3, **two.memory)["done"] == "4"
-        assert two.verify(count=4, size=16384, seed=3)["good"] == "4"
-        assert one.send(op="read", count=4, size=16384, **two.memory)["done"] == "4"
-        assert one.verify(count=4, size=16384, seed=3)["good"] == "4"
+        for size in sizes:
+            count = min(32, 65536 // (size + 40))
+            exchange(one, two, count, size)
+            exchange(two, one, count, size, op="send_imm", batch=min(4, count))
+            if size <= 128:
+                exchange(one, two, count, size, inline=1)
+                exchange(two, one, count, size, inline=1, batch=min(4, count))
+        one.close()
+        two.close()
 
-        two.word(index=0, set="yes", value=100)
-        assert one.send(op="add", size=8, compare_add=23, **two.memory)["done"] == "1"
-        assert (two.word()["word"], one.word()["word"]) == (hex(123), hex(100))
-        assert one.send(op="cas", size=8, compare_add=123, swap=9, **two.memory)["done"] == "1"
-        assert (two.word()["word"], one.word()["word"]) == (hex(9), hex(123))
-        assert one.send(op="cas", size=8, compare_add=123, swap=5, **two.memory)["done"] == "1"
-        assert (two.word()["word"], one.word()["word"]) == (hex(9), hex(9))
 
+def check_memory(node1, node2):
+    """The first reaches the second's."""
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+    assert one.send(op="write", count=4, size=16384, seed=3, **two.memory)["done"] == "4"
+    assert two.verify(count=4, size=16384, seed=3)["good"] == "4"
+    assert one.send(op="read", count=4, size=16384, **two.memory)["done"] == "4"
+    assert one.verify(count=4, size=16384, seed=3)["good"] == "4"
+
+    two.word(index=0, set="yes", value=100)
+    assert one.send(op="add", size=8, compare_add=23, **two.memory)["done"] == "1"
+    assert (two.word()["word"], one.word()["word"]) == (hex(123), hex(100))
+    assert one.send(op="cas", size=8, compare_add=123, swap=9, **two.memory)["done"] == "1"
+    assert (two.word()["word"], one.word()["word"]) == (hex(9), hex(123))
+    assert one.send(op="cas", size=8, compare_add=123, swap=5, **two.memory)["done"] == "1"
+    assert (two.word()["word"], one.word()["word"]) == (hex(9), hex(9))
+
+    if node2.registers_fast:
         key = two.register()
         assert key["status"] == "success", key[""]
         assert one.send(op="write", count=4, size=8192, seed=40, addr=key["addr"], rkey=key["rkey"])["done"] == "4"
@@ -65,63 +62,104 @@ def memory_is_reached_from_afar(lab):
         assert refused["status"] == "remote access error", refused[""]
 
 
-@test(kernels=("plain", "debug"), timeout=300)
-def errors_are_named_and_flushed(lab):
-    """A wrong key, no right, no receiver and no peer each end with their own status; what else is queued is flushed, in order."""
-    with pair(lab) as (node1, node2, fabric):
-        def fresh(**options):
-            one, two = node1.open(type="rc"), node2.open(type="rc")
-            one.join(two, **options)
-            return one, two
+def check_errors(lab, node1, node2):
+    """The first is told what the second refuses."""
+    def fresh(**options):
+        one, two = node1.open(type="rc"), node2.open(type="rc")
+        one.join(two, **options)
+        return one, two
 
-        one, two = fresh()
-        wrong = one.send(op="write", count=3, size=64, addr=two.memory["addr"], rkey="0x7fffff00")
-        assert (wrong["done"], wrong["failed"], wrong["status"]) == ("0", "3", "remote access error"), wrong[""]
-        assert one.state()["state"] == "6"
-        two.state(to="err")
+    one, two = fresh()
+    wrong = one.send(op="write", count=3, size=64, addr=two.memory["addr"], rkey="0x7fffff00")
+    assert (wrong["done"], wrong["failed"], wrong["status"]) == ("0", "3", "remote access error"), wrong[""]
+    assert one.state()["state"] == "6"
+    two.state(to="err")
+    if node2.registers_fast:    # what a kernel module is told of, too
         wait_until("the responder's event", lambda: "access error" in two.state()[""], 10 * lab.slowness)
 
-        one, two = fresh(deny=1)
-        denied = one.send(op="read", count=1, size=64, **two.memory)
-        assert denied["status"] in ("remote access error", "remote invalid request error"), denied[""]
+    one, two = fresh(deny=1)
+    denied = one.send(op="read", count=1, size=64, **two.memory)
+    assert denied["status"] in ("remote access error", "remote invalid request"), denied[""]
 
-        one, two = fresh(rnr=1)
-        unready = one.send(count=1, size=64)
-        assert unready["status"] == "receiver-not-ready retries exceeded", unready[""]
+    one, two = fresh(rnr=1)
+    unready = one.send(count=1, size=64)
+    assert unready["status"] == "receiver-not-ready retries exceeded", unready[""]
 
-        one, two = fresh()
-        two.post(count=4, size=100)
-        two.state(to="err")
-        flushed = two.receive(count=4, size=100)
-        assert flushed["failed"] == "4" and flushed["status"].startswith("request flushed"), flushed[""]
+    one, two = fresh()
+    two.post(count=4, size=100)
+    two.state(to="err")
+    flushed = two.receive(count=4, size=100)
+    assert flushed["failed"] == "4" and flushed["status"].startswith("request flushed"), flushed[""]
 
-        one, two = fresh(timeout=14, retry=2)
-        two.close()
-        gone = one.send(count=2, size=64)
-        assert gone["status"] == "retries exceeded", gone[""]
+    one, two = fresh(timeout=14, retry=2)
+    two.close()
+    gone = one.send(count=2, size=64)
+    assert gone["status"] == "retries exceeded", gone[""]
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+def check_resize(node1, node2):
+    one, two = node1.open(type="rc", depth=64), node2.open(type="rc", depth=64)
+    one.join(two)
+    for entries in (500, 100, 1000, 127):
+        two.post(count=32, size=100)
+        assert one.send(count=32, size=100, seed=entries)["done"] == "32"
+        two.resize(cqe=entries)
+        assert two.receive(count=32, size=100, seed=entries)["good"] == "32"
+
+
+def check_bad_link(lab, one, two, fabric):
+    one.join(two, timeout=12, retry=7, mtu=3)
+    fabric.link("node1", loss="2%", corruption="1%")
+    for _ in range(lab.rounds(5, 500)):
+        exchange(one, two, 16, 4000)
+        exchange(two, one, 16, 4000)
+    assert one.send(op="write", count=4, size=16000, seed=3, **two.memory)["done"] == "4"
+    assert two.verify(count=4, size=16000, seed=3)["good"] == "4"
+    fabric.link("node1", loss="0%", corruption="0%")
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def messages_arrive_whole(lab):
+    """RC, UC and UD carry messages of all sizes, with and without SRQ, immediate data and inline data, byte for byte."""
+    with pair(lab) as (node1, node2, _):
+        check_messages(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def memory_is_reached_from_afar(lab):
+    """RDMA write and read, atomics, and keys by fast registration do what they say, and an invalidated key opens nothing."""
+    with pair(lab) as (node1, node2, _):
+        check_memory(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def errors_are_named_and_flushed(lab):
+    """A wrong key, no right, no receiver and no peer each end with their own status; what else is queued is flushed, in order."""
+    with pair(lab) as (node1, node2, _):
+        check_errors(lab, node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_resized_queue_loses_nothing(lab):
     """Completions that wait while their CQ grows or shrinks are still there, in order."""
     with pair(lab) as (node1, node2, _):
-        one, two = node1.open(type="rc", depth=64), node2.open(type="rc", depth=64)
-        one.join(two)
-        for entries in (500, 100, 1000, 127):
-            two.post(count=32, size=100)
-            assert one.send(count=32, size=100, seed=entries)["done"] == "32"
-            two.resize(cqe=entries)
-            assert two.receive(count=32, size=100, seed=entries)["good"] == "32"
+        check_resize(node1, node2)
 
 
-@test(kernels=("plain", "debug"), timeout=400)
+@test(kernels=("plain", "stock", "debug"), timeout=400)
 def a_bad_link_costs_time_only(lab):
     """With losses and corruption on the link, RC traffic arrives whole and in order."""
     with pair(lab) as (node1, node2, fabric):
-        one, two = node1.open(type="rc"), node2.open(type="rc")
-        one.join(two, timeout=12, retry=7, mtu=3)
-        fabric.link("node1", loss="2%", corruption="1%")
-        for _ in range(5):
-            exchange(one, two, 16, 4000)
-        assert one.send(op="write", count=4, size=16000, seed=3, **two.memory)["done"] == "4"
-        assert two.verify(count=4, size=16000, seed=3)["good"] == "4"
+        check_bad_link(lab, node1.open(type="rc"), node2.open(type="rc"), fabric)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=600)
+def all_verbs_with_the_stock_stack(lab):
+    """The same against a peer on Debian's driver and verbs library, each side in both parts."""
+    with pair(lab, stock_peer=True) as (ours, theirs, fabric):
+        check_messages(ours, theirs)
+        for one, two in ((ours, theirs), (theirs, ours)):
+            check_memory(one, two)
+            check_errors(lab, one, two)
+            check_resize(one, two)
+        check_bad_link(lab, ours.open(type="rc"), theirs.open(type="rc"), fabric)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Endpoints of weft_traffic.ko in guests, for tests: each is a QP that does what it is told and checks every byte."""
+"""Endpoints in guests, for tests: each is a QP that does what it is told and checks every byte. On our stack they are those of
+weft_traffic.ko, on Debian's those of weft-traffic (tools/traffic); both take the same commands and give the same answers."""
 import contextlib
 import re
 import subprocess
@@ -17,6 +18,8 @@ class Refused(Exception):
 class Node:
     """A guest with the suite's modules, and what it has been asked to open."""
 
+    registers_fast = True   # it has the commands register and invalidate
+
     def __init__(self, guest):
         self.guest = guest
         self._next = 0
@@ -28,10 +31,13 @@ class Node:
     def unload(self):
         self.guest.run(["rmmod", *reversed(MODULES)])
 
+    def _execute(self, text, timeout):
+        return self.guest.run(f"if echo '{text}' > {CONTROL}; then cat {CONTROL}; else cat {CONTROL}; false; fi",
+                              timeout=timeout, check=False)
+
     def command(self, text, timeout=90):
         """Gives the module a command line; returns its answer's words as a dict, and as text under ''."""
-        ran = self.guest.run(f"if echo '{text}' > {CONTROL}; then cat {CONTROL}; else cat {CONTROL}; false; fi",
-                             timeout=timeout, check=False)
+        ran = self._execute(text, timeout)
         if ran.status:
             raise Refused(f"{self.guest.name}: {text}: {ran.out}{ran.err}")
         answer = dict(re.findall(r"(\w+)=(\S+)", ran.out))
@@ -59,6 +65,29 @@ class Node:
         wait_until(f"{self.guest.name}'s port to be ACTIVE", active, timeout * self.guest.slowness)
 
 
+class StockNode(Node):
+    """The same on the stack of Debian's kernel, by its verbs library."""
+
+    registers_fast = False
+
+    def load(self, *names):
+        self.guest.put("/tmp/weft-traffic", self._program.read_bytes())
+        self.guest.run("chmod +x /tmp/weft-traffic && modprobe mlx4_ib && modprobe ib_uverbs && mkfifo /tmp/commands /tmp/answers")
+        self.guest.wait_for("test -e /dev/infiniband/uverbs0", what="the verbs' device")
+        self._server = self.guest.spawn("/tmp/weft-traffic /tmp/commands /tmp/answers")
+
+    def unload(self):
+        self._server.kill()
+
+    def __init__(self, guest, program):
+        super().__init__(guest)
+        self._program = program
+
+    def _execute(self, text, timeout):
+        return self.guest.run(f"echo '{text}' > /tmp/commands && grep -a . /tmp/answers > /tmp/answer; cat /tmp/answer; grep -q ^ok /tmp/answer",
+                              timeout=timeout, check=False)
+
+
 class Endpoint:
     def __init__(self, node, number, options):
         self.node = node
@@ -84,16 +113,16 @@ class Endpoint:
 
 
 @contextlib.contextmanager
-def pair(lab, **options):
-    """Two guests with our driver on a fabric of weftd, ports active: (node, node, fabric)."""
+def pair(lab, stock_peer=False, **options):
+    """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
     directory = lab.socket_path("fabric")
     directory.mkdir()
     lab.start(lab.program("weftd"), "--socket-dir", directory, "--seed", lab.seed & 0xffffffff,
               until=(directory / "node2.sock").is_socket)
     fabric = Fabric(lab, directory)
     with lab.boot(lab.guest("node1", vfio_user=[directory / "node1.sock"], **options),
-                  lab.guest("node2", vfio_user=[directory / "node2.sock"], **options)) as guests:
-        nodes = [Node(guest) for guest in guests]
+                  lab.guest("node2", vfio_user=[directory / "node2.sock"], **({"kernel": "stock"} if stock_peer else {}), **options)) as guests:
+        nodes = [Node(guests[0]), StockNode(guests[1], lab.program("weft-traffic")) if stock_peer else Node(guests[1])]
         for node in nodes:
             node.load()
         for node in nodes:
