@@ -21,6 +21,8 @@ namespace
 // Entity sizes that make sense: 4 KiB to 2 GiB pages. (Drivers write log2 of the page size.)
 constexpr unsigned kMinPageShift = 12;
 constexpr unsigned kMaxPageShift = 31;
+// MTT entries read at once: those of a message of 128 KiB.
+constexpr std::size_t kMttRun = 32;
 
 bool is_remote(KeyAccess access)
 {
@@ -129,23 +131,29 @@ bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> en
 	return true;
 }
 
-std::optional<std::uint64_t> MemoryTable::mtt_page(std::uint64_t mtt_offset,
-						   std::uint64_t number) const
+std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
+				   std::span<std::uint64_t> pages) const
 {
 	// The offset has 40 bits and the number at most 52: no overflow that matters, and a wrong
 	// sum is an ICM address like any other.
 	const std::uint64_t address =
 		layout_.mtt_base + (mtt_offset & MttEntry::address_mask) + number * MttEntry::size;
-	const auto bus = icm_.locate(address, MttEntry::size);
-	if (!bus || !memory_)
-		return std::nullopt;
-	const auto raw = memory_->load<std::uint64_t>(*bus);
-	if (!raw)
-		return std::nullopt;
-	const std::uint64_t entry = ib::be64::from_raw(*raw);
-	if (!(entry & MttEntry::present))
-		return std::nullopt;
-	return entry & MttEntry::address_mask;
+	const auto place = icm_.find(address);
+	if (!place || !memory_)
+		return 0;
+	pages = pages.first(std::min<std::uint64_t>(place->left / MttEntry::size, pages.size()));
+	static_assert(MttEntry::size == sizeof(std::uint64_t));
+	if (!memory_->read(place->bus, std::as_writable_bytes(pages)))
+		return 0;
+	std::size_t present = 0;
+	for (std::uint64_t &page : pages) {
+		const std::uint64_t entry = ib::be64::from_raw(page);
+		if (!(entry & MttEntry::present))
+			break;
+		page = entry & MttEntry::address_mask;
+		++present;
+	}
+	return present;
 }
 
 MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -205,17 +213,24 @@ MemoryError MemoryTable::pages(const MptEntry &region, std::uint64_t address, st
 	// The first entry covers the page in which the region starts.
 	std::uint64_t offset = address - (MptEntry::start.get(region.bytes) & ~(page - 1));
 	const std::size_t first = out.size();
+	std::array<std::uint64_t, kMttRun> run;
 	while (length) {
-		const auto base = mtt_page(mtt, offset >> shift);
-		if (!base) {
+		const std::uint64_t wanted =
+			((offset & (page - 1)) + (length - 1)) / page + 1; // a length is below 2^63
+		const std::size_t got =
+			mtt_pages(mtt, offset >> shift,
+				  std::span(run).first(std::min<std::uint64_t>(wanted, kMttRun)));
+		if (!got) {
 			out.resize(first);
 			return MemoryError::translation;
 		}
-		const std::uint64_t within_page = offset & (page - 1);
-		const std::uint64_t step = std::min(length, page - within_page);
-		append(out, first, {(*base & ~(page - 1)) + within_page, step});
-		offset += step;
-		length -= step;
+		for (const std::uint64_t base : std::span(run).first(got)) {
+			const std::uint64_t within_page = offset & (page - 1);
+			const std::uint64_t step = std::min(length, page - within_page);
+			append(out, first, {(base & ~(page - 1)) + within_page, step});
+			offset += step;
+			length -= step;
+		}
 	}
 	return MemoryError::none;
 }
@@ -245,8 +260,8 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 {
 	if (length == 0)
 		return MemoryError::none;
-	std::vector<BusRange> ranges;
-	if (const MemoryError error = resolve(use, address, length, ranges);
+	ranges_.clear();
+	if (const MemoryError error = resolve(use, address, length, ranges_);
 	    error != MemoryError::none)
 		return error;
 	const Access access =
@@ -254,7 +269,7 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 			? Access::Read
 			: Access::Write;
 	const std::size_t first = out.size();
-	for (const BusRange &range : ranges) {
+	for (const BusRange &range : ranges_) {
 		if (!memory_ || !memory_->translate(range.address, range.length, access, out)) {
 			out.resize(first);
 			return MemoryError::translation;
@@ -268,10 +283,10 @@ std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
 {
 	offset += buffer.page_offset;
 	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
-	const auto base = mtt_page(buffer.mtt_offset, offset >> buffer.page_shift);
-	if (!base)
+	std::uint64_t base;
+	if (!mtt_pages(buffer.mtt_offset, offset >> buffer.page_shift, std::span(&base, 1)))
 		return std::nullopt;
-	return (*base & ~(page - 1)) + (offset & (page - 1));
+	return (base & ~(page - 1)) + (offset & (page - 1));
 }
 
 bool MemoryTable::read(const QueueBuffer &buffer, std::uint64_t offset,

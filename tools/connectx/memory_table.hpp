@@ -113,7 +113,10 @@ public:
 	void release_window(hw::connectx::MptEntry &window);
 
 private:
-	std::optional<std::uint64_t> mtt_page(std::uint64_t mtt_offset, std::uint64_t number) const;
+	// The addresses of the pages from @number on that a run of MTT entries names, as many as are
+	// to be had at once: the first so many of @pages. None if the first is missing.
+	std::size_t mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
+			      std::span<std::uint64_t> pages) const;
 	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 			  hw::connectx::MptEntry &region, std::uint64_t &region_address) const;
 	MemoryError pages(const hw::connectx::MptEntry &region, std::uint64_t address,
@@ -123,6 +126,8 @@ private:
 	const std::uint32_t reserved_lkey_;
 	GuestMemory *memory_ = nullptr;
 	Layout layout_;
+	// Of translate(), kept for its memory.
+	mutable std::vector<BusRange> ranges_;
 };
 
 } // namespace weft::connectx

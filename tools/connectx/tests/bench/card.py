@@ -69,9 +69,20 @@ def message_rate(nodes, device, count):
     return perftest(nodes, "ib_write_bw", device, f"-s 32 -n {count}")[4] * 1e6
 
 
-def latency(nodes, device, count, options=""):
-    """Microseconds one way of a small send, as it is mostly."""
-    return perftest(nodes, "ib_send_lat", device, f"-s 8 -n {count} {options}")[4]
+def latency(nodes, device, count):
+    """Microseconds one way of a small send between programs that poll, as it is mostly."""
+    return perftest(nodes, "ib_send_lat", device, f"-s 8 -n {count}")[4]
+
+
+def pingpong(nodes, device, count=1000):
+    """Microseconds one way of a small send between programs that wait for events (perftest takes an event for a completion)."""
+    server, client = nodes
+    command = f"ibv_rc_pingpong -d {device} -e -s 8 -n {count} {'-g 1' if device == DEVICES['rxe'] else ''}"
+    listener = server.spawn(command)
+    server.wait_for("ss -ltn | grep -q :18515", timeout=30, what="the server to listen")
+    out = client.run(f"{command} {SERVER}", timeout=300).out
+    listener.wait(60)
+    return float(re.search(r"([\d.]+) usec/iter", out)[1]) / 2
 
 
 def build_memcpy(bench):
@@ -111,7 +122,7 @@ def two_guests(bench):
         samples = take_turns({}, {
             "rate": lambda: message_rate(nodes, DEVICES["card"], 20000), "rxe-rate": lambda: message_rate(nodes, DEVICES["rxe"], 5000),
             "polled": lambda: latency(nodes, DEVICES["card"], 1000), "rxe-polled": lambda: latency(nodes, DEVICES["rxe"], 1000),
-            "event": lambda: latency(nodes, DEVICES["card"], 1000, "-e"), "rxe-event": lambda: latency(nodes, DEVICES["rxe"], 1000, "-e"),
+            "event": lambda: pingpong(nodes, DEVICES["card"]), "rxe-event": lambda: pingpong(nodes, DEVICES["rxe"]),
             "bare": lambda: bare(nodes[0])})
         bench.figure("card.messages", "1/s", samples["rate"], samples["rxe-rate"])
         bench.figure("card.latency-polled", "us", samples["polled"], samples["rxe-polled"])
