@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include "../wire.hpp"
+
+using namespace ipoib;
+
+namespace
+{
+
+const u8 *bytes_of(const HardwareAddress &address)
+{
+	return reinterpret_cast<const u8 *>(&address);
+}
+
+constexpr ib::Gid port_gid{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x03, 0x00, 0x4e, 0x8a, 0x11}};
+
+/* The encapsulation header is the protocol's number in the order of the wire, and two bytes of nothing (RFC 4391 section 6). */
+void header_is_that_of_the_rfc(kern::kunit::Test &test)
+{
+	Header header{};
+	header.type = type_ipv6;
+	header.reserved = 0;
+	const auto *raw = reinterpret_cast<const u8 *>(&header);
+	EXPECT_EQ(sizeof(header), 4u);
+	EXPECT_EQ(raw[0], u8{0x86});
+	EXPECT_EQ(raw[1], u8{0xdd});
+	EXPECT_EQ(raw[2], u8{0});
+	EXPECT_EQ(raw[3], u8{0});
+}
+
+/* Of all protocol numbers, the four that the RFC names are carried, and no other. */
+void four_protocols_are_carried(kern::kunit::Test &test)
+{
+	unsigned carried = 0;
+	for (u32 type = 0; type <= 0xffff; type++)
+		carried += carries(static_cast<u16>(type));
+	EXPECT_EQ(carried, 4u);
+	for (const u16 type : {0x0800, 0x0806, 0x8035, 0x86dd})
+		EXPECT_TRUE(carries(type));
+}
+
+/* A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC 4391 section 9.1.1). */
+void address_is_that_of_the_rfc(kern::kunit::Test &test)
+{
+	const auto address = HardwareAddress::make(0x123456, port_gid);
+	const u8 *raw = bytes_of(address);
+	EXPECT_EQ(sizeof(address), 20u);
+	EXPECT_EQ(raw[0], u8{0});
+	EXPECT_EQ(raw[1], u8{0x12});
+	EXPECT_EQ(raw[2], u8{0x34});
+	EXPECT_EQ(raw[3], u8{0x56});
+	EXPECT_EQ(__builtin_memcmp(raw + 4, port_gid.raw, 16), 0);
+	EXPECT_FALSE(address.is_multicast());
+}
+
+/* Every number of a QP is found again, and what is above its 24 bits is not. */
+void qp_numbers_survive(kern::kunit::Test &test)
+{
+	kern::SeededRandom random(test.seed());
+	for (unsigned i = 0; i < 1000; i++) {
+		const u32 number = random.below(1u << 24);
+		ASSERT_EQ(HardwareAddress::make(number, port_gid).qpn(), number);
+		ASSERT_EQ(HardwareAddress::make(number | 0xab000000, port_gid).qpn(), number);
+	}
+	EXPECT_EQ(HardwareAddress::make(0xffffff, port_gid).qpn(), 0xffffffu);
+}
+
+/* Who a peer is lies in its QP's number and its GID; what else it can do, in the flags, does not count. */
+void flags_do_not_make_another_peer(kern::kunit::Test &test)
+{
+	const auto address = HardwareAddress::make(0x48, port_gid);
+	auto other = address;
+	other.flags = 0x80;
+	EXPECT_TRUE(address.same_peer(other));
+	EXPECT_FALSE(address.same_peer(HardwareAddress::make(0x49, port_gid)));
+	for (unsigned i = 0; i < 16; i++) {
+		other = address;
+		other.gid.raw[i] ^= 1;
+		EXPECT_FALSE(address.same_peer(other));
+	}
+}
+
+/* The broadcast address of a partition: all QPs, and ff12:401b:PKEY::ffff:ffff with the full-membership bit (RFC 4391 section 4). */
+void broadcast_is_that_of_the_partition(kern::kunit::Test &test)
+{
+	constexpr u8 expected[] = {0,	 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x81, 0x23,
+				   0,	 0,    0,    0,	   0,	 0,    0xff, 0xff, 0xff, 0xff};
+	const auto address = broadcast_address(0x8123);
+	EXPECT_EQ(__builtin_memcmp(bytes_of(address), expected, sizeof(expected)), 0);
+	EXPECT_TRUE(address.is_multicast());
+	EXPECT_EQ(address.qpn(), 0xffffffu);
+}
+
+/* A group belongs to the domain if its QP number, scope and partition do, whatever its signature and group. */
+void groups_are_those_of_the_domain(kern::kunit::Test &test)
+{
+	const auto broadcast = broadcast_address(0x8001);
+	EXPECT_TRUE(is_group_of(broadcast, broadcast));
+
+	auto group = broadcast;
+	group.gid.raw[2] = 0x60; /* the signature of IPv6 */
+	group.gid.raw[13] = 0x02;
+	EXPECT_TRUE(is_group_of(group, broadcast));
+
+	EXPECT_FALSE(is_group_of(broadcast_address(0x8002), broadcast));
+	EXPECT_FALSE(is_group_of(broadcast_address(0x9001), broadcast));
+	EXPECT_FALSE(is_group_of(HardwareAddress::make(0x48, port_gid), broadcast));
+	auto wrong = broadcast;
+	wrong.qpn_bytes[0] = 0;
+	EXPECT_FALSE(is_group_of(wrong, broadcast));
+	wrong = broadcast;
+	wrong.gid.raw[1] = 0x15; /* another scope */
+	EXPECT_FALSE(is_group_of(wrong, broadcast));
+}
+
+/* The MTU of IP is that of the datagram less the encapsulation header (RFC 4391 section 7). */
+void mtu_leaves_room_for_the_header(kern::kunit::Test &test)
+{
+	EXPECT_EQ(ip_mtu(2048), 2044u);
+	EXPECT_EQ(ip_mtu(4096), 4092u);
+	EXPECT_EQ(hard_header_bytes, 24u);
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc), KUNIT_CASE(four_protocols_are_carried),
+	    KUNIT_CASE(address_is_that_of_the_rfc), KUNIT_CASE(qp_numbers_survive),
+	    KUNIT_CASE(flags_do_not_make_another_peer), KUNIT_CASE(broadcast_is_that_of_the_partition),
+	    KUNIT_CASE(groups_are_those_of_the_domain), KUNIT_CASE(mtu_leaves_room_for_the_header));
