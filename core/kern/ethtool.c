@@ -38,12 +38,15 @@ static int get_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesc
 			struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
-	struct kern_coalesce values = {};
+	struct kern_coalesce rx = {}, tx = {};
 
-	private->ops->get_coalesce(private->owner, &values);
-	coalesce->rx_coalesce_usecs = values.usecs;
-	coalesce->rx_max_coalesced_frames = values.frames;
-	coalesce->use_adaptive_rx_coalesce = values.adaptive;
+	private->ops->get_coalesce(private->owner, &rx, &tx);
+	coalesce->rx_coalesce_usecs = rx.usecs;
+	coalesce->rx_max_coalesced_frames = rx.frames;
+	coalesce->use_adaptive_rx_coalesce = rx.adaptive;
+	coalesce->tx_coalesce_usecs = tx.usecs;
+	coalesce->tx_max_coalesced_frames = tx.frames;
+	coalesce->use_adaptive_tx_coalesce = tx.adaptive;
 	return 0;
 }
 
@@ -51,13 +54,18 @@ static int set_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesc
 			struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
-	const struct kern_coalesce values = {
+	const struct kern_coalesce rx = {
 		.usecs = coalesce->rx_coalesce_usecs,
 		.frames = coalesce->rx_max_coalesced_frames,
 		.adaptive = coalesce->use_adaptive_rx_coalesce,
 	};
+	const struct kern_coalesce tx = {
+		.usecs = coalesce->tx_coalesce_usecs,
+		.frames = coalesce->tx_max_coalesced_frames,
+		.adaptive = coalesce->use_adaptive_tx_coalesce,
+	};
 
-	return private->ops->set_coalesce(private->owner, &values);
+	return private->ops->set_coalesce(private->owner, &rx, &tx);
 }
 
 static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *settings)
@@ -99,8 +107,8 @@ static void get_ethtool_stats(struct net_device *dev, struct ethtool_stats *stat
 }
 
 const struct ethtool_ops kern_ethtool_ops = {
-	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS | ETHTOOL_COALESCE_RX_MAX_FRAMES |
-				     ETHTOOL_COALESCE_USE_ADAPTIVE_RX,
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES |
+				     ETHTOOL_COALESCE_USE_ADAPTIVE,
 	.get_drvinfo = get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_ringparam = get_ringparam,

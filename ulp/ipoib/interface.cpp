@@ -20,14 +20,12 @@ constexpr unsigned tx_queue_len = 1000;
 constexpr unsigned tend_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
 constexpr unsigned gso_max_size = 65536;
-/* Interrupts: at the 32nd packet or after 16 us, whichever is first; at once for one that comes alone. */
-constexpr kern_coalesce default_coalesce = {16, 32, true};
 
 } // namespace
 
 Interface::Interface(ib_device *device, u32 port_num, u16 pkey, Interface *parent)
     : device_(device), port_num_(port_num), pkey_(pkey), parent_(parent),
-      broadcast_(broadcast_address(pkey)), coalesce_(default_coalesce)
+      broadcast_(broadcast_address(pkey))
 {
 }
 

@@ -95,7 +95,8 @@ private:
 	void tx_timeout();
 	void get_stats(kern_net_stats &stats) const;
 	int set_rings(u32 receive, u32 transmit);
-	int set_coalesce(const kern_coalesce &coalesce);
+	void get_coalesce(kern_coalesce &rx, kern_coalesce &tx);
+	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
 	void get_counters(u64 *values) const;
 
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
@@ -127,7 +128,8 @@ private:
 	kern::Owned<TransmitQueue> transmit_;
 	u32 send_sge_ = 0;
 	u32 inline_bytes_ = 0;
-	kern_coalesce coalesce_{};
+	kern_coalesce receive_coalesce_{0, 0, true};
+	kern_coalesce transmit_coalesce_{0, 0, true};
 
 	DestinationTable destinations_;
 	Multicast multicast_{*this};

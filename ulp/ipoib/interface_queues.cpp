@@ -87,7 +87,9 @@ kern::Result<> Interface::create_queues(u32 receive_depth, u32 transmit_depth)
 	receive_ = std::move(receive);
 	transmit_ = std::move(transmit);
 	/* A device without moderation raises an event for each. */
-	(void)set_coalesce(coalesce_);
+	receive_->moderation().attach(receive_cq_);
+	transmit_->moderation().attach(transmit_cq_);
+	(void)set_coalesce(receive_coalesce_, transmit_coalesce_);
 	return {};
 }
 
@@ -203,15 +205,20 @@ int Interface::set_rings(u32 receive, u32 transmit)
 	return made.error();
 }
 
-int Interface::set_coalesce(const kern_coalesce &coalesce)
+void Interface::get_coalesce(kern_coalesce &rx, kern_coalesce &tx)
 {
-	if (coalesce.usecs > 0xffff || coalesce.frames > 0xffff)
-		return -EINVAL;
-	for (ib_cq *cq : {receive_cq_, transmit_cq_})
-		if (int status = rdma_set_cq_moderation(cq, static_cast<u16>(coalesce.frames),
-							static_cast<u16>(coalesce.usecs)))
-			return status;
-	coalesce_ = coalesce;
+	rx = receive_->moderation().get();
+	tx = transmit_->moderation().get();
+}
+
+int Interface::set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx)
+{
+	if (const int status = receive_->moderation().set(rx))
+		return status;
+	receive_coalesce_ = rx;
+	if (const int status = transmit_->moderation().set(tx))
+		return status;
+	transmit_coalesce_ = tx;
 	return 0;
 }
 

@@ -78,10 +78,13 @@ struct NetdevOps {
 			  TransmitQueue::max_depth};
 	}
 	static int set_rings(void *owner, u32 rx, u32 tx) { return of(owner).set_rings(rx, tx); }
-	static void get_coalesce(void *owner, kern_coalesce *coalesce) { *coalesce = of(owner).coalesce_; }
-	static int set_coalesce(void *owner, const kern_coalesce *coalesce)
+	static void get_coalesce(void *owner, kern_coalesce *rx, kern_coalesce *tx)
 	{
-		return of(owner).set_coalesce(*coalesce);
+		of(owner).get_coalesce(*rx, *tx);
+	}
+	static int set_coalesce(void *owner, const kern_coalesce *rx, const kern_coalesce *tx)
+	{
+		return of(owner).set_coalesce(*rx, *tx);
 	}
 
 	static void get_link_speed(void *owner, kern_link_speed *speed)

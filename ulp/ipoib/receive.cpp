@@ -92,6 +92,7 @@ kern::Result<> ReceiveQueue::start(const ib::Gid &broadcast)
 void ReceiveQueue::stop()
 {
 	disable();
+	moderation_.stop();
 }
 
 /* Gives a slot a page if it has none. */
@@ -284,6 +285,7 @@ int ReceiveQueue::poll(int budget)
 	/* With none posted no completion would ever bring us back here. */
 	if (posted_ == taken_) [[unlikely]]
 		post(depth());
+	moderation_.idle(counters_.packets, counters_.bytes);
 	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
 	if (complete_done(work) &&
 	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {

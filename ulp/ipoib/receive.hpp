@@ -6,6 +6,7 @@
 #pragma once
 
 #include "counters.hpp"
+#include "moderation.hpp"
 #include "wire.hpp"
 
 #include <kern/dma.hpp>
@@ -40,8 +41,13 @@ public:
 	void set_own_lid(u32 lid) { __atomic_store_n(&own_lid_, lid, __ATOMIC_RELAXED); }
 	void set_checksum(bool on) { checksum_ = on; }
 
-	void on_completion() { schedule(); }
+	void on_completion()
+	{
+		moderation_.on_event();
+		schedule();
+	}
 	int poll(int budget);
+	Moderation &moderation() { return moderation_; }
 
 	u32 depth() const { return static_cast<u32>(slots_.size()); }
 	const ReceiveCounters &counters() const { return counters_; }
@@ -80,6 +86,7 @@ private:
 	u32 taken_ = 0;	 /* next to come back */
 	ReceiveCounters counters_{};
 	ib_wc wc_[16];
+	Moderation moderation_;
 };
 
 } // namespace ipoib

@@ -72,6 +72,7 @@ void TransmitQueue::start()
 void TransmitQueue::stop()
 {
 	disable();
+	moderation_.stop();
 }
 
 void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
@@ -263,6 +264,7 @@ int TransmitQueue::poll(int budget)
 		kern_txq_wake(queue_);
 	if (done >= budget)
 		return budget;
+	moderation_.idle(counters_.completions, counters_.bytes);
 	if (complete_done(done) &&
 	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
 		counters_.rearms_missed++;

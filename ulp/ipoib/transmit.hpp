@@ -5,6 +5,7 @@
 #pragma once
 
 #include "counters.hpp"
+#include "moderation.hpp"
 
 #include <kern/memory.hpp>
 #include <kern/netdev.hpp>
@@ -52,8 +53,13 @@ public:
 	}
 
 	/* From the CQ's handler. */
-	void on_completion() { schedule(); }
+	void on_completion()
+	{
+		moderation_.on_event();
+		schedule();
+	}
 	int poll(int budget);
+	Moderation &moderation() { return moderation_; }
 
 	u32 depth() const { return static_cast<u32>(slots_.size()); }
 	const TransmitCounters &counters() const { return counters_; }
@@ -103,6 +109,7 @@ private:
 	u32 tail_ = 0;
 	TransmitCounters counters_{};
 	ib_wc wc_[16];
+	Moderation moderation_;
 };
 
 } // namespace ipoib

@@ -23,7 +23,7 @@ struct kern_rings {
 	u32 tx, tx_max;
 };
 
-/* When an interrupt is due: after so many microseconds or packets. */
+/* When the interrupt of one direction is due: after so many microseconds or packets; adaptive: as the interface finds best. */
 struct kern_coalesce {
 	u32 usecs;
 	u32 frames;
@@ -62,8 +62,8 @@ struct kern_netdev_ops {
 
 	void (*get_rings)(void *owner, struct kern_rings *rings);
 	int (*set_rings)(void *owner, u32 rx, u32 tx);
-	void (*get_coalesce)(void *owner, struct kern_coalesce *coalesce);
-	int (*set_coalesce)(void *owner, const struct kern_coalesce *coalesce);
+	void (*get_coalesce)(void *owner, struct kern_coalesce *rx, struct kern_coalesce *tx);
+	int (*set_coalesce)(void *owner, const struct kern_coalesce *rx, const struct kern_coalesce *tx);
 	void (*get_link_speed)(void *owner, struct kern_link_speed *speed);
 	/* Names of the counters of ethtool -S, and their values. */
 	unsigned int counter_count;

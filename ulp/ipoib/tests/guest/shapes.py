@@ -61,9 +61,17 @@ def rings_and_moderation(lab):
         assert "RX:\t\t128" in node1.run("ethtool -g ib0").out.split("Current")[1]
         interfaces_up(node1, node2)
         assert node1.run("ethtool -G ib0 rx 256", check=False).status != 0
+        assert "Adaptive RX: on  TX: on" in node1.run("ethtool -c ib0").out
         for usecs, frames in ((0, 0), (1000, 64), (16, 32)):
-            node1.run(f"ethtool -C ib0 rx-usecs {usecs} rx-frames {frames}")
+            node1.run(f"ethtool -C ib0 adaptive-rx off rx-usecs {usecs} rx-frames {frames} adaptive-tx off tx-usecs {usecs} tx-frames {frames}")
+            shown = node1.run("ethtool -c ib0").out
+            assert "Adaptive RX: off  TX: off" in shown
+            for end in ("rx", "tx"):
+                assert f"{end}-usecs: {usecs}\n" in shown and f"{end}-frames: {frames}\n" in shown, shown
             assert " 0% packet loss" in node1.run("ping -c 200 -f -q -W 5 10.0.0.2").out
+        assert node1.run("ethtool -C ib0 rx-usecs 70000", check=False).status != 0
+        node1.run("ethtool -C ib0 adaptive-rx on adaptive-tx on")
+        assert " 0% packet loss" in node1.run("ping -c 200 -f -q -W 5 10.0.0.2").out
         counters = node1.run("ethtool -S ib0").out
         assert "tx_doorbells" in counters and "rx_polls" in counters
         assert "weft_ipoib" in node1.run("ethtool -i ib0").out

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "moderation.hpp"
+
+namespace ipoib
+{
+namespace
+{
+
+/* Less by more than a tenth: what is nearer than that is noise. */
+bool much_less(u64 value, u64 than)
+{
+	return value * 10 < than * 9;
+}
+
+} // namespace
+
+/* The last try was for nothing, or what it was good for is over. */
+u32 Moderator::fall_back(u32 level)
+{
+	trying_ = false;
+	rested_ = 0;
+	rest_ = rest_ * 2 < rest_limit ? rest_ * 2 : rest_limit;
+	level_ = level;
+	return level_;
+}
+
+u32 Moderator::interval(u64 ns, u64 events, u64 completions, u64 bytes)
+{
+	if (ns >= thin_ns || !completions) {
+		*this = {};
+		return level_;
+	}
+	const u64 us = ns / 1000 ? ns / 1000 : 1;
+	const u64 byte_rate = bytes * 1000 / us, completion_rate = completions * 1000 / us;
+	const u64 event_share = events * 1024 / completions;
+
+	/* Without two completions an event there is nothing to gather. */
+	if (level_ && completions < 2 * events)
+		return fall_back(0);
+	if (trying_) {
+		if (much_less(byte_rate, former_bytes_) || much_less(completion_rate, former_completions_) ||
+		    !much_less(event_share, former_events_))
+			return fall_back(level_ - 1);
+		trying_ = false;
+		rest_ = 1;
+		rested_ = 0;
+	}
+	if (++rested_ < rest_ || level_ + 1 == level_count)
+		return level_;
+	trying_ = true;
+	former_bytes_ = byte_rate;
+	former_completions_ = completion_rate;
+	former_events_ = event_share;
+	return ++level_;
+}
+
+} // namespace ipoib

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include "../moderation.hpp"
+
+using ipoib::Moderator;
+
+namespace
+{
+
+constexpr u64 ms = 1'000'000;
+constexpr u32 top = Moderator::level_count - 1;
+
+/* An interval of traffic whose events gather as many completions as the level lets them, at the same rate whatever the level. */
+u32 gathers(Moderator &moderator)
+{
+	const u64 completions_an_event = 4u << moderator.level();
+	const u64 completions = 64 * completions_an_event;
+	return moderator.interval(completions * 1000, 64, completions, completions * 1000);
+}
+
+/* One completion an event, whatever the level. */
+u32 alone(Moderator &moderator)
+{
+	return moderator.interval(5 * ms, 64, 64, 64 * 100);
+}
+
+/* Traffic that flows as fast with fewer events gets the longest delay there is. */
+void a_stream_is_gathered(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	EXPECT_EQ(moderator.level(), 0u);
+	for (unsigned i = 0; i < 4 * Moderator::level_count; i++)
+		gathers(moderator);
+	EXPECT_EQ(moderator.level(), top);
+}
+
+/* Where each event has one completion, delays are tried seldom, and more seldom each time. */
+void questions_and_answers_are_not_delayed(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	unsigned delayed = 0;
+	for (unsigned i = 0; i < 1000; i++)
+		delayed += alone(moderator) != 0;
+	EXPECT_GE(delayed, 1u);
+	EXPECT_LT(delayed, 15u);
+}
+
+/* From a stream to questions and answers it takes one interval. */
+void the_delay_ends_with_the_stream(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	while (moderator.level() != top)
+		gathers(moderator);
+	EXPECT_EQ(alone(moderator), 0u);
+}
+
+/* A delay that costs throughput is given up. */
+void a_delay_that_costs_throughput_is_given_up(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	u32 level = 0;
+	while ((level = moderator.interval(10 * ms, 64, 640, 640'000)) == 0)
+		;
+	ASSERT_EQ(level, 1u);
+	EXPECT_EQ(moderator.interval(10 * ms, 32, 512, 512'000), 0u);
+}
+
+/* A delay that gathers nothing is given up, too. */
+void a_delay_for_nothing_is_given_up(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	u32 level = 0;
+	while ((level = moderator.interval(10 * ms, 64, 640, 640'000)) == 0)
+		;
+	ASSERT_EQ(level, 1u);
+	EXPECT_EQ(moderator.interval(10 * ms, 64, 640, 640'000), 0u);
+}
+
+/* Thin traffic is at once what it was in the beginning. */
+void thin_traffic_begins_anew(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	while (moderator.level() != top)
+		gathers(moderator);
+	EXPECT_EQ(moderator.interval(200 * ms, 64, 6400, 6'400'000), 0u);
+}
+
+/* Whatever comes, the level is one that there is. */
+void any_numbers_give_a_level(kern::kunit::Test &test)
+{
+	Moderator moderator;
+	kern::SeededRandom random(test.seed());
+	for (unsigned i = 0; i < 10'000; i++)
+		ASSERT_LT(moderator.interval(random.below(200'000'000), random.below(1000), random.below(100'000),
+					     random.next() >> 24),
+			  Moderator::level_count);
+	EXPECT_LT(moderator.interval(0, 0, 0, 0), Moderator::level_count);
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(a_stream_is_gathered), KUNIT_CASE(questions_and_answers_are_not_delayed),
+	    KUNIT_CASE(the_delay_ends_with_the_stream), KUNIT_CASE(a_delay_that_costs_throughput_is_given_up),
+	    KUNIT_CASE(a_delay_for_nothing_is_given_up), KUNIT_CASE(thin_traffic_begins_anew),
+	    KUNIT_CASE(any_numbers_give_a_level));
