@@ -27,6 +27,7 @@ public:
 	SendList outstanding;
 	kern::List<Send, &Send::timer_node> timed; /* by deadline */
 	kern::List<RmppTransaction, &RmppTransaction::node> rmpp_transactions;
+	unsigned rmpp_held = 0; /* segments in them */
 	bool snoops = false;  /* sees everything that passes, answers nothing */
 	bool leaving = false; /* takes no more sends */
 

@@ -114,6 +114,14 @@ kern::Result<> check_send(const Send &send)
 
 extern "C" {
 
+int ib_query_mad_counters(ib_device *device, u32 port_num, ib_qp_type qp_type, ib_mad_counters *counters)
+{
+	auto qp = find_qp(device, port_num, qp_type);
+	if (qp.ok())
+		*counters = qp.value()->counters();
+	return qp.error();
+}
+
 ib_mad_agent *ib_register_mad_agent(ib_device *device, u32 port_num, ib_qp_type qp_type,
 				    ib_mad_reg_req *mad_reg_req, u8 rmpp_version,
 				    ib_mad_send_handler send_handler, ib_mad_recv_handler recv_handler,

@@ -5,6 +5,7 @@
 #include <rdma/ib_sa.h>
 
 EXPORT_SYMBOL_GPL(ib_register_mad_agent);
+EXPORT_SYMBOL_GPL(ib_query_mad_counters);
 EXPORT_SYMBOL_GPL(ib_register_mad_snoop);
 EXPORT_SYMBOL_GPL(ib_unregister_mad_agent);
 EXPORT_SYMBOL_GPL(ib_create_send_mad);

@@ -17,6 +17,8 @@ constexpr u64 rmpp_silence_ns = 40'000'000'000;
 constexpr u64 rmpp_linger_ns = 10'000'000'000;
 /* Messages that one agent assembles at a time; more are dropped and counted. */
 constexpr unsigned rmpp_transactions_max = 64;
+/* Segments that they may hold together: as many as the longest message has. What goes beyond is aborted. */
+constexpr unsigned rmpp_held_max = rmpp_segments_max;
 
 using ReceiveList = kern::List<Receive, &Receive::node>;
 
@@ -25,6 +27,7 @@ struct RmppTransaction {
 	kern::ListNode node; /* in Agent::rmpp_transactions */
 	RmppReceiver receiver;
 	ReceiveList segments;
+	unsigned held = 0; /* of them */
 	ib::be64 tid;
 	u32 slid;
 	u32 src_qp;

@@ -83,16 +83,23 @@ void SpecialQp::take_rmpp_data(Agent &agent, kern::Owned<Receive> receive)
 		}
 
 		receipt = transaction->receiver.on_data(receive->rmpp(), header_bytes);
+		if (receipt.keep && agent.rmpp_held >= rmpp_held_max)
+			receipt = RmppReceipt::abort(ib::rmpp_status_resources_exhausted);
 		if (receipt.aborts()) {
-			end_transaction_locked(*transaction);
+			__atomic_fetch_add(&counters_.rmpp_discarded, 1, __ATOMIC_RELAXED);
+			end_transaction_locked(agent, *transaction);
 		} else {
 			const u64 now = kern::now_ns();
-			if (receipt.keep)
+			if (receipt.keep) {
 				transaction->segments.push_back(*receive.release());
+				transaction->held++;
+				agent.rmpp_held++;
+			}
 			last = transaction->receiver.received();
 			window = transaction->receiver.window_last();
 			transaction->deadline = now + rmpp_silence_ns;
 			if (transaction->receiver.complete() && !transaction->segments.empty()) {
+				agent.rmpp_held -= std::exchange(transaction->held, 0);
 				message = assemble_locked(*transaction, header_bytes);
 				transaction->deadline = now + rmpp_linger_ns;
 			}
@@ -135,8 +142,9 @@ RmppTransaction *SpecialQp::begin_transaction_locked(Agent &agent, const Receive
 	return &transaction;
 }
 
-void SpecialQp::end_transaction_locked(RmppTransaction &transaction)
+void SpecialQp::end_transaction_locked(Agent &agent, RmppTransaction &transaction)
 {
+	agent.rmpp_held -= transaction.held;
 	transaction.node.unlink();
 	kern::destroy(&transaction);
 }
@@ -236,7 +244,7 @@ void SpecialQp::expire_rmpp_locked(Agent &agent, u64 now)
 {
 	for (RmppTransaction &transaction : agent.rmpp_transactions)
 		if (transaction.deadline <= now)
-			end_transaction_locked(transaction);
+			end_transaction_locked(agent, transaction);
 }
 
 } // namespace mgmt

@@ -42,7 +42,11 @@ kern::Result<> SpecialQp::open()
 	if (rdma::is_err(qp))
 		return kern::Error{rdma::ptr_err(qp)};
 	qp_ = qp;
+	return bring_up();
+}
 
+kern::Result<> SpecialQp::bring_up()
+{
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = 0;

@@ -17,15 +17,6 @@ namespace mgmt
 constexpr int send_queue_depth = 128;
 constexpr int receive_queue_depth = 512;
 
-/* MADs that found no taker, by reason; read without a lock. */
-struct SpecialQpCounters {
-	u64 malformed;	    /* length, base version or class do not fit the QP */
-	u64 no_agent;	    /* nobody registered for it, or nobody sent the request that it answers */
-	u64 no_memory;	    /* dropped to keep the queue full */
-	u64 misrouted;	    /* directed-route SMPs that broke a rule */
-	u64 rmpp_discarded; /* segments without a transaction, or beyond its window */
-};
-
 class SpecialQp
 {
 public:
@@ -40,7 +31,8 @@ public:
 	ib_qp *qp() const { return qp_; }
 	ib_qp_type type() const { return type_; }
 	ib_pd *pd() const { return pd_; }
-	const SpecialQpCounters &counters() const { return counters_; }
+	/* Read without a lock, each by itself. */
+	const ib_mad_counters &counters() const { return counters_; }
 
 	/* Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the device goes away. */
 	kern::Result<> add(Agent &agent);
@@ -60,6 +52,8 @@ public:
 private:
 	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
 	kern::Result<> open();
+	/* From RESET to RTS, with a full receive queue. */
+	kern::Result<> bring_up();
 	kern::Result<> fill_receive_queue();
 
 	/* Sending (special_qp_send.cpp). */
@@ -77,7 +71,11 @@ private:
 	Send *find_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
 	void deliver_finished();
 	void on_send_done(ib_wc *wc);
+	void recover_when_empty_locked() REQUIRES(lock_);
 	void recover();
+	int resume();
+	int fail();
+	int restart();
 	void serve_local();
 	void answer_local(Send &send);
 	void snoop(ib_mad_send_wc &wc);
@@ -88,6 +86,7 @@ private:
 	void repost(kern::Owned<Receive> receive);
 	void unmap(const Receive &receive);
 	void on_receive_done(ib_wc *wc);
+	void on_receive_flushed();
 	void route(kern::Owned<Receive> receive);
 	void snoop(Receive &receive);
 	bool offer_to_device(Receive &receive);
@@ -103,7 +102,7 @@ private:
 	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
 	RmppTransaction *find_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
 	RmppTransaction *begin_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
-	void end_transaction_locked(RmppTransaction &transaction) REQUIRES(lock_);
+	void end_transaction_locked(Agent &agent, RmppTransaction &transaction) REQUIRES(lock_);
 	kern::Owned<Receive> assemble_locked(RmppTransaction &transaction, std::uint32_t header_bytes)
 		REQUIRES(lock_);
 	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
@@ -123,11 +122,13 @@ private:
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
 	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
 	int posted_sends_ GUARDED_BY(lock_) = 0;
+	int posted_receives_ GUARDED_BY(lock_) = 0;
 	bool closing_ GUARDED_BY(lock_) = false;
 	bool stopped_ GUARDED_BY(lock_) = false; /* the send queue is in error, recover() is due */
+	bool flushed_ GUARDED_BY(lock_) = false; /* so is the whole QP */
 	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: a flushed send ends as that */
 	u32 next_agent_ GUARDED_BY(lock_) = 0;
-	SpecialQpCounters counters_{};
+	ib_mad_counters counters_{};
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
 	kern::Work recover_work_{kern::method<&SpecialQp::recover>, this};

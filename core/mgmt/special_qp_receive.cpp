@@ -74,9 +74,16 @@ kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> &receive)
 	wr.wr_cqe = receive.get();
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
+	{
+		/* Before its completion can be. */
+		kern::Guard guard(lock_);
+		posted_receives_++;
+	}
 	const ib_recv_wr *bad;
 	if (int status = ib_post_recv(qp_, &wr, &bad)) {
 		unmap(*receive);
+		kern::Guard guard(lock_);
+		posted_receives_--;
 		return kern::Error{status};
 	}
 	/* The hardware has it now, and gives it back by its completion. */
@@ -95,8 +102,20 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 	auto receive = kern::Owned<Receive>::adopt(static_cast<Receive *>(wc->wr_cqe));
 
 	unmap(*receive);
-	if (wc->status != IB_WC_SUCCESS)
+	if (wc->status == IB_WC_WR_FLUSH_ERR) {
+		on_receive_flushed();
 		return;
+	}
+	{
+		kern::Guard guard(lock_);
+		posted_receives_--;
+	}
+	if (wc->status != IB_WC_SUCCESS) {
+		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
+		count(counters_.malformed);
+		repost(std::move(receive));
+		return;
+	}
 	receive->completion = *wc;
 
 	auto next = Receive::create();
@@ -113,6 +132,17 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		return;
 	}
 	route(std::move(receive));
+}
+
+/* The QP is in error, or goes. */
+void SpecialQp::on_receive_flushed()
+{
+	kern::Guard guard(lock_);
+	posted_receives_--;
+	if (closing_ || broken_)
+		return;
+	stopped_ = flushed_ = true;
+	recover_when_empty_locked();
 }
 
 void SpecialQp::repost(kern::Owned<Receive> receive)

@@ -253,9 +253,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 			stopped_ = stopped_ || !broken_;
 			requeued = stopped_ && wc->status == IB_WC_WR_FLUSH_ERR && !send.decided;
 		}
-		/* Only when all is back: a flush that is seen after the recovery would look like the next error. */
-		if (stopped_ && posted_sends_ == 0)
-			recover_work_.queue();
+		recover_when_empty_locked();
 		if (requeued) {
 			backlog_.push_back(packet);
 			return;
@@ -272,20 +270,67 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	deliver_finished();
 }
 
-/* Context: work queue. Brings the send queue back from SQE. */
-void SpecialQp::recover()
+/* Only when all is back: a flush that is seen after the recovery would look like the next error. */
+void SpecialQp::recover_when_empty_locked()
+{
+	if (stopped_ && posted_sends_ == 0 && (!flushed_ || posted_receives_ == 0))
+		recover_work_.queue();
+}
+
+/* The send queue alone, from SQE (IBA 10.3.1.6). */
+int SpecialQp::resume()
 {
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_RTS;
 	attr.cur_qp_state = IB_QPS_SQE;
-	const int status = ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
-	if (status)
-		kern_warning_limited("%s port %u QP%u: no recovery from a send error: %d\n", device_->name,
-				     port_num_, qp_->qp_num, status);
+	return ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
+}
+
+int SpecialQp::fail()
+{
+	ib_qp_attr attr{};
+	attr.qp_state = IB_QPS_ERR;
+	return ib_modify_qp(qp_, &attr, IB_QP_STATE);
+}
+
+/* All of it, once everything has been flushed. */
+int SpecialQp::restart()
+{
+	ib_qp_attr attr{};
+	attr.qp_state = IB_QPS_RESET;
+	if (int status = ib_modify_qp(qp_, &attr, IB_QP_STATE))
+		return status;
+	return bring_up().error();
+}
+
+/* Context: work queue. Brings the QP back from an error. */
+void SpecialQp::recover()
+{
+	bool all;
 	{
 		kern::Guard guard(lock_);
-		stopped_ = false;
+		all = std::exchange(flushed_, false);
+	}
+	int status = all ? restart() : resume();
+	if (status && !all) {
+		/* Not the send queue alone then. What is left of the QP goes too, and comes back as new. */
+		status = fail();
+		kern::Guard guard(lock_);
+		if (!status) {
+			flushed_ = true;
+			recover_when_empty_locked();
+			return;
+		}
+	}
+	if (status)
+		kern_warning_limited("%s port %u QP%u: no recovery from an error: %d\n", device_->name, port_num_,
+				     qp_->qp_num, status);
+	{
+		kern::Guard guard(lock_);
 		broken_ = status != 0;
+		/* The next error may be here already. */
+		stopped_ = flushed_ && !broken_;
+		recover_when_empty_locked();
 		pump_locked();
 	}
 	deliver_finished();

@@ -357,7 +357,35 @@ struct ib_mad_reg_req {
 	unsigned long method_mask[IB_MGMT_MAX_METHODS / (8 * sizeof(unsigned long))];
 };
 
+/**
+ * struct ib_mad_counters - MADs that SMI or GSI of a port received and dropped, by reason
+ * @malformed: length, base version or class do not fit the interface, or the buffer
+ * @no_agent: nobody has registered for it, or nobody sent the request that it answers
+ * @no_memory: for want of memory: to keep the receive queue full, or to answer
+ * @misrouted: directed-route SMPs that break a rule
+ * @rmpp_discarded: segments and answers of no message that is under way, or beyond the limits of what is assembled
+ */
+struct ib_mad_counters {
+	u64 malformed;
+	u64 no_agent;
+	u64 no_memory;
+	u64 misrouted;
+	u64 rmpp_discarded;
+};
+
 RDMA_C_BEGIN
+
+/**
+ * ib_query_mad_counters - what was dropped
+ * @device: the device
+ * @port_num: the port
+ * @qp_type: IB_QPT_SMI or IB_QPT_GSI
+ * @counters: filled in; they begin at 0 when the device is registered
+ *
+ * Context: any, for a client of the device. Return: 0; -EINVAL; -ENODEV for a port without MADs.
+ */
+int ib_query_mad_counters(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
+			  struct ib_mad_counters *counters);
 
 /**
  * ib_register_mad_agent - get access to SMI or GSI

@@ -35,6 +35,8 @@ public:
 	bool ok() const { return pd_ && !rdma::is_err(pd_); }
 	ib_device *device() const { return device_.get(); }
 	ib_pd *pd() const { return pd_; }
+	/* The caller deallocates it, before the device goes. */
+	ib_pd *take_pd() { return std::exchange(pd_, nullptr); }
 	ib_ah *address(u16 lid) const
 	{
 		rdma_ah_attr attr{};
@@ -59,6 +61,7 @@ struct Agent {
 	int answer_bytes = 0;		/* with RMPP, if not 0 */
 	ib_wc last{};			/* of the last one received */
 	int last_length = 0;
+	u16 last_status = 0;
 	bool content_right = true;
 	kern::Atomic<unsigned int> answers_failed{}, answers_sent{};
 
@@ -108,6 +111,7 @@ private:
 		auto &self = *static_cast<Agent *>(mad_agent->context);
 		self.last = *wc->wc;
 		self.last_length = wc->mad_len;
+		self.last_status = wc->recv_buf.mad->mad_hdr.status.value();
 		if (wc->mad_len > IB_MGMT_MAD_SIZE)
 			self.check(*wc);
 		if (ib_response_mad(&wc->recv_buf.mad->mad_hdr))
@@ -227,6 +231,58 @@ inline void Agent::on_sent(ib_mad_agent *mad_agent, ib_mad_send_wc *wc)
 	rdma_destroy_ah(buf->ah, 0);
 	ib_free_send_mad(buf);
 }
+
+inline ib_mad_counters dropped(const Node &node, ib_qp_type type = IB_QPT_GSI)
+{
+	ib_mad_counters counters{};
+	ib_query_mad_counters(node.device(), 1, type, &counters);
+	return counters;
+}
+
+/* A datagram past the midlayer, from the agent's special QP to the one of the same number at a LID. One at a time. */
+class Raw : ib_cqe
+{
+public:
+	Raw(Agent &from, u16 lid) : ib_cqe{}, agent_(from), ah_(from.node.address(lid))
+	{
+		done = [](ib_cq *, ib_wc *wc) {
+			auto &self = *static_cast<Raw *>(wc->wr_cqe);
+			self.status_ = wc->status;
+			self.done_.complete();
+		};
+	}
+	~Raw() { rdma_destroy_ah(ah_, 0); }
+	Raw(const Raw &) = delete;
+	Raw &operator=(const Raw &) = delete;
+
+	bool send(u32 length)
+	{
+		ib_sge sge{reinterpret_cast<u64>(bytes), length, agent_.node.pd()->local_dma_lkey};
+		ib_ud_wr wr{};
+		wr.wr.wr_cqe = this;
+		wr.wr.sg_list = &sge;
+		wr.wr.num_sge = 1;
+		wr.wr.opcode = IB_WR_SEND;
+		wr.wr.send_flags = IB_SEND_SIGNALED;
+		wr.ah = ah_;
+		wr.remote_qpn = agent_.agent->qp->qp_num;
+		wr.remote_qkey = wr.remote_qpn ? IB_QP1_QKEY : 0;
+		done_.reinit();
+		if (ib_post_send(agent_.agent->qp, &wr.wr, nullptr))
+			return false;
+		done_.wait();
+		return status_ == IB_WC_SUCCESS;
+	}
+	ib_rmpp_mad &mad() { return *reinterpret_cast<ib_rmpp_mad *>(bytes); }
+
+	alignas(8) u8 bytes[4096]{};
+
+private:
+	Agent &agent_;
+	ib_ah *ah_;
+	kern::Completion done_;
+	ib_wc_status status_ = IB_WC_GENERAL_ERR;
+};
 
 /* Loses what a device sends, in the order of a bit mask, and counts it. */
 struct Watch {

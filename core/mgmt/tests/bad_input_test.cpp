@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03: what a peer or a consumer gets wrong has a defined end: refused, answered, or dropped and counted.
+#include "fixture.hpp"
+
+using namespace mad_fixture;
+
+namespace
+{
+
+constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
+constexpr u8 method_get_multi = 0x14;
+/* More than the receive queue of a special QP holds. */
+constexpr unsigned int more_than_a_queue = 600;
+
+/* A hostile node, and an agent of each kind to molest. */
+struct Scene {
+	Node a{1}, b{2};
+	Agent hostile{a}, server{b}, rmpp_server{b};
+
+	bool ok()
+	{
+		server.answering = true;
+		return a.ok() && b.ok() && hostile.open() == 0 && server.open(vendor_class, get) == 0 &&
+		       rmpp_server.open(vendor_rmpp_class, 1ul << method_get_multi, 1, IB_MGMT_RMPP_VERSION) == 0;
+	}
+	/* All is well behind it. */
+	bool answers()
+	{
+		Sent sent(hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 10);
+		return sent.ok() && sent.post() == 0 && sent.ended() && sent.status() == IB_WC_SUCCESS;
+	}
+};
+
+void begin(ib_mad_hdr &header, u8 mgmt_class, u8 method)
+{
+	header.base_version = IB_MGMT_BASE_VERSION;
+	header.mgmt_class = mgmt_class;
+	header.class_version = 1;
+	header.method = method;
+	header.tid = u64{0x77};
+}
+
+/* Lengths other than a MAD's, another base version, a class of the other interface: dropped, counted, and the queue stays full. */
+void mgmt_03_malformed_are_counted(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	ASSERT_OK(made);
+	Raw &raw = *made.value();
+	u64 malformed = 0;
+	const auto expect_dropped = [&](u32 length) {
+		EXPECT_TRUE(raw.send(length));
+		malformed++;
+		EXPECT_TRUE(eventually([&] { return dropped(scene.b).malformed == malformed; }));
+	};
+	begin(raw.mad().mad_hdr, vendor_class, IB_MGMT_METHOD_GET);
+	for (u32 length : {1u, 24u, 255u, 257u, 2048u})
+		expect_dropped(length);
+	raw.mad().mad_hdr.base_version = 2;
+	expect_dropped(IB_MGMT_MAD_SIZE);
+	begin(raw.mad().mad_hdr, IB_MGMT_CLASS_SUBN_LID_ROUTED, IB_MGMT_METHOD_GET);
+	expect_dropped(IB_MGMT_MAD_SIZE);
+	EXPECT_EQ(scene.server.received.load_acquire(), 0u);
+
+	for (unsigned int n = 0; n < more_than_a_queue; n++)
+		expect_dropped(4096);
+	EXPECT_TRUE(scene.answers());
+}
+
+/* A Get or Set that nobody serves is answered so; of other methods, and of answers to nothing, the sender hears nothing. */
+void mgmt_03_unserved_are_refused_or_counted(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	for (u8 method : {u8{IB_MGMT_METHOD_GET}, u8{IB_MGMT_METHOD_SET}}) {
+		Sent sent(scene.hostile, 2, 0x0a, method, 5000, 0);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
+	}
+	EXPECT_EQ(scene.hostile.answers.load_acquire(), 2u);
+	EXPECT_EQ(scene.hostile.last_status, IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
+	Sent other(scene.hostile, 2, 0x0a, IB_MGMT_METHOD_SEND, 20, 0);
+	Sent response(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET_RESP, 0, 0);
+	ASSERT_TRUE(other.ok() && response.ok());
+	ASSERT_EQ(other.post(), 0);
+	ASSERT_EQ(response.post(), 0);
+	ASSERT_TRUE(other.ended() && response.ended());
+	EXPECT_EQ(other.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).no_agent == 4; }));
+	EXPECT_TRUE(scene.answers());
+}
+
+/* The last RMPP packet that a device sent. */
+struct Spy {
+	ib_device *device;
+	kern::Atomic<u32> type{}, status{};
+
+	explicit Spy(ib_device *of) : device(of)
+	{
+		soft_watch(
+			device,
+			[](void *context, const void *payload, size_t length) {
+				auto &self = *static_cast<Spy *>(context);
+				if (length == IB_MGMT_MAD_SIZE) {
+					const auto &rmpp = static_cast<const ib_rmpp_mad *>(payload)->rmpp_hdr;
+					self.status.store_release(rmpp.rmpp_status);
+					self.type.store_release(rmpp.rmpp_type);
+				}
+				return false;
+			},
+			this);
+	}
+	~Spy() { soft_watch(device, nullptr, nullptr); }
+	Spy(const Spy &) = delete;
+	Spy &operator=(const Spy &) = delete;
+
+	/* The status that it aborted with. */
+	bool aborted(u32 with)
+	{
+		return eventually([&] {
+			return type.load_acquire() == IB_MGMT_RMPP_TYPE_ABORT && status.load_acquire() == with;
+		});
+	}
+};
+
+/* Segments that break the protocol are answered by ABORT with the reason; those of no message, and ACKs of none, are dropped. */
+void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
+{
+	struct {
+		u8 version, type, flags;
+		u32 segment, length;
+		u32 abort;
+	} constexpr aborted[] = {
+		{2, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0, IB_MGMT_RMPP_STATUS_UNV},
+		{1, 9, IB_MGMT_RMPP_FLAG_FIRST, 1, 0, IB_MGMT_RMPP_STATUS_BADT},
+		{1, IB_MGMT_RMPP_TYPE_DATA, 0, 1, 0, IB_MGMT_RMPP_STATUS_BAD_SEG},
+		{1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST, 1, 221,
+		 IB_MGMT_RMPP_STATUS_BAD_LEN},
+		{1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST, 1, 3,
+		 IB_MGMT_RMPP_STATUS_BAD_LEN},
+	};
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	ASSERT_OK(made);
+	Raw &raw = *made.value();
+	Spy spy(scene.b.device());
+	const auto tell = [&](u64 tid, u8 version, u8 type, u8 flags, u32 segment, u32 length) {
+		begin(raw.mad().mad_hdr, vendor_rmpp_class, method_get_multi);
+		auto &rmpp = raw.mad().rmpp_hdr;
+		raw.mad().mad_hdr.tid = tid;
+		rmpp.rmpp_version = version;
+		rmpp.rmpp_type = type;
+		ib_set_rmpp_flags(&rmpp, flags | IB_MGMT_RMPP_FLAG_ACTIVE);
+		rmpp.rmpp_status = 0;
+		rmpp.seg_num = segment;
+		rmpp.paylen_newwin = length;
+		return raw.send(IB_MGMT_MAD_SIZE);
+	};
+	u64 tid = 1;
+	for (const auto &bad : aborted) {
+		spy.type.store_release(0);
+		ASSERT_TRUE(tell(tid++, bad.version, bad.type, bad.flags, bad.segment, bad.length));
+		EXPECT_TRUE(spy.aborted(bad.abort));
+	}
+	/* A message that breaks off in the middle is aborted too, and forgotten. */
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
+	EXPECT_TRUE(eventually([&] { return spy.type.load_acquire() == IB_MGMT_RMPP_TYPE_ACK; }));
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 221));
+	EXPECT_TRUE(spy.aborted(IB_MGMT_RMPP_STATUS_BAD_LEN));
+
+	const u64 before = dropped(scene.b).rmpp_discarded;
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, 0, 3, 0));
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_ACK, 0, 1, 64));
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_STOP, 0, 0, 0));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 3; }));
+
+	/* Messages begun and never ended: so many are kept, the others dropped. */
+	for (unsigned int n = 0; n < 64 + 10; n++)
+		ASSERT_TRUE(tell(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 13; }));
+	EXPECT_EQ(scene.rmpp_server.received.load_acquire(), 0u);
+	EXPECT_TRUE(scene.answers());
+}
+
+/* A flood upon a consumer that does not keep up takes no more than a receive queue of memory, and ends with it. */
+void mgmt_03_flood_is_bounded(Test &test)
+{
+	struct Slow {
+		kern::Completion gate;
+		kern::Atomic<unsigned int> received{};
+	} slow;
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	ib_mad_reg_req request{};
+	request.mgmt_class = vendor_class;
+	request.mgmt_class_version = 1;
+	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
+	auto *agent = ib_register_mad_agent(
+		scene.b.device(), 1, IB_QPT_GSI, &request, 0, nullptr,
+		[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
+			auto &to = *static_cast<Slow *>(self->context);
+			to.gate.wait();
+			to.received.fetch_add(1);
+			ib_free_recv_mad(wc);
+		},
+		&slow, 0);
+	ASSERT_FALSE(rdma::is_err(agent));
+	bool sent = true;
+	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
+		begin(made.value()->mad().mad_hdr, vendor_class, IB_MGMT_METHOD_SEND);
+		for (unsigned int n = 0; n < 2 * more_than_a_queue; n++)
+			sent = made.value()->send(IB_MGMT_MAD_SIZE) && sent;
+	}
+	slow.gate.complete_all();
+	EXPECT_TRUE(sent);
+	EXPECT_TRUE(scene.answers());
+	ib_unregister_mad_agent(agent);
+	EXPECT_GT(slow.received.load_acquire(), 0u);
+	EXPECT_LT(slow.received.load_acquire(), more_than_a_queue);
+}
+
+/* Registrations that do not fit together. */
+void mgmt_03_registration_refuses(Test &test)
+{
+	Node node{1};
+	ASSERT_TRUE(node.ok());
+	const auto ignore_sent = [](ib_mad_agent *, ib_mad_send_wc *) {};
+	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); };
+	ib_mad_reg_req fits{};
+	fits.mgmt_class = vendor_class;
+	fits.mgmt_class_version = 1;
+	fits.method_mask[0] = get;
+	const auto refused = [&](u32 port, ib_qp_type type, ib_mad_reg_req *request, u8 rmpp_version,
+				 ib_mad_send_handler on_sent, ib_mad_recv_handler on_received, u32 flags) {
+		return rdma::ptr_err(ib_register_mad_agent(node.device(), port, type, request, rmpp_version, on_sent,
+							   on_received, nullptr, flags));
+	};
+	EXPECT_EQ(refused(0, IB_QPT_GSI, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
+	EXPECT_EQ(refused(2, IB_QPT_GSI, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
+	EXPECT_EQ(refused(1, IB_QPT_UD, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
+	EXPECT_EQ(refused(1, IB_QPT_SMI, &fits, 0, ignore_sent, ignore_received, 0), -EPROTONOSUPPORT);
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &fits, 2, ignore_sent, ignore_received, 0), -EINVAL);
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &fits, 0, ignore_sent, nullptr, 0), -EINVAL);
+	EXPECT_EQ(refused(1, IB_QPT_GSI, nullptr, 0, nullptr, nullptr, 0), -EINVAL);
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &fits, 0, ignore_sent, ignore_received, 2), -EINVAL);
+	ib_mad_reg_req bad = fits;
+	bad.mgmt_class = 0;
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EINVAL);
+	bad = fits;
+	bad.mgmt_class_version = 0;
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EINVAL);
+	bad = fits;
+	bad.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EPROTONOSUPPORT);
+	EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), 1, IB_QPT_GSI, 0, nullptr, ignore_received, nullptr)),
+		  -EINVAL);
+	EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), 1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr, nullptr,
+						      nullptr)),
+		  -EINVAL);
+	ib_mad_counters counters;
+	EXPECT_EQ(ib_query_mad_counters(node.device(), 2, IB_QPT_GSI, &counters), -EINVAL);
+	EXPECT_EQ(ib_query_mad_counters(node.device(), 1, IB_QPT_RC, &counters), -EINVAL);
+
+	Agent agent{node};
+	ASSERT_EQ(agent.open(), 0);
+	const auto no_send = [&](int rmpp, int header, int data, u8 version = IB_MGMT_BASE_VERSION) {
+		return rdma::ptr_err(ib_create_send_mad(agent.agent, 1, 0, rmpp, header, data, gfp, version));
+	};
+	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, 2), -EINVAL);
+	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA + 1), -EINVAL);
+	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR, -1), -EINVAL);
+	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR - 1, 10), -EINVAL);
+	EXPECT_EQ(no_send(0, IB_MGMT_MAD_SIZE + 1, 0), -EINVAL);
+	EXPECT_EQ(no_send(1, IB_MGMT_VENDOR_HDR, 10), -EINVAL);
+}
+
+} // namespace
+
+KUNIT_SUITE(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
+	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
+	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
+	    KUNIT_CASE(mgmt_03_registration_refuses));
