@@ -103,15 +103,19 @@ int CqState::arm(ib_cq_notify_flags flags)
 		/* NOTIFY-07: the stronger request stays. */
 		if (armed_ != IB_CQ_NEXT_COMP)
 			armed_ = kind;
-		const bool waiting = armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0;
+		const auto waiting = [this] { return armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0; };
 		switch (notify_) {
 		case SOFT_NOTIFY_FIRES:
-			fires = waiting;
+			/* The hardware's own business, not the driver's. */
+			fires = waiting();
 			if (fires)
 				armed_ = 0;
 			break;
 		case SOFT_NOTIFY_REPORTS:
-			missed = waiting && (flags & IB_CQ_REPORT_MISSED_EVENTS);
+			if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
+				looks_.add_relaxed(1);
+				missed = waiting();
+			}
 			break;
 		case SOFT_NOTIFY_FORGETS:
 			break;
@@ -174,9 +178,9 @@ int resize_cq(ib_cq *cq, int cqe, ib_udata *)
 }
 
 /* Nothing to moderate: every event comes at once. */
-int modify_cq(ib_cq *, u16, u16)
+int modify_cq(ib_cq *cq, u16, u16)
 {
-	return 0;
+	return of(cq->device).fault(SOFT_MODIFY_CQ);
 }
 
 int poll_cq(ib_cq *cq, int count, ib_wc *wcs)
@@ -195,6 +199,8 @@ int req_notify_cq(ib_cq *cq, ib_cq_notify_flags flags)
 
 int peek_cq(ib_cq *cq, int limit)
 {
+	if (int error = of(cq->device).fault(SOFT_PEEK_CQ))
+		return error;
 	return Cq::state(cq).peek(limit);
 }
 
@@ -219,6 +225,11 @@ extern "C" {
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 {
 	return soft::Cq::state(cq).push(*wc, solicited);
+}
+
+unsigned long soft_looks(struct ib_cq *cq)
+{
+	return soft::Cq::state(cq).looks();
 }
 
 unsigned long soft_events(struct ib_cq *cq)

@@ -268,6 +268,14 @@ void soft_fail(struct ib_device *device, enum soft_method method, unsigned int c
 	faults.left.store_release(count);
 }
 
+void soft_interpose(struct ib_device *device, enum soft_method method, void (*function)(void *context), void *context)
+{
+	Faults &faults = of(device).faults[method];
+
+	faults.interposed_context.store_relaxed(context);
+	faults.interposed.store_release(function);
+}
+
 unsigned long soft_calls(struct ib_device *device, enum soft_method method)
 {
 	return of(device).faults[method].calls.load_relaxed();

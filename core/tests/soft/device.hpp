@@ -91,6 +91,8 @@ struct Faults {
 	kern::Atomic<unsigned int> left{0};
 	kern::Atomic<int> error{0};
 	kern::Atomic<unsigned long> calls{0};
+	kern::Atomic<void (*)(void *context)> interposed{nullptr};
+	kern::Atomic<void *> interposed_context{nullptr};
 };
 
 struct SoftDevice {
@@ -118,6 +120,8 @@ struct SoftDevice {
 		Faults &fault = faults[method];
 
 		fault.calls.add_relaxed(1);
+		if (auto *function = fault.interposed.load_acquire())
+			function(fault.interposed_context.load_relaxed());
 		unsigned int left = fault.left.load_relaxed();
 		while (left > 0)
 			if (fault.left.compare_exchange(left, left - 1))
@@ -152,6 +156,7 @@ public:
 	int peek(int limit);
 	int resize(int cqe);
 	unsigned long events() const { return event_count_.load_relaxed(); }
+	unsigned long looks() const { return looks_.load_relaxed(); }
 
 private:
 	void raise();
@@ -168,6 +173,7 @@ private:
 	bool overrun_ = false;
 	kern::Atomic<unsigned int> due_{0};
 	kern::Atomic<unsigned long> event_count_{0};
+	kern::Atomic<unsigned long> looks_{0};
 	kern::IrqWork irq_work_{kern::method<&CqState::handle>, this};
 	kern::Tasklet tasklet_{kern::method<&CqState::handle>, this};
 	kern::Work work_{kern::method<&CqState::handle>, this};

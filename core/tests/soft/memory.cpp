@@ -123,6 +123,8 @@ int alloc_mr(ib_mr *mr, ib_mr_type, u32 max_num_sg)
 
 int dereg_mr(ib_mr *mr, ib_udata *)
 {
+	if (int error = of(mr->device).fault(SOFT_DEREG_MR))
+		return error;
 	withdraw(of(mr->device), Mr::state(mr));
 	Mr::destruct(mr);
 	return 0;
@@ -163,6 +165,8 @@ int alloc_mw(ib_mw *mw, ib_udata *)
 
 int dealloc_mw(ib_mw *mw)
 {
+	if (int error = of(mw->device).fault(SOFT_DEALLOC_MW))
+		return error;
 	withdraw(of(mw->device), Mw::state(mw));
 	Mw::destruct(mw);
 	return 0;
@@ -183,9 +187,9 @@ int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 	return of(xrcd->device).fault(SOFT_ALLOC_XRCD);
 }
 
-int dealloc_xrcd(ib_xrcd *, ib_udata *)
+int dealloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 {
-	return 0;
+	return of(xrcd->device).fault(SOFT_DEALLOC_XRCD);
 }
 
 /* The region that a local key names; the device's own key stands for all memory. */

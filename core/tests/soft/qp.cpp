@@ -219,6 +219,9 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 {
 	SoftDevice &device = of(qp->device);
 	QpState &state = Qp::state(qp);
+
+	if (int error = device.fault(SOFT_DESTROY_QP))
+		return error;
 	{
 		kern::Guard guard(fabric->lock);
 		if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI)
@@ -291,6 +294,8 @@ int query_qp(ib_qp *qp, ib_qp_attr *attr, int, ib_qp_init_attr *init)
 {
 	QpState &state = Qp::state(qp);
 
+	if (int error = of(qp->device).fault(SOFT_QUERY_QP))
+		return error;
 	kern::Guard guard(fabric->lock);
 	*attr = state.attr;
 	attr->qp_state = attr->cur_qp_state = state.state;
@@ -359,6 +364,8 @@ int modify_srq(ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask, ib_udata *
 {
 	SrqState &state = Srq::state(srq);
 
+	if (int error = of(srq->device).fault(SOFT_MODIFY_SRQ))
+		return error;
 	if (mask & IB_SRQ_MAX_WR)
 		return -EOPNOTSUPP;
 	kern::Guard guard(state.queue.lock);
@@ -372,6 +379,8 @@ int query_srq(ib_srq *srq, ib_srq_attr *attr)
 {
 	SrqState &state = Srq::state(srq);
 
+	if (int error = of(srq->device).fault(SOFT_QUERY_SRQ))
+		return error;
 	kern::Guard guard(state.queue.lock);
 	*attr = {.max_wr = static_cast<u32>(state.queue.ring.size()),
 		 .max_sge = state.queue.max_sge,
@@ -413,12 +422,16 @@ int destroy_ah(ib_ah *, u32)
 
 int modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 {
+	if (int error = of(ah->device).fault(SOFT_MODIFY_AH))
+		return error;
 	Ah::state(ah).attr = *attr;
 	return 0;
 }
 
 int query_ah(ib_ah *ah, rdma_ah_attr *attr)
 {
+	if (int error = of(ah->device).fault(SOFT_QUERY_AH))
+		return error;
 	*attr = Ah::state(ah).attr;
 	return 0;
 }

@@ -51,6 +51,17 @@ enum soft_method {
 	SOFT_ALLOC_MW,
 	SOFT_ATTACH_MCAST,
 	SOFT_DETACH_MCAST,
+	SOFT_MODIFY_AH,
+	SOFT_QUERY_AH,
+	SOFT_MODIFY_CQ,
+	SOFT_PEEK_CQ,
+	SOFT_MODIFY_SRQ,
+	SOFT_QUERY_SRQ,
+	SOFT_QUERY_QP,
+	SOFT_DESTROY_QP,
+	SOFT_DEREG_MR,
+	SOFT_DEALLOC_MW,
+	SOFT_DEALLOC_XRCD,
 	SOFT_METHOD_COUNT,
 };
 
@@ -95,6 +106,8 @@ void soft_connect(struct ib_device *a, u32 port_a, struct ib_device *b, u32 port
 
 /* The next @count calls of a method return @error. Context: any. */
 void soft_fail(struct ib_device *device, enum soft_method method, unsigned int count, int error);
+/* Every call of a method begins with one of @function, until that is NULL and all calls are through. Context: any. */
+void soft_interpose(struct ib_device *device, enum soft_method method, void (*function)(void *context), void *context);
 /* How often a method has been called. Context: any. */
 unsigned long soft_calls(struct ib_device *device, enum soft_method method);
 
@@ -109,6 +122,8 @@ void soft_watch(struct ib_device *device, bool (*lose)(void *context, const void
 
 /* Adds a completion to a CQ as the hardware would. False if the CQ is full. Context: any. */
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
+/* How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context: any. */
+unsigned long soft_looks(struct ib_cq *cq);
 /* How often a CQ has raised an event. Context: any. */
 unsigned long soft_events(struct ib_cq *cq);
 

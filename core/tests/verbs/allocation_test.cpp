@@ -9,37 +9,6 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
-/*
- * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is ENOMEM, the first run
- * that has no allocation left to fail succeeds, and at least one failed on the way.
- */
-template <class Body>
-void fail_each(Test &test, Body body)
-{
-	for (unsigned int nth = 1; nth < 100; nth++) {
-		kern_fail_allocation(nth);
-		const int error = body();
-		const bool failed = kern_allocation_failed();
-		kern_fail_allocation(0);
-		if (!failed) {
-			EXPECT_EQ(error, 0);
-			EXPECT_GT(nth, 1u);
-			return;
-		}
-		EXPECT_EQ(error, -ENOMEM);
-	}
-	EXPECT_TRUE(false);
-}
-
-template <class T, class End>
-int outcome(T *object, End end)
-{
-	if (rdma::is_err(object))
-		return rdma::ptr_err(object);
-	end(object);
-	return 0;
-}
-
 /* A device that registers: the cache, the tables, the registry's state. */
 void allocation_device(Test &test)
 {
@@ -171,7 +140,79 @@ void failing_driver(Test &test)
 	EXPECT_EQ(queue.value()->get()->usecnt, 0);
 }
 
+/* The error of each method that asks or changes something comes through; what could not be undone is there still. */
+void failing_driver_of_objects(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	ib_pd *pd = pair.pd->get();
+	ib_cq *cq = pair.cq_a->get();
+	auto ud_attr = qp_attr(IB_QPT_UD);
+	ud_attr.send_cq = ud_attr.recv_cq = cq;
+	rdma_ah_attr address = {.port_num = 1};
+	rdma_ah_set_dlid(&address, 1);
+	ib_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+	ib_qp *qp = ib_create_qp(pd, &ud_attr);
+	ib_ah *ah = rdma_create_ah(pd, &address, 0);
+	ib_srq *srq = ib_create_srq(pd, &srq_attr);
+	ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	ib_xrcd *xrcd = ib_alloc_xrcd(device);
+	ASSERT_FALSE(rdma::is_err(qp) || rdma::is_err(ah) || rdma::is_err(srq) || rdma::is_err(mr) ||
+		     rdma::is_err(mw) || rdma::is_err(xrcd));
+
+	const auto expect_fails = [&](soft_method method, auto body) {
+		soft_fail(device, method, 1, -ENXIO);
+		EXPECT_EQ(body(), -ENXIO);
+		EXPECT_GE(body(), 0);
+	};
+	const ib_gid group = {.raw = {0xff, 0x12}};
+	ib_port_attr port;
+	ib_qp_attr attr = {};
+	ib_qp_init_attr init;
+	ib_srq_attr limit = {.srq_limit = 1};
+	ib_send_wr send = {};
+	ib_recv_wr recv = {};
+	ib_wc wc;
+	ib_dma_segment segment = {.addr = 0x1000, .length = 4096};
+	u16 pkey;
+	attr.qp_state = IB_QPS_RESET;
+	send.opcode = IB_WR_SEND;
+	expect_fails(SOFT_QUERY_PORT, [&] { return ib_query_port(device, 1, &port); });
+	expect_fails(SOFT_QUERY_PKEY, [&] { return ib_query_pkey(device, 1, 0, &pkey); });
+	expect_fails(SOFT_MODIFY_QP, [&] { return ib_modify_qp(qp, &attr, IB_QP_STATE); });
+	expect_fails(SOFT_QUERY_QP, [&] { return ib_query_qp(qp, &attr, IB_QP_STATE, &init); });
+	expect_fails(SOFT_ATTACH_MCAST, [&] { return ib_attach_mcast(qp, &group, 0xc001); });
+	/* Attached twice by now, though the first time failed: once. */
+	expect_fails(SOFT_DETACH_MCAST, [&] { return ib_detach_mcast(qp, &group, 0xc001); });
+	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), -EINVAL);
+	expect_fails(SOFT_RESIZE_CQ, [&] { return ib_resize_cq(cq, 128); });
+	expect_fails(SOFT_MODIFY_CQ, [&] { return rdma_set_cq_moderation(cq, 1, 1); });
+	expect_fails(SOFT_PEEK_CQ, [&] { return ib_peek_cq(cq, 1); });
+	expect_fails(SOFT_POLL_CQ, [&] { return ib_poll_cq(cq, 1, &wc); });
+	expect_fails(SOFT_REQ_NOTIFY_CQ, [&] { return ib_req_notify_cq(cq, IB_CQ_NEXT_COMP); });
+	expect_fails(SOFT_MODIFY_SRQ, [&] { return ib_modify_srq(srq, &limit, IB_SRQ_LIMIT); });
+	expect_fails(SOFT_QUERY_SRQ, [&] { return ib_query_srq(srq, &limit); });
+	expect_fails(SOFT_POST_SRQ_RECV, [&] { return ib_post_srq_recv(srq, &recv, nullptr); });
+	expect_fails(SOFT_POST_RECV, [&] { return pair.qp_a.post_recv(&recv); });
+	expect_fails(SOFT_POST_SEND, [&] { return pair.qp_a.post_send(&send); });
+	expect_fails(SOFT_MODIFY_AH, [&] { return rdma_modify_ah(ah, &address); });
+	expect_fails(SOFT_QUERY_AH, [&] { return rdma_query_ah(ah, &address); });
+	expect_fails(SOFT_MAP_MR_SG, [&] { return ib_map_mr_sg(mr, &segment, 1, nullptr, 4096); });
+	const int uses = pd->usecnt;
+	expect_fails(SOFT_DEREG_MR, [&] { return ib_dereg_mr(mr); });
+	expect_fails(SOFT_DEALLOC_MW, [&] { return ib_dealloc_mw(mw); });
+	expect_fails(SOFT_DESTROY_QP, [&] { return ib_destroy_qp(qp); });
+	expect_fails(SOFT_DEALLOC_XRCD, [&] { return ib_dealloc_xrcd(xrcd); });
+	EXPECT_EQ(pd->usecnt, uses - 3);
+	ib_destroy_srq(srq);
+	rdma_destroy_ah(ah, 0);
+}
+
 } // namespace
 
 KUNIT_SUITE(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects),
-	    KUNIT_CASE(allocation_on_objects), KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver));
+	    KUNIT_CASE(allocation_on_objects), KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
+	    KUNIT_CASE(failing_driver_of_objects));

@@ -162,4 +162,36 @@ inline ib_sge sge_of(const PdRef &pd, void *memory, u32 length)
 	return {.addr = reinterpret_cast<u64>(memory), .length = length, .lkey = pd->local_dma_lkey()};
 }
 
+/*
+ * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is ENOMEM, the first run
+ * that has no allocation left to fail succeeds, and at least one failed on the way.
+ */
+template <class Body>
+void fail_each(Test &test, Body body)
+{
+	for (unsigned int nth = 1; nth < 100; nth++) {
+		kern_fail_allocation(nth);
+		const int error = body();
+		const bool failed = kern_allocation_failed();
+		kern_fail_allocation(0);
+		if (!failed) {
+			EXPECT_EQ(error, 0);
+			EXPECT_GT(nth, 1u);
+			return;
+		}
+		EXPECT_EQ(error, -ENOMEM);
+	}
+	EXPECT_TRUE(false);
+}
+
+/* The error of making something; what was made is unmade. */
+template <class T, class End>
+int outcome(T *object, End end)
+{
+	if (rdma::is_err(object))
+		return rdma::ptr_err(object);
+	end(object);
+	return 0;
+}
+
 } // namespace fixture

@@ -108,6 +108,28 @@ void notify_04_missed(Test &test)
 	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
 }
 
+/* Without REPORT_MISSED_EVENTS an arm is one call of the driver, which does not look whether something waits. */
+void notify_05_no_look_unasked(Test &test)
+{
+	for (soft_notify kind : kinds) {
+		Device device(hard(kind));
+		ASSERT_TRUE(device.ok());
+		Counted counted(device);
+		ASSERT_TRUE(counted.cq);
+		ib_cq *cq = counted.cq->get();
+		for (ib_cq_notify_flags flags : {IB_CQ_SOLICITED, IB_CQ_NEXT_COMP}) {
+			const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
+			ASSERT_TRUE(counted.complete());
+			EXPECT_EQ(counted.arm(flags), 0);
+			EXPECT_EQ(soft_calls(device, SOFT_REQ_NOTIFY_CQ), arms + 1);
+			EXPECT_EQ(soft_looks(cq), 0u);
+		}
+		EXPECT_EQ(soft_calls(device, SOFT_POLL_CQ) + soft_calls(device, SOFT_PEEK_CQ), 0u);
+		EXPECT_GE(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
+		EXPECT_EQ(soft_looks(cq), kind == SOFT_NOTIFY_REPORTS ? 1u : 0u);
+	}
+}
+
 /* Hardware that fires late never says that something was missed; the other kind says so and does not fire. */
 void notify_06_both_kinds(Test &test)
 {
@@ -326,6 +348,7 @@ void notify_09_poller_storm(Test &test)
 } // namespace
 
 KUNIT_SUITE(verbs_notify, KUNIT_CASE(notify_01_flags), KUNIT_CASE(notify_02_failure), KUNIT_CASE(notify_03_armed),
-	    KUNIT_CASE(notify_04_missed), KUNIT_CASE(notify_06_both_kinds), KUNIT_CASE(notify_07_solicited),
+	    KUNIT_CASE(notify_04_missed), KUNIT_CASE(notify_05_no_look_unasked),
+	    KUNIT_CASE(notify_06_both_kinds), KUNIT_CASE(notify_07_solicited),
 	    KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_finds_the_mutant),
 	    KUNIT_CASE(notify_09_poller_storm));

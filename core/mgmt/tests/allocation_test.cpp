@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Each entry point of management that allocates, with its first allocation failing, then its second, and so on.
+#include "sa_fixture.hpp"
+
+using namespace mad_fixture;
+using fixture::fail_each;
+using fixture::outcome;
+
+namespace
+{
+
+constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
+
+void ignore_sent(ib_mad_agent *, ib_mad_send_wc *) {}
+void ignore_received(ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc)
+{
+	ib_free_recv_mad(wc);
+}
+
+void allocation_mad(Test &test)
+{
+	Node node{1};
+	ASSERT_TRUE(node.ok());
+	ib_device *device = node.device();
+	ib_mad_reg_req request{};
+	request.mgmt_class = vendor_rmpp_class;
+	request.mgmt_class_version = 1;
+	request.method_mask[0] = get;
+	fail_each(test, [&] {
+		return outcome(ib_register_mad_agent(device, 1, IB_QPT_GSI, &request, IB_MGMT_RMPP_VERSION, ignore_sent,
+						     ignore_received, nullptr, 0),
+			       ib_unregister_mad_agent);
+	});
+	fail_each(test, [&] {
+		return outcome(ib_register_mad_snoop(device, 1, IB_QPT_SMI, IB_MAD_SNOOP_RECVS, nullptr, ignore_received,
+						     nullptr),
+			       ib_unregister_mad_agent);
+	});
+	Agent agent{node};
+	ASSERT_EQ(agent.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
+	for (int data_bytes : {10, 5 * IB_MGMT_VENDOR_DATA})
+		fail_each(test, [&] {
+			return outcome(ib_create_send_mad(agent.agent, 1, 0, 1, IB_MGMT_VENDOR_HDR, data_bytes, gfp,
+							  IB_MGMT_BASE_VERSION),
+				       ib_free_send_mad);
+		});
+}
+
+void allocation_sa(Test &test)
+{
+	static constinit kern::Atomic<unsigned int> calls{};
+	Node node{1};
+	ASSERT_TRUE(node.ok());
+	ib_device *device = node.device();
+	ib_sa_client client{};
+	/* Asks, and gives it up. */
+	const auto end = [&](int id, ib_sa_query *query) {
+		if (id < 0)
+			return id;
+		const unsigned int before = calls.load_acquire();
+		ib_sa_cancel_query(id, query);
+		return eventually([&] { return calls.load_acquire() > before; }) ? 0 : -ETIMEDOUT;
+	};
+	const auto ask = [&] {
+		sa_path_rec rec{};
+		ib_sa_query *query = nullptr;
+		const int id = ib_sa_path_rec_get(
+			&client, device, 1, &rec, IB_SA_PATH_REC_DGID, 600'000, 0, gfp,
+			[](int, sa_path_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
+		return end(id, query);
+	};
+	/* Lost, so that none is answered before it is given up. */
+	Watch watch(device, ~0ul);
+	fail_each(test, [&] {
+		ib_sa_register_client(&client);
+		const int error = client.state ? ask() : -ENOMEM;
+		if (!client.state)
+			EXPECT_EQ(ask(), -ENOMEM);
+		ib_sa_unregister_client(&client);
+		return error;
+	});
+	ib_sa_register_client(&client);
+	fail_each(test, ask);
+	fail_each(test, [&] {
+		ib_sa_query *query = nullptr;
+		const int id = ib_sa_class_port_info_query(
+			&client, device, 1, 600'000, 0, gfp,
+			[](int, ib_class_port_info *, void *) { calls.fetch_add(1); }, nullptr, &query);
+		return end(id, query);
+	});
+	fail_each(test, [&] {
+		ib_sa_service_rec rec{};
+		ib_sa_query *query = nullptr;
+		const int id = ib_sa_service_rec_query(
+			&client, device, 1, IB_MGMT_METHOD_GET, &rec, IB_SA_SERVICE_REC_SERVICE_ID, 600'000, 0, gfp,
+			[](int, ib_sa_service_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
+		return end(id, query);
+	});
+	fail_each(test, [&] {
+		ib_sa_mcmember_rec rec{};
+		rec.mgid.raw[0] = 0xff;
+		rec.join_state = ib::McMemberRecord::full_member;
+		return outcome(ib_sa_join_multicast(&client, device, 1, &rec,
+						    IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
+							    IB_SA_MCMEMBER_REC_JOIN_STATE,
+						    gfp, [](int, ib_sa_multicast *) { return 0; }, nullptr),
+			       ib_sa_free_multicast);
+	});
+	fail_each(test, [&] {
+		return outcome(ib_sa_register_inform_info(&client, device, 1, IB_SA_ANY_TRAP,
+							  [](int, ib_inform_info *, ib_sa_notice *) { return 0; }, nullptr),
+			       ib_sa_unregister_inform_info);
+	});
+	ib_sa_unregister_client(&client);
+}
+
+/*
+ * A device comes while memory fails anywhere in what management does for it: it is there without management, and says so,
+ * or it is not there.
+ */
+void allocation_device_with_management(Test &test)
+{
+	constexpr soft_options plain = {.lid = 1};
+	bool failed = true;
+	/* Each of the early ones, and some of the thousand that fill the receive queues. */
+	for (unsigned int nth = 1; failed; nth += nth < 40 ? 1 : 61) {
+		kern_fail_allocation(nth);
+		ib_device *device = soft_create(&plain);
+		failed = kern_allocation_failed();
+		kern_fail_allocation(0);
+		if (rdma::is_err(device)) {
+			EXPECT_EQ(rdma::ptr_err(device), -ENOMEM);
+			EXPECT_TRUE(failed);
+			continue;
+		}
+		auto *agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, nullptr, 0, ignore_sent, ignore_received, nullptr,
+						    0);
+		if (rdma::is_err(agent)) {
+			EXPECT_EQ(rdma::ptr_err(agent), -ENODEV);
+			EXPECT_TRUE(failed);
+		} else {
+			ib_unregister_mad_agent(agent);
+		}
+		soft_destroy(device);
+	}
+}
+
+/* A client comes while memory fails: it is refused, or goes without the device; what was added is removed. */
+void allocation_client(Test &test)
+{
+	static constinit kern::Atomic<int> present{};
+	static constinit kern::Atomic<unsigned int> adds{};
+	Node node{1};
+	ASSERT_TRUE(node.ok());
+	bool failed = true;
+	for (unsigned int nth = 1; failed; nth++) {
+		ib_client client{"hungry",
+				 [](ib_device *) {
+					 present.fetch_add(1);
+					 adds.fetch_add(1);
+					 return 0;
+				 },
+				 [](ib_device *, void *) { present.fetch_add(-1); }, nullptr};
+		kern_fail_allocation(nth);
+		const int error = ib_register_client(&client);
+		failed = kern_allocation_failed();
+		kern_fail_allocation(0);
+		if (error)
+			EXPECT_EQ(error, -ENOMEM);
+		else
+			ib_unregister_client(&client);
+		EXPECT_EQ(present.load_acquire(), 0);
+		EXPECT_TRUE(failed || error == 0);
+	}
+	EXPECT_GT(adds.load_acquire(), 0u);
+}
+
+} // namespace
+
+KUNIT_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa),
+	    KUNIT_CASE(allocation_device_with_management), KUNIT_CASE(allocation_client));
