@@ -54,6 +54,7 @@ private:
 		const auto deadline = kern::Deadline::in_ms(3000);
 		while (!met_.load_acquire() && !deadline.passed())
 			kern::cpu_relax();
+		inside_.fetch_add(-1u);
 	}
 
 	ib_device *device_;
