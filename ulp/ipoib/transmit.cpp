@@ -110,8 +110,8 @@ void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
 	if (last || kern_txq_stopped(queue_))
 		post_chain();
 	/* Completions may have made room between the look and the stop. */
-	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4) [[unlikely]]
-		kern_txq_wake(queue_);
+	if (kern_txq_stopped(queue_)) [[unlikely]]
+		wake_if_room();
 }
 
 bool TransmitQueue::prepare_inline(Slot &slot, sk_buff *skb, const kern_tx_packet &packet)
@@ -218,10 +218,11 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	u32 packets = 0, bytes = 0, tail = tail_;
 	for (; tail != end; tail++) {
 		Slot &done = slot(tail);
-		if (!done.inlined) {
-			packets++;
-			bytes += done.bytes;
-		}
+		/* Whoever posted it consumes it, perhaps on another CPU and not yet. */
+		if (done.inlined)
+			continue;
+		packets++;
+		bytes += done.bytes;
 		give_back(done, budget);
 	}
 	__atomic_store_n(&tail_, tail, __ATOMIC_RELEASE);
@@ -248,6 +249,17 @@ int TransmitQueue::take_completions(int budget)
 	return count > 0 ? count : 0;
 }
 
+/*
+ * Runs a queue that was stopped for want of room. Both sides change their end of the ring or the queue first, and look at the other's
+ * only then, so that one of them sees that it is to be run.
+ */
+void TransmitQueue::wake_if_room()
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4)
+		kern_txq_wake(queue_);
+}
+
 /* NAPI, softirq. */
 int TransmitQueue::poll(int budget)
 {
@@ -260,8 +272,8 @@ int TransmitQueue::poll(int budget)
 		if (done >= budget && budget)
 			break;
 	}
-	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4)
-		kern_txq_wake(queue_);
+	if (done)
+		wake_if_room();
 	if (done >= budget)
 		return budget;
 	moderation_.idle(counters_.completions, counters_.bytes);

@@ -72,7 +72,7 @@ private:
 		sk_buff *skb; /* nullptr once it is consumed */
 		u32 bytes;
 		u16 skip;     /* bytes of the linear part that went into the request itself */
-		bool inlined; /* not mapped, and consumed when posted */
+		bool inlined; /* not mapped, and consumed by who posts it */
 		ib_sge sge[max_pieces];
 	};
 
@@ -82,6 +82,7 @@ private:
 	bool prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packet &packet);
 	void append(Slot &slot);
 	void post_chain();
+	void wake_if_room();
 	void give_back(Slot &slot, int budget);
 	u32 complete_to(u32 end, int budget);
 	int take_completions(int budget);
