@@ -53,6 +53,7 @@ void kern_layout(void)
 	OPAQUE(rcu_head, struct rcu_head);
 	OPAQUE(napi, struct napi_struct);
 	DEFINE(KERN_OFFSETOF_sk_buff_data, offsetof(struct sk_buff, data));
+	DEFINE(KERN_OFFSETOF_sk_buff_queue_mapping, offsetof(struct sk_buff, queue_mapping));
 	/* netdev_priv() of a device. */
 	DEFINE(KERN_NETDEV_PRIVATE, ALIGN(sizeof(struct net_device), NETDEV_ALIGN));
 

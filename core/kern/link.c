@@ -88,6 +88,7 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.dellink = link_delete,
 		.get_size = link_size,
 		.fill_info = link_fill,
+		.get_num_tx_queues = ops->tx_queues,
 	};
 	status = rtnl_link_register(&kind->native);
 	if (status) {

@@ -309,6 +309,35 @@ void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops 
 }
 EXPORT_SYMBOL_GPL(kern_netdev_owner_of);
 
+unsigned int kern_netdev_tx_queue_count(const struct net_device *dev)
+{
+	return dev->num_tx_queues;
+}
+EXPORT_SYMBOL_GPL(kern_netdev_tx_queue_count);
+
+int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count)
+{
+	const int status = netif_set_real_num_tx_queues(dev, count);
+	cpumask_var_t cpus;
+	unsigned int queue, cpu;
+
+	if (status || count == 1)
+		return status;
+	/* A preference only: without memory for it the stack spreads flows by their hash. */
+	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
+		return 0;
+	for (queue = 0; queue < count; queue++) {
+		cpumask_clear(cpus);
+		for_each_possible_cpu(cpu)
+			if (cpu % count == queue)
+				cpumask_set_cpu(cpu, cpus);
+		netif_set_xps_queue(dev, cpus, queue);
+	}
+	free_cpumask_var(cpus);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kern_netdev_use_tx_queues);
+
 struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index)
 {
 	return netdev_get_tx_queue(dev, index);

@@ -20,6 +20,12 @@ inline u8 *skb_data(sk_buff *skb)
 	return *reinterpret_cast<u8 **>(reinterpret_cast<char *>(skb) + KERN_OFFSETOF_sk_buff_data);
 }
 
+/* The number of the transmit queue that the stack chose for a packet. */
+inline u16 skb_queue(const sk_buff *skb)
+{
+	return *reinterpret_cast<const u16 *>(reinterpret_cast<const char *>(skb) + KERN_OFFSETOF_sk_buff_queue_mapping);
+}
+
 /* Holds the rtnl lock, under which interfaces change, for the length of a block. May sleep. */
 class [[nodiscard]] RtnlGuard {
 public:

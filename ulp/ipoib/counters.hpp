@@ -18,10 +18,24 @@ struct ReceiveCounters {
 };
 
 struct TransmitCounters {
-	u64 packets, bytes, errors, dropped;
+	u64 packets, bytes, errors;
 	u64 inlined, segmented; /* packets copied into the work request; packets cut by the device */
 	u64 doorbells, completions;
 	u64 queue_stops, rearms_missed;
+
+	TransmitCounters &operator+=(const TransmitCounters &other)
+	{
+		packets += other.packets;
+		bytes += other.bytes;
+		errors += other.errors;
+		inlined += other.inlined;
+		segmented += other.segmented;
+		doorbells += other.doorbells;
+		completions += other.completions;
+		queue_stops += other.queue_stops;
+		rearms_missed += other.rearms_missed;
+		return *this;
+	}
 };
 
 /* From any context. */

@@ -46,17 +46,20 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	if (rdma::is_err(pd))
 		return kern::Error{rdma::ptr_err(pd)};
 	interface->pd_ = pd;
-	/* What is not known yet is read again when the port comes up (MGMT-10). */
-	TRY(interface->create_queues(ReceiveQueue::default_depth, TransmitQueue::default_depth));
-
-	kern::ignore(interface->read_port());
-
 	const bool allocated = dev == nullptr;
 	if (allocated)
-		dev = kern_netdev_alloc("ib%d", 1);
+		dev = kern_netdev_alloc("ib%d", transmit_queues_wanted());
 	if (!dev)
 		return kern::Error{-ENOMEM};
 	interface->dev_ = dev;
+	auto made = interface->create_queues(ReceiveQueue::default_depth, TransmitQueue::default_depth);
+	if (!made.ok()) {
+		if (allocated)
+			kern_netdev_free(dev);
+		return kern::Error{made.error()};
+	}
+	/* What is not known yet is read again when the port comes up (MGMT-10). */
+	kern::ignore(interface->read_port());
 
 	const auto max_mtu = ip_mtu(static_cast<unsigned>(ib_mtu_enum_to_int(attr.max_mtu)));
 	const auto mtu = ip_mtu(2048) < max_mtu ? ip_mtu(2048) : max_mtu;
@@ -92,6 +95,8 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 			kern_netdev_free(dev);
 		return kern::Error{status};
 	}
+	/* Before the device can be opened: the rtnl lock is held. Fewer than allocated are always to be had. */
+	kern_netdev_use_tx_queues(dev, static_cast<unsigned>(interface->senders_.size()));
 	return interface.release();
 }
 
@@ -223,8 +228,9 @@ void Interface::apply_domain(const ib_sa_mcmember_rec &record)
 {
 	ib_qp_attr attr{};
 	attr.qkey = record.qkey.value();
-	if (int status = ib_modify_qp(qp_, &attr, IB_QP_QKEY)) {
-		kern_warning_limited("%s: Q_Key %#x not taken: %d\n", kern_netdev_name(dev_), attr.qkey, status);
+	if (auto taken = modify_qps(attr, IB_QP_QKEY); !taken.ok()) {
+		kern_warning_limited("%s: Q_Key %#x not taken: %d\n", kern_netdev_name(dev_), attr.qkey,
+				     taken.error());
 		return;
 	}
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
@@ -241,23 +247,30 @@ void Interface::apply_domain(const ib_sa_mcmember_rec &record)
 	kern_netdev_carrier(dev_, true);
 }
 
-/* A send error has stopped the QP (IBA 10.3.1, SQE): brings it back. Context: work queue. */
+/* Whether a QP sends, if need be after a send error has stopped it (IBA 10.3.1, SQE). Context: process. */
+static bool sends_again(ib_qp *qp)
+{
+	ib_qp_attr attr{}, found{};
+	ib_qp_init_attr init;
+	if (ib_query_qp(qp, &found, IB_QP_STATE, &init))
+		return false;
+	if (found.qp_state != IB_QPS_SQE)
+		return found.qp_state == IB_QPS_RTS;
+	attr.cur_qp_state = IB_QPS_SQE;
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE) == 0;
+}
+
+/* A send error has stopped a QP: brings it back. Context: work queue. */
 void Interface::recover()
 {
 	kern::RtnlGuard rtnl;
 	if (!opened_ || removing_)
 		return;
-	ib_qp_attr attr{}, found{};
-	ib_qp_init_attr init;
-	const bool stuck = __atomic_exchange_n(&stuck_, false, __ATOMIC_RELAXED);
-	const bool known = ib_query_qp(qp_, &found, IB_QP_STATE, &init) == 0;
-	if (known && !stuck && found.qp_state == IB_QPS_SQE) {
-		attr.cur_qp_state = IB_QPS_SQE;
-		attr.qp_state = IB_QPS_RTS;
-		if (ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE) == 0)
-			return;
-	}
-	if (known && !stuck && found.qp_state == IB_QPS_RTS)
+	bool well = !__atomic_exchange_n(&stuck_, false, __ATOMIC_RELAXED);
+	for (const Sender &sender : senders_)
+		well = well && sends_again(sender.qp);
+	if (well)
 		return;
 	/* Worse than that: from the beginning. */
 	__atomic_fetch_or(&pending_flush_, flush_normal, __ATOMIC_RELEASE);

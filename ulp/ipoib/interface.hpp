@@ -43,6 +43,9 @@ public:
 	/* Context: process, rtnl lock held. */
 	void remove();
 
+	/* Transmit queues that an interface has if its device has the completion vectors: one for each CPU, within reason. */
+	static unsigned transmit_queues_wanted();
+
 	/* The interface of a device of the stack's, or nullptr. */
 	static Interface *of(net_device *dev);
 
@@ -72,18 +75,29 @@ public:
 private:
 	friend struct NetdevOps;
 	struct PathQuery;
+	/* One transmit queue of the stack's, with a QP and a CQ of its own, so that CPUs do not meet there. */
+	struct Sender {
+		ib_cq *cq = nullptr;
+		ib_qp *qp = nullptr;
+		kern::Owned<TransmitQueue> queue;
+	};
 
 	Interface(ib_device *device, u32 port_num, u16 pkey, Interface *parent);
 	~Interface();
 	friend void kern::destroy<Interface>(Interface *);
 
 	kern::Result<> create_queues(u32 receive_depth, u32 transmit_depth);
+	kern::Result<> create_sender(u32 index, u32 receive_depth, u32 transmit_depth);
+	ib_cq *create_cq(u32 entries, u32 vector, ib_comp_handler handler);
+	ib_qp *create_qp(ib_cq *send_cq, u32 receive_depth, u32 transmit_depth);
 	void destroy_queues();
 	/* NAPI of the queues, while there is a device. */
 	void attach_queues();
 	void detach_queues();
 	kern::Result<> start_queues();
 	void stop_queues();
+	/* Of all QPs. The first error, if there was any. */
+	kern::Result<> modify_qps(ib_qp_attr &attr, int mask);
 	kern::Result<> to_state(ib_qp_state state);
 	kern::Result<> read_port();
 
@@ -98,7 +112,9 @@ private:
 	void get_coalesce(kern_coalesce &rx, kern_coalesce &tx);
 	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
 	void get_counters(u64 *values) const;
+	TransmitCounters sent() const;
 
+	TransmitQueue &transmit_queue(const sk_buff *skb) { return *senders_[kern::skb_queue(skb)].queue; }
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
@@ -122,10 +138,9 @@ private:
 
 	ib_pd *pd_ = nullptr;
 	ib_cq *receive_cq_ = nullptr;
-	ib_cq *transmit_cq_ = nullptr;
-	ib_qp *qp_ = nullptr;
+	ib_qp *qp_ = nullptr; /* that of the hardware address: it receives, and is the first to send */
 	kern::Owned<ReceiveQueue> receive_;
-	kern::Owned<TransmitQueue> transmit_;
+	kern::OwnedArray<Sender> senders_;
 	u32 send_sge_ = 0;
 	u32 inline_bytes_ = 0;
 	kern_coalesce receive_coalesce_{0, 0, true};

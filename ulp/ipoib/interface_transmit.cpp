@@ -21,7 +21,7 @@ struct Interface::PathQuery {
 };
 
 /*
- * The packet begins with the address that header_create() put there. Context: softirq, one at a time for the queue.
+ * The packet begins with the address that header_create() put there. Context: softirq, one at a time for each queue.
  */
 int Interface::start_xmit(sk_buff *skb)
 {
@@ -36,20 +36,21 @@ int Interface::start_xmit(sk_buff *skb)
 	}
 	destination->touch();
 	kern_skb_pull(skb, address_bytes);
-	transmit_->send(skb, ah, destination->qpn());
+	transmit_queue(skb).send(skb, ah, destination->qpn());
 	return KERN_XMIT_OK;
 }
 
 /* The slow way: the address is unknown, or old. */
 void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 {
+	TransmitQueue &queue = transmit_queue(skb);
 	kern::Ref<Destination> destination;
 
 	/* What is not from the stack's own neighbour tables may hold anything. */
 	if (to.is_multicast() && !is_group_of(to, broadcast_)) {
 		count(tx_dropped_);
 		kern_skb_drop(skb);
-		transmit_->flush_unless_more();
+		queue.flush_unless_more();
 		return;
 	}
 	const HardwareAddress address = to;
@@ -59,7 +60,7 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 		if (destinations_.begin_refresh(*destination) && !address.is_multicast())
 			begin_path_query(destination);
 		kern_skb_pull(skb, address_bytes);
-		transmit_->send(skb, destination->ah(), qpn);
+		queue.send(skb, destination->ah(), qpn);
 		return;
 	}
 	case DestinationTable::Action::wait:
@@ -75,7 +76,7 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 		kern_skb_drop(skb);
 		break;
 	}
-	transmit_->flush_unless_more();
+	queue.flush_unless_more();
 }
 
 /* Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but hard interrupt. */

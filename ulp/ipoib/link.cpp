@@ -40,6 +40,7 @@ constexpr kern_link_ops link_ops = {
 	.newlink = new_link,
 	.may_delete = may_delete,
 	.get_pkey = get_pkey,
+	.tx_queues = Interface::transmit_queues_wanted,
 	.netdev_ops = &netdev_ops,
 };
 

@@ -74,8 +74,8 @@ struct NetdevOps {
 
 	static void get_rings(void *owner, kern_rings *rings)
 	{
-		*rings = {of(owner).receive_->depth(), ReceiveQueue::max_depth, of(owner).transmit_->depth(),
-			  TransmitQueue::max_depth};
+		*rings = {of(owner).receive_->depth(), ReceiveQueue::max_depth,
+			  of(owner).senders_[0].queue->depth(), TransmitQueue::max_depth};
 	}
 	static int set_rings(void *owner, u32 rx, u32 tx) { return of(owner).set_rings(rx, tx); }
 	static void get_coalesce(void *owner, kern_coalesce *rx, kern_coalesce *tx)
@@ -145,12 +145,22 @@ constinit const kern_netdev_ops netdev_ops = {
 	.driver_name = "weft_ipoib",
 };
 
+/* Of all transmit queues together. */
+TransmitCounters Interface::sent() const
+{
+	TransmitCounters all{};
+	for (const Sender &sender : senders_)
+		if (sender.queue)
+			all += sender.queue->counters();
+	return all;
+}
+
 void Interface::get_stats(kern_net_stats &stats) const
 {
-	if (!receive_ || !transmit_)
+	if (!receive_)
 		return;
 	const auto &in = receive_->counters();
-	const auto &out = transmit_->counters();
+	const TransmitCounters out = sent();
 	stats.rx_packets = in.packets;
 	stats.rx_bytes = in.bytes;
 	stats.multicast = in.multicast;
@@ -166,7 +176,7 @@ void Interface::get_stats(kern_net_stats &stats) const
 void Interface::get_counters(u64 *values) const
 {
 	const auto &in = receive_->counters();
-	const auto &out = transmit_->counters();
+	const TransmitCounters out = sent();
 	const u64 all[] = {
 		in.too_short,	 in.too_long,	  in.unknown_type,  in.from_self,    in.no_memory,
 		in.errors,	 in.polls,	  in.rearms_missed, in.pages_reused, in.pages_allocated,

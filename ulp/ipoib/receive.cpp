@@ -74,6 +74,20 @@ void ReceiveQueue::attach(net_device *dev, ib_qp *qp, ib_cq *cq)
 	cq_ = cq;
 }
 
+void ReceiveQueue::add_own_qp(u32 number)
+{
+	kern_assert(own_qp_count_ < max_transmit_queues);
+	own_qps_[own_qp_count_++] = number;
+}
+
+bool ReceiveQueue::is_own_qp(u32 number) const
+{
+	for (u32 i = 0; i < own_qp_count_; i++)
+		if (own_qps_[i] == number)
+			return true;
+	return false;
+}
+
 kern::Result<> ReceiveQueue::start(const ib::Gid &broadcast)
 {
 	broadcast_ = broadcast;
@@ -176,7 +190,7 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 		return;
 	}
 	/* A multicast packet comes back to its sender (IBA 9.4); so the stack would see its own neighbour discovery. */
-	if (wc.src_qp == qp_->qp_num && wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED)) [[unlikely]] {
+	if (wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED) && is_own_qp(wc.src_qp)) [[unlikely]] {
 		counters_.from_self++;
 		return;
 	}

@@ -17,6 +17,9 @@
 namespace ipoib
 {
 
+/* Of one interface: beyond this, CPUs share them. */
+constexpr u32 max_transmit_queues = 16;
+
 class ReceiveQueue : public kern::Napi<ReceiveQueue>
 {
 public:
@@ -29,6 +32,8 @@ public:
 	/* entries: a power of two; datagram_bytes: the largest MTU that the port can have. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey);
 	void attach(net_device *dev, ib_qp *qp, ib_cq *cq);
+	/* One more QP that the interface sends from. Before start(). */
+	void add_own_qp(u32 number);
 
 	/* The QP can take receives. Context: process. Errors: ENOMEM, those of ib_post_recv(). */
 	kern::Result<> start(const ib::Gid &broadcast);
@@ -61,6 +66,7 @@ private:
 		u32 offset; /* of this buffer in the page */
 	};
 
+	bool is_own_qp(u32 number) const;
 	bool equip(Slot &slot);
 	void release(Slot &slot);
 	void receive(Slot &slot, const ib_wc &wc);
@@ -79,6 +85,8 @@ private:
 	ib_cq *cq_ = nullptr;
 	ib::Gid broadcast_{};
 	u32 own_lid_ = 0;
+	u32 own_qps_[max_transmit_queues]{};
+	u32 own_qp_count_ = 0;
 	bool checksum_ = false;
 
 	/* Under NAPI: buffers are posted and come back in the order of the ring. */

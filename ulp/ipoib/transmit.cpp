@@ -41,7 +41,7 @@ kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
 	return {};
 }
 
-void TransmitQueue::attach(net_device *dev, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
+void TransmitQueue::attach(net_device *dev, u32 index, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
 			   kern::Work &on_error)
 {
 	dev_ = dev;
@@ -51,7 +51,7 @@ void TransmitQueue::attach(net_device *dev, ib_device *device, ib_qp *qp, ib_cq 
 	max_sge_ = max_sge < max_pieces ? max_sge : max_pieces;
 	max_inline_ = max_inline;
 	on_error_ = &on_error;
-	queue_ = kern_netdev_tx_queue(dev, 0);
+	queue_ = kern_netdev_tx_queue(dev, index);
 }
 
 void TransmitQueue::start()

@@ -26,8 +26,8 @@ public:
 	/* entries: a power of two. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(u32 entries, u32 lkey);
 
-	/* The interface, the QP and its CQ; before start(). on_error is queued when an error stops the QP (SQE). */
-	void attach(net_device *dev, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
+	/* The interface and which of its queues, the QP and its CQ; before start(). on_error is queued when an error stops the QP (SQE). */
+	void attach(net_device *dev, u32 index, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
 		    kern::Work &on_error);
 	void start();
 	/* Ends NAPI; the queue below is stopped already. Then drain() may be called. Context: process. */

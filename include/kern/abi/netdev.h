@@ -131,6 +131,13 @@ void kern_netdev_stop_queues(struct net_device *dev);
 void kern_netdev_for_each_multicast(struct net_device *dev, void (*each)(void *context, const u8 *address),
 				    void *context);
 
+/* Transmit queues that the device was allocated with. */
+unsigned int kern_netdev_tx_queue_count(const struct net_device *dev);
+/*
+ * Uses the first `count` of them, and has each CPU prefer one of its own. The device is registered, the rtnl lock held. 0 or a
+ * negative errno.
+ */
+int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count);
 struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index);
 void kern_txq_stop(struct netdev_queue *queue);
 void kern_txq_wake(struct netdev_queue *queue);
@@ -236,6 +243,8 @@ struct kern_link_ops {
 	/* May user space delete it? */
 	bool (*may_delete)(void *owner);
 	u16 (*get_pkey)(void *owner);
+	/* Transmit queues of a device that is about to be made. */
+	unsigned int (*tx_queues)(void);
 	/* Whether a device is one of this kind's: its ops are these. */
 	const struct kern_netdev_ops *netdev_ops;
 };
