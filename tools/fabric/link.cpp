@@ -31,8 +31,8 @@ struct Link::Fate {
 Link::Link(std::string name, Port &a, Port &b, const LinkConfig &config, std::uint64_t seed,
 	   Timeline &timeline)
     : name_(std::move(name)), ends_{&a, &b}, timeline_(timeline), plugged_(config.up),
-      rate_(config.rate), mtu_(config.mtu), slow_(config.faults.any()), faults_(config.faults),
-      random_(seed)
+      rate_(config.rate), mtu_(config.mtu), training_(config.training), slow_(config.faults.any()),
+      faults_(config.faults), random_(seed)
 {
 	a.link_.store(this, std::memory_order_release);
 	b.link_.store(this, std::memory_order_release);
@@ -68,9 +68,30 @@ void Link::update()
 
 void Link::settle_locked()
 {
-	bool up = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
-	if (up == up_.load(std::memory_order_relaxed))
+	bool wanted = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
+	if (!wanted) {
+		training_number_++;
+		in_training_ = false;
+	}
+	if (wanted == up_.load(std::memory_order_relaxed) || in_training_)
 		return;
+	if (!wanted || training_.count() == 0)
+		return change_locked(wanted);
+	in_training_ = true;
+	timeline_.after(training_, [this, number = ++training_number_] { trained(number); });
+}
+
+void Link::trained(std::uint64_t number)
+{
+	std::lock_guard lock(state_mutex_);
+	if (!in_training_ || number != training_number_)
+		return;
+	in_training_ = false;
+	change_locked(true);
+}
+
+void Link::change_locked(bool up)
+{
 	up_.store(up, std::memory_order_release);
 	spdlog::info("link {}: {}", name_, up ? "up" : "down");
 	for (Port *port : ends_)
@@ -86,6 +107,18 @@ void Link::retrain()
 	for (Port *port : ends_)
 		port->announce(false);
 	settle_locked();
+}
+
+void Link::set_training(std::chrono::nanoseconds time)
+{
+	std::lock_guard lock(state_mutex_);
+	training_ = time;
+}
+
+std::chrono::nanoseconds Link::training() const
+{
+	std::lock_guard lock(state_mutex_);
+	return training_;
 }
 
 void Link::set_faults(const Faults &faults)

@@ -48,6 +48,8 @@ struct LinkConfig {
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	bool up = true;
 	Faults faults{};
+	/* From the moment that both ends could be up until they are. */
+	std::chrono::nanoseconds training{0};
 };
 
 class Link
@@ -68,6 +70,9 @@ public:
 	bool plugged() const;
 	bool up() const { return up_.load(std::memory_order_acquire); }
 	void retrain();
+	/* Takes effect when the link trains next. */
+	void set_training(std::chrono::nanoseconds time);
+	std::chrono::nanoseconds training() const;
 
 	/* Takes effect for packets sent from now on. */
 	void set_faults(const Faults &faults);
@@ -110,8 +115,12 @@ private:
 	void fly(Port &to, Packet &&packet, TimePoint due);
 	void release_held(unsigned side, std::uint64_t number);
 	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
-	/* Tell both ends, with state_mutex_ held. */
+	/* Bring the link up or down as its ends and cable say, with state_mutex_ held. */
 	void settle_locked();
+	/* Tell both ends, with state_mutex_ held. */
+	void change_locked(bool up);
+	/* The training with that number is over, unless it was called off. */
+	void trained(std::uint64_t number);
 	/* An end was enabled or disabled, or the cable moved: settle up_ and tell both ends. */
 	void update();
 	void deliver_due();
@@ -125,6 +134,10 @@ private:
 	bool plugged_;
 	LinkRate rate_;
 	ib::Mtu mtu_;
+	std::chrono::nanoseconds training_;
+	/* Tells trainings apart: one that was called off finds another number. */
+	std::uint64_t training_number_ = 0;
+	bool in_training_ = false;
 	std::atomic<bool> up_{false};
 
 	/* Set while packets must take the slow way: faults, or packets still in flight. */

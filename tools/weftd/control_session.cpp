@@ -43,7 +43,7 @@ std::string guid_text(ib::Guid guid)
 
 fabric::LinkConfig config_of(const fabric::Link &link)
 {
-	return {link.rate(), link.mtu(), link.plugged(), link.faults()};
+	return {link.rate(), link.mtu(), link.plugged(), link.faults(), link.training()};
 }
 
 json describe(const fabric::Link &link)
@@ -173,6 +173,7 @@ json set_link(World &world, const json &request)
 		apply_link_setting(config, name,
 				   value.is_string() ? value.get<std::string>() : value.dump());
 	link.set_faults(config.faults);
+	link.set_training(config.training);
 	if (config.rate != before.rate || config.mtu != before.mtu)
 		link.set_rate(config.rate, config.mtu);
 	if (config.up != before.up)

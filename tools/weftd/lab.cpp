@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -19,6 +20,13 @@ namespace weft::weftd
 
 namespace
 {
+
+/*
+ * How long the ports of a real cable take to find each other, roughly. Drivers count on it: a port
+ * that becomes active while Linux still registers the device leaves its SA client with the address
+ * of no subnet manager, for good.
+ */
+constexpr std::chrono::milliseconds kTraining{250};
 
 constexpr std::string_view kDefaultLab = R"(
 [[switch]]
@@ -222,6 +230,7 @@ LabLink parse_link(Section &section)
 {
 	LabLink link;
 	link.where = section.where();
+	link.config.training = kTraining;
 	const toml::node *ends = section.find("ends");
 	if (!ends || !ends->is_array() || ends->as_array()->size() != 2)
 		section.fail("a link needs ends = [\"NODE\", \"NODE\"]");

@@ -147,6 +147,8 @@ constexpr Setting kSettings[] = {
 	 }},
 	{"mtu", [](LinkConfig &c, string_view v) { c.mtu = choose(kMtus, v); },
 	 [](const LinkConfig &c) { return name_of(kMtus, c.mtu); }},
+	{"training", [](LinkConfig &c, string_view v) { c.training = duration(v); },
+	 [](const LinkConfig &c) { return duration_text(c.training); }},
 	{"delay", [](LinkConfig &c, string_view v) { c.faults.delay = duration(v); },
 	 [](const LinkConfig &c) { return duration_text(c.faults.delay); }},
 	{"jitter", [](LinkConfig &c, string_view v) { c.faults.jitter = duration(v); },

@@ -106,6 +106,28 @@ TEST_F(TwoNodes, a_link_that_is_down_says_so_and_both_ends_hear_it)
 	EXPECT_EQ(2u, b.port.counters().link_downed - 1);
 }
 
+TEST_F(TwoNodes, a_link_trains_before_it_is_up_and_not_if_an_end_leaves)
+{
+	link.set_training(20ms);
+	link.set_plugged(false);
+	link.set_plugged(true);
+	EXPECT_FALSE(link.up());
+	/* Called off and begun anew: the first training must not count for the second. */
+	a.port.disable();
+	std::this_thread::sleep_for(10ms);
+	const auto begin = std::chrono::steady_clock::now();
+	a.port.enable();
+	EXPECT_FALSE(link.up());
+	while (!link.up())
+		std::this_thread::yield();
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, 20ms);
+	EXPECT_EQ(Sent::done, send(1));
+	a.port.disable();
+	EXPECT_FALSE(link.up());
+	std::this_thread::sleep_for(30ms);
+	EXPECT_FALSE(link.up());
+}
+
 TEST_F(TwoNodes, delay_keeps_the_order)
 {
 	link.set_faults({.delay = 2ms, .jitter = 3ms});
