@@ -47,11 +47,54 @@ RDMA_C_BEGIN
  */
 int ib_get_cached_port(struct ib_device *device, u32 port_num, struct ib_port_cache *port);
 
-/* One of them. Context: any. Return: 0 or -EINVAL. */
+/**
+ * ib_get_cached_port_state - a port's state
+ * @device: the device
+ * @port_num: the port
+ * @port_state: filled in
+ *
+ * Context: any. Return: 0 or -EINVAL.
+ */
 int ib_get_cached_port_state(struct ib_device *device, u32 port_num, enum ib_port_state *port_state);
+
+/**
+ * ib_get_cached_lmc - how many low bits of a LID the port takes for its own
+ * @device: the device
+ * @port_num: the port
+ * @lmc: filled in
+ *
+ * Context: any. Return: 0 or -EINVAL.
+ */
 int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
+
+/**
+ * ib_get_cached_lid - a port's LID
+ * @device: the device
+ * @port_num: the port
+ * @lid: filled in, host order; 0 if it has none
+ *
+ * Context: any. Return: 0 or -EINVAL.
+ */
 int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
+
+/**
+ * ib_get_cached_sm_lid - the subnet manager's LID
+ * @device: the device
+ * @port_num: the port
+ * @sm_lid: filled in, host order; 0 if none is known
+ *
+ * Context: any. Return: 0 or -EINVAL.
+ */
 int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
+
+/**
+ * ib_get_cached_subnet_prefix - upper half of a port's GIDs
+ * @device: the device
+ * @port_num: the port
+ * @subnet_prefix: filled in, host order
+ *
+ * Context: any. Return: 0 or -EINVAL.
+ */
 int ib_get_cached_subnet_prefix(struct ib_device *device, u32 port_num, u64 *subnet_prefix);
 
 /**

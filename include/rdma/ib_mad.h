@@ -505,10 +505,36 @@ void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
  */
 void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
 
-/* Properties of a MAD or class. Context: any. */
+/**
+ * ib_response_mad - is a MAD a response
+ * @hdr: its header
+ *
+ * Context: any. Return: 1 or 0; TrapRepress counts as one (IBA 13.4.6.4).
+ */
 int ib_response_mad(const struct ib_mad_hdr *hdr);
+
+/**
+ * ib_is_mad_class_rmpp - have MADs of a class an RMPP header (IBA 13.6.2)
+ * @mgmt_class: the class
+ *
+ * Context: any. Return: 1 or 0.
+ */
 int ib_is_mad_class_rmpp(u8 mgmt_class);
+
+/**
+ * ib_get_mad_data_offset - where the data of a class's MADs begins
+ * @mgmt_class: the class
+ *
+ * Context: any. Return: bytes of headers: IB_MGMT_MAD_HDR and its like.
+ */
 int ib_get_mad_data_offset(u8 mgmt_class);
+
+/**
+ * ib_mad_kernel_rmpp_agent - is RMPP done for an agent
+ * @agent: the agent
+ *
+ * Context: any. Return: 1, or 0 if it has none or does it itself.
+ */
 int ib_mad_kernel_rmpp_agent(const struct ib_mad_agent *agent);
 
 RDMA_C_END

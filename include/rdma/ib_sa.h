@@ -462,8 +462,22 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_s
 int ib_init_ah_attr_from_path(struct ib_device *device, u32 port_num, struct sa_path_rec *rec,
 			      struct rdma_ah_attr *ah_attr);
 
-/* A PathRecord between its 64 bytes and its unpacked form. Context: any. */
+/**
+ * ib_sa_pack_path - a path as the SA has it
+ * @rec: the path
+ * @attribute: filled in: a PathRecord, 64 bytes (IBA 15.2.5.16)
+ *
+ * Context: any.
+ */
 void ib_sa_pack_path(const struct sa_path_rec *rec, void *attribute);
+
+/**
+ * ib_sa_unpack_path - undo ib_sa_pack_path()
+ * @attribute: a PathRecord
+ * @rec: filled in
+ *
+ * Context: any.
+ */
 void ib_sa_unpack_path(const void *attribute, struct sa_path_rec *rec);
 
 RDMA_C_END

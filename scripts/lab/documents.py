@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What the documentation says of the sources is so: tests that the rules name exist, and public functions are described."""
+import re
+
+from lab import cache
+from lab.errors import LabError
+
+RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
+TEST_OF_RULE = re.compile(r"(?:notify|lock|event|chan|mgmt)_\d\d")
+# Helpers of a line or two may be described by one comment for all of them; what is exported may not.
+EXPORT = re.compile(r"^EXPORT_SYMBOL_GPL\((\w+)\);", re.MULTILINE)
+# What is in headers for the sake of macros and debug builds.
+NOT_FOR_USE = re.compile(r"ib_checked_|ib_set_misuse_observer$")
+
+
+def _texts(pattern, below=("core", "hw", "ulp", "tools")):
+    return {path: path.read_text() for room in below for path in sorted((cache.TREE / room).glob(pattern))}
+
+
+def _tests():
+    """The names of all tests: of KUnit and GoogleTest, and (file, function) of those in guests."""
+    units, guests = set(), set()
+    for text in _texts("**/tests/**/*.cpp").values():
+        units.update(re.findall(r"KUNIT_CASE\((\w+)\)", text))
+        units.update(re.findall(r"^TEST(?:_[FP])?\(\w+,\s*(\w+)\)", text, re.MULTILINE))
+    for path, text in _texts("**/tests/guest/*.py").items():
+        guests.update((path.name, name) for name in re.findall(r"^@test\b[^\n]*(?:\n[^\n]*)*?\ndef (\w+)", text, re.MULTILINE))
+        guests.update((path.name, name) for name in re.findall(r"^def (\w+)\(", text, re.MULTILINE))
+    return units, guests
+
+
+def _rules(text):
+    """(rule, its text) in order."""
+    found = list(RULE.finditer(text))
+    for this, following in zip(found, found[1:] + [None]):
+        yield this[1], text[this.end():following.start() if following else len(text)]
+
+
+def check_rules():
+    """Complaints about Documentation/rules.rst."""
+    units, guests = _tests()
+    complaints, named = [], {}
+    for rule, text in _rules((cache.TREE / "Documentation/rules.rst").read_text()):
+        tests = re.findall(r"``([^`]+)``", text.split("Tests", 1)[1]) if "Tests" in text else []
+        for name in (" ".join(test.split()) for test in tests):
+            if guest := re.fullmatch(r"(\w+\.py): (\w+)", name):
+                if guest.groups() not in guests:
+                    complaints.append(f"{rule} names the test {name}, which does not exist")
+            elif name.endswith("…"):
+                matching = {unit for unit in units if unit.startswith(name[:-1])}
+                if not matching:
+                    complaints.append(f"{rule} names the tests {name}, of which none exists")
+                for unit in matching:
+                    named.setdefault(unit, set()).add(rule)
+            elif TEST_OF_RULE.match(name):
+                if name not in units:
+                    complaints.append(f"{rule} names the test {name}, which does not exist")
+                named.setdefault(name, set()).add(rule)
+        if not tests and not re.search(r"No tests?\b|no tests?\b|counted by", text):
+            complaints.append(f"{rule} names no test, and does not say so")
+    for unit in sorted(units):
+        for word in re.findall(r"(?:^|_)((?:notify|lock|event|chan|mgmt)_\d\d)(?=_)", unit):
+            rule = word.upper().replace("_", "-")
+            if rule not in named.get(unit, ()):
+                complaints.append(f"{rule} does not name its test {unit}")
+    return complaints
+
+
+def _arguments(declaration):
+    """The names of a function's arguments."""
+    depth, arguments, this = 0, [], ""
+    for letter in declaration.split("(", 1)[1]:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth < 0 or (letter == "," and depth == 0):
+            arguments.append(this)
+            this = ""
+        else:
+            this += letter
+    for argument in arguments:
+        name = re.search(r"\(\*(\w+)\)", argument) or re.search(r"(\w+)(?:\[\w*\])?\s*$", argument)
+        if name and name[1] != "void":
+            yield name[1]
+
+
+def check_functions():
+    """Complaints about exported functions of include/rdma without kernel-doc."""
+    headers = "".join(path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h")))
+    complaints = []
+    exported = {name for text in _texts("*/exports.c", ("core",)).values() for name in EXPORT.findall(text)}
+    for name in sorted(exported):
+        if not re.search(rf"\b{name}\(", headers) or NOT_FOR_USE.match(name):
+            continue
+        # Those that take their caller's name are called by a wrapper without the underscores.
+        public = name.removeprefix("__")
+        block = re.search(rf"/\*\*\n \* {public} - .*?\*/\n(.*?)[;{{]", headers, re.DOTALL)
+        if not block:
+            complaints.append(f"{public}() has no kernel-doc")
+            continue
+        text, declaration = block[0], block[1]
+        if "Context" not in text:
+            complaints.append(f"{public}() does not say in which context it may be called")
+        if not re.match(r"(static inline )?void \w", declaration) and not re.search(r"[Rr]eturn", text):
+            complaints.append(f"{public}() does not say what it returns")
+        if public not in declaration:
+            complaints.append(f"what is said of {public}() stands before something else")
+        described = set(re.findall(r"^ \* @(\w+):", text, re.MULTILINE))
+        for argument in _arguments(declaration):
+            if argument not in described:
+                complaints.append(f"{public}() does not describe @{argument}")
+    return complaints
+
+
+def check():
+    """Raises with all that is not so."""
+    if complaints := check_rules() + check_functions():
+        raise LabError("the documentation and the sources differ", "\n".join(complaints))
