@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -10,7 +11,7 @@
 
 void bench_print(const char *name, long value)
 {
-	pr_info("%s: figure %s %ld\n", KBUILD_MODNAME, name, value);
+	pr_info("bench: figure %s %ld\n", name, value);
 }
 
 u64 bench_now(void)
@@ -33,6 +34,23 @@ void *bench_dma_alloc(struct device *device, unsigned long size, u64 *address)
 void bench_dma_free(struct device *device, unsigned long size, void *memory, u64 address)
 {
 	dma_free_coherent(device, size, memory, address);
+}
+
+unsigned int bench_gfp_kernel(void)
+{
+	return (__force unsigned int)GFP_KERNEL;
+}
+
+static DECLARE_COMPLETION(woken);
+
+void bench_wait(void)
+{
+	wait_for_completion(&woken);
+}
+
+void bench_wake(void)
+{
+	complete(&woken);
 }
 
 void bench_interrupts_off(void)

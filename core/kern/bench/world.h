@@ -20,6 +20,14 @@ void bench_spin(unsigned int us);
 void *bench_dma_alloc(struct device *device, unsigned long size, u64 *address);
 void bench_dma_free(struct device *device, unsigned long size, void *memory, u64 address);
 
+/* The flags of an allocation that may sleep. */
+unsigned int bench_gfp_kernel(void);
+
+/* Sleeps until bench_wake(), which may have been called already. One waiter. */
+void bench_wait(void);
+/* Any context. */
+void bench_wake(void);
+
 void bench_interrupts_off(void);
 void bench_interrupts_on(void);
 /* The first interrupt whose name begins so; its number, or -ENOENT. It stays while its driver does.

@@ -6,9 +6,11 @@ enum { BATCH = 16, MANY = 10000 };
 
 int noop_pending;
 struct ib_cqe *noop_cqe;
+struct ib_cqe *noop_sent;
 
 static struct ib_wc wcs[BATCH];
 static struct ib_cq *alive[MANY];
+static struct ib_qp *alive_qps[MANY];
 
 static void done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -88,6 +90,14 @@ static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq
 		     BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
 	while (count > 0)
 		ib_free_cq(alive[--count]);
+	for (count = 0; count < MANY; count++) {
+		alive_qps[count] = new_qp(pd, cq);
+		if (failed(alive_qps[count]))
+			break;
+	}
+	world->print("qp-create-destroy-among-10000", BENCH(ib_destroy_qp(new_qp(pd, cq))));
+	while (count > 0)
+		ib_destroy_qp(alive_qps[--count]);
 }
 
 int figures_run(struct ib_device *device, const struct figures_world *world)

@@ -21,6 +21,12 @@ struct figures_world {
 /* Measures all figures on a registered device of the no-op driver. 0 or a negative errno. */
 int figures_run(struct ib_device *device, const struct figures_world *world);
 
+/* The same of a MAD. The device has registered with the MAD layer. */
+int figures_mad(struct ib_device *device, const struct figures_world *world);
+
+/* Of the last send that was posted. */
+extern struct ib_cqe *noop_sent;
+
 /* Completions that the no-op driver's poll_cq has left to give, each with this wr_cqe. */
 extern int noop_pending;
 extern struct ib_cqe *noop_cqe;

@@ -16,8 +16,9 @@ struct NoopDevice {
 	ib_device ib;
 };
 
-int post_send(ib_qp *, const ib_send_wr *, const ib_send_wr **)
+int post_send(ib_qp *, const ib_send_wr *wr, const ib_send_wr **)
 {
+	noop_sent = wr->wr_cqe;
 	return 0;
 }
 
@@ -73,6 +74,8 @@ constexpr ib_device_ops ops = {
 	.create_qp = [](ib_qp *, ib_qp_init_attr *, ib_udata *) { return 0; },
 	.modify_qp = [](ib_qp *, ib_qp_attr *, int, ib_udata *) { return 0; },
 	.destroy_qp = [](ib_qp *, ib_udata *) { return 0; },
+	.drain_sq = [](ib_qp *) {},
+	.drain_rq = [](ib_qp *) {},
 	.size_ib_cq = sizeof(ib_cq),
 	.size_ib_pd = sizeof(ib_pd),
 	.size_ib_qp = sizeof(ib_qp),
@@ -101,6 +104,8 @@ int weft_verbs_figures_init()
 	int error = ib_register_device(&device->ib, "noop%d", nullptr);
 	if (!error) {
 		error = figures_run(&device->ib, &world);
+		if (!error)
+			error = figures_mad(&device->ib, &world);
 		ib_unregister_device(&device->ib);
 	}
 	rdma::dealloc_device(device);

@@ -19,7 +19,7 @@ def verbs(bench):
     kernel = kernels.find("stock")
     modules.build(kernel.kdir)
     built = reference.build(kernel, bench.directory, "core/tests/bench")
-    loading = [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_verbs_figures")]
+    loading = [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_mad", "weft_verbs_figures")]
     ours = count(bench.guest("ours", icount=True), *loading)
     theirs = count(bench.guest("theirs", icount=True, share=built), "modprobe ib_core",
                    "insmod /share/verbs_reference.ko")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <rdma/ib_mad.h>
 #include "../figures.h"
 
 struct noop_device {
@@ -9,6 +10,7 @@ struct noop_device {
 
 static int noop_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
+	noop_sent = wr->wr_cqe;
 	return 0;
 }
 
@@ -54,8 +56,9 @@ static int noop_port_immutable(struct ib_device *device, u32 port, struct ib_por
 {
 	immutable->gid_tbl_len = 1;
 	immutable->pkey_tbl_len = 1;
-	/* No management: nothing of the stack above takes an interest in the device. */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	/* What the MAD layer asks for on a GSI; nothing else of the stack above is loaded. */
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
@@ -100,6 +103,26 @@ static int noop_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	return 0;
 }
 
+/* Memory regions are never asked for, but a driver without them is not one for the kernel's own consumers. */
+static struct ib_mr *noop_get_dma_mr(struct ib_pd *pd, int access)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static struct ib_mr *noop_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access, struct ib_udata *udata)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static int noop_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+{
+	return 0;
+}
+
+static void noop_drain(struct ib_qp *qp)
+{
+}
+
 static const struct ib_device_ops ops = {
 	.owner = THIS_MODULE,
 	.post_send = noop_post_send,
@@ -118,6 +141,11 @@ static const struct ib_device_ops ops = {
 	.create_qp = noop_create_qp,
 	.modify_qp = noop_modify_qp,
 	.destroy_qp = noop_destroy_qp,
+	.get_dma_mr = noop_get_dma_mr,
+	.reg_user_mr = noop_reg_user_mr,
+	.dereg_mr = noop_dereg_mr,
+	.drain_rq = noop_drain,
+	.drain_sq = noop_drain,
 	.size_ib_cq = sizeof(struct ib_cq),
 	.size_ib_pd = sizeof(struct ib_pd),
 	.size_ib_qp = sizeof(struct ib_qp),
@@ -156,6 +184,8 @@ static int __init noop_init(void)
 	error = ib_register_device(&device->ib, "noop%d", NULL);
 	if (!error) {
 		error = figures_run(&device->ib, &world);
+		if (!error)
+			error = figures_mad(&device->ib, &world);
 		ib_unregister_device(&device->ib);
 	}
 	ib_dealloc_device(&device->ib);

@@ -11,13 +11,16 @@ static struct ib_device *found;
 
 static int add(struct ib_device *device)
 {
-	found = device;
+	/* Not one that is software alone. */
+	if (!found && device->dma_device)
+		found = device;
 	return 0;
 }
 
 static void forget(struct ib_device *device, void *data)
 {
-	found = NULL;
+	if (found == device)
+		found = NULL;
 }
 
 static struct ib_client client = {.name = KBUILD_MODNAME, .add = add, .remove = forget};
