@@ -17,6 +17,8 @@ namespace hcr = hw::connectx::hcr;
 namespace
 {
 
+constexpr std::uint64_t kSmallBar = 4096;
+
 enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
 
 PciDescription describe(const CardConfig &config)
@@ -32,8 +34,8 @@ PciDescription describe(const CardConfig &config)
 	description.link_speed = 2;
 	description.link_width = 8;
 	description.serial = config.node_guid;
-	description.bars[kBarRegisters] = {bar0::size, true, false};
-	description.bars[kBarUar] = {limits::kUarSize, true, true};
+	description.bars[kBarRegisters] = {config.small_bars ? kSmallBar : bar0::size, true, false};
+	description.bars[kBarUar] = {config.small_bars ? kSmallBar : limits::kUarSize, true, true};
 	description.bars[kBarMsix] = {limits::kMsixBarSize, true, false};
 	description.msix.vectors = limits::kVectors;
 	description.msix.table_bar = kBarMsix;
@@ -86,7 +88,7 @@ Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_);
+	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_, faults_);
 }
 
 void Card::detach()
@@ -106,7 +108,14 @@ void Card::bus_master_changed(bool on)
 
 void Card::break_down(std::uint32_t code)
 {
-	core_->break_down(code);
+	if (core_)
+		core_->break_down(code);
+}
+
+void Card::interrupt_idly()
+{
+	if (core_)
+		core_->interrupt_idly();
 }
 
 CardContext *Card::context()

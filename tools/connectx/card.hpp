@@ -11,6 +11,7 @@
 #include <ib/types.hpp>
 
 #include "connectx/activity.hpp"
+#include "connectx/faults.hpp"
 #include "vfio-user/pci_device.hpp"
 
 namespace weft::fabric
@@ -30,6 +31,8 @@ struct CardConfig {
 	ib::Guid node_guid = 0;  // not 0, unlike that of any other node; port n has node_guid + n
 	std::string description; // NodeDescription; empty: made from the name
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
+	bool small_bars = false; // too small for what the card says it has in them: for drivers to
+				 // be tried on
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;
@@ -55,8 +58,11 @@ public:
 	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
 	// buffer, and the driver is expected to reset the card. On the loop.
 	void break_down(std::uint32_t code);
+	// An interrupt of every vector, for no reason. On the loop.
+	void interrupt_idly();
 	// On any thread.
 	const Activity &activity() const { return activity_; }
+	Faults &faults() { return faults_; }
 	// What the control plane is made of, for tests; null while detached.
 	CardContext *context();
 
@@ -65,6 +71,7 @@ private:
 	const TransportFactory make_transport_;
 	const PciDescription description_;
 	Activity activity_;
+	Faults faults_;
 	std::unique_ptr<Core> core_;
 };
 

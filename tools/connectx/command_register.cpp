@@ -11,6 +11,14 @@ namespace weft::connectx
 namespace hcr = hw::connectx::hcr;
 using hw::connectx::Eqe;
 
+namespace
+{
+
+// What a broken card may answer.
+constexpr std::uint8_t kNoSuchStatus = 0xbd;
+
+} // namespace
+
 std::uint32_t CommandRegister::read(std::size_t offset) const
 {
 	return hw::connectx::load_be32(registers_.data(), offset);
@@ -34,7 +42,14 @@ void CommandRegister::execute()
 	command.out_param = hw::connectx::load_be64(registers, hcr::out_param);
 
 	Activity::add(core_.activity.commands);
-	const hw::connectx::Status status = commands_.execute(command);
+	hw::connectx::Status status = commands_.execute(command);
+	Faults &faults = core_.faults;
+	if (faults.strikes(Fault::interrupt))
+		core_.interrupt_idly();
+	if (faults.strikes(Fault::command_lost))
+		return;
+	if (faults.strikes(Fault::command_status))
+		status = static_cast<hw::connectx::Status>(kNoSuchStatus);
 
 	// GO falls, the toggle bit stays: the register is free for the next command.
 	hw::connectx::store_be64(registers, hcr::out_param, command.out_param);
@@ -48,6 +63,8 @@ void CommandRegister::execute()
 	Eqe::command_status.set(entry.bytes, static_cast<std::uint32_t>(status));
 	Eqe::command_out_param.set(entry.bytes, command.out_param);
 	core_.events.raise(entry);
+	if (faults.strikes(Fault::command_twice))
+		core_.events.raise(entry);
 }
 
 } // namespace weft::connectx

@@ -111,8 +111,9 @@ Status Commands::sw2hw_cq(Command &command)
 	if (!backed(InitHca::cqc_base, cqn, limits::kCqcEntry))
 		return Status::icm_error;
 	auto queue = std::make_unique<CompletionQueue>(
-		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn,
-		context);
+		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop,
+					  &core_.faults},
+		cqn, context);
 	if (!queue->initialise_buffer())
 		return Status::bad_parameter;
 	queues.insert(cqn, std::move(queue));

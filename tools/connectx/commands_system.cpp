@@ -34,6 +34,49 @@ constexpr std::uint32_t kBmmeFlags = bmme_flag::type2b_windows | bmme_flag::loca
 				     bmme_flag::reserved_lkey | bmme_flag::fast_register;
 constexpr std::string_view kBoardId = "WEFT_CX2_0000001";
 
+// What a broken card may say of itself; each lie contradicts another answer, or arithmetic.
+using Lie = void (*)(std::uint8_t *out);
+constexpr Lie kFirmwareLies[] = {
+	[](std::uint8_t *out) { QueryFw::fw_pages.set(out, 0xffff); },
+	[](std::uint8_t *out) { QueryFw::command_revision.set(out, 0xfff); },
+	[](std::uint8_t *out) { QueryFw::log_max_commands.set(out, 31); },
+	[](std::uint8_t *out) { QueryFw::error_buffer_offset.set(out, std::uint64_t{1} << 40); },
+	[](std::uint8_t *out) { QueryFw::error_buffer_size.set(out, 0x7fffffff); },
+	[](std::uint8_t *out) { QueryFw::clear_interrupt_offset.set(out, ~std::uint64_t{0}); },
+};
+constexpr Lie kCapabilityLies[] = {
+	[](std::uint8_t *out) { QueryDevCap::log_max_qps.set(out, 0); },
+	[](std::uint8_t *out) {
+		QueryDevCap::log_reserved_qps.set(out, 15);
+		QueryDevCap::log_max_qps.set(out, 3);
+	},
+	[](std::uint8_t *out) { QueryDevCap::log_max_cqs.set(out, 31); },
+	[](std::uint8_t *out) { QueryDevCap::log_max_eqs.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::log_max_mpts.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::log_max_mtts.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::num_ports.set(out, 15); },
+	[](std::uint8_t *out) { QueryDevCap::num_ports.set(out, 0); },
+	[](std::uint8_t *out) {
+		QueryDevCap::reserved_uars.set(out, 15);
+		QueryDevCap::log_uar_size.set(out, 0);
+	},
+	[](std::uint8_t *out) { QueryDevCap::log_min_page_size.set(out, 31); },
+	[](std::uint8_t *out) { QueryDevCap::max_sq_wqe_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::max_rq_wqe_size.set(out, 0xffff); },
+	[](std::uint8_t *out) { QueryDevCap::qpc_entry_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::cqc_entry_size.set(out, 0xffff); },
+	[](std::uint8_t *out) { QueryDevCap::mtt_entry_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::dmpt_entry_size.set(out, 3); },
+	[](std::uint8_t *out) { QueryDevCap::max_icm_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevCap::log_max_mcg.set(out, 31); },
+};
+
+template<std::size_t N>
+void contradict(Faults &faults, const Lie (&lies)[N], std::uint8_t *out)
+{
+	lies[faults.below(N)](out);
+}
+
 } // namespace
 
 Status Commands::nop(Command &)
@@ -53,6 +96,8 @@ Status Commands::query_fw(Command &command)
 	QueryFw::clear_interrupt_offset.set(out, limits::kClearInterrupt);
 	QueryFw::error_buffer_offset.set(out, limits::kErrorBuffer);
 	QueryFw::error_buffer_size.set(out, limits::kErrorBufferDwords);
+	if (core_.faults.strikes(Fault::capabilities))
+		contradict(core_.faults, kFirmwareLies, out);
 	return Status::ok;
 }
 
@@ -109,6 +154,8 @@ Status Commands::query_dev_cap(Command &command)
 	QueryDevCap::bmme_flags.set(out, kBmmeFlags);
 	QueryDevCap::reserved_lkey.set(out, limits::kReservedLkey);
 	QueryDevCap::max_icm_size.set(out, std::uint64_t{1} << 40);
+	if (core_.faults.strikes(Fault::capabilities))
+		contradict(core_.faults, kCapabilityLies, out);
 	return Status::ok;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/loop.hpp"
 #include "connectx/event_queue.hpp"
+#include "connectx/faults.hpp"
 #include "connectx/queue_memory.hpp"
 
 namespace weft::connectx
@@ -71,12 +72,13 @@ bool CompletionQueue::full()
 	return ((producer_ - consumer_) & kIndexMask) >= size();
 }
 
-bool CompletionQueue::store(std::uint32_t index, const Cqe &entry)
+bool CompletionQueue::store(std::uint32_t index, const Cqe &entry, bool wrong_owner)
 {
 	auto bytes = std::bit_cast<std::array<std::uint8_t, kEntrySize>>(entry);
 	std::uint8_t &last = bytes.back();
-	last = static_cast<std::uint8_t>((last & ~Cqe::owner_bit) |
-					 (index >> log_size_ & 1 ? Cqe::owner_bit : 0));
+	last = static_cast<std::uint8_t>(
+		(last & ~Cqe::owner_bit) |
+		((index >> log_size_ & 1) != wrong_owner ? Cqe::owner_bit : 0));
 	return store_entry(services_.memory, buffer_, index & (size() - 1), bytes);
 }
 
@@ -88,7 +90,11 @@ bool CompletionQueue::post(const Cqe &entry, bool solicited)
 		fail(cq_status::overflow, cq_error_syndrome::overrun);
 		return false;
 	}
-	if (!store(producer_, entry)) {
+	bool wrong_owner = false;
+	const Cqe &written = services_.faults && services_.faults->any()
+				     ? services_.faults->distorted(entry, wrong_owner)
+				     : entry;
+	if (!store(producer_, written, wrong_owner)) {
 		fail(cq_status::write_failure, cq_error_syndrome::access_violation);
 		return false;
 	}

@@ -21,6 +21,7 @@ namespace weft::connectx
 {
 
 class EventQueues;
+class Faults;
 
 class CompletionQueue
 {
@@ -29,6 +30,7 @@ public:
 		MemoryTable &memory;
 		EventQueues &events;
 		Loop &loop;
+		Faults *faults = nullptr; // of a card that is broken on purpose
 	};
 
 	CompletionQueue(const Services &services, std::uint32_t cqn,
@@ -64,7 +66,7 @@ private:
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
 	bool full();
-	bool store(std::uint32_t index, const hw::connectx::Cqe &entry);
+	bool store(std::uint32_t index, const hw::connectx::Cqe &entry, bool wrong_owner = false);
 	void fail(std::uint32_t status, std::uint8_t syndrome);
 	void notify();
 	void fire();

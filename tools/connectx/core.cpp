@@ -30,11 +30,12 @@ NodeIdentity make_identity(const CardConfig &config)
 } // namespace
 
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
-	   Activity &counted)
-    : host(pci_host), activity(counted), identity(make_identity(config)),
+	   Activity &counted, Faults &broken)
+    : host(pci_host), activity(counted), faults(broken), identity(make_identity(config)),
       memory(icm, limits::kReservedLkey),
       events([this](unsigned vector) { interrupt(vector); },
-	     [this] { break_down(limits::kErrorEventQueueLost); }), ports(make_ports(config)),
+	     [this] { break_down(limits::kErrorEventQueueLost); }, &faults),
+      ports(make_ports(config)),
       agents(identity, ports, events, *this), context{.name = config.name,
 						      .loop = host.loop(),
 						      .memory = memory,
@@ -127,6 +128,12 @@ void Core::set_bus_master(bool on)
 void Core::break_down(std::uint32_t code)
 {
 	error_buffer[0] = code;
+}
+
+void Core::interrupt_idly()
+{
+	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
+		interrupt(vector);
 }
 
 void Core::interrupt(unsigned vector)

@@ -15,6 +15,7 @@
 #include "connectx/card_context.hpp"
 #include "connectx/command_register.hpp"
 #include "connectx/doorbells.hpp"
+#include "connectx/faults.hpp"
 #include "connectx/icm_map.hpp"
 #include "connectx/limits.hpp"
 #include "connectx/port_link.hpp"
@@ -33,9 +34,9 @@ public:
 		initialised, // INIT_HCA
 	};
 
-	// @activity outlives it.
+	// @activity and @faults outlive it.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
-	     Activity &activity);
+	     Activity &activity, Faults &faults);
 	~Core() override;
 
 	// To the state after power-on.
@@ -44,6 +45,8 @@ public:
 	void close();
 	void set_bus_master(bool on);
 	void break_down(std::uint32_t code);
+	// An interrupt of every vector, for no reason.
+	void interrupt_idly();
 
 	// The link of @port came up or went, or did both.
 	void link_changed(unsigned port, bool was_down);
@@ -53,6 +56,7 @@ public:
 
 	PciHost &host;
 	Activity &activity;
+	Faults &faults;
 	NodeIdentity identity;
 	IcmMap icm;
 	MemoryTable memory;

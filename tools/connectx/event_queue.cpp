@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "connectx/event_queue.hpp"
 
+#include "connectx/faults.hpp"
 #include "connectx/queue_memory.hpp"
 
 namespace weft::connectx
@@ -30,7 +31,7 @@ bool EventQueue::initialise_buffer()
 	return fill_hardware_owned(memory_, buffer_, 0, size(), log_size_);
 }
 
-bool EventQueue::post(Eqe entry)
+bool EventQueue::post(Eqe entry, bool wrong_owner)
 {
 	if (status_ != eq_status::ok)
 		return false;
@@ -38,7 +39,7 @@ bool EventQueue::post(Eqe entry)
 		status_ = eq_status::overflow;
 		return false;
 	}
-	Eqe::owner.set(entry.bytes, producer_ >> log_size_ & 1);
+	Eqe::owner.set(entry.bytes, (producer_ >> log_size_ & 1) ^ (wrong_owner ? 1u : 0u));
 	if (!store_entry(memory_, buffer_, producer_ & (size() - 1), entry.bytes)) {
 		status_ = eq_status::write_failure;
 		return false;
@@ -83,8 +84,9 @@ EqContext EventQueue::context() const
 	return context;
 }
 
-EventQueues::EventQueues(std::function<void(unsigned)> interrupt, std::function<void()> lost)
-    : interrupt_(std::move(interrupt)), lost_(std::move(lost))
+EventQueues::EventQueues(std::function<void(unsigned)> interrupt, std::function<void()> lost,
+			 Faults *faults)
+    : interrupt_(std::move(interrupt)), lost_(std::move(lost)), faults_(faults)
 {
 	routes_.fill(kNone);
 }
@@ -132,7 +134,12 @@ void EventQueues::unmap(std::uint64_t mask, std::uint32_t eqn)
 void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 {
 	EventQueue *queue = find(eqn);
-	if (!queue || queue->post(entry))
+	if (!queue)
+		return;
+	bool wrong_owner = false;
+	const Eqe &written =
+		faults_ && faults_->any() ? faults_->distorted(entry, wrong_owner) : entry;
+	if (queue->post(written, wrong_owner))
 		return;
 	if (queue->status() == eq_status::write_failure) {
 		lost_();

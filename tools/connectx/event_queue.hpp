@@ -24,6 +24,8 @@ namespace weft::connectx
 
 using hw::connectx::EventType;
 
+class Faults;
+
 class EventQueue
 {
 public:
@@ -37,7 +39,7 @@ public:
 	bool initialise_buffer();
 	// Writes an entry, the owner bit supplied here. False on overrun, or if the buffer cannot
 	// be reached: the queue then takes no more.
-	bool post(hw::connectx::Eqe entry);
+	bool post(hw::connectx::Eqe entry, bool wrong_owner = false);
 	// The doorbell: sets the consumer index, and arms.
 	void doorbell(std::uint32_t consumer_index, bool arm);
 	hw::connectx::EqContext context() const;
@@ -64,8 +66,10 @@ class EventQueues
 {
 public:
 	// @lost is called when the memory of a queue cannot be written: its owner cannot be told.
-	explicit EventQueues(std::function<void(unsigned vector)> interrupt,
-			     std::function<void()> lost = [] {});
+	// @faults: of a card that is broken on purpose.
+	explicit EventQueues(
+		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},
+		Faults *faults = nullptr);
 
 	// A completion event of queue @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
@@ -98,6 +102,7 @@ private:
 
 	const std::function<void(unsigned)> interrupt_;
 	const std::function<void()> lost_;
+	Faults *const faults_;
 	SparseTable<EventQueue> queues_;
 	std::array<std::uint32_t, 64> routes_;
 };

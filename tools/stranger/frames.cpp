@@ -94,7 +94,8 @@ Bytes ipv6(Random &random, std::size_t room)
 	return frame;
 }
 
-/* RFC 4391 section 9.1.1, with the hardware address of the receiver, or of nobody, and lengths that need not fit. */
+/* RFC 4391 section 9.1.1, with the hardware address of the receiver, or of nobody, and lengths that
+ * need not fit. */
 Bytes arp(Random &random, std::span<const std::uint8_t, 20> address)
 {
 	Bytes frame = encapsulated(random, 0x0806);
@@ -115,7 +116,8 @@ Bytes arp(Random &random, std::span<const std::uint8_t, 20> address)
 	return frame;
 }
 
-/* A neighbour advertisement or solicitation, RFC 4861, whose option says that it is as long as it likes. */
+/* A neighbour advertisement or solicitation, RFC 4861, whose option says that it is as long as it
+ * likes. */
 Bytes neighbour_discovery(Random &random, std::span<const std::uint8_t, 20> address)
 {
 	Bytes frame = encapsulated(random, 0x86dd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Datagrams that an IPoIB interface should not be harmed by: from plain noise to packets that are right but for one lie.
+ * Datagrams that an IPoIB interface should not be harmed by: from plain noise to packets that are
+ * right but for one lie.
  */
 #pragma once
 
@@ -16,10 +17,12 @@ namespace weft::stranger
 using Random = std::mt19937_64;
 
 /*
- * One datagram of at most `limit` bytes, of a kind that `random` chooses: noise, nothing at all, an unknown protocol, IPv4, IPv6
- * or TCP with impossible lengths, ARP and neighbour discovery with hardware addresses of others. `address` is the receiver's
- * own 20-byte hardware address, which some of them claim.
+ * One datagram of at most `limit` bytes, of a kind that `random` chooses: noise, nothing at all, an
+ * unknown protocol, IPv4, IPv6 or TCP with impossible lengths, ARP and neighbour discovery with
+ * hardware addresses of others. `address` is the receiver's own 20-byte hardware address, which
+ * some of them claim.
  */
-std::vector<std::uint8_t> make_frame(Random &random, std::size_t limit, std::span<const std::uint8_t, 20> address);
+std::vector<std::uint8_t> make_frame(Random &random, std::size_t limit,
+				     std::span<const std::uint8_t, 20> address);
 
 } // namespace weft::stranger

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-stranger: sends an IPoIB interface random datagrams, from a queue pair of its own, as any process that may open an
- * InfiniBand device can.
+ * weft-stranger: sends an IPoIB interface random datagrams, from a queue pair of its own, as any
+ * process that may open an InfiniBand device can.
  */
 #include <cstring>
 #include <iostream>
@@ -34,7 +34,8 @@ struct Options {
 	unsigned long count = 10'000;
 };
 
-template <typename T> T *checked(T *made, const char *what)
+template<typename T>
+T *checked(T *made, const char *what)
 {
 	if (!made)
 		throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
@@ -47,10 +48,16 @@ void check(int status, const char *what)
 		throw std::runtime_error(std::string(what) + ": " + std::strerror(status));
 }
 
-template <auto Destroy> struct Destroyer {
-	template <typename T> void operator()(T *object) const { Destroy(object); }
+template<auto Destroy>
+struct Destroyer {
+	template<typename T>
+	void operator()(T *object) const
+	{
+		Destroy(object);
+	}
 };
-template <typename T, auto Destroy> using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
+template<typename T, auto Destroy>
+using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
 
 std::array<std::uint8_t, 20> parse_address(const std::string &text)
 {
@@ -78,9 +85,11 @@ public:
 			throw std::runtime_error("there is no InfiniBand device");
 		context_.reset(checked(ibv_open_device(devices.get()[0]), "open"));
 		pd_.reset(checked(ibv_alloc_pd(context_.get()), "protection domain"));
-		cq_.reset(checked(ibv_create_cq(context_.get(), kDepth, nullptr, nullptr, 0), "CQ"));
+		cq_.reset(
+			checked(ibv_create_cq(context_.get(), kDepth, nullptr, nullptr, 0), "CQ"));
 		buffer_.resize(kDepth * kLargest);
-		mr_.reset(checked(ibv_reg_mr(pd_.get(), buffer_.data(), buffer_.size(), 0), "region"));
+		mr_.reset(checked(ibv_reg_mr(pd_.get(), buffer_.data(), buffer_.size(), 0),
+				  "region"));
 		make_queue_pair();
 		make_address_handles();
 	}
@@ -122,7 +131,8 @@ private:
 		check(ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
 	}
 
-	/* To the port with and without a GRH, one of them with a GID that is not its own, and to the multicast group. */
+	/* To the port with and without a GRH, one of them with a GID that is not its own, and to
+	 * the multicast group. */
 	void make_address_handles()
 	{
 		ibv_ah_attr attr{};
@@ -135,8 +145,9 @@ private:
 		attr.grh.dgid.raw[15] ^= 0x55;
 		lying_.reset(checked(ibv_create_ah(pd_.get(), &attr), "address handle"));
 		/* The broadcast group of the full default partition, RFC 4391 section 4. */
-		static constexpr std::uint8_t group[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0,
-							   0,	 0,    0,    0,	   0xff, 0xff, 0xff, 0xff};
+		static constexpr std::uint8_t group[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
+							   0,    0,    0,    0,    0,    0,
+							   0xff, 0xff, 0xff, 0xff};
 		std::memcpy(attr.grh.dgid.raw, group, sizeof(group));
 		attr.dlid = static_cast<std::uint16_t>(options_.multicast_lid);
 		multicast_.reset(checked(ibv_create_ah(pd_.get(), &attr), "address handle"));
@@ -147,24 +158,27 @@ private:
 		auto *at = buffer_.data() + number % kDepth * kLargest;
 		const auto frame = make_frame(random_, kLargest, address_);
 		std::copy(frame.begin(), frame.end(), at);
-		ibv_sge sge{reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(frame.size()),
-			    mr_->lkey};
+		ibv_sge sge{reinterpret_cast<std::uint64_t>(at),
+			    static_cast<std::uint32_t>(frame.size()), mr_->lkey};
 		ibv_send_wr wr{}, *bad = nullptr;
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
 		wr.opcode = random_() % 16 ? IBV_WR_SEND : IBV_WR_SEND_WITH_IMM;
-		ibv_ah *const handles[] = {plain_.get(), global_.get(), lying_.get(), multicast_.get()};
+		ibv_ah *const handles[] = {plain_.get(), global_.get(), lying_.get(),
+					   multicast_.get()};
 		wr.wr.ud.ah = handles[random_() % std::size(handles)];
 		wr.wr.ud.remote_qpn = wr.wr.ud.ah == multicast_.get() ? kMulticastQp : qpn();
 		/* Without its top bit the Q_Key of the request counts, IBA 10.2.5. */
-		wr.wr.ud.remote_qkey = random_() % 16 ? options_.qkey
-						      : static_cast<std::uint32_t>(random_()) & 0x7fffffff;
+		wr.wr.ud.remote_qkey = random_() % 16
+					       ? options_.qkey
+					       : static_cast<std::uint32_t>(random_()) & 0x7fffffff;
 		check(ibv_post_send(qp_.get(), &wr, &bad), "send");
 	}
 
 	std::uint32_t qpn() const
 	{
-		return std::uint32_t{address_[1]} << 16 | std::uint32_t{address_[2]} << 8 | address_[3];
+		return std::uint32_t{address_[1]} << 16 | std::uint32_t{address_[2]} << 8 |
+		       address_[3];
 	}
 
 	void reap()
@@ -196,15 +210,21 @@ private:
 
 int main(int argc, char **argv)
 {
-	CLI::App app("Sends an IPoIB interface random datagrams, from plain noise to packets that are right but for one lie.",
+	CLI::App app("Sends an IPoIB interface random datagrams, from plain noise to packets that "
+		     "are right but for one lie.",
 		     "weft-stranger");
 	Options options;
-	app.add_option("--address", options.address, "the interface's hardware address, as ip link shows it")->required();
-	app.add_option("--lid", options.lid, "its port's LID")->required()->check(CLI::Range(1, 0xbfff));
+	app.add_option("--address", options.address,
+		       "the interface's hardware address, as ip link shows it")
+		->required();
+	app.add_option("--lid", options.lid, "its port's LID")
+		->required()
+		->check(CLI::Range(1, 0xbfff));
 	app.add_option("--multicast-lid", options.multicast_lid, "the LID of its broadcast group")
 		->required()
 		->check(CLI::Range(0xc000, 0xfffe));
-	app.add_option("--qkey", options.qkey, "the Q_Key of its broadcast group")->capture_default_str();
+	app.add_option("--qkey", options.qkey, "the Q_Key of its broadcast group")
+		->capture_default_str();
 	app.add_option("--seed", options.seed, "repeats the same datagrams")->capture_default_str();
 	app.add_option("--count", options.count, "how many")->capture_default_str();
 	CLI11_PARSE(app, argc, argv);

@@ -19,7 +19,8 @@ constexpr std::uint32_t kQkey = 0x11111111;
 constexpr std::uint32_t kMaxBatch = 32;
 constexpr int kPatienceMs = 60'000;
 
-template <typename T> T *made(T *object, const char *what)
+template<typename T>
+T *made(T *object, const char *what)
 {
 	if (!object)
 		throw Failure(std::string(what) + ": " + std::strerror(errno));
@@ -55,26 +56,37 @@ ibv_wr_opcode opcode_of(const Arguments &arguments)
 // In the words of weft_traffic.ko, so that a test reads the same from either.
 const char *status_text(ibv_wc_status status)
 {
-	static constexpr const char *names[] = {
-		"success", "local length error", "local QP operation error", "local EE context operation error",
-		"local protection error", "request flushed", "memory window bind error", "bad response",
-		"local access error", "remote invalid request", "remote access error", "remote operation error",
-		"retries exceeded", "receiver-not-ready retries exceeded"};
+	static constexpr const char *names[] = {"success",
+						"local length error",
+						"local QP operation error",
+						"local EE context operation error",
+						"local protection error",
+						"request flushed",
+						"memory window bind error",
+						"bad response",
+						"local access error",
+						"remote invalid request",
+						"remote access error",
+						"remote operation error",
+						"retries exceeded",
+						"receiver-not-ready retries exceeded"};
 	return status < std::size(names) ? names[status] : "another error";
 }
 
 } // namespace
 
 Endpoint::Endpoint(ibv_context *context, const Arguments &arguments)
-    : context_(context), type_(type_of(arguments)), port_(static_cast<std::uint8_t>(arguments.word("port", 1))),
-      depth_(arguments.word("depth", 64)), size_(arguments.word("size", 65536)), send_memory_(size_),
-      receive_memory_(size_)
+    : context_(context), type_(type_of(arguments)),
+      port_(static_cast<std::uint8_t>(arguments.word("port", 1))),
+      depth_(arguments.word("depth", 64)), size_(arguments.word("size", 65536)),
+      send_memory_(size_), receive_memory_(size_)
 {
-	constexpr int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			       IBV_ACCESS_REMOTE_ATOMIC;
+	constexpr int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	pd_.reset(made(ibv_alloc_pd(context_), "protection domain"));
 	send_region_.reset(made(ibv_reg_mr(pd_.get(), send_memory_.data(), size_, 0), "region"));
-	receive_region_.reset(made(ibv_reg_mr(pd_.get(), receive_memory_.data(), size_, remote), "region"));
+	receive_region_.reset(
+		made(ibv_reg_mr(pd_.get(), receive_memory_.data(), size_, remote), "region"));
 	channel_.reset(made(ibv_create_comp_channel(context_), "completion channel"));
 	const auto entries = static_cast<int>(depth_ + 16);
 	send_cq_.reset(made(ibv_create_cq(context_, entries, nullptr, channel_.get(), 0), "CQ"));
@@ -108,8 +120,9 @@ std::string Endpoint::describe() const
 	ibv_port_attr port{};
 	check_status(ibv_query_port(context_, port_, &port), "port");
 	std::ostringstream out;
-	out << "qpn=" << qp_->qp_num << " lid=" << port.lid << " state=" << port.state << " mtu=" << port.active_mtu
-	    << " addr=0x" << std::hex << reinterpret_cast<std::uintptr_t>(receive_memory_.data()) << " rkey=0x"
+	out << "qpn=" << qp_->qp_num << " lid=" << port.lid << " state=" << port.state
+	    << " mtu=" << port.active_mtu << " addr=0x" << std::hex
+	    << reinterpret_cast<std::uintptr_t>(receive_memory_.data()) << " rkey=0x"
 	    << receive_region_->rkey;
 	return out.str();
 }
@@ -132,10 +145,12 @@ std::string Endpoint::connect(const Arguments &arguments)
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = port_;
 	attr.qkey = kQkey;
-	attr.qp_access_flags = arguments.number("deny") ? 0
-							: IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-								  IBV_ACCESS_REMOTE_ATOMIC;
-	modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	attr.qp_access_flags = arguments.number("deny")
+				       ? 0
+				       : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						 IBV_ACCESS_REMOTE_ATOMIC;
+	modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr = address;
 	attr.path_mtu = static_cast<ibv_mtu>(arguments.number("mtu", IBV_MTU_2048));
@@ -147,7 +162,8 @@ std::string Endpoint::connect(const Arguments &arguments)
 		modify(attr, IBV_QP_STATE);
 		ah_.reset(made(ibv_create_ah(pd_.get(), &address), "address handle"));
 	} else {
-		modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN |
 				     (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
 	}
 	attr.qp_state = IBV_QPS_RTS;
@@ -157,7 +173,9 @@ std::string Endpoint::connect(const Arguments &arguments)
 	attr.rnr_retry = static_cast<std::uint8_t>(arguments.number("rnr", 7));
 	attr.max_rd_atomic = 4;
 	modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-			     (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0));
+			     (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_MAX_QP_RD_ATOMIC
+				 : 0));
 	return "";
 }
 
@@ -175,7 +193,8 @@ ibv_wc Endpoint::wait_completion(ibv_cq *cq)
 	for (;;) {
 		if (ibv_poll_cq(cq, 1, &wc) > 0)
 			return wc;
-		// Armed first, then looked at again (NOTIFY-03); what is told of the other CQ is found when that is polled.
+		// Armed first, then looked at again (NOTIFY-03); what is told of the other CQ is
+		// found when that is polled.
 		check_status(ibv_req_notify_cq(cq, 0), "arm");
 		if (ibv_poll_cq(cq, 1, &wc) > 0)
 			return wc;
@@ -192,7 +211,8 @@ ibv_wc Endpoint::wait_completion(ibv_cq *cq)
 void Endpoint::post_receive(std::uint32_t slot)
 {
 	// In two pieces, where there is something to divide.
-	const auto address = reinterpret_cast<std::uint64_t>(receive_memory_.data()) + std::uint64_t{slot} * receive_size_;
+	const auto address = reinterpret_cast<std::uint64_t>(receive_memory_.data()) +
+			     std::uint64_t{slot} * receive_size_;
 	const std::uint32_t first = receive_size_ / 3;
 	ibv_sge sge[2] = {{address, first, receive_region_->lkey},
 			  {address + first, receive_size_ - first, receive_region_->lkey}};
@@ -200,7 +220,9 @@ void Endpoint::post_receive(std::uint32_t slot)
 	wr.wr_id = slot;
 	wr.sg_list = sge;
 	wr.num_sge = 2;
-	check_status(srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad) : ibv_post_recv(qp_.get(), &wr, &bad), "receive");
+	check_status(srq_ ? ibv_post_srq_recv(srq_.get(), &wr, &bad)
+			  : ibv_post_recv(qp_.get(), &wr, &bad),
+		     "receive");
 }
 
 std::string Endpoint::post_receives(const Arguments &arguments)
@@ -218,7 +240,8 @@ std::string Endpoint::post_receives(const Arguments &arguments)
 void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count)
 {
 	const auto opcode = opcode_of(arguments);
-	const bool atomic = opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	const bool atomic =
+		opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	const bool reads = opcode == IBV_WR_RDMA_READ || atomic;
 	const auto size = arguments.word("size", 64);
 	const auto seed = arguments.word("seed");
@@ -239,7 +262,8 @@ void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::
 		wr.sg_list = &pieces[n];
 		wr.num_sge = size ? 1 : 0;
 		wr.opcode = opcode;
-		wr.send_flags = IBV_SEND_SIGNALED | (arguments.number("inline") ? IBV_SEND_INLINE : 0);
+		wr.send_flags =
+			IBV_SEND_SIGNALED | (arguments.number("inline") ? IBV_SEND_INLINE : 0);
 		wr.imm_data = htonl(seed + number);
 		if (type_ == IBV_QPT_UD) {
 			wr.wr.ud = {ah_.get(), remote_qpn_, arguments.word("qkey", kQkey)};
@@ -250,7 +274,8 @@ void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::
 			wr.wr.atomic.swap = arguments.number("swap");
 		} else {
 			wr.wr.rdma.remote_addr =
-				arguments.number("addr") + std::uint64_t{number} * arguments.word("step", size);
+				arguments.number("addr") +
+				std::uint64_t{number} * arguments.word("step", size);
 			wr.wr.rdma.rkey = arguments.word("rkey");
 		}
 	}
@@ -278,15 +303,18 @@ std::string Endpoint::send(const Arguments &arguments)
 			if (!failed++)
 				first_status = wc.status;
 		} else if (wc.wr_id != done) {
-			throw Failure("completion " + std::to_string(wc.wr_id) + " where " + std::to_string(done) + " was due");
+			throw Failure("completion " + std::to_string(wc.wr_id) + " where " +
+				      std::to_string(done) + " was due");
 		}
 	}
-	return "done=" + std::to_string(done - failed) + " failed=" + std::to_string(failed) + " status=" + status_text(first_status);
+	return "done=" + std::to_string(done - failed) + " failed=" + std::to_string(failed) +
+	       " status=" + status_text(first_status);
 }
 
 std::string Endpoint::receive(const Arguments &arguments)
 {
-	const auto count = arguments.word("count", 1), size = arguments.word("size", 64), seed = arguments.word("seed");
+	const auto count = arguments.word("count", 1), size = arguments.word("size", 64),
+		   seed = arguments.word("seed");
 	const std::uint32_t skip = type_ == IBV_QPT_UD ? kGrhBytes : 0;
 	std::uint32_t good = 0, failed = 0;
 	std::string answer;
@@ -299,13 +327,16 @@ std::string Endpoint::receive(const Arguments &arguments)
 		}
 		const auto offset = static_cast<std::uint32_t>(wc.wr_id) * receive_size_ + skip;
 		if (wc.opcode == IBV_WC_RECV) {
-			const auto at = wc.byte_len == size + skip ? check(offset, size, seed + i) : 0;
+			const auto at =
+				wc.byte_len == size + skip ? check(offset, size, seed + i) : 0;
 			if (at != size || wc.byte_len != size + skip)
-				throw Failure("message " + std::to_string(i) + " of " + std::to_string(wc.byte_len) +
-					      " bytes wrong at " + std::to_string(at));
+				throw Failure("message " + std::to_string(i) + " of " +
+					      std::to_string(wc.byte_len) + " bytes wrong at " +
+					      std::to_string(at));
 		}
 		if ((wc.wc_flags & IBV_WC_WITH_IMM) && ntohl(wc.imm_data) != seed + i)
-			throw Failure("message " + std::to_string(i) + " has immediate " + std::to_string(ntohl(wc.imm_data)));
+			throw Failure("message " + std::to_string(i) + " has immediate " +
+				      std::to_string(ntohl(wc.imm_data)));
 		good++;
 		if (arguments.number("repost"))
 			post_receive(static_cast<std::uint32_t>(wc.wr_id));
@@ -320,7 +351,8 @@ std::string Endpoint::verify(const Arguments &arguments) const
 		throw Failure("more than there is");
 	for (std::uint32_t i = 0; i < count; i++)
 		if (const auto at = check(i * size, size, arguments.word("seed") + i); at != size)
-			throw Failure("message " + std::to_string(i) + " wrong at " + std::to_string(at));
+			throw Failure("message " + std::to_string(i) + " wrong at " +
+				      std::to_string(at));
 	return "good=" + std::to_string(count);
 }
 

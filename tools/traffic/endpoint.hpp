@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One QP with all that it needs, and what tests make it do: the same as an endpoint of weft_traffic.ko.
+// One QP with all that it needs, and what tests make it do: the same as an endpoint of
+// weft_traffic.ko.
 #pragma once
 
 #include <memory>
@@ -19,14 +20,21 @@ struct Failure : std::runtime_error {
 	using std::runtime_error::runtime_error;
 };
 
-template <auto Destroy> struct Destroyer {
-	template <typename T> void operator()(T *object) const { Destroy(object); }
+template<auto Destroy>
+struct Destroyer {
+	template<typename T>
+	void operator()(T *object) const
+	{
+		Destroy(object);
+	}
 };
-template <typename T, auto Destroy> using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
+template<typename T, auto Destroy>
+using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
 
 /*
- * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or whole, as the command says. Byte k of a
- * message with seed s is pattern(s, k), on both sides of every test.
+ * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or
+ * whole, as the command says. Byte k of a message with seed s is pattern(s, k), on both sides of
+ * every test.
  */
 class Endpoint
 {

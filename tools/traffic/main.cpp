@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-traffic: what weft_traffic.ko does with our verbs, with the verbs library of the machine it runs on.
+ * weft-traffic: what weft_traffic.ko does with our verbs, with the verbs library of the machine it
+ *runs on.
  *
  *	weft-traffic COMMANDS ANSWERS
  *
- * Both are FIFOs. A command line written to the first is answered in the second by "ok ANSWER" or "failed REASON"; the commands are
- * those of the module (hw/connectx/tests/traffic). Ends when it is killed.
+ * Both are FIFOs. A command line written to the first is answered in the second by "ok ANSWER" or
+ *"failed REASON"; the commands are those of the module (hw/connectx/tests/traffic). Ends when it is
+ *killed.
  */
 #include <cstring>
 #include <fstream>
@@ -26,12 +28,14 @@ public:
 	Control()
 	{
 		int count = 0;
-		weft::traffic::Handle<ibv_device *, ibv_free_device_list> devices(ibv_get_device_list(&count));
+		weft::traffic::Handle<ibv_device *, ibv_free_device_list> devices(
+			ibv_get_device_list(&count));
 		if (!devices || count == 0)
 			throw Failure("there is no InfiniBand device");
 		context_.reset(ibv_open_device(devices.get()[0]));
 		if (!context_)
-			throw Failure(std::string("the device cannot be opened: ") + std::strerror(errno));
+			throw Failure(std::string("the device cannot be opened: ") +
+				      std::strerror(errno));
 	}
 
 	std::string execute(const Arguments &arguments)

@@ -129,6 +129,45 @@ void add_counters(CLI::App &app, const Options &options)
 	});
 }
 
+void add_card(CLI::App &app, const Options &options)
+{
+	auto *card = app.add_subcommand("card",
+					"break a card on purpose, as drivers are to be tried on");
+	card->require_subcommand(1);
+	auto host = std::make_shared<std::string>();
+	auto fault = std::make_shared<std::string>();
+	auto count = std::make_shared<std::uint32_t>(1);
+	auto seed = std::make_shared<std::uint64_t>(1);
+	auto one_in = std::make_shared<std::uint32_t>(1000);
+
+	auto *once = card->add_subcommand("fault", "let the next things of a kind go wrong");
+	once->add_option("HOST", *host, "whose card")->required();
+	once->add_option("FAULT", *fault, "what: weft(1) lists them")->required();
+	once->add_option("--count", *count, "how many")->capture_default_str();
+	once->callback([&options, host, fault, count] {
+		const auto result =
+			ControlClient(options.socket_directory)
+				.call("card.fault",
+				      {{"host", *host}, {"fault", *fault}, {"count", *count}});
+		print(options, result, result.dump(1) + "\n");
+	});
+
+	auto *random = card->add_subcommand("random-faults",
+					    "let anything go wrong now and then, from a seed");
+	random->add_option("HOST", *host, "whose card")->required();
+	random->add_option("--seed", *seed, "repeats the same draws")->capture_default_str();
+	random->add_option("--one-in", *one_in,
+			   "of so many opportunities one goes wrong; 0 ends it")
+		->capture_default_str();
+	random->callback([&options, host, seed, one_in] {
+		const auto result =
+			ControlClient(options.socket_directory)
+				.call("card.random_faults",
+				      {{"host", *host}, {"seed", *seed}, {"one_in", *one_in}});
+		print(options, result, result.dump(1) + "\n");
+	});
+}
+
 // Blocks the signals that end a capture and returns a descriptor that tells of them, so that the
 // capture is ended in order and the file is whole.
 FileDescriptor stop_signals()
@@ -212,6 +251,7 @@ int main(int argc, char **argv)
 	add_fabric(app, options);
 	add_link(app, options);
 	add_counters(app, options);
+	add_card(app, options);
 	add_capture(app, options);
 	add_sm(app, options);
 	add_shutdown(app, options);

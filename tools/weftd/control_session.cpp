@@ -219,6 +219,72 @@ json card_counters(World &world, const json &)
 	return result;
 }
 
+Host &host_of(World &world, const json &request)
+{
+	const auto name = text_of(request, "host");
+	for (const auto &host : world.hosts())
+		if (host->name == name)
+			return *host;
+	throw BadRequest(fmt::format("there is no host '{}'", name));
+}
+
+std::uint64_t number_of(const json &request, const char *key, std::uint64_t otherwise,
+			std::uint64_t limit)
+{
+	const auto found = request.find(key);
+	if (found == request.end())
+		return otherwise;
+	if (!found->is_number_unsigned() || found->get<std::uint64_t>() > limit)
+		throw BadRequest(fmt::format("'{}' must be a number of at most {}", key, limit));
+	return found->get<std::uint64_t>();
+}
+
+// How often each thing has gone wrong.
+json describe(connectx::Card &card)
+{
+	json result = json::object();
+	const auto names = connectx::fault_names();
+	for (unsigned kind = 0; kind < names.size(); ++kind)
+		result[std::string(names[kind])] =
+			card.faults().struck(static_cast<connectx::Fault>(kind));
+	return result;
+}
+
+json break_card(World &world, const json &request)
+{
+	Host &host = host_of(world, request);
+	const auto fault = text_of(request, "fault");
+	const auto count = static_cast<std::uint32_t>(number_of(request, "count", 1, 0xffffffff));
+	if (fault == "catastrophic") {
+		constexpr std::uint32_t code = 0xbad;
+		host.loop.post([&card = host.card] { card.break_down(code); });
+	} else if (fault == "interrupt") {
+		for (std::uint32_t i = 0; i < std::min(count, 1000u); ++i)
+			host.loop.post([&card = host.card] { card.interrupt_idly(); });
+	} else {
+		const auto names = connectx::fault_names();
+		const auto found = std::ranges::find(names, fault);
+		if (found == names.end())
+			throw BadRequest(
+				fmt::format("there is no fault '{}'; there are {}, catastrophic",
+					    fault, fmt::join(names, ", ")));
+		host.card.faults().arm(static_cast<connectx::Fault>(found - names.begin()), count);
+	}
+	spdlog::info("{}: {} fault, {} times, by request", host.name, fault, count);
+	return describe(host.card);
+}
+
+json break_card_at_random(World &world, const json &request)
+{
+	Host &host = host_of(world, request);
+	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
+	const auto one_in =
+		static_cast<std::uint32_t>(number_of(request, "one_in", 1000, 0xffffffff));
+	host.card.faults().randomise(seed, one_in);
+	spdlog::info("{}: faults at random, one in {}, seed {:#x}", host.name, one_in, seed);
+	return describe(host.card);
+}
+
 sm::SubnetManager &manager_of(World &world)
 {
 	if (!world.subnet_manager())
@@ -362,6 +428,9 @@ std::string ControlSession::handle(std::string_view line)
 		{"link.set", [&](const json &r) { return set_link(world_, r); }},
 		{"counters", [&](const json &r) { return counters(world_, r); }},
 		{"counters.cards", [&](const json &r) { return card_counters(world_, r); }},
+		{"card.fault", [&](const json &r) { return break_card(world_, r); }},
+		{"card.random_faults",
+		 [&](const json &r) { return break_card_at_random(world_, r); }},
 		{"capture.start", [&](const json &r) { return captures_->start(world_, r); }},
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},

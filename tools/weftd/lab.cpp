@@ -266,6 +266,7 @@ LabHost parse_host(Section &section, std::size_t index)
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (host.socket.empty())
 		section.fail("socket must be a file name");
+	host.small_bars = section.flag("small_bars").value_or(false);
 	section.finish();
 	return host;
 }

@@ -34,6 +34,7 @@ struct LabHost {
 	unsigned ports = 1;
 	ib::Guid guid = 0;
 	std::string socket; // a file name in the socket directory, or an absolute path
+	bool small_bars = false; // the card is broken on purpose
 };
 
 // One end of a link: a node and its port, 0 for the first that is free.

@@ -16,7 +16,7 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports)
     : name(config.name), guid(config.guid), socket(std::move(socket_path)),
       ports(std::move(fabric_ports)), loop(config.name),
-      card({config.name, config.guid, {}, ports}, connectx::make_transport),
+      card({config.name, config.guid, {}, ports, config.small_bars}, connectx::make_transport),
       server(loop, card, config.name)
 {
 	server.listen(socket);

@@ -165,6 +165,22 @@ TEST_F(Control, ControlsTheSubnetManager)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");
+	EXPECT_EQ(result({{"command", "card.fault"},
+			  {"host", "node1"},
+			  {"fault", "cqe-owner"}})["cqe-owner"],
+		  0);
+	EXPECT_FALSE(
+		ask({{"command", "card.fault"}, {"host", "node1"}, {"fault", "a-headache"}})["ok"]);
+	EXPECT_FALSE(
+		ask({{"command", "card.fault"}, {"host", "nobody"}, {"fault", "cqe-owner"}})["ok"]);
+	EXPECT_FALSE(ask({{"command", "card.fault"},
+			  {"host", "node1"},
+			  {"fault", "cqe-owner"},
+			  {"count", -1}})["ok"]);
+	EXPECT_TRUE(ask({{"command", "card.random_faults"},
+			 {"host", "node1"},
+			 {"seed", 3},
+			 {"one_in", 0}})["ok"]);
 	EXPECT_TRUE(ask({{"command", "sm.disable"}})["ok"]);
 	EXPECT_TRUE(ask({{"command", "sm.enable"}})["ok"]);
 }

@@ -2,6 +2,7 @@
 """Endpoints in guests, for tests: each is a QP that does what it is told and checks every byte. On our stack they are those of
 weft_traffic.ko, on Debian's those of weft-traffic (tools/traffic); both take the same commands and give the same answers."""
 import contextlib
+import json
 import re
 import subprocess
 
@@ -136,6 +137,19 @@ class Fabric:
     def __init__(self, lab, directory):
         self._argv = [lab.program("weft"), "--socket-dir", directory]
 
+    def weft(self, *arguments):
+        return subprocess.run([*map(str, self._argv), *map(str, arguments)], check=True, capture_output=True, text=True, timeout=20).stdout
+
     def link(self, name, **settings):
-        subprocess.run([*map(str, self._argv), "link", "set", name, *(f"{k}={v}" for k, v in settings.items())], check=True,
-                       capture_output=True, timeout=20)
+        self.weft("link", "set", name, *(f"{k}={v}" for k, v in settings.items()))
+
+    def fault(self, host, kind, count=1):
+        """The next things of this kind go wrong on a host's card."""
+        self.weft("card", "fault", host, kind, "--count", count)
+
+    def random_faults(self, host, seed, one_in):
+        self.weft("card", "random-faults", host, "--seed", seed, "--one-in", one_in)
+
+    def struck(self, host):
+        """How often each kind of fault has happened."""
+        return json.loads(self.weft("card", "fault", host, "interrupt", "--count", 0))

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again."""
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+from lab.testing import test
+from lab.waiting import wait_until
+from traffic import Node, Refused, pair
+
+CARD = "/sys/bus/pci/devices/0000:01:00.0"
+DRIVER = "/sys/bus/pci/drivers/weft_connectx"
+
+
+def log_lines(guest):
+    return int(guest.run("dmesg | wc -l").out)
+
+
+def rebind(guest, check=True):
+    """A fresh probe, which a broken card may not survive."""
+    guest.run(f"[ ! -e {CARD}/driver ] || echo 0000:01:00.0 > {DRIVER}/unbind", timeout=90)
+    guest.run(f"echo 0000:01:00.0 > {DRIVER}/bind", timeout=120, check=check)
+
+
+def heal(node1, fabric):
+    """A card that is well again, and a driver that begins anew: traffic flows."""
+    rebind(node1.guest)
+    node1.wait_active(60)
+
+
+def check_flow(node1, node2):
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+    two.post(count=8, size=1000)
+    assert one.send(count=8, size=1000, seed=5)["done"] == "8"
+    assert two.receive(count=8, size=1000, seed=5)["good"] == "8"
+    one.close()
+    two.close()
+
+
+def provoke(node1, node2, kind, fabric):
+    """Traffic into the fault; what becomes of it is the card's fault, but the command must come back."""
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+    two.post(count=8, size=100)
+    fabric.fault("node1", kind)
+    try:
+        one.send(count=8, size=100, ms=3000)
+    except Refused as refused:
+        assert "timed out" in str(refused).lower() or "error" in str(refused).lower(), refused
+    two.close()
+    one.close()
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=500)
+def completions_and_events_that_cannot_be(lab):
+    """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
+    with pair(lab) as (node1, node2, fabric):
+        for kind in ("cqe-number", "cqe-index", "cqe-opcode", "cqe-owner", "eqe-number", "eqe-type", "eqe-owner"):
+            lines = log_lines(node1.guest)
+            provoke(node1, node2, kind, fabric)
+            assert fabric.struck("node1")[kind] > 0, kind
+            assert log_lines(node1.guest) - lines < 40, kind
+            heal(node1, fabric)
+            check_flow(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=500)
+def commands_that_go_wrong(lab):
+    """A command that never completes, completes twice, or with an unknown status."""
+    with pair(lab) as (node1, node2, fabric):
+        for kind in ("command-twice", "command-status", "command-lost"):
+            fabric.fault("node1", kind)
+            try:
+                node1.open(type="rc").close()
+            except Refused:
+                assert kind != "command-twice"
+            assert fabric.struck("node1")[kind] > 0, kind
+            heal(node1, fabric)
+            check_flow(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=500)
+def interrupts_without_cause(lab):
+    """Interrupts for nothing cost time only."""
+    with pair(lab) as (node1, node2, fabric):
+        fabric.fault("node1", "interrupt", count=200)
+        check_flow(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=500)
+def a_card_that_breaks_down(lab):
+    """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
+    with pair(lab) as (node1, node2, fabric):
+        check_flow(node1, node2)
+        starts = "dmesg | grep -c 'started in'"
+        before = int(node1.guest.run(starts).out)
+        fabric.fault("node1", "catastrophic")
+        node1.guest.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
+        node1.wait_active(60)
+        check_flow(node1, node2)
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=500)
+def a_card_that_lies_about_itself(lab):
+    """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
+    with pair(lab) as (node1, _, fabric):
+        for _ in range(lab.rounds(12, 100)):
+            fabric.fault("node1", "capabilities")
+            rebind(node1.guest, check=False)
+        heal(node1, fabric)
+
+
+SMALL = """
+[[host]]
+name = "node1"
+small_bars = true
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "node2"]
+"""
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=200)
+def bars_too_small(lab):
+    """A card without room for its registers is refused by the probe."""
+    directory = lab.socket_path("fabric")
+    directory.mkdir()
+    file = lab.directory / "small.toml"
+    file.write_text(SMALL + "[sm]\nenabled = false\n")
+    lab.start(lab.program("weftd"), "--socket-dir", directory, "--lab", file, until=(directory / "node1.sock").is_socket)
+    with lab.guest("node1", vfio_user=[directory / "node1.sock"]) as guest:
+        node = Node(guest)
+        node.load()
+        assert guest.run(f"[ -e {CARD}/driver ]", check=False).status != 0
+        assert "too small" in guest.run("dmesg | grep -i weft_connectx").out
+        node.unload()
+
+
+@test(kernels=("debug",), timeout=300)
+def faults_at_random(lab):
+    """Anything goes wrong now and then, for some time, while traffic is tried and the driver is bound anew when it has to be."""
+    with pair(lab) as (node1, node2, fabric):
+        fabric.random_faults("node1", lab.seed, 50)
+        end = time.monotonic() + lab.rounds(30, 600)
+        while time.monotonic() < end:
+            try:
+                check_flow(node1, node2)
+            except (Refused, AssertionError):
+                rebind(node1.guest, check=False)
+        fabric.random_faults("node1", lab.seed, 0)
+        heal(node1, fabric)
+        check_flow(node1, node2)
+        assert sum(fabric.struck("node1").values()) > 0

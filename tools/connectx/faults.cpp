@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connectx/faults.hpp"
+
+namespace weft::connectx
+{
+
+using hw::connectx::Cqe;
+using hw::connectx::Eqe;
+
+namespace
+{
+
+constexpr std::array<std::string_view, kFaultKinds> kNames = {
+	"cqe-number",    "cqe-index",      "cqe-opcode",   "cqe-owner",
+	"eqe-number",    "eqe-type",       "eqe-owner",    "command-lost",
+	"command-twice", "command-status", "capabilities", "interrupt",
+};
+constexpr std::uint8_t kNoSuchCompletion = 0x1d;
+constexpr std::uint32_t kNoSuchEvent = 0xee;
+constexpr std::uint32_t kNumberMask = 0xffffff;
+
+} // namespace
+
+std::span<const std::string_view, kFaultKinds> fault_names()
+{
+	return kNames;
+}
+
+void Faults::arm(Fault fault, std::uint32_t count)
+{
+	kinds_[static_cast<unsigned>(fault)].armed.fetch_add(count);
+	any_.store(true);
+}
+
+void Faults::randomise(std::uint64_t seed, std::uint32_t one_in)
+{
+	seed_.store(seed);
+	one_in_.store(one_in);
+	any_.store(true);
+}
+
+std::uint32_t Faults::below(std::uint32_t end)
+{
+	const std::uint64_t seed = seed_.load(std::memory_order_relaxed);
+	if (drawn_from_ != seed) {
+		drawn_from_ = seed;
+		random_.seed(seed);
+	}
+	return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_);
+}
+
+bool Faults::draw(Fault fault)
+{
+	Kind &kind = kinds_[static_cast<unsigned>(fault)];
+	const std::uint32_t one_in = one_in_.load(std::memory_order_relaxed);
+	bool strikes = false;
+	if (kind.armed.load(std::memory_order_relaxed)) {
+		kind.armed.fetch_sub(1);
+		strikes = true;
+	} else if (one_in && fault != Fault::capabilities) {
+		strikes = below(one_in) == 0;
+	}
+	if (strikes)
+		kind.struck.fetch_add(1, std::memory_order_relaxed);
+	return strikes;
+}
+
+Cqe Faults::distorted(Cqe entry, bool &wrong_owner)
+{
+	if (strikes(Fault::cqe_number))
+		entry.qpn_word = entry.qpn_word.value() ^ (1 + below(kNumberMask));
+	if (strikes(Fault::cqe_index))
+		entry.wqe_index =
+			static_cast<std::uint16_t>(entry.wqe_index.value() + 1 + below(0xffff));
+	if (strikes(Fault::cqe_opcode))
+		entry.owner_opcode = static_cast<std::uint8_t>(
+			(entry.owner_opcode & ~Cqe::opcode_mask) | kNoSuchCompletion);
+	wrong_owner = strikes(Fault::cqe_owner);
+	return entry;
+}
+
+Eqe Faults::distorted(Eqe entry, bool &wrong_owner)
+{
+	if (strikes(Fault::eqe_number))
+		Eqe::number.set(entry.bytes,
+				Eqe::number.get(entry.bytes) ^ (1 + below(kNumberMask)));
+	if (strikes(Fault::eqe_type))
+		Eqe::type.set(entry.bytes, kNoSuchEvent);
+	wrong_owner = strikes(Fault::eqe_owner);
+	return entry;
+}
+
+} // namespace weft::connectx

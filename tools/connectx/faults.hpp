@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card that is broken on purpose, for drivers to be tried on: what it does wrong, and how often.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <string_view>
+
+#include <hw/connectx/cqe.hpp>
+#include <hw/connectx/eqe.hpp>
+
+namespace weft::connectx
+{
+
+enum class Fault : unsigned {
+	cqe_number,     // a completion of a queue pair that does not exist
+	cqe_index,      // of a work request that was never posted
+	cqe_opcode,     // of a kind that does not exist
+	cqe_owner,      // still marked as the card's: the driver never sees it
+	eqe_number,     // an event about an object that does not exist
+	eqe_type,       // of a kind that does not exist
+	eqe_owner,      // still marked as the card's
+	command_lost,   // a command that never completes
+	command_twice,  // one that completes by two events
+	command_status, // one that ends with a status which does not exist
+	capabilities,   // QUERY_FW or QUERY_DEV_CAP contradicts itself
+	interrupt,      // one without a cause
+};
+constexpr unsigned kFaultKinds = 12;
+
+// The names by which people choose faults, in their order: "cqe-number" and so on.
+std::span<const std::string_view, kFaultKinds> fault_names();
+
+/*
+ * What goes wrong next. Armed from any thread; asked on the card's loop at every opportunity, where
+ * a card that is well pays for one look at a flag.
+ */
+class Faults
+{
+public:
+	// The next @count opportunities of this kind go wrong.
+	void arm(Fault fault, std::uint32_t count);
+	// From now on one opportunity in @one_in goes wrong, drawn from @seed; capabilities are
+	// left alone, so that a driver can come up again. 0 ends it.
+	void randomise(std::uint64_t seed, std::uint32_t one_in);
+
+	bool any() const { return any_.load(std::memory_order_relaxed); }
+	// Whether this opportunity goes wrong. On the loop.
+	bool strikes(Fault fault) { return any() && draw(fault); }
+	// How often it has.
+	std::uint64_t struck(Fault fault) const
+	{
+		return kinds_[static_cast<unsigned>(fault)].struck.load(std::memory_order_relaxed);
+	}
+
+	// Entries as they come out of such a card; its owner bit is wrong, too, if @wrong_owner. On
+	// the loop.
+	hw::connectx::Cqe distorted(hw::connectx::Cqe entry, bool &wrong_owner);
+	hw::connectx::Eqe distorted(hw::connectx::Eqe entry, bool &wrong_owner);
+	// A number below @end, of those that follow from the seed. On the loop.
+	std::uint32_t below(std::uint32_t end);
+
+private:
+	struct Kind {
+		std::atomic<std::uint32_t> armed{0};
+		std::atomic<std::uint64_t> struck{0};
+	};
+	bool draw(Fault fault);
+
+	std::array<Kind, kFaultKinds> kinds_;
+	std::atomic<bool> any_{false};
+	std::atomic<std::uint32_t> one_in_{0};
+	std::atomic<std::uint64_t> seed_{0};
+	// The loop only; begins anew with every seed.
+	std::optional<std::uint64_t> drawn_from_;
+	std::mt19937_64 random_;
+};
+
+} // namespace weft::connectx
