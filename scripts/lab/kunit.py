@@ -14,6 +14,8 @@ from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 
 SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that draw random numbers
+# Its interrupts are for the tests of weft_kern.
+NIC = ("-device", "e1000e,romfile=")
 MODULE_LIMIT = 240  # seconds on a plain kernel for all suites of one module
 
 
@@ -47,7 +49,7 @@ class Runner:
         self._boots += 1
         folder = path.parent
         self._guest = Guest(f"kunit{self._boots}", kernel=self.kernel.variant, share=folder, memory=self._memory, cpus=self._cpus,
-                            log=self._logs / f"{self.group}-{self._boots}.log")
+                            qemu_args=NIC, log=self._logs / f"{self.group}-{self._boots}.log")
         self._guest.start().ready()
         self._loaded = []
 

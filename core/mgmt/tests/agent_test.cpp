@@ -56,14 +56,14 @@ void mgmt_03_times_out_with_back_off(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	Watch watch(pair.a.device(), ~0ul);
-	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 2);
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 2);
 	ASSERT_TRUE(sent.ok());
 	const u64 begin = kern::now_ns();
 	ASSERT_EQ(sent.post(), 0);
 	ASSERT_TRUE(sent.ended());
 	EXPECT_EQ(sent.status(), IB_WC_RESP_TIMEOUT_ERR);
 	EXPECT_EQ(watch.seen.load_acquire(), 3u);
-	EXPECT_GE(kern::now_ns() - begin, 120u * 1000 * 1000);
+	EXPECT_GE(kern::now_ns() - begin, 600u * 1000 * 1000);
 	EXPECT_EQ(sent.completions(), 1u);
 }
 

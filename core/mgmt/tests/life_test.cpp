@@ -91,7 +91,7 @@ void mgmt_03_port_loss_and_return(Test &test)
 		sa_path_rec rec{};
 		ib_sa_query *query;
 		const int id = ib_sa_path_rec_get(
-			&client, pair.b.device(), 1, &rec, IB_SA_PATH_REC_DGID, 5000, 0, gfp,
+			&client, pair.b.device(), 1, &rec, IB_SA_PATH_REC_DGID, 100, 0, gfp,
 			[](int, sa_path_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
 		if (id > 0)
 			eventually([&] { return calls.load_acquire() > before; });

@@ -49,11 +49,11 @@ void mgmt_03_rmpp_over_a_lossy_fabric(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	pair.server.answering = false;
-	soft_disturb(pair.a.device(), 50, 50, test.seed());
-	soft_disturb(pair.b.device(), 50, 0, test.seed() + 1);
-	for (unsigned int n = 1; n <= 5; n++) {
+	soft_disturb(pair.a.device(), 30, 20, test.seed());
+	soft_disturb(pair.b.device(), 30, 0, test.seed() + 1);
+	for (unsigned int n = 1; n <= 3; n++) {
 		const int bytes = 150 * 216 + static_cast<int>(n);
-		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 20, 100, bytes);
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 100, 100, bytes);
 		ASSERT_TRUE(sent.ok());
 		ASSERT_EQ(sent.post(), 0);
 		EXPECT_TRUE(eventually([&] { return pair.server.received.load_acquire() == n; }));

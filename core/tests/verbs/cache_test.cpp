@@ -40,6 +40,55 @@ void cache_reads_ports(Test &test)
 	}
 }
 
+/*
+ * A device registers with its links down, and can be used; each port's link comes, goes and is read again by itself, and an
+ * event names the port that it is about.
+ */
+void mgmt_10_ports_by_themselves(Test &test)
+{
+	Device device({.ports = 2});
+	ASSERT_TRUE(device.ok());
+	struct Heard : ib_event_handler {
+		kern::Atomic<unsigned int> of[3] = {};
+	} heard;
+	INIT_IB_EVENT_HANDLER(&heard, device.get(), [](ib_event_handler *handler, ib_event *event) {
+		static_cast<Heard *>(handler)->of[event->element.port_num].add_relaxed(1);
+	});
+	ib_register_event_handler(&heard);
+	auto pd = rdma::Pd::create(device);
+	EXPECT_TRUE(pd.ok());
+	const auto state_of = [&](u32 port_num) {
+		ib_port_cache port = {};
+		ib_get_cached_port(device, port_num, &port);
+		return port;
+	};
+	for (u32 port_num : {1u, 2u}) {
+		EXPECT_EQ(state_of(port_num).state, IB_PORT_INIT);
+		EXPECT_EQ(state_of(port_num).lid, 0);
+	}
+	ib_port_attr attr;
+	ASSERT_EQ(ib_query_port(device, 2, &attr), 0);
+	attr.state = IB_PORT_ACTIVE;
+	attr.lid = 22;
+	soft_set_port(device, 2, &attr);
+	ib_event event = {.device = device, .element = {.port_num = 2}, .event = IB_EVENT_PORT_ACTIVE};
+	ib_dispatch_event(&event);
+	EXPECT_TRUE(eventually([&] { return heard.of[2].load_relaxed() == 1; }));
+	EXPECT_EQ(state_of(2).state, IB_PORT_ACTIVE);
+	EXPECT_EQ(state_of(2).lid, 22);
+	EXPECT_EQ(state_of(1).state, IB_PORT_INIT);
+	EXPECT_EQ(state_of(1).generation, 0u);
+	EXPECT_EQ(heard.of[1].load_relaxed(), 0u);
+
+	attr.state = IB_PORT_DOWN;
+	soft_set_port(device, 2, &attr);
+	event.event = IB_EVENT_PORT_ERR;
+	ib_dispatch_event(&event);
+	EXPECT_TRUE(eventually([&] { return heard.of[2].load_relaxed() == 2; }));
+	EXPECT_EQ(state_of(2).state, IB_PORT_DOWN);
+	ib_unregister_event_handler(&heard);
+}
+
 /* Ports and indices that there are not: EINVAL; values that there are not: ENOENT. */
 void cache_refuses_bad_arguments(Test &test)
 {
@@ -168,6 +217,6 @@ void cache_survives_a_failed_refresh(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(cache_refuses_bad_arguments),
+KUNIT_SUITE(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_by_themselves), KUNIT_CASE(cache_refuses_bad_arguments),
 	    KUNIT_CASE(cache_finds_pkeys), KUNIT_CASE(event_02_handlers_see_the_new_value),
 	    KUNIT_CASE(cache_survives_a_failed_refresh));

@@ -45,6 +45,30 @@ void cq_refuses_bad_arguments(Test &test)
 	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, 0, static_cast<ib_poll_context>(9))), -EINVAL);
 }
 
+/* A CQ names one of the device's vectors, and is of that one; what is beyond them is EINVAL. */
+void chan_01_completion_vectors(Test &test)
+{
+	constexpr int vectors = 3;
+	Device device({.vectors = vectors, .lid = 1});
+	ASSERT_TRUE(device.ok());
+	EXPECT_EQ(device.get()->num_comp_vectors, vectors);
+	for (int vector = -1; vector <= vectors; vector++) {
+		const ib_cq_init_attr attr = {.cqe = 1, .comp_vector = static_cast<u32>(vector), .flags = 0};
+		ib_cq *own = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
+		ib_cq *polled = ib_alloc_cq(device, nullptr, 1, vector, IB_POLL_SOFTIRQ);
+		if (vector < 0 || vector == vectors) {
+			EXPECT_EQ(rdma::ptr_err(own), -EINVAL);
+			EXPECT_EQ(rdma::ptr_err(polled), -EINVAL);
+			continue;
+		}
+		ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(polled));
+		EXPECT_EQ(static_cast<int>(own->comp_vector), vector);
+		EXPECT_EQ(static_cast<int>(polled->comp_vector), vector);
+		ib_destroy_cq(own);
+		ib_free_cq(polled);
+	}
+}
+
 /* A CQ keeps what is in it across a resize, which refuses to lose anything. */
 void cq_resize(Test &test)
 {
@@ -252,7 +276,8 @@ void cq_overrun(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
+KUNIT_SUITE(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments),
+	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
 	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),
 	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order), KUNIT_CASE(mgmt_09_drain),
 	    KUNIT_CASE(cq_overrun));

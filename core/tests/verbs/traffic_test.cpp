@@ -397,6 +397,62 @@ void mgmt_07_datagram(Test &test)
 	}
 }
 
+/* A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it was given: its own, each way. */
+void mgmt_06_address_vector(Test &test)
+{
+	Device here({.lid = 1}), there({.lid = 2});
+	ASSERT_TRUE(here.ok() && there.ok());
+	Pair away(here), near(there);
+	ASSERT_TRUE(away.ok && near.ok);
+	/* Both connected anew, to each other over the fabric. */
+	ib_qp_attr attr = {};
+	attr.qp_state = IB_QPS_RESET;
+	ASSERT_EQ(ib_modify_qp(away.qp_a.get(), &attr, IB_QP_STATE), 0);
+	ASSERT_EQ(ib_modify_qp(near.qp_a.get(), &attr, IB_QP_STATE), 0);
+	ASSERT_EQ(connect(away.qp_a.get(), near.qp_a.number(), 2), 0);
+	ASSERT_EQ(connect(near.qp_a.get(), away.qp_a.number(), 1), 0);
+	ib_recv_wr recv = {};
+	recv.wr_id = 9;
+	ASSERT_EQ(near.qp_a.post_recv(&recv), 0);
+	ASSERT_EQ(near.qp_b.post_recv(&recv), 0);
+	ib_send_wr send = send_wr(nullptr, IB_WR_SEND);
+	ASSERT_EQ(away.qp_a.post_send(&send), 0);
+	ib_wc wc;
+	ASSERT_TRUE(next(near.cq_a, wc));
+	EXPECT_EQ(wc.wr_id, 9u);
+	EXPECT_EQ(wc.qp, near.qp_a.get());
+	EXPECT_EQ(near.cq_b->poll(1, &wc), 0);
+
+	attr = {};
+	attr.qp_state = IB_QPS_RESET;
+	ib_qp *qp = away.qp_b.get();
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = 1;
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IB_QPS_RTR;
+	attr.path_mtu = IB_MTU_256;
+	attr.dest_qp_num = 0x1234;
+	attr.rq_psn = 0xabcdef;
+	attr.ah_attr.port_num = 1;
+	rdma_ah_set_dlid(&attr.ah_attr, 77);
+	rdma_ah_set_sl(&attr.ah_attr, 5);
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+						  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
+	attr.qp_state = IB_QPS_RTS;
+	attr.sq_psn = 0x123456;
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+						  IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC), 0);
+	ib_qp_attr is = {};
+	ib_qp_init_attr init;
+	ASSERT_EQ(ib_query_qp(qp, &is, IB_QP_AV | IB_QP_RQ_PSN | IB_QP_SQ_PSN, &init), 0);
+	EXPECT_EQ(rdma_ah_get_dlid(&is.ah_attr), 77u);
+	EXPECT_EQ(rdma_ah_get_sl(&is.ah_attr), 5);
+	EXPECT_EQ(is.dest_qp_num, 0x1234u);
+	EXPECT_EQ(is.rq_psn, 0xabcdefu);
+	EXPECT_EQ(is.sq_psn, 0x123456u);
+}
+
 /* An answer's address from a GRH; a header that is none, and a destination that is not ours, are refused. */
 void ah_from_grh(Test &test)
 {
@@ -628,5 +684,5 @@ void traffic_xrc(Test &test)
 KUNIT_SUITE(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
 	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
 	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_loss),
-	    KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh), KUNIT_CASE(traffic_multicast),
+	    KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh), KUNIT_CASE(traffic_multicast),
 	    KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));
