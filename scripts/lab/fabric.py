@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The fabric of a test: one weftd, and the command line that drives it."""
+import re
+import subprocess
+
+PAIR = """
+[[switch]]
+name = "switch1"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "switch1"]
+[[link]]
+ends = ["node2", "switch1"]
+"""
+
+
+class Fabric:
+    """A weftd that ends with the test; lab_file is a lab as weft-lab.toml(5) describes it."""
+
+    def __init__(self, lab, lab_file=PAIR, log_level="info"):
+        self._lab = lab
+        self.directory = lab.socket_path("control.sock").parent
+        file = lab.directory / "lab.toml"
+        file.write_text(lab_file)
+        hosts = re.findall(r'\[\[host\]\]\s*name = "([^"]+)"', lab_file)
+        self.sockets = [self.directory / f"{host}.sock" for host in hosts]
+        self.process = lab.start(lab.program("weftd"), "--lab", file, "--socket-dir", self.directory, "--seed", lab.seed & 0xffffffff,
+                                 "--log-level", log_level, until=self._answers)
+
+    def _answers(self):
+        # Not whether the socket is there: one that was killed leaves it.
+        return subprocess.run(self._command("fabric", "show"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20,
+                              check=False).returncode == 0
+
+    def _command(self, *arguments):
+        return [self._lab.program("weft"), "--socket-dir", self.directory, *map(str, arguments)]
+
+    def weft(self, *arguments):
+        """Runs the command line `weft` on this fabric; returns what it printed."""
+        return subprocess.run(self._command(*arguments), check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+    def log(self):
+        """What weftd has logged so far."""
+        return (self._lab.directory / "weftd.log").read_text(errors="replace")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's drivers find the card and like what they find."""
+from lab.testing import test
+
+from stock import active, check, complaints, guests, lid, load, unload
+
+
+def field(text, name):
+    """The value of `name: value` in ibstat's or ibv_devinfo's output."""
+    return next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.strip().startswith(name + ":"))
+
+
+@test(kernels=("stock",), timeout=120)
+def drivers_probe_without_warnings(lab):
+    """mlx4_core, mlx4_ib and ib_ipoib probe without a word of complaint; ibstat and ibv_devinfo -v see an active card."""
+    with guests(lab) as (_, nodes):
+        for node in nodes:
+            node.run("dmesg -C")
+        load(*nodes)
+        active(*nodes)
+        for number, node in enumerate(nodes, 1):
+            with check("no driver, nor the bus, warns while the card is probed"):
+                assert complaints(node) == "", complaints(node)
+            with check("ibstat shows an active port with a LID"):
+                said = node.run("ibstat").out
+                assert field(said, "State") == "Active" and field(said, "Physical state") == "LinkUp", said
+                assert field(said, "CA type") == "MT26428" and field(said, "Rate") == "40", said
+                assert 0 < int(field(said, "Base lid")) < 0xc000 and 0 < int(field(said, "SM lid")) < 0xc000, said
+            with check("ibv_devinfo -v shows what the card offers"):
+                said = node.run("ibv_devinfo -v").out
+                assert field(said, "node_guid") == f"0202:c903:0000:0{number}00" and field(said, "vendor_part_id") == "26428", said
+                assert field(said, "state").startswith("PORT_ACTIVE") and field(said, "active_mtu").startswith("4096"), said
+                assert field(said, "GID[  0]").startswith(f"fe80:0000:0000:0000:0202:c903:0000:0{number}01"), said
+                for offered in ("XRC", "MEM_MGT_EXTENSIONS", "MEM_WINDOW_TYPE_2B", "UD_IP_CSUM", "atomic_cap:\t\t\tATOMIC_HCA"):
+                    assert offered in said, said
+            with check("the card interrupts by MSI-X, with a vector for completions and one for the rest"):
+                assert len(node.run("grep -c mlx4 /proc/interrupts").out) and "PCI-MSI" in node.run("grep mlx4 /proc/interrupts").out
+        assert lid(nodes[0]) != lid(nodes[1])
+        unload(*nodes)
+
+
+@test(kernels=("stock",), timeout=120)
+def msi_x_off(lab):
+    """With msi_x=0 the card interrupts by its pin, and nothing else is different."""
+    with guests(lab) as (_, nodes):
+        load(*nodes, options="msi_x=0")
+        active(*nodes)
+        node1, node2 = nodes
+        interrupts = node1.run("grep mlx4 /proc/interrupts").out
+        assert "IO-APIC" in interrupts and "MSI" not in interrupts, interrupts
+        server = node1.spawn("ibping -S")
+        node1.wait_for("pgrep ibping", what="ibping's server")
+        node2.wait_for(f"ibping -c 1 -t 500 {lid(node1)} | grep -q ' 1 received'", what="a first answer")
+        out = node2.run(f"ibping -f -c 500 {lid(node1)}").out
+        assert "500 packets transmitted, 500 received, 0% packet loss" in out, out
+        server.kill()
+        assert int(node1.run("awk '/mlx4/ {print $2}' /proc/interrupts").out.split()[0]) > 500
+        unload(*nodes)

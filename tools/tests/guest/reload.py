@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The stock drivers go and come again: by module, by reboot, by function-level reset, and in spite of a machine that was killed."""
+from lab.fabric import Fabric
+from lab.testing import test
+
+from stock import active, check, complaints, guests, interfaces_up, lid, load, pair, ping, unload
+
+CARD = "/sys/bus/pci/devices/0000:01:00.0"
+
+
+@test(kernels=("stock",), timeout=240)
+def modules_ten_times(lab):
+    """Ten times over, the modules of both guests are removed and inserted, and ib0 carries packets."""
+    with guests(lab) as (_, (node1, node2)):
+        for _ in range(lab.rounds(10, 100)):
+            load(node1, node2)
+            active(node1, node2)
+            interfaces_up(node1, node2)
+            ping(node1, "10.0.0.2", 20)
+            unload(node1, node2)
+        for node in (node1, node2):
+            assert complaints(node, "mlx4|ib0|ib_|pcieport") == ""
+
+
+@test(kernels=("stock",), timeout=180)
+def resets_and_reboot(lab):
+    """A card under use, a bound one and an unbound one are reset by FLR; a guest reboots; each time ib0 comes back."""
+    with pair(lab, may_reboot=True) as (_, (node1, node2)):
+        interfaces_up(node1, node2)
+        ping(node1, "10.0.0.2", 20)
+        lids = lid(node1), lid(node2)
+
+        with check("an unbound card is reset by FLR, and works when it is bound again"):
+            unload(node1)
+            assert "flr" in node1.run(f"cat {CARD}/reset_method").out
+            node1.run(f"echo flr >{CARD}/reset_method && echo 1 >{CARD}/reset")
+            load(node1)
+            active(node1)
+            interfaces_up(node1)
+            ping(node1, "10.0.0.2", 20)
+
+        with check("a card is reset by FLR under its driver, which then restarts it"):
+            # The driver is told before and after; ib0 goes, and comes with a new registration of the device.
+            node1.run(f"echo 1 >{CARD}/reset", timeout=60)
+            active(node1)
+            interfaces_up(node1)
+            ping(node1, "10.0.0.2", 20)
+            ping(node2, "10.0.0.1", 20)
+
+        with check("a guest reboots under traffic, and the other is not disturbed"):
+            flood = node2.spawn("ping -f -q -w 60 10.0.0.1")
+            node1.reboot()
+            flood.kill()
+            load(node1)
+            active(node1, node2)
+            interfaces_up(node1)
+            ping(node1, "10.0.0.2", 20)
+            ping(node2, "10.0.0.1", 20)
+
+        with check("each kept its LID through all this"):
+            assert (lid(node1), lid(node2)) == lids
+
+
+@test(kernels=("stock",), timeout=120)
+def machines_killed(lab):
+    """A guest killed under traffic leaves its card to the next one; a weftd killed leaves no file that stops the next."""
+    fabric = Fabric(lab)
+
+    def machine(name, socket):
+        return lab.boot(lab.guest(name, share=None, vfio_user=[socket]))
+
+    with machine("node2", fabric.sockets[1]) as (node2,):
+        load(node2)
+        for turn in ("first", "second"):
+            with machine(f"node1-{turn}", fabric.sockets[0]) as (node1,):
+                load(node1)
+                active(node1, node2)
+                interfaces_up(*((node1, node2) if turn == "first" else (node1,)))
+                ping(node1, "10.0.0.2", 20)
+                node1.spawn("ping -f -q -w 60 10.0.0.2")
+                # Leaving the block kills QEMU by the signal that nothing can catch.
+    fabric.process.kill()
+    fabric.process.wait()
+    assert all(path.is_socket() for path in fabric.sockets), "a killed weftd leaves what the next one must cope with"
+    assert "node1" in Fabric(lab).weft("fabric", "show")

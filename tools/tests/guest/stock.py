@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The judge: guests on Debian's own kernel, drivers and programs, one card each. Nothing in them is ours."""
+import contextlib
+
+from lab.fabric import PAIR, Fabric
+
+ULPS = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
+
+
+@contextlib.contextmanager
+def check(sentence):
+    """One of several sentences that a test holds with one pair of guests: a failure in it says which."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"while checking that {sentence}")
+        raise
+
+
+@contextlib.contextmanager
+def guests(lab, lab_file=PAIR, *, log_level="info", **options):
+    """A fabric, and a stock guest on each of its hosts, without drivers yet: (fabric, nodes)."""
+    fabric = Fabric(lab, lab_file, log_level)
+    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket], **options)
+                for number, socket in enumerate(fabric.sockets, 1)]
+    with lab.boot(*machines) as nodes:
+        yield fabric, nodes
+
+
+@contextlib.contextmanager
+def pair(lab, lab_file=PAIR, **options):
+    """The same with the drivers loaded and the ports active."""
+    with guests(lab, lab_file, **options) as (fabric, nodes):
+        load(*nodes)
+        active(*nodes)
+        yield fabric, nodes
+
+
+def load(*nodes, options=""):
+    """Loads the stock drivers; options are mlx4_core's."""
+    for node in nodes:
+        node.run(f"modprobe mlx4_core {options} && modprobe -a {' '.join(ULPS)}", timeout=60)
+
+
+def unload(*nodes):
+    """The stock drivers and what they depend on, gone; in use, they would stay and this would fail."""
+    for node in nodes:
+        node.run("modprobe -r ib_ipoib ib_umad; modprobe -r mlx4_ib && modprobe -r mlx4_core; modprobe -r ib_core", timeout=60, check=False)
+        left = node.run("grep -E '^(mlx4|ib_)' /proc/modules", check=False).out
+        assert left == "", left
+
+
+def active(*nodes, ports=1):
+    """Waits until each card has this many active ports."""
+    for node in nodes:
+        node.wait_for(f"test $(cat /sys/class/infiniband/mlx4_0/ports/*/state | grep -c ACTIVE) = {ports}", timeout=60, what="active ports")
+
+
+def lid(node, port=1):
+    return int(node.run(f"cat /sys/class/infiniband/mlx4_0/ports/{port}/lid").out, 16)
+
+
+def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
+    """An address on each; returns when each is in its broadcast group."""
+    for number, node in enumerate(nodes, 1):
+        node.wait_for(f"test -e /sys/class/net/{dev}", timeout=20, what=dev)
+        node.run(f"ip addr add {network}.{number}/24 dev {dev} && ip link set {dev} up")
+    for node in nodes:
+        node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"{dev}'s carrier")
+
+
+def ping(source, target, count, options="-f", timeout=120):
+    """None of count packets is lost, once the addresses are resolved: while they are not, ib_ipoib keeps no more than three."""
+    source.wait_for(f"ping -q -c 1 -W 1 {target}", timeout=30, what=f"a first answer of {target}")
+    out = source.run(f"ping -q -c {count} -W 10 {options} {target}", timeout, check=False).out
+    assert f"{count} packets transmitted, {count} received, 0% packet loss" in out, out
+
+
+def served(server, client, command, server_command=None, address="10.0.0.1", port=18515, timeout=120):
+    """Runs a program that has a serving and an asking side; both must succeed. Returns (server's, client's) output."""
+    serving = server.spawn(server_command or command)
+    # A try-out connection would be taken for the client's.
+    server.wait_for(f"ss -ltn | grep -q :{port}", timeout=30, what=f"`{serving.command}` to listen")
+    asking = client.run(f"{command} {address}", timeout)
+    return serving.wait(timeout).out, asking.out
+
+
+def complaints(node, pattern="."):
+    """Lines of level warning and worse in the kernel's log that match."""
+    return node.run(f"dmesg -x -l emerg,alert,crit,err,warn | grep -E '{pattern}' || true").out
