@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""OpenSM in a guest manages the fabric in place of our subnet manager."""
+import collections
+import re
+
+from lab.fabric import PAIR
+from lab.testing import test
+
+from stock import active, check, guests, interfaces_up, lid, load, ping
+
+LOG = "/tmp/opensm.log"
+OPENSM = f"echo force_log_flush TRUE >/tmp/opensm.conf; exec opensm -F /tmp/opensm.conf -f {LOG}"
+TRAP = re.compile(r"Received Generic Notice type:1 num:(\d+).*TID:(0x\w+)")
+
+
+def faults(node):
+    """What OpenSM itself calls an error."""
+    return node.run(f"grep -E ' ERR ' {LOG} || true").out
+
+
+@test(kernels=("stock",), timeout=240)
+def opensm_manages(lab):
+    """With ours off, OpenSM brings the ports up, serves IPoIB's joins, hears of links by traps, each once, and outlives itself."""
+    with guests(lab, PAIR + "[sm]\nenabled = false\n", log_level="debug") as (fabric, (node1, node2)):
+        load(node1, node2)
+        for node in (node1, node2):
+            node.wait_for("grep -q INIT /sys/class/infiniband/mlx4_0/ports/1/state", what="a link that nobody manages")
+        manager = node1.spawn(OPENSM)
+        with check("OpenSM finds the fabric, activates it, and has no fault to report"):
+            active(node1, node2)
+            node1.wait_for(f"grep -q 'SUBNET UP' {LOG}", what="SUBNET UP")
+            assert f"sm lid {lid(node1)} " in node2.run("sminfo").out
+            assert faults(node1) == "", faults(node1)
+        with check("IPoIB joins the groups that OpenSM made, and pings pass"):
+            interfaces_up(node1, node2)
+            ping(node1, "10.0.0.2", 500)
+            ping(node2, "10.0.0.1", 500)
+            assert "ff12:401b:ffff::ffff:ffff" in node2.run("saquery -g").out
+            assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
+        with check("it hears of a link that goes and comes by trap 128, represses each, and gets none twice"):
+            for state in ("down", "up"):
+                heard = node1.run(f"grep -c 'num:128' {LOG} || true").out
+                fabric.weft("link", state, "node2")
+                node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(heard)}", what="the trap")
+                if state == "up":
+                    active(node2)
+            ping(node2, "10.0.0.1", 100)
+            node1.run("sleep 1")        # twice the time after which a trap is repeated
+            traps = collections.Counter(tid for number, tid in TRAP.findall(node1.run(f"cat {LOG}").out) if number == "128")
+            assert len(traps) >= 2 and set(traps.values()) == {1}, traps
+        with check("another OpenSM, in the other guest, stands by, and takes over when the first is killed"):
+            standby = node2.spawn(f"{OPENSM} -p 1")
+            node2.wait_for(f"sminfo {lid(node2)} | grep -Eq 'STANDBY|MASTER'", what="the second manager")
+            manager.kill()
+            node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=90, what="the take-over")
+            active(node1, node2)
+            ping(node1, "10.0.0.2", 100)
+            standby.kill()
+
+
+@test(kernels=("stock",), timeout=120)
+def ours_hands_over(lab):
+    """Our manager, at priority 0, hands the fabric over to an OpenSM of a higher one, and no packet notices."""
+    with guests(lab) as (fabric, (node1, node2)):
+        load(node1, node2)
+        active(node1, node2)
+        interfaces_up(node1, node2)
+        ping(node1, "10.0.0.2", 20)
+        lids = lid(node1), lid(node2)
+        manager = node1.spawn(f"{OPENSM} -p 14")
+        node2.wait_for(f"sminfo | grep -q 'sm lid {lids[0]} .*MASTER'", timeout=60, what="OpenSM to be the master")
+        assert (lid(node1), lid(node2)) == lids, "a hand-over renumbers nobody"
+        ping(node1, "10.0.0.2", 500)
+        manager.kill()
+        # Ours finds that the master is gone, and manages again.
+        node2.wait_for(f"sminfo | grep 'MASTER' | grep -vq 'sm lid {lids[0]} '", timeout=60, what="our manager to be back")
+        ping(node2, "10.0.0.1", 100)
