@@ -89,7 +89,9 @@ private:
 	void on_receive_flushed();
 	void route(kern::Owned<Receive> receive);
 	void snoop(Receive &receive);
-	bool offer_to_device(Receive &receive);
+	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
+	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
+	bool offer_to_device(const Receive &receive);
 	void hand_to_agent(kern::Owned<Receive> receive);
 	void refuse(const Receive &receive);
 	Agent *find_agent_locked(const Receive &receive) REQUIRES(lock_);

@@ -51,19 +51,12 @@ void SpecialQp::answer_local(Send &send)
 	receive->completion.port_num = port_num_;
 	__builtin_memcpy(&receive->buffer.mad, send.first().bytes, ib::mad_bytes);
 
-	if (device_->ops.process_mad) {
-		size_t size = ib::mad_bytes;
-		u16 pkey_index = receive->completion.pkey_index;
-		ib::Mad answer{};
-		const int result = device_->ops.process_mad(
-			device_, 0, port_num_, &receive->completion, nullptr,
-			reinterpret_cast<const ib_mad *>(&receive->buffer.mad),
-			reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
-		if ((result & IB_MAD_RESULT_SUCCESS) && (result & IB_MAD_RESULT_CONSUMED))
-			return;
-		if ((result & IB_MAD_RESULT_SUCCESS) && (result & IB_MAD_RESULT_REPLY))
-			receive->buffer.mad = answer;
-	}
+	ib::Mad answer{};
+	const DeviceAnswer said = ask_device(*receive, nullptr, answer);
+	if (said == DeviceAnswer::consumed)
+		return;
+	if (said == DeviceAnswer::answered)
+		receive->buffer.mad = answer;
 	receive->present();
 	hand_to_agent(std::move(receive));
 }

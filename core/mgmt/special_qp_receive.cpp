@@ -168,28 +168,33 @@ void SpecialQp::route(kern::Owned<Receive> receive)
 	hand_to_agent(std::move(receive));
 }
 
-/* The agents that the device has built in come first (MGMT-04). True if the MAD is dealt with. */
-bool SpecialQp::offer_to_device(Receive &receive)
+/* What the agents that the device has built in make of a MAD; answer is filled in if they have one. */
+SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer)
 {
 	if (!device_->ops.process_mad)
-		return false;
+		return DeviceAnswer::not_mine;
 
-	ib::Mad answer{};
 	size_t size = sizeof(answer);
 	u16 pkey_index = receive.completion.pkey_index;
-	const int result = device_->ops.process_mad(
-		device_, 0, port_num_, &receive.completion, &receive.buffer.grh,
-		reinterpret_cast<const ib_mad *>(&receive.buffer.mad), reinterpret_cast<ib_mad *>(&answer), &size,
-		&pkey_index);
+	const int result = device_->ops.process_mad(device_, 0, port_num_, &receive.completion, grh,
+						    reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
+						    reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	if (!(result & IB_MAD_RESULT_SUCCESS))
-		return false;
+		return DeviceAnswer::not_mine;
 	if (result & IB_MAD_RESULT_CONSUMED)
-		return true;
-	if (result & IB_MAD_RESULT_REPLY) {
+		return DeviceAnswer::consumed;
+	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;
+}
+
+/* The device's own agents come first (MGMT-04). True if the MAD is dealt with. */
+bool SpecialQp::offer_to_device(const Receive &receive)
+{
+	ib::Mad answer{};
+	const DeviceAnswer said = ask_device(receive, &receive.buffer.grh, answer);
+
+	if (said == DeviceAnswer::answered)
 		reply(*internal_agent_, receive, answer);
-		return true;
-	}
-	return false;
+	return said != DeviceAnswer::not_mine;
 }
 
 void SpecialQp::snoop(Receive &receive)

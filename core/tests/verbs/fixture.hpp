@@ -162,6 +162,37 @@ inline ib_sge sge_of(const PdRef &pd, void *memory, u32 length)
 	return {.addr = reinterpret_cast<u64>(memory), .length = length, .lkey = pd->local_dma_lkey()};
 }
 
+/* Memory that both ends use, and a key that opens it to the peer. */
+struct Memory {
+	explicit Memory(const PdRef &pd)
+	{
+		auto made = rdma::MemoryRegion::all(pd, all_access | IB_ACCESS_MW_BIND);
+		if (made.ok())
+			region = made.take();
+		auto page = kern::make_array<u8>(kern::Gfp::kernel, 4096);
+		if (page.ok())
+			bytes = page.take();
+		ok = region && !bytes.empty();
+	}
+	u8 *at(size_t offset) const { return bytes.data() + offset; }
+	u64 address(size_t offset) const { return reinterpret_cast<u64>(at(offset)); }
+
+	bool ok = false;
+	rdma::MemoryRegion region;
+	kern::OwnedArray<u8> bytes;
+};
+
+inline ib_send_wr send_wr(ib_sge *sge, ib_wr_opcode opcode, u64 wr_id = 0)
+{
+	ib_send_wr wr = {};
+
+	wr.wr_id = wr_id;
+	wr.sg_list = sge;
+	wr.num_sge = sge ? 1 : 0;
+	wr.opcode = opcode;
+	return wr;
+}
+
 /*
  * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is ENOMEM, the first run
  * that has no allocation left to fail succeeds, and at least one failed on the way.

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where messages go and where they come from: address vectors, datagrams, groups.
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+constexpr soft_options plain = {.lid = 1};
+
+/* A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it was given: its own, each way. */
+void mgmt_06_address_vector(Test &test)
+{
+	Device here({.lid = 1}), there({.lid = 2});
+	ASSERT_TRUE(here.ok() && there.ok());
+	Pair away(here), near(there);
+	ASSERT_TRUE(away.ok && near.ok);
+	/* Both connected anew, to each other over the fabric. */
+	ib_qp_attr attr = {};
+	attr.qp_state = IB_QPS_RESET;
+	ASSERT_EQ(ib_modify_qp(away.qp_a.get(), &attr, IB_QP_STATE), 0);
+	ASSERT_EQ(ib_modify_qp(near.qp_a.get(), &attr, IB_QP_STATE), 0);
+	ASSERT_EQ(connect(away.qp_a.get(), near.qp_a.number(), 2), 0);
+	ASSERT_EQ(connect(near.qp_a.get(), away.qp_a.number(), 1), 0);
+	ib_recv_wr recv = {};
+	recv.wr_id = 9;
+	ASSERT_EQ(near.qp_a.post_recv(&recv), 0);
+	ASSERT_EQ(near.qp_b.post_recv(&recv), 0);
+	ib_send_wr send = send_wr(nullptr, IB_WR_SEND);
+	ASSERT_EQ(away.qp_a.post_send(&send), 0);
+	ib_wc wc;
+	ASSERT_TRUE(next(near.cq_a, wc));
+	EXPECT_EQ(wc.wr_id, 9u);
+	EXPECT_EQ(wc.qp, near.qp_a.get());
+	EXPECT_EQ(near.cq_b->poll(1, &wc), 0);
+
+	attr = {};
+	attr.qp_state = IB_QPS_RESET;
+	ib_qp *qp = away.qp_b.get();
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = 1;
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IB_QPS_RTR;
+	attr.path_mtu = IB_MTU_256;
+	attr.dest_qp_num = 0x1234;
+	attr.rq_psn = 0xabcdef;
+	attr.ah_attr.port_num = 1;
+	rdma_ah_set_dlid(&attr.ah_attr, 77);
+	rdma_ah_set_sl(&attr.ah_attr, 5);
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+						  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
+	attr.qp_state = IB_QPS_RTS;
+	attr.sq_psn = 0x123456;
+	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+						  IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC), 0);
+	ib_qp_attr is = {};
+	ib_qp_init_attr init;
+	ASSERT_EQ(ib_query_qp(qp, &is, IB_QP_AV | IB_QP_RQ_PSN | IB_QP_SQ_PSN, &init), 0);
+	EXPECT_EQ(rdma_ah_get_dlid(&is.ah_attr), 77u);
+	EXPECT_EQ(rdma_ah_get_sl(&is.ah_attr), 5);
+	EXPECT_EQ(is.dest_qp_num, 0x1234u);
+	EXPECT_EQ(is.rq_psn, 0xabcdefu);
+	EXPECT_EQ(is.sq_psn, 0x123456u);
+}
+
+/* MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the request gives none. */
+void mgmt_07_datagram(Test &test)
+{
+	Device here({.lid = 1}), there({.lid = 2});
+	ASSERT_TRUE(here.ok() && there.ok());
+	struct End {
+		PdRef pd;
+		CqRef cq;
+		rdma::QueuePair qp;
+		bool create(ib_device *device)
+		{
+			auto p = rdma::Pd::create(device);
+			auto c = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+			if (!p.ok() || !c.ok())
+				return false;
+			pd = p.take();
+			cq = c.take();
+			auto attr = qp_attr(IB_QPT_UD);
+			auto q = rdma::QueuePair::create(pd, cq, cq, attr);
+			if (!q.ok())
+				return false;
+			qp = q.take();
+			return connect_datagram(qp.get(), 0x1234) == 0;
+		}
+	} a, b;
+	ASSERT_TRUE(a.create(here) && b.create(there));
+	Memory memory(b.pd);
+	ASSERT_TRUE(memory.ok);
+	for (u32 qkey : {0x1234u, IB_QP_SET_QKEY, 0x9999u}) {
+		ib_sge to = sge_of(b.pd, memory.at(0), 256);
+		ib_recv_wr recv = {};
+		recv.sg_list = &to;
+		recv.num_sge = 1;
+		ASSERT_EQ(b.qp.post_recv(&recv), 0);
+		rdma_ah_attr address = {.port_num = 1};
+		address.sl = 3;
+		rdma_ah_set_dlid(&address, 2);
+		auto ah = rdma::AddressHandle::create(a.pd, address);
+		ASSERT_OK(ah);
+		__builtin_memcpy(memory.at(1000), "datagram", 8);
+		ib_sge from = sge_of(a.pd, memory.at(1000), 8);
+		ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND), .ah = ah.value().get(), .remote_qpn = b.qp.number(),
+			       .remote_qkey = qkey};
+		ASSERT_EQ(a.qp.post_send(&wr.wr), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(a.cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		if (qkey == 0x9999) {
+			/* The wrong Q_Key: dropped in silence. */
+			EXPECT_EQ(b.cq->poll(1, &wc), 0);
+			continue;
+		}
+		ASSERT_TRUE(next(b.cq, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		EXPECT_EQ(wc.byte_len, 48u);
+		EXPECT_EQ(wc.src_qp, a.qp.number());
+		EXPECT_EQ(wc.slid, 1u);
+		EXPECT_EQ(wc.sl, 3);
+		EXPECT_EQ(wc.wc_flags & IB_WC_GRH, 0);
+		EXPECT_EQ(__builtin_memcmp(memory.at(40), "datagram", 8), 0);
+		/* And the answer's address is the sender's. */
+		rdma_ah_attr back;
+		EXPECT_EQ(ib_init_ah_attr_from_wc(there, 1, &wc, nullptr, &back), 0);
+		EXPECT_EQ(rdma_ah_get_dlid(&back), 1u);
+		EXPECT_EQ(rdma_ah_get_sl(&back), 3);
+	}
+}
+
+/* An answer's address from a GRH; a header that is none, and a destination that is not ours, are refused. */
+void ah_from_grh(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	ib_grh grh = {};
+	ib_wc wc = {};
+	rdma_ah_attr attr;
+	wc.slid = 9;
+	wc.wc_flags = IB_WC_GRH;
+	ASSERT_EQ(rdma_query_gid(device, 1, 0, &grh.dgid), 0);
+	grh.sgid.raw[15] = 7;
+	grh.version_tclass_flow = 6u << 28 | 0x5au << 20 | 0x12345;
+	grh.next_hdr = 0x1b;
+	ASSERT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &grh, &attr), 0);
+	EXPECT_EQ(attr.ah_flags, IB_AH_GRH);
+	EXPECT_EQ(attr.grh.flow_label, 0x12345u);
+	EXPECT_EQ(attr.grh.traffic_class, 0x5a);
+	EXPECT_EQ(attr.grh.dgid.raw[15], 7);
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 2, &wc, &grh, &attr), -EINVAL);
+	ib_grh bad = grh;
+	bad.version_tclass_flow = 4u << 28;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -EPROTO);
+	bad = grh;
+	bad.next_hdr = 17;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -EPROTO);
+	bad = grh;
+	bad.dgid.raw[15] ^= 0x55;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -ENOENT);
+	/* What was sent to a group is answered from the first GID. */
+	bad.dgid.raw[0] = 0xff;
+	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), 0);
+	EXPECT_EQ(attr.grh.sgid_index, 0);
+}
+
+/* Datagrams to a group reach the QPs attached to it, and no others. */
+void address_multicast(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto pd = rdma::Pd::create(device);
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	auto attr = qp_attr(IB_QPT_UD);
+	auto member = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	auto stranger = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	ASSERT_TRUE(member.ok() && stranger.ok());
+	Memory memory(pd.value());
+	ASSERT_TRUE(memory.ok);
+	for (auto *qp : {&member.value(), &stranger.value()}) {
+		ASSERT_EQ(connect_datagram(qp->get(), 1), 0);
+		ib_sge to = sge_of(pd.value(), memory.at(0), 100);
+		ib_recv_wr recv = {};
+		recv.sg_list = &to;
+		recv.num_sge = 1;
+		ASSERT_EQ(qp->post_recv(&recv), 0);
+	}
+	const ib_gid group = {.raw = {0xff, 0x12, 0x40, 0x1b}};
+	ASSERT_EQ(ib_attach_mcast(member.value().get(), &group, 0xc005), 0);
+	rdma_ah_attr address = {.port_num = 1};
+	rdma_ah_set_dlid(&address, 0xc005);
+	EXPECT_ERROR(rdma::AddressHandle::create(pd.value(), address), -EINVAL);
+	rdma_ah_set_grh(&address, &group, 0, 0, 1, 0);
+	auto ah = rdma::AddressHandle::create(pd.value(), address);
+	ASSERT_OK(ah);
+	ib_sge from = sge_of(pd.value(), memory.at(200), 10);
+	ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND, 77), .ah = ah.value().get(), .remote_qpn = IB_MULTICAST_QPN,
+		       .remote_qkey = 1};
+	ASSERT_EQ(stranger.value().post_send(&wr.wr), 0);
+	unsigned int received = 0;
+	ib_wc wc;
+	while (received < 2 && next(cq.value(), wc)) {
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		if (wc.opcode == IB_WC_RECV)
+			EXPECT_EQ(wc.qp, member.value().get());
+		received++;
+	}
+	EXPECT_EQ(received, 2u);
+	EXPECT_EQ(cq.value()->poll(1, &wc), 0);
+	EXPECT_EQ(ib_detach_mcast(member.value().get(), &group, 0xc005), 0);
+}
+
+} // namespace
+
+KUNIT_SUITE(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
+	    KUNIT_CASE(address_multicast));
