@@ -26,11 +26,15 @@ u64 deadline_of(const Send &send, u64 now)
 
 kern::Result<> SpecialQp::post(Send &send)
 {
-	auto result = [&] {
+	bool any_ended = false;
+	const auto result = [&] {
 		kern::Guard guard(lock_);
-		return start_locked(send);
+		const auto started = start_locked(send);
+		any_ended = !finished_.empty();
+		return started;
 	}();
-	deliver_finished();
+	if (any_ended)
+		deliver_finished();
 	return result;
 }
 
@@ -357,11 +361,12 @@ kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
 /* Tells the consumers of all sends that have ended. Context: any; the lock is not held. */
 void SpecialQp::deliver_finished()
 {
-	for (;;) {
+	for (bool more = true; more;) {
 		Send *send;
 		{
 			kern::Guard guard(lock_);
 			send = finished_.pop_front();
+			more = !finished_.empty();
 		}
 		if (!send)
 			return;

@@ -7,6 +7,8 @@
 #include <linux/irqdesc.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/workqueue.h>
+#include "bench.h"
 #include "world.h"
 
 void bench_print(const char *name, long value)
@@ -51,6 +53,34 @@ void bench_wait(void)
 void bench_wake(void)
 {
 	complete(&woken);
+}
+
+static void nothing(struct tasklet_struct *tasklet)
+{
+}
+
+static DECLARE_TASKLET(empty, nothing);
+
+void bench_soft_interrupt(void)
+{
+	tasklet_schedule(&empty);
+}
+
+static u64 worked_at;
+
+static void note(struct work_struct *work)
+{
+	worked_at = bench_ticks();
+	complete(&woken);
+}
+
+static DECLARE_WORK(noting, note);
+
+u64 bench_work(void)
+{
+	queue_work(system_unbound_wq, &noting);
+	wait_for_completion(&woken);
+	return worked_at;
 }
 
 void bench_interrupts_off(void)

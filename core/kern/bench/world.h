@@ -28,6 +28,11 @@ void bench_wait(void);
 /* Any context. */
 void bench_wake(void);
 
+/* Asks for a soft interrupt in which nothing is done: what one costs by itself. */
+void bench_soft_interrupt(void);
+/* Queues work that does bench_wake() alone, on a work queue of no CPU's own; returns bench_ticks() of its run, having waited. */
+u64 bench_work(void);
+
 void bench_interrupts_off(void);
 void bench_interrupts_on(void);
 /* The first interrupt whose name begins so; its number, or -ENOENT. It stays while its driver does.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "figures.h"
 #include "../../kern/bench/bench.h"
+#include "../../kern/bench/world.h"
 
 enum { BATCH = 16, MANY = 10000 };
 
@@ -72,6 +73,15 @@ static int dispatch(struct ib_device *device, const struct figures_world *world)
 			     world->release();
 		     }));
 	ib_free_cq(cq);
+	/* What of it is the kernel's own. */
+	world->print("softirq-alone", BENCH({
+			     world->hold();
+			     bench_soft_interrupt();
+			     world->release();
+		     }) - BENCH({
+			     world->hold();
+			     world->release();
+		     }));
 	return 0;
 }
 
