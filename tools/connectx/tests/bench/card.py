@@ -3,6 +3,7 @@
 
 Samples are taken in turns, so that what else the host does falls on both alike.
 """
+import contextlib
 import os
 import re
 import subprocess
@@ -91,17 +92,24 @@ def build_memcpy(bench):
     return lambda size: float(subprocess.run([program, str(size), "0.3"], capture_output=True, check=True).stdout)
 
 
-def take_turns(samples, measures):
+def take_turns(measures):
+    """Samples of each measure, by name."""
+    samples = {}
     for _ in range(ROUNDS):
         for name, measure in measures.items():
             samples.setdefault(name, []).append(measure())
     return samples
 
 
-@benchmark(figures=("card.write-*", "card.send-*", "card.rxe-*", "card.latency*", "card.messages*", "card.doorbell-*"), kernel="stock")
+def bare(node):
+    """Microseconds from a doorbell to the interrupt that answers it, in the guest's kernel."""
+    node.run("insmod /share/card_reference.ko measure=doorbell && rmmod card_reference", timeout=120)
+    return reference.figures(node.sync_log())["driver.doorbell-to-interrupt"] / 1000
+
+
+@contextlib.contextmanager
 def two_guests(bench):
-    """Data between two guests, beside rdma_rxe, memcpy and an empty interrupt."""
-    memcpy = build_memcpy(bench)
+    """Two guests on the stock stack with both devices up."""
     share = reference.build(kernels.find("stock"), bench.directory, "hw/connectx/tests/bench")
     _, sockets = start_fabric(bench, 2)
     wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
@@ -110,30 +118,38 @@ def two_guests(bench):
               for end in (0, 1)]
     with bench.boot(*guests) as nodes:
         prepare(bench, nodes)
+        yield nodes
+
+
+@benchmark(figures=("card.write-*", "card.send-*", "card.rxe-*"), kernel="stock")
+def bandwidths(bench):
+    """Beside memcpy on the host, and beside rdma_rxe."""
+    memcpy = build_memcpy(bench)
+    with two_guests(bench) as nodes:
         for name, size in SIZES.items():
             for tool, verb in (("ib_write_bw", "write"), ("ib_send_bw", "send")):
                 count = (1 << 27) // size
-                samples = take_turns({}, {
+                samples = take_turns({
                     "card": lambda tool=tool, size=size, count=count: bandwidth(nodes, tool, DEVICES["card"], size, count),
                     "rxe": lambda tool=tool, size=size, count=count: bandwidth(nodes, tool, DEVICES["rxe"], size, max(count // 8, 5)),
                     "memcpy": lambda size=size: memcpy(size)})
                 bench.figure(f"card.{verb}-{name}", "MB/s", samples["card"], samples["memcpy"])
                 bench.figure(f"card.rxe-{verb}-{name}", "MB/s", samples["card"], samples["rxe"])
-        samples = take_turns({}, {
-            "rate": lambda: message_rate(nodes, DEVICES["card"], 20000), "rxe-rate": lambda: message_rate(nodes, DEVICES["rxe"], 5000),
-            "polled": lambda: latency(nodes, DEVICES["card"], 1000), "rxe-polled": lambda: latency(nodes, DEVICES["rxe"], 1000),
-            "event": lambda: pingpong(nodes, DEVICES["card"]), "rxe-event": lambda: pingpong(nodes, DEVICES["rxe"]),
-            "bare": lambda: bare(nodes[0])})
+
+
+@benchmark(figures=("card.latency*", "card.messages", "card.doorbell-*"), kernel="stock")
+def small_messages(bench):
+    """Beside rdma_rxe, and beside an interrupt with nothing to it."""
+    with two_guests(bench) as nodes:
+        card, rxe = DEVICES["card"], DEVICES["rxe"]
+        samples = take_turns({
+            "polled": lambda: latency(nodes, card, 1000), "rxe-polled": lambda: latency(nodes, rxe, 200),
+            "event": lambda: pingpong(nodes, card), "rxe-event": lambda: pingpong(nodes, rxe, 200), "bare": lambda: bare(nodes[0]),
+            "rate": lambda: message_rate(nodes, card, 20000), "rxe-rate": lambda: message_rate(nodes, rxe, 500)})
         bench.figure("card.messages", "1/s", samples["rate"], samples["rxe-rate"])
         bench.figure("card.latency-polled", "us", samples["polled"], samples["rxe-polled"])
         bench.figure("card.latency-event", "us", samples["event"], samples["rxe-event"])
         bench.figure("card.doorbell-to-interrupt", "us", samples["event"], samples["bare"])
-
-
-def bare(node):
-    """Microseconds from a doorbell to the interrupt that answers it, in the guest's kernel."""
-    node.run("insmod /share/card_reference.ko measure=doorbell && rmmod card_reference", timeout=120)
-    return reference.figures(node.sync_log())["driver.doorbell-to-interrupt"] / 1000
 
 
 def cpu_seconds(pid):
