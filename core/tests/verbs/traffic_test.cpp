@@ -272,6 +272,62 @@ void traffic_errors(Test &test)
 	}
 }
 
+/* Keys of another protection domain open nothing, at neither end. */
+void traffic_wrong_domain(Test &test)
+{
+	for (bool local_end : {true, false}) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		Pair pair(device);
+		auto other = rdma::Pd::create(device);
+		ASSERT_TRUE(pair.ok && other.ok());
+		Memory own(pair.pd), foreign(other.value());
+		ASSERT_TRUE(own.ok && foreign.ok);
+		ib_sge local = {.addr = own.address(0), .length = 8,
+				.lkey = (local_end ? foreign : own).region->lkey};
+		ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = own.address(64),
+				    .rkey = (local_end ? own : foreign).region->rkey};
+		ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
+		ib_wc wc;
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, local_end ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR);
+	}
+}
+
+/* A list longer than the queue is posted as far as it fits; bad_wr names the first that did not. */
+void traffic_full_queues(Test &test)
+{
+	constexpr unsigned int room = 16;
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	auto made_receives = kern::make_array<ib_recv_wr>(kern::Gfp::kernel, room + 1);
+	auto made_sends = kern::make_array<ib_send_wr>(kern::Gfp::kernel, room + 1);
+	ASSERT_TRUE(made_receives.ok() && made_sends.ok());
+	auto &receives = made_receives.value();
+	auto &sends = made_sends.value();
+	for (unsigned int i = 0; i < room; i++) {
+		receives[i].next = &receives[i + 1];
+		sends[i].next = &sends[i + 1];
+	}
+	for (auto &send : sends)
+		send.opcode = IB_WR_SEND;
+	const ib_recv_wr *bad_receive = nullptr;
+	EXPECT_EQ(ib_post_recv(pair.qp_b.get(), receives.data(), &bad_receive), -ENOMEM);
+	EXPECT_EQ(bad_receive, &receives[room]);
+	const ib_send_wr *bad_send = nullptr;
+	EXPECT_EQ(ib_post_send(pair.qp_a.get(), sends.data(), &bad_send), -ENOMEM);
+	EXPECT_EQ(bad_send, &sends[room]);
+	ib_wc wc;
+	for (unsigned int i = 0; i < room; i++) {
+		ASSERT_TRUE(next(pair.cq_a, wc));
+		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+		ASSERT_TRUE(next(pair.cq_b, wc));
+	}
+	EXPECT_EQ(pair.cq_a->poll(1, &wc) + pair.cq_b->poll(1, &wc), 0);
+}
+
 /* Lost messages are sent again on RC; when none gets through, the retries end. */
 void traffic_loss(Test &test)
 {
@@ -446,5 +502,6 @@ void traffic_xrc(Test &test)
 
 KUNIT_SUITE(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
 	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
-	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_loss),
+	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_wrong_domain),
+	    KUNIT_CASE(traffic_full_queues), KUNIT_CASE(traffic_loss),
 	    KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));
