@@ -1,11 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A neighbour that means no good: what it sends is counted and dropped, and traffic goes on beside it."""
+import json
 import re
 import shutil
 
 from lab.testing import test
+from lab.waiting import wait_until
 
-from pair import interfaces_up, iperf3, mixed_pair, reachable
+from pair import interfaces_up, iperf3, mixed_pair, reachable, weft, weft_pair
+
+# A partition without a broadcast group beside the default one.
+REFUSING = """
+[[switch]]
+name = "leaf"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "leaf/1"]
+[[link]]
+ends = ["node2", "leaf/2"]
+[sm]
+[[sm.partition]]
+name = "default"
+pkey = 0xffff
+others = "full"
+[[sm.partition]]
+name = "bare"
+pkey = 0x8002
+others = "full"
+ipoib = false
+"""
 
 
 def counters(node):
@@ -54,3 +80,38 @@ def datagrams_of_a_stranger(lab):
         reachable(ours, "10.0.0.2")
         end = iperf3(theirs, ours, "10.0.0.2")
         assert end["sum_received"]["bytes"] > 1_000_000, end
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def joins_that_are_refused(lab):
+    """Where the SA knows of no broadcast group, the interface has no carrier, says little, and goes without a trace."""
+    file = lab.directory / "lab.toml"
+    file.write_text(REFUSING)
+    with weft_pair(lab, "--lab", file) as (node1, node2):
+        interfaces_up(node1, node2)
+        lines = log_lines(node1)
+        node1.run("ip link add link ib0 name ib0.8002 type ipoib pkey 0x8002")
+        node1.run("ip link set ib0.8002 up && ip addr add 10.0.2.1/24 dev ib0.8002")
+        # Long enough for several tries; traffic goes on beside it.
+        assert " 0% packet loss" in node1.run("ping -c 30 -i 0.2 -W 5 -q 10.0.0.2").out
+        assert "NO-CARRIER" in node1.run("ip link show dev ib0.8002").out
+        assert log_lines(node1) - lines < 20, node1.run("dmesg | tail -30").out
+        node1.run("ip link del ib0.8002")
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def an_sa_that_is_silent(lab):
+    """Without a manager an interface waits, and comes up by itself once there is one; neighbours not asked for yet are found."""
+    with weft_pair(lab) as (node1, node2):
+        interfaces_up(node2)
+        weft(lab, "sm", "disable")
+        wait_until("the manager to end its work",
+                   lambda: json.loads(weft(lab, "--json", "fabric", "show"))["subnet_manager"]["state"] == "not active", timeout=20)
+        lines = log_lines(node1)
+        node1.run("ip link set ib0 up && ip addr add 10.0.0.9/24 dev ib0")
+        assert node1.run("ping -c 3 -W 1 10.0.0.1", check=False).status != 0
+        assert "NO-CARRIER" in node1.run("ip link show dev ib0").out
+        weft(lab, "sm", "enable")
+        node1.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier")
+        reachable(node1, "10.0.0.1")
+        assert log_lines(node1) - lines < 20, node1.run("dmesg | tail -30").out
