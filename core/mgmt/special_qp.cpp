@@ -96,6 +96,8 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	agent.qp = qp_;
 	agent.port_num = port_num_;
 	agents_.push_back(agent);
+	if (agent.snoops)
+		kern::write_once(snoopers_, snoopers_ + 1);
 	return {};
 }
 
@@ -104,6 +106,8 @@ void SpecialQp::remove(Agent &agent)
 	{
 		kern::Guard guard(lock_);
 		agent.leaving = true;
+		if (agent.snoops && agent.node.linked())
+			kern::write_once(snoopers_, snoopers_ - 1);
 		agent.node.unlink();
 		for (Send &send : agent.outstanding)
 			decide_locked(send, IB_WC_WR_FLUSH_ERR);

@@ -120,6 +120,7 @@ private:
 
 	kern::IrqSpinLock lock_;
 	kern::List<Agent, &Agent::node> agents_ GUARDED_BY(lock_);
+	u32 snoopers_ = 0; /* among them; written under the lock, read by anyone */
 	kern::List<Packet, &Packet::backlog_node> backlog_ GUARDED_BY(lock_);
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
 	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */

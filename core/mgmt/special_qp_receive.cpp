@@ -208,6 +208,9 @@ void SpecialQp::snoop(Receive &receive)
 Agent *SpecialQp::next_snooper(Agent *after)
 {
 	Agent *found = nullptr;
+	/* Mostly there is none, and then every MAD is spared the lock. */
+	if (!after && kern::read_once(snoopers_) == 0)
+		return nullptr;
 	{
 		kern::Guard guard(lock_);
 		bool behind = after == nullptr || !after->node.linked();
