@@ -8,7 +8,7 @@ from stock import active, check, complaints, guests, interfaces_up, lid, load, p
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 
-@test(kernels=("stock",), timeout=240)
+@test(kernels=("stock",), timeout=400)
 def modules_ten_times(lab):
     """Ten times over, the modules of both guests are removed and inserted, and ib0 carries packets."""
     with guests(lab) as (_, (node1, node2)):
