@@ -366,6 +366,7 @@ struct ib_inform_info {
  * @context: the consumer's
  *
  * Subscriptions to one trap on one port are shared and counted, and renewed when the SM has changed or asks for it.
+ * Callbacks of one port's subscriptions are called one after the other: who stays long in one keeps the others waiting.
  * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
  * Context: process. Return: the subscription; -ENODEV for a port without SA; -ENOMEM.
  */
