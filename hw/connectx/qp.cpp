@@ -96,6 +96,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 {
 	const Capabilities &cap = hca_.capabilities();
 	kind_ = kind_of(attr.qp_type);
+	names_srqs_ = attr.qp_type == IB_QPT_XRC_INI;
 	create_flags_ = attr.create_flags;
 	if (attr.qp_type == IB_QPT_UC && !cap.has(wire::dev_cap_flag::uc))
 		return kern::Error{-EOPNOTSUPP};

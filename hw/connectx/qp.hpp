@@ -114,6 +114,7 @@ private:
 	Hca &hca_;
 	u32 number_ = 0;
 	QpKind kind_ = QpKind::connected;
+	bool names_srqs_ = false; // XRC initiator: each request says which SRQ its message goes through
 	bool in_tables_ = false;
 
 	kern::Mutex state_lock_;

@@ -265,6 +265,8 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 				at = nullptr;
 		} else {
 			at = put_connected(at, *wr);
+			if (names_srqs_) [[unlikely]]
+				flags |= __builtin_bswap32(xrc_wr(wr)->remote_srqn << 8);
 		}
 		if (!at) [[unlikely]] {
 			error = -EINVAL;
