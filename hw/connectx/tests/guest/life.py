@@ -65,7 +65,7 @@ def a_failed_card_comes_back(lab):
             one.join(two, timeout=14, retry=2)
             two.post(count=16, size=4000)
             receiver = node2.guest.spawn(f"echo 'receive id={two.number} count=100000 size=4000 repost=1' > /sys/kernel/debug/weft_traffic/control")
-            sender = node1.guest.spawn(f"echo 'send id={one.number} count=1000000 size=4000' > /sys/kernel/debug/weft_traffic/control")
+            sender = node1.guest.spawn(f"echo 'send id={one.number} count=100000 size=4000' > /sys/kernel/debug/weft_traffic/control")
             node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
             before = int(node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
             node2.guest.run("echo 1 > /sys/kernel/debug/weft_connectx/*/reset", timeout=60)
