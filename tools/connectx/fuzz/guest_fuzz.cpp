@@ -69,8 +69,14 @@ private:
 class Guest
 {
 public:
-	Guest() : driver_(1, [](CardContext &context) { return make_transport(context); })
+	// Kept from input to input, because making it costs more than an input does.
+	Guest() : driver_(1, [](CardContext &context) { return make_transport(context); }) {}
+
+	// A fresh machine with the card up.
+	void start()
 	{
+		driver_.peers[0]->disable();
+		driver_.start_over();
 		driver_.bring_up_events();
 		cq_ = driver_.create_cq(TinyDriver::kFirstCq, 6);
 		scratch_ = driver_.allocate(kScratch);
@@ -104,8 +110,8 @@ public:
 		driver_.host.set_bus_master(true);
 		driver_.host.write(0, hw::connectx::bar0::reset,
 				   __builtin_bswap32(hw::connectx::bar0::reset_bit));
-		if (!gone_ &&
-		    driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
+		driver_.host.clear_memory();
+		if (driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
 			std::abort();
 	}
 
@@ -317,10 +323,8 @@ private:
 			host.set_bus_master(input.take<std::uint8_t>() & 1);
 			break;
 		case 1: // the machine takes its memory away under the card
-			if (host.dma().unmap(0, TinyDriver::kMemorySize)) {
-				gone_ = true;
+			if (host.dma().unmap(0, TinyDriver::kMemorySize))
 				driver_.card.memory_changed();
-			}
 			break;
 		case 2:
 			driver_.peers[0]->enable();
@@ -341,7 +345,6 @@ private:
 	TinyDriver::Cq cq_;
 	std::uint64_t scratch_ = 0;
 	TinyDriver::Buffer everything_{};
-	bool gone_ = false;
 };
 
 } // namespace
@@ -356,7 +359,8 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
 	weft::connectx::testing::Input input({data, size});
-	weft::connectx::testing::Guest guest;
+	static weft::connectx::testing::Guest guest;
+	guest.start();
 	guest.run(input);
 	return 0;
 }

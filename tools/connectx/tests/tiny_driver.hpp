@@ -116,6 +116,9 @@ public:
 		   std::uint64_t in_param, std::uint64_t out_param, bool event = false,
 		   std::uint16_t token = 0xffff);
 
+	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering on.
+	// Only the links' other ends are as they were.
+	void start_over();
 	// QUERY_FW to INIT_HCA, ICM mapped; each step must succeed.
 	void bring_up();
 	hw::connectx::InitHca init_hca_mailbox() const;
@@ -180,8 +183,12 @@ public:
 	EventQueueMemory completions;
 
 private:
+	static constexpr std::uint64_t kFirstFree = 0x100000;
+
+	void take_mailboxes();
+
 	std::uint32_t toggle_ = 0;
-	std::uint64_t next_free_ = 0x100000;
+	std::uint64_t next_free_ = kFirstFree;
 	std::uint64_t next_mtt_ = 0;
 	std::uint64_t icm_bus_ = 0;
 	std::uint64_t in_mailbox_ = 0;

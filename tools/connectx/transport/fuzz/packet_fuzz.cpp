@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			std::memcpy(into, input.data(), bytes);
 			input = input.subspan(bytes);
 		};
-		auto &pair = rig.pairs[choice % FuzzRig::kinds];
+		const auto &pair = rig.pair(choice % FuzzRig::kinds);
 		take(&headers.bth, sizeof(headers.bth));
 		take(&headers.deth, sizeof(headers.deth));
 		take(&headers.reth, sizeof(headers.reth));
@@ -73,5 +73,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			rig.b.transport().receive(1, std::move(*packet));
 		rig.settle();
 	}
+	rig.finish();
 	return 0;
 }

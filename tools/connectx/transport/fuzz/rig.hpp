@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A card with a QP of every kind, for fuzzing: connected to a second card where there is something
- * to connect. Kept from input to input, because making it costs more than an input does; QPs that
- * an input has broken are made anew.
+ * Two connected cards, for fuzzing, kept from input to input because making them costs more than an
+ * input does. What an input changes is made anew for the next one: the QPs that it used and the
+ * memory keys. So an input does the same however many ran before.
  */
 #pragma once
 
@@ -19,32 +19,33 @@ class FuzzRig
 {
 public:
 	static constexpr unsigned kinds = 5;
+	using Ends = std::array<QueuePair *, 2>;
 
-	FuzzRig()
+	/* The QPs of a kind at the two cards, connected; fresh when first asked for in an input. */
+	const Ends &pair(unsigned kind)
 	{
-		for (unsigned kind = 0; kind < kinds; kind++)
+		if (!pairs_[kind][0])
 			make(kind);
+		return pairs_[kind];
 	}
-
-	/* Puts broken QPs in order and forgets completions. */
-	void prepare()
+	/* After each input: takes away what it used, and forgets what was completed. */
+	void finish()
 	{
-		for (Node *node : {&a, &b}) {
-			auto &cq = node == &a ? cq_a : cq_b;
-			while (node->poll_cq(cq)) {
+		for (Ends &ends : pairs_)
+			if (ends[0]) {
+				a.destroy(*ends[0]);
+				b.destroy(*ends[1]);
+				ends = {};
 			}
-			node->take_events();
+		settle();
+		while (a.poll_cq(cq_a)) {
 		}
-		for (unsigned kind = 0; kind < kinds; kind++)
-			if (pairs[kind][0]->state != QpState::rts ||
-			    pairs[kind][1]->state != QpState::rts) {
-				a.destroy(*pairs[kind][0]);
-				b.destroy(*pairs[kind][1]);
-				/* Queue memory is not given back: start over before it is used up.
-				 */
-				make(kind);
-				remade++;
-			}
+		while (b.poll_cq(cq_b)) {
+		}
+		a.take_events();
+		b.take_events();
+		for (Node *node : {&a, &b})
+			node->restore_keys();
 	}
 	void settle()
 	{
@@ -55,7 +56,6 @@ public:
 				break;
 		}
 	}
-	bool worn_out() const { return remade > 300; }
 
 	fabric::Fabric fabric;
 	fabric::Port &port_a = fabric.add_port("a");
@@ -68,8 +68,8 @@ public:
 	SharedReceiveQueue &srq = b.create_srq(6, 0, 3, cq_b.number());
 	Region memory_a = a.region(1 << 16);
 	Region memory_b = b.region(1 << 16);
-	std::array<std::array<QueuePair *, 2>, kinds> pairs{};
-	unsigned remade = 0;
+	/* A key at a, of no memory yet. */
+	std::uint32_t free_key = a.free_key(4);
 
 private:
 	void make(unsigned kind)
@@ -79,32 +79,38 @@ private:
 							 ServiceType::mlx};
 		QpOptions options;
 		options.service = services[kind];
-		options.log_send = options.log_receive = 4;
+		/* Alike for all inputs, and never that of something else. */
+		options.qpn = 0xabc100 + kind;
+		options.log_send = 3;
+		options.log_receive = 4;
 		options.xrc_domain = 3;
+		/* Time is real here: what waits for it ends soon or never. */
 		options.ack_timeout = 0;
+		options.retry_count = options.rnr_retry = 1;
 		options.first_psn = 0;
 		options.mtu = ib::Mtu::mtu_256;
-		pairs[kind] = {&a.create_qp(options, cq_a, cq_a),
-			       &b.create_qp(options, cq_b, cq_b)};
-		a.connect(*pairs[kind][0], b, *pairs[kind][1], options);
-		b.connect(*pairs[kind][1], a, *pairs[kind][0], options);
-		for (unsigned i = 0; i < 4 && options.service != ServiceType::xrc; i++)
-			b.post_receive(*pairs[kind][1], {memory_b.piece(0, 8192)});
+		pairs_[kind] = {&a.create_qp(options, cq_a, cq_a),
+				&b.create_qp(options, cq_b, cq_b)};
+		Ends &ends = pairs_[kind];
+		a.connect(*ends[0], b, *ends[1], options);
+		b.connect(*ends[1], a, *ends[0], options);
+		for (unsigned i = 0; i < 4; i++)
+			if (options.service == ServiceType::xrc)
+				b.post_srq(srq, {memory_b.piece(0, 8192)});
+			else
+				b.post_receive(*ends[1], {memory_b.piece(0, 8192)});
 		settle();
 	}
+
+	std::array<Ends, kinds> pairs_{};
 };
 
 inline FuzzRig &fuzz_rig()
 {
 	/* First, so that at exit the logger outlives the fabric that logs. */
 	spdlog::set_level(spdlog::level::off);
-	static std::unique_ptr<FuzzRig> rig;
-	if (!rig || rig->worn_out()) {
-		rig.reset();
-		rig = std::make_unique<FuzzRig>();
-	}
-	rig->prepare();
-	return *rig;
+	static FuzzRig rig;
+	return rig;
 }
 
 } // namespace weft::connectx::transport

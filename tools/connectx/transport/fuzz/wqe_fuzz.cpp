@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	if (size < 2)
 		return 0;
 	FuzzRig &rig = fuzz_rig();
-	auto &pair = rig.pairs[data[0] % FuzzRig::kinds];
+	const auto &pair = rig.pair(data[0] % FuzzRig::kinds);
 	std::span<const std::uint8_t> input(data + 1, size - 1);
 	for (unsigned count = 0; count < 12 && input.size() > 1; count++) {
 		std::size_t units = 1 + input[0] % 63;
@@ -41,11 +41,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 							std::to_integer<unsigned>(wqe[at + 1]),
 						rig.memory_b.key, 0};
 					std::memcpy(wqe.data() + at, &remote, 16);
+				} else if (marker == 0xc3) {
+					const ib::be32 key = rig.free_key;
+					std::memcpy(wqe.data() + at + 4, &key, sizeof(key));
 				}
 			}
 		}
 		rig.a.post_send(*pair[0], wqe);
 		rig.settle();
 	}
+	rig.finish();
 	return 0;
 }

@@ -95,7 +95,7 @@ void Node::credit_available(std::uint8_t)
 
 bool Node::poll()
 {
-	std::deque<fabric::Packet> packets;
+	std::vector<fabric::Packet> packets;
 	bool credit;
 	{
 		std::lock_guard lock(inbox_mutex_);
@@ -103,8 +103,8 @@ bool Node::poll()
 		credit = std::exchange(credit_, false);
 	}
 	bool worked = credit || !packets.empty();
-	for (; !packets.empty(); packets.pop_front())
-		transport_->receive(1, std::move(packets.front()));
+	for (auto &packet : packets)
+		transport_->receive(1, std::move(packet));
 	if (credit)
 		transport_->credit_available(1, 0);
 	return host_.loop().poll() != 0 || worked;
@@ -130,16 +130,23 @@ std::uint64_t Node::new_mtts(std::span<const std::uint64_t> pages)
 
 Node::QueueMemory Node::queue_memory(std::uint64_t size)
 {
+	if (auto spare = spare_queues_.find(size); spare != spare_queues_.end()) {
+		QueueMemory again = spare->second;
+		spare_queues_.erase(spare);
+		std::memset(bytes(again.address, again.size).data(), 0, again.size);
+		return again;
+	}
 	std::uint64_t address = allocate(size);
 	std::vector<std::uint64_t> pages;
 	for (std::uint64_t at = 0; at < size; at += page)
 		pages.push_back(address + at);
-	return {{.mtt_offset = new_mtts(pages)}, address};
+	return {{.mtt_offset = new_mtts(pages)}, address, size};
 }
 
 void Node::write_mpt(std::uint32_t key, const MptEntry &entry)
 {
 	memory_.write_entry(key >> 8, entry);
+	keys_[key] = entry;
 }
 
 Region Node::region(std::uint64_t length, std::uint32_t rights, std::uint32_t pd)
@@ -207,6 +214,12 @@ void Node::destroy_key(std::uint32_t key)
 	write_mpt(key, entry);
 }
 
+void Node::restore_keys()
+{
+	for (const auto &[key, entry] : keys_)
+		memory_.write_entry(key >> 8, entry);
+}
+
 CompletionQueue &Node::create_cq(unsigned log_size)
 {
 	std::uint32_t cqn = next_number_++;
@@ -249,13 +262,14 @@ QueuePair &Node::create_qp(const QpOptions &options, CompletionQueue &send_cq,
 			    .log_stride = 6,
 			    .present = !qp.uses_srq && options.service != ServiceType::xrc};
 	QueueMemory queue = queue_memory(qp.receive_queue.offset +
-					 (std::uint64_t{1} << (options.log_receive + 6)));
+					 (std::uint64_t{1} << (options.log_receive + 6)) +
+					 sizeof(ib::be32));
 	/* All send WQEs are the card's before the first lap. */
 	for (unsigned i = 0; i < qp.send_queue.size(); i++)
 		host_.object<ib::be32>(queue.address + qp.send_queue.wqe_offset(i)) = 1u << 31;
 	qp.buffer = queue.buffer;
-	qp.doorbell_record = allocate(4, 4);
-	qps_[qp.qpn] = {queue.address};
+	qp.doorbell_record = queue.address + queue.size - sizeof(ib::be32);
+	qps_[qp.qpn] = {queue.address, queue};
 	context_.queue_pairs.insert(qp.qpn, std::move(owned));
 	transport_->qp_created(qp);
 	return qp;
@@ -312,6 +326,8 @@ void Node::connect(QueuePair &qp, const Node &peer, const QueuePair &peer_qp,
 void Node::destroy(QueuePair &qp)
 {
 	transport_->qp_destroyed(qp);
+	const QueueMemory memory = qps_.at(qp.qpn).memory;
+	spare_queues_.emplace(memory.size, memory);
 	qps_.erase(qp.qpn);
 	context_.queue_pairs.remove(qp.qpn);
 }

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -116,6 +115,8 @@ public:
 	void write_mpt(std::uint32_t key, const hw::connectx::MptEntry &entry);
 	/* Take a key away, as HW2SW_MPT does. */
 	void destroy_key(std::uint32_t key);
+	/* All keys again as they were made, whatever the card's work has changed. */
+	void restore_keys();
 
 	/* --- queues --- */
 	CompletionQueue &create_cq(unsigned log_size = 10);
@@ -154,7 +155,9 @@ private:
 	struct QueueMemory {
 		QueueBuffer buffer;
 		std::uint64_t address;
+		std::uint64_t size;
 	};
+	/* Zeroed; that of a destroyed QP of the same size, if there is one. */
 	QueueMemory queue_memory(std::uint64_t size);
 	std::uint64_t new_mtts(std::span<const std::uint64_t> pages);
 
@@ -165,6 +168,7 @@ private:
 	};
 	struct DriverQp {
 		std::uint64_t address;
+		QueueMemory memory;
 		std::uint16_t sent = 0, received = 0;
 	};
 	struct DriverSrq {
@@ -184,15 +188,17 @@ private:
 	std::unique_ptr<Transport> transport_;
 
 	std::mutex inbox_mutex_;
-	std::deque<fabric::Packet> inbox_;
+	std::vector<fabric::Packet> inbox_;
 	bool credit_ = false;
 
 	std::uint64_t free_memory_;
 	std::uint64_t free_mtt_ = 0;
 	std::uint32_t next_number_ = 1;
 	std::uint32_t next_key_ = 1;
+	std::map<std::uint32_t, hw::connectx::MptEntry> keys_;
 	std::map<std::uint32_t, DriverCq> cqs_;
 	std::map<std::uint32_t, DriverQp> qps_;
+	std::multimap<std::uint64_t, QueueMemory> spare_queues_;
 	std::map<std::uint32_t, DriverSrq> srqs_;
 	std::uint64_t eq_address_ = 0;
 	std::uint32_t eq_consumer_ = 0;

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The libFuzzer targets of the host side: each gets a short run, with address and undefined-behaviour sanitizers."""
+import pathlib
+import shutil
+import subprocess
+import time
+
+from lab import cache
+from lab.errors import LabError
+from lab.results import FAILED, PASSED, Result
+
+BUILD = cache.TREE / "build/fuzz"
+SECONDS = 4     # for each; long runs are made by hand (Documentation/testing.rst)
+MEMORY = 2048   # MiB
+
+
+def _compiler():
+    for name in ("clang++-19", "clang++"):
+        if path := shutil.which(name):
+            return path
+    raise LabError("there is no clang, which has libFuzzer", "run scripts/setup, which installs it")
+
+
+def build():
+    # Several sources compiled as one: most of the time goes into headers.
+    for command in (["cmake", "-S", cache.TREE / "tools", "-B", BUILD, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={_compiler()}", "-DWEFT_FUZZ=ON",
+                     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=6"],
+                    ["cmake", "--build", BUILD, "--target", "fuzzers"]):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            raise LabError(f"the fuzz targets do not build:\n{done.stdout[-8000:]}")
+
+
+def targets(only=None):
+    """Names of the targets whose full name matches, in order."""
+    names = sorted(path.name for path in (BUILD / "fuzz").glob("*_fuzz"))
+    if not names:
+        raise LabError(f"there are no fuzz targets in {BUILD}", "scripts/test without --no-build makes them")
+    return [name for name in names if not only or only.search(f"fuzz.{name}")]
+
+
+def run(results, only, seed):
+    """A short run of each target that is chosen; returns their number."""
+    chosen = targets(only)
+    for name in chosen:
+        results.add(_run(name, seed))
+    return len(chosen)
+
+
+def _run(name, seed):
+    directory = cache.TREE / "build/test/fuzz" / name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    # A seed of 0 would be drawn anew.
+    command = [BUILD / "fuzz" / name, f"-max_total_time={SECONDS}", f"-seed={seed % 0xffffffff + 1}", "-max_len=512", f"-rss_limit_mb={MEMORY}",
+               "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={directory}/"]
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              timeout=SECONDS + 120, check=False)
+        output, status = done.stdout, done.returncode
+    except subprocess.TimeoutExpired as error:
+        output, status = (error.stdout or b"").decode(errors="replace"), "a timeout"
+    seconds = time.monotonic() - begun
+    pathlib.Path(directory / "log").write_text(output, encoding="utf-8")
+    # Without an input it has shown nothing.
+    if status == 0 and "stat::number_of_executed_units: 0" not in output:
+        return Result("fuzz", name, PASSED, seconds=seconds)
+    return Result("fuzz", name, FAILED, f"ended with {status} (seed {seed}); the input is in {directory}\n{output[-20000:]}", seconds)
