@@ -203,7 +203,13 @@ void SubnetAdministration::answer_status(const fabric::MadAddress &from, ib::SaM
 	if (joins)
 		waiting_.push_back({to, mad});
 	else
-		client_.send(to, reinterpret_cast<const ib::Mad &>(mad));
+		send(to, mad);
+}
+
+void SubnetAdministration::send(const fabric::MadAddress &to, ib::SaMad mad)
+{
+	garbler_.pass(mad);
+	client_.send(to, reinterpret_cast<const ib::Mad &>(mad));
 }
 
 void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMad &request,
@@ -239,7 +245,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 void SubnetAdministration::release()
 {
 	for (const Waiting &waiting : std::exchange(waiting_, {}))
-		client_.send(waiting.to, reinterpret_cast<const ib::Mad &>(waiting.mad));
+		send(waiting.to, waiting.mad);
 }
 
 void SubnetAdministration::tick(Clock::time_point now)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sm/config.hpp"
+#include "sm/garbler.hpp"
 #include "sm/mc_groups.hpp"
 #include "sm/rmpp_sender.hpp"
 #include "sm/services.hpp"
@@ -38,6 +39,7 @@ public:
 	Clock::time_point due() const;
 
 	McGroups &groups() { return groups_; }
+	Garbler &garbler() { return garbler_; }
 
 private:
 	struct Waiting {
@@ -47,6 +49,7 @@ private:
 
 	void answer(const fabric::MadAddress &from, const ib::SaMad &request,
 		    const RecordSet &records);
+	void send(const fabric::MadAddress &to, ib::SaMad mad);
 	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status);
 	RecordSet dispatch(const fabric::MadAddress &from, ib::SaMad &mad, bool &handled);
 	bool trusted(const ib::SaMad &mad) const;
@@ -60,6 +63,7 @@ private:
 	Services services_;
 	Subscriptions subscriptions_;
 	RmppSender rmpp_;
+	Garbler garbler_;
 	std::vector<Waiting> waiting_;
 };
 

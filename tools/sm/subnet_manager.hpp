@@ -48,6 +48,8 @@ public:
 	void request_renumbering();
 	/* Off: the port stays, but manages nothing (SMInfo state not-active). */
 	void set_enabled(bool enabled);
+	/* For answers of the subnet administration that are wrong on purpose. */
+	Garbler &garbler() { return sa_.garbler(); }
 	Status status() const;
 	/* Wait until the status satisfies `condition`; false if it did not in time. */
 	bool wait_for(const std::function<bool(const Status &)> &condition,

@@ -228,6 +228,19 @@ void add_sm(CLI::App &app, const Options &options)
 			const auto result = ControlClient(options.socket_directory).call(command);
 			print(options, result, cli::subnet_manager_text(result));
 		});
+
+	auto *garble = sm->add_subcommand("garble", "let it answer what clients ask with nonsense");
+	auto seed = std::make_shared<std::uint64_t>(1);
+	auto one_in = std::make_shared<std::uint32_t>(1);
+	garble->add_option("--seed", *seed, "repeats the same draws")->capture_default_str();
+	garble->add_option("--one-in", *one_in, "of so many answers one is nonsense; 0 ends it")
+		->capture_default_str();
+	garble->callback([&options, seed, one_in] {
+		const auto result =
+			ControlClient(options.socket_directory)
+				.call("sm.garble", {{"seed", *seed}, {"one_in", *one_in}});
+		print(options, result, result.dump(1) + "\n");
+	});
 }
 
 void add_shutdown(CLI::App &app, const Options &options)

@@ -333,6 +333,17 @@ json renumber(World &world, const json &)
 	return describe(manager);
 }
 
+json garble(World &world, const json &request)
+{
+	auto &garbler = manager_of(world).garbler();
+	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
+	const auto one_in =
+		static_cast<std::uint32_t>(number_of(request, "one_in", 1, 0xffffffff));
+	garbler.randomise(seed, one_in);
+	spdlog::info("subnet administration: nonsense, one in {}, seed {:#x}", one_in, seed);
+	return {{"garbled", garbler.garbled()}};
+}
+
 json enable_manager(World &world, bool enable)
 {
 	auto &manager = manager_of(world);
@@ -436,6 +447,7 @@ std::string ControlSession::handle(std::string_view line)
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
 		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
 		{"sm.renumber", [&](const json &r) { return renumber(world_, r); }},
+		{"sm.garble", [&](const json &r) { return garble(world_, r); }},
 		{"sm.enable", [&](const json &) { return enable_manager(world_, true); }},
 		{"sm.disable", [&](const json &) { return enable_manager(world_, false); }},
 		{"shutdown",

@@ -98,6 +98,36 @@ TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
 	EXPECT_EQ(a.gid(), record.port_gid);
 }
 
+// On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same seed.
+TEST_F(SaTest, garbled_answers_are_nonsense_that_repeats)
+{
+	const ib::SaMad truth = *path(a, b);
+	auto differs = [&](const ib::SaMad &answer) {
+		return answer.header.status != truth.header.status ||
+		       answer.header.attr_id != truth.header.attr_id ||
+		       !std::ranges::equal(answer.data, truth.data);
+	};
+	auto some = [&] {
+		std::vector<std::vector<std::uint8_t>> answers;
+		for (int i = 0; i < 20; i++) {
+			auto answer = path(a, b);
+			EXPECT_TRUE(answer && differs(*answer)) << i;
+			answers.emplace_back(std::begin(answer->data), std::end(answer->data));
+		}
+		return answers;
+	};
+	sm.garbler().randomise(7, 1);
+	const auto first = some();
+	EXPECT_EQ(20u, sm.garbler().garbled());
+	sm.garbler().randomise(8, 1);
+	EXPECT_NE(first, some());
+	sm.garbler().randomise(7, 1);
+	EXPECT_EQ(first, some());
+	sm.garbler().randomise(7, 0);
+	EXPECT_FALSE(differs(*path(a, b)));
+	EXPECT_EQ(60u, sm.garbler().garbled());
+}
+
 TEST_F(SaTest, multicast_reaches_exactly_the_members_at_once)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");

@@ -181,6 +181,8 @@ TEST_F(Control, ControlsTheSubnetManager)
 			 {"host", "node1"},
 			 {"seed", 3},
 			 {"one_in", 0}})["ok"]);
+	EXPECT_EQ(result({{"command", "sm.garble"}, {"seed", 3}, {"one_in", 0}})["garbled"], 0);
+	EXPECT_FALSE(ask({{"command", "sm.garble"}, {"one_in", -1}})["ok"]);
 	EXPECT_TRUE(ask({{"command", "sm.disable"}})["ok"]);
 	EXPECT_TRUE(ask({{"command", "sm.enable"}})["ok"]);
 }

@@ -115,3 +115,31 @@ def an_sa_that_is_silent(lab):
         node1.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier")
         reachable(node1, "10.0.0.1")
         assert log_lines(node1) - lines < 20, node1.run("dmesg | tail -30").out
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=400)
+def an_sa_that_talks_nonsense(lab):
+    """What the SA answers is noise, zeros, refusals, other attributes: the interface comes up with it or not, but there is no report, no
+    flood of the log and no leak, and once the answers are right, so is the interface."""
+    with weft_pair(lab) as (node1, node2):
+        interfaces_up(node1, node2)
+        reachable(node1, "10.0.0.2")
+        lines = log_lines(node1)
+        garbled = 0
+        for round_ in range(lab.rounds(6, 500)):
+            # Each answer at first, so that the join itself is nonsense; then half of them, so that much of what follows a join is.
+            weft(lab, "sm", "garble", "--seed", lab.seed + round_, "--one-in", 1 + round_ % 2)
+            node1.run("ip link set ib0 down && ip link set ib0 up")
+            node1.run("ip maddr add 01:00:5e:01:02:03 dev ib0; ip neigh flush dev ib0")
+            node1.run("ping -c 4 -i 0.2 -W 1 -q 10.0.0.2; ping -c 2 -W 1 -q -I ib0 224.0.0.1; true", timeout=30)
+            node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
+            now = json.loads(weft(lab, "sm", "garble", "--one-in", 0))["garbled"]
+            assert now > garbled, "nothing was asked of the SA"
+            garbled = now
+        # A record that was wrong and taken for right is forgotten when the interface goes down.
+        for node in (node1, node2):
+            node.run("ip link set ib0 down && ip link set ib0 up")
+        for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
+            source.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier")
+            reachable(source, target)
+        assert log_lines(node1) - lines < 20 + 10 * lab.rounds(6, 500), node1.run("dmesg | tail -60").out
