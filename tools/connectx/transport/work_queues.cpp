@@ -45,8 +45,8 @@ std::uint32_t receives_posted(const CardContext &card, const Qp &qp)
 		return 0;
 	auto posted = static_cast<std::uint16_t>(ib::be32::from_raw(*raw).value());
 	auto waiting = static_cast<std::uint16_t>(posted - qp.receive.next_wqe);
-	/* A record that claims more than there is room for is not believed. */
-	return std::min<std::uint32_t>(waiting, qp.pair.receive_queue.size());
+	/* A record that claims more than there is room for is not believed at all. */
+	return waiting <= qp.pair.receive_queue.size() ? waiting : 0;
 }
 
 Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, ReceiveWork &work)

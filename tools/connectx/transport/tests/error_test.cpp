@@ -137,6 +137,26 @@ TEST_F(Errors, receive_protection)
 	EXPECT_EQ(wait(b, cq_b).syndrome, CqeSyndrome::flushed);
 }
 
+/* A doorbell record that claims more receives than the ring holds claims none: not one is taken or flushed. */
+TEST_F(Errors, doorbell_record_beyond_the_ring)
+{
+	QpOptions options;
+	options.rnr_retry = 1;
+	reconnect(options);
+	auto &record = b.host().object<ib::be32>(qp_b->doorbell_record);
+	record = qp_b->receive_queue.size() + 1;
+	EXPECT_EQ(outcome(WqeBuilder(WqeOpcode::send).add(from.piece(0, 8)).done()),
+		  CqeSyndrome::rnr_retry_exceeded);
+	b.modify(*qp_b, QpState::err);
+	settle();
+	EXPECT_FALSE(b.poll_cq(cq_b));
+	record = qp_b->receive_queue.size();
+	for (unsigned i = 0; i < qp_b->receive_queue.size(); i++)
+		EXPECT_EQ(wait(b, cq_b).wqe_index, i);
+	settle();
+	EXPECT_FALSE(b.poll_cq(cq_b));
+}
+
 /* WQEs that make no sense. */
 TEST_F(Errors, local_qp_operation_and_length)
 {
