@@ -197,6 +197,9 @@ void Informs::serve(Topic &topic)
 				step = Step::unsubscribe;
 			topic.renew = false;
 			topic.asking = step != Step::nothing;
+			/* Ended from now on: who listens meanwhile must wait for a subscription of his own. */
+			if (step == Step::unsubscribe)
+				topic.subscribed = false;
 		}
 		patience = topic.patience;
 		if (!topic.asking && topic.listeners.empty() && !topic.subscribed && topic.node.linked()) {

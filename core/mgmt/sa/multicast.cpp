@@ -212,8 +212,12 @@ Groups::Step Groups::next_step_locked(Group &group)
 		    (member.rec.join_state & 0xf & ~group.joined))
 			return {Step::Kind::join, member.rec, member.comp_mask,
 				static_cast<u8>(member.rec.join_state & 0xf), member.patience};
-	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted))
+	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted)) {
+		/* Left from now on: who joins meanwhile must wait for a join of his own. Refused or unheard it is left all the same, for the
+		 * SA drops a port that is gone by itself. */
+		group.joined = static_cast<u8>(group.joined & ~unwanted);
 		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
+	}
 	return {};
 }
 
@@ -322,13 +326,10 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status, const 
 	kern::Guard guard(lock_);
 
 	group.asking = false;
-	if (!joining) {
-		/* Refused or unheard, the group is left all the same: the SA drops a port that is gone by itself. */
-		group.joined &= static_cast<u8>(~states);
-	} else if (status || !(rec.mgid == group.mgid)) {
+	if (joining && (status || !(rec.mgid == group.mgid))) {
 		group.joined &= static_cast<u8>(~states);
 		end_members_locked(group, states, status ? status : -EIO);
-	} else {
+	} else if (joining) {
 		if (group.joined && !same_group(group.rec, rec)) {
 			end_members_locked(group, group.joined, -ENETRESET);
 			group.joined = 0;

@@ -51,7 +51,7 @@ struct Group : kern::RefCounted<Group> {
 	kern::ListNode node; /* in Groups::list_, with a reference, while it has members or the SA believes so */
 	kern::List<Member, &Member::node> members;
 	ib_sa_mcmember_rec rec{}; /* as the SA gave it; valid while joined is not 0 */
-	u8 joined = 0;		  /* join states that the SA knows of */
+	u8 joined = 0;		  /* join states that the SA knows of, and is not being told to forget */
 	Patience patience{};	  /* the last member's */
 	bool asking = false;	  /* a query is out */
 	bool rejoin = false;	  /* the SA may have forgotten what is in joined */

@@ -17,6 +17,7 @@ public:
 	kern::Atomic<u32> last_trap{};
 	kern::Atomic<u32> refuse{}; /* answers with this status */
 	kern::Atomic<u32> mlid{0xc001};
+	kern::Atomic<u32> deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
 
 	explicit Administrator(const Node &node) : node_(node)
 	{
@@ -79,9 +80,20 @@ private:
 			static_cast<Administrator *>(agent->context)->answer(*wc);
 		ib_free_recv_mad(wc);
 	}
+	static bool is_end(const ib::SaMad &question)
+	{
+		return question.header.method == IB_SA_METHOD_DELETE ||
+		       (question.header.attr_id == ib::attr_inform_info &&
+			!reinterpret_cast<const ib::InformInfo *>(question.data)->subscribe);
+	}
 	void answer(const ib_mad_recv_wc &wc)
 	{
 		const auto &question = *reinterpret_cast<const ib::SaMad *>(wc.recv_buf.mad);
+		if (is_end(question) && deaf_to_ends.load_acquire()) {
+			deaf_to_ends.fetch_sub(1);
+			(question.header.method == IB_SA_METHOD_DELETE ? leaves : ends).fetch_add(1);
+			return;
+		}
 		auto *send = ib_create_send_mad(agent_, wc.wc->src_qp, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, gfp,
 						IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))

@@ -127,6 +127,30 @@ void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
 	EXPECT_EQ(new_sa.ends.load_acquire() + old_sa.ends.load_acquire(), 0u);
 }
 
+/* Who listens while the SA is being told of the last one's end is subscribed anew. */
+void mgmt_03_sa_subscription_waits_for_an_end(Test &test)
+{
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	client.timeout_ms = 200;
+	client.retries = 10;
+	Listening one, other;
+	ASSERT_EQ(one.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_TRUE(one.told(1));
+	sa.deaf_to_ends.store_release(1);
+	one.stop();
+	ASSERT_TRUE(eventually([&] { return sa.ends.load_acquire() == 1; }));
+	ASSERT_EQ(other.start(client, node, ib::trap_gid_in_service), 0);
+	ASSERT_TRUE(other.told(1));
+	EXPECT_EQ(other.status.load_acquire(), 0);
+	EXPECT_EQ(sa.ends.load_acquire(), 2u);
+	EXPECT_EQ(sa.subscriptions.load_acquire(), 2u);
+	other.stop();
+}
+
 /* A flood while a listener is busy: so many are kept, the others not acknowledged, and none is lost of those that were. */
 void mgmt_03_sa_reports_are_bounded(Test &test)
 {
@@ -168,4 +192,4 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 } // namespace
 
 KUNIT_SUITE(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports), KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
-	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded));
+	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_an_end), KUNIT_CASE(mgmt_03_sa_reports_are_bounded));

@@ -184,6 +184,30 @@ void mgmt_03_sa_membership_is_shared(Test &test)
 	EXPECT_TRUE(eventually([&] { return sa.leaves.load_acquire() == 2; }));
 }
 
+/* Who joins while the SA is being told of the last one's leaving is joined anew: the SA will have forgotten the old membership. */
+void mgmt_03_sa_join_waits_for_a_leave(Test &test)
+{
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	client.timeout_ms = 200;
+	client.retries = 10;
+	Membership one, other;
+	ASSERT_EQ(one.join(client, node), 0);
+	ASSERT_TRUE(one.told(1));
+	sa.deaf_to_ends.store_release(1);
+	one.leave();
+	ASSERT_TRUE(eventually([&] { return sa.leaves.load_acquire() == 1; }));
+	ASSERT_EQ(other.join(client, node), 0);
+	ASSERT_TRUE(other.told(1));
+	EXPECT_EQ(other.status.load_acquire(), 0);
+	EXPECT_EQ(sa.leaves.load_acquire(), 2u);
+	EXPECT_EQ(sa.joins.load_acquire(), 2u);
+	other.leave();
+}
+
 /* After a client reregister the group is joined again, unheard by its members; one that comes back different is lost to them. */
 void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 {
@@ -233,7 +257,8 @@ void mgmt_03_sa_join_is_as_patient_as_its_client(Test &test)
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
 	Client client;
-	client.timeout_ms = 10;
+	/* Long enough for each to be on the wire before the next: one that still waits there is not sent again. */
+	client.timeout_ms = 50;
 	client.retries = 4;
 	Watch watch(node.device(), ~0ul);
 	Membership member;
@@ -351,6 +376,7 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 KUNIT_SUITE(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
 	    KUNIT_CASE(mgmt_03_sa_manager_moves), KUNIT_CASE(mgmt_03_sa_membership_is_shared),
+	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost), KUNIT_CASE(mgmt_03_sa_join_is_refused),
 	    KUNIT_CASE(mgmt_03_sa_membership_follows_the_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_is_as_patient_as_its_client), KUNIT_CASE(mgmt_03_sa_service_record),
