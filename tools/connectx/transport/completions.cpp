@@ -76,7 +76,7 @@ void Completions::sent(Qp &qp, const SendRequest &request, std::uint16_t index,
 
 void Completions::send_failed(Qp &qp, std::uint16_t index, CqeSyndrome syndrome)
 {
-	post_error(qp, qp.pair.send_cqn, index, syndrome, true);
+	post_error(qp, qp.pair.send_cqn, 0, index, syndrome, true);
 }
 
 void Completions::received(Qp &qp, const ReceiveWork &work, const ReceiveReport &report)
@@ -99,11 +99,11 @@ void Completions::received(Qp &qp, const ReceiveWork &work, const ReceiveReport 
 
 void Completions::receive_failed(Qp &qp, const ReceiveWork &work, CqeSyndrome syndrome)
 {
-	post_error(qp, work.cqn, work.index, syndrome, false);
+	post_error(qp, work.cqn, work.srqn, work.index, syndrome, false);
 }
 
-void Completions::post_error(Qp &qp, std::uint32_t cqn, std::uint16_t index, CqeSyndrome syndrome,
-			     bool is_send)
+void Completions::post_error(Qp &qp, std::uint32_t cqn, std::uint32_t srqn, std::uint16_t index,
+			     CqeSyndrome syndrome, bool is_send)
 {
 	count(engine_.card().diagnostics, syndrome, is_send);
 	ErrorCqe error{};
@@ -112,7 +112,11 @@ void Completions::post_error(Qp &qp, std::uint32_t cqn, std::uint16_t index, Cqe
 	error.syndrome = static_cast<std::uint8_t>(syndrome);
 	error.owner_opcode =
 		static_cast<std::uint8_t>(cqe_opcode_error | (is_send ? Cqe::send_bit : 0));
-	post(qp, cqn, std::bit_cast<Cqe>(error), false);
+	Cqe cqe = std::bit_cast<Cqe>(error);
+	// Where a good completion has it: drivers look there in either case.
+	if (srqn)
+		cqe.set_remote(false, 0, srqn);
+	post(qp, cqn, cqe, false);
 }
 
 void Completions::post(Qp &qp, std::uint32_t cqn, const Cqe &cqe, bool solicited)

@@ -44,8 +44,9 @@ public:
 
 private:
 	void post(Qp &qp, std::uint32_t cqn, const hw::connectx::Cqe &cqe, bool solicited);
-	void post_error(Qp &qp, std::uint32_t cqn, std::uint16_t index, CqeSyndrome syndrome,
-			bool is_send);
+	/* @srqn: of an XRC receive, otherwise 0. */
+	void post_error(Qp &qp, std::uint32_t cqn, std::uint32_t srqn, std::uint16_t index,
+			CqeSyndrome syndrome, bool is_send);
 
 	Engine &engine_;
 };

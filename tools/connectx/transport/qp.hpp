@@ -117,6 +117,7 @@ struct Response {
 	bool first = true;
 	std::uint64_t address = 0;
 	std::uint32_t rkey = 0;
+	std::uint32_t pd = 0;
 	std::uint64_t length = 0;
 	std::uint64_t original = 0;
 	std::uint32_t msn = 0;

@@ -150,7 +150,9 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 			response.packets = read_packets(qp, headers.reth.length);
 			if (response.packets > done.packets - static_cast<std::uint32_t>(from))
 				return;
-			if (mover_.probe(qp.key_use(response.rkey, KeyAccess::remote_read),
+			response.pd = domain_of(qp, headers);
+			if (mover_.probe(remote_use(qp, response.rkey, KeyAccess::remote_read,
+						    response.pd),
 					 response.address, response.length) != MemoryError::none)
 				return;
 		}
@@ -172,6 +174,8 @@ Responder::Verdict Responder::execute(Qp &qp, const packet::Headers &headers,
 {
 	ResponderState &r = qp.receive;
 	auto traits = ib::opcode_traits(headers.bth.opcode);
+	if (qp.pair.service == ServiceType::xrc && !xrc_queue(qp, headers))
+		return Verdict::invalid_request;
 	if (is_atomic(headers.bth.opcode))
 		return r.message == Message::none ? atomic(qp, headers) : Verdict::invalid_request;
 	if (ib::opcode_operation(headers.bth.opcode) == ib::Operation::read_request)
@@ -201,15 +205,31 @@ SharedReceiveQueue *Responder::xrc_queue(const Qp &qp, const packet::Headers &he
 	return srq && srq->xrc_domain() == qp.pair.xrc_domain ? srq : nullptr;
 }
 
+/*
+ * The protection domain of the memory that a message may reach. The target of XRC has none of its
+ * own: that of the shared receive queue counts, which is why every message names one (IBA A14).
+ */
+std::uint32_t Responder::domain_of(const Qp &qp, const packet::Headers &headers) const
+{
+	if (qp.pair.service != ServiceType::xrc)
+		return qp.pair.pd;
+	const SharedReceiveQueue *srq = xrc_queue(qp, headers);
+	return srq ? srq->pd() : qp.pair.pd;
+}
+
+KeyUse Responder::remote_use(const Qp &qp, std::uint32_t key, KeyAccess access,
+			     std::uint32_t pd) const
+{
+	KeyUse use = qp.key_use(key, access);
+	use.pd = pd;
+	return use;
+}
+
 /* Takes a receive WQE for the message that begins or needs one at its end. */
 Responder::Verdict Responder::take(Qp &qp, const packet::Headers &headers)
 {
-	SharedReceiveQueue *xrc = nullptr;
-	if (qp.pair.service == ServiceType::xrc) {
-		xrc = xrc_queue(qp, headers);
-		if (!xrc)
-			return Verdict::invalid_request;
-	}
+	SharedReceiveQueue *xrc =
+		qp.pair.service == ServiceType::xrc ? xrc_queue(qp, headers) : nullptr;
 	switch (take_receive(engine_.card(), qp, xrc, qp.receive.receive)) {
 	case Taken::yes:
 		return Verdict::accepted;
@@ -250,8 +270,8 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		opcode = CqeReceiveOpcode::send_imm;
 	if (traits.has(Traits::ieth)) {
 		opcode = CqeReceiveOpcode::send_invalidate;
-		if (engine_.card().memory.invalidate(headers.ieth.rkey, qp.pair.pd, qp.pair.qpn,
-						     true) != MemoryError::none)
+		if (engine_.card().memory.invalidate(headers.ieth.rkey, domain_of(qp, headers),
+						     qp.pair.qpn, true) != MemoryError::none)
 			return Verdict::access_error;
 	}
 	r.msn = (r.msn + 1) & Psn::mask;
@@ -272,7 +292,8 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 			return Verdict::invalid_request;
 		if (!qp.pair.remote_write)
 			return Verdict::access_error;
-		if (mover_.probe(qp.key_use(headers.reth.rkey, KeyAccess::remote_write),
+		if (mover_.probe(remote_use(qp, headers.reth.rkey, KeyAccess::remote_write,
+					    domain_of(qp, headers)),
 				 headers.reth.address, length) != MemoryError::none)
 			return Verdict::access_error;
 		r.write_address = headers.reth.address;
@@ -288,8 +309,9 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 		if (verdict != Verdict::accepted)
 			return verdict;
 	}
-	if (mover_.write(qp.key_use(r.write_rkey, KeyAccess::remote_write), r.write_address,
-			 payload) != MemoryError::none)
+	if (mover_.write(
+		    remote_use(qp, r.write_rkey, KeyAccess::remote_write, domain_of(qp, headers)),
+		    r.write_address, payload) != MemoryError::none)
 		return Verdict::access_error;
 	r.write_address += payload.size();
 	r.write_left -= payload.size();
@@ -329,7 +351,8 @@ Responder::Verdict Responder::read(Qp &qp, const packet::Headers &headers)
 	std::uint32_t packets = read_packets(qp, headers.reth.length);
 	if (packets >= Psn::window)
 		return Verdict::invalid_request;
-	if (mover_.probe(qp.key_use(headers.reth.rkey, KeyAccess::remote_read),
+	const std::uint32_t pd = domain_of(qp, headers);
+	if (mover_.probe(remote_use(qp, headers.reth.rkey, KeyAccess::remote_read, pd),
 			 headers.reth.address, headers.reth.length) != MemoryError::none)
 		return Verdict::access_error;
 	r.msn = (r.msn + 1) & Psn::mask;
@@ -339,6 +362,7 @@ Responder::Verdict Responder::read(Qp &qp, const packet::Headers &headers)
 	response.packets = packets;
 	response.address = headers.reth.address;
 	response.rkey = headers.reth.rkey;
+	response.pd = pd;
 	response.length = headers.reth.length;
 	response.msn = r.msn;
 	remember(qp, {r.expected, packets, true, 0, r.msn});
@@ -354,8 +378,10 @@ Responder::Verdict Responder::atomic(Qp &qp, const packet::Headers &headers)
 		return Verdict::access_error;
 	if (headers.atomic.address % sizeof(std::uint64_t) != 0 || !has_resources(qp))
 		return Verdict::invalid_request;
-	auto word = mover_.word_address(qp.key_use(headers.atomic.rkey, KeyAccess::remote_atomic),
-					headers.atomic.address);
+	auto word =
+		mover_.word_address(remote_use(qp, headers.atomic.rkey, KeyAccess::remote_atomic,
+					       domain_of(qp, headers)),
+				    headers.atomic.address);
 	if (!word)
 		return Verdict::access_error;
 	auto original = execute_atomic(*engine_.card().memory.memory(), *word, headers,
@@ -554,8 +580,8 @@ void Responder::send_response(Qp &qp, Response &response)
 	auto bytes = static_cast<std::uint32_t>(
 		std::min<std::uint64_t>(std::uint64_t{packets} * qp.mtu(), response.length));
 	fabric::Payload payload;
-	if (mover_.refer(qp.key_use(response.rkey, KeyAccess::remote_read), response.address, bytes,
-			 payload) != MemoryError::none) {
+	if (mover_.refer(remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
+			 response.address, bytes, payload) != MemoryError::none) {
 		/* The key has gone since the request was let in. */
 		qp.receive.responses.clear();
 		qp.receive.ack =

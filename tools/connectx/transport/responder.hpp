@@ -75,6 +75,9 @@ private:
 		      unsigned packets = 1);
 	std::uint32_t read_packets(const Qp &qp, std::uint32_t length) const;
 	SharedReceiveQueue *xrc_queue(const Qp &qp, const packet::Headers &headers) const;
+	std::uint32_t domain_of(const Qp &qp, const packet::Headers &headers) const;
+	KeyUse remote_use(const Qp &qp, std::uint32_t key, KeyAccess access,
+			  std::uint32_t pd) const;
 
 	Engine &engine_;
 	DataMover mover_;

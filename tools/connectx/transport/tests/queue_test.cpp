@@ -157,6 +157,56 @@ TEST_F(Queues, xrc)
 	EXPECT_EQ(send(foreign).syndrome, CqeSyndrome::remote_invalid_request);
 }
 
+/* The target of XRC reaches what the shared queue's protection domain holds: it has none of its
+ * own. */
+TEST_F(Queues, xrc_memory)
+{
+	constexpr std::uint16_t domain = 9;
+	CompletionQueue &srq_cq = b.create_cq();
+	SharedReceiveQueue &srq = b.create_srq(4, 0, domain, srq_cq.number());
+	QpOptions options;
+	options.service = ServiceType::xrc;
+	options.xrc_domain = domain;
+	reconnect(options);
+	qp_b->pd = 0;
+	Region from = a.region(5000), to = b.region(5000);
+	fill(a.bytes(from));
+	auto request = [&](WqeOpcode opcode, std::uint32_t srqn) {
+		a.post_send(*qp_a, WqeBuilder(opcode, WqeControl::completion | srqn << 8)
+					   .add(WqeRemoteAddress{to.address, to.key, 0})
+					   .add(from.piece())
+					   .done());
+		return wait(a, cq_a);
+	};
+	EXPECT_FALSE(request(WqeOpcode::rdma_write, srq.number()).is_error);
+	EXPECT_TRUE(same(b.bytes(to), a.bytes(from)));
+	fill(b.bytes(to));
+	EXPECT_FALSE(request(WqeOpcode::rdma_read, srq.number()).is_error);
+	EXPECT_TRUE(same(b.bytes(to), a.bytes(from)));
+	EXPECT_EQ(request(WqeOpcode::rdma_write, srq.number() + 1).syndrome,
+		  CqeSyndrome::remote_invalid_request);
+}
+
+/* What fails in the receive of an XRC target says in which shared queue. */
+TEST_F(Queues, xrc_error_names_its_queue)
+{
+	constexpr std::uint16_t domain = 9;
+	CompletionQueue &srq_cq = b.create_cq();
+	SharedReceiveQueue &srq = b.create_srq(4, 0, domain, srq_cq.number());
+	QpOptions options;
+	options.service = ServiceType::xrc;
+	options.xrc_domain = domain;
+	reconnect(options);
+	Region data = a.region(3000), room = b.region(100);
+	b.post_srq(srq, {room.piece()});
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::send, WqeControl::completion | srq.number() << 8)
+				   .add(data.piece())
+				   .done());
+	Completion got = wait(b, srq_cq);
+	EXPECT_EQ(got.syndrome, CqeSyndrome::local_length);
+	EXPECT_EQ(got.raw.remote_qpn(), srq.number());
+}
+
 /* A QP moved to the error state flushes both queues in order, and what is posted later, too. */
 TEST_F(Queues, error_state_flushes)
 {
