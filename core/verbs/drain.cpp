@@ -62,11 +62,12 @@ void ib_drain_sq(struct ib_qp *qp)
 	if (!begin(qp, qp->send_cq, "its send queue"))
 		return;
 	Marker marker;
-	/* A write of nothing to nowhere: its typed form is the longest that any QP type looks at. */
+	/* A write of nothing to nowhere, with room for all that any QP type looks at. */
 	union {
-		ib_rdma_wr rdma;
 		ib_ud_wr ud;
-	} request = {};
+		ib_xrc_wr xrc;
+	} request;
+	__builtin_memset(&request, 0, sizeof(request));
 	request.ud.wr.wr_cqe = &marker.cqe;
 	request.ud.wr.opcode = qp->qp_type == IB_QPT_UD || qp->qp_type == IB_QPT_GSI || qp->qp_type == IB_QPT_SMI
 				       ? IB_WR_SEND
