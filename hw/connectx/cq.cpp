@@ -192,7 +192,7 @@ void Cq::detach(Qp &qp, bool sends)
 	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
 	QpEntry &entry = hca_.qp_entry(qp.number());
-	purge_locked(qp.number(), sends ? nullptr : qp.srq);
+	purge_locked(qp);
 	last_key_ = no_key;
 	if (sends) {
 		qp.send_cq_node.unlink();
@@ -207,22 +207,61 @@ void Cq::purge(Qp &qp)
 {
 	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
-	purge_locked(qp.number(), qp.srq);
+	purge_locked(qp);
 }
 
-void Cq::attach(Srq &srq)
+void Cq::attach(Srq &srq, u32 domain)
 {
 	kern::Guard guard(lock_);
-	kern::write_once(hca_.srq_entry(srq.number())->cqn, number());
+	SrqEntry &entry = *hca_.srq_entry(srq.number());
+	kern::write_once(entry.domain, QpEntry::xrc_target | domain);
+	kern::write_once(entry.cqn, number());
 }
 
 void Cq::detach(Srq &srq)
 {
+	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
-	kern::write_once(hca_.srq_entry(srq.number())->cqn, 0);
+	purge_locked([&](const wire::Cqe &cqe) {
+		if (cqe.is_send() || cqe.remote_qpn() != srq.number() ||
+		    !(kern::read_once(qps_[cqe.qpn() & qp_mask_].recv_cqn) & QpEntry::xrc_target))
+			return false;
+		give_back(cqe, &srq);
+		return true;
+	});
+	SrqEntry &entry = *hca_.srq_entry(srq.number());
+	kern::write_once(entry.cqn, 0);
+	kern::write_once(entry.domain, 0);
 }
 
-void Cq::purge_locked(u32 qpn, Srq *srq)
+void Cq::forget_target(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked(qp);
+	last_key_ = no_key;
+}
+
+void Cq::purge_locked(const Qp &qp)
+{
+	purge_locked([&](const wire::Cqe &cqe) {
+		if (cqe.qpn() != qp.number())
+			return false;
+		if (!cqe.is_send())
+			give_back(cqe, shared_queue(cqe, qp));
+		return true;
+	});
+}
+
+void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
+{
+	u64 id;
+	if (srq)
+		(void)srq->complete(cqe.wqe_index, id);
+}
+
+template <class Predicate>
+void Cq::purge_locked(Predicate unwanted)
 {
 	u32 end = consumer_;
 	while (end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
@@ -232,10 +271,7 @@ void Cq::purge_locked(u32 qpn, Srq *srq)
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = *entry(at);
-		if (cqe.qpn() == qpn) {
-			u64 id;
-			if (srq && !cqe.is_send())
-				(void)srq->complete(cqe.wqe_index, id);
+		if (unwanted(cqe)) {
 			gone++;
 		} else if (gone) {
 			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));

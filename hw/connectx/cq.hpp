@@ -49,9 +49,12 @@ public:
 	void detach(Qp &qp, bool sends);
 	/* The same for a QP that goes on. May sleep. */
 	void purge(Qp &qp);
-	/* An XRC SRQ completes here. */
-	void attach(Srq &srq);
+	/* An XRC SRQ of this domain completes here. */
+	void attach(Srq &srq, u32 domain);
+	/* No longer; what is left of it here is forgotten. May sleep. */
 	void detach(Srq &srq);
+	/* An XRC target, of a domain that has SRQs here, is no more: what is left of it is forgotten. May sleep. */
+	void forget_target(Qp &qp);
 
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
@@ -91,7 +94,13 @@ private:
 	/* buffer_ is the ring from here on. */
 	void use_ring(u32 log_entries);
 	bool switch_ring() REQUIRES(lock_);
-	void purge_locked(u32 qpn, Srq *srq) REQUIRES(lock_);
+	/* Takes out the entries that `unwanted` says; it has given their receives back. */
+	template <class Predicate>
+	void purge_locked(Predicate unwanted) REQUIRES(lock_);
+	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	static void give_back(const wire::Cqe &cqe, Srq *srq);
+	/* The SRQ that a receive of the QP came through, or nullptr. */
+	Srq *shared_queue(const wire::Cqe &cqe, const Qp &qp);
 	/* The QP of an entry, or nullptr. */
 	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);

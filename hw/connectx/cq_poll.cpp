@@ -3,6 +3,7 @@
 #include "cq.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
+#include "xrc_domain.hpp"
 #include <kern/log.hpp>
 
 namespace connectx {
@@ -147,16 +148,22 @@ inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &q
 	return true;
 }
 
+Srq *Cq::shared_queue(const wire::Cqe &cqe, const Qp &qp)
+{
+	if (qp.verbs().qp_type != IB_QPT_XRC_TGT)
+		return qp.srq;
+	// Any that the message names, if it is of the QP's domain, and its completions are here.
+	const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
+	const u32 domain = QpEntry::xrc_target | xrcd_number(qp.verbs().xrcd);
+	if (!entry || kern::read_once(entry->cqn) != number() || kern::read_once(entry->domain) != domain)
+		return nullptr;
+	return entry->srq;
+}
+
 s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
-	if (qp.srq)
-		return qp.srq->complete(cqe.wqe_index, id);
-	if (qp.verbs().qp_type != IB_QPT_XRC_TGT)
-		return not_posted;
-	const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
-	if (!entry || kern::read_once(entry->cqn) != number())
-		return not_posted;
-	return entry->srq->complete(cqe.wqe_index, id);
+	Srq *srq = shared_queue(cqe, qp);
+	return srq ? srq->complete(cqe.wqe_index, id) : not_posted;
 }
 
 inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
@@ -227,7 +234,9 @@ bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		const s64 room = qp->srq ? qp->srq->complete(cqe.wqe_index, wc.wr_id) : retire_receive(qp->rq, wc.wr_id);
+		s64 room = retire_receive(qp->rq, wc.wr_id);
+		if (room == not_posted)
+			room = retire_shared(cqe, *qp, wc.wr_id);
 		if (room == not_posted)
 			return bogus(cqe, "error of no receive");
 		wc.opcode = IB_WC_RECV;
@@ -245,9 +254,14 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	const u32 qpn = cqe.qpn();
 	const QpEntry &entry = qps_[qpn & qp_mask_];
 	const u32 cqn = cqe.is_send() ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn);
-	if (cqn != number() || entry.qp->number() != qpn) [[unlikely]]
-		return nullptr;
-	return entry.qp;
+	if (cqn != number()) [[unlikely]] {
+		// Of an XRC target the SRQ says whose it is.
+		const SrqEntry *srq = hca_.srq_entry(cqe.remote_qpn());
+		if (!(cqn & QpEntry::xrc_target) || !srq || kern::read_once(srq->cqn) != number() ||
+		    kern::read_once(srq->domain) != cqn)
+			return nullptr;
+	}
+	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
 inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)

@@ -31,6 +31,9 @@ class Srq;
  * CQ gets nobody to touch a QP that may be going.
  */
 struct QpEntry {
+	/* In place of recv_cqn: the receives of an XRC target, which complete where the SRQ of each says. With the domain's number. */
+	static constexpr u32 xrc_target = 1u << 31;
+
 	Qp *qp;
 	u32 send_cqn;
 	u32 recv_cqn;
@@ -40,6 +43,7 @@ struct QpEntry {
 struct SrqEntry {
 	Srq *srq;
 	u32 cqn;
+	u32 domain; // as in QpEntry::recv_cqn
 };
 
 /*

@@ -10,6 +10,7 @@
 #include "protection.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
+#include "xrc_domain.hpp"
 
 namespace connectx {
 
@@ -180,10 +181,7 @@ int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 	Hca &hca = hca_of(xrcd->device);
 	if (!hca.capabilities().has(wire::dev_cap_flag::xrc))
 		return -EOPNOTSUPP;
-	auto number = Number::create(hca.xrcdns());
-	if (number)
-		Xrcd::Object::construct(xrcd, Xrcd{number.take()});
-	return number.error();
+	return create<XrcDomain::Object>(xrcd, [](XrcDomain &own) { return own.start(); });
 }
 
 int attach_mcast(ib_qp *qp, const ib_gid *gid, u16)
@@ -243,7 +241,7 @@ constexpr ib_device_ops operations = {
 	.alloc_xrcd = alloc_xrcd,
 	.dealloc_xrcd =
 		[](ib_xrcd *xrcd, ib_udata *) {
-			Xrcd::Object::destruct(xrcd);
+			XrcDomain::Object::destruct(xrcd);
 			return 0;
 		},
 
@@ -321,7 +319,7 @@ constexpr ib_device_ops operations = {
 	.size_ib_pd = sizeof(Pd::Object),
 	.size_ib_qp = sizeof(Qp::Object),
 	.size_ib_srq = sizeof(Srq::Object),
-	.size_ib_xrcd = sizeof(Xrcd::Object),
+	.size_ib_xrcd = sizeof(XrcDomain::Object),
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "protection.hpp"
 #include "qp_transition.hpp"
 #include "srq.hpp"
+#include "xrc_domain.hpp"
 
 namespace connectx {
 
@@ -133,6 +134,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 		Cq::of(verbs_.send_cq).attach(*this, true);
 	if (verbs_.recv_cq)
 		Cq::of(verbs_.recv_cq).attach(*this, false);
+	if (verbs_.qp_type == IB_QPT_XRC_TGT)
+		kern::write_once(hca_.qp_entry(number_).recv_cqn, QpEntry::xrc_target | xrcd_number(verbs_.xrcd));
 	in_tables_ = true;
 	return {};
 }
@@ -154,6 +157,10 @@ void Qp::stop()
 		Cq::of(verbs_.recv_cq).detach(*this, false);
 	if (verbs_.send_cq)
 		Cq::of(verbs_.send_cq).detach(*this, true);
+	if (verbs_.qp_type == IB_QPT_XRC_TGT) {
+		kern::write_once(hca_.qp_entry(number_).recv_cqn, 0);
+		XrcDomain::of(verbs_.xrcd).forget(*this);
+	}
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
 	// An asynchronous event may still be on its way to the consumer.
@@ -179,7 +186,8 @@ void Qp::fill_static_context(u8 *context)
 	const ib_qp_type type = verbs_.qp_type;
 	Context::service_type.set(context, static_cast<u32>(service_of(type)));
 	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
-	Context::pd.set(context, pd_number(verbs_.pd));
+	const XrcDomain *const target_of = verbs_.xrcd ? &XrcDomain::of(verbs_.xrcd) : nullptr;
+	Context::pd.set(context, target_of ? target_of->pd_number() : pd_number(verbs_.pd));
 	Context::uar_page.set(context, hca_.uar_page());
 	Context::local_qpn.set(context, number_);
 	if (geometry_.has_rq) {
@@ -190,21 +198,23 @@ void Qp::fill_static_context(u8 *context)
 	if (geometry_.has_sq) {
 		Context::log_sq_size.set(context, geometry_.log_sq_size);
 		Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
+	} else {
+		Context::log_sq_size.set(context, Context::no_send_queue);
 	}
 	Context::sq_no_prefetch.set(context, 1);
 	Context::reserved_lkey.set(context, 1);
 	Context::fast_register.set(context, 1);
 	Context::ack_request_frequency.set(context, 8);
-	if (verbs_.send_cq)
-		Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
-	if (verbs_.recv_cq)
-		Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
+	// The card wants both, also where the QP has but one direction.
+	const u32 send_cqn = target_of ? target_of->cqn() : Cq::of(verbs_.send_cq).number();
+	Context::send_cqn.set(context, send_cqn);
+	Context::receive_cqn.set(context, verbs_.recv_cq ? Cq::of(verbs_.recv_cq).number() : send_cqn);
 	if (srq) {
 		Context::srq_enable.set(context, 1);
 		Context::srqn.set(context, srq->number());
 		Context::responder_invalid_credits.set(context, 1);
 	}
-	Context::xrc_domain.set(context, xrcd_number(verbs_.xrcd));
+	Context::xrc_domain.set(context, target_of ? target_of->number() : 0);
 	if (geometry_.bytes) {
 		Context::log_page_size.set(context, buffer_.log_page_size());
 		Context::mtt_offset.set(context, buffer_.mtt_offset());

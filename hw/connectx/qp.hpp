@@ -83,7 +83,7 @@ public:
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
-	ib_qp &verbs() { return verbs_; }
+	ib_qp &verbs() const { return verbs_; }
 	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
 	u32 number() const { return number_; }
 	QpKind kind() const { return kind_; }

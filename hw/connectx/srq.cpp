@@ -2,6 +2,7 @@
 #include "srq.hpp"
 #include "cq.hpp"
 #include "protection.hpp"
+#include "xrc_domain.hpp"
 
 namespace connectx {
 
@@ -70,7 +71,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr)
 	live_ = true;
 	if (xrc) {
 		verbs_.ext.xrc.srq_num = number();
-		Cq::of(attr.ext.cq).attach(*this);
+		XrcDomain::of(attr.ext.xrc.xrcd).add(*this);
 	}
 	attr.attr.max_wr = size_ - 1;
 	attr.attr.max_sge = max_sge_;
@@ -87,7 +88,7 @@ void Srq::stop()
 	kern::ignore(hca_.commands().execute_closing(
 		{.opcode = wire::Opcode::hw2sw_srq, .in_modifier = number(), .op_modifier = 1}));
 	if (verbs_.srq_type == IB_SRQT_XRC)
-		Cq::of(verbs_.ext.cq).detach(*this);
+		XrcDomain::of(verbs_.ext.xrc.xrcd).remove(*this);
 	kern::write_once(hca_.srq_entry(number())->srq, nullptr);
 	hca_.synchronize_events();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Shared receive queues.
 #pragma once
+#include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
 #include "hca.hpp"
@@ -31,6 +32,9 @@ public:
 
 	ib_srq &verbs() { return verbs_; }
 	u32 number() const { return number_.value(); }
+
+	/* An XRC SRQ's, among those of its domain. */
+	kern::ListNode domain_node;
 
 private:
 	static constexpr u16 in_use = 0xffff;

@@ -66,8 +66,10 @@ struct QpContext : Storage<0xf8> {
 	static constexpr Field log_rq_size{0x08, 22, 19};
 	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
 	static constexpr Field sq_no_prefetch{0x08, 15, 15};
-	static constexpr Field log_sq_size{0x08, 14, 11};
+	static constexpr Field log_sq_size{0x08, 14, 11}; /* or no_send_queue */
 	static constexpr Field log_sq_stride{0x08, 10, 8}; /* less 4 */
+	/* More than there can be: what Linux, too, says of the target of XRC. */
+	static constexpr std::uint32_t no_send_queue = 15;
 	static constexpr Field reserved_lkey{0x08, 4, 4};
 	static constexpr Field uar_page{0x0c, 23, 0};
 	static constexpr Field local_qpn{0x10, 23, 0};
