@@ -2,6 +2,7 @@
 #include "traffic/endpoint.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace
 constexpr std::uint32_t kGrhBytes = 40;
 constexpr std::uint32_t kQkey = 0x11111111;
 constexpr std::uint32_t kMaxBatch = 32;
+constexpr std::uint32_t kMaxPieces = 4;
 constexpr int kPatienceMs = 60'000;
 
 template<typename T>
@@ -36,7 +38,10 @@ void check_status(int status, const char *what)
 ibv_qp_type type_of(const Arguments &arguments)
 {
 	const auto name = arguments.text("type", "rc");
-	return name == "uc" ? IBV_QPT_UC : name == "ud" ? IBV_QPT_UD : IBV_QPT_RC;
+	return name == "uc"    ? IBV_QPT_UC
+	       : name == "ud"  ? IBV_QPT_UD
+	       : name == "xrc" ? IBV_QPT_XRC_SEND
+			       : IBV_QPT_RC;
 }
 
 ibv_wr_opcode opcode_of(const Arguments &arguments)
@@ -44,6 +49,7 @@ ibv_wr_opcode opcode_of(const Arguments &arguments)
 	static const std::map<std::string, ibv_wr_opcode> names = {
 		{"send", IBV_WR_SEND},
 		{"send_imm", IBV_WR_SEND_WITH_IMM},
+		{"send_inv", IBV_WR_SEND_WITH_INV},
 		{"write", IBV_WR_RDMA_WRITE},
 		{"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
 		{"read", IBV_WR_RDMA_READ},
@@ -91,7 +97,47 @@ Endpoint::Endpoint(ibv_context *context, const Arguments &arguments)
 	const auto entries = static_cast<int>(depth_ + 16);
 	send_cq_.reset(made(ibv_create_cq(context_, entries, nullptr, channel_.get(), 0), "CQ"));
 	receive_cq_.reset(made(ibv_create_cq(context_, entries, nullptr, channel_.get(), 0), "CQ"));
-	create_queue_pair(arguments);
+	if (type_ == IBV_QPT_XRC_SEND)
+		create_extended();
+	else
+		create_queue_pair(arguments);
+}
+
+// One QP that sends, one that receives, and the SRQ between that and the receives.
+void Endpoint::create_extended()
+{
+	ibv_xrcd_init_attr domain{};
+	domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	domain.fd = -1;
+	domain.oflags = O_CREAT;
+	xrc_domain_.reset(made(ibv_open_xrcd(context_, &domain), "XRC domain"));
+
+	ibv_srq_init_attr_ex queue{};
+	queue.attr.max_wr = depth_;
+	queue.attr.max_sge = 2;
+	queue.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+			  IBV_SRQ_INIT_ATTR_CQ;
+	queue.srq_type = IBV_SRQT_XRC;
+	queue.pd = pd_.get();
+	queue.xrcd = xrc_domain_.get();
+	queue.cq = receive_cq_.get();
+	srq_.reset(made(ibv_create_srq_ex(context_, &queue), "SRQ"));
+
+	ibv_qp_init_attr_ex init{};
+	init.qp_type = IBV_QPT_XRC_SEND;
+	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	init.pd = pd_.get();
+	init.send_cq = send_cq_.get();
+	init.cap.max_send_wr = depth_;
+	init.cap.max_send_sge = kMaxPieces;
+	init.cap.max_inline_data = 128;
+	qp_.reset(made(ibv_create_qp_ex(context_, &init), "queue pair"));
+
+	ibv_qp_init_attr_ex target{};
+	target.qp_type = IBV_QPT_XRC_RECV;
+	target.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+	target.xrcd = xrc_domain_.get();
+	target_.reset(made(ibv_create_qp_ex(context_, &target), "queue pair"));
 }
 
 void Endpoint::create_queue_pair(const Arguments &arguments)
@@ -109,7 +155,7 @@ void Endpoint::create_queue_pair(const Arguments &arguments)
 	init.qp_type = type_;
 	init.cap = {.max_send_wr = depth_,
 		    .max_recv_wr = srq_ ? 0 : depth_,
-		    .max_send_sge = 4,
+		    .max_send_sge = kMaxPieces,
 		    .max_recv_sge = srq_ ? 0u : 4u,
 		    .max_inline_data = 128};
 	qp_.reset(made(ibv_create_qp(pd_.get(), &init), "queue pair"));
@@ -123,7 +169,12 @@ std::string Endpoint::describe() const
 	out << "qpn=" << qp_->qp_num << " lid=" << port.lid << " state=" << port.state
 	    << " mtu=" << port.active_mtu << " addr=0x" << std::hex
 	    << reinterpret_cast<std::uintptr_t>(receive_memory_.data()) << " rkey=0x"
-	    << receive_region_->rkey;
+	    << receive_region_->rkey << std::dec;
+	if (target_) {
+		std::uint32_t srqn = 0;
+		check_status(ibv_get_srq_num(srq_.get(), &srqn), "SRQ");
+		out << " target=" << target_->qp_num << " srqn=" << srqn;
+	}
 	return out.str();
 }
 
@@ -134,9 +185,23 @@ void Endpoint::modify(ibv_qp_attr &attr, int mask)
 
 std::string Endpoint::connect(const Arguments &arguments)
 {
-	const bool rc = type_ == IBV_QPT_RC, ud = type_ == IBV_QPT_UD;
-	const auto psn = arguments.word("psn", 1);
 	remote_qpn_ = arguments.word("qpn");
+	remote_srqn_ = arguments.word("srqn");
+	connect(*qp_, target_ ? arguments.word("target") : remote_qpn_, arguments);
+	if (target_)
+		connect(*target_, remote_qpn_, arguments);
+	return "";
+}
+
+void Endpoint::connect(ibv_qp &qp, std::uint32_t remote_qpn, const Arguments &arguments)
+{
+	const bool ud = qp.qp_type == IBV_QPT_UD;
+	const bool responds = qp.qp_type == IBV_QPT_RC || qp.qp_type == IBV_QPT_XRC_RECV;
+	const bool requests = qp.qp_type == IBV_QPT_RC || qp.qp_type == IBV_QPT_XRC_SEND;
+	const auto modify = [&qp](ibv_qp_attr &attr, int mask) {
+		check_status(ibv_modify_qp(&qp, &attr, mask), "modify");
+	};
+	const auto psn = arguments.word("psn", 1);
 	ibv_ah_attr address{};
 	address.dlid = static_cast<std::uint16_t>(arguments.number("lid"));
 	address.port_num = port_;
@@ -154,7 +219,7 @@ std::string Endpoint::connect(const Arguments &arguments)
 	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr = address;
 	attr.path_mtu = static_cast<ibv_mtu>(arguments.number("mtu", IBV_MTU_2048));
-	attr.dest_qp_num = remote_qpn_;
+	attr.dest_qp_num = remote_qpn;
 	attr.rq_psn = psn;
 	attr.max_dest_rd_atomic = 4;
 	attr.min_rnr_timer = 12;
@@ -162,9 +227,10 @@ std::string Endpoint::connect(const Arguments &arguments)
 		modify(attr, IBV_QP_STATE);
 		ah_.reset(made(ibv_create_ah(pd_.get(), &address), "address handle"));
 	} else {
-		modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN |
-				     (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+		modify(attr,
+		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			       IBV_QP_RQ_PSN |
+			       (responds ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
 	}
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = psn;
@@ -172,11 +238,10 @@ std::string Endpoint::connect(const Arguments &arguments)
 	attr.retry_cnt = static_cast<std::uint8_t>(arguments.number("retry", 7));
 	attr.rnr_retry = static_cast<std::uint8_t>(arguments.number("rnr", 7));
 	attr.max_rd_atomic = 4;
-	modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-			     (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_MAX_QP_RD_ATOMIC
+	modify(attr,
+	       IBV_QP_STATE | IBV_QP_SQ_PSN | (requests || responds ? IBV_QP_TIMEOUT : 0) |
+		       (requests ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
 				 : 0));
-	return "";
 }
 
 std::uint32_t Endpoint::check(std::uint32_t offset, std::uint32_t size, std::uint32_t seed) const
@@ -246,25 +311,37 @@ void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::
 	const auto size = arguments.word("size", 64);
 	const auto seed = arguments.word("seed");
 	const auto slots = size_ / std::max(size, 1u);
+	const auto number_of_pieces = std::min(arguments.word("pieces", 1), kMaxPieces);
 	std::array<ibv_send_wr, kMaxBatch> requests{};
-	std::array<ibv_sge, kMaxBatch> pieces;
+	std::array<std::array<ibv_sge, kMaxPieces>, kMaxBatch> pieces;
 
 	for (std::uint32_t n = 0; n < count; n++) {
 		const std::uint32_t number = first + n, offset = number % slots * size;
 		auto &memory = reads ? receive_memory_ : send_memory_;
 		for (std::uint32_t at = 0; at < size && !reads; at++)
 			memory[offset + at] = pattern(seed + number, at);
-		pieces[n] = {reinterpret_cast<std::uint64_t>(memory.data()) + offset, size,
-			     (reads ? receive_region_ : send_region_)->lkey};
+		for (std::uint32_t i = 0, at = 0; i < number_of_pieces; i++) {
+			const bool last = i + 1 == number_of_pieces;
+			const auto part = last ? size - at : size / number_of_pieces;
+			pieces[n][i] = {reinterpret_cast<std::uint64_t>(memory.data()) + offset +
+						at,
+					part, (reads ? receive_region_ : send_region_)->lkey};
+			at += part;
+		}
 		ibv_send_wr &wr = requests[n];
 		wr.wr_id = number;
 		wr.next = n + 1 < count ? &requests[n + 1] : nullptr;
-		wr.sg_list = &pieces[n];
-		wr.num_sge = size ? 1 : 0;
+		wr.sg_list = pieces[n].data();
+		wr.num_sge = size ? static_cast<int>(number_of_pieces) : 0;
+		if (target_)
+			wr.qp_type.xrc.remote_srqn = remote_srqn_;
 		wr.opcode = opcode;
 		wr.send_flags =
 			IBV_SEND_SIGNALED | (arguments.number("inline") ? IBV_SEND_INLINE : 0);
-		wr.imm_data = htonl(seed + number);
+		if (opcode == IBV_WR_SEND_WITH_INV)
+			wr.invalidate_rkey = arguments.word("rkey");
+		else
+			wr.imm_data = htonl(seed + number);
 		if (type_ == IBV_QPT_UD) {
 			wr.wr.ud = {ah_.get(), remote_qpn_, arguments.word("qkey", kQkey)};
 		} else if (atomic) {
@@ -347,10 +424,12 @@ std::string Endpoint::receive(const Arguments &arguments)
 std::string Endpoint::verify(const Arguments &arguments) const
 {
 	const auto count = arguments.word("count", 1), size = arguments.word("size", 64);
-	if (std::uint64_t{count} * size > size_)
+	const auto offset = arguments.word("offset");
+	if (offset + std::uint64_t{count} * size > size_)
 		throw Failure("more than there is");
 	for (std::uint32_t i = 0; i < count; i++)
-		if (const auto at = check(i * size, size, arguments.word("seed") + i); at != size)
+		if (const auto at = check(offset + i * size, size, arguments.word("seed") + i);
+		    at != size)
 			throw Failure("message " + std::to_string(i) + " wrong at " +
 				      std::to_string(at));
 	return "good=" + std::to_string(count);

@@ -31,6 +31,12 @@ struct Destroyer {
 template<typename T, auto Destroy>
 using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
 
+// The library's own is a static function, which no type may be made of.
+inline int close_xrc_domain(ibv_xrcd *domain)
+{
+	return ibv_close_xrcd(domain);
+}
+
 /*
  * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or
  * whole, as the command says. Byte k of a message with seed s is pattern(s, k), on both sides of
@@ -59,6 +65,8 @@ private:
 		return static_cast<std::uint8_t>(seed * 167 + at + (at >> 8) * 13);
 	}
 	void create_queue_pair(const Arguments &arguments);
+	void create_extended();
+	void connect(ibv_qp &qp, std::uint32_t remote_qpn, const Arguments &arguments);
 	void modify(ibv_qp_attr &attr, int mask);
 	void post_receive(std::uint32_t slot);
 	void post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count);
@@ -74,15 +82,18 @@ private:
 	const std::uint32_t size_;
 	std::uint32_t receive_size_ = 0;
 	std::uint32_t remote_qpn_ = 0;
+	std::uint32_t remote_srqn_ = 0;
 	std::vector<std::uint8_t> send_memory_, receive_memory_;
 	// Destroyed from the last to the first.
 	Handle<ibv_pd, ibv_dealloc_pd> pd_;
 	Handle<ibv_mr, ibv_dereg_mr> send_region_, receive_region_;
 	Handle<ibv_comp_channel, ibv_destroy_comp_channel> channel_;
 	Handle<ibv_cq, ibv_destroy_cq> send_cq_, receive_cq_;
+	Handle<ibv_xrcd, close_xrc_domain> xrc_domain_;
 	Handle<ibv_srq, ibv_destroy_srq> srq_;
 	Handle<ibv_ah, ibv_destroy_ah> ah_;
-	Handle<ibv_qp, ibv_destroy_qp> qp_;
+	// Of type xrc the first sends, the other receives.
+	Handle<ibv_qp, ibv_destroy_qp> qp_, target_;
 };
 
 } // namespace weft::traffic

@@ -21,23 +21,24 @@ def exchange(one, two, count, size, **options):
 
 def check_messages(node1, node2):
     for options, sizes in (({"type": "rc"}, (1, 64, 4096, 60000)), ({"type": "uc"}, (1, 4096, 60000)), ({"type": "ud"}, (1, 2048)),
-                           ({"type": "rc", "srq": 1}, (100, 5000)), ({"type": "ud", "srq": 1}, (100,))):
+                           ({"type": "rc", "srq": 1}, (100, 5000)), ({"type": "ud", "srq": 1}, (100,)),
+                           ({"type": "xrc"}, (1, 100, 5000))):
         one, two = node1.open(**options), node2.open(**options)
         one.join(two)
         for size in sizes:
             count = min(32, 65536 // (size + 40))
             exchange(one, two, count, size)
-            exchange(two, one, count, size, op="send_imm", batch=min(4, count))
+            exchange(two, one, count, size, op="send_imm", batch=min(4, count), pieces=3)
             if size <= 128:
-                exchange(one, two, count, size, inline=1)
+                exchange(one, two, count, size, inline=1, pieces=2)
                 exchange(two, one, count, size, inline=1, batch=min(4, count))
         one.close()
         two.close()
 
 
-def check_memory(node1, node2):
+def check_memory(node1, node2, **options):
     """The first reaches the second's."""
-    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one, two = node1.open(**options), node2.open(**options)
     one.join(two)
     assert one.send(op="write", count=4, size=16384, seed=3, **two.memory)["done"] == "4"
     assert two.verify(count=4, size=16384, seed=3)["good"] == "4"
@@ -52,14 +53,103 @@ def check_memory(node1, node2):
     assert one.send(op="cas", size=8, compare_add=123, swap=5, **two.memory)["done"] == "1"
     assert (two.word()["word"], one.word()["word"]) == (hex(9), hex(9))
 
-    if node2.registers_fast:
-        key = two.register()
-        assert key["status"] == "success", key[""]
-        assert one.send(op="write", count=4, size=8192, seed=40, addr=key["addr"], rkey=key["rkey"])["done"] == "4"
-        assert two.verify(count=4, size=8192, seed=40)["good"] == "4"
-        assert two.invalidate()["status"] == "success"
-        refused = one.send(op="write", count=1, size=64, addr=key["addr"], rkey=key["rkey"])
-        assert refused["status"] == "remote access error", refused[""]
+    if node1.in_kernel:
+        # Only the bits of the mask are compared, and swapped; only up to the borders does the addition carry.
+        two.word(index=0, set="yes", value=0xaabbccdd11223344)
+        masked = {"op": "masked_cas", "size": 8, "compare_add_mask": 0xffff, "swap_mask": 0xff00000000, **two.memory}
+        assert one.send(compare_add=0x3344, swap=0x5566778899, **masked)["done"] == "1"
+        assert (two.word()["word"], one.word()["word"]) == (hex(0xaabbcc5511223344), hex(0xaabbccdd11223344))
+        assert one.send(compare_add=0x3345, swap=0, **masked)["done"] == "1"
+        assert two.word()["word"] == hex(0xaabbcc5511223344)
+        two.word(index=0, set="yes", value=0x00000000ffffffff)
+        assert one.send(op="masked_add", size=8, compare_add=0x0000000100000001, compare_add_mask=1 << 31, **two.memory)["done"] == "1"
+        assert (two.word()["word"], one.word()["word"]) == (hex(0x0000000100000000), hex(0xffffffff))
+
+
+def check_keys(node1, node2):
+    """The first has the use of what the second gives it a key for, and as long."""
+    def opens(key, status="success", **options):
+        done = one.send(op="write", count=1, size=4096, seed=40, addr=key["addr"], rkey=key["rkey"], **options)
+        assert done["status"] == status, done[""]
+
+    def fresh():
+        one, two = node1.open(type="rc"), node2.open(type="rc")
+        one.join(two)
+        registered = two.register()
+        assert registered["status"] == "success", registered[""]
+        return one, two, registered
+
+    one, two, key = fresh()
+    assert one.send(op="write", count=4, size=8192, seed=40, addr=key["addr"], rkey=key["rkey"])["done"] == "4"
+    assert two.verify(count=4, size=8192, seed=40)["good"] == "4"
+    assert two.invalidate()["status"] == "success"
+    opens(key, "remote access error")
+
+    # A window opens its part alone, to its own peer, for what it was bound for.
+    one, two, key = fresh()
+    window = two.bind(offset=8192, size=4096)
+    assert window["status"] == "success" and window["rkey"] != key["rkey"], window[""]
+    two.word(index=0, set="yes", value=77)
+    opens(window)
+    assert two.word(index=0)["word"] == hex(77) and two.verify(offset=8192, count=1, size=4096, seed=40)["good"] == "1"
+    read = one.send(op="read", count=1, size=4096, addr=window["addr"], rkey=window["rkey"])
+    assert read["done"] == "1" and one.verify(count=1, size=4096, seed=40)["good"] == "1"
+    assert two.invalidate(window=1)["status"] == "success"
+    again = two.bind(offset=8192, size=4096)
+    assert again["status"] == "success" and again["rkey"] != window["rkey"]
+    opens(again)
+    opens(window, "remote access error")
+    for bound, beyond in (({}, 4096), ({"deny": 1}, 0)):
+        one, two, key = fresh()
+        window = two.bind(offset=8192, size=4096, **bound)
+        opens({"addr": hex(int(window["addr"], 16) + beyond), "rkey": window["rkey"]}, "remote access error")
+    # One may not be bound beyond its region.
+    one, two, key = fresh()
+    refused = two.bind(offset=61440, size=8192)
+    assert refused["status"] == "memory window bind error", refused[""]
+
+    # A send takes a key away, and the receiver is told which.
+    for take in ("register", "bind"):
+        one, two, key = fresh()
+        if take == "bind":
+            key = two.bind(size=4096)
+        opens(key)
+        two.post(count=1, size=100)
+        assert one.send(op="send_inv", size=100, seed=9, rkey=key["rkey"])["done"] == "1"
+        received = two.receive(count=1, size=100, seed=9)
+        assert (received["good"], received.get("invalidated")) == ("1", key["rkey"]), received[""]
+        opens(key, "remote access error")
+
+
+def check_moderation(node1, node2):
+    """Events of the second's CQ wait for others, and neither for ever nor for what is more than enough."""
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+
+    def delays(sent, right, **moderation):
+        """A machine that is busy delays this or that as well, so that one right measurement of ten will do."""
+        two.moderate(**moderation)
+        seen = []
+        while not seen or not right(seen[-1]):
+            assert len(seen) < 10, (sent, moderation, seen)
+            two.post(count=sent, size=64)
+            two.arm()
+            delay = two.start(f"delay count={sent}")
+            one.send(count=sent, batch=sent)
+            seen.append(int(delay()["us"]))
+            assert two.receive(count=sent)["good"] == str(sent)
+
+    delays(3, lambda us: us > 30000, count=4, period=60000)
+    delays(4, lambda us: us < 20000, count=4, period=60000)
+    delays(3, lambda us: us < 20000, count=0, period=0)
+
+
+def check_drain(node1, node2):
+    """A drained queue has given all back, in order."""
+    for kind in ("rc", "xrc"):
+        silent = node2.open(type=kind)
+        drained = node1.command("drain count=30 type=" + kind + "".join(f" {name}={value}" for name, value in silent.address.items()))
+        assert (drained["sends"], drained["receives"], drained["disorder"]) == ("30", "30" if kind == "rc" else "0", "0"), drained[""]
 
 
 def check_errors(lab, node1, node2):
@@ -74,7 +164,7 @@ def check_errors(lab, node1, node2):
     assert (wrong["done"], wrong["failed"], wrong["status"]) == ("0", "3", "remote access error"), wrong[""]
     assert one.state()["state"] == "6"
     two.state(to="err")
-    if node2.registers_fast:    # what a kernel module is told of, too
+    if node2.in_kernel:    # what a kernel module is told of, too
         wait_until("the responder's event", lambda: "access error" in two.state()[""], 10 * lab.slowness)
 
     one, two = fresh(deny=1)
@@ -127,9 +217,11 @@ def messages_arrive_whole(lab):
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def memory_is_reached_from_afar(lab):
-    """RDMA write and read, atomics, and keys by fast registration do what they say, and an invalidated key opens nothing."""
+    """RDMA write and read, atomics, masked ones too, and keys by registration and by windows do what they say, and one taken back opens nothing."""
     with pair(lab) as (node1, node2, _):
-        check_memory(node1, node2)
+        check_memory(node1, node2, type="rc")
+        check_memory(node1, node2, type="xrc")
+        check_keys(node1, node2)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
@@ -140,10 +232,12 @@ def errors_are_named_and_flushed(lab):
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
-def a_resized_queue_loses_nothing(lab):
-    """Completions that wait while their CQ grows or shrinks are still there, in order."""
+def queues_keep_what_is_in_them(lab):
+    """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; a drained QP holds nothing."""
     with pair(lab) as (node1, node2, _):
         check_resize(node1, node2)
+        check_moderation(node1, node2)
+        check_drain(node1, node2)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=400)
@@ -158,8 +252,11 @@ def all_verbs_with_the_stock_stack(lab):
     """The same against a peer on Debian's driver and verbs library, each side in both parts."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):
         check_messages(ours, theirs)
+        check_keys(theirs, ours)
+        check_drain(ours, theirs)
         for one, two in ((ours, theirs), (theirs, ours)):
-            check_memory(one, two)
+            check_memory(one, two, type="rc")
+            check_memory(one, two, type="xrc")
             check_errors(lab, one, two)
             check_resize(one, two)
         check_bad_link(lab, ours.open(type="rc"), theirs.open(type="rc"), fabric)

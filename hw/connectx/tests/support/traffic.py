@@ -19,7 +19,7 @@ class Refused(Exception):
 class Node:
     """A guest with the suite's modules, and what it has been asked to open."""
 
-    registers_fast = True   # it has the commands register and invalidate
+    in_kernel = True    # it has what only kernel modules have: fast registration, and masked atomics, draining
 
     def __init__(self, guest):
         self.guest = guest
@@ -69,7 +69,7 @@ class Node:
 class StockNode(Node):
     """The same on the stack of Debian's kernel, by its verbs library."""
 
-    registers_fast = False
+    in_kernel = False
 
     def load(self, *names):
         self.guest.put("/tmp/weft-traffic", self._program.read_bytes())
@@ -102,6 +102,20 @@ class Endpoint:
             return self.node.command(f"{name} id={self.number} {words}", timeout)
         return call
 
+    def start(self, command):
+        """Begins a command of the module's and does not wait; the result, called, does, and gives the answer."""
+        name, _, words = command.partition(" ")
+        process = self.node.guest.spawn(f"echo '{name} id={self.number} {words}' > {CONTROL} && cat {CONTROL}")
+        def answer(timeout=90):
+            done = process.wait(timeout=timeout)
+            return dict(re.findall(r"(\w+)=(\S+)", done.out))
+        return answer
+
+    @property
+    def address(self):
+        """What a peer connects to; XRC's is a target, and the SRQ that its requests name."""
+        return {name: self.answer[name] for name in ("lid", "qpn", "target", "srqn") if name in self.answer}
+
     @property
     def memory(self):
         """Where peers find its receiving region."""
@@ -110,7 +124,7 @@ class Endpoint:
     def join(self, other, **options):
         """Connects both ways."""
         for one, two in ((self, other), (other, self)):
-            one.connect(lid=two.answer["lid"], qpn=two.answer["qpn"], **options)
+            one.connect(**two.address, **options)
 
 
 @contextlib.contextmanager

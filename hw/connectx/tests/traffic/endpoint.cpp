@@ -5,44 +5,29 @@
 #include <kern/time.hpp>
 #include <rdma/driver.hpp>
 
-namespace traffic {
-
-namespace {
-
-constexpr unsigned int patience_ms = 60000;
-constexpr u32 grh_bytes = 40;
-
-template <class T>
-kern::Result<T *> checked(T *pointer)
+namespace traffic
 {
-	if (rdma::is_err(pointer))
-		return kern::Error{rdma::ptr_err(pointer)};
-	return pointer;
-}
+
+namespace
+{
+
+constexpr u32 grh_bytes = 40;
 
 ib_qp_type type_of(const Arguments &arguments)
 {
-	return arguments.is("type", "uc") ? IB_QPT_UC : arguments.is("type", "ud") ? IB_QPT_UD : IB_QPT_RC;
+	return arguments.is("type", "uc")    ? IB_QPT_UC
+	       : arguments.is("type", "ud")  ? IB_QPT_UD
+	       : arguments.is("type", "xrc") ? IB_QPT_XRC_INI
+					     : IB_QPT_RC;
 }
 
-ib_wr_opcode opcode_of(const Arguments &arguments)
+rdma_ah_attr address_of(u32 port, const Arguments &arguments)
 {
-	static constexpr struct {
-		const char *name;
-		ib_wr_opcode opcode;
-	} names[] = {
-		{"write", IB_WR_RDMA_WRITE},
-		{"write_imm", IB_WR_RDMA_WRITE_WITH_IMM},
-		{"read", IB_WR_RDMA_READ},
-		{"send_imm", IB_WR_SEND_WITH_IMM},
-		{"send_inv", IB_WR_SEND_WITH_INV},
-		{"cas", IB_WR_ATOMIC_CMP_AND_SWP},
-		{"add", IB_WR_ATOMIC_FETCH_AND_ADD},
-	};
-	for (const auto &[name, opcode] : names)
-		if (arguments.is("op", name))
-			return opcode;
-	return IB_WR_SEND;
+	rdma_ah_attr address{};
+	address.type = RDMA_AH_ATTR_TYPE_IB;
+	address.port_num = port;
+	rdma_ah_set_dlid(&address, static_cast<u32>(arguments.number("lid")));
+	return address;
 }
 
 } // namespace
@@ -51,22 +36,31 @@ void Answer::add(const char *format, ...)
 {
 	std::va_list args;
 	va_start(args, format);
-	used += kern_format_list(text + used, sizeof(text) - static_cast<size_t>(used), format, args);
+	used += kern_format_list(text + used, sizeof(text) - static_cast<size_t>(used), format,
+				 args);
 	va_end(args);
 	if (used >= static_cast<int>(sizeof(text)))
 		used = sizeof(text) - 1;
 }
 
-Endpoint::Endpoint(ib_device *device) : device_(device), completed_(KERN_LOCK_CLASS("traffic.completed")) {}
+Endpoint::Endpoint(ib_device *device)
+    : device_(device), completed_(KERN_LOCK_CLASS("traffic.completed"))
+{
+}
 
-kern::Result<kern::Owned<Endpoint>> Endpoint::create(ib_device *device, const Arguments &arguments, Answer &answer)
+kern::Result<kern::Owned<Endpoint>> Endpoint::create(ib_device *device, const Arguments &arguments,
+						     Answer &answer)
 {
 	auto endpoint = TRY(kern::adopt(new (kern::Gfp::kernel) Endpoint(device)));
 	TRY(endpoint->open(arguments));
 	ib_port_attr port;
 	TRY_ERRNO(ib_query_port(device, endpoint->port_, &port));
-	answer.add("qpn=%u lid=%u state=%d mtu=%d addr=0x%lx rkey=0x%x", endpoint->qp_->qp_num, port.lid, port.state,
-		   port.active_mtu, endpoint->recv_memory_.address(), endpoint->all_->rkey);
+	answer.add("qpn=%u lid=%u state=%d mtu=%d addr=0x%lx rkey=0x%x", endpoint->qp_->qp_num,
+		   port.lid, port.state, port.active_mtu, endpoint->recv_memory_.address(),
+		   endpoint->all_->rkey);
+	if (endpoint->target_)
+		answer.add(" target=%u srqn=%u", endpoint->target_->qp_num,
+			   endpoint->srq_->ext.xrc.srq_num);
 	return endpoint;
 }
 
@@ -80,8 +74,9 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 	send_memory_ = TRY(kern::DmaBuffer::create(device_->dma_device, size_));
 	recv_memory_ = TRY(kern::DmaBuffer::create(device_->dma_device, size_));
 	pd_ = TRY(checked(ib_alloc_pd(device_, 0)));
-	all_ = TRY(checked(ib_get_dma_mr(pd_, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-						      IB_ACCESS_REMOTE_ATOMIC)));
+	all_ = TRY(checked(ib_get_dma_mr(
+		pd_, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+			     IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)));
 	const auto handler = [](ib_cq *, void *context) {
 		auto *endpoint = static_cast<Endpoint *>(context);
 		endpoint->interrupts_.add_relaxed(1);
@@ -97,21 +92,29 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 		endpoint->last_event_ = event->event;
 		endpoint->events_++;
 	};
-	if (arguments.number("srq")) {
+	const bool xrc = type_ == IB_QPT_XRC_INI;
+	if (xrc)
+		xrcd_ = TRY(checked(ib_alloc_xrcd(device_)));
+	if (xrc || arguments.number("srq")) {
 		ib_srq_init_attr srq{};
 		srq.event_handler = event;
 		srq.srq_context = this;
 		srq.attr.max_wr = depth_;
 		srq.attr.max_sge = 2;
 		srq.attr.srq_limit = static_cast<u32>(arguments.number("limit"));
+		if (xrc) {
+			srq.srq_type = IB_SRQT_XRC;
+			srq.ext.cq = recv_cq_;
+			srq.ext.xrc.xrcd = xrcd_;
+		}
 		srq_ = TRY(checked(ib_create_srq(pd_, &srq)));
 	}
 	ib_qp_init_attr init{};
 	init.event_handler = event;
 	init.qp_context = this;
 	init.send_cq = send_cq_;
-	init.recv_cq = recv_cq_;
-	init.srq = srq_;
+	init.recv_cq = xrc ? nullptr : recv_cq_;
+	init.srq = xrc ? nullptr : srq_;
 	init.cap = {.max_send_wr = depth_,
 		    .max_recv_wr = srq_ ? 0 : depth_,
 		    .max_send_sge = 4,
@@ -120,6 +123,15 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = type_;
 	qp_ = TRY(checked(ib_create_qp(pd_, &init)));
+	if (xrc) {
+		init = {};
+		init.event_handler = event;
+		init.qp_context = this;
+		init.xrcd = xrcd_;
+		init.sq_sig_type = IB_SIGNAL_REQ_WR;
+		init.qp_type = IB_QPT_XRC_TGT;
+		target_ = TRY(checked(ib_create_qp(pd_, &init)));
+	}
 	return {};
 }
 
@@ -127,14 +139,20 @@ Endpoint::~Endpoint()
 {
 	if (qp_)
 		ib_destroy_qp(qp_);
+	if (target_)
+		ib_destroy_qp(target_);
 	if (srq_)
 		ib_destroy_srq(srq_);
+	if (xrcd_)
+		(void)ib_dealloc_xrcd(xrcd_);
 	if (ah_)
 		rdma_destroy_ah(ah_, RDMA_DESTROY_AH_SLEEPABLE);
 	if (send_cq_)
 		ib_destroy_cq(send_cq_);
 	if (recv_cq_)
 		ib_destroy_cq(recv_cq_);
+	if (window_)
+		(void)ib_dealloc_mw(window_);
 	if (fast_)
 		(void)ib_dereg_mr(fast_);
 	if (all_)
@@ -150,45 +168,61 @@ kern::Result<> Endpoint::modify(ib_qp_attr &attr, int mask)
 
 kern::Result<> Endpoint::connect(const Arguments &arguments)
 {
-	const u32 psn = static_cast<u32>(arguments.number("psn", 1));
-	const bool rc = type_ == IB_QPT_RC;
 	remote_qpn_ = static_cast<u32>(arguments.number("qpn"));
-	rdma_ah_attr address{};
-	address.type = RDMA_AH_ATTR_TYPE_IB;
-	address.port_num = port_;
-	rdma_ah_set_dlid(&address, static_cast<u32>(arguments.number("lid")));
+	remote_srqn_ = static_cast<u32>(arguments.number("srqn"));
+	if (type_ == IB_QPT_UD) {
+		rdma_ah_attr address = address_of(port_, arguments);
+		ah_ = TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
+	}
+	if (!target_)
+		return connect_qp(qp_, port_, remote_qpn_, arguments);
+	TRY(connect_qp(qp_, port_, static_cast<u32>(arguments.number("target")), arguments));
+	return connect_qp(target_, port_, remote_qpn_, arguments);
+}
 
+kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &arguments)
+{
+	const u32 psn = static_cast<u32>(arguments.number("psn", 1));
+	const ib_qp_type type = qp->qp_type;
+	const bool responds = type == IB_QPT_RC || type == IB_QPT_XRC_TGT;
+	const bool requests = type == IB_QPT_RC || type == IB_QPT_XRC_INI;
+	const auto modify = [qp](ib_qp_attr &attr, int mask) {
+		return kern::check(ib_modify_qp(qp, &attr, mask));
+	};
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
-	attr.port_num = port_;
-	attr.qkey = qkey_;
-	attr.qp_access_flags = arguments.number("deny") ? 0 :
-							  IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-								  IB_ACCESS_REMOTE_ATOMIC;
+	attr.port_num = port;
+	attr.qkey = datagram_qkey;
+	attr.qp_access_flags =
+		arguments.number("deny")
+			? 0
+			: IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
 	TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				 (type_ == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS)));
+				 (type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS)));
 	attr.qp_state = IB_QPS_RTR;
-	attr.ah_attr = address;
+	attr.ah_attr = address_of(port, arguments);
 	attr.path_mtu = static_cast<ib_mtu>(arguments.number("mtu", IB_MTU_2048));
-	attr.dest_qp_num = remote_qpn_;
+	attr.dest_qp_num = remote_qpn;
 	attr.rq_psn = psn;
 	attr.max_dest_rd_atomic = 4;
 	attr.min_rnr_timer = 12;
-	if (type_ == IB_QPT_UD) {
+	if (type == IB_QPT_UD)
 		TRY(modify(attr, IB_QP_STATE));
-		ah_ = TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
-	} else {
-		TRY(modify(attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-					 (rc ? IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER : 0)));
-	}
+	else
+		TRY(modify(attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+					 IB_QP_RQ_PSN |
+					 (responds ? IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER
+						   : 0)));
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = psn;
 	attr.timeout = static_cast<u8>(arguments.number("timeout", 17));
 	attr.retry_cnt = static_cast<u8>(arguments.number("retry", 7));
 	attr.rnr_retry = static_cast<u8>(arguments.number("rnr", 7));
 	attr.max_rd_atomic = 4;
-	return modify(attr, IB_QP_STATE | IB_QP_SQ_PSN |
-				    (rc ? IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC : 0));
+	return modify(attr,
+		      IB_QP_STATE | IB_QP_SQ_PSN | (requests || responds ? IB_QP_TIMEOUT : 0) |
+			      (requests ? IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC
+					: 0));
 }
 
 void Endpoint::fill(u32 offset, u32 size, u32 seed)
@@ -217,13 +251,16 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 		if (ib_poll_cq(cq, 1, &wc) > 0)
 			return wc;
 		const u32 seen = interrupts_.load_acquire();
-		// Armed first, then looked at again by the arming itself: what came in between raises its event (NOTIFY-03).
-		const int missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+		// Armed first, then looked at again by the arming itself: what came in between
+		// raises its event (NOTIFY-03).
+		const int missed =
+			ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		if (missed < 0)
 			return kern::Error{missed};
 		// In slices, for the sake of a removal, which is nobody's completion.
 		if (missed == 0)
-			(void)completed_.wait_for(100, [&] { return interrupts_.load_acquire() != seen; });
+			(void)completed_.wait_for(
+				100, [&] { return interrupts_.load_acquire() != seen; });
 		// Also where events come and no completion does, as of a broken card.
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
@@ -235,7 +272,8 @@ kern::Result<> Endpoint::post_receive(u32 slot, u32 size)
 	// In two pieces, where there is something to divide.
 	const u64 address = recv_memory_.address() + u64{slot} * size;
 	const u32 first = size / 3;
-	ib_sge sge[2] = {{address, first, pd_->local_dma_lkey}, {address + first, size - first, pd_->local_dma_lkey}};
+	ib_sge sge[2] = {{address, first, pd_->local_dma_lkey},
+			 {address + first, size - first, pd_->local_dma_lkey}};
 	ib_recv_wr wr{};
 	wr.wr_id = slot;
 	wr.sg_list = sge;
@@ -247,89 +285,13 @@ kern::Result<> Endpoint::post_receive(u32 slot, u32 size)
 kern::Result<> Endpoint::post_receives(const Arguments &arguments)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1));
-	receive_size_ = static_cast<u32>(arguments.number("size", 64)) + (type_ == IB_QPT_UD ? grh_bytes : 0);
+	receive_size_ = static_cast<u32>(arguments.number("size", 64)) +
+			(type_ == IB_QPT_UD ? grh_bytes : 0);
 	if (count > depth_ || u64{count} * receive_size_ > size_)
 		return kern::Error{-EINVAL};
 	__builtin_memset(recv_memory_.memory(), 0xee, size_);
 	for (u32 i = 0; i < count; i++)
 		TRY(post_receive(i, receive_size_));
-	return {};
-}
-
-kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
-{
-	const ib_wr_opcode opcode = opcode_of(arguments);
-	const u32 count = static_cast<u32>(arguments.number("count", 1));
-	const u32 size = static_cast<u32>(arguments.number("size", 64));
-	const u32 seed = static_cast<u32>(arguments.number("seed"));
-	const u32 step = static_cast<u32>(arguments.number("step", size));
-	const u32 batch = static_cast<u32>(arguments.number("batch", 1));
-	const u64 remote = arguments.number("addr");
-	const u32 rkey = static_cast<u32>(arguments.number("rkey"));
-	const bool inlined = arguments.number("inline");
-	const bool atomic = opcode == IB_WR_ATOMIC_CMP_AND_SWP || opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
-	const bool reads = opcode == IB_WR_RDMA_READ || atomic;
-	const u32 slots = size_ / (size ? size : 1);
-	if (!slots || batch == 0 || batch > max_batch || batch > depth_)
-		return kern::Error{-EINVAL};
-
-	u32 posted = 0, done = 0, failed = 0, first_status = 0;
-	const u64 begin = kern::now_ns();
-	while (done < count) {
-		while (posted < count && posted - done + batch <= depth_ && posted - done + batch <= slots) {
-			u32 n = 0;
-			for (; n < batch && posted + n < count; n++) {
-				const u32 offset = (posted + n) % slots * size;
-				Request &request = requests_[n];
-				__builtin_memset(&request, 0, sizeof(request));
-				if (!reads)
-					fill(offset, size, seed + posted + n);
-				// Inline data is read by the CPU's address, all else by the device's.
-				request.sge = {inlined ? reinterpret_cast<u64>(send_memory_.as<u8>() + offset) :
-						    (reads ? recv_memory_ : send_memory_).address() + offset,
-					  size, pd_->local_dma_lkey};
-				request.wr.wr_id = posted + n;
-				request.wr.sg_list = &request.sge;
-				request.wr.num_sge = size ? 1 : 0;
-				request.wr.opcode = opcode;
-				request.wr.send_flags = IB_SEND_SIGNALED | (inlined ? IB_SEND_INLINE : 0);
-				if (opcode == IB_WR_SEND_WITH_INV)
-					request.wr.ex.invalidate_rkey = rkey;
-				else
-					request.wr.ex.imm_data = ib::be32(seed + posted + n);
-				if (type_ == IB_QPT_UD) {
-					request.ud.ah = ah_;
-					request.ud.remote_qpn = remote_qpn_;
-					request.ud.remote_qkey = static_cast<u32>(arguments.number("qkey", qkey_));
-				} else if (atomic) {
-					request.atomic.remote_addr = remote;
-					request.atomic.rkey = rkey;
-					request.atomic.compare_add = arguments.number("compare_add");
-					request.atomic.swap = arguments.number("swap");
-				} else {
-					request.rdma.remote_addr = remote + u64{posted + n} * step;
-					request.rdma.rkey = rkey;
-				}
-				if (n)
-					requests_[n - 1].wr.next = &request.wr;
-			}
-			const ib_send_wr *bad;
-			TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
-			posted += n;
-		}
-		const ib_wc wc = TRY(wait_completion(
-			send_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
-		if (wc.status != IB_WC_SUCCESS) {
-			if (!failed++)
-				first_status = wc.status;
-		} else if (wc.wr_id != done) {
-			answer.add("completion %lu where %u was due ", wc.wr_id, done);
-			return kern::Error{-EPROTO};
-		}
-		done++;
-	}
-	answer.add("done=%u failed=%u status=%s ns=%lu", done - failed, failed,
-		   ib_wc_status_msg(static_cast<ib_wc_status>(first_status)), kern::now_ns() - begin);
 	return {};
 }
 
@@ -342,8 +304,8 @@ kern::Result<> Endpoint::receive(const Arguments &arguments, Answer &answer)
 	const u32 skip = type_ == IB_QPT_UD ? grh_bytes : 0;
 	u32 good = 0, failed = 0;
 	for (u32 i = 0; i < count; i++) {
-		const ib_wc wc = TRY(wait_completion(recv_cq_, static_cast<unsigned int>(
-								       arguments.number("ms", patience_ms))));
+		const ib_wc wc = TRY(wait_completion(
+			recv_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
 		if (wc.status != IB_WC_SUCCESS) {
 			if (!failed++)
 				answer.add("status=%s ", ib_wc_status_msg(wc.status));
@@ -351,14 +313,22 @@ kern::Result<> Endpoint::receive(const Arguments &arguments, Answer &answer)
 		}
 		const u32 offset = static_cast<u32>(wc.wr_id) * receive_size_ + skip;
 		if (wc.opcode == IB_WC_RECV) {
-			const u32 at = wc.byte_len == size + skip ? check(offset, size, seed + i) : 0;
+			const u32 at =
+				wc.byte_len == size + skip ? check(offset, size, seed + i) : 0;
 			if (at != size || wc.byte_len != size + skip) {
-				answer.add("message %u of %u bytes wrong at %u ", i, wc.byte_len, at);
+				answer.add("message %u of %u bytes wrong at %u ", i, wc.byte_len,
+					   at);
 				return kern::Error{-EBADMSG};
 			}
 		}
 		if ((wc.wc_flags & IB_WC_WITH_IMM) && wc.ex.imm_data.value() != seed + i) {
 			answer.add("message %u has immediate %#x ", i, wc.ex.imm_data.value());
+			return kern::Error{-EBADMSG};
+		}
+		if (wc.wc_flags & IB_WC_WITH_INVALIDATE)
+			answer.add("invalidated=0x%x ", wc.ex.invalidate_rkey);
+		if (target_ && wc.qp != target_) {
+			answer.add("message %u is another QP's ", i);
 			return kern::Error{-EBADMSG};
 		}
 		good++;
@@ -373,8 +343,12 @@ kern::Result<> Endpoint::verify(const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1));
 	const u32 size = static_cast<u32>(arguments.number("size", 64));
+	const u64 offset = arguments.number("offset");
+	if (offset + u64{count} * size > size_)
+		return kern::Error{-EINVAL};
 	for (u32 i = 0; i < count; i++) {
-		const u32 at = check(i * size, size, static_cast<u32>(arguments.number("seed")) + i);
+		const u32 at =
+			check(static_cast<u32>(offset) + i * size, size, static_cast<u32>(arguments.number("seed")) + i);
 		if (at != size) {
 			answer.add("message %u wrong at %u ", i, at);
 			return kern::Error{-EBADMSG};
@@ -416,41 +390,33 @@ kern::Result<> Endpoint::resize(const Arguments &arguments)
 	return kern::check(ib_resize_cq(send_cq_, static_cast<int>(arguments.number("cqe"))));
 }
 
-kern::Result<> Endpoint::register_fast(const Arguments &arguments, Answer &answer)
+kern::Result<> Endpoint::moderate(const Arguments &arguments)
 {
-	if (!fast_)
-		fast_ = TRY(checked(ib_alloc_mr(pd_, IB_MR_TYPE_MEM_REG, (size_ + 4095) / 4096)));
-	else
-		ib_update_fast_reg_key(fast_, static_cast<u8>(fast_->rkey + 1));
-	const ib_dma_segment segment{recv_memory_.address(), size_};
-	const int mapped = ib_map_mr_sg(fast_, &segment, 1, nullptr, 4096);
-	if (mapped != 1)
-		return kern::Error{mapped < 0 ? mapped : -EIO};
-	ib_reg_wr reg{};
-	reg.wr.opcode = IB_WR_REG_MR;
-	reg.wr.send_flags = IB_SEND_SIGNALED;
-	reg.mr = fast_;
-	reg.key = fast_->rkey;
-	reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
-	const ib_send_wr *bad;
-	TRY_ERRNO(ib_post_send(qp_, &reg.wr, &bad));
-	const ib_wc wc = TRY(wait_completion(send_cq_, patience_ms));
-	answer.add("status=%s rkey=0x%x addr=0x%lx", ib_wc_status_msg(wc.status), fast_->rkey, fast_->iova);
-	return {};
+	return kern::check(rdma_set_cq_moderation(recv_cq_,
+						  static_cast<u16>(arguments.number("count")),
+						  static_cast<u16>(arguments.number("period"))));
 }
 
-kern::Result<> Endpoint::invalidate(const Arguments &arguments, Answer &answer)
+kern::Result<> Endpoint::arm(const Arguments &)
 {
-	if (!fast_)
-		return kern::Error{-EINVAL};
-	ib_send_wr wr{};
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.send_flags = IB_SEND_SIGNALED;
-	wr.ex.invalidate_rkey = fast_->rkey;
-	const ib_send_wr *bad;
-	TRY_ERRNO(ib_post_send(qp_, &wr, &bad));
-	const ib_wc wc = TRY(wait_completion(send_cq_, patience_ms));
-	answer.add("status=%s", ib_wc_status_msg(wc.status));
+	armed_at_ = interrupts_.load_acquire();
+	return kern::check(ib_req_notify_cq(recv_cq_, IB_CQ_NEXT_COMP));
+}
+
+kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
+{
+	const int count = static_cast<int>(arguments.number("count", 1));
+	const auto deadline = kern::Deadline::in_ms(patience_ms);
+	while (ib_peek_cq(recv_cq_, count) < count) {
+		if (deadline.passed())
+			return kern::Error{-ETIMEDOUT};
+		kern::sleep_us(20, 50);
+	}
+	const u64 complete = kern::now_ns();
+	if (!completed_.wait_for(patience_ms,
+				 [&] { return interrupts_.load_acquire() != armed_at_; }))
+		return kern::Error{-ETIMEDOUT};
+	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
 	return {};
 }
 

@@ -5,10 +5,12 @@
 #include <kern/dma.hpp>
 #include <kern/memory.hpp>
 #include <kern/wait_queue.hpp>
+#include <rdma/driver.hpp>
 #include <rdma/ib_verbs.h>
 #include "arguments.hpp"
 
-namespace traffic {
+namespace traffic
+{
 
 /* Text of the last answer. */
 struct Answer {
@@ -18,16 +20,34 @@ struct Answer {
 	[[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
 };
 
-/* While a device is being removed nobody waits for its completions: what waits ends with ECANCELED. */
+/* A new object, or the error that is in its place. */
+template<class T>
+kern::Result<T *> checked(T *pointer)
+{
+	if (rdma::is_err(pointer))
+		return kern::Error{rdma::ptr_err(pointer)};
+	return pointer;
+}
+
+inline constexpr u32 datagram_qkey = 0x11111111;
+
+/* From RESET to RTS: lid=, and of connected types mtu= psn= timeout= retry= rnr= deny=. */
+kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &arguments);
+
+/* While a device is being removed nobody waits for its completions: what waits ends with ECANCELED.
+ */
 extern kern::Atomic<u32> removals;
 
 /*
- * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or whole, as the command says. Byte k of a
- * message with seed s is pattern(s, k), so that any mix-up of messages, offsets or lengths shows.
+ * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or
+ * whole, as the command says. Byte k of a message with seed s is pattern(s, k), so that any mix-up
+ * of messages, offsets or lengths shows.
  */
-class Endpoint {
+class Endpoint
+{
 public:
-	static kern::Result<kern::Owned<Endpoint>> create(ib_device *device, const Arguments &arguments, Answer &answer);
+	static kern::Result<kern::Owned<Endpoint>>
+	create(ib_device *device, const Arguments &arguments, Answer &answer);
 	~Endpoint();
 
 	kern::Result<> connect(const Arguments &arguments);
@@ -42,14 +62,28 @@ public:
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
 	kern::Result<> read_word(const Arguments &arguments, Answer &answer);
 	kern::Result<> resize(const Arguments &arguments);
-	/* Gives the receiving region a key by fast registration, tells it; or takes it back. */
+	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
+	kern::Result<> moderate(const Arguments &arguments);
+	/* Arms the receiving CQ; and how long its event came after `count` completions had, which
+	 * stay unpolled. */
+	kern::Result<> arm(const Arguments &arguments);
+	kern::Result<> delay(const Arguments &arguments, Answer &answer);
+	/* Gives the receiving region a key by fast registration, or a part of it by a window; tells
+	 * it. */
 	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);
+	kern::Result<> bind(const Arguments &arguments, Answer &answer);
+	/* Takes the registration back, or with window=1 the binding. */
 	kern::Result<> invalidate(const Arguments &arguments, Answer &answer);
 
-	static u8 pattern(u32 seed, u32 at) { return static_cast<u8>(seed * 167 + at + (at >> 8) * 13); }
+	static u8 pattern(u32 seed, u32 at)
+	{
+		return static_cast<u8>(seed * 167 + at + (at >> 8) * 13);
+	}
 
 private:
+	static constexpr unsigned int patience_ms = 60000;
 	static constexpr u32 max_batch = 32;
+	static constexpr u32 max_pieces = 4;
 	/* A request of any kind, and its memory. */
 	struct Request {
 		union {
@@ -57,8 +91,11 @@ private:
 			ib_rdma_wr rdma;
 			ib_atomic_wr atomic;
 			ib_ud_wr ud;
+			ib_reg_wr reg;
+			ib_bind_mw_wr bind;
+			ib_xrc_wr xrc;
 		};
-		ib_sge sge;
+		ib_sge sge[max_pieces];
 	};
 
 	explicit Endpoint(ib_device *device);
@@ -66,6 +103,9 @@ private:
 	/* The next completion, or ETIMEDOUT. */
 	kern::Result<ib_wc> wait_completion(ib_cq *cq, unsigned int ms);
 	kern::Result<> modify(ib_qp_attr &attr, int mask);
+	void describe(Request &request, const Arguments &arguments, u32 number);
+	/* Posts one request and waits until it has completed. */
+	kern::Result<ib_wc> perform(Request &request);
 	kern::Result<> post_receive(u32 slot, u32 size);
 	void fill(u32 offset, u32 size, u32 seed);
 	/* The first byte that is wrong, or size. */
@@ -80,6 +120,7 @@ private:
 	u32 next_slot_ = 0;
 	u32 events_ = 0;
 	u32 last_event_ = 0;
+	u32 armed_at_ = 0;
 	kern::WaitQueue completed_;
 	kern::Atomic<u32> interrupts_{0};
 	ib_pd *pd_ = nullptr;
@@ -87,11 +128,15 @@ private:
 	ib_cq *recv_cq_ = nullptr;
 	ib_srq *srq_ = nullptr;
 	ib_qp *qp_ = nullptr;
+	// Of type XRC: qp_ sends, this one receives, by the SRQ.
+	ib_xrcd *xrcd_ = nullptr;
+	ib_qp *target_ = nullptr;
 	ib_ah *ah_ = nullptr;
 	ib_mr *all_ = nullptr;
 	ib_mr *fast_ = nullptr;
+	ib_mw *window_ = nullptr;
 	u32 remote_qpn_ = 0;
-	u32 qkey_ = 0x11111111;
+	u32 remote_srqn_ = 0;
 	kern::OwnedArray<Request> requests_;
 	kern::DmaBuffer send_memory_;
 	kern::DmaBuffer recv_memory_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A module that guest tests drive: /sys/kernel/debug/weft_traffic/control takes a command line a write, and reads as its answer:
+// A module that guest tests drive: /sys/kernel/debug/weft_traffic/control takes a command line a
+// write, and reads as its answer:
 //
 //	open id=0 type=rc depth=64 size=65536 srq=0	->  qpn=… lid=… addr=… rkey=…
 //	connect id=0 lid=… qpn=…
@@ -7,23 +8,27 @@
 //	send id=0 op=write count=8 size=4096 addr=… rkey=…	->  done=8 failed=0 …
 //	receive id=0 count=16 size=4096 seed=0		->  good=16 failed=0
 //
-// The write's own status is the command's. All by the verbs, so that any device can be driven by it: dev= is its place in the order of
-// appearance.
+// The write's own status is the command's. All by the verbs, so that any device can be driven by
+// it: dev= is its place in the order of appearance.
 #include <kern/debugfs.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>
+#include "drain.hpp"
 #include "endpoint.hpp"
 
-namespace traffic {
+namespace traffic
+{
 
 constinit kern::Atomic<u32> removals{0};
 
-namespace {
+namespace
+{
 
 constexpr unsigned int max_endpoints = 64;
 constexpr unsigned int max_devices = 8;
 
-class Control {
+class Control
+{
 public:
 	Control() : lock_(KERN_LOCK_CLASS("traffic.control")) { file_.add("control", directory_); }
 
@@ -81,6 +86,9 @@ private:
 			owners_[id] = devices_[device];
 			return {};
 		}
+		if (arguments.command("drain"))
+			return devices_[device] ? drain(devices_[device], arguments, answer_)
+						: kern::Result<>(kern::Error{-ENODEV});
 		if (!endpoint)
 			return kern::Error{-ENOENT};
 		if (arguments.command("close")) {
@@ -107,6 +115,14 @@ private:
 			return endpoint->register_fast(arguments, answer_);
 		if (arguments.command("invalidate"))
 			return endpoint->invalidate(arguments, answer_);
+		if (arguments.command("bind"))
+			return endpoint->bind(arguments, answer_);
+		if (arguments.command("moderate"))
+			return endpoint->moderate(arguments);
+		if (arguments.command("arm"))
+			return endpoint->arm(arguments);
+		if (arguments.command("delay"))
+			return endpoint->delay(arguments, answer_);
 		return kern::Error{-EINVAL};
 	}
 
@@ -116,7 +132,8 @@ private:
 	kern::Owned<Endpoint> endpoints_[max_endpoints];
 	ib_device *owners_[max_endpoints] = {};
 	kern::debugfs::Directory directory_{"weft_traffic"};
-	kern::debugfs::File file_{kern::method<&Control::show>, kern::method<&Control::write>, this};
+	kern::debugfs::File file_{kern::method<&Control::show>, kern::method<&Control::write>,
+				  this};
 };
 
 constinit kern::Static<Control> control;
