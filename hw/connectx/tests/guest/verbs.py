@@ -144,6 +144,21 @@ def check_moderation(node1, node2):
     delays(3, lambda us: us < 20000, count=0, period=0)
 
 
+def check_notification(lab, node1, node2):
+    """The second never sleeps over a message that has come, however polling, arming and messages fall together (NOTIFY-03, -06, -07, -08)."""
+    one, two = node1.open(type="rc", depth=128), node2.open(type="rc", depth=128)
+    one.join(two)
+    two.post(count=128, size=16)
+    count = lab.rounds(20000, 1000000)
+    patience = int(20000 * lab.slowness)
+    receiver = two.start(f"notify count={count} seed={lab.seed & 0xffffffff} ms={patience}")
+    one.burst(timeout=1200, count=count, size=16, seed=lab.seed >> 8 & 0xffffffff)
+    received = receiver(timeout=1200)
+    assert received.get("received") == str(count), received
+    # Otherwise it was no stress: it has slept, and has also been told not to.
+    assert int(received["waits"]) > count // 1000 and int(received["missed"]) > 0, received
+
+
 def check_drain(node1, node2):
     """A drained queue has given all back, in order."""
     for kind in ("rc", "xrc"):
@@ -233,10 +248,12 @@ def errors_are_named_and_flushed(lab):
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def queues_keep_what_is_in_them(lab):
-    """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; a drained QP holds nothing."""
+    """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
+    lost; a drained QP holds nothing."""
     with pair(lab) as (node1, node2, _):
         check_resize(node1, node2)
         check_moderation(node1, node2)
+        check_notification(lab, node1, node2)
         check_drain(node1, node2)
 
 

@@ -53,11 +53,11 @@ class Node:
         self._next += 1
         return Endpoint(self, number, options)
 
-    def wait_active(self, timeout=30):
+    def wait_active(self, timeout=30, port=1):
         """Waits until the port is ACTIVE and has its LID."""
         def active():
             try:
-                endpoint = self.open(type="ud")
+                endpoint = self.open(type="ud", port=port)
             except Refused:    # no device at the moment
                 return False
             state = endpoint.answer["state"], endpoint.answer["lid"]
@@ -105,10 +105,10 @@ class Endpoint:
     def start(self, command):
         """Begins a command of the module's and does not wait; the result, called, does, and gives the answer."""
         name, _, words = command.partition(" ")
-        process = self.node.guest.spawn(f"echo '{name} id={self.number} {words}' > {CONTROL} && cat {CONTROL}")
+        process = self.node.guest.spawn(f"echo '{name} id={self.number} {words}' > {CONTROL}; cat {CONTROL}")
         def answer(timeout=90):
-            done = process.wait(timeout=timeout)
-            return dict(re.findall(r"(\w+)=(\S+)", done.out))
+            done = process.wait(timeout=timeout, check=False)
+            return {**dict(re.findall(r"(\w+)=(\S+)", done.out)), "": done.out + done.err}
         return answer
 
     @property

@@ -68,6 +68,12 @@ public:
 	 * stay unpolled. */
 	kern::Result<> arm(const Arguments &arguments);
 	kern::Result<> delay(const Arguments &arguments, Answer &answer);
+	/*
+	 * The stress of notification: `count` messages in bursts at times of their own by `seed`, and their receiver, which sleeps
+	 * whenever arming says that it may; both after `post`. No event in `ms` is the end.
+	 */
+	kern::Result<> burst(const Arguments &arguments, Answer &answer);
+	kern::Result<> notify(const Arguments &arguments, Answer &answer);
 	/* Gives the receiving region a key by fast registration, or a part of it by a window; tells
 	 * it. */
 	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);

@@ -119,6 +119,10 @@ private:
 			return endpoint->bind(arguments, answer_);
 		if (arguments.command("moderate"))
 			return endpoint->moderate(arguments);
+		if (arguments.command("burst"))
+			return endpoint->burst(arguments, answer_);
+		if (arguments.command("notify"))
+			return endpoint->notify(arguments, answer_);
 		if (arguments.command("arm"))
 			return endpoint->arm(arguments);
 		if (arguments.command("delay"))
