@@ -65,13 +65,13 @@ def test(function=None, *, kernels=("plain", "debug"), timeout=180):
 class Lab:
     """What a test is given: the kernel variant to use, guests, host programs, and a folder for its files."""
 
-    def __init__(self, kernel, directory, seed):
+    def __init__(self, kernel, directory, seed, sockets):
         self.kernel = kernel
         self.directory = directory
         self.seed = seed
         self.random = random.Random(seed)
         self.slowness = slowness(kernel)
-        self._sockets = tempfile.mkdtemp(prefix="weft-")    # a socket's path has at most 107 bytes
+        self._sockets = sockets
         self._stack = contextlib.ExitStack()
 
     def rounds(self, usual, thorough):
@@ -94,7 +94,7 @@ class Lab:
 
     def socket_path(self, name):
         """A short path for a Unix socket."""
-        return pathlib.Path(self._sockets) / name
+        return self._sockets / name
 
     def program(self, name):
         """The path of one of the host programs in build/bin."""
@@ -126,7 +126,6 @@ class Lab:
 
     def close(self):
         self._stack.close()
-        subprocess.run(["rm", "-rf", self._sockets], check=False)
 
 
 def _end(process):
@@ -163,8 +162,19 @@ def load(path):
     return module
 
 
+# The processes of tests that run now.
+_running = set()
+
+
+def end_all():
+    """Kills the tests that run; their run_one() returns. From any thread."""
+    for child in list(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
 def run_one(path, name, options, kernel, seed):
-    """Runs one test in a process of its own; returns its Result."""
+    """Runs one test in a process of its own; returns its Result. Several threads may."""
     directory = cache.TREE / "build/test" / kernel / path.stem / name
     subprocess.run(["rm", "-rf", directory], check=True)
     directory.mkdir(parents=True)
@@ -173,9 +183,12 @@ def run_one(path, name, options, kernel, seed):
     limit = options.timeout * slowness(kernel) * (FULL_PATIENCE if full() else 1)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
-    with open(directory / "output.txt", "wb") as output:
+    # A folder of its own for sockets, whose paths have at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as sockets, open(directory / "output.txt", "wb") as output:
+        argv.append(sockets)
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": str(cache.TREE / "scripts")})
+        _running.add(child)
         try:
             child.wait(limit)
         except subprocess.TimeoutExpired:
@@ -188,6 +201,7 @@ def run_one(path, name, options, kernel, seed):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            _running.discard(child)
     result.seconds = time.monotonic() - started
     if outcome.exists() and not result.detail:
         said = json.loads(outcome.read_text())
@@ -201,8 +215,8 @@ def run_one(path, name, options, kernel, seed):
 
 def main():
     """The child: runs one test and leaves its outcome in a file."""
-    path, name, kernel, directory, seed = sys.argv[1:]
-    lab = Lab(kernel, pathlib.Path(directory), int(seed))
+    path, name, kernel, directory, seed, sockets = sys.argv[1:]
+    lab = Lab(kernel, pathlib.Path(directory), int(seed), pathlib.Path(sockets))
     outcome, detail = PASSED, ""
     try:
         getattr(load(pathlib.Path(path)), name)(lab)
