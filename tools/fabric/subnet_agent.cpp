@@ -102,8 +102,10 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port)
 		status = ib::mad_status_bad_version;
 	} else {
 		std::lock_guard lock(mutex_);
-		/* A wrong M_Key is not even answered, IBA 14.2.4. */
-		if (!mkey_allows(smp, in_port, set_method))
+		/* A wrong M_Key is not even answered, IBA 14.2.4. The node itself needs none. */
+		PortData &guarded = key_port(in_port);
+		if (!guarded.guard.admits(guarded.info, smp, in_port == 0,
+					  std::chrono::steady_clock::now()))
 			return outcome;
 		status = set_method ? set(smp, in_port, outcome.after) : get(smp, in_port);
 	}
@@ -116,19 +118,6 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port)
 SubnetAgent::PortData &SubnetAgent::key_port(unsigned in_port)
 {
 	return ports_[is_switch() ? 0 : std::max(in_port, 1u)];
-}
-
-bool SubnetAgent::mkey_allows(const ib::Smp &smp, unsigned in_port, bool set)
-{
-	ib::PortInfo &info = key_port(in_port).info;
-	if (info.mkey == std::uint64_t{0} || info.mkey == smp.mkey || in_port == 0)
-		return true;
-	/* IBA table 144: protection levels 0 and 1 let anybody read. */
-	if (!set && info.mkey_protect() < 2)
-		return true;
-	if (info.mkey_violations != 0xffff)
-		info.mkey_violations = static_cast<std::uint16_t>(info.mkey_violations + 1);
-	return false;
 }
 
 bool SubnetAgent::select_port(std::uint32_t modifier, unsigned in_port, unsigned &port) const
@@ -197,6 +186,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		ib::PortInfo info = ports_[port].info;
 		/* The port that the SMP came by, IBA 14.2.5.6. */
 		info.local_port = static_cast<std::uint8_t>(in_port);
+		MkeyGuard::conceal(info, smp.mkey);
 		put(smp, info);
 		return ib::mad_status_ok;
 	}

@@ -13,6 +13,7 @@
 
 #include <ib/smp.hpp>
 
+#include "fabric/mkey_guard.hpp"
 #include "fabric/port.hpp"
 
 namespace weft::fabric
@@ -105,6 +106,7 @@ public:
 private:
 	struct PortData {
 		ib::PortInfo info{};
+		MkeyGuard guard;
 		std::vector<ib::be16> pkeys;
 		ib::GuidInfo guids{};
 		ib::SlToVl sl_to_vl{};
@@ -116,7 +118,6 @@ private:
 	bool is_switch() const { return config_.type == ib::NodeType::switch_; }
 	/* Port whose M_Key guards the node as seen from in_port. */
 	PortData &key_port(unsigned in_port);
-	bool mkey_allows(const ib::Smp &smp, unsigned in_port, bool set);
 	std::uint16_t get(ib::Smp &smp, unsigned in_port);
 	std::uint16_t set(ib::Smp &smp, unsigned in_port, std::function<void()> &after);
 	std::uint16_t set_port_info(ib::Smp &smp, unsigned in_port, std::function<void()> &after);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The management key of a port, IBA 14.2.4: who may read and change it, what is counted, and the
+ * lease after which the protection of a manager that went away ends.
+ */
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include <ib/smp.hpp>
+
+namespace weft::fabric
+{
+
+class MkeyGuard
+{
+public:
+	using TimePoint = std::chrono::steady_clock::time_point;
+
+	/*
+	 * Whether @smp, a Get, Set or TrapRepress, may reach the port that @info describes. False
+	 * is a violation: it is counted in @info, and starts the lease if there is one and it does
+	 * not run yet. Anything with the right key stops the lease. Once the lease has run out,
+	 * the protection bits are clear: everybody may read, the key included.
+	 * @trusted: no key is asked for, as from the node itself.
+	 */
+	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool trusted, TimePoint now);
+
+	/* PortInfo as who holds @key may see it: protection level 1 hides the key from others. */
+	static void conceal(ib::PortInfo &info, ib::be64 key);
+
+private:
+	/* When the lease ends; empty while it does not run. */
+	std::optional<TimePoint> lease_end_;
+};
+
+} // namespace weft::fabric
