@@ -401,6 +401,41 @@ struct CapabilityChangeDetails {
 };
 static_assert(sizeof(CapabilityChangeDetails) == 54);
 
+/* Details of trap 256, IBA 14.2.5.1: the SMP with the wrong M_Key. */
+struct BadMkeyDetails {
+	be16 reserved1;
+	be16 lid;
+	be16 dr_slid;
+	std::uint8_t method;
+	std::uint8_t reserved2;
+	be16 attr_id;
+	be32 attr_mod;
+	be64 mkey;
+	std::uint8_t reserved3;
+	/* DRNotice in bit 7, DRPathTruncated in 6, DRHopCount below. */
+	std::uint8_t dr_hops;
+	std::uint8_t dr_return_path[30];
+
+	static constexpr std::uint8_t dr_notice = 0x80;
+	static constexpr std::uint8_t dr_truncated = 0x40;
+};
+static_assert(sizeof(BadMkeyDetails) == 54 && offsetof(BadMkeyDetails, mkey) == 14);
+
+/* Details of traps 257 and 258, IBA 14.2.5.1: the packet with the wrong P_Key or Q_Key. */
+struct BadKeyDetails {
+	be16 reserved1;
+	be16 slid;
+	be16 dlid;
+	be32 key;
+	/* SL in bits 31..28, source QP below. */
+	be32 sl_source_qp;
+	be32 dest_qp;
+	Gid sgid;
+	Gid dgid;
+	std::uint8_t reserved2[4];
+};
+static_assert(sizeof(BadKeyDetails) == 54 && offsetof(BadKeyDetails, sgid) == 18);
+
 /* Details of traps 64 to 67: the GID concerned. */
 struct GidDetails {
 	std::uint8_t reserved1[6];

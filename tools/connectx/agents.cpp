@@ -8,19 +8,20 @@ namespace weft::connectx
 {
 
 Agents::Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
-	       EventQueues &events, SubnetAgent::Host &host)
-    : ports_(ports), subnet_(identity, ports, events, host)
+	       EventQueues &events, Loop &loop, SubnetAgent::Host &host)
+    : ports_(ports), subnet_(identity, ports, events, loop, host)
 {
 }
 
-bool Agents::local_mad(unsigned port, ib::Mad &mad, bool ignore_mkey)
+bool Agents::local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey)
 {
 	switch (mad.header.cls()) {
 	case ib::MgmtClass::subn_lid_routed:
 	case ib::MgmtClass::subn_directed_route: {
 		auto &smp = reinterpret_cast<ib::Smp &>(mad);
-		switch (subnet_.handle(port, smp, ignore_mkey)) {
+		switch (subnet_.handle(port, smp, slid, ignore_mkey)) {
 		case SubnetAgent::Verdict::answered:
+		case SubnetAgent::Verdict::repressed:
 			return true;
 		case SubnetAgent::Verdict::denied:
 			return false;
@@ -49,7 +50,12 @@ bool Agents::local_mad(unsigned port, ib::Mad &mad, bool ignore_mkey)
 	return true;
 }
 
-std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t,
+void Agents::key_violation(unsigned port, ib::TrapNumber trap, const packet::Headers &headers)
+{
+	subnet_.key_violation(*ports_[port - 1], trap, headers);
+}
+
+std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
 					bool &handled)
 {
 	handled = false;
@@ -72,10 +78,11 @@ std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::
 		return std::nullopt;
 	}
 
-	switch (subnet_.handle(port, answer, false)) {
+	switch (subnet_.handle(port, answer, slid, false)) {
 	case SubnetAgent::Verdict::answered:
 		break;
 	case SubnetAgent::Verdict::denied:
+	case SubnetAgent::Verdict::repressed:
 		handled = true;
 		return std::nullopt;
 	case SubnetAgent::Verdict::foreign:

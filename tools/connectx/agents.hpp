@@ -15,13 +15,16 @@ class Agents final : public ManagementAgent
 {
 public:
 	Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
-	       EventQueues &events, SubnetAgent::Host &host);
+	       EventQueues &events, Loop &loop, SubnetAgent::Host &host);
 
 	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
 					bool &handled) override;
+	void key_violation(unsigned port, ib::TrapNumber trap,
+			   const packet::Headers &headers) override;
 
 	// MAD_IFC: turns @mad, addressed to @port, into its answer. False: no answer is due.
-	bool local_mad(unsigned port, ib::Mad &mad, bool ignore_mkey);
+	// @slid: the source LID that the driver names, if the MAD came from the wire.
+	bool local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey);
 
 	SubnetAgent &subnet() { return subnet_; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "connectx/core.hpp"
 #include "connectx/port_events.hpp"
@@ -92,7 +94,11 @@ Status Commands::set_port(Command &command)
 	if (SetPort::guid0_valid.get(in))
 		chosen->guids()[0] = SetPort::guid0.get(in);
 	// The capability mask always counts.
-	info.capability_mask = SetPort::capability_mask.get(in);
+	const std::uint32_t capabilities = SetPort::capability_mask.get(in);
+	if (info.capability_mask != capabilities) {
+		info.capability_mask = capabilities;
+		core_.agents.subnet().capabilities_changed(*chosen);
+	}
 	core_.transport->port_changed(chosen->number());
 	return Status::ok;
 }
@@ -109,7 +115,11 @@ Status Commands::sense_port(Command &command)
 Status Commands::set_node(Command &command)
 {
 	const auto *const text = reinterpret_cast<const char *>(command.in.data());
-	core_.identity.description.assign(text, strnlen(text, command.in.size()));
+	std::string description(text, strnlen(text, command.in.size()));
+	if (core_.identity.description != description) {
+		core_.identity.description = std::move(description);
+		core_.agents.subnet().description_changed();
+	}
 	return Status::ok;
 }
 
@@ -118,11 +128,13 @@ Status Commands::mad_ifc(Command &command)
 	const std::uint32_t number = MadIfc::in_modifier_port.of(command.in_modifier);
 	if (!port(number))
 		return Status::bad_index;
+	const auto slid = static_cast<ib::Lid>(MadIfc::in_modifier_slid.of(command.in_modifier));
 	ib::Mad mad;
 	std::memcpy(&mad, command.in.data(), sizeof(mad));
 	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
 	// answer at all fails the command.
-	if (!core_.agents.local_mad(number, mad, command.op_modifier & MadIfc::op_ignore_mkey))
+	if (!core_.agents.local_mad(number, mad, slid,
+				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;
 	std::memcpy(command.out.data(), &mad, sizeof(mad));
 	return Status::ok;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "connectx/port_events.hpp"
+#include "fabric/mad_packet.hpp"
 #include "vfio-user/pci_device.hpp"
 
 namespace weft::connectx
@@ -36,14 +37,14 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
       events([this](unsigned vector) { interrupt(vector); },
 	     [this] { break_down(limits::kErrorEventQueueLost); }, &faults),
       ports(make_ports(config)),
-      agents(identity, ports, events, *this), context{.name = config.name,
-						      .loop = host.loop(),
-						      .memory = memory,
-						      .events = events,
-						      .multicast = multicast,
-						      .management = agents,
-						      .diagnostics = diagnostics,
-						      .ports = ports},
+      agents(identity, ports, events, host.loop(), *this), context{.name = config.name,
+								   .loop = host.loop(),
+								   .memory = memory,
+								   .events = events,
+								   .multicast = multicast,
+								   .management = agents,
+								   .diagnostics = diagnostics,
+								   .ports = ports},
       transport(make_transport(context)), command_register(*this), doorbells(*this),
       original_identity_(identity)
 {
@@ -161,6 +162,7 @@ void Core::close_port(CardPort &port)
 	port.set_opened(false);
 	port.fabric_port().disable();
 	port.info().set_phys_state(ib::PhysState::disabled);
+	agents.subnet().forget_traps(port);
 	agents.subnet().set_state(port, ib::PortState::down);
 }
 
@@ -189,6 +191,23 @@ void Core::link_changed(unsigned number, bool was_down)
 void Core::port_changed(unsigned number)
 {
 	transport->port_changed(number);
+}
+
+void Core::send_to_manager(unsigned number, const ib::Smp &smp)
+{
+	const CardPort &port = *ports[number - 1];
+	fabric::MadAddress address;
+	address.slid = port.lid();
+	address.dlid = port.info().sm_lid;
+	address.sl = port.info().sm_sl();
+	fabric::Packet packet =
+		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
+	// A manager on this very port is reached without the link. What finds no credit is lost:
+	// traps are repeated.
+	if (port.owns_lid(address.dlid))
+		transport->receive(number, std::move(packet));
+	else
+		port.fabric_port().send(packet);
 }
 
 void Core::request_link(unsigned number, LinkRequest request)

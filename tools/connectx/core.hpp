@@ -81,6 +81,7 @@ public:
 private:
 	void port_changed(unsigned port) override;
 	void request_link(unsigned port, LinkRequest request) override;
+	void send_to_manager(unsigned port, const ib::Smp &smp) override;
 	void interrupt(unsigned vector);
 
 	const NodeIdentity original_identity_;

@@ -8,6 +8,8 @@
 
 #include <ib/mad.hpp>
 
+#include "core/packet/headers.hpp"
+
 namespace weft::connectx
 {
 
@@ -22,6 +24,14 @@ public:
 	// (SMInfo, traps, all responses), or @handled says that it was dropped or swallowed.
 	virtual std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp,
 						std::uint16_t slid, bool &handled) = 0;
+
+	// A packet with @headers came in on @port for a queue pair that its P_Key or Q_Key does not
+	// open (trap_bad_pkey, trap_bad_qkey). It is counted already; here the manager is told.
+	virtual void key_violation(unsigned port, ib::TrapNumber trap,
+				   const packet::Headers &headers)
+	{
+		static_cast<void>(port), static_cast<void>(trap), static_cast<void>(headers);
+	}
 };
 
 } // namespace weft::connectx

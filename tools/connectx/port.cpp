@@ -89,9 +89,4 @@ void CardPort::count_qkey_violation()
 	count(info_.qkey_violations);
 }
 
-void CardPort::count_mkey_violation()
-{
-	count(info_.mkey_violations);
-}
-
 } // namespace weft::connectx

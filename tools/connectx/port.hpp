@@ -23,9 +23,10 @@ public:
 	static constexpr unsigned kPkeys = 128;
 	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
 	static constexpr unsigned kVlCap = 4; // encoded: VL0 to VL7
-	static constexpr std::uint32_t kDefaultCapabilities = ib::port_cap_sl_mapping |
-							      ib::port_cap_system_image_guid |
-							      ib::port_cap_client_reregistration;
+	static constexpr std::uint32_t kDefaultCapabilities =
+		ib::port_cap_trap | ib::port_cap_sl_mapping | ib::port_cap_system_image_guid |
+		ib::port_cap_capability_mask_notice | ib::port_cap_client_reregistration |
+		ib::port_cap_other_local_changes_notice;
 
 	// @fabric_port outlives this.
 	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port);
@@ -67,7 +68,6 @@ public:
 
 	void count_pkey_violation();
 	void count_qkey_violation();
-	void count_mkey_violation();
 
 	std::array<std::uint16_t, kPkeys> &pkeys() { return pkeys_; }
 	const std::array<std::uint16_t, kPkeys> &pkeys() const { return pkeys_; }

@@ -31,8 +31,17 @@ void put(ib::Smp &smp, const Attribute &attribute)
 
 SubnetAgent::SubnetAgent(const NodeIdentity &identity,
 			 const std::vector<std::unique_ptr<CardPort>> &ports, EventQueues &events,
-			 Host &host)
+			 Loop &loop, Host &host)
     : identity_(identity), ports_(ports), events_(events), host_(host)
+{
+	for (const auto &port : ports_)
+		port_agents_.push_back(std::make_unique<PortAgent>(loop, *port, host_));
+}
+
+SubnetAgent::PortAgent::PortAgent(Loop &loop, const CardPort &port, Host &host)
+    : traps(loop, port, [&host, number = port.number()](const ib::Smp &smp) {
+	      host.send_to_manager(number, smp);
+      })
 {
 }
 
@@ -43,35 +52,33 @@ CardPort *SubnetAgent::select(CardPort &addressed, std::uint32_t number) const
 	return number <= ports_.size() ? ports_[number - 1].get() : nullptr;
 }
 
-bool SubnetAgent::mkey_allows(CardPort &port, const ib::Smp &smp, bool set) const
+SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, ib::Lid slid,
+					 bool ignore_mkey)
 {
-	const ib::PortInfo &info = port.info();
-	if (info.mkey == std::uint64_t{0} || info.mkey == smp.mkey)
-		return true;
-	// Protection levels 0 and 1 let anyone read (IBA 14.2.4.1).
-	if (!set && info.mkey_protect() < 2)
-		return true;
-	port.count_mkey_violation();
-	return false;
-}
-
-SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, bool ignore_mkey)
-{
+	const bool get_method = smp.header.is_method(ib::MadMethod::get);
 	const bool set_method = smp.header.is_method(ib::MadMethod::set);
-	if (number == 0 || number > ports_.size() ||
-	    (!set_method && !smp.header.is_method(ib::MadMethod::get)) ||
+	const bool repress = smp.header.is_method(ib::MadMethod::trap_repress);
+	if (number == 0 || number > ports_.size() || (!get_method && !set_method && !repress) ||
 	    smp.header.attr_id == ib::attr_sm_info)
 		return Verdict::foreign;
 	CardPort &port = *ports_[number - 1];
+	PortAgent &agent = agent_of(port);
 
 	std::uint16_t status = ib::mad_status_bad_version;
 	if (smp.header.base_version == ib::mad_base_version && smp.header.class_version == 1) {
-		if (!ignore_mkey && !mkey_allows(port, smp, set_method))
+		if (!agent.guard.admits(port.info(), smp, ignore_mkey, Clock::now())) {
+			trap_mkey(port, smp, slid);
 			return Verdict::denied;
+		}
+		if (repress)
+			return agent.traps.repress(smp.header.tid) ? Verdict::repressed
+								   : Verdict::foreign;
 		status = set_method ? set(port, smp) : std::uint16_t{ib::mad_status_ok};
 		// A Set is answered with what holds now.
 		if (status == ib::mad_status_ok)
 			status = get(port, smp);
+	} else if (repress) {
+		return Verdict::foreign;
 	}
 	smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
 	smp.header.status = status;
@@ -120,10 +127,8 @@ std::uint16_t SubnetAgent::get(CardPort &port, ib::Smp &smp)
 		if (!chosen)
 			return ib::mad_status_invalid_value;
 		ib::PortInfo info = chosen->info();
-		// The port that the SMP came by, and a key that is only for its holder.
-		info.local_port = static_cast<std::uint8_t>(port.number());
-		if (info.mkey_protect() == 1 && info.mkey != smp.mkey)
-			info.mkey = std::uint64_t{0};
+		info.local_port = static_cast<std::uint8_t>(port.number()); // the one it came by
+		fabric::MkeyGuard::conceal(info, smp.mkey);
 		put(smp, info);
 		return ib::mad_status_ok;
 	}

@@ -88,9 +88,13 @@ void apply(ib::PortInfo &info, const ib::PortInfo &wanted)
 	if (wanted.operational_vls())
 		info.set_operational_vls(wanted.operational_vls());
 	info.vl_stall_hoq_life = wanted.vl_stall_hoq_life;
-	info.mkey_violations = wanted.mkey_violations;
-	info.pkey_violations = wanted.pkey_violations;
-	info.qkey_violations = wanted.qkey_violations;
+	// Violation counters can be cleared, not set.
+	if (wanted.mkey_violations == 0)
+		info.mkey_violations = std::uint16_t{0};
+	if (wanted.pkey_violations == 0)
+		info.pkey_violations = std::uint16_t{0};
+	if (wanted.qkey_violations == 0)
+		info.qkey_violations = std::uint16_t{0};
 	info.set_subnet_timeout(wanted.subnet_timeout());
 	info.phys_overrun_errors = wanted.phys_overrun_errors;
 }

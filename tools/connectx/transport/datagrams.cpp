@@ -183,16 +183,16 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 	} else if (special == 1) {
 		pkey_index = port.find_pkey(headers.bth.pkey);
 		if (pkey_index < 0) {
-			port.count_pkey_violation();
+			engine_.refuse_pkey(port, headers);
 			return;
 		}
 	} else if (!ib::pkey_match(headers.bth.pkey,
 				   port.pkey(static_cast<unsigned>(pkey_index)))) {
-		port.count_pkey_violation();
+		engine_.refuse_pkey(port, headers);
 		return;
 	}
 	if (special != 0 && headers.deth.qkey != qp.pair.qkey) {
-		port.count_qkey_violation();
+		engine_.refuse_qkey(port, headers);
 		return;
 	}
 

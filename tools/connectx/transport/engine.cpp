@@ -399,6 +399,18 @@ void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, boo
 	}
 }
 
+void Engine::refuse_pkey(CardPort &port, const packet::Headers &headers)
+{
+	port.count_pkey_violation();
+	card_.management.key_violation(port.number(), ib::trap_bad_pkey, headers);
+}
+
+void Engine::refuse_qkey(CardPort &port, const packet::Headers &headers)
+{
+	port.count_qkey_violation();
+	card_.management.key_violation(port.number(), ib::trap_bad_qkey, headers);
+}
+
 void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 {
 	if (!qp.can_receive())
@@ -423,7 +435,7 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 		return;
 	const AddressPath &path = on_primary ? qp.pair.path : qp.pair.alternate_path;
 	if (!ib::pkey_match(headers.bth.pkey, port.pkey(path.pkey_index))) {
-		port.count_pkey_violation();
+		refuse_pkey(port, headers);
 		return;
 	}
 	ib::Transport expected = qp.pair.service == ServiceType::uc    ? ib::Transport::uc

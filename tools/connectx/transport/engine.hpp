@@ -67,6 +67,10 @@ public:
 	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
 	void fail(Qp &qp, std::optional<EventType> event = std::nullopt);
 
+	/* Count a packet that a port's P_Keys or a QP's Q_Key refuse, and tell the manager. */
+	void refuse_pkey(CardPort &port, const packet::Headers &headers);
+	void refuse_qkey(CardPort &port, const packet::Headers &headers);
+
 	/* Go over to the alternate path, if one is armed. */
 	bool migrate(Qp &qp);
 

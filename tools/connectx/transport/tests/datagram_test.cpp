@@ -132,6 +132,7 @@ TEST_F(Datagram, refused_datagrams_are_dropped)
 	b.port().pkeys()[0] = 0x8123;
 	send(into.qpn, 0x1111);
 	EXPECT_EQ(b.port().info().pkey_violations, 1);
+	EXPECT_EQ(b.violations(), (std::vector{ib::trap_bad_qkey, ib::trap_bad_pkey}));
 	EXPECT_FALSE(b.poll_cq(cq_b));
 	b.port().pkeys()[0] = 0xffff;
 	/* The highest bit asks for the QP's own key. */

@@ -19,7 +19,7 @@
 namespace weft::connectx::transport
 {
 
-/* All SMPs go to the driver's QP0. */
+/* All SMPs go to the driver's QP0; of wrong keys it only takes note. */
 class NoAgent final : public ManagementAgent
 {
 public:
@@ -27,6 +27,12 @@ public:
 	{
 		return std::nullopt;
 	}
+	void key_violation(unsigned, ib::TrapNumber trap, const packet::Headers &) override
+	{
+		violations.push_back(trap);
+	}
+
+	std::vector<ib::TrapNumber> violations;
 };
 
 struct Completion {
@@ -150,6 +156,8 @@ public:
 	CardContext &card() { return context_; }
 	Transport &transport() { return *transport_; }
 	CardPort &port() { return *context_.port(1); }
+	/* What the manager would be told of wrong keys. */
+	const std::vector<ib::TrapNumber> &violations() const { return agent_.violations; }
 
 private:
 	struct QueueMemory {
