@@ -48,7 +48,8 @@ string escaped(const string &text)
 			result += "&quot;";
 			break;
 		default:
-			result += c;
+			// XML has no control characters.
+			result += static_cast<unsigned char>(c) < ' ' ? '?' : c;
 		}
 	}
 	return result;

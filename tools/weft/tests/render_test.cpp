@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that what people see of a fabric is what the control socket said of it, as text and as a
+// drawing, whatever the names are.
+#include "weft/render.hpp"
+
+#include <map>
+#include <regex>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::cli
+{
+namespace
+{
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+json port(const std::string &name, const json &link, bool up)
+{
+	return {{"name", name}, {"link", link}, {"up", up}};
+}
+
+json link(const std::string &a, const std::string &b, bool up = true)
+{
+	return {{"name", a + "-" + b},
+		{"ends", {a, b}},
+		{"up", up},
+		{"settings",
+		 {{"width", "4x"},
+		  {"speed", "QDR"},
+		  {"mtu", "4096"},
+		  {"state", up ? "up" : "down"},
+		  {"training", "250ms"},
+		  {"delay", "0ms"},
+		  {"jitter", "0ms"},
+		  {"loss", "0"},
+		  {"duplication", "0"},
+		  {"reordering", "0"},
+		  {"corruption", "0"},
+		  {"silent_corruption", "0"}}}};
+}
+
+json host(const std::string &name, bool machine, json ports)
+{
+	return {{"name", name},
+		{"guid", "0x0002c90300000100"},
+		{"machine", machine},
+		{"socket", "/run/" + name + ".sock"},
+		{"ports", std::move(ports)}};
+}
+
+// Two hosts on a switch, the second with its cable pulled; a subnet manager.
+json two_hosts()
+{
+	return {{"seed", "0x77656674"},
+		{"switches",
+		 {{{"name", "s1"},
+		   {"guid", "0x0002c90200000001"},
+		   {"lid", 3},
+		   {"ports",
+		    {port("s1/1", "a/1-s1/1", true), port("s1/2", "b/1-s1/2", false),
+		     port("s1/3", "sm/1-s1/3", true), port("s1/4", nullptr, false)}}}}},
+		{"hosts",
+		 {host("a", true, {port("a/1", "a/1-s1/1", true)}),
+		  host("b", false, {port("b/1", "b/1-s1/2", false)})}},
+		{"links", {link("a/1", "s1/1"), link("b/1", "s1/2", false), link("sm/1", "s1/3")}},
+		{"subnet_manager",
+		 {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
+}
+
+// The names of the elements of a document; fails where it is not well-formed.
+std::map<std::string, int> elements(const std::string &document)
+{
+	static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z]+=\"[^\"<]*\")*)(/?)>");
+	static const std::regex reference("&(?:lt|gt|amp|quot);");
+	std::map<std::string, int> count;
+	std::vector<std::string> open;
+	std::string text; // what is outside of tags
+	auto rest = document.begin();
+	for (std::sregex_iterator found(document.begin(), document.end(), tag), none; found != none;
+	     ++found) {
+		text.append(rest, (*found)[0].first);
+		rest = (*found)[0].second;
+		const std::string name = (*found)[2];
+		if ((*found)[1].length()) {
+			EXPECT_FALSE(open.empty()) << "</" << name << "> ends nothing";
+			if (!open.empty()) {
+				EXPECT_EQ(open.back(), name);
+				open.pop_back();
+			}
+			continue;
+		}
+		EXPECT_TRUE(!open.empty() || count.empty()) << "a second root";
+		++count[name];
+		if (!(*found)[4].length())
+			open.push_back(name);
+	}
+	text.append(rest, document.end());
+	EXPECT_TRUE(open.empty()) << open.back() << " never ends";
+	text = std::regex_replace(text, reference, "");
+	EXPECT_THAT(text, Not(HasSubstr("<")));
+	EXPECT_THAT(text, Not(HasSubstr("&")));
+	for (const char c : text)
+		EXPECT_TRUE(static_cast<unsigned char>(c) >= ' ' || c == '\n');
+	return count;
+}
+
+TEST(FabricText, is_a_line_for_each_node_port_and_link)
+{
+	EXPECT_EQ(fabric_text(two_hosts()),
+		  "seed 0x77656674\n"
+		  "switch s1               0x0002c90200000001  LID 3  4 ports\n"
+		  "    s1/1             up    a/1-s1/1\n"
+		  "    s1/2             down  b/1-s1/2\n"
+		  "    s1/3             up    sm/1-s1/3\n"
+		  "host   a                0x0002c90300000100  machine on  /run/a.sock\n"
+		  "    a/1              up    a/1-s1/1\n"
+		  "host   b                0x0002c90300000100  no machine  /run/b.sock\n"
+		  "    b/1              down  b/1-s1/2\n"
+		  "link   a/1-s1/1                     up    4x QDR MTU 4096\n"
+		  "link   b/1-s1/2                     down  4x QDR MTU 4096 state=down\n"
+		  "link   sm/1-s1/3                    up    4x QDR MTU 4096\n"
+		  "subnet manager on sm: master, 7 sweeps\n");
+}
+
+TEST(FabricText, does_without_a_manager_and_says_when_a_sweep_failed)
+{
+	json fabric = two_hosts();
+	fabric["subnet_manager"]["complete"] = false;
+	EXPECT_THAT(fabric_text(fabric), HasSubstr("7 sweeps, the last one not complete\n"));
+	fabric["subnet_manager"] = nullptr;
+	EXPECT_THAT(fabric_text(fabric), Not(HasSubstr("subnet manager")));
+}
+
+TEST(LinkText, tells_only_of_settings_that_are_unusual)
+{
+	json faulty = link("a/1", "s1/1");
+	faulty["settings"]["loss"] = "0.01";
+	faulty["settings"]["delay"] = "20us";
+	faulty["captured_packets"] = 12;
+	EXPECT_EQ(link_text(faulty), "a/1-s1/1                     up    4x QDR MTU 4096 "
+				     "delay=20us loss=0.01 captured=12\n");
+}
+
+TEST(CountersText, leaves_out_what_is_zero_unless_asked)
+{
+	const json counters = {
+		{"a/1", {{"xmit_packets", 5}, {"symbol_errors", 0}}},
+		{"long/1", {{"xmit_packets", 0}, {"symbol_errors", 0}}},
+	};
+	EXPECT_EQ(counters_text(counters, false), "a/1     xmit_packets=5\nlong/1\n");
+	EXPECT_EQ(counters_text(counters, true), "a/1     symbol_errors=0  xmit_packets=5\n"
+						 "long/1  symbol_errors=0  xmit_packets=0\n");
+}
+
+TEST(FabricSvg, has_a_box_for_each_node_and_a_line_for_each_link)
+{
+	const std::string svg = fabric_svg(two_hosts());
+	auto count = elements(svg);
+	EXPECT_EQ(count["svg"], 1);
+	EXPECT_EQ(count["rect"], 1 + 4) << "background, switch, two hosts, manager";
+	EXPECT_EQ(count["path"], 3);
+	EXPECT_EQ(count["title"], 3);
+	for (const char *name : {">s1<", ">a<", ">b<", ">sm<"})
+		EXPECT_THAT(svg, HasSubstr(name));
+	EXPECT_THAT(svg, HasSubstr(">switch, LID 3<"));
+	EXPECT_THAT(svg, HasSubstr("<title>b/1-s1/2</title><path d=\"M"));
+	EXPECT_THAT(svg, HasSubstr("class=\"down\""));
+	EXPECT_THAT(svg, HasSubstr(">4x QDR down<"));
+}
+
+TEST(FabricSvg, keeps_all_boxes_inside_and_apart)
+{
+	json fabric = two_hosts();
+	for (int i = 0; i < 20; ++i)
+		fabric["hosts"].push_back(host("h" + std::to_string(i), false, json::array()));
+	const std::string svg = fabric_svg(fabric);
+	std::smatch size;
+	ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
+	const int width = std::stoi(size[1]), height = std::stoi(size[2]);
+	struct Place {
+		int x, y, width, height;
+	};
+	std::vector<Place> boxes;
+	static const std::regex box(
+		"<rect x=\"(-?\\d+)\" y=\"(-?\\d+)\" width=\"(\\d+)\" height=\"(\\d+)\"");
+	for (std::sregex_iterator found(svg.begin(), svg.end(), box), none; found != none; ++found)
+		boxes.push_back({std::stoi((*found)[1]), std::stoi((*found)[2]),
+				 std::stoi((*found)[3]), std::stoi((*found)[4])});
+	ASSERT_EQ(boxes.size(), 24u);
+	for (const Place &one : boxes) {
+		EXPECT_GE(one.x, 0);
+		EXPECT_GE(one.y, 0);
+		EXPECT_LE(one.x + one.width, width);
+		EXPECT_LE(one.y + one.height, height);
+		for (const Place &other : boxes)
+			EXPECT_TRUE(&one == &other || one.x + one.width <= other.x ||
+				    other.x + other.width <= one.x ||
+				    one.y + one.height <= other.y ||
+				    other.y + other.height <= one.y);
+	}
+}
+
+TEST(FabricSvg, draws_parallel_links_and_those_of_one_row_apart)
+{
+	json fabric = two_hosts();
+	fabric["links"].push_back(link("a/2", "s1/4"));
+	fabric["links"].push_back(link("s1/5", "a/3")); // the same two nodes, the other way round
+	fabric["links"].push_back(link("a/4", "b/4"));
+	const std::string svg = fabric_svg(fabric);
+	elements(svg);
+	std::map<std::string, int> paths;
+	static const std::regex path("<path d=\"([^\"]*)\"");
+	for (std::sregex_iterator found(svg.begin(), svg.end(), path), none; found != none; ++found)
+		++paths[(*found)[1]];
+	EXPECT_EQ(paths.size(), 6u);
+	EXPECT_THAT(svg, HasSubstr("Q")) << "hosts side by side: a bow";
+}
+
+TEST(FabricSvg, escapes_whatever_a_name_holds)
+{
+	json fabric = two_hosts();
+	const std::string name = "<b>\"x\"&amp;\x01\n</svg>";
+	fabric["hosts"][0]["name"] = name;
+	fabric["switches"][0]["name"] = "s&t";
+	fabric["links"][0] = link(name + "/1", "s&t/1");
+	fabric["links"][0]["settings"]["speed"] = "<fast>";
+	const std::string svg = fabric_svg(fabric);
+	auto count = elements(svg);
+	EXPECT_EQ(count["svg"], 1);
+	EXPECT_EQ(count["b"], 0);
+	EXPECT_EQ(count["rect"], 5);
+	EXPECT_THAT(svg, HasSubstr("&lt;b&gt;&quot;x&quot;&amp;amp;??&lt;/svg&gt;"));
+	EXPECT_THAT(svg, HasSubstr(">s&amp;t<"));
+}
+
+TEST(FabricSvg, draws_a_fabric_of_nothing)
+{
+	const json nothing = {{"seed", "0x1"},
+			      {"switches", json::array()},
+			      {"hosts", json::array()},
+			      {"links", json::array()},
+			      {"subnet_manager", nullptr}};
+	EXPECT_EQ(elements(fabric_svg(nothing))["rect"], 1);
+	EXPECT_EQ(fabric_text(nothing), "seed 0x1\n");
+}
+
+TEST(Render, refuses_what_is_not_a_fabric)
+{
+	EXPECT_THROW(fabric_svg(json::object()), json::exception);
+	EXPECT_THROW(fabric_text({{"seed", 5}}), json::exception);
+	EXPECT_THROW(counters_text({{"a", {{"n", "text"}}}}, true), json::exception);
+}
+
+} // namespace
+} // namespace weft::cli
