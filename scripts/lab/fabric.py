@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+# Two hosts on one switch.
 PAIR = """
 [[switch]]
 name = "switch1"
@@ -14,6 +15,30 @@ name = "node2"
 ends = ["node1", "switch1"]
 [[link]]
 ends = ["node2", "switch1"]
+"""
+
+# Two hosts with cards of two ports, each port on a switch of its own.
+TWO_PORTS = """
+[[switch]]
+name = "switch1"
+[[switch]]
+name = "switch2"
+[[host]]
+name = "node1"
+ports = 2
+[[host]]
+name = "node2"
+ports = 2
+[[link]]
+ends = ["node1/1", "switch1"]
+[[link]]
+ends = ["node2/1", "switch1"]
+[[link]]
+ends = ["node1/2", "switch2"]
+[[link]]
+ends = ["node2/2", "switch2"]
+[[link]]
+ends = ["switch1", "switch2"]
 """
 
 

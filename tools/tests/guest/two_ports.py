@@ -1,37 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cards of two ports under Debian's drivers."""
+from lab.fabric import TWO_PORTS
 from lab.testing import test
 
 from stock import active, check, guests, interfaces_up, lid, load, ping, served
-
-CABLES = """
-[[switch]]
-name = "switch1"
-[[switch]]
-name = "switch2"
-[[host]]
-name = "node1"
-ports = 2
-[[host]]
-name = "node2"
-ports = 2
-[[link]]
-ends = ["node1/1", "switch1"]
-[[link]]
-ends = ["node2/1", "switch1"]
-[[link]]
-ends = ["node1/2", "switch2"]
-[[link]]
-ends = ["node2/2", "switch2"]
-[[link]]
-ends = ["switch1", "switch2"]
-"""
 
 
 @test(kernels=("stock",), timeout=180)
 def traffic_on_either_port(lab):
     """Both ports of both cards are active, each with a LID of its own; ib0 and ib1 and verbs carry traffic; a port may be down alone."""
-    with guests(lab, CABLES) as (fabric, (node1, node2)):
+    with guests(lab, TWO_PORTS) as (fabric, (node1, node2)):
         load(node1, node2)
         active(node1, node2, ports=2)
         assert len({lid(node, port) for node in (node1, node2) for port in (1, 2)}) == 4

@@ -5,35 +5,11 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-from lab.fabric import Fabric
+from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
 from traffic import Node
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
-
-# Each port of a card on a switch of its own.
-CABLES = """
-[[switch]]
-name = "switch1"
-[[switch]]
-name = "switch2"
-[[host]]
-name = "node1"
-ports = 2
-[[host]]
-name = "node2"
-ports = 2
-[[link]]
-ends = ["node1/1", "switch1"]
-[[link]]
-ends = ["node2/1", "switch1"]
-[[link]]
-ends = ["node1/2", "switch2"]
-[[link]]
-ends = ["node2/2", "switch2"]
-[[link]]
-ends = ["switch1", "switch2"]
-"""
 
 
 def check_verbs(node1, node2, port):
@@ -51,7 +27,7 @@ def check_verbs(node1, node2, port):
 @test(kernels=("plain", "debug"), timeout=300)
 def both_ports_carry_traffic(lab):
     """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone."""
-    fabric = Fabric(lab, CABLES)
+    fabric = Fabric(lab, TWO_PORTS)
     with lab.boot(*(lab.guest(name, vfio_user=[socket]) for name, socket in zip(("node1", "node2"), fabric.sockets))) as guests:
         nodes = node1, node2 = [Node(guest) for guest in guests]
         for node in nodes:

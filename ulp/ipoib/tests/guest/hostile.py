@@ -4,24 +4,14 @@ import json
 import re
 import shutil
 
+from lab.fabric import PAIR
 from lab.testing import test
 from lab.waiting import wait_until
 
 from pair import interfaces_up, iperf3, mixed_pair, reachable, weft, weft_pair
 
 # A partition without a broadcast group beside the default one.
-REFUSING = """
-[[switch]]
-name = "leaf"
-[[host]]
-name = "node1"
-[[host]]
-name = "node2"
-[[link]]
-ends = ["node1", "leaf/1"]
-[[link]]
-ends = ["node2", "leaf/2"]
-[sm]
+REFUSING = PAIR + """[sm]
 [[sm.partition]]
 name = "default"
 pkey = 0xffff

@@ -3,6 +3,7 @@
 and, on the plain kernel, with one on Debian's own."""
 import json
 
+from lab.fabric import PAIR
 from lab.testing import test
 from lab.waiting import wait_until
 
@@ -126,18 +127,7 @@ def all_of_it_with_the_stock_stack(lab):
             check(lab, node1, node2)
 
 
-SM_OFF = """
-[[switch]]
-name = "leaf"
-[[host]]
-name = "node1"
-[[host]]
-name = "node2"
-[[link]]
-ends = ["node1", "leaf/1"]
-[[link]]
-ends = ["node2", "leaf/2"]
-[sm]
+SM_OFF = PAIR + """[sm]
 enabled = false
 """
 

@@ -1,21 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Interfaces of other shapes: a child in a partition of its own, large datagrams, other rings and moderation."""
+from lab.fabric import PAIR
 from lab.testing import test
 
 from pair import interfaces_up, weft_pair
 
-LARGE = """
-[[switch]]
-name = "leaf"
-[[host]]
-name = "node1"
-[[host]]
-name = "node2"
-[[link]]
-ends = ["node1", "leaf/1"]
-[[link]]
-ends = ["node2", "leaf/2"]
-[sm]
+LARGE = PAIR + """[sm]
 [[sm.partition]]
 name = "default"
 pkey = 0xffff
