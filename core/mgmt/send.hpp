@@ -29,6 +29,7 @@ public:
 	bool awaits_answer = false; /* a response is due after the message is out */
 	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
 	bool reply = false; /* the suite's own answer: freed on completion, nobody is told */
+	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
 	RmppSender rmpp{0}; /* count() 0: no RMPP */
 	/* One, or one per segment; each allocated by itself, as DMA wants it. */

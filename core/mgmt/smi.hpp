@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A channel adapter's part in directed-route SMPs: the rules of include/ib/smi.hpp, for one who speaks through a certain port.
+ * A node's part in directed-route SMPs: the rules of include/ib/smi.hpp, for an adapter that speaks through a certain port, and for a
+ * switch, whose one SMI has all its ports.
  */
 #pragma once
 
@@ -9,27 +10,47 @@
 namespace mgmt
 {
 
+struct SmiNode {
+	bool is_switch;
+	std::uint8_t port; /* of an adapter; a switch speaks through port 0 */
+	std::uint8_t port_count;
+
+	constexpr bool can_send_by(std::uint8_t out) const
+	{
+		return is_switch ? out >= 1 && out <= port_count : out == port;
+	}
+};
+
 /**
  * smi_outbound() - decide on a directed-route SMP that this node originates or answers
  * @smp: the packet; its hop pointer is advanced
- * @port: the port whose SMI was asked to send; the path must leave by it
+ * @node: whose SMI was asked to send; the path must leave by a port of it
  *
- * A path without hops is local: the node talks to itself.
+ * A path without hops is local: the node talks to itself. An answer to what came at last by LID goes back so, to the node where the
+ * directed part ended (IBA 14.2.2.3).
  */
-constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, std::uint8_t port)
+constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node)
 {
-	if (smp.returning() && smp.header.hop_cnt == 0)
+	const ib::MadHeader &h = smp.header;
+
+	if (smp.returning() && h.hop_cnt == 0)
 		return {ib::SmiAction::local};
-	const auto decision = smp.returning() ? ib::smi_return(smp, port) : ib::smi_start(smp);
-	if (decision.action == ib::SmiAction::forward && decision.port != port)
+	if (smp.returning() && h.hop_cnt < ib::smp_path_max && h.hop_ptr == h.hop_cnt + 1 &&
+	    smp.dr_dlid != ib::lid_permissive)
+		return {ib::SmiAction::forward_by_lid};
+	const auto decision = smp.returning() ? ib::smi_return(smp, node.port) : ib::smi_start(smp);
+	if (decision.action == ib::SmiAction::forward && !node.can_send_by(decision.port))
 		return {ib::SmiAction::discard};
 	return decision;
 }
 
-/* Decides on one that came in by a port: local, or discard, since an adapter passes nothing on. */
-constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, std::uint8_t port)
+/* Decides on one that came in by a port: local or discard, and at a switch also on by a port or by LID. */
+constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port)
 {
-	return ib::smi_receive(smp, false, port, port);
+	/* What the hardware says of itself goes into a path that others follow. */
+	if (node.is_switch && in_port > node.port_count)
+		return {ib::SmiAction::discard};
+	return ib::smi_receive(smp, node.is_switch, in_port, node.is_switch ? node.port_count : node.port);
 }
 
 } // namespace mgmt

@@ -6,7 +6,9 @@ namespace mgmt
 {
 
 SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
-    : device_(device), port_num_(port_num), pd_(pd), type_(type), lock_(KERN_LOCK_CLASS("mad.qp"))
+    : device_(device), port_num_(port_num), pd_(pd), type_(type),
+      node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
+      lock_(KERN_LOCK_CLASS("mad.qp"))
 {
 }
 

@@ -16,6 +16,8 @@ namespace mgmt
 
 constexpr int send_queue_depth = 128;
 constexpr int receive_queue_depth = 512;
+/* Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than it goes out is dropped. */
+constexpr int unattended_max = 512;
 
 class SpecialQp
 {
@@ -92,6 +94,9 @@ private:
 	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
 	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
 	bool offer_to_device(const Receive &receive);
+	void pass_on(const Receive &receive, const ib::SmiDecision &decision);
+	void send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad, const rdma_ah_attr &address,
+			     const ib::SmiDecision *transit);
 	void hand_to_agent(kern::Owned<Receive> receive);
 	void refuse(const Receive &receive);
 	Agent *find_agent_locked(const Receive &receive) REQUIRES(lock_);
@@ -115,6 +120,7 @@ private:
 	const u32 port_num_;
 	ib_pd *const pd_;
 	const ib_qp_type type_;
+	const SmiNode node_;
 	ib_cq *cq_ = nullptr;
 	ib_qp *qp_ = nullptr;
 
@@ -126,6 +132,7 @@ private:
 	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
 	int posted_sends_ GUARDED_BY(lock_) = 0;
 	int posted_receives_ GUARDED_BY(lock_) = 0;
+	int unattended_ GUARDED_BY(lock_) = 0;
 	bool closing_ GUARDED_BY(lock_) = false;
 	bool stopped_ GUARDED_BY(lock_) = false; /* the send queue is in error, recover() is due */
 	bool flushed_ GUARDED_BY(lock_) = false; /* so is the whole QP */

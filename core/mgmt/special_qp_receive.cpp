@@ -157,15 +157,37 @@ void SpecialQp::route(kern::Owned<Receive> receive)
 	receive->present();
 	snoop(*receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
-		const auto decision = smi_inbound(receive->smp(), static_cast<std::uint8_t>(port_num_));
-		if (decision.action != ib::SmiAction::local) {
+		const auto decision =
+			smi_inbound(receive->smp(), node_, static_cast<std::uint8_t>(receive->completion.port_num));
+		if (decision.action == ib::SmiAction::discard) {
 			count(counters_.misrouted);
+			return;
+		}
+		if (decision.action != ib::SmiAction::local) {
+			pass_on(*receive, decision);
 			return;
 		}
 	}
 	if (offer_to_device(*receive))
 		return;
 	hand_to_agent(std::move(receive));
+}
+
+/* At a switch: a directed route goes on by another port, or at its end by LID (IBA 14.2.2). */
+void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
+{
+	const bool by_lid = decision.action == ib::SmiAction::forward_by_lid;
+	rdma_ah_attr address{};
+
+	if (by_lid && (decision.lid == 0 || decision.lid >= IB_MULTICAST_LID_BASE_HOST)) {
+		count(counters_.misrouted);
+		return;
+	}
+	address.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_dlid(&address, by_lid ? decision.lid : IB_LID_PERMISSIVE_HOST);
+	rdma_ah_set_sl(&address, receive.completion.sl);
+	rdma_ah_set_port_num(&address, port_num_);
+	send_unattended(*internal_agent_, receive, receive.buffer.mad, address, &decision);
 }
 
 /* What the agents that the device has built in make of a MAD; answer is filled in if they have one. */
@@ -176,7 +198,9 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 
 	size_t size = sizeof(answer);
 	u16 pkey_index = receive.completion.pkey_index;
-	const int result = device_->ops.process_mad(device_, 0, port_num_, &receive.completion, grh,
+	/* A switch is asked by a certain port (NodeInfo has it). */
+	const u32 port_num = node_.is_switch ? receive.completion.port_num : port_num_;
+	const int result = device_->ops.process_mad(device_, 0, port_num, &receive.completion, grh,
 						    reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
 						    reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	if (!(result & IB_MAD_RESULT_SUCCESS))

@@ -54,18 +54,24 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 	send.vendor_err = 0;
 	send.rmpp = RmppSender{send.rmpp.count()};
 
+	if (send.reply && unattended_ >= unattended_max)
+		return kern::Error{-ENOBUFS};
+
 	bool local = false;
-	if (send.header().cls() == ib::MgmtClass::subn_directed_route) {
+	if (!send.transit && send.header().cls() == ib::MgmtClass::subn_directed_route) {
 		if (type_ != IB_QPT_SMI)
 			return kern::Error{-EINVAL};
-		const auto decision = smi_outbound(send.first().smp(), static_cast<std::uint8_t>(port_num_));
+		const auto decision = smi_outbound(send.first().smp(), node_);
 		if (decision.action == ib::SmiAction::discard)
 			return kern::Error{-EINVAL};
 		local = decision.action == ib::SmiAction::local;
 		if (!local && !send.ah)
 			return kern::Error{-EINVAL};
+		send.first().wr.port_num = decision.port;
 	}
 
+	if (send.reply)
+		unattended_++;
 	agent.get();
 	if (local) {
 		local_.push_back(send);
@@ -366,6 +372,8 @@ void SpecialQp::deliver_finished()
 		{
 			kern::Guard guard(lock_);
 			send = finished_.pop_front();
+			if (send && send->reply)
+				unattended_--;
 			more = !finished_.empty();
 		}
 		if (!send)
@@ -396,25 +404,43 @@ void SpecialQp::snoop(ib_mad_send_wc &wc)
 
 void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
 {
-	auto created = Send::create(agent, receive.completion.src_qp, receive.completion.pkey_index, false,
+	rdma_ah_attr back;
+
+	if (ib_init_ah_attr_from_wc(device_, port_num_, &receive.completion, &receive.buffer.grh, &back))
+		__atomic_fetch_add(&counters_.malformed, 1, __ATOMIC_RELAXED);
+	else
+		send_unattended(agent, receive, mad, back, nullptr);
+}
+
+/* What nobody waits for. transit: the next hop of another node's SMP; nullptr: an answer to where `receive` came from. */
+void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad, const rdma_ah_attr &address,
+				const ib::SmiDecision *transit)
+{
+	const auto count = [](u64 &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); };
+	auto created = Send::create(agent, transit ? 0 : receive.completion.src_qp, receive.completion.pkey_index, false,
 				    IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, kern::Gfp::atomic | kern::Gfp::no_warn);
-	if (!created.ok()) {
-		__atomic_fetch_add(&counters_.no_memory, 1, __ATOMIC_RELAXED);
+	rdma_ah_attr attr = address;
+	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
+	if (!ah || rdma::is_err(ah)) {
+		count(counters_.no_memory);
 		return;
 	}
 	auto send = created.take();
 	__builtin_memcpy(send->first().bytes, &mad, sizeof(mad));
 	send->reply = true;
-	ib_ah *ah = ib_create_ah_from_wc(pd_, &receive.completion, &receive.buffer.grh, port_num_);
-	if (rdma::is_err(ah)) {
-		__atomic_fetch_add(&counters_.no_memory, 1, __ATOMIC_RELAXED);
+	send->ah = ah;
+	if (transit) {
+		send->transit = true;
+		send->first().wr.port_num = transit->port;
+	}
+	const auto posted = post(*send);
+	if (posted.ok()) {
+		(void)send.release();
 		return;
 	}
-	send->ah = ah;
-	if (post(*send).ok())
-		(void)send.release();
-	else
-		rdma_destroy_ah(ah, 0);
+	if (posted.error() == -ENOBUFS)
+		count(counters_.no_room);
+	rdma_destroy_ah(ah, 0);
 }
 
 } // namespace mgmt

@@ -363,6 +363,7 @@ struct ib_mad_reg_req {
  * @no_agent: nobody has registered for it, or nobody sent the request that it answers
  * @no_memory: for want of memory: to keep the receive queue full, or to answer
  * @misrouted: directed-route SMPs that break a rule
+ * @no_room: the suite's own answers, and at a switch SMPs in transit, while 512 of them wait to be sent
  * @rmpp_discarded: segments and answers of no message that is under way, or beyond the limits of what is assembled
  */
 struct ib_mad_counters {
@@ -370,6 +371,7 @@ struct ib_mad_counters {
 	u64 no_agent;
 	u64 no_memory;
 	u64 misrouted;
+	u64 no_room;
 	u64 rmpp_discarded;
 };
 

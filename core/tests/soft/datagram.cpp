@@ -48,7 +48,7 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	if (qp->qp_type != IB_QPT_SMI) {
 		/* Equal but for the membership bit, of which one side has to have it (IBA 10.9.3). */
 		kern::Guard guard(*device.ports_lock);
-		const PortState &port = device.ports[port_num];
+		const PortState &port = device.ports[device.home(port_num)];
 		bool found = false;
 		for (size_t i = 0; i < port.pkeys.size() && !found; i++) {
 			if (qp->qp_type == IB_QPT_UD && i != state.attr.pkey_index)
@@ -96,14 +96,14 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	{
 		kern::Guard guard(*device.ports_lock);
 		wc.dlid_path_bits =
-			static_cast<u8>(datagram.dlid & ((1u << device.ports[port_num].attr.lmc) - 1));
+			static_cast<u8>(datagram.dlid & ((1u << device.ports[device.home(port_num)].attr.lmc) - 1));
 	}
 	complete_recv(state, entry, wc, datagram.solicited);
 }
 
 void deliver_to_port(Datagram &datagram, SoftDevice &device, u32 port_num)
 {
-	ib_qp *qp = datagram.dest_qp < 2 ? device.ports[port_num].special[datagram.dest_qp]
+	ib_qp *qp = datagram.dest_qp < 2 ? device.ports[device.home(port_num)].special[datagram.dest_qp]
 					 : device.qps->load(datagram.dest_qp);
 
 	if (qp)
@@ -166,13 +166,15 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 	const bool special = qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
 	const u32 port_num = special ? qp.init.port_num : qp.attr.port_num;
 	PortState &port = device.ports[port_num];
+	if (device.ib.is_switch && wr.port_num > device.options.ports)
+		return IB_WC_LOC_QP_OP_ERR;
 
 	auto *datagram = static_cast<Datagram *>(
 		kern_alloc(sizeof(Datagram) + length, static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
 	if (!datagram)
 		return IB_WC_LOC_QP_OP_ERR;
 	datagram->source = &device;
-	datagram->source_port = port_num;
+	datagram->source_port = device.ib.is_switch ? wr.port_num : port_num;
 	datagram->source_qp = qp.qp->qp_num;
 	datagram->block_loopback = qp.init.create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	datagram->dlid = rdma_ah_get_dlid(&address);
@@ -188,8 +190,10 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 		kern::Guard guard(*device.ports_lock);
 		const u16 index = special ? wr.pkey_index : qp.attr.pkey_index;
 		datagram->pkey = index < port.pkeys.size() ? port.pkeys[index] : 0;
-		datagram->slid = port.attr.lid ? port.attr.lid | rdma_ah_get_path_bits(&address)
-					       : IB_LID_PERMISSIVE_HOST;
+		/* What follows a cable says no more of its source (IBA 14.2.2.2). */
+		datagram->slid = port.attr.lid && datagram->dlid != IB_LID_PERMISSIVE_HOST
+					 ? port.attr.lid | rdma_ah_get_path_bits(&address)
+					 : IB_LID_PERMISSIVE_HOST;
 		datagram->has_grh = rdma_ah_get_ah_flags(&address) & IB_AH_GRH;
 		if (datagram->has_grh) {
 			datagram->grh.version_tclass_flow = 6u << 28 |

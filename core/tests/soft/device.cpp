@@ -90,7 +90,9 @@ kern::Result<> create_port(SoftDevice &device, u32 port_num)
 		.max_msg_sz = 1u << 31,
 		.pkey_tbl_len = static_cast<u16>(options.pkeys),
 		.sm_lid = options.lid ? 1u : 0u,
-		.lid = options.lid ? options.lid + port_num - 1 : 0,
+		.lid = options.lid && (!options.is_switch || port_num == 0)
+			       ? options.lid + port_num - (options.is_switch ? 0 : 1)
+			       : 0,
 		.max_vl_num = 1,
 		.subnet_timeout = 18,
 		.active_width = IB_WIDTH_4X,
@@ -168,13 +170,14 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	for (Faults &faults : device->faults)
 		new (&faults) Faults{};
 	device->ib.node_guid = next_guid.fetch_add(0x10000);
-	device->ib.node_type = RDMA_NODE_IB_CA;
+	device->ib.node_type = options.is_switch ? RDMA_NODE_IB_SWITCH : RDMA_NODE_IB_CA;
+	device->ib.is_switch = options.is_switch;
 	device->ib.phys_port_cnt = options.ports;
 	device->ib.num_comp_vectors = static_cast<int>(options.vectors);
 	device->ib.local_dma_lkey = local_dma_lkey;
 
 	kern::Result<> result;
-	for (u32 port = 1; port <= options.ports && result.ok(); port++) {
+	for (u32 port = options.is_switch ? 0 : 1; port <= options.ports && result.ok(); port++) {
 		auto made = create_port(*device, port);
 		if (!made) {
 			free(*device);

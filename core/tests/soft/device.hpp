@@ -114,6 +114,9 @@ struct SoftDevice {
 	void *lose_context;
 	ib_links fabric_links;
 
+	/* Where the QPs and tables are that serve a port. */
+	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
+
 	/* 0, or the error that the test wants from this call. */
 	int fault(soft_method method)
 	{

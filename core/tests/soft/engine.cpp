@@ -27,7 +27,7 @@ SoftDevice *find_port(u32 lid, u32 &port_num)
 		SoftDevice &device = device_at(links);
 		kern::Guard guard(*device.ports_lock);
 		for (u32 port = 1; port <= device.options.ports; port++) {
-			const ib_port_attr &attr = device.ports[port].attr;
+			const ib_port_attr &attr = device.ports[device.home(port)].attr;
 			if (attr.lid && attr.state == IB_PORT_ACTIVE && lid >> attr.lmc == attr.lid >> attr.lmc) {
 				port_num = port;
 				return &device;

@@ -68,16 +68,18 @@ enum soft_method {
 /**
  * struct soft_options - what a device is like; zeroes are a plain one with one port
  * @ports: ports, at most 4
+ * @is_switch: they are those of a switch, which has its QPs and its LID at port 0; its packets go only where QP0 sends them
  * @vectors: completion vectors
  * @notify: enum soft_notify
  * @context: enum soft_context
- * @lid: of port 1, the next for port 2, and so on; 0: the ports come up without, in state INIT
+ * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up without, in state INIT
  * @gids: GIDs per port, 8 by default
  * @pkeys: P_Keys per port, 8 by default
  * @process_mad: the agents that the device has built in, or NULL
  */
 struct soft_options {
 	unsigned int ports;
+	bool is_switch;
 	unsigned int vectors;
 	enum soft_notify notify;
 	enum soft_context context;
