@@ -190,6 +190,12 @@ public:
 	{
 		if (!ok())
 			return;
+		/* A test that gave up must not take the buffer from under the midlayer. */
+		if (posted_ && !completions()) {
+			ib_cancel_mad(buf_);
+			if (!ended())
+				return;
+		}
 		rdma_destroy_ah(buf_->ah, 0);
 		ib_free_send_mad(buf_);
 	}
@@ -199,7 +205,12 @@ public:
 	bool ok() const { return !rdma::is_err(buf_) && !rdma::is_err(buf_->ah); }
 	ib_mad_hdr &header() { return static_cast<ib_mad *>(buf_->mad)->mad_hdr; }
 	ib_mad_send_buf *buf() const { return buf_; }
-	int post() { return ib_post_send_mad(buf_, nullptr); }
+	int post()
+	{
+		const int status = ib_post_send_mad(buf_, nullptr);
+		posted_ = posted_ || status == 0;
+		return status;
+	}
 	unsigned int completions() const { return completions_.load_acquire(); }
 	bool ended() const
 	{
@@ -214,6 +225,7 @@ public:
 
 private:
 	ib_mad_send_buf *buf_ = nullptr;
+	bool posted_ = false;
 	ib_wc_status status_ = IB_WC_GENERAL_ERR;
 	kern::Atomic<unsigned int> completions_{};
 };

@@ -18,7 +18,7 @@ struct Pair {
 		server.answering = true;
 		return a.ok() && b.ok() && client.open() == 0 && server.open(vendor_class, get) == 0;
 	}
-	ib_wc_status ask(int timeout_ms = 5000)
+	ib_wc_status ask(int timeout_ms = 30'000)
 	{
 		Sent sent(client, 2, vendor_class, IB_MGMT_METHOD_GET, timeout_ms, 0);
 		return sent.ok() && sent.post() == 0 && sent.ended() && sent.completions() == 1 ? sent.status()

@@ -38,7 +38,8 @@ private:
 template <class Condition>
 bool eventually(Condition condition)
 {
-	const auto deadline = kern::Deadline::in_ms(5000);
+	/* Far longer than anything takes, on the debug kernel of a busy machine, too. */
+	const auto deadline = kern::Deadline::in_ms(60'000);
 
 	while (!condition()) {
 		if (deadline.passed())
