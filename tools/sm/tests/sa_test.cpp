@@ -325,6 +325,56 @@ TEST_F(SaTest, services_are_registered_found_and_end)
 		  a.ask_sa(service(MadMethod::get, component(Service::c_name)))->header.status);
 }
 
+TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
+{
+	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);
+	auto &info = Host::record<ib::InformInfo>(mad);
+	info.lid_begin = ib::InformInfo::any;
+	info.is_generic = 1;
+	info.subscribe = 1;
+	info.type = static_cast<std::uint16_t>(ib::NoticeType::security);
+	info.trap_number = ib::InformInfo::any;
+	info.producer = static_cast<std::uint32_t>(ib::NodeType::channel_adapter);
+	ASSERT_EQ(0, a.ask_sa(mad)->header.status);
+
+	ib::Mad trap{};
+	auto &smp = reinterpret_cast<ib::Smp &>(trap);
+	trap.header.base_version = ib::mad_base_version;
+	trap.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+	trap.header.class_version = 1;
+	trap.header.method = static_cast<std::uint8_t>(MadMethod::trap);
+	trap.header.attr_id = std::uint16_t{ib::attr_sm_notice};
+	fabric::MadAddress manager;
+	manager.dlid = b.mads.port_info().sm_lid;
+	const auto raise = [&](ib::TrapNumber number, ib::NoticeType type) {
+		ib::Notice notice{};
+		notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit |
+								static_cast<unsigned>(type));
+		notice.producer = static_cast<std::uint32_t>(ib::NodeType::channel_adapter);
+		notice.trap_number = std::uint16_t{number};
+		notice.issuer_lid = b.lid();
+		notice.details[7] = 0x5a;
+		std::memcpy(smp.data, &notice, ib::notice_smp_bytes);
+		trap.header.tid = 0x7000u + number;
+		ASSERT_TRUE(b.mads.send(manager, trap));
+		const auto repress = b.received.next();
+		ASSERT_TRUE(repress);
+		EXPECT_TRUE(repress->mad.header.is_method(MadMethod::trap_repress));
+		EXPECT_EQ(trap.header.tid, repress->mad.header.tid);
+	};
+	// One of a type that was not asked for, then one that was: only that is reported.
+	raise(ib::trap_local_link_integrity, ib::NoticeType::urgent);
+	raise(ib::trap_bad_pkey, ib::NoticeType::security);
+	const auto report = a.next_sa();
+	ASSERT_TRUE(report);
+	EXPECT_TRUE(report->header.is_method(MadMethod::report));
+	const auto &notice = record_of<ib::Notice>(*report);
+	EXPECT_EQ(unsigned{ib::trap_bad_pkey}, notice.trap_number);
+	EXPECT_EQ(b.lid(), notice.issuer_lid);
+	EXPECT_EQ(b.gid(), notice.issuer_gid);
+	EXPECT_EQ(0x5a, notice.details[7]);
+}
+
 TEST_F(SaTest, subscribers_hear_of_ports_that_go)
 {
 	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);

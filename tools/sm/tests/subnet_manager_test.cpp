@@ -193,6 +193,13 @@ TEST(SubnetManager, a_thousand_hosts_come_up)
 	EXPECT_EQ(1000u + spines + leaves + 1, subnet->end_ports.size());
 	for (auto &host : lab.hosts)
 		ASSERT_TRUE(host->active());
+	// A table of all of them: 112 bytes a record, 200 a segment.
+	Host &asker = *lab.hosts[0];
+	const auto nodes =
+		asker.ask_table(asker.request(ib::MadMethod::get_table, ib::attr_node_record, 0));
+	ASSERT_TRUE(nodes);
+	EXPECT_EQ(1000u + spines + leaves + 1, nodes->count());
+	EXPECT_EQ((nodes->count() * 112 + 199) / 200, nodes->segments);
 	// Equal ways share the load: no uplink carries more than a fair part and a little.
 	const Node &leaf =
 		subnet->nodes[static_cast<std::size_t>(subnet->by_guid.at(last->guid()))];

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that the manager shares a subnet with others as IBA 14.4.1 has it: the other one is played
+// here, order by order.
+#include <atomic>
+
+#include <gtest/gtest.h>
+
+#include "sm/tests/lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+using ib::MadMethod;
+using ib::SmState;
+
+constexpr ib::Guid our_guid = 0xb0;
+constexpr unsigned our_port = 8;
+constexpr unsigned peer_port = 1;
+
+// Another subnet manager, which says of itself what it is told to, and does nothing.
+class Peer
+{
+public:
+	Peer(fabric::Port &port, ib::Guid guid, unsigned priority, SmState first)
+	    : state(first), guid_(guid), priority_(priority),
+	      mads_(port, {.description = "peer", .node_guid = guid, .is_sm = true},
+		    {.received = [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); },
+		     .port_changed = {}})
+	{
+	}
+
+	// Give ours an order; the status of its answer.
+	std::optional<unsigned> order(std::uint32_t control)
+	{
+		ib::Smp smp{};
+		smp.header.base_version = 1;
+		smp.header.mgmt_class =
+			static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
+		smp.header.class_version = 1;
+		smp.header.method = static_cast<std::uint8_t>(MadMethod::set);
+		smp.header.hop_cnt = 2;
+		smp.header.tid = ++tid_;
+		smp.header.attr_id = std::uint16_t{ib::attr_sm_info};
+		smp.header.attr_mod = control;
+		smp.dr_slid = ib::lid_permissive;
+		smp.dr_dlid = ib::lid_permissive;
+		smp.initial_path[1] = 1;
+		smp.initial_path[2] = our_port;
+		ib::smp_attribute<ib::SmInfo>(smp) = info();
+		if (!mads_.send_directed(smp))
+			return std::nullopt;
+		const auto answer = answers_.next();
+		if (!answer || answer->header.tid != smp.header.tid)
+			return std::nullopt;
+		answered = ib::smp_attribute<ib::SmInfo>(*answer);
+		return answer->header.status & 0x7fff;
+	}
+
+	std::atomic<SmState> state;
+	std::atomic<bool> silent{false};
+	// One for each look that ours took at it.
+	fabric::testing::Collected<ib::MadMethod> polled;
+	// The modifiers of the orders that ours gave.
+	fabric::testing::Collected<std::uint32_t> orders;
+	ib::SmInfo answered{};
+
+private:
+	ib::SmInfo info() const
+	{
+		ib::SmInfo info{};
+		info.guid = guid_ + 1;
+		info.priority_state = static_cast<std::uint8_t>(
+			priority_ << 4 | static_cast<unsigned>(state.load()));
+		return info;
+	}
+	void receive(fabric::AddressedMad &&mad)
+	{
+		auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
+		if (smp.header.attr_id != ib::attr_sm_info ||
+		    smp.header.cls() != ib::MgmtClass::subn_directed_route)
+			return;
+		if (smp.header.is_response())
+			return answers_.push(smp);
+		if (silent)
+			return;
+		if (smp.header.is_method(MadMethod::get))
+			polled.push(MadMethod::get);
+		const std::uint32_t control = smp.header.attr_mod;
+		const bool set = smp.header.is_method(MadMethod::set);
+		smp.header.method = static_cast<std::uint8_t>(MadMethod::get_resp);
+		ib::smp_attribute<ib::SmInfo>(smp) = info();
+		mads_.send_directed(smp);
+		if (set)
+			orders.push(control);
+	}
+
+	const ib::Guid guid_;
+	const unsigned priority_;
+	std::uint64_t tid_ = 0;
+	fabric::testing::Collected<ib::Smp> answers_;
+	fabric::MadPort mads_;
+};
+
+struct Handover : ::testing::Test {
+	Lab lab;
+	fabric::Switch &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	Host &host = lab.add_host(sw, 2);
+	std::unique_ptr<Peer> peer;
+
+	void TearDown() override
+	{
+		lab.managers.clear();
+		peer.reset();
+	}
+	Peer &meet(unsigned priority, SmState state, ib::Guid guid = 0xa0)
+	{
+		fabric::Port &port = lab.fabric.add_port("peer");
+		peer = std::make_unique<Peer>(port, guid, priority, state);
+		lab.fabric.connect(port, sw.port(peer_port));
+		return *peer;
+	}
+	SubnetManager &start(unsigned priority)
+	{
+		Config config;
+		config.guid = our_guid;
+		config.priority = priority;
+		config.poll_interval = 20ms;
+		config.smp_timeout = 50ms;
+		config.smp_retries = 1;
+		return lab.start(sw, our_port, config);
+	}
+	static bool becomes(const SubnetManager &sm, SmState state)
+	{
+		return sm.wait_for([&](const auto &status) { return status.state == state; },
+				   patience);
+	}
+};
+
+TEST_F(Handover, a_standby_polls_the_master_and_takes_over_when_it_dies)
+{
+	Peer &master = meet(9, SmState::master);
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(becomes(sm, SmState::standby));
+	EXPECT_EQ(0, host.lid()) << "a standby configures nothing";
+	master.polled.clear();
+	for (int poll = 0; poll < 3; poll++)
+		ASSERT_TRUE(master.polled.next()) << "it looks at the master";
+	EXPECT_EQ(SmState::standby, sm.status().state);
+
+	master.silent = true;
+	ASSERT_TRUE(becomes(sm, SmState::master));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, patience));
+	EXPECT_NE(0, host.lid());
+}
+
+TEST_F(Handover, a_master_that_stops_being_one_is_given_some_time)
+{
+	Peer &master = meet(9, SmState::master);
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(becomes(sm, SmState::standby));
+	master.state = SmState::not_active; // it answers still
+	ASSERT_TRUE(becomes(sm, SmState::master));
+}
+
+TEST_F(Handover, the_master_hands_over_to_a_higher_priority)
+{
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(Lab::settled(sm));
+	const ib::Lid lid = host.lid();
+	Peer &higher = meet(9, SmState::standby);
+	const auto order = higher.orders.next();
+	ASSERT_TRUE(order);
+	EXPECT_EQ(unsigned{ib::sm_info_handover}, *order);
+	ASSERT_TRUE(becomes(sm, SmState::standby));
+	higher.state = SmState::master;
+	EXPECT_EQ(0u, higher.order(ib::sm_info_acknowledge));
+	EXPECT_EQ(SmState::standby, higher.answered.state());
+	EXPECT_EQ(3u, higher.answered.priority());
+	EXPECT_EQ(lid, host.lid());
+}
+
+TEST_F(Handover, the_master_keeps_the_subnet_from_a_lower_priority)
+{
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(Lab::settled(sm));
+	auto sweeps = sm.status().sweeps;
+	Peer &lower = meet(1, SmState::standby);
+	ASSERT_TRUE(
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+	sweeps = sm.status().sweeps;
+	sm.request_sweep();
+	ASSERT_TRUE(
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+	EXPECT_GE(lower.polled.size(), 1u) << "it was met";
+	EXPECT_EQ(0u, lower.orders.size());
+	EXPECT_EQ(SmState::master, sm.status().state);
+}
+
+TEST_F(Handover, among_equals_the_lower_guid_is_master)
+{
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(Lab::settled(sm));
+	Peer &equal = meet(3, SmState::standby, our_guid - 0x10);
+	ASSERT_TRUE(equal.orders.next());
+	EXPECT_TRUE(becomes(sm, SmState::standby));
+}
+
+TEST_F(Handover, among_equals_the_higher_guid_waits)
+{
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(Lab::settled(sm));
+	const auto sweeps = sm.status().sweeps;
+	Peer &equal = meet(3, SmState::standby, our_guid + 0x10);
+	ASSERT_TRUE(
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+	EXPECT_EQ(0u, equal.orders.size());
+	EXPECT_EQ(SmState::master, sm.status().state);
+}
+
+TEST_F(Handover, who_is_handed_the_subnet_acknowledges_when_at_work)
+{
+	Peer &master = meet(9, SmState::master);
+	SubnetManager &sm = start(10);
+	ASSERT_TRUE(becomes(sm, SmState::standby)) << "the other one is master already";
+	EXPECT_EQ(0u, master.order(ib::sm_info_handover));
+	EXPECT_EQ(SmState::master, master.answered.state());
+	master.state = SmState::standby;
+	const auto order = master.orders.next();
+	ASSERT_TRUE(order);
+	EXPECT_EQ(unsigned{ib::sm_info_acknowledge}, *order);
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, patience));
+}
+
+TEST_F(Handover, orders_move_only_the_states_that_they_may)
+{
+	constexpr unsigned refused = ib::mad_status_invalid_value;
+	Peer &other = meet(9, SmState::master);
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(becomes(sm, SmState::standby));
+	EXPECT_EQ(refused, other.order(ib::sm_info_standby)) << "it does already";
+	EXPECT_EQ(refused, other.order(77));
+	EXPECT_EQ(0u, other.order(ib::sm_info_disable));
+	EXPECT_TRUE(becomes(sm, SmState::not_active));
+	EXPECT_EQ(refused, other.order(ib::sm_info_handover));
+	EXPECT_EQ(refused, other.order(ib::sm_info_discover));
+	EXPECT_EQ(refused, other.order(ib::sm_info_disable));
+	other.state = SmState::not_active;
+	EXPECT_EQ(0u, other.order(ib::sm_info_standby));
+	// With nobody at work, DISCOVER or its own patience makes it master.
+	other.order(ib::sm_info_discover);
+	ASSERT_TRUE(becomes(sm, SmState::master));
+	EXPECT_EQ(refused, other.order(ib::sm_info_disable)) << "a master obeys nobody";
+	EXPECT_EQ(refused, other.order(ib::sm_info_standby));
+	EXPECT_EQ(SmState::master, sm.status().state);
+}
+
+} // namespace
+} // namespace weft::sm
