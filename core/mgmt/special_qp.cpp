@@ -8,7 +8,7 @@ namespace mgmt
 SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
       node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
-      lock_(KERN_LOCK_CLASS("mad.qp"))
+      lock_(KERN_LOCK_CLASS("mad.qp")), port_check_(device, port_num)
 {
 }
 
@@ -80,6 +80,7 @@ SpecialQp::~SpecialQp()
 	}
 	if (cq_)
 		ib_free_cq(cq_);
+	port_check_.stop();
 }
 
 kern::Result<> SpecialQp::add(Agent &agent)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "agent.hpp"
+#include "port_check.hpp"
 #include "smi.hpp"
 
 #include <kern/lock.hpp>
@@ -139,6 +140,7 @@ private:
 	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: a flushed send ends as that */
 	u32 next_agent_ GUARDED_BY(lock_) = 0;
 	ib_mad_counters counters_{};
+	PortCheck port_check_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
 	kern::Work recover_work_{kern::method<&SpecialQp::recover>, this};

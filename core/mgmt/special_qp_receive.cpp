@@ -205,6 +205,8 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 						    reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	if (!(result & IB_MAD_RESULT_SUCCESS))
 		return DeviceAnswer::not_mine;
+	if (result & (IB_MAD_RESULT_CONSUMED | IB_MAD_RESULT_REPLY))
+		port_check_.suspect(receive.header());
 	if (result & IB_MAD_RESULT_CONSUMED)
 		return DeviceAnswer::consumed;
 	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;

@@ -64,6 +64,8 @@ struct Route {
 	u16 by_lid = ib::lid_permissive;	/* where it goes from there */
 	u32 from_port = 1;			/* of the asker: 0 for a switch */
 	ib_wc_status expected = IB_WC_SUCCESS;
+	u8 method = IB_MGMT_METHOD_GET;
+	u16 attribute = 0;
 };
 
 /* Asks along a directed route, and expects one answer or none. */
@@ -88,7 +90,8 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 		packet.header.base_version = IB_MGMT_BASE_VERSION;
 		packet.header.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 		packet.header.class_version = 1;
-		packet.header.method = IB_MGMT_METHOD_GET;
+		packet.header.method = route.method;
+		packet.header.attr_id = route.attribute;
 		packet.header.tid = u64{agent->hi_tid} << 32 | 1;
 		send->ah = ah;
 		send->timeout_ms = 100;
