@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Files below a device's own directory in sysfs, each one value for everybody to read.
+//
+//	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", TRY(count())); return {}; }
+//	directory_ = TRY(kern::sysfs::Directory::create("counters", device));
+//	kern::sysfs::File file_{kern::method<&Port::show>, this};
+//	TRY(file_.add("count", directory_));
+#pragma once
+#include <cstdarg>
+#include <utility>
+#include <kern/abi/sysfs.h>
+#include <kern/method.hpp>
+#include <kern/result.hpp>
+
+namespace kern::sysfs {
+
+class Directory {
+public:
+	/* In the directory of a device, which outlives it, or in another one. May sleep. Errors: EEXIST or ENOMEM, both as ENOMEM. */
+	static Result<Directory> create(const char *name, struct device *device)
+	{
+		return create(name, kern_sysfs_device(device));
+	}
+	static Result<Directory> create(const char *name, const Directory &parent) { return create(name, parent.native_); }
+
+	Directory() = default;
+	Directory(Directory &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	Directory &operator=(Directory &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	/* What is in it is gone by now: so it is declared before its files and directories. May sleep. */
+	~Directory()
+	{
+		if (native_)
+			kern_sysfs_remove_directory(native_);
+	}
+
+	kobject *native() const { return native_; }
+
+private:
+	explicit Directory(kobject *native) : native_(native) {}
+	static Result<Directory> create(const char *name, kobject *parent)
+	{
+		kobject *native = kern_sysfs_directory(name, parent);
+		if (!native)
+			return Error{-ENOMEM};
+		return Directory(native);
+	}
+
+	kobject *native_ = nullptr;
+};
+
+/* What a file shows: at most a page of it. */
+class Output {
+public:
+	explicit Output(char *page) : page_(page) {}
+	[[gnu::format(printf, 2, 3)]] void print(const char *format, ...)
+	{
+		std::va_list args;
+		va_start(args, format);
+		used_ = kern_sysfs_print(page_, used_, format, args);
+		va_end(args);
+	}
+	int used() const { return used_; }
+
+private:
+	char *page_;
+	int used_ = 0;
+};
+
+class File {
+public:
+	/* Result<> T::show(Output &); an error becomes the reader's. May sleep. */
+	template <auto Show, class T>
+	File(Method<Show>, T *object)
+	{
+		file_.show = [](kern_sysfs_file *file, char *page) -> int {
+			Output out(page);
+			const Result<> shown = (static_cast<T *>(file->context)->*Show)(out);
+			return shown ? out.used() : shown.error();
+		};
+		file_.context = object;
+	}
+	/* Waits for those who read it. May sleep. */
+	~File()
+	{
+		if (file_.attribute)
+			kern_sysfs_remove(&file_);
+	}
+	File(const File &) = delete;
+	File &operator=(const File &) = delete;
+
+	/* Once. name: stays. May sleep. Errors: EEXIST, ENOMEM. */
+	Result<> add(const char *name, const Directory &directory)
+	{
+		TRY_ERRNO(kern_sysfs_add(&file_, name, directory.native()));
+		return {};
+	}
+
+	/* For tests. */
+	kern_sysfs_file &native() { return file_; }
+
+private:
+	kern_sysfs_file file_{};
+};
+
+} // namespace kern::sysfs
