@@ -172,26 +172,30 @@ kern::Result<> Port::modify(int mask, const ib_port_modify &change)
 				mask & IB_PORT_RESET_QKEY_CNTR);
 }
 
-kern::Result<ib::PortCountersExtended> Port::counters()
+kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 {
-	struct {
-		ib::MadHeader header;
-		u8 reserved[40];
-		u8 data[192];
-	} mad{};
+	ib::PerfMad mad{};
 	static_assert(sizeof(mad) == ib::mad_bytes);
 	mad.header.base_version = ib::mad_base_version;
 	mad.header.mgmt_class = static_cast<u8>(ib::MgmtClass::perf);
-	mad.header.class_version = 1;
+	mad.header.class_version = ib::perf_class_version;
 	mad.header.method = static_cast<u8>(ib::MadMethod::get);
-	mad.header.attr_id = ib::attr_port_counters_extended;
-	auto &counters = *reinterpret_cast<ib::PortCountersExtended *>(mad.data);
-	counters.port_select = static_cast<u8>(number_);
+	mad.header.attr_id = attribute;
+	// PortSelect is the second byte of each attribute that counts (IBA 16.1.3).
+	static_assert(__builtin_offsetof(ib::PortCounters, port_select) == 1 &&
+		      __builtin_offsetof(ib::PortCountersExtended, port_select) == 1);
+	mad.data[1] = static_cast<u8>(number_);
 	TRY(ask_agent(commands_, number_, wire::MadIfc::op_ignore_mkey | wire::MadIfc::op_ignore_bkey, nullptr, &mad,
 		      &mad));
 	if (mad.header.status)
 		return kern::Error{-EIO};
-	return counters;
+	return mad;
+}
+
+kern::Result<ib::PortCountersExtended> Port::counters()
+{
+	const ib::PerfMad mad = TRY(performance(ib::attr_port_counters_extended));
+	return *reinterpret_cast<const ib::PortCountersExtended *>(mad.data);
 }
 
 void Port::changed(u32 events)

@@ -39,6 +39,8 @@ public:
 	kern::Result<ib_gid> gid(u32 index);
 	kern::Result<u16> pkey(u32 index);
 	kern::Result<> modify(int mask, const ib_port_modify &change);
+	/* Reads an attribute of the port's performance management agent. May sleep. Errors: EIO if the agent refuses. */
+	kern::Result<ib::PerfMad> performance(ib::PerfAttribute attribute);
 	kern::Result<ib::PortCountersExtended> counters();
 
 	/* Calls body(tables) with them held still. Any context. */

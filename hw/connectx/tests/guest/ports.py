@@ -9,19 +9,25 @@ from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
 from traffic import Node
 
+CARD = "/sys/bus/pci/devices/0000:01:00.0"
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
 
 
-def check_verbs(node1, node2, port):
-    for kind in ("rc", "ud"):
+def check_verbs(node1, node2, port, kinds=("rc", "ud")):
+    for kind in kinds:
         one, two = node1.open(type=kind, port=port), node2.open(type=kind, port=port)
         one.join(two)
         for sender, receiver in ((one, two), (two, one)):
-            receiver.post(count=8, size=1000)
-            assert sender.send(count=8, size=1000, seed=port)["done"] == "8"
-            assert receiver.receive(count=8, size=1000, seed=port)["good"] == "8"
+            receiver.post(count=30, size=1000)
+            assert sender.send(count=30, size=1000, seed=port)["done"] == "30"
+            assert receiver.receive(count=30, size=1000, seed=port)["good"] == "30"
         one.close()
         two.close()
+
+
+def packets(node, port):
+    """What a port has sent, but for multicast."""
+    return int(node.guest.run(f"cat {CARD}/infiniband/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
 
 
 @test(kernels=("plain", "debug"), timeout=300)
@@ -39,6 +45,10 @@ def both_ports_carry_traffic(lab):
         assert len(lids) == 4, lids
         for port in (1, 2):
             check_verbs(node1, node2, port)
+            before = [packets(node2, each) for each in (1, 2)]
+            check_verbs(node1, node2, port, kinds=["ud"])
+            counted = [packets(node2, each) - before[each - 1] for each in (1, 2)]
+            assert counted[port - 1] >= 30 > counted[2 - port], (port, counted)
 
         # Both interfaces are in one broadcast group: each is to answer for its own address only.
         for number, guest in enumerate(guests, 1):
