@@ -236,6 +236,16 @@ int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max)
 }
 EXPORT_SYMBOL_GPL(kern_pci_alloc_msix);
 
+int kern_pci_alloc_line(struct pci_dev *pci)
+{
+#ifdef PCI_IRQ_INTX
+	return pci_alloc_irq_vectors(pci, 1, 1, PCI_IRQ_INTX);
+#else
+	return pci_alloc_irq_vectors(pci, 1, 1, PCI_IRQ_LEGACY);
+#endif
+}
+EXPORT_SYMBOL_GPL(kern_pci_alloc_line);
+
 void kern_pci_free_vectors(struct pci_dev *pci)
 {
 	pci_free_irq_vectors(pci);
@@ -255,10 +265,10 @@ static irqreturn_t handle_irq(int irq, void *context)
 	return IRQ_RETVAL(item->handler(item));
 }
 
-int kern_irq_request(struct kern_irq_item *item, unsigned int irq, const char *name)
+int kern_irq_request(struct kern_irq_item *item, unsigned int irq, const char *name, bool shared)
 {
 	item->irq = irq;
-	return request_irq(irq, handle_irq, 0, name, item);
+	return request_irq(irq, handle_irq, shared ? IRQF_SHARED : 0, name, item);
 }
 EXPORT_SYMBOL_GPL(kern_irq_request);
 

@@ -51,13 +51,14 @@ kern::Result<> Eq::attach_cq()
 	return kern::Error{-ENOMEM};
 }
 
-void Eq::interrupt()
+bool Eq::interrupt()
 {
 	using wire::Eqe;
 
 	const u32 log_entries = log_entries_;
 	const u32 mask = (1u << log_entries) - 1;
-	u32 consumer = consumer_;
+	const u32 first = consumer_;
+	u32 consumer = first;
 	// One lap at most: a card that never stops gets its next interrupt, and the machine a breath.
 	const u32 limit = consumer + (1u << log_entries);
 
@@ -82,6 +83,7 @@ void Eq::interrupt()
 	}
 	consumer_ = consumer;
 	ring(true);
+	return consumer != first;
 }
 
 } // namespace connectx

@@ -33,13 +33,16 @@ struct EqResources {
 
 class Eq {
 public:
-	/* entries: a power of two. vector: the MSI-X vector it raises. May sleep. */
+	/* entries: a power of two. vector: the MSI-X vector it raises, or the interrupt pin. May sleep. */
 	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
 	/* Its interrupt is off. */
 	~Eq();
 
-	/* Takes what is there, and asks for an interrupt for what comes. Hard interrupt; also what polls when that is suspected lost. */
-	void interrupt();
+	/*
+	 * Takes what is there, and asks for an interrupt for what comes; true if there was something. Hard interrupt; also what
+	 * polls when that is suspected lost.
+	 */
+	bool interrupt();
 	/* The first arming. */
 	void arm() { ring(true); }
 

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event queue and the interrupt it raises.
+// Event queues and the interrupts they raise.
 #pragma once
 #include <kern/irq.hpp>
+#include <kern/memory.hpp>
 #include "eq.hpp"
 
 namespace connectx {
 
+/* An event queue with a vector of its own; or with none, where all share the interrupt pin. */
 class EventVector {
 public:
-	/* name: stays. May sleep. */
+	/* May sleep. */
 	static kern::Result<kern::Owned<EventVector>> create(const EqResources &resources, u32 eqn, u32 vector,
-							     u32 log_entries, unsigned int irq, const char *name)
+							     u32 log_entries)
 	{
 		auto eq = TRY(Eq::create(resources, eqn, vector, log_entries));
-		auto made = TRY(kern::make<EventVector>(kern::Gfp::kernel, std::move(eq)));
-		TRY(made->irq_.request(irq, name));
-		return made;
+		return kern::make<EventVector>(kern::Gfp::kernel, std::move(eq));
 	}
 	explicit EventVector(kern::Owned<Eq> eq) : eq_(std::move(eq)) {}
 	~EventVector() { irq_.free(); }
+
+	/* name: stays. May sleep. */
+	kern::Result<> request(unsigned int irq, const char *name) { return irq_.request(irq, name); }
 
 	Eq &eq() { return *eq_; }
 	void synchronize() { irq_.synchronize(); }
@@ -33,6 +36,42 @@ private:
 
 	kern::Owned<Eq> eq_;
 	kern::Irq irq_{kern::method<&EventVector::interrupt>, this};
+};
+
+/*
+ * The interrupt pin, for all event queues. It stays up until a register is written, and what is in the queues by then has no other
+ * interrupt: so first the write, then the look.
+ */
+class InterruptLine {
+public:
+	using Vectors = kern::OwnedArray<kern::Owned<EventVector>>;
+
+	/* clear: where `mask` is written. vectors: all there, and without interrupts of their own. */
+	InterruptLine(Vectors &vectors, const kern::Mmio &clear, u64 offset, u32 mask)
+	    : vectors_(vectors), clear_(clear), offset_(offset), mask_(mask)
+	{
+	}
+	~InterruptLine() { irq_.free(); }
+
+	/* May sleep. */
+	kern::Result<> request(unsigned int irq) { return irq_.request(irq, "weft_connectx", true); }
+	void synchronize() { irq_.synchronize(); }
+
+private:
+	bool interrupt()
+	{
+		clear_.write_be32(offset_, mask_);
+		bool ours = false;
+		for (const auto &vector : vectors_)
+			ours = vector->eq().interrupt() || ours;
+		return ours;
+	}
+
+	Vectors &vectors_;
+	const kern::Mmio &clear_;
+	u64 offset_;
+	u32 mask_;
+	kern::Irq irq_{kern::method<&InterruptLine::interrupt>, this};
 };
 
 } // namespace connectx

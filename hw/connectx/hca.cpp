@@ -210,18 +210,29 @@ kern::Result<> Hca::create_event_queues()
 	const u32 eqs = 1u << layout_[IcmRegion::eqc].log_entries;
 	const u32 available = eqs - capabilities_.reserved_eqs;
 	const u32 wanted = kern_cpu_count() + 1;
-	msix_ = TRY(kern::pci::MsixVectors::create(pci_, 2, wanted < available ? wanted : available));
+	if (auto vectors = kern::pci::InterruptVectors::create(pci_, 2, wanted < available ? wanted : available))
+		interrupts_ = vectors.take();
+	const bool msix = interrupts_.count();
+	u32 pin = 0;
+	if (!msix) {
+		interrupts_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
+		pin = TRY(query_interrupt_pin());
+	}
 
-	vectors_ = TRY(kern::make_array<kern::Owned<EventVector>>(kern::Gfp::kernel, msix_.count()));
+	vectors_ = TRY(kern::make_array<kern::Owned<EventVector>>(kern::Gfp::kernel, msix ? interrupts_.count() : 2));
 	const EqResources resources{*commands_, dma_device(), *mtts_, table(IcmRegion::eqc),
 				    table(IcmRegion::cmpt_eq), uar_, *this};
-	for (unsigned int i = 0; i < msix_.count(); i++) {
-		vectors_[i] = TRY(EventVector::create(resources, capabilities_.reserved_eqs + i, i,
-						      i ? log_completion_events : log_async_events, msix_.irq(i),
-						      i ? "weft_connectx-completion" : "weft_connectx-async"));
+	for (unsigned int i = 0; i < vectors_.size(); i++) {
+		vectors_[i] = TRY(EventVector::create(resources, capabilities_.reserved_eqs + i, msix ? i : pin,
+						      i ? log_completion_events : log_async_events));
+		if (!msix)
+			continue;
+		TRY(vectors_[i]->request(interrupts_.irq(i), i ? "weft_connectx-completion" : "weft_connectx-async"));
 		if (i)
 			vectors_[i]->set_cpu((i - 1) % kern_cpu_count());
 	}
+	if (!msix)
+		TRY(request_line(pin));
 
 	using enum wire::EventType;
 	u64 events = event_bit(path_migrated) | event_bit(communication_established) | event_bit(sq_drained) |
@@ -236,6 +247,27 @@ kern::Result<> Hca::create_event_queues()
 				.in_param = events}));
 	for (const auto &vector : vectors_)
 		vector->eq().arm();
+	return {};
+}
+
+kern::Result<u32> Hca::query_interrupt_pin()
+{
+	auto mailbox = TRY(commands_->mailbox());
+	TRY(commands_->execute_out({.opcode = wire::Opcode::query_adapter}, mailbox));
+	const u32 pin = wire::QueryAdapter::interrupt_pin.get(mailbox.bytes());
+	// The register that clears it has a bit for each of 64, the first 32 in its second half.
+	if (pin >= 64 || firmware_.clear_interrupt_bar != 0 || firmware_.clear_interrupt_offset % 8 ||
+	    firmware_.clear_interrupt_offset > bar0_.size() - 8)
+		return kern::Error{-EPROTO};
+	return pin;
+}
+
+kern::Result<> Hca::request_line(u32 pin)
+{
+	line_ = TRY(kern::make<InterruptLine>(kern::Gfp::kernel, vectors_, bar0_,
+					      firmware_.clear_interrupt_offset + (pin < 32 ? 4 : 0), 1u << (pin & 31)));
+	TRY(line_->request(interrupts_.irq(0)));
+	kern_dev_info(dma_device(), "no MSI-X vectors are to be had; all queues share the interrupt pin\n");
 	return {};
 }
 
@@ -273,8 +305,9 @@ void Hca::stop()
 	if (vectors_.size() && vectors_[0])
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::map_eq,
 						 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
+	line_.reset();
 	vectors_ = {};
-	msix_ = {};
+	interrupts_ = {};
 	if (stage_ >= Stage::running)
 		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::close_hca}));
 	mtts_.reset();
@@ -296,6 +329,8 @@ void Hca::synchronize_events()
 {
 	for (const auto &vector : vectors_)
 		vector->synchronize();
+	if (line_)
+		line_->synchronize();
 }
 
 void Hca::tell_of_failure()

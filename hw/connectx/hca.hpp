@@ -139,6 +139,8 @@ private:
 	kern::Result<> init_hca();
 	kern::Result<> create_numbers();
 	kern::Result<> create_event_queues();
+	kern::Result<u32> query_interrupt_pin();
+	kern::Result<> request_line(u32 pin);
 	kern::Result<> check_interrupt();
 	kern::Result<> create_ports();
 	void stop();
@@ -170,7 +172,9 @@ private:
 	kern::OwnedArray<Cq *> cq_table_;
 	kern::OwnedArray<SrqEntry> srq_table_;
 	kern::OwnedArray<kern::Owned<EventVector>> vectors_;
-	kern::pci::MsixVectors msix_;
+	// Where there is but the interrupt pin; before the queues go.
+	kern::Owned<InterruptLine> line_;
+	kern::pci::InterruptVectors interrupts_;
 	// Held while the table of CQs is walked in a task, and while an entry of it is cleared.
 	kern::Mutex cq_table_lock_;
 	kern::Work failure_work_{kern::method<&Hca::tell_of_failure>, this};

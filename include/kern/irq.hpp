@@ -22,10 +22,10 @@ public:
 	Irq(const Irq &) = delete;
 	Irq &operator=(const Irq &) = delete;
 
-	/* `name` has to stay. May sleep. Errors: those of the kernel's request_irq(). */
-	Result<> request(unsigned int irq, const char *name)
+	/* `name` has to stay; shared: with others that say so, too. May sleep. Errors: those of the kernel's request_irq(). */
+	Result<> request(unsigned int irq, const char *name, bool shared = false)
 	{
-		TRY_ERRNO(kern_irq_request(&item_, irq, name));
+		TRY_ERRNO(kern_irq_request(&item_, irq, name, shared));
 		requested_ = true;
 		return {};
 	}

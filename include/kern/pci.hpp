@@ -127,29 +127,35 @@ private:
 	pci_dev *native_ = nullptr;
 };
 
-/* MSI-X vectors. The handlers (kern::Irq) are gone before them. */
-class MsixVectors {
+/* MSI-X vectors, or the interrupt pin. The handlers (kern::Irq) are gone before them. */
+class InterruptVectors {
 public:
-	MsixVectors() = default;
+	InterruptVectors() = default;
+	/* The pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the kernel, where the device has none. */
+	static Result<InterruptVectors> create_line(Device pci)
+	{
+		TRY_ERRNO(kern_pci_alloc_line(pci.native()));
+		return InterruptVectors(pci.native(), 1);
+	}
 	/* As many as there are, up to max. May sleep. Errors: ENOSPC and others if there are less than min. */
-	static Result<MsixVectors> create(Device pci, unsigned int min, unsigned int max)
+	static Result<InterruptVectors> create(Device pci, unsigned int min, unsigned int max)
 	{
 		const int count = kern_pci_alloc_msix(pci.native(), min, max);
 		if (count < 0)
 			return Error{count};
-		return MsixVectors(pci.native(), static_cast<unsigned int>(count));
+		return InterruptVectors(pci.native(), static_cast<unsigned int>(count));
 	}
-	MsixVectors(MsixVectors &&other) noexcept
+	InterruptVectors(InterruptVectors &&other) noexcept
 	    : native_(std::exchange(other.native_, nullptr)), count_(std::exchange(other.count_, 0))
 	{
 	}
-	MsixVectors &operator=(MsixVectors &&other) noexcept
+	InterruptVectors &operator=(InterruptVectors &&other) noexcept
 	{
 		std::swap(native_, other.native_);
 		std::swap(count_, other.count_);
 		return *this;
 	}
-	~MsixVectors()
+	~InterruptVectors()
 	{
 		if (native_)
 			kern_pci_free_vectors(native_);
@@ -164,7 +170,7 @@ public:
 	}
 
 private:
-	MsixVectors(pci_dev *native, unsigned int count) : native_(native), count_(count) {}
+	InterruptVectors(pci_dev *native, unsigned int count) : native_(native), count_(count) {}
 	pci_dev *native_ = nullptr;
 	unsigned int count_ = 0;
 };

@@ -48,8 +48,8 @@ public:
 		nic->enabled_ = TRY(kern::pci::Enabled::create(pci, "weft_kern_test"));
 		nic->registers_ = TRY(pci.map_bar(0));
 		/* More than it has. */
-		seen.asked_too_many = static_cast<unsigned int>(-kern::pci::MsixVectors::create(pci, 64, 64).error());
-		nic->vectors_ = TRY(kern::pci::MsixVectors::create(pci, vector_count, vector_count));
+		seen.asked_too_many = static_cast<unsigned int>(-kern::pci::InterruptVectors::create(pci, 64, 64).error());
+		nic->vectors_ = TRY(kern::pci::InterruptVectors::create(pci, vector_count, vector_count));
 		seen.given = nic->vectors_.count();
 		TRY(nic->interrupt());
 		seen.probed++;
@@ -95,7 +95,7 @@ private:
 
 	kern::pci::Enabled enabled_;
 	kern::Mmio registers_;
-	kern::pci::MsixVectors vectors_;
+	kern::pci::InterruptVectors vectors_;
 };
 
 /* Each vector runs its own handler, and none after it has been freed. */

@@ -55,6 +55,8 @@ void kern_iounmap(void *address);
 
 /* How many were allocated, at least min, or a negative errno. */
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
+/* The interrupt pin, as vector 0: 1, or a negative errno. */
+int kern_pci_alloc_line(struct pci_dev *pci);
 void kern_pci_free_vectors(struct pci_dev *pci);
 int kern_pci_vector_irq(struct pci_dev *pci, unsigned int vector);
 
@@ -64,7 +66,7 @@ struct kern_irq_item {
 	void *context;
 	unsigned int irq;
 };
-int kern_irq_request(struct kern_irq_item *item, unsigned int irq, const char *name);
+int kern_irq_request(struct kern_irq_item *item, unsigned int irq, const char *name, bool shared);
 void kern_irq_free(struct kern_irq_item *item);
 void kern_irq_synchronize(struct kern_irq_item *item);
 void kern_irq_set_affinity_hint(struct kern_irq_item *item, unsigned int cpu);

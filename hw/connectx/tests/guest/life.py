@@ -37,6 +37,22 @@ def a_card_comes_and_goes(lab):
 
 
 @test(kernels=("plain", "debug"), timeout=300)
+def a_card_does_with_the_interrupt_pin(lab):
+    """Where there is no MSI-X one line serves commands, port events and completions; removal ends that, too."""
+    with pair(lab, append="pci=nomsi") as (node1, node2, _):
+        one, two = node1.open(type="rc"), node2.open(type="rc")
+        one.join(two)
+        for sender, receiver in ((one, two), (two, one)):
+            receiver.post(count=32, size=1000)
+            assert sender.send(count=32, size=1000, seed=5)["done"] == "32"
+            assert receiver.receive(count=32, size=1000, seed=5)["good"] == "32"
+        for node in (node1, node2):
+            interrupts = node.guest.run("grep weft_connectx /proc/interrupts").out.splitlines()
+            assert len(interrupts) == 1 and "MSI" not in interrupts[0] and int(interrupts[0].split()[1]) > 20, interrupts
+            node.unload()
+
+
+@test(kernels=("plain", "debug"), timeout=300)
 def a_card_leaves_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
