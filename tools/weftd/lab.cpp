@@ -2,6 +2,7 @@
 #include "weftd/lab.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -294,6 +295,7 @@ sm::Partition parse_partition(Section &section, const std::vector<LabHost> &host
 		partition.pkey = static_cast<ib::Pkey>(*pkey | kFullMember);
 	partition.ipoib = section.flag("ipoib").value_or(true);
 	partition.mtu = section.mtu("mtu").value_or(partition.mtu);
+	partition.sl = static_cast<std::uint8_t>(section.integer("sl", 0, 15).value_or(0));
 	if (const toml::node *others = section.find("others"))
 		partition.others = parse_membership(section, *others);
 	if (auto members = section.section("members")) {
@@ -323,6 +325,13 @@ void parse_sm(Section &section, Lab &lab)
 	sm::Config &config = lab.sm;
 	config.priority = static_cast<unsigned>(section.integer("priority", 0, 15).value_or(0));
 	config.lmc = static_cast<unsigned>(section.integer("lmc", 0, 7).value_or(0));
+	if (const auto lanes = section.integer("vls", 1, 8)) {
+		if (!std::has_single_bit(static_cast<std::uint64_t>(*lanes)))
+			section.fail(*section.find("vls"), "vls must be 1, 2, 4 or 8");
+		// PortInfo's encoding: 1, 2, 3, 4 (IBA 14.2.5.6).
+		config.vls =
+			static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(*lanes)));
+	}
 	config.sm_key = section.word("sm_key").value_or(config.sm_key);
 	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
 	if (const auto mtu = section.mtu("mtu"))

@@ -69,6 +69,7 @@ ends = ["b/2", "s"]
 [sm]
 priority = 3
 lmc = 1
+vls = 8
 switch = "s"
 sm_key = "0xffffffffffffffff"
 [[sm.partition]]
@@ -76,6 +77,7 @@ name = "storage"
 pkey = 0x12
 others = "none"
 mtu = 4096
+sl = 3
 [sm.partition.members]
 b = "full"
 )",
@@ -98,12 +100,14 @@ b = "full"
 	EXPECT_EQ(lab.links.at(1).ends[1].port, 1u);
 	EXPECT_EQ(lab.sm.priority, 3u);
 	EXPECT_EQ(lab.sm.lmc, 1u);
+	EXPECT_EQ(lab.sm.vls, 4u) << "the encoding of eight";
 	EXPECT_EQ(lab.sm.sm_key, ~std::uint64_t{0});
 	ASSERT_EQ(lab.sm.partitions.size(), 1u);
 	const auto &partition = lab.sm.partitions[0];
 	EXPECT_EQ(partition.pkey, 0x8012);
 	EXPECT_EQ(partition.others, sm::Partition::Membership::none);
 	EXPECT_EQ(partition.mtu, ib::Mtu::mtu_4096);
+	EXPECT_EQ(partition.sl, 3);
 	EXPECT_EQ(partition.members.size(), 2u) << "both ports of b";
 }
 
@@ -153,6 +157,28 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[link]]\nends = [\"a\", \"b\"]\nspeed = \"HDR\"", "lab.toml:3: ", "SDR"},
 		{"[[link]]\nends = [\"a\", \"b\"]\nlost = 0.1", "lab.toml:3: ", "'lost'"},
 		{"[sm]\npriority = 16", "lab.toml:2: ", "0 to 15"},
+		{"[sm]\nlmc = 8", "lab.toml:2: ", "0 to 7"},
+		{"[sm]\nvls = 3", "lab.toml:2: ", "1, 2, 4 or 8"},
+		{"[sm]\nvls = 16", "lab.toml:2: ", "1 to 8"},
+		{"[sm]\nmtu = 1000", "lab.toml:2: ", "1000"},
+		{"[sm]\nsm_key = \"0xg\"", "lab.toml:2: ", "number"},
+		{"[sm]\ngid_prefix = -1", "lab.toml:2: ", "number"},
+		{"[sm]\nmtu = 4096\n[[sm.partition]]\nname = \"p\"", "lab.toml:1: ", "its own"},
+		{"[sm]\nlm = 1", "lab.toml:2: ", "'lm'"},
+		{"sm = 1", "lab.toml:1: ", "a table"},
+		{"[[sm.partition]]\npkey = 5", "lab.toml:1: ", "needs a name"},
+		{"[[sm.partition]]\nname = \"p\"\npkey = 0", "lab.toml:3: ", "1 to 65535"},
+		{"[[sm.partition]]\nname = \"p\"\nsl = 16", "lab.toml:3: ", "0 to 15"},
+		{"[[sm.partition]]\nname = \"p\"\nipoib = \"no\"", "lab.toml:3: ", "true or false"},
+		{"[[sm.partition]]\nname = \"p\"\nmembers = 3", "lab.toml:3: ", "members"},
+		{"seed = \"many\"", "lab.toml:1: ", "seed"},
+		{"[[switch]]\nname = \"012345678901234567890123456789012\"",
+		 "lab.toml:2: ", "1 to 32"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nmtu = 100", "lab.toml:3: ", "100"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nwidth = \"2x\"", "lab.toml:3: ", "1x"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nstate = \"off\"", "lab.toml:3: ", "up"},
+		{"[[link]]\nends = [\"a\", \"b\"]\njitter = \"5 years\"",
+		 "lab.toml:3: ", "duration"},
 		{"[sm]\nswitch = \"x\"", "lab.toml:2: ", "no switch 'x'"},
 		{"[sm]\nenabled = 1", "lab.toml:2: ", "true or false"},
 		{"[[sm.partition]]\nname = \"p\"\nothers = \"all\"", "lab.toml:3: ", "limited"},
