@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The midlayer's part of a device, and what all verbs do with objects: allocate, count, list.
 #pragma once
+#include <kern/bits.hpp>
 #include <kern/errno.h>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
@@ -57,10 +58,13 @@ namespace verbs
 template <class T>
 class Draft {
 public:
-	/* Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory. */
+	/*
+	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory. Of a power-of-two size, so that
+	 * it is aligned as rdma::DriverObject says: others are to 8 bytes only.
+	 */
 	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
-	    : object_(static_cast<T *>(
-		      kern_alloc(tail_offset(size) + extra, static_cast<unsigned int>(gfp | kern::Gfp::zero))))
+	    : object_(static_cast<T *>(kern_alloc(kern::round_up_power_of_two(tail_offset(size) + extra),
+						  static_cast<unsigned int>(gfp | kern::Gfp::zero))))
 	{
 	}
 	~Draft() { kern_free(object_); }

@@ -50,7 +50,7 @@ struct DriverObject {
 	static DriverObject *of(Verbs *object)
 	{
 		static_assert(__builtin_offsetof(DriverObject, ib) == 0);
-		static_assert(alignof(DriverObject) <= 64, "the allocator aligns to a cache line at most");
+		static_assert(alignof(DriverObject) <= 64, "the midlayer allocates to a cache line at most");
 		return reinterpret_cast<DriverObject *>(object);
 	}
 	static State &state(Verbs *object) { return of(object)->state_; }
@@ -77,6 +77,7 @@ template <class Device>
 Device *alloc_device()
 {
 	static_assert(__builtin_offsetof(Device, ib) == 0 && std::is_same_v<decltype(Device::ib), ib_device>);
+	static_assert(alignof(Device) <= 8, "devices are allocated with no more than that");
 	return reinterpret_cast<Device *>(_ib_alloc_device(sizeof(Device)));
 }
 
