@@ -5,9 +5,16 @@
 #include "qp.hpp"
 #include "srq.hpp"
 
-namespace connectx {
+/* The module's parameter (module.c). */
+extern "C" {
+unsigned int weft_connectx_completion_vectors = ~0u;
+}
 
-namespace {
+namespace connectx
+{
+
+namespace
+{
 
 constexpr u32 special_qps = 8;
 constexpr u32 log_async_events = 9;
@@ -20,14 +27,15 @@ constexpr u64 event_bit(wire::EventType type)
 
 } // namespace
 
-Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener)
+Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	 FailureListener &listener)
     : pci_(pci), bar0_(bar0), uar_(uar), listener_(listener), doorbells_(pci.dev()),
       cq_table_lock_(KERN_LOCK_CLASS("connectx.cq_table"))
 {
 }
 
-kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
-					   FailureListener &listener)
+kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
+					   const kern::Mmio &uar, FailureListener &listener)
 {
 	auto hca = TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
 	TRY(hca->start());
@@ -49,7 +57,8 @@ kern::Result<> Hca::start()
 	TRY(init_hca());
 	TRY(create_event_queues());
 	TRY(check_interrupt());
-	TRY(commands_->execute({.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
+	TRY(commands_->execute(
+		{.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
 	stage_ = Stage::special_qps;
 	multicast_ = TRY(MulticastGroups::create(*commands_, layout_));
 	return create_ports();
@@ -68,7 +77,8 @@ kern::Result<> Hca::start_firmware()
 		return kern::Error{-EPROTO};
 	}
 	if (firmware_.pages) {
-		firmware_area_ = TRY(PageArea::create(dma_device(), size_t{firmware_.pages} * 4096));
+		firmware_area_ =
+			TRY(PageArea::create(dma_device(), size_t{firmware_.pages} * 4096));
 		TRY(firmware_area_.map(*commands_, wire::Opcode::map_fa));
 		stage_ = Stage::firmware_mapped;
 	}
@@ -86,13 +96,16 @@ kern::Result<> Hca::query_capabilities()
 	capabilities_ = TRY(parse_capabilities(mailbox.bytes()));
 	if (capabilities_.uar_bytes > uar_.size() ||
 	    capabilities_.uar_bytes / wire::uar::page_size <= wire::uar::first_usable_page) {
-		kern_dev_error(dma_device(), "%u bytes of user access regions do not fit the card's BAR 2 of %#lx\n",
-			       capabilities_.uar_bytes, uar_.size());
+		kern_dev_error(
+			dma_device(),
+			"%u bytes of user access regions do not fit the card's BAR 2 of %#lx\n",
+			capabilities_.uar_bytes, uar_.size());
 		return kern::Error{-EPROTO};
 	}
 	for (u32 port = 1; port <= capabilities_.num_ports; port++) {
 		auto answer = TRY(commands_->mailbox());
-		TRY(commands_->execute_out({.opcode = wire::Opcode::query_port, .in_modifier = port}, answer));
+		TRY(commands_->execute_out(
+			{.opcode = wire::Opcode::query_port, .in_modifier = port}, answer));
 		port_capabilities_[port - 1] = TRY(parse_port_capabilities(answer.bytes()));
 	}
 	layout_ = TRY(lay_out_icm(capabilities_, {}));
@@ -168,15 +181,20 @@ kern::Result<> Hca::init_hca()
 	using Init = wire::InitHca;
 	auto mailbox = TRY(commands_->mailbox());
 	u8 *const in = mailbox.bytes();
-	const auto base = [&](wire::Field64 field, IcmRegion region) { field.set(in, layout_[region].base); };
-	const auto log = [&](wire::Field field, IcmRegion region) { field.set(in, layout_[region].log_entries); };
+	const auto base = [&](wire::Field64 field, IcmRegion region) {
+		field.set(in, layout_[region].base);
+	};
+	const auto log = [&](wire::Field field, IcmRegion region) {
+		field.set(in, layout_[region].log_entries);
+	};
 
 	Init::version.set(in, Init::version_value);
 	Init::log_cache_line.set(in, kern::log2_ceil(kern::cache_line) - 4);
 	Init::cache_line_valid.set(in, 1);
 	Init::flags.set(in, Init::flag_ud_av_check |
-				    (capabilities_.has(wire::dev_cap_flag::ipoib_checksum) ? Init::flag_ipoib_checksum :
-											     0));
+				    (capabilities_.has(wire::dev_cap_flag::ipoib_checksum)
+					     ? Init::flag_ipoib_checksum
+					     : 0));
 	base(Init::qpc_base, IcmRegion::qpc);
 	log(Init::log_qps, IcmRegion::qpc);
 	base(Init::srqc_base, IcmRegion::srqc);
@@ -194,8 +212,9 @@ kern::Result<> Hca::init_hca()
 	Init::log_mcg_hash_size.set(in, layout_.log_mcg_hash);
 	log(Init::log_mcg_size, IcmRegion::mcg);
 	base(Init::dmpt_base, IcmRegion::dmpt);
-	Init::memory_windows_enable.set(in, capabilities_.has(wire::dev_cap_flag::memory_windows) ||
-						    capabilities_.has_bmme(wire::bmme_flag::type2_windows));
+	Init::memory_windows_enable.set(
+		in, capabilities_.has(wire::dev_cap_flag::memory_windows) ||
+			    capabilities_.has_bmme(wire::bmme_flag::type2_windows));
 	log(Init::log_dmpts, IcmRegion::dmpt);
 	base(Init::mtt_base, IcmRegion::mtt);
 	base(Init::cmpt_base, IcmRegion::cmpt_qp);
@@ -209,9 +228,14 @@ kern::Result<> Hca::create_event_queues()
 {
 	const u32 eqs = 1u << layout_[IcmRegion::eqc].log_entries;
 	const u32 available = eqs - capabilities_.reserved_eqs;
-	const u32 wanted = kern_cpu_count() + 1;
-	if (auto vectors = kern::pci::InterruptVectors::create(pci_, 2, wanted < available ? wanted : available))
-		interrupts_ = vectors.take();
+	const u32 completions = weft_connectx_completion_vectors < kern_cpu_count()
+					? weft_connectx_completion_vectors
+					: kern_cpu_count();
+	const u32 wanted = completions + 1;
+	if (completions)
+		if (auto vectors = kern::pci::InterruptVectors::create(
+			    pci_, 2, wanted < available ? wanted : available))
+			interrupts_ = vectors.take();
 	const bool msix = interrupts_.count();
 	u32 pin = 0;
 	if (!msix) {
@@ -219,15 +243,19 @@ kern::Result<> Hca::create_event_queues()
 		pin = TRY(query_interrupt_pin());
 	}
 
-	vectors_ = TRY(kern::make_array<kern::Owned<EventVector>>(kern::Gfp::kernel, msix ? interrupts_.count() : 2));
-	const EqResources resources{*commands_, dma_device(), *mtts_, table(IcmRegion::eqc),
-				    table(IcmRegion::cmpt_eq), uar_, *this};
+	vectors_ = TRY(kern::make_array<kern::Owned<EventVector>>(kern::Gfp::kernel,
+								  msix ? interrupts_.count() : 2));
+	const EqResources resources{
+		*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq),
+		uar_,       *this};
 	for (unsigned int i = 0; i < vectors_.size(); i++) {
-		vectors_[i] = TRY(EventVector::create(resources, capabilities_.reserved_eqs + i, msix ? i : pin,
-						      i ? log_completion_events : log_async_events));
+		vectors_[i] = TRY(EventVector::create(
+			resources, capabilities_.reserved_eqs + i, msix ? i : pin,
+			i ? log_completion_events : log_async_events));
 		if (!msix)
 			continue;
-		TRY(vectors_[i]->request(interrupts_.irq(i), i ? "weft_connectx-completion" : "weft_connectx-async"));
+		TRY(vectors_[i]->request(interrupts_.irq(i),
+					 i ? "weft_connectx-completion" : "weft_connectx-async"));
 		if (i)
 			vectors_[i]->set_cpu((i - 1) % kern_cpu_count());
 	}
@@ -235,10 +263,11 @@ kern::Result<> Hca::create_event_queues()
 		TRY(request_line(pin));
 
 	using enum wire::EventType;
-	u64 events = event_bit(path_migrated) | event_bit(communication_established) | event_bit(sq_drained) |
-		     event_bit(cq_error) | event_bit(wq_catastrophic) | event_bit(path_migration_failed) |
-		     event_bit(local_catastrophic) | event_bit(port_change) | event_bit(command) |
-		     event_bit(wq_invalid_request) | event_bit(wq_access_violation) | event_bit(srq_catastrophic) |
+	u64 events = event_bit(path_migrated) | event_bit(communication_established) |
+		     event_bit(sq_drained) | event_bit(cq_error) | event_bit(wq_catastrophic) |
+		     event_bit(path_migration_failed) | event_bit(local_catastrophic) |
+		     event_bit(port_change) | event_bit(command) | event_bit(wq_invalid_request) |
+		     event_bit(wq_access_violation) | event_bit(srq_catastrophic) |
 		     event_bit(srq_last_wqe) | event_bit(srq_limit);
 	if (capabilities_.has(wire::dev_cap_flag::port_management_event))
 		events |= event_bit(port_management_change);
@@ -256,7 +285,8 @@ kern::Result<u32> Hca::query_interrupt_pin()
 	TRY(commands_->execute_out({.opcode = wire::Opcode::query_adapter}, mailbox));
 	const u32 pin = wire::QueryAdapter::interrupt_pin.get(mailbox.bytes());
 	// The register that clears it has a bit for each of 64, the first 32 in its second half.
-	if (pin >= 64 || firmware_.clear_interrupt_bar != 0 || firmware_.clear_interrupt_offset % 8 ||
+	if (pin >= 64 || firmware_.clear_interrupt_bar != 0 ||
+	    firmware_.clear_interrupt_offset % 8 ||
 	    firmware_.clear_interrupt_offset > bar0_.size() - 8)
 		return kern::Error{-EPROTO};
 	return pin;
@@ -265,9 +295,10 @@ kern::Result<u32> Hca::query_interrupt_pin()
 kern::Result<> Hca::request_line(u32 pin)
 {
 	line_ = TRY(kern::make<InterruptLine>(kern::Gfp::kernel, vectors_, bar0_,
-					      firmware_.clear_interrupt_offset + (pin < 32 ? 4 : 0), 1u << (pin & 31)));
+					      firmware_.clear_interrupt_offset + (pin < 32 ? 4 : 0),
+					      1u << (pin & 31)));
 	TRY(line_->request(interrupts_.irq(0)));
-	kern_dev_info(dma_device(), "no MSI-X vectors are to be had; all queues share the interrupt pin\n");
+	kern_dev_info(dma_device(), "no MSI-X; all queues share the interrupt pin\n");
 	return {};
 }
 
@@ -284,7 +315,8 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		ports_[port - 1] = TRY(Port::create(*commands_, port, port_capabilities_[port - 1],
 						    capabilities_.log_max_message));
-		// The card's own agent answers the subnet manager: no QP0 of ours has to be there first.
+		// The card's own agent answers the subnet manager: no QP0 of ours has to be there
+		// first.
 		TRY(ports_[port - 1]->open());
 	}
 	return {};
@@ -303,8 +335,9 @@ void Hca::stop()
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp}));
 	commands_->use_polling();
 	if (vectors_.size() && vectors_[0])
-		kern::ignore(commands_->execute({.opcode = wire::Opcode::map_eq,
-						 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
+		kern::ignore(commands_->execute(
+			{.opcode = wire::Opcode::map_eq,
+			 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
 	line_.reset();
 	vectors_ = {};
 	interrupts_ = {};
@@ -345,20 +378,24 @@ void Hca::tell_of_failure()
 
 void Hca::dump(kern::debugfs::Output &out)
 {
-	static constexpr const char *names[icm_regions] = {"QPC",  "AuxC", "AltC", "RDMARC",  "SRQC",	  "CQC",     "EQC",
-							   "MCG",  "dMPT", "MTT",  "cMPT QP", "cMPT SRQ", "cMPT CQ", "cMPT EQ"};
+	static constexpr const char *names[icm_regions] = {
+		"QPC", "AuxC", "AltC", "RDMARC",  "SRQC",     "CQC",     "EQC",
+		"MCG", "dMPT", "MTT",  "cMPT QP", "cMPT SRQ", "cMPT CQ", "cMPT EQ"};
 	for (unsigned int i = 0; i < icm_regions; i++)
 		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i],
-			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes, layout_.extent[i].base,
-			  tables_[i]->resident_bytes());
+			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes,
+			  layout_.extent[i].base, tables_[i]->resident_bytes());
 	for (const auto &vector : vectors_)
-		out.print("EQ %u: vector %u, %lu interrupts, %lu events\n", vector->eq().number(), vector->eq().vector(),
-			  vector->eq().interrupts(), vector->eq().events());
+		out.print("EQ %u: vector %u, %lu interrupts, %lu events\n", vector->eq().number(),
+			  vector->eq().vector(), vector->eq().interrupts(), vector->eq().events());
 	for (u32 port = 1; port <= num_ports(); port++) {
 		if (const auto counters = ports_[port - 1]->counters())
-			out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu words\n", port,
-				  counters.value().xmit_packets.value(), counters.value().xmit_data.value(),
-				  counters.value().rcv_packets.value(), counters.value().rcv_data.value());
+			out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu "
+				  "words\n",
+				  port, counters.value().xmit_packets.value(),
+				  counters.value().xmit_data.value(),
+				  counters.value().rcv_packets.value(),
+				  counters.value().rcv_data.value());
 	}
 	kern::Guard guard(cq_table_lock_);
 	for (Cq *cq : cq_table_)
@@ -389,11 +426,13 @@ void Hca::async_event(const u8 *entry)
 	switch (type) {
 	case wire::EventType::command:
 		commands_->completed(static_cast<u16>(Eqe::command_token.get(eqe)),
-				     static_cast<u8>(Eqe::command_status.get(eqe)), Eqe::command_out_param.get(eqe));
+				     static_cast<u8>(Eqe::command_status.get(eqe)),
+				     Eqe::command_out_param.get(eqe));
 		break;
 	case wire::EventType::port_change:
-		port_event(Eqe::subtype.get(eqe) == wire::port_change_subtype::active ? IB_EVENT_PORT_ACTIVE :
-											IB_EVENT_PORT_ERR,
+		port_event(Eqe::subtype.get(eqe) == wire::port_change_subtype::active
+				   ? IB_EVENT_PORT_ACTIVE
+				   : IB_EVENT_PORT_ERR,
 			   Eqe::port.get(eqe));
 		break;
 	case wire::EventType::port_management_change:
@@ -490,7 +529,8 @@ void Hca::object_event(wire::EventType type, u32 number)
 		return;
 	}
 	default:
-		kern_dev_warning_limited(dma_device(), "event of unknown type %#x\n", static_cast<u32>(type));
+		kern_dev_warning_limited(dma_device(), "event of unknown type %#x\n",
+					 static_cast<u32>(type));
 	}
 }
 

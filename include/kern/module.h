@@ -37,6 +37,15 @@
 	module_exit(kern_module_exit)
 
 /*
+ * A parameter, read-only in sysfs; of `extern "C" unsigned int`s that C++ defines, with the default in them.
+ * name: without the module's.
+ */
+#define KERN_PARAMETER_UINT(name, variable, description)                                           \
+	extern unsigned int variable;                                                              \
+	module_param_named(name, variable, uint, 0444);                                            \
+	MODULE_PARM_DESC(name, description)
+
+/*
  * The devices of a PCI driver, KERN_PCI_ID(vendor, device, data) each, by which the module is loaded, too. C++ declares
  *
  *	extern "C" const struct pci_device_id name[];

@@ -33,6 +33,8 @@ def a_card_comes_and_goes(lab):
         assert int(out) >= 1
         guest.run(f"echo 1 > {CARD}/remove; echo 1 > /sys/bus/pci/rescan; [ -e {CARD}/driver ]", timeout=60)
         node.unload()
+        guest.run("cd /share && insmod weft_kern.ko && insmod weft_core.ko && insmod weft_connectx.ko completion_vectors=0")
+        guest.run(f"[ -e {CARD}/driver ] && grep -q 'weft_connectx$' /proc/interrupts && rmmod weft_connectx weft_core weft_kern")
         assert guest.find_leaks() == ""
 
 
