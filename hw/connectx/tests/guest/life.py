@@ -12,7 +12,7 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
 
 
-@test(kernels=("plain", "debug"), timeout=600)
+@test(kernels=("plain", "stock", "debug"), timeout=600)
 def a_card_comes_and_goes(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     directory = lab.socket_path("fabric")
@@ -38,7 +38,7 @@ def a_card_comes_and_goes(lab):
         assert guest.find_leaks() == ""
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_card_does_with_the_interrupt_pin(lab):
     """Where there is no MSI-X one line serves commands, port events and completions; removal ends that, too."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
@@ -54,7 +54,7 @@ def a_card_does_with_the_interrupt_pin(lab):
             node.unload()
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_card_leaves_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
@@ -74,7 +74,7 @@ def a_card_leaves_under_traffic(lab):
             one.close()
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_failed_card_comes_back(lab):
     """A card that fails under traffic is reset: what was queued is flushed, the device is registered anew, and carries traffic again."""
     with pair(lab) as (node1, node2, _):

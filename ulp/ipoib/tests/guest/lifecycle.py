@@ -132,7 +132,7 @@ enabled = false
 """
 
 
-@test(kernels=("plain", "stock"), timeout=400)
+@test(kernels=("plain", "stock", "debug"), timeout=400)
 def opensm_manages_instead(lab):
     """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
     file = lab.directory / "lab.toml"
