@@ -127,8 +127,7 @@ RmppTransaction *SpecialQp::find_transaction_locked(Agent &agent, const Receive 
 /* nullptr for a segment that can begin nothing, and where no more fit. */
 RmppTransaction *SpecialQp::begin_transaction_locked(Agent &agent, const Receive &receive)
 {
-	if (agent.leaving || receive.rmpp().segment.value() != 1 ||
-	    agent.rmpp_transactions.size() >= rmpp_transactions_max)
+	if (agent.leaving || receive.rmpp().segment.value() != 1 || !make_room_locked(agent))
 		return nullptr;
 	auto created = kern::make<RmppTransaction>(kern::Gfp::atomic | kern::Gfp::no_warn);
 	if (!created.ok())
@@ -140,6 +139,20 @@ RmppTransaction *SpecialQp::begin_transaction_locked(Agent &agent, const Receive
 	transaction.src_qp = receive.completion.src_qp;
 	agent.rmpp_transactions.push_back(transaction);
 	return &transaction;
+}
+
+/* Room for one more message. One that has been delivered, and waits only for repetitions, gives way; one under assembly does not. */
+bool SpecialQp::make_room_locked(Agent &agent)
+{
+	if (agent.rmpp_transactions.size() < rmpp_transactions_max)
+		return true;
+	for (RmppTransaction &transaction : agent.rmpp_transactions) {
+		if (transaction.receiver.complete()) {
+			end_transaction_locked(agent, transaction);
+			return true;
+		}
+	}
+	return false;
 }
 
 void SpecialQp::end_transaction_locked(Agent &agent, RmppTransaction &transaction)

@@ -110,6 +110,7 @@ private:
 	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
 	RmppTransaction *find_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
 	RmppTransaction *begin_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
+	bool make_room_locked(Agent &agent) REQUIRES(lock_);
 	void end_transaction_locked(Agent &agent, RmppTransaction &transaction) REQUIRES(lock_);
 	kern::Owned<Receive> assemble_locked(RmppTransaction &transaction, std::uint32_t header_bytes)
 		REQUIRES(lock_);

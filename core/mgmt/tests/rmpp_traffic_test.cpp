@@ -43,6 +43,21 @@ void mgmt_03_rmpp_both_ways(Test &test)
 	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
 }
 
+/* More messages than are assembled at a time, each begun when the one before has ended, though ended ones are remembered for a while. */
+void mgmt_03_rmpp_in_quick_succession(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.answer_bytes = 300;
+	for (unsigned int n = 0; n < 150; n++) {
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 5000, 0, 300);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		ASSERT_TRUE(sent.ended());
+		ASSERT_EQ(sent.status(), IB_WC_SUCCESS);
+	}
+}
+
 /* The request's way loses and reorders; every message arrives whole. */
 void mgmt_03_rmpp_over_a_lossy_fabric(Test &test)
 {
@@ -140,6 +155,6 @@ void mgmt_03_rmpp_unregistration(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
+KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));
