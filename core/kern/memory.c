@@ -11,9 +11,13 @@
 /* One test at a time has one of its allocations fail. */
 static struct task_struct *failing_task;
 static unsigned int until_failure;
+/* Or one of those of all work items together. */
+static atomic_t until_work_failure;
 
 static bool fails(void)
 {
+	if (unlikely(atomic_read(&until_work_failure)) && in_task() && (current->flags & PF_WQ_WORKER))
+		return atomic_dec_if_positive(&until_work_failure) == 0;
 	if (likely(READ_ONCE(failing_task) != current) || !in_task() || until_failure == 0)
 		return false;
 	return --until_failure == 0;
@@ -31,6 +35,12 @@ bool kern_allocation_failed(void)
 	return failing_task == current && until_failure == 0;
 }
 EXPORT_SYMBOL_GPL(kern_allocation_failed);
+
+unsigned int kern_fail_work_allocation(unsigned int nth)
+{
+	return atomic_xchg(&until_work_failure, nth);
+}
+EXPORT_SYMBOL_GPL(kern_fail_work_allocation);
 #else
 static bool fails(void)
 {

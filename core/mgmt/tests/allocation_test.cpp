@@ -115,6 +115,40 @@ void allocation_sa(Test &test)
 }
 
 /*
+ * A message and its answer, with each allocation that either side makes on the way failing once: buffers of the receive queues, assembly,
+ * ACKs, answers of the suite's own, and what the hardware needs. The send ends once, however it ends, and the next exchange succeeds.
+ */
+void allocation_on_the_way(Test &test)
+{
+	constexpr u8 method = 0x14;
+	Node a{1}, b{2};
+	ASSERT_TRUE(a.ok() && b.ok());
+	Agent client{a}, server{b};
+	server.answering = true;
+	ASSERT_EQ(client.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
+	ASSERT_EQ(server.open(vendor_rmpp_class, 1ul << method, 1, IB_MGMT_RMPP_VERSION), 0);
+	const auto exchange = [&](int bytes, int timeout_ms) {
+		server.answer_bytes = bytes;
+		Sent sent(client, 2, vendor_rmpp_class, method, timeout_ms, 2, bytes);
+		if (!EXPECT_TRUE(sent.ok()) || !EXPECT_EQ(sent.post(), 0))
+			return IB_WC_FATAL_ERR;
+		EXPECT_TRUE(sent.ended());
+		return sent.status();
+	};
+	for (int bytes : {10, 3 * IB_MGMT_VENDOR_DATA}) {
+		unsigned int nth = 0;
+		for (bool failed = true; failed && nth < 200;) {
+			kern_fail_work_allocation(++nth);
+			exchange(bytes, 20);
+			failed = kern_fail_work_allocation(0) == 0;
+			EXPECT_EQ(exchange(bytes, 5000), IB_WC_SUCCESS);
+		}
+		EXPECT_GT(nth, 5u);
+		EXPECT_LT(nth, 200u);
+	}
+}
+
+/*
  * A device comes while memory fails anywhere in what management does for it: it is there without management, and says so,
  * or it is not there.
  */
@@ -177,5 +211,5 @@ void allocation_client(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa),
+KUNIT_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa), KUNIT_CASE(allocation_on_the_way),
 	    KUNIT_CASE(allocation_device_with_management), KUNIT_CASE(allocation_client));

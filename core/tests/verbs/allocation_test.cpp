@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Each entry point that allocates, with its first allocation failing, then its second, and so on until none is left.
+#include <rdma/receive_queue.hpp>
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -37,23 +38,56 @@ void allocation_objects(Test &test)
 		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 		return outcome(ib_create_srq(pd, &attr), ib_destroy_srq);
 	});
-	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UD, IB_QPT_GSI})
+	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_SMI, IB_QPT_GSI, IB_QPT_XRC_INI})
 		fail_each(test, [&] {
 			ib_qp_init_attr attr = qp_attr(type);
-			attr.send_cq = attr.recv_cq = cq;
+			attr.send_cq = cq;
+			attr.recv_cq = type == IB_QPT_XRC_INI ? nullptr : cq;
 			return outcome(ib_create_qp(pd, &attr), ib_destroy_qp);
 		});
 	fail_each(test, [&] { return outcome(ib_get_dma_mr(pd, 0), ib_dereg_mr); });
 	fail_each(test, [&] { return outcome(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 8), ib_dereg_mr); });
-	fail_each(test, [&] { return outcome(ib_alloc_mw(pd, IB_MW_TYPE_2), ib_dealloc_mw); });
+	for (ib_mw_type type : {IB_MW_TYPE_1, IB_MW_TYPE_2})
+		fail_each(test, [&] { return outcome(ib_alloc_mw(pd, type), ib_dealloc_mw); });
 	for (u32 flags : {0u, u32{RDMA_CREATE_AH_SLEEPABLE}})
 		fail_each(test, [&] {
 			rdma_ah_attr attr = {.port_num = 1};
 			rdma_ah_set_dlid(&attr, 1);
 			return outcome(rdma_create_ah(pd, &attr, flags), [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
 		});
+	fail_each(test, [&] {
+		ib_wc wc = {};
+		wc.slid = 1;
+		return outcome(ib_create_ah_from_wc(pd, &wc, nullptr, 1), [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
+	});
 	EXPECT_EQ(pd->usecnt, 0);
 	EXPECT_EQ(cq->usecnt, 0);
+}
+
+/* What belongs to an XRC domain. */
+void allocation_xrc(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	auto owner = rdma::Pd::create(device);
+	auto queue = rdma::CompletionQueue::create(device, nullptr, nullptr, 8);
+	ib_xrcd *xrcd = ib_alloc_xrcd(device);
+	ASSERT_TRUE(owner.ok() && queue.ok() && !rdma::is_err(xrcd));
+	ib_pd *pd = owner.value()->get();
+	fail_each(test, [&] {
+		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1},
+					 .srq_type = IB_SRQT_XRC,
+					 .ext = {.cq = queue.value()->get(), .xrc = {.xrcd = xrcd}}};
+		return outcome(ib_create_srq(pd, &attr), ib_destroy_srq);
+	});
+	fail_each(test, [&] {
+		ib_qp_init_attr attr = qp_attr(IB_QPT_XRC_TGT);
+		attr.xrcd = xrcd;
+		return outcome(ib_create_qp(pd, &attr), ib_destroy_qp);
+	});
+	EXPECT_EQ(pd->usecnt, 0);
+	EXPECT_EQ(queue.value()->get()->usecnt, 0);
+	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
 }
 
 void allocation_on_objects(Test &test)
@@ -97,6 +131,18 @@ void allocation_owners(Test &test)
 	fail_each(test, [&] {
 		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 		return rdma::SharedReceiveQueue::create(pd.value(), attr).error();
+	});
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 8);
+	ASSERT_OK(cq);
+	fail_each(test, [&] {
+		auto attr = qp_attr(IB_QPT_UD);
+		return rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr).error();
+	});
+	fail_each(test, [&] {
+		return rdma::ReceiveQueue::create(pd.value()->get(), 4, 64,
+						  [](void *, ib_wc &, void *) { return rdma::ReceiveQueue::Verdict::again; },
+						  nullptr)
+			.error();
 	});
 	EXPECT_EQ(pd.value()->get()->usecnt, 0);
 }
@@ -213,6 +259,6 @@ void failing_driver_of_objects(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects),
+KUNIT_SUITE(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects), KUNIT_CASE(allocation_xrc),
 	    KUNIT_CASE(allocation_on_objects), KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
 	    KUNIT_CASE(failing_driver_of_objects));

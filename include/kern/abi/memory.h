@@ -25,5 +25,7 @@ int kern_node_id(void);
  */
 void kern_fail_allocation(unsigned int nth);
 bool kern_allocation_failed(void);
+/* The nth allocation of all work items together from now on fails once; 0: none. Returns how many were still to come. */
+unsigned int kern_fail_work_allocation(unsigned int nth);
 
 KERN_C_END
