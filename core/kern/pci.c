@@ -37,6 +37,27 @@ static void shutdown(struct pci_dev *pci)
 	driver->shutdown(driver, pci);
 }
 
+static void reset_prepare(struct pci_dev *pci)
+{
+	struct kern_pci_driver_item *driver = driver_of(pci);
+
+	if (driver->reset_prepare)
+		driver->reset_prepare(driver, pci);
+}
+
+static void reset_done(struct pci_dev *pci)
+{
+	struct kern_pci_driver_item *driver = driver_of(pci);
+
+	if (driver->reset_done)
+		driver->reset_done(driver, pci);
+}
+
+static const struct pci_error_handlers reset_handlers = {
+	.reset_prepare = reset_prepare,
+	.reset_done = reset_done,
+};
+
 int kern_pci_driver_register(struct kern_pci_driver_item *driver, const char *name,
 			     const struct pci_device_id *ids, struct module *owner)
 {
@@ -48,6 +69,7 @@ int kern_pci_driver_register(struct kern_pci_driver_item *driver, const char *na
 		.probe = probe,
 		.remove = remove,
 		.shutdown = shutdown,
+		.err_handler = &reset_handlers,
 	};
 	return __pci_register_driver(native, owner, name);
 }

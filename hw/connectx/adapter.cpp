@@ -225,16 +225,42 @@ void Adapter::show_summary(kern::debugfs::Output &out)
 	hca_->dump(out);
 }
 
-void Adapter::recover()
+void Adapter::abandon()
 {
-	kern::Guard guard(lifecycle_lock_);
-	if (removing_ || !hca_)
-		return;
 	total_recoveries_++;
 	hca_->commands().fail();
 	if (device_)
 		device_->tell_fatal();
 	stop();
+}
+
+void Adapter::reset_prepare()
+{
+	// Who asks for resets by sysfs does so as often as he likes: those are no failures of the card.
+	failing_.store_release(true);
+	set_bus_master(false);
+	kern::Guard guard(lifecycle_lock_);
+	if (hca_)
+		abandon();
+}
+
+void Adapter::reset_done()
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (removing_ || hca_)
+		return;
+	if (const auto started = start(); !started)
+		kern_dev_error(pci_.dev(), "the card cannot be restarted after its reset (%d)\n", started.error());
+	else
+		kern_dev_info(pci_.dev(), "the card is back from its reset\n");
+}
+
+void Adapter::recover()
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (removing_ || !hca_)
+		return;
+	abandon();
 
 	const u64 now = kern::now_ns();
 	if (now - first_recovery_ > recovery_window_ns) {

@@ -22,6 +22,9 @@ public:
 	~Adapter();
 	/* Before a reboot: the card's DMA and interrupts end. */
 	void shutdown();
+	/* Around a reset of the function that the kernel makes (FLR): the device goes, and comes back. May sleep. */
+	void reset_prepare();
+	void reset_done();
 
 	/*
 	 * The card can no longer be worked with. Its access to memory ends at once, before any of it is freed; the rest happens in a
@@ -33,6 +36,8 @@ private:
 	explicit Adapter(kern::pci::Device pci);
 	kern::Result<> start() REQUIRES(lifecycle_lock_);
 	void stop() REQUIRES(lifecycle_lock_);
+	/* The same for a card that does not answer any more: what is outstanding is flushed. */
+	void abandon() REQUIRES(lifecycle_lock_);
 	kern::Result<> reset_card();
 	void set_bus_master(bool on);
 	void check_health();

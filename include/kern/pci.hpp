@@ -196,6 +196,16 @@ public:
 			if (auto *object = static_cast<T *>(kern_pci_get_data(native)))
 				object->shutdown();
 		};
+		if constexpr (requires(T &object) { object.reset_prepare(); object.reset_done(); }) {
+			item_.reset_prepare = [](kern_pci_driver_item *, pci_dev *native) {
+				if (auto *object = static_cast<T *>(kern_pci_get_data(native)))
+					object->reset_prepare();
+			};
+			item_.reset_done = [](kern_pci_driver_item *, pci_dev *native) {
+				if (auto *object = static_cast<T *>(kern_pci_get_data(native)))
+					object->reset_done();
+			};
+		}
 	}
 	/* Removes all devices. */
 	~Driver()

@@ -17,6 +17,12 @@ struct kern_pci_driver_item {
 	void (*remove)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/* Before a reboot or kexec: the device's DMA and interrupts end. */
 	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
+	/*
+	 * Before and after the function is reset by someone else's wish, such as a write to its `reset` in sysfs; configuration
+	 * space is restored between. NULL if the driver need not know.
+	 */
+	void (*reset_prepare)(struct kern_pci_driver_item *driver, struct pci_dev *device);
+	void (*reset_done)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 };
 
 int kern_pci_driver_register(struct kern_pci_driver_item *driver, const char *name,

@@ -58,7 +58,9 @@ def a_card_does_with_the_interrupt_pin(lab):
 def a_card_leaves_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
-        for way in (f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 1 > {CARD}/remove"):
+        for way, back in ((f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 0000:01:00.0 > {DRIVER}/bind"),
+                          (f"echo 1 > {CARD}/remove", "echo 1 > /sys/bus/pci/rescan"),
+                          ("rmmod weft_connectx", "insmod /share/weft_connectx.ko")):
             one, two = node1.open(type="rc"), node2.open(type="rc")
             one.join(two, timeout=14, retry=2)
             two.post(count=16, size=4000)
@@ -69,16 +71,17 @@ def a_card_leaves_under_traffic(lab):
             assert receiver.wait(timeout=60, check=False).status != 0
             assert sender.wait(timeout=90).status == 0 and 'failed=0' not in node1.command(f"state id={one.number}")['']
             node2.guest.run(f"[ ! -e {DRIVER}/0000:01:00.0 ]")
-            node2.guest.run(f"[ -e {CARD} ] && echo 0000:01:00.0 > {DRIVER}/bind || echo 1 > /sys/bus/pci/rescan", timeout=60)
+            node2.guest.run(back, timeout=60)
             node2.wait_active()
             one.close()
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_failed_card_comes_back(lab):
-    """A card that fails under traffic is reset: what was queued is flushed, the device is registered anew, and carries traffic again."""
+    """A card that fails under traffic, or that the kernel resets by FLR: what was queued is flushed, the device is registered anew, and carries
+    traffic again."""
     with pair(lab) as (node1, node2, _):
-        for _ in range(3):
+        for way in ("/sys/kernel/debug/weft_connectx/*/reset", f"{CARD}/reset", "/sys/kernel/debug/weft_connectx/*/reset"):
             one, two = node1.open(type="rc"), node2.open(type="rc")
             one.join(two, timeout=14, retry=2)
             two.post(count=16, size=4000)
@@ -86,7 +89,7 @@ def a_failed_card_comes_back(lab):
             sender = node1.guest.spawn(f"echo 'send id={one.number} count=100000 size=4000' > /sys/kernel/debug/weft_traffic/control")
             node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
             before = int(node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
-            node2.guest.run("echo 1 > /sys/kernel/debug/weft_connectx/*/reset", timeout=60)
+            node2.guest.run(f"echo 1 > {way}", timeout=60)
             receiver.wait(timeout=60, check=False)
             sender.wait(timeout=90, check=False)
             node2.guest.wait_for(f"[ $(cat /sys/kernel/debug/weft_connectx/*/reset) -gt {before} ]", timeout=60)
