@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The stock drivers go and come again: by module, by reboot, by function-level reset, and in spite of a machine that was killed."""
+import re
+
 from lab.fabric import Fabric
 from lab.testing import test
 
@@ -25,7 +27,7 @@ def modules_ten_times(lab):
 @test(kernels=("stock",), timeout=400)
 def resets_and_reboot(lab):
     """A card under use, a bound one and an unbound one are reset by FLR; a guest reboots; each time ib0 comes back."""
-    with pair(lab, may_reboot=True) as (_, (node1, node2)):
+    with pair(lab, may_reboot=True) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)
         ping(node1, "10.0.0.2", 20)
         lids = lid(node1), lid(node2)
@@ -43,6 +45,7 @@ def resets_and_reboot(lab):
             # It is not told. It finds out by the next command, which is not answered: after its own patience of up to a minute
             # it takes the card for dead, resets it, and registers the device anew.
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
+            assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
             active(node1, timeout=150)
             interfaces_up(node1)
             ping(node1, "10.0.0.2", 20)
