@@ -65,6 +65,85 @@ void mgmt_06_address_vector(Test &test)
 	EXPECT_EQ(is.sq_psn, 0x123456u);
 }
 
+/*
+ * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle, and by a connected QP for all that it
+ * sends; a rate that there is not is refused.
+ */
+void mgmt_05_static_rate(Test &test)
+{
+	Device device({.lid = 1});
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	rdma_ah_attr address = {.port_num = 1}, is = {};
+	rdma_ah_set_dlid(&address, 1);
+	for (ib_rate rate : {IB_RATE_PORT_CURRENT, IB_RATE_2_5_GBPS, IB_RATE_10_GBPS, IB_RATE_120_GBPS}) {
+		rdma_ah_set_static_rate(&address, static_cast<u8>(rate));
+		auto ah = rdma::AddressHandle::create(pair.pd, address);
+		ASSERT_OK(ah);
+		EXPECT_EQ(rdma_query_ah(ah.value().get(), &is), 0);
+		EXPECT_EQ(rdma_ah_get_static_rate(&is), rate);
+
+		ib_qp *qp = pair.qp_a.get();
+		ib_qp_attr attr = {};
+		attr.qp_state = IB_QPS_RESET;
+		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+		attr.qp_state = IB_QPS_INIT;
+		attr.port_num = 1;
+		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+		attr.qp_state = IB_QPS_RTR;
+		attr.path_mtu = IB_MTU_1024;
+		attr.ah_attr = address;
+		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+							  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
+		ib_qp_init_attr init;
+		ASSERT_EQ(ib_query_qp(qp, &attr, IB_QP_AV, &init), 0);
+		EXPECT_EQ(rdma_ah_get_static_rate(&attr.ah_attr), rate);
+	}
+	for (u8 rate : {u8{1}, u8{200}}) {
+		rdma_ah_set_static_rate(&address, rate);
+		EXPECT_EQ(rdma::AddressHandle::create(pair.pd, address).error(), -EINVAL);
+	}
+}
+
+/* A path may have any of the five MTUs, and no other. */
+void mgmt_11_path_mtus(Test &test)
+{
+	Device device({.lid = 1});
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	ib_qp *qp = pair.qp_a.get();
+	for (int mtu = 0; mtu <= IB_MTU_4096 + 1; mtu++) {
+		const bool exists = mtu >= IB_MTU_256 && mtu <= IB_MTU_4096;
+		ib_qp_attr attr = {};
+		attr.qp_state = IB_QPS_RESET;
+		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+		attr.qp_state = IB_QPS_INIT;
+		attr.port_num = 1;
+		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+		attr.qp_state = IB_QPS_RTR;
+		attr.path_mtu = static_cast<ib_mtu>(mtu);
+		attr.ah_attr.port_num = 1;
+		rdma_ah_set_dlid(&attr.ah_attr, 1);
+		EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+							  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER),
+			  exists ? 0 : -EINVAL);
+		EXPECT_EQ(ib_mtu_enum_to_int(static_cast<ib_mtu>(mtu)), exists ? 128 << mtu : -1);
+	}
+	/* A port's MTU is taken as it is. */
+	ib_port_attr port;
+	ASSERT_EQ(ib_query_port(device, 1, &port), 0);
+	port.max_mtu = port.active_mtu = IB_MTU_256;
+	soft_set_port(device, 1, &port);
+	ib_event event = {.device = device, .element = {.port_num = 1}, .event = IB_EVENT_PORT_ACTIVE};
+	ib_dispatch_event(&event);
+	EXPECT_TRUE(eventually([&] {
+		ib_port_cache cached;
+		return ib_get_cached_port(device, 1, &cached) == 0 && cached.active_mtu == IB_MTU_256;
+	}));
+}
+
 /* MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the request gives none. */
 void mgmt_07_datagram(Test &test)
 {
@@ -217,5 +296,5 @@ void address_multicast(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
+KUNIT_SUITE(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate), KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
 	    KUNIT_CASE(address_multicast));

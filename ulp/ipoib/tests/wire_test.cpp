@@ -115,8 +115,10 @@ void groups_are_those_of_the_domain(kern::kunit::Test &test)
 }
 
 /* The MTU of IP is that of the datagram less the encapsulation header (RFC 4391 section 7). */
-void mtu_leaves_room_for_the_header(kern::kunit::Test &test)
+void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 {
+	EXPECT_EQ(ip_mtu(256), 252u);
+	EXPECT_EQ(ip_mtu(1024), 1020u);
 	EXPECT_EQ(ip_mtu(2048), 2044u);
 	EXPECT_EQ(ip_mtu(4096), 4092u);
 	EXPECT_EQ(hard_header_bytes, 24u);
@@ -127,4 +129,4 @@ void mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc), KUNIT_CASE(four_protocols_are_carried),
 	    KUNIT_CASE(address_is_that_of_the_rfc), KUNIT_CASE(qp_numbers_survive),
 	    KUNIT_CASE(flags_do_not_make_another_peer), KUNIT_CASE(broadcast_is_that_of_the_partition),
-	    KUNIT_CASE(groups_are_those_of_the_domain), KUNIT_CASE(mtu_leaves_room_for_the_header));
+	    KUNIT_CASE(groups_are_those_of_the_domain), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header));
