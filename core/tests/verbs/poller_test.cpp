@@ -69,6 +69,74 @@ void chan_01_completion_vectors(Test &test)
 	}
 }
 
+/* The kernel's half of CHAN-03: a CQ that nobody has asked to be told of is polled and armed like any other. */
+void chan_03_nobody_is_told(Test &test)
+{
+	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
+		Device device({.notify = notify, .lid = 1});
+		ASSERT_TRUE(device.ok());
+		const ib_cq_init_attr attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
+		ib_cq *cq = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
+		ASSERT_FALSE(rdma::is_err(cq));
+		ib_wc wc = {};
+		for (u64 i = 0; i < 3; i++) {
+			EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
+			wc.wr_id = i;
+			EXPECT_TRUE(soft_complete(cq, &wc, true));
+			EXPECT_TRUE(eventually([&] { return soft_events(cq) == i + 1; }));
+			ib_wc polled;
+			EXPECT_EQ(ib_poll_cq(cq, 1, &polled), 1);
+			EXPECT_EQ(polled.wr_id, i);
+		}
+		ib_destroy_cq(cq);
+	}
+}
+
+/* The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler runs afterwards. */
+void chan_05_no_event_after_the_end(Test &test)
+{
+	struct Consumer {
+		kern::Atomic<bool> ended{};
+		kern::Atomic<unsigned int> told{}, late{};
+	};
+	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
+		Device device({.context = context, .lid = 1});
+		ASSERT_TRUE(device.ok());
+		const ib_cq_init_attr attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
+		Consumer consumers[40];
+		for (Consumer &consumer : consumers) {
+			ib_cq *cq = ib_create_cq(
+				device,
+				[](ib_cq *, void *of) {
+					auto &self = *static_cast<Consumer *>(of);
+					kern::delay_us(20);
+					(self.ended.load_acquire() ? self.late : self.told).fetch_add(1);
+				},
+				nullptr, &consumer, &attr);
+			ASSERT_FALSE(rdma::is_err(cq));
+			EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
+			const ib_wc wc = {};
+			EXPECT_TRUE(soft_complete(cq, &wc, false));
+			ib_destroy_cq(cq);
+			consumer.ended.store_release(true);
+		}
+		/* Events of a CQ that is there still come, behind any that were left. */
+		Consumer last;
+		ib_cq *cq = ib_create_cq(
+			device, [](ib_cq *, void *of) { static_cast<Consumer *>(of)->told.fetch_add(1); }, nullptr, &last, &attr);
+		ASSERT_FALSE(rdma::is_err(cq));
+		EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
+		const ib_wc wc = {};
+		EXPECT_TRUE(soft_complete(cq, &wc, false));
+		EXPECT_TRUE(eventually([&] { return last.told.load_acquire() == 1; }));
+		ib_destroy_cq(cq);
+		for (const Consumer &consumer : consumers) {
+			EXPECT_EQ(consumer.late.load_acquire(), 0u);
+			EXPECT_LE(consumer.told.load_acquire(), 1u);
+		}
+	}
+}
+
 /* A CQ keeps what is in it across a resize, which refuses to lose anything. */
 void cq_resize(Test &test)
 {
@@ -277,7 +345,8 @@ void cq_overrun(Test &test)
 } // namespace
 
 KUNIT_SUITE(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments),
-	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
+	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(chan_03_nobody_is_told),
+	    KUNIT_CASE(chan_05_no_event_after_the_end), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
 	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),
 	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order), KUNIT_CASE(mgmt_09_drain),
 	    KUNIT_CASE(cq_overrun));
