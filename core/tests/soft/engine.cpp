@@ -169,6 +169,9 @@ bool process(QpState &qp)
 		flush(qp);
 		return false;
 	}
+	/* Also what has been posted since the error (IBA 10.3.1.6): nobody recovers a queue that is not empty. */
+	if (qp.state == IB_QPS_SQE)
+		flush_sends(qp);
 	const bool connected = qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_UC ||
 			       qp.qp->qp_type == IB_QPT_XRC_INI;
 	while (qp.state == IB_QPS_RTS) {
