@@ -107,19 +107,24 @@ bool CompletionQueue::post(const Cqe &entry, bool solicited)
 	return true;
 }
 
+// An entry is told of once: who arms before he polls is not told again of what woke him. Programs
+// rely on it (seen: ib_read_lat -e takes each event for a completion, and overran its queue).
 void CompletionQueue::arm(std::uint32_t command, std::uint32_t consumer_index)
 {
 	consumer_index &= kIndexMask;
 	if (command == uar::cq_arm_next) {
 		armed_ = Armed::next;
-		if (producer_ != consumer_index)
+		if (producer_ != consumer_index && producer_ != notified_)
 			fire();
 	} else if (command == uar::cq_arm_solicited) {
-		const std::uint32_t ahead = (solicited_producer_ - consumer_index) & kIndexMask;
+		const auto is_beyond = [this](std::uint32_t index) {
+			const std::uint32_t ahead = (solicited_producer_ - index) & kIndexMask;
+			return ahead != 0 && ahead <= (kIndexMask + 1) / 2;
+		};
 		// A solicited request does not narrow one for any completion (IBA 11.4.2.2).
 		if (armed_ == Armed::no)
 			armed_ = Armed::solicited;
-		if (ahead != 0 && ahead <= (kIndexMask + 1) / 2)
+		if (is_beyond(consumer_index) && is_beyond(notified_))
 			fire();
 	}
 }

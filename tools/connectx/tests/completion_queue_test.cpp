@@ -88,6 +88,24 @@ TEST_F(CompletionQueueTest, ArmForNextFiresAtOnceForAnEntryNotPolled)
 	EXPECT_EQ(events(), 0u) << "all polled";
 }
 
+TEST_F(CompletionQueueTest, AnEntryIsToldOfOnceEvenIfArmedBeforePolled)
+{
+	driver.arm(cq, uar::cq_arm_next, 0);
+	post(0, true);
+	EXPECT_EQ(events(), 1u);
+	driver.arm(cq, uar::cq_arm_next, 0); // as `get event, arm, poll` does
+	EXPECT_EQ(events(), 0u);
+	post();
+	EXPECT_EQ(events(), 1u) << "the arm holds";
+	post();
+	driver.arm(cq, uar::cq_arm_next, 0);
+	EXPECT_EQ(events(), 1u) << "the third came unarmed";
+	driver.arm(cq, uar::cq_arm_solicited, 0);
+	EXPECT_EQ(events(), 0u) << "the solicited one was told of";
+	post(0, true);
+	EXPECT_EQ(events(), 1u);
+}
+
 TEST_F(CompletionQueueTest, SolicitedArmWaitsForSolicitedOrError)
 {
 	driver.arm(cq, uar::cq_arm_solicited, 0);

@@ -52,6 +52,8 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
 	for (;;) {
+		// Before the poll: an arm that is still in force may tell of what comes after it, and nothing is told of twice.
+		const u32 seen = interrupts_.load_acquire();
 		ib_wc wcs[8];
 		for (int got; (got = ib_poll_cq(recv_cq_, 8, wcs)) > 0;) {
 			for (int i = 0; i < got; i++) {
@@ -69,7 +71,6 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			return kern::Error{-ECANCELED};
 		if (random.below(2))
 			kern::delay_us(random.below(longest_gap_us));
-		const u32 seen = interrupts_.load_acquire();
 		// Whoever does not ask to be told of what he has missed looks himself. A burst ends with a solicited message.
 		const bool told = random.below(2);
 		const int kind = random.below(2) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
