@@ -94,7 +94,7 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 		packet.header.attr_id = route.attribute;
 		packet.header.tid = u64{agent->hi_tid} << 32 | 1;
 		send->ah = ah;
-		send->timeout_ms = 100;
+		send->timeout_ms = route.expected == IB_WC_SUCCESS ? 5000 : 100;
 		EXPECT_EQ(ib_post_send_mad(send, nullptr), 0);
 		EXPECT_TRUE(eventually([&] { return asked.completions.load_acquire() != 0; }));
 		EXPECT_EQ(asked.status, route.expected);
