@@ -10,7 +10,7 @@ namespace
 
 /* What the device's agent makes of the next Set. */
 enum class Change : u8 { nothing, lid, link, manager, pkey, gid };
-kern::Atomic<Change> wanted{};
+kern::Atomic<u8> wanted{}; /* a Change */
 
 constexpr u16 new_pkey = 0x8123;
 constexpr ib_gid new_gid = {.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7}};
@@ -21,7 +21,7 @@ int obey(ib_device *device, int, u32 port_num, const ib_wc *, const ib_grh *, co
 		return IB_MAD_RESULT_SUCCESS;
 	ib_port_attr attr;
 	ib_query_port(device, port_num, &attr);
-	switch (wanted.exchange(Change::nothing)) {
+	switch (static_cast<Change>(wanted.exchange(0))) {
 	case Change::nothing:
 		break;
 	case Change::lid:
@@ -67,7 +67,7 @@ struct Heard : ib_event_handler {
 
 void set(Test &test, ib_device *device, Change change, u16 attribute)
 {
-	wanted.store_release(change);
+	wanted.store_release(static_cast<u8>(change));
 	ask(test, device, {.hops = 1, .method = IB_MGMT_METHOD_SET, .attribute = attribute});
 }
 
