@@ -52,12 +52,18 @@ class Skip(Exception):
 class Options:
     kernels: tuple
     timeout: float
+    also: tuple
+
+    def run_on(self, kernel, chosen):
+        """Whether it runs on a kernel; chosen: whether tests were chosen by their names."""
+        return kernel in self.kernels or (chosen or full()) and kernel in self.also
 
 
-def test(function=None, *, kernels=("plain", "debug"), timeout=180):
-    """Marks a guest test. kernels: those that it runs on; timeout: seconds for all of it on a plain kernel."""
+def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=()):
+    """Marks a guest test. kernels: those that it runs on; also: those that it runs on with --full or when chosen by name, for it takes
+    too long there; timeout: seconds for all of it on a plain kernel."""
     def mark(wrapped):
-        setattr(wrapped, MARK, Options(tuple(kernels), timeout))
+        setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also)))
         return wrapped
     return mark(function) if function else mark
 

@@ -55,7 +55,7 @@ def provoke(node1, node2, kind, fabric):
     one.close()
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=500)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def completions_and_events_that_cannot_be(lab):
     """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
     with pair(lab) as (node1, node2, fabric):
@@ -68,7 +68,7 @@ def completions_and_events_that_cannot_be(lab):
             check_flow(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=500)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def commands_that_go_wrong(lab):
     """A command that never completes, completes twice, or with an unknown status."""
     with pair(lab) as (node1, node2, fabric):
@@ -83,7 +83,7 @@ def commands_that_go_wrong(lab):
             check_flow(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=500)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def interrupts_without_cause(lab):
     """Interrupts for nothing cost time only."""
     with pair(lab) as (node1, node2, fabric):
@@ -104,7 +104,7 @@ def a_card_that_breaks_down(lab):
         check_flow(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=500)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def a_card_that_lies_about_itself(lab):
     """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
     with pair(lab) as (node1, _, fabric):
@@ -125,7 +125,7 @@ ends = ["node1", "node2"]
 """
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=200)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=200)
 def bars_too_small(lab):
     """A card without room for its registers is refused by the probe."""
     directory = lab.socket_path("fabric")

@@ -12,7 +12,7 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=600)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
 def a_card_comes_and_goes(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     directory = lab.socket_path("fabric")
@@ -38,7 +38,7 @@ def a_card_comes_and_goes(lab):
         assert guest.find_leaks() == ""
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def a_card_does_with_the_interrupt_pin(lab):
     """Where there is no MSI-X one line serves commands, port events and completions; removal ends that, too."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):

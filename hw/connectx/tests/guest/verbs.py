@@ -246,7 +246,7 @@ def errors_are_named_and_flushed(lab):
         check_errors(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def queues_keep_what_is_in_them(lab):
     """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
     lost; a drained QP holds nothing."""
@@ -257,14 +257,14 @@ def queues_keep_what_is_in_them(lab):
         check_drain(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=400)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=400)
 def a_bad_link_costs_time_only(lab):
     """With losses and corruption on the link, RC traffic arrives whole and in order."""
     with pair(lab) as (node1, node2, fabric):
         check_bad_link(lab, node1.open(type="rc"), node2.open(type="rc"), fabric)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=600)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
 def all_verbs_with_the_stock_stack(lab):
     """The same against a peer on Debian's driver and verbs library, each side in both parts."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):

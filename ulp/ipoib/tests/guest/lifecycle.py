@@ -118,7 +118,7 @@ def modules_and_cards_leave_under_traffic(lab):
             check(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=600)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
 def all_of_it_with_the_stock_stack(lab):
     """The same, with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
@@ -132,7 +132,7 @@ enabled = false
 """
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=400)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=400)
 def opensm_manages_instead(lab):
     """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
     file = lab.directory / "lab.toml"

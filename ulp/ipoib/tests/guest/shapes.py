@@ -42,7 +42,7 @@ def large_datagrams_and_a_child(lab):
         assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def rings_and_moderation(lab):
     """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):

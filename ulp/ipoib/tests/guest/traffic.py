@@ -68,7 +68,7 @@ def traffic_between_ours(lab):
         check_traffic(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def traffic_with_the_stock_stack(lab):
     """The same passes between our stack and the one that Debian ships, in both directions."""
     with mixed_pair(lab) as (node1, node2):
