@@ -71,13 +71,15 @@ def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=()):
 class Lab:
     """What a test is given: the kernel variant to use, guests, host programs, and a folder for its files."""
 
-    def __init__(self, kernel, directory, seed, sockets):
+    def __init__(self, kernel, directory, seed, sockets=None):
         self.kernel = kernel
         self.directory = directory
         self.seed = seed
         self.random = random.Random(seed)
         self.slowness = slowness(kernel)
-        self._sockets = sockets
+        # A socket's path has at most 107 bytes, hence a folder elsewhere; the caller's, where it has to go even if this process is killed.
+        self._own = None if sockets else tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True)
+        self._sockets = sockets or pathlib.Path(self._own.name)
         self._stack = contextlib.ExitStack()
 
     def rounds(self, usual, thorough):
@@ -132,6 +134,8 @@ class Lab:
 
     def close(self):
         self._stack.close()
+        if self._own:
+            self._own.cleanup()
 
 
 def _end(process):
