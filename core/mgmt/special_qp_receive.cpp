@@ -319,22 +319,24 @@ Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
 void SpecialQp::deliver(Agent &agent, kern::Owned<Receive> receive)
 {
 	Send *send = nullptr;
+	bool ask_again = false;
 	if (receive->is_response()) {
 		kern::Guard guard(lock_);
 		send = find_locked(agent, *receive);
 		if (send && !send->awaits_answer)
 			send = nullptr;
-		if (send && is_busy(*receive) && send->tries <= static_cast<unsigned>(send->retries)) {
-			/* It shall be asked again later (IBA 13.4.7): the time-out does. */
-			return;
-		}
-		if (send) {
+		/* It shall be asked again later (IBA 13.4.7): the time-out does. */
+		ask_again = send && is_busy(*receive) && send->tries <= static_cast<unsigned>(send->retries);
+		if (send && !ask_again) {
 			send->holds++;
 			decide_locked(*send, IB_WC_SUCCESS);
 		}
 	}
-	if (!send && receive->is_response()) {
-		count(counters_.no_agent);
+	if (ask_again || (!send && receive->is_response())) {
+		if (!ask_again)
+			count(counters_.no_agent);
+		/* With all its segments. */
+		ib_free_recv_mad(receive.release());
 		return;
 	}
 	agent.recv_handler(&agent, send, receive.release());
