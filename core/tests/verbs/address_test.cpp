@@ -65,6 +65,22 @@ void mgmt_06_address_vector(Test &test)
 	EXPECT_EQ(is.sq_psn, 0x123456u);
 }
 
+/* Takes a QP from wherever it is to ready-to-receive, with this path; what the last step said. */
+int ready_to_receive(Test &test, ib_qp *qp, const rdma_ah_attr &address, ib_mtu mtu)
+{
+	ib_qp_attr attr = {};
+	attr.qp_state = IB_QPS_RESET;
+	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = 1;
+	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IB_QPS_RTR;
+	attr.path_mtu = mtu;
+	attr.ah_attr = address;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+					       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+}
+
 /*
  * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle, and by a connected QP for all that it
  * sends; a rate that there is not is refused.
@@ -85,17 +101,8 @@ void mgmt_05_static_rate(Test &test)
 		EXPECT_EQ(rdma_ah_get_static_rate(&is), rate);
 
 		ib_qp *qp = pair.qp_a.get();
+		ASSERT_EQ(ready_to_receive(test, qp, address, IB_MTU_1024), 0);
 		ib_qp_attr attr = {};
-		attr.qp_state = IB_QPS_RESET;
-		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
-		attr.qp_state = IB_QPS_INIT;
-		attr.port_num = 1;
-		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
-		attr.qp_state = IB_QPS_RTR;
-		attr.path_mtu = IB_MTU_1024;
-		attr.ah_attr = address;
-		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-							  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
 		ib_qp_init_attr init;
 		ASSERT_EQ(ib_query_qp(qp, &attr, IB_QP_AV, &init), 0);
 		EXPECT_EQ(rdma_ah_get_static_rate(&attr.ah_attr), rate);
@@ -114,21 +121,11 @@ void mgmt_11_path_mtus(Test &test)
 	Pair pair(device);
 	ASSERT_TRUE(pair.ok);
 	ib_qp *qp = pair.qp_a.get();
+	rdma_ah_attr address = {.port_num = 1};
+	rdma_ah_set_dlid(&address, 1);
 	for (int mtu = 0; mtu <= IB_MTU_4096 + 1; mtu++) {
 		const bool exists = mtu >= IB_MTU_256 && mtu <= IB_MTU_4096;
-		ib_qp_attr attr = {};
-		attr.qp_state = IB_QPS_RESET;
-		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
-		attr.qp_state = IB_QPS_INIT;
-		attr.port_num = 1;
-		ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
-		attr.qp_state = IB_QPS_RTR;
-		attr.path_mtu = static_cast<ib_mtu>(mtu);
-		attr.ah_attr.port_num = 1;
-		rdma_ah_set_dlid(&attr.ah_attr, 1);
-		EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-							  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER),
-			  exists ? 0 : -EINVAL);
+		EXPECT_EQ(ready_to_receive(test, qp, address, static_cast<ib_mtu>(mtu)), exists ? 0 : -EINVAL);
 		EXPECT_EQ(ib_mtu_enum_to_int(static_cast<ib_mtu>(mtu)), exists ? 128 << mtu : -1);
 	}
 	/* A port's MTU is taken as it is. */
