@@ -71,15 +71,13 @@ def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=()):
 class Lab:
     """What a test is given: the kernel variant to use, guests, host programs, and a folder for its files."""
 
-    def __init__(self, kernel, directory, seed, sockets=None):
+    def __init__(self, kernel, directory, seed):
         self.kernel = kernel
         self.directory = directory
         self.seed = seed
         self.random = random.Random(seed)
         self.slowness = slowness(kernel)
-        # A socket's path has at most 107 bytes, hence a folder elsewhere; the caller's, where it has to go even if this process is killed.
-        self._own = None if sockets else tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True)
-        self._sockets = sockets or pathlib.Path(self._own.name)
+        self._sockets = tempfile.mkdtemp(prefix="weft-")    # a socket's path has at most 107 bytes
         self._stack = contextlib.ExitStack()
 
     def rounds(self, usual, thorough):
@@ -102,7 +100,7 @@ class Lab:
 
     def socket_path(self, name):
         """A short path for a Unix socket."""
-        return self._sockets / name
+        return pathlib.Path(self._sockets) / name
 
     def program(self, name):
         """The path of one of the host programs in build/bin."""
@@ -134,8 +132,7 @@ class Lab:
 
     def close(self):
         self._stack.close()
-        if self._own:
-            self._own.cleanup()
+        subprocess.run(["rm", "-rf", self._sockets], check=False)
 
 
 def _end(process):
@@ -193,11 +190,10 @@ def run_one(path, name, options, kernel, seed):
     limit = options.timeout * slowness(kernel) * (FULL_PATIENCE if full() else 1)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
-    # A folder of its own for sockets, whose paths have at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as sockets, open(directory / "output.txt", "wb") as output:
-        argv.append(sockets)
+    # What it leaves in its temporary folder goes even if it is killed.
+    with tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as temporary, open(directory / "output.txt", "wb") as output:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                                 env={**os.environ, "PYTHONPATH": str(cache.TREE / "scripts")})
+                                 env={**os.environ, "PYTHONPATH": str(cache.TREE / "scripts"), "TMPDIR": temporary})
         _running.add(child)
         try:
             child.wait(limit)
@@ -225,8 +221,8 @@ def run_one(path, name, options, kernel, seed):
 
 def main():
     """The child: runs one test and leaves its outcome in a file."""
-    path, name, kernel, directory, seed, sockets = sys.argv[1:]
-    lab = Lab(kernel, pathlib.Path(directory), int(seed), pathlib.Path(sockets))
+    path, name, kernel, directory, seed = sys.argv[1:]
+    lab = Lab(kernel, pathlib.Path(directory), int(seed))
     outcome, detail = PASSED, ""
     try:
         getattr(load(pathlib.Path(path)), name)(lab)
