@@ -118,13 +118,15 @@ def an_sa_that_talks_nonsense(lab):
         garbled = 0
         for round_ in range(lab.rounds(6, 50)):
             # Each answer at first, so that the join itself is nonsense; then half of them, so that much of what follows a join is.
-            weft(lab, "sm", "garble", "--seed", lab.seed + round_, "--one-in", 1 + round_ % 2)
+            one_in = 1 + round_ % 2
+            weft(lab, "sm", "garble", "--seed", lab.seed + round_, "--one-in", one_in)
             node1.run("ip link set ib0 down && ip link set ib0 up")
             node1.run("ip maddr add 01:00:5e:01:02:03 dev ib0; ip neigh flush dev ib0")
             node1.run("ping -c 4 -i 0.2 -W 1 -q 10.0.0.2; ping -c 2 -W 1 -q -I ib0 224.0.0.1; true", timeout=30)
             node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
             now = json.loads(weft(lab, "sm", "garble", "--one-in", 0))["garbled"]
-            assert now > garbled, "nothing was asked of the SA"
+            # Of half of them it may be none: a round asks for five to ten.
+            assert now > garbled or one_in > 1, "nothing was asked of the SA"
             garbled = now
         # A record that was wrong and taken for right is forgotten when the interface goes down.
         for node in (node1, node2):
