@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Interfaces that come and go under traffic: nothing is lost for good, stuck or leaked. Each with a peer on our stack
-and, on the plain kernel, with one on Debian's own."""
+and with one on Debian's own."""
 import json
 
 from lab.fabric import PAIR

@@ -3,7 +3,7 @@
 from lab.fabric import PAIR
 from lab.testing import test
 
-from pair import interfaces_up, weft_pair
+from pair import interfaces_up, mixed_pair, weft_pair
 
 LARGE = PAIR + """[sm]
 [[sm.partition]]
@@ -21,25 +21,44 @@ mtu = 4096
 """
 
 
+def large_lab(lab):
+    file = lab.directory / "lab.toml"
+    file.write_text(LARGE)
+    return "--lab", file
+
+
+def check_large_datagrams_and_a_child(node1, node2):
+    interfaces_up(node1, node2)
+    for node in (node1, node2):
+        node.wait_for("ip link show dev ib0 | grep -q 'mtu 4092'", timeout=30, what="an interface of 4092 bytes")
+    for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
+        assert " 0% packet loss" in source.run(f"ping -c 3 -i 0.2 -W 5 -M do -s 4064 {target}").out
+        assert " 0% packet loss" in source.run(f"ping -c 1 -W 5 -s 65507 {target}").out
+    for node in (node1, node2):
+        node.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001")
+    interfaces_up(node1, node2, dev="ib0.8001", network="10.0.1")
+    for source, target in ((node1, "10.0.1.2"), (node2, "10.0.1.1")):
+        assert " 0% packet loss" in source.run(f"ping -c 3 -i 0.2 -W 5 -I ib0.8001 {target}").out
+    assert "0x8001" in node1.run("ip -d link show dev ib0.8001 | grep -o 'ipoib.*'").out
+
+
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
-    file = lab.directory / "lab.toml"
-    file.write_text(LARGE)
-    with weft_pair(lab, "--lab", file) as (node1, node2):
-        interfaces_up(node1, node2)
-        assert "mtu 4092" in node1.run("ip link show dev ib0").out
-        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 -M do -s 4064 10.0.0.2").out
-        for node in (node1, node2):
-            node.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001")
-        interfaces_up(node1, node2, dev="ib0.8001", network="10.0.1")
-        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 -I ib0.8001 10.0.1.2").out
-        assert "0x8001" in node1.run("ip -d link show dev ib0.8001 | grep -o 'ipoib.*'").out
+    with weft_pair(lab, *large_lab(lab)) as (node1, node2):
+        check_large_datagrams_and_a_child(node1, node2)
         # A second child of the same partition, and one of the parent, are refused.
         assert node1.run("ip link add link ib0 name again type ipoib pkey 0x8001", check=False).status != 0
         assert node1.run("ip link add link ib0.8001 name deeper type ipoib pkey 0x8002", check=False).status != 0
         node1.run("ip link del ib0.8001")
         assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
+
+
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+def large_datagrams_and_a_child_with_the_stock_stack(lab):
+    """The same with a peer on Debian's stack, in both directions."""
+    with mixed_pair(lab, *large_lab(lab)) as (node1, node2):
+        check_large_datagrams_and_a_child(node1, node2)
 
 
 @test(kernels=("plain", "stock"), also=("debug",), timeout=300)
