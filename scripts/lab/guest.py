@@ -50,11 +50,13 @@ class Guest:
                 on with the host's, as a guest needs that waits for another
     log         where the console goes: kept there, else it goes with the guest
     allowed     regular expressions of kernel reports that the test provokes on purpose
+    firmware_script  a script for iPXE, which then boots in the kernel's place; it must end in the kernel's boot (see ipxe.network_boot())
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
     """
 
     def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", vfio_user=(), spare_ports=0, share=None, netdevs=(),
-                 append="", qemu_args=(), icount=False, log=None, allowed=(), may_reboot=False):
+                 append="", qemu_args=(), icount=False, log=None, allowed=(), firmware_script=None,
+                 may_reboot=False):
         self.name = name
         self.kernel = kernels.find(kernel)
         self.slowness = slowness(kernel)
@@ -68,6 +70,7 @@ class Guest:
         self.qemu_args = list(qemu_args)
         self.icount = icount
         self.allowed = [re.compile(pattern) for pattern in allowed]
+        self.firmware_script = firmware_script
         self.may_reboot = may_reboot
         self.release = None     # what uname -r says, once it is up
         self.last_lines = []    # of the console, once the guest is closed

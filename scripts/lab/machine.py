@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 
-from lab import accelerator, image
+from lab import accelerator, image, ipxe
 
 EMPTY_PORT_ID = "spare"
 _nics = itertools.count(1)
@@ -35,15 +35,24 @@ def vfio_user_device(bus, path):
     return {"driver": "vfio-user-pci", "bus": bus, "rombar": 0, "socket": {"type": "unix", "path": str(pathlib.Path(path).resolve())}}
 
 
-def options(guest, agent_fd, monitor_fd):
-    """QEMU's options for a Guest (see there what its parameters mean)."""
+def command_line(guest):
+    """The kernel's command line for a Guest."""
     words = [*KERNEL_WORDS, f"weft.name={guest.name}"]
     if guest.share:
         words.append("weft.share=1")
     words.append(guest.append)
-    argv = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,memory-backend=mem", "-m", guest.memory,
-            "-object", f"memory-backend-memfd,id=mem,size={guest.memory},share=on", "-smp", str(guest.cpus),
-            "-kernel", str(guest.kernel.image), "-initrd", str(image.initramfs(guest.kernel)), "-append", " ".join(words).strip(),
+    return " ".join(words).strip()
+
+
+def options(guest, agent_fd, monitor_fd):
+    """QEMU's options for a Guest (see there what its parameters mean)."""
+    if guest.firmware_script:
+        # Without graphics, what iPXE says comes out of the serial port.
+        boots, kind = ["-kernel", str(ipxe.image()), "-initrd", str(guest.firmware_script)], "q35,graphics=off"
+    else:
+        boots, kind = ["-kernel", str(guest.kernel.image), "-initrd", str(image.initramfs(guest.kernel)), "-append", command_line(guest)], "q35"
+    argv = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", f"{kind},memory-backend=mem", "-m", guest.memory,
+            "-object", f"memory-backend-memfd,id=mem,size={guest.memory},share=on", "-smp", str(guest.cpus), *boots,
             "-chardev", f"file,id=console,path={quoted(guest.log)}", "-serial", "chardev:console",
             "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
             "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())}", "-device", "virtio-blk-pci,drive=root",

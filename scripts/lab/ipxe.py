@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's iPXE, as a network card's firmware: its own driver finds the card, and what it fetches over InfiniBand is booted."""
+from lab import cache, debian
+
+PACKAGE = "ipxe"
+PRODUCT = "boot/ipxe.lkrn"
+FORMAT = 1      # raised when the entry is made differently
+KEY = cache.key_of(FORMAT, PACKAGE)
+
+
+def _make(directory):
+    debian.unpack(debian.Apt(directory / "apt").download_alone(PACKAGE), directory, f"./{PRODUCT}")
+    cache.tool("rm", "-r", directory / "apt")
+
+
+def image():
+    """The file that QEMU boots; a script for it goes in the place of the initial RAM disk."""
+    return cache.entry("ipxe", KEY, _make, need_mib=100, product=PRODUCT) / PRODUCT
+
+
+def present():
+    """Whether image() would have nothing to fetch."""
+    return (cache.root() / f"ipxe-{KEY}" / PRODUCT).is_file()
+
+
+def network_boot(address, server, files, command_line):
+    """A script that gives the first card's interface an address and boots, as soon as they can be had, what a server has.
+
+    files: the URL paths of the kernel and of the initial RAM disk on the server.
+    """
+    kernel, initramfs = (f"http://{server}/{file}" for file in files)
+    return "\n".join((
+        "#!ipxe", "ifopen net0", f"set net0/ip {address}", "set net0/netmask 255.255.255.0",
+        # A script whose last command fails ends, and with it the machine.
+        ":kernel", f"kernel {kernel} {command_line} || goto kernel",
+        ":initramfs", f"initrd {initramfs} || goto initramfs",
+        "ifstat", "boot", ""))

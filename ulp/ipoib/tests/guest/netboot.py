@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's iPXE has drivers for the card and an IPoIB of its own: a machine without a kernel boots over InfiniBand."""
+from lab import image, ipxe, kernels, machine
+from lab.testing import test
+
+from pair import interfaces_up, load_suite, reachable, start_fabric, unload_suite
+
+FILES = ("kernel", "initramfs")
+
+
+def boots_from(lab, server, socket):
+    """iPXE fetches a kernel and its RAM disk from the server by HTTP; what it boots has the card for itself and reaches the server."""
+    kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
+    server.run("mkdir /tmp/served")
+    for name, file in zip(FILES, (kernel.kdir / "bzImage", image.initramfs(kernel))):
+        server.put(f"/tmp/served/{name}", file.read_bytes())
+    server.spawn("busybox httpd -f -p 80 -h /tmp/served")
+    script = lab.directory / "boot.ipxe"
+    diskless = lab.guest("node2", kernel=kernel.variant, vfio_user=[socket], firmware_script=script, append="weft.fetched=1")
+    script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, machine.command_line(diskless)))
+    with lab.boot(diskless) as (client,):
+        assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
+        load_suite(client)
+        client.run("ip link set ib0 up && ip addr add 10.0.0.2/24 dev ib0")
+        reachable(client, "10.0.0.1")
+        # The firmware's interface had the same address, and another queue pair.
+        reachable(server, "10.0.0.2")
+        unload_suite(client)
+
+
+@test(kernels=("plain",), also=("debug",), timeout=300)
+def a_machine_boots_over_our_ib0(lab):
+    """The server is on our stack."""
+    sockets = start_fabric(lab)
+    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]])) as (server,):
+        load_suite(server)
+        interfaces_up(server)
+        boots_from(lab, server, sockets[1])
+        unload_suite(server)
+
+
+@test(kernels=("plain",), also=("debug",), timeout=300)
+def a_machine_boots_over_the_ib0_of_debian(lab):
+    """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
+    sockets = start_fabric(lab)
+    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]], kernel="stock")) as (server,):
+        server.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
+        server.wait_for("ip link show dev ib0", timeout=60, what="ib0")
+        interfaces_up(server)
+        boots_from(lab, server, sockets[1])
