@@ -337,8 +337,18 @@ void parse_sm(Section &section, Lab &lab)
 	if (const auto mtu = section.mtu("mtu"))
 		config.partitions.at(0).mtu = *mtu;
 	std::vector<sm::Partition> partitions;
-	for (Section &each : section.sections("partition"))
-		partitions.push_back(parse_partition(each, lab.hosts));
+	for (Section &each : section.sections("partition")) {
+		auto partition = parse_partition(each, lab.hosts);
+		for (const auto &other : partitions) {
+			if (other.name == partition.name)
+				each.fail(fmt::format("the name '{}' is given twice", other.name));
+			if (other.pkey == partition.pkey)
+				each.fail(
+					fmt::format("partition '{}' has the P_Key {:#06x} already",
+						    other.name, other.pkey));
+		}
+		partitions.push_back(std::move(partition));
+	}
 	if (!partitions.empty()) {
 		if (section.find("mtu"))
 			section.fail("mtu is that of the default partition; give each "
@@ -348,35 +358,48 @@ void parse_sm(Section &section, Lab &lab)
 	section.finish();
 }
 
-// Names and GUIDs are given once.
-void check_unique(const Lab &lab, const std::string &source)
+// Where the sections of nodes are, for errors that show later: as many as the lab has of each.
+struct Places {
+	std::vector<std::string> switches;
+	std::vector<std::string> hosts;
+	std::string sm;
+};
+
+// Names, sockets and GUIDs are given once.
+void check_unique(const Lab &lab, const Places &places)
 {
 	std::set<std::string> names;
 	std::set<ib::Guid> guids;
 	std::set<std::string> sockets;
-	const auto claim = [&](auto &set, const auto &value, const std::string &what) {
+	const auto claim = [&](const std::string &where, auto &set, const auto &value,
+			       const std::string &what) {
 		if (!set.insert(value).second)
-			throw LabError(fmt::format("{}: {} is given twice", source, what));
+			throw LabError(fmt::format("{}: {} is given twice", where, what));
 	};
 	if (lab.sm_enabled)
 		names.insert(kSmNode);
-	for (const auto &config : lab.switches) {
-		claim(names, config.name, fmt::format("the name '{}'", config.name));
+	for (std::size_t i = 0; i < lab.switches.size(); ++i) {
+		const auto &config = lab.switches[i];
+		const std::string &where = places.switches[i];
+		claim(where, names, config.name, fmt::format("the name '{}'", config.name));
 		if (config.guid)
-			claim(guids, config.guid, fmt::format("the GUID {:#018x}", config.guid));
+			claim(where, guids, config.guid,
+			      fmt::format("the GUID {:#018x}", config.guid));
 	}
-	for (const auto &host : lab.hosts) {
-		claim(names, host.name, fmt::format("the name '{}'", host.name));
-		claim(sockets, host.socket, fmt::format("the socket '{}'", host.socket));
-		for (unsigned i = 0; i <= host.ports; ++i)
-			claim(guids, host.guid + i,
-			      fmt::format("the GUID {:#018x}", host.guid + i));
+	for (std::size_t i = 0; i < lab.hosts.size(); ++i) {
+		const auto &host = lab.hosts[i];
+		const std::string &where = places.hosts[i];
+		claim(where, names, host.name, fmt::format("the name '{}'", host.name));
+		claim(where, sockets, host.socket, fmt::format("the socket '{}'", host.socket));
+		for (unsigned port = 0; port <= host.ports; ++port)
+			claim(where, guids, host.guid + port,
+			      fmt::format("the GUID {:#018x}", host.guid + port));
 	}
 }
 
 // Every end names a port that is there and is not taken; ends without a number get the first that
 // no link asks for.
-void assign_ports(Lab &lab)
+void assign_ports(Lab &lab, const Places &places)
 {
 	std::map<std::string, std::vector<bool>> taken;
 	for (const auto &config : lab.switches)
@@ -422,11 +445,13 @@ void assign_ports(Lab &lab)
 			if (lab.sm_switch.empty() && std::ranges::count(taken[config.name], false))
 				lab.sm_switch = config.name;
 		if (lab.sm_switch.empty())
-			throw LabError("the subnet manager needs a switch with a free port; say "
+			throw LabError(places.sm +
+				       ": the subnet manager needs a switch with a free port; say "
 				       "sm.enabled = false if one of the hosts runs its own");
 	} else if (!std::ranges::count(taken[lab.sm_switch], false)) {
-		throw LabError(fmt::format("switch '{}' has no free port for the subnet manager",
-					   lab.sm_switch));
+		throw LabError(
+			fmt::format("{}: switch '{}' has no free port for the subnet manager",
+				    places.sm, lab.sm_switch));
 	}
 	auto &ports = taken[lab.sm_switch];
 	lab.links.push_back({{{kSmNode, 1}, {lab.sm_switch, 0}}, {}, "the subnet manager"});
@@ -447,19 +472,27 @@ Lab parse_lab(std::string_view text, const std::string &source)
 	}
 
 	Lab lab;
+	Places places;
 	Section root(table, source);
+	places.sm = root.where();
 	lab.seed = root.word("seed").value_or(lab.seed);
-	for (Section &section : root.sections("switch"))
+	for (Section &section : root.sections("switch")) {
+		places.switches.push_back(section.where());
 		lab.switches.push_back(parse_switch(section));
-	for (Section &section : root.sections("host"))
+	}
+	for (Section &section : root.sections("host")) {
+		places.hosts.push_back(section.where());
 		lab.hosts.push_back(parse_host(section, lab.hosts.size()));
+	}
 	for (Section &section : root.sections("link"))
 		lab.links.push_back(parse_link(section));
-	if (auto section = root.section("sm"))
+	if (auto section = root.section("sm")) {
+		places.sm = section->where();
 		parse_sm(*section, lab);
+	}
 	root.finish();
-	check_unique(lab, source);
-	assign_ports(lab);
+	check_unique(lab, places);
+	assign_ports(lab, places);
 	return lab;
 }
 

@@ -11,6 +11,7 @@ namespace weft::weftd
 namespace
 {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -184,6 +185,32 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\nothers = \"all\"", "lab.toml:3: ", "limited"},
 		{"[[sm.partition]]\nname = \"p\"\n[sm.partition.members]\nx = \"full\"",
 		 "lab.toml:4: ", "no host 'x'"},
+		{"[[host]]\nname = \"h\"\n[[sm.partition]]\nname = \"p\"\n"
+		 "[sm.partition.members]\nh = \"owner\"",
+		 "lab.toml:6: ", "limited"},
+		{"[[sm.partition]]\nname = \"p\"\n[[sm.partition]]\nname = \"p\"\npkey = 5",
+		 "lab.toml:3: ", "'p' is given twice"},
+		{"[[sm.partition]]\nname = \"p\"\npkey = 5\n"
+		 "[[sm.partition]]\nname = \"q\"\npkey = 0x8005",
+		 "lab.toml:4: ", "'p' has the P_Key 0x8005 already"},
+		{"[[sm.partition]]\nname = \"p\"\npkye = 5", "lab.toml:3: ", "'pkye'"},
+		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
+		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
+		{"[[host]]\nname = \"h\"\nports = true", "lab.toml:3: ", "an integer"},
+		{"[[host]]\nname = \"h\"\nsmall_bars = 1", "lab.toml:3: ", "true or false"},
+		{"[[host]]\nname = \"h\"\nsocket = 7", "lab.toml:3: ", "a string"},
+		{"[[switch]]\nname = \"s\"\nguid = -1", "lab.toml:3: ", "guid"},
+		{"[[switch]]\nname = 5", "lab.toml:2: ", "a string"},
+		{"[[host]]\nname = \"h\"\nname = \"g\"", "lab.toml:3: ", "name"},
+		{"host = [1]", "lab.toml:1: ", "[[host]]"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nloss = [1]", "lab.toml:3: ", "loss"},
+		{"[[link]]\nends = [\"a\", \"b\"]\ntraining = \"2h\"", "lab.toml:3: ", "duration"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nreordering = \"101%\"",
+		 "lab.toml:3: ", "probability"},
+		{"[[link]]\nends = [\"a\", \"b\"]\ncorruption = -0.1",
+		 "lab.toml:3: ", "probability"},
+		{"[[link]]\nends = [\"a\", \"b\"]\nsilent_corruption = \"x\"",
+		 "lab.toml:3: ", "number"},
 	};
 	for (const auto &each : cases) {
 		EXPECT_THAT(complaint(each.text), StartsWith(each.where)) << each.text;
@@ -195,14 +222,22 @@ TEST(Lab, ErrorsNameLineAndReason)
 TEST(Lab, RefusesCollisions)
 {
 	const std::string nodes = kTwoNodes;
-	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"s\""), HasSubstr("'s' is given twice"));
+	EXPECT_EQ(complaint(nodes + "[[host]]\nname = \"s\""),
+		  "lab.toml:9: the name 's' is given twice");
+	EXPECT_EQ(complaint(nodes + "[[switch]]\nname = \"s\""),
+		  "lab.toml:9: the name 's' is given twice");
 	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"sm\""), HasSubstr("'sm' is given twice"));
 	EXPECT_EQ(complaint(nodes + "[[host]]\nname = \"sm\"\n[sm]\nenabled = false"), "");
 	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nsocket = \"a.sock\""),
 		    HasSubstr("'a.sock' is given twice"));
 	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nguid = \"0x0202c90300000101\""),
 		    HasSubstr("GUID 0x0202c90300000101 is given twice"));
+	EXPECT_EQ(complaint(nodes + "[[switch]]\nname = \"t\"\nguid = 5\n"
+				    "[[switch]]\nname = \"u\"\nguid = 5"),
+		  "lab.toml:12: the GUID 0x0000000000000005 is given twice");
 	const std::string link = "[[link]]\nends = [\"a\", \"s/1\"]\n";
+	EXPECT_THAT(complaint(nodes + link + "[[link]]\nends = [\"a\", \"s/2\"]"),
+		    HasSubstr("lab.toml:11: no port of 'a' is free"));
 	EXPECT_THAT(complaint(nodes + link + "[[link]]\nends = [\"b\", \"s/1\"]"),
 		    HasSubstr("lab.toml:11: port s/1 has a link already"));
 	EXPECT_THAT(complaint(nodes + link + "[[link]]\nends = [\"a\", \"b\"]"),
@@ -216,11 +251,12 @@ TEST(Lab, SubnetManagerNeedsAPort)
 {
 	const std::string back_to_back = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n"
 					 "[[link]]\nends = [\"a\", \"b\"]\n";
-	EXPECT_THAT(complaint(back_to_back), HasSubstr("sm.enabled = false"));
+	EXPECT_THAT(complaint(back_to_back),
+		    AllOf(StartsWith("lab.toml:1: "), HasSubstr("sm.enabled = false")));
 	EXPECT_EQ(complaint(back_to_back + "[sm]\nenabled = false"), "");
 	EXPECT_THAT(complaint("[[switch]]\nname = \"s\"\nports = 1\n[[host]]\nname = \"a\"\n"
 			      "[[link]]\nends = [\"a\", \"s\"]\n[sm]\nswitch = \"s\""),
-		    HasSubstr("no free port"));
+		    AllOf(StartsWith("lab.toml:8: "), HasSubstr("no free port")));
 }
 
 // A file that is not there is refused by name.
