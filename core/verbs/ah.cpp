@@ -44,6 +44,8 @@ extern "C" {
 
 struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_ah>(-EINVAL);
 	ib_device *device = pd->device;
 	const bool sleepable = flags & RDMA_CREATE_AH_SLEEPABLE;
 
@@ -123,6 +125,9 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 {
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
+	/* An answer goes to one. */
+	if (wc->slid >= IB_MULTICAST_LID_BASE_HOST && wc->slid != IB_LID_PERMISSIVE_HOST)
+		return -EPROTO;
 
 	*ah_attr = {};
 	ah_attr->type = RDMA_AH_ATTR_TYPE_IB;
@@ -134,7 +139,7 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 		return 0;
 
 	const u32 word = grh->version_tclass_flow;
-	if (word >> 28 != grh_ip_version || grh->next_hdr != grh_next_header_iba)
+	if (word >> 28 != grh_ip_version || grh->next_hdr != grh_next_header_iba || rdma_is_multicast_gid(&grh->sgid))
 		return -EPROTO;
 	/* The answer comes from the address that was asked; what came to a group is answered from the port's first GID. */
 	u16 index = 0;
@@ -151,6 +156,8 @@ struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc, c
 {
 	rdma_ah_attr attr;
 
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_ah>(-EINVAL);
 	if (int error = ib_init_ah_attr_from_wc(pd->device, port_num, wc, grh, &attr))
 		return rdma::err_ptr<ib_ah>(error);
 	return __rdma_create_ah(pd, &attr, 0, caller);

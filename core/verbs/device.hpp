@@ -115,6 +115,19 @@ void unlist(T *object)
 	object->device->verbs->resources[static_cast<unsigned int>(kind_of<T>())].remove(object->res);
 }
 
+/* Whether there is something to create in: neither nothing nor the error pointer of a creation that failed. */
+template <class T>
+bool is_object(const T *object)
+{
+	return object && !rdma::is_err(object);
+}
+/* The same, and of this device. */
+template <class T>
+bool belongs(const T *object, const ib_device &device)
+{
+	return is_object(object) && object->device == &device;
+}
+
 /* Uses of an object by others; nullptr is no object. */
 template <class T>
 void use(T *object)

@@ -47,6 +47,8 @@ int ib_check_mr_access(struct ib_device *device, unsigned int flags)
 
 struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_mr>(-EINVAL);
 	ib_device *device = pd->device;
 
 	may_sleep(device, "ib_get_dma_mr");
@@ -61,6 +63,8 @@ struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char 
 struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
 			       struct ib_udata *udata, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_mr>(-EINVAL);
 	ib_device *device = pd->device;
 
 	may_sleep(device, "ib_reg_user_mr");
@@ -80,6 +84,8 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
 
 struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_mr>(-EINVAL);
 	ib_device *device = pd->device;
 
 	may_sleep(device, "ib_alloc_mr");
@@ -170,6 +176,8 @@ int ib_dereg_mr(struct ib_mr *mr)
 
 struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_mw>(-EINVAL);
 	ib_device *device = pd->device;
 
 	may_sleep(device, "ib_alloc_mw");

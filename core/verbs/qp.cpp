@@ -46,12 +46,6 @@ constexpr bool anatomy_of(ib_qp_type type, Anatomy &anatomy)
 	}
 }
 
-template <class T>
-bool belongs(const T *object, const ib_device &device)
-{
-	return object && object->device == &device;
-}
-
 int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy)
 {
 	const ib_device_attr &limits = device.attrs;
@@ -183,6 +177,8 @@ extern "C" {
 
 struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_qp>(-EINVAL);
 	ib_device *device = pd->device;
 	const ib_qp_init_attr &init = *qp_init_attr;
 	Anatomy anatomy;
@@ -309,6 +305,8 @@ struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open
 {
 	ib_qp *found = nullptr;
 
+	if (!is_object(xrcd))
+		return rdma::err_ptr<ib_qp>(-EINVAL);
 	may_sleep(xrcd->device, "ib_open_qp");
 	if (qp_open_attr->qp_type != IB_QPT_XRC_TGT)
 		return rdma::err_ptr<ib_qp>(-EINVAL);

@@ -19,10 +19,7 @@ int check(const ib_device &device, const ib_srq_init_attr &init)
 	case IB_SRQT_BASIC:
 		return 0;
 	case IB_SRQT_XRC:
-		return init.ext.cq && init.ext.cq->device == &device && init.ext.xrc.xrcd &&
-				       init.ext.xrc.xrcd->device == &device
-			       ? 0
-			       : -EINVAL;
+		return belongs(init.ext.cq, device) && belongs(init.ext.xrc.xrcd, device) ? 0 : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -34,6 +31,8 @@ extern "C" {
 
 struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, const char *caller)
 {
+	if (!is_object(pd))
+		return rdma::err_ptr<ib_srq>(-EINVAL);
 	ib_device *device = pd->device;
 
 	may_sleep(device, "ib_create_srq");

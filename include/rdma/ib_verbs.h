@@ -4,8 +4,9 @@
  * stands for kernel types. The rules that hold beyond a single call are numbered in Documentation/rules.rst.
  *
  * A function that returns a pointer returns an error pointer on failure, never NULL. "-EOPNOTSUPP" is what every
- * function returns whose method the driver does not have, and is not repeated. In every function, objects that
- * belong together must be of one device, else -EINVAL.
+ * function returns whose method the driver does not have, and is not repeated. In every function that creates,
+ * objects that belong together must be of one device, and what is created in must be there (neither NULL nor an error
+ * pointer), else -EINVAL. The calls of the data path look at neither.
  */
 #pragma once
 #include <rdma/types.h>
@@ -273,8 +274,8 @@ static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr
  * @ah_attr: filled in
  *
  * Context: any.
- * Return: 0; -EINVAL for a bad port; -EPROTO for a GRH that is none; -ENOENT if the GRH's destination is a unicast
- * GID that the port does not have.
+ * Return: 0, without a static rate; -EINVAL for a bad port; -EPROTO for a GRH that is none, or a source that is a
+ * group; -ENOENT if the GRH's destination is a unicast GID that the port does not have.
  */
 int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
 			    const struct ib_grh *grh, struct rdma_ah_attr *ah_attr);
