@@ -182,15 +182,21 @@ kern::Owned<Receive> SpecialQp::assemble_locked(RmppTransaction &transaction, st
 	return message;
 }
 
-/* ACK, STOP or ABORT for a message that we send. */
+/* ACK, STOP or ABORT for a message that we send; ABORT also for one that the peer sends. */
 void SpecialQp::take_rmpp_answer(Agent &agent, const Receive &receive)
 {
 	const auto &rmpp = receive.rmpp();
 	std::uint8_t status = ib::rmpp_status_normal;
 	{
 		kern::Guard guard(lock_);
+		RmppTransaction *transaction = rmpp.type == ib::RmppHeader::abort ? find_transaction_locked(agent, receive) : nullptr;
+		const bool given_up = transaction && !transaction->receiver.complete();
+		if (given_up)
+			end_transaction_locked(agent, *transaction);
 		Send *send = find_locked(agent, receive);
 		if (!send || !send->is_rmpp()) {
+			if (given_up)
+				return;
 			__atomic_fetch_add(&counters_.rmpp_discarded, 1, __ATOMIC_RELAXED);
 			return;
 		}

@@ -25,20 +25,25 @@ struct SmiNode {
  * smi_outbound() - decide on a directed-route SMP that this node originates or answers
  * @smp: the packet; its hop pointer is advanced
  * @node: whose SMI was asked to send; the path must leave by a port of it
+ * @in_port: of a switch: where the question came in that this answers
  *
- * A path without hops is local: the node talks to itself. An answer to what came at last by LID goes back so, to the node where the
+ * A path without hops is local: the node talks to itself. One that came in by the wire all the same (its hop pointer says so: smi_inbound()
+ * has advanced it) is answered by the port that it came in by. An answer to what came at last by LID goes back so, to the node where the
  * directed part ended (IBA 14.2.2.3).
  */
-constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node)
+constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port = 0)
 {
 	const ib::MadHeader &h = smp.header;
 
-	if (smp.returning() && h.hop_cnt == 0)
+	if (h.hop_cnt == 0 && h.hop_ptr == 0)
 		return {ib::SmiAction::local};
+	if (h.hop_cnt == 0 && (h.hop_ptr != 1 || !smp.returning()))
+		return {ib::SmiAction::discard};
 	if (smp.returning() && h.hop_cnt < ib::smp_path_max && h.hop_ptr == h.hop_cnt + 1 &&
 	    smp.dr_dlid != ib::lid_permissive)
 		return {ib::SmiAction::forward_by_lid};
-	const auto decision = smp.returning() ? ib::smi_return(smp, node.port) : ib::smi_start(smp);
+	const auto decision =
+		smp.returning() ? ib::smi_return(smp, node.is_switch ? in_port : node.port) : ib::smi_start(smp);
 	if (decision.action == ib::SmiAction::forward && !node.can_send_by(decision.port))
 		return {ib::SmiAction::discard};
 	return decision;

@@ -72,6 +72,7 @@ SpecialQp::~SpecialQp()
 		kern_assert(agents_.empty());
 		closing_ = true;
 	}
+	retry_work_.cancel();
 	recover_work_.cancel();
 	local_work_.cancel();
 	if (qp_) {

@@ -67,6 +67,7 @@ private:
 	void pump_locked() REQUIRES(lock_);
 	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
 	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
+	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);
 	void release_locked(Send &send) REQUIRES(lock_);
 	void unmap(const Packet &packet);
 	void packet_left_locked(Packet &packet) REQUIRES(lock_);
@@ -79,6 +80,8 @@ private:
 	int resume();
 	int fail();
 	int restart();
+	void retry();
+	void retry_later_locked() REQUIRES(lock_);
 	void serve_local();
 	void answer_local(Send &send);
 	void snoop(ib_mad_send_wc &wc);
@@ -138,13 +141,15 @@ private:
 	bool closing_ GUARDED_BY(lock_) = false;
 	bool stopped_ GUARDED_BY(lock_) = false; /* the send queue is in error, recover() is due */
 	bool flushed_ GUARDED_BY(lock_) = false; /* so is the whole QP */
-	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: a flushed send ends as that */
+	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: sends end at once, retry() is due */
+	unsigned int retry_ms_ GUARDED_BY(lock_) = 0; /* what the last retry waited; 0: none since all was well */
 	u32 next_agent_ GUARDED_BY(lock_) = 0;
 	ib_mad_counters counters_{};
 	PortCheck port_check_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
 	kern::Work recover_work_{kern::method<&SpecialQp::recover>, this};
+	kern::DelayedWork retry_work_{kern::method<&SpecialQp::retry>, this};
 	kern::Work local_work_{kern::method<&SpecialQp::serve_local>, this};
 };
 

@@ -106,10 +106,6 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		on_receive_flushed();
 		return;
 	}
-	{
-		kern::Guard guard(lock_);
-		posted_receives_--;
-	}
 	if (wc->status != IB_WC_SUCCESS) {
 		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
 		count(counters_.malformed);
@@ -139,17 +135,19 @@ void SpecialQp::on_receive_flushed()
 {
 	kern::Guard guard(lock_);
 	posted_receives_--;
-	if (closing_ || broken_)
-		return;
-	stopped_ = flushed_ = true;
+	if (!broken_)
+		stopped_ = flushed_ = true;
 	recover_when_empty_locked();
 }
 
+/* Posts a buffer in the place of one that has come back, which counts as posted until then: the queue must not look empty meanwhile. */
 void SpecialQp::repost(kern::Owned<Receive> receive)
 {
 	if (auto posted = post_receive(receive); !posted.ok())
 		kern_warning_limited("%s port %u QP%u: a receive buffer is lost: %d\n", device_->name, port_num_,
 				     qp_->qp_num, posted.error());
+	kern::Guard guard(lock_);
+	posted_receives_--;
 }
 
 void SpecialQp::route(kern::Owned<Receive> receive)

@@ -61,7 +61,8 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 	if (!send.transit && send.header().cls() == ib::MgmtClass::subn_directed_route) {
 		if (type_ != IB_QPT_SMI)
 			return kern::Error{-EINVAL};
-		const auto decision = smi_outbound(send.first().smp(), node_);
+		const auto decision =
+			smi_outbound(send.first().smp(), node_, static_cast<u8>(send.first().wr.port_num));
 		if (decision.action == ib::SmiAction::discard)
 			return kern::Error{-EINVAL};
 		local = decision.action == ib::SmiAction::local;
@@ -124,6 +125,11 @@ void SpecialQp::pump_locked()
 		Packet *packet = backlog_.pop_front();
 		if (!packet)
 			return;
+		if (broken_) {
+			decide_locked(*packet->send, IB_WC_WR_FLUSH_ERR);
+			packet_left_locked(*packet);
+			continue;
+		}
 
 		packet->done = [](ib_cq *cq, ib_wc *wc) {
 			static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc);
@@ -196,6 +202,22 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	release_locked(send);
 }
 
+/* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on its way still. */
+void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
+{
+	Packet &packet = send.first();
+	if (packet.busy)
+		return;
+	auto &rmpp = packet.rmpp();
+	rmpp.type = ib::RmppHeader::abort;
+	rmpp.time_flags = ib::RmppHeader::make_time_flags(rmpp.response_time(), ib::RmppHeader::active);
+	rmpp.status = status;
+	rmpp.segment = 0;
+	rmpp.length_or_window = 0;
+	queue_locked(send, packet);
+	pump_locked();
+}
+
 /* An answer or an ACK is due by now + time-out. */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
@@ -226,6 +248,8 @@ void SpecialQp::expire_locked(Agent &agent, u64 now)
 			return;
 		send->timer_node.unlink();
 		if (send->tries > static_cast<unsigned>(send->retries)) {
+			if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
+				abort_locked(*send, ib::rmpp_status_too_many_retries);
 			decide_locked(*send, IB_WC_RESP_TIMEOUT_ERR);
 			continue;
 		}
@@ -283,7 +307,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 /* Only when all is back: a flush that is seen after the recovery would look like the next error. */
 void SpecialQp::recover_when_empty_locked()
 {
-	if (stopped_ && posted_sends_ == 0 && (!flushed_ || posted_receives_ == 0))
+	if (stopped_ && !closing_ && posted_sends_ == 0 && (!flushed_ || posted_receives_ == 0))
 		recover_work_.queue();
 }
 
@@ -320,6 +344,7 @@ void SpecialQp::recover()
 	{
 		kern::Guard guard(lock_);
 		all = std::exchange(flushed_, false);
+		broken_ = false;
 	}
 	int status = all ? restart() : resume();
 	if (status && !all) {
@@ -333,17 +358,45 @@ void SpecialQp::recover()
 		}
 	}
 	if (status)
-		kern_warning_limited("%s port %u QP%u: no recovery from an error: %d\n", device_->name, port_num_,
+		kern_warning_limited("%s port %u QP%u: no recovery from an error yet: %d\n", device_->name, port_num_,
 				     qp_->qp_num, status);
 	{
 		kern::Guard guard(lock_);
-		broken_ = status != 0;
 		/* The next error may be here already. */
-		stopped_ = flushed_ && !broken_;
+		stopped_ = flushed_ && !status;
+		broken_ = status != 0;
+		if (broken_)
+			retry_later_locked();
+		else
+			retry_ms_ = 0;
 		recover_when_empty_locked();
 		pump_locked();
 	}
 	deliver_finished();
+}
+
+/* Twice as long after each failure, for as long as it takes: what the hardware lacks now it may have later. */
+void SpecialQp::retry_later_locked()
+{
+	constexpr unsigned int first_ms = 100, last_ms = 10'000;
+
+	retry_ms_ = retry_ms_ == 0 ? first_ms : retry_ms_ < last_ms / 2 ? 2 * retry_ms_ : last_ms;
+	if (!closing_)
+		retry_work_.queue(retry_ms_);
+}
+
+/* Context: work queue. A QP that recover() could not bring back: what the attempt has left in it is flushed first, then all begins anew. */
+void SpecialQp::retry()
+{
+	const int status = fail();
+
+	kern::Guard guard(lock_);
+	if (status) {
+		retry_later_locked();
+		return;
+	}
+	stopped_ = flushed_ = true;
+	recover_when_empty_locked();
 }
 
 kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
@@ -422,17 +475,17 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	rdma_ah_attr attr = address;
 	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
 	if (!ah || rdma::is_err(ah)) {
-		count(counters_.no_memory);
+		/* Not every address that a MAD claims to come from is one. */
+		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed : counters_.no_memory);
 		return;
 	}
 	auto send = created.take();
 	__builtin_memcpy(send->first().bytes, &mad, sizeof(mad));
 	send->reply = true;
 	send->ah = ah;
-	if (transit) {
-		send->transit = true;
-		send->first().wr.port_num = transit->port;
-	}
+	send->transit = transit != nullptr;
+	/* Of an answer: where the question came in, for a path without hops. */
+	send->first().wr.port_num = transit ? transit->port : receive.completion.port_num;
 	const auto posted = post(*send);
 	if (posted.ok()) {
 		(void)send.release();

@@ -503,7 +503,7 @@ void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
  * @send_buf: an RMPP message
  * @seg_num: from 1
  *
- * Context: any. Return: seg_size bytes.
+ * Context: any. Return: seg_size bytes; NULL for a segment that it does not have.
  */
 void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
 

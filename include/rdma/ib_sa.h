@@ -265,8 +265,8 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * @query: for ib_sa_cancel_query()
  *
  * Departure from Linux: @retries. Context: as @gfp says.
- * Return: an id, greater than 0; -EINVAL for a bad @timeout_ms or @retries; -ENODEV for a port without SA; -EAGAIN as
- * long as no SM is known; -ENOMEM.
+ * Return: an id, greater than 0; -EINVAL for a bad @timeout_ms or @retries, or no @callback; -ENODEV for a port
+ * without SA; -EAGAIN as long as no SM is known; -ENOMEM, also for a @client that could not be registered for want of it.
  */
 int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 		       struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms, int retries,
@@ -368,7 +368,7 @@ struct ib_inform_info {
  * Subscriptions to one trap on one port are shared and counted, and renewed when the SM has changed or asks for it.
  * Callbacks of one port's subscriptions are called one after the other: who stays long in one keeps the others waiting.
  * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
- * Context: process. Return: the subscription; -ENODEV for a port without SA; -ENOMEM.
+ * Context: process. Return: the subscription; -EINVAL without @callback; -ENODEV for a port without SA; -ENOMEM.
  */
 struct ib_inform_info *ib_sa_register_inform_info(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 						  u16 trap_number,
@@ -411,7 +411,8 @@ struct ib_sa_multicast {
  * @context: the consumer's
  *
  * Memberships of one group are shared and counted, and taken up again by the consumer after -ENETRESET.
- * Context: process. Return: the membership; -EINVAL; -ENOMEM.
+ * Context: process. Return: the membership; -EINVAL for a port without SA, no @callback, a @comp_mask without one of
+ * those three, an MGID that is none or no join state; -ENODEV while the device goes away; -ENOMEM.
  */
 struct ib_sa_multicast *ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 					     struct ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask,
@@ -434,7 +435,7 @@ void ib_sa_free_multicast(struct ib_sa_multicast *multicast);
  * @mgid: the group
  * @rec: filled in
  *
- * Context: any. Return: 0; -EADDRNOTAVAIL.
+ * Context: any. Return: 0; -EADDRNOTAVAIL if nobody is, or the port has no SA.
  */
 int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num, const union ib_gid *mgid,
 			   struct ib_sa_mcmember_rec *rec);
@@ -456,7 +457,8 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_s
  * @device: the device
  * @port_num: the port
  * @rec: the path
- * @ah_attr: filled in; with a GRH if the path leaves the subnet (hop limit above 1) or the port needs one
+ * @ah_attr: filled in; with a GRH if the path leaves the subnet (hop limit above 1) or the port needs one, and with
+ *	the path's rate
  *
  * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the path's source GID.
  */

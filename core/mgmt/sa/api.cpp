@@ -85,6 +85,8 @@ int ib_sa_path_rec_get(ib_sa_client *client, ib_device *device, u32 port_num, sa
 		       void (*callback)(int, sa_path_rec *, void *), void *context, ib_sa_query **query)
 {
 	using Query = mgmt::sa::RecordQuery<sa_path_rec, ib::PathRecord, decltype(callback)>;
+	if (!callback)
+		return -EINVAL;
 	const Request request{
 		.method = static_cast<u8>(ib::MadMethod::get),
 		.attribute = ib::attr_path_record,
@@ -104,7 +106,8 @@ int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_nu
 			    void *context, ib_sa_query **query)
 {
 	using Query = mgmt::sa::RecordQuery<ib_sa_service_rec, ib::ServiceRecord, decltype(callback)>;
-	if (method != IB_MGMT_METHOD_GET && method != IB_MGMT_METHOD_SET && method != IB_SA_METHOD_DELETE)
+	if (!callback ||
+	    (method != IB_MGMT_METHOD_GET && method != IB_MGMT_METHOD_SET && method != IB_SA_METHOD_DELETE))
 		return -EINVAL;
 	const Request request{
 		.method = method,
@@ -125,6 +128,8 @@ int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 por
 				ib_sa_query **query)
 {
 	using Query = mgmt::sa::RecordQuery<ib_class_port_info, ib::ClassPortInfo, decltype(callback)>;
+	if (!callback)
+		return -EINVAL;
 	const Request request{
 		.method = static_cast<u8>(ib::MadMethod::get),
 		.attribute = ib::attr_class_port_info,
@@ -139,6 +144,8 @@ int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 por
 ib_inform_info *ib_sa_register_inform_info(ib_sa_client *client, ib_device *device, u32 port_num, u16 trap_number,
 					   int (*callback)(int, ib_inform_info *, ib_sa_notice *), void *context)
 {
+	if (!callback)
+		return rdma::err_ptr<ib_inform_info>(-EINVAL);
 	mgmt::sa::Port *port = find_port(device, port_num);
 	if (!port)
 		return rdma::err_ptr<ib_inform_info>(-ENODEV);
@@ -157,7 +164,7 @@ ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *client, ib_device *device, u
 				      int (*callback)(int, ib_sa_multicast *), void *context)
 {
 	mgmt::sa::Port *port = find_port(device, port_num);
-	if (!port)
+	if (!port || !callback)
 		return rdma::err_ptr<ib_sa_multicast>(-EINVAL);
 	auto member = port->groups().join(*rec, comp_mask.value(), Patience::of(client), callback, context);
 	return member.ok() ? member.take() : rdma::err_ptr<ib_sa_multicast>(member.error());

@@ -36,6 +36,75 @@ void mgmt_03_request_is_answered(Test &test)
 	}
 }
 
+/*
+ * The interface is what is bound to QP0 or QP1, and each has its classes and, QP1, its Q_Key; what answers there is an agent. Who speaks to
+ * QP1 from a QP of his own is heard if he has that Q_Key.
+ */
+void mgmt_01_interfaces_and_agents(Test &test)
+{
+	Node node{1}, other{2};
+	ASSERT_TRUE(node.ok() && other.ok());
+	struct {
+		ib_qp_type type;
+		u32 number;
+		u8 its_class, other_class;
+	} const interfaces[] = {
+		{IB_QPT_SMI, IB_QP0, IB_MGMT_CLASS_SUBN_LID_ROUTED, IB_MGMT_CLASS_PERF_MGMT},
+		{IB_QPT_GSI, IB_QP1.value(), IB_MGMT_CLASS_PERF_MGMT, IB_MGMT_CLASS_SUBN_LID_ROUTED},
+	};
+	const auto bind = [&](ib_qp_type type, u8 mgmt_class) {
+		ib_mad_reg_req request{};
+		request.mgmt_class = mgmt_class;
+		request.mgmt_class_version = 1;
+		request.method_mask[0] = get;
+		return ib_register_mad_agent(
+			node.device(), 1, type, &request, 0, [](ib_mad_agent *, ib_mad_send_wc *) {},
+			[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); }, nullptr, 0);
+	};
+	for (const auto &interface : interfaces) {
+		EXPECT_EQ(rdma::ptr_err(bind(interface.type, interface.other_class)), -EPROTONOSUPPORT);
+		auto *agent = bind(interface.type, interface.its_class);
+		ASSERT_FALSE(rdma::is_err(agent));
+		EXPECT_EQ(agent->qp->qp_num, interface.number);
+		EXPECT_EQ(agent->qp->qp_type, interface.type);
+		ib_qp_attr attr{};
+		ib_qp_init_attr init;
+		EXPECT_EQ(ib_query_qp(agent->qp, &attr, IB_QP_QKEY, &init), 0);
+		EXPECT_EQ(attr.qkey, interface.type == IB_QPT_GSI ? IB_QP1_QKEY : 0);
+		ib_unregister_mad_agent(agent);
+	}
+
+	Agent server{node};
+	ASSERT_EQ(server.open(vendor_class, get), 0);
+	auto pd = rdma::Pd::create(other.device());
+	auto cq = rdma::CompletionQueue::create(other.device(), nullptr, nullptr, 8);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	auto init = fixture::qp_attr(IB_QPT_UD);
+	auto qp = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), init);
+	fixture::Memory memory(pd.value());
+	ASSERT_TRUE(qp.ok() && memory.ok);
+	ASSERT_EQ(fixture::connect_datagram(qp.value().get(), IB_QP1_QKEY), 0);
+	auto &header = *reinterpret_cast<ib_mad_hdr *>(memory.at(0));
+	header.base_version = IB_MGMT_BASE_VERSION;
+	header.mgmt_class = vendor_class;
+	header.class_version = 1;
+	header.method = IB_MGMT_METHOD_GET;
+	ib_ah *ah = other.address(1);
+	ASSERT_FALSE(rdma::is_err(ah));
+	for (u32 qkey : {0x1234u, 0x10000u, IB_QP1_QKEY}) {
+		ib_sge sge = fixture::sge_of(pd.value(), memory.at(0), IB_MGMT_MAD_SIZE);
+		ib_ud_wr wr = {.wr = fixture::send_wr(&sge, IB_WR_SEND), .ah = ah, .remote_qpn = 1, .remote_qkey = qkey};
+		EXPECT_EQ(qp.value().post_send(&wr.wr), 0);
+		ib_wc wc;
+		EXPECT_TRUE(fixture::next(cq.value(), wc));
+	}
+	/* The last of three; the fabric keeps their order. */
+	EXPECT_TRUE(eventually([&] { return server.received.load_acquire() >= 1; }));
+	EXPECT_EQ(server.received.load_acquire(), 1u);
+	EXPECT_EQ(server.last.src_qp, qp.value().number());
+	rdma_destroy_ah(ah, 0);
+}
+
 void mgmt_07_receive_names_the_sender(Test &test)
 {
 	Pair pair;
@@ -350,7 +419,7 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_agent, KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(mgmt_07_receive_names_the_sender),
+KUNIT_SUITE(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents), KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(mgmt_07_receive_names_the_sender),
 	    KUNIT_CASE(mgmt_03_times_out_with_back_off), KUNIT_CASE(mgmt_03_retransmission_is_answered),
 	    KUNIT_CASE(mgmt_03_busy_is_asked_again), KUNIT_CASE(mgmt_03_cancel_and_modify),
 	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once), KUNIT_CASE(mgmt_03_duplicate_transaction_ids),

@@ -92,39 +92,6 @@ void mgmt_03_unserved_are_refused_or_counted(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
-/* The last RMPP packet that a device sent. */
-struct Spy {
-	ib_device *device;
-	kern::Atomic<u32> type{}, status{};
-
-	explicit Spy(ib_device *of) : device(of)
-	{
-		soft_watch(
-			device,
-			[](void *context, const void *payload, size_t length) {
-				auto &self = *static_cast<Spy *>(context);
-				if (length == IB_MGMT_MAD_SIZE) {
-					const auto &rmpp = static_cast<const ib_rmpp_mad *>(payload)->rmpp_hdr;
-					self.status.store_release(rmpp.rmpp_status);
-					self.type.store_release(rmpp.rmpp_type);
-				}
-				return false;
-			},
-			this);
-	}
-	~Spy() { soft_watch(device, nullptr, nullptr); }
-	Spy(const Spy &) = delete;
-	Spy &operator=(const Spy &) = delete;
-
-	/* The status that it aborted with. */
-	bool aborted(u32 with)
-	{
-		return eventually([&] {
-			return type.load_acquire() == IB_MGMT_RMPP_TYPE_ABORT && status.load_acquire() == with;
-		});
-	}
-};
-
 /* Segments that break the protocol are answered by ABORT with the reason; those of no message, and ACKs of none, are dropped. */
 void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 {
@@ -171,16 +138,25 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 221));
 	EXPECT_TRUE(spy.aborted(IB_MGMT_RMPP_STATUS_BAD_LEN));
 
+	/* One that its sender gives up is forgotten, and that is nobody's error. */
 	const u64 before = dropped(scene.b).rmpp_discarded;
+	spy.type.store_release(0);
+	ASSERT_TRUE(tell(++tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
+	EXPECT_TRUE(eventually([&] { return spy.type.load_acquire() == IB_MGMT_RMPP_TYPE_ACK; }));
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_ABORT, 0, 0, 0));
+	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 220));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 1; }));
+	EXPECT_EQ(scene.rmpp_server.received.load_acquire(), 0u);
+
 	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_DATA, 0, 3, 0));
 	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_ACK, 0, 1, 64));
 	ASSERT_TRUE(tell(tid, 1, IB_MGMT_RMPP_TYPE_STOP, 0, 0, 0));
-	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 3; }));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 4; }));
 
 	/* Messages begun and never ended: so many are kept, the others dropped. */
 	for (unsigned int n = 0; n < 64 + 10; n++)
 		ASSERT_TRUE(tell(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
-	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 13; }));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 14; }));
 	EXPECT_EQ(scene.rmpp_server.received.load_acquire(), 0u);
 	EXPECT_TRUE(scene.answers());
 }
@@ -255,11 +231,21 @@ void mgmt_03_registration_refuses(Test &test)
 	bad = fits;
 	bad.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EPROTONOSUPPORT);
-	EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), 1, IB_QPT_GSI, 0, nullptr, ignore_received, nullptr)),
-		  -EINVAL);
-	EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), 1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr, nullptr,
-						      nullptr)),
-		  -EINVAL);
+	struct {
+		u32 port;
+		ib_qp_type type;
+		int flags;
+		ib_mad_recv_handler on_received;
+	} const snoops[] = {{1, IB_QPT_GSI, 0, ignore_received},
+			    {1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr},
+			    {1, IB_QPT_GSI, IB_MAD_SNOOP_SEND_COMPLETIONS, ignore_received},
+			    {1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS | 1 << 9, ignore_received},
+			    {2, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, ignore_received},
+			    {1, IB_QPT_RC, IB_MAD_SNOOP_RECVS, ignore_received}};
+	for (const auto &row : snoops)
+		EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), row.port, row.type, row.flags, nullptr,
+							      row.on_received, nullptr)),
+			  -EINVAL);
 	ib_mad_counters counters;
 	EXPECT_EQ(ib_query_mad_counters(node.device(), 2, IB_QPT_GSI, &counters), -EINVAL);
 	EXPECT_EQ(ib_query_mad_counters(node.device(), 1, IB_QPT_RC, &counters), -EINVAL);
@@ -277,9 +263,130 @@ void mgmt_03_registration_refuses(Test &test)
 	EXPECT_EQ(no_send(1, IB_MGMT_VENDOR_HDR, 10), -EINVAL);
 }
 
+/* Sends that do not fit their agent, their class or themselves are refused before anything is sent, and of a list what is behind them. */
+void mgmt_03_sends_refused(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Agent rmpp{scene.a};
+	ASSERT_EQ(rmpp.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
+	const auto size = [&](int header, int data) {
+		auto *send = ib_create_send_mad(rmpp.agent, 1, 0, 1, header, data, gfp, IB_MGMT_BASE_VERSION);
+		if (rdma::is_err(send))
+			return rdma::ptr_err(send);
+		EXPECT_TRUE(ib_get_rmpp_segment(send, 0) == nullptr);
+		EXPECT_TRUE(ib_get_rmpp_segment(send, 1) != nullptr);
+		EXPECT_TRUE(ib_get_rmpp_segment(send, send->seg_count) != nullptr);
+		EXPECT_TRUE(ib_get_rmpp_segment(send, send->seg_count + 1) == nullptr);
+		ib_free_send_mad(send);
+		return 0;
+	};
+	EXPECT_EQ(size(IB_MGMT_VENDOR_HDR, 1000), 0);
+	EXPECT_EQ(size(IB_MGMT_RMPP_HDR - 1, 1000), -EINVAL);
+	EXPECT_EQ(size(IB_MGMT_MAD_SIZE, 1000), -EINVAL);
+	EXPECT_EQ(size(IB_MGMT_VENDOR_HDR, -1), -EINVAL);
+	EXPECT_EQ(size(IB_MGMT_VENDOR_HDR, 0x7fffffff), -EINVAL);
+
+	struct {
+		u8 mgmt_class;
+		int timeout_ms, retries;
+	} constexpr wrong[] = {
+		{vendor_class, -1, 0}, {vendor_class, 10, -1}, {vendor_class, 0, 1},
+		{IB_MGMT_CLASS_SUBN_LID_ROUTED, 10, 0}, {IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, 10, 0},
+	};
+	for (const auto &row : wrong) {
+		Sent sent(scene.hostile, 2, row.mgmt_class, IB_MGMT_METHOD_GET, row.timeout_ms, row.retries);
+		ASSERT_TRUE(sent.ok());
+		EXPECT_EQ(sent.post(), -EINVAL);
+	}
+
+	/* Nobody would hear how it ended, or the answer. */
+	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); };
+	auto *silent = ib_register_mad_agent(scene.a.device(), 1, IB_QPT_GSI, nullptr, 0, nullptr, ignore_received, nullptr, 0);
+	auto *deaf = ib_register_mad_agent(scene.a.device(), 1, IB_QPT_GSI, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr,
+					   nullptr, 0);
+	auto *snoop = ib_register_mad_snoop(scene.a.device(), 1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr,
+					    [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *) {}, nullptr);
+	for (ib_mad_agent *agent : {silent, deaf, snoop}) {
+		ASSERT_FALSE(rdma::is_err(agent));
+		auto *send = ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		ASSERT_FALSE(rdma::is_err(send));
+		begin(static_cast<ib_mad *>(send->mad)->mad_hdr, vendor_class, IB_MGMT_METHOD_GET);
+		send->ah = scene.a.address(2);
+		send->timeout_ms = 10;
+		EXPECT_EQ(ib_post_send_mad(send, nullptr), -EINVAL);
+		rdma_destroy_ah(send->ah, 0);
+		ib_free_send_mad(send);
+		ib_unregister_mad_agent(agent);
+	}
+
+	/* The first of a list goes, the second does not, the third is not looked at. */
+	Sent first(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	Sent second(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, -1, 0);
+	Sent third(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+	first.buf()->next = second.buf();
+	second.buf()->next = third.buf();
+	EXPECT_EQ(first.post_list(second.buf()), -EINVAL);
+	ASSERT_TRUE(first.ended());
+	EXPECT_EQ(first.status(), IB_WC_SUCCESS);
+	EXPECT_EQ(second.completions() + third.completions(), 0u);
+	EXPECT_EQ(ib_modify_mad(third.buf(), 10), -EINVAL);
+}
+
+/* A MAD that claims to come from a group or from nowhere is not answered, and counted. */
+void mgmt_03_senders_that_are_none(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	ib_port_attr port;
+	ASSERT_EQ(ib_query_port(scene.a.device(), 1, &port), 0);
+	const u32 lid = port.lid;
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	ASSERT_OK(made);
+	begin(made.value()->mad().mad_hdr, 0x0a, IB_MGMT_METHOD_GET);
+	port.lid = 0xc123;
+	soft_set_port(scene.a.device(), 1, &port);
+	ASSERT_TRUE(made.value()->send(IB_MGMT_MAD_SIZE));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).malformed == 1; }));
+	port.lid = lid;
+	soft_set_port(scene.a.device(), 1, &port);
+	EXPECT_EQ(dropped(scene.b).no_memory, 0u);
+	EXPECT_TRUE(scene.answers());
+}
+
+/* Ports that speak no MADs, or have no SMI. */
+void mgmt_03_ports_without_mads(Test &test)
+{
+	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}), without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
+	ASSERT_TRUE(without_mads.ok() && without_smi.ok());
+	struct {
+		ib_device *device;
+		ib_qp_type type;
+		int expected;
+	} const rows[] = {{without_mads, IB_QPT_GSI, -ENODEV},
+			  {without_mads, IB_QPT_SMI, -ENODEV},
+			  {without_smi, IB_QPT_SMI, -ENODEV},
+			  {without_smi, IB_QPT_GSI, 0}};
+	for (const auto &row : rows) {
+		ib_mad_counters counters;
+		EXPECT_EQ(ib_query_mad_counters(row.device, 1, row.type, &counters), row.expected);
+		auto *agent = ib_register_mad_agent(row.device, 1, row.type, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr,
+						    nullptr, 0);
+		auto *snoop = ib_register_mad_snoop(row.device, 1, row.type, IB_MAD_SNOOP_SEND_COMPLETIONS,
+						    [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_send_wc *) {}, nullptr, nullptr);
+		for (ib_mad_agent *made : {agent, snoop}) {
+			EXPECT_EQ(rdma::is_err(made) ? rdma::ptr_err(made) : 0, row.expected);
+			if (!rdma::is_err(made))
+				ib_unregister_mad_agent(made);
+		}
+	}
+}
+
 } // namespace
 
 KUNIT_SUITE(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
-	    KUNIT_CASE(mgmt_03_registration_refuses));
+	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
+	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_ports_without_mads));

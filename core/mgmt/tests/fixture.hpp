@@ -211,6 +211,14 @@ public:
 		posted_ = posted_ || status == 0;
 		return status;
 	}
+	/* With those behind it; an error if it is not of the one expected to be bad. */
+	int post_list(const ib_mad_send_buf *expected_bad)
+	{
+		ib_mad_send_buf *bad = nullptr;
+		const int status = ib_post_send_mad(buf_, &bad);
+		posted_ = status == 0 || bad != buf_;
+		return bad == expected_bad ? status : -ENOENT;
+	}
 	unsigned int completions() const { return completions_.load_acquire(); }
 	bool ended() const
 	{
@@ -316,6 +324,39 @@ struct Watch {
 	~Watch() { soft_watch(device, nullptr, nullptr); }
 	Watch(const Watch &) = delete;
 	Watch &operator=(const Watch &) = delete;
+};
+
+/* The last RMPP packet that a device sent. */
+struct Spy {
+	ib_device *device;
+	kern::Atomic<u32> type{}, status{};
+
+	explicit Spy(ib_device *of) : device(of)
+	{
+		soft_watch(
+			device,
+			[](void *context, const void *payload, size_t length) {
+				auto &self = *static_cast<Spy *>(context);
+				if (length == IB_MGMT_MAD_SIZE) {
+					const auto &rmpp = static_cast<const ib_rmpp_mad *>(payload)->rmpp_hdr;
+					self.status.store_release(rmpp.rmpp_status);
+					self.type.store_release(rmpp.rmpp_type);
+				}
+				return false;
+			},
+			this);
+	}
+	~Spy() { soft_watch(device, nullptr, nullptr); }
+	Spy(const Spy &) = delete;
+	Spy &operator=(const Spy &) = delete;
+
+	/* The status that it aborted with. */
+	bool aborted(u32 with)
+	{
+		return eventually([&] {
+			return type.load_acquire() == IB_MGMT_RMPP_TYPE_ABORT && status.load_acquire() == with;
+		});
+	}
 };
 
 } // namespace mad_fixture

@@ -108,6 +108,33 @@ void mgmt_03_rmpp_abort_and_stop(Test &test)
 	}
 }
 
+/* A sender that is not acknowledged gives up, and says so to its peer; one that lacks only the answer has nothing to take back. */
+void mgmt_03_rmpp_sender_gives_up(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.answering = false;
+	for (bool acknowledged : {false, true}) {
+		Watch watch(pair.b.device(), acknowledged ? 0 : ~0ul);
+		Spy spy(pair.a.device());
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, acknowledged ? 500 : 50, 1, 500);
+		ASSERT_TRUE(sent.ok());
+		ASSERT_EQ(sent.post(), 0);
+		ASSERT_TRUE(sent.ended());
+		EXPECT_EQ(sent.status(), IB_WC_RESP_TIMEOUT_ERR);
+		EXPECT_EQ(sent.completions(), 1u);
+		if (acknowledged) {
+			EXPECT_EQ(spy.type.load_acquire(), u32{IB_MGMT_RMPP_TYPE_DATA});
+			EXPECT_EQ(pair.server.received.load_acquire(), 1u);
+		} else {
+			EXPECT_TRUE(spy.aborted(IB_MGMT_RMPP_STATUS_TMR));
+			EXPECT_EQ(pair.server.received.load_acquire(), 0u);
+		}
+	}
+	/* The peer has taken the word for what it is. */
+	EXPECT_EQ(dropped(pair.b).rmpp_discarded, 0u);
+}
+
 /* Two nodes ask under one transaction id; each gets its own answer, and the answers' ACKs are not mixed up. */
 void mgmt_03_rmpp_peers_are_told_apart(Test &test)
 {
@@ -156,5 +183,5 @@ void mgmt_03_rmpp_unregistration(Test &test)
 } // namespace
 
 KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
-	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop),
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));

@@ -79,6 +79,12 @@ void mgmt_04_directed_route_violations(Test &test)
 	EXPECT_EQ(out(1, 2, true), SmiAction::discard);
 	EXPECT_EQ(out(0, 255), SmiAction::discard);
 	EXPECT_EQ(out(0, 1, false, 2), SmiAction::discard);
+	/* Without hops: asked by itself or by the wire, which the hop pointer tells; the answer goes back the same way. */
+	EXPECT_EQ(in(At::adapter, 0, 0), SmiAction::local);
+	EXPECT_EQ(out(0, 0, true), SmiAction::local);
+	EXPECT_EQ(out(1, 0, true), SmiAction::forward);
+	EXPECT_EQ(out(1, 0), SmiAction::discard);
+	EXPECT_EQ(out(2, 0, true), SmiAction::discard);
 }
 
 /* The device answers: itself for itself, and over the wire. */
@@ -101,7 +107,78 @@ void mgmt_04_agent_answers(Test &test)
 	ask(test, near, {.hops = 1});
 }
 
+/* What a node sends by its QP0: how often, and the last one's way. */
+struct Answers {
+	ib_device *device;
+	kern::Atomic<unsigned int> count{};
+	ib::Smp last{};
+
+	explicit Answers(ib_device *of) : device(of)
+	{
+		soft_watch(
+			device,
+			[](void *context, const void *payload, size_t length) {
+				auto &self = *static_cast<Answers *>(context);
+				if (length == sizeof(self.last))
+					__builtin_memcpy(&self.last, payload, length);
+				self.count.fetch_add(1);
+				return false;
+			},
+			this);
+	}
+	~Answers() { soft_watch(device, nullptr, nullptr); }
+	Answers(const Answers &) = delete;
+	Answers &operator=(const Answers &) = delete;
+};
+
+/*
+ * A question without hops belongs to its own node and is never sent (IBA 14.2.2.1). One that comes by the wire all the same is answered,
+ * by the wire, whoever answers: the device, an agent of ours, or nobody; on a switch, too.
+ */
+void mgmt_04_question_without_hops_by_the_wire(Test &test)
+{
+	struct {
+		bool is_switch, device_answers, agent_answers;
+	} constexpr rows[] = {{false, true, false}, {false, false, true}, {false, false, false}, {true, true, false}, {true, false, false}};
+	for (const auto &row : rows) {
+		Node near{1};
+		Device far({.ports = row.is_switch ? 3u : 1u, .is_switch = row.is_switch, .lid = 2,
+			    .process_mad = row.device_answers ? answer_in_device : nullptr});
+		ASSERT_TRUE(near.ok() && far.ok());
+		soft_connect(near.device(), 1, far, row.is_switch ? 2 : 1);
+		kern::Owned<Manager> manager;
+		if (row.agent_answers) {
+			auto made = kern::make<Manager>(kern::Gfp::kernel, far.get());
+			ASSERT_OK(made);
+			manager = made.take();
+		}
+		Asked asked;
+		Agent asker(near);
+		asker.agent = ib_register_mad_agent(near.device(), 1, IB_QPT_SMI, nullptr, 0, Asked::on_sent, Asked::on_received, &asked, 0);
+		ASSERT_FALSE(rdma::is_err(asker.agent));
+		auto made = kern::make<Raw>(kern::Gfp::kernel, asker, u16{IB_LID_PERMISSIVE_HOST});
+		ASSERT_OK(made);
+		Answers answers(far);
+		auto &question = *reinterpret_cast<ib::Smp *>(made.value()->bytes);
+		question = smp(0, 0);
+		question.header.base_version = IB_MGMT_BASE_VERSION;
+		question.header.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
+		question.header.class_version = 1;
+		question.header.method = IB_MGMT_METHOD_GET;
+		question.header.tid = u64{asker.agent->hi_tid} << 32 | 5;
+		ASSERT_TRUE(made.value()->send(IB_MGMT_MAD_SIZE));
+		EXPECT_TRUE(eventually([&] { return answers.count.load_acquire() == 1; }));
+		EXPECT_TRUE(answers.last.returning());
+		EXPECT_EQ(answers.last.header.method, u8{IB_MGMT_METHOD_GET_RESP});
+		EXPECT_EQ(answers.last.header.hop_ptr, 0);
+		EXPECT_EQ(answers.last.header.hop_cnt, 0);
+		/* It arrives, where nobody had asked by way of the midlayer. */
+		EXPECT_TRUE(eventually([&] { return dropped(near, IB_QPT_SMI).no_agent == 1; }));
+	}
+}
+
 } // namespace
 
 KUNIT_SUITE(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back), KUNIT_CASE(mgmt_04_directed_route_violations),
-	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers));
+	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
+	    KUNIT_CASE(mgmt_04_question_without_hops_by_the_wire));

@@ -40,8 +40,10 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	if (state.state != IB_QPS_RTR && state.state != IB_QPS_RTS && state.state != IB_QPS_SQD &&
 	    state.state != IB_QPS_SQE)
 		return;
+	if (qp->qp_type != IB_QPT_SMI && state.attr.qkey != datagram.qkey)
+		return;
 	if (qp->qp_type != IB_QPT_SMI && qp->qp_type != IB_QPT_GSI) {
-		if (qp->qp_type != IB_QPT_UD || state.attr.port_num != port_num || state.attr.qkey != datagram.qkey)
+		if (qp->qp_type != IB_QPT_UD || state.attr.port_num != port_num)
 			return;
 	}
 	u16 pkey_index = 0;
@@ -184,7 +186,7 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 	datagram->imm = wr.wr.ex.imm_data;
 	datagram->dest_qp = wr.remote_qpn;
 	/* MGMT-05 */
-	datagram->qkey = wr.remote_qkey & IB_QP_SET_QKEY && !special ? qp.attr.qkey : wr.remote_qkey;
+	datagram->qkey = wr.remote_qkey & IB_QP_SET_QKEY ? qp.attr.qkey : wr.remote_qkey;
 	datagram->length = static_cast<u32>(length);
 	{
 		kern::Guard guard(*device.ports_lock);

@@ -70,6 +70,18 @@ int query_pkey(ib_device *ib, u32 port_num, u16 index, u16 *pkey)
 	return 0;
 }
 
+int get_port_immutable(ib_device *ib, u32 port_num, ib_port_immutable *immutable)
+{
+	const SoftDevice &device = of(ib);
+	const ib_port_attr &attr = device.ports[port_num].attr;
+
+	*immutable = {.pkey_tbl_len = attr.pkey_tbl_len,
+		      .gid_tbl_len = attr.gid_tbl_len,
+		      .core_cap_flags = RDMA_CORE_PORT_IBA_IB & ~device.options.lacks,
+		      .max_mad_size = IB_MGMT_MAD_SIZE};
+	return 0;
+}
+
 kern::Result<> create_port(SoftDevice &device, u32 port_num)
 {
 	PortState &port = device.ports[port_num];
@@ -190,6 +202,8 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	ops.query_port = query_port;
 	ops.query_gid = query_gid;
 	ops.query_pkey = query_pkey;
+	if (options.lacks)
+		ops.get_port_immutable = get_port_immutable;
 	ops.process_mad = options.process_mad;
 	set_memory_methods(ops);
 	set_queue_methods(ops);

@@ -75,6 +75,7 @@ enum soft_method {
  * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up without, in state INIT
  * @gids: GIDs per port, 8 by default
  * @pkeys: P_Keys per port, 8 by default
+ * @lacks: RDMA_CORE_CAP_…: what its ports cannot do of what plain ones can
  * @process_mad: the agents that the device has built in, or NULL
  */
 struct soft_options {
@@ -86,6 +87,7 @@ struct soft_options {
 	u16 lid;
 	unsigned int gids;
 	unsigned int pkeys;
+	u32 lacks;
 	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num, const struct ib_wc *in_wc,
 			   const struct ib_grh *in_grh, const struct ib_mad *in_mad, struct ib_mad *out_mad,
 			   size_t *out_mad_size, u16 *out_mad_pkey_index);
