@@ -105,8 +105,8 @@ void mgmt_03_qp_comes_back_later(Test &test)
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
 		ASSERT_EQ(ib_modify_qp(pair.server.agent->qp, &attr, IB_QP_STATE), 0);
-		EXPECT_TRUE(eventually([&] { return fault.calls.load_acquire() >= row.nth; }));
-		EXPECT_TRUE(eventually([&] { return pair.ask(100) == IB_WC_SUCCESS; }));
+		ASSERT_TRUE(eventually([&] { return fault.calls.load_acquire() >= row.nth; }));
+		ASSERT_TRUE(eventually([&] { return pair.ask(100) == IB_WC_SUCCESS; }));
 	}
 	/* No buffer was lost on the way: the queue is as deep as ever. */
 	for (int n = 0; n < 600; n++)

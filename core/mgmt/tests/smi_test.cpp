@@ -167,7 +167,7 @@ void mgmt_04_question_without_hops_by_the_wire(Test &test)
 		question.header.method = IB_MGMT_METHOD_GET;
 		question.header.tid = u64{asker.agent->hi_tid} << 32 | 5;
 		ASSERT_TRUE(made.value()->send(IB_MGMT_MAD_SIZE));
-		EXPECT_TRUE(eventually([&] { return answers.count.load_acquire() == 1; }));
+		ASSERT_TRUE(eventually([&] { return answers.count.load_acquire() == 1; }));
 		EXPECT_TRUE(answers.last.returning());
 		EXPECT_EQ(answers.last.header.method, u8{IB_MGMT_METHOD_GET_RESP});
 		EXPECT_EQ(answers.last.header.hop_ptr, 0);
