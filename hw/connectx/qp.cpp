@@ -224,11 +224,9 @@ void Qp::fill_static_context(u8 *context)
 kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr, int mask)
 {
 	const Capabilities &cap = hca_.capabilities();
-	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp || opcode == Opcode::rts2sqd_qp) {
-		const bool event = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
-				   attr.en_sqd_async_notify;
+	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
 		TRY(hca_.commands().execute({.opcode = opcode,
-					     .in_modifier = number_ | (event ? wire::sqd_event : 0),
+					     .in_modifier = number_,
 					     .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
 		return {};
 	}
@@ -258,7 +256,10 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 		optional |= wire::qp_opt::remote_read | wire::qp_opt::remote_write | wire::qp_opt::remote_atomic;
 	}
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
-	return hca_.commands().execute_in({.opcode = opcode, .in_modifier = number_}, mailbox);
+	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+			  attr.en_sqd_async_notify;
+	return hca_.commands().execute_in(
+		{.opcode = opcode, .in_modifier = number_ | (tell ? wire::sqd_event : 0)}, mailbox);
 }
 
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
