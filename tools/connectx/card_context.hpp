@@ -41,8 +41,8 @@ struct CardContext {
 	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
 	// The first of the eight special queue pairs; 0 while there are none.
 	std::uint32_t special_qp_base = 0;
-	// INIT_HCA: an address vector's PD must be the QP's.
-	bool check_av_pd = false;
+	// INIT_HCA: an address vector's PD and port must be the QP's.
+	bool check_address_vectors = false;
 	// INIT_HCA: completions of datagrams tell whether their IP checksums hold.
 	bool ipoib_checksum = false;
 	// INIT_HCA: integers in the host's memory are big-endian (operands of atomics).

@@ -237,7 +237,7 @@ Status Commands::init_hca(Command &command)
 	core_.context.completion_queues.resize(InitHca::log_cqs.get(in));
 	core_.context.shared_receive_queues.resize(InitHca::log_srqs.get(in));
 	const std::uint32_t flags = InitHca::flags.get(in);
-	core_.context.check_av_pd = flags & InitHca::flag_ud_av_check;
+	core_.context.check_address_vectors = flags & InitHca::flag_ud_av_check;
 	core_.context.ipoib_checksum = flags & InitHca::flag_ipoib_checksum;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
 	core_.stage = Core::Stage::initialised;

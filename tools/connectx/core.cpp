@@ -86,7 +86,7 @@ void Core::close()
 	for (const std::uint32_t qpn : qpns)
 		context.queue_pairs.remove(qpn);
 	context.special_qp_base = 0;
-	context.check_av_pd = false;
+	context.check_address_vectors = false;
 	context.ipoib_checksum = false;
 	context.big_endian_host = false;
 	context.queue_pairs.resize(0);

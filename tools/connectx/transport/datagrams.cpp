@@ -76,7 +76,10 @@ CqeSyndrome Datagrams::send(Qp &qp, const SendRequest &request)
 {
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	const auto &datagram = request.datagram;
-	if (!port || (engine_.card().check_av_pd && datagram.address.pd() != qp.pair.pd))
+	/* With the check off the port is the QP's, and the vector's does not count. */
+	if (!port || (engine_.card().check_address_vectors &&
+		      (datagram.address.pd() != qp.pair.pd ||
+		       datagram.address.port() != qp.pair.path.port)))
 		return CqeSyndrome::local_qp_operation;
 
 	packet::Headers headers;
