@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <random>
+#include <thread>
 
 namespace weft::traffic
 {
@@ -302,7 +305,8 @@ std::string Endpoint::post_receives(const Arguments &arguments)
 	return "";
 }
 
-void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count)
+void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count,
+			  bool burst)
 {
 	const auto opcode = opcode_of(arguments);
 	const bool atomic =
@@ -338,6 +342,8 @@ void Endpoint::post_batch(const Arguments &arguments, std::uint32_t first, std::
 		wr.opcode = opcode;
 		wr.send_flags =
 			IBV_SEND_SIGNALED | (arguments.number("inline") ? IBV_SEND_INLINE : 0);
+		if (burst)
+			wr.send_flags = wr.next ? 0 : IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
 		if (opcode == IBV_WR_SEND_WITH_INV)
 			wr.invalidate_rkey = arguments.word("rkey");
 		else
@@ -386,6 +392,26 @@ std::string Endpoint::send(const Arguments &arguments)
 	}
 	return "done=" + std::to_string(done - failed) + " failed=" + std::to_string(failed) +
 	       " status=" + status_text(first_status);
+}
+
+std::string Endpoint::burst(const Arguments &arguments)
+{
+	constexpr std::uint32_t longest_gap_us = 60;
+	const auto count = arguments.word("count", 1000);
+	std::mt19937_64 random(arguments.number("seed"));
+	if (depth_ < kMaxBatch || std::uint64_t{kMaxBatch} * arguments.word("size", 64) > size_)
+		throw Failure("no room for a burst");
+	std::uint32_t sent = 0, bursts = 0;
+	for (; sent < count; bursts++) {
+		const auto number = std::min(static_cast<std::uint32_t>(1 + random() % kMaxBatch),
+					     count - sent);
+		post_batch(arguments, sent, number, true);
+		if (const ibv_wc wc = wait_completion(send_cq_.get()); wc.status != IBV_WC_SUCCESS)
+			throw Failure(std::string("status=") + status_text(wc.status));
+		sent += number;
+		std::this_thread::sleep_for(std::chrono::microseconds(random() % longest_gap_us));
+	}
+	return "sent=" + std::to_string(sent) + " bursts=" + std::to_string(bursts);
 }
 
 std::string Endpoint::receive(const Arguments &arguments)

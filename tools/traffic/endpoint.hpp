@@ -58,6 +58,8 @@ public:
 	std::string word(const Arguments &arguments);
 	std::string state(const Arguments &arguments);
 	std::string resize(const Arguments &arguments);
+	// `count` messages in bursts at times of their own by `seed`, each burst's last a solicited one.
+	std::string burst(const Arguments &arguments);
 
 private:
 	static std::uint8_t pattern(std::uint32_t seed, std::uint32_t at)
@@ -69,7 +71,9 @@ private:
 	void connect(ibv_qp &qp, std::uint32_t remote_qpn, const Arguments &arguments);
 	void modify(ibv_qp_attr &attr, int mask);
 	void post_receive(std::uint32_t slot);
-	void post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count);
+	// One list of requests; of a burst only the last is signalled, and solicited.
+	void post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count,
+			bool burst = false);
 	// The next completion; waits for its event.
 	ibv_wc wait_completion(ibv_cq *cq);
 	// The first byte that is wrong, or size.

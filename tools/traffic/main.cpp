@@ -72,6 +72,8 @@ public:
 			return endpoint.word(arguments);
 		if (command == "state")
 			return endpoint.state(arguments);
+		if (command == "burst")
+			return endpoint.burst(arguments);
 		if (command == "resize")
 			return endpoint.resize(arguments);
 		throw Failure("there is no command '" + command + "'");

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again."""
+"""Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again. The peer of a
+broken card is on our stack or on Debian's; a_card_that_lies_about_itself, bars_too_small and faults_at_random have none on Debian's."""
 import json
 import pathlib
 import sys
@@ -55,53 +56,79 @@ def provoke(node1, node2, kind, fabric):
     one.close()
 
 
+def check_completions_and_events(node1, node2, fabric):
+    for kind in ("cqe-number", "cqe-index", "cqe-opcode", "cqe-owner", "eqe-number", "eqe-type", "eqe-owner"):
+        lines = log_lines(node1.guest)
+        provoke(node1, node2, kind, fabric)
+        assert fabric.struck("node1")[kind] > 0, kind
+        assert log_lines(node1.guest) - lines < 40, kind
+        heal(node1, fabric)
+        check_flow(node1, node2)
+
+
+def check_commands(node1, node2, fabric):
+    for kind in ("command-twice", "command-status", "command-lost"):
+        fabric.fault("node1", kind)
+        try:
+            node1.open(type="rc").close()
+        except Refused:
+            assert kind != "command-twice"
+        assert fabric.struck("node1")[kind] > 0, kind
+        heal(node1, fabric)
+        check_flow(node1, node2)
+
+
+def check_interrupts(node1, node2, fabric):
+    fabric.fault("node1", "interrupt", count=200)
+    check_flow(node1, node2)
+
+
+def check_breakdown(node1, node2, fabric):
+    check_flow(node1, node2)
+    starts = "dmesg | grep -c 'started in'"
+    before = int(node1.guest.run(starts).out)
+    fabric.fault("node1", "catastrophic")
+    node1.guest.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
+    node1.wait_active(60)
+    check_flow(node1, node2)
+
+
 @test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def completions_and_events_that_cannot_be(lab):
     """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
-    with pair(lab) as (node1, node2, fabric):
-        for kind in ("cqe-number", "cqe-index", "cqe-opcode", "cqe-owner", "eqe-number", "eqe-type", "eqe-owner"):
-            lines = log_lines(node1.guest)
-            provoke(node1, node2, kind, fabric)
-            assert fabric.struck("node1")[kind] > 0, kind
-            assert log_lines(node1.guest) - lines < 40, kind
-            heal(node1, fabric)
-            check_flow(node1, node2)
+    with pair(lab) as nodes:
+        check_completions_and_events(*nodes)
 
 
 @test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def commands_that_go_wrong(lab):
     """A command that never completes, completes twice, or with an unknown status."""
-    with pair(lab) as (node1, node2, fabric):
-        for kind in ("command-twice", "command-status", "command-lost"):
-            fabric.fault("node1", kind)
-            try:
-                node1.open(type="rc").close()
-            except Refused:
-                assert kind != "command-twice"
-            assert fabric.struck("node1")[kind] > 0, kind
-            heal(node1, fabric)
-            check_flow(node1, node2)
+    with pair(lab) as nodes:
+        check_commands(*nodes)
 
 
 @test(kernels=("plain", "stock"), also=("debug",), timeout=500)
 def interrupts_without_cause(lab):
     """Interrupts for nothing cost time only."""
-    with pair(lab) as (node1, node2, fabric):
-        fabric.fault("node1", "interrupt", count=200)
-        check_flow(node1, node2)
+    with pair(lab) as nodes:
+        check_interrupts(*nodes)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=500)
 def a_card_that_breaks_down(lab):
     """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
-    with pair(lab) as (node1, node2, fabric):
-        check_flow(node1, node2)
-        starts = "dmesg | grep -c 'started in'"
-        before = int(node1.guest.run(starts).out)
-        fabric.fault("node1", "catastrophic")
-        node1.guest.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
-        node1.wait_active(60)
-        check_flow(node1, node2)
+    with pair(lab) as nodes:
+        check_breakdown(*nodes)
+
+
+@test(kernels=("plain", "stock"), also=("debug",), timeout=900)
+def faults_beside_a_stock_peer(lab):
+    """All of these against a peer on Debian's stack."""
+    with pair(lab, stock_peer=True) as nodes:
+        check_completions_and_events(*nodes)
+        check_commands(*nodes)
+        check_interrupts(*nodes)
+        check_breakdown(*nodes)
 
 
 @test(kernels=("plain", "stock"), also=("debug",), timeout=500)

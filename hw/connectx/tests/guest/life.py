@@ -1,15 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""From probe to remove."""
+"""From probe to remove. Where a peer takes part it is on our stack and, in tests of their own, on Debian's; a_card_comes_and_goes
+has none."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
 from lab.testing import test
-from traffic import Node, pair
+from traffic import Node, Refused, pair
 
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
+
+
+def stream(sender, receiver):
+    """Messages without end from one node to the other, until something ends them; both endpoints, and each command as it was begun."""
+    one, two = sender.open(type="rc"), receiver.open(type="rc")
+    one.join(two, retry=2)
+    two.post(count=16, size=4000)
+    commands = two.start("receive count=100000 size=4000 repost=1"), one.start("send count=100000 size=4000")
+    receiver.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
+    return one, two, *reversed(commands)
+
+
+def is_refused(command, timeout):
+    """Whether a command that was begun ends as one that failed."""
+    try:
+        command(timeout)
+    except Refused:
+        return True
+    return False
+
+
+def check_messages(one, two):
+    for sender, receiver in ((one, two), (two, one)):
+        receiver.post(count=16, size=4000)
+        assert sender.send(count=16, size=4000, seed=5)["done"] == "16"
+        assert receiver.receive(count=16, size=4000, seed=5)["good"] == "16"
+
+
+def check_removal(peer, node):
+    """The node's card goes under traffic from its peer, in three ways, and comes back."""
+    for way, back in ((f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 0000:01:00.0 > {DRIVER}/bind"),
+                      (f"echo 1 > {CARD}/remove", "echo 1 > /sys/bus/pci/rescan"),
+                      ("rmmod weft_connectx", "insmod /share/weft_connectx.ko")):
+        one, _, sends, receives = stream(peer, node)
+        node.guest.run(way, timeout=60)
+        assert is_refused(receives, 60)
+        assert int(sends(90)["failed"]) > 0
+        node.guest.run(f"[ ! -e {DRIVER}/0000:01:00.0 ]")
+        node.guest.run(back, timeout=60)
+        node.wait_active()
+        one.close()
+
+
+def check_recovery(peer, node):
+    """The node's card fails, is reset and fails again, each under traffic from its peer."""
+    for way in ("/sys/kernel/debug/weft_connectx/*/reset", f"{CARD}/reset", "/sys/kernel/debug/weft_connectx/*/reset"):
+        one, _, sends, receives = stream(peer, node)
+        before = int(node.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
+        node.guest.run(f"echo 1 > {way}", timeout=60)
+        is_refused(receives, 60)
+        assert int(sends(90)["failed"]) > 0
+        node.guest.wait_for(f"[ $(cat /sys/kernel/debug/weft_connectx/*/reset) -gt {before} ]", timeout=60)
+        node.wait_active()
+        assert "recoveries" in node.guest.run("cat /sys/kernel/debug/weft_connectx/*/summary").out
+        one.close()
+    one, two = peer.open(type="rc"), node.open(type="rc")
+    one.join(two)
+    check_messages(one, two)
 
 
 @test(kernels=("plain", "stock"), also=("debug",), timeout=600)
@@ -44,10 +103,8 @@ def a_card_does_with_the_interrupt_pin(lab):
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
         one, two = node1.open(type="rc"), node2.open(type="rc")
         one.join(two)
-        for sender, receiver in ((one, two), (two, one)):
-            receiver.post(count=32, size=1000)
-            assert sender.send(count=32, size=1000, seed=5)["done"] == "32"
-            assert receiver.receive(count=32, size=1000, seed=5)["good"] == "32"
+        check_messages(one, two)
+        check_messages(one, two)
         for node in (node1, node2):
             interrupts = node.guest.run("grep weft_connectx /proc/interrupts").out.splitlines()
             assert len(interrupts) == 1 and "MSI" not in interrupts[0] and int(interrupts[0].split()[1]) > 20, interrupts
@@ -58,46 +115,28 @@ def a_card_does_with_the_interrupt_pin(lab):
 def a_card_leaves_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
-        for way, back in ((f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 0000:01:00.0 > {DRIVER}/bind"),
-                          (f"echo 1 > {CARD}/remove", "echo 1 > /sys/bus/pci/rescan"),
-                          ("rmmod weft_connectx", "insmod /share/weft_connectx.ko")):
-            one, two = node1.open(type="rc"), node2.open(type="rc")
-            one.join(two, timeout=14, retry=2)
-            two.post(count=16, size=4000)
-            receiver = node2.guest.spawn(f"echo 'receive id={two.number} count=100000 size=4000 repost=1' > /sys/kernel/debug/weft_traffic/control")
-            sender = node1.guest.spawn(f"echo 'send id={one.number} count=100000 size=4000' > /sys/kernel/debug/weft_traffic/control")
-            node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
-            node2.guest.run(way, timeout=60)
-            assert receiver.wait(timeout=60, check=False).status != 0
-            assert sender.wait(timeout=90).status == 0 and 'failed=0' not in node1.command(f"state id={one.number}")['']
-            node2.guest.run(f"[ ! -e {DRIVER}/0000:01:00.0 ]")
-            node2.guest.run(back, timeout=60)
-            node2.wait_active()
-            one.close()
+        check_removal(node1, node2)
 
 
 @test(kernels=("plain", "stock", "debug"), timeout=300)
 def a_failed_card_comes_back(lab):
     """A card that fails under traffic, or that the kernel resets by FLR: what was queued is flushed, the device is registered anew, and carries
-    traffic again."""
+    traffic again; each time who listens is told that the device has failed."""
     with pair(lab) as (node1, node2, _):
-        for way in ("/sys/kernel/debug/weft_connectx/*/reset", f"{CARD}/reset", "/sys/kernel/debug/weft_connectx/*/reset"):
-            one, two = node1.open(type="rc"), node2.open(type="rc")
-            one.join(two, timeout=14, retry=2)
-            two.post(count=16, size=4000)
-            receiver = node2.guest.spawn(f"echo 'receive id={two.number} count=100000 size=4000 repost=1' > /sys/kernel/debug/weft_traffic/control")
-            sender = node1.guest.spawn(f"echo 'send id={one.number} count=100000 size=4000' > /sys/kernel/debug/weft_traffic/control")
-            node2.guest.wait_for("awk '/weft_connectx-completion/ {exit $2 < 50}' /proc/interrupts", timeout=30)
-            before = int(node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
-            node2.guest.run(f"echo 1 > {way}", timeout=60)
-            receiver.wait(timeout=60, check=False)
-            sender.wait(timeout=90, check=False)
-            node2.guest.wait_for(f"[ $(cat /sys/kernel/debug/weft_connectx/*/reset) -gt {before} ]", timeout=60)
-            node2.wait_active()
-            assert "recoveries" in node2.guest.run("cat /sys/kernel/debug/weft_connectx/*/summary").out
-            one.close()
-        one, two = node1.open(type="rc"), node2.open(type="rc")
+        check_recovery(node1, node2)
+        assert node2.events()["device fatal error"] == 3, node2.events()
+
+
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+def cards_leave_a_stock_peer(lab):
+    """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
+    with pair(lab, stock_peer=True) as (ours, theirs, _):
+        check_removal(theirs, ours)
+        check_recovery(theirs, ours)
+        ours.guest.run("rmmod weft_connectx && insmod /share/weft_connectx.ko completion_vectors=0")
+        ours.wait_active()
+        one, two = ours.open(type="rc"), theirs.open(type="rc")
         one.join(two)
-        two.post(count=16, size=4000)
-        assert one.send(count=16, size=4000, seed=5)["done"] == "16"
-        assert two.receive(count=16, size=4000, seed=5)["good"] == "16"
+        check_messages(one, two)
+        assert "MSI" not in ours.guest.run("grep weft_connectx /proc/interrupts").out
+        ours.unload()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cards of two ports."""
+"""Cards of two ports, the peer's on our stack or on Debian's."""
 import pathlib
 import sys
 
@@ -7,10 +7,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
-from traffic import Node
+from traffic import Node, peer, peer_kernel
 
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
+WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
 
 
 def check_verbs(node1, node2, port, kinds=("rc", "ud")):
@@ -30,14 +30,21 @@ def packets(node, port):
     return int(node.guest.run(f"cat {CARD}/infiniband/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
 
 
-@test(kernels=("plain", "debug"), timeout=300)
-def both_ports_carry_traffic(lab):
-    """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone."""
+def load(node):
+    if node.in_kernel:
+        node.load(*WITH_IPOIB)
+    else:
+        node.load()
+        node.guest.run("modprobe ib_ipoib")
+
+
+def check_both_ports(lab, stock_peer):
     fabric = Fabric(lab, TWO_PORTS)
-    with lab.boot(*(lab.guest(name, vfio_user=[socket]) for name, socket in zip(("node1", "node2"), fabric.sockets))) as guests:
-        nodes = node1, node2 = [Node(guest) for guest in guests]
+    sockets = fabric.sockets
+    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]]), lab.guest("node2", vfio_user=[sockets[1]], **peer_kernel(stock_peer))) as guests:
+        nodes = node1, node2 = Node(guests[0]), peer(lab, guests[1], stock_peer)
         for node in nodes:
-            node.load(*MODULES)
+            load(node)
         for node in nodes:
             for port in (1, 2):
                 node.wait_active(port=port)
@@ -45,10 +52,16 @@ def both_ports_carry_traffic(lab):
         assert len(lids) == 4, lids
         for port in (1, 2):
             check_verbs(node1, node2, port)
-            before = [packets(node2, each) for each in (1, 2)]
+            before = [packets(node1, each) for each in (1, 2)]
             check_verbs(node1, node2, port, kinds=["ud"])
-            counted = [packets(node2, each) - before[each - 1] for each in (1, 2)]
+            counted = [packets(node1, each) - before[each - 1] for each in (1, 2)]
             assert counted[port - 1] >= 30 > counted[2 - port], (port, counted)
+
+        # A datagram's address is one of its QP's port (IB_DEVICE_UD_AV_PORT_ENFORCE).
+        one, two = (node.open(type="ud", port=1) for node in nodes)
+        one.connect(**two.address, av_port=2)
+        mistaken = one.send(count=1, size=100)
+        assert mistaken["status"] == "local QP operation error", mistaken[""]
 
         # Both interfaces are in one broadcast group: each is to answer for its own address only.
         for number, guest in enumerate(guests, 1):
@@ -61,13 +74,30 @@ def both_ports_carry_traffic(lab):
 
         ping(0)
         ping(1)
-        fabric.weft("link", "down", "node2/1")
-        guests[1].wait_for("ip link show dev ib0 | grep -q NO-CARRIER", timeout=30, what="the loss of ib0's carrier")
+        before = node1.events()
+        fabric.weft("link", "down", "node1/1")
+        guests[0].wait_for("ip link show dev ib0 | grep -q NO-CARRIER", timeout=30, what="the loss of ib0's carrier")
         check_verbs(node1, node2, 2)
         ping(1)
-        fabric.weft("link", "up", "node2/1")
-        node2.wait_active(port=1)
+        fabric.weft("link", "up", "node1/1")
+        node1.wait_active(port=1)
         check_verbs(node1, node2, 1)
         ping(0)
-        for guest in guests:
-            guest.run(["rmmod", *reversed(MODULES)])
+        after = node1.events()
+        assert [after.get(name, 0) - before.get(name, 0) for name in ("port error", "port active")] == [1, 1], (before, after)
+        for node in nodes:
+            if node.in_kernel:
+                node.guest.run(["rmmod", *reversed(WITH_IPOIB)])
+
+
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def both_ports_carry_traffic(lab):
+    """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone, and
+    who listens is told."""
+    check_both_ports(lab, stock_peer=False)
+
+
+@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+def both_ports_carry_traffic_with_the_stock_stack(lab):
+    """The same against a peer on Debian's stack."""
+    check_both_ports(lab, stock_peer=True)

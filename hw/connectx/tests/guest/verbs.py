@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Every verb between two guests with our driver, every byte checked."""
+"""Every verb between two guests with our driver, and between ours and Debian's, every byte checked."""
 import pathlib
 import sys
 
@@ -7,7 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.testing import test
 from lab.waiting import wait_until
-from traffic import pair
+from traffic import Refused, pair
 
 
 def exchange(one, two, count, size, **options):
@@ -103,6 +103,21 @@ def check_keys(node1, node2):
         one, two, key = fresh()
         window = two.bind(offset=8192, size=4096, **bound)
         opens({"addr": hex(int(window["addr"], 16) + beyond), "rkey": window["rkey"]}, "remote access error")
+    # One of type 1 opens its part to every QP of its domain, moves when it is bound again, and is no key to invalidate.
+    one, two, key = fresh()
+    window = two.bind(type=1, offset=8192, size=4096)
+    assert window["status"] == "success", window[""]
+    opens(window)
+    assert two.verify(offset=8192, count=1, size=4096, seed=40)["good"] == "1"
+    again = two.bind(type=1, offset=16384, size=4096)
+    assert again["status"] == "success" and again["rkey"] != window["rkey"], again[""]
+    opens(again)
+    assert two.verify(offset=16384, count=1, size=4096, seed=40)["good"] == "1"
+    opens(window, "remote access error")
+    one, two, key = fresh()
+    assert two.bind(type=1, offset=0, size=4096)["status"] == "success"
+    kept = two.invalidate(window=1)
+    assert kept["status"] == "local QP operation error", kept[""]
     # One may not be bound beyond its region.
     one, two, key = fresh()
     refused = two.bind(offset=61440, size=8192)
@@ -152,9 +167,9 @@ def check_notification(lab, node1, node2):
     count = lab.rounds(20000, 1000000)
     patience = int(20000 * lab.slowness)
     receiver = two.start(f"notify count={count} seed={lab.seed & 0xffffffff} ms={patience}")
-    one.burst(timeout=1200, count=count, size=16, seed=lab.seed >> 8 & 0xffffffff)
+    one.burst(patience=1200, count=count, size=16, seed=lab.seed >> 8 & 0xffffffff)
     received = receiver(timeout=1200)
-    assert received.get("received") == str(count), received
+    assert received["received"] == str(count), received
     # Otherwise it was no stress: it has slept, and has also been told not to.
     assert int(received["waits"]) > count // 1000 and int(received["missed"]) > 0, received
 
@@ -180,7 +195,7 @@ def check_errors(lab, node1, node2):
     assert one.state()["state"] == "6"
     two.state(to="err")
     if node2.in_kernel:    # what a kernel module is told of, too
-        wait_until("the responder's event", lambda: "access error" in two.state()[""], 10 * lab.slowness)
+        wait_until("the responder's event", lambda: "QP access error" in two.events(), 10 * lab.slowness)
 
     one, two = fresh(deny=1)
     denied = one.send(op="read", count=1, size=64, **two.memory)
@@ -202,6 +217,82 @@ def check_errors(lab, node1, node2):
     assert gone["status"] == "retries exceeded", gone[""]
 
 
+def check_events(lab, node1, node2, fabric):
+    """What happens to the second's queues, and to the first's path, is told to the handler of just those."""
+    def fresh(join=True, **options):
+        one, two = node1.open(type="rc"), node2.open(type="rc", **options)
+        if join:
+            one.join(two)
+        return one, two
+
+    def told(endpoint, *names):
+        """It is told of these, once each, and of nothing else."""
+        wait_until(f"the events {names}", lambda: set(names) <= set(endpoint.events()), 10 * lab.slowness)
+        assert endpoint.events() == {name: 1 for name in names}, endpoint.events()
+
+    one, two = fresh(join=False)
+    two.connect(**one.address, until="rtr")
+    one.connect(**two.address)
+    two.post(count=1, size=64)
+    assert two.events() == {}
+    assert one.send(count=1, size=64, seed=1)["done"] == "1"
+    told(two, "communication established")
+    assert two.receive(count=1, size=64, seed=1)["good"] == "1"
+
+    one, two = fresh()
+    assert one.events() == {}
+    assert one.state(to="sqd")["state"] == "4"
+    told(one, "send queue drained")
+    one.state(to="rts")
+    exchange(one, two, 4, 100)
+
+    one, two = fresh(srq=1)
+    two.post(count=8, size=64)
+    two.limit(limit=4)
+    for already in (4, 1):
+        assert two.events() == {}
+        assert one.send(count=already, size=64, seed=1)["done"] == str(already)
+    told(two, "SRQ limit reached")
+    assert one.send(count=2, size=64, seed=1)["done"] == "2"
+    two.state(to="err")
+    told(two, "SRQ limit reached", "last WQE reached")
+
+    one, two = fresh()
+    misaligned = one.send(op="add", size=8, compare_add=1, addr=hex(int(two.memory["addr"], 16) + 4), rkey=two.memory["rkey"])
+    assert misaligned["status"] == "remote invalid request", misaligned[""]
+    told(two, "QP request error")
+
+    one, two = fresh()
+    assert one.send(op="write", size=64, addr=two.memory["addr"], rkey="0x7fffff00")["status"] == "remote access error"
+    told(two, "QP access error")
+
+    # More completions than there is room for, which ends the queue that they are of, too.
+    one, two = fresh(cqe=7)
+    two.post(count=16, size=64)
+    one.send(count=16, size=64)
+    told(two, "CQ error", "QP fatal error")
+
+    # The card has no automatic path migration: there is no alternate path, and so no event of one.
+    one, two = fresh(join=False)
+    try:
+        one.connect(**two.address, alternate=two.answer["lid"])
+        assert False, "an alternate path was taken"
+    except Refused as refused:
+        assert "Invalid argument" in str(refused), refused
+
+
+def check_doorbells(node1, node2, fabric):
+    """A list of requests takes one doorbell."""
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+    for batch, doorbells in ((1, 32), (16, 2), (32, 1)):
+        two.post(count=32, size=64)
+        before = fabric.asked("node1")["send_doorbells"]
+        assert one.send(count=32, size=64, batch=batch, seed=1)["done"] == "32"
+        assert fabric.asked("node1")["send_doorbells"] - before == doorbells, batch
+        assert two.receive(count=32, size=64, seed=1)["good"] == "32"
+
+
 def check_resize(node1, node2):
     one, two = node1.open(type="rc", depth=64), node2.open(type="rc", depth=64)
     one.join(two)
@@ -213,7 +304,7 @@ def check_resize(node1, node2):
 
 
 def check_bad_link(lab, one, two, fabric):
-    one.join(two, timeout=12, retry=7, mtu=3)
+    one.join(two, retry=7, mtu=3)
     fabric.link("node1", loss="2%", corruption="1%")
     for _ in range(lab.rounds(5, 500)):
         exchange(one, two, 16, 4000)
@@ -246,6 +337,14 @@ def errors_are_named_and_flushed(lab):
         check_errors(lab, node1, node2)
 
 
+@test(kernels=("plain", "stock", "debug"), timeout=300)
+def events_reach_their_consumer(lab):
+    """Each affiliated asynchronous event that a consumer can bring about reaches the handler of its QP, SRQ or CQ, once, and no other."""
+    with pair(lab) as (node1, node2, fabric):
+        check_events(lab, node1, node2, fabric)
+        check_doorbells(node1, node2, fabric)
+
+
 @test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def queues_keep_what_is_in_them(lab):
     """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
@@ -271,6 +370,8 @@ def all_verbs_with_the_stock_stack(lab):
         check_messages(ours, theirs)
         check_keys(theirs, ours)
         check_drain(ours, theirs)
+        check_moderation(theirs, ours)
+        check_notification(lab, theirs, ours)
         for one, two in ((ours, theirs), (theirs, ours)):
             check_memory(one, two, type="rc")
             check_memory(one, two, type="xrc")

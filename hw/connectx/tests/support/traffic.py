@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 
-from lab.waiting import wait_until
+from lab.waiting import DeadlineExceeded, wait_until
 
 CONTROL = "/sys/kernel/debug/weft_traffic/control"
 MODULES = ("weft_kern", "weft_core", "weft_connectx", "weft_traffic")
@@ -16,10 +16,14 @@ class Refused(Exception):
     """A command failed; the message holds what the module and the shell said."""
 
 
+def heard(answer):
+    return {name: int(count) for name, count in re.findall(r"\[([^:\]]+): (\d+)\]", answer[""])}
+
+
 class Node:
     """A guest with the suite's modules, and what it has been asked to open."""
 
-    in_kernel = True    # it has what only kernel modules have: fast registration, and masked atomics, draining
+    in_kernel = True    # it has what only kernel modules have: fast registration, masked atomics, draining, events
 
     def __init__(self, guest):
         self.guest = guest
@@ -32,13 +36,29 @@ class Node:
     def unload(self):
         self.guest.run(["rmmod", *reversed(MODULES)])
 
-    def _execute(self, text, timeout):
-        return self.guest.run(f"if echo '{text}' > {CONTROL}; then cat {CONTROL}; else cat {CONTROL}; false; fi",
-                              timeout=timeout, check=False)
+    def shell(self, text):
+        """What gives a command line to the module, prints its answer, and has its status."""
+        return f"if echo '{text}' > {CONTROL}; then cat {CONTROL}; else cat {CONTROL}; false; fi"
 
     def command(self, text, timeout=90):
         """Gives the module a command line; returns its answer's words as a dict, and as text under ''."""
-        ran = self._execute(text, timeout)
+        return self.start(text)(timeout)
+
+    def start(self, text):
+        """Begins a command of the module's and does not wait; the result, called, does, and gives the answer as command() does."""
+        process = self.guest.spawn(self.shell(text))
+        return lambda timeout=90: self._answer(text, process, timeout)
+
+    def events(self):
+        """What the devices and their ports have told of so far: how often each, by its name."""
+        return heard(self.command("events"))
+
+    def _answer(self, text, process, timeout):
+        try:
+            ran = process.wait(timeout, check=False)
+        except DeadlineExceeded:
+            process.kill()
+            raise
         if ran.status:
             raise Refused(f"{self.guest.name}: {text}: {ran.out}{ran.err}")
         answer = dict(re.findall(r"(\w+)=(\S+)", ran.out))
@@ -84,9 +104,8 @@ class StockNode(Node):
         super().__init__(guest)
         self._program = program
 
-    def _execute(self, text, timeout):
-        return self.guest.run(f"echo '{text}' > /tmp/commands && grep -a . /tmp/answers > /tmp/answer; cat /tmp/answer; grep -q ^ok /tmp/answer",
-                              timeout=timeout, check=False)
+    def shell(self, text):
+        return f"echo '{text}' > /tmp/commands && grep -a . /tmp/answers > /tmp/answer; cat /tmp/answer; grep -q ^ok /tmp/answer"
 
 
 class Endpoint:
@@ -96,20 +115,20 @@ class Endpoint:
         self.answer = node.command(f"open id={number} " + " ".join(f"{k}={v}" for k, v in options.items()))
 
     def __getattr__(self, name):
-        """Any of the module's commands: endpoint.send(count=4, size=100)."""
-        def call(timeout=90, **options):
+        """Any of the module's commands: endpoint.send(count=4, size=100). patience is in seconds, and for this side only."""
+        def call(patience=90, **options):
             words = " ".join(f"{k}={v}" for k, v in options.items())
-            return self.node.command(f"{name} id={self.number} {words}", timeout)
+            return self.node.command(f"{name} id={self.number} {words}", patience)
         return call
 
     def start(self, command):
-        """Begins a command of the module's and does not wait; the result, called, does, and gives the answer."""
+        """As Node.start(), of this endpoint."""
         name, _, words = command.partition(" ")
-        process = self.node.guest.spawn(f"echo '{name} id={self.number} {words}' > {CONTROL}; cat {CONTROL}")
-        def answer(timeout=90):
-            done = process.wait(timeout=timeout, check=False)
-            return {**dict(re.findall(r"(\w+)=(\S+)", done.out)), "": done.out + done.err}
-        return answer
+        return self.node.start(f"{name} id={self.number} {words}")
+
+    def events(self):
+        """What this endpoint's queues have told of so far: how often each, by its name."""
+        return heard(self.state())
 
     @property
     def address(self):
@@ -127,6 +146,16 @@ class Endpoint:
             one.connect(**two.address, **options)
 
 
+def peer(lab, guest, stock):
+    """The second of two nodes, on our stack or on Debian's; its guest has the kernel for it."""
+    return StockNode(guest, lab.program("weft-traffic")) if stock else Node(guest)
+
+
+def peer_kernel(stock):
+    """What lab.guest() makes such a node's guest with."""
+    return {"kernel": "stock"} if stock else {}
+
+
 @contextlib.contextmanager
 def pair(lab, stock_peer=False, **options):
     """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
@@ -136,8 +165,8 @@ def pair(lab, stock_peer=False, **options):
               until=(directory / "node2.sock").is_socket)
     fabric = Fabric(lab, directory)
     with lab.boot(lab.guest("node1", vfio_user=[directory / "node1.sock"], **options),
-                  lab.guest("node2", vfio_user=[directory / "node2.sock"], **({"kernel": "stock"} if stock_peer else {}), **options)) as guests:
-        nodes = [Node(guests[0]), StockNode(guests[1], lab.program("weft-traffic")) if stock_peer else Node(guests[1])]
+                  lab.guest("node2", vfio_user=[directory / "node2.sock"], **peer_kernel(stock_peer), **options)) as guests:
+        nodes = [Node(guests[0]), peer(lab, guests[1], stock_peer)]
         for node in nodes:
             node.load()
         for node in nodes:
@@ -163,6 +192,10 @@ class Fabric:
 
     def random_faults(self, host, seed, one_in):
         self.weft("card", "random-faults", host, "--seed", seed, "--one-in", one_in)
+
+    def asked(self, host):
+        """What has been asked of a host's card so far: doorbells, commands, by their names."""
+        return json.loads(self.weft("--json", "counters", "--cards"))[host]
 
     def struck(self, host):
         """How often each kind of fault has happened."""

@@ -82,16 +82,14 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 		endpoint->interrupts_.add_relaxed(1);
 		endpoint->completed_.wake_all();
 	};
-	ib_cq_init_attr cq{.cqe = depth_ + 16,
+	const auto event = [](ib_event *event, void *context) {
+		static_cast<Endpoint *>(context)->events_.add(event->event);
+	};
+	ib_cq_init_attr cq{.cqe = static_cast<u32>(arguments.number("cqe", depth_ + 16)),
 			   .comp_vector = static_cast<u32>(arguments.number("vector")),
 			   .flags = 0};
-	send_cq_ = TRY(checked(ib_create_cq(device_, handler, nullptr, this, &cq)));
-	recv_cq_ = TRY(checked(ib_create_cq(device_, handler, nullptr, this, &cq)));
-	const auto event = [](ib_event *event, void *context) {
-		auto *endpoint = static_cast<Endpoint *>(context);
-		endpoint->last_event_ = event->event;
-		endpoint->events_++;
-	};
+	send_cq_ = TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
+	recv_cq_ = TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
 	const bool xrc = type_ == IB_QPT_XRC_INI;
 	if (xrc)
 		xrcd_ = TRY(checked(ib_alloc_xrcd(device_)));
@@ -101,7 +99,6 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 		srq.srq_context = this;
 		srq.attr.max_wr = depth_;
 		srq.attr.max_sge = 2;
-		srq.attr.srq_limit = static_cast<u32>(arguments.number("limit"));
 		if (xrc) {
 			srq.srq_type = IB_SRQT_XRC;
 			srq.ext.cq = recv_cq_;
@@ -171,7 +168,7 @@ kern::Result<> Endpoint::connect(const Arguments &arguments)
 	remote_qpn_ = static_cast<u32>(arguments.number("qpn"));
 	remote_srqn_ = static_cast<u32>(arguments.number("srqn"));
 	if (type_ == IB_QPT_UD) {
-		rdma_ah_attr address = address_of(port_, arguments);
+		rdma_ah_attr address = address_of(static_cast<u32>(arguments.number("av_port", port_)), arguments);
 		ah_ = TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
 	}
 	if (!target_)
@@ -213,14 +210,23 @@ kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &
 					 IB_QP_RQ_PSN |
 					 (responds ? IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER
 						   : 0)));
+	if (arguments.is("until", "rtr"))
+		return {};
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = psn;
 	attr.timeout = static_cast<u8>(arguments.number("timeout", 17));
 	attr.retry_cnt = static_cast<u8>(arguments.number("retry", 7));
 	attr.rnr_retry = static_cast<u8>(arguments.number("rnr", 7));
 	attr.max_rd_atomic = 4;
+	const u32 alternate = static_cast<u32>(arguments.number("alternate"));
+	attr.alt_ah_attr = attr.ah_attr;
+	rdma_ah_set_dlid(&attr.alt_ah_attr, alternate);
+	attr.alt_port_num = static_cast<u8>(port);
+	attr.alt_timeout = attr.timeout;
+	attr.path_mig_state = IB_MIG_ARMED;
 	return modify(attr,
 		      IB_QP_STATE | IB_QP_SQ_PSN | (requests || responds ? IB_QP_TIMEOUT : 0) |
+			      (alternate ? IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE : 0) |
 			      (requests ? IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC
 					: 0));
 }
@@ -374,14 +380,30 @@ kern::Result<> Endpoint::state(const Arguments &arguments, Answer &answer)
 {
 	ib_qp_attr attr{};
 	ib_qp_init_attr init{};
-	if (arguments.is("to", "err") || arguments.is("to", "reset")) {
-		attr.qp_state = arguments.is("to", "err") ? IB_QPS_ERR : IB_QPS_RESET;
-		TRY(modify(attr, IB_QP_STATE));
+	static constexpr struct {
+		const char *name;
+		ib_qp_state state;
+	} names[] = {{"err", IB_QPS_ERR}, {"reset", IB_QPS_RESET}, {"sqd", IB_QPS_SQD}, {"rts", IB_QPS_RTS}};
+	for (const auto &[name, state] : names) {
+		if (!arguments.is("to", name))
+			continue;
+		attr.qp_state = state;
+		attr.en_sqd_async_notify = 1;
+		TRY(modify(attr, IB_QP_STATE | (state == IB_QPS_SQD ? IB_QP_EN_SQD_ASYNC_NOTIFY : 0)));
 	}
 	TRY_ERRNO(ib_query_qp(qp_, &attr, IB_QP_STATE, &init));
-	answer.add("state=%d events=%u last=%s", attr.qp_state, events_,
-		   events_ ? ib_event_msg(static_cast<ib_event_type>(last_event_)) : "none");
+	answer.add("state=%d ", attr.qp_state);
+	events_.describe(answer);
 	return {};
+}
+
+kern::Result<> Endpoint::limit(const Arguments &arguments)
+{
+	if (!srq_)
+		return kern::Error{-EINVAL};
+	ib_srq_attr attr{};
+	attr.srq_limit = static_cast<u32>(arguments.number("limit"));
+	return kern::check(ib_modify_srq(srq_, &attr, IB_SRQ_LIMIT));
 }
 
 kern::Result<> Endpoint::resize(const Arguments &arguments)

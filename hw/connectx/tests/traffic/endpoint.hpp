@@ -7,18 +7,12 @@
 #include <kern/wait_queue.hpp>
 #include <rdma/driver.hpp>
 #include <rdma/ib_verbs.h>
+#include "answer.hpp"
 #include "arguments.hpp"
+#include "events.hpp"
 
 namespace traffic
 {
-
-/* Text of the last answer. */
-struct Answer {
-	char text[1024];
-	int used = 0;
-
-	[[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
-};
 
 /* A new object, or the error that is in its place. */
 template<class T>
@@ -31,7 +25,10 @@ kern::Result<T *> checked(T *pointer)
 
 inline constexpr u32 datagram_qkey = 0x11111111;
 
-/* From RESET to RTS: lid=, and of connected types mtu= psn= timeout= retry= rnr= deny=. */
+/*
+ * From RESET to RTS, or with until=rtr only so far: lid=, and of connected types mtu= psn= timeout= retry= rnr= deny=, and
+ * alternate= for the LID of an armed alternate path.
+ */
 kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &arguments);
 
 /* While a device is being removed nobody waits for its completions: what waits ends with ECANCELED.
@@ -50,6 +47,7 @@ public:
 	create(ib_device *device, const Arguments &arguments, Answer &answer);
 	~Endpoint();
 
+	/* As connect_qp(); of type ud also makes the address, with av_port= for another port than the QP's. */
 	kern::Result<> connect(const Arguments &arguments);
 	/* Posts `count` receives of `size` bytes each, slot by slot. */
 	kern::Result<> post_receives(const Arguments &arguments);
@@ -59,7 +57,10 @@ public:
 	kern::Result<> receive(const Arguments &arguments, Answer &answer);
 	/* Checks the receiving region from `offset` on, byte for byte. */
 	kern::Result<> verify(const Arguments &arguments, Answer &answer);
+	/* Takes the QP to=err, reset, sqd (which is to be told of) or rts; says where it is, and what events have come. */
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
+	/* The SRQ's event comes when fewer than `limit` receives are left. */
+	kern::Result<> limit(const Arguments &arguments);
 	kern::Result<> read_word(const Arguments &arguments, Answer &answer);
 	kern::Result<> resize(const Arguments &arguments);
 	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
@@ -74,7 +75,7 @@ public:
 	 */
 	kern::Result<> burst(const Arguments &arguments, Answer &answer);
 	kern::Result<> notify(const Arguments &arguments, Answer &answer);
-	/* Gives the receiving region a key by fast registration, or a part of it by a window; tells
+	/* Gives the receiving region a key by fast registration, or a part of it by a window of `type` 1 or 2; tells
 	 * it. */
 	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);
 	kern::Result<> bind(const Arguments &arguments, Answer &answer);
@@ -124,11 +125,10 @@ private:
 	u32 size_ = 0;
 	u32 receive_size_ = 0;
 	u32 next_slot_ = 0;
-	u32 events_ = 0;
-	u32 last_event_ = 0;
 	u32 armed_at_ = 0;
 	kern::WaitQueue completed_;
 	kern::Atomic<u32> interrupts_{0};
+	EventCounts events_;
 	ib_pd *pd_ = nullptr;
 	ib_cq *send_cq_ = nullptr;
 	ib_cq *recv_cq_ = nullptr;

@@ -38,6 +38,9 @@ public:
 		for (ib_device *&place : devices_) {
 			if (!place) {
 				place = device;
+				ib_event_handler &handler = handlers_[&place - devices_];
+				INIT_IB_EVENT_HANDLER(&handler, device, hear);
+				ib_register_event_handler(&handler);
 				return 0;
 			}
 		}
@@ -52,12 +55,16 @@ public:
 		for (unsigned int i = 0; i < max_endpoints; i++)
 			if (endpoints_[i] && owners_[i] == device)
 				endpoints_[i].reset();
-		for (ib_device *&place : devices_)
-			if (place == device)
-				place = nullptr;
+		for (ib_device *&place : devices_) {
+			if (place != device)
+				continue;
+			ib_unregister_event_handler(&handlers_[&place - devices_]);
+			place = nullptr;
+		}
 	}
 
 private:
+	static void hear(ib_event_handler *, ib_event *event);
 	int write(const char *text, size_t size)
 	{
 		kern::Guard guard(lock_);
@@ -86,6 +93,10 @@ private:
 			owners_[id] = devices_[device];
 			return {};
 		}
+		if (arguments.command("events")) {
+			events_.describe(answer_);
+			return {};
+		}
 		if (arguments.command("drain"))
 			return devices_[device] ? drain(devices_[device], arguments, answer_)
 						: kern::Result<>(kern::Error{-ENODEV});
@@ -109,6 +120,8 @@ private:
 			return endpoint->read_word(arguments, answer_);
 		if (arguments.command("state"))
 			return endpoint->state(arguments, answer_);
+		if (arguments.command("limit"))
+			return endpoint->limit(arguments);
 		if (arguments.command("resize"))
 			return endpoint->resize(arguments);
 		if (arguments.command("register"))
@@ -133,6 +146,9 @@ private:
 	kern::Mutex lock_;
 	Answer answer_;
 	ib_device *devices_[max_devices] = {};
+	ib_event_handler handlers_[max_devices] = {};
+	/* Of devices and ports, those of devices that are gone included: what ends a device is among them. */
+	EventCounts events_;
 	kern::Owned<Endpoint> endpoints_[max_endpoints];
 	ib_device *owners_[max_endpoints] = {};
 	kern::debugfs::Directory directory_{"weft_traffic"};
@@ -141,6 +157,12 @@ private:
 };
 
 constinit kern::Static<Control> control;
+
+void Control::hear(ib_event_handler *, ib_event *event)
+{
+	control->events_.add(event->event);
+}
+
 constinit ib_client client = {
 	.name = "weft_traffic",
 	.add = [](ib_device *device) { return control->add_device(device); },

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+namespace traffic
+{
+
+/* Text of the last answer. */
+struct Answer {
+	char text[1024];
+	int used = 0;
+
+	[[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
+};
+
+} // namespace traffic
