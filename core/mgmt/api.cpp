@@ -203,9 +203,10 @@ void ib_free_recv_mad(ib_mad_recv_wc *mad_recv_wc)
 void *ib_get_rmpp_segment(ib_mad_send_buf *send_buf, int seg_num)
 {
 	auto &send = *static_cast<Send *>(send_buf);
-	if (seg_num < 1 || seg_num > send.seg_count)
+	const auto segment = static_cast<std::uint32_t>(seg_num);
+	if (seg_num < 1 || segment > send.packet_count())
 		return nullptr;
-	return send.packets[static_cast<std::size_t>(seg_num - 1)]->bytes + send.hdr_len;
+	return send.packet(segment).bytes + send.hdr_len;
 }
 
 int ib_response_mad(const ib_mad_hdr *hdr)

@@ -53,14 +53,19 @@ kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 p
 		return kern::Error{-EINVAL};
 
 	auto send = TRY(kern::make<Send>(gfp, agent));
-	send->packets = TRY(kern::make_array<kern::Owned<Packet>>(gfp, segments));
-	for (kern::Owned<Packet> &packet : send->packets) {
-		packet = TRY(kern::make<Packet>(gfp));
+	const auto make_packet = [&]() -> kern::Result<kern::Owned<Packet>> {
+		auto packet = TRY(kern::make<Packet>(gfp));
 		packet->send = send.get();
 		packet->wr.remote_qpn = remote_qpn;
 		packet->wr.remote_qkey = remote_qpn == 0 ? 0 : IB_QP_SET_QKEY;
 		packet->wr.pkey_index = pkey_index;
-	}
+		return packet;
+	};
+	send->first_packet = TRY(make_packet());
+	if (segments > 1)
+		send->more_packets = TRY(kern::make_array<kern::Owned<Packet>>(gfp, segments - 1));
+	for (kern::Owned<Packet> &packet : send->more_packets)
+		packet = TRY(make_packet());
 	if (rmpp)
 		send->rmpp = RmppSender(segments);
 
@@ -76,7 +81,7 @@ kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 p
 
 void Send::prepare_segment(std::uint32_t segment)
 {
-	Packet &packet = *packets[segment - 1];
+	Packet &packet = this->packet(segment);
 	const bool last = segment == rmpp.count();
 
 	if (segment != 1)

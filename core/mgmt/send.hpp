@@ -32,8 +32,9 @@ public:
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
 	RmppSender rmpp{0}; /* count() 0: no RMPP */
-	/* One, or one per segment; each allocated by itself, as DMA wants it. */
-	kern::OwnedArray<kern::Owned<Packet>> packets;
+	/* One, or one per segment; each allocated by itself, as DMA wants it, and a table only of those behind the first. */
+	kern::Owned<Packet> first_packet;
+	kern::OwnedArray<kern::Owned<Packet>> more_packets;
 
 	/**
 	 * Send::create() - a send with its packets
@@ -50,7 +51,13 @@ public:
 	explicit Send(Agent &owner) : ib_mad_send_buf{}, agent(&owner) {}
 
 	bool is_rmpp() const { return rmpp.count() != 0; }
-	Packet &first() const { return *packets[0]; }
+	Packet &first() const { return *first_packet; }
+	std::uint32_t packet_count() const { return static_cast<std::uint32_t>(more_packets.size()) + 1; }
+	/* That of a segment, which are numbered from 1. */
+	Packet &packet(std::uint32_t segment) const
+	{
+		return segment == 1 ? *first_packet : *more_packets[segment - 2];
+	}
 	ib::MadHeader &header() const { return first().header(); }
 
 	/* Copies the headers of the first segment into the packet of a segment and numbers it. */

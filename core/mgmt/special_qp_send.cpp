@@ -103,7 +103,7 @@ void SpecialQp::transmit_window_locked(Send &send)
 {
 	while (const auto segment = send.rmpp.next()) {
 		send.prepare_segment(segment);
-		queue_locked(send, *send.packets[segment - 1]);
+		queue_locked(send, send.packet(segment));
 		send.rmpp.sent();
 	}
 }
@@ -191,11 +191,12 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.decided = true;
 	send.status = status;
 	send.timer_node.unlink();
-	for (kern::Owned<Packet> &packet : send.packets) {
-		if (!packet->backlog_node.linked())
+	for (std::uint32_t segment = 1; segment <= send.packet_count(); segment++) {
+		Packet &packet = send.packet(segment);
+		if (!packet.backlog_node.linked())
 			continue;
-		packet->backlog_node.unlink();
-		packet->busy = false;
+		packet.backlog_node.unlink();
+		packet.busy = false;
 		send.holds--;
 	}
 	send.holds++;
