@@ -2,8 +2,8 @@
 """The judge: guests on Debian's own kernel, drivers and programs, one card each. Nothing in them is ours."""
 import contextlib
 
+from lab.echo import unanswered
 from lab.fabric import PAIR, Fabric
-from lab.waiting import DeadlineExceeded, wait_until
 
 ULPS = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 
@@ -70,26 +70,11 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
         node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"{dev}'s carrier")
 
 
-def answers(node):
-    """How many echo replies have arrived."""
-    names, values = (line.split() for line in node.run("grep ^Icmp: /proc/net/snmp").out.splitlines())
-    return int(values[names.index("InEchoReps")])
-
-
 def ping(source, target, count, options="-f", timeout=120):
-    """None of count packets is lost, once the addresses are resolved: while they are not, ib_ipoib keeps no more than three.
-
-    The kernel counts the answers: ping itself waits for the last ones only twice as long as the slowest so far took.
-    """
+    """None of count packets is lost, once the addresses are resolved: while they are not, ib_ipoib keeps no more than three."""
     source.wait_for(f"ping -q -c 1 -W 1 {target}", timeout=30, what=f"a first answer of {target}")
-    before = answers(source)
-    out = source.run(f"ping -q -c {count} {options} {target}", timeout, check=False).out
-    assert f"{count} packets transmitted" in out, out
-    try:
-        wait_until(f"{source.name}: the last answers of {target}", lambda: answers(source) - before >= count, 10 * source.slowness)
-    except DeadlineExceeded:
-        pass
-    assert answers(source) - before == count, f"{answers(source) - before} answers\n{out}"
+    lost = unanswered(source, target, count, options, timeout)
+    assert lost == 0, f"{lost} of {count} pings without an answer"
 
 
 def served(server, client, command, server_command=None, address="10.0.0.1", port=18515, timeout=120):

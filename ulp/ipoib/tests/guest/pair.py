@@ -60,14 +60,6 @@ def reachable(source, target, timeout=60):
     source.wait_for(f"ping -c 1 -W 1 -q {target}", timeout=timeout, what=f"an answer of {target} to {source.name}")
 
 
-def flood(source, target, count, options=""):
-    """A flood ping; returns how many of the packets were lost."""
-    out = source.run(f"ping -f -q -c {count} -W 5 {options} {target}", timeout=60 + count / 100, check=False).out
-    sent, received = (int(out.split(word)[0].split()[-1]) for word in (" packets transmitted", " received"))
-    assert sent == count, out
-    return sent - received
-
-
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
     """ib0 up with an address on each, and running: its port is active and it is in its broadcast group."""
     for number, node in enumerate(nodes, 1):
