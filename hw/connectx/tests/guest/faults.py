@@ -121,7 +121,7 @@ def a_card_that_breaks_down(lab):
         check_breakdown(*nodes)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=900)
+@test(kernels=("plain",), also=("stock", "debug"), timeout=900)
 def faults_beside_a_stock_peer(lab):
     """All of these against a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:

@@ -127,7 +127,7 @@ def a_failed_card_comes_back(lab):
         assert node2.events()["device fatal error"] == 3, node2.events()
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def cards_leave_a_stock_peer(lab):
     """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):
