@@ -4,126 +4,26 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
-#include <cerrno>
 #include <exception>
 #include <future>
-#include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <pthread.h>
-#include <sys/eventfd.h>
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 namespace weft
 {
 
-namespace
-{
-
-int make_event()
-{
-	const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (fd < 0)
-		throw std::system_error(errno, std::generic_category(), "eventfd");
-	return fd;
-}
-
-} // namespace
-
-// What other threads have posted. Asio has a queue for that, too, but wakes its thread while it
-// holds the lock that this thread takes first of all: where few CPUs are busy, the woken thread
-// runs in place of the waker, finds the lock taken, and waits until the waker gets a CPU again.
-class Loop::Inbox
-{
-public:
-	// @bell: written to when run() is due, until close().
-	explicit Inbox(int bell) : bell_(bell) {}
-	int bell() const { return bell_; }
-
-	// Any thread.
-	void push(Task task)
-	{
-		{
-			std::lock_guard lock(mutex_);
-			if (closed_)
-				return;
-			tasks_.push_back(std::move(task));
-			if (std::exchange(due_, true))
-				return;
-		}
-		::eventfd_write(bell_, 1);
-	}
-
-	// Runs what is there; the loop's thread. What comes meanwhile has its turn after the
-	// sockets and timers had theirs.
-	void run()
-	{
-		std::vector<Task> running;
-		{
-			std::lock_guard lock(mutex_);
-			if (!due_)
-				return;
-			running.swap(spare_);
-			running.swap(tasks_);
-		}
-		for (Task &task : running)
-			task();
-		running.clear();
-		{
-			std::lock_guard lock(mutex_);
-			spare_.swap(running);
-			due_ = !tasks_.empty();
-			if (!due_)
-				return;
-		}
-		::eventfd_write(bell_, 1);
-	}
-
-	// Destroys what waits, and what is pushed from now on: also by what is destroyed.
-	void close()
-	{
-		std::vector<Task> left;
-		std::lock_guard lock(mutex_);
-		closed_ = true;
-		left.swap(tasks_);
-	}
-
-private:
-	const int bell_;
-	std::mutex mutex_;
-	std::vector<Task> tasks_; // under mutex_, as is all that follows
-	std::vector<Task> spare_; // has room for the next ones
-	bool due_ = false;
-	bool closed_ = false;
-};
-
 struct Loop::Impl {
-	explicit Impl(Mode m)
-	    : mode(m), inbox(make_event()), bell(io, inbox.bell()), work(asio::make_work_guard(io))
-	{
-	}
-
-	void run()
-	{
-		while (io.run_one())
-			inbox.run();
-	}
+	explicit Impl(Mode m) : mode(m), work(asio::make_work_guard(io)) {}
 
 	Mode mode;
-	Inbox inbox; // outlives what io's handlers own
 	asio::io_context io{1};
-	// Nobody reads it and nobody waits for it: what Asio has is registered as edge-triggered,
-	// so that each write ends a run_one(), and that is all it is for.
-	asio::posix::stream_descriptor bell;
 	asio::executor_work_guard<asio::io_context::executor_type> work;
 	std::thread thread;
 };
@@ -133,7 +33,7 @@ Loop::Loop(std::string name, Mode mode)
 {
 	if (mode == Mode::Manual)
 		return;
-	impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+	impl_->thread = std::thread([this] { impl_->io.run(); });
 	pthread_setname_np(impl_->thread.native_handle(), name_.substr(0, 15).c_str());
 }
 
@@ -142,7 +42,6 @@ Loop::~Loop()
 	impl_->io.stop();
 	if (impl_->thread.joinable())
 		impl_->thread.join();
-	impl_->inbox.close();
 }
 
 asio::io_context &Loop::io()
@@ -152,10 +51,7 @@ asio::io_context &Loop::io()
 
 void Loop::post(Task task)
 {
-	if (in_loop())
-		asio::post(impl_->io, std::move(task));
-	else
-		impl_->inbox.push(std::move(task));
+	asio::post(impl_->io, std::move(task));
 }
 
 void Loop::run(std::function<void()> task)

@@ -59,7 +59,6 @@ public:
 		       Clock::duration timeout = std::chrono::seconds(5));
 
 private:
-	class Inbox;
 	struct Impl;
 	std::string name_;
 	std::unique_ptr<Impl> impl_;

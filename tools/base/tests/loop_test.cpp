@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/loop.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <functional>
-#include <future>
-#include <memory>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 
 using namespace std::chrono_literals;
@@ -36,96 +30,6 @@ TEST(Loop, RunsTasksInOrderOnItsThread)
 	ASSERT_EQ(seen.size(), 100u);
 	for (int i = 0; i < 100; ++i)
 		EXPECT_EQ(seen[i], i);
-}
-
-// What several threads post while the loop is busy with what they posted before, all runs, and in
-// each poster's order.
-TEST(Loop, RunsWhatSeveralThreadsPost)
-{
-	constexpr int kPosters = 4, kTasks = 5000;
-	weft::Loop loop("test");
-	std::vector<std::vector<int>> seen(kPosters);
-	std::vector<std::thread> posters;
-	for (int poster = 0; poster < kPosters; ++poster)
-		posters.emplace_back([&, poster] {
-			for (int i = 0; i < kTasks; ++i)
-				loop.post([&seen, poster, i] { seen[poster].push_back(i); });
-		});
-	for (auto &poster : posters)
-		poster.join();
-	loop.run([] {});
-	for (const auto &each : seen) {
-		ASSERT_EQ(each.size(), std::size_t{kTasks});
-		EXPECT_TRUE(std::is_sorted(each.begin(), each.end()));
-	}
-}
-
-// Two loops that keep each other's inbox filled leave their timers a turn.
-TEST(Loop, PostsDoNotStarveTimers)
-{
-	weft::Loop ping("ping"), pong("pong");
-	std::atomic<bool> stop{false}, fired{false};
-	std::function<void()> to_ping, to_pong;
-	to_ping = [&] {
-		if (!stop)
-			ping.post([&] { to_pong(); });
-	};
-	to_pong = [&] { pong.post([&] { to_ping(); }); };
-	std::unique_ptr<weft::Timer> timer;
-	ping.run([&] {
-		timer = std::make_unique<weft::Timer>(ping, [&] { fired = true; });
-		timer->arm(5ms);
-	});
-	for (int i = 0; i < 8; ++i)
-		to_ping();
-	const auto deadline = weft::Clock::now() + 10s;
-	while (!fired && weft::Clock::now() < deadline)
-		std::this_thread::sleep_for(1ms);
-	EXPECT_TRUE(fired);
-	stop = true;
-	ping.run([&] { timer.reset(); });
-	pong.run([] {});
-	ping.run([] {});
-}
-
-// What was posted to a loop that ends is destroyed without running, also what that destruction
-// posts.
-TEST(Loop, EndsWithTasksWaiting)
-{
-	struct Posts {
-		weft::Loop *loop;
-		int *destroyed;
-		Posts(weft::Loop *l, int *d) : loop(l), destroyed(d) {}
-		Posts(Posts &&other) noexcept
-		    : loop(std::exchange(other.loop, nullptr)), destroyed(other.destroyed)
-		{
-		}
-		~Posts()
-		{
-			if (!loop)
-				return;
-			++*destroyed;
-			loop->post([] { ADD_FAILURE() << "it ran after the end"; });
-		}
-		void operator()() { ADD_FAILURE() << "it ran"; }
-	};
-	int destroyed = 0;
-	{
-		auto loop = std::make_unique<weft::Loop>("test");
-		std::promise<void> busy;
-		auto started = busy.get_future();
-		weft::Loop *raw = loop.get();
-		// Busy until the loop has been told to stop: what comes later never has its turn.
-		loop->post([&busy, raw] {
-			busy.set_value();
-			while (!raw->io().stopped())
-				std::this_thread::yield();
-		});
-		started.wait();
-		for (int i = 0; i < 3; ++i)
-			loop->post(Posts(raw, &destroyed));
-	}
-	EXPECT_EQ(destroyed, 3);
 }
 
 // run() hands an exception to its caller and leaves the loop running.
