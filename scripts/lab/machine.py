@@ -14,6 +14,8 @@ KERNEL_WORDS = (
     "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel",
     "oops=panic", "panic=-1",                       # a crash ends the machine at once, and is noticed
     "no_timer_check",                               # which panics where an emulated CPU gets too little time
+    # The kernel forgets for a moment, with interrupts on, that its CPU has five levels of page tables: KASAN then takes all memory for wild.
+    "no5lvl",
     "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
     "net.ifnames=0",
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a starved virtual CPU is no lock-up
