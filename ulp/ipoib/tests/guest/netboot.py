@@ -3,7 +3,7 @@
 from lab import image, ipxe, kernels, machine
 from lab.testing import test
 
-from pair import interfaces_up, load_suite, reachable, start_fabric, unload_suite
+from pair import interfaces_up, load_stock, load_suite, reachable, start_fabric, unload_suite
 
 FILES = ("kernel", "initramfs")
 
@@ -44,7 +44,6 @@ def a_machine_boots_over_the_ib0_of_debian(lab):
     """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", vfio_user=[sockets[0]], kernel="stock")) as (server,):
-        server.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
-        server.wait_for("ip link show dev ib0", timeout=60, what="ib0")
+        load_stock(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1])

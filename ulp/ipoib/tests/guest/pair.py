@@ -25,6 +25,12 @@ def load_suite(node):
     node.insmod(*(f"/share/{name}.ko" for name in SUITE))
 
 
+def load_stock(node):
+    """Debian's own modules."""
+    node.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
+    node.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
+
+
 def unload_suite(node):
     node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern", timeout=60)
 
@@ -50,8 +56,7 @@ def mixed_pair(lab, *arguments, peer_share=None):
     theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock", share=peer_share)
     with lab.boot(ours, theirs) as (node1, node2):
         load_suite(node1)
-        node2.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
-        node2.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
+        load_stock(node2)
         yield node1, node2
         unload_suite(node1)
 
