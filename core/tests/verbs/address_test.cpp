@@ -9,6 +9,20 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
+/* Takes a QP from wherever it is to ready-to-receive, with this path (address, MTU, peer); what the last step said. */
+int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
+{
+	ib_qp_attr attr = path;
+	attr.qp_state = IB_QPS_RESET;
+	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	attr.qp_state = IB_QPS_INIT;
+	attr.port_num = 1;
+	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IB_QPS_RTR;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+					       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+}
+
 /* A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it was given: its own, each way. */
 void mgmt_06_address_vector(Test &test)
 {
@@ -36,21 +50,14 @@ void mgmt_06_address_vector(Test &test)
 	EXPECT_EQ(near.cq_b->poll(1, &wc), 0);
 
 	attr = {};
-	attr.qp_state = IB_QPS_RESET;
 	ib_qp *qp = away.qp_b.get();
-	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
-	attr.qp_state = IB_QPS_INIT;
-	attr.port_num = 1;
-	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
-	attr.qp_state = IB_QPS_RTR;
 	attr.path_mtu = IB_MTU_256;
 	attr.dest_qp_num = 0x1234;
 	attr.rq_psn = 0xabcdef;
 	attr.ah_attr.port_num = 1;
 	rdma_ah_set_dlid(&attr.ah_attr, 77);
 	rdma_ah_set_sl(&attr.ah_attr, 5);
-	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-						  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
+	ASSERT_EQ(ready_to_receive(test, qp, attr), 0);
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = 0x123456;
 	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
@@ -63,22 +70,6 @@ void mgmt_06_address_vector(Test &test)
 	EXPECT_EQ(is.dest_qp_num, 0x1234u);
 	EXPECT_EQ(is.rq_psn, 0xabcdefu);
 	EXPECT_EQ(is.sq_psn, 0x123456u);
-}
-
-/* Takes a QP from wherever it is to ready-to-receive, with this path; what the last step said. */
-int ready_to_receive(Test &test, ib_qp *qp, const rdma_ah_attr &address, ib_mtu mtu)
-{
-	ib_qp_attr attr = {};
-	attr.qp_state = IB_QPS_RESET;
-	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
-	attr.qp_state = IB_QPS_INIT;
-	attr.port_num = 1;
-	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
-	attr.qp_state = IB_QPS_RTR;
-	attr.path_mtu = mtu;
-	attr.ah_attr = address;
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-					       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 }
 
 /*
@@ -101,8 +92,8 @@ void mgmt_05_static_rate(Test &test)
 		EXPECT_EQ(rdma_ah_get_static_rate(&is), rate);
 
 		ib_qp *qp = pair.qp_a.get();
-		ASSERT_EQ(ready_to_receive(test, qp, address, IB_MTU_1024), 0);
-		ib_qp_attr attr = {};
+		ib_qp_attr attr = {.path_mtu = IB_MTU_1024, .ah_attr = address};
+		ASSERT_EQ(ready_to_receive(test, qp, attr), 0);
 		ib_qp_init_attr init;
 		ASSERT_EQ(ib_query_qp(qp, &attr, IB_QP_AV, &init), 0);
 		EXPECT_EQ(rdma_ah_get_static_rate(&attr.ah_attr), rate);
@@ -125,7 +116,7 @@ void mgmt_11_path_mtus(Test &test)
 	rdma_ah_set_dlid(&address, 1);
 	for (int mtu = 0; mtu <= IB_MTU_4096 + 1; mtu++) {
 		const bool exists = mtu >= IB_MTU_256 && mtu <= IB_MTU_4096;
-		EXPECT_EQ(ready_to_receive(test, qp, address, static_cast<ib_mtu>(mtu)), exists ? 0 : -EINVAL);
+		EXPECT_EQ(ready_to_receive(test, qp, {.path_mtu = static_cast<ib_mtu>(mtu), .ah_attr = address}), exists ? 0 : -EINVAL);
 		EXPECT_EQ(ib_mtu_enum_to_int(static_cast<ib_mtu>(mtu)), exists ? 128 << mtu : -1);
 	}
 	/* A port's MTU is taken as it is. */
