@@ -372,6 +372,8 @@ std::string Endpoint::send(const Arguments &arguments)
 	const auto slots = size_ / std::max(arguments.word("size", 64), 1u);
 	if (!slots || !batch || batch > kMaxBatch || batch > depth_)
 		throw Failure("no room for such a batch");
+	for (auto calls = arguments.word("after"); calls; calls--)
+		wait_completion(receive_cq_.get());
 
 	std::uint32_t posted = 0, done = 0, failed = 0;
 	ibv_wc_status first_status = IBV_WC_SUCCESS;

@@ -147,11 +147,12 @@ def check_moderation(node1, node2):
         seen = []
         while not seen or not right(seen[-1]):
             assert len(seen) < 10, (sent, moderation, seen)
+            one.post(count=1, size=64)
             two.post(count=sent, size=64)
             two.arm()
-            delay = two.start(f"delay count={sent}")
-            one.send(count=sent, batch=sent)
-            seen.append(int(delay()["us"]))
+            sender = one.start(f"send after=1 count={sent} batch={sent}")
+            seen.append(int(two.delay(count=sent)["us"]))
+            assert sender()["done"] == str(sent)
             assert two.receive(count=sent)["good"] == str(sent)
 
     delays(3, lambda us: us > 30000, count=4, period=60000)

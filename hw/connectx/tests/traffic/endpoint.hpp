@@ -51,7 +51,7 @@ public:
 	kern::Result<> connect(const Arguments &arguments);
 	/* Posts `count` receives of `size` bytes each, slot by slot. */
 	kern::Result<> post_receives(const Arguments &arguments);
-	/* Posts `count` requests and waits for all; says what became of them. */
+	/* Posts `count` requests, `after` so many messages have come, and waits for all; says what became of them. */
 	kern::Result<> send(const Arguments &arguments, Answer &answer);
 	/* Waits for `count` receives and checks every byte; posts each again if `repost`. */
 	kern::Result<> receive(const Arguments &arguments, Answer &answer);
@@ -65,8 +65,10 @@ public:
 	kern::Result<> resize(const Arguments &arguments);
 	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
 	kern::Result<> moderate(const Arguments &arguments);
-	/* Arms the receiving CQ; and how long its event came after `count` completions had, which
-	 * stay unpolled. */
+	/*
+	 * Arms the receiving CQ; and how long its event came after `count` completions had, which stay unpolled. The peer sends them
+	 * `after` one message, by which it is called once this side looks, however slow its machine.
+	 */
 	kern::Result<> arm(const Arguments &arguments);
 	kern::Result<> delay(const Arguments &arguments, Answer &answer);
 	/*

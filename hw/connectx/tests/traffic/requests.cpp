@@ -133,6 +133,8 @@ kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
 	const u32 slots = size_ / (size ? size : 1);
 	if (!slots || batch == 0 || batch > max_batch || batch > depth_)
 		return kern::Error{-EINVAL};
+	for (u64 calls = arguments.number("after"); calls; calls--)
+		TRY(wait_completion(recv_cq_, patience_ms));
 
 	u32 posted = 0, done = 0, failed = 0, first_status = 0;
 	const u64 begin = kern::now_ns();
