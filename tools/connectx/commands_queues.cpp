@@ -191,8 +191,8 @@ Status Commands::sw2hw_srq(Command &command)
 		return Status::bad_parameter;
 	if (!backed(InitHca::srqc_base, srqn, limits::kSrqcEntry))
 		return Status::icm_error;
-	queues.insert(srqn, std::make_unique<SharedReceiveQueue>(core_.memory, core_.events, srqn,
-								 context));
+	queues.insert(srqn, std::make_unique<SharedReceiveQueue>(core_.memory, core_.events,
+								 &core_.faults, srqn, context));
 	return Status::ok;
 }
 

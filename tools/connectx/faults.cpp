@@ -13,7 +13,7 @@ namespace
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
 	"cqe-number",    "cqe-index",      "cqe-opcode",   "cqe-owner",
 	"eqe-number",    "eqe-type",       "eqe-owner",    "command-lost",
-	"command-twice", "command-status", "capabilities", "interrupt",
+	"command-twice", "command-status", "capabilities", "interrupt",    "srq-list",
 };
 constexpr std::uint8_t kNoSuchCompletion = 0x1d;
 constexpr std::uint32_t kNoSuchEvent = 0xee;

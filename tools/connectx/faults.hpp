@@ -29,8 +29,9 @@ enum class Fault : unsigned {
 	command_status, // one that ends with a status which does not exist
 	capabilities,   // QUERY_FW or QUERY_DEV_CAP contradicts itself
 	interrupt,      // one without a cause
+	srq_list,       // the next request of a shared receive queue cannot be read
 };
-constexpr unsigned kFaultKinds = 12;
+constexpr unsigned kFaultKinds = 13;
 
 // The names by which people choose faults, in their order: "cqe-number" and so on.
 std::span<const std::string_view, kFaultKinds> fault_names();

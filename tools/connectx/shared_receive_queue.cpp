@@ -7,6 +7,7 @@
 #include <hw/connectx/wqe.hpp>
 
 #include "connectx/event_queue.hpp"
+#include "connectx/faults.hpp"
 
 namespace weft::connectx
 {
@@ -14,9 +15,10 @@ namespace weft::connectx
 using hw::connectx::SrqContext;
 using hw::connectx::SrqNext;
 
-SharedReceiveQueue::SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t srqn,
-				       const SrqContext &context)
-    : memory_(memory), events_(events), srqn_(srqn), pd_(SrqContext::pd.get(context.bytes)),
+SharedReceiveQueue::SharedReceiveQueue(MemoryTable &memory, EventQueues &events, Faults *faults,
+				       std::uint32_t srqn, const SrqContext &context)
+    : memory_(memory), events_(events), faults_(faults), srqn_(srqn),
+      pd_(SrqContext::pd.get(context.bytes)),
       xrc_domain_(static_cast<std::uint16_t>(SrqContext::xrc_domain.get(context.bytes))),
       cqn_(SrqContext::cqn.get(context.bytes)),
       log_size_(static_cast<std::uint8_t>(SrqContext::log_size.get(context.bytes))),
@@ -47,7 +49,8 @@ std::optional<std::uint16_t> SharedReceiveQueue::take()
 		return std::nullopt;
 	const std::uint16_t index = head_;
 	SrqNext link;
-	if (!memory_.read(buffer_, wqe_offset(index),
+	if ((faults_ && faults_->strikes(Fault::srq_list)) ||
+	    !memory_.read(buffer_, wqe_offset(index),
 			  std::as_writable_bytes(std::span(&link, 1)))) {
 		failed_ = true;
 		events_.raise(EventType::srq_catastrophic, srqn_);

@@ -13,12 +13,14 @@ namespace weft::connectx
 {
 
 class EventQueues;
+class Faults;
 
 class SharedReceiveQueue
 {
 public:
-	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t srqn,
-			   const hw::connectx::SrqContext &context);
+	// @faults, if any: those of the card.
+	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, Faults *faults,
+			   std::uint32_t srqn, const hw::connectx::SrqContext &context);
 
 	std::uint32_t number() const { return srqn_; }
 	std::uint32_t pd() const { return pd_; }
@@ -52,6 +54,7 @@ private:
 
 	MemoryTable &memory_;
 	EventQueues &events_;
+	Faults *faults_;
 	const std::uint32_t srqn_;
 	std::uint32_t pd_;
 	std::uint16_t xrc_domain_;

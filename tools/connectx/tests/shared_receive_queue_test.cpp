@@ -39,6 +39,16 @@ protected:
 			static_cast<std::uint16_t>(to);
 	}
 	void posted(std::uint32_t count) { driver.host.object<ib::be32>(record) = count; }
+	void expect_failure()
+	{
+		EXPECT_FALSE(queue().take());
+		const auto event = driver.poll(driver.async);
+		ASSERT_TRUE(event);
+		EXPECT_EQ(Eqe::type.get(event->bytes), 0x12u);
+		EXPECT_TRUE(queue().failed());
+		EXPECT_FALSE(queue().take());
+		EXPECT_FALSE(driver.poll(driver.async));
+	}
 	SharedReceiveQueue &queue() { return *driver.context().shared_receive_queue(kSrqn); }
 
 	static constexpr std::uint32_t kSrqn = TinyDriver::kFirstSrq + 1;
@@ -103,13 +113,15 @@ TEST_F(SharedReceiveQueueTest, VanishedBufferIsCatastrophicOnce)
 {
 	posted(5);
 	driver.write_mtt(buffer.mtt_offset, 0);
-	EXPECT_FALSE(queue().take());
-	const auto event = driver.poll(driver.async);
-	ASSERT_TRUE(event);
-	EXPECT_EQ(Eqe::type.get(event->bytes), 0x12u);
-	EXPECT_TRUE(queue().failed());
-	EXPECT_FALSE(queue().take());
-	EXPECT_FALSE(driver.poll(driver.async));
+	expect_failure();
+}
+
+TEST_F(SharedReceiveQueueTest, FaultIsCatastrophicOnce)
+{
+	posted(5);
+	EXPECT_TRUE(queue().take());
+	driver.card.faults().arm(Fault::srq_list, 1);
+	expect_failure();
 }
 
 TEST_F(SharedReceiveQueueTest, BadContextsAreRefused)

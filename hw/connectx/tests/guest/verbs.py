@@ -273,6 +273,13 @@ def check_events(lab, node1, node2, fabric):
     one.send(count=16, size=64)
     told(two, "CQ error", "QP fatal error")
 
+    # An SRQ that the card can no longer read, which ends the queue pair that needed it, too.
+    one, two = fresh(srq=1)
+    two.post(count=8, size=64)
+    fabric.fault("node2", "srq-list")
+    one.send(count=1, size=64)
+    told(two, "SRQ error", "QP fatal error", "last WQE reached")
+
     # The card has no automatic path migration: there is no alternate path, and so no event of one.
     one, two = fresh(join=False)
     try:

@@ -294,7 +294,8 @@ SharedReceiveQueue &Node::create_srq(unsigned log_size, std::uint16_t limit,
 	SrqContext::doorbell_record.set(context.bytes, driver.record);
 	srqs_[srqn] = driver;
 	auto &srq = context_.shared_receive_queues.insert(
-		srqn, std::make_unique<SharedReceiveQueue>(memory_, events_, srqn, context));
+		srqn, std::make_unique<SharedReceiveQueue>(memory_, events_, nullptr, srqn,
+							    context));
 	if (limit)
 		srq.arm_limit(limit);
 	return srq;
