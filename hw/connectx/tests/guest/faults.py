@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again. The peer of a
-broken card is on our stack or on Debian's; a_card_that_lies_about_itself, bars_too_small and faults_at_random have none on Debian's."""
+broken card is on our stack or on Debian's; a_card_that_lies_about_itself and bars_too_small have no peer."""
 import json
 import pathlib
 import sys
@@ -34,12 +34,14 @@ def heal(node1, fabric):
 
 def check_flow(node1, node2):
     one, two = node1.open(type="rc"), node2.open(type="rc")
-    one.join(two)
-    two.post(count=8, size=1000)
-    assert one.send(count=8, size=1000, seed=5)["done"] == "8"
-    assert two.receive(count=8, size=1000, seed=5)["good"] == "8"
-    one.close()
-    two.close()
+    try:
+        one.join(two)
+        two.post(count=8, size=1000)
+        assert one.send(count=8, size=1000, seed=5)["done"] == "8"
+        assert two.receive(count=8, size=1000, seed=5)["good"] == "8"
+        one.close()
+    finally:
+        two.close()
 
 
 def provoke(node1, node2, kind, fabric):
@@ -168,18 +170,29 @@ def bars_too_small(lab):
         node.unload()
 
 
+def check_random(lab, node1, node2, fabric):
+    fabric.random_faults("node1", lab.seed, 50)
+    end = time.monotonic() + lab.rounds(30, 600)
+    while time.monotonic() < end:
+        try:
+            check_flow(node1, node2)
+        except (Refused, AssertionError):
+            rebind(node1.guest, check=False)
+    fabric.random_faults("node1", lab.seed, 0)
+    heal(node1, fabric)
+    check_flow(node1, node2)
+    assert sum(fabric.struck("node1").values()) > 0
+
+
 @test(kernels=("debug",), timeout=300)
 def faults_at_random(lab):
     """Anything goes wrong now and then, for some time, while traffic is tried and the driver is bound anew when it has to be."""
-    with pair(lab) as (node1, node2, fabric):
-        fabric.random_faults("node1", lab.seed, 50)
-        end = time.monotonic() + lab.rounds(30, 600)
-        while time.monotonic() < end:
-            try:
-                check_flow(node1, node2)
-            except (Refused, AssertionError):
-                rebind(node1.guest, check=False)
-        fabric.random_faults("node1", lab.seed, 0)
-        heal(node1, fabric)
-        check_flow(node1, node2)
-        assert sum(fabric.struck("node1").values()) > 0
+    with pair(lab) as nodes:
+        check_random(lab, *nodes)
+
+
+@test(kernels=("plain",), also=("stock", "debug"), timeout=300)
+def faults_at_random_beside_a_stock_peer(lab):
+    """The same while the traffic is with Debian's stack."""
+    with pair(lab, stock_peer=True) as nodes:
+        check_random(lab, *nodes)
