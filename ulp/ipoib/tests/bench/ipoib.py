@@ -32,10 +32,10 @@ def lab_file(bench, names):
 
 
 @contextlib.contextmanager
-def pairs(bench, counted=None):
+def pairs(bench, counted=None, cpus=1):
     """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too.
 
-    counted: which of each pair has its instructions counted, 0 or 1.
+    counted: which of each pair has its instructions counted, 0 or 1. cpus: of each guest.
     """
     kernel = kernels.find("stock")
     modules.build(kernel.kdir)
@@ -46,7 +46,7 @@ def pairs(bench, counted=None):
                 until=lambda: all(path.is_socket() for path in sockets))
     wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
     netdev = [f"dgram,local.type=unix,local.path={wire[end]},remote.type=unix,remote.path={wire[1 - end]}" for end in (0, 1)]
-    guests = [bench.guest(name, vfio_user=[socket], netdevs=[netdev[number]] if number < 2 else (),
+    guests = [bench.guest(name, vfio_user=[socket], netdevs=[netdev[number]] if number < 2 else (), cpus=cpus,
                           icount="sleep" if counted == number % 2 else False)
               for number, (name, socket) in enumerate(zip(names, sockets))]
     with bench.boot(*guests) as nodes:
@@ -154,20 +154,32 @@ def instructions(bench):
         bench.figure(f"ipoib.insn-{name}", "insn", samples["ours", name], samples["theirs", name])
 
 
-@benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
-def traffic(bench):
-    with pairs(bench) as (ours, theirs):
+MEASURES = {
+    "tcp-1": ("Gbit/s", lambda near, far, to: iperf3(far, near, to)),
+    "tcp-4": ("Gbit/s", lambda near, far, to: iperf3(far, near, to, "-P 4")),
+    "ping": ("us", lambda near, far, to: round_trip(near, to)),
+    "datagrams": ("1000/s", lambda near, far, to: datagrams(far, near, to)),
+}
+
+
+def measure_traffic(bench, prefix, cpus):
+    with pairs(bench, cpus=cpus) as (ours, theirs):
         links = {"ours": (*ours, "10.0.0.2"), "theirs": (*theirs, "10.0.1.2"), "virtio": (*ours, "10.0.2.2")}
-        measures = {
-            "tcp-1": ("Gbit/s", lambda near, far, to: iperf3(far, near, to)),
-            "tcp-4": ("Gbit/s", lambda near, far, to: iperf3(far, near, to, "-P 4")),
-            "ping": ("us", lambda near, far, to: round_trip(near, to)),
-            "datagrams": ("1000/s", lambda near, far, to: datagrams(far, near, to)),
-        }
-        for name, (unit, measure) in measures.items():
+        for name, (unit, measure) in MEASURES.items():
             samples = {link: [] for link in links}
             for _ in range(ROUNDS):
                 for link, where in links.items():
                     samples[link].append(measure(*where))
-            bench.figure(f"ipoib.{name}", unit, samples["ours"], samples["theirs"])
-            bench.figure(f"ipoib.virtio-{name}", unit, samples["ours"], samples["virtio"])
+            bench.figure(f"{prefix}.{name}", unit, samples["ours"], samples["theirs"])
+            bench.figure(f"{prefix}.virtio-{name}", unit, samples["ours"], samples["virtio"])
+
+
+@benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
+def traffic(bench):
+    measure_traffic(bench, "ipoib", cpus=1)
+
+
+@benchmark(figures=("ipoib.cpus.*",), kernel="stock")
+def traffic_of_several_cpus(bench):
+    """The same between guests of two CPUs, each of which sends through a queue of its own."""
+    measure_traffic(bench, "ipoib.cpus", cpus=2)
