@@ -167,6 +167,37 @@ TEST_F(Datagram, send_errors_stop_the_send_queue)
 	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection);
 }
 
+/* A vector of another domain or port is the sender's error where the driver has asked for the
+ * check. */
+TEST_F(Datagram, address_vectors_are_checked_when_asked_for)
+{
+	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
+	Region data = a.region(64), room = b.region(4096);
+	auto send = [&](std::uint32_t port, std::uint32_t pd) {
+		WqeDatagram segment = to(b, 2, into.qpn);
+		segment.address.port_pd = port << 24 | pd;
+		b.post_receive(into, {room.piece()});
+		a.post_send(from,
+			    WqeBuilder(WqeOpcode::send).add(segment).add(data.piece()).done());
+		return wait(a, cq_a);
+	};
+	for (const auto &[port, pd] : {std::pair{1u, 7u}, {2u, 7u}, {1u, 8u}}) {
+		a.card().check_address_vectors = false;
+		EXPECT_FALSE(send(port, pd).is_error) << port << " " << pd;
+		EXPECT_FALSE(wait(b, cq_b).is_error);
+		a.card().check_address_vectors = true;
+		const Completion checked = send(port, pd);
+		const bool own = port == 1 && pd == 7;
+		ASSERT_EQ(checked.is_error, !own) << port << " " << pd;
+		if (own) {
+			EXPECT_FALSE(wait(b, cq_b).is_error);
+		} else {
+			EXPECT_EQ(checked.syndrome, CqeSyndrome::local_qp_operation);
+			a.modify(from, QpState::rts);
+		}
+	}
+}
+
 /* A datagram that does not fit its receive fails it. */
 TEST_F(Datagram, too_long_for_the_receive)
 {
