@@ -46,6 +46,12 @@ def locked(name):
         yield
 
 
+def present(kind, key, product):
+    """Whether the entry `kind`-`key` is there, with the file that all is about."""
+    path = root() / f"{kind}-{key}" / product
+    return path.is_file() and path.stat().st_size > 0
+
+
 def entry(kind, key, make, need_mib, product):
     """The directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
 
@@ -53,14 +59,10 @@ def entry(kind, key, make, need_mib, product):
     product: the file that all is about; without it (a power cut, a helping hand) the entry is made again.
     """
     path = root() / f"{kind}-{key}"
-
-    def whole():
-        return (path / product).is_file() and (path / product).stat().st_size > 0
-
-    if whole():
+    if present(kind, key, product):
         return path
     with locked(kind):
-        if whole():
+        if present(kind, key, product):
             return path
         shutil.rmtree(path, ignore_errors=True)
         for leftover in root().glob(f".work-{kind}-*"):

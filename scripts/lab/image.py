@@ -14,6 +14,7 @@ from lab import cache, debian, kernels
 from lab.errors import LabError
 
 ROOT_FORMAT = 3     # raised when the root image is made differently
+ROOT_IMAGE = "root.img"
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
 
@@ -87,7 +88,7 @@ def _make_root(directory):
     environment = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
     cache.tool("depmod", "-b", tree, stock.release, env=environment)
     cache.tool("mke2fs", "-q", "-t", "ext4", "-d", tree, "-O", "^has_journal,^metadata_csum", "-m", "0", "-E", "root_owner=0:0",
-               "-L", "weft-root", directory / "root.img", "1536M", env=environment)
+               "-L", "weft-root", directory / ROOT_IMAGE, "1536M", env=environment)
     shutil.rmtree(tree)
 
 
@@ -96,12 +97,12 @@ def _root_key():
 
 
 def root_image_present():
-    return (cache.root() / f"guest-root-{_root_key()}" / "root.img").is_file()
+    return cache.present("guest-root", _root_key(), ROOT_IMAGE)
 
 
 def root_image():
     """The root image's path; made first if it is not there."""
-    return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product="root.img") / "root.img"
+    return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product=ROOT_IMAGE) / ROOT_IMAGE
 
 
 def _cpio(entries):

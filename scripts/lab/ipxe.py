@@ -20,7 +20,7 @@ def image():
 
 def present():
     """Whether image() would have nothing to fetch."""
-    return (cache.root() / f"ipxe-{KEY}" / PRODUCT).is_file()
+    return cache.present("ipxe", KEY, PRODUCT)
 
 
 def network_boot(address, server, files, command_line):

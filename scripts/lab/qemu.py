@@ -17,6 +17,8 @@ from lab.errors import LabError
 MINIMUM = (10, 1)
 SUITES = ("trixie", "trixie-backports")
 FORMAT = 2      # raised when the copy is made differently
+KEY = cache.key_of(FORMAT, *SUITES)
+PROGRAM = "usr/bin/qemu-system-x86_64"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +41,7 @@ def _version(argv, environment):
 def _private(directory):
     libraries = directory / "usr/lib/x86_64-linux-gnu"
     loader = libraries / "ld-linux-x86-64.so.2"
-    return Qemu((str(loader), "--library-path", str(libraries), str(directory / "usr/bin/qemu-system-x86_64"),
+    return Qemu((str(loader), "--library-path", str(libraries), str(directory / PROGRAM),
                  "-L", str(directory / "usr/share/qemu"), "-L", str(directory / "usr/share/seabios")),
                 {"QEMU_MODULE_DIR": str(libraries / "qemu")}, MINIMUM)
 
@@ -70,8 +72,7 @@ def find():
         version = _version([system], {})
         if version >= MINIMUM:
             return Qemu((system,), {}, version)
-    key = cache.key_of(FORMAT, *SUITES)
-    return _private(cache.entry("qemu", key, _make, need_mib=700, product="usr/bin/qemu-system-x86_64"))
+    return _private(cache.entry("qemu", KEY, _make, need_mib=700, product=PROGRAM))
 
 
 def version():
@@ -85,7 +86,7 @@ def present():
     system = shutil.which("qemu-system-x86_64")
     if system and _version([system], {}) >= MINIMUM:
         return True
-    return (cache.root() / f"qemu-{cache.key_of(FORMAT, *SUITES)}").is_dir()
+    return cache.present("qemu", KEY, PROGRAM)
 
 
 def kvm_flags():
