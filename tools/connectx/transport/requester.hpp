@@ -55,6 +55,7 @@ private:
 	void sent_up_to(Qp &qp, Psn psn);
 
 	bool acknowledge_before(Qp &qp, Psn psn);
+	SendWork *answered_by(Qp &qp, Psn psn);
 	void progress(Qp &qp);
 	void complete_front(Qp &qp, std::uint32_t byte_count = 0);
 	void retire(Qp &qp);

@@ -231,19 +231,28 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	}
 }
 
+/* The request that waits for a response of @psn; everything before it has then been acknowledged.
+ * Or nullptr. */
+SendWork *Requester::answered_by(Qp &qp, Psn psn)
+{
+	RequesterState &s = qp.send;
+	if (!acknowledge_before(qp, psn)) {
+		lost(qp);
+		return nullptr;
+	}
+	if (s.work.empty() || s.unacknowledged != psn || !s.work.front()->started)
+		return nullptr;
+	return s.work.front().get();
+}
+
 void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet)
 {
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
-	if (!acknowledge_before(qp, psn)) {
-		lost(qp);
+	SendWork *answered = answered_by(qp, psn);
+	if (!answered || !answered->request.is_read())
 		return;
-	}
-	if (s.work.empty() || s.unacknowledged != psn)
-		return;
-	SendWork &work = *s.work.front();
-	if (!work.request.is_read() || !work.started)
-		return;
+	SendWork &work = *answered;
 
 	auto number = static_cast<std::uint32_t>(psn.distance_from(work.first));
 	std::uint64_t offset = std::uint64_t{number} * qp.mtu();
@@ -276,15 +285,10 @@ void Requester::atomic_response(Qp &qp, const packet::Headers &headers)
 {
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
-	if (!acknowledge_before(qp, psn)) {
-		lost(qp);
+	SendWork *answered = answered_by(qp, psn);
+	if (!answered || !answered->request.is_atomic())
 		return;
-	}
-	if (s.work.empty() || s.unacknowledged != psn)
-		return;
-	SendWork &work = *s.work.front();
-	if (!work.request.is_atomic() || !work.started)
-		return;
+	SendWork &work = *answered;
 	/* As the guest's processor has it in memory; the wire is big-endian. */
 	std::uint64_t original = headers.atomic_ack.original;
 	if (engine_.card().big_endian_host)
