@@ -14,7 +14,8 @@ namespace
 {
 
 constexpr unsigned short arphrd_infiniband = 32;
-constexpr unsigned watchdog_ms = 1000;
+/* To restart a queue loses what is in it, and a card whose host is busy may take seconds (seen: two) for a completion. */
+constexpr unsigned watchdog_ms = 10'000;
 constexpr unsigned tx_queue_len = 1000;
 /* A destination that was not used in four rounds of half a minute is forgotten. */
 constexpr unsigned tend_ms = 30'000;
