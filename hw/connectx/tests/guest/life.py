@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
 from lab.testing import test
-from traffic import Node, Refused, pair
+from traffic import Node, Refused, event_delay, pair
 
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
@@ -106,12 +106,7 @@ def a_card_does_with_the_interrupt_pin(lab):
         check_messages(one, two)
         # Who sends and receives looks now and then by himself; here only an event ends the wait.
         for sender, receiver in ((one, two), (two, one)):
-            receiver.post(count=1, size=64)
-            receiver.arm()
-            event = receiver.start("delay count=1")
-            assert sender.send(count=1, size=64, seed=5)["done"] == "1"
-            event()
-            assert receiver.receive(count=1, size=64, seed=5)["good"] == "1"
+            event_delay(sender, receiver)
         for node in (node1, node2):
             interrupts = node.guest.run("grep weft_connectx /proc/interrupts").out.splitlines()
             assert len(interrupts) == 1 and "MSI" not in interrupts[0] and int(interrupts[0].split()[1]) > 20, interrupts

@@ -7,7 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.testing import test
 from lab.waiting import wait_until
-from traffic import Refused, pair
+from traffic import Refused, event_delay, pair
 
 
 def exchange(one, two, count, size, **options):
@@ -147,13 +147,7 @@ def check_moderation(node1, node2):
         seen = []
         while not seen or not right(seen[-1]):
             assert len(seen) < 10, (sent, moderation, seen)
-            one.post(count=1, size=64)
-            two.post(count=sent, size=64)
-            two.arm()
-            sender = one.start(f"send after=1 count={sent} batch={sent}")
-            seen.append(int(two.delay(count=sent)["us"]))
-            assert sender()["done"] == str(sent)
-            assert two.receive(count=sent)["good"] == str(sent)
+            seen.append(event_delay(one, two, sent))
 
     delays(3, lambda us: us > 30000, count=4, period=60000)
     delays(4, lambda us: us < 20000, count=4, period=60000)

@@ -146,6 +146,19 @@ class Endpoint:
             one.connect(**two.address, **options)
 
 
+def event_delay(sender, receiver, count=1):
+    """Sends messages at once to a receiver that does nothing but wait for its event: microseconds from the last of them to that."""
+    sender.post(count=1, size=64)
+    receiver.post(count=count, size=64)
+    receiver.arm()
+    # The receiver calls for them once it looks, however slow its machine.
+    sent = sender.start(f"send after=1 count={count} batch={count} seed=5")
+    delay = int(receiver.delay(count=count)["us"])
+    assert sent()["done"] == str(count)
+    assert receiver.receive(count=count, size=64, seed=5)["good"] == str(count)
+    return delay
+
+
 def peer(lab, guest, stock):
     """The second of two nodes, on our stack or on Debian's; its guest has the kernel for it."""
     return StockNode(guest, lab.program("weft-traffic")) if stock else Node(guest)
