@@ -5,14 +5,17 @@ Two pairs of guests on one fabric, one on each stack, all up at once; samples ar
 does meets both alike.
 """
 import contextlib
-import json
+import pathlib
 import re
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "guest"))
 
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
+from pair import iperf3, load_stock, load_suite
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
 PORT = 9000
 ROUNDS = 5
 
@@ -54,11 +57,9 @@ def pairs(bench, counted=None, cpus=1):
             node.put("/tmp/datagrams", (bench.directory / "datagrams").read_bytes())
             node.run("chmod +x /tmp/datagrams")
         for node in nodes[:2]:
-            for name in SUITE:
-                node.run(f"insmod /share/{name}.ko")
+            load_suite(node)
         for node in nodes[2:]:
-            node.run("modprobe mlx4_ib && modprobe ib_ipoib")
-            node.wait_for("ip link show dev ib0", what="ib0 of the stock stack")
+            load_stock(node)
         for number, node in enumerate(nodes):
             node.run(f"ip link set ib0 up && ip addr add 10.0.{number // 2}.{number % 2 + 1}/24 dev ib0")
             node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name}")
@@ -67,13 +68,9 @@ def pairs(bench, counted=None, cpus=1):
         yield nodes[:2], nodes[2:]
 
 
-def iperf3(server, client, address, options=""):
-    """Gbit/s that arrived."""
-    listener = server.spawn("iperf3 -s -1")
-    server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
-    report = client.run(f"iperf3 -J -c {address} -t 3 -O 1 {options}", timeout=90)
-    listener.wait(60)
-    return json.loads(report.out)["end"]["sum_received"]["bits_per_second"] / 1e9
+def throughput(server, client, address, options=""):
+    """TCP: Gbit/s that arrived."""
+    return iperf3(server, client, address, f"-O 1 {options}", timeout=90)["sum_received"]["bits_per_second"] / 1e9
 
 
 def round_trip(source, address):
@@ -155,8 +152,8 @@ def instructions(bench):
 
 
 MEASURES = {
-    "tcp-1": ("Gbit/s", lambda near, far, to: iperf3(far, near, to)),
-    "tcp-4": ("Gbit/s", lambda near, far, to: iperf3(far, near, to, "-P 4")),
+    "tcp-1": ("Gbit/s", lambda near, far, to: throughput(far, near, to)),
+    "tcp-4": ("Gbit/s", lambda near, far, to: throughput(far, near, to, "-P 4")),
     "ping": ("us", lambda near, far, to: round_trip(near, to)),
     "datagrams": ("1000/s", lambda near, far, to: datagrams(far, near, to)),
 }
