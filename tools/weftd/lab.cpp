@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "weftd/default_guids.hpp"
 #include "weftd/link_settings.hpp"
 
 namespace weft::weftd
@@ -63,6 +64,11 @@ public:
 	}
 
 	std::string where() const { return place(source_, table_.source()); }
+	// Where @key is, which is there.
+	std::string where(std::string_view key)
+	{
+		return place(source_, find(key)->source());
+	}
 	[[noreturn]] void fail(const std::string &reason) const
 	{
 		throw LabError(where() + ": " + reason);
@@ -120,6 +126,16 @@ public:
 			fail(*node,
 			     fmt::format("{} must be a number, as in \"0x0002c90300001000\"", key));
 		return value;
+	}
+	// 0, which is no GUID, is a @fallback that there is not.
+	ib::Guid guid(std::string_view key, ib::Guid fallback)
+	{
+		const auto value = word(key);
+		if (!value && !fallback)
+			fail(fmt::format("there are no more default GUIDs; give it a {}", key));
+		if (value == 0)
+			fail(*find(key), fmt::format("{} must not be 0", key));
+		return value.value_or(fallback);
 	}
 	std::optional<ib::Mtu> mtu(std::string_view key)
 	{
@@ -244,26 +260,34 @@ LabLink parse_link(Section &section)
 	return link;
 }
 
-fabric::SwitchConfig parse_switch(Section &section)
+fabric::SwitchConfig parse_switch(Section &section, ib::Guid default_guid)
 {
 	fabric::SwitchConfig config;
 	config.name = section.name("name");
 	config.ports = static_cast<unsigned>(section.integer("ports", 1, 254).value_or(36));
-	config.guid = section.word("guid").value_or(0);
+	config.guid = section.guid("guid", default_guid);
 	config.mtu = section.mtu("mtu").value_or(config.mtu);
 	section.finish();
 	return config;
 }
 
-LabHost parse_host(Section &section, std::size_t index)
+LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::string> &warnings)
 {
+	// Service IDs that communication managers keep for themselves (default_guids.hpp).
+	constexpr unsigned kAssignedServiceId = 0x02;
+
 	LabHost host;
 	host.name = section.name("name");
 	host.ports = static_cast<unsigned>(section.integer("ports", 1, 2).value_or(1));
-	// Locally administered; a card's ports have the numbers after its own.
-	host.guid = section.word("guid").value_or(0x0202c90300000000 + (index + 1) * 0x100);
-	if (host.guid == 0 || host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
+	// A card's ports have the numbers after its own.
+	host.guid = section.guid("guid", default_guid);
+	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
+	if (host.guid >> 56 == kAssignedServiceId)
+		warnings.push_back(fmt::format(
+			"{}: guid {:#018x} begins with 0x02: communication managers refuse software "
+			"that listens on it, as SRP targets do",
+			section.where("guid"), host.guid));
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (host.socket.empty())
 		section.fail("socket must be a file name");
@@ -376,15 +400,15 @@ void check_unique(const Lab &lab, const Places &places)
 		if (!set.insert(value).second)
 			throw LabError(fmt::format("{}: {} is given twice", where, what));
 	};
-	if (lab.sm_enabled)
+	if (lab.sm_enabled) {
 		names.insert(kSmNode);
+		guids.insert({lab.sm.guid, lab.sm.guid + 1});
+	}
 	for (std::size_t i = 0; i < lab.switches.size(); ++i) {
 		const auto &config = lab.switches[i];
 		const std::string &where = places.switches[i];
 		claim(where, names, config.name, fmt::format("the name '{}'", config.name));
-		if (config.guid)
-			claim(where, guids, config.guid,
-			      fmt::format("the GUID {:#018x}", config.guid));
+		claim(where, guids, config.guid, fmt::format("the GUID {:#018x}", config.guid));
 	}
 	for (std::size_t i = 0; i < lab.hosts.size(); ++i) {
 		const auto &host = lab.hosts[i];
@@ -461,7 +485,7 @@ void assign_ports(Lab &lab, const Places &places)
 
 } // namespace
 
-Lab parse_lab(std::string_view text, const std::string &source)
+Lab parse_lab(std::string_view text, const std::string &source, const std::string &default_name)
 {
 	toml::table table;
 	try {
@@ -476,13 +500,15 @@ Lab parse_lab(std::string_view text, const std::string &source)
 	Section root(table, source);
 	places.sm = root.where();
 	lab.seed = root.word("seed").value_or(lab.seed);
+	const DefaultGuids guids(root.text("name").value_or(default_name));
+	lab.sm.guid = guids.subnet_manager();
 	for (Section &section : root.sections("switch")) {
 		places.switches.push_back(section.where());
-		lab.switches.push_back(parse_switch(section));
+		lab.switches.push_back(parse_switch(section, guids.switch_node(lab.switches.size())));
 	}
 	for (Section &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
-		lab.hosts.push_back(parse_host(section, lab.hosts.size()));
+		lab.hosts.push_back(parse_host(section, guids.host(lab.hosts.size()), lab.warnings));
 	}
 	for (Section &section : root.sections("link"))
 		lab.links.push_back(parse_link(section));
@@ -496,18 +522,18 @@ Lab parse_lab(std::string_view text, const std::string &source)
 	return lab;
 }
 
-Lab load_lab(const std::filesystem::path &file)
+Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
 {
 	std::ifstream stream(file);
 	if (!stream)
 		throw LabError(file.string() + ": cannot be read");
 	const std::string text((std::istreambuf_iterator<char>(stream)), {});
-	return parse_lab(text, file.string());
+	return parse_lab(text, file.string(), default_name);
 }
 
-Lab default_lab()
+Lab default_lab(const std::string &name)
 {
-	return parse_lab(kDefaultLab, "the default lab");
+	return parse_lab(kDefaultLab, "the default lab", name);
 }
 
 } // namespace weft::weftd

@@ -57,12 +57,15 @@ struct Lab {
 	bool sm_enabled = true;
 	std::string sm_switch; // that the subnet manager is plugged into
 	sm::Config sm;
+	std::vector<std::string> warnings; // "FILE:LINE: what may not be meant"
 };
 
-// Reads @text; @source names it in errors. Throws LabError.
-Lab parse_lab(std::string_view text, const std::string &source);
-Lab load_lab(const std::filesystem::path &file);
+// Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
+// GUIDs that it does not give are made from the name. Throws LabError.
+Lab parse_lab(std::string_view text, const std::string &source,
+	      const std::string &default_name = {});
+Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // One switch, two hosts, a subnet manager.
-Lab default_lab();
+Lab default_lab(const std::string &name = {});
 
 } // namespace weft::weftd

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // weftd: a lab's fabric, cards and subnet manager. See weftd(1).
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string>
 #include <system_error>
 
 #include <fcntl.h>
@@ -87,11 +90,25 @@ FileDescriptor claim(const std::filesystem::path &directory)
 	return lock;
 }
 
+// The name of a lab that has none in its file: no other daemon has it, and the same lab has it again.
+std::string place_of_lab(const std::filesystem::path &directory)
+{
+	std::array<char, HOST_NAME_MAX + 1> host{};
+	::gethostname(host.data(), host.size() - 1);
+	return std::string(host.data()) + ":" + directory.string();
+}
+
 int run(const Options &options)
 {
-	auto lab = options.lab.empty() ? weftd::default_lab() : weftd::load_lab(options.lab);
+	const auto directory =
+		std::filesystem::absolute(options.socket_directory).lexically_normal();
+	const auto name = place_of_lab(directory);
+	auto lab = options.lab.empty() ? weftd::default_lab(name)
+				       : weftd::load_lab(options.lab, name);
 	if (options.seed)
 		lab.seed = *options.seed;
+	for (const auto &warning : lab.warnings)
+		spdlog::warn("{}", warning);
 	if (options.check)
 		return 0;
 
@@ -106,7 +123,6 @@ int run(const Options &options)
 		io.stop();
 	});
 
-	const auto directory = std::filesystem::absolute(options.socket_directory);
 	const auto lock = claim(directory);
 	weftd::World world(lab, directory);
 	Loop control_loop("control");

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """infiniband-diags: what administrators look at a fabric with sees ours as it is."""
+import json
 import re
 
 from lab.testing import test
@@ -22,8 +23,11 @@ def the_fabric_as_it_is(lab):
         with check("ibnetdiscover finds the switch and every end port, cabled as the lab says"):
             out = node1.run("ibnetdiscover").out
             assert re.search(r'^Switch\s+36 "S-\w+"\s+# "switch1" base port 0 lid \d+', out, re.MULTILINE), out
+            guids = {host["name"]: host["guid"] for host in json.loads(fabric.weft("--json", "fabric", "show"))["hosts"]}
             for port, (name, where) in enumerate((("node1", one), ("node2", two)), 1):
-                assert re.search(rf'^\[{port}\]\s+"H-0202c90300000{port}00"\[1\]\(\w+\)\s+# "{name} [^"]*" lid {where} 4xQDR', out, re.MULTILINE), out
+                guid = guids[name].removeprefix("0x")
+                assert guid.startswith("0002c903"), guid
+                assert re.search(rf'^\[{port}\]\s+"H-{guid}"\[1\]\(\w+\)\s+# "{name} [^"]*" lid {where} 4xQDR', out, re.MULTILINE), out
             assert len(re.findall(r"^Ca\s", out, re.MULTILINE)) == 3, out
         with check("iblinkinfo shows three active links, at 4X QDR"):
             out = node1.run("iblinkinfo --switches-only").out

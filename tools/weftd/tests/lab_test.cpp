@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weftd/lab.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "weftd/default_guids.hpp"
 
 namespace weft::weftd
 {
@@ -12,7 +17,9 @@ namespace
 {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 // What is wrong with a lab file, or nothing.
@@ -44,9 +51,80 @@ TEST(Lab, DefaultIsTwoHostsOnASwitch)
 	ASSERT_EQ(lab.hosts.size(), 2u);
 	EXPECT_EQ(lab.hosts[0].socket, "node1.sock");
 	EXPECT_EQ(lab.hosts[1].socket, "node2.sock");
-	EXPECT_NE(lab.hosts[0].guid, lab.hosts[1].guid);
 	EXPECT_TRUE(lab.sm_enabled);
 	EXPECT_EQ(lab.links.size(), 3u) << "two hosts and the subnet manager";
+}
+
+// Every GUID of @lab: nodes', ports', the subnet manager's.
+std::vector<ib::Guid> guids(const Lab &lab)
+{
+	std::vector<ib::Guid> all{lab.sm.guid, lab.sm.guid + 1};
+	for (const auto &config : lab.switches)
+		all.push_back(config.guid);
+	for (const auto &host : lab.hosts)
+		for (unsigned port = 0; port <= host.ports; ++port)
+			all.push_back(host.guid + port);
+	return all;
+}
+
+// GUIDs that a file does not give look like a vendor's: communication managers keep service IDs
+// with 0x02 in the top byte for themselves, and an SRP target listens on its GUID.
+TEST(Lab, DefaultGuidsLookLikeAVendors)
+{
+	const auto all = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
+	EXPECT_EQ(all.size(), 8u);
+	EXPECT_EQ(std::set<ib::Guid>(all.begin(), all.end()).size(), all.size());
+	for (const ib::Guid guid : all)
+		EXPECT_EQ(guid >> 32, 0x0002c903u) << std::hex << guid;
+}
+
+// They come from the lab's name: the same at each start, others in another lab. A name in the file
+// goes before the one that the lab is given.
+TEST(Lab, DefaultGuidsAreTheLabsOwn)
+{
+	const auto here = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
+	const auto there = guids(parse_lab(kTwoNodes, "lab.toml", "there"));
+	EXPECT_EQ(here, guids(parse_lab(kTwoNodes, "other.toml", "here")));
+	for (const ib::Guid guid : here)
+		EXPECT_EQ(std::ranges::count(there, guid), 0) << std::hex << guid;
+	const std::string named = std::string("name = \"mine\"\n") + kTwoNodes;
+	EXPECT_EQ(guids(parse_lab(named, "lab.toml", "here")),
+		  guids(parse_lab(named, "lab.toml", "there")));
+	EXPECT_NE(guids(parse_lab(named, "lab.toml", "here")), here);
+}
+
+// As many nodes as there are default GUIDs for, and none beyond.
+TEST(Lab, DefaultGuidsEnd)
+{
+	const DefaultGuids ids("here");
+	const ib::Guid last_host = ids.host(DefaultGuids::kHosts - 1);
+	EXPECT_EQ(last_host >> 32, 0x0002c903u);
+	EXPECT_LT(last_host + 2, ids.switch_node(0));
+	EXPECT_EQ(ids.switch_node(DefaultGuids::kSwitches - 1) - ids.switch_node(0),
+		  DefaultGuids::kSwitches - 1);
+	EXPECT_EQ(ids.host(DefaultGuids::kHosts), 0u);
+	EXPECT_EQ(ids.switch_node(DefaultGuids::kSwitches), 0u);
+
+	std::string most;
+	for (std::size_t i = 0; i < DefaultGuids::kHosts; ++i)
+		most += fmt::format("[[host]]\nname = \"h{}\"\n", i);
+	const std::string quiet = "[sm]\nenabled = false\n";
+	EXPECT_EQ(complaint(most + quiet), "");
+	EXPECT_THAT(complaint(most + "[[host]]\nname = \"one\"\n" + quiet),
+		    HasSubstr("give it a guid"));
+}
+
+// A GUID that no communication manager lets its node listen on is worth a word.
+TEST(Lab, WarnsOfGuidsThatAreNoServiceId)
+{
+	const auto warnings = [](const char *guid) {
+		return parse_lab(std::string(kTwoNodes) + "guid = \"" + guid + "\"\n", "lab.toml")
+			.warnings;
+	};
+	EXPECT_THAT(warnings("0x0102c90300001000"), IsEmpty());
+	EXPECT_THAT(warnings("0x0302c90300001000"), IsEmpty());
+	EXPECT_THAT(warnings("0x0202c90300001000"),
+		    ElementsAre(AllOf(StartsWith("lab.toml:9: "), HasSubstr("0x02"))));
 }
 
 // Everything that a file may say arrives where it belongs.
@@ -145,7 +223,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[switch]]\nname = \"\"", "lab.toml:2: ", "letters"},
 		{"[[host]]\nname = \"h\"\nports = 3", "lab.toml:3: ", "1 to 2"},
 		{"[[host]]\nname = \"h\"\nguid = \"xyz\"", "lab.toml:3: ", "guid"},
-		{"[[host]]\nname = \"h\"\nguid = 0", "lab.toml:1: ", "guid"},
+		{"[[host]]\nname = \"h\"\nguid = 0", "lab.toml:3: ", "guid"},
 		{"[[host]]\nname = \"h\"\nsocket = \"\"", "lab.toml:1: ", "socket"},
 		{"switch = 5", "lab.toml:1: ", "[[switch]]"},
 		{"[[link]]\nends = [\"a\"]", "lab.toml:1: ", "ends"},
@@ -230,8 +308,9 @@ TEST(Lab, RefusesCollisions)
 	EXPECT_EQ(complaint(nodes + "[[host]]\nname = \"sm\"\n[sm]\nenabled = false"), "");
 	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nsocket = \"a.sock\""),
 		    HasSubstr("'a.sock' is given twice"));
-	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nguid = \"0x0202c90300000101\""),
-		    HasSubstr("GUID 0x0202c90300000101 is given twice"));
+	const auto taken = fmt::format("{:#018x}", parse_lab(nodes, "lab.toml").hosts[0].guid + 1);
+	EXPECT_THAT(complaint(nodes + "[[host]]\nname = \"c\"\nguid = \"" + taken + "\""),
+		    HasSubstr("GUID " + taken + " is given twice"));
 	EXPECT_EQ(complaint(nodes + "[[switch]]\nname = \"t\"\nguid = 5\n"
 				    "[[switch]]\nname = \"u\"\nguid = 5"),
 		  "lab.toml:12: the GUID 0x0000000000000005 is given twice");

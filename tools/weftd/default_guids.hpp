@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// GUIDs of the nodes that a lab file gives none.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <ib/types.hpp>
+
+namespace weft::weftd
+{
+
+/*
+ * They look like a vendor's: 00:02:c9 is a company's identifier, 03 what its adapters have next.
+ * Locally administered ones (0x02 in the top byte) will not do, for software listens on its node's
+ * GUID as a service ID (SRP targets do), and service IDs with that top byte are those which
+ * communication managers assign themselves (IBA A3.2.3.3).
+ *
+ * 18 bits of the rest are made from the lab's name, so that labs differ and a lab is the same at
+ * each start; 14 bits number the nodes. The subnet manager has the lowest, because among managers
+ * of equal priority the lower GUID is master.
+ */
+class DefaultGuids
+{
+public:
+	static constexpr std::size_t kHosts = 3071;
+	static constexpr std::size_t kSwitches = 4096;
+
+	explicit DefaultGuids(std::string_view lab_name);
+
+	// Each has room for the ports' own, which follow.
+	ib::Guid subnet_manager() const { return base_ + kPerEndNode - 2; }
+	// 0 if there is none for host @index or switch @index.
+	ib::Guid host(std::size_t index) const
+	{
+		return index < kHosts ? base_ + (index + 1) * kPerEndNode : 0;
+	}
+	ib::Guid switch_node(std::size_t index) const
+	{
+		return index < kSwitches ? base_ + (kHosts + 1) * kPerEndNode + index : 0;
+	}
+
+private:
+	static constexpr unsigned kNodeBits = 14;
+	static constexpr std::size_t kPerEndNode = 4; // a host has two ports at the most
+	static_assert((kHosts + 1) * kPerEndNode + kSwitches == std::size_t{1} << kNodeBits);
+
+	const ib::Guid base_;
+};
+
+} // namespace weft::weftd
