@@ -370,6 +370,9 @@ struct McMemberRecord {
 		send_only_full_member = 8,
 	};
 
+	/* In proxy_join: somebody else than the port itself made it a member. */
+	static constexpr std::uint8_t proxy_join_bit = 0x80;
+
 	constexpr std::uint8_t sl() const
 	{
 		return static_cast<std::uint8_t>(field_get<31, 28>(sl_flow_hop.value()));

@@ -214,7 +214,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	return &at->second;
 }
 
-RecordSet McGroups::join(const Subnet &subnet, const ib::SaMad &mad)
+RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad)
 {
 	const auto &wanted = record_of<Record>(mad);
 	if (!has_component(mad, Record::c_port_gid) || !has_component(mad, Record::c_join_state))
@@ -223,6 +223,8 @@ RecordSet McGroups::join(const Subnet &subnet, const ib::SaMad &mad)
 	if (state == 0)
 		return RecordSet::failure(ib::sa_status_req_invalid);
 	ib::Guid guid = wanted.port_gid.interface_id();
+	if (!requester.may_act_for(guid) && subnet.find_port(guid))
+		return RecordSet::failure(ib::sa_status_denied);
 	PortRef port = subnet.find_port(guid);
 	if (!port)
 		return RecordSet::failure(ib::sa_status_invalid_gid);
@@ -248,35 +250,43 @@ RecordSet McGroups::join(const Subnet &subnet, const ib::SaMad &mad)
 		}
 		return RecordSet::failure(ib::sa_status_req_invalid);
 	}
-	std::uint8_t &have = group->members[guid];
-	have = static_cast<std::uint8_t>(have | state);
+	auto [at, fresh] = group->members.try_emplace(guid);
+	Member &member = at->second;
+	member.join_state = static_cast<std::uint8_t>(member.join_state | state);
+	/* IBA 15.2.5.17: what a port has joined itself is not a proxy's any more. */
+	member.by_proxy = !requester.is(guid) && (fresh || member.by_proxy);
 	dirty_.insert(group->record.mlid);
 	if (created)
 		watcher_(group->record.mgid, true);
 	RecordSet answer;
-	answer.add(member_record(*group, guid, have));
+	answer.add(member_record(*group, guid, member));
 	return answer;
 }
 
-RecordSet McGroups::leave(const Subnet &, const ib::SaMad &mad)
+RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad)
 {
 	const auto &wanted = record_of<Record>(mad);
 	for (unsigned needed : {Record::c_mgid, Record::c_port_gid, Record::c_join_state})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
+	ib::Guid guid = wanted.port_gid.interface_id();
+	if (!requester.may_act_for(guid))
+		return RecordSet::failure(ib::sa_status_denied);
 	auto group = groups_.find(wanted.mgid);
 	if (group == groups_.end())
 		return RecordSet::failure(ib::sa_status_req_invalid);
-	ib::Guid guid = wanted.port_gid.interface_id();
 	auto &members = group->second.members;
-	auto member = members.find(guid);
-	if (member == members.end() || (member->second & wanted.join_state()) == 0)
+	auto found = members.find(guid);
+	if (found == members.end() || (found->second.join_state & wanted.join_state()) == 0)
 		return RecordSet::failure(ib::sa_status_req_invalid);
+	Member &member = found->second;
+	if (!requester.is(guid) && !member.by_proxy)
+		return RecordSet::failure(ib::sa_status_denied);
 	RecordSet answer;
-	answer.add(member_record(group->second, guid, wanted.join_state()));
-	member->second &= static_cast<std::uint8_t>(~wanted.join_state());
-	if (member->second == 0)
-		members.erase(member);
+	answer.add(member_record(group->second, guid, {wanted.join_state(), member.by_proxy}));
+	member.join_state &= static_cast<std::uint8_t>(~wanted.join_state());
+	if (member.join_state == 0)
+		members.erase(found);
 	dirty_.insert(group->second.record.mlid);
 	remove_if_unused(group);
 	return answer;
@@ -287,7 +297,8 @@ void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
 	/* A group ends with its last full member, IBA 15.2.5.17.3. */
 	const auto &members = group->second.members;
 	bool full = std::any_of(members.begin(), members.end(), [](const auto &member) {
-		return (member.second & (Record::full_member | Record::send_only_full_member)) != 0;
+		return (member.second.join_state &
+			(Record::full_member | Record::send_only_full_member)) != 0;
 	});
 	if (full || group->second.permanent)
 		return;
@@ -299,15 +310,16 @@ void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
 	watcher_(mgid, false);
 }
 
-Record McGroups::member_record(const Group &group, ib::Guid guid, std::uint8_t state) const
+Record McGroups::member_record(const Group &group, ib::Guid guid, const Member &member) const
 {
 	Record record = group.record;
 	record.port_gid = ib::Gid::from_parts(config_.gid_prefix, guid);
-	record.set_scope_join_state(record.scope(), state);
+	record.set_scope_join_state(record.scope(), member.join_state);
+	record.proxy_join = member.by_proxy ? Record::proxy_join_bit : std::uint8_t{0};
 	return record;
 }
 
-RecordSet McGroups::query(const Subnet &, const ib::SaMad &mad, bool trusted) const
+RecordSet McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 {
 	const auto &wanted = record_of<Record>(mad);
 	RecordSet answer;
@@ -316,12 +328,13 @@ RecordSet McGroups::query(const Subnet &, const ib::SaMad &mad, bool trusted) co
 			continue;
 		/* Members are shown to the trusted, and to one who asks for himself. */
 		if (has_component(mad, Record::c_port_gid)) {
-			auto member = group.members.find(wanted.port_gid.interface_id());
-			if (member != group.members.end())
+			ib::Guid guid = wanted.port_gid.interface_id();
+			auto member = group.members.find(guid);
+			if (member != group.members.end() && requester.may_act_for(guid))
 				answer.add(member_record(group, member->first, member->second));
-		} else if (trusted && !group.members.empty()) {
-			for (const auto &[guid, state] : group.members)
-				answer.add(member_record(group, guid, state));
+		} else if (requester.trusted && !group.members.empty()) {
+			for (const auto &[guid, member] : group.members)
+				answer.add(member_record(group, guid, member));
 		} else {
 			answer.add(group.record);
 		}
@@ -346,7 +359,7 @@ void McGroups::subnet_changed(const Subnet &subnet)
 McRoute McGroups::route_of(const Subnet &subnet, const Group &group) const
 {
 	std::vector<PortRef> members;
-	for (const auto &[guid, state] : group.members)
+	for (const auto &[guid, member] : group.members)
 		if (PortRef port = subnet.find_port(guid))
 			members.push_back(port);
 	return {group.record.mlid, multicast_tree(subnet, members)};

@@ -13,6 +13,7 @@
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
 #include "sm/records.hpp"
+#include "sm/requester.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -26,10 +27,10 @@ public:
 
 	McGroups(const Config &config, Watcher watcher);
 
-	/* Set, Delete, Get and GetTable of MCMemberRecord. `trusted` may see members. */
-	RecordSet join(const Subnet &subnet, const ib::SaMad &mad);
-	RecordSet leave(const Subnet &subnet, const ib::SaMad &mad);
-	RecordSet query(const Subnet &subnet, const ib::SaMad &mad, bool trusted) const;
+	/* Set, Delete, Get and GetTable of MCMemberRecord. */
+	RecordSet join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad);
+	RecordSet leave(const Requester &requester, const ib::SaMad &mad);
+	RecordSet query(const Requester &requester, const ib::SaMad &mad) const;
 
 	/* A new view of the subnet: ports that are gone leave their groups; every tree is due. */
 	void subnet_changed(const Subnet &subnet);
@@ -43,13 +44,18 @@ public:
 	std::size_t size() const { return groups_.size(); }
 
 private:
+	struct Member {
+		std::uint8_t join_state = 0;
+		/* Somebody else made it a member, and may take it out again. */
+		bool by_proxy = false;
+	};
 	struct Group {
-		/* PortGID and JoinState are zero. */
+		/* PortGID, JoinState and ProxyJoin are zero. */
 		ib::McMemberRecord record{};
 		/* Kept though empty: IPoIB's broadcast groups. */
 		bool permanent = false;
-		/* Join state of each member, by port GUID. */
-		std::map<ib::Guid, std::uint8_t> members;
+		/* By port GUID. */
+		std::map<ib::Guid, Member> members;
 	};
 
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
@@ -59,7 +65,7 @@ private:
 	bool request_fits(const ib::SaMad &mad, const Group &group) const;
 	McRoute route_of(const Subnet &subnet, const Group &group) const;
 	ib::McMemberRecord member_record(const Group &group, ib::Guid guid,
-					 std::uint8_t state) const;
+					 const Member &member) const;
 
 	const Config &config_;
 	const Watcher watcher_;

@@ -48,12 +48,15 @@ std::list<Services::Service>::iterator Services::find(const Record &record)
 	});
 }
 
-RecordSet Services::add(const ib::SaMad &mad)
+RecordSet Services::add(const Requester &requester, const ib::SaMad &mad)
 {
 	const auto &wanted = record_of<Record>(mad);
 	for (unsigned needed : {Record::c_id, Record::c_gid, Record::c_pkey, Record::c_lease})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
+	/* A service is where its registrant is, unless the manager is trusted to say so. */
+	if (!requester.may_act_for(wanted.gid.interface_id()))
+		return RecordSet::failure(ib::sa_status_denied);
 	/* P_Key 0 means any; a lease of zero ends at once. */
 	auto existing = find(wanted);
 	if (existing != services_.end() && !std::equal(std::begin(wanted.key), std::end(wanted.key),
@@ -73,9 +76,11 @@ RecordSet Services::add(const ib::SaMad &mad)
 	return answer;
 }
 
-RecordSet Services::remove(const ib::SaMad &mad)
+RecordSet Services::remove(const Requester &requester, const ib::SaMad &mad)
 {
 	const auto &wanted = record_of<Record>(mad);
+	if (!requester.may_act_for(wanted.gid.interface_id()))
+		return RecordSet::failure(ib::sa_status_denied);
 	auto existing = find(wanted);
 	if (existing == services_.end())
 		return RecordSet::failure(ib::sa_status_no_records);

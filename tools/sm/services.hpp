@@ -8,6 +8,7 @@
 
 #include "sm/mad_client.hpp"
 #include "sm/records.hpp"
+#include "sm/requester.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -16,8 +17,9 @@ namespace weft::sm
 class Services
 {
 public:
-	RecordSet add(const ib::SaMad &mad);
-	RecordSet remove(const ib::SaMad &mad);
+	/* Set, Delete, Get and GetTable of ServiceRecord. */
+	RecordSet add(const Requester &requester, const ib::SaMad &mad);
+	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	RecordSet query(const ib::SaMad &mad) const;
 	/* Those whose port is gone go too. */
 	void subnet_changed(const Subnet &subnet);

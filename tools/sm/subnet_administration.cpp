@@ -78,9 +78,12 @@ void SubnetAdministration::report(const ib::Notice &original)
 	subscriptions_.report(*subnet_, notice);
 }
 
-bool SubnetAdministration::trusted(const ib::SaMad &mad) const
+Requester SubnetAdministration::requester_of(const fabric::MadAddress &from,
+					     const ib::SaMad &mad) const
 {
-	return config_.sm_key != 0 && mad.sm_key == config_.sm_key;
+	PortRef port = subnet_->find_lid(from.slid);
+	return {port ? subnet_->port(port).guid : ib::Guid{0},
+		config_.sm_key != 0 && mad.sm_key == config_.sm_key};
 }
 
 void SubnetAdministration::handle(fabric::AddressedMad &&received)
@@ -115,7 +118,7 @@ RecordSet SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaM
 	auto method = static_cast<MadMethod>(mad.header.method);
 	std::uint16_t attribute = mad.header.attr_id;
 	bool read = method == MadMethod::get || method == MadMethod::get_table;
-	PortRef requester = subnet.find_lid(from.slid);
+	const Requester requester = requester_of(from, mad);
 	handled = true;
 
 	switch (attribute) {
@@ -143,29 +146,30 @@ RecordSet SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaM
 		break;
 	case ib::attr_path_record:
 		if (read)
-			return find_paths(subnet, config_, groups_, mad, requester);
+			return find_paths(subnet, config_, groups_, mad,
+					  subnet.find_lid(from.slid));
 		break;
 	case ib::attr_mc_member_record:
 		if (read)
-			return groups_.query(subnet, mad, trusted(mad));
+			return groups_.query(requester, mad);
 		if (method == MadMethod::set)
-			return groups_.join(subnet, mad);
+			return groups_.join(subnet, requester, mad);
 		if (method == MadMethod::remove)
-			return groups_.leave(subnet, mad);
+			return groups_.leave(requester, mad);
 		break;
 	case ib::attr_service_record:
 		if (read)
 			return services_.query(mad);
 		if (method == MadMethod::set)
-			return services_.add(mad);
+			return services_.add(requester, mad);
 		if (method == MadMethod::remove)
-			return services_.remove(mad);
+			return services_.remove(requester, mad);
 		break;
 	default:
 		if (read) {
 			RecordSet records;
-			if (query_table(subnet, config_, ib::SmState::master, mad, trusted(mad),
-					records))
+			if (query_table(subnet, config_, ib::SmState::master, mad,
+					requester.trusted, records))
 				return records;
 		}
 		break;

@@ -52,7 +52,7 @@ private:
 	void send(const fabric::MadAddress &to, ib::SaMad mad);
 	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status);
 	RecordSet dispatch(const fabric::MadAddress &from, ib::SaMad &mad, bool &handled);
-	bool trusted(const ib::SaMad &mad) const;
+	Requester requester_of(const fabric::MadAddress &from, const ib::SaMad &mad) const;
 	void report_group(const ib::Gid &mgid, bool created);
 	static ib::ClassPortInfo class_port_info();
 

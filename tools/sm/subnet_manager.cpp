@@ -369,6 +369,9 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
 	client_.send(mad.address.reversed(), repress);
+	/* Its issuer is who sent it: nobody tells of another (IBA 13.4.8.2). */
+	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != subnet_->find_lid(mad.address.slid))
+		return;
 	if (notice.is_generic())
 		spdlog::info("sm: trap {} from LID {}", notice.trap_number.value(),
 			     notice.issuer_lid.value());

@@ -135,7 +135,10 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 
 void Subscriptions::acknowledged(const fabric::AddressedMad &mad)
 {
-	reports_.erase(mad.mad.header.tid);
+	auto report = reports_.find(mad.mad.header.tid);
+	/* Transactions can be guessed: only whom it was sent to may say that it arrived. */
+	if (report != reports_.end() && report->second.to.dlid == mad.address.slid)
+		reports_.erase(report);
 }
 
 void Subscriptions::subnet_changed(const Subnet &subnet)

@@ -33,8 +33,15 @@ struct SaTest : ::testing::Test {
 	Host &a = lab.add_host(left, 1);
 	Host &b = lab.add_host(right, 1);
 	Host &c = lab.add_host(right, 2);
-	SubnetManager &sm = lab.start(left, 7);
+	SubnetManager &sm = lab.start(left, 7, config());
 
+	static constexpr std::uint64_t sm_key = 0x5a17;
+	static Config config()
+	{
+		Config config;
+		config.sm_key = sm_key;
+		return config;
+	}
 	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }
 
 	static ib::Gid group(std::uint32_t low)
@@ -199,6 +206,65 @@ TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(bad)->header.status);
 }
 
+// IBA 15.2.5.17: whose membership it is says the PortGID, who asks says the packet.
+TEST_F(SaTest, nobody_joins_or_leaves_for_another)
+{
+	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
+		ib::SaMad mad = c.request(method, ib::attr_mc_member_record, create_mask);
+		auto &record = Host::record<Mc>(mad);
+		record.mgid = mgid;
+		record.port_gid = member.gid();
+		record.qkey = 0x0b1bu;
+		record.pkey = ib::pkey_default_full;
+		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
+		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
+		record.set_scope_join_state(2, Mc::full_member);
+		return mad;
+	};
+	auto by_c = [&](ib::SaMad mad, std::uint64_t key = 0) {
+		mad.sm_key = key;
+		return c.ask_sa(mad)->header.status.value();
+	};
+	ASSERT_EQ(0, join(b, group(7), create_mask)->header.status);
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7))));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(7))));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(8)))) << "a new one";
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(7)), 0xbad));
+	EXPECT_EQ(ib::sa_status_req_invalid, leave(a, group(7))->header.status) << "never joined";
+
+	// The SM_Key makes a proxy, whose members it may take out again, but no others.
+	auto joined = request(MadMethod::set, a, group(7));
+	joined.sm_key = sm_key;
+	auto answer = c.ask_sa(joined);
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_EQ(Mc::proxy_join_bit, record_of<Mc>(*answer).proxy_join);
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7))));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), sm_key));
+	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), sm_key));
+	// Who joins himself is no proxy's member any more.
+	ASSERT_EQ(0, c.ask_sa(joined)->header.status);
+	answer = join(a, group(7), join_mask);
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_EQ(0, record_of<Mc>(*answer).proxy_join);
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7)), sm_key));
+	EXPECT_EQ(0, leave(a, group(7))->header.status);
+	EXPECT_EQ(0, leave(b, group(7))->header.status) << "a member all the time";
+}
+
+// IBA 15.4.1.2: memberships are shown to their owner and to the trusted.
+TEST_F(SaTest, memberships_are_not_shown_to_others)
+{
+	ASSERT_EQ(0, join(b, group(7), create_mask)->header.status);
+	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record,
+				  component(Mc::c_mgid) | component(Mc::c_port_gid));
+	Host::record<Mc>(mad).mgid = group(7);
+	Host::record<Mc>(mad).port_gid = b.gid();
+	EXPECT_EQ(ib::sa_status_no_records, a.ask_sa(mad)->header.status);
+	EXPECT_EQ(0, b.ask_sa(mad)->header.status);
+	mad.sm_key = sm_key;
+	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
+}
+
 TEST_F(SaTest, a_path_has_lids_and_the_smallest_mtu_on_the_way)
 {
 	auto answer = path(a, b);
@@ -316,7 +382,10 @@ TEST_F(SaTest, services_are_registered_found_and_end)
 	};
 	EXPECT_EQ(ib::sa_status_insufficient_components,
 		  a.ask_sa(service(MadMethod::set, component(Service::c_id)))->header.status);
+	EXPECT_EQ(ib::sa_status_denied, b.ask_sa(service(MadMethod::set, mask))->header.status)
+		<< "for another";
 	EXPECT_EQ(0, a.ask_sa(service(MadMethod::set, mask))->header.status);
+	EXPECT_EQ(ib::sa_status_denied, b.ask_sa(service(MadMethod::remove, mask))->header.status);
 	auto found = a.ask_sa(service(MadMethod::get, component(Service::c_name)));
 	ASSERT_EQ(0, found->header.status);
 	EXPECT_EQ(0x42u, record_of<Service>(*found).id);
@@ -346,13 +415,13 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 	trap.header.attr_id = std::uint16_t{ib::attr_sm_notice};
 	fabric::MadAddress manager;
 	manager.dlid = b.mads.port_info().sm_lid;
-	const auto raise = [&](ib::TrapNumber number, ib::NoticeType type) {
+	const auto raise = [&](ib::TrapNumber number, ib::NoticeType type, ib::Lid issuer = 0) {
 		ib::Notice notice{};
 		notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit |
 								static_cast<unsigned>(type));
 		notice.producer = static_cast<std::uint32_t>(ib::NodeType::channel_adapter);
 		notice.trap_number = std::uint16_t{number};
-		notice.issuer_lid = b.lid();
+		notice.issuer_lid = issuer != 0 ? issuer : b.lid();
 		notice.details[7] = 0x5a;
 		std::memcpy(smp.data, &notice, ib::notice_smp_bytes);
 		trap.header.tid = 0x7000u + number;
@@ -362,7 +431,9 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 		EXPECT_TRUE(repress->mad.header.is_method(MadMethod::trap_repress));
 		EXPECT_EQ(trap.header.tid, repress->mad.header.tid);
 	};
-	// One of a type that was not asked for, then one that was: only that is reported.
+	// One in another's name, one of a type that was not asked for, then one that was: only that
+	// is reported.
+	raise(ib::trap_bad_qkey, ib::NoticeType::security, c.lid());
 	raise(ib::trap_local_link_integrity, ib::NoticeType::urgent);
 	raise(ib::trap_bad_pkey, ib::NoticeType::security);
 	const auto report = a.next_sa();
@@ -397,7 +468,10 @@ TEST_F(SaTest, subscribers_hear_of_ports_that_go)
 	const auto &notice = record_of<ib::Notice>(*report);
 	EXPECT_EQ(unsigned{ib::trap_gid_out_of_service}, notice.trap_number);
 	EXPECT_EQ(gone, reinterpret_cast<const ib::GidDetails *>(notice.details)->gid);
-	// Unanswered it is repeated, answered not.
+	// Unanswered it is repeated, answered not; nobody else answers for the subscriber.
+	ib::SaMad forged = *report;
+	forged.header.method = static_cast<std::uint8_t>(MadMethod::report_resp);
+	b.mads.send(b.sa_address(), reinterpret_cast<ib::Mad &>(forged));
 	auto again = a.next_sa();
 	ASSERT_TRUE(again);
 	EXPECT_EQ(report->header.tid, again->header.tid);
