@@ -82,6 +82,8 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.maxtype = IFLA_IPOIB_MAX,
 		.policy = link_policy,
 		.priv_size = sizeof(struct kern_netdev_private),
+		/* A namespace that goes hands its interfaces to the first one: a port's own ends with the port alone. */
+		.netns_refund = true,
 		.setup = kern_netdev_setup,
 		.validate = link_validate,
 		.newlink = link_new,
