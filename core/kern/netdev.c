@@ -47,6 +47,15 @@ static int netdev_change_mtu(struct net_device *dev, int mtu)
 	return status;
 }
 
+static int netdev_set_features(struct net_device *dev, netdev_features_t features)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	if ((features ^ dev->features) & NETIF_F_RXCSUM)
+		private->ops->set_rx_checksum(private->owner, features & NETIF_F_RXCSUM);
+	return 0;
+}
+
 static void netdev_tx_timeout(struct net_device *dev, unsigned int queue)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
@@ -121,6 +130,7 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		.ndo_stop = netdev_stop,
 		.ndo_set_rx_mode = netdev_set_rx_mode,
 		.ndo_change_mtu = netdev_change_mtu,
+		.ndo_set_features = netdev_set_features,
 		.ndo_tx_timeout = netdev_tx_timeout,
 		.ndo_get_stats64 = netdev_get_stats,
 		.ndo_get_iflink = netdev_get_iflink,
@@ -136,6 +146,8 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	dev->type = config->type;
 	dev->addr_len = config->addr_len;
 	dev->hard_header_len = config->hard_header_len;
+	/* What a raw socket sends is at least so long; start_xmit relies on it. */
+	dev->min_header_len = config->hard_header_len;
 	dev->dev_port = config->dev_port;
 	dev->tx_queue_len = config->tx_queue_len;
 	dev->mtu = config->mtu;
@@ -153,7 +165,8 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		dev->hw_features |= NETIF_F_IP_CSUM | NETIF_F_RXCSUM;
 	if (config->features & KERN_NETDEV_TSO)
 		dev->hw_features |= NETIF_F_TSO;
-	dev->features = dev->hw_features | NETIF_F_GRO | NETIF_F_HIGHDMA;
+	/* A VLAN's tag would go where the stack does not look for it: there is no Ethernet header. */
+	dev->features = dev->hw_features | NETIF_F_GRO | NETIF_F_HIGHDMA | NETIF_F_VLAN_CHALLENGED;
 	netif_set_tso_max_size(dev, config->gso_max_size);
 	netif_carrier_off(dev);
 }
@@ -203,6 +216,12 @@ void kern_rtnl_unlock(void)
 	rtnl_unlock();
 }
 EXPORT_SYMBOL_GPL(kern_rtnl_unlock);
+
+bool kern_netdev_rx_checksum(const struct net_device *dev)
+{
+	return dev->features & NETIF_F_RXCSUM;
+}
+EXPORT_SYMBOL_GPL(kern_netdev_rx_checksum);
 
 const char *kern_netdev_name(const struct net_device *dev)
 {

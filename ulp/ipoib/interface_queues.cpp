@@ -138,7 +138,7 @@ void Interface::destroy_queues()
 void Interface::attach_queues()
 {
 	receive_->attach(dev_, qp_, receive_cq_);
-	receive_->set_checksum(device_->attrs.device_cap_flags & IB_DEVICE_UD_IP_CSUM);
+	receive_->set_checksum(kern_netdev_rx_checksum(dev_));
 	receive_->add(dev_, false);
 	u32 index = 0;
 	for (Sender &sender : senders_) {

@@ -29,14 +29,20 @@ struct NetdevOps {
 		return kern::netdev_owner<Interface>(dev).start_xmit(skb);
 	}
 
-	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. */
+	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. Who sends by a packet socket without saying
+	 * where to has none. */
 	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr, const void *,
 				 unsigned int)
 	{
 		auto *header = static_cast<Header *>(kern_skb_push(skb, sizeof(Header)));
 		header->type = type;
 		header->reserved = 0;
-		__builtin_memcpy(kern_skb_push(skb, address_bytes), daddr, address_bytes);
+		void *const to = kern_skb_push(skb, address_bytes);
+		if (!daddr) {
+			__builtin_memset(to, 0, address_bytes);
+			return -static_cast<int>(hard_header_bytes);
+		}
+		__builtin_memcpy(to, daddr, address_bytes);
 		return hard_header_bytes;
 	}
 
@@ -44,6 +50,12 @@ struct NetdevOps {
 	static void stop(void *owner) { of(owner).stop(); }
 	static void set_rx_mode(void *owner) { of(owner).multicast_.list_changed(); }
 	static int change_mtu(void *owner, unsigned int mtu) { return of(owner).change_mtu(mtu); }
+	static void set_rx_checksum(void *owner, bool on)
+	{
+		/* Queues that are made later ask what it is. */
+		if (of(owner).receive_)
+			of(owner).receive_->set_checksum(on);
+	}
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }
 	static void get_stats(void *owner, kern_net_stats *stats) { of(owner).get_stats(*stats); }
 
@@ -129,6 +141,7 @@ constinit const kern_netdev_ops netdev_ops = {
 	.stop = NetdevOps::stop,
 	.set_rx_mode = NetdevOps::set_rx_mode,
 	.change_mtu = NetdevOps::change_mtu,
+	.set_rx_checksum = NetdevOps::set_rx_checksum,
 	.tx_timeout = NetdevOps::tx_timeout,
 	.get_stats = NetdevOps::get_stats,
 	.get_iflink = NetdevOps::get_iflink,

@@ -43,7 +43,7 @@ struct kern_link_speed {
 struct kern_netdev_ops {
 	/* KERN_XMIT_*. In a soft interrupt, one at a time for each queue. */
 	int (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
-	/* Bytes put in front, or minus the bytes that are missing. */
+	/* Bytes put in front, or minus their number if they lack an address: the caller has none, and daddr is NULL. */
 	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type, const void *daddr,
 			     const void *saddr, unsigned int len);
 
@@ -51,6 +51,8 @@ struct kern_netdev_ops {
 	void (*stop)(void *owner);
 	void (*set_rx_mode)(void *owner);
 	int (*change_mtu)(void *owner, unsigned int mtu);
+	/* Whether to believe what the device found of checksums; asked for only if it has KERN_NETDEV_CSUM. */
+	void (*set_rx_checksum)(void *owner, bool on);
 	void (*tx_timeout)(void *owner, unsigned int queue);
 	void (*get_stats)(void *owner, struct kern_net_stats *stats);
 	/* The interface that this one lies on; its own index if none. */
@@ -113,6 +115,8 @@ void kern_rtnl_lock(void);
 void kern_rtnl_unlock(void);
 
 const char *kern_netdev_name(const struct net_device *dev);
+/* What set_rx_checksum was told last; before, whether the device has KERN_NETDEV_CSUM. */
+bool kern_netdev_rx_checksum(const struct net_device *dev);
 int kern_netdev_ifindex(const struct net_device *dev);
 bool kern_netdev_is_up(const struct net_device *dev);
 unsigned int kern_netdev_mtu(const struct net_device *dev);
