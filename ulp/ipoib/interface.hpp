@@ -74,7 +74,18 @@ public:
 
 private:
 	friend struct NetdevOps;
-	struct PathQuery;
+	/* A path being asked for. The callback has a reference, and so has whoever asks or cancels. */
+	struct PathQuery : kern::RefCounted<PathQuery> {
+		PathQuery(Interface &asking, kern::Ref<Destination> to) : interface(asking), destination(std::move(to)) {}
+
+		Interface &interface;
+		kern::Ref<Destination> destination;
+		/* Under path_queries_lock_. */
+		kern::ListNode node; /* in path_queries_out_, once it may be cancelled */
+		int id = 0;
+		ib_sa_query *handle = nullptr;
+		bool answered = false;
+	};
 	/* One transmit queue of the stack's, with a QP and a CQ of its own, so that CPUs do not meet there. */
 	struct Sender {
 		ib_cq *cq = nullptr;
@@ -118,6 +129,7 @@ private:
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
+	void cancel_path_queries();
 	void finish(Destination &destination, ib_ah *ah);
 
 	void refresh();
@@ -162,6 +174,8 @@ private:
 	kern::Work refresh_work_{kern::method<&Interface::refresh>, this};
 	kern::Work recover_work_{kern::method<&Interface::recover>, this};
 	kern::DelayedWork tend_work_{kern::method<&Interface::tend>, this};
+	kern::BhSpinLock path_queries_lock_{KERN_LOCK_CLASS("ipoib.path_queries")};
+	kern::List<PathQuery, &PathQuery::node> path_queries_out_ GUARDED_BY(path_queries_lock_);
 	/* One for the interface and one for each query that is out. */
 	kern::RefCount queries_;
 	kern::Completion queries_done_;

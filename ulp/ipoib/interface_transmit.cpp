@@ -14,12 +14,6 @@ constexpr int path_retries = 2;
 
 } // namespace
 
-/* A path being asked for. Keeps the interface and the destination. */
-struct Interface::PathQuery {
-	Interface &interface;
-	kern::Ref<Destination> destination;
-};
-
 /*
  * The packet begins with the address that header_create() put there. Context: softirq, one at a time for each queue.
  */
@@ -92,12 +86,12 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 			     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_REVERSIBLE;
 
 	Destination &target = *destination;
-	auto made = kern::make<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, destination);
+	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, destination);
 	if (!made.ok()) {
 		finish(target, nullptr);
 		return;
 	}
-	PathQuery *query = made.take().release();
+	auto query = made.take();
 	queries_.get();
 	count(path_queries_);
 	ib_sa_query *handle;
@@ -105,19 +99,48 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 		sa_client(), device_, port_num_, &path, mask, path_timeout_ms, path_retries,
 		static_cast<unsigned>(kern::Gfp::atomic | kern::Gfp::no_warn),
 		[](int status, sa_path_rec *answer, void *context) {
-			auto *asked = static_cast<PathQuery *>(context);
+			auto asked = kern::Ref<PathQuery>::adopt(static_cast<PathQuery *>(context));
 			asked->interface.path_answered(*asked, status, answer);
 		},
-		query, &handle);
-	if (id < 0)
+		kern::Ref(query).release(), &handle);
+	if (id < 0) {
+		/* The callback's, which does not come. */
+		auto unused = kern::Ref<PathQuery>::adopt(query.get());
 		path_answered(*query, id, nullptr);
+		return;
+	}
+	kern::Guard guard(path_queries_lock_);
+	if (query->answered)
+		return;
+	query->id = id;
+	query->handle = handle;
+	path_queries_out_.push_back(*query);
+}
+
+/* The interface goes: what it asked for is not waited for. Nothing is asked any more. Context: process. */
+void Interface::cancel_path_queries()
+{
+	for (;;) {
+		kern::Ref<PathQuery> query;
+		{
+			kern::Guard guard(path_queries_lock_);
+			if (path_queries_out_.empty())
+				return;
+			query = kern::Ref<PathQuery>::share(*path_queries_out_.pop_front());
+		}
+		ib_sa_cancel_query(query->id, query->handle);
+	}
 }
 
 /* Context: process, of the SA client; or that of begin_path_query() if there was nobody to ask. */
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
+	{
+		kern::Guard guard(path_queries_lock_);
+		query.answered = true;
+		query.node.unlink();
+	}
 	kern::Ref<Destination> destination = std::move(query.destination);
-	kern::destroy(&query);
 
 	ib_ah *ah = nullptr;
 	rdma_ah_attr where;

@@ -79,6 +79,7 @@ struct NetdevOps {
 		Interface &interface = of(owner);
 		interface.refresh_work_.cancel();
 		interface.recover_work_.cancel();
+		interface.cancel_path_queries();
 		if (!interface.queries_.put())
 			interface.queries_done_.wait();
 		kern::destroy(&interface);
