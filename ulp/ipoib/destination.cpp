@@ -172,7 +172,7 @@ u32 DestinationTable::remove_unused(unsigned rounds)
 		entry.idle_rounds_ = __atomic_exchange_n(&entry.touched_, false, __ATOMIC_RELAXED)
 					     ? 0
 					     : static_cast<u8>(entry.idle_rounds_ + 1);
-		return !entry.address_.is_multicast() && !entry.resolving_ && entry.idle_rounds_ >= rounds;
+		return !entry.resolving_ && entry.idle_rounds_ >= rounds;
 	});
 }
 

@@ -287,6 +287,7 @@ void Interface::recover()
 void Interface::tend()
 {
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds), __ATOMIC_RELAXED);
+	multicast_.leave_unused();
 	tend_work_.queue(tend_ms);
 }
 
@@ -307,7 +308,7 @@ void Interface::tx_timeout()
 
 int Interface::enter_group(Group &group)
 {
-	if (!group.listened || group.attached)
+	if (group.joined_for != Group::Use::listen || group.attached)
 		return 0;
 	const int status = ib_attach_mcast(qp_, &group.record.mgid, group.record.mlid.value());
 	group.attached = status == 0;

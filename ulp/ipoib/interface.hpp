@@ -69,6 +69,8 @@ public:
 	/* How the search for an address ended; the handle becomes the interface's. Context: process or softirq. */
 	void resolved(const HardwareAddress &address, ib_ah *ah);
 	void forget(const HardwareAddress &address);
+	/* Whether packets go there, or have until lately. Context: any but hard interrupt. */
+	bool sends_to(const HardwareAddress &address) { return static_cast<bool>(destinations_.get(address)); }
 	/* The broadcast group was joined or lost. Context: any. */
 	void domain_changed() { refresh_work_.queue(); }
 

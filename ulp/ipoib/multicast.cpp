@@ -12,49 +12,59 @@ namespace
 {
 
 constexpr u64 ns_per_ms = 1'000'000;
+constexpr u64 never = ~u64{0};
 /* After a join that failed: one second, doubling to sixteen. */
 constexpr u64 first_retry_ms = 1'000;
 constexpr unsigned doublings = 4;
-/* Groups beyond the stack's own that are joined because someone sends to them. */
-constexpr std::size_t groups_max = 4096;
+/* A multicast group is no more (IBA 13.4.8.2): 16 bytes of MGID in its details. */
+constexpr u16 trap_group_deleted = 67;
+constexpr unsigned trap_mgid_offset = 6;
 
 } // namespace
 
+Multicast::Multicast(Interface &interface)
+    : interface_(interface), broadcast_(*this, interface.broadcast(), Group::Use::listen)
+{
+}
+
 void Multicast::start()
 {
-	{
-		kern::Guard guard(lock_);
-		running_ = true;
-		list_changed_ = true;
-		if (!broadcast_) {
-			broadcast_ = add_locked(interface_.broadcast(), kern::Gfp::atomic);
-			if (!broadcast_)
-				return;
-			broadcast_->listened = true;
-		}
+	kern::Guard guard(lock_);
+	running_ = true;
+	list_changed_ = true;
+	if (!broadcast_.node.linked()) {
+		groups_.push_front(broadcast_);
+		broadcast_.retry_at = 0;
+		broadcast_.failures = 0;
 	}
 	work_.reschedule(0);
 }
 
 void Multicast::stop()
 {
+	ib_inform_info *deletions;
 	{
 		kern::Guard guard(lock_);
 		running_ = false;
 	}
 	work_.cancel();
+	{
+		kern::Guard guard(lock_);
+		deletions = std::exchange(deletions_, nullptr);
+	}
+	if (deletions)
+		ib_sa_unregister_inform_info(deletions);
 	for (;;) {
 		Group *group;
 		{
 			kern::Guard guard(lock_);
 			group = groups_.pop_front();
-			if (group == broadcast_)
-				broadcast_ = nullptr;
 		}
 		if (!group)
 			return;
 		end_membership(*group);
-		kern::destroy(group);
+		if (group != &broadcast_)
+			kern::destroy(group);
 	}
 }
 
@@ -72,12 +82,13 @@ void Multicast::want_to_send(const HardwareAddress &address)
 	{
 		kern::Guard guard(lock_);
 		Group *group = find_locked(address);
-		if (!group && groups_.size() < groups_max && running_)
-			group = add_locked(address, kern::Gfp::atomic | kern::Gfp::no_warn);
+		if (!group && running_ && senders_locked() < send_only_max)
+			group = add_locked(address, Group::Use::send, kern::Gfp::atomic | kern::Gfp::no_warn);
 		if (!group || !running_) {
 			refused = true;
 		} else {
-			group->sent_to = true;
+			if (group->use == Group::Use::none)
+				group->use = Group::Use::send;
 			/* Joined already: what is missing is its destination, which a joined group gets again. */
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
@@ -90,12 +101,27 @@ void Multicast::want_to_send(const HardwareAddress &address)
 		interface_.resolved(address, nullptr);
 }
 
+void Multicast::leave_unused()
+{
+	kern::Guard guard(lock_);
+	bool any = false;
+	/* Who sends makes the destination first, and asks for the group after that: either is seen here. */
+	for (Group &group : groups_) {
+		if (group.use != Group::Use::send || interface_.sends_to(group.address))
+			continue;
+		group.use = Group::Use::none;
+		any = true;
+	}
+	if (any && running_)
+		work_.reschedule(0);
+}
+
 bool Multicast::broadcast_record(ib_sa_mcmember_rec &record)
 {
 	kern::Guard guard(lock_);
-	if (!broadcast_ || broadcast_->state != Group::State::joined)
+	if (broadcast_.state != Group::State::joined)
 		return false;
-	record = broadcast_->record;
+	record = broadcast_.record;
 	return true;
 }
 
@@ -107,9 +133,9 @@ Group *Multicast::find_locked(const HardwareAddress &address)
 	return nullptr;
 }
 
-Group *Multicast::add_locked(const HardwareAddress &address, kern::Gfp gfp)
+Group *Multicast::add_locked(const HardwareAddress &address, Group::Use use, kern::Gfp gfp)
 {
-	auto made = kern::make<Group>(gfp, *this, address);
+	auto made = kern::make<Group>(gfp, *this, address, use);
 	if (!made.ok())
 		return nullptr;
 	Group *group = made.take().release();
@@ -117,13 +143,28 @@ Group *Multicast::add_locked(const HardwareAddress &address, kern::Gfp gfp)
 	return group;
 }
 
+unsigned Multicast::senders_locked() const
+{
+	unsigned count = 0;
+	for (const Group &group : groups_)
+		count += group.use == Group::Use::send;
+	return count;
+}
+
 /* Context: work queue. */
 void Multicast::run()
 {
+	next_run_ = never;
 	collect_listened();
-	leave_unwanted();
 	settle_outcomes();
+	leave_unwanted();
+	hear_of_deletions();
 	join_due();
+	if (next_run_ == never)
+		return;
+	const u64 now = kern::now_ns();
+	/* Not put off, if somebody has asked for it to be sooner. */
+	work_.queue(next_run_ > now ? static_cast<unsigned>((next_run_ - now) / ns_per_ms) + 1 : 0);
 }
 
 /* Brings the groups into line with the stack's list. */
@@ -135,7 +176,7 @@ void Multicast::collect_listened()
 			return;
 		list_changed_ = false;
 		for (Group &group : groups_)
-			group.listened = &group == broadcast_;
+			group.in_list = &group == &broadcast_;
 	}
 	kern_netdev_for_each_multicast(
 		interface_.netdev(),
@@ -148,33 +189,106 @@ void Multicast::collect_listened()
 			kern::Guard guard(self.lock_);
 			Group *group = self.find_locked(address);
 			if (!group)
-				group = self.add_locked(address, kern::Gfp::atomic);
+				group = self.add_locked(address, Group::Use::listen, kern::Gfp::atomic);
 			if (group)
-				group->listened = true;
+				group->in_list = true;
+			else
+				self.list_changed_ = true;
 		},
 		this);
+	kern::Guard guard(lock_);
+	for (Group &group : groups_) {
+		if (group.in_list)
+			group.use = Group::Use::listen;
+		else if (group.use == Group::Use::listen)
+			group.use = Group::Use::none;
+	}
+	/* There was no memory for some. */
+	if (list_changed_)
+		wake_at(kern::now_ns() + first_retry_ms * ns_per_ms);
 }
 
+/* Ends memberships that nobody needs, or not of this kind: who sent and now listens joins again. */
 void Multicast::leave_unwanted()
 {
 	for (;;) {
-		Group *unwanted = nullptr;
+		Group *found = nullptr;
+		bool gone = false;
 		{
 			kern::Guard guard(lock_);
 			for (Group &group : groups_) {
-				if (!group.wanted()) {
-					unwanted = &group;
+				gone = group.use == Group::Use::none;
+				if (!gone && (group.state == Group::State::idle || group.joined_for == group.use))
+					continue;
+				if (gone)
 					group.node.unlink();
-					break;
-				}
+				group.failures = 0;
+				group.retry_at = 0;
+				found = &group;
+				break;
 			}
 		}
-		if (!unwanted)
+		if (!found)
 			return;
-		end_membership(*unwanted);
-		interface_.forget(unwanted->address);
-		kern::destroy(unwanted);
+		end_membership(*found);
+		if (!gone)
+			continue;
+		/* Of one that could not be joined the destination stays, and with it the time before which nobody asks again. */
+		if (found->was_joined)
+			interface_.forget(found->address);
+		kern::destroy(found);
 	}
+}
+
+/*
+ * Who only sends does not keep a group alive. When it has ended, its LID may become another group's: we must not send there any more.
+ * Context: run().
+ */
+void Multicast::hear_of_deletions()
+{
+	{
+		kern::Guard guard(lock_);
+		if (deletions_ || !running_ || broadcast_.state != Group::State::joined || !senders_locked())
+			return;
+		refused_ = nullptr;
+	}
+	ib_inform_info *info = ib_sa_register_inform_info(interface_.sa_client(), interface_.device(),
+							  interface_.port_num(), trap_group_deleted, on_deletion, this);
+	if (rdma::is_err(info))
+		return;
+	{
+		kern::Guard guard(lock_);
+		if (refused_ != info) {
+			deletions_ = info;
+			return;
+		}
+	}
+	ib_sa_unregister_inform_info(info);
+}
+
+/* Context: process, of the SA client. */
+int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notice)
+{
+	auto &self = *static_cast<Multicast *>(info->context);
+	kern::Guard guard(self.lock_);
+	if (status && self.deletions_ != info) {
+		/* hear_of_deletions() or stop() has it, and ends it. */
+		self.refused_ = info;
+		return 0;
+	}
+	for (Group &group : self.groups_) {
+		/* Without a subscription any of them may have ended. */
+		const bool ended = status || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
+									 group.address.gid.raw,
+									 sizeof(group.address.gid.raw)) == 0);
+		if (ended && group.use == Group::Use::send)
+			group.use = Group::Use::none;
+	}
+	if (status)
+		self.deletions_ = nullptr;
+	if (self.running_ && (status || notice))
+		self.work_.reschedule(0);
+	return status;
 }
 
 /* Context: run() or stop(). */
@@ -234,27 +348,46 @@ void Multicast::settle(Group &group, int outcome)
 {
 	if (outcome == 0)
 		outcome = interface_.enter_group(group);
-	bool is_broadcast;
 	if (outcome) {
-		end_membership(group);
-		kern::Guard guard(lock_);
-		is_broadcast = &group == broadcast_;
-		fail_locked(group);
+		fail(group);
 	} else {
-		kern::Guard guard(lock_);
-		is_broadcast = &group == broadcast_;
-		group.state = Group::State::joined;
-		group.failures = 0;
-	}
-	if (outcome)
-		interface_.resolved(group.address, nullptr);
-	else
+		{
+			kern::Guard guard(lock_);
+			group.state = Group::State::joined;
+			group.failures = 0;
+		}
+		group.was_joined = true;
 		interface_.resolved_group(group);
-	if (is_broadcast)
+	}
+	if (&group == &broadcast_)
 		interface_.domain_changed();
 }
 
-void Multicast::fail_locked(Group &group)
+/* A membership is lost, or was not to be had. Context: run(). */
+void Multicast::fail(Group &group)
+{
+	end_membership(group);
+	bool asks_again = true;
+	{
+		kern::Guard guard(lock_);
+		/* There is no such group, for nobody listens. The next packet asks for it, no sooner than its destination allows. */
+		if (group.use == Group::Use::send) {
+			group.use = Group::Use::none;
+			asks_again = false;
+			wake_at(0);
+		} else {
+			put_off_locked(group);
+		}
+	}
+	/* A full member keeps the destination that it had. */
+	if (!asks_again && group.was_joined)
+		interface_.forget(group.address);
+	else
+		interface_.resolved(group.address, nullptr);
+	group.was_joined = false;
+}
+
+void Multicast::put_off_locked(Group &group)
 {
 	const unsigned steps = group.failures < doublings ? group.failures : doublings;
 	group.retry_at = kern::now_ns() + (first_retry_ms << steps) * ns_per_ms;
@@ -267,38 +400,31 @@ void Multicast::fail_locked(Group &group)
 /* Begins the joins whose time has come: the broadcast group's alone as long as it is missing. */
 void Multicast::join_due()
 {
-	u64 earliest = ~u64{0};
 	for (;;) {
 		Group *due = nullptr;
 		const u64 now = kern::now_ns();
 		{
 			kern::Guard guard(lock_);
-			if (!running_ || !broadcast_)
+			if (!running_)
 				return;
-			const bool all = broadcast_->state == Group::State::joined;
-			earliest = ~u64{0};
+			const bool all = broadcast_.state == Group::State::joined;
 			for (Group &group : groups_) {
-				if (group.state != Group::State::idle || !(all || &group == broadcast_))
+				if (group.state != Group::State::idle || group.use == Group::Use::none ||
+				    !(all || &group == &broadcast_))
 					continue;
 				if (group.retry_at <= now) {
 					due = &group;
 					group.state = Group::State::joining;
+					group.joined_for = group.use;
 					break;
 				}
-				if (group.retry_at < earliest)
-					earliest = group.retry_at;
+				wake_at(group.retry_at);
 			}
 		}
-		if (!due) {
-			if (earliest != ~u64{0})
-				work_.reschedule(static_cast<unsigned>((earliest - now) / ns_per_ms) + 1);
+		if (!due)
 			return;
-		}
-		if (!begin_join(*due)) {
-			kern::Guard guard(lock_);
-			due->state = Group::State::idle;
-			fail_locked(*due);
-		}
+		if (!begin_join(*due))
+			fail(*due);
 	}
 }
 
@@ -311,10 +437,9 @@ bool Multicast::begin_join(Group &group)
 	__builtin_memcpy(wanted.mgid.raw, group.address.gid.raw, sizeof(wanted.mgid.raw));
 	wanted.port_gid = interface_.port_gid();
 	wanted.pkey = interface_.pkey();
-	/* Those that are only sent to are joined in full too: a send-only membership needs an SM that knows the kind, and would not
-	 * make a group that nobody listens to yet. */
-	wanted.join_state = 1u << FULLMEMBER_JOIN;
-	if (broadcast_record(domain)) {
+	const bool full = group.joined_for == Group::Use::listen;
+	wanted.join_state = 1u << (full ? FULLMEMBER_JOIN : SENDONLY_NONMEBER_JOIN);
+	if (full && broadcast_record(domain)) {
 		/* The first member makes the group in the image of the broadcast group, RFC 4391 section 5. */
 		mask |= IB_SA_MCMEMBER_REC_QKEY | IB_SA_MCMEMBER_REC_MTU_SELECTOR | IB_SA_MCMEMBER_REC_MTU |
 			IB_SA_MCMEMBER_REC_TRAFFIC_CLASS | IB_SA_MCMEMBER_REC_RATE_SELECTOR |
