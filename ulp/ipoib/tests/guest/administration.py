@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What administrators and programs do to ib0 beyond sending packets, one thing at a time, with a peer on Debian's stack."""
+import re
+import subprocess
+
+from lab import cache
+from lab.fabric import PAIR
+from lab.process import CommandFailed
+from lab.testing import full, test
+from lab.waiting import DeadlineExceeded, wait_until
+
+from pair import SUITE, interfaces_up, mixed_pair, reachable, weft
+
+TOOL = "/tmp/administrator"
+# An SM that shows all memberships to who knows its key.
+SM_KEY = 1
+OPEN = PAIR + f"""[sm]
+sm_key = {SM_KEY}
+"""
+SEND_ONLY_MAX = 256     # Multicast::send_only_max
+
+
+def install_tool(lab, *nodes):
+    """Compiles administrator.c (see there), and puts it into the guests as TOOL."""
+    program = lab.directory / "administrator"
+    source = cache.TREE / "ulp/ipoib/tests/guest/administrator.c"
+    subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", program], stdin=subprocess.DEVNULL, check=True)
+    for node in nodes:
+        node.put(TOOL, program.read_bytes())
+        node.run(f"chmod +x {TOOL}")
+
+
+def tool(node, *arguments):
+    return node.run(f"{TOOL} {' '.join(map(str, arguments))}").out.strip()
+
+
+def memberships(peer, node):
+    """The join states that the SA has noted of a node's port, by MGID; asked by the peer."""
+    guid = node.run("cat /sys/class/net/ib0/address").out.strip().replace(":", "")[-16:]
+    records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SM_KEY} -m", timeout=30).out, re.DOTALL)
+
+    def interface_id(gid):
+        return "".join(part.zfill(4) for part in gid.split(":")[-4:])
+
+    return {mgid: int(state, 16) & 0xf for mgid, gid, state in records if interface_id(gid) == guid}
+
+
+def of_groups(states, second):
+    """Of the memberships those of the IPv4 groups 239.SECOND.0.0/16: ff12:401b:ffff::0fSS:xxxx."""
+    return {mgid: state for mgid, state in states.items() if re.search(rf":f{second:02x}:\w+$", mgid)}
+
+
+def a_namespace_goes_with_ib0_in_it(lab, node1, node2):
+    """The port's own interface returns to the first namespace, from where it can be used again."""
+    node1.run("ip netns add away && ip link set ib0 netns away && ip -n away link set ib0 up && ip netns del away")
+    node1.wait_for("ip link show dev ib0", what="ib0 back in the first namespace")
+    node1.run("ip link set ib0 up && ip addr add 10.0.0.1/24 dev ib0")
+    reachable(node1, "10.0.0.2")
+
+
+def packet_sockets_without_an_address(lab, node1, node2):
+    """What has no link-layer address to go to, or is too short to have one, is refused; what has one goes."""
+    broadcast = node1.run("cat /sys/class/net/ib0/broadcast").out.strip().replace(":", "")
+    assert tool(node1, "packet", "ib0", "dgram", 64) == "EINVAL"
+    assert tool(node1, "packet", "ib0", "raw", 19) == "EINVAL"
+    assert tool(node1, "packet", "ib0", "raw", 23) == "EINVAL"
+    assert tool(node1, "packet", "ib0", "raw", 64) == "ok"
+    assert tool(node1, "packet", "ib0", "dgram", 64, broadcast) == "ok"
+    reachable(node1, "10.0.0.2")
+
+
+def sent_to_and_then_listened_to(lab, node1, node2):
+    """A group that was only sent to is heard once someone listens."""
+    peer = node2.spawn(f"{TOOL} listen ib0 239.1.0.1 1")
+    peer.wait_output("ok")
+    for _ in range(3):
+        tool(node1, "send", "ib0", "239.1.0.1", 1)
+    node2.wait_for("saquery -g | grep -qi '0f01:1\\|:f01:1'", what="the group at the SA")
+    listener = node1.spawn(f"{TOOL} receive ib0 239.1.0.1")
+    listener.wait_output("joined")
+    sender = node2.spawn(f"while {TOOL} send ib0 239.1.0.1 1; do sleep 0.2; done")
+    listener.wait_output("hello", timeout=30)
+    sender.kill()
+    peer.kill()
+
+
+def send_only_memberships(lab, node1, node2):
+    """Who sends becomes a SendOnlyNonMember, of no more groups than are stated; a group that has ended is left."""
+    wanted = SEND_ONLY_MAX + 40
+    peer = node2.spawn(f"{TOOL} listen ib0 239.2.0.0 {wanted}")
+    peer.wait_output("ok", timeout=60)
+
+    def joined_by_the_peer():
+        return len(of_groups(memberships(node2, node2), 2)) == wanted
+
+    wait_until("the peer's joins", joined_by_the_peer, 30 * lab.slowness, interval=0.5)
+    # Two at a time: the first packet to a group waits for it, and may be dropped where it does not exist yet.
+    tool(node1, "send", "ib0", "239.2.0.0", wanted)
+    wait_until("joins for sending", lambda: len(of_groups(memberships(node2, node1), 2)) >= SEND_ONLY_MAX - 10, 30 * lab.slowness, interval=0.5)
+    reachable(node1, "10.0.0.2")
+    found = of_groups(memberships(node2, node1), 2)
+    assert set(found.values()) == {4}, found
+    assert len(found) <= SEND_ONLY_MAX, len(found)
+    peer.kill()
+    # The last full members are gone, and with them the groups.
+    wait_until("the end of the groups", lambda: not of_groups(memberships(node2, node1), 2), 60 * lab.slowness, interval=0.5)
+    if full():
+        # Two minutes of silence end a membership of a group that lives on.
+        peer = node2.spawn(f"{TOOL} listen ib0 239.3.0.0 1")
+        peer.wait_output("ok")
+        wait_until("the peer's join", lambda: of_groups(memberships(node2, node2), 3), 30 * lab.slowness, interval=0.5)
+        node1.wait_for(f"{TOOL} send ib0 239.3.0.0 1")
+        wait_until("a join for sending", lambda: of_groups(memberships(node2, node1), 3), 30 * lab.slowness, interval=0.5)
+        wait_until("its end", lambda: not of_groups(memberships(node2, node1), 3), 200 * lab.slowness, interval=0.5)
+        assert of_groups(memberships(node2, node2), 3)
+        peer.kill()
+
+
+def no_vlan(lab, node1, node2):
+    """IPoIB frames have no place for a VLAN's tag, and the interface says so."""
+    assert "vlan-challenged: on" in node1.run("ethtool -k ib0").out
+    if lab.kernel == "stock":
+        refused = node1.run("modprobe 8021q && ip link add link ib0 name tagged type vlan id 5", check=False)
+        assert refused.status != 0 and "not supported" in refused.err, refused.err
+
+
+def checksums_as_told(lab, node1, node2):
+    """ethtool -K rx says whether the stack is told of checksums that the card has looked at."""
+    # Which looks at them itself.
+    node1.run("ethtool -K ib0 gro off")
+    for state, seen in (("off", "not looked at"), ("on", "valid")):
+        node1.run(f"ethtool -K ib0 rx {state}")
+        observer = node1.spawn(f"{TOOL} checksums ib0")
+        observer.wait_output("listening")
+        sender = node2.spawn("while sleep 0.1; do echo x >/dev/udp/10.0.0.1/9; done")
+        observer.wait_output("valid|not looked at")
+        sender.kill()
+        assert seen in observer.out, (state, observer.out)
+    node1.run("ethtool -K ib0 gro on")
+
+
+def leaving_does_not_wait_for_the_sa(lab, node1, node2):
+    """Questions that a silent SA has not answered are given up when the interface goes."""
+    weft(lab, "sm", "disable")
+    times = []
+    nobody = "00:00:05:5f:fe:80:00:00:00:00:00:00:02:02:c9:03:00:de:ad:01"
+    for _ in range(2):
+        node1.run(f"ip neigh replace 10.0.0.77 lladdr {nobody} dev ib0 && echo x >/dev/udp/10.0.0.77/9")
+        took = node1.run("start=$(date +%s%N); rmmod weft_ipoib; echo $(( ($(date +%s%N) - start) / 1000000 ))").out
+        times.append(int(took))
+        if len(times) < 2:
+            weft(lab, "sm", "enable")
+            node1.insmod(f"/share/{SUITE[-1]}.ko")
+            interfaces_up(node1)
+            reachable(node1, "10.0.0.2")
+            weft(lab, "sm", "disable")
+    weft(lab, "sm", "enable")
+    node1.insmod(f"/share/{SUITE[-1]}.ko")
+    interfaces_up(node1)
+    reachable(node1, "10.0.0.2")
+    # One question goes on for three seconds.
+    assert min(times) < 2000, times
+
+
+CHECKS = (no_vlan, checksums_as_told, sent_to_and_then_listened_to, send_only_memberships, leaving_does_not_wait_for_the_sa,
+          packet_sockets_without_an_address, a_namespace_goes_with_ib0_in_it)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=200)
+def what_people_do_to_ib0(lab):
+    """Namespaces, packet sockets, multicast, VLANs, checksums, removal: each has the outcome that Linux's users know."""
+    file = lab.directory / "lab.toml"
+    file.write_text(OPEN)
+    with mixed_pair(lab, "--lab", file) as (node1, node2):
+        install_tool(lab, node1, node2)
+        interfaces_up(node1, node2)
+        node2.run("modprobe ib_umad")
+        node2.wait_for("ls /dev/infiniband/umad0", what="the devices of the stock stack")
+        reachable(node1, "10.0.0.2")
+        failures = []
+        for check in CHECKS:
+            try:
+                check(lab, node1, node2)
+            except (AssertionError, CommandFailed, DeadlineExceeded) as error:
+                failures.append(f"{check.__name__}: {error!r}")
+        assert not failures, "\n".join(failures)
