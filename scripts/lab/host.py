@@ -2,6 +2,7 @@
 """The host side's unit tests, which ctest runs."""
 import json
 import os
+import re
 import subprocess
 from xml.etree import ElementTree
 
@@ -12,9 +13,28 @@ from lab.results import FAILED, PASSED, SKIPPED, Result
 BUILD = cache.TREE / "build/tools"
 
 
-def build():
+# What guest tests start.
+PROGRAMS = ("weftd", "weft", "weft-stranger", "weft-traffic")
+TEST_PROGRAM = re.compile(r"\bweft_test\(\s*(\S+)\s([^)]*)\)")
+CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
+
+
+def programs_of(only):
+    """The test programs whose sources have a case that matches `only`; none if that cannot be told from the sources alone."""
+    found = set()
+    for listing in (cache.TREE / "tools").glob("**/CMakeLists.txt"):
+        for name, words in TEST_PROGRAM.findall(listing.read_text()):
+            sources = [listing.parent / word for word in words.split() if word.endswith(".cpp")]
+            cases = [f"host.{suite}.{case}" for source in sources for suite, case in CASE.findall(source.read_text())]
+            if any(only.search(case) for case in cases):
+                found.add(name)
+    return found
+
+
+def build(targets=None):
+    """Builds those targets, or all."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", "tools"], stdin=subprocess.DEVNULL, env=environment, check=False)
+    done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", "tools", f"TARGETS={' '.join(sorted(targets or ()))}"], stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
         raise LabError("the host side does not build", "see the lines above")
 

@@ -3,11 +3,11 @@
 build/tools/build.ninja: tools/CMakeLists.txt
 	cmake -S tools -B build/tools -G Ninja
 
-copy-programs = mkdir -p build/bin; if [ -d build/tools/bin ]; then cp -u build/tools/bin/* build/bin/; fi
+copy-programs = mkdir -p build/bin; if [ -n "$$(ls -A build/tools/bin 2>/dev/null)" ]; then cp -u build/tools/bin/* build/bin/; fi
 
 .PHONY: tools programs
-tools: build/tools/build.ninja ## Build weftd, weft and their libraries; programs in build/bin
-	cmake --build build/tools
+tools: build/tools/build.ninja ## Build weftd, weft and their libraries; programs in build/bin (TARGETS= for a part)
+	cmake --build build/tools $(if $(TARGETS),--target $(TARGETS))
 	@$(copy-programs)
 
 programs: build/tools/build.ninja ## Build weftd and weft alone, without their tests

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Where a run's time went, and what each part of it may take (Documentation/testing.rst, "Time")."""
+import contextlib
+import time
+
+# Seconds on two cores with all caches warm. A part that needs more takes it from another one.
+PARTS = {
+    "host": 180,            # building it, and its tests
+    "fuzz": 60,
+    "kunit-plain": 90,
+    "guest-plain": 240,
+    "guest-stock": 480,
+    "build": 90,
+    "kunit-debug": 180,
+    "guest-debug": 600,
+}
+SLOWEST = 10
+
+
+class Clock:
+    """What each part of a run has taken so far."""
+
+    def __init__(self, now=time.monotonic):
+        self._now = now
+        self._spent = {}
+
+    @contextlib.contextmanager
+    def part(self, name):
+        """Counts what is done inside as the part's."""
+        begun = self._now()
+        try:
+            yield
+        finally:
+            self._spent[name] = self._spent.get(name, 0.0) + self._now() - begun
+
+    def lines(self, results):
+        """The parts against their budgets, and the tests that took longest, as a run prints them."""
+        said = ["time, in seconds     took  budget"]
+        for name, spent in self._spent.items():
+            budget = PARTS.get(name)
+            said.append(f"  {name:<16} {spent:7.0f} {budget or '-':>7}" + ("  over" if budget and spent > budget else ""))
+        slowest = sorted((result for result in results if result.seconds >= 1), key=lambda result: -result.seconds)[:SLOWEST]
+        if slowest:
+            said.append("the slowest tests")
+            said += [f"  {result.seconds:7.1f} {result.full_name}" for result in slowest]
+        return said
