@@ -21,7 +21,7 @@ public:
 	Agent *agent;
 	kern::ListNode agent_node;           /* in Agent::outstanding from post to completion */
 	kern::ListNode timer_node;           /* in Agent::timed while an answer or ACK is due */
-	u64 deadline = 0;                    /* kern::clock_ns() */
+	u64 deadline = 0;                    /* kern::now_ns() */
 	unsigned tries = 0;                  /* transmissions that an answer did not follow */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;

@@ -36,6 +36,9 @@
 	}                                                                                          \
 	module_exit(kern_module_exit)
 
+/* Another name that the module is loaded by. */
+#define KERN_MODULE_ALIAS(name) MODULE_ALIAS(name)
+
 /*
  * A parameter, read-only in sysfs; of `extern "C" unsigned int`s that C++ defines, with the default in them.
  * name: without the module's.

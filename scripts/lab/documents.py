@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What the documentation says of the sources is so: tests that the rules name exist, and public functions are described."""
+"""What the documentation says of the sources is so: tests that the rules name exist, public functions are described, laws are kept."""
 import re
 
-from lab import cache
+from lab import cache, laws
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
 TEST_OF_RULE = re.compile(r"(?:notify|lock|event|chan|mgmt)_\d\d")
 # Helpers of a line or two may be described by one comment for all of them; what is exported may not.
-EXPORT = re.compile(r"^EXPORT_SYMBOL_GPL\((\w+)\);", re.MULTILINE)
+EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)
 # What is in headers for the sake of macros and debug builds.
 NOT_FOR_USE = re.compile(r"ib_checked_|ib_set_misuse_observer$")
 
@@ -112,5 +112,5 @@ def check_functions():
 
 def check():
     """Raises with all that is not so."""
-    if complaints := check_rules() + check_functions():
+    if complaints := check_rules() + check_functions() + laws.complaints(cache.TREE):
         raise LabError("the documentation and the sources differ", "\n".join(complaints))

@@ -2,4 +2,4 @@
 #include <kern/module.h>
 
 KERN_MODULE("IP over InfiniBand", weft_ipoib_init, weft_ipoib_exit);
-MODULE_ALIAS("rtnl-link-ipoib");
+KERN_MODULE_ALIAS("rtnl-link-ipoib");

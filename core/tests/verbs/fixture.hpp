@@ -34,7 +34,7 @@ private:
 	ib_device *device_;
 };
 
-/* Waits until the condition holds; false if it does not within five seconds. */
+/* Waits until the condition holds; false if it does not within a minute. */
 template <class Condition>
 bool eventually(Condition condition)
 {

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The laws of Documentation/architecture.rst that can be read off the sources: who may include what.
+
+That no object outside of core/kern needs a symbol of the kernel, the other half of law 1, is asked of every C++ object as it is
+built (scripts/make/kbuild/check-object).
+"""
+import re
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MULTILINE)
+SOURCES = {".c", ".cpp", ".h", ".hpp"}
+KERNEL = r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/"
+# Measures the kernel's own InfiniBand beside ours, or asks it for the time.
+BENCH = r"/bench/"
+
+# Law, whose files it speaks of, which of them it leaves out, what these must not include.
+FORBIDDEN = (
+    (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{BENCH}", KERNEL),
+    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|fabric|connectx|sm)/"),
+    (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
+    (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
+    (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
+    (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|vfio-user|hw)/"),
+    (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|vfio-user|hw)/"),
+)
+# Law 1 lets a module have so much of C: these files, of which no line is anything else.
+BOILERPLATE = {"module.c", "exports.c"}
+BOILERPLATE_LINES = re.compile(
+    r"""(?: /\*.*?\*/ | //[^\n]* | \s
+          | \#include\ [<"](?!linux/)[^\n]* | \#(?:if|ifdef|ifndef|endif)\b[^\n]*
+          | KERN_[A-Z_]+\((?:[^()"]|"[^"]*"|\([^()]*\))*\);
+          | \w+\ [^{};=]*\);  # a prototype
+        )*""", re.DOTALL | re.VERBOSE)
+
+
+def _files(tree):
+    for room in ("core", "hw", "ulp", "include", "tools"):
+        for path in sorted((tree / room).rglob("*")):
+            if path.suffix in SOURCES and path.is_file():
+                yield path.relative_to(tree).as_posix(), path
+
+
+def complaints(tree):
+    """What breaks a law in that tree, one line each."""
+    found = []
+    for name, path in _files(tree):
+        text = path.read_text()
+        for law, whose, but, what in FORBIDDEN:
+            if not re.match(whose, name) or (but and re.search(but, name)):
+                continue
+            found += [f"{name} includes {include}, against law {law}" for _, include in INCLUDE.findall(text) if re.match(what, include)]
+        if name.endswith(".c") and re.match(r"core|hw|ulp", name) and not re.search(rf"core/kern/|{BENCH}", name):
+            if path.name not in BOILERPLATE:
+                found.append(f"{name} is C, against law 1, which lets a module have {' and '.join(sorted(BOILERPLATE))}")
+            elif not BOILERPLATE_LINES.fullmatch(text):
+                found.append(f"{name} holds more than a module's boilerplate, against law 1")
+    return found

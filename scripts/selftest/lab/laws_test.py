@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A breach of a law is found, and the tree has none."""
+import pathlib
+import tempfile
+import unittest
+
+from lab import cache, laws
+
+MODULE = '#include <kern/module.h>\n\nKERN_MODULE("a (b)", weft_a_init, weft_a_exit);\nKERN_PCI_IDS(ids, KERN_PCI_ID(1, 2, 0));\n'
+
+
+class Laws(unittest.TestCase):
+    def complaints(self, name, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            return laws.complaints(pathlib.Path(folder))
+
+    def assert_breaks(self, law, name, text):
+        said = self.complaints(name, text)
+        self.assertEqual(len(said), 1, said)
+        self.assertIn(name, said[0])
+        self.assertIn(f"against law {law}", said[0])
+
+    def assert_keeps(self, name, text):
+        self.assertEqual(self.complaints(name, text), [])
+
+    def test_this_tree_keeps_them(self):
+        self.assertEqual(laws.complaints(cache.TREE), [])
+
+    def test_a_header_of_the_kernel(self):
+        self.assert_breaks(1, "core/verbs/qp.cpp", "#include <linux/slab.h>\n")
+        self.assert_breaks(1, "include/rdma/ib_verbs.h", "#ifndef __cplusplus\n# include <linux/types.h>\n#endif\n")
+        self.assert_breaks(1, "ulp/ipoib/tests/wire_test.cpp", "#include <kunit/test.h>\n")
+        self.assert_keeps("core/kern/lock.c", "#include <linux/mutex.h>\n")
+        self.assert_keeps("include/kern/export.h", "#include <linux/export.h>\n")
+
+    def test_more_c_than_a_module_needs(self):
+        self.assert_keeps("hw/x/module.c", MODULE)
+        self.assert_breaks(1, "hw/x/module.c", MODULE + "int weft_a_init(void)\n{\n\treturn 0;\n}\n")
+        self.assert_breaks(1, "core/verbs/exports.c", "#include <kern/export.h>\nEXPORT_SYMBOL_GPL(ib_a);\n")
+        self.assert_breaks(1, "core/verbs/helper.c", "int one;\n")
+
+    def test_what_driver_and_card_share_knows_neither(self):
+        self.assert_breaks(2, "include/hw/connectx/cqe.hpp", "#include <kern/types.h>\n")
+        self.assert_keeps("include/hw/connectx/cqe.hpp", "#include <cstdint>\n#include <ib/endian.hpp>\n")
+
+    def test_a_layer_looks_into_another(self):
+        self.assert_breaks(3, "core/verbs/qp.cpp", "#include <rdma/ib_mad.h>\n")
+        self.assert_breaks(3, "ulp/ipoib/client.cpp", '#include "../../core/verbs/device.hpp"\n')
+        self.assert_breaks(3, "hw/connectx/qp.cpp", '#include "../../core/registry/events.hpp"\n')
+        self.assert_keeps("core/mgmt/api.cpp", "#include <rdma/ib_verbs.h>\n#include <rdma/verbs/qp.h>\n")
+
+    def test_manager_and_fabric(self):
+        self.assert_breaks(7, "tools/sm/paths.cpp", '#include "connectx/card.hpp"\n')
+        self.assert_breaks(7, "tools/fabric/link.cpp", '#include "sm/paths.hpp"\n')
+
+
+if __name__ == "__main__":
+    unittest.main()
