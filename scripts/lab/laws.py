@@ -9,12 +9,12 @@ import re
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MULTILINE)
 SOURCES = {".c", ".cpp", ".h", ".hpp"}
 KERNEL = r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/"
-# Measures the kernel's own InfiniBand beside ours, or asks it for the time.
-BENCH = r"/bench/"
+# Measures the kernel's own InfiniBand beside ours; or is a program that a guest runs, not a module.
+APART = r"/bench/|/tests/guest/"
 
 # Law, whose files it speaks of, which of them it leaves out, what these must not include.
 FORBIDDEN = (
-    (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{BENCH}", KERNEL),
+    (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{APART}", KERNEL),
     (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|fabric|connectx|sm)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
     (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
@@ -49,7 +49,7 @@ def complaints(tree):
             if not re.match(whose, name) or (but and re.search(but, name)):
                 continue
             found += [f"{name} includes {include}, against law {law}" for _, include in INCLUDE.findall(text) if re.match(what, include)]
-        if name.endswith(".c") and re.match(r"core|hw|ulp", name) and not re.search(rf"core/kern/|{BENCH}", name):
+        if name.endswith(".c") and re.match(r"core|hw|ulp", name) and not re.search(rf"core/kern/|{APART}", name):
             if path.name not in BOILERPLATE:
                 found.append(f"{name} is C, against law 1, which lets a module have {' and '.join(sorted(BOILERPLATE))}")
             elif not BOILERPLATE_LINES.fullmatch(text):

@@ -33,6 +33,7 @@ class Laws(unittest.TestCase):
         self.assert_breaks(1, "core/verbs/qp.cpp", "#include <linux/slab.h>\n")
         self.assert_breaks(1, "include/rdma/ib_verbs.h", "#ifndef __cplusplus\n# include <linux/types.h>\n#endif\n")
         self.assert_breaks(1, "ulp/ipoib/tests/wire_test.cpp", "#include <kunit/test.h>\n")
+        self.assert_keeps("ulp/ipoib/tests/guest/program.c", "#include <linux/if_link.h>\nint main(void) { return 0; }\n")
         self.assert_keeps("core/kern/lock.c", "#include <linux/mutex.h>\n")
         self.assert_keeps("include/kern/export.h", "#include <linux/export.h>\n")
 
