@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A device from its allocation to its end, as its driver sees it.
 #include <kern/log.hpp>
+#include <kern/rcu.hpp>
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 
@@ -95,13 +96,17 @@ void ib_unregister_device(ib_device *device)
 
 bool ib_device_try_get(ib_device *device)
 {
-	ib_device_registry &state = *device->registry;
-	unsigned int users = state.users.load_relaxed();
+	/* Whoever ends the state waits for those who look at it here. */
+	kern::rcu::ReadGuard reading;
+	ib_device_registry *const state = __atomic_load_n(&device->registry, __ATOMIC_ACQUIRE);
+	if (!state)
+		return false;
+	unsigned int users = state->users.load_relaxed();
 
 	do {
-		if (users == 0 || kern::read_once(state.leaving))
+		if (users == 0 || kern::read_once(state->leaving))
 			return false;
-	} while (!state.users.compare_exchange(users, users + 1));
+	} while (!state->users.compare_exchange(users, users + 1));
 	return true;
 }
 

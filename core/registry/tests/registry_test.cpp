@@ -248,6 +248,19 @@ void device_names_are_unique(kern::kunit::Test &test)
 	ib_unregister_client(&One::client);
 }
 
+/* A device that has gone, or has never come, cannot be kept, as long as its memory is there. */
+void lock_09_device_that_is_gone_is_not_kept(kern::kunit::Test &test)
+{
+	Fresh fresh;
+	FakeDeviceOwner device;
+	EXPECT_FALSE(ib_device_try_get(device.ib()));
+	ASSERT_EQ(device.add(), 0);
+	EXPECT_TRUE(ib_device_try_get(device.ib()));
+	ib_device_put(device.ib());
+	device.remove();
+	EXPECT_FALSE(ib_device_try_get(device.ib()));
+}
+
 /* A device that cannot say what it is, or lacks what every device has, is not registered and no client sees it. */
 void unfit_device_is_refused(kern::kunit::Test &test)
 {
@@ -275,5 +288,5 @@ KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_09_device_is_complete_while_clients_have_it),
 	    KUNIT_CASE(lock_10_leaked_handler_does_not_block), KUNIT_CASE(lock_11_client_gets_present_devices),
 	    KUNIT_CASE(lock_11_device_gets_present_clients), KUNIT_CASE(lock_11_remove_reverses_add),
-	    KUNIT_CASE(lock_11_failed_add_is_final), KUNIT_CASE(device_names_are_unique),
+	    KUNIT_CASE(lock_11_failed_add_is_final), KUNIT_CASE(lock_09_device_that_is_gone_is_not_kept), KUNIT_CASE(device_names_are_unique),
 	    KUNIT_CASE(unfit_device_is_refused));

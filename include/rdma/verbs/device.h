@@ -248,7 +248,7 @@ void ib_unregister_device(struct ib_device *device);
  * ib_device_try_get - keep a device registered for a while
  * @device: one whose memory is known to be there
  *
- * Context: any. Return: true, and then ib_device_put() is due; false if it is going away.
+ * Context: any. Return: true, and then ib_device_put() is due; false if it is going away, has gone, or has not come.
  */
 bool ib_device_try_get(struct ib_device *device);
 
