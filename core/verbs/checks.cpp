@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr const char *rule_names[] = {
-	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04", "LOCK-10",
+	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04", "LOCK-10", "what a driver owes",
 };
 
 using Observer = void (*)(int rule, const char *who, const char *what);

@@ -10,7 +10,7 @@
 namespace verbs
 {
 
-enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify_04, lock_10 };
+enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify_04, lock_10, obligation };
 
 #ifdef CONFIG_WEFT_DEBUG
 

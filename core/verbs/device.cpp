@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Devices and ports (IBA 11.2.1): attaching to the midlayer, queries.
+#include <kern/log.hpp>
 #include "cache.hpp"
 #include "checks.hpp"
 #include "cq.hpp"
@@ -16,20 +17,83 @@ constexpr const char *kind_names[] = {
 };
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
 
-/* A driver that has one method of an object has those without which the object is of no use. */
-bool has_obligatory_methods(const ib_device_ops &ops)
+/* A member that a driver cannot do without: a method, or the size of an object, which is at least that of the verbs' part. */
+struct Obligation {
+	const char *name;
+	size_t at;
+	size_t least;
+	/* Only for a driver that has this method, too. */
+	size_t if_at;
+};
+constexpr size_t for_all = ~size_t{0};
+#define AT(member) __builtin_offsetof(ib_device_ops, member)
+#define METHOD(member) {#member, AT(member), 1, for_all}
+#define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all}
+#define METHOD_IF(has, member) {#member, AT(member), 1, AT(has)}
+#define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has)}
+constexpr Obligation obligations[] = {
+	METHOD(post_send),
+	METHOD(post_recv),
+	METHOD(poll_cq),
+	METHOD(req_notify_cq),
+	METHOD(query_port),
+	METHOD(query_gid),
+	METHOD(query_pkey),
+	METHOD(alloc_pd),
+	METHOD(dealloc_pd),
+	SIZE(ib_pd),
+	METHOD(create_cq),
+	METHOD(destroy_cq),
+	SIZE(ib_cq),
+	METHOD(create_qp),
+	METHOD(modify_qp),
+	METHOD(destroy_qp),
+	SIZE(ib_qp),
+	/* Who can make an object has what the object is of use by, and what ends it. */
+	SIZE_IF(create_ah, ib_ah),
+	SIZE_IF(create_srq, ib_srq),
+	METHOD_IF(create_srq, destroy_srq),
+	METHOD_IF(create_srq, post_srq_recv),
+	SIZE_IF(get_dma_mr, ib_mr),
+	METHOD_IF(get_dma_mr, dereg_mr),
+	SIZE_IF(reg_user_mr, ib_mr),
+	METHOD_IF(reg_user_mr, dereg_mr),
+	SIZE_IF(alloc_mr, ib_mr),
+	METHOD_IF(alloc_mr, dereg_mr),
+	METHOD_IF(alloc_mr, map_mr_sg),
+	SIZE_IF(alloc_mw, ib_mw),
+	METHOD_IF(alloc_mw, dealloc_mw),
+	SIZE_IF(alloc_xrcd, ib_xrcd),
+	METHOD_IF(alloc_xrcd, dealloc_xrcd),
+};
+#undef AT
+#undef METHOD
+#undef SIZE
+#undef METHOD_IF
+#undef SIZE_IF
+
+/* A method, or a size, as a number: 0 for none. */
+size_t member_of(const ib_device_ops &ops, size_t at)
 {
-	return ops.post_send && ops.post_recv && ops.poll_cq && ops.req_notify_cq && ops.query_port &&
-	       ops.query_gid && ops.query_pkey && ops.alloc_pd && ops.dealloc_pd && ops.create_cq &&
-	       ops.destroy_cq && ops.create_qp && ops.modify_qp && ops.destroy_qp &&
-	       ops.size_ib_pd >= sizeof(ib_pd) && ops.size_ib_cq >= sizeof(ib_cq) &&
-	       ops.size_ib_qp >= sizeof(ib_qp) && (!ops.create_ah || ops.size_ib_ah >= sizeof(ib_ah)) &&
-	       (!ops.create_srq || (ops.size_ib_srq >= sizeof(ib_srq) && ops.destroy_srq && ops.post_srq_recv)) &&
-	       (!(ops.get_dma_mr || ops.alloc_mr || ops.reg_user_mr) ||
-		(ops.size_ib_mr >= sizeof(ib_mr) && ops.dereg_mr)) &&
-	       (!ops.alloc_mr || ops.map_mr_sg) &&
-	       (!ops.alloc_mw || (ops.size_ib_mw >= sizeof(ib_mw) && ops.dealloc_mw)) &&
-	       (!ops.alloc_xrcd || (ops.size_ib_xrcd >= sizeof(ib_xrcd) && ops.dealloc_xrcd));
+	static_assert(sizeof(ops.post_send) == sizeof(size_t));
+	size_t value;
+
+	__builtin_memcpy(&value, reinterpret_cast<const char *>(&ops) + at, sizeof(value));
+	return value;
+}
+
+/* The first that the driver has not met, or nullptr. */
+const char *unmet_obligation(const ib_device &device)
+{
+	for (const Obligation &one : obligations)
+		if ((one.if_at == for_all || member_of(device.ops, one.if_at)) &&
+		    member_of(device.ops, one.at) < one.least)
+			return one.name;
+	if (device.num_comp_vectors < 1)
+		return "num_comp_vectors";
+	if (device.phys_port_cnt < 1 && !device.is_switch)
+		return "phys_port_cnt";
+	return nullptr;
 }
 
 /* What is constant about a port; the driver need not say, if it is a plain InfiniBand port. */
@@ -99,9 +163,11 @@ void verbs::exit()
 
 kern::Result<> verbs::attach_device(ib_device &device)
 {
-	if (!has_obligatory_methods(device.ops) || device.num_comp_vectors < 1 ||
-	    (device.phys_port_cnt < 1 && !device.is_switch))
+	if (const char *unmet = unmet_obligation(device)) {
+		if (!tell_observer(Rule::obligation, device.name, unmet))
+			kern_error("%s: its driver does not say %s, which is obligatory\n", device.name, unmet);
 		return kern::Error{-EINVAL};
+	}
 
 	auto verbs = TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel));
 	device.verbs = verbs.release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <span>
 #include <kern/completion.hpp>
+#include <kern/irq_work.hpp>
 #include <kern/kunit.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
@@ -254,6 +255,17 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 		kern::Completion fired;
 		kern::Timer timer{kern::method<&FromTimer::fire>, this};
 	};
+	struct FromInterrupt {
+		explicit FromInterrupt(ib_device *of) : device(of) {}
+		void run()
+		{
+			hard = kern_in_hard_irq();
+			rdma::dispatch(IB_EVENT_SM_CHANGE, device, 1);
+		}
+		ib_device *device;
+		bool hard = false;
+		kern::IrqWork work{kern::method<&FromInterrupt::run>, this};
+	};
 	FakeDeviceOwner device;
 	Listener listener;
 	ASSERT_EQ(device.add(), 0);
@@ -269,8 +281,16 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 	EXPECT_TRUE(timer.fired.wait_for(10000));
 	EXPECT_TRUE(listener.wait_for(2));
 	EXPECT_EQ(listener.events[1].event, IB_EVENT_LID_CHANGE);
+	{
+		FromInterrupt interrupt{device.ib()};
+		interrupt.work.queue();
+		interrupt.work.wait();
+		EXPECT_TRUE(interrupt.hard);
+	}
+	EXPECT_TRUE(listener.wait_for(3));
+	EXPECT_EQ(listener.events[2].event, IB_EVENT_SM_CHANGE);
 	ib_unregister_event_handler(&listener.handler);
-	EXPECT_EQ(listener.count.load_relaxed(), 2u);
+	EXPECT_EQ(listener.count.load_relaxed(), 3u);
 }
 
 /* A driver may report before and after the device is registered: nobody hears it, and nothing breaks. */

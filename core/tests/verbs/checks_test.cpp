@@ -28,6 +28,8 @@ public:
 	Observer &operator=(const Observer &) = delete;
 
 	unsigned int count(Rule rule) const { return counts_[static_cast<int>(rule)].load_relaxed(); }
+	/* What was said last, in words. */
+	const char *last() const { return last_.load_relaxed(); }
 	unsigned int total() const
 	{
 		unsigned int sum = 0;
@@ -37,8 +39,13 @@ public:
 	}
 
 private:
-	static void observe(int rule, const char *, const char *) { counts_[rule].add_relaxed(1); }
-	static inline constinit kern::Atomic<unsigned int> counts_[8] = {};
+	static void observe(int rule, const char *, const char *what)
+	{
+		counts_[rule].add_relaxed(1);
+		last_.store_relaxed(what);
+	}
+	static inline constinit kern::Atomic<const char *> last_{nullptr};
+	static inline constinit kern::Atomic<unsigned int> counts_[static_cast<int>(Rule::obligation) + 1] = {};
 };
 
 /* Does this kernel look for those who sleep where they must not? */
@@ -120,6 +127,95 @@ void lock_02_called_in_atomic(Test &test)
 	EXPECT_EQ(observer.total(), 1u);
 }
 
+/* Every function that may sleep says so where nothing may, whatever it was given. Each call ends before it would sleep. */
+void lock_02_every_function(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	struct Objects {
+		ib_device *device;
+		ib_pd *pd;
+		ib_xrcd *xrcd;
+		ib_cq *cq;
+		ib_srq *srq;
+		ib_qp *qp;
+		ib_mr *mr;
+		ib_mw *mw;
+	} objects = {};
+	objects.device = device;
+	objects.pd = ib_alloc_pd(device, 0);
+	objects.xrcd = ib_alloc_xrcd(device);
+	objects.cq = ib_alloc_cq(device, nullptr, 16, 0, IB_POLL_DIRECT);
+	ib_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	objects.srq = ib_create_srq(objects.pd, &srq_attr);
+	auto attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = objects.cq;
+	objects.qp = ib_create_qp(objects.pd, &attr);
+	objects.mr = ib_alloc_mr(objects.pd, IB_MR_TYPE_MEM_REG, 4);
+	objects.mw = ib_alloc_mw(objects.pd, IB_MW_TYPE_2);
+	ASSERT_FALSE(rdma::is_err(objects.srq) || rdma::is_err(objects.qp) || rdma::is_err(objects.mr) ||
+		     rdma::is_err(objects.mw) || rdma::is_err(objects.xrcd));
+
+	struct Call {
+		const char *name;
+		void (*call)(Objects &o);
+	};
+	static constexpr ib_gid nowhere = {.raw = {1, 2, 3}};
+	static constexpr Call calls[] = {
+		{"ib_query_port", [](Objects &o) { ib_port_attr a; (void)ib_query_port(o.device, 9, &a); }},
+		{"ib_query_pkey", [](Objects &o) { u16 key; (void)ib_query_pkey(o.device, 9, 0, &key); }},
+		{"ib_find_gid", [](Objects &o) { u32 port; (void)ib_find_gid(o.device, &nowhere, &port, nullptr); }},
+		{"ib_find_pkey", [](Objects &o) { u16 index; (void)ib_find_pkey(o.device, 9, 0, &index); }},
+		{"ib_modify_device", [](Objects &o) { ib_device_modify m = {}; (void)ib_modify_device(o.device, 0, &m); }},
+		{"ib_modify_port", [](Objects &o) { ib_port_modify m = {}; (void)ib_modify_port(o.device, 9, 0, &m); }},
+		{"ib_alloc_pd", [](Objects &o) { (void)ib_alloc_pd(o.device, ~0u); }},
+		{"ib_alloc_xrcd", [](Objects &o) { kern_fail_allocation(1); (void)ib_alloc_xrcd(o.device); kern_fail_allocation(0); }},
+		{"ib_dealloc_xrcd", [](Objects &o) { soft_fail(o.device, SOFT_DEALLOC_XRCD, 1, -EBUSY); (void)ib_dealloc_xrcd(o.xrcd); }},
+		{"ib_alloc_cq", [](Objects &o) { (void)ib_alloc_cq(o.device, nullptr, 0, 0, IB_POLL_DIRECT); }},
+		{"ib_create_cq", [](Objects &o) { const ib_cq_init_attr a = {}; (void)ib_create_cq(o.device, nullptr, nullptr, nullptr, &a); }},
+		{"ib_resize_cq", [](Objects &o) { (void)ib_resize_cq(o.cq, 0); }},
+		{"rdma_set_cq_moderation", [](Objects &o) { (void)rdma_set_cq_moderation(o.cq, 0xffff, 0); }},
+		{"ib_create_srq", [](Objects &o) { ib_srq_init_attr a = {}; (void)ib_create_srq(o.pd, &a); }},
+		{"ib_modify_srq", [](Objects &o) { ib_srq_attr a = {}; (void)ib_modify_srq(o.srq, &a, static_cast<ib_srq_attr_mask>(64)); }},
+		{"ib_query_srq", [](Objects &o) { ib_srq_attr a; soft_fail(o.device, SOFT_QUERY_SRQ, 1, -EIO); (void)ib_query_srq(o.srq, &a); }},
+		{"ib_create_qp", [](Objects &o) { ib_qp_init_attr a = {}; (void)ib_create_qp(o.pd, &a); }},
+		{"ib_modify_qp", [](Objects &o) { ib_qp_attr a = {}; (void)ib_modify_qp(o.qp, &a, 1 << 30); }},
+		{"ib_query_qp", [](Objects &o) {
+			ib_qp_attr a;
+			ib_qp_init_attr i;
+			soft_fail(o.device, SOFT_QUERY_QP, 1, -EIO);
+			(void)ib_query_qp(o.qp, &a, 0, &i);
+		}},
+		{"ib_destroy_qp", [](Objects &o) { soft_fail(o.device, SOFT_DESTROY_QP, 1, -EBUSY); (void)ib_destroy_qp(o.qp); }},
+		{"ib_open_qp", [](Objects &o) { ib_qp_open_attr a = {}; (void)ib_open_qp(o.xrcd, &a); }},
+		{"ib_attach_mcast", [](Objects &o) { (void)ib_attach_mcast(o.qp, &nowhere, 0); }},
+		{"ib_detach_mcast", [](Objects &o) { (void)ib_detach_mcast(o.qp, &nowhere, 0); }},
+		{"ib_get_dma_mr", [](Objects &o) { (void)ib_get_dma_mr(o.pd, ~0); }},
+		{"ib_alloc_mr", [](Objects &o) { (void)ib_alloc_mr(o.pd, IB_MR_TYPE_DM, 1); }},
+		{"ib_dereg_mr", [](Objects &o) { soft_fail(o.device, SOFT_DEREG_MR, 1, -EBUSY); (void)ib_dereg_mr(o.mr); }},
+		{"ib_alloc_mw", [](Objects &o) { (void)ib_alloc_mw(o.pd, static_cast<ib_mw_type>(9)); }},
+		{"ib_dealloc_mw", [](Objects &o) { soft_fail(o.device, SOFT_DEALLOC_MW, 1, -EBUSY); (void)ib_dealloc_mw(o.mw); }},
+	};
+	kern::IrqSpinLock lock(KERN_LOCK_CLASS("test.lock_02_every"));
+	for (const Call &call : calls) {
+		Observer observer;
+		{
+			kern::Guard guard(lock);
+			call.call(objects);
+		}
+		if (!EXPECT_GE(observer.count(Rule::lock_02), 1u))
+			kern_kunit_note(test.native(), "%s", call.name);
+		EXPECT_EQ(observer.total(), observer.count(Rule::lock_02));
+	}
+	ib_dealloc_mw(objects.mw);
+	ib_dereg_mr(objects.mr);
+	ib_destroy_qp(objects.qp);
+	ib_destroy_srq(objects.srq);
+	ib_free_cq(objects.cq);
+	ib_dealloc_xrcd(objects.xrcd);
+	ib_dealloc_pd(objects.pd);
+}
+
 /* A driver that runs the completion handler from within req_notify_cq. */
 void lock_05_handler_inside_method(Test &test)
 {
@@ -182,6 +278,100 @@ void lock_07_handler_sleeps(Test &test)
 	EXPECT_TRUE(kern_may_sleep());
 }
 
+/* Nor inside a handler of an asynchronous event, of an object or of the device, called in a task or not. */
+void lock_07_event_handler_sleeps(Test &test)
+{
+	struct Listener {
+		ib_event_handler handler{};
+		kern::Atomic<int> may_sleep{-1};
+		kern::Completion heard{};
+
+		static void by_object(ib_event *, void *context)
+		{
+			static_cast<Listener *>(context)->may_sleep.store_relaxed(kern_may_sleep());
+		}
+		static void by_device(ib_event_handler *handler, ib_event *)
+		{
+			auto *self = reinterpret_cast<Listener *>(handler);
+			self->may_sleep.store_relaxed(kern_may_sleep());
+			self->heard.complete();
+		}
+	};
+	static_assert(__builtin_offsetof(Listener, handler) == 0);
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	if (!sleeping_is_watched()) {
+		test.skip("the kernel does not look for sleepers");
+		return;
+	}
+	auto pd = rdma::Pd::create(device);
+	ASSERT_OK(pd);
+	Listener by_cq, by_srq, by_qp, by_device;
+	const ib_cq_init_attr cq_attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
+	ib_cq *cq = ib_create_cq(device, nullptr, Listener::by_object, &by_cq, &cq_attr);
+	ib_srq_init_attr srq_attr = {.event_handler = Listener::by_object, .srq_context = &by_srq, .attr = {.max_wr = 4, .max_sge = 1}};
+	ib_srq *srq = ib_create_srq(pd.value()->get(), &srq_attr);
+	auto attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = cq;
+	attr.event_handler = Listener::by_object;
+	attr.qp_context = &by_qp;
+	ib_qp *qp = ib_create_qp(pd.value()->get(), &attr);
+	ASSERT_FALSE(rdma::is_err(cq) || rdma::is_err(srq) || rdma::is_err(qp));
+	INIT_IB_EVENT_HANDLER(&by_device.handler, device.get(), Listener::by_device);
+	ib_register_event_handler(&by_device.handler);
+	rdma::dispatch(IB_EVENT_CQ_ERR, cq);
+	rdma::dispatch(IB_EVENT_SRQ_ERR, srq);
+	rdma::dispatch(IB_EVENT_QP_FATAL, qp);
+	rdma::dispatch(IB_EVENT_LID_CHANGE, device.get(), 1);
+	EXPECT_TRUE(by_device.heard.wait_for(60'000));
+	for (Listener *listener : {&by_cq, &by_srq, &by_qp, &by_device})
+		EXPECT_EQ(listener->may_sleep.load_relaxed(), 0);
+	ib_unregister_event_handler(&by_device.handler);
+	ib_destroy_qp(qp);
+	ib_destroy_srq(srq);
+	ib_destroy_cq(cq);
+	EXPECT_TRUE(kern_may_sleep());
+}
+
+/* A driver that lacks what is obligatory is told what it is, and is not registered. */
+void driver_is_told_what_it_lacks(Test &test)
+{
+	Device whole(plain);
+	ASSERT_TRUE(whole.ok());
+	struct Lack {
+		const char *name;
+		void (*spoil)(ib_device &device);
+	};
+#define LACK(member) {#member, [](ib_device &d) { d.ops.member = {}; }}
+	static constexpr Lack lacks[] = {
+		LACK(post_send), LACK(post_recv), LACK(poll_cq), LACK(req_notify_cq), LACK(query_port), LACK(query_gid),
+		LACK(query_pkey), LACK(alloc_pd), LACK(dealloc_pd), LACK(size_ib_pd), LACK(create_cq), LACK(destroy_cq),
+		LACK(size_ib_cq), LACK(create_qp), LACK(modify_qp), LACK(destroy_qp), LACK(size_ib_qp), LACK(size_ib_ah),
+		LACK(size_ib_srq), LACK(destroy_srq), LACK(post_srq_recv), LACK(size_ib_mr), LACK(dereg_mr), LACK(map_mr_sg),
+		LACK(size_ib_mw), LACK(dealloc_mw), LACK(size_ib_xrcd), LACK(dealloc_xrcd),
+		{"size_ib_qp", [](ib_device &d) { d.ops.size_ib_qp = sizeof(ib_qp) - 1; }},
+		{"num_comp_vectors", [](ib_device &d) { d.num_comp_vectors = 0; }},
+		{"phys_port_cnt", [](ib_device &d) { d.phys_port_cnt = 0; }},
+	};
+#undef LACK
+	for (const Lack &lack : lacks) {
+		ib_device *device = _ib_alloc_device(sizeof(ib_device));
+		ASSERT_TRUE(device != nullptr);
+		ib_set_device_ops(device, &whole.get()->ops);
+		device->num_comp_vectors = device->phys_port_cnt = 1;
+		lack.spoil(*device);
+		{
+			Observer observer;
+			EXPECT_EQ(ib_register_device(device, "lacking%d", nullptr), -EINVAL);
+			EXPECT_EQ(observer.count(Rule::obligation), 1u);
+			const char *said = observer.last();
+			if (!EXPECT_EQ(said ? __builtin_strcmp(said, lack.name) : -1, 0))
+				kern_kunit_note(test.native(), "%s", lack.name);
+		}
+		ib_dealloc_device(device);
+	}
+}
+
 /* A driver that arms for flags that fit nothing, or says unasked that something was missed, is found out. */
 void notify_04_driver_answers_unasked(Test &test)
 {
@@ -224,7 +414,8 @@ void lock_10_leaked_objects_are_named(Test &test)
 } // namespace
 
 KUNIT_SUITE(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
-	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_05_handler_inside_method),
+	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_02_every_function), KUNIT_CASE(lock_05_handler_inside_method),
 	    KUNIT_CASE(lock_06_handler_twice_at_once), KUNIT_CASE(lock_07_handler_sleeps),
+	    KUNIT_CASE(lock_07_event_handler_sleeps), KUNIT_CASE(driver_is_told_what_it_lacks),
 	    KUNIT_CASE(notify_04_driver_answers_unasked),
 	    KUNIT_CASE(lock_10_leaked_objects_are_named));

@@ -229,7 +229,7 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
  * @dma_device: for DMA; NULL if the device uses the CPU's addresses
  *
  * Context: process; the driver holds no lock that its methods need (LOCK-08).
- * Return: 0; -EINVAL for a missing obligatory method, a bad name or port count; -EEXIST if the name is taken;
+ * Return: 0; -EINVAL for a missing obligatory method, which the log names, a bad name or port count; -EEXIST if the name is taken;
  * -ENOMEM; the errors of query_device, get_port_immutable and query_port.
  */
 int ib_register_device(struct ib_device *device, const char *name, struct device *dma_device);
