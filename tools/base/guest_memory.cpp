@@ -2,54 +2,9 @@
 #include "base/guest_memory.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
-
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 namespace weft
 {
-
-namespace
-{
-
-std::shared_ptr<const MemoryMapping> map_pages(std::size_t size, int protection, int flags, int fd,
-					       std::uint64_t offset)
-{
-	void *data = ::mmap(nullptr, size, protection, flags, fd, static_cast<off_t>(offset));
-	if (data == MAP_FAILED)
-		throw std::system_error(errno, std::generic_category(), "mmap");
-	// A guest's memory does not belong into a core file of this process.
-	::madvise(data, size, MADV_DONTDUMP);
-	return std::make_shared<const MemoryMapping>(static_cast<std::byte *>(data), size);
-}
-
-} // namespace
-
-std::shared_ptr<const MemoryMapping> MemoryMapping::map_file(int fd, std::uint64_t offset,
-							     std::size_t size, bool writable)
-{
-	struct stat status;
-	if (::fstat(fd, &status))
-		throw std::system_error(errno, std::generic_category(), "fstat");
-	// Mapped beyond its end, a file gives SIGBUS at the first access.
-	const auto end = offset + size;
-	if (!size || end < offset || end > static_cast<std::uint64_t>(status.st_size))
-		throw std::system_error(EINVAL, std::generic_category(), "section beyond its file");
-	return map_pages(size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd,
-			 offset);
-}
-
-std::shared_ptr<const MemoryMapping> MemoryMapping::allocate(std::size_t size)
-{
-	return map_pages(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
-
-MemoryMapping::~MemoryMapping()
-{
-	::munmap(data_, size_);
-}
 
 GuestMemory::MapResult GuestMemory::map(std::uint64_t iova, std::uint64_t size, bool readable,
 					bool writable, std::shared_ptr<const MemoryMapping> mapping)

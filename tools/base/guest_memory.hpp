@@ -18,32 +18,10 @@
 #include <span>
 #include <vector>
 
+#include "base/memory_mapping.hpp"
+
 namespace weft
 {
-
-// MemoryMapping - one mapping of host memory; unmapped when the last reference goes.
-class MemoryMapping
-{
-public:
-	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
-	// page size. Throws std::system_error; EINVAL if the file is shorter than that.
-	static std::shared_ptr<const MemoryMapping> map_file(int fd, std::uint64_t offset,
-							     std::size_t size, bool writable);
-	// Zeroed memory of the process's own: for tests and for tools without a guest.
-	static std::shared_ptr<const MemoryMapping> allocate(std::size_t size);
-
-	MemoryMapping(std::byte *data, std::size_t size) : data_(data), size_(size) {}
-	~MemoryMapping();
-	MemoryMapping(const MemoryMapping &) = delete;
-	MemoryMapping &operator=(const MemoryMapping &) = delete;
-
-	std::byte *data() const { return data_; }
-	std::size_t size() const { return size_; }
-
-private:
-	std::byte *data_;
-	std::size_t size_;
-};
 
 enum class Access : std::uint8_t { Read = 1, Write = 2 };
 

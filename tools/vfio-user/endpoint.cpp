@@ -2,6 +2,8 @@
 #include "vfio-user/endpoint.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 #include <spdlog/logger.h>
 
@@ -10,9 +12,11 @@
 namespace weft::vfio_user
 {
 
-Endpoint::Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log)
+Endpoint::Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log,
+		   std::size_t most_mappings)
     : loop_(loop), device_(device), log_(std::move(log)), description_(device.description()),
-      config_(description_), interrupts_(loop, description_.msix.vectors, description_.intx)
+      config_(description_), lender_(std::make_shared<MemoryLender>(most_mappings)),
+      interrupts_(loop, description_.msix.vectors, description_.intx)
 {
 	device_.attach(*this);
 	device_.reset(PciReset::Bus);
@@ -112,11 +116,15 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 
 GuestMemory::MapResult Endpoint::map(const DmaMap &section, int fd)
 {
+	// Those out of reach are no mappings, but have a place in the map as well.
+	if (memory_.sections() >= lender_->most_mappings())
+		throw std::system_error(ENOSPC, std::generic_category(), "the machine's sections");
 	const bool readable = section.flags & kDmaReadable;
 	const bool writable = section.flags & kDmaWritable;
 	std::shared_ptr<const MemoryMapping> mapping;
 	if (fd >= 0)
-		mapping = MemoryMapping::map_file(fd, section.offset, section.size, writable);
+		mapping = MemoryMapping::map_file(fd, section.offset, section.size, writable,
+						  lender_);
 	const auto result =
 		memory_.map(section.address, section.size, readable, writable, std::move(mapping));
 	if (result == GuestMemory::MapResult::Mapped)
@@ -151,6 +159,7 @@ void Endpoint::release()
 {
 	interrupts_.release();
 	unmap_all();
+	lender_ = std::make_shared<MemoryLender>(lender_->most_mappings());
 	reset(PciReset::HostGone);
 }
 

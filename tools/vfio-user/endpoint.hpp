@@ -26,8 +26,9 @@ class Endpoint final : public PciHost
 public:
 	// Attaches @device, which outlives the endpoint, and puts it into its state after power-on.
 	// Made, used and destroyed on @loop's thread. Throws std::invalid_argument if the device's
-	// description contradicts itself.
-	Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log);
+	// description contradicts itself. A machine may have @most_mappings sections of memory.
+	Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log,
+		 std::size_t most_mappings);
 	~Endpoint() override;
 
 	Loop &loop() override { return loop_; }
@@ -45,7 +46,11 @@ public:
 			  std::span<const std::byte> data);
 	bool region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const;
 
-	// Changes of the memory map; they tell the device.
+	// Whose memory it is: another one for each machine.
+	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
+
+	// Changes of the memory map; they tell the device. map() throws std::system_error, ENOSPC
+	// if there are as many sections as may be.
 	GuestMemory::MapResult map(const DmaMap &section, int fd);
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void unmap_all();
@@ -70,6 +75,7 @@ private:
 	const PciDescription &description_;
 	ConfigSpace config_;
 	GuestMemory memory_;
+	std::shared_ptr<MemoryLender> lender_;
 	Interrupts interrupts_;
 };
 

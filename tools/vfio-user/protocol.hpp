@@ -16,7 +16,9 @@ constexpr std::uint16_t kVersionMinor = 1;
 // The largest transfer of one region access, and so what bounds a message ("Message sizes").
 constexpr std::uint32_t kMaxDataTransfer = 1 << 20;
 constexpr std::uint32_t kMaxMessageFds = 16;
-constexpr std::uint32_t kMaxDmaMaps = 65535;
+// Sections that a machine may share: a machine of QEMU's has some ten, and one more for each piece of
+// memory that is plugged in. A client that would use more is told so ("max_dma_maps").
+constexpr std::uint32_t kMaxDmaMaps = 4096;
 constexpr std::uint32_t kPageSize = 4096;
 
 enum class Command : std::uint16_t {

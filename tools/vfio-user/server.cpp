@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "vfio-user/server.hpp"
 
+#include <atomic>
 #include <optional>
 
 #include <asio/io_context.hpp>
@@ -19,10 +20,10 @@ namespace weft::vfio_user
 class Server::Impl : public std::enable_shared_from_this<Impl>
 {
 public:
-	Impl(Loop &loop, PciDevice &device, const std::string &name)
+	Impl(Loop &loop, PciDevice &device, const std::string &name, std::size_t most_mappings)
 	    : loop_(loop), log_(spdlog::default_logger()->clone(name))
 	{
-		endpoint_.emplace(loop, device, log_);
+		endpoint_.emplace(loop, device, log_, most_mappings);
 	}
 
 	void listen(UnixListener listener)
@@ -50,13 +51,16 @@ public:
 		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
 		connection_ = std::make_shared<Connection>(loop_, std::move(socket),
 							   std::move(callbacks));
+		connected_.store(true, std::memory_order_relaxed);
 		connection_->start();
+		watch_memory();
 	}
 
-	bool connected() const { return connection_ != nullptr; }
+	bool connected() const { return connected_.load(std::memory_order_relaxed); }
 
 	void shut_down()
 	{
+		unwatch_memory();
 		if (acceptor_)
 			acceptor_->release();
 		acceptor_.reset();
@@ -93,11 +97,35 @@ private:
 		return reply;
 	}
 
+	// A page of what the client has shared may turn out to be lost on any thread.
+	void watch_memory()
+	{
+		const auto &lender = endpoint_->lender();
+		// The lender keeps and closes its descriptor; here it is only waited for.
+		memory_lost_.emplace(loop_.io(), lender->event());
+		memory_lost_->async_wait(asio::posix::stream_descriptor::wait_read,
+					 [self = shared_from_this(), lender](std::error_code error) {
+						 if (!error && self->connection_ &&
+						     self->endpoint_->lender() == lender)
+							 self->connection_->drop(
+								 "memory that it shared is gone");
+					 });
+	}
+
+	void unwatch_memory()
+	{
+		if (memory_lost_)
+			memory_lost_->release();
+		memory_lost_.reset();
+	}
+
 	void client_gone(const std::string &reason)
 	{
 		log_->info("client gone: {}", reason);
+		unwatch_memory();
 		connection_.reset();
 		endpoint_->release();
+		connected_.store(false, std::memory_order_relaxed);
 	}
 
 	Loop &loop_;
@@ -107,11 +135,14 @@ private:
 	std::optional<asio::posix::stream_descriptor> acceptor_;
 	std::optional<Session> session_; // kept until the next client: a message may be in it
 	std::shared_ptr<Connection> connection_;
+	std::atomic<bool> connected_{false}; // whether there is one, for other threads
+	std::optional<asio::posix::stream_descriptor> memory_lost_; // while there is a client
 };
 
-Server::Server(Loop &loop, PciDevice &device, const std::string &name) : loop_(loop)
+Server::Server(Loop &loop, PciDevice &device, const std::string &name, std::size_t most_mappings)
+    : loop_(loop)
 {
-	loop_.run([&] { impl_ = std::make_shared<Impl>(loop, device, name); });
+	loop_.run([&] { impl_ = std::make_shared<Impl>(loop, device, name, most_mappings); });
 }
 
 Server::~Server()
@@ -130,11 +161,9 @@ void Server::serve(FileDescriptor socket)
 	loop_.run([&] { impl_->serve(std::move(socket)); });
 }
 
-bool Server::connected()
+bool Server::connected() const
 {
-	bool result = false;
-	loop_.run([&] { result = impl_->connected(); });
-	return result;
+	return impl_->connected();
 }
 
 } // namespace weft::vfio_user

@@ -3,14 +3,17 @@
 // inline, without a change of thread. One client at a time; when it goes, the next may come.
 //
 // Nothing here waits for a client: reads and writes do not block, replies that a client does not
-// take are kept up to a bound, and beyond it the client is dropped.
+// take are kept up to a bound, and beyond it the client is dropped. So is one that takes back the
+// memory that it has shared (memory_mapping.hpp).
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "base/file_descriptor.hpp"
+#include "vfio-user/protocol.hpp"
 
 namespace weft
 {
@@ -24,9 +27,11 @@ namespace weft::vfio_user
 class Server
 {
 public:
-	// Plugs @device in under @name (for the log). Any thread but the loop's own may make and
-	// destroy a server; @loop and @device outlive it.
-	Server(Loop &loop, PciDevice &device, const std::string &name);
+	// Plugs @device in under @name (for the log). A machine may share @most_mappings sections
+	// of its memory. Any thread but the loop's own may make and destroy a server; @loop and
+	// @device outlive it.
+	Server(Loop &loop, PciDevice &device, const std::string &name,
+	       std::size_t most_mappings = kMaxDmaMaps);
 	~Server();
 	Server(const Server &) = delete;
 	Server &operator=(const Server &) = delete;
@@ -37,8 +42,8 @@ public:
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);
-	// Whether a client is there.
-	bool connected();
+	// Whether a client is there. Any thread; it waits for nobody.
+	bool connected() const;
 
 private:
 	class Impl;

@@ -116,7 +116,7 @@ namespace
 {
 
 // The capabilities of the reply: a subset of those proposed, with values that suit both sides.
-nlohmann::json common_capabilities(const nlohmann::json &proposed)
+nlohmann::json common_capabilities(const nlohmann::json &proposed, std::size_t most_dma_maps)
 {
 	auto common = nlohmann::json::object();
 	const auto limit = [&](const char *name, std::uint64_t ours) {
@@ -125,7 +125,7 @@ nlohmann::json common_capabilities(const nlohmann::json &proposed)
 			common[name] = std::min(ours, found->get<std::uint64_t>());
 	};
 	limit("max_data_xfer_size", kMaxDataTransfer);
-	limit("max_dma_maps", kMaxDmaMaps);
+	limit("max_dma_maps", most_dma_maps);
 	// What each side can receive does not depend on the other.
 	if (proposed.contains("max_msg_fds"))
 		common["max_msg_fds"] = kMaxMessageFds;
@@ -162,7 +162,8 @@ int Session::version(Message &message)
 	if (proposed != data.end() && !proposed->is_object())
 		return EINVAL;
 	const auto common =
-		common_capabilities(proposed == data.end() ? nlohmann::json::object() : *proposed);
+		common_capabilities(proposed == data.end() ? nlohmann::json::object() : *proposed,
+				    endpoint_.lender()->most_mappings());
 
 	append(VersionHeader{kVersionMajor, std::min(proposal.minor, kVersionMinor)});
 	const std::string text = nlohmann::json{{"capabilities", common}}.dump();
@@ -178,8 +179,6 @@ int Session::dma_map(Message &message)
 	if (section.flags & ~(kDmaReadable | kDmaWritable) || !section.size ||
 	    (section.address | section.size) % kPageSize)
 		return EINVAL;
-	if (endpoint_.dma().sections() >= kMaxDmaMaps)
-		return ENOSPC;
 	// A descriptor is given up when its request ends: the mapping keeps the memory.
 	const int fd = message.fds.empty() ? -1 : message.fds[0].get();
 	try {

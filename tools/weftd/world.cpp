@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weftd/world.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "base/memory_mapping.hpp"
 #include "connectx/transport.hpp"
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
@@ -13,11 +15,11 @@ namespace weft::weftd
 {
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
-	   std::vector<fabric::Port *> fabric_ports)
+	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
     : name(config.name), guid(config.guid), socket(std::move(socket_path)),
       ports(std::move(fabric_ports)), loop(config.name),
       card({config.name, config.guid, {}, ports, config.small_bars}, connectx::make_transport),
-      server(loop, card, config.name)
+      server(loop, card, config.name, most_mappings)
 {
 	server.listen(socket);
 }
@@ -39,9 +41,13 @@ World::World(const Lab &lab, const std::filesystem::path &socket_directory) : fa
 				port_of(link.ends[1], link.where), link.config);
 	if (sm_port)
 		subnet_manager_ = std::make_unique<sm::SubnetManager>(*sm_port, lab.sm);
+	// None can take another's share of the process's mappings.
+	const std::size_t most_mappings = std::min<std::size_t>(
+		vfio_user::kMaxDmaMaps, kMostLentMappings / std::max<std::size_t>(lab.hosts.size(), 1));
 	for (std::size_t i = 0; i < lab.hosts.size(); ++i)
 		hosts_.push_back(std::make_unique<Host>(
-			lab.hosts[i], socket_directory / lab.hosts[i].socket, std::move(ports[i])));
+			lab.hosts[i], socket_directory / lab.hosts[i].socket, std::move(ports[i]),
+			most_mappings));
 }
 
 World::~World() = default;

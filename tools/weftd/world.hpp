@@ -25,7 +25,7 @@ namespace weft::weftd
 // A host as the fabric sees it: one card, which a machine may or may not have plugged in.
 struct Host {
 	Host(const LabHost &config, std::filesystem::path socket_path,
-	     std::vector<fabric::Port *> fabric_ports);
+	     std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings);
 
 	const std::string name;
 	const ib::Guid guid;

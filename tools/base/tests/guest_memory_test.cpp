@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/guest_memory.hpp"
 
-#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/file_descriptor.hpp"
 
 using weft::Access;
 using weft::GuestMemory;
@@ -209,24 +204,6 @@ TEST(GuestMemory, AtomicsAreAtomic)
 	first.join();
 	second.join();
 	EXPECT_EQ(memory.load<std::uint64_t>(64), 2u * kRounds);
-}
-
-// A mapped file shares its bytes, and one that is too short is refused rather than mapped to fault.
-TEST(MemoryMapping, MapsFilesWithinTheirSize)
-{
-	weft::FileDescriptor file(::memfd_create("test", MFD_CLOEXEC));
-	ASSERT_EQ(::ftruncate(file.get(), 2 * kPage), 0);
-	const auto mapping = MemoryMapping::map_file(file.get(), kPage, kPage, true);
-	mapping->data()[5] = std::byte{42};
-	char seen = 0;
-	ASSERT_EQ(::pread(file.get(), &seen, 1, kPage + 5), 1);
-	EXPECT_EQ(seen, 42);
-	EXPECT_THROW(MemoryMapping::map_file(file.get(), kPage, 2 * kPage, true),
-		     std::system_error);
-	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 0, true), std::system_error);
-	EXPECT_THROW(MemoryMapping::map_file(file.get(), ~0ull - kPage + 1, 2 * kPage, true),
-		     std::system_error);
-	EXPECT_THROW(MemoryMapping::map_file(-1, 0, kPage, true), std::system_error);
 }
 
 } // namespace

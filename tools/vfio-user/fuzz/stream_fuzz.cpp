@@ -58,7 +58,7 @@ class Client
 public:
 	Client(World &world, unsigned how)
 	    : world_(world), how_(how),
-	      endpoint_(world.loop, world.device, spdlog::default_logger()),
+	      endpoint_(world.loop, world.device, spdlog::default_logger(), kMaxDmaMaps),
 	      session_(endpoint_, spdlog::default_logger())
 	{
 		if (how & kGreet)

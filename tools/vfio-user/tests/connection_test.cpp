@@ -42,6 +42,40 @@ TEST_F(Connecting, NextClientFindsAFreshDevice)
 	EXPECT_EQ(take(event), 0u);
 }
 
+// A client that takes back the memory that it has shared loses the device, and nobody else does: a
+// client of another device goes on, and the next one of this device finds it fresh.
+TEST_F(Connecting, TakingMemoryBackLosesTheDevice)
+{
+	FakeDevice other_device;
+	Server other_server(loop_, other_device, "other");
+	auto [ours, theirs] = FakeClient::make_sockets();
+	other_server.serve(std::move(theirs));
+	FakeClient other(loop_, std::move(ours));
+	other.greet();
+	const auto other_file = make_memory(4096);
+	other.map(0, 4096, other_file.get());
+
+	const auto file = make_memory(8192);
+	client().map(0, 8192, file.get());
+	ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+	EXPECT_TRUE(device_.host().dma().write_as<int>(0, 1)) << "what is left is still shared";
+	loop_.poll();
+	EXPECT_TRUE(server_.connected());
+	// The device finds nothing there, and goes on until its loop gets its turn.
+	EXPECT_EQ(device_.host().dma().read_as<int>(4096), 0);
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::HostGone));
+	EXPECT_EQ(device_.host().dma().sections(), 0u);
+
+	EXPECT_TRUE(other_device.host().dma().write_as<int>(0, 1));
+	EXPECT_EQ(other.call(Command::Reset).error(), 0u);
+	const auto next_file = make_memory(4096);
+	EXPECT_EQ(connect().greet().error(), 0u);
+	client().map(0, 4096, next_file.get());
+	EXPECT_TRUE(device_.host().dma().write_as<int>(0, 1));
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+}
+
 // A second client is turned away while the first is there, which does not notice; but one that
 // comes before the end of the first was seen is served.
 TEST_F(Connecting, OneClientAtATime)

@@ -86,5 +86,21 @@ TEST_F(DmaMapMessage, RefusesNonsense)
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
 
+// A client has as many sections as it was told that it may, within reach or not; the next is refused,
+// and possible once another is gone.
+TEST_F(DmaMapMessage, SectionsEnd)
+{
+	const auto fd = make_memory(kPage);
+	for (std::uint64_t i = 0; i + 1 < kMaxDmaMaps; ++i)
+		ASSERT_EQ(map({0, 3, 0, i * kPage, kPage}, {fd.get()}), 0u) << i;
+	EXPECT_EQ(map({0, 3, 0, (kMaxDmaMaps - 1) * kPage, kPage}, {}), 0u);
+	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), ENOSPC);
+	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {}), ENOSPC);
+	EXPECT_EQ(memory().sections(), kMaxDmaMaps);
+	EXPECT_EQ(client().call(Command::DmaUnmap, bytes_of(DmaUnmap{24, 0, 0, kPage})).error(),
+		  0u);
+	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
+}
+
 } // namespace
 } // namespace weft::vfio_user

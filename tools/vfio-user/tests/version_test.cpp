@@ -33,7 +33,7 @@ TEST_F(Version, AnswersQemu)
 	EXPECT_EQ(reply.payload.back(), std::byte{0});
 	const auto capabilities = data(reply)["capabilities"];
 	EXPECT_EQ(capabilities["max_data_xfer_size"], 1048576);
-	EXPECT_EQ(capabilities["max_dma_maps"], 65535);
+	EXPECT_EQ(capabilities["max_dma_maps"], kMaxDmaMaps);
 	EXPECT_EQ(capabilities["max_msg_fds"], 16);
 	EXPECT_EQ(capabilities["pgsizes"], 4096);
 	EXPECT_EQ(capabilities["write_multiple"], true);

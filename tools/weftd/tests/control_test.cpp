@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weftd/control.hpp"
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -72,6 +74,19 @@ TEST_F(Control, ShowsTheFabric)
 	EXPECT_EQ(fabric["links"].size(), 3u);
 	EXPECT_EQ(fabric["links"][0]["settings"]["speed"], "QDR");
 	EXPECT_EQ(fabric["subnet_manager"]["node"], "sm");
+}
+
+// A card that is busy does not hold up who asks for the topology.
+TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
+{
+	std::promise<void> busy;
+	world_->hosts()[0]->loop.post([&] { busy.get_future().wait(); });
+	auto shown = std::async(std::launch::async,
+				[&] { return result({{"command", "fabric.show"}}); });
+	const auto answered = shown.wait_for(std::chrono::seconds(10));
+	busy.set_value();
+	EXPECT_EQ(answered, std::future_status::ready);
+	EXPECT_EQ(shown.get()["hosts"].size(), 2u);
 }
 
 // A link is found by its own name, either way round, by a port, and by a node with one link.

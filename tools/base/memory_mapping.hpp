@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory that others lend this process by descriptors, and how it survives the loss of it.
+//
+// A file that is mapped may have no page where one is touched: its owner truncated it, its tmpfs is
+// full, its huge pages are used up, the memory is broken. The kernel then sends SIGBUS to whoever
+// touches it, which may be another machine's card that reads a payload. Seals (F_SEAL_SHRINK) would
+// prevent the first of these only. So a handler puts zeroed memory of the process's own in place of
+// the whole mapping, the access goes on there, and the lender is marked as failed: its card is taken
+// from it. A mapping is lost once, whatever its size, and other mappings are as before.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/file_descriptor.hpp"
+
+namespace weft
+{
+
+// Mappings of lent memory that the process has at a time: half of what Linux grants one by default
+// (vm.max_map_count is 65530), so that threads and the heap are never without.
+constexpr std::size_t kMostLentMappings = 32768;
+
+// MemoryLender - one client's mappings: how many it may have, and whether one of them was lost.
+class MemoryLender
+{
+public:
+	explicit MemoryLender(std::size_t most_mappings = kMostLentMappings);
+
+	std::size_t most_mappings() const { return most_; }
+	// Those that exist. They may outlive the client: what was sent from one keeps it.
+	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
+	// A page could not be had; all that was written to its mapping since is gone. Any thread.
+	bool failed() const { return failed_.load(std::memory_order_acquire); }
+	// A descriptor that is readable once failed() is true.
+	int event() const { return event_.get(); }
+
+	// Only for mappings. take(): false if there are as many as may be.
+	bool take();
+	void give_back() { mappings_.fetch_sub(1, std::memory_order_relaxed); }
+	// Async-signal-safe.
+	void fail() noexcept;
+
+private:
+	const std::size_t most_;
+	const FileDescriptor event_;
+	std::atomic<std::size_t> mappings_{0};
+	std::atomic<bool> failed_{false};
+};
+
+// MemoryMapping - one mapping of host memory; unmapped when the last reference goes. Whoever touches
+// its memory holds a reference meanwhile: the handler of lost pages counts on it.
+class MemoryMapping
+{
+public:
+	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
+	// page size. Throws std::system_error; EINVAL if the file is shorter than that, ENOSPC if
+	// @lender or the process has as many mappings as may be.
+	static std::shared_ptr<const MemoryMapping>
+	map_file(int fd, std::uint64_t offset, std::size_t size, bool writable,
+		 std::shared_ptr<MemoryLender> lender = std::make_shared<MemoryLender>());
+	// Zeroed memory of the process's own: for tests and for tools without a guest.
+	static std::shared_ptr<const MemoryMapping> allocate(std::size_t size);
+
+	~MemoryMapping();
+	MemoryMapping(const MemoryMapping &) = delete;
+	MemoryMapping &operator=(const MemoryMapping &) = delete;
+
+	std::byte *data() const { return data_; }
+	std::size_t size() const { return size_; }
+
+private:
+	class Place;
+
+	MemoryMapping(std::byte *data, std::size_t size, std::size_t mapped,
+		      std::unique_ptr<Place> place);
+
+	std::byte *const data_;
+	const std::size_t size_;
+	const std::size_t mapped_;     // in whole pages of the file
+	std::unique_ptr<Place> place_; // in the table of lent memory; none of the process's own
+};
+
+} // namespace weft

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/memory_mapping.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/guest_memory.hpp"
+
+using weft::FileDescriptor;
+using weft::GuestMemory;
+using weft::kMostLentMappings;
+using weft::MemoryLender;
+using weft::MemoryMapping;
+
+namespace
+{
+
+constexpr std::uint64_t kPage = 4096;
+
+FileDescriptor make_file(std::uint64_t size)
+{
+	FileDescriptor file(::memfd_create("test", MFD_CLOEXEC));
+	if (::ftruncate(file.get(), static_cast<off_t>(size)))
+		throw std::system_error(errno, std::generic_category(), "ftruncate");
+	return file;
+}
+
+bool readable(int fd)
+{
+	pollfd state{fd, POLLIN, 0};
+	return ::poll(&state, 1, 0) == 1;
+}
+
+// The errno value that mapping a page of @file gives; 0 if it is mapped, and then kept in @mappings.
+int error_of_mapping(const FileDescriptor &file, const std::shared_ptr<MemoryLender> &lender,
+		     std::vector<std::shared_ptr<const MemoryMapping>> &mappings)
+{
+	try {
+		mappings.push_back(MemoryMapping::map_file(file.get(), 0, kPage, true, lender));
+		return 0;
+	} catch (const std::system_error &error) {
+		return error.code().value();
+	}
+}
+
+// A mapped file shares its bytes, and one that is too short is refused rather than mapped to fault.
+TEST(MemoryMapping, MapsFilesWithinTheirSize)
+{
+	const auto file = make_file(2 * kPage);
+	const auto mapping = MemoryMapping::map_file(file.get(), kPage, kPage, true);
+	mapping->data()[5] = std::byte{42};
+	char seen = 0;
+	ASSERT_EQ(::pread(file.get(), &seen, 1, kPage + 5), 1);
+	EXPECT_EQ(seen, 42);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), kPage, 2 * kPage, true),
+		     std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 0, true), std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), ~0ull - kPage + 1, 2 * kPage, true),
+		     std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(-1, 0, kPage, true), std::system_error);
+}
+
+// A lender that truncates its file while it is in use loses what it has lent and is told of; another
+// lender's memory, and what it holds, are as before.
+TEST(MemoryMapping, TruncatedMemoryIsItsLendersLossAlone)
+{
+	const auto file = make_file(4 * kPage);
+	const auto other_file = make_file(kPage);
+	const auto lender = std::make_shared<MemoryLender>();
+	const auto other = std::make_shared<MemoryLender>();
+	GuestMemory memory;
+	memory.map(0, 4 * kPage, true, true,
+		   MemoryMapping::map_file(file.get(), 0, 4 * kPage, true, lender));
+	memory.map(8 * kPage, kPage, true, true,
+		   MemoryMapping::map_file(other_file.get(), 0, kPage, true, other));
+	ASSERT_TRUE(memory.write_as<std::uint32_t>(0, 1));
+	ASSERT_TRUE(memory.write_as<std::uint32_t>(8 * kPage, 2));
+	EXPECT_FALSE(readable(lender->event()));
+
+	ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+	EXPECT_EQ(memory.read_as<std::uint32_t>(2 * kPage), 0u);
+	EXPECT_TRUE(lender->failed());
+	EXPECT_TRUE(readable(lender->event()));
+	// All of it is memory of the process's own now.
+	EXPECT_EQ(memory.read_as<std::uint32_t>(0), 0u);
+	EXPECT_TRUE(memory.write_as<std::uint32_t>(kPage, 7));
+	EXPECT_EQ(memory.read_as<std::uint32_t>(kPage), 7u);
+	EXPECT_EQ(memory.fetch_add(3 * kPage, 5), 0u);
+	struct stat status;
+	ASSERT_EQ(::fstat(file.get(), &status), 0);
+	EXPECT_EQ(status.st_size, 0);
+
+	EXPECT_FALSE(other->failed());
+	EXPECT_FALSE(readable(other->event()));
+	EXPECT_EQ(memory.read_as<std::uint32_t>(8 * kPage), 2u);
+}
+
+// So it is where the first access is a write, or an atomic one, and where the memory is read-only.
+TEST(MemoryMapping, AnyAccessMayFindThePageLost)
+{
+	const auto lost = [](bool writable, auto &&access) {
+		const auto file = make_file(kPage);
+		const auto lender = std::make_shared<MemoryLender>();
+		GuestMemory memory;
+		memory.map(0, kPage, true, writable,
+			   MemoryMapping::map_file(file.get(), 0, kPage, writable, lender));
+		EXPECT_EQ(::ftruncate(file.get(), 0), 0);
+		access(memory);
+		return lender->failed();
+	};
+	EXPECT_TRUE(lost(true, [](GuestMemory &memory) {
+		const std::vector<std::byte> page(kPage, std::byte{1});
+		EXPECT_TRUE(memory.write(0, page));
+	}));
+	EXPECT_TRUE(lost(true, [](GuestMemory &memory) { memory.compare_swap(8, 0, 1); }));
+	EXPECT_TRUE(lost(true, [](GuestMemory &memory) { memory.store<std::uint32_t>(4, 1); }));
+	EXPECT_TRUE(lost(false, [](GuestMemory &memory) { memory.load<std::uint32_t>(4); }));
+}
+
+// Two threads may find the same page lost at once: a card, and a peer's that reads from it.
+TEST(MemoryMapping, ThreadsMayLoseAPageTogether)
+{
+	constexpr int kRounds = 200;
+	constexpr int kThreads = 4;
+	for (int round = 0; round < kRounds; ++round) {
+		const auto file = make_file(kPage);
+		const auto lender = std::make_shared<MemoryLender>();
+		const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true, lender);
+		ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+		std::latch start(kThreads);
+		std::vector<std::thread> threads;
+		for (int i = 0; i < kThreads; ++i)
+			threads.emplace_back([&] {
+				start.arrive_and_wait();
+				std::memset(mapping->data(), i, kPage);
+			});
+		for (auto &thread : threads)
+			thread.join();
+		EXPECT_TRUE(lender->failed());
+	}
+}
+
+// A file system that is full has no page for a hole that is touched, however large the file.
+TEST(MemoryMapping, SurvivesAFullFileSystem)
+{
+	enum Result { contained, killed_otherwise, not_possible };
+	// In a process of its own, which may mount something.
+	const pid_t child = ::fork();
+	if (child == 0) {
+		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
+		    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+		    ::mount("small", "/tmp", "tmpfs", 0, "size=16k"))
+			::_exit(not_possible);
+		const FileDescriptor file(::open("/tmp/memory", O_RDWR | O_CREAT, 0600));
+		const auto lender = std::make_shared<MemoryLender>();
+		if (!file || ::ftruncate(file.get(), 64 * kPage))
+			::_exit(not_possible);
+		const auto mapping = MemoryMapping::map_file(file.get(), 0, 64 * kPage, true, lender);
+		std::memset(mapping->data(), 1, 64 * kPage);
+		::_exit(lender->failed() ? contained : killed_otherwise);
+	}
+	int status = 0;
+	ASSERT_EQ(::waitpid(child, &status, 0), child);
+	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+	if (WEXITSTATUS(status) == not_possible)
+		GTEST_SKIP() << "a file system cannot be mounted here";
+	EXPECT_EQ(WEXITSTATUS(status), contained);
+}
+
+// A fault that is none of lent memory's ends the process, as it would without the handler.
+TEST(MemoryMapping, LeavesOtherFaultsAlone)
+{
+	const auto file = make_file(kPage);
+	const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true);
+	EXPECT_DEATH(
+		{
+			const auto own = make_file(kPage);
+			auto *page = static_cast<volatile char *>(
+				::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, own.get(), 0));
+			if (::ftruncate(own.get(), 0) == 0)
+				static_cast<void>(*page);
+		},
+		"");
+}
+
+// A client has as many mappings as it may have, and another once one of them is gone.
+TEST(MemoryMapping, ALendersMappingsEnd)
+{
+	const auto file = make_file(kPage);
+	const auto lender = std::make_shared<MemoryLender>(3);
+	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
+	for (int i = 0; i < 3; ++i)
+		EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC);
+	EXPECT_EQ(lender->mappings(), 3u);
+	mappings.pop_back();
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
+}
+
+// All clients together have half of the mappings that the kernel grants a process; each can be lost,
+// the last as well as the first.
+TEST(MemoryMapping, TheProcesssMappingsEnd)
+{
+	const auto file = make_file(kPage);
+	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
+	const auto lender = std::make_shared<MemoryLender>(2 * kMostLentMappings);
+	for (std::size_t i = 0; i < kMostLentMappings; ++i)
+		ASSERT_EQ(error_of_mapping(file, lender, mappings), 0) << i;
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC);
+	EXPECT_EQ(lender->mappings(), kMostLentMappings);
+	// The process is not at the kernel's own bound.
+	void *const own = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.get(), 0);
+	EXPECT_NE(own, MAP_FAILED);
+	::munmap(own, kPage);
+
+	mappings.pop_back();
+	const auto last_file = make_file(kPage);
+	const auto last = std::make_shared<MemoryLender>();
+	ASSERT_EQ(error_of_mapping(last_file, last, mappings), 0);
+	ASSERT_EQ(::ftruncate(last_file.get(), 0), 0);
+	mappings.back()->data()[0] = std::byte{1};
+	EXPECT_TRUE(last->failed());
+	EXPECT_FALSE(lender->failed());
+}
+
+} // namespace
