@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/runtime_directory.hpp"
 
+#include <cerrno>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace weft
@@ -15,6 +20,28 @@ std::filesystem::path default_socket_directory()
 	if (runtime && *runtime)
 		return std::filesystem::path(runtime) / "weft";
 	return std::filesystem::temp_directory_path() / ("weft-" + std::to_string(::getuid()));
+}
+
+FileDescriptor open_private_directory(const std::filesystem::path &directory)
+{
+	// "DIR/" would follow a link.
+	const auto path = directory.has_filename() ? directory : directory.parent_path();
+	if (const auto parent = path.parent_path(); !parent.empty())
+		std::filesystem::create_directories(parent);
+	if (::mkdir(path.c_str(), S_IRWXU) && errno != EEXIST)
+		throw std::system_error(errno, std::generic_category(), path.string());
+	FileDescriptor opened(
+		::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (!opened && (errno == ELOOP || errno == ENOTDIR))
+		throw std::runtime_error(path.string() + " is no directory");
+	struct stat status;
+	if (!opened || ::fstat(opened.get(), &status))
+		throw std::system_error(errno, std::generic_category(), path.string());
+	if (status.st_uid != ::geteuid())
+		throw std::runtime_error(path.string() + " belongs to another user");
+	if (status.st_mode & (S_IRWXG | S_IRWXO))
+		throw std::runtime_error(path.string() + " is open to other users: chmod 700 it");
+	return opened;
 }
 
 } // namespace weft

@@ -3,11 +3,18 @@
 
 #include <filesystem>
 
+#include "base/file_descriptor.hpp"
+
 namespace weft
 {
 
 // Where a user's lab has its sockets unless told otherwise: $XDG_RUNTIME_DIR/weft, or, where there
 // is no such directory, weft-UID in the directory for temporary files.
 std::filesystem::path default_socket_directory();
+
+// Opens @directory; makes it, and those above it, if it is not there. In a directory that all may
+// write to, anybody may have made it before: it must be a directory and no symbolic link, this
+// user's, and closed to all others. Throws std::system_error, std::runtime_error with the reason.
+FileDescriptor open_private_directory(const std::filesystem::path &directory);
 
 } // namespace weft

@@ -71,20 +71,16 @@ Options parse(int argc, char **argv)
 	return options;
 }
 
-// Makes the directory, for the own user only, and takes it for this process: the lock, unlike a
-// file, goes with the process however it ends.
+// Takes the directory for this process: the lock, unlike a file, goes with the process however it
+// ends.
 FileDescriptor claim(const std::filesystem::path &directory)
 {
-	const auto parent = directory.parent_path();
-	if (!parent.empty())
-		std::filesystem::create_directories(parent);
-	if (::mkdir(directory.c_str(), S_IRWXU) && errno != EEXIST)
-		throw std::system_error(errno, std::generic_category(), directory.string());
-	const auto path = directory / "weftd.lock";
-	FileDescriptor lock(
-		::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+	const FileDescriptor opened = open_private_directory(directory);
+	FileDescriptor lock(::openat(opened.get(), "weftd.lock",
+				     O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
 	if (!lock)
-		throw std::system_error(errno, std::generic_category(), path.string());
+		throw std::system_error(errno, std::generic_category(),
+					(directory / "weftd.lock").string());
 	if (::flock(lock.get(), LOCK_EX | LOCK_NB))
 		throw std::runtime_error("another weftd serves " + directory.string());
 	return lock;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/runtime_directory.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace
+{
+
+class RuntimeDirectory : public ::testing::Test
+{
+protected:
+	RuntimeDirectory()
+	{
+		std::string pattern = std::filesystem::temp_directory_path() / "weft-test-XXXXXX";
+		root_ = ::mkdtemp(pattern.data());
+	}
+	~RuntimeDirectory() override { std::filesystem::remove_all(root_); }
+
+	static bool opens(const std::filesystem::path &path)
+	{
+		try {
+			return static_cast<bool>(weft::open_private_directory(path));
+		} catch (const std::runtime_error &) {
+			return false;
+		}
+	}
+
+	std::filesystem::path root_;
+};
+
+// What is not there is made, for the own user only, and opened again the next time.
+TEST_F(RuntimeDirectory, IsMadePrivate)
+{
+	const auto path = root_ / "run" / "weft";
+	EXPECT_TRUE(opens(path));
+	struct stat status;
+	ASSERT_EQ(::lstat(path.c_str(), &status), 0);
+	EXPECT_EQ(status.st_mode & 07777, 0700u);
+	EXPECT_TRUE(opens(path));
+}
+
+// What somebody else may have put there is refused: a link, a file, a directory that others may write
+// to or look into, another user's directory.
+TEST_F(RuntimeDirectory, RefusesWhatIsNotItsOwn)
+{
+	const auto own = root_ / "own";
+	ASSERT_TRUE(opens(own));
+	const auto link = root_ / "link";
+	std::filesystem::create_directory_symlink(own, link);
+	EXPECT_FALSE(opens(link));
+	EXPECT_FALSE(opens(link / ""));
+	std::ofstream(root_ / "file") << "x";
+	EXPECT_FALSE(opens(root_ / "file"));
+	for (const mode_t mode : {0777, 01777, 0755, 0710, 0701}) {
+		ASSERT_EQ(::chmod(own.c_str(), mode), 0);
+		EXPECT_FALSE(opens(own)) << std::oct << mode;
+	}
+	ASSERT_EQ(::chmod(own.c_str(), 0700), 0);
+	EXPECT_TRUE(opens(own));
+	// Only root can give one away; for anybody else, root's own is there.
+	const bool root = ::geteuid() == 0;
+	ASSERT_EQ(root ? ::chown(own.c_str(), 12345, static_cast<gid_t>(-1)) : 0, 0);
+	EXPECT_FALSE(opens(root ? own : std::filesystem::path("/root")));
+}
+
+} // namespace
