@@ -92,20 +92,26 @@ Status Commands::unmap_icm_aux(Command &)
 
 Status Commands::map_icm(Command &command)
 {
-	// All or nothing, but for running out of host memory for the map.
-	Status status;
-	count_pages(command.in, status);
+	// All or nothing, but for running out of pieces. A machine can lend what it has: whatever
+	// is backed by ICM is bounded by its memory.
+	const GuestMemory *const guest = core_.memory.memory();
+	const Status status = for_each_mapping(
+		command.in,
+		[&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
+			const std::uint64_t address = PageMapping::virtual_address.get(mapping);
+			return address + (size - 1) >= address && guest &&
+					       guest->covers(bus, size, Access::Write)
+				       ? Status::ok
+				       : Status::bad_parameter;
+		});
 	if (status != Status::ok)
 		return status;
 	return for_each_mapping(command.in, [&](const std::uint8_t *mapping, std::uint64_t bus,
 						std::uint64_t size) {
 		const std::uint64_t address = PageMapping::virtual_address.get(mapping);
-		if (address + (size - 1) < address)
-			return Status::bad_parameter;
 		if (!core_.icm.map(address, bus, size))
 			return Status::exceeds_limit;
-		if (core_.stage == Core::Stage::initialised)
-			core_.memory.clear_entries(address, size);
+		core_.memory.forget_entries(address, size);
 		return Status::ok;
 	});
 }
@@ -113,9 +119,10 @@ Status Commands::map_icm(Command &command)
 Status Commands::unmap_icm(Command &command)
 {
 	// Pages that are not mapped are no error: drivers round up.
-	core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
-			std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
-	return Status::ok;
+	return core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+			       std::uint64_t{command.in_modifier} * IcmMap::kPageSize)
+		       ? Status::ok
+		       : Status::exceeds_limit;
 }
 
 Status Commands::sw2hw_mpt(Command &command)

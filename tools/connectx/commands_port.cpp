@@ -160,8 +160,10 @@ Status Commands::write_mcg(Command &command)
 {
 	if (command.op_modifier != 0)
 		return Status::bad_opcode;
+	if (!core_.multicast.has(command.in_modifier))
+		return Status::bad_index;
 	return core_.multicast.write(command.in_modifier, command.in) ? Status::ok
-								      : Status::bad_index;
+								      : Status::exceeds_limit;
 }
 
 } // namespace weft::connectx

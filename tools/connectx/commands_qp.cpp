@@ -50,6 +50,8 @@ Status Commands::rst2init_qp(Command &command)
 		return Status::bad_resource;
 	if (context.queue_pairs.find(qpn))
 		return Status::bad_qp_state;
+	if (context.queue_pairs.objects() >= limits::kMostQps)
+		return Status::exceeds_limit;
 
 	auto qp = std::make_unique<QueuePair>();
 	qp->qpn = qpn;

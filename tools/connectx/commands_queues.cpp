@@ -100,6 +100,8 @@ Status Commands::sw2hw_cq(Command &command)
 		return status;
 	if (queues.find(cqn))
 		return Status::bad_resource_state;
+	if (queues.objects() >= limits::kMostCqs)
+		return Status::exceeds_limit;
 	const auto context = context_of<CqContext>(command);
 	if (CqContext::log_size.get(context.bytes) > limits::kLogMaxCqSize)
 		return Status::exceeds_limit;
@@ -184,6 +186,8 @@ Status Commands::sw2hw_srq(Command &command)
 		return status;
 	if (queues.find(srqn))
 		return Status::bad_resource_state;
+	if (queues.objects() >= limits::kMostSrqs)
+		return Status::exceeds_limit;
 	const auto context = context_of<SrqContext>(command);
 	// The next-WQE links need 16 bytes, a data segment as many.
 	if (SrqContext::log_page_size.get(context.bytes) > limits::kMaxLogPageSize ||

@@ -222,15 +222,17 @@ Status Commands::init_hca(Command &command)
 	    InitHca::log_eqs.get(in) > limits::kLogMaxEqs ||
 	    InitHca::log_dmpts.get(in) > limits::kLogMaxMpts || mcgs > limits::kLogMaxMcgs)
 		return Status::exceeds_limit;
+	const std::uint64_t dmpts = InitHca::dmpt_base.get(in);
+	const std::uint64_t dmpts_size = hw::connectx::MptEntry::size << InitHca::log_dmpts.get(in);
+	if (dmpts % hw::connectx::MptEntry::size || dmpts + (dmpts_size - 1) < dmpts)
+		return Status::bad_parameter;
 	if (mcg_entry < limits::kLogMinMcgEntry || mcg_entry > limits::kLogMaxMcgEntry ||
 	    mcg_hash > mcgs || InitHca::log_uar_page_size.get(in) != 0)
 		return Status::bad_parameter;
 
 	std::copy(command.in.begin(), command.in.end(), core_.init_hca.bytes);
-	core_.memory.set_layout({InitHca::dmpt_base.get(in), InitHca::mtt_base.get(in),
+	core_.memory.set_layout({dmpts, InitHca::mtt_base.get(in),
 				 static_cast<std::uint8_t>(InitHca::log_dmpts.get(in))});
-	// Whatever lies in the pages that the driver lent is no memory key.
-	core_.memory.clear_entries(0, ~std::uint64_t{0});
 	core_.events.reset(InitHca::log_eqs.get(in));
 	core_.multicast.reset(mcg_entry, mcg_hash, mcgs);
 	core_.context.queue_pairs.resize(InitHca::log_qps.get(in));

@@ -12,9 +12,10 @@ bool IcmMap::map(std::uint64_t address, std::uint64_t bus, std::uint64_t size)
 		return true;
 	if (address + (size - 1) < address || bus + (size - 1) < bus)
 		return false;
-	unmap(address, size);
-	if (pieces_.size() >= kMaxPieces)
+	// The range itself, and what is left on both sides of it of the piece it lies in.
+	if (pieces_.size() + (cuts(address, address + (size - 1)) ? 2 : 1) > kMaxPieces)
 		return false;
+	remove(address, address + (size - 1));
 
 	auto next = pieces_.lower_bound(address);
 	if (next != pieces_.begin()) {
@@ -36,14 +37,31 @@ bool IcmMap::map(std::uint64_t address, std::uint64_t bus, std::uint64_t size)
 	return true;
 }
 
-void IcmMap::unmap(std::uint64_t address, std::uint64_t size)
+bool IcmMap::unmap(std::uint64_t address, std::uint64_t size)
 {
 	if (size == 0)
-		return;
+		return true;
 	// Inclusive, so that the last page of the address space needs no special care.
 	const std::uint64_t last =
 		address + (size - 1) < address ? ~std::uint64_t{0} : address + (size - 1);
+	if (pieces_.size() >= kMaxPieces && cuts(address, last))
+		return false;
+	remove(address, last);
+	return true;
+}
 
+// Whether a piece reaches beyond both ends of the range.
+bool IcmMap::cuts(std::uint64_t address, std::uint64_t last) const
+{
+	const auto next = pieces_.lower_bound(address);
+	if (next == pieces_.begin())
+		return false;
+	const auto &[start, piece] = *std::prev(next);
+	return start + (piece.size - 1) > last;
+}
+
+void IcmMap::remove(std::uint64_t address, std::uint64_t last)
+{
 	auto piece = pieces_.upper_bound(address);
 	if (piece != pieces_.begin())
 		--piece;

@@ -25,10 +25,12 @@ public:
 	};
 
 	// Backs [@address, @address + @size) with the bus range at @bus, in place of what was
-	// there. Both are whole pages. False if a range wraps around or there are too many pieces.
+	// there. Both are whole pages. False, and nothing has changed, if a range wraps around or
+	// there are too many pieces.
 	bool map(std::uint64_t address, std::uint64_t bus, std::uint64_t size);
-	// Takes the backing away from [@address, @address + @size), where there is some.
-	void unmap(std::uint64_t address, std::uint64_t size);
+	// Takes the backing away from [@address, @address + @size), where there is some. False, and
+	// nothing has changed, if that would cut one piece too many in two.
+	bool unmap(std::uint64_t address, std::uint64_t size);
 	void clear() { pieces_.clear(); }
 	std::size_t pieces() const { return pieces_.size(); }
 
@@ -70,6 +72,10 @@ private:
 		std::uint64_t bus;
 		std::uint64_t size;
 	};
+
+	// Inclusive ranges.
+	bool cuts(std::uint64_t address, std::uint64_t last) const;
+	void remove(std::uint64_t address, std::uint64_t last);
 
 	std::map<std::uint64_t, Piece> pieces_; // by ICM address; disjoint
 };

@@ -47,15 +47,26 @@ constexpr unsigned kLogMaxEqSize = 22;
 constexpr unsigned kMaxLogPageSize = 19;
 
 // What INIT_HCA may ask for. Drivers do not keep to what QUERY_DEV_CAP offers, and the tables cost
-// what is used in them.
-constexpr unsigned kLogMaxQps = 24;
-constexpr unsigned kLogMaxSrqs = 24;
-constexpr unsigned kLogMaxCqs = 24;
+// what is used in them: a page of pointers for each 512 numbers.
+constexpr unsigned kLogMaxQps = 20;
+constexpr unsigned kLogMaxSrqs = 20;
+constexpr unsigned kLogMaxCqs = 20;
 constexpr unsigned kLogMaxEqs = 9;
 constexpr unsigned kLogMaxMpts = 24;
 constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
+
+// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon, and ICM
+// does not bound them, for all of it may be the same page of the guest's.
+constexpr std::size_t kMostQps = 65536;
+constexpr std::size_t kMostSrqs = 65536;
+constexpr std::size_t kMostCqs = 65536;
+constexpr std::size_t kMostMcgs = 8192;
+// A multicast packet goes to so many queue pairs at the most, for which so many entries are looked
+// through.
+constexpr std::size_t kMostMembers = 4096;
+constexpr std::size_t kMostMcgSteps = 1024;
 
 // Context sizes in ICM.
 constexpr std::size_t kQpcEntry = 256;

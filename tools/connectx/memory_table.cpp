@@ -73,46 +73,65 @@ MemoryTable::MemoryTable(const IcmMap &icm, std::uint32_t reserved_lkey)
 {
 }
 
-bool MemoryTable::read_entry(std::uint32_t index, MptEntry &entry) const
+void MemoryTable::set_layout(const Layout &layout)
+{
+	layout_ = layout;
+	const std::uint64_t end =
+		layout.dmpt_base % IcmMap::kPageSize + (MptEntry::size << layout.log_dmpts);
+	initialised_.assign((end + IcmMap::kPageSize - 1) / IcmMap::kPageSize, false);
+}
+
+std::optional<std::uint64_t> MemoryTable::locate_entry(std::uint32_t index) const
 {
 	const std::uint64_t slot = index & ((std::uint64_t{1} << layout_.log_dmpts) - 1);
-	const auto bus = icm_.locate(layout_.dmpt_base + slot * MptEntry::size, MptEntry::size);
-	return bus && memory_ &&
-	       memory_->read(*bus, std::as_writable_bytes(std::span(entry.bytes)));
+	const std::uint64_t offset = slot * MptEntry::size;
+	const auto bus = icm_.locate(layout_.dmpt_base + offset, MptEntry::size);
+	if (!bus || !memory_)
+		return std::nullopt;
+	const std::uint64_t lead = layout_.dmpt_base % IcmMap::kPageSize;
+	const std::size_t page = (lead + offset) / IcmMap::kPageSize;
+	if (page >= initialised_.size())
+		return std::nullopt; // there is no table
+	if (!initialised_[page]) {
+		// The page may be another table's, too, before this one or behind it.
+		const std::uint64_t end = lead + (MptEntry::size << layout_.log_dmpts);
+		const std::uint64_t first = page ? 0 : lead;
+		const std::uint64_t size =
+			std::min(end - page * IcmMap::kPageSize, IcmMap::kPageSize) - first;
+		std::array<std::byte, IcmMap::kPageSize> invalid;
+		invalid.fill(std::byte{0xff}); // status: software
+		const std::uint64_t start = *bus - *bus % IcmMap::kPageSize;
+		if (!memory_->write(start + first, std::span(invalid).first(size)))
+			return std::nullopt;
+		initialised_[page] = true;
+	}
+	return bus;
+}
+
+bool MemoryTable::read_entry(std::uint32_t index, MptEntry &entry) const
+{
+	const auto bus = locate_entry(index);
+	return bus && memory_->read(*bus, std::as_writable_bytes(std::span(entry.bytes)));
 }
 
 bool MemoryTable::write_entry(std::uint32_t index, const MptEntry &entry)
 {
-	const std::uint64_t slot = index & ((std::uint64_t{1} << layout_.log_dmpts) - 1);
-	const auto bus = icm_.locate(layout_.dmpt_base + slot * MptEntry::size, MptEntry::size);
-	return bus && memory_ && memory_->write(*bus, std::as_bytes(std::span(entry.bytes)));
+	const auto bus = locate_entry(index);
+	return bus && memory_->write(*bus, std::as_bytes(std::span(entry.bytes)));
 }
 
-void MemoryTable::clear_entries(std::uint64_t icm_address, std::uint64_t size)
+void MemoryTable::forget_entries(std::uint64_t icm_address, std::uint64_t size)
 {
-	const std::uint64_t table = layout_.dmpt_base;
-	const std::uint64_t table_size = MptEntry::size << layout_.log_dmpts;
-	const std::uint64_t first = std::max(icm_address, table);
-	// Inclusive ends, so that ranges at the top of the address space do not wrap.
-	const std::uint64_t last =
-		std::min(size - 1 > ~icm_address ? ~std::uint64_t{0} : icm_address + (size - 1),
-			 table_size - 1 > ~table ? ~std::uint64_t{0} : table + (table_size - 1));
-	if (!memory_ || size == 0 || first > last)
+	if (initialised_.empty() || size == 0)
 		return;
-	std::array<std::byte, 4096> invalid;
-	invalid.fill(std::byte{0xff}); // status: software
-	icm_.for_each(first, last - first + 1,
-		      [&](std::uint64_t, std::uint64_t bus, std::uint64_t left) {
-			      while (left) {
-				      const std::size_t step =
-					      std::min<std::uint64_t>(left, invalid.size());
-				      // Out of the guest's memory: then no entry can be read there.
-				      if (!memory_->write(bus, std::span(invalid).first(step)))
-					      return;
-				      bus += step;
-				      left -= step;
-			      }
-		      });
+	const std::uint64_t table = layout_.dmpt_base / IcmMap::kPageSize;
+	const std::uint64_t first = std::max(icm_address / IcmMap::kPageSize, table);
+	const std::uint64_t last = std::min((icm_address + (size - 1)) / IcmMap::kPageSize,
+					    table + (initialised_.size() - 1));
+	if (first <= last)
+		std::fill(initialised_.begin() + static_cast<std::ptrdiff_t>(first - table),
+			  initialised_.begin() + static_cast<std::ptrdiff_t>(last - table + 1),
+			  false);
 }
 
 bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> entries)

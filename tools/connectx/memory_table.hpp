@@ -76,7 +76,9 @@ public:
 	void set_memory(GuestMemory *memory) { memory_ = memory; }
 	// What set_memory() gave: for doorbell records, atomics and other bus addresses.
 	GuestMemory *memory() const { return memory_; }
-	void set_layout(const Layout &layout) { layout_ = layout; }
+	// @layout.dmpt_base is a multiple of the size of an entry, and the table does not wrap
+	// around. Its pages hold no key until one is written there.
+	void set_layout(const Layout &layout);
 
 	// Appends the bus ranges that make up [@address, @address + @length) as @use sees it.
 	// On an error @out is as before. A length of 0 is not checked and gives no range
@@ -106,8 +108,8 @@ public:
 	// Table entries, for the commands. The slot is the key's index cut to the table's size.
 	bool read_entry(std::uint32_t index, hw::connectx::MptEntry &entry) const;
 	bool write_entry(std::uint32_t index, const hw::connectx::MptEntry &entry);
-	// Makes no keys of the entries that lie within [@icm_address, + @size).
-	void clear_entries(std::uint64_t icm_address, std::uint64_t size);
+	// Other pages are mapped at [@icm_address, + @size): whatever lies in them is no key.
+	void forget_entries(std::uint64_t icm_address, std::uint64_t size);
 	bool write_mtts(std::uint64_t offset, std::span<const std::byte> entries);
 	// Unbinds @window (not yet written back) from its region, whose count goes down.
 	void release_window(hw::connectx::MptEntry &window);
@@ -122,10 +124,16 @@ private:
 	MemoryError pages(const hw::connectx::MptEntry &region, std::uint64_t address,
 			  std::uint64_t length, std::vector<BusRange> &out) const;
 
+	// Where the entry of a key's index lies; nothing if it is out of reach.
+	std::optional<std::uint64_t> locate_entry(std::uint32_t index) const;
+
 	const IcmMap &icm_;
 	const std::uint32_t reserved_lkey_;
 	GuestMemory *memory_ = nullptr;
 	Layout layout_;
+	// A bit for each page of the table: whether the card has made it its own. That is done at
+	// the first use of an entry there, so that no command has to write a whole table.
+	mutable std::vector<bool> initialised_;
 	// Of translate(), kept for its memory.
 	mutable std::vector<BusRange> ranges_;
 };

@@ -6,6 +6,8 @@
 
 #include <hw/connectx/contexts.hpp>
 
+#include "connectx/limits.hpp"
+
 namespace weft::connectx
 {
 
@@ -48,8 +50,10 @@ bool MulticastTable::write(std::uint32_t index, std::span<const std::uint8_t> en
 		return false;
 	if (std::ranges::all_of(entry, [](std::uint8_t byte) { return byte == 0; }))
 		entries_.erase(index);
-	else
+	else if (entries_.size() < limits::kMostMcgs || entries_.contains(index))
 		entries_[index].assign(entry.begin(), entry.end());
+	else
+		return false;
 	return true;
 }
 
@@ -59,8 +63,8 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 					 ? 0
 					 : (entry_size_ - McgHeader::size) / McgMember::size;
 	std::uint32_t index = hash(gid);
-	// A chain visits each entry at most once, and only those that exist.
-	for (std::size_t steps = 0; steps <= entries_.size(); ++steps) {
+	const std::size_t most = out.size() + limits::kMostMembers;
+	for (std::size_t steps = 0; steps < limits::kMostMcgSteps; ++steps) {
 		const auto found = entries_.find(index);
 		if (found == entries_.end())
 			return;
@@ -68,7 +72,7 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 		if (std::memcmp(entry + McgHeader::gid, gid.raw, sizeof(gid.raw)) == 0) {
 			const std::size_t count =
 				std::min<std::size_t>(McgHeader::member_count.get(entry), room);
-			for (std::size_t i = 0; i < count; ++i) {
+			for (std::size_t i = 0; i < count && out.size() < most; ++i) {
 				const std::uint8_t *member =
 					entry + McgHeader::size + i * McgMember::size;
 				out.push_back({McgMember::qpn.get(member),

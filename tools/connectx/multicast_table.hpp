@@ -30,12 +30,15 @@ public:
 	std::uint32_t size() const { return size_; }
 	// The chain's first entry.
 	std::uint32_t hash(const ib::Gid &gid) const;
+	// Whether there is an entry @index.
+	bool has(std::uint32_t index) const { return index < size_; }
 	// @entry is entry_size() bytes; false if there is no entry @index.
 	bool read(std::uint32_t index, std::span<std::uint8_t> entry) const;
+	// False if there is no entry @index, or if it would be one too many that is not zero.
 	bool write(std::uint32_t index, std::span<const std::uint8_t> entry);
 
-	// Appends the members of group @gid to @out. A chain that the driver made endless is
-	// followed no further than the table is long.
+	// Appends the members of group @gid to @out, up to limits::kMostMembers. A chain is followed
+	// no further than limits::kMostMcgSteps: the driver may have made it endless.
 	void members(const ib::Gid &gid, std::vector<Member> &out) const;
 
 private:

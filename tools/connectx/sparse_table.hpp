@@ -25,9 +25,12 @@ public:
 		pages_.clear();
 		pages_.resize(((std::size_t{1} << log_size) + kPage - 1) / kPage);
 		mask_ = static_cast<std::uint32_t>((std::uint64_t{1} << log_size) - 1);
+		objects_ = 0;
 	}
 
 	std::uint32_t size() const { return mask_ + 1; }
+	// How many slots are filled.
+	std::uint32_t objects() const { return objects_; }
 	// The slot that a number, which may have bits beyond the table's size, falls into.
 	std::uint32_t slot(std::uint32_t number) const { return number & mask_; }
 
@@ -46,6 +49,7 @@ public:
 		if (!page)
 			page = std::make_unique<Page>();
 		auto &place = (*page)[at % kPage];
+		objects_ += place ? 0 : 1;
 		place = std::move(object);
 		return *place;
 	}
@@ -53,7 +57,10 @@ public:
 	{
 		const std::uint32_t at = slot(number);
 		const auto &page = pages_[at / kPage];
-		return page ? std::move((*page)[at % kPage]) : nullptr;
+		if (!page || !(*page)[at % kPage])
+			return nullptr;
+		--objects_;
+		return std::move((*page)[at % kPage]);
 	}
 	// Calls @f(T &) for each object, in order of slots. @f may not change the table.
 	template<typename F>
@@ -74,6 +81,7 @@ private:
 
 	std::vector<std::unique_ptr<Page>> pages_;
 	std::uint32_t mask_ = 0;
+	std::uint32_t objects_ = 0;
 };
 
 } // namespace weft::connectx

@@ -76,5 +76,28 @@ TEST(IcmMap, PiecesAreBounded)
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
 }
 
+// Neither by taking a page out of the middle of a piece, nor by putting another one there, are there
+// more: what would make one too many changes nothing.
+TEST(IcmMap, CutsAreBounded)
+{
+	IcmMap icm;
+	ASSERT_TRUE(icm.map(0, 0, 8 * 4096));
+	for (std::uint64_t i = 1; i + 1 < IcmMap::kMaxPieces; ++i)
+		ASSERT_TRUE(icm.map(0x100000 + i * 8192, 0, 4096));
+	ASSERT_EQ(icm.pieces(), IcmMap::kMaxPieces - 1);
+	EXPECT_FALSE(icm.map(4096, 0, 4096)) << "two more";
+	EXPECT_EQ(icm.find(4096)->bus, 4096u);
+	EXPECT_TRUE(icm.unmap(4096, 4096)) << "one more";
+	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
+	EXPECT_FALSE(icm.unmap(4 * 4096, 4096));
+	EXPECT_TRUE(icm.find(4 * 4096));
+	EXPECT_FALSE(icm.map(4096, 0x100000, 4096));
+	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
+	// What makes no piece more, or one less, goes on.
+	EXPECT_TRUE(icm.unmap(7 * 4096, 4096));
+	EXPECT_TRUE(icm.unmap(0, 8 * 4096));
+	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces - 2);
+}
+
 } // namespace
 } // namespace weft::connectx

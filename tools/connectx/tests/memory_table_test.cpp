@@ -152,6 +152,10 @@ TEST_F(MemoryTableTest, RubbishInFreshPagesIsNoKey)
 		std::as_bytes(std::span(entry.bytes)),
 		other.host.memory(other.icm_bus(TinyDriver::kDmptBase) + 64 * slot, 64).begin());
 	KeyUse use{kKey, KeyAccess::local_read, kPd, 1, false};
+	EXPECT_EQ(other.context().memory.resolve(use, kStart, 1, ranges), MemoryError::invalid_key);
+	std::ranges::copy(
+		std::as_bytes(std::span(entry.bytes)),
+		other.host.memory(other.icm_bus(TinyDriver::kDmptBase) + 64 * slot, 64).begin());
 	EXPECT_EQ(other.context().memory.resolve(use, kStart, 1, ranges), MemoryError::translation)
 		<< "read where it is: the driver may edit entries in place";
 	other.map_icm(TinyDriver::kDmptBase, other.icm_bus(TinyDriver::kDmptBase), 4);

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What one guest can take of the daemon's memory and time: each bound, met and passed by one.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "connectx/limits.hpp"
+#include "connectx/tests/tiny_driver.hpp"
+
+namespace weft::connectx::testing
+{
+namespace
+{
+
+using hw::connectx::CqContext;
+using hw::connectx::InitHca;
+using hw::connectx::McgHeader;
+using hw::connectx::McgMember;
+using hw::connectx::MptEntry;
+using hw::connectx::PageMapping;
+using hw::connectx::SrqContext;
+
+class Quota : public ::testing::Test
+{
+protected:
+	// Tables of 2^17 objects of each kind; all their contexts lie in the same pages.
+	static constexpr unsigned kLogObjects = 17;
+	static constexpr std::uint64_t kTables = 0x10000000;
+	static constexpr std::uint64_t kTable = 0x4000000;
+
+	static PageMapping mapping(std::uint64_t icm, std::uint64_t bus, unsigned log_pages)
+	{
+		PageMapping entry{};
+		PageMapping::virtual_address.set(entry.bytes, icm);
+		PageMapping::bus_address.set(entry.bytes, bus);
+		PageMapping::log_pages.set(entry.bytes, log_pages);
+		return entry;
+	}
+	Status map(const PageMapping &entry)
+	{
+		return driver.command(Opcode::map_icm, 1, 0, entry.bytes).status;
+	}
+
+	void bring_up_large()
+	{
+		driver.bring_up();
+		ASSERT_EQ(driver.command(Opcode::close_hca).status, Status::ok);
+		constexpr unsigned log_pages = 8;
+		constexpr std::uint64_t chunk = 4096ull << log_pages;
+		const std::uint64_t bus = driver.allocate(chunk, chunk);
+		for (std::uint64_t at = 0; at < 3 * kTable; at += chunk)
+			driver.map_icm(kTables + at, bus, log_pages);
+		InitHca init = driver.init_hca_mailbox();
+		InitHca::qpc_base.set(init.bytes, kTables);
+		InitHca::log_qps.set(init.bytes, kLogObjects);
+		InitHca::cqc_base.set(init.bytes, kTables + kTable);
+		InitHca::log_cqs.set(init.bytes, kLogObjects);
+		InitHca::srqc_base.set(init.bytes, kTables + 2 * kTable);
+		InitHca::log_srqs.set(init.bytes, kLogObjects);
+		ASSERT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::ok);
+		driver.completions = driver.create_eq(TinyDriver::kCompletionEq, 6, 1);
+	}
+
+	TinyDriver driver;
+};
+
+// Queue pairs, completion queues and shared receive queues end, however large the tables and however
+// little memory the guest lends for them; one that goes makes room for another.
+TEST_F(Quota, ObjectsAreBounded)
+{
+	ASSERT_NO_FATAL_FAILURE(bring_up_large());
+	const auto cq = driver.make_cq(TinyDriver::kFirstCq, 0);
+	const auto cq_context = driver.cq_context(cq);
+	const auto fill = [](std::uint32_t first, std::size_t most, auto &&create, auto &&remove) {
+		for (std::uint32_t number = first; number < first + most; ++number)
+			ASSERT_EQ(create(number), Status::ok) << number;
+		const auto next = static_cast<std::uint32_t>(first + most);
+		EXPECT_EQ(create(next), Status::exceeds_limit);
+		remove(first);
+		EXPECT_EQ(create(next), Status::ok);
+		EXPECT_EQ(create(first), Status::exceeds_limit);
+	};
+	fill(
+		TinyDriver::kFirstCq, limits::kMostCqs,
+		[&](std::uint32_t cqn) {
+			return driver.command(Opcode::sw2hw_cq, cqn, 0, cq_context.bytes).status;
+		},
+		[&](std::uint32_t cqn) { driver.command(Opcode::hw2sw_cq, cqn, 1); });
+
+	TinyDriver::Cq last = cq;
+	last.number = TinyDriver::kFirstCq + limits::kMostCqs;
+	const auto mailbox = driver.qp_mailbox(last);
+	fill(
+		TinyDriver::kFirstQp, limits::kMostQps,
+		[&](std::uint32_t qpn) {
+			return driver.command(Opcode::rst2init_qp, qpn, 0, mailbox).status;
+		},
+		[&](std::uint32_t qpn) { driver.command(Opcode::to_rst_qp, qpn, 3); });
+
+	const auto buffer = driver.make_buffer(4096);
+	hw::connectx::SrqContext srq{};
+	SrqContext::log_stride.set(srq.bytes, 1);
+	SrqContext::mtt_offset.set(srq.bytes, buffer.mtt_offset);
+	fill(
+		TinyDriver::kFirstSrq, limits::kMostSrqs,
+		[&](std::uint32_t srqn) {
+			return driver.command(Opcode::sw2hw_srq, srqn, 0, srq.bytes).status;
+		},
+		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
+}
+
+// INIT_HCA takes tables of the largest size, and none beyond.
+TEST_F(Quota, TablesAreBounded)
+{
+	driver.bring_up();
+	const auto with = [&](const hw::connectx::Field &field, unsigned value) {
+		driver.command(Opcode::close_hca);
+		InitHca init = driver.init_hca_mailbox();
+		field.set(init.bytes, value);
+		return driver.command(Opcode::init_hca, 0, 0, init.bytes).status;
+	};
+	for (const auto &[field, most] :
+	     {std::pair(InitHca::log_qps, limits::kLogMaxQps),
+	      std::pair(InitHca::log_cqs, limits::kLogMaxCqs),
+	      std::pair(InitHca::log_srqs, limits::kLogMaxSrqs),
+	      std::pair(InitHca::log_eqs, limits::kLogMaxEqs),
+	      std::pair(InitHca::log_dmpts, limits::kLogMaxMpts)}) {
+		EXPECT_EQ(with(field, most), Status::ok);
+		EXPECT_EQ(with(field, most + 1), Status::exceeds_limit);
+	}
+}
+
+// A table of keys lies where its entries do not cut across pages, and does not wrap around.
+TEST_F(Quota, TheTableOfKeysLiesWhole)
+{
+	driver.bring_up();
+	const auto at = [&](std::uint64_t base) {
+		driver.command(Opcode::close_hca);
+		InitHca init = driver.init_hca_mailbox();
+		InitHca::dmpt_base.set(init.bytes, base);
+		return driver.command(Opcode::init_hca, 0, 0, init.bytes).status;
+	};
+	EXPECT_EQ(at(TinyDriver::kDmptBase + MptEntry::size), Status::ok);
+	EXPECT_EQ(at(TinyDriver::kDmptBase + 1), Status::bad_parameter);
+	EXPECT_EQ(at(0 - (MptEntry::size << TinyDriver::kLogMpts)), Status::ok);
+	EXPECT_EQ(at(0 - MptEntry::size), Status::bad_parameter);
+}
+
+// A machine lends what it has: pages outside its memory, wholly or in part, are not mapped, and
+// nothing else of that mailbox is.
+TEST_F(Quota, OnlyTheGuestsPagesBackContextMemory)
+{
+	driver.bring_up();
+	const std::uint64_t end = TinyDriver::kMemorySize;
+	const std::uint64_t own = driver.allocate(4096);
+	EXPECT_EQ(map(mapping(kTables, end, 0)), Status::bad_parameter);
+	EXPECT_EQ(map(mapping(kTables, 0, 13)), Status::bad_parameter) << "twice its size";
+	EXPECT_EQ(map(mapping(kTables, std::uint64_t{1} << 40, 20)), Status::bad_parameter);
+	std::vector<std::uint8_t> both;
+	for (const auto &entry : {mapping(kTables, own, 0), mapping(kTables + 4096, end, 0)})
+		both.insert(both.end(), std::begin(entry.bytes), std::end(entry.bytes));
+	EXPECT_EQ(driver.command(Opcode::map_icm, 2, 0, both).status, Status::bad_parameter);
+	EXPECT_EQ(map(mapping(kTables, own, 0)), Status::ok);
+	EXPECT_EQ(map(mapping(kTables, end - 4096, 0)), Status::ok);
+}
+
+// Mapping writes nothing, however much is mapped; yet what lies in a lent page is no key, neither
+// before the table is set up nor after its page is exchanged.
+TEST_F(Quota, LentPagesAreNoKeysAndAreNotWrittenAhead)
+{
+	MptEntry key{};
+	MptEntry::region.set(key.bytes, 1);
+	MptEntry::local_read.set(key.bytes, 1);
+	MptEntry::physical.set(key.bytes, 1);
+	MptEntry::length64.set(key.bytes, 1);
+	const auto fill = [&](std::uint64_t bus) {
+		for (std::uint64_t at = 0; at < 4096; at += MptEntry::size)
+			std::ranges::copy(std::as_bytes(std::span(key.bytes)),
+					  driver.host.memory(bus + at, MptEntry::size).begin());
+	};
+	const auto untouched = [&](std::uint64_t bus) {
+		for (std::uint64_t at = 0; at < 4096; at += MptEntry::size)
+			if (!std::ranges::equal(std::as_bytes(std::span(key.bytes)),
+						driver.host.memory(bus + at, MptEntry::size)))
+				return false;
+		return true;
+	};
+	const auto readable = [&](std::uint32_t index) {
+		std::vector<BusRange> out;
+		return driver.context().memory.resolve(
+			       {index << 8, KeyAccess::local_read, 0, 1, false}, 0, 1, out) ==
+		       MemoryError::none;
+	};
+	driver.bring_up();
+	ASSERT_EQ(driver.command(Opcode::close_hca).status, Status::ok);
+	constexpr std::uint32_t per_page = 4096 / MptEntry::size;
+	std::uint64_t bus[4];
+	for (std::uint32_t i = 0; i < 4; ++i) {
+		bus[i] = driver.allocate(4096);
+		fill(bus[i]);
+	}
+	for (std::uint32_t i = 0; i < 3; ++i)
+		ASSERT_EQ(map(mapping(TinyDriver::kDmptBase + i * 4096, bus[i], 0)), Status::ok);
+	ASSERT_EQ(driver.command(Opcode::init_hca, 0, 0, driver.init_hca_mailbox().bytes).status,
+		  Status::ok);
+	for (std::uint32_t i = 0; i < 4; ++i)
+		EXPECT_TRUE(untouched(bus[i])) << i;
+	EXPECT_FALSE(readable(per_page + 1));
+	EXPECT_TRUE(untouched(bus[0]));
+	EXPECT_FALSE(untouched(bus[1])) << "the page that was used";
+	EXPECT_TRUE(untouched(bus[2]));
+
+	// Keys work, and only those that were made.
+	std::ranges::fill(key.bytes, std::uint8_t{0});
+	MptEntry::region.set(key.bytes, 1);
+	MptEntry::local_read.set(key.bytes, 1);
+	MptEntry::physical.set(key.bytes, 1);
+	MptEntry::length64.set(key.bytes, 1);
+	MptEntry::mem_key.set(key.bytes, hw::connectx::mpt_key((per_page + 2) << 8));
+	ASSERT_EQ(driver.command(Opcode::sw2hw_mpt, per_page + 2, 0, key.bytes).status,
+		  Status::ok);
+	EXPECT_TRUE(readable(per_page + 2));
+	EXPECT_FALSE(readable(per_page + 3));
+
+	// Another page in its place, full of what looks like keys.
+	MptEntry::mem_key.set(key.bytes, hw::connectx::mpt_key((per_page + 2) << 8));
+	fill(bus[3]);
+	ASSERT_EQ(map(mapping(TinyDriver::kDmptBase + 4096, bus[3], 0)), Status::ok);
+	EXPECT_TRUE(untouched(bus[3]));
+	EXPECT_FALSE(readable(per_page + 2));
+}
+
+// Groups that hold something end, whatever the table's size; and a packet has so many members at the
+// most, for which so many entries are looked through.
+TEST(MulticastQuota, GroupsAndMembersAreBounded)
+{
+	MulticastTable table;
+	constexpr unsigned log_entry = 6;
+	table.reset(log_entry, 4, limits::kLogMaxMcgs);
+	const ib::Gid gid = ib::Gid::from_parts(0xff12401bffff0000, 1);
+	constexpr std::size_t room = ((1u << log_entry) - McgHeader::size) / McgMember::size;
+	const auto entry = [&](std::uint32_t next, bool ours) {
+		std::vector<std::uint8_t> bytes(1u << log_entry);
+		McgHeader::next.set(bytes.data(), next);
+		McgHeader::member_count.set(bytes.data(), room);
+		if (ours)
+			std::ranges::copy(gid.raw, bytes.begin() + McgHeader::gid);
+		return bytes;
+	};
+	const std::uint32_t first = table.hash(gid);
+	// One chain of all entries, each of which is the group's.
+	ASSERT_TRUE(table.write(first, entry(16, true)));
+	const auto last = static_cast<std::uint32_t>(16 + limits::kMostMcgs - 1);
+	for (std::uint32_t index = 16; index < last; ++index)
+		ASSERT_TRUE(table.write(index, entry(index + 1, true)));
+	EXPECT_FALSE(table.write(last, entry(0, true))) << "one too many";
+	EXPECT_TRUE(table.write(16, entry(17, true))) << "one that is there may change";
+	EXPECT_TRUE(table.write(last - 1, std::vector<std::uint8_t>(1u << log_entry)));
+	EXPECT_TRUE(table.write(last, entry(0, true))) << "one that went made room";
+
+	std::vector<MulticastTable::Member> found;
+	table.members(gid, found);
+	EXPECT_EQ(found.size(), std::min(limits::kMostMembers, limits::kMostMcgSteps * room));
+
+	// What lies beyond so many entries of others is not found.
+	for (std::uint32_t index = 16; index < 16 + limits::kMostMcgSteps; ++index)
+		ASSERT_TRUE(table.write(index, entry(index + 1, false)));
+	ASSERT_TRUE(table.write(first, entry(16, false)));
+	found.clear();
+	table.members(gid, found);
+	EXPECT_TRUE(found.empty());
+	ASSERT_TRUE(table.write(16 + limits::kMostMcgSteps - 2, entry(0, true)));
+	table.members(gid, found);
+	EXPECT_EQ(found.size(), room);
+}
+
+} // namespace
+} // namespace weft::connectx::testing
