@@ -59,13 +59,6 @@ bool MadPort::has_lid(ib::Lid lid) const
 	return info.lid != 0 && lid >= info.lid && lid < info.lid + (1u << info.lmc());
 }
 
-bool MadPort::has_pkey(ib::Pkey pkey) const
-{
-	auto table = agent_.pkeys(1);
-	return std::any_of(table.begin(), table.end(),
-			   [&](ib::Pkey own) { return ib::pkey_match(own, pkey); });
-}
-
 void MadPort::set_is_sm(bool is_sm)
 {
 	agent_.update_port_info(1, [&](ib::PortInfo &info) {
@@ -100,8 +93,15 @@ bool MadPort::send(MadAddress address, const ib::Mad &mad)
 	address.slid = info.lid;
 	bool smp = address.src_qp == ib::qpn_smi;
 	address.vl = smp ? ib::vl_management : agent_.sl_to_vl(1).vl(address.sl);
-	if (!smp && address.qkey == 0)
-		address.qkey = ib::qkey_gsi;
+	if (!smp) {
+		if (address.qkey == 0)
+			address.qkey = ib::qkey_gsi;
+		/* An answer, too: a limited member has asked with a limited key. */
+		const auto own = own_pkey(address.pkey);
+		if (!own)
+			return false;
+		address.pkey = *own;
+	}
 	if (has_lid(address.dlid)) {
 		AddressedMad own{address, mad};
 		if (smp)
@@ -157,7 +157,7 @@ void MadPort::receive(Packet &&arriving)
 			handle_smp(std::move(*mad));
 		return;
 	}
-	if (mad->address.qkey != ib::qkey_gsi || !has_pkey(mad->address.pkey))
+	if (mad->address.qkey != ib::qkey_gsi || !own_pkey(mad->address.pkey))
 		return;
 	if (mad->mad.header.cls() == ib::MgmtClass::perf && !mad->mad.header.is_response()) {
 		auto &perf = reinterpret_cast<ib::PerfMad &>(mad->mad);

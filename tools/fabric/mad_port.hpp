@@ -48,16 +48,18 @@ public:
 	 * says so). Never blocks. False if the link is down or the SMP is not one.
 	 */
 	bool send_directed(const ib::Smp &smp);
-	/* Send a MAD by LID from QP 0 or 1 (address.src_qp); the source LID and the VL are filled
-	 * in. */
+	/*
+	 * Send a MAD by LID from QP 0 or 1 (address.src_qp); the source LID and the VL are filled
+	 * in, and from QP1 the port's own P_Key of the address's partition. False if it cannot be.
+	 */
 	bool send(MadAddress address, const ib::Mad &mad);
 
 	ib::Guid guid() const { return config_.node_guid; }
 	ib::PortInfo port_info() const { return agent_.port_info(1); }
 	ib::Gid gid() const;
 	bool has_lid(ib::Lid lid) const;
-	/* True if a packet with that P_Key may come to this port. */
-	bool has_pkey(ib::Pkey pkey) const;
+	/* The port's own P_Key that lets in packets with that one (IBA 10.9.3). */
+	std::optional<ib::Pkey> own_pkey(ib::Pkey pkey) const { return agent_.match_pkey(1, pkey); }
 	void set_is_sm(bool is_sm);
 	const Port &port() const { return port_; }
 

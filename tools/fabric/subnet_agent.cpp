@@ -459,10 +459,13 @@ void SubnetAgent::update_port_info(unsigned port, const std::function<void(ib::P
 	host_.port_updated(port, ports_[port].info);
 }
 
-std::vector<ib::be16> SubnetAgent::pkeys(unsigned port) const
+std::optional<ib::Pkey> SubnetAgent::match_pkey(unsigned port, ib::Pkey pkey) const
 {
 	std::lock_guard lock(mutex_);
-	return ports_.at(port).pkeys;
+	for (ib::Pkey own : ports_.at(port).pkeys)
+		if (ib::pkey_match(own, pkey))
+			return own;
+	return std::nullopt;
 }
 
 ib::SlToVl SubnetAgent::sl_to_vl(unsigned port) const

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,7 +100,8 @@ public:
 	ib::PortInfo port_info(unsigned port) const;
 	/* A software node manages its own port, as a driver does a card's. */
 	void update_port_info(unsigned port, const std::function<void(ib::PortInfo &)> &change);
-	std::vector<ib::be16> pkeys(unsigned port) const;
+	/* The entry of a port's table that lets in packets with that P_Key (IBA 10.9.3). */
+	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;
 	ib::SlToVl sl_to_vl(unsigned port) const;
 	ib::SwitchInfo switch_info() const;
 

@@ -41,6 +41,7 @@ SubnetAgent::Config agent_config(const SwitchConfig &config)
 				ib::port_cap_system_image_guid;
 	agent.mtu = config.mtu;
 	agent.vl_cap = config.vl_cap;
+	agent.pkey_entries = Switch::pkey_entries;
 	agent.lft_entries = Switch::lft_entries;
 	agent.mft_entries = Switch::mft_entries;
 	return agent;
@@ -51,6 +52,8 @@ SubnetAgent::Config agent_config(const SwitchConfig &config)
 Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
     : owner(sw), number(side_number), port(side_port), egress(side_port)
 {
+	/* As the agent's table begins. */
+	pkeys[0].store(ib::pkey_default_full, std::memory_order_relaxed);
 }
 
 Switch::Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline)
@@ -108,8 +111,8 @@ void Switch::port_updated(unsigned number, const ib::PortInfo &info)
 void Switch::pkeys_updated(unsigned number, const std::vector<ib::be16> &table)
 {
 	if (number != 0)
-		sides_[number - 1]->pkeys.store(
-			std::make_shared<const std::vector<ib::be16>>(table));
+		for (std::size_t i = 0; i < pkey_entries; i++)
+			sides_[number - 1]->pkeys[i].store(table.at(i), std::memory_order_relaxed);
 }
 
 bool Switch::read_lft(unsigned block, ib::LinearForwarding &table)
@@ -197,7 +200,7 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 		Counters::add(in.port.counters().rcv_errors);
 		return;
 	}
-	if (!pkey_passes(in, ib::PortInfo::enforce_inbound, packet)) {
+	if (!may_enter(in, packet)) {
 		Counters::add(in.port.counters().rcv_constraint_errors);
 		return;
 	}
@@ -256,15 +259,33 @@ void Switch::forward_multicast(PortSide &in, Packet &&arriving)
 		output(&in, *last, std::move(packet));
 }
 
-bool Switch::pkey_passes(const PortSide &side, std::uint8_t direction, const Packet &packet)
+/*
+ * IBA 14.2.5.6, PartitionEnforcementInbound and -Outbound. The table is that of the node behind the
+ * port, so that what comes in was sent by one of its members: a limited one does not send as a
+ * full one does, or it could talk to its like. What goes out has to match as it would there
+ * (10.9.3).
+ */
+bool Switch::may_enter(const PortSide &side, const Packet &packet)
 {
-	if ((side.enforcement.load(std::memory_order_relaxed) & direction) == 0)
+	if ((side.enforcement.load(std::memory_order_relaxed) & ib::PortInfo::enforce_inbound) == 0)
 		return true;
-	auto table = side.pkeys.load();
-	if (!table)
-		return ib::pkey_match(packet.bth().pkey, ib::pkey_default_full);
-	return std::any_of(table->begin(), table->end(),
-			   [&](ib::Pkey pkey) { return ib::pkey_match(pkey, packet.bth().pkey); });
+	ib::Pkey sent = packet.bth().pkey;
+	return ib::pkey_base(sent) != 0 &&
+	       std::any_of(side.pkeys.begin(), side.pkeys.end(), [&](const auto &entry) {
+		       ib::Pkey own = entry.load(std::memory_order_relaxed);
+		       return own == sent || own == (sent | ib::pkey_full_bit);
+	       });
+}
+
+bool Switch::may_leave(const PortSide &side, const Packet &packet)
+{
+	if ((side.enforcement.load(std::memory_order_relaxed) & ib::PortInfo::enforce_outbound) ==
+	    0)
+		return true;
+	ib::Pkey sent = packet.bth().pkey;
+	return std::any_of(side.pkeys.begin(), side.pkeys.end(), [&](const auto &entry) {
+		return ib::pkey_match(entry.load(std::memory_order_relaxed), sent);
+	});
 }
 
 void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
@@ -280,7 +301,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
 			Counters::add(counters.xmit_discards);
 			return;
 		}
-		if (!pkey_passes(out, ib::PortInfo::enforce_outbound, packet)) {
+		if (!may_leave(out, packet)) {
 			Counters::add(counters.xmit_constraint_errors);
 			return;
 		}

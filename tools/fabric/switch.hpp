@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -34,6 +35,8 @@ public:
 	static constexpr unsigned lft_entries = ib::lid_unicast_last + 1;
 	static constexpr unsigned mft_entries = 4096;
 	static constexpr unsigned hops_max = 64;
+	/* Of each port: as many as a card has. */
+	static constexpr unsigned pkey_entries = 128;
 
 	/* @ports: the external ports, port 1 first; owned by the fabric. */
 	Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline);
@@ -67,7 +70,7 @@ private:
 		std::atomic<unsigned> operational_vls{1};
 		std::atomic<std::uint8_t> enforcement{0};
 		std::atomic<std::uint8_t> hoq_life{0};
-		std::atomic<std::shared_ptr<const std::vector<ib::be16>>> pkeys;
+		std::array<std::atomic<ib::Pkey>, pkey_entries> pkeys{};
 
 		EgressQueue egress;
 		/* A look for packets that waited too long is planned, a bit for each VL. */
@@ -96,7 +99,9 @@ private:
 	void forward_multicast(PortSide &in, Packet &&packet);
 	void output(PortSide *in, PortSide &out, Packet &&packet);
 	void expire(PortSide &out, std::uint8_t vl);
-	static bool pkey_passes(const PortSide &side, std::uint8_t direction, const Packet &packet);
+	/* Partition enforcement: whether the node behind a port may send or may get a packet. */
+	static bool may_enter(const PortSide &side, const Packet &packet);
+	static bool may_leave(const PortSide &side, const Packet &packet);
 	static std::chrono::nanoseconds patience(const PortSide &out);
 
 	/* Management. */

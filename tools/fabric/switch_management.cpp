@@ -105,6 +105,9 @@ void Switch::answer_gmp(PortSide &in, const Packet &packet)
 	if (!mad || mad->address.dest_qp != ib::qpn_gsi ||
 	    mad->mad.header.cls() != ib::MgmtClass::perf || mad->address.qkey != ib::qkey_gsi)
 		return;
+	const auto own_pkey = agent_.match_pkey(0, mad->address.pkey);
+	if (!own_pkey)
+		return;
 	auto &perf = reinterpret_cast<ib::PerfMad &>(mad->mad);
 	if (!answer_perf_mad(perf, port_count(),
 			     [this](unsigned number) { return &port(number).counters(); }))
@@ -113,6 +116,7 @@ void Switch::answer_gmp(PortSide &in, const Packet &packet)
 	back.slid = lid();
 	back.vl = 0;
 	back.qkey = ib::qkey_gsi;
+	back.pkey = *own_pkey;
 	static_cast<void>(in);
 	forward_unicast(nullptr, make_mad_packet(back, mad->mad));
 }

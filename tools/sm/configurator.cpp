@@ -16,7 +16,6 @@ using ib::MadMethod;
 using ib::PortState;
 
 constexpr unsigned lft_block = sizeof(ib::LinearForwarding::port);
-constexpr unsigned pkeys_per_block = 32;
 /* 4.096 us * 2^18: about a second, for both lifetimes in a switch. */
 constexpr unsigned switch_life_time = 18;
 
@@ -38,10 +37,12 @@ void Configurator::forget()
 bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups)
 {
 	complete_ = true;
+	forget_restarted(subnet);
+	/* Before a switch is told to enforce them. */
+	write_pkeys(subnet);
 	write_addresses(subnet, sm_lid);
 	write_switch_info(subnet);
 	write_lfts(subnet);
-	write_pkeys(subnet);
 	write_sl_to_vl(subnet);
 	for (auto &[guid, tables] : tables_)
 		std::fill(tables.mft_want.begin(), tables.mft_want.end(), 0);
@@ -93,6 +94,24 @@ void Configurator::agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo
 			ib::field_set<4, 0>(info.vl_stall_hoq_life, switch_life_time);
 }
 
+void Configurator::forget_restarted(const Subnet &subnet)
+{
+	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
+		const Node &node = subnet.nodes[i];
+		for (std::size_t number = 0; number < node.ports.size(); number++) {
+			const PortData &port = node.ports[number];
+			if (!port.known || port.info.state() != PortState::init)
+				continue;
+			pkeys_.erase(
+				key_of(subnet, {static_cast<int>(i), static_cast<std::uint8_t>(number)}));
+			if (port.guid == 0)
+				continue;
+			registered_.erase(port.guid);
+			sl_to_vl_written_.erase(node.guid);
+		}
+	}
+}
+
 void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 {
 	std::vector<SmpRequest> batch;
@@ -106,13 +125,6 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 				continue;
 			ib::PortInfo want = port.info;
 			bool end_port = port.guid != 0;
-			/* It came up anew, perhaps after a reset: nothing written before is there.
-			 */
-			if (end_port && port.info.state() == PortState::init) {
-				registered_.erase(port.guid);
-				pkeys_.erase(port.guid);
-				sl_to_vl_written_.erase(node.guid);
-			}
 			if (end_port && port.lid != 0) {
 				want.lid = port.lid;
 				want.set_lmc(port.lmc);
@@ -122,6 +134,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 				want.set_subnet_timeout(switch_life_time);
 			}
 			agree_on_link(subnet, ref, want);
+			agree_on_enforcement(subnet, ref, want);
 			bool newcomer = end_port && !registered_.contains(port.guid);
 			if (std::memcmp(&want, &port.info, sizeof(want)) == 0 && !newcomer)
 				continue;
@@ -219,123 +232,6 @@ void Configurator::write_lfts(const Subnet &subnet)
 		std::copy(std::begin(table.port), std::end(table.port),
 			  have.begin() + static_cast<std::ptrdiff_t>(from));
 	}
-}
-
-std::vector<ib::Pkey> Configurator::pkeys_of(ib::Guid port_guid) const
-{
-	std::vector<ib::Pkey> pkeys;
-	for (const Partition &partition : config_.partitions) {
-		auto listed = partition.members.find(port_guid);
-		auto membership =
-			listed == partition.members.end() ? partition.others : listed->second;
-		/* The manager itself is in every partition, to serve its members. */
-		if (port_guid == config_.guid + 1)
-			membership = Partition::Membership::full;
-		ib::Pkey base = ib::pkey_base(partition.pkey);
-		if (membership == Partition::Membership::full)
-			pkeys.push_back(static_cast<ib::Pkey>(base | ib::pkey_full_bit));
-		else if (membership == Partition::Membership::limited)
-			pkeys.push_back(base);
-	}
-	/* Every port is at least a limited member of the default partition, IBA 10.9.1.1. */
-	if (std::none_of(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
-		    return ib::pkey_base(pkey) == ib::pkey_default_limited;
-	    }))
-		pkeys.push_back(ib::pkey_default_limited);
-	auto by_default = std::find_if(pkeys.begin(), pkeys.end(), [](ib::Pkey pkey) {
-		return ib::pkey_base(pkey) == ib::pkey_default_limited;
-	});
-	std::rotate(pkeys.begin(), by_default, by_default + 1);
-	return pkeys;
-}
-
-void Configurator::write_pkeys(Subnet &subnet)
-{
-	/* Read the tables of ports that are new. */
-	std::vector<SmpRequest> batch;
-	std::vector<PortRef> about;
-	for (PortRef ref : subnet.end_ports) {
-		PortData &port = subnet.port(ref);
-		port.pkeys = pkeys_of(port.guid);
-		auto known = pkeys_.find(port.guid);
-		unsigned blocks =
-			std::max(1u, subnet.node(ref).info.partition_cap.value() / pkeys_per_block);
-		blocks = std::min<unsigned>(
-			blocks, static_cast<unsigned>(port.pkeys.size() / pkeys_per_block) + 1);
-		if (known != pkeys_.end() && known->second.size() >= blocks * pkeys_per_block)
-			continue;
-		pkeys_[port.guid].assign(blocks * pkeys_per_block, 0);
-		for (unsigned block = 0; block < blocks; block++) {
-			batch.emplace_back(subnet.route(ref), MadMethod::get, ib::attr_pkey_table,
-					   block);
-			about.push_back(ref);
-		}
-	}
-	perform(batch, subnet, about);
-	for (std::size_t i = 0; i < batch.size(); i++) {
-		ib::Guid guid = subnet.port(about[i]).guid;
-		if (!batch[i].ok()) {
-			pkeys_.erase(guid);
-			continue;
-		}
-		const auto &table = batch[i].answer<ib::PkeyTable>();
-		auto known = pkeys_.find(guid);
-		if (known != pkeys_.end())
-			for (unsigned j = 0; j < pkeys_per_block; j++)
-				known->second[batch[i].modifier * pkeys_per_block + j] =
-					table.pkey[j];
-	}
-	batch.clear();
-	about.clear();
-
-	for (PortRef ref : subnet.end_ports) {
-		const PortData &port = subnet.port(ref);
-		auto known = pkeys_.find(port.guid);
-		if (known == pkeys_.end())
-			continue;
-		/* Keys stay where they are: QPs name them by index. The default one is first. */
-		std::vector<ib::Pkey> table = known->second;
-		for (ib::Pkey &entry : table)
-			if (std::find(port.pkeys.begin(), port.pkeys.end(), entry) ==
-			    port.pkeys.end())
-				entry = 0;
-		if (table[0] != port.pkeys[0]) {
-			std::replace(table.begin(), table.end(), port.pkeys[0], ib::Pkey{0});
-			if (table[0] != 0)
-				if (auto free = std::find(table.begin() + 1, table.end(), 0);
-				    free != table.end())
-					*free = table[0];
-			table[0] = port.pkeys[0];
-		}
-		for (ib::Pkey pkey : port.pkeys) {
-			if (std::find(table.begin(), table.end(), pkey) != table.end())
-				continue;
-			auto free = std::find(table.begin(), table.end(), 0);
-			if (free == table.end()) {
-				spdlog::error(
-					"sm: port GUID {:#018x} has no room for P_Key {:#06x}",
-					port.guid, pkey);
-				break;
-			}
-			*free = pkey;
-		}
-		for (unsigned block = 0; block < table.size() / pkeys_per_block; block++) {
-			auto from = table.begin() + block * pkeys_per_block;
-			if (std::equal(from, from + pkeys_per_block,
-				       known->second.begin() + block * pkeys_per_block))
-				continue;
-			ib::PkeyTable want;
-			std::copy_n(from, pkeys_per_block, want.pkey);
-			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
-						   ib::attr_pkey_table, block)
-						.with(want));
-			about.push_back(ref);
-		}
-	}
-	perform(batch, subnet, about);
-	/* Read back next time what was written now. */
-	for (PortRef ref : about)
-		pkeys_.erase(subnet.port(ref).guid);
 }
 
 void Configurator::write_sl_to_vl(const Subnet &subnet)

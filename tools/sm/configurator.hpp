@@ -5,8 +5,10 @@
  */
 #pragma once
 
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "sm/mad_client.hpp"
@@ -57,6 +59,8 @@ private:
 	/* Requests that were answered well; the others are logged and make the sweep incomplete. */
 	void perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 		     const std::vector<PortRef> &about);
+	/* A port that came up anew, perhaps after a reset, has nothing of what was written. */
+	void forget_restarted(const Subnet &subnet);
 	void write_addresses(Subnet &subnet, ib::Lid sm_lid);
 	void write_switch_info(Subnet &subnet);
 	void write_lfts(const Subnet &subnet);
@@ -65,6 +69,36 @@ private:
 	void raise_ports(Subnet &subnet, ib::PortState from, ib::PortState to);
 	void plan_multicast(const Subnet &subnet, const McRoute &group);
 	void write_mfts(const Subnet &subnet);
+
+	/*
+	 * Where P_Keys are written: an end port, or the port of a switch that faces one, whose
+	 * table is the end port's.
+	 */
+	struct PkeyTable {
+		PortRef ref;
+		/* The attribute modifier's upper half. */
+		std::uint32_t modifier;
+		unsigned capacity;
+		const std::vector<ib::Pkey> *wanted;
+	};
+	using PortKey = std::pair<ib::Guid, std::uint8_t>;
+	static PortKey key_of(const Subnet &subnet, PortRef ref)
+	{
+		return {subnet.node(ref).guid, ref.port};
+	}
+	static bool faces_end_port(const Subnet &subnet, PortRef ref);
+	/* Decides on the P_Keys of all end ports, too. */
+	std::vector<PkeyTable> pkey_tables(Subnet &subnet) const;
+	void read_pkeys(const Subnet &subnet, const std::vector<PkeyTable> &tables);
+	/* What is answered is what is there. */
+	void perform_pkeys(std::vector<SmpRequest> &batch, const Subnet &subnet,
+			   const std::vector<PortRef> &about);
+	/*
+	 * A port of a switch that faces an end port passes nothing of other partitions, either
+	 * way: the end port's own table is its owner's to change. Trunks carry all.
+	 */
+	static void agree_on_enforcement(const Subnet &subnet, PortRef ref, ib::PortInfo &info);
+
 	/* Both ends of a link: the smaller of what they can do. */
 	void agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const;
 
@@ -72,9 +106,10 @@ private:
 	const Config &config_;
 	/* By node GUID. */
 	std::unordered_map<ib::Guid, SwitchTables> tables_;
-	/* By port GUID: those that know of us, and what P_Keys they have. */
+	/* By port GUID: those that know of us. */
 	std::unordered_set<ib::Guid> registered_;
-	std::unordered_map<ib::Guid, std::vector<ib::Pkey>> pkeys_;
+	/* By node GUID and port: the tables as they are, in whole blocks. */
+	std::map<PortKey, std::vector<ib::Pkey>> pkeys_;
 	std::unordered_set<ib::Guid> sl_to_vl_written_;
 	bool complete_ = true;
 };

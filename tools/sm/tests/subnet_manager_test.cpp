@@ -268,9 +268,9 @@ TEST(SubnetManager, partitions_are_written_and_keys_keep_their_place)
 	config.partitions = {Partition{}, second};
 	SubnetManager &sm = lab.start(sw, 8, config);
 	ASSERT_TRUE(Lab::settled(sm));
-	EXPECT_TRUE(a.mads.has_pkey(0x8005));
-	EXPECT_FALSE(b.mads.has_pkey(0x8005));
-	EXPECT_TRUE(b.mads.has_pkey(0xffff));
+	EXPECT_TRUE(a.mads.own_pkey(0x8005));
+	EXPECT_FALSE(b.mads.own_pkey(0x8005));
+	EXPECT_TRUE(b.mads.own_pkey(0xffff));
 }
 
 TEST(SubnetManager, the_higher_priority_takes_over_and_the_other_waits)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that a partition keeps out who is no member of it, whatever that node does to itself: its
+// datagrams die at the switch.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "sm/tests/lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+using ib::MadMethod;
+using Membership = Partition::Membership;
+
+constexpr ib::Pkey storage_full = 0x8010;
+constexpr ib::Pkey secret_full = 0x8020;
+
+// In "storage" the first host is a full member, the others are limited ones; "private" has the
+// first two.
+struct PartitionTest : ::testing::Test {
+	Lab lab;
+	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
+	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
+	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
+	Host &a = lab.add_host(left, 1);
+	Host &b = lab.add_host(right, 1);
+	Host &c = lab.add_host(right, 2);
+
+	static Config config()
+	{
+		Config config;
+		Partition storage;
+		storage.name = "storage";
+		storage.pkey = storage_full;
+		storage.others = Membership::limited;
+		storage.members = {{0x1001, Membership::full}};
+		Partition secret;
+		secret.name = "private";
+		secret.pkey = secret_full;
+		secret.others = Membership::none;
+		secret.members = {{0x1001, Membership::full}, {0x2001, Membership::full}};
+		config.partitions = {Partition{}, storage, secret};
+		return config;
+	}
+	// What any guest can do by its own agent.
+	static void write_own_table(Host &host, std::initializer_list<ib::Pkey> pkeys)
+	{
+		host.received.clear();
+		const auto answer =
+			host.ask({}, MadMethod::set, ib::attr_pkey_table, 0, [&](ib::Smp &smp) {
+				std::ranges::copy(pkeys,
+						  ib::smp_attribute<ib::PkeyTable>(smp).pkey);
+			});
+		ASSERT_TRUE(answer);
+		ASSERT_EQ(0u, MadNode::status(*answer));
+	}
+	// Whether a datagram with the sender's own key of a partition gets past all switches.
+	// Nothing on the way waits, so this need not.
+	static bool arrives(Host &from, Host &to, ib::Pkey pkey)
+	{
+		const auto received = [&] { return to.mads.port().counters().rcv_packets.load(); };
+		fabric::MadAddress address;
+		address.dlid = to.lid();
+		address.src_qp = 1;
+		address.dest_qp = 1;
+		address.pkey = pkey;
+		ib::Mad mad{};
+		mad.header.base_version = 1;
+		mad.header.mgmt_class = 0x30;
+		mad.header.method = 0x03;
+		const auto before = received();
+		EXPECT_TRUE(from.mads.send(address, mad));
+		return received() != before;
+	}
+};
+
+TEST_F(PartitionTest, a_datagram_of_a_non_member_dies_at_the_switch)
+{
+	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
+	EXPECT_TRUE(arrives(b, a, secret_full));
+	const auto &counters = right.port(2).counters();
+	ASSERT_EQ(0u, counters.rcv_constraint_errors);
+	write_own_table(c, {ib::pkey_default_full, secret_full});
+	EXPECT_FALSE(arrives(c, a, secret_full));
+	EXPECT_EQ(1u, counters.rcv_constraint_errors);
+	EXPECT_TRUE(arrives(c, a, ib::pkey_default_full)) << "what it is a member of goes on";
+	// Nor does one come to it.
+	EXPECT_FALSE(arrives(b, c, secret_full));
+	EXPECT_EQ(1u, counters.xmit_constraint_errors);
+}
+
+TEST_F(PartitionTest, a_limited_member_cannot_make_itself_a_full_one)
+{
+	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
+	EXPECT_TRUE(arrives(b, a, storage_full));
+	EXPECT_TRUE(arrives(a, b, storage_full));
+	EXPECT_FALSE(arrives(b, c, storage_full)) << "both are limited ones";
+	write_own_table(b, {ib::pkey_default_full, storage_full});
+	EXPECT_FALSE(arrives(b, c, storage_full));
+	EXPECT_FALSE(arrives(b, a, storage_full));
+}
+
+TEST_F(PartitionTest, ports_of_hosts_enforce_and_trunks_do_not)
+{
+	constexpr auto both = ib::PortInfo::enforce_inbound | ib::PortInfo::enforce_outbound;
+	auto &sm = lab.start(left, 7, config());
+	ASSERT_TRUE(Lab::settled(sm));
+	for (unsigned port : {1u, 7u})
+		EXPECT_EQ(both, left.port_info(port).vl_oper_enforcement & both) << port;
+	EXPECT_EQ(0, left.port_info(8).vl_oper_enforcement & both);
+	// Who is plugged in there next finds its own table.
+	const auto sweeps = sm.status().sweeps;
+	lab.links[2]->set_plugged(false);
+	lab.links[2]->set_plugged(true);
+	ASSERT_TRUE(sm.wait_for([&](const auto &status) {
+		return status.sweeps > sweeps && status.complete && c.active();
+	}, patience));
+	EXPECT_TRUE(arrives(c, a, storage_full));
+}
+
+TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)
+{
+	Config config;
+	config.partitions[0].others = Membership::limited;
+	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config)));
+	const auto answer = b.ask_sa(b.request(MadMethod::get, ib::attr_class_port_info, 0));
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0, answer->header.status);
+	EXPECT_FALSE(arrives(b, a, ib::pkey_default_full));
+}
+
+} // namespace
+} // namespace weft::sm
