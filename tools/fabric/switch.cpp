@@ -193,8 +193,16 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 		return;
 	}
 	const ib::Lrh &lrh = packet.lrh();
-	if (lrh.vl() == ib::vl_management)
+	if (lrh.vl() == ib::vl_management) {
+		/* VL15 passes ports in any state and with any P_Key, so it is for SMPs alone. */
+		if (packet.bth().opcode != ib::opcode_ud_send_only ||
+		    packet.bth().dest_qp() != ib::qpn_smi ||
+		    packet.payload().size() != ib::mad_bytes) {
+			Counters::add(in.port.counters().rcv_errors);
+			return;
+		}
 		return receive_management(in, std::move(packet));
+	}
 	/* Data may come in from ARMED on, and go out when ACTIVE, IBA 7.2.4. */
 	if (in.state.load(std::memory_order_acquire) < ib::PortState::armed) {
 		Counters::add(in.port.counters().rcv_errors);

@@ -163,6 +163,30 @@ TEST_F(OneSwitch, forwards_unicast_when_active_and_routed)
 	EXPECT_EQ(0u, c.packets.size());
 }
 
+// VL15 needs no state, P_Key or credit: so it is for SMPs alone.
+TEST_F(OneSwitch, passes_nothing_on_the_management_lane_but_smps)
+{
+	PacketNode c(fabric.add_port("c"));
+	PacketNode node(b);
+	fabric.connect(c.port, sw.port(3));
+	route(7, 3);
+	const auto send = [&](std::uint32_t qp, std::size_t bytes) {
+		packet::Headers headers = ud_packet(5, 7, bytes).parse();
+		headers.lrh.set_vl(ib::vl_management);
+		headers.bth.set_dest_qp(qp);
+		std::vector<std::byte> data(bytes);
+		Packet packet = std::move(*Packet::make(headers, Payload::copy_of(data)));
+		EXPECT_EQ(Sent::done, node.port.send(packet));
+	};
+	send(0x48, ib::mad_bytes);
+	send(ib::qpn_gsi, ib::mad_bytes);
+	send(ib::qpn_smi, 2 * ib::mad_bytes);
+	EXPECT_EQ(0u, c.packets.size());
+	EXPECT_EQ(3u, sw.port(2).counters().rcv_errors);
+	send(ib::qpn_smi, ib::mad_bytes);
+	EXPECT_EQ(1u, c.packets.size());
+}
+
 TEST_F(OneSwitch, drops_what_exceeds_the_neighbour_mtu)
 {
 	PacketNode c(fabric.add_port("c"));
