@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "connectx/agents.hpp"
 
+#include <ib/smi.hpp>
+
 #include "fabric/perf_agent.hpp"
 #include "fabric/port.hpp"
 
@@ -64,15 +66,12 @@ std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::
 	if (directed) {
 		if (smp.returning())
 			return std::nullopt;
-		// The end of the directed route (IBA 14.2.2.2). A card forwards nothing.
-		const unsigned hops = smp.header.hop_cnt;
-		if (hops >= ib::smp_path_max || smp.header.hop_ptr != hops ||
-		    smp.dr_dlid != ib::lid_permissive) {
+		if (ib::smi_receive(answer, false, static_cast<std::uint8_t>(port),
+				    static_cast<std::uint8_t>(ports_.size()))
+			    .action != ib::SmiAction::local) {
 			handled = true;
 			return std::nullopt;
 		}
-		if (hops)
-			answer.return_path[hops] = static_cast<std::uint8_t>(port);
 	} else if (smp.header.cls() != ib::MgmtClass::subn_lid_routed) {
 		handled = true;
 		return std::nullopt;
@@ -89,10 +88,10 @@ std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::
 		return std::nullopt;
 	}
 	handled = true;
-	// Here the hop pointer would be moved past the last hop, and back on the way out.
-	if (directed)
-		answer.header.status =
-			static_cast<std::uint16_t>(answer.header.status | ib::mad_status_direction);
+	// Back out of the port: the card has no way to send a part of the route by LID.
+	if (directed && ib::smi_return(answer, static_cast<std::uint8_t>(port)).action !=
+				ib::SmiAction::forward)
+		return std::nullopt;
 	return answer;
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/port_info_rules.hpp"
+
 namespace weft::fabric
 {
 
@@ -316,39 +318,6 @@ std::uint16_t SubnetAgent::set(ib::Smp &smp, unsigned in_port, std::function<voi
 	return get(smp, in_port);
 }
 
-bool SubnetAgent::port_info_valid(const ib::PortInfo &want, const PortData &port,
-				  unsigned number) const
-{
-	const ib::PortInfo &now = port.info;
-	bool end_port = !is_switch() || number == 0;
-	if (end_port && want.lid != 0 && !ib::lid_is_unicast(want.lid))
-		return false;
-	if (end_port && want.sm_lid != 0 && !ib::lid_is_unicast(want.sm_lid))
-		return false;
-	if (ib::mtu_bytes(want.neighbor_mtu()) == 0 || want.neighbor_mtu() > now.mtu_cap())
-		return false;
-	/* Zero operational VLs means no change. */
-	if (want.operational_vls() > now.vl_cap())
-		return false;
-	switch (want.state()) {
-	case PortState::nop:
-	case PortState::down:
-		break;
-	case PortState::armed:
-		if (now.state() != PortState::init && now.state() != PortState::armed)
-			return false;
-		break;
-	case PortState::active:
-		if (now.state() != PortState::armed && now.state() != PortState::active)
-			return false;
-		break;
-	default:
-		return false;
-	}
-	PhysState phys = want.phys_state();
-	return phys == PhysState::nop || phys == PhysState::polling || phys == PhysState::disabled;
-}
-
 std::uint16_t SubnetAgent::set_port_info(ib::Smp &smp, unsigned in_port,
 					 std::function<void()> &after)
 {
@@ -358,51 +327,22 @@ std::uint16_t SubnetAgent::set_port_info(ib::Smp &smp, unsigned in_port,
 	const ib::PortInfo want = ib::smp_attribute<ib::PortInfo>(smp);
 	PortData &port = ports_[number];
 	ib::PortInfo &info = port.info;
-	if (!port_info_valid(want, port, number)) {
+	bool management_port = is_switch() && number == 0;
+	PortKind kind = !is_switch()    ? PortKind::channel_adapter
+			: management_port ? PortKind::switch_management
+					  : PortKind::switch_external;
+	if (!port_info_valid(info, want, kind)) {
 		get(smp, in_port);
 		return ib::mad_status_invalid_value;
 	}
-
-	bool management_port = is_switch() && number == 0;
-	if (!is_switch() || management_port) {
-		info.mkey = want.mkey;
-		info.gid_prefix = want.gid_prefix;
-		info.lid = want.lid;
-		info.sm_lid = want.sm_lid;
-		info.mkey_lease_period = want.mkey_lease_period;
-		info.mkey_protect_lmc = want.mkey_protect_lmc;
-		if (management_port)
-			info.set_lmc(0);
-		info.set_sm_sl(want.sm_sl());
-		info.set_subnet_timeout(want.subnet_timeout());
+	store_port_info(info, want, kind);
+	if (kind != PortKind::switch_external)
 		info.set_client_reregister(want.client_reregister());
-	}
-	info.set_neighbor_mtu(want.neighbor_mtu());
-	if (want.operational_vls() != 0)
-		info.set_operational_vls(want.operational_vls());
-	info.vl_oper_enforcement = static_cast<std::uint8_t>((info.vl_oper_enforcement & 0xf0) |
-							     (want.vl_oper_enforcement & 0x0f));
-	info.vl_high_limit = want.vl_high_limit;
-	info.vl_stall_hoq_life = want.vl_stall_hoq_life;
-	info.phys_overrun_errors = want.phys_overrun_errors;
-	if (want.link_width_enabled == 0xff)
-		info.link_width_enabled = info.link_width_supported;
-	else if (want.link_width_enabled != 0)
-		info.link_width_enabled = want.link_width_enabled & info.link_width_supported;
-	if (want.speed_enabled() == 0xf)
-		info.set_speed_enabled(info.speed_supported());
-	else if (want.speed_enabled() != 0)
-		info.set_speed_enabled(want.speed_enabled() & info.speed_supported());
-	/* Violation counters can be cleared, not set. */
-	if (want.mkey_violations == 0)
-		info.mkey_violations = 0;
-	if (want.pkey_violations == 0)
-		info.pkey_violations = 0;
-	if (want.qkey_violations == 0)
-		info.qkey_violations = 0;
 
 	if (!management_port) {
-		if (want.phys_state() == PhysState::disabled)
+		bool off = want.phys_state() == PhysState::disabled ||
+			   want.phys_state() == PhysState::sleep;
+		if (off)
 			after = [this, number] { host_.enable_port(number, false); };
 		else if (want.phys_state() == PhysState::polling &&
 			 info.phys_state() != PhysState::link_up)
@@ -411,8 +351,8 @@ std::uint16_t SubnetAgent::set_port_info(ib::Smp &smp, unsigned in_port,
 			after = [this, number] { host_.retrain_port(number); };
 		else if (want.state() != PortState::nop)
 			info.set_state(want.state());
-		if (want.phys_state() == PhysState::disabled)
-			info.set_phys_state(PhysState::disabled);
+		if (off)
+			info.set_phys_state(want.phys_state());
 	}
 	host_.port_updated(number, info);
 	std::uint16_t status = get(smp, in_port);
@@ -437,7 +377,8 @@ ib::PortState SubnetAgent::link_changed(unsigned number, bool up, const LinkRate
 		info.set_neighbor_mtu(std::min(info.neighbor_mtu(), info.mtu_cap()));
 	} else {
 		info.set_state(PortState::down);
-		if (info.phys_state() != PhysState::disabled)
+		if (info.phys_state() != PhysState::disabled &&
+		    info.phys_state() != PhysState::sleep)
 			info.set_phys_state(PhysState::polling);
 	}
 	if (is_switch())

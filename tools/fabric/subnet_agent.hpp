@@ -123,7 +123,6 @@ private:
 	std::uint16_t get(ib::Smp &smp, unsigned in_port);
 	std::uint16_t set(ib::Smp &smp, unsigned in_port, std::function<void()> &after);
 	std::uint16_t set_port_info(ib::Smp &smp, unsigned in_port, std::function<void()> &after);
-	bool port_info_valid(const ib::PortInfo &want, const PortData &port, unsigned number) const;
 	bool select_vl_arbitration(std::uint32_t modifier, unsigned in_port, unsigned &port,
 				   unsigned &block) const;
 	bool select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &port,

@@ -187,6 +187,35 @@ TEST_F(OneSwitch, passes_nothing_on_the_management_lane_but_smps)
 	EXPECT_EQ(1u, c.packets.size());
 }
 
+// What Set(PortInfo) may ask of a channel adapter's port (IBA 14.2.5.6).
+TEST_F(OneSwitch, a_port_refuses_what_no_port_can_be)
+{
+	const auto set = [&](auto &&change) {
+		auto answer = sm.ask({}, MadMethod::get, ib::attr_port_info);
+		ib::PortInfo info = ib::smp_attribute<ib::PortInfo>(*answer);
+		info.set_state(ib::PortState::nop);
+		info.set_phys_state(ib::PhysState::nop);
+		change(info);
+		return *sm.ask({}, MadMethod::set, ib::attr_port_info, 0, [&](ib::Smp &smp) {
+			ib::smp_attribute<ib::PortInfo>(smp) = info;
+		});
+	};
+	auto answer = set([](ib::PortInfo &info) {
+		info.lid = std::uint16_t{5};
+		info.set_lmc(1);
+	});
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value}, MadNode::status(answer))
+		<< "no multiple of its number of LIDs";
+	answer = set([](ib::PortInfo &info) {
+		info.link_width_enabled = ib::width_12x;
+		info.set_speed_enabled(8);
+	});
+	EXPECT_EQ(0u, MadNode::status(answer));
+	const auto &info = ib::smp_attribute<ib::PortInfo>(answer);
+	EXPECT_EQ(ib::width_1x | ib::width_4x, info.link_width_enabled) << "none is no width";
+	EXPECT_EQ(7, info.speed_enabled());
+}
+
 TEST_F(OneSwitch, drops_what_exceeds_the_neighbour_mtu)
 {
 	PacketNode c(fabric.add_port("c"));

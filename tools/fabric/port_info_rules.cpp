@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fabric/port_info_rules.hpp"
+
+namespace weft::fabric
+{
+
+namespace
+{
+
+bool state_reachable(ib::PortState from, ib::PortState to)
+{
+	switch (to) {
+	case ib::PortState::nop:
+	case ib::PortState::down:
+		return true;
+	case ib::PortState::armed:
+		return from == ib::PortState::init || from == ib::PortState::armed;
+	case ib::PortState::active:
+		return from == ib::PortState::armed || from == ib::PortState::active;
+	default:
+		return false;
+	}
+}
+
+bool lids_valid(const ib::PortInfo &wanted, PortKind kind)
+{
+	const auto valid = [](ib::Lid lid) { return lid == 0 || ib::lid_is_unicast(lid); };
+	if (!valid(wanted.lid) || !valid(wanted.sm_lid))
+		return false;
+	/* The LID of a port is a multiple of the number of LIDs it has (IBA 4.1.3). */
+	return kind == PortKind::switch_management ||
+	       (wanted.lid & ((1u << wanted.lmc()) - 1)) == 0;
+}
+
+/* Nothing of what is enabled may be left: then the order is none. */
+unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported)
+{
+	if (wanted == all)
+		return supported;
+	return (wanted & supported) != 0 ? wanted & supported : now;
+}
+
+} // namespace
+
+bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKind kind)
+{
+	if (kind != PortKind::switch_external && !lids_valid(wanted, kind))
+		return false;
+	if (ib::mtu_bytes(wanted.neighbor_mtu()) == 0 || wanted.neighbor_mtu() > now.mtu_cap())
+		return false;
+	/* Zero means no change. */
+	if (wanted.operational_vls() > now.vl_cap())
+		return false;
+	/* No change, sleep, polling, disabled. */
+	if (wanted.phys_state() > ib::PhysState::disabled)
+		return false;
+	return state_reachable(now.state(), wanted.state());
+}
+
+void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind kind)
+{
+	if (kind == PortKind::switch_external) {
+		/* Partition enforcement and raw filters. */
+		info.vl_oper_enforcement = ib::field_set<3, 0>(info.vl_oper_enforcement,
+							       wanted.vl_oper_enforcement & 0x0fu);
+	} else {
+		info.mkey = wanted.mkey;
+		info.mkey_lease_period = wanted.mkey_lease_period;
+		info.set_mkey_protect(wanted.mkey_protect());
+		info.gid_prefix = wanted.gid_prefix;
+		info.lid = wanted.lid;
+		info.set_lmc(kind == PortKind::switch_management ? 0u : wanted.lmc());
+		info.sm_lid = wanted.sm_lid;
+		info.set_sm_sl(wanted.sm_sl());
+		info.set_subnet_timeout(wanted.subnet_timeout());
+	}
+	info.set_neighbor_mtu(wanted.neighbor_mtu());
+	if (wanted.operational_vls() != 0)
+		info.set_operational_vls(wanted.operational_vls());
+	info.vl_high_limit = wanted.vl_high_limit;
+	info.vl_stall_hoq_life = wanted.vl_stall_hoq_life;
+	info.phys_overrun_errors = wanted.phys_overrun_errors;
+	info.link_width_enabled =
+		static_cast<std::uint8_t>(enabled(info.link_width_enabled, wanted.link_width_enabled,
+						  0xff, info.link_width_supported));
+	info.set_speed_enabled(
+		enabled(info.speed_enabled(), wanted.speed_enabled(), 0xf, info.speed_supported()));
+	if (wanted.down_default() != 0)
+		info.set_down_default(wanted.down_default());
+	/* Violation counters can be cleared, not set. */
+	if (wanted.mkey_violations == 0)
+		info.mkey_violations = std::uint16_t{0};
+	if (wanted.pkey_violations == 0)
+		info.pkey_violations = std::uint16_t{0};
+	if (wanted.qkey_violations == 0)
+		info.qkey_violations = std::uint16_t{0};
+}
+
+} // namespace weft::fabric
