@@ -364,13 +364,24 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	    mad.mad.header.cls() != ib::MgmtClass::subn_lid_routed)
 		return;
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
+	switch (trap_budget_.take(mad.address.slid, Clock::now())) {
+	case TrapBudget::Verdict::heed:
+		break;
+	case TrapBudget::Verdict::heed_last:
+		spdlog::warn("sm: LID {} sends many traps: some will have to wait",
+			     mad.address.slid);
+		break;
+	case TrapBudget::Verdict::ignore:
+		return;
+	}
 	ib::Notice notice{};
 	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
+	PortRef sender = subnet_ ? subnet_->find_lid(mad.address.slid) : PortRef{};
 	client_.send(mad.address.reversed(), repress);
 	/* Its issuer is who sent it: nobody tells of another (IBA 13.4.8.2). */
-	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != subnet_->find_lid(mad.address.slid))
+	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != sender)
 		return;
 	if (notice.is_generic())
 		spdlog::info("sm: trap {} from LID {}", notice.trap_number.value(),

@@ -20,6 +20,7 @@
 #include "sm/mad_client.hpp"
 #include "sm/subnet.hpp"
 #include "sm/subnet_administration.hpp"
+#include "sm/trap_budget.hpp"
 
 namespace weft::sm
 {
@@ -106,6 +107,7 @@ private:
 	Clock::time_point next_retry_ = Clock::time_point::max();
 	std::chrono::milliseconds retry_delay_{0};
 	Clock::time_point last_sweep_{};
+	TrapBudget trap_budget_;
 
 	std::thread thread_;
 };

@@ -493,6 +493,58 @@ TEST_F(SaTest, answers_class_port_info_and_refuses_the_unknown)
 	EXPECT_EQ(unsigned{ib::mad_status_bad_version}, a.ask_sa(version)->header.status);
 }
 
+// IBA 13.4.9: what is not repressed is repeated, so a flood may go unheard.
+TEST_F(SaTest, a_flood_of_traps_is_heeded_in_part)
+{
+	constexpr unsigned flood = 500;
+	const auto sweeps = sm.status().sweeps;
+	ib::Mad trap{};
+	auto &smp = reinterpret_cast<ib::Smp &>(trap);
+	trap.header.base_version = ib::mad_base_version;
+	trap.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+	trap.header.class_version = 1;
+	trap.header.method = static_cast<std::uint8_t>(MadMethod::trap);
+	trap.header.attr_id = std::uint16_t{ib::attr_sm_notice};
+	ib::Notice notice{};
+	notice.generic_type = ib::Notice::generic_bit;
+	notice.trap_number = std::uint16_t{ib::trap_capability_change};
+	notice.issuer_lid = b.lid();
+	std::memcpy(smp.data, &notice, ib::notice_smp_bytes);
+	fabric::MadAddress manager;
+	manager.dlid = b.mads.port_info().sm_lid;
+	const auto begin = Clock::now();
+	for (unsigned i = 0; i < flood; i++) {
+		trap.header.tid = 0x7000u + i;
+		ASSERT_TRUE(b.mads.send(manager, trap));
+	}
+	// Answered behind all of them.
+	ASSERT_TRUE(a.ask_sa(a.request(MadMethod::get, ib::attr_class_port_info, 0)));
+	const auto seconds = static_cast<std::size_t>((Clock::now() - begin) / 1s) + 1;
+	EXPECT_LE(TrapBudget::burst, b.received.size());
+	EXPECT_GE(TrapBudget::burst + seconds, b.received.size());
+	EXPECT_GE(TrapBudget::burst + seconds, sm.status().sweeps - sweeps);
+}
+
+TEST(TrapBudget, fills_again_with_time_and_belongs_to_one_sender)
+{
+	using Verdict = TrapBudget::Verdict;
+	TrapBudget budget;
+	TrapBudget::TimePoint now{};
+	for (unsigned i = 1; i < TrapBudget::burst; i++)
+		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
+	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
+	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
+	EXPECT_EQ(Verdict::heed, budget.take(6, now)) << "another's";
+	now += TrapBudget::interval - 1ms;
+	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
+	now += 1ms;
+	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
+	now += 1000 * TrapBudget::interval;
+	for (unsigned i = 1; i < TrapBudget::burst; i++)
+		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
+	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
+}
+
 TEST_F(SaTest, members_that_vanish_leave_their_groups)
 {
 	ASSERT_EQ(0, join(c, group(9), create_mask)->header.status);

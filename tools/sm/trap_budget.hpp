@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * How many traps of one sender are heeded: each costs a log line, reports, and often a sweep, so
+ * that without a bound one node could keep the manager from its work. A trap beyond it is not
+ * answered, and so nothing is lost: an honest sender repeats until it is (IBA 13.4.9).
+ */
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include <ib/types.hpp>
+
+namespace weft::sm
+{
+
+class TrapBudget
+{
+public:
+	using TimePoint = std::chrono::steady_clock::time_point;
+	/* At once, and one more in each interval. */
+	static constexpr unsigned burst = 8;
+	static constexpr std::chrono::seconds interval{1};
+
+	enum class Verdict {
+		heed,
+		/* The last one for now. */
+		heed_last,
+		ignore,
+	};
+	/* A trap came from a port. There are no more accounts than LIDs. */
+	Verdict take(ib::Lid sender, TimePoint now)
+	{
+		Account &account = accounts_.try_emplace(sender, Account{burst, now}).first->second;
+		const auto periods = (now - account.counted_to) / interval;
+		account.left = static_cast<unsigned>(
+			std::min<std::int64_t>(burst, account.left + periods));
+		account.counted_to += periods * interval;
+		if (account.left == 0)
+			return Verdict::ignore;
+		return --account.left == 0 ? Verdict::heed_last : Verdict::heed;
+	}
+
+private:
+	struct Account {
+		unsigned left;
+		TimePoint counted_to;
+	};
+	std::unordered_map<ib::Lid, Account> accounts_;
+};
+
+} // namespace weft::sm
