@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,8 @@ struct Partition {
 	/* Keep the broadcast group of IPoIB ready (RFC 4391), with these parameters. */
 	bool ipoib = true;
 	ib::Mtu mtu = ib::Mtu::mtu_2048;
-	ib::Rate rate = ib::Rate::gbps_10;
+	/* Empty: 10 Gb/s, or what the slowest link of a member can carry. */
+	std::optional<ib::Rate> rate{};
 	std::uint8_t sl = 0;
 	std::uint32_t qkey = 0x0b1b;
 	std::uint8_t scope = 2;

@@ -16,6 +16,8 @@ using Record = ib::McMemberRecord;
 
 /* 4.096 us * 2^18, about a second: what a packet may live on the way. */
 constexpr std::uint8_t packet_lifetime = 18;
+/* Of groups whose members' links all have it. */
+constexpr ib::Rate default_rate = ib::Rate::gbps_10;
 
 constexpr Field fields[] = {
 	{Record::c_mgid, 0, 128},          {Record::c_qkey, 256, 32},     {Record::c_mlid, 288, 16},
@@ -62,7 +64,7 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 			continue;
 		auto pkey = static_cast<ib::Pkey>(partition.pkey | ib::pkey_full_bit);
 		Group group;
-		group.permanent = true;
+		group.broadcast_of = &partition;
 		Record &record = group.record;
 		record.mgid = ib::ipoib_broadcast_gid(pkey, partition.scope);
 		record.qkey = partition.qkey;
@@ -70,8 +72,9 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 		record.mtu_selector = ib::make_selected(ib::Selector::exactly,
 							static_cast<unsigned>(partition.mtu));
 		record.pkey = pkey;
-		record.rate_selector = ib::make_selected(ib::Selector::exactly,
-							 static_cast<unsigned>(partition.rate));
+		record.rate_selector = ib::make_selected(
+			ib::Selector::exactly,
+			static_cast<unsigned>(partition.rate.value_or(default_rate)));
 		record.lifetime_selector =
 			ib::make_selected(ib::Selector::exactly, packet_lifetime);
 		record.set_sl_flow_hop(partition.sl, 0, 0);
@@ -79,6 +82,26 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 		if (groups_.emplace(record.mgid, std::move(group)).second)
 			mlids_.insert(mlid++);
 	}
+}
+
+ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
+{
+	if (partition.rate)
+		return *partition.rate;
+	ib::Rate slowest = default_rate;
+	for (PortRef ref : subnet.end_ports) {
+		const PortData &port = subnet.port(ref);
+		bool member = std::any_of(
+			port.pkeys.begin(), port.pkeys.end(), [&](ib::Pkey pkey) {
+				return ib::pkey_base(pkey) == ib::pkey_base(partition.pkey);
+			});
+		ib::Rate link =
+			ib::link_rate(port.info.link_width_active, port.info.speed_active(),
+				      port.info.speed_ext_active());
+		if (member && ib::rate_tenths(link) < ib::rate_tenths(slowest))
+			slowest = link;
+	}
+	return slowest;
 }
 
 ib::Lid McGroups::allocate_mlid(const Subnet &subnet) const
@@ -192,7 +215,8 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		       has_component(mad, Record::c_mtu), static_cast<unsigned>(partition->mtu));
 	unsigned rate =
 		choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
-		       has_component(mad, Record::c_rate), static_cast<unsigned>(partition->rate));
+		       has_component(mad, Record::c_rate), 
+		       static_cast<unsigned>(rate_for(subnet, *partition)));
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
 	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
 		status = ib::sa_status_req_invalid;
@@ -300,7 +324,7 @@ void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
 		return (member.second.join_state &
 			(Record::full_member | Record::send_only_full_member)) != 0;
 	});
-	if (full || group->second.permanent)
+	if (full || group->second.broadcast_of)
 		return;
 	ib::Gid mgid = group->first;
 	ib::Lid mlid = group->second.record.mlid;
@@ -342,8 +366,24 @@ RecordSet McGroups::query(const Requester &requester, const ib::SaMad &mad) cons
 	return answer;
 }
 
+/*
+ * A slower port that comes must be able to join, so the rate falls at any time. It rises only
+ * while nobody is in the group: members know it from their join.
+ */
+void McGroups::adjust_rate(const Subnet &subnet, Group &group)
+{
+	ib::Rate rate = rate_for(subnet, *group.broadcast_of);
+	unsigned now = ib::selected_value(group.record.rate_selector);
+	if (group.members.empty() || ib::rate_tenths(rate) < rate_order(now))
+		group.record.rate_selector = ib::make_selected(ib::Selector::exactly,
+							       static_cast<unsigned>(rate));
+}
+
 void McGroups::subnet_changed(const Subnet &subnet)
 {
+	for (auto &[mgid, group] : groups_)
+		if (group.broadcast_of)
+			adjust_rate(subnet, group);
 	for (auto group = groups_.begin(); group != groups_.end();) {
 		auto next = std::next(group);
 		if (std::erase_if(group->second.members, [&](const auto &member) {

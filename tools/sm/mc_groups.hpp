@@ -52,12 +52,15 @@ private:
 	struct Group {
 		/* PortGID, JoinState and ProxyJoin are zero. */
 		ib::McMemberRecord record{};
-		/* Kept though empty: IPoIB's broadcast groups. */
-		bool permanent = false;
+		/* Kept though empty: the broadcast group of IPoIB of this partition. */
+		const Partition *broadcast_of = nullptr;
 		/* By port GUID. */
 		std::map<ib::Guid, Member> members;
 	};
 
+	/* What groups of a partition get that ask for no rate: all its members' links have it. */
+	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
+	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
 	void remove_if_unused(std::map<ib::Gid, Group>::iterator group);
 	ib::Lid allocate_mlid(const Subnet &subnet) const;

@@ -146,6 +146,19 @@ public:
 		setting(config, "mtu", *find(key), std::to_string(*value));
 		return config.mtu;
 	}
+	// In Gb/s, of those that links can have.
+	std::optional<ib::Rate> rate(std::string_view key)
+	{
+		const toml::node *node = find(key);
+		if (!node)
+			return std::nullopt;
+		const auto gbps = node->value<double>().value_or(0);
+		for (unsigned code = 2; code <= static_cast<unsigned>(ib::Rate::gbps_300); ++code)
+			if (ib::rate_tenths(static_cast<ib::Rate>(code)) == gbps * 10)
+				return static_cast<ib::Rate>(code);
+		fail(*node, fmt::format("{} must be a link's in Gb/s, as in 2.5, 5, 10, 20, 40",
+					key));
+	}
 	std::string name(std::string_view key)
 	{
 		auto value = text(key);
@@ -319,6 +332,7 @@ sm::Partition parse_partition(Section &section, const std::vector<LabHost> &host
 		partition.pkey = static_cast<ib::Pkey>(*pkey | kFullMember);
 	partition.ipoib = section.flag("ipoib").value_or(true);
 	partition.mtu = section.mtu("mtu").value_or(partition.mtu);
+	partition.rate = section.rate("rate");
 	partition.sl = static_cast<std::uint8_t>(section.integer("sl", 0, 15).value_or(0));
 	if (const toml::node *others = section.find("others"))
 		partition.others = parse_membership(section, *others);
@@ -358,6 +372,7 @@ void parse_sm(Section &section, Lab &lab)
 	}
 	config.sm_key = section.word("sm_key").value_or(config.sm_key);
 	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
+	config.partitions.at(0).rate = section.rate("rate");
 	if (const auto mtu = section.mtu("mtu"))
 		config.partitions.at(0).mtu = *mtu;
 	std::vector<sm::Partition> partitions;
@@ -374,9 +389,11 @@ void parse_sm(Section &section, Lab &lab)
 		partitions.push_back(std::move(partition));
 	}
 	if (!partitions.empty()) {
-		if (section.find("mtu"))
-			section.fail("mtu is that of the default partition; give each "
-				     "[[sm.partition]] its own");
+		for (const char *key : {"mtu", "rate"})
+			if (section.find(key))
+				section.fail(fmt::format("{} is that of the default partition; give "
+							 "each [[sm.partition]] its own",
+							 key));
 		config.partitions = std::move(partitions);
 	}
 	section.finish();

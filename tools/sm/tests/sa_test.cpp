@@ -545,6 +545,27 @@ TEST(TrapBudget, fills_again_with_time_and_belongs_to_one_sender)
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
 }
 
+// Without a rate of its own a partition's groups have what every member's link can carry.
+TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
+{
+	const auto before = sm.status().sweeps;
+	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
+	ASSERT_TRUE(sm.wait_for([&](const auto &status) {
+		return status.sweeps > before && status.complete && b.active();
+	}, patience));
+	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), join_mask);
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
+		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
+	// And so has a group of IPoIB that somebody else makes.
+	ASSERT_EQ(0, join(a, group(7), join_mask | component(Mc::c_qkey) |
+					       component(Mc::c_traffic_class) |
+					       component(Mc::c_sl) | component(Mc::c_flow_label))
+			     ->header.status);
+	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
+}
+
 TEST_F(SaTest, members_that_vanish_leave_their_groups)
 {
 	ASSERT_EQ(0, join(c, group(9), create_mask)->header.status);

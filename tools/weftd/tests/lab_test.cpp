@@ -43,6 +43,25 @@ name = "b"
 ports = 2
 )";
 
+TEST(Lab, PartitionsMayHaveARate)
+{
+	const auto rate = [](const std::string &value) {
+		return parse_lab(std::string(kTwoNodes) + "[sm]\nrate = " + value, "lab.toml")
+			.sm.partitions.at(0)
+			.rate;
+	};
+	EXPECT_EQ(rate("2.5"), ib::Rate::gbps_2_5);
+	EXPECT_EQ(rate("40"), ib::Rate::gbps_40);
+	EXPECT_FALSE(parse_lab(kTwoNodes, "lab.toml").sm.partitions.at(0).rate) << "derived";
+	for (const char *wrong : {"3", "\"fast\"", "0", "-10"})
+		EXPECT_THAT(complaint(std::string(kTwoNodes) + "[sm]\nrate = " + wrong),
+			    HasSubstr("in Gb/s"))
+			<< wrong;
+	EXPECT_THAT(complaint(std::string(kTwoNodes) +
+			      "[sm]\nrate = 10\n[[sm.partition]]\nname = \"p\""),
+		    HasSubstr("rate is that of the default partition"));
+}
+
 // The default lab is one switch, two hosts with the sockets that the manual names, and a manager.
 TEST(Lab, DefaultIsTwoHostsOnASwitch)
 {
