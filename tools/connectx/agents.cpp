@@ -10,8 +10,8 @@ namespace weft::connectx
 {
 
 Agents::Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
-	       EventQueues &events, Loop &loop, SubnetAgent::Host &host)
-    : ports_(ports), subnet_(identity, ports, events, loop, host)
+	       EventQueues &events, Loop &loop, SubnetAgent::Host &host, bool trusted)
+    : ports_(ports), subnet_(identity, ports, events, loop, host), trusted_(trusted)
 {
 }
 
@@ -21,6 +21,8 @@ bool Agents::local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mk
 	case ib::MgmtClass::subn_lid_routed:
 	case ib::MgmtClass::subn_directed_route: {
 		auto &smp = reinterpret_cast<ib::Smp &>(mad);
+		if (!trusted_ && !mad.header.is_method(ib::MadMethod::get))
+			return false;
 		switch (subnet_.handle(port, smp, slid, ignore_mkey)) {
 		case SubnetAgent::Verdict::answered:
 		case SubnetAgent::Verdict::repressed:
@@ -60,7 +62,7 @@ void Agents::key_violation(unsigned port, ib::TrapNumber trap, const packet::Hea
 std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
 					bool &handled)
 {
-	handled = false;
+	handled = !trusted_;
 	ib::Smp answer = smp;
 	const bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
 	if (directed) {

@@ -33,6 +33,8 @@ struct CardConfig {
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
 	bool small_bars = false; // too small for what the card says it has in them: for drivers to
 				 // be tried on
+	bool trusted = true; // false: its machine takes no part in managing the subnet, nor does
+			     // it say who it is
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;

@@ -76,6 +76,10 @@ Status Commands::set_port(Command &command)
 	// 1, 2, 4 or 8; drivers try fewer if they are refused.
 	if (set_vls && (!std::has_single_bit(vls) || vls > ib::vl_count(CardPort::kVlCap)))
 		return Status::bad_size;
+	// Partitions and trust go by GUID.
+	if (!core_.trusted && (SetPort::system_image_guid_valid.get(in) ||
+			       SetPort::node_guid_valid.get(in) || SetPort::guid0_valid.get(in)))
+		return Status::bad_parameter;
 
 	ib::PortInfo &info = chosen->info();
 	if (set_mtu) {
@@ -94,7 +98,9 @@ Status Commands::set_port(Command &command)
 	if (SetPort::guid0_valid.get(in))
 		chosen->guids()[0] = SetPort::guid0.get(in);
 	// The capability mask always counts.
-	const std::uint32_t capabilities = SetPort::capability_mask.get(in);
+	std::uint32_t capabilities = SetPort::capability_mask.get(in);
+	if (!core_.trusted)
+		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
 	if (info.capability_mask != capabilities) {
 		info.capability_mask = capabilities;
 		core_.agents.subnet().capabilities_changed(*chosen);

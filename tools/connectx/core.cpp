@@ -32,19 +32,20 @@ NodeIdentity make_identity(const CardConfig &config)
 
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
 	   Activity &counted, Faults &broken)
-    : host(pci_host), activity(counted), faults(broken), identity(make_identity(config)),
-      memory(icm, limits::kReservedLkey),
+    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted),
+      identity(make_identity(config)), memory(icm, limits::kReservedLkey),
       events([this](unsigned vector) { interrupt(vector); },
 	     [this] { break_down(limits::kErrorEventQueueLost); }, &faults),
       ports(make_ports(config)),
-      agents(identity, ports, events, host.loop(), *this), context{.name = config.name,
-								   .loop = host.loop(),
-								   .memory = memory,
-								   .events = events,
-								   .multicast = multicast,
-								   .management = agents,
-								   .diagnostics = diagnostics,
-								   .ports = ports},
+      agents(identity, ports, events, host.loop(), *this, trusted), context{.name = config.name,
+									    .loop = host.loop(),
+									    .memory = memory,
+									    .events = events,
+									    .multicast = multicast,
+									    .management = agents,
+									    .diagnostics =
+										    diagnostics,
+									    .ports = ports},
       transport(make_transport(context)), command_register(*this), doorbells(*this),
       original_identity_(identity)
 {

@@ -57,6 +57,7 @@ public:
 	PciHost &host;
 	Activity &activity;
 	Faults &faults;
+	const bool trusted; // CardConfig
 	NodeIdentity identity;
 	IcmMap icm;
 	MemoryTable memory;

@@ -12,7 +12,7 @@ constexpr unsigned protect_reading = 2;
 
 } // namespace
 
-bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool trusted, TimePoint now)
+bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoint now)
 {
 	if (lease_end_ && *lease_end_ <= now) {
 		lease_end_.reset();
@@ -22,8 +22,8 @@ bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool trusted, Tim
 		lease_end_.reset();
 		return true;
 	}
-	if (trusted ||
-	    (smp.header.is_method(ib::MadMethod::get) && info.mkey_protect() < protect_reading))
+	if (smp.header.is_method(ib::MadMethod::get) &&
+	    (own || info.mkey_protect() < protect_reading))
 		return true;
 	/* Sticks at its maximum, IBA 14.2.5.6. */
 	if (info.mkey_violations != 0xffff)
@@ -36,7 +36,7 @@ bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool trusted, Tim
 
 void MkeyGuard::conceal(ib::PortInfo &info, ib::be64 key)
 {
-	if (info.mkey_protect() == 1 && info.mkey != key)
+	if (info.mkey_protect() != 0 && info.mkey != key)
 		info.mkey = std::uint64_t{0};
 }
 

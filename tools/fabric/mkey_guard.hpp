@@ -23,11 +23,12 @@ public:
 	 * is a violation: it is counted in @info, and starts the lease if there is one and it does
 	 * not run yet. Anything with the right key stops the lease. Once the lease has run out,
 	 * the protection bits are clear: everybody may read, the key included.
-	 * @trusted: no key is asked for, as from the node itself.
+	 * @own: the node's own driver asks to pass without key. It may read, and no more: the key
+	 * is there to keep the manager's settings from the node, too.
 	 */
-	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool trusted, TimePoint now);
+	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoint now);
 
-	/* PortInfo as who holds @key may see it: protection level 1 hides the key from others. */
+	/* PortInfo as who gives @key may see it: a protected key is hidden from all others. */
 	static void conceal(ib::PortInfo &info, ib::be64 key);
 
 private:

@@ -80,9 +80,9 @@ void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind ki
 	info.vl_high_limit = wanted.vl_high_limit;
 	info.vl_stall_hoq_life = wanted.vl_stall_hoq_life;
 	info.phys_overrun_errors = wanted.phys_overrun_errors;
-	info.link_width_enabled =
-		static_cast<std::uint8_t>(enabled(info.link_width_enabled, wanted.link_width_enabled,
-						  0xff, info.link_width_supported));
+	info.link_width_enabled = static_cast<std::uint8_t>(enabled(info.link_width_enabled,
+								    wanted.link_width_enabled, 0xff,
+								    info.link_width_supported));
 	info.set_speed_enabled(
 		enabled(info.speed_enabled(), wanted.speed_enabled(), 0xf, info.speed_supported()));
 	if (wanted.down_default() != 0)

@@ -104,9 +104,9 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port)
 		status = ib::mad_status_bad_version;
 	} else {
 		std::lock_guard lock(mutex_);
-		/* A wrong M_Key is not even answered, IBA 14.2.4. The node itself needs none. */
+		/* A wrong M_Key is not even answered, IBA 14.2.4. */
 		PortData &guarded = key_port(in_port);
-		if (!guarded.guard.admits(guarded.info, smp, in_port == 0,
+		if (!guarded.guard.admits(guarded.info, smp, false,
 					  std::chrono::steady_clock::now()))
 			return outcome;
 		status = set_method ? set(smp, in_port, outcome.after) : get(smp, in_port);

@@ -108,6 +108,11 @@ void Switch::port_updated(unsigned number, const ib::PortInfo &info)
 	side.state.store(info.state(), std::memory_order_release);
 }
 
+void Switch::restrict_management(unsigned number)
+{
+	sides_.at(number - 1)->restricted.store(true, std::memory_order_relaxed);
+}
+
 void Switch::pkeys_updated(unsigned number, const std::vector<ib::be16> &table)
 {
 	if (number != 0)

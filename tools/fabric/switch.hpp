@@ -50,6 +50,11 @@ public:
 	unsigned port_count() const { return static_cast<unsigned>(external_.size()); }
 	/* An external port, from 1 on; throws std::out_of_range. */
 	Port &port(unsigned number) const { return *external_.at(number - 1); }
+	/*
+	 * From now on the node behind an external port takes no part in managing the subnet: of
+	 * its SMPs the switch passes answers and traps, but none about managers (SMInfo).
+	 */
+	void restrict_management(unsigned number);
 	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
 
 private:
@@ -69,6 +74,7 @@ private:
 		std::atomic<ib::Mtu> mtu{ib::Mtu::mtu_2048};
 		std::atomic<unsigned> operational_vls{1};
 		std::atomic<std::uint8_t> enforcement{0};
+		std::atomic<bool> restricted{false};
 		std::atomic<std::uint8_t> hoq_life{0};
 		std::array<std::atomic<ib::Pkey>, pkey_entries> pkeys{};
 

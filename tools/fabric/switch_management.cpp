@@ -22,18 +22,31 @@ using namespace std::chrono_literals;
 constexpr auto trap_interval = 500ms;
 constexpr unsigned trap_repeats_max = 10;
 
+/* What a node has to say that manages nothing. */
+bool is_of_managed_node(const ib::MadHeader &header)
+{
+	return header.is_method(ib::MadMethod::trap) ||
+	       (header.is_method(ib::MadMethod::get_resp) && header.attr_id != ib::attr_sm_info);
+}
+
 } // namespace
 
 void Switch::receive_management(PortSide &in, Packet &&arriving)
 {
 	Packet packet(std::move(arriving));
+	auto mad = mad_of_packet(packet);
+	if (!mad)
+		return;
+	if (in.restricted.load(std::memory_order_relaxed) && !is_of_managed_node(mad->mad.header)) {
+		Counters::add(in.port.counters().rcv_constraint_errors);
+		return;
+	}
 	ib::Lid dlid = packet.lrh().dlid;
 	bool permissive = dlid == ib::lid_permissive;
 	if (!permissive && (dlid != lid() || lid() == 0))
 		return forward_unicast(&in, std::move(packet));
 
-	auto mad = mad_of_packet(packet);
-	if (!mad || mad->address.dest_qp != ib::qpn_smi || !mad->mad.header.is_smp())
+	if (!mad->mad.header.is_smp())
 		return;
 	unsigned hops = packet.hops_;
 	/* Make room in the receive buffer before anything is sent in answer. */

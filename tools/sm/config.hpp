@@ -49,6 +49,18 @@ struct Config {
 	/* OperationalVLs encoding that links are limited to (ib::vl_count()). */
 	unsigned vls = 1;
 	std::vector<Partition> partitions{Partition{}};
+	/*
+	 * GUIDs of ports whose nodes take no part in managing the subnet: no manager is met there,
+	 * and what is written to them only a manager with the M_Key changes.
+	 */
+	std::set<ib::Guid> untrusted{};
+	/* The M_Key of those ports; 0: one drawn at random. */
+	std::uint64_t mkey = 0;
+	/* The key that a Set to that port takes; 0 for none. */
+	std::uint64_t key_of(ib::Guid port_guid) const
+	{
+		return untrusted.contains(port_guid) ? mkey : 0;
+	}
 
 	/* How long an SMP may take, and how often it is tried again. */
 	std::chrono::milliseconds smp_timeout{250};

@@ -18,6 +18,8 @@ using ib::PortState;
 constexpr unsigned lft_block = sizeof(ib::LinearForwarding::port);
 /* 4.096 us * 2^18: about a second, for both lifetimes in a switch. */
 constexpr unsigned switch_life_time = 18;
+/* Everybody may read all but the key, IBA table 144. */
+constexpr unsigned mkey_protect = 1;
 
 unsigned mft_positions(const Node &node)
 {
@@ -66,6 +68,9 @@ bool Configurator::write_multicast(const Subnet &subnet, const std::vector<McRou
 void Configurator::perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 			   const std::vector<PortRef> &about)
 {
+	for (std::size_t i = 0; i < batch.size(); i++)
+		if (batch[i].method == MadMethod::set)
+			batch[i].mkey = config_.key_of(subnet.port(about[i]).guid);
 	client_.perform(batch);
 	for (std::size_t i = 0; i < batch.size(); i++) {
 		if (batch[i].ok())
@@ -102,8 +107,8 @@ void Configurator::forget_restarted(const Subnet &subnet)
 			const PortData &port = node.ports[number];
 			if (!port.known || port.info.state() != PortState::init)
 				continue;
-			pkeys_.erase(
-				key_of(subnet, {static_cast<int>(i), static_cast<std::uint8_t>(number)}));
+			pkeys_.erase(key_of(
+				subnet, {static_cast<int>(i), static_cast<std::uint8_t>(number)}));
 			if (port.guid == 0)
 				continue;
 			registered_.erase(port.guid);
@@ -123,8 +128,13 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			const PortData &port = node.ports[number];
 			if (!port.known)
 				continue;
-			ib::PortInfo want = port.info;
+			ib::PortInfo have = port.info;
 			bool end_port = port.guid != 0;
+			bool keyed = end_port && config_.untrusted.contains(port.guid);
+			/* At this level a key is not shown to who reads without it. */
+			if (keyed && have.mkey_protect() == mkey_protect)
+				have.mkey = config_.mkey;
+			ib::PortInfo want = have;
 			if (end_port && port.lid != 0) {
 				want.lid = port.lid;
 				want.set_lmc(port.lmc);
@@ -133,10 +143,15 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 				want.gid_prefix = config_.gid_prefix;
 				want.set_subnet_timeout(switch_life_time);
 			}
+			if (keyed) {
+				want.mkey = config_.mkey;
+				want.set_mkey_protect(mkey_protect);
+				want.mkey_lease_period = std::uint16_t{0};
+			}
 			agree_on_link(subnet, ref, want);
 			agree_on_enforcement(subnet, ref, want);
 			bool newcomer = end_port && !registered_.contains(port.guid);
-			if (std::memcmp(&want, &port.info, sizeof(want)) == 0 && !newcomer)
+			if (std::memcmp(&want, &have, sizeof(want)) == 0 && !newcomer)
 				continue;
 			/* IBA 14.4.11: who is new to us has to subscribe and join again. */
 			want.set_client_reregister(

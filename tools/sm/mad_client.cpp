@@ -21,8 +21,8 @@ constexpr std::size_t inbox_max = 8192;
 MadClient::MadClient(fabric::Port &port, const Config &config,
 		     std::function<void(fabric::AddressedMad &&)> other)
     : config_(config), other_(std::move(other)),
-      /* Late answers to an earlier manager on this port must not match. */
-      tid_(std::uint64_t{std::random_device{}()} << 16),
+      /* Late answers to an earlier manager on this port must not match, nor guessed ones. */
+      tid_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()),
       mads_(port, {.description = config.name, .node_guid = config.guid, .is_sm = true},
 	    {.received =
 		     [this](fabric::AddressedMad &&mad) {
@@ -125,6 +125,7 @@ void MadClient::transmit(std::uint64_t tid, const SmpRequest &request)
 	smp.header.tid = tid;
 	smp.header.attr_id = request.attribute;
 	smp.header.attr_mod = request.modifier;
+	smp.mkey = request.mkey;
 	smp.dr_slid = ib::lid_permissive;
 	smp.dr_dlid = ib::lid_permissive;
 	std::copy(request.path.begin(), request.path.end(), smp.initial_path + 1);

@@ -44,6 +44,7 @@ struct SmpRequest {
 	ib::MadMethod method = ib::MadMethod::get;
 	std::uint16_t attribute = 0;
 	std::uint32_t modifier = 0;
+	std::uint64_t mkey = 0;
 	std::uint8_t data[ib::smp_data_bytes] = {};
 
 	/* Nobody answered: see status otherwise. */

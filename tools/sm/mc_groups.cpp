@@ -91,13 +91,11 @@ ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
 	ib::Rate slowest = default_rate;
 	for (PortRef ref : subnet.end_ports) {
 		const PortData &port = subnet.port(ref);
-		bool member = std::any_of(
-			port.pkeys.begin(), port.pkeys.end(), [&](ib::Pkey pkey) {
-				return ib::pkey_base(pkey) == ib::pkey_base(partition.pkey);
-			});
-		ib::Rate link =
-			ib::link_rate(port.info.link_width_active, port.info.speed_active(),
-				      port.info.speed_ext_active());
+		bool member = std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](ib::Pkey pkey) {
+			return ib::pkey_base(pkey) == ib::pkey_base(partition.pkey);
+		});
+		ib::Rate link = ib::link_rate(port.info.link_width_active, port.info.speed_active(),
+					      port.info.speed_ext_active());
 		if (member && ib::rate_tenths(link) < ib::rate_tenths(slowest))
 			slowest = link;
 	}
@@ -213,10 +211,9 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	unsigned mtu =
 		choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
 		       has_component(mad, Record::c_mtu), static_cast<unsigned>(partition->mtu));
-	unsigned rate =
-		choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
-		       has_component(mad, Record::c_rate), 
-		       static_cast<unsigned>(rate_for(subnet, *partition)));
+	unsigned rate = choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
+			       has_component(mad, Record::c_rate),
+			       static_cast<unsigned>(rate_for(subnet, *partition)));
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
 	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
 		status = ib::sa_status_req_invalid;
@@ -375,8 +372,8 @@ void McGroups::adjust_rate(const Subnet &subnet, Group &group)
 	ib::Rate rate = rate_for(subnet, *group.broadcast_of);
 	unsigned now = ib::selected_value(group.record.rate_selector);
 	if (group.members.empty() || ib::rate_tenths(rate) < rate_order(now))
-		group.record.rate_selector = ib::make_selected(ib::Selector::exactly,
-							       static_cast<unsigned>(rate));
+		group.record.rate_selector =
+			ib::make_selected(ib::Selector::exactly, static_cast<unsigned>(rate));
 }
 
 void McGroups::subnet_changed(const Subnet &subnet)

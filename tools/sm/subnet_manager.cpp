@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -27,6 +28,15 @@ constexpr unsigned patience_with_master = 3;
 /* A manager that asks who we are is looked at, but not more often than this. */
 constexpr auto curiosity_interval = 2s;
 
+/* A key that nobody can know. */
+Config with_mkey(Config config)
+{
+	std::random_device random;
+	while (config.mkey == 0)
+		config.mkey = std::uint64_t{random()} << 32 | random();
+	return config;
+}
+
 const char *state_name(SmState state)
 {
 	switch (state) {
@@ -45,7 +55,7 @@ const char *state_name(SmState state)
 } // namespace
 
 SubnetManager::SubnetManager(fabric::Port &port, Config config)
-    : config_(std::move(config)),
+    : config_(with_mkey(std::move(config))),
       client_(port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); }),
       sa_(client_, config_), configurator_(client_, config_)
 {
@@ -267,7 +277,7 @@ SubnetManager::Verdict SubnetManager::meet_others(const Subnet &subnet)
 	for (PortRef ref : subnet.end_ports) {
 		const PortData &port = subnet.port(ref);
 		if ((port.info.capability_mask & ib::port_cap_is_sm) != 0 &&
-		    port.guid != config_.guid + 1)
+		    !config_.untrusted.contains(port.guid) && port.guid != config_.guid + 1)
 			batch.emplace_back(subnet.route(ref), MadMethod::get, ib::attr_sm_info);
 	}
 	client_.perform(batch);
@@ -378,7 +388,10 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
+	/* Who has our key takes no TrapRepress without it. */
 	PortRef sender = subnet_ ? subnet_->find_lid(mad.address.slid) : PortRef{};
+	reinterpret_cast<ib::Smp &>(repress).mkey =
+		sender ? config_.key_of(subnet_->port(sender).guid) : 0;
 	client_.send(mad.address.reversed(), repress);
 	/* Its issuer is who sent it: nobody tells of another (IBA 13.4.8.2). */
 	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != sender)

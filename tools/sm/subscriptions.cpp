@@ -117,7 +117,7 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 		mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_adm);
 		mad.header.class_version = ib::sa_class_version;
 		mad.header.method = static_cast<std::uint8_t>(ib::MadMethod::report);
-		mad.header.tid = client_.next_tid();
+		mad.header.tid = ++tid_;
 		mad.header.attr_id = std::uint16_t{ib::attr_notice};
 		std::memcpy(mad.data, &notice, sizeof(notice));
 		Report report{};

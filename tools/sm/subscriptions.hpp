@@ -53,6 +53,8 @@ private:
 	MadClient &client_;
 	const Config &config_;
 	std::list<Subscriber> subscribers_;
+	/* Subscribers see them: no SMP's may follow from one. */
+	std::uint64_t tid_ = 0;
 	/* By transaction. */
 	std::map<std::uint64_t, Report> reports_;
 };

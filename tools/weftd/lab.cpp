@@ -65,10 +65,7 @@ public:
 
 	std::string where() const { return place(source_, table_.source()); }
 	// Where @key is, which is there.
-	std::string where(std::string_view key)
-	{
-		return place(source_, find(key)->source());
-	}
+	std::string where(std::string_view key) { return place(source_, find(key)->source()); }
 	[[noreturn]] void fail(const std::string &reason) const
 	{
 		throw LabError(where() + ": " + reason);
@@ -156,8 +153,8 @@ public:
 		for (unsigned code = 2; code <= static_cast<unsigned>(ib::Rate::gbps_300); ++code)
 			if (ib::rate_tenths(static_cast<ib::Rate>(code)) == gbps * 10)
 				return static_cast<ib::Rate>(code);
-		fail(*node, fmt::format("{} must be a link's in Gb/s, as in 2.5, 5, 10, 20, 40",
-					key));
+		fail(*node,
+		     fmt::format("{} must be a link's in Gb/s, as in 2.5, 5, 10, 20, 40", key));
 	}
 	std::string name(std::string_view key)
 	{
@@ -297,14 +294,15 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
 	if (host.guid >> 56 == kAssignedServiceId)
-		warnings.push_back(fmt::format(
-			"{}: guid {:#018x} begins with 0x02: communication managers refuse software "
-			"that listens on it, as SRP targets do",
-			section.where("guid"), host.guid));
+		warnings.push_back(fmt::format("{}: guid {:#018x} begins with 0x02: communication "
+					       "managers refuse software "
+					       "that listens on it, as SRP targets do",
+					       section.where("guid"), host.guid));
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (host.socket.empty())
 		section.fail("socket must be a file name");
 	host.small_bars = section.flag("small_bars").value_or(false);
+	host.trusted = section.flag("trusted").value_or(true);
 	section.finish();
 	return host;
 }
@@ -370,6 +368,7 @@ void parse_sm(Section &section, Lab &lab)
 		config.vls =
 			static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(*lanes)));
 	}
+	config.mkey = section.word("m_key").value_or(config.mkey);
 	config.sm_key = section.word("sm_key").value_or(config.sm_key);
 	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
 	config.partitions.at(0).rate = section.rate("rate");
@@ -391,9 +390,10 @@ void parse_sm(Section &section, Lab &lab)
 	if (!partitions.empty()) {
 		for (const char *key : {"mtu", "rate"})
 			if (section.find(key))
-				section.fail(fmt::format("{} is that of the default partition; give "
-							 "each [[sm.partition]] its own",
-							 key));
+				section.fail(
+					fmt::format("{} is that of the default partition; give "
+						    "each [[sm.partition]] its own",
+						    key));
 		config.partitions = std::move(partitions);
 	}
 	section.finish();
@@ -521,12 +521,17 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	lab.sm.guid = guids.subnet_manager();
 	for (Section &section : root.sections("switch")) {
 		places.switches.push_back(section.where());
-		lab.switches.push_back(parse_switch(section, guids.switch_node(lab.switches.size())));
+		lab.switches.push_back(
+			parse_switch(section, guids.switch_node(lab.switches.size())));
 	}
 	for (Section &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
-		lab.hosts.push_back(parse_host(section, guids.host(lab.hosts.size()), lab.warnings));
+		lab.hosts.push_back(
+			parse_host(section, guids.host(lab.hosts.size()), lab.warnings));
 	}
+	for (const LabHost &host : lab.hosts)
+		for (unsigned port = 1; !host.trusted && port <= host.ports; ++port)
+			lab.sm.untrusted.insert(host.guid + port);
 	for (Section &section : root.sections("link"))
 		lab.links.push_back(parse_link(section));
 	if (auto section = root.section("sm")) {

@@ -33,8 +33,9 @@ struct LabHost {
 	std::string name;
 	unsigned ports = 1;
 	ib::Guid guid = 0;
-	std::string socket; // a file name in the socket directory, or an absolute path
+	std::string socket;      // a file name in the socket directory, or an absolute path
 	bool small_bars = false; // the card is broken on purpose
+	bool trusted = true;     // its machine may manage the subnet
 };
 
 // One end of a link: a node and its port, 0 for the first that is free.

@@ -18,7 +18,8 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
     : name(config.name), guid(config.guid), socket(std::move(socket_path)),
       ports(std::move(fabric_ports)), loop(config.name),
-      card({config.name, config.guid, {}, ports, config.small_bars}, connectx::make_transport),
+      card({config.name, config.guid, {}, ports, config.small_bars, config.trusted},
+	   connectx::make_transport),
       server(loop, card, config.name, most_mappings)
 {
 	server.listen(socket);
@@ -39,6 +40,10 @@ World::World(const Lab &lab, const std::filesystem::path &socket_directory) : fa
 	for (const LabLink &link : lab.links)
 		fabric_.connect(port_of(link.ends[0], link.where),
 				port_of(link.ends[1], link.where), link.config);
+	for (std::size_t i = 0; i < lab.hosts.size(); ++i)
+		if (!lab.hosts[i].trusted)
+			for (fabric::Port *port : ports[i])
+				restrict(*port);
 	if (sm_port)
 		subnet_manager_ = std::make_unique<sm::SubnetManager>(*sm_port, lab.sm);
 	// None can take another's share of the process's mappings.
@@ -59,6 +64,19 @@ fabric::Port &World::port_of(const LabEnd &end, const std::string &where)
 		throw LabError(
 			fmt::format("{}: there is no port {}/{}", where, end.node, end.port));
 	return *port;
+}
+
+void World::restrict(const fabric::Port &port)
+{
+	const fabric::Port *const peer = port.peer();
+	if (!peer)
+		return;
+	for (fabric::Switch *sw : fabric_.switches())
+		for (unsigned number = 1; number <= sw->port_count(); ++number)
+			if (&sw->port(number) == peer)
+				return sw->restrict_management(number);
+	throw LabError(fmt::format("{} is not trusted, so it must be linked to a switch, not to {}",
+				   port.name(), peer->name()));
 }
 
 fabric::Link &World::find_link(std::string_view name) const

@@ -56,6 +56,8 @@ public:
 	fabric::Link &find_link(std::string_view name) const;
 
 private:
+	// Has the switch that faces an untrusted host's port pass no management of its.
+	void restrict(const fabric::Port &port);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 
 	fabric::Fabric fabric_;

@@ -294,6 +294,14 @@ TEST_F(ManagementTest, WrongMkeyGetsNoAnswer)
 	EXPECT_EQ(ask(keyed, 0).header.status, 0);
 	EXPECT_EQ(ask(request, 1).header.status, 0) << "the driver may ignore the key";
 	EXPECT_EQ(port_info().mkey_violations, 1u);
+	EXPECT_EQ(port_info().mkey, 0u) << "but does not see it";
+	ib::Smp write = smp(kSet, ib::attr_pkey_table);
+	const auto *written = reinterpret_cast<const std::uint8_t *>(&write);
+	EXPECT_EQ(driver.command(Opcode::mad_ifc, 1, 3, {written, 256}, 256).status,
+		  Status::bad_packet)
+		<< "to write takes the key";
+	write.mkey = std::uint64_t{0x77};
+	EXPECT_EQ(ask(write).header.status, 0);
 }
 
 TEST_F(ManagementTest, SetPortAlwaysSetsTheCapabilityMask)
@@ -336,6 +344,41 @@ TEST_F(ManagementTest, WireAnswersComeBackAlongTheRoute)
 	request.header.hop_ptr = 255;
 	EXPECT_FALSE(agent.wire_smp(1, request, ib::lid_permissive, handled));
 	EXPECT_TRUE(handled) << "beyond the path";
+}
+
+// A machine that is not trusted reads its own node, and says neither who it is nor that it manages.
+TEST(UntrustedCard, DriverReadsAndManagesNothing)
+{
+	TinyDriver driver(1, {}, false);
+	driver.bring_up_events();
+	const auto command = [&](ib::MadMethod method, std::uint16_t attribute) {
+		const ib::Mad mad = driver.mad(kLidRouted, method, attribute);
+		const auto *bytes = reinterpret_cast<const std::uint8_t *>(&mad);
+		return driver.command(Opcode::mad_ifc, 1, 3, {bytes, 256}, 256).status;
+	};
+	EXPECT_EQ(command(kGet, ib::attr_port_info), Status::ok);
+	EXPECT_EQ(command(kSet, ib::attr_port_info), Status::bad_packet);
+	EXPECT_EQ(command(kSet, ib::attr_pkey_table), Status::bad_packet);
+
+	Mailbox mailbox(0x100);
+	SetPort::capability_mask.set(mailbox.data(), ib::port_cap_is_sm | ib::port_cap_trap);
+	ASSERT_EQ(driver.command(Opcode::set_port, 1, 0, mailbox).status, Status::ok);
+	EXPECT_EQ(driver.context().port(1)->info().capability_mask,
+		  std::uint32_t{ib::port_cap_trap});
+	SetPort::guid0_valid.set(mailbox.data(), 1);
+	SetPort::guid0.set(mailbox.data(), 0x1234);
+	EXPECT_EQ(driver.command(Opcode::set_port, 1, 0, mailbox).status, Status::bad_parameter);
+	EXPECT_EQ(driver.context().port(1)->guid(), 0x0002c90300000101u);
+
+	const auto to_driver = [&](ib::MadMethod method, std::uint16_t attribute) {
+		const ib::Mad mad = driver.mad(kLidRouted, method, attribute);
+		bool handled = false;
+		auto &agent = driver.context().management;
+		return !agent.wire_smp(1, reinterpret_cast<const ib::Smp &>(mad), 1, handled) &&
+		       !handled;
+	};
+	EXPECT_FALSE(to_driver(kGet, ib::attr_sm_info));
+	EXPECT_FALSE(to_driver(ib::MadMethod::trap_repress, ib::attr_sm_notice));
 }
 
 TEST_F(ManagementTest, SmInfoAndAnswersGoToTheDriver)

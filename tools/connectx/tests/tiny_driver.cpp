@@ -45,12 +45,13 @@ std::vector<fabric::Port *> add_ports(fabric::Fabric &fabric, unsigned count,
 	return ports;
 }
 
-CardConfig make_config(const std::vector<fabric::Port *> &ports)
+CardConfig make_config(const std::vector<fabric::Port *> &ports, bool trusted)
 {
 	CardConfig config;
 	config.name = "test";
 	config.node_guid = 0x0002c90300000100;
 	config.ports = ports;
+	config.trusted = trusted;
 	return config;
 }
 
@@ -63,9 +64,9 @@ void must(const TinyDriver::Result &result, const char *what)
 
 } // namespace
 
-TinyDriver::TinyDriver(unsigned ports, TransportFactory make_transport)
+TinyDriver::TinyDriver(unsigned ports, TransportFactory make_transport, bool trusted)
     : card(
-	      make_config(add_ports(fabric, ports, peers)),
+	      make_config(add_ports(fabric, ports, peers), trusted),
 	      make_transport ? std::move(make_transport)
 			     : [this](CardContext &) -> std::unique_ptr<Transport> {
 		      auto made = std::make_unique<RecordingTransport>();

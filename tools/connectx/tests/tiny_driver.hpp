@@ -95,7 +95,8 @@ public:
 
 	// A card with @ports ports, each with a link to a port of the test's own. Its data path
 	// only records what it is told, unless @make_transport makes another.
-	explicit TinyDriver(unsigned ports = 1, TransportFactory make_transport = {});
+	explicit TinyDriver(unsigned ports = 1, TransportFactory make_transport = {},
+			    bool trusted = true);
 	~TinyDriver();
 
 	testing::RecordingTransport &transport() { return *transport_; }
@@ -116,8 +117,8 @@ public:
 		   std::uint64_t in_param, std::uint64_t out_param, bool event = false,
 		   std::uint16_t token = 0xffff);
 
-	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering on.
-	// Only the links' other ends are as they were.
+	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering
+	// on. Only the links' other ends are as they were.
 	void start_over();
 	// QUERY_FW to INIT_HCA, ICM mapped; each step must succeed.
 	void bring_up();

@@ -49,18 +49,20 @@ TEST_F(Mkey, levels_protect_writing_and_then_reading)
 		EXPECT_FALSE(admits(MadMethod::trap_repress, 5));
 		EXPECT_EQ(admits(MadMethod::get, 5), level < 2);
 		EXPECT_TRUE(admits(MadMethod::get, key));
-		EXPECT_TRUE(admits(MadMethod::set, 5, true)) << "the node itself";
+		EXPECT_TRUE(admits(MadMethod::get, 5, true)) << "the node itself";
+		EXPECT_FALSE(admits(MadMethod::set, 5, true)) << "it reads, and changes nothing";
+		EXPECT_FALSE(admits(MadMethod::trap_repress, 5, true));
 	}
 }
 
-TEST_F(Mkey, level_one_alone_hides_the_key)
+TEST_F(Mkey, a_protected_key_is_hidden)
 {
 	for (unsigned level = 0; level < 4; level++) {
 		SCOPED_TRACE(level);
 		ib::PortInfo shown = info;
 		shown.set_mkey_protect(level);
 		MkeyGuard::conceal(shown, ib::be64(5));
-		EXPECT_EQ(shown.mkey, level == 1 ? 0 : key);
+		EXPECT_EQ(shown.mkey, level != 0 ? 0 : key);
 		shown.mkey = key;
 		MkeyGuard::conceal(shown, ib::be64(key));
 		EXPECT_EQ(shown.mkey, key);

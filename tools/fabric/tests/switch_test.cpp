@@ -187,6 +187,36 @@ TEST_F(OneSwitch, passes_nothing_on_the_management_lane_but_smps)
 	EXPECT_EQ(1u, c.packets.size());
 }
 
+// What a machine that is not trusted says of itself is heard, what it asks of others is not.
+TEST_F(OneSwitch, takes_answers_and_traps_alone_from_a_restricted_port)
+{
+	MadNode guest(b, 0x200);
+	sw.restrict_management(2);
+	const auto got_through = [&](MadMethod method, std::uint16_t attribute) {
+		ib::Mad mad{};
+		mad.header.base_version = ib::mad_base_version;
+		mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+		mad.header.class_version = 1;
+		mad.header.method = static_cast<std::uint8_t>(method);
+		mad.header.attr_id = attribute;
+		const auto before = sw.port(2).counters().rcv_constraint_errors.load();
+		MadAddress address;
+		address.dlid = 7;
+		EXPECT_TRUE(guest.mads.send(address, mad));
+		return sw.port(2).counters().rcv_constraint_errors.load() == before;
+	};
+	EXPECT_TRUE(got_through(MadMethod::get_resp, ib::attr_node_info));
+	EXPECT_TRUE(got_through(MadMethod::trap, ib::attr_sm_notice));
+	EXPECT_FALSE(got_through(MadMethod::get, ib::attr_node_info));
+	EXPECT_FALSE(got_through(MadMethod::set, ib::attr_port_info));
+	EXPECT_FALSE(got_through(MadMethod::trap_repress, ib::attr_sm_notice));
+	EXPECT_FALSE(got_through(MadMethod::get_resp, ib::attr_sm_info)) << "it manages nothing";
+	// A manager finds it all the same.
+	const auto answer = sm.ask({1, 2}, MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(0x200u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
+}
+
 // What Set(PortInfo) may ask of a channel adapter's port (IBA 14.2.5.6).
 TEST_F(OneSwitch, a_port_refuses_what_no_port_can_be)
 {
@@ -196,9 +226,8 @@ TEST_F(OneSwitch, a_port_refuses_what_no_port_can_be)
 		info.set_state(ib::PortState::nop);
 		info.set_phys_state(ib::PhysState::nop);
 		change(info);
-		return *sm.ask({}, MadMethod::set, ib::attr_port_info, 0, [&](ib::Smp &smp) {
-			ib::smp_attribute<ib::PortInfo>(smp) = info;
-		});
+		return *sm.ask({}, MadMethod::set, ib::attr_port_info, 0,
+			       [&](ib::Smp &smp) { ib::smp_attribute<ib::PortInfo>(smp) = info; });
 	};
 	auto answer = set([](ib::PortInfo &info) {
 		info.lid = std::uint16_t{5};

@@ -116,9 +116,11 @@ TEST_F(PartitionTest, ports_of_hosts_enforce_and_trunks_do_not)
 	const auto sweeps = sm.status().sweeps;
 	lab.links[2]->set_plugged(false);
 	lab.links[2]->set_plugged(true);
-	ASSERT_TRUE(sm.wait_for([&](const auto &status) {
-		return status.sweeps > sweeps && status.complete && c.active();
-	}, patience));
+	ASSERT_TRUE(sm.wait_for(
+		[&](const auto &status) {
+			return status.sweeps > sweeps && status.complete && c.active();
+		},
+		patience));
 	EXPECT_TRUE(arrives(c, a, storage_full));
 }
 
@@ -131,6 +133,41 @@ TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)
 	ASSERT_TRUE(answer);
 	EXPECT_EQ(0, answer->header.status);
 	EXPECT_FALSE(arrives(b, a, ib::pkey_default_full));
+}
+
+// Nobody but the manager changes a port that is not trusted, not even its own node; and a manager
+// behind it is none.
+TEST_F(PartitionTest, an_untrusted_port_is_under_the_managers_key)
+{
+	Config config = this->config();
+	config.untrusted = {0x2001};
+	config.mkey = 0x6b6579;
+	b.mads.set_is_sm(true);
+	auto &sm = lab.start(left, 7, config);
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_EQ(ib::SmState::master, sm.status().state);
+	EXPECT_EQ(0u, b.received.size()) << "asked for SMInfo";
+	EXPECT_TRUE(b.active());
+	EXPECT_EQ(config.mkey, b.mads.port_info().mkey);
+	EXPECT_EQ(0u, a.mads.port_info().mkey);
+
+	const auto write = [](Host &host, std::uint64_t mkey) {
+		return host.ask({}, MadMethod::set, ib::attr_pkey_table, 0, [&](ib::Smp &smp) {
+			smp.mkey = mkey;
+			ib::smp_attribute<ib::PkeyTable>(smp).pkey[0] = ib::pkey_default_full;
+		});
+	};
+	EXPECT_TRUE(b.ask({}, MadMethod::get, ib::attr_pkey_table));
+	auto info = b.ask({}, MadMethod::get, ib::attr_port_info);
+	ASSERT_TRUE(info);
+	EXPECT_EQ(0u, ib::smp_attribute<ib::PortInfo>(*info).mkey) << "shown to nobody";
+	const auto refused = write(b, 0);
+	EXPECT_TRUE(!refused || refused->header.is_method(MadMethod::set)) << "no answer";
+	EXPECT_TRUE(write(a, 0)->header.is_method(MadMethod::get_resp));
+	// The manager itself goes on, and writes nothing twice.
+	const auto sweeps = sm.status().sweeps;
+	sm.request_sweep();
+	ASSERT_TRUE(Lab::settled(sm, sweeps));
 }
 
 } // namespace

@@ -105,7 +105,8 @@ TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
 	EXPECT_EQ(a.gid(), record.port_gid);
 }
 
-// On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same seed.
+// On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same
+// seed.
 TEST_F(SaTest, garbled_answers_are_nonsense_that_repeats)
 {
 	const ib::SaMad truth = *path(a, b);
@@ -493,6 +494,29 @@ TEST_F(SaTest, answers_class_port_info_and_refuses_the_unknown)
 	EXPECT_EQ(unsigned{ib::mad_status_bad_version}, a.ask_sa(version)->header.status);
 }
 
+// Without a rate of its own a partition's groups have what every member's link can carry.
+TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
+{
+	const auto before = sm.status().sweeps;
+	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
+	ASSERT_TRUE(sm.wait_for(
+		[&](const auto &status) {
+			return status.sweeps > before && status.complete && b.active();
+		},
+		patience));
+	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), join_mask);
+	ASSERT_TRUE(answer);
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
+		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
+	// And so has a group of IPoIB that somebody else makes.
+	ASSERT_EQ(0, join(a, group(7),
+			  join_mask | component(Mc::c_qkey) | component(Mc::c_traffic_class) |
+				  component(Mc::c_sl) | component(Mc::c_flow_label))
+			     ->header.status);
+	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
+}
+
 // IBA 13.4.9: what is not repressed is repeated, so a flood may go unheard.
 TEST_F(SaTest, a_flood_of_traps_is_heeded_in_part)
 {
@@ -543,27 +567,6 @@ TEST(TrapBudget, fills_again_with_time_and_belongs_to_one_sender)
 	for (unsigned i = 1; i < TrapBudget::burst; i++)
 		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
-}
-
-// Without a rate of its own a partition's groups have what every member's link can carry.
-TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
-{
-	const auto before = sm.status().sweeps;
-	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
-	ASSERT_TRUE(sm.wait_for([&](const auto &status) {
-		return status.sweeps > before && status.complete && b.active();
-	}, patience));
-	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), join_mask);
-	ASSERT_TRUE(answer);
-	ASSERT_EQ(0, answer->header.status);
-	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
-		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
-	// And so has a group of IPoIB that somebody else makes.
-	ASSERT_EQ(0, join(a, group(7), join_mask | component(Mc::c_qkey) |
-					       component(Mc::c_traffic_class) |
-					       component(Mc::c_sl) | component(Mc::c_flow_label))
-			     ->header.status);
-	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
 }
 
 TEST_F(SaTest, members_that_vanish_leave_their_groups)

@@ -43,6 +43,19 @@ name = "b"
 ports = 2
 )";
 
+// Who is not trusted is known to the manager by the GUIDs of all its ports.
+TEST(Lab, UntrustedHostsAreKnownToTheManager)
+{
+	const std::string text =
+		std::string(kTwoNodes) + "guid = \"0x10\"\ntrusted = false\n[sm]\nm_key = 7\n";
+	const Lab lab = parse_lab(text, "lab.toml");
+	EXPECT_TRUE(lab.hosts[0].trusted);
+	EXPECT_FALSE(lab.hosts[1].trusted);
+	EXPECT_THAT(lab.sm.untrusted, ElementsAre(0x11u, 0x12u));
+	EXPECT_EQ(lab.sm.mkey, 7u);
+	EXPECT_THAT(parse_lab(kTwoNodes, "lab.toml").sm.untrusted, IsEmpty());
+}
+
 TEST(Lab, PartitionsMayHaveARate)
 {
 	const auto rate = [](const std::string &value) {
