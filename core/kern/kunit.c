@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kunit/test.h>
+#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
 #include <linux/moduleparam.h>
+#include <linux/netdevice.h>
 #include <linux/platform_device.h>
 #include <linux/random.h>
 #include <linux/seq_file.h>
+#include <linux/skbuff.h>
 #include <linux/version.h>
 #include <kern/abi/debugfs.h>
 #include <kern/abi/kunit.h>
+#include <kern/abi/netdev.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #define __kunit_do_failed_assertion kunit_do_failed_assertion
@@ -106,6 +110,12 @@ void kern_kunit_device_destroy(struct device *device)
 }
 EXPORT_SYMBOL_GPL(kern_kunit_device_destroy);
 
+void *kern_kunit_dma_memory(struct device *device, u64 address)
+{
+	return phys_to_virt(dma_to_phys(device, address));
+}
+EXPORT_SYMBOL_GPL(kern_kunit_dma_memory);
+
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
 {
 	struct seq_file out = { .buf = to, .size = size - 1 };
@@ -115,3 +125,49 @@ size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
 	return out.count;
 }
 EXPORT_SYMBOL_GPL(kern_kunit_show);
+
+int kern_kunit_netdev_up(struct net_device *dev, bool up)
+{
+	if (up)
+		return dev_open(dev, NULL);
+	dev_close(dev);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kern_kunit_netdev_up);
+
+int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol, unsigned int length)
+{
+	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
+
+	if (!skb)
+		return -ENOMEM;
+	skb_reserve(skb, LL_RESERVED_SPACE(dev));
+	memset(skb_put(skb, length), 0x5a, length);
+	skb->dev = dev;
+	skb->protocol = htons(protocol);
+	skb_reset_network_header(skb);
+	if (dev_hard_header(skb, dev, protocol, address, NULL, length) < 0) {
+		kfree_skb(skb);
+		return -EINVAL;
+	}
+	return dev_queue_xmit(skb);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_netdev_send);
+
+void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats)
+{
+	struct rtnl_link_stats64 storage;
+
+	dev_get_stats(dev, &storage);
+	*stats = (struct kern_net_stats){
+		.rx_packets = storage.rx_packets,
+		.rx_bytes = storage.rx_bytes,
+		.rx_errors = storage.rx_errors,
+		.rx_dropped = storage.rx_dropped,
+		.tx_packets = storage.tx_packets,
+		.tx_bytes = storage.tx_bytes,
+		.tx_errors = storage.tx_errors,
+		.tx_dropped = storage.tx_dropped,
+	};
+}
+EXPORT_SYMBOL_GPL(kern_kunit_netdev_stats);

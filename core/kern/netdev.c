@@ -478,8 +478,22 @@ EXPORT_SYMBOL_GPL(kern_napi_receive);
 static_assert(KERN_PACKET_HOST == PACKET_HOST && KERN_PACKET_BROADCAST == PACKET_BROADCAST &&
 	      KERN_PACKET_MULTICAST == PACKET_MULTICAST);
 
+#ifdef CONFIG_WEFT_DEBUG
+static bool pages_fail;
+
+void kern_fail_pages(bool fail)
+{
+	WRITE_ONCE(pages_fail, fail);
+}
+EXPORT_SYMBOL_GPL(kern_fail_pages);
+#endif
+
 struct page *kern_page_alloc(void)
 {
+#ifdef CONFIG_WEFT_DEBUG
+	if (READ_ONCE(pages_fail))
+		return NULL;
+#endif
 	return dev_alloc_page();
 }
 EXPORT_SYMBOL_GPL(kern_page_alloc);

@@ -211,7 +211,7 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	ib_set_device_ops(&device->ib, &ops);
 
 	join_fabric(*device);
-	if (int error = ib_register_device(&device->ib, "soft%d", nullptr)) {
+	if (int error = ib_register_device(&device->ib, "soft%d", options.dma_device)) {
 		leave_fabric(*device);
 		free(*device);
 		return kern::Error{error};

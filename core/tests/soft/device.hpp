@@ -79,6 +79,8 @@ struct Region {
 	bool valid = false;
 	/* All memory, or a contiguous piece, or a list of pages. */
 	bool all = false;
+	/* Of all memory: what its addresses were mapped for; nullptr: they are the CPU's own. */
+	struct device *dma = nullptr;
 	u64 start = 0;
 	u64 length = 0;
 	unsigned int max_pages = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Protection domains, regions, windows: which memory a key opens, and to whom.
+#include <kern/abi/kunit.h>
 #include "device.hpp"
 
 namespace soft
@@ -26,7 +27,7 @@ Region *find(SoftDevice &device, u32 key)
 void *address_in(const Region &region, u64 address, size_t &length)
 {
 	if (region.all)
-		return reinterpret_cast<void *>(address);
+		return region.dma ? kern_kunit_dma_memory(region.dma, address) : reinterpret_cast<void *>(address);
 	const u64 offset = address - region.start;
 	if (address < region.start || offset >= region.length)
 		return nullptr;
@@ -91,6 +92,7 @@ int get_dma_mr(ib_mr *mr, int access)
 	MrState &state = Mr::construct(mr, pd_key(mr->pd));
 	state.region.access = access;
 	state.region.all = true;
+	state.region.dma = device.ib.dma_device;
 	state.region.valid = true;
 	if (int error = publish(device, state)) {
 		Mr::destruct(mr);
@@ -197,6 +199,7 @@ bool local(SoftDevice &device, const ib_pd &pd, u32 lkey, int access, Region &re
 {
 	if (lkey == local_dma_lkey) {
 		region.all = true;
+		region.dma = device.ib.dma_device;
 		return true;
 	}
 	const Region *found = find(device, lkey);

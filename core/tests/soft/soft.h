@@ -2,7 +2,7 @@
 /*
  * The software device: a second kind of hardware, for tests. All its devices share one fabric in memory, on which a
  * port is reached by its LID, or, where a datagram goes to the permissive LID, by the cable that soft_connect() lays.
- * It moves whole messages, not packets; addresses are the CPU's own. Module weft_soft.ko; valid in C and C++.
+ * It moves whole messages, not packets; addresses are the CPU's own, unless a device is given one to map for. Module weft_soft.ko; valid in C and C++.
  */
 #pragma once
 #include <rdma/ib_mad.h>
@@ -77,6 +77,7 @@ enum soft_method {
  * @pkeys: P_Keys per port, 8 by default
  * @lacks: RDMA_CORE_CAP_…: what its ports cannot do of what plain ones can
  * @process_mad: the agents that the device has built in, or NULL
+ * @dma_device: what memory is to be mapped for (kern::kunit::FakeDevice), for consumers that leave out rdma/dma.hpp; NULL: for nothing
  */
 struct soft_options {
 	unsigned int ports;
@@ -91,6 +92,7 @@ struct soft_options {
 	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num, const struct ib_wc *in_wc,
 			   const struct ib_grh *in_grh, const struct ib_mad *in_mad, struct ib_mad *out_mad,
 			   size_t *out_mad_size, u16 *out_mad_pkey_index);
+	struct device *dma_device;
 };
 
 RDMA_C_BEGIN

@@ -27,9 +27,20 @@ u64 kern_kunit_seed(void);
 /* A device of no bus, that can do 64-bit DMA; NULL without memory. */
 struct device *kern_kunit_device_create(const char *name);
 void kern_kunit_device_destroy(struct device *device);
+/* The CPU's address of what is mapped for such a device. Any context. */
+void *kern_kunit_dma_memory(struct device *device, u64 address);
 
 /* What a debugfs file shows, into a buffer that is terminated; its length. */
 struct kern_debugfs_file;
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
+
+/* What an administrator does to an interface, rtnl lock held. 0 or a negative errno. */
+struct net_device;
+int kern_kunit_netdev_up(struct net_device *dev, bool up);
+/* Has the stack send `length` bytes of a pattern to a hardware address. What the stack says: 0, NET_XMIT_*, or a negative errno. */
+int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol, unsigned int length);
+/* The statistics, as /proc/net/dev has them: without a lock. */
+struct kern_net_stats;
+void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats);
 
 KERN_C_END

@@ -232,6 +232,8 @@ bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const str
 
 /* Pages of the receive ring. */
 struct page *kern_page_alloc(void);
+/* For tests, in builds with checks: until it is called again, there are none. */
+void kern_fail_pages(bool fail);
 void kern_page_get(struct page *page);
 void kern_page_put(struct page *page);
 int kern_page_references(const struct page *page);
