@@ -21,20 +21,25 @@ constexpr unsigned tx_queue_len = 1000;
 constexpr unsigned tend_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
 constexpr unsigned gso_max_size = 65536;
+/* Queues that could not be started are tried again after so long, or when something happens at the port. */
+constexpr unsigned restart_ms = 2'000;
+
+bool is_power_of_two(u32 value)
+{
+	return value && !(value & (value - 1));
+}
 
 } // namespace
 
 Interface::Interface(ib_device *device, u32 port_num, u16 pkey, Interface *parent)
     : device_(device), port_num_(port_num), pkey_(pkey), parent_(parent),
-      broadcast_(broadcast_address(pkey))
+      broadcast_(broadcast_address(pkey)), queues_(device, port_num, recover_work_)
 {
 }
 
 Interface::~Interface()
 {
-	destroy_queues();
-	if (pd_)
-		ib_dealloc_pd(pd_);
+	kern_assert(state() == State::gone);
 }
 
 kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16 pkey, Interface *parent,
@@ -43,24 +48,17 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	auto interface = TRY(kern::adopt(new (kern::Gfp::kernel) Interface(device, port_num, pkey, parent)));
 	ib_port_attr attr;
 	TRY_ERRNO(ib_query_port(device, port_num, &attr));
-	ib_pd *pd = ib_alloc_pd(device, 0);
-	if (rdma::is_err(pd))
-		return kern::Error{rdma::ptr_err(pd)};
-	interface->pd_ = pd;
 	const bool allocated = dev == nullptr;
 	if (allocated)
 		dev = kern_netdev_alloc("ib%d", transmit_queues_wanted());
 	if (!dev)
 		return kern::Error{-ENOMEM};
 	interface->dev_ = dev;
-	auto made = interface->create_queues(ReceiveQueue::default_depth, TransmitQueue::default_depth);
-	if (!made.ok()) {
+	if (auto made = interface->ladder_.to(State::down); !made.ok()) {
 		if (allocated)
 			kern_netdev_free(dev);
 		return kern::Error{made.error()};
 	}
-	/* What is not known yet is read again when the port comes up (MGMT-10). */
-	kern::ignore(interface->read_port());
 
 	const auto max_mtu = ip_mtu(static_cast<unsigned>(ib_mtu_enum_to_int(attr.max_mtu)));
 	const auto mtu = ip_mtu(2048) < max_mtu ? ip_mtu(2048) : max_mtu;
@@ -87,24 +85,119 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	config.address = reinterpret_cast<const u8 *>(&interface->address_);
 	config.broadcast = reinterpret_cast<const u8 *>(&interface->broadcast_);
 	kern_netdev_configure(dev, &config);
-	interface->attach_queues();
+	interface->queues_.set_checksum(kern_netdev_rx_checksum(dev));
 	adopt_link_kind(dev);
 
 	if (const int status = kern_netdev_register_locked(dev)) {
-		interface->detach_queues();
+		kern::ignore(interface->ladder_.to(State::gone));
 		if (allocated)
 			kern_netdev_free(dev);
 		return kern::Error{status};
 	}
 	/* Before the device can be opened: the rtnl lock is held. Fewer than allocated are always to be had. */
-	kern_netdev_use_tx_queues(dev, static_cast<unsigned>(interface->senders_.size()));
+	kern_netdev_use_tx_queues(dev, interface->queues_.transmit_queues());
 	return interface.release();
+}
+
+unsigned Interface::transmit_queues_wanted()
+{
+	const unsigned cpus = kern_cpu_count();
+	return cpus < max_transmit_queues ? cpus : max_transmit_queues;
 }
 
 /* From here on the stack decides; netdev_ops.uninit and netdev_ops.destroy end it. */
 void Interface::remove()
 {
 	kern_netdev_unregister_locked(dev_);
+}
+
+/*
+ * What each step up adds, and the step down takes away, also if it was added in part only. The one place that knows.
+ * Context: rtnl lock.
+ */
+kern::Result<> Interface::step_up(State to)
+{
+	switch (to) {
+	case State::gone:
+		break;
+	case State::down:
+		return settle_in();
+	case State::halted:
+		tend_work_.queue(tend_ms);
+		break;
+	case State::waiting:
+		return start_queues();
+	case State::active:
+		kern_netdev_carrier(dev_, true);
+		break;
+	}
+	return {};
+}
+
+Interface::State Interface::step_down(State from)
+{
+	switch (from) {
+	case State::gone:
+		break;
+	case State::down:
+		clear_out();
+		break;
+	case State::halted:
+		tend_work_.cancel();
+		return State::down;
+	case State::waiting:
+		stop_queues();
+		return State::halted;
+	case State::active:
+		kern_netdev_carrier(dev_, false);
+		return State::waiting;
+	}
+	return State::gone;
+}
+
+kern::Result<> Interface::settle_in()
+{
+	ib_pd *pd = ib_alloc_pd(device_, 0);
+	if (rdma::is_err(pd))
+		return kern::Error{rdma::ptr_err(pd)};
+	pd_ = pd;
+	queues_.set_pd(pd);
+	TRY(queues_.place(dev_, broadcast_.gid));
+	TRY(queues_.to(Queues::State::made));
+	/* What is not known yet is read again when the port comes up (MGMT-10). */
+	kern::ignore(read_port());
+	address_ = own_address();
+	return {};
+}
+
+void Interface::clear_out()
+{
+	kern::ignore(queues_.to(Queues::State::none));
+	queues_.displace();
+	if (ib_pd *pd = std::exchange(pd_, nullptr)) {
+		/* The last address handles go after their readers. */
+		kern::rcu::barrier();
+		ib_dealloc_pd(pd);
+	}
+}
+
+kern::Result<> Interface::start_queues()
+{
+	kern::ignore(read_port());
+	TRY(queues_.to(Queues::State::running));
+	/* Its QPs may be new. */
+	publish_address();
+	return {};
+}
+
+/* From here on there is no packet of the stack's and no answer of the SA's on its way. */
+void Interface::stop_queues()
+{
+	/* Groups are left before their QP may go; what begins to be sent meanwhile goes when it cannot be any more. */
+	leave_domain();
+	kern::ignore(queues_.to(Queues::State::made));
+	cancel_queries();
+	leave_domain();
 }
 
 /* What the port says of itself now. Errors: ENOENT while the partition is not there; those of the cache. */
@@ -115,28 +208,39 @@ kern::Result<> Interface::read_port()
 
 	TRY_ERRNO(rdma_query_gid(device_, port_num_, 0, &gid));
 	port_gid_ = gid;
-	if (ib_get_cached_lid(device_, port_num_, &lid) == 0 && receive_)
-		receive_->set_own_lid(lid);
-	if (qp_) {
-		ib::Gid raw;
-		__builtin_memcpy(raw.raw, gid.raw, sizeof(raw.raw));
-		address_ = HardwareAddress::make(qp_->qp_num, raw);
-	}
-	pkey_present_ = ib_find_cached_pkey(device_, port_num_, pkey_, &index) == 0;
-	if (!pkey_present_)
-		return kern::Error{-ENOENT};
+	if (ib_get_cached_lid(device_, port_num_, &lid) == 0)
+		queues_.set_own_lid(lid);
+	TRY_ERRNO(ib_find_cached_pkey(device_, port_num_, pkey_, &index));
 	pkey_index_ = index;
+	queues_.set_pkey_index(index);
 	return {};
+}
+
+/* While there is no QP, the former one. */
+HardwareAddress Interface::own_address() const
+{
+	ib::Gid raw;
+	__builtin_memcpy(raw.raw, port_gid_.raw, sizeof(raw.raw));
+	return qp() ? HardwareAddress::make(qp()->qp_num, raw) : address_;
+}
+
+/* Tells the stack where the interface is reached now. Context: rtnl lock. */
+void Interface::publish_address()
+{
+	const HardwareAddress now = own_address();
+	if (now.same_peer(address_))
+		return;
+	address_ = now;
+	kern_netdev_set_address(dev_, reinterpret_cast<const u8 *>(&address_));
 }
 
 /* Opening does not wait for the link (MGMT-10): refresh() follows the port. Context: rtnl lock. */
 int Interface::open()
 {
-	kern::ignore(read_port());
-	if (auto started = start_queues(); !started.ok())
+	if (auto started = ladder_.to(State::waiting); !started.ok()) {
+		kern::ignore(ladder_.to(State::down));
 		return started.error();
-	opened_ = true;
-	tend_work_.queue(tend_ms);
+	}
 	refresh_work_.queue();
 	return 0;
 }
@@ -144,13 +248,13 @@ int Interface::open()
 /* Context: rtnl lock. */
 void Interface::stop()
 {
-	opened_ = false;
-	kern_netdev_carrier(dev_, false);
-	kern_netdev_stop_queues(dev_);
-	tend_work_.cancel();
-	multicast_.stop();
-	stop_queues();
-	__atomic_fetch_add(&tx_dropped_, destinations_.remove_all(), __ATOMIC_RELAXED);
+	kern::ignore(ladder_.to(State::down));
+}
+
+/* The stack has forgotten the interface. Context: rtnl lock. */
+void Interface::uninit()
+{
+	kern::ignore(ladder_.to(State::gone));
 }
 
 void Interface::on_event(ib_event_type event)
@@ -186,101 +290,99 @@ void Interface::refresh()
 {
 	kern::RtnlGuard rtnl;
 	const u32 flush = __atomic_exchange_n(&pending_flush_, 0, __ATOMIC_ACQ_REL);
-	if (!opened_ || removing_)
+	if (state() < State::halted)
 		return;
+	/* What has happened may be what its queues waited for. */
+	if (state() == State::halted) {
+		restart();
+		return;
+	}
 
 	const u16 former_index = pkey_index_;
-	const HardwareAddress former_address = address_;
 	const bool present = read_port().ok();
-	ib_port_state state = IB_PORT_NOP;
-	ib_get_cached_port_state(device_, port_num_, &state);
-	const bool active = present && state == IB_PORT_ACTIVE;
+	ib_port_state port = IB_PORT_NOP;
+	ib_get_cached_port_state(device_, port_num_, &port);
+	const bool usable = present && port == IB_PORT_ACTIVE;
 
-	if (flush & (flush_normal | flush_heavy) || !active) {
-		kern_netdev_carrier(dev_, false);
-		multicast_.stop();
-		__atomic_fetch_add(&tx_dropped_, destinations_.remove_all(), __ATOMIC_RELAXED);
+	if (flush & (flush_normal | flush_heavy) || !usable) {
+		kern::ignore(ladder_.to(State::waiting));
+		leave_domain();
 	} else if (flush & flush_light) {
 		destinations_.mark_stale();
 	}
-	if (!address_.same_peer(former_address))
-		kern_netdev_set_address(dev_, reinterpret_cast<const u8 *>(&address_));
-	if (!active)
+	publish_address();
+	if (!usable)
 		return;
-
-	if ((flush & flush_heavy) && pkey_index_ != former_index) {
-		kern_netdev_stop_queues(dev_);
-		stop_queues();
-		if (auto started = start_queues(); !started.ok()) {
-			kern_error("%s: no restart after a change of partitions: %d\n", kern_netdev_name(dev_),
-				   started.error());
-			return;
-		}
+	if (pkey_index_ != former_index) {
+		kern::ignore(ladder_.to(State::halted));
+		restart();
+		return;
 	}
+
 	ib_sa_mcmember_rec record;
-	if (multicast_.broadcast_record(record))
-		apply_domain(record);
-	else
+	if (!multicast_.broadcast_record(record)) {
 		multicast_.start();
+		return;
+	}
+	if (auto taken = take_over(record); !taken.ok()) {
+		kern::ignore(ladder_.to(State::halted));
+		try_again_later(taken.error());
+		return;
+	}
+	kern::ignore(ladder_.to(State::active));
 }
 
-/* The interface is in its broadcast domain: takes over what that lays down, and goes up. Context: rtnl lock. */
-void Interface::apply_domain(const ib_sa_mcmember_rec &record)
+/* What its broadcast domain lays down. Context: rtnl lock. */
+kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 {
-	ib_qp_attr attr{};
-	attr.qkey = record.qkey.value();
-	if (auto taken = modify_qps(attr, IB_QP_QKEY); !taken.ok()) {
-		kern_warning_limited("%s: Q_Key %#x not taken: %d\n", kern_netdev_name(dev_), attr.qkey,
-				     taken.error());
-		return;
-	}
+	TRY(queues_.set_qkey(record.qkey.value()));
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
 	if (datagram > 0) {
-		const unsigned domain_mtu = ip_mtu(static_cast<unsigned>(datagram));
-		domain_mtu_ = domain_mtu;
-		const unsigned mtu = wanted_mtu_ < domain_mtu ? wanted_mtu_ : domain_mtu;
+		domain_mtu_ = ip_mtu(static_cast<unsigned>(datagram));
+		const unsigned mtu = wanted_mtu_ < domain_mtu_ ? wanted_mtu_ : domain_mtu_;
 		if (mtu != kern_netdev_mtu(dev_))
 			kern_netdev_set_mtu(dev_, mtu);
 	}
-	if (kern_netdev_carrier_ok(dev_))
-		return;
-	kern_netdev_start_queues(dev_);
-	kern_netdev_carrier(dev_, true);
+	return {};
 }
 
-/* Whether a QP sends, if need be after a send error has stopped it (IBA 10.3.1, SQE). Context: process. */
-static bool sends_again(ib_qp *qp)
+/* Leaves all groups, forgets all destinations. Context: rtnl lock. */
+void Interface::leave_domain()
 {
-	ib_qp_attr attr{}, found{};
-	ib_qp_init_attr init;
-	if (ib_query_qp(qp, &found, IB_QP_STATE, &init))
-		return false;
-	if (found.qp_state != IB_QPS_SQE)
-		return found.qp_state == IB_QPS_RTS;
-	attr.cur_qp_state = IB_QPS_SQE;
-	attr.qp_state = IB_QPS_RTS;
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE) == 0;
+	multicast_.stop();
+	__atomic_fetch_add(&tx_dropped_, destinations_.remove_all(), __ATOMIC_RELAXED);
 }
 
-/* A send error has stopped a QP: brings it back. Context: work queue. */
+/* Mends what the queues cannot, or tries again what has failed before. Context: work queue. */
 void Interface::recover()
 {
 	kern::RtnlGuard rtnl;
-	if (!opened_ || removing_)
+	const u32 faults = queues_.take_faults();
+	if (state() < State::halted)
 		return;
-	bool well = !__atomic_exchange_n(&stuck_, false, __ATOMIC_RELAXED);
-	for (const Sender &sender : senders_)
-		well = well && sends_again(sender.qp);
-	if (well)
+	if (state() > State::halted && (!faults || (faults == fault_look && queues_.send_again())))
 		return;
 	/* Worse than that: from the beginning. */
-	__atomic_fetch_or(&pending_flush_, flush_normal, __ATOMIC_RELEASE);
-	kern_netdev_carrier(dev_, false);
-	kern_netdev_stop_queues(dev_);
-	stop_queues();
-	if (auto started = start_queues(); !started.ok())
-		kern_error("%s: no restart after a send error: %d\n", kern_netdev_name(dev_), started.error());
-	refresh_work_.queue();
+	kern::ignore(ladder_.to(State::halted));
+	if (faults & fault_cq)
+		kern::ignore(queues_.to(Queues::State::none));
+	restart();
+}
+
+/* State: halted. Context: rtnl lock. */
+void Interface::restart()
+{
+	if (auto started = ladder_.to(State::waiting); started.ok())
+		refresh_work_.queue();
+	else
+		try_again_later(started.error());
+}
+
+/* State: halted. */
+void Interface::try_again_later(int error)
+{
+	kern_warning_limited("%s: its queues do not run: %d\n", kern_netdev_name(dev_), error);
+	recover_work_.reschedule(restart_ms);
 }
 
 /* Looks after what time brings. Context: work queue. */
@@ -302,15 +404,37 @@ int Interface::change_mtu(unsigned mtu)
 void Interface::tx_timeout()
 {
 	kern_warning_limited("%s: transmit queue stuck, restarting it\n", kern_netdev_name(dev_));
-	__atomic_store_n(&stuck_, true, __ATOMIC_RELAXED);
-	recover_work_.queue();
+	queues_.report(fault_queue);
+}
+
+/* New rings mean a new QP, and so a new hardware address: only while the interface is down. Context: rtnl lock. */
+int Interface::set_rings(u32 receive, u32 transmit)
+{
+	if (!is_power_of_two(receive) || receive < ReceiveQueue::min_depth || receive > ReceiveQueue::max_depth ||
+	    !is_power_of_two(transmit) || transmit < TransmitQueue::min_depth ||
+	    transmit > TransmitQueue::max_depth)
+		return -EINVAL;
+	if (state() != State::down)
+		return -EBUSY;
+
+	const u32 former_receive = queues_.receive_depth(), former_transmit = queues_.transmit_depth();
+	kern::ignore(queues_.to(Queues::State::none));
+	queues_.set_depths(receive, transmit);
+	const auto made = queues_.to(Queues::State::made);
+	if (!made.ok()) {
+		queues_.set_depths(former_receive, former_transmit);
+		/* Without those either it goes on when it is opened. */
+		kern::ignore(queues_.to(Queues::State::made));
+	}
+	publish_address();
+	return made.error();
 }
 
 int Interface::enter_group(Group &group)
 {
 	if (group.joined_for != Group::Use::listen || group.attached)
 		return 0;
-	const int status = ib_attach_mcast(qp_, &group.record.mgid, group.record.mlid.value());
+	const int status = ib_attach_mcast(qp(), &group.record.mgid, group.record.mlid.value());
 	group.attached = status == 0;
 	return status;
 }

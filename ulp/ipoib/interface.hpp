@@ -2,17 +2,18 @@
 /*
  * One IPoIB interface: a port and a partition of it, as a network device.
  *
- * Locks, outermost first: the rtnl lock (open, stop, refresh()), the locks of Multicast and of DestinationTable. None of the three is held
- * while the SA client is waited for.
+ * Locks, outermost first: the rtnl lock, under which its state changes; the locks of Multicast, of DestinationTable and of the queries. The
+ * SA client is waited for under the first alone: its callbacks do not take that.
  */
 #pragma once
 
 #include "destination.hpp"
 #include "multicast.hpp"
-#include "receive.hpp"
-#include "transmit.hpp"
+#include "queues.hpp"
 
 #include <kern/completion.hpp>
+#include <kern/list.hpp>
+#include <kern/ref.hpp>
 #include <kern/work.hpp>
 
 namespace ipoib
@@ -27,6 +28,15 @@ public:
 		flush_light = 1 << 0,  /* the SM may have changed its mind: paths are asked for again, and used meanwhile */
 		flush_normal = 1 << 1, /* addresses of ours are void: groups are left, destinations forgotten */
 		flush_heavy = 1 << 2,  /* the QP itself is bound to what changed: it is taken down and up */
+	};
+
+	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
+	enum class State : u8 {
+		gone,	 /* not registered yet, or not any more; nothing of the device's is in use */
+		down,	 /* the administrator does not want it; its QPs are made, and so it has a hardware address */
+		halted,	 /* wanted, but its queues do not run: they could not be started, which is tried again */
+		waiting, /* the queues run; no carrier until its port and its broadcast group are there */
+		active,	 /* in its broadcast domain: carrier */
 	};
 
 	/**
@@ -54,7 +64,8 @@ public:
 
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
-	ib_qp *qp() const { return qp_; }
+	State state() const { return ladder_.state(); }
+	ib_qp *qp() const { return queues_.qp(); }
 	u32 port_num() const { return port_num_; }
 	u16 pkey() const { return pkey_; }
 	Interface *parent() const { return parent_; }
@@ -76,67 +87,56 @@ public:
 
 private:
 	friend struct NetdevOps;
-	/* A path being asked for. The callback has a reference, and so has whoever asks or cancels. */
+	friend class Ladder<Interface, State>;
+	/* A path being asked for. Keeps the destination; the interface waits for it before it is gone. */
 	struct PathQuery : kern::RefCounted<PathQuery> {
-		PathQuery(Interface &asking, kern::Ref<Destination> to) : interface(asking), destination(std::move(to)) {}
+		PathQuery(Interface &asker, kern::Ref<Destination> to) : interface(asker), destination(std::move(to)) {}
 
 		Interface &interface;
 		kern::Ref<Destination> destination;
-		/* Under path_queries_lock_. */
-		kern::ListNode node; /* in path_queries_out_, once it may be cancelled */
-		int id = 0;
+		/* Under queries_lock_. */
+		kern::ListNode node;
+		int id = 0; /* to cancel by; 0: not known yet, or cancelled */
 		ib_sa_query *handle = nullptr;
-		bool answered = false;
-	};
-	/* One transmit queue of the stack's, with a QP and a CQ of its own, so that CPUs do not meet there. */
-	struct Sender {
-		ib_cq *cq = nullptr;
-		ib_qp *qp = nullptr;
-		kern::Owned<TransmitQueue> queue;
 	};
 
 	Interface(ib_device *device, u32 port_num, u16 pkey, Interface *parent);
 	~Interface();
 	friend void kern::destroy<Interface>(Interface *);
 
-	kern::Result<> create_queues(u32 receive_depth, u32 transmit_depth);
-	kern::Result<> create_sender(u32 index, u32 receive_depth, u32 transmit_depth);
-	ib_cq *create_cq(u32 entries, u32 vector, ib_comp_handler handler);
-	ib_qp *create_qp(ib_cq *send_cq, u32 receive_depth, u32 transmit_depth);
-	void destroy_queues();
-	/* NAPI of the queues, while there is a device. */
-	void attach_queues();
-	void detach_queues();
+	kern::Result<> step_up(State to);
+	State step_down(State from);
+	kern::Result<> settle_in();
+	void clear_out();
 	kern::Result<> start_queues();
 	void stop_queues();
-	/* Of all QPs. The first error, if there was any. */
-	kern::Result<> modify_qps(ib_qp_attr &attr, int mask);
-	kern::Result<> to_state(ib_qp_state state);
+
 	kern::Result<> read_port();
+	HardwareAddress own_address() const;
+	void publish_address();
 
 	/* The stack's calls. */
 	int start_xmit(sk_buff *skb);
 	int open();
 	void stop();
+	void uninit();
 	int change_mtu(unsigned mtu);
 	void tx_timeout();
 	void get_stats(kern_net_stats &stats) const;
 	int set_rings(u32 receive, u32 transmit);
-	void get_coalesce(kern_coalesce &rx, kern_coalesce &tx);
-	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
 	void get_counters(u64 *values) const;
-	TransmitCounters sent() const;
-
-	TransmitQueue &transmit_queue(const sk_buff *skb) { return *senders_[kern::skb_queue(skb)].queue; }
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
-	void cancel_path_queries();
 	void finish(Destination &destination, ib_ah *ah);
+	void cancel_queries();
 
 	void refresh();
-	void apply_domain(const ib_sa_mcmember_rec &record);
+	kern::Result<> take_over(const ib_sa_mcmember_rec &record);
+	void leave_domain();
 	void recover();
+	void restart();
+	void try_again_later(int error);
 	void tend();
 
 	ib_device *const device_;
@@ -144,43 +144,32 @@ private:
 	const u16 pkey_;
 	Interface *const parent_;
 	u16 pkey_index_ = 0;
-	bool pkey_present_ = false;
 	ib_gid port_gid_{};
 	HardwareAddress broadcast_;
 	HardwareAddress address_{};
 	net_device *dev_ = nullptr;
 
 	ib_pd *pd_ = nullptr;
-	ib_cq *receive_cq_ = nullptr;
-	ib_qp *qp_ = nullptr; /* that of the hardware address: it receives, and is the first to send */
-	kern::Owned<ReceiveQueue> receive_;
-	kern::OwnedArray<Sender> senders_;
-	u32 send_sge_ = 0;
-	u32 inline_bytes_ = 0;
-	kern_coalesce receive_coalesce_{0, 0, true};
-	kern_coalesce transmit_coalesce_{0, 0, true};
+	kern::DelayedWork recover_work_{kern::method<&Interface::recover>, this};
+	Queues queues_;
 
 	DestinationTable destinations_;
 	Multicast multicast_{*this};
 
 	/* Under the rtnl lock. */
-	bool opened_ = false;
-	bool removing_ = false;
+	Ladder<Interface, State> ladder_{*this};
 	unsigned wanted_mtu_ = 0; /* the administrator's */
 	unsigned domain_mtu_ = 0; /* the broadcast group's; 0 while it is not known */
 
 	u32 pending_flush_ = 0;
-	bool stuck_ = false; /* the stack found the transmit queue so */
 	u64 tx_dropped_ = 0;
 	u64 path_queries_ = 0;
 	kern::Work refresh_work_{kern::method<&Interface::refresh>, this};
-	kern::Work recover_work_{kern::method<&Interface::recover>, this};
 	kern::DelayedWork tend_work_{kern::method<&Interface::tend>, this};
-	kern::BhSpinLock path_queries_lock_{KERN_LOCK_CLASS("ipoib.path_queries")};
-	kern::List<PathQuery, &PathQuery::node> path_queries_out_ GUARDED_BY(path_queries_lock_);
-	/* One for the interface and one for each query that is out. */
-	kern::RefCount queries_;
-	kern::Completion queries_done_;
+
+	kern::BhSpinLock queries_lock_{KERN_LOCK_CLASS("ipoib.queries")};
+	kern::List<PathQuery, &PathQuery::node> queries_ GUARDED_BY(queries_lock_);
+	kern::Completion queries_done_; /* each time that none is out any more */
 };
 
 extern const kern_netdev_ops netdev_ops;

@@ -30,14 +30,14 @@ int Interface::start_xmit(sk_buff *skb)
 	}
 	destination->touch();
 	kern_skb_pull(skb, address_bytes);
-	transmit_queue(skb).send(skb, ah, destination->qpn());
+	queues_.transmit(skb).send(skb, ah, destination->qpn());
 	return KERN_XMIT_OK;
 }
 
 /* The slow way: the address is unknown, or old. */
 void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 {
-	TransmitQueue &queue = transmit_queue(skb);
+	TransmitQueue &queue = queues_.transmit(skb);
 	kern::Ref<Destination> destination;
 
 	/* What is not from the stack's own neighbour tables may hold anything. */
@@ -86,62 +86,40 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 			     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_REVERSIBLE;
 
 	Destination &target = *destination;
-	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, destination);
+	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, std::move(destination));
 	if (!made.ok()) {
 		finish(target, nullptr);
 		return;
 	}
-	auto query = made.take();
-	queries_.get();
+	kern::Ref<PathQuery> query = made.take();
+	{
+		kern::Guard guard(queries_lock_);
+		queries_.push_back(*query);
+	}
 	count(path_queries_);
 	ib_sa_query *handle;
+	PathQuery *const asked = kern::Ref<PathQuery>(query).release();
 	const int id = ib_sa_path_rec_get(
 		sa_client(), device_, port_num_, &path, mask, path_timeout_ms, path_retries,
 		static_cast<unsigned>(kern::Gfp::atomic | kern::Gfp::no_warn),
 		[](int status, sa_path_rec *answer, void *context) {
-			auto asked = kern::Ref<PathQuery>::adopt(static_cast<PathQuery *>(context));
-			asked->interface.path_answered(*asked, status, answer);
+			auto ended = kern::Ref<PathQuery>::adopt(static_cast<PathQuery *>(context));
+			ended->interface.path_answered(*ended, status, answer);
 		},
-		kern::Ref(query).release(), &handle);
+		asked, &handle);
 	if (id < 0) {
-		/* The callback's, which does not come. */
-		auto unused = kern::Ref<PathQuery>::adopt(query.get());
-		path_answered(*query, id, nullptr);
+		const auto ended = kern::Ref<PathQuery>::adopt(asked);
+		path_answered(*ended, id, nullptr);
 		return;
 	}
-	kern::Guard guard(path_queries_lock_);
-	if (query->answered)
-		return;
+	kern::Guard guard(queries_lock_);
 	query->id = id;
 	query->handle = handle;
-	path_queries_out_.push_back(*query);
-}
-
-/* The interface goes: what it asked for is not waited for. Nothing is asked any more. Context: process. */
-void Interface::cancel_path_queries()
-{
-	for (;;) {
-		kern::Ref<PathQuery> query;
-		{
-			kern::Guard guard(path_queries_lock_);
-			if (path_queries_out_.empty())
-				return;
-			query = kern::Ref<PathQuery>::share(*path_queries_out_.pop_front());
-		}
-		ib_sa_cancel_query(query->id, query->handle);
-	}
 }
 
 /* Context: process, of the SA client; or that of begin_path_query() if there was nobody to ask. */
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
-	{
-		kern::Guard guard(path_queries_lock_);
-		query.answered = true;
-		query.node.unlink();
-	}
-	kern::Ref<Destination> destination = std::move(query.destination);
-
 	ib_ah *ah = nullptr;
 	rdma_ah_attr where;
 	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0) {
@@ -149,11 +127,43 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 		if (rdma::is_err(ah))
 			ah = nullptr;
 	}
-	finish(*destination, ah);
+	finish(*query.destination, ah);
 	/* The table may have dropped it meanwhile: its handle must be gone before the interface is. */
-	destination.reset();
-	if (queries_.put())
+	query.destination.reset();
+	kern::Guard guard(queries_lock_);
+	query.node.unlink();
+	if (queries_.empty())
 		queries_done_.complete();
+}
+
+/* Gives up all that is asked, and waits for the last callback. Nothing is sent, so nothing more is asked. Context: rtnl lock. */
+void Interface::cancel_queries()
+{
+	for (;;) {
+		int id = 0;
+		ib_sa_query *handle = nullptr;
+		{
+			kern::Guard guard(queries_lock_);
+			for (PathQuery &query : queries_) {
+				id = std::exchange(query.id, 0);
+				handle = query.handle;
+				if (id)
+					break;
+			}
+		}
+		if (!id)
+			break;
+		ib_sa_cancel_query(id, handle);
+	}
+	{
+		kern::Guard guard(queries_lock_);
+		queries_done_.reinit();
+		if (queries_.empty())
+			return;
+	}
+	queries_done_.wait();
+	/* Whoever ended the last has let go of the lock. */
+	kern::Guard guard(queries_lock_);
 }
 
 void Interface::resolved(const HardwareAddress &address, ib_ah *ah)

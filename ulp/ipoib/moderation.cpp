@@ -6,15 +6,35 @@
 namespace ipoib
 {
 
+void Moderation::attach(ib_cq *cq)
+{
+	kern::Guard guard(lock_);
+	cq_ = cq;
+	/* A device without moderation raises an event for each. */
+	(void)tell_locked(wanted_);
+}
+
+void Moderation::detach()
+{
+	kern::Guard guard(lock_);
+	cq_ = nullptr;
+}
+
+int Moderation::tell_locked(const kern_coalesce &wanted)
+{
+	if (!cq_)
+		return 0;
+	const Moderator::Level level = chosen();
+	return wanted.adaptive ? rdma_set_cq_moderation(cq_, level.frames, level.usecs)
+			       : rdma_set_cq_moderation(cq_, static_cast<u16>(wanted.frames), static_cast<u16>(wanted.usecs));
+}
+
 int Moderation::set(const kern_coalesce &wanted)
 {
 	if (wanted.usecs > 0xffff || wanted.frames > 0xffff)
 		return -EINVAL;
 	kern::Guard guard(lock_);
-	const Moderator::Level level = chosen();
-	const int status = wanted.adaptive ? rdma_set_cq_moderation(cq_, level.frames, level.usecs)
-					   : rdma_set_cq_moderation(cq_, static_cast<u16>(wanted.frames),
-								    static_cast<u16>(wanted.usecs));
+	const int status = tell_locked(wanted);
 	if (!status)
 		wanted_ = wanted;
 	return status;
@@ -47,11 +67,9 @@ void Moderation::end_interval(u64 completions, u64 bytes)
 void Moderation::apply()
 {
 	kern::Guard guard(lock_);
-	if (!wanted_.adaptive)
-		return;
-	const Moderator::Level level = chosen();
 	/* A device that refuses goes on as it was. */
-	(void)rdma_set_cq_moderation(cq_, level.frames, level.usecs);
+	if (wanted_.adaptive)
+		(void)tell_locked(wanted_);
 }
 
 } // namespace ipoib

@@ -54,12 +54,13 @@ class Moderation
 public:
 	Moderation() = default;
 
-	/* The CQ lives as long as this is used. Context: process. */
-	void attach(ib_cq *cq) { cq_ = cq; }
+	/* A CQ to moderate as was set, as far as its device can; it lives until detach(). Context: process. */
+	void attach(ib_cq *cq);
+	void detach();
 	/* No NAPI runs, and from here on no command goes to the device. Context: process. */
 	void stop() { apply_work_.cancel(); }
 
-	/* What ethtool asks for. Context: process. Errors: EINVAL for what no CQ can have; those of rdma_set_cq_moderation(). */
+	/* What ethtool asks for, and what a CQ that is attached later gets. Context: process. Errors: EINVAL for what no CQ can have; those of rdma_set_cq_moderation(). */
 	int set(const kern_coalesce &wanted);
 	/* What is in force. Context: process. */
 	kern_coalesce get();
@@ -81,12 +82,13 @@ private:
 
 	void end_interval(u64 completions, u64 bytes);
 	void apply();
+	int tell_locked(const kern_coalesce &wanted) REQUIRES(lock_);
 
 	Moderator::Level chosen() const { return Moderator::levels[__atomic_load_n(&level_, __ATOMIC_RELAXED)]; }
 
-	ib_cq *cq_ = nullptr;
 	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")}; /* for what the device is told */
-	kern_coalesce wanted_ GUARDED_BY(lock_){};
+	ib_cq *cq_ GUARDED_BY(lock_) = nullptr;
+	kern_coalesce wanted_ GUARDED_BY(lock_){0, 0, true};
 	u32 level_ = 0; /* of moderator_ */
 	u32 events_ = 0;
 

@@ -50,12 +50,7 @@ struct NetdevOps {
 	static void stop(void *owner) { of(owner).stop(); }
 	static void set_rx_mode(void *owner) { of(owner).multicast_.list_changed(); }
 	static int change_mtu(void *owner, unsigned int mtu) { return of(owner).change_mtu(mtu); }
-	static void set_rx_checksum(void *owner, bool on)
-	{
-		/* Queues that are made later ask what it is. */
-		if (of(owner).receive_)
-			of(owner).receive_->set_checksum(on);
-	}
+	static void set_rx_checksum(void *owner, bool on) { of(owner).queues_.set_checksum(on); }
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }
 	static void get_stats(void *owner, kern_net_stats *stats) { of(owner).get_stats(*stats); }
 
@@ -65,13 +60,8 @@ struct NetdevOps {
 		return kern_netdev_ifindex((interface.parent_ ? interface.parent_ : &interface)->dev_);
 	}
 
-	/* Down already, and about to be gone: no work of it may look at the device any more. */
-	static void uninit(void *owner)
-	{
-		Interface &interface = of(owner);
-		interface.removing_ = true;
-		interface.detach_queues();
-	}
+	/* Down already, and out of the stack's sight; there may still be references to the device. */
+	static void uninit(void *owner) { of(owner).uninit(); }
 
 	/* Without the rtnl lock: what takes it can be waited for. */
 	static void destroy(void *owner)
@@ -79,25 +69,23 @@ struct NetdevOps {
 		Interface &interface = of(owner);
 		interface.refresh_work_.cancel();
 		interface.recover_work_.cancel();
-		interface.cancel_path_queries();
-		if (!interface.queries_.put())
-			interface.queries_done_.wait();
 		kern::destroy(&interface);
 	}
 
 	static void get_rings(void *owner, kern_rings *rings)
 	{
-		*rings = {of(owner).receive_->depth(), ReceiveQueue::max_depth,
-			  of(owner).senders_[0].queue->depth(), TransmitQueue::max_depth};
+		const Queues &queues = of(owner).queues_;
+		*rings = {queues.receive_depth(), ReceiveQueue::max_depth, queues.transmit_depth(),
+			  TransmitQueue::max_depth};
 	}
 	static int set_rings(void *owner, u32 rx, u32 tx) { return of(owner).set_rings(rx, tx); }
 	static void get_coalesce(void *owner, kern_coalesce *rx, kern_coalesce *tx)
 	{
-		of(owner).get_coalesce(*rx, *tx);
+		of(owner).queues_.get_coalesce(*rx, *tx);
 	}
 	static int set_coalesce(void *owner, const kern_coalesce *rx, const kern_coalesce *tx)
 	{
-		return of(owner).set_coalesce(*rx, *tx);
+		return of(owner).queues_.set_coalesce(*rx, *tx);
 	}
 
 	static void get_link_speed(void *owner, kern_link_speed *speed)
@@ -159,22 +147,11 @@ constinit const kern_netdev_ops netdev_ops = {
 	.driver_name = "weft_ipoib",
 };
 
-/* Of all transmit queues together. */
-TransmitCounters Interface::sent() const
-{
-	TransmitCounters all{};
-	for (const Sender &sender : senders_)
-		if (sender.queue)
-			all += sender.queue->counters();
-	return all;
-}
-
+/* Without a lock, as all readers of statistics: the queues keep their places, and their counters, as long as the device is there. */
 void Interface::get_stats(kern_net_stats &stats) const
 {
-	if (!receive_)
-		return;
-	const auto &in = receive_->counters();
-	const TransmitCounters out = sent();
+	const auto &in = queues_.received();
+	const TransmitCounters out = queues_.sent();
 	stats.rx_packets = in.packets;
 	stats.rx_bytes = in.bytes;
 	stats.multicast = in.multicast;
@@ -189,8 +166,8 @@ void Interface::get_stats(kern_net_stats &stats) const
 
 void Interface::get_counters(u64 *values) const
 {
-	const auto &in = receive_->counters();
-	const TransmitCounters out = sent();
+	const auto &in = queues_.received();
+	const TransmitCounters out = queues_.sent();
 	const u64 all[] = {
 		in.too_short,	 in.too_long,	  in.unknown_type,  in.from_self,    in.no_memory,
 		in.errors,	 in.polls,	  in.rearms_missed, in.pages_reused, in.pages_allocated,

@@ -45,7 +45,7 @@ u32 header_length(const u8 *datagram, u32 length)
 ReceiveQueue::~ReceiveQueue()
 {
 	for (Slot &slot : slots_)
-		kern_assert(!slot.page);
+		kern_assert(!slot.buffer.page);
 }
 
 kern::Result<> ReceiveQueue::allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey)
@@ -67,11 +67,32 @@ kern::Result<> ReceiveQueue::allocate(ib_device *device, u32 entries, u32 datagr
 	return {};
 }
 
-void ReceiveQueue::attach(net_device *dev, ib_qp *qp, ib_cq *cq)
+void ReceiveQueue::free()
+{
+	slots_ = {};
+	grh_area_ = {};
+}
+
+void ReceiveQueue::place(net_device *dev, Faults &faults)
 {
 	dev_ = dev;
+	faults_ = &faults;
+	add(dev, false);
+}
+
+void ReceiveQueue::attach(ib_qp *qp, ib_cq *cq)
+{
 	qp_ = qp;
 	cq_ = cq;
+	moderation_.attach(cq);
+}
+
+void ReceiveQueue::detach()
+{
+	moderation_.detach();
+	qp_ = nullptr;
+	cq_ = nullptr;
+	own_qp_count_ = 0;
 }
 
 void ReceiveQueue::add_own_qp(u32 number)
@@ -88,19 +109,28 @@ bool ReceiveQueue::is_own_qp(u32 number) const
 	return false;
 }
 
-kern::Result<> ReceiveQueue::start(const ib::Gid &broadcast)
+kern::Result<> ReceiveQueue::fill(const ib::Gid &broadcast)
 {
 	broadcast_ = broadcast;
 	posted_ = taken_ = 0;
-	for (Slot &slot : slots_)
-		if (!equip(slot))
+	supply_ = Supply::kept;
+	for (Slot &slot : slots_) {
+		Buffer fresh;
+		if (slot.buffer.page)
+			continue;
+		if (!acquire(fresh))
 			return kern::Error{-ENOMEM};
-	TRY_ERRNO(post(depth()));
+		install(slot, fresh);
+	}
+	return kern::check(post());
+}
+
+void ReceiveQueue::start()
+{
 	enable();
 	/* What came before the arm raises an event all the same, or is told of by the answer. */
 	if (ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
 		schedule();
-	return {};
 }
 
 void ReceiveQueue::stop()
@@ -109,11 +139,8 @@ void ReceiveQueue::stop()
 	moderation_.stop();
 }
 
-/* Gives a slot a page if it has none. */
-bool ReceiveQueue::equip(Slot &slot)
+bool ReceiveQueue::acquire(Buffer &buffer)
 {
-	if (slot.page)
-		return true;
 	page *fresh = kern_page_alloc();
 	if (!fresh)
 		return false;
@@ -124,48 +151,42 @@ bool ReceiveQueue::equip(Slot &slot)
 		return false;
 	}
 	counters_.pages_allocated++;
-	slot.page = fresh;
-	slot.page_dma = mapped.value();
-	slot.offset = 0;
-	slot.sge[1].addr = slot.page_dma;
+	buffer = {fresh, mapped.value()};
 	return true;
 }
 
-void ReceiveQueue::release(Slot &slot)
+void ReceiveQueue::release(Buffer &buffer)
 {
-	if (!slot.page)
+	if (!buffer.page)
 		return;
-	kern::dma::unmap_page(device_->dma_device, slot.page_dma, kern::page_size,
-			      kern::dma::Direction::from_device);
-	kern_page_put(slot.page);
-	slot.page = nullptr;
+	kern::dma::unmap_page(device_->dma_device, buffer.dma, kern::page_size, kern::dma::Direction::from_device);
+	kern_page_put(buffer.page);
+	buffer.page = nullptr;
 }
 
-/* Posts up to `limit` buffers, as far as there is memory for them (MGMT-12: what is missing is made up at the next poll). */
-int ReceiveQueue::post(u32 limit)
+void ReceiveQueue::install(Slot &slot, const Buffer &buffer)
 {
-	Slot *first = nullptr, *last = nullptr;
-	u32 end = posted_;
-	for (u32 room = depth() - (posted_ - taken_); limit && room; limit--, room--, end++) {
-		Slot &next = slot(end);
-		if (!equip(next)) [[unlikely]] {
-			counters_.no_memory++;
-			break;
-		}
-		next.wr.next = nullptr;
-		if (last)
-			last->wr.next = &next.wr;
-		else
-			first = &next;
-		last = &next;
-	}
-	if (!first)
+	slot.buffer = buffer;
+	slot.offset = 0;
+	slot.sge[1].addr = buffer.dma;
+}
+
+/* Posts all that is not posted. Errors: those of ib_post_recv(), which may have taken some. */
+int ReceiveQueue::post()
+{
+	const u32 end = taken_ + depth();
+	if (posted_ == end)
 		return 0;
+	ib_recv_wr *const first = &slot(posted_).wr;
+	for (u32 index = posted_; index + 1 != end; index++)
+		slot(index).wr.next = &slot(index + 1).wr;
+	slot(end - 1).wr.next = nullptr;
+
 	const ib_recv_wr *bad = nullptr;
-	const int status = ib_post_recv(qp_, &first->wr, &bad);
+	const int status = ib_post_recv(qp_, first, &bad);
 	if (status) [[unlikely]] {
 		counters_.errors++;
-		for (const ib_recv_wr *wr = &first->wr; wr != bad; wr = wr->next)
+		for (const ib_recv_wr *wr = first; wr != bad; wr = wr->next)
 			posted_++;
 		return status;
 	}
@@ -173,11 +194,24 @@ int ReceiveQueue::post(u32 limit)
 	return 0;
 }
 
+/* What is refused is made up for at the next poll; and if that can never come, the QP has nothing to complete, the interface is told. */
+void ReceiveQueue::make_up()
+{
+	if (supply_ == Supply::kept && post() && posted_ == taken_) [[unlikely]]
+		report(fault_queue);
+}
+
 void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 {
 	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
-		if (wc.status != IB_WC_WR_FLUSH_ERR)
+		if (wc.status == IB_WC_WR_FLUSH_ERR) {
+			/* Nobody but we stops the QP, and not while it is polled: it is in error. */
+			supply_ = Supply::cut;
+			report(fault_queue);
+		} else {
 			counters_.errors++;
+			report(fault_look);
+		}
 		return;
 	}
 	if (wc.byte_len <= grh_bytes + sizeof(Header)) [[unlikely]] {
@@ -210,7 +244,7 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 		Header header;
 	} mac{};
 
-	const auto *datagram = static_cast<const u8 *>(kern_page_bytes(slot.page)) + slot.offset;
+	const auto *datagram = static_cast<const u8 *>(kern_page_bytes(slot.buffer.page)) + slot.offset;
 	mac.header = *reinterpret_cast<const Header *>(datagram);
 	const auto type = mac.header.type.value();
 	if (!carries(type)) [[unlikely]] {
@@ -226,7 +260,7 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 	packet.copied = length <= copy_limit
 				? packet.length
 				: header_length(datagram, length) - static_cast<u32>(sizeof(Header));
-	packet.page = slot.page;
+	packet.page = slot.buffer.page;
 	packet.page_offset = slot.offset + static_cast<u32>(sizeof(Header));
 	packet.truesize = buffer_bytes_;
 	packet.protocol = type;
@@ -244,33 +278,41 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 	}
 
 	const bool gives_page = packet.copied < packet.length;
-	if (gives_page)
-		kern_page_get(slot.page);
+	const bool keeps_half = gives_page && other_half_is_free(slot);
+	Buffer fresh{};
+	if (keeps_half) {
+		kern_page_get(slot.buffer.page);
+	} else if (gives_page && !acquire(fresh)) [[unlikely]] {
+		counters_.no_memory++;
+		return false;
+	}
 	if (!kern_napi_receive(this, dev_, &packet)) [[unlikely]] {
 		counters_.no_memory++;
-		if (gives_page)
-			kern_page_put(slot.page);
+		if (keeps_half)
+			kern_page_put(slot.buffer.page);
+		release(fresh);
 		return true;
 	}
 	counters_.packets++;
 	counters_.bytes += packet.length;
-	if (gives_page)
-		after_delivery(slot);
+	if (keeps_half) {
+		slot.offset ^= static_cast<u32>(kern::page_size / 2);
+		slot.sge[1].addr = slot.buffer.dma + slot.offset;
+		counters_.pages_reused++;
+	} else if (gives_page) {
+		/* The slot's reference is the stack's now. */
+		kern::dma::unmap_page(device_->dma_device, slot.buffer.dma, kern::page_size,
+				      kern::dma::Direction::from_device);
+		install(slot, fresh);
+	}
 	return true;
 }
 
-/* The stack has a part of the page. The slot goes on with the other half, if the stack has given that back, or lets go of the page. */
-void ReceiveQueue::after_delivery(Slot &slot)
+/* The stack has no part of the slot's page. */
+bool ReceiveQueue::other_half_is_free(const Slot &slot) const
 {
-	/* No reference but ours and, if the stack still has it, the one just given: the other half is free. */
-	if (buffer_bytes_ < kern::page_size && kern_page_references(slot.page) <= 2 &&
-	    kern_page_reusable(slot.page)) {
-		slot.offset ^= static_cast<u32>(kern::page_size / 2);
-		slot.sge[1].addr = slot.page_dma + slot.offset;
-		counters_.pages_reused++;
-		return;
-	}
-	release(slot);
+	return buffer_bytes_ < kern::page_size && kern_page_references(slot.buffer.page) == 1 &&
+	       kern_page_reusable(slot.buffer.page);
 }
 
 /* NAPI, softirq. */
@@ -290,7 +332,7 @@ int ReceiveQueue::poll(int budget)
 		taken_ += static_cast<u32>(count);
 		work += count;
 		if (depth() - (posted_ - taken_) >= post_batch)
-			post(depth());
+			make_up();
 		if (count < batch && count < left)
 			break;
 	}
@@ -298,7 +340,7 @@ int ReceiveQueue::poll(int budget)
 		return budget;
 	/* With none posted no completion would ever bring us back here. */
 	if (posted_ == taken_) [[unlikely]]
-		post(depth());
+		make_up();
 	moderation_.idle(counters_.packets, counters_.bytes);
 	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
 	if (complete_done(work) &&
@@ -329,7 +371,10 @@ void ReceiveQueue::reclaim()
 {
 	posted_ = taken_ = 0;
 	for (Slot &slot : slots_)
-		release(slot);
+		release(slot.buffer);
+	/* What completed before the RESET is not to be found by the receives of a new start. */
+	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
+		;
 }
 
 } // namespace ipoib

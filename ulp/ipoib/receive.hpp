@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The receiving side of an interface's UD QP: a ring of halves of pages, handed to the stack without a copy but for the headers, and
- * used again when the stack is done with them.
+ * used again when the stack is done with them. A buffer is given to the stack only where there is another in its place, so that the ring
+ * never runs dry for want of memory (MGMT-12).
  */
 #pragma once
 
 #include "counters.hpp"
+#include "fault.hpp"
 #include "moderation.hpp"
 #include "wire.hpp"
 
@@ -29,18 +31,27 @@ public:
 
 	ReceiveQueue() = default;
 	~ReceiveQueue();
-	/* entries: a power of two; datagram_bytes: the largest MTU that the port can have. Context: process. Errors: ENOMEM. */
+	/* The interface, and who hears of what the queue cannot mend; once. */
+	void place(net_device *dev, Faults &faults);
+	/* A ring. entries: a power of two; datagram_bytes: the largest MTU that the port can have. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey);
-	void attach(net_device *dev, ib_qp *qp, ib_cq *cq);
+	void free();
+	/* The QP and its CQ, until detach(); before fill(). */
+	void attach(ib_qp *qp, ib_cq *cq);
+	void detach();
 	/* One more QP that the interface sends from. Before start(). */
 	void add_own_qp(u32 number);
 
-	/* The QP can take receives. Context: process. Errors: ENOMEM, those of ib_post_recv(). */
-	kern::Result<> start(const ib::Gid &broadcast);
+	/* Posts all receives to a QP that takes them; if that fails, some. Context: process. Errors: ENOMEM, those of ib_post_recv(). */
+	kern::Result<> fill(const ib::Gid &broadcast);
+	/* Begins and ends NAPI. Context: process. */
+	void start();
 	void stop();
+	/* Waits for all that is posted to complete, NAPI being off. False if the device gives none any more. */
 	bool drain();
-	/* Gives up what never came back. The QP is in RESET. */
+	/* Gives up what never came back. The QP is in RESET, or no more. */
 	void reclaim();
+	void report(Fault fault) { faults_->report(fault); }
 
 	/* What tells a multicast packet of our own from another's. Context: any. */
 	void set_own_lid(u32 lid) { __atomic_store_n(&own_lid_, lid, __ATOMIC_RELAXED); }
@@ -58,21 +69,32 @@ public:
 	const ReceiveCounters &counters() const { return counters_; }
 
 private:
+	/* A page, lent to the device. */
+	struct Buffer {
+		struct page *page;
+		u64 dma;
+	};
 	struct Slot {
 		ib_recv_wr wr;
 		ib_sge sge[2]; /* the GRH, the datagram */
-		struct page *page;
-		u64 page_dma;
-		u32 offset; /* of this buffer in the page */
+		Buffer buffer; /* with a page while anything is posted */
+		u32 offset;    /* of this slot's part in the page */
+	};
+	/* Whether buffers go back to the QP. */
+	enum class Supply : u8 {
+		kept, /* all of them, always */
+		cut,  /* not any more: the QP flushes, and would flush them again */
 	};
 
 	bool is_own_qp(u32 number) const;
-	bool equip(Slot &slot);
-	void release(Slot &slot);
+	bool acquire(Buffer &buffer);
+	void release(Buffer &buffer);
+	void install(Slot &slot, const Buffer &buffer);
 	void receive(Slot &slot, const ib_wc &wc);
 	bool deliver(Slot &slot, const ib_wc &wc, u32 length);
-	void after_delivery(Slot &slot);
-	int post(u32 limit);
+	bool other_half_is_free(const Slot &slot) const;
+	int post();
+	void make_up();
 	Slot &slot(u32 index) { return slots_[index & mask_]; }
 
 	kern::OwnedArray<Slot> slots_;
@@ -80,6 +102,7 @@ private:
 	u32 buffer_bytes_ = 0;
 	kern::DmaBuffer grh_area_;
 	net_device *dev_ = nullptr;
+	Faults *faults_ = nullptr;
 	ib_device *device_ = nullptr;
 	ib_qp *qp_ = nullptr;
 	ib_cq *cq_ = nullptr;
@@ -92,6 +115,7 @@ private:
 	/* Under NAPI: buffers are posted and come back in the order of the ring. */
 	u32 posted_ = 0; /* next to post */
 	u32 taken_ = 0;	 /* next to come back */
+	Supply supply_ = Supply::kept;
 	ReceiveCounters counters_{};
 	ib_wc wc_[16];
 	Moderation moderation_;

@@ -41,17 +41,28 @@ kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
 	return {};
 }
 
-void TransmitQueue::attach(net_device *dev, u32 index, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
-			   kern::Work &on_error)
+void TransmitQueue::place(net_device *dev, u32 index, Faults &faults)
 {
-	dev_ = dev;
+	faults_ = &faults;
+	queue_ = kern_netdev_tx_queue(dev, index);
+	add(dev, true);
+}
+
+void TransmitQueue::attach(ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline)
+{
 	device_ = device;
 	qp_ = qp;
 	cq_ = cq;
 	max_sge_ = max_sge < max_pieces ? max_sge : max_pieces;
 	max_inline_ = max_inline;
-	on_error_ = &on_error;
-	queue_ = kern_netdev_tx_queue(dev, index);
+	moderation_.attach(cq);
+}
+
+void TransmitQueue::detach()
+{
+	moderation_.detach();
+	qp_ = nullptr;
+	cq_ = nullptr;
 }
 
 void TransmitQueue::start()
@@ -67,6 +78,7 @@ void TransmitQueue::start()
 	kern_txq_reset(queue_);
 	enable();
 	ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP);
+	kern_txq_wake(queue_);
 }
 
 void TransmitQueue::stop()
@@ -188,7 +200,7 @@ void TransmitQueue::post_chain()
 	const ib_send_wr *bad = nullptr;
 	if (ib_post_send(qp_, &first->wr.wr, &bad)) [[unlikely]] {
 		/* What was not taken never completes; reclaim() takes it back with the QP. */
-		on_error_->queue();
+		report(fault_look);
 		counters_.errors++;
 	}
 	const ib_send_wr *const end = bad;
@@ -231,20 +243,24 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	return packets;
 }
 
+/* A slot's number says which request it was, modulo the ring: those before it are done too. */
+void TransmitQueue::complete(const ib_wc &wc, int budget)
+{
+	const u32 index = static_cast<u32>(wc.wr_id) & mask_;
+	complete_to(tail_ + ((index - tail_) & mask_) + 1, budget);
+	counters_.completions++;
+}
+
 /* Completions taken; 0 if there were none. */
 int TransmitQueue::take_completions(int budget)
 {
 	const int count = ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_);
 	for (int i = 0; i < count; i++) {
 		if (wc_[i].status != IB_WC_SUCCESS) [[unlikely]] {
-			if (wc_[i].status != IB_WC_WR_FLUSH_ERR)
-				on_error_->queue();
 			counters_.errors++;
+			report(fault_look);
 		}
-		/* A slot's number says which request it was, modulo the ring: those before it are done too. */
-		const u32 index = static_cast<u32>(wc_[i].wr_id) & mask_;
-		complete_to(tail_ + ((index - tail_) & mask_) + 1, budget);
-		counters_.completions++;
+		complete(wc_[i], budget);
 	}
 	return count > 0 ? count : 0;
 }
@@ -290,8 +306,10 @@ bool TransmitQueue::drain()
 	const auto deadline = kern::Deadline::in_ms(drain_ms);
 	/* Those behind the last visible one were inlined: they hold nothing, and may be done without a word. */
 	while (static_cast<int>(signalled_end_ - tail_) > 0) {
-		if (take_completions(0))
+		if (ib_poll_cq(cq_, 1, wc_) > 0) {
+			complete(wc_[0], 0);
 			continue;
+		}
 		if (deadline.passed())
 			return false;
 		kern::sleep_ms(1);
@@ -306,6 +324,9 @@ void TransmitQueue::reclaim()
 		give_back(slot(tail), 0);
 	tail_ = head_;
 	kern_txq_reset(queue_);
+	/* What completed before the RESET is not to be found by the requests of a new start. */
+	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
+		;
 }
 
 } // namespace ipoib

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "counters.hpp"
+#include "fault.hpp"
 #include "moderation.hpp"
 
 #include <kern/memory.hpp>
@@ -23,19 +24,24 @@ public:
 	static constexpr u32 min_depth = 64;
 
 	TransmitQueue() = default;
-	/* entries: a power of two. Context: process. Errors: ENOMEM. */
+	/* The interface, which of its queues this is, and who hears of what it cannot mend; once. */
+	void place(net_device *dev, u32 index, Faults &faults);
+	/* A ring. entries: a power of two. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(u32 entries, u32 lkey);
+	void free() { slots_ = {}; }
+	/* The QP and its CQ, until detach(); before start(). */
+	void attach(ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline);
+	void detach();
 
-	/* The interface and which of its queues, the QP and its CQ; before start(). on_error is queued when an error stops the QP (SQE). */
-	void attach(net_device *dev, u32 index, ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline,
-		    kern::Work &on_error);
+	/* Begins NAPI, and lets the stack transmit. */
 	void start();
-	/* Ends NAPI; the queue below is stopped already. Then drain() may be called. Context: process. */
+	/* Ends NAPI; the stack is to be stopped after that, since a completion lets it transmit. Context: process. */
 	void stop();
 	/* Takes completions until all requests that hold memory are back. False if the device gives none any more. */
 	bool drain();
-	/* Gives up what never came back. The QP is in RESET. */
+	/* Gives up what never came back. The QP is in RESET, or no more. */
 	void reclaim();
+	void report(Fault fault) { faults_->report(fault); }
 
 	/**
 	 * send() - queue a packet and, if no more comes, tell the hardware
@@ -85,18 +91,18 @@ private:
 	void wake_if_room();
 	void give_back(Slot &slot, int budget);
 	u32 complete_to(u32 end, int budget);
+	void complete(const ib_wc &wc, int budget);
 	int take_completions(int budget);
 
 	kern::OwnedArray<Slot> slots_;
 	u32 mask_ = 0;
-	net_device *dev_ = nullptr;
 	netdev_queue *queue_ = nullptr;
 	ib_device *device_ = nullptr;
 	ib_qp *qp_ = nullptr;
 	ib_cq *cq_ = nullptr;
 	u32 max_sge_ = 0;
 	u32 max_inline_ = 0;
-	kern::Work *on_error_ = nullptr;
+	Faults *faults_ = nullptr;
 
 	/* Under the transmit lock of the stack. */
 	u32 head_ = 0;

@@ -78,11 +78,12 @@ def modules_reload(lab, node1, node2):
 
 
 def card_leaves(lab, node1, node2):
-    """The card is taken out from under the interface."""
+    """The card is taken out from under the interface, and from under a child that goes at that moment."""
+    node1.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001 && ip link set ib0.8001 up")
     back = node2.spawn("ping -f -q -w 600 10.0.0.1")
     flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
     card = node1.run("basename $(readlink -f /sys/bus/pci/drivers/weft_connectx/0*)").out.strip()
-    node1.run(f"echo 1 > /sys/bus/pci/devices/{card}/remove", timeout=60)
+    node1.run(f"ip link del ib0.8001 & echo 1 > /sys/bus/pci/devices/{card}/remove; wait", timeout=60)
     assert node1.run("ip -o link").out.count("ib0") == 0
     node1.run("echo 1 > /sys/bus/pci/rescan", timeout=60)
     flood.kill()

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a queue has come to see that it cannot mend: told to whoever can.
+ */
+#pragma once
+
+#include <kern/types.h>
+#include <kern/work.hpp>
+
+namespace ipoib
+{
+
+/* From what costs least to mend to what costs most. */
+enum Fault : u32 {
+	fault_none = 0,
+	fault_look = 1 << 0,  /* a request failed: its QP may have stopped (SQE, IBA 10.3.1), or be in ERR */
+	fault_queue = 1 << 1, /* a QP is in error, or nothing comes back from it any more: down and up again */
+	fault_cq = 1 << 2,    /* a CQ has lost completions: only a new one helps */
+};
+
+class Faults
+{
+public:
+	explicit Faults(kern::DelayedWork &mend) : mend_(mend) {}
+
+	/* Context: any. */
+	void report(Fault fault)
+	{
+		__atomic_fetch_or(&seen_, fault, __ATOMIC_RELEASE);
+		mend_.reschedule(0);
+	}
+	/* Those reported since the last call, together. */
+	u32 take() { return __atomic_exchange_n(&seen_, u32{fault_none}, __ATOMIC_ACQ_REL); }
+
+private:
+	u32 seen_ = fault_none;
+	kern::DelayedWork &mend_;
+};
+
+} // namespace ipoib

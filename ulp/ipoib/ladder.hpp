@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A state machine whose states are the rungs of a ladder: each has all that those below it have, and one thing more. From any to
+ * any other the way leads over those between, so that there is one function for each step up and one for each step down, and nothing
+ * is begun or ended twice.
+ *
+ *	class Door {
+ *		enum class State : u8 { shut, unlocked, open };
+ *		kern::Result<> step_up(State to);	// to the next rung; may fail
+ *		State step_down(State from);		// from a rung, be it that step_up() to it failed half-way; the rung it leads to
+ *		Ladder<Door, State> ladder_{*this};
+ *	};
+ *
+ * Context, locks: the owner's.
+ */
+#pragma once
+
+#include <kern/result.hpp>
+
+namespace ipoib
+{
+
+template <class Owner, class State>
+class Ladder
+{
+public:
+	/* Begins on the lowest rung. */
+	explicit Ladder(Owner &owner) : owner_(owner) {}
+	Ladder(const Ladder &) = delete;
+	Ladder &operator=(const Ladder &) = delete;
+
+	State state() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED); }
+
+	/* The only way to another state. A step up that fails is undone, and ends the climb; going down never fails. */
+	kern::Result<> to(State wanted)
+	{
+		while (state_ < wanted) {
+			const auto next = static_cast<State>(static_cast<u8>(state_) + 1);
+			if (auto climbed = owner_.step_up(next); !climbed.ok()) {
+				set(owner_.step_down(next));
+				return climbed;
+			}
+			set(next);
+		}
+		while (state_ > wanted)
+			set(owner_.step_down(state_));
+		return {};
+	}
+
+private:
+	void set(State state) { __atomic_store_n(&state_, state, __ATOMIC_RELAXED); }
+
+	Owner &owner_;
+	State state_{};
+};
+
+} // namespace ipoib

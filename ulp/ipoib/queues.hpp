@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The queues of an interface with the verbs objects under them: one receives, and each of a few transmit queues has a QP and a CQ of its
+ * own, so that CPUs do not meet there.
+ *
+ * Locks: the rtnl lock for all but what says otherwise.
+ */
+#pragma once
+
+#include "fault.hpp"
+#include "ladder.hpp"
+#include "receive.hpp"
+#include "transmit.hpp"
+
+namespace ipoib
+{
+
+class Queues
+{
+public:
+	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
+	enum class State : u8 {
+		none,	 /* no verbs object, no ring */
+		made,	 /* rings, CQs and QPs, which are in RESET: the interface has a hardware address */
+		ready,	 /* the QPs are in RTS, all receives are posted */
+		running, /* completions are polled, the stack may transmit */
+	};
+
+	Queues(ib_device *device, u32 port_num, kern::DelayedWork &mend);
+	~Queues();
+	Queues(const Queues &) = delete;
+	Queues &operator=(const Queues &) = delete;
+
+	/*
+	 * Gives the queues their places in a network device, once; in these they stay, whatever becomes of their rings, so that counters and
+	 * settings are there as long as the device is. Context: process. Errors: ENOMEM.
+	 */
+	kern::Result<> place(net_device *dev, const ib::Gid &broadcast);
+	/* The device will not be used any more. State: none. */
+	void displace();
+
+	State state() const { return ladder_.state(); }
+	/* Context: may sleep. Errors: ENOMEM, those of the verbs. */
+	kern::Result<> to(State wanted) { return ladder_.to(wanted); }
+
+	/* What the next steps up go by. */
+	void set_pd(ib_pd *pd) { pd_ = pd; }
+	void set_pkey_index(u16 index) { pkey_index_ = index; }
+	void set_own_lid(u32 lid) { receive_.set_own_lid(lid); }
+	void set_checksum(bool on) { receive_.set_checksum(on); }
+	/* Powers of two within the queues' limits; what is made already stays as it is. */
+	void set_depths(u32 receive, u32 transmit);
+	u32 receive_depth() const { return receive_depth_; }
+	u32 transmit_depth() const { return transmit_depth_; }
+
+	/* That of the hardware address: it receives, and is the first to send. nullptr in state none. */
+	ib_qp *qp() const { return senders_.empty() ? nullptr : senders_[0].qp; }
+	u32 transmit_queues() const { return static_cast<u32>(senders_.size()); }
+
+	/* Of all QPs, in state ready or above. The first error, if there was any. */
+	kern::Result<> set_qkey(u32 qkey);
+	/* Whether all QPs send, if need be after a send error has stopped one (IBA 10.3.1, SQE). */
+	bool send_again();
+	void report(Fault fault) { faults_.report(fault); }
+	u32 take_faults() { return faults_.take(); }
+
+	/* Context: start_xmit of the packet. */
+	TransmitQueue &transmit(const sk_buff *skb) { return senders_[kern::skb_queue(skb)].queue; }
+
+	/* Context: any. */
+	const ReceiveCounters &received() const { return receive_.counters(); }
+	TransmitCounters sent() const;
+
+	void get_coalesce(kern_coalesce &rx, kern_coalesce &tx);
+	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
+
+private:
+	friend class Ladder<Queues, State>;
+	struct Sender {
+		ib_cq *cq = nullptr;
+		ib_qp *qp = nullptr;
+		TransmitQueue queue;
+	};
+
+	kern::Result<> step_up(State to);
+	State step_down(State from);
+
+	kern::Result<> make();
+	kern::Result<> make_sender(u32 index, u32 receive_depth, u32 transmit_depth);
+	kern::Result<ib_cq *> make_cq(u32 entries, u32 vector, ib_comp_handler handler,
+				      void (*event_handler)(ib_event *, void *), void *context);
+	kern::Result<ib_qp *> make_qp(ib_cq *send_cq, u32 receive_depth, u32 transmit_depth);
+	void unmake();
+	kern::Result<> connect();
+	State disconnect();
+	void run();
+	void halt();
+
+	kern::Result<> modify(ib_qp_attr &attr, int mask);
+	kern::Result<> to_qp_state(ib_qp_state state);
+	static void on_qp_event(ib_event *event, void *context);
+
+	ib_device *const device_;
+	const u32 port_num_;
+	ib_pd *pd_ = nullptr;
+	net_device *dev_ = nullptr;
+	ib::Gid broadcast_{};
+	u16 pkey_index_ = 0;
+	u32 receive_depth_ = ReceiveQueue::default_depth;
+	u32 transmit_depth_ = TransmitQueue::default_depth;
+	u32 send_sge_ = 0;
+	u32 inline_bytes_ = 0;
+
+	Faults faults_;
+	ib_cq *receive_cq_ = nullptr;
+	ReceiveQueue receive_;
+	kern::OwnedArray<Sender> senders_;
+	Ladder<Queues, State> ladder_{*this};
+};
+
+} // namespace ipoib

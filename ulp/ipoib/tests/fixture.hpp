@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of interfaces share: hosts with a software device and an interface on it, and an administrator of their subnet.
+#pragma once
+#include <kern/netdev.hpp>
+#include "../../../core/mgmt/tests/sa_fixture.hpp"
+#include "../client.hpp"
+#include "../interface.hpp"
+
+namespace ipoib::fixture
+{
+
+using ::fixture::eventually;
+using kern::kunit::Test;
+
+/* The module, as far as an interface needs it. */
+class Module
+{
+public:
+	Module()
+	{
+		ib_sa_register_client(&sa_client());
+		registered_ = register_link_kind().ok();
+	}
+	~Module()
+	{
+		if (registered_)
+			unregister_link_kind();
+		ib_sa_unregister_client(&sa_client());
+	}
+	Module(const Module &) = delete;
+	Module &operator=(const Module &) = delete;
+	bool ok() const { return registered_; }
+
+private:
+	bool registered_ = false;
+};
+
+/* A device and its interface, which is known to the stack. */
+class Host
+{
+public:
+	explicit Host(u16 lid) : device_({.vectors = 4, .lid = lid, .dma_device = dma_.native()})
+	{
+		if (!dma_.native() || !device_.ok())
+			return;
+		kern::RtnlGuard rtnl;
+		auto made = Interface::create(device_.get(), 1, 0xffff, nullptr, nullptr);
+		if (made.ok())
+			interface_ = made.take();
+	}
+	~Host() { remove(); }
+	Host(const Host &) = delete;
+	Host &operator=(const Host &) = delete;
+
+	bool ok() const { return interface_ != nullptr; }
+	ib_device *device() const { return device_.get(); }
+	Interface &interface() const { return *interface_; }
+	net_device *dev() const { return interface_->netdev(); }
+	const u8 *address() const { return kern_netdev_address(dev()); }
+
+	void remove()
+	{
+		if (!interface_)
+			return;
+		kern::RtnlGuard rtnl;
+		std::exchange(interface_, nullptr)->remove();
+	}
+	/* For a test that has removed it itself. */
+	Interface *release() { return std::exchange(interface_, nullptr); }
+
+	int up() const { return set_up(true); }
+	void down() const { (void)set_up(false); }
+	/* It is in its broadcast domain. */
+	bool runs() const
+	{
+		return eventually([&] { return kern_netdev_carrier_ok(dev()); });
+	}
+
+	kern_net_stats stats() const
+	{
+		kern_net_stats now{};
+		kern_kunit_netdev_stats(dev(), &now);
+		return now;
+	}
+	bool send(const Host &to, unsigned length = 1000) const
+	{
+		return kern_kunit_netdev_send(dev(), to.address(), type_ipv4, length) == 0;
+	}
+	/* Sends until something arrives. */
+	bool reaches(const Host &to, unsigned length = 1000) const
+	{
+		const u64 before = to.stats().rx_packets;
+		return eventually([&] {
+			(void)send(to, length);
+			kern::sleep_ms(1);
+			return to.stats().rx_packets > before;
+		});
+	}
+
+	/* The interface is found to be stuck, and what is done about it is done. */
+	void restart() const
+	{
+		const unsigned long before = soft_calls(device(), SOFT_MODIFY_QP);
+		netdev_ops.tx_timeout(interface_, 0);
+		(void)eventually([&] { return soft_calls(device(), SOFT_MODIFY_QP) != before; });
+		/* It holds the lock from beginning to end. */
+		kern::RtnlGuard rtnl;
+	}
+
+private:
+	int set_up(bool up) const
+	{
+		kern::RtnlGuard rtnl;
+		return kern_kunit_netdev_up(dev(), up);
+	}
+
+	kern::kunit::FakeDevice dma_{"ipoib_test"};
+	::fixture::Device device_;
+	Interface *interface_ = nullptr;
+};
+
+/* Two hosts in a subnet. What the administrator says of every path leads to the second. */
+struct Pair {
+	Module module;
+	mad_fixture::Node node{1};
+	mad_fixture::Administrator administrator{node};
+	Host a{2}, b{77};
+
+	bool ok() const { return module.ok() && node.ok() && administrator.ok() && a.ok() && b.ok(); }
+	/* Both run, and packets get through. */
+	bool begin() const { return a.up() == 0 && b.up() == 0 && a.runs() && b.runs() && a.reaches(b); }
+};
+
+/* Has the nth call of a method fail, from now on, once. */
+class FailNth
+{
+public:
+	FailNth(ib_device *device, soft_method method, unsigned nth) : device_(device), method_(method), left_(static_cast<int>(nth))
+	{
+		soft_interpose(
+			device, method,
+			[](void *context) {
+				auto &self = *static_cast<FailNth *>(context);
+				if (self.left_.fetch_sub(1) == 1)
+					soft_fail(self.device_, self.method_, 1, -EIO);
+			},
+			this);
+	}
+	~FailNth()
+	{
+		soft_interpose(device_, method_, nullptr, nullptr);
+		soft_fail(device_, method_, 0, 0);
+	}
+	FailNth(const FailNth &) = delete;
+	FailNth &operator=(const FailNth &) = delete;
+	bool failed() const { return left_.load_relaxed() <= 0; }
+
+private:
+	ib_device *const device_;
+	const soft_method method_;
+	kern::Atomic<int> left_;
+};
+
+} // namespace ipoib::fixture

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Interfaces that lose their queues, their memory or their device, and what they do about it.
+#include <kern/thread.hpp>
+#include <rdma/driver.hpp>
+#include "fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace
+{
+
+/* Packets of all sizes get through: the whole data path, on a device that reads memory by what was mapped. */
+void packets_get_through(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	for (const unsigned length : {60u, 250u, 300u, 1500u, 2000u}) {
+		const kern_net_stats before = pair.b.stats();
+		constexpr unsigned count = 100;
+		for (unsigned i = 0; i < count; i++)
+			EXPECT_TRUE(pair.a.send(pair.b, length));
+		EXPECT_TRUE(eventually([&] { return pair.b.stats().rx_packets >= before.rx_packets + count; }));
+		EXPECT_GE(pair.b.stats().rx_bytes, before.rx_bytes + u64{count} * length);
+	}
+	EXPECT_EQ(pair.b.stats().rx_errors, 0u);
+}
+
+/* When unregistration returns, rtnl lock held, nothing of the device's is in use any more, whoever still refers to the interface. */
+void verbs_objects_end_with_the_registration(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	const unsigned long before = soft_calls(pair.a.device(), SOFT_DESTROY_QP);
+	kern::RtnlGuard rtnl;
+	pair.a.release()->remove();
+	EXPECT_GT(soft_calls(pair.a.device(), SOFT_DESTROY_QP), before);
+}
+
+/* New rings are new memory, but the counters go on: whoever reads them needs no lock. */
+void counters_outlive_rings(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	pair.b.down();
+	const u64 before = pair.b.stats().rx_packets;
+	struct Reader {
+		const Host &host;
+		kern::Atomic<unsigned> reads{};
+		int run()
+		{
+			while (!kern::Thread::should_stop()) {
+				(void)host.stats();
+				reads.fetch_add(1);
+				kern::sleep_us(10, 50);
+			}
+			return 0;
+		}
+	} reader{pair.b};
+	auto thread = kern::Thread::create("ipoib-stats", kern::method<&Reader::run>, &reader);
+	ASSERT_OK(thread);
+	for (unsigned round = 0; round < 20; round++) {
+		kern::RtnlGuard rtnl;
+		EXPECT_EQ(netdev_ops.set_rings(&pair.b.interface(), 64u << round % 3, 128u), 0);
+	}
+	EXPECT_TRUE(eventually([&] { return reader.reads.load_relaxed() > 100; }));
+	EXPECT_EQ(thread.take().stop(), 0);
+	EXPECT_GE(pair.b.stats().rx_packets, before);
+	EXPECT_EQ(pair.b.up(), 0);
+	EXPECT_TRUE(pair.b.runs());
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+/* Rings that cannot be had, and then not even the former ones: the interface says what it would have, and has it when it is opened. */
+void an_interface_outlives_rings_that_cannot_be_had(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	const auto rings_of = [](const Host &host) {
+		kern_rings rings{};
+		netdev_ops.get_rings(&host.interface(), &rings);
+		return rings;
+	};
+	{
+		kern::RtnlGuard rtnl;
+		const kern_rings before = rings_of(pair.a);
+		soft_fail(pair.a.device(), SOFT_CREATE_CQ, 1000, -ENOMEM);
+		EXPECT_EQ(netdev_ops.set_rings(&pair.a.interface(), 128, 128), -ENOMEM);
+		const kern_rings after = rings_of(pair.a);
+		EXPECT_EQ(after.rx, before.rx);
+		EXPECT_EQ(after.tx, before.tx);
+		EXPECT_EQ(kern_kunit_netdev_up(pair.a.dev(), true), -ENOMEM);
+		kern_coalesce rx{}, tx{};
+		netdev_ops.get_coalesce(&pair.a.interface(), &rx, &tx);
+		EXPECT_EQ(netdev_ops.set_coalesce(&pair.a.interface(), &rx, &tx), 0);
+		soft_fail(pair.a.device(), SOFT_CREATE_CQ, 0, 0);
+	}
+	EXPECT_TRUE(pair.begin());
+}
+
+/* A receiver without memory drops, but keeps its buffers; one whose QP refused them all gets them back. */
+void mgmt_12_a_receiver_never_starves(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	{
+		kern::RtnlGuard rtnl;
+		ASSERT_EQ(netdev_ops.set_rings(&pair.b.interface(), 64, 64), 0);
+	}
+	ASSERT_TRUE(pair.begin());
+	const u64 dropped = pair.b.stats().rx_dropped;
+	kern_fail_pages(true);
+	EXPECT_TRUE(eventually([&] {
+		(void)pair.a.send(pair.b, 2000);
+		return pair.b.stats().rx_dropped > dropped + 200;
+	}));
+	kern_fail_pages(false);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+
+	soft_fail(pair.b.device(), SOFT_POST_RECV, 1'000'000, -ENOMEM);
+	for (unsigned i = 0; i < 300; i++)
+		(void)pair.a.send(pair.b);
+	soft_fail(pair.b.device(), SOFT_POST_RECV, 0, 0);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+void dispatch(ib_event_type type, ib_qp *qp)
+{
+	if (type == IB_EVENT_CQ_ERR)
+		rdma::dispatch(type, qp->recv_cq);
+	else
+		rdma::dispatch(type, qp);
+}
+
+/* A QP that is in error, and completes all that it had: the interface brings it back. */
+void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	for (unsigned round = 0; round < 3; round++) {
+		ib_qp_attr attr{};
+		attr.qp_state = IB_QPS_ERR;
+		ASSERT_EQ(ib_modify_qp(pair.b.interface().qp(), &attr, IB_QP_STATE), 0);
+		EXPECT_TRUE(pair.a.reaches(pair.b));
+	}
+}
+
+/* What the device says of the QP or of a CQ is heard (EVENT-02), and acted on. A CQ in error is replaced. */
+void event_02_fatal_events_are_acted_on(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	for (const ib_event_type type :
+	     {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR, IB_EVENT_CQ_ERR}) {
+		const soft_method method = type == IB_EVENT_CQ_ERR ? SOFT_CREATE_CQ : SOFT_MODIFY_QP;
+		const unsigned long before = soft_calls(pair.b.device(), method);
+		dispatch(type, pair.b.interface().qp());
+		EXPECT_TRUE(eventually([&] { return soft_calls(pair.b.device(), method) > before; }));
+		{
+			kern::RtnlGuard rtnl;
+		}
+		EXPECT_TRUE(pair.b.runs());
+		EXPECT_TRUE(pair.a.reaches(pair.b));
+	}
+}
+
+struct Flood {
+	const Host &from, &to;
+	int run()
+	{
+		while (!kern::Thread::should_stop())
+			(void)from.send(to, 300);
+		return 0;
+	}
+};
+
+/* While the queues are taken down no packet is handed over: completions that come meanwhile do not open them again. */
+void queues_stay_stopped_while_they_are_taken_down(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	struct Look {
+		net_device *dev;
+		kern::Atomic<unsigned> left{}, open{};
+		void operator()()
+		{
+			/* To ERR and to RESET, each QP. */
+			unsigned before = left.load_relaxed();
+			if (!before)
+				return;
+			left.store_relaxed(before - 1);
+			for (unsigned i = 0; i < Interface::transmit_queues_wanted(); i++)
+				if (!kern_txq_stopped(kern_netdev_tx_queue(dev, i)))
+					open.fetch_add(1);
+		}
+	} look{pair.a.dev()};
+	soft_interpose(
+		pair.a.device(), SOFT_MODIFY_QP, [](void *context) { (*static_cast<Look *>(context))(); }, &look);
+	Flood flood{pair.a, pair.b};
+	auto first = kern::Thread::create("ipoib-flood1", kern::method<&Flood::run>, &flood);
+	auto second = kern::Thread::create("ipoib-flood2", kern::method<&Flood::run>, &flood);
+	for (unsigned round = 0; round < 10; round++) {
+		look.left.store_relaxed(2 * Interface::transmit_queues_wanted());
+		pair.a.restart();
+		look.left.store_relaxed(0);
+		EXPECT_TRUE(pair.a.runs());
+	}
+	if (first.ok())
+		(void)first.take().stop();
+	if (second.ok())
+		(void)second.take().stop();
+	soft_interpose(pair.a.device(), SOFT_MODIFY_QP, nullptr, nullptr);
+	EXPECT_EQ(look.open.load_relaxed(), 0u);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+/* A restart that fails at any command leaves an interface that can be taken down and up. */
+void a_restart_may_fail_at_any_command(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	bool failed = true;
+	unsigned nth = 0;
+	while (failed && nth < 100) {
+		{
+			FailNth fault(pair.a.device(), SOFT_MODIFY_QP, ++nth);
+			pair.a.restart();
+			failed = fault.failed();
+			pair.a.down();
+		}
+		ASSERT_EQ(pair.a.up(), 0);
+		ASSERT_TRUE(pair.a.runs());
+	}
+	/* To ERR, RESET, INIT, RTR and RTS. */
+	EXPECT_GE(nth, 5u);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_recovery, KUNIT_CASE(packets_get_through), KUNIT_CASE(verbs_objects_end_with_the_registration),
+	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_a_receiver_never_starves),
+	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back), KUNIT_CASE(event_02_fatal_events_are_acted_on),
+	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
+	    KUNIT_CASE(an_interface_outlives_rings_that_cannot_be_had), KUNIT_CASE(a_restart_may_fail_at_any_command));

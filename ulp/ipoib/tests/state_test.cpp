@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The states of an interface and of its queues: every way from each to each, with a failure in every step of it.
+#include "fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace
+{
+
+/* An owner that notes what it is asked for, and fails at one rung. */
+struct Climber {
+	enum class State : u8 { a, b, c, d };
+
+	kern::Result<> step_up(State to)
+	{
+		steps++;
+		held |= 1u << static_cast<u8>(to);
+		if (to == fails_at)
+			return kern::Error{-EIO};
+		return {};
+	}
+	State step_down(State from)
+	{
+		steps++;
+		twice = twice || !(held & 1u << static_cast<u8>(from));
+		held &= ~(1u << static_cast<u8>(from));
+		return static_cast<State>(static_cast<u8>(from) - 1);
+	}
+	/* What it holds is what its state says. */
+	bool agrees() const { return held == (2u << static_cast<u8>(ladder.state())) - 2 && !twice; }
+
+	State fails_at = State::a;
+	unsigned held = 0, steps = 0;
+	bool twice = false;
+	Ladder<Climber, State> ladder{*this};
+};
+
+/* From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a step that failed is undone. */
+void a_ladder_is_climbed_step_by_step(Test &test)
+{
+	using State = Climber::State;
+	for (u8 from = 0; from < 4; from++) {
+		for (u8 to = 0; to < 4; to++) {
+			for (u8 fails = 0; fails < 4; fails++) {
+				Climber climber;
+				EXPECT_OK(climber.ladder.to(static_cast<State>(from)));
+				climber.steps = 0;
+				climber.fails_at = static_cast<State>(fails);
+				const bool fell = fails > from && fails <= to;
+				EXPECT_EQ(climber.ladder.to(static_cast<State>(to)).ok(), !fell);
+				EXPECT_EQ(static_cast<u8>(climber.ladder.state()), fell ? fails - 1 : to);
+				EXPECT_TRUE(climber.agrees());
+				if (!fell)
+					EXPECT_EQ(climber.steps, from < to ? static_cast<unsigned>(to - from)
+									   : static_cast<unsigned>(from - to));
+			}
+		}
+	}
+}
+
+constexpr soft_method queue_methods[] = {SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP, SOFT_MODIFY_QP, SOFT_POST_RECV};
+
+/* Queues by themselves, in the place of those of an interface that is down. */
+class Bench
+{
+public:
+	Bench()
+	{
+		if (!module_.ok() || !host_.ok())
+			return;
+		pd_ = ib_alloc_pd(host_.device(), 0);
+		auto made = kern::make<Queues>(kern::Gfp::kernel, host_.device(), 1u, mend_);
+		if (rdma::is_err(pd_) || !made.ok())
+			return;
+		queues_ = made.take();
+		queues_->set_pd(pd_);
+		queues_->set_depths(64, 64);
+		kern::RtnlGuard rtnl;
+		ok_ = queues_->place(host_.dev(), group_).ok();
+	}
+	~Bench()
+	{
+		if (queues_) {
+			kern::RtnlGuard rtnl;
+			(void)queues_->to(Queues::State::none);
+			queues_->displace();
+		}
+		queues_.reset();
+		if (pd_ && !rdma::is_err(pd_))
+			ib_dealloc_pd(pd_);
+	}
+	Bench(const Bench &) = delete;
+	Bench &operator=(const Bench &) = delete;
+
+	bool ok() const { return ok_; }
+	ib_device *device() const { return host_.device(); }
+	Queues &queues() { return *queues_; }
+	/* Nothing is made in it. */
+	bool is_empty() const { return pd_->usecnt == 0; }
+
+private:
+	void mend() {}
+
+	Module module_;
+	Host host_{2};
+	ib::Gid group_{};
+	ib_pd *pd_ = nullptr;
+	kern::DelayedWork mend_{kern::method<&Bench::mend>, this};
+	kern::Owned<Queues> queues_;
+	bool ok_ = false;
+};
+
+constexpr Queues::State all_of_queues[] = {Queues::State::none, Queues::State::made, Queues::State::ready,
+					   Queues::State::running};
+
+/* Where queues may end that did not get from one state to another. */
+bool may_be_left(Queues::State from, Queues::State to, Queues::State now)
+{
+	return from < to ? now < to : now <= to;
+}
+
+/*
+ * `arm` has the nth call or allocation fail, and `disarm` says whether it came to that. However it went, the queues are in a state between, from
+ * which all others can be had.
+ */
+template <class Arm, class Disarm>
+void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
+{
+	Queues &queues = bench.queues();
+	kern::RtnlGuard rtnl;
+	for (const Queues::State from : all_of_queues) {
+		for (const Queues::State to : all_of_queues) {
+			bool failed = true;
+			for (unsigned nth = 1; failed && nth < 1000; nth++) {
+				ASSERT_OK(queues.to(from));
+				arm(nth);
+				const auto moved = queues.to(to);
+				failed = disarm();
+				if (!failed || moved.ok())
+					EXPECT_TRUE(queues.state() == to || may_be_left(from, to, queues.state()));
+				if (!moved.ok())
+					EXPECT_TRUE(from < to && may_be_left(from, to, queues.state()));
+				EXPECT_EQ(queues.qp() == nullptr, queues.state() == Queues::State::none);
+				ASSERT_OK(queues.to(Queues::State::running));
+				ASSERT_OK(queues.to(Queues::State::none));
+				ASSERT_TRUE(bench.is_empty());
+			}
+		}
+	}
+}
+
+void queues_go_from_each_state_to_each(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	for (const soft_method method : queue_methods) {
+		kern::Owned<FailNth> fault;
+		walk_failing(
+			test, bench,
+			[&](unsigned nth) {
+				auto made = kern::make<FailNth>(kern::Gfp::kernel, bench.device(), method, nth);
+				if (made.ok())
+					fault = made.take();
+			},
+			[&] {
+				const bool failed = fault->failed();
+				fault.reset();
+				return failed;
+			});
+	}
+}
+
+/* The same without memory: the nth allocation fails. */
+void queues_go_on_after_any_allocation_that_failed(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	walk_failing(
+		test, bench, [](unsigned nth) { kern_fail_allocation(nth); },
+		[] {
+			const bool failed = kern_allocation_failed();
+			kern_fail_allocation(0);
+			return failed;
+		});
+	/* Nor pages to receive into. */
+	kern::RtnlGuard rtnl;
+	ASSERT_OK(bench.queues().to(Queues::State::made));
+	kern_fail_pages(true);
+	EXPECT_ERROR(bench.queues().to(Queues::State::running), -ENOMEM);
+	kern_fail_pages(false);
+	EXPECT_EQ(bench.queues().state(), Queues::State::made);
+	EXPECT_OK(bench.queues().to(Queues::State::running));
+	EXPECT_OK(bench.queues().to(Queues::State::none));
+}
+
+/* An interface is made, or not, whatever fails on the way. */
+void an_interface_is_made_or_not(Test &test)
+{
+	Module module;
+	kern::kunit::FakeDevice dma{"ipoib_making"};
+	::fixture::Device device({.vectors = 4, .lid = 2, .dma_device = dma.native()});
+	ASSERT_TRUE(module.ok() && dma.native() && device.ok());
+	kern::RtnlGuard rtnl;
+	for (const soft_method method : {SOFT_ALLOC_PD, SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP}) {
+		bool failed = true;
+		unsigned made = 0;
+		for (unsigned nth = 1; failed && nth < 100; nth++) {
+			FailNth fault(device.get(), method, nth);
+			auto interface = Interface::create(device.get(), 1, 0xffff, nullptr, nullptr);
+			failed = fault.failed();
+			if (interface.ok()) {
+				made++;
+				EXPECT_EQ(interface.value()->state(), Interface::State::down);
+				interface.value()->remove();
+			} else {
+				EXPECT_TRUE(failed);
+			}
+		}
+		EXPECT_FALSE(failed);
+		EXPECT_GE(made, 1u);
+	}
+}
+
+/* An interface that cannot be opened is down, and can be opened later. */
+void opening_fails_at_any_command(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	for (const soft_method method : {SOFT_MODIFY_QP, SOFT_POST_RECV}) {
+		bool failed = true;
+		unsigned nth = 0;
+		while (failed && nth < 100) {
+			{
+				FailNth fault(pair.a.device(), method, ++nth);
+				const int status = pair.a.up();
+				failed = fault.failed();
+				if (status)
+					EXPECT_EQ(pair.a.interface().state(), Interface::State::down);
+				else
+					EXPECT_GE(pair.a.interface().state(), Interface::State::halted);
+			}
+			pair.a.down();
+			ASSERT_EQ(pair.a.interface().state(), Interface::State::down);
+			ASSERT_EQ(pair.a.up(), 0);
+			ASSERT_TRUE(pair.a.runs());
+			pair.a.down();
+			if (nth > 3 * 5 * Interface::transmit_queues_wanted())
+				break;
+		}
+	}
+	EXPECT_TRUE(pair.begin());
+}
+
+/* One that could not be restarted says so by its carrier, and goes on by itself. */
+void a_restart_that_failed_is_tried_again(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	const unsigned queues = Interface::transmit_queues_wanted();
+	/* A command of ERR, of RESET, of INIT, of RTS, and one that takes the broadcast group's Q_Key. */
+	for (const unsigned nth : {1u, queues + 1, 2 * queues + 1, 4 * queues + 1, 5 * queues + 1}) {
+		FailNth fault(pair.a.device(), SOFT_MODIFY_QP, nth);
+		pair.a.restart();
+		EXPECT_TRUE(eventually([&] { return fault.failed(); }));
+		EXPECT_TRUE(eventually([&] { return pair.a.interface().state() == Interface::State::active; }));
+		EXPECT_TRUE(pair.a.reaches(pair.b));
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step), KUNIT_CASE(queues_go_from_each_state_to_each),
+	    KUNIT_CASE(queues_go_on_after_any_allocation_that_failed), KUNIT_CASE(an_interface_is_made_or_not),
+	    KUNIT_CASE(opening_fails_at_any_command), KUNIT_CASE(a_restart_that_failed_is_tried_again));
