@@ -155,7 +155,11 @@ Connection::Received Connection::receive()
 		}
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
-		drop(fmt::format("it sent more than {} descriptors at once", kMaxMessageFds));
+		// Where there was room for more, the kernel had none to give.
+		drop(fds.size() < kMaxMessageFds
+			     ? "this process has no descriptor left for those that it sent"
+			     : fmt::format("it sent more than {} descriptors at once",
+					   kMaxMessageFds));
 		return Received::End;
 	}
 	reader_.filled(static_cast<std::size_t>(size), std::move(fds));

@@ -8,8 +8,8 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <spdlog/spdlog.h>
 
+#include "base/acceptor.hpp"
 #include "base/loop.hpp"
-#include "base/unix_listener.hpp"
 #include "vfio-user/connection.hpp"
 #include "vfio-user/endpoint.hpp"
 #include "vfio-user/session.hpp"
@@ -28,11 +28,9 @@ public:
 
 	void listen(UnixListener listener)
 	{
-		listener_ = std::move(listener);
-		// The listener keeps and closes its descriptor; here it is only waited for.
-		acceptor_.emplace(loop_.io(), listener_.fd());
-		log_->info("waits for a machine at {}", listener_.path().string());
-		wait_client();
+		log_->info("waits for a machine at {}", listener.path().string());
+		acceptor_.emplace(loop_, std::move(listener),
+				  [this](FileDescriptor socket) { serve(std::move(socket)); });
 	}
 
 	void serve(FileDescriptor socket)
@@ -61,10 +59,7 @@ public:
 	void shut_down()
 	{
 		unwatch_memory();
-		if (acceptor_)
-			acceptor_->release();
 		acceptor_.reset();
-		listener_ = {};
 		if (connection_)
 			connection_->close();
 		connection_.reset();
@@ -73,22 +68,6 @@ public:
 	}
 
 private:
-	void wait_client()
-	{
-		acceptor_->async_wait(asio::posix::stream_descriptor::wait_read,
-				      [self = shared_from_this()](std::error_code error) {
-					      if (!error && self->acceptor_)
-						      self->accept();
-				      });
-	}
-
-	void accept()
-	{
-		if (auto socket = listener_.accept())
-			serve(std::move(socket));
-		wait_client();
-	}
-
 	std::span<const std::byte> handle(Message &message)
 	{
 		const auto reply = session_->handle(message);
@@ -131,8 +110,7 @@ private:
 	Loop &loop_;
 	std::shared_ptr<spdlog::logger> log_;
 	std::optional<Endpoint> endpoint_;
-	UnixListener listener_;
-	std::optional<asio::posix::stream_descriptor> acceptor_;
+	std::optional<Acceptor> acceptor_;
 	std::optional<Session> session_; // kept until the next client: a message may be in it
 	std::shared_ptr<Connection> connection_;
 	std::atomic<bool> connected_{false}; // whether there is one, for other threads

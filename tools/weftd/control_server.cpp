@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <istream>
 #include <list>
+#include <optional>
 
 #include <asio/io_context.hpp>
 #include <asio/local/stream_protocol.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/read_until.hpp>
 #include <asio/streambuf.hpp>
 #include <asio/write.hpp>
 #include <spdlog/spdlog.h>
 
-#include "base/unix_listener.hpp"
+#include "base/acceptor.hpp"
 #include "weftd/control.hpp"
 
 namespace weft::weftd
@@ -30,28 +30,20 @@ constexpr std::size_t kMostClients = 64;
 class ControlServer::Impl : public std::enable_shared_from_this<Impl>
 {
 public:
-	Impl(Loop &loop, World &world, UnixListener listener, std::function<void()> shut_down)
-	    : loop_(loop), world_(world), shut_down_(std::move(shut_down)),
-	      listener_(std::move(listener)), acceptor_(loop.io(), listener_.fd())
+	Impl(Loop &loop, World &world, std::function<void()> shut_down)
+	    : loop_(loop), world_(world), shut_down_(std::move(shut_down))
 	{
 	}
 
-	void accept_next()
+	void listen(UnixListener listener)
 	{
-		acceptor_.async_wait(asio::posix::stream_descriptor::wait_read,
-				     [self = shared_from_this()](std::error_code error) {
-					     if (error || !self->acceptor_.is_open())
-						     return;
-					     self->accept();
-					     self->accept_next();
-				     });
+		acceptor_.emplace(loop_, std::move(listener),
+				  [this](FileDescriptor socket) { serve(std::move(socket)); });
 	}
 
 	void shut_down()
 	{
-		// The listener closes the descriptor that both have.
-		acceptor_.release();
-		listener_ = {};
+		acceptor_.reset();
 		for (const auto &client : clients_)
 			client->socket.close();
 		clients_.clear();
@@ -72,11 +64,8 @@ private:
 		ControlSession session;
 	};
 
-	void accept()
+	void serve(FileDescriptor fd)
 	{
-		FileDescriptor fd = listener_.accept();
-		if (!fd)
-			return;
 		if (clients_.size() >= kMostClients) {
 			spdlog::warn("control: more than {} clients, one turned away",
 				     kMostClients);
@@ -119,8 +108,7 @@ private:
 	Loop &loop_;
 	World &world_;
 	std::function<void()> shut_down_;
-	UnixListener listener_;
-	asio::posix::stream_descriptor acceptor_;
+	std::optional<Acceptor> acceptor_;
 	std::list<std::shared_ptr<Client>> clients_;
 };
 
@@ -129,9 +117,8 @@ ControlServer::ControlServer(Loop &loop, World &world, const std::filesystem::pa
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_shared<Impl>(loop, world, UnixListener(path),
-					       std::move(shut_down));
-		impl_->accept_next();
+		impl_ = std::make_shared<Impl>(loop, world, std::move(shut_down));
+		impl_->listen(UnixListener(path));
 	});
 }
 

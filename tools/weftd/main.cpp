@@ -21,6 +21,7 @@
 #include <asio/signal_set.hpp>
 #include <spdlog/spdlog.h>
 
+#include "base/descriptor_limit.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
 #include "base/runtime_directory.hpp"
@@ -110,6 +111,7 @@ int run(const Options &options)
 
 	// Blocked signals would be inherited by the loops' threads; handled ones are not lost.
 	std::signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
 	asio::io_context io;
 	asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
 	signals.async_wait([&](std::error_code error, int number) {

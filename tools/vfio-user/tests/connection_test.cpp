@@ -2,7 +2,11 @@
 // Clients that come, go, and misbehave.
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/unix_listener.hpp"
@@ -74,6 +78,36 @@ TEST_F(Connecting, TakingMemoryBackLosesTheDevice)
 	client().map(0, 4096, next_file.get());
 	EXPECT_TRUE(device_.host().dma().write_as<int>(0, 1));
 	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+}
+
+// A client whose descriptors this process has no number for is told nothing, but the log says whose
+// fault it was: not the client's, which sent one.
+TEST_F(Connecting, DescriptorsWithoutANumberAreOurFault)
+{
+	std::ostringstream text;
+	const auto former = spdlog::default_logger();
+	spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+		"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+	{
+		FakeDevice other_device;
+		Server other_server(loop_, other_device, "other");
+		auto [ours, theirs] = FakeClient::make_sockets();
+		other_server.serve(std::move(theirs));
+		FakeClient other(loop_, std::move(ours));
+		other.greet();
+		const auto file = make_memory(4096);
+		rlimit limit{};
+		ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+		rlimit none = limit;
+		const FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+		none.rlim_cur = static_cast<rlim_t>(next.get());
+		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+		other.send(Command::DmaMap, bytes_of(DmaMap{32, 3, 0, 0, 4096}), {file.get()});
+		EXPECT_TRUE(other.wait_closed());
+		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+	}
+	spdlog::set_default_logger(former);
+	EXPECT_THAT(text.str(), ::testing::HasSubstr("no descriptor left"));
 }
 
 // A second client is turned away while the first is there, which does not notice; but one that
