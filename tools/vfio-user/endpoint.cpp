@@ -55,8 +55,8 @@ bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::u
 	return region && offset <= region && size <= region - offset;
 }
 
-// The client has the MSI-X table and the pending bits; it does not ask for them here, and what is
-// behind is nothing.
+// The client has the MSI-X table, and keeps what is masked there; behind it is nothing here. The
+// pending bits it may ask for, as QEMU does: of a vector that has no descriptor yet.
 bool Endpoint::is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const
 {
 	const PciMsix &msix = description_.msix;
@@ -68,6 +68,19 @@ bool Endpoint::is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::s
 		within(msix.pba_bar, msix.pba_offset, (msix.vectors + 63ull) / 64 * 8));
 }
 
+void Endpoint::read_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				   std::span<std::byte> data) const
+{
+	const PciMsix &msix = description_.msix;
+	for (std::byte &byte : data) {
+		byte = std::byte{0};
+		const std::uint64_t first = (offset++ - msix.pba_offset) * 8;
+		for (unsigned bit = 0; bit < 8; ++bit)
+			if (bar == msix.pba_bar && interrupts_.pending(first + bit))
+				byte |= std::byte{1} << bit;
+	}
+}
+
 bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data)
 {
 	if (!region_contains(index, offset, data.size()))
@@ -77,7 +90,7 @@ bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<
 	if (index == kRegionConfig)
 		config_.read(offset, data);
 	else if (is_msix_structure(index, offset, data.size()))
-		std::ranges::fill(data, std::byte{0});
+		read_msix_structure(index, offset, data);
 	else
 		device_.region_read(index, offset, data);
 	return true;

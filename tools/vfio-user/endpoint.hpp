@@ -67,6 +67,8 @@ public:
 
 private:
 	bool is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const;
+	void read_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				 std::span<std::byte> data) const;
 	void write_config(std::uint64_t offset, std::span<const std::byte> data);
 
 	Loop &loop_;

@@ -37,6 +37,11 @@ public:
 	// Signals @vector's descriptor. Without one, the vector is pending: it is signalled as soon
 	// as it gets one.
 	void raise_msix(unsigned vector);
+	// Whether @vector was raised and has not been signalled yet.
+	bool pending(std::size_t vector) const
+	{
+		return vector < msix_.size() && msix_[vector].pending;
+	}
 	// Forgets what is pending: MSI-X was disabled, or the device reset.
 	void clear_pending();
 

@@ -39,13 +39,36 @@ TEST_F(RegionReadMessage, ReadsLargeRanges)
 	EXPECT_TRUE(client().read(0, 0, 0).empty());
 }
 
-// The MSI-X structures are the client's; the server's are empty, and the model never sees them.
+// The MSI-X structures are the client's; the server's table is empty, and the model never sees them.
 TEST_F(RegionReadMessage, HidesMsixStructures)
 {
 	std::ranges::fill(device_.memory(4), std::byte{0xff});
 	EXPECT_EQ(client().read_as<std::uint64_t>(4, FakeDevice::kPbaOffset), 0u);
 	EXPECT_EQ(client().read_as<std::uint32_t>(4, FakeDevice::kTableOffset + 12), 0u);
 	EXPECT_EQ(client().read_as<std::uint32_t>(4, 0), ~0u);
+}
+
+// The pending bits tell of vectors that were raised before they had a descriptor, as QEMU asks for
+// them; none is pending once it is signalled.
+TEST_F(RegionReadMessage, TellsOfPendingVectors)
+{
+	enable_msix();
+	device_.host().raise_msix(3);
+	device_.host().raise_msix(FakeDevice::kVectors - 1);
+	const std::uint64_t both = 1ull << 3 | 1ull << (FakeDevice::kVectors - 1);
+	EXPECT_EQ(client().read_as<std::uint64_t>(4, FakeDevice::kPbaOffset), both);
+	EXPECT_EQ(client().read_as<std::uint8_t>(4, FakeDevice::kPbaOffset + 3), 0x80);
+	EXPECT_EQ(client().read_as<std::uint32_t>(4, FakeDevice::kTableOffset), 0u);
+	const auto event = make_event();
+	ASSERT_EQ(client().call(Command::SetIrqs,
+				bytes_of(IrqSet{20, kIrqSetDataEventfd | kIrqSetActionTrigger,
+						kIrqMsix, 3, 1}),
+				{event.get()})
+			  .error(),
+		  0u);
+	EXPECT_EQ(take(event), 1u);
+	EXPECT_EQ(client().read_as<std::uint64_t>(4, FakeDevice::kPbaOffset),
+		  1ull << (FakeDevice::kVectors - 1));
 }
 
 // Not one byte outside of a region, no region that is not there, no more than was negotiated.
