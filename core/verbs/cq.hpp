@@ -23,6 +23,11 @@ bool destroy_cq(ib_cq &cq);
 ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
 /* From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one. */
 void stop_poller(ib_cq &cq);
+/*
+ * Returns when the done functions of all that is in the queue now have returned (MGMT-09). Nothing for a CQ without a
+ * poller. Context: process, and not a done function of this CQ.
+ */
+void catch_up(ib_cq &cq);
 /* Ends it; nothing schedules it any more. Nothing for a CQ without one. */
 void destroy_poller(ib_cq &cq);
 

@@ -5,6 +5,8 @@
  * found it empty, with a look at what may have slipped in meanwhile (NOTIFY-03, NOTIFY-04).
  */
 #include <kern/atomic.hpp>
+#include <kern/completion.hpp>
+#include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/tasklet.hpp>
 #include <kern/work.hpp>
@@ -95,6 +97,23 @@ struct ib_cq_poller {
 			work_.cancel();
 	}
 
+	/* See verbs::catch_up(). The queue is first in, first out: as many as it can hold are all that is in it now. */
+	void catch_up()
+	{
+		if (cq_->poll_ctx == IB_POLL_DIRECT) {
+			ib_process_cq_direct(cq_, cq_->cqe);
+			return;
+		}
+		if (KERN_WARN_ON(kern::read_once(polling_) == kern_context()))
+			return;
+		kern::Guard one_at_a_time(catch_up_lock_);
+		caught_up_.reinit();
+		to_take_ = cq_->cqe;
+		behind_.store_release(true);
+		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr) : schedule_work(cq_, nullptr);
+		caught_up_.wait();
+	}
+
 	/* Completion handlers. */
 	static void schedule_softirq(ib_cq *cq, void *) { cq->poller->tasklet_.schedule(); }
 	static void schedule_work(ib_cq *cq, void *) { cq->poller->queue_->queue(cq->poller->work_); }
@@ -116,14 +135,38 @@ private:
 	{
 		if (kern::read_once(stopping_)) [[unlikely]]
 			return false;
-		if (process(cq_, wcs_, batch, budget) >= budget)
+		/* Before it polls: who is behind since has to wait for the next run. */
+		const bool behind = behind_.load_acquire();
+		kern::write_once(polling_, kern_context());
+		const int taken = process(cq_, wcs_, batch, budget);
+		kern::write_once(polling_, 0ul);
+		if (behind) [[unlikely]]
+			advance(taken, taken < budget);
+		if (taken >= budget)
 			return true;
 		return ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+	}
+
+	/* Lets catch_up() through when enough has been taken, or nothing is left. */
+	void advance(int taken, bool empty)
+	{
+		to_take_ -= taken;
+		if (!empty && to_take_ > 0)
+			return;
+		behind_.store_relaxed(false);
+		caught_up_.complete();
 	}
 
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
 	bool stopping_ = false;
+	/* Of catch_up(), which sets `behind_`; the next run, which clears it, has `to_take_` meanwhile. */
+	kern::Mutex catch_up_lock_{KERN_LOCK_CLASS("verbs.catch_up")};
+	kern::Completion caught_up_;
+	kern::Atomic<bool> behind_{false};
+	int to_take_ = 0;
+	/* The context that runs done functions now, 0 for none. */
+	unsigned long polling_ = 0;
 	union {
 		kern::Tasklet tasklet_;
 		kern::Work work_;
@@ -143,6 +186,12 @@ void verbs::stop_poller(ib_cq &cq)
 {
 	if (cq.poller)
 		cq.poller->stop();
+}
+
+void verbs::catch_up(ib_cq &cq)
+{
+	if (cq.poller)
+		cq.poller->catch_up();
 }
 
 void verbs::destroy_poller(ib_cq &cq)

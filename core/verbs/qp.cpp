@@ -2,6 +2,7 @@
 // Queue pairs (IBA 11.2.4, 11.2.5).
 #include <kern/atomic.hpp>
 #include "checks.hpp"
+#include "cq.hpp"
 #include "qp.hpp"
 
 using namespace verbs;
@@ -282,13 +283,19 @@ int ib_destroy_qp(struct ib_qp *qp)
 	} else if (in_use(qp)) {
 		return -EBUSY;
 	}
-	if (int error = device->ops.destroy_qp(qp, nullptr)) {
+	const int left = device->ops.destroy_qp(qp, nullptr);
+	if (left < 0) {
 		if (qp->xrcd) {
 			kern::Guard guard(device->verbs->xrc_lock);
 			ring_push(qp->xrcd->target_qps, qp->links);
 		}
-		return error;
+		return left;
 	}
+	/* MGMT-09: whose done functions look at the QP still finds it. */
+	if (left > 0 && qp->send_cq)
+		catch_up(*qp->send_cq);
+	if (left > 0 && qp->recv_cq && qp->recv_cq != qp->send_cq)
+		catch_up(*qp->recv_cq);
 	if (qp->core)
 		qp->core->~ib_qp_core();
 	unlist(qp);

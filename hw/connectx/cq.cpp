@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cq.hpp"
 #include <kern/log.hpp>
+#include <kern/time.hpp>
 #include "srq.hpp"
 
 namespace connectx {
@@ -84,6 +85,14 @@ void Cq::stop()
 	}
 	if (eq_)
 		std::exchange(eq_, nullptr)->detach_cq();
+	RemainsList unwanted;
+	{
+		kern::Guard guard(lock_);
+		unwanted.splice_back(remains_);
+		unwanted.splice_back(spent_);
+	}
+	while (Remains *remains = unwanted.pop_front())
+		kern::destroy(remains);
 }
 
 kern::Result<> Cq::moderate(u16 count, u16 period_us)
@@ -187,13 +196,13 @@ void Cq::attach(Qp &qp, bool sends)
 	}
 }
 
-void Cq::detach(Qp &qp, bool sends)
+u32 Cq::detach(Qp &qp, bool sends)
 {
 	kern::Guard resizing(resize_lock_);
+	auto remains = make_remains(qp);
 	kern::Guard guard(lock_);
 	QpEntry &entry = hca_.qp_entry(qp.number());
-	purge_locked(qp);
-	last_key_ = no_key;
+	const u32 left = bury(qp, std::move(remains));
 	if (sends) {
 		qp.send_cq_node.unlink();
 		kern::write_once(entry.send_cqn, 0);
@@ -201,6 +210,15 @@ void Cq::detach(Qp &qp, bool sends)
 		qp.recv_cq_node.unlink();
 		kern::write_once(entry.recv_cqn, 0);
 	}
+	return left;
+}
+
+u32 Cq::outlive(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	auto remains = make_remains(qp);
+	kern::Guard guard(lock_);
+	return bury(qp, std::move(remains));
 }
 
 void Cq::purge(Qp &qp)
@@ -223,7 +241,7 @@ void Cq::detach(Srq &srq)
 	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
 	purge_locked([&](const wire::Cqe &cqe) {
-		if (cqe.is_send() || cqe.remote_qpn() != srq.number() ||
+		if (cqe.is_send() || cqe.opcode() == remains_opcode || cqe.remote_qpn() != srq.number() ||
 		    !(kern::read_once(qps_[cqe.qpn() & qp_mask_].recv_cqn) & QpEntry::xrc_target))
 			return false;
 		give_back(cqe, &srq);
@@ -234,18 +252,10 @@ void Cq::detach(Srq &srq)
 	kern::write_once(entry.domain, 0);
 }
 
-void Cq::forget_target(Qp &qp)
-{
-	kern::Guard resizing(resize_lock_);
-	kern::Guard guard(lock_);
-	purge_locked(qp);
-	last_key_ = no_key;
-}
-
 void Cq::purge_locked(const Qp &qp)
 {
 	purge_locked([&](const wire::Cqe &cqe) {
-		if (cqe.qpn() != qp.number())
+		if (!is_of(cqe, qp))
 			return false;
 		if (!cqe.is_send())
 			give_back(cqe, shared_queue(cqe, qp));
@@ -260,13 +270,48 @@ void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
 		(void)srq->complete(cqe.wqe_index, id);
 }
 
-template <class Predicate>
-void Cq::purge_locked(Predicate unwanted)
+u32 Cq::end_locked() const
 {
 	u32 end = consumer_;
 	while (end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
 		end++;
 	kern::dma_rmb();
+	return end;
+}
+
+kern::Owned<Cq::Remains> Cq::make_remains(const Qp &qp)
+{
+	u32 count = 0;
+	RemainsList spent;
+	{
+		kern::Guard guard(lock_);
+		spent.splice_back(spent_);
+		for (u32 at = consumer_, end = end_locked(); at != end; at++)
+			count += is_of(*entry(at), qp);
+		if (hca_.failed() && &verbs_ == qp.verbs().send_cq)
+			count += kern::read_once(qp.sq.head) - qp.sq.tail;
+		if (hca_.failed() && &verbs_ == qp.verbs().recv_cq)
+			count += kern::read_once(qp.rq.head) - qp.rq.tail;
+	}
+	while (Remains *gone = spent.pop_front())
+		kern::destroy(gone);
+	if (!count)
+		return {};
+	// A QP's end is never refused: it waits for the memory.
+	for (;; kern::sleep_ms(1)) {
+		auto remains = kern::make<Remains>(kern::Gfp::kernel);
+		auto completions = kern::make_array<ib_wc>(kern::Gfp::kernel, count);
+		if (!remains || !completions)
+			continue;
+		remains.value()->completions = completions.take();
+		return remains.take();
+	}
+}
+
+template <class Predicate>
+void Cq::purge_locked(Predicate unwanted)
+{
+	const u32 end = end_locked();
 	// From the youngest to the oldest; what stays moves up into the places that become free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
@@ -287,19 +332,28 @@ void Cq::purge_locked(Predicate unwanted)
 	}
 }
 
+bool Cq::flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc)
+{
+	if (!(qp.*flush)(wc))
+		return false;
+	wc.qp = &qp.verbs();
+	wc.status = IB_WC_WR_FLUSH_ERR;
+	wc.vendor_err = 0;
+	wc.byte_len = 0;
+	wc.wc_flags = 0;
+	return true;
+}
+
 int Cq::poll_failed(int count, ib_wc *wc)
 {
 	int got = 0;
 	const auto take = [&](Qp &qp, bool (Qp::*flush)(ib_wc &)) {
-		while (got < count && (qp.*flush)(wc[got])) {
-			wc[got].qp = &qp.verbs();
-			wc[got].status = IB_WC_WR_FLUSH_ERR;
-			wc[got].vendor_err = 0;
-			wc[got].byte_len = 0;
-			wc[got].wc_flags = 0;
+		while (got < count && flush_one(qp, flush, wc[got]))
 			got++;
-		}
 	};
+	for (Remains &remains : remains_)
+		while (got < count && remains.node.linked() && take_from(remains, wc[got]))
+			got++;
 	for (Qp &qp : senders_)
 		take(qp, &Qp::flush_send);
 	for (Qp &qp : receivers_)

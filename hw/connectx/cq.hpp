@@ -45,17 +45,16 @@ public:
 
 	/* The sends, or the receives, of a QP complete here from now on. */
 	void attach(Qp &qp, bool sends);
-	/* No longer: the card has reset the QP, and what is left of it here is forgotten. May sleep. */
-	void detach(Qp &qp, bool sends);
-	/* The same for a QP that goes on. May sleep. */
+	/* No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many completions. May sleep. */
+	u32 detach(Qp &qp, bool sends);
+	/* The same for an XRC target, of a domain that has SRQs here. */
+	u32 outlive(Qp &qp);
+	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
 	void purge(Qp &qp);
 	/* An XRC SRQ of this domain completes here. */
 	void attach(Srq &srq, u32 domain);
 	/* No longer; what is left of it here is forgotten. May sleep. */
 	void detach(Srq &srq);
-	/* An XRC target, of a domain that has SRQs here, is no more: what is left of it is forgotten. May sleep. */
-	void forget_target(Qp &qp);
-
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
@@ -63,6 +62,29 @@ public:
 	void announce_failure();
 
 private:
+	/*
+	 * What a QP that is no more has left here: completions in their order. The first are in place of as many entries of the ring,
+	 * which say remains_opcode and a number instead of a QP's; what a card that has failed did not flush follows.
+	 */
+	struct Remains {
+		u32 number = 0;
+		u32 next = 0;
+		u32 count = 0;
+		kern::OwnedArray<ib_wc> completions;
+		kern::ListNode node;
+
+		bool push(const ib_wc &wc)
+		{
+			if (count == completions.size())
+				return false;
+			completions[count++] = wc;
+			return true;
+		}
+	};
+	using RemainsList = kern::List<Remains, &Remains::node>;
+	/* No completion of a card has this opcode. */
+	static constexpr u8 remains_opcode = wire::Cqe::opcode_mask;
+
 	/* Of no entry: the bits that are not the number hold the direction alone. */
 	static constexpr u32 no_key = ~0u;
 	/* An arming doorbell's first word, as it lies in memory, counts the events in its first byte. */
@@ -86,9 +108,22 @@ private:
 	int poll(int count, ib_wc *wc);
 	/* The completion of one entry into wc; false for an entry that is none. opcode: the completion's, as ib_wc has it. */
 	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool take_remains(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	/* Room for what the QP leaves, empty for nothing. */
+	kern::Owned<Remains> make_remains(const Qp &qp) REQUIRES(resize_lock_);
+	/* Fills it and keeps it: how many completions. */
+	u32 bury(Qp &qp, kern::Owned<Remains> remains) REQUIRES(lock_);
+	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
+	{
+		return cqe.qpn() == qp.number() && cqe.opcode() != remains_opcode && cqe.opcode() != wire::cqe_opcode_resize;
+	}
+	/* The index behind the last entry that is ours. */
+	u32 end_locked() const REQUIRES(lock_);
 	/* The receive request of an entry of a QP that has no ring of its own for them: as retire_receive(). */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* buffer_ is the ring from here on. */
@@ -105,6 +140,8 @@ private:
 	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
 	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
+	static bool flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc);
+	bool take_from(Remains &remains, ib_wc &wc) REQUIRES(lock_);
 	void report_consumer(u32 index)
 	{
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
@@ -146,6 +183,10 @@ private:
 
 	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
 	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
+	// Those with completions to give; those without, to be freed where one may sleep.
+	RemainsList remains_ GUARDED_BY(lock_);
+	RemainsList spent_ GUARDED_BY(lock_);
+	u32 last_remains_ GUARDED_BY(lock_) = 0;
 	u64 bogus_entries_ = 0;
 	u64 events_ = 0;
 };

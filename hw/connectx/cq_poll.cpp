@@ -45,7 +45,8 @@ struct Opcodes {
 		send(WqeOpcode::local_invalidate, IB_WC_LOCAL_INV);
 		// A receive of whatever kind has used up its request.
 		for (u8 opcode = 0; opcode <= wire::Cqe::opcode_mask; opcode++)
-			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize)
+			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize &&
+			    opcode != wire::Cqe::opcode_mask)
 				set(opcode, IB_WC_RECV);
 		set(static_cast<u8>(wire::CqeReceiveOpcode::rdma_write_imm), IB_WC_RECV_RDMA_WITH_IMM);
 	}
@@ -136,7 +137,7 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	return false;
 }
 
-inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
 {
 	if (!retire_sends(qp.sq, cqe.wqe_index, wc.wr_id)) [[unlikely]]
 		return bogus(cqe, "completion of no send");
@@ -166,7 +167,7 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 	return srq ? srq->complete(cqe.wqe_index, id) : not_posted;
 }
 
-inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
 {
 	// A QP whose requests are elsewhere has none in its own ring.
 	s64 room = retire_receive(qp.rq, wc.wr_id);
@@ -225,23 +226,28 @@ bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 {
 	if (cqe.opcode() != wire::cqe_opcode_error)
 		return bogus(cqe, "completion of no send");
-	const auto &error = reinterpret_cast<const wire::ErrorCqe &>(cqe);
 	Qp *qp = qp_of(cqe);
 	if (!qp)
 		return bogus(cqe, "error of no QP");
+	return translate_error(cqe, wc, *qp);
+}
+
+bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+{
+	const auto &error = reinterpret_cast<const wire::ErrorCqe &>(cqe);
 	if (cqe.is_send()) {
-		if (!retire_sends(qp->sq, cqe.wqe_index, wc.wr_id))
+		if (!retire_sends(qp.sq, cqe.wqe_index, wc.wr_id))
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		s64 room = retire_receive(qp->rq, wc.wr_id);
+		s64 room = retire_receive(qp.rq, wc.wr_id);
 		if (room == not_posted)
-			room = retire_shared(cqe, *qp, wc.wr_id);
+			room = retire_shared(cqe, qp, wc.wr_id);
 		if (room == not_posted)
 			return bogus(cqe, "error of no receive");
 		wc.opcode = IB_WC_RECV;
 	}
-	wc.qp = &qp->verbs();
+	wc.qp = &qp.verbs();
 	wc.status = status_of(error.syndrome);
 	wc.vendor_err = error.vendor_syndrome;
 	wc.byte_len = 0;
@@ -264,7 +270,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
-inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)
+[[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)
 {
 	// Completions mostly come in runs, of one QP in one direction.
 	static_assert(__builtin_offsetof(wire::Cqe, qpn_word) == 0);
@@ -276,10 +282,74 @@ inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)
 		last_qp_ = qp;
 		last_key_ = key;
 	}
-	Qp &qp = *last_qp_;
+	return translate_of(cqe, kind, opcode, wc, *last_qp_);
+}
+
+/* Into poll() by word of command: called from bury(), too, the compiler would not. */
+[[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp)
+{
 	wc.qp = &qp.verbs();
 	wc.vendor_err = 0;
 	return kind & wire::Cqe::send_bit ? translate_send(cqe, opcode, wc, qp) : translate_receive(cqe, opcode, wc, qp);
+}
+
+bool Cq::take_from(Remains &remains, ib_wc &wc)
+{
+	if (remains.next == remains.count)
+		return false;
+	wc = remains.completions[remains.next++];
+	if (remains.next == remains.count) {
+		remains.node.unlink();
+		spent_.push_back(remains);
+	}
+	return true;
+}
+
+bool Cq::take_remains(const wire::Cqe &cqe, ib_wc &wc)
+{
+	for (Remains &remains : remains_)
+		if (remains.number == cqe.qpn_word.value())
+			return take_from(remains, wc);
+	return bogus(cqe, "completion of nothing that remains");
+}
+
+u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
+{
+	last_key_ = no_key;
+	if (!room)
+		return 0;
+	Remains &remains = *room.release();
+	remains.number = ++last_remains_;
+	const auto keep = [&](ib_wc &wc) {
+		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		return remains.push(wc);
+	};
+	for (u32 at = consumer_, end = end_locked(); at != end; at++) {
+		auto &cqe = const_cast<wire::Cqe &>(*entry(at));
+		if (!is_of(cqe, qp))
+			continue;
+		const u8 kind = kind_of(&cqe, at);
+		const u8 opcode = opcodes.verbs[kind];
+		ib_wc wc{};
+		const bool translated = opcode == unusual ? cqe.opcode() == wire::cqe_opcode_error && translate_error(cqe, wc, qp) :
+								  translate_of(cqe, kind, opcode, wc, qp);
+		if (!translated || !keep(wc))
+			continue;
+		cqe.qpn_word = remains.number;
+		kern::write_once(cqe.owner_opcode, static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) | remains_opcode));
+	}
+	const auto make_up = [&](const ib_cq *cq, bool (Qp::*flush)(ib_wc &)) {
+		ib_wc wc{};
+		while (hca_.failed() && cq == &verbs_ && remains.count < remains.completions.size() && flush_one(qp, flush, wc))
+			keep(wc);
+	};
+	make_up(qp.verbs().send_cq, &Qp::flush_send);
+	make_up(qp.verbs().recv_cq, &Qp::flush_receive);
+	if (remains.count)
+		remains_.push_back(remains);
+	else
+		spent_.push_back(remains);
+	return remains.count;
 }
 
 inline int Cq::poll(int count, ib_wc *wc)
@@ -305,6 +375,8 @@ inline int Cq::poll(int count, ib_wc *wc)
 			if (switch_ring())
 				continue;
 			translated = bogus(cqe, "resize that nobody asked for");
+		} else if ((kind & wire::Cqe::opcode_mask) == remains_opcode) {
+			translated = take_remains(cqe, wc[got]);
 		} else {
 			translated = translate_unusual(cqe, wc[got]);
 		}

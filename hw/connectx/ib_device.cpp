@@ -275,8 +275,9 @@ constexpr ib_device_ops operations = {
 		       ib_qp_init_attr *init) { return Qp::of(qp).query(*attr, mask, *init).error(); },
 	.destroy_qp =
 		[](ib_qp *qp, ib_udata *) {
+			const u32 left = Qp::of(qp).stop();
 			Qp::Object::destruct(qp);
-			return 0;
+			return static_cast<int>(left);
 		},
 	.attach_mcast = attach_mcast,
 	.detach_mcast = [](ib_qp *qp, const ib_gid *gid,

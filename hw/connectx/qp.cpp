@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp.hpp"
+#include <kern/log.hpp>
+#include <kern/time.hpp>
 #include "cq.hpp"
 #include "protection.hpp"
 #include "qp_transition.hpp"
@@ -12,6 +14,9 @@ namespace {
 
 using Context = wire::QpContext;
 using wire::Opcode;
+
+/* After so long a card that has not flushed a QP's requests does not. */
+constexpr unsigned int flush_ms = 5000;
 
 QpKind kind_of(ib_qp_type type)
 {
@@ -140,11 +145,44 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 	return {};
 }
 
-void Qp::stop()
+/*
+ * Only the card knows which of the requests without a completion are done, and which are not. Having gone to ERR it flushes these
+ * in its own time; its counters say when it is through (Documentation/connectx.rst, "Transitions").
+ */
+void Qp::flush()
 {
+	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
+	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
+	if (hca_.failed() || (drained && !srq && verbs_.qp_type != IB_QPT_XRC_TGT))
+		return;
+	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
+	kern::Result<> asked;
+	if (state_ != IB_QPS_ERR)
+		asked = command(Opcode::to_err_qp, state_, IB_QPS_ERR, {}, 0);
+	auto mailbox = hca_.commands().mailbox();
+	if (asked.ok())
+		asked = kern::check(mailbox.error());
+	while (asked.ok()) {
+		asked = hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox.value());
+		const u8 *const context = mailbox.value().bytes() + wire::qp_mailbox_context;
+		if (asked.ok() && Context::sq_counter.get(context) == (sq.head & 0xffff) &&
+		    Context::rq_counter.get(context) == (rq.head & 0xffff))
+			return;
+		if (asked.ok() && deadline.passed())
+			asked = kern::Error{-ETIMEDOUT};
+		kern::sleep_us(50, 200);
+	}
+	if (!hca_.failed())
+		kern_dev_error(hca_.dma_device(), "QP %#x: its requests were not all flushed: %d\n", number_, asked.error());
+}
+
+u32 Qp::stop()
+{
+	u32 left = 0;
 	{
 		kern::Guard guard(state_lock_);
 		if (state_ != IB_QPS_RESET) {
+			flush();
 			// Op modifier 2: the card need not return the context.
 			kern::ignore(hca_.commands().execute_closing(
 				{.opcode = Opcode::to_rst_qp, .in_modifier = number_, .op_modifier = 2}));
@@ -152,19 +190,20 @@ void Qp::stop()
 		}
 	}
 	if (!in_tables_)
-		return;
+		return 0;
 	if (verbs_.recv_cq)
-		Cq::of(verbs_.recv_cq).detach(*this, false);
+		left += Cq::of(verbs_.recv_cq).detach(*this, false);
 	if (verbs_.send_cq)
-		Cq::of(verbs_.send_cq).detach(*this, true);
+		left += Cq::of(verbs_.send_cq).detach(*this, true);
 	if (verbs_.qp_type == IB_QPT_XRC_TGT) {
 		kern::write_once(hca_.qp_entry(number_).recv_cqn, 0);
-		XrcDomain::of(verbs_.xrcd).forget(*this);
+		left += XrcDomain::of(verbs_.xrcd).forget(*this);
 	}
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
+	return left;
 }
 
 void Qp::reset_queues()

@@ -74,8 +74,11 @@ public:
 	~Qp();
 
 	kern::Result<> start(ib_qp_init_attr &attr);
-	/* Takes it from the card; no completion and no event of it comes after. May sleep. */
-	void stop();
+	/*
+	 * Takes it from the card; no event of it comes after, and no completion but those that it leaves in its CQs, whose number
+	 * this is. May sleep.
+	 */
+	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
 	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
 
@@ -108,6 +111,8 @@ private:
 			       int mask);
 	void fill_static_context(u8 *context);
 	void reset_queues();
+	/* Lets the card flush all that is outstanding, and waits until it has. */
+	void flush() REQUIRES(state_lock_);
 
 	ib_qp &verbs_;
 	kern::Mmio uar_;

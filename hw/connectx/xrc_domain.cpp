@@ -34,11 +34,13 @@ void XrcDomain::remove(Srq &srq)
 	srq.domain_node.unlink();
 }
 
-void XrcDomain::forget(Qp &target)
+u32 XrcDomain::forget(Qp &target)
 {
+	u32 left = 0;
 	kern::Guard guard(lock_);
 	for (Srq &srq : srqs_)
-		Cq::of(srq.verbs().ext.cq).forget_target(target);
+		left += Cq::of(srq.verbs().ext.cq).outlive(target);
+	return left;
 }
 
 } // namespace connectx

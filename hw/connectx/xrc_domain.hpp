@@ -32,9 +32,9 @@ public:
 	/* An SRQ of the domain, between its creation and its end. May sleep. */
 	void add(Srq &srq);
 	void remove(Srq &srq);
-	/* A target QP that no CQ finds by its number any more: none still uses it after this. May
-	 * sleep. */
-	void forget(Qp &target);
+	/* A target QP that no CQ finds by its number any more: none still uses it after this. How many
+	 * completions it leaves in them. May sleep. */
+	u32 forget(Qp &target);
 
 private:
 	Hca &hca_;

@@ -103,6 +103,15 @@ inline void complete(ib_cq *cq)
 	cq->comp_handler(cq, cq->cq_context);
 }
 
+/*
+ * What ib_wc.qp is in a completion that outlives its QP: the midlayer keeps the memory of a QP until it has taken the
+ * completions itself; for a consumer that polls, the QP is no more.
+ */
+inline ib_qp *remaining_qp(const ib_cq &cq, ib_qp &qp)
+{
+	return cq.poller && (&cq == qp.send_cq || &cq == qp.recv_cq) ? &qp : nullptr;
+}
+
 /* NOTIFY-01: what req_notify_cq answers with -EINVAL if it is false. */
 constexpr bool valid_notify_flags(ib_cq_notify_flags flags)
 {

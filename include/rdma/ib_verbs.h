@@ -535,8 +535,15 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
  * ib_destroy_qp - undo ib_create_qp()
  * @qp: the QP
  *
- * Requests that have not completed will not; their buffers are the caller's again (MGMT-09: go to ERR and drain first
- * to have them flushed). When this has returned, no handler of the QP runs. Context: process.
+ * Every request that has not completed does so now, with a flush error, once and in order (MGMT-09): of a CQ from
+ * ib_alloc_cq() all done functions have returned when this returns; in one from ib_create_cq() the completions wait to
+ * be polled, with an event as for any other, and their ib_wc.qp is NULL, as the QP is no more. Of a QP that has been
+ * drained, or is in state RESET, nothing comes. Requests in an SRQ stay there; one that a message had begun to use is
+ * flushed. Nothing may be posted meanwhile but from the handlers of the QP's CQs, and what they post may be refused or
+ * not complete. Of a device that has failed the driver makes up the flush errors.
+ *
+ * When this has returned, no handler of the QP runs. Context: process; unless the QP has been drained, not a done
+ * function of its CQs, nor under a lock that one of them takes.
  * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's errors.
  */
 int ib_destroy_qp(struct ib_qp *qp);

@@ -91,6 +91,20 @@ int CqState::poll(int count, ib_wc *wcs)
 	return polled;
 }
 
+int CqState::outlive(ib_qp &qp)
+{
+	int left = 0;
+
+	kern::Guard guard(lock_);
+	for (size_t i = 0; i < ring_.count(); i++) {
+		if (ring_.at(i).qp != &qp)
+			continue;
+		ring_.at(i).qp = rdma::remaining_qp(*cq_, qp);
+		left++;
+	}
+	return left;
+}
+
 int CqState::arm(ib_cq_notify_flags flags)
 {
 	const int kind = flags & IB_CQ_SOLICITED_MASK;

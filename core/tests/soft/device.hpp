@@ -157,6 +157,8 @@ public:
 
 	bool push(const ib_wc &wc, bool solicited);
 	int poll(int count, ib_wc *wcs);
+	/* A QP is destroyed: how many completions of it wait here, which name it no longer. */
+	int outlive(ib_qp &qp);
 	int arm(ib_cq_notify_flags flags);
 	int peek(int limit);
 	int resize(int cqe);

@@ -215,6 +215,12 @@ int create_qp(ib_qp *qp, ib_qp_init_attr *init, ib_udata *)
 	return error;
 }
 
+void set_state(QpState &state, ib_qp_state to)
+{
+	kern::Guard guard(state.send_lock);
+	kern::write_once(state.state, to);
+}
+
 int destroy_qp(ib_qp *qp, ib_udata *)
 {
 	SoftDevice &device = of(qp->device);
@@ -229,15 +235,22 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 		else
 			device.qps->erase(qp->qp_num);
 		kern_free(state.held);
+		/* From here on nothing is posted. */
+		const bool flushes = state.state != IB_QPS_RESET;
+		set_state(state, IB_QPS_RESET);
+		if (flushes)
+			flush(state);
+	}
+	int left = 0;
+	for (ib_cq *cq : {qp->send_cq, qp->recv_cq == qp->send_cq ? nullptr : qp->recv_cq})
+		if (cq)
+			left += Cq::state(cq).outlive(*qp);
+	if (qp->qp_type == IB_QPT_XRC_TGT) {
+		kern::Guard guard(fabric->lock);
+		device.srqs->for_each([&](u32, ib_srq &srq) { left += Cq::state(srq.ext.cq).outlive(*qp); });
 	}
 	Qp::destruct(qp);
-	return 0;
-}
-
-void set_state(QpState &state, ib_qp_state to)
-{
-	kern::Guard guard(state.send_lock);
-	kern::write_once(state.state, to);
+	return left;
 }
 
 int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)

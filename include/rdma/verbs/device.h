@@ -39,7 +39,9 @@ enum ib_mad_result {
  * a handler of a consumer from within (LOCK-05). A create method gets an object that the midlayer has allocated,
  * zeroed and given device and parents; a destroy method leaves the freeing to it, and after it has returned no
  * handler of the object runs. A destroy method may fail only if the object was in use by the hardware's own reasons,
- * and then has changed nothing.
+ * and then has changed nothing. destroy_qp flushes what is outstanding (MGMT-09) and returns how many completions of the
+ * QP it has left in CQs; as the QP's number and memory are used again, they stand for themselves, their ib_wc.qp being
+ * what rdma::remaining_qp() says.
  *
  * A method that is NULL makes its ib_* function return -EOPNOTSUPP, where that says so; query_port, query_gid,
  * query_pkey, the methods of PD, CQ and QP, and the any-context methods are obligatory.

@@ -324,7 +324,7 @@ enum ib_wc_flags {
  * @opcode: what was done
  * @vendor_err: what the device says about an error
  * @byte_len: bytes received, RDMA-read or fetched; on UD the 40 bytes of GRH space are included
- * @qp: the QP whose request it was
+ * @qp: the QP whose request it was; NULL if it is no more (see ib_destroy_qp())
  * @ex: by @wc_flags, immediate data or the rkey that the peer invalidated
  * @src_qp: UD: the sender's QP number
  * @slid: UD: the sender's LID, host order

@@ -82,8 +82,9 @@ QueuePairProgress Engine::progress(const QueuePair &pair) const
 	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
 	progress.receive_msn = qp->receive.msn;
 	progress.ssn = qp->send.ssn;
-	progress.sq_counter = qp->send.next_wqe;
-	progress.rq_counter = qp->receive.next_wqe;
+	// The oldest request of each queue that is not done: a flush is over when these are as software left them.
+	progress.sq_counter = qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
+	progress.rq_counter = static_cast<std::uint16_t>(qp->receive.next_wqe - qp->receive.receive.taken);
 	progress.current_retry = static_cast<std::uint8_t>(qp->send.retries_left);
 	progress.current_rnr_retry = static_cast<std::uint8_t>(qp->send.rnr_retries_left);
 	return progress;

@@ -170,11 +170,13 @@ def check_notification(lab, node1, node2):
 
 
 def check_drain(node1, node2):
-    """A drained queue has given all back, in order."""
-    for kind in ("rc", "xrc"):
-        silent = node2.open(type=kind)
-        drained = node1.command("drain count=30 type=" + kind + "".join(f" {name}={value}" for name, value in silent.address.items()))
-        assert (drained["sends"], drained["receives"], drained["disorder"]) == ("30", "30" if kind == "rc" else "0", "0"), drained[""]
+    """A queue that is drained, or destroyed with requests in it, has given all back, in order; of more than the card flushes at once, too."""
+    for how, count in (("drain", 30), ("destroy", 30), ("destroy", 200), ("poll", 200)):
+        for kind in ("rc", "xrc"):
+            silent = node2.open(type=kind)
+            address = "".join(f" {name}={value}" for name, value in silent.address.items())
+            drained = node1.command(f"drain how={how} count={count} type={kind}{address}")
+            assert (drained["sends"], drained["receives"], drained["disorder"]) == (str(count), str(count) if kind == "rc" else "0", "0"), (how, drained[""])
 
 
 def check_errors(lab, node1, node2):
@@ -350,7 +352,7 @@ def events_reach_their_consumer(lab):
 @test(kernels=("plain", "stock"), also=("debug",), timeout=300)
 def queues_keep_what_is_in_them(lab):
     """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
-    lost; a drained QP holds nothing."""
+    lost; a QP that is drained or destroyed holds nothing."""
     with pair(lab) as (node1, node2, _):
         check_resize(node1, node2)
         check_moderation(node1, node2)

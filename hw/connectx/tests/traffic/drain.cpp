@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ib_drain_qp() on the device: it needs queues that the midlayer polls, which an Endpoint's are
-// not.
+// ib_drain_qp() and ib_destroy_qp() on the device, with requests outstanding: the first needs queues
+// that the midlayer polls, which an Endpoint's are not.
 #include "drain.hpp"
 #include <kern/atomic.hpp>
 #include <kern/time.hpp>
@@ -31,11 +31,15 @@ struct Queue {
 	}
 	static void done(ib_cq *, ib_wc *wc)
 	{
+		// By a worker, and slowly: a drain that does not wait is over before.
+		kern::sleep_us(500, 1000);
+		count(wc);
+	}
+	static void count(ib_wc *wc)
+	{
 		static_assert(__builtin_offsetof(Entry, cqe) == 0);
 		const Entry &entry = *reinterpret_cast<Entry *>(wc->wr_cqe);
 		Queue &queue = *entry.queue;
-		// By a worker, and slowly: a drain that does not wait is over before.
-		kern::sleep_us(500, 1000);
 		if (wc->status == IB_WC_SUCCESS || entry.number != queue.flushed.load_acquire())
 			queue.disorder.fetch_add(1);
 		queue.flushed.fetch_add(1);
@@ -48,7 +52,7 @@ struct Drained {
 		if (qp)
 			ib_destroy_qp(qp);
 		if (cq)
-			ib_free_cq(cq);
+			cq->poller ? ib_free_cq(cq) : ib_destroy_cq(cq);
 		if (pd)
 			ib_dealloc_pd(pd);
 	}
@@ -58,18 +62,34 @@ struct Drained {
 	Queue sends, receives;
 };
 
+/* Destroys the QP, and takes what it has left in a CQ that nobody polls: it names no QP. */
+int destroy(Drained &drained, bool polled)
+{
+	ib_wc wc;
+	const int status = ib_destroy_qp(std::exchange(drained.qp, nullptr));
+	while (polled && ib_poll_cq(drained.cq, 1, &wc) == 1) {
+		Queue::count(&wc);
+		if (wc.qp)
+			drained.sends.disorder.fetch_add(1);
+	}
+	return status;
+}
+
 } // namespace
 
 kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 16));
 	const bool xrc = arguments.is("type", "xrc");
+	const bool polled = arguments.is("how", "poll");
 	auto drained = TRY(kern::adopt(new (kern::Gfp::kernel) Drained));
 	TRY(drained->sends.prepare(count));
 	TRY(drained->receives.prepare(count));
 	drained->pd = TRY(checked(ib_alloc_pd(device, 0)));
-	drained->cq = TRY(checked(ib_alloc_cq(device, nullptr, static_cast<int>(2 * count + 2), 0,
-					      IB_POLL_WORKQUEUE)));
+	const ib_cq_init_attr cq_attr{.cqe = 2 * count + 2, .comp_vector = 0, .flags = 0};
+	drained->cq = TRY(checked(polled ? ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr) :
+					   ib_alloc_cq(device, nullptr, static_cast<int>(cq_attr.cqe), 0,
+						       IB_POLL_WORKQUEUE)));
 	ib_qp_init_attr init{};
 	init.send_cq = drained->cq;
 	init.recv_cq = xrc ? nullptr : drained->cq;
@@ -88,7 +108,8 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 		ib_xrc_wr send{};
 		send.wr.wr_cqe = &drained->sends.entries[i].cqe;
 		send.wr.opcode = IB_WR_SEND;
-		send.wr.send_flags = IB_SEND_SIGNALED;
+		// Flushed they say so, whether they would have said that they are done or not.
+		send.wr.send_flags = i % 2 ? 0 : IB_SEND_SIGNALED;
 		send.remote_srqn = static_cast<u32>(arguments.number("srqn"));
 		const ib_send_wr *bad_send;
 		TRY_ERRNO(ib_post_send(drained->qp, &send.wr, &bad_send));
@@ -99,7 +120,9 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 		const ib_recv_wr *bad_receive;
 		TRY_ERRNO(ib_post_recv(drained->qp, &receive, &bad_receive));
 	}
-	if (xrc)
+	if (polled || arguments.is("how", "destroy"))
+		TRY_ERRNO(destroy(*drained, polled));
+	else if (xrc)
 		ib_drain_sq(drained->qp);
 	else
 		ib_drain_qp(drained->qp);
