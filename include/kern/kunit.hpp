@@ -17,6 +17,7 @@
 // `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef CONFIG_KUNIT` around its lines in the room's Kbuild.
 #pragma once
 #include <type_traits>
+#include <kern/abi/debug.h>
 #include <kern/abi/kunit.h>
 #include <kern/atomic.hpp>
 #include <kern/result.hpp>
@@ -45,6 +46,13 @@ public:
 	{
 		checks_.add_relaxed(1);
 		kern_kunit_skip(native_, why);
+	}
+	/* Whether there is another CPU to meet, for a test that does without sleeping; without it the test is skipped, and returns. */
+	bool needs_another_cpu()
+	{
+		if (kern_cpu_count() < 2)
+			skip("there is one CPU");
+		return kern_cpu_count() >= 2;
 	}
 	::kunit *native() const { return native_; }
 

@@ -7,6 +7,7 @@ import time
 PARTS = {
     "host": 180,            # building it, and its tests
     "fuzz": 60,
+    "kunit-um": 60,         # each kernel's with the building of its modules
     "kunit-plain": 90,
     "guest-plain": 240,
     "guest-stock": 480,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest: a virtual machine that a test boots, drives by commands, and is told about when its kernel complains.
+"""A guest: a virtual machine, or a kernel that is a program, that a test boots, drives by commands, and is told about when its kernel
+complains.
 
-Threads: a Guest is used from one thread. A thread of its own reads the agent's frames. QEMU is killed by
+Threads: a Guest is used from one thread. A thread of its own reads the agent's frames. What runs it is killed by
 the kernel when the thread that started it ends (PR_SET_PDEATHSIG), so guests are started from the main thread.
 """
 import contextlib
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from lab import kernels, machine, qemu, reports
+from lab import kernels, machine, qemu, reports, uml
 from lab.errors import LabError
 from lab.monitor import Monitor
 from lab.process import ERR, EXIT, GET, HEADER, KILL, OUT, PUT, READY, RUN, CommandFailed, Process
@@ -36,10 +37,11 @@ class KernelReport(Exception):
 
 
 class Guest:
-    """A virtual machine. Use as a context manager: leaving it ends QEMU, and raises if the kernel reported anything.
+    """A virtual machine. Use as a context manager: leaving it ends it, and raises if the kernel reported anything.
 
     name        host name, and what messages call it
-    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…)
+    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" is like "plain", as a program of this machine,
+                with one CPU, and without QEMU: what is said of it below is not for that
     cpus        virtual CPUs; memory: in QEMU's notation
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
@@ -86,7 +88,8 @@ class Guest:
         self._marks = 0
         self._checked = 0
         self._plugged = 0
-        self._qemu = None
+        self._machine = None        # QEMU, or the keeper of a kernel that is a program, and its folder
+        self._state = None
         self._agent = None
         self._monitor = None
         self._boots = 0             # that were seen
@@ -95,7 +98,7 @@ class Guest:
     # -- life ---------------------------------------------------------------------------------
 
     def start(self):
-        """Starts QEMU; does not wait for the guest to be up."""
+        """Starts it; does not wait for the guest to be up."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("guests are started from the main thread (see the module's head)")
         for path in self.vfio_user:
@@ -106,12 +109,17 @@ class Guest:
         agent, agent_far = socket.socketpair()
         monitor, monitor_far = socket.socketpair()
         with agent_far, monitor_far:
-            program = qemu.find()
-            fds = agent_far.fileno(), monitor_far.fileno()
-            argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *machine.options(self, *fds)]
-            # A process group of its own: Ctrl-C is for the program that drives the guest.
-            self._qemu = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
-                                          pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
+            if self.kernel.native:
+                self._state = tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True)
+                self._machine = uml.start(self.kernel, uml.guest_words(self, agent_far.fileno()), memory=self.memory, log=self.log,
+                                          state=pathlib.Path(self._state.name), pass_fds=[agent_far.fileno()])
+            else:
+                program = qemu.find()
+                fds = agent_far.fileno(), monitor_far.fileno()
+                argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *machine.options(self, *fds)]
+                # A process group of its own: Ctrl-C is for the program that drives the guest.
+                self._machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
+                                                 pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
         self._agent = agent
         self._monitor = Monitor(monitor)
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
@@ -129,9 +137,9 @@ class Guest:
         return self.ready(timeout)
 
     def power_off(self, timeout=30):
-        """Powers the guest off, drivers' shutdown included, and waits for QEMU's end."""
+        """Powers the guest off, drivers' shutdown included, and waits for its end."""
         self.spawn("/.weft/busybox poweroff -f")
-        wait_until(f"{self.name}: QEMU to end", lambda: not self.alive(), timeout * self.slowness)
+        wait_until(f"{self.name}: its machine to end", lambda: not self.alive(), timeout * self.slowness)
 
     def qmp(self, command, **arguments):
         """Executes a command of QEMU's monitor; returns its result."""
@@ -143,10 +151,14 @@ class Guest:
         return self.qmp("device_add", id=f"plugged-{bus}", **machine.vfio_user_device(bus, path))
 
     def close(self):
-        """Ends QEMU at once. Nothing in the guest is told: it is a power cut."""
-        if self._qemu:
-            self._qemu.kill()
-            self._qemu.wait()
+        """Ends it at once. Nothing in the guest is told: it is a power cut."""
+        if self._machine:
+            if self.kernel.native:
+                uml.end(self._machine)
+                self._state.cleanup()
+            else:
+                self._machine.kill()
+                self._machine.wait()
         if self._agent:
             # The reader thread sees the end of the stream and goes.
             with contextlib.suppress(OSError):
@@ -158,7 +170,7 @@ class Guest:
             self.log.unlink(missing_ok=True)
 
     def __enter__(self):
-        if self._qemu is None:
+        if self._machine is None:
             try:
                 self.start().ready()
             except BaseException:
@@ -249,7 +261,7 @@ class Guest:
 
     def check_log(self):
         """Raises KernelReport if the kernel has reported anything since the last look."""
-        if self._qemu.poll() is None:
+        if self._machine.poll() is None:
             self.sync_log()
         found = self.new_reports()
         if found:
@@ -265,7 +277,7 @@ class Guest:
     # -- below --------------------------------------------------------------------------------
 
     def alive(self):
-        return self._qemu is not None and self._qemu.poll() is None
+        return self._machine is not None and self._machine.poll() is None
 
     def wait_for_event(self, what, condition, timeout):
         """Waits until condition() is true, looking when a frame arrives; notices when the guest dies."""
@@ -296,12 +308,12 @@ class Guest:
 
     def _obituary(self, what):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._qemu.wait(timeout=5)
+            self._machine.wait(timeout=5)
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip()
         found = reports.find(self.console(), self.allowed)
         tail = "\n".join(found) or "\n".join(self.console().splitlines()[-15:])
-        return f"{self.name} ended (status {self._qemu.poll()}) while waiting for {what}\n{said}\n{tail}".strip()
+        return f"{self.name} ended (status {self._machine.poll()}) while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
         stream = agent.makefile("rb")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The kernels that guests boot: Debian's stock one, and the two test kernels of scripts/kernel/build."""
+"""The kernels that guests boot: Debian's stock one, and the test kernels of scripts/kernel/build."""
 import dataclasses
 import lzma
 import os
@@ -11,7 +11,8 @@ import sys
 from lab import cache, debian
 from lab.errors import LabError
 
-VARIANTS = ("stock", "plain", "debug")
+VARIANTS = ("stock", "plain", "debug", "um")
+BUILT = VARIANTS[1:]    # by scripts/kernel/build
 STOCK_FORMAT = 1
 BACKPORT_FORMAT = 1
 BACKPORT_SUITES = ("bookworm", "bookworm-backports")
@@ -21,9 +22,19 @@ BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 class Kernel:
     variant: str
     release: str            # as uname -r says
-    image: pathlib.Path     # what QEMU boots
+    image: pathlib.Path     # what QEMU boots, or the program that it is
     kdir: pathlib.Path      # what modules build against
     modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any
+
+    @property
+    def native(self):
+        """Whether it is a program of this machine (User-Mode Linux), and no machine is emulated for it."""
+        return self.variant.startswith("um")
+
+    @property
+    def checked(self):
+        """Whether it has KASAN, lockdep and the like."""
+        return self.variant.endswith("debug")
 
 
 def stock_release():
@@ -83,7 +94,9 @@ def _built(variant, build):
     # The unpacked kernel boots sooner, through its PVH entry; but that entry runs code that KASAN has instrumented before
     # KASAN is ready, and dies of it.
     bootable = directory / ("bzImage" if variant == "debug" else "vmlinux")
-    return Kernel(variant, release.read_text().strip(), bootable, directory, None)
+    release = release.read_text().strip()
+    own = directory / "lib/modules" / release
+    return Kernel(variant, release, bootable, directory, own if own.is_dir() else None)
 
 
 def _make_backport_headers(directory):
@@ -108,7 +121,7 @@ def find(variant, build=True):
     """The kernel of that variant; built or fetched first if it is not in the cache (and build is true)."""
     if variant == "stock":
         return _stock()
-    if variant in VARIANTS:
+    if variant in BUILT:
         return _built(variant, build)
     raise LabError(f"there is no kernel '{variant}'", f"choose one of {', '.join(VARIANTS)}")
 

@@ -7,20 +7,19 @@ module's cases that did not come count as failed, and the next module gets a new
 import contextlib
 import time
 
-from lab import cache, ktap, modules
+from lab import batch, cache, modules, suites
 from lab.guest import Guest, GuestDied
 from lab.process import CommandFailed
 from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 
-SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that draw random numbers
 # Its interrupts are for the tests of weft_kern.
 NIC = ("-device", "e1000e,romfile=")
 MODULE_LIMIT = 240  # seconds on a plain kernel for all suites of one module
 
 
 class Runner:
-    """One run of test modules on one kernel; the outcomes go to `results`."""
+    """One run of test modules on one kernel that QEMU boots; the outcomes go to `results`."""
 
     def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT, memory="1G", cpus=2):
         self.kernel = kernel
@@ -70,7 +69,7 @@ class Runner:
             for needed in needs:
                 if needed.stem not in self._loaded:
                     self._insert(needed)
-            self._guest.run(f"[ ! -e {SEED} ] || echo {self._seed} >{SEED}")
+            self._guest.run(f"[ ! -e {suites.SEED} ] || echo {self._seed} >{suites.SEED}")
             start_offset = len(self._guest.sync_log())
             self._insert(path)
             self._guest.sync_log()
@@ -80,7 +79,7 @@ class Runner:
                 problem += self._where_it_hangs()
         text = self._guest.console()[start_offset:] if self._guest else ""
         reports = self._guest.new_reports() if self._guest else []
-        self._add_results(path, text, problem, reports, time.monotonic() - started)
+        suites.add_results(self.results, self.group, path, text, problem, reports, time.monotonic() - started)
         # After a report lockdep is off, and memory may be damaged: what follows would prove nothing.
         if problem or reports:
             self._drop_guest()
@@ -104,21 +103,6 @@ class Runner:
             self._guest.sync_log()
         return "\n" + self._guest.console()[before:][:6000]
 
-    def _add_results(self, path, text, problem, reports, seconds):
-        suites = ktap.parse(text)
-        for suite in suites:
-            for case in suite.outcomes():
-                self.results.add(Result(self.group, f"{path.stem}.{suite.name}.{case.name}", case.outcome, case.detail))
-        expected = modules.suite_count(path)
-        trouble = []
-        if problem:
-            trouble.append(problem)
-        if len(suites) < expected or expected == 0:
-            trouble.append(f"{len(suites)} of the module's {expected} suites ran")
-        trouble += reports
-        if trouble:
-            self.results.add(Result(self.group, f"{path.stem}.kernel-log", FAILED, "\n".join(trouble), seconds))
-
     def _unload_all(self):
         """All modules leave, in reverse order, and leave nothing behind."""
         guest = self._guest
@@ -137,10 +121,15 @@ class Runner:
         self.results.add(Result(self.group, "unload", FAILED if trouble else PASSED, "\n".join(trouble)))
 
 
+def runner_for(kernel):
+    """The class that runs modules on that kernel."""
+    return batch.Runner if kernel.native else Runner
+
+
 def run(kernel, results, only=None, seed=0):
     """Builds nothing; runs the KUnit modules built for the kernel whose full name matches `only`. Returns their number."""
     paths = modules.all_of(kernel, tests=True)
     if only:
         paths = [path for path in paths if only.search(f"kunit-{kernel.variant}.{path.stem}")]
-    Runner(kernel, results, cache.TREE / "build/test", seed).run(paths)
+    runner_for(kernel)(kernel, results, cache.TREE / "build/test", seed).run(paths)
     return len(paths)

@@ -42,7 +42,7 @@ def command_line(guest):
     words = [*KERNEL_WORDS, f"weft.name={guest.name}"]
     if guest.share:
         words.append("weft.share=1")
-    if guest.kernel.variant == "debug":
+    if guest.kernel.checked:
         words.append("weft.kasan=1")
     words.append(guest.append)
     return " ".join(words).strip()

@@ -17,13 +17,17 @@ struct Reader {
 	int run()
 	{
 		while (!kern::Thread::should_stop()) {
-			kern::rcu::ReadGuard reading;
-			const Table *seen = table->load();
-			const u64 a = kern::read_once(seen->a);
-			kern::cpu_relax();
-			if (a == 0 || a != kern::read_once(seen->b))
-				torn.fetch_add(1);
-			reads.fetch_add(1);
+			{
+				kern::rcu::ReadGuard reading;
+				const Table *seen = table->load();
+				const u64 a = kern::read_once(seen->a);
+				kern::cpu_relax();
+				if (a == 0 || a != kern::read_once(seen->b))
+					torn.fetch_add(1);
+			}
+			// Where nothing preempts it, the writer gets no other turn.
+			if (reads.fetch_add(1) % 64 == 63)
+				kern::sleep_us(10, 20);
 		}
 		return 0;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Process 1 of a test guest: runs the host's commands, sends their output back as it comes, reaps orphans.
 //
-// It speaks frames over a virtio-serial port, in both directions: a Header, then `size` bytes.
+// It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then `size` bytes.
 //   from the host:  run (a command for bash), put (path, NUL, contents), get (path), kill (signal: u32)
 //   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n)
 // A command's id is chosen by the host and names it in every frame about it.
@@ -19,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 #include <vector>
 
@@ -50,9 +51,16 @@ class Agent {
 public:
 	explicit Agent(const char *port)
 	{
-		port_ = open(port, O_RDWR | O_CLOEXEC);
+		port_ = open(port, O_RDWR | O_CLOEXEC | O_NOCTTY);
 		if (port_ < 0)
 			fail(port);
+		// On a kernel that is a program it is a serial line, which would edit what passes.
+		termios line;
+		if (tcgetattr(port_, &line) == 0) {
+			cfmakeraw(&line);
+			if (tcsetattr(port_, TCSANOW, &line) != 0)
+				fail("tcsetattr");
+		}
 		sigset_t child;
 		sigemptyset(&child);
 		sigaddset(&child, SIGCHLD);

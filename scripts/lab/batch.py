@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Runs KUnit suites on a kernel that is a program (lab.uml), in virtual time: all modules in one go, without a word from outside, so
+that the same modules and the same seed give the same log.
+
+The work is a shell script that is process 1. It says in the log where each module begins and ends. What was not well there, or left
+a report, is failed, what came after it proves nothing, and another kernel goes on with that.
+"""
+import contextlib
+import pathlib
+import re
+import shlex
+import shutil
+import tempfile
+import time
+
+from lab import modules, reports, suites, uml
+from lab.guest import slowness
+from lab.results import FAILED, PASSED, Result
+
+MODULE_LIMIT = 120  # seconds of real time for all suites of one module
+MEMORY = "384M"
+
+PROLOGUE = r"""# Written by scripts/lab/batch.py.
+b=/bin/busybox
+say() { echo "weft-batch: $*" >/dev/kmsg; }
+must() { "$@" 2>/batch/error || { say failed; $b poweroff -f; }; }
+insert() { must $b insmod /share/$1.ko; }
+leaks() { # FILE
+	[ -e /sys/kernel/debug/kmemleak ] || return 0
+	# It reports what is older than five seconds.
+	$b sleep 6; echo scan >/sys/kernel/debug/kmemleak
+	$b sleep 6; echo scan >/sys/kernel/debug/kmemleak
+	$b cat /sys/kernel/debug/kmemleak >/batch/$1
+}
+$b mkdir /share
+must $b mount -t debugfs debugfs /sys/kernel/debug
+"""
+EPILOGUE = r"""say begin unload
+leaks leaks-loaded
+must $b rmmod $loaded
+$b lsmod | $b grep '^weft_' >/batch/left
+$b ls -d /sys/kernel/debug/weft* >>/batch/left 2>/dev/null
+leaks leaks-unloaded
+say end unload
+$b poweroff -f
+"""
+
+
+class Runner:
+    """One run of test modules on one such kernel; the outcomes go to `results`."""
+
+    def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT):
+        self.kernel = kernel
+        self.results = results
+        self.group = f"kunit-{kernel.variant}"
+        self._logs = log_directory
+        self._seed = seed
+        self._limit = limit
+        self._boots = 0
+
+    def run(self, paths):
+        """Runs the test modules, in this order."""
+        left = list(paths)
+        while left:
+            left = left[self._boot(left):]
+
+    def _boot(self, paths):
+        """Runs them in one kernel until one goes wrong; returns how many have their results."""
+        self._boots += 1
+        folder = self._logs / f"{self.group}-{self._boots}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        log = folder.with_suffix(".log")
+        (folder / "run").write_text(self._script(paths))
+        ended = self._execute(folder, log)
+        text = log.read_text(errors="replace")
+        for number, path in enumerate(paths, 1):
+            said, problem = self._part(path.stem, text, folder, ended)
+            found = reports.find(said)
+            suites.add_results(self.results, self.group, path, said, problem, found)
+            if problem or found:
+                return number
+        self._add_unload(text, folder, ended)
+        return len(paths)
+
+    def _script(self, paths):
+        lines = [PROLOGUE, f"must $b mount -t hostfs -o {shlex.quote(str(paths[0].parent))} share /share"]
+        loaded = []
+        for path in paths:
+            needed = [need.stem for need in modules.needed_by(path, path.parent)]
+            lines.append(f"say begin {path.stem}")
+            # Modules that a suite does not need leave: they would hold what it wants, such as the special QPs of its devices.
+            if others := [name for name in reversed(loaded) if name not in needed]:
+                lines.append(f"must $b rmmod {' '.join(others)}")
+            loaded = [name for name in loaded if name in needed]
+            for name in [*needed, path.stem]:
+                if name not in loaded:
+                    if name == path.stem:
+                        lines.append(f"[ ! -e {suites.SEED} ] || echo {self._seed} >{suites.SEED}")
+                    lines.append(f"insert {name}")
+                    loaded.append(name)
+            lines.append(f"say end {path.stem}")
+        lines.append(f'loaded="{" ".join(reversed(loaded))}"')
+        return "\n".join([*lines, EPILOGUE])
+
+    def _execute(self, folder, log):
+        """Lets the kernel run to its end; returns how it ended, as words."""
+        limit = self._limit * slowness(self.kernel.variant)
+        words = [*uml.VIRTUAL_TIME, f"weft.batch={folder}"]
+        with tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True) as state:
+            keeper = uml.start(self.kernel, words, memory=MEMORY, log=log, state=pathlib.Path(state))
+            try:
+                begun, since = 0, time.monotonic()
+                while keeper.poll() is None:
+                    count = log.read_bytes().count(b"weft-batch: begin")
+                    if count > begun:
+                        begun, since = count, time.monotonic()
+                    if time.monotonic() - since > limit:
+                        return f"it did not end within {limit:g} s"
+                    time.sleep(0.05)
+                return f"the kernel ended (status {keeper.returncode})"
+            finally:
+                uml.end(keeper)
+
+    @staticmethod
+    def _part(name, text, folder, ended):
+        """What was said from a part's beginning to its end, and what was wrong with it if it did not end."""
+        begin = re.search(rf"^.*weft-batch: begin {name}$", text, re.M)
+        if not begin:
+            return "", f"{ended} before it began:\n" + "\n".join(text.splitlines()[-15:])
+        end = re.compile(rf"^.*weft-batch: end {name}$", re.M).search(text, begin.end())
+        if end:
+            return text[begin.end():end.start()], ""
+        error = ""
+        with contextlib.suppress(FileNotFoundError):
+            error = (folder / "error").read_text(errors="replace").strip()
+        return text[begin.end():], "\n".join(filter(None, (error, ended, *text.splitlines()[-15:])))
+
+    def _add_unload(self, text, folder, ended):
+        """All modules left, in reverse order, and left nothing behind."""
+        said, problem = self._part("unload", text, folder, ended)
+        trouble = [problem] if problem else []
+        for file, what in (("left", "left after rmmod"), ("leaks-loaded", "kmemleak, with the modules loaded"), ("leaks-unloaded", "kmemleak, after rmmod")):
+            path = folder / file
+            if path.exists() and path.read_text().strip():
+                trouble.append(f"{what}:\n{path.read_text()}")
+        trouble += reports.find(said)
+        self.results.add(Result(self.group, "unload", FAILED if trouble else PASSED, "\n".join(trouble)))

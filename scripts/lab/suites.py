@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What a module of KUnit suites did, as results, wherever it ran (lab.kunit: in a machine, lab.batch: in a kernel that is a program)."""
+from lab import ktap, modules
+from lab.results import FAILED, Result
+
+SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that draw random numbers
+
+
+def add_results(results, group, path, text, problem, reports, seconds=0.0):
+    """Adds what a module's suites printed (text), and what went wrong beside it."""
+    found = ktap.parse(text)
+    for suite in found:
+        for case in suite.outcomes():
+            results.add(Result(group, f"{path.stem}.{suite.name}.{case.name}", case.outcome, case.detail))
+    expected = modules.suite_count(path)
+    trouble = []
+    if problem:
+        trouble.append(problem)
+    if len(found) < expected or expected == 0:
+        trouble.append(f"{len(found)} of the module's {expected} suites ran")
+    trouble += reports
+    if trouble:
+        results.add(Result(group, f"{path.stem}.kernel-log", FAILED, "\n".join(trouble), seconds))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A kernel that is a program of this machine (User-Mode Linux): how it is started, and ended with all that it started.
+
+What runs in it are processes of this machine, too, and so are its helpers. Not all of them end when the kernel is killed or
+panics, so a keeper stands above it, which ends them; it does when the kernel ends, when it is told to, and when the program that
+started it is no more.
+"""
+import os
+import subprocess
+
+from lab import image
+from lab.errors import LabError
+
+SHARED_MEMORY = "/dev/shm"
+ROOM = 4 << 30      # for the memory of some of them
+
+KEEPER = """ulimit -c 0; set -m; "$@" & kernel=$!; trap 'kill -KILL -- -$kernel 2>/dev/null' EXIT; trap 'exit 143' TERM; wait $kernel; exit $?"""
+
+KERNEL_WORDS = (
+    "console=tty0", "con=null", "con0=null,fd:1", "ignore_loglevel", "printk.devkmsg=on",
+    "oops=panic", "panic=-1", "noreboot",           # a crash ends it at once, and is noticed
+    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a kernel that gets no processor is no lock-up
+)
+
+# Where the host's CPU has more registers than the kernel has room for (scripts/kernel/um/apply, 3), those beyond SSE are lost at a page
+# fault. The C library, in whose copying they would be, is told to do without; the kernel passes it on to the first process.
+ENVIRONMENT = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-XSAVE,-XSAVEC",)
+
+# The clock jumps to the next timer when all is idle, and stands while anything runs: what a kernel does then depends on nothing outside.
+VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=1700000000000000000")
+
+
+def guest_words(guest, agent_fd):
+    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port."""
+    for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
+        if getattr(guest, what):
+            raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "take one that QEMU boots")
+    words = [f"ubd0r={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
+    if guest.share:
+        words.append(f"weft.share={guest.share}")
+    if guest.kernel.checked:
+        words.append("weft.kasan=1")
+    return [*words, *guest.append.split()]
+
+
+def start(kernel, words, *, memory, log, state, pass_fds=()):
+    """Starts a kernel; returns its keeper, to be ended by end().
+
+    words: for its command line; memory: in its notation (512M); log: where its console goes; state: a folder of its own.
+    """
+    argv = ["setpriv", "--pdeathsig", "TERM", "bash", "-c", KEEPER, "keeper", str(kernel.image), f"mem={memory}",
+            f"initrd={image.initramfs(kernel)}", f"uml_dir={state}/", "umid=kernel", *KERNEL_WORDS, *ENVIRONMENT, *words]
+    with open(log, "wb") as console:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, pass_fds=pass_fds, process_group=0,
+                                env={**os.environ, "TMPDIR": str(_memory_folder() or state)})
+
+
+def _memory_folder():
+    """Where its memory may lie, which is a file without a name: in memory, if there is room, and its pages may be executed."""
+    place = os.statvfs(SHARED_MEMORY)
+    if place.f_flag & os.ST_NOEXEC or place.f_bavail * place.f_frsize < ROOM or not os.access(SHARED_MEMORY, os.W_OK):
+        return None
+    return SHARED_MEMORY
+
+
+def end(keeper):
+    """Ends a kernel at once. Nothing in it is told: it is a power cut."""
+    if keeper.poll() is None:
+        keeper.terminate()
+        keeper.wait()
