@@ -252,6 +252,46 @@ void kern_iounmap(void *address)
 }
 EXPORT_SYMBOL_GPL(kern_iounmap);
 
+#ifdef CONFIG_INDIRECT_IOMEM
+u64 kern_mmio_read(const volatile void *address, unsigned int size)
+{
+	const volatile void __iomem *from = (const volatile void __force __iomem *)address;
+
+	switch (size) {
+	case 1:
+		return readb(from);
+	case 2:
+		return readw(from);
+	case 4:
+		return readl(from);
+	default:
+		return readq(from);
+	}
+}
+EXPORT_SYMBOL_GPL(kern_mmio_read);
+
+void kern_mmio_write(volatile void *address, u64 value, unsigned int size)
+{
+	volatile void __iomem *to = (volatile void __force __iomem *)address;
+
+	switch (size) {
+	case 1:
+		writeb(value, to);
+		break;
+	case 2:
+		writew(value, to);
+		break;
+	case 4:
+		writel(value, to);
+		break;
+	default:
+		writeq(value, to);
+		break;
+	}
+}
+EXPORT_SYMBOL_GPL(kern_mmio_write);
+#endif
+
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max)
 {
 	return pci_alloc_irq_vectors(pci, min, max, PCI_IRQ_MSIX);

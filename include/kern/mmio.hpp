@@ -4,7 +4,8 @@
 //
 // Each access happens once, whole, and in order with the other accesses to the window and with normal memory before it (writes) or
 // after it (reads); the _relaxed ones say nothing about normal memory. A write is posted: read something back to
-// be sure that it arrived. Nothing here is a call.
+// be sure that it arrived. Nothing here is a call, unless the kernel implements the windows of its devices itself
+// (CONFIG_INDIRECT_IOMEM, User-Mode Linux), where they are no memory.
 #pragma once
 #include <utility>
 #include <kern/abi/pci.h>
@@ -17,23 +18,23 @@ class Mmio {
 public:
 	Mmio() = default;
 	/* Takes over a mapping that kern_iounmap() ends. */
-	static Mmio adopt(void *base, u64 size) { return Mmio(base, size, true); }
+	static Mmio adopt(void *base, u64 size) { return Mmio(base, size, Kind::owned); }
 	/* For tests: registers that are plain memory. */
-	static Mmio over_memory(void *base, u64 size) { return Mmio(base, size, false); }
+	static Mmio over_memory(void *base, u64 size) { return Mmio(base, size, Kind::memory); }
 	Mmio(Mmio &&other) noexcept
-	    : base_(std::exchange(other.base_, nullptr)), size_(other.size_), owned_(other.owned_)
+	    : base_(std::exchange(other.base_, nullptr)), size_(other.size_), kind_(other.kind_)
 	{
 	}
 	Mmio &operator=(Mmio &&other) noexcept
 	{
 		std::swap(base_, other.base_);
 		std::swap(size_, other.size_);
-		std::swap(owned_, other.owned_);
+		std::swap(kind_, other.kind_);
 		return *this;
 	}
 	~Mmio()
 	{
-		if (base_ && owned_)
+		if (base_ && kind_ == Kind::owned)
 			kern_iounmap(base_);
 	}
 
@@ -42,58 +43,20 @@ public:
 	Mmio view(u64 offset, u64 size) const
 	{
 		kern_assert(offset <= size_ && size <= size_ - offset);
-		return Mmio(base_ + offset, size, false);
+		return Mmio(base_ + offset, size, kind_ == Kind::memory ? Kind::memory : Kind::borrowed);
 	}
 	explicit operator bool() const { return base_ != nullptr; }
 
-	u8 read8(u64 offset) const
-	{
-		u8 value;
-		asm volatile("movb %1, %0" : "=q"(value) : "m"(*at<u8>(offset)) : "memory");
-		return value;
-	}
-	u16 read16(u64 offset) const
-	{
-		u16 value;
-		asm volatile("movw %1, %0" : "=r"(value) : "m"(*at<u16>(offset)) : "memory");
-		return value;
-	}
-	u32 read32(u64 offset) const
-	{
-		u32 value;
-		asm volatile("movl %1, %0" : "=r"(value) : "m"(*at<u32>(offset)) : "memory");
-		return value;
-	}
-	u64 read64(u64 offset) const
-	{
-		u64 value;
-		asm volatile("movq %1, %0" : "=r"(value) : "m"(*at<u64>(offset)) : "memory");
-		return value;
-	}
-	void write8(u64 offset, u8 value) const
-	{
-		asm volatile("movb %0, %1" : : "q"(value), "m"(*at<u8>(offset)) : "memory");
-	}
-	void write16(u64 offset, u16 value) const
-	{
-		asm volatile("movw %0, %1" : : "r"(value), "m"(*at<u16>(offset)) : "memory");
-	}
-	void write32(u64 offset, u32 value) const
-	{
-		asm volatile("movl %0, %1" : : "r"(value), "m"(*at<u32>(offset)) : "memory");
-	}
-	void write64(u64 offset, u64 value) const
-	{
-		asm volatile("movq %0, %1" : : "r"(value), "m"(*at<u64>(offset)) : "memory");
-	}
-	void write32_relaxed(u64 offset, u32 value) const
-	{
-		asm volatile("movl %0, %1" : : "r"(value), "m"(*at<u32>(offset)));
-	}
-	void write64_relaxed(u64 offset, u64 value) const
-	{
-		asm volatile("movq %0, %1" : : "r"(value), "m"(*at<u64>(offset)));
-	}
+	u8 read8(u64 offset) const { return read<u8>(offset); }
+	u16 read16(u64 offset) const { return read<u16>(offset); }
+	u32 read32(u64 offset) const { return read<u32>(offset); }
+	u64 read64(u64 offset) const { return read<u64>(offset); }
+	void write8(u64 offset, u8 value) const { write<u8, Ordered::yes>(offset, value); }
+	void write16(u64 offset, u16 value) const { write<u16, Ordered::yes>(offset, value); }
+	void write32(u64 offset, u32 value) const { write<u32, Ordered::yes>(offset, value); }
+	void write64(u64 offset, u64 value) const { write<u64, Ordered::yes>(offset, value); }
+	void write32_relaxed(u64 offset, u32 value) const { write<u32, Ordered::no>(offset, value); }
+	void write64_relaxed(u64 offset, u64 value) const { write<u64, Ordered::no>(offset, value); }
 
 	u32 read_be32(u64 offset) const { return __builtin_bswap32(read32(offset)); }
 	u64 read_be64(u64 offset) const { return __builtin_bswap64(read64(offset)); }
@@ -110,7 +73,38 @@ public:
 	}
 
 private:
-	Mmio(void *base, u64 size, bool owned) : base_(static_cast<std::byte *>(base)), size_(size), owned_(owned) {}
+	/* Registers that are memory; registers of a device, with or without the duty to unmap them. */
+	enum class Kind : u8 { memory, borrowed, owned };
+	/* After the writes to normal memory before it. */
+	enum class Ordered { no, yes };
+
+	Mmio(void *base, u64 size, Kind kind) : base_(static_cast<std::byte *>(base)), size_(size), kind_(kind) {}
+
+	template <class T>
+	T read(u64 offset) const
+	{
+		const volatile T *from = at<T>(offset);
+#ifdef CONFIG_INDIRECT_IOMEM
+		if (kind_ != Kind::memory)
+			return static_cast<T>(kern_mmio_read(from, sizeof(T)));
+#endif
+		T value;
+		asm volatile("mov %1, %0" : "=r"(value) : "m"(*from) : "memory");
+		return value;
+	}
+	template <class T, Ordered ordered>
+	void write(u64 offset, T value) const
+	{
+		volatile T *to = at<T>(offset);
+#ifdef CONFIG_INDIRECT_IOMEM
+		if (kind_ != Kind::memory)
+			return kern_mmio_write(to, value, sizeof(T));
+#endif
+		if constexpr (ordered == Ordered::yes)
+			asm volatile("mov %0, %1" : : "r"(value), "m"(*to) : "memory");
+		else
+			asm volatile("mov %0, %1" : : "r"(value), "m"(*to));
+	}
 
 	template <class T>
 	volatile T *at(u64 offset) const
@@ -121,7 +115,7 @@ private:
 
 	std::byte *base_ = nullptr;
 	u64 size_ = 0;
-	bool owned_ = false;
+	Kind kind_ = Kind::memory;
 };
 
 } // namespace kern

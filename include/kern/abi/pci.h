@@ -58,6 +58,9 @@ u64 kern_pci_bar_size(struct pci_dev *pci, unsigned int bar);
 u64 kern_pci_bar_address(struct pci_dev *pci, unsigned int bar);
 void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size, bool write_combining);
 void kern_iounmap(void *address);
+/* A register of 1, 2, 4 or 8 bytes, where reaching it takes the kernel's help (CONFIG_INDIRECT_IOMEM). Any context. */
+u64 kern_mmio_read(const volatile void *address, unsigned int size);
+void kern_mmio_write(volatile void *address, u64 value, unsigned int size);
 
 /* How many were allocated, at least min, or a negative errno. */
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
