@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "connectx/limits.hpp"
 #include "connectx/memory_table.hpp"
 
 namespace weft::connectx
@@ -52,22 +53,14 @@ MemoryError MemoryTable::fast_register(const WqeFastRegister &request, std::uint
 	const std::uint64_t lead = start & (page - 1);
 	const std::uint64_t pages =
 		length ? ((lead + length - 1) >> shift) + 1 : 0; // lead + length cannot wrap: above
-	if (pages > MptEntry::mtt_size.get(entry.bytes))
+	if (pages > MptEntry::mtt_size.get(entry.bytes) || pages > limits::kMaxFastRegisterPages)
 		return MemoryError::bounds;
 
-	// The list goes over in pieces of a page, so that the stack stays small.
-	std::array<std::byte, 4096> piece;
-	std::uint64_t list = request.page_list;
-	std::uint64_t mtt = MptEntry::mtt_offset.get(entry.bytes);
-	for (std::uint64_t left = pages * MttEntry::size; left;) {
-		const std::size_t step = std::min<std::uint64_t>(left, piece.size());
-		const auto bytes = std::span(piece).first(step);
-		if (!memory_ || !memory_->read(list, bytes) || !write_mtts(mtt, bytes))
-			return MemoryError::translation;
-		list += step;
-		mtt += step;
-		left -= step;
-	}
+	std::array<std::byte, limits::kMaxFastRegisterPages * MttEntry::size> copy;
+	const auto list = std::span(copy).first(pages * MttEntry::size);
+	if (!memory_ || !memory_->read(request.page_list, list) ||
+	    !write_mtts(MptEntry::mtt_offset.get(entry.bytes), list))
+		return MemoryError::translation;
 
 	const std::uint32_t flags = request.flags;
 	MptEntry::status.set(entry.bytes, mpt_status::valid);

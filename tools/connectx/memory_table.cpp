@@ -186,12 +186,12 @@ MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::ui
 	const bool window = !MptEntry::region.get(region.bytes);
 	if (window && !is_remote(use.access))
 		return MemoryError::invalid_key; // a window has an rkey only
-	if (window && MptEntry::bound_to_qp.get(region.bytes)) {
-		if (MptEntry::qpn.get(region.bytes) != use.qpn)
-			return MemoryError::protection_domain;
-	} else if (MptEntry::pd.get(region.bytes) != use.pd) {
+	// A window of type 2B asks for both (IBA 10.6.7.2): a number outlives its queue pair, and the
+	// next one to get it may be of another domain.
+	if (MptEntry::pd.get(region.bytes) != use.pd ||
+	    (window && MptEntry::bound_to_qp.get(region.bytes) &&
+	     MptEntry::qpn.get(region.bytes) != use.qpn))
 		return MemoryError::protection_domain;
-	}
 	// A fast-registration region is also closed as a whole to the remote side.
 	if (is_remote(use.access) && MptEntry::fast_register_enable.get(region.bytes) &&
 	    !MptEntry::remote_access_enable.get(region.bytes))

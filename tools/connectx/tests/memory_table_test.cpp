@@ -253,6 +253,9 @@ TEST_F(MemoryTableTest, WindowOpensPartOfARegion)
 	EXPECT_EQ(resolve(read, kStart + 0x100, 0x101, rkey, kPd, 5), MemoryError::bounds);
 	EXPECT_EQ(resolve(read, kStart + 0x100, 1, rkey, kPd, 6), MemoryError::protection_domain)
 		<< "another queue pair";
+	EXPECT_EQ(resolve(read, kStart + 0x100, 1, rkey, kPd + 1, 5),
+		  MemoryError::protection_domain)
+		<< "a queue pair that got the number later, in another domain";
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart + 0x100, 1, rkey, kPd, 5),
 		  MemoryError::invalid_key);
 	EXPECT_EQ(driver.command(Opcode::hw2sw_mpt, kIndex, 1).status, Status::region_bound);
@@ -277,6 +280,29 @@ TEST_F(MemoryTableTest, WindowNeedsARegionThatAllowsIt)
 	request.region_lkey = kKey + 1;
 	EXPECT_EQ(memory().bind_window(request, kPd, 5), MemoryError::invalid_key);
 	EXPECT_EQ(resolve(KeyAccess::remote_read, kStart, 1, 30 << 8), MemoryError::permission);
+}
+
+// A page list is as long as a driver's may be, however much room the key's entry claims.
+TEST_F(MemoryTableTest, FastRegistrationTakesABoundedList)
+{
+	MptEntry::fast_register_enable.set(entry.bytes, 1);
+	MptEntry::mtt_size.set(entry.bytes, 1u << 20);
+	ASSERT_EQ(create(), Status::ok);
+	const auto make_free = [&] {
+		MptEntry free = entry;
+		MptEntry::status.set(free.bytes, mpt_status::free);
+		ASSERT_TRUE(memory().write_entry(kIndex, free));
+	};
+	WqeFastRegister request{};
+	request.key = kKey;
+	request.page_shift = 12;
+	request.page_list = std::uint64_t{0x10000};
+	request.length = std::uint64_t{limits::kMaxFastRegisterPages} * 4096;
+	make_free();
+	EXPECT_EQ(memory().fast_register(request, kPd), MemoryError::none);
+	request.length = (std::uint64_t{limits::kMaxFastRegisterPages} + 1) * 4096;
+	make_free();
+	EXPECT_EQ(memory().fast_register(request, kPd), MemoryError::bounds);
 }
 
 TEST_F(MemoryTableTest, BadEntriesAreRefused)
