@@ -111,7 +111,6 @@ Status create(const std::uint8_t *context, QueuePairAttributes &qp)
 	default:
 		return Status::bad_parameter;
 	}
-	qp.migration = static_cast<MigrationState>(QpContext::migration_state.get(context));
 	qp.pd = QpContext::pd.get(context);
 	qp.uar_page = QpContext::uar_page.get(context);
 	qp.send_cqn = QpContext::send_cqn.get(context);
@@ -194,16 +193,11 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 		qp.remote_write = QpContext::remote_write.get(context);
 	if (chosen(qp_opt::remote_atomic))
 		qp.remote_atomic = QpContext::remote_atomic.get(context);
-	if (chosen(qp_opt::alternate_path)) {
-		const std::uint8_t *const alternate = context + QpContext::alternate_path;
-		if (const Status status = decode_path(alternate, ports, qp.alternate_path);
-		    status != Status::ok)
-			return status;
-		qp.alternate_path.pkey_index = byte(Path::pkey_index, alternate);
-		qp.alternate_path.ack_timeout = byte(Path::ack_timeout, alternate);
-	}
-	if (chosen(qp_opt::migration_state))
-		qp.migration = static_cast<MigrationState>(QpContext::migration_state.get(context));
+	// Automatic path migration is not offered: a queue pair stays where such migration ends.
+	const auto migration = static_cast<MigrationState>(QpContext::migration_state.get(context));
+	if (chosen(qp_opt::alternate_path) ||
+	    (chosen(qp_opt::migration_state) && migration != MigrationState::migrated))
+		return Status::bad_parameter;
 	return Status::ok;
 }
 
@@ -211,7 +205,8 @@ void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress, st
 {
 	QpContext::state.set(context, static_cast<std::uint32_t>(qp.state));
 	QpContext::service_type.set(context, static_cast<std::uint32_t>(qp.service));
-	QpContext::migration_state.set(context, static_cast<std::uint32_t>(qp.migration));
+	QpContext::migration_state.set(context, 
+				       static_cast<std::uint32_t>(MigrationState::migrated));
 	QpContext::pd.set(context, qp.pd);
 	QpContext::mtu.set(context, qp.mtu);
 	QpContext::log_max_message.set(context, qp.log_max_message);
@@ -226,7 +221,6 @@ void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress, st
 	QpContext::local_qpn.set(context, qp.qpn);
 	QpContext::remote_qpn.set(context, qp.remote_qpn);
 	encode_path(qp.path, context + QpContext::primary_path);
-	encode_path(qp.alternate_path, context + QpContext::alternate_path);
 	QpContext::ack_request_frequency.set(context, qp.ack_request_frequency);
 	QpContext::sra_max.set(context, qp.log_requester_reads);
 	QpContext::retry_count.set(context, qp.retry_count);

@@ -66,7 +66,6 @@ struct QueuePairAttributes {
 	// sqd at the end of draining.
 	QpState state = QpState::reset;
 	ServiceType service = ServiceType::rc;
-	hw::connectx::MigrationState migration = hw::connectx::MigrationState::migrated;
 
 	std::uint32_t pd = 0;
 	std::uint32_t uar_page = 0;
@@ -92,7 +91,6 @@ struct QueuePairAttributes {
 	std::uint8_t log_max_message = 31;
 	std::uint32_t remote_qpn = 0;
 	AddressPath path;
-	AddressPath alternate_path;
 	std::uint32_t qkey = 0;
 	std::uint8_t retry_count = 0;
 	std::uint8_t rnr_retry = 0;     // 7: for ever

@@ -116,22 +116,22 @@ MemoryError DataMover::refer(const KeyUse &use, std::uint64_t address, std::uint
 	return error;
 }
 
-MemoryError DataMover::gather(const SendRequest &request, const KeyUse &user,
+MemoryError DataMover::gather(const SendRequest &request, std::uint64_t offset, const KeyUse &user,
 			      std::span<std::byte> out)
 {
 	return for_stretch(
-		request.pieces, 0, out.size(),
-		[&](const Piece &piece, std::uint64_t, std::uint64_t n) {
+		request.pieces, offset, out.size(),
+		[&](const Piece &piece, std::uint64_t from, std::uint64_t n) {
 			if (piece.is_inline) {
-				std::memcpy(out.data(), request.inline_data.data() + piece.address,
-					    n);
+				std::memcpy(out.data(),
+					    request.inline_data.data() + piece.address + from, n);
 				out = out.subspan(n);
 				return MemoryError::none;
 			}
 			segments_.clear();
 			MemoryError error =
 				memory_.translate(with(user, piece.lkey, KeyAccess::local_read),
-						  piece.address, n, segments_);
+						  piece.address + from, n, segments_);
 			for (const MemorySegment &segment : segments_) {
 				std::memcpy(out.data(), segment.data, segment.size);
 				out = out.subspan(segment.size);

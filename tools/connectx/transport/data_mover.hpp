@@ -49,8 +49,8 @@ public:
 	MemoryError refer(const KeyUse &use, std::uint64_t address, std::uint32_t length,
 			  fabric::Payload &out);
 
-	/* Copy all the data of a request to out, which is request.length bytes. */
-	MemoryError gather(const SendRequest &request, const KeyUse &user,
+	/* Copy out.size() bytes of the data of a request, from @offset on; not beyond its length. */
+	MemoryError gather(const SendRequest &request, std::uint64_t offset, const KeyUse &user,
 			   std::span<std::byte> out);
 
 	/**

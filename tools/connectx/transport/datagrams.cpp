@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <utility>
 
 #include "connectx/transport/addressing.hpp"
 #include "connectx/transport/engine.hpp"
@@ -32,47 +32,68 @@ Datagrams::Datagrams(Engine &engine) : engine_(engine), mover_(engine.card().mem
 bool Datagrams::advance(Qp &qp, unsigned budget)
 {
 	for (; budget > 0; budget--) {
-		if (qp.pair.state != QpState::rts || !qp.outbox.empty())
+		if (qp.waiting)
 			return false;
-		switch (take_send(engine_.card(), qp, work_)) {
-		case Taken::none:
+		/* What was begun goes on while the queue drains, too. */
+		Step step = Step::nothing_posted;
+		if (qp.send.large)
+			step = send_segment(qp);
+		else if (qp.pair.state == QpState::rts)
+			step = take_next(qp);
+		if (step != Step::done)
 			return false;
-		case Taken::broken:
-			engine_.fail(qp, EventType::wq_catastrophic);
-			return false;
-		case Taken::yes:
-			break;
-		}
-		CqeSyndrome syndrome = work_.failure;
-		if (syndrome == CqeSyndrome::none && !work_.request.is_local())
-			syndrome = qp.pair.service == ServiceType::mlx
-					   ? send_whole(qp, work_.request)
-					   : send(qp, work_.request);
-		if (syndrome != CqeSyndrome::none) {
-			fail_send(qp, work_.index, syndrome);
-			return false;
-		}
-		engine_.completions().sent(qp, work_.request, work_.index);
 	}
 	return true;
 }
 
-/* IBA 10.8.3.2: the send queue stops in the SQE state, receives go on. */
+/* Takes the next posted request and sends it, or begins to: a packet at the most. */
+Datagrams::Step Datagrams::take_next(Qp &qp)
+{
+	switch (take_send(engine_.card(), qp, work_)) {
+	case Taken::none:
+		return Step::nothing_posted;
+	case Taken::broken:
+		engine_.fail(qp, EventType::wq_catastrophic);
+		return Step::failed;
+	case Taken::yes:
+		break;
+	}
+	CqeSyndrome syndrome = work_.failure;
+	if (syndrome == CqeSyndrome::none && work_.request.opcode == WqeOpcode::lso) {
+		syndrome = begin_large(qp);
+		if (syndrome == CqeSyndrome::none)
+			return Step::done;
+	} else if (syndrome == CqeSyndrome::none && !work_.request.is_local()) {
+		syndrome = qp.pair.service == ServiceType::mlx ? send_whole(qp, work_.request)
+							       : send(qp, work_.request);
+	}
+	if (syndrome != CqeSyndrome::none) {
+		fail_send(qp, work_.index, syndrome);
+		return Step::failed;
+	}
+	engine_.completions().sent(qp, work_.request, work_.index);
+	return Step::done;
+}
+
 void Datagrams::fail_send(Qp &qp, std::uint16_t index, CqeSyndrome syndrome)
 {
 	engine_.completions().send_failed(qp, index, syndrome);
-	qp.pair.state = QpState::sqer;
-	engine_.schedule(qp);
+	engine_.stop_send_queue(qp);
 }
 
-void Datagrams::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload)
+/* Datagrams of ordinary QPs are no management traffic, whatever the tables say: not sent. */
+void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload)
 {
+	if (headers.lrh.vl() == ib::vl_management && qp.pair.service != ServiceType::mlx)
+		return;
 	auto packet = fabric::Packet::make(headers, std::move(payload));
 	if (packet)
 		engine_.emit(qp, std::move(*packet));
 }
 
-CqeSyndrome Datagrams::send(Qp &qp, const SendRequest &request)
+/* The headers of a datagram, but for its PSN. */
+CqeSyndrome Datagrams::address(const Qp &qp, const SendRequest &request,
+			       packet::Headers &headers) const
 {
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	const auto &datagram = request.datagram;
@@ -82,31 +103,36 @@ CqeSyndrome Datagrams::send(Qp &qp, const SendRequest &request)
 		       datagram.address.port() != qp.pair.path.port)))
 		return CqeSyndrome::local_qp_operation;
 
-	packet::Headers headers;
 	address_datagram(*port, datagram.address, qp.pair.path.pkey_index, headers);
 	headers.bth.opcode =
 		request.has_immediate() ? ib::opcode_ud_send_only_imm : ib::opcode_ud_send_only;
 	headers.bth.set_dest_qp(datagram.qpn());
 	headers.bth.set_solicited(request.solicited);
-	/* Datagrams of ordinary QPs are no management traffic, whatever the tables say. */
-	if (headers.lrh.vl() == ib::vl_management)
-		return CqeSyndrome::none;
 	std::uint32_t qkey = datagram.qkey;
 	headers.deth.qkey = qkey & hw::connectx::WqeDatagram::own_qkey ? qp.pair.qkey : qkey;
 	headers.deth.src_qp = qp.pair.qpn;
 	headers.immdt.value = request.immediate;
+	return CqeSyndrome::none;
+}
 
-	unsigned mtu = ib::mtu_bytes(port->mtu());
-	if (mtu == 0)
-		mtu = ib::payload_max;
-	if (request.opcode == WqeOpcode::lso)
-		return send_large(qp, request, headers, mtu);
-	if (request.length > mtu)
+unsigned Datagrams::mtu(const Qp &qp) const
+{
+	const CardPort *port = engine_.card().port(qp.pair.path.port);
+	const unsigned bytes = port ? ib::mtu_bytes(port->mtu()) : 0;
+	return bytes != 0 ? bytes : unsigned{ib::payload_max};
+}
+
+CqeSyndrome Datagrams::send(Qp &qp, const SendRequest &request)
+{
+	packet::Headers headers;
+	if (CqeSyndrome syndrome = address(qp, request, headers); syndrome != CqeSyndrome::none)
+		return syndrome;
+	if (request.length > mtu(qp))
 		return CqeSyndrome::local_length;
 
 	/* A copy: the request completes before the packet has arrived. */
 	OwnedBytes bytes = OwnedBytes::allocate(request.length);
-	if (mover_.gather(request, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
+	if (mover_.gather(request, 0, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
 	    MemoryError::none)
 		return CqeSyndrome::local_protection;
 	if (request.ip_checksum || request.l4_checksum)
@@ -117,27 +143,51 @@ CqeSyndrome Datagrams::send(Qp &qp, const SendRequest &request)
 	return CqeSyndrome::none;
 }
 
-CqeSyndrome Datagrams::send_large(Qp &qp, const SendRequest &request,
-				  const packet::Headers &headers, unsigned mtu)
+/* The request just taken becomes the QP's work; segments follow, one a step. */
+CqeSyndrome Datagrams::begin_large(Qp &qp)
 {
-	if (request.lso_header.size() + std::min<std::uint64_t>(request.mss, request.length) >
-		    mtu ||
-	    request.length > large_send_max)
+	const SendRequest &taken = work_.request;
+	if (taken.lso_header.size() + std::min<std::uint64_t>(taken.mss, taken.length) > mtu(qp) ||
+	    taken.length > large_send_max)
 		return CqeSyndrome::local_length;
-	std::vector<std::byte> data(request.length);
-	if (mover_.gather(request, qp.key_use(0, KeyAccess::local_read), data) != MemoryError::none)
-		return CqeSyndrome::local_protection;
-	LargeSend segments(request.lso_header, data, request.mss, request.ip_checksum,
-			   request.l4_checksum);
-	while (segments.next(segment_)) {
-		OwnedBytes bytes = OwnedBytes::allocate(segment_.size());
-		std::memcpy(bytes.data.get(), segment_.data(), segment_.size());
-		packet::Headers each = headers;
-		each.bth.set_psn(qp.send.psn.value());
-		++qp.send.psn;
-		transmit(qp, each, bytes.payload());
-	}
+	const SendRequest &request =
+		engine_.requester()
+			.hold(qp, std::make_unique<SendWork>(std::exchange(work_, {})))
+			.request;
+	qp.send.large.emplace(request.lso_header, request.length, request.mss, request.ip_checksum,
+			      request.l4_checksum);
 	return CqeSyndrome::none;
+}
+
+Datagrams::Step Datagrams::send_segment(Qp &qp)
+{
+	LargeSend &large = *qp.send.large;
+	const SendRequest &request = qp.send.work.front()->request;
+	packet::Headers headers;
+	CqeSyndrome syndrome = address(qp, request, headers);
+	if (syndrome == CqeSyndrome::none) {
+		OwnedBytes bytes = OwnedBytes::allocate(large.size());
+		if (mover_.gather(request, large.offset(), qp.key_use(0, KeyAccess::local_read),
+				  bytes.span().subspan(large.header_bytes())) !=
+		    MemoryError::none) {
+			syndrome = CqeSyndrome::local_protection;
+		} else {
+			large.finish(bytes.span());
+			headers.bth.set_psn(qp.send.psn.value());
+			++qp.send.psn;
+			transmit(qp, headers, bytes.payload());
+		}
+	}
+	if (syndrome == CqeSyndrome::none && !large.done())
+		return Step::done;
+	qp.send.large.reset();
+	const auto work = engine_.requester().release(qp);
+	if (syndrome != CqeSyndrome::none) {
+		fail_send(qp, work->index, syndrome);
+		return Step::failed;
+	}
+	engine_.completions().sent(qp, work->request, work->index);
+	return Step::done;
 }
 
 /* The gathered bytes are the packet, LRH to ICRC. The card supplies the source LID and the CRCs. */
@@ -149,7 +199,7 @@ CqeSyndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 	if (request.length > whole_packet_max || request.length <= ib::icrc_bytes)
 		return CqeSyndrome::local_length;
 	OwnedBytes bytes = OwnedBytes::allocate(request.length);
-	if (mover_.gather(request, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
+	if (mover_.gather(request, 0, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
 	    MemoryError::none)
 		return CqeSyndrome::local_protection;
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "connectx/transport/completions.hpp"
 #include "connectx/transport/data_mover.hpp"
@@ -33,19 +32,25 @@ public:
 	void receive(Qp &qp, int special, unsigned port, const fabric::Packet &packet);
 
 private:
+	/* What became of a step. */
+	enum class Step : std::uint8_t { done, nothing_posted, failed };
+
+	Step take_next(Qp &qp);
+	Step send_segment(Qp &qp);
 	CqeSyndrome send(Qp &qp, const SendRequest &request);
-	CqeSyndrome send_large(Qp &qp, const SendRequest &request, const packet::Headers &headers,
-			       unsigned mtu);
+	CqeSyndrome begin_large(Qp &qp);
 	CqeSyndrome send_whole(Qp &qp, const SendRequest &request);
+	CqeSyndrome address(const Qp &qp, const SendRequest &request,
+			    packet::Headers &headers) const;
+	unsigned mtu(const Qp &qp) const;
 	void fail_send(Qp &qp, std::uint16_t index, CqeSyndrome syndrome);
-	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload);
+	void transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload);
 
 	Engine &engine_;
 	DataMover mover_;
 	/* The request being worked on; kept for its storage. */
 	SendWork work_;
 	ReceiveWork receive_;
-	std::vector<std::byte> segment_;
 };
 
 } // namespace weft::connectx::transport

@@ -2,6 +2,7 @@
 #include "connectx/transport/engine.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "connectx/transport/addressing.hpp"
 #include "connectx/transport/work_queues.hpp"
@@ -9,14 +10,14 @@
 namespace weft::connectx::transport
 {
 
-using hw::connectx::MigrationState;
-
 namespace
 {
 
 /* Steps (a packet, a completion) that a QP gets in one turn, and turns in one slice. */
 constexpr unsigned turn_budget = 32;
 constexpr unsigned slice_turns = 16;
+/* Timers that are due and looked at before other work gets its turn. */
+constexpr unsigned slice_timers = 64;
 /* How often a QP in the error state is asked for receives that were posted there. */
 constexpr Duration poll_first = std::chrono::milliseconds(1);
 constexpr Duration poll_longest = std::chrono::milliseconds(250);
@@ -53,6 +54,8 @@ void Engine::qp_changed(QueuePair &pair, QpState from)
 		responder_.start(*qp);
 	if (pair.state == QpState::rts && from == QpState::rtr)
 		requester_.start(*qp);
+	if (pair.state == QpState::rts && from == QpState::sqer)
+		requester_.restart(*qp);
 	if (pair.state == QpState::err && from != QpState::err) {
 		qp->receive.responses.clear();
 		qp->receive.ack.reset();
@@ -68,6 +71,9 @@ void Engine::qp_destroyed(QueuePair &pair)
 		return;
 	std::erase(runnable_, qp);
 	std::erase(blocked_, qp);
+	if (qp->timer)
+		timers_.erase({*qp->timer, qp});
+	requester_.release_all(*qp);
 	pair.transport.reset();
 }
 
@@ -113,23 +119,17 @@ void Engine::fail(Qp &qp, std::optional<EventType> event)
 		card_.events.raise(*event, qp.pair.qpn);
 	qp.pair.state = QpState::err;
 	qp.broken = false;
+	/* Lost on the way, as a packet may be; the completions must not wait for its credit. */
+	qp.waiting.reset();
 	qp.poll_pause = poll_first;
 	clear_deadline(qp);
 	schedule(qp);
 }
 
-bool Engine::migrate(Qp &qp)
+void Engine::stop_send_queue(Qp &qp)
 {
-	if (qp.pair.migration != MigrationState::armed)
-		return false;
-	if (!card_.port(qp.pair.alternate_path.port)) {
-		card_.events.raise(EventType::path_migration_failed, qp.pair.qpn);
-		return false;
-	}
-	std::swap(qp.pair.path, qp.pair.alternate_path);
-	qp.pair.migration = MigrationState::migrated;
-	card_.events.raise(EventType::path_migrated, qp.pair.qpn);
-	return true;
+	qp.pair.state = QpState::sqer;
+	schedule(qp);
 }
 
 /* ------------------------------------------------------------------------------- scheduling */
@@ -177,14 +177,17 @@ void Engine::service(Qp &qp)
 {
 	if (qp.broken && qp.pair.state != QpState::err)
 		fail(qp, EventType::wq_catastrophic);
-	if (!drain_outbox(qp) || !card_.port(qp.pair.path.port))
+	if (!card_.port(qp.pair.path.port))
 		return;
-	bool more = responder_.advance(qp, turn_budget);
+	const bool credit = send_waiting(qp);
+	bool more = credit && responder_.advance(qp, turn_budget);
 	if (qp.pair.state == QpState::err) {
 		flush(qp);
 	} else if (qp.pair.state == QpState::sqer) {
 		/* Only the send queue has failed. */
 		more |= requester_.flush(qp, turn_budget);
+	} else if (!credit) {
+		return;
 	} else if (is_datagram_service(qp.pair.service)) {
 		more |= datagrams_.advance(qp, turn_budget);
 	} else {
@@ -231,35 +234,37 @@ void Engine::poll_error_state(Qp &qp)
 /* ------------------------------------------------------------------------------------ timers */
 
 /*
- * A deadline moves with each acknowledge, so the heap is not kept exact: an entry that comes up too
- * early is put back for the time that is wanted then.
+ * A deadline moves with each acknowledge, so a timer is not kept exact: one that comes up too early
+ * is put back for the time that is wanted then.
  */
 void Engine::set_deadline(Qp &qp, TimePoint when)
 {
 	qp.deadline = when;
-	if (qp.in_heap && *qp.in_heap <= when)
+	if (qp.timer && *qp.timer <= when)
 		return;
-	qp.in_heap = when;
-	deadlines_.push({when, qp.pair.qpn});
+	if (qp.timer)
+		timers_.erase({*qp.timer, &qp});
+	qp.timer = when;
+	timers_.emplace(when, &qp);
 	arm_timer();
 }
 
 void Engine::arm_timer()
 {
-	if (!deadlines_.empty())
-		timer_.arm_at(deadlines_.top().when);
+	if (!timers_.empty())
+		timer_.arm_at(timers_.begin()->first);
 }
 
 void Engine::timers_due()
 {
 	TimePoint now = Clock::now();
-	while (!deadlines_.empty() && deadlines_.top().when <= now) {
-		HeapEntry entry = deadlines_.top();
-		deadlines_.pop();
-		Qp *qp = state_of(card_.queue_pair(entry.qpn));
-		if (!qp || qp->in_heap != entry.when)
-			continue;
-		qp->in_heap.reset();
+	for (unsigned i = 0; i < slice_timers; i++) {
+		auto first = timers_.begin();
+		if (first == timers_.end() || first->first > now)
+			break;
+		Qp *qp = first->second;
+		timers_.erase(first);
+		qp->timer.reset();
 		if (!qp->deadline)
 			continue;
 		if (*qp->deadline > now) {
@@ -277,37 +282,40 @@ void Engine::timers_due()
 
 /* ------------------------------------------------------------------------------------ output */
 
-bool Engine::emit(Qp &qp, fabric::Packet &&packet)
+fabric::Sent Engine::send_packet(const Qp &qp, fabric::Packet &packet)
 {
 	bool loopback = qp.pair.path.force_loopback && !ib::lid_is_multicast(packet.lrh().dlid);
-	if (qp.outbox.empty() &&
-	    output_.send(qp.pair.path.port, packet, loopback) != fabric::Sent::no_credit)
+	return output_.send(qp.pair.path.port, packet, loopback);
+}
+
+bool Engine::emit(Qp &qp, fabric::Packet &&packet)
+{
+	assert(!qp.waiting);
+	if (send_packet(qp, packet) != fabric::Sent::no_credit)
 		return true;
-	qp.outbox.push_back(std::move(packet));
-	if (!qp.blocked) {
-		qp.blocked = true;
-		blocked_.push_back(&qp);
-	}
+	qp.waiting.emplace(std::move(packet));
+	wait_for_credit(qp);
 	return false;
 }
 
-bool Engine::drain_outbox(Qp &qp)
+bool Engine::send_waiting(Qp &qp)
 {
-	while (!qp.outbox.empty()) {
-		fabric::Packet packet = std::move(qp.outbox.front());
-		qp.outbox.pop_front();
-		bool loopback =
-			qp.pair.path.force_loopback && !ib::lid_is_multicast(packet.lrh().dlid);
-		if (output_.send(qp.pair.path.port, packet, loopback) == fabric::Sent::no_credit) {
-			qp.outbox.push_front(std::move(packet));
-			if (!qp.blocked) {
-				qp.blocked = true;
-				blocked_.push_back(&qp);
-			}
-			return false;
-		}
+	if (!qp.waiting)
+		return true;
+	if (send_packet(qp, *qp.waiting) == fabric::Sent::no_credit) {
+		wait_for_credit(qp);
+		return false;
 	}
+	qp.waiting.reset();
 	return true;
+}
+
+void Engine::wait_for_credit(Qp &qp)
+{
+	if (qp.blocked)
+		return;
+	qp.blocked = true;
+	blocked_.push_back(&qp);
 }
 
 void Engine::credit_available(unsigned, std::uint8_t)
@@ -341,6 +349,9 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 		deliver_management(port_number, packet);
 		return;
 	}
+	/* IBA 9.6.1: the management lane leads to QP0 alone, and passes no check on its way. */
+	if (packet.lrh().vl() == ib::vl_management)
+		return;
 	if (!port->active() && !looped_back)
 		return;
 	if (ib::lid_is_multicast(dlid)) {
@@ -426,15 +437,10 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 	}
 	const packet::Headers headers = packet.parse();
 	CardPort &port = *card_.port(port_number);
-	const bool on_primary =
-		qp.pair.path.port == port_number && qp.pair.path.remote_lid == headers.lrh.slid;
-	const bool on_alternate = qp.pair.migration != MigrationState::migrated &&
-				  qp.pair.alternate_path.port == port_number &&
-				  qp.pair.alternate_path.remote_lid == headers.lrh.slid;
 	/* IBA 9.6.1.5: a connected QP hears only its own peer. */
-	if (!on_primary && !on_alternate)
+	const AddressPath &path = qp.pair.path;
+	if (path.port != port_number || path.remote_lid != headers.lrh.slid)
 		return;
-	const AddressPath &path = on_primary ? qp.pair.path : qp.pair.alternate_path;
 	if (!ib::pkey_match(headers.bth.pkey, port.pkey(path.pkey_index))) {
 		refuse_pkey(port, headers);
 		return;
@@ -450,9 +456,6 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 	    !(masked && expected == ib::Transport::rc) &&
 	    !(masked_xrc && expected == ib::Transport::xrc))
 		return;
-	/* The other end has moved to the alternate path: follow it, IBA 17.2.8.1.2. */
-	if (headers.bth.migrated() && qp.pair.migration == MigrationState::armed && on_alternate)
-		migrate(qp);
 	if (traits.has(ib::OpcodeTraits::response))
 		requester_.response(qp, packet);
 	else

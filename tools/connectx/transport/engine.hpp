@@ -11,7 +11,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <queue>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/loop.hpp"
@@ -64,6 +65,11 @@ public:
 	 */
 	bool emit(Qp &qp, fabric::Packet &&packet);
 
+	/*
+	 * A request of an unreliable QP has failed: its send queue alone stops, IBA 10.3.1.6. What
+	 * follows is flushed, receives go on, and SQERR2RTS starts the queue again.
+	 */
+	void stop_send_queue(Qp &qp);
 	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
 	void fail(Qp &qp, std::optional<EventType> event = std::nullopt);
 
@@ -71,8 +77,8 @@ public:
 	void refuse_pkey(CardPort &port, const packet::Headers &headers);
 	void refuse_qkey(CardPort &port, const packet::Headers &headers);
 
-	/* Go over to the alternate path, if one is armed. */
-	bool migrate(Qp &qp);
+	/* Timers that run: never more than one a QP. */
+	std::size_t timers() const { return timers_.size(); }
 
 	static Qp *state_of(QueuePair *pair)
 	{
@@ -80,17 +86,13 @@ public:
 	}
 
 private:
-	struct HeapEntry {
-		TimePoint when;
-		std::uint32_t qpn;
-		bool operator>(const HeapEntry &other) const { return when > other.when; }
-	};
-
 	void run();
 	void service(Qp &qp);
 	void timers_due();
 	void arm_timer();
-	bool drain_outbox(Qp &qp);
+	fabric::Sent send_packet(const Qp &qp, fabric::Packet &packet);
+	bool send_waiting(Qp &qp);
+	void wait_for_credit(Qp &qp);
 	void flush(Qp &qp);
 	void poll_error_state(Qp &qp);
 	void deliver(unsigned port, fabric::Packet &packet, bool looped_back);
@@ -106,7 +108,8 @@ private:
 	Datagrams datagrams_;
 	std::deque<Qp *> runnable_;
 	std::vector<Qp *> blocked_;
-	std::priority_queue<HeapEntry, std::vector<HeapEntry>, std::greater<>> deadlines_;
+	/* Ordered by time; one a QP, at Qp::timer. */
+	std::set<std::pair<TimePoint, Qp *>> timers_;
 	std::vector<MulticastTable::Member> members_;
 	Wakeup wakeup_;
 	Timer timer_;

@@ -233,23 +233,25 @@ ChecksumStatus check_checksums(std::span<const std::byte> payload)
 	return result;
 }
 
-LargeSend::LargeSend(std::span<const std::byte> header, std::span<const std::byte> data,
-		     unsigned mss, bool ip_checksum, bool l4_checksum)
-    : header_(header), data_(data), mss_(mss), ip_checksum_(ip_checksum), l4_checksum_(l4_checksum)
+LargeSend::LargeSend(std::span<const std::byte> header, std::uint64_t length, unsigned mss,
+		     bool ip_checksum, bool l4_checksum)
+    : header_(header), length_(length), mss_(mss), ip_checksum_(ip_checksum),
+      l4_checksum_(l4_checksum)
 {
 }
 
-bool LargeSend::next(std::vector<std::byte> &out)
+std::size_t LargeSend::data_bytes() const
 {
-	if (done_)
-		return false;
-	std::size_t bytes = std::min<std::size_t>(mss_, data_.size() - sent_);
-	bool last = sent_ + bytes == data_.size();
-	out.assign(header_.begin(), header_.end());
-	auto piece = data_.subspan(sent_, bytes);
-	out.insert(out.end(), piece.begin(), piece.end());
+	return std::min<std::uint64_t>(mss_, length_ - sent_);
+}
 
-	auto ip = std::span(out).subspan(std::min(encapsulation_bytes, out.size()));
+void LargeSend::finish(std::span<std::byte> out)
+{
+	std::size_t bytes = data_bytes();
+	bool last = sent_ + bytes == length_;
+	std::ranges::copy(header_, out.begin());
+
+	auto ip = out.subspan(std::min(encapsulation_bytes, out.size()));
 	std::uint16_t type = out.size() >= encapsulation_bytes ? get16(out, 0) : std::uint16_t{0};
 	if (type == ethertype_ipv4 && ip.size() >= 20) {
 		put16(ip, 2, static_cast<std::uint16_t>(ip.size()));
@@ -278,7 +280,6 @@ bool LargeSend::next(std::vector<std::byte> &out)
 	sent_ += bytes;
 	index_++;
 	done_ = last;
-	return true;
 }
 
 } // namespace weft::connectx::transport

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace weft::connectx::transport
 {
@@ -49,25 +48,36 @@ struct ChecksumStatus {
 ChecksumStatus check_checksums(std::span<const std::byte> payload);
 
 /**
- * class LargeSend - cuts one large send into segments
+ * class LargeSend - cuts one large send into segments, one at a time
  *
  * The header is repeated before each piece of at most mss bytes; IP lengths and identification and
  * the TCP sequence number and flags are brought up to date, and checksums if they are asked for.
+ * The data stay where they are until their segment is made.
  */
 class LargeSend
 {
 public:
-	/* @header: encapsulation, IP and TCP; @data: what follows it, of any length. */
-	LargeSend(std::span<const std::byte> header, std::span<const std::byte> data, unsigned mss,
+	/*
+	 * @header: encapsulation, IP and TCP; outlives this
+	 * @length: of the data behind it; a send of none is one segment of the header alone
+	 */
+	LargeSend(std::span<const std::byte> header, std::uint64_t length, unsigned mss,
 		  bool ip_checksum, bool l4_checksum);
 
-	/* Writes the next segment over @out; false when there is none left. */
-	bool next(std::vector<std::byte> &out);
+	/* The last segment was made. */
+	bool done() const { return done_; }
+	/* The next segment: its size, and the part of the data that is in it. */
+	std::size_t size() const { return header_.size() + data_bytes(); }
+	std::size_t header_bytes() const { return header_.size(); }
+	std::uint64_t offset() const { return sent_; }
+	std::size_t data_bytes() const;
+	/* Makes it: @segment is size() bytes, and has its data behind room for the header. */
+	void finish(std::span<std::byte> segment);
 
 private:
 	std::span<const std::byte> header_;
-	std::span<const std::byte> data_;
-	std::size_t sent_ = 0;
+	std::uint64_t length_;
+	std::uint64_t sent_ = 0;
 	unsigned mss_;
 	unsigned index_ = 0;
 	bool done_ = false;

@@ -14,6 +14,7 @@
 #include <ib/packet.hpp>
 
 #include "connectx/queue_pair.hpp"
+#include "connectx/transport/ip_offload.hpp"
 #include "connectx/transport/psn.hpp"
 #include "connectx/transport/send_request.hpp"
 #include "connectx/transport/timing.hpp"
@@ -51,7 +52,10 @@ struct SendWork {
 	Psn end() const { return first + packets; }
 };
 
-/* The sending half of a connected QP. UD and MLX use only `next_wqe` and `psn`. */
+/*
+ * The sending half of a connected QP. UD and MLX use only `next_wqe`, `rung` and `psn`, and `work` for
+ * a large send.
+ */
 struct RequesterState {
 	/* Free-running index of the WQE to be fetched next. */
 	std::uint16_t next_wqe = 0;
@@ -90,6 +94,9 @@ struct RequesterState {
 	bool stopped = false;
 	/* Requests completed, IBA 9.7.5.1.5. */
 	std::uint32_t ssn = 0;
+
+	/* UD: how far the large send has got that is the only request in `work`. */
+	std::optional<LargeSend> large;
 };
 
 /* A receive WQE in use. */
@@ -171,8 +178,8 @@ struct Qp final : TransportState {
 	RequesterState send;
 	ResponderState receive;
 
-	/* Packets that found no credit; nothing is generated before they are gone. */
-	std::deque<fabric::Packet> outbox;
+	/* The packet that found no credit; nothing is generated before it is gone. */
+	std::optional<fabric::Packet> waiting;
 	/* In the engine's run queue. */
 	bool queued = false;
 	/* Waits for credit. */
@@ -182,8 +189,8 @@ struct Qp final : TransportState {
 
 	/* When the QP wants to be called; see Engine::set_deadline(). */
 	std::optional<TimePoint> deadline;
-	/* The earliest entry for it in the engine's heap. */
-	std::optional<TimePoint> in_heap;
+	/* When the engine's timer will look at it: not later than the deadline. */
+	std::optional<TimePoint> timer;
 	/* In the error state: pause between two looks for new receive WQEs. */
 	Duration poll_pause{};
 	bool last_wqe_reported = false;

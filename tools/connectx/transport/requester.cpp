@@ -19,8 +19,6 @@ namespace
 /* Bytes that may be on their way at a time, and how often an acknowledge is asked for. */
 constexpr std::uint32_t window_bytes = 1 << 20;
 constexpr std::uint32_t acknowledge_bytes = 128 << 10;
-/* No more requests are fetched than this before the oldest has completed. */
-constexpr std::size_t work_max = 512;
 constexpr std::size_t spare_max = 1024;
 /* A guest that asks for less gets this much patience: threads of a busy host sleep longer. */
 constexpr Duration shortest_timeout = std::chrono::milliseconds(2);
@@ -72,11 +70,23 @@ void Requester::start(Qp &qp)
 	s.rnr_retries_left = qp.pair.rnr_retry;
 }
 
+/* What the driver did not wait for to be flushed is flushed here. */
+void Requester::restart(Qp &qp)
+{
+	RequesterState &s = qp.send;
+	while (!s.work.empty())
+		flush_front(qp);
+	s.large.reset();
+	s.cursor = 0;
+	s.stopped = false;
+	s.next = s.unacknowledged = s.limit = s.psn;
+}
+
 bool Requester::advance(Qp &qp, unsigned budget)
 {
 	RequesterState &s = qp.send;
 	while (budget-- > 0) {
-		if (!qp.can_send() || s.rnr_wait || !qp.outbox.empty())
+		if (!qp.can_send() || s.rnr_wait || qp.waiting)
 			return false;
 		if (s.cursor == s.work.size() && !fetch(qp))
 			return false;
@@ -95,7 +105,7 @@ bool Requester::advance(Qp &qp, unsigned budget)
 bool Requester::fetch(Qp &qp)
 {
 	RequesterState &s = qp.send;
-	if (s.stopped || qp.pair.state != QpState::rts || s.work.size() >= work_max)
+	if (s.stopped || qp.pair.state != QpState::rts || !may_fetch(qp))
 		return false;
 	auto work = new_work();
 	switch (take_send(engine_.card(), qp, *work)) {
@@ -116,8 +126,18 @@ bool Requester::fetch(Qp &qp)
 		s.psn += work->packets;
 	else
 		s.stopped = true;
-	s.work.push_back(std::move(work));
+	hold(qp, std::move(work));
 	return true;
+}
+
+/*
+ * A QP that holds none may always fetch one, so that each gets on by itself: its own completions call
+ * it again.
+ */
+bool Requester::may_fetch(const Qp &qp) const
+{
+	const std::size_t held = qp.send.work.size();
+	return held == 0 || (held < held_max && held_ < held_all_max);
 }
 
 /* Checks what can be checked before anything is sent, and counts the packets. */
@@ -250,7 +270,7 @@ packet::Headers Requester::headers_for(const Qp &qp, ib::Operation operation, Ps
 	address_connected(*port, qp.pair.path, headers);
 	headers.bth.opcode = ib::opcode(transport_of(qp.pair.service), operation);
 	headers.bth.set_dest_qp(qp.pair.remote_qpn);
-	headers.bth.set_migrated(qp.pair.migration == hw::connectx::MigrationState::migrated);
+	headers.bth.set_migrated(true);
 	headers.bth.set_psn(psn.value());
 	return headers;
 }
@@ -384,13 +404,21 @@ void Requester::restart_timer(Qp &qp)
 
 void Requester::fail_front(Qp &qp, CqeSyndrome syndrome)
 {
-	RequesterState &s = qp.send;
-	auto work = std::move(s.work.front());
-	s.work.pop_front();
-	s.cursor = 0;
+	auto work = release(qp);
+	qp.send.cursor = 0;
 	engine_.completions().send_failed(qp, work->index, syndrome);
 	recycle(std::move(work));
-	engine_.fail(qp);
+	if (qp.pair.service == ServiceType::uc)
+		engine_.stop_send_queue(qp);
+	else
+		engine_.fail(qp);
+}
+
+void Requester::flush_front(Qp &qp)
+{
+	auto work = release(qp);
+	engine_.completions().send_failed(qp, work->index, CqeSyndrome::flushed);
+	recycle(std::move(work));
 }
 
 bool Requester::flush(Qp &qp, unsigned budget)
@@ -400,22 +428,39 @@ bool Requester::flush(Qp &qp, unsigned budget)
 	s.reads = 0;
 	s.cursor = 0;
 	s.stopped = false;
+	s.large.reset();
 	for (; budget > 0; budget--) {
-		std::unique_ptr<SendWork> work;
-		if (!s.work.empty()) {
-			work = std::move(s.work.front());
-			s.work.pop_front();
-		} else {
-			work = new_work();
-			if (take_send(engine_.card(), qp, *work) != Taken::yes) {
-				recycle(std::move(work));
+		if (s.work.empty()) {
+			auto posted = new_work();
+			if (take_send(engine_.card(), qp, *posted) != Taken::yes) {
+				recycle(std::move(posted));
 				return false;
 			}
+			hold(qp, std::move(posted));
 		}
-		engine_.completions().send_failed(qp, work->index, CqeSyndrome::flushed);
-		recycle(std::move(work));
+		flush_front(qp);
 	}
 	return true;
+}
+
+SendWork &Requester::hold(Qp &qp, std::unique_ptr<SendWork> work)
+{
+	held_++;
+	return *qp.send.work.emplace_back(std::move(work));
+}
+
+std::unique_ptr<SendWork> Requester::release(Qp &qp)
+{
+	held_--;
+	auto work = std::move(qp.send.work.front());
+	qp.send.work.pop_front();
+	return work;
+}
+
+void Requester::release_all(Qp &qp)
+{
+	held_ -= qp.send.work.size();
+	qp.send.work.clear();
 }
 
 std::unique_ptr<SendWork> Requester::new_work()

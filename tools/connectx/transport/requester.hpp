@@ -25,6 +25,8 @@ public:
 
 	/* The QP has become RTS: start with its PSN. */
 	void start(Qp &qp);
+	/* The same after the send queue had stopped (SQE): behind all that was fetched before. */
+	void restart(Qp &qp);
 	/* Send what may be sent, within a budget. True if there is more to do at once. */
 	bool advance(Qp &qp, unsigned budget);
 	/* A response has come in: ACK, NAK, read or atomic response. */
@@ -35,6 +37,18 @@ public:
 	bool flush(Qp &qp, unsigned budget);
 	/* Whether nothing that was started is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
+
+	/* Requests in QPs, from fetching to completion: what is fetched ahead is bounded by them. */
+	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
+	/* The QP's oldest one, to be completed; there is one. */
+	std::unique_ptr<SendWork> release(Qp &qp);
+	/* Forget all of a QP. */
+	void release_all(Qp &qp);
+	std::size_t held() const { return held_; }
+
+	/* Requests that a QP holds at the most, and from how many in all QPs on it is only one. */
+	static constexpr std::size_t held_max = 512;
+	static constexpr std::size_t held_all_max = 16384;
 
 private:
 	/* What became of an attempt to send some of a request. */
@@ -68,6 +82,8 @@ private:
 	void fail_front(Qp &qp, CqeSyndrome syndrome);
 	void restart_timer(Qp &qp);
 
+	bool may_fetch(const Qp &qp) const;
+	void flush_front(Qp &qp);
 	std::unique_ptr<SendWork> new_work();
 	void recycle(std::unique_ptr<SendWork> work);
 
@@ -75,6 +91,7 @@ private:
 	DataMover mover_;
 	/* Requests between uses, so that their storage is used again. */
 	std::vector<std::unique_ptr<SendWork>> spare_;
+	std::size_t held_ = 0;
 };
 
 } // namespace weft::connectx::transport

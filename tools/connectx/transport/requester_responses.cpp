@@ -105,8 +105,7 @@ void Requester::retire(Qp &qp)
 void Requester::complete_front(Qp &qp, std::uint32_t byte_count)
 {
 	RequesterState &s = qp.send;
-	auto work = std::move(s.work.front());
-	s.work.pop_front();
+	auto work = release(qp);
 	if (s.cursor > 0)
 		s.cursor--;
 	s.ssn = (s.ssn + 1) & Psn::mask;
@@ -148,15 +147,10 @@ void Requester::retry(Qp &qp)
 	if (s.work.empty())
 		return;
 	if (s.retries_left == 0) {
-		if (engine_.migrate(qp)) {
-			s.retries_left = qp.pair.retry_count;
-		} else {
-			fail_front(qp, CqeSyndrome::retry_exceeded);
-			return;
-		}
-	} else {
-		s.retries_left--;
+		fail_front(qp, CqeSyndrome::retry_exceeded);
+		return;
 	}
+	s.retries_left--;
 	go_back(qp, s.unacknowledged);
 	restart_timer(qp);
 	engine_.schedule(qp);
@@ -173,7 +167,7 @@ void Requester::timed_out(Qp &qp)
 		return;
 	}
 	/* Packets that wait for credit have not been lost. */
-	if (!qp.outbox.empty()) {
+	if (qp.waiting) {
 		restart_timer(qp);
 		return;
 	}

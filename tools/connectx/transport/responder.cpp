@@ -518,7 +518,7 @@ bool Responder::advance(Qp &qp, unsigned budget)
 {
 	ResponderState &r = qp.receive;
 	for (; budget > 0; budget--) {
-		if (!qp.outbox.empty())
+		if (qp.waiting)
 			return false;
 		if (!r.responses.empty()) {
 			Response &response = r.responses.front();
@@ -542,7 +542,7 @@ packet::Headers Responder::headers_for(const Qp &qp, ib::Operation operation, Ps
 		qp.pair.service == ServiceType::xrc ? ib::Transport::xrc : ib::Transport::rc;
 	headers.bth.opcode = ib::opcode(transport, operation);
 	headers.bth.set_dest_qp(qp.pair.remote_qpn);
-	headers.bth.set_migrated(qp.pair.migration == hw::connectx::MigrationState::migrated);
+	headers.bth.set_migrated(true);
 	headers.bth.set_psn(psn.value());
 	headers.aeth = {ack_syndrome, qp.receive.msn};
 	return headers;

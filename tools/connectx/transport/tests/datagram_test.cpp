@@ -296,6 +296,42 @@ TEST_F(Datagram, large_send_and_checksums)
 }
 
 /*
+ * The management lane leads to QP0 alone: what a special QP sends there to another number has passed
+ * no check of partition or state on its way, and is dropped.
+ */
+TEST_F(Datagram, management_lane_leads_to_qp0_alone)
+{
+	a.card().special_qp_base = special_base;
+	QpOptions options = ud();
+	options.service = ServiceType::mlx;
+	options.qkey = ib::qkey_gsi;
+	options.qpn = special_base + 2;
+	QueuePair &from = make(a, cq_a, options), &into = make(b, cq_b);
+	Region room = b.region(2 * 4096);
+	for (std::uint8_t vl : {15, 0}) {
+		b.post_receive(into, {room.piece(0, 4096)});
+		packet::Headers headers;
+		headers.lrh.dlid = 2;
+		headers.lrh.set_vl(vl);
+		headers.bth.opcode = ib::opcode_ud_send_only;
+		headers.bth.pkey = 0xffff;
+		headers.bth.set_dest_qp(into.qpn);
+		headers.deth.qkey = 0x1111;
+		std::uint8_t raw[ib::headers_max];
+		unsigned size = 0;
+		ASSERT_EQ(packet::build(headers, 64, raw, sizeof(raw), &size), packet::Error::none);
+		a.post_send(from, WqeBuilder(WqeOpcode::send)
+					  .add_inline(std::as_bytes(std::span(raw).first(size)))
+					  .inline_bytes(64)
+					  .inline_bytes(4)
+					  .done());
+		wait_good(a, cq_a, 1);
+		settle();
+		EXPECT_EQ(b.poll_cq(cq_b).has_value(), vl == 0) << unsigned(vl);
+	}
+}
+
+/*
  * A special QP's WQE is a packet; the card supplies the source LID. It arrives on the special QP of
  * the other side, and QP1 says which P_Key let it in.
  */

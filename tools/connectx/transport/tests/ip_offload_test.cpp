@@ -164,11 +164,15 @@ TEST(LargeSend, cuts_and_renumbers)
 	Bytes whole = tcp_packet(total);
 	auto header = std::span(whole).first(l4_at + 20);
 	auto data = std::span(whole).subspan(l4_at + 20);
-	LargeSend large(header, data, mss, true, true);
-	Bytes segment, joined;
+	LargeSend large(header, total, mss, true, true);
+	Bytes joined;
 	unsigned count = 0;
-	while (large.next(segment)) {
-		std::size_t bytes = segment.size() - header.size();
+	while (!large.done()) {
+		std::size_t bytes = large.data_bytes();
+		Bytes segment(large.size());
+		std::ranges::copy(data.subspan(large.offset(), bytes),
+				  segment.begin() + static_cast<long>(large.header_bytes()));
+		large.finish(segment);
 		EXPECT_LE(bytes, mss);
 		EXPECT_EQ(get(segment, ip_at + 2, 2), 40 + bytes);
 		EXPECT_EQ(get(segment, ip_at + 4, 2), 0x1234 + count);

@@ -88,6 +88,38 @@ TEST_F(Unreliable, incomplete_messages_vanish)
 	EXPECT_EQ(qp_b->state, QpState::rts);
 }
 
+/*
+ * A send that fails stops the send queue alone: what follows is flushed, receives go on, and the
+ * driver may start the queue again (IBA 10.3.1.6).
+ */
+TEST_F(Unreliable, send_errors_stop_the_send_queue)
+{
+	Region from = a.region(4096), to = b.region(4096), back = a.region(4096);
+	auto send = [&](const WqeData &data) {
+		return WqeBuilder(WqeOpcode::send).add(data).done();
+	};
+	/* The second page of three is not there: some of the message is on its way by then. */
+	Region short_one = a.region(4096);
+	a.post(*qp_a, send(short_one.piece(0, 8192)));
+	a.post_send(*qp_a, send(from.piece()));
+	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection);
+	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::flushed);
+	EXPECT_EQ(qp_a->state, QpState::sqer);
+
+	a.post_receive(*qp_a, {back.piece()});
+	b.post_send(*qp_b, send(to.piece()));
+	EXPECT_FALSE(wait(a, cq_a).is_error) << "receives go on";
+	wait_good(b, cq_b, 1);
+
+	a.modify(*qp_a, QpState::rts);
+	fill(a.bytes(from));
+	b.post_receive(*qp_b, {to.piece()});
+	a.post_send(*qp_a, send(from.piece()));
+	wait_good(a, cq_a, 1);
+	wait_good(b, cq_b, 1);
+	EXPECT_TRUE(same(b.bytes(to), a.bytes(from)));
+}
+
 /* Receives of a shared queue go to whichever QP needs one; the limit is told once. */
 TEST_F(Queues, shared_receive_queue)
 {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What one guest can take of the host on the data path, at its bound: the rows of
+ * Documentation/connectx.rst, "What one guest can take".
+ */
+#include <array>
+
+#include <malloc.h>
+
+#include <gtest/gtest.h>
+
+#include "connectx/transport/engine.hpp"
+#include "connectx/transport/tests/pair.hpp"
+
+namespace weft::connectx::transport
+{
+
+namespace
+{
+
+class Bounds : public Pair
+{
+protected:
+	CompletionQueue &cq_a = a.create_cq();
+	CompletionQueue &cq_b = b.create_cq();
+
+	static Engine &engine(Node &node) { return static_cast<Engine &>(node.transport()); }
+	static QpOptions of(ServiceType service)
+	{
+		QpOptions options;
+		options.service = service;
+		return options;
+	}
+	QueuePair &datagram_qp(Node &node, CompletionQueue &cq)
+	{
+		QueuePair &qp = node.create_qp(of(ServiceType::ud), cq, cq);
+		node.modify(qp, QpState::rtr);
+		node.modify(qp, QpState::rts);
+		settle(); /* so that a doorbell is served at once */
+		return qp;
+	}
+	static WqeDatagram to_b(const QueuePair &qp)
+	{
+		WqeDatagram segment{};
+		segment.address.port_pd = 1u << 24 | 7;
+		segment.address.dlid = 2;
+		segment.qpn_word = qp.qpn;
+		segment.qkey = 0x1111;
+		return segment;
+	}
+	/* A large send in segments of one byte each. */
+	static std::vector<std::byte> crumbs(const QueuePair &into, const WqeData &data)
+	{
+		constexpr std::array<std::byte, 44> header{};
+		return WqeBuilder(WqeOpcode::lso)
+			.add(to_b(into))
+			.add(WqeLso{1u << 16 | header.size()})
+			.raw(header)
+			.add(data)
+			.done();
+	}
+	static std::size_t heap_bytes() { return mallinfo2().uordblks; }
+};
+
+} // namespace
+
+/*
+ * A large send is cut as its segments can leave: one of 2^18 segments takes no more of the host than
+ * the packets that found credit, and another QP of the card gets its turn before it ends.
+ */
+TEST_F(Bounds, large_send_takes_what_has_credit)
+{
+	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
+	CompletionQueue &cq_other = a.create_cq();
+	QueuePair &other = datagram_qp(a, cq_other);
+	Region data = a.region(1 << 18), room = b.region(4096);
+	const std::size_t before = heap_bytes();
+	a.post_send(from, crumbs(into, data.piece()));
+	ASSERT_GT(port_a.counters().xmit_packets.load(), 0u);
+	for (unsigned i = 0; i < 64; i++)
+		a.poll(); /* to the last credit */
+	EXPECT_LT(heap_bytes() - before, std::size_t{1} << 20);
+
+	b.post_receive(into, {room.piece()});
+	a.post_send(other,
+		    WqeBuilder(WqeOpcode::send).add(to_b(into)).add(data.piece(0, 64)).done());
+	wait_good(a, cq_other, 1);
+	EXPECT_FALSE(a.poll_cq(cq_a)) << "the large send has ended first";
+}
+
+/* A large send under way is one request: it is flushed as one, and a drain waits for it. */
+TEST_F(Bounds, large_send_is_flushed_and_drained_as_one)
+{
+	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
+	Region data = a.region(5000);
+	a.post_send(from, crumbs(into, data.piece()));
+	ASSERT_GT(port_a.counters().xmit_packets.load(), 0u);
+	ASSERT_FALSE(a.poll_cq(cq_a)) << "too quick for this test";
+	from.sqd_event = true;
+	a.take_events();
+	a.modify(from, QpState::sq_draining);
+	wait_good(a, cq_a, 1);
+	settle();
+	EXPECT_EQ(from.state, QpState::sqd);
+	EXPECT_EQ(a.take_events().size(), 1u);
+
+	a.modify(from, QpState::rts);
+	const auto cut_short = a.post_send(from, crumbs(into, data.piece()));
+	const auto behind = a.post_send(from, crumbs(into, data.piece()));
+	a.modify(from, QpState::err);
+	for (std::uint16_t index : {cut_short, behind}) {
+		Completion flushed = wait(a, cq_a);
+		EXPECT_EQ(flushed.syndrome, CqeSyndrome::flushed);
+		EXPECT_EQ(flushed.wqe_index, index);
+	}
+	settle();
+	EXPECT_FALSE(a.poll_cq(cq_a));
+}
+
+/* A QP has one timer, however often its deadline moves forth and back. */
+TEST_F(Bounds, one_timer_a_qp)
+{
+	QpOptions options;
+	options.ack_timeout = 31; /* hours */
+	QueuePair &from = a.create_qp(options, cq_a, cq_a), &into = b.create_qp(options, cq_b, cq_b);
+	a.connect(from, b, into, options);
+	b.connect(into, a, from, options);
+	Region data = a.region(64);
+	a.post_send(from, WqeBuilder(WqeOpcode::send).add(data.piece()).done());
+	ASSERT_TRUE(run([&] { return a.card().diagnostics.sq_rnr_naks >= 100; }));
+	EXPECT_EQ(engine(a).timers(), 1u);
+	a.destroy(from);
+	EXPECT_EQ(engine(a).timers(), 0u);
+}
+
+/*
+ * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond that
+ * a QP gets one at a time, and so gets on.
+ */
+TEST_F(Bounds, requests_fetched_ahead)
+{
+	constexpr std::size_t qps = 40, each = 512;
+	static_assert(qps * each > Requester::held_all_max + qps);
+	QpOptions options;
+	options.log_send = 9;
+	options.ack_timeout = 17; /* a second */
+	CompletionQueue &many = a.create_cq(15);
+	Region to = b.region(4096);
+	std::vector<QueuePair *> from;
+	link.set_plugged(false);
+	for (std::size_t i = 0; i < qps; i++) {
+		from.push_back(&a.create_qp(options, many, many));
+		QueuePair &into = b.create_qp(options, cq_b, cq_b);
+		a.connect(*from.back(), b, into, options);
+		b.connect(into, a, *from.back(), options);
+		for (std::size_t n = 0; n < each; n++)
+			a.post(*from.back(), WqeBuilder(WqeOpcode::rdma_write)
+						     .add(WqeRemoteAddress{to.address, to.key, 0})
+						     .done());
+		a.ring(*from.back());
+	}
+	const Requester &requester = engine(a).requester();
+	ASSERT_TRUE(run([&] { return requester.held() >= Requester::held_all_max; }));
+	for (std::size_t i = 0; i < qps; i++)
+		a.poll();
+	EXPECT_LE(requester.held(), Requester::held_all_max + qps);
+	link.set_plugged(true);
+	wait_good(a, many, qps * each);
+	EXPECT_EQ(requester.held(), 0u);
+}
+
+} // namespace weft::connectx::transport
