@@ -22,7 +22,28 @@ namespace weft
 struct Loop::Impl {
 	explicit Impl(Mode m) : mode(m), work(asio::make_work_guard(io)) {}
 
+	// Calls @run, which runs handlers, and contains what they throw: then the answer is nothing.
+	template<typename F>
+	auto contained(F &&run) -> std::optional<decltype(run())>
+	{
+		std::string what;
+		try {
+			return run();
+		} catch (const std::exception &error) {
+			if (!failed)
+				throw;
+			what = error.what();
+		} catch (...) {
+			if (!failed)
+				throw;
+			what = "unknown exception";
+		}
+		failed(what);
+		return std::nullopt;
+	}
+
 	Mode mode;
+	std::function<void(const std::string &)> failed;
 	asio::io_context io{1};
 	asio::executor_work_guard<asio::io_context::executor_type> work;
 	std::thread thread;
@@ -33,7 +54,10 @@ Loop::Loop(std::string name, Mode mode)
 {
 	if (mode == Mode::Manual)
 		return;
-	impl_->thread = std::thread([this] { impl_->io.run(); });
+	impl_->thread = std::thread([this] {
+		while (!impl_->contained([this] { return impl_->io.run(); })) {
+		}
+	});
 	pthread_setname_np(impl_->thread.native_handle(), name_.substr(0, 15).c_str());
 }
 
@@ -47,6 +71,12 @@ Loop::~Loop()
 asio::io_context &Loop::io()
 {
 	return impl_->io;
+}
+
+void Loop::contain(std::function<void(const std::string &)> failed)
+{
+	assert(in_loop());
+	impl_->failed = std::move(failed);
 }
 
 void Loop::post(Task task)
@@ -79,7 +109,7 @@ bool Loop::in_loop() const
 std::size_t Loop::poll()
 {
 	assert(impl_->mode == Mode::Manual);
-	return impl_->io.poll();
+	return impl_->contained([this] { return impl_->io.poll(); }).value_or(1);
 }
 
 bool Loop::run_until(const std::function<bool()> &done, Clock::duration timeout)
@@ -91,7 +121,10 @@ bool Loop::run_until(const std::function<bool()> &done, Clock::duration timeout)
 		if (now >= deadline)
 			return false;
 		// In steps, because done() may also become true by the work of other threads.
-		impl_->io.run_one_until(std::min(deadline, now + std::chrono::milliseconds(1)));
+		impl_->contained([&] {
+			return impl_->io.run_one_until(
+				std::min(deadline, now + std::chrono::milliseconds(1)));
+		});
 	}
 	return true;
 }

@@ -44,6 +44,12 @@ public:
 	const std::string &name() const { return name_; }
 	asio::io_context &io();
 
+	// Contains what goes wrong on this loop: when a handler lets an exception escape, @failed runs
+	// on the loop's thread with its text, and the loop goes on. What the loop drives may be in any
+	// state then, and @failed ends it. Without one, or if it throws itself, the process ends. Called
+	// on the loop.
+	void contain(std::function<void(const std::string &what)> failed);
+
 	// Runs @task later on the loop. Any thread; tasks of one poster run in order of posting.
 	void post(Task task);
 	// Runs @task on the loop and waits for its end; inline if called on the loop.

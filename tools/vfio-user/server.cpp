@@ -21,9 +21,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl>
 {
 public:
 	Impl(Loop &loop, PciDevice &device, const std::string &name, std::size_t most_mappings)
-	    : loop_(loop), log_(spdlog::default_logger()->clone(name))
+	    : loop_(loop), device_(device), most_mappings_(most_mappings),
+	      log_(spdlog::default_logger()->clone(name))
 	{
 		endpoint_.emplace(loop, device, log_, most_mappings);
+		loop_.contain([this](const std::string &what) { failed(what); });
 	}
 
 	void listen(UnixListener listener)
@@ -35,6 +37,8 @@ public:
 
 	void serve(FileDescriptor socket)
 	{
+		if (!endpoint_)
+			return;
 		// A new client may be seen before the end of the old one is.
 		if (connection_ && connection_->hung_up())
 			connection_->drop("it closed the connection");
@@ -58,16 +62,43 @@ public:
 
 	void shut_down()
 	{
-		unwatch_memory();
+		loop_.contain({});
+		end();
+	}
+
+private:
+	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in
+	// any state, so it is unplugged and plugged in anew, which takes the card from its machine;
+	// the next machine finds it after power-on. Nobody else notices.
+	void failed(const std::string &what)
+	{
+		log_->error("the card has failed ({}); its machine loses it", what);
+		try {
+			unplug();
+			endpoint_.emplace(loop_, device_, log_, most_mappings_);
+		} catch (const std::exception &again) {
+			log_->critical("the card cannot be had again ({})", again.what());
+			end();
+		}
+	}
+
+	void end()
+	{
 		acceptor_.reset();
+		unplug();
+	}
+
+	void unplug()
+	{
+		unwatch_memory();
 		if (connection_)
 			connection_->close();
 		connection_.reset();
 		session_.reset();
+		connected_.store(false, std::memory_order_relaxed);
 		endpoint_.reset();
 	}
 
-private:
 	std::span<const std::byte> handle(Message &message)
 	{
 		const auto reply = session_->handle(message);
@@ -108,6 +139,8 @@ private:
 	}
 
 	Loop &loop_;
+	PciDevice &device_;
+	const std::size_t most_mappings_;
 	std::shared_ptr<spdlog::logger> log_;
 	std::optional<Endpoint> endpoint_;
 	std::optional<Acceptor> acceptor_;

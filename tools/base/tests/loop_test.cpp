@@ -2,7 +2,9 @@
 #include "base/loop.hpp"
 
 #include <atomic>
+#include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -40,6 +42,42 @@ TEST(Loop, RunPassesExceptions)
 	bool ran = false;
 	loop.run([&] { ran = true; });
 	EXPECT_TRUE(ran);
+}
+
+// What a handler lets escape is told to who contains it, on the loop, which goes on: other handlers,
+// timers and the thread that failed itself.
+TEST(Loop, ContainsWhatHandlersThrow)
+{
+	weft::Loop loop("test"), other("other");
+	std::vector<std::string> failures;
+	loop.run([&] {
+		loop.contain([&](const std::string &what) {
+			EXPECT_TRUE(loop.in_loop());
+			failures.push_back(what);
+		});
+	});
+	loop.post([] { throw std::bad_alloc(); });
+	loop.post([] { throw std::runtime_error("a reason"); });
+	loop.post([] { throw 1; });
+	bool ran = false;
+	loop.run([&] { ran = true; });
+	EXPECT_TRUE(ran);
+	EXPECT_EQ(failures, (std::vector<std::string>{"std::bad_alloc", "a reason",
+						      "unknown exception"}));
+	other.run([&] { ran = false; });
+	EXPECT_FALSE(ran);
+}
+
+// Without anybody to contain it, it ends the process.
+TEST(LoopDeathTest, EndsTheProcessUncontained)
+{
+	EXPECT_DEATH(
+		{
+			weft::Loop loop("test");
+			loop.post([] { throw std::runtime_error("a reason"); });
+			loop.run([] {});
+		},
+		"a reason");
 }
 
 // A timer that is moved forward fires once, at the last deadline.

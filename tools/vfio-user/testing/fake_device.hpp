@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,10 @@ public:
 	void region_write(unsigned bar, std::uint64_t offset,
 			  std::span<const std::byte> data) override
 	{
+		if (fail_next_write) {
+			fail_next_write = false;
+			throw std::bad_alloc();
+		}
 		writes.push_back({bar, offset, {data.begin(), data.end()}});
 		std::memcpy(memory(bar).data() + offset, data.data(), data.size());
 	}
@@ -76,6 +81,8 @@ public:
 	std::vector<PciReset> resets;
 	std::vector<bool> bus_master;
 	unsigned memory_changes = 0;
+	// The next write finds no memory left in the host.
+	bool fail_next_write = false;
 
 private:
 	PciDescription description_;

@@ -110,6 +110,21 @@ TEST_F(Connecting, DescriptorsWithoutANumberAreOurFault)
 	EXPECT_THAT(text.str(), ::testing::HasSubstr("no descriptor left"));
 }
 
+// A device that fails takes the card from its machine, and from it alone: the server goes on, and the
+// next client finds a device that was plugged in anew.
+TEST_F(Connecting, AFailingDeviceEndsItsConnection)
+{
+	device_.fail_next_write = true;
+	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_FALSE(server_.connected());
+	EXPECT_TRUE(device_.attached());
+	EXPECT_EQ(device_.resets.back(), PciReset::Bus);
+
+	EXPECT_EQ(connect().greet().error(), 0u);
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
+}
+
 // A second client is turned away while the first is there, which does not notice; but one that
 // comes before the end of the first was seen is served.
 TEST_F(Connecting, OneClientAtATime)
