@@ -119,10 +119,10 @@ Status Commands::map_icm(Command &command)
 Status Commands::unmap_icm(Command &command)
 {
 	// Pages that are not mapped are no error: drivers round up.
-	return core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
-			       std::uint64_t{command.in_modifier} * IcmMap::kPageSize)
-		       ? Status::ok
-		       : Status::exceeds_limit;
+	const bool unmapped = core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+					      std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
+	core_.transport->keys_changed();
+	return unmapped ? Status::ok : Status::exceeds_limit;
 }
 
 Status Commands::sw2hw_mpt(Command &command)
@@ -158,6 +158,7 @@ Status Commands::hw2sw_mpt(Command &command)
 		core_.memory.release_window(entry);
 	MptEntry::status.set(entry.bytes, mpt_status::software);
 	core_.memory.write_entry(command.in_modifier, entry);
+	core_.transport->key_gone(command.in_modifier);
 	if (!command.out.empty())
 		std::copy(std::begin(entry.bytes), std::end(entry.bytes), command.out.begin());
 	return Status::ok;
@@ -172,9 +173,10 @@ Status Commands::query_mpt(Command &command)
 	return Status::ok;
 }
 
-// Nothing to do: entries are read from ICM at each use.
+// Entries are read from ICM at each use; only packets under way may rest on what was there before.
 Status Commands::sync_tpt(Command &)
 {
+	core_.transport->keys_changed();
 	return Status::ok;
 }
 

@@ -125,6 +125,7 @@ void Core::reset()
 void Core::set_bus_master(bool on)
 {
 	memory.set_memory(on ? &host.dma() : nullptr);
+	transport->keys_changed();
 }
 
 void Core::break_down(std::uint32_t code)

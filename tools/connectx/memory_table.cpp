@@ -175,6 +175,15 @@ std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t numbe
 	return present;
 }
 
+bool MemoryTable::holds(std::uint32_t key) const
+{
+	MptEntry entry;
+	return memory_ && (key == reserved_lkey_ ||
+			   (read_entry(key >> 8, entry) &&
+			    MptEntry::status.get(entry.bytes) == mpt_status::valid &&
+			    MptEntry::mem_key.get(entry.bytes) == mpt_key(key)));
+}
+
 MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 			       MptEntry &region, std::uint64_t &region_address) const
 {

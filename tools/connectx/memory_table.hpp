@@ -49,6 +49,7 @@ enum class MemoryError : std::uint8_t {
 	bounds,
 	translation, // a page is missing: in the MTT, in ICM, or in the guest
 	bad_request, // memory operation not possible on this kind of key
+	taken_back,  // the bytes of a packet are its sender's again: the packet counts as lost
 };
 
 // KeyUse - who wants to use a memory key, and for what.
@@ -94,6 +95,14 @@ public:
 	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn, bool remote);
 	MemoryError bind_window(const hw::connectx::WqeBindWindow &request, std::uint32_t pd,
 				std::uint32_t qpn);
+	// Whether @key still stands for something, whatever that is.
+	bool holds(std::uint32_t key) const;
+	// The place in the table of a key's index (the key less its low eight bits): drivers leave
+	// bits beyond the table in keys, and out of commands.
+	std::uint32_t slot(std::uint32_t index) const
+	{
+		return index & static_cast<std::uint32_t>((std::uint64_t{1} << layout_.log_dmpts) - 1);
+	}
 
 	// A queue's own memory. False if some of it cannot be reached; a write then may have been
 	// done in part.

@@ -43,6 +43,11 @@ public:
 	// Whoever still uses it finds it gone by its number from now on.
 	virtual void cq_gone(std::uint32_t cqn) = 0;
 	virtual void srq_gone(std::uint32_t srqn) = 0;
+	// The memory key with this index of the table does not stand any more for what it stood for;
+	// or any key may not. When the call returns no packet under way, on whatever thread, will
+	// read memory by it: the guest may have its pages back.
+	virtual void key_gone(std::uint32_t index) = 0;
+	virtual void keys_changed() = 0;
 
 	// A packet came in on @port (1 or 2); its CRCs are right.
 	virtual void receive(unsigned port, fabric::Packet &&packet) = 0;

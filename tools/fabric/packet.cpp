@@ -35,19 +35,34 @@ Payload Payload::owning(std::shared_ptr<const std::vector<std::byte>> bytes)
 
 void Payload::append(Piece piece)
 {
-	if (piece.size == 0)
+	add({piece.data, piece.size}, std::move(piece.keep), nullptr);
+}
+
+void Payload::append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease)
+{
+	/* Compared before it is shared: a share is an atomic count. */
+	if (!holds_.empty() && holds_.back().lease == lease.get() && !bytes.empty()) {
+		pieces_.push_back(bytes);
+		size_ += static_cast<std::uint32_t>(bytes.size());
 		return;
-	size_ += piece.size;
-	if (inline_count_ < inline_.size())
-		inline_[inline_count_++] = std::move(piece);
-	else
-		more_.push_back(std::move(piece));
+	}
+	add(bytes, lease, lease.get());
+}
+
+void Payload::add(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, Lease *lease)
+{
+	if (bytes.empty())
+		return;
+	pieces_.push_back(bytes);
+	size_ += static_cast<std::uint32_t>(bytes.size());
+	if (keep && (holds_.empty() || holds_.back().keep.get() != keep.get()))
+		holds_.push_back({std::move(keep), lease});
 }
 
 std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
 {
 	std::size_t done = 0;
-	for_each([&](std::span<const std::byte> piece) {
+	const bool there = for_each([&](std::span<const std::byte> piece) {
 		if (offset >= piece.size()) {
 			offset -= piece.size();
 			return;
@@ -58,46 +73,33 @@ std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
 		done += part;
 		offset = 0;
 	});
-	return done;
+	return there ? done : 0;
 }
 
 Payload Payload::slice(std::uint32_t offset, std::uint32_t size) const
 {
 	Payload part;
-	auto take = [&](const Piece &piece) {
-		if (offset >= piece.size) {
-			offset -= piece.size;
-			return;
+	for (std::size_t i = 0; i < pieces_.size() && size != 0; i++) {
+		std::span<const std::byte> piece = pieces_[i];
+		if (offset >= piece.size()) {
+			offset -= static_cast<std::uint32_t>(piece.size());
+			continue;
 		}
-		std::uint32_t bytes = std::min(piece.size - offset, size);
-		part.append({piece.data + offset, bytes, piece.keep});
-		size -= bytes;
+		piece = piece.subspan(offset, std::min<std::size_t>(piece.size() - offset, size));
+		part.pieces_.push_back(piece);
+		part.size_ += static_cast<std::uint32_t>(piece.size());
+		size -= static_cast<std::uint32_t>(piece.size());
 		offset = 0;
-	};
-	for (unsigned i = 0; i < inline_count_; i++)
-		take(inline_[i]);
-	for (const Piece &piece : more_)
-		take(piece);
+	}
+	part.holds_ = holds_;
 	return part;
 }
 
 void Payload::clear()
 {
-	for (unsigned i = 0; i < inline_count_; i++)
-		inline_[i] = Piece{};
-	inline_count_ = 0;
+	pieces_.clear();
+	holds_.clear();
 	size_ = 0;
-	more_.clear();
-}
-
-void Payload::take(Payload &other) noexcept
-{
-	inline_count_ = std::exchange(other.inline_count_, 0);
-	for (unsigned i = 0; i < inline_count_; i++)
-		inline_[i] = std::move(other.inline_[i]);
-	size_ = std::exchange(other.size_, 0);
-	more_ = std::move(other.more_);
-	other.more_.clear();
 }
 
 Packet::Packet(Packet &&other) noexcept

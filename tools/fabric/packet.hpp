@@ -5,8 +5,8 @@
  *
  * The payload's pieces may lie in a guest's memory. Whoever builds a packet gives each piece an
  * owner (`keep`) that keeps the memory valid; when the last copy of the packet is gone the owner is
- * dropped, on whichever thread that happens. A sender that must not complete a work request before
- * its buffer was read hangs that on the owner's deleter (which must only post to its own loop).
+ * dropped, on whichever thread that happens. Memory that the guest may want back before that is
+ * lent (see fabric::Lease).
  *
  * Both CRCs are computed only where somebody looks: by a capture, or where a fault is injected.
  */
@@ -19,9 +19,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/packet/headers.hpp"
+#include "fabric/lease.hpp"
 #include <ib/packet.hpp>
 
 namespace weft::fabric
@@ -29,27 +31,86 @@ namespace weft::fabric
 
 class Port;
 
-/* Bytes in pieces, shared and immutable from the packet's point of view. */
+/* A few objects in place, any number on the heap. */
+template<class T, std::size_t N>
+class Few
+{
+public:
+	Few() = default;
+	Few(const Few &) = default;
+	Few &operator=(const Few &) = default;
+	Few(Few &&other) noexcept { take(other); }
+	Few &operator=(Few &&other) noexcept
+	{
+		if (this != &other) {
+			clear();
+			take(other);
+		}
+		return *this;
+	}
+
+	void push_back(T object)
+	{
+		if (count_ < N)
+			first_[count_++] = std::move(object);
+		else
+			more_.push_back(std::move(object));
+	}
+	std::size_t size() const { return count_ + more_.size(); }
+	bool empty() const { return count_ == 0; }
+	const T &operator[](std::size_t i) const { return i < N ? first_[i] : more_[i - N]; }
+	const T &back() const { return (*this)[size() - 1]; }
+	void clear()
+	{
+		for (unsigned i = 0; i < count_; i++)
+			first_[i] = T{};
+		count_ = 0;
+		more_.clear();
+	}
+
+private:
+	/* Moves the objects of other here, where there are none; other is empty afterwards. */
+	void take(Few &other) noexcept
+	{
+		count_ = std::exchange(other.count_, 0);
+		for (unsigned i = 0; i < count_; i++)
+			first_[i] = std::move(other.first_[i]);
+		more_ = std::move(other.more_);
+		other.more_.clear();
+	}
+
+	std::array<T, N> first_{};
+	unsigned count_ = 0;
+	std::vector<T> more_;
+};
+
+/*
+ * Bytes in pieces, shared and immutable from the packet's point of view; or lent, and then gone for
+ * all packets that refer to them when the lease ends.
+ */
 class Payload
 {
 public:
+	/* @keep: keeps `data` valid; null only for memory that outlives the fabric. */
 	struct Piece {
 		const std::byte *data = nullptr;
 		std::uint32_t size = 0;
-		/* Keeps `data` valid; null only for memory that outlives the fabric. */
 		std::shared_ptr<const void> keep;
 	};
 
 	Payload() = default;
 	Payload(const Payload &) = default;
 	Payload &operator=(const Payload &) = default;
-	Payload(Payload &&other) noexcept { take(other); }
+	Payload(Payload &&other) noexcept
+	    : pieces_(std::move(other.pieces_)), holds_(std::move(other.holds_)),
+	      size_(std::exchange(other.size_, 0))
+	{
+	}
 	Payload &operator=(Payload &&other) noexcept
 	{
-		if (this != &other) {
-			clear();
-			take(other);
-		}
+		pieces_ = std::move(other.pieces_);
+		holds_ = std::move(other.holds_);
+		size_ = std::exchange(other.size_, 0);
 		return *this;
 	}
 	/* One piece with bytes of its own. */
@@ -58,22 +119,30 @@ public:
 	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
 
 	void append(Piece piece);
+	/* A piece of memory that the lease stands for. */
+	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
 	bool empty() const { return size_ == 0; }
 
-	/* Call fn(std::span<const std::byte>) for each piece in order. */
+	/*
+	 * Call fn(std::span<const std::byte>) for each piece in order; fn copies and does nothing
+	 * else, as whoever lent the bytes may be waiting for it. False, without a call, if they have
+	 * been taken back.
+	 */
 	template<class Fn>
-	void for_each(Fn &&fn) const
+	[[nodiscard]] bool for_each(Fn &&fn) const
 	{
-		for (unsigned i = 0; i < inline_count_; i++)
-			fn(std::span{inline_[i].data, inline_[i].size});
-		for (const Piece &piece : more_)
-			fn(std::span{piece.data, piece.size});
+		const Reading reading(*this);
+		if (!reading)
+			return false;
+		for (std::size_t i = 0; i < pieces_.size(); i++)
+			fn(pieces_[i]);
+		return true;
 	}
 
 	/*
 	 * Copy out.size() bytes from `offset` on.
-	 * Returns how many there were.
+	 * Returns how many there were: none if they have been taken back.
 	 */
 	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
 
@@ -84,13 +153,46 @@ public:
 	void clear();
 
 private:
-	/* Move the pieces of other here, where there are none; other is empty afterwards. */
-	void take(Payload &other) noexcept;
+	/* What keeps pieces valid, once for all in a row that it keeps; the lease, if it is one. */
+	struct Hold {
+		std::shared_ptr<const void> keep;
+		Lease *lease = nullptr;
+	};
 
-	std::array<Piece, 2> inline_{};
-	unsigned inline_count_ = 0;
+	/* Inside of all the leases, or of none. */
+	class Reading
+	{
+	public:
+		explicit Reading(const Payload &payload) : payload_(payload)
+		{
+			for (; entered_ < payload.holds_.size(); entered_++)
+				if (Lease *lease = payload.holds_[entered_].lease;
+				    lease && !lease->enter())
+					return;
+			whole_ = true;
+		}
+		~Reading()
+		{
+			while (entered_-- > 0)
+				if (Lease *lease = payload_.holds_[entered_].lease)
+					lease->leave();
+		}
+		Reading(const Reading &) = delete;
+		Reading &operator=(const Reading &) = delete;
+
+		explicit operator bool() const { return whole_; }
+
+	private:
+		const Payload &payload_;
+		std::size_t entered_ = 0;
+		bool whole_ = false;
+	};
+
+	void add(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, Lease *lease);
+
+	Few<std::span<const std::byte>, 2> pieces_;
+	Few<Hold, 2> holds_;
 	std::uint32_t size_ = 0;
-	std::vector<Piece> more_;
 };
 
 /*
@@ -174,7 +276,10 @@ public:
 	/* Bytes on the wire from the LRH to the ICRC inclusive; the VCRC comes on top. */
 	unsigned wire_bytes() const { return lrh().length() * 4u; }
 
-	/* The whole packet (of a run the first), LRH to VCRC, with both CRCs computed. */
+	/*
+	 * The whole packet (of a run the first), LRH to VCRC, with both CRCs computed; zeroes where
+	 * the payload has been taken back.
+	 */
 	std::vector<std::byte> to_wire() const;
 
 	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */

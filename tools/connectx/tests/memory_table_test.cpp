@@ -314,6 +314,23 @@ TEST_F(MemoryTableTest, BadEntriesAreRefused)
 	EXPECT_EQ(driver.command(Opcode::query_mpt, kIndex, 0, {}, 0x40).status, Status::icm_error);
 }
 
+// Who has packets under way is told of keys that go, before the command has completed.
+TEST_F(MemoryTableTest, TheDataPathIsToldOfKeysThatGo)
+{
+	ASSERT_EQ(create(), Status::ok);
+	EXPECT_TRUE(memory().holds(kKey));
+	ASSERT_EQ(driver.command(Opcode::hw2sw_mpt, kIndex, 1).status, Status::ok);
+	EXPECT_EQ(driver.transport().gone_keys, std::vector<std::uint32_t>{kIndex});
+	EXPECT_FALSE(memory().holds(kKey));
+	EXPECT_EQ(memory().slot(kIndex), memory().slot(kIndex & 0xff)) << "whatever is beyond the table";
+
+	const unsigned before = driver.transport().key_changes;
+	driver.command(Opcode::sync_tpt);
+	EXPECT_EQ(driver.transport().key_changes, before + 1);
+	driver.immediate(Opcode::unmap_icm, 64, TinyDriver::kDmptBase);
+	EXPECT_EQ(driver.transport().key_changes, before + 2);
+}
+
 TEST_F(MemoryTableTest, MttsAreWrittenByCommand)
 {
 	Mailbox mailbox(16 + 16);

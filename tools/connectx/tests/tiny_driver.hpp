@@ -46,6 +46,8 @@ public:
 	std::vector<std::uint32_t> doorbells;
 	std::vector<std::uint32_t> gone_cqs;
 	std::vector<std::uint32_t> gone_srqs;
+	std::vector<std::uint32_t> gone_keys;
+	unsigned key_changes = 0;
 	unsigned received = 0;
 
 	void qp_created(QueuePair &qp) override { created.push_back(qp.qpn); }
@@ -63,6 +65,8 @@ public:
 	}
 	void send_doorbell(QueuePair &qp) override { doorbells.push_back(qp.qpn); }
 	void cq_gone(std::uint32_t cqn) override { gone_cqs.push_back(cqn); }
+	void key_gone(std::uint32_t index) override { gone_keys.push_back(index); }
+	void keys_changed() override { key_changes++; }
 	void srq_gone(std::uint32_t srqn) override { gone_srqs.push_back(srqn); }
 	void receive(unsigned, fabric::Packet &&) override { ++received; }
 	void credit_available(unsigned, std::uint8_t) override {}

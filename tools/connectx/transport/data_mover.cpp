@@ -80,13 +80,8 @@ fabric::Payload OwnedBytes::payload() const
 	return payload;
 }
 
-void DataMover::append(fabric::Payload &payload, const MemorySegment &segment)
-{
-	payload.append({segment.data, static_cast<std::uint32_t>(segment.size), segment.mapping});
-}
-
-MemoryError DataMover::refer(const SendRequest &request, std::uint64_t offset, std::uint32_t length,
-			     const KeyUse &user, fabric::Payload &out)
+MemoryError DataMover::refer(Qp &qp, const SendRequest &request, std::uint64_t offset,
+			     std::uint32_t length, fabric::Payload &out)
 {
 	return for_stretch(
 		request.pieces, offset, length,
@@ -99,21 +94,35 @@ MemoryError DataMover::refer(const SendRequest &request, std::uint64_t offset, s
 					    copy.data});
 				return MemoryError::none;
 			}
-			return refer(with(user, piece.lkey, KeyAccess::local_read),
+			return refer(qp, qp.key_use(piece.lkey, KeyAccess::local_read),
 				     piece.address + from, static_cast<std::uint32_t>(n), out);
 		});
 }
 
-MemoryError DataMover::refer(const KeyUse &use, std::uint64_t address, std::uint32_t length,
+MemoryError DataMover::refer(Qp &qp, const KeyUse &use, std::uint64_t address, std::uint32_t length,
 			     fabric::Payload &out)
 {
 	segments_.clear();
 	MemoryError error = memory_.translate(use, address, length, segments_);
-	if (error == MemoryError::none)
-		for (const MemorySegment &segment : segments_)
-			append(out, segment);
+	if (error != MemoryError::none)
+		return error;
+	std::shared_ptr<fabric::Lease> lease;
+	const MemoryMapping *of = nullptr;
+	for (const MemorySegment &segment : segments_) {
+		if (segment.mapping.get() != of) {
+			of = segment.mapping.get();
+			lease = leases_.get(qp, use.key, segment.mapping);
+		}
+		if (lease) {
+			out.append({segment.data, segment.size}, lease);
+			continue;
+		}
+		OwnedBytes copy = OwnedBytes::allocate(segment.size);
+		std::memcpy(copy.data.get(), segment.data, segment.size);
+		out.append({copy.data.get(), static_cast<std::uint32_t>(segment.size), copy.data});
+	}
 	segments_.clear();
-	return error;
+	return MemoryError::none;
 }
 
 MemoryError DataMover::gather(const SendRequest &request, std::uint64_t offset, const KeyUse &user,
@@ -159,7 +168,8 @@ MemoryError DataMover::scatter(const std::vector<Piece> &pieces, std::uint64_t o
 	MemoryError error = locate(pieces, offset, payload.size(), user);
 	if (error == MemoryError::none) {
 		Filler filler(segments_);
-		payload.for_each([&](std::span<const std::byte> bytes) { filler.put(bytes); });
+		if (!payload.for_each([&](std::span<const std::byte> bytes) { filler.put(bytes); }))
+			error = MemoryError::taken_back;
 	}
 	segments_.clear();
 	return error;
@@ -182,11 +192,13 @@ MemoryError DataMover::write(const KeyUse &use, std::uint64_t address,
 	MemoryError error = memory_.translate(use, address, payload.size() - skip, segments_);
 	if (error == MemoryError::none) {
 		Filler filler(segments_);
-		payload.for_each([&](std::span<const std::byte> bytes) {
+		const bool there = payload.for_each([&](std::span<const std::byte> bytes) {
 			std::size_t passed = std::min<std::size_t>(skip, bytes.size());
 			skip -= static_cast<std::uint32_t>(passed);
 			filler.put(bytes.subspan(passed));
 		});
+		if (!there)
+			error = MemoryError::taken_back;
 	}
 	segments_.clear();
 	return error;

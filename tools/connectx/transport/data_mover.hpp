@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "connectx/memory_table.hpp"
+#include "connectx/transport/leases.hpp"
+#include "connectx/transport/qp.hpp"
 #include "connectx/transport/send_request.hpp"
 #include "fabric/packet.hpp"
 
@@ -33,20 +35,20 @@ struct OwnedBytes {
 class DataMover
 {
 public:
-	explicit DataMover(MemoryTable &memory) : memory_(memory) {}
+	DataMover(MemoryTable &memory, Leases &leases) : memory_(memory), leases_(leases) {}
 
 	/**
 	 * refer() - a payload that refers to the memory of a request
+	 * @qp: that sends it; it lends the memory, until one of its rights to it ends
 	 * @request: whose data; bytes that lay in the WQE itself are copied
 	 * @offset, @length: which part of it; not beyond request.length
-	 * @user: the QP, its key field ignored
 	 *
 	 * Errors are those of the first key that fails.
 	 */
-	MemoryError refer(const SendRequest &request, std::uint64_t offset, std::uint32_t length,
-			  const KeyUse &user, fabric::Payload &out);
-	/* A payload that refers to memory behind an rkey. */
-	MemoryError refer(const KeyUse &use, std::uint64_t address, std::uint32_t length,
+	MemoryError refer(Qp &qp, const SendRequest &request, std::uint64_t offset,
+			  std::uint32_t length, fabric::Payload &out);
+	/* A payload that refers to memory behind a key. */
+	MemoryError refer(Qp &qp, const KeyUse &use, std::uint64_t address, std::uint32_t length,
 			  fabric::Payload &out);
 
 	/* Copy out.size() bytes of the data of a request, from @offset on; not beyond its length. */
@@ -57,8 +59,8 @@ public:
 	 * scatter() - write a payload over a scatter list
 	 * @offset: bytes of the list to be passed over
 	 *
-	 * What does not fit is left out: callers have compared the sizes. On an error some of it
-	 * may have been written.
+	 * What does not fit is left out: callers have compared the sizes. On an error nothing was
+	 * written; on MemoryError::taken_back it was the payload's own fault.
 	 */
 	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
 			    const fabric::Payload &payload, const KeyUse &user);
@@ -80,9 +82,9 @@ public:
 private:
 	MemoryError locate(const std::vector<Piece> &pieces, std::uint64_t offset,
 			   std::uint64_t length, const KeyUse &user);
-	static void append(fabric::Payload &payload, const MemorySegment &segment);
 
 	MemoryTable &memory_;
+	Leases &leases_;
 	/* Kept to spare allocations. */
 	std::vector<MemorySegment> segments_;
 	std::vector<BusRange> ranges_;

@@ -27,7 +27,7 @@ constexpr std::uint64_t large_send_max = 1 << 18;
 
 } // namespace
 
-Datagrams::Datagrams(Engine &engine) : engine_(engine), mover_(engine.card().memory) {}
+Datagrams::Datagrams(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
 
 bool Datagrams::advance(Qp &qp, unsigned budget)
 {
@@ -208,6 +208,9 @@ CqeSyndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 	auto *raw = reinterpret_cast<const std::uint8_t *>(bytes.data.get());
 	if (packet::parse(raw, static_cast<unsigned>(bytes.size), static_cast<unsigned>(bytes.size),
 			  headers, layout) != packet::Error::none)
+		return CqeSyndrome::local_qp_operation;
+	/* They speak by datagrams alone: an acknowledge, say, would pass for another QP's. */
+	if (!ib::opcode_traits(headers.bth.opcode).has(ib::OpcodeTraits::deth))
 		return CqeSyndrome::local_qp_operation;
 	MlxFlags flags{request.flags_word};
 	ib::Lid path_bits = static_cast<ib::Lid>(headers.lrh.slid & ((1u << port->lmc()) - 1));

@@ -73,6 +73,7 @@ void Engine::qp_destroyed(QueuePair &pair)
 	std::erase(blocked_, qp);
 	if (qp->timer)
 		timers_.erase({*qp->timer, qp});
+	leases_.end(*qp);
 	requester_.release_all(*qp);
 	pair.transport.reset();
 }
@@ -113,12 +114,18 @@ void Engine::cq_gone(std::uint32_t) {}
 
 void Engine::srq_gone(std::uint32_t) {}
 
+void Engine::keys_changed()
+{
+	leases_.end_keys_unless([this](std::uint32_t key) { return card_.memory.holds(key); });
+}
+
 void Engine::fail(Qp &qp, std::optional<EventType> event)
 {
 	if (event)
 		card_.events.raise(*event, qp.pair.qpn);
 	qp.pair.state = QpState::err;
 	qp.broken = false;
+	leases_.end(qp);
 	/* Lost on the way, as a packet may be; the completions must not wait for its credit. */
 	qp.waiting.reset();
 	qp.poll_pause = poll_first;

@@ -20,6 +20,7 @@
 #include "connectx/transport.hpp"
 #include "connectx/transport/completions.hpp"
 #include "connectx/transport/datagrams.hpp"
+#include "connectx/transport/leases.hpp"
 #include "connectx/transport/output.hpp"
 #include "connectx/transport/qp.hpp"
 #include "connectx/transport/requester.hpp"
@@ -41,6 +42,8 @@ public:
 	void send_doorbell(QueuePair &pair) override;
 	void cq_gone(std::uint32_t cqn) override;
 	void srq_gone(std::uint32_t srqn) override;
+	void key_gone(std::uint32_t index) override { leases_.end_key(index); }
+	void keys_changed() override;
 	void receive(unsigned port, fabric::Packet &&packet) override;
 	void credit_available(unsigned port, std::uint8_t vl) override;
 	void port_changed(unsigned port) override;
@@ -50,6 +53,7 @@ public:
 	CardContext &card() { return card_; }
 	Completions &completions() { return completions_; }
 	Output &output() { return output_; }
+	Leases &leases() { return leases_; }
 	Requester &requester() { return requester_; }
 	Responder &responder() { return responder_; }
 
@@ -103,6 +107,7 @@ private:
 	CardContext &card_;
 	Completions completions_;
 	Output output_;
+	Leases leases_{card_.memory};
 	Requester requester_;
 	Responder responder_;
 	Datagrams datagrams_;

@@ -180,6 +180,13 @@ struct Qp final : TransportState {
 
 	/* The packet that found no credit; nothing is generated before it is gone. */
 	std::optional<fabric::Packet> waiting;
+	/* What packets under way may refer to of the guest's memory; kept by Leases. */
+	struct Lent {
+		std::uint32_t key = 0;
+		const MemoryMapping *mapping = nullptr;
+		std::weak_ptr<fabric::Lease> lease;
+	};
+	std::vector<Lent> lent;
 	/* In the engine's run queue. */
 	bool queued = false;
 	/* Waits for credit. */

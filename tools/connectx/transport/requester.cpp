@@ -60,7 +60,7 @@ ib::Transport transport_of(ServiceType service)
 
 } // namespace
 
-Requester::Requester(Engine &engine) : engine_(engine), mover_(engine.card().memory) {}
+Requester::Requester(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
 
 void Requester::start(Qp &qp)
 {
@@ -243,10 +243,12 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 		case WqeOpcode::local_invalidate:
 			error = card.memory.invalidate(request.invalidate_key, qp.pair.pd,
 						       qp.pair.qpn, false);
+			engine_.key_gone(request.invalidate_key >> 8);
 			break;
 		case WqeOpcode::bind_window:
 			syndrome = CqeSyndrome::window_bind;
 			error = card.memory.bind_window(request.bind, qp.pair.pd, qp.pair.qpn);
+			engine_.key_gone(request.bind.new_rkey.value() >> 8);
 			break;
 		default:
 			break;
@@ -311,15 +313,12 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	MemoryError error;
 	if (qp.pair.service == ServiceType::uc) {
 		/* It completes before the packet has arrived: the buffer must be free by then. */
-		fabric::Payload referred;
-		error = mover_.refer(request, offset, bytes, qp.key_use(0, KeyAccess::local_read),
-				     referred);
-		OwnedBytes copy = OwnedBytes::allocate(error == MemoryError::none ? bytes : 0);
-		referred.copy_to(copy.span());
+		OwnedBytes copy = OwnedBytes::allocate(bytes);
+		error = mover_.gather(request, offset, qp.key_use(0, KeyAccess::local_read),
+				      copy.span());
 		payload = copy.payload();
 	} else {
-		error = mover_.refer(request, offset, bytes, qp.key_use(0, KeyAccess::local_read),
-				     payload);
+		error = mover_.refer(qp, request, offset, bytes, payload);
 	}
 	if (error != MemoryError::none) {
 		work.failure = CqeSyndrome::local_protection;
@@ -406,6 +405,8 @@ void Requester::fail_front(Qp &qp, CqeSyndrome syndrome)
 {
 	auto work = release(qp);
 	qp.send.cursor = 0;
+	/* The completion tells the guest that the buffer is its own again. */
+	engine_.leases().end(qp);
 	engine_.completions().send_failed(qp, work->index, syndrome);
 	recycle(std::move(work));
 	if (qp.pair.service == ServiceType::uc)

@@ -262,6 +262,8 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabr
 	}
 	auto error = mover_.scatter(work.request.pieces, offset, payload,
 				    qp.key_use(0, KeyAccess::local_write));
+	if (error == MemoryError::taken_back)
+		return;
 	if (error != MemoryError::none) {
 		fail_front(qp, CqeSyndrome::local_protection);
 		return;

@@ -57,7 +57,7 @@ bool length_fits(Traits traits, std::uint32_t bytes, unsigned mtu)
 
 } // namespace
 
-Responder::Responder(Engine &engine) : engine_(engine), mover_(engine.card().memory) {}
+Responder::Responder(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
 
 void Responder::start(Qp &qp)
 {
@@ -259,8 +259,14 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		return Verdict::receive_failed_length;
 	KeyUse user = qp.key_use(0, KeyAccess::local_write);
 	user.pd = r.receive.pd;
-	if (mover_.scatter(r.receive.pieces, r.receive.used, payload, user) != MemoryError::none)
+	switch (mover_.scatter(r.receive.pieces, r.receive.used, payload, user)) {
+	case MemoryError::none:
+		break;
+	case MemoryError::taken_back:
+		return Verdict::lost;
+	default:
 		return Verdict::receive_failed_protection;
+	}
 	r.receive.used += payload.size();
 	if (!traits.has(Traits::last))
 		return Verdict::accepted;
@@ -273,6 +279,7 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		if (engine_.card().memory.invalidate(headers.ieth.rkey, domain_of(qp, headers),
 						     qp.pair.qpn, true) != MemoryError::none)
 			return Verdict::access_error;
+		engine_.key_gone(headers.ieth.rkey.value() >> 8);
 	}
 	r.msn = (r.msn + 1) & Psn::mask;
 	complete(qp, headers, opcode, static_cast<std::uint32_t>(r.receive.used));
@@ -309,10 +316,16 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 		if (verdict != Verdict::accepted)
 			return verdict;
 	}
-	if (mover_.write(
-		    remote_use(qp, r.write_rkey, KeyAccess::remote_write, domain_of(qp, headers)),
-		    r.write_address, payload) != MemoryError::none)
+	switch (mover_.write(
+		remote_use(qp, r.write_rkey, KeyAccess::remote_write, domain_of(qp, headers)),
+		r.write_address, payload)) {
+	case MemoryError::none:
+		break;
+	case MemoryError::taken_back:
+		return Verdict::lost;
+	default:
 		return Verdict::access_error;
+	}
 	r.write_address += payload.size();
 	r.write_left -= payload.size();
 	if (traits.has(Traits::last)) {
@@ -443,6 +456,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 	};
 	switch (verdict) {
 	case Verdict::accepted:
+	case Verdict::lost:
 		return;
 	case Verdict::not_ready:
 		/* Once: what follows in the meantime is out of sequence, IBA 9.7.5.2.8. */
@@ -580,7 +594,8 @@ void Responder::send_response(Qp &qp, Response &response)
 	auto bytes = static_cast<std::uint32_t>(
 		std::min<std::uint64_t>(std::uint64_t{packets} * qp.mtu(), response.length));
 	fabric::Payload payload;
-	if (mover_.refer(remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
+	if (mover_.refer(qp,
+			 remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
 			 response.address, bytes, payload) != MemoryError::none) {
 		/* The key has gone since the request was let in. */
 		qp.receive.responses.clear();

@@ -40,6 +40,8 @@ private:
 	/* What to do with a request, as found out step by step. */
 	enum class Verdict : std::uint8_t {
 		accepted,
+		/* Its bytes were taken back on their way: it has not come. */
+		lost,
 		/* No receive WQE: RNR NAK, and expect it again. */
 		not_ready,
 		/* NAK, and the QP fails. */

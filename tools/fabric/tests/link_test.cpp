@@ -48,7 +48,8 @@ TEST_F(TwoNodes, a_packet_arrives_as_it_was_sent_and_uncopied)
 	{
 		auto got = b.packets.next();
 		ASSERT_TRUE(got);
-		got->payload().for_each([&](auto piece) { EXPECT_EQ(where, piece.data()); });
+		EXPECT_TRUE(got->payload().for_each(
+			[&](auto piece) { EXPECT_EQ(where, piece.data()); }));
 		EXPECT_FALSE(alive.expired());
 	}
 	EXPECT_TRUE(alive.expired());

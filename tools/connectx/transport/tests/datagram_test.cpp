@@ -295,6 +295,29 @@ TEST_F(Datagram, large_send_and_checksums)
 	EXPECT_FALSE(a.poll_cq(cq_a)) << "one completion for all segments";
 }
 
+/* A special QP speaks by datagrams alone: a packet of another transport would pass for another QP's. */
+TEST_F(Datagram, special_qps_send_datagrams_only)
+{
+	a.card().special_qp_base = special_base;
+	QpOptions options = ud();
+	options.service = ServiceType::mlx;
+	options.qpn = special_base + 2;
+	QueuePair &from = make(a, cq_a, options);
+	packet::Headers headers;
+	headers.lrh.dlid = 2;
+	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::ack);
+	headers.bth.pkey = 0xffff;
+	std::uint8_t raw[ib::headers_max];
+	unsigned size = 0;
+	ASSERT_EQ(packet::build(headers, 0, raw, sizeof(raw), &size), packet::Error::none);
+	a.post_send(from, WqeBuilder(WqeOpcode::send)
+				  .add_inline(std::as_bytes(std::span(raw).first(size)))
+				  .inline_bytes(4)
+				  .done());
+	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_qp_operation);
+	EXPECT_EQ(port_a.counters().xmit_packets.load(), 0u);
+}
+
 /*
  * The management lane leads to QP0 alone: what a special QP sends there to another number has passed
  * no check of partition or state on its way, and is dropped.

@@ -212,6 +212,7 @@ void Node::destroy_key(std::uint32_t key)
 	MptEntry entry{};
 	MptEntry::status.set(entry.bytes, hw::connectx::mpt_status::software);
 	write_mpt(key, entry);
+	transport_->key_gone(key >> 8);
 }
 
 void Node::restore_keys()

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Memory that the guest has been given back is not read any more, whatever packets refer to it are
+ * still under way: the peer never sees what was written there afterwards.
+ */
+#include <gtest/gtest.h>
+
+#include "connectx/transport/tests/pair.hpp"
+
+namespace weft::connectx::transport
+{
+
+namespace
+{
+
+class Lent : public ConnectedPair
+{
+protected:
+	static constexpr std::byte lent{0x11}, secret{0x77};
+	static constexpr std::uint64_t size = 4096;
+
+	Lent() { std::ranges::fill(a.bytes(from), lent); }
+	static std::vector<std::byte> write(const Region &to, const WqeData &data)
+	{
+		return WqeBuilder(WqeOpcode::rdma_write)
+			.add(WqeRemoteAddress{to.address, to.key, 0})
+			.add(data)
+			.done();
+	}
+	/* b reads a's memory; a's answer stays under way as long as b is not polled. */
+	void answer_a_read(std::uint32_t rkey)
+	{
+		b.post_send(*qp_b, WqeBuilder(WqeOpcode::rdma_read)
+					   .add(WqeRemoteAddress{from.address, rkey, 0})
+					   .add(to.piece())
+					   .done());
+		const std::uint64_t before = port_a.counters().xmit_packets.load();
+		a.poll();
+		ASSERT_GT(port_a.counters().xmit_packets.load(), before);
+	}
+	/* A completion at a, without a turn of b's. */
+	Completion wait_alone()
+	{
+		std::optional<Completion> completion;
+		for (unsigned i = 0; i < 100 && !completion; i++) {
+			a.poll();
+			completion = a.poll_cq(cq_a);
+		}
+		EXPECT_TRUE(completion);
+		return completion.value_or(Completion{});
+	}
+	/* The guest uses its pages again; nothing of that arrives. */
+	void reuse_and_expect_nothing()
+	{
+		std::ranges::fill(a.bytes(from), secret);
+		ASSERT_TRUE(run([&] { return port_b.counters().rcv_packets.load() != 0; }));
+		settle();
+		EXPECT_EQ(std::ranges::count(b.bytes(to), secret), 0);
+	}
+
+	Region from = a.region(size), to = b.region(size);
+};
+
+} // namespace
+
+/* HW2SW_MPT of the region, while a long link has the packet. */
+TEST_F(Lent, ends_with_its_key)
+{
+	link.set_faults({.delay = std::chrono::milliseconds(20)});
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy_key(from.key);
+	reuse_and_expect_nothing();
+	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection) << "sent again in vain";
+}
+
+/* 2RST_QP. */
+TEST_F(Lent, ends_with_its_qp)
+{
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy(*qp_a);
+	reuse_and_expect_nothing();
+	qp_a = &a.create_qp({}, cq_a, cq_a);
+}
+
+/* 2ERR: the flushed request tells the guest that the buffer is its own again. */
+TEST_F(Lent, ends_with_an_error)
+{
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.modify(*qp_a, QpState::err);
+	EXPECT_EQ(wait_alone().syndrome, CqeSyndrome::flushed);
+	reuse_and_expect_nothing();
+}
+
+/* What is read from here: the same holds for the key that lets the other end read. */
+TEST_F(Lent, ends_with_the_key_of_a_read)
+{
+	answer_a_read(from.key);
+	a.destroy_key(from.key);
+	reuse_and_expect_nothing();
+	EXPECT_TRUE(wait(b, cq_b).is_error);
+}
+
+/* A key that a request invalidates, when its completion says so. */
+TEST_F(Lent, ends_with_invalidation)
+{
+	const std::uint32_t key = a.free_key(1);
+	const std::uint64_t list = a.allocate(8);
+	a.host().object<ib::be64>(list) = from.address | 1;
+	WqeFastRegister segment{};
+	segment.flags = WqeFastRegister::remote_read;
+	segment.key = key;
+	segment.page_list = list;
+	segment.start = from.address;
+	segment.length = from.length;
+	segment.page_shift = 12;
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::fast_register).add(segment).done());
+	EXPECT_FALSE(wait_alone().is_error);
+	answer_a_read(key);
+	WqeLocalInvalidate invalidate{};
+	invalidate.key = key;
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
+	EXPECT_FALSE(wait_alone().is_error);
+	reuse_and_expect_nothing();
+	EXPECT_TRUE(wait(b, cq_b).is_error);
+}
+
+/* Who gives one key back loses nothing that he sends of another. */
+TEST_F(Lent, others_are_left_alone)
+{
+	reconnect({.ack_timeout = 20, .retry_count = 0});
+	Region other = a.region(64);
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy_key(other.key);
+	wait_good(a, cq_a, 1);
+	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+}
+
+/* What a QP sends of more keys than it may have leases for is copied, and arrives. */
+TEST_F(Lent, beyond_the_bound_is_copied)
+{
+	constexpr unsigned count = 128, bytes = 16;
+	reconnect({.log_send = 8});
+	std::vector<std::byte> sent;
+	for (unsigned i = 0; i < count; i++) {
+		Region region = a.region(bytes);
+		fill(a.bytes(region));
+		sent.insert(sent.end(), a.bytes(region).begin(), a.bytes(region).end());
+		a.post(*qp_a, WqeBuilder(WqeOpcode::rdma_write)
+				      .add(WqeRemoteAddress{to.address + i * bytes, to.key, 0})
+				      .add(region.piece())
+				      .done());
+	}
+	a.ring(*qp_a);
+	wait_good(a, cq_a, count);
+	EXPECT_TRUE(same(b.bytes(to).first(sent.size()), sent));
+}
+
+} // namespace weft::connectx::transport

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The right to read bytes that stay their owner's while packets refer to them: a guest's memory. The
+ * owner may end it, and may write to the bytes or give them away as soon as end() has returned; a
+ * packet that is still under way then has no payload to be read, and counts as lost.
+ *
+ * Any thread may read. A reader copies and does nothing else between enter() and leave(), so that
+ * end() waits for one packet's copy at the most and for nothing that waits for another lease.
+ */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace weft::fabric
+{
+
+class Lease
+{
+public:
+	/* @keep: keeps the bytes' addresses valid as long as the lease is referred to. */
+	explicit Lease(std::shared_ptr<const void> keep) : keep_(std::move(keep)) {}
+	Lease(const Lease &) = delete;
+	Lease &operator=(const Lease &) = delete;
+
+	/* Begin to read; false, and nothing may be read, if the lease has ended. */
+	bool enter()
+	{
+		if (!(state_.fetch_add(1, std::memory_order_acquire) & ended))
+			return true;
+		leave();
+		return false;
+	}
+	void leave()
+	{
+		if (state_.fetch_sub(1, std::memory_order_release) == (ended | 1))
+			state_.notify_all();
+	}
+	/* Let nobody begin to read, and wait for those who have. May be repeated. */
+	void end()
+	{
+		state_.fetch_or(ended, std::memory_order_acq_rel);
+		for (;;) {
+			const std::uint32_t seen = state_.load(std::memory_order_acquire);
+			if (seen == ended)
+				return;
+			state_.wait(seen, std::memory_order_acquire);
+		}
+	}
+
+private:
+	/* The other bits count readers. */
+	static constexpr std::uint32_t ended = 1u << 31;
+
+	std::atomic<std::uint32_t> state_{0};
+	const std::shared_ptr<const void> keep_;
+};
+
+} // namespace weft::fabric
