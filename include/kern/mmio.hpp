@@ -12,6 +12,10 @@
 #include <kern/assert.hpp>
 #include <kern/atomic.hpp>
 
+#if !defined(__x86_64__)
+#error "access to device registers is not written for this architecture yet"
+#endif
+
 namespace kern {
 
 class Mmio {
