@@ -74,6 +74,7 @@ void kern_layout(void)
 	DEFINE(KERN_SIZEOF_kunit_suite, sizeof(struct kunit_suite));
 	DEFINE(KERN_OFFSETOF_kunit_suite_name, offsetof(struct kunit_suite, name));
 	DEFINE(KERN_SIZEOF_kunit_suite_name, sizeof_field(struct kunit_suite, name));
+	DEFINE(KERN_OFFSETOF_kunit_suite_init, offsetof(struct kunit_suite, init));
 	DEFINE(KERN_OFFSETOF_kunit_suite_test_cases, offsetof(struct kunit_suite, test_cases));
 #endif
 }

@@ -138,11 +138,14 @@ static_assert(sizeof(Case) == KERN_SIZEOF_kunit_case && KERN_OFFSETOF_kunit_case
 /* struct kunit_suite. */
 struct Suite {
 	char name[KERN_SIZEOF_kunit_suite_name];
-	void *before_cases[(KERN_OFFSETOF_kunit_suite_test_cases - KERN_SIZEOF_kunit_suite_name) / 8];
+	void *before_init[(KERN_OFFSETOF_kunit_suite_init - KERN_SIZEOF_kunit_suite_name) / 8];
+	int (*init)(::kunit *native);
+	void *before_cases[(KERN_OFFSETOF_kunit_suite_test_cases - KERN_OFFSETOF_kunit_suite_init) / 8 - 1];
 	Case *cases;
 	void *rest[(KERN_SIZEOF_kunit_suite - KERN_OFFSETOF_kunit_suite_test_cases) / 8 - 1];
 };
 static_assert(sizeof(Suite) == KERN_SIZEOF_kunit_suite && KERN_OFFSETOF_kunit_suite_name == 0 &&
+	      __builtin_offsetof(Suite, init) == KERN_OFFSETOF_kunit_suite_init &&
 	      __builtin_offsetof(Suite, cases) == KERN_OFFSETOF_kunit_suite_test_cases);
 
 template <void (*Function)(Test &)>
@@ -153,6 +156,14 @@ void run_case(::kunit *native)
 	test.finish();
 }
 
+/* What a suite does before each of its cases. */
+template <void (*Function)()>
+int run_before(::kunit *)
+{
+	Function();
+	return 0;
+}
+
 } // namespace kern::kunit
 
 #define KUNIT_CASE(function)                                                                       \
@@ -160,12 +171,17 @@ void run_case(::kunit *native)
 		&::kern::kunit::run_case<&function>, #function, {}                                 \
 	}
 
-/* One to a file. */
-#define KUNIT_SUITE(suite_name, ...)                                                               \
-	static constinit ::kern::kunit::Case kern_kunit_cases[] = {__VA_ARGS__, {}};               \
-	static constinit ::kern::kunit::Suite kern_kunit_suite{#suite_name, {}, kern_kunit_cases, {}}; \
+/* One of a name to a file. */
+#define KUNIT_SUITE(suite_name, ...) KERN_KUNIT_SUITE(suite_name, nullptr, __VA_ARGS__)
+/* The same with a function, of no arguments, that is called before each case: cases can so run in more than one setting. */
+#define KUNIT_SUITE_BEFORE(suite_name, function, ...)                                              \
+	KERN_KUNIT_SUITE(suite_name, &::kern::kunit::run_before<&function>, __VA_ARGS__)
+#define KERN_KUNIT_SUITE(suite_name, before, ...)                                                  \
+	static constinit ::kern::kunit::Case kern_kunit_cases_##suite_name[] = {__VA_ARGS__, {}};  \
+	static constinit ::kern::kunit::Suite kern_kunit_suite_##suite_name{                       \
+		#suite_name, {}, before, {}, kern_kunit_cases_##suite_name, {}};                   \
 	[[gnu::used, gnu::section(".kunit_test_suites")]] static constinit ::kern::kunit::Suite    \
-		*kern_kunit_suite_entry = &kern_kunit_suite
+		*kern_kunit_suite_entry_##suite_name = &kern_kunit_suite_##suite_name
 
 /* All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the (void) function. */
 #define EXPECT_TRUE(condition) test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
