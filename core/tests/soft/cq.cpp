@@ -146,6 +146,24 @@ int CqState::peek(int limit)
 	return ring_.count() < static_cast<size_t>(limit) ? static_cast<int>(ring_.count()) : limit;
 }
 
+void CqState::purge(const ib_qp &qp)
+{
+	kern::Guard guard(lock_);
+	size_t kept_solicited = 0;
+	const size_t count = ring_.count(), solicited = solicited_;
+
+	for (size_t i = 0; i < count; i++) {
+		const ib_wc wc = ring_.front();
+		ring_.pop();
+		if (wc.qp == &qp)
+			continue;
+		ring_.push() = wc;
+		if (i < solicited)
+			kept_solicited = ring_.count() - (count - i - 1);
+	}
+	solicited_ = kept_solicited;
+}
+
 int CqState::resize(int cqe)
 {
 	auto fresh = Ring<ib_wc>::create(static_cast<size_t>(cqe));

@@ -88,7 +88,8 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	wc.slid = datagram.slid;
 	wc.sl = datagram.sl;
 	wc.pkey_index = pkey_index;
-	wc.port_num = port_num;
+	/* Only of a switch does anybody need to be told. */
+	wc.port_num = device.ib.is_switch || !device.like_a_card() ? port_num : 0;
 	if (datagram.has_grh)
 		wc.wc_flags |= IB_WC_GRH;
 	if (datagram.has_imm) {

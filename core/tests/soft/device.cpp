@@ -171,6 +171,8 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 		options.gids = 8;
 	if (options.pkeys == 0)
 		options.pkeys = 8;
+	if (options.habits == SOFT_HABITS_DEFAULT)
+		options.habits = fabric->habits.load_relaxed();
 	Parts *owned = parts.release();
 	static_assert(__builtin_offsetof(Parts, ports_lock) == 0);
 	device->ports_lock = &owned->ports_lock;
@@ -242,6 +244,19 @@ void soft_destroy(struct ib_device *ib)
 	ib_unregister_device(ib);
 	leave_fabric(device);
 	free(device);
+}
+
+void soft_set_habits(enum soft_habits habits)
+{
+	fabric->habits.store_relaxed(habits == SOFT_HABITS_DEFAULT ? SOFT_PLAIN : habits);
+}
+
+unsigned int soft_posted_receives(struct ib_qp *qp)
+{
+	RecvQueue &queue = Qp::state(qp).recv;
+
+	kern::Guard guard(queue.lock);
+	return static_cast<unsigned int>(queue.ring.count());
 }
 
 void soft_set_port(struct ib_device *ib, u32 port_num, const struct ib_port_attr *attr)

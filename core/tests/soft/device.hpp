@@ -116,6 +116,7 @@ struct SoftDevice {
 	void *lose_context;
 	ib_links fabric_links;
 
+	bool like_a_card() const { return options.habits != SOFT_PLAIN; }
 	/* Where the QPs and tables are that serve a port. */
 	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
 
@@ -144,6 +145,7 @@ inline SoftDevice &of(ib_device *device)
 struct Fabric {
 	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
 	ib_links devices = {&devices, &devices};
+	kern::Atomic<soft_habits> habits{SOFT_PLAIN};
 	kern::WorkQueue engine;
 };
 extern kern::Static<Fabric> fabric;
@@ -162,6 +164,8 @@ public:
 	int arm(ib_cq_notify_flags flags);
 	int peek(int limit);
 	int resize(int cqe);
+	/* Takes out what is of a QP. */
+	void purge(const ib_qp &qp);
 	unsigned long events() const { return event_count_.load_relaxed(); }
 	unsigned long looks() const { return looks_.load_relaxed(); }
 
@@ -301,6 +305,9 @@ bool process(QpState &qp);
 /* Completes everything with flush errors. */
 void flush(QpState &qp);
 void set_error(QpState &qp);
+
+/* card_states.cpp: whether hardware like a card goes from one state to another. */
+bool card_allows(ib_qp_state from, ib_qp_state to);
 
 /* datagram.cpp. Under Fabric::lock. */
 ib_wc_status send_datagram(QpState &qp, const SendEntry &entry);

@@ -136,13 +136,38 @@ void set_state(QpState &qp, ib_qp_state state)
 	kern::write_once(qp.state, state);
 }
 
-void flush_sends(QpState &qp)
+/* At most `limit` of them; returns what is left of that. */
+unsigned int flush_sends(QpState &qp, unsigned int limit = ~0u)
 {
-	while (SendEntry *entry = first(qp)) {
+	for (; limit > 0; limit--) {
+		SendEntry *entry = first(qp);
+		if (!entry)
+			break;
 		const ib_send_wr wr = entry->wr;
 		pop(qp);
 		complete_send(qp, wr, IB_WC_WR_FLUSH_ERR, 0);
 	}
+	return limit;
+}
+
+unsigned int flush_receives(QpState &qp, unsigned int limit = ~0u)
+{
+	RecvEntry entry;
+	for (; limit > 0 && qp.recv.take(entry); limit--)
+		fail_recv(qp, entry, IB_WC_WR_FLUSH_ERR);
+	return limit;
+}
+
+/* As a card does, not all at once; true if there may be more. */
+bool flush_some(QpState &qp)
+{
+	unsigned int limit = 128;
+
+	if (of(qp.qp->device).options.habits == SOFT_CARD_RECEIVES_FIRST)
+		limit = flush_sends(qp, flush_receives(qp, limit));
+	else
+		limit = flush_receives(qp, flush_sends(qp, limit));
+	return limit == 0;
 }
 
 } // namespace
@@ -150,25 +175,24 @@ void flush_sends(QpState &qp)
 void flush(QpState &qp)
 {
 	flush_sends(qp);
-	RecvEntry entry;
-	while (qp.recv.take(entry))
-		fail_recv(qp, entry, IB_WC_WR_FLUSH_ERR);
+	flush_receives(qp);
 }
 
 void set_error(QpState &qp)
 {
 	set_state(qp, IB_QPS_ERR);
-	flush(qp);
+	if (of(qp.qp->device).like_a_card())
+		qp.kick();
+	else
+		flush(qp);
 	if (qp.qp->srq)
 		rdma::dispatch(IB_EVENT_QP_LAST_WQE_REACHED, qp.qp);
 }
 
 bool process(QpState &qp)
 {
-	if (qp.state == IB_QPS_ERR) {
-		flush(qp);
-		return false;
-	}
+	if (qp.state == IB_QPS_ERR)
+		return flush_some(qp);
 	/* Also what has been posted since the error (IBA 10.3.1.6): nobody recovers a queue that is not empty. */
 	if (qp.state == IB_QPS_SQE)
 		flush_sends(qp);

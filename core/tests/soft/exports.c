@@ -4,6 +4,7 @@
 
 KERN_EXPORT(soft_create);
 KERN_EXPORT(soft_destroy);
+KERN_EXPORT(soft_set_habits);
 KERN_EXPORT(soft_set_port);
 KERN_EXPORT(soft_set_gid);
 KERN_EXPORT(soft_set_pkey);
@@ -15,4 +16,5 @@ KERN_EXPORT(soft_disturb);
 KERN_EXPORT(soft_watch);
 KERN_EXPORT(soft_complete);
 KERN_EXPORT(soft_looks);
+KERN_EXPORT(soft_posted_receives);
 KERN_EXPORT(soft_events);

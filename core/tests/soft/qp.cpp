@@ -262,7 +262,9 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	kern::Guard guard(fabric->lock);
 	const ib_qp_state from = state.state;
 	const ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
-	if (!ib_modify_qp_is_ok(from, to, qp->qp_type, static_cast<ib_qp_attr_mask>(mask)))
+	const bool as_a_card = of(qp->device).like_a_card();
+	if (as_a_card ? !card_allows(from, to)
+		      : !ib_modify_qp_is_ok(from, to, qp->qp_type, static_cast<ib_qp_attr_mask>(mask)))
 		return -EINVAL;
 #define TAKE(flag, member)                                                                                            \
 	if (mask & (flag))                                                                                            \
@@ -294,6 +296,9 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 		RecvEntry entry;
 		while (state.recv.take(entry))
 			;
+		for (ib_cq *cq : {qp->send_cq, qp->recv_cq})
+			if (cq && as_a_card)
+				Cq::state(cq).purge(*qp);
 	} else {
 		set_state(state, to);
 		if (to == IB_QPS_SQD && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify)

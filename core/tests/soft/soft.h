@@ -27,6 +27,22 @@ enum soft_context {
 	SOFT_INLINE,
 };
 
+/*
+ * What a QP does of which the specification leaves more than one way open. The plain one does all that the midlayer's own table of
+ * states allows, flushes everything before ib_modify_qp() to ERR returns, and leaves completions where they are. One like a card has
+ * a table of its own, which looks at the state that the QP is in and not at the one that the caller claims; it refuses ERR to a QP in
+ * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; and a channel adapter does not say
+ * what port a datagram came in by.
+ */
+enum soft_habits {
+	/* As soft_set_habits() says. */
+	SOFT_HABITS_DEFAULT,
+	SOFT_PLAIN,
+	/* Like a card, flushing all sends before the first receive, or the other way round. */
+	SOFT_CARD_SENDS_FIRST,
+	SOFT_CARD_RECEIVES_FIRST,
+};
+
 /* Methods that can be made to fail; soft_fail(). */
 enum soft_method {
 	SOFT_POST_SEND,
@@ -72,6 +88,7 @@ enum soft_method {
  * @vectors: completion vectors
  * @notify: enum soft_notify
  * @context: enum soft_context
+ * @habits: enum soft_habits
  * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up without, in state INIT
  * @gids: GIDs per port, 8 by default
  * @pkeys: P_Keys per port, 8 by default
@@ -85,6 +102,7 @@ struct soft_options {
 	unsigned int vectors;
 	enum soft_notify notify;
 	enum soft_context context;
+	enum soft_habits habits;
 	u16 lid;
 	unsigned int gids;
 	unsigned int pkeys;
@@ -101,6 +119,9 @@ RDMA_C_BEGIN
 struct ib_device *soft_create(const struct soft_options *options);
 /* Unregisters and frees it. Context: process. */
 void soft_destroy(struct ib_device *device);
+
+/* The habits of devices that are created from now on and name none; at first those of a plain one. Context: any. */
+void soft_set_habits(enum soft_habits habits);
 
 /* The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see ib_dispatch_event(). Context: any. */
 void soft_set_port(struct ib_device *device, u32 port_num, const struct ib_port_attr *attr);
@@ -130,6 +151,8 @@ void soft_watch(struct ib_device *device, bool (*lose)(void *context, const void
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
 /* How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context: any. */
 unsigned long soft_looks(struct ib_cq *cq);
+/* How many requests a QP's receive queue holds. Context: any. */
+unsigned int soft_posted_receives(struct ib_qp *qp);
 /* How often a CQ has raised an event. Context: any. */
 unsigned long soft_events(struct ib_cq *cq);
 

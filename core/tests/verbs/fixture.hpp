@@ -15,6 +15,14 @@ using kern::kunit::Test;
 using CqRef = kern::Ref<rdma::CompletionQueue>;
 using PdRef = kern::Ref<rdma::Pd>;
 
+inline void on_plain_devices() { soft_set_habits(SOFT_PLAIN); }
+inline void on_devices_like_a_card() { soft_set_habits(SOFT_CARD_SENDS_FIRST); }
+
+/* A suite whose cases run on plain software devices, and again on such as behave like a card. */
+#define SOFT_SUITES(name, ...)                                                                     \
+	KUNIT_SUITE_BEFORE(name, ::fixture::on_plain_devices, __VA_ARGS__);                        \
+	KUNIT_SUITE_BEFORE(name##_card, ::fixture::on_devices_like_a_card, __VA_ARGS__)
+
 class Device {
 public:
 	explicit Device(const soft_options &options = {}) : device_(soft_create(&options)) {}
