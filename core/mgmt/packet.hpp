@@ -15,17 +15,18 @@ namespace mgmt
 
 class Send;
 
-/*
- * A datagram of a send. It is owned by its Send and is, at any time, idle, in its special QP's backlog, or with the hardware; the
- * last two keep the Send alive.
- */
+/* A datagram of a send, which owns it. All but `idle` keep the Send alive. */
 struct Packet : ib_cqe {
 	alignas(8) std::uint8_t bytes[ib::mad_bytes];
 	ib_ud_wr wr;
 	ib_sge sge;
 	kern::ListNode backlog_node;
 	Send *send;
-	bool busy; /* in the backlog or with the hardware */
+	enum class Place : std::uint8_t {
+		idle,
+		backlog, /* the special QP's */
+		posted,	 /* the hardware has it */
+	} place;
 
 	ib::MadHeader &header() { return *reinterpret_cast<ib::MadHeader *>(bytes); }
 	ib::RmppHeader &rmpp()
@@ -41,7 +42,7 @@ struct Packet : ib_cqe {
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {
 	ib_wc completion; /* what ib_mad_recv_wc::wc points to */
-	kern::ListNode node;
+	kern::ListNode node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
 	u64 dma_addr;
 	/* What the hardware writes: space for the GRH, then the datagram. Mapped for DMA while posted. */
 	struct Buffer {

@@ -26,7 +26,7 @@ RmppTransaction::~RmppTransaction()
 		kern::destroy(segment);
 }
 
-void SpecialQp::take_rmpp(Agent &agent, kern::Owned<Receive> receive)
+void SpecialQp::take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive)
 {
 	const auto &rmpp = receive->rmpp();
 
@@ -38,7 +38,7 @@ void SpecialQp::take_rmpp(Agent &agent, kern::Owned<Receive> receive)
 	}
 	switch (rmpp.type) {
 	case ib::RmppHeader::data:
-		take_rmpp_data(agent, std::move(receive));
+		take_rmpp_data(here, agent, std::move(receive));
 		return;
 	case ib::RmppHeader::ack:
 	case ib::RmppHeader::stop:
@@ -51,7 +51,7 @@ void SpecialQp::take_rmpp(Agent &agent, kern::Owned<Receive> receive)
 	}
 }
 
-void SpecialQp::take_rmpp_data(Agent &agent, kern::Owned<Receive> receive)
+void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive)
 {
 	const auto segment = receive->rmpp().segment.value();
 	const auto header_bytes = class_header_bytes(receive->header().mgmt_class);
@@ -113,7 +113,7 @@ void SpecialQp::take_rmpp_data(Agent &agent, kern::Owned<Receive> receive)
 	if (receipt.acknowledge)
 		answer_rmpp(agent, *answered, ib::RmppHeader::ack, ib::rmpp_status_normal, last, window);
 	if (message)
-		deliver(agent, std::move(message));
+		deliver(here, agent, std::move(message));
 }
 
 RmppTransaction *SpecialQp::find_transaction_locked(Agent &agent, const Receive &receive)
@@ -207,7 +207,6 @@ void SpecialQp::take_rmpp_answer(Agent &agent, const Receive &receive)
 			on_rmpp_ack_locked(*send, rmpp, status);
 		}
 	}
-	deliver_finished();
 	if (status != ib::rmpp_status_normal)
 		answer_rmpp(agent, receive, ib::RmppHeader::abort, status, 0, 0);
 }

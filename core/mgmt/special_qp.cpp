@@ -1,9 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Opening and closing a special QP, and its agents. */
+/* Opening and closing a special QP, its agents, and the work item that does everything for them. */
 #include "special_qp.hpp"
 
 namespace mgmt
 {
+namespace
+{
+
+/* Completions that one run takes; others get their turn between two. */
+constexpr int polled_at_once = 16;
+
+/* Its tasks may take long, in handlers and in devices that are asked. */
+constinit kern::Static<kern::WorkQueue> work_queue;
+
+} // namespace
+
+kern::Result<> begin_special_qps()
+{
+	work_queue.construct(TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::unbound)));
+	return {};
+}
+
+void end_special_qps()
+{
+	work_queue.destruct();
+}
 
 SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
@@ -24,8 +45,11 @@ kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 po
 
 kern::Result<> SpecialQp::open()
 {
-	ib_cq *cq = ib_alloc_cq_any(device_, this, send_queue_depth + receive_queue_depth,
-				    IB_POLL_UNBOUND_WORKQUEUE);
+	ib_cq_init_attr queue{};
+	queue.cqe = send_queue_depth + receive_queue_depth;
+	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
+	ib_cq *cq = ib_create_cq(
+		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue);
 	if (rdma::is_err(cq))
 		return kern::Error{rdma::ptr_err(cq)};
 	cq_ = cq;
@@ -44,23 +68,12 @@ kern::Result<> SpecialQp::open()
 	if (rdma::is_err(qp))
 		return kern::Error{rdma::ptr_err(qp)};
 	qp_ = qp;
-	return bring_up();
-}
-
-kern::Result<> SpecialQp::bring_up()
-{
-	ib_qp_attr attr{};
-	attr.qp_state = IB_QPS_INIT;
-	attr.pkey_index = 0;
-	attr.qkey = type_ == IB_QPT_GSI ? ib::qkey_gsi : 0;
-	attr.port_num = port_num_;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY));
-	attr.qp_state = IB_QPS_RTR;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE));
-	attr.qp_state = IB_QPS_RTS;
-	attr.sq_psn = 0;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_SQ_PSN));
-	return fill_receive_queue();
+	TRY(bring_up());
+	TRY(fill_receive_queue());
+	/* From here on the queue is run()'s, which arms the CQ when it has looked for the first time. */
+	kern::Guard guard(lock_);
+	step_locked(SpecialQpEvent::done);
+	return {};
 }
 
 SpecialQp::~SpecialQp()
@@ -70,31 +83,83 @@ SpecialQp::~SpecialQp()
 	{
 		kern::Guard guard(lock_);
 		kern_assert(agents_.empty());
-		closing_ = true;
+		step_locked(SpecialQpEvent::close);
 	}
 	retry_work_.cancel();
-	recover_work_.cancel();
-	local_work_.cancel();
-	if (qp_) {
-		ib_drain_qp(qp_);
+	if (qp_)
 		ib_destroy_qp(qp_);
+	{
+		kern::Guard guard(lock_);
+		step_locked(SpecialQpEvent::done);
 	}
-	if (cq_)
-		ib_free_cq(cq_);
+	work_.cancel();
+	if (cq_) {
+		ib_process_cq_direct(cq_, -1);
+		ib_destroy_cq(cq_);
+	}
+	/* What the hardware did not give back, now that there is nothing that it could write by. */
+	kern::List<Receive, &Receive::node> left;
+	{
+		kern::Guard guard(lock_);
+		left.splice_back(posted_receives_);
+	}
+	while (Receive *receive = left.pop_front()) {
+		unmap(*receive);
+		kern::destroy(receive);
+	}
 	port_check_.stop();
+}
+
+void SpecialQp::kick()
+{
+	work_queue->queue(work_);
+}
+
+/* Context: work queue, once at a time. */
+void SpecialQp::run()
+{
+	const HandlerContext here;
+
+	if (state_.load_relaxed() == SpecialQpState::closed)
+		return;
+	if constexpr (kern::debug)
+		running_in_ = kern_context();
+	bool again = ib_process_cq_direct(cq_, polled_at_once) == polled_at_once;
+	while (Receive *receive = received_.pop_front())
+		route(here, kern::Owned<Receive>::adopt(receive));
+
+	SendList ended;
+	bool has_local, is_well;
+	{
+		kern::Guard guard(lock_);
+		ended.splice_back(finished_);
+		has_local = !local_.empty();
+		is_well = state_.load_relaxed() == SpecialQpState::up && posted_receive_count_ == receive_queue_depth;
+	}
+	tell(here, ended);
+	if (has_local) {
+		serve_local(here);
+		again = true;
+	}
+	if (!is_well)
+		again |= recover();
+	if constexpr (kern::debug)
+		running_in_ = 0;
+	if (again || ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		kick();
 }
 
 kern::Result<> SpecialQp::add(Agent &agent)
 {
 	kern::Guard guard(lock_);
-	if (closing_)
+	if (state_.load_relaxed() >= SpecialQpState::closing)
 		return kern::Error{-EBUSY};
 	for (const Agent &other : agents_)
 		if (other.overlaps(agent))
 			return kern::Error{-EINVAL};
 	/* The high half of a transaction id finds the agent that a response is for; 0 stays the wire's own. */
 	do {
-		agent.hi_tid = ++next_agent_;
+		agent.hi_tid = ++last_hi_tid_;
 	} while (agent.hi_tid == 0);
 	agent.device = device_;
 	agent.qp = qp_;
@@ -107,6 +172,8 @@ kern::Result<> SpecialQp::add(Agent &agent)
 
 void SpecialQp::remove(Agent &agent)
 {
+	/* From a handler it would wait for itself. */
+	kern_assert(kern::read_once(running_in_) != kern_context());
 	{
 		kern::Guard guard(lock_);
 		agent.leaving = true;
@@ -128,7 +195,7 @@ void SpecialQp::remove(Agent &agent)
 			kern::destroy(&transaction);
 		}
 	}
-	deliver_finished();
+	kick();
 	agent.drain();
 }
 

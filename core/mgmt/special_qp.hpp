@@ -2,13 +2,20 @@
 /*
  * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full, feeds the send queue, brings every MAD
  * to the one who is due it, and brings the QP back after an error.
+ *
+ * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler of every agent, and takes every step of a
+ * recovery. So a handler may always sleep, none runs beside another on the same special QP, and no completion comes in the middle of a
+ * recovery. All the rest, which may be called from anywhere, changes lists under the lock and leaves what follows to run().
  */
 #pragma once
 
 #include "agent.hpp"
+#include "back_off.hpp"
 #include "port_check.hpp"
 #include "smi.hpp"
+#include "special_qp_state.hpp"
 
+#include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/work.hpp>
 
@@ -40,7 +47,7 @@ public:
 	/* Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the device goes away. */
 	kern::Result<> add(Agent &agent);
 	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.
-	 * Context: process, not from one of its handlers. */
+	 * Context: process, not from a handler of any agent here. */
 	void remove(Agent &agent);
 
 	/* Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a rule of the SMI. */
@@ -53,11 +60,39 @@ public:
 	void on_agent_timer(Agent &agent);
 
 private:
+	/* The work item. */
+	void run();
+
+	/*
+	 * What run() alone can make, and whoever calls a handler must be given: this is a task, it holds no lock, and no other handler of the
+	 * special QP runs. So a handler cannot be called from where MADs are posted or cancelled: that does not compile.
+	 */
+	class HandlerContext
+	{
+	public:
+		HandlerContext(const HandlerContext &) = delete;
+		HandlerContext &operator=(const HandlerContext &) = delete;
+
+	private:
+		friend void SpecialQp::run();
+		HandlerContext() = default;
+	};
+
 	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
 	kern::Result<> open();
-	/* From RESET to RTS, with a full receive queue. */
+	/* Has run() look at everything soon. Context: any. */
+	void kick();
+
+	/* Recovery (special_qp_recovery.cpp). */
+	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
+	bool recover();
+	bool take_step(SpecialQpState state);
 	kern::Result<> bring_up();
-	kern::Result<> fill_receive_queue();
+	kern::Result<> resume();
+	kern::Result<> move_to(ib_qp_state state);
+	void refill();
+	void retry();
+	void retry_later_locked() REQUIRES(lock_);
 
 	/* Sending (special_qp_send.cpp). */
 	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
@@ -73,42 +108,34 @@ private:
 	void packet_left_locked(Packet &packet) REQUIRES(lock_);
 	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
 	Send *find_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
-	void deliver_finished();
 	void on_send_done(ib_wc *wc);
-	void recover_when_empty_locked() REQUIRES(lock_);
-	void recover();
-	int resume();
-	int fail();
-	int restart();
-	void retry();
-	void retry_later_locked() REQUIRES(lock_);
-	void serve_local();
-	void answer_local(Send &send);
-	void snoop(ib_mad_send_wc &wc);
+	void tell(const HandlerContext &here, SendList &ended);
+	void serve_local(const HandlerContext &here);
+	void answer_local(const HandlerContext &here, Send &send);
+	void snoop(const HandlerContext &here, ib_mad_send_wc &wc);
 	Agent *next_snooper(Agent *after);
 
 	/* Receiving (special_qp_receive.cpp). */
-	kern::Result<> post_receive(kern::Owned<Receive> &receive);
-	void repost(kern::Owned<Receive> receive);
+	kern::Result<> fill_receive_queue();
+	kern::Result<> post_receive(kern::Owned<Receive> receive);
 	void unmap(const Receive &receive);
 	void on_receive_done(ib_wc *wc);
-	void on_receive_flushed();
-	void route(kern::Owned<Receive> receive);
-	void snoop(Receive &receive);
+	void route(const HandlerContext &here, kern::Owned<Receive> receive);
+	void snoop(const HandlerContext &here, Receive &receive);
 	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
 	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
 	bool offer_to_device(const Receive &receive);
 	void pass_on(const Receive &receive, const ib::SmiDecision &decision);
 	void send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad, const rdma_ah_attr &address,
 			     const ib::SmiDecision *transit);
-	void hand_to_agent(kern::Owned<Receive> receive);
+	void hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive);
 	void refuse(const Receive &receive);
 	Agent *find_agent_locked(const Receive &receive) REQUIRES(lock_);
-	void deliver(Agent &agent, kern::Owned<Receive> receive);
+	void deliver(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 
 	/* RMPP (rmpp_receive.cpp). */
-	void take_rmpp(Agent &agent, kern::Owned<Receive> receive);
-	void take_rmpp_data(Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_answer(Agent &agent, const Receive &receive);
 	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
 	RmppTransaction *find_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
@@ -135,22 +162,26 @@ private:
 	kern::List<Packet, &Packet::backlog_node> backlog_ GUARDED_BY(lock_);
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
 	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
-	int posted_sends_ GUARDED_BY(lock_) = 0;
-	int posted_receives_ GUARDED_BY(lock_) = 0;
+	kern::List<Receive, &Receive::node> posted_receives_ GUARDED_BY(lock_);
+	int posted_receive_count_ GUARDED_BY(lock_) = 0;
+	int posted_send_count_ GUARDED_BY(lock_) = 0;
 	int unattended_ GUARDED_BY(lock_) = 0;
-	bool closing_ GUARDED_BY(lock_) = false;
-	bool stopped_ GUARDED_BY(lock_) = false; /* the send queue is in error, recover() is due */
-	bool flushed_ GUARDED_BY(lock_) = false; /* so is the whole QP */
-	bool broken_ GUARDED_BY(lock_) = false;	 /* recover() failed: sends end at once, retry() is due */
-	unsigned int retry_ms_ GUARDED_BY(lock_) = 0; /* what the last retry waited; 0: none since all was well */
-	u32 next_agent_ GUARDED_BY(lock_) = 0;
+	kern::Atomic<SpecialQpState> state_{SpecialQpState::opening}; /* changed under the lock, by step_locked() */
+	BackOff back_off_ GUARDED_BY(lock_);
+	u32 last_hi_tid_ GUARDED_BY(lock_) = 0;
+	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
+	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
 	PortCheck port_check_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
-	kern::Work recover_work_{kern::method<&SpecialQp::recover>, this};
+	/* The second ends first: it queues the other. */
+	kern::Work work_{kern::method<&SpecialQp::run>, this};
 	kern::DelayedWork retry_work_{kern::method<&SpecialQp::retry>, this};
-	kern::Work local_work_{kern::method<&SpecialQp::serve_local>, this};
 };
+
+/* The queue of all special QPs' work. Context: module init and exit. */
+kern::Result<> begin_special_qps();
+void end_special_qps();
 
 } // namespace mgmt

@@ -5,37 +5,33 @@
 namespace mgmt
 {
 
-/* Context: work queue. */
-void SpecialQp::serve_local()
+/* One of those that wait. */
+void SpecialQp::serve_local(const HandlerContext &here)
 {
-	for (;;) {
-		Send *send;
-		{
-			kern::Guard guard(lock_);
-			send = local_.pop_front();
-			if (!send)
-				return;
-			send->agent->outstanding.push_back(*send);
-			send->holds++;
-		}
-		answer_local(*send);
-		{
-			kern::Guard guard(lock_);
-			/* Nobody answered: it ends as it would have on the wire, by its time-out. */
-			if (send->awaits_answer && !send->decided) {
-				send->tries = static_cast<unsigned>(send->retries) + 1;
-				wait_for_peer_locked(*send);
-			} else {
-				decide_locked(*send, IB_WC_SUCCESS);
-			}
-			release_locked(*send);
-		}
-		deliver_finished();
+	Send *send;
+	{
+		kern::Guard guard(lock_);
+		send = local_.pop_front();
+		if (!send)
+			return;
+		send->agent->outstanding.push_back(*send);
+		send->holds++;
 	}
+	answer_local(here, *send);
+
+	kern::Guard guard(lock_);
+	/* Nobody answered: it ends as it would have on the wire, by its time-out. */
+	if (send->awaits_answer && !send->decided) {
+		send->tries = static_cast<unsigned>(send->retries) + 1;
+		wait_for_peer_locked(*send);
+	} else {
+		decide_locked(*send, IB_WC_SUCCESS);
+	}
+	release_locked(*send);
 }
 
 /* Gives a request to the device's agent, or else to an agent on this QP. */
-void SpecialQp::answer_local(Send &send)
+void SpecialQp::answer_local(const HandlerContext &here, Send &send)
 {
 	auto created = Receive::create();
 	if (!created.ok())
@@ -58,7 +54,7 @@ void SpecialQp::answer_local(Send &send)
 	if (said == DeviceAnswer::answered)
 		receive->buffer.mad = answer;
 	receive->present();
-	hand_to_agent(std::move(receive));
+	hand_to_agent(here, std::move(receive));
 }
 
 } // namespace mgmt

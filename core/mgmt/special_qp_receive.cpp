@@ -2,7 +2,6 @@
 /* The receiving half of a special QP: from the hardware to the one agent that a MAD is for. */
 #include "special_qp.hpp"
 
-#include <kern/log.hpp>
 #include <rdma/dma.hpp>
 
 namespace mgmt
@@ -51,17 +50,20 @@ bool comes_from_requester(const Send &send, const Receive &receive)
 
 } // namespace
 
+/* Posts what is missing. */
 kern::Result<> SpecialQp::fill_receive_queue()
 {
-	for (int i = 0; i < receive_queue_depth; i++) {
-		auto receive = TRY(Receive::create());
-		TRY(post_receive(receive));
+	int missing;
+	{
+		kern::Guard guard(lock_);
+		missing = receive_queue_depth - posted_receive_count_;
 	}
+	for (; missing > 0; missing--)
+		TRY(post_receive(TRY(Receive::create())));
 	return {};
 }
 
-/* Takes the buffer over if the hardware does. */
-kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> &receive)
+kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> receive)
 {
 	receive->done = [](ib_cq *cq, ib_wc *wc) {
 		static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
@@ -75,15 +77,16 @@ kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> &receive)
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	{
-		/* Before its completion can be. */
 		kern::Guard guard(lock_);
-		posted_receives_++;
+		posted_receives_.push_back(*receive);
+		posted_receive_count_++;
 	}
 	const ib_recv_wr *bad;
 	if (int status = ib_post_recv(qp_, &wr, &bad)) {
 		unmap(*receive);
 		kern::Guard guard(lock_);
-		posted_receives_--;
+		receive->node.unlink();
+		posted_receive_count_--;
 		return kern::Error{status};
 	}
 	/* The hardware has it now, and gives it back by its completion. */
@@ -97,63 +100,60 @@ void SpecialQp::unmap(const Receive &receive)
 			   kern::dma::Direction::from_device);
 }
 
+/*
+ * Takes a buffer back and posts another in its place. Where that fails, the queue is short of one until refill() makes up for it, at the
+ * latest at the next retry.
+ */
 void SpecialQp::on_receive_done(ib_wc *wc)
 {
 	auto receive = kern::Owned<Receive>::adopt(static_cast<Receive *>(wc->wr_cqe));
+	const bool flushed = wc->status == IB_WC_WR_FLUSH_ERR;
+	bool is_up;
 
 	unmap(*receive);
-	if (wc->status == IB_WC_WR_FLUSH_ERR) {
-		on_receive_flushed();
-		return;
+	{
+		kern::Guard guard(lock_);
+		receive->node.unlink();
+		posted_receive_count_--;
+		if (flushed)
+			step_locked(SpecialQpEvent::receive_flushed);
+		is_up = state_.load_relaxed() == SpecialQpState::up;
 	}
+	if (flushed)
+		return;
 	if (wc->status != IB_WC_SUCCESS) {
 		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
 		count(counters_.malformed);
-		repost(std::move(receive));
+		if (is_up)
+			kern::ignore(post_receive(std::move(receive)));
 		return;
 	}
 	receive->completion = *wc;
+	/* An adapter's QP is of one port, and need not say which. */
+	if (!node_.is_switch)
+		receive->completion.port_num = port_num_;
 
-	auto next = Receive::create();
-	if (!next.ok()) {
-		/* The queue stays full at the price of this MAD: its sender will ask again. */
-		count(counters_.no_memory);
-		repost(std::move(receive));
-		return;
+	if (is_up) {
+		auto next = Receive::create();
+		if (!next.ok()) {
+			/* The queue stays full at the price of this MAD: its sender will ask again. */
+			count(counters_.no_memory);
+			kern::ignore(post_receive(std::move(receive)));
+			return;
+		}
+		kern::ignore(post_receive(next.take()));
 	}
-	repost(next.take());
-
 	if (!fits(*receive, type_)) {
 		count(counters_.malformed);
 		return;
 	}
-	route(std::move(receive));
+	received_.push_back(*receive.release());
 }
 
-/* The QP is in error, or goes. */
-void SpecialQp::on_receive_flushed()
-{
-	kern::Guard guard(lock_);
-	posted_receives_--;
-	if (!broken_)
-		stopped_ = flushed_ = true;
-	recover_when_empty_locked();
-}
-
-/* Posts a buffer in the place of one that has come back, which counts as posted until then: the queue must not look empty meanwhile. */
-void SpecialQp::repost(kern::Owned<Receive> receive)
-{
-	if (auto posted = post_receive(receive); !posted.ok())
-		kern_warning_limited("%s port %u QP%u: a receive buffer is lost: %d\n", device_->name, port_num_,
-				     qp_->qp_num, posted.error());
-	kern::Guard guard(lock_);
-	posted_receives_--;
-}
-
-void SpecialQp::route(kern::Owned<Receive> receive)
+void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	receive->present();
-	snoop(*receive);
+	snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
 		const auto decision =
 			smi_inbound(receive->smp(), node_, static_cast<std::uint8_t>(receive->completion.port_num));
@@ -168,7 +168,7 @@ void SpecialQp::route(kern::Owned<Receive> receive)
 	}
 	if (offer_to_device(*receive))
 		return;
-	hand_to_agent(std::move(receive));
+	hand_to_agent(here, std::move(receive));
 }
 
 /* At a switch: a directed route goes on by another port, or at its end by LID (IBA 14.2.2). */
@@ -221,7 +221,7 @@ bool SpecialQp::offer_to_device(const Receive &receive)
 	return said != DeviceAnswer::not_mine;
 }
 
-void SpecialQp::snoop(Receive &receive)
+void SpecialQp::snoop(const HandlerContext &, Receive &receive)
 {
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
 		if (agent->recv_handler)
@@ -266,7 +266,7 @@ Agent *SpecialQp::find_agent_locked(const Receive &receive)
 	return nullptr;
 }
 
-void SpecialQp::hand_to_agent(kern::Owned<Receive> receive)
+void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	Agent *agent;
 	{
@@ -281,9 +281,9 @@ void SpecialQp::hand_to_agent(kern::Owned<Receive> receive)
 		return;
 	}
 	if (agent->does_rmpp() && carries_rmpp(*receive))
-		take_rmpp(*agent, std::move(receive));
+		take_rmpp(here, *agent, std::move(receive));
 	else
-		deliver(*agent, std::move(receive));
+		deliver(here, *agent, std::move(receive));
 	agent->put();
 }
 
@@ -313,8 +313,8 @@ Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
 	return nullptr;
 }
 
-/* A whole MAD or message for its agent, who owns it from here on. Context: process. */
-void SpecialQp::deliver(Agent &agent, kern::Owned<Receive> receive)
+/* A whole MAD or message for its agent, who owns it from here on. */
+void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receive> receive)
 {
 	Send *send = nullptr;
 	bool ask_again = false;
@@ -339,11 +339,8 @@ void SpecialQp::deliver(Agent &agent, kern::Owned<Receive> receive)
 	}
 	agent.recv_handler(&agent, send, receive.release());
 	if (send) {
-		{
-			kern::Guard guard(lock_);
-			release_locked(*send);
-		}
-		deliver_finished();
+		kern::Guard guard(lock_);
+		release_locked(*send);
 	}
 }
 

@@ -26,23 +26,19 @@ u64 deadline_of(const Send &send, u64 now)
 
 kern::Result<> SpecialQp::post(Send &send)
 {
-	bool any_ended = false;
-	const auto result = [&] {
-		kern::Guard guard(lock_);
-		const auto started = start_locked(send);
-		any_ended = !finished_.empty();
-		return started;
-	}();
-	if (any_ended)
-		deliver_finished();
-	return result;
+	kern::Guard guard(lock_);
+	const auto started = start_locked(send);
+
+	if (!finished_.empty())
+		kick();
+	return started;
 }
 
 kern::Result<> SpecialQp::start_locked(Send &send)
 {
 	Agent &agent = *send.agent;
 
-	if (closing_ || agent.leaving)
+	if (agent.leaving)
 		return kern::Error{-ENODEV};
 	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
@@ -76,7 +72,7 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 	agent.get();
 	if (local) {
 		local_.push_back(send);
-		local_work_.queue();
+		kick();
 		return {};
 	}
 	agent.outstanding.push_back(send);
@@ -111,9 +107,9 @@ void SpecialQp::transmit_window_locked(Send &send)
 void SpecialQp::queue_locked(Send &send, Packet &packet)
 {
 	/* Still on its way from an earlier transmission: that one will do. */
-	if (packet.busy)
+	if (packet.place != Packet::Place::idle)
 		return;
-	packet.busy = true;
+	packet.place = Packet::Place::backlog;
 	send.holds++;
 	backlog_.push_back(packet);
 }
@@ -121,11 +117,16 @@ void SpecialQp::queue_locked(Send &send, Packet &packet)
 /* Hands packets to the hardware while there is room. */
 void SpecialQp::pump_locked()
 {
-	while (!stopped_ && posted_sends_ < send_queue_depth) {
+	const SpecialQpState state = state_.load_relaxed();
+
+	if (is_recovering(state))
+		return;
+	while (posted_send_count_ < send_queue_depth) {
 		Packet *packet = backlog_.pop_front();
 		if (!packet)
 			return;
-		if (broken_) {
+		packet->place = Packet::Place::posted;
+		if (state != SpecialQpState::up) [[unlikely]] {
 			decide_locked(*packet->send, IB_WC_WR_FLUSH_ERR);
 			packet_left_locked(*packet);
 			continue;
@@ -151,7 +152,7 @@ void SpecialQp::pump_locked()
 		} else {
 			packet->sge.addr = mapped.value();
 			if (ib_post_send(qp_, &packet->wr.wr, &bad) == 0) {
-				posted_sends_++;
+				posted_send_count_++;
 				continue;
 			}
 			unmap(*packet);
@@ -169,7 +170,7 @@ void SpecialQp::unmap(const Packet &packet)
 /* A packet is no longer in the backlog or with the hardware. */
 void SpecialQp::packet_left_locked(Packet &packet)
 {
-	packet.busy = false;
+	packet.place = Packet::Place::idle;
 	release_locked(*packet.send);
 }
 
@@ -193,10 +194,10 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.timer_node.unlink();
 	for (std::uint32_t segment = 1; segment <= send.packet_count(); segment++) {
 		Packet &packet = send.packet(segment);
-		if (!packet.backlog_node.linked())
+		if (packet.place != Packet::Place::backlog)
 			continue;
 		packet.backlog_node.unlink();
-		packet.busy = false;
+		packet.place = Packet::Place::idle;
 		send.holds--;
 	}
 	send.holds++;
@@ -207,7 +208,7 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
-	if (packet.busy)
+	if (packet.place != Packet::Place::idle)
 		return;
 	auto &rmpp = packet.rmpp();
 	rmpp.type = ib::RmppHeader::abort;
@@ -263,13 +264,13 @@ void SpecialQp::expire_locked(Agent &agent, u64 now)
 void SpecialQp::on_agent_timer(Agent &agent)
 {
 	const u64 now = kern::now_ns();
-	{
-		kern::Guard guard(lock_);
-		expire_locked(agent, now);
-		expire_rmpp_locked(agent, now);
-		agent.arm_timer_locked(now);
-	}
-	deliver_finished();
+
+	kern::Guard guard(lock_);
+	expire_locked(agent, now);
+	expire_rmpp_locked(agent, now);
+	agent.arm_timer_locked(now);
+	if (!finished_.empty())
+		kick();
 }
 
 void SpecialQp::on_send_done(ib_wc *wc)
@@ -278,163 +279,52 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	Send &send = *packet.send;
 
 	unmap(packet);
-	{
-		kern::Guard guard(lock_);
-		bool requeued = false;
-		posted_sends_--;
-
-		if (wc->status != IB_WC_SUCCESS && !closing_) {
-			/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
-			stopped_ = stopped_ || !broken_;
-			requeued = stopped_ && wc->status == IB_WC_WR_FLUSH_ERR && !send.decided;
-		}
-		recover_when_empty_locked();
-		if (requeued) {
+	kern::Guard guard(lock_);
+	posted_send_count_--;
+	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
+		/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
+		step_locked(SpecialQpEvent::send_failed);
+		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state_.load_relaxed())) {
+			packet.place = Packet::Place::backlog;
 			backlog_.push_back(packet);
 			return;
 		}
-		if (wc->status != IB_WC_SUCCESS) {
-			send.vendor_err = wc->vendor_err;
-			decide_locked(send, wc->status);
-		} else if (!send.is_rmpp() && !send.awaits_answer) {
-			decide_locked(send, IB_WC_SUCCESS);
-		}
-		packet_left_locked(packet);
-		pump_locked();
+		send.vendor_err = wc->vendor_err;
+		decide_locked(send, wc->status);
+	} else if (!send.is_rmpp() && !send.awaits_answer) {
+		decide_locked(send, IB_WC_SUCCESS);
 	}
-	deliver_finished();
-}
-
-/* Only when all is back: a flush that is seen after the recovery would look like the next error. */
-void SpecialQp::recover_when_empty_locked()
-{
-	if (stopped_ && !closing_ && posted_sends_ == 0 && (!flushed_ || posted_receives_ == 0))
-		recover_work_.queue();
-}
-
-/* The send queue alone, from SQE (IBA 10.3.1.6). */
-int SpecialQp::resume()
-{
-	ib_qp_attr attr{};
-	attr.qp_state = IB_QPS_RTS;
-	attr.cur_qp_state = IB_QPS_SQE;
-	return ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
-}
-
-int SpecialQp::fail()
-{
-	ib_qp_attr attr{};
-	attr.qp_state = IB_QPS_ERR;
-	return ib_modify_qp(qp_, &attr, IB_QP_STATE);
-}
-
-/* All of it, once everything has been flushed. */
-int SpecialQp::restart()
-{
-	ib_qp_attr attr{};
-	attr.qp_state = IB_QPS_RESET;
-	if (int status = ib_modify_qp(qp_, &attr, IB_QP_STATE))
-		return status;
-	return bring_up().error();
-}
-
-/* Context: work queue. Brings the QP back from an error. */
-void SpecialQp::recover()
-{
-	bool all;
-	{
-		kern::Guard guard(lock_);
-		all = std::exchange(flushed_, false);
-		broken_ = false;
-	}
-	int status = all ? restart() : resume();
-	if (status && !all) {
-		/* Not the send queue alone then. What is left of the QP goes too, and comes back as new. */
-		status = fail();
-		kern::Guard guard(lock_);
-		if (!status) {
-			flushed_ = true;
-			recover_when_empty_locked();
-			return;
-		}
-	}
-	if (status)
-		kern_warning_limited("%s port %u QP%u: no recovery from an error yet: %d\n", device_->name, port_num_,
-				     qp_->qp_num, status);
-	{
-		kern::Guard guard(lock_);
-		/* The next error may be here already. */
-		stopped_ = flushed_ && !status;
-		broken_ = status != 0;
-		if (broken_)
-			retry_later_locked();
-		else
-			retry_ms_ = 0;
-		recover_when_empty_locked();
-		pump_locked();
-	}
-	deliver_finished();
-}
-
-/* Twice as long after each failure, for as long as it takes: what the hardware lacks now it may have later. */
-void SpecialQp::retry_later_locked()
-{
-	constexpr unsigned int first_ms = 100, last_ms = 10'000;
-
-	retry_ms_ = retry_ms_ == 0 ? first_ms : retry_ms_ < last_ms / 2 ? 2 * retry_ms_ : last_ms;
-	if (!closing_)
-		retry_work_.queue(retry_ms_);
-}
-
-/* Context: work queue. A QP that recover() could not bring back: what the attempt has left in it is flushed first, then all begins anew. */
-void SpecialQp::retry()
-{
-	const int status = fail();
-
-	kern::Guard guard(lock_);
-	if (status) {
-		retry_later_locked();
-		return;
-	}
-	stopped_ = flushed_ = true;
-	recover_when_empty_locked();
+	packet_left_locked(packet);
+	pump_locked();
 }
 
 kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
 {
-	{
-		kern::Guard guard(lock_);
-		if (!send.agent_node.linked() || send.decided)
-			return kern::Error{-EINVAL};
-		if (timeout_ms == 0) {
-			decide_locked(send, IB_WC_WR_FLUSH_ERR);
-		} else {
-			send.timeout_ms = static_cast<int>(timeout_ms);
-			if (send.timer_node.linked())
-				wait_for_peer_locked(send);
-		}
+	kern::Guard guard(lock_);
+
+	if (!send.agent_node.linked() || send.decided)
+		return kern::Error{-EINVAL};
+	if (timeout_ms == 0) {
+		decide_locked(send, IB_WC_WR_FLUSH_ERR);
+		kick();
+	} else {
+		send.timeout_ms = static_cast<int>(timeout_ms);
+		if (send.timer_node.linked())
+			wait_for_peer_locked(send);
 	}
-	deliver_finished();
 	return {};
 }
 
-/* Tells the consumers of all sends that have ended. Context: any; the lock is not held. */
-void SpecialQp::deliver_finished()
+/* Tells the consumers of sends that have ended. */
+void SpecialQp::tell(const HandlerContext &here, SendList &ended)
 {
-	for (bool more = true; more;) {
-		Send *send;
-		{
-			kern::Guard guard(lock_);
-			send = finished_.pop_front();
-			if (send && send->reply)
-				unattended_--;
-			more = !finished_.empty();
-		}
-		if (!send)
-			return;
-
+	while (Send *send = ended.pop_front()) {
 		Agent &agent = *send->agent;
 		if (send->reply) {
+			{
+				kern::Guard guard(lock_);
+				unattended_--;
+			}
 			rdma_destroy_ah(send->ah, 0);
 			kern::destroy(send);
 		} else {
@@ -442,14 +332,14 @@ void SpecialQp::deliver_finished()
 			wc.send_buf = send;
 			wc.status = send->status;
 			wc.vendor_err = send->vendor_err;
-			snoop(wc);
+			snoop(here, wc);
 			agent.send_handler(&agent, &wc);
 		}
 		agent.put();
 	}
 }
 
-void SpecialQp::snoop(ib_mad_send_wc &wc)
+void SpecialQp::snoop(const HandlerContext &, ib_mad_send_wc &wc)
 {
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
 		if (agent->snoop_handler)

@@ -285,14 +285,17 @@ enum ib_mad_snoop_flags {
  * struct ib_mad_agent - a consumer's access to SMI or GSI of a port
  * @device: the device
  * @qp: QP0 or QP1 of the port
- * @recv_handler: gets answers (with the send_buf they answer) and what nobody asked for (without); process context
- * @send_handler: called exactly once for every send that was accepted (MGMT-03); process context
+ * @recv_handler: gets answers (with the send_buf they answer) and what nobody asked for (without)
+ * @send_handler: called exactly once for every send that was accepted (MGMT-03)
  * @snoop_handler: of an agent from ib_register_mad_snoop()
  * @context: the consumer's
  * @hi_tid: upper half of the transaction ids it must use
  * @flags: the registration_flags
  * @port_num: the port
  * @rmpp_version: 0 or IB_MGMT_RMPP_VERSION
+ *
+ * Handlers run in process context, never inside a call of the consumer's (LOCK-05), and of all agents on one QP one at a time. They may sleep,
+ * post and cancel, but not wait for another handler of that QP.
  */
 struct ib_mad_agent {
 	struct ib_device *device;
@@ -431,7 +434,7 @@ struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_nu
  * @mad_agent: the agent
  *
  * Outstanding sends are completed as cancelled first. When this has returned no handler of the agent runs.
- * Context: process, not from a handler of the agent.
+ * Context: process, not from a handler of an agent on the same QP.
  */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
 

@@ -419,7 +419,7 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents), KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(mgmt_07_receive_names_the_sender),
+SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents), KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(mgmt_07_receive_names_the_sender),
 	    KUNIT_CASE(mgmt_03_times_out_with_back_off), KUNIT_CASE(mgmt_03_retransmission_is_answered),
 	    KUNIT_CASE(mgmt_03_busy_is_asked_again), KUNIT_CASE(mgmt_03_cancel_and_modify),
 	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once), KUNIT_CASE(mgmt_03_duplicate_transaction_ids),

@@ -385,7 +385,7 @@ void mgmt_03_ports_without_mads(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
+SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
 	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),

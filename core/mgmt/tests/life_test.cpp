@@ -64,55 +64,6 @@ void mgmt_03_qp_that_stays_broken(Test &test)
 	EXPECT_TRUE(eventually([&] { return pair.ask(1000) == IB_WC_SUCCESS; }));
 }
 
-/* A device whose n-th call of a method from now on fails. */
-struct FailsOnce {
-	ib_device *device;
-	soft_method method;
-	unsigned int nth;
-	kern::Atomic<unsigned int> calls{};
-
-	FailsOnce(ib_device *of, soft_method which, unsigned int when) : device(of), method(which), nth(when)
-	{
-		soft_interpose(
-			device, method,
-			[](void *context) {
-				auto &self = *static_cast<FailsOnce *>(context);
-				if (self.calls.fetch_add(1) + 1 == self.nth)
-					soft_fail(self.device, self.method, 1, -EIO);
-			},
-			this);
-	}
-	~FailsOnce() { soft_interpose(device, method, nullptr, nullptr); }
-	FailsOnce(const FailsOnce &) = delete;
-	FailsOnce &operator=(const FailsOnce &) = delete;
-};
-
-/*
- * A recovery that fails once, at any of its steps, is made up for, also with nobody who sends: the peer's question is answered. The first
- * change of state is the test's own, which breaks the QP.
- */
-void mgmt_03_qp_comes_back_later(Test &test)
-{
-	struct {
-		soft_method method;
-		unsigned int nth;
-	} constexpr rows[] = {{SOFT_MODIFY_QP, 2}, {SOFT_MODIFY_QP, 3},	{SOFT_MODIFY_QP, 4},
-			      {SOFT_MODIFY_QP, 5}, {SOFT_POST_RECV, 1}, {SOFT_POST_RECV, 300}};
-	Pair pair;
-	ASSERT_TRUE(pair.ok());
-	for (const auto &row : rows) {
-		FailsOnce fault(pair.b.device(), row.method, row.nth);
-		ib_qp_attr attr{};
-		attr.qp_state = IB_QPS_ERR;
-		ASSERT_EQ(ib_modify_qp(pair.server.agent->qp, &attr, IB_QP_STATE), 0);
-		ASSERT_TRUE(eventually([&] { return fault.calls.load_acquire() >= row.nth; }));
-		ASSERT_TRUE(eventually([&] { return pair.ask(100) == IB_WC_SUCCESS; }));
-	}
-	/* No buffer was lost on the way: the queue is as deep as ever. */
-	for (int n = 0; n < 600; n++)
-		ASSERT_EQ(pair.ask(), IB_WC_SUCCESS);
-}
-
 void set_state(const Node &node, ib_port_state state, ib_event_type event)
 {
 	ib_port_attr attr;
@@ -223,6 +174,5 @@ void mgmt_03_device_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers), KUNIT_CASE(mgmt_03_qp_that_stays_broken),
-	    KUNIT_CASE(mgmt_03_qp_comes_back_later),
+SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers), KUNIT_CASE(mgmt_03_qp_that_stays_broken),
 	    KUNIT_CASE(mgmt_03_port_loss_and_return), KUNIT_CASE(mgmt_03_device_removal));

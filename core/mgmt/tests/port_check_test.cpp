@@ -126,5 +126,5 @@ void mgmt_04_device_is_asked_no_more_than_needed(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_port_check, KUNIT_CASE(mgmt_04_device_is_asked_again),
+SOFT_SUITES(mad_port_check, KUNIT_CASE(mgmt_04_device_is_asked_again),
 	    KUNIT_CASE(mgmt_04_device_is_asked_no_more_than_needed));

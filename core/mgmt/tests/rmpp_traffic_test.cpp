@@ -182,6 +182,6 @@ void mgmt_03_rmpp_unregistration(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
+SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));

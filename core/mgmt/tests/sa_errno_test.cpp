@@ -232,4 +232,4 @@ void mgmt_05_addresses_of_records(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_questions_refused), KUNIT_CASE(mgmt_05_addresses_of_records));
+SOFT_SUITES(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_questions_refused), KUNIT_CASE(mgmt_05_addresses_of_records));

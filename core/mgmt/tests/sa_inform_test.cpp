@@ -191,5 +191,5 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports), KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
+SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports), KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
 	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_an_end), KUNIT_CASE(mgmt_03_sa_reports_are_bounded));

@@ -374,7 +374,7 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
+SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
 	    KUNIT_CASE(mgmt_03_sa_manager_moves), KUNIT_CASE(mgmt_03_sa_membership_is_shared),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost), KUNIT_CASE(mgmt_03_sa_join_is_refused),

@@ -125,7 +125,7 @@ void mgmt_04_switch_transit_fails(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_passes_on), KUNIT_CASE(mgmt_04_switch_answers),
+SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_passes_on), KUNIT_CASE(mgmt_04_switch_answers),
 	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_asks),
 	    KUNIT_CASE(mgmt_04_switch_sends_on_by_lid), KUNIT_CASE(mgmt_04_switch_refuses),
 	    KUNIT_CASE(mgmt_04_switch_transit_fails));

@@ -179,6 +179,6 @@ void mgmt_04_question_without_hops_by_the_wire(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back), KUNIT_CASE(mgmt_04_directed_route_violations),
+SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back), KUNIT_CASE(mgmt_04_directed_route_violations),
 	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
 	    KUNIT_CASE(mgmt_04_question_without_hops_by_the_wire));

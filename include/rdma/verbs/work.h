@@ -332,7 +332,7 @@ enum ib_wc_flags {
  * @pkey_index: GSI: index of the P_Key that the datagram came with
  * @sl: UD: service level
  * @dlid_path_bits: UD: low bits of the LID it came to
- * @port_num: switches and SMI: the port it came in by
+ * @port_num: SMI and GSI of a switch: the port it came in by; an adapter's driver need not set it
  */
 struct ib_wc {
 	union {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+
+namespace mgmt
+{
+
+/* How long to wait before the next try: twice as long after each failure, for as long as it takes. What is lacking now may be there later. */
+class BackOff
+{
+public:
+	static constexpr unsigned int first_ms = 100, last_ms = 10'000;
+
+	constexpr unsigned int next_ms() const { return next_ms_; }
+	constexpr void failed() { next_ms_ = next_ms_ < last_ms / 2 ? 2 * next_ms_ : last_ms; }
+	constexpr void succeeded() { next_ms_ = first_ms; }
+
+private:
+	unsigned int next_ms_ = first_ms;
+};
+
+} // namespace mgmt
