@@ -32,12 +32,13 @@ struct RmppTransaction {
 	u32 slid;
 	u32 src_qp;
 	u8 mgmt_class;
+	bool response; /* a question of the peer may have the same id */
 	u64 deadline;
 
 	bool matches(const Receive &receive) const
 	{
 		return tid == receive.header().tid && mgmt_class == receive.header().mgmt_class &&
-		       slid == receive.completion.slid && src_qp == receive.completion.src_qp;
+		       response == receive.is_response() && slid == receive.completion.slid && src_qp == receive.completion.src_qp;
 	}
 	~RmppTransaction();
 };

@@ -135,6 +135,7 @@ RmppTransaction *SpecialQp::begin_transaction_locked(Agent &agent, const Receive
 	RmppTransaction &transaction = *created.take().release();
 	transaction.tid = receive.header().tid;
 	transaction.mgmt_class = receive.header().mgmt_class;
+	transaction.response = receive.is_response();
 	transaction.slid = receive.completion.slid;
 	transaction.src_qp = receive.completion.src_qp;
 	agent.rmpp_transactions.push_back(transaction);

@@ -2,6 +2,8 @@
 /* Opening and closing a special QP, its agents, and the work item that does everything for them. */
 #include "special_qp.hpp"
 
+#include <kern/time.hpp>
+
 namespace mgmt
 {
 namespace
@@ -29,7 +31,7 @@ void end_special_qps()
 SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
       node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
-      lock_(KERN_LOCK_CLASS("mad.qp")), port_check_(device, port_num)
+      lock_(KERN_LOCK_CLASS("mad.qp")), last_hi_tid_(kern::random_u32()), port_check_(device, port_num)
 {
 }
 
@@ -157,7 +159,10 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	for (const Agent &other : agents_)
 		if (other.overlaps(agent))
 			return kern::Error{-EINVAL};
-	/* The high half of a transaction id finds the agent that a response is for; 0 stays the wire's own. */
+	/*
+	 * The high half of a transaction id finds the agent that a response is for. It begins at random, so that two nodes seldom use the
+	 * same; 0 stays the wire's own.
+	 */
 	do {
 		agent.hi_tid = ++last_hi_tid_;
 	} while (agent.hi_tid == 0);

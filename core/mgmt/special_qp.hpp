@@ -168,7 +168,7 @@ private:
 	int unattended_ GUARDED_BY(lock_) = 0;
 	kern::Atomic<SpecialQpState> state_{SpecialQpState::opening}; /* changed under the lock, by step_locked() */
 	BackOff back_off_ GUARDED_BY(lock_);
-	u32 last_hi_tid_ GUARDED_BY(lock_) = 0;
+	u32 last_hi_tid_ GUARDED_BY(lock_);
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
 	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};

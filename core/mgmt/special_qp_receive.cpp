@@ -302,11 +302,15 @@ void SpecialQp::refuse(const Receive &receive)
 	reply(*internal_agent_, receive, answer);
 }
 
-/* The send that a response answers: same transaction, same class, still waiting. */
+/*
+ * The send that a MAD is the other side's word on: same transaction, same class, the other direction, still waiting. Transaction ids are the
+ * requester's: without a look at the direction, our own answer to a peer that happens to use the same one would do.
+ */
 Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
 {
 	for (Send &send : agent.outstanding)
-		if (!send.decided && !send.reply && send.header().tid == receive.header().tid &&
+		if (!send.decided && !send.reply && send.header().is_response() != receive.is_response() &&
+		    send.header().tid == receive.header().tid &&
 		    same_class(send.header().mgmt_class, receive.header().mgmt_class) &&
 		    comes_from_requester(send, receive))
 			return &send;

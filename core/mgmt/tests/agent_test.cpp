@@ -310,6 +310,62 @@ void mgmt_03_malformed_is_dropped(Test &test)
 	EXPECT_EQ(bare.post(), -EINVAL);
 }
 
+/*
+ * Two who ask each other under one transaction id, which is the asker's to choose: what each hears of its own question is not taken for word
+ * on its answer to the other's, nor the other way round, whichever is older.
+ */
+void mgmt_03_same_transaction_both_ways(Test &test)
+{
+	constexpr u64 low = 0x1234;
+	Node a{1}, b{2};
+	ASSERT_TRUE(a.ok() && b.ok());
+	Agent here{a}, there{b};
+	here.answering = there.answering = true;
+	here.answer_bytes = there.answer_bytes = 2 * IB_MGMT_VENDOR_DATA;
+	for (Agent *agent : {&here, &there})
+		ASSERT_EQ(agent->open(vendor_rmpp_class, get, 1, IB_MGMT_RMPP_VERSION), 0);
+	const u64 ours = u64{here.agent->hi_tid} << 32 | low, theirs = u64{there.agent->hi_tid} << 32 | low;
+
+	/* An answer of ours that nobody acknowledges, older than our question. */
+	Sent unheard(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0, 2 * IB_MGMT_VENDOR_DATA);
+	Sent question(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
+	ASSERT_TRUE(unheard.ok() && question.ok());
+	unheard.header().tid = question.header().tid = ours;
+	ASSERT_EQ(unheard.post(), 0);
+	ASSERT_EQ(question.post(), 0);
+	ASSERT_TRUE(question.ended());
+	EXPECT_EQ(question.status(), IB_WC_SUCCESS);
+	EXPECT_EQ(here.answers.load_acquire(), 1u);
+
+	/* A question of ours that nobody answers, older than our answer, whose ACKs are still for the answer. */
+	Sent unanswered(here, 99, vendor_rmpp_class, IB_MGMT_METHOD_GET, 600'000, 0);
+	Sent asked(there, 1, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
+	ASSERT_TRUE(unanswered.ok() && asked.ok());
+	unanswered.header().tid = asked.header().tid = theirs;
+	ASSERT_EQ(unanswered.post(), 0);
+	ASSERT_EQ(asked.post(), 0);
+	ASSERT_TRUE(asked.ended());
+	EXPECT_EQ(asked.status(), IB_WC_SUCCESS);
+	EXPECT_TRUE(eventually([&] { return here.answers_sent.load_acquire() == 1; }));
+	EXPECT_EQ(unanswered.completions(), 0u);
+	EXPECT_EQ(here.answers_failed.load_acquire(), 0u);
+}
+
+/* The upper half of the transaction ids differs between the agents of a special QP, and, but for chance, between nodes. */
+void mgmt_03_transaction_ids_differ(Test &test)
+{
+	Node a{1}, b{2}, c{3};
+	ASSERT_TRUE(a.ok() && b.ok() && c.ok());
+	Agent agents[] = {Agent{a}, Agent{a}, Agent{b}, Agent{c}};
+	for (Agent &agent : agents) {
+		ASSERT_EQ(agent.open(), 0);
+		EXPECT_NE(agent.agent->hi_tid, 0u);
+	}
+	EXPECT_NE(agents[0].agent->hi_tid, agents[1].agent->hi_tid);
+	/* Three that are the same by chance come once in 2^62 runs. */
+	EXPECT_FALSE(agents[0].agent->hi_tid == agents[2].agent->hi_tid && agents[0].agent->hi_tid == agents[3].agent->hi_tid);
+}
+
 struct Snooped {
 	kern::Atomic<unsigned int> sends{}, receives{};
 	ib_mad_agent *agent;
@@ -423,6 +479,7 @@ SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents), KUNIT_CASE(mgm
 	    KUNIT_CASE(mgmt_03_times_out_with_back_off), KUNIT_CASE(mgmt_03_retransmission_is_answered),
 	    KUNIT_CASE(mgmt_03_busy_is_asked_again), KUNIT_CASE(mgmt_03_cancel_and_modify),
 	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once), KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
+	    KUNIT_CASE(mgmt_03_same_transaction_both_ways), KUNIT_CASE(mgmt_03_transaction_ids_differ),
 	    KUNIT_CASE(mgmt_03_unasked_response_is_dropped), KUNIT_CASE(mgmt_03_unsolicited_are_routed),
 	    KUNIT_CASE(mgmt_03_malformed_is_dropped), KUNIT_CASE(mgmt_03_snooping_sees_both_ways),
 	    KUNIT_CASE(mgmt_03_send_queue_recovers));

@@ -144,7 +144,8 @@ void mgmt_03_rmpp_peers_are_told_apart(Test &test)
 	ASSERT_TRUE(third.ok());
 	Agent other{third};
 	ASSERT_EQ(other.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
-	ASSERT_EQ(other.agent->hi_tid, pair.client.agent->hi_tid);
+	/* As chance may have it. */
+	other.agent->hi_tid = pair.client.agent->hi_tid;
 	pair.server.answer_bytes = 300 * 216;
 	Sent one(pair.client, 2, vendor_rmpp_class, method_get_multi, 30'000, 0, 100);
 	Sent two(other, 2, vendor_rmpp_class, method_get_multi, 30'000, 0, 200);
