@@ -55,35 +55,49 @@ void Port::on_event(ib_event_type event)
 	if (event == IB_EVENT_SM_CHANGE || event == IB_EVENT_CLIENT_REREGISTER ||
 	    event == IB_EVENT_LID_CHANGE)
 		__atomic_store_n(&rejoin_due_, 1, __ATOMIC_RELEASE);
-	refresh_work_.queue();
+	refresh_work_.reschedule(0);
 }
 
-/* Context: work queue. Asks the device where the SM is now. */
-void Port::refresh()
+/* Empty if there is none, or none can be reached. Errors: ENOMEM, and those of the driver. */
+kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 {
 	ib_port_attr attr;
-	kern::Ref<SmAddress> address;
 
-	if (int status = ib_query_port(device(), port_num(), &attr)) {
-		kern_warning_limited("%s port %u: no answer about the subnet manager: %d\n", device()->name,
-				     port_num(), status);
+	TRY_ERRNO(ib_query_port(device(), port_num(), &attr));
+	if (attr.sm_lid == 0 || attr.state != IB_PORT_ACTIVE)
+		return kern::Ref<SmAddress>{};
+	/* The default partition has any place in the table (IBA 10.9.2); in a table without, the first is as good as another. */
+	u16 pkey_index;
+	if (ib_find_cached_pkey(device(), port_num(), IB_DEFAULT_PKEY_FULL, &pkey_index))
+		pkey_index = 0;
+	rdma_ah_attr where{};
+	where.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_dlid(&where, attr.sm_lid);
+	rdma_ah_set_sl(&where, attr.sm_sl);
+	rdma_ah_set_port_num(&where, port_num());
+	ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
+	if (rdma::is_err(ah))
+		return kern::Error{rdma::ptr_err(ah)};
+	auto made = kern::make_ref<SmAddress>(kern::Gfp::kernel, ah, pkey_index);
+	if (!made.ok())
+		rdma_destroy_ah(ah, 0);
+	return made;
+}
+
+/* Context: work queue. Asks the device where the SM is now; if that fails, again in a while, without another event. */
+void Port::refresh()
+{
+	auto found = find_manager();
+
+	if (!found.ok()) {
+		kern_warning_limited("%s port %u: no address of the subnet manager yet: %d\n", device()->name, port_num(),
+				     found.error());
+		refresh_work_.queue(back_off_.next_ms());
+		back_off_.failed();
 		return;
 	}
-	if (attr.sm_lid != 0 && attr.state == IB_PORT_ACTIVE) {
-		rdma_ah_attr where{};
-		where.type = RDMA_AH_ATTR_TYPE_IB;
-		rdma_ah_set_dlid(&where, attr.sm_lid);
-		rdma_ah_set_sl(&where, attr.sm_sl);
-		rdma_ah_set_port_num(&where, port_num());
-		ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
-		if (!rdma::is_err(ah)) {
-			auto made = kern::make_ref<SmAddress>(kern::Gfp::kernel, ah);
-			if (made.ok())
-				address = made.take();
-			else
-				rdma_destroy_ah(ah, 0);
-		}
-	}
+	back_off_.succeeded();
+	kern::Ref<SmAddress> address = found.take();
 	const bool reachable = static_cast<bool>(address);
 	sm_address_.with([&](kern::Ref<SmAddress> &current) { std::swap(current, address); });
 	/* The former address goes here, outside the lock. */

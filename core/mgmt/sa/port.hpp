@@ -7,6 +7,7 @@
 #include "inform.hpp"
 #include "multicast.hpp"
 
+#include "../back_off.hpp"
 #include "../special_qp.hpp"
 
 namespace mgmt::sa
@@ -16,12 +17,15 @@ namespace mgmt::sa
 class SmAddress : public kern::RefCounted<SmAddress>
 {
 public:
-	explicit SmAddress(ib_ah *ah) : ah_(ah) {}
+	SmAddress(ib_ah *ah, u16 pkey_index) : ah_(ah), pkey_index_(pkey_index) {}
 	~SmAddress() { rdma_destroy_ah(ah_, 0); }
 	ib_ah *ah() const { return ah_; }
+	/* Of the default partition, by which it is spoken to. */
+	u16 pkey_index() const { return pkey_index_; }
 
 private:
 	ib_ah *const ah_;
+	const u16 pkey_index_;
 };
 
 class Port
@@ -51,6 +55,7 @@ public:
 
 private:
 	void refresh();
+	kern::Result<kern::Ref<SmAddress>> find_manager();
 
 	SpecialQp &gsi_;
 	kern::Owned<Agent> agent_;
@@ -59,7 +64,8 @@ private:
 	Groups groups_{*this};
 	Informs informs_{*this};
 	u32 rejoin_due_ = 0;
-	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
+	BackOff back_off_; /* refresh()'s */
+	kern::DelayedWork refresh_work_{kern::method<&Port::refresh>, this};
 };
 
 } // namespace mgmt::sa
