@@ -16,6 +16,7 @@ constexpr u64 never = ~u64{0};
 /* After a join that failed: one second, doubling to sixteen. */
 constexpr u64 first_retry_ms = 1'000;
 constexpr unsigned doublings = 4;
+constexpr u64 resubscribe_ms = 16'000;
 /* A multicast group is no more (IBA 13.4.8.2): 16 bytes of MGID in its details. */
 constexpr u16 trap_group_deleted = 67;
 constexpr unsigned trap_mgid_offset = 6;
@@ -248,7 +249,8 @@ void Multicast::hear_of_deletions()
 {
 	{
 		kern::Guard guard(lock_);
-		if (deletions_ || !running_ || broadcast_.state != Group::State::joined || !senders_locked())
+		if (deletions_ || !running_ || broadcast_.state != Group::State::joined || !senders_locked() ||
+		    kern::now_ns() < subscribe_at_)
 			return;
 		refused_ = nullptr;
 	}
@@ -271,14 +273,18 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 {
 	auto &self = *static_cast<Multicast *>(info->context);
 	kern::Guard guard(self.lock_);
+	if (status)
+		self.subscribe_at_ = kern::now_ns() + resubscribe_ms * ns_per_ms;
 	if (status && self.deletions_ != info) {
 		/* hear_of_deletions() or stop() has it, and ends it. */
 		self.refused_ = info;
 		return 0;
 	}
+	/* While a subscription was lost any of them may have ended. An SA that grants none must not cost a join a packet: there they stay until
+	 * nobody sends any more. */
+	const bool lost = status == -ENETRESET;
 	for (Group &group : self.groups_) {
-		/* Without a subscription any of them may have ended. */
-		const bool ended = status || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
+		const bool ended = lost || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
 									 group.address.gid.raw,
 									 sizeof(group.address.gid.raw)) == 0);
 		if (ended && group.use == Group::Use::send)
@@ -286,7 +292,7 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 	}
 	if (status)
 		self.deletions_ = nullptr;
-	if (self.running_ && (status || notice))
+	if (self.running_ && (lost || notice))
 		self.work_.reschedule(0);
 	return status;
 }

@@ -103,6 +103,7 @@ private:
 	bool running_ GUARDED_BY(lock_) = false;
 	bool list_changed_ GUARDED_BY(lock_) = false;
 	ib_inform_info *deletions_ GUARDED_BY(lock_) = nullptr; /* the subscription to what the SA says of groups that end */
+	u64 subscribe_at_ GUARDED_BY(lock_) = 0; /* ns; not before */
 	const ib_inform_info *refused_ GUARDED_BY(lock_) = nullptr; /* one that ended before it was known to be */
 	u64 next_run_ = 0;					/* run()'s: when there is more to do, in ns */
 	kern::DelayedWork work_{kern::method<&Multicast::run>, this};
