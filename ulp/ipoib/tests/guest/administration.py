@@ -37,7 +37,7 @@ def tool(node, *arguments):
 def memberships(peer, node):
     """The join states that the SA has noted of a node's port, by MGID; asked by the peer."""
     guid = node.run("cat /sys/class/net/ib0/address").out.strip().replace(":", "")[-16:]
-    records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SM_KEY} -m", timeout=30).out, re.DOTALL)
+    records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SM_KEY} --timeout 20000 -m", timeout=30).out, re.DOTALL)
 
     def interface_id(gid):
         return "".join(part.zfill(4) for part in gid.split(":")[-4:])
