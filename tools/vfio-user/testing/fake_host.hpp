@@ -18,11 +18,12 @@
 #include "base/guest_memory.hpp"
 #include "base/loop.hpp"
 #include "vfio-user/pci_device.hpp"
+#include "vfio-user/testing/machine.hpp"
 
 namespace weft::testing
 {
 
-class FakeHost final : public PciHost
+class FakeHost final : public PciHost, public Machine
 {
 public:
 	// One section of @memory_size bytes at @memory_base.
@@ -86,32 +87,20 @@ public:
 			device_->memory_changed();
 	}
 
-	// Register access as a driver does it: little-endian integers.
-	template<typename T>
-	T read(unsigned bar, std::uint64_t offset)
+	void read_register(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override
 	{
-		T value{};
-		device_->region_read(bar, offset, std::as_writable_bytes(std::span(&value, 1)));
-		return value;
+		device_->region_read(bar, offset, data);
 	}
-	template<typename T>
-	void write(unsigned bar, std::uint64_t offset, T value)
+	void write_register(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) override
 	{
-		device_->region_write(bar, offset, std::as_bytes(std::span(&value, 1)));
+		device_->region_write(bar, offset, data);
 	}
-
-	// The guest's own view of its memory; throws std::out_of_range outside of it.
-	std::span<std::byte> memory(std::uint64_t address, std::size_t size)
+	std::span<std::byte> memory(std::uint64_t address, std::size_t size) override
 	{
 		const auto offset = address - base_;
 		if (offset > ram_->size() || size > ram_->size() - offset)
 			throw std::out_of_range("no such guest memory");
 		return {ram_->data() + offset, size};
-	}
-	template<typename T>
-	T &object(std::uint64_t address)
-	{
-		return *reinterpret_cast<T *>(memory(address, sizeof(T)).data());
 	}
 
 private:
