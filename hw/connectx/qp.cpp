@@ -201,6 +201,13 @@ u32 Qp::stop()
 	}
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
+	// What a handler still posts is refused, as if there were no room: the rings are about to go.
+	const auto close = [](auto &queue) {
+		kern::Guard guard(queue.lock);
+		kern::write_once(queue.head, queue.tail + queue.mask + 1);
+	};
+	close(sq);
+	close(rq);
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
 	return left;
