@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 # Tests, benchmarks, and what looks after the machines they run on. ONLY=REGEX selects by full name.
-.PHONY: test test-debug selftest bench doctor
+.PHONY: test test-debug selftest mutate bench doctor
 test: ## Everything that must pass: host tests, KUnit suites, guest tests (ONLY=REGEX selects)
 	@ONLY='$(ONLY)' scripts/test
 
@@ -9,6 +9,9 @@ test-debug: ## KUnit suites and guest tests on the kernel with KASAN, lockdep an
 
 selftest: ## Plant defects, and check that the tests report each of them
 	@scripts/test-selftest
+
+mutate: ## Break one rule after the other in a copy of the tree, and check that the named test of each fails
+	@ONLY='$(ONLY)' scripts/mutate
 
 bench: ## The figures, ours beside the reference (ONLY=NAME selects)
 	@ONLY='$(ONLY)' scripts/bench

@@ -398,17 +398,19 @@ void lock_10_leaked_objects_are_named(Test &test)
 	ib_pd *pd = ib_alloc_pd(device, 0);
 	ib_xrcd *xrcd = __ib_alloc_xrcd(device, "another");
 	ib_xrcd *same = __ib_alloc_xrcd(device, "another");
+	ib_xrcd *third = __ib_alloc_xrcd(device, "a third");
 	ib_cq *cq = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
-	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) || rdma::is_err(cq));
+	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) || rdma::is_err(third) || rdma::is_err(cq));
 	ib_destroy_cq(cq);
 	Observer observer;
 	soft_destroy(device);
-	EXPECT_EQ(observer.count(Rule::lock_10), 2u);
-	EXPECT_EQ(observer.total(), 2u);
+	EXPECT_EQ(observer.count(Rule::lock_10), 3u);
+	EXPECT_EQ(observer.total(), 3u);
 	/* The memory is still theirs. */
 	kern_free(pd);
 	kern_free(xrcd);
 	kern_free(same);
+	kern_free(third);
 }
 
 } // namespace

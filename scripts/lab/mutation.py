@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Mutants: copies of the tree with one defect each (scripts/mutations.toml), of which a named test says so.
+
+One copy of the tree is used for all: a mutant is applied, what it changes is built, its modules are put aside, and it is undone. So
+a mutant costs the compilation of the files that it touches.
+"""
+import dataclasses
+import random
+import shutil
+import subprocess
+import time
+import tomllib
+
+from lab import batch, cache, kunit, modules
+from lab.errors import LabError
+from lab.results import FAILED, PASSED, Result, Results
+
+LIST = cache.TREE / "scripts/mutations.toml"
+WORK = cache.TREE / "build/mutate"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    rule: str
+    file: str
+    find: str
+    put: str
+    module: str
+    test: str
+    kernel: str = "any"         # or "checked", "unchecked"
+    hangs: bool = False
+
+    @property
+    def name(self):
+        return f"{self.rule}.{self.test}"
+
+    def text(self, tree):
+        """The file's text with the defect."""
+        text = (tree / self.file).read_text()
+        if (count := text.count(self.find)) != 1:
+            raise LabError(f"the mutant {self.name} finds its text {count} times in {self.file}", "scripts/mutations.toml must say it as it is now")
+        return text.replace(self.find, self.put)
+
+    def shows_on(self, kernel):
+        return self.kernel == "any" or kernel.checked == (self.kernel == "checked")
+
+
+def load(path=LIST):
+    return [Mutant(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
+
+
+def copy_tree(to=WORK / "tree"):
+    """The tree as it is now, what is not committed too; files that did not change keep their times, so that they are not built again."""
+    to.mkdir(parents=True, exist_ok=True)
+    names = subprocess.run(["git", "-C", cache.TREE, "ls-files", "--cached", "--others", "--exclude-standard"],
+                           stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    wanted = {name for name in names if (cache.TREE / name).is_file() and name.split("/")[0] in ("core", "hw", "ulp", "include", "scripts", "Kbuild", "Makefile")}
+    for name in wanted:
+        source, copy = cache.TREE / name, to / name
+        if copy.is_file() and copy.read_bytes() == source.read_bytes():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, copy)
+        copy.touch()
+    for path in [path for room in ("core", "hw", "ulp", "include") for path in (to / room).rglob("*")]:
+        if path.is_file() and path.relative_to(to).as_posix() not in wanted:
+            path.unlink()
+    return to
+
+
+class Trial:
+    """Mutants against one kernel."""
+
+    def __init__(self, kernel, seed):
+        self._kernel = kernel
+        self._seed = seed
+        self._tree = copy_tree()
+        self._built = self._tree / "build/modules" / kernel.release
+        self._build("the copy of the tree")
+
+    def _build(self, what):
+        done = subprocess.run(["scripts/make/kbuild/run", self._kernel.kdir, "-j2", "modules"], cwd=self._tree, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise LabError(f"{what} does not build", "\n".join(done.stdout.splitlines()[-20:]))
+
+    def modules(self, mutant, folder):
+        """Builds a mutant and puts what its suite needs into the folder; returns the suite's module there."""
+        path = self._tree / mutant.file
+        whole = path.read_text()
+        try:
+            path.write_text(mutant.text(self._tree))
+            self._build(f"the mutant {mutant.name}")
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            suite = self._built / f"{mutant.module}.ko"
+            for module in [*modules.needed_by(suite, self._built), suite]:
+                shutil.copy2(module, folder)
+        finally:
+            path.write_text(whole)
+        return folder / suite.name
+
+    def run(self, suite):
+        """What the suite says: the one place that knows where it runs."""
+        seen = Results(quiet=True)
+        runner = batch.Runner if self._kernel.native else kunit.Runner
+        runner(self._kernel, seen, WORK / "logs", self._seed).run([suite])
+        return seen.all
+
+    def verdict(self, mutant):
+        """Whether the named test finds the mutant, as a result of its own."""
+        begun = time.monotonic()
+        try:
+            said = self.run(self.modules(mutant, WORK / "modules"))
+        except LabError as error:
+            return Result("mutant", mutant.name, FAILED, str(error))
+        of_test = [result for result in said if result.name.endswith(f".{mutant.test}")]
+        if any(result.outcome == FAILED for result in of_test):
+            outcome, detail = PASSED, ""
+        else:
+            others = [result.name for result in said if result.outcome == FAILED]
+            outcome = FAILED
+            detail = (f"{mutant.test} {of_test[0].outcome if of_test else 'did not run'} with the defect in {mutant.file}"
+                      + (f"; these failed: {' '.join(others)}" if others else "; nothing failed"))
+        return Result("mutant", mutant.name, outcome, detail, time.monotonic() - begun)
+
+
+def choose(mutants, kernel, full, only, seed):
+    """Those to be tried, in the order in which they are: what there is no time for is another at each seed."""
+    chosen = [mutant for mutant in mutants if mutant.shows_on(kernel) and (full or not mutant.hangs) and (not only or only.search(mutant.name))]
+    random.Random(seed).shuffle(chosen)
+    return chosen

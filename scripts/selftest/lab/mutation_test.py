@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The list of mutants is of this tree: each changes something, names a test there is, and the choice among them is the seed's."""
+import dataclasses
+import re
+import types
+import unittest
+
+from lab import cache, mutation
+from lab.errors import LabError
+
+PLAIN, DEBUG = (types.SimpleNamespace(checked=checked) for checked in (False, True))
+
+
+class Mutation(unittest.TestCase):
+    mutants = mutation.load()
+
+    def test_each_is_of_this_tree(self):
+        for mutant in self.mutants:
+            with self.subTest(mutant.name):
+                self.assertNotEqual(mutant.text(cache.TREE), (cache.TREE / mutant.file).read_text())
+
+    def test_each_names_a_case_of_its_rule(self):
+        cases = {name for path in cache.TREE.glob("core/**/*_test.cpp") for name in re.findall(r"KUNIT_CASE\((\w+)\)", path.read_text())}
+        for mutant in self.mutants:
+            with self.subTest(mutant.name):
+                self.assertIn(mutant.test, cases)
+                self.assertIn(mutant.rule.lower().replace("-", "_"), mutant.test)
+
+    def test_one_that_no_longer_fits_is_refused(self):
+        lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")
+        with self.assertRaisesRegex(LabError, "finds its text 0 times"):
+            lost.text(cache.TREE)
+
+    def test_choice(self):
+        chosen = mutation.choose(self.mutants, PLAIN, False, None, 1)
+        self.assertEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 1))
+        self.assertNotEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 2))
+        self.assertFalse(any(mutant.hangs or mutant.kernel == "checked" for mutant in chosen))
+        everything = mutation.choose(self.mutants, PLAIN, True, None, 1) + mutation.choose(self.mutants, DEBUG, True, None, 1)
+        self.assertEqual({mutant.name for mutant in everything}, {mutant.name for mutant in self.mutants})
+        self.assertEqual({mutant.rule for mutant in mutation.choose(self.mutants, PLAIN, True, re.compile("^LOCK-10"), 1)}, {"LOCK-10"})
+
+
+if __name__ == "__main__":
+    unittest.main()
