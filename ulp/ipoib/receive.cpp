@@ -178,9 +178,13 @@ int ReceiveQueue::post()
 	if (posted_ == end)
 		return 0;
 	ib_recv_wr *const first = &slot(posted_).wr;
-	for (u32 index = posted_; index + 1 != end; index++)
-		slot(index).wr.next = &slot(index + 1).wr;
-	slot(end - 1).wr.next = nullptr;
+	ib_recv_wr *last = first;
+	for (u32 index = posted_ + 1; index != end; index++) {
+		ib_recv_wr *const next = &slot(index).wr;
+		last->next = next;
+		last = next;
+	}
+	last->next = nullptr;
 
 	const ib_recv_wr *bad = nullptr;
 	const int status = ib_post_recv(qp_, first, &bad);
