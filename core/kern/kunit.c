@@ -112,7 +112,7 @@ EXPORT_SYMBOL_GPL(kern_kunit_device_destroy);
 
 void *kern_kunit_dma_memory(struct device *device, u64 address)
 {
-	return phys_to_virt(dma_to_phys(device, address));
+	return __va(dma_to_phys(device, address));
 }
 EXPORT_SYMBOL_GPL(kern_kunit_dma_memory);
 
