@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's storage over RDMA: software that uses verbs and the communication manager from inside the kernel."""
+from lab.testing import test
+
+from stock import active, check, complaints, interfaces_up, pair
+
+MEGABYTES = 8
+NQN = "nqn.2014-08.org.nvmexpress:weft"
+
+NVME_TARGET = f"""
+modprobe brd rd_nr=1 rd_size={MEGABYTES << 10}
+modprobe -a nvmet nvmet-rdma
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+cd /sys/kernel/config/nvmet
+mkdir -p subsystems/{NQN}/namespaces/1 ports/1
+echo 1 > subsystems/{NQN}/attr_allow_any_host
+echo -n /dev/ram0 > subsystems/{NQN}/namespaces/1/device_path
+echo 1 > subsystems/{NQN}/namespaces/1/enable
+echo rdma > ports/1/addr_trtype
+echo ipv4 > ports/1/addr_adrfam
+echo 10.0.0.1 > ports/1/addr_traddr
+echo 4420 > ports/1/addr_trsvcid
+ln -s subsystems/{NQN} ports/1/subsystems/{NQN}
+"""
+
+def random_data(node):
+    node.run(f"dd if=/dev/urandom of=/tmp/data bs=1M count={MEGABYTES} status=none")
+
+
+def write_and_compare(node, device):
+    """What is written to a disk by RDMA is what is read from it; caches have no part in it."""
+    random_data(node)
+    node.run(f"dd if=/tmp/data of={device} bs=256k oflag=direct status=none", timeout=60)
+    compare(node, device)
+
+
+def compare(node, device):
+    node.run(f"dd if={device} of=/tmp/read bs=256k count={MEGABYTES << 2} iflag=direct status=none && cmp /tmp/data /tmp/read", timeout=60)
+
+
+def same(target, device, host):
+    """The target's disk holds the host's data; read past the cache, which the target's driver does not fill."""
+    digest = target.run(f"dd if={device} bs=256k count={MEGABYTES << 2} iflag=direct status=none | sha256sum").out
+    assert digest == host.run("sha256sum < /tmp/data").out, digest
+
+
+def nvme_over_rdma(fabric, target, host):
+    target.run(f"set -e\n{NVME_TARGET}")
+    host.run("modprobe nvme-rdma")
+    host.run(f"echo transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn={NQN},nr_io_queues=1,reconnect_delay=1 > /dev/nvme-fabrics", timeout=60)
+    host.wait_for("test -b /dev/nvme0n1", timeout=30, what="the disk")
+    write_and_compare(host, "/dev/nvme0n1")
+    with check("the target's own disk has what was written"):
+        same(target, "/dev/ram0", host)
+    with check("a link that flaps while it is written to costs nothing"):
+        random_data(host)
+        # The last round begins after the last flap: all of the disk is new.
+        writer = host.spawn("while :; do last=; test -e /tmp/stop && last=1; "
+                            "dd if=/tmp/data of=/dev/nvme0n1 bs=64k oflag=direct status=none || exit 1; test -z \"$last\" || exit 0; done")
+        for _ in range(3):
+            fabric.weft("link", "down", "node2")
+            host.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=30, what="the loss of the link")
+            fabric.weft("link", "up", "node2")
+            active(host)
+        host.run("touch /tmp/stop")
+        writer.wait(120)
+        compare(host, "/dev/nvme0n1")
+        same(target, "/dev/ram0", host)
+    host.run("for c in /sys/class/nvme/nvme*/delete_controller; do echo 1 > $c; done", timeout=60)
+
+
+def srp_target_listens(target):
+    """ib_srpt listens on its card's GUID, which the communication manager refuses if it looks like a service ID of its own."""
+    target.run("modprobe ib_srpt", timeout=60)
+    assert complaints(target, "ib_cm_listen|ib_srpt.*failed") == ""
+
+
+@test(kernels=("stock",), timeout=300)
+def disks_of_a_neighbour(lab):
+    """nvmet-rdma with nvme-rdma moves a disk's data that compares, also over a link that flaps; ib_srpt finds a GUID to listen on."""
+    with pair(lab) as (fabric, (target, host)):
+        interfaces_up(target, host)
+        with check("NVMe over RDMA moves a disk's data"):
+            nvme_over_rdma(fabric, target, host)
+        with check("an SRP target listens on a default GUID"):
+            srp_target_listens(target)
