@@ -122,7 +122,7 @@ void SpecialQp::run()
 {
 	const HandlerContext here;
 
-	if (state_.load_relaxed() == SpecialQpState::closed)
+	if (state() == SpecialQpState::closed)
 		return;
 	if constexpr (kern::debug)
 		running_in_ = kern_context();
@@ -136,7 +136,7 @@ void SpecialQp::run()
 		kern::Guard guard(lock_);
 		ended.splice_back(finished_);
 		has_local = !local_.empty();
-		is_well = state_.load_relaxed() == SpecialQpState::up && posted_receive_count_ == receive_queue_depth;
+		is_well = state() == SpecialQpState::up && posted_receive_count_ == receive_queue_depth;
 	}
 	tell(here, ended);
 	if (has_local) {
@@ -154,7 +154,7 @@ void SpecialQp::run()
 kern::Result<> SpecialQp::add(Agent &agent)
 {
 	kern::Guard guard(lock_);
-	if (state_.load_relaxed() >= SpecialQpState::closing)
+	if (state() >= SpecialQpState::closing)
 		return kern::Error{-EBUSY};
 	for (const Agent &other : agents_)
 		if (other.overlaps(agent))

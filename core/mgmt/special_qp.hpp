@@ -84,6 +84,7 @@ private:
 	void kick();
 
 	/* Recovery (special_qp_recovery.cpp). */
+	SpecialQpState state() const { return static_cast<SpecialQpState>(state_.load_relaxed()); }
 	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
 	bool recover();
 	bool take_step(SpecialQpState state);
@@ -166,7 +167,7 @@ private:
 	int posted_receive_count_ GUARDED_BY(lock_) = 0;
 	int posted_send_count_ GUARDED_BY(lock_) = 0;
 	int unattended_ GUARDED_BY(lock_) = 0;
-	kern::Atomic<SpecialQpState> state_{SpecialQpState::opening}; /* changed under the lock, by step_locked() */
+	kern::Atomic<u8> state_{static_cast<u8>(SpecialQpState::opening)}; /* see state(); changed under the lock, by step_locked() */
 	BackOff back_off_ GUARDED_BY(lock_);
 	u32 last_hi_tid_ GUARDED_BY(lock_);
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */

@@ -117,7 +117,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		posted_receive_count_--;
 		if (flushed)
 			step_locked(SpecialQpEvent::receive_flushed);
-		is_up = state_.load_relaxed() == SpecialQpState::up;
+		is_up = state() == SpecialQpState::up;
 	}
 	if (flushed)
 		return;

@@ -15,9 +15,9 @@ using Event = SpecialQpEvent;
 
 void SpecialQp::step_locked(Event event)
 {
-	const State from = state_.load_relaxed(), to = next_state(from, event);
+	const State from = state(), to = next_state(from, event);
 
-	state_.store_relaxed(to);
+	state_.store_relaxed(static_cast<u8>(to));
 	if (to == from)
 		return;
 	if (to == State::broken)
@@ -38,7 +38,7 @@ bool SpecialQp::recover()
 		bool ready;
 		{
 			kern::Guard guard(lock_);
-			state = state_.load_relaxed();
+			state = this->state();
 			ready = state == State::failing ||
 				(is_recovering(state) && posted_send_count_ == 0 &&
 				 (state == State::stopped || posted_receive_count_ == 0));

@@ -117,7 +117,7 @@ void SpecialQp::queue_locked(Send &send, Packet &packet)
 /* Hands packets to the hardware while there is room. */
 void SpecialQp::pump_locked()
 {
-	const SpecialQpState state = state_.load_relaxed();
+	const SpecialQpState state = this->state();
 
 	if (is_recovering(state))
 		return;
@@ -284,7 +284,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
 		/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
 		step_locked(SpecialQpEvent::send_failed);
-		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state_.load_relaxed())) {
+		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state())) {
 			packet.place = Packet::Place::backlog;
 			backlog_.push_back(packet);
 			return;
