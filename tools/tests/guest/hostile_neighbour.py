@@ -43,7 +43,7 @@ def two_machines_lose_nothing(lab):
     """Beside flood pings and sends whose data are checked, a neighbour cuts large sends into bytes, maps all of memory, splits windows,
     truncates its memory, takes descriptors, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
     guessed keys: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""
-    fabric = Fabric(lab, LAB, log_level="warn")
+    fabric = Fabric(lab, LAB, log_level="warning")
     machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket])
                 for number, socket in enumerate(fabric.sockets[:2], 1)]
     with lab.boot(*machines) as (node1, node2):
