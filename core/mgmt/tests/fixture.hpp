@@ -114,11 +114,13 @@ private:
 		self.last_status = wc->recv_buf.mad->mad_hdr.status.value();
 		if (wc->mad_len > IB_MGMT_MAD_SIZE)
 			self.check(*wc);
-		if (ib_response_mad(&wc->recv_buf.mad->mad_hdr))
+		const bool response = ib_response_mad(&wc->recv_buf.mad->mad_hdr);
+		if (response)
 			self.answers.fetch_add(1);
-		else if (self.answering)
-			self.answer(*wc);
+		/* Before the answer, which may be heard and counted on another CPU at once. */
 		self.received.fetch_add(1);
+		if (!response && self.answering)
+			self.answer(*wc);
 		ib_free_recv_mad(wc);
 	}
 	void check(const ib_mad_recv_wc &wc)
