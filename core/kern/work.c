@@ -41,12 +41,14 @@ void kern_work_init(struct kern_work_item *item, const char *name, struct kern_l
 	else
 		INIT_WORK(native_work(&item->native), run_work);
 	name_work(native_work(&item->native), name, key);
+	item->used = false;
 }
 EXPORT_SYMBOL_GPL(kern_work_init);
 
 void kern_work_exit(struct kern_work_item *item)
 {
-	cancel_work_sync(native_work(&item->native));
+	if (READ_ONCE(item->used))
+		cancel_work_sync(native_work(&item->native));
 	if (object_is_on_stack(item))
 		destroy_work_on_stack(native_work(&item->native));
 }
@@ -54,6 +56,7 @@ EXPORT_SYMBOL_GPL(kern_work_exit);
 
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item)
 {
+	WRITE_ONCE(item->used, true);
 	return queue_work(queue, native_work(&item->native));
 }
 EXPORT_SYMBOL_GPL(kern_work_queue);
@@ -84,12 +87,14 @@ void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *nam
 	else
 		INIT_DELAYED_WORK(native_delayed_work(&item->native), run_delayed_work);
 	name_work(&native_delayed_work(&item->native)->work, name, key);
+	item->used = false;
 }
 EXPORT_SYMBOL_GPL(kern_delayed_work_init);
 
 void kern_delayed_work_exit(struct kern_delayed_work_item *item)
 {
-	cancel_delayed_work_sync(native_delayed_work(&item->native));
+	if (READ_ONCE(item->used))
+		cancel_delayed_work_sync(native_delayed_work(&item->native));
 	if (object_is_on_stack(item))
 		destroy_delayed_work_on_stack(native_delayed_work(&item->native));
 }
@@ -97,6 +102,7 @@ EXPORT_SYMBOL_GPL(kern_delayed_work_exit);
 
 bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms)
 {
+	WRITE_ONCE(item->used, true);
 	return queue_delayed_work(queue, native_delayed_work(&item->native), msecs_to_jiffies(ms));
 }
 EXPORT_SYMBOL_GPL(kern_delayed_work_queue);
@@ -104,6 +110,7 @@ EXPORT_SYMBOL_GPL(kern_delayed_work_queue);
 bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
 			      unsigned int ms)
 {
+	WRITE_ONCE(item->used, true);
 	return mod_delayed_work(queue, native_delayed_work(&item->native), msecs_to_jiffies(ms));
 }
 EXPORT_SYMBOL_GPL(kern_delayed_work_modify);

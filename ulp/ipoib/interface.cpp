@@ -94,6 +94,7 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 			kern_netdev_free(dev);
 		return kern::Error{status};
 	}
+	interface->registered_.store_release(true);
 	/* Before the device can be opened: the rtnl lock is held. Fewer than allocated are always to be had. */
 	kern_netdev_use_tx_queues(dev, interface->queues_.transmit_queues());
 	return interface.release();
@@ -356,6 +357,9 @@ void Interface::leave_domain()
 /* Mends what the queues cannot, or tries again what has failed before. Context: work queue. */
 void Interface::recover()
 {
+	/* A card may speak of a QP that is just made. One that makes an interface and fails waits for this, rtnl lock held. */
+	if (!registered_.load_acquire())
+		return;
 	kern::RtnlGuard rtnl;
 	const u32 faults = queues_.take_faults();
 	if (state() < State::halted)

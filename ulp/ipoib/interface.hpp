@@ -150,6 +150,8 @@ private:
 	net_device *dev_ = nullptr;
 
 	ib_pd *pd_ = nullptr;
+	/* For good, once create() has succeeded. */
+	kern::Atomic<bool> registered_{false};
 	kern::DelayedWork recover_work_{kern::method<&Interface::recover>, this};
 	Queues queues_;
 

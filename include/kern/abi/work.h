@@ -12,17 +12,24 @@ struct kern_work_item {
 	struct kern_work native;
 	void (*run)(struct kern_work_item *item);
 	void *context;
+	/* It has been queued before. */
+	bool used;
 };
 
 struct kern_delayed_work_item {
 	struct kern_delayed_work native;
 	void (*run)(struct kern_delayed_work_item *item);
 	void *context;
+	/* It has been queued before. */
+	bool used;
 };
 
 /* name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes is reported. */
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
-/* Cancels it, and ends its life. */
+/*
+ * Cancels it, and ends its life. One that was never queued may end under locks that it would take: what is given up before anybody
+ * knows it has nothing to wait for.
+ */
 void kern_work_exit(struct kern_work_item *item);
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
 bool kern_work_cancel_sync(struct kern_work_item *item);
