@@ -204,6 +204,8 @@ struct SendEntry {
 	};
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
+	/* Of a datagram, as it was when the request was posted: as a card does whose requests hold the address themselves. */
+	rdma_ah_attr address;
 	unsigned int tries;
 };
 

@@ -101,6 +101,9 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 	if (size == 0 || wr->num_sge < 0 || static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
 		return -EINVAL;
 	__builtin_memcpy(&entry.wr, wr, qp.qp->qp_type == IB_QPT_XRC_INI ? sizeof(ib_xrc_wr) : size);
+	const bool datagram = qp.qp->qp_type == IB_QPT_UD || qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
+	if (datagram && entry.ud.ah)
+		entry.address = Ah::state(entry.ud.ah).attr;
 	entry.tries = 0;
 	if (wr->send_flags & IB_SEND_INLINE) {
 		if (total(wr->sg_list, wr->num_sge) > qp.init.cap.max_inline_data)
