@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <type_traits>
 #include <kern/result.hpp>
 
 namespace ipoib
@@ -29,29 +30,31 @@ public:
 	Ladder(const Ladder &) = delete;
 	Ladder &operator=(const Ladder &) = delete;
 
-	State state() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED); }
+	State state() const { return static_cast<State>(__atomic_load_n(&state_, __ATOMIC_RELAXED)); }
 
 	/* The only way to another state. A step up that fails is undone, and ends the climb; going down never fails. */
 	kern::Result<> to(State wanted)
 	{
-		while (state_ < wanted) {
-			const auto next = static_cast<State>(static_cast<u8>(state_) + 1);
+		while (state() < wanted) {
+			const auto next = static_cast<State>(static_cast<u8>(state()) + 1);
 			if (auto climbed = owner_.step_up(next); !climbed.ok()) {
 				set(owner_.step_down(next));
 				return climbed;
 			}
 			set(next);
 		}
-		while (state_ > wanted)
-			set(owner_.step_down(state_));
+		while (state() > wanted)
+			set(owner_.step_down(state()));
 		return {};
 	}
 
 private:
-	void set(State state) { __atomic_store_n(&state_, state, __ATOMIC_RELAXED); }
+	void set(State state) { __atomic_store_n(&state_, static_cast<Number>(state), __ATOMIC_RELAXED); }
 
 	Owner &owner_;
-	State state_{};
+	/* A number: clang takes no atomic of a scoped enumeration. */
+	using Number = std::underlying_type_t<State>;
+	Number state_{};
 };
 
 } // namespace ipoib
