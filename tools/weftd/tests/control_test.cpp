@@ -79,12 +79,16 @@ TEST_F(Control, ShowsTheFabric)
 // A card that is busy does not hold up who asks for the topology.
 TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
 {
-	std::promise<void> busy;
-	world_->hosts()[0]->loop.post([&] { busy.get_future().wait(); });
+	std::promise<void> busy, idle;
+	world_->hosts()[0]->loop.post([&busy, released = idle.get_future().share()] {
+		busy.set_value();
+		released.wait();
+	});
+	busy.get_future().wait();
 	auto shown = std::async(std::launch::async,
 				[&] { return result({{"command", "fabric.show"}}); });
 	const auto answered = shown.wait_for(std::chrono::seconds(10));
-	busy.set_value();
+	idle.set_value();
 	EXPECT_EQ(answered, std::future_status::ready);
 	EXPECT_EQ(shown.get()["hosts"].size(), 2u);
 }

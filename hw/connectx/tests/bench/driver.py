@@ -46,7 +46,6 @@ class Fabric:
     def __init__(self, bench):
         self._bench = bench
         self._directory = bench.socket_path("fabric")
-        self._directory.mkdir()
         bench.start(bench.program("weftd"), "--socket-dir", self._directory, until=(self._directory / "node2.sock").is_socket)
         kernel = kernels.find("stock")
         modules.build(kernel.kdir)

@@ -158,7 +158,6 @@ ends = ["node1", "node2"]
 def bars_too_small(lab):
     """A card without room for its registers is refused by the probe."""
     directory = lab.socket_path("fabric")
-    directory.mkdir()
     file = lab.directory / "small.toml"
     file.write_text(SMALL + "[sm]\nenabled = false\n")
     lab.start(lab.program("weftd"), "--socket-dir", directory, "--lab", file, until=(directory / "node1.sock").is_socket)

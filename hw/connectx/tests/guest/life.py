@@ -75,7 +75,6 @@ def check_recovery(peer, node):
 def a_card_comes_and_goes(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     directory = lab.socket_path("fabric")
-    directory.mkdir()
     lab.start(lab.program("weftd"), "--socket-dir", directory, until=(directory / "node1.sock").is_socket)
     with lab.guest("node1", vfio_user=[directory / "node1.sock"]) as guest:
         node = Node(guest)

@@ -173,7 +173,6 @@ def peer_kernel(stock):
 def pair(lab, stock_peer=False, **options):
     """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
     directory = lab.socket_path("fabric")
-    directory.mkdir()
     lab.start(lab.program("weftd"), "--socket-dir", directory, "--seed", lab.seed & 0xffffffff,
               until=(directory / "node2.sock").is_socket)
     fabric = Fabric(lab, directory)
