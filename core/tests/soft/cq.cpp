@@ -5,8 +5,8 @@
 namespace soft
 {
 
-CqState::CqState(ib_cq *cq, Ring<ib_wc> &&ring)
-	: cq_(cq), context_(of(cq->device).options.context), notify_(of(cq->device).options.notify),
+CqState::CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring)
+	: cq_(cq), vector_(vector), context_(of(cq->device).options.context), notify_(of(cq->device).options.notify),
 	  ring_(std::move(ring))
 {
 }
@@ -23,6 +23,7 @@ CqState::~CqState()
 void CqState::raise()
 {
 	event_count_.add_relaxed(1);
+	of(cq_->device).interrupts[vector_].add_relaxed(1);
 	if (context_ == SOFT_INLINE) {
 		rdma::complete(cq_);
 		return;
@@ -65,6 +66,8 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 			if (solicited)
 				solicited_ = ring_.count();
 			fires = armed_ == IB_CQ_NEXT_COMP || (armed_ == IB_CQ_SOLICITED && solicited);
+			if (armed_ == 0 && of(cq_->device).completes_late.load_relaxed())
+				hidden_++;
 			if (fires)
 				armed_ = 0;
 		}
@@ -78,12 +81,19 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 	return true;
 }
 
+size_t CqState::visible()
+{
+	if (!of(cq_->device).completes_late.load_relaxed())
+		hidden_ = 0;
+	return ring_.count() - hidden_;
+}
+
 int CqState::poll(int count, ib_wc *wcs)
 {
 	int polled = 0;
 
 	kern::Guard guard(lock_);
-	for (; polled < count && !ring_.empty(); polled++) {
+	for (; polled < count && visible() > 0; polled++) {
 		wcs[polled] = ring_.front();
 		ring_.pop();
 	}
@@ -96,6 +106,7 @@ int CqState::outlive(ib_qp &qp)
 	int left = 0;
 
 	kern::Guard guard(lock_);
+	hidden_ = 0;
 	for (size_t i = 0; i < ring_.count(); i++) {
 		if (ring_.at(i).qp != &qp)
 			continue;
@@ -114,6 +125,8 @@ int CqState::arm(ib_cq_notify_flags flags)
 		return -EINVAL;
 	{
 		kern::Guard guard(lock_);
+		/* What has come late has come just now. */
+		hidden_ = 0;
 		/* NOTIFY-07: the stronger request stays. */
 		if (armed_ != IB_CQ_NEXT_COMP)
 			armed_ = kind;
@@ -143,12 +156,14 @@ int CqState::arm(ib_cq_notify_flags flags)
 int CqState::peek(int limit)
 {
 	kern::Guard guard(lock_);
-	return ring_.count() < static_cast<size_t>(limit) ? static_cast<int>(ring_.count()) : limit;
+	const size_t count = visible();
+	return count < static_cast<size_t>(limit) ? static_cast<int>(count) : limit;
 }
 
 void CqState::purge(const ib_qp &qp)
 {
 	kern::Guard guard(lock_);
+	hidden_ = 0;
 	size_t kept_solicited = 0;
 	const size_t count = ring_.count(), solicited = solicited_;
 
@@ -191,7 +206,7 @@ int create_cq(ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *)
 	auto ring = Ring<ib_wc>::create(attr->cqe);
 	if (!ring)
 		return ring.error();
-	Cq::construct(cq, cq, ring.take());
+	Cq::construct(cq, cq, attr->comp_vector, ring.take());
 	cq->cqe = static_cast<int>(attr->cqe);
 	return 0;
 }

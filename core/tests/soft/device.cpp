@@ -231,7 +231,7 @@ extern "C" {
 
 struct ib_device *soft_create(const struct soft_options *options)
 {
-	if (options->ports > max_ports)
+	if (options->ports > max_ports || options->vectors > max_vectors)
 		return rdma::err_ptr<ib_device>(-EINVAL);
 	auto device = create(*options);
 	return device ? device.take() : rdma::err_ptr<ib_device>(device.error());
@@ -242,6 +242,8 @@ void soft_destroy(struct ib_device *ib)
 	SoftDevice &device = of(ib);
 
 	ib_unregister_device(ib);
+	/* The contract of rdma_destroy_ah(), whatever was tested. */
+	KERN_WARN_ON(device.addresses_lost.load_relaxed() > 0);
 	leave_fabric(device);
 	free(device);
 }
@@ -330,6 +332,21 @@ void soft_watch(struct ib_device *ib, bool (*lose)(void *context, const void *pa
 	kern::Guard guard(fabric->lock);
 	device.lose = lose;
 	device.lose_context = context;
+}
+
+void soft_complete_late(struct ib_device *device, bool late)
+{
+	of(device).completes_late.store_relaxed(late);
+}
+
+unsigned long soft_addresses_lost(struct ib_device *device)
+{
+	return of(device).addresses_lost.load_relaxed();
+}
+
+unsigned long soft_interrupts(struct ib_device *device, unsigned int vector)
+{
+	return vector < max_vectors ? of(device).interrupts[vector].load_relaxed() : 0;
 }
 
 int weft_soft_init()

@@ -21,6 +21,7 @@ namespace soft
 {
 
 inline constexpr unsigned int max_ports = 4;
+inline constexpr unsigned int max_vectors = 16;
 inline constexpr unsigned int max_sge = 8;
 inline constexpr unsigned int max_inline = 128;
 inline constexpr int max_wr = 16384;
@@ -115,6 +116,9 @@ struct SoftDevice {
 	bool (*lose)(void *context, const void *payload, size_t length);
 	void *lose_context;
 	ib_links fabric_links;
+	kern::Atomic<bool> completes_late;
+	kern::Atomic<unsigned long> addresses_lost;
+	kern::Atomic<unsigned long> interrupts[max_vectors];
 
 	bool like_a_card() const { return options.habits != SOFT_PLAIN; }
 	/* Where the QPs and tables are that serve a port. */
@@ -153,7 +157,7 @@ extern kern::Static<Fabric> fabric;
 /* cq.cpp */
 class CqState {
 public:
-	CqState(ib_cq *cq, Ring<ib_wc> &&ring);
+	CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring);
 	/* Waits for a handler that runs. */
 	~CqState();
 
@@ -172,14 +176,19 @@ public:
 private:
 	void raise();
 	void handle();
+	/* Those that may be polled. Under lock_. */
+	size_t visible();
 
 	ib_cq *cq_;
+	const u32 vector_;
 	soft_context context_;
 	soft_notify notify_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("soft.cq")};
 	Ring<ib_wc> ring_;
 	/* Entries behind which a solicited completion waits to be polled. */
 	size_t solicited_ = 0;
+	/* The last so many entries have come late: nobody sees them before the next arm. */
+	size_t hidden_ = 0;
 	int armed_ = 0;
 	bool overrun_ = false;
 	kern::Atomic<unsigned int> due_{0};
@@ -190,6 +199,15 @@ private:
 	kern::Work work_{kern::method<&CqState::handle>, this};
 };
 using Cq = rdma::DriverObject<ib_cq, CqState>;
+
+struct AhState {
+	explicit AhState(const rdma_ah_attr &address) : attr(address) {}
+
+	rdma_ah_attr attr;
+	/* Requests that name it and are not over. */
+	kern::Atomic<unsigned int> requests{0};
+};
+using Ah = rdma::DriverObject<ib_ah, AhState>;
 
 /* Requests, as they wait. */
 struct SendEntry {
@@ -204,8 +222,9 @@ struct SendEntry {
 	};
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
-	/* Of a datagram, as it was when the request was posted: as a card does whose requests hold the address themselves. */
+	/* Of a datagram: its address as it was when the request was posted, and the handle that it names. */
 	rdma_ah_attr address;
+	AhState *handle;
 	unsigned int tries;
 };
 
@@ -233,11 +252,6 @@ struct SrqState {
 };
 using Srq = rdma::DriverObject<ib_srq, SrqState>;
 
-struct AhState {
-	rdma_ah_attr attr;
-};
-using Ah = rdma::DriverObject<ib_ah, AhState>;
-
 struct McastGroup {
 	ib_links links;
 	ib_gid gid;
@@ -253,6 +267,8 @@ public:
 	~QpState();
 
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr);
+	/* The oldest send is over. Under send_lock. */
+	void pop_send();
 	/* Has the engine look at the QP soon. Context: any. */
 	void kick();
 

@@ -127,7 +127,7 @@ SendEntry *first(QpState &qp)
 void pop(QpState &qp)
 {
 	kern::Guard guard(qp.send_lock);
-	qp.send.pop();
+	qp.pop_send();
 }
 
 void set_state(QpState &qp, ib_qp_state state)

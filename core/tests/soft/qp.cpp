@@ -101,9 +101,6 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 	if (size == 0 || wr->num_sge < 0 || static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
 		return -EINVAL;
 	__builtin_memcpy(&entry.wr, wr, qp.qp->qp_type == IB_QPT_XRC_INI ? sizeof(ib_xrc_wr) : size);
-	const bool datagram = qp.qp->qp_type == IB_QPT_UD || qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
-	if (datagram && entry.ud.ah)
-		entry.address = Ah::state(entry.ud.ah).attr;
 	entry.tries = 0;
 	if (wr->send_flags & IB_SEND_INLINE) {
 		if (total(wr->sg_list, wr->num_sge) > qp.init.cap.max_inline_data)
@@ -117,10 +114,23 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 	}
 	for (int i = 0; i < wr->num_sge; i++)
 		entry.sges[i] = wr->sg_list[i];
+	const bool datagram = qp.qp->qp_type == IB_QPT_UD || qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
+	entry.handle = datagram && entry.ud.ah ? &Ah::state(entry.ud.ah) : nullptr;
+	if (entry.handle) {
+		entry.address = entry.handle->attr;
+		entry.handle->requests.fetch_add(1);
+	}
 	return 0;
 }
 
 } // namespace
+
+void QpState::pop_send()
+{
+	if (AhState *handle = send.front().handle)
+		handle->requests.fetch_sub(1);
+	send.pop();
+}
 
 int QpState::post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr)
 {
@@ -295,7 +305,7 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 		set_state(state, to);
 		kern::Guard sends(state.send_lock);
 		while (!state.send.empty())
-			state.send.pop();
+			state.pop_send();
 		RecvEntry entry;
 		while (state.recv.take(entry))
 			;
@@ -436,8 +446,13 @@ int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *)
 	return 0;
 }
 
-int destroy_ah(ib_ah *, u32)
+int destroy_ah(ib_ah *ah, u32)
 {
+	AhState &state = Ah::state(ah);
+
+	if (state.requests.load_relaxed() > 0)
+		of(ah->device).addresses_lost.add_relaxed(1);
+	Ah::destruct(ah);
 	return 0;
 }
 

@@ -31,8 +31,8 @@ enum soft_context {
  * What a QP does of which the specification leaves more than one way open. The plain one does all that the midlayer's own table of
  * states allows, flushes everything before ib_modify_qp() to ERR returns, and leaves completions where they are. One like a card has
  * a table of its own, which looks at the state that the QP is in and not at the one that the caller claims; it refuses ERR to a QP in
- * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; and a channel adapter does not say
- * what port a datagram came in by.
+ * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; it reads the address of a datagram when
+ * it sends it, not when that is posted; and a channel adapter does not say what port a datagram came in by.
  */
 enum soft_habits {
 	/* As soft_set_habits() says. */
@@ -85,7 +85,7 @@ enum soft_method {
  * struct soft_options - what a device is like; zeroes are a plain one with one port
  * @ports: ports, at most 4
  * @is_switch: they are those of a switch, which has its QPs and its LID at port 0; its packets go only where QP0 sends them
- * @vectors: completion vectors
+ * @vectors: completion vectors, at most 16
  * @notify: enum soft_notify
  * @context: enum soft_context
  * @habits: enum soft_habits
@@ -149,6 +149,15 @@ void soft_watch(struct ib_device *device, bool (*lose)(void *context, const void
 
 /* Adds a completion to a CQ as the hardware would. False if the CQ is full. Context: any. */
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
+/*
+ * From now on, or no longer: completions of a CQ that is not armed show themselves when it is. Each so falls between its consumer's last
+ * poll and the arm (NOTIFY-09). Not for consumers that poll a CQ without arming it. Context: any.
+ */
+void soft_complete_late(struct ib_device *device, bool late);
+/* How many address handles were destroyed while requests that name them were not over. Context: any. */
+unsigned long soft_addresses_lost(struct ib_device *device);
+/* How many events a vector has raised, of all its CQs. Context: any. */
+unsigned long soft_interrupts(struct ib_device *device, unsigned int vector);
 /* How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context: any. */
 unsigned long soft_looks(struct ib_cq *cq);
 /* How many requests a QP's receive queue holds. Context: any. */

@@ -284,5 +284,5 @@ void address_multicast(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate), KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
+SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate), KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
 	    KUNIT_CASE(address_multicast));

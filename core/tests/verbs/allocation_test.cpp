@@ -259,6 +259,6 @@ void failing_driver_of_objects(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects), KUNIT_CASE(allocation_xrc),
+SOFT_SUITES(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects), KUNIT_CASE(allocation_xrc),
 	    KUNIT_CASE(allocation_on_objects), KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
 	    KUNIT_CASE(failing_driver_of_objects));

@@ -272,6 +272,6 @@ void mgmt_09_destroy_tells_the_handler(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order), KUNIT_CASE(mgmt_09_destroy_waits_for_done),
+SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order), KUNIT_CASE(mgmt_09_destroy_waits_for_done),
 	    KUNIT_CASE(mgmt_09_destroy_adds_nothing), KUNIT_CASE(mgmt_09_destroy_with_a_handler_that_posts),
 	    KUNIT_CASE(mgmt_09_destroy_tells_the_handler));

@@ -350,7 +350,7 @@ void cq_overrun(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments),
+SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments),
 	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(chan_03_nobody_is_told),
 	    KUNIT_CASE(chan_05_no_event_after_the_end), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
 	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),

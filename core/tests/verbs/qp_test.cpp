@@ -356,7 +356,7 @@ void event_01_affiliated(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_qp, KUNIT_CASE(qp_states_every_pair), KUNIT_CASE(qp_states_attributes),
+SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_states_every_pair), KUNIT_CASE(qp_states_attributes),
 	    KUNIT_CASE(qp_modify_refuses_masks), KUNIT_CASE(qp_modify_refuses_values), KUNIT_CASE(qp_create_refuses),
 	    KUNIT_CASE(objects_in_use), KUNIT_CASE(mgmt_02_special_qps), KUNIT_CASE(xrc_handles),
 	    KUNIT_CASE(event_01_affiliated));

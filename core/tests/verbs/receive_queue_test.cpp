@@ -136,4 +136,4 @@ void mgmt_12_makes_up_for_a_shortage(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills), KUNIT_CASE(mgmt_12_makes_up_for_a_shortage));
+SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills), KUNIT_CASE(mgmt_12_makes_up_for_a_shortage));

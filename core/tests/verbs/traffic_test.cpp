@@ -500,7 +500,7 @@ void traffic_xrc(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
+SOFT_SUITES(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
 	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
 	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_wrong_domain),
 	    KUNIT_CASE(traffic_full_queues), KUNIT_CASE(traffic_loss),
