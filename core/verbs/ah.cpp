@@ -42,7 +42,8 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 
 extern "C" {
 
-struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, const char *caller)
+struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, struct ib_udata *udata,
+			       const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_ah>(-EINVAL);
@@ -62,14 +63,14 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
 	Draft<ib_ah> ah(device->ops.size_ib_ah, sleepable ? kern::Gfp::kernel : kern::Gfp::atomic);
 	if (!ah)
 		return rdma::err_ptr<ib_ah>(-ENOMEM);
-	ah->device = device;
+	ah.belongs_to(device, udata);
 	ah->pd = pd;
 	ah->type = attr.type;
 
 	rdma_ah_init_attr init = {.ah_attr = &attr, .flags = flags};
 	int error;
 	if (sleepable) {
-		error = device->ops.create_ah(ah.get(), &init, nullptr);
+		error = device->ops.create_ah(ah.get(), &init, udata);
 	} else {
 		AtomicMethod section(device, "create_ah");
 		error = device->ops.create_ah(ah.get(), &init, nullptr);
@@ -160,7 +161,7 @@ struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc, c
 		return rdma::err_ptr<ib_ah>(-EINVAL);
 	if (int error = ib_init_ah_attr_from_wc(pd->device, port_num, wc, grh, &attr))
 		return rdma::err_ptr<ib_ah>(error);
-	return __rdma_create_ah(pd, &attr, 0, caller);
+	return __rdma_create_ah(pd, &attr, 0, nullptr, caller);
 }
 
 }

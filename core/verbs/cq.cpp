@@ -29,7 +29,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 	Draft<ib_cq> cq(size, kern::Gfp::kernel, setup.poller_size);
 	if (!cq)
 		return rdma::err_ptr<ib_cq>(-ENOMEM);
-	cq->device = &device;
+	cq.belongs_to(&device, setup.udata);
 	cq->comp_handler = setup.comp_handler ? setup.comp_handler : ignore_completion;
 	cq->event_handler = setup.event_handler;
 	cq->cq_context = setup.cq_context;
@@ -40,7 +40,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 #endif
 	if (setup.poller_size)
 		cq->poller = construct_poller(cq.tail(size), cq.get());
-	if (int error = device.ops.create_cq(cq.get(), &attr, nullptr)) {
+	if (int error = device.ops.create_cq(cq.get(), &attr, setup.udata)) {
 		destroy_poller(*cq.get());
 		return rdma::err_ptr<ib_cq>(error);
 	}
@@ -49,51 +49,62 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 	return cq.release();
 }
 
-bool verbs::destroy_cq(ib_cq &cq)
+int verbs::destroy_cq(ib_cq &cq)
 {
 	may_sleep(cq.device, "ib_destroy_cq");
-	if (KERN_WARN_ON(in_use(&cq)))
-		return false;
+	if (in_use(&cq))
+		return -EBUSY;
 	stop_poller(cq);
-	if (KERN_WARN_ON(cq.device->ops.destroy_cq(&cq, nullptr)))
-		return false;
+	if (int error = cq.device->ops.destroy_cq(&cq, nullptr))
+		return error;
 	/* An event between the two may have scheduled the poller once more. */
 	destroy_poller(cq);
 	unlist(&cq);
 	kern_free(&cq);
-	return true;
+	return 0;
 }
 
 extern "C" {
 
 struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 			     void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
-			     const struct ib_cq_init_attr *cq_attr, const char *caller)
+			     const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller)
 {
 	return create_cq(*device, *cq_attr,
 			 {.comp_handler = comp_handler,
 			  .event_handler = event_handler,
 			  .cq_context = cq_context,
 			  .poll_ctx = IB_POLL_DIRECT,
-			  .poller_size = 0},
+			  .poller_size = 0,
+			  .udata = udata},
 			 caller);
+}
+
+int ib_destroy_cq_user(struct ib_cq *cq)
+{
+	return destroy_cq(*cq);
 }
 
 void ib_destroy_cq(struct ib_cq *cq)
 {
 	if (KERN_WARN_ON(cq->poller))
 		return;
-	destroy_cq(*cq);
+	KERN_WARN_ON(destroy_cq(*cq));
 }
 
-int ib_resize_cq(struct ib_cq *cq, int cqe)
+int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 {
 	may_sleep(cq->device, "ib_resize_cq");
 	if (!cq->device->ops.resize_cq)
 		return -EOPNOTSUPP;
 	if (!valid_size(*cq->device, cqe))
 		return -EINVAL;
-	return cq->device->ops.resize_cq(cq, cqe, nullptr);
+	return cq->device->ops.resize_cq(cq, cqe, udata);
+}
+
+int ib_resize_cq(struct ib_cq *cq, int cqe)
+{
+	return ib_resize_cq_user(cq, cqe, nullptr);
 }
 
 int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)

@@ -13,12 +13,13 @@ struct CqSetup {
 	void *cq_context;
 	ib_poll_context poll_ctx;
 	size_t poller_size;
+	ib_udata *udata;
 };
 
 /* A CQ or an error pointer. */
 ib_cq *create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup, const char *caller);
-/* False, and reported, if it could not be. */
-bool destroy_cq(ib_cq &cq);
+/* Errors: EBUSY, the driver's. */
+int destroy_cq(ib_cq &cq);
 
 ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
 /* From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one. */

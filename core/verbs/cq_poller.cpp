@@ -225,6 +225,7 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 		.cq_context = private_data,
 		.poll_ctx = poll_ctx,
 		.poller_size = sizeof(ib_cq_poller),
+		.udata = nullptr,
 	};
 
 	switch (poll_ctx) {
@@ -269,7 +270,7 @@ void ib_free_cq(struct ib_cq *cq)
 {
 	if (KERN_WARN_ON(!cq->poller))
 		return;
-	destroy_cq(*cq);
+	KERN_WARN_ON(destroy_cq(*cq));
 }
 
 int ib_process_cq_direct(struct ib_cq *cq, int budget)

@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr const char *kind_names[] = {
-	"PD", "XRC domain", "address handle", "CQ", "SRQ", "QP", "MR", "memory window",
+	"PD", "XRC domain", "address handle", "CQ", "SRQ", "QP", "MR", "memory window", "user context",
 };
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
 
@@ -65,6 +65,8 @@ constexpr Obligation obligations[] = {
 	METHOD_IF(alloc_mw, dealloc_mw),
 	SIZE_IF(alloc_xrcd, ib_xrcd),
 	METHOD_IF(alloc_xrcd, dealloc_xrcd),
+	SIZE_IF(alloc_ucontext, ib_ucontext),
+	METHOD_IF(alloc_ucontext, dealloc_ucontext),
 };
 #undef AT
 #undef METHOD

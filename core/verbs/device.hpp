@@ -15,8 +15,8 @@ namespace verbs
 
 struct PortTable;
 
-enum class Kind : unsigned int { pd, xrcd, ah, cq, srq, qp, mr, mw };
-inline constexpr unsigned int kind_count = 8;
+enum class Kind : unsigned int { pd, xrcd, ah, cq, srq, qp, mr, mw, ucontext };
+inline constexpr unsigned int kind_count = 9;
 
 /* All live objects of one kind on one device (LOCK-10). Lock order: innermost. */
 class ResourceList {
@@ -72,6 +72,12 @@ public:
 	Draft &operator=(const Draft &) = delete;
 
 	explicit operator bool() const { return object_ != nullptr; }
+	/* What the driver's create method finds filled in of every object. */
+	void belongs_to(ib_device *device, const ib_udata *udata)
+	{
+		object_->device = device;
+		object_->res.user = udata;
+	}
 	T *operator->() const { return object_; }
 	T *get() const { return object_; }
 	/* What lies behind the driver's part. */
@@ -102,6 +108,8 @@ template <>
 constexpr Kind kind_of<ib_mr>() { return Kind::mr; }
 template <>
 constexpr Kind kind_of<ib_mw>() { return Kind::mw; }
+template <>
+constexpr Kind kind_of<ib_ucontext>() { return Kind::ucontext; }
 
 /* An object begins to be listed when its creation has succeeded, and ends before its destruction begins to free. */
 template <class T>

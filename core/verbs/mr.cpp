@@ -9,16 +9,23 @@ using namespace verbs;
 namespace
 {
 
+/* Memory of a process, and where it begins in the region's own terms. */
+bool valid_range(u64 start, u64 length, u64 virt_addr)
+{
+	return length != 0 && start + length >= start && virt_addr + length >= virt_addr &&
+	       (start ^ virt_addr) % kern::page_size == 0;
+}
+
 /* A region whose memory and keys are for the driver's method `create` to find. */
 template <class Create>
-ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const char *caller, Create create)
+ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *caller, Create create)
 {
 	ib_device *device = pd->device;
 
 	Draft<ib_mr> mr(device->ops.size_ib_mr, kern::Gfp::kernel);
 	if (!mr)
 		return rdma::err_ptr<ib_mr>(-ENOMEM);
-	mr->device = device;
+	mr.belongs_to(device, udata);
 	mr->pd = pd;
 	mr->type = type;
 	if (int error = create(mr.get()))
@@ -56,7 +63,7 @@ struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char 
 		return rdma::err_ptr<ib_mr>(-EOPNOTSUPP);
 	if (int error = ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
 		return rdma::err_ptr<ib_mr>(error);
-	return create_mr(pd, IB_MR_TYPE_DMA, caller,
+	return create_mr(pd, IB_MR_TYPE_DMA, nullptr, caller,
 			 [=](ib_mr *mr) { return device->ops.get_dma_mr(mr, mr_access_flags); });
 }
 
@@ -70,16 +77,47 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
 	may_sleep(device, "ib_reg_user_mr");
 	if (!device->ops.reg_user_mr)
 		return rdma::err_ptr<ib_mr>(-EOPNOTSUPP);
-	if (length == 0 || start + length < start || virt_addr + length < virt_addr ||
-	    (start ^ virt_addr) % kern::page_size != 0)
+	if (!valid_range(start, length, virt_addr))
 		return rdma::err_ptr<ib_mr>(-EINVAL);
 	if (int error = ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
 		return rdma::err_ptr<ib_mr>(error);
-	return create_mr(pd, IB_MR_TYPE_USER, caller, [=](ib_mr *mr) {
+	return create_mr(pd, IB_MR_TYPE_USER, udata, caller, [=](ib_mr *mr) {
 		mr->iova = virt_addr;
 		mr->length = length;
 		return device->ops.reg_user_mr(mr, start, length, virt_addr, mr_access_flags, udata);
 	});
+}
+
+int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
+		     struct ib_pd *pd, struct ib_udata *udata)
+{
+	ib_device *device = mr->device;
+
+	may_sleep(device, "ib_rereg_user_mr");
+	if (!device->ops.rereg_user_mr || (flags & ~static_cast<int>(IB_MR_REREG_SUPPORTED)))
+		return -EOPNOTSUPP;
+	if (flags == 0 || mr->type != IB_MR_TYPE_USER)
+		return -EINVAL;
+	if ((flags & IB_MR_REREG_TRANS) && !valid_range(start, length, virt_addr))
+		return -EINVAL;
+	if ((flags & IB_MR_REREG_PD) && !belongs(pd, *device))
+		return -EINVAL;
+	if (flags & IB_MR_REREG_ACCESS)
+		if (int error = ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
+			return error;
+	if (in_use(mr))
+		return -EBUSY;
+	if (int error = device->ops.rereg_user_mr(mr, flags, start, length, virt_addr, mr_access_flags, pd, udata))
+		return error;
+	if (flags & IB_MR_REREG_TRANS) {
+		mr->iova = virt_addr;
+		mr->length = length;
+	}
+	if (flags & IB_MR_REREG_PD) {
+		use(pd);
+		unuse(std::exchange(mr->pd, pd));
+	}
+	return 0;
 }
 
 struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg, const char *caller)
@@ -94,7 +132,7 @@ struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_n
 	if ((mr_type != IB_MR_TYPE_MEM_REG && mr_type != IB_MR_TYPE_SG_GAPS) || max_num_sg == 0 ||
 	    max_num_sg > device->attrs.max_fast_reg_page_list_len)
 		return rdma::err_ptr<ib_mr>(-EINVAL);
-	return create_mr(pd, mr_type, caller,
+	return create_mr(pd, mr_type, nullptr, caller,
 			 [=](ib_mr *mr) { return device->ops.alloc_mr(mr, mr_type, max_num_sg); });
 }
 
@@ -174,7 +212,7 @@ int ib_dereg_mr(struct ib_mr *mr)
 	return 0;
 }
 
-struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, const char *caller)
+struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata, const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_mw>(-EINVAL);
@@ -189,10 +227,10 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, const char *
 	Draft<ib_mw> mw(device->ops.size_ib_mw, kern::Gfp::kernel);
 	if (!mw)
 		return rdma::err_ptr<ib_mw>(-ENOMEM);
-	mw->device = device;
+	mw.belongs_to(device, udata);
 	mw->pd = pd;
 	mw->type = type;
-	if (int error = device->ops.alloc_mw(mw.get(), nullptr))
+	if (int error = device->ops.alloc_mw(mw.get(), udata))
 		return rdma::err_ptr<ib_mw>(error);
 	use(pd);
 	list(mw.get(), caller);

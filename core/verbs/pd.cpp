@@ -8,7 +8,7 @@ using namespace verbs;
 
 extern "C" {
 
-struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const char *caller)
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata, const char *caller)
 {
 	may_sleep(device, "ib_alloc_pd");
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
@@ -17,15 +17,17 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const 
 	Draft<ib_pd> pd(device->ops.size_ib_pd, kern::Gfp::kernel);
 	if (!pd)
 		return rdma::err_ptr<ib_pd>(-ENOMEM);
-	pd->device = device;
+	pd.belongs_to(device, udata);
 	pd->flags = flags;
-	if (int error = device->ops.alloc_pd(pd.get(), nullptr))
+	if (int error = device->ops.alloc_pd(pd.get(), udata))
 		return rdma::err_ptr<ib_pd>(error);
 
-	/* The region of all memory serves whatever of the two keys the device does not have by itself. */
+	/*
+	 * The region of all memory serves whatever of the two keys the device does not have by itself. A program gets neither.
+	 */
 	const bool has_lkey = device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY;
-	int access = has_lkey ? 0 : IB_ACCESS_LOCAL_WRITE;
-	if (has_lkey)
+	int access = has_lkey || udata ? 0 : IB_ACCESS_LOCAL_WRITE;
+	if (has_lkey && !udata)
 		pd->local_dma_lkey = device->local_dma_lkey;
 	if (flags & IB_PD_UNSAFE_GLOBAL_RKEY) {
 		kern_warning("%s: %s lets its peers at all memory\n", device->name, caller);
@@ -49,26 +51,32 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const 
 	return pd.release();
 }
 
-void ib_dealloc_pd(struct ib_pd *pd)
+int ib_dealloc_pd_user(struct ib_pd *pd)
 {
 	may_sleep(pd->device, "ib_dealloc_pd");
-	if (KERN_WARN_ON(in_use(pd)))
-		return;
+	if (in_use(pd))
+		return -EBUSY;
 	if (pd->internal_mr) {
 		use(pd);
-		if (KERN_WARN_ON(ib_dereg_mr(pd->internal_mr))) {
+		if (int error = ib_dereg_mr(pd->internal_mr)) {
 			unuse(pd);
-			return;
+			return error;
 		}
 		pd->internal_mr = nullptr;
 	}
-	if (KERN_WARN_ON(pd->device->ops.dealloc_pd(pd, nullptr)))
-		return;
+	if (int error = pd->device->ops.dealloc_pd(pd, nullptr))
+		return error;
 	unlist(pd);
 	kern_free(pd);
+	return 0;
 }
 
-struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, const char *caller)
+void ib_dealloc_pd(struct ib_pd *pd)
+{
+	KERN_WARN_ON(ib_dealloc_pd_user(pd));
+}
+
+struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata, const char *caller)
 {
 	may_sleep(device, "ib_alloc_xrcd");
 	if (!device->ops.alloc_xrcd)
@@ -77,9 +85,9 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, const char *caller)
 	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, kern::Gfp::kernel);
 	if (!xrcd)
 		return rdma::err_ptr<ib_xrcd>(-ENOMEM);
-	xrcd->device = device;
+	xrcd.belongs_to(device, udata);
 	ring_init(xrcd->target_qps);
-	if (int error = device->ops.alloc_xrcd(xrcd.get(), nullptr))
+	if (int error = device->ops.alloc_xrcd(xrcd.get(), udata))
 		return rdma::err_ptr<ib_xrcd>(error);
 	list(xrcd.get(), caller);
 	return xrcd.release();

@@ -12,6 +12,8 @@ namespace
 
 constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO | IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
 				   IB_QP_CREATE_NETIF_QP | IB_QP_CREATE_NETDEV_USE;
+/* The rest of the flags, the driver's own too, are for consumers that are trusted. */
+constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
 /* What a type of QP consists of. */
 struct Anatomy {
@@ -47,7 +49,7 @@ constexpr bool anatomy_of(ib_qp_type type, Anatomy &anatomy)
 	}
 }
 
-int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy)
+int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy, bool user)
 {
 	const ib_device_attr &limits = device.attrs;
 	const ib_qp_cap &cap = init.cap;
@@ -71,6 +73,8 @@ int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &a
 	if (init.qp_type == IB_QPT_XRC_TGT && !belongs(init.xrcd, device))
 		return -EINVAL;
 	if (init.sq_sig_type != IB_SIGNAL_ALL_WR && init.sq_sig_type != IB_SIGNAL_REQ_WR)
+		return -EINVAL;
+	if (user && (init.create_flags & ~user_create_flags))
 		return -EINVAL;
 	if (init.create_flags & ~known_create_flags && init.create_flags < IB_QP_CREATE_RESERVED_START)
 		return -EINVAL;
@@ -176,7 +180,8 @@ bool is_handle(const ib_qp &qp)
 
 extern "C" {
 
-struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, const char *caller)
+struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata,
+			     const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
@@ -185,16 +190,17 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	Anatomy anatomy;
 
 	may_sleep(device, "ib_create_qp");
-	if (!anatomy_of(init.qp_type, anatomy))
+	/* The queue pairs of the management agents have a port: they are the kernel's. */
+	if (!anatomy_of(init.qp_type, anatomy) || (anatomy.port && udata))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
-	if (int error = check(*device, init, anatomy))
+	if (int error = check(*device, init, anatomy, udata))
 		return rdma::err_ptr<ib_qp>(error);
 
 	const size_t size = device->ops.size_ib_qp;
 	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy.needs_core ? sizeof(ib_qp_core) : 0);
 	if (!qp)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	qp->device = device;
+	qp.belongs_to(device, udata);
 	qp->real_qp = qp.get();
 	qp->qp_type = init.qp_type;
 	qp->sq_sig_type = init.sq_sig_type;
@@ -215,7 +221,7 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	if (anatomy.needs_core)
 		qp->core = new (qp.tail(size)) ib_qp_core;
 
-	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, nullptr)) {
+	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, udata)) {
 		if (qp->core)
 			qp->core->~ib_qp_core();
 		return rdma::err_ptr<ib_qp>(error);
@@ -233,7 +239,7 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	return qp.release();
 }
 
-int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
+int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask, struct ib_udata *udata)
 {
 	ib_qp &real = *qp->real_qp;
 	const int mask = qp_attr_mask;
@@ -249,13 +255,18 @@ int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
 	ib_qp_attr attr = *qp_attr;
 	if (int error = check_values(real, attr, mask))
 		return error;
-	if (int error = qp->device->ops.modify_qp(&real, &attr, mask, nullptr))
+	if (int error = qp->device->ops.modify_qp(&real, &attr, mask, udata))
 		return error;
 	if (mask & IB_QP_PORT)
 		real.port = attr.port_num;
 	if (mask & IB_QP_STATE)
 		kern::write_once(real.state, to);
 	return 0;
+}
+
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
+{
+	return ib_modify_qp_user(qp, qp_attr, qp_attr_mask, nullptr);
 }
 
 int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,

@@ -29,7 +29,8 @@ int check(const ib_device &device, const ib_srq_init_attr &init)
 
 extern "C" {
 
-struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, const char *caller)
+struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata,
+			       const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_srq>(-EINVAL);
@@ -44,7 +45,7 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	Draft<ib_srq> srq(device->ops.size_ib_srq, kern::Gfp::kernel);
 	if (!srq)
 		return rdma::err_ptr<ib_srq>(-ENOMEM);
-	srq->device = device;
+	srq.belongs_to(device, udata);
 	srq->pd = pd;
 	srq->event_handler = srq_init_attr->event_handler;
 	srq->srq_context = srq_init_attr->srq_context;
@@ -53,7 +54,7 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 		srq->ext.cq = srq_init_attr->ext.cq;
 		srq->ext.xrc.xrcd = srq_init_attr->ext.xrc.xrcd;
 	}
-	if (int error = device->ops.create_srq(srq.get(), srq_init_attr, nullptr))
+	if (int error = device->ops.create_srq(srq.get(), srq_init_attr, udata))
 		return rdma::err_ptr<ib_srq>(error);
 	use(pd);
 	use(srq->ext.cq);
@@ -62,7 +63,8 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	return srq.release();
 }
 
-int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask)
+int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask,
+		       struct ib_udata *udata)
 {
 	const ib_device_attr &limits = srq->device->attrs;
 
@@ -76,7 +78,12 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_
 		return -EINVAL;
 	if ((srq_attr_mask & IB_SRQ_LIMIT) && srq_attr->srq_limit > static_cast<u32>(limits.max_srq_wr))
 		return -EINVAL;
-	return srq->device->ops.modify_srq(srq, srq_attr, srq_attr_mask, nullptr);
+	return srq->device->ops.modify_srq(srq, srq_attr, srq_attr_mask, udata);
+}
+
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask)
+{
+	return ib_modify_srq_user(srq, srq_attr, srq_attr_mask, nullptr);
 }
 
 int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
@@ -87,16 +94,24 @@ int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 	return srq->device->ops.query_srq(srq, srq_attr);
 }
 
-void ib_destroy_srq(struct ib_srq *srq)
+int ib_destroy_srq_user(struct ib_srq *srq)
 {
 	may_sleep(srq->device, "ib_destroy_srq");
-	if (KERN_WARN_ON(in_use(srq)) || KERN_WARN_ON(srq->device->ops.destroy_srq(srq, nullptr)))
-		return;
+	if (in_use(srq))
+		return -EBUSY;
+	if (int error = srq->device->ops.destroy_srq(srq, nullptr))
+		return error;
 	unlist(srq);
 	unuse(srq->ext.xrc.xrcd);
 	unuse(srq->ext.cq);
 	unuse(srq->pd);
 	kern_free(srq);
+	return 0;
+}
+
+void ib_destroy_srq(struct ib_srq *srq)
+{
+	KERN_WARN_ON(ib_destroy_srq_user(srq));
 }
 
 }

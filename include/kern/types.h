@@ -15,6 +15,9 @@ using s16 = std::int16_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
 using std::size_t;
+
+/* Marks a pointer into a process, for sparse, which reads C only. */
+#define __user
 #else
 #include <linux/types.h>
 #endif

@@ -17,6 +17,7 @@
 #include <rdma/verbs/link.h>
 #include <rdma/verbs/objects.h>
 #include <rdma/verbs/qp.h>
+#include <rdma/verbs/user.h>
 #include <rdma/verbs/work.h>
 
 /* Ports. */
@@ -203,7 +204,12 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port
 
 /* Protection domains and XRC domains. */
 
-struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const char *caller);
+/*
+ * Each function with two underscores is the one behind two: for the kernel, with udata NULL, and, in the name that ends
+ * in _user, for a program. Context of the latter: process, the program's.
+ */
+
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_pd - make a protection domain
@@ -214,7 +220,12 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, const 
  */
 static inline struct ib_pd *ib_alloc_pd(struct ib_device *device, unsigned int flags)
 {
-	return __ib_alloc_pd(device, flags, RDMA_CALLER);
+	return __ib_alloc_pd(device, flags, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device, struct ib_udata *udata)
+{
+	return __ib_alloc_pd(device, 0, udata, RDMA_CALLER);
 }
 
 /**
@@ -225,7 +236,7 @@ static inline struct ib_pd *ib_alloc_pd(struct ib_device *device, unsigned int f
  */
 void ib_dealloc_pd(struct ib_pd *pd);
 
-struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, const char *caller);
+struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_xrcd - make an XRC domain
@@ -235,7 +246,12 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, const char *caller);
  */
 static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
 {
-	return __ib_alloc_xrcd(device, RDMA_CALLER);
+	return __ib_alloc_xrcd(device, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device, struct ib_udata *udata)
+{
+	return __ib_alloc_xrcd(device, udata, RDMA_CALLER);
 }
 
 /**
@@ -248,7 +264,8 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 
 /* Address handles. */
 
-struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, const char *caller);
+struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, struct ib_udata *udata,
+			       const char *caller);
 
 /**
  * rdma_create_ah - make an address handle
@@ -262,7 +279,12 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
  */
 static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags)
 {
-	return __rdma_create_ah(pd, ah_attr, flags, RDMA_CALLER);
+	return __rdma_create_ah(pd, ah_attr, flags, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udata *udata)
+{
+	return __rdma_create_ah(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, RDMA_CALLER);
 }
 
 /**
@@ -329,7 +351,7 @@ void rdma_destroy_ah(struct ib_ah *ah, u32 flags);
 
 struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 			     void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
-			     const struct ib_cq_init_attr *cq_attr, const char *caller);
+			     const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_cq - make a completion queue that the consumer polls
@@ -346,7 +368,16 @@ static inline struct ib_cq *ib_create_cq(struct ib_device *device, ib_comp_handl
 					 void (*event_handler)(struct ib_event *event, void *cq_context),
 					 void *cq_context, const struct ib_cq_init_attr *cq_attr)
 {
-	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, RDMA_CALLER);
+	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, (struct ib_udata *)0,
+			      RDMA_CALLER);
+}
+
+static inline struct ib_cq *ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
+					      void (*event_handler)(struct ib_event *event, void *cq_context),
+					      void *cq_context, const struct ib_cq_init_attr *cq_attr,
+					      struct ib_udata *udata)
+{
+	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, udata, RDMA_CALLER);
 }
 
 /**
@@ -434,7 +465,8 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
 /* Shared receive queues. */
 
-struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, const char *caller);
+struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata,
+			       const char *caller);
 
 /**
  * ib_create_srq - make a shared receive queue
@@ -447,7 +479,13 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
  */
 static inline struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr)
 {
-	return __ib_create_srq(pd, srq_init_attr, RDMA_CALLER);
+	return __ib_create_srq(pd, srq_init_attr, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+static inline struct ib_srq *ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr,
+						struct ib_udata *udata)
+{
+	return __ib_create_srq(pd, srq_init_attr, udata, RDMA_CALLER);
 }
 
 /**
@@ -479,7 +517,8 @@ void ib_destroy_srq(struct ib_srq *srq);
 
 /* Queue pairs. */
 
-struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, const char *caller);
+struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata,
+			     const char *caller);
 
 /**
  * ib_create_qp - make a queue pair, in state RESET
@@ -492,7 +531,14 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
  */
 static inline struct ib_qp *ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr)
 {
-	return __ib_create_qp(pd, qp_init_attr, RDMA_CALLER);
+	return __ib_create_qp(pd, qp_init_attr, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+/* Of the types that a kernel consumer can make, those of the management agents are not for programs: -EINVAL. */
+static inline struct ib_qp *ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
+					      struct ib_udata *udata)
+{
+	return __ib_create_qp(pd, qp_init_attr, udata, RDMA_CALLER);
 }
 
 /**
@@ -662,6 +708,12 @@ static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 leng
 				RDMA_CALLER);
 }
 
+static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+						int mr_access_flags, struct ib_udata *udata)
+{
+	return __ib_reg_user_mr(pd, start, length, virt_addr, mr_access_flags, udata, RDMA_CALLER);
+}
+
 struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg, const char *caller);
 
 /**
@@ -717,7 +769,7 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
  */
 int ib_dereg_mr(struct ib_mr *mr);
 
-struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, const char *caller);
+struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_mw - a memory window
@@ -728,7 +780,12 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, const char *
  */
 static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 {
-	return __ib_alloc_mw(pd, type, RDMA_CALLER);
+	return __ib_alloc_mw(pd, type, (struct ib_udata *)0, RDMA_CALLER);
+}
+
+static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata)
+{
+	return __ib_alloc_mw(pd, type, udata, RDMA_CALLER);
 }
 
 /**

@@ -396,9 +396,9 @@ void lock_10_leaked_objects_are_named(Test &test)
 	ASSERT_FALSE(rdma::is_err(device));
 	const ib_cq_init_attr attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
 	ib_pd *pd = ib_alloc_pd(device, 0);
-	ib_xrcd *xrcd = __ib_alloc_xrcd(device, "another");
-	ib_xrcd *same = __ib_alloc_xrcd(device, "another");
-	ib_xrcd *third = __ib_alloc_xrcd(device, "a third");
+	ib_xrcd *xrcd = __ib_alloc_xrcd(device, nullptr, "another");
+	ib_xrcd *same = __ib_alloc_xrcd(device, nullptr, "another");
+	ib_xrcd *third = __ib_alloc_xrcd(device, nullptr, "a third");
 	ib_cq *cq = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
 	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) || rdma::is_err(third) || rdma::is_err(cq));
 	ib_destroy_cq(cq);

@@ -3,20 +3,13 @@
 #pragma once
 #include <rdma/verbs/attributes.h>
 #include <rdma/verbs/objects.h>
+#include <rdma/verbs/user.h>
 
 struct device;
 struct ib_device_registry;
 struct ib_device_verbs;
 struct ib_client_registry;
 struct ib_mad;
-
-/* Where a driver's answer to a user-space library goes; NULL for kernel consumers. */
-struct ib_udata {
-	const void *inbuf;
-	void *outbuf;
-	size_t inlen;
-	size_t outlen;
-};
 
 enum ib_process_mad_flags {
 	IB_MAD_IGNORE_MKEY = 1 << 0,
@@ -43,6 +36,10 @@ enum ib_mad_result {
  * QP it has left in CQs; as the QP's number and memory are used again, they stand for themselves, their ib_wc.qp being
  * what rdma::remaining_qp() says.
  *
+ * udata is NULL unless the call is on behalf of a program (see struct ib_udata), and NULL always in those that end an
+ * object, which may outlive the program: the object knows (ib_resource.user). Of a program's QP destroy_qp leaves nothing
+ * in CQs and returns 0.
+ *
  * A method that is NULL makes its ib_* function return -EOPNOTSUPP, where that says so; query_port, query_gid,
  * query_pkey, the methods of PD, CQ and QP, and the any-context methods are obligatory.
  */
@@ -67,7 +64,7 @@ struct ib_device_ops {
 	int (*modify_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
-	/* The device. query_device is called once, at registration; fw_str has IB_FW_VERSION_NAME_MAX bytes. */
+	/* The device. query_device is called once, at registration, and for programs; fw_str has IB_FW_VERSION_NAME_MAX bytes. */
 	int (*query_device)(struct ib_device *device, struct ib_device_attr *device_attr,
 			    struct ib_udata *udata);
 	int (*modify_device)(struct ib_device *device, int device_modify_mask,
@@ -126,9 +123,20 @@ struct ib_device_ops {
 	int (*reg_user_mr)(struct ib_mr *mr, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
 			   struct ib_udata *udata);
 	int (*alloc_mr)(struct ib_mr *mr, enum ib_mr_type mr_type, u32 max_num_sg);
+	/* See ib_rereg_user_mr(); the midlayer has checked what it names, and changes pd, iova and length of the region itself. */
+	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
+			     struct ib_pd *pd, struct ib_udata *udata);
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
 	int (*dealloc_mw)(struct ib_mw *mw);
+
+	/* A device without alloc_ucontext is not for programs. mmap: see ib_mmap_ucontext(). */
+	int (*alloc_ucontext)(struct ib_ucontext *context, struct ib_udata *udata);
+	void (*dealloc_ucontext)(struct ib_ucontext *context);
+	int (*mmap)(struct ib_ucontext *context, u64 page_offset, size_t length, struct ib_user_mapping *mapping);
+	/* How a library knows what it talks to: enum rdma_driver_id, and the version of what lies in udata. */
+	unsigned long driver_id;
+	unsigned long uverbs_abi_ver;
 
 	/* Bytes of the driver's objects, each beginning with the struct of the name. */
 	size_t size_ib_ah;
@@ -138,7 +146,14 @@ struct ib_device_ops {
 	size_t size_ib_pd;
 	size_t size_ib_qp;
 	size_t size_ib_srq;
+	size_t size_ib_ucontext;
 	size_t size_ib_xrcd;
+};
+
+/* As libraries know them; the rest have no driver here. */
+enum rdma_driver_id {
+	RDMA_DRIVER_UNKNOWN = 0,
+	RDMA_DRIVER_MLX4 = 2,
 };
 
 enum { IB_FW_VERSION_NAME_MAX = 32 };

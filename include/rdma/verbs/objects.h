@@ -11,10 +11,11 @@
 struct ib_cq_poller;
 struct ib_qp_core;
 
-/* Where an object stands in its device's list of live objects, and who made it (LOCK-10). */
+/* Where an object stands in its device's list of live objects, who made it (LOCK-10), and whether for a program. */
 struct ib_resource {
 	struct ib_links links;
 	const char *owner;
+	bool user;
 };
 
 enum ib_pd_flags {
