@@ -339,6 +339,15 @@ void soft_complete_late(struct ib_device *device, bool late)
 	of(device).completes_late.store_relaxed(late);
 }
 
+void soft_hold_datagrams(struct ib_device *ib, bool hold)
+{
+	SoftDevice &device = of(ib);
+
+	kern::Guard guard(fabric->lock);
+	device.holds_datagrams.store_relaxed(hold);
+	device.qps->for_each([](unsigned long, ib_qp &qp) { Qp::state(&qp).kick(); });
+}
+
 unsigned long soft_addresses_lost(struct ib_device *device)
 {
 	return of(device).addresses_lost.load_relaxed();

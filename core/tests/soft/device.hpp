@@ -117,6 +117,7 @@ struct SoftDevice {
 	void *lose_context;
 	ib_links fabric_links;
 	kern::Atomic<bool> completes_late;
+	kern::Atomic<bool> holds_datagrams;
 	kern::Atomic<unsigned long> addresses_lost;
 	kern::Atomic<unsigned long> interrupts[max_vectors];
 

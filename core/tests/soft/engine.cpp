@@ -198,7 +198,8 @@ bool process(QpState &qp)
 		flush_sends(qp);
 	const bool connected = qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_UC ||
 			       qp.qp->qp_type == IB_QPT_XRC_INI;
-	while (qp.state == IB_QPS_RTS) {
+	const bool held = qp.qp->qp_type == IB_QPT_UD && of(qp.qp->device).holds_datagrams.load_relaxed();
+	while (qp.state == IB_QPS_RTS && !held) {
 		SendEntry *entry = first(qp);
 		if (!entry)
 			break;

@@ -154,6 +154,8 @@ bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
  * poll and the arm (NOTIFY-09). Not for consumers that poll a CQ without arming it. Context: any.
  */
 void soft_complete_late(struct ib_device *device, bool late);
+/* From now on, or no longer: what UD QPs are to send stays in their queues, as where the link is busy. Context: process. */
+void soft_hold_datagrams(struct ib_device *device, bool hold);
 /* How many address handles were destroyed while requests that name them were not over. Context: any. */
 unsigned long soft_addresses_lost(struct ib_device *device);
 /* How many events a vector has raised, of all its CQs. Context: any. */

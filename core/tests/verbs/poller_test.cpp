@@ -45,16 +45,27 @@ void cq_refuses_bad_arguments(Test &test)
 	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, 0, static_cast<ib_poll_context>(9))), -EINVAL);
 }
 
-/* A CQ names one of the device's vectors, and is of that one; what is beyond them is EINVAL. */
+/* A CQ names one of the device's vectors, and its events come by that one's interrupt and no other's; beyond them is EINVAL. */
 void chan_01_completion_vectors(Test &test)
 {
+	struct Told {
+		kern::Atomic<unsigned int> interrupts{0}, other{0};
+
+		static void handler(ib_cq *, void *told)
+		{
+			auto &self = *static_cast<Told *>(told);
+			(kern_in_hard_irq() ? self.interrupts : self.other).fetch_add(1);
+		}
+	};
 	constexpr int vectors = 3;
-	Device device({.vectors = vectors, .lid = 1});
+	Device device({.vectors = vectors, .context = SOFT_HARD_INTERRUPT, .lid = 1});
 	ASSERT_TRUE(device.ok());
 	EXPECT_EQ(device.get()->num_comp_vectors, vectors);
+	unsigned long raised[vectors] = {};
 	for (int vector = -1; vector <= vectors; vector++) {
+		Told told;
 		const ib_cq_init_attr attr = {.cqe = 1, .comp_vector = static_cast<u32>(vector), .flags = 0};
-		ib_cq *own = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
+		ib_cq *own = ib_create_cq(device, Told::handler, nullptr, &told, &attr);
 		ib_cq *polled = ib_alloc_cq(device, nullptr, 1, vector, IB_POLL_SOFTIRQ);
 		if (vector < 0 || vector == vectors) {
 			EXPECT_EQ(rdma::ptr_err(own), -EINVAL);
@@ -62,8 +73,20 @@ void chan_01_completion_vectors(Test &test)
 			continue;
 		}
 		ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(polled));
-		EXPECT_EQ(static_cast<int>(own->comp_vector), vector);
-		EXPECT_EQ(static_cast<int>(polled->comp_vector), vector);
+		/* One that is armed by its owner, and one that the midlayer has armed. */
+		EXPECT_EQ(ib_req_notify_cq(own, IB_CQ_NEXT_COMP), 0);
+		Request request;
+		ib_wc wc = {};
+		wc.wr_cqe = &request.cqe;
+		EXPECT_TRUE(soft_complete(own, &wc, false));
+		EXPECT_TRUE(soft_complete(polled, &wc, false));
+		EXPECT_TRUE(eventually([&] { return told.interrupts.load_relaxed() + told.other.load_relaxed() > 0; }));
+		EXPECT_TRUE(eventually([&] { return request.completions.load_relaxed() == 1; }));
+		EXPECT_EQ(told.interrupts.load_relaxed(), 1u);
+		EXPECT_EQ(told.other.load_relaxed(), 0u);
+		raised[vector] = 2;
+		for (unsigned int i = 0; i < vectors; i++)
+			EXPECT_EQ(soft_interrupts(device, i), raised[i]);
 		ib_destroy_cq(own);
 		ib_free_cq(polled);
 	}
