@@ -23,10 +23,22 @@ u32 drop_all(kern_skb_queue &queue)
 
 } // namespace
 
+kern::Owned<Handle> Handle::create(ib_pd *pd, rdma_ah_attr &where)
+{
+	ib_ah *ah = rdma_create_ah(pd, &where, 0);
+	if (rdma::is_err(ah))
+		return {};
+	auto made = kern::make<Handle>(kern::Gfp::atomic | kern::Gfp::no_warn, ah);
+	if (made.ok())
+		return made.take();
+	rdma_destroy_ah(ah, 0);
+	return {};
+}
+
 Destination::~Destination()
 {
-	if (ah_)
-		rdma_destroy_ah(ah_, 0);
+	if (handle_)
+		table_.rest(std::move(handle_));
 }
 
 /* After the last reader. */
@@ -39,6 +51,7 @@ DestinationTable::~DestinationTable()
 {
 	remove_all();
 	kern::rcu::barrier();
+	end_rested(0);
 }
 
 u32 DestinationTable::bucket_of(const HardwareAddress &address)
@@ -79,7 +92,7 @@ DestinationTable::Action DestinationTable::wait(const HardwareAddress &address, 
 	if (!entry) {
 		if (count_ >= capacity)
 			return Action::drop;
-		auto made = kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn, address);
+		auto made = kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, address);
 		if (!made.ok())
 			return Action::drop;
 		entry = made.take().release();
@@ -114,16 +127,16 @@ bool DestinationTable::begin_refresh(Destination &destination)
 	return true;
 }
 
-kern_skb_queue DestinationTable::resolved(Destination &destination, ib_ah *ah)
+kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<Handle> handle)
 {
 	kern_skb_queue waiting{};
-	ib_ah *former = nullptr;
+	kern::Owned<Handle> former;
 	{
 		kern::Guard guard(lock_);
 		destination.resolving_ = false;
-		if (ah) {
-			former = destination.ah_;
-			__atomic_store_n(&destination.ah_, ah, __ATOMIC_RELEASE);
+		if (handle) {
+			__atomic_store_n(&destination.ah_, handle->ah, __ATOMIC_RELEASE);
+			former = std::exchange(destination.handle_, std::move(handle));
 		} else if (!destination.ah_) {
 			destination.retry_at_ = kern::now_ns() + retry_after_ns;
 		}
@@ -131,9 +144,31 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, ib_ah *ah)
 	}
 	if (former) {
 		kern::rcu::synchronize();
-		rdma_destroy_ah(former, 0);
+		rest(std::move(former));
 	}
 	return waiting;
+}
+
+void DestinationTable::rest(kern::Owned<Handle> handle)
+{
+	kern::Guard guard(lock_);
+	resting_.push_back(*handle.release());
+}
+
+void DestinationTable::end_rested(unsigned rounds)
+{
+	{
+		kern::Guard guard(lock_);
+		for (Handle &handle : resting_)
+			handle.rounds++;
+	}
+	const auto next = [&] {
+		kern::Guard guard(lock_);
+		Handle *longest = resting_.front();
+		return kern::Owned<Handle>::adopt(longest && longest->rounds > rounds ? resting_.pop_front() : nullptr);
+	};
+	while (next())
+		;
 }
 
 template <class Condition>

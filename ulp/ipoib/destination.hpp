@@ -9,6 +9,7 @@
 
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
+#include <kern/memory.hpp>
 #include <kern/netdev.hpp>
 #include <kern/rcu.hpp>
 #include <kern/ref.hpp>
@@ -17,11 +18,30 @@
 namespace ipoib
 {
 
+/*
+ * An address handle that a destination has or had. It outlives all requests that name it (rdma_destroy_ah()): what a destination has no
+ * use for any more rests in its table until they are over.
+ */
+struct Handle {
+	/* Empty if there is no memory, or the device has none. Context: any. */
+	static kern::Owned<Handle> create(ib_pd *pd, rdma_ah_attr &where);
+
+	explicit Handle(ib_ah *made) : ah(made) {}
+	~Handle() { rdma_destroy_ah(ah, 0); }
+	Handle(const Handle &) = delete;
+	Handle &operator=(const Handle &) = delete;
+
+	ib_ah *const ah;
+	/* While it rests. */
+	kern::ListNode node;
+	unsigned rounds = 0;
+};
+
 /* One peer or group. The table has a reference, and so has whoever resolves it. */
 class Destination : public kern::RefCounted<Destination>
 {
 public:
-	explicit Destination(const HardwareAddress &address) : address_(address) {}
+	Destination(class DestinationTable &table, const HardwareAddress &address) : table_(table), address_(address) {}
 	~Destination();
 
 	const HardwareAddress &address() const { return address_; }
@@ -39,10 +59,12 @@ public:
 private:
 	friend class DestinationTable;
 
+	DestinationTable &table_;
 	const HardwareAddress address_;
-	ib_ah *ah_ = nullptr;
+	ib_ah *ah_ = nullptr; /* of handle_, for readers */
 
 	/* Under the table's lock. */
+	kern::Owned<Handle> handle_;
 	Destination *next_ = nullptr; /* in its bucket; readers follow it too */
 	kern_skb_queue waiting_{};
 	bool resolving_ = false;
@@ -83,13 +105,17 @@ public:
 	/* True for the one who is to ask again. Context: any but hard interrupt. */
 	bool begin_refresh(Destination &destination);
 
-	/* The outcome: an address handle, which becomes the table's, or nullptr. The waiting packets are the caller's to send or drop.
+	/* The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
 	 * Context: process; any but hard interrupt without a handle. */
-	kern_skb_queue resolved(Destination &destination, ib_ah *ah);
+	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle);
 	/* Forgets a destination, or all, or those unused for so many rounds of asking. Packets that wait are dropped; how many. Context: process. */
 	u32 remove(const HardwareAddress &address);
 	u32 remove_all();
 	u32 remove_unused(unsigned rounds);
+	/* A handle that no reader finds any more. Context: any but hard interrupt. */
+	void rest(kern::Owned<Handle> handle);
+	/* Ends the handles that have rested for so many rounds of asking; 0: all, for there are no requests. Context: any but hard interrupt. */
+	void end_rested(unsigned rounds);
 	/* Marks all that are resolved: they stay in use until someone has asked again. */
 	void mark_stale();
 	/* Whether a resolved one should be asked for again. */
@@ -107,6 +133,7 @@ private:
 	Destination *heads_[buckets]{};
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.destinations")};
 	u32 count_ GUARDED_BY(lock_) = 0;
+	kern::List<Handle, &Handle::node> resting_ GUARDED_BY(lock_); /* the longest first */
 };
 
 } // namespace ipoib

@@ -20,6 +20,9 @@ constexpr unsigned tx_queue_len = 1000;
 /* A destination that was not used in four rounds of half a minute is forgotten. */
 constexpr unsigned tend_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
+/* Rounds after which no request names an address any more: a datagram waits for nobody, and a queue that does not move for a third of a
+ * round is restarted by the stack's watchdog, which ends them all. */
+constexpr unsigned rest_rounds = 1;
 constexpr unsigned gso_max_size = 65536;
 /* Queues that could not be started are tried again after so long, or when something happens at the port. */
 constexpr unsigned restart_ms = 2'000;
@@ -176,8 +179,7 @@ void Interface::clear_out()
 	kern::ignore(queues_.to(Queues::State::none));
 	queues_.displace();
 	if (ib_pd *pd = std::exchange(pd_, nullptr)) {
-		/* The last address handles go after their readers. */
-		kern::rcu::barrier();
+		end_addresses();
 		ib_dealloc_pd(pd);
 	}
 }
@@ -191,6 +193,13 @@ kern::Result<> Interface::start_queues()
 	return {};
 }
 
+/* Ends the address handles of all destinations that there were, after their readers. The QPs are in RESET, or no more. */
+void Interface::end_addresses()
+{
+	kern::rcu::barrier();
+	destinations_.end_rested(0);
+}
+
 /* From here on there is no packet of the stack's and no answer of the SA's on its way. */
 void Interface::stop_queues()
 {
@@ -199,6 +208,7 @@ void Interface::stop_queues()
 	kern::ignore(queues_.to(Queues::State::made));
 	cancel_queries();
 	leave_domain();
+	end_addresses();
 }
 
 /* What the port says of itself now. Errors: ENOENT while the partition is not there; those of the cache. */
@@ -393,6 +403,7 @@ void Interface::try_again_later(int error)
 void Interface::tend()
 {
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds), __ATOMIC_RELAXED);
+	destinations_.end_rested(rest_rounds);
 	multicast_.leave_unused();
 	tend_work_.queue(tend_ms);
 }
@@ -447,13 +458,10 @@ void Interface::resolved_group(const Group &group)
 {
 	rdma_ah_attr where;
 	ib_sa_mcmember_rec record = group.record;
-	ib_ah *ah = nullptr;
-	if (ib_init_ah_from_mcmember(device_, port_num_, &record, &where) == 0) {
-		ah = rdma_create_ah(pd_, &where, 0);
-		if (rdma::is_err(ah))
-			ah = nullptr;
-	}
-	resolved(group.address, ah);
+	kern::Owned<Handle> handle;
+	if (ib_init_ah_from_mcmember(device_, port_num_, &record, &where) == 0)
+		handle = Handle::create(pd_, where);
+	resolved(group.address, std::move(handle));
 }
 
 ib_sa_client *Interface::sa_client()

@@ -77,8 +77,8 @@ public:
 	/* From Multicast: a group that was joined: attach it, if it is to be heard. Errors: those of the verbs. Context: process. */
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);
-	/* How the search for an address ended; the handle becomes the interface's. Context: process or softirq. */
-	void resolved(const HardwareAddress &address, ib_ah *ah);
+	/* How the search for an address ended: with a handle, or none. Context: process or softirq. */
+	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
 	void forget(const HardwareAddress &address);
 	/* Whether packets go there, or have until lately. Context: any but hard interrupt. */
 	bool sends_to(const HardwareAddress &address) { return static_cast<bool>(destinations_.get(address)); }
@@ -110,6 +110,7 @@ private:
 	void clear_out();
 	kern::Result<> start_queues();
 	void stop_queues();
+	void end_addresses();
 
 	kern::Result<> read_port();
 	HardwareAddress own_address() const;
@@ -128,7 +129,7 @@ private:
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
-	void finish(Destination &destination, ib_ah *ah);
+	void finish(Destination &destination, kern::Owned<Handle> handle);
 	void cancel_queries();
 
 	void refresh();

@@ -88,7 +88,7 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 	Destination &target = *destination;
 	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, std::move(destination));
 	if (!made.ok()) {
-		finish(target, nullptr);
+		finish(target, {});
 		return;
 	}
 	kern::Ref<PathQuery> query = made.take();
@@ -120,14 +120,11 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 /* Context: process, of the SA client; or that of begin_path_query() if there was nobody to ask. */
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
-	ib_ah *ah = nullptr;
+	kern::Owned<Handle> handle;
 	rdma_ah_attr where;
-	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0) {
-		ah = rdma_create_ah(pd_, &where, 0);
-		if (rdma::is_err(ah))
-			ah = nullptr;
-	}
-	finish(*query.destination, ah);
+	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0)
+		handle = Handle::create(pd_, where);
+	finish(*query.destination, std::move(handle));
 	/* The table may have dropped it meanwhile: its handle must be gone before the interface is. */
 	query.destination.reset();
 	kern::Guard guard(queries_lock_);
@@ -166,22 +163,19 @@ void Interface::cancel_queries()
 	kern::Guard guard(queries_lock_);
 }
 
-void Interface::resolved(const HardwareAddress &address, ib_ah *ah)
+void Interface::resolved(const HardwareAddress &address, kern::Owned<Handle> handle)
 {
-	if (auto destination = destinations_.get(address)) {
-		finish(*destination, ah);
-		return;
-	}
-	if (ah)
-		rdma_destroy_ah(ah, 0);
+	if (auto destination = destinations_.get(address))
+		finish(*destination, std::move(handle));
 }
 
 /* Sends what waited, from the start, or drops it. */
-void Interface::finish(Destination &destination, ib_ah *ah)
+void Interface::finish(Destination &destination, kern::Owned<Handle> handle)
 {
-	kern_skb_queue waiting = destinations_.resolved(destination, ah);
+	const bool found = static_cast<bool>(handle);
+	kern_skb_queue waiting = destinations_.resolved(destination, std::move(handle));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
-		if (ah) {
+		if (found) {
 			kern_skb_requeue(skb, dev_);
 		} else {
 			count(tx_dropped_);

@@ -389,7 +389,7 @@ void Multicast::fail(Group &group)
 	if (!asks_again && group.was_joined)
 		interface_.forget(group.address);
 	else
-		interface_.resolved(group.address, nullptr);
+		interface_.resolved(group.address, {});
 	group.was_joined = false;
 }
 

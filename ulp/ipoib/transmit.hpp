@@ -46,7 +46,7 @@ public:
 	/**
 	 * send() - queue a packet and, if no more comes, tell the hardware
 	 * @skb: begins with the encapsulation header; the queue's from here on, whatever happens
-	 * @ah, @qpn: to whom; the driver copies the address when the request is posted
+	 * @ah, @qpn: to whom; the handle outlives the request (DestinationTable::rest())
 	 *
 	 * Context: start_xmit of the interface.
 	 */

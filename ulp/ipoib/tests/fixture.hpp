@@ -39,7 +39,8 @@ private:
 class Host
 {
 public:
-	explicit Host(u16 lid) : device_({.vectors = 4, .lid = lid, .dma_device = dma_.native()})
+	explicit Host(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
+	    : device_({.vectors = 4, .notify = notify, .context = context, .lid = lid, .dma_device = dma_.native()})
 	{
 		if (!dma_.native() || !device_.ok())
 			return;
@@ -76,6 +77,17 @@ public:
 		return eventually([&] { return kern_netdev_carrier_ok(dev()); });
 	}
 
+	/* Of those of `ethtool -S`. */
+	u64 counter(const char *name) const
+	{
+		u64 values[64];
+		kern_assert(netdev_ops.counter_count <= sizeof(values) / sizeof(values[0]));
+		netdev_ops.get_counters(interface_, values);
+		for (unsigned i = 0; i < netdev_ops.counter_count; i++)
+			if (__builtin_strcmp(netdev_ops.counter_names[i], name) == 0)
+				return values[i];
+		return ~u64{0};
+	}
 	kern_net_stats stats() const
 	{
 		kern_net_stats now{};
@@ -124,8 +136,12 @@ struct Pair {
 	Module module;
 	mad_fixture::Node node{1};
 	mad_fixture::Administrator administrator{node};
-	Host a{2}, b{77};
+	Host a, b;
 
+	explicit Pair(soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
+	    : a(2, notify, context), b(77, notify, context)
+	{
+	}
 	bool ok() const { return module.ok() && node.ok() && administrator.ok() && a.ok() && b.ok(); }
 	/* Both run, and packets get through. */
 	bool begin() const { return a.up() == 0 && b.up() == 0 && a.runs() && b.runs() && a.reaches(b); }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What an interface owes the midlayer: it asks again where an arm says so, and ends no address handle that a request still names.
+#include <kern/rcu.hpp>
+#include "fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace
+{
+
+/* Completions of both hosts come in the window between a poll and an arm, for as long as this lives. */
+class InTheWindow
+{
+public:
+	explicit InTheWindow(const Pair &pair) : pair_(pair) { set(true); }
+	~InTheWindow() { set(false); }
+	InTheWindow(const InTheWindow &) = delete;
+	InTheWindow &operator=(const InTheWindow &) = delete;
+
+private:
+	void set(bool late)
+	{
+		soft_complete_late(pair_.a.device(), late);
+		soft_complete_late(pair_.b.device(), late);
+	}
+
+	const Pair &pair_;
+};
+
+/* Bursts whose completions come after the last poll and before the arm: all are received, and all that was sent is given back. */
+void notify_09_a_burst_into_the_window(Test &test)
+{
+	constexpr unsigned rounds = 100, length = 1000;
+	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
+		/* An event is heard a while after it was raised, so that there is a window at all. */
+		Pair pair(notify, SOFT_TASK);
+		ASSERT_TRUE(pair.ok());
+		ASSERT_TRUE(pair.begin());
+		InTheWindow window(pair);
+		kern::SeededRandom random(test.seed());
+		for (unsigned round = 0; round < rounds; round++) {
+			const u64 received = pair.b.stats().rx_bytes, given_back = pair.a.counter("tx_completions");
+			const unsigned count = 1 + random.below(8);
+			for (unsigned i = 0; i < count; i++)
+				EXPECT_TRUE(pair.a.send(pair.b, length));
+			ASSERT_TRUE(eventually([&] { return pair.b.stats().rx_bytes >= received + u64{count} * length; }));
+			ASSERT_TRUE(eventually([&] { return pair.a.counter("tx_completions") >= given_back + count; }));
+		}
+		/* Such hardware has told them so, again and again. */
+		if (notify == SOFT_NOTIFY_REPORTS) {
+			EXPECT_GT(pair.b.counter("rx_rearms_missed"), 0u);
+			EXPECT_GT(pair.a.counter("tx_rearms_missed"), 0u);
+		}
+	}
+}
+
+constexpr unsigned some = 8;
+
+/* An interface that forgets where its packets go, for its addresses are void, does not end what those on their way go by. */
+void an_address_outlives_what_is_sent_by_it(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	soft_hold_datagrams(pair.a.device(), true);
+	for (unsigned i = 0; i < some; i++)
+		EXPECT_TRUE(pair.a.send(pair.b));
+	const u64 before = pair.a.counter("path_queries");
+	pair.a.interface().on_event(IB_EVENT_LID_CHANGE);
+	EXPECT_TRUE(eventually([&] {
+		(void)pair.a.send(pair.b);
+		kern::sleep_ms(1);
+		return pair.a.counter("path_queries") > before;
+	}));
+	kern::rcu::barrier();
+	EXPECT_EQ(soft_addresses_lost(pair.a.device()), 0ul);
+	soft_hold_datagrams(pair.a.device(), false);
+	EXPECT_TRUE(pair.a.runs());
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+/* The same when it is taken down; and then all are ended. */
+void addresses_end_when_the_queues_are_empty(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ib_pd *const pd = pair.a.interface().qp()->pd;
+	const int before = pd->usecnt;
+	for (unsigned round = 0; round < 3; round++) {
+		ASSERT_TRUE(pair.begin());
+		EXPECT_GT(pd->usecnt, before);
+		soft_hold_datagrams(pair.a.device(), true);
+		for (unsigned i = 0; i < some; i++)
+			EXPECT_TRUE(pair.a.send(pair.b));
+		/* What waits for readers has its turn before the QPs are told to flush. */
+		soft_interpose(pair.a.device(), SOFT_MODIFY_QP, [](void *) { kern::rcu::barrier(); }, nullptr);
+		pair.a.down();
+		soft_interpose(pair.a.device(), SOFT_MODIFY_QP, nullptr, nullptr);
+		EXPECT_EQ(soft_addresses_lost(pair.a.device()), 0ul);
+		EXPECT_EQ(pd->usecnt, before);
+		soft_hold_datagrams(pair.a.device(), false);
+	}
+}
+
+} // namespace
+
+SOFT_SUITES(ipoib_contract, KUNIT_CASE(notify_09_a_burst_into_the_window), KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
+	    KUNIT_CASE(addresses_end_when_the_queues_are_empty));
