@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's storage over RDMA: software that uses verbs and the communication manager from inside the kernel."""
+"""Debian's storage targets and initiators: software that uses verbs and the communication manager from inside the kernel."""
 from lab.testing import test
 
 from stock import active, check, complaints, interfaces_up, pair
@@ -22,6 +22,28 @@ echo 10.0.0.1 > ports/1/addr_traddr
 echo 4420 > ports/1/addr_trsvcid
 ln -s subsystems/{NQN} ports/1/subsystems/{NQN}
 """
+
+# Target and initiator are known by the GUIDs of their ports, in groups of four digits.
+SRP_TARGET = f"""
+modprobe -a target_core_mod ib_srpt
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+cd /sys/kernel/config/target
+mkdir -p core/rd_mcp_0/disk
+echo rd_pages={MEGABYTES << 8} > core/rd_mcp_0/disk/control
+echo 1 > core/rd_mcp_0/disk/enable
+group=srpt/@TARGET@/@TARGET@
+mkdir -p $group/lun/lun_0 $group/acls/@INITIATOR@
+ln -s core/rd_mcp_0/disk $group/lun/lun_0/disk
+mkdir $group/acls/@INITIATOR@/lun_0
+ln -s $group/lun/lun_0 $group/acls/@INITIATOR@/lun_0/disk
+echo 1 > $group/enable
+"""
+
+
+def gid(node):
+    """The groups of the first GID of the card's port."""
+    return node.run("cat /sys/class/infiniband/mlx4_0/ports/1/gids/0").out.strip().split(":")
+
 
 def random_data(node):
     node.run(f"dd if=/dev/urandom of=/tmp/data bs=1M count={MEGABYTES} status=none")
@@ -69,18 +91,28 @@ def nvme_over_rdma(fabric, target, host):
     host.run("for c in /sys/class/nvme/nvme*/delete_controller; do echo 1 > $c; done", timeout=60)
 
 
-def srp_target_listens(target):
-    """ib_srpt listens on its card's GUID, which the communication manager refuses if it looks like a service ID of its own."""
-    target.run("modprobe ib_srpt", timeout=60)
-    assert complaints(target, "ib_cm_listen|ib_srpt.*failed") == ""
+def srp(target, host):
+    """The target's disk is of memory that nothing but SRP reaches: what is read back has been there."""
+    listener, initiator = (":".join(gid(node)[4:]) for node in (target, host))
+    guid = target.run("cat /sys/class/infiniband/mlx4_0/node_guid").out.strip().replace(":", "")
+    target.run("set -e\n" + SRP_TARGET.replace("@TARGET@", listener).replace("@INITIATOR@", initiator), timeout=60)
+    with check("the target listens on its node's default GUID, which the communication manager does not take for an identifier of its own"):
+        assert complaints(target, "ib_cm_listen|ib_srpt.*failed") == ""
+    host.run("modprobe -a sd_mod ib_srp")
+    login = f"id_ext={guid},ioc_guid={guid},dgid={''.join(gid(target))},pkey=ffff,service_id={guid}"
+    host.run(f"echo {login} > /sys/class/infiniband_srp/srp-mlx4_0-1/add_target", timeout=60)
+    host.wait_for("test -b /dev/sda", timeout=30, what="the disk")
+    write_and_compare(host, "/dev/sda")
+    host.run("for port in /sys/class/srp_remote_ports/port-*/delete; do echo 1 > $port; done", timeout=60)
+    host.wait_for("! test -b /dev/sda", timeout=30, what="the end of the session")
 
 
 @test(kernels=("stock",), timeout=300)
 def disks_of_a_neighbour(lab):
-    """nvmet-rdma with nvme-rdma moves a disk's data that compares, also over a link that flaps; ib_srpt finds a GUID to listen on."""
+    """nvmet-rdma with nvme-rdma, and ib_srpt with ib_srp, move disks' data that compares, the former over a link that flaps, too."""
     with pair(lab) as (fabric, (target, host)):
         interfaces_up(target, host)
         with check("NVMe over RDMA moves a disk's data"):
             nvme_over_rdma(fabric, target, host)
-        with check("an SRP target listens on a default GUID"):
-            srp_target_listens(target)
+        with check("SRP moves a disk's data"):
+            srp(target, host)
