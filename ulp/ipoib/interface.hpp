@@ -87,6 +87,7 @@ public:
 
 private:
 	friend struct NetdevOps;
+	friend struct TimePasses; /* of the tests */
 	friend class Ladder<Interface, State>;
 	/* A path being asked for. Keeps the destination; the interface waits for it before it is gone. */
 	struct PathQuery : kern::RefCounted<PathQuery> {

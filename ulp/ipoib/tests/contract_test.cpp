@@ -6,6 +6,14 @@
 using namespace ipoib;
 using namespace ipoib::fixture;
 
+/* Half a minute, without the waiting. */
+namespace ipoib
+{
+struct TimePasses {
+	static void on(Interface &interface) { interface.tend(); }
+};
+} // namespace ipoib
+
 namespace
 {
 
@@ -103,7 +111,37 @@ void addresses_end_when_the_queues_are_empty(Test &test)
 	}
 }
 
+/* A group that somebody sends to is kept as long as somebody does; then it is left, as is its destination. */
+void a_group_that_nobody_sends_to_is_left(Test &test)
+{
+	constexpr unsigned rounds = 8;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	HardwareAddress group = pair.a.interface().broadcast();
+	group.gid.raw[15] ^= 1;
+	const auto send = [&] {
+		return kern_kunit_netdev_send(pair.a.dev(), reinterpret_cast<const u8 *>(&group), type_ipv4, 100) == 0;
+	};
+	const unsigned joins = pair.administrator.joins.load_relaxed();
+	EXPECT_TRUE(send());
+	ASSERT_TRUE(eventually([&] { return pair.administrator.joins.load_relaxed() > joins; }));
+	for (unsigned round = 0; round < rounds; round++) {
+		EXPECT_TRUE(send());
+		TimePasses::on(pair.a.interface());
+		kern::sleep_ms(1);
+		EXPECT_TRUE(pair.a.interface().sends_to(group));
+	}
+	/* What the stack itself has sent to is left by now. */
+	kern::sleep_ms(100);
+	const unsigned leaves = pair.administrator.leaves.load_relaxed();
+	for (unsigned round = 0; round < rounds; round++)
+		TimePasses::on(pair.a.interface());
+	EXPECT_TRUE(eventually([&] { return pair.administrator.leaves.load_relaxed() > leaves; }));
+	EXPECT_FALSE(pair.a.interface().sends_to(group));
+}
+
 } // namespace
 
 SOFT_SUITES(ipoib_contract, KUNIT_CASE(notify_09_a_burst_into_the_window), KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
-	    KUNIT_CASE(addresses_end_when_the_queues_are_empty));
+	    KUNIT_CASE(addresses_end_when_the_queues_are_empty), KUNIT_CASE(a_group_that_nobody_sends_to_is_left));
