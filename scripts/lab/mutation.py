@@ -5,7 +5,10 @@ One copy of the tree is used for all: a mutant is applied, what it changes is bu
 a mutant costs the compilation of the files that it touches.
 """
 import dataclasses
+import fcntl
+import os
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -17,6 +20,8 @@ from lab.results import FAILED, PASSED, Result, Results
 
 LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
+LIMIT = 20      # seconds for the suites of a mutant's module on a plain kernel, which take three; one that hangs them is found all the same
+REPAIR = "REPAIR"   # in place of a rule: what was mended once, and has no number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Mutant:
     put: str
     module: str
     test: str
-    kernel: str = "any"         # or "checked", "unchecked"
+    kernel: str = "any"         # or "checked", "unchecked", "machine"
     hangs: bool = False
 
     @property
@@ -42,11 +47,19 @@ class Mutant:
         return text.replace(self.find, self.put)
 
     def shows_on(self, kernel):
-        return self.kernel == "any" or kernel.checked == (self.kernel == "checked")
+        return {"any": True, "checked": kernel.checked, "unchecked": not kernel.checked, "machine": not kernel.native}[self.kernel]
+
+    @property
+    def of_host(self):
+        """Whether its test is one of a program of the host, not of a module."""
+        return not self.module.startswith("weft_")
 
 
 def load(path=LIST):
     return [Mutant(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
+
+
+COPIED = ("core", "hw", "ulp", "include", "tools", "scripts", "Kbuild", "Makefile")
 
 
 def copy_tree(to=WORK / "tree"):
@@ -54,7 +67,7 @@ def copy_tree(to=WORK / "tree"):
     to.mkdir(parents=True, exist_ok=True)
     names = subprocess.run(["git", "-C", cache.TREE, "ls-files", "--cached", "--others", "--exclude-standard"],
                            stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-    wanted = {name for name in names if (cache.TREE / name).is_file() and name.split("/")[0] in ("core", "hw", "ulp", "include", "scripts", "Kbuild", "Makefile")}
+    wanted = {name for name in names if (cache.TREE / name).is_file() and name.split("/")[0] in COPIED}
     for name in wanted:
         source, copy = cache.TREE / name, to / name
         if copy.is_file() and copy.read_bytes() == source.read_bytes():
@@ -62,7 +75,7 @@ def copy_tree(to=WORK / "tree"):
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, copy)
         copy.touch()
-    for path in [path for room in ("core", "hw", "ulp", "include") for path in (to / room).rglob("*")]:
+    for path in [path for room in ("core", "hw", "ulp", "include", "tools") for path in (to / room).rglob("*")]:
         if path.is_file() and path.relative_to(to).as_posix() not in wanted:
             path.unlink()
     return to
@@ -74,6 +87,12 @@ class Trial:
     def __init__(self, kernel, seed):
         self._kernel = kernel
         self._seed = seed
+        WORK.mkdir(parents=True, exist_ok=True)
+        self._lock = open(WORK / ".lock", "w", encoding="utf-8")     # as long as this lives
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LabError("the copy of the tree is in use", "another run of mutants must end first") from None
         self._tree = copy_tree()
         self._built = self._tree / "build/modules" / kernel.release
         self._build("the copy of the tree")
@@ -104,18 +123,39 @@ class Trial:
         """What the suite says: the one place that knows where it runs."""
         seen = Results(quiet=True)
         runner = batch.Runner if self._kernel.native else kunit.Runner
-        runner(self._kernel, seen, WORK / "logs", self._seed).run([suite])
+        runner(self._kernel, seen, WORK / "logs", self._seed, limit=LIMIT).run([suite])
         return seen.all
+
+    def run_on_host(self, mutant):
+        """What the program of the host says of the one test."""
+        path = self._tree / mutant.file
+        whole = path.read_text()
+        environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        try:
+            path.write_text(mutant.text(self._tree))
+            for words in (("make", "build/tools/build.ninja"), ("cmake", "--build", "build/tools", "--target", mutant.module)):
+                done = subprocess.run(words, cwd=self._tree, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      env=environment, check=False)
+                if done.returncode:
+                    raise LabError(f"the mutant {mutant.name} does not build", "\n".join(done.stdout.splitlines()[-20:]))
+        finally:
+            path.write_text(whole)
+        program = self._tree / "build/tools/tests" / mutant.module
+        done = subprocess.run([program, f"--gtest_filter=*.{mutant.test}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        if "Running 1 test" not in done.stdout:
+            raise LabError(f"{mutant.module} has no test {mutant.test}")
+        return [Result("host", f"{mutant.module}.{mutant.test}", FAILED if done.returncode else PASSED, done.stdout)]
 
     def verdict(self, mutant):
         """Whether the named test finds the mutant, as a result of its own."""
         begun = time.monotonic()
         try:
-            said = self.run(self.modules(mutant, WORK / "modules"))
+            said = self.run_on_host(mutant) if mutant.of_host else self.run(self.modules(mutant, WORK / "modules"))
         except LabError as error:
             return Result("mutant", mutant.name, FAILED, str(error))
         of_test = [result for result in said if result.name.endswith(f".{mutant.test}")]
-        if any(result.outcome == FAILED for result in of_test):
+        if any(result.outcome == FAILED for result in of_test) or ended_in(mutant, said):
             outcome, detail = PASSED, ""
         else:
             others = [result.name for result in said if result.outcome == FAILED]
@@ -123,6 +163,36 @@ class Trial:
             detail = (f"{mutant.test} {of_test[0].outcome if of_test else 'did not run'} with the defect in {mutant.file}"
                       + (f"; these failed: {' '.join(others)}" if others else "; nothing failed"))
         return Result("mutant", mutant.name, outcome, detail, time.monotonic() - begun)
+
+
+def places():
+    """Where each KUnit case is: its suites, and how many come before it there."""
+    found = {}
+    for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
+        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
+            names = (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,)
+            for index, case in enumerate(re.findall(r"KUNIT_CASE\((\w+)\)", cases)):
+                found[case] = (names, index)
+    return found
+
+
+def ended_in(mutant, said):
+    """Whether the named test was the one that ran when the kernel hung, or died: the first of its suite that has no outcome."""
+    if mutant.of_host:
+        return False
+    failed = {result.name for result in said if result.outcome == FAILED}
+    suites, before = places()[mutant.test]
+    return any(f"{mutant.module}.{suite}.case {before + 1}" in failed and f"{mutant.module}.{suite}.case {before}" not in failed
+               for suite in suites)
+
+
+def one_for_each_module(mutants):
+    """The first of each that is quick to build, for it is in a source file, and ends by itself."""
+    found = {}
+    for mutant in mutants:
+        if mutant.file.endswith(".cpp") and not mutant.hangs and mutant.kernel == "any" and not mutant.of_host:
+            found.setdefault(mutant.module, mutant)
+    return list(found.values())
 
 
 def choose(mutants, kernel, full, only, seed):

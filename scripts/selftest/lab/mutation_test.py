@@ -7,8 +7,9 @@ import unittest
 
 from lab import cache, mutation
 from lab.errors import LabError
+from lab.results import FAILED, Result
 
-PLAIN, DEBUG = (types.SimpleNamespace(checked=checked) for checked in (False, True))
+PLAIN, DEBUG = (types.SimpleNamespace(checked=checked, native=False) for checked in (False, True))
 
 
 class Mutation(unittest.TestCase):
@@ -20,11 +21,27 @@ class Mutation(unittest.TestCase):
                 self.assertNotEqual(mutant.text(cache.TREE), (cache.TREE / mutant.file).read_text())
 
     def test_each_names_a_case_of_its_rule(self):
-        cases = {name for path in cache.TREE.glob("core/**/*_test.cpp") for name in re.findall(r"KUNIT_CASE\((\w+)\)", path.read_text())}
+        cases = set(mutation.places())
+        cases |= {name for path in cache.TREE.glob("tools/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
         for mutant in self.mutants:
             with self.subTest(mutant.name):
                 self.assertIn(mutant.test, cases)
-                self.assertIn(mutant.rule.lower().replace("-", "_"), mutant.test)
+                if mutant.rule != mutation.REPAIR:
+                    self.assertIn(mutant.rule.lower().replace("-", "_"), mutant.test)
+
+    def test_each_rule_has_one(self):
+        rules = set(re.findall(r"^((?:NOTIFY|LOCK|EVENT|MGMT)-\d\d)$", (cache.TREE / "Documentation/rules.rst").read_text(), re.M))
+        self.assertGreater(len(rules), 30)
+        self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
+
+    def test_one_that_hangs_or_crashes_is_found_by_the_case_that_ran(self):
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed")
+        suites, before = mutation.places()[mutant.test]
+        said = [Result("kunit-um", f"{mutant.module}.{suites[0]}.case {before + 1 + n}", FAILED) for n in range(3)]
+        self.assertTrue(mutation.ended_in(mutant, said))
+        self.assertFalse(mutation.ended_in(mutant, said[1:]))
+        self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suites[0]}.case {before}", FAILED), *said]))
+        self.assertFalse(mutation.ended_in(mutant, []))
 
     def test_one_that_no_longer_fits_is_refused(self):
         lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")
