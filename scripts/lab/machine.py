@@ -8,6 +8,7 @@ import pathlib
 from lab import accelerator, image, ipxe
 
 EMPTY_PORT_ID = "spare"
+TEST_MEMORY = 4 << 30   # bytes that a guest test may take, its host programs included
 _nics = itertools.count(1)
 
 KERNEL_WORDS = (
@@ -20,6 +21,12 @@ KERNEL_WORDS = (
     "net.ifnames=0",
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a starved virtual CPU is no lock-up
 )
+
+
+def guest_tests_at_a_time():
+    """How many guest tests this machine can bear: most are two guests that wait for each other, which keeps one CPU busy."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count() or 1, memory // TEST_MEMORY))
 
 
 def quoted(path):

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import sys
+import threading
 from xml.etree import ElementTree
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -24,17 +25,19 @@ class Result:
 
 
 class Results:
-    """All outcomes of a run."""
+    """All outcomes of a run. Several threads may add theirs."""
 
     def __init__(self, quiet=False):
         self.all = []
         self._quiet = quiet
+        self._lock = threading.Lock()
 
     def add(self, *results):
-        for result in results:
-            self.all.append(result)
-            if not self._quiet:
-                self._show(result)
+        with self._lock:
+            for result in results:
+                self.all.append(result)
+                if not self._quiet:
+                    self._show(result)
 
     @staticmethod
     def _show(result):
