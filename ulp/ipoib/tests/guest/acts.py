@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What an administrator may do to ib0, as acts of a few shell commands each, drawn from a seed.
 
-An act is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and the reason that Linux gives; these
-lines are the act's outcome, to be compared between stacks. An act that changes what others rely on puts it back.
+An act is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and the reason that Linux gives; `tell` prints
+what the command said in any case. These lines are the act's outcome, to be compared between stacks. An act that changes what others rely on
+puts it back.
 """
 import re
 
@@ -12,6 +13,7 @@ TOOL = "/tmp/administrator"
 PRELUDE = f"""
 A={TOOL}
 try() {{ local name=$1 out; shift; if out=$("$@" 2>&1); then echo "$name: ok"; else echo "$name: $(tail -n 1 <<<"$out")"; fi; }}
+tell() {{ local name=$1; shift; echo "$name: $("$@" 2>&1 | tail -n 1)"; }}
 await() {{ for i in $(seq 150); do eval "$1" >/dev/null 2>&1 && return 0; sleep 0.1; done; echo "never: $1"; }}
 home() {{ ip link set ib0 up; ip addr replace {ADDRESS}.$NUMBER/24 dev ib0; }}
 """
@@ -67,15 +69,15 @@ def packet_sockets(random):
     nobody = "0000055f fe800000 00000000 0202c903 00dead01".replace(" ", "")
     foreign = "00ffffff ff12401b 80090000 00000000 00000001".replace(" ", "")
     return f"""broadcast=$(tr -d : </sys/class/net/ib0/broadcast)
-try raw $A packet ib0 raw {length}
-try empty $A packet ib0 raw 0
-try short $A packet ib0 raw {random.randrange(1, 24)}
+tell raw $A packet ib0 raw {length}
+tell empty $A packet ib0 raw 0
+tell short $A packet ib0 raw {random.randrange(1, 24)}
 # Debian's module reads the address that there is none of, and takes the kernel with it.
-test $NUMBER = 1 && try dgram-nowhere $A packet ib0 dgram {length}
-try dgram-broadcast $A packet ib0 dgram {length} $broadcast
-try dgram-nobody $A packet ib0 dgram {length} {nobody}
-try dgram-foreign $A packet ib0 dgram {length} {foreign}
-try long $A packet ib0 dgram 5000 $broadcast"""
+test $NUMBER = 1 && tell dgram-nowhere $A packet ib0 dgram {length}
+tell dgram-broadcast $A packet ib0 dgram {length} $broadcast
+tell dgram-nobody $A packet ib0 dgram {length} {nobody}
+tell dgram-foreign $A packet ib0 dgram {length} {foreign}
+tell long $A packet ib0 dgram 5000 $broadcast"""
 
 
 def vlan(_):
@@ -200,7 +202,7 @@ await 'test -s /tmp/listen'
 echo "join: $(cat /tmp/listen)"
 {random.choice(("", "ip link set ib0 down; home"))}
 kill $tool; wait $tool 2>/dev/null
-$A send ib0 239.3.{random.randrange(250)}.0 20"""
+tell send $A send ib0 239.3.{random.randrange(250)}.0 20"""
 
 
 def neighbours(random):
