@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -37,37 +38,66 @@ public:
 	explicit Intruder(IntruderOptions options);
 	~Intruder();
 
-	// All turns. What the card refuses, or that it hangs up, is what is expected; a card that cannot be had again by a new
-	// machine is not: std::runtime_error.
-	void run();
-
+	// What is left of the machine when an act is over.
+	enum class Ending {
+		keeps,    // the next act is on the same machine
+		leaves,   // it goes away, with whatever it has made of its card
+		loses_it, // the daemon has to end the connection
+	};
 	struct Act {
 		const char *name;
+		Ending ending;
 		void (Intruder::*carry_out)();
-		unsigned done = 0;
+		unsigned turns = 0;
+		// What it has done in all its turns, by the names of what it counts.
+		std::map<std::string, std::uint64_t> effects{};
 	};
+
+	// All turns. An act that does not end as it should, or does not have its effect, is a failure: the connection that
+	// ends where it should go on, a command that is refused where it should be carried out, or the other way round, a
+	// packet that does not leave. Throws std::runtime_error, which says in which act.
+	void run();
 	const std::vector<Act> &acts() const { return acts_; }
-	// How often the card hung up on its machine.
-	unsigned cards_lost() const { return cards_lost_; }
 
 private:
+	using HungUp = testing::FakeClient::HungUp;
+	// The protection domain of all that it has, and the key of its scratch memory.
+	static constexpr std::uint32_t kPd = 7;
+	static constexpr std::uint32_t kKey = 20 << 8;
+
 	struct Queue {
 		std::uint32_t qpn;
 		connectx::testing::CardDriver::Buffer buffer;
 		std::uint32_t posted = 0;
 	};
 
+	void carry_out(Act &act);
+	void unplug();
 	void plug_in();
 	// The port as the manager has left it; waits until it is active.
 	void await_active_port();
 	Queue create_queue(std::uint32_t qpn, connectx::testing::ServiceType service, std::uint16_t remote_lid = 0,
 			   std::uint32_t remote_qpn = 0);
 	void post(Queue &queue, std::vector<std::byte> wqe);
-	// Lets the card work for a little while, its completions thrown away.
+	// Takes the completions that are there. Those of the special queue are counted.
+	void reap();
+	// Lets the card work for a little while.
 	void let_it_work();
-	// A packet of whole headers from QP1's number, as only the driver of the card may send.
+	// A packet of whole headers from QP1's number, as only the driver of the card may send; waits for room in the queue.
 	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey, bool vl15,
 			     std::span<const std::byte> payload);
+	// Waits until so many of the special queue's requests have completed.
+	void await_completions(std::uint32_t number);
+	// Waits until all that send_raw_packet() was given in this act has left, and counts it.
+	void await_raw_packets();
+	// What the port has sent, by its own counter.
+	std::uint64_t packets_sent();
+	// Waits until the port has sent @packets since it had sent @before, and counts those that it has.
+	void await_packets(std::uint64_t before, std::uint64_t packets);
+	// A command that the card has to carry out, or to refuse.
+	void must(const connectx::testing::CardDriver::Result &result, const char *what);
+	void must_refuse(const connectx::testing::CardDriver::Result &result, const char *what);
+	void count(const char *effect, std::uint64_t number = 1) { current_->effects[effect] += number; }
 	std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
 	const Victim &victim() { return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))]; }
 
@@ -93,8 +123,11 @@ private:
 	std::uint16_t lid_ = 0;
 	std::uint16_t manager_lid_ = 0;
 	Queue special_{};
+	// Of the special queue's requests: completed, and counted as an effect.
+	std::uint32_t completed_ = 0;
+	std::uint32_t counted_ = 0;
 	std::vector<Act> acts_;
-	unsigned cards_lost_ = 0;
+	Act *current_ = nullptr;
 };
 
 } // namespace weft::stranger

@@ -27,7 +27,7 @@ weft::stranger::Victim parse_victim(const std::string &text)
 int main(int argc, char **argv)
 {
 	CLI::App app("Plays a hostile machine at a card of a lab: large sends without end, memory that is not there or goes away, "
-		     "traps, joins and leaves for others, P_Keys and keys that are not its own. Prints how often it did each.",
+		     "traps, joins and leaves for others, P_Keys and keys that are not its own. Prints how often it did each, and what came of it.",
 		     "weft-intruder");
 	weft::stranger::IntruderOptions options;
 	std::vector<std::string> victims;
@@ -41,9 +41,12 @@ int main(int argc, char **argv)
 			options.victims.push_back(parse_victim(victim));
 		weft::stranger::Intruder intruder(options);
 		intruder.run();
-		for (const auto &act : intruder.acts())
-			std::cout << act.name << ' ' << act.done << '\n';
-		std::cout << "cards-lost " << intruder.cards_lost() << '\n';
+		for (const auto &act : intruder.acts()) {
+			std::cout << act.name << " turns=" << act.turns;
+			for (const auto &[effect, number] : act.effects)
+				std::cout << ' ' << effect << '=' << number;
+			std::cout << '\n';
+		}
 	} catch (const std::exception &error) {
 		std::cerr << "weft-intruder: " << error.what() << '\n';
 		return 1;

@@ -2,12 +2,12 @@
 // A machine with nothing in it but a card of weftd's, reached as QEMU reaches it.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
 #include "base/file_descriptor.hpp"
 #include "base/guest_memory.hpp"
-#include "base/loop.hpp"
 #include "vfio-user/testing/fake_client.hpp"
 #include "vfio-user/testing/machine.hpp"
 
@@ -17,8 +17,11 @@ namespace weft::stranger
 class RemoteMachine final : public testing::Machine
 {
 public:
-	// Connects to the card at @socket, and lends it @memory_size bytes from address 0. Throws std::runtime_error or
-	// std::system_error, as do all methods once the card has hung up.
+	// For an answer of the daemon's, on a host that has much else to do.
+	static constexpr std::chrono::seconds kPatience{60};
+
+	// Connects to the card at @socket, and lends it @memory_size bytes from address 0. Throws FakeClient::HungUp, as all
+	// methods, once the daemon has ended the connection, and another exception for whatever else goes wrong.
 	RemoteMachine(const std::filesystem::path &socket, std::uint64_t memory_size);
 	~RemoteMachine() override;
 
@@ -31,8 +34,6 @@ public:
 	std::uint64_t memory_size() const { return memory_size_; }
 
 private:
-	// The client's side needs no loop of its own; this one has nothing to run.
-	Loop loop_{"stranger", Loop::Mode::Manual};
 	std::uint64_t memory_size_;
 	FileDescriptor memory_fd_;
 	std::byte *memory_;

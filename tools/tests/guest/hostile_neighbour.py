@@ -2,7 +2,12 @@
 """A third machine that means no good: what it does at its own card takes nothing from two others on the lab."""
 import re
 import signal
+import sys
 import time
+
+from lab import cache
+
+sys.path.insert(0, str(cache.TREE / "hw/connectx/tests/support"))
 
 from lab.echo import answers
 from lab.fabric import PAIR, Fabric
@@ -10,6 +15,7 @@ from lab.testing import test
 from lab.waiting import wait_until
 
 from stock import active, check, interfaces_up, lid, load
+from traffic import StockNode
 
 LAB = PAIR + """
 [[host]]
@@ -24,6 +30,24 @@ MEMORY_BOUND_KIB = 512 << 10
 # The control socket answers within a second; on a machine so much slower, later.
 ANSWER_S = 1.0
 EXCHANGES = 2000
+# RDMA of one round: as much as the region that it goes to has, in messages of several packets.
+MESSAGES, MESSAGE = 16, 16 << 10
+
+# What each act does in one turn at least, as weft-intruder counts it; it fails by itself where the card carries out what it
+# should refuse, or the other way round.
+EFFECTS = {
+    "giants": {"requests": 8, "packets": 1 << 15},
+    "all-memory": {"mappings": 256, "refused": 4},
+    "splits": {"pieces": 65000, "refused": 16},
+    "truncated-memory": {"cards-lost": 1},
+    "descriptors": {"connections": 500, "descriptors": 1024},
+    "traps": {"packets": 1000},
+    "foreign-members": {"packets": 4},
+    "foreign-pkeys": {"packets": 200, "tables": 1},
+    "vl15": {"packets": 200},
+    "keys": {"writes": 64, "packets": 16},
+    "anything": {"registers": 100, "commands": 100},
+}
 
 
 def anonymous_memory(process):
@@ -38,9 +62,36 @@ def port_of(node):
     return f"{lid(node)}:{''.join(gid.split(':')[4:])}"
 
 
+class Rdma:
+    """Writes into the memory of another machine and reads back from it; each byte is compared, on either side."""
+
+    def __init__(self, lab, *nodes):
+        self._nodes = [StockNode(node, lab.program("weft-traffic")) for node in nodes]
+        for node in self._nodes:
+            node.load()
+        self._here, self._there = (node.open(type="rc", size=MESSAGES * MESSAGE) for node in self._nodes)
+        self._here.join(self._there)
+        self.rounds = 0
+
+    def round(self):
+        """What was there before is of another seed."""
+        pattern = {"count": MESSAGES, "size": MESSAGE, "seed": 1 + self.rounds * MESSAGES}
+        for operation, reached in (("write", self._there), ("read", self._here)):
+            done = self._here.send(op=operation, **pattern, **self._there.memory)
+            assert done["done"] == str(MESSAGES), done[""]
+            assert reached.verify(**pattern)["good"] == str(MESSAGES)
+        self.rounds += 1
+
+
+def effects(output):
+    """What weft-intruder says of each act: its turns and its effects."""
+    return {name: {word: int(number) for word, number in re.findall(r"(\S+)=(\d+)", rest)}
+            for name, rest in re.findall(r"^(\S+) (.*)$", output, re.M)}
+
+
 @test(kernels=("stock",), timeout=400)
 def two_machines_lose_nothing(lab):
-    """Beside flood pings and sends whose data are checked, a neighbour cuts large sends into bytes, maps all of memory, splits windows,
+    """Beside flood pings, and sends, RDMA writes and RDMA reads whose data are compared, a neighbour cuts large sends into bytes, maps all of memory, splits windows,
     truncates its memory, takes descriptors, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
     guessed keys: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""
     fabric = Fabric(lab, LAB, log_level="warning")
@@ -51,17 +102,21 @@ def two_machines_lose_nothing(lab):
         active(node1, node2)
         interfaces_up(node1, node2)
         node1.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=30, what="a first answer")
+        rdma = Rdma(lab, node1, node2)
         before = answers(node1)
         flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
-        intruder = lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1), "--victim",
-                             port_of(node2), "--seed", lab.seed, "--turns", 11 * lab.rounds(2, 200))
-        largest, slowest, exchanges = 0, 0.0, 0
-        serving = asking = None
-        while intruder.poll() is None or asking:
+        largest, slowest, exchanges, rounds_beside = 0, 0.0, 0, 0
+        serving = asking = intruder = None
+        while not intruder or intruder.poll() is None or asking:
             if not asking:
                 serving = node1.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES}")
                 node1.wait_for("ss -ltn | grep -q :18515", timeout=30, what="ibv_rc_pingpong to listen")
                 asking = node2.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES} 10.0.0.1")
+            # All that it disturbs is there when it comes.
+            intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
+                                             "--victim", port_of(node2), "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
+            rounds_beside += intruder.poll() is None
+            rdma.round()
             start = time.monotonic()
             fabric.weft("fabric", "show")
             slowest = max(slowest, time.monotonic() - start)
@@ -74,15 +129,21 @@ def two_machines_lose_nothing(lab):
                 asking = None
         output = (lab.directory / "weft-intruder.log").read_text()
         assert intruder.returncode == 0, output
-        turns = dict(line.split() for line in output.splitlines())
-        with check("the neighbour did each of its acts, and lost the cards whose memory it took away"):
-            assert all(int(count) >= 1 for count in turns.values()), output
+        done = effects(output)
+        with check("each of the neighbour's acts had its effect, and only taking memory back lost it a card"):
+            assert done.keys() == EFFECTS.keys(), output
+            for act, least in EFFECTS.items():
+                turns = done[act].pop("turns")
+                assert turns >= 1, output
+                for effect, number in least.items():
+                    assert done[act].get(effect, 0) >= number * turns, (act, effect, output)
+                assert done[act].get("cards-lost", 0) == least.get("cards-lost", 0) * turns, (act, output)
         with check("every ping was answered"):
             # By an interrupt, after which ping says how many it sent.
             sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
             wait_until("the last answers", lambda: answers(node1) - before >= sent, 10 * node1.slowness)
-        with check("checked sends went on all the time"):
-            assert exchanges >= EXCHANGES, exchanges
+        with check("sends, writes and reads went on all the time"):
+            assert exchanges >= EXCHANGES and rounds_beside >= 2, (exchanges, rounds_beside)
         with check("the daemon stays within its memory"):
             assert largest < MEMORY_BOUND_KIB, f"{largest} KiB"
         with check("the control socket answers within a second"):

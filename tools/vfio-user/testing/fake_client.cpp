@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "vfio-user/testing/fake_client.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -18,6 +19,17 @@ void append_raw(Bytes &bytes, const void *data, std::size_t size)
 	const auto *begin = static_cast<const std::byte *>(data);
 	bytes.insert(bytes.end(), begin, begin + size);
 }
+
+namespace
+{
+
+bool ready(const FileDescriptor &socket, short events)
+{
+	pollfd state{socket.get(), events, 0};
+	return ::poll(&state, 1, 0) > 0;
+}
+
+} // namespace
 
 std::pair<FileDescriptor, FileDescriptor> FakeClient::make_sockets()
 {
@@ -54,9 +66,12 @@ void FakeClient::send_raw(std::span<const std::byte> bytes, const std::vector<in
 		}
 		const auto sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno == EAGAIN) {
-			loop_.poll();
+			if (!wait_until([this] { return ready(socket_, POLLOUT); }, POLLOUT))
+				throw std::runtime_error("the server reads nothing");
 			continue;
 		}
+		if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
+			throw HungUp("the server hung up");
 		if (sent < 0)
 			throw std::system_error(errno, std::generic_category(), "sendmsg");
 		bytes = bytes.subspan(static_cast<std::size_t>(sent));
@@ -64,10 +79,34 @@ void FakeClient::send_raw(std::span<const std::byte> bytes, const std::vector<in
 	}
 }
 
+bool FakeClient::wait_until(const std::function<bool()> &done, short events)
+{
+	if (loop_)
+		return loop_->run_until(done, patience_);
+	const auto deadline = Clock::now() + patience_;
+	while (!done()) {
+		const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+		pollfd state{socket_.get(), events, 0};
+		if (left.count() <= 0 || ::poll(&state, 1, static_cast<int>(left.count())) == 0)
+			return done();
+	}
+	return true;
+}
+
 bool FakeClient::readable()
 {
-	pollfd state{socket_.get(), POLLIN, 0};
-	return ::poll(&state, 1, 0) > 0;
+	return ready(socket_, POLLIN);
+}
+
+// What the server sent before it closed is thrown away.
+bool FakeClient::closed()
+{
+	std::array<char, 4096> bytes;
+	ssize_t got;
+	do
+		got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+	while (got > 0);
+	return got == 0 || errno == ECONNRESET;
 }
 
 FakeClient::Reply FakeClient::receive()
@@ -75,11 +114,13 @@ FakeClient::Reply FakeClient::receive()
 	const auto take = [this](void *data, std::size_t size) {
 		auto *to = static_cast<std::byte *>(data);
 		while (size) {
-			if (!loop_.run_until([this] { return readable(); }))
+			if (!wait_until([this] { return readable(); }, POLLIN))
 				throw std::runtime_error("no reply in time");
 			const auto got = ::recv(socket_.get(), to, size, MSG_DONTWAIT);
-			if (got <= 0)
-				throw std::runtime_error("the server hung up");
+			if (got == 0 || (got < 0 && errno == ECONNRESET))
+				throw HungUp("the server hung up");
+			if (got < 0)
+				throw std::system_error(errno, std::generic_category(), "recv");
 			to += got;
 			size -= static_cast<std::size_t>(got);
 		}
@@ -119,16 +160,13 @@ FakeClient::Reply FakeClient::greet()
 
 bool FakeClient::wait_closed()
 {
-	return loop_.run_until([this] {
-		char byte;
-		const auto got = ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT);
-		return got == 0 || (got < 0 && errno == ECONNRESET);
-	});
+	return wait_until([this] { return closed(); }, POLLIN);
 }
 
 bool FakeClient::quiet()
 {
-	loop_.poll();
+	if (loop_)
+		loop_->poll();
 	return !readable();
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A vfio-user client for tests: what QEMU is to the server, over a socket pair, on the test's own
-// thread. The server's loop is in manual mode and runs whenever the client waits for a reply.
+// A vfio-user client for tests: what QEMU is to the server, on the test's own thread. The server is in
+// the same thread, over a socket pair, its loop in manual mode and run whenever the client waits for a
+// reply; or it is another process.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -69,8 +71,18 @@ public:
 		}
 	};
 
+	// The server has ended the connection: what becomes of who shares memory and takes it back.
+	struct HungUp : std::runtime_error {
+		using std::runtime_error::runtime_error;
+	};
+
 	// @socket is the client's end; @loop is the server's, in manual mode.
-	FakeClient(Loop &loop, FileDescriptor socket) : loop_(loop), socket_(std::move(socket)) {}
+	FakeClient(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket)) {}
+	// The server is another process, which may take as long as @patience for an answer.
+	FakeClient(FileDescriptor socket, Clock::duration patience)
+	    : socket_(std::move(socket)), patience_(patience)
+	{
+	}
 
 	// Makes a connected pair: the client keeps one end, the server gets the other.
 	static std::pair<FileDescriptor, FileDescriptor> make_sockets();
@@ -80,8 +92,8 @@ public:
 		  std::uint32_t flags = 0);
 	// Sends bytes as they are.
 	void send_raw(std::span<const std::byte> bytes, const std::vector<int> &fds = {});
-	// The next reply. Throws std::runtime_error if there is none in time, or the server hung
-	// up, or the reply is malformed.
+	// The next reply. Throws HungUp, or another std::runtime_error if there is none in time or it is
+	// malformed.
 	Reply receive();
 	// Sends a request and takes its reply, which must belong to it.
 	Reply call(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {});
@@ -115,11 +127,15 @@ public:
 	}
 
 private:
+	// Lets the server work until @done, which looks at the socket for @events.
+	bool wait_until(const std::function<bool()> &done, short events);
 	bool readable();
+	bool closed();
 	void must(const Reply &reply, const char *what);
 
-	Loop &loop_;
+	Loop *const loop_ = nullptr;
 	FileDescriptor socket_;
+	const Clock::duration patience_ = std::chrono::seconds(5);
 	std::uint16_t next_id_ = 1;
 };
 
