@@ -20,6 +20,15 @@ static ssize_t show(struct kobject *directory, struct kobj_attribute *native, ch
 	return file->show(file, page);
 }
 
+static ssize_t store(struct kobject *directory, struct kobj_attribute *native, const char *text, size_t size)
+{
+	struct kern_sysfs_file *file =
+		container_of(native, struct kern_sysfs_attribute, native)->file;
+	int status = file->store(file, text, size);
+
+	return status < 0 ? status : size;
+}
+
 struct kobject *kern_sysfs_device(struct device *device)
 {
 	return &device->kobj;
@@ -49,8 +58,9 @@ int kern_sysfs_add(struct kern_sysfs_file *file, const char *name, struct kobjec
 		return -ENOMEM;
 	sysfs_attr_init(&attribute->native.attr);
 	attribute->native.attr.name = name;
-	attribute->native.attr.mode = 0444;
+	attribute->native.attr.mode = file->store ? 0644 : 0444;
 	attribute->native.show = show;
+	attribute->native.store = file->store ? store : NULL;
 	attribute->file = file;
 	status = sysfs_create_file(directory, &attribute->native.attr);
 	if (status) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files below a device's own directory in sysfs, each one value for everybody to read.
+// Files below a device's own directory in sysfs, each one value for everybody to read, and perhaps for root to write.
 //
 //	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", TRY(count())); return {}; }
 //	directory_ = TRY(kern::sysfs::Directory::create("counters", device));
@@ -11,6 +11,7 @@
 #include <kern/abi/sysfs.h>
 #include <kern/method.hpp>
 #include <kern/result.hpp>
+#include <kern/span.hpp>
 
 namespace kern::sysfs {
 
@@ -83,7 +84,16 @@ public:
 		};
 		file_.context = object;
 	}
-	/* Waits for those who read it. May sleep. */
+	/* The same, with Result<> T::store(ConstBytes): what root writes, a page at most. */
+	template <auto Show, auto Store, class T>
+	File(Method<Show> shows, Method<Store>, T *object) : File(shows, object)
+	{
+		file_.store = [](kern_sysfs_file *file, const char *text, size_t size) -> int {
+			const ConstBytes bytes(reinterpret_cast<const std::byte *>(text), size);
+			return (static_cast<T *>(file->context)->*Store)(bytes).error();
+		};
+	}
+	/* Waits for those who read or write it. May sleep. */
 	~File()
 	{
 		if (file_.attribute)
@@ -99,7 +109,7 @@ public:
 		return {};
 	}
 
-	/* For tests. */
+	/* For whoever puts it into a directory otherwise (kern::ClassDevice), and for tests. */
 	kern_sysfs_file &native() { return file_; }
 
 private:

@@ -11,6 +11,8 @@ struct kobject;
 struct kern_sysfs_file {
 	/* Into a page of PAGE_SIZE bytes: how many, or a negative errno. */
 	int (*show)(struct kern_sysfs_file *file, char *page);
+	/* NULL for a file that is only read. text is terminated. 0 or a negative errno. */
+	int (*store)(struct kern_sysfs_file *file, const char *text, size_t size);
 	void *context;
 	/* While it is there. */
 	struct kern_sysfs_attribute *attribute;
@@ -23,7 +25,7 @@ struct kobject *kern_sysfs_device(struct device *device);
 struct kobject *kern_sysfs_directory(const char *name, struct kobject *parent);
 /* Empty by now. */
 void kern_sysfs_remove_directory(struct kobject *directory);
-/* 0 or a negative errno. name: stays. Readable by all. */
+/* 0 or a negative errno. name: stays. Readable by all; what can be stored is writable by its owner. */
 int kern_sysfs_add(struct kern_sysfs_file *file, const char *name, struct kobject *directory);
 /* Waits for those who read it. */
 void kern_sysfs_remove(struct kern_sysfs_file *file);

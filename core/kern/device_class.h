@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What the C files of class devices and of their nodes share. */
+#pragma once
+#include <linux/device.h>
+#include <kern/abi/device_class.h>
+
+struct kern_class_attribute;
+
+/* First in whatever it is part of: the last reference to the device frees that. */
+struct kern_class_device {
+	struct device native;
+	struct kern_class *class;
+	struct kern_class_attribute *attributes;
+	struct attribute_group group;
+	const struct attribute_group *groups[2];
+};
+
+/* Not yet in the system. From here on put_device() ends it, also where this fails. */
+int kern_class_device_init(struct kern_class_device *device, struct kern_class *class, struct device *parent,
+			   const char *name, const struct kern_class_file *files, unsigned int count);

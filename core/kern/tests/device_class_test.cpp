@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/device_class.hpp>
+#include <kern/errno.h>
+#include <kern/kunit.hpp>
+
+namespace {
+
+struct Value {
+	kern::Result<> show(kern::sysfs::Output &out)
+	{
+		out.print("%u\n", value);
+		return {};
+	}
+	kern::Result<> store(kern::ConstBytes text)
+	{
+		if (text.size() != 1)
+			return kern::Error{-EINVAL};
+		value = static_cast<unsigned int>(text[0]);
+		return {};
+	}
+	unsigned int value = 0;
+};
+
+/* A class and its devices come and go; a name is taken while its owner is there, and free again. */
+void device_class_entries_come_and_go(kern::kunit::Test &test)
+{
+	kern::kunit::FakeDevice parent("weft-kern-test-class");
+	ASSERT_TRUE(parent.native() != nullptr);
+	for (int round = 0; round < 2; round++) {
+		auto made = kern::DeviceClass::create("weft_kern_test", {.abi_version = "6", .node_mode = 0, .tells_name = true});
+		ASSERT_OK(made);
+		const kern::DeviceClass kind = made.take();
+		Value value;
+		kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>, &value);
+		const kern_class_file files[] = {{"value", &file.native()}};
+		auto first = kern::ClassDevice::create(kind, parent.native(), "first0", files);
+		ASSERT_OK(first);
+		first.value().announce();
+		auto alone = kern::ClassDevice::create(kind, nullptr, "second0", {});
+		EXPECT_OK(alone);
+		{
+			// Below a class device as below any other.
+			auto below = kern::sysfs::Directory::create("below", first.value().native());
+			EXPECT_OK(below);
+		}
+	}
+}
+
+/* What is written reaches the object, and its refusal the writer. */
+void device_class_file_is_stored(kern::kunit::Test &test)
+{
+	Value value;
+	kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>, &value);
+	EXPECT_EQ(file.native().store(&file.native(), "A", 1), 0);
+	EXPECT_EQ(value.value, 65u);
+	EXPECT_EQ(file.native().store(&file.native(), "AB", 2), -EINVAL);
+	EXPECT_EQ(value.value, 65u);
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_device_class, KUNIT_CASE(device_class_entries_come_and_go), KUNIT_CASE(device_class_file_is_stored));

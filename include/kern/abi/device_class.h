@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/sysfs.h>
+
+KERN_C_BEGIN
+
+struct kern_class;
+struct kern_class_device;
+struct module;
+
+struct kern_class_options {
+	/* Shown by the class's own file abi_version; NULL for none. Stays. */
+	const char *abi_version;
+	/* Permissions of its devices' nodes, which are in /dev/infiniband. */
+	unsigned short node_mode;
+	/* An event of a device says NAME=…, as udev's rules for InfiniBand devices expect. */
+	bool tells_name;
+};
+
+/* A value in a device's directory; there from the device's first moment to its last. Readable by all, writable where it can be stored. */
+struct kern_class_file {
+	const char *name;
+	struct kern_sysfs_file *file;
+};
+
+/* An error pointer without memory (ENOMEM) or where the name is taken (EEXIST). name: stays. */
+struct kern_class *kern_class_create(const char *name, const struct kern_class_options *options);
+/* Without devices by now. */
+void kern_class_destroy(struct kern_class *class_);
+
+/*
+ * A device of a class, with its files; user space is not told of it before kern_class_device_announce(). parent: may be NULL. An error
+ * pointer: ENOMEM, EEXIST.
+ */
+struct kern_class_device *kern_class_device_create(struct kern_class *class_, struct device *parent, const char *name,
+						   const struct kern_class_file *files, unsigned int count);
+void kern_class_device_announce(struct kern_class_device *device);
+/* Waits for those who read its files. */
+void kern_class_device_remove(struct kern_class_device *device);
+struct device *kern_class_device_native(struct kern_class_device *device);
+
+KERN_C_END

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A class of devices in /sys/class, and its devices, each with files of its own.
+//
+//	class_ = TRY(kern::DeviceClass::create("infiniband", {.tells_name = true}));
+//	kern::sysfs::File type_{kern::method<&Shown::type>, this};
+//	const kern_class_file files[] = {{"node_type", &type_.native()}};
+//	entry_ = TRY(kern::ClassDevice::create(class_, parent, "mlx4_0", files));
+//	… directories below entry_.native() …
+//	entry_.announce();
+#pragma once
+#include <span>
+#include <utility>
+#include <kern/abi/device_class.h>
+#include <kern/sysfs.hpp>
+
+namespace kern {
+
+/* The error of an error pointer, 0 of a good one. */
+inline int pointer_error(const void *pointer)
+{
+	const auto value = reinterpret_cast<unsigned long>(pointer);
+	return value >= -4095ul ? static_cast<int>(static_cast<long>(value)) : 0;
+}
+
+class DeviceClass {
+public:
+	/* name: stays. May sleep. Errors: EEXIST, ENOMEM. */
+	static Result<DeviceClass> create(const char *name, const kern_class_options &options)
+	{
+		kern_class *native = kern_class_create(name, &options);
+		if (const int error = pointer_error(native))
+			return Error{error};
+		return DeviceClass(native);
+	}
+
+	DeviceClass() = default;
+	DeviceClass(DeviceClass &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	DeviceClass &operator=(DeviceClass &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	/* Its devices are gone by now. May sleep. */
+	~DeviceClass()
+	{
+		if (native_)
+			kern_class_destroy(native_);
+	}
+
+	kern_class *native() const { return native_; }
+
+private:
+	explicit DeviceClass(kern_class *native) : native_(native) {}
+
+	kern_class *native_ = nullptr;
+};
+
+class ClassDevice {
+public:
+	/*
+	 * Its files outlive it: so it is declared after them. parent: may be nullptr. User space is not told of it before announce(). May
+	 * sleep. Errors: EEXIST, ENOMEM.
+	 */
+	static Result<ClassDevice> create(const DeviceClass &of, device *parent, const char *name,
+					  std::span<const kern_class_file> files)
+	{
+		kern_class_device *native = kern_class_device_create(of.native(), parent, name, files.data(),
+								     static_cast<unsigned int>(files.size()));
+		if (const int error = pointer_error(native))
+			return Error{error};
+		return ClassDevice(native);
+	}
+
+	ClassDevice() = default;
+	ClassDevice(ClassDevice &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	ClassDevice &operator=(ClassDevice &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	/* What was put below it is gone by now. Waits for those who read its files. May sleep. */
+	~ClassDevice()
+	{
+		if (native_)
+			kern_class_device_remove(native_);
+	}
+
+	/* It is complete: says so to user space. Once. May sleep. */
+	void announce() { kern_class_device_announce(native_); }
+	device *native() const { return kern_class_device_native(native_); }
+
+private:
+	explicit ClassDevice(kern_class_device *native) : native_(native) {}
+
+	kern_class_device *native_ = nullptr;
+};
+
+} // namespace kern
