@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A device in /sys/class/infiniband: names and formats are those that libibverbs, libibumad and udev's rules read. Every file is asked for
+ * anew when it is read, and is gone when the last reader is through.
+ */
+#pragma once
+#include <kern/device_class.hpp>
+#include <kern/memory.hpp>
+#include <rdma/ib_verbs.h>
+#include "port.hpp"
+
+namespace ib_sysfs
+{
+
+class Device {
+public:
+	/* Complete, and user space has been told. Context: process. Errors: EEXIST, ENOMEM. */
+	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class, ib_device &device);
+
+private:
+
+	using Output = kern::sysfs::Output;
+
+	explicit Device(ib_device &device) : device_(device) {}
+	kern::Result<> start(const kern::DeviceClass &device_class);
+
+	kern::Result<> node_type(Output &out);
+	kern::Result<> node_guid(Output &out);
+	kern::Result<> sys_image_guid(Output &out);
+	kern::Result<> firmware(Output &out);
+	kern::Result<> description(Output &out);
+	kern::Result<> describe(kern::ConstBytes text);
+	kern::Result<> hca_type(Output &out);
+	kern::Result<> hardware_revision(Output &out);
+
+	ib_device &device_;
+	kern::sysfs::File node_type_{kern::method<&Device::node_type>, this};
+	kern::sysfs::File node_guid_{kern::method<&Device::node_guid>, this};
+	kern::sysfs::File sys_image_guid_{kern::method<&Device::sys_image_guid>, this};
+	kern::sysfs::File firmware_{kern::method<&Device::firmware>, this};
+	kern::sysfs::File description_{kern::method<&Device::description>, kern::method<&Device::describe>, this};
+	kern::sysfs::File hca_type_{kern::method<&Device::hca_type>, this};
+	kern::sysfs::File hardware_revision_{kern::method<&Device::hardware_revision>, this};
+	kern::ClassDevice entry_;
+	kern::sysfs::Directory ports_directory_;
+	kern::OwnedArray<kern::Owned<Port>> ports_;
+};
+
+} // namespace ib_sysfs

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "port.hpp"
+#include <rdma/ib_cache.h>
+
+namespace ib_sysfs
+{
+
+namespace
+{
+
+constexpr const char *state_names[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+constexpr const char *phys_state_names[] = {
+	nullptr,  "Sleep",  "Polling",		 "Disabled", "PortConfigurationTraining",
+	"LinkUp", "LinkErrorRecovery", "Phy Test",
+};
+
+template <size_t count>
+const char *name_of(const char *const (&names)[count], unsigned int value)
+{
+	return value < count && names[value] ? names[value] : "<unknown>";
+}
+
+/* A lane's rate in 100 Mbit/s, and what people call it; whatever is not known counts as the slowest. */
+struct Speed {
+	unsigned int rate;
+	const char *name;
+};
+constexpr Speed speed_of(unsigned int speed)
+{
+	switch (speed) {
+	case IB_SPEED_DDR:
+		return {50, " DDR"};
+	case IB_SPEED_QDR:
+		return {100, " QDR"};
+	case IB_SPEED_FDR10:
+		return {100, " FDR10"};
+	case IB_SPEED_FDR:
+		return {140, " FDR"};
+	case IB_SPEED_EDR:
+		return {250, " EDR"};
+	case IB_SPEED_HDR:
+		return {500, " HDR"};
+	case IB_SPEED_NDR:
+		return {1000, " NDR"};
+	default:
+		return {25, " SDR"};
+	}
+}
+
+} // namespace
+
+kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out)
+{
+	ib_gid gid;
+
+	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
+	for (unsigned int i = 0; i < sizeof(gid.raw); i += 2)
+		out.print("%02x%02x%c", gid.raw[i], gid.raw[i + 1], i + 2 < sizeof(gid.raw) ? ':' : '\n');
+	return {};
+}
+
+kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out)
+{
+	u16 pkey;
+
+	TRY_ERRNO(ib_get_cached_pkey(&device, port, index, &pkey));
+	out.print("0x%04x\n", pkey);
+	return {};
+}
+
+void Port::state(const ib_port_attr &attr, Output &out)
+{
+	out.print("%d: %s\n", attr.state, name_of(state_names, attr.state));
+}
+
+void Port::phys_state(const ib_port_attr &attr, Output &out)
+{
+	out.print("%u: %s\n", attr.phys_state, name_of(phys_state_names, attr.phys_state));
+}
+
+void Port::rate(const ib_port_attr &attr, Output &out)
+{
+	const Speed speed = speed_of(attr.active_speed);
+	const int lanes = ib_width_enum_to_int(static_cast<ib_port_width>(attr.active_width));
+	const unsigned int width = lanes > 0 ? static_cast<unsigned int>(lanes) : 1;
+	const unsigned int rate = speed.rate * width;
+
+	out.print("%u%s Gb/sec (%uX%s)\n", rate / 10, rate % 10 ? ".5" : "", width, speed.name);
+}
+
+kern::Result<> Port::link_layer(Output &out)
+{
+	switch (rdma_port_get_link_layer(&device_, number_)) {
+	case IB_LINK_LAYER_INFINIBAND:
+		out.print("InfiniBand\n");
+		return {};
+	case IB_LINK_LAYER_ETHERNET:
+		out.print("Ethernet\n");
+		return {};
+	default:
+		out.print("Unknown\n");
+		return {};
+	}
+}
+
+kern::Result<kern::Owned<Port>> Port::create(ib_device &device, u32 number, const kern::sysfs::Directory &ports)
+{
+	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
+	TRY(port->start(ports));
+	return port;
+}
+
+kern::Result<> Port::start(const kern::sysfs::Directory &ports)
+{
+	kern_format(name_, sizeof(name_), "%u", number_);
+	directory_ = TRY(kern::sysfs::Directory::create(name_, ports));
+	TRY(state_.add("state", directory_));
+	TRY(phys_state_.add("phys_state", directory_));
+	TRY(rate_.add("rate", directory_));
+	TRY(lid_.add("lid", directory_));
+	TRY(sm_lid_.add("sm_lid", directory_));
+	TRY(lid_mask_count_.add("lid_mask_count", directory_));
+	TRY(sm_sl_.add("sm_sl", directory_));
+	TRY(cap_mask_.add("cap_mask", directory_));
+	TRY(link_layer_.add("link_layer", directory_));
+	const ib_port_immutable &fixed = device_.port_immutable[number_];
+	TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
+	return pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len);
+}
+
+} // namespace ib_sysfs

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What programs read of a card in /sys/class/infiniband."""
+import re
+
+from lab.fabric import PAIR, Fabric
+from lab.testing import test
+
+DEVICE = "/sys/class/infiniband/mlx4_0"
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_connectx")
+
+# By file, what libibverbs, libibumad, ibstat and udev's rules take for right.
+FORMATS = {
+    "node_type": r"1: CA",
+    "node_guid": r"([0-9a-f]{4}:){3}[0-9a-f]{4}",
+    "sys_image_guid": r"([0-9a-f]{4}:){3}[0-9a-f]{4}",
+    "fw_ver": r"\d+\.\d+\.\d+",
+    "node_desc": r".+",
+    "hca_type": r"MT26428",
+    "hw_rev": r"[0-9a-f]+",
+    "device/modalias": r"pci:v000015B3d0000673C.*",
+    "ports/1/state": r"4: ACTIVE",
+    "ports/1/phys_state": r"5: LinkUp",
+    "ports/1/lid": r"0x[1-9a-f][0-9a-f]*",
+    "ports/1/sm_lid": r"0x[1-9a-f][0-9a-f]*",
+    "ports/1/lid_mask_count": r"\d",
+    "ports/1/sm_sl": r"\d+",
+    "ports/1/cap_mask": r"0x[0-9a-f]{8}",
+    "ports/1/rate": r"\d+(\.5)? Gb/sec \(4X [SDQ]DR\)",
+    "ports/1/link_layer": r"InfiniBand",
+    "ports/1/gids/0": r"fe80:0000:0000:0000(:[0-9a-f]{4}){4}",
+    "ports/1/pkeys/0": r"0xffff",
+}
+
+
+@test(timeout=120)
+def devices_are_shown(lab):
+    """Every file is there in the format that programs read, the tables end where the card's do, and all of it goes with the device."""
+    fabric = Fabric(lab, PAIR)
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
+        node.insmod(*(f"/share/{name}.ko" for name in MODULES))
+        node.wait_for(f"grep -q ACTIVE {DEVICE}/ports/1/state", what="the port to be active")
+        for name, expected in FORMATS.items():
+            text = node.run(f"cat {DEVICE}/{name}").out
+            assert re.fullmatch(expected + "\n", text), f"{name}: {text!r} is not {expected}"
+        # ibv_get_pkey_index() counts up until there is no file.
+        for table, least in (("pkeys", 2), ("gids", 2)):
+            entries = sorted(map(int, node.run(f"ls {DEVICE}/ports/1/{table}").out.split()))
+            assert len(entries) >= least and entries == list(range(len(entries))), (table, entries)
+        assert node.run(f"ls {DEVICE}/ports").out == "1\n"
+
+        node.run(f"echo -n 'a node of the lab' > {DEVICE}/node_desc")
+        assert node.run(f"cat {DEVICE}/node_desc").out == "a node of the lab\n"
+
+        # A reader that holds on does not keep the device, and is told that it has gone.
+        node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_connectx && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
+        node.insmod("/share/weft_connectx.ko")
+        node.run(f"test -e {DEVICE}/node_guid && rmmod weft_connectx weft_sysfs weft_mad weft_core weft_kern && ! ls -d /sys/class/infiniband")
