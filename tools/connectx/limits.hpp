@@ -41,8 +41,9 @@ constexpr unsigned kLogReservedMtts = 4;
 // Most entries of a queue.
 constexpr unsigned kLogMaxQpSize = 14;
 constexpr unsigned kLogMaxSrqSize = 14;
-constexpr unsigned kLogMaxCqSize = 22;
-constexpr unsigned kLogMaxEqSize = 22;
+// The command that makes or resizes one of these marks all entries as the card's: 8 MiB at the most.
+constexpr unsigned kLogMaxCqSize = 18;
+constexpr unsigned kLogMaxEqSize = 18;
 // Largest page of a queue buffer, less 12.
 constexpr unsigned kMaxLogPageSize = 19;
 

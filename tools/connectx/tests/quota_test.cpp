@@ -110,6 +110,55 @@ TEST_F(Quota, ObjectsAreBounded)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
+// A command writes no more of a queue than its largest size: completion queues, made and resized, and event
+// queues.
+TEST_F(Quota, QueuesAreBounded)
+{
+	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
+	static_assert((32ull << limits::kLogMaxCqSize) <= 8 << 20);
+	static_assert((32ull << limits::kLogMaxEqSize) <= 8 << 20);
+	constexpr unsigned log_page = 23;
+	const auto cq = driver.create_cq(TinyDriver::kFirstCq, 4);
+	const std::uint64_t mtt = driver.make_buffer(4096).mtt_offset;
+	const std::uint64_t bus = driver.allocate(0, 1ull << log_page);
+	driver.write_mtt(mtt, bus | hw::connectx::MttEntry::present);
+	const auto sized = [&](unsigned log_size) {
+		CqContext context = driver.cq_context(cq);
+		CqContext::log_size.set(context.bytes, log_size);
+		CqContext::log_page_size.set(context.bytes, log_page - 12);
+		CqContext::mtt_offset.set(context.bytes, mtt);
+		return context;
+	};
+	const auto make = [&](unsigned log_size) {
+		const auto status =
+			driver.command(Opcode::sw2hw_cq, TinyDriver::kFirstCq + 1, 0, sized(log_size).bytes).status;
+		driver.command(Opcode::hw2sw_cq, TinyDriver::kFirstCq + 1, 1);
+		return status;
+	};
+	const auto resize = [&](unsigned log_size) {
+		return driver
+			.command(Opcode::modify_cq, cq.number, hw::connectx::modify_cq_resize,
+				 sized(log_size).bytes)
+			.status;
+	};
+	const auto make_eq = [&](unsigned log_size) {
+		hw::connectx::EqContext context{};
+		hw::connectx::EqContext::log_size.set(context.bytes, log_size);
+		hw::connectx::EqContext::log_page_size.set(context.bytes, log_page - 12);
+		hw::connectx::EqContext::mtt_offset.set(context.bytes, mtt);
+		const auto status =
+			driver.command(Opcode::sw2hw_eq, TinyDriver::kCompletionEq + 1, 0, context.bytes).status;
+		driver.command(Opcode::hw2sw_eq, TinyDriver::kCompletionEq + 1);
+		return status;
+	};
+	EXPECT_EQ(make(limits::kLogMaxCqSize), Status::ok);
+	EXPECT_EQ(make(limits::kLogMaxCqSize + 1), Status::exceeds_limit);
+	EXPECT_EQ(resize(limits::kLogMaxCqSize), Status::ok);
+	EXPECT_EQ(resize(limits::kLogMaxCqSize + 1), Status::exceeds_limit);
+	EXPECT_EQ(make_eq(limits::kLogMaxEqSize), Status::ok);
+	EXPECT_EQ(make_eq(limits::kLogMaxEqSize + 1), Status::exceeds_limit);
+}
+
 // INIT_HCA takes tables of the largest size, and none beyond.
 TEST_F(Quota, TablesAreBounded)
 {

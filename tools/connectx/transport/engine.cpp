@@ -13,7 +13,7 @@ namespace weft::connectx::transport
 namespace
 {
 
-/* Steps (a packet, a completion) that a QP gets in one turn, and turns in one slice. */
+/* Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in one slice. */
 constexpr unsigned turn_budget = 32;
 constexpr unsigned slice_turns = 16;
 /* Timers that are due and looked at before other work gets its turn. */
@@ -154,9 +154,11 @@ void Engine::run()
 {
 	for (unsigned turn = 0; turn < slice_turns; turn++) {
 		bool looped = !output_.looped().empty();
-		if (!looped && runnable_.empty())
+		if (!looped && fan_outs_.empty() && runnable_.empty())
 			break;
-		if (looped) {
+		if (!fan_outs_.empty()) {
+			fan_out();
+		} else if (looped) {
 			Output::Looped back = std::move(output_.looped().front());
 			output_.looped().pop_front();
 			deliver(back.port, back.packet, true);
@@ -175,7 +177,7 @@ void Engine::run()
 			schedule(*qp);
 		}
 	}
-	if (!runnable_.empty() || !output_.looped().empty())
+	if (!runnable_.empty() || !output_.looped().empty() || !fan_outs_.empty())
 		wakeup_.signal();
 }
 
@@ -406,16 +408,41 @@ void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, boo
 {
 	if (!packet.grh() || !ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::deth))
 		return;
+	fan_outs_.push_back({port_number, looped_back, std::move(packet)});
+	if (fan_outs_.size() == 1) {
+		begin_fan_out();
+		fan_out();
+	}
+}
+
+void Engine::begin_fan_out()
+{
 	members_.clear();
-	card_.multicast.members(packet.grh()->dgid, members_);
-	std::uint32_t source = packet.parse().deth.src_qp;
-	for (const auto &member : members_) {
-		if (looped_back && member.block_loopback && member.qpn == source)
+	next_member_ = 0;
+	card_.multicast.members(fan_outs_.front().packet.grh()->dgid, members_);
+}
+
+/* One turn of the first packet that is for many. */
+void Engine::fan_out()
+{
+	FanOut &first = fan_outs_.front();
+	const std::uint32_t source = first.packet.parse().deth.src_qp;
+	const std::size_t end = std::min(members_.size(), next_member_ + turn_budget);
+	for (; next_member_ < end; next_member_++) {
+		const auto &member = members_[next_member_];
+		if (first.looped_back && member.block_loopback && member.qpn == source)
 			continue;
 		Qp *qp = state_of(card_.queue_pair(member.qpn));
-		if (qp && qp->pair.service == ServiceType::ud && qp->pair.path.port == port_number)
-			deliver_to(*qp, port_number, packet);
+		if (qp && qp->pair.service == ServiceType::ud && qp->pair.path.port == first.port)
+			deliver_to(*qp, first.port, first.packet);
 	}
+	if (next_member_ == members_.size()) {
+		fan_outs_.pop_front();
+		if (!fan_outs_.empty())
+			begin_fan_out();
+	}
+	if (!fan_outs_.empty())
+		wakeup_.signal();
 }
 
 void Engine::refuse_pkey(CardPort &port, const packet::Headers &headers)

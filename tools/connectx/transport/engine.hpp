@@ -101,6 +101,8 @@ private:
 	void poll_error_state(Qp &qp);
 	void deliver(unsigned port, fabric::Packet &packet, bool looped_back);
 	void deliver_multicast(unsigned port, fabric::Packet &packet, bool looped_back);
+	void begin_fan_out();
+	void fan_out();
 	void deliver_management(unsigned port, fabric::Packet &packet);
 	void deliver_to(Qp &qp, unsigned port, fabric::Packet &packet);
 
@@ -115,7 +117,19 @@ private:
 	std::vector<Qp *> blocked_;
 	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
+	/*
+	 * Multicast packets that have not reached all members, in order. Those that came by the wire hold
+	 * their credits; while there are any, none is taken that came back from the card itself.
+	 */
+	struct FanOut {
+		unsigned port;
+		bool looped_back;
+		fabric::Packet packet;
+	};
+	std::deque<FanOut> fan_outs_;
+	/* The members of the first, and the next that it goes to. */
 	std::vector<MulticastTable::Member> members_;
+	std::size_t next_member_ = 0;
 	Wakeup wakeup_;
 	Timer timer_;
 };

@@ -296,6 +296,19 @@ void Requester::sent_up_to(Qp &qp, Psn psn)
 		restart_timer(qp);
 }
 
+OwnedBytes Requester::allocate_copy(std::size_t size)
+{
+	OwnedBytes copy = OwnedBytes::allocate(size);
+	copied_->fetch_add(size, std::memory_order_relaxed);
+	std::byte *const bytes = copy.data.get();
+	/* The last reference to this one ends the other. */
+	copy.data = std::shared_ptr<std::byte[]>(
+		bytes, [count = copied_, size, keep = std::move(copy.data)](std::byte *) {
+			count->fetch_sub(size, std::memory_order_relaxed);
+		});
+	return copy;
+}
+
 Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 {
 	RequesterState &s = qp.send;
@@ -305,15 +318,17 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	bool first = number == 0;
 	bool last = number + 1 == work.packets;
 	std::uint64_t offset = std::uint64_t{number} * mtu;
-	const unsigned packets = last ? 1 : run_length(work.packets - number - 1, mtu);
+	const bool copies = qp.pair.service == ServiceType::uc;
+	const bool single = last || (copies && copied() >= copied_max);
+	const unsigned packets = single ? 1 : run_length(work.packets - number - 1, mtu);
 	auto bytes = static_cast<std::uint32_t>(
 		std::min<std::uint64_t>(std::uint64_t{packets} * mtu, request.length - offset));
 
 	fabric::Payload payload;
 	MemoryError error;
-	if (qp.pair.service == ServiceType::uc) {
+	if (copies) {
 		/* It completes before the packet has arrived: the buffer must be free by then. */
-		OwnedBytes copy = OwnedBytes::allocate(bytes);
+		OwnedBytes copy = allocate_copy(bytes);
 		error = mover_.gather(request, offset, qp.key_use(0, KeyAccess::local_read),
 				      copy.span());
 		payload = copy.payload();

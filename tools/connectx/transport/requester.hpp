@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -50,6 +52,14 @@ public:
 	static constexpr std::size_t held_max = 512;
 	static constexpr std::size_t held_all_max = 16384;
 
+	/*
+	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies under way
+	 * on it goes a packet at a time, so that there are no more than there are credits.
+	 */
+	static constexpr std::size_t copied_max = 4 << 20;
+	/* Bytes of such copies that are under way. */
+	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
+
 private:
 	/* What became of an attempt to send some of a request. */
 	enum class Step : std::uint8_t { sent, wait, failed };
@@ -86,12 +96,16 @@ private:
 	void flush_front(Qp &qp);
 	std::unique_ptr<SendWork> new_work();
 	void recycle(std::unique_ptr<SendWork> work);
+	OwnedBytes allocate_copy(std::size_t size);
 
 	Engine &engine_;
 	DataMover mover_;
 	/* Requests between uses, so that their storage is used again. */
 	std::vector<std::unique_ptr<SendWork>> spare_;
 	std::size_t held_ = 0;
+	/* Copies end on any thread, and may outlive the card. */
+	const std::shared_ptr<std::atomic<std::size_t>> copied_ =
+		std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 } // namespace weft::connectx::transport

@@ -3,12 +3,15 @@
  * What one guest can take of the host on the data path, at its bound: the rows of
  * Documentation/connectx.rst, "What one guest can take".
  */
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <malloc.h>
 
 #include <gtest/gtest.h>
 
+#include "connectx/limits.hpp"
 #include "connectx/transport/engine.hpp"
 #include "connectx/transport/tests/pair.hpp"
 
@@ -58,6 +61,29 @@ protected:
 			.raw(header)
 			.add(data)
 			.done();
+	}
+	/* Make a group of @count members, all of them one QP. */
+	static void enter(Node &node, const ib::Gid &group, std::uint32_t qpn, std::size_t count)
+	{
+		constexpr unsigned log_entry = 12, log_hash = 4;
+		constexpr std::size_t members_offset = hw::connectx::McgHeader::size;
+		constexpr std::size_t room = ((1u << log_entry) - members_offset) / 4;
+		MulticastTable &table = node.card().multicast;
+		table.reset(log_entry, log_hash, log_hash + 1);
+		std::uint32_t index = table.hash(group), free = 1u << log_hash;
+		while (count) {
+			const std::size_t here = std::min(count, room);
+			count -= here;
+			std::vector<std::uint8_t> entry(table.entry_size());
+			using hw::connectx::McgHeader;
+			McgHeader::next.set(entry.data(), count ? free : 0);
+			McgHeader::member_count.set(entry.data(), static_cast<std::uint32_t>(here));
+			std::memcpy(entry.data() + McgHeader::gid, group.raw, sizeof(group.raw));
+			for (std::size_t i = 0; i < here; i++)
+				hw::connectx::store_be32(entry.data(), members_offset + 4 * i, qpn);
+			ASSERT_TRUE(table.write(index, entry));
+			index = free++;
+		}
 	}
 	static std::size_t heap_bytes() { return mallinfo2().uordblks; }
 };
@@ -167,6 +193,72 @@ TEST_F(Bounds, requests_fetched_ahead)
 	link.set_plugged(true);
 	wait_good(a, many, qps * each);
 	EXPECT_EQ(requester.held(), 0u);
+}
+
+/*
+ * What UC has completed lies in copies until it has arrived. However large the messages, and however long
+ * nobody takes them, the copies end.
+ */
+TEST_F(Bounds, copies_of_unacknowledged_data)
+{
+	QpOptions options = of(ServiceType::uc);
+	options.mtu = ib::Mtu::mtu_4096;
+	QueuePair &from = a.create_qp(options, cq_a, cq_a), &into = b.create_qp(options, cq_b, cq_b);
+	a.connect(from, b, into, options);
+	b.connect(into, a, from, options);
+	constexpr std::uint64_t message = 1 << 20;
+	Region data = a.region(message), room = b.region(message);
+	const std::size_t before = heap_bytes();
+	constexpr unsigned messages = 32;
+	for (unsigned i = 0; i < messages; i++)
+		a.post_send(from, WqeBuilder(WqeOpcode::rdma_write)
+					  .add(WqeRemoteAddress{room.address, room.key, 0})
+					  .add(data.piece())
+					  .done());
+	for (unsigned i = 0; i < 256; i++)
+		a.poll(); /* to the last credit */
+	constexpr std::size_t a_packet_a_credit = fabric::Port::default_credits * 4096;
+	EXPECT_LT(heap_bytes() - before, Requester::copied_max + 2 * a_packet_a_credit);
+	EXPECT_GE(engine(a).requester().copied(), Requester::copied_max);
+	wait_good(a, cq_a, messages);
+	settle();
+	EXPECT_EQ(engine(a).requester().copied(), 0u);
+}
+
+/* A packet for as many members as there may be leaves its turns to what comes after it. */
+TEST_F(Bounds, members_are_served_in_turns)
+{
+	CompletionQueue &cq = b.create_cq(14);
+	QpOptions options = of(ServiceType::ud);
+	options.log_receive = 13;
+	QueuePair &member = b.create_qp(options, cq, cq);
+	b.modify(member, QpState::rtr);
+	QueuePair &from = datagram_qp(a, cq_a), &other = datagram_qp(b, cq);
+	Region data = a.region(64), room = b.region(4096);
+	const ib::Gid group = ib::Gid::from_parts(0xff12401bffff0000, 1);
+	enter(b, group, member.qpn, limits::kMostMembers);
+	for (std::size_t i = 0; i < 2 * limits::kMostMembers; i++)
+		b.post_receive(member, {room.piece()});
+	b.post_receive(other, {room.piece()});
+
+	WqeDatagram to_group = to_b(member);
+	to_group.address.dlid = 0xc000;
+	to_group.address.grh_path_bits = 0x80;
+	std::memcpy(to_group.address.dgid, group.raw, sizeof(group.raw));
+	for (const WqeDatagram &to : {to_group, to_group, to_b(other)})
+		a.post_send(from, WqeBuilder(WqeOpcode::send).add(to).add(data.piece()).done());
+	unsigned before = 0, after = 0;
+	bool other_served = false;
+	ASSERT_TRUE(run([&] {
+		while (auto completion = b.poll_cq(cq)) {
+			if (completion->qpn == other.qpn)
+				other_served = true;
+			else
+				++(other_served ? after : before);
+		}
+		return before + after == 2 * limits::kMostMembers;
+	}));
+	EXPECT_LT(before, limits::kMostMembers / 16) << "the others waited for all members";
 }
 
 } // namespace weft::connectx::transport
