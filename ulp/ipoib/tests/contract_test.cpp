@@ -39,7 +39,7 @@ private:
 /* Bursts whose completions come after the last poll and before the arm: all are received, and all that was sent is given back. */
 void notify_09_a_burst_into_the_window(Test &test)
 {
-	constexpr unsigned rounds = 100, length = 1000;
+	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		/* An event is heard a while after it was raised, so that there is a window at all. */
 		Pair pair(notify, SOFT_TASK);
