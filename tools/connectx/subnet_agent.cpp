@@ -7,6 +7,7 @@
 #include <hw/connectx/registers.hpp>
 
 #include "connectx/port_events.hpp"
+#include "fabric/smp_request.hpp"
 
 namespace weft::connectx
 {
@@ -17,15 +18,11 @@ namespace
 constexpr std::uint32_t kMellanoxVendorId = 0x0002c9;
 // Drivers take it for the revision of the chip; 0xa0 would switch large sends off.
 constexpr std::uint32_t kRevision = 0xb0;
-constexpr unsigned kPkeysPerBlock = 32;
-constexpr unsigned kGuidsPerBlock = 8;
 
-template<class Attribute>
-void put(ib::Smp &smp, const Attribute &attribute)
-{
-	std::memset(smp.data, 0, sizeof(smp.data));
-	ib::smp_attribute<Attribute>(smp) = attribute;
-}
+using fabric::guids_per_block;
+using fabric::pkeys_per_block;
+using fabric::put_attribute;
+using fabric::vl_arbitration_block;
 
 } // namespace
 
@@ -55,33 +52,29 @@ CardPort *SubnetAgent::select(CardPort &addressed, std::uint32_t number) const
 SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, ib::Lid slid,
 					 bool ignore_mkey)
 {
-	const bool get_method = smp.header.is_method(ib::MadMethod::get);
-	const bool set_method = smp.header.is_method(ib::MadMethod::set);
-	const bool repress = smp.header.is_method(ib::MadMethod::trap_repress);
-	if (number == 0 || number > ports_.size() || (!get_method && !set_method && !repress) ||
-	    smp.header.attr_id == ib::attr_sm_info)
+	using fabric::SmpRequest;
+	const SmpRequest request = fabric::smp_request(smp.header);
+	if (number == 0 || number > ports_.size() || request == SmpRequest::foreign)
 		return Verdict::foreign;
 	CardPort &port = *ports_[number - 1];
 	PortAgent &agent = agent_of(port);
 
 	std::uint16_t status = ib::mad_status_bad_version;
-	if (smp.header.base_version == ib::mad_base_version && smp.header.class_version == 1) {
+	if (request != SmpRequest::bad_version) {
 		if (!agent.guard.admits(port.info(), smp, ignore_mkey, Clock::now())) {
 			trap_mkey(port, smp, slid);
 			return Verdict::denied;
 		}
-		if (repress)
+		if (request == SmpRequest::trap_repress)
 			return agent.traps.repress(smp.header.tid) ? Verdict::repressed
 								   : Verdict::foreign;
-		status = set_method ? set(port, smp) : std::uint16_t{ib::mad_status_ok};
+		status = request == SmpRequest::set ? set(port, smp)
+						    : std::uint16_t{ib::mad_status_ok};
 		// A Set is answered with what holds now.
 		if (status == ib::mad_status_ok)
 			status = get(port, smp);
-	} else if (repress) {
-		return Verdict::foreign;
 	}
-	smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
-	smp.header.status = status;
+	fabric::make_answer(smp.header, status);
 	return Verdict::answered;
 }
 
@@ -93,7 +86,7 @@ std::uint16_t SubnetAgent::get(CardPort &port, ib::Smp &smp)
 		ib::NodeDescription description{};
 		std::memcpy(description.text, identity_.description.data(),
 			    std::min(identity_.description.size(), sizeof(description.text)));
-		put(smp, description);
+		put_attribute(smp, description);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_node_info: {
@@ -110,16 +103,16 @@ std::uint16_t SubnetAgent::get(CardPort &port, ib::Smp &smp)
 		info.revision = kRevision;
 		info.local_port = static_cast<std::uint8_t>(port.number());
 		info.vendor_id = kMellanoxVendorId;
-		put(smp, info);
+		put_attribute(smp, info);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_guid_info: {
-		if (modifier >= CardPort::kGids / kGuidsPerBlock)
+		if (modifier >= CardPort::kGids / guids_per_block)
 			return ib::mad_status_invalid_value;
 		ib::GuidInfo info{};
-		std::copy_n(port.guids().begin() + modifier * kGuidsPerBlock, kGuidsPerBlock,
+		std::copy_n(port.guids().begin() + modifier * guids_per_block, guids_per_block,
 			    info.guid);
-		put(smp, info);
+		put_attribute(smp, info);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_port_info: {
@@ -129,27 +122,27 @@ std::uint16_t SubnetAgent::get(CardPort &port, ib::Smp &smp)
 		ib::PortInfo info = chosen->info();
 		info.local_port = static_cast<std::uint8_t>(port.number()); // the one it came by
 		fabric::MkeyGuard::conceal(info, smp.mkey);
-		put(smp, info);
+		put_attribute(smp, info);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_pkey_table: {
 		const std::uint32_t block = modifier & 0xffff;
-		if (block >= CardPort::kPkeys / kPkeysPerBlock)
+		if (block >= CardPort::kPkeys / pkeys_per_block)
 			return ib::mad_status_invalid_value;
 		ib::PkeyTable table{};
-		std::copy_n(port.pkeys().begin() + block * kPkeysPerBlock, kPkeysPerBlock,
+		std::copy_n(port.pkeys().begin() + block * pkeys_per_block, pkeys_per_block,
 			    table.pkey);
-		put(smp, table);
+		put_attribute(smp, table);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_sl_to_vl:
-		put(smp, port.sl_to_vl());
+		put_attribute(smp, port.sl_to_vl());
 		return ib::mad_status_ok;
 	case ib::attr_vl_arbitration: {
-		const std::uint32_t block = (modifier >> 16) - 1;
+		const std::uint32_t block = vl_arbitration_block(modifier);
 		if (block >= port.vl_arbitration().size())
 			return ib::mad_status_invalid_value;
-		put(smp, port.vl_arbitration()[block]);
+		put_attribute(smp, port.vl_arbitration()[block]);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_mlnx_extended_port_info:
@@ -181,7 +174,7 @@ std::uint16_t SubnetAgent::set(CardPort &port, ib::Smp &smp)
 		host_.port_changed(port.number());
 		return ib::mad_status_ok;
 	case ib::attr_vl_arbitration: {
-		const std::uint32_t block = (modifier >> 16) - 1;
+		const std::uint32_t block = vl_arbitration_block(modifier);
 		if (block >= port.vl_arbitration().size())
 			return ib::mad_status_invalid_value;
 		port.vl_arbitration()[block] = ib::smp_attribute<ib::VlArbitration>(smp);
@@ -196,11 +189,11 @@ std::uint16_t SubnetAgent::set(CardPort &port, ib::Smp &smp)
 
 std::uint16_t SubnetAgent::set_guids(CardPort &port, std::uint32_t block, const ib::GuidInfo &info)
 {
-	if (block >= CardPort::kGids / kGuidsPerBlock)
+	if (block >= CardPort::kGids / guids_per_block)
 		return ib::mad_status_invalid_value;
 	std::uint32_t changed = 0;
-	for (unsigned i = 0; i < kGuidsPerBlock; ++i) {
-		ib::Guid &guid = port.guids()[block * kGuidsPerBlock + i];
+	for (unsigned i = 0; i < guids_per_block; ++i) {
+		ib::Guid &guid = port.guids()[block * guids_per_block + i];
 		// The first of the table is burnt in (IBA 14.2.5.5).
 		if ((block == 0 && i == 0) || guid == info.guid[i])
 			continue;
@@ -217,11 +210,11 @@ std::uint16_t SubnetAgent::set_guids(CardPort &port, std::uint32_t block, const 
 std::uint16_t SubnetAgent::set_pkeys(CardPort &port, std::uint32_t block,
 				     const ib::PkeyTable &table)
 {
-	if (block >= CardPort::kPkeys / kPkeysPerBlock)
+	if (block >= CardPort::kPkeys / pkeys_per_block)
 		return ib::mad_status_invalid_value;
 	std::uint32_t changed = 0;
-	for (unsigned i = 0; i < kPkeysPerBlock; ++i) {
-		std::uint16_t &pkey = port.pkeys()[block * kPkeysPerBlock + i];
+	for (unsigned i = 0; i < pkeys_per_block; ++i) {
+		std::uint16_t &pkey = port.pkeys()[block * pkeys_per_block + i];
 		if (pkey == table.pkey[i])
 			continue;
 		pkey = table.pkey[i];

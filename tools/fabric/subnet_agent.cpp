@@ -2,10 +2,10 @@
 #include "fabric/subnet_agent.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "fabric/port_info_rules.hpp"
+#include "fabric/smp_request.hpp"
 
 namespace weft::fabric
 {
@@ -15,15 +15,6 @@ namespace
 
 using ib::PhysState;
 using ib::PortState;
-
-constexpr unsigned pkeys_per_block = 32;
-
-template<class Attribute>
-void put(ib::Smp &smp, const Attribute &attribute)
-{
-	std::memset(smp.data, 0, sizeof(smp.data));
-	ib::smp_attribute<Attribute>(smp) = attribute;
-}
 
 } // namespace
 
@@ -91,28 +82,23 @@ SubnetAgent::SubnetAgent(Config config, SubnetAgentHost &host)
 SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port)
 {
 	Outcome outcome;
-	ib::MadHeader &header = smp.header;
-	bool get_method = header.is_method(ib::MadMethod::get);
-	bool set_method = header.is_method(ib::MadMethod::set);
-	if ((!get_method && !set_method) || header.attr_id == ib::attr_sm_info)
-		return outcome;
-	if (in_port >= ports_.size())
+	const SmpRequest request = smp_request(smp.header);
+	if (request == SmpRequest::foreign || request == SmpRequest::trap_repress ||
+	    in_port >= ports_.size())
 		return outcome;
 
-	std::uint16_t status;
-	if (header.base_version != ib::mad_base_version || header.class_version != 1) {
-		status = ib::mad_status_bad_version;
-	} else {
+	std::uint16_t status = ib::mad_status_bad_version;
+	if (request != SmpRequest::bad_version) {
 		std::lock_guard lock(mutex_);
 		/* A wrong M_Key is not even answered, IBA 14.2.4. */
 		PortData &guarded = key_port(in_port);
 		if (!guarded.guard.admits(guarded.info, smp, false,
 					  std::chrono::steady_clock::now()))
 			return outcome;
-		status = set_method ? set(smp, in_port, outcome.after) : get(smp, in_port);
+		status = request == SmpRequest::set ? set(smp, in_port, outcome.after)
+						    : get(smp, in_port);
 	}
-	header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
-	header.status = status;
+	make_answer(smp.header, status);
 	outcome.reply = true;
 	return outcome;
 }
@@ -142,8 +128,8 @@ bool SubnetAgent::select_pkeys(std::uint32_t modifier, unsigned in_port, unsigne
 bool SubnetAgent::select_vl_arbitration(std::uint32_t modifier, unsigned in_port, unsigned &port,
 					unsigned &block) const
 {
-	block = (modifier >> 16) - 1;
-	return block < 4 && select_port(is_switch() ? modifier & 0xffff : 0, in_port, port);
+	block = vl_arbitration_block(modifier);
+	return block < vl_arbitration_blocks && select_port(is_switch() ? modifier & 0xffff : 0, in_port, port);
 }
 
 std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
@@ -153,7 +139,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 	unsigned block = 0;
 	switch (smp.header.attr_id.value()) {
 	case ib::attr_node_description:
-		put(smp, description_);
+		put_attribute(smp, description_);
 		return ib::mad_status_ok;
 	case ib::attr_node_info: {
 		ib::NodeInfo info{};
@@ -169,18 +155,18 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		info.revision = config_.revision;
 		info.local_port = static_cast<std::uint8_t>(in_port);
 		info.vendor_id = config_.vendor_id;
-		put(smp, info);
+		put_attribute(smp, info);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_switch_info:
 		if (!is_switch())
 			return ib::mad_status_unsupported_method_attribute;
-		put(smp, switch_info_);
+		put_attribute(smp, switch_info_);
 		return ib::mad_status_ok;
 	case ib::attr_guid_info:
 		if (!select_port(0, in_port, port) || modifier != 0)
 			return ib::mad_status_invalid_value;
-		put(smp, ports_[port].guids);
+		put_attribute(smp, ports_[port].guids);
 		return ib::mad_status_ok;
 	case ib::attr_port_info: {
 		if (!select_port(modifier, in_port, port))
@@ -189,7 +175,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		/* The port that the SMP came by, IBA 14.2.5.6. */
 		info.local_port = static_cast<std::uint8_t>(in_port);
 		MkeyGuard::conceal(info, smp.mkey);
-		put(smp, info);
+		put_attribute(smp, info);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_pkey_table: {
@@ -198,7 +184,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		ib::PkeyTable table;
 		std::copy_n(ports_[port].pkeys.begin() + block * pkeys_per_block, pkeys_per_block,
 			    table.pkey);
-		put(smp, table);
+		put_attribute(smp, table);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_sl_to_vl: {
@@ -210,13 +196,13 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 			select_port(0, in_port, port);
 			table = ports_[port].sl_to_vl;
 		}
-		put(smp, table);
+		put_attribute(smp, table);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_vl_arbitration:
 		if (!select_vl_arbitration(modifier, in_port, port, block))
 			return ib::mad_status_invalid_value;
-		put(smp, ports_[port].vl_arb[block]);
+		put_attribute(smp, ports_[port].vl_arb[block]);
 		return ib::mad_status_ok;
 	case ib::attr_linear_forwarding: {
 		ib::LinearForwarding table;
@@ -224,7 +210,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 			return ib::mad_status_unsupported_method_attribute;
 		if (!host_.read_lft(modifier, table))
 			return ib::mad_status_invalid_value;
-		put(smp, table);
+		put_attribute(smp, table);
 		return ib::mad_status_ok;
 	}
 	case ib::attr_multicast_forwarding: {
@@ -233,7 +219,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 			return ib::mad_status_unsupported_method_attribute;
 		if (!host_.read_mft(modifier >> 28, modifier & 0x1ff, table))
 			return ib::mad_status_invalid_value;
-		put(smp, table);
+		put_attribute(smp, table);
 		return ib::mad_status_ok;
 	}
 	default:
