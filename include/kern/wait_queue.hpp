@@ -42,6 +42,8 @@ public:
 		return Error{-EINTR};
 	}
 
+	kern_wait_queue &native() { return native_; }
+
 private:
 	/* > 0: the condition holds; 0: the time is over; < 0: a signal. */
 	template <class Condition>

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/device_class.h>
+#include <kern/abi/wait.h>
+
+KERN_C_BEGIN
+
+struct kern_file;
+struct kern_file_kind;
+struct kern_node;
+struct kern_poll;
+struct module;
+
+/* What a mapping of a file is of: registers of a device. */
+struct kern_mapping {
+	u64 pfn;
+	bool write_combining;
+	bool writable;
+};
+
+enum {
+	KERN_POLL_READABLE = 1 << 0,
+	KERN_POLL_ERROR = 1 << 1,
+};
+
+/*
+ * What the files of a kind do; owner is who opened or made the file. read and write: addresses in the calling process; how many bytes, or a
+ * negative errno; NULL where there is no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and is
+ * begun again where the signal's handler asks for that. map is not called any more once the file has been revoked; it must not reach for
+ * memory of the process. release: the last descriptor and the last mapping have gone; called once, the owner is not used any more.
+ */
+struct kern_file_ops {
+	long (*read)(void *owner, u64 to, size_t count, bool wait);
+	long (*write)(void *owner, u64 from, size_t count);
+	/* KERN_POLL_…; first kern_poll_wait() on whatever is woken when the answer changes. */
+	unsigned int (*poll)(void *owner, struct kern_poll *poll);
+	int (*map)(void *owner, u64 page_offset, size_t length, struct kern_mapping *mapping);
+	void (*release)(void *owner);
+};
+
+/* NULL without memory. The module is held while there is a file of the kind. */
+struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops, struct module *module);
+/* There is no file of it. */
+void kern_file_kind_destroy(struct kern_file_kind *kind);
+
+/* A file without a name, with a descriptor that no one sees before kern_file_install(). */
+struct kern_new_file {
+	struct kern_file *file;
+	int descriptor;
+};
+/* For reading only, closed by exec. owner is taken over unless it fails: ENOMEM, EMFILE, ENFILE. name: stays. */
+int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner, struct kern_new_file *created);
+void kern_file_install(const struct kern_new_file *created);
+/* The file ends, release is called soon after. */
+void kern_file_cancel(const struct kern_new_file *created);
+
+/* The owner of the file that the calling process has by that number, held until kern_file_put(); NULL if it has none of that kind. */
+void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_file **file);
+void kern_file_put(struct kern_file *file);
+
+/* Mappings lose the device's registers, now and for ever: what is read there is nothing, and what is written is nobody's. May sleep. */
+void kern_file_revoke(struct kern_file *file);
+/* SIGIO for whoever asked for it. Any context. */
+void kern_file_signal(struct kern_file *file);
+void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
+
+/* Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW). */
+bool kern_has_raw_network(void);
+
+/*
+ * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of an opened file, 0 or a negative errno; it
+ * is not called any more once the node has been removed. number: below KERN_NODES.
+ */
+struct kern_node_ops {
+	int (*open)(void *context, struct kern_file *file, void **owner);
+};
+enum { KERN_NODES = 32 };
+
+/* Device numbers for the nodes: 0 or a negative errno. */
+int kern_node_region_register(unsigned int major, unsigned int first_minor, const char *name);
+void kern_node_region_unregister(unsigned int major, unsigned int first_minor);
+
+struct kern_node_options {
+	const struct kern_node_ops *ops;
+	void *context;
+	struct kern_file_kind *kind;
+	unsigned int major;
+	unsigned int minor;
+};
+struct kern_node *kern_node_create(struct kern_class *class_, struct device *parent, const char *name,
+				   const struct kern_class_file *files, unsigned int count,
+				   const struct kern_node_options *options);
+void kern_node_announce(struct kern_node *node);
+/* Nobody opens it any more; what is open stays so. Waits for those who open it or read its files. May sleep. */
+void kern_node_remove(struct kern_node *node);
+
+KERN_C_END

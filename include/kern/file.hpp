@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Files that programs open: nodes in /dev/infiniband, and files that have no name but a descriptor.
+//
+//	class Channel {				// what a file's owner may have, by these names:
+//		kern::Result<size_t> read(u64 to, size_t count, bool wait);
+//		kern::Result<size_t> write(u64 from, size_t count);
+//		unsigned int poll(kern::Poll &poll);
+//		kern::Result<kern_mapping> map(u64 page_offset, size_t length);
+//		void release();			// always; its last call
+//	};
+//	constinit kern::FileKind<Channel> kind;
+//	TRY(kind.create());
+//	auto file = TRY(kern::NewFile::create(kind, "[channel]", channel));	// its owner from now on
+//	… file.descriptor() … file.install();					// or it ends
+#pragma once
+#include <utility>
+#include <kern/abi/file.h>
+#include <kern/device_class.hpp>
+#include <kern/wait_queue.hpp>
+
+extern "C" struct module __this_module;
+
+namespace kern {
+
+/* The ways to be woken that a poll of a file takes note of. */
+class Poll {
+public:
+	explicit Poll(kern_poll *native) : native_(native) {}
+	void wait(WaitQueue &queue) { kern_poll_wait(native_, &queue.native()); }
+
+private:
+	kern_poll *native_;
+};
+
+template <class Owner>
+class FileKind {
+public:
+	constexpr FileKind() = default;
+	FileKind(const FileKind &) = delete;
+	FileKind &operator=(const FileKind &) = delete;
+
+	/* Before the first file. owner: the module that is held while there is a file; none for a KUnit suite. Errors: ENOMEM. */
+	Result<> create(module *owner = &__this_module)
+	{
+		native_ = kern_file_kind_create(&ops_, owner);
+		if (!native_)
+			return Error{-ENOMEM};
+		return {};
+	}
+	/* After the last. */
+	void destroy()
+	{
+		kern_file_kind_destroy(native_);
+		native_ = nullptr;
+	}
+	kern_file_kind *native() const { return native_; }
+
+private:
+	static Owner &owner_of(void *owner) { return *static_cast<Owner *>(owner); }
+	static long transferred(const Result<size_t> &result)
+	{
+		return result ? static_cast<long>(result.value()) : result.error();
+	}
+	static constexpr kern_file_ops make_ops()
+	{
+		kern_file_ops ops{};
+		if constexpr (requires(Owner &o) { o.read(u64{}, size_t{}, true); })
+			ops.read = [](void *o, u64 to, size_t count, bool wait) {
+				return transferred(owner_of(o).read(to, count, wait));
+			};
+		if constexpr (requires(Owner &o) { o.write(u64{}, size_t{}); })
+			ops.write = [](void *o, u64 from, size_t count) { return transferred(owner_of(o).write(from, count)); };
+		if constexpr (requires(Owner &o, Poll &p) { o.poll(p); })
+			ops.poll = [](void *o, kern_poll *native) {
+				Poll poll(native);
+				return owner_of(o).poll(poll);
+			};
+		if constexpr (requires(Owner &o) { o.map(u64{}, size_t{}); })
+			ops.map = [](void *o, u64 page_offset, size_t length, kern_mapping *mapping) {
+				Result<kern_mapping> answer = owner_of(o).map(page_offset, length);
+				if (answer)
+					*mapping = answer.value();
+				return answer.error();
+			};
+		ops.release = [](void *o) { owner_of(o).release(); };
+		return ops;
+	}
+	static constexpr kern_file_ops ops_ = make_ops();
+
+	kern_file_kind *native_ = nullptr;
+};
+
+/* A file that no program sees before install(); without that it ends. */
+class NewFile {
+public:
+	/* name: stays. The file owns what release() ends, from here on. Errors: EMFILE, ENFILE, ENOMEM; then the caller still does. May sleep. */
+	template <class Owner>
+	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)
+	{
+		NewFile made;
+		TRY_ERRNO(kern_file_create(kind.native(), name, owner, &made.native_));
+		return made;
+	}
+	NewFile(NewFile &&other) noexcept : native_(std::exchange(other.native_, {})) {}
+	NewFile &operator=(NewFile &&) = delete;
+	~NewFile()
+	{
+		if (native_.file)
+			kern_file_cancel(&native_);
+	}
+
+	int descriptor() const { return native_.descriptor; }
+	kern_file *native() const { return native_.file; }
+	/* The program has it. */
+	void install()
+	{
+		kern_file_install(&native_);
+		native_ = {};
+	}
+
+private:
+	NewFile() = default;
+	kern_new_file native_{};
+};
+
+/* The owner of the file that the calling process has by a number, held as long as this lives; empty if it has none of that kind. */
+template <class Owner>
+class FileHold {
+public:
+	FileHold(const FileKind<Owner> &kind, int descriptor)
+	    : owner_(static_cast<Owner *>(kern_file_get(kind.native(), descriptor, &file_)))
+	{
+	}
+	~FileHold()
+	{
+		if (owner_)
+			kern_file_put(file_);
+	}
+	FileHold(const FileHold &) = delete;
+	FileHold &operator=(const FileHold &) = delete;
+
+	Owner *operator->() const { return owner_; }
+	Owner *get() const { return owner_; }
+	explicit operator bool() const { return owner_ != nullptr; }
+
+private:
+	kern_file *file_ = nullptr;
+	Owner *owner_;
+};
+
+/* The device numbers of a kind of node: kern::Node says how many. */
+class NodeRegion {
+public:
+	NodeRegion() = default;
+	NodeRegion(const NodeRegion &) = delete;
+	NodeRegion &operator=(const NodeRegion &) = delete;
+	~NodeRegion()
+	{
+		if (major_)
+			kern_node_region_unregister(major_, first_minor_);
+	}
+
+	/* Once. name: as in /proc/devices; stays. May sleep. Errors: EBUSY, ENOMEM. */
+	Result<> create(unsigned int major, unsigned int first_minor, const char *name)
+	{
+		TRY_ERRNO(kern_node_region_register(major, first_minor, name));
+		major_ = major;
+		first_minor_ = first_minor;
+		return {};
+	}
+
+	unsigned int major() const { return major_; }
+	unsigned int minor(unsigned int number) const { return first_minor_ + number; }
+
+private:
+	unsigned int major_ = 0;
+	unsigned int first_minor_ = 0;
+};
+
+/* A node in /dev/infiniband, with an entry in a class. */
+class Node {
+public:
+	static constexpr unsigned int limit = KERN_NODES;
+
+	/*
+	 * Context: Result<Owner *> open(kern_file &file), of what opens the node. number: below limit. Otherwise as ClassDevice::create().
+	 */
+	template <class Context, class Owner>
+	static Result<Node> create(const DeviceClass &of, device *parent, const char *name, std::span<const kern_class_file> files,
+				   const NodeRegion &region, unsigned int number, const FileKind<Owner> &kind, Context *context)
+	{
+		static constexpr kern_node_ops ops = {.open = [](void *context, kern_file *file, void **owner) {
+			Result<Owner *> made = static_cast<Context *>(context)->open(*file);
+			if (made)
+				*owner = made.value();
+			return made.error();
+		}};
+		const kern_node_options options = {
+			.ops = &ops,
+			.context = context,
+			.kind = kind.native(),
+			.major = region.major(),
+			.minor = region.minor(number),
+		};
+		kern_node *native = kern_node_create(of.native(), parent, name, files.data(),
+						     static_cast<unsigned int>(files.size()), &options);
+		if (const int error = pointer_error(native))
+			return Error{error};
+		return Node(native);
+	}
+
+	Node() = default;
+	Node(Node &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	Node &operator=(Node &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	/* Nobody opens it any more; what is open stays so. Waits for those who open it or read its files. May sleep. */
+	~Node()
+	{
+		if (native_)
+			kern_node_remove(native_);
+	}
+
+	/* Says to user space that it is there. Once. May sleep. */
+	void announce() { kern_node_announce(native_); }
+
+private:
+	explicit Node(kern_node *native) : native_(native) {}
+
+	kern_node *native_ = nullptr;
+};
+
+} // namespace kern
