@@ -14,7 +14,7 @@ BUILD = cache.TREE / "build/tools"
 
 
 # What guest tests start.
-PROGRAMS = ("weftd", "weft", "weft-stranger", "weft-intruder", "weft-traffic")
+PROGRAMS = ("weftd", "weft", "weft-stranger", "weft-intruder", "weft-traffic", "weft-uverbs-probe")
 TEST_PROGRAM = re.compile(r"\bweft_test\(\s*(\S+)\s([^)]*)\)")
 CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface: numbers and layouts. In host byte order,
+ * unless a member says otherwise. A plain request begins with the address of the response, where there is one; of an extended one that is
+ * in the header. The driver's own data follow request and response directly.
+ */
+#pragma once
+#include <rdma/types.h>
+
+namespace uverbs::abi
+{
+
+inline constexpr const char *version = "6";
+
+/* The first word of a header. */
+inline constexpr u32 extended_flag = 1u << 31;
+inline constexpr u32 number_mask = 0xff;
+
+enum Number : u8 {
+	get_context = 0,
+	query_device = 1,
+	query_port = 2,
+	alloc_pd = 3,
+	dealloc_pd = 4,
+	reg_mr = 9,
+	dereg_mr = 13,
+	alloc_mw = 14,
+	dealloc_mw = 16,
+	create_comp_channel = 17,
+	create_cq = 18,
+	resize_cq = 19,
+	destroy_cq = 20,
+	create_qp = 24,
+	query_qp = 25,
+	modify_qp = 26,
+	destroy_qp = 27,
+	attach_mcast = 30,
+	detach_mcast = 31,
+	create_srq = 32,
+	modify_srq = 33,
+	query_srq = 34,
+	destroy_srq = 35,
+	number_count = 58,
+};
+
+struct Header {
+	u32 command;
+	/* Of request and response, the driver's parts and this header included, in words of four bytes; of eight in an extended header, which
+	 * counts the core's parts alone. */
+	u16 in_words;
+	u16 out_words;
+};
+static_assert(sizeof(Header) == 8);
+
+struct ExtendedHeader {
+	u64 response;
+	u16 driver_in_words;
+	u16 driver_out_words;
+	u32 reserved;
+};
+static_assert(sizeof(ExtendedHeader) == 16);
+
+/* What most requests that are answered begin with. */
+struct ResponseOnly {
+	u64 response;
+};
+
+struct HandleOnly {
+	u32 handle;
+};
+
+struct ContextResponse {
+	u32 async_fd;
+	u32 num_comp_vectors;
+};
+
+struct DeviceAttributes {
+	u64 fw_ver;
+	__be64 node_guid;
+	__be64 sys_image_guid;
+	u64 max_mr_size;
+	u64 page_size_cap;
+	u32 vendor_id;
+	u32 vendor_part_id;
+	u32 hw_ver;
+	u32 max_qp;
+	u32 max_qp_wr;
+	u32 device_cap_flags;
+	u32 max_sge;
+	u32 max_sge_rd;
+	u32 max_cq;
+	u32 max_cqe;
+	u32 max_mr;
+	u32 max_pd;
+	u32 max_qp_rd_atom;
+	u32 max_ee_rd_atom;
+	u32 max_res_rd_atom;
+	u32 max_qp_init_rd_atom;
+	u32 max_ee_init_rd_atom;
+	u32 atomic_cap;
+	u32 max_ee;
+	u32 max_rdd;
+	u32 max_mw;
+	u32 max_raw_ipv6_qp;
+	u32 max_raw_ethy_qp;
+	u32 max_mcast_grp;
+	u32 max_mcast_qp_attach;
+	u32 max_total_mcast_qp_attach;
+	u32 max_ah;
+	u32 max_fmr;
+	u32 max_map_per_fmr;
+	u32 max_srq;
+	u32 max_srq_wr;
+	u32 max_srq_sge;
+	u16 max_pkeys;
+	u8 local_ca_ack_delay;
+	u8 phys_port_cnt;
+	u8 reserved[4];
+};
+static_assert(sizeof(DeviceAttributes) == 176 && __builtin_offsetof(DeviceAttributes, max_pkeys) == 168);
+
+struct QueryDeviceExtended {
+	u32 comp_mask;
+	u32 reserved;
+};
+
+struct DeviceAttributesExtended {
+	DeviceAttributes base;
+	u32 comp_mask;
+	u32 response_length;
+	u64 odp_general;
+	u32 odp_transports[3];
+	u32 odp_reserved;
+	u64 timestamp_mask;
+	u64 hca_core_clock;
+	u64 device_cap_flags;
+	u8 rss[16];
+	u32 max_wq_type_rq;
+	u32 raw_packet_caps;
+	u8 tag_matching[24];
+	u16 max_cq_moderation_count;
+	u16 max_cq_moderation_period;
+	u32 cq_moderation_reserved;
+	u64 max_dm_size;
+	u32 xrc_odp_caps;
+	u32 reserved;
+};
+static_assert(sizeof(DeviceAttributesExtended) == 304 && __builtin_offsetof(DeviceAttributesExtended, odp_general) == 184 &&
+	      __builtin_offsetof(DeviceAttributesExtended, device_cap_flags) == 224 &&
+	      __builtin_offsetof(DeviceAttributesExtended, max_cq_moderation_count) == 280);
+
+struct QueryPort {
+	u64 response;
+	u8 port_num;
+	u8 reserved[7];
+};
+
+struct PortAttributes {
+	u32 port_cap_flags;
+	u32 max_msg_sz;
+	u32 bad_pkey_cntr;
+	u32 qkey_viol_cntr;
+	u32 gid_tbl_len;
+	u16 pkey_tbl_len;
+	u16 lid;
+	u16 sm_lid;
+	u8 state;
+	u8 max_mtu;
+	u8 active_mtu;
+	u8 lmc;
+	u8 max_vl_num;
+	u8 sm_sl;
+	u8 subnet_timeout;
+	u8 init_type_reply;
+	u8 active_width;
+	u8 active_speed;
+	u8 phys_state;
+	u8 link_layer;
+	u8 flags;
+	u8 reserved;
+};
+static_assert(sizeof(PortAttributes) == 40);
+
+/* An address vector. */
+struct QpAddress {
+	u8 dgid[16];
+	u32 flow_label;
+	u16 dlid;
+	u16 reserved;
+	u8 sgid_index;
+	u8 hop_limit;
+	u8 traffic_class;
+	u8 sl;
+	u8 src_path_bits;
+	u8 static_rate;
+	u8 is_global;
+	u8 port_num;
+};
+static_assert(sizeof(QpAddress) == 32);
+
+struct RegMr {
+	u64 response;
+	u64 start;
+	u64 length;
+	u64 hca_va;
+	u32 pd_handle;
+	u32 access_flags;
+};
+static_assert(sizeof(RegMr) == 40);
+
+struct RegMrResponse {
+	u32 handle;
+	u32 lkey;
+	u32 rkey;
+};
+
+struct AllocMw {
+	u64 response;
+	u32 pd_handle;
+	u8 type;
+	u8 reserved[3];
+};
+static_assert(sizeof(AllocMw) == 16);
+
+struct AllocMwResponse {
+	u32 handle;
+	u32 rkey;
+};
+
+struct CreateCompChannelResponse {
+	u32 fd;
+};
+
+struct CreateCq {
+	u64 response;
+	u64 user_handle;
+	u32 cqe;
+	u32 comp_vector;
+	s32 comp_channel;
+	u32 reserved;
+};
+static_assert(sizeof(CreateCq) == 32);
+
+struct CreateCqResponse {
+	u32 handle;
+	u32 cqe;
+};
+
+struct CreateCqExtended {
+	u64 user_handle;
+	u32 cqe;
+	u32 comp_vector;
+	s32 comp_channel;
+	u32 comp_mask;
+	u32 flags;
+	u32 reserved;
+};
+static_assert(sizeof(CreateCqExtended) == 32);
+
+struct CreateCqExtendedResponse {
+	CreateCqResponse base;
+	u32 comp_mask;
+	u32 response_length;
+};
+
+struct ResizeCq {
+	u64 response;
+	u32 handle;
+	u32 cqe;
+};
+static_assert(sizeof(ResizeCq) == 16);
+
+struct ResizeCqResponse {
+	u32 cqe;
+	u32 reserved;
+};
+
+/* Of a CQ, QP or SRQ: how many of its events the program has read. */
+struct Destroy {
+	u64 response;
+	u32 handle;
+	u32 reserved;
+};
+static_assert(sizeof(Destroy) == 16);
+
+struct DestroyCqResponse {
+	u32 comp_events_reported;
+	u32 async_events_reported;
+};
+
+struct DestroyResponse {
+	u32 events_reported;
+};
+
+struct QpCapacity {
+	u32 max_send_wr;
+	u32 max_recv_wr;
+	u32 max_send_sge;
+	u32 max_recv_sge;
+	u32 max_inline_data;
+};
+
+/* What both ways to create a QP have in common. */
+struct QpParameters {
+	u64 user_handle;
+	u32 pd_handle;
+	u32 send_cq_handle;
+	u32 recv_cq_handle;
+	u32 srq_handle;
+	QpCapacity cap;
+	u8 sq_sig_all;
+	u8 qp_type;
+	u8 is_srq;
+	u8 reserved;
+};
+static_assert(sizeof(QpParameters) == 48);
+
+struct CreateQp {
+	u64 response;
+	QpParameters qp;
+};
+static_assert(sizeof(CreateQp) == 56);
+
+struct CreateQpResponse {
+	u32 handle;
+	u32 qpn;
+	QpCapacity cap;
+	u32 reserved;
+};
+static_assert(sizeof(CreateQpResponse) == 32);
+
+struct CreateQpExtended {
+	QpParameters qp;
+	u32 comp_mask;
+	u32 create_flags;
+	u32 rwq_ind_tbl_handle;
+	u32 source_qpn;
+};
+static_assert(sizeof(CreateQpExtended) == 64);
+/* The least that is taken: without the table of receive queues. */
+inline constexpr u16 create_qp_extended_least = 52;
+
+struct CreateQpExtendedResponse {
+	CreateQpResponse base;
+	u32 comp_mask;
+	u32 response_length;
+};
+static_assert(sizeof(CreateQpExtendedResponse) == 40);
+
+struct QueryQp {
+	u64 response;
+	u32 handle;
+	u32 attr_mask;
+};
+static_assert(sizeof(QueryQp) == 16);
+
+struct QpAttributes {
+	QpAddress dest;
+	QpAddress alt_dest;
+	QpCapacity cap;
+	u32 qkey;
+	u32 rq_psn;
+	u32 sq_psn;
+	u32 dest_qp_num;
+	u32 qp_access_flags;
+	u16 pkey_index;
+	u16 alt_pkey_index;
+	u8 qp_state;
+	u8 cur_qp_state;
+	u8 path_mtu;
+	u8 path_mig_state;
+	u8 sq_draining;
+	u8 max_rd_atomic;
+	u8 max_dest_rd_atomic;
+	u8 min_rnr_timer;
+	u8 port_num;
+	u8 timeout;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 alt_port_num;
+	u8 alt_timeout;
+	u8 sq_sig_all;
+	u8 reserved[5];
+};
+static_assert(sizeof(QpAttributes) == 128 && __builtin_offsetof(QpAttributes, pkey_index) == 104 &&
+	      __builtin_offsetof(QpAttributes, sq_sig_all) == 122);
+
+struct ModifyQp {
+	QpAddress dest;
+	QpAddress alt_dest;
+	u32 handle;
+	u32 attr_mask;
+	u32 qkey;
+	u32 rq_psn;
+	u32 sq_psn;
+	u32 dest_qp_num;
+	u32 qp_access_flags;
+	u16 pkey_index;
+	u16 alt_pkey_index;
+	u8 qp_state;
+	u8 cur_qp_state;
+	u8 path_mtu;
+	u8 path_mig_state;
+	u8 en_sqd_async_notify;
+	u8 max_rd_atomic;
+	u8 max_dest_rd_atomic;
+	u8 min_rnr_timer;
+	u8 port_num;
+	u8 timeout;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 alt_port_num;
+	u8 alt_timeout;
+	u8 reserved[2];
+};
+static_assert(sizeof(ModifyQp) == 112 && __builtin_offsetof(ModifyQp, pkey_index) == 92);
+
+struct ModifyQpExtended {
+	ModifyQp base;
+	u32 rate_limit;
+	u32 reserved;
+};
+static_assert(sizeof(ModifyQpExtended) == 120);
+
+struct ModifyQpExtendedResponse {
+	u32 comp_mask;
+	u32 response_length;
+};
+
+struct Multicast {
+	u8 gid[16];
+	u32 qp_handle;
+	u16 mlid;
+	u16 reserved;
+};
+static_assert(sizeof(Multicast) == 24);
+
+struct CreateSrq {
+	u64 response;
+	u64 user_handle;
+	u32 pd_handle;
+	u32 max_wr;
+	u32 max_sge;
+	u32 srq_limit;
+};
+static_assert(sizeof(CreateSrq) == 32);
+
+struct CreateSrqResponse {
+	u32 handle;
+	u32 max_wr;
+	u32 max_sge;
+	u32 srqn;
+};
+
+struct ModifySrq {
+	u32 handle;
+	u32 attr_mask;
+	u32 max_wr;
+	u32 srq_limit;
+};
+
+struct QuerySrqResponse {
+	u32 max_wr;
+	u32 max_sge;
+	u32 srq_limit;
+	u32 reserved;
+};
+
+/* What event files are read in. */
+struct CompletionEvent {
+	u64 user_handle;
+};
+
+struct AsyncEvent {
+	u64 element;
+	u32 event_type;
+	u32 reserved;
+};
+static_assert(sizeof(AsyncEvent) == 16);
+
+} // namespace uverbs::abi

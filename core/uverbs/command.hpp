@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Commands: what a program writes into the file, one command in each write.
+ *
+ * All of them stand in one table, with the sizes of request and response (command_table.cpp). What holds for every command is done once,
+ * before it runs: sizes and their consistency, tails that must be zero, whether device and context are there. A command gets its request
+ * complete, in the kernel's memory, zero where the program said less.
+ */
+#pragma once
+#include <rdma/ib_verbs.h>
+#include "abi.hpp"
+#include "file.hpp"
+#include "user_memory.hpp"
+
+namespace uverbs
+{
+
+/* The largest request that the core knows. */
+inline constexpr size_t max_request = 120;
+
+/* A command that runs. */
+class Call {
+public:
+	explicit Call(File &opened) : file(opened) {}
+
+	File &file;
+	/* What the driver and its library have to say to each other. */
+	ib_udata udata{};
+
+	template <class T>
+	const T &request() const
+	{
+		static_assert(sizeof(T) <= max_request);
+		return *reinterpret_cast<const T *>(request_);
+	}
+	/* Once. Of an extended response as much as the program has room for; zero behind it if it has more. Errors: EFAULT. */
+	template <class T>
+	kern::Result<> respond(const T &response) const
+	{
+		return respond(&response, sizeof(response));
+	}
+	/* How much of an extended response the program gets. */
+	template <class T>
+	u32 response_length() const
+	{
+		return static_cast<u32>(room_ < sizeof(T) ? room_ : sizeof(T));
+	}
+	/* A part of the driver's answer. */
+	bool driver_answers() const { return udata.outlen != 0; }
+
+private:
+	friend class Framing;
+	kern::Result<> respond(const void *response, size_t size) const;
+
+	alignas(8) std::byte request_[max_request] = {};
+	/* Where the core's response goes, and how much of it. */
+	u64 response_ = 0;
+	size_t room_ = 0;
+};
+
+/* What a command finds. */
+struct Present {
+	bool context;
+	bool device;
+};
+
+enum class Needs : u8 {
+	/* The device alone: GET_CONTEXT. */
+	device,
+	context,
+	/* Nothing but the object that it names: it gives something back. */
+	object,
+};
+
+struct Command {
+	abi::Number number;
+	bool extended;
+	Needs needs;
+	/* Bytes that the core knows; of an extended one also the least that a program may say. */
+	u16 request;
+	u16 least_request;
+	/* The least room for the response; 0 if there is none. */
+	u16 response;
+	/* Where in ib_device_ops the method is without which the device cannot do it; or always. */
+	u16 method;
+	kern::Result<> (*run)(Call &call);
+};
+inline constexpr u16 always = 0xffff;
+
+/* nullptr for one that there is not. */
+const Command *find_command(u32 number, bool extended);
+
+/*
+ * Carries out a command of `count` bytes in the program's memory. Context: process, the program's. Errors: those of Documentation/user-verbs.rst;
+ * of the command.
+ */
+kern::Result<> run_command(File &file, u64 from, size_t count, Present present);
+
+} // namespace uverbs

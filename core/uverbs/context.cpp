@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The context, and what a program asks of the device.
+#include "commands.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+/* As programs know them; XRC is not offered to programs. */
+constexpr u64 user_capabilities =
+	IB_DEVICE_RESIZE_MAX_WR | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_RAW_MULTI | IB_DEVICE_AUTO_PATH_MIG |
+	IB_DEVICE_CHANGE_PHY_PORT | IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT |
+	IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_N_NOTIFY_CQ |
+	IB_DEVICE_MEM_WINDOW | IB_DEVICE_UD_IP_CSUM | IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW_TYPE_2A |
+	IB_DEVICE_MEM_WINDOW_TYPE_2B | IB_DEVICE_RC_IP_CSUM | IB_DEVICE_RAW_IP_CSUM;
+
+/* PortInfo's bit that programs read as "GIDs are made of IP addresses", which InfiniBand's are not. */
+constexpr u32 port_cap_ip_based_gids = 1u << 26;
+
+u32 count(int value)
+{
+	return static_cast<u32>(value);
+}
+
+abi::DeviceAttributes describe(const ib_device &device, const ib_device_attr &attr)
+{
+	return {
+		.fw_ver = attr.fw_ver,
+		.node_guid = device.node_guid,
+		.sys_image_guid = attr.sys_image_guid,
+		.max_mr_size = attr.max_mr_size,
+		.page_size_cap = attr.page_size_cap,
+		.vendor_id = attr.vendor_id,
+		.vendor_part_id = attr.vendor_part_id,
+		.hw_ver = attr.hw_ver,
+		.max_qp = count(attr.max_qp),
+		.max_qp_wr = count(attr.max_qp_wr),
+		.device_cap_flags = static_cast<u32>(attr.device_cap_flags & user_capabilities),
+		.max_sge = count(attr.max_send_sge < attr.max_recv_sge ? attr.max_send_sge : attr.max_recv_sge),
+		.max_sge_rd = count(attr.max_sge_rd),
+		.max_cq = count(attr.max_cq),
+		.max_cqe = count(attr.max_cqe),
+		.max_mr = count(attr.max_mr),
+		.max_pd = count(attr.max_pd),
+		.max_qp_rd_atom = count(attr.max_qp_rd_atom),
+		.max_res_rd_atom = count(attr.max_res_rd_atom),
+		.max_qp_init_rd_atom = count(attr.max_qp_init_rd_atom),
+		.atomic_cap = attr.atomic_cap,
+		.max_mw = count(attr.max_mw),
+		.max_mcast_grp = count(attr.max_mcast_grp),
+		.max_mcast_qp_attach = count(attr.max_mcast_qp_attach),
+		.max_total_mcast_qp_attach = count(attr.max_total_mcast_qp_attach),
+		.max_ah = count(attr.max_ah),
+		.max_srq = count(attr.max_srq),
+		.max_srq_wr = count(attr.max_srq_wr),
+		.max_srq_sge = count(attr.max_srq_sge),
+		.max_pkeys = attr.max_pkeys,
+		.local_ca_ack_delay = attr.local_ca_ack_delay,
+		.phys_port_cnt = static_cast<u8>(device.phys_port_cnt),
+	};
+}
+
+} // namespace
+
+Result<> get_context(Call &call, const abi::ResponseOnly &)
+{
+	return call.file.make_context(call.udata, [&](int async_fd) {
+		return call.respond(abi::ContextResponse{
+			.async_fd = static_cast<u32>(async_fd),
+			.num_comp_vectors = static_cast<u32>(call.file.device().num_comp_vectors),
+		});
+	});
+}
+
+Result<> query_device(Call &call, const abi::ResponseOnly &)
+{
+	ib_device &device = call.file.device();
+	ib_device_attr attr;
+
+	TRY_ERRNO(ib_query_device_user(&device, &attr, nullptr));
+	return call.respond(describe(device, attr));
+}
+
+Result<> query_device_extended(Call &call, const abi::QueryDeviceExtended &request)
+{
+	ib_device &device = call.file.device();
+	ib_device_attr attr;
+
+	if (request.comp_mask || request.reserved)
+		return kern::Error{-EINVAL};
+	TRY_ERRNO(ib_query_device_user(&device, &attr, &call.udata));
+	return call.respond(abi::DeviceAttributesExtended{
+		.base = describe(device, attr),
+		.response_length = call.response_length<abi::DeviceAttributesExtended>(),
+		.device_cap_flags = attr.device_cap_flags & user_capabilities,
+		.max_cq_moderation_count = attr.cq_caps.max_cq_moderation_count,
+		.max_cq_moderation_period = attr.cq_caps.max_cq_moderation_period,
+	});
+}
+
+Result<> query_port(Call &call, const abi::QueryPort &request)
+{
+	ib_device &device = call.file.device();
+	ib_port_attr attr;
+
+	TRY_ERRNO(ib_query_port(&device, request.port_num, &attr));
+	return call.respond(abi::PortAttributes{
+		.port_cap_flags = attr.port_cap_flags & ~port_cap_ip_based_gids,
+		.max_msg_sz = attr.max_msg_sz,
+		.bad_pkey_cntr = attr.bad_pkey_cntr,
+		.qkey_viol_cntr = attr.qkey_viol_cntr,
+		.gid_tbl_len = count(attr.gid_tbl_len),
+		.pkey_tbl_len = attr.pkey_tbl_len,
+		.lid = static_cast<u16>(attr.lid),
+		.sm_lid = static_cast<u16>(attr.sm_lid),
+		.state = static_cast<u8>(attr.state),
+		.max_mtu = static_cast<u8>(attr.max_mtu),
+		.active_mtu = static_cast<u8>(attr.active_mtu),
+		.lmc = attr.lmc,
+		.max_vl_num = attr.max_vl_num,
+		.sm_sl = attr.sm_sl,
+		.subnet_timeout = attr.subnet_timeout,
+		.init_type_reply = attr.init_type_reply,
+		.active_width = attr.active_width,
+		.active_speed = static_cast<u8>(attr.active_speed),
+		.phys_state = attr.phys_state,
+		.link_layer = static_cast<u8>(rdma_port_get_link_layer(&device, request.port_num)),
+		.flags = static_cast<u8>(rdma_is_grh_required(&device, request.port_num) ? 1 : 0),
+	});
+}
+
+} // namespace uverbs

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "device.hpp"
+#include <kern/log.hpp>
+#include <kern/xarray.hpp>
+
+namespace uverbs
+{
+
+kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region)
+{
+	if (!ib.ops.alloc_ucontext)
+		return kern::Error{-EOPNOTSUPP};
+	auto device = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
+	TRY(device->start(verbs_class, region));
+	return device;
+}
+
+Device::~Device()
+{
+	if (number_ < kern::Node::limit)
+		numbers().free(number_);
+}
+
+kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::NodeRegion &region)
+{
+	number_ = TRY(numbers().alloc(0, kern::Node::limit - 1));
+	kern_format(name_, sizeof(name_), "uverbs%u", number_);
+	const kern_class_file files[] = {
+		{"ibdev", &shown_name_.native()},
+		{"abi_version", &shown_version_.native()},
+	};
+	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_, file_kind(), this));
+	node_.announce();
+	return {};
+}
+
+kern::Result<> Device::show_name(kern::sysfs::Output &out)
+{
+	out.print("%s\n", ib_.name);
+	return {};
+}
+
+kern::Result<> Device::show_version(kern::sysfs::Output &out)
+{
+	out.print("%lu\n", ib_.ops.uverbs_abi_ver);
+	return {};
+}
+
+kern::Result<File *> Device::open(kern_file &native)
+{
+	auto file = TRY(File::create(*this, native));
+	kern::Guard guard(files_lock_);
+	files_.push_back(*file);
+	/* The opened file's own: File::release() gives it up. */
+	return file.release();
+}
+
+void Device::forget(File &file)
+{
+	kern::Guard guard(files_lock_);
+	file.node.unlink();
+}
+
+void Device::remove()
+{
+	node_ = {};
+	while (true) {
+		kern::Ref<File> file;
+		{
+			kern::Guard guard(files_lock_);
+			File *first = files_.pop_front();
+			if (!first)
+				return;
+			file = kern::Ref<File>::share(*first);
+		}
+		file->leave_device();
+	}
+}
+
+} // namespace uverbs

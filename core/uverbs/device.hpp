@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A device's node, /dev/infiniband/uverbsN, its entry in the class infiniband_verbs, and who has it open. */
+#pragma once
+#include <kern/device_class.hpp>
+#include <kern/file.hpp>
+#include <kern/ref.hpp>
+#include <rdma/ib_verbs.h>
+#include "file.hpp"
+
+namespace uverbs
+{
+
+class Device : public kern::RefCounted<Device> {
+public:
+	/*
+	 * Programs may open it from now on. Context: process. Errors: EOPNOTSUPP for a device that is not for programs; ENOSPC when all
+	 * numbers are taken; ENOMEM.
+	 */
+	static kern::Result<kern::Ref<Device>> create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
+	~Device();
+
+	/* The device goes. When this has returned nobody has anything of it. Context: process. */
+	void remove();
+
+	ib_device &ib() const { return ib_; }
+	/* What opens the node. */
+	kern::Result<File *> open(kern_file &native);
+	void forget(File &file);
+
+private:
+	explicit Device(ib_device &ib) : ib_(ib) {}
+	kern::Result<> start(const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
+	kern::Result<> show_name(kern::sysfs::Output &out);
+	kern::Result<> show_version(kern::sysfs::Output &out);
+
+	/* As long as it has not been removed. */
+	ib_device &ib_;
+	/* Lowest free; none if it is not below the node's limit. */
+	unsigned int number_ = kern::Node::limit;
+	char name_[16] = {};
+	kern::Mutex files_lock_{KERN_LOCK_CLASS("uverbs.files")};
+	kern::List<File, &File::node> files_ GUARDED_BY(files_lock_);
+	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
+	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};
+	kern::Node node_;
+};
+
+/* Where the numbers come from. */
+kern::IdAllocator &numbers();
+
+} // namespace uverbs

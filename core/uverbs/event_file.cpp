@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "event_file.hpp"
+#include "file.hpp"
+#include "user_memory.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+constinit kern::FileKind<EventFile> kind;
+
+} // namespace
+
+kern::FileKind<EventFile> &event_file_kind()
+{
+	return kind;
+}
+
+EventFile::EventFile(Kind kind) : kind_(kind) {}
+
+EventFile::~EventFile()
+{
+	/* Only its own sources are left: objects have taken out theirs. */
+	kern::Guard guard(lock_);
+	while (queue_.pop_front())
+		;
+}
+
+kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events)
+{
+	auto file = TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
+	/* The file's own: release() gives it up. */
+	kern::Ref<EventFile> held = events;
+	EventFile *self = held.release();
+	{
+		kern::Guard guard(self->lock_);
+		self->file_ = file.native();
+	}
+	return Created{std::move(events), std::move(file)};
+}
+
+kern::Result<EventFile::Created> EventFile::create_channel(File &maker)
+{
+	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::completion)));
+	auto created = TRY(finish(std::move(events)));
+	created.events->maker_ = kern::Ref<File>::share(maker);
+	maker.add_channel(*created.events);
+	return created;
+}
+
+kern::Result<EventFile::Created> EventFile::create_asynchronous(u32 ports)
+{
+	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::asynchronous)));
+	events->ports_ = TRY(kern::make_array<EventSource>(kern::Gfp::kernel, size_t{ports} + 1));
+	for (u32 port = 0; port <= ports; port++)
+		events->ports_[port].element_ = port;
+	return finish(std::move(events));
+}
+
+void EventFile::push(EventSource &source, ib_event_type type)
+{
+	kern::Guard guard(lock_);
+
+	if (kind_ == Kind::asynchronous) {
+		/* As it is the latest now, it is behind those that it was before. */
+		u32 kept = 0;
+		for (u32 i = 0; i < source.waiting_; i++)
+			if (source.type_[i] != type)
+				source.type_[kept++] = source.type_[i];
+		source.type_[kept] = static_cast<u8>(type);
+		source.waiting_ = kept;
+	}
+	source.waiting_++;
+	if (!source.node_.linked())
+		queue_.push_back(source);
+	readers_.wake();
+	if (file_)
+		kern_file_signal(file_);
+}
+
+void EventFile::push_port(u32 port, ib_event_type type)
+{
+	if (port < ports_.size())
+		push(ports_[port], type);
+}
+
+u32 EventFile::forget(EventSource &source)
+{
+	kern::Guard guard(lock_);
+
+	source.node_.unlink();
+	source.waiting_ = 0;
+	return source.read_;
+}
+
+void EventFile::close()
+{
+	{
+		kern::Guard guard(lock_);
+		closed_ = true;
+	}
+	readers_.wake_all();
+}
+
+/* What is next; its source goes to the end if it has more. */
+bool EventFile::pop(Record &record)
+{
+	kern::Guard guard(lock_);
+	EventSource *source = queue_.pop_front();
+
+	if (!source)
+		return false;
+	record = {.element = source->element_, .type = source->type_[0], .reserved = 0};
+	source->read_++;
+	source->waiting_--;
+	if (kind_ == Kind::asynchronous)
+		for (u32 i = 0; i < source->waiting_; i++)
+			source->type_[i] = source->type_[i + 1];
+	if (source->waiting_)
+		queue_.push_back(*source);
+	return true;
+}
+
+kern::Result<size_t> EventFile::read(u64 to, size_t count, bool wait)
+{
+	Record record;
+
+	if (count < record_size())
+		return kern::Error{-EINVAL};
+	while (!pop(record)) {
+		bool closed;
+		{
+			kern::Guard guard(lock_);
+			closed = closed_;
+		}
+		if (closed)
+			return kern::Error{-EIO};
+		if (!wait)
+			return kern::Error{-EAGAIN};
+		TRY(readers_.wait_interruptible([&] {
+			kern::Guard guard(lock_);
+			return closed_ || !queue_.empty();
+		}));
+	}
+	TRY(copy_out(to, &record, record_size()));
+	return record_size();
+}
+
+unsigned int EventFile::poll(kern::Poll &poll)
+{
+	poll.wait(readers_);
+	kern::Guard guard(lock_);
+	if (!queue_.empty())
+		return KERN_POLL_READABLE;
+	return closed_ ? KERN_POLL_ERROR : 0;
+}
+
+void EventFile::release()
+{
+	{
+		kern::Guard guard(lock_);
+		file_ = nullptr;
+	}
+	if (kern::Ref<File> maker = std::move(maker_))
+		maker->remove_channel(*this);
+	/* What finish() kept for the file. */
+	kern::Ref<EventFile>::adopt(this);
+}
+
+} // namespace uverbs

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Files that a program reads events from: completion channels (CHAN-02), and one for asynchronous events.
+ *
+ * No event needs memory: what waits to be read is remembered by what it is of, an EventSource in the object or the port. Of a CQ it is the
+ * number of its completion events, one for each time it was armed; otherwise which types, in the order of their last occurrence: an event
+ * that comes again before it has been read is read once. So what a program leaves unread is bounded by the objects that it has.
+ */
+#pragma once
+#include <kern/file.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace uverbs
+{
+
+class File;
+
+class EventSource {
+public:
+	EventSource() = default;
+	explicit EventSource(u64 element) : element_(element) {}
+
+private:
+	friend class EventFile;
+	static constexpr unsigned int types = IB_EVENT_WQ_FATAL + 1;
+
+	/* What the program reads. */
+	u64 element_ = 0;
+	/* Events that wait to be read, and that have been. */
+	u32 waiting_ = 0;
+	u32 read_ = 0;
+	/* Asynchronous events: which, the oldest first. */
+	u8 type_[types] = {};
+	/* In its file's queue as long as something waits. */
+	kern::ListNode node_;
+};
+
+class EventFile : public kern::RefCounted<EventFile> {
+public:
+	enum class Kind : u8 { completion, asynchronous };
+
+	~EventFile();
+
+	/* Both with the file that a program will read, once that is installed. Context: process. Errors: those of NewFile::create(). */
+	struct Created {
+		kern::Ref<EventFile> events;
+		kern::NewFile file;
+	};
+	static kern::Result<Created> create_channel(File &maker);
+	/* ports: of the device; it has sources for each, and for the device itself. */
+	static kern::Result<Created> create_asynchronous(u32 ports);
+
+	/* Something has happened. type: of an asynchronous event. Any context. */
+	void push(EventSource &source, ib_event_type type = {});
+	/* The same, of a port, or 0 for the device. */
+	void push_port(u32 port, ib_event_type type);
+	/* Takes out what has not been read; how many events have. Context: process. */
+	u32 forget(EventSource &source);
+	/* Nothing more will come: after what waits, readers are told so. Context: process. */
+	void close();
+
+	bool made_by(const File &file) const { return maker_.get() == &file; }
+
+	/* The file's calls. */
+	kern::Result<size_t> read(u64 to, size_t count, bool wait);
+	unsigned int poll(kern::Poll &poll);
+	void release();
+
+	/* In the list of its maker. */
+	kern::ListNode node;
+
+private:
+	explicit EventFile(Kind kind);
+	static kern::Result<Created> finish(kern::Ref<EventFile> events);
+
+	struct Record {
+		u64 element;
+		u32 type;
+		u32 reserved;
+	};
+	size_t record_size() const { return kind_ == Kind::completion ? sizeof(u64) : sizeof(Record); }
+	bool pop(Record &record);
+
+	const Kind kind_;
+	/* Of a channel, as long as the program has the file. */
+	kern::Ref<File> maker_;
+	kern::OwnedArray<EventSource> ports_;
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
+	kern::List<EventSource, &EventSource::node_> queue_ GUARDED_BY(lock_);
+	bool closed_ GUARDED_BY(lock_) = false;
+	/* nullptr once the program has closed it. */
+	kern_file *file_ GUARDED_BY(lock_) = nullptr;
+	kern::WaitQueue readers_{KERN_LOCK_CLASS("uverbs.readers")};
+};
+
+/* What the descriptors of such files lead to. */
+kern::FileKind<EventFile> &event_file_kind();
+
+} // namespace uverbs

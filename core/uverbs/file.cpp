@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "file.hpp"
+#include "command.hpp"
+#include "device.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+constinit kern::FileKind<File> kind;
+
+} // namespace
+
+kern::FileKind<File> &file_kind()
+{
+	return kind;
+}
+
+kern::Result<kern::Ref<File>> File::create(Device &device, kern_file &native)
+{
+	return kern::adopt_ref(new (kern::Gfp::kernel) File(device, native));
+}
+
+File::File(Device &owner, kern_file &native)
+    : owner_(kern::Ref<Device>::share(owner)), device_(&owner.ib()), native_(&native)
+{
+}
+
+File::~File() = default;
+
+void File::become(State next)
+{
+	if (!KERN_WARN_ON(next <= state()))
+		state_.store_release(static_cast<u8>(next));
+}
+
+void File::hear(ib_event_handler *handler, ib_event *event)
+{
+	File &file = *reinterpret_cast<File *>(reinterpret_cast<char *>(handler) - __builtin_offsetof(File, handler_));
+
+	file.events_->push_port(event->element.port_num, event->event);
+}
+
+void File::end(State next)
+{
+	kern::Guard guard(commands_);
+	const State before = state();
+
+	if (before >= next)
+		return;
+	if (before < State::device_gone) {
+		/* The program's hands off the device first, if it still has them on it: a file that is closed has no mappings. */
+		if (next == State::device_gone)
+			kern_file_revoke(native_);
+		objects_.end_all();
+		if (ib_ucontext *context = context_.load_relaxed()) {
+			ib_unregister_event_handler(&handler_);
+			context_.store_release(nullptr);
+			ib_dealloc_ucontext(context);
+			if (next == State::device_gone)
+				events_->push_port(0, IB_EVENT_DEVICE_FATAL);
+		}
+		close_channels();
+	}
+	if (next == State::closed)
+		objects_.clear();
+	become(next);
+}
+
+void File::leave_device()
+{
+	end(State::device_gone);
+}
+
+void File::release()
+{
+	end(State::closed);
+	/* Only now: until then the end of the device waits for this one. */
+	owner_->forget(*this);
+	/* What Device::open() kept for the file. */
+	kern::Ref<File>::adopt(this);
+}
+
+void File::add_channel(EventFile &channel)
+{
+	kern::Guard guard(channels_lock_);
+	channels_.push_back(channel);
+}
+
+void File::remove_channel(EventFile &channel)
+{
+	kern::Guard guard(channels_lock_);
+	channel.node.unlink();
+}
+
+void File::close_channels()
+{
+	kern::Guard guard(channels_lock_);
+	for (EventFile &channel : channels_)
+		channel.close();
+}
+
+kern::Result<size_t> File::write(u64 from, size_t count)
+{
+	kern::SharedGuard guard(commands_);
+	const State now = state();
+
+	TRY(run_command(*this, from, count, {.context = now == State::ready, .device = now < State::device_gone}));
+	return count;
+}
+
+/* The kernel does not call it once the mappings have been revoked, and until then the context stays. */
+kern::Result<kern_mapping> File::map(u64 page_offset, size_t length)
+{
+	ib_ucontext *context = context_.load_acquire();
+	ib_user_mapping mapping;
+
+	if (!context)
+		return kern::Error{-EINVAL};
+	TRY_ERRNO(ib_mmap_ucontext(context, page_offset, length, &mapping));
+	if (mapping.length != length)
+		return kern::Error{-EINVAL};
+	return kern_mapping{.pfn = mapping.pfn,
+			    .write_combining = mapping.caching == IB_USER_WRITE_COMBINING,
+			    .writable = mapping.writable};
+}
+
+} // namespace uverbs

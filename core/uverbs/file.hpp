@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * An opened /dev/infiniband/uverbsN: a program's context of the device, and all that it has made there.
+ *
+ * Commands run side by side; the end, of the file or of the device, waits for those that run and lets no more in. It is the same end, in
+ * either order: first the mappings, then the objects, then the context. What a program has after its device has gone is numbers, which it
+ * can give back, and descriptors, from which it can read what happened.
+ *
+ * Locks: commands_ is the outermost here; the program's memory is read and written, and pinned, under its shared side. What the kernel
+ * calls with the program's address space locked (map) takes none of it. Then making_, ObjectTable's, those of the midlayer; channels_lock_
+ * and EventFile's are innermost.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/file.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <rdma/ib_verbs.h>
+#include "event_file.hpp"
+#include "object.hpp"
+
+namespace uverbs
+{
+
+class Device;
+
+class File : public kern::RefCounted<File> {
+public:
+	/* Context: process. Errors: ENOMEM. */
+	static kern::Result<kern::Ref<File>> create(Device &device, kern_file &native);
+	~File();
+
+	/* The device goes. When this has returned nothing of the program is on it. Context: process. */
+	void leave_device();
+
+	/* For commands, which run only as long as the device is there. */
+	ib_device &device() const { return *device_; }
+	ib_ucontext *context() const { return context_.load_acquire(); }
+	ObjectTable &objects() { return objects_; }
+	const kern::Ref<EventFile> &events() const { return events_; }
+	/* What GET_CONTEXT does: once. `respond` is told the descriptor of the asynchronous events. Errors: EINVAL for a second time. */
+	template <class Respond>
+	kern::Result<> make_context(ib_udata &udata, Respond respond);
+
+	void add_channel(EventFile &channel);
+	void remove_channel(EventFile &channel);
+
+	/* The file's calls. */
+	kern::Result<size_t> write(u64 from, size_t count);
+	kern::Result<kern_mapping> map(u64 page_offset, size_t length);
+	void release();
+
+	/* In its device's list. */
+	kern::ListNode node;
+
+private:
+	/* Each comes after those before it, and none comes back. */
+	enum class State : u8 {
+		opened,	     // no context yet: commands that need none
+		ready,	     // all commands
+		device_gone, // those that give numbers back
+		closed,	     // none: the program has no descriptor any more
+	};
+
+	File(Device &owner, kern_file &native);
+	State state() const { return static_cast<State>(state_.load_acquire()); }
+	/* The one way on. */
+	void become(State next);
+	/* Waits for the commands that run, and gives all back that is on the device. */
+	void end(State next) EXCLUDES(commands_);
+	void close_channels();
+	static void hear(ib_event_handler *handler, ib_event *event);
+
+	const kern::Ref<Device> owner_;
+	ib_device *const device_;
+	/* Valid until closed. */
+	kern_file *const native_;
+
+	kern::RwLock commands_{KERN_LOCK_CLASS("uverbs.commands")};
+	/* A State. Read under commands_, written under its exclusive side; but for the step to ready, of one command. */
+	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
+	/* Of the one command that makes the context. */
+	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
+	kern::Atomic<ib_ucontext *> context_{nullptr};
+	/* From the context on. */
+	kern::Ref<EventFile> events_;
+	ib_event_handler handler_{};
+	ObjectTable objects_;
+	kern::SpinLock channels_lock_{KERN_LOCK_CLASS("uverbs.channels")};
+	kern::List<EventFile, &EventFile::node> channels_ GUARDED_BY(channels_lock_);
+};
+
+kern::FileKind<File> &file_kind();
+
+template <class Respond>
+kern::Result<> File::make_context(ib_udata &udata, Respond respond)
+{
+	kern::Guard guard(making_);
+	if (state() != State::opened)
+		return kern::Error{-EINVAL};
+
+	auto created = TRY(EventFile::create_asynchronous(device_->phys_port_cnt));
+	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
+	TRY_ERRNO(kern::pointer_error(context));
+	if (const kern::Result<> told = respond(created.file.descriptor()); !told) {
+		ib_dealloc_ucontext(context);
+		return told;
+	}
+	events_ = std::move(created.events);
+	context_.store_release(context);
+	ib_init_event_handler(&handler_, device_, hear);
+	ib_register_event_handler(&handler_);
+	become(State::ready);
+	created.file.install();
+	return {};
+}
+
+} // namespace uverbs

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/log.hpp>
+#include <kern/xarray.hpp>
+#include <rdma/ib_sysfs.h>
+#include "abi.hpp"
+#include "device.hpp"
+
+using namespace uverbs;
+
+namespace
+{
+
+/* Linux's own (Documentation/admin-guide/devices.txt). */
+constexpr unsigned int major = 231;
+constexpr unsigned int first_minor = 192;
+
+/* What there is while the module is. */
+class Service {
+public:
+	/* Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM. */
+	static kern::Result<kern::Owned<Service>> create()
+	{
+		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
+		TRY(file_kind().create());
+		TRY(event_file_kind().create());
+		TRY(service->region.create(major, first_minor, "infiniband_verbs"));
+		service->verbs_class = TRY(kern::DeviceClass::create(
+			"infiniband_verbs", {.abi_version = abi::version, .node_mode = 0666, .tells_name = false}));
+		return service;
+	}
+	~Service()
+	{
+		event_file_kind().destroy();
+		file_kind().destroy();
+	}
+
+	kern::IdAllocator numbers;
+	kern::NodeRegion region;
+	kern::DeviceClass verbs_class;
+};
+
+constinit kern::Static<kern::Owned<Service>> service;
+
+int add(ib_device *device);
+
+void remove(ib_device *, void *data)
+{
+	const auto device = kern::Ref<Device>::adopt(static_cast<Device *>(data));
+	device->remove();
+}
+
+constinit ib_client client = {.name = "uverbs", .add = add, .remove = remove, .registry = nullptr};
+
+int add(ib_device *device)
+{
+	/* Libraries look for a device there; without that its node is of use to nobody. */
+	if (!ib_sysfs_shows(device))
+		return -EOPNOTSUPP;
+	auto made = Device::create(*device, (*service)->verbs_class, (*service)->region);
+	if (!made)
+		return made.error();
+	ib_set_client_data(device, &client, made.take().release());
+	return 0;
+}
+
+kern::Result<> start()
+{
+	auto made = Service::create();
+	if (!made) {
+		kern_error("no class infiniband_verbs, or no device numbers from %u:%u: %d\n", major, first_minor, made.error());
+		return kern::Error{made.error()};
+	}
+	service.construct(made.take());
+	const int status = ib_register_client(&client);
+	if (status)
+		service.destruct();
+	return kern::check(status);
+}
+
+} // namespace
+
+kern::IdAllocator &uverbs::numbers()
+{
+	return (*service)->numbers;
+}
+
+extern "C" int weft_uverbs_init()
+{
+	return start().error();
+}
+
+extern "C" void weft_uverbs_exit()
+{
+	ib_unregister_client(&client);
+	service.destruct();
+}

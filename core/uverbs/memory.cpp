@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "memory.hpp"
+#include "commands.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+/* A program asks for these where they are to be had: bits of access flags that are dropped where they are not known. */
+constexpr u32 optional_access = 0x3ff00000;
+
+} // namespace
+
+Result<> alloc_pd(Call &call, const abi::ResponseOnly &)
+{
+	auto pd = TRY(Draft<Pd>::create(call.file.objects()));
+
+	TRY(pd->take(ib_alloc_pd_user(&call.file.device(), &call.udata)));
+	TRY(call.respond(abi::HandleOnly{pd->handle()}));
+	pd.finish();
+	return {};
+}
+
+Result<> dealloc_pd(Call &call, const abi::HandleOnly &request)
+{
+	return destroy<Pd>(call, request.handle);
+}
+
+Result<> reg_mr(Call &call, const abi::RegMr &request)
+{
+	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
+	ib_pd *const ib = pd->ib();
+	auto mr = TRY(Draft<Mr>::create(call.file.objects(), std::move(pd)));
+
+	TRY(mr->take(ib_reg_user_mr_user(ib, request.start, request.length, request.hca_va,
+					 static_cast<int>(request.access_flags & ~optional_access), &call.udata)));
+	TRY(call.respond(abi::RegMrResponse{.handle = mr->handle(), .lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey}));
+	mr.finish();
+	return {};
+}
+
+Result<> dereg_mr(Call &call, const abi::HandleOnly &request)
+{
+	return destroy<Mr>(call, request.handle);
+}
+
+Result<> alloc_mw(Call &call, const abi::AllocMw &request)
+{
+	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
+	ib_pd *const ib = pd->ib();
+	auto mw = TRY(Draft<Mw>::create(call.file.objects(), std::move(pd)));
+
+	TRY(mw->take(ib_alloc_mw_user(ib, static_cast<ib_mw_type>(request.type), &call.udata)));
+	TRY(call.respond(abi::AllocMwResponse{.handle = mw->handle(), .rkey = mw->ib()->rkey}));
+	mw.finish();
+	return {};
+}
+
+Result<> dealloc_mw(Call &call, const abi::HandleOnly &request)
+{
+	return destroy<Mw>(call, request.handle);
+}
+
+} // namespace uverbs

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Protection domains, memory regions and windows of a program.
+#pragma once
+#include <rdma/ib_verbs.h>
+#include "object.hpp"
+
+namespace uverbs
+{
+
+/*
+ * An object that is one of the verbs, and End what gives that back: 0 or a negative errno.
+ */
+template <class Verbs, Kind its_kind, auto End>
+class Owning : public Object {
+public:
+	static constexpr Kind kind = its_kind;
+
+	Owning() : Object(its_kind) {}
+
+	/* Once: what the midlayer made, or its error. */
+	kern::Result<> take(Verbs *made)
+	{
+		if (rdma::is_err(made))
+			return kern::Error{rdma::ptr_err(made)};
+		ib_ = made;
+		return {};
+	}
+	/* nullptr before it is made, and once it has been given back. */
+	Verbs *ib() const { return ib_; }
+
+	kern::Result<> end(Reason) override
+	{
+		if (ib_) {
+			TRY_ERRNO(End(ib_));
+			ib_ = nullptr;
+		}
+		return {};
+	}
+
+private:
+	Verbs *ib_ = nullptr;
+};
+
+class Pd : public Owning<ib_pd, Kind::pd, ib_dealloc_pd_user> {};
+
+class Mr : public Owning<ib_mr, Kind::mr, ib_dereg_mr> {
+public:
+	explicit Mr(Hold<Pd> pd) : pd_(std::move(pd)) {}
+
+private:
+	Hold<Pd> pd_;
+};
+
+class Mw : public Owning<ib_mw, Kind::mw, ib_dealloc_mw> {
+public:
+	explicit Mw(Hold<Pd> pd) : pd_(std::move(pd)) {}
+
+private:
+	Hold<Pd> pd_;
+};
+
+} // namespace uverbs

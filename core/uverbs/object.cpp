@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "object.hpp"
+#include <kern/log.hpp>
+
+namespace uverbs
+{
+
+/* False while someone makes or ends it. */
+bool Object::hold()
+{
+	int users = users_.load_relaxed();
+
+	do {
+		if (users == alone)
+			return false;
+	} while (!users_.compare_exchange(users, users + 1));
+	return true;
+}
+
+kern::Result<Object *> ObjectTable::look_up(u32 handle, Kind kind)
+{
+	Object *object = by_handle_.load(handle);
+
+	if (!object)
+		return kern::Error{-ENOENT};
+	if (object->kind_ != kind)
+		return kern::Error{-EINVAL};
+	return object;
+}
+
+kern::Result<Object *> ObjectTable::find_held(u32 handle, Kind kind)
+{
+	kern::Guard guard(lock_);
+	Object *object = TRY(look_up(handle, kind));
+
+	if (!object->hold())
+		return kern::Error{-EBUSY};
+	return object;
+}
+
+kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
+{
+	kern::Guard guard(lock_);
+	Object *object = TRY(look_up(handle, kind));
+	int nobody = 0;
+
+	if (!object->users_.compare_exchange(nobody, Object::alone))
+		return kern::Error{-EBUSY};
+	return object;
+}
+
+kern::Result<> ObjectTable::add(Object &object)
+{
+	kern::Guard guard(lock_);
+
+	/* A program that has 2^31 objects has no memory long before. */
+	object.handle_ = TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
+	objects_.push_back(object);
+	return {};
+}
+
+void ObjectTable::remove(Object &object)
+{
+	{
+		kern::Guard guard(lock_);
+		by_handle_.erase(object.handle_);
+		object.node_.unlink();
+	}
+	kern::destroy(&object);
+}
+
+void ObjectTable::end_all()
+{
+	kern::Guard guard(lock_);
+
+	for (Object &object : objects_.reversed())
+		if (const auto ended = object.end(Reason::gone); !ended)
+			kern_error_limited("an object of kind %u does not end: %d\n", static_cast<unsigned int>(object.kind_),
+					   ended.error());
+}
+
+void ObjectTable::clear()
+{
+	kern::Guard guard(lock_);
+
+	while (Object *last = objects_.pop_back()) {
+		by_handle_.erase(last->handle_);
+		/* What the device would not give back may still call its object: better lost than freed under it. */
+		if (last->end(Reason::gone))
+			kern::destroy(last);
+	}
+}
+
+} // namespace uverbs

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The objects of a program, by the numbers that it knows them by.
+ *
+ * An object is held by the commands that use it and by the objects that are made in it; it is ended by whoever finds it held by nobody. It is
+ * made and ended by one alone: meanwhile others that name it are told that it is busy. All objects of a file stand in the order in which
+ * they were made, and so none stands behind one that it holds: in the reverse order they can all be ended.
+ *
+ * What a program has of the device (`end()`) may go before the object does: when the device is removed. The program then still has the
+ * numbers, and gives them back as it does otherwise.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/xarray.hpp>
+
+namespace uverbs
+{
+
+enum class Kind : u8 { pd, mr, mw, cq, srq, qp };
+
+/* Why an object ends. */
+enum class Reason : u8 {
+	/* The program says so: it is refused where something of its making is in the way. */
+	command,
+	/* The program, or the device, has gone. */
+	gone,
+};
+
+class Object {
+public:
+	explicit Object(Kind kind) : kind_(kind) {}
+	virtual ~Object() = default;
+	Object(const Object &) = delete;
+	Object &operator=(const Object &) = delete;
+
+	u32 handle() const { return handle_; }
+
+	/*
+	 * Gives back what it has of the device, if it has; on an error it still has it. Nothing of the device calls it any more. Context:
+	 * process, of one that makes or ends it.
+	 */
+	virtual kern::Result<> end(Reason reason) = 0;
+
+private:
+	friend class ObjectTable;
+	template <class T>
+	friend class Hold;
+
+	bool hold();
+	void unhold() { users_.fetch_sub(1); }
+
+	static constexpr int alone = -1;
+
+	const Kind kind_;
+	u32 handle_ = 0;
+	/* Those that hold it; or `alone`, while it is made or ended. */
+	kern::Atomic<int> users_{alone};
+	kern::ListNode node_;
+};
+
+/* An object that does not end as long as this lives. */
+template <class T>
+class Hold {
+public:
+	Hold() = default;
+	Hold(Hold &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+	Hold &operator=(Hold &&other) noexcept
+	{
+		std::swap(object_, other.object_);
+		return *this;
+	}
+	~Hold()
+	{
+		if (object_)
+			object_->unhold();
+	}
+
+	T *operator->() const { return object_; }
+	T *get() const { return object_; }
+	explicit operator bool() const { return object_ != nullptr; }
+
+private:
+	friend class ObjectTable;
+	/* Takes over what the caller holds. */
+	explicit Hold(T *object) : object_(object) {}
+
+	T *object_ = nullptr;
+};
+
+/* Lock order: its lock is held while objects end, outside of all that this takes. */
+class ObjectTable {
+public:
+	ObjectTable() = default;
+	~ObjectTable() { kern_assert(objects_.empty()); }
+
+	/* The object of a kind by its number. Errors: ENOENT; EINVAL for one of another kind; EBUSY while it is made or ended. */
+	template <class T>
+	kern::Result<Hold<T>> find(u32 handle)
+	{
+		return Hold<T>(static_cast<T *>(TRY(find_held(handle, T::kind))));
+	}
+	/* The same, for the caller alone, until end() or leave(). EBUSY also if it is held. */
+	template <class T>
+	kern::Result<T *> claim(u32 handle)
+	{
+		return static_cast<T *>(TRY(claim_held(handle, T::kind)));
+	}
+
+	/* Gives a new object its number; it is the caller's alone until leave() or end(). Errors: ENOMEM. */
+	kern::Result<> add(Object &object);
+	/* Others may find it, from now on or again. */
+	void leave(Object &object) { object.users_.store_release(0); }
+	/* Frees what is the caller's alone, and has nothing of the device any more. */
+	void remove(Object &object);
+
+	/* What objects have of the device is given back; the numbers stay. No command runs. */
+	void end_all();
+	/* Frees all objects, which have been ended. No command runs. */
+	void clear();
+
+private:
+	kern::Result<Object *> look_up(u32 handle, Kind kind) REQUIRES(lock_);
+	kern::Result<Object *> find_held(u32 handle, Kind kind);
+	kern::Result<Object *> claim_held(u32 handle, Kind kind);
+
+	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.objects")};
+	kern::XArray<Object> by_handle_;
+	kern::List<Object, &Object::node_> objects_ GUARDED_BY(lock_);
+};
+
+/* An object that is being made. Unless it is finished, it goes with this. */
+template <class T>
+class Draft {
+public:
+	/* Context: process. Errors: ENOMEM. */
+	template <class... Args>
+	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
+	{
+		auto object = TRY(kern::make<T>(kern::Gfp::kernel, std::forward<Args>(args)...));
+		TRY(table.add(*object));
+		return Draft(table, object.release());
+	}
+	Draft(Draft &&other) noexcept : table_(other.table_), object_(std::exchange(other.object_, nullptr)) {}
+	Draft &operator=(Draft &&) = delete;
+	~Draft()
+	{
+		if (!object_)
+			return;
+		/* Nobody has used it, so nothing is in the way. */
+		if (!KERN_WARN_ON(!object_->end(Reason::gone)))
+			table_.remove(*object_);
+	}
+
+	T *operator->() const { return object_; }
+	T &operator*() const { return *object_; }
+	/* From now on the program has it. */
+	void finish() { table_.leave(*std::exchange(object_, nullptr)); }
+
+private:
+	Draft(ObjectTable &table, T *object) : table_(table), object_(object) {}
+
+	ObjectTable &table_;
+	T *object_;
+};
+
+} // namespace uverbs

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs and their multicast groups.
+#include <kern/file.hpp>
+#include "commands.hpp"
+#include "queues.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+/* Q_Keys with this bit are the operating system's to give (IBA 10.2.4). */
+constexpr u32 controlled_qkey = 1u << 31;
+
+void hear(ib_event *event, void *context)
+{
+	static_cast<Qp *>(context)->events.push(event->event);
+}
+
+/* What programs make; XRC, which needs domains that are shared by a file, is not among it. */
+constexpr bool is_for_programs(u8 type)
+{
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD;
+}
+
+template <class Respond>
+Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, Respond respond)
+{
+	File &file = call.file;
+	ObjectTable &objects = file.objects();
+
+	if (wanted.qp_type == IB_QPT_RAW_PACKET && !kern_has_raw_network())
+		return kern::Error{-EPERM};
+	if (!is_for_programs(wanted.qp_type))
+		return kern::Error{-EINVAL};
+	Qp::Parents parents;
+	parents.pd = TRY(objects.find<Pd>(wanted.pd_handle));
+	parents.send_cq = TRY(objects.find<Cq>(wanted.send_cq_handle));
+	if (wanted.recv_cq_handle != wanted.send_cq_handle)
+		parents.recv_cq = TRY(objects.find<Cq>(wanted.recv_cq_handle));
+	if (wanted.is_srq)
+		parents.srq = TRY(objects.find<Srq>(wanted.srq_handle));
+
+	ib_pd *const pd = parents.pd->ib();
+	ib_qp_init_attr attr = {
+		.event_handler = hear,
+		.send_cq = parents.send_cq->ib(),
+		.recv_cq = parents.recv_cq ? parents.recv_cq->ib() : parents.send_cq->ib(),
+		.srq = parents.srq ? parents.srq->ib() : nullptr,
+		.cap = {.max_send_wr = wanted.cap.max_send_wr,
+			.max_recv_wr = wanted.cap.max_recv_wr,
+			.max_send_sge = wanted.cap.max_send_sge,
+			.max_recv_sge = wanted.cap.max_recv_sge,
+			.max_inline_data = wanted.cap.max_inline_data},
+		.sq_sig_type = wanted.sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = static_cast<ib_qp_type>(wanted.qp_type),
+		.create_flags = create_flags,
+	};
+	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), file.events(), wanted.user_handle));
+	attr.qp_context = &*qp;
+	TRY(qp->take(ib_create_qp_user(pd, &attr, &call.udata)));
+	TRY(respond(abi::CreateQpResponse{
+		.handle = qp->handle(),
+		.qpn = qp->ib()->qp_num,
+		.cap = {.max_send_wr = attr.cap.max_send_wr,
+			.max_recv_wr = attr.cap.max_recv_wr,
+			.max_send_sge = attr.cap.max_send_sge,
+			.max_recv_sge = attr.cap.max_recv_sge,
+			.max_inline_data = attr.cap.max_inline_data},
+	}));
+	qp.finish();
+	return {};
+}
+
+void tell_address(const rdma_ah_attr &attr, abi::QpAddress &told)
+{
+	__builtin_memcpy(told.dgid, attr.grh.dgid.raw, sizeof(told.dgid));
+	told.flow_label = attr.grh.flow_label;
+	told.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
+	told.sgid_index = attr.grh.sgid_index;
+	told.hop_limit = attr.grh.hop_limit;
+	told.traffic_class = attr.grh.traffic_class;
+	told.sl = attr.sl;
+	told.src_path_bits = rdma_ah_get_path_bits(&attr);
+	told.static_rate = attr.static_rate;
+	told.is_global = attr.ah_flags & IB_AH_GRH ? 1 : 0;
+	told.port_num = static_cast<u8>(attr.port_num);
+}
+
+rdma_ah_attr address_of(const abi::QpAddress &said)
+{
+	rdma_ah_attr attr = {};
+
+	attr.type = RDMA_AH_ATTR_TYPE_IB;
+	attr.sl = said.sl;
+	attr.static_rate = said.static_rate;
+	attr.port_num = said.port_num;
+	rdma_ah_set_dlid(&attr, said.dlid);
+	rdma_ah_set_path_bits(&attr, said.src_path_bits);
+	if (said.is_global) {
+		ib_gid dgid;
+		__builtin_memcpy(dgid.raw, said.dgid, sizeof(dgid.raw));
+		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit, said.traffic_class);
+	}
+	return attr;
+}
+
+/* What the interface asks of a change of a QP beyond the midlayer's own checks. */
+Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
+{
+	const u32 mask = request.attr_mask;
+	ib_device &device = *qp.device;
+
+	if (((mask & IB_QP_STATE) && request.qp_state > IB_QPS_ERR) || ((mask & IB_QP_CUR_STATE) && request.cur_qp_state > IB_QPS_ERR))
+		return kern::Error{-EINVAL};
+	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(&device, request.port_num))
+		return kern::Error{-EINVAL};
+	if (mask & IB_QP_AV) {
+		if (!rdma_is_port_valid(&device, request.dest.port_num))
+			return kern::Error{-EINVAL};
+		/* The path leaves by the QP's own port; on the way to RTR that is the one of INIT. */
+		const bool to_rtr = (mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
+		if (to_rtr ? request.dest.port_num != qp.port : (mask & IB_QP_PORT) && request.dest.port_num != request.port_num)
+			return kern::Error{-EINVAL};
+	}
+	if ((mask & IB_QP_ALT_PATH) && (!rdma_is_port_valid(&device, request.alt_port_num) ||
+					request.alt_dest.port_num != request.alt_port_num))
+		return kern::Error{-EINVAL};
+	if ((mask & IB_QP_QKEY) && request.qkey & controlled_qkey && !kern_has_raw_network())
+		return kern::Error{-EPERM};
+	return {};
+}
+
+Result<> modify(Call &call, const abi::ModifyQp &request)
+{
+	auto qp = TRY(call.file.objects().find<Qp>(request.handle));
+
+	TRY(check(*qp->ib(), request));
+	ib_qp_attr attr = {
+		.qp_state = static_cast<ib_qp_state>(request.qp_state),
+		.cur_qp_state = static_cast<ib_qp_state>(request.cur_qp_state),
+		.path_mtu = static_cast<ib_mtu>(request.path_mtu),
+		.path_mig_state = static_cast<ib_mig_state>(request.path_mig_state),
+		.qkey = request.qkey,
+		.rq_psn = request.rq_psn,
+		.sq_psn = request.sq_psn,
+		.dest_qp_num = request.dest_qp_num,
+		.qp_access_flags = static_cast<int>(request.qp_access_flags),
+		.ah_attr = address_of(request.dest),
+		.alt_ah_attr = address_of(request.alt_dest),
+		.pkey_index = request.pkey_index,
+		.alt_pkey_index = request.alt_pkey_index,
+		.en_sqd_async_notify = request.en_sqd_async_notify,
+		.max_rd_atomic = request.max_rd_atomic,
+		.max_dest_rd_atomic = request.max_dest_rd_atomic,
+		.min_rnr_timer = request.min_rnr_timer,
+		.port_num = request.port_num,
+		.timeout = request.timeout,
+		.retry_cnt = request.retry_cnt,
+		.rnr_retry = request.rnr_retry,
+		.alt_port_num = request.alt_port_num,
+		.alt_timeout = request.alt_timeout,
+	};
+	return kern::check(ib_modify_qp_user(qp->ib(), &attr, static_cast<int>(request.attr_mask), &call.udata));
+}
+
+ib_gid gid_of(const abi::Multicast &request)
+{
+	ib_gid gid;
+
+	__builtin_memcpy(gid.raw, request.gid, sizeof(gid.raw));
+	return gid;
+}
+
+} // namespace
+
+Qp::~Qp()
+{
+	/* Of one that could not be ended there may be groups left; it is not freed. */
+	kern::Guard guard(groups_lock_);
+	kern_assert(groups_.empty());
+}
+
+Qp::Group *Qp::find(const ib_gid &gid, u16 lid)
+{
+	for (Group &group : groups_)
+		if (group.gid == gid && group.lid == lid)
+			return &group;
+	return nullptr;
+}
+
+Result<> Qp::attach(const ib_gid &gid, u16 lid)
+{
+	kern::Guard guard(groups_lock_);
+	if (find(gid, lid))
+		return {};
+	auto group = TRY(kern::make<Group>(kern::Gfp::kernel));
+	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
+	group->gid = gid;
+	group->lid = lid;
+	groups_.push_back(*group.release());
+	return {};
+}
+
+Result<> Qp::detach(const ib_gid &gid, u16 lid)
+{
+	kern::Guard guard(groups_lock_);
+	Group *group = find(gid, lid);
+	if (!group)
+		return kern::Error{-EINVAL};
+	if (ib())
+		TRY_ERRNO(ib_detach_mcast(ib(), &gid, lid));
+	group->node.unlink();
+	kern::destroy(group);
+	return {};
+}
+
+Result<> Qp::end(Reason reason)
+{
+	if (reason == Reason::gone) {
+		kern::Guard guard(groups_lock_);
+		for (Group &group : groups_) {
+			if (ib())
+				TRY_ERRNO(ib_detach_mcast(ib(), &group.gid, group.lid));
+			group.node.unlink();
+			kern::destroy(&group);
+		}
+	}
+	return Owning::end(reason);
+}
+
+Result<> create_qp(Call &call, const abi::CreateQp &request)
+{
+	return create(call, request.qp, 0, [&](const abi::CreateQpResponse &response) { return call.respond(response); });
+}
+
+Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request)
+{
+	if (request.comp_mask || request.create_flags & ~static_cast<u32>(IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK))
+		return kern::Error{-EINVAL};
+	return create(call, request.qp, request.create_flags, [&](const abi::CreateQpResponse &response) {
+		return call.respond(abi::CreateQpExtendedResponse{
+			.base = response,
+			.response_length = call.response_length<abi::CreateQpExtendedResponse>(),
+		});
+	});
+}
+
+Result<> query_qp(Call &call, const abi::QueryQp &request)
+{
+	auto qp = TRY(call.file.objects().find<Qp>(request.handle));
+	ib_qp_attr attr = {};
+	ib_qp_init_attr init = {};
+
+	TRY_ERRNO(ib_query_qp(qp->ib(), &attr, static_cast<int>(request.attr_mask), &init));
+	abi::QpAttributes response = {
+		.cap = {.max_send_wr = attr.cap.max_send_wr,
+			.max_recv_wr = attr.cap.max_recv_wr,
+			.max_send_sge = attr.cap.max_send_sge,
+			.max_recv_sge = attr.cap.max_recv_sge,
+			.max_inline_data = attr.cap.max_inline_data},
+		.qkey = attr.qkey,
+		.rq_psn = attr.rq_psn,
+		.sq_psn = attr.sq_psn,
+		.dest_qp_num = attr.dest_qp_num,
+		.qp_access_flags = static_cast<u32>(attr.qp_access_flags),
+		.pkey_index = attr.pkey_index,
+		.alt_pkey_index = attr.alt_pkey_index,
+		.qp_state = static_cast<u8>(attr.qp_state),
+		.cur_qp_state = static_cast<u8>(attr.cur_qp_state),
+		.path_mtu = static_cast<u8>(attr.path_mtu),
+		.path_mig_state = static_cast<u8>(attr.path_mig_state),
+		.sq_draining = attr.sq_draining,
+		.max_rd_atomic = attr.max_rd_atomic,
+		.max_dest_rd_atomic = attr.max_dest_rd_atomic,
+		.min_rnr_timer = attr.min_rnr_timer,
+		.port_num = static_cast<u8>(attr.port_num),
+		.timeout = attr.timeout,
+		.retry_cnt = attr.retry_cnt,
+		.rnr_retry = attr.rnr_retry,
+		.alt_port_num = static_cast<u8>(attr.alt_port_num),
+		.alt_timeout = attr.alt_timeout,
+		.sq_sig_all = static_cast<u8>(qp->ib()->sq_sig_type == IB_SIGNAL_ALL_WR),
+	};
+	tell_address(attr.ah_attr, response.dest);
+	tell_address(attr.alt_ah_attr, response.alt_dest);
+	return call.respond(response);
+}
+
+Result<> modify_qp(Call &call, const abi::ModifyQp &request)
+{
+	if (request.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS))
+		return kern::Error{-EOPNOTSUPP};
+	return modify(call, request);
+}
+
+Result<> modify_qp_extended(Call &call, const abi::ModifyQpExtended &request)
+{
+	/* A limit of the rate is for packets that are made by the program, which there are none of. */
+	if (request.base.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS) || request.reserved)
+		return kern::Error{-EOPNOTSUPP};
+	TRY(modify(call, request.base));
+	return call.respond(abi::ModifyQpExtendedResponse{.response_length = call.response_length<abi::ModifyQpExtendedResponse>()});
+}
+
+Result<> destroy_qp(Call &call, const abi::Destroy &request)
+{
+	abi::DestroyResponse response{};
+
+	TRY(destroy<Qp>(call, request.handle, [&](Qp &qp) { response.events_reported = qp.events.forget(); }));
+	return call.respond(response);
+}
+
+Result<> attach_mcast(Call &call, const abi::Multicast &request)
+{
+	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
+
+	return qp->attach(gid_of(request), request.mlid);
+}
+
+Result<> detach_mcast(Call &call, const abi::Multicast &request)
+{
+	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
+
+	return qp->detach(gid_of(request), request.mlid);
+}
+
+} // namespace uverbs

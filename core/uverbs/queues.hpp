@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The objects of a program that events come from. An object's asynchronous events go to the file's own event file; a CQ's completion events
+ * to its channel, if it has one. An object remembers how many of its events have been read, for the answer to its destruction: the library
+ * waits until the program has acknowledged so many.
+ */
+#pragma once
+#include "event_file.hpp"
+#include "memory.hpp"
+
+namespace uverbs
+{
+
+/* A source of events, and the file that they are read from, if any. */
+class EventSink {
+public:
+	EventSink(kern::Ref<EventFile> file, u64 element) : file_(std::move(file)), source_(element) {}
+	~EventSink() { forget(); }
+
+	/* Any context. */
+	void push(ib_event_type type = {})
+	{
+		if (file_)
+			file_->push(source_, type);
+	}
+	/* What has not been read will not be; how many have. Nothing is pushed any more. Context: process. */
+	u32 forget() { return file_ ? file_->forget(source_) : 0; }
+
+private:
+	const kern::Ref<EventFile> file_;
+	EventSource source_;
+};
+
+class Cq : public Owning<ib_cq, Kind::cq, ib_destroy_cq_user> {
+public:
+	Cq(kern::Ref<EventFile> channel, kern::Ref<EventFile> events, u64 user_handle)
+	    : completions(std::move(channel), user_handle), events(std::move(events), user_handle)
+	{
+	}
+
+	EventSink completions;
+	EventSink events;
+};
+
+class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user> {
+public:
+	Srq(Hold<Pd> pd, kern::Ref<EventFile> events, u64 user_handle) : events(std::move(events), user_handle), pd_(std::move(pd)) {}
+
+	EventSink events;
+
+private:
+	Hold<Pd> pd_;
+};
+
+class Qp : public Owning<ib_qp, Kind::qp, ib_destroy_qp> {
+public:
+	struct Parents {
+		Hold<Pd> pd;
+		Hold<Cq> send_cq;
+		/* Empty if it is the same. */
+		Hold<Cq> recv_cq;
+		Hold<Srq> srq;
+	};
+	Qp(Parents parents, kern::Ref<EventFile> events, u64 user_handle)
+	    : events(std::move(events), user_handle), parents_(std::move(parents))
+	{
+	}
+	~Qp() override;
+
+	/* For a command: its multicast groups are in the way. */
+	kern::Result<> end(Reason reason) override;
+	/* A second time for the same group changes nothing. Context: process. Errors: ENOMEM, those of ib_attach_mcast(). */
+	kern::Result<> attach(const ib_gid &gid, u16 lid);
+	/* Errors: EINVAL for a group that it is not attached to. */
+	kern::Result<> detach(const ib_gid &gid, u16 lid);
+
+	EventSink events;
+
+private:
+	struct Group {
+		ib_gid gid;
+		u16 lid;
+		kern::ListNode node;
+	};
+	Group *find(const ib_gid &gid, u16 lid) REQUIRES(groups_lock_);
+
+	Parents parents_;
+	kern::Mutex groups_lock_{KERN_LOCK_CLASS("uverbs.groups")};
+	kern::List<Group, &Group::node> groups_ GUARDED_BY(groups_lock_);
+};
+
+} // namespace uverbs

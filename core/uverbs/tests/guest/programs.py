@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Programs on the suite's verbs: those of Debian's rdma-core and perftest as any user has them, and one that does all wrong."""
+import contextlib
+import re
+
+from lab.fabric import PAIR, Fabric
+from lab.testing import test
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
+PROBE = "/tmp/weft-uverbs-probe"
+EXCHANGES = 200
+
+
+def load(node, *, names=SUITE):
+    node.insmod(*(f"/share/{name}.ko" for name in names))
+    # Announced, with everything behind it there.
+    node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to be active")
+
+
+def unload(node, *, names=SUITE):
+    """As nothing is left open, all can go."""
+    node.run("rmmod " + " ".join(reversed(names)))
+    node.run("! ls -d /dev/infiniband/uverbs* /sys/class/infiniband_verbs /sys/class/infiniband")
+
+
+@contextlib.contextmanager
+def pair(lab):
+    """Two guests with the suite, each at 10.0.0.N on ib0: programs tell each other by TCP who they are."""
+    fabric = Fabric(lab, PAIR)
+    guests = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
+    with lab.boot(*guests) as nodes:
+        for number, node in enumerate(nodes, 1):
+            load(node)
+            node.run(f"ip link set ib0 up && ip addr add 10.0.0.{number}/24 dev ib0")
+        for node in nodes:
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
+        nodes[0].wait_for("ping -c 1 -W 1 -q 10.0.0.2", timeout=60, what="an answer of node2")
+        yield nodes
+        for node in nodes:
+            unload(node)
+
+
+def served(server, client, command, port, timeout=60):
+    """What a program and its client said: the same command at both ends."""
+    listening = server.spawn(command)
+    server.wait_for(f"ss -ltn | grep -q :{port}", timeout=20, what=f"`{command}` to listen")
+    return client.run(f"{command} 10.0.0.1", timeout=timeout).out, listening.wait(timeout).out
+
+
+@test(kernels=("plain",), also=("debug",), timeout=240)
+def stock_programs(lab):
+    """ibv_devinfo, the ping-pongs of all transports, polled and by events, and perftest run between two guests, data compared."""
+    with pair(lab) as (node1, node2):
+        info = node1.run("ibv_devinfo -v").out
+        for line in (r"hca_id:\s+mlx4_0", r"transport:\s+InfiniBand", r"vendor_part_id:\s+26428", r"phys_port_cnt:\s+1",
+                     r"state:\s+PORT_ACTIVE", r"link_layer:\s+InfiniBand", r"GID\[\s*0\]:\s+fe80:"):
+            assert re.search(line, info), f"{line} is not in:\n{info}"
+        for command in ("ibv_rc_pingpong -c", "ibv_rc_pingpong -c -e", "ibv_uc_pingpong -c -e", "ibv_ud_pingpong -c -s 1024",
+                        "ibv_ud_pingpong -c -e -s 1024", "ibv_srq_pingpong -c", "ibv_srq_pingpong -c -e"):
+            for out in served(node1, node2, f"{command} -n {EXCHANGES}", 18515):
+                assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, f"{command}: {out}"
+        for command in ("ib_write_bw -n 100 -s 65536", "ib_send_lat -n 100 -e", "ib_read_bw -n 50"):
+            client, _ = served(node1, node2, f"{command} -F", 18515)
+            assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", client, re.MULTILINE), f"{command}: {client}"
+
+
+@test(kernels=("plain", "debug"), timeout=180)
+def misuse(lab):
+    """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
+    fabric = Fabric(lab, PAIR)
+    names = SUITE[:-1]
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
+        load(node, names=names)
+        node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+        node.run(f"chmod +x {PROBE}")
+        node.run(f"{PROBE} refusals")
+        node.run(f"{PROBE} random {lab.seed} {lab.rounds(4000, 1000000)}", timeout=60 * lab.rounds(1, 10))
+        node.run(f"{PROBE} ends")
+
+        # A device that goes under an open context.
+        node.run("mkfifo /tmp/go")
+        outliving = node.spawn(f"exec 3<>/tmp/go; {PROBE} outlive <&3")
+        outliving.wait_output("ready")
+        node.run("rmmod weft_connectx")
+        node.run("echo go > /tmp/go")
+        outliving.wait(60)
+        node.insmod("/share/weft_connectx.ko")
+        node.wait_for("test -e /dev/infiniband/uverbs0", what="the node of the device that has come back")
+        node.run(f"{PROBE} refusals")
+        unload(node, names=names)

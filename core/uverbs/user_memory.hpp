@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Copying from and to the program whose call is carried out. Context: process, the program's. Errors: EFAULT.
+#pragma once
+#include <kern/abi/user.h>
+#include <kern/result.hpp>
+
+namespace uverbs
+{
+
+/* Addresses come as numbers in commands. */
+inline void __user *user_pointer(u64 address)
+{
+	return reinterpret_cast<void *>(address);
+}
+
+inline kern::Result<> copy_in(void *to, u64 from, size_t size)
+{
+	return kern::check(kern_copy_from_user(to, user_pointer(from), size));
+}
+
+inline kern::Result<> copy_out(u64 to, const void *from, size_t size)
+{
+	return kern::check(kern_copy_to_user(user_pointer(to), from, size));
+}
+
+} // namespace uverbs

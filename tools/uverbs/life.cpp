@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What ends when: files closed in any order, with all that was made by them; programs that die; a device that goes.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "uverbs/program.hpp"
+
+namespace weft::uverbs
+{
+
+namespace
+{
+
+/* Something of each kind, made in each other. */
+struct Made {
+	std::uint32_t pd, cq, qp, mr;
+	Descriptor channel;
+	char *uar;
+};
+char memory[8192] __attribute__((aligned(4096)));
+
+/* IBV_EVENT_DEVICE_FATAL, of the library's header. */
+constexpr std::uint32_t device_fatal = 8;
+
+Made make(const Program &program)
+{
+	Made made{};
+
+	expect("ALLOC_PD", program.alloc_pd(made.pd), 0);
+	expect("CREATE_COMP_CHANNEL", program.create_channel(made.channel), 0);
+	expect("CREATE_CQ", program.create_cq(made.channel.number(), made.cq), 0);
+	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.qp), 0);
+	expect("REG_MR", program.register_memory(made.pd, memory, sizeof(memory), made.mr), 0);
+	void *mapped = mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, program.number(), 0);
+	expect("mmap of the UAR", mapped == MAP_FAILED ? errno : 0, 0);
+	made.uar = static_cast<char *>(mapped);
+	return made;
+}
+
+/* How a program may leave: which file it closes first, whether it closes them at all. */
+void leave(Program program, Made made, unsigned how)
+{
+	if (how & 1)
+		program.close_events();
+	if (how & 2)
+		made.channel.reset();
+	if (how & 4)
+		program.close();
+	if (how & 8)
+		munmap(made.uar, 4096);
+}
+
+} // namespace
+
+void try_ends()
+{
+	for (unsigned how = 0; how < 16; how++) {
+		Program program;
+		Made made = make(program);
+		char *const uar = made.uar;
+		leave(std::move(program), std::move(made), how);
+		if (!(how & 8))
+			munmap(uar, 4096);
+	}
+
+	/* The parent's end is not the child's, nor the other way about. */
+	const Program program;
+	Made made = make(program);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	int status;
+	waitpid(child, &status, 0);
+	expect("a child that ends leaves the parent's QP alone", program.destroy_qp(made.qp), 0);
+
+	/* Those that are killed while they make. */
+	for (int i = 0; i < 8; i++) {
+		int ready[2];
+		if (pipe(ready))
+			return;
+		const pid_t victim = fork();
+		if (victim == 0) {
+			for (;;) {
+				const Program own;
+				const Made all = make(own);
+				if (::write(ready[1], "", 1) < 0)
+					_exit(1);
+				munmap(all.uar, 4096);
+			}
+		}
+		char byte;
+		expect("a victim to work", ::read(ready[0], &byte, 1), 1);
+		kill(victim, SIGKILL);
+		waitpid(victim, &status, 0);
+		::close(ready[0]);
+		::close(ready[1]);
+	}
+}
+
+void outlive_device()
+{
+	const Program program;
+	const Program without(false);
+	Made made = make(program);
+	char line[16];
+	ib_uverbs_async_event_desc event{};
+	ib_uverbs_destroy_cq_resp answer;
+	std::uint32_t handle;
+
+	/* The page is in the mapping, so that it has to be taken out. */
+	volatile auto *uar = reinterpret_cast<volatile std::uint32_t *>(made.uar);
+	(void)uar[0];
+	std::puts("ready");
+	std::fflush(stdout);
+	if (!std::fgets(line, sizeof(line), stdin))
+		expect("a line to go on", 0, 1);
+
+	expect("a command after the device", program.alloc_pd(handle), EIO);
+	expect("a first command after the device", without.alloc_pd(handle), EIO);
+	expect("opened again", error_of(open(node, O_RDWR)), ENOENT);
+	const std::string again = "/proc/self/fd/" + std::to_string(program.number());
+	expect("opened again by its descriptor", error_of(open(again.c_str(), O_RDWR)), ENXIO);
+
+	/* Registers are nobody's memory now. */
+	uar[5] = 0x5eed;
+	expect("a mapping is nobody's memory", uar[5], 0x5eed);
+	expect("mmap after the device",
+	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, program.number(), 0) == MAP_FAILED ? errno : 0, EIO);
+
+	/* The port may have had something to say before. */
+	do
+		expect("an asynchronous event", ::read(program.events(), &event, sizeof(event)), sizeof(event));
+	while (event.event_type != device_fatal && !failures());
+	fcntl(program.events(), F_SETFL, O_NONBLOCK);
+	expect("the device's end is the last", error_of(::read(program.events(), &event, sizeof(event))), EAGAIN);
+	pollfd waiting = {.fd = made.channel.number(), .events = POLLIN, .revents = 0};
+	expect("poll of the channel", ::poll(&waiting, 1, 0), 1);
+	expect("its answer", waiting.revents, POLLERR);
+	expect("read of the channel", error_of(::read(made.channel.number(), line, 8)), EIO);
+
+	/* Numbers are given back as ever. */
+	expect("a PD that is used", program.dealloc_pd(made.pd), EBUSY);
+	expect("DESTROY_QP", program.destroy_qp(made.qp), 0);
+	expect("DESTROY_CQ", program.destroy_cq(made.cq, answer), 0);
+	expect("DEREG_MR", program.deregister_memory(made.mr), 0);
+	expect("DEALLOC_PD", program.dealloc_pd(made.pd), 0);
+	munmap(made.uar, 4096);
+}
+
+} // namespace weft::uverbs

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * weft-uverbs-probe: misuses /dev/infiniband/uverbs0.
+ *
+ *	weft-uverbs-probe refusals		what must be refused, and how
+ *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
+ *	weft-uverbs-probe ends			closing, forking, dying
+ *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
+ *
+ * Prints what was not as expected; its status is 1 then.
+ */
+#include <cstdio>
+#include <cstdlib>
+
+#include "uverbs/program.hpp"
+
+int main(int count, char **words)
+{
+	const std::string what = count > 1 ? words[1] : "";
+
+	if (what == "refusals")
+		weft::uverbs::try_refusals();
+	else if (what == "random" && count == 4)
+		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
+	else if (what == "ends")
+		weft::uverbs::try_ends();
+	else if (what == "outlive")
+		weft::uverbs::outlive_device();
+	else
+		return 2;
+	return weft::uverbs::failures() ? 1 : 0;
+}

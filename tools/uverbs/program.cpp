@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "uverbs/program.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace weft::uverbs
+{
+
+namespace
+{
+
+int failed = 0;
+
+/* The headers that name these are another's: IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE. */
+constexpr std::uint8_t qp_type_rc = 2;
+constexpr std::uint32_t access_local_write = 1;
+
+/* Memory for rings and doorbell records, larger than any that is asked for here. */
+constexpr std::size_t ring_bytes = 1 << 16;
+
+std::uint64_t ring()
+{
+	static void *const memory =
+		mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+std::uint64_t doorbells()
+{
+	return ring() + ring_bytes - 4096;
+}
+
+/* A request with what the mlx4 provider says behind it. */
+template <class Request, class Driver>
+std::vector<char> with(const Request &request, const Driver &driver)
+{
+	std::vector<char> bytes(sizeof(request) + sizeof(driver));
+
+	std::memcpy(bytes.data(), &request, sizeof(request));
+	std::memcpy(bytes.data() + sizeof(request), &driver, sizeof(driver));
+	return bytes;
+}
+
+} // namespace
+
+void expect(const std::string &what, long got, long expected)
+{
+	if (got == expected)
+		return;
+	std::printf("FAILED %s: got %ld (%s), expected %ld (%s)\n", what.c_str(), got,
+		    std::strerror(static_cast<int>(got)), expected,
+		    std::strerror(static_cast<int>(expected)));
+	failed++;
+}
+
+int failures()
+{
+	return failed;
+}
+
+Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
+{
+	std::swap(number_, other.number_);
+	return *this;
+}
+
+void Descriptor::reset()
+{
+	if (number_ >= 0)
+		::close(number_);
+	number_ = -1;
+}
+
+Program::Program(bool context) : file_(::open(node, O_RDWR | O_CLOEXEC))
+{
+	if (file_.number() < 0) {
+		std::perror(node);
+		std::exit(2);
+	}
+	if (!context)
+		return;
+	/* async_fd, num_comp_vectors, and the provider's. */
+	std::array<std::uint32_t, 2 + sizeof(mlx4_ib_alloc_ucontext_resp) / 4> answer{};
+	expect("GET_CONTEXT", command(IB_USER_VERBS_CMD_GET_CONTEXT, ib_uverbs_get_context{}, answer), 0);
+	events_ = Descriptor(static_cast<int>(answer[0]));
+}
+
+long Program::write(const void *bytes, std::size_t size) const
+{
+	const ssize_t written = ::write(file_.number(), bytes, size);
+
+	if (written < 0)
+		return errno;
+	return static_cast<std::size_t>(written) == size ? 0 : EPROTO;
+}
+
+long Program::plain(unsigned number, const void *request, std::size_t size, std::size_t answer) const
+{
+	const std::size_t whole = sizeof(ib_uverbs_cmd_hdr) + size;
+	const ib_uverbs_cmd_hdr header = {.command = number,
+					  .in_words = static_cast<std::uint16_t>(whole / 4),
+					  .out_words = static_cast<std::uint16_t>(answer / 4)};
+	std::vector<char> bytes(whole);
+
+	std::memcpy(bytes.data(), &header, sizeof(header));
+	std::memcpy(bytes.data() + sizeof(header), request, size);
+	return write(bytes.data(), bytes.size());
+}
+
+long Program::alloc_pd(std::uint32_t &made) const
+{
+	/* pd_handle, and the provider's. */
+	std::array<std::uint32_t, 1 + sizeof(mlx4_ib_alloc_pd_resp) / 4> answer{};
+	const long error = command(IB_USER_VERBS_CMD_ALLOC_PD, ib_uverbs_alloc_pd{}, answer);
+
+	made = answer[0];
+	return error;
+}
+
+long Program::dealloc_pd(std::uint32_t handle) const
+{
+	return command(IB_USER_VERBS_CMD_DEALLOC_PD, ib_uverbs_dealloc_pd{.pd_handle = handle});
+}
+
+long Program::create_channel(Descriptor &made) const
+{
+	ib_uverbs_create_comp_channel_resp answer{};
+	const long error =
+		command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, ib_uverbs_create_comp_channel{}, answer);
+
+	made = Descriptor(error ? -1 : static_cast<int>(answer.fd));
+	return error;
+}
+
+long Program::create_cq(int channel, std::uint32_t &made) const
+{
+	ib_uverbs_create_cq request{};
+	/* cq_handle, cqe, and the provider's. */
+	std::array<std::uint32_t, 2 + sizeof(mlx4_ib_create_cq_resp) / 4> answer{};
+
+	request.response = reinterpret_cast<std::uintptr_t>(&answer);
+	request.cqe = 15;
+	request.comp_channel = channel;
+	const auto both = with(request, mlx4_ib_create_cq{.buf_addr = ring(), .db_addr = doorbells()});
+	const long error = plain(IB_USER_VERBS_CMD_CREATE_CQ, both.data(), both.size(), sizeof(answer));
+	made = answer[0];
+	return error;
+}
+
+long Program::destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const
+{
+	return command(IB_USER_VERBS_CMD_DESTROY_CQ,
+		       ib_uverbs_destroy_cq{.response = 0, .cq_handle = handle, .reserved = 0}, answer);
+}
+
+long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made) const
+{
+	ib_uverbs_create_qp request{};
+	mlx4_ib_create_qp driver{};
+	ib_uverbs_create_qp_resp answer{};
+
+	request.response = reinterpret_cast<std::uintptr_t>(&answer);
+	request.pd_handle = pd;
+	request.send_cq_handle = cq;
+	request.recv_cq_handle = cq;
+	request.max_send_wr = 4;
+	request.max_recv_wr = 4;
+	request.max_send_sge = 1;
+	request.max_recv_sge = 1;
+	request.qp_type = qp_type_rc;
+	driver.buf_addr = ring();
+	driver.db_addr = doorbells() + 64;
+	driver.log_sq_bb_count = 6;
+	driver.log_sq_stride = 6;
+	const auto both = with(request, driver);
+	const long error = plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
+	made = answer.qp_handle;
+	return error;
+}
+
+long Program::destroy_qp(std::uint32_t handle) const
+{
+	ib_uverbs_destroy_qp_resp answer{};
+
+	return command(IB_USER_VERBS_CMD_DESTROY_QP,
+		       ib_uverbs_destroy_qp{.response = 0, .qp_handle = handle, .reserved = 0}, answer);
+}
+
+long Program::register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const
+{
+	ib_uverbs_reg_mr request{};
+	ib_uverbs_reg_mr_resp answer{};
+
+	request.start = request.hca_va = reinterpret_cast<std::uintptr_t>(start);
+	request.length = length;
+	request.pd_handle = pd;
+	request.access_flags = access_local_write;
+	const long error = command(IB_USER_VERBS_CMD_REG_MR, request, answer);
+	made = answer.mr_handle;
+	return error;
+}
+
+long Program::deregister_memory(std::uint32_t handle) const
+{
+	return command(IB_USER_VERBS_CMD_DEREG_MR, ib_uverbs_dereg_mr{.mr_handle = handle});
+}
+
+} // namespace weft::uverbs

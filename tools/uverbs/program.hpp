@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A program on /dev/infiniband/uverbs0 without a library: commands as the kernel's own headers lay them out, which are not those that
+ * the module is written from.
+ */
+#pragma once
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx4-abi.h>
+
+namespace weft::uverbs
+{
+
+inline constexpr const char *node = "/dev/infiniband/uverbs0";
+
+/* Says what a check has found; the program's status is whether all held. */
+void expect(const std::string &what, long got, long expected);
+int failures();
+
+/* A descriptor that is closed with its owner. */
+class Descriptor
+{
+public:
+	Descriptor() = default;
+	explicit Descriptor(int number) : number_(number) {}
+	Descriptor(Descriptor &&other) noexcept : number_(other.number_) { other.number_ = -1; }
+	Descriptor &operator=(Descriptor &&other) noexcept;
+	~Descriptor() { reset(); }
+
+	int number() const { return number_; }
+	void reset();
+
+private:
+	int number_ = -1;
+};
+
+/* 0, or the errno of a call that has failed. */
+inline long error_of(long result)
+{
+	return result < 0 ? errno : 0;
+}
+
+/* An opened node. */
+class Program
+{
+public:
+	/* With a context, unless it is to be without. */
+	explicit Program(bool context = true);
+
+	int number() const { return file_.number(); }
+	int events() const { return events_.number(); }
+	void close() { file_.reset(); }
+	void close_events() { events_.reset(); }
+
+	/* What was written, as it is: 0 or an errno; EPROTO for another count than was written. */
+	long write(const void *bytes, std::size_t size) const;
+	/*
+	 * A plain command: `request` without the header, its address of the response filled in if there is one, `driver` behind it; the answer
+	 * goes to `answer`.
+	 */
+	template <class Request, class Answer>
+	long command(unsigned number, Request request, Answer &answer) const
+	{
+		request.response = reinterpret_cast<std::uintptr_t>(&answer);
+		return plain(number, &request, sizeof(request), sizeof(answer));
+	}
+	template <class Request>
+	long command(unsigned number, const Request &request) const
+	{
+		return plain(number, &request, sizeof(request), 0);
+	}
+	long plain(unsigned number, const void *request, std::size_t size, std::size_t answer) const;
+
+	/* 0 or an errno; the handle, or descriptor, in `made`. */
+	long alloc_pd(std::uint32_t &made) const;
+	long dealloc_pd(std::uint32_t handle) const;
+	long create_channel(Descriptor &made) const;
+	long create_cq(int channel, std::uint32_t &made) const;
+	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
+	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made) const;
+	long destroy_qp(std::uint32_t handle) const;
+	long register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const;
+	long deregister_memory(std::uint32_t handle) const;
+
+private:
+	Descriptor file_;
+	Descriptor events_;
+};
+
+/* The tests of refusals, of random commands, and of what ends when. */
+void try_refusals();
+void try_random(std::uint64_t seed, unsigned long count);
+void try_ends();
+/* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
+void outlive_device();
+
+} // namespace weft::uverbs

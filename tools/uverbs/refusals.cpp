@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a file must refuse, by tables: each line is one thing that is wrong, and the error that programs know it by.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "uverbs/program.hpp"
+
+namespace weft::uverbs
+{
+
+namespace
+{
+
+constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
+
+struct Answer {
+	std::uint32_t words[128];
+};
+
+/* A plain command, word by word: header, then the request; "response" stands for the address of room for an answer. */
+struct Frame {
+	const char *what;
+	std::uint32_t command;
+	/* What the header says, and how many bytes are written. */
+	std::uint16_t in_words, out_words;
+	std::size_t size;
+	long expected;
+};
+
+constexpr Frame plain_frames[] = {
+	{"less than a header", IB_USER_VERBS_CMD_ALLOC_PD, 1, 1, 4, EINVAL},
+	{"nothing", IB_USER_VERBS_CMD_ALLOC_PD, 0, 0, 0, EINVAL},
+	{"unknown bits", IB_USER_VERBS_CMD_ALLOC_PD | 0x100, 4, 1, 16, EINVAL},
+	{"unknown command", 77, 4, 1, 16, EOPNOTSUPP},
+	{"last number of all", 0xff, 4, 1, 16, EOPNOTSUPP},
+	{"number without a command", IB_USER_VERBS_CMD_BIND_MW, 4, 1, 16, EOPNOTSUPP},
+	{"header says more than is written", IB_USER_VERBS_CMD_ALLOC_PD, 5, 1, 16, EINVAL},
+	{"header says less than is written", IB_USER_VERBS_CMD_ALLOC_PD, 3, 1, 16, EINVAL},
+	{"request too short", IB_USER_VERBS_CMD_ALLOC_PD, 3, 1, 12, ENOSPC},
+	{"no request", IB_USER_VERBS_CMD_ALLOC_PD, 2, 1, 8, ENOSPC},
+	{"no room for the answer", IB_USER_VERBS_CMD_QUERY_DEVICE, 4, 43, 16, ENOSPC},
+	{"a second context", IB_USER_VERBS_CMD_GET_CONTEXT, 4, 6, 16, EINVAL},
+	{"port 0", IB_USER_VERBS_CMD_QUERY_PORT, 6, 10, 24, EINVAL},
+};
+
+/* Writes a frame whose request begins with the address of room for an answer. */
+long write_frame(const Program &program, const Frame &frame)
+{
+	static Answer answer;
+	struct __attribute__((packed)) {
+		ib_uverbs_cmd_hdr header;
+		std::uint64_t response;
+		std::uint64_t rest[16];
+	} bytes{};
+
+	bytes.header = {frame.command, frame.in_words, frame.out_words};
+	bytes.response = reinterpret_cast<std::uintptr_t>(&answer);
+	return program.write(&bytes, frame.size);
+}
+
+/* An extended QUERY_DEVICE: request of 8 bytes, of which the tail may be longer. */
+struct ExtendedFrame {
+	const char *what;
+	std::uint16_t in_words, out_words, driver_in, driver_out;
+	std::uint32_t reserved;
+	bool response;
+	std::uint64_t tail;
+	std::size_t size;
+	long expected;
+};
+
+constexpr std::uint16_t whole_answer = sizeof(ib_uverbs_ex_query_device_resp) / 8;
+constexpr ExtendedFrame extended_frames[] = {
+	{"as it should be", 1, whole_answer, 0, 0, 0, true, 0, 32, 0},
+	{"less than the headers", 0, whole_answer, 0, 0, 0, true, 0, 20, EINVAL},
+	{"lengths that do not agree", 2, whole_answer, 0, 0, 0, true, 0, 32, EINVAL},
+	{"a driver's part that is not there", 1, whole_answer, 1, 0, 0, true, 0, 32, EINVAL},
+	{"request too short", 0, whole_answer, 0, 0, 0, true, 0, 24, ENOSPC},
+	{"reserved word", 1, whole_answer, 0, 0, 1, true, 0, 32, EINVAL},
+	{"an answer without room", 1, 0, 0, 0, 0, true, 0, 32, EINVAL},
+	{"too little room", 1, 22, 0, 0, 0, true, 0, 32, ENOSPC},
+	{"room without an address", 1, whole_answer, 0, 0, 0, false, 0, 32, EINVAL},
+	{"neither", 1, 0, 0, 0, 0, false, 0, 32, 0},
+	{"a tail of zeros", 2, whole_answer, 0, 0, 0, true, 0, 40, 0},
+	{"a tail that is not zero", 2, whole_answer, 0, 0, 0, true, 1, 40, EOPNOTSUPP},
+	{"more room than there is to say", 1, whole_answer + 4, 0, 0, 0, true, 0, 32, 0},
+};
+
+long write_frame(const Program &program, const ExtendedFrame &frame, Answer &answer)
+{
+	struct __attribute__((packed)) {
+		ib_uverbs_cmd_hdr header;
+		ib_uverbs_ex_cmd_hdr extended;
+		std::uint64_t request;
+		std::uint64_t tail;
+	} bytes{};
+
+	bytes.header = {IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, frame.in_words, frame.out_words};
+	bytes.extended.response = frame.response ? reinterpret_cast<std::uintptr_t>(&answer) : 0;
+	bytes.extended.provider_in_words = frame.driver_in;
+	bytes.extended.provider_out_words = frame.driver_out;
+	bytes.extended.cmd_hdr_reserved = frame.reserved;
+	bytes.tail = frame.tail;
+	return program.write(&bytes, frame.size);
+}
+
+void try_frames()
+{
+	const Program program;
+	Answer answer;
+
+	for (const Frame &frame : plain_frames)
+		expect(frame.what, write_frame(program, frame), frame.expected);
+	for (const ExtendedFrame &frame : extended_frames) {
+		std::memset(&answer, 0xff, sizeof(answer));
+		expect(std::string("extended: ") + frame.what, write_frame(program, frame, answer), frame.expected);
+	}
+	/* The last had room for more: that is cleared, and nothing behind it is touched. */
+	const std::uint32_t *behind = answer.words + whole_answer * 2;
+	expect("the rest of the room is cleared", behind[0] | behind[7], 0);
+	expect("nothing behind the room is written", behind[8] == 0xffffffff, 1);
+
+	const Program fresh(false);
+	std::uint32_t handle;
+	expect("a command before the context", fresh.alloc_pd(handle), EINVAL);
+	expect("mmap before the context",
+	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, fresh.number(), 0) == MAP_FAILED ? errno : 0, EINVAL);
+}
+
+void try_handles()
+{
+	const Program program, stranger;
+	ib_uverbs_destroy_cq_resp read;
+	std::uint32_t pd, cq, qp, other, again;
+	static char memory[8192] __attribute__((aligned(4096)));
+
+	expect("ALLOC_PD", program.alloc_pd(pd), 0);
+	expect("handles begin at 0", pd, 0);
+	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
+	expect("CREATE_QP", program.create_qp(pd, cq, qp), 0);
+	expect("a PD that is used", program.dealloc_pd(pd), EBUSY);
+	expect("a CQ that is used", program.destroy_cq(cq, read), EBUSY);
+	expect("a CQ for a PD", program.dealloc_pd(cq), EINVAL);
+	expect("a QP for a CQ", program.destroy_cq(qp, read), EINVAL);
+	expect("a CQ for the PD of a QP", program.create_qp(cq, cq, other), EINVAL);
+	expect("a PD for the CQ of a QP", program.create_qp(pd, pd, other), EINVAL);
+	expect("a number of nothing", program.dealloc_pd(77), ENOENT);
+	expect("the largest number", program.dealloc_pd(0xffffffff), ENOENT);
+	expect("another file's PD", stranger.dealloc_pd(pd), ENOENT);
+	expect("another file's QP", stranger.destroy_qp(qp), ENOENT);
+
+	expect("memory that is not there", program.register_memory(pd, reinterpret_cast<void *>(4096), 4096, other), EFAULT);
+	expect("memory that wraps", program.register_memory(pd, memory, ~std::size_t{0} - 4096, other), EINVAL);
+	expect("no memory at all", program.register_memory(pd, memory, 0, other), EINVAL);
+	expect("memory by another's PD", stranger.register_memory(pd, memory, 4096, other), ENOENT);
+
+	/* An answer that cannot be given leaves nothing behind: the number is free again. */
+	const struct ib_uverbs_alloc_pd unanswered = {.response = 4096};
+	expect("an answer to nowhere", program.plain(IB_USER_VERBS_CMD_ALLOC_PD, &unanswered, sizeof(unanswered), 12), EFAULT);
+	expect("ALLOC_PD", program.alloc_pd(other), 0);
+	expect("the number of what was not answered is free", other, qp + 1);
+	expect("DEALLOC_PD", program.dealloc_pd(other), 0);
+
+	expect("DESTROY_QP", program.destroy_qp(qp), 0);
+	expect("a QP twice", program.destroy_qp(qp), ENOENT);
+	expect("DESTROY_CQ", program.destroy_cq(cq, read), 0);
+	expect("events of it", read.comp_events_reported | read.async_events_reported, 0);
+	expect("ALLOC_PD", program.alloc_pd(again), 0);
+	expect("the lowest free number", again, cq);
+	expect("DEALLOC_PD", program.dealloc_pd(again), 0);
+	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
+}
+
+void try_files()
+{
+	const Program program, stranger;
+	Descriptor channel, foreign;
+	std::uint32_t cq;
+	char bytes[16];
+
+	expect("read of the node", error_of(::read(program.number(), bytes, sizeof(bytes))), EINVAL);
+	expect("lseek of the node", error_of(lseek(program.number(), 0, SEEK_SET)), ESPIPE);
+	/* libibverbs then writes: any other answer would have it use ioctl() alone. */
+	expect("ioctl of the node", error_of(ioctl(program.number(), 0xc0181b01, bytes)), ENOTTY);
+
+	expect("CREATE_COMP_CHANNEL", program.create_channel(channel), 0);
+	expect("CREATE_COMP_CHANNEL", stranger.create_channel(foreign), 0);
+	expect("closed by exec", fcntl(channel.number(), F_GETFD), FD_CLOEXEC);
+	expect("a CQ on another file's channel", program.create_cq(foreign.number(), cq), EBADF);
+	expect("a CQ on the asynchronous events", program.create_cq(program.events(), cq), EBADF);
+	expect("a CQ on the node", program.create_cq(program.number(), cq), EBADF);
+	expect("a CQ on what is closed", program.create_cq(1000, cq), EBADF);
+	expect("a CQ on its channel", program.create_cq(channel.number(), cq), 0);
+
+	for (const int file : {channel.number(), program.events()}) {
+		fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
+		expect("an event read into too little", error_of(::read(file, bytes, 7)), EINVAL);
+		expect("no event", error_of(::read(file, bytes, sizeof(bytes))), EAGAIN);
+		expect("write to events", error_of(::write(file, bytes, sizeof(bytes))), EBADF);
+		pollfd waiting = {.fd = file, .events = POLLIN, .revents = 0};
+		expect("poll of no event", ::poll(&waiting, 1, 0), 0);
+	}
+
+	const auto map = [&](int protection, int flags, long page, std::size_t length) -> long {
+		void *mapped = mmap(nullptr, length, protection, flags, program.number(), page * 4096);
+		if (mapped == MAP_FAILED)
+			return errno;
+		munmap(mapped, length);
+		return 0;
+	};
+	expect("the UAR", map(PROT_WRITE, MAP_SHARED, 0, 4096), 0);
+	expect("a private UAR", map(PROT_WRITE, MAP_PRIVATE, 0, 4096), EINVAL);
+	expect("a UAR to execute", map(PROT_WRITE | PROT_EXEC, MAP_SHARED, 0, 4096), EINVAL);
+	expect("two pages", map(PROT_WRITE, MAP_SHARED, 0, 8192), EINVAL);
+	expect("a page that there is not", map(PROT_WRITE, MAP_SHARED, 1000, 4096), EINVAL);
+}
+
+/* A child that has become another user must not write by the descriptor that it has. */
+void try_credentials()
+{
+	const Program program;
+	const pid_t child = fork();
+
+	if (child == 0) {
+		std::uint32_t handle;
+		const bool refused = setuid(65534) == 0 && program.alloc_pd(handle) == EACCES;
+		_exit(refused ? 0 : 1);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	expect("a child of another user is refused", status, 0);
+}
+
+} // namespace
+
+void try_refusals()
+{
+	try_frames();
+	try_handles();
+	try_files();
+	try_credentials();
+}
+
+/* Commands of which anything may be wrong; what counts is what the kernel says of itself meanwhile. */
+void try_random(std::uint64_t seed, unsigned long count)
+{
+	std::mt19937_64 random(seed);
+	static Answer answer;
+	std::uint64_t request[20];
+
+	while (count > 0) {
+		const Program program;
+		std::uint32_t handle;
+		for (int i = 0; i < 3; i++)
+			program.alloc_pd(handle);
+		for (unsigned i = 0; i < 200 && count > 0; i++, count--) {
+			/* Small numbers are handles, sizes and flags; the answer's address is right as often as not. */
+			for (std::uint64_t &word : request) {
+				const std::uint64_t any = random();
+				word = any % 4 == 0 ? any : any % 4 == 1 ? any % 8 : any % 4 == 2 ? (any % 8) << 32 | any % 5 : 0;
+			}
+			if (random() % 2)
+				request[0] = reinterpret_cast<std::uintptr_t>(&answer);
+			const unsigned number = random() % 60;
+			if (number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL)
+				continue;	/* descriptors, which nobody would close */
+			const std::size_t size = random() % 18 * 8;
+			if (random() % 4) {
+				program.plain(number, request, size, random() % 64 * 4);
+				continue;
+			}
+			std::uint64_t bytes[24] = {};
+			const ib_uverbs_cmd_hdr header = {number | extended, static_cast<std::uint16_t>(size / 8),
+							  static_cast<std::uint16_t>(random() % 40)};
+			std::memcpy(bytes, &header, sizeof(header));
+			bytes[1] = reinterpret_cast<std::uintptr_t>(&answer);
+			std::memcpy(bytes + 3, request, size);
+			program.write(bytes, 24 + size);
+		}
+	}
+}
+
+} // namespace weft::uverbs
