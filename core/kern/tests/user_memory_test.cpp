@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/abi/user.h>
+#include <kern/kunit_process.hpp>
+#include <kern/user_memory.hpp>
+
+namespace {
+
+using kern::page_size;
+using kern::UserMemory;
+using kern::kunit::Mapping;
+
+struct Bench {
+	kern::kunit::FakeDevice device{"kern-user-memory"};
+	kern::kunit::Process process;
+	u64 pinned_before = process ? process.pinned_pages() : 0;
+
+	explicit operator bool() const { return device.native() && process; }
+	kern::Result<UserMemory> pin(u64 start, u64 length, bool must_write = true)
+	{
+		return UserMemory::create(device.native(), start, length, must_write);
+	}
+	u64 pinned() const { return process.pinned_pages() - pinned_before; }
+};
+
+/* The device sees the process's bytes and the process the device's, in the order of the addresses. */
+void both_sides_see_the_same(kern::kunit::Test &test)
+{
+	constexpr unsigned int count = 600; // more pages than are pinned in one step
+	Bench bench;
+	ASSERT_TRUE(bench);
+	Mapping mapping(count * page_size);
+	ASSERT_NE(mapping.address(), 0u);
+	for (u32 i = 0; i < count; i++)
+		ASSERT_EQ(kern_copy_to_user(reinterpret_cast<void *>(mapping.address() + i * page_size), &i, sizeof(i)), 0);
+	auto memory = bench.pin(mapping.address() + 8, mapping.size() - 16);
+	ASSERT_OK(memory);
+	EXPECT_EQ(memory.value().pages(), count);
+	EXPECT_EQ(bench.pinned(), count);
+	EXPECT_TRUE(memory.value().writable());
+
+	u32 page = 0;
+	memory.value().for_each([&](u64 address, u64 size) {
+		for (u64 at = 0; at < size; at += page_size, page++) {
+			u32 *seen = static_cast<u32 *>(kern_kunit_dma_memory(bench.device.native(), address + at));
+			EXPECT_EQ(*seen, page);
+			*seen = ~page;
+		}
+		return true;
+	});
+	EXPECT_EQ(page, count);
+	for (u32 i = 0; i < count; i++) {
+		u32 got = 0;
+		EXPECT_EQ(kern_copy_from_user(&got, reinterpret_cast<void *>(mapping.address() + i * page_size), sizeof(got)), 0);
+		ASSERT_EQ(got, ~i);
+	}
+	memory.value() = UserMemory();
+	EXPECT_EQ(bench.pinned(), 0u);
+}
+
+void ranges_that_cannot_be_are_refused(kern::kunit::Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench);
+	Mapping mapping(4 * page_size);
+	ASSERT_NE(mapping.address(), 0u);
+	const u64 at = mapping.address();
+	EXPECT_ERROR(bench.pin(at, 0), -EINVAL);
+	EXPECT_ERROR(bench.pin(at, ~u64{0} - at + 1), -EINVAL);
+	EXPECT_ERROR(bench.pin(at, ~u64{0} - at), -EINVAL);
+	EXPECT_ERROR(bench.pin(at, ~u64{0}), -EINVAL);
+	EXPECT_ERROR(bench.pin(at, u64{1} << 60), -EINVAL);
+	/* Of the kernel's own. */
+	EXPECT_ERROR(bench.pin(reinterpret_cast<u64>(&bench) & ~u64{0xfff}, page_size), -EFAULT);
+	/* A hole behind the last page: what was pinned before it is let go. */
+	kern_kunit_process_unmap(at + 3 * page_size, page_size);
+	EXPECT_ERROR(bench.pin(at, 4 * page_size), -EFAULT);
+	EXPECT_OK(bench.pin(at, 3 * page_size));
+	EXPECT_EQ(bench.pinned(), 0u);
+}
+
+/* What the process may not write the device may read, if it is the process's own copy. */
+void rights_of_the_mapping_hold(kern::kunit::Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench);
+	Mapping own(2 * page_size, false), shared(2 * page_size, false, true), both(2 * page_size, true, true);
+	ASSERT_NE(own.address(), 0u);
+	ASSERT_NE(shared.address(), 0u);
+	ASSERT_NE(both.address(), 0u);
+	EXPECT_ERROR(bench.pin(own.address(), own.size()), -EFAULT);
+	auto read = bench.pin(own.address(), own.size(), false);
+	if (EXPECT_OK(read))
+		EXPECT_FALSE(read.value().writable());
+	EXPECT_ERROR(bench.pin(shared.address(), shared.size()), -EFAULT);
+	EXPECT_ERROR(bench.pin(shared.address(), shared.size(), false), -EFAULT);
+	auto written = bench.pin(both.address(), both.size(), false);
+	if (EXPECT_OK(written))
+		EXPECT_TRUE(written.value().writable());
+	EXPECT_EQ(bench.pinned(), 4u);
+}
+
+/* RLIMIT_MEMLOCK holds to the page; a process that may lock nothing is told so. */
+void limit_holds_to_the_page(kern::kunit::Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench);
+	Mapping mapping(8 * page_size);
+	ASSERT_NE(mapping.address(), 0u);
+	const u64 at = mapping.address();
+	const u64 before = bench.pinned_before;
+	bench.process.with_limit((before + 4) * page_size, [&] {
+		auto three = bench.pin(at, 3 * page_size);
+		EXPECT_OK(three);
+		EXPECT_ERROR(bench.pin(at + 3 * page_size, page_size + 1), -ENOMEM);
+		EXPECT_EQ(bench.pinned(), 3u);
+		/* The same page twice is two. */
+		auto again = bench.pin(at, 1);
+		EXPECT_OK(again);
+		EXPECT_ERROR(bench.pin(at, 1), -ENOMEM);
+		EXPECT_EQ(bench.pinned(), 4u);
+	});
+	EXPECT_EQ(bench.pinned(), 0u);
+	bench.process.with_limit(0, [&] { EXPECT_ERROR(bench.pin(at, 1), -EPERM); });
+	/* With the privilege there is no limit. */
+	EXPECT_OK(bench.pin(at, 8 * page_size));
+}
+
+/* Memory that the device has in pieces of the test's making. */
+struct Pieces : kern::DescribedByPages<Pieces> {
+	u64 first_byte, bytes;
+	struct Piece {
+		u64 address, size;
+	} piece[3];
+
+	constexpr Pieces(u64 start, u64 length, Piece a, Piece b, Piece c) : first_byte(start), bytes(length), piece{a, b, c} {}
+	u64 start() const { return first_byte; }
+	u64 length() const { return bytes; }
+	template <class Body>
+	void for_each(Body body) const
+	{
+		for (const Piece &one : piece)
+			if (one.size && !body(one.address, one.size))
+				return;
+	}
+};
+
+/* A page table lists as few pages as can be, and by it the device finds each byte where it is. */
+void largest_pages_describe_it(kern::kunit::Test &test)
+{
+	static constexpr struct {
+		const char *what;
+		Pieces memory;
+		u64 iova;
+		unsigned int shift, pages;
+	} cases[] = {
+		{"pages apart", {0x1000, 0x3000, {0x5000, 0x1000}, {0x9000, 0x1000}, {0x2000, 0x1000}}, 0x1000, 12, 3},
+		{"a border within a large page", {0, 0x2000, {0x40000000, 0x1000}, {0x50001000, 0x1000}, {}}, 0, 12, 2},
+		{"large pages", {0, 0x600000, {0x40000000, 0x200000}, {0x80000000, 0x200000}, {0x600000, 0x200000}}, 0, 21, 3},
+		{"the first begins within", {0x1ff064, 0x201000, {0x7ff000, 0x1000}, {0x200000, 0x200000}, {0xa00000, 0x1000}},
+		 0x1ff064, 21, 3},
+		{"the last ends within", {0, 0x201000, {0x40000000, 0x200000}, {0x600000, 0x1000}, {}}, 0x200000, 21, 2},
+		{"the iova is elsewhere in its page", {0, 0x400000, {0x40000000, 0x200000}, {0x600000, 0x200000}, {}}, 0x4000, 14, 256},
+		{"one page that holds all", {0x64, 0x2000, {0x40002000, 0x3000}, {}, {}}, 0x2064, 15, 1},
+		{"one piece, one page", {0, 0x200000, {0x40000000, 0x200000}, {}, {}}, 0x600000, 21, 1},
+		{"at the end of all addresses", {0, 0x1000, {0x7000, 0x1000}, {}, {}}, ~u64{0} - 0x1fff, 12, 1},
+	};
+	for (const auto &one : cases) {
+		const unsigned int shift = one.memory.page_shift_for(one.iova, 31);
+		test.expect(shift == one.shift, one.what, __FILE__, __LINE__);
+		EXPECT_EQ(one.memory.page_shift_for(one.iova, 12), 12u);
+		u64 entries[3] = {};
+		u32 count = 0;
+		one.memory.for_each_page(one.iova, shift, [&](u64 address) {
+			EXPECT_EQ(address & ((u64{1} << shift) - 1), 0u);
+			if (count < 3)
+				entries[count] = address;
+			count++;
+		});
+		EXPECT_EQ(count, one.pages);
+		if (count > 3)
+			continue;
+		u64 at = one.iova - one.memory.start() % page_size;
+		one.memory.for_each([&](u64 address, u64 size) {
+			for (u64 done = 0; done < size; done += page_size, at += page_size)
+				EXPECT_EQ(entries[(at >> shift) - (one.iova >> shift)] + (at & ((u64{1} << shift) - 1)), address + done);
+			return true;
+		});
+	}
+}
+
+KUNIT_SUITE(kern_user_memory, KUNIT_CASE(both_sides_see_the_same), KUNIT_CASE(ranges_that_cannot_be_are_refused),
+	    KUNIT_CASE(rights_of_the_mapping_hold), KUNIT_CASE(limit_holds_to_the_page),
+	    KUNIT_CASE(largest_pages_describe_it));
+
+} // namespace

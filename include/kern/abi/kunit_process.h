@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/*
+ * The test's task in the place of a process, whose memory is the first process's: what is mapped there is the test's alone. enter: false
+ * without one; each map: the address, or 0, of untouched memory; pinned: pages; limit: calls body as a process that may lock so many
+ * bytes, and is not privileged to lock more.
+ */
+bool kern_kunit_process_enter(void);
+void kern_kunit_process_leave(void);
+u64 kern_kunit_process_map(size_t size, bool writable, bool shared);
+void kern_kunit_process_unmap(u64 address, size_t size);
+u64 kern_kunit_process_pinned(void);
+void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
+
+KERN_C_END

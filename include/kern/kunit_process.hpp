@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests on behalf of a process.
+#pragma once
+#include <kern/abi/kunit_process.h>
+#include <kern/kunit.hpp>
+
+namespace kern::kunit {
+
+/* The test's task in the place of a process, as long as it lives; see kern_kunit_process_enter(). */
+class Process {
+public:
+	Process() : entered_(kern_kunit_process_enter()) {}
+	~Process()
+	{
+		if (entered_)
+			kern_kunit_process_leave();
+	}
+	Process(const Process &) = delete;
+	Process &operator=(const Process &) = delete;
+
+	explicit operator bool() const { return entered_; }
+	u64 pinned_pages() const { return kern_kunit_process_pinned(); }
+	/* body() as one that may lock so many bytes. */
+	template <class Body>
+	void with_limit(u64 bytes, Body body) const
+	{
+		kern_kunit_process_limit(bytes, [](void *context) { (*static_cast<Body *>(context))(); }, &body);
+	}
+
+private:
+	bool entered_;
+};
+
+/* Untouched memory of the process, as long as it lives. */
+class Mapping {
+public:
+	explicit Mapping(std::size_t size, bool writable = true, bool shared = false)
+	    : address_(kern_kunit_process_map(size, writable, shared)), size_(size)
+	{
+	}
+	~Mapping()
+	{
+		if (address_)
+			kern_kunit_process_unmap(address_, size_);
+	}
+	Mapping(const Mapping &) = delete;
+	Mapping &operator=(const Mapping &) = delete;
+
+	u64 address() const { return address_; }
+	void *pointer() const { return reinterpret_cast<void *>(address_); }
+	std::size_t size() const { return size_; }
+
+private:
+	u64 address_;
+	std::size_t size_;
+};
+
+} // namespace kern::kunit
