@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects of programs: what the driver is told, what is refused, and what is left alone.
+#include <kern/kunit_process.hpp>
+#include <kern/abi/user.h>
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+using kern::kunit::Mapping;
+
+/* What a library says, in the memory of the process that the test stands in for. */
+struct Command {
+	Mapping memory{2 * kern::page_size};
+	ib_udata udata{.inbuf = memory.pointer(),
+		       .outbuf = static_cast<char *>(memory.pointer()) + kern::page_size,
+		       .inlen = 0,
+		       .outlen = 0,
+		       .context = nullptr};
+
+	bool put(size_t at, u8 byte) { return kern_copy_to_user(static_cast<char *>(memory.pointer()) + at, &byte, 1) == 0; }
+};
+
+/* A device that lets programs in, and remembers what it was asked. */
+struct Bench {
+	kern::kunit::Process process;
+	Device device;
+	Command command;
+	ib_ucontext *context = nullptr;
+
+	static inline ib_ucontext *alive;
+	static inline ib_udata *told;
+	static inline int flags;
+	static inline int answer;
+
+	Bench()
+	{
+		alive = nullptr;
+		told = nullptr;
+		flags = answer = 0;
+		if (!device.ok())
+			return;
+		ib_device_ops &ops = device.get()->ops;
+		ops.size_ib_ucontext = sizeof(ib_ucontext);
+		ops.alloc_ucontext = [](ib_ucontext *own, ib_udata *udata) {
+			told = udata;
+			if (answer == 0)
+				alive = own;
+			return answer;
+		};
+		ops.dealloc_ucontext = [](ib_ucontext *own) {
+			if (alive == own)
+				alive = nullptr;
+		};
+		ops.reg_user_mr = [](ib_mr *mr, u64, u64, u64, int, ib_udata *udata) {
+			told = udata;
+			mr->lkey = mr->rkey = 0x100;
+			return 0;
+		};
+		ops.dereg_mr = [](ib_mr *, ib_udata *) { return 0; };
+		ops.rereg_user_mr = [](ib_mr *, int asked, u64, u64, u64, int, ib_pd *, ib_udata *udata) {
+			told = udata;
+			flags = asked;
+			return answer;
+		};
+		context = ib_alloc_ucontext(device, udata());
+	}
+	~Bench()
+	{
+		if (ok())
+			ib_dealloc_ucontext(context);
+	}
+	bool ok() const { return process && command.memory.address() && context && !rdma::is_err(context); }
+	ib_udata *udata() { return &command.udata; }
+};
+
+void udata_is_copied_within_its_bounds(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	ib_udata &udata = bench.command.udata;
+	u8 bytes[16] = {};
+	for (u8 i = 0; i < 16; i++)
+		ASSERT_TRUE(bench.command.put(i, i < 12 ? i + 1 : 0));
+	udata.inlen = 12;
+	EXPECT_EQ(ib_copy_from_udata(bytes, &udata, 13), -EINVAL);
+	EXPECT_EQ(ib_copy_from_udata(bytes, &udata, 12), 0);
+	EXPECT_EQ(bytes[11], 12);
+	/* What lies behind what the driver knows is zero, or is refused. */
+	EXPECT_EQ(ib_check_udata_tail(&udata, 12), 0);
+	EXPECT_EQ(ib_check_udata_tail(&udata, 16), 0);
+	EXPECT_EQ(ib_check_udata_tail(&udata, 11), -EOPNOTSUPP);
+	udata.inlen = 16;
+	EXPECT_EQ(ib_check_udata_tail(&udata, 12), 0);
+	ASSERT_TRUE(bench.command.put(15, 1));
+	EXPECT_EQ(ib_check_udata_tail(&udata, 12), -EOPNOTSUPP);
+
+	udata.outlen = 8;
+	EXPECT_EQ(ib_copy_to_udata(&udata, bytes, 9), -EINVAL);
+	EXPECT_EQ(ib_copy_to_udata(&udata, bytes, 8), 0);
+	u8 seen[8] = {};
+	ASSERT_EQ(kern_copy_from_user(seen, udata.outbuf, 8), 0);
+	EXPECT_EQ(seen[7], 8);
+
+	kern_kunit_process_unmap(bench.command.memory.address(), 2 * kern::page_size);
+	EXPECT_EQ(ib_copy_from_udata(bytes, &udata, 8), -EFAULT);
+	EXPECT_EQ(ib_copy_to_udata(&udata, bytes, 8), -EFAULT);
+	EXPECT_EQ(ib_check_udata_tail(&udata, 8), -EFAULT);
+}
+
+void contexts_begin_and_end(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	EXPECT_TRUE(Bench::alive == bench.context);
+	EXPECT_TRUE(bench.udata()->context == bench.context);
+	EXPECT_TRUE(bench.context->device == bench.device.get());
+	/* A driver that will not: the program keeps what context it has. */
+	Bench::answer = -ENOSPC;
+	EXPECT_EQ(rdma::ptr_err(ib_alloc_ucontext(bench.device, bench.udata())), -ENOSPC);
+	EXPECT_TRUE(bench.udata()->context == bench.context);
+	auto open = std::exchange(bench.device.get()->ops.alloc_ucontext, nullptr);
+	EXPECT_EQ(rdma::ptr_err(ib_alloc_ucontext(bench.device, bench.udata())), -EOPNOTSUPP);
+	bench.device.get()->ops.alloc_ucontext = open;
+	ib_user_mapping mapping;
+	EXPECT_EQ(ib_mmap_ucontext(bench.context, 0, kern::page_size, &mapping), -EINVAL);
+}
+
+/* A program's objects are its for life, have no keys of the kernel's, and refuse where those of the kernel only report. */
+void objects_know_whose_they_are(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
+	ASSERT_FALSE(rdma::is_err(pd));
+	EXPECT_TRUE(pd->res.user);
+	EXPECT_EQ(pd->local_dma_lkey, 0u);
+	EXPECT_TRUE(pd->internal_mr == nullptr);
+	ib_pd *kernels = ib_alloc_pd(bench.device, 0);
+	ASSERT_FALSE(rdma::is_err(kernels));
+	EXPECT_FALSE(kernels->res.user);
+	ib_dealloc_pd(kernels);
+
+	const ib_cq_init_attr cq_attr = {.cqe = 16, .comp_vector = 0, .flags = 0};
+	ib_cq *cq = ib_create_cq_user(bench.device, nullptr, nullptr, nullptr, &cq_attr, bench.udata());
+	ASSERT_FALSE(rdma::is_err(cq));
+	EXPECT_TRUE(cq->res.user);
+	ib_qp_init_attr attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = cq;
+	for (ib_qp_type type : {IB_QPT_SMI, IB_QPT_GSI}) {
+		ib_qp_init_attr special = attr;
+		special.qp_type = type;
+		EXPECT_EQ(rdma::ptr_err(ib_create_qp_user(pd, &special, bench.udata())), -EINVAL);
+	}
+	for (u32 flag : {u32{IB_QP_CREATE_IPOIB_UD_LSO}, u32{IB_QP_CREATE_NETIF_QP}, u32{IB_QP_CREATE_RESERVED_START}}) {
+		ib_qp_init_attr flagged = attr;
+		flagged.create_flags = flag;
+		EXPECT_EQ(rdma::ptr_err(ib_create_qp_user(pd, &flagged, bench.udata())), -EINVAL);
+	}
+	ib_qp *qp = ib_create_qp_user(pd, &attr, bench.udata());
+	ASSERT_FALSE(rdma::is_err(qp));
+	EXPECT_TRUE(qp->res.user);
+
+	EXPECT_EQ(ib_destroy_cq_user(cq), -EBUSY);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), -EBUSY);
+	EXPECT_EQ(ib_destroy_qp(qp), 0);
+	EXPECT_EQ(ib_destroy_cq_user(cq), 0);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
+}
+
+void regions_are_changed_in_place(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
+	ib_pd *other = ib_alloc_pd_user(bench.device, bench.udata());
+	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(other));
+	ib_mr *mr = ib_reg_user_mr_user(pd, 0x1000, 0x800, 0x5000, 0, bench.udata());
+	ASSERT_FALSE(rdma::is_err(mr));
+	EXPECT_TRUE(Bench::told == bench.udata() && mr->res.user);
+	const auto change = [&](int flags, u64 start, u64 length, u64 iova, int access, ib_pd *to) {
+		return ib_rereg_user_mr(mr, flags, start, length, iova, access, to, bench.udata());
+	};
+	EXPECT_EQ(change(0, 0, 0, 0, 0, nullptr), -EINVAL);
+	EXPECT_EQ(change(8, 0, 0, 0, 0, nullptr), -EOPNOTSUPP);
+	EXPECT_EQ(change(IB_MR_REREG_TRANS, 0x1000, 0, 0x1000, 0, nullptr), -EINVAL);
+	EXPECT_EQ(change(IB_MR_REREG_TRANS, 0x1001, 1, 0x1000, 0, nullptr), -EINVAL);
+	EXPECT_EQ(change(IB_MR_REREG_TRANS, ~u64{0xfff}, 0x1001, 0x1000, 0, nullptr), -EINVAL);
+	EXPECT_EQ(change(IB_MR_REREG_ACCESS, 0, 0, 0, IB_ACCESS_REMOTE_WRITE, nullptr), -EINVAL);
+	EXPECT_EQ(change(IB_MR_REREG_PD, 0, 0, 0, 0, nullptr), -EINVAL);
+	mr->usecnt = 1;
+	EXPECT_EQ(change(IB_MR_REREG_PD, 0, 0, 0, 0, other), -EBUSY);
+	mr->usecnt = 0;
+	/* Nothing of this has got as far as the driver; and what the driver refuses leaves the region as it was. */
+	EXPECT_EQ(Bench::flags, 0);
+	Bench::answer = -ENOMEM;
+	EXPECT_EQ(change(IB_MR_REREG_PD | IB_MR_REREG_TRANS, 0x3000, 0x10, 0x7000, 0, other), -ENOMEM);
+	EXPECT_TRUE(mr->pd == pd && mr->iova == 0x5000 && mr->length == 0x800);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), -EBUSY);
+
+	Bench::answer = 0;
+	EXPECT_EQ(change(IB_MR_REREG_PD | IB_MR_REREG_TRANS, 0x3000, 0x10, 0x7000, 0, other), 0);
+	EXPECT_TRUE(mr->pd == other && mr->iova == 0x7000 && mr->length == 0x10);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
+	EXPECT_EQ(ib_dealloc_pd_user(other), -EBUSY);
+	EXPECT_EQ(ib_dereg_mr(mr), 0);
+	EXPECT_EQ(ib_dealloc_pd_user(other), 0);
+}
+
+KUNIT_SUITE(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds), KUNIT_CASE(contexts_begin_and_end),
+	    KUNIT_CASE(objects_know_whose_they_are), KUNIT_CASE(regions_are_changed_in_place));
+
+} // namespace
