@@ -3,6 +3,7 @@
 #include <kern/log.hpp>
 #include <kern/time.hpp>
 #include "srq.hpp"
+#include "user_abi.hpp"
 
 namespace connectx {
 
@@ -33,17 +34,34 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 	return ring;
 }
 
-kern::Result<> Cq::start(const ib_cq_init_attr &attr)
+kern::Result<> Cq::make_own_ring(u32 log_entries)
+{
+	buffer_ = TRY(make_ring(log_entries));
+	use_ring(log_entries);
+	doorbell_ = TRY(hca_.doorbells().get());
+	record_ = doorbell_.address();
+	return {};
+}
+
+kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
+{
+	user_abi::CreateQueue command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, sizeof(wire::Cqe) << log_entries,
+				      command.doorbell, wire::doorbell_record::cq_size, true));
+	log_entries_ = log_entries;
+	return {};
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 {
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
 	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
-	buffer_ = TRY(make_ring(log_entries));
-	use_ring(log_entries);
-	doorbell_ = TRY(hca_.doorbells().get());
-	record_ = doorbell_.address();
+	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
 	number_ = TRY(Number::create(hca_.cqns()));
 	arm_word_ = __builtin_bswap32(number()) | arm_sequence_step;
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
@@ -55,11 +73,12 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 	auto mailbox = TRY(hca_.commands().mailbox());
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, log_entries);
-	Context::uar_page.set(context, hca_.uar_page());
+	const QueuePlace lies = udata ? user_.place() : place();
+	Context::uar_page.set(context, lies.uar_page);
 	Context::eqn.set(context, eq.number());
-	Context::log_page_size.set(context, buffer_.log_page_size());
-	Context::mtt_offset.set(context, buffer_.mtt_offset());
-	Context::doorbell_record.set(context, doorbell_.bus_address());
+	Context::log_page_size.set(context, lies.log_page_size);
+	Context::mtt_offset.set(context, lies.mtt_offset);
+	Context::doorbell_record.set(context, lies.doorbell_record);
 	hca_.set_cq(number(), this);
 	live_ = true;
 	const auto given = hca_.commands().execute_in(
@@ -70,6 +89,10 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 		return given;
 	}
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	if (udata) {
+		const u32 told = number();
+		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+	}
 	return {};
 }
 
@@ -106,11 +129,38 @@ kern::Result<> Cq::moderate(u16 count, u16 period_us)
 					  mailbox);
 }
 
+kern::Result<> Cq::command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset)
+{
+	auto mailbox = TRY(hca_.commands().mailbox());
+	Context::log_size.set(mailbox.bytes(), log_entries);
+	Context::log_page_size.set(mailbox.bytes(), log_page_size);
+	Context::mtt_offset.set(mailbox.bytes(), mtt_offset);
+	return hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
+					   .in_modifier = number(),
+					   .op_modifier = wire::modify_cq_resize},
+					  mailbox);
+}
+
+kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
+{
+	user_abi::ResizeCq command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	UserPages fresh =
+		TRY(UserQueue::make_pages(hca_, command.buffer, sizeof(wire::Cqe) << log_entries, true));
+	TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
+	// The card has written into the old ring for the last time: it goes.
+	user_.exchange(std::move(fresh));
+	log_entries_ = log_entries;
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
 /*
  * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the new one. What lies before p moves to
  * the new ring, one place up.
  */
-kern::Result<> Cq::resize(unsigned int entries)
+kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
 	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
 		return kern::Error{-EINVAL};
@@ -118,6 +168,8 @@ kern::Result<> Cq::resize(unsigned int entries)
 	const u32 log_entries = kern::log2_ceil(entries + 1);
 	if (log_entries == log_entries_)
 		return {};
+	if (verbs_.res.user)
+		return udata ? resize_user(log_entries, *udata) : kern::Result<>(kern::Error{-EINVAL});
 	QueueBuffer fresh = TRY(make_ring(log_entries));
 	const u32 log_page_size = fresh.log_page_size();
 	const u64 mtt_offset = fresh.mtt_offset();
@@ -132,14 +184,7 @@ kern::Result<> Cq::resize(unsigned int entries)
 		next_log_entries_ = log_entries;
 		resizing_ = true;
 	}
-	auto mailbox = TRY(hca_.commands().mailbox());
-	Context::log_size.set(mailbox.bytes(), log_entries);
-	Context::log_page_size.set(mailbox.bytes(), log_page_size);
-	Context::mtt_offset.set(mailbox.bytes(), mtt_offset);
-	const auto resized = hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
-							 .in_modifier = number(),
-							 .op_modifier = wire::modify_cq_resize},
-							mailbox);
+	const auto resized = command_resize(log_entries, log_page_size, mtt_offset);
 	QueueBuffer unused;
 	kern::Guard guard(lock_);
 	if (resizing_ && resized) {
@@ -273,7 +318,8 @@ void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
 u32 Cq::end_locked() const
 {
 	u32 end = consumer_;
-	while (end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
+	// A program's ring is not ours to read.
+	while (entries_ && end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
 		end++;
 	kern::dma_rmb();
 	return end;

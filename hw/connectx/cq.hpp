@@ -8,6 +8,7 @@
 #include "doorbell.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
+#include "user_queue.hpp"
 
 namespace connectx {
 
@@ -20,8 +21,8 @@ public:
 
 	Cq(Hca &hca, ib_cq &verbs);
 	~Cq();
-	/* Gives the queue to the card. attr: as the verb has it. May sleep. */
-	kern::Result<> start(const ib_cq_init_attr &attr);
+	/* Gives the queue to the card. attr: as the verb has it; udata: of a program, in whose memory the queue then lies. May sleep. */
+	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
 
@@ -31,7 +32,7 @@ public:
 	int peek(int count);
 	/* May sleep. */
 	kern::Result<> moderate(u16 count, u16 period_us);
-	kern::Result<> resize(unsigned int entries);
+	kern::Result<> resize(unsigned int entries, ib_udata *udata);
 
 	/* The card says that there is something to poll. Hard interrupt. */
 	void event()
@@ -147,6 +148,16 @@ private:
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
 	}
 	kern::Result<QueueBuffer> make_ring(u32 log_entries);
+	kern::Result<> make_own_ring(u32 log_entries);
+	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
+	/* A program's library moves what lies in the old ring itself. */
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) REQUIRES(resize_lock_);
+	/* Tells the card of another ring. */
+	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
+	QueuePlace place() const
+	{
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(), doorbell_.bus_address()};
+	}
 
 	// What polling and arming read and write, together.
 	kern::IrqSpinLock lock_;
@@ -172,6 +183,8 @@ private:
 	Number number_;
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;
+	// Instead of the two, of a program's queue; there are no entries_ then.
+	UserQueue user_;
 	IcmHold context_, protection_;
 	bool live_ = false;
 

@@ -170,6 +170,8 @@ kern::Result<> Hca::create_numbers()
 	// Number 0 stands for no domain.
 	pdns_ = TRY(NumberAllocator::create(capabilities_.reserved_pds + 1, 1 << 15));
 	xrcdns_ = TRY(NumberAllocator::create(capabilities_.reserved_xrcds + 1, 1 << 15));
+	// The kernel's own page is the first that one may ring by.
+	uars_ = TRY(NumberAllocator::create(uar_page() + 1, capabilities_.uar_bytes / wire::uar::page_size));
 	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, count(IcmRegion::qpc)));
 	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, count(IcmRegion::cqc)));
 	srq_table_ = TRY(kern::make_array<SrqEntry>(kern::Gfp::kernel, count(IcmRegion::srqc)));

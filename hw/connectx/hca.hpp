@@ -82,6 +82,8 @@ public:
 	NumberAllocator &pdns() { return *pdns_; }
 	NumberAllocator &xrcdns() { return *xrcdns_; }
 	NumberAllocator &mpts() { return *mpts_; }
+	/* Doorbell pages for programs. */
+	NumberAllocator &uars() { return *uars_; }
 
 	/* The hardware's number of QP0 or QP1 of a port. */
 	u32 special_qpn(bool gsi, u32 port) const { return special_base_ + (gsi ? 2 : 0) + port - 1; }
@@ -167,7 +169,7 @@ private:
 	kern::Owned<Buddy> mtt_entries_;
 	kern::Owned<MttTable> mtts_;
 	DoorbellPool doorbells_;
-	kern::Owned<NumberAllocator> qpns_, cqns_, srqns_, pdns_, xrcdns_, mpts_;
+	kern::Owned<NumberAllocator> qpns_, cqns_, srqns_, pdns_, xrcdns_, mpts_, uars_;
 	kern::OwnedArray<QpEntry> qp_table_;
 	kern::OwnedArray<Cq *> cq_table_;
 	kern::OwnedArray<SrqEntry> srq_table_;

@@ -10,6 +10,8 @@
 #include "protection.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
+#include "user_abi.hpp"
+#include "user_context.hpp"
 #include "xrc_domain.hpp"
 
 namespace connectx {
@@ -32,8 +34,20 @@ int create(Verbs *verbs, Start start)
 	return started.error();
 }
 
-int query_device(ib_device *device, ib_device_attr *attr, ib_udata *)
+/* What the library is told beyond the attributes: that there is nothing more. As much as it has room for. */
+int answer_query(ib_udata &udata)
 {
+	user_abi::QueryDeviceResponse response{};
+	const size_t length = udata.outlen < sizeof(response) ? udata.outlen : sizeof(response);
+	response.response_length = static_cast<u32>(length);
+	return ib_copy_to_udata(&udata, &response, length);
+}
+
+int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
+{
+	// Nothing changes after registration.
+	if (udata)
+		return answer_query(*udata);
 	Hca &hca = hca_of(device);
 	const Capabilities &cap = hca.capabilities();
 	const Firmware &firmware = hca.firmware();
@@ -168,12 +182,18 @@ int modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 	return vector.error();
 }
 
-int alloc_pd(ib_pd *pd, ib_udata *)
+int alloc_pd(ib_pd *pd, ib_udata *udata)
 {
 	auto number = Number::create(hca_of(pd->device).pdns());
-	if (number)
-		Pd::Object::construct(pd, Pd{number.take()});
-	return number.error() == -ENOSPC ? -ENOMEM : number.error();
+	if (!number)
+		return number.error() == -ENOSPC ? -ENOMEM : number.error();
+	if (udata) {
+		const u32 told = number.value().value();
+		if (const int error = ib_copy_to_udata(udata, &told, sizeof(told)))
+			return error;
+	}
+	Pd::Object::construct(pd, Pd{number.take()});
+	return 0;
 }
 
 int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
@@ -246,10 +266,10 @@ constexpr ib_device_ops operations = {
 		},
 
 	.create_cq = [](ib_cq *cq, const ib_cq_init_attr *attr,
-			ib_udata *) { return create<Cq::Object>(cq, [&](Cq &own) { return own.start(*attr); }); },
+			ib_udata *udata) { return create<Cq::Object>(cq, [&](Cq &own) { return own.start(*attr, udata); }); },
 	.modify_cq = [](ib_cq *cq, u16 count, u16 period) { return Cq::of(cq).moderate(count, period).error(); },
 	.resize_cq = [](ib_cq *cq, int entries,
-			ib_udata *) { return Cq::of(cq).resize(static_cast<unsigned int>(entries)).error(); },
+			ib_udata *udata) { return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error(); },
 	.destroy_cq =
 		[](ib_cq *cq, ib_udata *) {
 			Cq::Object::destruct(cq);
@@ -257,7 +277,7 @@ constexpr ib_device_ops operations = {
 		},
 
 	.create_srq = [](ib_srq *srq, ib_srq_init_attr *attr,
-			 ib_udata *) { return create<Srq::Object>(srq, [&](Srq &own) { return own.start(*attr); }); },
+			 ib_udata *udata) { return create<Srq::Object>(srq, [&](Srq &own) { return own.start(*attr, udata); }); },
 	.modify_srq = [](ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask,
 			 ib_udata *) { return Srq::of(srq).modify(*attr, mask).error(); },
 	.query_srq = [](ib_srq *srq, ib_srq_attr *attr) { return Srq::of(srq).query(*attr).error(); },
@@ -268,7 +288,7 @@ constexpr ib_device_ops operations = {
 		},
 
 	.create_qp = [](ib_qp *qp, ib_qp_init_attr *attr,
-			ib_udata *) { return create<Qp::Object>(qp, [&](Qp &own) { return own.start(*attr); }); },
+			ib_udata *udata) { return create<Qp::Object>(qp, [&](Qp &own) { return own.start(*attr, udata); }); },
 	.modify_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
 			ib_udata *) { return Qp::of(qp).modify(*attr, mask).error(); },
 	.query_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
@@ -286,10 +306,16 @@ constexpr ib_device_ops operations = {
 	.get_dma_mr = [](ib_mr *mr, int access) {
 		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_dma(access); });
 	},
+	.reg_user_mr = [](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *) {
+		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_user(start, length, iova, access); });
+	},
 	.alloc_mr = [](ib_mr *mr, ib_mr_type type, u32 pages) -> int {
 		if (type != IB_MR_TYPE_MEM_REG || !hca_of(mr->device).capabilities().fast_registration())
 			return -EOPNOTSUPP;
 		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_fast(pages); });
+	},
+	.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd, ib_udata *) {
+		return Mr::of(mr).change_user(flags, start, length, iova, access, pd).error();
 	},
 	.dereg_mr =
 		[](ib_mr *mr, ib_udata *) {
@@ -313,6 +339,16 @@ constexpr ib_device_ops operations = {
 			return stopped.error();
 		},
 
+	.alloc_ucontext = [](ib_ucontext *context, ib_udata *udata) {
+		return create<UserContext::Object>(context, [&](UserContext &own) { return own.start(*udata); });
+	},
+	.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); },
+	.mmap = [](ib_ucontext *context, u64 page_offset, size_t length, ib_user_mapping *mapping) {
+		return UserContext::of(context).map(page_offset, length, *mapping).error();
+	},
+	.driver_id = RDMA_DRIVER_MLX4,
+	.uverbs_abi_ver = user_abi::version,
+
 	.size_ib_ah = sizeof(Ah::Object),
 	.size_ib_cq = sizeof(Cq::Object),
 	.size_ib_mr = sizeof(Mr::Object),
@@ -320,6 +356,7 @@ constexpr ib_device_ops operations = {
 	.size_ib_pd = sizeof(Pd::Object),
 	.size_ib_qp = sizeof(Qp::Object),
 	.size_ib_srq = sizeof(Srq::Object),
+	.size_ib_ucontext = sizeof(UserContext::Object),
 	.size_ib_xrcd = sizeof(XrcDomain::Object),
 };
 

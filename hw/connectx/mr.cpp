@@ -94,6 +94,54 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 	return {};
 }
 
+kern::Result<> Mr::open_user(const UserPages &pages, u64 length, u64 iova, int access, ib_pd *pd)
+{
+	u8 entry[Entry::size] = {};
+	Entry::status.set(entry, wire::mpt_status::software);
+	Entry::region.set(entry, 1);
+	set_access(entry, access);
+	Entry::pd.set(entry, pd_number(pd));
+	Entry::start.set(entry, iova);
+	Entry::length.set(entry, length);
+	Entry::mtt_offset.set(entry, pages.mtt_offset());
+	Entry::entity_size.set(entry, pages.page_shift());
+	return entry_.open(entry);
+}
+
+kern::Result<> Mr::start_user(u64 start, u64 length, u64 iova, int access)
+{
+	user_pages_ = TRY(UserPages::create(hca_, start, length, iova, ib_access_writable(access)));
+	entry_ = TRY(ProtectionEntry::create(hca_));
+	TRY(open_user(user_pages_, length, iova, access, verbs_.pd));
+	access_ = access;
+	verbs_.lkey = verbs_.rkey = entry_.key();
+	return {};
+}
+
+kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd)
+{
+	const bool moves = flags & IB_MR_REREG_TRANS;
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = access_;
+	UserPages fresh;
+	if (moves) {
+		fresh = TRY(UserPages::create(hca_, start, length, iova, ib_access_writable(access)));
+	} else {
+		length = verbs_.length;
+		iova = verbs_.iova;
+		// What the program may not write itself, nobody may.
+		if (ib_access_writable(access) && !user_pages_.memory().writable())
+			return kern::Error{-EPERM};
+	}
+	// From here on an error leaves a region that nothing can be done with.
+	TRY(entry_.close());
+	TRY(open_user(moves ? fresh : user_pages_, length, iova, access, flags & IB_MR_REREG_PD ? pd : verbs_.pd));
+	if (moves)
+		user_pages_ = std::move(fresh);
+	access_ = access;
+	return {};
+}
+
 int Mr::map(const ib_dma_segment *segments, int count, unsigned int *offset)
 {
 	mapped_ = 0;

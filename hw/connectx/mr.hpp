@@ -4,6 +4,7 @@
 #include <kern/dma.hpp>
 #include <rdma/driver.hpp>
 #include "hca.hpp"
+#include "user_queue.hpp"
 
 namespace connectx {
 
@@ -52,6 +53,10 @@ public:
 	kern::Result<> start_dma(int access);
 	/* Pages to come by a work request. */
 	kern::Result<> start_fast(u32 max_pages);
+	/* A program's memory. Context: process, the program's. */
+	kern::Result<> start_user(u64 start, u64 length, u64 iova, int access);
+	/* As the verb has it; what does not change is as it was. Context: process, the program's. */
+	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd);
 	kern::Result<> stop() { return entry_.close(); }
 
 	/* ib_map_mr_sg(). Any context. */
@@ -59,10 +64,15 @@ public:
 	u64 page_list_address() const { return page_list_.address(); }
 
 private:
+	kern::Result<> open_user(const UserPages &pages, u64 length, u64 iova, int access, ib_pd *pd);
+
 	ib_mr &verbs_;
 	Hca &hca_;
-	ProtectionEntry entry_;
+	// Both are the card's until the entry is closed.
+	UserPages user_pages_;
 	MttRange pages_;
+	ProtectionEntry entry_;
+	int access_ = 0;
 	kern::DmaBuffer page_list_;
 	u32 max_pages_ = 0;
 	u32 mapped_ = 0;

@@ -6,6 +6,7 @@
 #include "protection.hpp"
 #include "qp_transition.hpp"
 #include "srq.hpp"
+#include "user_abi.hpp"
 #include "xrc_domain.hpp"
 
 namespace connectx {
@@ -98,7 +99,24 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	return {};
 }
 
-kern::Result<> Qp::start(ib_qp_init_attr &attr)
+kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+{
+	user_abi::CreateQp command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr, command));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, geometry_.bytes, command.doorbell,
+				      geometry_.has_rq ? wire::doorbell_record::receive_size : 0, false));
+	sq_no_prefetch_ = command.sq_no_prefetch != 0;
+	if (geometry_.has_rq) {
+		attr.cap.max_recv_wr = 1u << geometry_.log_rq_size;
+		attr.cap.max_recv_sge = geometry_.max_recv_sge;
+	}
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 {
 	const Capabilities &cap = hca_.capabilities();
 	kind_ = kind_of(attr.qp_type);
@@ -112,7 +130,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
-	TRY(make_queues(attr));
+	// The target of XRC has no queues, and may outlive the program that made it.
+	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata) : make_queues(attr));
 
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
@@ -152,6 +171,9 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 void Qp::flush()
 {
 	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
+	// A program's library cleans its CQs of a QP that it destroys.
+	if (verbs_.res.user)
+		return;
 	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
 	if (hca_.failed() || (drained && !srq && verbs_.qp_type != IB_QPT_XRC_TGT))
 		return;
@@ -220,7 +242,7 @@ void Qp::reset_queues()
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
 	// On the first lap a descriptor is the card's when its owner bit is clear.
-	if (geometry_.has_sq)
+	if (sq.entries)
 		for (u32 i = 0; i <= sq.mask; i++)
 			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))->opcode_word =
 				wire::WqeControl::owner_bit;
@@ -234,12 +256,14 @@ void Qp::fill_static_context(u8 *context)
 	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
 	const XrcDomain *const target_of = verbs_.xrcd ? &XrcDomain::of(verbs_.xrcd) : nullptr;
 	Context::pd.set(context, target_of ? target_of->pd_number() : pd_number(verbs_.pd));
-	Context::uar_page.set(context, hca_.uar_page());
+	const bool of_program = verbs_.res.user && !target_of;
+	const QueuePlace lies = of_program ? user_.place() : place();
+	Context::uar_page.set(context, lies.uar_page);
 	Context::local_qpn.set(context, number_);
 	if (geometry_.has_rq) {
 		Context::log_rq_size.set(context, geometry_.log_rq_size);
 		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
-		Context::doorbell_record.set(context, doorbell_.bus_address());
+		Context::doorbell_record.set(context, lies.doorbell_record);
 	}
 	if (geometry_.has_sq) {
 		Context::log_sq_size.set(context, geometry_.log_sq_size);
@@ -247,9 +271,10 @@ void Qp::fill_static_context(u8 *context)
 	} else {
 		Context::log_sq_size.set(context, Context::no_send_queue);
 	}
-	Context::sq_no_prefetch.set(context, 1);
-	Context::reserved_lkey.set(context, 1);
-	Context::fast_register.set(context, 1);
+	Context::sq_no_prefetch.set(context, sq_no_prefetch_);
+	// Both would give a program all of memory: they take addresses as they come.
+	Context::reserved_lkey.set(context, !verbs_.res.user);
+	Context::fast_register.set(context, !verbs_.res.user);
 	Context::ack_request_frequency.set(context, 8);
 	// The card wants both, also where the QP has but one direction.
 	const u32 send_cqn = target_of ? target_of->cqn() : Cq::of(verbs_.send_cq).number();
@@ -262,8 +287,8 @@ void Qp::fill_static_context(u8 *context)
 	}
 	Context::xrc_domain.set(context, target_of ? target_of->number() : 0);
 	if (geometry_.bytes) {
-		Context::log_page_size.set(context, buffer_.log_page_size());
-		Context::mtt_offset.set(context, buffer_.mtt_offset());
+		Context::log_page_size.set(context, lies.log_page_size);
+		Context::mtt_offset.set(context, lies.mtt_offset);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <hw/connectx/wqe.hpp>
 #include "hca.hpp"
 #include "qp_geometry.hpp"
+#include "user_queue.hpp"
 
 namespace connectx {
 
@@ -73,7 +74,8 @@ public:
 	Qp(Hca &hca, ib_qp &verbs);
 	~Qp();
 
-	kern::Result<> start(ib_qp_init_attr &attr);
+	/* udata: of a program, in whose memory the queues then lie. */
+	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/*
 	 * Takes it from the card; no event of it comes after, and no completion but those that it leaves in its CQs, whose number
 	 * this is. May sleep.
@@ -107,6 +109,12 @@ private:
 
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
+	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
+	QueuePlace place() const
+	{
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
+			geometry_.has_rq ? doorbell_.bus_address() : 0};
+	}
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
 			       int mask);
 	void fill_static_context(u8 *context);
@@ -137,6 +145,9 @@ private:
 	Number qpn_;
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
+	// Instead of the two, of a program's; `sq` and `rq` are without a ring then.
+	UserQueue user_;
+	bool sq_no_prefetch_ = true;
 	IcmHold context_, auxiliary_, alternate_, reads_, protection_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp_geometry.hpp"
 #include <kern/bits.hpp>
+#include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 #include <ib/packet.hpp>
 #include "mtt.hpp"
@@ -31,14 +32,47 @@ u32 send_overhead(ib_qp_type type, u32 create_flags)
 	}
 }
 
+/* Which queues there are. */
+QpGeometry start_plan(const ib_qp_init_attr &attr)
+{
+	QpGeometry plan{};
+	plan.has_sq = attr.qp_type != IB_QPT_XRC_TGT;
+	plan.has_rq = !attr.srq && attr.qp_type != IB_QPT_XRC_TGT && attr.qp_type != IB_QPT_XRC_INI;
+	return plan;
+}
+
+kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &want, QpGeometry &plan)
+{
+	if (want.max_recv_wr > 1u << cap.log_max_qp_size || want.max_recv_sge > cap.max_rq_sge)
+		return kern::Error{-EINVAL};
+	const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
+	plan.log_rq_stride = kern::log2_ceil(sges * sizeof(wire::WqeData));
+	if (1u << plan.log_rq_stride > cap.max_rq_wqe_bytes)
+		return kern::Error{-EINVAL};
+	plan.log_rq_size = kern::log2_ceil(want.max_recv_wr ? want.max_recv_wr : 1);
+	plan.max_recv_sge = (1u << plan.log_rq_stride) / sizeof(wire::WqeData);
+	if (plan.max_recv_sge > cap.max_rq_sge)
+		plan.max_recv_sge = cap.max_rq_sge;
+	return {};
+}
+
+/* The queue with the larger stride comes first, the send queue if they are equal. */
+void lay_out(QpGeometry &plan)
+{
+	const u32 sq_bytes = plan.has_sq ? 1u << (plan.log_sq_size + plan.log_sq_stride) : 0;
+	const u32 rq_bytes = plan.has_rq ? 1u << (plan.log_rq_size + plan.log_rq_stride) : 0;
+	const bool rq_first = plan.has_rq && plan.has_sq && plan.log_rq_stride > plan.log_sq_stride;
+	plan.sq_offset = rq_first ? rq_bytes : 0;
+	plan.rq_offset = rq_first ? 0 : sq_bytes;
+	plan.bytes = sq_bytes + rq_bytes;
+}
+
 } // namespace
 
 kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_attr &attr)
 {
-	QpGeometry plan{};
+	QpGeometry plan = start_plan(attr);
 	const u32 largest = 1u << cap.log_max_qp_size;
-	plan.has_sq = attr.qp_type != IB_QPT_XRC_TGT;
-	plan.has_rq = !attr.srq && attr.qp_type != IB_QPT_XRC_TGT && attr.qp_type != IB_QPT_XRC_INI;
 
 	if (plan.has_sq) {
 		const ib_qp_cap &want = attr.cap;
@@ -63,28 +97,40 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 		while (inline_bytes(overhead, plan.max_inline + 4) <= usable - overhead)
 			plan.max_inline += 4;
 	}
-	if (plan.has_rq) {
-		if (attr.cap.max_recv_wr > largest || attr.cap.max_recv_sge > cap.max_rq_sge)
-			return kern::Error{-EINVAL};
-		const u32 sges = attr.cap.max_recv_sge ? attr.cap.max_recv_sge : 1;
-		plan.log_rq_stride = kern::log2_ceil(sges * sizeof(wire::WqeData));
-		if (1u << plan.log_rq_stride > cap.max_rq_wqe_bytes)
-			return kern::Error{-EINVAL};
-		plan.log_rq_size = kern::log2_ceil(attr.cap.max_recv_wr ? attr.cap.max_recv_wr : 1);
-		plan.max_recv_sge = (1u << plan.log_rq_stride) / sizeof(wire::WqeData);
-		if (plan.max_recv_sge > cap.max_rq_sge)
-			plan.max_recv_sge = cap.max_rq_sge;
-	}
-
-	// The queue with the larger stride comes first, the send queue if they are equal.
-	const u32 sq_bytes = plan.has_sq ? 1u << (plan.log_sq_size + plan.log_sq_stride) : 0;
-	const u32 rq_bytes = plan.has_rq ? 1u << (plan.log_rq_size + plan.log_rq_stride) : 0;
-	const bool rq_first = plan.has_rq && plan.has_sq && plan.log_rq_stride > plan.log_sq_stride;
-	plan.sq_offset = rq_first ? rq_bytes : 0;
-	plan.rq_offset = rq_first ? 0 : sq_bytes;
-	plan.bytes = sq_bytes + rq_bytes;
+	if (plan.has_rq)
+		TRY(plan_receives(cap, attr.cap, plan));
+	lay_out(plan);
 	if (plan.bytes > QueueBuffer::max_bytes)
 		return kern::Error{-EINVAL};
+	return plan;
+}
+
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_init_attr &attr,
+					  const user_abi::CreateQp &command)
+{
+	QpGeometry plan = start_plan(attr);
+	if (plan.has_sq) {
+		// A stride is named in three bits, less 4; 15 as the size says that there is no queue.
+		const u32 largest_stride = kern::log2_ceil(cap.max_sq_wqe_bytes);
+		if (command.log_sq_size > cap.log_max_qp_size || command.log_sq_size >= wire::QpContext::no_send_queue ||
+		    command.log_sq_stride < 6 || command.log_sq_stride > largest_stride ||
+		    command.log_sq_stride > 4 + wire::QpContext::log_sq_stride.max())
+			return kern::Error{-EINVAL};
+		plan.log_sq_size = command.log_sq_size;
+		plan.log_sq_stride = command.log_sq_stride;
+		plan.max_send_sge = attr.cap.max_send_sge;
+		plan.max_inline = attr.cap.max_inline_data;
+	}
+	if (command.reserved || command.inline_receive_bytes)
+		return kern::Error{-EINVAL};
+	if (plan.has_rq) {
+		if (attr.cap.max_recv_wr == 0 || attr.cap.max_recv_sge == 0)
+			return kern::Error{-EINVAL};
+		TRY(plan_receives(cap, attr.cap, plan));
+	} else if (attr.cap.max_recv_wr) {
+		return kern::Error{-EINVAL};
+	}
+	lay_out(plan);
 	return plan;
 }
 

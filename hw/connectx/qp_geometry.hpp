@@ -4,6 +4,7 @@
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>
 #include "capabilities.hpp"
+#include "user_abi.hpp"
 
 namespace connectx {
 
@@ -24,6 +25,13 @@ inline constexpr u32 max_lso_header = 124;
  * Errors: EINVAL for more than the card's descriptors or queues hold. Context: any.
  */
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
+
+/*
+ * The same for a program's queues: the receive queue as the library has computed it from the same numbers, the send queue as it says.
+ * Errors: EINVAL for what the card cannot do, or sizes of a receive queue where there is none. Context: any.
+ */
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr,
+					  const user_abi::CreateQp &command);
 
 /* Bytes that inline data takes in a descriptor that it starts `offset` bytes into: a piece never crosses a multiple of 64. */
 constexpr u32 inline_bytes(u32 offset, u32 length)

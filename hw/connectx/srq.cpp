@@ -2,6 +2,7 @@
 #include "srq.hpp"
 #include "cq.hpp"
 #include "protection.hpp"
+#include "user_abi.hpp"
 #include "xrc_domain.hpp"
 
 namespace connectx {
@@ -13,7 +14,33 @@ Srq::~Srq()
 	stop();
 }
 
-kern::Result<> Srq::start(ib_srq_init_attr &attr)
+kern::Result<> Srq::make_own_ring()
+{
+	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
+	buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
+	doorbell_ = TRY(hca_.doorbells().get());
+	descriptors_ = buffer_.address();
+	record_ = doorbell_.address();
+	for (u32 i = 0; i < size_; i++) {
+		const u16 next = static_cast<u16>((i + 1) & (size_ - 1));
+		entries_[i].next = next;
+		reinterpret_cast<wire::SrqNext *>(descriptor(i))->next_index = next;
+	}
+	tail_ = size_ - 1;
+	return {};
+}
+
+kern::Result<> Srq::take_user_ring(ib_udata &udata)
+{
+	user_abi::CreateQueue command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, u64{size_} << log_stride_,
+				      command.doorbell, wire::doorbell_record::receive_size, false));
+	return {};
+}
+
+kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 {
 	using Context = wire::SrqContext;
 	const Capabilities &cap = hca_.capabilities();
@@ -30,18 +57,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr)
 	max_sge_ = ((1u << log_stride_) - sizeof(wire::SrqNext)) / sizeof(wire::WqeData);
 	if (max_sge_ > cap.max_rq_sge - 1)
 		max_sge_ = cap.max_rq_sge - 1;
-
-	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
-	buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
-	doorbell_ = TRY(hca_.doorbells().get());
-	descriptors_ = buffer_.address();
-	record_ = doorbell_.address();
-	for (u32 i = 0; i < size_; i++) {
-		const u16 next = static_cast<u16>((i + 1) & (size_ - 1));
-		entries_[i].next = next;
-		reinterpret_cast<wire::SrqNext *>(descriptor(i))->next_index = next;
-	}
-	tail_ = size_ - 1;
+	TRY(udata ? take_user_ring(*udata) : make_own_ring());
 
 	number_ = TRY(Number::create(hca_.srqns()));
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
@@ -56,10 +72,11 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr)
 		Context::xrc_domain.set(context, xrcd_number(attr.ext.xrc.xrcd));
 		Context::cqn.set(context, Cq::of(attr.ext.cq).number());
 	}
-	Context::log_page_size.set(context, buffer_.log_page_size());
-	Context::mtt_offset.set(context, buffer_.mtt_offset());
+	const QueuePlace lies = udata ? user_.place() : place();
+	Context::log_page_size.set(context, lies.log_page_size);
+	Context::mtt_offset.set(context, lies.mtt_offset);
 	Context::pd.set(context, pd_number(verbs_.pd));
-	Context::doorbell_record.set(context, doorbell_.bus_address());
+	Context::doorbell_record.set(context, lies.doorbell_record);
 	SrqEntry &entry = *hca_.srq_entry(number());
 	kern::write_once(entry.srq, this);
 	const auto given = hca_.commands().execute_in(
@@ -76,7 +93,11 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr)
 	attr.attr.max_wr = size_ - 1;
 	attr.attr.max_sge = max_sge_;
 	if (attr.attr.srq_limit)
-		return modify(attr.attr, IB_SRQ_LIMIT);
+		TRY(modify(attr.attr, IB_SRQ_LIMIT));
+	if (udata) {
+		const u32 told = number();
+		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+	}
 	return {};
 }
 

@@ -6,6 +6,7 @@
 #include <rdma/driver.hpp>
 #include "hca.hpp"
 #include "qp.hpp"
+#include "user_queue.hpp"
 
 namespace connectx {
 
@@ -16,7 +17,8 @@ public:
 
 	Srq(Hca &hca, ib_srq &verbs);
 	~Srq();
-	kern::Result<> start(ib_srq_init_attr &attr);
+	/* udata: of a program, in whose memory the queue then lies. */
+	kern::Result<> start(ib_srq_init_attr &attr, ib_udata *udata);
 	void stop();
 	kern::Result<> modify(const ib_srq_attr &attr, int mask);
 	kern::Result<> query(ib_srq_attr &attr);
@@ -45,6 +47,12 @@ private:
 		u16 next; // the entry that follows in the list of free ones, or in_use
 	};
 
+	kern::Result<> make_own_ring();
+	kern::Result<> take_user_ring(ib_udata &udata);
+	QueuePlace place() const
+	{
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(), doorbell_.bus_address()};
+	}
 	u8 *descriptor(u32 index) const { return descriptors_ + (index << log_stride_); }
 
 	kern::IrqSpinLock lock_;
@@ -63,6 +71,8 @@ private:
 	Number number_;
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
+	// Instead of the two, of a program's queue; nobody posts to it here.
+	UserQueue user_;
 	IcmHold context_, protection_;
 	bool live_ = false;
 };

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A queue in a program's memory.
+#pragma once
+#include <kern/user_memory.hpp>
+#include "mtt.hpp"
+#include "user_context.hpp"
+
+namespace connectx {
+
+/* Pinned memory, and the page list by which the card finds it. The card no longer uses it when it ends. */
+class UserPages {
+public:
+	UserPages() = default;
+	/* The byte at `start` is to be the one at `iova` of what the list describes. Errors: those of kern::UserMemory and MttRange. */
+	static kern::Result<UserPages> create(Hca &hca, u64 start, u64 length, u64 iova, bool must_write);
+
+	const kern::UserMemory &memory() const { return memory_; }
+	u32 page_shift() const { return page_shift_; }
+	u64 mtt_offset() const { return mtt_.offset(); }
+	explicit operator bool() const { return static_cast<bool>(memory_); }
+
+private:
+	/* Contexts and keys have room for no larger pages. */
+	static constexpr unsigned int max_page_shift = 31;
+
+	kern::UserMemory memory_;
+	MttRange mtt_;
+	u32 page_shift_ = 0;
+};
+
+/* What a context says of where a queue lies, be it the kernel's or a program's. */
+struct QueuePlace {
+	u32 uar_page;
+	u32 log_page_size; // less 12
+	u64 mtt_offset;
+	u64 doorbell_record;
+};
+
+class UserQueue {
+public:
+	UserQueue() = default;
+	/*
+	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; 0 bytes stand for none. must_write: the card writes
+	 * into the queue. Errors: EINVAL for what is not aligned (the queue: to a page); those of UserPages and UserDoorbell.
+	 * Context: process, the program's.
+	 */
+	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address, u64 bytes, u64 doorbell,
+					      u32 doorbell_bytes, bool must_write);
+	/* Other memory for the same queue, whose place that is from now on; returned is the old, to be kept until the card knows. */
+	static kern::Result<UserPages> make_pages(Hca &hca, u64 address, u64 bytes, bool must_write);
+	UserPages exchange(UserPages pages) { return std::exchange(pages_, std::move(pages)); }
+
+	QueuePlace place() const
+	{
+		return {.uar_page = uar_page_,
+			.log_page_size = pages_ ? pages_.page_shift() - 12 : 0,
+			.mtt_offset = pages_ ? pages_.mtt_offset() : 0,
+			.doorbell_record = doorbell_.bus_address()};
+	}
+
+private:
+	UserPages pages_;
+	UserDoorbell doorbell_;
+	u32 uar_page_ = 0;
+};
+
+} // namespace connectx
