@@ -148,13 +148,38 @@ int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length
  */
 int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata);
 
-/*
- * Changes of objects of a program; without _user, the same for the kernel's. For what creates see ib_verbs.h.
- * Context: process, the program's.
+/**
+ * ib_resize_cq_user - ib_resize_cq() for a program
+ * @cq: the program's
+ * @cqe: completions it must hold
+ * @udata: the command; it has the new memory
+ *
+ * Context: process, the program's. Return: as ib_resize_cq(); the driver's errors.
  */
 int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
+
+/**
+ * ib_modify_srq_user - ib_modify_srq() for a program
+ * @srq: the program's
+ * @srq_attr: the values
+ * @srq_attr_mask: which of them
+ * @udata: the command
+ *
+ * Context: process, the program's. Return: as ib_modify_srq().
+ */
 int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask,
 		       struct ib_udata *udata);
+
+/**
+ * ib_modify_qp_user - ib_modify_qp() for a program
+ * @qp: the program's
+ * @qp_attr: the values
+ * @qp_attr_mask: which of them
+ * @udata: the command
+ *
+ * What only privileged programs may set is the caller's to refuse. Context: process, the program's.
+ * Return: as ib_modify_qp().
+ */
 int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask, struct ib_udata *udata);
 
 /**
@@ -180,10 +205,33 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
  * The ends of objects of a program, which are refused where those of the kernel's only report: it is not a fault of
  * the kernel if a program destroys what it still uses. ib_destroy_qp(), ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw()
  * and ib_dealloc_xrcd() do so for both. The caller sees to it that nobody begins to use the object meanwhile.
- * Context: process, any: the program may be no more. Return: 0; -EBUSY, and nothing has changed; the driver's errors.
+ */
+
+/**
+ * ib_dealloc_pd_user - undo ib_alloc_pd_user()
+ * @pd: the domain
+ *
+ * Context: process, any: the program may be no more.
+ * Return: 0; -EBUSY if something is left in it, and nothing has changed; the driver's errors.
  */
 int ib_dealloc_pd_user(struct ib_pd *pd);
+
+/**
+ * ib_destroy_cq_user - undo ib_create_cq_user()
+ * @cq: the queue
+ *
+ * When this has returned 0, neither handler runs. Context: process, any: the program may be no more.
+ * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed; the driver's errors.
+ */
 int ib_destroy_cq_user(struct ib_cq *cq);
+
+/**
+ * ib_destroy_srq_user - undo ib_create_srq_user()
+ * @srq: the queue
+ *
+ * Context: process, any: the program may be no more.
+ * Return: 0; -EBUSY if a QP uses it, and nothing has changed; the driver's errors.
+ */
 int ib_destroy_srq_user(struct ib_srq *srq);
 
 RDMA_C_END
