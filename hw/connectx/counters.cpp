@@ -101,8 +101,9 @@ kern::Result<> CounterFiles::add_port(PortFiles &files, Port &port, const char *
 kern::Result<kern::Owned<CounterFiles>> CounterFiles::create(Hca &hca, const char *name)
 {
 	auto files = TRY(kern::make<CounterFiles>(kern::Gfp::kernel));
-	files->infiniband_ = TRY(kern::sysfs::Directory::create("infiniband", hca.dma_device()));
-	files->device_ = TRY(kern::sysfs::Directory::create(name, files->infiniband_));
+	// Not "infiniband": the kernel makes a directory of that name for the devices of the class (weft_sysfs).
+	files->driver_ = TRY(kern::sysfs::Directory::create("weft", hca.dma_device()));
+	files->device_ = TRY(kern::sysfs::Directory::create(name, files->driver_));
 	files->ports_directory_ = TRY(kern::sysfs::Directory::create("ports", files->device_));
 	static constexpr const char *numbers[] = {"1", "2"};
 	for (u32 port = 1; port <= hca.num_ports(); port++)

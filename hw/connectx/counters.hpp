@@ -9,7 +9,7 @@ namespace connectx {
 struct PortCounter;
 
 /*
- * infiniband/NAME/ports/N/counters/… below the PCI device, names and units as Linux has them: each read asks the port's performance agent.
+ * weft/NAME/ports/N/counters/… below the PCI device, names and units as Linux has them: each read asks the port's performance agent.
  * Words of port_xmit_data and port_rcv_data have four bytes (IBA 16.1.3.5). From the device's registration until before its end.
  */
 class CounterFiles {
@@ -37,7 +37,7 @@ private:
 	static kern::Result<> add_port(PortFiles &files, Port &port, const char *number,
 				       const kern::sysfs::Directory &ports);
 
-	kern::sysfs::Directory infiniband_, device_, ports_directory_;
+	kern::sysfs::Directory driver_, device_, ports_directory_;
 	PortFiles ports_[2];
 };
 

@@ -53,5 +53,10 @@ def devices_are_shown(lab):
 
         # A reader that holds on does not keep the device, and is told that it has gone.
         node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_connectx && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
+        # In either order, beside what the driver itself shows.
         node.insmod("/share/weft_connectx.ko")
+        node.run(f"test -e {DEVICE}/node_guid && rmmod weft_sysfs && ! test -e {DEVICE}")
+        node.insmod("/share/weft_sysfs.ko")
+        node.run(f"test -e {DEVICE}/device/weft/mlx4_0/ports/1/counters/port_xmit_packets")
+        node.run("! dmesg | grep -E 'duplicate filename|kobject_add'")
         node.run(f"test -e {DEVICE}/node_guid && rmmod weft_connectx weft_sysfs weft_mad weft_core weft_kern && ! ls -d /sys/class/infiniband")

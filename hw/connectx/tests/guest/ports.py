@@ -27,7 +27,7 @@ def check_verbs(node1, node2, port, kinds=("rc", "ud")):
 
 def packets(node, port):
     """What a port has sent, but for multicast."""
-    return int(node.guest.run(f"cat {CARD}/infiniband/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
+    return int(node.guest.run(f"cat {CARD}/weft/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
 
 
 def load(node):
