@@ -70,7 +70,7 @@ def misuse(lab):
     fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
     # A program may have the same memory in several queues and regions; the debug kernel's account of DMA takes that for a driver's mistake.
-    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=[r"cacheline tracking EEXIST"])) as (node,):
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=[r"cacheline tracking EEXIST", r"add_dma_entry"])) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE}")
