@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The demonstration, as a new user runs it."""
+import re
 import subprocess
 
 from lab import cache
@@ -8,11 +9,13 @@ from lab.testing import test
 
 @test(kernels=("stock",), timeout=240)
 def demo_ends_with_its_summary(lab):
-    """make demo SHELL=1 pings, measures, takes commands for both machines and the fabric, and ends in order."""
+    """make demo SHELL=1 pings, measures, runs programs, takes commands for both machines and the fabric, and ends in order."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2/1\nexit\n",
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     summary, _, dialogue = done.stdout.partition("It works:")
     assert summary.count(" 0% packet loss") == 2, summary
+    for program in ("ibv_rc_pingpong", "ib_write_bw"):
+        assert re.search(rf"^  {program} +[\d.]+ ", dialogue, re.MULTILINE), dialogue
     assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue
     assert "node2/1" in dialogue, dialogue
