@@ -68,9 +68,18 @@ static int file_fasync(int descriptor, struct file *native, int on)
 	return fasync_helper(descriptor, native, on, &file->listeners);
 }
 
+/* Whom the signal goes to may be thousands of processes, which is too much for an interrupt. */
+static void signal_listeners(struct work_struct *work)
+{
+	struct kern_file *file = container_of(work, struct kern_file, signal);
+
+	kill_fasync(&file->listeners, SIGIO, POLL_IN);
+}
+
 void kern_file_signal(struct kern_file *file)
 {
-	kill_fasync(&file->listeners, SIGIO, POLL_IN);
+	if (READ_ONCE(file->listeners))
+		schedule_work(&file->signal);
 }
 EXPORT_SYMBOL_GPL(kern_file_signal);
 
@@ -91,11 +100,13 @@ struct kern_file *kern_file_alloc(struct file *native)
 		return NULL;
 	file->native = native;
 	mutex_init(&file->lock);
+	INIT_WORK(&file->signal, signal_listeners);
 	return file;
 }
 
 void kern_file_free(struct kern_file *file)
 {
+	cancel_work_sync(&file->signal);
 	if (file->nobody)
 		__free_page(file->nobody);
 	mutex_destroy(&file->lock);

@@ -3,6 +3,7 @@
 #pragma once
 #include <linux/fs.h>
 #include <linux/mutex.h>
+#include <linux/workqueue.h>
 #include <kern/abi/file.h>
 
 struct kern_file_kind {
@@ -13,7 +14,9 @@ struct kern_file_kind {
 struct kern_file {
 	struct file *native;
 	void *owner;
+	/* Who is told by SIGIO, and what tells them. */
 	struct fasync_struct *listeners;
+	struct work_struct signal;
 	/* Below all others: under it a mapping's page is given or refused. */
 	struct mutex lock;
 	bool revoked;

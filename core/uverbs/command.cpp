@@ -96,9 +96,10 @@ kern::Result<> Framing::read_plain(const Command &command)
 		return kern::Error{-ENOSPC};
 	if (out < command.response)
 		return kern::Error{-ENOSPC};
-	const size_t core = short_of_reserved ? size - sizeof(header_) : command.request;
+	/* They have it whole, and count it wrong. */
+	const size_t core = command.request;
 	TRY(take_request(command, sizeof(header_), core));
-	size -= sizeof(header_) + core;
+	size = short_of_reserved ? 0 : size - sizeof(header_) - core;
 
 	if (command.response) {
 		call_.response_ = call_.request<abi::ResponseOnly>().response;

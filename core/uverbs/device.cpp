@@ -64,6 +64,8 @@ void Device::forget(File &file)
 void Device::remove()
 {
 	node_ = {};
+	/* The next device may have it, though programs may keep this one for long. */
+	numbers().free(std::exchange(number_, kern::Node::limit));
 	while (true) {
 		kern::Ref<File> file;
 		{

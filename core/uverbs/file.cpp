@@ -54,11 +54,13 @@ void File::end(State next)
 		/* The program's hands off the device first, if it still has them on it: a file that is closed has no mappings. */
 		if (next == State::device_gone)
 			kern_file_revoke(native_);
-		objects_.end_all();
+		const bool all = objects_.end_all();
 		if (ib_ucontext *context = context_.load_relaxed()) {
 			ib_unregister_event_handler(&handler_);
 			context_.store_release(nullptr);
-			ib_dealloc_ucontext(context);
+			/* What is lost may still use its registers: nobody else may get them. */
+			if (all)
+				ib_dealloc_ucontext(context);
 			if (next == State::device_gone)
 				events_->push_port(0, IB_EVENT_DEVICE_FATAL);
 		}

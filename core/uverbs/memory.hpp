@@ -36,6 +36,7 @@ public:
 		}
 		return {};
 	}
+	bool ended() const override { return !ib_; }
 
 private:
 	Verbs *ib_ = nullptr;

@@ -69,14 +69,41 @@ void ObjectTable::remove(Object &object)
 	kern::destroy(&object);
 }
 
-void ObjectTable::end_all()
+ObjectTable::Pass ObjectTable::end_each()
+{
+	Pass pass;
+
+	for (Object &object : objects_.reversed()) {
+		if (object.ended())
+			continue;
+		if (object.end(Reason::gone))
+			pass.progress = true;
+		else
+			pass.complete = false;
+	}
+	return pass;
+}
+
+bool ObjectTable::end_all()
 {
 	kern::Guard guard(lock_);
+	Pass pass;
 
-	for (Object &object : objects_.reversed())
-		if (const auto ended = object.end(Reason::gone); !ended)
-			kern_error_limited("an object of kind %u does not end: %d\n", static_cast<unsigned int>(object.kind_),
-					   ended.error());
+	/* A window that is older than the region that it is bound to is in its way, and goes behind it. */
+	do
+		pass = end_each();
+	while (!pass.complete && pass.progress);
+	if (pass.complete)
+		return true;
+
+	for (Object &object : objects_) {
+		if (object.ended())
+			continue;
+		kern_error_limited("the device does not give back an object of kind %u, which is lost\n", static_cast<unsigned int>(object.kind_));
+		by_handle_.erase(object.handle_);
+		object.node_.unlink();
+	}
+	return false;
 }
 
 void ObjectTable::clear()
@@ -84,10 +111,9 @@ void ObjectTable::clear()
 	kern::Guard guard(lock_);
 
 	while (Object *last = objects_.pop_back()) {
+		kern_assert(last->ended());
 		by_handle_.erase(last->handle_);
-		/* What the device would not give back may still call its object: better lost than freed under it. */
-		if (last->end(Reason::gone))
-			kern::destroy(last);
+		kern::destroy(last);
 	}
 }
 

@@ -43,6 +43,8 @@ public:
 	 * process, of one that makes or ends it.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
+	/* Whether it has given back what it has of the device, or never had it. */
+	virtual bool ended() const = 0;
 
 private:
 	friend class ObjectTable;
@@ -116,8 +118,11 @@ public:
 	/* Frees what is the caller's alone, and has nothing of the device any more. */
 	void remove(Object &object);
 
-	/* What objects have of the device is given back; the numbers stay. No command runs. */
-	void end_all();
+	/*
+	 * What objects have of the device is given back; the numbers stay. No command runs, nor will one that needs the device. False if the
+	 * device would not take something back: those objects are lost, as it may still call them, and so is all that they stand on.
+	 */
+	bool end_all();
 	/* Frees all objects, which have been ended. No command runs. */
 	void clear();
 
@@ -125,6 +130,12 @@ private:
 	kern::Result<Object *> look_up(u32 handle, Kind kind) REQUIRES(lock_);
 	kern::Result<Object *> find_held(u32 handle, Kind kind);
 	kern::Result<Object *> claim_held(u32 handle, Kind kind);
+	/* In the reverse order of their making, all that will; whether any did, and whether all have now. */
+	struct Pass {
+		bool progress = false;
+		bool complete = true;
+	};
+	Pass end_each() REQUIRES(lock_);
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.objects")};
 	kern::XArray<Object> by_handle_;
@@ -149,8 +160,8 @@ public:
 	{
 		if (!object_)
 			return;
-		/* Nobody has used it, so nothing is in the way. */
-		if (!KERN_WARN_ON(!object_->end(Reason::gone)))
+		/* A program may have guessed its key and bound a window to it: then it ends with the file. */
+		if (object_->end(Reason::gone))
 			table_.remove(*object_);
 	}
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a QP (IBA 11.3). The driver sees the first attachment to a group and the last detachment.
+// Multicast groups of a QP (IBA 11.3). The driver sees the first attachment to a GID and the last detachment: a card may know a group by its
+// GID alone, whatever LIDs a consumer says that it has.
 #include "checks.hpp"
 #include "qp.hpp"
 
@@ -35,6 +36,13 @@ Group *find_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 	return found;
 }
 
+/* Whether the QP is attached to the GID by another LID. */
+bool has_other_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
+{
+	core.groups_lock.assert_held();
+	return ring_any_of<Group, &Group::links>(core.groups, [&](Group &group) { return group.lid != lid && group.gid == gid; });
+}
+
 } // namespace
 
 extern "C" {
@@ -55,8 +63,9 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 	auto group = kern::make<Group>(kern::Gfp::kernel, Group{.links = {}, .gid = *gid, .lid = lid, .attachments = 1});
 	if (!group)
 		return group.error();
-	if (int error = qp->device->ops.attach_mcast(qp, gid, lid))
-		return error;
+	if (!has_other_locked(*qp->core, *gid, lid))
+		if (int error = qp->device->ops.attach_mcast(qp, gid, lid))
+			return error;
 	/* From here on the ring owns it. */
 	ring_push(qp->core->groups, group.take().release()->links);
 	use(qp);
@@ -79,8 +88,9 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 		group->attachments--;
 		return 0;
 	}
-	if (int error = qp->device->ops.detach_mcast(qp, gid, lid))
-		return error;
+	if (!has_other_locked(*qp->core, *gid, lid))
+		if (int error = qp->device->ops.detach_mcast(qp, gid, lid))
+			return error;
 	ring_remove(group->links);
 	kern::destroy(group);
 	unuse(qp);

@@ -323,11 +323,13 @@ kern::Result<> CommandInterface::execute_in_out(Command command, Mailbox &in, Ma
 	return kern::Error{result.error()};
 }
 
-kern::Result<> CommandInterface::execute_closing(const Command &command)
+kern::Result<> CommandInterface::execute_closing(const Command &command, int allowed)
 {
 	const auto result = execute(command);
 	if (result)
 		return {};
+	if (result.error() == allowed)
+		return kern::Error{allowed};
 	if (!failed())
 		return give_up(command, "the card refuses to let go");
 	return kern::Error{result.error()};

@@ -55,8 +55,8 @@ public:
 	kern::Result<u64> execute_in_immediate(Command command, Mailbox &in);
 
 	/* For commands that end the use of something: a refusal means that the card still uses memory that is about to be
-	 * freed, so it counts as a failure of the card. */
-	kern::Result<> execute_closing(const Command &command);
+	 * freed, so it counts as a failure of the card; but for the one that is allowed, which says that it is in use. */
+	kern::Result<> execute_closing(const Command &command, int allowed = 0);
 
 	kern::Result<Mailbox> mailbox() { return pool_.get(); }
 

@@ -45,11 +45,11 @@ kern::Result<> ProtectionEntry::close()
 {
 	if (!live_)
 		return {};
-	const auto closed = hca_->commands().execute(
-		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1});
+	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no keys any more.
+	const auto closed = hca_->commands().execute_closing(
+		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1}, -EBUSY);
 	if (!closed && closed.error() == -EBUSY)
 		return kern::Error{-EBUSY};
-	// A card that has failed knows no keys any more.
 	live_ = false;
 	return {};
 }

@@ -119,6 +119,13 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 kern::Result<> MulticastGroups::detach(const ib_gid &gid, u32 qpn)
 {
 	kern::Guard guard(lock_);
+	const auto left = leave(gid, qpn);
+	// A card that has failed knows no groups any more.
+	return commands_.failed() ? kern::Result<>{} : left;
+}
+
+kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
+{
 	auto entry = TRY(commands_.mailbox());
 	const Place place = TRY(find(gid, entry));
 	if (!place.found)

@@ -19,6 +19,7 @@ public:
 	 * Errors: ENOMEM for a full group or table; EINVAL if a QP that is to be taken out is not in. May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback);
+	/* Of a card that has failed it succeeds. */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
 	u32 members_per_group() const { return members_; }
@@ -42,6 +43,7 @@ private:
 	kern::Result<> read(u32 index, Mailbox &entry);
 	kern::Result<> write(u32 index, Mailbox &entry);
 	kern::Result<Place> find(const ib_gid &gid, Mailbox &entry);
+	kern::Result<> leave(const ib_gid &gid, u32 qpn) REQUIRES(lock_);
 
 	CommandInterface &commands_;
 	kern::Mutex lock_;

@@ -351,7 +351,8 @@ int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid)
 	return 0;
 }
 
-int detach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid)
+/* By its GID alone, as a card knows it. */
+int detach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 {
 	if (int error = of(qp->device).fault(SOFT_DETACH_MCAST))
 		return error;
@@ -359,7 +360,7 @@ int detach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid)
 	ib_links &head = Qp::state(qp).groups;
 	for (ib_links *links = head.next; links != &head; links = links->next) {
 		auto *group = reinterpret_cast<McastGroup *>(links);
-		if (group->lid == lid && group->gid == *gid) {
+		if (group->gid == *gid) {
 			links->prev->next = links->next;
 			links->next->prev = links->prev;
 			kern::destroy(group);

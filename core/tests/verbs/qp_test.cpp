@@ -248,6 +248,15 @@ void objects_in_use(Test &test)
 	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), 0);
 	EXPECT_EQ(soft_calls(device, SOFT_DETACH_MCAST), 1ul);
 	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), -EINVAL);
+
+	/* A card knows a group by its GID: by two LIDs the QP is in it twice for its consumer, once for the driver. */
+	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc001), 0);
+	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc002), 0);
+	EXPECT_EQ(soft_calls(device, SOFT_ATTACH_MCAST), 2ul);
+	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), 0);
+	EXPECT_EQ(soft_calls(device, SOFT_DETACH_MCAST), 1ul);
+	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc002), 0);
+	EXPECT_EQ(soft_calls(device, SOFT_DETACH_MCAST), 2ul);
 	EXPECT_EQ(ib_destroy_qp(qp), 0);
 	EXPECT_EQ(pd->usecnt, 0);
 	EXPECT_EQ(cq->usecnt, 0);

@@ -115,6 +115,7 @@ struct ib_device_ops {
 	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 	void (*drain_sq)(struct ib_qp *qp);
 	void (*drain_rq)(struct ib_qp *qp);
+	/* Once for each GID, whatever LIDs the consumer gives it; lid is the first, or the last, of them. */
 	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 

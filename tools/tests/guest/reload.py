@@ -47,6 +47,13 @@ def resets_and_reboot(lab):
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
             assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
             active(node1, timeout=150)
+            # Debian's SA client learns from a change of the port who the SM is. On a busy machine the port is active before that client is there
+            # again, and ib0 would wait for the next change for ever.
+            node1.wait_for("test -e /sys/class/net/ib0", timeout=30, what="ib0")
+            fabric.weft("link", "down", "node1")
+            node1.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to go down")
+            fabric.weft("link", "up", "node1")
+            active(node1)
             interfaces_up(node1)
             ping(node1, "10.0.0.2", 20)
             ping(node2, "10.0.0.1", 20)
