@@ -19,7 +19,7 @@ namespace
 
 /* Something of each kind, made in each other. */
 struct Made {
-	std::uint32_t pd, cq, qp, mr;
+	std::uint32_t pd, cq, qp, datagrams, mr;
 	Descriptor channel;
 	char *uar;
 };
@@ -36,6 +36,10 @@ Made make(const Program &program)
 	expect("CREATE_COMP_CHANNEL", program.create_channel(made.channel), 0);
 	expect("CREATE_CQ", program.create_cq(made.channel.number(), made.cq), 0);
 	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.qp), 0);
+	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.datagrams, qp_type_ud), 0);
+	/* The card knows the group by its GID, and so the QP to be in it once. */
+	for (const std::uint16_t lid : {0xc000, 0xc001})
+		expect("ATTACH_MCAST", program.attach(made.datagrams, lid), 0);
 	expect("REG_MR", program.register_memory(made.pd, memory, sizeof(memory), made.mr), 0);
 	void *mapped = mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, program.number(), 0);
 	expect("mmap of the UAR", mapped == MAP_FAILED ? errno : 0, 0);
@@ -103,6 +107,31 @@ void try_ends()
 	}
 }
 
+namespace
+{
+
+/* Until whoever started it has done what it wants to. */
+void wait_for_a_line()
+{
+	char line[16];
+
+	std::puts("ready");
+	std::fflush(stdout);
+	if (!std::fgets(line, sizeof(line), stdin))
+		expect("a line to go on", 0, 1);
+}
+
+} // namespace
+
+void stay()
+{
+	const Program program;
+	const Made made = make(program);
+
+	wait_for_a_line();
+	munmap(made.uar, 4096);
+}
+
 void outlive_device()
 {
 	const Program program;
@@ -116,10 +145,7 @@ void outlive_device()
 	/* The page is in the mapping, so that it has to be taken out. */
 	volatile auto *uar = reinterpret_cast<volatile std::uint32_t *>(made.uar);
 	(void)uar[0];
-	std::puts("ready");
-	std::fflush(stdout);
-	if (!std::fgets(line, sizeof(line), stdin))
-		expect("a line to go on", 0, 1);
+	wait_for_a_line();
 
 	expect("a command after the device", program.alloc_pd(handle), EIO);
 	expect("a first command after the device", without.alloc_pd(handle), EIO);
@@ -147,6 +173,7 @@ void outlive_device()
 	/* Numbers are given back as ever. */
 	expect("a PD that is used", program.dealloc_pd(made.pd), EBUSY);
 	expect("DESTROY_QP", program.destroy_qp(made.qp), 0);
+	expect("DESTROY_QP", program.destroy_qp(made.datagrams), 0);
 	expect("DESTROY_CQ", program.destroy_cq(made.cq, answer), 0);
 	expect("DEREG_MR", program.deregister_memory(made.mr), 0);
 	expect("DEALLOC_PD", program.dealloc_pd(made.pd), 0);

@@ -5,6 +5,7 @@
  *	weft-uverbs-probe refusals		what must be refused, and how
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
  *	weft-uverbs-probe ends			closing, forking, dying
+ *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
  *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
  *
  * Prints what was not as expected; its status is 1 then.
@@ -24,6 +25,8 @@ int main(int count, char **words)
 		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
 	else if (what == "ends")
 		weft::uverbs::try_ends();
+	else if (what == "stay")
+		weft::uverbs::stay();
 	else if (what == "outlive")
 		weft::uverbs::outlive_device();
 	else

@@ -18,7 +18,6 @@ namespace
 int failed = 0;
 
 /* The headers that name these are another's: IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE. */
-constexpr std::uint8_t qp_type_rc = 2;
 constexpr std::uint32_t access_local_write = 1;
 
 /* Memory for rings and doorbell records, larger than any that is asked for here. */
@@ -159,7 +158,7 @@ long Program::destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer
 		       ib_uverbs_destroy_cq{.response = 0, .cq_handle = handle, .reserved = 0}, answer);
 }
 
-long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made) const
+long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made, std::uint8_t type) const
 {
 	ib_uverbs_create_qp request{};
 	mlx4_ib_create_qp driver{};
@@ -173,7 +172,7 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made)
 	request.max_recv_wr = 4;
 	request.max_send_sge = 1;
 	request.max_recv_sge = 1;
-	request.qp_type = qp_type_rc;
+	request.qp_type = type;
 	driver.buf_addr = ring();
 	driver.db_addr = doorbells() + 64;
 	driver.log_sq_bb_count = 6;
@@ -182,6 +181,18 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made)
 	const long error = plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
 	made = answer.qp_handle;
 	return error;
+}
+
+long Program::attach(std::uint32_t qp, std::uint16_t lid) const
+{
+	ib_uverbs_attach_mcast request{};
+
+	request.gid[0] = 0xff;
+	request.gid[1] = 0x12;
+	request.gid[15] = 1;
+	request.qp_handle = qp;
+	request.mlid = lid;
+	return command(IB_USER_VERBS_CMD_ATTACH_MCAST, request);
 }
 
 long Program::destroy_qp(std::uint32_t handle) const

@@ -17,6 +17,7 @@ namespace weft::uverbs
 {
 
 inline constexpr const char *node = "/dev/infiniband/uverbs0";
+inline constexpr std::uint8_t qp_type_rc = 2, qp_type_ud = 4;
 
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
@@ -82,7 +83,9 @@ public:
 	long create_channel(Descriptor &made) const;
 	long create_cq(int channel, std::uint32_t &made) const;
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
-	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made) const;
+	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made, std::uint8_t type = qp_type_rc) const;
+	/* To a multicast group of its own, by that LID. */
+	long attach(std::uint32_t qp, std::uint16_t lid) const;
 	long destroy_qp(std::uint32_t handle) const;
 	long register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const;
 	long deregister_memory(std::uint32_t handle) const;
@@ -98,5 +101,7 @@ void try_random(std::uint64_t seed, unsigned long count);
 void try_ends();
 /* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
 void outlive_device();
+/* Makes something of each kind, prints "ready", and leaves when a line has come. */
+void stay();
 
 } // namespace weft::uverbs

@@ -88,4 +88,13 @@ def misuse(lab):
         node.insmod("/share/weft_connectx.ko")
         node.wait_for("test -e /dev/infiniband/uverbs0", what="the node of the device that has come back")
         node.run(f"{PROBE} refusals")
+
+        # A card that fails, and is a new device from then on, under another.
+        staying = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay <&3")
+        staying.wait_output("ready")
+        node.run("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/old; echo 1 > /sys/kernel/debug/weft_connectx/0000:01:00.0/reset")
+        node.wait_for("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/new && ! cmp -s /tmp/old /tmp/new", timeout=60, what="the device's return")
+        node.run("echo go > /tmp/go")
+        staying.wait(60)
+        node.run(f"{PROBE} refusals")
         unload(node, names=names)
