@@ -46,13 +46,28 @@ static ssize_t file_write(struct file *native, const char __user *from, size_t c
 	return ops_of(native)->write(file->owner, (u64)from, count);
 }
 
+static long file_ioctl(struct file *native, unsigned int command, unsigned long argument)
+{
+	struct kern_file *file = native->private_data;
+	int status = ops_of(native)->control(file->owner, command, argument);
+
+	return status == -EOPNOTSUPP ? -ENOTTY : status;
+}
+
+bool kern_file_waits(const struct kern_file *file)
+{
+	return !(file->native->f_flags & O_NONBLOCK);
+}
+EXPORT_SYMBOL_GPL(kern_file_waits);
+
 static __poll_t file_poll(struct file *native, struct poll_table_struct *table)
 {
 	struct kern_file *file = native->private_data;
 	struct kern_poll poll = {native, table};
 	unsigned int state = ops_of(native)->poll(file->owner, &poll);
 
-	return (state & KERN_POLL_READABLE ? EPOLLIN | EPOLLRDNORM : 0) | (state & KERN_POLL_ERROR ? EPOLLERR : 0);
+	return (state & KERN_POLL_READABLE ? EPOLLIN | EPOLLRDNORM : 0) | (state & KERN_POLL_WRITABLE ? EPOLLOUT | EPOLLWRNORM : 0) |
+	       (state & KERN_POLL_ERROR ? EPOLLERR : 0);
 }
 
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue)
@@ -207,6 +222,8 @@ struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops, st
 		.open = kern_node_open,
 		.read = ops->read ? file_read : NULL,
 		.write = ops->write ? file_write : NULL,
+		.unlocked_ioctl = ops->control ? file_ioctl : NULL,
+		.compat_ioctl = ops->control ? compat_ptr_ioctl : NULL,
 		.poll = ops->poll ? file_poll : NULL,
 		.fasync = ops->poll ? file_fasync : NULL,
 		.mmap = ops->map ? file_mmap : NULL,

@@ -53,7 +53,7 @@ int kern_node_open(struct inode *inode, struct file *native)
 	status = open_present(node, file);
 	if (status) {
 		kern_file_free(file);
-		return status;
+		return status == -EINTR ? -ERESTARTSYS : status;
 	}
 	return stream_open(inode, native);
 }

@@ -9,12 +9,12 @@ kern::Result<> Call::respond(const void *response, size_t size) const
 {
 	const size_t told = room_ < size ? room_ : size;
 
-	TRY(copy_out(response_, response, told));
+	TRY(kern::copy_out(response_, response, told));
 	/* The core's part of an extended response can be no longer than 16 bits count in words of eight. */
 	static constexpr u64 zeros[8] = {};
 	for (size_t at = told; at < room_;) {
 		const size_t step = room_ - at < sizeof(zeros) ? room_ - at : sizeof(zeros);
-		TRY(copy_out(response_ + at, zeros, step));
+		TRY(kern::copy_out(response_ + at, zeros, step));
 		at += step;
 	}
 	return {};
@@ -37,8 +37,8 @@ private:
 	kern::Result<> take_request(const Command &command, size_t at, size_t size);
 	void set_driver_parts(u64 in, size_t inlen, u64 out, size_t outlen)
 	{
-		call_.udata = {.inbuf = inlen ? user_pointer(in) : nullptr,
-			       .outbuf = outlen ? user_pointer(out) : nullptr,
+		call_.udata = {.inbuf = inlen ? kern::user_pointer(in) : nullptr,
+			       .outbuf = outlen ? kern::user_pointer(out) : nullptr,
 			       .inlen = inlen,
 			       .outlen = outlen,
 			       .context = call_.file.context()};
@@ -54,7 +54,7 @@ kern::Result<const Command *> Framing::read_header(Present present)
 {
 	if (count_ < sizeof(header_))
 		return kern::Error{-EINVAL};
-	TRY(copy_in(&header_, from_, sizeof(header_)));
+	TRY(kern::copy_in(&header_, from_, sizeof(header_)));
 	if (header_.command & ~(abi::extended_flag | abi::number_mask))
 		return kern::Error{-EINVAL};
 	const Command *command = find_command(header_.command & abi::number_mask, header_.command & abi::extended_flag);
@@ -73,10 +73,10 @@ kern::Result<> Framing::take_request(const Command &command, size_t at, size_t s
 {
 	const size_t known = size < command.request ? size : command.request;
 
-	TRY(copy_in(call_.request_, from_ + at, known));
+	TRY(kern::copy_in(call_.request_, from_ + at, known));
 	if (size == known)
 		return {};
-	const int zero = kern_user_is_zero(user_pointer(from_ + at + known), size - known);
+	const int zero = kern_user_is_zero(kern::user_pointer(from_ + at + known), size - known);
 	TRY_ERRNO(zero);
 	return zero ? kern::Result<>{} : kern::Error{-EOPNOTSUPP};
 }
@@ -117,7 +117,7 @@ kern::Result<> Framing::read_extended(const Command &command)
 
 	if (count_ < headers)
 		return kern::Error{-EINVAL};
-	TRY(copy_in(&extended, from_ + sizeof(header_), sizeof(extended)));
+	TRY(kern::copy_in(&extended, from_ + sizeof(header_), sizeof(extended)));
 	const size_t in = header_.in_words * word, out = header_.out_words * word;
 	const size_t driver_in = extended.driver_in_words * word, driver_out = extended.driver_out_words * word;
 	if (in + driver_in != count_ - headers)

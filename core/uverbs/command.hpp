@@ -7,10 +7,10 @@
  * complete, in the kernel's memory, zero where the program said less.
  */
 #pragma once
+#include <kern/user.hpp>
 #include <rdma/ib_verbs.h>
 #include "abi.hpp"
 #include "file.hpp"
-#include "user_memory.hpp"
 
 namespace uverbs
 {

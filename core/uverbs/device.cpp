@@ -48,17 +48,7 @@ kern::Result<> Device::show_version(kern::sysfs::Output &out)
 
 kern::Result<File *> Device::open(kern_file &native)
 {
-	auto file = TRY(File::create(*this, native));
-	kern::Guard guard(files_lock_);
-	files_.push_back(*file);
-	/* The opened file's own: File::release() gives it up. */
-	return file.release();
-}
-
-void Device::forget(File &file)
-{
-	kern::Guard guard(files_lock_);
-	file.node.unlink();
+	return files_.add(TRY(File::create(*this, native)));
 }
 
 void Device::remove()
@@ -66,17 +56,7 @@ void Device::remove()
 	node_ = {};
 	/* The next device may have it, though programs may keep this one for long. */
 	numbers().free(std::exchange(number_, kern::Node::limit));
-	while (true) {
-		kern::Ref<File> file;
-		{
-			kern::Guard guard(files_lock_);
-			File *first = files_.pop_front();
-			if (!first)
-				return;
-			file = kern::Ref<File>::share(*first);
-		}
-		file->leave_device();
-	}
+	files_.leave_device();
 }
 
 } // namespace uverbs

@@ -25,7 +25,7 @@ public:
 	ib_device &ib() const { return ib_; }
 	/* What opens the node. */
 	kern::Result<File *> open(kern_file &native);
-	void forget(File &file);
+	void forget(File &file) { files_.forget(file); }
 
 private:
 	explicit Device(ib_device &ib) : ib_(ib) {}
@@ -38,8 +38,7 @@ private:
 	/* Lowest free; none if it is not below the node's limit. */
 	unsigned int number_ = kern::Node::limit;
 	char name_[16] = {};
-	kern::Mutex files_lock_{KERN_LOCK_CLASS("uverbs.files")};
-	kern::List<File, &File::node> files_ GUARDED_BY(files_lock_);
+	kern::OpenFiles<File, &File::node> files_{KERN_LOCK_CLASS("uverbs.files")};
 	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
 	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};
 	kern::Node node_;

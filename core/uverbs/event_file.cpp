@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "event_file.hpp"
+#include <kern/user.hpp>
 #include "file.hpp"
-#include "user_memory.hpp"
 
 namespace uverbs
 {
@@ -144,7 +144,7 @@ kern::Result<size_t> EventFile::read(u64 to, size_t count, bool wait)
 			return closed_ || !queue_.empty();
 		}));
 	}
-	TRY(copy_out(to, &record, record_size()));
+	TRY(kern::copy_out(to, &record, record_size()));
 	return record_size();
 }
 

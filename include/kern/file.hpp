@@ -4,6 +4,7 @@
 //	class Channel {				// what a file's owner may have, by these names:
 //		kern::Result<size_t> read(u64 to, size_t count, bool wait);
 //		kern::Result<size_t> write(u64 from, size_t count);
+//		kern::Result<> control(unsigned int command, u64 argument);
 //		unsigned int poll(kern::Poll &poll);
 //		kern::Result<kern_mapping> map(u64 page_offset, size_t length);
 //		void release();			// always; its last call
@@ -16,6 +17,9 @@
 #include <utility>
 #include <kern/abi/file.h>
 #include <kern/device_class.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
 #include <kern/wait_queue.hpp>
 
 extern "C" struct module __this_module;
@@ -70,6 +74,10 @@ private:
 			};
 		if constexpr (requires(Owner &o) { o.write(u64{}, size_t{}); })
 			ops.write = [](void *o, u64 from, size_t count) { return transferred(owner_of(o).write(from, count)); };
+		if constexpr (requires(Owner &o) { o.control(0u, u64{}); })
+			ops.control = [](void *o, unsigned int command, u64 argument) {
+				return owner_of(o).control(command, argument).error();
+			};
 		if constexpr (requires(Owner &o, Poll &p) { o.poll(p); })
 			ops.poll = [](void *o, kern_poll *native) {
 				Poll poll(native);
@@ -146,6 +154,49 @@ public:
 private:
 	kern_file *file_ = nullptr;
 	Owner *owner_;
+};
+
+/*
+ * What programs have opened of something that may go before they close it: a File is RefCounted, has leave_device(), after which it has
+ * nothing of the device, and a ListNode for this.
+ */
+template <class File, ListNode File::*Member>
+class OpenFiles {
+public:
+	explicit OpenFiles(LockClass &lock_class) : lock_(lock_class) {}
+
+	/* The opened file's own reference: what it adopts in its release(). May sleep. */
+	File *add(Ref<File> file)
+	{
+		Guard guard(lock_);
+		files_.push_back(*file);
+		return file.release();
+	}
+	/* It has closed, and has nothing of the device any more. May sleep. */
+	void forget(File &file)
+	{
+		Guard guard(lock_);
+		(file.*Member).unlink();
+	}
+	/* The device goes; nobody opens it any more. May sleep. */
+	void leave_device()
+	{
+		while (true) {
+			Ref<File> file;
+			{
+				Guard guard(lock_);
+				File *first = files_.pop_front();
+				if (!first)
+					return;
+				file = Ref<File>::share(*first);
+			}
+			file->leave_device();
+		}
+	}
+
+private:
+	Mutex lock_;
+	List<File, Member> files_ GUARDED_BY(lock_);
 };
 
 /* The device numbers of a kind of node: kern::Node says how many. */

@@ -21,17 +21,20 @@ struct kern_mapping {
 enum {
 	KERN_POLL_READABLE = 1 << 0,
 	KERN_POLL_ERROR = 1 << 1,
+	KERN_POLL_WRITABLE = 1 << 2,
 };
 
 /*
  * What the files of a kind do; owner is who opened or made the file. read and write: addresses in the calling process; how many bytes, or a
  * negative errno; NULL where there is no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and is
- * begun again where the signal's handler asks for that. map is not called any more once the file has been revoked; it must not reach for
+ * begun again where the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a negative errno; EOPNOTSUPP
+ * for a command that there is not, which the program knows as ENOTTY. map is not called any more once the file has been revoked; it must not reach for
  * memory of the process. release: the last descriptor and the last mapping have gone; called once, the owner is not used any more.
  */
 struct kern_file_ops {
 	long (*read)(void *owner, u64 to, size_t count, bool wait);
 	long (*write)(void *owner, u64 from, size_t count);
+	int (*control)(void *owner, unsigned int command, u64 argument);
 	/* KERN_POLL_…; first kern_poll_wait() on whatever is woken when the answer changes. */
 	unsigned int (*poll)(void *owner, struct kern_poll *poll);
 	int (*map)(void *owner, u64 page_offset, size_t length, struct kern_mapping *mapping);
@@ -64,12 +67,15 @@ void kern_file_revoke(struct kern_file *file);
 void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
+/* Whether it was opened to wait for what is not there yet: without O_NONBLOCK. For those who open it. */
+bool kern_file_waits(const struct kern_file *file);
+
 /* Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW). */
 bool kern_has_raw_network(void);
 
 /*
- * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of an opened file, 0 or a negative errno; it
- * is not called any more once the node has been removed. number: below KERN_NODES.
+ * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of an opened file, 0 or a negative errno, EINTR
+ * as for read; it is not called any more once the node has been removed, and removal waits for it. number: below KERN_NODES.
  */
 struct kern_node_ops {
 	int (*open)(void *context, struct kern_file *file, void **owner);

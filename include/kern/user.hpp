@@ -4,8 +4,7 @@
 #include <kern/abi/user.h>
 #include <kern/result.hpp>
 
-namespace uverbs
-{
+namespace kern {
 
 /* Addresses come as numbers in commands. */
 inline void __user *user_pointer(u64 address)
@@ -13,14 +12,14 @@ inline void __user *user_pointer(u64 address)
 	return reinterpret_cast<void *>(address);
 }
 
-inline kern::Result<> copy_in(void *to, u64 from, size_t size)
+inline Result<> copy_in(void *to, u64 from, size_t size)
 {
-	return kern::check(kern_copy_from_user(to, user_pointer(from), size));
+	return check(kern_copy_from_user(to, user_pointer(from), size));
 }
 
-inline kern::Result<> copy_out(u64 to, const void *from, size_t size)
+inline Result<> copy_out(u64 to, const void *from, size_t size)
 {
-	return kern::check(kern_copy_to_user(user_pointer(to), from, size));
+	return check(kern_copy_to_user(user_pointer(to), from, size));
 }
 
-} // namespace uverbs
+} // namespace kern
