@@ -48,8 +48,8 @@ bool Agent::wants(const ib::Mad &mad) const
 
 bool Agent::overlaps(const Agent &other) const
 {
-	if (!registered_ || !other.registered_ ||
-	    !same_class(request_.mgmt_class, other.request_.mgmt_class) ||
+	/* One may have the SMPs of one class, the other those of the other: then each gets its own. */
+	if (!registered_ || !other.registered_ || request_.mgmt_class != other.request_.mgmt_class ||
 	    request_.mgmt_class_version != other.request_.mgmt_class_version)
 		return false;
 	if (is_vendor_range2(request_.mgmt_class) &&

@@ -42,6 +42,8 @@ public:
 	}
 	/* Whether it registered for an unsolicited MAD of this class, version, method and OUI. */
 	bool wants(const ib::Mad &mad) const;
+	/* Whether it did so in this very class: for SMPs, which are of two. */
+	bool wants_class(u8 mgmt_class) const { return request_.mgmt_class == mgmt_class; }
 	/* Whether both would be handed one and the same MAD. */
 	bool overlaps(const Agent &other) const;
 

@@ -257,13 +257,23 @@ Agent *SpecialQp::find_agent_locked(const Receive &receive)
 	const auto &header = receive.header();
 	const auto hi_tid = static_cast<u32>(header.tid.value() >> 32);
 
+	Agent *willing = nullptr;
 	for (Agent &agent : agents_) {
 		if (agent.snoops)
 			continue;
-		if (header.is_response() ? agent.hi_tid == hi_tid : agent.wants(receive.buffer.mad))
+		if (header.is_response()) {
+			if (agent.hi_tid == hi_tid)
+				return &agent;
+			continue;
+		}
+		if (!agent.wants(receive.buffer.mad))
+			continue;
+		if (agent.wants_class(header.mgmt_class))
 			return &agent;
+		/* Serves the other class of SMPs, and so this one where nobody else does. */
+		willing = &agent;
 	}
-	return nullptr;
+	return willing;
 }
 
 void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive)
@@ -334,7 +344,9 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 			decide_locked(*send, IB_WC_SUCCESS);
 		}
 	}
-	if (ask_again || (!send && receive->is_response())) {
+	/* Who does RMPP itself gets all segments, of which only the first ends a send. */
+	const bool segment = (agent.flags & IB_MAD_USER_RMPP) && carries_rmpp(*receive);
+	if (ask_again || (!send && receive->is_response() && !segment)) {
 		if (!ask_again)
 			count(counters_.no_agent);
 		/* With all its segments. */
