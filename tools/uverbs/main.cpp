@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-uverbs-probe: misuses /dev/infiniband/uverbs0.
+ * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
  *
  *	weft-uverbs-probe refusals		what must be refused, and how
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
  *	weft-uverbs-probe ends			closing, forking, dying
  *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
  *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
+ *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
+ *	weft-uverbs-probe mads-outlive		as outlive, of umad0 and issm0
  *
  * Prints what was not as expected; its status is 1 then.
  */
@@ -29,6 +31,10 @@ int main(int count, char **words)
 		weft::uverbs::stay();
 	else if (what == "outlive")
 		weft::uverbs::outlive_device();
+	else if (what == "mads")
+		weft::uverbs::try_mads();
+	else if (what == "mads-outlive")
+		weft::uverbs::outlive_port();
 	else
 		return 2;
 	return weft::uverbs::failures() ? 1 : 0;

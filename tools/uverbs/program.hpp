@@ -103,5 +103,8 @@ void try_ends();
 void outlive_device();
 /* Makes something of each kind, prints "ready", and leaves when a line has come. */
 void stay();
+/* MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the same as outlive_device(). */
+void try_mads();
+void outlive_port();
 
 } // namespace weft::uverbs

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* What programs and this module say to each other, in the sizes and places that libibumad has known since its ABI 5. */
+#pragma once
+#include <ib/endian.hpp>
+#include <rdma/ib_mad.h>
+
+namespace umad::abi
+{
+
+/* What the class's file abi_version says. */
+inline constexpr char version[] = "5";
+
+/* The commands of ioctl(), with their sizes in them. */
+enum Command : unsigned int {
+	register_agent = 0xc01c1b01,
+	unregister_agent = 0x40041b02,
+	enable_pkey = 0x1b03,
+	register_agent2 = 0xc0281b04,
+};
+
+struct RegisterAgent {
+	u32 id; // the answer
+	u32 method_mask[4];
+	u8 qpn;
+	u8 mgmt_class;
+	u8 mgmt_class_version;
+	u8 oui[3];
+	u8 rmpp_version;
+	u8 reserved;
+};
+static_assert(sizeof(RegisterAgent) == 28);
+
+struct RegisterAgent2 {
+	u32 id; // the answer
+	u32 qpn;
+	u8 mgmt_class;
+	u8 mgmt_class_version;
+	u16 reserved1;
+	u32 flags;
+	u64 method_mask[2];
+	u32 oui; // a number of 24 bits
+	u8 rmpp_version;
+	u8 reserved2[3];
+};
+static_assert(sizeof(RegisterAgent2) == 40);
+
+/* Of RegisterAgent2: all there are. */
+inline constexpr u32 user_rmpp = 1 << 0;
+
+/* In front of each MAD, read or written. */
+struct Header {
+	u32 id;
+	/* 0, or the errno by which a send that was not answered comes back. */
+	u32 status;
+	u32 timeout_ms;
+	u32 retries;
+	/* Of both together, for the reader. */
+	u32 length;
+	ib::be32 qpn;
+	ib::be32 qkey;
+	ib::be16 lid;
+	u8 sl;
+	u8 path_bits;
+	u8 grh_present;
+	u8 gid_index;
+	u8 hop_limit;
+	u8 traffic_class;
+	u8 gid[16];
+	ib::be32 flow_label;
+	/* Known to programs that have said so. */
+	u16 pkey_index;
+	u8 reserved[6];
+};
+static_assert(sizeof(Header) == 64 && __builtin_offsetof(Header, pkey_index) == 56);
+inline constexpr size_t header_without_pkey = __builtin_offsetof(Header, pkey_index);
+
+} // namespace umad::abi

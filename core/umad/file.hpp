@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * An opened /dev/infiniband/umadN: a program's agents on a port, what it has sent by them, and what waits to be read.
+ *
+ * The end, of the file or of the port, is the end of the agents, which waits for the midlayer and never for the program: no lock is held while
+ * the program's memory is read or written.
+ *
+ * Locks: agents_lock_ is the outermost here, then those of the midlayer; lock_ is innermost, and all that the midlayer's handlers take.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/file.hpp>
+#include <kern/lock.hpp>
+#include "agent.hpp"
+#include "message.hpp"
+
+namespace umad
+{
+
+class Port;
+
+class File : public kern::RefCounted<File> {
+public:
+	/* Agents of one file. */
+	static constexpr unsigned int agents_max = 32;
+
+	/* Context: process. Errors: ENOMEM. */
+	static kern::Result<kern::Ref<File>> create(Port &port, kern_file &native);
+	~File();
+
+	/* The port goes. When this has returned the file has nothing of it. Context: process. */
+	void leave_device();
+
+	/* For the agents' handlers. */
+	void on_sent(Send &send, ib_wc_status status);
+	void on_received(const Agent &agent, const ib_mad_agent &mad, ib_mad_recv_wc *received);
+
+	/* The file's calls. */
+	kern::Result<size_t> read(u64 to, size_t count, bool wait);
+	kern::Result<size_t> write(u64 from, size_t count);
+	kern::Result<> control(unsigned int command, u64 argument);
+	unsigned int poll(kern::Poll &poll);
+	void release();
+
+	/* In its port's list. */
+	kern::ListNode node;
+
+private:
+	/* Each comes after those before it, and none comes back. */
+	enum class State : u8 {
+		opened,
+		device_gone, // every call is refused but close()
+		closed,
+	};
+	/* How long headers are: settled with the first agent. */
+	enum class Form : u8 {
+		open_short, // without a P_Key's index, unless the program asks for it
+		open_long,  // with it
+		settled_short,
+		settled_long,
+	};
+
+	File(Port &owner, kern_file &native);
+	State state() const { return static_cast<State>(state_.load_acquire()); }
+	/* The one way on; ends the agents. */
+	void become(State next);
+
+	Form form() const { return static_cast<Form>(form_.load_acquire()); }
+	size_t header_size() const;
+	/* The first agent's registration settles it. */
+	void settle(bool with_pkey);
+
+	kern::Result<> enable_pkey();
+	kern::Result<u32> add_agent(const Registration &what, bool with_pkey);
+	kern::Result<> remove_agent(u32 id);
+	kern::Result<> register_agent(u64 argument);
+	kern::Result<> register_agent2(u64 argument);
+	/* The answer to the program; without it the agent is of no use. */
+	kern::Result<> answer_agent(u64 to, u32 id);
+
+	kern::Result<> post(kern::Owned<Send> send, const Agent &agent);
+	kern::Owned<Send> take(Send &send);
+
+	void push(kern::Owned<Unread> message);
+	void put_back(kern::Owned<Unread> message);
+	kern::Owned<Unread> pop();
+	kern::Result<size_t> show(const Unread &message, u64 to, size_t count) const;
+
+	const kern::Ref<Port> owner_;
+	kern_file &native_;
+
+	kern::RwLock agents_lock_{KERN_LOCK_CLASS("umad.agents")};
+	/* A State, and a Form: written under agents_lock_'s exclusive side. */
+	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
+	kern::Atomic<u8> form_{static_cast<u8>(Form::open_short)};
+	kern::Owned<Agent> agents_[agents_max] GUARDED_BY(agents_lock_);
+
+	kern::SpinLock lock_{KERN_LOCK_CLASS("umad.file")};
+	kern::List<Send, &Send::node> sends_ GUARDED_BY(lock_);
+	kern::List<Unread, &Unread::node> unread_ GUARDED_BY(lock_);
+	/* MADs in them. */
+	unsigned int sent_mads_ GUARDED_BY(lock_) = 0;
+	unsigned int unread_mads_ GUARDED_BY(lock_) = 0;
+	kern::WaitQueue readers_{KERN_LOCK_CLASS("umad.readers")};
+};
+
+kern::FileKind<File> &file_kind();
+
+} // namespace umad

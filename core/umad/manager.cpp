@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "manager.hpp"
+#include <rdma/ib_mad.h>
+
+namespace umad
+{
+
+namespace
+{
+
+constinit kern::FileKind<Manager> kind;
+
+} // namespace
+
+kern::FileKind<Manager> &manager_kind()
+{
+	return kind;
+}
+
+kern::Result<kern::Ref<Manager>> Manager::create(ib_device &device, u32 port)
+{
+	return kern::adopt_ref(new (kern::Gfp::kernel) Manager(device, port));
+}
+
+kern::Result<> Manager::become(State next)
+{
+	if (state() == State::device_gone || next == state())
+		return {};
+	if (next != State::device_gone) {
+		ib_port_modify change{};
+		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) = IB_PORT_SM;
+		const int status = ib_modify_port(&device_, port_, 0, &change);
+		/* A port that is not told that its manager has gone has still none. */
+		if (next == State::taken)
+			TRY_ERRNO(status);
+	}
+	state_.store_release(static_cast<u8>(next));
+	waiting_.wake_all();
+	return {};
+}
+
+kern::Result<Manager *> Manager::open(kern_file &file)
+{
+	while (true) {
+		{
+			kern::Guard guard(lock_);
+			if (state() == State::device_gone)
+				return kern::Error{-ENXIO};
+			if (state() == State::vacant) {
+				TRY(become(State::taken));
+				/* The opened file's own: release() gives it up. */
+				return kern::Ref<Manager>::share(*this).release();
+			}
+		}
+		if (!kern_file_waits(&file))
+			return kern::Error{-EAGAIN};
+		TRY(waiting_.wait_interruptible([&] { return state() != State::taken; }));
+	}
+}
+
+void Manager::leave_device()
+{
+	kern::Guard guard(lock_);
+	/* Asks nothing of the port. */
+	kern::ignore(become(State::device_gone));
+}
+
+void Manager::release()
+{
+	{
+		kern::Guard guard(lock_);
+		/* Does not fail on the way to vacant. */
+		kern::ignore(become(State::vacant));
+	}
+	kern::Ref<Manager>::adopt(this);
+}
+
+} // namespace umad

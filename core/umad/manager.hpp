@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* /dev/infiniband/issmN: whoever has it open is the port's subnet manager (IsSM of PortInfo.CapabilityMask), one at a time. */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/file.hpp>
+#include <kern/lock.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace umad
+{
+
+class Manager : public kern::RefCounted<Manager> {
+public:
+	/* Context: process. Errors: ENOMEM. */
+	static kern::Result<kern::Ref<Manager>> create(ib_device &device, u32 port);
+
+	/* The port goes: nobody waits to be its manager any more. Context: process. */
+	void leave_device();
+
+	/* What opens the node. Errors: EAGAIN, or EINTR, while there is another; ENXIO; the driver's. */
+	kern::Result<Manager *> open(kern_file &file);
+	/* The file's only call. */
+	void release();
+
+private:
+	enum class State : u8 {
+		vacant,
+		taken,
+		device_gone, // for ever
+	};
+
+	Manager(ib_device &device, u32 port) : device_(device), port_(port) {}
+	State state() const { return static_cast<State>(state_.load_acquire()); }
+	/* The one way on: tells the port, and those who wait. Errors: the driver's. */
+	kern::Result<> become(State next) REQUIRES(lock_);
+
+	/* As long as it has not gone. */
+	ib_device &device_;
+	const u32 port_;
+	kern::Mutex lock_{KERN_LOCK_CLASS("umad.manager")};
+	/* A State, written under lock_. */
+	kern::Atomic<u8> state_{static_cast<u8>(State::vacant)};
+	kern::WaitQueue waiting_{KERN_LOCK_CLASS("umad.managers")};
+};
+
+kern::FileKind<Manager> &manager_kind();
+
+} // namespace umad

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* What a file holds for its program: MADs that wait to be read, and sends that are under way. */
+#pragma once
+#include <kern/list.hpp>
+#include <kern/memory.hpp>
+#include "abi.hpp"
+
+namespace umad
+{
+
+class Agent;
+
+/*
+ * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that begins below that is taken whole. What comes
+ * beyond is dropped, what is written beyond is refused.
+ */
+inline constexpr unsigned int mads_max = 8192;
+
+/* A message that waits to be read: one received, or the header of a send that was not answered. */
+struct Unread {
+	kern::ListNode node;
+	abi::Header header{};
+	/* nullptr of a send. */
+	ib_mad_recv_wc *received = nullptr;
+	ib_mad_hdr unanswered{};
+
+	Unread() = default;
+	~Unread()
+	{
+		if (received)
+			ib_free_recv_mad(received);
+	}
+
+	/* Bytes behind the header. */
+	size_t size() const { return received ? static_cast<size_t>(received->mad_len) : sizeof(unanswered); }
+	unsigned int mads() const
+	{
+		const size_t behind = size() > IB_MGMT_MAD_SIZE ? size() - IB_MGMT_MAD_SIZE : 0;
+		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) / IB_MGMT_RMPP_DATA);
+	}
+};
+
+/* A send, from its writing until the midlayer says how it ended. */
+class Send {
+public:
+	/*
+	 * bytes: the MAD, or all of an RMPP message behind one header of its class; at least IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for
+	 * a size or an address that cannot be, ENOMEM.
+	 */
+	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header, kern::ConstBytes bytes);
+	~Send();
+
+	ib_mad_hdr &mad() const { return *static_cast<ib_mad_hdr *>(buffer_->mad); }
+	ib_mad_send_buf &buffer() const { return *buffer_; }
+	unsigned int mads() const { return static_cast<unsigned int>(buffer_->seg_count); }
+	/* Whether the peer could take one's answer for the other's. */
+	bool is_mistakable_for(const Send &other) const;
+	/* As the program reads it when nobody has answered; empty for a send that expects no answer. */
+	kern::Owned<Unread> take_unanswered();
+
+	/* In its file's list. */
+	kern::ListNode node;
+
+private:
+	explicit Send(const abi::Header &header) : header_(header) {}
+	kern::Result<> start(Agent &agent, kern::ConstBytes bytes);
+	kern::Result<> make_address(ib_mad_agent &agent);
+	void fill(kern::ConstBytes bytes);
+	bool goes_where(const Send &other) const;
+
+	const abi::Header header_;
+	ib_ah *address_ = nullptr;
+	ib_mad_send_buf *buffer_ = nullptr;
+	/* There from the beginning, so that the news of a time-out cannot be lost for want of memory. */
+	kern::Owned<Unread> unanswered_;
+};
+
+} // namespace umad

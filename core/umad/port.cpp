@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "port.hpp"
+#include <kern/log.hpp>
+
+namespace umad
+{
+
+kern::Result<kern::Ref<Port>> Port::create(ib_device &ib, u32 number)
+{
+	auto port = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Port(ib, number)));
+	if (const kern::Result<> started = port->start(); !started) {
+		/* One of its nodes may have been there, and opened. */
+		port->leave_device();
+		return kern::Error{started.error()};
+	}
+	return port;
+}
+
+Port::~Port() = default;
+
+kern::Result<> Port::start()
+{
+	const kern_class_file files[] = {
+		{"ibdev", &shown_device_.native()},
+		{"port", &shown_number_.native()},
+	};
+
+	manager_ = TRY(Manager::create(ib_, number_));
+	name_ = TRY(names().numbers.alloc(0, kern::Node::limit - 1));
+	kern_format(umad_name_, sizeof(umad_name_), "umad%u", name_);
+	kern_format(issm_name_, sizeof(issm_name_), "issm%u", name_);
+	umad_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files, names().umad, name_, file_kind(), this));
+	issm_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files, names().issm, name_, manager_kind(),
+				       manager_.get()));
+	umad_.announce();
+	issm_.announce();
+	return {};
+}
+
+kern::Result<> Port::show_device(kern::sysfs::Output &out)
+{
+	out.print("%s\n", ib_.name);
+	return {};
+}
+
+kern::Result<> Port::show_number(kern::sysfs::Output &out)
+{
+	out.print("%u\n", number_);
+	return {};
+}
+
+kern::Result<File *> Port::open(kern_file &native)
+{
+	return files_.add(TRY(File::create(*this, native)));
+}
+
+void Port::leave_device()
+{
+	/* First: the node would wait for those who wait to be the manager. */
+	if (manager_)
+		manager_->leave_device();
+	issm_ = {};
+	umad_ = {};
+	/* The next port may have it, though programs may keep this one for long. */
+	if (name_ < kern::Node::limit)
+		names().numbers.free(std::exchange(name_, kern::Node::limit));
+	files_.leave_device();
+}
+
+} // namespace umad

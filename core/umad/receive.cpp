@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* From the midlayer to a program's read(). */
+#include <kern/user.hpp>
+#include "file.hpp"
+#include "port.hpp"
+
+namespace umad
+{
+
+namespace
+{
+
+/* The sender's address, as the program needs it for an answer. Errors: EINVAL for one that cannot be answered. */
+kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received, abi::Header &header)
+{
+	const ib_wc &from = *received.wc;
+
+	header.qpn = from.src_qp;
+	header.lid = static_cast<u16>(from.slid);
+	header.sl = from.sl;
+	header.path_bits = from.dlid_path_bits;
+	header.pkey_index = from.pkey_index;
+	header.grh_present = (from.wc_flags & IB_WC_GRH) != 0;
+	if (!header.grh_present)
+		return {};
+
+	rdma_ah_attr back{};
+	TRY_ERRNO(ib_init_ah_attr_from_wc(mad.device, mad.port_num, &from, received.recv_buf.grh, &back));
+	const ib_global_route &route = *rdma_ah_read_grh(&back);
+	header.gid_index = route.sgid_index;
+	header.hop_limit = route.hop_limit;
+	header.traffic_class = route.traffic_class;
+	__builtin_memcpy(header.gid, route.dgid.raw, sizeof(header.gid));
+	header.flow_label = route.flow_label;
+	return {};
+}
+
+ib_mad_recv_buf &segment_of(ib_links *link)
+{
+	return *reinterpret_cast<ib_mad_recv_buf *>(reinterpret_cast<char *>(link) - __builtin_offsetof(ib_mad_recv_buf, list));
+}
+
+} // namespace
+
+void File::on_received(const Agent &agent, const ib_mad_agent &mad, ib_mad_recv_wc *received)
+{
+	auto made = kern::make<Unread>(kern::Gfp::kernel | kern::Gfp::no_warn);
+	if (!made) {
+		ib_free_recv_mad(received);
+		return;
+	}
+	auto message = made.take();
+	message->received = received;
+	message->header.id = agent.id();
+	message->header.length = static_cast<u32>(header_size() + message->size());
+	if (describe(mad, *received, message->header))
+		push(std::move(message));
+}
+
+void File::push(kern::Owned<Unread> message)
+{
+	{
+		kern::Guard guard(lock_);
+		if (unread_mads_ < mads_max) {
+			unread_mads_ += message->mads();
+			unread_.push_back(*message.release());
+		}
+	}
+	/* What was one too many ends with this function. */
+	readers_.wake();
+	kern_file_signal(&native_);
+}
+
+void File::put_back(kern::Owned<Unread> message)
+{
+	{
+		kern::Guard guard(lock_);
+		unread_mads_ += message->mads();
+		unread_.push_front(*message.release());
+	}
+	readers_.wake();
+}
+
+kern::Owned<Unread> File::pop()
+{
+	kern::Guard guard(lock_);
+	auto message = kern::Owned<Unread>::adopt(unread_.pop_front());
+	if (message)
+		unread_mads_ -= message->mads();
+	return message;
+}
+
+kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
+{
+	if (count < header_size())
+		return kern::Error{-EINVAL};
+	while (true) {
+		if (state() != State::opened)
+			return kern::Error{-EIO};
+		if (kern::Owned<Unread> message = pop()) {
+			const kern::Result<size_t> shown = show(*message, to, count);
+			/* It is the next one's still: a program looks for the length first, and comes back with more room. */
+			if (!shown)
+				put_back(std::move(message));
+			return shown;
+		}
+		if (!wait)
+			return kern::Error{-EAGAIN};
+		TRY(readers_.wait_interruptible([&] {
+			kern::Guard guard(lock_);
+			return state() != State::opened || !unread_.empty();
+		}));
+	}
+}
+
+/* ENOSPC: header and first segment are there, and say how long the message is. */
+kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) const
+{
+	const size_t header_bytes = header_size(), size = message.size();
+	const size_t first = size < IB_MGMT_MAD_SIZE ? size : size_t{IB_MGMT_MAD_SIZE};
+
+	if (count < header_bytes + first)
+		return kern::Error{-EINVAL};
+	TRY(kern::copy_out(to, &message.header, header_bytes));
+	to += header_bytes;
+	if (!message.received) {
+		TRY(kern::copy_out(to, &message.unanswered, size));
+		return header_bytes + size;
+	}
+
+	ib_mad_recv_wc &received = *message.received;
+	TRY(kern::copy_out(to, received.recv_buf.mad, first));
+	if (size > first && count < header_bytes + size)
+		return kern::Error{-ENOSPC};
+	/* Behind the first segment, each without the headers of its class. */
+	const auto headers = static_cast<size_t>(ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
+	ib_links *link = &received.recv_buf.list;
+	for (size_t at = first; at < size;) {
+		link = link->next;
+		const size_t room = IB_MGMT_MAD_SIZE - headers, part = size - at < room ? size - at : room;
+		TRY(kern::copy_out(to + at, reinterpret_cast<const u8 *>(segment_of(link).mad) + headers, part));
+		at += part;
+	}
+	return header_bytes + size;
+}
+
+} // namespace umad

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* From a program's write() to the midlayer, and what becomes of it. */
+#include <ib/mad.hpp>
+#include <kern/user.hpp>
+#include <rdma/objects.hpp>
+#include "file.hpp"
+#include "port.hpp"
+
+namespace umad
+{
+
+namespace
+{
+
+/* No message is longer: the midlayer's own bound is a little below. */
+constexpr size_t message_bytes_max = 16 * 1024 * 1024;
+
+/* What stands for "as long as it takes" in the program's unsigned numbers does so in the midlayer's. */
+int as_int(u32 number)
+{
+	constexpr u32 most = 0x7fffffff;
+	return static_cast<int>(number < most ? number : most);
+}
+
+/* Requests carry the agent's half of the transaction id, by which the answer finds it; responses that of whoever asked. */
+void own_transaction(ib_mad_hdr &mad, u32 agent_half)
+{
+	if (!ib_response_mad(&mad))
+		mad.tid = u64{agent_half} << 32 | (mad.tid.value() & 0xffffffff);
+}
+
+} // namespace
+
+kern::Result<kern::Owned<Send>> Send::create(Agent &agent, const abi::Header &header, kern::ConstBytes bytes)
+{
+	auto send = TRY(kern::adopt(new (kern::Gfp::kernel) Send(header)));
+	TRY(send->start(agent, bytes));
+	return send;
+}
+
+Send::~Send()
+{
+	if (buffer_)
+		ib_free_send_mad(buffer_);
+	if (address_)
+		rdma_destroy_ah(address_, 0);
+}
+
+kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
+{
+	const auto &given = *reinterpret_cast<const ib_rmpp_mad *>(bytes.data());
+	const u8 mgmt_class = given.mad_hdr.mgmt_class;
+	const bool rmpp = agent.segments(mgmt_class) && (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
+	const int headers = ib_get_mad_data_offset(mgmt_class);
+
+	TRY(make_address(agent.mad()));
+	buffer_ = TRY(rdma::check(ib_create_send_mad(&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
+						     static_cast<int>(bytes.size()) - headers,
+						     static_cast<unsigned int>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
+	fill(bytes);
+	own_transaction(mad(), agent.mad().hi_tid);
+	buffer_->ah = address_;
+	buffer_->context[0] = this;
+	buffer_->timeout_ms = as_int(header_.timeout_ms);
+	/* Without a time-out there is nothing after which to repeat, but for a segment that is not acknowledged. */
+	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
+	if (header_.timeout_ms)
+		unanswered_ = TRY(kern::make<Unread>(kern::Gfp::kernel));
+	return {};
+}
+
+kern::Result<> Send::make_address(ib_mad_agent &agent)
+{
+	rdma_ah_attr to{};
+
+	to.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(&to, agent.port_num);
+	rdma_ah_set_dlid(&to, header_.lid);
+	rdma_ah_set_sl(&to, header_.sl);
+	rdma_ah_set_path_bits(&to, header_.path_bits);
+	if (header_.grh_present) {
+		ib_gid gid;
+		__builtin_memcpy(gid.raw, header_.gid, sizeof(gid.raw));
+		rdma_ah_set_grh(&to, &gid, header_.flow_label, header_.gid_index, header_.hop_limit, header_.traffic_class);
+	}
+	address_ = TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
+	return {};
+}
+
+/* Headers go to the first segment, from where the midlayer copies them. */
+void Send::fill(kern::ConstBytes bytes)
+{
+	const auto headers = static_cast<size_t>(buffer_->hdr_len), room = static_cast<size_t>(buffer_->seg_size);
+
+	__builtin_memcpy(buffer_->mad, bytes.data(), headers);
+	bytes = bytes.subspan(headers);
+	for (int segment = 1; !bytes.empty(); segment++) {
+		const size_t part = bytes.size() < room ? bytes.size() : room;
+		__builtin_memcpy(ib_get_rmpp_segment(buffer_, segment), bytes.data(), part);
+		bytes = bytes.subspan(part);
+	}
+}
+
+bool Send::goes_where(const Send &other) const
+{
+	if (!header_.grh_present || !other.header_.grh_present)
+		return header_.grh_present == other.header_.grh_present && header_.lid == other.header_.lid;
+	return __builtin_memcmp(header_.gid, other.header_.gid, sizeof(header_.gid)) == 0;
+}
+
+bool Send::is_mistakable_for(const Send &other) const
+{
+	if (mad().tid != other.mad().tid || mad().mgmt_class != other.mad().mgmt_class)
+		return false;
+	const bool answers = ib_response_mad(&mad());
+	if (answers != static_cast<bool>(ib_response_mad(&other.mad())))
+		return false;
+	return !answers || goes_where(other);
+}
+
+kern::Owned<Unread> Send::take_unanswered()
+{
+	if (unanswered_) {
+		unanswered_->header = header_;
+		unanswered_->header.status = ETIMEDOUT;
+		unanswered_->unanswered = mad();
+	}
+	return std::move(unanswered_);
+}
+
+kern::Result<size_t> File::write(u64 from, size_t count)
+{
+	const size_t header_bytes = header_size();
+	abi::Header header{};
+
+	if (count < header_bytes + IB_MGMT_RMPP_HDR || count - header_bytes > message_bytes_max)
+		return kern::Error{-EINVAL};
+	TRY(kern::copy_in(&header, from, header_bytes));
+	if (header.id >= agents_max)
+		return kern::Error{-EINVAL};
+	/* All of it before any lock: whoever ends the file does not wait for the program's memory. */
+	const auto bytes = TRY(kern::make_array<std::byte>(kern::Gfp::kernel, count - header_bytes));
+	TRY(kern::copy_in(bytes.data(), from + header_bytes, bytes.size()));
+
+	kern::SharedGuard guard(agents_lock_);
+	Agent *agent = agents_[header.id].get();
+	if (!agent)
+		return kern::Error{-EIO};
+	TRY(post(TRY(Send::create(*agent, header, bytes.span())), *agent));
+	return count;
+}
+
+kern::Result<> File::post(kern::Owned<Send> send, const Agent &agent)
+{
+	const auto &given = *reinterpret_cast<const ib_rmpp_mad *>(&send->mad());
+	/* Segments of one message have one id. */
+	const bool alone = !(agent.leaves_segments(given.mad_hdr.mgmt_class) &&
+			     (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE));
+	{
+		kern::Guard guard(lock_);
+		if (sent_mads_ >= mads_max)
+			return kern::Error{-ENOBUFS};
+		if (alone)
+			for (const Send &other : sends_)
+				if (send->is_mistakable_for(other))
+					return kern::Error{-EINVAL};
+		sends_.push_back(*send);
+		sent_mads_ += send->mads();
+	}
+	/* The list's, until it has been sent. */
+	Send &posted = *send.release();
+	const int status = ib_post_send_mad(&posted.buffer(), nullptr);
+	if (status)
+		take(posted);
+	return kern::check(status);
+}
+
+kern::Owned<Send> File::take(Send &send)
+{
+	kern::Guard guard(lock_);
+	send.node.unlink();
+	sent_mads_ -= send.mads();
+	return kern::Owned<Send>::adopt(&send);
+}
+
+void File::on_sent(Send &send, ib_wc_status status)
+{
+	const kern::Owned<Send> over = take(send);
+	/* Programs hear of no other failure. */
+	if (status != IB_WC_RESP_TIMEOUT_ERR)
+		return;
+	if (kern::Owned<Unread> message = over->take_unanswered())
+		push(std::move(message));
+}
+
+} // namespace umad

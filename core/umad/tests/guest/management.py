@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""MADs of programs on the suite: the diagnostics and OpenSM of Debian as any user has them, and a program that does all wrong."""
+import contextlib
+import re
+
+from lab.fabric import PAIR, Fabric
+from lab.testing import test
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_connectx")
+PROBE = "/tmp/weft-uverbs-probe"
+PORT = "/sys/class/infiniband/mlx4_0/ports/1"
+
+
+@contextlib.contextmanager
+def guests(lab, lab_file, count, **options):
+    """So many guests with the suite; in the end all of it can go."""
+    fabric = Fabric(lab, lab_file)
+    with lab.boot(*(lab.guest(f"node{number}", vfio_user=[socket], **options)
+                    for number, socket in enumerate(fabric.sockets[:count], 1))) as nodes:
+        for node in nodes:
+            node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+        yield nodes
+        for node in nodes:
+            node.run("rmmod " + " ".join(reversed(SUITE)))
+            node.run("! ls -d /dev/infiniband/umad* /dev/infiniband/issm* /sys/class/infiniband_mad")
+
+
+def active(*nodes):
+    for node in nodes:
+        node.wait_for(f"grep -q ACTIVE {PORT}/state", timeout=60, what="the port to be active")
+
+
+def lid(node):
+    return int(node.run(f"cat {PORT}/lid").out, 16)
+
+
+def says(node, command, *patterns):
+    """What it prints has a line for each pattern."""
+    out = node.run(command, timeout=60).out
+    for pattern in patterns:
+        assert re.search(pattern, out, re.MULTILINE), f"{command}: no {pattern} in\n{out}"
+    return out
+
+
+@test(kernels=("plain",), also=("debug",), timeout=180)
+def stock_programs(lab):
+    """OpenSM manages the fabric, and ibstat, smpquery, ibnetdiscover, iblinkinfo, sminfo, saquery and perfquery tell of it what it is."""
+    with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
+        for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):
+            assert node1.run(f"cat /sys/class/infiniband_mad/{name}").out == text + "\n", name
+        assert node1.run("stat -c '%a %t:%T' /dev/infiniband/umad0 /dev/infiniband/issm0").out == "600 e7:0\n600 e7:40\n"
+
+        # Nobody manages the fabric yet: the port's neighbours are found by directed routes alone.
+        says(node1, "smpquery -D nodeinfo 0", r"NodeType:\.+Channel Adapter$")
+        says(node1, "smpquery -D nodeinfo 0,1", r"NodeType:\.+Switch$")
+        # It writes its log when it has filled a buffer, unless told otherwise.
+        node1.run("echo force_log_flush TRUE > /tmp/opensm.conf")
+        manager = node1.spawn("exec opensm -F /tmp/opensm.conf -f /tmp/opensm.log")
+        active(node1, node2)
+        node1.wait_for("grep -q 'SUBNET UP' /tmp/opensm.log", what="SUBNET UP")
+        assert node1.run("grep ' ERR ' /tmp/opensm.log || true").out == ""
+        assert int(node1.run(f"cat {PORT}/cap_mask").out, 16) & 2, "the manager's port does not say IsSM"
+        one, two = lid(node1), lid(node2)
+
+        says(node1, "ibstat", r"CA type: MT26428", r"State: Active", rf"Base lid: {one}$", rf"SM lid: {one}$")
+        says(node2, "ibstatus", r"state:\s+4: ACTIVE", rf"sm lid:\s+0x{one:x}$")
+        says(node2, "sminfo", rf"sm lid {one} .*SMINFO_MASTER")
+        says(node2, f"smpquery nodeinfo {one}", r"NodeType:\.+Channel Adapter$")
+        out = says(node2, "ibnetdiscover", r'^Switch\s+36 "S-\w+"')
+        assert len(re.findall(r"^Ca\s", out, re.MULTILINE)) == 2, out
+        out = node2.run("iblinkinfo --switches-only").out
+        assert len(re.findall(r"Active/  LinkUp", out)) == 2, out
+        # Tables of several segments, asked of a program on the other node and on the own one.
+        for node in (node1, node2):
+            assert node.run("saquery NR").out.count("NodeRecord dump") == 3
+            assert node.run("saquery PIR").out.count("PortInfoRecord dump") >= 4
+        says(node1, f"perfquery {two}", r"^PortXmitPkts:\.+\d+$")
+        server = node2.spawn("ibping -S")
+        node1.wait_for(f"ibping -c 1 {two} | grep -q ' 1 received'", what="ibping's server")
+        says(node1, f"ibping -f -c 100 {two}", r"100 packets transmitted, 100 received")
+        server.kill()
+        manager.kill()
+        node1.wait_for(f"test $(( $(cat {PORT}/cap_mask) & 2 )) = 0", what="the end of IsSM")
+
+
+@test(kernels=("plain",), also=("debug",), timeout=180)
+def misuse(lab):
+    """What is wrong is refused, what is too much is bounded, whatever a program leaves is cleared, and a port that goes waits for no program."""
+    with guests(lab, PAIR, 1) as (node,):
+        active(node)
+        node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+        node.run(f"chmod +x {PROBE}")
+        node.run(f"{PROBE} mads", timeout=120)
+
+        node.run("mkfifo /tmp/go")
+        outliving = node.spawn(f"exec 3<>/tmp/go; {PROBE} mads-outlive <&3")
+        outliving.wait_output("ready")
+        node.run("rmmod weft_connectx")
+        node.run("echo go > /tmp/go")
+        outliving.wait(60)
+        node.insmod("/share/weft_connectx.ko")
+        node.wait_for("test -c /dev/infiniband/umad0", what="the node of the device that has come back")
+        active(node)
