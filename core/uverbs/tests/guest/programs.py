@@ -64,7 +64,7 @@ def stock_programs(lab):
             assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", client, re.MULTILINE), f"{command}: {client}"
 
 
-@test(kernels=("plain", "debug"), timeout=180)
+@test(kernels=("plain",), also=("debug",), timeout=180)
 def misuse(lab):
     """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
     fabric = Fabric(lab, PAIR)
