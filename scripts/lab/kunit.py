@@ -15,7 +15,7 @@ from lab.waiting import DeadlineExceeded
 
 # Its interrupts are for the tests of weft_kern.
 NIC = ("-device", "e1000e,romfile=")
-MODULE_LIMIT = 240  # seconds on a plain kernel for all suites of one module
+MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
 
 class Runner:
