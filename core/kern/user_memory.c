@@ -10,6 +10,12 @@
 #include <linux/slab.h>
 #include <kern/abi/user_memory.h>
 
+/*
+ * Program and device use the memory at the same time, and a page may be of several regions: it is never handed over from one to the other.
+ * That needs a device that sees the processor's caches, as on x86.
+ */
+#define SHARED DMA_ATTR_SKIP_CPU_SYNC
+
 struct kern_user_memory {
 	struct device *device;
 	/* Whom the pages are accounted to, dead or alive. */
@@ -131,7 +137,7 @@ struct kern_user_memory *kern_user_memory_pin(struct device *device, u64 start, 
 		goto forget;
 	status = pin_all(memory, from, must_write);
 	if (!status)
-		status = dma_map_sgtable(device, &memory->table.sgt, DMA_BIDIRECTIONAL, 0);
+		status = dma_map_sgtable(device, &memory->table.sgt, DMA_BIDIRECTIONAL, SHARED);
 	if (!status)
 		return memory;
 	memory->writable = false; /* nobody has written */
@@ -146,7 +152,7 @@ EXPORT_SYMBOL_GPL(kern_user_memory_pin);
 
 void kern_user_memory_release(struct kern_user_memory *memory)
 {
-	dma_unmap_sgtable(memory->device, &memory->table.sgt, DMA_BIDIRECTIONAL, 0);
+	dma_unmap_sgtable(memory->device, &memory->table.sgt, DMA_BIDIRECTIONAL, SHARED);
 	unpin_pages(memory);
 	atomic64_sub(memory->pages, &memory->mm->pinned_vm);
 	mmdrop(memory->mm);
