@@ -8,11 +8,10 @@ PARTS = {
     "host": 180,            # building it, and its tests
     "fuzz": 60,
     "kunit-um": 60,         # each kernel's with the building of its modules
-    "kunit-plain": 90,
-    "guest-plain": 240,
-    "guest-stock": 480,
+    "kunit-um-debug": 90,
+    "guest-stock": 720,
     "build": 90,
-    "kunit-debug": 180,
+    "kunit-debug": 240,     # of these, most beside the guests
     "guest-debug": 600,
 }
 SLOWEST = 10

@@ -25,7 +25,7 @@ from lab.waiting import DeadlineExceeded, wait_until
 
 def slowness(kernel):
     """What every time limit in a guest is multiplied by; WEFT_SLOWNESS is a further factor, for a crowded machine."""
-    return (4.0 if kernel == "debug" else 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
+    return {"debug": 4.0, "um-debug": 2.0}.get(kernel, 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
 class GuestDied(Exception):
@@ -40,8 +40,8 @@ class Guest:
     """A virtual machine. Use as a context manager: leaving it ends it, and raises if the kernel reported anything.
 
     name        host name, and what messages call it
-    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" is like "plain", as a program of this machine,
-                with one CPU, and without QEMU: what is said of it below is not for that
+    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
+                are like these two, as programs of this machine, with one CPU, and without QEMU: what is said of it below is not for them
     cpus        virtual CPUs; memory: in QEMU's notation
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()

@@ -11,7 +11,7 @@ import sys
 from lab import cache, debian
 from lab.errors import LabError
 
-VARIANTS = ("stock", "plain", "debug", "um")
+VARIANTS = ("stock", "plain", "debug", "um", "um-debug")
 BUILT = VARIANTS[1:]    # by scripts/kernel/build
 STOCK_FORMAT = 1
 BACKPORT_FORMAT = 1

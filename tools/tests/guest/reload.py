@@ -11,10 +11,10 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 
 @test(kernels=("stock",), timeout=400)
-def modules_ten_times(lab):
-    """Ten times over, the modules of both guests are removed and inserted, and ib0 carries packets."""
+def modules_again_and_again(lab):
+    """Three times over, a hundred with --full, the modules of both guests are removed and inserted, and ib0 carries packets."""
     with guests(lab) as (_, (node1, node2)):
-        for _ in range(lab.rounds(10, 100)):
+        for _ in range(lab.rounds(3, 100)):
             load(node1, node2)
             active(node1, node2)
             interfaces_up(node1, node2)

@@ -49,7 +49,7 @@ class Tree:
         return done.returncode, done.stdout
 
 
-@test(kernels=("plain", "debug"), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def build_refuses_what_a_module_cannot_have(lab):
     """A planted defect fails the build each time it is asked for, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
@@ -60,7 +60,7 @@ def build_refuses_what_a_module_cannot_have(lab):
             assert status != 0 and reason in output, f"{reason}: status {status}\n{output}"
 
 
-@test(kernels=("plain",), timeout=120)
+@test(kernels=("stock",), also=("plain",), timeout=120)
 def build_does_what_it_has_to(lab):
     """A second build does nothing; one after a header was touched compiles what includes it, and nothing dirties the source."""
     kernel = kernels.find(lab.kernel)
@@ -76,7 +76,7 @@ def build_does_what_it_has_to(lab):
     assert status == 0 and "other.o" in output and "plant/plant.o" not in output, output
 
 
-@test(kernels=("plain",), timeout=60)
+@test(kernels=("stock",), also=("plain",), timeout=60)
 def build_says_what_is_wrong_with_a_tree(lab):
     """One line that says what and what to do, for a KDIR that cannot be built against."""
     tree = Tree(lab.directory / "tree", "")

@@ -32,7 +32,7 @@ FORMATS = {
 }
 
 
-@test(kernels=("plain",), also=("debug",), timeout=120)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=120)
 def devices_are_shown(lab):
     """Every file is there in the format that programs read, the tables end where the card's do, and all of it goes with the device."""
     fabric = Fabric(lab, PAIR)

@@ -42,7 +42,7 @@ def says(node, command, *patterns):
     return out
 
 
-@test(kernels=("plain",), also=("debug",), timeout=180)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def stock_programs(lab):
     """OpenSM manages the fabric, and ibstat, smpquery, ibnetdiscover, iblinkinfo, sminfo, saquery and perfquery tell of it what it is."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
@@ -83,7 +83,7 @@ def stock_programs(lab):
         node1.wait_for(f"test $(( $(cat {PORT}/cap_mask) & 2 )) = 0", what="the end of IsSM")
 
 
-@test(kernels=("plain",), also=("debug",), timeout=180)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse(lab):
     """What is wrong is refused, what is too much is bounded, whatever a program leaves is cleared, and a port that goes waits for no program."""
     with guests(lab, PAIR, 1) as (node,):

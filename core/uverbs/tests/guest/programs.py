@@ -47,7 +47,7 @@ def served(server, client, command, port, timeout=60):
     return client.run(f"{command} 10.0.0.1", timeout=timeout).out, listening.wait(timeout).out
 
 
-@test(kernels=("plain",), also=("debug",), timeout=240)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs(lab):
     """ibv_devinfo, the ping-pongs of all transports, polled and by events, and perftest run between two guests, data compared."""
     with pair(lab) as (node1, node2):
@@ -64,7 +64,7 @@ def stock_programs(lab):
             assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", client, re.MULTILINE), f"{command}: {client}"
 
 
-@test(kernels=("plain",), also=("debug",), timeout=180)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse(lab):
     """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
     fabric = Fabric(lab, PAIR)

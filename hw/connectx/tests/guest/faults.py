@@ -95,35 +95,35 @@ def check_breakdown(node1, node2, fabric):
     check_flow(node1, node2)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def completions_and_events_that_cannot_be(lab):
     """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
     with pair(lab) as nodes:
         check_completions_and_events(*nodes)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def commands_that_go_wrong(lab):
     """A command that never completes, completes twice, or with an unknown status."""
     with pair(lab) as nodes:
         check_commands(*nodes)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def interrupts_without_cause(lab):
     """Interrupts for nothing cost time only."""
     with pair(lab) as nodes:
         check_interrupts(*nodes)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=500)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=500)
 def a_card_that_breaks_down(lab):
     """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
     with pair(lab) as nodes:
         check_breakdown(*nodes)
 
 
-@test(kernels=("plain",), also=("stock", "debug"), timeout=900)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=900)
 def faults_beside_a_stock_peer(lab):
     """All of these against a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
@@ -133,7 +133,7 @@ def faults_beside_a_stock_peer(lab):
         check_breakdown(*nodes)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=500)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def a_card_that_lies_about_itself(lab):
     """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
     with pair(lab) as (node1, _, fabric):
@@ -154,7 +154,7 @@ ends = ["node1", "node2"]
 """
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=200)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=200)
 def bars_too_small(lab):
     """A card without room for its registers is refused by the probe."""
     directory = lab.socket_path("fabric")
@@ -190,7 +190,7 @@ def faults_at_random(lab):
         check_random(lab, *nodes)
 
 
-@test(kernels=("plain",), also=("stock", "debug"), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def faults_at_random_beside_a_stock_peer(lab):
     """The same while the traffic is with Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:

@@ -71,7 +71,7 @@ def check_recovery(peer, node):
     check_messages(one, two)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def a_card_comes_and_goes(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     directory = lab.socket_path("fabric")
@@ -96,7 +96,7 @@ def a_card_comes_and_goes(lab):
         assert guest.find_leaks() == ""
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def a_card_does_with_the_interrupt_pin(lab):
     """Where there is no MSI-X one line serves commands, port events and completions; removal ends that, too."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
@@ -112,14 +112,14 @@ def a_card_does_with_the_interrupt_pin(lab):
             node.unload()
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def a_card_leaves_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
         check_removal(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def a_failed_card_comes_back(lab):
     """A card that fails under traffic, or that the kernel resets by FLR: what was queued is flushed, the device is registered anew, and carries
     traffic again; each time who listens is told that the device has failed."""

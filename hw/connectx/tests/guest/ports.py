@@ -90,14 +90,14 @@ def check_both_ports(lab, stock_peer):
                 node.guest.run(["rmmod", *reversed(WITH_IPOIB)])
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def both_ports_carry_traffic(lab):
     """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone, and
     who listens is told."""
     check_both_ports(lab, stock_peer=False)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def both_ports_carry_traffic_with_the_stock_stack(lab):
     """The same against a peer on Debian's stack."""
     check_both_ports(lab, stock_peer=True)

@@ -318,14 +318,14 @@ def check_bad_link(lab, one, two, fabric):
     fabric.link("node1", loss="0%", corruption="0%")
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def messages_arrive_whole(lab):
     """RC, UC and UD carry messages of all sizes, with and without SRQ, immediate data and inline data, byte for byte."""
     with pair(lab) as (node1, node2, _):
         check_messages(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def memory_is_reached_from_afar(lab):
     """RDMA write and read, atomics, masked ones too, and keys by registration and by windows do what they say, and one taken back opens nothing."""
     with pair(lab) as (node1, node2, _):
@@ -334,14 +334,14 @@ def memory_is_reached_from_afar(lab):
         check_keys(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def errors_are_named_and_flushed(lab):
     """A wrong key, no right, no receiver and no peer each end with their own status; what else is queued is flushed, in order."""
     with pair(lab) as (node1, node2, _):
         check_errors(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("stock", "debug"), also=("plain",), timeout=300)
 def events_reach_their_consumer(lab):
     """Each affiliated asynchronous event that a consumer can bring about reaches the handler of its QP, SRQ or CQ, once, and no other."""
     with pair(lab) as (node1, node2, fabric):
@@ -349,7 +349,7 @@ def events_reach_their_consumer(lab):
         check_doorbells(node1, node2, fabric)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def queues_keep_what_is_in_them(lab):
     """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
     lost; a QP that is drained or destroyed holds nothing."""
@@ -360,14 +360,14 @@ def queues_keep_what_is_in_them(lab):
         check_drain(node1, node2)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=400)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def a_bad_link_costs_time_only(lab):
     """With losses and corruption on the link, RC traffic arrives whole and in order."""
     with pair(lab) as (node1, node2, fabric):
         check_bad_link(lab, node1.open(type="rc"), node2.open(type="rc"), fabric)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def all_verbs_with_the_stock_stack(lab):
     """The same against a peer on Debian's driver and verbs library, each side in both parts."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):

@@ -37,7 +37,7 @@ def lid_of(node, hardware_address):
     return int(re.search(r"LID start (0x\w+)", node.run(f"ibaddr -l -G {guid}").out)[1], 16)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=400)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
 def datagrams_of_a_stranger(lab):
     """A process on the peer, on the stock verbs, feeds ib0 random datagrams by the ten thousand: no report, no leak, no flood
     of the log, and the interface still serves its neighbours."""
@@ -72,7 +72,7 @@ def datagrams_of_a_stranger(lab):
         assert end["sum_received"]["bytes"] > 1_000_000, end
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def joins_that_are_refused(lab):
     """Where the SA knows of no broadcast group, the interface has no carrier, says little, and goes without a trace."""
     file = lab.directory / "lab.toml"
@@ -89,7 +89,7 @@ def joins_that_are_refused(lab):
         node1.run("ip link del ib0.8002")
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def an_sa_that_is_silent(lab):
     """Without a manager an interface waits, and comes up by itself once there is one; neighbours not asked for yet are found."""
     with weft_pair(lab) as (node1, node2):
@@ -107,7 +107,7 @@ def an_sa_that_is_silent(lab):
         assert log_lines(node1) - lines < 20, node1.run("dmesg | tail -30").out
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=400)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def an_sa_that_talks_nonsense(lab):
     """What the SA answers is noise, zeros, refusals, other attributes: the interface comes up with it or not, but there is no report, no
     flood of the log and no leak, and once the answers are right, so is the interface."""

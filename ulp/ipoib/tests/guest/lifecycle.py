@@ -101,7 +101,7 @@ def loss(lab, node1, node2):
     weft(lab, "link", "set", "node1", "loss=0%")
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=400)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
 def interfaces_and_links_come_and_go(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic, between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
@@ -110,7 +110,7 @@ def interfaces_and_links_come_and_go(lab):
             check(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=400)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
 def modules_and_cards_leave_under_traffic(lab):
     """The modules are removed and inserted while pings run, and the card is taken out from under them."""
     with weft_pair(lab) as (node1, node2):
@@ -119,7 +119,7 @@ def modules_and_cards_leave_under_traffic(lab):
             check(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=600)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def all_of_it_with_the_stock_stack(lab):
     """The same, with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
@@ -133,7 +133,7 @@ enabled = false
 """
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=400)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def opensm_manages_instead(lab):
     """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
     file = lab.directory / "lab.toml"

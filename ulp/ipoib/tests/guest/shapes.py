@@ -42,7 +42,7 @@ def check_large_datagrams_and_a_child(node1, node2):
     assert "0x8001" in node1.run("ip -d link show dev ib0.8001 | grep -o 'ipoib.*'").out
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
     with weft_pair(lab, *large_lab(lab)) as (node1, node2):
@@ -54,14 +54,14 @@ def large_datagrams_and_a_child(lab):
         assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def large_datagrams_and_a_child_with_the_stock_stack(lab):
     """The same with a peer on Debian's stack, in both directions."""
     with mixed_pair(lab, *large_lab(lab)) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def rings_and_moderation(lab):
     """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):

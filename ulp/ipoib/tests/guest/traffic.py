@@ -63,7 +63,7 @@ def check_traffic(lab, node1, node2):
     check_neighbour_discovery(node1, node2)
 
 
-@test(kernels=("plain", "stock", "debug"), timeout=300)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def traffic_between_ours(lab):
     """Pings of all sizes, floods, TCP, UDP, multicast and neighbour discovery between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
@@ -71,7 +71,7 @@ def traffic_between_ours(lab):
         check_traffic(lab, node1, node2)
 
 
-@test(kernels=("plain", "stock"), also=("debug",), timeout=300)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def traffic_with_the_stock_stack(lab):
     """The same passes between our stack and the one that Debian ships, in both directions."""
     with mixed_pair(lab) as (node1, node2):
