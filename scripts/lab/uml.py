@@ -35,7 +35,8 @@ def guest_words(guest, agent_fd):
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
             raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "take one that QEMU boots")
-    words = [f"ubd0r={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
+    # c: unlocked. Its lock of the whole file would tell QEMU that nobody else may read it.
+    words = [f"ubd0rc={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
     if guest.share:
         words.append(f"weft.share={guest.share}")
     if guest.kernel.checked:
