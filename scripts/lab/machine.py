@@ -66,7 +66,7 @@ def options(guest, agent_fd, monitor_fd):
             "-object", f"memory-backend-memfd,id=mem,size={guest.memory},share=on", "-smp", str(guest.cpus), *boots,
             "-chardev", f"file,id=console,path={quoted(guest.log)}", "-serial", "chardev:console",
             "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
-            "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())}", "-device", "virtio-blk-pci,drive=root",
+            "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())},file.locking=off", "-device", "virtio-blk-pci,drive=root",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
             "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
     if guest.icount:
