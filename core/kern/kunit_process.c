@@ -9,6 +9,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <kern/abi/kunit_process.h>
+#include "file.h"
 
 bool kern_kunit_process_enter(void)
 {
@@ -74,3 +75,15 @@ void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *cont
 	*limit = before;
 }
 EXPORT_SYMBOL_GPL(kern_kunit_process_limit);
+
+struct kern_file *kern_kunit_file_create(void)
+{
+	return kern_file_alloc(NULL);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_file_create);
+
+void kern_kunit_file_destroy(struct kern_file *file)
+{
+	kern_file_free(file);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_file_destroy);

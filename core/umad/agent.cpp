@@ -63,10 +63,10 @@ void Agent::on_sent(ib_mad_agent *mad, ib_mad_send_wc *how)
 	agent.file_.on_sent(*static_cast<Send *>(how->send_buf->context[0]), how->status);
 }
 
-void Agent::on_received(ib_mad_agent *mad, ib_mad_send_buf *, ib_mad_recv_wc *received)
+void Agent::on_received(ib_mad_agent *mad, ib_mad_send_buf *asked, ib_mad_recv_wc *received)
 {
 	const Agent &agent = *static_cast<Agent *>(mad->context);
-	agent.file_.on_received(agent, *mad, received);
+	agent.file_.on_received(agent, *mad, asked ? static_cast<Send *>(asked->context[0]) : nullptr, received);
 }
 
 } // namespace umad

@@ -35,7 +35,7 @@ public:
 private:
 	Agent(File &file, u32 id) : file_(file), id_(id) {}
 	static void on_sent(ib_mad_agent *mad, ib_mad_send_wc *how);
-	static void on_received(ib_mad_agent *mad, ib_mad_send_buf *, ib_mad_recv_wc *received);
+	static void on_received(ib_mad_agent *mad, ib_mad_send_buf *asked, ib_mad_recv_wc *received);
 
 	File &file_;
 	const u32 id_;

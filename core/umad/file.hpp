@@ -33,7 +33,8 @@ public:
 
 	/* For the agents' handlers. */
 	void on_sent(Send &send, ib_wc_status status);
-	void on_received(const Agent &agent, const ib_mad_agent &mad, ib_mad_recv_wc *received);
+	/* asked: the send that it answers; nullptr for what nobody has asked for. */
+	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received);
 
 	/* The file's calls. */
 	kern::Result<size_t> read(u64 to, size_t count, bool wait);
@@ -81,9 +82,12 @@ private:
 	kern::Result<> post(kern::Owned<Send> send, const Agent &agent);
 	kern::Owned<Send> take(Send &send);
 
-	void push(kern::Owned<Unread> message);
+	/* Takes the message if there is room, as there is for an outcome of one MAD. over: the send of which it is the outcome. */
+	bool push(kern::Owned<Unread> &message, Send *over);
 	void put_back(kern::Owned<Unread> message);
 	kern::Owned<Unread> pop();
+	void count_locked(const Unread &message) REQUIRES(lock_);
+	void discount_locked(const Unread &message) REQUIRES(lock_);
 	kern::Result<size_t> show(const Unread &message, u64 to, size_t count) const;
 
 	const kern::Ref<Port> owner_;
@@ -98,9 +102,10 @@ private:
 	kern::SpinLock lock_{KERN_LOCK_CLASS("umad.file")};
 	kern::List<Send, &Send::node> sends_ GUARDED_BY(lock_);
 	kern::List<Unread, &Unread::node> unread_ GUARDED_BY(lock_);
-	/* MADs in them. */
+	/* MADs of sends, and in what is unread, but for one of each outcome: those are counted beside the sends. */
 	unsigned int sent_mads_ GUARDED_BY(lock_) = 0;
 	unsigned int unread_mads_ GUARDED_BY(lock_) = 0;
+	unsigned int unread_outcomes_ GUARDED_BY(lock_) = 0;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("umad.readers")};
 };
 

@@ -12,23 +12,30 @@ class Agent;
 
 /*
  * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that begins below that is taken whole. What comes
- * beyond is dropped, what is written beyond is refused.
+ * unasked beyond is dropped. What a program has asked for is told, for it may wait for that without limit: a send counts one of those under
+ * way until its outcome has been read, and what is written beyond is refused.
  */
 inline constexpr unsigned int mads_max = 8192;
 
 /* A message that waits to be read: one received, or the header of a send that was not answered. */
 struct Unread {
+	enum class Kind : u8 {
+		unasked,
+		outcome, // of a send
+	};
+	const Kind kind;
 	kern::ListNode node;
 	abi::Header header{};
-	/* nullptr of a send. */
+	/* nullptr of a send that was not answered. */
 	ib_mad_recv_wc *received = nullptr;
 	ib_mad_hdr unanswered{};
 
-	Unread() = default;
-	~Unread()
+	explicit Unread(Kind what) : kind(what) {}
+	~Unread() { drop_received(); }
+	void drop_received()
 	{
 		if (received)
-			ib_free_recv_mad(received);
+			ib_free_recv_mad(std::exchange(received, nullptr));
 	}
 
 	/* Bytes behind the header. */
@@ -38,6 +45,8 @@ struct Unread {
 		const size_t behind = size() > IB_MGMT_MAD_SIZE ? size() - IB_MGMT_MAD_SIZE : 0;
 		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) / IB_MGMT_RMPP_DATA);
 	}
+	/* Those of them whose place is not a send's. */
+	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 
 /* A send, from its writing until the midlayer says how it ended. */
@@ -55,8 +64,8 @@ public:
 	unsigned int mads() const { return static_cast<unsigned int>(buffer_->seg_count); }
 	/* Whether the peer could take one's answer for the other's. */
 	bool is_mistakable_for(const Send &other) const;
-	/* As the program reads it when nobody has answered; empty for a send that expects no answer. */
-	kern::Owned<Unread> take_unanswered();
+	/* As the program reads it when nobody has answered; empty for a send that expects no answer, and the second time. */
+	kern::Owned<Unread> take_outcome();
 
 	/* In its file's list. */
 	kern::ListNode node;
@@ -71,8 +80,8 @@ private:
 	const abi::Header header_;
 	ib_ah *address_ = nullptr;
 	ib_mad_send_buf *buffer_ = nullptr;
-	/* There from the beginning, so that the news of a time-out cannot be lost for want of memory. */
-	kern::Owned<Unread> unanswered_;
+	/* There from the beginning, so that it cannot be lost for want of memory. */
+	kern::Owned<Unread> outcome_;
 };
 
 } // namespace umad

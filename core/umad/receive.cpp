@@ -42,40 +42,62 @@ ib_mad_recv_buf &segment_of(ib_links *link)
 
 } // namespace
 
-void File::on_received(const Agent &agent, const ib_mad_agent &mad, ib_mad_recv_wc *received)
+void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received)
 {
-	auto made = kern::make<Unread>(kern::Gfp::kernel | kern::Gfp::no_warn);
-	if (!made) {
+	kern::Owned<Unread> message = asked ? asked->take_outcome() :
+					      kern::make<Unread>(kern::Gfp::kernel | kern::Gfp::no_warn, Unread::Kind::unasked).value_or({});
+	if (!message) {
 		ib_free_recv_mad(received);
 		return;
 	}
-	auto message = made.take();
+	const abi::Header unanswered = std::exchange(message->header, abi::Header{});
 	message->received = received;
 	message->header.id = agent.id();
 	message->header.length = static_cast<u32>(header_size() + message->size());
-	if (describe(mad, *received, message->header))
-		push(std::move(message));
+	if (describe(mad, *received, message->header) && push(message, asked))
+		return;
+	if (asked) {
+		/* An answer that cannot be kept is none. */
+		message->drop_received();
+		message->header = unanswered;
+		push(message, asked);
+	}
 }
 
-void File::push(kern::Owned<Unread> message)
+void File::count_locked(const Unread &message)
+{
+	unread_mads_ += message.unpaid_mads();
+	unread_outcomes_ += message.kind == Unread::Kind::outcome;
+}
+
+void File::discount_locked(const Unread &message)
+{
+	unread_mads_ -= message.unpaid_mads();
+	unread_outcomes_ -= message.kind == Unread::Kind::outcome;
+}
+
+bool File::push(kern::Owned<Unread> &message, Send *over)
 {
 	{
 		kern::Guard guard(lock_);
-		if (unread_mads_ < mads_max) {
-			unread_mads_ += message->mads();
-			unread_.push_back(*message.release());
-		}
+		if (message->unpaid_mads() && unread_mads_ >= mads_max)
+			return false;
+		/* Whoever has read it may send under the same transaction id again. */
+		if (over)
+			over->node.unlink();
+		count_locked(*message);
+		unread_.push_back(*message.release());
 	}
-	/* What was one too many ends with this function. */
 	readers_.wake();
 	kern_file_signal(&native_);
+	return true;
 }
 
 void File::put_back(kern::Owned<Unread> message)
 {
 	{
 		kern::Guard guard(lock_);
-		unread_mads_ += message->mads();
+		count_locked(*message);
 		unread_.push_front(*message.release());
 	}
 	readers_.wake();
@@ -86,7 +108,7 @@ kern::Owned<Unread> File::pop()
 	kern::Guard guard(lock_);
 	auto message = kern::Owned<Unread>::adopt(unread_.pop_front());
 	if (message)
-		unread_mads_ -= message->mads();
+		discount_locked(*message);
 	return message;
 }
 

@@ -65,7 +65,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	/* Without a time-out there is nothing after which to repeat, but for a segment that is not acknowledged. */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
-		unanswered_ = TRY(kern::make<Unread>(kern::Gfp::kernel));
+		outcome_ = TRY(kern::make<Unread>(kern::Gfp::kernel, Unread::Kind::outcome));
 	return {};
 }
 
@@ -118,14 +118,14 @@ bool Send::is_mistakable_for(const Send &other) const
 	return !answers || goes_where(other);
 }
 
-kern::Owned<Unread> Send::take_unanswered()
+kern::Owned<Unread> Send::take_outcome()
 {
-	if (unanswered_) {
-		unanswered_->header = header_;
-		unanswered_->header.status = ETIMEDOUT;
-		unanswered_->unanswered = mad();
+	if (outcome_) {
+		outcome_->header = header_;
+		outcome_->header.status = ETIMEDOUT;
+		outcome_->unanswered = mad();
 	}
-	return std::move(unanswered_);
+	return std::move(outcome_);
 }
 
 kern::Result<size_t> File::write(u64 from, size_t count)
@@ -158,7 +158,7 @@ kern::Result<> File::post(kern::Owned<Send> send, const Agent &agent)
 			     (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE));
 	{
 		kern::Guard guard(lock_);
-		if (sent_mads_ >= mads_max)
+		if (sent_mads_ + unread_outcomes_ >= mads_max)
 			return kern::Error{-ENOBUFS};
 		if (alone)
 			for (const Send &other : sends_)
@@ -185,12 +185,12 @@ kern::Owned<Send> File::take(Send &send)
 
 void File::on_sent(Send &send, ib_wc_status status)
 {
-	const kern::Owned<Send> over = take(send);
 	/* Programs hear of no other failure. */
-	if (status != IB_WC_RESP_TIMEOUT_ERR)
-		return;
-	if (kern::Owned<Unread> message = over->take_unanswered())
-		push(std::move(message));
+	if (status == IB_WC_RESP_TIMEOUT_ERR)
+		if (kern::Owned<Unread> message = send.take_outcome())
+			push(message, &send);
+	/* Only now: what it counts for, its outcome does. */
+	take(send);
 }
 
 } // namespace umad

@@ -55,4 +55,23 @@ private:
 	std::size_t size_;
 };
 
+/* An opened file, for what wants one of its own. */
+class OpenedFile {
+public:
+	OpenedFile() : native_(kern_kunit_file_create()) {}
+	~OpenedFile()
+	{
+		if (native_)
+			kern_kunit_file_destroy(native_);
+	}
+	OpenedFile(const OpenedFile &) = delete;
+	OpenedFile &operator=(const OpenedFile &) = delete;
+
+	/* nullptr without memory. */
+	kern_file *native() const { return native_; }
+
+private:
+	kern_file *native_;
+};
+
 } // namespace kern::kunit

@@ -2,6 +2,8 @@
 #pragma once
 #include <kern/abi/base.h>
 
+struct kern_file;
+
 KERN_C_BEGIN
 
 /*
@@ -15,5 +17,9 @@ u64 kern_kunit_process_map(size_t size, bool writable, bool shared);
 void kern_kunit_process_unmap(u64 address, size_t size);
 u64 kern_kunit_process_pinned(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
+
+/* What stands for an opened file, of no node and no descriptor, nobody of whom is told of signals. NULL without memory. */
+struct kern_file *kern_kunit_file_create(void);
+void kern_kunit_file_destroy(struct kern_file *file);
 
 KERN_C_END

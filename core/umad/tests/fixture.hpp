@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+// Programs that open a port's node, and the nodes of the software fabric that they speak to.
+#pragma once
+#include <kern/kunit_process.hpp>
+#include "../../mgmt/tests/fixture.hpp"
+#include "../port.hpp"
+
+namespace umad_fixture
+{
+
+using fixture::eventually;
+using kern::kunit::Test;
+using mad_fixture::Node;
+using mad_fixture::vendor_class;
+using mad_fixture::vendor_rmpp_class;
+
+/* Nobody has this LID. */
+constexpr u16 nobody = 99;
+constexpr u32 no_agent = 1000;
+
+/* What a program reads and writes. */
+struct Record {
+	umad::abi::Header header{};
+	ib_rmpp_mad mad{};
+};
+static_assert(sizeof(Record) == sizeof(umad::abi::Header) + IB_MGMT_MAD_SIZE);
+
+/* What the module is to its ports. */
+class Service {
+public:
+	Service();
+	~Service();
+	Service(const Service &) = delete;
+	Service &operator=(const Service &) = delete;
+
+	bool ok() const { return ok_; }
+
+private:
+	bool begin();
+	bool ok_ = false;
+};
+
+/* A port with its node, and the memory of the programs that open it. */
+struct Bench {
+	static constexpr std::size_t memory_size = 16 * kern::page_size;
+
+	kern::kunit::Process process;
+	kern::kunit::Mapping memory{process ? memory_size : 0};
+	Service service;
+	Node near{1}, far{2};
+	kern::Ref<umad::Port> port;
+
+	Bench();
+	~Bench();
+	bool ok() const { return memory.address() && port; }
+};
+
+/* One that has opened the node. Its numbers are 0 or more, or a negative errno. */
+class Program {
+public:
+	explicit Program(Bench &bench);
+	~Program();
+	Program(const Program &) = delete;
+	Program &operator=(const Program &) = delete;
+
+	bool ok() const { return file_ != nullptr; }
+	/* An agent on QP1, which is asked by these methods of the class, or only asks. */
+	u32 add(u8 mgmt_class = 0, u8 methods = 0, u8 rmpp_version = 0);
+	long write(const Record &record, std::size_t mad_size = IB_MGMT_MAD_SIZE);
+	/* A question of an agent, which expects an answer within so long. */
+	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);
+	/* room: behind the header. */
+	long read(Record &record, bool wait = false, std::size_t room = IB_MGMT_MAD_SIZE);
+	/* All that is there: of so many the status is ETIMEDOUT, and of so many nothing. */
+	struct Read {
+		unsigned int timed_out = 0, received = 0;
+	};
+	Read read_all();
+
+private:
+	Bench &bench_;
+	kern::kunit::OpenedFile native_;
+	umad::File *file_ = nullptr;
+};
+
+/* What Program::ask() writes. */
+Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);
+
+} // namespace umad_fixture
