@@ -171,9 +171,10 @@ void Adapter::stop()
 
 void Adapter::card_failed(const char *why)
 {
+	// Whoever returns from here frees what the card was given, the second as well as the first.
+	set_bus_master(false);
 	if (failing_.exchange(true))
 		return;
-	set_bus_master(false);
 	if (!running_.load_acquire())
 		return;
 	kern_dev_error(pci_.dev(), "%s; it will be reset\n", why);
@@ -208,7 +209,10 @@ void Adapter::show_reset(kern::debugfs::Output &out)
 
 int Adapter::write_reset(const char *, size_t)
 {
-	card_failed("a reset is asked for by debugfs");
+	// Not while the card starts, which it would be cut off from memory in.
+	kern::Guard guard(lifecycle_lock_);
+	if (hca_)
+		card_failed("a reset is asked for by debugfs");
 	return 0;
 }
 

@@ -85,8 +85,9 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 {
 	if (!failed())
 		kern_dev_error(device_, "command %#x: %s\n", static_cast<u32>(command.opcode), why);
-	fail();
+	// In this order: with failed() commands that end the use of memory return at once, and the memory is given back.
 	listener_.card_failed(why);
+	fail();
 	return kern::Error{-EIO};
 }
 
@@ -217,13 +218,14 @@ kern::Result<u64> CommandInterface::execute_with_event(const Command &command)
 		slot = &slots_[index];
 		token = slot->token;
 	}
+	int posted;
 	{
 		kern::Guard guard(post_lock_);
-		if (const auto posted = post(command, token, true); !posted) {
-			return_slot(index);
-			return give_up(command, posted.error() == -ENODEV ? "the card is gone" :
-									    "the command register stays busy");
-		}
+		posted = post(command, token, true).error();
+	}
+	if (posted) {
+		return_slot(index);
+		return give_up(command, posted == -ENODEV ? "the card is gone" : "the command register stays busy");
 	}
 	const bool in_time = slot->done.wait_for(timeout_ms);
 	u8 status;

@@ -22,7 +22,10 @@ struct Command {
 	u64 out_param = 0;
 };
 
-/* What is told when the card can no longer be worked with; called once, in any context that may sleep or not. */
+/*
+ * What is told when the card can no longer be worked with, by each who finds that out: any context, at the same time, too. When it returns, to
+ * whomever, the card does not reach memory any more.
+ */
 class FailureListener {
 public:
 	virtual void card_failed(const char *why) = 0;
@@ -67,7 +70,10 @@ public:
 	/* The asynchronous event queue got an answer. Hard interrupt. */
 	void completed(u16 token, u8 status, u64 out_param);
 
-	/* No command will be given to the card any more; those in flight end with EIO. Any context. */
+	/*
+	 * No command will be given to the card any more; those in flight end with EIO, and whoever ends the use of memory by a command frees
+	 * it: the card does not reach memory any more. Any context.
+	 */
 	void fail();
 	bool failed() const { return failed_.load_relaxed(); }
 

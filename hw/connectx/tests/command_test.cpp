@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/thread.hpp>
+#include "../command.hpp"
+
+using connectx::CommandInterface;
+namespace wire = hw::connectx;
+
+namespace {
+
+/* A card that has left the bus, and who hears of it: the first stays until he is let go. */
+struct Gone final : connectx::FailureListener {
+	kern::kunit::FakeDevice device{"weft-connectx-command"};
+	kern::OwnedArray<u32> registers;
+	kern::Mmio bar0;
+	kern::Owned<CommandInterface> commands;
+	kern::Completion told, may_return;
+	kern::Atomic<unsigned int> calls{0}, too_late{0};
+
+	bool begin()
+	{
+		auto memory = kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32));
+		if (!memory || !device.native())
+			return false;
+		registers = memory.take();
+		bar0 = kern::Mmio::over_memory(registers.data(), wire::bar0::size);
+		bar0.write32(wire::bar0::hcr + wire::hcr::control, ~0u);
+		auto made = CommandInterface::create(bar0, device.native(), *this);
+		if (!made)
+			return false;
+		commands = made.take();
+		return commands->use_events(1).error() == 0;
+	}
+	void card_failed(const char *) override
+	{
+		if (commands->failed())
+			too_late.fetch_add(1);
+		if (calls.fetch_add(1) == 0) {
+			told.complete();
+			may_return.wait();
+		}
+	}
+	int run() { return commands->execute({.opcode = wire::Opcode::query_port}).error(); }
+};
+
+/*
+ * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told so, the second to find out as little as
+ * the first, before the card has been cut off from memory.
+ */
+void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
+{
+	Gone card;
+	ASSERT_TRUE(card.begin());
+	auto first = kern::Thread::create("weft-first", kern::method<&Gone::run>, &card);
+	ASSERT_OK(first);
+	card.told.wait();
+	EXPECT_FALSE(card.commands->failed());
+	EXPECT_EQ(card.run(), -EIO);
+	EXPECT_EQ(card.calls.load_acquire(), 2u);
+	card.may_return.complete();
+	EXPECT_EQ(first.value().stop(), -EIO);
+	EXPECT_EQ(card.too_late.load_acquire(), 0u);
+	EXPECT_TRUE(card.commands->failed());
+	EXPECT_EQ(card.run(), -EIO);
+	EXPECT_EQ(card.calls.load_acquire(), 2u);
+}
+
+} // namespace
+
+KUNIT_SUITE(connectx_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off));
