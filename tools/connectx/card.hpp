@@ -12,7 +12,7 @@
 
 #include "connectx/activity.hpp"
 #include "connectx/faults.hpp"
-#include "vfio-user/pci_device.hpp"
+#include "pci/device.hpp"
 
 namespace weft::fabric
 {

@@ -5,7 +5,7 @@
 
 #include "connectx/port_events.hpp"
 #include "fabric/mad_packet.hpp"
-#include "vfio-user/pci_device.hpp"
+#include "pci/device.hpp"
 
 namespace weft::connectx
 {

@@ -9,7 +9,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/guest_memory.hpp"
 #include "vfio-user/testing/fake_client.hpp"
-#include "vfio-user/testing/machine.hpp"
+#include "pci/testing/machine.hpp"
 
 namespace weft::stranger
 {

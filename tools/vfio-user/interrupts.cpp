@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -24,12 +23,6 @@ void signal(const FileDescriptor &event)
 {
 	const std::uint64_t one = 1;
 	[[maybe_unused]] const auto written = ::write(event.get(), &one, sizeof(one));
-}
-
-bool make_nonblocking(const FileDescriptor &fd)
-{
-	const int flags = ::fcntl(fd.get(), F_GETFL);
-	return flags >= 0 && !::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK);
 }
 
 } // namespace
@@ -235,6 +228,12 @@ void Interrupts::deliver_intx()
 		return;
 	intx_masked_ = true;
 	signal(intx_event_);
+}
+
+void Interrupts::reset()
+{
+	set_intx_disabled(false);
+	clear_pending();
 }
 
 void Interrupts::release()

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "pci/interrupts.hpp"
 #include "vfio-user/protocol.hpp"
 
 namespace weft
@@ -20,12 +21,12 @@ class Loop;
 namespace weft::vfio_user
 {
 
-class Interrupts
+class Interrupts final : public pci::Interrupts
 {
 public:
 	// Loop's thread only, as all else.
 	Interrupts(Loop &loop, unsigned msix_vectors, bool intx);
-	~Interrupts();
+	~Interrupts() override;
 
 	// How VFIO_USER_DEVICE_GET_IRQ_INFO describes interrupt type @index, below kIrqs.
 	IrqInfo info(std::uint32_t index) const;
@@ -36,24 +37,23 @@ public:
 
 	// Signals @vector's descriptor. Without one, the vector is pending: it is signalled as soon
 	// as it gets one.
-	void raise_msix(unsigned vector);
+	void raise_msix(unsigned vector) override;
 	// Whether @vector was raised and has not been signalled yet.
-	bool pending(std::size_t vector) const
+	bool pending(std::size_t vector) const override
 	{
 		return vector < msix_.size() && msix_[vector].pending;
 	}
-	// Forgets what is pending: MSI-X was disabled, or the device reset.
-	void clear_pending();
+	void clear_pending() override;
 
 	// The INTA line. A rising line is signalled once, and then masked until the client unmasks
 	// it; if it is still high then, it is signalled again (VFIO_IRQ_INFO_AUTOMASKED).
-	void set_intx(bool asserted);
-	bool intx() const { return intx_asserted_; }
-	// Command register, Interrupt Disable.
-	void set_intx_disabled(bool disabled);
+	bool carries_intx() const override { return true; }
+	void set_intx(bool asserted) override;
+	void set_intx_disabled(bool disabled) override;
 
-	// The client is gone: closes every descriptor.
-	void release();
+	void reset() override;
+	// Closes every descriptor.
+	void release() override;
 
 private:
 	class UnmaskWatch;

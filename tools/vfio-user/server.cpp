@@ -1,180 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "vfio-user/server.hpp"
 
-#include <atomic>
-#include <optional>
+#include <memory>
 
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <spdlog/spdlog.h>
-
-#include "base/acceptor.hpp"
-#include "base/loop.hpp"
-#include "vfio-user/connection.hpp"
-#include "vfio-user/endpoint.hpp"
+#include "vfio-user/interrupts.hpp"
 #include "vfio-user/session.hpp"
 
 namespace weft::vfio_user
 {
 
-class Server::Impl : public std::enable_shared_from_this<Impl>
+namespace
+{
+
+class Protocol final : public pci::Protocol
 {
 public:
-	Impl(Loop &loop, PciDevice &device, const std::string &name, std::size_t most_mappings)
-	    : loop_(loop), device_(device), most_mappings_(most_mappings),
-	      log_(spdlog::default_logger()->clone(name))
+	Protocol(Loop &loop, const PciDescription &description)
+	    : interrupts_(loop, description.msix.vectors, description.intx)
 	{
-		endpoint_.emplace(loop, device, log_, most_mappings);
-		loop_.contain([this](const std::string &what) { failed(what); });
 	}
 
-	void listen(UnixListener listener)
+	const pci::Framing &framing() const override { return kFraming; }
+	pci::Interrupts &interrupts() override { return interrupts_; }
+	std::unique_ptr<pci::Session> begin(pci::Endpoint &endpoint,
+					    std::shared_ptr<spdlog::logger> log) override
 	{
-		log_->info("waits for a machine at {}", listener.path().string());
-		acceptor_.emplace(loop_, std::move(listener),
-				  [this](FileDescriptor socket) { serve(std::move(socket)); });
-	}
-
-	void serve(FileDescriptor socket)
-	{
-		if (!endpoint_)
-			return;
-		// A new client may be seen before the end of the old one is.
-		if (connection_ && connection_->hung_up())
-			connection_->drop("it closed the connection");
-		if (connection_) {
-			log_->warn("another client refused: the card is in use");
-			return;
-		}
-		log_->info("client connected");
-		session_.emplace(*endpoint_, log_);
-		Connection::Callbacks callbacks;
-		callbacks.message = [this](Message &message) { return handle(message); };
-		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
-		connection_ = std::make_shared<Connection>(loop_, std::move(socket),
-							   std::move(callbacks));
-		connected_.store(true, std::memory_order_relaxed);
-		connection_->start();
-		watch_memory();
-	}
-
-	bool connected() const { return connected_.load(std::memory_order_relaxed); }
-
-	void shut_down()
-	{
-		loop_.contain({});
-		end();
+		return std::make_unique<Session>(endpoint, interrupts_, std::move(log));
 	}
 
 private:
-	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in
-	// any state, so it is unplugged and plugged in anew, which takes the card from its machine;
-	// the next machine finds it after power-on. Nobody else notices.
-	void failed(const std::string &what)
-	{
-		log_->error("the card has failed ({}); its machine loses it", what);
-		try {
-			unplug();
-			endpoint_.emplace(loop_, device_, log_, most_mappings_);
-		} catch (const std::exception &again) {
-			log_->critical("the card cannot be had again ({})", again.what());
-			end();
-		}
-	}
-
-	void end()
-	{
-		acceptor_.reset();
-		unplug();
-	}
-
-	void unplug()
-	{
-		unwatch_memory();
-		if (connection_)
-			connection_->close();
-		connection_.reset();
-		session_.reset();
-		connected_.store(false, std::memory_order_relaxed);
-		endpoint_.reset();
-	}
-
-	std::span<const std::byte> handle(Message &message)
-	{
-		const auto reply = session_->handle(message);
-		if (session_->ended())
-			connection_->drop(session_->end_reason());
-		return reply;
-	}
-
-	// A page of what the client has shared may turn out to be lost on any thread.
-	void watch_memory()
-	{
-		const auto &lender = endpoint_->lender();
-		// The lender keeps and closes its descriptor; here it is only waited for.
-		memory_lost_.emplace(loop_.io(), lender->event());
-		memory_lost_->async_wait(asio::posix::stream_descriptor::wait_read,
-					 [self = shared_from_this(), lender](std::error_code error) {
-						 if (!error && self->connection_ &&
-						     self->endpoint_->lender() == lender)
-							 self->connection_->drop(
-								 "memory that it shared is gone");
-					 });
-	}
-
-	void unwatch_memory()
-	{
-		if (memory_lost_)
-			memory_lost_->release();
-		memory_lost_.reset();
-	}
-
-	void client_gone(const std::string &reason)
-	{
-		log_->info("client gone: {}", reason);
-		unwatch_memory();
-		connection_.reset();
-		endpoint_->release();
-		connected_.store(false, std::memory_order_relaxed);
-	}
-
-	Loop &loop_;
-	PciDevice &device_;
-	const std::size_t most_mappings_;
-	std::shared_ptr<spdlog::logger> log_;
-	std::optional<Endpoint> endpoint_;
-	std::optional<Acceptor> acceptor_;
-	std::optional<Session> session_; // kept until the next client: a message may be in it
-	std::shared_ptr<Connection> connection_;
-	std::atomic<bool> connected_{false}; // whether there is one, for other threads
-	std::optional<asio::posix::stream_descriptor> memory_lost_; // while there is a client
+	Interrupts interrupts_;
 };
 
+} // namespace
+
 Server::Server(Loop &loop, PciDevice &device, const std::string &name, std::size_t most_mappings)
-    : loop_(loop)
+    : pci::Server(
+	      loop, device, name,
+	      [](Loop &own, const PciDescription &description) {
+		      return std::make_unique<Protocol>(own, description);
+	      },
+	      most_mappings)
 {
-	loop_.run([&] { impl_ = std::make_shared<Impl>(loop, device, name, most_mappings); });
-}
-
-Server::~Server()
-{
-	loop_.run([this] { impl_->shut_down(); });
-}
-
-void Server::listen(const std::filesystem::path &path)
-{
-	UnixListener listener(path);
-	loop_.run([&] { impl_->listen(std::move(listener)); });
-}
-
-void Server::serve(FileDescriptor socket)
-{
-	loop_.run([&] { impl_->serve(std::move(socket)); });
-}
-
-bool Server::connected() const
-{
-	return impl_->connected();
 }
 
 } // namespace weft::vfio_user

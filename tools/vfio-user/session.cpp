@@ -14,6 +14,9 @@
 namespace weft::vfio_user
 {
 
+static_assert(kRegionConfig == pci::Endpoint::kConfigRegion && kPageSize == pci::kPageSize &&
+	      kMaxMessageFds == pci::kMaxMessageFds);
+
 // What may come, how much of it there must be, and how many descriptors it may bring.
 struct Session::Entry {
 	Command command;
@@ -49,8 +52,32 @@ constexpr Session::Entry Session::kEntries[] = {
 	{Command::MigDataWrite, "MIG_DATA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
 };
 
-Session::Session(Endpoint &endpoint, std::shared_ptr<spdlog::logger> log)
-    : endpoint_(endpoint), log_(std::move(log))
+namespace
+{
+
+pci::Framing::Extent measure(std::span<const std::byte> head)
+{
+	Header header;
+	std::memcpy(&header, head.data(), sizeof(header));
+	if (header.size < sizeof(Header))
+		return {sizeof(Header), "a message shorter than its header"};
+	if (header.size > kMaxMessage)
+		return {sizeof(Header),
+			"a message longer than the negotiated transfer size allows"};
+	if ((header.flags & kFlagTypeMask) == kFlagTypeReply)
+		return {sizeof(Header), "a reply to a request that was never made"};
+	if ((header.flags & kFlagTypeMask) != kFlagTypeCommand)
+		return {sizeof(Header), "a message of unknown type"};
+	return {header.size, nullptr};
+}
+
+} // namespace
+
+constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure};
+
+Session::Session(pci::Endpoint &endpoint, Interrupts &interrupts,
+		 std::shared_ptr<spdlog::logger> log)
+    : endpoint_(endpoint), interrupts_(interrupts), log_(std::move(log))
 {
 }
 
@@ -76,10 +103,11 @@ void Session::append_bytes(std::span<const std::byte> bytes)
 std::span<const std::byte> Session::handle(Message &message)
 {
 	reply_.resize(sizeof(Header));
-	const int error = dispatch(message);
-	if (ended() || message.header.flags & kFlagNoReply)
+	const auto request = message.header<Header>();
+	const int error = dispatch(request, message);
+	if (ended() || request.flags & kFlagNoReply)
 		return {};
-	Header header{message.header.id, message.header.command, 0, kFlagTypeReply, 0};
+	Header header{request.id, request.command, 0, kFlagTypeReply, 0};
 	if (error) {
 		reply_.resize(sizeof(Header));
 		header.flags |= kFlagError;
@@ -90,10 +118,10 @@ std::span<const std::byte> Session::handle(Message &message)
 	return reply_;
 }
 
-int Session::dispatch(Message &message)
+int Session::dispatch(const Header &header, Message &message)
 {
 	const auto entry = std::ranges::find_if(kEntries, [&](const Entry &candidate) {
-		return static_cast<std::uint16_t>(candidate.command) == message.header.command;
+		return static_cast<std::uint16_t>(candidate.command) == header.command;
 	});
 	int error;
 	if (entry == std::end(kEntries))
@@ -106,9 +134,9 @@ int Session::dispatch(Message &message)
 	else
 		error = (this->*entry->handler)(message);
 	if (error)
-		log_->warn("request {} ({}) of {} bytes refused: {}", message.header.command,
+		log_->warn("request {} ({}) of {} bytes refused: {}", header.command,
 			   entry == std::end(kEntries) ? "unknown" : entry->name,
-			   message.header.size, std::strerror(error));
+			   header.size, std::strerror(error));
 	return error;
 }
 
@@ -143,9 +171,8 @@ int Session::version(Message &message)
 {
 	const auto proposal = request<VersionHeader>(message);
 	if (proposal.major != kVersionMajor) {
-		end_reason_ =
-			fmt::format("it speaks version {}.{} of the protocol, not {}.{}",
-				    proposal.major, proposal.minor, kVersionMajor, kVersionMinor);
+		end(fmt::format("it speaks version {}.{} of the protocol, not {}.{}",
+				proposal.major, proposal.minor, kVersionMajor, kVersionMinor));
 		return 0;
 	}
 	auto data = nlohmann::json::object();
@@ -182,7 +209,10 @@ int Session::dma_map(Message &message)
 	// A descriptor is given up when its request ends: the mapping keeps the memory.
 	const int fd = message.fds.empty() ? -1 : message.fds[0].get();
 	try {
-		const auto result = endpoint_.map(section, fd);
+		const auto result = endpoint_.map({section.address, section.size, section.offset,
+						   (section.flags & kDmaReadable) != 0,
+						   (section.flags & kDmaWritable) != 0},
+						  fd);
 		if (result == GuestMemory::MapResult::Overlap)
 			return EEXIST;
 		if (result == GuestMemory::MapResult::Invalid)
@@ -250,13 +280,13 @@ int Session::get_irq_info(Message &message)
 	const auto query = request<IrqInfo>(message);
 	if (query.argsz < sizeof(IrqInfo) || query.index >= kIrqs)
 		return EINVAL;
-	append(endpoint_.interrupts().info(query.index));
+	append(interrupts_.info(query.index));
 	return 0;
 }
 
 int Session::set_irqs(Message &message)
 {
-	return endpoint_.interrupts().set(request<IrqSet>(message),
+	return interrupts_.set(request<IrqSet>(message),
 					  message.payload.subspan(sizeof(IrqSet)),
 					  std::move(message.fds));
 }

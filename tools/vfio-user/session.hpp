@@ -10,25 +10,28 @@
 #include <string>
 #include <vector>
 
-#include "vfio-user/endpoint.hpp"
-#include "vfio-user/message_reader.hpp"
+#include "pci/endpoint.hpp"
+#include "pci/message_reader.hpp"
+#include "pci/protocol.hpp"
+#include "vfio-user/interrupts.hpp"
 #include "vfio-user/protocol.hpp"
 
 namespace weft::vfio_user
 {
 
-class Session
+// How long a message is.
+extern const pci::Framing kFraming;
+
+using pci::Message;
+
+class Session final : public pci::Session
 {
 public:
-	Session(Endpoint &endpoint, std::shared_ptr<spdlog::logger> log);
+	Session(pci::Endpoint &endpoint, Interrupts &interrupts, std::shared_ptr<spdlog::logger> log);
 
-	// Handles @message. Returns the whole reply, header first, or nothing if the message wants
-	// none; valid until the next call. Every request but one that ends the session is answered;
-	// one that cannot be met with an error.
-	std::span<const std::byte> handle(Message &message);
-	// The client cannot be served (why: end_reason()): the connection is to be closed.
-	bool ended() const { return !end_reason_.empty(); }
-	const std::string &end_reason() const { return end_reason_; }
+	// Every request but one that ends the session is answered; one that cannot be met with an
+	// error.
+	std::span<const std::byte> handle(Message &message) override;
 
 private:
 	// Handlers append their payload to reply_ and return 0, or return an errno value.
@@ -51,17 +54,17 @@ private:
 	int device_feature(Message &message);
 	int unsupported(Message &message);
 
-	int dispatch(Message &message);
+	int dispatch(const Header &header, Message &message);
 	template<typename T>
 	static T request(const Message &message);
 	template<typename T>
 	void append(const T &value);
 	void append_bytes(std::span<const std::byte> bytes);
 
-	Endpoint &endpoint_;
+	pci::Endpoint &endpoint_;
+	Interrupts &interrupts_;
 	std::shared_ptr<spdlog::logger> log_;
 	std::vector<std::byte> reply_;
-	std::string end_reason_;
 	bool greeted_ = false;
 };
 

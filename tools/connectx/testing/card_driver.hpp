@@ -17,7 +17,7 @@
 #include <hw/connectx/registers.hpp>
 #include <ib/mad.hpp>
 
-#include "vfio-user/testing/machine.hpp"
+#include "pci/testing/machine.hpp"
 
 namespace weft::connectx::testing
 {

@@ -10,7 +10,7 @@
 #include "connectx/testing/card_driver.hpp"
 #include "connectx/transport.hpp"
 #include "fabric/fabric.hpp"
-#include "vfio-user/testing/fake_host.hpp"
+#include "pci/testing/fake_host.hpp"
 
 namespace weft::connectx::testing
 {

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/loop.hpp"
-#include "vfio-user/endpoint.hpp"
+#include "pci/endpoint.hpp"
 #include "vfio-user/session.hpp"
 #include "vfio-user/testing/fake_client.hpp"
-#include "vfio-user/testing/fake_device.hpp"
+#include "pci/testing/fake_device.hpp"
 
 namespace
 {
@@ -58,8 +58,10 @@ class Client
 public:
 	Client(World &world, unsigned how)
 	    : world_(world), how_(how),
-	      endpoint_(world.loop, world.device, spdlog::default_logger(), kMaxDmaMaps),
-	      session_(endpoint_, spdlog::default_logger())
+	      interrupts_(world.loop, world.device.description().msix.vectors, true),
+	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+			kMaxDmaMaps),
+	      reader_(kFraming), session_(endpoint_, interrupts_, spdlog::default_logger())
 	{
 		if (how & kGreet)
 			feed(testing::bytes_of(Header{1, 1, 20, 0, 0}, VersionHeader{0, 1}));
@@ -123,7 +125,8 @@ private:
 	// Every request that wants a reply has one, and it is well-formed.
 	static void check(const Message &message, std::span<const std::byte> reply)
 	{
-		if (message.header.flags & kFlagNoReply) {
+		const auto request = message.header<Header>();
+		if (request.flags & kFlagNoReply) {
 			if (!reply.empty())
 				std::abort();
 			return;
@@ -132,15 +135,16 @@ private:
 		if (reply.size() < sizeof(header))
 			std::abort();
 		std::memcpy(&header, reply.data(), sizeof(header));
-		if (header.size != reply.size() || header.id != message.header.id ||
-		    header.command != message.header.command)
+		if (header.size != reply.size() || header.id != request.id ||
+		    header.command != request.command)
 			std::abort();
 	}
 
 	World &world_;
 	unsigned how_;
-	Endpoint endpoint_;
-	MessageReader reader_;
+	Interrupts interrupts_;
+	pci::Endpoint endpoint_;
+	pci::MessageReader reader_;
 	Session session_;
 };
 

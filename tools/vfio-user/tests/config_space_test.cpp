@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "vfio-user/config_space.hpp"
+#include "pci/config_space.hpp"
 
 #include <stdexcept>
 
@@ -93,10 +93,10 @@ TEST_F(Config, StatusIsWriteOneToClear)
 // A device without interrupts, BARs or serial number has none of it.
 TEST(ConfigSpace, OfAPlainDevice)
 {
-	const ConfigSpace config(PciDescription{});
+	const pci::ConfigSpace config(PciDescription{});
 	std::byte pin, next;
 	config.read(0x3d, {&pin, 1});
-	config.read(ConfigSpace::kPciExpress + 1, {&next, 1});
+	config.read(pci::ConfigSpace::kPciExpress + 1, {&next, 1});
 	EXPECT_EQ(pin, std::byte{0});
 	EXPECT_EQ(next, std::byte{0});
 	EXPECT_FALSE(config.msix_enabled());
@@ -109,10 +109,10 @@ TEST(ConfigSpace, RefusesImpossibleDescriptions)
 		PciDescription description;
 		description.bars[0] = {8192, true, false};
 		description.msix = {16, 0, 0, 0, 4096};
-		ConfigSpace fine(description);
+		pci::ConfigSpace fine(description);
 		spoil(description);
 		try {
-			ConfigSpace config(description);
+			pci::ConfigSpace config(description);
 			return false;
 		} catch (const std::invalid_argument &) {
 			return true;

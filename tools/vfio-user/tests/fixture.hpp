@@ -17,7 +17,7 @@
 #include "base/guest_memory.hpp"
 #include "vfio-user/server.hpp"
 #include "vfio-user/testing/fake_client.hpp"
-#include "vfio-user/testing/fake_device.hpp"
+#include "pci/testing/fake_device.hpp"
 
 namespace weft::vfio_user
 {

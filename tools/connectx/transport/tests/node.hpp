@@ -14,7 +14,7 @@
 #include "connectx/transport.hpp"
 #include "connectx/transport/tests/wqe_builder.hpp"
 #include "fabric/fabric.hpp"
-#include "vfio-user/testing/fake_host.hpp"
+#include "pci/testing/fake_host.hpp"
 
 namespace weft::connectx::transport
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "vfio-user/endpoint.hpp"
+#include "pci/endpoint.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,14 +9,48 @@
 
 #include "base/loop.hpp"
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
-Endpoint::Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log,
-		   std::size_t most_mappings)
-    : loop_(loop), device_(device), log_(std::move(log)), description_(device.description()),
-      config_(description_), lender_(std::make_shared<MemoryLender>(most_mappings)),
-      interrupts_(loop, description_.msix.vectors, description_.intx)
+namespace
+{
+
+PciDescription as_seen(PciDescription description, const Interrupts &interrupts)
+{
+	description.intx = description.intx && interrupts.carries_intx();
+	return description;
+}
+
+constexpr std::uint64_t table_size(const PciMsix &msix)
+{
+	return 16ull * msix.vectors;
+}
+
+constexpr std::uint64_t pba_size(const PciMsix &msix)
+{
+	return (msix.vectors + 63ull) / 64 * 8;
+}
+
+// The part of @data, which belongs to @offset and on, that lies in [@start, @start + @length); and
+// where it begins in there.
+template<typename Span>
+std::pair<std::uint64_t, Span> part_within(std::uint64_t offset, Span data, std::uint64_t start,
+					   std::uint64_t length)
+{
+	const auto begin = std::max(offset, start);
+	const auto end = std::min(offset + data.size(), start + length);
+	if (begin >= end)
+		return {0, {}};
+	return {begin - start, data.subspan(begin - offset, end - begin)};
+}
+
+} // namespace
+
+Endpoint::Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
+		   std::shared_ptr<spdlog::logger> log, std::size_t most_mappings)
+    : loop_(loop), device_(device), interrupts_(interrupts), log_(std::move(log)),
+      description_(as_seen(device.description(), interrupts)), config_(description_),
+      lender_(std::make_shared<MemoryLender>(most_mappings))
 {
 	device_.attach(*this);
 	device_.reset(PciReset::Bus);
@@ -36,8 +70,9 @@ void Endpoint::raise_msix(unsigned vector)
 
 void Endpoint::set_intx(bool asserted)
 {
-	if (!description_.intx || asserted == interrupts_.intx())
+	if (!description_.intx || asserted == intx_)
 		return;
+	intx_ = asserted;
 	config_.set_interrupt_status(asserted);
 	interrupts_.set_intx(asserted);
 }
@@ -46,7 +81,7 @@ std::uint64_t Endpoint::region_size(std::uint32_t index) const
 {
 	if (index < kPciBars)
 		return description_.bars[index].size;
-	return index == kRegionConfig ? ConfigSpace::kSize : 0;
+	return index == kConfigRegion ? ConfigSpace::kSize : 0;
 }
 
 bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const
@@ -55,30 +90,46 @@ bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::u
 	return region && offset <= region && size <= region - offset;
 }
 
-// The client has the MSI-X table, and keeps what is masked there; behind it is nothing here. The
-// pending bits it may ask for, as QEMU does: of a vector that has no descriptor yet.
+// The model has nothing there: table and pending bits are the machine's and ours.
 bool Endpoint::is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const
 {
 	const PciMsix &msix = description_.msix;
 	const auto within = [&](unsigned window_bar, std::uint64_t start, std::uint64_t length) {
 		return bar == window_bar && offset < start + length && start < offset + size;
 	};
-	return msix.vectors &&
-	       (within(msix.table_bar, msix.table_offset, 16ull * msix.vectors) ||
-		within(msix.pba_bar, msix.pba_offset, (msix.vectors + 63ull) / 64 * 8));
+	return msix.vectors && (within(msix.table_bar, msix.table_offset, table_size(msix)) ||
+				within(msix.pba_bar, msix.pba_offset, pba_size(msix)));
 }
 
 void Endpoint::read_msix_structure(std::uint32_t bar, std::uint64_t offset,
 				   std::span<std::byte> data) const
 {
 	const PciMsix &msix = description_.msix;
-	for (std::byte &byte : data) {
-		byte = std::byte{0};
-		const std::uint64_t first = (offset++ - msix.pba_offset) * 8;
-		for (unsigned bit = 0; bit < 8; ++bit)
-			if (bar == msix.pba_bar && interrupts_.pending(first + bit))
-				byte |= std::byte{1} << bit;
+	std::ranges::fill(data, std::byte{0});
+	if (bar == msix.table_bar) {
+		const auto [at, part] =
+			part_within(offset, data, msix.table_offset, table_size(msix));
+		if (!part.empty())
+			interrupts_.read_table(at, part);
 	}
+	if (bar == msix.pba_bar) {
+		const auto [at, part] = part_within(offset, data, msix.pba_offset, pba_size(msix));
+		for (std::size_t i = 0; i < part.size(); ++i)
+			for (unsigned bit = 0; bit < 8; ++bit)
+				if (interrupts_.pending((at + i) * 8 + bit))
+					part[i] |= std::byte{1} << bit;
+	}
+}
+
+void Endpoint::write_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				    std::span<const std::byte> data)
+{
+	const PciMsix &msix = description_.msix;
+	if (bar != msix.table_bar)
+		return;
+	const auto [at, part] = part_within(offset, data, msix.table_offset, table_size(msix));
+	if (!part.empty())
+		interrupts_.write_table(at, part);
 }
 
 bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data)
@@ -87,7 +138,7 @@ bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<
 		return false;
 	if (data.empty())
 		return true;
-	if (index == kRegionConfig)
+	if (index == kConfigRegion)
 		config_.read(offset, data);
 	else if (is_msix_structure(index, offset, data.size()))
 		read_msix_structure(index, offset, data);
@@ -103,9 +154,11 @@ bool Endpoint::region_write(std::uint32_t index, std::uint64_t offset,
 		return false;
 	if (data.empty())
 		return true;
-	if (index == kRegionConfig)
+	if (index == kConfigRegion)
 		write_config(offset, data);
-	else if (!is_msix_structure(index, offset, data.size()))
+	else if (is_msix_structure(index, offset, data.size()))
+		write_msix_structure(index, offset, data);
+	else
 		device_.region_write(index, offset, data);
 	return true;
 }
@@ -121,25 +174,26 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 	}
 	if (effects.command_changed)
 		interrupts_.set_intx_disabled(config_.intx_disabled());
-	if (effects.msix_changed && !config_.msix_enabled())
-		interrupts_.clear_pending();
+	if (effects.msix_changed) {
+		if (!config_.msix_enabled())
+			interrupts_.clear_pending();
+		interrupts_.set_msix_masked(config_.msix_masked());
+	}
 	if (config_.bus_master() != was_master)
 		device_.bus_master_changed(!was_master);
 }
 
-GuestMemory::MapResult Endpoint::map(const DmaMap &section, int fd)
+GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 {
 	// Those out of reach are no mappings, but have a place in the map as well.
 	if (memory_.sections() >= lender_->most_mappings())
 		throw std::system_error(ENOSPC, std::generic_category(), "the machine's sections");
-	const bool readable = section.flags & kDmaReadable;
-	const bool writable = section.flags & kDmaWritable;
 	std::shared_ptr<const MemoryMapping> mapping;
 	if (fd >= 0)
-		mapping = MemoryMapping::map_file(fd, section.offset, section.size, writable,
+		mapping = MemoryMapping::map_file(fd, section.offset, section.size, section.writable,
 						  lender_);
-	const auto result =
-		memory_.map(section.address, section.size, readable, writable, std::move(mapping));
+	const auto result = memory_.map(section.address, section.size, section.readable,
+					section.writable, std::move(mapping));
 	if (result == GuestMemory::MapResult::Mapped)
 		device_.memory_changed();
 	return result;
@@ -164,8 +218,7 @@ void Endpoint::reset(PciReset kind)
 	config_.reset();
 	device_.reset(kind);
 	set_intx(false);
-	interrupts_.set_intx_disabled(false);
-	interrupts_.clear_pending();
+	interrupts_.reset();
 }
 
 void Endpoint::release()
@@ -176,4 +229,4 @@ void Endpoint::release()
 	reset(PciReset::HostGone);
 }
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

@@ -3,8 +3,8 @@
 // and MSI-X capabilities, device serial number. Every bit has one of four natures: read-only,
 // writable, write-one-to-clear, or one of the few that act, which write() reports.
 //
-// The machine's own view of BARs and of the MSI-X table is the client's business (QEMU sizes BARs
-// and owns the table); the registers here behave as the PCI specification says all the same.
+// The machine's own view of BARs is the client's business (QEMU sizes them itself); the registers here
+// behave as the PCI specification says all the same.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <span>
 
-#include "vfio-user/pci_device.hpp"
+#include "pci/device.hpp"
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
 class ConfigSpace
@@ -53,6 +53,7 @@ public:
 	bool bus_master() const { return get16(kCommand) & kCommandBusMaster; }
 	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
 	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }
+	bool msix_masked() const { return has_msix_ && (get16(kMsix + 2) & kMsixMaskAll); }
 	// Status register, Interrupt Status: the state of the INTA line.
 	void set_interrupt_status(bool asserted);
 
@@ -87,4 +88,4 @@ private:
 	bool has_msix_ = false;
 };
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "vfio-user/connection.hpp"
+#include "pci/connection.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "base/loop.hpp"
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
 namespace
@@ -21,13 +21,15 @@ namespace
 // Messages handled before other work of the loop gets its turn.
 constexpr unsigned kSlice = 64;
 
-// Unsent replies beyond which a client is taken for dead. Four of the largest.
-constexpr std::size_t kMostUnsent = 4 * std::size_t{kMaxMessage};
+// Unsent replies beyond which a client is taken for dead: so many of the largest.
+constexpr std::size_t kMostUnsent = 4;
 
 } // namespace
 
-Connection::Connection(Loop &loop, FileDescriptor socket, Callbacks callbacks)
-    : loop_(loop), socket_(loop.io(), socket.get()), callbacks_(std::move(callbacks))
+Connection::Connection(Loop &loop, FileDescriptor socket, const Framing &framing,
+		       Callbacks callbacks)
+    : loop_(loop), socket_(loop.io(), socket.get()), callbacks_(std::move(callbacks)),
+      reader_(framing), most_unsent_(kMostUnsent * framing.most_size)
 {
 	socket.release();
 	socket_.native_non_blocking(true);
@@ -189,7 +191,7 @@ void Connection::send(std::span<const std::byte> message)
 	}
 	unsent_.emplace_back(message.begin(), message.end());
 	unsent_bytes_ += message.size();
-	if (unsent_bytes_ > kMostUnsent)
+	if (unsent_bytes_ > most_unsent_)
 		drop(fmt::format("it leaves {} bytes of replies unread", unsent_bytes_));
 }
 
@@ -210,4 +212,4 @@ void Connection::flush()
 	}
 }
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

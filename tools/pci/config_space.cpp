@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "vfio-user/config_space.hpp"
+#include "pci/config_space.hpp"
 
 #include <bit>
 #include <cstring>
 #include <stdexcept>
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
 namespace
@@ -194,4 +194,4 @@ void ConfigSpace::set_interrupt_status(bool asserted)
 		bytes_[kStatus] &= ~kInterruptStatus;
 }
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

@@ -1,29 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Cuts the byte stream of a client into messages. Knows no socket: a socket, a test or a fuzzer
-// fills it.
+// fills it. Knows no protocol either, but for how long a message is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/file_descriptor.hpp"
-#include "vfio-user/protocol.hpp"
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
+// Descriptors that a message may bring.
+constexpr std::size_t kMaxMessageFds = 16;
+
+// Framing - how a protocol's messages begin, and how long they are.
+struct Framing {
+	struct Extent {
+		std::size_t size = 0; // of the whole message, its header included
+		const char *trouble = nullptr; // why no message begins so, or null
+	};
+
+	std::size_t header_size;
+	std::size_t most_size; // of a whole message
+	// What a header of header_size bytes says. If there is no trouble, the size is header_size at
+	// least and most_size at most.
+	Extent (*measure)(std::span<const std::byte> header);
+};
+
 struct Message {
-	Header header;
-	std::span<const std::byte> payload; // valid until the reader is asked for anything else
+	// Both are valid until the reader is asked for anything else.
+	std::span<const std::byte> head;
+	std::span<const std::byte> payload;
 	std::vector<FileDescriptor> fds;
+
+	template<typename Header>
+	Header header() const
+	{
+		static_assert(std::is_trivially_copyable_v<Header>);
+		Header header;
+		std::memcpy(&header, head.data(), sizeof(header));
+		return header;
+	}
 };
 
 class MessageReader
 {
 public:
+	explicit MessageReader(const Framing &framing) : framing_(framing) {}
+
 	// Where the next bytes of the stream go; never empty.
 	std::span<std::byte> space();
 	// @size bytes were put at space(), and @fds came with them. Of a Unix stream socket one
@@ -42,9 +72,10 @@ private:
 		std::vector<FileDescriptor> fds;
 	};
 
-	static const char *check(const Header &header);
+	std::span<const std::byte> head() const;
 	void compact();
 
+	const Framing framing_;
 	std::vector<std::byte> buffer_;
 	std::size_t begin_ = 0; // of what has not been handed out
 	std::size_t end_ = 0;
@@ -53,4 +84,4 @@ private:
 	const char *reason_ = nullptr;
 };
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The slot that a device model is plugged into: everything of a PCI function that is not the
 // model's own. Holds configuration space, the guest's memory and the interrupts, and routes
-// accesses to regions. Knows no protocol message.
+// accesses to regions. Knows no protocol: how interrupts travel is an Interrupts' business.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,42 @@
 #include <span>
 
 #include "base/guest_memory.hpp"
-#include "vfio-user/config_space.hpp"
-#include "vfio-user/interrupts.hpp"
-#include "vfio-user/pci_device.hpp"
+#include "pci/config_space.hpp"
+#include "pci/device.hpp"
+#include "pci/interrupts.hpp"
 
 namespace spdlog
 {
 class logger;
 }
 
-namespace weft::vfio_user
+namespace weft::pci
 {
+
+// Whole pages: what clients share of their memory.
+constexpr std::uint64_t kPageSize = 4096;
+
+// MemorySection - a part of the machine's memory, and where in its descriptor's file it lies.
+struct MemorySection {
+	std::uint64_t address = 0; // as the device sees it
+	std::uint64_t size = 0;
+	std::uint64_t offset = 0;
+	bool readable = true;
+	bool writable = true;
+};
 
 class Endpoint final : public PciHost
 {
 public:
-	// Attaches @device, which outlives the endpoint, and puts it into its state after power-on.
-	// Made, used and destroyed on @loop's thread. Throws std::invalid_argument if the device's
-	// description contradicts itself. A machine may have @most_mappings sections of memory.
-	Endpoint(Loop &loop, PciDevice &device, std::shared_ptr<spdlog::logger> log,
-		 std::size_t most_mappings);
+	// Regions: the BARs by their numbers, and configuration space.
+	static constexpr std::uint32_t kConfigRegion = 7;
+
+	// Attaches @device, which outlives the endpoint, as @interrupts do, and puts it into its state
+	// after power-on. Made, used and destroyed on @loop's thread. Throws std::invalid_argument if
+	// the device's description contradicts itself. A machine may have @most_mappings sections of
+	// memory.
+	Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
+		 std::shared_ptr<spdlog::logger> log, std::size_t most_mappings);
 	~Endpoint() override;
 
 	Loop &loop() override { return loop_; }
@@ -38,7 +54,7 @@ public:
 	void raise_msix(unsigned vector) override;
 	void set_intx(bool asserted) override;
 
-	// Bytes in region @index (protocol.hpp); 0 if the device does not have it.
+	// Bytes in region @index; 0 if the device does not have it.
 	std::uint64_t region_size(std::uint32_t index) const;
 	// False if the access is not wholly inside the region: nothing has happened then.
 	bool region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data);
@@ -49,13 +65,12 @@ public:
 	// Whose memory it is: another one for each machine.
 	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
 
-	// Changes of the memory map; they tell the device. map() throws std::system_error, ENOSPC
-	// if there are as many sections as may be.
-	GuestMemory::MapResult map(const DmaMap &section, int fd);
+	// Changes of the memory map; they tell the device. Without a descriptor, the section is there
+	// but out of reach. map() throws std::system_error, ENOSPC if there are as many sections as
+	// may be.
+	GuestMemory::MapResult map(const MemorySection &section, int fd);
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void unmap_all();
-
-	Interrupts &interrupts() { return interrupts_; }
 
 	void reset(PciReset kind);
 	// The machine is gone: its memory and descriptors are let go, and the device is reset.
@@ -69,16 +84,19 @@ private:
 	bool is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const;
 	void read_msix_structure(std::uint32_t bar, std::uint64_t offset,
 				 std::span<std::byte> data) const;
+	void write_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				  std::span<const std::byte> data);
 	void write_config(std::uint64_t offset, std::span<const std::byte> data);
 
 	Loop &loop_;
 	PciDevice &device_;
+	Interrupts &interrupts_;
 	std::shared_ptr<spdlog::logger> log_;
-	const PciDescription &description_;
+	const PciDescription description_; // as the machine sees it
 	ConfigSpace config_;
 	GuestMemory memory_;
 	std::shared_ptr<MemoryLender> lender_;
-	Interrupts interrupts_;
+	bool intx_ = false;
 };
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

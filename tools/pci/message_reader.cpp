@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "vfio-user/message_reader.hpp"
+#include "pci/message_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
 namespace
@@ -18,17 +18,9 @@ constexpr std::size_t kMaxCarried = 4 * kMaxMessageFds;
 
 } // namespace
 
-const char *MessageReader::check(const Header &header)
+std::span<const std::byte> MessageReader::head() const
 {
-	if (header.size < sizeof(Header))
-		return "a message shorter than its header";
-	if (header.size > kMaxMessage)
-		return "a message longer than the negotiated transfer size allows";
-	if ((header.flags & kFlagTypeMask) == kFlagTypeReply)
-		return "a reply to a request that was never made";
-	if ((header.flags & kFlagTypeMask) != kFlagTypeCommand)
-		return "a message of unknown type";
-	return nullptr;
+	return std::span(buffer_).subspan(begin_, framing_.header_size);
 }
 
 void MessageReader::compact()
@@ -47,12 +39,10 @@ std::span<std::byte> MessageReader::space()
 			buffer_.shrink_to_fit();
 		}
 	}
-	std::size_t needed = sizeof(Header);
-	if (end_ - begin_ >= sizeof(Header)) {
-		Header header;
-		std::memcpy(&header, buffer_.data() + begin_, sizeof(header));
-		needed = std::clamp<std::size_t>(header.size, sizeof(Header), kMaxMessage);
-	}
+	std::size_t needed = framing_.header_size;
+	if (end_ - begin_ >= framing_.header_size)
+		needed = std::clamp(framing_.measure(head()).size, framing_.header_size,
+				    framing_.most_size);
 	if (begin_ + needed > buffer_.size() || end_ == buffer_.size())
 		compact();
 	if (needed > buffer_.size())
@@ -77,17 +67,18 @@ void MessageReader::filled(std::size_t size, std::vector<FileDescriptor> &&fds)
 
 std::optional<Message> MessageReader::next()
 {
-	if (failed() || end_ - begin_ < sizeof(Header))
+	if (failed() || end_ - begin_ < framing_.header_size)
+		return std::nullopt;
+	const auto [size, trouble] = framing_.measure(head());
+	reason_ = trouble;
+	if (failed() || end_ - begin_ < size)
 		return std::nullopt;
 	Message message{};
-	std::memcpy(&message.header, buffer_.data() + begin_, sizeof(Header));
-	reason_ = check(message.header);
-	if (failed() || end_ - begin_ < message.header.size)
-		return std::nullopt;
-	message.payload = std::span(buffer_).subspan(begin_ + sizeof(Header),
-						     message.header.size - sizeof(Header));
-	begin_ += message.header.size;
-	consumed_ += message.header.size;
+	message.head = head();
+	message.payload = std::span(buffer_).subspan(begin_ + framing_.header_size,
+						     size - framing_.header_size);
+	begin_ += size;
+	consumed_ += size;
 	while (!carried_.empty() && carried_.front().last_byte < consumed_) {
 		std::ranges::move(carried_.front().fds, std::back_inserter(message.fds));
 		carried_.erase(carried_.begin());
@@ -95,4 +86,4 @@ std::optional<Message> MessageReader::next()
 	return message;
 }
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

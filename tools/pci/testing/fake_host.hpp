@@ -17,8 +17,8 @@
 
 #include "base/guest_memory.hpp"
 #include "base/loop.hpp"
-#include "vfio-user/pci_device.hpp"
-#include "vfio-user/testing/machine.hpp"
+#include "pci/device.hpp"
+#include "pci/testing/machine.hpp"
 
 namespace weft::testing
 {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "vfio-user/pci_device.hpp"
+#include "pci/device.hpp"
 
 namespace weft::testing
 {

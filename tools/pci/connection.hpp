@@ -13,14 +13,14 @@
 
 #include <asio/posix/stream_descriptor.hpp>
 
-#include "vfio-user/message_reader.hpp"
+#include "pci/message_reader.hpp"
 
 namespace weft
 {
 class Loop;
 }
 
-namespace weft::vfio_user
+namespace weft::pci
 {
 
 class Connection : public std::enable_shared_from_this<Connection>
@@ -35,7 +35,7 @@ public:
 
 	// Loop's thread only, as all else. Held by shared_ptr: what is under way on the loop holds
 	// one more.
-	Connection(Loop &loop, FileDescriptor socket, Callbacks callbacks);
+	Connection(Loop &loop, FileDescriptor socket, const Framing &framing, Callbacks callbacks);
 
 	void start();
 	// Closes without a callback.
@@ -62,11 +62,12 @@ private:
 	asio::posix::stream_descriptor socket_;
 	Callbacks callbacks_;
 	MessageReader reader_;
-	// Replies that the socket did not take. Each is sent by a call of its own: a client may
-	// rely on a header arriving whole, as QEMU does.
+	// Replies that the socket did not take, up to a bound. Each is sent by a call of its own: a
+	// client may rely on a header arriving whole, as QEMU does.
+	const std::size_t most_unsent_;
 	std::deque<std::vector<std::byte>> unsent_;
 	std::size_t unsent_bytes_ = 0;
 	std::size_t first_sent_ = 0; // bytes of unsent_.front() that are gone
 };
 
-} // namespace weft::vfio_user
+} // namespace weft::pci

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The client's end of a server's socket, for tests, on the test's own thread. The server is in the same thread, over a
+// socket pair, its loop in manual mode and run whenever the client waits for something; or it is another process.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "base/loop.hpp"
+
+namespace weft::testing
+{
+
+using Bytes = std::vector<std::byte>;
+
+void append_raw(Bytes &bytes, const void *data, std::size_t size);
+
+// The bytes of values of fixed layout, one after the other; text goes with its terminating zero.
+template<typename T>
+void append_bytes(Bytes &bytes, const T &value)
+{
+	if constexpr (std::is_convertible_v<T, std::string>) {
+		const std::string text(value);
+		append_raw(bytes, text.c_str(), text.size() + 1);
+	} else if constexpr (std::is_trivially_copyable_v<T>) {
+		append_raw(bytes, &value, sizeof(value));
+	} else {
+		append_raw(bytes, value.data(), value.size());
+	}
+}
+template<typename... T>
+Bytes bytes_of(const T &...values)
+{
+	Bytes bytes;
+	(append_bytes(bytes, values), ...);
+	return bytes;
+}
+
+class ClientSocket
+{
+public:
+	// The server has ended the connection: what becomes of who shares memory and takes it back.
+	struct HungUp : std::runtime_error {
+		using std::runtime_error::runtime_error;
+	};
+
+	// @socket is the client's end; @loop is the server's, in manual mode.
+	ClientSocket(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket)) {}
+	// The server is another process, which may take as long as @patience for an answer.
+	ClientSocket(FileDescriptor socket, Clock::duration patience)
+	    : socket_(std::move(socket)), patience_(patience)
+	{
+	}
+
+	// Makes a connected pair: the client keeps one end, the server gets the other.
+	static std::pair<FileDescriptor, FileDescriptor> make_sockets();
+
+	// Sends bytes as they are. Descriptors are lent for the call.
+	void send_raw(std::span<const std::byte> bytes, const std::vector<int> &fds = {});
+	// Fills @data. Throws HungUp, or another std::runtime_error if that much does not come in time.
+	void receive_raw(std::span<std::byte> data);
+	template<typename T>
+	T receive_as()
+	{
+		static_assert(std::is_trivially_copyable_v<T>);
+		T value;
+		receive_raw(std::as_writable_bytes(std::span(&value, 1)));
+		return value;
+	}
+
+	// Runs the server until it has closed the connection; false if it does not.
+	bool wait_closed();
+	// Whether the server has sent nothing that was not received.
+	bool quiet();
+	void close() { socket_.reset(); }
+	int fd() const { return socket_.get(); }
+
+private:
+	// Lets the server work until @done, which looks at the socket for @events.
+	bool wait_until(const std::function<bool()> &done, short events);
+	bool readable();
+	bool closed();
+
+	Loop *const loop_ = nullptr;
+	FileDescriptor socket_;
+	const Clock::duration patience_ = std::chrono::seconds(5);
+};
+
+} // namespace weft::testing
