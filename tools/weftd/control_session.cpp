@@ -87,7 +87,7 @@ json describe(Host &host)
 	return {{"name", host.name},
 		{"guid", guid_text(host.guid)},
 		{"socket", host.socket.string()},
-		{"machine", host.server.connected()},
+		{"machine", host.server->connected()},
 		{"ports", ports}};
 }
 

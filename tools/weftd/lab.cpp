@@ -281,6 +281,16 @@ fabric::SwitchConfig parse_switch(Section &section, ib::Guid default_guid)
 	return config;
 }
 
+LabBus parse_bus(Section &section)
+{
+	const auto name = section.text("bus").value_or("vfio-user");
+	if (name == "vfio-user")
+		return LabBus::VfioUser;
+	if (name == "vhost-user")
+		return LabBus::VhostUser;
+	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
+}
+
 LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::string> &warnings)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
@@ -298,6 +308,7 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 					       "managers refuse software "
 					       "that listens on it, as SRP targets do",
 					       section.where("guid"), host.guid));
+	host.bus = parse_bus(section);
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (host.socket.empty())
 		section.fail("socket must be a file name");

@@ -29,10 +29,17 @@ public:
 // The node that the subnet manager runs on.
 constexpr const char *kSmNode = "sm";
 
+// How a host's machine has its card.
+enum class LabBus {
+	VfioUser,  // QEMU
+	VhostUser, // User-Mode Linux
+};
+
 struct LabHost {
 	std::string name;
 	unsigned ports = 1;
 	ib::Guid guid = 0;
+	LabBus bus = LabBus::VfioUser;
 	std::string socket;      // a file name in the socket directory, or an absolute path
 	bool small_bars = false; // the card is broken on purpose
 	bool trusted = true;     // its machine may manage the subnet

@@ -10,9 +10,28 @@
 #include "connectx/transport.hpp"
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
+#include "vfio-user/server.hpp"
+#include "vhost-user/server.hpp"
 
 namespace weft::weftd
 {
+
+namespace
+{
+
+std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop &loop, PciDevice &card,
+					 std::size_t most_mappings)
+{
+	switch (config.bus) {
+	case LabBus::VfioUser:
+		return std::make_unique<vfio_user::Server>(loop, card, config.name, most_mappings);
+	case LabBus::VhostUser:
+		return std::make_unique<vhost_user::Server>(loop, card, config.name);
+	}
+	throw std::logic_error("bus of a host");
+}
+
+} // namespace
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
@@ -20,9 +39,9 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
       ports(std::move(fabric_ports)), loop(config.name),
       card({config.name, config.guid, {}, ports, config.small_bars, config.trusted},
 	   connectx::make_transport),
-      server(loop, card, config.name, most_mappings)
+      server(make_server(config, loop, card, most_mappings))
 {
-	server.listen(socket);
+	server->listen(socket);
 }
 
 World::World(const Lab &lab, const std::filesystem::path &socket_directory) : fabric_(lab.seed)

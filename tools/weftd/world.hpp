@@ -11,7 +11,7 @@
 #include "base/loop.hpp"
 #include "connectx/card.hpp"
 #include "fabric/fabric.hpp"
-#include "vfio-user/server.hpp"
+#include "pci/server.hpp"
 #include "weftd/lab.hpp"
 
 namespace weft::sm
@@ -33,7 +33,7 @@ struct Host {
 	const std::vector<fabric::Port *> ports;
 	Loop loop;
 	connectx::Card card;
-	vfio_user::Server server;
+	const std::unique_ptr<pci::Server> server;
 };
 
 class World

@@ -56,6 +56,16 @@ TEST(Lab, UntrustedHostsAreKnownToTheManager)
 	EXPECT_THAT(parse_lab(kTwoNodes, "lab.toml").sm.untrusted, IsEmpty());
 }
 
+// QEMU has a card unless a host says that its machine is another.
+TEST(Lab, AHostSaysHowItsMachineHasTheCard)
+{
+	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
+	EXPECT_EQ(lab.hosts[0].bus, LabBus::VfioUser);
+	EXPECT_EQ(lab.hosts[1].bus, LabBus::VhostUser);
+	EXPECT_EQ(parse_lab(std::string(kTwoNodes) + "bus = \"vfio-user\"\n", "lab.toml").hosts[1].bus,
+		  LabBus::VfioUser);
+}
+
 TEST(Lab, PartitionsMayHaveARate)
 {
 	const auto rate = [](const std::string &value) {
@@ -309,6 +319,8 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[host]]\nname = \"h\"\nports = true", "lab.toml:3: ", "an integer"},
 		{"[[host]]\nname = \"h\"\nsmall_bars = 1", "lab.toml:3: ", "true or false"},
 		{"[[host]]\nname = \"h\"\nsocket = 7", "lab.toml:3: ", "a string"},
+		{"[[host]]\nname = \"h\"\nbus = \"pci\"", "lab.toml:3: ", "vhost-user"},
+		{"[[host]]\nname = \"h\"\nbus = 1", "lab.toml:3: ", "a string"},
 		{"[[switch]]\nname = \"s\"\nguid = -1", "lab.toml:3: ", "guid"},
 		{"[[switch]]\nname = 5", "lab.toml:2: ", "a string"},
 		{"[[host]]\nname = \"h\"\nname = \"g\"", "lab.toml:3: ", "name"},
