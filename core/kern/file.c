@@ -191,6 +191,11 @@ static int file_mmap(struct file *native, struct vm_area_struct *vma)
 		return status;
 	if (!mapping.writable && vma->vm_flags & VM_WRITE)
 		return -EPERM;
+	if (IS_ENABLED(CONFIG_INDIRECT_IOMEM) && !pfn_valid(mapping.pfn)) {
+		/* The kernel implements the registers of its devices itself: there is no page that a program could have. */
+		pr_warn_once("weft_kern: %s: programs cannot map a device's registers on this kernel\n", current->comm);
+		return -EOPNOTSUPP;
+	}
 
 	change_flags(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC | (mapping.writable ? 0 : VM_MAYWRITE));
 	vma->vm_page_prot = pgprot_decrypted(mapping.write_combining ? pgprot_writecombine(vma->vm_page_prot) :

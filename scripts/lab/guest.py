@@ -43,6 +43,8 @@ class Guest:
     kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
                 are like these two, as programs of this machine, with one CPU, and without QEMU: what is said of it below is not for them
     cpus        virtual CPUs; memory: in QEMU's notation
+    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, by vfio-user in QEMU, by vhost-user in a kernel
+                that is a program
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
     share       a host folder that the guest sees as /share, read and write
@@ -56,7 +58,7 @@ class Guest:
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
     """
 
-    def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", vfio_user=(), spare_ports=0, share=None, netdevs=(),
+    def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", cards=(), vfio_user=(), spare_ports=0, share=None, netdevs=(),
                  append="", qemu_args=(), icount=False, log=None, allowed=(), firmware_script=None,
                  may_reboot=False):
         self.name = name
@@ -64,7 +66,8 @@ class Guest:
         self.slowness = slowness(kernel)
         self.cpus = 1 if icount else cpus
         self.memory = memory
-        self.vfio_user = list(vfio_user)
+        self.cards = list(cards)
+        self.vfio_user = list(vfio_user) if self.kernel.native else [*self.cards, *vfio_user]
         self.spare_ports = spare_ports
         self.share = pathlib.Path(share).resolve() if share else None
         self.netdevs = list(netdevs)
@@ -101,9 +104,9 @@ class Guest:
         """Starts it; does not wait for the guest to be up."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("guests are started from the main thread (see the module's head)")
-        for path in self.vfio_user:
+        for path in {*self.cards, *self.vfio_user}:
             if not pathlib.Path(path).is_socket():
-                raise LabError(f"{path} is not a socket", "the vfio-user server must listen before the guest starts")
+                raise LabError(f"{path} is not a socket", "the server of a card must listen before the guest starts")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
         agent, agent_far = socket.socketpair()
@@ -188,6 +191,11 @@ class Guest:
                     value.add_note(f"{self.name}'s kernel reported:\n" + "\n".join(found))
         finally:
             self.close()
+
+    @property
+    def card(self):
+        """Where the guest's sysfs has its first card; the path's name is the card's address."""
+        return pathlib.PurePosixPath("/sys/bus/pci/devices", "0000:00:00.0" if self.kernel.native else "0000:01:00.0")
 
     # -- commands -----------------------------------------------------------------------------
 

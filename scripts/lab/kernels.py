@@ -18,6 +18,11 @@ BACKPORT_FORMAT = 1
 BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 
 
+def is_native(variant):
+    """Whether a kernel of that name is a program of this machine (User-Mode Linux), and no machine is emulated for it."""
+    return variant.startswith("um")
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     variant: str
@@ -28,8 +33,7 @@ class Kernel:
 
     @property
     def native(self):
-        """Whether it is a program of this machine (User-Mode Linux), and no machine is emulated for it."""
-        return self.variant.startswith("um")
+        return is_native(self.variant)
 
     @property
     def checked(self):

@@ -21,8 +21,8 @@ FORBIDDEN = (
     (3, r"core/(?:sysfs|uverbs|umad)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
-    (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|vfio-user|hw)/"),
-    (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|vfio-user|hw)/"),
+    (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
+    (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
 )
 # Law 1 lets a module have so much of C: these files, of which no line is anything else.
 BOILERPLATE = {"module.c", "exports.c"}

@@ -30,8 +30,13 @@ ENVIRONMENT = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-A
 VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=1700000000000000000")
 
 
+# What its drivers take for a PCI function behind a vhost-user socket (CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID in scripts/kernel/um.config).
+PCI_DEVICE_ID = 1234
+MOST_CARDS = 8
+
+
 def guest_words(guest, agent_fd):
-    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port."""
+    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port, its cards."""
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
             raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "take one that QEMU boots")
@@ -41,6 +46,9 @@ def guest_words(guest, agent_fd):
         words.append(f"weft.share={guest.share}")
     if guest.kernel.checked:
         words.append("weft.kasan=1")
+    if len(guest.cards) > MOST_CARDS:
+        raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has {MOST_CARDS} cards at most")
+    words += [f"virtio_uml.device={path}:{PCI_DEVICE_ID}" for path in guest.cards]
     return [*words, *guest.append.split()]
 
 

@@ -98,3 +98,14 @@ def misuse(lab):
         staying.wait(60)
         node.run(f"{PROBE} refusals")
         unload(node, names=names)
+
+
+@test(kernels=("um-debug",), also=("um",), timeout=60)
+def registers_that_are_no_pages(lab):
+    """Where the kernel implements the registers of its devices itself, a program that asks for a page of them is refused, and told why in the log."""
+    with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
+        load(node)
+        said = node.run("ibv_devinfo", check=False)
+        assert said.status != 0 and "Failed to open device" in said.out + said.err, said.out + said.err
+        assert "ibv_devinfo: programs cannot map a device's registers on this kernel" in node.run("dmesg").out
+        unload(node)

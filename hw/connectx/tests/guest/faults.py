@@ -8,11 +8,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
+from lab.fabric import Fabric
 from lab.testing import test
 from lab.waiting import wait_until
 from traffic import Node, Refused, pair
 
-CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
 
 
@@ -22,8 +22,8 @@ def log_lines(guest):
 
 def rebind(guest, check=True):
     """A fresh probe, which a broken card may not survive."""
-    guest.run(f"[ ! -e {CARD}/driver ] || echo 0000:01:00.0 > {DRIVER}/unbind", timeout=90)
-    guest.run(f"echo 0000:01:00.0 > {DRIVER}/bind", timeout=120, check=check)
+    guest.run(f"[ ! -e {guest.card}/driver ] || echo {guest.card.name} > {DRIVER}/unbind", timeout=90)
+    guest.run(f"echo {guest.card.name} > {DRIVER}/bind", timeout=120, check=check)
 
 
 def heal(node1, fabric):
@@ -151,20 +151,18 @@ small_bars = true
 name = "node2"
 [[link]]
 ends = ["node1", "node2"]
+[sm]
+enabled = false
 """
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
 def bars_too_small(lab):
     """A card without room for its registers is refused by the probe."""
-    directory = lab.socket_path("fabric")
-    file = lab.directory / "small.toml"
-    file.write_text(SMALL + "[sm]\nenabled = false\n")
-    lab.start(lab.program("weftd"), "--socket-dir", directory, "--lab", file, until=(directory / "node1.sock").is_socket)
-    with lab.guest("node1", vfio_user=[directory / "node1.sock"]) as guest:
+    with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
         node = Node(guest)
         node.load()
-        assert guest.run(f"[ -e {CARD}/driver ]", check=False).status != 0
+        assert guest.run(f"[ -e {guest.card}/driver ]", check=False).status != 0
         assert "too small" in guest.run("dmesg | grep -i weft_connectx").out
         node.unload()
 

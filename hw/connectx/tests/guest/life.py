@@ -6,10 +6,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
+from lab.fabric import Fabric
 from lab.testing import test
 from traffic import Node, Refused, event_delay, pair
 
-CARD = "/sys/bus/pci/devices/0000:01:00.0"
 DRIVER = "/sys/bus/pci/drivers/weft_connectx"
 
 
@@ -41,14 +41,15 @@ def check_messages(one, two):
 
 def check_removal(peer, node):
     """The node's card goes under traffic from its peer, in three ways, and comes back."""
-    for way, back in ((f"echo 0000:01:00.0 > {DRIVER}/unbind", f"echo 0000:01:00.0 > {DRIVER}/bind"),
-                      (f"echo 1 > {CARD}/remove", "echo 1 > /sys/bus/pci/rescan"),
+    card = node.guest.card
+    for way, back in ((f"echo {card.name} > {DRIVER}/unbind", f"echo {card.name} > {DRIVER}/bind"),
+                      (f"echo 1 > {card}/remove", "echo 1 > /sys/bus/pci/rescan"),
                       ("rmmod weft_connectx", "insmod /share/weft_connectx.ko")):
         one, _, sends, receives = stream(peer, node)
         node.guest.run(way, timeout=60)
         assert is_refused(receives, 60)
         assert int(sends(90)["failed"]) > 0
-        node.guest.run(f"[ ! -e {DRIVER}/0000:01:00.0 ]")
+        node.guest.run(f"[ ! -e {DRIVER}/{card.name} ]")
         node.guest.run(back, timeout=60)
         node.wait_active()
         one.close()
@@ -56,7 +57,7 @@ def check_removal(peer, node):
 
 def check_recovery(peer, node):
     """The node's card fails, is reset and fails again, each under traffic from its peer."""
-    for way in ("/sys/kernel/debug/weft_connectx/*/reset", f"{CARD}/reset", "/sys/kernel/debug/weft_connectx/*/reset"):
+    for way in ("/sys/kernel/debug/weft_connectx/*/reset", f"{node.guest.card}/reset", "/sys/kernel/debug/weft_connectx/*/reset"):
         one, _, sends, receives = stream(peer, node)
         before = int(node.guest.run("cat /sys/kernel/debug/weft_connectx/*/reset").out)
         node.guest.run(f"echo 1 > {way}", timeout=60)
@@ -74,25 +75,24 @@ def check_recovery(peer, node):
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def a_card_comes_and_goes(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
-    directory = lab.socket_path("fabric")
-    lab.start(lab.program("weftd"), "--socket-dir", directory, until=(directory / "node1.sock").is_socket)
-    with lab.guest("node1", vfio_user=[directory / "node1.sock"]) as guest:
+    with lab.guest("node1", cards=Fabric(lab).sockets[:1]) as guest:
+        card = guest.card
         node = Node(guest)
         node.load()
         rounds = 100 if lab.kernel == "plain" else 20
         out = guest.run(f"""
             for i in $(seq {rounds}); do
-                echo 0000:01:00.0 > {DRIVER}/unbind || exit 1
-                [ ! -e {CARD}/driver ] || exit 2
-                echo 0000:01:00.0 > {DRIVER}/bind || exit 3
-                [ -e {CARD}/driver ] || exit 4
+                echo {card.name} > {DRIVER}/unbind || exit 1
+                [ ! -e {card}/driver ] || exit 2
+                echo {card.name} > {DRIVER}/bind || exit 3
+                [ -e {card}/driver ] || exit 4
             done
             dmesg | grep -c 'started in'""", timeout=400).out
         assert int(out) >= 1
-        guest.run(f"echo 1 > {CARD}/remove; echo 1 > /sys/bus/pci/rescan; [ -e {CARD}/driver ]", timeout=60)
+        guest.run(f"echo 1 > {card}/remove; echo 1 > /sys/bus/pci/rescan; [ -e {card}/driver ]", timeout=60)
         node.unload()
         guest.run("cd /share && insmod weft_kern.ko && insmod weft_core.ko && insmod weft_connectx.ko completion_vectors=0")
-        guest.run(f"[ -e {CARD}/driver ] && grep -q 'weft_connectx$' /proc/interrupts && rmmod weft_connectx weft_core weft_kern")
+        guest.run(f"[ -e {card}/driver ] && grep -q 'weft_connectx$' /proc/interrupts && rmmod weft_connectx weft_core weft_kern")
         assert guest.find_leaks() == ""
 
 

@@ -7,9 +7,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
-from traffic import Node, peer, peer_kernel
+from traffic import Node, peer, peer_kernel, peer_machine
 
-CARD = "/sys/bus/pci/devices/0000:01:00.0"
 WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
 
 
@@ -27,7 +26,7 @@ def check_verbs(node1, node2, port, kinds=("rc", "ud")):
 
 def packets(node, port):
     """What a port has sent, but for multicast."""
-    return int(node.guest.run(f"cat {CARD}/weft/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
+    return int(node.guest.run(f"cat {node.guest.card}/weft/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
 
 
 def load(node):
@@ -39,9 +38,9 @@ def load(node):
 
 
 def check_both_ports(lab, stock_peer):
-    fabric = Fabric(lab, TWO_PORTS)
+    fabric = Fabric(lab, TWO_PORTS, machines=peer_machine(stock_peer))
     sockets = fabric.sockets
-    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]]), lab.guest("node2", vfio_user=[sockets[1]], **peer_kernel(stock_peer))) as guests:
+    with lab.boot(lab.guest("node1", cards=[sockets[0]]), lab.guest("node2", cards=[sockets[1]], **peer_kernel(stock_peer))) as guests:
         nodes = node1, node2 = Node(guests[0]), peer(lab, guests[1], stock_peer)
         for node in nodes:
             load(node)

@@ -4,8 +4,8 @@ weft_traffic.ko, on Debian's those of weft-traffic (tools/traffic); both take th
 import contextlib
 import json
 import re
-import subprocess
 
+from lab.fabric import Fabric
 from lab.waiting import DeadlineExceeded, wait_until
 
 CONTROL = "/sys/kernel/debug/weft_traffic/control"
@@ -169,15 +169,17 @@ def peer_kernel(stock):
     return {"kernel": "stock"} if stock else {}
 
 
+def peer_machine(stock):
+    """What a lab.fabric.Fabric with such a node is told of it."""
+    return {"node2": "stock"} if stock else None
+
+
 @contextlib.contextmanager
 def pair(lab, stock_peer=False, **options):
     """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
-    directory = lab.socket_path("fabric")
-    lab.start(lab.program("weftd"), "--socket-dir", directory, "--seed", lab.seed & 0xffffffff,
-              until=(directory / "node2.sock").is_socket)
-    fabric = Fabric(lab, directory)
-    with lab.boot(lab.guest("node1", vfio_user=[directory / "node1.sock"], **options),
-                  lab.guest("node2", vfio_user=[directory / "node2.sock"], **peer_kernel(stock_peer), **options)) as guests:
+    fabric = FaultyFabric(lab, machines=peer_machine(stock_peer))
+    with lab.boot(lab.guest("node1", cards=fabric.sockets[:1], **options),
+                  lab.guest("node2", cards=fabric.sockets[1:], **peer_kernel(stock_peer), **options)) as guests:
         nodes = [Node(guests[0]), peer(lab, guests[1], stock_peer)]
         for node in nodes:
             node.load()
@@ -186,14 +188,8 @@ def pair(lab, stock_peer=False, **options):
         yield *nodes, fabric
 
 
-class Fabric:
-    """The running fabric, by the command line that anyone would use."""
-
-    def __init__(self, lab, directory):
-        self._argv = [lab.program("weft"), "--socket-dir", directory]
-
-    def weft(self, *arguments):
-        return subprocess.run([*map(str, self._argv), *map(str, arguments)], check=True, capture_output=True, text=True, timeout=20).stdout
+class FaultyFabric(Fabric):
+    """A fabric on which things go wrong, as its command line has them."""
 
     def link(self, name, **settings):
         self.weft("link", "set", name, *(f"{k}={v}" for k, v in settings.items()))

@@ -169,9 +169,7 @@ CHECKS = (no_vlan, checksums_as_told, sent_to_and_then_listened_to, send_only_me
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
 def what_people_do_to_ib0(lab):
     """Namespaces, packet sockets, multicast, VLANs, checksums, removal: each has the outcome that Linux's users know."""
-    file = lab.directory / "lab.toml"
-    file.write_text(OPEN)
-    with mixed_pair(lab, "--lab", file) as (node1, node2):
+    with mixed_pair(lab, OPEN) as (node1, node2):
         install_tool(lab, node1, node2)
         interfaces_up(node1, node2)
         node2.run("modprobe ib_umad")

@@ -75,9 +75,7 @@ def datagrams_of_a_stranger(lab):
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def joins_that_are_refused(lab):
     """Where the SA knows of no broadcast group, the interface has no carrier, says little, and goes without a trace."""
-    file = lab.directory / "lab.toml"
-    file.write_text(REFUSING)
-    with weft_pair(lab, "--lab", file) as (node1, node2):
+    with weft_pair(lab, REFUSING) as (node1, node2):
         interfaces_up(node1, node2)
         lines = log_lines(node1)
         node1.run("ip link add link ib0 name ib0.8002 type ipoib pkey 0x8002")

@@ -136,9 +136,7 @@ enabled = false
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def opensm_manages_instead(lab):
     """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
-    file = lab.directory / "lab.toml"
-    file.write_text(SM_OFF)
-    with mixed_pair(lab, "--lab", file) as (node1, node2):
+    with mixed_pair(lab, SM_OFF) as (node1, node2):
         assert json.loads(weft(lab, "--json", "fabric", "show"))["subnet_manager"] is None
         node2.run("modprobe ib_umad")
         node2.spawn("opensm -f /dev/stdout")

@@ -16,7 +16,7 @@ def boots_from(lab, server, socket):
         server.put(f"/tmp/served/{name}", file.read_bytes())
     server.spawn("busybox httpd -f -p 80 -h /tmp/served")
     script = lab.directory / "boot.ipxe"
-    diskless = lab.guest("node2", kernel=kernel.variant, vfio_user=[socket], firmware_script=script, append="weft.fetched=1")
+    diskless = lab.guest("node2", kernel=kernel.variant, cards=[socket], firmware_script=script, append="weft.fetched=1")
     script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, machine.command_line(diskless)))
     with lab.boot(diskless) as (client,):
         assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
@@ -32,7 +32,7 @@ def boots_from(lab, server, socket):
 def a_machine_boots_over_our_ib0(lab):
     """The server is on our stack."""
     sockets = start_fabric(lab)
-    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]])) as (server,):
+    with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
         load_suite(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1])
@@ -43,7 +43,7 @@ def a_machine_boots_over_our_ib0(lab):
 def a_machine_boots_over_the_ib0_of_debian(lab):
     """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
     sockets = start_fabric(lab)
-    with lab.boot(lab.guest("node1", vfio_user=[sockets[0]], kernel="stock")) as (server,):
+    with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
         load_stock(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1])

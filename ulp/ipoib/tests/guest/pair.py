@@ -4,15 +4,14 @@ import contextlib
 import json
 import subprocess
 
+from lab.fabric import PAIR, Fabric
+
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
 
 
-def start_fabric(lab, *arguments):
-    """weftd with its default lab, one switch and two hosts; returns the cards' sockets."""
-    sockets = [lab.socket_path("node1.sock"), lab.socket_path("node2.sock")]
-    lab.start(lab.program("weftd"), "--socket-dir", sockets[0].parent, *arguments,
-              until=lambda: all(path.exists() for path in sockets))
-    return sockets
+def start_fabric(lab, lab_file=PAIR, **machines):
+    """A fabric with node1 and node2; returns the cards' sockets. machines: as Fabric's."""
+    return Fabric(lab, lab_file, machines=machines).sockets
 
 
 def weft(lab, *arguments):
@@ -36,10 +35,10 @@ def unload_suite(node):
 
 
 @contextlib.contextmanager
-def weft_pair(lab, *arguments, **options):
-    """Both guests with the suite loaded; without a failure, it is unloaded at the end. arguments: weftd's."""
-    sockets = start_fabric(lab, *arguments)
-    guests = [lab.guest(f"node{number}", vfio_user=[socket], **options) for number, socket in enumerate(sockets, 1)]
+def weft_pair(lab, lab_file=PAIR, **options):
+    """Both guests with the suite loaded; without a failure, it is unloaded at the end."""
+    sockets = start_fabric(lab, lab_file)
+    guests = [lab.guest(f"node{number}", cards=[socket], **options) for number, socket in enumerate(sockets, 1)]
     with lab.boot(*guests) as nodes:
         for node in nodes:
             load_suite(node)
@@ -49,11 +48,11 @@ def weft_pair(lab, *arguments, **options):
 
 
 @contextlib.contextmanager
-def mixed_pair(lab, *arguments, peer_share=None):
+def mixed_pair(lab, lab_file=PAIR, peer_share=None):
     """The first guest on our stack, the second on Debian's kernel and its own modules, with a folder as its /share."""
-    sockets = start_fabric(lab, *arguments)
-    ours = lab.guest("node1", vfio_user=[sockets[0]])
-    theirs = lab.guest("node2", vfio_user=[sockets[1]], kernel="stock", share=peer_share)
+    sockets = start_fabric(lab, lab_file, node2="stock")
+    ours = lab.guest("node1", cards=[sockets[0]])
+    theirs = lab.guest("node2", cards=[sockets[1]], kernel="stock", share=peer_share)
     with lab.boot(ours, theirs) as (node1, node2):
         load_suite(node1)
         load_stock(node2)

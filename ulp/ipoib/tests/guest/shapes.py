@@ -21,12 +21,6 @@ mtu = 4096
 """
 
 
-def large_lab(lab):
-    file = lab.directory / "lab.toml"
-    file.write_text(LARGE)
-    return "--lab", file
-
-
 def check_large_datagrams_and_a_child(node1, node2):
     interfaces_up(node1, node2)
     for node in (node1, node2):
@@ -45,7 +39,7 @@ def check_large_datagrams_and_a_child(node1, node2):
 @test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
-    with weft_pair(lab, *large_lab(lab)) as (node1, node2):
+    with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
         # A second child of the same partition, and one of the parent, are refused.
         assert node1.run("ip link add link ib0 name again type ipoib pkey 0x8001", check=False).status != 0
@@ -57,7 +51,7 @@ def large_datagrams_and_a_child(lab):
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def large_datagrams_and_a_child_with_the_stock_stack(lab):
     """The same with a peer on Debian's stack, in both directions."""
-    with mixed_pair(lab, *large_lab(lab)) as (node1, node2):
+    with mixed_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
 
 
