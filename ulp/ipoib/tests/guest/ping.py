@@ -5,7 +5,7 @@ from lab.testing import test
 from pair import interfaces_up, weft_pair
 
 
-@test(kernels=("stock", "debug"), also=("plain",), timeout=240)
+@test(kernels=("stock", "um-debug"), also=("debug", "plain", "um"), timeout=240)
 def ping_both_ways(lab):
     """Two guests on our stack bring ib0 up over the fabric and ping each other, IPv4 and IPv6, across fragmentation."""
     with weft_pair(lab) as (node1, node2):
