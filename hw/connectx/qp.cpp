@@ -141,14 +141,15 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
 	} else {
 		qpn_ = TRY(Number::create(hca_.qpns()));
-		number_ = qpn_.value();
+		number_ = qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
 		verbs_.qp_num = number_;
 	}
-	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), number_));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
-	auxiliary_ = TRY(IcmHold::create(hca_.table(IcmRegion::auxc), number_));
-	alternate_ = TRY(IcmHold::create(hca_.table(IcmRegion::altc), number_));
-	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdmarc), number_));
+	const u32 index = number_ & hca_.qp_mask();
+	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), index));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), index));
+	auxiliary_ = TRY(IcmHold::create(hca_.table(IcmRegion::auxc), index));
+	alternate_ = TRY(IcmHold::create(hca_.table(IcmRegion::altc), index));
+	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdmarc), index));
 
 	sq.doorbell_value = __builtin_bswap32(number_ << wire::send_doorbell_qpn_shift);
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;

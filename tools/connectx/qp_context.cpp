@@ -2,6 +2,7 @@
 #include "connectx/qp_context.hpp"
 
 #include <cstring>
+#include <hw/connectx/wqe.hpp>
 
 #include "connectx/limits.hpp"
 #include "connectx/port.hpp"
@@ -19,9 +20,6 @@ namespace
 {
 
 using Path = AddressPathLayout;
-
-// Set in the numbers of XRC target queue pairs.
-constexpr std::uint32_t kXrcTargetBit = 1u << 23;
 
 std::uint8_t byte(const hw::connectx::Field &field, const std::uint8_t *base)
 {
@@ -76,7 +74,7 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 	WorkQueue &receive = qp.receive_queue;
 	// The fields of a queue that is not there hold rubbish. The target of XRC has no send queue:
 	// it is known by its number, as in libmlx4, or by a size that no queue can have (seen: Linux).
-	const bool xrc_target = qp.service == ServiceType::xrc && (qp.qpn & kXrcTargetBit);
+	const bool xrc_target = qp.service == ServiceType::xrc && (qp.qpn & hw::connectx::xrc_target_qpn);
 	send = {};
 	send.log_size = byte(QpContext::log_sq_size, context);
 	send.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_sq_stride.get(context));
