@@ -5,6 +5,7 @@
 #include <linux/cred.h>
 #include <linux/export.h>
 #include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/poll.h>
@@ -305,6 +306,25 @@ void kern_file_put(struct kern_file *file)
 	fput(file->native);
 }
 EXPORT_SYMBOL_GPL(kern_file_put);
+
+struct kern_inode *kern_inode_get(int descriptor)
+{
+	struct file *native = fget(descriptor);
+	struct inode *inode;
+
+	if (!native)
+		return NULL;
+	inode = igrab(file_inode(native));
+	fput(native);
+	return (struct kern_inode *)inode;
+}
+EXPORT_SYMBOL_GPL(kern_inode_get);
+
+void kern_inode_put(struct kern_inode *inode)
+{
+	iput((struct inode *)inode);
+}
+EXPORT_SYMBOL_GPL(kern_inode_put);
 
 bool kern_has_raw_network(void)
 {

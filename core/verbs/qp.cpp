@@ -183,10 +183,11 @@ extern "C" {
 struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata,
 			     const char *caller)
 {
-	if (!is_object(pd))
-		return rdma::err_ptr<ib_qp>(-EINVAL);
-	ib_device *device = pd->device;
 	const ib_qp_init_attr &init = *qp_init_attr;
+	const bool without_pd = init.qp_type == IB_QPT_XRC_TGT && !pd;
+	if (without_pd ? !is_object(init.xrcd) : !is_object(pd))
+		return rdma::err_ptr<ib_qp>(-EINVAL);
+	ib_device *device = without_pd ? init.xrcd->device : pd->device;
 	Anatomy anatomy;
 
 	may_sleep(device, "ib_create_qp");

@@ -131,6 +131,30 @@ private:
 	kern_new_file native_{};
 };
 
+/* What a descriptor of the calling process leads to, held; empty if it leads nowhere. May sleep. */
+class Inode {
+public:
+	Inode() = default;
+	explicit Inode(int descriptor) : native_(kern_inode_get(descriptor)) {}
+	Inode(Inode &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	Inode &operator=(Inode &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	~Inode()
+	{
+		if (native_)
+			kern_inode_put(native_);
+	}
+
+	explicit operator bool() const { return native_ != nullptr; }
+	friend bool operator==(const Inode &one, const Inode &other) { return one.native_ == other.native_; }
+
+private:
+	kern_inode *native_ = nullptr;
+};
+
 /* The owner of the file that the calling process has by a number, held as long as this lives; empty if it has none of that kind. */
 template <class Owner>
 class FileHold {

@@ -522,7 +522,7 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 
 /**
  * ib_create_qp - make a queue pair, in state RESET
- * @pd: the protection domain; for XRC_TGT any domain of the device, which then does not matter
+ * @pd: the protection domain; for XRC_TGT it does not matter, and may be NULL
  * @qp_init_attr: what is wanted; the granted sizes are written back
  *
  * Context: process.

@@ -61,6 +61,14 @@ void kern_file_cancel(const struct kern_new_file *created);
 void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_file **file);
 void kern_file_put(struct kern_file *file);
 
+/*
+ * What the calling process has open by that number, as the file systems know it: the same for each of its names and descriptors. It is held, and so
+ * is no other's, until kern_inode_put(); NULL if the process has no such descriptor. May sleep.
+ */
+struct kern_inode;
+struct kern_inode *kern_inode_get(int descriptor);
+void kern_inode_put(struct kern_inode *inode);
+
 /* Mappings lose the device's registers, now and for ever: what is read there is nothing, and what is written is nobody's. May sleep. */
 void kern_file_revoke(struct kern_file *file);
 /* SIGIO for whoever asked for it. Any context. */
