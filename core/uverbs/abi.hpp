@@ -23,6 +23,7 @@ enum Number : u8 {
 	alloc_pd = 3,
 	dealloc_pd = 4,
 	reg_mr = 9,
+	rereg_mr = 11,
 	dereg_mr = 13,
 	alloc_mw = 14,
 	dealloc_mw = 16,
@@ -40,6 +41,10 @@ enum Number : u8 {
 	modify_srq = 33,
 	query_srq = 34,
 	destroy_srq = 35,
+	open_xrcd = 37,
+	close_xrcd = 38,
+	create_xsrq = 39,
+	open_qp = 40,
 	number_count = 58,
 };
 
@@ -214,6 +219,23 @@ struct RegMrResponse {
 	u32 rkey;
 };
 
+struct ReregMr {
+	u64 response;
+	u32 handle;
+	u32 flags;
+	u64 start;
+	u64 length;
+	u64 hca_va;
+	u32 pd_handle;
+	u32 access_flags;
+};
+static_assert(sizeof(ReregMr) == 48);
+
+struct ReregMrResponse {
+	u32 lkey;
+	u32 rkey;
+};
+
 struct AllocMw {
 	u64 response;
 	u32 pd_handle;
@@ -303,6 +325,7 @@ struct QpCapacity {
 /* What both ways to create a QP have in common. */
 struct QpParameters {
 	u64 user_handle;
+	/* Of an XRC target, its domain. */
 	u32 pd_handle;
 	u32 send_cq_handle;
 	u32 recv_cq_handle;
@@ -451,6 +474,42 @@ struct CreateSrqResponse {
 	u32 max_sge;
 	u32 srqn;
 };
+
+/* The program's descriptor of the file that a domain is shared by, and flags as of open(2). */
+struct OpenXrcd {
+	u64 response;
+	s32 fd;
+	u32 oflags;
+};
+static_assert(sizeof(OpenXrcd) == 16);
+inline constexpr s32 no_file = -1;
+inline constexpr u32 open_creates = 0100;
+inline constexpr u32 open_exclusive = 0200;
+
+struct CreateXsrq {
+	u64 response;
+	u64 user_handle;
+	u32 srq_type;
+	u32 pd_handle;
+	u32 max_wr;
+	u32 max_sge;
+	u32 srq_limit;
+	u32 max_num_tags;
+	u32 xrcd_handle;
+	u32 cq_handle;
+};
+static_assert(sizeof(CreateXsrq) == 48);
+
+/* An XRC target QP, in the domain of that handle. */
+struct OpenQp {
+	u64 response;
+	u64 user_handle;
+	u32 xrcd_handle;
+	u32 qpn;
+	u8 qp_type;
+	u8 reserved[7];
+};
+static_assert(sizeof(OpenQp) == 32);
 
 struct ModifySrq {
 	u32 handle;

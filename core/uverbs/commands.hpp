@@ -18,6 +18,7 @@ Result<> query_port(Call &call, const abi::QueryPort &request);
 Result<> alloc_pd(Call &call, const abi::ResponseOnly &request);
 Result<> dealloc_pd(Call &call, const abi::HandleOnly &request);
 Result<> reg_mr(Call &call, const abi::RegMr &request);
+Result<> rereg_mr(Call &call, const abi::ReregMr &request);
 Result<> dereg_mr(Call &call, const abi::HandleOnly &request);
 Result<> alloc_mw(Call &call, const abi::AllocMw &request);
 Result<> dealloc_mw(Call &call, const abi::HandleOnly &request);
@@ -31,12 +32,18 @@ Result<> destroy_cq(Call &call, const abi::Destroy &request);
 
 /* srq.cpp */
 Result<> create_srq(Call &call, const abi::CreateSrq &request);
+Result<> create_xsrq(Call &call, const abi::CreateXsrq &request);
 Result<> modify_srq(Call &call, const abi::ModifySrq &request);
 Result<> query_srq(Call &call, const abi::Destroy &request);
 Result<> destroy_srq(Call &call, const abi::Destroy &request);
 
+/* xrc.cpp */
+Result<> open_xrcd(Call &call, const abi::OpenXrcd &request);
+Result<> close_xrcd(Call &call, const abi::HandleOnly &request);
+
 /* qp.cpp */
 Result<> create_qp(Call &call, const abi::CreateQp &request);
+Result<> open_qp(Call &call, const abi::OpenQp &request);
 Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request);
 Result<> query_qp(Call &call, const abi::QueryQp &request);
 Result<> modify_qp(Call &call, const abi::ModifyQp &request);

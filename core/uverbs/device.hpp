@@ -6,6 +6,7 @@
 #include <kern/ref.hpp>
 #include <rdma/ib_verbs.h>
 #include "file.hpp"
+#include "xrc.hpp"
 
 namespace uverbs
 {
@@ -26,6 +27,7 @@ public:
 	/* What opens the node. */
 	kern::Result<File *> open(kern_file &native);
 	void forget(File &file) { files_.forget(file); }
+	XrcDomains &xrc_domains() { return xrc_domains_; }
 
 private:
 	explicit Device(ib_device &ib) : ib_(ib) {}
@@ -38,6 +40,7 @@ private:
 	/* Lowest free; none if it is not below the node's limit. */
 	unsigned int number_ = kern::Node::limit;
 	char name_[16] = {};
+	XrcDomains xrc_domains_;
 	kern::OpenFiles<File, &File::node> files_{KERN_LOCK_CLASS("uverbs.files")};
 	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
 	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};

@@ -34,6 +34,7 @@ public:
 	void leave_device();
 
 	/* For commands, which run only as long as the device is there. */
+	Device &owner() { return *owner_; }
 	ib_device &device() const { return *device_; }
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }

@@ -41,6 +41,28 @@ Result<> reg_mr(Call &call, const abi::RegMr &request)
 	return {};
 }
 
+Result<> rereg_mr(Call &call, const abi::ReregMr &request)
+{
+	ObjectTable &objects = call.file.objects();
+	Hold<Pd> pd;
+
+	if (request.flags & IB_MR_REREG_PD)
+		pd = TRY(objects.find<Pd>(request.pd_handle));
+	Mr *const mr = TRY(objects.claim<Mr>(request.handle));
+	Result<> done = kern::check(ib_rereg_user_mr(mr->ib(), static_cast<int>(request.flags), request.start, request.length, request.hca_va,
+						     static_cast<int>(request.access_flags & ~optional_access), pd ? pd->ib() : nullptr,
+						     &call.udata));
+	if (done) {
+		if (pd) {
+			mr->move_to(std::move(pd));
+			objects.stand_last(*mr);
+		}
+		done = call.respond(abi::ReregMrResponse{.lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey});
+	}
+	objects.leave(*mr);
+	return done;
+}
+
 Result<> dereg_mr(Call &call, const abi::HandleOnly &request)
 {
 	return destroy<Mr>(call, request.handle);

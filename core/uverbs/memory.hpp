@@ -28,6 +28,9 @@ public:
 	/* nullptr before it is made, and once it has been given back. */
 	Verbs *ib() const { return ib_; }
 
+	/* It is the caller's to give back. */
+	Verbs *give_up() { return std::exchange(ib_, nullptr); }
+
 	kern::Result<> end(Reason) override
 	{
 		if (ib_) {
@@ -47,6 +50,8 @@ class Pd : public Owning<ib_pd, Kind::pd, ib_dealloc_pd_user> {};
 class Mr : public Owning<ib_mr, Kind::mr, ib_dereg_mr> {
 public:
 	explicit Mr(Hold<Pd> pd) : pd_(std::move(pd)) {}
+	/* Into another domain, as the midlayer has done. */
+	void move_to(Hold<Pd> pd) { pd_ = std::move(pd); }
 
 private:
 	Hold<Pd> pd_;

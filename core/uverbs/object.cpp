@@ -59,6 +59,14 @@ kern::Result<> ObjectTable::add(Object &object)
 	return {};
 }
 
+void ObjectTable::stand_last(Object &object)
+{
+	kern::Guard guard(lock_);
+
+	object.node_.unlink();
+	objects_.push_back(object);
+}
+
 void ObjectTable::remove(Object &object)
 {
 	{

@@ -19,7 +19,7 @@
 namespace uverbs
 {
 
-enum class Kind : u8 { pd, mr, mw, cq, srq, qp };
+enum class Kind : u8 { pd, mr, mw, cq, srq, qp, xrcd };
 
 /* Why an object ends. */
 enum class Reason : u8 {
@@ -115,6 +115,8 @@ public:
 	kern::Result<> add(Object &object);
 	/* Others may find it, from now on or again. */
 	void leave(Object &object) { object.users_.store_release(0); }
+	/* What is the caller's alone has come to hold another one: it stands behind that, too. Nobody holds it. */
+	void stand_last(Object &object);
 	/* Frees what is the caller's alone, and has nothing of the device any more. */
 	void remove(Object &object);
 

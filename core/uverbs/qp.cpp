@@ -18,10 +18,55 @@ void hear(ib_event *event, void *context)
 	static_cast<Qp *>(context)->events.push(event->event);
 }
 
-/* What programs make; XRC, which needs domains that are shared by a file, is not among it. */
 constexpr bool is_for_programs(u8 type)
 {
-	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD;
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+}
+
+/* What a QP of its type stands on. */
+Result<Qp::Parents> find_parents(ObjectTable &objects, const abi::QpParameters &wanted)
+{
+	Qp::Parents parents;
+
+	if (wanted.qp_type == IB_QPT_XRC_TGT) {
+		parents.xrcd = TRY(objects.find<Xrcd>(wanted.pd_handle));
+		return parents;
+	}
+	parents.pd = TRY(objects.find<Pd>(wanted.pd_handle));
+	parents.send_cq = TRY(objects.find<Cq>(wanted.send_cq_handle));
+	if (wanted.qp_type == IB_QPT_XRC_INI)
+		return parents;
+	if (wanted.recv_cq_handle != wanted.send_cq_handle)
+		parents.recv_cq = TRY(objects.find<Cq>(wanted.recv_cq_handle));
+	if (wanted.is_srq)
+		parents.srq = TRY(objects.find<Srq>(wanted.srq_handle));
+	return parents;
+}
+
+ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &wanted, u32 create_flags)
+{
+	ib_qp_init_attr attr = {
+		.event_handler = hear,
+		.sq_sig_type = wanted.sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = static_cast<ib_qp_type>(wanted.qp_type),
+		.create_flags = create_flags,
+	};
+
+	if (parents.xrcd) {
+		attr.xrcd = &parents.xrcd->domain().ib();
+		return attr;
+	}
+	attr.send_cq = parents.send_cq->ib();
+	attr.cap.max_send_wr = wanted.cap.max_send_wr;
+	attr.cap.max_send_sge = wanted.cap.max_send_sge;
+	attr.cap.max_inline_data = wanted.cap.max_inline_data;
+	if (attr.qp_type == IB_QPT_XRC_INI)
+		return attr;
+	attr.recv_cq = parents.recv_cq ? parents.recv_cq->ib() : parents.send_cq->ib();
+	attr.srq = parents.srq ? parents.srq->ib() : nullptr;
+	attr.cap.max_recv_wr = wanted.cap.max_recv_wr;
+	attr.cap.max_recv_sge = wanted.cap.max_recv_sge;
+	return attr;
 }
 
 template <class Respond>
@@ -34,32 +79,13 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, R
 		return kern::Error{-EPERM};
 	if (!is_for_programs(wanted.qp_type))
 		return kern::Error{-EINVAL};
-	Qp::Parents parents;
-	parents.pd = TRY(objects.find<Pd>(wanted.pd_handle));
-	parents.send_cq = TRY(objects.find<Cq>(wanted.send_cq_handle));
-	if (wanted.recv_cq_handle != wanted.send_cq_handle)
-		parents.recv_cq = TRY(objects.find<Cq>(wanted.recv_cq_handle));
-	if (wanted.is_srq)
-		parents.srq = TRY(objects.find<Srq>(wanted.srq_handle));
-
-	ib_pd *const pd = parents.pd->ib();
-	ib_qp_init_attr attr = {
-		.event_handler = hear,
-		.send_cq = parents.send_cq->ib(),
-		.recv_cq = parents.recv_cq ? parents.recv_cq->ib() : parents.send_cq->ib(),
-		.srq = parents.srq ? parents.srq->ib() : nullptr,
-		.cap = {.max_send_wr = wanted.cap.max_send_wr,
-			.max_recv_wr = wanted.cap.max_recv_wr,
-			.max_send_sge = wanted.cap.max_send_sge,
-			.max_recv_sge = wanted.cap.max_recv_sge,
-			.max_inline_data = wanted.cap.max_inline_data},
-		.sq_sig_type = wanted.sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
-		.qp_type = static_cast<ib_qp_type>(wanted.qp_type),
-		.create_flags = create_flags,
-	};
+	Qp::Parents parents = TRY(find_parents(objects, wanted));
+	XrcDomain *const domain = parents.xrcd ? &parents.xrcd->domain() : nullptr;
+	ib_pd *const pd = parents.pd ? parents.pd->ib() : nullptr;
+	ib_qp_init_attr attr = make_attr(parents, wanted, create_flags);
 	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), file.events(), wanted.user_handle));
 	attr.qp_context = &*qp;
-	TRY(qp->take(ib_create_qp_user(pd, &attr, &call.udata)));
+	TRY(qp->take(domain ? TRY(domain->create_target(attr)) : ib_create_qp_user(pd, &attr, &call.udata)));
 	TRY(respond(abi::CreateQpResponse{
 		.handle = qp->handle(),
 		.qpn = qp->ib()->qp_num,
@@ -111,6 +137,7 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 {
 	const u32 mask = request.attr_mask;
 	ib_device &device = *qp.device;
+	const u32 port = qp.real_qp->port;
 
 	if (((mask & IB_QP_STATE) && request.qp_state > IB_QPS_ERR) || ((mask & IB_QP_CUR_STATE) && request.cur_qp_state > IB_QPS_ERR))
 		return kern::Error{-EINVAL};
@@ -121,7 +148,7 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 			return kern::Error{-EINVAL};
 		/* The path leaves by the QP's own port; on the way to RTR that is the one of INIT. */
 		const bool to_rtr = (mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
-		if (to_rtr ? request.dest.port_num != qp.port : (mask & IB_QP_PORT) && request.dest.port_num != request.port_num)
+		if (to_rtr ? request.dest.port_num != port : (mask & IB_QP_PORT) && request.dest.port_num != request.port_num)
 			return kern::Error{-EINVAL};
 	}
 	if ((mask & IB_QP_ALT_PATH) && (!rdma_is_port_valid(&device, request.alt_port_num) ||
@@ -130,6 +157,19 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 	if ((mask & IB_QP_QKEY) && request.qkey & controlled_qkey && !kern_has_raw_network())
 		return kern::Error{-EPERM};
 	return {};
+}
+
+/* The halves of XRC are told what is the other's, and need not look. */
+u32 attributes_of(const ib_qp &qp, u32 mask)
+{
+	switch (qp.qp_type) {
+	case IB_QPT_XRC_INI:
+		return mask & ~static_cast<u32>(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	case IB_QPT_XRC_TGT:
+		return mask & ~static_cast<u32>(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
 }
 
 Result<> modify(Call &call, const abi::ModifyQp &request)
@@ -162,7 +202,7 @@ Result<> modify(Call &call, const abi::ModifyQp &request)
 		.alt_port_num = request.alt_port_num,
 		.alt_timeout = request.alt_timeout,
 	};
-	return kern::check(ib_modify_qp_user(qp->ib(), &attr, static_cast<int>(request.attr_mask), &call.udata));
+	return kern::check(ib_modify_qp_user(qp->ib(), &attr, static_cast<int>(attributes_of(*qp->ib(), request.attr_mask)), &call.udata));
 }
 
 ib_gid gid_of(const abi::Multicast &request)
@@ -227,12 +267,34 @@ Result<> Qp::end(Reason reason)
 			kern::destroy(&group);
 		}
 	}
+	if (parents_.xrcd && ib()) {
+		parents_.xrcd->domain().close_target(*give_up());
+		return {};
+	}
 	return Owning::end(reason);
 }
 
 Result<> create_qp(Call &call, const abi::CreateQp &request)
 {
 	return create(call, request.qp, 0, [&](const abi::CreateQpResponse &response) { return call.respond(response); });
+}
+
+Result<> open_qp(Call &call, const abi::OpenQp &request)
+{
+	File &file = call.file;
+
+	if (request.qp_type != IB_QPT_XRC_TGT)
+		return kern::Error{-EINVAL};
+	Qp::Parents parents;
+	parents.xrcd = TRY(file.objects().find<Xrcd>(request.xrcd_handle));
+	XrcDomain &domain = parents.xrcd->domain();
+	auto qp = TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(), request.user_handle));
+	ib_qp_open_attr attr = {.event_handler = hear, .qp_context = &*qp, .qp_num = request.qpn, .qp_type = IB_QPT_XRC_TGT};
+
+	TRY(qp->take(TRY(domain.open_target(attr))));
+	TRY(call.respond(abi::CreateQpResponse{.handle = qp->handle(), .qpn = qp->ib()->qp_num, .cap = {}}));
+	qp.finish();
+	return {};
 }
 
 Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request)
@@ -281,7 +343,7 @@ Result<> query_qp(Call &call, const abi::QueryQp &request)
 		.rnr_retry = attr.rnr_retry,
 		.alt_port_num = static_cast<u8>(attr.alt_port_num),
 		.alt_timeout = attr.alt_timeout,
-		.sq_sig_all = static_cast<u8>(qp->ib()->sq_sig_type == IB_SIGNAL_ALL_WR),
+		.sq_sig_all = static_cast<u8>(qp->ib()->real_qp->sq_sig_type == IB_SIGNAL_ALL_WR),
 	};
 	tell_address(attr.ah_attr, response.dest);
 	tell_address(attr.alt_ah_attr, response.alt_dest);

@@ -7,6 +7,7 @@
 #pragma once
 #include "event_file.hpp"
 #include "memory.hpp"
+#include "xrc.hpp"
 
 namespace uverbs
 {
@@ -44,14 +45,24 @@ public:
 
 class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user> {
 public:
-	Srq(Hold<Pd> pd, kern::Ref<EventFile> events, u64 user_handle) : events(std::move(events), user_handle), pd_(std::move(pd)) {}
+	struct Parents {
+		Hold<Pd> pd;
+		/* Of XRC. */
+		Hold<Xrcd> xrcd;
+		Hold<Cq> cq;
+	};
+	Srq(Parents parents, kern::Ref<EventFile> events, u64 user_handle)
+	    : events(std::move(events), user_handle), parents_(std::move(parents))
+	{
+	}
 
 	EventSink events;
 
 private:
-	Hold<Pd> pd_;
+	Parents parents_;
 };
 
+/* A QP; or a handle on an XRC target. */
 class Qp : public Owning<ib_qp, Kind::qp, ib_destroy_qp> {
 public:
 	struct Parents {
@@ -60,6 +71,8 @@ public:
 		/* Empty if it is the same. */
 		Hold<Cq> recv_cq;
 		Hold<Srq> srq;
+		/* Of an XRC target, which has nothing else. */
+		Hold<Xrcd> xrcd;
 	};
 	Qp(Parents parents, kern::Ref<EventFile> events, u64 user_handle)
 	    : events(std::move(events), user_handle), parents_(std::move(parents))

@@ -5,6 +5,7 @@
  *	weft-uverbs-probe refusals		what must be refused, and how
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
  *	weft-uverbs-probe ends			closing, forking, dying
+ *	weft-uverbs-probe domains		XRC domains, and who shares them
  *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
  *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
  *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
@@ -27,6 +28,8 @@ int main(int count, char **words)
 		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
 	else if (what == "ends")
 		weft::uverbs::try_ends();
+	else if (what == "domains")
+		weft::uverbs::try_domains();
 	else if (what == "stay")
 		weft::uverbs::stay();
 	else if (what == "outlive")

@@ -19,6 +19,7 @@ int failed = 0;
 
 /* The headers that name these are another's: IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE. */
 constexpr std::uint32_t access_local_write = 1;
+constexpr std::uint32_t srq_type_xrc = 1;
 
 /* Memory for rings and doorbell records, larger than any that is asked for here. */
 constexpr std::size_t ring_bytes = 1 << 16;
@@ -203,6 +204,34 @@ long Program::destroy_qp(std::uint32_t handle) const
 		       ib_uverbs_destroy_qp{.response = 0, .qp_handle = handle, .reserved = 0}, answer);
 }
 
+long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made,
+			     std::uint32_t &number) const
+{
+	ib_uverbs_create_xsrq request{};
+	std::array<std::uint32_t, 4 + sizeof(mlx4_ib_create_srq_resp) / 4> answer{};
+
+	request.response = reinterpret_cast<std::uintptr_t>(&answer);
+	request.srq_type = srq_type_xrc;
+	request.pd_handle = pd;
+	request.xrcd_handle = xrcd;
+	request.cq_handle = cq;
+	request.max_wr = 3;
+	request.max_sge = 1;
+	const auto both = with(request, mlx4_ib_create_srq{.buf_addr = ring(), .db_addr = doorbells() + 128});
+	const long error = plain(IB_USER_VERBS_CMD_CREATE_XSRQ, both.data(), both.size(), sizeof(answer));
+	made = answer[0];
+	number = answer[3];
+	return error;
+}
+
+long Program::destroy_srq(std::uint32_t handle) const
+{
+	ib_uverbs_destroy_srq_resp answer{};
+
+	return command(IB_USER_VERBS_CMD_DESTROY_SRQ,
+		       ib_uverbs_destroy_srq{.response = 0, .srq_handle = handle, .reserved = 0}, answer);
+}
+
 long Program::register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const
 {
 	ib_uverbs_reg_mr request{};
@@ -215,6 +244,20 @@ long Program::register_memory(std::uint32_t pd, void *start, std::size_t length,
 	const long error = command(IB_USER_VERBS_CMD_REG_MR, request, answer);
 	made = answer.mr_handle;
 	return error;
+}
+
+long Program::register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd, void *start, std::size_t length) const
+{
+	ib_uverbs_rereg_mr request{};
+	ib_uverbs_rereg_mr_resp answer{};
+
+	request.mr_handle = handle;
+	request.flags = flags;
+	request.start = request.hca_va = reinterpret_cast<std::uintptr_t>(start);
+	request.length = length;
+	request.pd_handle = pd;
+	request.access_flags = access_local_write;
+	return command(IB_USER_VERBS_CMD_REREG_MR, request, answer);
 }
 
 long Program::deregister_memory(std::uint32_t handle) const

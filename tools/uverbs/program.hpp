@@ -17,7 +17,7 @@ namespace weft::uverbs
 {
 
 inline constexpr const char *node = "/dev/infiniband/uverbs0";
-inline constexpr std::uint8_t qp_type_rc = 2, qp_type_ud = 4;
+inline constexpr std::uint8_t qp_type_rc = 2, qp_type_ud = 4, qp_type_xrc_target = 10;
 
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
@@ -87,7 +87,12 @@ public:
 	/* To a multicast group of its own, by that LID. */
 	long attach(std::uint32_t qp, std::uint16_t lid) const;
 	long destroy_qp(std::uint32_t handle) const;
+	/* An SRQ of a domain; its number in `number`. */
+	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made, std::uint32_t &number) const;
+	long destroy_srq(std::uint32_t handle) const;
 	long register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const;
+	/* flags: what changes (IBV_REREG_MR_…). */
+	long register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd, void *start, std::size_t length) const;
 	long deregister_memory(std::uint32_t handle) const;
 
 private:
@@ -99,6 +104,8 @@ private:
 void try_refusals();
 void try_random(std::uint64_t seed, unsigned long count);
 void try_ends();
+/* XRC domains, and who shares them. */
+void try_domains();
 /* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
 void outlive_device();
 /* Makes something of each kind, prints "ready", and leaves when a line has come. */

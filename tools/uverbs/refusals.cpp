@@ -177,6 +177,37 @@ void try_handles()
 	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
 }
 
+void try_registering_again()
+{
+	constexpr std::uint32_t address = 1, domain = 2, access = 4;
+	const Program program;
+	std::uint32_t first, second, mr, last;
+	static char memory[8192] __attribute__((aligned(4096)));
+
+	expect("ALLOC_PD", program.alloc_pd(first), 0);
+	expect("REG_MR", program.register_memory(first, memory, 4096, mr), 0);
+	expect("ALLOC_PD", program.alloc_pd(second), 0);
+	expect("nothing to change", program.register_again(mr, 0, first, memory, 4096), EINVAL);
+	expect("something unknown", program.register_again(mr, 8, first, memory, 4096), EOPNOTSUPP);
+	expect("a region that there is not", program.register_again(99, access, first, memory, 4096), ENOENT);
+	expect("a PD for a region", program.register_again(first, access, first, memory, 4096), EINVAL);
+	expect("into a PD that there is not", program.register_again(mr, domain, 99, memory, 4096), ENOENT);
+	expect("into another PD", program.register_again(mr, domain, second, memory, 4096), 0);
+	expect("the PD that it was in", program.dealloc_pd(first), 0);
+	expect("the PD that it is in", program.dealloc_pd(second), EBUSY);
+	expect("other memory, and rights", program.register_again(mr, address | access, second, memory, sizeof(memory)), 0);
+	/* What it has then is said by the card, which tests of drivers ask. */
+	expect("memory that is not there", program.register_again(mr, address, second, reinterpret_cast<void *>(4096), 4096), EFAULT);
+	expect("DEREG_MR", program.deregister_memory(mr), 0);
+	expect("the PD that it was in", program.dealloc_pd(second), 0);
+
+	/* Older than the PD that it is in, when the file is closed. */
+	expect("ALLOC_PD", program.alloc_pd(first), 0);
+	expect("REG_MR", program.register_memory(first, memory, 4096, mr), 0);
+	expect("ALLOC_PD", program.alloc_pd(last), 0);
+	expect("into a younger PD", program.register_again(mr, domain, last, memory, 4096), 0);
+}
+
 void try_files()
 {
 	const Program program, stranger;
@@ -243,6 +274,7 @@ void try_refusals()
 {
 	try_frames();
 	try_handles();
+	try_registering_again();
 	try_files();
 	try_credentials();
 }

@@ -59,7 +59,10 @@ def stock_programs(lab):
                         "ibv_ud_pingpong -c -e -s 1024", "ibv_srq_pingpong -c", "ibv_srq_pingpong -c -e"):
             for out in served(node1, node2, f"{command} -n {EXCHANGES}", 18515):
                 assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, f"{command}: {out}"
-        for command in ("ib_write_bw -n 100 -s 65536", "ib_send_lat -n 100 -e", "ib_read_bw -n 50"):
+        for options in ("", "-e"):
+            for out in served(node1, node2, f"ibv_xsrq_pingpong {options} -n 100", 18515):
+                assert "success" in out, f"ibv_xsrq_pingpong {options}: {out}"
+        for command in ("ib_write_bw -n 100 -s 65536", "ib_send_lat -n 100 -e", "ib_read_bw -n 50", "ib_write_bw -c XRC -n 100", "ib_send_bw -c XRC -n 100"):
             client, _ = served(node1, node2, f"{command} -F", 18515)
             assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", client, re.MULTILINE), f"{command}: {client}"
 
@@ -69,12 +72,12 @@ def misuse(lab):
     """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
     fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
-    # A program may have the same memory in several queues and regions; the debug kernel's account of DMA takes that for a driver's mistake.
-    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=[r"cacheline tracking EEXIST", r"add_dma_entry"])) as (node,):
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE}")
         node.run(f"{PROBE} refusals")
+        node.run(f"{PROBE} domains")
         node.run(f"{PROBE} random {lab.seed} {lab.rounds(4000, 1000000)}", timeout=60 * lab.rounds(1, 10))
         node.run(f"{PROBE} ends")
 

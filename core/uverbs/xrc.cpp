@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// XRC domains and their target QPs.
+#include "xrc.hpp"
+#include "commands.hpp"
+#include "device.hpp"
+
+namespace uverbs
+{
+
+Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
+{
+	kern::Guard guard(targets_lock_);
+	ib_qp *const made = ib_create_qp(nullptr, &attr);
+	TRY_ERRNO(kern::pointer_error(made));
+	ib_qp_open_attr handle = {.event_handler = attr.event_handler, .qp_context = attr.qp_context, .qp_num = made->qp_num, .qp_type = attr.qp_type};
+	ib_qp *const opened = ib_open_qp(&ib_, &handle);
+	if (const int error = kern::pointer_error(opened)) {
+		KERN_WARN_ON(ib_destroy_qp(made));
+		return kern::Error{error};
+	}
+	return opened;
+}
+
+Result<ib_qp *> XrcDomain::open_target(ib_qp_open_attr &attr)
+{
+	kern::Guard guard(targets_lock_);
+	ib_qp *const opened = ib_open_qp(&ib_, &attr);
+	TRY_ERRNO(kern::pointer_error(opened));
+	return opened;
+}
+
+void XrcDomain::close_target(ib_qp &handle)
+{
+	kern::Guard guard(targets_lock_);
+	ib_qp *const target = handle.real_qp;
+
+	KERN_WARN_ON(ib_close_qp(&handle));
+	/* Busy as long as another has it. One that the device does not give back keeps the domain from its end, which says so. */
+	(void)ib_destroy_qp(target);
+}
+
+XrcDomain *XrcDomains::find(const kern::Inode &inode)
+{
+	for (XrcDomain &domain : domains_)
+		if (domain.inode_ && domain.inode_ == inode)
+			return &domain;
+	return nullptr;
+}
+
+Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode)
+{
+	kern::Guard guard(lock_);
+
+	if (XrcDomain *const shared = inode ? find(inode) : nullptr) {
+		if (mode == Mode::only_new)
+			return kern::Error{-EINVAL};
+		shared->users_++;
+		return shared;
+	}
+	if (inode && mode == Mode::existing)
+		return kern::Error{-EAGAIN};
+	ib_xrcd *const made = ib_alloc_xrcd(&device);
+	TRY_ERRNO(kern::pointer_error(made));
+	auto *const domain = new (kern::Gfp::kernel) XrcDomain(*made, std::move(inode));
+	if (!domain) {
+		KERN_WARN_ON(ib_dealloc_xrcd(made));
+		return kern::Error{-ENOMEM};
+	}
+	domains_.push_back(*domain);
+	return domain;
+}
+
+Result<> XrcDomains::close(XrcDomain &domain)
+{
+	kern::Guard guard(lock_);
+
+	if (domain.users_ == 1) {
+		TRY_ERRNO(ib_dealloc_xrcd(&domain.ib_));
+		domain.node_.unlink();
+		kern::destroy(&domain);
+	} else {
+		domain.users_--;
+	}
+	return {};
+}
+
+Result<> open_xrcd(Call &call, const abi::OpenXrcd &request)
+{
+	File &file = call.file;
+	kern::Inode inode;
+	auto mode = XrcDomains::Mode::existing;
+
+	if (request.fd != abi::no_file) {
+		inode = kern::Inode(request.fd);
+		if (!inode)
+			return kern::Error{-EBADF};
+	}
+	if (request.oflags & abi::open_creates)
+		mode = request.oflags & abi::open_exclusive ? XrcDomains::Mode::only_new : XrcDomains::Mode::existing_or_new;
+	auto xrcd = TRY(Draft<Xrcd>::create(file.objects(), file.owner().xrc_domains()));
+	xrcd->take(*TRY(file.owner().xrc_domains().open(file.device(), std::move(inode), mode)));
+	TRY(call.respond(abi::HandleOnly{xrcd->handle()}));
+	xrcd.finish();
+	return {};
+}
+
+Result<> close_xrcd(Call &call, const abi::HandleOnly &request)
+{
+	return destroy<Xrcd>(call, request.handle);
+}
+
+} // namespace uverbs

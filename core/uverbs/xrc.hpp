@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * XRC domains (IBA annex A14), which programs share by a file of any file system: who has that file open gets the domain of those who had
+ * opened one by it. It lives as long as one of them has it.
+ *
+ * So do the target QPs in it, which belong to none of them: each, its maker too, has a handle on one, and it ends with the last handle.
+ */
+#pragma once
+#include <kern/file.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <rdma/ib_verbs.h>
+#include "object.hpp"
+
+namespace uverbs
+{
+
+class XrcDomain {
+public:
+	/* A handle on a new target QP, or on that of a number. Context: process. Errors: those of ib_create_qp(), ib_open_qp(). */
+	kern::Result<ib_qp *> create_target(ib_qp_init_attr &attr);
+	kern::Result<ib_qp *> open_target(ib_qp_open_attr &attr);
+	/* Gives a handle back. Context: process. */
+	void close_target(ib_qp &handle);
+
+	ib_xrcd &ib() { return ib_; }
+
+private:
+	friend class XrcDomains;
+	XrcDomain(ib_xrcd &ib, kern::Inode inode) : ib_(ib), inode_(std::move(inode)) {}
+
+	ib_xrcd &ib_;
+	/* Empty: for one program alone. */
+	const kern::Inode inode_;
+	/* Its users: under the lock of XrcDomains. */
+	u32 users_ = 1;
+	kern::ListNode node_;
+	/* From a handle's end to that of its QP nobody else finds the QP without one. */
+	kern::Mutex targets_lock_{KERN_LOCK_CLASS("uverbs.xrc_targets")};
+};
+
+/* Of one device. Lock order: its lock within that of ObjectTable, outside of the midlayer's. */
+class XrcDomains {
+public:
+	XrcDomains() = default;
+	~XrcDomains()
+	{
+		/* What the device did not take back is lost. */
+		while (domains_.pop_back()) {
+		}
+	}
+
+	/* How open() treats a domain that is there, or is not, as open(2) does a file. */
+	enum class Mode : u8 { existing, existing_or_new, only_new };
+
+	/*
+	 * By a file, or without one for the caller alone. Context: process. Errors: EAGAIN if there is none, EINVAL if there is one already,
+	 * where that was asked for; ENOMEM; those of ib_alloc_xrcd().
+	 */
+	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode);
+	/* Errors: those of ib_dealloc_xrcd(); then the caller still has it. */
+	kern::Result<> close(XrcDomain &domain);
+
+private:
+	XrcDomain *find(const kern::Inode &inode) REQUIRES(lock_);
+
+	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.xrc_domains")};
+	kern::List<XrcDomain, &XrcDomain::node_> domains_ GUARDED_BY(lock_);
+};
+
+/* What a program has of a domain. */
+class Xrcd : public Object {
+public:
+	static constexpr Kind kind = Kind::xrcd;
+
+	explicit Xrcd(XrcDomains &domains) : Object(kind), domains_(domains) {}
+
+	/* Once. */
+	void take(XrcDomain &domain) { domain_ = &domain; }
+	/* Until it has ended. */
+	XrcDomain &domain() { return *domain_; }
+
+	kern::Result<> end(Reason) override
+	{
+		if (domain_) {
+			TRY(domains_.close(*domain_));
+			domain_ = nullptr;
+		}
+		return {};
+	}
+	bool ended() const override { return !domain_; }
+
+private:
+	XrcDomains &domains_;
+	XrcDomain *domain_ = nullptr;
+};
+
+} // namespace uverbs

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// XRC domains: who shares one, by which file, and how long it and the target QPs in it live.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "uverbs/program.hpp"
+
+namespace weft::uverbs
+{
+
+namespace
+{
+
+constexpr const char *file_name = "/tmp/weft-xrc-domain";
+constexpr const char *other_name = "/tmp/weft-xrc-domain-2";
+
+long open_domain(const Program &program, int file, int flags, std::uint32_t &made)
+{
+	ib_uverbs_open_xrcd_resp answer{};
+	const long error = program.command(
+		IB_USER_VERBS_CMD_OPEN_XRCD,
+		ib_uverbs_open_xrcd{.response = 0, .fd = static_cast<std::uint32_t>(file), .oflags = static_cast<std::uint32_t>(flags)},
+		answer);
+
+	made = answer.xrcd_handle;
+	return error;
+}
+
+long close_domain(const Program &program, std::uint32_t handle)
+{
+	return program.command(IB_USER_VERBS_CMD_CLOSE_XRCD, ib_uverbs_close_xrcd{.xrcd_handle = handle});
+}
+
+struct Target {
+	std::uint32_t handle, number;
+};
+
+long create_target(const Program &program, std::uint32_t domain, Target &made)
+{
+	ib_uverbs_create_qp request{};
+	ib_uverbs_create_qp_resp answer{};
+
+	request.pd_handle = domain;
+	request.qp_type = qp_type_xrc_target;
+	const long error = program.command(IB_USER_VERBS_CMD_CREATE_QP, request, answer);
+	made = {answer.qp_handle, answer.qpn};
+	return error;
+}
+
+long open_target(const Program &program, std::uint32_t domain, std::uint32_t number, Target &made,
+		 std::uint8_t type = qp_type_xrc_target)
+{
+	ib_uverbs_open_qp request{};
+	ib_uverbs_create_qp_resp answer{};
+
+	request.pd_handle = domain;
+	request.qpn = number;
+	request.qp_type = type;
+	const long error = program.command(IB_USER_VERBS_CMD_OPEN_QP, request, answer);
+	made = {answer.qp_handle, answer.qpn};
+	return error;
+}
+
+/* The number of the QP at the other end, as the kernel answers for the handle; or an errno, negated. */
+long state_of(const Program &program, std::uint32_t handle)
+{
+	ib_uverbs_query_qp_resp answer{};
+	const long error =
+		program.command(IB_USER_VERBS_CMD_QUERY_QP, ib_uverbs_query_qp{.response = 0, .qp_handle = handle, .attr_mask = 0}, answer);
+
+	return error ? -error : answer.qp_state;
+}
+
+void try_one_program()
+{
+	const Program program;
+	std::uint32_t domain, other, pd, cq, srq, number;
+	ib_uverbs_destroy_cq_resp read;
+	Target target, again;
+
+	expect("OPEN_XRCD without a file", open_domain(program, -1, 0, domain), 0);
+	expect("another one", open_domain(program, -1, O_CREAT, other), 0);
+	expect("a descriptor that is closed", open_domain(program, 1000, O_CREAT, pd), EBADF);
+	expect("a target", create_target(program, domain, target), 0);
+	expect("a domain with a target", close_domain(program, domain), EBUSY);
+	expect("the target of another domain", open_target(program, other, target.number, again), EINVAL);
+	expect("a target that is none", open_target(program, domain, 77, again), EINVAL);
+	expect("a QP that is no target", open_target(program, domain, target.number, again, qp_type_rc), EINVAL);
+	expect("the target once more", open_target(program, domain, target.number, again), 0);
+	expect("its number", again.number, target.number);
+	expect("the first handle goes", program.destroy_qp(target.handle), 0);
+	expect("the QP is still there", state_of(program, again.handle), 0);
+	expect("the last handle goes", program.destroy_qp(again.handle), 0);
+	expect("and with it the QP", open_target(program, domain, target.number, again), EINVAL);
+
+	expect("ALLOC_PD", program.alloc_pd(pd), 0);
+	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
+	expect("an XRC SRQ without a domain", program.create_xrc_srq(pd, 99, cq, srq, number), ENOENT);
+	expect("a PD for its domain", program.create_xrc_srq(pd, pd, cq, srq, number), EINVAL);
+	expect("an XRC SRQ without a CQ", program.create_xrc_srq(pd, domain, 99, srq, number), ENOENT);
+	expect("an XRC SRQ", program.create_xrc_srq(pd, domain, cq, srq, number), 0);
+	expect("its number is said", number != 0, 1);
+	expect("a domain with an SRQ", close_domain(program, domain), EBUSY);
+	expect("a CQ with an SRQ", program.destroy_cq(cq, read), EBUSY);
+	expect("DESTROY_SRQ", program.destroy_srq(srq), 0);
+	expect("DESTROY_CQ", program.destroy_cq(cq, read), 0);
+	expect("CLOSE_XRCD", close_domain(program, domain), 0);
+	expect("twice", close_domain(program, domain), ENOENT);
+	/* The other one, and the PD, end with the file. */
+}
+
+void try_a_file()
+{
+	const Descriptor file(::open(file_name, O_CREAT | O_RDWR, 0600));
+	::unlink(other_name);
+	expect("a second name", error_of(::link(file_name, other_name)), 0);
+	const Descriptor by_other_name(::open(other_name, O_RDONLY));
+	const Program heir;
+	std::uint32_t domain, shared;
+	Target target, inherited;
+
+	expect("a domain that is not there", open_domain(heir, file.number(), 0, domain), EAGAIN);
+	{
+		const Program maker;
+		expect("a new domain", open_domain(maker, file.number(), O_CREAT | O_EXCL, domain), 0);
+		expect("only a new one", open_domain(heir, by_other_name.number(), O_CREAT | O_EXCL, shared), EINVAL);
+		expect("by the file's other name", open_domain(heir, by_other_name.number(), 0, shared), 0);
+		expect("a target", create_target(maker, domain, target), 0);
+		expect("another program opens it", open_target(heir, shared, target.number, inherited), 0);
+	}
+	expect("the QP outlives its maker", state_of(heir, inherited.handle), 0);
+	expect("and so does the domain", close_domain(heir, shared), EBUSY);
+	expect("the last handle goes", heir.destroy_qp(inherited.handle), 0);
+	expect("the last one closes it", close_domain(heir, shared), 0);
+	expect("it is no more", open_domain(heir, file.number(), 0, shared), EAGAIN);
+	::unlink(file_name);
+	::unlink(other_name);
+}
+
+} // namespace
+
+void try_domains()
+{
+	try_one_program();
+	try_a_file();
+}
+
+} // namespace weft::uverbs
