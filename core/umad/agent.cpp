@@ -53,6 +53,7 @@ kern::Result<kern::Owned<Agent>> Agent::create(File &file, ib_device &device, u3
 
 Agent::~Agent()
 {
+	ending_.store_release(true);
 	if (mad_)
 		ib_unregister_mad_agent(mad_);
 }
@@ -60,7 +61,8 @@ Agent::~Agent()
 void Agent::on_sent(ib_mad_agent *mad, ib_mad_send_wc *how)
 {
 	const Agent &agent = *static_cast<Agent *>(mad->context);
-	agent.file_.on_sent(*static_cast<Send *>(how->send_buf->context[0]), how->status);
+	agent.file_.on_sent(*static_cast<Send *>(how->send_buf->context[0]),
+			    how->status != IB_WC_SUCCESS && !agent.ending_.load_acquire());
 }
 
 void Agent::on_received(ib_mad_agent *mad, ib_mad_send_buf *asked, ib_mad_recv_wc *received)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* An agent of a program: the midlayer's, and the number by which the program knows it. */
 #pragma once
+#include <kern/atomic.hpp>
 #include <kern/memory.hpp>
 #include <rdma/ib_mad.h>
 
@@ -40,6 +41,8 @@ private:
 	File &file_;
 	const u32 id_;
 	ib_mad_agent *mad_ = nullptr;
+	/* What it has under way is nobody's any more. */
+	kern::Atomic<bool> ending_{false};
 };
 
 } // namespace umad

@@ -32,7 +32,8 @@ public:
 	void leave_device();
 
 	/* For the agents' handlers. */
-	void on_sent(Send &send, ib_wc_status status);
+	/* failed: in whatever way. */
+	void on_sent(Send &send, bool failed);
 	/* asked: the send that it answers; nullptr for what nobody has asked for. */
 	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received);
 

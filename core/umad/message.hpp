@@ -54,7 +54,7 @@ class Send {
 public:
 	/*
 	 * bytes: the MAD, or all of an RMPP message behind one header of its class; at least IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for
-	 * a size or an address that cannot be, ENOMEM.
+	 * a size, an address or a P_Key's index that cannot be, ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header, kern::ConstBytes bytes);
 	~Send();
@@ -73,6 +73,7 @@ public:
 private:
 	explicit Send(const abi::Header &header) : header_(header) {}
 	kern::Result<> start(Agent &agent, kern::ConstBytes bytes);
+	kern::Result<> check_pkey(const ib_mad_agent &agent) const;
 	kern::Result<> make_address(ib_mad_agent &agent);
 	void fill(kern::ConstBytes bytes);
 	bool goes_where(const Send &other) const;

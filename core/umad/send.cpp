@@ -53,6 +53,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	const bool rmpp = agent.segments(mgmt_class) && (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
 	const int headers = ib_get_mad_data_offset(mgmt_class);
 
+	TRY(check_pkey(agent.mad()));
 	TRY(make_address(agent.mad()));
 	buffer_ = TRY(rdma::check(ib_create_send_mad(&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
 						     static_cast<int>(bytes.size()) - headers,
@@ -67,6 +68,13 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	if (header_.timeout_ms)
 		outcome_ = TRY(kern::make<Unread>(kern::Gfp::kernel, Unread::Kind::outcome));
 	return {};
+}
+
+/* On QP0 nobody looks at it. */
+kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
+{
+	const int count = agent.device->port_immutable[agent.port_num].pkey_tbl_len;
+	return kern::check(agent.qp->qp_type == IB_QPT_SMI || header_.pkey_index < count ? 0 : -EINVAL);
 }
 
 kern::Result<> Send::make_address(ib_mad_agent &agent)
@@ -183,10 +191,10 @@ kern::Owned<Send> File::take(Send &send)
 	return kern::Owned<Send>::adopt(&send);
 }
 
-void File::on_sent(Send &send, ib_wc_status status)
+void File::on_sent(Send &send, bool failed)
 {
-	/* Programs hear of no other failure. */
-	if (status == IB_WC_RESP_TIMEOUT_ERR)
+	/* Whatever the reason: there will be no answer, and programs know of one word for that. */
+	if (failed)
 		if (kern::Owned<Unread> message = send.take_outcome())
 			push(message, &send);
 	/* Only now: what it counts for, its outcome does. */

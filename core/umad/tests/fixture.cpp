@@ -85,6 +85,13 @@ u32 Program::add(u8 mgmt_class, u8 methods, u8 rmpp_version)
 	return asked.id;
 }
 
+long Program::remove(u32 agent)
+{
+	const u64 at = bench_.memory.address();
+	const auto copied = kern::copy_out(at, &agent, sizeof(agent));
+	return copied ? file_->control(umad::abi::unregister_agent, at).error() : copied.error();
+}
+
 long Program::write(const Record &record, std::size_t mad_size)
 {
 	const u64 at = bench_.memory.address();
@@ -135,6 +142,15 @@ Program::Read Program::read_all()
 	while (read(record, false, Bench::memory_size - sizeof(record.header)) > 0)
 		(record.header.status == ETIMEDOUT ? all.timed_out : all.received)++;
 	return all;
+}
+
+void wait_ms(Test &test, Bench &bench, u32 ms)
+{
+	Program program(bench);
+	Record record;
+	ASSERT_TRUE(program.ok());
+	ASSERT_EQ(program.ask(program.add(), nobody, 1, ms), 0);
+	EXPECT_EQ(program.read(record, true), unanswered);
 }
 
 } // namespace umad_fixture

@@ -17,6 +17,8 @@ using mad_fixture::vendor_rmpp_class;
 /* Nobody has this LID. */
 constexpr u16 nobody = 99;
 constexpr u32 no_agent = 1000;
+/* What is read of a send that has come back without an answer. */
+constexpr long unanswered = sizeof(umad::abi::Header) + IB_MGMT_MAD_HDR;
 
 /* What a program reads and writes. */
 struct Record {
@@ -66,6 +68,7 @@ public:
 	bool ok() const { return file_ != nullptr; }
 	/* An agent on QP1, which is asked by these methods of the class, or only asks. */
 	u32 add(u8 mgmt_class = 0, u8 methods = 0, u8 rmpp_version = 0);
+	long remove(u32 agent);
 	long write(const Record &record, std::size_t mad_size = IB_MGMT_MAD_SIZE);
 	/* A question of an agent, which expects an answer within so long. */
 	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);
@@ -82,6 +85,9 @@ private:
 	kern::kunit::OpenedFile native_;
 	umad::File *file_ = nullptr;
 };
+
+/* Waits for so long by a question that nobody answers. */
+void wait_ms(Test &test, Bench &bench, u32 ms);
 
 /* What Program::ask() writes. */
 Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);

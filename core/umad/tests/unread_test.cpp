@@ -10,8 +10,6 @@ namespace
 
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET, send = 1ul << IB_MGMT_METHOD_SEND;
 constexpr u8 mark_class = 0x0a;
-/* Of a send that has come back without an answer. */
-constexpr long unanswered = sizeof(umad::abi::Header) + IB_MGMT_MAD_HDR;
 
 /* MADs that nobody has asked for, from one node to the other. */
 struct Flood {
@@ -52,16 +50,6 @@ struct Flood {
 		return true;
 	}
 };
-
-/* Waits for so long by a question that nobody answers. */
-void wait_ms(Test &test, Bench &bench, u32 ms)
-{
-	Program program(bench);
-	Record record;
-	ASSERT_TRUE(program.ok());
-	ASSERT_EQ(program.ask(program.add(), nobody, 1, ms), 0);
-	EXPECT_EQ(program.read(record, true), unanswered);
-}
 
 /*
  * What came unasked is dropped beyond the bound. What a program has asked for is told, be it answer or time-out: it may wait for that without
