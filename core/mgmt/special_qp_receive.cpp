@@ -344,8 +344,8 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 			decide_locked(*send, IB_WC_SUCCESS);
 		}
 	}
-	/* Who does RMPP itself gets all segments, of which only the first ends a send. */
-	const bool segment = (agent.flags & IB_MAD_USER_RMPP) && carries_rmpp(*receive);
+	/* Who does RMPP himself, whether he has said so or not, gets all segments, of which only the first ends a send. */
+	const bool segment = agent.recv_handler && !agent.does_rmpp() && carries_rmpp(*receive);
 	if (ask_again || (!send && receive->is_response() && !segment)) {
 		if (!ask_again)
 			count(counters_.no_agent);

@@ -383,10 +383,30 @@ void mgmt_03_ports_without_mads(Test &test)
 	}
 }
 
+/* Segments that answer nothing, to the number of an agent that hears nothing. */
+void mgmt_03_segments_for_an_agent_that_hears_nothing(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	auto *deaf = ib_register_mad_agent(scene.b.device(), 1, IB_QPT_GSI, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
+	ASSERT_FALSE(rdma::is_err(deaf));
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	ASSERT_OK(made);
+	Raw &raw = *made.value();
+	begin(raw.mad().mad_hdr, vendor_rmpp_class, method_get_multi | IB_MGMT_METHOD_RESP);
+	raw.mad().mad_hdr.tid = u64{deaf->hi_tid} << 32 | 1;
+	ib_set_rmpp_flags(&raw.mad().rmpp_hdr, IB_MGMT_RMPP_FLAG_ACTIVE);
+	EXPECT_TRUE(raw.send(IB_MGMT_MAD_SIZE));
+	EXPECT_TRUE(eventually([&] { return dropped(scene.b).no_agent == 1; }));
+	EXPECT_TRUE(scene.answers());
+	ib_unregister_mad_agent(deaf);
+}
+
 } // namespace
 
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
 	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
-	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_ports_without_mads));
+	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_ports_without_mads),
+	    KUNIT_CASE(mgmt_03_segments_for_an_agent_that_hears_nothing));
