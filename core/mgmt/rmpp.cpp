@@ -15,6 +15,8 @@ RmppAck RmppSender::on_ack(std::uint32_t segment, std::uint32_t new_window_last,
 		status = ib::rmpp_status_segment_too_big;
 		return RmppAck::violation;
 	}
+	if (new_window_last > segment + rmpp_send_window)
+		new_window_last = segment + rmpp_send_window;
 	if (segment < acknowledged_ ||
 	    (segment == acknowledged_ && new_window_last <= window_last_))
 		return RmppAck::stale;

@@ -16,6 +16,9 @@ constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data
 /* Segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number to the receiver). */
 constexpr std::uint32_t rmpp_receive_window = 64;
 
+/* Segments that a sender has in flight, however many more its receiver would take: all that one ACK lets out is queued in one hold of a lock. */
+constexpr std::uint32_t rmpp_send_window = 128;
+
 /* What an ACK meant to the sender. */
 enum class RmppAck : std::uint8_t {
 	stale,     /* says nothing new */
@@ -55,13 +58,19 @@ public:
 			highest_ = next_;
 	}
 
+	/* The first of those that may be on their way: any behind it, and with repetitions hardly one before it. */
+	constexpr std::uint32_t oldest_in_flight() const
+	{
+		return acknowledged_ < rmpp_send_window ? 1 : acknowledged_ - rmpp_send_window + 1;
+	}
+
 	/* No ACK came in time: go on from the first segment that is not acknowledged. */
 	constexpr void rewind() { next_ = acknowledged_ + 1; }
 
 	/**
 	 * on_ack() - take an ACK packet
 	 * @segment: the last segment that the receiver has in order
-	 * @new_window_last: the last segment that it is ready to take
+	 * @new_window_last: the last segment that it is ready to take; no more than rmpp_send_window behind @segment are believed
 	 * @status: set to the status to abort with, on a violation
 	 */
 	RmppAck on_ack(std::uint32_t segment, std::uint32_t new_window_last,

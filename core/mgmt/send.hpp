@@ -25,7 +25,8 @@ public:
 	unsigned tries = 0;                  /* transmissions that an answer did not follow */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;
-	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
+	unsigned holds = 0;  /* packets busy, and handlers running, that keep it from completing */
+	unsigned queued = 0; /* packets in the special QP's backlog */
 	bool awaits_answer = false; /* a response is due after the message is out */
 	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
 	bool reply = false; /* the suite's own answer: freed on completion, nobody is told */

@@ -100,6 +100,8 @@ private:
 	void transmit_locked(Send &send) REQUIRES(lock_);
 	void transmit_window_locked(Send &send) REQUIRES(lock_);
 	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_);
+	void put_in_backlog_locked(Packet &packet) REQUIRES(lock_);
+	void leave_backlog_locked(Send &send) REQUIRES(lock_);
 	void pump_locked() REQUIRES(lock_);
 	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
 	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);

@@ -45,6 +45,7 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 
 	send.tries = 0;
 	send.holds = 0;
+	send.queued = 0;
 	send.decided = false;
 	send.awaits_answer = send.timeout_ms > 0;
 	send.vendor_err = 0;
@@ -109,8 +110,14 @@ void SpecialQp::queue_locked(Send &send, Packet &packet)
 	/* Still on its way from an earlier transmission: that one will do. */
 	if (packet.place != Packet::Place::idle)
 		return;
-	packet.place = Packet::Place::backlog;
 	send.holds++;
+	put_in_backlog_locked(packet);
+}
+
+void SpecialQp::put_in_backlog_locked(Packet &packet)
+{
+	packet.place = Packet::Place::backlog;
+	packet.send->queued++;
 	backlog_.push_back(packet);
 }
 
@@ -126,6 +133,7 @@ void SpecialQp::pump_locked()
 		if (!packet)
 			return;
 		packet->place = Packet::Place::posted;
+		packet->send->queued--;
 		if (state != SpecialQpState::up) [[unlikely]] {
 			decide_locked(*packet->send, IB_WC_WR_FLUSH_ERR);
 			packet_left_locked(*packet);
@@ -192,16 +200,24 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.decided = true;
 	send.status = status;
 	send.timer_node.unlink();
-	for (std::uint32_t segment = 1; segment <= send.packet_count(); segment++) {
+	if (send.queued != 0)
+		leave_backlog_locked(send);
+	send.holds++;
+	release_locked(send);
+}
+
+/* All of a send's packets, which are found soon where they are likely: a message may be of very many, and interrupts are off. */
+void SpecialQp::leave_backlog_locked(Send &send)
+{
+	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0; segment = segment % send.packet_count() + 1) {
 		Packet &packet = send.packet(segment);
 		if (packet.place != Packet::Place::backlog)
 			continue;
 		packet.backlog_node.unlink();
 		packet.place = Packet::Place::idle;
+		send.queued--;
 		send.holds--;
 	}
-	send.holds++;
-	release_locked(send);
 }
 
 /* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on its way still. */
@@ -285,8 +301,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
 		step_locked(SpecialQpEvent::send_failed);
 		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state())) {
-			packet.place = Packet::Place::backlog;
-			backlog_.push_back(packet);
+			put_in_backlog_locked(packet);
 			return;
 		}
 		send.vendor_err = wc->vendor_err;

@@ -46,6 +46,22 @@ void mgmt_03_rmpp_sender_keeps_to_the_window(Test &test)
 	EXPECT_EQ(status, 0);
 }
 
+/* However wide a receiver says that its window is: what one ACK lets out is bounded. */
+void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
+{
+	RmppSender sender(3 * rmpp_send_window);
+	std::uint8_t status = 0;
+
+	send_window(sender);
+	EXPECT_EQ(sender.on_ack(1, ~0u, status), RmppAck::progress);
+	EXPECT_EQ(send_window(sender), rmpp_send_window);
+	EXPECT_EQ(sender.on_ack(1, ~0u, status), RmppAck::stale);
+	EXPECT_EQ(send_window(sender), 0u);
+	EXPECT_EQ(sender.on_ack(11, ~0u, status), RmppAck::progress);
+	EXPECT_EQ(send_window(sender), 10u);
+	EXPECT_EQ(status, 0);
+}
+
 /* Without an ACK it goes back to the first that is not acknowledged; what was acknowledged stays so. */
 void mgmt_03_rmpp_sender_goes_back(Test &test)
 {
@@ -133,7 +149,8 @@ void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_keeps_to_the_window), KUNIT_CASE(mgmt_03_rmpp_sender_goes_back),
+KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_keeps_to_the_window), KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_goes_back),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations), KUNIT_CASE(mgmt_03_rmpp_receiver_takes_in_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_drops_what_is_out_of_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_refuses_violations));
