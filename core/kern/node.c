@@ -58,6 +58,14 @@ int kern_node_open(struct inode *inode, struct file *native)
 	return stream_open(inode, native);
 }
 
+/* Waits for whoever opens it. */
+static void let_nobody_in(struct kern_node *node)
+{
+	down_write(&node->lock);
+	node->present = false;
+	up_write(&node->lock);
+}
+
 struct kern_node *kern_node_create(struct kern_class *class, struct device *parent, const char *name,
 				   const struct kern_class_file *files, unsigned int count,
 				   const struct kern_node_options *options)
@@ -77,6 +85,8 @@ struct kern_node *kern_node_create(struct kern_class *class, struct device *pare
 	if (!status)
 		status = cdev_device_add(&node->cdev, &node->device.native);
 	if (status) {
+		/* Someone may have found it already, by its number alone. */
+		let_nobody_in(node);
 		put_device(&node->device.native);
 		return ERR_PTR(status);
 	}
@@ -93,9 +103,7 @@ EXPORT_SYMBOL_GPL(kern_node_announce);
 void kern_node_remove(struct kern_node *node)
 {
 	cdev_device_del(&node->cdev, &node->device.native);
-	down_write(&node->lock);
-	node->present = false;
-	up_write(&node->lock);
+	let_nobody_in(node);
 	put_device(&node->device.native);
 }
 EXPORT_SYMBOL_GPL(kern_node_remove);
