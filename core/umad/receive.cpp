@@ -44,8 +44,9 @@ ib_mad_recv_buf &segment_of(ib_links *link)
 
 void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received)
 {
+	/* Without waiting for memory: who gives it back may wait for MADs, which come by the same work item. */
 	kern::Owned<Unread> message = asked ? asked->take_outcome() :
-					      kern::make<Unread>(kern::Gfp::kernel | kern::Gfp::no_warn, Unread::Kind::unasked).value_or({});
+					      kern::make<Unread>(kern::Gfp::nowait | kern::Gfp::no_warn, Unread::Kind::unasked).value_or({});
 	if (!message) {
 		ib_free_recv_mad(received);
 		return;
