@@ -9,7 +9,7 @@
 namespace weft::connectx
 {
 
-Agents::Agents(const NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
+Agents::Agents(const fabric::NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
 	       EventQueues &events, Loop &loop, SubnetAgent::Host &host, bool trusted)
     : ports_(ports), subnet_(identity, ports, events, loop, host), trusted_(trusted)
 {

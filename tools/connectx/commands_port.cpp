@@ -96,7 +96,7 @@ Status Commands::set_port(Command &command)
 	if (SetPort::node_guid_valid.get(in))
 		core_.identity.node_guid = SetPort::node_guid.get(in);
 	if (SetPort::guid0_valid.get(in))
-		chosen->guids()[0] = SetPort::guid0.get(in);
+		chosen->managed().guids[0] = SetPort::guid0.get(in);
 	// The capability mask always counts.
 	std::uint32_t capabilities = SetPort::capability_mask.get(in);
 	if (!core_.trusted)

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "connectx/port_events.hpp"
+#include <hw/connectx/registers.hpp>
+
 #include "fabric/mad_packet.hpp"
 #include "pci/device.hpp"
 
@@ -22,10 +23,19 @@ std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
 	return ports;
 }
 
-NodeIdentity make_identity(const CardConfig &config)
+// Drivers take it for the revision of the chip; 0xa0 would switch large sends off.
+constexpr std::uint32_t kRevision = 0xb0;
+
+fabric::NodeIdentity make_identity(const CardConfig &config)
 {
-	return {config.node_guid, config.node_guid,
-		config.description.empty() ? config.name + " ConnectX-2" : config.description};
+	return {.node_guid = config.node_guid,
+		.system_image_guid = config.node_guid,
+		.vendor_id = 0x0002c9, // Mellanox
+		.device_id = hw::connectx::pci_device_id,
+		.revision = kRevision,
+		.description = config.description.empty() ? config.name + " ConnectX-2"
+							  : config.description,
+		.extended_port_info = true}; // asked for by drivers of a QDR port
 }
 
 } // namespace
@@ -163,31 +173,14 @@ void Core::close_port(CardPort &port)
 		return;
 	port.set_opened(false);
 	port.fabric_port().disable();
-	port.info().set_phys_state(ib::PhysState::disabled);
-	agents.subnet().forget_traps(port);
-	agents.subnet().set_state(port, ib::PortState::down);
+	agents.subnet().port_closed(port);
 }
 
 void Core::link_changed(unsigned number, bool was_down)
 {
 	CardPort &port = *ports[number - 1];
-	const fabric::Port &end = port.fabric_port();
-	if (!port.opened())
-		return;
-	ib::PortInfo &info = port.info();
-	if (was_down || !end.link_up()) {
-		if (info.phys_state() == ib::PhysState::link_up)
-			info.set_phys_state(ib::PhysState::polling);
-		agents.subnet().set_state(port, ib::PortState::down);
-	}
-	if (end.link_up() && port.state() == ib::PortState::down) {
-		const fabric::LinkRate rate = end.rate();
-		info.set_phys_state(ib::PhysState::link_up);
-		info.link_width_active = rate.width;
-		info.set_speed_active(rate.speed);
-		info.set_speed_ext(rate.speed_ext, rate.speed_ext);
-		agents.subnet().set_state(port, ib::PortState::init);
-	}
+	if (port.opened())
+		agents.subnet().link_changed(port, was_down);
 }
 
 void Core::port_changed(unsigned number)
@@ -212,21 +205,14 @@ void Core::send_to_manager(unsigned number, const ib::Smp &smp)
 		port.fabric_port().send(packet);
 }
 
-void Core::request_link(unsigned number, LinkRequest request)
+void Core::order_link(unsigned number, fabric::LinkOrder order)
 {
 	if (!ports[number - 1]->opened())
 		return;
-	links_[number - 1]->later([this, number, request] {
-		CardPort &port = *ports[number - 1];
-		fabric::Port &end = port.fabric_port();
-		if (!port.opened())
-			return;
-		if (request == LinkRequest::disable)
-			end.disable();
-		else if (end.enabled())
-			end.retrain();
-		else
-			end.enable();
+	links_[number - 1]->later([this, number, order] {
+		const CardPort &port = *ports[number - 1];
+		if (port.opened())
+			fabric::carry_out(order, port.fabric_port());
 	});
 }
 

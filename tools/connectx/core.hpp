@@ -58,7 +58,7 @@ public:
 	Activity &activity;
 	Faults &faults;
 	const bool trusted; // CardConfig
-	NodeIdentity identity;
+	fabric::NodeIdentity identity;
 	IcmMap icm;
 	MemoryTable memory;
 	EventQueues events;
@@ -81,11 +81,11 @@ public:
 
 private:
 	void port_changed(unsigned port) override;
-	void request_link(unsigned port, LinkRequest request) override;
+	void order_link(unsigned port, fabric::LinkOrder order) override;
 	void send_to_manager(unsigned port, const ib::Smp &smp) override;
 	void interrupt(unsigned vector);
 
-	const NodeIdentity original_identity_;
+	const fabric::NodeIdentity original_identity_;
 	// The last member: packets stop coming before anything else goes.
 	std::vector<std::unique_ptr<PortLink>> links_;
 };

@@ -16,77 +16,57 @@ void count(ib::be16 &counter)
 		counter = static_cast<std::uint16_t>(counter + 1);
 }
 
+fabric::ManagedPort at_power_on(unsigned number, ib::Guid guid)
+{
+	return fabric::ManagedPort({.number = number,
+				    .guid = guid,
+				    .capability_mask = CardPort::kDefaultCapabilities,
+				    .mtu = CardPort::kMaxMtu,
+				    .vl_cap = CardPort::kVlCap,
+				    .pkey_entries = CardPort::kPkeys});
+}
+
 } // namespace
 
 CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port)
-    : number_(number), fabric_port_(fabric_port)
+    : number_(number), fabric_port_(fabric_port), managed_(at_power_on(number, guid))
 {
-	guids_[0] = guid;
-	reset();
 }
 
 void CardPort::reset()
 {
-	info_ = {};
-	info_.gid_prefix = ib::gid_prefix_link_local;
-	info_.capability_mask = kDefaultCapabilities;
-	info_.local_port = static_cast<std::uint8_t>(number_);
-	info_.link_width_enabled = ib::width_1x | ib::width_4x;
-	info_.link_width_supported = ib::width_1x | ib::width_4x;
-	info_.link_width_active = ib::width_4x;
-	info_.set_speed_supported(ib::speed_sdr | ib::speed_ddr | ib::speed_qdr);
-	info_.set_speed_enabled(ib::speed_sdr | ib::speed_ddr | ib::speed_qdr);
-	info_.set_speed_active(ib::speed_qdr);
-	info_.set_state(ib::PortState::down);
-	info_.set_phys_state(ib::PhysState::polling);
-	info_.set_down_default(static_cast<unsigned>(ib::PhysState::polling));
-	info_.set_neighbor_mtu(kMaxMtu);
-	info_.set_mtu_cap(kMaxMtu);
-	info_.set_vl_cap(kVlCap);
-	info_.set_operational_vls(1);
-	info_.vl_arb_high_cap = 8;
-	info_.vl_arb_low_cap = 8;
-	info_.guid_cap = kGids;
-	info_.set_subnet_timeout(18);
-	info_.resp_time = 16;
-	info_.phys_overrun_errors = 0x88;
-
-	std::fill(guids_.begin() + 1, guids_.end(), ib::Guid{0});
-	pkeys_.fill(0);
-	pkeys_[0] = ib::pkey_default_full;
-	sl_to_vl_ = {};
-	vl_arbitration_ = {};
-	// The two tables of low and high priority: all weight to VL 0.
-	vl_arbitration_[0].entry[0] = {0, 64};
-	vl_arbitration_[2].entry[0] = {0, 64};
+	managed_ = at_power_on(number_, guid());
 	opened_ = false;
 }
 
 int CardPort::find_pkey(std::uint16_t pkey) const
 {
+	const auto &pkeys = managed_.pkeys;
 	const auto found = std::ranges::find_if(
-		pkeys_, [pkey](std::uint16_t own) { return ib::pkey_match(own, pkey); });
-	return found == pkeys_.end() ? -1 : static_cast<int>(found - pkeys_.begin());
+		pkeys, [pkey](std::uint16_t own) { return ib::pkey_match(own, pkey); });
+	return found == pkeys.end() ? -1 : static_cast<int>(found - pkeys.begin());
 }
 
 bool CardPort::owns_gid(const ib::Gid &gid) const
 {
 	// The default prefix always works (IBA 4.1.1).
-	if (gid.subnet_prefix() != info_.gid_prefix &&
+	if (gid.subnet_prefix() != info().gid_prefix &&
 	    gid.subnet_prefix() != ib::gid_prefix_link_local)
 		return false;
 	return gid.interface_id() != 0 &&
-	       std::ranges::find(guids_, gid.interface_id()) != guids_.end();
+	       std::ranges::any_of(managed_.guids, [&gid](ib::Guid own) {
+		       return own == gid.interface_id();
+	       });
 }
 
 void CardPort::count_pkey_violation()
 {
-	count(info_.pkey_violations);
+	count(info().pkey_violations);
 }
 
 void CardPort::count_qkey_violation()
 {
-	count(info_.qkey_violations);
+	count(info().qkey_violations);
 }
 
 } // namespace weft::connectx

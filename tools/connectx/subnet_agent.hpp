@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's subnet management agent (IBA 14.2): it answers Get and Set of the attributes of the
-// card's node and ports, for the driver (MAD_IFC) and for the wire.
+// The card's subnet management agent: the one that every node has, for the driver (MAD_IFC) and for
+// the wire; and what it tells unasked, the driver by events and the manager by traps.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <ib/smp.hpp>
@@ -13,20 +12,13 @@
 #include "connectx/event_queue.hpp"
 #include "connectx/port.hpp"
 #include "connectx/trap_sender.hpp"
-#include "fabric/mkey_guard.hpp"
 #include "core/packet/headers.hpp"
+#include "fabric/subnet_agent.hpp"
 
 namespace weft::connectx
 {
 
-// NodeIdentity - what NodeInfo and NodeDescription say of the card.
-struct NodeIdentity {
-	ib::Guid node_guid = 0;
-	ib::Guid system_image_guid = 0;
-	std::string description;
-};
-
-class SubnetAgent
+class SubnetAgent final : private fabric::SubnetAgentHost
 {
 public:
 	// Host - what the agent asks of the card.
@@ -37,13 +29,12 @@ public:
 		// Addresses, tables or state of @port are no longer what they were.
 		virtual void port_changed(unsigned port) = 0;
 		// To be done once the answer is under way, as that may have to cross the link.
-		enum class LinkRequest { train, disable };
-		virtual void request_link(unsigned port, LinkRequest request) = 0;
+		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
 		// Puts a LID-routed SMP on its way to the manager of @port.
 		virtual void send_to_manager(unsigned port, const ib::Smp &smp) = 0;
 	};
 
-	SubnetAgent(const NodeIdentity &identity,
+	SubnetAgent(const fabric::NodeIdentity &identity,
 		    const std::vector<std::unique_ptr<CardPort>> &ports, EventQueues &events,
 		    Loop &loop, Host &host);
 
@@ -56,8 +47,10 @@ public:
 	// An SMP addressed to @port, of either class, from @slid.
 	Verdict handle(unsigned port, ib::Smp &smp, ib::Lid slid, bool ignore_mkey);
 
-	// Moves @port to @state, and tells who must know.
-	void set_state(CardPort &port, ib::PortState state);
+	// The link of @port, which is open, came up or went, or did both.
+	void link_changed(CardPort &port, bool was_down);
+	// The driver closed @port. Its traps are nobody's business any more.
+	void port_closed(CardPort &port);
 
 	// What the manager is told by traps: the driver changed the capabilities of @port, or the
 	// node's description; a packet came in on @port with a wrong P_Key or Q_Key.
@@ -65,34 +58,26 @@ public:
 	void description_changed();
 	void key_violation(const CardPort &port, ib::TrapNumber trap,
 			   const packet::Headers &headers);
-	// The traps of @port that wait for an answer are nobody's business any more.
-	void forget_traps(const CardPort &port) { agent_of(port).traps.clear(); }
 
 private:
-	// What the agent keeps of each port.
-	struct PortAgent {
-		PortAgent(Loop &loop, const CardPort &port, Host &host);
-		fabric::MkeyGuard guard;
-		TrapSender traps;
-	};
-	PortAgent &agent_of(const CardPort &port) { return *port_agents_[port.number() - 1]; }
+	TrapSender &traps_of(const CardPort &port) { return *traps_[port.number() - 1]; }
 	void trap_capabilities(const CardPort &port, std::uint16_t change_flags);
 	void trap_mkey(const CardPort &port, const ib::Smp &smp, ib::Lid slid);
 
-	std::uint16_t get(CardPort &port, ib::Smp &smp);
-	std::uint16_t set(CardPort &port, ib::Smp &smp);
-	std::uint16_t set_port_info(CardPort &port, const ib::PortInfo &wanted);
-	void retrain(CardPort &port);
-	std::uint16_t set_pkeys(CardPort &port, std::uint32_t block, const ib::PkeyTable &table);
-	std::uint16_t set_guids(CardPort &port, std::uint32_t block, const ib::GuidInfo &info);
-	// The port that a modifier names; 0 is the one addressed.
-	CardPort *select(CardPort &addressed, std::uint32_t number) const;
+	// fabric::SubnetAgentHost
+	void port_info_set(const fabric::ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
+	void pkeys_set(const fabric::ManagedPort &port, unsigned block,
+		       std::uint32_t changed) override;
+	void guids_set(const fabric::ManagedPort &port, std::uint32_t changed) override;
+	void sl_to_vl_set(const fabric::ManagedPort &port) override;
+	void tell_state(unsigned port, const ib::PortInfo &before, const ib::PortInfo &now);
 
-	const NodeIdentity &identity_;
 	const std::vector<std::unique_ptr<CardPort>> &ports_;
 	EventQueues &events_;
 	Host &host_;
-	std::vector<std::unique_ptr<PortAgent>> port_agents_;
+	std::vector<std::unique_ptr<TrapSender>> traps_;
+	fabric::SubnetAgent agent_;
 };
 
 } // namespace weft::connectx

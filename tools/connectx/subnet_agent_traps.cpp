@@ -15,7 +15,7 @@ void SubnetAgent::trap_capabilities(const CardPort &port, std::uint16_t change_f
 	details.other_local_changes = change_flags ? 1 : 0;
 	details.capability_mask = port.info().capability_mask;
 	details.change_flags = change_flags;
-	agent_of(port).traps.raise(ib::trap_capability_change, ib::NoticeType::informational,
+	traps_of(port).raise(ib::trap_capability_change, ib::NoticeType::informational,
 				   details);
 }
 
@@ -50,7 +50,7 @@ void SubnetAgent::key_violation(const CardPort &port, ib::TrapNumber trap,
 		details.sgid = headers.grh.sgid;
 		details.dgid = headers.grh.dgid;
 	}
-	agent_of(port).traps.raise(trap, ib::NoticeType::security, details);
+	traps_of(port).raise(trap, ib::NoticeType::security, details);
 }
 
 void SubnetAgent::trap_mkey(const CardPort &port, const ib::Smp &smp, ib::Lid slid)
@@ -71,7 +71,7 @@ void SubnetAgent::trap_mkey(const CardPort &port, const ib::Smp &smp, ib::Lid sl
 		// Entry 0 of a path is unused.
 		std::memcpy(details.dr_return_path, smp.return_path + 1, kept);
 	}
-	agent_of(port).traps.raise(ib::trap_bad_mkey, ib::NoticeType::security, details);
+	traps_of(port).raise(ib::trap_bad_mkey, ib::NoticeType::security, details);
 }
 
 } // namespace weft::connectx

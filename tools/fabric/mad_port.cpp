@@ -17,14 +17,14 @@ namespace
 /* MADs that may wait for credit; any MAD may be lost. */
 constexpr std::size_t waiting_max = 4096;
 
-SubnetAgent::Config agent_config(const MadPort::Config &config)
+NodeAgent::Config agent_config(const MadPort::Config &config)
 {
-	SubnetAgent::Config agent;
-	agent.system_guid = config.node_guid;
-	agent.node_guid = config.node_guid;
+	NodeAgent::Config agent;
+	agent.identity.node_guid = config.node_guid;
+	agent.identity.system_image_guid = config.node_guid;
+	agent.identity.vendor_id = 0x0002c9;
+	agent.identity.description = config.description;
 	agent.port_guids = {config.node_guid, config.node_guid + 1};
-	agent.description = config.description;
-	agent.vendor_id = 0x0002c9;
 	agent.capability_mask = ib::port_cap_trap | ib::port_cap_notice | ib::port_cap_sl_mapping |
 				ib::port_cap_system_image_guid |
 				ib::port_cap_client_reregistration |
@@ -132,14 +132,13 @@ void MadPort::loop_back(const ib::Smp &original)
 {
 	AddressedMad mad{MadAddress{}, reinterpret_cast<const ib::Mad &>(original)};
 	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
-	SubnetAgent::Outcome outcome = agent_.handle(smp, 1);
-	if (outcome.reply)
+	const SubnetAgent::Outcome outcome = agent_.handle(smp, 1);
+	if (outcome.verdict == SubnetAgent::Verdict::answered)
 		smp.header.status =
 			static_cast<std::uint16_t>(smp.header.status | ib::mad_status_direction);
 	if (handlers_.received)
 		handlers_.received(std::move(mad));
-	if (outcome.after)
-		outcome.after();
+	carry_out(outcome.link, port_);
 }
 
 void MadPort::receive(Packet &&arriving)
@@ -175,8 +174,14 @@ void MadPort::handle_smp(AddressedMad &&mad)
 	bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
 	if (directed && ib::smi_receive(smp, false, 1, 1).action != ib::SmiAction::local)
 		return;
-	SubnetAgent::Outcome outcome = agent_.handle(smp, 1);
-	if (!outcome.reply) {
+	const SubnetAgent::Outcome outcome = agent_.handle(smp, 1);
+	switch (outcome.verdict) {
+	case SubnetAgent::Verdict::answered:
+		break;
+	case SubnetAgent::Verdict::denied:
+		return;
+	case SubnetAgent::Verdict::foreign:
+	case SubnetAgent::Verdict::trap_repress:
 		if (handlers_.received)
 			handlers_.received(std::move(mad));
 		return;
@@ -185,8 +190,7 @@ void MadPort::handle_smp(AddressedMad &&mad)
 		send(mad.address.reversed(), mad.mad);
 	else if (ib::smi_return(smp, 1).action == ib::SmiAction::forward)
 		transmit(make_mad_packet(MadAddress{}, mad.mad));
-	if (outcome.after)
-		outcome.after();
+	carry_out(outcome.link, port_);
 }
 
 void MadPort::link_changed(bool up)
@@ -196,20 +200,7 @@ void MadPort::link_changed(bool up)
 		handlers_.port_changed();
 }
 
-void MadPort::enable_port(unsigned, bool enable)
-{
-	if (enable)
-		port_.enable();
-	else
-		port_.disable();
-}
-
-void MadPort::retrain_port(unsigned)
-{
-	port_.retrain();
-}
-
-void MadPort::port_updated(unsigned, const ib::PortInfo &)
+void MadPort::port_info_set(const ManagedPort &, const ib::PortInfo &, bool)
 {
 	if (handlers_.port_changed)
 		handlers_.port_changed();

@@ -11,7 +11,7 @@
 #include "fabric/egress_queue.hpp"
 #include "fabric/mad_packet.hpp"
 #include "fabric/port.hpp"
-#include "fabric/subnet_agent.hpp"
+#include "fabric/node_agent.hpp"
 
 namespace weft::fabric
 {
@@ -69,9 +69,8 @@ private:
 	void link_changed(bool up) override;
 	void credit_available(std::uint8_t vl) override { egress_.drain(vl); }
 	/* SubnetAgentHost */
-	void enable_port(unsigned port, bool enable) override;
-	void retrain_port(unsigned port) override;
-	void port_updated(unsigned port, const ib::PortInfo &info) override;
+	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
 
 	void handle_smp(AddressedMad &&mad);
 	/* Give a directed-route SMP to this node itself. */
@@ -81,7 +80,7 @@ private:
 	Port &port_;
 	const Config config_;
 	const Handlers handlers_;
-	SubnetAgent agent_;
+	NodeAgent agent_;
 	EgressQueue egress_;
 };
 

@@ -40,6 +40,12 @@ unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported
 	return (wanted & supported) != 0 ? wanted & supported : now;
 }
 
+bool turned_off(const ib::PortInfo &info)
+{
+	return info.phys_state() == ib::PhysState::sleep ||
+	       info.phys_state() == ib::PhysState::disabled;
+}
+
 } // namespace
 
 bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKind kind)
@@ -94,6 +100,58 @@ void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind ki
 		info.pkey_violations = std::uint16_t{0};
 	if (wanted.qkey_violations == 0)
 		info.qkey_violations = std::uint16_t{0};
+}
+
+LinkOrder set_port_states(ib::PortInfo &info, const ib::PortInfo &wanted)
+{
+	if (turned_off(wanted)) {
+		info.set_phys_state(wanted.phys_state());
+		info.set_state(ib::PortState::down);
+		return LinkOrder::disable;
+	}
+	if (wanted.phys_state() == ib::PhysState::polling ||
+	    wanted.state() == ib::PortState::down) {
+		/* Only the physical state turns on again what it has turned off. */
+		if (turned_off(info) && wanted.phys_state() != ib::PhysState::polling)
+			return LinkOrder::none;
+		/*
+		 * The port goes down, and its link trains again. Managers take nothing from an
+		 * answer that says DOWN, the new LID included (seen: OpenSM), so a port whose link
+		 * is up says INIT at once; and one that was in INIT anyway gains nothing by
+		 * dropping what is under way on its link.
+		 */
+		if (info.state() == ib::PortState::init)
+			return LinkOrder::none;
+		if (info.state() == ib::PortState::down)
+			info.set_phys_state(ib::PhysState::polling);
+		else
+			info.set_state(ib::PortState::init);
+		return LinkOrder::train;
+	}
+	if (wanted.state() != ib::PortState::nop)
+		info.set_state(wanted.state());
+	return LinkOrder::none;
+}
+
+void link_came_up(ib::PortInfo &info, const LinkRate &rate)
+{
+	info.set_state(ib::PortState::init);
+	info.set_phys_state(ib::PhysState::link_up);
+	info.link_width_active = rate.width;
+	info.set_speed_active(rate.speed);
+	info.set_speed_ext(rate.speed_ext, rate.speed_ext);
+	/* A cable of another width than ports are made for. */
+	if ((info.link_width_supported & rate.width) == 0) {
+		info.link_width_supported |= rate.width;
+		info.link_width_enabled |= rate.width;
+	}
+}
+
+void link_went_down(ib::PortInfo &info)
+{
+	info.set_state(ib::PortState::down);
+	if (!turned_off(info))
+		info.set_phys_state(ib::PhysState::polling);
 }
 
 } // namespace weft::fabric

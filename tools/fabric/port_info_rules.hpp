@@ -5,7 +5,11 @@
  */
 #pragma once
 
+#include <cstdint>
+
 #include <ib/smp.hpp>
+
+#include "fabric/port.hpp"
 
 namespace weft::fabric
 {
@@ -21,9 +25,19 @@ enum class PortKind : std::uint8_t {
 bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKind kind);
 
 /*
- * Stores all that needs nothing but storing. States, which the link has to follow, and the order
- * to reregister, which is passed on once, are left to the agent.
+ * Stores all that needs nothing but storing: no states, which the link has to follow, and no order
+ * to reregister, which is passed on once.
  */
 void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind kind);
+
+/* What a Set(PortInfo) asks of the port's link. */
+enum class LinkOrder : std::uint8_t { none, train, disable };
+
+/* Moves the states of a port that has a link, and says what the link has to do about it. */
+LinkOrder set_port_states(ib::PortInfo &info, const ib::PortInfo &wanted);
+
+/* The port's link came up at @rate, or it went down. */
+void link_came_up(ib::PortInfo &info, const LinkRate &rate);
+void link_went_down(ib::PortInfo &info);
 
 } // namespace weft::fabric

@@ -14,11 +14,6 @@
 namespace weft::fabric
 {
 
-/* Tables that are read and written by blocks. */
-constexpr unsigned pkeys_per_block = 32;
-constexpr unsigned guids_per_block = 8;
-constexpr unsigned vl_arbitration_blocks = 4;
-
 enum class SmpRequest : std::uint8_t {
 	/* Nothing for the agent: responses, traps, what the manager of the node is asked. */
 	foreign,
@@ -54,12 +49,6 @@ void put_attribute(ib::Smp &smp, const Attribute &attribute)
 {
 	std::memset(smp.data, 0, sizeof(smp.data));
 	ib::smp_attribute<Attribute>(smp) = attribute;
-}
-
-/* The block of VL arbitration that a modifier names, from 0; there need not be one. */
-constexpr std::uint32_t vl_arbitration_block(std::uint32_t modifier)
-{
-	return (modifier >> 16) - 1;
 }
 
 } // namespace weft::fabric

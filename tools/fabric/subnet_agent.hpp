@@ -1,47 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet management agent of a node (IBA 14.3): it holds what PortInfo and its siblings say,
- * and answers Get and Set. What a Set does to the node itself goes through SubnetAgentHost. Used by
- * switches and software end nodes, and open to any other model of a node.
+ * The subnet management agent (IBA 14.3), the same for cards, switches and software end nodes: it
+ * answers Get and Set of the attributes of a node and its ports. What a Set means to the node
+ * itself goes through SubnetAgentHost.
  */
 #pragma once
 
-#include <functional>
-#include <mutex>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <ib/smp.hpp>
 
-#include "fabric/mkey_guard.hpp"
-#include "fabric/port.hpp"
+#include "fabric/managed_port.hpp"
 
 namespace weft::fabric
 {
 
-/* The node behind an agent. Ports count from 1; port 0 is a switch's management port. */
+/* What NodeInfo and NodeDescription say of a node. */
+struct NodeIdentity {
+	ib::NodeType type = ib::NodeType::channel_adapter;
+	ib::Guid node_guid = 0;
+	ib::Guid system_image_guid = 0;
+	std::uint32_t vendor_id = 0;
+	std::uint16_t device_id = 0;
+	std::uint32_t revision = 0;
+	std::string description;
+	/* It answers attr_mlnx_extended_port_info: no extended speed is active. */
+	bool extended_port_info = false;
+};
+
+/*
+ * The node behind an agent. Called in the middle of a Set, the change made, under whatever lock the
+ * agent is called with: only note it.
+ */
 class SubnetAgentHost
 {
 public:
 	virtual ~SubnetAgentHost() = default;
 
-	/* Called without the agent's lock. */
-	virtual void enable_port(unsigned port, bool enable) = 0;
-	virtual void retrain_port(unsigned port) = 0;
-
-	/*
-	 * Something in a port's attributes changed. Called with the agent's lock held: only note
-	 * it.
-	 */
-	virtual void port_updated(unsigned port, const ib::PortInfo &info)
+	/* PortInfo of @port was @before. @reregister: its clients are to, which is not stored. */
+	virtual void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+				   bool reregister) = 0;
+	/* Entries of a block are not what they were: a bit of @changed for each. */
+	virtual void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed)
 	{
-		static_cast<void>(port), static_cast<void>(info);
+		static_cast<void>(port), static_cast<void>(block), static_cast<void>(changed);
 	}
-	virtual void pkeys_updated(unsigned port, const std::vector<ib::be16> &table)
+	virtual void guids_set(const ManagedPort &port, std::uint32_t changed)
 	{
-		static_cast<void>(port), static_cast<void>(table);
+		static_cast<void>(port), static_cast<void>(changed);
 	}
+	virtual void sl_to_vl_set(const ManagedPort &port) { static_cast<void>(port); }
 
 	/* A switch's tables; false if there is no such block or port. */
 	virtual bool read_lft(unsigned, ib::LinearForwarding &) { return false; }
@@ -58,82 +68,69 @@ public:
 class SubnetAgent
 {
 public:
-	struct Config {
-		ib::NodeType type = ib::NodeType::channel_adapter;
-		unsigned ports = 1;
-		ib::Guid system_guid = 0;
-		ib::Guid node_guid = 0;
-		/* Of each port from port 0 on; a switch has one, for port 0. */
-		std::vector<ib::Guid> port_guids;
-		std::string description;
-		std::uint16_t device_id = 0;
-		std::uint32_t revision = 0;
-		std::uint32_t vendor_id = 0;
-		std::uint32_t capability_mask = 0;
-		ib::Mtu mtu = ib::Mtu::mtu_4096;
-		unsigned vl_cap = 4;
-		/* Rounded up to whole blocks of 32. */
-		unsigned pkey_entries = 32;
-		/* Switch only. */
-		unsigned lft_entries = 0;
-		unsigned mft_entries = 0;
+	/*
+	 * @ports: by number; that of index 0 is a switch's management port, and null for a channel
+	 * adapter. All of it outlives the agent; who calls on several threads locks.
+	 */
+	SubnetAgent(const NodeIdentity &identity, std::vector<ManagedPort *> ports,
+		    SubnetAgentHost &host);
+
+	enum class Verdict : std::uint8_t {
+		/* Nothing for the agent: what smp_request() calls foreign. */
+		foreign,
+		/* The SMP is now the answer, without direction bit. */
+		answered,
+		/* Wrong M_Key: no answer (IBA 14.2.4). */
+		denied,
+		/* A TrapRepress that may end a trap of the node's, if it has one of that TID. */
+		trap_repress,
 	};
-
-	SubnetAgent(Config config, SubnetAgentHost &host);
-
-	/* What becomes of an SMP. */
 	struct Outcome {
-		/* The SMP was turned into its answer in place (without direction bit). */
-		bool reply = false;
-		/* What the Set asks of the node, to be called once the answer is under way. */
-		std::function<void()> after;
+		Verdict verdict = Verdict::foreign;
+		/*
+		 * What the Set asks of the link of @port: to be carried out once the answer is
+		 * under way, as that may have to cross it.
+		 */
+		LinkOrder link = LinkOrder::none;
+		unsigned port = 0;
 	};
 	/*
-	 * Answer Get or Set of an attribute other than SMInfo; anything else gets no reply.
-	 * @in_port: the port that it came by (0: from the node itself). Any thread.
+	 * @in_port: the port that the SMP came by (0: a switch's own). @own: from the node's own
+	 * driver, which asks to pass without M_Key (MkeyGuard::admits()).
 	 */
-	Outcome handle(ib::Smp &smp, unsigned in_port);
+	Outcome handle(ib::Smp &smp, unsigned in_port, bool own = false);
 
-	/* The link of an external port came or went. Returns the new state. */
-	ib::PortState link_changed(unsigned port, bool up, const LinkRate &rate, ib::Mtu mtu);
-
-	ib::PortInfo port_info(unsigned port) const;
-	/* A software node manages its own port, as a driver does a card's. */
-	void update_port_info(unsigned port, const std::function<void(ib::PortInfo &)> &change);
-	/* The entry of a port's table that lets in packets with that P_Key (IBA 10.9.3). */
-	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;
-	ib::SlToVl sl_to_vl(unsigned port) const;
-	ib::SwitchInfo switch_info() const;
+	ib::SwitchInfo &switch_info() { return switch_info_; }
 
 private:
-	struct PortData {
-		ib::PortInfo info{};
-		MkeyGuard guard;
-		std::vector<ib::be16> pkeys;
-		ib::GuidInfo guids{};
-		ib::SlToVl sl_to_vl{};
-		ib::VlArbitration vl_arb[4]{};
-		bool exists = true;
-	};
-	/* Index of the answering port; IBA 14.2.5.6. */
-	bool select_port(std::uint32_t modifier, unsigned in_port, unsigned &port) const;
-	bool is_switch() const { return config_.type == ib::NodeType::switch_; }
-	/* Port whose M_Key guards the node as seen from in_port. */
-	PortData &key_port(unsigned in_port);
-	std::uint16_t get(ib::Smp &smp, unsigned in_port);
-	std::uint16_t set(ib::Smp &smp, unsigned in_port, std::function<void()> &after);
-	std::uint16_t set_port_info(ib::Smp &smp, unsigned in_port, std::function<void()> &after);
-	bool select_vl_arbitration(std::uint32_t modifier, unsigned in_port, unsigned &port,
-				   unsigned &block) const;
-	bool select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &port,
-			  unsigned &block) const;
+	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
+	/* The port that stands for the whole node as seen from in_port: it has the M_Key. */
+	ManagedPort &node_port(unsigned in_port) { return *ports_[is_switch() ? 0 : in_port]; }
+	/*
+	 * The port that a modifier names, and the port and block of a table; null if there is
+	 * none. A channel adapter answers for the port addressed if that is zero.
+	 */
+	ManagedPort *select_port(unsigned number, unsigned in_port);
+	ManagedPort *select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &block);
+	ManagedPort *select_vl_arbitration(std::uint32_t modifier, unsigned in_port,
+					   unsigned &block);
 
-	const Config config_;
+	std::uint16_t get(ib::Smp &smp, unsigned in_port);
+	std::uint16_t set(const ib::Smp &smp, unsigned in_port, Outcome &outcome);
+	ib::NodeInfo node_info(unsigned in_port);
+	std::uint16_t set_switch_info(const ib::SwitchInfo &wanted);
+	std::uint16_t set_guids(ManagedPort &port, const ib::GuidInfo &wanted);
+	std::uint16_t set_port_info(ManagedPort &port, const ib::PortInfo &wanted,
+				    Outcome &outcome);
+	void set_pkeys(ManagedPort &port, unsigned block, const ib::PkeyTable &wanted);
+
+	const NodeIdentity &identity_;
+	const std::vector<ManagedPort *> ports_;
 	SubnetAgentHost &host_;
-	mutable std::mutex mutex_;
-	std::vector<PortData> ports_;
 	ib::SwitchInfo switch_info_{};
-	ib::NodeDescription description_{};
 };
+
+/* Has @port's link do what was asked. */
+void carry_out(LinkOrder order, Port &port);
 
 } // namespace weft::fabric

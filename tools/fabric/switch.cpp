@@ -25,18 +25,18 @@ constexpr std::size_t copies_waiting_max = 1024;
 /* Emulated guests stall for longer than wires do: shorter lifetimes are taken for this. */
 constexpr std::chrono::nanoseconds hoq_life_min = 250ms;
 
-SubnetAgent::Config agent_config(const SwitchConfig &config)
+NodeAgent::Config agent_config(const SwitchConfig &config)
 {
-	SubnetAgent::Config agent;
-	agent.type = ib::NodeType::switch_;
+	NodeAgent::Config agent;
+	agent.identity.type = ib::NodeType::switch_;
+	agent.identity.node_guid = config.guid;
+	agent.identity.system_image_guid = config.guid;
+	agent.identity.vendor_id = 0x0002c9;
+	agent.identity.device_id = 0xbd36;
+	agent.identity.revision = 0xa0;
+	agent.identity.description = config.name;
 	agent.ports = config.ports;
-	agent.system_guid = config.guid;
-	agent.node_guid = config.guid;
 	agent.port_guids = {config.guid};
-	agent.description = config.name;
-	agent.device_id = 0xbd36;
-	agent.revision = 0xa0;
-	agent.vendor_id = 0x0002c9;
 	agent.capability_mask = ib::port_cap_trap | ib::port_cap_notice | ib::port_cap_sl_mapping |
 				ib::port_cap_system_image_guid;
 	agent.mtu = config.mtu;
@@ -77,28 +77,16 @@ Switch::~Switch()
 		side->port.detach();
 }
 
-void Switch::enable_port(unsigned number, bool enable)
+void Switch::port_info_set(const ManagedPort &port, const ib::PortInfo &, bool)
 {
-	if (enable)
-		port(number).enable();
-	else
-		port(number).disable();
-}
-
-void Switch::retrain_port(unsigned number)
-{
-	port(number).retrain();
-}
-
-void Switch::port_updated(unsigned number, const ib::PortInfo &info)
-{
-	if (number == 0) {
+	const ib::PortInfo &info = port.info;
+	if (port.number() == 0) {
 		lid_.store(info.lid, std::memory_order_relaxed);
 		sm_lid_.store(info.sm_lid, std::memory_order_relaxed);
 		sm_sl_.store(info.sm_sl(), std::memory_order_relaxed);
 		return;
 	}
-	PortSide &side = *sides_[number - 1];
+	PortSide &side = *sides_[port.number() - 1];
 	side.mtu.store(info.neighbor_mtu(), std::memory_order_relaxed);
 	side.operational_vls.store(ib::vl_count(info.operational_vls()), std::memory_order_relaxed);
 	side.enforcement.store(info.vl_oper_enforcement & (ib::PortInfo::enforce_inbound |
@@ -113,11 +101,12 @@ void Switch::restrict_management(unsigned number)
 	sides_.at(number - 1)->restricted.store(true, std::memory_order_relaxed);
 }
 
-void Switch::pkeys_updated(unsigned number, const std::vector<ib::be16> &table)
+void Switch::pkeys_set(const ManagedPort &port, unsigned, std::uint32_t)
 {
-	if (number != 0)
+	if (port.number() != 0)
 		for (std::size_t i = 0; i < pkey_entries; i++)
-			sides_[number - 1]->pkeys[i].store(table.at(i), std::memory_order_relaxed);
+			sides_[port.number() - 1]->pkeys[i].store(port.pkeys[i],
+								  std::memory_order_relaxed);
 }
 
 bool Switch::read_lft(unsigned block, ib::LinearForwarding &table)

@@ -24,7 +24,7 @@
 #include "fabric/egress_queue.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mad_packet.hpp"
-#include "fabric/subnet_agent.hpp"
+#include "fabric/node_agent.hpp"
 
 namespace weft::fabric
 {
@@ -84,10 +84,9 @@ private:
 	};
 
 	/* SubnetAgentHost */
-	void enable_port(unsigned port, bool enable) override;
-	void retrain_port(unsigned port) override;
-	void port_updated(unsigned port, const ib::PortInfo &info) override;
-	void pkeys_updated(unsigned port, const std::vector<ib::be16> &table) override;
+	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
+	void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed) override;
 	bool read_lft(unsigned block, ib::LinearForwarding &table) override;
 	bool write_lft(unsigned block, const ib::LinearForwarding &table) override;
 	bool read_mft(unsigned position, unsigned block, ib::MulticastForwarding &table) override;
@@ -123,7 +122,7 @@ private:
 	Timeline &timeline_;
 	const std::vector<Port *> external_;
 	std::vector<std::unique_ptr<PortSide>> sides_;
-	SubnetAgent agent_;
+	NodeAgent agent_;
 
 	std::atomic<ib::Lid> lid_{0};
 	std::atomic<ib::Lid> sm_lid_{0};

@@ -95,10 +95,10 @@ void Switch::answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops)
 {
 	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
 	bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
-	if (smp.header.is_method(ib::MadMethod::trap_repress))
+	const SubnetAgent::Outcome outcome = agent_.handle(smp, in.number);
+	if (outcome.verdict == SubnetAgent::Verdict::trap_repress)
 		return repress_trap(smp.header.tid);
-	SubnetAgent::Outcome outcome = agent_.handle(smp, in.number);
-	if (outcome.reply) {
+	if (outcome.verdict == SubnetAgent::Verdict::answered) {
 		if (directed) {
 			act(ib::smi_return(smp, static_cast<std::uint8_t>(in.number)), in,
 			    std::move(mad), hops);
@@ -108,8 +108,8 @@ void Switch::answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops)
 			forward_unicast(nullptr, make_mad_packet(back, mad.mad));
 		}
 	}
-	if (outcome.after)
-		outcome.after();
+	if (outcome.link != LinkOrder::none)
+		carry_out(outcome.link, port(outcome.port));
 }
 
 void Switch::answer_gmp(PortSide &in, const Packet &packet)

@@ -129,12 +129,12 @@ TEST_F(Datagram, refused_datagrams_are_dropped)
 	EXPECT_EQ(b.port().info().qkey_violations, 1);
 	/* The same slot of the QP table, other upper bits. */
 	send(into.qpn ^ 0x100000, 0x1111);
-	b.port().pkeys()[0] = 0x8123;
+	b.port().managed().pkeys[0] = 0x8123;
 	send(into.qpn, 0x1111);
 	EXPECT_EQ(b.port().info().pkey_violations, 1);
 	EXPECT_EQ(b.violations(), (std::vector{ib::trap_bad_qkey, ib::trap_bad_pkey}));
 	EXPECT_FALSE(b.poll_cq(cq_b));
-	b.port().pkeys()[0] = 0xffff;
+	b.port().managed().pkeys[0] = 0xffff;
 	/* The highest bit asks for the QP's own key. */
 	send(into.qpn, 0x80000000);
 	EXPECT_TRUE(b.poll_cq(cq_b));
@@ -369,7 +369,7 @@ TEST_F(Datagram, special_qps)
 		options.qpn = special_base + 2 * number;
 		return make(node, cq, options);
 	};
-	b.port().pkeys()[3] = 0x8555;
+	b.port().managed().pkeys[3] = 0x8555;
 	for (unsigned number : {0u, 1u}) {
 		QueuePair &from = special(a, cq_a, number), &into = special(b, cq_b, number);
 		Region room = b.region(4096), mad = a.region(256);
