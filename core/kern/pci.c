@@ -253,27 +253,42 @@ void kern_iounmap(void *address)
 EXPORT_SYMBOL_GPL(kern_iounmap);
 
 #ifdef CONFIG_INDIRECT_IOMEM
+/*
+ * User-Mode Linux 6.1 has one buffer and one virtqueue, without a lock, for what it asks a device: an interrupt whose handler reaches
+ * for a register in the middle of an access would have that one read something else, or all ones.
+ */
 u64 kern_mmio_read(const volatile void *address, unsigned int size)
 {
 	const volatile void __iomem *from = (const volatile void __force __iomem *)address;
+	unsigned long flags;
+	u64 value;
 
+	local_irq_save(flags);
 	switch (size) {
 	case 1:
-		return readb(from);
+		value = readb(from);
+		break;
 	case 2:
-		return readw(from);
+		value = readw(from);
+		break;
 	case 4:
-		return readl(from);
+		value = readl(from);
+		break;
 	default:
-		return readq(from);
+		value = readq(from);
+		break;
 	}
+	local_irq_restore(flags);
+	return value;
 }
 EXPORT_SYMBOL_GPL(kern_mmio_read);
 
 void kern_mmio_write(volatile void *address, u64 value, unsigned int size)
 {
 	volatile void __iomem *to = (volatile void __force __iomem *)address;
+	unsigned long flags;
 
+	local_irq_save(flags);
 	switch (size) {
 	case 1:
 		writeb(value, to);
@@ -288,6 +303,7 @@ void kern_mmio_write(volatile void *address, u64 value, unsigned int size)
 		writeq(value, to);
 		break;
 	}
+	local_irq_restore(flags);
 }
 EXPORT_SYMBOL_GPL(kern_mmio_write);
 #endif
