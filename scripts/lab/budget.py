@@ -9,7 +9,7 @@ PARTS = {
     "fuzz": 60,
     "kunit-um": 60,         # each kernel's with the building of its modules
     "kunit-um-debug": 90,
-    "guest-um-debug": 120,
+    "guest-um-debug": 240,
     "guest-stock": 720,
     "build": 90,
     "kunit-debug": 240,     # of these, most beside the guests

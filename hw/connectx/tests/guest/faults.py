@@ -116,7 +116,7 @@ def interrupts_without_cause(lab):
         check_interrupts(*nodes)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=500)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=500)
 def a_card_that_breaks_down(lab):
     """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
     with pair(lab) as nodes:

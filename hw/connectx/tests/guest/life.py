@@ -119,7 +119,7 @@ def a_card_leaves_under_traffic(lab):
         check_removal(node1, node2)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def a_failed_card_comes_back(lab):
     """A card that fails under traffic, or that the kernel resets by FLR: what was queued is flushed, the device is registered anew, and carries
     traffic again; each time who listens is told that the device has failed."""

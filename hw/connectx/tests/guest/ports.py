@@ -89,7 +89,7 @@ def check_both_ports(lab, stock_peer):
                 node.guest.run(["rmmod", *reversed(WITH_IPOIB)])
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def both_ports_carry_traffic(lab):
     """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone, and
     who listens is told."""

@@ -325,7 +325,7 @@ def messages_arrive_whole(lab):
         check_messages(node1, node2)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def memory_is_reached_from_afar(lab):
     """RDMA write and read, atomics, masked ones too, and keys by registration and by windows do what they say, and one taken back opens nothing."""
     with pair(lab) as (node1, node2, _):
@@ -334,7 +334,7 @@ def memory_is_reached_from_afar(lab):
         check_keys(node1, node2)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def errors_are_named_and_flushed(lab):
     """A wrong key, no right, no receiver and no peer each end with their own status; what else is queued is flushed, in order."""
     with pair(lab) as (node1, node2, _):

@@ -14,7 +14,7 @@ MODULES = "weft_connectx weft_mad weft_core weft_kern"
 
 def down_and_up(lab, node1, node2):
     flood = node2.spawn("ping -f -q -w 600 10.0.0.1")
-    rounds = lab.rounds(20 if lab.kernel == "debug" else 100, 100)
+    rounds = lab.rounds(20 if lab.kernel in ("debug", "um-debug") else 100, 100)
     node1.run(f"for i in $(seq {rounds}); do ip link set ib0 down; ip link set ib0 up; done", timeout=300)
     reachable(node1, "10.0.0.2")
     flood.kill()
@@ -101,7 +101,7 @@ def loss(lab, node1, node2):
     weft(lab, "link", "set", "node1", "loss=0%")
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
 def interfaces_and_links_come_and_go(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic, between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):

@@ -36,7 +36,7 @@ def check_large_datagrams_and_a_child(node1, node2):
     assert "0x8001" in node1.run("ip -d link show dev ib0.8001 | grep -o 'ipoib.*'").out
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
