@@ -27,7 +27,8 @@ struct SmiNode {
  * @node: whose SMI was asked to send; the path must leave by a port of it
  * @in_port: of a switch: where the question came in that this answers
  *
- * A path without hops is local: the node talks to itself. One that came in by the wire all the same (its hop pointer says so: smi_inbound()
+ * A path that begins by LID (DrSLID) is sent so, as it is: the node with that LID begins its directed part, and answers if there is none.
+ * Another path without hops is local: the node talks to itself. One that came in by the wire all the same (its hop pointer says so: smi_inbound()
  * has advanced it) is answered by the port that it came in by. An answer to what came at last by LID goes back so, to the node where the
  * directed part ended (IBA 14.2.2.3).
  */
@@ -35,6 +36,8 @@ constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::u
 {
 	const ib::MadHeader &h = smp.header;
 
+	if (!smp.returning() && smp.dr_slid != ib::lid_permissive)
+		return {h.hop_cnt < ib::smp_path_max && h.hop_ptr == 0 ? ib::SmiAction::forward_by_lid : ib::SmiAction::discard};
 	if (h.hop_cnt == 0 && h.hop_ptr == 0)
 		return {ib::SmiAction::local};
 	if (h.hop_cnt == 0 && (h.hop_ptr != 1 || !smp.returning()))

@@ -39,7 +39,7 @@ constexpr SmiDecision smi_start(Smp &smp)
 		return {SmiAction::discard};
 	if (h.hop_cnt == 0)
 		return {SmiAction::local};
-	/* C14-9, first case. A path that starts by LID is not ours to start. */
+	/* C14-9, first case. A path that begins by LID is not ours to begin. */
 	if (h.hop_ptr != 0 || smp.dr_slid != lid_permissive)
 		return {SmiAction::discard};
 	h.hop_ptr = 1;
@@ -56,12 +56,11 @@ constexpr SmiDecision smi_return(Smp &smp, std::uint8_t in_port)
 	if (h.hop_cnt >= smp_path_max)
 		return {SmiAction::discard};
 	h.status = static_cast<std::uint16_t>(h.status | mad_status_direction);
-	/* The request ended with a part by LID: so does the way back begin. */
-	if (smp.dr_dlid != lid_permissive && h.hop_cnt == 0)
-		return {SmiAction::forward_by_lid, 0, smp.dr_slid};
+	/* Without hops the whole way was by LID, or by one link. */
 	if (h.hop_cnt == 0) {
 		h.hop_ptr = 0;
-		return {SmiAction::forward, in_port};
+		return smp.dr_slid != lid_permissive ? SmiDecision{SmiAction::forward_by_lid, 0, smp.dr_slid}
+						     : SmiDecision{SmiAction::forward, in_port};
 	}
 	/* C14-13, first case. */
 	if (h.hop_ptr != h.hop_cnt + 1)
@@ -92,6 +91,14 @@ constexpr SmiDecision smi_receive(Smp &smp, bool is_switch, std::uint8_t in_port
 			std::uint8_t out = smp.initial_path[h.hop_ptr];
 			return exists(out) ? SmiDecision{SmiAction::forward, out}
 					   : SmiDecision{SmiAction::discard};
+		}
+		/* Arrived by the part by LID that a path begins with: here the directed part does (C14-9, first case). */
+		if (h.hop_ptr == 0 && h.hop_cnt != 0 && smp.dr_slid != lid_permissive) {
+			if (!is_switch)
+				return {SmiAction::discard};
+			h.hop_ptr = 1;
+			return exists(smp.initial_path[1]) ? SmiDecision{SmiAction::forward, smp.initial_path[1]}
+							   : SmiDecision{SmiAction::discard};
 		}
 		if (h.hop_ptr == h.hop_cnt) {
 			if (h.hop_cnt != 0)

@@ -62,6 +62,8 @@ struct Route {
 	u8 hops = 0;
 	u8 ports[4] = {1, 1, 1, 1};		/* out of the asker, and of each switch behind it */
 	u16 by_lid = ib::lid_permissive;	/* where it goes from there */
+	u16 begins_at = ib::lid_permissive;	/* where the ports begin: another node's LID, to which it goes first */
+	u16 asker = ib::lid_permissive;		/* then the asker's own, for the way back */
 	u32 from_port = 1;			/* of the asker: 0 for a switch */
 	ib_wc_status expected = IB_WC_SUCCESS;
 	u8 method = IB_MGMT_METHOD_GET;
@@ -77,7 +79,7 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 	ib_pd *pd = ib_alloc_pd(device, 0);
 	rdma_ah_attr attr{};
 	attr.type = RDMA_AH_ATTR_TYPE_IB;
-	rdma_ah_set_dlid(&attr, IB_LID_PERMISSIVE_HOST);
+	rdma_ah_set_dlid(&attr, route.begins_at);
 	rdma_ah_set_port_num(&attr, route.from_port);
 	ib_ah *ah = rdma_create_ah(pd, &attr, 0);
 	auto *send = ib_create_send_mad(agent, 0, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
@@ -87,6 +89,7 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 		for (unsigned int i = 0; i < 4; i++)
 			packet.initial_path[i + 1] = route.ports[i];
 		packet.dr_dlid = route.by_lid;
+		packet.dr_slid = route.asker;
 		packet.header.base_version = IB_MGMT_BASE_VERSION;
 		packet.header.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 		packet.header.class_version = 1;

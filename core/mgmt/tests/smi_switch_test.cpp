@@ -94,6 +94,25 @@ void mgmt_04_switch_sends_on_by_lid(Test &test)
 	ask(test, line.near, {.hops = 2, .ports = {1, 2}, .by_lid = 4});
 }
 
+/* A path that begins by LID goes on from that node, or ends there, and not where it is asked from; so does the answer. */
+void mgmt_04_route_begins_by_lid(Test &test)
+{
+	Line line(note_port);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.near, {.begins_at = 2, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 1u);
+	ask(test, line.near, {.hops = 1, .ports = {2}, .begins_at = 2, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 1u);
+	ask(test, line.near, {.hops = 1, .ports = {1}, .begins_at = 3, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 2u);
+	ask(test, line.near, {.hops = 2, .ports = {2, 3}, .begins_at = 2, .asker = 1});
+	ask(test, line.near, {.begins_at = 4, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 0u);
+	/* By a port that the switch does not have. */
+	ask(test, line.near, {.hops = 1, .ports = {4}, .begins_at = 2, .asker = 1, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 1u);
+}
+
 void mgmt_04_switch_refuses(Test &test)
 {
 	Line line(answer_in_device);
@@ -127,5 +146,5 @@ void mgmt_04_switch_transit_fails(Test &test)
 
 SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_passes_on), KUNIT_CASE(mgmt_04_switch_answers),
 	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_asks),
-	    KUNIT_CASE(mgmt_04_switch_sends_on_by_lid), KUNIT_CASE(mgmt_04_switch_refuses),
+	    KUNIT_CASE(mgmt_04_switch_sends_on_by_lid), KUNIT_CASE(mgmt_04_route_begins_by_lid), KUNIT_CASE(mgmt_04_switch_refuses),
 	    KUNIT_CASE(mgmt_04_switch_transit_fails));

@@ -87,6 +87,36 @@ void mgmt_04_directed_route_violations(Test &test)
 	EXPECT_EQ(out(2, 0, true), SmiAction::discard);
 }
 
+/* A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops; where it begins it becomes a directed one. */
+void mgmt_04_directed_route_behind_a_lid(Test &test)
+{
+	for (u8 hops : {0, 1, 2}) {
+		ib::Smp packet = smp(0, hops);
+		packet.dr_slid = 5;
+		const ib::Smp before = packet;
+		EXPECT_EQ(smi_outbound(packet, adapter).action, SmiAction::forward_by_lid);
+		EXPECT_EQ(__builtin_memcmp(&packet, &before, sizeof(packet)), 0);
+	}
+	ib::Smp packet = smp(1, 2);
+	packet.dr_slid = 5;
+	EXPECT_EQ(smi_outbound(packet, adapter).action, SmiAction::discard);
+
+	packet = smp(0, 1);
+	packet.dr_slid = 5;
+	packet.initial_path[1] = 4;
+	EXPECT_EQ(smi_inbound(packet, adapter, 1).action, SmiAction::discard);
+	const auto out = through_switch(packet, 3);
+	EXPECT_EQ(out.action, SmiAction::forward);
+	EXPECT_EQ(out.port, 4);
+	EXPECT_EQ(smi_inbound(packet, adapter, 1).action, SmiAction::local);
+	packet.header.status = ib::mad_status_direction;
+	EXPECT_EQ(smi_outbound(packet, adapter).action, SmiAction::forward);
+	const auto back = through_switch(packet, 4);
+	EXPECT_EQ(back.action, SmiAction::forward_by_lid);
+	EXPECT_EQ(back.lid, 5);
+	EXPECT_EQ(smi_inbound(packet, adapter, 1).action, SmiAction::local);
+}
+
 /* The device answers: itself for itself, and over the wire. */
 void mgmt_04_device_answers(Test &test)
 {
@@ -180,5 +210,6 @@ void mgmt_04_question_without_hops_by_the_wire(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back), KUNIT_CASE(mgmt_04_directed_route_violations),
+	    KUNIT_CASE(mgmt_04_directed_route_behind_a_lid),
 	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
 	    KUNIT_CASE(mgmt_04_question_without_hops_by_the_wire));
