@@ -40,6 +40,9 @@ protected:
  */
 class CommandInterface {
 public:
+	/* Commands that may be under way at a time. */
+	static constexpr unsigned int max_slots = 64;
+
 	/* hcr: BAR 0. Right after a reset of the card: the toggle bit starts at 0. */
 	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0, struct device *device,
 								  FailureListener &listener);
@@ -90,7 +93,6 @@ private:
 		u64 out_param = 0;
 	};
 
-	static constexpr unsigned int max_slots = 64;
 	static constexpr unsigned int timeout_ms = 10000;
 	static constexpr u16 polling_token = 0xffff;
 

@@ -67,8 +67,10 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
-	TRY(eq.attach_cq());
-	eq_ = &eq;
+	// One that is handled, and one for the arming that its handler asked for.
+	events_room_ = TRY(eq.room().take(2));
+	// Once in error it stays so.
+	error_room_ = TRY(hca_.async_eq().room().take(1));
 
 	auto mailbox = TRY(hca_.commands().mailbox());
 	u8 *context = mailbox.bytes();
@@ -106,8 +108,8 @@ void Cq::stop()
 		// Both its own interrupt and the asynchronous one may be about to call a handler.
 		hca_.synchronize_events();
 	}
-	if (eq_)
-		std::exchange(eq_, nullptr)->detach_cq();
+	events_room_ = {};
+	error_room_ = {};
 	RemainsList unwanted;
 	{
 		kern::Guard guard(lock_);

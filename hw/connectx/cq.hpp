@@ -63,6 +63,9 @@ public:
 	void announce_failure();
 
 private:
+	/* A test. */
+	friend class CqBench;
+
 	/*
 	 * What a QP that is no more has left here: completions in their order. The first are in place of as many entries of the ring,
 	 * which say remains_opcode and a number instead of a QP's; what a card that has failed did not flush follows.
@@ -179,7 +182,8 @@ private:
 
 	ib_cq &verbs_;
 	Hca &hca_;
-	Eq *eq_ = nullptr;
+	// Room for its completion events, and for its one asynchronous event.
+	kern::Portion events_room_, error_room_;
 	Number number_;
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;

@@ -6,7 +6,8 @@ namespace connectx {
 
 Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : log_entries_(log_entries), sink_(resources.sink), uar_(resources.uar),
-      doorbell_(wire::uar::eq_doorbell_offset(eqn)), commands_(resources.commands), eqn_(eqn), vector_(vector)
+      doorbell_(wire::uar::eq_doorbell_offset(eqn)), commands_(resources.commands), eqn_(eqn), vector_(vector),
+      room_(1u << log_entries, -ENOMEM)
 {
 }
 
@@ -41,14 +42,6 @@ Eq::~Eq()
 	if (live_)
 		kern::ignore(commands_.execute_closing(
 			{.opcode = wire::Opcode::hw2sw_eq, .in_modifier = eqn_, .op_modifier = 1}));
-}
-
-kern::Result<> Eq::attach_cq()
-{
-	if (cqs_.fetch_add(1) < 1u << (log_entries_ - 1))
-		return {};
-	cqs_.fetch_sub(1);
-	return kern::Error{-ENOMEM};
 }
 
 bool Eq::interrupt()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Event queues: what an interrupt is about.
 #pragma once
+#include <kern/budget.hpp>
 #include <kern/mmio.hpp>
 #include <kern/pci.hpp>
 #include <hw/connectx/eqe.hpp>
@@ -52,11 +53,9 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Counts the CQs whose events come here. Each may have two events in the queue, one handled and one for the arming
-	 * that its handler asked for, so no more than half as many as there are entries. Errors: ENOMEM.
+	 * Its entries. The card does not wait for room: what may raise events has its portion of them before it is made. Errors of taking: ENOMEM.
 	 */
-	kern::Result<> attach_cq();
-	void detach_cq() { cqs_.fetch_sub(1); }
+	kern::Budget &room() { return room_; }
 
 private:
 	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
@@ -84,7 +83,7 @@ private:
 	QueueBuffer buffer_;
 	IcmHold context_;
 	IcmHold protection_;
-	kern::Atomic<u32> cqs_{0};
+	kern::Budget room_;
 };
 
 } // namespace connectx

@@ -17,8 +17,11 @@ namespace
 {
 
 constexpr u32 special_qps = 8;
-constexpr u32 log_async_events = 9;
+/* Half a megabyte: room for the events of nearly four thousand QPs, each with a CQ of its own (Eq::room()). */
+constexpr u32 log_async_events = 14;
 constexpr u32 log_completion_events = 13;
+/* What the subnet manager may do to a port before the first of it has been heard of. */
+constexpr u32 most_port_events = 256;
 
 constexpr u64 event_bit(wire::EventType type)
 {
@@ -264,8 +267,11 @@ kern::Result<> Hca::create_event_queues()
 	if (!msix)
 		TRY(request_line(pin));
 
+	// Its own events are the answers of commands.
+	own_events_ = TRY(async_eq().room().take(CommandInterface::max_slots + num_ports() * most_port_events));
+
 	using enum wire::EventType;
-	u64 events = event_bit(path_migrated) | event_bit(communication_established) |
+	u64 events = event_bit(eq_overflow) | event_bit(path_migrated) | event_bit(communication_established) |
 		     event_bit(sq_drained) | event_bit(cq_error) | event_bit(wq_catastrophic) |
 		     event_bit(path_migration_failed) | event_bit(local_catastrophic) |
 		     event_bit(port_change) | event_bit(command) | event_bit(wq_invalid_request) |
@@ -341,6 +347,7 @@ void Hca::stop()
 			{.opcode = wire::Opcode::map_eq,
 			 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
 	line_.reset();
+	own_events_ = {};
 	vectors_ = {};
 	interrupts_ = {};
 	if (stage_ >= Stage::running)

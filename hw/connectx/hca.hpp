@@ -132,6 +132,8 @@ public:
 	void completion_event(u32 cqn) override;
 
 private:
+	/* A test, of what does without a card. */
+	friend class CqBench;
 	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener);
 
 	kern::Result<> start();
@@ -174,6 +176,8 @@ private:
 	kern::OwnedArray<Cq *> cq_table_;
 	kern::OwnedArray<SrqEntry> srq_table_;
 	kern::OwnedArray<kern::Owned<EventVector>> vectors_;
+	// Of the asynchronous queue: commands, ports.
+	kern::Portion own_events_;
 	// Where there is but the interrupt pin; before the queues go.
 	kern::Owned<InterruptLine> line_;
 	kern::pci::InterruptVectors interrupts_;

@@ -51,9 +51,9 @@ kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
 /* Leaves in `entry` the group if it was found, else the last of its chain. */
 kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Mailbox &entry)
 {
-	Place place{.index = TRY(hash(gid)), .previous = none, .found = false};
+	Place place{.index = TRY(hash(gid)), .previous = none, .length = 1, .found = false};
 	// A chain in memory that the card can write might go round in a circle.
-	for (u32 steps = 0; steps <= table_size_; steps++) {
+	for (; place.length <= longest_chain; place.length++) {
 		TRY(read(place.index, entry));
 		const u32 count = Header::member_count.get(entry.bytes());
 		if (count > members_)
@@ -95,6 +95,8 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 	// The head of a chain may be empty and yet have a chain behind it; then find() came past it to the end.
 	u32 index = place.index;
 	const bool fresh = count != 0 || place.previous != none;
+	if (fresh && place.length == longest_chain)
+		return kern::Error{-ENOMEM};
 	auto group = TRY(commands_.mailbox());
 	if (fresh) {
 		index = TRY(overflow_->allocate());

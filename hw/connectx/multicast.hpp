@@ -16,7 +16,7 @@ public:
 
 	/*
 	 * block_loopback: the QP is not to get what it sends itself.
-	 * Errors: ENOMEM for a full group or table; EINVAL if a QP that is to be taken out is not in. May sleep.
+	 * Errors: ENOMEM for a full group, table or chain; EINVAL if a QP that is to be taken out is not in. May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback);
 	/* Of a card that has failed it succeeds. */
@@ -29,8 +29,14 @@ private:
 	struct Place {
 		u32 index;
 		u32 previous; // the entry whose `next` names index; none for the chain's head
+		u32 length;   // of the chain, as far as it was walked
 		bool found;
 	};
+	/*
+	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock held, for each change; whoever chooses MGIDs by
+	 * their hash could make it as long as the table. Where they are not so chosen, eight thousand groups have no chain of half of that.
+	 */
+	static constexpr u32 longest_chain = 32;
 	static constexpr u32 none = ~0u;
 
 	MulticastGroups(CommandInterface &commands, const IcmLayout &layout)

@@ -133,6 +133,11 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	// The target of XRC has no queues, and may outlive the program that made it.
 	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata) : make_queues(attr));
 
+	/*
+	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again only by commands, whose own events are
+	 * behind those in the queue; so does what a command asks for (SQD).
+	 */
+	events_room_ = TRY(hca_.async_eq().room().take(3));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
 		port_ = attr.port_num;

@@ -148,6 +148,7 @@ private:
 	// Instead of the two, of a program's; `sq` and `rq` are without a ring then.
 	UserQueue user_;
 	bool sq_no_prefetch_ = true;
+	kern::Portion events_room_;
 	IcmHold context_, auxiliary_, alternate_, reads_, protection_;
 };
 

@@ -59,6 +59,8 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 		max_sge_ = cap.max_rq_sge - 1;
 	TRY(udata ? take_user_ring(*udata) : make_own_ring());
 
+	// Its limit, once for each time that it is set, and its end.
+	events_room_ = TRY(hca_.async_eq().room().take(2));
 	number_ = TRY(Number::create(hca_.srqns()));
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));

@@ -73,6 +73,7 @@ private:
 	DoorbellRecord doorbell_;
 	// Instead of the two, of a program's queue; nobody posts to it here.
 	UserQueue user_;
+	kern::Portion events_room_;
 	IcmHold context_, protection_;
 	bool live_ = false;
 };

@@ -145,10 +145,14 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 		lost_();
 		return;
 	}
-	// Report the loss once, and not to the queue that is full.
+	// Report the loss, and not to the queue that is full: where there is no other, or none that is to
+	// hear of it, the driver finds it in the error buffer.
 	const auto overflow = static_cast<std::uint32_t>(EventType::eq_overflow);
-	if (Eqe::type.get(entry.bytes) == overflow || routes_[overflow] == eqn)
+	if (Eqe::type.get(entry.bytes) == overflow || routes_[overflow] == eqn ||
+	    routes_[overflow] == kNone) {
+		lost_();
 		return;
+	}
 	Eqe report{};
 	Eqe::type.set(report.bytes, overflow);
 	Eqe::number.set(report.bytes, eqn);

@@ -102,6 +102,27 @@ TEST_F(EventQueueTest, OverrunLosesEventsAndShowsInTheContext)
 			<< "nothing overwritten";
 }
 
+// An event that is lost may be what a driver waits for: it must hear of the loss.
+TEST_F(EventQueueTest, OverrunIsToldToAnotherQueueOrShowsInTheErrorBuffer)
+{
+	const auto error = [&] { return driver.host.read<std::uint32_t>(0, limits::kErrorBuffer); };
+	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq,
+			 std::uint64_t{1} << static_cast<unsigned>(EventType::eq_overflow));
+	for (unsigned i = 0; i < 65; ++i)
+		raise(i);
+	const auto event = driver.poll(driver.completions);
+	ASSERT_TRUE(event);
+	EXPECT_EQ(Eqe::type.get(event->bytes), static_cast<std::uint32_t>(EventType::eq_overflow));
+	EXPECT_EQ(Eqe::number.get(event->bytes), 4u);
+	EXPECT_EQ(error(), 0u);
+
+	driver.immediate(Opcode::map_eq, 4,
+			 std::uint64_t{1} << static_cast<unsigned>(EventType::eq_overflow));
+	raise();
+	EXPECT_EQ(error(), __builtin_bswap32(limits::kErrorEventQueueLost))
+		<< "the one that is to hear is the one that is full";
+}
+
 TEST_F(EventQueueTest, EventsGoWhereTheyAreMapped)
 {
 	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq, 1u << 2);

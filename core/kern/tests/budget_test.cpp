@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/budget.hpp>
+#include <kern/kunit.hpp>
+
+namespace {
+
+/* What is taken never is more than there is, however it is asked for; what goes back can be had again. */
+void budget_is_never_exceeded(kern::kunit::Test &test)
+{
+	kern::Budget budget(10, -EDQUOT);
+
+	EXPECT_EQ(budget.limit(), 10u);
+	{
+		const auto seven = budget.take(7);
+		ASSERT_OK(seven);
+		EXPECT_ERROR(budget.take(4), -EDQUOT);
+		EXPECT_ERROR(budget.take(~0u), -EDQUOT);
+		const auto three = budget.take(3);
+		ASSERT_OK(three);
+		EXPECT_ERROR(budget.take(), -EDQUOT);
+		EXPECT_EQ(budget.taken(), 10u);
+	}
+	EXPECT_EQ(budget.taken(), 0u);
+	EXPECT_OK(budget.take(10));
+}
+
+/* A portion goes back once, with its last owner; one that is lost does not. */
+void portion_goes_back_once(kern::kunit::Test &test)
+{
+	kern::Budget budget(2, -ENOMEM);
+	kern::Portion kept;
+	{
+		kern::Portion first = budget.take().take();
+		kept = std::move(first);
+	}
+	EXPECT_EQ(budget.taken(), 1u);
+	{
+		kern::Portion lost = budget.take().take();
+		lost.lose();
+	}
+	EXPECT_EQ(budget.taken(), 2u);
+	kept = {};
+	EXPECT_EQ(budget.taken(), 1u);
+}
+
+} // namespace
+
+KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded), KUNIT_CASE(portion_goes_back_once));

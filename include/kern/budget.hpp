@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A stated number of something that several share, and the portions of it that they have. Context: any. */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/result.hpp>
+
+namespace kern
+{
+
+class Portion;
+
+class Budget {
+public:
+	/* refusal: the error for who asks for more than is left. */
+	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
+
+	/* Errors: the refusal. The budget outlives what it gives. */
+	Result<Portion> take(u32 amount = 1);
+
+	u32 limit() const { return limit_; }
+	u32 taken() const { return taken_.load_relaxed(); }
+
+private:
+	friend class Portion;
+
+	const u32 limit_;
+	const int refusal_;
+	Atomic<u32> taken_{0};
+};
+
+/* Goes back with its owner. */
+class Portion {
+public:
+	Portion() = default;
+	Portion(Portion &&other) noexcept : budget_(std::exchange(other.budget_, nullptr)), amount_(other.amount_) {}
+	Portion &operator=(Portion &&other) noexcept
+	{
+		std::swap(budget_, other.budget_);
+		std::swap(amount_, other.amount_);
+		return *this;
+	}
+	~Portion()
+	{
+		if (budget_)
+			budget_->taken_.fetch_sub(amount_);
+	}
+
+	/* It never goes back: what it stands for is lost. */
+	void lose() { budget_ = nullptr; }
+
+private:
+	friend class Budget;
+	Portion(Budget &budget, u32 amount) : budget_(&budget), amount_(amount) {}
+
+	Budget *budget_ = nullptr;
+	u32 amount_ = 0;
+};
+
+inline Result<Portion> Budget::take(u32 amount)
+{
+	u32 taken = taken_.load_relaxed();
+
+	do {
+		if (amount > limit_ - taken)
+			return Error{refusal_};
+	} while (!taken_.compare_exchange(taken, taken + amount));
+	return Portion(*this, amount);
+}
+
+} // namespace kern
