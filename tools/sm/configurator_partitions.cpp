@@ -98,11 +98,15 @@ std::vector<Configurator::PkeyTable> Configurator::pkey_tables(Subnet &subnet) c
 		const Node &node = subnet.nodes[static_cast<std::size_t>(index)];
 		for (std::size_t number = 1; number < node.ports.size(); number++) {
 			PortRef ref{index, static_cast<std::uint8_t>(number)};
-			if (faces_end_port(subnet, ref))
-				tables.push_back(
-					{ref, static_cast<std::uint32_t>(number) << 16,
-					 node.switch_info.partition_enforcement_cap.value(),
-					 &subnet.port(subnet.port(ref).peer).pkeys});
+			if (!faces_end_port(subnet, ref))
+				continue;
+			/* A port that has not said what it is, or has another's GUID, is none of the
+			 * subnet's, and nothing is let through for it. */
+			const PortData &peer = subnet.port(subnet.port(ref).peer);
+			if (!peer.pkeys.empty())
+				tables.push_back({ref, static_cast<std::uint32_t>(number) << 16,
+						  node.switch_info.partition_enforcement_cap.value(),
+						  &peer.pkeys});
 		}
 	}
 	return tables;

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ib/smi.hpp>
+
+#include "fabric/mad_packet.hpp"
 #include "sm/tests/lab.hpp"
 
 namespace weft::sm
@@ -122,6 +125,65 @@ TEST_F(PartitionTest, ports_of_hosts_enforce_and_trunks_do_not)
 		},
 		patience));
 	EXPECT_TRUE(arrives(c, a, storage_full));
+}
+
+// A node that says what it is when it is asked, and nothing of its port.
+class ShyNode final : public fabric::PortSink
+{
+public:
+	explicit ShyNode(fabric::Port &port) : port_(port)
+	{
+		port_.attach(*this);
+		port_.enable();
+	}
+	~ShyNode() override { port_.detach(); }
+	void receive(fabric::Packet &&packet) override
+	{
+		auto mad = fabric::mad_of_packet(packet);
+		if (!mad)
+			return;
+		auto &smp = reinterpret_cast<ib::Smp &>(mad->mad);
+		if (smp.header.cls() != ib::MgmtClass::subn_directed_route ||
+		    smp.header.attr_id != ib::attr_node_info ||
+		    ib::smi_receive(smp, false, 1, 1).action != ib::SmiAction::local)
+			return;
+		ib::NodeInfo info{};
+		info.base_version = 1;
+		info.class_version = 1;
+		info.node_type = static_cast<std::uint8_t>(ib::NodeType::channel_adapter);
+		info.num_ports = 1;
+		info.system_image_guid = info.node_guid = 0x5000;
+		info.port_guid = 0x5001;
+		info.partition_cap = 32;
+		info.local_port = 1;
+		ib::smp_attribute<ib::NodeInfo>(smp) = info;
+		smp.header.method = static_cast<std::uint8_t>(MadMethod::get_resp);
+		ib::smi_return(smp, 1);
+		auto answer = fabric::make_mad_packet(mad->address.reversed(), mad->mad);
+		port_.send(answer);
+		asked.push(true);
+	}
+	void link_changed(bool) override {}
+	void credit_available(std::uint8_t) override {}
+
+	fabric::testing::Collected<bool> asked;
+
+private:
+	fabric::Port &port_;
+};
+
+// The manager has met the node when it sets up the switch's port before it.
+TEST_F(PartitionTest, a_port_that_says_nothing_of_itself_does_the_manager_nothing)
+{
+	fabric::Port &port = lab.fabric.add_port("shy");
+	ShyNode shy(port);
+	lab.fabric.connect(port, right.port(4));
+	Config own = config();
+	own.smp_timeout = 50ms;
+	own.smp_retries = 1;
+	auto &sm = lab.start(left, 7, own);
+	ASSERT_TRUE(shy.asked.next());
+	ASSERT_TRUE(sm.wait_for([&](const auto &) { return a.active() && b.active() && c.active(); }, patience));
 }
 
 TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)
