@@ -14,7 +14,7 @@ def counters(text):
     return {name: int(value) for name, value in COUNTED.findall(text)}
 
 
-@test(kernels=("stock",), timeout=180)
+@test(kernels=("stock",), timeout=300)
 def the_fabric_as_it_is(lab):
     """ibnetdiscover, iblinkinfo, ibtracert, ibroute, smpquery, sminfo, saquery, perfquery and ibping agree with the lab."""
     with pair(lab) as (fabric, (node1, node2)):
