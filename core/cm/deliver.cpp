@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* From what has happened to an id to the call of its handler. */
+#include "device.hpp"
+
+#include <rdma/ib_cache.h>
+
+namespace cm
+{
+namespace
+{
+
+ib_qp_type to_qp_type(const ib::CmReq &req)
+{
+	switch (req.transport()) {
+	case ib::CmTransport::uc:
+		return IB_QPT_UC;
+	case ib::CmTransport::extended:
+		return IB_QPT_XRC_TGT;
+	default:
+		return IB_QPT_RC;
+	}
+}
+
+template<std::size_t size>
+void set_private_data(ib_cm_event &event, const std::uint8_t (&data)[size])
+{
+	event.private_data = data;
+	event.private_data_len = size;
+}
+
+} // namespace
+
+bool Id::has_room() const
+{
+	std::size_t used = 0;
+	for (std::size_t i = 0; i < received_max; i++)
+		used += deliveries_[i].node.linked();
+	return used < received_max;
+}
+
+/* Messages have the first places, what comes by itself the others: there are more of these than can come without a word of the consumer's. */
+void Id::tell(ib_cm_event_type type, Received received)
+{
+	const bool by_itself = type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR || type == IB_CM_USER_ESTABLISHED ||
+			       type == IB_CM_DREQ_ERROR || type == IB_CM_TIMEWAIT_EXIT || type == IB_CM_LAP_ERROR ||
+			       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
+	for (std::size_t i = by_itself ? received_max : 0; i < (by_itself ? deliveries_max : received_max); i++) {
+		Delivery &delivery = deliveries_[i];
+		if (delivery.node.linked())
+			continue;
+		delivery.type = type;
+		delivery.received = std::move(received);
+		events_.push_back(delivery);
+		work_queue().queue(work_);
+		return;
+	}
+	KERN_WARN_ON("an event of a connection is lost");
+}
+
+/* The work item: it alone calls the handler. */
+void Id::run()
+{
+	for (;;) {
+		Delivery delivery;
+		Id *listener;
+		{
+			kern::Guard guard(device_->lock());
+			Delivery *first = life_ == Life::ended ? nullptr : events_.pop_front();
+			if (!first)
+				return;
+			delivery.type = first->type;
+			delivery.received = std::move(first->received);
+			listener = listener_;
+			if (listener)
+				listener->telling_.fetch_add(1);
+			running_in_.store_relaxed(kern_context());
+		}
+		ib_cm_event event{};
+		sa_path_rec paths[2];
+		event.event = delivery.type;
+		fill_event(event, delivery.received, listener, paths);
+		const int said = cm_handler(this, &event);
+
+		bool ends;
+		{
+			kern::Guard guard(device_->lock());
+			running_in_.store_relaxed(0);
+			leave_listener();
+			if (listener) {
+				/* It may be gone with this. */
+				listener->telling_.fetch_sub(1);
+				device_->handlers_done.wake_all();
+			}
+			ends = said != 0 && life_ != Life::ended;
+			if (ends)
+				finish(delivery.type == IB_CM_REQ_RECEIVED && said == -ENOMEM);
+			else if (life_ == Life::unknown)
+				life_ = Life::known;
+		}
+		if (ends) {
+			reap(kern::Owned<Id>::adopt(this));
+			return;
+		}
+	}
+}
+
+void Id::leave_listener()
+{
+	if (!listener_)
+		return;
+	listener_->pending_--;
+	new_node.unlink();
+	listener_ = nullptr;
+}
+
+void Id::wait_for_handlers()
+{
+	device_->handlers_done.wait([this] { return telling_.load_acquire() == 0; });
+}
+
+/* What a message says, in the terms of the event. What it points to is the message's, and `paths`. */
+void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const
+{
+	switch (event.event) {
+	case IB_CM_REQ_RECEIVED:
+		fill_req(event, received, listener, paths);
+		return;
+	case IB_CM_REP_RECEIVED:
+		fill_rep(event, received.message<ib::CmRep>());
+		return;
+	case IB_CM_RTU_RECEIVED:
+		set_private_data(event, received.message<ib::CmRtu>().private_data);
+		return;
+	case IB_CM_DREQ_RECEIVED:
+		set_private_data(event, received.message<ib::CmDreq>().private_data);
+		return;
+	case IB_CM_DREP_RECEIVED:
+		set_private_data(event, received.message<ib::CmDrep>().private_data);
+		return;
+	case IB_CM_MRA_RECEIVED: {
+		const auto &mra = received.message<ib::CmMra>();
+		event.param.mra_rcvd.service_timeout = mra.service_timeout();
+		set_private_data(event, mra.private_data);
+		return;
+	}
+	case IB_CM_REJ_RECEIVED: {
+		const auto &rej = received.message<ib::CmRej>();
+		event.param.rej_rcvd = {.reason = static_cast<ib_cm_rej_reason>(rej.reason.value()), .ari = rej.info, .ari_length = rej.info_length()};
+		set_private_data(event, rej.private_data);
+		return;
+	}
+	case IB_CM_LAP_RECEIVED: {
+		const auto &lap = received.message<ib::CmLap>();
+		ib_port_cache cache{};
+		(void)ib_get_cached_port(device, address_port_, &cache);
+		paths[0] = from_wire(lap.path(), pkey_, path_mtu_, received.wc(), cache.lid);
+		event.param.lap_rcvd.alternate_path = &paths[0];
+		set_private_data(event, lap.private_data);
+		return;
+	}
+	case IB_CM_APR_RECEIVED: {
+		const auto &apr = received.message<ib::CmApr>();
+		event.param.apr_rcvd = {.ap_status = static_cast<ib_cm_apr_status>(apr.status), .apr_info = apr.info, .info_len = apr.info_length};
+		set_private_data(event, apr.private_data);
+		return;
+	}
+	case IB_CM_SIDR_REQ_RECEIVED: {
+		const auto &req = received.message<ib::CmSidrReq>();
+		event.param.sidr_req_rcvd = {.listen_id = listener, .service_id = req.service_id.value(), .port = address_port_,
+					     .pkey = req.pkey.value(), .bth_pkey = bth_pkey_};
+		set_private_data(event, req.private_data);
+		return;
+	}
+	case IB_CM_SIDR_REP_RECEIVED: {
+		const auto &rep = received.message<ib::CmSidrRep>();
+		event.param.sidr_rep_rcvd = {.status = static_cast<ib_cm_sidr_status>(rep.status), .qkey = rep.qkey, .qpn = rep.qpn,
+					     .info = rep.info, .info_len = rep.info_length};
+		set_private_data(event, rep.private_data);
+		return;
+	}
+	case IB_CM_USER_ESTABLISHED:
+	case IB_CM_TIMEWAIT_EXIT:
+	case IB_CM_DEVICE_REMOVAL:
+		return;
+	case IB_CM_REQ_ERROR:
+	case IB_CM_REP_ERROR:
+	case IB_CM_DREQ_ERROR:
+	case IB_CM_LAP_ERROR:
+	case IB_CM_SIDR_REQ_ERROR:
+		event.param.send_status = IB_WC_RESP_TIMEOUT_ERR;
+		return;
+	}
+}
+
+/* Each side's resources bound what the other may ask (IBA 12.7.29, 12.7.30), so the two change places. */
+void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const
+{
+	const auto &req = received.message<ib::CmReq>();
+	auto &param = event.param.req_rcvd;
+	ib_port_cache cache{};
+	(void)ib_get_cached_port(device, address_port_, &cache);
+	paths[0] = from_wire(req.primary, req.pkey, req.path_mtu(), received.wc(), cache.lid);
+	paths[0].service_id = req.service_id.value();
+	param.listen_id = listener;
+	param.bth_pkey = bth_pkey_;
+	param.port = address_port_;
+	param.primary_path = &paths[0];
+	if (req.has_alternate()) {
+		paths[1] = from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(), cache.lid);
+		paths[1].service_id = req.service_id.value();
+		param.alternate_path = &paths[1];
+	}
+	param.remote_ca_guid = req.ca_guid.value();
+	param.remote_qkey = req.qkey;
+	param.remote_qpn = req.qpn;
+	param.qp_type = to_qp_type(req);
+	param.starting_psn = req.psn;
+	param.responder_resources = req.initiator_depth;
+	param.initiator_depth = req.responder_resources;
+	param.local_cm_response_timeout = req.remote_response_timeout();
+	param.remote_cm_response_timeout = req.local_response_timeout();
+	param.flow_control = req.flow_control();
+	param.retry_count = req.retry_count();
+	param.rnr_retry_count = req.rnr_retry_count();
+	param.srq = req.srq();
+	set_private_data(event, req.private_data);
+}
+
+void Id::fill_rep(ib_cm_event &event, const ib::CmRep &rep) const
+{
+	event.param.rep_rcvd = {
+		.remote_ca_guid = rep.ca_guid.value(),
+		.remote_qkey = rep.qkey,
+		/* The target of XRC says its number where others have that of an EEC (IBA A14.4.1). */
+		.remote_qpn = qp_type_ == IB_QPT_XRC_INI ? rep.eecn : rep.qpn,
+		.starting_psn = rep.psn,
+		.responder_resources = rep.initiator_depth,
+		.initiator_depth = rep.responder_resources,
+		.target_ack_delay = rep.target_ack_delay(),
+		.failover_accepted = rep.failover_accepted(),
+		.flow_control = rep.flow_control(),
+		.rnr_retry_count = rep.rnr_retry_count(),
+		.srq = rep.srq(),
+	};
+	set_private_data(event, rep.private_data);
+}
+
+} // namespace cm

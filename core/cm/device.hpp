@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The communication manager of one device: its ports, and its ids by all the names that peers have for them.
+ *
+ * Locks. One mutex for each device guards its tables, the states of all its ids and the counters of its ports; inside it nothing is taken but what
+ * the midlayer's own calls take. No handler is called with it held. The list of what is to be freed has a lock of its own, inside of that.
+ */
+#pragma once
+
+#include <kern/lock.hpp>
+#include <kern/wait_queue.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+
+#include "id.hpp"
+#include "listeners.hpp"
+#include "pair_table.hpp"
+#include "port.hpp"
+
+namespace cm
+{
+
+class Device : public kern::RefCounted<Device>
+{
+public:
+	/* Context: process. Errors: EOPNOTSUPP for a device without a port to serve; ENOMEM; those of the verbs. */
+	static kern::Result<kern::Ref<Device>> create(ib_device &ib);
+	~Device();
+
+	/* The device goes: all ids end, and are told. When this has returned, nobody has anything of it. Context: process. */
+	void leave();
+
+	ib_device &ib() const { return ib_; }
+	kern::Mutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+
+	/* With the lock held, which each of them asserts. */
+	bool gone();
+	kern::Ref<rdma::Pd> pd();
+	/* nullptr for one that is not served. */
+	Port *port(u32 number);
+
+	/* A message; what it is of is none of the agent's business. Context: process, without the lock. */
+	void receive(Port &port, Received received) EXCLUDES(lock_);
+
+	/* Gives an id its number. Errors: ENOMEM, EBUSY. */
+	kern::Result<> add(Id &id);
+	void remove(u32 local_id);
+
+	/* Answers to a message that no id sends (receive.cpp). */
+	void reject(Port &port, const Received &received, ib_cm_rej_reason reason, kern::ConstBytes info = {});
+	void answer_unknown_dreq(Port &port, const Received &received);
+
+	/* Under the lock. */
+	PairTable<Id> remote_ids;  /* connections by the peer's number */
+	PairTable<Id> remote_qpns; /* live connections by the peer's QP */
+	PairTable<Id> resolutions; /* by request id and source LID */
+	Listeners<Id> listeners;
+	u64 next_service_id = IB_CM_ASSIGN_SERVICE_ID_HOST + 1;
+	/* Who waits for handlers of new ids. */
+	kern::WaitQueue handlers_done{KERN_LOCK_CLASS("cm.handlers")};
+
+private:
+	explicit Device(ib_device &ib) : ib_(ib), next_id_(kern::random_u32() | 1) {}
+	kern::Result<> open();
+	Id *find(u32 local_id) REQUIRES(lock_);
+	Id *find(const ib::CmPair &pair) REQUIRES(lock_);
+	Id *find_rejected(const ib::CmRej &rej) REQUIRES(lock_);
+	void take(Port &port, Received received) REQUIRES(lock_);
+	kern::Result<> take_req(Port &port, Received received) REQUIRES(lock_);
+	kern::Result<> take_sidr_req(Port &port, Received received) REQUIRES(lock_);
+	kern::Result<> begin(kern::Owned<Id> id, Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event)
+		REQUIRES(lock_);
+	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad, ib::CmAttribute attribute) REQUIRES(lock_);
+	static void count_failure(Port &port, const kern::Result<> &taken);
+	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port, const Received &received) REQUIRES(lock_);
+
+	ib_device &ib_;
+	kern::Mutex lock_{KERN_LOCK_CLASS("cm.device")};
+	bool gone_ GUARDED_BY(lock_) = false;
+	kern::Ref<rdma::Pd> pd_;
+	kern::OwnedArray<kern::Owned<Port>> ports_;
+	kern::XArray<Id> ids_;
+	u32 next_id_ GUARDED_BY(lock_);
+};
+
+/* What all devices share. Context: process. */
+kern::WorkQueue &work_queue();
+/* Frees an id that has ended, when the handler that asked for it is through. */
+void reap(kern::Owned<Id> id);
+
+} // namespace cm

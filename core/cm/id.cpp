@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The life of an id: what it sends, how long it waits, and how it ends. */
+#include "device.hpp"
+
+#include <kern/time.hpp>
+
+namespace cm
+{
+
+kern::Result<> fill(kern::Bytes to, kern::ConstBytes from)
+{
+	if (from.size() > to.size())
+		return kern::Error{-EINVAL};
+	kern::fill(to, 0);
+	kern::copy(to, from);
+	return {};
+}
+
+kern::Result<kern::ConstBytes> data_of(const void *data, std::size_t length)
+{
+	if (length && !data)
+		return kern::Error{-EINVAL};
+	return kern::ConstBytes(static_cast<const std::byte *>(data), length);
+}
+
+Id::Id(kern::Ref<Device> device, ib_cm_handler handler, void *consumers) : ib_cm_id{}, device_(std::move(device))
+{
+	cm_handler = handler;
+	context = consumers;
+	this->device = &device_->ib();
+}
+
+kern::Result<kern::Owned<Id>> Id::create(kern::Ref<Device> device, ib_cm_handler handler, void *context)
+{
+	return kern::adopt(new (kern::Gfp::kernel) Id(std::move(device), handler, context));
+}
+
+Id::~Id()
+{
+	kern_assert(life_ == Life::ended && events_.empty() && new_ids_.empty());
+}
+
+kern::Result<> Id::permit(Event event) const
+{
+	switch (transition(state_, event).action) {
+	case Action::refuse:
+		return kern::Error{-EINVAL};
+	case Action::refuse_connected:
+		return kern::Error{-EISCONN};
+	default:
+		return {};
+	}
+}
+
+u64 Id::own_tid() const
+{
+	return u64{port_->hi_tid()} << 32 | local_id.value();
+}
+
+ib::Mad Id::make(ib::CmAttribute attribute, u64 tid) const
+{
+	ib::Mad mad{};
+	mad.header.base_version = ib::mad_base_version;
+	mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::com_mgt);
+	mad.header.class_version = ib::cm_class_version;
+	mad.header.method = static_cast<std::uint8_t>(ib::MadMethod::send);
+	mad.header.tid = tid;
+	mad.header.attr_id = static_cast<std::uint16_t>(attribute);
+	return mad;
+}
+
+ib::Mad Id::make_pair(ib::CmAttribute attribute, u64 tid) const
+{
+	ib::Mad mad = make(attribute, tid);
+	auto &pair = ib::cm_message<ib::CmPair>(mad);
+	pair.local_id = local_id.value();
+	pair.remote_id = remote_id.value();
+	return mad;
+}
+
+kern::Result<> Id::send(const ib::Mad &mad, Port::Cause cause, bool again)
+{
+	return port_->send(mad, address_, cause, again);
+}
+
+kern::Result<> Id::ask(const ib::Mad &mad, Event event)
+{
+	asked_ = mad;
+	TRY(send(asked_));
+	tries_left_ = max_retries_;
+	change(event);
+	return {};
+}
+
+kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
+{
+	answered_ = mad;
+	answered_to_ = to;
+	const auto sent = send(answered_);
+	if (sent.ok())
+		change(event);
+	return sent;
+}
+
+void Id::wait(u32 ms)
+{
+	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
+	timer_.reschedule(ms);
+}
+
+void Id::stop_waiting()
+{
+	deadline_ = 0;
+	timer_.cancel_async();
+}
+
+/* Takes the step that the table says. What the event brings beside it is the caller's. */
+void Id::change(Event event)
+{
+	const State before = state_;
+	state_ = transition(before, event).next;
+	if (state_ == before)
+		return;
+	if (before == State::listen)
+		device_->listeners.erase(service_id.value(), service_mask.value());
+	if (state_ == State::timewait) {
+		/* From here on the peer's QP may be in a new connection. */
+		device_->remote_qpns.erase(remote_qpn_link);
+		wait(wait_ms(time_ns(qp_timeout_)));
+	} else if (!awaits_answer(state_)) {
+		stop_waiting();
+	} else if (!awaits_answer(before) || event == Event::send_dreq) {
+		wait(wait_ms_);
+	}
+	if (state_ == State::idle)
+		forget_connection();
+}
+
+/* It is in nobody's way any more, and may begin another. */
+void Id::forget_connection()
+{
+	device_->remote_ids.erase(remote_id_link);
+	device_->remote_qpns.erase(remote_qpn_link);
+	device_->resolutions.erase(resolution_link);
+	remote_id = 0;
+	alternate_.reset();
+	proposed_.reset();
+	answered_to_ = Event::new_req;
+	lap_tid_ = 0;
+	reloaded_ = false;
+}
+
+/* A peer that remembers the last connection by its number must not take the next for a message of it that came again. */
+kern::Result<> Id::renumber()
+{
+	const u32 old = local_id.value();
+	if (used_) {
+		TRY(device_->add(*this));
+		device_->remove(old);
+	}
+	used_ = true;
+	return {};
+}
+
+void Id::on_time()
+{
+	kern::Guard guard(device_->lock());
+	if (life_ == Life::ended || deadline_ == 0 || kern::now_ns() < deadline_)
+		return;
+	deadline_ = 0;
+	if (state_ == State::timewait) {
+		change(Event::waited_enough);
+		tell(IB_CM_TIMEWAIT_EXIT);
+		return;
+	}
+	if (tries_left_ == 0) {
+		give_up();
+		return;
+	}
+	tries_left_--;
+	/* One that could not be sent is as good as lost. */
+	kern::ignore(send(asked_, Port::Cause::own, true));
+	wait(wait_ms_);
+}
+
+/* No answer came. A peer that is there after all is told not to go on (IBA 12.9.8.3.2). */
+void Id::give_up()
+{
+	const State before = state_;
+	ib_cm_event_type said;
+	switch (before) {
+	case State::req_sent:
+	case State::mra_req_rcvd:
+		said = IB_CM_REQ_ERROR;
+		break;
+	case State::rep_sent:
+	case State::mra_rep_rcvd:
+		said = IB_CM_REP_ERROR;
+		break;
+	case State::dreq_sent:
+		said = IB_CM_DREQ_ERROR;
+		break;
+	case State::sidr_req_sent:
+		said = IB_CM_SIDR_REQ_ERROR;
+		break;
+	default:
+		said = IB_CM_LAP_ERROR;
+		break;
+	}
+	if (said == IB_CM_REQ_ERROR || said == IB_CM_REP_ERROR)
+		reject_last(IB_CM_REJ_TIMEOUT);
+	change(Event::gave_up);
+	tell(said);
+}
+
+/* A REJ of what the state says. */
+ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
+{
+	ib::Mad mad = make_pair(ib::CmAttribute::rej, tid_);
+	auto &rej = ib::cm_message<ib::CmRej>(mad);
+	rej.reason = static_cast<u16>(reason);
+	switch (state_) {
+	case State::req_rcvd:
+		/* The peer has not been told of our number, so it is none of a connection (IBA 12.6.7.1). */
+		rej.local_id = 0u;
+		rej.set_subject(ib::CmSubject::req);
+		break;
+	case State::mra_req_sent:
+		rej.set_subject(ib::CmSubject::req);
+		break;
+	case State::rep_rcvd:
+	case State::mra_rep_sent:
+		rej.set_subject(ib::CmSubject::rep);
+		break;
+	default:
+		rej.set_subject(ib::CmSubject::other);
+		break;
+	}
+	return mad;
+}
+
+/* By the CM itself. One that does not get through changes nothing. */
+void Id::reject_last(ib_cm_rej_reason reason)
+{
+	ib::Mad mad = make_rej(reason);
+	if (reason == IB_CM_REJ_TIMEOUT) {
+		/* By which the peer finds what it has of us (IBA 12.6.7.2). */
+		auto &rej = ib::cm_message<ib::CmRej>(mad);
+		const u64 guid = device_->ib().node_guid;
+		const ib::be64 own_guid = guid;
+		rej.set_info_length(sizeof(own_guid));
+		kern::copy(kern::writable_bytes_of(rej.info), kern::bytes_of(own_guid));
+	}
+	kern::ignore(send(mad));
+}
+
+void Id::finish(bool silent)
+{
+	const Action action = transition(state_, Event::destroy).action;
+	/* Those of new ids, whom nobody will be told of, end with their listener. */
+	while (Id *fresh = new_ids_.front()) {
+		fresh->leave_listener();
+		if (!fresh->running_in_.load_relaxed()) {
+			fresh->finish();
+			reap(kern::Owned<Id>::adopt(fresh));
+		}
+	}
+	if (!silent && !device_->gone()) {
+		switch (action) {
+		case Action::end_timeout:
+			reject_last(IB_CM_REJ_TIMEOUT);
+			break;
+		case Action::end_reject:
+			reject_last(IB_CM_REJ_CONSUMER_DEFINED);
+			break;
+		case Action::end_disconnect:
+			/* The target of XRC has no say (IBA A14.4.2). */
+			if (qp_type_ != IB_QPT_XRC_TGT)
+				kern::ignore(send_dreq({}));
+			break;
+		case Action::end_drep:
+			kern::ignore(send_drep({}));
+			break;
+		case Action::end_sidr:
+			kern::ignore(send_sidr_rep({.qp_num = 0, .qkey = 0, .status = IB_SIDR_REJECT, .info = nullptr, .info_length = 0,
+						    .private_data = nullptr, .private_data_len = 0}));
+			break;
+		default:
+			break;
+		}
+	}
+	change(Event::destroy);
+	stop_waiting();
+	forget_connection();
+	address_.reset();
+	leave_listener();
+	while (Delivery *delivery = events_.pop_front())
+		delivery->received = {};
+	device_->remove(local_id.value());
+	life_ = Life::ended;
+}
+
+bool Id::lose_device()
+{
+	change(Event::device_gone);
+	stop_waiting();
+	forget_connection();
+	address_.reset();
+	port_ = nullptr;
+	if (life_ == Life::unknown && !running_in_.load_relaxed()) {
+		finish(true);
+		return true;
+	}
+	tell(IB_CM_DEVICE_REMOVAL);
+	return false;
+}
+
+bool Id::in_own_handler() const
+{
+	return running_in_.load_relaxed() == kern_context();
+}
+
+} // namespace cm

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * One end of a connection, of a resolution, or a listener: its state, what it waits for, and the events that its handler has not been told of.
+ */
+#pragma once
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/span.hpp>
+#include <kern/work.hpp>
+
+#include "pair_table.hpp"
+#include "path.hpp"
+#include "states.hpp"
+
+namespace cm
+{
+
+class Device;
+
+/* An event on its way to a handler. */
+struct Delivery {
+	kern::ListNode node;
+	ib_cm_event_type type;
+	Received received;
+};
+
+/*
+ * All is under the device's lock, but the public part, which is the consumer's, and what only run() touches.
+ *
+ * Whose it is: a consumer's from creation, or, if a peer began it, from the moment at which the handler was told and returned 0; until then the
+ * CM's. It ends once, by finish(), at the consumer's word or by what a handler returned, and is freed when no handler of it runs.
+ */
+class Id : public ib_cm_id
+{
+public:
+	/* A new one of a consumer's, or of a peer's, with the listener that it is for. Errors: ENOMEM. Context: process. */
+	static kern::Result<kern::Owned<Id>> create(kern::Ref<Device> device, ib_cm_handler handler, void *context);
+	~Id();
+
+	static Id &of(ib_cm_id *id) { return *static_cast<Id *>(id); }
+	Device &owner() const { return *device_; }
+	State state() const { return state_; }
+
+	/* EINVAL or EISCONN for a call that is not for this state. */
+	kern::Result<> permit(Event event) const;
+
+	/* calls.cpp; the lock is held, and the device is there. See rdma/ib_cm.h for each of them. */
+	kern::Result<> listen(u64 id, u64 mask);
+	kern::Result<> set_backlog(unsigned int count);
+	kern::Result<> send_req(const ib_cm_req_param &param);
+	kern::Result<> send_rep(const ib_cm_rep_param &param);
+	kern::Result<> send_rtu(kern::ConstBytes data);
+	kern::Result<> send_dreq(kern::ConstBytes data);
+	kern::Result<> send_drep(kern::ConstBytes data);
+	kern::Result<> send_rej(ib_cm_rej_reason reason, kern::ConstBytes info, kern::ConstBytes data);
+	kern::Result<> send_mra(u8 service_timeout, kern::ConstBytes data);
+	kern::Result<> send_lap(const sa_path_rec &path, kern::ConstBytes data);
+	kern::Result<> send_apr(ib_cm_apr_status status, kern::ConstBytes info, kern::ConstBytes data);
+	kern::Result<> send_sidr_req(const ib_cm_sidr_req_param &param);
+	kern::Result<> send_sidr_rep(const ib_cm_sidr_rep_param &param);
+	kern::Result<> communicates();
+	kern::Result<> migrated();
+	/* qp_attributes.cpp */
+	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) const;
+
+	/* receive.cpp; the lock is held. */
+	/* The first message of a new id. */
+	kern::Result<> begin(Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event);
+	/* A message for this id, which may be any that any peer has made up. Errors: ENOMEM; nothing has changed then. */
+	kern::Result<> receive(Port &port, Received received, Event event);
+	bool has_room_for_new() const { return pending_ < backlog_; }
+
+	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
+	bool lose_device();
+	/*
+	 * Ends it, with the last word to the peer that its state asks for, or none. After this only the destructor is allowed. The lock is held.
+	 * Of a listener, the caller waits for wait_for_handlers().
+	 */
+	void finish(bool silent = false);
+	/* Of a listener: no handler is being told of a new id of it. Without the lock. */
+	void wait_for_handlers();
+	/* Whether it is called from its own handler. */
+	bool in_own_handler() const;
+
+	/* What peers know of it; see Device. */
+	PairTable<Id>::Link remote_id_link{*this}, remote_qpn_link{*this}, resolution_link{*this};
+	kern::ListNode new_node; /* among the new ids of its listener */
+
+private:
+	enum class Role : u8 { none, active, passive };
+	/* Received messages may not use all, so that there is room for what comes by itself: an error, the end of time-wait, the device's. */
+	static constexpr std::size_t deliveries_max = 8, received_max = 4;
+
+	Id(kern::Ref<Device> device, ib_cm_handler handler, void *context);
+
+	/* id.cpp */
+	ib::Mad make(ib::CmAttribute attribute, u64 tid) const;
+	/* With both numbers. */
+	ib::Mad make_pair(ib::CmAttribute attribute, u64 tid) const;
+	ib::Mad make_rej(ib_cm_rej_reason reason) const;
+	u64 own_tid() const;
+	/* Sends what an answer is waited for, first, so that an error changes nothing; then the event has its effect. */
+	kern::Result<> ask(const ib::Mad &mad, Event event);
+	/* Sends an answer, which is kept for the message's return. */
+	kern::Result<> answer(const ib::Mad &mad, Event to, Event event);
+	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own, bool again = false);
+	void change(Event event);
+	void wait(u32 ms);
+	void stop_waiting();
+	void on_time();
+	void give_up();
+	void reject_last(ib_cm_rej_reason reason);
+	kern::Result<> renumber();
+	kern::Result<> take_route(const Route &route, u32 qpn, kern::Ref<Address> &address);
+	void add_alternate(ib_qp_attr &attr, int &mask) const;
+	void forget_connection();
+
+	/* deliver.cpp */
+	bool has_room() const;
+	void tell(ib_cm_event_type type, Received received = {});
+	void run();
+	void fill_event(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
+	void fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
+	void fill_rep(ib_cm_event &event, const ib::CmRep &rep) const;
+	void leave_listener();
+
+	/* receive.cpp */
+	void take_req(const ib::CmReq &req);
+	u32 rep_qpn(const ib::CmRep &rep) const;
+	kern::Result<> take_rep(const Received &received);
+	void take_stale_rep(Port &port, const Received &received);
+	void take_mra(const ib::CmMra &mra, Event event);
+	kern::Result<> take_lap(const Received &received);
+	void take_apr(const ib::CmApr &apr);
+	void load_proposed();
+	bool is_answered_lap(const Received &received) const;
+	void repeat_answer(Port &port, const Received &received, Event event);
+
+	enum class Life : u8 { unknown /* to the consumer */, known, ended };
+
+	kern::Ref<Device> device_;
+	State state_ = State::idle;
+	Life life_ = Life::known;
+	Role role_ = Role::none;
+	bool used_ = false; /* has been in a connection, whose number the next shall not have */
+
+	/* The connection. */
+	Port *port_ = nullptr;
+	kern::Ref<Address> address_, alternate_, proposed_;
+	u64 tid_ = 0;
+	u64 lap_tid_ = 0;      /* of the last one that was sent, or taken up; */
+	ib::CmPath lap_path_{}; /* and what it proposed */
+	u64 remote_guid_ = 0;
+	ib_qp_type qp_type_ = IB_QPT_RC;
+	u32 local_qpn_ = 0, remote_qpn_ = 0;
+	u32 local_psn_ = 0, remote_psn_ = 0;
+	u32 address_port_ = 0; /* by which the first message came */
+	u16 pkey_ = 0, bth_pkey_ = 0;
+	u8 path_mtu_ = 0;
+	u8 responder_resources_ = 0, initiator_depth_ = 0;
+	u8 retry_count_ = 0, rnr_retry_count_ = 0;
+	u8 max_retries_ = 0;
+	u8 packet_lifetime_ = 0, alternate_lifetime_ = 0, proposed_lifetime_ = 0;
+	u8 response_timeout_ = 0; /* what the peer has for its answers */
+	u8 qp_timeout_ = 0, alternate_timeout_ = 0, proposed_timeout_ = 0;
+	u8 target_ack_delay_ = 0;
+	bool reloaded_ = false; /* the alternate path has come by LAP */
+	u32 patience_ms_ = 0; /* how long REQ, REP and DREQ wait for an answer */
+
+	/* What waits for an answer, and what answered the peer's last message. */
+	ib::Mad asked_{};
+	ib::Mad answered_{};
+	Event answered_to_ = Event::new_req;
+	u32 wait_ms_ = 0;
+	unsigned tries_left_ = 0;
+	u64 deadline_ = 0; /* 0: nothing is waited for */
+
+	/* A listener's: new ids that its handler has not returned for, and whom it is being told of. */
+	unsigned int backlog_ = 256;
+	unsigned int pending_ = 0;
+	kern::List<Id, &Id::new_node> new_ids_;
+	kern::Atomic<unsigned int> telling_{0};
+	/* A new id's. */
+	Id *listener_ = nullptr;
+
+	Delivery deliveries_[deliveries_max];
+	kern::List<Delivery, &Delivery::node> events_;
+	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
+
+	/* The second ends first. */
+	kern::Work work_{kern::method<&Id::run>, this};
+	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
+};
+
+/* Copies private data and the like, with zeroes behind. Errors: EINVAL if it does not fit. */
+kern::Result<> fill(kern::Bytes to, kern::ConstBytes from);
+kern::Result<kern::ConstBytes> data_of(const void *data, std::size_t length);
+
+} // namespace cm

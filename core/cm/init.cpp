@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "init.hpp"
+
+namespace cm
+{
+namespace
+{
+
+/* Ids that ended by what their own handlers returned: a work cannot wait for its own end. */
+class Reaper
+{
+public:
+	~Reaper() { free_all(); }
+	void add(kern::Owned<Id> id)
+	{
+		kern::Guard guard(lock_);
+		ended_.push_back(*id.release());
+		work_queue().queue(work_);
+	}
+
+private:
+	void free_all()
+	{
+		for (;;) {
+			Id *id;
+			{
+				kern::Guard guard(lock_);
+				id = ended_.pop_front();
+			}
+			if (!id)
+				return;
+			kern::destroy(id);
+		}
+	}
+
+	kern::SpinLock lock_{KERN_LOCK_CLASS("cm.reaper")};
+	kern::List<Id, &Id::new_node> ended_;
+	kern::Work work_{kern::method<&Reaper::free_all>, this};
+};
+
+/* What there is while the module is. */
+struct Service {
+	kern::WorkQueue queue;
+	kern::Owned<Reaper> reaper;
+};
+constinit kern::Static<Service> service;
+
+void remove_device(ib_device *, void *data)
+{
+	const auto device = kern::Ref<Device>::adopt(static_cast<Device *>(data));
+	device->leave();
+}
+
+int add_device(ib_device *ib);
+
+constinit ib_client client = {.name = "cm", .add = add_device, .remove = remove_device, .registry = nullptr};
+
+int add_device(ib_device *ib)
+{
+	auto device = Device::create(*ib);
+	if (!device.ok())
+		return device.error();
+	ib_set_client_data(ib, &client, device.take().release());
+	return 0;
+}
+
+kern::Result<> start()
+{
+	service.construct();
+	const auto begun = [&]() -> kern::Result<> {
+		service->queue = TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
+		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
+		return kern::check(ib_register_client(&client));
+	}();
+	if (!begun.ok())
+		service.destruct();
+	return begun;
+}
+
+} // namespace
+
+kern::WorkQueue &work_queue()
+{
+	return service->queue;
+}
+
+void reap(kern::Owned<Id> id)
+{
+	service->reaper->add(std::move(id));
+}
+
+kern::Ref<Device> device_of(ib_device *ib)
+{
+	auto *device = static_cast<Device *>(ib_get_client_data(ib, &client));
+	return device ? kern::Ref<Device>::share(*device) : kern::Ref<Device>();
+}
+
+} // namespace cm
+
+extern "C" int weft_cm_init()
+{
+	return cm::start().error();
+}
+
+extern "C" void weft_cm_exit()
+{
+	ib_unregister_client(&cm::client);
+	/* What handlers asked for before the last device went. */
+	cm::service->queue.flush();
+	cm::service.destruct();
+}

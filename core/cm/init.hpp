@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+#include "device.hpp"
+
+namespace cm
+{
+
+/* nullptr for a device that the CM does not serve. Context: any, for a client of it. */
+kern::Ref<Device> device_of(ib_device *ib);
+
+} // namespace cm

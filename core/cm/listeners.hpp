@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Who listens on which service ids of a device: one map for each mask in use. A lookup is one of at most eight maps each, however many listen.
+ */
+#pragma once
+
+#include <kern/xarray.hpp>
+
+namespace cm
+{
+
+/* Who uses one locks it. */
+template<class T>
+class Listeners
+{
+public:
+	static constexpr unsigned masks_max = 8;
+
+	/* Errors: EBUSY if these are taken, or all masks; ENOMEM. Context: process. */
+	kern::Result<> insert(u64 service_id, u64 mask, T &listener)
+	{
+		Map *map = find_map(mask);
+		if (!map)
+			return kern::Error{-EBUSY};
+		map->mask = mask;
+		TRY(map->listeners.insert(service_id & mask, &listener));
+		map->count++;
+		return {};
+	}
+	void erase(u64 service_id, u64 mask)
+	{
+		if (Map *map = find_map(mask); map && map->listeners.erase(service_id & mask))
+			map->count--;
+	}
+	/* The one whose mask has most bits; nullptr if there is none. */
+	T *find(u64 service_id)
+	{
+		T *best = nullptr;
+		unsigned best_bits = 0;
+		for (Map &map : maps_) {
+			T *found = map.count ? map.listeners.load(service_id & map.mask) : nullptr;
+			if (found && (!best || bits(map.mask) > best_bits)) {
+				best = found;
+				best_bits = bits(map.mask);
+			}
+		}
+		return best;
+	}
+
+private:
+	struct Map {
+		u64 mask = 0;
+		unsigned count = 0;
+		kern::XArray<T> listeners;
+	};
+
+	static constexpr unsigned bits(u64 mask)
+	{
+		unsigned count = 0;
+		for (; mask; mask &= mask - 1)
+			count++;
+		return count;
+	}
+	/* That of the mask, or one that is free. */
+	Map *find_map(u64 mask)
+	{
+		Map *vacant = nullptr;
+		for (Map &map : maps_) {
+			if (map.count && map.mask == mask)
+				return &map;
+			if (!map.count && !vacant)
+				vacant = &map;
+		}
+		return vacant;
+	}
+
+	Map maps_[masks_max];
+};
+
+} // namespace cm

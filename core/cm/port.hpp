@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A port that the communication manager serves: its agent on QP1, where it sends to, and what it has sent and received. */
+#pragma once
+
+#include <ib/cm.hpp>
+#include <kern/atomic.hpp>
+#include <kern/ref.hpp>
+#include <rdma/ib_cm.h>
+#include <rdma/objects.hpp>
+
+namespace cm
+{
+
+class Device;
+
+/* A received message, and its one owner. */
+class Received
+{
+public:
+	Received() = default;
+	explicit Received(ib_mad_recv_wc *wc) : wc_(wc) {}
+	Received(Received &&other) noexcept : wc_(std::exchange(other.wc_, nullptr)) {}
+	Received &operator=(Received &&other) noexcept
+	{
+		std::swap(wc_, other.wc_);
+		return *this;
+	}
+	~Received()
+	{
+		if (wc_)
+			ib_free_recv_mad(wc_);
+	}
+
+	const ib::Mad &mad() const { return *reinterpret_cast<const ib::Mad *>(wc_->recv_buf.mad); }
+	const ib_wc &wc() const { return *wc_->wc; }
+	const ib_grh *grh() const { return wc_->recv_buf.grh; }
+	template<class Message>
+	const Message &message() const
+	{
+		return ib::cm_message<Message>(mad());
+	}
+
+private:
+	ib_mad_recv_wc *wc_ = nullptr;
+};
+
+/* Where messages go, and a QP's end of a path. What is on its way holds it, too: whoever drops it last is in a task. */
+class Address : public kern::RefCounted<Address>
+{
+public:
+	/* Errors: those of rdma_create_ah(). Context: process. */
+	static kern::Result<kern::Ref<Address>> create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
+
+	ib_ah *ah() const { return ah_.get(); }
+
+	const rdma_ah_attr attr;
+	const u32 qpn;
+	const u16 pkey_index;
+
+private:
+	Address(rdma::AddressHandle &&ah, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
+	rdma::AddressHandle ah_;
+};
+
+class Port
+{
+public:
+	/* What is sent by itself is bounded by how many ids there are; what peers make us send, by a number of its own. */
+	enum class Cause : std::uint8_t { own, asked };
+	static constexpr int asked_max = 512;
+
+	/* Messages may come before this returns. Context: process. Errors: those of ib_register_mad_agent(); ENOMEM. */
+	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
+	/* What is out is over then, and nothing comes any more. Context: process, without the device's lock. */
+	~Port();
+
+	Device &device() const { return device_; }
+	u32 number() const { return number_; }
+	u32 hi_tid() const { return agent_->hi_tid; }
+
+	/* Nobody is told how it went: what matters is repeated. The device's lock is held. Errors: ENOBUFS, counted; ENOMEM; those of ib_post_send_mad(). */
+	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause, bool again = false);
+
+	/* Under the device's lock. */
+	ib_cm_counters counters{};
+
+private:
+	Port(Device &device, u32 number) : device_(device), number_(number) {}
+	static void on_sent(ib_mad_agent *agent, ib_mad_send_wc *how);
+	static void on_received(ib_mad_agent *agent, ib_mad_send_buf *, ib_mad_recv_wc *received);
+	void say_whether_served(bool served);
+
+	Device &device_;
+	const u32 number_;
+	ib_mad_agent *agent_ = nullptr;
+	kern::Atomic<int> asked_{0};
+};
+
+/* The place of a message in the arrays of the counters. */
+constexpr std::size_t counter_of(const ib::Mad &mad)
+{
+	return static_cast<std::size_t>(mad.header.attr_id.value() - static_cast<std::uint16_t>(ib::CmAttribute::req));
+}
+
+} // namespace cm

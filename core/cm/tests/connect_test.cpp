@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A connection from REQ to the end of its time-wait, between two nodes, and what each side is told.
+#include "fixture.hpp"
+
+using namespace cm_fixture;
+
+namespace
+{
+
+void cm_03_connects_and_disconnects(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
+	EXPECT_EQ(pair->listener.state(), IB_CM_LISTEN);
+	ASSERT_TRUE(pair->request());
+	EXPECT_EQ(pair->active.state(), IB_CM_REQ_SENT);
+	EXPECT_EQ(pair->passive.state(), IB_CM_REQ_RCVD);
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	EXPECT_EQ(pair->passive.state(), IB_CM_REP_SENT);
+	EXPECT_EQ(pair->active.state(), IB_CM_REP_RCVD);
+	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, "go", 3), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "go", 3), 0);
+	EXPECT_EQ(pair->active.state(), IB_CM_ESTABLISHED);
+	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
+	EXPECT_EQ(pair->active.id->remote_id, pair->passive.id->local_id.value());
+	EXPECT_EQ(pair->passive.id->remote_id, pair->active.id->local_id.value());
+
+	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, "bye", 4), 0);
+	EXPECT_EQ(pair->active.state(), IB_CM_DREQ_SENT);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "bye", 4), 0);
+	ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
+	EXPECT_TRUE(pair->active.hears(IB_CM_TIMEWAIT_EXIT));
+	EXPECT_TRUE(pair->passive.hears(IB_CM_TIMEWAIT_EXIT));
+	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
+	EXPECT_EQ(pair->passive.state(), IB_CM_IDLE);
+	EXPECT_EQ(pair->active.all(), 3u);
+	EXPECT_EQ(pair->passive.all(), 4u);
+	EXPECT_EQ(pair->listener.all(), 0u);
+}
+
+/* What a REQ says arrives, from the other side's point of view. */
+void cm_03_request_is_told(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->request());
+	const auto &req = pair->passive.last.param.req_rcvd;
+	EXPECT_TRUE(req.listen_id == pair->listener.id);
+	EXPECT_EQ(req.port, 1u);
+	EXPECT_EQ(req.bth_pkey, IB_DEFAULT_PKEY_FULL);
+	EXPECT_EQ(req.remote_ca_guid, pair->a.guid());
+	EXPECT_EQ(req.remote_qpn, some_qpn);
+	EXPECT_EQ(req.qp_type, IB_QPT_RC);
+	EXPECT_EQ(req.starting_psn, 0x111111u);
+	/* What one answers bounds what the other asks. */
+	EXPECT_EQ(req.responder_resources, 3);
+	EXPECT_EQ(req.initiator_depth, 4);
+	EXPECT_EQ(req.retry_count, 7);
+	EXPECT_EQ(req.rnr_retry_count, 6);
+	EXPECT_EQ(pair->passive.last.private_data_len, IB_CM_REQ_PRIVATE_DATA_SIZE);
+	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "request", 8), 0);
+	EXPECT_EQ(pair->passive.data[IB_CM_REQ_PRIVATE_DATA_SIZE - 1], 0);
+	const sa_path_rec &path = pair->passive.path;
+	EXPECT_TRUE(path.sgid == pair->b.gid());
+	EXPECT_TRUE(path.dgid == pair->a.gid());
+	EXPECT_EQ(path.ib.dlid, 1u);
+	EXPECT_EQ(path.ib.slid, 2u);
+	EXPECT_EQ(path.mtu, IB_MTU_2048);
+	EXPECT_EQ(path.service_id, service);
+
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	const auto &rep = pair->active.last.param.rep_rcvd;
+	EXPECT_EQ(rep.remote_ca_guid, pair->b.guid());
+	EXPECT_EQ(rep.remote_qpn, other_qpn);
+	EXPECT_EQ(rep.starting_psn, 0x222222u);
+	EXPECT_EQ(rep.responder_resources, 4);
+	EXPECT_EQ(rep.initiator_depth, 3);
+	EXPECT_EQ(rep.rnr_retry_count, 5);
+	EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
+}
+
+int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
+{
+	attr = {};
+	attr.qp_state = state;
+	return ib_cm_init_qp_attr(end.id, &attr, &mask);
+}
+
+/* IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. */
+void cm_03_attributes_of_qps(Test &test)
+{
+	Boxed<Pair> pair;
+	ib_qp_attr attr;
+	int mask = 0;
+	ASSERT_TRUE(pair.ok());
+	EXPECT_EQ(attributes(pair->active, IB_QPS_INIT, attr, mask), -EINVAL);
+	ASSERT_TRUE(pair->request());
+	EXPECT_EQ(attributes(pair->active, IB_QPS_INIT, attr, mask), 0);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_PORT);
+	EXPECT_EQ(attr.qp_access_flags, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
+	EXPECT_EQ(attr.port_num, 1u);
+	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), -EINVAL);
+	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
+	EXPECT_EQ(attr.dest_qp_num, some_qpn);
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+
+	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+				IB_QP_MIN_RNR_TIMER);
+	EXPECT_EQ(attr.dest_qp_num, other_qpn);
+	EXPECT_EQ(attr.rq_psn, 0x222222u);
+	EXPECT_EQ(attr.path_mtu, IB_MTU_2048);
+	EXPECT_EQ(attr.max_dest_rd_atomic, 4);
+	EXPECT_EQ(rdma_ah_get_dlid(&attr.ah_attr), 2u);
+	EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_TIMEOUT);
+	EXPECT_EQ(attr.sq_psn, 0x111111u);
+	EXPECT_EQ(attr.retry_cnt, 7);
+	EXPECT_EQ(attr.rnr_retry, 5);
+	EXPECT_EQ(attr.max_rd_atomic, 3);
+	/* Twice the path's lifetime, 2^10. */
+	EXPECT_EQ(attr.timeout, 11);
+	EXPECT_EQ(attributes(pair->active, IB_QPS_SQD, attr, mask), -EINVAL);
+
+	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
+	EXPECT_EQ(attr.rq_psn, 0x111111u);
+	EXPECT_EQ(attr.max_dest_rd_atomic, 3);
+	EXPECT_EQ(rdma_ah_get_dlid(&attr.ah_attr), 1u);
+	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTS, attr, mask), 0);
+	EXPECT_EQ(attr.sq_psn, 0x222222u);
+	EXPECT_EQ(attr.rnr_retry, 6);
+	EXPECT_EQ(attr.max_rd_atomic, 4);
+	EXPECT_EQ(attr.timeout, 11);
+}
+
+/* Data that come before RTU say that the connection is there; the RTU that follows is one too many, and no harm. */
+void cm_03_data_before_ready_to_use(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->reply());
+	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_COMM_EST), -EINVAL);
+	ASSERT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_COMM_EST), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_USER_ESTABLISHED));
+	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_COMM_EST), -EISCONN);
+	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_SQ_DRAINED), -EINVAL);
+	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
+	EXPECT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_RTU] == 1; }));
+	EXPECT_EQ(pair->passive.told(IB_CM_RTU_RECEIVED), 0u);
+	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
+}
+
+/* Two that connect to each other at once have two connections. */
+void cm_03_both_at_once(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<End> active, listener, passive;
+	ASSERT_TRUE(pair.ok());
+	listener->fresh = &*passive;
+	ASSERT_TRUE(active->open(pair->b) && listener->open(pair->a));
+	ASSERT_EQ(ib_cm_listen(listener->id, service, 0), 0);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+	ASSERT_EQ(active->request(pair->b, pair->a, some_qpn + 1), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED) && passive->hears(IB_CM_REQ_RECEIVED));
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_EQ(passive->reply(), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED) && active->hears(IB_CM_REP_RECEIVED));
+	EXPECT_NE(pair->active.id->local_id.value(), passive->id->local_id.value());
+}
+
+/* One device, and both ends on it (a loopback): each is told what is its own. */
+void cm_03_with_itself(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	Boxed<End> active;
+	ASSERT_TRUE(active->open(pair->b));
+	ASSERT_EQ(active->request(pair->b, pair->b), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_TRUE(active->hears(IB_CM_REP_RECEIVED));
+	ASSERT_EQ(ib_send_cm_rtu(active->id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+	ASSERT_EQ(ib_send_cm_dreq(pair->passive.id, nullptr, 0), 0);
+	ASSERT_TRUE(active->hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_EQ(ib_send_cm_drep(active->id, nullptr, 0), 0);
+	EXPECT_TRUE(pair->passive.hears(IB_CM_DREP_RECEIVED));
+}
+
+/* An id that has been in a connection may begin another, under a number that the peer has not seen. */
+void cm_03_an_id_serves_again(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	u32 last = 0;
+	for (int round = 0; round < 3; round++) {
+		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+		EXPECT_NE(pair->active.id->local_id.value(), last);
+		last = pair->active.id->local_id.value();
+		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		ASSERT_EQ(ib_send_cm_rej(pair->passive.id, IB_CM_REJ_NO_QP, nullptr, 0, nullptr, 0), 0);
+		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED, static_cast<unsigned>(round) + 1));
+		EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
+		pair->passive.close();
+		pair->listener.fresh = &pair->passive;
+	}
+}
+
+/* What does not fit is refused, and nothing goes out. */
+void cm_03_bad_arguments(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	const sa_path_rec path = pair->a.path_to(pair->b);
+	struct {
+		void (*wrong)(ib_cm_req_param &param);
+	} const wrongs[] = {
+		{[](ib_cm_req_param &param) { param.primary_path = nullptr; }},
+		{[](ib_cm_req_param &param) { param.qp_num = 0; }},
+		{[](ib_cm_req_param &param) { param.qp_num = 0x1000000; }},
+		{[](ib_cm_req_param &param) { param.qp_type = IB_QPT_UD; }},
+		{[](ib_cm_req_param &param) { param.starting_psn = 0x1000000; }},
+		{[](ib_cm_req_param &param) { param.private_data_len = IB_CM_REQ_PRIVATE_DATA_SIZE + 1; }},
+		{[](ib_cm_req_param &param) { param.private_data = nullptr; }},
+		{[](ib_cm_req_param &param) { param.peer_to_peer = 1; }},
+		{[](ib_cm_req_param &param) { param.remote_cm_response_timeout = 32; }},
+		{[](ib_cm_req_param &param) { param.local_cm_response_timeout = 32; }},
+		{[](ib_cm_req_param &param) { param.retry_count = 8; }},
+		{[](ib_cm_req_param &param) { param.rnr_retry_count = 8; }},
+		{[](ib_cm_req_param &param) { param.max_cm_retries = 16; }},
+	};
+	for (const auto &one : wrongs) {
+		auto param = End::request_of(path);
+		one.wrong(param);
+		EXPECT_EQ(ib_send_cm_req(pair->active.id, &param), -EINVAL);
+	}
+	sa_path_rec strange = path;
+	auto param = End::request_of(strange);
+	strange.sgid.raw[15] ^= 0x40;
+	EXPECT_EQ(ib_send_cm_req(pair->active.id, &param), -ENOENT);
+	strange = path;
+	strange.pkey = u16{0x1234};
+	EXPECT_EQ(ib_send_cm_req(pair->active.id, &param), -ENOENT);
+	EXPECT_EQ(rdma::ptr_err(ib_create_cm_id(pair->a.device(), nullptr, nullptr)), -EINVAL);
+	EXPECT_EQ(pair->a.counters().sent[IB_CM_COUNTER_REQ], 0u);
+	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
+}
+
+} // namespace
+
+SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects), KUNIT_CASE(cm_03_request_is_told), KUNIT_CASE(cm_03_attributes_of_qps),
+	    KUNIT_CASE(cm_03_data_before_ready_to_use), KUNIT_CASE(cm_03_both_at_once), KUNIT_CASE(cm_03_with_itself),
+	    KUNIT_CASE(cm_03_an_id_serves_again), KUNIT_CASE(cm_03_bad_arguments));

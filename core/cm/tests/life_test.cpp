@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Handlers and the end of ids; what any bytes from a peer do.
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
+#include "fixture.hpp"
+
+using namespace cm_fixture;
+
+namespace
+{
+
+/* A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the peer asks again. */
+void cm_07_handlers_end_ids(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	pair->passive.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_REQ_RECEIVED ? -ENOMEM : 0; };
+	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	pair->passive.act = nullptr;
+	pair->listener.fresh = &pair->passive;
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED, 2));
+	EXPECT_EQ(pair->active.told(IB_CM_REJ_RECEIVED), 0u);
+	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_REJ], 0u);
+	ASSERT_EQ(pair->passive.reply(), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+
+	pair->passive.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_DREQ_RECEIVED ? 1 : 0; };
+	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
+	EXPECT_TRUE(pair->passive.id == nullptr);
+}
+
+/* Destroys an id in a task of its own. */
+struct Destroyer {
+	ib_cm_id *id;
+	kern::Completion done;
+	explicit Destroyer(ib_cm_id *which) : id(which) {}
+	int run()
+	{
+		ib_destroy_cm_id(id);
+		done.complete();
+		return 0;
+	}
+};
+
+/* ib_destroy_cm_id() waits for the handler of the id, and, of a listener, for those of new ids. */
+void cm_07_destruction_waits_for_handlers(Test &test)
+{
+	static constinit kern::Atomic<bool> held{};
+	for (bool of_listener : {false, true}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.ok());
+		held.store_release(true);
+		const auto hold = [](End &, const ib_cm_event &) {
+			eventually([] { return !held.load_acquire(); });
+			return 0;
+		};
+		ib_cm_id *id;
+		if (of_listener) {
+			pair->passive.act = hold;
+			ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+			ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
+			id = std::exchange(pair->listener.id, nullptr);
+		} else {
+			pair->active.act = hold;
+			ASSERT_TRUE(pair->request());
+			ASSERT_EQ(pair->passive.reply(), 0);
+			ASSERT_TRUE(eventually([&] { return pair->active.running.load_acquire() == 1; }));
+			id = std::exchange(pair->active.id, nullptr);
+		}
+		Destroyer destroyer(id);
+		auto thread = kern::Thread::create("cm_test", kern::method<&Destroyer::run>, &destroyer);
+		ASSERT_OK(thread);
+		/* Long enough to get there, if it did not wait. */
+		EXPECT_FALSE(destroyer.done.wait_for(500));
+		held.store_release(false);
+		EXPECT_TRUE(destroyer.done.wait_for(60'000));
+		EXPECT_EQ(pair->active.running.load_acquire() + pair->passive.running.load_acquire(), 0u);
+	}
+}
+
+/* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while messages are on their way. */
+void cm_07_destruction_at_any_moment(Test &test)
+{
+	kern::SeededRandom random(test.seed());
+	for (int round = 0; round < 30; round++) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.ok());
+		pair->passive.act = [](End &end, const ib_cm_event &event) {
+			return event.event == IB_CM_REQ_RECEIVED ? end.reply() : 0;
+		};
+		pair->active.act = [](End &end, const ib_cm_event &event) {
+			return event.event == IB_CM_REP_RECEIVED ? ib_send_cm_rtu(end.id, nullptr, 0) : 0;
+		};
+		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+		const u32 first = random.below(3);
+		for (u32 step = 0; step < 3; step++) {
+			kern::sleep_us(1, 1 + random.below(300));
+			switch ((first + step) % 3) {
+			case 0:
+				pair->active.close();
+				break;
+			case 1:
+				pair->listener.close();
+				break;
+			default:
+				/* Its handler may be giving it to us just now; then the pair closes it. */
+				if (pair->passive.told(IB_CM_REQ_RECEIVED))
+					pair->passive.close();
+				break;
+			}
+		}
+		pair->listener.close();
+		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+	}
+}
+
+/* Any bytes, and right messages with some bytes changed: a connection that is there and a listener bear it, and go on. */
+void cm_01_any_bytes(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<Stranger> peer(u16{3});
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(peer->open());
+	ASSERT_TRUE(pair->connect());
+	pair->listener.act = [](End &, const ib_cm_event &) { return 1; };
+	kern::SeededRandom random(test.seed());
+	for (int n = 0; n < 800; n++) {
+		auto mad = peer->make_req(pair->b, 1 + random.below(4), 1 + random.below(4));
+		if (random.below(4)) {
+			mad = Stranger::make(static_cast<ib::CmAttribute>(0x0f + random.below(14)), random.below(4),
+					     random.below(2) ? pair->passive.id->local_id.value() : random.below(4));
+			for (unsigned i = 8; i < sizeof(mad.data); i++)
+				mad.data[i] = static_cast<u8>(random.next());
+		}
+		for (u32 changes = random.below(5); changes > 0; changes--)
+			mad.data[random.below(sizeof(mad.data))] = static_cast<u8>(random.next());
+		ASSERT_TRUE(peer->says(pair->b, mad));
+	}
+	pair->active.close();
+	pair->passive.close();
+	/* With all that the stranger has begun. */
+	pair->listener.close();
+	pair->listener.act = nullptr;
+	pair->listener.fresh = &pair->passive;
+	ASSERT_TRUE(pair->active.open(pair->a) && pair->listener.open(pair->b));
+	ASSERT_EQ(ib_cm_listen(pair->listener.id, service, u64{0}), 0);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn + 9), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_EQ(pair->passive.reply(other_qpn + 9), 0);
+	EXPECT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+}
+
+} // namespace
+
+SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids), KUNIT_CASE(cm_07_destruction_waits_for_handlers),
+	    KUNIT_CASE(cm_07_destruction_at_any_moment), KUNIT_CASE(cm_01_any_bytes));

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Listeners: by the thousand, with masks, with a backlog; and the tables behind all lookups.
+#include <kern/completion.hpp>
+#include "../pair_table.hpp"
+#include "fixture.hpp"
+
+using namespace cm_fixture;
+
+namespace
+{
+
+int listen(const End &end, u64 id, u64 mask = 0)
+{
+	return ib_cm_listen(end.id, id, mask);
+}
+
+void cm_08_listeners_by_the_thousand(Test &test)
+{
+	constexpr std::size_t count = 1000;
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	auto made = kern::make_array<ib_cm_id *>(kern::Gfp::kernel, count);
+	ASSERT_OK(made);
+	const auto all = made.take();
+	static constinit kern::Atomic<u64> asked{};
+	asked.store_release(0);
+	const auto handler = [](ib_cm_id *id, const ib_cm_event *event) {
+		if (event->event == IB_CM_REQ_RECEIVED)
+			asked.store_release(id->service_id);
+		/* The listener is left, the new id is not wanted. */
+		return 1;
+	};
+	std::size_t listening = 0;
+	for (auto &id : all) {
+		id = ib_create_cm_id(pair->b.device(), handler, nullptr);
+		if (rdma::is_err(id) || ib_cm_listen(id, service + 1 + listening, u64{0}))
+			break;
+		listening++;
+	}
+	EXPECT_EQ(listening, count);
+	for (u64 which : {service + 1, service + 777, service + count}) {
+		ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, which), 0);
+		EXPECT_TRUE(eventually([&] { return asked.load_acquire() == which; }));
+		EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
+		pair->active.close();
+		ASSERT_TRUE(pair->active.open(pair->a));
+	}
+	for (std::size_t i = 0; i < listening; i++)
+		ib_destroy_cm_id(all[i]);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 777), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+	EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_INVALID_SERVICE_ID);
+}
+
+/* Whose a service id is, and whose to choose. */
+void cm_08_service_ids(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<End> other, third;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(other->open(pair->b) && third->open(pair->b));
+	EXPECT_EQ(listen(*other, service), -EBUSY);
+	EXPECT_EQ(listen(*other, 0x0200000000000001), -EINVAL);
+	EXPECT_EQ(listen(*other, IB_CM_ASSIGN_SERVICE_ID_HOST, 0xff), -EINVAL);
+	EXPECT_EQ(listen(*other, IB_CM_ASSIGN_SERVICE_ID_HOST), 0);
+	EXPECT_EQ(listen(*third, IB_CM_ASSIGN_SERVICE_ID_HOST), 0);
+	EXPECT_NE(other->id->service_id, third->id->service_id.value());
+	EXPECT_EQ(other->id->service_id.value() >> 56, 2u);
+	EXPECT_EQ(listen(*other, service + 1), -EINVAL);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, third->id->service_id), 0);
+	EXPECT_TRUE(third->hears(IB_CM_REQ_RECEIVED));
+	/* Nobody took the new id: it is the consumer's all the same. */
+	ib_destroy_cm_id(third->newest);
+}
+
+/* The listener with most bits that count has it. */
+void cm_08_masks(Test &test)
+{
+	constexpr u64 range = 0x3000000000000000;
+	Boxed<Pair> pair;
+	Boxed<End> all, some, one, more;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(all->open(pair->b) && some->open(pair->b) && one->open(pair->b) && more->open(pair->b));
+	const auto refuse = [](End &, const ib_cm_event &) { return 1; };
+	all->act = some->act = one->act = refuse;
+	ASSERT_EQ(listen(*all, range, 0xff00000000000000), 0);
+	ASSERT_EQ(listen(*some, range + 0x1200, 0xffffffffffffff00), 0);
+	ASSERT_EQ(listen(*one, range + 0x1234), 0);
+	EXPECT_EQ(listen(*more, range + 0x12ff, 0xffffffffffffff00), -EBUSY);
+	const struct {
+		u64 which;
+		End &whose;
+	} cases[] = {{range + 0x1234, *one}, {range + 0x1235, *some}, {range + 0x1334, *all}};
+	for (const auto &each : cases) {
+		const unsigned int before = each.whose.all();
+		pair->active.close();
+		ASSERT_TRUE(pair->active.open(pair->a));
+		ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, each.which), 0);
+		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		EXPECT_TRUE(eventually([&] { return each.whose.all() == before + 1; }));
+	}
+	EXPECT_EQ(all->all() + some->all() + one->all(), 3u);
+
+	/* Eight masks, and no ninth; one that is given up makes room. */
+	Boxed<End> masks[5];
+	for (unsigned i = 0; i < 5; i++) {
+		ASSERT_TRUE(masks[i]->open(pair->b));
+		EXPECT_EQ(listen(*masks[i], range, ~u64{0} << (i + 1)), 0);
+	}
+	EXPECT_EQ(listen(*more, range, ~u64{0} << 20), -EBUSY);
+	masks[0]->close();
+	EXPECT_EQ(listen(*more, range, ~u64{0} << 20), 0);
+}
+
+/* A flood of REQs fills the backlog of its listener, and no more; another listener is served meanwhile, and after that this one again. */
+void cm_08_backlog(Test &test)
+{
+	constexpr unsigned int backlog = 8, flood = 30;
+	static constinit kern::Atomic<bool> held{};
+	Boxed<Pair> pair;
+	Boxed<Stranger> peer(u16{3});
+	Boxed<End> other;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(peer->open() && other->open(pair->b));
+	held.store_release(true);
+	pair->listener.fresh = nullptr;
+	pair->listener.act = [](End &, const ib_cm_event &) {
+		eventually([] { return !held.load_acquire(); });
+		return 1;
+	};
+	EXPECT_EQ(ib_cm_set_backlog(pair->listener.id, 0), -EINVAL);
+	EXPECT_EQ(ib_cm_set_backlog(pair->listener.id, 4097), -EINVAL);
+	EXPECT_EQ(ib_cm_set_backlog(pair->active.id, 5), -EINVAL);
+	ASSERT_EQ(ib_cm_set_backlog(pair->listener.id, backlog), 0);
+	for (unsigned int n = 0; n < flood; n++)
+		ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x1000 + n, 0x2000 + n)));
+	EXPECT_EQ(pair->b.counters().no_room, flood - backlog);
+	EXPECT_EQ(peer->heard(ib::CmAttribute::rej), 0u);
+
+	other->act = [](End &, const ib_cm_event &) { return 1; };
+	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
+	EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+
+	held.store_release(false);
+	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog));
+	ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x5000, 0x6000)));
+	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog + 1));
+}
+
+/* Whatever numbers peers choose, a lookup among ten thousand looks at a few. */
+void cm_08_lookup_does_not_grow(Test &test)
+{
+	struct Known {
+		cm::PairTable<Known>::Link link{*this};
+	};
+	constexpr std::size_t count = 10'000;
+	auto made = kern::make_array<kern::Owned<Known>>(kern::Gfp::kernel, count);
+	ASSERT_OK(made);
+	const auto all = made.take();
+	for (auto &known : all) {
+		auto one = kern::make<Known>(kern::Gfp::kernel);
+		ASSERT_OK(one);
+		known = one.take();
+	}
+	const struct {
+		u32 (*number)(std::size_t i);
+		u64 (*guid)(std::size_t i);
+	} choices[] = {
+		{[](std::size_t i) { return static_cast<u32>(i); }, [](std::size_t) { return u64{1}; }},
+		{[](std::size_t i) { return static_cast<u32>(i << 18); }, [](std::size_t i) { return static_cast<u64>(i >> 14); }},
+		{[](std::size_t) { return 7u; }, [](std::size_t i) { return static_cast<u64>(i) << 48; }},
+	};
+	for (const auto &choice : choices) {
+		cm::PairTable<Known> table;
+		for (std::size_t i = 0; i < count; i++)
+			ASSERT_OK(table.insert(all[i]->link, choice.number(i), choice.guid(i)));
+		EXPECT_LE(table.longest(), 16u);
+		bool right = true;
+		for (std::size_t i = 0; i < count; i++)
+			right = right && table.find(choice.number(i), choice.guid(i)) == all[i].get();
+		EXPECT_TRUE(right);
+		EXPECT_TRUE(table.find(0xffffffff, 3) == nullptr);
+		for (const auto &known : all)
+			table.erase(known->link);
+		EXPECT_EQ(table.longest(), 0u);
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids), KUNIT_CASE(cm_08_masks),
+	    KUNIT_CASE(cm_08_backlog), KUNIT_CASE(cm_08_lookup_does_not_grow));

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Resolution of service ids, alternate paths, and what is counted.
+#include "fixture.hpp"
+
+using namespace cm_fixture;
+
+namespace
+{
+
+int resolve(End &end, const Node &from, const Node &to, u64 which = service, unsigned long timeout_ms = 500)
+{
+	const sa_path_rec path = from.path_to(to);
+	ib_cm_sidr_req_param param{};
+	param.path = &path;
+	param.service_id = which;
+	param.timeout_ms = timeout_ms;
+	param.private_data = "who";
+	param.private_data_len = 4;
+	param.max_cm_retries = 2;
+	return ib_send_cm_sidr_req(end.id, &param);
+}
+
+void cm_09_service_is_resolved(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_EQ(resolve(pair->active, pair->a, pair->b), 0);
+	EXPECT_EQ(pair->active.state(), IB_CM_SIDR_REQ_SENT);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED));
+	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.service_id, service);
+	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.port, 1u);
+	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.pkey, IB_DEFAULT_PKEY_FULL);
+	EXPECT_TRUE(pair->passive.last.param.sidr_req_rcvd.listen_id == pair->listener.id);
+	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "who", 4), 0);
+	ib_cm_sidr_rep_param rep{};
+	rep.qp_num = 0x1000000;
+	EXPECT_EQ(ib_send_cm_sidr_rep(pair->passive.id, &rep), -EINVAL);
+	rep.qp_num = other_qpn;
+	rep.qkey = 0x1234567;
+	rep.info = "info";
+	rep.info_length = 5;
+	rep.private_data = "me";
+	rep.private_data_len = 3;
+	ASSERT_EQ(ib_send_cm_sidr_rep(pair->passive.id, &rep), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REP_RECEIVED));
+	const auto &said = pair->active.last.param.sidr_rep_rcvd;
+	EXPECT_EQ(said.status, IB_SIDR_SUCCESS);
+	EXPECT_EQ(said.qpn, other_qpn);
+	EXPECT_EQ(said.qkey, 0x1234567u);
+	EXPECT_EQ(said.info_len, 5);
+	EXPECT_EQ(__builtin_memcmp(pair->active.data, "me", 3), 0);
+	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
+	EXPECT_EQ(pair->passive.state(), IB_CM_IDLE);
+}
+
+/* Nobody serves it: that is said at once. Nobody answers: it is asked again, and given up. */
+void cm_09_service_is_not_resolved(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<Stranger> mute(u16{3});
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(mute->open());
+	ASSERT_EQ(resolve(pair->active, pair->a, pair->b, service + 1), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REP_RECEIVED));
+	EXPECT_EQ(pair->active.last.param.sidr_rep_rcvd.status, IB_SIDR_UNSUPPORTED);
+	const u64 begin = kern::now_ns();
+	ASSERT_EQ(resolve(pair->active, pair->a, mute->node), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REQ_ERROR));
+	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 1'500u);
+	EXPECT_EQ(mute->heard(ib::CmAttribute::sidr_req), 3u);
+	EXPECT_EQ(resolve(pair->active, pair->a, pair->b, service, 0), -EINVAL);
+}
+
+void cm_10_alternate_path(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->connect());
+	const sa_path_rec path = pair->a.path_to(pair->b, 12);
+	/* Who was asked does not propose. */
+	EXPECT_EQ(ib_send_cm_lap(pair->passive.id, &path, nullptr, 0), -EINVAL);
+	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), -EINVAL);
+	for (unsigned int round = 1; round <= 2; round++) {
+		ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, "lap", 4), 0);
+		EXPECT_EQ(ib_send_cm_lap(pair->active.id, &path, "lap", 4), -EINVAL);
+		ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, round));
+		EXPECT_EQ(__builtin_memcmp(pair->passive.data, "lap", 4), 0);
+		EXPECT_TRUE(pair->passive.path.dgid == pair->a.gid());
+		EXPECT_EQ(pair->passive.path.mtu, IB_MTU_2048);
+		const auto status = round == 1 ? IB_CM_APR_REJECT : IB_CM_APR_SUCCESS;
+		ASSERT_EQ(ib_send_cm_apr(pair->passive.id, status, "i", 2, "apr", 4), 0);
+		ASSERT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED, round));
+		EXPECT_EQ(pair->active.last.param.apr_rcvd.ap_status, status);
+		EXPECT_EQ(pair->active.last.param.apr_rcvd.info_len, 2);
+		EXPECT_EQ(__builtin_memcmp(pair->active.data, "apr", 4), 0);
+		/* Both sides load what both have agreed to. */
+		for (const End *end : {&pair->active, &pair->passive}) {
+			ib_qp_attr attr{};
+			int mask = 0;
+			attr.qp_state = IB_QPS_RTS;
+			ASSERT_EQ(ib_cm_init_qp_attr(end->id, &attr, &mask), 0);
+			EXPECT_EQ(mask == (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE), round == 2);
+			if (round == 2) {
+				EXPECT_EQ(attr.path_mig_state, IB_MIG_REARM);
+				EXPECT_EQ(rdma_ah_get_dlid(&attr.alt_ah_attr), end == &pair->active ? 2u : 1u);
+				EXPECT_EQ(attr.alt_timeout, 13);
+			}
+		}
+	}
+	/* The card has taken it: it is the only one now. */
+	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), 0);
+	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), -EINVAL);
+	ib_qp_attr attr{};
+	int mask = 0;
+	attr.qp_state = IB_QPS_RTS;
+	ASSERT_EQ(ib_cm_init_qp_attr(pair->active.id, &attr, &mask), 0);
+	EXPECT_EQ(attr.timeout, 13);
+	EXPECT_FALSE(mask & IB_QP_ALT_PATH);
+}
+
+/* A proposal that nobody answers is given up, and the connection stays; an answer that is lost is given again. */
+void cm_10_proposals_are_lost(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->connect());
+	const sa_path_rec path = pair->a.path_to(pair->b, 12);
+	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
+	EXPECT_EQ(pair->active.state(), IB_CM_ESTABLISHED);
+	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
+	EXPECT_EQ(pair->b.counters().duplicates[IB_CM_COUNTER_LAP], 3u);
+	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
+
+	static constinit kern::Atomic<int> left{};
+	left.store_release(1);
+	soft_watch(
+		pair->b.device(),
+		[](void *, const void *payload, size_t) {
+			return static_cast<const ib_mad_hdr *>(payload)->attr_id.value() == static_cast<u16>(ib::CmAttribute::apr) &&
+			       left.fetch_sub(1) > 0;
+		},
+		nullptr);
+	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, nullptr, 0), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
+	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
+	EXPECT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED));
+	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 2u);
+	soft_watch(pair->b.device(), nullptr, nullptr);
+}
+
+void cm_12_messages_are_counted(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->connect());
+	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
+	const auto count = [](const Node &node, bool sent, ib_cm_counter_kind kind) {
+		const auto now = node.counters();
+		return sent ? now.sent[kind] : now.received[kind];
+	};
+	for (bool sent : {true, false}) {
+		const Node &asking = sent ? pair->a : pair->b, &asked = sent ? pair->b : pair->a;
+		for (auto kind : {IB_CM_COUNTER_REQ, IB_CM_COUNTER_RTU, IB_CM_COUNTER_DREQ}) {
+			EXPECT_EQ(count(asking, sent, kind), 1u);
+			EXPECT_EQ(count(asked, sent, kind), 0u);
+		}
+		for (auto kind : {IB_CM_COUNTER_REP, IB_CM_COUNTER_DREP}) {
+			EXPECT_EQ(count(asked, sent, kind), 1u);
+			EXPECT_EQ(count(asking, sent, kind), 0u);
+		}
+	}
+	ib_cm_counters counters;
+	EXPECT_EQ(ib_cm_query_counters(pair->a.device(), 2, &counters), -EINVAL);
+	Boxed<Stranger> without(u16{3});
+	EXPECT_EQ(ib_cm_query_counters(without->node.device(), 1, &counters), -ENODEV);
+}
+
+} // namespace
+
+KUNIT_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
+	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_12_messages_are_counted));

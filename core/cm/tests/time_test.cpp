@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What is lost, doubled, late, or never answered: repetitions and time-outs by the messages' own numbers.
+#include "../times.hpp"
+#include "fixture.hpp"
+
+using namespace cm_fixture;
+
+namespace
+{
+
+/* A node with the CM, and a stranger who says only what the test says. */
+struct Alone {
+	Node node{1};
+	Stranger peer{2};
+	End active, listener, passive;
+
+	bool ok()
+	{
+		listener.fresh = &passive;
+		return node.ok() && peer.open() && active.open(node) && listener.open(node) && ib_cm_listen(listener.id, service, 0) == 0;
+	}
+	ib::Mad to_active(ib::CmAttribute attribute, u32 their_id = 0x77)
+	{
+		return Stranger::make(attribute, their_id, active.id->local_id);
+	}
+	ib::Mad reply(u32 their_id = 0x77, u32 qpn = other_qpn)
+	{
+		ib::Mad mad = to_active(ib::CmAttribute::rep, their_id);
+		ib::cm_message<ib::CmRep>(mad).qpn = qpn;
+		ib::cm_message<ib::CmRep>(mad).ca_guid = peer.node.guid();
+		return mad;
+	}
+	bool connect()
+	{
+		return active.request(node, peer.node) == 0 && peer.hears(ib::CmAttribute::req) && peer.says(node, reply()) &&
+		       active.hears(IB_CM_REP_RECEIVED) && ib_send_cm_rtu(active.id, "rtu", 4) == 0;
+	}
+};
+
+void cm_04_numbers_are_times(Test &test)
+{
+	/* 4.096 us * 2^t, rounded up to milliseconds. */
+	EXPECT_EQ(cm::wait_ms(cm::time_ns(0)), 1u);
+	EXPECT_EQ(cm::wait_ms(cm::time_ns(20)), 4295u);
+	EXPECT_EQ(cm::wait_ms(cm::time_ns(24)), 68720u);
+	EXPECT_EQ(cm::wait_ms(cm::time_ns(31)), cm::longest_wait_ms);
+	EXPECT_EQ(cm::response_ms(18, 20), 6443u);
+	/* The nearest power of two above twice the lifetime and the delay. */
+	EXPECT_EQ(cm::ack_timeout(0, 18), 19);
+	EXPECT_EQ(cm::ack_timeout(15, 14), 16);
+	EXPECT_EQ(cm::ack_timeout(20, 10), 20);
+	EXPECT_EQ(cm::ack_timeout(20, 18), 21);
+	EXPECT_EQ(cm::ack_timeout(31, 31), 31);
+}
+
+/* As often, and as long, as the REQ said; then the peer is told that nobody waits any more. */
+void cm_04_request_nobody_answers(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	const u64 begin = kern::now_ns();
+	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
+	ASSERT_TRUE(alone->active.hears(IB_CM_REQ_ERROR));
+	const u64 ms = (kern::now_ns() - begin) / 1'000'000;
+	const u32 once = cm::response_ms(10, 16);
+	EXPECT_GE(ms, 4u * once);
+	EXPECT_LE(ms, 4u * once + 2000);
+	EXPECT_EQ(alone->active.last.param.send_status, IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), 4u);
+	EXPECT_EQ(alone->node.counters().retries[IB_CM_COUNTER_REQ], 3u);
+	EXPECT_EQ(alone->node.counters().sent[IB_CM_COUNTER_REQ], 4u);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_TIMEOUT);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).info_length(), 8);
+	EXPECT_EQ(alone->active.state(), IB_CM_IDLE);
+}
+
+/* A REP waits as long as the REQ said that its sender takes. */
+void cm_04_reply_nobody_answers(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55)));
+	ASSERT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+	const u64 begin = kern::now_ns();
+	ASSERT_EQ(alone->passive.reply(), 0);
+	ASSERT_TRUE(alone->passive.hears(IB_CM_REP_ERROR));
+	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 2u * cm::wait_ms(cm::time_ns(14)));
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::rep), 2u);
+	EXPECT_EQ(alone->passive.state(), IB_CM_IDLE);
+}
+
+/* A DREQ that nobody answers ends the connection all the same, by a time-wait. */
+void cm_04_disconnection_nobody_answers(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ASSERT_EQ(ib_send_cm_dreq(alone->active.id, nullptr, 0), 0);
+	ASSERT_TRUE(alone->active.hears(IB_CM_DREQ_ERROR));
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::dreq), 4u);
+	EXPECT_TRUE(alone->active.hears(IB_CM_TIMEWAIT_EXIT));
+}
+
+/* MRA: so long for the answer, from now on and for each repetition. */
+void cm_04_peer_asks_for_time(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	/* Long enough that nothing is repeated before the MRA is there. */
+	const sa_path_rec path = alone->node.path_to(alone->peer.node);
+	auto param = End::request_of(path);
+	param.remote_cm_response_timeout = 20;
+	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ib::Mad mra = alone->to_active(ib::CmAttribute::mra);
+	ib::cm_message<ib::CmMra>(mra).set_service_timeout(21);
+	ASSERT_TRUE(alone->peer.says(alone->node, mra));
+	ASSERT_TRUE(alone->active.hears(IB_CM_MRA_RECEIVED));
+	EXPECT_EQ(alone->active.last.param.mra_rcvd.service_timeout, 21);
+	const unsigned int sent = alone->peer.heard(ib::CmAttribute::req);
+	/* 8.6 s: nothing is repeated in the first seven, then three times. */
+	kern::sleep_ms(7'000);
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), sent);
+	const u64 begin = kern::now_ns();
+	ASSERT_TRUE(alone->active.hears_within(IB_CM_REQ_ERROR, 60));
+	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 24'000u);
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), 4u);
+}
+
+/* A peer that asks for 2.4 hours, again and again, gets 90 seconds for each of the tries that there are. */
+void cm_04_no_peer_makes_us_wait_for_ever(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	const sa_path_rec path = alone->node.path_to(alone->peer.node);
+	auto param = End::request_of(path);
+	param.max_cm_retries = 0;
+	param.remote_cm_response_timeout = 20;
+	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ib::Mad mra = alone->to_active(ib::CmAttribute::mra);
+	ib::cm_message<ib::CmMra>(mra).set_service_timeout(31);
+	const u64 begin = kern::now_ns();
+	for (int i = 0; i < 10; i++)
+		ASSERT_TRUE(alone->peer.says(alone->node, mra));
+	ASSERT_TRUE(alone->active.hears_within(IB_CM_REQ_ERROR, 110));
+	const u64 seconds = (kern::now_ns() - begin) / 1'000'000'000;
+	EXPECT_GE(seconds, 90u);
+	EXPECT_EQ(alone->active.told(IB_CM_MRA_RECEIVED), 1u);
+	EXPECT_EQ(alone->node.counters().duplicates[IB_CM_COUNTER_MRA], 9u);
+}
+
+/* Each message of a connection lost once, or twice: it comes about, and ends. */
+void cm_04_lost_messages_are_repeated(Test &test)
+{
+	struct Loss {
+		ib_device *device;
+		u16 attribute;
+		kern::Atomic<int> left;
+		Loss(ib_device *of, ib::CmAttribute which, int times) : device(of), attribute(static_cast<u16>(which)), left(times)
+		{
+			soft_watch(
+				of,
+				[](void *context, const void *payload, size_t) {
+					auto &self = *static_cast<Loss *>(context);
+					return static_cast<const ib_mad_hdr *>(payload)->attr_id.value() == self.attribute &&
+					       self.left.fetch_sub(1) > 0;
+				},
+				this);
+		}
+		~Loss() { soft_watch(device, nullptr, nullptr); }
+	};
+	for (auto lost : {ib::CmAttribute::req, ib::CmAttribute::rep, ib::CmAttribute::rtu, ib::CmAttribute::dreq, ib::CmAttribute::drep})
+		for (int times = 1; times <= 2; times++) {
+			Boxed<Pair> pair;
+			ASSERT_TRUE(pair.ok());
+			const Loss from_a(pair->a.device(), lost, times), from_b(pair->b.device(), lost, times);
+			ASSERT_TRUE(pair->connect());
+			ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
+			ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+			ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
+			EXPECT_TRUE(pair->active.hears(IB_CM_TIMEWAIT_EXIT));
+			EXPECT_TRUE(pair->passive.hears(IB_CM_TIMEWAIT_EXIT));
+			EXPECT_EQ(pair->active.told(IB_CM_REP_RECEIVED), 1u);
+			EXPECT_EQ(pair->passive.told(IB_CM_RTU_RECEIVED), 1u);
+			EXPECT_EQ(pair->passive.told(IB_CM_DREQ_RECEIVED), 1u);
+		}
+}
+
+/* A REP again means that our RTU was lost: it is sent again as it was. A REQ again gets the MRA it had. */
+void cm_05_answers_are_repeated(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rtu));
+	for (unsigned int n = 2; n <= 4; n++) {
+		ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
+		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rtu, n));
+	}
+	const ib::Mad &rtu = alone->peer.last(ib::CmAttribute::rtu);
+	EXPECT_EQ(__builtin_memcmp(ib::cm_message<ib::CmRtu>(rtu).private_data, "rtu", 4), 0);
+	EXPECT_EQ(alone->node.counters().duplicates[IB_CM_COUNTER_REP], 3u);
+
+	/* The MRA was not sent at once, but for the REQ that came again. */
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55, 0x888)));
+	ASSERT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_EQ(ib_send_cm_mra(alone->passive.id, 20 | IB_CM_MRA_FLAG_DELAY, "wait", 5), 0);
+	EXPECT_EQ(alone->node.counters().sent[IB_CM_COUNTER_MRA], 0u);
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55, 0x888)));
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::mra));
+	const ib::Mad &mra = alone->peer.last(ib::CmAttribute::mra);
+	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).service_timeout(), 20);
+	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).remote_id, 0x55u);
+
+}
+
+/* A DREQ again gets the DREP it had. */
+void cm_05_disconnections_are_answered_again(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ib::Mad dreq = alone->to_active(ib::CmAttribute::dreq);
+	ib::cm_message<ib::CmDreq>(dreq).remote_qpn = some_qpn;
+	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
+	ASSERT_TRUE(alone->active.hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_EQ(ib_send_cm_drep(alone->active.id, "done", 5), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep));
+	if (alone->active.state() == IB_CM_TIMEWAIT) {
+		ASSERT_TRUE(alone->peer.says(alone->node, dreq));
+		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep, 2));
+	}
+	/* And when we know nothing of it any more, it is answered all the same, or the peer would wait through all its tries. */
+	const unsigned int before = alone->peer.heard(ib::CmAttribute::drep);
+	const u32 local = alone->active.id->local_id;
+	alone->active.close();
+	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep, before + 1));
+	const ib::Mad &drep = alone->peer.last(ib::CmAttribute::drep);
+	EXPECT_EQ(ib::cm_message<ib::CmDrep>(drep).local_id, local);
+	EXPECT_EQ(ib::cm_message<ib::CmDrep>(drep).remote_id, 0x77u);
+}
+
+/* A DREQ for another QP than the connection's is none of it. */
+void cm_05_disconnection_of_another_qp(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ib::Mad dreq = alone->to_active(ib::CmAttribute::dreq);
+	ib::cm_message<ib::CmDreq>(dreq).remote_qpn = some_qpn + 1;
+	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
+	EXPECT_EQ(alone->active.state(), IB_CM_ESTABLISHED);
+	EXPECT_EQ(alone->active.told(IB_CM_DREQ_RECEIVED), 0u);
+}
+
+/* A peer that comes back with the same QP: its REQ is refused as stale, and the old connection ends. After that it may connect. */
+void cm_05_peer_comes_back_with_its_qp(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x1234)));
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_STALE_CONN);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).remote_id, 0x1234u);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::dreq));
+	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
+	EXPECT_EQ(alone->passive.told(IB_CM_REQ_RECEIVED), 0u);
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->to_active(ib::CmAttribute::drep)));
+	ASSERT_TRUE(alone->active.hears(IB_CM_DREP_RECEIVED));
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x1235)));
+	EXPECT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+}
+
+/* The same by a REP: it is refused, the old connection ends, and the new one goes on asking. */
+void cm_05_reply_with_a_qp_in_use(Test &test)
+{
+	Boxed<Alone> alone;
+	Boxed<End> second;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_TRUE(alone->connect());
+	ASSERT_TRUE(second->open(alone->node));
+	ASSERT_EQ(second->request(alone->node, alone->peer.node, some_qpn + 7), 0);
+	ib::Mad rep = alone->reply(0x78);
+	ib::cm_message<ib::CmRep>(rep).remote_id = second->id->local_id.value();
+	ASSERT_TRUE(alone->peer.says(alone->node, rep));
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_STALE_CONN);
+	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).subject(), 1);
+	EXPECT_EQ(second->state(), IB_CM_REQ_SENT);
+	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
+}
+
+/* Every reason, with its information and private data, at either step, arrives as it was sent, and has words. */
+void cm_06_every_reason_to_refuse(Test &test)
+{
+	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED; reason++) {
+		EXPECT_TRUE((__builtin_strcmp(ibcm_reject_msg(reason), ibcm_reject_msg(0)) == 0) == (reason == 34));
+		for (bool replied : {false, true}) {
+			Boxed<Pair> pair;
+			ASSERT_TRUE(pair.ok());
+			ASSERT_TRUE(replied ? pair->reply() : pair->request());
+			End &from = replied ? pair->active : pair->passive;
+			End &to = replied ? pair->passive : pair->active;
+			ASSERT_EQ(ib_send_cm_rej(from.id, static_cast<ib_cm_rej_reason>(reason), "why", 4, "sorry", 6), 0);
+			ASSERT_TRUE(to.hears(IB_CM_REJ_RECEIVED));
+			EXPECT_EQ(to.last.param.rej_rcvd.reason, reason);
+			EXPECT_EQ(to.last.param.rej_rcvd.ari_length, 4);
+			EXPECT_EQ(__builtin_memcmp(to.data, "sorry", 6), 0);
+			EXPECT_EQ(from.state(), IB_CM_IDLE);
+			EXPECT_EQ(to.state(), reason == IB_CM_REJ_STALE_CONN ? IB_CM_TIMEWAIT : IB_CM_IDLE);
+		}
+	}
+	EXPECT_TRUE(__builtin_strcmp(ibcm_reject_msg(-1), ibcm_reject_msg(36)) == 0);
+}
+
+/* What the CM refuses by itself, and what it says then. */
+void cm_06_refused_by_the_cm(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	struct {
+		ib_cm_rej_reason reason;
+		u8 info_length;
+		void (*wrong)(ib::CmReq &req);
+	} const cases[] = {
+		{IB_CM_REJ_INVALID_SERVICE_ID, 0, [](ib::CmReq &req) { req.service_id = service + 9; }},
+		{IB_CM_REJ_INVALID_TRANSPORT_TYPE, 0, [](ib::CmReq &req) { req.set_transport(ib::CmTransport::rd); }},
+		{IB_CM_REJ_INVALID_MTU, 1, [](ib::CmReq &req) { req.set_path_mtu(9); }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid.raw[15] ^= 0x40; }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0x1234}; }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0}; }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid = {}; }},
+		{IB_CM_REJ_INVALID_ALT_GID, 16, [](ib::CmReq &req) { req.alternate.local_lid = 5u; }},
+	};
+	unsigned int heard = 0;
+	for (const auto &one : cases) {
+		ib::Mad mad = alone->peer.make_req(alone->node, 0x100 + heard, 0x200 + heard);
+		one.wrong(ib::cm_message<ib::CmReq>(mad));
+		ASSERT_TRUE(alone->peer.says(alone->node, mad));
+		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej, ++heard));
+		const ib::Mad &last = alone->peer.last(ib::CmAttribute::rej);
+		const auto &rej = ib::cm_message<ib::CmRej>(last);
+		EXPECT_EQ(rej.reason, one.reason);
+		EXPECT_EQ(rej.info_length(), one.info_length);
+		EXPECT_EQ(rej.local_id, 0u);
+		EXPECT_EQ(rej.remote_id, 0x100 + heard - 1);
+		EXPECT_EQ(rej.subject(), 0);
+		EXPECT_EQ(last.header.tid, mad.header.tid);
+	}
+	EXPECT_EQ(alone->passive.told(IB_CM_REQ_RECEIVED), 0u);
+}
+
+} // namespace
+
+KUNIT_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers), KUNIT_CASE(cm_04_reply_nobody_answers),
+	    KUNIT_CASE(cm_04_disconnection_nobody_answers), KUNIT_CASE(cm_04_peer_asks_for_time),
+	    KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever), KUNIT_CASE(cm_04_lost_messages_are_repeated),
+	    KUNIT_CASE(cm_05_answers_are_repeated), KUNIT_CASE(cm_05_disconnections_are_answered_again), KUNIT_CASE(cm_05_disconnection_of_another_qp),
+	    KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
+	    KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));

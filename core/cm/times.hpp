@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Times of the communication manager: a number t of five bits stands for 4.096 us * 2^t (IBA 12.6.5). */
+#pragma once
+
+#include <kern/types.h>
+
+namespace cm
+{
+
+/*
+ * Nothing that a peer says makes us wait longer for one answer, nor stay longer in time-wait. Its largest number would be 2.4 hours; what connections
+ * are commonly made with is 69 s.
+ */
+inline constexpr u32 longest_wait_ms = 90'000;
+
+constexpr u64 time_ns(unsigned t)
+{
+	return u64{4096} << (t & 31);
+}
+
+/* At least 1, and bounded as said above. */
+constexpr u32 wait_ms(u64 ns)
+{
+	const u64 ms = (ns + 999'999) / 1'000'000;
+	return ms < longest_wait_ms ? static_cast<u32>(ms) : longest_wait_ms;
+}
+
+/* How long REQ and LAP wait: there and back, and what the peer needs (IBA 12.9.8.2). */
+constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
+{
+	return wait_ms(2 * time_ns(packet_lifetime) + time_ns(response_timeout));
+}
+
+/* A QP's time-out for a path: there and back, and the delay of the CA's acknowledgement; the nearest power of two above (IBA 12.7.34). */
+constexpr u8 ack_timeout(u8 ca_ack_delay, u8 packet_lifetime)
+{
+	const unsigned delay = ca_ack_delay & 31, there_and_back = (packet_lifetime & 31) + 1u;
+	const unsigned most = delay > there_and_back ? delay : there_and_back;
+	const unsigned least = delay > there_and_back ? there_and_back : delay;
+	const unsigned sum = most + (least + 1 >= most);
+	return static_cast<u8>(sum < 31 ? sum : 31);
+}
+
+} // namespace cm
