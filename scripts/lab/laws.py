@@ -18,7 +18,7 @@ FORBIDDEN = (
     (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|fabric|connectx|sm)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
     (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
-    (3, r"core/(?:sysfs|uverbs|umad)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (3, r"core/(?:sysfs|uverbs|umad|cm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
