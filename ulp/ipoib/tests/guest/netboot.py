@@ -28,7 +28,7 @@ def boots_from(lab, server, socket):
         unload_suite(client)
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
+@test(kernels=("debug",), also=("plain",), timeout=300)
 def a_machine_boots_over_our_ib0(lab):
     """The server is on our stack."""
     sockets = start_fabric(lab)
@@ -39,7 +39,7 @@ def a_machine_boots_over_our_ib0(lab):
         unload_suite(server)
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
+@test(kernels=(), also=("plain", "debug"), timeout=300)
 def a_machine_boots_over_the_ib0_of_debian(lab):
     """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
     sockets = start_fabric(lab)
