@@ -28,7 +28,7 @@ def boots_from(lab, server, socket):
         unload_suite(client)
 
 
-@test(kernels=("debug",), also=("plain",), timeout=300)
+@test(kernels=(), also=("plain", "debug"), timeout=300)
 def a_machine_boots_over_our_ib0(lab):
     """The server is on our stack."""
     sockets = start_fabric(lab)
