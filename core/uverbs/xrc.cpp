@@ -10,8 +10,13 @@ namespace uverbs
 Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
-	ib_qp *const made = ib_create_qp(nullptr, &attr);
+	/* It outlives who makes it: its events go to those who have a handle. The driver has events for who has a handler. */
+	ib_qp_init_attr own = attr;
+	own.event_handler = [](ib_event *, void *) {};
+	own.qp_context = nullptr;
+	ib_qp *const made = ib_create_qp(nullptr, &own);
 	TRY_ERRNO(kern::pointer_error(made));
+	attr.cap = own.cap;
 	ib_qp_open_attr handle = {.event_handler = attr.event_handler, .qp_context = attr.qp_context, .qp_num = made->qp_num, .qp_type = attr.qp_type};
 	ib_qp *const opened = ib_open_qp(&ib_, &handle);
 	if (const int error = kern::pointer_error(opened)) {
