@@ -2,7 +2,7 @@
 """What the documentation says of the sources is so: tests that the rules name exist, public functions are described, laws are kept."""
 import re
 
-from lab import cache, laws
+from lab import cache, kernel_doc, laws
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
@@ -85,6 +85,7 @@ def _arguments(declaration):
 def check_functions():
     """Complaints about exported functions of include/rdma without kernel-doc."""
     headers = "".join(path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h")))
+    described = {block.name: block for block in kernel_doc.blocks(headers)}
     complaints = []
     exported = {name for text in _texts("*/exports.c", ("core",)).values() for name in EXPORT.findall(text)}
     for name in sorted(exported):
@@ -92,20 +93,19 @@ def check_functions():
             continue
         # Those that take their caller's name are called by a wrapper without the underscores.
         public = name.removeprefix("__")
-        block = re.search(rf"/\*\*\n \* {public} - .*?\*/\n(.*?)[;{{]", headers, re.DOTALL)
+        block = described.get(public)
         if not block:
             complaints.append(f"{public}() has no kernel-doc")
             continue
-        text, declaration = block[0], block[1]
-        if "Context" not in text:
+        if "Context" not in block.text:
             complaints.append(f"{public}() does not say in which context it may be called")
-        if not re.match(r"(static inline )?void \w", declaration) and not re.search(r"[Rr]eturn", text):
+        if not re.match(r"(static inline )?void \w", block.declaration) and not re.search(r"[Rr]eturn", block.text):
             complaints.append(f"{public}() does not say what it returns")
-        if public not in declaration:
+        if public not in block.declaration:
             complaints.append(f"what is said of {public}() stands before something else")
-        described = set(re.findall(r"^ \* @(\w+):", text, re.MULTILINE))
-        for argument in _arguments(declaration):
-            if argument not in described:
+            continue
+        for argument in _arguments(block.declaration):
+            if argument not in block.arguments:
                 complaints.append(f"{public}() does not describe @{argument}")
     return complaints
 
