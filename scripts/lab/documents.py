@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What the documentation says of the sources is so: tests that the rules name exist, public functions are described, laws are kept."""
+"""What the documentation says of the sources is so: tests and files that it names exist, public functions are described, laws are kept."""
 import re
 
-from lab import cache, kernel_doc, laws
+from lab import cache, habits, kernel_doc, laws
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
 TEST_OF_RULE = re.compile(r"(?:notify|lock|event|chan|mgmt|cm)_\d\d")
 # Helpers of a line or two may be described by one comment for all of them; what is exported may not.
 EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)
+# A file by its path from the top of the tree; with a pattern in it, or a word for any name, it is none.
+NAMED_FILE = re.compile(r"`((?:core|hw|ulp|include|tools|scripts|Documentation)/[\w./+-]*)`")
 # What is in headers for the sake of macros and debug builds.
 NOT_FOR_USE = re.compile(r"ib_checked_|ib_set_misuse_observer$")
 
@@ -110,7 +112,22 @@ def check_functions():
     return complaints
 
 
+def missing_files(tree):
+    """Complaints about files that a document names and that are not there: "``core/verbs/qp.cpp``"."""
+    found = []
+    for page in [*sorted(tree.glob("*.md")), *sorted(tree.glob("*.rst")), *sorted((tree / "Documentation").glob("*.rst"))]:
+        for name in NAMED_FILE.findall(page.read_text()):
+            if not re.search(r"NAME|ROOM", name) and not (tree / name).exists():
+                found.append(f"{page.relative_to(tree)} names {name}, which does not exist")
+    return found
+
+
+def complaints():
+    """All that is not so."""
+    return check_rules() + check_functions() + missing_files(cache.TREE) + laws.complaints(cache.TREE) + habits.unlicensed(cache.TREE)
+
+
 def check():
     """Raises with all that is not so."""
-    if complaints := check_rules() + check_functions() + laws.complaints(cache.TREE):
-        raise LabError("the documentation and the sources differ", "\n".join(complaints))
+    if found := complaints():
+        raise LabError("the documentation and the sources differ", "\n".join(found))

@@ -15,12 +15,17 @@ APART = r"/bench/|/tests/guest/"
 # Law, whose files it speaks of, which of them it leaves out, what these must not include.
 FORBIDDEN = (
     (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{APART}", KERNEL),
-    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|fabric|connectx|sm)/"),
+    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|pci|fabric|connectx|sm)/"),
+    (2, r"include/ib/", None, r"hw/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
     (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
-    (3, r"core/(?:sysfs|uverbs|umad|cm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (3, r"core/(?:sysfs|uverbs|umad|ucm|cm|rdma_cm|iwcm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them.
+    (3, r"tools/pci/", r"/tests/", r"(?:connectx|fabric|sm|vfio-user|vhost-user|weftd)/"),
+    (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:connectx|fabric|sm|weftd)/"),
+    (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd)/"),
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
 )

@@ -45,6 +45,7 @@ class Laws(unittest.TestCase):
 
     def test_what_driver_and_card_share_knows_neither(self):
         self.assert_breaks(2, "include/hw/connectx/cqe.hpp", "#include <kern/types.h>\n")
+        self.assert_breaks(2, "include/ib/types.hpp", "#include <hw/connectx/cqe.hpp>\n")
         self.assert_keeps("include/hw/connectx/cqe.hpp", "#include <cstdint>\n#include <ib/endian.hpp>\n")
 
     def test_a_layer_looks_into_another(self):
@@ -52,6 +53,14 @@ class Laws(unittest.TestCase):
         self.assert_breaks(3, "ulp/ipoib/client.cpp", '#include "../../core/verbs/device.hpp"\n')
         self.assert_breaks(3, "hw/connectx/qp.cpp", '#include "../../core/registry/events.hpp"\n')
         self.assert_keeps("core/mgmt/api.cpp", "#include <rdma/ib_verbs.h>\n#include <rdma/verbs/qp.h>\n")
+
+        self.assert_breaks(3, "core/rdma_cm/id.cpp", '#include "../mgmt/agent.hpp"\n')
+
+    def test_cards_protocols_and_the_daemon(self):
+        self.assert_breaks(3, "tools/connectx/card.cpp", '#include "vfio-user/server.hpp"\n')
+        self.assert_breaks(3, "tools/vhost-user/session.cpp", '#include "connectx/card.hpp"\n')
+        self.assert_breaks(3, "tools/pci/endpoint.cpp", '#include "weftd/world.hpp"\n')
+        self.assert_keeps("tools/vfio-user/session.cpp", '#include "pci/endpoint.hpp"\n')
 
     def test_manager_and_fabric(self):
         self.assert_breaks(7, "tools/sm/paths.cpp", '#include "connectx/card.hpp"\n')

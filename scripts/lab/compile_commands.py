@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""How each source is compiled, as Kbuild and CMake have written it down, in terms that clang's tools understand."""
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+
+CLANG = "clang++-19"
+# Instead of what the kernel's flags say of code generation.
+FREESTANDING = ["-ffreestanding", "-fno-exceptions", "-fno-rtti", "-mno-sse", "-mcmodel=kernel"]
+
+
+def recorded(objects):
+    """(source, words of its command line) of each C++ object below Kbuild's folder of objects."""
+    for path in sorted(objects.rglob(".*.o.cmd")):
+        words = shlex.split(path.read_text().split("\n", 1)[0].split(":=", 1)[1])
+        source = words[words.index("-c") + 3].rstrip(";") if "-c" in words else ""
+        if source.endswith(".cpp") and os.path.exists(source):
+            yield source, words
+
+
+def meaning(words):
+    """What of a command line says what the source means, and nothing of what gcc alone knows."""
+    kept = []
+    at = iter(words)
+    for word in at:
+        if word in ("-include", "-isystem"):
+            kept += [word, next(at)]
+        elif word.startswith(("-I", "-D", "-std=")):
+            kept.append(word)
+    return kept
+
+
+def of_modules(kdir, objects, clang=CLANG):
+    """(source, arguments for clang), to be run in `kdir`, of each C++ source of the modules."""
+    resources = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
+    for source, words in recorded(objects):
+        yield source, ["-x", "c++", "-nostdinc", *meaning(words), "-isystem", f"{resources}/include", *FREESTANDING]
+
+
+def database(kdir, objects, host):
+    """What compile_commands.json holds: the modules as built for `kdir`, and the host side's as CMake gives them, without ccache."""
+    entries = [{"directory": str(kdir), "file": source, "arguments": [CLANG, *arguments, "-c", source]}
+               for source, arguments in of_modules(kdir, pathlib.Path(objects))]
+    for entry in json.loads(pathlib.Path(host).read_text()):
+        words = shlex.split(entry["command"])
+        while words and not os.path.basename(words[0]).startswith(("c++", "g++", "clang++")):
+            words.pop(0)
+        entries.append({"directory": entry["directory"], "file": entry["file"], "arguments": words})
+    return entries

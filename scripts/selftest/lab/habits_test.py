@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A file without a licence, a document that names what is not there, and a subject without a subsystem are found."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from lab import cache, documents, habits
+
+
+class Habits(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+
+    def plant(self, name, text):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def test_a_file_without_a_licence(self):
+        self.plant("core/a.cpp", f"// {habits.LICENCE}\nint a;\n")
+        self.plant("scripts/b", f"#!/bin/sh\n# {habits.LICENCE}\n")
+        self.plant("LICENSES/c", "text\n")
+        self.assertEqual(habits.unlicensed(self.tree), [])
+        self.plant("core/late.cpp", f"\n\n\n// {habits.LICENCE}\n")
+        self.plant("core/none.cpp", "int none;\n")
+        self.assertEqual([complaint.split()[0] for complaint in habits.unlicensed(self.tree)], ["core/late.cpp", "core/none.cpp"])
+
+    def test_what_git_ignores_has_none(self):
+        subprocess.run(["git", "init", "-q", self.tree], check=True)
+        self.plant(".gitignore", f"# {habits.LICENCE}\n/build/\n")
+        self.plant("build/x.cpp", "int x;\n")
+        self.assertEqual(habits.unlicensed(self.tree), [])
+        self.plant("x.cpp", "int x;\n")
+        self.assertEqual(len(habits.unlicensed(self.tree)), 1)
+
+    def test_a_document_that_names_a_file(self):
+        self.plant("core/verbs/qp.cpp", "")
+        self.plant("Documentation/a.rst", "``core/verbs/qp.cpp``, ``core/verbs``, ``tools/ROOM/tests/``, ``core/*/Kbuild``\n")
+        self.assertEqual(documents.missing_files(self.tree), [])
+        self.plant("README.md", "`core/verbs/gone.cpp`\n")
+        self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
+
+    def test_subjects(self):
+        for subject in ("card: have room for events", "fabric, sm: agree", "hw/connectx: poll", 'Revert "card: have room"'):
+            self.assertIsNone(habits.subject_complaint(subject), subject)
+        for subject in ("", "have room", "Card: have room", "card:have room", "card: have room.", "connectx: poll", "fabric, connectx: agree"):
+            self.assertIsNotNone(habits.subject_complaint(subject), subject)
+
+    def test_subjects_of_commits_that_main_has_not(self):
+        def git(*words):
+            subprocess.run(["git", "-C", self.tree, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True)
+        git("init", "-q", "-b", "main")
+        git("commit", "--allow-empty", "-m", "old and bad")
+        git("checkout", "-q", "-b", "topic")
+        git("commit", "--allow-empty", "-m", "card: good")
+        self.assertEqual(habits.subjects(self.tree), [])
+        git("commit", "--allow-empty", "-m", "bad")
+        self.assertEqual(len(habits.subjects(self.tree)), 1)
+
+    def test_this_tree(self):
+        self.assertEqual(habits.unlicensed(cache.TREE) + documents.missing_files(cache.TREE), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
