@@ -41,8 +41,15 @@ kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -I$(weft)/include -D__KERNEL__ \
 # Our check comes before objtool, which has only a vague idea of what is wrong with a call of abort().
 kxx-check = NM="$(NM)" READELF="$(READELF)" $(weft)/scripts/make/kbuild/check-object $@
 
+# The compiler runs in the tree, and what the kernel names relative to its own folder is made absolute, so that the same source is compiled by
+# the same words wherever the tree is: a second copy of it (a clone, a mutant) finds its objects in ccache's store. What ccache makes
+# relative to the tree is made absolute again for make, which runs in the kernel's folder.
+kxx-absolute = $(patsubst ./%,$(CURDIR)/%,$(patsubst -I./%,-I$(CURDIR)/%,$(1)))
+kxx-depfile = sed -i -E 's,(^| )(build|core|hw|include|scripts|ulp)/,\1$(weft)/\2/,g' $(depfile)
+
 quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
-      cmd_kxx_o_cpp = $(kxx-launcher) $(kxx) $(kxx_flags) -c -o $@ $<; $(OBJCOPY) -R .group $@; $(kxx-check) $(cmd_objtool)
+      cmd_kxx_o_cpp = cd $(weft); $(kxx-launcher) $(kxx) $(call kxx-absolute,$(kxx_flags)) -c -o $@ $<; cd $(CURDIR); $(kxx-depfile); \
+	$(OBJCOPY) -R .group $@; $(kxx-check) $(cmd_objtool)
 
 define rule_kxx_o_cpp
 	$(call cmd_and_fixdep,kxx_o_cpp)
