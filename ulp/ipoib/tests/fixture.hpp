@@ -98,14 +98,17 @@ public:
 	{
 		return kern_kunit_netdev_send(dev(), to.address(), type_ipv4, length) == 0;
 	}
-	/* Sends until something arrives. */
+	/* Sends until something arrives; one at a time, for what still is on its way would be taken for what a test sends next. */
 	bool reaches(const Host &to, unsigned length = 1000) const
 	{
 		const u64 before = to.stats().rx_packets;
+		const auto arrived = [&] { return to.stats().rx_packets > before; };
 		return eventually([&] {
 			(void)send(to, length);
-			kern::sleep_ms(1);
-			return to.stats().rx_packets > before;
+			const auto patience = kern::Deadline::in_ms(5'000);
+			while (!arrived() && !patience.passed())
+				kern::sleep_us(50, 200);
+			return arrived();
 		});
 	}
 

@@ -70,7 +70,7 @@ def pairs(bench, counted=None, cpus=1):
 
 def throughput(server, client, address, options=""):
     """TCP: Gbit/s that arrived."""
-    return iperf3(server, client, address, f"-O 1 {options}", timeout=90)["sum_received"]["bits_per_second"] / 1e9
+    return iperf3(server, client, address, f"-O 1 {options}", amount="-t 3", timeout=90)["sum_received"]["bits_per_second"] / 1e9
 
 
 def round_trip(source, address):

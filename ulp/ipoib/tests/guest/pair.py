@@ -73,10 +73,10 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
         node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"carrier of {dev} on {node.name}")
 
 
-def iperf3(server, client, address, options="", seconds=3, timeout=60):
-    """What iperf3 reports at its end; timeout: of the client."""
+def iperf3(server, client, address, options="", amount="-n 2M", timeout=60):
+    """What iperf3 reports at its end; amount: bytes of a stream (-n), or seconds (-t), in which a slow guest sends what it can; timeout: of the client."""
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
-    report = client.run(f"iperf3 -J -c {address} -t {seconds} {options}", timeout=timeout)
+    report = client.run(f"iperf3 -J -c {address} {amount} {options}", timeout=timeout)
     listener.wait(60)
     return json.loads(report.out)["end"]
