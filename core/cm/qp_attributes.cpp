@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What a QP must be told to be in the connection (IBA 12.9.7, 11.2.5.2). */
+/*
+ * What a QP must be told to be in the connection (IBA 12.9.7, 11.2.5.2). The starting PSN of a message is the one that its receiver begins with
+ * (IBA 12.7, "Starting PSN"): our QP expects what we have said, and sends from what the peer has said. Before REP nothing has been said by the side
+ * that is asked, and its consumer puts what it will say.
+ */
 #include "device.hpp"
 
 namespace cm
@@ -43,8 +47,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 		attr.ah_attr = address_->attr;
 		attr.path_mtu = static_cast<ib_mtu>(path_mtu_);
 		attr.dest_qp_num = remote_qpn_;
-		/* What the peer starts with. */
-		attr.rq_psn = remote_psn_;
+		attr.rq_psn = local_psn_;
 		if (responds) {
 			mask |= IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
 			attr.max_dest_rd_atomic = responder_resources_;
@@ -62,7 +65,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 			return {};
 		}
 		mask |= IB_QP_SQ_PSN;
-		attr.sq_psn = local_psn_;
+		attr.sq_psn = remote_psn_;
 		if (requests) {
 			mask |= IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC;
 			attr.retry_cnt = retry_count_;

@@ -350,6 +350,11 @@ void Id::take_req(const ib::CmReq &req)
 	qp_type_ = req.transport() == ib::CmTransport::uc	  ? IB_QPT_UC
 		   : req.transport() == ib::CmTransport::extended ? IB_QPT_XRC_TGT
 								  : IB_QPT_RC;
+	/*
+	 * As our side sees it. The QP has to be ready before REP goes out, so these count until REP says others; IBA 12.7.29, 12.7.30.
+	 */
+	responder_resources_ = req.initiator_depth;
+	initiator_depth_ = req.responder_resources;
 	qp_timeout_ = req.primary.ack_timeout();
 	packet_lifetime_ = qp_timeout_ ? static_cast<u8>(qp_timeout_ - 1) : u8{0};
 	alternate_timeout_ = req.alternate.ack_timeout();

@@ -271,7 +271,7 @@ struct ib_cm_id {
  * @service_id: what is asked for
  * @qp_num: our QP
  * @qp_type: IB_QPT_RC, IB_QPT_UC or IB_QPT_XRC_INI
- * @starting_psn: what we send first, 24 bits
+ * @starting_psn: what the peer sends first, and our QP so expects, 24 bits
  * @private_data: for the listener
  * @private_data_len: at most IB_CM_REQ_PRIVATE_DATA_SIZE
  * @peer_to_peer: must be 0: two peers that connect to each other at once have two connections
@@ -309,7 +309,7 @@ struct ib_cm_req_param {
 /**
  * struct ib_cm_rep_param - a REP to send
  * @qp_num: our QP
- * @starting_psn: what we send first, 24 bits
+ * @starting_psn: what the peer sends first, and our QP so expects, 24 bits
  * @private_data: for the peer
  * @private_data_len: at most IB_CM_REP_PRIVATE_DATA_SIZE
  * @responder_resources: as in struct ib_cm_req_param

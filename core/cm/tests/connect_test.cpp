@@ -92,7 +92,10 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
 	return ib_cm_init_qp_attr(end.id, &attr, &mask);
 }
 
-/* IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. */
+/*
+ * IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. A starting PSN is the one that the other side sends first
+ * (IBA 12.7, "Starting PSN"): what this side has said is what its QP expects, what the peer has said is where it begins.
+ */
 void cm_03_attributes_of_qps(Test &test)
 {
 	Boxed<Pair> pair;
@@ -108,6 +111,13 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), -EINVAL);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
 	EXPECT_EQ(attr.dest_qp_num, some_qpn);
+	/* Its QP is made ready before REP says so: what the REQ has asked for counts until then. */
+	EXPECT_EQ(attr.max_dest_rd_atomic, 3);
+	EXPECT_EQ(attributes(pair->passive, IB_QPS_INIT, attr, mask), 0);
+	EXPECT_EQ(attr.qp_access_flags, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
+	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTS, attr, mask), 0);
+	EXPECT_EQ(attr.max_rd_atomic, 4);
+	EXPECT_EQ(attr.sq_psn, 0x111111u);
 	ASSERT_EQ(pair->passive.reply(), 0);
 	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
 
@@ -115,13 +125,13 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 				IB_QP_MIN_RNR_TIMER);
 	EXPECT_EQ(attr.dest_qp_num, other_qpn);
-	EXPECT_EQ(attr.rq_psn, 0x222222u);
+	EXPECT_EQ(attr.rq_psn, 0x111111u);
 	EXPECT_EQ(attr.path_mtu, IB_MTU_2048);
 	EXPECT_EQ(attr.max_dest_rd_atomic, 4);
 	EXPECT_EQ(rdma_ah_get_dlid(&attr.ah_attr), 2u);
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
 	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_TIMEOUT);
-	EXPECT_EQ(attr.sq_psn, 0x111111u);
+	EXPECT_EQ(attr.sq_psn, 0x222222u);
 	EXPECT_EQ(attr.retry_cnt, 7);
 	EXPECT_EQ(attr.rnr_retry, 5);
 	EXPECT_EQ(attr.max_rd_atomic, 3);
@@ -130,11 +140,11 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(attributes(pair->active, IB_QPS_SQD, attr, mask), -EINVAL);
 
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
-	EXPECT_EQ(attr.rq_psn, 0x111111u);
+	EXPECT_EQ(attr.rq_psn, 0x222222u);
 	EXPECT_EQ(attr.max_dest_rd_atomic, 3);
 	EXPECT_EQ(rdma_ah_get_dlid(&attr.ah_attr), 1u);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTS, attr, mask), 0);
-	EXPECT_EQ(attr.sq_psn, 0x222222u);
+	EXPECT_EQ(attr.sq_psn, 0x111111u);
 	EXPECT_EQ(attr.rnr_retry, 6);
 	EXPECT_EQ(attr.max_rd_atomic, 4);
 	EXPECT_EQ(attr.timeout, 11);
