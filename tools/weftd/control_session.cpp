@@ -195,27 +195,19 @@ json counters(World &world, const json &request)
 	return result;
 }
 
-struct ActivityName {
-	const char *name;
-	connectx::Activity::Value connectx::Activity::*value;
-};
-
-constexpr ActivityName kActivity[] = {
-	{"commands", &connectx::Activity::commands},
-	{"send_doorbells", &connectx::Activity::send_doorbells},
-	{"cq_doorbells", &connectx::Activity::cq_doorbells},
-	{"eq_doorbells", &connectx::Activity::eq_doorbells},
-	{"interrupts", &connectx::Activity::interrupts},
-};
+json describe(const std::vector<cards::Count> &counts)
+{
+	json result = json::object();
+	for (const cards::Count &count : counts)
+		result[std::string(count.name)] = count.value;
+	return result;
+}
 
 json card_counters(World &world, const json &)
 {
 	json result = json::object();
 	for (const auto &host : world.hosts())
-		for (const ActivityName &counter : kActivity)
-			result[host->name][counter.name] =
-				(host->card.activity().*counter.value)
-					.load(std::memory_order_relaxed);
+		result[host->name] = describe(host->card->activity());
 	return result;
 }
 
@@ -239,39 +231,20 @@ std::uint64_t number_of(const json &request, const char *key, std::uint64_t othe
 	return found->get<std::uint64_t>();
 }
 
-// How often each thing has gone wrong.
-json describe(connectx::Card &card)
-{
-	json result = json::object();
-	const auto names = connectx::fault_names();
-	for (unsigned kind = 0; kind < names.size(); ++kind)
-		result[std::string(names[kind])] =
-			card.faults().struck(static_cast<connectx::Fault>(kind));
-	return result;
-}
-
 json break_card(World &world, const json &request)
 {
 	Host &host = host_of(world, request);
 	const auto fault = text_of(request, "fault");
 	const auto count = static_cast<std::uint32_t>(number_of(request, "count", 1, 0xffffffff));
-	if (fault == "catastrophic") {
-		constexpr std::uint32_t code = 0xbad;
-		host.loop.post([&card = host.card] { card.break_down(code); });
-	} else if (fault == "interrupt") {
-		for (std::uint32_t i = 0; i < std::min(count, 1000u); ++i)
-			host.loop.post([&card = host.card] { card.interrupt_idly(); });
-	} else {
-		const auto names = connectx::fault_names();
-		const auto found = std::ranges::find(names, fault);
-		if (found == names.end())
-			throw BadRequest(
-				fmt::format("there is no fault '{}'; there are {}, catastrophic",
-					    fault, fmt::join(names, ", ")));
-		host.card.faults().arm(static_cast<connectx::Fault>(found - names.begin()), count);
+	if (!host.card->arm_fault(fault, count)) {
+		std::vector<std::string_view> names;
+		for (const cards::Count &kind : host.card->faults())
+			names.push_back(kind.name);
+		throw BadRequest(fmt::format("there is no fault '{}'; there are {}", fault,
+					     fmt::join(names, ", ")));
 	}
 	spdlog::info("{}: {} fault, {} times, by request", host.name, fault, count);
-	return describe(host.card);
+	return describe(host.card->faults());
 }
 
 json break_card_at_random(World &world, const json &request)
@@ -280,9 +253,10 @@ json break_card_at_random(World &world, const json &request)
 	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
 	const auto one_in =
 		static_cast<std::uint32_t>(number_of(request, "one_in", 1000, 0xffffffff));
-	host.card.faults().randomise(seed, one_in);
+	if (!host.card->randomise_faults(seed, one_in))
+		throw BadRequest(fmt::format("no fault of {}'s card comes at random", host.name));
 	spdlog::info("{}: faults at random, one in {}, seed {:#x}", host.name, one_in, seed);
-	return describe(host.card);
+	return describe(host.card->faults());
 }
 
 sm::SubnetManager &manager_of(World &world)

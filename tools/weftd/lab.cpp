@@ -30,6 +30,8 @@ namespace
  */
 constexpr std::chrono::milliseconds kTraining{250};
 
+constexpr const char *kDefaultModel = "connectx";
+
 constexpr std::string_view kDefaultLab = R"(
 [[switch]]
 name = "switch1"
@@ -291,6 +293,17 @@ LabBus parse_bus(Section &section)
 	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
 }
 
+const cards::Model &parse_model(Section &section)
+{
+	const auto name = section.text("model").value_or(kDefaultModel);
+	const cards::Model *const model = cards::find_model(name);
+	if (!model)
+		section.fail(*section.find("model"),
+			     fmt::format("there is no model '{}'; there is {}", name,
+					 fmt::join(cards::model_names(), ", ")));
+	return *model;
+}
+
 LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::string> &warnings)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
@@ -298,7 +311,11 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 
 	LabHost host;
 	host.name = section.name("name");
-	host.ports = static_cast<unsigned>(section.integer("ports", 1, 2).value_or(1));
+	const cards::Model &model = parse_model(section);
+	host.model = &model;
+	host.ports = static_cast<unsigned>(
+		section.integer("ports", model.least_ports, model.most_ports)
+			.value_or(std::clamp(1u, model.least_ports, model.most_ports)));
 	// A card's ports have the numbers after its own.
 	host.guid = section.guid("guid", default_guid);
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
@@ -312,7 +329,9 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (host.socket.empty())
 		section.fail("socket must be a file name");
-	host.small_bars = section.flag("small_bars").value_or(false);
+	for (const auto flag : model.flags)
+		if (section.flag(flag).value_or(false))
+			host.flags.emplace(flag);
 	host.trusted = section.flag("trusted").value_or(true);
 	section.finish();
 	return host;

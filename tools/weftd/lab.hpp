@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include <ib/types.hpp>
 
+#include "cards/model.hpp"
 #include "fabric/fabric.hpp"
 #include "sm/config.hpp"
 
@@ -40,9 +42,10 @@ struct LabHost {
 	unsigned ports = 1;
 	ib::Guid guid = 0;
 	LabBus bus = LabBus::VfioUser;
-	std::string socket;      // a file name in the socket directory, or an absolute path
-	bool small_bars = false; // the card is broken on purpose
-	bool trusted = true;     // its machine may manage the subnet
+	std::string socket; // a file name in the socket directory, or an absolute path
+	bool trusted = true; // its machine may manage the subnet
+	const cards::Model *model = nullptr;
+	std::set<std::string, std::less<>> flags; // the model's own that are true
 };
 
 // One end of a link: a node and its port, 0 for the first that is free.

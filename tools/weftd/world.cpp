@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/memory_mapping.hpp"
-#include "connectx/transport.hpp"
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "vfio-user/server.hpp"
@@ -37,9 +36,8 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
     : name(config.name), guid(config.guid), socket(std::move(socket_path)),
       ports(std::move(fabric_ports)), loop(config.name),
-      card({config.name, config.guid, {}, ports, config.small_bars, config.trusted},
-	   connectx::make_transport),
-      server(make_server(config, loop, card, most_mappings))
+      card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop)),
+      server(make_server(config, loop, card->function(), most_mappings))
 {
 	server->listen(socket);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/loop.hpp"
-#include "connectx/card.hpp"
+#include "cards/card.hpp"
 #include "fabric/fabric.hpp"
 #include "pci/server.hpp"
 #include "weftd/lab.hpp"
@@ -32,7 +32,7 @@ struct Host {
 	const std::filesystem::path socket;
 	const std::vector<fabric::Port *> ports;
 	Loop loop;
-	connectx::Card card;
+	const std::unique_ptr<cards::Card> card;
 	const std::unique_ptr<pci::Server> server;
 };
 

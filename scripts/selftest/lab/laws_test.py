@@ -60,6 +60,8 @@ class Laws(unittest.TestCase):
         self.assert_breaks(3, "tools/connectx/card.cpp", '#include "vfio-user/server.hpp"\n')
         self.assert_breaks(3, "tools/vhost-user/session.cpp", '#include "connectx/card.hpp"\n')
         self.assert_breaks(3, "tools/pci/endpoint.cpp", '#include "weftd/world.hpp"\n')
+        self.assert_breaks(3, "tools/weftd/world.cpp", '#include "connectx/card.hpp"\n')
+        self.assert_keeps("tools/weftd/world.cpp", '#include "cards/model.hpp"\n')
         self.assert_keeps("tools/vfio-user/session.cpp", '#include "pci/endpoint.hpp"\n')
 
     def test_manager_and_fabric(self):

@@ -196,6 +196,12 @@ TEST_F(Control, ControlsTheSubnetManager)
 			  {"host", "node1"},
 			  {"fault", "cqe-owner"},
 			  {"count", -1}})["ok"]);
+	EXPECT_THAT(refusal({{"command", "card.fault"}, {"host", "node1"}, {"fault", "a-headache"}}),
+		    HasSubstr("srq-list, catastrophic"));
+	EXPECT_EQ(result({{"command", "card.fault"},
+			  {"host", "node1"},
+			  {"fault", "catastrophic"}})["catastrophic"],
+		  1);
 	EXPECT_TRUE(ask({{"command", "card.random_faults"},
 			 {"host", "node1"},
 			 {"seed", 3},

@@ -316,6 +316,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\npkye = 5", "lab.toml:3: ", "'pkye'"},
 		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
 		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
+		{"[[host]]\nname = \"h\"\nmodel = \"x\"", "lab.toml:3: ", "there is connectx"},
 		{"[[host]]\nname = \"h\"\nports = true", "lab.toml:3: ", "an integer"},
 		{"[[host]]\nname = \"h\"\nsmall_bars = 1", "lab.toml:3: ", "true or false"},
 		{"[[host]]\nname = \"h\"\nsocket = 7", "lab.toml:3: ", "a string"},

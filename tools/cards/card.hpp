@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, what is
+// counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace weft
+{
+class PciDevice;
+}
+
+namespace weft::cards
+{
+
+// A number and what it counts. The name is constant and in the form of the control socket's others.
+struct Count {
+	std::string_view name;
+	std::uint64_t value;
+};
+
+class Card
+{
+public:
+	virtual ~Card() = default;
+
+	// What is plugged into the machine; on the card's loop from attach() on.
+	virtual PciDevice &function() = 0;
+
+	/* --- any thread, waiting for nobody --- */
+
+	// What its driver has asked of it since it was made.
+	virtual std::vector<Count> activity() const { return {}; }
+	// All that can be made to go wrong on it, and how often each has.
+	virtual std::vector<Count> faults() const { return {}; }
+	// Lets the next @count opportunities of a fault go wrong. False: it has no such fault.
+	virtual bool arm_fault(std::string_view, std::uint32_t) { return false; }
+	// From now on one opportunity in @one_in goes wrong, drawn from @seed; 0 ends it. False: this
+	// model has no faults that come at random.
+	virtual bool randomise_faults(std::uint64_t, std::uint32_t) { return false; }
+};
+
+} // namespace weft::cards

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Models of cards, by the names that lab files call them by. A model registers itself: its source
+// has a Registration, and its CMakeLists.txt a weft_model(). Nobody else names it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ib/types.hpp>
+
+#include "cards/card.hpp"
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::fabric
+{
+class Port;
+}
+
+namespace weft::cards
+{
+
+// What a lab says of one card.
+struct Settings {
+	std::string name;                  // the host's, for logs
+	ib::Guid guid = 0;                 // not 0; port n may have guid + n
+	std::vector<fabric::Port *> ports; // as many as the model may have; they outlive the card
+	bool trusted = true;               // false: its machine takes no part in managing the subnet
+	std::set<std::string, std::less<>> flags; // those of the model's that are true
+};
+
+struct Model {
+	std::string_view name;
+	// How many ports a card of it has, at the least and at the most.
+	unsigned least_ports = 1;
+	unsigned most_ports = 1;
+	// Keys of a host in the lab file that this model alone knows: true or false, false by default.
+	std::vector<std::string_view> flags;
+	// A card that lives on @loop, which outlives it. Throws std::invalid_argument.
+	std::function<std::unique_ptr<Card>(const Settings &settings, Loop &loop)> make;
+};
+
+// Null if there is none.
+const Model *find_model(std::string_view name);
+// In alphabetical order.
+std::vector<std::string_view> model_names();
+
+// At namespace scope of a model's source. Throws std::logic_error if the name is taken.
+class Registration
+{
+public:
+	explicit Registration(Model model);
+};
+
+} // namespace weft::cards
