@@ -25,9 +25,10 @@ FORBIDDEN = (
     # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them, and that holds them by cards/ alone.
     (3, r"tools/pci/", r"/tests/", r"(?:connectx|fabric|sm|vfio-user|vhost-user|weftd)/"),
     (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:connectx|fabric|sm|weftd)/"),
-    (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd)/"),
-    (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|connectx)/"),
-    (3, r"tools/weftd/", r"/tests/", r"(?:connectx)/"),
+    (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example)/"),
+    (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|connectx)/"),
+    (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|connectx|example)/"),
+    (3, r"tools/weftd/", r"/tests/", r"(?:connectx|example)/"),
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
 )

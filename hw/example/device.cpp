@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "device.hpp"
+
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+
+namespace example
+{
+
+kern::Result<kern::Owned<Device>> Device::probe(kern::pci::Device pci, unsigned long)
+{
+	auto device = TRY(kern::make<Device>(kern::Gfp::kernel, pci));
+	TRY(device->start());
+	TRY(device->try_out());
+	return device;
+}
+
+kern::Result<> Device::start()
+{
+	enabled_ = TRY(kern::pci::Enabled::create(pci_, "weft_example"));
+	registers_ = TRY(pci_.map_bar(0));
+	if (registers_.size() < sizeof(u64))
+		return kern::Error{-ENODEV};
+	queue_ = TRY(kern::DmaBuffer::create(pci_.dev(), wire::counts));
+	memory_ = TRY(kern::DmaBuffer::create(pci_.dev(), memory_bytes));
+	vectors_ = TRY(kern::pci::InterruptVectors::create(pci_, 1, 1));
+	TRY(irq_.request(vectors_.irq(0), "weft_example"));
+	kern::Guard guard(lock_);
+	life_ = Life::running;
+	return {};
+}
+
+void Device::shutdown()
+{
+	kern::Guard guard(lock_);
+	life_ = Life::ended;
+	irq_.free();
+	vectors_ = {};
+	registers_ = {};
+	enabled_ = {};
+}
+
+bool Device::interrupt()
+{
+	interrupted_.complete();
+	return true;
+}
+
+kern::Result<> Device::send(u32 from, u32 to, u32 length)
+{
+	if (length == 0 || length > wire::most_bytes || from > memory_bytes - length || to > memory_bytes - length)
+		return kern::Error{-EINVAL};
+	kern::Guard guard(lock_);
+	return send_locked(from, to, length);
+}
+
+kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
+{
+	if (life_ != Life::running)
+		return kern::Error{-ENODEV};
+	wire::Request &request = queue_.as<wire::Request>()[posted_ % wire::queue_entries];
+	request.source = memory_.address() + from;
+	request.destination = memory_.address() + to;
+	request.length = length;
+	__atomic_store_n(reinterpret_cast<u32 *>(&request.status), static_cast<u32>(wire::Status::posted), __ATOMIC_RELAXED);
+	posted_++;
+	interrupted_.reinit();
+	// The write comes after all that was written to memory before it.
+	registers_.write64(wire::doorbell, queue_.address() | (posted_ & wire::count_mask));
+
+	const bool told = interrupted_.wait_for(patience_ms);
+	const u32 status = __atomic_load_n(reinterpret_cast<const u32 *>(&request.status), __ATOMIC_ACQUIRE);
+	if (static_cast<wire::Status>(status) == wire::Status::done) {
+		if (told)
+			return {};
+		return kern::Error{-ETIMEDOUT};
+	}
+	const u64 state = registers_.read64(wire::doorbell);
+	kern_dev_error_limited(pci_.dev(), "request %u: status %u, state %lu\n", posted_, status, state);
+	return kern::Error{-EIO};
+}
+
+/* Messages of all lengths, more than the queue has entries: each arrives whole, and nothing beyond it. */
+kern::Result<> Device::try_out()
+{
+	constexpr u32 messages = 2 * wire::queue_entries;
+	constexpr u32 there = wire::most_bytes;
+	constexpr u8 untouched = 0xee;
+	u8 *const bytes = memory_.as<u8>();
+	const u64 begun = kern::now_ns();
+
+	for (u32 message = 0; message < messages; message++) {
+		const u32 length = wire::most_bytes - message * 31;
+		for (u32 i = 0; i < length; i++)
+			bytes[i] = static_cast<u8>(i * 7 + message);
+		__builtin_memset(bytes + there, untouched, wire::most_bytes);
+		TRY(send(0, there, length));
+		const bool whole = __builtin_memcmp(bytes, bytes + there, length) == 0;
+		if (!whole || (length < wire::most_bytes && bytes[there + length] != untouched)) {
+			kern_dev_error(pci_.dev(), "message %u of %u bytes did not arrive as it was\n", message, length);
+			return kern::Error{-EIO};
+		}
+	}
+	kern_dev_info(pci_.dev(), "%u messages in %lu us\n", messages, (kern::now_ns() - begun) / 1000);
+	return {};
+}
+
+} // namespace example
