@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What Kbuild and CMake have written down of a source becomes what clang's tools can read."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+from lab import compile_commands
+
+KBUILD = ("cmd_{object} := ccache g++-12 -Wp,-MMD,x.d -nostdinc -isystem /gcc/include -I./include -include ./kconfig.h -DNAME='\"a b\"' -std=gnu++20 "
+          "-mpreferred-stack-boundary=3 -fno-gnu-unique -c -o {object} {source}; objcopy -R .group {object}\n\nsource_x := y\n")
+
+
+class CompileCommands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+
+    def plant(self, stem, suffix=".cpp", there=True):
+        source = self.tree / f"{stem}{suffix}"
+        if there:
+            source.write_text("")
+        room = self.tree / "objects/room"
+        room.mkdir(parents=True, exist_ok=True)
+        (room / f".{stem}.o.cmd").write_text(KBUILD.format(object=room / f"{stem}.o", source=source))
+        return str(source)
+
+    def test_only_what_says_what_the_source_means(self):
+        source = self.plant("a")
+        (found, arguments), = compile_commands.of_modules("/kernel", self.tree / "objects")
+        self.assertEqual(found, source)
+        text = " ".join(arguments)
+        self.assertIn('-isystem /gcc/include -I./include -include ./kconfig.h -DNAME="a b" -std=gnu++20', text)
+        for word in ("ccache", "-mpreferred", "-fno-gnu", "-MMD", "objcopy"):
+            self.assertNotIn(word, text)
+
+    def test_no_c_and_nothing_that_has_gone(self):
+        self.plant("module", ".c")
+        self.plant("gone", there=False)
+        self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])
+
+    def test_both_halves(self):
+        self.plant("a")
+        host = self.tree / "host.json"
+        host.write_text(json.dumps([{"directory": "/b", "file": "/t/b.cpp",
+                                     "command": "cmake -E env CCACHE_BASEDIR=/t ccache /usr/bin/c++ -DX=1 -std=c++20 -o b.o -c /t/b.cpp"}]))
+        of_module, of_host = compile_commands.database("/kernel", self.tree / "objects", host)
+        self.assertEqual(of_module["directory"], "/kernel")
+        self.assertEqual(of_module["arguments"][0], compile_commands.CLANG)
+        self.assertEqual(of_host, {"directory": "/b", "file": "/t/b.cpp",
+                                   "arguments": ["/usr/bin/c++", "-DX=1", "-std=c++20", "-o", "b.o", "-c", "/t/b.cpp"]})
+
+
+if __name__ == "__main__":
+    unittest.main()
