@@ -13,7 +13,7 @@ PARTS = {
     "guest-stock": 720,
     "build": 90,
     "kunit-debug": 240,     # of these, most beside the guests
-    "guest-debug": 600,
+    "guest-debug": 500,
 }
 SLOWEST = 10
 

@@ -19,7 +19,7 @@ MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
 # What every run repeats on a machine: modules whose cases are about CPUs, interrupts, or contexts that must not sleep. The others' are the
 # same on a kernel that is a program, and wait there for nothing.
-OF_A_MACHINE = ("weft_core_test", "weft_ipoib_test", "weft_kern_test", "weft_verbs_test")
+OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
 
 
 class Runner:

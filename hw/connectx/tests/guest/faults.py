@@ -181,7 +181,7 @@ def check_random(lab, node1, node2, fabric):
     assert sum(fabric.struck("node1").values()) > 0
 
 
-@test(kernels=("debug",), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def faults_at_random(lab):
     """Anything goes wrong now and then, for some time, while traffic is tried and the driver is bound anew when it has to be."""
     with pair(lab) as nodes:

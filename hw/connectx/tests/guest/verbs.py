@@ -318,7 +318,7 @@ def check_bad_link(lab, one, two, fabric):
     fabric.link("node1", loss="0%", corruption="0%")
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def messages_arrive_whole(lab):
     """RC, UC and UD carry messages of all sizes, with and without SRQ, immediate data and inline data, byte for byte."""
     with pair(lab) as (node1, node2, _):
@@ -341,7 +341,7 @@ def errors_are_named_and_flushed(lab):
         check_errors(lab, node1, node2)
 
 
-@test(kernels=("stock", "debug"), also=("plain",), timeout=300)
+@test(kernels=("stock", "um-debug"), also=("debug", "plain"), timeout=300)
 def events_reach_their_consumer(lab):
     """Each affiliated asynchronous event that a consumer can bring about reaches the handler of its QP, SRQ or CQ, once, and no other."""
     with pair(lab) as (node1, node2, fabric):

@@ -37,7 +37,7 @@ def lid_of(node, hardware_address):
     return int(re.search(r"LID start (0x\w+)", node.run(f"ibaddr -l -G {guid}").out)[1], 16)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
 def datagrams_of_a_stranger(lab):
     """A process on the peer, on the stock verbs, feeds ib0 random datagrams by the ten thousand: no report, no leak, no flood
     of the log, and the interface still serves its neighbours."""

@@ -110,7 +110,7 @@ def interfaces_and_links_come_and_go(lab):
             check(lab, node1, node2)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=400)
+@test(kernels=(), also=("debug", "stock", "plain"), timeout=400)
 def modules_and_cards_leave_under_traffic(lab):
     """The modules are removed and inserted while pings run, and the card is taken out from under them."""
     with weft_pair(lab) as (node1, node2):

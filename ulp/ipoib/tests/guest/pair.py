@@ -73,7 +73,7 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
         node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"carrier of {dev} on {node.name}")
 
 
-def iperf3(server, client, address, options="", amount="-n 2M", timeout=60):
+def iperf3(server, client, address, options="", amount="-n 8M", timeout=60):
     """What iperf3 reports at its end; amount: bytes of a stream (-n), or seconds (-t), in which a slow guest sends what it can; timeout: of the client."""
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")

@@ -63,7 +63,7 @@ def check_traffic(lab, node1, node2):
     check_neighbour_discovery(node1, node2)
 
 
-@test(kernels=("debug",), also=("stock", "plain"), timeout=300)
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def traffic_between_ours(lab):
     """Pings of all sizes, floods, TCP, UDP, multicast and neighbour discovery between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
