@@ -247,6 +247,8 @@ void rdma_lock_handler(struct rdma_cm_id *id);
 /**
  * rdma_unlock_handler - undo rdma_lock_handler()
  * @id: the id
+ *
+ * Context: the task that has locked it.
  */
 void rdma_unlock_handler(struct rdma_cm_id *id);
 
@@ -256,8 +258,8 @@ void rdma_unlock_handler(struct rdma_cm_id *id);
  * @addr: the address; the family's "any" for all; port 0 to be given a port of net.ipv4.ip_local_port_range
  *
  * An address that is neither "any" nor loopback binds the id to the device of its interface.
- * Context: process. Return: 0; -EINVAL for an id that is not idle, or a link-local address without interface; -EAFNOSUPPORT; -EPROTONOSUPPORT
- * for an AF_IB service of another port space; -EADDRNOTAVAIL for an address that no interface has, or when no port is free; -ENODEV for an
+ * Context: process. Return: 0; -EINVAL for an id that is not idle, another family, or a link-local address without interface;
+ * -EPROTONOSUPPORT for an AF_IB service of another port space; -EADDRNOTAVAIL for an address that no interface has, or when no port is free; -ENODEV for an
  * interface of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
  */
 int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
@@ -339,7 +341,7 @@ int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param
  * @id: the same
  * @conn_param: the same
  *
- * Context: process, with the handler lock: from the handler, that is.
+ * Context: process, with the handler lock: from the handler, that is. Return: as rdma_connect().
  */
 int rdma_connect_locked(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 

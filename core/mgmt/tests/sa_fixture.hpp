@@ -19,6 +19,10 @@ public:
 	kern::Atomic<u32> mlid{0xc001};
 	kern::Atomic<u32> deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
 
+	/* What it says of a path, which comes as the question was; else all lead to LID 77. Set before anybody asks. */
+	void (*describe)(void *context, ib::PathRecord &path) = nullptr;
+	void *describe_context = nullptr;
+
 	explicit Administrator(const Node &node) : node_(node)
 	{
 		ib_mad_reg_req request{};
@@ -133,7 +137,10 @@ private:
 			gets.fetch_add(1);
 			break;
 		case ib::attr_path_record:
-			reinterpret_cast<ib::PathRecord *>(mad.data)->dlid = u16{77};
+			if (auto &path = *reinterpret_cast<ib::PathRecord *>(mad.data); describe)
+				describe(describe_context, path);
+			else
+				path.dlid = u16{77};
 			gets.fetch_add(1);
 			break;
 		default: /* as it came */

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Addresses: what they are, and the services that their ports stand for (IBA A11.2). Pure functions, any context. */
+#pragma once
+
+#include <kern/abi/ip.h>
+#include <kern/result.hpp>
+#include <rdma/rdma_cm.h>
+
+namespace rdma_cm
+{
+
+using Address = rdma_sockaddr;
+
+static_assert(sizeof(rdma_sockaddr_in) == 16 && sizeof(rdma_sockaddr_in6) == 28 && sizeof(rdma_sockaddr_ib) == 48);
+
+constexpr bool is_family(u16 family)
+{
+	return family == RDMA_AF_INET || family == RDMA_AF_INET6 || family == RDMA_AF_IB;
+}
+
+/* "Any" of a family, port 0. */
+Address any_of(u16 family);
+Address loopback_of(u16 family);
+bool is_any(const Address &address);
+bool is_loopback(const Address &address);
+bool is_link_local(const Address &address);
+/* Of no single host: nothing that a request may name. */
+bool is_group_or_broadcast(const Address &address);
+/* The same host, whatever the port. */
+bool same_host(const Address &a, const Address &b);
+u16 port_of(const Address &address);
+/* Of AF_IB: all of the service counts then. */
+void set_port(Address &address, rdma_ucm_port_space space, u16 port);
+
+constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
+{
+	return u64{static_cast<u32>(space)} << 16 | port;
+}
+u64 service_of(rdma_ucm_port_space space, const Address &address);
+/* EPROTONOSUPPORT for an AF_IB service that is not of the port space. */
+kern::Result<> check_service(rdma_ucm_port_space space, const Address &address);
+
+/* For the kernel; of IPv4 and IPv6. */
+kern_ip_address to_ip(const Address &address);
+/* The host, with the port that `address` has. */
+void set_host(Address &address, const kern_ip_address &host);
+
+/* What begins the private data of REQ and SIDR_REQ (A11.4.3). */
+struct IpHeader {
+	u8 version = 0; /* major and minor */
+	u8 ip_version = 0; /* in the four high bits */
+	ib::be16 source_port;
+	u8 source[16]{};
+	u8 destination[16]{};
+};
+static_assert(sizeof(IpHeader) == RDMA_CM_IP_HEADER_SIZE);
+
+/* Of ends of one family that is not AF_IB. */
+IpHeader make_header(const Address &source, const Address &destination);
+
+/* The ends that a request names, from the receiver's side: `local` has the port of the service. */
+struct Ends {
+	Address local{}, peer{};
+	/* Bytes of the private data that are not the consumer's. */
+	u8 header = 0;
+};
+/* EINVAL for a version that we do not speak (A11.4.3.1). `data` has at least the header's size. A request that names no IP addresses is of family 0. */
+kern::Result<Ends> read_header(const void *data, rdma_ucm_port_space space, u16 port);
+
+} // namespace rdma_cm

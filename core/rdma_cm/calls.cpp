@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* What consumers ask of an id, but for resolution (resolve.cpp), and what becomes of its QP. */
+#include <rdma/ib_cache.h>
+#include <rdma/objects.hpp>
+
+#include "world.hpp"
+
+namespace rdma_cm
+{
+
+kern::Result<> Id::listen(int backlog)
+{
+	if (state_ == State::idle)
+		TRY(bind(any_of(RDMA_AF_INET)));
+	TRY(permit(Event::listen));
+	constexpr int most = 4096, usual = 256;
+	reuse = false;
+	TRY(World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog)));
+	change(Event::listen);
+	return {};
+}
+
+/* A first one that could not begin is taken again. */
+kern::Result<> Id::make_connection()
+{
+	if (!connection_)
+		connection_ = TRY(World::get().transport_of(*device).create_connection(*this));
+	return {};
+}
+
+kern::Result<> Id::connect(const rdma_conn_param &param)
+{
+	TRY(permit(Event::connect));
+	if (param.retry_count > 7 || param.rnr_retry_count > 7 || param.qp_num > IB_QPN_MASK)
+		return kern::Error{-EINVAL};
+	if (qp_type == IB_QPT_UD)
+		TRY(find_qkey(destination().family == RDMA_AF_IB ? param.qkey : 0));
+	TRY(make_connection());
+	TRY(connection_->connect(param));
+	change(Event::connect);
+	return {};
+}
+
+/* The consumer of a new id says what it likes of the QP; a kernel QP is taken along. */
+kern::Result<> Id::accept(const rdma_conn_param *param)
+{
+	TRY(permit(Event::accept));
+	if (!connection_)
+		return kern::Error{-EINVAL};
+	const auto accepted = [&]() -> kern::Result<> {
+		if (qp_type == IB_QPT_UD) {
+			TRY(find_qkey(param ? param->qkey : 0));
+		} else if (qp) {
+			TRY(modify_qp(IB_QPS_RTR, param));
+			TRY(modify_qp(IB_QPS_RTS, param));
+		}
+		return connection_->accept(param);
+	}();
+	if (!accepted.ok()) {
+		fail_qp();
+		(void)connection_->reject(nullptr, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	}
+	return accepted;
+}
+
+kern::Result<> Id::reject(const void *data, u8 length, u8 reason)
+{
+	TRY(permit(Event::reject));
+	if (!connection_ || (length && !data))
+		return kern::Error{-EINVAL};
+	return connection_->reject(data, length, reason ? reason : static_cast<u8>(IB_CM_REJ_CONSUMER_DEFINED));
+}
+
+kern::Result<> Id::notify(ib_event_type event)
+{
+	if (!connection_)
+		return kern::Error{-EINVAL};
+	return connection_->notify(event);
+}
+
+kern::Result<> Id::disconnect()
+{
+	if (!connection_ || qp_type == IB_QPT_UD)
+		return kern::Error{-EINVAL};
+	fail_qp();
+	return connection_->disconnect();
+}
+
+void Id::set_service_type(u8 tos)
+{
+	tos_ = tos;
+}
+
+kern::Result<> Id::set_ack_timeout(u8 timeout)
+{
+	if ((qp_type != IB_QPT_RC && qp_type != IB_QPT_XRC_INI) || timeout > 31)
+		return kern::Error{-EINVAL};
+	ack_timeout_ = timeout;
+	has_ack_timeout_ = true;
+	return {};
+}
+
+kern::Result<> Id::set_min_rnr_timer(u8 timer)
+{
+	if ((qp_type != IB_QPT_RC && qp_type != IB_QPT_XRC_TGT) || timer > 31)
+		return kern::Error{-EINVAL};
+	min_rnr_timer_ = timer;
+	has_min_rnr_timer_ = true;
+	return {};
+}
+
+kern::Result<> Id::set_reuse(bool wanted)
+{
+	if (state_ == State::idle || (wanted && state_ != State::listen)) {
+		reuse = wanted;
+		return {};
+	}
+	return kern::Error{-EINVAL};
+}
+
+kern::Result<> Id::set_afonly(bool wanted)
+{
+	TRY(permit(Event::set_afonly));
+	afonly = wanted;
+	has_afonly_ = true;
+	return {};
+}
+
+kern::Result<> Id::find_qkey(u32 wanted)
+{
+	if (wanted) {
+		qkey_ = wanted;
+	} else if (ps == RDMA_PS_IPOIB) {
+		ib_sa_mcmember_rec group{};
+		TRY_ERRNO(ib_sa_get_mcmember_rec(device, port_num, &interface.broadcast, &group));
+		qkey_ = group.qkey.value();
+	} else {
+		qkey_ = RDMA_UDP_QKEY;
+	}
+	return {};
+}
+
+kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
+{
+	if (!device)
+		return kern::Error{-EINVAL};
+	if (connection_ && qp_type != IB_QPT_UD) {
+		TRY(connection_->qp_attributes(attr, mask));
+		if (mask & IB_QP_TIMEOUT && has_ack_timeout_)
+			attr.timeout = ack_timeout_;
+		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)
+			attr.min_rnr_timer = min_rnr_timer_;
+	} else {
+		mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
+		attr.port_num = port_num;
+		TRY_ERRNO(ib_find_cached_pkey(device, port_num, route.addr.pkey, &attr.pkey_index));
+		if (qp_type == IB_QPT_UD) {
+			if (!qkey_)
+				TRY(find_qkey());
+			attr.qkey = qkey_;
+			mask |= IB_QP_QKEY;
+		} else {
+			attr.qp_access_flags = 0;
+			mask |= IB_QP_ACCESS_FLAGS;
+		}
+	}
+	if (attr.qp_state == IB_QPS_RTR)
+		attr.rq_psn = psn_;
+	return {};
+}
+
+kern::Result<> Id::modify_qp(ib_qp_state state, const rdma_conn_param *param)
+{
+	ib_qp_attr attr{};
+	int mask = 0;
+	attr.qp_state = state;
+	TRY(qp_attributes(attr, mask));
+	if (param && (mask & IB_QP_MAX_DEST_RD_ATOMIC))
+		attr.max_dest_rd_atomic = param->responder_resources;
+	if (param && (mask & IB_QP_MAX_QP_RD_ATOMIC))
+		attr.max_rd_atomic = param->initiator_depth;
+	return kern::check(ib_modify_qp(qp, &attr, mask));
+}
+
+kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
+{
+	if (!device || qp || pd.device != device || attr.qp_type != qp_type)
+		return kern::Error{-EINVAL};
+	if (!attr.port_num)
+		attr.port_num = port_num;
+	qp = TRY(rdma::check(ib_create_qp(&pd, &attr)));
+	const auto begun = [&]() -> kern::Result<> {
+		TRY(modify_qp(IB_QPS_INIT));
+		if (qp_type != IB_QPT_UD)
+			return {};
+		ib_qp_attr next{};
+		next.qp_state = IB_QPS_RTR;
+		TRY_ERRNO(ib_modify_qp(qp, &next, IB_QP_STATE));
+		next.qp_state = IB_QPS_RTS;
+		return kern::check(ib_modify_qp(qp, &next, IB_QP_STATE | IB_QP_SQ_PSN));
+	}();
+	if (!begun.ok())
+		destroy_qp();
+	return begun;
+}
+
+void Id::destroy_qp()
+{
+	if (qp)
+		ib_destroy_qp(std::exchange(qp, nullptr));
+}
+
+/* What it still has to do ends with errors: the consumer learns it that way. */
+void Id::fail_qp()
+{
+	if (!qp)
+		return;
+	ib_qp_attr attr{};
+	attr.qp_state = IB_QPS_ERR;
+	(void)ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
+/* The peer has agreed: INIT again, with what the connection says of access, then on to RTS, and RTU. */
+kern::Result<> Id::connect_qp()
+{
+	const auto connected = [&]() -> kern::Result<> {
+		TRY(modify_qp(IB_QPS_RTR));
+		TRY(modify_qp(IB_QPS_RTS));
+		return connection_->accept(nullptr);
+	}();
+	if (!connected.ok()) {
+		fail_qp();
+		(void)connection_->reject(nullptr, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	}
+	return connected;
+}
+
+kern::Result<> Id::begin(const Ends &ends, const Interface &own, Request &request)
+{
+	kern::Guard guard(lock_);
+	route.addr.src_addr = ends.local;
+	route.addr.dst_addr = ends.peer;
+	if (request.path) {
+		route.path_rec = *request.path;
+		route.num_paths = 1;
+		route.addr.dgid = request.path->dgid;
+	}
+	TRY(World::get().attach_to(*this, *request.device, request.port_num));
+	route.addr.sgid = request.sgid;
+	route.addr.pkey = request.pkey;
+	interface = own;
+	connection_ = TRY(request.take(*this));
+	change(Event::request);
+	return {};
+}
+
+} // namespace rdma_cm

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Ids of connections by address, in the terms of ids of the communication manager (IBA A11.4). */
+#include "ib_transport.hpp"
+
+#include <kern/span.hpp>
+#include <rdma/ib_cache.h>
+#include <rdma/objects.hpp>
+
+#include "world.hpp"
+
+namespace rdma_cm
+{
+namespace
+{
+
+/* How long a peer may take for its answer, 4.3 s, and a consumer, 69 s; how often either is asked again. */
+constexpr u8 response_timeout = 20, service_timeout = 24, max_retries = 15;
+constexpr unsigned long resolution_ms = 1ul << (response_timeout - 8);
+
+class IbConnection final : public Connection
+{
+public:
+	static kern::Result<kern::Owned<Connection>> create(Id &id)
+	{
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbConnection(id, nullptr)));
+		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
+		return kern::Owned<Connection>(std::move(made));
+	}
+	/* Of a request's new id of the CM, in its handler. */
+	static kern::Result<kern::Owned<IbConnection>> create_passive(Id &id, ib_cm_id &cm_id)
+	{
+		return kern::adopt(new (kern::Gfp::kernel) IbConnection(id, &cm_id));
+	}
+	~IbConnection() override
+	{
+		if (cm_id_)
+			ib_destroy_cm_id(cm_id_);
+	}
+
+	/* The id of the CM, which has been passive's until now, calls it from now on, or is no longer its. */
+	void take_over()
+	{
+		cm_id_->context = this;
+		cm_id_->cm_handler = on_event;
+	}
+	void give_up() { cm_id_ = nullptr; }
+
+	kern::Result<> connect(const rdma_conn_param &param) override;
+	kern::Result<> accept(const rdma_conn_param *param) override;
+	kern::Result<> reject(const void *data, u8 length, u8 reason) override;
+	kern::Result<> disconnect() override;
+	kern::Result<> notify(ib_event_type event) override { return kern::check(ib_cm_notify(cm_id_, event)); }
+	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) override { return kern::check(ib_cm_init_qp_attr(cm_id_, &attr, &mask)); }
+
+private:
+	/* With what A11.4.3 puts in front. */
+	struct PrivateData {
+		u8 bytes[IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE]{};
+		u8 length = 0;
+	};
+
+	IbConnection(Id &id, ib_cm_id *cm_id) : id_(id), cm_id_(cm_id), passive_(cm_id != nullptr) {}
+	bool datagrams() const { return id_.qp_type == IB_QPT_UD; }
+	kern::Result<> fill(PrivateData &data, const rdma_conn_param &param, std::size_t most) const;
+	kern::Result<> resolve(const rdma_conn_param &param);
+	kern::Result<> answer_resolution(const rdma_conn_param *param);
+	Word read_resolution(const ib_cm_event &event) const;
+	static int on_event(ib_cm_id *cm_id, const ib_cm_event *event);
+
+	Id &id_;
+	ib_cm_id *cm_id_;
+	const bool passive_;
+};
+
+kern::Result<> IbConnection::fill(PrivateData &data, const rdma_conn_param &param, std::size_t most) const
+{
+	std::size_t begin = 0;
+	if (id_.destination().family != RDMA_AF_IB) {
+		const IpHeader header = make_header(id_.source(), id_.destination());
+		__builtin_memcpy(data.bytes, &header, sizeof(header));
+		begin = sizeof(header);
+	}
+	if (begin + param.private_data_len > most || (param.private_data_len && !param.private_data))
+		return kern::Error{-EINVAL};
+	if (param.private_data_len)
+		__builtin_memcpy(data.bytes + begin, param.private_data, param.private_data_len);
+	data.length = static_cast<u8>(begin + param.private_data_len);
+	return {};
+}
+
+kern::Result<> IbConnection::connect(const rdma_conn_param &param)
+{
+	if (datagrams())
+		return resolve(param);
+	PrivateData data;
+	TRY(fill(data, param, IB_CM_REQ_PRIVATE_DATA_SIZE));
+	ib_cm_req_param req{};
+	req.primary_path = &id_.route.path_rec;
+	req.service_id = service_of(id_.ps, id_.destination());
+	req.qp_num = id_.qp ? id_.qp->qp_num : param.qp_num;
+	req.qp_type = id_.qp_type;
+	req.starting_psn = id_.psn();
+	req.private_data = data.bytes;
+	req.private_data_len = data.length;
+	req.responder_resources = param.responder_resources;
+	req.initiator_depth = param.initiator_depth;
+	req.flow_control = param.flow_control;
+	req.retry_count = param.retry_count;
+	req.rnr_retry_count = param.rnr_retry_count;
+	req.remote_cm_response_timeout = response_timeout;
+	req.local_cm_response_timeout = response_timeout;
+	req.max_cm_retries = max_retries;
+	req.srq = id_.qp ? id_.qp->srq != nullptr : param.srq;
+	return kern::check(ib_send_cm_req(cm_id_, &req));
+}
+
+kern::Result<> IbConnection::resolve(const rdma_conn_param &param)
+{
+	PrivateData data;
+	TRY(fill(data, param, IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE));
+	ib_cm_sidr_req_param req{};
+	req.path = &id_.route.path_rec;
+	req.service_id = service_of(id_.ps, id_.destination());
+	req.timeout_ms = resolution_ms;
+	req.private_data = data.bytes;
+	req.private_data_len = data.length;
+	req.max_cm_retries = max_retries;
+	return kern::check(ib_send_cm_sidr_req(cm_id_, &req));
+}
+
+kern::Result<> IbConnection::accept(const rdma_conn_param *param)
+{
+	if (!passive_)
+		return kern::check(datagrams() ? -EINVAL : ib_send_cm_rtu(cm_id_, nullptr, 0));
+	if (datagrams())
+		return answer_resolution(param);
+	if (!param || param->rnr_retry_count > 7)
+		return kern::Error{-EINVAL};
+	ib_cm_rep_param rep{};
+	rep.qp_num = id_.qp ? id_.qp->qp_num : param->qp_num & IB_QPN_MASK;
+	rep.starting_psn = id_.psn();
+	rep.private_data = param->private_data;
+	rep.private_data_len = param->private_data_len;
+	rep.responder_resources = param->responder_resources;
+	rep.initiator_depth = param->initiator_depth;
+	/* An alternate path of the REQ's is not loaded. */
+	rep.failover_accepted = 1;
+	rep.flow_control = param->flow_control;
+	rep.rnr_retry_count = param->rnr_retry_count;
+	rep.srq = id_.qp ? id_.qp->srq != nullptr : param->srq;
+	return kern::check(ib_send_cm_rep(cm_id_, &rep));
+}
+
+kern::Result<> IbConnection::answer_resolution(const rdma_conn_param *param)
+{
+	if (!param && !id_.qp)
+		return kern::Error{-EINVAL};
+	ib_cm_sidr_rep_param rep{};
+	rep.qp_num = id_.qp ? id_.qp->qp_num : param->qp_num & IB_QPN_MASK;
+	rep.qkey = id_.qkey();
+	rep.status = IB_SIDR_SUCCESS;
+	if (param) {
+		rep.private_data = param->private_data;
+		rep.private_data_len = param->private_data_len;
+	}
+	return kern::check(ib_send_cm_sidr_rep(cm_id_, &rep));
+}
+
+kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
+{
+	if (!datagrams())
+		return kern::check(ib_send_cm_rej(cm_id_, static_cast<ib_cm_rej_reason>(reason), nullptr, 0, data, length));
+	if (!passive_)
+		return kern::Error{-EINVAL};
+	ib_cm_sidr_rep_param rep{};
+	rep.status = IB_SIDR_REJECT;
+	rep.private_data = data;
+	rep.private_data_len = length;
+	return kern::check(ib_send_cm_sidr_rep(cm_id_, &rep));
+}
+
+/* Whether to ask or to answer the CM's state says. After the end of the connection there is nothing to do. */
+kern::Result<> IbConnection::disconnect()
+{
+	if (ib_send_cm_dreq(cm_id_, nullptr, 0) == -EINVAL)
+		(void)ib_send_cm_drep(cm_id_, nullptr, 0);
+	return {};
+}
+
+Word IbConnection::read_resolution(const ib_cm_event &event) const
+{
+	const auto &rep = event.param.sidr_rep_rcvd;
+	Word word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	word.param.ud.private_data = event.private_data;
+	word.param.ud.private_data_len = event.private_data_len;
+	if (rep.status != IB_SIDR_SUCCESS) {
+		word.status = rep.status;
+		return word;
+	}
+	if (rep.qkey != id_.qkey()) {
+		word.type = RDMA_CM_EVENT_ADDR_ERROR;
+		word.status = -EINVAL;
+		return word;
+	}
+	sa_path_rec path = id_.route.path_rec;
+	if (int error = ib_init_ah_attr_from_path(id_.device, id_.port_num, &path, &word.param.ud.ah_attr)) {
+		word.type = RDMA_CM_EVENT_ADDR_ERROR;
+		word.status = error;
+		return word;
+	}
+	word.event = Event::established;
+	word.type = RDMA_CM_EVENT_ESTABLISHED;
+	word.param.ud.qp_num = rep.qpn;
+	word.param.ud.qkey = rep.qkey;
+	return word;
+}
+
+/* The CM keeps its id whatever the consumer says: it ends with ours. */
+int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
+{
+	auto &self = *static_cast<IbConnection *>(cm_id->context);
+	Word word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	switch (event->event) {
+	case IB_CM_REQ_ERROR:
+	case IB_CM_REP_ERROR:
+	case IB_CM_SIDR_REQ_ERROR:
+		word.status = -ETIMEDOUT;
+		break;
+	case IB_CM_REP_RECEIVED: {
+		const auto &rep = event->param.rep_rcvd;
+		/* The peer need not repeat itself while the consumer thinks. */
+		(void)ib_send_cm_mra(cm_id, service_timeout | IB_CM_MRA_FLAG_DELAY, nullptr, 0);
+		word = {Event::responded, RDMA_CM_EVENT_CONNECT_RESPONSE};
+		word.param.conn.responder_resources = rep.responder_resources;
+		word.param.conn.initiator_depth = rep.initiator_depth;
+		word.param.conn.flow_control = rep.flow_control;
+		word.param.conn.rnr_retry_count = rep.rnr_retry_count;
+		word.param.conn.srq = rep.srq;
+		word.param.conn.qp_num = rep.remote_qpn;
+		break;
+	}
+	case IB_CM_RTU_RECEIVED:
+	case IB_CM_USER_ESTABLISHED:
+		word = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
+		break;
+	case IB_CM_DREQ_ERROR:
+	case IB_CM_DREQ_RECEIVED:
+	case IB_CM_DREP_RECEIVED:
+		word = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
+		word.status = event->event == IB_CM_DREQ_ERROR ? -ETIMEDOUT : 0;
+		break;
+	case IB_CM_TIMEWAIT_EXIT:
+		word = {Event::waited_enough, RDMA_CM_EVENT_TIMEWAIT_EXIT};
+		break;
+	case IB_CM_REJ_RECEIVED:
+		word.type = RDMA_CM_EVENT_REJECTED;
+		word.status = event->param.rej_rcvd.reason;
+		break;
+	case IB_CM_SIDR_REP_RECEIVED:
+		self.id_.hear(self.read_resolution(*event));
+		return 0;
+	default:
+		/* MRA is the CM's own affair; of the device ids hear by themselves. */
+		return 0;
+	}
+	if (self.datagrams()) {
+		word.param.ud.private_data = event->private_data;
+		word.param.ud.private_data_len = event->private_data_len;
+	} else {
+		word.param.conn.private_data = event->private_data;
+		word.param.conn.private_data_len = event->private_data_len;
+	}
+	self.id_.hear(word);
+	return 0;
+}
+
+class IbRequest final : public Request
+{
+public:
+	IbRequest(ib_cm_id &cm_id, const ib_cm_event &event) : cm_id_(cm_id)
+	{
+		device = cm_id.device;
+		private_data = event.private_data;
+		private_data_len = event.private_data_len;
+		if (event.event == IB_CM_SIDR_REQ_RECEIVED) {
+			port_num = event.param.sidr_req_rcvd.port;
+			pkey = event.param.sidr_req_rcvd.pkey;
+			qp_type = IB_QPT_UD;
+			/* It names none. */
+			(void)rdma_query_gid(device, port_num, 0, &sgid);
+			return;
+		}
+		const auto &req = event.param.req_rcvd;
+		port_num = req.port;
+		path = req.primary_path;
+		pkey = path->pkey.value();
+		sgid = path->sgid;
+		qp_type = req.qp_type;
+		conn.responder_resources = req.responder_resources;
+		conn.initiator_depth = req.initiator_depth;
+		conn.flow_control = req.flow_control;
+		conn.retry_count = req.retry_count;
+		conn.rnr_retry_count = req.rnr_retry_count;
+		conn.srq = req.srq;
+		conn.qp_num = req.remote_qpn;
+	}
+	kern::Result<kern::Owned<Connection>> take(Id &id) override
+	{
+		auto made = TRY(IbConnection::create_passive(id, cm_id_));
+		connection_ = made.get();
+		made->take_over();
+		return kern::Owned<Connection>(std::move(made));
+	}
+	void kept() override
+	{
+		if (qp_type != IB_QPT_UD)
+			(void)ib_send_cm_mra(&cm_id_, service_timeout | IB_CM_MRA_FLAG_DELAY, nullptr, 0);
+	}
+	void given_back() override
+	{
+		if (connection_)
+			connection_->give_up();
+	}
+
+private:
+	ib_cm_id &cm_id_;
+	IbConnection *connection_ = nullptr;
+};
+
+class IbListening final : public Listening
+{
+public:
+	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
+	{
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbListening));
+		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(&device, on_event, &service)));
+		TRY_ERRNO(ib_cm_listen(made->cm_id_, service_of(service.space, service.port), u64{0}));
+		made->set_backlog(service.backlog);
+		return kern::Owned<Listening>(std::move(made));
+	}
+	~IbListening() override
+	{
+		if (cm_id_)
+			ib_destroy_cm_id(cm_id_);
+	}
+	void set_backlog(unsigned int backlog) override { (void)ib_cm_set_backlog(cm_id_, backlog); }
+
+private:
+	static int on_event(ib_cm_id *cm_id, const ib_cm_event *event)
+	{
+		if (event->event != IB_CM_REQ_RECEIVED && event->event != IB_CM_SIDR_REQ_RECEIVED)
+			return 0;
+		IbRequest request(*cm_id, *event);
+		return take_request(*static_cast<Service *>(cm_id->context), request);
+	}
+
+	ib_cm_id *cm_id_ = nullptr;
+};
+
+} // namespace
+
+kern::Result<kern::Owned<Connection>> IbTransport::create_connection(Id &id)
+{
+	return IbConnection::create(id);
+}
+
+kern::Result<kern::Owned<Listening>> IbTransport::listen(ib_device &device, Service &service)
+{
+	return IbListening::create(device, service);
+}
+
+} // namespace rdma_cm

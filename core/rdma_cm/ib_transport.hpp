@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+#include "transport.hpp"
+
+namespace rdma_cm
+{
+
+/* Connections by InfiniBand's communication manager (rdma/ib_cm.h). */
+class IbTransport final : public Transport
+{
+public:
+	kern::Result<kern::Owned<Connection>> create_connection(Id &id) override;
+	kern::Result<kern::Owned<Listening>> listen(ib_device &device, Service &service) override;
+};
+
+} // namespace rdma_cm

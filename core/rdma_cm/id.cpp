@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The life of an id, and what its handler is told. */
+#include "world.hpp"
+
+namespace rdma_cm
+{
+namespace
+{
+
+bool is_port_space(rdma_ucm_port_space space)
+{
+	return space == RDMA_PS_IPOIB || space == RDMA_PS_TCP || space == RDMA_PS_UDP || space == RDMA_PS_IB;
+}
+
+bool is_type(ib_qp_type type)
+{
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+}
+
+/* What the handler is told of a result. */
+rdma_cm_event_type type_of(Event event)
+{
+	switch (event) {
+	case Event::addr_found:
+		return RDMA_CM_EVENT_ADDR_RESOLVED;
+	case Event::addr_failed:
+		return RDMA_CM_EVENT_ADDR_ERROR;
+	case Event::route_found:
+		return RDMA_CM_EVENT_ROUTE_RESOLVED;
+	case Event::route_failed:
+		return RDMA_CM_EVENT_ROUTE_ERROR;
+	case Event::joined:
+		return RDMA_CM_EVENT_MULTICAST_JOIN;
+	case Event::join_failed:
+		return RDMA_CM_EVENT_MULTICAST_ERROR;
+	case Event::addr_changed:
+		return RDMA_CM_EVENT_ADDR_CHANGE;
+	default:
+		return RDMA_CM_EVENT_DEVICE_REMOVAL;
+	}
+}
+
+} // namespace
+
+Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type, kern::LockClass &handler_class)
+    : rdma_cm_id{}, handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
+{
+	event_handler = handler;
+	context = consumers;
+	ps = space;
+	qp_type = type;
+}
+
+kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type)
+{
+	if (!handler || !is_port_space(space) || !is_type(type))
+		return kern::Error{-EINVAL};
+	return kern::adopt_ref(new (kern::Gfp::kernel) Id(handler, context, space, type, KERN_LOCK_CLASS("rdma_cm.handler")));
+}
+
+/* Its handler lock is taken inside of the listener's, so it is of another class. */
+kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
+{
+	return kern::adopt_ref(new (kern::Gfp::kernel) Id(listener.event_handler, listener.context, listener.ps, type,
+							  KERN_LOCK_CLASS("rdma_cm.handler_of_new")));
+}
+
+Id::~Id()
+{
+	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device && !service);
+}
+
+bool Id::in_own_handler() const
+{
+	return running_in_.load_relaxed() == kern_context();
+}
+
+kern::Result<> Id::permit(Event event) const
+{
+	return kern::check(transition(state_, event).action == Action::refuse ? -EINVAL : 0);
+}
+
+bool Id::take(Event event)
+{
+	lock_.assert_held();
+	const Transition step = transition(state_, event);
+	if (step.action != Action::take)
+		return false;
+	state_ = step.next;
+	return true;
+}
+
+/* Takes a step that permit() has allowed. */
+void Id::change(Event event)
+{
+	const bool taken = take(event);
+	kern_assert(taken);
+}
+
+void Id::post(Notice &notice, Event event, int status)
+{
+	lock_.assert_held();
+	/* An id that ends has nothing to hear. */
+	if (state_ == State::destroying)
+		return;
+	/* Of one that waits the last word counts. */
+	notice.event = event;
+	notice.status = status;
+	if (!notice.node.linked())
+		notices_.push_back(notice);
+	World::get().queue().queue(work_);
+}
+
+int Id::tell(rdma_cm_event &event)
+{
+	handler_lock_.assert_held();
+	running_in_.store_relaxed(kern_context());
+	const int said = event_handler(this, &event);
+	running_in_.store_relaxed(0);
+	return said;
+}
+
+/* The work item: it tells of results, the transport of connections. */
+void Id::run()
+{
+	for (;;) {
+		kern::Guard telling(handler_lock_);
+		rdma_cm_event event{};
+		{
+			kern::Guard guard(lock_);
+			Notice *notice = notices_.pop_front();
+			if (!notice)
+				return;
+			if (!take(notice->event))
+				continue;
+			event.event = type_of(notice->event);
+			event.status = notice->status;
+			if (notice->group)
+				fill_group(event, *notice->group);
+		}
+		if (tell(event) != 0) {
+			give_back();
+			return;
+		}
+	}
+}
+
+void Id::hear(const Word &word)
+{
+	kern::Guard telling(handler_lock_);
+	rdma_cm_event event{};
+	{
+		kern::Guard guard(lock_);
+		if (!take(word.event))
+			return;
+		event.event = word.type;
+		event.status = word.status;
+		event.param = word.param;
+		if (word.event == Event::responded && qp) {
+			const auto connected = connect_qp();
+			event.event = connected.ok() ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+			event.status = connected.error();
+		}
+		if (word.event == Event::failed)
+			fail_qp();
+	}
+	if (tell(event) != 0)
+		give_back();
+}
+
+int Id::offer(Id &fresh, rdma_cm_event &event)
+{
+	handler_lock_.assert_held();
+	running_in_.store_relaxed(kern_context());
+	const int said = fresh.tell(event);
+	running_in_.store_relaxed(0);
+	return said;
+}
+
+void Id::give_back()
+{
+	if (begin_end())
+		World::get().reap(*this);
+}
+
+void Id::lose_device()
+{
+	kern::Guard guard(lock_);
+	post(gone_, Event::device_gone, 0);
+}
+
+bool Id::begin_end()
+{
+	kern::Guard guard(lock_);
+	if (!take(Event::destroy))
+		return false;
+	if (query_)
+		ib_sa_cancel_query(query_id_, query_);
+	while (notices_.pop_front())
+		;
+	return true;
+}
+
+void Id::end()
+{
+	World &world = World::get();
+	world.stop_waiting(*this);
+	timer_.cancel();
+	world.unlisten(*this);
+	/* Ends it in the way that its state asks for, and waits for what is being told of it. */
+	kern::Owned<Connection> connection;
+	{
+		kern::Guard guard(lock_);
+		connection = std::move(connection_);
+	}
+	connection.reset();
+	leave_all();
+	work_.cancel();
+	/* A listener's handler, or who has locked it. */
+	{
+		kern::Guard telling(handler_lock_);
+	}
+	world.release(*this);
+	world.detach(*this);
+	kern::Ref<Id>::adopt(this).reset();
+}
+
+} // namespace rdma_cm

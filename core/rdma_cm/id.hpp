@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * One id: its ends, its state, and what its handler has not been told of.
+ *
+ * The public part is written with the id's lock held. The consumer has one reference, which the end of the id takes: rdma_destroy_id(), or a return of
+ * its handler. Others have one for as long as they look at it.
+ */
+#pragma once
+
+#include <kern/atomic.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <kern/work.hpp>
+
+#include "resolver.hpp"
+#include "transport.hpp"
+
+namespace rdma_cm
+{
+
+class Device;
+class Id;
+struct Group;
+
+/* A result on its way to the handler. */
+struct Notice {
+	kern::ListNode node;
+	Event event{};
+	int status = 0;
+	Group *group = nullptr; /* that it is of */
+};
+
+/* An id's membership in a multicast group. All under the id's lock. */
+struct Group : Notice {
+	Group(Id &of, const Address &by, void *consumers) : id(of), address(by), context(consumers) { group = this; }
+	~Group();
+
+	kern::ListNode group_node;
+	Id &id;
+	const Address address;
+	void *const context;
+	ib_sa_multicast *membership = nullptr;
+	ib_sa_mcmember_rec rec{}; /* once it is joined */
+};
+
+class Id : public rdma_cm_id, public kern::RefCounted<Id>
+{
+public:
+	/* For consumers. Errors: EINVAL, ENOMEM. */
+	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type);
+	/* For a request to `listener`. Errors: ENOMEM. */
+	static kern::Result<kern::Ref<Id>> create_for(const Id &listener, ib_qp_type type);
+	~Id();
+
+	static Id &of(rdma_cm_id *id) { return *static_cast<Id *>(id); }
+
+	kern::Mutex &handler_lock() RETURN_CAPABILITY(handler_lock_) { return handler_lock_; }
+	kern::Mutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+	State state() const { return state_; }
+	bool in_own_handler() const;
+
+	/* calls.cpp; see rdma/rdma_cm.h for each of them. The lock is held. */
+	kern::Result<> bind(const Address &address);
+	kern::Result<> listen(int backlog);
+	kern::Result<> set_path(const sa_path_rec &path);
+	kern::Result<> create_qp(ib_pd &pd, ib_qp_init_attr &attr);
+	void destroy_qp();
+	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask);
+	kern::Result<> connect(const rdma_conn_param &param);
+	kern::Result<> accept(const rdma_conn_param *param);
+	kern::Result<> reject(const void *data, u8 length, u8 reason);
+	kern::Result<> notify(ib_event_type event);
+	kern::Result<> disconnect();
+	void set_service_type(u8 tos);
+	kern::Result<> set_ack_timeout(u8 timeout);
+	kern::Result<> set_min_rnr_timer(u8 timer);
+	kern::Result<> set_reuse(bool reuse);
+	kern::Result<> set_afonly(bool afonly);
+	/* multicast.cpp, the same; leave() without any lock, and not from the handler. */
+	kern::Result<> join(const Address &address, u8 join_state, void *join_context);
+	void leave(const Address &address);
+	/* resolve.cpp, the same. */
+	kern::Result<> resolve_addr(const Address *source, const Address &destination, unsigned long timeout_ms);
+	kern::Result<> resolve_route(unsigned long timeout_ms);
+
+	/* The neighbour may be known, or the time is over. Without the lock. */
+	void retry();
+
+	/* Whether its address is still where it was. Without the lock. */
+	void check_address();
+
+	/* The transport says something of this id's connection. Context: process, without locks. */
+	void hear(const Word &word);
+	/* Of a listener, with its handler lock held: the consumer is given a new id. What it returned. */
+	int offer(Id &fresh, rdma_cm_event &event);
+	/* What an id becomes that a request has begun. No one else knows it yet. */
+	kern::Result<> begin(const struct Ends &ends, const Interface &interface, class Request &request);
+	/* The device goes. Without the lock. */
+	void lose_device();
+
+	/* The first step of the end; false if another has taken it. Without the lock. */
+	bool begin_end();
+	/* The other steps, and the consumer's reference. No lock is held, and no handler of this id is the caller. */
+	void end();
+
+	/* What the transport needs to know. The lock is held. */
+	const Address &source() const { return route.addr.src_addr; }
+	const Address &destination() const { return route.addr.dst_addr; }
+	u32 psn() const { return psn_; }
+	u32 qkey() const { return qkey_; }
+	/* Errors: EADDRNOTAVAIL if IPoIB's group, whose Q_Key the port space shares, is not joined. */
+	kern::Result<> find_qkey(u32 wanted = 0);
+
+	/* World's. */
+	kern::ListNode device_node, service_node, waiting_node, reap_node;
+	kern::Ref<Device> bound_device;
+	class Service *service = nullptr;
+	bool listening = false;
+	u32 checked = 0; /* in this of World's checks */
+	bool reuse = false;
+	bool afonly = false;
+	Interface interface{}; /* whose address it has; index 0: none */
+
+private:
+	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, kern::LockClass &handler_class);
+
+	kern::Result<> permit(Event event) const;
+	void change(Event event);
+	/* Takes the step if there is one. */
+	bool take(Event event);
+	void post(Notice &notice, Event event, int status);
+	void run();
+	int tell(rdma_cm_event &event);
+	/* The handler has returned something. */
+	void give_back();
+	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
+	void fail_qp();
+	kern::Result<> connect_qp();
+	kern::Result<> make_connection();
+	/* resolve.cpp */
+	kern::Result<> bind_host(const Address &address);
+	kern::Result<> resolve_loopback();
+	kern::Result<> resolve_gid();
+	kern::Result<> resolve_ip(unsigned long timeout_ms);
+	kern::Result<> take_neighbour(const ib_gid &gid);
+	void on_time() { retry(); }
+	void take_path(int status, const sa_path_rec *path);
+	/* multicast.cpp */
+	void take_membership(Group &group, int status, const ib_sa_mcmember_rec &rec);
+	void fill_group(rdma_cm_event &event, Group &group);
+	void leave_all();
+
+	kern::Mutex handler_lock_;
+	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm.id")};
+	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
+	State state_ = State::idle;
+	kern::Owned<Connection> connection_;
+	const u32 psn_;
+	u32 qkey_ = 0;
+	u8 tos_ = 0;
+	u8 ack_timeout_ = 0, min_rnr_timer_ = 0;
+	bool has_ack_timeout_ = false, has_min_rnr_timer_ = false, has_afonly_ = false;
+
+	/* What is being resolved. */
+	u64 deadline_ = 0;
+	struct ib_sa_query *query_ = nullptr;
+	int query_id_ = 0;
+	Notice resolved_, changed_, gone_;
+	kern::List<Notice, &Notice::node> notices_;
+	kern::List<Group, &Group::group_node> groups_;
+	unsigned int group_count_ = 0;
+
+	/* The second ends first. */
+	kern::Work work_{kern::method<&Id::run>, this};
+	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
+};
+
+/* The group of an address, on an interface with that broadcast group; zero: one that the SA names. */
+ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast);
+
+} // namespace rdma_cm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The module: the world of the kernel's addresses and InfiniBand's connections. */
+#include "ib_transport.hpp"
+#include "kernel_resolver.hpp"
+#include "world.hpp"
+
+namespace rdma_cm
+{
+namespace
+{
+
+constinit kern::Static<KernelResolver> resolver;
+constinit IbTransport transport;
+
+kern::Result<> start()
+{
+	resolver.construct();
+	const auto begun = [&]() -> kern::Result<> {
+		TRY(World::start(*resolver, transport));
+		const auto watching = resolver->start();
+		if (!watching.ok())
+			World::stop();
+		return watching;
+	}();
+	if (!begun.ok())
+		resolver.destruct();
+	return begun;
+}
+
+} // namespace
+} // namespace rdma_cm
+
+extern "C" int weft_rdma_cm_init()
+{
+	return rdma_cm::start().error();
+}
+
+extern "C" void weft_rdma_cm_exit()
+{
+	rdma_cm::resolver->stop();
+	rdma_cm::World::stop();
+	rdma_cm::resolver.destruct();
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "kernel_resolver.hpp"
+
+#include <utility>
+
+namespace rdma_cm
+{
+namespace
+{
+
+/* A link address of InfiniBand's ends in the GID; the group's GID has the P_Key at its bytes 4 and 5 (RFC 4391, 4.). */
+ib_gid gid_of(const u8 *link_address)
+{
+	ib_gid gid;
+	__builtin_memcpy(gid.raw, link_address + 4, sizeof(gid.raw));
+	return gid;
+}
+
+kern::Result<Interface> read(const kern_ip_interface &native)
+{
+	if (!native.infiniband)
+		return kern::Error{-ENODEV};
+	Interface interface;
+	interface.index = native.index;
+	interface.gid = gid_of(native.address);
+	interface.broadcast = gid_of(native.broadcast);
+	interface.pkey = static_cast<u16>(interface.broadcast.raw[4] << 8 | interface.broadcast.raw[5]);
+	return interface;
+}
+
+} // namespace
+
+kern::Result<> KernelResolver::start()
+{
+	watcher_ = kern_ip_watch([](void *) { retry_resolutions(); }, [](void *) { check_interfaces(); }, nullptr);
+	return kern::check(watcher_ ? 0 : -ENOMEM);
+}
+
+void KernelResolver::stop()
+{
+	if (watcher_)
+		kern_ip_unwatch(std::exchange(watcher_, nullptr));
+}
+
+kern::Result<Interface> KernelResolver::owner(const Address &address)
+{
+	const kern_ip_address ip = to_ip(address);
+	kern_ip_interface found;
+	TRY_ERRNO(kern_ip_owner(&ip, &found));
+	return read(found);
+}
+
+kern::Result<Interface> KernelResolver::route(const Address &to, Address &source)
+{
+	const kern_ip_address ip = to_ip(to);
+	kern_ip_address from = to_ip(source);
+	kern_ip_interface found;
+	TRY_ERRNO(kern_ip_route(&ip, &from, &found));
+	const Interface way = TRY(read(found));
+	set_host(source, from);
+	return way;
+}
+
+kern::Result<ib_gid> KernelResolver::neighbour(const Address &to, const Interface &interface)
+{
+	const kern_ip_address ip = to_ip(to);
+	kern_ip_interface by{};
+	u8 link_address[KERN_LINK_ADDRESS_SIZE];
+	by.index = interface.index;
+	TRY_ERRNO(kern_ip_neighbour(&ip, &by, link_address));
+	return gid_of(link_address);
+}
+
+kern::Result<Interface> KernelResolver::incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer)
+{
+	const kern_ip_address here = to_ip(to), there = to_ip(peer);
+	kern_ip_interface found;
+	TRY_ERRNO(kern_ip_incoming(gid.raw, pkey, &here, &there, &found));
+	return read(found);
+}
+
+void KernelResolver::local_ports(u16 &first, u16 &last)
+{
+	kern_ip_local_ports(&first, &last);
+}
+
+bool KernelResolver::may_use_low_ports()
+{
+	return kern_ip_may_use_low_ports();
+}
+
+bool KernelResolver::v6only()
+{
+	return kern_ip_v6only();
+}
+
+} // namespace rdma_cm

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* From addresses to GIDs, and from GIDs to a path. */
+#include "world.hpp"
+
+#include <rdma/ib_cache.h>
+
+namespace rdma_cm
+{
+
+/* To an interface's device; "any" and loopback addresses are no interface's. */
+kern::Result<> Id::bind_host(const Address &address)
+{
+	World &world = World::get();
+	if (is_any(address) || is_loopback(address))
+		return {};
+	if (address.family == RDMA_AF_IB)
+		return world.attach(*this, address.ib.addr);
+	const Interface own = TRY(world.resolver().owner(address));
+	TRY(world.attach(*this, own.gid));
+	interface = own;
+	route.addr.pkey = own.pkey;
+	return {};
+}
+
+kern::Result<> Id::bind(const Address &address)
+{
+	TRY(permit(Event::bind));
+	if (!is_family(address.family) || (is_link_local(address) && address.in6.scope_id == 0))
+		return kern::Error{-EINVAL};
+	TRY(check_service(ps, address));
+	World &world = World::get();
+	if (!has_afonly_)
+		afonly = address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 && world.resolver().v6only());
+	const auto bound = [&]() -> kern::Result<> {
+		TRY(bind_host(address));
+		route.addr.src_addr = address;
+		return world.bind(*this);
+	}();
+	if (!bound.ok()) {
+		world.detach(*this);
+		interface = {};
+		route.addr = {};
+		return bound;
+	}
+	change(Event::bind);
+	return {};
+}
+
+kern::Result<> Id::resolve_addr(const Address *source, const Address &destination, unsigned long timeout_ms)
+{
+	if (!is_family(destination.family) || timeout_ms == 0)
+		return kern::Error{-EINVAL};
+	if (state_ == State::idle) {
+		const bool given = source && source->family != 0;
+		if (given && source->family != destination.family)
+			return kern::Error{-EINVAL};
+		Address any = any_of(destination.family);
+		any.ib.pkey = destination.family == RDMA_AF_IB ? destination.ib.pkey : any.ib.pkey;
+		if (!given && is_link_local(destination))
+			any.in6.scope_id = destination.in6.scope_id;
+		TRY(bind(given ? *source : any));
+	}
+	TRY(permit(Event::resolve_addr));
+	if (this->source().family != destination.family)
+		return kern::Error{-EINVAL};
+	route.addr.dst_addr = destination;
+	/* All that can be refused is refused before the state changes. */
+	if (is_any(destination) || is_loopback(destination))
+		return resolve_loopback();
+	if (destination.family == RDMA_AF_IB)
+		return resolve_gid();
+	return resolve_ip(timeout_ms);
+}
+
+/* The way to oneself leads by any port. */
+kern::Result<> Id::resolve_loopback()
+{
+	if (!device)
+		TRY(World::get().attach_any(*this));
+	if (is_any(destination())) {
+		const u16 port = port_of(destination());
+		route.addr.dst_addr = loopback_of(destination().family);
+		set_port(route.addr.dst_addr, ps, port);
+	}
+	Address self = destination();
+	set_port(self, ps, port_of(source()));
+	if (is_any(source()))
+		route.addr.src_addr = self;
+	route.addr.dgid = route.addr.sgid;
+	change(Event::resolve_addr);
+	post(resolved_, Event::addr_found, 0);
+	return {};
+}
+
+kern::Result<> Id::resolve_gid()
+{
+	if (!device)
+		TRY(World::get().attach_towards(*this, destination().ib.addr));
+	if (is_any(source()))
+		route.addr.src_addr.ib.addr = route.addr.sgid;
+	route.addr.dgid = destination().ib.addr;
+	change(Event::resolve_addr);
+	post(resolved_, Event::addr_found, 0);
+	return {};
+}
+
+kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
+{
+	World &world = World::get();
+	Address from = source();
+	const Interface way = TRY(world.resolver().route(destination(), from));
+	if (!device)
+		TRY(world.attach(*this, way.gid));
+	else if (way.gid != route.addr.sgid)
+		/* Bound to one interface, and the way leads by another. */
+		return kern::Error{-EHOSTUNREACH};
+	interface = way;
+	route.addr.pkey = way.pkey;
+	route.addr.src_addr = from;
+	auto neighbour = world.resolver().neighbour(destination(), way);
+	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
+		return kern::Error{neighbour.error()};
+	change(Event::resolve_addr);
+	if (neighbour.ok())
+		return take_neighbour(neighbour.value());
+	constexpr unsigned long longest = 3'600'000;
+	const auto ms = static_cast<unsigned int>(timeout_ms < longest ? timeout_ms : longest);
+	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
+	world.wait_for_neighbour(*this);
+	world.queue().reschedule(timer_, ms);
+	/* It may have come between. */
+	world.retry();
+	return {};
+}
+
+kern::Result<> Id::take_neighbour(const ib_gid &gid)
+{
+	route.addr.dgid = gid;
+	post(resolved_, Event::addr_found, 0);
+	return {};
+}
+
+void Id::retry()
+{
+	World &world = World::get();
+	kern::Guard guard(lock_);
+	if (state_ != State::addr_query || resolved_.node.linked())
+		return;
+	auto neighbour = world.resolver().neighbour(destination(), interface);
+	if (neighbour.ok()) {
+		(void)take_neighbour(neighbour.value());
+	} else if (neighbour.error() != -EAGAIN) {
+		post(resolved_, Event::addr_failed, neighbour.error());
+	} else if (kern::now_ns() >= deadline_) {
+		post(resolved_, Event::addr_failed, -ETIMEDOUT);
+	} else {
+		world.wait_for_neighbour(*this);
+		return;
+	}
+	world.stop_waiting(*this);
+}
+
+void Id::check_address()
+{
+	kern::Guard guard(lock_);
+	if (interface.index == 0)
+		return;
+	auto own = World::get().resolver().owner(source());
+	if (own.ok() && own.value().gid != route.addr.sgid)
+		post(changed_, Event::addr_changed, 0);
+}
+
+/* Asks ten times in the time that there is. */
+kern::Result<> Id::resolve_route(unsigned long timeout_ms)
+{
+	constexpr int retries = 9;
+	TRY(permit(Event::resolve_route));
+	if (timeout_ms == 0)
+		return kern::Error{-EINVAL};
+	sa_path_rec wanted{};
+	wanted.sgid = route.addr.sgid;
+	wanted.dgid = route.addr.dgid;
+	wanted.pkey = route.addr.pkey;
+	wanted.numb_path = 1;
+	wanted.reversible = 1;
+	wanted.service_id = service_of(ps, destination());
+	u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_NUMB_PATH |
+		   IB_SA_PATH_REC_REVERSIBLE | IB_SA_PATH_REC_SERVICE_ID;
+	if (destination().family == RDMA_AF_INET) {
+		wanted.qos_class = u16{tos_};
+		mask |= IB_SA_PATH_REC_QOS_CLASS;
+	} else {
+		const ib::be32 flow = destination().family == RDMA_AF_INET6 ? destination().in6.flowinfo : destination().ib.flowinfo;
+		wanted.traffic_class = static_cast<u8>(flow.value() >> 20);
+		mask |= IB_SA_PATH_REC_TRAFFIC_CLASS;
+	}
+	const unsigned long each = timeout_ms / (retries + 1);
+	auto self = kern::Ref<Id>::share(*this);
+	const int id = ib_sa_path_rec_get(
+		&World::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries, static_cast<unsigned int>(kern::Gfp::kernel),
+		[](int status, sa_path_rec *path, void *context) {
+			const auto asked = kern::Ref<Id>::adopt(static_cast<Id *>(context));
+			asked->take_path(status, path);
+		},
+		this, &query_);
+	if (id < 0)
+		return kern::Error{id};
+	/* The callback's, which waits for the lock. */
+	(void)self.release();
+	query_id_ = id;
+	change(Event::resolve_route);
+	return {};
+}
+
+void Id::take_path(int status, const sa_path_rec *path)
+{
+	kern::Guard guard(lock_);
+	query_ = nullptr;
+	if (state_ != State::route_query)
+		return;
+	if (status == 0) {
+		route.path_rec = *path;
+		route.num_paths = 1;
+	}
+	post(resolved_, status == 0 ? Event::route_found : Event::route_failed, status);
+}
+
+kern::Result<> Id::set_path(const sa_path_rec &path)
+{
+	TRY(permit(Event::set_path));
+	route.path_rec = path;
+	route.num_paths = 1;
+	change(Event::set_path);
+	return {};
+}
+
+} // namespace rdma_cm

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "world.hpp"
+
+namespace rdma_cm
+{
+namespace
+{
+
+/* May two ids have one port? */
+kern::Result<> admit_beside(const Id &id, const Id &other, bool to_listen)
+{
+	const Address &mine = id.source(), &theirs = other.source();
+	/* Who listens, or is about to, has taken this back. */
+	if (id.reuse && other.reuse)
+		return {};
+	if (mine.family != theirs.family && id.afonly && other.afonly)
+		return {};
+	if (is_any(mine) || is_any(theirs))
+		return kern::Error{to_listen ? -EADDRINUSE : -EADDRNOTAVAIL};
+	return kern::check(same_host(mine, theirs) ? -EADDRINUSE : 0);
+}
+
+bool suits(const Id &id, const Ends &ends)
+{
+	const Address &at = id.source();
+	if (is_any(at))
+		return !id.afonly || ends.local.family == at.family;
+	return same_host(at, ends.local);
+}
+
+} // namespace
+
+kern::Result<> Service::admit(const Id &id, bool to_listen) const
+{
+	for (const Id &other : ids)
+		if (&other != &id)
+			TRY(admit_beside(id, other, to_listen));
+	return {};
+}
+
+Id *Service::find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const
+{
+	for (Id &id : ids) {
+		if (!id.listening || !suits(id, ends) || (id.device && id.device != &device))
+			continue;
+		if (is_link_local(id.source()) && id.source().in6.scope_id != interface)
+			continue;
+		if (id.qp_type == type)
+			return &id;
+	}
+	return nullptr;
+}
+
+int take_request(Service &service, Request &request)
+{
+	World &world = World::get();
+	const auto taken = [&]() -> kern::Result<> {
+		Ends ends = TRY(read_header(request.private_data, service.space, service.port));
+		Interface interface;
+		if (ends.local.family == 0) {
+			ends.local = ends.peer = any_of(RDMA_AF_IB);
+			ends.local.ib.addr = request.sgid;
+			if (request.path)
+				ends.peer.ib.addr = request.path->dgid;
+			set_port(ends.local, service.space, service.port);
+		} else {
+			for (const Address *end : {&ends.local, &ends.peer})
+				if (is_any(*end) || is_loopback(*end) || is_group_or_broadcast(*end))
+					return kern::Error{-EHOSTUNREACH};
+			interface = TRY(world.resolver().incoming(request.sgid, request.pkey, ends.local, ends.peer));
+			if (is_link_local(ends.local))
+				ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;
+		}
+		const auto listener = world.find_listener(service, ends, interface.index, *request.device, request.qp_type);
+		if (!listener)
+			return kern::Error{-EINVAL};
+
+		kern::Guard telling(listener->handler_lock());
+		if (listener->state() != State::listen)
+			return kern::Error{-EINVAL};
+		const auto fresh = TRY(Id::create_for(*listener, request.qp_type));
+		/* The consumer's reference, if it takes it. */
+		(void)kern::Ref<Id>(fresh).release();
+		rdma_cm_event event{};
+		event.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+		const auto *data = static_cast<const u8 *>(request.private_data) + ends.header;
+		const u8 length = request.private_data_len - ends.header;
+		if (request.qp_type == IB_QPT_UD) {
+			event.param.ud.private_data = data;
+			event.param.ud.private_data_len = length;
+		} else {
+			event.param.conn = request.conn;
+			event.param.conn.private_data = data;
+			event.param.conn.private_data_len = length;
+		}
+		const auto begun = fresh->begin(ends, interface, request);
+		int said = begun.error();
+		if (begun.ok()) {
+			kern::Guard telling_fresh(fresh->handler_lock());
+			said = listener->offer(*fresh, event);
+		}
+		if (said == 0) {
+			request.kept();
+			return {};
+		}
+		request.given_back();
+		if (fresh->begin_end())
+			world.reap(*fresh);
+		return kern::Error{said};
+	}();
+	return taken.error();
+}
+
+} // namespace rdma_cm

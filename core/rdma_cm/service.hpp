@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A port of a port space: the ids that are bound to it, and, on each device, what hears requests for those of them that listen. */
+#pragma once
+
+#include <kern/xarray.hpp>
+
+#include "id.hpp"
+
+namespace rdma_cm
+{
+
+/* On one device. */
+struct Listener {
+	Listener(ib_device &on, Service &of) : device(on), service(of) {}
+
+	kern::ListNode node;
+	ib_device &device;
+	Service &service;
+	kern::Owned<Listening> listening;
+};
+using Listeners = kern::List<Listener, &Listener::node>;
+
+/* All under the world's lock. */
+class Service
+{
+public:
+	Service(rdma_ucm_port_space of, u16 number) : space(of), port(number) {}
+
+	const rdma_ucm_port_space space;
+	const u16 port;
+	kern::List<Id, &Id::service_node> ids;
+	unsigned int listening = 0; /* of the ids */
+	unsigned int backlog = 0;
+	Listeners listeners;
+
+	/* Whether an id may be bound to this port beside those that are. Errors: EADDRINUSE, EADDRNOTAVAIL. */
+	kern::Result<> admit(const Id &id, bool to_listen) const;
+	/* The listener that a request is for; nullptr: none. */
+	Id *find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const;
+};
+
+/* A request has come, from the transport: `tell` makes the new id's end of the connection, and fills in the rest of the event. */
+class Request
+{
+public:
+	virtual kern::Result<kern::Owned<Connection>> take(Id &id) = 0;
+	/* The consumer has it now: the peer should wait for its word. */
+	virtual void kept() = 0;
+	/* Nobody has it: the new id's end of the connection is the manager's again. */
+	virtual void given_back() = 0;
+
+	ib_device *device = nullptr;
+	u32 port_num = 0;
+	ib_qp_type qp_type{};
+	u16 pkey = 0;
+	ib_gid sgid{};			     /* by which the peer reaches us */
+	const sa_path_rec *path = nullptr; /* of datagrams */
+	const void *private_data = nullptr;
+	u8 private_data_len = 0;
+	rdma_conn_param conn{}; /* without private data; of connections */
+
+protected:
+	~Request() = default;
+};
+
+/* 0; -ENOMEM to keep silent; anything else to refuse. Context: process, without locks. */
+int take_request(Service &service, Request &request);
+
+} // namespace rdma_cm

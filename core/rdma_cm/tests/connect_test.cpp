@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// From an address to a connection and to its end, between two nodes.
+#include "fixture.hpp"
+
+using namespace rdma_cm_fixture;
+using rdma_cm::State;
+
+namespace
+{
+
+/* Addresses, path, REQ, REP, RTU, DREQ, DREP, and what each end is told of them; by IPv4 and by IPv6. */
+void rcm_01_connects_and_disconnects(Test &test)
+{
+	for (bool v6 : {false, true}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->stand());
+		ASSERT_TRUE(pair->listen(rdma_cm::any_of(v6 ? RDMA_AF_INET6 : RDMA_AF_INET)));
+		EXPECT_EQ(pair->listener.state(), State::listen);
+		const Address to = v6 ? ipv6(2, Pair::port) : ipv4(2, Pair::port), from = v6 ? ipv6(1) : ipv4(1);
+		ASSERT_TRUE(pair->request(to));
+		rdma_cm_id *active = pair->active.id, *passive = pair->passive.id;
+		EXPECT_EQ(pair->active.state(), State::connect);
+		EXPECT_EQ(pair->passive.state(), State::connect);
+		EXPECT_TRUE(active->device == pair->a.device());
+		EXPECT_TRUE(passive->device == pair->b.device());
+		EXPECT_EQ(passive->port_num, 1u);
+
+		/* Both know both ends, and agree. */
+		EXPECT_TRUE(rdma_cm::same_host(active->route.addr.src_addr, from));
+		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.src_addr, to));
+		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.dst_addr, from));
+		EXPECT_EQ(rdma_cm::port_of(passive->route.addr.src_addr), Pair::port);
+		EXPECT_EQ(rdma_cm::port_of(passive->route.addr.dst_addr), rdma_cm::port_of(active->route.addr.src_addr));
+		EXPECT_TRUE(passive->route.addr.sgid == active->route.addr.dgid);
+		EXPECT_TRUE(passive->route.addr.dgid == active->route.addr.sgid);
+		EXPECT_EQ(active->route.num_paths, 1);
+		EXPECT_EQ(active->route.path_rec.ib.dlid, 2u);
+
+		/* What the peer answers bounds what we ask. */
+		const rdma_conn_param &request = pair->passive.last.param.conn;
+		EXPECT_EQ(request.responder_resources, 3);
+		EXPECT_EQ(request.initiator_depth, 4);
+		EXPECT_EQ(request.retry_count, 7);
+		EXPECT_EQ(request.rnr_retry_count, 6);
+		EXPECT_EQ(request.qp_num, 0x123u);
+		EXPECT_EQ(request.private_data_len, RDMA_CM_REQ_PRIVATE_DATA_SIZE);
+		EXPECT_EQ(__builtin_memcmp(pair->passive.data, "request", 8), 0);
+
+		ASSERT_EQ(pair->passive.accept(), 0);
+		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+		EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
+		EXPECT_EQ(pair->active.last.param.conn.qp_num, 0x456u);
+		rdma_lock_handler(active);
+		EXPECT_EQ(rdma_accept(active, nullptr), 0);
+		rdma_unlock_handler(active);
+		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ESTABLISHED));
+
+		ASSERT_EQ(rdma_disconnect(active), 0);
+		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
+		EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DISCONNECTED), 0u);
+		/* The answer is the consumer's. */
+		ASSERT_EQ(rdma_disconnect(passive), 0);
+		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_DISCONNECTED));
+		EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_TIMEWAIT_EXIT));
+		EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_TIMEWAIT_EXIT));
+		EXPECT_EQ(pair->active.all(), 5u);
+		EXPECT_EQ(pair->passive.all(), 4u);
+		EXPECT_EQ(pair->listener.all(), 0u);
+	}
+}
+
+/* Completion queues and domains for QPs that ids have. */
+struct Verbs {
+	explicit Verbs(ib_device *device)
+	{
+		auto domain = rdma::Pd::create(device);
+		auto queue = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+		if (!domain.ok() || !queue.ok())
+			return;
+		pd = domain.take();
+		cq = queue.take();
+	}
+	bool ok() const { return static_cast<bool>(cq); }
+	int make_qp(rdma_cm_id *id)
+	{
+		auto attr = fixture::qp_attr(id->qp_type);
+		attr.send_cq = attr.recv_cq = cq->get();
+		return rdma_create_qp(id, pd->get(), &attr);
+	}
+
+	fixture::PdRef pd;
+	fixture::CqRef cq;
+};
+
+ib_qp_state state_of(ib_qp *qp)
+{
+	ib_qp_attr attr{};
+	ib_qp_init_attr init{};
+	return ib_query_qp(qp, &attr, IB_QP_STATE, &init) ? IB_QPS_RESET : attr.qp_state;
+}
+
+/* A QP of the id's own goes along with the connection, to both its ends, and data go through it: the packet numbers are right. */
+void rcm_02_qps_go_along(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	{
+		Verbs here(pair->a.device()), there(pair->b.device());
+		ASSERT_TRUE(here.ok() && there.ok());
+		ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
+		ASSERT_EQ(here.make_qp(pair->active.id), 0);
+		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_INIT);
+		ASSERT_EQ(pair->active.connect(), 0);
+		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+		EXPECT_EQ(pair->passive.last.param.conn.qp_num, pair->active.id->qp->qp_num);
+		ASSERT_EQ(there.make_qp(pair->passive.id), 0);
+		ASSERT_EQ(pair->passive.accept(), 0);
+		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_ESTABLISHED));
+		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ESTABLISHED));
+		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_RTS);
+		EXPECT_EQ(state_of(pair->passive.id->qp), IB_QPS_RTS);
+
+		ib_qp_attr near{}, far{};
+		ib_qp_init_attr init{};
+		ASSERT_EQ(ib_query_qp(pair->active.id->qp, &near, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init), 0);
+		ASSERT_EQ(ib_query_qp(pair->passive.id->qp, &far, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init), 0);
+		EXPECT_EQ(near.sq_psn, far.rq_psn);
+		EXPECT_EQ(far.sq_psn, near.rq_psn);
+
+		ASSERT_EQ(rdma_disconnect(pair->active.id), 0);
+		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_ERR);
+		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
+		pair->active.close();
+		pair->passive.close();
+	}
+}
+
+/* Nobody listens, nobody is there, the consumer does not want to: what the asking side is told. */
+void rcm_03_refusals(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	ASSERT_TRUE(pair->request());
+	ASSERT_EQ(rdma_reject(pair->passive.id, "no", 3, 0), 0);
+	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	EXPECT_EQ(pair->active.last.status, IB_CM_REJ_CONSUMER_DEFINED);
+	EXPECT_EQ(__builtin_memcmp(pair->active.data, "no", 3), 0);
+
+	for (u16 port : {u16{Pair::port + 1}, Pair::port}) {
+		pair->active.close();
+		pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
+		ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, port)));
+		ASSERT_EQ(pair->active.connect(), 0);
+		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+		EXPECT_EQ(pair->active.last.status, port == Pair::port ? IB_CM_REJ_CONSUMER_DEFINED : IB_CM_REJ_INVALID_SERVICE_ID);
+	}
+	EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
+	/* The address that was asked for is another interface's. */
+	pair->active.close();
+	ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, Pair::port)));
+	pair->ground.addresses.move(2, pair->a);
+	ASSERT_EQ(pair->active.connect(), 0);
+	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	EXPECT_EQ(pair->active.last.status, IB_CM_REJ_CONSUMER_DEFINED);
+	EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
+}
+
+/* An address that is known at once, later, or never; a route that there is not. */
+void rcm_04_addresses_are_resolved(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	Addresses &addresses = pair->ground.addresses;
+	End &end = pair->active;
+	const Address to = ipv4(2, Pair::port), nowhere = ipv4(99), silent = ipv4(77), other = ipv6(2);
+
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &nowhere, 1000), -ENETUNREACH);
+	EXPECT_EQ(end.state(), State::addr_bound);
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &other, 1000), -EINVAL);
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 0), -EINVAL);
+
+	addresses.answering.store_release(false);
+	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 60'000), 0);
+	EXPECT_EQ(end.state(), State::addr_query);
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), -EINVAL);
+	/* It looks again when something has changed, and not before. */
+	ASSERT_TRUE(eventually([&] { return addresses.asked.load_acquire() == 2; }));
+	EXPECT_EQ(end.all(), 0u);
+	addresses.answering.store_release(true);
+	rdma_cm::retry_resolutions();
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_EQ(end.last.status, 0);
+	EXPECT_EQ(addresses.asked.load_acquire(), 3u);
+	EXPECT_EQ(end.state(), State::addr_resolved);
+
+	End late;
+	ASSERT_TRUE(late.open());
+	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 100), 0);
+	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_ERROR));
+	EXPECT_EQ(late.last.status, -ETIMEDOUT);
+	EXPECT_EQ(late.state(), State::addr_bound);
+
+	/* Ended while it waits: nothing comes. */
+	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 60'000), 0);
+	late.close();
+	EXPECT_EQ(late.all(), 0u);
+}
+
+/* The SA says no, or nothing: an error, after which one may ask again. */
+void rcm_05_routes_are_resolved(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	End &end = pair->active;
+	const Address to = ipv4(2, Pair::port);
+	ASSERT_EQ(rdma_resolve_route(end.id, 1000), -EINVAL);
+	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_EQ(rdma_resolve_route(end.id, 0), -EINVAL);
+	pair->sa.refuse.store_release(0x0300);
+	ASSERT_EQ(rdma_resolve_route(end.id, 1000), 0);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_ERROR));
+	EXPECT_EQ(end.last.status, -EINVAL);
+	EXPECT_EQ(end.id->route.num_paths, 0);
+	pair->sa.refuse.store_release(0);
+	ASSERT_EQ(rdma_resolve_route(end.id, 1000), 0);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	EXPECT_EQ(end.id->route.num_paths, 1);
+}
+
+/* An interface that is on another port all at once: who is bound to it is told, and nothing else happens to the connection. */
+void rcm_14_addresses_move(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	ASSERT_TRUE(pair->establish());
+	const unsigned int before = pair->passive.all();
+	rdma_cm::check_interfaces();
+	pair->ground.addresses.move(1, pair->b);
+	rdma_cm::check_interfaces();
+	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_ADDR_CHANGE));
+	EXPECT_EQ(pair->active.state(), State::connect);
+	EXPECT_EQ(rdma_disconnect(pair->active.id), 0);
+	EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
+	EXPECT_EQ(pair->passive.all(), before + 1);
+}
+
+} // namespace
+
+SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
+	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
+	    KUNIT_CASE(rcm_14_addresses_move));

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of connections by address share: addresses that nobody has configured, nodes that have them, and ends that note what they are told.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include "../../mgmt/tests/sa_fixture.hpp"
+#include "../ib_transport.hpp"
+#include "../world.hpp"
+
+namespace rdma_cm_fixture
+{
+
+using fixture::eventually;
+using kern::kunit::Test;
+using mad_fixture::Administrator;
+using mad_fixture::Node;
+using rdma_cm::Address;
+using rdma_cm::Interface;
+
+/* 10.0.0.host and fd00::host. */
+Address ipv4(u8 host, u16 port = 0);
+Address ipv6(u8 host, u16 port = 0);
+
+/* Who has which address, and who knows whom. */
+class Addresses final : public rdma_cm::Resolver
+{
+public:
+	/* A node's port has 10.0.0.host and fd00::host. */
+	void add(const Node &node, u8 host, u16 pkey = IB_DEFAULT_PKEY_FULL);
+	/* The interface of a host is on the port of that GID from now on. */
+	void move(u8 host, const Node &node);
+
+	kern::Result<Interface> owner(const Address &address) override;
+	kern::Result<Interface> route(const Address &to, Address &source) override;
+	kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) override;
+	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer) override;
+	void local_ports(u16 &first, u16 &last) override
+	{
+		first = first_port;
+		last = last_port;
+	}
+	bool may_use_low_ports() override { return privileged.load_acquire(); }
+	bool v6only() override { return false; }
+
+	/* Whether neighbours answer; how often they were asked for. */
+	kern::Atomic<bool> answering{true};
+	kern::Atomic<unsigned int> asked{0};
+	kern::Atomic<bool> privileged{true};
+	u16 first_port = 32768, last_port = 60999;
+
+private:
+	struct Entry {
+		u8 host = 0; /* 0: none */
+		Interface interface;
+	};
+	static u8 host_of(const Address &address);
+	kern::Result<Interface> find(const Address &address);
+
+	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm_test.addresses")};
+	Entry entries_[4];
+};
+
+/* The world, for as long as a test. */
+class Ground
+{
+public:
+	Ground() : ok_(rdma_cm::World::start(addresses, transport_).ok()) {}
+	~Ground()
+	{
+		if (ok_)
+			rdma_cm::World::stop();
+	}
+	Ground(const Ground &) = delete;
+	Ground &operator=(const Ground &) = delete;
+	bool ok() const { return ok_; }
+
+	Addresses addresses;
+
+private:
+	rdma_cm::IbTransport transport_;
+	bool ok_;
+};
+
+/* One id, and what its handler was told. */
+class End
+{
+public:
+	/* What the handler does; its return. */
+	using Act = int (*)(End &end, const rdma_cm_event &event);
+
+	explicit End(Act what = nullptr) : act(what) {}
+	~End() { close(); }
+	End(const End &) = delete;
+	End &operator=(const End &) = delete;
+
+	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
+	/* It has heard nothing then. */
+	void close();
+
+	unsigned int told(rdma_cm_event_type type) const { return told_[type].load_acquire(); }
+	bool hears(rdma_cm_event_type type, unsigned int times = 1) const
+	{
+		return eventually([&] { return told(type) >= times; });
+	}
+	unsigned int all() const
+	{
+		unsigned int sum = 0;
+		for (const auto &one : told_)
+			sum += one.load_acquire();
+		return sum;
+	}
+	rdma_cm::State state() const { return rdma_cm::Id::of(id).state(); }
+	/* With the handler lock, as the header asks. */
+	int accept(u32 qpn = 0x456, const char *data = "reply");
+	static rdma_conn_param param(u32 qpn, const char *data = "request");
+
+	/* As far as the route. */
+	bool resolve(const Address &to, const Address *from = nullptr);
+	int connect(u32 qpn = 0x123, const char *data = "request");
+
+	rdma_cm_id *id = nullptr;
+	Act act;
+	End *fresh = nullptr; /* of a listener: who gets the next new id */
+	rdma_cm_event last{}; /* pointers apart */
+	u8 data[256]{};
+	kern::Atomic<unsigned int> running{}, overlaps{};
+
+private:
+	static int handle(rdma_cm_id *id, rdma_cm_event *event);
+
+	kern::Atomic<unsigned int> told_[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1]{};
+};
+
+/* Two nodes with an address each, of which the first has the SM; a listener on the second. */
+struct Pair {
+	static constexpr u16 port = 7174;
+
+	Ground ground;
+	Node a{1}, b{2};
+	Administrator sa{a};
+	End active, listener, passive;
+
+	Pair();
+	/* Without a listener. */
+	bool stand();
+	bool ok() { return stand() && listen(); }
+	bool listen(const Address &at = rdma_cm::any_of(RDMA_AF_INET), rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
+	/* As far as CONNECT_REQUEST, and on. */
+	bool request(const Address &to = ipv4(2, port));
+	bool establish(const Address &to = ipv4(2, port));
+};
+
+/* What is too large for the stack of a test. */
+template <class T>
+class Boxed
+{
+public:
+	Boxed()
+	{
+		auto made = kern::make<T>(kern::Gfp::kernel);
+		if (made.ok())
+			object_ = made.take();
+	}
+	T *operator->() const { return object_.get(); }
+	bool there() const { return static_cast<bool>(object_); }
+
+private:
+	kern::Owned<T> object_;
+};
+
+} // namespace rdma_cm_fixture

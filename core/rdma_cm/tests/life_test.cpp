@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Handlers, the end of ids, and devices that go.
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
+#include "fixture.hpp"
+
+using namespace rdma_cm_fixture;
+using rdma_cm::State;
+
+namespace
+{
+
+/* A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the peer asks again. */
+void rcm_11_handlers_end_ids(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	End &end = pair->active;
+	end.act = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_ADDR_RESOLVED ? 1 : 0; };
+	const Address to = ipv4(2, Pair::port);
+	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(end.id == nullptr);
+
+	end.act = nullptr;
+	end.close();
+	ASSERT_TRUE(end.open() && pair->request());
+	pair->passive.act = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_ESTABLISHED ? 1 : 0; };
+	ASSERT_EQ(pair->passive.accept(), 0);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+	ASSERT_EQ(end.accept(), 0);
+	/* The end of the id is the end of the connection. */
+	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_DISCONNECTED));
+	EXPECT_TRUE(pair->passive.id == nullptr);
+}
+
+/* -ENOMEM for a request keeps silent: it is not refused. */
+void rcm_11_no_memory_is_silent(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	pair->listener.fresh = nullptr;
+	pair->listener.act = [](End &, const rdma_cm_event &) { return -ENOMEM; };
+	ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
+	ASSERT_EQ(pair->active.connect(), 0);
+	ASSERT_TRUE(pair->listener.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ib_cm_counters counters{};
+	/* What it would say it says before it takes the next request: of another id, which is refused. */
+	pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
+	End other;
+	ASSERT_TRUE(other.open() && other.resolve(ipv4(2, Pair::port)));
+	ASSERT_EQ(other.connect(0x777), 0);
+	ASSERT_TRUE(other.hears(RDMA_CM_EVENT_REJECTED));
+	ASSERT_EQ(ib_cm_query_counters(pair->b.device(), 1, &counters), 0);
+	EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_REJECTED), counters.sent[IB_CM_COUNTER_REJ] - 1);
+}
+
+/* Destroys an id in a task of its own. */
+struct Destroyer {
+	rdma_cm_id *id;
+	kern::Completion done;
+	explicit Destroyer(rdma_cm_id *which) : id(which) {}
+	int run()
+	{
+		rdma_destroy_id(id);
+		done.complete();
+		return 0;
+	}
+};
+
+/* rdma_destroy_id() waits for the handler of the id; a listener's for that of a new id. */
+void rcm_12_destruction_waits_for_handlers(Test &test)
+{
+	static constinit kern::Atomic<bool> held{};
+	for (bool of_listener : {false, true}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->ok());
+		held.store_release(true);
+		const auto hold = [](End &, const rdma_cm_event &) {
+			eventually([] { return !held.load_acquire(); });
+			return 0;
+		};
+		rdma_cm_id *id;
+		if (of_listener) {
+			ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
+			pair->passive.act = hold;
+			ASSERT_EQ(pair->active.connect(), 0);
+			ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
+			id = std::exchange(pair->listener.id, nullptr);
+		} else {
+			pair->active.act = hold;
+			const Address to = ipv4(2, Pair::port);
+			ASSERT_EQ(rdma_resolve_addr(pair->active.id, nullptr, &to, 1000), 0);
+			ASSERT_TRUE(eventually([&] { return pair->active.running.load_acquire() == 1; }));
+			id = std::exchange(pair->active.id, nullptr);
+		}
+		Destroyer destroyer(id);
+		auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
+		ASSERT_OK(thread);
+		/* Long enough to get there, if it did not wait. */
+		EXPECT_FALSE(destroyer.done.wait_for(200));
+		held.store_release(false);
+		EXPECT_TRUE(destroyer.done.wait_for(60'000));
+		EXPECT_EQ(pair->active.running.load_acquire() + pair->passive.running.load_acquire(), 0u);
+	}
+}
+
+/* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while they resolve, ask and answer. */
+void rcm_12_destruction_at_any_moment(Test &test)
+{
+	kern::SeededRandom random(test.seed());
+	for (int round = 0; round < 20; round++) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->ok());
+		pair->passive.act = [](End &end, const rdma_cm_event &event) {
+			const auto param = End::param(0x456, "reply");
+			return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? rdma_accept(end.id, &param) : 0;
+		};
+		pair->active.act = [](End &end, const rdma_cm_event &event) {
+			const auto param = End::param(0x123, "request");
+			switch (event.event) {
+			case RDMA_CM_EVENT_ADDR_RESOLVED:
+				(void)rdma_resolve_route(end.id, 1000);
+				break;
+			case RDMA_CM_EVENT_ROUTE_RESOLVED:
+				(void)rdma_connect_locked(end.id, &param);
+				break;
+			case RDMA_CM_EVENT_CONNECT_RESPONSE:
+				(void)rdma_accept(end.id, nullptr);
+				break;
+			default:
+				break;
+			}
+			return 0;
+		};
+		const Address to = ipv4(2, Pair::port);
+		ASSERT_EQ(rdma_resolve_addr(pair->active.id, nullptr, &to, 1000), 0);
+		const u32 first = random.below(3);
+		for (u32 step = 0; step < 3; step++) {
+			kern::sleep_us(1, 1 + random.below(1500));
+			switch ((first + step) % 3) {
+			case 0:
+				/* Its handler may be looking at it. */
+				rdma_destroy_id(pair->active.id);
+				pair->active.id = nullptr;
+				break;
+			case 1:
+				pair->listener.close();
+				break;
+			default:
+				/* Its handler may be giving it to us just now; then the pair closes it. */
+				if (pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST))
+					pair->passive.close();
+				break;
+			}
+		}
+		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+	}
+}
+
+/* A device that goes: every id on it is told, once, and nothing after that; it waits for their end; a listener for all stays. */
+void rcm_13_devices_go(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	static constexpr auto leave = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_DEVICE_REMOVAL ? 1 : 0; };
+	auto made = kern::make<Node>(kern::Gfp::kernel, u16{3});
+	ASSERT_OK(made);
+	auto node = made.take();
+	pair->ground.addresses.add(*node, 3);
+	End bound(leave), listening(leave), resolved(leave), any;
+	Address own = ipv4(3), to = ipv4(2, Pair::port);
+	ASSERT_TRUE(bound.open() && listening.open() && resolved.open() && any.open());
+	ASSERT_EQ(rdma_bind_addr(bound.id, &own), 0);
+	ASSERT_EQ(rdma_bind_addr(listening.id, &own), 0);
+	ASSERT_EQ(rdma_listen(listening.id, 1), 0);
+	ASSERT_EQ(rdma_resolve_addr(resolved.id, &own, &to, 1000), 0);
+	ASSERT_TRUE(resolved.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_EQ(rdma_listen(any.id, 1), 0);
+	node.reset();
+	EXPECT_EQ(bound.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(listening.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(resolved.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(bound.all() + listening.all() + resolved.all(), 4u);
+	EXPECT_EQ(any.all(), 0u);
+	EXPECT_EQ(any.state(), State::listen);
+	EXPECT_EQ(pair->listener.state(), State::listen);
+	/* The other devices are as they were. */
+	EXPECT_TRUE(pair->establish());
+}
+
+/* It waits for a consumer that keeps its id for a while. */
+void rcm_13_devices_wait_for_consumers(Test &test)
+{
+	struct Going {
+		kern::Owned<Node> node;
+		kern::Completion done;
+		int run()
+		{
+			node.reset();
+			done.complete();
+			return 0;
+		}
+	} going;
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	auto made = kern::make<Node>(kern::Gfp::kernel, u16{3});
+	ASSERT_OK(made);
+	going.node = made.take();
+	pair->ground.addresses.add(*going.node, 3);
+	End end;
+	const Address own = ipv4(3), to = ipv4(2, Pair::port);
+	ASSERT_TRUE(end.open());
+	ASSERT_EQ(rdma_bind_addr(end.id, &own), 0);
+	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Going::run>, &going);
+	ASSERT_OK(thread);
+	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_DEVICE_REMOVAL));
+	EXPECT_EQ(end.state(), State::device_removal);
+	EXPECT_FALSE(going.done.wait_for(200));
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), -EINVAL);
+	end.close();
+	EXPECT_TRUE(going.done.wait_for(60'000));
+}
+
+} // namespace
+
+SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids), KUNIT_CASE(rcm_11_no_memory_is_silent),
+	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_13_devices_go),
+	    KUNIT_CASE(rcm_13_devices_wait_for_consumers));

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Ports: who may have one, with whom, and whom a request goes to.
+#include "fixture.hpp"
+
+using namespace rdma_cm_fixture;
+using rdma_cm::State;
+
+namespace
+{
+
+u16 bound_port(const End &end)
+{
+	return rdma_cm::port_of(end.id->route.addr.src_addr);
+}
+
+/* Chosen ports are of the range, no two alike, and there is an end to them; low ports are for the privileged. */
+void rcm_07_ports_are_chosen(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	Addresses &addresses = pair->ground.addresses;
+	addresses.first_port = 5000;
+	addresses.last_port = 5003;
+	const Address any = rdma_cm::any_of(RDMA_AF_INET);
+	End ends[4], more;
+	u32 seen = 0;
+	for (End &end : ends) {
+		ASSERT_TRUE(end.open());
+		ASSERT_EQ(rdma_bind_addr(end.id, &any), 0);
+		ASSERT_TRUE(bound_port(end) >= 5000 && bound_port(end) <= 5003);
+		seen |= 1u << (bound_port(end) - 5000);
+	}
+	EXPECT_EQ(seen, 0xfu);
+	ASSERT_TRUE(more.open());
+	EXPECT_EQ(rdma_bind_addr(more.id, &any), -EADDRNOTAVAIL);
+	EXPECT_EQ(more.state(), State::idle);
+	/* Another port space has its own. */
+	End other;
+	ASSERT_TRUE(other.open(RDMA_PS_UDP, IB_QPT_UD));
+	EXPECT_EQ(rdma_bind_addr(other.id, &any), 0);
+	/* One that is free again is given again, but not the last that was. */
+	const u16 freed = bound_port(ends[0]);
+	ends[0].close();
+	EXPECT_EQ(rdma_bind_addr(more.id, &any), 0);
+	EXPECT_EQ(bound_port(more), freed);
+
+	addresses.privileged.store_release(false);
+	Address low = any;
+	rdma_cm::set_port(low, RDMA_PS_TCP, 1023);
+	ASSERT_TRUE(ends[0].open());
+	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), -EACCES);
+	addresses.privileged.store_release(true);
+	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), 0);
+}
+
+/* One port for several ids: of different hosts or families, or as both agree to it; and never with one that listens. */
+void rcm_07_ports_are_shared(Test &test)
+{
+	constexpr u16 port = 7000;
+	struct Case {
+		Address first, second;
+		bool reuse;
+		int afonly; /* of the second; -1: as it is */
+		int bind, listen;
+	};
+	const Address any4 = [] {
+		Address address = rdma_cm::any_of(RDMA_AF_INET);
+		address.in.port = port;
+		return address;
+	}();
+	const Address any6 = [] {
+		Address address = rdma_cm::any_of(RDMA_AF_INET6);
+		address.in6.port = port;
+		return address;
+	}();
+	const Case cases[] = {
+		{ipv4(1, port), ipv4(2, port), false, -1, 0, 0},
+		{ipv4(1, port), ipv4(1, port), false, -1, -EADDRINUSE, 0},
+		{ipv4(1, port), any4, false, -1, -EADDRNOTAVAIL, 0},
+		{any4, ipv4(1, port), false, -1, -EADDRNOTAVAIL, 0},
+		{any4, any6, false, 0, -EADDRNOTAVAIL, 0},
+		{any4, any6, false, 1, 0, 0},
+		{ipv4(1, port), ipv4(1, port), true, -1, 0, -EADDRINUSE},
+		{any4, any4, true, -1, 0, -EADDRINUSE},
+	};
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	for (const Case &one : cases) {
+		End first, second;
+		ASSERT_TRUE(first.open() && second.open());
+		if (one.reuse) {
+			EXPECT_EQ(rdma_set_reuseaddr(first.id, 1), 0);
+			EXPECT_EQ(rdma_set_reuseaddr(second.id, 1), 0);
+		}
+		if (one.afonly >= 0)
+			EXPECT_EQ(rdma_set_afonly(second.id, one.afonly), 0);
+		ASSERT_EQ(rdma_bind_addr(first.id, &one.first), 0);
+		EXPECT_EQ(rdma_bind_addr(second.id, &one.second), one.bind);
+		if (one.bind)
+			continue;
+		EXPECT_EQ(rdma_listen(second.id, 1), one.listen);
+		EXPECT_EQ(second.state(), one.listen ? State::addr_bound : State::listen);
+		if (one.listen) {
+			/* Alone it may. */
+			first.close();
+			EXPECT_EQ(rdma_listen(second.id, 1), 0);
+		}
+		/* From now on nobody shares it. */
+		End third;
+		ASSERT_TRUE(third.open());
+		EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
+		EXPECT_NE(rdma_bind_addr(third.id, &one.second), 0);
+	}
+}
+
+/* A request goes to the listener of its address; "any" has what nobody else has, on devices that come later, too. */
+void rcm_08_requests_find_their_listener(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	ASSERT_TRUE(pair->listen(ipv4(2)));
+	EXPECT_TRUE(pair->listener.id->device == pair->b.device());
+	End six, six_passive;
+	six.fresh = &six_passive;
+	Address any6 = rdma_cm::any_of(RDMA_AF_INET6);
+	any6.in6.port = Pair::port;
+	ASSERT_TRUE(six.open());
+	ASSERT_EQ(rdma_set_afonly(six.id, 1), 0);
+	ASSERT_EQ(rdma_bind_addr(six.id, &any6), 0);
+	ASSERT_EQ(rdma_listen(six.id, 1), 0);
+	ASSERT_TRUE(pair->establish());
+
+	End another;
+	ASSERT_TRUE(another.open() && another.resolve(ipv6(2, Pair::port)));
+	ASSERT_EQ(another.connect(0x124), 0);
+	ASSERT_TRUE(six_passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	/* Nobody listens at host 1 by IPv4. */
+	another.close();
+	ASSERT_TRUE(another.open() && another.resolve(ipv4(1, Pair::port)));
+	ASSERT_EQ(another.connect(0x125), 0);
+	ASSERT_TRUE(another.hears(RDMA_CM_EVENT_REJECTED));
+
+	Node later(3);
+	pair->ground.addresses.add(later, 3);
+	End seven, seven_passive;
+	seven_passive.act = nullptr;
+	six.fresh = &seven_passive;
+	ASSERT_TRUE(seven.open());
+	/* Their path leads to LID 1 with this administrator, so only that somebody listens there is looked at. */
+	ib_cm_id *taken = ib_create_cm_id(later.device(), [](ib_cm_id *, const ib_cm_event *) { return 0; }, nullptr);
+	ASSERT_FALSE(rdma::is_err(taken));
+	EXPECT_EQ(ib_cm_listen(taken, rdma_cm::service_of(RDMA_PS_TCP, Pair::port), u64{0}), -EBUSY);
+	six.close();
+	pair->listener.close();
+	EXPECT_EQ(ib_cm_listen(taken, rdma_cm::service_of(RDMA_PS_TCP, Pair::port), u64{0}), 0);
+	ib_destroy_cm_id(taken);
+}
+
+/* What a request says of itself is not believed: other versions, other types, addresses that are nobody's. */
+void rcm_08_bad_requests_are_refused(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	struct {
+		u8 offset, value;
+	} const changes[] = {{0, 0x10}, {0, 0x01}, {32, 127}, {32, 224}, {32, 0}, {16, 127}, {16, 239}, {35, 7}};
+	for (const auto &change : changes) {
+		End &end = pair->active;
+		end.close();
+		ASSERT_TRUE(end.open() && end.resolve(ipv4(2, Pair::port)));
+		auto header = rdma_cm::make_header(ipv4(1, 5000), ipv4(2, Pair::port));
+		auto *bytes = reinterpret_cast<u8 *>(&header);
+		bytes[change.offset] = change.value;
+		if (change.offset == 32 && change.value == 0)
+			bytes[35] = 0;
+		struct Answer {
+			kern::Atomic<int> reason{0};
+		} answer;
+		ib_cm_id *stranger = ib_create_cm_id(
+			pair->a.device(),
+			[](ib_cm_id *id, const ib_cm_event *event) {
+				if (event->event == IB_CM_REJ_RECEIVED)
+					static_cast<Answer *>(id->context)->reason.store_release(event->param.rej_rcvd.reason);
+				return 0;
+			},
+			&answer);
+		ASSERT_FALSE(rdma::is_err(stranger));
+		ib_cm_req_param req{};
+		req.primary_path = &end.id->route.path_rec;
+		req.service_id = rdma_cm::service_of(RDMA_PS_TCP, Pair::port);
+		req.qp_num = 0x700;
+		req.qp_type = IB_QPT_RC;
+		req.private_data = bytes;
+		req.private_data_len = sizeof(header);
+		req.remote_cm_response_timeout = req.local_cm_response_timeout = 16;
+		EXPECT_EQ(ib_send_cm_req(stranger, &req), 0);
+		EXPECT_TRUE(eventually([&] { return answer.reason.load_acquire() != 0; }));
+		EXPECT_EQ(answer.reason.load_acquire(), IB_CM_REJ_CONSUMER_DEFINED);
+		ib_destroy_cm_id(stranger);
+	}
+	EXPECT_EQ(pair->listener.all() + pair->passive.all(), 0u);
+}
+
+} // namespace
+
+SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_ports_are_shared),
+	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused));

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What makes the connections of a device's ids: InfiniBand's communication manager (ib_transport.cpp). Another kind of device, which makes its
+ * connections itself, is another Transport; nothing else here knows of ib_cm.h's functions.
+ */
+#pragma once
+
+#include <kern/memory.hpp>
+#include <kern/result.hpp>
+#include <rdma/rdma_cm.h>
+
+#include "states.hpp"
+
+namespace rdma_cm
+{
+
+class Id;
+class Service;
+
+/* What the transport tells an id: Event::responded to ::waited_enough, and what comes with it. */
+struct Word {
+	Event event;
+	rdma_cm_event_type type;
+	int status = 0;
+	decltype(rdma_cm_event::param) param{};
+};
+
+/*
+ * An id's end of a connection, or of a resolution. Its functions are called with the id's lock held, but the destructor: that waits until the id is not
+ * being told anything, and is called without. Errors of all: EINVAL for the wrong moment or what does not fit; those of the verbs and of the manager.
+ */
+class Connection
+{
+public:
+	virtual ~Connection() = default;
+	virtual kern::Result<> connect(const rdma_conn_param &param) = 0;
+	virtual kern::Result<> accept(const rdma_conn_param *param) = 0;
+	virtual kern::Result<> reject(const void *data, u8 length, u8 reason) = 0;
+	virtual kern::Result<> disconnect() = 0;
+	virtual kern::Result<> notify(ib_event_type event) = 0;
+	virtual kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) = 0;
+};
+
+/* Has new ids made for requests for a service on a device; see Service. The destructor waits for those that are being told, so it is called without locks. */
+class Listening
+{
+public:
+	virtual ~Listening() = default;
+	virtual void set_backlog(unsigned int backlog) = 0;
+};
+
+class Transport
+{
+public:
+	/* Errors: ENOMEM, ENODEV. Context: process. */
+	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
+	virtual kern::Result<kern::Owned<Listening>> listen(ib_device &device, Service &service) = 0;
+
+protected:
+	~Transport() = default;
+};
+
+} // namespace rdma_cm

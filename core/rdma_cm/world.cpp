@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "world.hpp"
+
+#include <kern/log.hpp>
+#include <rdma/ib_cache.h>
+
+namespace rdma_cm
+{
+namespace
+{
+
+constinit kern::Static<World> world;
+
+int add_device(ib_device *ib)
+{
+	return world->add(*ib).error();
+}
+
+void remove_device(ib_device *ib, void *)
+{
+	world->remove(*ib);
+}
+
+constinit ib_client client = {.name = "rdma_cm", .add = add_device, .remove = remove_device, .registry = nullptr};
+
+std::size_t index_of(rdma_ucm_port_space space)
+{
+	switch (space) {
+	case RDMA_PS_TCP:
+		return 0;
+	case RDMA_PS_UDP:
+		return 1;
+	case RDMA_PS_IPOIB:
+		return 2;
+	default:
+		return 3;
+	}
+}
+
+} // namespace
+
+World &World::get()
+{
+	return *world;
+}
+
+kern::Result<> World::start(Resolver &resolver, Transport &transport)
+{
+	World &made = world.construct(resolver, transport);
+	const auto begun = made.open();
+	if (!begun.ok())
+		world.destruct();
+	return begun;
+}
+
+kern::Result<> World::open()
+{
+	queue_ = TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::unbound));
+	ib_sa_register_client(&sa_);
+	const auto registered = kern::check(ib_register_client(&client));
+	if (!registered.ok())
+		ib_sa_unregister_client(&sa_);
+	return registered;
+}
+
+void World::stop()
+{
+	world->close();
+	world.destruct();
+}
+
+void World::close()
+{
+	/* Ids that handlers have given back. */
+	queue_.flush();
+	ib_unregister_client(&client);
+	ib_sa_unregister_client(&sa_);
+	queue_.flush();
+}
+
+/* Devices. */
+
+Device *World::find(ib_device &ib)
+{
+	for (Device &device : devices_)
+		if (&device.ib() == &ib)
+			return &device;
+	return nullptr;
+}
+
+kern::Result<> World::add(ib_device &ib)
+{
+	auto device = TRY(kern::make_ref<Device>(kern::Gfp::kernel, ib));
+	kern::Guard guard(lock_);
+	devices_.push_back(*device);
+	for_each_service([&](Service &service) {
+		lock_.assert_held();
+		if (service.listening && !listen_on(*device, service).ok())
+			kern_warning("nobody listens to service %lx on a new device\n", service_of(service.space, service.port));
+	});
+	(void)device.release();
+	return {};
+}
+
+void World::remove(ib_device &ib)
+{
+	kern::Ref<Device> device;
+	Listeners doomed;
+	{
+		kern::Guard guard(lock_);
+		Device *found = find(ib);
+		if (!found)
+			return;
+		device = kern::Ref<Device>::adopt(found);
+		device->node.unlink();
+		for_each_service([&](Service &service) {
+			for (Listener &listener : service.listeners) {
+				if (&listener.device == &ib) {
+					listener.node.unlink();
+					doomed.push_back(listener);
+				}
+			}
+		});
+	}
+	/* First what makes new ids on it. */
+	while (Listener *listener = doomed.pop_front())
+		kern::destroy(listener);
+	for (;;) {
+		kern::Ref<Id> id;
+		{
+			kern::Guard guard(lock_);
+			Id *next = device->ids.pop_front();
+			if (!next)
+				break;
+			device->told_ids.push_back(*next);
+			id = kern::Ref<Id>::share(*next);
+		}
+		id->lose_device();
+	}
+	ids_gone_.wait([&] { return device->bound.load_acquire() == 0; });
+	/* Who said so last may still have the lock. */
+	kern::Guard guard(lock_);
+}
+
+kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
+{
+	lock_.assert_held();
+	ib_gid gid;
+	TRY_ERRNO(rdma_query_gid(&device.ib(), port_num, 0, &gid));
+	id.device = &device.ib();
+	id.port_num = port_num;
+	id.route.addr.sgid = gid;
+	id.bound_device = kern::Ref<Device>::share(device);
+	device.ids.push_back(id);
+	device.bound.fetch_add(1);
+	return {};
+}
+
+template <class Suits>
+kern::Result<> World::attach_port(Id &id, Suits suits)
+{
+	kern::Guard guard(lock_);
+	for (Device &device : devices_) {
+		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
+			if (rdma_cap_ib_cm(&device.ib(), port) && suits(device.ib(), port))
+				return attach_locked(id, device, port);
+	}
+	return kern::Error{-ENODEV};
+}
+
+kern::Result<> World::attach(Id &id, const ib_gid &gid)
+{
+	TRY(attach_port(id, [&](ib_device &ib, u32 port) {
+		u16 index;
+		return ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0;
+	}));
+	id.route.addr.sgid = gid;
+	return {};
+}
+
+kern::Result<> World::attach_any(Id &id)
+{
+	const auto is_active = [](ib_device &ib, u32 port) {
+		ib_port_state state;
+		return ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
+	};
+	if (!attach_port(id, is_active).ok())
+		TRY(attach_port(id, [](ib_device &, u32) { return true; }));
+	return kern::check(ib_get_cached_pkey(id.device, id.port_num, 0, &id.route.addr.pkey));
+}
+
+kern::Result<> World::attach_towards(Id &id, const ib_gid &gid)
+{
+	TRY(attach_port(id, [&](ib_device &ib, u32 port) {
+		ib_port_state state;
+		ib_gid own;
+		u16 index;
+		if (ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0)
+			return true;
+		return rdma_query_gid(&ib, port, 0, &own) == 0 && __builtin_memcmp(own.raw, gid.raw, 8) == 0 &&
+		       ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
+	}));
+	return kern::check(ib_get_cached_pkey(id.device, id.port_num, 0, &id.route.addr.pkey));
+}
+
+kern::Result<> World::attach_to(Id &id, ib_device &ib, u32 port_num)
+{
+	kern::Guard guard(lock_);
+	Device *device = find(ib);
+	return device ? attach_locked(id, *device, port_num) : kern::Error{-ENODEV};
+}
+
+void World::detach(Id &id)
+{
+	kern::Guard guard(lock_);
+	if (!id.bound_device)
+		return;
+	id.device_node.unlink();
+	id.device = nullptr;
+	id.port_num = 0;
+	const auto device = std::move(id.bound_device);
+	if (device->bound.fetch_sub(1) == 1)
+		ids_gone_.wake_all();
+}
+
+/* Ports. */
+
+kern::XArray<Service> &World::services_of(rdma_ucm_port_space space)
+{
+	return services_[index_of(space)];
+}
+
+template <class Body>
+void World::for_each_service(Body body)
+{
+	for (auto &services : services_)
+		services.for_each([&](unsigned long, Service &service) { body(service); });
+}
+
+kern::Result<> World::bind_to(Id &id, u16 port)
+{
+	auto &services = services_of(id.ps);
+	Service *service = services.load(port);
+	if (service) {
+		TRY(service->admit(id, false));
+	} else {
+		auto made = TRY(kern::make<Service>(kern::Gfp::kernel, id.ps, port));
+		TRY(services.insert(port, made.get()));
+		service = made.release();
+	}
+	service->ids.push_back(id);
+	id.service = service;
+	set_port(id.route.addr.src_addr, id.ps, port);
+	return {};
+}
+
+/* The first free one from a place that nobody can guess; not the last that was given, which its peer may still know. */
+kern::Result<> World::choose_port(Id &id)
+{
+	u16 first, last;
+	resolver_.local_ports(first, last);
+	if (first > last)
+		return kern::Error{-EADDRNOTAVAIL};
+	const u32 count = last - first + 1u, start = kern::random_u32() % count;
+	for (u32 i = 0; i < count; i++) {
+		const auto port = static_cast<u16>(first + (start + i) % count);
+		if (services_of(id.ps).load(port) || (port == last_port_ && count > 1))
+			continue;
+		TRY(bind_to(id, port));
+		last_port_ = port;
+		return {};
+	}
+	return kern::Error{-EADDRNOTAVAIL};
+}
+
+kern::Result<> World::bind(Id &id)
+{
+	kern::Guard guard(lock_);
+	const u16 port = port_of(id.source());
+	if (port == 0)
+		return choose_port(id);
+	if (port < 1024 && id.ps != RDMA_PS_IB && !resolver_.may_use_low_ports())
+		return kern::Error{-EACCES};
+	return bind_to(id, port);
+}
+
+kern::Result<> World::listen_on(Device &device, Service &service)
+{
+	bool serves = false;
+	for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
+		serves = serves || rdma_cap_ib_cm(&device.ib(), port);
+	if (!serves)
+		return {};
+	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
+	listener->listening = TRY(transport_of(device.ib()).listen(device.ib(), service));
+	service.listeners.push_back(*listener.release());
+	return {};
+}
+
+kern::Result<> World::listen(Id &id, unsigned int backlog)
+{
+	kern::Guard guard(lock_);
+	Service &service = *id.service;
+	TRY(service.admit(id, true));
+	if (service.backlog < backlog)
+		service.backlog = backlog;
+	/* From now on requests may come; they wait for the id's lock. */
+	id.listening = true;
+	if (service.listening++ == 0) {
+		for (Device &device : devices_)
+			TRY(listen_on(device, service));
+	} else {
+		for (Listener &listener : service.listeners)
+			listener.listening->set_backlog(service.backlog);
+	}
+	return {};
+}
+
+void World::unlisten(Id &id)
+{
+	Listeners doomed;
+	{
+		kern::Guard guard(lock_);
+		if (!id.listening)
+			return;
+		id.listening = false;
+		if (--id.service->listening == 0) {
+			doomed.splice_back(id.service->listeners);
+			id.service->backlog = 0;
+		}
+	}
+	while (Listener *listener = doomed.pop_front())
+		kern::destroy(listener);
+}
+
+void World::release(Id &id)
+{
+	kern::Guard guard(lock_);
+	if (!id.service)
+		return;
+	id.service_node.unlink();
+	Service *service = std::exchange(id.service, nullptr);
+	if (service->ids.empty()) {
+		services_of(service->space).erase(service->port);
+		kern::destroy(service);
+	}
+}
+
+kern::Ref<Id> World::find_listener(Service &service, const Ends &ends, u32 interface, ib_device &device, ib_qp_type type)
+{
+	kern::Guard guard(lock_);
+	Id *found = service.find(ends, interface, device, type);
+	return found ? kern::Ref<Id>::share(*found) : kern::Ref<Id>();
+}
+
+/* Neighbours. */
+
+void World::wait_for_neighbour(Id &id)
+{
+	kern::Guard guard(lock_);
+	id.waiting_node.unlink();
+	waiting_.push_back(id);
+}
+
+void World::stop_waiting(Id &id)
+{
+	kern::Guard guard(lock_);
+	id.waiting_node.unlink();
+}
+
+/* Each once; who still waits has gone to the other list again. */
+void World::retry_all()
+{
+	{
+		kern::Guard guard(lock_);
+		retrying_.splice_back(waiting_);
+	}
+	for (;;) {
+		kern::Ref<Id> id;
+		{
+			kern::Guard guard(lock_);
+			Id *next = retrying_.pop_front();
+			if (!next)
+				return;
+			id = kern::Ref<Id>::share(*next);
+		}
+		id->retry();
+	}
+}
+
+/* Who has been looked at goes to the end of its list, before whoever comes meanwhile, and knows the present state. */
+kern::Ref<Id> World::next_to_check()
+{
+	for (Device &device : devices_) {
+		Id *next = device.ids.front();
+		if (!next || next->checked == check_)
+			continue;
+		next->checked = check_;
+		next->device_node.unlink();
+		device.ids.push_back(*next);
+		return kern::Ref<Id>::share(*next);
+	}
+	return {};
+}
+
+void World::check_all()
+{
+	{
+		kern::Guard guard(lock_);
+		check_++;
+	}
+	for (;;) {
+		kern::Ref<Id> id;
+		{
+			kern::Guard guard(lock_);
+			id = next_to_check();
+		}
+		if (!id)
+			return;
+		id->check_address();
+	}
+}
+
+void check_interfaces()
+{
+	World::get().check_interfaces();
+}
+
+void retry_resolutions()
+{
+	World::get().retry();
+}
+
+/* Ids that their handlers have given back. */
+
+void World::reap(Id &id)
+{
+	kern::Guard guard(lock_);
+	ended_.push_back(id);
+	queue_.queue(reap_work_);
+}
+
+void World::reap_all()
+{
+	for (;;) {
+		Id *id;
+		{
+			kern::Guard guard(lock_);
+			id = ended_.pop_front();
+		}
+		if (!id)
+			return;
+		id->end();
+	}
+}
+
+} // namespace rdma_cm

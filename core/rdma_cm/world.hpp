@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What all ids share: the devices, the ports that ids are bound to, and the addresses that are being resolved.
+ *
+ * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own lock; the world's. Then what the CM and the midlayer take
+ * in their calls. Nothing that waits for a handler is called with the last two held.
+ */
+#pragma once
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <kern/time.hpp>
+#include <kern/wait_queue.hpp>
+#include <kern/work.hpp>
+
+#include "resolver.hpp"
+#include "service.hpp"
+
+namespace rdma_cm
+{
+
+/* A device, and the ids that are bound to it, each of which is gone before it goes. */
+class Device : public kern::RefCounted<Device>
+{
+public:
+	explicit Device(ib_device &ib) : ib_(ib) {}
+	ib_device &ib() const { return ib_; }
+
+	/* Under the world's lock, all of it. */
+	kern::ListNode node;
+	kern::List<Id, &Id::device_node> ids;
+	kern::List<Id, &Id::device_node> told_ids; /* that it goes */
+	/* How many both are; who takes the last away, wakes. */
+	kern::Atomic<unsigned int> bound{0};
+
+private:
+	ib_device &ib_;
+};
+
+class World
+{
+public:
+	/* Errors: ENOMEM. Context: process, as of all of it. */
+	static kern::Result<> start(Resolver &resolver, Transport &transport);
+	/* There are no ids. */
+	static void stop();
+	static World &get();
+
+	Resolver &resolver() const { return resolver_; }
+	Transport &transport_of(ib_device &) const { return transport_; }
+	ib_sa_client &sa() { return sa_; }
+	kern::WorkQueue &queue() { return queue_; }
+
+	kern::Result<> add(ib_device &ib);
+	/* Returns when all ids of the device have ended. */
+	void remove(ib_device &ib);
+
+	/* Binds an id to the device with that GID. Errors: ENODEV. The id's lock is held. */
+	kern::Result<> attach(Id &id, const ib_gid &gid);
+	/* The same, to a port of a given kind; its GID of index 0 and its first P_Key are the id's then. */
+	kern::Result<> attach_any(Id &id);
+	/* To a port of the same subnet as that GID, or which has it. */
+	kern::Result<> attach_towards(Id &id, const ib_gid &gid);
+	/* That of an id which a peer has begun. */
+	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
+	void detach(Id &id);
+
+	/* Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM, EACCES. The id's lock is held. */
+	kern::Result<> bind(Id &id);
+	/* Errors: EADDRINUSE; those of Transport::listen(): then unlisten() is due. The id's lock is held. */
+	kern::Result<> listen(Id &id, unsigned int backlog);
+	/* Undoes that, and waits for handlers of requests that began before: no lock is held. */
+	void unlisten(Id &id);
+	/* Undoes bind(). */
+	void release(Id &id);
+	/* Whom a request is for; nobody if there is no such listener. */
+	kern::Ref<Id> find_listener(Service &service, const Ends &ends, u32 interface, ib_device &device, ib_qp_type type);
+
+	/* The id waits for a neighbour: Id::retry() is called when it may be known. The id's lock is held. */
+	void wait_for_neighbour(Id &id);
+	void stop_waiting(Id &id);
+	void retry() { queue_.queue(retry_work_); }
+	/* Id::check_address() is called for all that are bound to an interface. */
+	void check_interfaces() { queue_.queue(check_work_); }
+
+	/* Ends an id that a handler has given back: a handler cannot wait for its own end. */
+	void reap(Id &id);
+
+private:
+	World(Resolver &resolver, Transport &transport) : resolver_(resolver), transport_(transport) {}
+	~World() = default;
+	friend class kern::Static<World>;
+
+	kern::Result<> open();
+	void close();
+	Device *find(ib_device &ib) REQUIRES(lock_);
+	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
+	template <class Suits>
+	kern::Result<> attach_port(Id &id, Suits suits);
+	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
+	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
+	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
+	kern::Result<> listen_on(Device &device, Service &service) REQUIRES(lock_);
+	template <class Body>
+	void for_each_service(Body body);
+	void retry_all();
+	void check_all();
+	kern::Ref<Id> next_to_check() REQUIRES(lock_);
+	void reap_all();
+
+	Resolver &resolver_;
+	Transport &transport_;
+	ib_sa_client sa_{};
+	kern::WorkQueue queue_;
+	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm.world")};
+	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
+	kern::List<Device, &Device::node> devices_ GUARDED_BY(lock_);
+	kern::XArray<Service> services_[4];
+	u16 last_port_ GUARDED_BY(lock_) = 0;
+	kern::List<Id, &Id::waiting_node> waiting_ GUARDED_BY(lock_), retrying_ GUARDED_BY(lock_);
+	kern::List<Id, &Id::reap_node> ended_ GUARDED_BY(lock_);
+	u32 check_ GUARDED_BY(lock_) = 0; /* counts them */
+	kern::Work retry_work_{kern::method<&World::retry_all>, this};
+	kern::Work check_work_{kern::method<&World::check_all>, this};
+	kern::Work reap_work_{kern::method<&World::reap_all>, this};
+};
+
+} // namespace rdma_cm
