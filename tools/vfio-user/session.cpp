@@ -179,7 +179,7 @@ int Session::version(Message &message)
 	if (message.payload.size() > sizeof(VersionHeader)) {
 		const auto text = message.payload.subspan(sizeof(VersionHeader));
 		const auto *begin = reinterpret_cast<const char *>(text.data());
-		if (text.back() != std::byte{0})
+		if (text.size() > kMaxVersionData || text.back() != std::byte{0})
 			return EINVAL;
 		data = nlohmann::json::parse(begin, begin + text.size() - 1, nullptr, false);
 		if (!data.is_object())
@@ -188,9 +188,11 @@ int Session::version(Message &message)
 	const auto proposed = data.find("capabilities");
 	if (proposed != data.end() && !proposed->is_object())
 		return EINVAL;
+	// By reference: to copy a value takes a frame of the stack for each level of it.
+	static const auto none = nlohmann::json::object();
+	const nlohmann::json &capabilities = proposed == data.end() ? none : *proposed;
 	const auto common =
-		common_capabilities(proposed == data.end() ? nlohmann::json::object() : *proposed,
-				    endpoint_.lender()->most_mappings());
+		common_capabilities(capabilities, endpoint_.lender()->most_mappings());
 
 	append(VersionHeader{kVersionMajor, std::min(proposal.minor, kVersionMinor)});
 	const std::string text = nlohmann::json{{"capabilities", common}}.dump();
