@@ -61,6 +61,12 @@ bool kern_file_waits(const struct kern_file *file)
 }
 EXPORT_SYMBOL_GPL(kern_file_waits);
 
+u32 kern_file_user(const struct kern_file *file)
+{
+	return from_kuid(&init_user_ns, file->native->f_cred->uid);
+}
+EXPORT_SYMBOL_GPL(kern_file_user);
+
 static __poll_t file_poll(struct file *native, struct poll_table_struct *table)
 {
 	struct kern_file *file = native->private_data;

@@ -28,6 +28,7 @@ public:
 	kern::Result<File *> open(kern_file &native);
 	void forget(File &file) { files_.forget(file); }
 	XrcDomains &xrc_domains() { return xrc_domains_; }
+	Shares &shares() { return shares_; }
 
 private:
 	explicit Device(ib_device &ib) : ib_(ib) {}
@@ -41,6 +42,7 @@ private:
 	unsigned int number_ = kern::Node::limit;
 	char name_[16] = {};
 	XrcDomains xrc_domains_;
+	Shares shares_;
 	kern::OpenFiles<File, &File::node> files_{KERN_LOCK_CLASS("uverbs.files")};
 	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
 	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};

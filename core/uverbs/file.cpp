@@ -3,6 +3,9 @@
 #include "command.hpp"
 #include "device.hpp"
 
+/* module.c: the module stays. */
+extern "C" void weft_uverbs_stay();
+
 namespace uverbs
 {
 
@@ -20,11 +23,12 @@ kern::FileKind<File> &file_kind()
 
 kern::Result<kern::Ref<File>> File::create(Device &device, kern_file &native)
 {
-	return kern::adopt_ref(new (kern::Gfp::kernel) File(device, native));
+	auto share = TRY(device.shares().enter(kern_file_user(&native)));
+	return kern::adopt_ref(new (kern::Gfp::kernel) File(device, native, std::move(share)));
 }
 
-File::File(Device &owner, kern_file &native)
-    : owner_(kern::Ref<Device>::share(owner)), device_(&owner.ib()), native_(&native)
+File::File(Device &owner, kern_file &native, Shares::Member share)
+    : owner_(kern::Ref<Device>::share(owner)), share_(std::move(share)), device_(&owner.ib()), native_(&native)
 {
 }
 
@@ -55,12 +59,18 @@ void File::end(State next)
 		if (next == State::device_gone)
 			kern_file_revoke(native_);
 		const bool all = objects_.end_all();
+		if (!all) {
+			/* What is lost may still call its handlers, which are here, and use its registers: nobody else may get them. */
+			weft_uverbs_stay();
+			context_room_.lose();
+		}
 		if (ib_ucontext *context = context_.load_relaxed()) {
 			ib_unregister_event_handler(&handler_);
 			context_.store_release(nullptr);
-			/* What is lost may still use its registers: nobody else may get them. */
-			if (all)
+			if (all) {
 				ib_dealloc_ucontext(context);
+				context_room_ = {};
+			}
 			if (next == State::device_gone)
 				events_->push_port(0, IB_EVENT_DEVICE_FATAL);
 		}

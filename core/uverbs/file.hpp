@@ -18,6 +18,7 @@
 #include <rdma/ib_verbs.h>
 #include "event_file.hpp"
 #include "object.hpp"
+#include "share.hpp"
 
 namespace uverbs
 {
@@ -38,8 +39,9 @@ public:
 	ib_device &device() const { return *device_; }
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }
+	Share &share() const { return *share_; }
 	const kern::Ref<EventFile> &events() const { return events_; }
-	/* What GET_CONTEXT does: once. `respond` is told the descriptor of the asynchronous events. Errors: EINVAL for a second time. */
+	/* What GET_CONTEXT does: once. `respond` is told the descriptor of the asynchronous events. Errors: EINVAL for a second time; EDQUOT. */
 	template <class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
 
@@ -63,7 +65,7 @@ private:
 		closed,	     // none: the program has no descriptor any more
 	};
 
-	File(Device &owner, kern_file &native);
+	File(Device &owner, kern_file &native, Shares::Member share);
 	State state() const { return static_cast<State>(state_.load_acquire()); }
 	/* The one way on. */
 	void become(State next);
@@ -73,6 +75,8 @@ private:
 	static void hear(ib_event_handler *handler, ib_event *event);
 
 	const kern::Ref<Device> owner_;
+	/* Outlives all that is taken of it. */
+	const Shares::Member share_;
 	ib_device *const device_;
 	/* Valid until closed. */
 	kern_file *const native_;
@@ -83,10 +87,11 @@ private:
 	/* Of the one command that makes the context. */
 	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
 	kern::Atomic<ib_ucontext *> context_{nullptr};
+	kern::Portion context_room_;
 	/* From the context on. */
 	kern::Ref<EventFile> events_;
 	ib_event_handler handler_{};
-	ObjectTable objects_;
+	ObjectTable objects_{*share_};
 	kern::SpinLock channels_lock_{KERN_LOCK_CLASS("uverbs.channels")};
 	kern::List<EventFile, &EventFile::node> channels_ GUARDED_BY(channels_lock_);
 };
@@ -100,6 +105,7 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 	if (state() != State::opened)
 		return kern::Error{-EINVAL};
 
+	auto room = TRY(share_->contexts.take());
 	auto created = TRY(EventFile::create_asynchronous(device_->phys_port_cnt));
 	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
 	TRY_ERRNO(kern::pointer_error(context));
@@ -107,6 +113,7 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 		ib_dealloc_ucontext(context);
 		return told;
 	}
+	context_room_ = std::move(room);
 	events_ = std::move(created.events);
 	context_.store_release(context);
 	ib_init_event_handler(&handler_, device_, hear);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "object.hpp"
 #include <kern/log.hpp>
+#include "share.hpp"
 
 namespace uverbs
 {
@@ -51,8 +52,8 @@ kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
 
 kern::Result<> ObjectTable::add(Object &object)
 {
+	object.room_ = TRY(share_.of(object.kind_).take());
 	kern::Guard guard(lock_);
-
 	/* A program that has 2^31 objects has no memory long before. */
 	object.handle_ = TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
 	objects_.push_back(object);

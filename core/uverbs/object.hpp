@@ -11,6 +11,7 @@
  */
 #pragma once
 #include <kern/atomic.hpp>
+#include <kern/budget.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
@@ -20,6 +21,8 @@ namespace uverbs
 {
 
 enum class Kind : u8 { pd, mr, mw, cq, srq, qp, xrcd };
+
+class Share;
 
 /* Why an object ends. */
 enum class Reason : u8 {
@@ -61,6 +64,8 @@ private:
 	/* Those that hold it; or `alone`, while it is made or ended. */
 	kern::Atomic<int> users_{alone};
 	kern::ListNode node_;
+	/* Of its user's share. */
+	kern::Portion room_;
 };
 
 /* An object that does not end as long as this lives. */
@@ -95,7 +100,8 @@ private:
 /* Lock order: its lock is held while objects end, outside of all that this takes. */
 class ObjectTable {
 public:
-	ObjectTable() = default;
+	/* share: of the user whose objects they are; outlives them. */
+	explicit ObjectTable(Share &share) : share_(share) {}
 	~ObjectTable() { kern_assert(objects_.empty()); }
 
 	/* The object of a kind by its number. Errors: ENOENT; EINVAL for one of another kind; EBUSY while it is made or ended. */
@@ -111,7 +117,9 @@ public:
 		return static_cast<T *>(TRY(claim_held(handle, T::kind)));
 	}
 
-	/* Gives a new object its number; it is the caller's alone until leave() or end(). Errors: ENOMEM. */
+	/*
+	 * Gives a new object its number; it is the caller's alone until leave() or end(). Errors: EDQUOT if its user has as many as he may; ENOMEM.
+	 */
 	kern::Result<> add(Object &object);
 	/* Others may find it, from now on or again. */
 	void leave(Object &object) { object.users_.store_release(0); }
@@ -139,6 +147,7 @@ private:
 	};
 	Pass end_each() REQUIRES(lock_);
 
+	Share &share_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.objects")};
 	kern::XArray<Object> by_handle_;
 	kern::List<Object, &Object::node_> objects_ GUARDED_BY(lock_);
@@ -148,7 +157,7 @@ private:
 template <class T>
 class Draft {
 public:
-	/* Context: process. Errors: ENOMEM. */
+	/* Context: process. Errors: those of ObjectTable::add(). */
 	template <class... Args>
 	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
 	{

@@ -230,12 +230,13 @@ Qp::Group *Qp::find(const ib_gid &gid, u16 lid)
 	return nullptr;
 }
 
-Result<> Qp::attach(const ib_gid &gid, u16 lid)
+Result<> Qp::attach(Share &share, const ib_gid &gid, u16 lid)
 {
 	kern::Guard guard(groups_lock_);
 	if (find(gid, lid))
 		return {};
 	auto group = TRY(kern::make<Group>(kern::Gfp::kernel));
+	group->room = TRY(share.attachments.take());
 	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
 	group->gid = gid;
 	group->lid = lid;
@@ -378,7 +379,7 @@ Result<> attach_mcast(Call &call, const abi::Multicast &request)
 {
 	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
 
-	return qp->attach(gid_of(request), request.mlid);
+	return qp->attach(call.file.share(), gid_of(request), request.mlid);
 }
 
 Result<> detach_mcast(Call &call, const abi::Multicast &request)

@@ -7,6 +7,7 @@
 #pragma once
 #include "event_file.hpp"
 #include "memory.hpp"
+#include "share.hpp"
 #include "xrc.hpp"
 
 namespace uverbs
@@ -82,8 +83,11 @@ public:
 
 	/* For a command: its multicast groups are in the way. */
 	kern::Result<> end(Reason reason) override;
-	/* A second time for the same group changes nothing. Context: process. Errors: ENOMEM, those of ib_attach_mcast(). */
-	kern::Result<> attach(const ib_gid &gid, u16 lid);
+	/*
+	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT if the user has as many as he may; ENOMEM; those of
+	 * ib_attach_mcast().
+	 */
+	kern::Result<> attach(Share &share, const ib_gid &gid, u16 lid);
 	/* Errors: EINVAL for a group that it is not attached to. */
 	kern::Result<> detach(const ib_gid &gid, u16 lid);
 
@@ -93,6 +97,7 @@ private:
 	struct Group {
 		ib_gid gid;
 		u16 lid;
+		kern::Portion room;
 		kern::ListNode node;
 	};
 	Group *find(const ib_gid &gid, u16 lid) REQUIRES(groups_lock_);

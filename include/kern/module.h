@@ -36,6 +36,18 @@
 	}                                                                                          \
 	module_exit(kern_module_exit)
 
+/*
+ * A function, `extern "C" void name()`, after which the module is not unloaded any more: something that nobody can take back may still call
+ * it. Context: any.
+ */
+#define KERN_MODULE_STAYS(name)                                                                    \
+	void name(void);                                                                           \
+	void name(void)                                                                            \
+	{                                                                                          \
+		__module_get(THIS_MODULE);                                                         \
+	}                                                                                          \
+	void name(void)
+
 /* Another name that the module is loaded by. */
 #define KERN_MODULE_ALIAS(name) MODULE_ALIAS(name)
 

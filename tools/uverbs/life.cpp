@@ -132,6 +132,18 @@ void stay()
 	munmap(made.uar, 4096);
 }
 
+void stay_in_group()
+{
+	const Program program;
+	std::uint32_t pd, cq, qp;
+
+	expect("ALLOC_PD", program.alloc_pd(pd), 0);
+	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
+	expect("CREATE_QP", program.create_qp(pd, cq, qp, qp_type_ud), 0);
+	expect("ATTACH_MCAST", program.attach(qp, 0xc000), 0);
+	wait_for_a_line();
+}
+
 void outlive_device()
 {
 	const Program program;

@@ -3,10 +3,12 @@
  * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
  *
  *	weft-uverbs-probe refusals		what must be refused, and how
+ *	weft-uverbs-probe bounds		how much of the device one user may have
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
  *	weft-uverbs-probe ends			closing, forking, dying
  *	weft-uverbs-probe domains		XRC domains, and who shares them
  *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
+ *	weft-uverbs-probe stay-in-group		the same with a QP in a multicast group
  *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
  *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
  *	weft-uverbs-probe mads-outlive		as outlive, of umad0 and issm0
@@ -24,6 +26,8 @@ int main(int count, char **words)
 
 	if (what == "refusals")
 		weft::uverbs::try_refusals();
+	else if (what == "bounds")
+		weft::uverbs::try_shares();
 	else if (what == "random" && count == 4)
 		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
 	else if (what == "ends")
@@ -32,6 +36,8 @@ int main(int count, char **words)
 		weft::uverbs::try_domains();
 	else if (what == "stay")
 		weft::uverbs::stay();
+	else if (what == "stay-in-group")
+		weft::uverbs::stay_in_group();
 	else if (what == "outlive")
 		weft::uverbs::outlive_device();
 	else if (what == "mads")

@@ -83,12 +83,19 @@ Program::Program(bool context) : file_(::open(node, O_RDWR | O_CLOEXEC))
 		std::perror(node);
 		std::exit(2);
 	}
-	if (!context)
-		return;
+	if (context)
+		expect("GET_CONTEXT", make_context(), 0);
+}
+
+long Program::make_context()
+{
 	/* async_fd, num_comp_vectors, and the provider's. */
 	std::array<std::uint32_t, 2 + sizeof(mlx4_ib_alloc_ucontext_resp) / 4> answer{};
-	expect("GET_CONTEXT", command(IB_USER_VERBS_CMD_GET_CONTEXT, ib_uverbs_get_context{}, answer), 0);
-	events_ = Descriptor(static_cast<int>(answer[0]));
+
+	const long failed = command(IB_USER_VERBS_CMD_GET_CONTEXT, ib_uverbs_get_context{}, answer);
+	if (!failed)
+		events_ = Descriptor(static_cast<int>(answer[0]));
+	return failed;
 }
 
 long Program::write(const void *bytes, std::size_t size) const
@@ -184,13 +191,11 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 	return error;
 }
 
-long Program::attach(std::uint32_t qp, std::uint16_t lid) const
+long Program::attach(std::uint32_t qp, std::uint16_t lid, const MulticastGid &gid) const
 {
 	ib_uverbs_attach_mcast request{};
 
-	request.gid[0] = 0xff;
-	request.gid[1] = 0x12;
-	request.gid[15] = 1;
+	std::memcpy(request.gid, gid.data(), gid.size());
 	request.qp_handle = qp;
 	request.mlid = lid;
 	return command(IB_USER_VERBS_CMD_ATTACH_MCAST, request);

@@ -4,6 +4,7 @@
  * the module is written from.
  */
 #pragma once
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +23,8 @@ inline constexpr std::uint8_t qp_type_rc = 2, qp_type_ud = 4, qp_type_xrc_target
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
 int failures();
+
+using MulticastGid = std::array<std::uint8_t, 16>;
 
 /* A descriptor that is closed with its owner. */
 class Descriptor
@@ -53,6 +56,8 @@ public:
 	/* With a context, unless it is to be without. */
 	explicit Program(bool context = true);
 
+	/* What GET_CONTEXT does: 0 or an errno. */
+	long make_context();
 	int number() const { return file_.number(); }
 	int events() const { return events_.number(); }
 	void close() { file_.reset(); }
@@ -84,8 +89,8 @@ public:
 	long create_cq(int channel, std::uint32_t &made) const;
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
 	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made, std::uint8_t type = qp_type_rc) const;
-	/* To a multicast group of its own, by that LID. */
-	long attach(std::uint32_t qp, std::uint16_t lid) const;
+	/* To a multicast group, by that LID. */
+	long attach(std::uint32_t qp, std::uint16_t lid, const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}) const;
 	long destroy_qp(std::uint32_t handle) const;
 	/* An SRQ of a domain; its number in `number`. */
 	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made, std::uint32_t &number) const;
@@ -100,8 +105,9 @@ private:
 	Descriptor events_;
 };
 
-/* The tests of refusals, of random commands, and of what ends when. */
+/* The tests of refusals, of bounds, of random commands, and of what ends when. */
 void try_refusals();
+void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
 void try_ends();
 /* XRC domains, and who shares them. */
@@ -110,6 +116,8 @@ void try_domains();
 void outlive_device();
 /* Makes something of each kind, prints "ready", and leaves when a line has come. */
 void stay();
+/* The same with a QP in a multicast group, and nothing that ends before it. */
+void stay_in_group();
 /* MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the same as outlive_device(). */
 void try_mads();
 void outlive_port();

@@ -78,6 +78,9 @@ void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 /* Whether it was opened to wait for what is not there yet: without O_NONBLOCK. For those who open it. */
 bool kern_file_waits(const struct kern_file *file);
 
+/* The user who opened it, by his number outside of all user namespaces: the one whose processes a limit counts. */
+u32 kern_file_user(const struct kern_file *file);
+
 /* Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW). */
 bool kern_has_raw_network(void);
 

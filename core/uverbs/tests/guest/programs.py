@@ -103,6 +103,26 @@ def misuse(lab):
         unload(node, names=names)
 
 
+@test(kernels=("stock",), also=("plain", "debug"), timeout=120)
+def bounds(lab):
+    """One user gets so much of a device and no more. What the card does not give back is lost, and the module that it may still call stays."""
+    fabric = Fabric(lab, PAIR)
+    names = SUITE[:-1]
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
+        load(node, names=names)
+        node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+        node.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
+
+        node.run("mkfifo /tmp/go")
+        losing = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay-in-group <&3")
+        losing.wait_output("ready")
+        fabric.weft("card", "fault", "node1", "command-status")
+        node.run("echo go > /tmp/go")
+        losing.wait(60)
+        node.run("dmesg | grep 'which is lost'")
+        node.run("! rmmod weft_uverbs")
+
+
 @test(kernels=("um-debug",), also=("um",), timeout=60)
 def registers_that_are_no_pages(lab):
     """Where the kernel implements the registers of its devices itself, a program that asks for a page of them is refused, and told why in the log."""

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects of no device, which end when the test lets them.
+#pragma once
+#include <kern/kunit.hpp>
+#include "../share.hpp"
+
+namespace uverbs::test
+{
+
+/* What a device did with objects: in which order they ended, and how many are still there. */
+struct Account {
+	static constexpr u32 most = 64;
+
+	u32 ended[most] = {};
+	u32 count = 0;
+	u32 alive = 0;
+	/* The device does not take back these: a bit for each name, below 64. And how many times, all together. */
+	u64 refused = 0;
+	u32 refusals = 0;
+};
+
+template <Kind its_kind>
+class Thing : public Object {
+public:
+	static constexpr Kind kind = its_kind;
+
+	Thing(Account &account, u32 name) : Object(its_kind), account_(account), name_(name) { account_.alive++; }
+	/* Made in another, which it holds. */
+	template <class Parent>
+	Thing(Account &account, u32 name, Hold<Parent> parent) : Thing(account, name)
+	{
+		static_assert(std::is_same_v<Parent, Thing<Kind::pd>>);
+		parent_ = std::move(parent);
+	}
+	~Thing() override { account_.alive--; }
+
+	kern::Result<> end(Reason) override
+	{
+		if (ended_)
+			return {};
+		if (account_.refused >> name_ % 64 & 1 && account_.refusals) {
+			account_.refusals--;
+			return kern::Error{-EBUSY};
+		}
+		ended_ = true;
+		if (account_.count < Account::most)
+			account_.ended[account_.count++] = name_;
+		return {};
+	}
+	bool ended() const override { return ended_; }
+	u32 name() const { return name_; }
+
+private:
+	Account &account_;
+	const u32 name_;
+	bool ended_ = false;
+	Hold<Thing<Kind::pd>> parent_;
+};
+
+using Pd = Thing<Kind::pd>;
+using Mr = Thing<Kind::mr>;
+using Mw = Thing<Kind::mw>;
+using Cq = Thing<Kind::cq>;
+using Srq = Thing<Kind::srq>;
+using Qp = Thing<Kind::qp>;
+
+/* Makes one and finishes it: its handle. */
+template <class T, class... Args>
+kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&...args)
+{
+	auto draft = TRY(Draft<T>::create(table, account, name, std::forward<Args>(args)...));
+	const u32 handle = draft->handle();
+
+	draft.finish();
+	return handle;
+}
+
+/* Ends one as a command does. */
+template <class T>
+kern::Result<> destroy(ObjectTable &table, u32 handle)
+{
+	T *object = TRY(table.claim<T>(handle));
+
+	if (const kern::Result<> ended = object->end(Reason::command); !ended) {
+		table.leave(*object);
+		return ended;
+	}
+	table.remove(*object);
+	return {};
+}
+
+} // namespace uverbs::test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fixture.hpp"
+
+using namespace uverbs;
+using namespace uverbs::test;
+
+namespace
+{
+
+constexpr u32 root = 0;
+
+/* Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken for it, and none is none. */
+void numbers_are_the_lowest_free(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	ObjectTable table(share);
+
+	EXPECT_EQ(make<test::Pd>(table, account, 1).value(), 0u);
+	EXPECT_EQ(make<test::Cq>(table, account, 2).value(), 1u);
+	EXPECT_EQ(make<test::Pd>(table, account, 3).value(), 2u);
+	EXPECT_ERROR(table.find<test::Pd>(1), -EINVAL);
+	EXPECT_ERROR(table.find<test::Pd>(3), -ENOENT);
+	EXPECT_ERROR(table.find<test::Pd>(~0u), -ENOENT);
+	EXPECT_OK(destroy<test::Cq>(table, 1));
+	EXPECT_ERROR(table.find<test::Cq>(1), -ENOENT);
+	EXPECT_EQ(make<test::Qp>(table, account, 4).value(), 1u);
+	EXPECT_TRUE(table.end_all());
+	table.clear();
+	EXPECT_EQ(account.alive, 0u);
+}
+
+/* What a command uses, or something is made in, is not ended; what is being made or ended is nobody else's. */
+void what_is_held_does_not_end(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	ObjectTable table(share);
+	const u32 pd = make<test::Pd>(table, account, 1).value();
+	const u32 mr = make<Mr>(table, account, 2, table.find<test::Pd>(pd).take()).value();
+
+	EXPECT_ERROR(destroy<test::Pd>(table, pd), -EBUSY);
+	{
+		const auto used = table.find<Mr>(mr);
+		ASSERT_OK(used);
+		EXPECT_ERROR(destroy<Mr>(table, mr), -EBUSY);
+	}
+	Mr *claimed = table.claim<Mr>(mr).take();
+	EXPECT_ERROR(table.find<Mr>(mr), -EBUSY);
+	EXPECT_ERROR(table.claim<Mr>(mr), -EBUSY);
+	table.leave(*claimed);
+	EXPECT_OK(table.find<Mr>(mr));
+	{
+		const auto draft = Draft<test::Cq>::create(table, account, 3);
+		ASSERT_OK(draft);
+		EXPECT_ERROR(table.find<test::Cq>(draft.value()->handle()), -EBUSY);
+	}
+	EXPECT_EQ(account.alive, 2u); // the draft was not finished
+	EXPECT_OK(destroy<Mr>(table, mr));
+	EXPECT_OK(destroy<test::Pd>(table, pd));
+	EXPECT_EQ(account.alive, 0u);
+}
+
+/* A command that the device refuses has changed nothing: it may come again. */
+void a_refused_end_may_come_again(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	ObjectTable table(share);
+	const u32 mr = make<Mr>(table, account, 7).value();
+
+	account.refused = 1u << 7;
+	account.refusals = 1;
+	EXPECT_ERROR(destroy<Mr>(table, mr), -EBUSY);
+	EXPECT_OK(table.find<Mr>(mr));
+	EXPECT_OK(destroy<Mr>(table, mr));
+	EXPECT_EQ(account.alive, 0u);
+}
+
+/* At the end objects go in the reverse order of their making; numbers stay until they are given back. */
+void the_end_is_the_mirror_of_the_making(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	ObjectTable table(share);
+	const u32 pd = make<test::Pd>(table, account, 1).value();
+
+	for (u32 name = 2; name <= 5; name++)
+		ASSERT_OK(make<Mr>(table, account, name, table.find<test::Pd>(pd).take()));
+	EXPECT_TRUE(table.end_all());
+	ASSERT_EQ(account.count, 5u);
+	for (u32 i = 0; i < 5; i++)
+		EXPECT_EQ(account.ended[i], 5 - i);
+	EXPECT_EQ(account.alive, 5u);
+	EXPECT_OK(destroy<Mr>(table, 2));
+	EXPECT_EQ(account.alive, 4u);
+	EXPECT_EQ(account.count, 5u); // what has ended does not end again
+	table.clear();
+	EXPECT_EQ(account.alive, 0u);
+}
+
+/* What another is in the way of goes in a later round, as long as any goes at all. */
+void what_was_in_the_way_goes_first(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	ObjectTable table(share);
+
+	for (u32 name = 1; name <= 3; name++)
+		ASSERT_OK(make<Mw>(table, account, name));
+	account.refused = 1u << 3;
+	account.refusals = 1;
+	EXPECT_TRUE(table.end_all());
+	ASSERT_EQ(account.count, 3u);
+	EXPECT_EQ(account.ended[0], 2u);
+	EXPECT_EQ(account.ended[2], 3u);
+	table.clear();
+	EXPECT_EQ(account.alive, 0u);
+}
+
+/*
+ * What the device keeps is lost: neither it nor what it stands on is freed or named any more, as the device may still call it. The rest
+ * goes. The user still has it.
+ */
+void what_the_device_keeps_is_lost(kern::kunit::Test &test)
+{
+	Account account;
+	Share share(root);
+	Mr *kept;
+	test::Pd *kept_pd;
+	{
+		ObjectTable table(share);
+		const u32 pd = make<test::Pd>(table, account, 1).value();
+		const u32 mr = make<Mr>(table, account, 2, table.find<test::Pd>(pd).take()).value();
+		ASSERT_OK(make<test::Cq>(table, account, 3));
+		kept = table.find<Mr>(mr).value().get();
+		kept_pd = table.find<test::Pd>(pd).value().get();
+		/* As it keeps the region, it keeps the PD of that. */
+		account.refused = 1u << 1 | 1u << 2;
+		account.refusals = 100;
+		EXPECT_FALSE(table.end_all());
+		EXPECT_ERROR(table.find<Mr>(mr), -ENOENT);
+		EXPECT_ERROR(table.find<test::Pd>(pd), -ENOENT);
+		table.clear();
+		EXPECT_EQ(account.alive, 2u);
+		EXPECT_EQ(share.keys.taken(), 1u);
+		EXPECT_EQ(share.pds.taken(), 1u);
+		EXPECT_EQ(share.cqs.taken(), 0u);
+		EXPECT_FALSE(share.idle());
+	}
+	/* The test takes it back after all. */
+	kern::destroy(kept);
+	kern::destroy(kept_pd);
+	EXPECT_EQ(account.alive, 0u);
+	EXPECT_TRUE(share.idle());
+}
+
+} // namespace
+
+KUNIT_SUITE(uverbs_objects, KUNIT_CASE(numbers_are_the_lowest_free), KUNIT_CASE(what_is_held_does_not_end),
+	    KUNIT_CASE(a_refused_end_may_come_again), KUNIT_CASE(the_end_is_the_mirror_of_the_making),
+	    KUNIT_CASE(what_was_in_the_way_goes_first), KUNIT_CASE(what_the_device_keeps_is_lost));
