@@ -37,7 +37,7 @@ Result<> modify_srq(Call &call, const abi::ModifySrq &request);
 Result<> query_srq(Call &call, const abi::Destroy &request);
 Result<> destroy_srq(Call &call, const abi::Destroy &request);
 
-/* xrc.cpp */
+/* xrcd.cpp */
 Result<> open_xrcd(Call &call, const abi::OpenXrcd &request);
 Result<> close_xrcd(Call &call, const abi::HandleOnly &request);
 

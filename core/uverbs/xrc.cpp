@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // XRC domains and their target QPs.
 #include "xrc.hpp"
-#include "commands.hpp"
-#include "device.hpp"
 
 namespace uverbs
 {
 
-Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
+kern::Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
 	/* It outlives who makes it: its events go to those who have a handle. The driver has events for who has a handler. */
@@ -26,7 +24,7 @@ Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 	return opened;
 }
 
-Result<ib_qp *> XrcDomain::open_target(ib_qp_open_attr &attr)
+kern::Result<ib_qp *> XrcDomain::open_target(ib_qp_open_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
 	ib_qp *const opened = ib_open_qp(&ib_, &attr);
@@ -52,7 +50,7 @@ XrcDomain *XrcDomains::find(const kern::Inode &inode)
 	return nullptr;
 }
 
-Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode)
+kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode)
 {
 	kern::Guard guard(lock_);
 
@@ -75,7 +73,7 @@ Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode 
 	return domain;
 }
 
-Result<> XrcDomains::close(XrcDomain &domain)
+kern::Result<> XrcDomains::close(XrcDomain &domain)
 {
 	kern::Guard guard(lock_);
 
@@ -87,31 +85,6 @@ Result<> XrcDomains::close(XrcDomain &domain)
 		domain.users_--;
 	}
 	return {};
-}
-
-Result<> open_xrcd(Call &call, const abi::OpenXrcd &request)
-{
-	File &file = call.file;
-	kern::Inode inode;
-	auto mode = XrcDomains::Mode::existing;
-
-	if (request.fd != abi::no_file) {
-		inode = kern::Inode(request.fd);
-		if (!inode)
-			return kern::Error{-EBADF};
-	}
-	if (request.oflags & abi::open_creates)
-		mode = request.oflags & abi::open_exclusive ? XrcDomains::Mode::only_new : XrcDomains::Mode::existing_or_new;
-	auto xrcd = TRY(Draft<Xrcd>::create(file.objects(), file.owner().xrc_domains()));
-	xrcd->take(*TRY(file.owner().xrc_domains().open(file.device(), std::move(inode), mode)));
-	TRY(call.respond(abi::HandleOnly{xrcd->handle()}));
-	xrcd.finish();
-	return {};
-}
-
-Result<> close_xrcd(Call &call, const abi::HandleOnly &request)
-{
-	return destroy<Xrcd>(call, request.handle);
 }
 
 } // namespace uverbs

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Target QPs of shared XRC domains: who is told of their events, and how long they live.
+#include "../../tests/verbs/fixture.hpp"
+#include "../xrc.hpp"
+
+using namespace uverbs;
+using fixture::Device;
+
+namespace
+{
+
+/* Who has a handle on a target, and what that is told. */
+struct Holder {
+	ib_qp *handle = nullptr;
+	u32 told = 0;
+	/* Of another QP than the handle, or of none any more. */
+	u32 misled = 0;
+
+	static void hear(ib_event *event, void *context)
+	{
+		Holder &holder = *static_cast<Holder *>(context);
+		holder.told++;
+		holder.misled += event->element.qp != holder.handle;
+	}
+	kern::Result<> create(XrcDomain &domain)
+	{
+		ib_qp_init_attr attr = {.event_handler = hear, .qp_context = this, .xrcd = &domain.ib(), .qp_type = IB_QPT_XRC_TGT};
+		handle = TRY(domain.create_target(attr));
+		return {};
+	}
+	kern::Result<> open(XrcDomain &domain, u32 number)
+	{
+		ib_qp_open_attr attr = {.event_handler = hear, .qp_context = this, .qp_num = number, .qp_type = IB_QPT_XRC_TGT};
+		handle = TRY(domain.open_target(attr));
+		return {};
+	}
+	void close(XrcDomain &domain) { domain.close_target(*std::exchange(handle, nullptr)); }
+};
+
+void raise(ib_qp &real)
+{
+	ib_event event = {};
+
+	event.device = real.device;
+	event.element.qp = &real;
+	event.event = IB_EVENT_COMM_EST;
+	ib_dispatch_event(&event);
+}
+
+/* An event is told to each who has a handle, once; nobody is told who has given his back, not even who made the QP. */
+void a_targets_events_are_its_holders(kern::kunit::Test &test)
+{
+	const Device device;
+	ASSERT_TRUE(device.ok());
+	XrcDomains domains;
+	auto opened = domains.open(*device.get(), {}, XrcDomains::Mode::existing);
+	ASSERT_OK(opened);
+	XrcDomain &domain = *opened.value();
+	Holder maker, heir;
+
+	ASSERT_OK(maker.create(domain));
+	ib_qp &real = *maker.handle->real_qp;
+	raise(real);
+	EXPECT_EQ(maker.told, 1u);
+	ASSERT_OK(heir.open(domain, maker.handle->qp_num));
+	raise(real);
+	EXPECT_EQ(maker.told, 2u);
+	EXPECT_EQ(heir.told, 1u);
+
+	maker.close(domain);
+	raise(real);
+	EXPECT_EQ(maker.told, 2u);
+	EXPECT_EQ(heir.told, 2u);
+	EXPECT_EQ(maker.misled + heir.misled, 0u);
+
+	/* The last handle takes the QP with it, and so the domain can go. */
+	EXPECT_ERROR(domains.close(domain), -EBUSY);
+	heir.close(domain);
+	EXPECT_OK(domains.close(domain));
+}
+
+} // namespace
+
+KUNIT_SUITE(uverbs_xrc, KUNIT_CASE(a_targets_events_are_its_holders));
