@@ -52,7 +52,7 @@ static long file_ioctl(struct file *native, unsigned int command, unsigned long 
 	struct kern_file *file = native->private_data;
 	int status = ops_of(native)->control(file->owner, command, argument);
 
-	return status == -EOPNOTSUPP ? -ENOTTY : status;
+	return status == -ENOSYS ? -ENOTTY : status;
 }
 
 bool kern_file_waits(const struct kern_file *file)

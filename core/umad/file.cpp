@@ -93,7 +93,7 @@ kern::Result<> File::control(unsigned int command, u64 argument)
 	case abi::enable_pkey:
 		return enable_pkey();
 	default:
-		return kern::Error{-EOPNOTSUPP};
+		return kern::Error{-ENOSYS};
 	}
 }
 

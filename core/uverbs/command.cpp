@@ -1,66 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The frame around a command: header, sizes, tails. The order of the checks is that in which stock programs know their errors.
-#include "command.hpp"
+#include "methods.hpp"
 
 namespace uverbs
 {
 
 kern::Result<> Call::respond(const void *response, size_t size) const
 {
-	const size_t told = room_ < size ? room_ : size;
-
-	TRY(kern::copy_out(response_, response, told));
-	/* The core's part of an extended response can be no longer than 16 bits count in words of eight. */
-	static constexpr u64 zeros[8] = {};
-	for (size_t at = told; at < room_;) {
-		const size_t step = room_ - at < sizeof(zeros) ? room_ - at : sizeof(zeros);
-		TRY(kern::copy_out(response_ + at, zeros, step));
-		at += step;
-	}
-	return {};
+	return answer_in(response_, room_, response, size);
 }
 
 class Framing {
 public:
-	Framing(Call &call, u64 from, size_t count) : call_(call), from_(from), count_(count) {}
+	explicit Framing(Call &call) : call_(call) {}
 
-	kern::Result<const Command *> read_header(Present present);
-	kern::Result<> read_request(const Command &command)
-	{
-		return command.extended ? read_extended(command) : read_plain(command);
-	}
+	/* What is written into the file. */
+	kern::Result<> run(u64 from, size_t count);
+	/* What stands in the attributes of a method. */
+	kern::Result<> run(u32 word, Attributes::Place in, Attributes::Place out);
 
 private:
-	kern::Result<> read_plain(const Command &command);
-	kern::Result<> read_extended(const Command &command);
+	/* By the first word of its header. */
+	kern::Result<const Command *> find(u32 word) const;
+	kern::Result<> read_plain(const Command &command, const abi::Header &header, u64 from, size_t count);
+	kern::Result<> read_extended(const Command &command, const abi::Header &header, u64 from, size_t count);
 	/* The core's part; what the program says beyond what the core knows must be nothing. */
-	kern::Result<> take_request(const Command &command, size_t at, size_t size);
-	void set_driver_parts(u64 in, size_t inlen, u64 out, size_t outlen)
+	kern::Result<> take_request(const Command &command, u64 from, size_t size);
+	kern::Result<> carry_out(const Command &command)
 	{
-		call_.udata = {.inbuf = inlen ? kern::user_pointer(in) : nullptr,
-			       .outbuf = outlen ? kern::user_pointer(out) : nullptr,
-			       .inlen = inlen,
-			       .outlen = outlen,
-			       .context = call_.file.context()};
+		TRY(call_.present.check(command.needs));
+		return command.run(call_);
 	}
 
 	Call &call_;
-	const u64 from_;
-	const size_t count_;
-	abi::Header header_;
 };
 
-kern::Result<const Command *> Framing::read_header(Present present)
+kern::Result<const Command *> Framing::find(u32 word) const
 {
-	if (count_ < sizeof(header_))
+	if (word & ~(abi::extended_flag | abi::number_mask))
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&header_, from_, sizeof(header_)));
-	if (header_.command & ~(abi::extended_flag | abi::number_mask))
-		return kern::Error{-EINVAL};
-	const Command *command = find_command(header_.command & abi::number_mask, header_.command & abi::extended_flag);
+	const Command *command = find_command(word & abi::number_mask, word & abi::extended_flag);
 	if (!command)
 		return kern::Error{-EOPNOTSUPP};
-	if (command->method != always && present.device) {
+	if (command->method != always && call_.present.device) {
 		size_t method;
 		__builtin_memcpy(&method, reinterpret_cast<const char *>(&call_.file.device().ops) + command->method, sizeof(method));
 		if (!method)
@@ -69,28 +51,28 @@ kern::Result<const Command *> Framing::read_header(Present present)
 	return command;
 }
 
-kern::Result<> Framing::take_request(const Command &command, size_t at, size_t size)
+kern::Result<> Framing::take_request(const Command &command, u64 from, size_t size)
 {
 	const size_t known = size < command.request ? size : command.request;
 
-	TRY(kern::copy_in(call_.request_, from_ + at, known));
+	TRY(kern::copy_in(call_.request_, from, known));
 	if (size == known)
 		return {};
-	const int zero = kern_user_is_zero(kern::user_pointer(from_ + at + known), size - known);
+	const int zero = kern_user_is_zero(kern::user_pointer(from + known), size - known);
 	TRY_ERRNO(zero);
 	return zero ? kern::Result<>{} : kern::Error{-EOPNOTSUPP};
 }
 
-kern::Result<> Framing::read_plain(const Command &command)
+kern::Result<> Framing::read_plain(const Command &command, const abi::Header &header, u64 from, size_t count)
 {
 	constexpr size_t word = 4;
-	const size_t in = header_.in_words * word, out = header_.out_words * word;
-	size_t size = count_;
+	const size_t in = header.in_words * word, out = header.out_words * word;
+	size_t size = count;
 
 	if (in != size)
 		return kern::Error{-EINVAL};
 	/* Old libraries say less of this one than they are to. */
-	const size_t least = sizeof(header_) + command.request;
+	const size_t least = sizeof(header) + command.request;
 	const bool short_of_reserved = command.number == abi::destroy_cq && size == least - sizeof(u64);
 	if (size < least && !short_of_reserved)
 		return kern::Error{-ENOSPC};
@@ -98,29 +80,29 @@ kern::Result<> Framing::read_plain(const Command &command)
 		return kern::Error{-ENOSPC};
 	/* They have it whole, and count it wrong. */
 	const size_t core = command.request;
-	TRY(take_request(command, sizeof(header_), core));
-	size = short_of_reserved ? 0 : size - sizeof(header_) - core;
+	TRY(take_request(command, from + sizeof(header), core));
+	size = short_of_reserved ? 0 : size - sizeof(header) - core;
 
 	if (command.response) {
 		call_.response_ = call_.request<abi::ResponseOnly>().response;
 		call_.room_ = command.response;
 	}
-	set_driver_parts(from_ + sizeof(header_) + core, size, call_.response_ + command.response, out - command.response);
+	call_.set_driver_parts(from + sizeof(header) + core, size, call_.response_ + command.response, out - command.response);
 	return {};
 }
 
-kern::Result<> Framing::read_extended(const Command &command)
+kern::Result<> Framing::read_extended(const Command &command, const abi::Header &header, u64 from, size_t count)
 {
 	constexpr size_t word = 8;
 	constexpr size_t headers = sizeof(abi::Header) + sizeof(abi::ExtendedHeader);
 	abi::ExtendedHeader extended;
 
-	if (count_ < headers)
+	if (count < headers)
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&extended, from_ + sizeof(header_), sizeof(extended)));
-	const size_t in = header_.in_words * word, out = header_.out_words * word;
+	TRY(kern::copy_in(&extended, from + sizeof(header), sizeof(extended)));
+	const size_t in = header.in_words * word, out = header.out_words * word;
 	const size_t driver_in = extended.driver_in_words * word, driver_out = extended.driver_out_words * word;
-	if (in + driver_in != count_ - headers)
+	if (in + driver_in != count - headers)
 		return kern::Error{-EINVAL};
 	if (in < command.least_request)
 		return kern::Error{-ENOSPC};
@@ -134,25 +116,53 @@ kern::Result<> Framing::read_extended(const Command &command)
 	} else if (out || driver_out) {
 		return kern::Error{-EINVAL};
 	}
-	TRY(take_request(command, headers, in));
+	TRY(take_request(command, from + headers, in));
 	call_.response_ = extended.response;
 	call_.room_ = out;
-	set_driver_parts(from_ + headers + in, driver_in, extended.response + out, driver_out);
+	call_.set_driver_parts(from + headers + in, driver_in, extended.response + out, driver_out);
 	return {};
+}
+
+kern::Result<> Framing::run(u64 from, size_t count)
+{
+	abi::Header header;
+
+	if (count < sizeof(header))
+		return kern::Error{-EINVAL};
+	TRY(kern::copy_in(&header, from, sizeof(header)));
+	const Command *const command = TRY(find(header.command));
+	TRY(command->extended ? read_extended(*command, header, from, count) : read_plain(*command, header, from, count));
+	return carry_out(*command);
+}
+
+kern::Result<> Framing::run(u32 word, Attributes::Place in, Attributes::Place out)
+{
+	const Command *const command = TRY(find(word));
+
+	/* A plain request has its address of the response here as well, which says nothing. */
+	if (in.size < command->least_request || out.size < command->response)
+		return kern::Error{-ENOSPC};
+	TRY(take_request(*command, in.address, in.size));
+	call_.response_ = out.address;
+	call_.room_ = out.size;
+	return carry_out(*command);
 }
 
 kern::Result<> run_command(File &file, u64 from, size_t count, Present present)
 {
-	Call call(file);
-	Framing framing(call, from, count);
-	const Command *command = TRY(framing.read_header(present));
+	Call call(file, present);
 
-	TRY(framing.read_request(*command));
-	if (command->needs != Needs::object && !present.device)
-		return kern::Error{-EIO};
-	if (command->needs == Needs::context && !present.context)
-		return kern::Error{-EINVAL};
-	return command->run(call);
+	return Framing(call).run(from, count);
+}
+
+kern::Result<> methods::invoke_write(Call &call, const Attributes &said)
+{
+	using namespace abi::invoke_write;
+
+	TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in), said.place(core_out)));
+	if (said.has(core_out))
+		kern::ignore(said.answered(core_out));
+	return {};
 }
 
 } // namespace uverbs

@@ -18,12 +18,35 @@ namespace uverbs
 /* The largest request that the core knows. */
 inline constexpr size_t max_request = 120;
 
-/* A command that runs. */
+enum class Needs : u8 {
+	/* The device alone: GET_CONTEXT. */
+	device,
+	context,
+	/* Nothing but the object that it names, to give something back; or nothing at all. */
+	nothing,
+};
+
+/* What a call finds. */
+struct Present {
+	bool context;
+	bool device;
+
+	/* Errors: EIO, EINVAL. */
+	kern::Result<> check(Needs needs) const
+	{
+		if (needs != Needs::nothing && !device)
+			return kern::Error{-EIO};
+		return needs == Needs::context && !context ? kern::Error{-EINVAL} : kern::Result<>{};
+	}
+};
+
+/* A command, or a method, that runs. */
 class Call {
 public:
-	explicit Call(File &opened) : file(opened) {}
+	Call(File &opened, Present finds) : file(opened), present(finds) {}
 
 	File &file;
+	const Present present;
 	/* What the driver and its library have to say to each other. */
 	ib_udata udata{};
 
@@ -45,8 +68,15 @@ public:
 	{
 		return static_cast<u32>(room_ < sizeof(T) ? room_ : sizeof(T));
 	}
-	/* A part of the driver's answer. */
-	bool driver_answers() const { return udata.outlen != 0; }
+	/* Addresses and sizes in the program's memory. */
+	void set_driver_parts(u64 in, size_t inlen, u64 out, size_t outlen)
+	{
+		udata = {.inbuf = inlen ? kern::user_pointer(in) : nullptr,
+			 .outbuf = outlen ? kern::user_pointer(out) : nullptr,
+			 .inlen = inlen,
+			 .outlen = outlen,
+			 .context = file.context()};
+	}
 
 private:
 	friend class Framing;
@@ -56,20 +86,6 @@ private:
 	/* Where the core's response goes, and how much of it. */
 	u64 response_ = 0;
 	size_t room_ = 0;
-};
-
-/* What a command finds. */
-struct Present {
-	bool context;
-	bool device;
-};
-
-enum class Needs : u8 {
-	/* The device alone: GET_CONTEXT. */
-	device,
-	context,
-	/* Nothing but the object that it names: it gives something back. */
-	object,
 };
 
 struct Command {

@@ -47,7 +47,7 @@ constexpr Command plain(abi::Number number, u16 method = always, Needs needs = N
 template <auto Run, class Response = None>
 constexpr Command ending(abi::Number number, u16 method)
 {
-	return plain<Run, Response>(number, method, Needs::object);
+	return plain<Run, Response>(number, method, Needs::nothing);
 }
 template <auto Run>
 constexpr Command extended(abi::Number number, u16 response, u16 method = always, u16 least_request = sizeof(Request<Run>))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The context, and what a program asks of the device.
+#include <rdma/ib_cache.h>
 #include "commands.hpp"
+#include "methods.hpp"
 
 namespace uverbs
 {
@@ -62,16 +64,100 @@ abi::DeviceAttributes describe(const ib_device &device, const ib_device_attr &at
 	};
 }
 
+abi::PortAttributes describe(ib_device &device, u32 port_num, const ib_port_attr &attr)
+{
+	return {
+		.port_cap_flags = attr.port_cap_flags & ~port_cap_ip_based_gids,
+		.max_msg_sz = attr.max_msg_sz,
+		.bad_pkey_cntr = attr.bad_pkey_cntr,
+		.qkey_viol_cntr = attr.qkey_viol_cntr,
+		.gid_tbl_len = count(attr.gid_tbl_len),
+		.pkey_tbl_len = attr.pkey_tbl_len,
+		.lid = static_cast<u16>(attr.lid),
+		.sm_lid = static_cast<u16>(attr.sm_lid),
+		.state = static_cast<u8>(attr.state),
+		.max_mtu = static_cast<u8>(attr.max_mtu),
+		.active_mtu = static_cast<u8>(attr.active_mtu),
+		.lmc = attr.lmc,
+		.max_vl_num = attr.max_vl_num,
+		.sm_sl = attr.sm_sl,
+		.subnet_timeout = attr.subnet_timeout,
+		.init_type_reply = attr.init_type_reply,
+		.active_width = attr.active_width,
+		.active_speed = static_cast<u8>(attr.active_speed),
+		.phys_state = attr.phys_state,
+		.link_layer = static_cast<u8>(rdma_port_get_link_layer(&device, port_num)),
+		.flags = static_cast<u8>(rdma_is_grh_required(&device, port_num) ? 1 : 0),
+	};
+}
+
+Result<> tell_context(Call &call, const Attributes &said)
+{
+	using namespace abi::context_method;
+
+	TRY(said.tell(num_comp_vectors, static_cast<u32>(call.file.device().num_comp_vectors)));
+	return said.tell(core_support, core_drops_optional_access);
+}
+
+/* Errors: EINVAL for a port or an entry that there is not. */
+Result<abi::GidEntry> read_gid(ib_device &device, u32 port_num, u32 index)
+{
+	abi::GidEntry entry = {.gid = {}, .index = index, .port = port_num, .type = abi::gid_type_ib, .netdev = 0};
+	ib_gid gid;
+
+	if (index > 0xffff)
+		return kern::Error{-EINVAL};
+	TRY_ERRNO(rdma_query_gid(&device, port_num, static_cast<int>(index), &gid));
+	__builtin_memcpy(entry.gid, gid.raw, sizeof(entry.gid));
+	return entry;
+}
+
+bool is_used(const abi::GidEntry &entry)
+{
+	for (const u8 byte : entry.gid)
+		if (byte)
+			return true;
+	return false;
+}
+
 } // namespace
 
 Result<> get_context(Call &call, const abi::ResponseOnly &)
 {
-	return call.file.make_context(call.udata, [&](int async_fd) {
-		return call.respond(abi::ContextResponse{
-			.async_fd = static_cast<u32>(async_fd),
-			.num_comp_vectors = static_cast<u32>(call.file.device().num_comp_vectors),
-		});
-	});
+	File &file = call.file;
+	auto created = TRY(EventFile::create_asynchronous(file));
+
+	TRY(file.make_context(call.udata, [&]() -> Result<> {
+		TRY(call.respond(abi::ContextResponse{
+			.async_fd = static_cast<u32>(created.file.descriptor()),
+			.num_comp_vectors = static_cast<u32>(file.device().num_comp_vectors),
+		}));
+		file.use_for_events(created.events);
+		return {};
+	}));
+	created.file.install();
+	return {};
+}
+
+/* Without a file for events: the library asks for one next. */
+Result<> methods::get_context(Call &call, const Attributes &said)
+{
+	return call.file.make_context(call.udata, [&] { return tell_context(call, said); });
+}
+
+Result<> methods::query_context(Call &call, const Attributes &said)
+{
+	return tell_context(call, said);
+}
+
+Result<> methods::alloc_async_event(Call &call, const Attributes &said)
+{
+	auto created = TRY(EventFile::create_asynchronous(call.file));
+
+	TRY(said.tell_made(abi::alloc_async_event::fd, static_cast<u32>(created.file.descriptor())));
+	call.file.use_for_events(created.events);
+	created.file.install();
+	return {};
 }
 
 Result<> query_device(Call &call, const abi::ResponseOnly &)
@@ -106,29 +192,52 @@ Result<> query_port(Call &call, const abi::QueryPort &request)
 	ib_port_attr attr;
 
 	TRY_ERRNO(ib_query_port(&device, request.port_num, &attr));
-	return call.respond(abi::PortAttributes{
-		.port_cap_flags = attr.port_cap_flags & ~port_cap_ip_based_gids,
-		.max_msg_sz = attr.max_msg_sz,
-		.bad_pkey_cntr = attr.bad_pkey_cntr,
-		.qkey_viol_cntr = attr.qkey_viol_cntr,
-		.gid_tbl_len = count(attr.gid_tbl_len),
-		.pkey_tbl_len = attr.pkey_tbl_len,
-		.lid = static_cast<u16>(attr.lid),
-		.sm_lid = static_cast<u16>(attr.sm_lid),
-		.state = static_cast<u8>(attr.state),
-		.max_mtu = static_cast<u8>(attr.max_mtu),
-		.active_mtu = static_cast<u8>(attr.active_mtu),
-		.lmc = attr.lmc,
-		.max_vl_num = attr.max_vl_num,
-		.sm_sl = attr.sm_sl,
-		.subnet_timeout = attr.subnet_timeout,
-		.init_type_reply = attr.init_type_reply,
-		.active_width = attr.active_width,
-		.active_speed = static_cast<u8>(attr.active_speed),
-		.phys_state = attr.phys_state,
-		.link_layer = static_cast<u8>(rdma_port_get_link_layer(&device, request.port_num)),
-		.flags = static_cast<u8>(rdma_is_grh_required(&device, request.port_num) ? 1 : 0),
-	});
+	return call.respond(describe(device, request.port_num, attr));
+}
+
+Result<> methods::query_port(Call &call, const Attributes &said)
+{
+	using namespace abi::query_port_method;
+	ib_device &device = call.file.device();
+	const u32 port = static_cast<u32>(said.number(port_num));
+	ib_port_attr attr;
+
+	TRY_ERRNO(ib_query_port(&device, port, &attr));
+	return said.tell(response, abi::PortAttributesExtended{.base = describe(device, port, attr), .port_cap_flags2 = attr.port_cap_flags2});
+}
+
+Result<> methods::query_gid_table(Call &call, const Attributes &said)
+{
+	using namespace abi::query_gid_table;
+	ib_device &device = call.file.device();
+	const u64 stride = said.number(entry_size);
+	const Attributes::Place room = said.place(entries);
+	u64 found = 0;
+
+	if (!stride || room.size % stride)
+		return kern::Error{-EINVAL};
+	for (u32 port = 1; port <= device.phys_port_cnt; port++) {
+		ib_port_attr attr;
+		TRY_ERRNO(ib_query_port(&device, port, &attr));
+		for (u32 index = 0; index < count(attr.gid_tbl_len); index++) {
+			const abi::GidEntry entry = TRY(read_gid(device, port, index));
+			if (!is_used(entry))
+				continue;
+			if (found == room.size / stride)
+				return kern::Error{-EINVAL};
+			TRY(answer_in(room.address + found++ * stride, stride, &entry, sizeof(entry)));
+		}
+	}
+	TRY(said.tell(used, found));
+	return said.answered(entries);
+}
+
+Result<> methods::query_gid_entry(Call &call, const Attributes &said)
+{
+	using namespace abi::query_gid_entry;
+	const abi::GidEntry found = TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)), static_cast<u32>(said.number(index))));
+
+	return is_used(found) ? said.tell(entry, found) : kern::Error{-ENODATA};
 }
 
 } // namespace uverbs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Completion queues and channels.
 #include "commands.hpp"
+#include "methods.hpp"
 #include "queues.hpp"
 
 namespace uverbs
@@ -19,15 +20,19 @@ void hear(ib_event *event, void *context)
 	static_cast<Cq *>(context)->events.push(event->event);
 }
 
+Result<kern::Ref<EventFile>> find_event_file(File &file, s32 descriptor, EventFile::Kind kind)
+{
+	const kern::FileHold<EventFile> found(event_file_kind(), descriptor);
+
+	if (!found || !found->is(kind, file))
+		return kern::Error{-EBADF};
+	return kern::Ref<EventFile>::share(*found.get());
+}
+
 /* The channel that a program names by its descriptor: of this very file, or none. */
 Result<kern::Ref<EventFile>> find_channel(File &file, s32 descriptor)
 {
-	if (descriptor < 0)
-		return kern::Ref<EventFile>();
-	const kern::FileHold<EventFile> channel(event_file_kind(), descriptor);
-	if (!channel || !channel->made_by(file))
-		return kern::Error{-EBADF};
-	return kern::Ref<EventFile>::share(*channel.get());
+	return descriptor < 0 ? kern::Ref<EventFile>() : find_event_file(file, descriptor, EventFile::Kind::completion);
 }
 
 struct CqParameters {
@@ -35,6 +40,8 @@ struct CqParameters {
 	u32 cqe;
 	u32 comp_vector;
 	s32 comp_channel;
+	/* For asynchronous events, if the program names one. */
+	s32 event_file = no_descriptor;
 };
 
 template <class Respond>
@@ -48,14 +55,30 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 	if (attr.comp_vector >= static_cast<u32>(device.num_comp_vectors))
 		return kern::Error{-EINVAL};
 	auto channel = TRY(find_channel(file, wanted.comp_channel));
-	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), file.events(), wanted.user_handle));
+	auto events = TRY(find_events(file, wanted.event_file));
+	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events), wanted.user_handle));
 	TRY(cq->take(ib_create_cq_user(&device, completed, hear, &*cq, &attr, &call.udata)));
 	TRY(respond(abi::CreateCqResponse{.handle = cq->handle(), .cqe = static_cast<u32>(cq->ib()->cqe)}));
 	cq.finish();
 	return {};
 }
 
+Result<abi::DestroyCqResponse> destroy_numbered(Call &call, u32 handle)
+{
+	abi::DestroyCqResponse response{};
+
+	TRY(destroy<Cq>(call, handle, [&](Cq &cq) {
+		response = {.comp_events_reported = cq.completions.forget(), .async_events_reported = cq.events.forget()};
+	}));
+	return response;
+}
+
 } // namespace
+
+Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor)
+{
+	return descriptor == no_descriptor ? file.events() : find_event_file(file, descriptor, EventFile::Kind::asynchronous);
+}
 
 Result<> create_comp_channel(Call &call, const abi::ResponseOnly &)
 {
@@ -96,12 +119,30 @@ Result<> resize_cq(Call &call, const abi::ResizeCq &request)
 
 Result<> destroy_cq(Call &call, const abi::Destroy &request)
 {
-	abi::DestroyCqResponse response{};
+	return call.respond(TRY(destroy_numbered(call, request.handle)));
+}
 
-	TRY(destroy<Cq>(call, request.handle, [&](Cq &cq) {
-		response = {.comp_events_reported = cq.completions.forget(), .async_events_reported = cq.events.forget()};
-	}));
-	return call.respond(response);
+Result<> methods::create_cq(Call &call, const Attributes &said)
+{
+	using namespace abi::create_cq_method;
+
+	return create(call,
+		      {.user_handle = said.number(user_handle),
+		       .cqe = static_cast<u32>(said.number(cqe)),
+		       .comp_vector = static_cast<u32>(said.number(comp_vector)),
+		       .comp_channel = said.descriptor(comp_channel),
+		       .event_file = said.descriptor(event_fd)},
+		      [&](const abi::CreateCqResponse &made) -> Result<> {
+			      TRY(said.tell(response_cqe, made.cqe));
+			      return said.tell_made(handle, made.handle);
+		      });
+}
+
+Result<> methods::destroy_cq(Call &call, const Attributes &said)
+{
+	using namespace abi::destroy_method;
+
+	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

@@ -28,7 +28,7 @@ EventFile::~EventFile()
 		;
 }
 
-kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events)
+kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &maker)
 {
 	auto file = TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
 	/* The file's own: release() gives it up. */
@@ -38,25 +38,25 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events)
 		kern::Guard guard(self->lock_);
 		self->file_ = file.native();
 	}
+	self->maker_ = kern::Ref<File>::share(maker);
+	maker.add_event_file(*self);
 	return Created{std::move(events), std::move(file)};
 }
 
 kern::Result<EventFile::Created> EventFile::create_channel(File &maker)
 {
 	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::completion)));
-	auto created = TRY(finish(std::move(events)));
-	created.events->maker_ = kern::Ref<File>::share(maker);
-	maker.add_channel(*created.events);
-	return created;
+	return finish(std::move(events), maker);
 }
 
-kern::Result<EventFile::Created> EventFile::create_asynchronous(u32 ports)
+kern::Result<EventFile::Created> EventFile::create_asynchronous(File &maker)
 {
+	const u32 ports = maker.device().phys_port_cnt;
 	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::asynchronous)));
 	events->ports_ = TRY(kern::make_array<EventSource>(kern::Gfp::kernel, size_t{ports} + 1));
 	for (u32 port = 0; port <= ports; port++)
 		events->ports_[port].element_ = port;
-	return finish(std::move(events));
+	return finish(std::move(events), maker);
 }
 
 void EventFile::push(EventSource &source, ib_event_type type)
@@ -97,6 +97,8 @@ u32 EventFile::forget(EventSource &source)
 
 void EventFile::close()
 {
+	if (kind_ == Kind::asynchronous)
+		return;
 	{
 		kern::Guard guard(lock_);
 		closed_ = true;
@@ -164,7 +166,7 @@ void EventFile::release()
 		file_ = nullptr;
 	}
 	if (kern::Ref<File> maker = std::move(maker_))
-		maker->remove_channel(*this);
+		maker->remove_event_file(*this);
 	/* What finish() kept for the file. */
 	kern::Ref<EventFile>::adopt(this);
 }

@@ -50,19 +50,20 @@ public:
 		kern::NewFile file;
 	};
 	static kern::Result<Created> create_channel(File &maker);
-	/* ports: of the device; it has sources for each, and for the device itself. */
-	static kern::Result<Created> create_asynchronous(u32 ports);
+	/* With sources for each port of the device, and for the device itself. */
+	static kern::Result<Created> create_asynchronous(File &maker);
 
 	/* Something has happened. type: of an asynchronous event. Any context. */
 	void push(EventSource &source, ib_event_type type = {});
-	/* The same, of a port, or 0 for the device. */
+	/* The same, of a port, or 0 for the device, if it is for asynchronous events. */
 	void push_port(u32 port, ib_event_type type);
 	/* Takes out what has not been read; how many events have. Context: process. */
 	u32 forget(EventSource &source);
-	/* Nothing more will come: after what waits, readers are told so. Context: process. */
+	/* Of a channel: nothing more will come; after what waits, readers are told so. Context: process. */
 	void close();
 
-	bool made_by(const File &file) const { return maker_.get() == &file; }
+	/* While its caller has the file. */
+	bool is(Kind kind, const File &maker) const { return kind_ == kind && maker_.get() == &maker; }
 
 	/* The file's calls. */
 	kern::Result<size_t> read(u64 to, size_t count, bool wait);
@@ -74,7 +75,7 @@ public:
 
 private:
 	explicit EventFile(Kind kind);
-	static kern::Result<Created> finish(kern::Ref<EventFile> events);
+	static kern::Result<Created> finish(kern::Ref<EventFile> events, File &maker);
 
 	struct Record {
 		u64 element;
@@ -85,7 +86,7 @@ private:
 	bool pop(Record &record);
 
 	const Kind kind_;
-	/* Of a channel, as long as the program has the file. */
+	/* As long as the program has the file. */
 	kern::Ref<File> maker_;
 	kern::OwnedArray<EventSource> ports_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};

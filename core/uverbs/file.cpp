@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "file.hpp"
-#include "command.hpp"
 #include "device.hpp"
+#include "methods.hpp"
 
 /* module.c: the module stays. */
 extern "C" void weft_uverbs_stay();
@@ -44,7 +44,7 @@ void File::hear(ib_event_handler *handler, ib_event *event)
 {
 	File &file = *reinterpret_cast<File *>(reinterpret_cast<char *>(handler) - __builtin_offsetof(File, handler_));
 
-	file.events_->push_port(event->element.port_num, event->event);
+	file.tell_all(event->element.port_num, event->event);
 }
 
 void File::end(State next)
@@ -72,7 +72,7 @@ void File::end(State next)
 				context_room_ = {};
 			}
 			if (next == State::device_gone)
-				events_->push_port(0, IB_EVENT_DEVICE_FATAL);
+				tell_all(0, IB_EVENT_DEVICE_FATAL);
 		}
 		close_channels();
 	}
@@ -95,32 +95,66 @@ void File::release()
 	kern::Ref<File>::adopt(this);
 }
 
-void File::add_channel(EventFile &channel)
+void File::add_event_file(EventFile &file)
 {
-	kern::Guard guard(channels_lock_);
-	channels_.push_back(channel);
+	kern::Guard guard(event_files_lock_);
+	event_files_.push_back(file);
 }
 
-void File::remove_channel(EventFile &channel)
+void File::remove_event_file(EventFile &file)
 {
-	kern::Guard guard(channels_lock_);
-	channel.node.unlink();
+	kern::Guard guard(event_files_lock_);
+	file.node.unlink();
+}
+
+kern::Ref<EventFile> File::events()
+{
+	kern::Guard guard(event_files_lock_);
+	return events_;
+}
+
+void File::use_for_events(const kern::Ref<EventFile> &events)
+{
+	kern::Guard guard(event_files_lock_);
+	if (!events_)
+		events_ = events;
+}
+
+void File::tell_all(u32 port, ib_event_type type)
+{
+	kern::Guard guard(event_files_lock_);
+	for (EventFile &file : event_files_)
+		file.push_port(port, type);
 }
 
 void File::close_channels()
 {
-	kern::Guard guard(channels_lock_);
-	for (EventFile &channel : channels_)
-		channel.close();
+	kern::Guard guard(event_files_lock_);
+	for (EventFile &file : event_files_)
+		file.close();
+}
+
+Present File::present() const
+{
+	const State now = state();
+
+	return {.context = now == State::ready, .device = now < State::device_gone};
 }
 
 kern::Result<size_t> File::write(u64 from, size_t count)
 {
 	kern::SharedGuard guard(commands_);
-	const State now = state();
 
-	TRY(run_command(*this, from, count, {.context = now == State::ready, .device = now < State::device_gone}));
+	TRY(run_command(*this, from, count, present()));
 	return count;
+}
+
+kern::Result<> File::control(unsigned int command, u64 argument)
+{
+	if (command != abi::verbs_ioctl)
+		return kern::Error{-ENOSYS};
+	kern::SharedGuard guard(commands_);
+	return run_method(*this, argument, present());
 }
 
 /* The kernel does not call it once the mappings have been revoked, and until then the context stays. */

@@ -7,8 +7,8 @@
  * can give back, and descriptors, from which it can read what happened.
  *
  * Locks: commands_ is the outermost here; the program's memory is read and written, and pinned, under its shared side. What the kernel
- * calls with the program's address space locked (map) takes none of it. Then making_, ObjectTable's, those of the midlayer; channels_lock_
- * and EventFile's are innermost.
+ * calls with the program's address space locked (map) takes none of it. Then making_, ObjectTable's, those of the midlayer;
+ * event_files_lock_, and within it EventFile's, are innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -24,6 +24,7 @@ namespace uverbs
 {
 
 class Device;
+struct Present;
 
 class File : public kern::RefCounted<File> {
 public:
@@ -40,16 +41,20 @@ public:
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }
 	Share &share() const { return *share_; }
-	const kern::Ref<EventFile> &events() const { return events_; }
-	/* What GET_CONTEXT does: once. `respond` is told the descriptor of the asynchronous events. Errors: EINVAL for a second time; EDQUOT. */
+	/* Where the asynchronous events of its objects go that name no other file; none as long as the program has asked for none. */
+	kern::Ref<EventFile> events();
+	/* What GET_CONTEXT does: once, if `respond` succeeds. Errors: EINVAL for a second time; EDQUOT. */
 	template <class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
+	/* The first one is that of events(). */
+	void use_for_events(const kern::Ref<EventFile> &events);
 
-	void add_channel(EventFile &channel);
-	void remove_channel(EventFile &channel);
+	void add_event_file(EventFile &file);
+	void remove_event_file(EventFile &file);
 
 	/* The file's calls. */
 	kern::Result<size_t> write(u64 from, size_t count);
+	kern::Result<> control(unsigned int command, u64 argument);
 	kern::Result<kern_mapping> map(u64 page_offset, size_t length);
 	void release();
 
@@ -72,6 +77,9 @@ private:
 	/* Waits for the commands that run, and gives all back that is on the device. */
 	void end(State next) EXCLUDES(commands_);
 	void close_channels();
+	/* To all files for asynchronous events: of a port, or 0 for the device. Any context. */
+	void tell_all(u32 port, ib_event_type type);
+	Present present() const;
 	static void hear(ib_event_handler *handler, ib_event *event);
 
 	const kern::Ref<Device> owner_;
@@ -88,12 +96,12 @@ private:
 	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
 	kern::Atomic<ib_ucontext *> context_{nullptr};
 	kern::Portion context_room_;
-	/* From the context on. */
-	kern::Ref<EventFile> events_;
 	ib_event_handler handler_{};
 	ObjectTable objects_{*share_};
-	kern::SpinLock channels_lock_{KERN_LOCK_CLASS("uverbs.channels")};
-	kern::List<EventFile, &EventFile::node> channels_ GUARDED_BY(channels_lock_);
+	kern::IrqSpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
+	/* Those that the program has; the first for asynchronous events also when it has closed it. */
+	kern::List<EventFile, &EventFile::node> event_files_ GUARDED_BY(event_files_lock_);
+	kern::Ref<EventFile> events_ GUARDED_BY(event_files_lock_);
 };
 
 kern::FileKind<File> &file_kind();
@@ -106,20 +114,17 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 		return kern::Error{-EINVAL};
 
 	auto room = TRY(share_->contexts.take());
-	auto created = TRY(EventFile::create_asynchronous(device_->phys_port_cnt));
 	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
 	TRY_ERRNO(kern::pointer_error(context));
-	if (const kern::Result<> told = respond(created.file.descriptor()); !told) {
+	if (const kern::Result<> told = respond(); !told) {
 		ib_dealloc_ucontext(context);
 		return told;
 	}
 	context_room_ = std::move(room);
-	events_ = std::move(created.events);
 	context_.store_release(context);
 	ib_init_event_handler(&handler_, device_, hear);
 	ib_register_event_handler(&handler_);
 	become(State::ready);
-	created.file.install();
 	return {};
 }
 

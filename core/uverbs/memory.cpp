@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "memory.hpp"
 #include "commands.hpp"
+#include "methods.hpp"
 
 namespace uverbs
 {
@@ -83,6 +84,21 @@ Result<> alloc_mw(Call &call, const abi::AllocMw &request)
 Result<> dealloc_mw(Call &call, const abi::HandleOnly &request)
 {
 	return destroy<Mw>(call, request.handle);
+}
+
+Result<> methods::dealloc_pd(Call &call, const Attributes &said)
+{
+	return destroy<Pd>(call, said.handle(abi::destroy_method::handle));
+}
+
+Result<> methods::dereg_mr(Call &call, const Attributes &said)
+{
+	return destroy<Mr>(call, said.handle(abi::destroy_method::handle));
+}
+
+Result<> methods::dealloc_mw(Call &call, const Attributes &said)
+{
+	return destroy<Mw>(call, said.handle(abi::destroy_method::handle));
 }
 
 } // namespace uverbs

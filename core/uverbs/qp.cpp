@@ -2,6 +2,7 @@
 // Queue pairs and their multicast groups.
 #include <kern/file.hpp>
 #include "commands.hpp"
+#include "methods.hpp"
 #include "queues.hpp"
 
 namespace uverbs
@@ -69,8 +70,9 @@ ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &w
 	return attr;
 }
 
+/* event_file: for its events, if the program names one. */
 template <class Respond>
-Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, Respond respond)
+Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s32 event_file, Respond respond)
 {
 	File &file = call.file;
 	ObjectTable &objects = file.objects();
@@ -83,7 +85,8 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, R
 	XrcDomain *const domain = parents.xrcd ? &parents.xrcd->domain() : nullptr;
 	ib_pd *const pd = parents.pd ? parents.pd->ib() : nullptr;
 	ib_qp_init_attr attr = make_attr(parents, wanted, create_flags);
-	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), file.events(), wanted.user_handle));
+	auto events = TRY(find_events(file, event_file));
+	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events), wanted.user_handle));
 	attr.qp_context = &*qp;
 	TRY(qp->take(domain ? TRY(domain->create_target(attr)) : ib_create_qp_user(pd, &attr, &call.udata)));
 	TRY(respond(abi::CreateQpResponse{
@@ -97,6 +100,14 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, R
 	}));
 	qp.finish();
 	return {};
+}
+
+Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
+{
+	abi::DestroyResponse response{};
+
+	TRY(destroy<Qp>(call, handle, [&](Qp &qp) { response.events_reported = qp.events.forget(); }));
+	return response;
 }
 
 void tell_address(const rdma_ah_attr &attr, abi::QpAddress &told)
@@ -277,7 +288,7 @@ Result<> Qp::end(Reason reason)
 
 Result<> create_qp(Call &call, const abi::CreateQp &request)
 {
-	return create(call, request.qp, 0, [&](const abi::CreateQpResponse &response) { return call.respond(response); });
+	return create(call, request.qp, 0, no_descriptor, [&](const abi::CreateQpResponse &response) { return call.respond(response); });
 }
 
 Result<> open_qp(Call &call, const abi::OpenQp &request)
@@ -302,7 +313,7 @@ Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request)
 {
 	if (request.comp_mask || request.create_flags & ~static_cast<u32>(IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK))
 		return kern::Error{-EINVAL};
-	return create(call, request.qp, request.create_flags, [&](const abi::CreateQpResponse &response) {
+	return create(call, request.qp, request.create_flags, no_descriptor, [&](const abi::CreateQpResponse &response) {
 		return call.respond(abi::CreateQpExtendedResponse{
 			.base = response,
 			.response_length = call.response_length<abi::CreateQpExtendedResponse>(),
@@ -369,10 +380,7 @@ Result<> modify_qp_extended(Call &call, const abi::ModifyQpExtended &request)
 
 Result<> destroy_qp(Call &call, const abi::Destroy &request)
 {
-	abi::DestroyResponse response{};
-
-	TRY(destroy<Qp>(call, request.handle, [&](Qp &qp) { response.events_reported = qp.events.forget(); }));
-	return call.respond(response);
+	return call.respond(TRY(destroy_numbered(call, request.handle)));
 }
 
 Result<> attach_mcast(Call &call, const abi::Multicast &request)
@@ -387,6 +395,45 @@ Result<> detach_mcast(Call &call, const abi::Multicast &request)
 	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
 
 	return qp->detach(gid_of(request), request.mlid);
+}
+
+Result<> methods::create_qp(Call &call, const Attributes &said)
+{
+	using namespace abi::create_qp_method;
+	const auto qp_type = static_cast<u8>(said.number(type));
+	const u32 wanted_flags = static_cast<u32>(said.number(flags));
+
+	/* Receive queues of their own, and packets made by the program, are Ethernet's. */
+	if (said.has(ind_table) || said.has(source_qpn))
+		return kern::Error{-EOPNOTSUPP};
+	const bool target = qp_type == IB_QPT_XRC_TGT, receives = !target && qp_type != IB_QPT_XRC_INI;
+	if (target ? !said.has(xrcd) : !said.has(pd) || !said.has(send_cq) || (receives && !said.has(recv_cq)))
+		return kern::Error{-EINVAL};
+	abi::QpParameters wanted = {
+		.user_handle = said.number(user_handle),
+		.pd_handle = said.handle(target ? xrcd : pd),
+		.send_cq_handle = said.handle(send_cq),
+		.recv_cq_handle = said.handle(recv_cq),
+		.srq_handle = said.handle(srq),
+		.cap = {},
+		.sq_sig_all = wanted_flags & flag_sq_sig_all ? u8{1} : u8{0},
+		.qp_type = qp_type,
+		.is_srq = said.has(srq) ? u8{1} : u8{0},
+		.reserved = 0,
+	};
+	TRY(said.read(cap, wanted.cap));
+	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd), [&](const abi::CreateQpResponse &made) -> Result<> {
+		TRY(said.tell(response_cap, made.cap));
+		TRY(said.tell(response_qp_num, made.qpn));
+		return said.tell_made(handle, made.handle);
+	});
+}
+
+Result<> methods::destroy_qp(Call &call, const Attributes &said)
+{
+	using namespace abi::destroy_method;
+
+	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

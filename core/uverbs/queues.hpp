@@ -13,6 +13,12 @@
 namespace uverbs
 {
 
+class File;
+
+/* The file that asynchronous events of a new object go to: that of a descriptor, if it is one, or the program's own. Errors: EBADF. */
+kern::Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor);
+inline constexpr s32 no_descriptor = -1;
+
 /* A source of events, and the file that they are read from, if any. */
 class EventSink {
 public:

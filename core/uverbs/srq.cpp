@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Shared receive queues.
 #include "commands.hpp"
+#include "methods.hpp"
 #include "queues.hpp"
 
 namespace uverbs
@@ -14,35 +15,62 @@ void hear(ib_event *event, void *context)
 	static_cast<Srq *>(context)->events.push(event->event);
 }
 
-/* Both requests say the size alike. */
-template <class Request>
-Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Parents parents)
+struct SrqParameters {
+	u64 user_handle;
+	ib_srq_attr attr;
+	ib_srq_type type;
+	/* For its events, if the program names one. */
+	s32 event_file = no_descriptor;
+};
+
+template <class Respond>
+Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, Respond respond)
 {
 	File &file = call.file;
 	ib_pd *const pd = parents.pd->ib();
 	ib_srq_init_attr attr = {
 		.event_handler = hear,
 		.srq_context = nullptr,
-		.attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = request.srq_limit},
-		.srq_type = type,
+		.attr = wanted.attr,
+		.srq_type = wanted.type,
 		.ext = {},
 	};
-	if (type == IB_SRQT_XRC) {
+	if (wanted.type == IB_SRQT_XRC) {
 		attr.ext.cq = parents.cq->ib();
 		attr.ext.xrc.xrcd = &parents.xrcd->domain().ib();
 	}
-	auto srq = TRY(Draft<Srq>::create(file.objects(), std::move(parents), file.events(), request.user_handle));
+	auto events = TRY(find_events(file, wanted.event_file));
+	auto srq = TRY(Draft<Srq>::create(file.objects(), std::move(parents), std::move(events), wanted.user_handle));
 
 	attr.srq_context = &*srq;
 	TRY(srq->take(ib_create_srq_user(pd, &attr, &call.udata)));
-	TRY(call.respond(abi::CreateSrqResponse{
+	TRY(respond(abi::CreateSrqResponse{
 		.handle = srq->handle(),
 		.max_wr = attr.attr.max_wr,
 		.max_sge = attr.attr.max_sge,
-		.srqn = type == IB_SRQT_XRC ? srq->ib()->ext.xrc.srq_num : 0,
+		.srqn = wanted.type == IB_SRQT_XRC ? srq->ib()->ext.xrc.srq_num : 0,
 	}));
 	srq.finish();
 	return {};
+}
+
+/* Both commands say the size alike, and are answered alike. */
+template <class Request>
+Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Parents parents)
+{
+	return create(call,
+		      {.user_handle = request.user_handle,
+		       .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = request.srq_limit},
+		       .type = type},
+		      std::move(parents), [&](const abi::CreateSrqResponse &made) { return call.respond(made); });
+}
+
+Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
+{
+	abi::DestroyResponse response{};
+
+	TRY(destroy<Srq>(call, handle, [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
+	return response;
 }
 
 } // namespace
@@ -87,10 +115,45 @@ Result<> query_srq(Call &call, const abi::Destroy &request)
 
 Result<> destroy_srq(Call &call, const abi::Destroy &request)
 {
-	abi::DestroyResponse response{};
+	return call.respond(TRY(destroy_numbered(call, request.handle)));
+}
 
-	TRY(destroy<Srq>(call, request.handle, [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
-	return call.respond(response);
+Result<> methods::create_srq(Call &call, const Attributes &said)
+{
+	using namespace abi::create_srq_method;
+	ObjectTable &objects = call.file.objects();
+	const auto srq_type = static_cast<ib_srq_type>(said.number(type));
+	Srq::Parents parents;
+
+	if (srq_type != IB_SRQT_BASIC && srq_type != IB_SRQT_XRC)
+		return kern::Error{-EINVAL};
+	parents.pd = TRY(objects.find<Pd>(said.handle(pd)));
+	if (srq_type == IB_SRQT_XRC) {
+		if (!said.has(xrcd) || !said.has(cq))
+			return kern::Error{-EINVAL};
+		parents.xrcd = TRY(objects.find<Xrcd>(said.handle(xrcd)));
+		parents.cq = TRY(objects.find<Cq>(said.handle(cq)));
+	}
+	return create(call,
+		      {.user_handle = said.number(user_handle),
+		       .attr = {.max_wr = static_cast<u32>(said.number(max_wr)),
+				.max_sge = static_cast<u32>(said.number(max_sge)),
+				.srq_limit = static_cast<u32>(said.number(limit))},
+		       .type = srq_type,
+		       .event_file = said.descriptor(event_fd)},
+		      std::move(parents), [&](const abi::CreateSrqResponse &made) -> Result<> {
+			      TRY(said.tell(response_max_wr, made.max_wr));
+			      TRY(said.tell(response_max_sge, made.max_sge));
+			      TRY(said.tell(response_srq_num, made.srqn));
+			      return said.tell_made(handle, made.handle);
+		      });
+}
+
+Result<> methods::destroy_srq(Call &call, const Attributes &said)
+{
+	using namespace abi::destroy_method;
+
+	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

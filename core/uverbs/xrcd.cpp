@@ -2,6 +2,7 @@
 // What programs do with XRC domains.
 #include "commands.hpp"
 #include "device.hpp"
+#include "methods.hpp"
 
 namespace uverbs
 {
@@ -29,6 +30,11 @@ Result<> open_xrcd(Call &call, const abi::OpenXrcd &request)
 Result<> close_xrcd(Call &call, const abi::HandleOnly &request)
 {
 	return destroy<Xrcd>(call, request.handle);
+}
+
+Result<> methods::close_xrcd(Call &call, const Attributes &said)
+{
+	return destroy<Xrcd>(call, said.handle(abi::destroy_method::handle));
 }
 
 } // namespace uverbs

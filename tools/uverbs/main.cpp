@@ -3,6 +3,7 @@
  * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
  *
  *	weft-uverbs-probe refusals		what must be refused, and how
+ *	weft-uverbs-probe methods		the same of the interface by ioctl()
  *	weft-uverbs-probe bounds		how much of the device one user may have
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
  *	weft-uverbs-probe ends			closing, forking, dying
@@ -26,6 +27,8 @@ int main(int count, char **words)
 
 	if (what == "refusals")
 		weft::uverbs::try_refusals();
+	else if (what == "methods")
+		weft::uverbs::try_methods();
 	else if (what == "bounds")
 		weft::uverbs::try_shares();
 	else if (what == "random" && count == 4)

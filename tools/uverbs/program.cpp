@@ -21,20 +21,7 @@ int failed = 0;
 constexpr std::uint32_t access_local_write = 1;
 constexpr std::uint32_t srq_type_xrc = 1;
 
-/* Memory for rings and doorbell records, larger than any that is asked for here. */
 constexpr std::size_t ring_bytes = 1 << 16;
-
-std::uint64_t ring()
-{
-	static void *const memory =
-		mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return reinterpret_cast<std::uintptr_t>(memory);
-}
-
-std::uint64_t doorbells()
-{
-	return ring() + ring_bytes - 4096;
-}
 
 /* A request with what the mlx4 provider says behind it. */
 template <class Request, class Driver>
@@ -118,6 +105,18 @@ long Program::plain(unsigned number, const void *request, std::size_t size, std:
 	std::memcpy(bytes.data(), &header, sizeof(header));
 	std::memcpy(bytes.data() + sizeof(header), request, size);
 	return write(bytes.data(), bytes.size());
+}
+
+std::uint64_t Program::ring()
+{
+	static void *const memory =
+		mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+std::uint64_t Program::doorbells()
+{
+	return ring() + ring_bytes - 4096;
 }
 
 long Program::alloc_pd(std::uint32_t &made) const

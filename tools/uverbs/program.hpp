@@ -82,6 +82,10 @@ public:
 	}
 	long plain(unsigned number, const void *request, std::size_t size, std::size_t answer) const;
 
+	/* Memory for rings and doorbell records, larger than any that is asked for here. */
+	static std::uint64_t ring();
+	static std::uint64_t doorbells();
+
 	/* 0 or an errno; the handle, or descriptor, in `made`. */
 	long alloc_pd(std::uint32_t &made) const;
 	long dealloc_pd(std::uint32_t handle) const;
@@ -105,8 +109,9 @@ private:
 	Descriptor events_;
 };
 
-/* The tests of refusals, of bounds, of random commands, and of what ends when. */
+/* The tests of refusals, of the interface by ioctl(), of bounds, of random commands, and of what ends when. */
 void try_refusals();
+void try_methods();
 void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
 void try_ends();

@@ -27,7 +27,7 @@ enum {
 /*
  * What the files of a kind do; owner is who opened or made the file. read and write: addresses in the calling process; how many bytes, or a
  * negative errno; NULL where there is no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and is
- * begun again where the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a negative errno; EOPNOTSUPP
+ * begun again where the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a negative errno; ENOSYS
  * for a command that there is not, which the program knows as ENOTTY. map is not called any more once the file has been revoked; it must not reach for
  * memory of the process. release: the last descriptor and the last mapping have gone; called once, the owner is not used any more.
  */

@@ -47,10 +47,46 @@ def served(server, client, command, port, timeout=60):
     return client.run(f"{command} 10.0.0.1", timeout=timeout).out, listening.wait(timeout).out
 
 
+TRACING = "/sys/kernel/tracing"
+VERBS_IOCTL = 0xc0181b01
+NO_ROOM = -28       # ENOSPC: libibverbs asks so whether commands go by ioctl
+
+
+@contextlib.contextmanager
+def traced(node, program):
+    """The answers to a program's verbs by ioctl(), and the descriptors that it writes to, as the kernel's own tracing of system calls tells them."""
+    node.run(f"mountpoint -q {TRACING} || mount -t tracefs none {TRACING}")
+    events = [f"events/syscalls/{event}/enable" for event in ("sys_enter_ioctl", "sys_exit_ioctl", "sys_enter_write")]
+    node.run(f"cd {TRACING} && echo > trace && for event in {' '.join(events)}; do echo 1 > $event; done")
+    answers, written = [], set()
+    yield answers, written
+    node.run(f"cd {TRACING} && for event in {' '.join(events)}; do echo 0 > $event; done")
+    verbs = False
+    for line in node.run(f"grep '{program[:15]}-' {TRACING}/trace").out.splitlines():
+        if entered := re.search(r"sys_ioctl\(.*cmd: (\w+)", line):
+            verbs = int(entered[1], 16) == VERBS_IOCTL
+        elif left := re.search(r"sys_ioctl -> (\w+)", line):
+            if verbs:
+                answer = int(left[1], 16)
+                answers.append(answer - (1 << 64) if answer >> 63 else answer)
+        elif wrote := re.search(r"sys_write\(fd: (\w+)", line):
+            written.add(int(wrote[1], 16))
+
+
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs(lab):
     """ibv_devinfo, the ping-pongs of all transports, polled and by events, and perftest run between two guests, data compared."""
     with pair(lab) as (node1, node2):
+        with traced(node1, "ibv_devinfo") as (answers, written):
+            node1.run("ibv_devinfo")
+        # Once to ask; then context, its events, what the provider asks of the device, the port.
+        assert len(answers) >= 5 and answers.count(NO_ROOM) == 1 and set(answers) == {0, NO_ROOM}, f"answers by ioctl: {answers}"
+        assert max(written) <= 2, f"ibv_devinfo wrote to the node: {written}"
+        with traced(node1, "ibv_rc_pingpong") as (answers, _):
+            served(node1, node2, f"ibv_rc_pingpong -c -e -n {EXCHANGES}", 18515)
+        # Beside those: PD, MR, channel, CQ, QP, their changes and ends, but none for an exchange.
+        assert 15 <= len(answers) < 40 and answers.count(NO_ROOM) == 1 and set(answers) == {0, NO_ROOM}, f"answers by ioctl: {answers}"
+
         info = node1.run("ibv_devinfo -v").out
         for line in (r"hca_id:\s+mlx4_0", r"transport:\s+InfiniBand", r"vendor_part_id:\s+26428", r"phys_port_cnt:\s+1",
                      r"state:\s+PORT_ACTIVE", r"link_layer:\s+InfiniBand", r"GID\[\s*0\]:\s+fe80:"):
@@ -77,6 +113,7 @@ def misuse(lab):
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE}")
         node.run(f"{PROBE} refusals")
+        node.run(f"{PROBE} methods")
         node.run(f"{PROBE} domains")
         node.run(f"{PROBE} random {lab.seed} {lab.rounds(4000, 1000000)}", timeout=60 * lab.rounds(1, 10))
         node.run(f"{PROBE} ends")

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "attributes.hpp"
+
+namespace uverbs
+{
+
+namespace
+{
+
+constexpr u64 largest_descriptor = 0x7fffffff;
+constexpr u64 largest_handle = 0xffffffff;
+
+/* What stands in the list itself, where it has room there. */
+kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
+{
+	if (known.form == Form::constant || known.form == Form::flags) {
+		if (size != sizeof(u32) && size != sizeof(u64))
+			return kern::Error{-EINVAL};
+	}
+	/* The bytes behind are the program's business. */
+	if (size < sizeof(u64))
+		data &= (u64{1} << size * 8) - 1;
+	const bool possible = known.form == Form::constant ? data <= known.bound : known.form != Form::flags || !(data & ~known.bound);
+	return possible ? kern::Result<>{} : kern::Error{-EINVAL};
+}
+
+} // namespace
+
+kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size)
+{
+	const size_t told = room_size < size ? room_size : size;
+
+	TRY(kern::copy_out(room, answer, told));
+	static constexpr u64 zeros[8] = {};
+	for (size_t at = told; at < room_size;) {
+		const size_t step = room_size - at < sizeof(zeros) ? room_size - at : sizeof(zeros);
+		TRY(kern::copy_out(room + at, zeros, step));
+		at += step;
+	}
+	return {};
+}
+
+size_t Attributes::find(u16 id) const
+{
+	size_t place = 0;
+
+	while (place < known_.size() && known_[place].id != id)
+		place++;
+	return place;
+}
+
+kern::Result<> Attributes::take(u64 list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const u64 at = list + i * sizeof(abi::Attribute);
+		abi::Attribute said;
+		TRY(kern::copy_in(&said, at, sizeof(said)));
+		const size_t place = find(said.id);
+		if (place == known_.size()) {
+			if (said.flags & abi::attribute_mandatory)
+				return kern::Error{-EPROTONOSUPPORT};
+			continue;
+		}
+		Slot &slot = slots_[place];
+		if (slot.present || said.reserved)
+			return kern::Error{-EINVAL};
+		slot = {.itself = at, .at = said.data, .data = said.data, .size = said.length, .flags = said.flags, .present = true};
+		TRY(check(known_[place], said, slot));
+	}
+	for (size_t place = 0; place < known_.size(); place++)
+		if (known_[place].mandatory && !slots_[place].present)
+			return kern::Error{-EINVAL};
+	return {};
+}
+
+kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &said, Slot &slot)
+{
+	switch (known.form) {
+	case Form::in:
+	case Form::in_growing:
+	case Form::in_bytes:
+	case Form::constant:
+	case Form::flags: {
+		if (said.length < known.size || (known.form == Form::in && said.length > known.size))
+			return kern::Error{-EINVAL};
+		if (said.length <= sizeof(u64)) {
+			slot.at = slot.itself + __builtin_offsetof(abi::Attribute, data);
+			return check_inline(known, said.length, slot.data);
+		}
+		if (known.form == Form::constant || known.form == Form::flags)
+			return kern::Error{-EINVAL};
+		if (known.form != Form::in_growing || said.length == known.size)
+			return {};
+		const int zero = kern_user_is_zero(kern::user_pointer(said.data + known.size), said.length - known.size);
+		TRY_ERRNO(zero);
+		return zero ? kern::Result<>{} : kern::Error{-EOPNOTSUPP};
+	}
+	case Form::out:
+		return said.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};
+	case Form::handle:
+		return said.length || said.data > largest_handle ? kern::Error{-EINVAL} : kern::Result<>{};
+	case Form::descriptor:
+		if (said.length)
+			return kern::Error{-EINVAL};
+		return said.data > largest_descriptor ? kern::Error{-EBADF} : kern::Result<>{};
+	case Form::new_handle:
+	case Form::new_descriptor:
+		break;
+	}
+	return said.length ? kern::Error{-EINVAL} : kern::Result<>{};
+}
+
+kern::Result<> Attributes::tell(const Slot &slot, const void *answer, size_t size) const
+{
+	if (!slot.present)
+		return {};
+	TRY(answer_in(slot.at, slot.size, answer, size));
+	return mark(slot);
+}
+
+kern::Result<> Attributes::tell_made(u16 id, u32 number) const
+{
+	const u64 whole = number;
+
+	return kern::copy_out(of(id).itself + __builtin_offsetof(abi::Attribute, data), &whole, sizeof(whole));
+}
+
+kern::Result<> Attributes::mark(const Slot &slot) const
+{
+	if (!slot.present)
+		return {};
+	const u16 flags = slot.flags | abi::attribute_answered;
+	return kern::copy_out(slot.itself + __builtin_offsetof(abi::Attribute, flags), &flags, sizeof(flags));
+}
+
+} // namespace uverbs

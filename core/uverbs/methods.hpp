@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The methods of the interface by ioctl(), which do what the commands of those names do. Each answers by said.tell(); a failure leaves nothing behind.
+#pragma once
+#include "attributes.hpp"
+#include "command.hpp"
+
+namespace uverbs
+{
+
+/*
+ * Carries out the method that the program's list at that address calls. Context: process, the program's. Errors: those of
+ * Documentation/user-verbs.rst; of the method.
+ */
+kern::Result<> run_method(File &file, u64 from, Present present);
+
+namespace methods
+{
+
+using kern::Result;
+
+/* command.cpp: any command, without its frame. */
+Result<> invoke_write(Call &call, const Attributes &said);
+
+/* context.cpp */
+Result<> get_context(Call &call, const Attributes &said);
+Result<> query_context(Call &call, const Attributes &said);
+Result<> query_port(Call &call, const Attributes &said);
+Result<> query_gid_table(Call &call, const Attributes &said);
+Result<> query_gid_entry(Call &call, const Attributes &said);
+Result<> alloc_async_event(Call &call, const Attributes &said);
+
+/* memory.cpp */
+Result<> dealloc_pd(Call &call, const Attributes &said);
+Result<> dereg_mr(Call &call, const Attributes &said);
+Result<> dealloc_mw(Call &call, const Attributes &said);
+
+/* cq.cpp */
+Result<> create_cq(Call &call, const Attributes &said);
+Result<> destroy_cq(Call &call, const Attributes &said);
+
+/* srq.cpp */
+Result<> create_srq(Call &call, const Attributes &said);
+Result<> destroy_srq(Call &call, const Attributes &said);
+
+/* qp.cpp */
+Result<> create_qp(Call &call, const Attributes &said);
+Result<> destroy_qp(Call &call, const Attributes &said);
+
+/* xrcd.cpp */
+Result<> close_xrcd(Call &call, const Attributes &said);
+
+} // namespace methods
+} // namespace uverbs
