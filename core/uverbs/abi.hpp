@@ -45,6 +45,7 @@ enum Number : u8 {
 	close_xrcd = 38,
 	create_xsrq = 39,
 	open_qp = 40,
+	modify_cq = 57,
 	number_count = 58,
 };
 
@@ -296,6 +297,17 @@ struct ResizeCqResponse {
 	u32 cqe;
 	u32 reserved;
 };
+
+struct ModifyCq {
+	u32 handle;
+	u32 attr_mask;
+	u16 count;
+	u16 period;
+	u32 reserved;
+};
+static_assert(sizeof(ModifyCq) == 16);
+/* Of attr_mask: count and period. */
+inline constexpr u32 modify_cq_moderation = 1 << 0;
 
 /* Of a CQ, QP or SRQ: how many of its events the program has read. */
 struct Destroy {

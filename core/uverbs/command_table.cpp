@@ -95,6 +95,7 @@ constexpr Command commands[] = {
 	/* The least response of the first is what was there first: it has grown since. */
 	extended<query_device_extended>(abi::query_device, __builtin_offsetof(abi::DeviceAttributesExtended, odp_general)),
 	extended<create_cq_extended>(abi::create_cq, sizeof(abi::CreateCqExtendedResponse)),
+	extended<modify_cq>(abi::modify_cq, 0, METHOD(modify_cq)),
 	extended<create_qp_extended>(abi::create_qp, sizeof(abi::CreateQpExtendedResponse), always, abi::create_qp_extended_least),
 	extended<modify_qp_extended>(abi::modify_qp, sizeof(abi::ModifyQpExtendedResponse), always, sizeof(abi::ModifyQp)),
 };

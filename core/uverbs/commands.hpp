@@ -27,6 +27,7 @@ Result<> dealloc_mw(Call &call, const abi::HandleOnly &request);
 Result<> create_comp_channel(Call &call, const abi::ResponseOnly &request);
 Result<> create_cq(Call &call, const abi::CreateCq &request);
 Result<> create_cq_extended(Call &call, const abi::CreateCqExtended &request);
+Result<> modify_cq(Call &call, const abi::ModifyCq &request);
 Result<> resize_cq(Call &call, const abi::ResizeCq &request);
 Result<> destroy_cq(Call &call, const abi::Destroy &request);
 

@@ -109,6 +109,17 @@ Result<> create_cq_extended(Call &call, const abi::CreateCqExtended &request)
 		      });
 }
 
+Result<> modify_cq(Call &call, const abi::ModifyCq &request)
+{
+	if (request.attr_mask & ~abi::modify_cq_moderation || request.reserved)
+		return kern::Error{-EOPNOTSUPP};
+	if (!request.attr_mask)
+		return kern::Error{-EINVAL};
+	auto cq = TRY(call.file.objects().find<Cq>(request.handle));
+
+	return kern::check(rdma_set_cq_moderation(cq->ib(), request.count, request.period));
+}
+
 Result<> resize_cq(Call &call, const abi::ResizeCq &request)
 {
 	auto cq = TRY(call.file.objects().find<Cq>(request.handle));

@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "uverbs/program.hpp"
 
 namespace weft::uverbs
@@ -176,6 +178,46 @@ void try_commands()
 	}
 	expect("the rest of the room is cleared", answer[399], 0);
 	expect("nothing behind the room is written", answer[400], -1);
+}
+
+/* Events may wait for more completions: by a command that has nothing to answer, by either way. */
+void try_moderation()
+{
+	const Program program;
+	std::uint32_t cq;
+	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
+
+	struct Case {
+		const char *what;
+		std::uint32_t handle_beyond, mask;
+		std::uint16_t count, period;
+		std::uint32_t reserved;
+		long expected;
+	};
+	static constexpr Case cases[] = {
+		{"of nothing", 0, 0, 1, 1, 0, EINVAL},
+		{"of something unknown", 0, 3, 1, 1, 0, EOPNOTSUPP},
+		{"with something reserved", 0, 1, 1, 1, 1, EOPNOTSUPP},
+		{"of no CQ", 50, 1, 1, 1, 0, ENOENT},
+		{"as much as there is", 0, 1, 0xffff, 0xffff, 0, 0},
+		{"none again", 0, 1, 0, 0, 0, 0},
+	};
+	for (const Case &one : cases) {
+		const ib_uverbs_ex_modify_cq request = {.cq_handle = cq + one.handle_beyond,
+							.attr_mask = one.mask,
+							.attr = {.cq_count = one.count, .cq_period = one.period},
+							.reserved = one.reserved};
+		Method method = invoke(IB_USER_VERBS_EX_CMD_MODIFY_CQ | extended);
+		method.add(UVERBS_ATTR_CORE_IN, sizeof(request), reinterpret_cast<std::uintptr_t>(&request));
+		expect(std::string("moderation ") + one.what, method.call(program), one.expected);
+
+		struct {
+			ib_uverbs_cmd_hdr header;
+			ib_uverbs_ex_cmd_hdr extended_header;
+			ib_uverbs_ex_modify_cq request;
+		} written = {{IB_USER_VERBS_EX_CMD_MODIFY_CQ | extended, sizeof(request) / 8, 0}, {}, request};
+		expect(std::string("moderation, written, ") + one.what, program.write(&written, sizeof(written)), one.expected);
+	}
 }
 
 /* A program of which everything is made by methods; what a command makes, a method ends. */
@@ -442,10 +484,34 @@ void try_gids()
 
 } // namespace
 
+void call_at_random(const Program &program, std::mt19937_64 &random, void *room)
+{
+	/* But for files with events: descriptors, which nobody would close. */
+	static constexpr std::uint16_t objects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD, UVERBS_OBJECT_CQ,
+						    UVERBS_OBJECT_QP,	  UVERBS_OBJECT_SRQ,	UVERBS_OBJECT_MR, UVERBS_OBJECT_XRCD};
+	Method method(objects[random() % std::size(objects)], static_cast<std::uint16_t>(random() % 7));
+
+	if (method.header().object_id == UVERBS_OBJECT_DEVICE && method.header().method_id == UVERBS_METHOD_INVOKE_WRITE) {
+		const std::uint32_t number = random() % 60;
+		if (number != IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL)
+			method.constant(UVERBS_ATTR_WRITE_CMD, number | (random() % 4 ? 0 : extended));
+	}
+	for (std::uint64_t count = random() % 18; count > 0; count--) {
+		const std::uint64_t any = random();
+		const auto id = static_cast<std::uint16_t>(any % 5 ? any % 16 : UVERBS_ATTR_UHW_IN + any % 3);
+		const std::uint64_t length = random() % 4 ? (random() % 3) * 4 : random() % 100;
+		const std::uint64_t data = random() % 2 ? reinterpret_cast<std::uintptr_t>(room) : random() % 4 ? random() % 8 : random();
+		if (id != UVERBS_ATTR_WRITE_CMD || method.header().object_id != UVERBS_OBJECT_DEVICE)
+			method.add(id, static_cast<std::uint16_t>(length), data, random() % 2);
+	}
+	method.call(program);
+}
+
 void try_methods()
 {
 	try_frames();
 	try_commands();
+	try_moderation();
 	try_objects();
 	try_gids();
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,8 @@ void try_refusals();
 void try_methods();
 void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
+/* A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if anywhere. */
+void call_at_random(const Program &program, std::mt19937_64 &random, void *room);
 void try_ends();
 /* XRC domains, and who shares them. */
 void try_domains();

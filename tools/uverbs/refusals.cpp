@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <random>
-
 #include "uverbs/program.hpp"
 
 namespace weft::uverbs
@@ -296,6 +294,10 @@ void try_random(std::uint64_t seed, unsigned long count)
 			}
 			if (random() % 2)
 				request[0] = reinterpret_cast<std::uintptr_t>(&answer);
+			if (random() % 2) {
+				call_at_random(program, random, &answer);
+				continue;
+			}
 			const unsigned number = random() % 60;
 			if (number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL)
 				continue;	/* descriptors, which nobody would close */
