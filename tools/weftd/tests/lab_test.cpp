@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/loop.hpp"
+#include "fabric/fabric.hpp"
+#include "pci/device.hpp"
 #include "weftd/default_guids.hpp"
 
 namespace weft::weftd
@@ -64,6 +68,31 @@ TEST(Lab, AHostSaysHowItsMachineHasTheCard)
 	EXPECT_EQ(lab.hosts[1].bus, LabBus::VhostUser);
 	EXPECT_EQ(parse_lab(std::string(kTwoNodes) + "bus = \"vfio-user\"\n", "lab.toml").hosts[1].bus,
 		  LabBus::VfioUser);
+}
+
+// A host has the card of its model, made with the keys that are the model's own.
+TEST(Lab, AHostSaysWhatItsCardIs)
+{
+	const auto registers = [](const std::string &host) {
+		const Lab lab = parse_lab("[[host]]\nname = \"h\"\n" + host + "[sm]\nenabled = false\n",
+					  "lab.toml");
+		const LabHost &config = lab.hosts.at(0);
+		fabric::Fabric fabric(1);
+		std::vector<fabric::Port *> ports;
+		for (unsigned port = 0; port < config.ports; ++port)
+			ports.push_back(&fabric.add_port("h"));
+		Loop loop("h");
+		const auto card = config.model->make(
+			{config.name, config.guid, ports, config.trusted, config.flags}, loop);
+		const PciDescription &description = card->function().description();
+		return std::pair(description.vendor, description.bars[0].size);
+	};
+	const std::pair<std::uint16_t, std::uint64_t> whole{0x15b3, 1 << 20}, small{0x15b3, 4096};
+	EXPECT_EQ(registers(""), whole);
+	EXPECT_EQ(registers("model = \"connectx\"\n"), whole);
+	EXPECT_EQ(registers("small_bars = false\n"), whole);
+	EXPECT_EQ(registers("small_bars = true\n"), small);
+	EXPECT_EQ(registers("model = \"example\"\n").first, 0x5745);
 }
 
 TEST(Lab, PartitionsMayHaveARate)
