@@ -49,12 +49,6 @@ private:
 };
 
 /* Does this kernel look for those who sleep where they must not? */
-bool sleeping_is_watched()
-{
-	kern::NoSleepSection section;
-	return !kern_may_sleep();
-}
-
 /* A function that may sleep, called from within a method that must not: the driver's handler runs inside req_notify_cq. */
 void lock_01_method_sleeps(Test &test)
 {

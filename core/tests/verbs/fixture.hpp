@@ -3,6 +3,7 @@
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
+#include <kern/lock.hpp>
 #include <kern/time.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>
@@ -41,6 +42,13 @@ public:
 private:
 	ib_device *device_;
 };
+
+/* The kernel looks for sleepers: it has every check, and runs on a machine, which is emulated. */
+inline bool sleeping_is_watched()
+{
+	kern::NoSleepSection section;
+	return !kern_may_sleep();
+}
 
 /* Waits until the condition holds; false if it does not within a minute. */
 template <class Condition>

@@ -263,16 +263,17 @@ private:
 
 constexpr unsigned int a_million = 1000000;
 
-/* Of a million completions timed into the window none is lost, on either kind of hardware. */
+/* Of a million completions timed into the window none is lost, on either kind of hardware; fewer where a million take minutes. */
 void notify_09_race(Test &test)
 {
+	const unsigned int count = sleeping_is_watched() ? a_million / 50 : a_million;
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
 		ASSERT_TRUE(device.ok());
-		Race race(device, a_million);
+		Race race(device, count);
 		const unsigned int seen = race.run(test.seed());
-		EXPECT_EQ(race.produced(), a_million);
-		EXPECT_EQ(seen, a_million);
+		EXPECT_EQ(race.produced(), count);
+		EXPECT_EQ(seen, count);
 	}
 }
 
