@@ -51,10 +51,22 @@ void Id::tell(ib_cm_event_type type, Received received)
 		delivery.type = type;
 		delivery.received = std::move(received);
 		events_.push_back(delivery);
-		work_queue().queue(work_);
+		start();
 		return;
 	}
 	KERN_WARN_ON("an event of a connection is lost");
+}
+
+/* Has run() called: at once, or, of a new id, when it is its turn among those of its listener. */
+void Id::start()
+{
+	if (turn_ == Turn::waits) {
+		if (listener_->turns_ == turns_max)
+			return;
+		listener_->turns_++;
+		turn_ = Turn::has;
+	}
+	work_queue().queue(work_);
 }
 
 /* The work item: it alone calls the handler. */
@@ -93,7 +105,8 @@ void Id::run()
 			}
 			ends = said != 0 && life_ != Life::ended;
 			if (ends)
-				finish(delivery.type == IB_CM_REQ_RECEIVED && said == -ENOMEM);
+				/* Only a peer that has heard nothing asks again. */
+				finish(said == -ENOMEM && (state_ == State::req_rcvd || state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)
 				life_ = Life::known;
 		}
@@ -108,9 +121,18 @@ void Id::leave_listener()
 {
 	if (!listener_)
 		return;
-	listener_->pending_--;
+	Id &listener = *std::exchange(listener_, nullptr);
+	listener.pending_--;
 	new_node.unlink();
-	listener_ = nullptr;
+	if (std::exchange(turn_, Turn::none) != Turn::has)
+		return;
+	listener.turns_--;
+	/* Those that have a turn are the first of the list. */
+	for (Id &fresh : listener.new_ids_)
+		if (fresh.turn_ == Turn::waits) {
+			fresh.start();
+			return;
+		}
 }
 
 void Id::wait_for_handlers()
@@ -203,6 +225,7 @@ void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener, sa
 	paths[0].service_id = req.service_id.value();
 	param.listen_id = listener;
 	param.bth_pkey = bth_pkey_;
+	/* The path's, which need not be that by which the REQ came. */
 	param.port = address_port_;
 	param.primary_path = &paths[0];
 	if (req.has_alternate()) {

@@ -75,7 +75,7 @@ public:
 	bool lose_device();
 	/*
 	 * Ends it, with the last word to the peer that its state asks for, or none. After this only the destructor is allowed. The lock is held.
-	 * Of a listener, the caller waits for wait_for_handlers().
+	 * Whoever frees it calls wait_for_handlers() before.
 	 */
 	void finish(bool silent = false);
 	/* Of a listener: no handler is being told of a new id of it. Without the lock. */
@@ -91,6 +91,8 @@ private:
 	enum class Role : u8 { none, active, passive };
 	/* Received messages may not use all, so that there is room for what comes by itself: an error, the end of time-wait, the device's. */
 	static constexpr std::size_t deliveries_max = 8, received_max = 4;
+	/* New ids of one listener whose events are delivered at a time. Its handler may sleep, and the work queue, which is everybody's, runs 256. */
+	static constexpr unsigned int turns_max = 16;
 
 	Id(kern::Ref<Device> device, ib_cm_handler handler, void *context);
 
@@ -124,6 +126,7 @@ private:
 	void fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
 	void fill_rep(ib_cm_event &event, const ib::CmRep &rep) const;
 	void leave_listener();
+	void start();
 
 	/* receive.cpp */
 	void take_req(const ib::CmReq &req);
@@ -138,6 +141,8 @@ private:
 	void repeat_answer(Port &port, const Received &received, Event event);
 
 	enum class Life : u8 { unknown /* to the consumer */, known, ended };
+	/* Of a new id, until its handler has been told of it. */
+	enum class Turn : u8 { none, waits, has };
 
 	kern::Ref<Device> device_;
 	State state_ = State::idle;
@@ -178,12 +183,13 @@ private:
 
 	/* A listener's: new ids that its handler has not returned for, and whom it is being told of. */
 	unsigned int backlog_ = 256;
-	unsigned int pending_ = 0;
+	unsigned int pending_ = 0, turns_ = 0;
 	kern::List<Id, &Id::new_node> new_ids_;
 	kern::Atomic<unsigned int> telling_{0};
 	/* A new id's. */
 	Id *listener_ = nullptr;
 
+	Turn turn_ = Turn::none;
 	Delivery deliveries_[deliveries_max];
 	kern::List<Delivery, &Delivery::node> events_;
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */

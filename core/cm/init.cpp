@@ -29,6 +29,8 @@ private:
 			}
 			if (!id)
 				return;
+			/* A listener's: they have it in what they were told. */
+			id->wait_for_handlers();
 			kern::destroy(id);
 		}
 	}

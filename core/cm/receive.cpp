@@ -328,6 +328,7 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	remote_cm_qpn = received.wc().src_qp;
 	(void)ib_get_cached_pkey(device, port.number(), received.wc().pkey_index, &bth_pkey_);
 	listener_ = &listener;
+	turn_ = Turn::waits;
 	listener.pending_++;
 	listener.new_ids_.push_back(*this);
 	change(event);

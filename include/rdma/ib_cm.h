@@ -237,8 +237,8 @@ struct ib_cm_event {
 
 /*
  * Returns 0, or anything else to have the CM destroy the id, which is the consumer's no more then. REQ and SIDR_REQ come on the listener's
- * handler with a new id, whose context is the listener's, and which is the consumer's if it returns 0; -ENOMEM there destroys it in silence, so
- * that the peer asks again.
+ * handler with a new id, whose context is the listener's, and which is the consumer's if it returns 0; -ENOMEM there destroys it in silence, if
+ * nothing has been sent by it, so that the peer asks again.
  */
 typedef int (*ib_cm_handler)(struct ib_cm_id *cm_id, const struct ib_cm_event *event);
 

@@ -33,6 +33,41 @@ void cm_07_handlers_end_ids(Test &test)
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
 
+/* In silence only as long as the peer has no answer: one that has got REP, or MRA, is told that it comes to nothing. */
+void cm_07_silence_is_for_the_unanswered(Test &test)
+{
+	for (bool replies : {true, false}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.ok());
+		pair->passive.act = replies ? [](End &end, const ib_cm_event &event) {
+			return event.event == IB_CM_REQ_RECEIVED && end.reply() == 0 ? -ENOMEM : 0;
+		} : [](End &end, const ib_cm_event &event) {
+			return event.event == IB_CM_REQ_RECEIVED && ib_send_cm_mra(end.id, 20, nullptr, 0) == 0 ? -ENOMEM : 0;
+		};
+		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		EXPECT_TRUE(eventually([&] { return pair->b.counters().sent[IB_CM_COUNTER_REJ] == 1; }));
+		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
+	}
+	/* A resolution is asked for again, too. */
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	pair->passive.act = [](End &, const ib_cm_event &) { return -ENOMEM; };
+	const sa_path_rec path = pair->a.path_to(pair->b);
+	ib_cm_sidr_req_param param{};
+	param.path = &path;
+	param.service_id = service;
+	param.timeout_ms = 1000;
+	param.max_cm_retries = 15;
+	ASSERT_EQ(ib_send_cm_sidr_req(pair->active.id, &param), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED));
+	pair->passive.act = nullptr;
+	pair->listener.fresh = &pair->passive;
+	EXPECT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED, 2));
+	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_SIDR_REP], 0u);
+}
+
 /* Destroys an id in a task of its own. */
 struct Destroyer {
 	ib_cm_id *id;
@@ -80,6 +115,45 @@ void cm_07_destruction_waits_for_handlers(Test &test)
 		EXPECT_TRUE(destroyer.done.wait_for(60'000));
 		EXPECT_EQ(pair->active.running.load_acquire() + pair->passive.running.load_acquire(), 0u);
 	}
+}
+
+/* Takes a node away in a task of its own. */
+struct Leaver {
+	Node &node;
+	kern::Completion done;
+	explicit Leaver(Node &which) : node(which) {}
+	int run()
+	{
+		node.leave();
+		done.complete();
+		return 0;
+	}
+};
+
+/* The same of a listener that its own handler ends, as its device goes: what a new id is told of has the listener in it. */
+void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
+{
+	static constinit kern::Atomic<bool> held{};
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	held.store_release(true);
+	pair->passive.act = [](End &, const ib_cm_event &event) {
+		if (event.event == IB_CM_REQ_RECEIVED)
+			eventually([] { return !held.load_acquire(); });
+		return 0;
+	};
+	pair->listener.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_DEVICE_REMOVAL ? 1 : 0; };
+	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
+	ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
+	Leaver leaver(pair->b);
+	auto thread = kern::Thread::create("cm_test", kern::method<&Leaver::run>, &leaver);
+	ASSERT_OK(thread);
+	EXPECT_TRUE(pair->listener.hears(IB_CM_DEVICE_REMOVAL));
+	/* Long enough for it to be freed, if that did not wait. */
+	kern::sleep_ms(500);
+	held.store_release(false);
+	EXPECT_TRUE(leaver.done.wait_for(60'000));
+	EXPECT_TRUE(pair->passive.hears(IB_CM_DEVICE_REMOVAL));
 }
 
 /* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while messages are on their way. */
@@ -156,5 +230,6 @@ void cm_01_any_bytes(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids), KUNIT_CASE(cm_07_destruction_waits_for_handlers),
+SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids), KUNIT_CASE(cm_07_silence_is_for_the_unanswered),
+	    KUNIT_CASE(cm_07_destruction_waits_for_handlers), KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
 	    KUNIT_CASE(cm_07_destruction_at_any_moment), KUNIT_CASE(cm_01_any_bytes));

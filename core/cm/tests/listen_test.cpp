@@ -149,6 +149,37 @@ void cm_08_backlog(Test &test)
 	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog + 1));
 }
 
+/* A listener with the usual backlog, whose handler sleeps: of its new ids 16 are told at a time, and the ids of others are not held up. */
+void cm_08_one_listener_leaves_room(Test &test)
+{
+	constexpr unsigned int backlog = 256, flood = 300, turns = 16;
+	static constinit kern::Atomic<bool> held{};
+	Boxed<Pair> pair;
+	Boxed<Stranger> peer(u16{3});
+	Boxed<End> other;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(peer->open() && other->open(pair->b));
+	held.store_release(true);
+	pair->listener.fresh = nullptr;
+	pair->listener.act = [](End &, const ib_cm_event &) {
+		eventually([] { return !held.load_acquire(); });
+		return 1;
+	};
+	for (unsigned int n = 0; n < flood; n++)
+		ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x1000 + n, 0x2000 + n)));
+	EXPECT_EQ(pair->b.counters().no_room, flood - backlog);
+
+	other->act = [](End &, const ib_cm_event &) { return 1; };
+	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
+	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
+	EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+	EXPECT_EQ(pair->listener.running.load_acquire(), turns);
+
+	/* Each gets its turn. */
+	held.store_release(false);
+	EXPECT_TRUE(eventually([&] { return pair->listener.told(IB_CM_REQ_RECEIVED) == backlog; }));
+}
+
 /* Whatever numbers peers choose, a lookup among ten thousand looks at a few. */
 void cm_08_lookup_does_not_grow(Test &test)
 {
@@ -191,4 +222,5 @@ void cm_08_lookup_does_not_grow(Test &test)
 } // namespace
 
 KUNIT_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids), KUNIT_CASE(cm_08_masks),
-	    KUNIT_CASE(cm_08_backlog), KUNIT_CASE(cm_08_lookup_does_not_grow));
+	    KUNIT_CASE(cm_08_backlog), KUNIT_CASE(cm_08_one_listener_leaves_room),
+	    KUNIT_CASE(cm_08_lookup_does_not_grow));
