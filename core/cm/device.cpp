@@ -28,9 +28,9 @@ kern::Result<> Device::open()
 	for (u32 number = first; number <= last; number++) {
 		if (!rdma_cap_ib_cm(&ib_, number))
 			continue;
-		auto port = TRY(Port::create(*this, number));
+		/* Messages come as soon as it has its agent, and wait for it to be here. */
 		kern::Guard guard(lock_);
-		ports_[number - first] = std::move(port);
+		ports_[number - first] = TRY(Port::create(*this, number));
 		serves = true;
 	}
 	return kern::check(serves ? 0 : -EOPNOTSUPP);

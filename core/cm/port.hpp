@@ -69,7 +69,7 @@ public:
 	enum class Cause : std::uint8_t { own, asked };
 	static constexpr int asked_max = 512;
 
-	/* Messages may come before this returns. Context: process. Errors: those of ib_register_mad_agent(); ENOMEM. */
+	/* Messages come before this returns: the device's lock is held, for which they wait. Errors: those of ib_register_mad_agent(); ENOMEM. */
 	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
 	/* What is out is over then, and nothing comes any more. Context: process, without the device's lock. */
 	~Port();
