@@ -66,9 +66,10 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	const sa_path_rec &path = *param.primary_path;
 	const u8 ack_delay = device->attrs.local_ca_ack_delay;
 	const Route route = TRY(find_route(*device, path));
+	kern::Ref<Address> alternate;
 	TRY(take_route(route, ib::qpn_gsi, address_));
 	if (param.alternate_path)
-		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi, alternate_));
+		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi, alternate));
 	TRY(renumber());
 
 	const bool xrc = param.qp_type == IB_QPT_XRC_INI;
@@ -89,6 +90,8 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	max_retries_ = param.max_cm_retries;
 	packet_lifetime_ = path.packet_life_time;
 	alternate_lifetime_ = param.alternate_path ? param.alternate_path->packet_life_time : u8{0};
+	/* Until REP says the peer's delay: a time-wait may come before. */
+	qp_timeout_ = ack_timeout(ack_delay, packet_lifetime_);
 	response_timeout_ = param.remote_cm_response_timeout;
 	patience_ms_ = response_ms(packet_lifetime_, response_timeout_);
 	wait_ms_ = patience_ms_;
@@ -121,7 +124,10 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	if (param.alternate_path)
 		req.alternate = to_wire(*param.alternate_path, ack_delay);
 	TRY(fill(kern::writable_bytes_of(req.private_data), data));
-	return ask(mad, Event::send_req);
+	TRY(ask(mad, Event::send_req));
+	/* Of a REQ that went out: one that failed leaves none for the next. */
+	alternate_ = std::move(alternate);
+	return {};
 }
 
 kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
@@ -186,8 +192,11 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 	ib::Mad mad = make_pair(ib::CmAttribute::drep, tid_);
 	TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmDrep>(mad).private_data), data));
 	const auto sent = answer(mad, Event::got_dreq, Event::send_drep);
-	if (!sent.ok())
+	if (!sent.ok()) {
+		/* The connection has ended all the same, and the DREQ that comes again gets this. */
+		keep_answer(mad, Event::got_dreq);
 		change(Event::send_drep);
+	}
 	return sent;
 }
 
@@ -222,8 +231,7 @@ kern::Result<> Id::send_mra(u8 service_timeout, kern::ConstBytes data)
 	TRY(fill(kern::writable_bytes_of(mra.private_data), data));
 	if (!later)
 		return answer(mad, to, Event::send_mra);
-	answered_ = mad;
-	answered_to_ = to;
+	keep_answer(mad, to);
 	change(Event::send_mra);
 	return {};
 }
@@ -283,7 +291,7 @@ kern::Result<> Id::send_sidr_req(const ib_cm_sidr_req_param &param)
 	tid_ = own_tid();
 	service_id = param.service_id.value();
 	max_retries_ = param.max_cm_retries;
-	wait_ms_ = wait_ms(u64{param.timeout_ms} * 1'000'000);
+	wait_ms_ = param.timeout_ms < longest_wait_ms ? static_cast<u32>(param.timeout_ms) : longest_wait_ms;
 
 	ib::Mad mad = make(ib::CmAttribute::sidr_req, tid_);
 	auto &req = ib::cm_message<ib::CmSidrReq>(mad);
@@ -328,6 +336,8 @@ kern::Result<> Id::migrated()
 	TRY(permit(Event::migrated));
 	if (!alternate_)
 		return kern::Error{-EINVAL};
+	port_ = device_->port(rdma_ah_get_port_num(&alternate_->attr));
+	address_port_ = port_->number();
 	address_ = std::move(alternate_);
 	qp_timeout_ = alternate_timeout_;
 	packet_lifetime_ = alternate_lifetime_;

@@ -227,6 +227,7 @@ void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener, sa
 	param.bth_pkey = bth_pkey_;
 	/* The path's, which need not be that by which the REQ came. */
 	param.port = address_port_;
+	(void)ib_find_cached_gid(device, &paths[0].sgid, &param.port, &param.sgid_index);
 	param.primary_path = &paths[0];
 	if (req.has_alternate()) {
 		paths[1] = from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(), cache.lid);

@@ -71,7 +71,7 @@ private:
 	kern::Result<> begin(kern::Owned<Id> id, Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event)
 		REQUIRES(lock_);
 	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad, ib::CmAttribute attribute) REQUIRES(lock_);
-	static void count_failure(Port &port, const kern::Result<> &taken);
+	static void count_failure(Port &port, int error);
 	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port, const Received &received) REQUIRES(lock_);
 
 	ib_device &ib_;

@@ -94,12 +94,16 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 
 kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 {
+	TRY(send(mad));
+	keep_answer(mad, to);
+	change(event);
+	return {};
+}
+
+void Id::keep_answer(const ib::Mad &mad, Event to)
+{
 	answered_ = mad;
 	answered_to_ = to;
-	const auto sent = send(answered_);
-	if (sent.ok())
-		change(event);
-	return sent;
 }
 
 void Id::wait(u32 ms)

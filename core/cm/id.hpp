@@ -104,8 +104,9 @@ private:
 	u64 own_tid() const;
 	/* Sends what an answer is waited for, first, so that an error changes nothing; then the event has its effect. */
 	kern::Result<> ask(const ib::Mad &mad, Event event);
-	/* Sends an answer, which is kept for the message's return. */
+	/* Sends an answer, which is kept for the message's return; an error changes nothing. */
 	kern::Result<> answer(const ib::Mad &mad, Event to, Event event);
+	void keep_answer(const ib::Mad &mad, Event to);
 	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own, bool again = false);
 	void change(Event event);
 	void wait(u32 ms);
@@ -125,8 +126,8 @@ private:
 	void fill_event(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
 	void fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
 	void fill_rep(ib_cm_event &event, const ib::CmRep &rep) const;
-	void leave_listener();
 	void start();
+	void leave_listener();
 
 	/* receive.cpp */
 	void take_req(const ib::CmReq &req);
@@ -140,9 +141,9 @@ private:
 	bool is_answered_lap(const Received &received) const;
 	void repeat_answer(Port &port, const Received &received, Event event);
 
-	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 	/* Of a new id, until its handler has been told of it. */
 	enum class Turn : u8 { none, waits, has };
+	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
 	kern::Ref<Device> device_;
 	State state_ = State::idle;
@@ -188,8 +189,8 @@ private:
 	kern::Atomic<unsigned int> telling_{0};
 	/* A new id's. */
 	Id *listener_ = nullptr;
-
 	Turn turn_ = Turn::none;
+
 	Delivery deliveries_[deliveries_max];
 	kern::List<Delivery, &Delivery::node> events_;
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */

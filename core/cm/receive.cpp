@@ -130,7 +130,7 @@ void Device::take(Port &port, Received received)
 		const auto &req = received.message<ib::CmReq>();
 		id = remote_ids.find(req.local_id, req.ca_guid);
 		if (!id) {
-			count_failure(port, take_req(port, std::move(received)));
+			count_failure(port, take_req(port, std::move(received)).error());
 			return;
 		}
 		break;
@@ -138,7 +138,7 @@ void Device::take(Port &port, Received received)
 	case Event::got_sidr_req:
 		id = resolutions.find(received.message<ib::CmSidrReq>().request_id, received.wc().slid);
 		if (!id) {
-			count_failure(port, take_sidr_req(port, std::move(received)));
+			count_failure(port, take_sidr_req(port, std::move(received)).error());
 			return;
 		}
 		break;
@@ -161,16 +161,18 @@ void Device::take(Port &port, Received received)
 		break;
 	}
 	if (id)
-		count_failure(port, id->receive(port, std::move(received), event));
+		count_failure(port, id->receive(port, std::move(received), event).error());
 	else if (event == Event::got_dreq)
 		answer_unknown_dreq(port, received);
 }
 
-/* What could not be taken up is lost; the peer repeats it. */
-void Device::count_failure(Port &port, const kern::Result<> &taken)
+/* What could not be taken up is lost; the peer repeats it, unless there is no address that could be meant. */
+void Device::count_failure(Port &port, int error)
 {
-	if (taken.error() == -ENOMEM)
+	if (error == -ENOMEM)
 		port.counters.no_memory++;
+	else if (error == -EINVAL)
+		port.counters.malformed++;
 }
 
 kern::Result<kern::Ref<Address>> Device::address_of_sender(const Port &port, const Received &received)
@@ -189,7 +191,7 @@ void Device::answer_by_itself(Port &port, const Received &received, ib::Mad &mad
 	if (auto to = address_of_sender(port, received); to.ok())
 		kern::ignore(port.send(mad, to.take(), Port::Cause::asked));
 	else
-		port.counters.malformed++;
+		count_failure(port, to.error());
 }
 
 void Device::reject(Port &port, const Received &received, ib_cm_rej_reason reason, kern::ConstBytes info)
@@ -246,7 +248,7 @@ kern::Result<> Device::take_req(Port &port, Received received)
 	(void)rdma_query_gid(&ib_, port.number(), 0, &own);
 	const sa_path_rec primary = from_wire(req.primary, req.pkey, req.path_mtu(), received.wc(), cache.lid);
 	auto route = find_route(ib_, primary);
-	if (!route.ok()) {
+	if (!route.ok() || !this->port(route.value().port)) {
 		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
 		return {};
 	}
@@ -255,12 +257,13 @@ kern::Result<> Device::take_req(Port &port, Received received)
 		reject(port, received, IB_CM_REJ_INVALID_ALT_GID, kern::bytes_of(own));
 		return {};
 	}
-	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler, listener->context));
 	auto address = Address::create(pd_, route.value().attr, received.wc().src_qp, route.value().pkey_index);
-	if (!address.ok()) {
-		id->finish(true);
-		return kern::Error{address.error()};
+	if (address.error() == -EINVAL) {
+		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
+		return {};
 	}
+	TRY_ERRNO(address.error());
+	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler, listener->context));
 	return begin(std::move(id), port, std::move(received), address.take(), *listener, Event::new_req);
 }
 
@@ -281,13 +284,9 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		port.counters.no_room++;
 		return {};
 	}
+	auto address = TRY(address_of_sender(port, received));
 	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler, listener->context));
-	auto address = address_of_sender(port, received);
-	if (!address.ok()) {
-		id->finish(true);
-		return kern::Error{address.error()};
-	}
-	return begin(std::move(id), port, std::move(received), address.take(), *listener, Event::new_sidr_req);
+	return begin(std::move(id), port, std::move(received), std::move(address), *listener, Event::new_sidr_req);
 }
 
 /* The id is the CM's until its handler has been told. */
@@ -321,7 +320,8 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	life_ = Life::unknown;
 	role_ = Role::passive;
 	used_ = true;
-	port_ = &port;
+	/* A REQ may come by one port for a path of another, by which it is answered. */
+	port_ = device_->port(rdma_ah_get_port_num(&address->attr));
 	address_ = std::move(address);
 	tid_ = received.mad().header.tid;
 	address_port_ = port.number();
@@ -390,6 +390,13 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	case Action::take:
 		break;
 	default:
+		return {};
+	}
+	/* What answers an earlier proposal, that was given up, is not this one's. */
+	if ((event == Event::got_apr || event == Event::got_mra_lap) && mad.header.tid != lap_tid_)
+		return {};
+	if (event == Event::got_rep && rep_qpn(received.message<ib::CmRep>()) == 0) {
+		port.counters.malformed++;
 		return {};
 	}
 	if (!has_room()) {
@@ -461,6 +468,9 @@ kern::Result<> Id::take_rep(const Received &received)
 	target_ack_delay_ = rep.target_ack_delay();
 	qp_timeout_ = ack_timeout(target_ack_delay_, packet_lifetime_);
 	alternate_timeout_ = ack_timeout(target_ack_delay_, alternate_lifetime_);
+	/* One that only one end has is of no use. */
+	if (rep.failover_accepted())
+		alternate_.reset();
 	return {};
 }
 
@@ -478,9 +488,13 @@ kern::Result<> Id::take_lap(const Received &received)
 	(void)ib_get_cached_port(device, address_port_, &cache);
 	const auto path = from_wire(lap.path(), pkey_, path_mtu_, received.wc(), cache.lid);
 	/* Whether one can be reached by it is for the consumer to answer; without, there is nothing to load. */
-	proposed_.reset();
-	if (const auto route = find_route(device_->ib(), path); route.ok())
-		proposed_ = TRY(Address::create(device_->pd(), route.value().attr, remote_cm_qpn, route.value().pkey_index));
+	kern::Ref<Address> proposed;
+	if (const auto route = find_route(device_->ib(), path); route.ok()) {
+		const auto taken = take_route(route.value(), remote_cm_qpn, proposed);
+		if (taken.error() == -ENOMEM)
+			return taken;
+	}
+	proposed_ = std::move(proposed);
 	lap_path_ = lap.path();
 	proposed_timeout_ = lap_path_.ack_timeout();
 	lap_tid_ = received.mad().header.tid;

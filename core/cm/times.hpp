@@ -13,9 +13,10 @@ namespace cm
  */
 inline constexpr u32 longest_wait_ms = 90'000;
 
+/* Of a number with more bits, as a path's lifetime has, the largest time there is. */
 constexpr u64 time_ns(unsigned t)
 {
-	return u64{4096} << (t & 31);
+	return u64{4096} << (t < 31 ? t : 31);
 }
 
 /* At least 1, and bounded as said above. */
@@ -34,7 +35,7 @@ constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
 /* A QP's time-out for a path: there and back, and the delay of the CA's acknowledgement; the nearest power of two above (IBA 12.7.34). */
 constexpr u8 ack_timeout(u8 ca_ack_delay, u8 packet_lifetime)
 {
-	const unsigned delay = ca_ack_delay & 31, there_and_back = (packet_lifetime & 31) + 1u;
+	const unsigned delay = ca_ack_delay, there_and_back = packet_lifetime + 1u;
 	const unsigned most = delay > there_and_back ? delay : there_and_back;
 	const unsigned least = delay > there_and_back ? there_and_back : delay;
 	const unsigned sum = most + (least + 1 >= most);

@@ -85,6 +85,31 @@ void cm_03_request_is_told(Test &test)
 	EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
 }
 
+/* The index of the path's GID among our port's. */
+void cm_03_request_for_the_second_gid(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	sa_path_rec path = pair->a.path_to(pair->b);
+	path.dgid.raw[15] ^= 0x5a;
+	soft_set_gid(pair->b.device(), 1, 1, &path.dgid);
+	ib_event event{};
+	event.device = pair->b.device();
+	event.event = IB_EVENT_GID_CHANGE;
+	event.element.port_num = 1;
+	ib_dispatch_event(&event);
+	ASSERT_TRUE(eventually([&] {
+		u32 port;
+		u16 index;
+		return ib_find_cached_gid(pair->b.device(), &path.dgid, &port, &index) == 0;
+	}));
+	const auto param = End::request_of(path);
+	ASSERT_EQ(ib_send_cm_req(pair->active.id, &param), 0);
+	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	EXPECT_EQ(pair->passive.last.param.req_rcvd.sgid_index, 1);
+	EXPECT_EQ(pair->passive.last.param.req_rcvd.port, 1u);
+}
+
 int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
 {
 	attr = {};
@@ -148,6 +173,51 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(attr.rnr_retry, 6);
 	EXPECT_EQ(attr.max_rd_atomic, 4);
 	EXPECT_EQ(attr.timeout, 11);
+}
+
+/* A REQ that was refused here leaves nothing for the next: no alternate path that the peer has never heard of. */
+void cm_03_request_that_failed_leaves_nothing(Test &test)
+{
+	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
+	Boxed<Pair> pair;
+	ib_qp_attr attr;
+	int mask = 0;
+	ASSERT_TRUE(pair.ok());
+	const sa_path_rec path = pair->a.path_to(pair->b), alternate = pair->a.path_to(pair->b, 12);
+	auto param = End::request_of(path);
+	param.alternate_path = &alternate;
+	param.private_data = too_much;
+	param.private_data_len = sizeof(too_much);
+	EXPECT_EQ(ib_send_cm_req(pair->active.id, &param), -EINVAL);
+	ASSERT_TRUE(pair->reply());
+	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
+	EXPECT_EQ(mask & IB_QP_ALT_PATH, 0);
+	EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
+	EXPECT_EQ(mask & IB_QP_PATH_MIG_STATE, 0);
+}
+
+/* The alternate path of a REQ is loaded if the REP says that the peer has taken it, and only then. */
+void cm_03_alternate_path_of_request(Test &test)
+{
+	for (u8 failover : {0, 1, 2}) {
+		Boxed<Pair> pair;
+		ib_qp_attr attr;
+		int mask = 0;
+		ASSERT_TRUE(pair.ok());
+		const sa_path_rec path = pair->a.path_to(pair->b), alternate = pair->a.path_to(pair->b, 12);
+		auto param = End::request_of(path);
+		param.alternate_path = &alternate;
+		ASSERT_EQ(ib_send_cm_req(pair->active.id, &param), 0);
+		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		auto reply = End::reply_of();
+		reply.failover_accepted = failover;
+		ASSERT_EQ(ib_send_cm_rep(pair->passive.id, &reply), 0);
+		ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+		EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
+		EXPECT_EQ((mask & IB_QP_ALT_PATH) != 0, failover == 0);
+		EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
+		EXPECT_EQ((mask & IB_QP_PATH_MIG_STATE) != 0, failover == 0);
+	}
 }
 
 /* Data that come before RTU say that the connection is there; the RTU that follows is one too many, and no harm. */
@@ -265,6 +335,8 @@ void cm_03_bad_arguments(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects), KUNIT_CASE(cm_03_request_is_told), KUNIT_CASE(cm_03_attributes_of_qps),
+SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects), KUNIT_CASE(cm_03_request_is_told),
+	    KUNIT_CASE(cm_03_request_for_the_second_gid), KUNIT_CASE(cm_03_attributes_of_qps),
+	    KUNIT_CASE(cm_03_request_that_failed_leaves_nothing), KUNIT_CASE(cm_03_alternate_path_of_request),
 	    KUNIT_CASE(cm_03_data_before_ready_to_use), KUNIT_CASE(cm_03_both_at_once), KUNIT_CASE(cm_03_with_itself),
 	    KUNIT_CASE(cm_03_an_id_serves_again), KUNIT_CASE(cm_03_bad_arguments));

@@ -53,9 +53,9 @@ private:
 /* A device on the fabric. */
 class Node {
 public:
-	explicit Node(u16 lid, u32 lacks = 0) : lid_(lid)
+	explicit Node(u16 lid, u32 lacks = 0, unsigned int ports = 1) : lid_(lid)
 	{
-		const soft_options options = {.lid = lid, .lacks = lacks};
+		const soft_options options = {.ports = ports, .lid = lid, .lacks = lacks};
 		auto made = kern::make<fixture::Device>(kern::Gfp::kernel, options);
 		if (made.ok())
 			device_ = made.take();
@@ -66,20 +66,21 @@ public:
 	/* The device goes. */
 	void leave() { device_.reset(); }
 	u16 lid() const { return lid_; }
-	ib_gid gid() const
+	ib_gid gid(u32 port = 1) const
 	{
 		ib_gid gid{};
-		rdma_query_gid(device(), 1, 0, &gid);
+		rdma_query_gid(device(), port, 0, &gid);
 		return gid;
 	}
 	u64 guid() const { return device()->node_guid; }
-	sa_path_rec path_to(const Node &other, u8 lifetime = 10) const
+	/* From a port to the other's of the same number. */
+	sa_path_rec path_to(const Node &other, u8 lifetime = 10, u32 port = 1) const
 	{
 		sa_path_rec path{};
-		path.sgid = gid();
-		path.dgid = other.gid();
-		sa_path_set_slid(&path, lid_);
-		sa_path_set_dlid(&path, other.lid_);
+		path.sgid = gid(port);
+		path.dgid = other.gid(port);
+		sa_path_set_slid(&path, lid_ + port - 1);
+		sa_path_set_dlid(&path, other.lid_ + port - 1);
 		path.pkey = u16{IB_DEFAULT_PKEY_FULL};
 		path.mtu = IB_MTU_2048;
 		path.rate = IB_RATE_PORT_CURRENT;
@@ -87,10 +88,10 @@ public:
 		path.hop_limit = 1;
 		return path;
 	}
-	ib_cm_counters counters() const
+	ib_cm_counters counters(u32 port = 1) const
 	{
 		ib_cm_counters counters{};
-		ib_cm_query_counters(device(), 1, &counters);
+		ib_cm_query_counters(device(), port, &counters);
 		return counters;
 	}
 	u64 received() const

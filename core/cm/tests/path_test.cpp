@@ -69,6 +69,10 @@ void cm_09_service_is_not_resolved(Test &test)
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 1'500u);
 	EXPECT_EQ(mute->heard(ib::CmAttribute::sidr_req), 3u);
 	EXPECT_EQ(resolve(pair->active, pair->a, pair->b, service, 0), -EINVAL);
+	/* As many milliseconds as are no number of nanoseconds: not none. */
+	ASSERT_EQ(resolve(pair->active, pair->a, mute->node, service, 1ul << 58), 0);
+	kern::sleep_ms(1000);
+	EXPECT_EQ(pair->active.told(IB_CM_SIDR_REQ_ERROR), 1u);
 }
 
 void cm_10_alternate_path(Test &test)
@@ -149,6 +153,66 @@ void cm_10_proposals_are_lost(Test &test)
 	soft_watch(pair->b.device(), nullptr, nullptr);
 }
 
+/* An answer to a proposal that was given up is none to the next one: both ends load what both have agreed to. */
+void cm_10_late_answer(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->connect());
+	const sa_path_rec first = pair->a.path_to(pair->b, 12), second = pair->a.path_to(pair->b, 17);
+	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &first, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
+	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &second, nullptr, 0), 0);
+	ASSERT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] == 4; }));
+	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
+	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
+	ASSERT_TRUE(eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
+	EXPECT_EQ(pair->active.told(IB_CM_APR_RECEIVED), 0u);
+	/* Repeated, the second is heard of, and answered. */
+	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
+	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
+	ASSERT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED));
+	for (const End *end : {&pair->active, &pair->passive}) {
+		ib_qp_attr attr{};
+		int mask = 0;
+		attr.qp_state = IB_QPS_RTS;
+		ASSERT_EQ(ib_cm_init_qp_attr(end->id, &attr, &mask), 0);
+		EXPECT_EQ(attr.alt_timeout, 18);
+	}
+}
+
+/* Two ports: after a migration messages go by the port of the path that the connection is on. */
+void cm_10_messages_follow_the_path(Test &test)
+{
+	Boxed<Node> a(u16{1}, u32{0}, 2u), b(u16{11}, u32{0}, 2u);
+	Boxed<End> active, listener, passive;
+	ASSERT_TRUE(a.ok() && b.ok());
+	listener->fresh = &*passive;
+	ASSERT_TRUE(active->open(*a) && listener->open(*b));
+	ASSERT_EQ(ib_cm_listen(listener->id, service, 0), 0);
+	ASSERT_EQ(active->request(*a, *b), 0);
+	ASSERT_TRUE(passive->hears(IB_CM_REQ_RECEIVED));
+	ASSERT_EQ(passive->reply(), 0);
+	ASSERT_TRUE(active->hears(IB_CM_REP_RECEIVED));
+	ASSERT_EQ(ib_send_cm_rtu(active->id, nullptr, 0), 0);
+	ASSERT_TRUE(passive->hears(IB_CM_RTU_RECEIVED));
+
+	const sa_path_rec path = a->path_to(*b, 12, 2);
+	ASSERT_EQ(ib_send_cm_lap(active->id, &path, nullptr, 0), 0);
+	ASSERT_TRUE(passive->hears(IB_CM_LAP_RECEIVED));
+	ASSERT_EQ(ib_send_cm_apr(passive->id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
+	ASSERT_TRUE(active->hears(IB_CM_APR_RECEIVED));
+	ASSERT_EQ(ib_cm_notify(active->id, IB_EVENT_PATH_MIG), 0);
+	ASSERT_EQ(ib_cm_notify(passive->id, IB_EVENT_PATH_MIG), 0);
+	ASSERT_EQ(ib_send_cm_dreq(active->id, nullptr, 0), 0);
+	EXPECT_EQ(a->counters(1).sent[IB_CM_COUNTER_DREQ], 0u);
+	EXPECT_EQ(a->counters(2).sent[IB_CM_COUNTER_DREQ], 1u);
+	ASSERT_TRUE(passive->hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_EQ(ib_send_cm_drep(passive->id, nullptr, 0), 0);
+	EXPECT_EQ(b->counters(2).sent[IB_CM_COUNTER_DREP], 1u);
+	EXPECT_TRUE(active->hears(IB_CM_DREP_RECEIVED));
+}
+
 void cm_12_messages_are_counted(Test &test)
 {
 	Boxed<Pair> pair;
@@ -182,4 +246,4 @@ void cm_12_messages_are_counted(Test &test)
 } // namespace
 
 KUNIT_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
-	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_12_messages_are_counted));
+	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer), KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted));

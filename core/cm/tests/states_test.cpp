@@ -122,6 +122,9 @@ struct Walk {
 	ib::Mad message(ib::CmAttribute attribute)
 	{
 		ib::Mad mad = Stranger::make(attribute, their_id, one.id ? one.id->local_id.value() : 1);
+		/* Those that answer LAP are of its transaction. */
+		if (attribute == ib::CmAttribute::mra || attribute == ib::CmAttribute::apr)
+			mad.header.tid = peer.last(ib::CmAttribute::lap).header.tid;
 		switch (attribute) {
 		case ib::CmAttribute::req:
 			mad = peer.make_req(node, their_id, other_qpn, service + 1);
@@ -221,6 +224,7 @@ struct Walk {
 			param.timeout_ms = 10'000;
 			return ib_send_cm_sidr_req(one.id, &param) == 0;
 		}
+		const unsigned int proposals = peer.heard(ib::CmAttribute::lap);
 		ib_cm_req_param param = End::request_of(path);
 		param.remote_cm_response_timeout = 22;
 		if (ib_send_cm_req(one.id, &param))
@@ -235,7 +239,8 @@ struct Walk {
 			return true;
 		if (wanted == State::mra_rep_sent)
 			return ib_send_cm_mra(one.id, 20, nullptr, 0) == 0;
-		if (ib_send_cm_rtu(one.id, nullptr, 0) || ib_send_cm_lap(one.id, &path, nullptr, 0))
+		if (ib_send_cm_rtu(one.id, nullptr, 0) || ib_send_cm_lap(one.id, &path, nullptr, 0) ||
+		    !peer.hears(ib::CmAttribute::lap, proposals + 1))
 			return false;
 		return wanted == State::lap_sent || (says(ib::CmAttribute::mra, 2) && one.hears(IB_CM_MRA_RECEIVED));
 	}
@@ -340,6 +345,24 @@ void cm_02_every_message_in_every_state(Test &test)
 			walk->end();
 		}
 	EXPECT_EQ(walk->one.overlaps.load_acquire(), 0u);
+}
+
+/* A path by which nobody can be reached is for the consumer to answer, like any other. */
+void cm_10_paths_of_no_address_are_told(Test &test)
+{
+	Boxed<Walk> walk;
+	ASSERT_TRUE(walk.ok());
+	ASSERT_TRUE(walk->reach(State::established));
+	ib::Mad mad = walk->message(ib::CmAttribute::lap);
+	auto &lap = ib::cm_message<ib::CmLap>(mad);
+	auto path = lap.path();
+	path.set_rate(1);
+	lap.set_path(path);
+	ASSERT_TRUE(walk->peer.says(walk->node, mad));
+	ASSERT_TRUE(walk->one.hears(IB_CM_LAP_RECEIVED));
+	EXPECT_EQ(ib_send_cm_apr(walk->one.id, IB_CM_APR_INVALID_PACKET_RATE, nullptr, 0, nullptr, 0), 0);
+	EXPECT_TRUE(walk->peer.hears(ib::CmAttribute::apr));
+	walk->end();
 }
 
 /* The same with numbers that are no connection's: nothing happens to the id that is there. */
@@ -498,5 +521,5 @@ void cm_11_device_goes_in_every_state(Test &test)
 } // namespace
 
 KUNIT_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification), KUNIT_CASE(cm_02_every_message_in_every_state),
-	    KUNIT_CASE(cm_02_messages_of_others_change_nothing), KUNIT_CASE(cm_02_every_call_in_every_state),
+	    KUNIT_CASE(cm_02_messages_of_others_change_nothing), KUNIT_CASE(cm_10_paths_of_no_address_are_told), KUNIT_CASE(cm_02_every_call_in_every_state),
 	    KUNIT_CASE(cm_07_last_words_in_every_state), KUNIT_CASE(cm_11_device_goes_in_every_state));

@@ -45,12 +45,17 @@ void cm_04_numbers_are_times(Test &test)
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(24)), 68720u);
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(31)), cm::longest_wait_ms);
 	EXPECT_EQ(cm::response_ms(18, 20), 6443u);
+	/* A path's lifetime has six bits, and more than 31 is not less. */
+	EXPECT_EQ(cm::response_ms(32, 0), cm::longest_wait_ms);
+	EXPECT_EQ(cm::wait_ms(cm::time_ns(63)), cm::longest_wait_ms);
 	/* The nearest power of two above twice the lifetime and the delay. */
 	EXPECT_EQ(cm::ack_timeout(0, 18), 19);
 	EXPECT_EQ(cm::ack_timeout(15, 14), 16);
 	EXPECT_EQ(cm::ack_timeout(20, 10), 20);
 	EXPECT_EQ(cm::ack_timeout(20, 18), 21);
 	EXPECT_EQ(cm::ack_timeout(31, 31), 31);
+	EXPECT_EQ(cm::ack_timeout(0, 32), 31);
+	EXPECT_EQ(cm::ack_timeout(32, 0), 31);
 }
 
 /* As often, and as long, as the REQ said; then the peer is told that nobody waits any more. */
@@ -297,6 +302,70 @@ void cm_05_reply_with_a_qp_in_use(Test &test)
 	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
 }
 
+/* An answer that could not be sent is none: the REP that comes again is answered by what has been. */
+void cm_05_answer_that_could_not_be_sent(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
+	ASSERT_TRUE(alone->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_EQ(ib_send_cm_mra(alone->active.id, 20, nullptr, 0), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::mra));
+	kern_fail_allocation(1);
+	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), -ENOMEM);
+	kern_fail_allocation(0);
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
+	EXPECT_TRUE(eventually([&] { return alone->peer.heard(ib::CmAttribute::mra) == 2 || alone->peer.heard(ib::CmAttribute::rtu); }));
+	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::rtu), 0u);
+	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
+}
+
+/* A REP with no QP is no REP; the id goes on asking. */
+void cm_01_reply_without_a_qp(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply(0x77, 0)));
+	EXPECT_EQ(alone->active.told(IB_CM_REP_RECEIVED), 0u);
+	EXPECT_EQ(alone->active.state(), IB_CM_REQ_SENT);
+	EXPECT_EQ(alone->node.counters().malformed, 1u);
+	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
+	EXPECT_TRUE(alone->active.hears(IB_CM_REP_RECEIVED));
+}
+
+/* A REQ that is refused as stale leads to a time-wait of the path that it asked for: 2^19 * 4.096 us = 2.1 s. */
+void cm_06_stale_request_waits(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	const sa_path_rec path = alone->node.path_to(alone->peer.node, 18);
+	const auto param = End::request_of(path);
+	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
+	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ib::Mad rej = alone->to_active(ib::CmAttribute::rej, 0);
+	ib::cm_message<ib::CmRej>(rej).reason = u16{IB_CM_REJ_STALE_CONN};
+	const u64 begin = kern::now_ns();
+	ASSERT_TRUE(alone->peer.says(alone->node, rej));
+	ASSERT_TRUE(alone->active.hears(IB_CM_REJ_RECEIVED));
+	ASSERT_TRUE(alone->active.hears(IB_CM_TIMEWAIT_EXIT));
+	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, u64{cm::wait_ms(cm::time_ns(19))});
+}
+
+/* What could not be answered for want of memory is counted as that: nothing is wrong with the message. */
+void cm_12_lack_of_memory(Test &test)
+{
+	Boxed<Alone> alone;
+	ASSERT_TRUE(alone.ok());
+	soft_fail(alone->node.device(), SOFT_CREATE_AH, 1, -ENOMEM);
+	ASSERT_TRUE(alone->peer.says(alone->node, Stranger::make(ib::CmAttribute::dreq, 0x77, 0x88)));
+	EXPECT_EQ(alone->node.counters().no_memory, 1u);
+	EXPECT_EQ(alone->node.counters().malformed, 0u);
+}
+
 /* Every reason, with its information and private data, at either step, arrives as it was sent, and has words. */
 void cm_06_every_reason_to_refuse(Test &test)
 {
@@ -337,6 +406,10 @@ void cm_06_refused_by_the_cm(Test &test)
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0x1234}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid = {}; }},
+		/* No address can be made of these. */
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.set_rate(1); }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.local_lid = 0u; }},
+		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.local_lid = 0xc001u; }},
 		{IB_CM_REJ_INVALID_ALT_GID, 16, [](ib::CmReq &req) { req.alternate.local_lid = 5u; }},
 	};
 	unsigned int heard = 0;
@@ -364,4 +437,5 @@ KUNIT_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_reque
 	    KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever), KUNIT_CASE(cm_04_lost_messages_are_repeated),
 	    KUNIT_CASE(cm_05_answers_are_repeated), KUNIT_CASE(cm_05_disconnections_are_answered_again), KUNIT_CASE(cm_05_disconnection_of_another_qp),
 	    KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
-	    KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));
+	    KUNIT_CASE(cm_05_answer_that_could_not_be_sent), KUNIT_CASE(cm_01_reply_without_a_qp), KUNIT_CASE(cm_06_stale_request_waits),
+	    KUNIT_CASE(cm_12_lack_of_memory), KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));
