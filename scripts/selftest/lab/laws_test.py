@@ -39,6 +39,8 @@ class Laws(unittest.TestCase):
 
     def test_more_c_than_a_module_needs(self):
         self.assert_keeps("hw/x/module.c", MODULE)
+        self.assert_keeps("hw/x/tests/recovery_module.c", MODULE)
+        self.assert_breaks(1, "hw/x/tests/recovery_module.c", MODULE + "int one;\n")
         self.assert_breaks(1, "hw/x/module.c", MODULE + "int weft_a_init(void)\n{\n\treturn 0;\n}\n")
         self.assert_breaks(1, "core/verbs/exports.c", "#include <kern/export.h>\nEXPORT_SYMBOL_GPL(ib_a);\n")
         self.assert_breaks(1, "core/verbs/helper.c", "int one;\n")
