@@ -258,16 +258,17 @@ kern::Result<> World::bind_to(Id &id, u16 port)
 kern::Result<> World::choose_port(Id &id)
 {
 	u16 first, last;
+	u16 &given = last_ports_[index_of(id.ps)];
 	resolver_.local_ports(first, last);
 	if (first > last)
 		return kern::Error{-EADDRNOTAVAIL};
 	const u32 count = last - first + 1u, start = kern::random_u32() % count;
 	for (u32 i = 0; i < count; i++) {
 		const auto port = static_cast<u16>(first + (start + i) % count);
-		if (services_of(id.ps).load(port) || (port == last_port_ && count > 1))
+		if (services_of(id.ps).load(port) || (port == given && count > 1))
 			continue;
 		TRY(bind_to(id, port));
-		last_port_ = port;
+		given = port;
 		return {};
 	}
 	return kern::Error{-EADDRNOTAVAIL};
