@@ -77,12 +77,22 @@ MemoryLender::MemoryLender(std::size_t most_mappings) : most_(most_mappings), ev
 {
 }
 
-bool MemoryLender::take()
+bool MemoryLender::take(std::uint64_t size)
 {
-	if (mappings_.fetch_add(1, std::memory_order_relaxed) < most_)
+	if (size > most_bytes())
+		return false;
+	const bool one_more = mappings_.fetch_add(1, std::memory_order_relaxed) < most_;
+	const bool so_large = bytes_.fetch_add(size, std::memory_order_relaxed) <= most_bytes() - size;
+	if (one_more && so_large)
 		return true;
-	give_back();
+	give_back(size);
 	return false;
+}
+
+void MemoryLender::give_back(std::uint64_t size)
+{
+	mappings_.fetch_sub(1, std::memory_order_relaxed);
+	bytes_.fetch_sub(size, std::memory_order_relaxed);
 }
 
 void MemoryLender::fail() noexcept
@@ -93,38 +103,44 @@ void MemoryLender::fail() noexcept
 	[[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof(one));
 }
 
-// Place - the mapping's entry in the table of lent memory, and among its lender's.
-class MemoryMapping::Place
+// Loan - a mapping among its lender's: had before there are addresses for it, so that none are taken beyond the bound.
+class MemoryMapping::Loan
 {
 public:
-	Place(const Pages &pages, std::size_t size, std::shared_ptr<MemoryLender> lender)
-	    : lender_(std::move(lender))
+	Loan(std::shared_ptr<MemoryLender> lender, std::size_t size)
+	    : lender_(std::move(lender)), size_(size)
 	{
-		if (!lender_->take())
+		if (!lender_->take(size_))
 			fail(ENOSPC, "the client's mappings");
-		number_ = lent_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size,
-					   *lender_);
-		if (number_ < 0) {
-			lender_->give_back();
-			fail(ENOSPC, "the process's mappings");
-		}
 	}
-	~Place()
+	~Loan()
 	{
-		lent_memory::remove(number_);
-		lender_->give_back();
+		// From when it has addresses until they are anybody else's.
+		if (number_ >= 0)
+			lent_memory::remove(number_);
+		lender_->give_back(size_);
 	}
-	Place(const Place &) = delete;
-	Place &operator=(const Place &) = delete;
+	Loan(const Loan &) = delete;
+	Loan &operator=(const Loan &) = delete;
+
+	// Enters the addresses in the table of lent memory.
+	void place(const Pages &pages)
+	{
+		number_ = lent_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size_,
+					   *lender_);
+		if (number_ < 0)
+			fail(ENOSPC, "the process's mappings");
+	}
 
 private:
 	const std::shared_ptr<MemoryLender> lender_;
-	int number_;
+	const std::size_t size_;
+	int number_ = -1;
 };
 
 MemoryMapping::MemoryMapping(std::byte *data, std::size_t size, std::size_t mapped,
-			     std::unique_ptr<Place> place)
-    : data_(data), size_(size), mapped_(mapped), place_(std::move(place))
+			     std::unique_ptr<Loan> loan)
+    : data_(data), size_(size), mapped_(mapped), loan_(std::move(loan))
 {
 }
 
@@ -140,10 +156,11 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::map_file(int fd, std::uint64
 	if (!size || end < offset || end > static_cast<std::uint64_t>(status.st_size))
 		fail(EINVAL, "section beyond its file");
 	const std::size_t mapped = whole_pages(fd, size);
+	auto loan = std::make_unique<Loan>(std::move(lender), mapped);
 	Pages pages(mapped, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, offset);
-	auto place = std::make_unique<Place>(pages, mapped, std::move(lender));
+	loan->place(pages);
 	std::unique_ptr<const MemoryMapping> mapping(
-		new MemoryMapping(pages.data(), size, mapped, std::move(place)));
+		new MemoryMapping(pages.data(), size, mapped, std::move(loan)));
 	pages.release();
 	return mapping;
 }
@@ -160,7 +177,7 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::allocate(std::size_t size)
 MemoryMapping::~MemoryMapping()
 {
 	// Before the addresses are anybody else's.
-	place_.reset();
+	loan_.reset();
 	::munmap(data_, mapped_);
 }
 

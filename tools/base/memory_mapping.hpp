@@ -23,7 +23,12 @@ namespace weft
 // (vm.max_map_count is 65530), so that threads and the heap are never without.
 constexpr std::size_t kMostLentMappings = 32768;
 
-// MemoryLender - one client's mappings: how many it may have, and whether one of them was lost.
+// A lender's mappings are so many bytes at the most, for each that it may have: all together a quarter of a process's
+// addresses (47 bits). Files cost nothing until they are touched, so that one client could map all there is.
+constexpr std::uint64_t kLentBytesPerMapping = 1ull << 30;
+static_assert(kMostLentMappings * kLentBytesPerMapping == 1ull << 45);
+
+// MemoryLender - one client's mappings: how many and how large they may be, and whether one of them was lost.
 class MemoryLender
 {
 public:
@@ -32,14 +37,16 @@ public:
 	std::size_t most_mappings() const { return most_; }
 	// Those that exist. They may outlive the client: what was sent from one keeps it.
 	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
+	std::uint64_t most_bytes() const { return most_ * kLentBytesPerMapping; }
+	std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 	// A page could not be had; all that was written to its mapping since is gone. Any thread.
 	bool failed() const { return failed_.load(std::memory_order_acquire); }
 	// A descriptor that is readable once failed() is true.
 	int event() const { return event_.get(); }
 
-	// Only for mappings. take(): false if there are as many as may be.
-	bool take();
-	void give_back() { mappings_.fetch_sub(1, std::memory_order_relaxed); }
+	// Only for mappings, of @size bytes. take(): false, and nothing is taken, if it would be more than may be.
+	bool take(std::uint64_t size);
+	void give_back(std::uint64_t size);
 	// Async-signal-safe.
 	void fail() noexcept;
 
@@ -47,6 +54,7 @@ private:
 	const std::size_t most_;
 	const FileDescriptor event_;
 	std::atomic<std::size_t> mappings_{0};
+	std::atomic<std::uint64_t> bytes_{0};
 	std::atomic<bool> failed_{false};
 };
 
@@ -57,7 +65,7 @@ class MemoryMapping
 public:
 	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
 	// page size. Throws std::system_error; EINVAL if the file is shorter than that, ENOSPC if
-	// @lender or the process has as many mappings as may be.
+	// @lender has as many mappings or bytes as may be, or the process as many mappings.
 	static std::shared_ptr<const MemoryMapping>
 	map_file(int fd, std::uint64_t offset, std::size_t size, bool writable,
 		 std::shared_ptr<MemoryLender> lender = std::make_shared<MemoryLender>());
@@ -72,15 +80,15 @@ public:
 	std::size_t size() const { return size_; }
 
 private:
-	class Place;
+	class Loan;
 
 	MemoryMapping(std::byte *data, std::size_t size, std::size_t mapped,
-		      std::unique_ptr<Place> place);
+		      std::unique_ptr<Loan> loan);
 
 	std::byte *const data_;
 	const std::size_t size_;
-	const std::size_t mapped_;     // in whole pages of the file
-	std::unique_ptr<Place> place_; // in the table of lent memory; none of the process's own
+	const std::size_t mapped_;   // in whole pages of the file
+	std::unique_ptr<Loan> loan_; // none of the process's own
 };
 
 } // namespace weft

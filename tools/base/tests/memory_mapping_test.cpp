@@ -23,6 +23,7 @@
 
 using weft::FileDescriptor;
 using weft::GuestMemory;
+using weft::kLentBytesPerMapping;
 using weft::kMostLentMappings;
 using weft::MemoryLender;
 using weft::MemoryMapping;
@@ -209,6 +210,30 @@ TEST(MemoryMapping, ALendersMappingsEnd)
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC);
 	EXPECT_EQ(lender->mappings(), 3u);
 	mappings.pop_back();
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
+}
+
+// Nor are they larger, all together, than a bound, however many fewer they are: memory that is not there costs a client
+// nothing, and addresses are everybody's.
+TEST(MemoryMapping, ALendersBytesEnd)
+{
+	constexpr std::uint64_t most = 2 * kLentBytesPerMapping;
+	const auto file = make_file(1ull << 46);
+	const auto lender = std::make_shared<MemoryLender>(2);
+	EXPECT_EQ(lender->most_bytes(), most);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, most + kPage, true, lender), std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 1ull << 46, true, lender), std::system_error);
+	EXPECT_EQ(lender->bytes(), 0u);
+	auto large = MemoryMapping::map_file(file.get(), 0, most - kPage, true, lender);
+	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
+	EXPECT_EQ(lender->bytes(), most);
+	mappings.clear();
+	large.reset();
+	large = MemoryMapping::map_file(file.get(), 0, most, true, lender);
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC) << "one mapping of two, and no byte left";
+	EXPECT_EQ(lender->mappings(), 1u);
+	large.reset();
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
 }
 
