@@ -37,6 +37,7 @@ static ssize_t file_read(struct file *native, char __user *to, size_t count, lof
 static ssize_t file_write(struct file *native, const char __user *from, size_t count, loff_t *position)
 {
 	struct kern_file *file = native->private_data;
+	long taken;
 
 	/*
 	 * What is written names memory of the process that writes: whoever gets hold of a descriptor must not bring a more privileged
@@ -44,7 +45,8 @@ static ssize_t file_write(struct file *native, const char __user *from, size_t c
 	 */
 	if (native->f_cred != current_cred())
 		return -EACCES;
-	return ops_of(native)->write(file->owner, (u64)from, count);
+	taken = ops_of(native)->write(file->owner, (u64)from, count);
+	return taken == -EINTR ? -ERESTARTSYS : taken;
 }
 
 static long file_ioctl(struct file *native, unsigned int command, unsigned long argument)

@@ -8,6 +8,7 @@
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <kern/abi/kunit_process.h>
 #include "file.h"
 
@@ -76,14 +77,24 @@ void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *cont
 }
 EXPORT_SYMBOL_GPL(kern_kunit_process_limit);
 
-struct kern_file *kern_kunit_file_create(void)
+/* Of the kernel's file there is what says whether its calls wait. */
+struct kern_file *kern_kunit_file_create(bool waits)
 {
-	return kern_file_alloc(NULL);
+	struct file *native = kzalloc(sizeof(*native), GFP_KERNEL);
+	struct kern_file *file = native ? kern_file_alloc(native) : NULL;
+
+	if (!file) {
+		kfree(native);
+		return NULL;
+	}
+	native->f_flags = waits ? 0 : O_NONBLOCK;
+	return file;
 }
 EXPORT_SYMBOL_GPL(kern_kunit_file_create);
 
 void kern_kunit_file_destroy(struct kern_file *file)
 {
+	kfree(file->native);
 	kern_file_free(file);
 }
 EXPORT_SYMBOL_GPL(kern_kunit_file_destroy);

@@ -252,6 +252,15 @@ private:
 	unsigned int first_minor_ = 0;
 };
 
+/* What opens a node, by its member open(). */
+template <class Context, class Owner>
+inline constexpr kern_node_ops node_ops = {.open = [](void *context, kern_file *file, void **owner) {
+	Result<Owner *> made = static_cast<Context *>(context)->open(*file);
+	if (made)
+		*owner = made.value();
+	return made.error();
+}};
+
 /* A node in /dev/infiniband, with an entry in a class. */
 class Node {
 public:
@@ -264,14 +273,8 @@ public:
 	static Result<Node> create(const DeviceClass &of, device *parent, const char *name, std::span<const kern_class_file> files,
 				   const NodeRegion &region, unsigned int number, const FileKind<Owner> &kind, Context *context)
 	{
-		static constexpr kern_node_ops ops = {.open = [](void *context, kern_file *file, void **owner) {
-			Result<Owner *> made = static_cast<Context *>(context)->open(*file);
-			if (made)
-				*owner = made.value();
-			return made.error();
-		}};
 		const kern_node_options options = {
-			.ops = &ops,
+			.ops = &node_ops<Context, Owner>,
 			.context = context,
 			.kind = kind.native(),
 			.major = region.major(),
@@ -305,6 +308,42 @@ private:
 	explicit Node(kern_node *native) : native_(native) {}
 
 	kern_node *native_ = nullptr;
+};
+
+/* A node in /dev/infiniband that is of no device, in the class misc. */
+class MiscNode {
+public:
+	/*
+	 * Context: Result<Owner *> open(kern_file &file), of what opens the node, which may sleep but not for long. name, abi_version: stay. kind: of this node
+	 * alone. May sleep. Errors: ENOMEM, EEXIST, EBUSY.
+	 */
+	template <class Context, class Owner>
+	static Result<MiscNode> create(const char *name, const char *abi_version, const FileKind<Owner> &kind, Context *context)
+	{
+		kern_misc_node *native = kern_misc_node_create(name, abi_version, &node_ops<Context, Owner>, context, kind.native());
+		if (const int error = pointer_error(native))
+			return Error{error};
+		return MiscNode(native);
+	}
+
+	MiscNode() = default;
+	MiscNode(MiscNode &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	MiscNode &operator=(MiscNode &&other) noexcept
+	{
+		std::swap(native_, other.native_);
+		return *this;
+	}
+	/* Nobody opens it any more. Waits for those who do. May sleep. */
+	~MiscNode()
+	{
+		if (native_)
+			kern_misc_node_remove(native_);
+	}
+
+private:
+	explicit MiscNode(kern_misc_node *native) : native_(native) {}
+
+	kern_misc_node *native_ = nullptr;
 };
 
 } // namespace kern

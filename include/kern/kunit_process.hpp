@@ -58,7 +58,7 @@ private:
 /* An opened file, for what wants one of its own. */
 class OpenedFile {
 public:
-	OpenedFile() : native_(kern_kunit_file_create()) {}
+	explicit OpenedFile(bool waits = true) : native_(kern_kunit_file_create(waits)) {}
 	~OpenedFile()
 	{
 		if (native_)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/device_class.hpp>
 #include <kern/errno.h>
+#include <kern/file.hpp>
 #include <kern/kunit.hpp>
 
 namespace {
@@ -57,6 +58,32 @@ void device_class_file_is_stored(kern::kunit::Test &test)
 	EXPECT_EQ(value.value, 65u);
 }
 
+struct Opened {
+	void release() {}
+};
+
+/* What opens a node, which nobody does. */
+struct Opener {
+	kern::Result<Opened *> open(kern_file &) { return kern::Error{-ENXIO}; }
+};
+
+/* A node of no device comes and goes; its name is taken while it is there, and free again. */
+void misc_nodes_come_and_go(kern::kunit::Test &test)
+{
+	kern::FileKind<Opened> kind, other;
+	Opener opener;
+	ASSERT_OK(kind.create(nullptr));
+	ASSERT_OK(other.create(nullptr));
+	for (int round = 0; round < 2; round++) {
+		auto node = kern::MiscNode::create("weft_kern_test", "4", kind, &opener);
+		EXPECT_OK(node);
+		auto same = kern::MiscNode::create("weft_kern_test", "4", other, &opener);
+		EXPECT_ERROR(same, -EEXIST);
+	}
+	other.destroy();
+	kind.destroy();
+}
+
 } // namespace
 
-KUNIT_SUITE(kern_device_class, KUNIT_CASE(device_class_entries_come_and_go), KUNIT_CASE(device_class_file_is_stored));
+KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_nodes_come_and_go), KUNIT_CASE(device_class_entries_come_and_go), KUNIT_CASE(device_class_file_is_stored));

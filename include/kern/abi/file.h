@@ -111,4 +111,14 @@ void kern_node_announce(struct kern_node *node);
 /* Nobody opens it any more; what is open stays so. Waits for those who open it or read its files. May sleep. */
 void kern_node_remove(struct kern_node *node);
 
+/*
+ * A node in /dev/infiniband that is of no device: all may read and write it; it is of the class misc, with the file abi_version. The kind's files are all of
+ * this node. An error pointer: ENOMEM, EEXIST, EBUSY. name, abi_version: stay.
+ */
+struct kern_misc_node;
+struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version, const struct kern_node_ops *ops, void *context,
+					     struct kern_file_kind *kind);
+/* Nobody opens it any more; what is open stays so. Waits for those who open it. May sleep. */
+void kern_misc_node_remove(struct kern_misc_node *node);
+
 KERN_C_END
