@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "table.hpp"
+
+namespace ucm
+{
+
+namespace
+{
+
+constexpr u32 number_max = 0x7fffffff;
+
+bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
+{
+	return __builtin_memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+} // namespace
+
+void Table::become(Source &source, State next)
+{
+	if (!KERN_WARN_ON(next <= source.state_))
+		source.state_ = next;
+}
+
+Source &Table::source_of(const Event &event)
+{
+	return event.membership ? static_cast<Source &>(*event.membership) : *event.id;
+}
+
+void Table::wake(File &file)
+{
+	file.readers_.wake();
+	kern_file_signal(&file.native_);
+}
+
+kern::Result<> Table::add(Id &id)
+{
+	id.share_ = TRY(limit_.take());
+	id.number_ = TRY(ids_.alloc(&id, 0, number_max));
+	return {};
+}
+
+kern::Result<> Table::add(Membership &membership)
+{
+	membership.number_ = TRY(memberships_.alloc(&membership, 0, number_max));
+	return {};
+}
+
+kern::Result<> Table::publish(Id &id, File &file)
+{
+	kern::Guard guard(lock_);
+	if (file.count_ >= File::ids_max)
+		return kern::Error{-ENOBUFS};
+	become(id, State::known);
+	id.file_ = &file;
+	file.count_++;
+	file.ids_.push_back(*kern::Ref<Id>::share(id).release());
+	return {};
+}
+
+kern::Result<> Table::publish(Membership &membership)
+{
+	kern::Guard guard(lock_);
+	Id &id = *membership.id;
+	for (const Membership &other : id.memberships_)
+		if (same(other.address, membership.address))
+			return kern::Error{-EADDRINUSE};
+	become(membership, State::known);
+	id.memberships_.push_back(*kern::Ref<Membership>::share(membership).release());
+	return {};
+}
+
+kern::Result<> Table::publish(kern::Owned<Event> &request)
+{
+	kern::Guard guard(lock_);
+	Id &listener = *request->id, &fresh = *request->fresh;
+	if (listener.state_ != State::known || listener.waiting_ >= listener.backlog_ || listener.file_->count_ >= File::ids_max)
+		return kern::Error{-ENOMEM};
+	File &file = *listener.file_;
+	listener.waiting_++;
+	become(fresh, State::known);
+	fresh.file_ = &file;
+	file.count_++;
+	file.ids_.push_back(*kern::Ref<Id>::share(fresh).release());
+	Event &event = *request.release();
+	event.record.uid = listener.uid_;
+	event.record.id = fresh.number_;
+	listener.events_.push_back(event);
+	file.unread_.push_back(event);
+	wake(file);
+	return {};
+}
+
+kern::Result<Id *> Table::look_up(u32 number, const File &file)
+{
+	Id *id = ids_.load(number);
+
+	if (!id || id->state_ != State::known)
+		return kern::Error{-ENOENT};
+	if (id->file_ != &file)
+		return kern::Error{-EINVAL};
+	return id;
+}
+
+kern::Result<kern::Ref<Id>> Table::find(u32 number, const File &file)
+{
+	kern::Guard guard(lock_);
+	return kern::Ref<Id>::share(*TRY(look_up(number, file)));
+}
+
+template <class T>
+kern::Ref<T> Table::claim_locked(T &object)
+{
+	if (object.state_ != State::known)
+		return {};
+	become(object, State::ended);
+	return kern::Ref<T>::adopt(&object);
+}
+
+kern::Result<kern::Ref<Id>> Table::claim(u32 number, const File &file)
+{
+	kern::Guard guard(lock_);
+	return claim_locked(*TRY(look_up(number, file)));
+}
+
+kern::Result<kern::Ref<Membership>> Table::claim_membership(u32 number, const File &file)
+{
+	kern::Guard guard(lock_);
+	Membership *membership = memberships_.load(number);
+
+	if (!membership || membership->state_ != State::known || membership->id->state_ != State::known)
+		return kern::Error{-ENOENT};
+	if (membership->id->file_ != &file)
+		return kern::Error{-EINVAL};
+	return claim_locked(*membership);
+}
+
+kern::Ref<Id> Table::claim_any(File &file)
+{
+	kern::Guard guard(lock_);
+	Id *first = file.ids_.front();
+	return first ? claim_locked(*first) : kern::Ref<Id>();
+}
+
+kern::Ref<Membership> Table::claim_any(Id &id)
+{
+	kern::Guard guard(lock_);
+	for (Membership &membership : id.memberships_)
+		if (kern::Ref<Membership> claimed = claim_locked(membership))
+			return claimed;
+	return {};
+}
+
+kern::Ref<Id> Table::claim(Id &id)
+{
+	kern::Guard guard(lock_);
+	return claim_locked(id);
+}
+
+kern::Ref<Membership> Table::claim(Membership &membership)
+{
+	kern::Guard guard(lock_);
+	return claim_locked(membership);
+}
+
+u32 Table::remove(Id &id, Events &unread)
+{
+	kern::Guard guard(lock_);
+	for (Event &event : id.events_)
+		event.in_file.unlink();
+	unread.splice_back(id.events_);
+	if (id.file_)
+		id.file_->count_--;
+	id.node.unlink();
+	id.file_ = nullptr;
+	ids_.erase(id.number_);
+	return id.read_;
+}
+
+u32 Table::remove(Membership &membership, Events &unread)
+{
+	kern::Guard guard(lock_);
+	for (Event &event : membership.id->events_) {
+		if (event.membership.get() != &membership)
+			continue;
+		event.in_file.unlink();
+		event.in_id.unlink();
+		unread.push_back(event);
+	}
+	membership.node.unlink();
+	memberships_.erase(membership.number_);
+	return membership.read_;
+}
+
+void Table::forget(Membership &membership)
+{
+	kern::Guard guard(lock_);
+	if (membership.state_ != State::made)
+		return;
+	become(membership, State::ended);
+	memberships_.erase(membership.number_);
+}
+
+kern::Result<u32> Table::move(u32 number, File &from, File &to)
+{
+	kern::Guard guard(lock_);
+	Id &id = *TRY(look_up(number, from));
+
+	if (&from == &to)
+		return id.read_;
+	if (to.count_ >= File::ids_max)
+		return kern::Error{-ENOBUFS};
+	id.node.unlink();
+	from.count_--;
+	id.file_ = &to;
+	to.ids_.push_back(id);
+	to.count_++;
+	for (Event &event : id.events_) {
+		event.in_file.unlink();
+		to.unread_.push_back(event);
+	}
+	wake(to);
+	return id.read_;
+}
+
+void Table::lose_device(Id &id)
+{
+	kern::Guard guard(lock_);
+	if (id.lost.linked())
+		return;
+	lost_.push_back(*kern::Ref<Id>::share(id).release());
+	removal_.queue();
+}
+
+void Table::end_lost()
+{
+	while (true) {
+		kern::Ref<Id> id;
+		{
+			kern::Guard guard(lock_);
+			id = kern::Ref<Id>::adopt(lost_.pop_front());
+		}
+		if (!id)
+			return;
+		id->end_cm();
+	}
+}
+
+void Table::set_uid(Source &source, u64 uid)
+{
+	kern::Guard guard(lock_);
+	source.uid_ = uid;
+}
+
+void Table::set_backlog(Id &listener, u32 backlog)
+{
+	kern::Guard guard(lock_);
+	listener.backlog_ = backlog;
+}
+
+kern::Result<> Table::may_ask(const Id &id)
+{
+	kern::Guard guard(lock_);
+	if (id.unread_ >= Source::asks_max)
+		return kern::Error{-ENOBUFS};
+	return {};
+}
+
+void Table::push(kern::Owned<Event> &made)
+{
+	kern::Guard guard(lock_);
+	Source &source = source_of(*made);
+	if (source.state_ != State::known || made->id->state_ != State::known || !source.uid_ ||
+	    source.unread_ >= Source::unread_max)
+		return;
+	Event &event = *made.release();
+	File &file = *event.id->file_;
+	source.unread_++;
+	event.record.uid = source.uid_;
+	event.record.id = source.number_;
+	event.id->events_.push_back(event);
+	file.unread_.push_back(event);
+	wake(file);
+}
+
+kern::Owned<Event> Table::pop(File &file)
+{
+	kern::Guard guard(lock_);
+	Event *event = file.unread_.pop_front();
+
+	if (!event)
+		return {};
+	event->in_id.unlink();
+	Source &source = source_of(*event);
+	source.read_++;
+	if (event->fresh)
+		event->id->waiting_--;
+	else
+		source.unread_--;
+	return kern::Owned<Event>::adopt(event);
+}
+
+void Table::put_back(kern::Owned<Event> &told)
+{
+	kern::Guard guard(lock_);
+	Source &source = source_of(*told);
+	if (source.state_ != State::known || told->id->state_ != State::known)
+		return;
+	Event &event = *told.release();
+	source.read_--;
+	if (event.fresh)
+		event.id->waiting_++;
+	else
+		source.unread_++;
+	event.id->events_.push_front(event);
+	event.id->file_->unread_.push_front(event);
+	wake(*event.id->file_);
+}
+
+bool Table::has_unread(const File &file)
+{
+	kern::Guard guard(lock_);
+	return !file.unread_.empty();
+}
+
+} // namespace ucm

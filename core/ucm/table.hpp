@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * All ids and memberships by their numbers, which are of one space for all programs; whose they are; and the queues of what is unread.
+ *
+ * One lock for all of it, as an id may move from one file to another with what is unread of it, at any moment. It is the innermost, and held for as long as
+ * something is put into a list or taken out.
+ */
+#pragma once
+#include <kern/budget.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+#include "file.hpp"
+
+namespace ucm
+{
+
+class Table {
+public:
+	/* ids: of all files together. */
+	explicit Table(u32 ids) : limit_(ids, -ENOBUFS) {}
+	~Table() { removal_.flush(); }
+
+	/* Gives a new id or membership its number. Errors: ENOBUFS, ENOMEM. */
+	kern::Result<> add(Id &id);
+	kern::Result<> add(Membership &membership);
+	/* From now on the program can find it. Errors: ENOBUFS beyond what a file may have. */
+	kern::Result<> publish(Id &id, File &file);
+	/* Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of an id by their addresses. */
+	kern::Result<> publish(Membership &membership);
+	/* The same of what a request has made, with the event of it. Errors: ENOMEM if there is no room for either, or the listener has ended. */
+	kern::Result<> publish(kern::Owned<Event> &request);
+
+	/* Errors: ENOENT; EINVAL for another file's. */
+	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
+	/* The same, for the caller to end it. Nobody finds it any more. */
+	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
+	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
+	/* Any of the file's; empty if it has none. */
+	kern::Ref<Id> claim_any(File &file);
+	kern::Ref<Membership> claim_any(Id &id);
+	/* This one, if nobody has claimed it; empty otherwise. */
+	kern::Ref<Id> claim(Id &id);
+	kern::Ref<Membership> claim(Membership &membership);
+
+	/* What is claimed, or could not be published, has ended: how many of its events have been read. Those that have not are the caller's. */
+	using Events = kern::List<Event, &Event::in_id>;
+	u32 remove(Id &id, Events &unread);
+	u32 remove(Membership &membership, Events &unread);
+	/* Takes the number of what has not been published, if it has not. */
+	void forget(Membership &membership);
+
+	/* Moves an id of one file to another, with its events: how many have been read. Errors: those of find(), publish(). */
+	kern::Result<u32> move(u32 number, File &from, File &to);
+
+	/* Ends rdma_cm's id later, as its handler may not. */
+	void lose_device(Id &id);
+
+	void set_uid(Source &source, u64 uid);
+	/* How many requests may wait to be read from now on. */
+	void set_backlog(Id &listener, u32 backlog);
+	/* Whether a program may ask for what ends by an event: ENOBUFS. */
+	kern::Result<> may_ask(const Id &id);
+
+	/* Empties the owner if there is room, and someone to read it. Context: process. */
+	void push(kern::Owned<Event> &event);
+	/* The file's oldest, as read; uid and number filled in. Empty if there is none. */
+	kern::Owned<Event> pop(File &file);
+	/* It could not be told: unread again, unless what it is of has ended meanwhile: empties the owner then. */
+	void put_back(kern::Owned<Event> &event);
+	bool has_unread(const File &file);
+
+	u32 ids() const { return limit_.taken(); }
+
+private:
+	using State = Source::State;
+	kern::Result<Id *> look_up(u32 number, const File &file) REQUIRES(lock_);
+	/* The table's own reference is the caller's. */
+	template <class T>
+	static kern::Ref<T> claim_locked(T &object);
+	static void become(Source &source, State next);
+	static Source &source_of(const Event &event);
+	static void wake(File &file);
+	void end_lost();
+
+	kern::SpinLock lock_{KERN_LOCK_CLASS("ucm.table")};
+	kern::XArray<Id> ids_;
+	kern::XArray<Membership> memberships_;
+	kern::List<Id, &Id::lost> lost_ GUARDED_BY(lock_);
+	kern::Budget limit_;
+	kern::Work removal_{kern::method<&Table::end_lost>, this};
+};
+
+/* As long as the module is there. */
+Table &table();
+
+} // namespace ucm
