@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "pci/connection.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -18,7 +19,7 @@ namespace weft::pci
 namespace
 {
 
-// Messages handled before other work of the loop gets its turn.
+// What messages may cost before other work of the loop gets its turn.
 constexpr unsigned kSlice = 64;
 
 // Unsent replies beyond which a client is taken for dead: so many of the largest.
@@ -105,14 +106,15 @@ void Connection::read_slice()
 	}
 }
 
-// Handles the whole messages that the reader has, @budget at most. False if the connection closed.
+// Handles the whole messages that the reader has, as far as @budget goes. False if the connection closed.
 bool Connection::handle_messages(unsigned &budget)
 {
-	for (; budget; --budget) {
+	while (budget) {
 		auto message = reader_.next();
 		if (!message)
 			break;
 		const auto reply = callbacks_.message(*message);
+		budget -= std::min(budget, message->cost);
 		if (!socket_.is_open())
 			return false;
 		if (!reply.empty())

@@ -38,6 +38,8 @@ struct Message {
 	std::span<const std::byte> head;
 	std::span<const std::byte> payload;
 	std::vector<FileDescriptor> fds;
+	// Register accesses that it stands for, for whoever shares the loop out: more than one if its handler says so.
+	unsigned cost = 1;
 
 	template<typename Header>
 	Header header() const

@@ -21,6 +21,8 @@ constexpr std::uint32_t kMaxMessageFds = 16;
 constexpr std::uint32_t kMaxDmaMaps = 4096;
 // Of a proposal's version data, its terminating zero included: QEMU's is some 200 bytes long.
 constexpr std::size_t kMaxVersionData = 4096;
+// Writes in one message: what QEMU collects at the most.
+constexpr std::uint64_t kMaxMultiWrites = 200;
 constexpr std::uint32_t kPageSize = 4096;
 
 enum class Command : std::uint16_t {

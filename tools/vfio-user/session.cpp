@@ -322,7 +322,7 @@ int Session::region_write_multi(Message &message)
 {
 	const auto writes = request<RegionWriteMulti>(message);
 	const auto entries = message.payload.subspan(sizeof(RegionWriteMulti));
-	if (entries.size() % sizeof(RegionWriteSingle) ||
+	if (writes.count > kMaxMultiWrites || entries.size() % sizeof(RegionWriteSingle) ||
 	    writes.count != entries.size() / sizeof(RegionWriteSingle))
 		return EINVAL;
 	const auto each = [&](auto &&visit) {
@@ -346,6 +346,7 @@ int Session::region_write_multi(Message &message)
 		return endpoint_.region_write(write.access.region, write.access.offset,
 					      std::span(write.data).first(write.access.count));
 	});
+	message.cost += static_cast<unsigned>(writes.count);
 	append(writes);
 	return 0;
 }

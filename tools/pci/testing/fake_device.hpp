@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "pci/device.hpp"
@@ -55,6 +57,8 @@ public:
 			fail_next_write = false;
 			throw std::bad_alloc();
 		}
+		if (on_write)
+			std::exchange(on_write, {})();
 		writes.push_back({bar, offset, {data.begin(), data.end()}});
 		std::memcpy(memory(bar).data() + offset, data.data(), data.size());
 	}
@@ -83,6 +87,8 @@ public:
 	unsigned memory_changes = 0;
 	// The next write finds no memory left in the host.
 	bool fail_next_write = false;
+	// What happens in the middle of the next write.
+	std::function<void()> on_write;
 
 private:
 	PciDescription description_;

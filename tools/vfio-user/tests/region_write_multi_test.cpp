@@ -55,5 +55,31 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformed)
 	EXPECT_EQ(send(0), 0u);
 }
 
+// A message has no more writes than QEMU ever puts into one, and a loop's slice no more than a bound, however many
+// messages they come in: other work of the loop gets its turn between.
+TEST_F(RegionWriteMultiMessage, WritesAreBounded)
+{
+	const auto many = [&](std::size_t count) {
+		return bytes_of(RegionWriteMulti{count},
+				std::vector<std::byte>(count * sizeof(RegionWriteSingle)));
+	};
+	EXPECT_EQ(client().call(Command::RegionWriteMulti, many(201)).error(), EINVAL);
+	EXPECT_EQ(device_.writes.size(), 0u);
+	auto full = bytes_of(RegionWriteMulti{200});
+	for (int i = 0; i < 200; ++i)
+		testing::append_bytes(full, single(0, 4, 4, 1));
+	constexpr unsigned kMessages = 16;
+	for (unsigned i = 0; i < kMessages; ++i)
+		client().send(Command::RegionWriteMulti, full, {}, kFlagNoReply);
+	// Posted by the first handler that runs, and so after the first slice.
+	std::size_t seen = 0;
+	device_.on_write = [&] {
+		loop_.post([&] { seen = device_.writes.size(); });
+	};
+	ASSERT_TRUE(loop_.run_until([&] { return device_.writes.size() == 200 * kMessages; }));
+	EXPECT_GT(seen, 0u);
+	EXPECT_LE(seen, 64u + 200);
+}
+
 } // namespace
 } // namespace weft::vfio_user
