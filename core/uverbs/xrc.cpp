@@ -50,7 +50,7 @@ XrcDomain *XrcDomains::find(const kern::Inode &inode)
 	return nullptr;
 }
 
-kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode)
+kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode, ib_udata &udata)
 {
 	kern::Guard guard(lock_);
 
@@ -62,7 +62,8 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 	}
 	if (inode && mode == Mode::existing)
 		return kern::Error{-EAGAIN};
-	ib_xrcd *const made = ib_alloc_xrcd(&device);
+	/* A program's, and so are the targets in it: none of them may what the kernel's QPs may. */
+	ib_xrcd *const made = ib_alloc_xrcd_user(&device, &udata);
 	TRY_ERRNO(kern::pointer_error(made));
 	auto *const domain = new (kern::Gfp::kernel) XrcDomain(*made, std::move(inode));
 	if (!domain) {

@@ -55,9 +55,9 @@ public:
 
 	/*
 	 * By a file, or without one for the caller alone. Context: process. Errors: EAGAIN if there is none, EINVAL if there is one already,
-	 * where that was asked for; ENOMEM; those of ib_alloc_xrcd().
+	 * where that was asked for; ENOMEM; those of ib_alloc_xrcd_user().
 	 */
-	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode);
+	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode, ib_udata &udata);
 	/* Errors: those of ib_dealloc_xrcd(); then the caller still has it. */
 	kern::Result<> close(XrcDomain &domain);
 

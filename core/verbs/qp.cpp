@@ -209,10 +209,13 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	qp->port = anatomy.port ? init.port_num : 0;
 	qp->event_handler = init.event_handler;
 	qp->qp_context = init.qp_context;
-	if (init.qp_type == IB_QPT_XRC_TGT)
+	if (init.qp_type == IB_QPT_XRC_TGT) {
 		qp->xrcd = init.xrcd;
-	else
+		/* Made by whomever: it writes where the SRQs of its domain say, and those are a program's if the domain is. */
+		qp->res.user = qp->xrcd->res.user;
+	} else {
 		qp->pd = pd;
+	}
 	if (anatomy.send)
 		qp->send_cq = init.send_cq;
 	if (anatomy.receive) {

@@ -163,6 +163,19 @@ void objects_know_whose_they_are(Test &test)
 	ASSERT_FALSE(rdma::is_err(qp));
 	EXPECT_TRUE(qp->res.user);
 
+	/* A target is made by the kernel, for all who have its domain; what it writes into is theirs. */
+	for (ib_udata *udata : {bench.udata(), static_cast<ib_udata *>(nullptr)}) {
+		ib_xrcd *domain = ib_alloc_xrcd_user(bench.device, udata);
+		ASSERT_FALSE(rdma::is_err(domain));
+		ib_qp_init_attr of_domain = qp_attr(IB_QPT_XRC_TGT);
+		of_domain.xrcd = domain;
+		ib_qp *target = ib_create_qp(nullptr, &of_domain);
+		ASSERT_FALSE(rdma::is_err(target));
+		EXPECT_EQ(target->res.user, udata != nullptr);
+		EXPECT_EQ(ib_destroy_qp(target), 0);
+		EXPECT_EQ(ib_dealloc_xrcd(domain), 0);
+	}
+
 	EXPECT_EQ(ib_destroy_cq_user(cq), -EBUSY);
 	EXPECT_EQ(ib_dealloc_pd_user(pd), -EBUSY);
 	EXPECT_EQ(ib_destroy_qp(qp), 0);

@@ -53,13 +53,16 @@ void a_targets_events_are_its_holders(kern::kunit::Test &test)
 	const Device device;
 	ASSERT_TRUE(device.ok());
 	XrcDomains domains;
-	auto opened = domains.open(*device.get(), {}, XrcDomains::Mode::existing);
+	ib_udata nothing{};
+	auto opened = domains.open(*device.get(), {}, XrcDomains::Mode::existing, nothing);
 	ASSERT_OK(opened);
 	XrcDomain &domain = *opened.value();
 	Holder maker, heir;
 
 	ASSERT_OK(maker.create(domain));
 	ib_qp &real = *maker.handle->real_qp;
+	/* No program's QP may what the kernel's may, though nobody's word made this one. */
+	EXPECT_TRUE(real.res.user);
 	raise(real);
 	EXPECT_EQ(maker.told, 1u);
 	ASSERT_OK(heir.open(domain, maker.handle->qp_num));
