@@ -360,6 +360,8 @@ template <class Predicate>
 void Cq::purge_locked(Predicate unwanted)
 {
 	const u32 end = end_locked();
+	// Whose entries go may go itself, and what leads to it: an XRC target is found by the SRQ of its entry.
+	last_key_ = no_key;
 	// From the youngest to the oldest; what stays moves up into the places that become free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
