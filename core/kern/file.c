@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/path.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -315,22 +316,26 @@ void kern_file_put(struct kern_file *file)
 }
 EXPORT_SYMBOL_GPL(kern_file_put);
 
-struct kern_inode *kern_inode_get(int descriptor)
+bool kern_inode_get(int descriptor, struct kern_inode *held)
 {
 	struct file *native = fget(descriptor);
-	struct inode *inode;
 
 	if (!native)
-		return NULL;
-	inode = igrab(file_inode(native));
+		return false;
+	path_get(&native->f_path);
+	held->inode = file_inode(native);
+	held->mount = native->f_path.mnt;
+	held->entry = native->f_path.dentry;
 	fput(native);
-	return (struct kern_inode *)inode;
+	return true;
 }
 EXPORT_SYMBOL_GPL(kern_inode_get);
 
-void kern_inode_put(struct kern_inode *inode)
+void kern_inode_put(const struct kern_inode *held)
 {
-	iput((struct inode *)inode);
+	const struct path path = {.mnt = held->mount, .dentry = held->entry};
+
+	path_put(&path);
 }
 EXPORT_SYMBOL_GPL(kern_inode_put);
 

@@ -135,8 +135,8 @@ private:
 class Inode {
 public:
 	Inode() = default;
-	explicit Inode(int descriptor) : native_(kern_inode_get(descriptor)) {}
-	Inode(Inode &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	explicit Inode(int descriptor) { (void)kern_inode_get(descriptor, &native_); }
+	Inode(Inode &&other) noexcept : native_(std::exchange(other.native_, {})) {}
 	Inode &operator=(Inode &&other) noexcept
 	{
 		std::swap(native_, other.native_);
@@ -144,15 +144,15 @@ public:
 	}
 	~Inode()
 	{
-		if (native_)
-			kern_inode_put(native_);
+		if (native_.inode)
+			kern_inode_put(&native_);
 	}
 
-	explicit operator bool() const { return native_ != nullptr; }
-	friend bool operator==(const Inode &one, const Inode &other) { return one.native_ == other.native_; }
+	explicit operator bool() const { return native_.inode != nullptr; }
+	friend bool operator==(const Inode &one, const Inode &other) { return one.native_.inode == other.native_.inode; }
 
 private:
-	kern_inode *native_ = nullptr;
+	kern_inode native_{};
 };
 
 /* The owner of the file that the calling process has by a number, held as long as this lives; empty if it has none of that kind. */

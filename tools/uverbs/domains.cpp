@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // XRC domains: who shares one, by which file, and how long it and the target QPs in it live.
 #include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "uverbs/program.hpp"
@@ -13,6 +15,8 @@ namespace
 
 constexpr const char *file_name = "/tmp/weft-xrc-domain";
 constexpr const char *other_name = "/tmp/weft-xrc-domain-2";
+constexpr const char *mount_name = "/tmp/weft-xrc-mount";
+constexpr const char *mounted_name = "/tmp/weft-xrc-mount/domain";
 
 long open_domain(const Program &program, int file, int flags, std::uint32_t &made)
 {
@@ -137,12 +141,31 @@ void try_a_file()
 	::unlink(other_name);
 }
 
+/* The file system of a domain's file stays as long as the domain, though nobody has the file open. */
+void try_a_mount()
+{
+	::mkdir(mount_name, 0700);
+	expect("a file system", error_of(::mount("weft", mount_name, "tmpfs", 0, nullptr)), 0);
+	{
+		const Program program;
+		std::uint32_t domain;
+		Descriptor file(::open(mounted_name, O_CREAT | O_RDWR, 0600));
+		expect("a domain of its file", open_domain(program, file.number(), O_CREAT, domain), 0);
+		file.reset();
+		expect("it is in use", error_of(::umount(mount_name)), EBUSY);
+		expect("the domain goes", close_domain(program, domain), 0);
+	}
+	expect("it is not in use", error_of(::umount(mount_name)), 0);
+	::rmdir(mount_name);
+}
+
 } // namespace
 
 void try_domains()
 {
 	try_one_program();
 	try_a_file();
+	try_a_mount();
 }
 
 } // namespace weft::uverbs

@@ -62,12 +62,19 @@ void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_fil
 void kern_file_put(struct kern_file *file);
 
 /*
- * What the calling process has open by that number, as the file systems know it: the same for each of its names and descriptors. It is held, and so
- * is no other's, until kern_inode_put(); NULL if the process has no such descriptor. May sleep.
+ * What the calling process has open by that number, as the file systems know it: @inode is the same for each of its names and descriptors. It is held,
+ * and so is no other's, until kern_inode_put(), and with it the mount that it was found by, for a file system may not go under an inode. False if the
+ * process has no such descriptor. May sleep.
  */
-struct kern_inode;
-struct kern_inode *kern_inode_get(int descriptor);
-void kern_inode_put(struct kern_inode *inode);
+struct vfsmount;
+struct dentry;
+struct kern_inode {
+	const void *inode;
+	struct vfsmount *mount;
+	struct dentry *entry;
+};
+bool kern_inode_get(int descriptor, struct kern_inode *held);
+void kern_inode_put(const struct kern_inode *held);
 
 /* Mappings lose the device's registers, now and for ever: what is read there is nothing, and what is written is nobody's. May sleep. */
 void kern_file_revoke(struct kern_file *file);
