@@ -177,8 +177,10 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 	if (effects.msix_changed) {
 		if (!config_.msix_enabled())
 			interrupts_.clear_pending();
-		interrupts_.set_msix_masked(config_.msix_masked());
 	}
+	// A message is a memory write, which takes a bus master: what is pending stays so.
+	if (effects.msix_changed || config_.bus_master() != was_master)
+		interrupts_.set_msix_masked(config_.msix_masked() || !config_.bus_master());
 	if (config_.bus_master() != was_master)
 		device_.bus_master_changed(!was_master);
 }

@@ -23,7 +23,7 @@ public:
 	// masked or not set up, is pending.
 	virtual void raise_msix(unsigned vector) = 0;
 	virtual bool pending(std::size_t vector) const = 0;
-	// MSI-X control, Function Mask.
+	// No vector may send: MSI-X control has Function Mask, or the function is no bus master.
 	virtual void set_msix_masked(bool) {}
 	// MSI-X was disabled: forgets what is pending.
 	virtual void clear_pending() = 0;

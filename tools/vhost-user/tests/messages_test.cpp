@@ -136,6 +136,25 @@ TEST_F(Messages, NeedAMasterWithMsixEnabled)
 	EXPECT_FALSE(guest().take_message());
 }
 
+// What is pending stays so while the function is no master, whatever is unmasked, and comes when it is one again.
+TEST_F(Messages, PendingOnesNeedAMasterToo)
+{
+	enable();
+	set_vector(2, 72, true);
+	guest().give_buffer();
+	device_.host().raise_msix(2);
+	guest().write_config<std::uint16_t>(4, 0);
+	mask(2, false);
+	EXPECT_EQ(guest().kick(kMessageQueue), 0u);
+	set_control(0xc000);
+	set_control(0x8000);
+	EXPECT_FALSE(guest().take_message());
+	EXPECT_EQ(pending(), 1u << 2);
+	guest().write_config<std::uint16_t>(4, 4);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 72}));
+	EXPECT_EQ(pending(), 0u);
+}
+
 // A machine that never reads its calls loses none that matters, and holds nobody up.
 TEST_F(Messages, CallsThatNobodyReadsAreDropped)
 {
