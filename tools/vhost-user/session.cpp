@@ -296,7 +296,7 @@ int Session::vring_kick(Message &message)
 {
 	switch (payload<VringState>(message).index) {
 	case kCommandQueue:
-		run_commands();
+		message.cost += run_commands();
 		return 0;
 	case kMessageQueue:
 		interrupts_.flush();
@@ -307,33 +307,39 @@ int Session::vring_kick(Message &message)
 }
 
 // As many as the ring holds at a time: what came meanwhile has a kick of its own.
-void Session::run_commands()
+unsigned Session::run_commands()
 {
 	Ring &ring = rings_[kCommandQueue];
 	bool posted = false;
-	for (std::uint32_t i = 0; i < ring.entries(); ++i) {
+	unsigned done = 0;
+	const auto broken = [&](std::string trouble) {
+		end(std::move(trouble));
+		return done;
+	};
+	for (; done < ring.entries(); ++done) {
 		const auto taken = ring.take(chain_, kMaxChain);
 		if (taken == Ring::Taken::Broken)
-			return end(ring.trouble());
+			return broken(ring.trouble());
 		if (taken == Ring::Taken::Nothing)
 			break;
 		buffer_.resize(sizeof(Command) + kMaxTransfer);
 		const auto size = gather(endpoint_.dma(), chain_.readable, buffer_);
 		if (!size)
-			return end("it gives a command that is not in its memory");
+			return broken("it gives a command that is not in its memory");
 		std::size_t room = 0;
 		for (const Descriptor &part : chain_.writable)
 			room += part.length;
 		const auto answer = commands_.execute(std::span(buffer_).first(*size), room);
 		if (!scatter(endpoint_.dma(), chain_.writable, answer))
-			return end("it takes an answer where it has no memory");
+			return broken("it takes an answer where it has no memory");
 		if (!ring.give_back(chain_, static_cast<std::uint32_t>(answer.size())))
-			return end(ring.trouble());
+			return broken(ring.trouble());
 		posted |= chain_.writable.empty();
 	}
 	// Who waits for an answer looks for it; the others' memory is to be freed.
 	if (posted && ring.wants_call())
 		call(kCommandQueue);
+	return done;
 }
 
 bool Session::send_message(std::uint64_t address, std::uint32_t data)

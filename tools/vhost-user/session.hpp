@@ -61,7 +61,8 @@ private:
 	Ring *find_ring(std::uint32_t index);
 	// Where the machine has what it calls @client_address.
 	std::optional<std::uint64_t> guest_address(std::uint64_t client_address) const;
-	void run_commands();
+	// How many it has executed.
+	unsigned run_commands();
 	void call(std::uint32_t queue);
 	bool send_message(std::uint64_t address, std::uint32_t data) override;
 
