@@ -142,6 +142,7 @@ private:
 		unwatch_memory();
 		connection_.reset();
 		endpoint_->release();
+		session_.reset();
 		connected_.store(false, std::memory_order_relaxed);
 	}
 
@@ -153,7 +154,7 @@ private:
 	std::unique_ptr<Protocol> protocol_;
 	std::optional<Endpoint> endpoint_;
 	std::optional<Acceptor> acceptor_;
-	std::unique_ptr<Session> session_; // kept until the next client: a message may be in it
+	std::unique_ptr<Session> session_; // of the connection
 	std::shared_ptr<Connection> connection_;
 	std::atomic<bool> connected_{false}; // whether there is one, for other threads
 	std::optional<asio::posix::stream_descriptor> memory_lost_; // while there is a client

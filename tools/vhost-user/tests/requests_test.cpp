@@ -2,6 +2,8 @@
 // The requests by which a machine sets its card up, and what it is told when one makes no sense.
 #include <cerrno>
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "vhost-user/tests/fixture.hpp"
@@ -125,6 +127,25 @@ TEST_F(Requests, QueuesNeedAChannel)
 		<< "a file is no channel";
 	EXPECT_EQ(guest().set_channel(), 0u);
 	EXPECT_EQ(guest().enable(0), 0u);
+}
+
+// A machine that has gone has all its descriptors back: who reads its pipe sees the end of it, although no next machine
+// has come.
+TEST_F(Requests, NothingOfAMachineThatIsGoneIsKept)
+{
+	guest().greet();
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]);
+	FileDescriptor writer(ends[1]);
+	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	writer.reset();
+	pollfd state{reader.get(), POLLIN, 0};
+	EXPECT_EQ(::poll(&state, 1, 0), 0);
+	guest().close();
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_EQ(::poll(&state, 1, 0), 1);
+	EXPECT_TRUE(state.revents & POLLHUP);
 }
 
 // The memory table: so many regions as the protocol has, with a descriptor each, in whole pages, apart from each other.
