@@ -163,7 +163,7 @@ void cm_10_late_answer(Test &test)
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &first, nullptr, 0), 0);
 	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &second, nullptr, 0), 0);
-	ASSERT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] == 4; }));
+	ASSERT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4; }));
 	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	ASSERT_TRUE(eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
