@@ -102,5 +102,18 @@ TEST_F(DmaMapMessage, SectionsEnd)
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
 }
 
+// So many bytes as its sections are worth, in however few of them; one out of reach takes none of the process's addresses.
+TEST_F(DmaMapMessage, BytesEnd)
+{
+	constexpr std::uint64_t most = kMaxDmaMaps * kLentBytesPerMapping;
+	const auto fd = make_memory(2 * most);
+	EXPECT_EQ(map({0, 3, 0, 0, 2 * most}, {fd.get()}), ENOSPC);
+	EXPECT_EQ(map({0, 3, 0, 0, most}, {fd.get()}), 0u);
+	EXPECT_EQ(map({0, 3, 0, most, kPage}, {fd.get()}), ENOSPC);
+	EXPECT_EQ(map({0, 3, 0, most, kPage}, {}), 0u);
+	EXPECT_EQ(client().call(Command::DmaUnmap, bytes_of(DmaUnmap{24, 0, 0, most})).error(), 0u);
+	EXPECT_EQ(map({0, 3, 0, 0, kPage}, {fd.get()}), 0u);
+}
+
 } // namespace
 } // namespace weft::vfio_user
