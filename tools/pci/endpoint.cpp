@@ -53,7 +53,12 @@ Endpoint::Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
       lender_(std::make_shared<MemoryLender>(most_mappings))
 {
 	device_.attach(*this);
-	device_.reset(PciReset::Bus);
+	try {
+		device_.reset(PciReset::Bus);
+	} catch (...) {
+		device_.detach(); // of an endpoint that never was
+		throw;
+	}
 }
 
 Endpoint::~Endpoint()
@@ -227,8 +232,12 @@ void Endpoint::release()
 {
 	interrupts_.release();
 	unmap_all();
-	lender_ = std::make_shared<MemoryLender>(lender_->most_mappings());
 	reset(PciReset::HostGone);
+}
+
+void Endpoint::admit()
+{
+	lender_ = std::make_shared<MemoryLender>(lender_->most_mappings());
 }
 
 } // namespace weft::pci

@@ -73,6 +73,9 @@ public:
 	void unmap_all();
 
 	void reset(PciReset kind);
+	// A machine comes, whose memory is counted from nothing. Throws std::system_error if the process has no
+	// descriptor left; it must not be so when a machine goes.
+	void admit();
 	// The machine is gone: its memory and descriptors are let go, and the device is reset.
 	//
 	// The specification would keep a device's state for the next client. But a card cannot go

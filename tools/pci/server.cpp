@@ -2,7 +2,10 @@
 #include "pci/server.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
@@ -12,9 +15,27 @@
 #include "base/loop.hpp"
 #include "pci/connection.hpp"
 #include "pci/endpoint.hpp"
+#include "pci/rated_sink.hpp"
 
 namespace weft::pci
 {
+
+namespace
+{
+
+// Until a card is tried again that cannot be plugged in: what the process lacks now, it may have soon.
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+std::shared_ptr<spdlog::logger> make_log(const std::string &name)
+{
+	const auto all = spdlog::default_logger();
+	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(name, all->sinks()));
+	log->set_level(all->level());
+	log->flush_on(all->flush_level());
+	return log;
+}
+
+} // namespace
 
 class Server::Impl : public std::enable_shared_from_this<Impl>
 {
@@ -22,7 +43,8 @@ public:
 	Impl(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	     std::size_t most_mappings)
 	    : loop_(loop), device_(device), make_protocol_(std::move(make_protocol)),
-	      most_mappings_(most_mappings), log_(spdlog::default_logger()->clone(name))
+	      most_mappings_(most_mappings), log_(make_log(name)),
+	      retry_(std::in_place, loop, [this] { plug_again(); })
 	{
 		plug();
 		loop_.contain([this](const std::string &what) { failed(what); });
@@ -46,6 +68,12 @@ public:
 			log_->warn("another client refused: the card is in use");
 			return;
 		}
+		try {
+			endpoint_->admit();
+		} catch (const std::system_error &error) {
+			log_->warn("a client refused: {}", error.what());
+			return;
+		}
 		log_->info("client connected");
 		session_ = protocol_->begin(*endpoint_, log_);
 		Connection::Callbacks callbacks;
@@ -63,7 +91,9 @@ public:
 	void shut_down()
 	{
 		loop_.contain({});
-		end();
+		retry_.reset();
+		acceptor_.reset();
+		unplug();
 	}
 
 private:
@@ -73,19 +103,19 @@ private:
 	void failed(const std::string &what)
 	{
 		log_->error("the card has failed ({}); its machine loses it", what);
+		plug_again();
+	}
+
+	// Machines that come before it succeeds are turned away.
+	void plug_again()
+	{
 		try {
 			unplug();
 			plug();
 		} catch (const std::exception &again) {
-			log_->critical("the card cannot be had again ({})", again.what());
-			end();
+			log_->critical("the card cannot be had now ({})", again.what());
+			retry_->arm(kPause);
 		}
-	}
-
-	void end()
-	{
-		acceptor_.reset();
-		unplug();
 	}
 
 	void plug()
@@ -151,6 +181,7 @@ private:
 	const MakeProtocol make_protocol_;
 	const std::size_t most_mappings_;
 	std::shared_ptr<spdlog::logger> log_;
+	std::optional<Timer> retry_; // until the server ends
 	std::unique_ptr<Protocol> protocol_;
 	std::optional<Endpoint> endpoint_;
 	std::optional<Acceptor> acceptor_;

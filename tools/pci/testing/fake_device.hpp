@@ -62,7 +62,12 @@ public:
 		writes.push_back({bar, offset, {data.begin(), data.end()}});
 		std::memcpy(memory(bar).data() + offset, data.data(), data.size());
 	}
-	void reset(PciReset kind) override { resets.push_back(kind); }
+	void reset(PciReset kind) override
+	{
+		if (failing_resets && failing_resets--)
+			throw std::bad_alloc();
+		resets.push_back(kind);
+	}
 	void memory_changed() override { ++memory_changes; }
 	void bus_master_changed(bool on) override { bus_master.push_back(on); }
 
@@ -87,6 +92,8 @@ public:
 	unsigned memory_changes = 0;
 	// The next write finds no memory left in the host.
 	bool fail_next_write = false;
+	// So many resets find none either.
+	unsigned failing_resets = 0;
 	// What happens in the middle of the next write.
 	std::function<void()> on_write;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Clients that come, go, and misbehave.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,6 +20,25 @@ namespace
 
 using ::testing::ElementsAre;
 using Connecting = GreetedTest;
+
+// What servers that are made meanwhile write to the log.
+class CapturedLog
+{
+public:
+	CapturedLog()
+	{
+		spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+			"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+	}
+	~CapturedLog() { spdlog::set_default_logger(former_); }
+
+	std::string text() const { return text_.str(); }
+	std::size_t lines() const { return static_cast<std::size_t>(std::ranges::count(text(), '\n')); }
+
+private:
+	std::ostringstream text_;
+	const std::shared_ptr<spdlog::logger> former_ = spdlog::default_logger();
+};
 
 // When a client goes, its memory and descriptors are let go of and the device is reset; the next
 // client finds a fresh device.
@@ -84,10 +104,7 @@ TEST_F(Connecting, TakingMemoryBackLosesTheDevice)
 // fault it was: not the client's, which sent one.
 TEST_F(Connecting, DescriptorsWithoutANumberAreOurFault)
 {
-	std::ostringstream text;
-	const auto former = spdlog::default_logger();
-	spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-		"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+	const CapturedLog log;
 	{
 		FakeDevice other_device;
 		Server other_server(loop_, other_device, "other");
@@ -106,8 +123,7 @@ TEST_F(Connecting, DescriptorsWithoutANumberAreOurFault)
 		EXPECT_TRUE(other.wait_closed());
 		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 	}
-	spdlog::set_default_logger(former);
-	EXPECT_THAT(text.str(), ::testing::HasSubstr("no descriptor left"));
+	EXPECT_THAT(log.text(), ::testing::HasSubstr("no descriptor left"));
 }
 
 // A device that fails takes the card from its machine, and from it alone: the server goes on, and the
@@ -125,6 +141,21 @@ TEST_F(Connecting, AFailingDeviceEndsItsConnection)
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
 }
 
+// A device that cannot be plugged in anew is not lost: it is tried again until it can be had, and knows of no machine
+// meanwhile.
+TEST_F(Connecting, ADeviceThatCannotBeHadIsTriedAgain)
+{
+	device_.fail_next_write = true;
+	device_.failing_resets = 2;
+	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_FALSE(device_.attached());
+	EXPECT_TRUE(connect().wait_closed());
+	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
+	EXPECT_EQ(connect().greet().error(), 0u);
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
+}
+
 // A second client is turned away while the first is there, which does not notice; but one that
 // comes before the end of the first was seen is served.
 TEST_F(Connecting, OneClientAtATime)
@@ -137,6 +168,27 @@ TEST_F(Connecting, OneClientAtATime)
 
 	client().close();
 	EXPECT_EQ(connect().greet().error(), 0u);
+}
+
+// What a client can have written to the log is bounded: it says how much more there was.
+TEST_F(Connecting, LogLinesAreBounded)
+{
+	const CapturedLog log;
+	FakeDevice other_device;
+	Server other_server(loop_, other_device, "other");
+	auto [ours, theirs] = FakeClient::make_sockets();
+	other_server.serve(std::move(theirs));
+	FakeClient other(loop_, std::move(ours));
+	other.greet();
+	for (int i = 0; i < 10000; ++i)
+		EXPECT_NE(other.call(static_cast<Command>(999)).error(), 0u);
+	EXPECT_GT(log.lines(), 10u);
+	EXPECT_LT(log.lines(), 1000u);
+	// The count comes with a line of another second.
+	const auto end = Clock::now() + std::chrono::seconds(10);
+	while (Clock::now() < end && log.text().find("lines more") == std::string::npos)
+		other.call(static_cast<Command>(999));
+	EXPECT_THAT(log.text(), ::testing::HasSubstr("lines more"));
 }
 
 // A client that does not read its replies is dropped once they exceed the bound, instead of taking
