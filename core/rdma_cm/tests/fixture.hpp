@@ -168,4 +168,10 @@ private:
 	kern::Owned<T> object_;
 };
 
+/* Ends beside those of a pair; to be declared after it, for they leave first. */
+template <unsigned int count>
+struct Ends {
+	End ends[count];
+};
+
 } // namespace rdma_cm_fixture

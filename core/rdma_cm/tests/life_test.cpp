@@ -169,7 +169,10 @@ void rcm_13_devices_go(Test &test)
 	ASSERT_OK(made);
 	auto node = made.take();
 	pair->ground.addresses.add(*node, 3);
-	End bound(leave), listening(leave), resolved(leave), any;
+	Boxed<Ends<4>> four;
+	ASSERT_TRUE(four.there());
+	auto &[bound, listening, resolved, any] = four->ends;
+	bound.act = listening.act = resolved.act = leave;
 	Address own = ipv4(3), to = ipv4(2, Pair::port);
 	ASSERT_TRUE(bound.open() && listening.open() && resolved.open() && any.open());
 	ASSERT_EQ(rdma_bind_addr(bound.id, &own), 0);

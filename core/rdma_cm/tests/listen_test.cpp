@@ -22,7 +22,11 @@ void rcm_07_ports_are_chosen(Test &test)
 	addresses.first_port = 5000;
 	addresses.last_port = 5003;
 	const Address any = rdma_cm::any_of(RDMA_AF_INET);
-	End ends[4], more;
+	Boxed<Ends<4>> all;
+	Boxed<Ends<2>> others;
+	ASSERT_TRUE(all.there() && others.there());
+	auto &ends = all->ends;
+	End &more = others->ends[0], &other = others->ends[1];
 	u32 seen = 0;
 	for (End &end : ends) {
 		ASSERT_TRUE(end.open());
@@ -38,10 +42,10 @@ void rcm_07_ports_are_chosen(Test &test)
 	const u16 freed = bound_port(ends[0]);
 	u16 elsewhere = 0;
 	while (elsewhere != freed) {
-		End other;
 		ASSERT_TRUE(other.open(RDMA_PS_UDP, IB_QPT_UD));
 		ASSERT_EQ(rdma_bind_addr(other.id, &any), 0);
 		elsewhere = bound_port(other);
+		other.close();
 	}
 	/* One that is free again is given again, but not the last that was. */
 	ends[0].close();
@@ -57,16 +61,48 @@ void rcm_07_ports_are_chosen(Test &test)
 	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), 0);
 }
 
+/* Two ids that want one port. */
+struct PortCase {
+	Address first, second;
+	bool reuse;
+	int afonly; /* of the second; -1: as it is */
+	int bind, listen;
+};
+
+/* Not inline: with all cases in one frame it is too large for the stack. */
+[[gnu::noinline]] void check_port(Test &test, const PortCase &one)
+{
+	Boxed<Ends<3>> three;
+	ASSERT_TRUE(three.there());
+	auto &[first, second, third] = three->ends;
+	ASSERT_TRUE(first.open() && second.open());
+	if (one.reuse) {
+		EXPECT_EQ(rdma_set_reuseaddr(first.id, 1), 0);
+		EXPECT_EQ(rdma_set_reuseaddr(second.id, 1), 0);
+	}
+	if (one.afonly >= 0)
+		EXPECT_EQ(rdma_set_afonly(second.id, one.afonly), 0);
+	ASSERT_EQ(rdma_bind_addr(first.id, &one.first), 0);
+	EXPECT_EQ(rdma_bind_addr(second.id, &one.second), one.bind);
+	if (one.bind)
+		return;
+	EXPECT_EQ(rdma_listen(second.id, 1), one.listen);
+	EXPECT_EQ(second.state(), one.listen ? State::addr_bound : State::listen);
+	if (one.listen) {
+		/* Alone it may. */
+		first.close();
+		EXPECT_EQ(rdma_listen(second.id, 1), 0);
+	}
+	/* From now on nobody shares it. */
+	ASSERT_TRUE(third.open());
+	EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
+	EXPECT_NE(rdma_bind_addr(third.id, &one.second), 0);
+}
+
 /* One port for several ids: of different hosts or families, or as both agree to it; and never with one that listens. */
 void rcm_07_ports_are_shared(Test &test)
 {
 	constexpr u16 port = 7000;
-	struct Case {
-		Address first, second;
-		bool reuse;
-		int afonly; /* of the second; -1: as it is */
-		int bind, listen;
-	};
 	const Address any4 = [] {
 		Address address = rdma_cm::any_of(RDMA_AF_INET);
 		address.in.port = port;
@@ -77,7 +113,7 @@ void rcm_07_ports_are_shared(Test &test)
 		address.in6.port = port;
 		return address;
 	}();
-	const Case cases[] = {
+	const PortCase cases[] = {
 		{ipv4(1, port), ipv4(2, port), false, -1, 0, 0},
 		{ipv4(1, port), ipv4(1, port), false, -1, -EADDRINUSE, 0},
 		{ipv4(1, port), any4, false, -1, -EADDRNOTAVAIL, 0},
@@ -89,32 +125,8 @@ void rcm_07_ports_are_shared(Test &test)
 	};
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
-	for (const Case &one : cases) {
-		End first, second;
-		ASSERT_TRUE(first.open() && second.open());
-		if (one.reuse) {
-			EXPECT_EQ(rdma_set_reuseaddr(first.id, 1), 0);
-			EXPECT_EQ(rdma_set_reuseaddr(second.id, 1), 0);
-		}
-		if (one.afonly >= 0)
-			EXPECT_EQ(rdma_set_afonly(second.id, one.afonly), 0);
-		ASSERT_EQ(rdma_bind_addr(first.id, &one.first), 0);
-		EXPECT_EQ(rdma_bind_addr(second.id, &one.second), one.bind);
-		if (one.bind)
-			continue;
-		EXPECT_EQ(rdma_listen(second.id, 1), one.listen);
-		EXPECT_EQ(second.state(), one.listen ? State::addr_bound : State::listen);
-		if (one.listen) {
-			/* Alone it may. */
-			first.close();
-			EXPECT_EQ(rdma_listen(second.id, 1), 0);
-		}
-		/* From now on nobody shares it. */
-		End third;
-		ASSERT_TRUE(third.open());
-		EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
-		EXPECT_NE(rdma_bind_addr(third.id, &one.second), 0);
-	}
+	for (const PortCase &one : cases)
+		check_port(test, one);
 }
 
 /* A request goes to the listener of its address; "any" has what nobody else has, on devices that come later, too. */
@@ -124,7 +136,9 @@ void rcm_08_requests_find_their_listener(Test &test)
 	ASSERT_TRUE(pair.there() && pair->stand());
 	ASSERT_TRUE(pair->listen(ipv4(2)));
 	EXPECT_TRUE(pair->listener.id->device == pair->b.device());
-	End six, six_passive;
+	Boxed<Ends<3>> three;
+	ASSERT_TRUE(three.there());
+	auto &[six, six_passive, another] = three->ends;
 	six.fresh = &six_passive;
 	Address any6 = rdma_cm::any_of(RDMA_AF_INET6);
 	any6.in6.port = Pair::port;
@@ -134,7 +148,6 @@ void rcm_08_requests_find_their_listener(Test &test)
 	ASSERT_EQ(rdma_listen(six.id, 1), 0);
 	ASSERT_TRUE(pair->establish());
 
-	End another;
 	ASSERT_TRUE(another.open() && another.resolve(ipv6(2, Pair::port)));
 	ASSERT_EQ(another.connect(0x124), 0);
 	ASSERT_TRUE(six_passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
@@ -146,10 +159,6 @@ void rcm_08_requests_find_their_listener(Test &test)
 
 	Node later(3);
 	pair->ground.addresses.add(later, 3);
-	End seven, seven_passive;
-	seven_passive.act = nullptr;
-	six.fresh = &seven_passive;
-	ASSERT_TRUE(seven.open());
 	/* Their path leads to LID 1 with this administrator, so only that somebody listens there is looked at. */
 	ib_cm_id *taken = ib_create_cm_id(later.device(), [](ib_cm_id *, const ib_cm_event *) { return 0; }, nullptr);
 	ASSERT_FALSE(rdma::is_err(taken));

@@ -110,12 +110,20 @@ void what_is_wrong_is_refused(Test &test)
 		if (!EXPECT_EQ(error, wrong.error))
 			kern_kunit_note(test.native(), "%s", wrong.what);
 	}
-	/* Of what must be there, nothing; and what cannot be read. */
+}
+
+/* Of what must be there, nothing; and what cannot be read. */
+void what_is_not_there_is_refused(Test &test)
+{
 	Program program;
 	ASSERT_TRUE(program.ok());
-	Attributes none(known), unread(known);
-	EXPECT_ERROR(program.take(none), -EINVAL);
-	EXPECT_ERROR(unread.take(16, 1), -EFAULT);
+	/* One after the other, for the stack. */
+	{
+		Attributes said(known);
+		EXPECT_ERROR(program.take(said), -EINVAL);
+	}
+	Attributes said(known);
+	EXPECT_ERROR(said.take(16, 1), -EFAULT);
 }
 
 /* What was said is read as it was, whatever stands behind; what was not is nothing. */
@@ -172,5 +180,5 @@ void answers_are_where_they_belong(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(what_is_wrong_is_refused), KUNIT_CASE(what_is_said_is_read),
+KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(what_is_wrong_is_refused), KUNIT_CASE(what_is_not_there_is_refused), KUNIT_CASE(what_is_said_is_read),
 	    KUNIT_CASE(answers_are_where_they_belong));
