@@ -60,7 +60,7 @@ public:
 	State state() const { return state_; }
 	bool in_own_handler() const;
 
-	/* calls.cpp; see rdma/rdma_cm.h for each of them. The lock is held. */
+	/* calls.cpp, the first and set_path() resolve.cpp; see rdma/rdma_cm.h for each of them. The lock is held. */
 	kern::Result<> bind(const Address &address);
 	kern::Result<> listen(int backlog);
 	kern::Result<> set_path(const sa_path_rec &path);

@@ -39,7 +39,7 @@ public:
 	Id *find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const;
 };
 
-/* A request has come, from the transport: `tell` makes the new id's end of the connection, and fills in the rest of the event. */
+/* A request has come, from the transport, which makes the new id's end of the connection by take(). */
 class Request
 {
 public:
@@ -54,7 +54,7 @@ public:
 	ib_qp_type qp_type{};
 	u16 pkey = 0;
 	ib_gid sgid{};			     /* by which the peer reaches us */
-	const sa_path_rec *path = nullptr; /* of datagrams */
+	const sa_path_rec *path = nullptr; /* of connections; datagrams have none */
 	const void *private_data = nullptr;
 	u8 private_data_len = 0;
 	rdma_conn_param conn{}; /* without private data; of connections */

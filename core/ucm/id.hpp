@@ -83,6 +83,7 @@ private:
 	kern::List<Membership, &Membership::node> memberships_;
 	kern::List<Event, &Event::in_id> events_;
 	u32 waiting_ = 0;
-	u32 backlog_ = 0;};
+	u32 backlog_ = 0;
+};
 
 } // namespace ucm

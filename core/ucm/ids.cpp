@@ -8,7 +8,7 @@ namespace ucm
 namespace
 {
 
-/* The type of its QP, where the port space leaves a choice; 0 for none that a program may have. */
+/* The type of its QP, where the port space leaves a choice. Error: EINVAL for none that a program may have. */
 Result<ib_qp_type> type_of(const abi::CreateId &request)
 {
 	switch (request.ps) {

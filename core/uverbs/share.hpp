@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What one user may have of one device, by all the files that he has open: about a quarter of what there is, so that others find the rest
+ * What one user may have of one device, by all the files that he has open: at most a quarter of what there is, so that others find the rest
  * (Documentation/user-verbs.rst, "Bounds"). Who asks for more gets EDQUOT.
  */
 #pragma once

@@ -6,7 +6,8 @@ from lab import cache, habits, kernel_doc, laws
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
-TEST_OF_RULE = re.compile(r"(?:notify|lock|event|chan|mgmt|cm)_\d\d")
+OF_RULE = r"(?:notify|lock|event|chan|mgmt|rcm|cm)_\d\d"
+TEST_OF_RULE = re.compile(OF_RULE)
 # Helpers of a line or two may be described by one comment for all of them; what is exported may not.
 EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)
 # A file by its path from the top of the tree; with a pattern in it, or a word for any name, it is none.
@@ -61,7 +62,7 @@ def check_rules():
         if not tests and not re.search(r"No tests?\b|no tests?\b|counted by", text):
             complaints.append(f"{rule} names no test, and does not say so")
     for unit in sorted(units):
-        for word in re.findall(r"(?:^|_)((?:notify|lock|event|chan|mgmt|cm)_\d\d)(?=_)", unit):
+        for word in re.findall(rf"(?:^|_)({OF_RULE})(?=_)", unit):
             rule = word.upper().replace("_", "-")
             if rule not in named.get(unit, ()):
                 complaints.append(f"{rule} does not name its test {unit}")

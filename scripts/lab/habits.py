@@ -15,7 +15,7 @@ MADE_BY_GIT = re.compile(r"(?:Merge|Revert|fixup!|squash!) ")
 
 
 def _git(tree, *words):
-    done = subprocess.run(["git", "-C", tree, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", tree, *words], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
 

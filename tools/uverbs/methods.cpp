@@ -122,7 +122,6 @@ void try_frames()
 	std::uint64_t bytes[4] = {};
 	expect("another ioctl", error_of(::ioctl(program.number(), 0xc0181b02, bytes)), ENOTTY);
 	expect("the ioctl of nowhere", error_of(::ioctl(program.number(), RDMA_VERBS_IOCTL, 4096)), EFAULT);
-	Method before(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
 	ib_uverbs_query_port_resp_ex answer{};
 	const Program fresh(false);
 	expect("a method before the context", port_of(fresh, 1, answer), EINVAL);

@@ -48,7 +48,6 @@ private:
 	static inline constinit kern::Atomic<unsigned int> counts_[static_cast<int>(Rule::obligation) + 1] = {};
 };
 
-/* Does this kernel look for those who sleep where they must not? */
 /* A function that may sleep, called from within a method that must not: the driver's handler runs inside req_notify_cq. */
 void lock_01_method_sleeps(Test &test)
 {

@@ -312,13 +312,11 @@ void ucm_answers_queries(Test &test)
 	EXPECT_EQ(paths.path.flags, abi::path_all);
 	EXPECT_EQ(paths.path.record[41], 2);
 	/* A path has no room in half of it. */
-	u64 counted[2] = {0, 0};
 	struct Half {
 		u64 words[9];
 	} half{};
 	EXPECT_EQ(program.ask(abi::query, abi::Ask{.response = 0, .id = id, .what = abi::query_path}, half), 0);
-	counted[0] = half.words[0];
-	EXPECT_EQ(counted[0], 1u);
+	EXPECT_EQ(half.words[0], 1u);
 	EXPECT_EQ(program.ask(abi::query, abi::Ask{.response = 0, .id = id, .what = abi::query_address}, half), -ENOSPC);
 	EXPECT_EQ(program.ask(abi::query, abi::Ask{.response = 0, .id = id, .what = 3}, ends), -ENOSYS);
 	abi::Route route{};

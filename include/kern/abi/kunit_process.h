@@ -18,7 +18,8 @@ void kern_kunit_process_unmap(u64 address, size_t size);
 u64 kern_kunit_process_pinned(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
 
-/* What stands for an opened file, of no node and no descriptor, nobody of whom is told of signals. NULL without memory. */
+/* What stands for an opened file, of no node and no descriptor, nobody of whom is told of signals. waits: as one opened without
+   O_NONBLOCK. NULL without memory. */
 struct kern_file *kern_kunit_file_create(bool waits);
 void kern_kunit_file_destroy(struct kern_file *file);
 

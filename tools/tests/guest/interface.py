@@ -44,8 +44,8 @@ def packets_and_streams(lab):
                 end = iperf3(node1, node2, options)
                 assert end["sum_received"]["bytes"] > 1_000_000, end
         with check("iperf3 streams over UDP, and the receiver finds its counters in order"):
-            end = iperf3(node1, node2, "-n 2M -u -b 20M -l 1400")
-            assert end["sum"]["bytes"] > 1_000_000 and end["sum"]["lost_percent"] < 20, end
+            end = iperf3(node1, node2, "-n 1M -u -b 5M -l 1400")
+            assert end["sum"]["packets"] - end["sum"]["lost_packets"] > 500, end
 
         features = dict(line.strip().split(": ", 1) for line in node2.run("ethtool -k ib0").out.splitlines() if ": " in line)
         with check("the driver offers segmentation and checksums by the card, and TCP uses them"):

@@ -146,11 +146,12 @@ TEST_F(Connecting, AFailingDeviceEndsItsConnection)
 TEST_F(Connecting, ADeviceThatCannotBeHadIsTriedAgain)
 {
 	device_.fail_next_write = true;
-	device_.failing_resets = 2;
+	device_.failing_resets = ~0u;
 	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(device_.attached());
 	EXPECT_TRUE(connect().wait_closed());
+	device_.failing_resets = 0;
 	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
 	EXPECT_EQ(connect().greet().error(), 0u);
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
