@@ -30,6 +30,7 @@ EventFile::~EventFile()
 
 kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &maker)
 {
+	auto room = TRY(maker.share().event_files.take());
 	auto file = TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
 	/* The file's own: release() gives it up. */
 	kern::Ref<EventFile> held = events;
@@ -39,6 +40,7 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, 
 		self->file_ = file.native();
 	}
 	self->maker_ = kern::Ref<File>::share(maker);
+	self->room_ = std::move(room);
 	maker.add_event_file(*self);
 	return Created{std::move(events), std::move(file)};
 }
@@ -165,8 +167,10 @@ void EventFile::release()
 		kern::Guard guard(lock_);
 		file_ = nullptr;
 	}
-	if (kern::Ref<File> maker = std::move(maker_))
+	if (kern::Ref<File> maker = std::move(maker_)) {
 		maker->remove_event_file(*this);
+		room_ = {};
+	}
 	/* What finish() kept for the file. */
 	kern::Ref<EventFile>::adopt(this);
 }

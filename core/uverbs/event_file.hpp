@@ -7,6 +7,7 @@
  * that comes again before it has been read is read once. So what a program leaves unread is bounded by the objects that it has.
  */
 #pragma once
+#include <kern/budget.hpp>
 #include <kern/file.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
@@ -44,7 +45,7 @@ public:
 
 	~EventFile();
 
-	/* Both with the file that a program will read, once that is installed. Context: process. Errors: those of NewFile::create(). */
+	/* Both with the file that a program will read, once that is installed. Context: process. Errors: EDQUOT; those of NewFile::create(). */
 	struct Created {
 		kern::Ref<EventFile> events;
 		kern::NewFile file;
@@ -86,8 +87,9 @@ private:
 	bool pop(Record &record);
 
 	const Kind kind_;
-	/* As long as the program has the file. */
+	/* As long as the program has the file, both: its room is in the share of its maker's user. */
 	kern::Ref<File> maker_;
+	kern::Portion room_;
 	kern::OwnedArray<EventSource> ports_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
 	kern::List<EventSource, &EventSource::node_> queue_ GUARDED_BY(lock_);

@@ -26,7 +26,7 @@ kern::Budget &Share::of(Kind kind)
 
 bool Share::idle() const
 {
-	for (const kern::Budget *budget : {&contexts, &pds, &keys, &cqs, &srqs, &qps, &xrcds, &attachments})
+	for (const kern::Budget *budget : {&contexts, &pds, &keys, &cqs, &srqs, &qps, &xrcds, &event_files, &attachments})
 		if (budget->taken())
 			return false;
 	return true;

@@ -30,6 +30,8 @@ public:
 	kern::Budget srqs{512, -EDQUOT};
 	kern::Budget qps{1024, -EDQUOT};
 	kern::Budget xrcds{1024, -EDQUOT};
+	/* Channels, and files of asynchronous events: all of a file's are told of its end under one lock. */
+	kern::Budget event_files{2048, -EDQUOT};
 	/* Of a QP to a multicast group. */
 	kern::Budget attachments{1024, -EDQUOT};
 

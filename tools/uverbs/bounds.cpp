@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // What one user may have of a device: so many of each, and no more, as another user still may (Documentation/user-verbs.rst, "Bounds").
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr unsigned contexts_max = 256, pds_max = 4096, attachments_max = 1024, chain_max = 32;
+constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048, attachments_max = 1024, chain_max = 32;
 
 /* Whether another user can do so, who has nothing yet. */
 template <class Act>
@@ -58,6 +59,24 @@ void try_pds()
 	expect("DEALLOC_PD", other.dealloc_pd(0), 0);
 	expect("a PD in place of another", one.alloc_pd(pd), 0);
 	expect("a PD more", other.alloc_pd(pd), EDQUOT);
+}
+
+/* Each file has one for its asynchronous events. */
+void try_event_files()
+{
+	const rlimit open_files = {.rlim_cur = event_files_max + 256, .rlim_max = event_files_max + 256};
+	expect("setrlimit", error_of(::setrlimit(RLIMIT_NOFILE, &open_files)), 0);
+	const Program one, other;
+	std::vector<Descriptor> channels(event_files_max - 2);
+	long failed = 0;
+
+	for (std::size_t i = 0; i < channels.size(); i++)
+		failed |= (i % 2 ? one : other).create_channel(channels[i]);
+	expect("as many channels as a user may have, of two files", failed, 0);
+	Descriptor more;
+	expect("a channel more", one.create_channel(more), EDQUOT);
+	channels.pop_back();
+	expect("a channel in place of another", one.create_channel(more), 0);
 }
 
 /* A UD QP, for groups. */
@@ -122,6 +141,7 @@ void try_shares()
 {
 	try_contexts();
 	try_pds();
+	try_event_files();
 	try_attachments();
 	try_chain();
 }
