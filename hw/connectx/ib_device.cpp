@@ -67,7 +67,8 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 	attr->vendor_part_id = info.device_id;
 	attr->hw_ver = info.revision;
 	attr->max_qp = objects(IcmRegion::qpc, hca.qpns().first());
-	attr->max_qp_wr = 1 << cap.log_max_qp_size;
+	// What a program asks for, its library rounds up to a power of two after it has added the room that the card reads ahead: 2048 bytes, and one.
+	attr->max_qp_wr = (1 << cap.log_max_qp_size) - 33;
 	attr->max_send_sge = static_cast<int>(cap.max_sq_sge);
 	attr->max_recv_sge = static_cast<int>(cap.max_rq_sge);
 	attr->max_sge_rd = 30;
