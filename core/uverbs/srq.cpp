@@ -60,7 +60,8 @@ Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Paren
 {
 	return create(call,
 		      {.user_handle = request.user_handle,
-		       .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = request.srq_limit},
+		       /* The limit is only for MODIFY_SRQ: libibverbs passes on what a program may have left uninitialised. */
+		       .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = 0},
 		       .type = type},
 		      std::move(parents), [&](const abi::CreateSrqResponse &made) { return call.respond(made); });
 }
@@ -138,7 +139,7 @@ Result<> methods::create_srq(Call &call, const Attributes &said)
 		      {.user_handle = said.number(user_handle),
 		       .attr = {.max_wr = static_cast<u32>(said.number(max_wr)),
 				.max_sge = static_cast<u32>(said.number(max_sge)),
-				.srq_limit = static_cast<u32>(said.number(limit))},
+				.srq_limit = 0},
 		       .type = srq_type,
 		       .event_file = said.descriptor(event_fd)},
 		      std::move(parents), [&](const abi::CreateSrqResponse &made) -> Result<> {

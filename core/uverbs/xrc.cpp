@@ -76,15 +76,17 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 
 kern::Result<> XrcDomains::close(XrcDomain &domain)
 {
-	kern::Guard guard(lock_);
-
-	if (domain.users_ == 1) {
+	{
+		kern::Guard guard(lock_);
+		if (domain.users_ > 1) {
+			domain.users_--;
+			return {};
+		}
 		TRY_ERRNO(ib_dealloc_xrcd(&domain.ib_));
 		domain.node_.unlink();
-		kern::destroy(&domain);
-	} else {
-		domain.users_--;
 	}
+	/* Without the lock: the last to hold a file may have to wait for its file system. */
+	kern::destroy(&domain);
 	return {};
 }
 
