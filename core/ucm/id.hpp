@@ -78,7 +78,10 @@ private:
 
 	/* Of all there are. */
 	kern::Portion share_;
-	/* Under the table's lock: whose it is; memberships; unread events, in order; and of a listener how many requests wait to be read, and may. */
+	/*
+	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events, in order; and of a listener how many requests wait to be
+	 * read, and may.
+	 */
 	File *file_ = nullptr;
 	kern::List<Membership, &Membership::node> memberships_;
 	kern::List<Event, &Event::in_id> events_;

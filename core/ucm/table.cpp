@@ -108,13 +108,26 @@ kern::Result<kern::Ref<Id>> Table::find(u32 number, const File &file)
 	return kern::Ref<Id>::share(*TRY(look_up(number, file)));
 }
 
-template <class T>
-kern::Ref<T> Table::claim_locked(T &object)
+kern::Ref<Id> Table::claim_locked(Id &id)
 {
-	if (object.state_ != State::known)
+	if (id.state_ != State::known)
 		return {};
-	become(object, State::ended);
-	return kern::Ref<T>::adopt(&object);
+	become(id, State::ended);
+	/* The end takes its time, and the file may close meanwhile. */
+	for (Event &event : id.events_)
+		event.in_file.unlink();
+	id.node.unlink();
+	id.file_->count_--;
+	id.file_ = nullptr;
+	return kern::Ref<Id>::adopt(&id);
+}
+
+kern::Ref<Membership> Table::claim_locked(Membership &membership)
+{
+	if (membership.state_ != State::known)
+		return {};
+	become(membership, State::ended);
+	return kern::Ref<Membership>::adopt(&membership);
 }
 
 kern::Result<kern::Ref<Id>> Table::claim(u32 number, const File &file)
@@ -166,13 +179,7 @@ kern::Ref<Membership> Table::claim(Membership &membership)
 u32 Table::remove(Id &id, Events &unread)
 {
 	kern::Guard guard(lock_);
-	for (Event &event : id.events_)
-		event.in_file.unlink();
 	unread.splice_back(id.events_);
-	if (id.file_)
-		id.file_->count_--;
-	id.node.unlink();
-	id.file_ = nullptr;
 	ids_.erase(id.number_);
 	return id.read_;
 }

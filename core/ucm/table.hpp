@@ -32,7 +32,7 @@ public:
 
 	/* Errors: ENOENT; EINVAL for another file's. */
 	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
-	/* The same, for the caller to end it. Nobody finds it any more. */
+	/* The same, for the caller to end it. Nobody finds it any more; an id is no file's from then on, nor is what is unread of it. */
 	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
 	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
 	/* Any of the file's; empty if it has none. */
@@ -75,8 +75,8 @@ private:
 	using State = Source::State;
 	kern::Result<Id *> look_up(u32 number, const File &file) REQUIRES(lock_);
 	/* The table's own reference is the caller's. */
-	template <class T>
-	static kern::Ref<T> claim_locked(T &object);
+	kern::Ref<Id> claim_locked(Id &id) REQUIRES(lock_);
+	kern::Ref<Membership> claim_locked(Membership &membership) REQUIRES(lock_);
 	static void become(Source &source, State next);
 	static Source &source_of(const Event &event);
 	static void wake(File &file);

@@ -115,6 +115,31 @@ void ucm_loses_devices(Test &test)
 	EXPECT_EQ(read, 1u);
 }
 
+/* Who closes a file while somebody else ends one of its ids ends all others; the file is not looked at again by what goes on. */
+void ucm_closes_beside_an_end(Test &test)
+{
+	Bench bench;
+	Program program(bench);
+	ASSERT_TRUE(bench.ok() && program.ok());
+	u32 ending, other;
+	fake::Cm *cm;
+	ASSERT_EQ(program.create(ending, 1, &cm), 0);
+	ASSERT_EQ(program.listen(ending, 10), 0);
+	ASSERT_EQ(program.create(other, 2), 0);
+	EXPECT_EQ(cm->tell(RDMA_CM_EVENT_ADDR_CHANGE), 0);
+	EXPECT_EQ(cm->request(), 0);
+	auto claimed = ucm::table().claim(ending, program.file());
+	ASSERT_OK(claimed);
+	program.close();
+	/* The one that ends alone. */
+	EXPECT_EQ(fake::alive(), 1u);
+	EXPECT_EQ(cm->tell(RDMA_CM_EVENT_ADDR_CHANGE), 0);
+	EXPECT_EQ(cm->request(), -ENOMEM);
+	EXPECT_EQ(ucm::Id::end(claimed.take()), 0u);
+	EXPECT_EQ(fake::alive(), 0u);
+	EXPECT_EQ(ucm::table().ids(), 0u);
+}
+
 /* A peer that asks all the time. */
 struct Asker {
 	kern::Atomic<unsigned int> said{0};
@@ -166,4 +191,5 @@ void ucm_ends_at_any_moment(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_loses_devices), KUNIT_CASE(ucm_ends_at_any_moment));
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_loses_devices),
+	    KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
