@@ -78,6 +78,19 @@ bool is_group_or_broadcast(const Address &address)
 	return (address.family == RDMA_AF_INET6 ? address.in6.addr[0] : address.ib.addr.raw[0]) == 0xff;
 }
 
+bool same(const Address &a, const Address &b)
+{
+	const auto equal = [&](std::size_t size) { return __builtin_memcmp(&a, &b, size) == 0; };
+	switch (a.family) {
+	case RDMA_AF_INET:
+		return equal(sizeof(a.in));
+	case RDMA_AF_INET6:
+		return equal(sizeof(a.in6));
+	default:
+		return equal(sizeof(a.ib));
+	}
+}
+
 bool same_host(const Address &a, const Address &b)
 {
 	if (a.family != b.family)

@@ -26,6 +26,8 @@ bool is_loopback(const Address &address);
 bool is_link_local(const Address &address);
 /* Of no single host: nothing that a request may name. */
 bool is_group_or_broadcast(const Address &address);
+/* The same in all that the family has. */
+bool same(const Address &a, const Address &b);
 /* The same host, whatever the port. */
 bool same_host(const Address &a, const Address &b);
 u16 port_of(const Address &address);

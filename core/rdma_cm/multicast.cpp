@@ -123,7 +123,7 @@ void Id::leave(const Address &address)
 	{
 		kern::Guard guard(lock_);
 		for (Group &group : groups_) {
-			if (!same_host(group.address, address))
+			if (!same(group.address, address))
 				continue;
 			group.group_node.unlink();
 			group_count_--;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "table.hpp"
+#include "convert.hpp"
 
 namespace ucm
 {
@@ -9,9 +10,10 @@ namespace
 
 constexpr u32 number_max = 0x7fffffff;
 
+/* As rdma_leave_multicast() sees it. */
 bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
 {
-	return __builtin_memcmp(&one, &other, sizeof(one)) == 0;
+	return __builtin_memcmp(&one, &other, size_of(one.family)) == 0;
 }
 
 } // namespace

@@ -413,7 +413,7 @@ int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr, 
 /**
  * rdma_leave_multicast - undo rdma_join_multicast()
  * @id: the id
- * @addr: the address; nothing is done if it is in no such group. Of several joins of one address the oldest is undone
+ * @addr: the address as it was joined, port included; nothing is done if it is in no such group. Of several joins of one address the oldest is undone
  *
  * When this has returned, no event of the join comes. Context: process, not from the handler, without the handler lock.
  */

@@ -122,7 +122,7 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		ASSERT_FALSE(rdma::is_err(membership));
 		ASSERT_TRUE(eventually([] { return joined.load_acquire() == 1; }));
 
-		int context;
+		int context, another;
 		EXPECT_EQ(rdma_join_multicast(end.id, &group, NONMEMBER_JOIN, nullptr), -EINVAL);
 		ASSERT_EQ(rdma_join_multicast(end.id, &group, FULLMEMBER_JOIN, &context), 0);
 		ASSERT_TRUE(end.hears(RDMA_CM_EVENT_MULTICAST_JOIN));
@@ -131,6 +131,14 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		EXPECT_EQ(end.last.param.ud.qkey, RDMA_UDP_QKEY);
 		EXPECT_EQ(rdma_ah_get_dlid(&end.last.param.ud.ah_attr), 0xc001u);
 
+		/* The same group by another address is another membership, and ends by that address. */
+		Address with_port = group;
+		with_port.in.port = u16{1};
+		ASSERT_EQ(rdma_join_multicast(end.id, &with_port, FULLMEMBER_JOIN, &another), 0);
+		ASSERT_TRUE(end.hears(RDMA_CM_EVENT_MULTICAST_JOIN, 2));
+		EXPECT_TRUE(end.last.join_context == &another);
+		rdma_leave_multicast(end.id, &with_port);
+
 		/* The subnet manager has forgotten all groups, and does not want this one again. */
 		pair->sa.refuse.store_release(0x0300);
 		mad_fixture::report(pair->a, IB_EVENT_CLIENT_REREGISTER);
@@ -138,6 +146,7 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		EXPECT_EQ(end.last.status, -ENETRESET);
 		pair->sa.refuse.store_release(0);
 		EXPECT_TRUE(end.last.join_context == &context);
+		EXPECT_EQ(end.told(RDMA_CM_EVENT_MULTICAST_ERROR), 1u);
 		rdma_leave_multicast(end.id, &group);
 		const unsigned int before = end.all();
 		rdma_leave_multicast(end.id, &group);
