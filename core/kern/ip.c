@@ -4,6 +4,7 @@
 #include <linux/export.h>
 #include <linux/if_arp.h>
 #include <linux/inetdevice.h>
+#include <linux/ipv6.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
@@ -57,6 +58,9 @@ static bool owns(struct net_device *dev, const struct kern_ip_address *address)
 	if (address->v6) {
 		const struct in6_addr value = v6(address);
 
+		/* Booted with ipv6.disable=1 there are no tables to look in. */
+		if (!ipv6_mod_enabled())
+			return false;
 		return ipv6_chk_addr(&init_net, &value, dev, 1);
 	}
 	return inet_confirm_addr(&init_net, __in_dev_get_rcu(dev), 0, v4(address), RT_SCOPE_HOST) != 0;
