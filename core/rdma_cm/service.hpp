@@ -9,19 +9,19 @@
 namespace rdma_cm
 {
 
-/* On one device. */
+/* On one device. The service stays until the last request that came by it has been looked at, also when its ids end before. */
 struct Listener {
-	Listener(ib_device &on, Service &of) : device(on), service(of) {}
+	Listener(ib_device &on, Service &of);
 
 	kern::ListNode node;
 	ib_device &device;
-	Service &service;
-	kern::Owned<Listening> listening;
+	const kern::Ref<Service> service;
+	kern::Owned<Listening> listening; /* the first to go: it waits for requests */
 };
 using Listeners = kern::List<Listener, &Listener::node>;
 
-/* All under the world's lock. */
-class Service
+/* All under the world's lock. The ids have one reference together. */
+class Service : public kern::RefCounted<Service>
 {
 public:
 	Service(rdma_ucm_port_space of, u16 number) : space(of), port(number) {}
@@ -38,6 +38,8 @@ public:
 	/* The listener that a request is for; nullptr: none. */
 	Id *find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const;
 };
+
+inline Listener::Listener(ib_device &on, Service &of) : device(on), service(kern::Ref<Service>::share(of)) {}
 
 /* A request has come, from the transport, which makes the new id's end of the connection by take(). */
 class Request

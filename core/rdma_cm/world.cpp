@@ -244,7 +244,7 @@ kern::Result<> World::bind_to(Id &id, u16 port)
 	if (service) {
 		TRY(service->admit(id, false));
 	} else {
-		auto made = TRY(kern::make<Service>(kern::Gfp::kernel, id.ps, port));
+		auto made = TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.ps, port));
 		TRY(services.insert(port, made.get()));
 		service = made.release();
 	}
@@ -341,10 +341,8 @@ void World::release(Id &id)
 		return;
 	id.service_node.unlink();
 	Service *service = std::exchange(id.service, nullptr);
-	if (service->ids.empty()) {
-		services_of(service->space).erase(service->port);
-		kern::destroy(service);
-	}
+	if (service->ids.empty())
+		kern::Ref<Service>::adopt(services_of(service->space).erase(service->port)).reset();
 }
 
 kern::Ref<Id> World::find_listener(Service &service, const Ends &ends, u32 interface, ib_device &device, ib_qp_type type)

@@ -98,6 +98,10 @@ kern::Result<ib_gid> Addresses::neighbour(const Address &to, const Interface &)
 
 kern::Result<Interface> Addresses::incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &)
 {
+	if (holding.load_acquire()) {
+		held.fetch_add(1);
+		(void)eventually([&] { return !holding.load_acquire(); });
+	}
 	const Interface there = TRY(find(to));
 	if (there.gid != gid || there.pkey != pkey)
 		return kern::Error{-ENODEV};

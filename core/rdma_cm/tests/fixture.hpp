@@ -42,6 +42,9 @@ public:
 	bool may_use_low_ports() override { return privileged.load_acquire(); }
 	bool v6only() override { return false; }
 
+	/* Whether who asks for the interface of a request has to wait; how many did. */
+	kern::Atomic<bool> holding{false};
+	kern::Atomic<unsigned int> held{0};
 	/* Whether neighbours answer; how often they were asked for. */
 	kern::Atomic<bool> answering{true};
 	kern::Atomic<unsigned int> asked{0};

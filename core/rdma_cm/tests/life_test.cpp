@@ -226,8 +226,47 @@ void rcm_13_devices_wait_for_consumers(Test &test)
 	EXPECT_TRUE(going.done.wait_for(60'000));
 }
 
+/* Has a device go in a task of its own. */
+struct Remover {
+	ib_device &device;
+	kern::Completion done;
+	explicit Remover(ib_device &which) : device(which) {}
+	int run()
+	{
+		rdma_cm::World::get().remove(device);
+		done.complete();
+		return 0;
+	}
+};
+
+/* The device goes, and the listener meanwhile, while a request is looked at: what it asks for is there until that has been done. */
+void rcm_13_services_outlast_requests(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	Addresses &addresses = pair->ground.addresses;
+	ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
+	addresses.holding.store_release(true);
+	ASSERT_EQ(pair->active.connect(), 0);
+	ASSERT_TRUE(eventually([&] { return addresses.held.load_acquire() == 1; }));
+	Remover remover(*pair->b.device());
+	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Remover::run>, &remover);
+	ASSERT_OK(thread);
+	/* Until it has taken from the service what hears requests on the device. */
+	EXPECT_TRUE(eventually([] {
+		End end;
+		const Address there = ipv4(2);
+		return end.open() && rdma_bind_addr(end.id, &there) == -ENODEV;
+	}));
+	pair->listener.close();
+	EXPECT_FALSE(remover.done.done());
+	addresses.holding.store_release(false);
+	EXPECT_TRUE(remover.done.wait_for(60'000));
+	EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+}
+
 } // namespace
 
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids), KUNIT_CASE(rcm_11_no_memory_is_silent),
 	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_13_devices_go),
-	    KUNIT_CASE(rcm_13_devices_wait_for_consumers));
+	    KUNIT_CASE(rcm_13_devices_wait_for_consumers), KUNIT_CASE(rcm_13_services_outlast_requests));
