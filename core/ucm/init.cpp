@@ -14,13 +14,15 @@ constexpr u32 ids_of_all = 8 * File::ids_max;
 /* What there is while the module is. */
 class Service {
 public:
-	/* Context: process. Errors: EEXIST or EBUSY if someone else has the node; ENOMEM. */
-	static kern::Result<kern::Owned<Service>> create()
+	/*
+	 * From now on programs may open the node, before this returns also: all that they use is there. Context: process. Errors: EEXIST or EBUSY if someone
+	 * else has the node; ENOMEM.
+	 */
+	kern::Result<> begin()
 	{
-		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
 		TRY(file_kind().create());
-		service->node_ = TRY(kern::MiscNode::create("rdma_cm", abi::version, file_kind(), service.get()));
-		return service;
+		node_ = TRY(kern::MiscNode::create("rdma_cm", abi::version, file_kind(), this));
+		return {};
 	}
 	~Service()
 	{
@@ -37,24 +39,23 @@ private:
 	kern::MiscNode node_;
 };
 
-constinit kern::Static<kern::Owned<Service>> service;
+constinit kern::Static<Service> service;
 
 } // namespace
 
 Table &ucm::table()
 {
-	return (*service)->ids;
+	return service->ids;
 }
 
 extern "C" int weft_ucm_init()
 {
-	auto made = Service::create();
-	if (!made) {
-		kern_error("no node infiniband/rdma_cm: %d\n", made.error());
-		return made.error();
+	const auto begun = service.construct().begin();
+	if (!begun) {
+		kern_error("no node infiniband/rdma_cm: %d\n", begun.error());
+		service.destruct();
 	}
-	service.construct(made.take());
-	return 0;
+	return begun.error();
 }
 
 extern "C" void weft_ucm_exit()
