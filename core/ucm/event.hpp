@@ -41,6 +41,7 @@ private:
 	u64 uid_ = 0;
 	u32 number_ = 0;
 	u32 unread_ = 0;
+	/* Of an id with those of its memberships, as librdmacm counts what it has acknowledged: what it waits for before it frees its own. */
 	u32 read_ = 0;
 };
 

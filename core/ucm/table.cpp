@@ -301,7 +301,9 @@ kern::Owned<Event> Table::pop(File &file)
 		return {};
 	event->in_id.unlink();
 	Source &source = source_of(*event);
-	source.read_++;
+	event->id->read_++;
+	if (event->membership)
+		event->membership->read_++;
 	if (event->fresh)
 		event->id->waiting_--;
 	else
@@ -313,10 +315,12 @@ void Table::put_back(kern::Owned<Event> &told)
 {
 	kern::Guard guard(lock_);
 	Source &source = source_of(*told);
+	told->id->read_--;
+	if (told->membership)
+		told->membership->read_--;
 	if (source.state_ != State::known || told->id->state_ != State::known)
 		return;
 	Event &event = *told.release();
-	source.read_--;
 	if (event.fresh)
 		event.id->waiting_++;
 	else

@@ -186,7 +186,10 @@ void ucm_bounds_requests(Test &test)
 	EXPECT_EQ(fake::alive(), 1u);
 }
 
-/* Events of a membership have its number and what the program calls it; when it ends, those that have not been read go. */
+/*
+ * Events of a membership have its number and what the program calls it; when it ends, those that have not been read go. Those that have count for the membership
+ * and for its id.
+ */
 void ucm_tells_of_groups(Test &test)
 {
 	Bench bench;
@@ -218,6 +221,7 @@ void ucm_tells_of_groups(Test &test)
 	EXPECT_EQ(event.uid, 0x1111u);
 	EXPECT_EQ(event.id, one);
 	EXPECT_EQ(event.param.ud.qp_num, u32{IB_MULTICAST_QPN});
+	EXPECT_EQ(program.read(event, nowhere), -EFAULT);
 	EXPECT_EQ(stranger.leave(one, read), -EINVAL);
 	EXPECT_EQ(program.leave(one, read), 0);
 	EXPECT_EQ(read, 1u);
@@ -227,7 +231,7 @@ void ucm_tells_of_groups(Test &test)
 	EXPECT_EQ(program.read(event), -EAGAIN);
 	/* The id takes the rest with it. */
 	EXPECT_EQ(program.destroy(id, read), 0);
-	EXPECT_EQ(read, 1u);
+	EXPECT_EQ(read, 2u);
 	EXPECT_EQ(program.leave(other, read), -ENOENT);
 }
 
