@@ -217,10 +217,21 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 
 	if (&from == &to)
 		return id.read_;
-	if (to.count_ >= File::ids_max)
+	if (to.count_ + 1 + id.waiting_ > File::ids_max)
 		return kern::Error{-ENOBUFS};
+	hand_over(id, to);
+	/* The program finds what its requests have made where it reads of them. */
+	for (Event &event : id.events_)
+		if (event.fresh && event.fresh->file_ == &from)
+			hand_over(*event.fresh, to);
+	wake(to);
+	return id.read_;
+}
+
+void Table::hand_over(Id &id, File &to)
+{
 	id.node.unlink();
-	from.count_--;
+	id.file_->count_--;
 	id.file_ = &to;
 	to.ids_.push_back(id);
 	to.count_++;
@@ -228,8 +239,6 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 		event.in_file.unlink();
 		to.unread_.push_back(event);
 	}
-	wake(to);
-	return id.read_;
 }
 
 void Table::lose_device(Id &id)

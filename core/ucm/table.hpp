@@ -49,7 +49,10 @@ public:
 	/* Takes the number of what has not been published, if it has not. */
 	void forget(Membership &membership);
 
-	/* Moves an id of one file to another, with its events: how many have been read. Errors: those of find(), publish(). */
+	/*
+	 * Moves an id of one file to another, with its events, and with what its unread requests have made: how many have been read. Errors: those of find(),
+	 * publish().
+	 */
 	kern::Result<u32> move(u32 number, File &from, File &to);
 
 	/* Ends rdma_cm's id later, as its handler may not. */
@@ -75,6 +78,7 @@ private:
 	using State = Source::State;
 	kern::Result<Id *> look_up(u32 number, const File &file) REQUIRES(lock_);
 	/* The table's own reference is the caller's. */
+	void hand_over(Id &id, File &to) REQUIRES(lock_);
 	kern::Ref<Id> claim_locked(Id &id) REQUIRES(lock_);
 	kern::Ref<Membership> claim_locked(Membership &membership) REQUIRES(lock_);
 	static void become(Source &source, State next);

@@ -83,6 +83,43 @@ void ucm_moves_ids(Test &test)
 	EXPECT_EQ(read, 4u);
 }
 
+/* What has come by a listener, and has not been read, goes with it: the program accepts it where it reads of it. What it has read stays. */
+void ucm_moves_requests(Test &test)
+{
+	Bench bench;
+	Program from(bench), to(bench);
+	ASSERT_TRUE(bench.ok() && from.ok() && to.ok());
+	u32 listener, read;
+	fake::Cm *cm;
+	abi::Event event{};
+	ASSERT_EQ(from.create(listener, 1, &cm), 0);
+	ASSERT_EQ(from.listen(listener, 10), 0);
+	EXPECT_EQ(cm->request(), 0);
+	EXPECT_EQ(from.read(event), 0);
+	const u32 stays = event.id;
+	EXPECT_EQ(cm->request(), 0);
+	fake::Cm *const fresh = fake::newest();
+	/* One whose number has been guessed has events of its own. */
+	EXPECT_EQ(from.accept(2, 5), 0);
+	EXPECT_EQ(fresh->tell(RDMA_CM_EVENT_ESTABLISHED), 0);
+	const auto moved = ucm::table().move(listener, from.file(), to.file());
+	ASSERT_OK(moved);
+	EXPECT_EQ(from.read(event), -EAGAIN);
+	EXPECT_EQ(to.read(event), 0);
+	EXPECT_EQ(event.event, u32{RDMA_CM_EVENT_CONNECT_REQUEST});
+	EXPECT_EQ(event.id, 2u);
+	EXPECT_EQ(to.accept(stays, 3), -EINVAL);
+	EXPECT_EQ(from.accept(stays, 3), 0);
+	from.close();
+	EXPECT_EQ(to.accept(event.id, 4), 0);
+	EXPECT_EQ(to.read(event), 0);
+	EXPECT_EQ(event.event, u32{RDMA_CM_EVENT_ESTABLISHED});
+	EXPECT_EQ(to.destroy(event.id, read), 0);
+	EXPECT_EQ(read, 1u);
+	EXPECT_EQ(to.destroy(listener, read), 0);
+	EXPECT_EQ(read, 2u);
+}
+
 /* The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program has not accepted yet; and the number is the program's still. */
 void ucm_loses_devices(Test &test)
 {
@@ -191,5 +228,5 @@ void ucm_ends_at_any_moment(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_loses_devices),
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests), KUNIT_CASE(ucm_loses_devices),
 	    KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
