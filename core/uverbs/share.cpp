@@ -32,37 +32,4 @@ bool Share::idle() const
 	return true;
 }
 
-Shares::~Shares()
-{
-	kern::Guard guard(lock_);
-	while (Share *share = shares_.pop_front())
-		kern::destroy(share);
-}
-
-kern::Result<Shares::Member> Shares::enter(u32 user)
-{
-	kern::Guard guard(lock_);
-	Share *own = nullptr;
-
-	for (Share &share : shares_)
-		if (share.user == user)
-			own = &share;
-	if (!own) {
-		own = TRY(kern::make<Share>(kern::Gfp::kernel, user)).release();
-		shares_.push_back(*own);
-	}
-	own->files_++;
-	return Member(*this, *own);
-}
-
-void Shares::leave(Share &share)
-{
-	kern::Guard guard(lock_);
-
-	if (--share.files_ || !share.idle())
-		return;
-	share.node_.unlink();
-	kern::destroy(&share);
-}
-
 } // namespace uverbs

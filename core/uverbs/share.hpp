@@ -4,24 +4,21 @@
  * (Documentation/user-verbs.rst, "Bounds"). Who asks for more gets EDQUOT.
  */
 #pragma once
-#include <kern/budget.hpp>
-#include <kern/list.hpp>
-#include <kern/lock.hpp>
+#include <kern/shares.hpp>
 #include "object.hpp"
 
 namespace uverbs
 {
 
-class Share {
+class Share : public kern::UserShare {
 public:
-	explicit Share(u32 its_user) : user(its_user) {}
+	explicit Share(u32 its_user) : UserShare(its_user) {}
 
 	/* What an object of a kind is counted in. */
 	kern::Budget &of(Kind kind);
 	/* He has nothing: nobody has to remember it. */
 	bool idle() const;
 
-	const u32 user;
 	kern::Budget contexts{256, -EDQUOT};
 	kern::Budget pds{4096, -EDQUOT};
 	/* Memory regions and windows. */
@@ -34,51 +31,12 @@ public:
 	kern::Budget event_files{2048, -EDQUOT};
 	/* Of a QP to a multicast group. */
 	kern::Budget attachments{1024, -EDQUOT};
-
-private:
-	friend class Shares;
-	/* His opened files. */
-	u32 files_ = 0;
-	kern::ListNode node_;
 };
 
 /* The shares of a device. */
-class Shares {
+class Shares : public kern::Shares<Share> {
 public:
-	Shares() = default;
-	~Shares();
-
-	/* A file's part in its user's share. */
-	class Member {
-	public:
-		Member() = default;
-		Member(Member &&other) noexcept : shares_(other.shares_), share_(std::exchange(other.share_, nullptr)) {}
-		Member &operator=(Member &&) = delete;
-		~Member()
-		{
-			if (share_)
-				shares_->leave(*share_);
-		}
-		Share &operator*() const { return *share_; }
-		Share *operator->() const { return share_; }
-
-	private:
-		friend class Shares;
-		Member(Shares &shares, Share &share) : shares_(&shares), share_(&share) {}
-
-		Shares *shares_ = nullptr;
-		Share *share_ = nullptr;
-	};
-
-	/* Context: process. Errors: ENOMEM. */
-	kern::Result<Member> enter(u32 user);
-
-private:
-	/* What he has lost there, he still has when he comes again. */
-	void leave(Share &share);
-
-	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.shares")};
-	kern::List<Share, &Share::node_> shares_ GUARDED_BY(lock_);
+	Shares() : kern::Shares<Share>(KERN_LOCK_CLASS("uverbs.shares")) {}
 };
 
 } // namespace uverbs
