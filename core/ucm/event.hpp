@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* What waits to be read, and what it is of. */
 #pragma once
+#include <kern/budget.hpp>
 #include <kern/list.hpp>
 #include <kern/ref.hpp>
 #include <rdma/rdma_cm.h>
@@ -29,6 +30,9 @@ protected:
 
 private:
 	friend class Table;
+	/* Of all there are, from its number on; and of what its user may have, as long as it is known. */
+	kern::Portion of_all_, of_user_;
+
 	/* Each comes after those before it. */
 	enum class State : u8 {
 		made,  // nobody can find it

@@ -18,6 +18,12 @@ kern::FileKind<File> &file_kind()
 	return kind;
 }
 
+kern::Result<kern::Owned<File>> File::create(kern_file &native, u32 user)
+{
+	auto share = TRY(table().shares().enter(user));
+	return kern::adopt(new (kern::Gfp::kernel) File(native, std::move(share)));
+}
+
 kern::Result<kern::Owned<Event>> File::next_event()
 {
 	while (true) {

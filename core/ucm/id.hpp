@@ -8,7 +8,6 @@
  * nobody has to wait for the program.
  */
 #pragma once
-#include <kern/budget.hpp>
 #include <kern/lock.hpp>
 #include "event.hpp"
 
@@ -22,7 +21,7 @@ public:
 	/* Requests to a listener that may wait to be read; those beyond are dropped, and their senders ask again. */
 	static constexpr u32 backlog_max = 1024;
 
-	/* A program's. Nobody finds it yet. Context: process. Errors: ENOBUFS beyond the table's bounds; ENOMEM; those of rdma_create_id(). */
+	/* A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM; those of rdma_create_id(). */
 	static kern::Result<kern::Ref<Id>> create(File &file, u64 uid, rdma_ucm_port_space ps, ib_qp_type type);
 	~Id();
 
@@ -76,8 +75,6 @@ private:
 	rdma_cm_id *cm_ GUARDED_BY(commands_);
 	const ib_qp_type type_;
 
-	/* Of all there are. */
-	kern::Portion share_;
 	/*
 	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events, in order; and of a listener how many requests wait to be
 	 * read, and may.

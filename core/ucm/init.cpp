@@ -8,9 +8,6 @@ using namespace ucm;
 namespace
 {
 
-/* Ids of all programs together: eight files full of them. */
-constexpr u32 ids_of_all = 8 * File::ids_max;
-
 /* What there is while the module is. */
 class Service {
 public:
@@ -31,9 +28,9 @@ public:
 	}
 
 	/* What opens the node. */
-	kern::Result<File *> open(kern_file &native) { return TRY(File::create(native)).release(); }
+	kern::Result<File *> open(kern_file &native) { return TRY(File::create(native, kern_file_user(&native))).release(); }
 
-	Table ids{ids_of_all};
+	Table ids;
 
 private:
 	kern::MiscNode node_;

@@ -8,8 +8,6 @@ namespace ucm
 namespace
 {
 
-constexpr u32 number_max = 0x7fffffff;
-
 /* As rdma_leave_multicast() sees it. */
 bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
 {
@@ -20,8 +18,11 @@ bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
 
 void Table::become(Source &source, State next)
 {
-	if (!KERN_WARN_ON(next <= source.state_))
-		source.state_ = next;
+	if (KERN_WARN_ON(next <= source.state_))
+		return;
+	source.state_ = next;
+	if (next == State::ended)
+		source.of_user_ = {};
 }
 
 Source &Table::source_of(const Event &event)
@@ -37,26 +38,24 @@ void Table::wake(File &file)
 
 kern::Result<> Table::add(Id &id)
 {
-	id.share_ = TRY(limit_.take());
-	id.number_ = TRY(ids_.alloc(&id, 0, number_max));
+	id.of_all_ = TRY(id_limit_.take());
+	id.number_ = TRY(ids_.alloc(&id, 0, ids_max - 1));
 	return {};
 }
 
 kern::Result<> Table::add(Membership &membership)
 {
-	membership.number_ = TRY(memberships_.alloc(&membership, 0, number_max));
+	membership.of_all_ = TRY(membership_limit_.take());
+	membership.number_ = TRY(memberships_.alloc(&membership, 0, memberships_max - 1));
 	return {};
 }
 
 kern::Result<> Table::publish(Id &id, File &file)
 {
 	kern::Guard guard(lock_);
-	if (file.count_ >= File::ids_max)
-		return kern::Error{-ENOBUFS};
+	id.of_user_ = TRY(file.share_->ids.take());
 	become(id, State::known);
-	id.file_ = &file;
-	file.count_++;
-	file.ids_.push_back(*kern::Ref<Id>::share(id).release());
+	put_into(*kern::Ref<Id>::share(id).release(), file);
 	return {};
 }
 
@@ -64,9 +63,12 @@ kern::Result<> Table::publish(Membership &membership)
 {
 	kern::Guard guard(lock_);
 	Id &id = *membership.id;
+	if (id.state_ != State::known)
+		return kern::Error{-ENOENT};
 	for (const Membership &other : id.memberships_)
 		if (same(other.address, membership.address))
 			return kern::Error{-EADDRINUSE};
+	membership.of_user_ = TRY(id.file_->share_->memberships.take());
 	become(membership, State::known);
 	id.memberships_.push_back(*kern::Ref<Membership>::share(membership).release());
 	return {};
@@ -76,14 +78,16 @@ kern::Result<> Table::publish(kern::Owned<Event> &request)
 {
 	kern::Guard guard(lock_);
 	Id &listener = *request->id, &fresh = *request->fresh;
-	if (listener.state_ != State::known || listener.waiting_ >= listener.backlog_ || listener.file_->count_ >= File::ids_max)
+	if (listener.state_ != State::known || listener.waiting_ >= listener.backlog_)
 		return kern::Error{-ENOMEM};
 	File &file = *listener.file_;
+	kern::Result<kern::Portion> portion = file.share_->ids.take();
+	if (!portion)
+		return kern::Error{-ENOMEM};
+	fresh.of_user_ = portion.take();
 	listener.waiting_++;
 	become(fresh, State::known);
-	fresh.file_ = &file;
-	file.count_++;
-	file.ids_.push_back(*kern::Ref<Id>::share(fresh).release());
+	put_into(*kern::Ref<Id>::share(fresh).release(), file);
 	Event &event = *request.release();
 	event.record.uid = listener.uid_;
 	event.record.id = fresh.number_;
@@ -115,11 +119,12 @@ kern::Ref<Id> Table::claim_locked(Id &id)
 	if (id.state_ != State::known)
 		return {};
 	become(id, State::ended);
-	/* The end takes its time, and the file may close meanwhile. */
+	/* The end takes its time, and the file may close meanwhile, with which the user's share goes. */
+	for (Membership &membership : id.memberships_)
+		membership.of_user_ = {};
 	for (Event &event : id.events_)
 		event.in_file.unlink();
 	id.node.unlink();
-	id.file_->count_--;
 	id.file_ = nullptr;
 	return kern::Ref<Id>::adopt(&id);
 }
@@ -217,8 +222,8 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 
 	if (&from == &to)
 		return id.read_;
-	if (to.count_ + 1 + id.waiting_ > File::ids_max)
-		return kern::Error{-ENOBUFS};
+	if (&*from.share_ != &*to.share_)
+		return kern::Error{-EACCES};
 	hand_over(id, to);
 	/* The program finds what its requests have made where it reads of them. */
 	for (Event &event : id.events_)
@@ -228,13 +233,16 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 	return id.read_;
 }
 
+void Table::put_into(Id &id, File &file)
+{
+	id.file_ = &file;
+	file.ids_.push_back(id);
+}
+
 void Table::hand_over(Id &id, File &to)
 {
 	id.node.unlink();
-	id.file_->count_--;
-	id.file_ = &to;
-	to.ids_.push_back(id);
-	to.count_++;
+	put_into(id, to);
 	for (Event &event : id.events_) {
 		event.in_file.unlink();
 		to.unread_.push_back(event);

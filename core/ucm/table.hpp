@@ -16,16 +16,19 @@ namespace ucm
 
 class Table {
 public:
-	/* ids: of all files together. */
-	explicit Table(u32 ids) : limit_(ids, -ENOBUFS) {}
+	/* Of all programs together. librdmacm finds its ids by their numbers, in tables that end with number 65535. */
+	static constexpr u32 ids_max = 65536, memberships_max = 16384;
+
+	/* ids, memberships: at most those. */
+	explicit Table(u32 ids = ids_max, u32 memberships = memberships_max) : id_limit_(ids, -ENOBUFS), membership_limit_(memberships, -ENOBUFS) {}
 	~Table() { removal_.flush(); }
 
 	/* Gives a new id or membership its number. Errors: ENOBUFS, ENOMEM. */
 	kern::Result<> add(Id &id);
 	kern::Result<> add(Membership &membership);
-	/* From now on the program can find it. Errors: ENOBUFS beyond what a file may have. */
+	/* From now on the program can find it. Errors: EDQUOT beyond what the file's user may have. */
 	kern::Result<> publish(Id &id, File &file);
-	/* Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of an id by their addresses. */
+	/* Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of an id by their addresses; EDQUOT; ENOENT if the id has ended. */
 	kern::Result<> publish(Membership &membership);
 	/* The same of what a request has made, with the event of it. Errors: ENOMEM if there is no room for either, or the listener has ended. */
 	kern::Result<> publish(kern::Owned<Event> &request);
@@ -50,8 +53,8 @@ public:
 	void forget(Membership &membership);
 
 	/*
-	 * Moves an id of one file to another, with its events, and with what its unread requests have made: how many have been read. Errors: those of find(),
-	 * publish().
+	 * Moves an id of one file to another, with its events, and with what its unread requests have made: how many have been read. Errors: those of find();
+	 * EACCES for the files of two users.
 	 */
 	kern::Result<u32> move(u32 number, File &from, File &to);
 
@@ -72,13 +75,16 @@ public:
 	void put_back(kern::Owned<Event> &event);
 	bool has_unread(const File &file);
 
-	u32 ids() const { return limit_.taken(); }
+	u32 ids() const { return id_limit_.taken(); }
+	Shares &shares() { return shares_; }
 
 private:
 	using State = Source::State;
 	kern::Result<Id *> look_up(u32 number, const File &file) REQUIRES(lock_);
-	/* The table's own reference is the caller's. */
+	/* Into a file where it was in none; and from one to another, with what is unread of it. */
+	void put_into(Id &id, File &file) REQUIRES(lock_);
 	void hand_over(Id &id, File &to) REQUIRES(lock_);
+	/* The table's own reference is the caller's. */
 	kern::Ref<Id> claim_locked(Id &id) REQUIRES(lock_);
 	kern::Ref<Membership> claim_locked(Membership &membership) REQUIRES(lock_);
 	static void become(Source &source, State next);
@@ -90,7 +96,8 @@ private:
 	kern::XArray<Id> ids_;
 	kern::XArray<Membership> memberships_;
 	kern::List<Id, &Id::lost> lost_ GUARDED_BY(lock_);
-	kern::Budget limit_;
+	kern::Budget id_limit_, membership_limit_;
+	Shares shares_{KERN_LOCK_CLASS("ucm.shares")};
 	kern::Work removal_{kern::method<&Table::end_lost>, this};
 };
 

@@ -187,8 +187,8 @@ void ucm_bounds_requests(Test &test)
 }
 
 /*
- * Events of a membership have its number and what the program calls it; when it ends, those that have not been read go. Those that have count for the membership
- * and for its id.
+ * Events of a membership have its number and what the program calls it; when it ends, those that have not been read go. Those that have, count for the
+ * membership and for its id.
  */
 void ucm_tells_of_groups(Test &test)
 {

@@ -11,10 +11,10 @@ constinit kern::Static<ucm::Table> shared;
 
 } // namespace
 
-Bench::Bench(u32 ids)
+Bench::Bench(u32 ids, u32 memberships)
 {
 	fake::reset();
-	shared.construct(ids);
+	shared.construct(ids, memberships);
 	ok_ = bool(ucm::file_kind().create(nullptr));
 }
 
@@ -24,11 +24,11 @@ Bench::~Bench()
 	shared.destruct();
 }
 
-Program::Program(Bench &bench) : bench_(bench)
+Program::Program(Bench &bench, u32 user) : bench_(bench)
 {
 	if (!native_.native())
 		return;
-	if (auto made = ucm::File::create(*native_.native()))
+	if (auto made = ucm::File::create(*native_.native(), user))
 		file_ = made.take().release();
 }
 

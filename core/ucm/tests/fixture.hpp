@@ -14,14 +14,17 @@ namespace ucm_fixture
 using kern::kunit::Test;
 namespace abi = ucm::abi;
 
+/* Users. */
+constexpr u32 root = 0, somebody = 1000;
+
 /* Nothing is there. */
 constexpr u64 nowhere = 4096;
 
 /* The table, and the memory of the programs. */
 class Bench {
 public:
-	/* ids: of all programs. */
-	explicit Bench(u32 ids = 1 << 20);
+	/* ids, memberships: of all programs. */
+	explicit Bench(u32 ids = ucm::Table::ids_max, u32 memberships = ucm::Table::memberships_max);
 	~Bench();
 
 	bool ok() const { return ok_ && memory.address(); }
@@ -39,7 +42,7 @@ private:
 /* One that has opened the node, and does not wait. Calls return 0 or a negative errno. */
 class Program {
 public:
-	explicit Program(Bench &bench);
+	explicit Program(Bench &bench, u32 user = root);
 	~Program() { close(); }
 	Program(const Program &) = delete;
 	Program &operator=(const Program &) = delete;

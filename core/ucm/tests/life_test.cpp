@@ -3,42 +3,74 @@
 #include "fixture.hpp"
 
 using namespace ucm_fixture;
-using ucm::File;
+using ucm::Share;
 
 namespace
 {
 
-/* The lowest free number; as many as a file may have, and as many as all may; refused, a request is as if it had been lost. */
+/* The lowest free number; as many as a user may have by all his files, and as many as all may; refused, a request is as if it had been lost. */
 void ucm_bounds_ids(Test &test)
 {
-	constexpr u32 of_all = File::ids_max + 2;
+	constexpr u32 of_all = Share::ids_max + 2;
 	Bench bench(of_all);
-	Program program(bench), other(bench);
-	ASSERT_TRUE(bench.ok() && program.ok() && other.ok());
+	Program program(bench), second(bench), other(bench, somebody);
+	ASSERT_TRUE(bench.ok() && program.ok() && second.ok() && other.ok());
 	u32 id, read;
 	fake::Cm *listener;
 	ASSERT_EQ(program.create(id, 1, &listener), 0);
 	ASSERT_EQ(program.listen(id, 10), 0);
-	for (u32 expected = 1; expected < File::ids_max; expected++) {
-		ASSERT_EQ(program.create(id, 1), 0);
+	for (u32 expected = 1; expected < Share::ids_max; expected++) {
+		ASSERT_EQ((expected % 2 ? second : program).create(id, 1), 0);
 		ASSERT_EQ(id, expected);
 	}
-	EXPECT_EQ(program.create(id, 1), -ENOBUFS);
+	EXPECT_EQ(program.create(id, 1), -EDQUOT);
+	EXPECT_EQ(second.create(id, 1), -EDQUOT);
 	EXPECT_EQ(listener->request(), -ENOMEM);
 	EXPECT_EQ(other.create(id, 1), 0);
-	EXPECT_EQ(id, File::ids_max);
-	/* It does not get in by another way either. */
+	EXPECT_EQ(id, Share::ids_max);
+	/* Between files of one user they may move, and not from one user to another. */
+	EXPECT_OK(ucm::table().move(0, program.file(), second.file()));
 	const auto moved = ucm::table().move(id, other.file(), program.file());
-	EXPECT_ERROR(moved, -ENOBUFS);
+	EXPECT_ERROR(moved, -EACCES);
 	EXPECT_EQ(other.create(id, 1), 0);
 	EXPECT_EQ(other.create(id, 1), -ENOBUFS);
-	EXPECT_EQ(program.destroy(7, read), 0);
+	EXPECT_EQ(second.destroy(7, read), 0);
 	EXPECT_EQ(program.create(id, 1), 0);
 	EXPECT_EQ(id, 7u);
 	EXPECT_EQ(fake::alive(), of_all);
 	program.close();
+	second.close();
 	EXPECT_EQ(fake::alive(), 2u);
 	EXPECT_EQ(ucm::table().ids(), 2u);
+}
+
+/* The same of memberships. Those that have ended, by themselves or with their program, count no more. */
+void ucm_bounds_memberships(Test &test)
+{
+	constexpr u32 of_all = Share::memberships_max + 1, each = 256;
+	Bench bench(ucm::Table::ids_max, of_all);
+	Program program(bench), other(bench, somebody);
+	ASSERT_TRUE(bench.ok() && program.ok() && other.ok());
+	u32 id, theirs, membership, read;
+	for (u32 joined = 0; joined < Share::memberships_max; joined++) {
+		if (joined % each == 0)
+			ASSERT_EQ(program.create(id, 1, nullptr, RDMA_PS_UDP), 0);
+		ASSERT_EQ(program.join(id, 1, static_cast<u8>(joined % each), membership), 0);
+	}
+	const u32 last = membership;
+	ASSERT_EQ(program.create(id, 1, nullptr, RDMA_PS_UDP), 0);
+	EXPECT_EQ(program.join(id, 1, 1, membership), -EDQUOT);
+	ASSERT_EQ(other.create(theirs, 1, nullptr, RDMA_PS_UDP), 0);
+	EXPECT_EQ(other.join(theirs, 1, 1, membership), 0);
+	EXPECT_EQ(other.join(theirs, 1, 2, membership), -ENOBUFS);
+	EXPECT_EQ(program.leave(last, read), 0);
+	EXPECT_EQ(program.join(id, 1, 1, membership), 0);
+	program.close();
+	EXPECT_EQ(other.join(theirs, 1, 2, membership), 0);
+	Program again(bench);
+	ASSERT_TRUE(again.ok());
+	ASSERT_EQ(again.create(id, 1, nullptr, RDMA_PS_UDP), 0);
+	EXPECT_EQ(again.join(id, 1, 1, membership), 0);
 }
 
 /* With an id goes what is unread of it, in its order, and the count of what is read; the other file has nothing of it any more. */
@@ -228,5 +260,5 @@ void ucm_ends_at_any_moment(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests), KUNIT_CASE(ucm_loses_devices),
-	    KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests),
+	    KUNIT_CASE(ucm_loses_devices), KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
