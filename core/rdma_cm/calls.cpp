@@ -28,6 +28,12 @@ kern::Result<> Id::make_connection()
 	return {};
 }
 
+/* nullptr as long as it has not begun. One that could not has nothing to say: all is as it was before. */
+Connection *Id::connection() const
+{
+	return state_ == State::route_resolved ? nullptr : connection_.get();
+}
+
 kern::Result<> Id::connect(const rdma_conn_param &param)
 {
 	TRY(permit(Event::connect));
@@ -73,17 +79,17 @@ kern::Result<> Id::reject(const void *data, u8 length, u8 reason)
 
 kern::Result<> Id::notify(ib_event_type event)
 {
-	if (!connection_)
+	if (!connection())
 		return kern::Error{-EINVAL};
-	return connection_->notify(event);
+	return connection()->notify(event);
 }
 
 kern::Result<> Id::disconnect()
 {
-	if (!connection_ || qp_type == IB_QPT_UD)
+	if (!connection() || qp_type == IB_QPT_UD)
 		return kern::Error{-EINVAL};
 	fail_qp();
-	return connection_->disconnect();
+	return connection()->disconnect();
 }
 
 void Id::set_service_type(u8 tos)
@@ -144,8 +150,8 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
 {
 	if (!device)
 		return kern::Error{-EINVAL};
-	if (connection_ && qp_type != IB_QPT_UD) {
-		TRY(connection_->qp_attributes(attr, mask));
+	if (connection() && qp_type != IB_QPT_UD) {
+		TRY(connection()->qp_attributes(attr, mask));
 		if (mask & IB_QP_TIMEOUT && has_ack_timeout_)
 			attr.timeout = ack_timeout_;
 		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)

@@ -138,6 +138,7 @@ private:
 	void fail_qp();
 	kern::Result<> connect_qp();
 	kern::Result<> make_connection();
+	Connection *connection() const;
 	/* resolve.cpp */
 	kern::Result<> bind_host(const Address &address);
 	kern::Result<> resolve_loopback();

@@ -69,6 +69,31 @@ void rcm_01_connects_and_disconnects(Test &test)
 	}
 }
 
+/* A connection that could not be asked for has not begun: there is nothing to end, a QP begins as before, and one may ask again. */
+void rcm_01_connect_is_tried_again(Test &test)
+{
+	static constexpr u8 data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->ok());
+	End &end = pair->active;
+	ASSERT_TRUE(end.resolve(ipv4(2, Pair::port)));
+	rdma_conn_param param = End::param(0x123);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	EXPECT_EQ(rdma_connect(end.id, &param), -EINVAL);
+	EXPECT_EQ(end.state(), State::route_resolved);
+	ib_qp_attr attr{};
+	int mask = 0;
+	attr.qp_state = IB_QPS_INIT;
+	EXPECT_EQ(rdma_init_qp_attr(end.id, &attr, &mask), 0);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	EXPECT_EQ(rdma_disconnect(end.id), -EINVAL);
+	EXPECT_EQ(rdma_notify(end.id, IB_EVENT_COMM_EST), -EINVAL);
+	ASSERT_EQ(end.connect(), 0);
+	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	EXPECT_EQ(rdma_init_qp_attr(end.id, &attr, &mask), 0);
+}
+
 /* Completion queues and domains for QPs that ids have. */
 struct Verbs {
 	explicit Verbs(ib_device *device)
@@ -247,6 +272,7 @@ void rcm_14_addresses_move(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
+SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_01_connect_is_tried_again),
+	    KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
 	    KUNIT_CASE(rcm_14_addresses_move));
