@@ -93,12 +93,10 @@ int take_request(Service &service, Request &request)
 			event.param.conn.private_data = data;
 			event.param.conn.private_data_len = length;
 		}
+		/* What becomes of its interface it hears when it has heard of the request, and not at all if it is given back. */
+		kern::Guard telling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);
-		int said = begun.error();
-		if (begun.ok()) {
-			kern::Guard telling_fresh(fresh->handler_lock());
-			said = listener->offer(*fresh, event);
-		}
+		const int said = begun.ok() ? listener->offer(*fresh, event) : begun.error();
 		if (said == 0) {
 			request.kept();
 			return {};

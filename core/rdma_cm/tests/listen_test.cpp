@@ -214,7 +214,73 @@ void rcm_08_bad_requests_are_refused(Test &test)
 	EXPECT_EQ(pair->listener.all() + pair->passive.all(), 0u);
 }
 
+/* An end of a connection that nobody makes. */
+class Loose final : public rdma_cm::Connection
+{
+public:
+	kern::Result<> connect(const rdma_conn_param &) override { return {}; }
+	kern::Result<> accept(const rdma_conn_param *) override { return {}; }
+	kern::Result<> reject(const void *, u8, u8) override { return {}; }
+	kern::Result<> disconnect() override { return {}; }
+	kern::Result<> notify(ib_event_type) override { return {}; }
+	kern::Result<> qp_attributes(ib_qp_attr &, int &) override { return {}; }
+};
+
+/* A request to host 2, whose interface moves while the new id is made. */
+class Moving final : public rdma_cm::Request
+{
+public:
+	explicit Moving(Pair &of) : pair(of), header(rdma_cm::make_header(ipv4(1, 5000), ipv4(2, Pair::port)))
+	{
+		device = pair.b.device();
+		port_num = 1;
+		qp_type = IB_QPT_RC;
+		pkey = IB_DEFAULT_PKEY_FULL;
+		(void)rdma_query_gid(device, 1, 0, &sgid);
+		private_data = &header;
+		private_data_len = sizeof(header);
+	}
+	kern::Result<kern::Owned<rdma_cm::Connection>> take(rdma_cm::Id &id) override
+	{
+		pair.ground.addresses.move(2, pair.a);
+		rdma_cm::check_interfaces();
+		if (id.handler_lock().try_lock()) {
+			can_be_told = true;
+			id.handler_lock().unlock();
+		}
+		auto made = TRY(kern::make<Loose>(kern::Gfp::kernel));
+		return kern::Owned<rdma_cm::Connection>(std::move(made));
+	}
+	void kept() override {}
+	void given_back() override {}
+
+	Pair &pair;
+	const rdma_cm::IpHeader header;
+	/* Whether it could hear something, and nobody knows it yet. */
+	bool can_be_told = false;
+};
+
+/* What becomes of the interface of a new id that id hears, and after the request; one that is given back hears nothing. */
+void rcm_08_requests_come_first(Test &test)
+{
+	for (bool wanted : {true, false}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->ok());
+		if (!wanted)
+			pair->listener.fresh = nullptr;
+		Moving request(*pair.operator->());
+		const auto service = kern::Ref<rdma_cm::Service>::share(*rdma_cm::Id::of(pair->listener.id).service);
+		EXPECT_EQ(rdma_cm::take_request(*service, request), wanted ? 0 : -EPERM);
+		EXPECT_FALSE(request.can_be_told);
+		if (wanted)
+			EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ADDR_CHANGE));
+		EXPECT_EQ(pair->passive.all(), wanted ? 2u : 0u);
+		EXPECT_EQ(pair->listener.all(), wanted ? 0u : 1u);
+	}
+}
+
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_ports_are_shared),
-	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused));
+	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused),
+	    KUNIT_CASE(rcm_08_requests_come_first));
