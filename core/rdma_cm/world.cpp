@@ -280,7 +280,7 @@ kern::Result<> World::bind(Id &id)
 	const u16 port = port_of(id.source());
 	if (port == 0)
 		return choose_port(id);
-	if (port < 1024 && id.ps != RDMA_PS_IB && !resolver_.may_use_low_ports())
+	if (port < 1024 && !resolver_.may_use_low_ports())
 		return kern::Error{-EACCES};
 	return bind_to(id, port);
 }

@@ -55,8 +55,11 @@ void rcm_07_ports_are_chosen(Test &test)
 	addresses.privileged.store_release(false);
 	Address low = any;
 	rdma_cm::set_port(low, RDMA_PS_TCP, 1023);
-	ASSERT_TRUE(ends[0].open());
-	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), -EACCES);
+	for (auto [space, type] : {std::pair{RDMA_PS_IB, IB_QPT_RC}, std::pair{RDMA_PS_UDP, IB_QPT_UD}, std::pair{RDMA_PS_TCP, IB_QPT_RC}}) {
+		ends[0].close();
+		ASSERT_TRUE(ends[0].open(space, type));
+		EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), -EACCES);
+	}
 	addresses.privileged.store_release(true);
 	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), 0);
 }
