@@ -86,7 +86,7 @@ kern::Result<> Id::notify(ib_event_type event)
 
 kern::Result<> Id::disconnect()
 {
-	if (!connection() || qp_type == IB_QPT_UD)
+	if (!connection())
 		return kern::Error{-EINVAL};
 	fail_qp();
 	return connection()->disconnect();

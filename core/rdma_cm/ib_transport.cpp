@@ -179,7 +179,7 @@ kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
 	return kern::check(ib_send_cm_sidr_rep(cm_id_, &rep));
 }
 
-/* Whether to ask or to answer the CM's state says. After the end of the connection there is nothing to do. */
+/* Whether to ask or to answer the CM's state says. After the end of the connection, and of datagrams, there is nothing to do. */
 kern::Result<> IbConnection::disconnect()
 {
 	if (ib_send_cm_dreq(cm_id_, nullptr, 0) == -EINVAL)

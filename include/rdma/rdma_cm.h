@@ -393,7 +393,8 @@ int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
  * @id: the id; its QP, if rdma_create_qp() made it, goes to the error state
  *
  * Must be called, or the id destroyed, after DISCONNECTED too: that is what answers the peer. Ends by DISCONNECTED of who asked first, and after
- * the time-wait by TIMEWAIT_EXIT. Context: process. Return: 0; -EINVAL for an id without connection.
+ * the time-wait by TIMEWAIT_EXIT. Of datagrams only the QP changes, and no event comes.
+ * Context: process. Return: 0; -EINVAL for an id that has neither asked nor been asked.
  */
 int rdma_disconnect(struct rdma_cm_id *id);
 
