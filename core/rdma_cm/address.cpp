@@ -29,16 +29,16 @@ Address any_of(u16 family)
 	return address;
 }
 
-Address loopback_of(u16 family)
+void set_loopback(Address &address)
 {
-	Address address = any_of(family);
-	if (family == RDMA_AF_INET) {
-		address.in.addr[0] = 127;
-		address.in.addr[3] = 1;
-	} else {
-		(family == RDMA_AF_INET6 ? address.in6.addr : address.ib.addr.raw)[15] = 1;
+	if (address.family == RDMA_AF_INET) {
+		constexpr u8 loopback[] = {127, 0, 0, 1};
+		__builtin_memcpy(address.in.addr, loopback, sizeof(loopback));
+		return;
 	}
-	return address;
+	u8 *host = address.family == RDMA_AF_INET6 ? address.in6.addr : address.ib.addr.raw;
+	__builtin_memset(host, 0, 16);
+	host[15] = 1;
 }
 
 bool is_any(const Address &address)
@@ -141,14 +141,20 @@ u64 service_of(rdma_ucm_port_space space, const Address &address)
 }
 
 /* Which part of the service names the port space the mask says; what it leaves open may be anything. */
-kern::Result<> check_service(rdma_ucm_port_space space, const Address &address)
+kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address)
 {
 	if (address.family != RDMA_AF_IB)
-		return {};
-	const u64 mask = address.ib.sid_mask.value() & ~u64{0xffff};
-	if ((address.ib.sid.value() & mask) != (service_of(space, u16{0}) & mask))
-		return kern::Error{-EPROTONOSUPPORT};
-	return {};
+		return own;
+	const u64 mask = address.ib.sid_mask.value() & ~u64{0xffff}, named = address.ib.sid.value() & mask;
+	for (const auto space : {own, RDMA_PS_TCP, RDMA_PS_UDP})
+		if ((space == own || own == RDMA_PS_IB) && named == (service_of(space, u16{0}) & mask))
+			return space;
+	return kern::Error{-EPROTONOSUPPORT};
+}
+
+u16 pkey_of(const Address &address)
+{
+	return address.family == RDMA_AF_IB ? address.ib.pkey.value() : u16{0};
 }
 
 kern_ip_address to_ip(const Address &address)

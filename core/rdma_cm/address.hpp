@@ -20,7 +20,8 @@ constexpr bool is_family(u16 family)
 
 /* "Any" of a family, port 0. */
 Address any_of(u16 family);
-Address loopback_of(u16 family);
+/* The host alone. */
+void set_loopback(Address &address);
 bool is_any(const Address &address);
 bool is_loopback(const Address &address);
 bool is_link_local(const Address &address);
@@ -39,8 +40,13 @@ constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
 	return u64{static_cast<u32>(space)} << 16 | port;
 }
 u64 service_of(rdma_ucm_port_space space, const Address &address);
-/* EPROTONOSUPPORT for an AF_IB service that is not of the port space. */
-kern::Result<> check_service(rdma_ucm_port_space space, const Address &address);
+/*
+ * Whose ports an id of that space takes by an address: its own space's; by one of AF_IB those that the service names, where an id of RDMA_PS_IB has the choice.
+ * Errors: EPROTONOSUPPORT.
+ */
+kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address);
+/* The partition that an address of AF_IB names; 0: none. */
+u16 pkey_of(const Address &address);
 
 /* For the kernel; of IPv4 and IPv6. */
 kern_ip_address to_ip(const Address &address);

@@ -43,7 +43,7 @@ rdma_cm_event_type type_of(Event event)
 } // namespace
 
 Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type, kern::LockClass &handler_class)
-    : rdma_cm_id{}, handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
+    : rdma_cm_id{}, port_space(space), handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
 {
 	event_handler = handler;
 	context = consumers;

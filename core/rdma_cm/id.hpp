@@ -115,6 +115,7 @@ public:
 	/* World's. */
 	kern::ListNode device_node, service_node, waiting_node, reap_node;
 	kern::Ref<Device> bound_device;
+	rdma_ucm_port_space port_space; /* whose port it has: `ps`, or what an AF_IB address names */
 	class Service *service = nullptr;
 	bool listening = false;
 	u32 checked = 0; /* in this of World's checks */

@@ -14,9 +14,9 @@ kern::Result<> Id::bind_host(const Address &address)
 	if (is_any(address) || is_loopback(address))
 		return {};
 	if (address.family == RDMA_AF_IB)
-		return world.attach(*this, address.ib.addr);
+		return world.attach(*this, address.ib.addr, pkey_of(address));
 	const Interface own = TRY(world.resolver().owner(address));
-	TRY(world.attach(*this, own.gid));
+	TRY(world.attach(*this, own.gid, 0));
 	interface = own;
 	route.addr.pkey = own.pkey;
 	return {};
@@ -27,7 +27,7 @@ kern::Result<> Id::bind(const Address &address)
 	TRY(permit(Event::bind));
 	if (!is_family(address.family) || (is_link_local(address) && address.in6.scope_id == 0))
 		return kern::Error{-EINVAL};
-	TRY(check_service(ps, address));
+	port_space = TRY(space_of(ps, address));
 	World &world = World::get();
 	if (!has_afonly_)
 		afonly = address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 && world.resolver().v6only());
@@ -76,14 +76,11 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 kern::Result<> Id::resolve_loopback()
 {
 	if (!device)
-		TRY(World::get().attach_any(*this));
-	if (is_any(destination())) {
-		const u16 port = port_of(destination());
-		route.addr.dst_addr = loopback_of(destination().family);
-		set_port(route.addr.dst_addr, ps, port);
-	}
+		TRY(World::get().attach_any(*this, pkey_of(destination())));
+	if (is_any(destination()))
+		set_loopback(route.addr.dst_addr);
 	Address self = destination();
-	set_port(self, ps, port_of(source()));
+	set_port(self, port_space, port_of(source()));
 	if (is_any(source()))
 		route.addr.src_addr = self;
 	route.addr.dgid = route.addr.sgid;
@@ -95,7 +92,7 @@ kern::Result<> Id::resolve_loopback()
 kern::Result<> Id::resolve_gid()
 {
 	if (!device)
-		TRY(World::get().attach_towards(*this, destination().ib.addr));
+		TRY(World::get().attach_towards(*this, destination().ib.addr, pkey_of(destination())));
 	if (is_any(source()))
 		route.addr.src_addr.ib.addr = route.addr.sgid;
 	route.addr.dgid = destination().ib.addr;
@@ -110,7 +107,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	Address from = source();
 	const Interface way = TRY(world.resolver().route(destination(), from));
 	if (!device)
-		TRY(world.attach(*this, way.gid));
+		TRY(world.attach(*this, way.gid, 0));
 	else if (way.gid != route.addr.sgid)
 		/* Bound to one interface, and the way leads by another. */
 		return kern::Error{-EHOSTUNREACH};

@@ -60,6 +60,7 @@ int take_request(Service &service, Request &request)
 		if (ends.local.family == 0) {
 			ends.local = ends.peer = any_of(RDMA_AF_IB);
 			ends.local.ib.addr = request.sgid;
+			ends.local.ib.pkey = ends.peer.ib.pkey = request.pkey;
 			if (request.path)
 				ends.peer.ib.addr = request.path->dgid;
 			set_port(ends.local, service.space, service.port);

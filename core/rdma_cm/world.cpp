@@ -157,20 +157,30 @@ kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
 }
 
 template <class Suits>
-kern::Result<> World::attach_port(Id &id, Suits suits)
+kern::Result<> World::attach_port(Id &id, u16 pkey, Suits suits)
 {
+	const auto has_pkey = [&](ib_device &ib, u32 port) {
+		u16 index;
+		return pkey == 0 || ib_find_cached_pkey(&ib, port, pkey, &index) == 0;
+	};
 	kern::Guard guard(lock_);
 	for (Device &device : devices_) {
-		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
-			if (rdma_cap_ib_cm(&device.ib(), port) && suits(device.ib(), port))
-				return attach_locked(id, device, port);
+		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++) {
+			if (!rdma_cap_ib_cm(&device.ib(), port) || !suits(device.ib(), port) || !has_pkey(device.ib(), port))
+				continue;
+			if (pkey == 0)
+				TRY_ERRNO(ib_get_cached_pkey(&device.ib(), port, 0, &pkey));
+			TRY(attach_locked(id, device, port));
+			id.route.addr.pkey = pkey;
+			return {};
+		}
 	}
 	return kern::Error{-ENODEV};
 }
 
-kern::Result<> World::attach(Id &id, const ib_gid &gid)
+kern::Result<> World::attach(Id &id, const ib_gid &gid, u16 pkey)
 {
-	TRY(attach_port(id, [&](ib_device &ib, u32 port) {
+	TRY(attach_port(id, pkey, [&](ib_device &ib, u32 port) {
 		u16 index;
 		return ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0;
 	}));
@@ -178,20 +188,20 @@ kern::Result<> World::attach(Id &id, const ib_gid &gid)
 	return {};
 }
 
-kern::Result<> World::attach_any(Id &id)
+kern::Result<> World::attach_any(Id &id, u16 pkey)
 {
 	const auto is_active = [](ib_device &ib, u32 port) {
 		ib_port_state state;
 		return ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
 	};
-	if (!attach_port(id, is_active).ok())
-		TRY(attach_port(id, [](ib_device &, u32) { return true; }));
-	return kern::check(ib_get_cached_pkey(id.device, id.port_num, 0, &id.route.addr.pkey));
+	if (attach_port(id, pkey, is_active).ok())
+		return {};
+	return attach_port(id, pkey, [](ib_device &, u32) { return true; });
 }
 
-kern::Result<> World::attach_towards(Id &id, const ib_gid &gid)
+kern::Result<> World::attach_towards(Id &id, const ib_gid &gid, u16 pkey)
 {
-	TRY(attach_port(id, [&](ib_device &ib, u32 port) {
+	return attach_port(id, pkey, [&](ib_device &ib, u32 port) {
 		ib_port_state state;
 		ib_gid own;
 		u16 index;
@@ -199,8 +209,7 @@ kern::Result<> World::attach_towards(Id &id, const ib_gid &gid)
 			return true;
 		return rdma_query_gid(&ib, port, 0, &own) == 0 && __builtin_memcmp(own.raw, gid.raw, 8) == 0 &&
 		       ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
-	}));
-	return kern::check(ib_get_cached_pkey(id.device, id.port_num, 0, &id.route.addr.pkey));
+	});
 }
 
 kern::Result<> World::attach_to(Id &id, ib_device &ib, u32 port_num)
@@ -239,18 +248,18 @@ void World::for_each_service(Body body)
 
 kern::Result<> World::bind_to(Id &id, u16 port)
 {
-	auto &services = services_of(id.ps);
+	auto &services = services_of(id.port_space);
 	Service *service = services.load(port);
 	if (service) {
 		TRY(service->admit(id, false));
 	} else {
-		auto made = TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.ps, port));
+		auto made = TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.port_space, port));
 		TRY(services.insert(port, made.get()));
 		service = made.release();
 	}
 	service->ids.push_back(id);
 	id.service = service;
-	set_port(id.route.addr.src_addr, id.ps, port);
+	set_port(id.route.addr.src_addr, id.port_space, port);
 	return {};
 }
 
@@ -258,14 +267,14 @@ kern::Result<> World::bind_to(Id &id, u16 port)
 kern::Result<> World::choose_port(Id &id)
 {
 	u16 first, last;
-	u16 &given = last_ports_[index_of(id.ps)];
+	u16 &given = last_ports_[index_of(id.port_space)];
 	resolver_.local_ports(first, last);
 	if (first > last)
 		return kern::Error{-EADDRNOTAVAIL};
 	const u32 count = last - first + 1u, start = kern::random_u32() % count;
 	for (u32 i = 0; i < count; i++) {
 		const auto port = static_cast<u16>(first + (start + i) % count);
-		if (services_of(id.ps).load(port) || (port == given && count > 1))
+		if (services_of(id.port_space).load(port) || (port == given && count > 1))
 			continue;
 		TRY(bind_to(id, port));
 		given = port;

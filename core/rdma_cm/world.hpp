@@ -56,12 +56,12 @@ public:
 	/* Returns when all ids of the device have ended. */
 	void remove(ib_device &ib);
 
-	/* Binds an id to the device with that GID. Errors: ENODEV. The id's lock is held. */
-	kern::Result<> attach(Id &id, const ib_gid &gid);
-	/* The same, to a port of a given kind; its GID of index 0 and its first P_Key are the id's then. */
-	kern::Result<> attach_any(Id &id);
+	/* Binds an id to the device with that GID and P_Key; 0: the port's first. Errors: ENODEV. The id's lock is held. */
+	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
+	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
+	kern::Result<> attach_any(Id &id, u16 pkey);
 	/* To a port of the same subnet as that GID, or which has it. */
-	kern::Result<> attach_towards(Id &id, const ib_gid &gid);
+	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
 	/* That of an id which a peer has begun. */
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
 	void detach(Id &id);
@@ -97,7 +97,7 @@ private:
 	Device *find(ib_device &ib) REQUIRES(lock_);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
 	template <class Suits>
-	kern::Result<> attach_port(Id &id, Suits suits);
+	kern::Result<> attach_port(Id &id, u16 pkey, Suits suits);
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
 	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
 	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);

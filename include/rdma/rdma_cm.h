@@ -257,10 +257,11 @@ void rdma_unlock_handler(struct rdma_cm_id *id);
  * @id: an idle id
  * @addr: the address; the family's "any" for all; port 0 to be given a port of net.ipv4.ip_local_port_range
  *
- * An address that is neither "any" nor loopback binds the id to the device of its interface.
+ * An address that is neither "any" nor loopback binds the id to the device of its interface; of AF_IB to that of its GID, which has to have its P_Key, if it
+ * names one. Of AF_IB the service names the port space, as far as its mask says: of an id of RDMA_PS_IB that may be IB, TCP or UDP.
  * Context: process. Return: 0; -EINVAL for an id that is not idle, another family, or a link-local address without interface;
- * -EPROTONOSUPPORT for an AF_IB service of another port space; -EADDRNOTAVAIL for an address that no interface has, or when no port is free; -ENODEV for an
- * interface of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
+ * -EPROTONOSUPPORT for an AF_IB service of a port space that the id may not have; -EADDRNOTAVAIL for an address that no interface has, or when no
+ * port is free; -ENODEV for an interface, GID or P_Key of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
  */
 int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 

@@ -69,6 +69,45 @@ void rcm_01_connects_and_disconnects(Test &test)
 	}
 }
 
+/* The same between GIDs, by a service of TCP's: in the partition that the addresses name, which has to be there, or in the port's first. */
+void rcm_01_connects_gids(Test &test)
+{
+	for (u16 pkey : {u16{0}, u16{IB_DEFAULT_PKEY_FULL}}) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->stand());
+		End &active = pair->active, &passive = pair->passive, &listener = pair->listener;
+		Address from = rdma_cm::any_of(RDMA_AF_IB), to = from, any = from;
+		to.ib.pkey = from.ib.pkey = pkey;
+		rdma_cm::set_port(to, RDMA_PS_TCP, Pair::port);
+		rdma_cm::set_port(any, RDMA_PS_TCP, Pair::port);
+		ASSERT_EQ(rdma_query_gid(pair->a.device(), 1, 0, &from.ib.addr), 0);
+		ASSERT_EQ(rdma_query_gid(pair->b.device(), 1, 0, &to.ib.addr), 0);
+		listener.fresh = &passive;
+		ASSERT_TRUE(listener.open(RDMA_PS_IB));
+		ASSERT_EQ(rdma_bind_addr(listener.id, &any), 0);
+		ASSERT_EQ(rdma_listen(listener.id, 1), 0);
+
+		active.close();
+		ASSERT_TRUE(active.open(RDMA_PS_IB));
+		from.ib.pkey = u16{0x1234};
+		EXPECT_EQ(rdma_bind_addr(active.id, &from), -ENODEV);
+		from.ib.pkey = pkey;
+		ASSERT_TRUE(active.resolve(to, &from));
+		EXPECT_EQ(active.id->route.addr.pkey, IB_DEFAULT_PKEY_FULL);
+		ib_qp_attr attr{};
+		int mask;
+		attr.qp_state = IB_QPS_INIT;
+		EXPECT_EQ(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+		ASSERT_EQ(active.connect(0x123, "a request"), 0);
+		ASSERT_TRUE(passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+		EXPECT_EQ(__builtin_memcmp(passive.data, "a request", 10), 0);
+		EXPECT_TRUE(rdma_cm::same_host(passive.id->route.addr.dst_addr, from));
+		EXPECT_EQ(passive.id->route.addr.src_addr.ib.pkey.value(), IB_DEFAULT_PKEY_FULL);
+		ASSERT_EQ(passive.accept(), 0);
+		ASSERT_TRUE(active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+	}
+}
+
 /* A connection that could not be asked for has not begun: there is nothing to end, a QP begins as before, and one may ask again. */
 void rcm_01_connect_is_tried_again(Test &test)
 {
@@ -272,7 +311,7 @@ void rcm_14_addresses_move(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_01_connect_is_tried_again),
+SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_tried_again),
 	    KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
 	    KUNIT_CASE(rcm_14_addresses_move));

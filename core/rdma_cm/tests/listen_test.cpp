@@ -64,6 +64,58 @@ void rcm_07_ports_are_chosen(Test &test)
 	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), 0);
 }
 
+/* What a service names, and whether an id of a space may have it. */
+struct ServiceCase {
+	rdma_ucm_port_space of;
+	u64 service, mask;
+	int expected;
+	rdma_ucm_port_space space;
+};
+
+constexpr u64 whole = ~u64{0}, but_port = ~u64{0xffff};
+constexpr ServiceCase services[] = {
+	/* By this one librdmacm finds out whether there are such addresses. */
+	{RDMA_PS_IB, 0x0000000001060000, 0xffffffffffff0000, 0, RDMA_PS_TCP},
+	{RDMA_PS_IB, 0x01111b58, whole, 0, RDMA_PS_UDP},
+	{RDMA_PS_IB, 0x013f1b58, whole, 0, RDMA_PS_IB},
+	{RDMA_PS_IB, 0, 0, 0, RDMA_PS_IB},
+	{RDMA_PS_IB, 0x00020000, but_port, -EPROTONOSUPPORT, {}},
+	{RDMA_PS_IB, 0x0001000001060000, but_port, -EPROTONOSUPPORT, {}},
+	{RDMA_PS_TCP, 0x01061b58, whole, 0, RDMA_PS_TCP},
+	{RDMA_PS_TCP, 0x01110000, but_port, -EPROTONOSUPPORT, {}},
+	{RDMA_PS_TCP, 0x013f0000, but_port, -EPROTONOSUPPORT, {}},
+};
+
+/* Of AF_IB's addresses the service says whose port it is, and whole it is what the id has then; such ports are one with those of IP addresses. */
+void rcm_07_services_name_ports(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	End &end = pair->active, &other = pair->passive;
+	Address address = rdma_cm::any_of(RDMA_AF_IB);
+	for (const ServiceCase &one : services) {
+		end.close();
+		ASSERT_TRUE(end.open(one.of));
+		address.ib.sid = one.service;
+		address.ib.sid_mask = one.mask;
+		EXPECT_EQ(rdma_bind_addr(end.id, &address), one.expected);
+		if (one.expected)
+			continue;
+		const u16 port = bound_port(end);
+		EXPECT_NE(port, 0);
+		EXPECT_EQ(end.id->route.addr.src_addr.ib.sid.value(), rdma_cm::service_of(one.space, port));
+		EXPECT_EQ(end.id->route.addr.src_addr.ib.sid_mask.value(), whole);
+	}
+	Address same = rdma_cm::any_of(RDMA_AF_INET);
+	rdma_cm::set_port(same, RDMA_PS_TCP, 0x1b58);
+	end.close();
+	ASSERT_TRUE(end.open(RDMA_PS_IB) && other.open(RDMA_PS_TCP));
+	address.ib.sid = u64{0x01061b58};
+	address.ib.sid_mask = whole;
+	ASSERT_EQ(rdma_bind_addr(end.id, &address), 0);
+	EXPECT_EQ(rdma_bind_addr(other.id, &same), -EADDRNOTAVAIL);
+}
+
 /* Two ids that want one port. */
 struct PortCase {
 	Address first, second;
@@ -284,6 +336,6 @@ void rcm_08_requests_come_first(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_ports_are_shared),
+SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused),
 	    KUNIT_CASE(rcm_08_requests_come_first));

@@ -52,3 +52,9 @@ def stock_programs(lab):
         out = node2.run("ib_send_bw -R -F -n 100 10.0.0.1", timeout=60).out
         assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", out, re.MULTILINE), out
         listening.wait(60)
+        # By GIDs, which librdmacm tries only where it has found at its start that the kernel knows such addresses.
+        gids = [node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip() for node in (node1, node2)]
+        listening = node1.spawn(f"ucmatose -c 10 -f gid -b {gids[0]}")
+        node1.wait_for(listens, timeout=20, what="ucmatose to listen at its GID")
+        out = node2.run(f"ucmatose -c 10 -f gid -b {gids[1]} -s {gids[0]}", timeout=60).out
+        assert "return status 0" in out and "return status 0" in listening.wait(60).out, out
