@@ -85,6 +85,8 @@ private:
 
 /* What all devices share. Context: process. */
 kern::WorkQueue &work_queue();
+/* Of ids' time alone, which runs whatever handlers there are. As work_queue() it is there for who reclaims memory, as it is waited for from there. */
+kern::WorkQueue &timer_queue();
 /* Frees an id that has ended, when the handler that asked for it is through. */
 void reap(kern::Owned<Id> id);
 

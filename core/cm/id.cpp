@@ -109,7 +109,7 @@ void Id::keep_answer(const ib::Mad &mad, Event to)
 void Id::wait(u32 ms)
 {
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
-	timer_.reschedule(ms);
+	timer_queue().reschedule(timer_, ms);
 }
 
 void Id::stop_waiting()

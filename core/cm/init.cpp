@@ -42,7 +42,7 @@ private:
 
 /* What there is while the module is. */
 struct Service {
-	kern::WorkQueue queue;
+	kern::WorkQueue queue, timers;
 	kern::Owned<Reaper> reaper;
 };
 constinit kern::Static<Service> service;
@@ -71,6 +71,7 @@ kern::Result<> start()
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
 		service->queue = TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
+		service->timers = TRY(kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
 		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
 		return kern::check(ib_register_client(&client));
 	}();
@@ -84,6 +85,11 @@ kern::Result<> start()
 kern::WorkQueue &work_queue()
 {
 	return service->queue;
+}
+
+kern::WorkQueue &timer_queue()
+{
+	return service->timers;
 }
 
 void reap(kern::Owned<Id> id)
