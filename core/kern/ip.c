@@ -55,6 +55,8 @@ static void describe(const struct net_device *dev, struct kern_ip_interface *int
 
 static bool owns(struct net_device *dev, const struct kern_ip_address *address)
 {
+	struct in_device *in_dev = __in_dev_get_rcu(dev);
+
 	if (address->v6) {
 		const struct in6_addr value = v6(address);
 
@@ -63,7 +65,8 @@ static bool owns(struct net_device *dev, const struct kern_ip_address *address)
 			return false;
 		return ipv6_chk_addr(&init_net, &value, dev, 1);
 	}
-	return inet_confirm_addr(&init_net, __in_dev_get_rcu(dev), 0, v4(address), RT_SCOPE_HOST) != 0;
+	/* Without IPv4 (an MTU below 68) it has none; to the function that would be any interface. */
+	return in_dev && inet_confirm_addr(&init_net, in_dev, 0, v4(address), RT_SCOPE_HOST) != 0;
 }
 
 int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interface *interface)
@@ -74,8 +77,6 @@ int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interfac
 	rcu_read_lock();
 	for_each_netdev_rcu(&init_net, dev) {
 		if (address->interface && address->interface != dev->ifindex)
-			continue;
-		if (!address->v6 && !__in_dev_get_rcu(dev))
 			continue;
 		if (owns(dev, address)) {
 			describe(dev, interface);
