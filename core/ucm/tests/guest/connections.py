@@ -33,6 +33,9 @@ def stock_programs(lab):
     """rping, ucmatose, udaddy and perftest with -R connect two guests, data compared, and leave nothing behind."""
     with pair(lab) as (node1, node2):
         assert node1.run("stat -c %a /dev/infiniband/rdma_cm; cat /sys/class/misc/rdma_cm/abi_version").out == "666\n4\n"
+        # Nobody has an address where there is no IPv6.
+        refused = node2.run("ucmatose -f ip -b 2001:db8::1 2>&1 || true").out
+        assert "Cannot assign requested address" in refused, refused
         listens = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
         listening = node1.spawn("rping -s -v -C 20 -a 10.0.0.1")
         node1.wait_for(listens, timeout=20, what="rping to listen")
