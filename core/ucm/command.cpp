@@ -34,12 +34,7 @@ kern::Result<> run_command(File &file, u64 from, size_t count)
 	const size_t known = in < command->request ? in : command->request;
 	from += sizeof(header);
 	TRY(kern::copy_in(call.request_, from, known));
-	if (in > known) {
-		const int zero = kern_user_is_zero(kern::user_pointer(from + known), in - known);
-		TRY_ERRNO(zero);
-		if (!zero)
-			return kern::Error{-EOPNOTSUPP};
-	}
+	TRY(kern::check_zero(from + known, in - known));
 	call.room_ = header.out;
 	return command->run(call);
 }

@@ -91,9 +91,7 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &s
 			return kern::Error{-EINVAL};
 		if (known.form != Form::in_growing || said.length == known.size)
 			return {};
-		const int zero = kern_user_is_zero(kern::user_pointer(said.data + known.size), said.length - known.size);
-		TRY_ERRNO(zero);
-		return zero ? kern::Result<>{} : kern::Error{-EOPNOTSUPP};
+		return kern::check_zero(said.data + known.size, said.length - known.size);
 	}
 	case Form::out:
 		return said.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};

@@ -56,11 +56,7 @@ kern::Result<> Framing::take_request(const Command &command, u64 from, size_t si
 	const size_t known = size < command.request ? size : command.request;
 
 	TRY(kern::copy_in(call_.request_, from, known));
-	if (size == known)
-		return {};
-	const int zero = kern_user_is_zero(kern::user_pointer(from + known), size - known);
-	TRY_ERRNO(zero);
-	return zero ? kern::Result<>{} : kern::Error{-EOPNOTSUPP};
+	return kern::check_zero(from + known, size - known);
 }
 
 kern::Result<> Framing::read_plain(const Command &command, const abi::Header &header, u64 from, size_t count)

@@ -22,4 +22,12 @@ inline Result<> copy_out(u64 to, const void *from, size_t size)
 	return check(kern_copy_to_user(user_pointer(to), from, size));
 }
 
+/* That a program has left zero what is not known here. Errors: EFAULT; EOPNOTSUPP where it has not. */
+inline Result<> check_zero(u64 from, size_t size)
+{
+	const int zero = size ? kern_user_is_zero(user_pointer(from), size) : 1;
+
+	return check(zero > 0 ? 0 : zero ? zero : -EOPNOTSUPP);
+}
+
 } // namespace kern
