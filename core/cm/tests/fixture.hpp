@@ -3,6 +3,7 @@
 #pragma once
 #include <ib/cm.hpp>
 #include <kern/atomic.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_cm.h>
 #include "../../tests/verbs/fixture.hpp"
@@ -10,6 +11,7 @@
 namespace cm_fixture
 {
 
+using kern::kunit::Boxed;
 using kern::kunit::Test;
 
 /* Waits until the condition holds; false if it does not within a minute. Looks less often as it waits: time-outs here are of seconds. */
@@ -28,27 +30,6 @@ bool eventually(Condition condition)
 constexpr u64 service = 0x1000000000000042;
 constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
 constexpr u32 some_qpn = 0x000123, other_qpn = 0x000456;
-
-/* What is too large for the stack of a test. */
-template <class T>
-class Boxed {
-public:
-	template <class... Args>
-	explicit Boxed(Args &&...args)
-	{
-		auto made = kern::make<T>(kern::Gfp::kernel, std::forward<Args>(args)...);
-		if (made.ok())
-			object_ = made.take();
-	}
-	T *operator->() const { return object_.get(); }
-	T &operator*() const { return *object_; }
-	/* Whether it is there, and all right. */
-	bool ok() const { return object_ && object_->ok(); }
-	void reset() { object_.reset(); }
-
-private:
-	kern::Owned<T> object_;
-};
 
 /* A device on the fabric. */
 class Node {

@@ -20,7 +20,7 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
 	ASSERT_TRUE(pair->listen(rdma_cm::any_of(RDMA_AF_INET), RDMA_PS_UDP, IB_QPT_UD));
-	ASSERT_TRUE(resolve_datagrams(*pair.operator->(), RDMA_PS_UDP));
+	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
 	EXPECT_EQ(pair->passive.last.param.ud.private_data_len, RDMA_CM_SIDR_REQ_PRIVATE_DATA_SIZE);
@@ -41,7 +41,7 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 
 	pair->passive.close();
 	pair->listener.fresh = &pair->passive;
-	ASSERT_TRUE(resolve_datagrams(*pair.operator->(), RDMA_PS_UDP));
+	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
 	ASSERT_EQ(rdma_reject(pair->passive.id, nullptr, 0, 0), 0);
@@ -49,7 +49,7 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	EXPECT_EQ(pair->active.last.status, IB_SIDR_REJECT);
 
 	pair->listener.close();
-	ASSERT_TRUE(resolve_datagrams(*pair.operator->(), RDMA_PS_UDP));
+	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_UNREACHABLE));
 	EXPECT_EQ(pair->active.last.status, IB_SIDR_UNSUPPORTED);

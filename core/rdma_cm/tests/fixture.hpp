@@ -2,6 +2,7 @@
 // What the suites of connections by address share: addresses that nobody has configured, nodes that have them, and ends that note what they are told.
 #pragma once
 #include <kern/atomic.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
 #include "../../mgmt/tests/sa_fixture.hpp"
 #include "../ib_transport.hpp"
@@ -11,6 +12,7 @@ namespace rdma_cm_fixture
 {
 
 using fixture::eventually;
+using kern::kunit::Boxed;
 using kern::kunit::Test;
 using mad_fixture::Administrator;
 using mad_fixture::Node;
@@ -151,24 +153,6 @@ struct Pair {
 	/* As far as CONNECT_REQUEST, and on. */
 	bool request(const Address &to = ipv4(2, port));
 	bool establish(const Address &to = ipv4(2, port));
-};
-
-/* What is too large for the stack of a test. */
-template <class T>
-class Boxed
-{
-public:
-	Boxed()
-	{
-		auto made = kern::make<T>(kern::Gfp::kernel);
-		if (made.ok())
-			object_ = made.take();
-	}
-	T *operator->() const { return object_.get(); }
-	bool there() const { return static_cast<bool>(object_); }
-
-private:
-	kern::Owned<T> object_;
 };
 
 /* Ends beside those of a pair; to be declared after it, for they leave first. */

@@ -323,7 +323,7 @@ void rcm_08_requests_come_first(Test &test)
 		ASSERT_TRUE(pair.there() && pair->ok());
 		if (!wanted)
 			pair->listener.fresh = nullptr;
-		Moving request(*pair.operator->());
+		Moving request(*pair);
 		const auto service = kern::Ref<rdma_cm::Service>::share(*rdma_cm::Id::of(pair->listener.id).service);
 		EXPECT_EQ(rdma_cm::take_request(*service, request), wanted ? 0 : -EPERM);
 		EXPECT_FALSE(request.can_be_told);

@@ -3,6 +3,7 @@
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
 #include <kern/time.hpp>
 #include <rdma/ib_cache.h>
@@ -50,20 +51,7 @@ inline bool sleeping_is_watched()
 	return !kern_may_sleep();
 }
 
-/* Waits until the condition holds; false if it does not within a minute. */
-template <class Condition>
-bool eventually(Condition condition)
-{
-	/* Far longer than anything takes, on the debug kernel of a busy machine, too. */
-	const auto deadline = kern::Deadline::in_ms(60'000);
-
-	while (!condition()) {
-		if (deadline.passed())
-			return condition();
-		kern::sleep_us(50, 200);
-	}
-	return true;
-}
+using kern::kunit::eventually;
 
 inline ib_qp_init_attr qp_attr(ib_qp_type type)
 {

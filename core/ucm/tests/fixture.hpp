@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Programs that have the node open, above what stands for rdma_cm.
 #pragma once
+#include <kern/kunit_fixture.hpp>
 #include <kern/kunit_process.hpp>
 #include <kern/thread.hpp>
 #include <kern/time.hpp>
@@ -10,6 +11,8 @@
 
 namespace ucm_fixture
 {
+
+using kern::kunit::eventually;
 
 using kern::kunit::Test;
 namespace abi = ucm::abi;
@@ -88,18 +91,5 @@ private:
 	kern::kunit::OpenedFile native_{false};
 	ucm::File *file_ = nullptr;
 };
-
-/* Waits until the condition holds; false if it does not within a minute. */
-template <class Condition>
-bool eventually(Condition condition)
-{
-	const auto deadline = kern::Deadline::in_ms(60'000);
-	while (!condition()) {
-		if (deadline.passed())
-			return condition();
-		kern::sleep_us(50, 200);
-	}
-	return true;
-}
 
 } // namespace ucm_fixture
