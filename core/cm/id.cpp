@@ -169,8 +169,13 @@ kern::Result<> Id::renumber()
 void Id::on_time()
 {
 	kern::Guard guard(device_->lock());
-	if (life_ == Life::ended || deadline_ == 0 || kern::now_ns() < deadline_)
+	if (life_ == Life::ended || deadline_ == 0)
 		return;
+	if (kern::now_ns() < deadline_) {
+		/* Ticks may come in a bunch, after the clock: nothing else would wake us. */
+		timer_queue().reschedule(timer_, kern::rest_ms(deadline_));
+		return;
+	}
 	deadline_ = 0;
 	if (state_ == State::timewait) {
 		change(Event::waited_enough);

@@ -241,8 +241,11 @@ EXPORT_SYMBOL_GPL(kern_ip_may_use_low_ports);
 static int watch_neighbours(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct kern_ip_watcher *watcher = container_of(block, struct kern_ip_watcher, neighbours);
+	const struct neighbour *neighbour = data;
 
-	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(((struct neighbour *)data)->nud_state) & NUD_VALID))
+	/* Those of Ethernet and of other namespaces, which anybody can make come and go, are nobody's peers here. */
+	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) && neighbour->dev->type == ARPHRD_INFINIBAND &&
+	    net_eq(dev_net(neighbour->dev), &init_net))
 		watcher->neighbour(watcher->context);
 	return 0;
 }

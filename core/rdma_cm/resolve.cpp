@@ -152,6 +152,8 @@ void Id::retry()
 		post(resolved_, Event::addr_failed, -ETIMEDOUT);
 	} else {
 		world.wait_for_neighbour(*this);
+		/* Ticks may come in a bunch, after the clock: nothing else would wake us if this is the timer. */
+		world.queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
 	}
 	world.stop_waiting(*this);

@@ -27,6 +27,14 @@ private:
 	u64 at_;
 };
 
+/* What is left until a moment of now_ns(), in whole milliseconds, at least one: for a timer that ran before its time. */
+inline unsigned int rest_ms(u64 at)
+{
+	const u64 now = now_ns();
+
+	return at > now ? static_cast<unsigned int>((at - now) / 1'000'000) + 1 : 1;
+}
+
 inline u32 random_u32() { return kern_random_u32(); }
 inline u64 random_u64() { return kern_random_u64(); }
 
