@@ -14,8 +14,13 @@ kern::Result<> Id::listen(int backlog)
 		TRY(bind(any_of(RDMA_AF_INET)));
 	TRY(permit(Event::listen));
 	constexpr int most = 4096, usual = 256;
-	reuse = false;
-	TRY(World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog)));
+	/* A listener shares its port with nobody; who is refused to listen still does. */
+	const bool shared = std::exchange(reuse, false);
+	const auto listening = World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog));
+	if (!listening.ok()) {
+		reuse = shared;
+		return listening;
+	}
 	change(Event::listen);
 	return {};
 }

@@ -144,7 +144,12 @@ struct PortCase {
 	EXPECT_EQ(rdma_listen(second.id, 1), one.listen);
 	EXPECT_EQ(second.state(), one.listen ? State::addr_bound : State::listen);
 	if (one.listen) {
-		/* Alone it may. */
+		/* Who was refused to listen still shares. */
+		ASSERT_TRUE(third.open());
+		EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
+		EXPECT_EQ(rdma_bind_addr(third.id, &one.second), 0);
+		third.close();
+		/* Alone it may listen. */
 		first.close();
 		EXPECT_EQ(rdma_listen(second.id, 1), 0);
 	}
