@@ -338,10 +338,14 @@ void Table::put_back(kern::Owned<Event> &told)
 	if (source.state_ != State::known || told->id->state_ != State::known)
 		return;
 	Event &event = *told.release();
-	if (event.fresh)
+	if (event.fresh) {
 		event.id->waiting_++;
-	else
+		/* Its listener may have moved meanwhile. */
+		if (event.fresh->file_ && event.fresh->file_ != event.id->file_)
+			hand_over(*event.fresh, *event.id->file_);
+	} else {
 		source.unread_++;
+	}
 	event.id->events_.push_front(event);
 	event.id->file_->unread_.push_front(event);
 	wake(*event.id->file_);

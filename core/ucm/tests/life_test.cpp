@@ -152,6 +152,27 @@ void ucm_moves_requests(Test &test)
 	EXPECT_EQ(read, 2u);
 }
 
+/* A request that could not be told, since there was no memory for it, goes after its listener with what it has made. */
+void ucm_moves_requests_half_told(Test &test)
+{
+	Bench bench;
+	Program from(bench), to(bench);
+	ASSERT_TRUE(bench.ok() && from.ok() && to.ok());
+	u32 listener;
+	fake::Cm *cm;
+	abi::Event event{};
+	ASSERT_EQ(from.create(listener, 1, &cm), 0);
+	ASSERT_EQ(from.listen(listener, 10), 0);
+	ASSERT_EQ(cm->request(), 0);
+	auto half = ucm::table().pop(from.file());
+	ASSERT_TRUE(static_cast<bool>(half));
+	ASSERT_OK(ucm::table().move(listener, from.file(), to.file()));
+	ucm::table().put_back(half);
+	from.close();
+	ASSERT_EQ(to.read(event), 0);
+	EXPECT_EQ(to.accept(event.id, 3), 0);
+}
+
 /* The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program has not accepted yet; and the number is the program's still. */
 void ucm_loses_devices(Test &test)
 {
@@ -260,5 +281,5 @@ void ucm_ends_at_any_moment(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests),
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests), KUNIT_CASE(ucm_moves_requests_half_told),
 	    KUNIT_CASE(ucm_loses_devices), KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
