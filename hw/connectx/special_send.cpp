@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport").
-#include "../../core/packet/headers.hpp"
+#include "../../core/wire/headers.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"
 #include "cq.hpp"

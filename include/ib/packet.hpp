@@ -2,7 +2,7 @@
 /*
  * The headers of an InfiniBand packet as they lie on the wire, IBA volume 1 chapters 5, 7, 8 and 9.
  * Every field is big-endian; sub-byte fields have accessors. How headers follow each other is
- * core/packet's business; which of them an opcode calls for is opcodes.hpp's.
+ * core/wire's business; which of them an opcode calls for is opcodes.hpp's.
  */
 #pragma once
 

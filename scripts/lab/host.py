@@ -22,7 +22,7 @@ CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 def programs_of(only):
     """The test programs whose sources have a case that matches `only`; none if that cannot be told from the sources alone."""
     found = set()
-    for listing in (cache.TREE / "tools").glob("**/CMakeLists.txt"):
+    for listing in (*(cache.TREE / "tools").glob("**/CMakeLists.txt"), *(cache.TREE / "core").glob("*/CMakeLists.txt")):
         for name, words in TEST_PROGRAM.findall(listing.read_text()):
             sources = [listing.parent / word for word in words.split() if word.endswith(".cpp")]
             cases = [f"host.{suite}.{case}" for source in sources for suite, case in CASE.findall(source.read_text())]

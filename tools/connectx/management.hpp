@@ -8,7 +8,7 @@
 
 #include <ib/mad.hpp>
 
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::connectx
 {

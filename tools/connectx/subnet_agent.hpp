@@ -12,7 +12,7 @@
 #include "connectx/event_queue.hpp"
 #include "connectx/port.hpp"
 #include "connectx/trap_sender.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 #include "fabric/subnet_agent.hpp"
 
 namespace weft::connectx

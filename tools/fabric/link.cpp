@@ -6,7 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "core/packet/checksum.hpp"
+#include "core/wire/checksum.hpp"
 #include "fabric/capture.hpp"
 #include "fabric/timeline.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/packet/checksum.hpp"
+#include "core/wire/checksum.hpp"
 #include "fabric/port.hpp"
 
 namespace weft::fabric

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 #include "fabric/lease.hpp"
 #include <ib/packet.hpp>
 

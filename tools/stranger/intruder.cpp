@@ -12,7 +12,7 @@
 #include <ib/smp.hpp>
 
 #include "connectx/transport/tests/wqe_builder.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::stranger
 {

@@ -6,7 +6,7 @@
 #include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_cm.h>
-#include "../../tests/verbs/fixture.hpp"
+#include "../../verbs/tests/fixture.hpp"
 
 namespace cm_fixture
 {

@@ -3,7 +3,7 @@
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_mad.h>
-#include "../../tests/verbs/fixture.hpp"
+#include "../../verbs/tests/fixture.hpp"
 
 namespace mad_fixture
 {

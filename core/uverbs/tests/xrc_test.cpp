@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Target QPs of shared XRC domains: who is told of their events, and how long they live.
-#include "../../tests/verbs/fixture.hpp"
+#include "../../verbs/tests/fixture.hpp"
 #include "../xrc.hpp"
 
 using namespace uverbs;

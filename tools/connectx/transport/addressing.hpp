@@ -6,7 +6,7 @@
 
 #include "connectx/port.hpp"
 #include "connectx/queue_pair.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 #include "fabric/packet.hpp"
 #include <hw/connectx/wqe.hpp>
 

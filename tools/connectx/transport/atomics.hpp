@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/guest_memory.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::connectx::transport
 {

@@ -13,7 +13,7 @@
 
 #include "connectx/transport/data_mover.hpp"
 #include "connectx/transport/qp.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::connectx::transport
 {

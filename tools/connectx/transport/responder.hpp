@@ -10,7 +10,7 @@
 #include "connectx/transport/completions.hpp"
 #include "connectx/transport/data_mover.hpp"
 #include "connectx/transport/qp.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::connectx
 {

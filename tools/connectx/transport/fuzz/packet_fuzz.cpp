@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "connectx/transport/fuzz/rig.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 using namespace weft;
 using namespace weft::connectx::transport;

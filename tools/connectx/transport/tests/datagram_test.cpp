@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "connectx/transport/tests/pair.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace weft::connectx::transport
 {

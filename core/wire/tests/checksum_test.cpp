@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/packet/checksum.hpp"
+#include "core/wire/checksum.hpp"
 
 namespace
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "figures.h"
-#include "../../kern/bench/bench.h"
-#include "../../kern/bench/world.h"
+#include "../../../kern/bench/bench.h"
+#include "../../../kern/bench/world.h"
 
 enum { BATCH = 16, MANY = 10000 };
 

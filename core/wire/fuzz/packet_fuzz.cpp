@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/packet/checksum.hpp"
-#include "core/packet/headers.hpp"
+#include "core/wire/checksum.hpp"
+#include "core/wire/headers.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {

@@ -2,8 +2,8 @@
 /* A MAD from its post to its completion: what the MAD layer and the CQ's work queue do around a driver that does nothing. */
 #include <rdma/ib_mad.h>
 #include "figures.h"
-#include "../../kern/bench/bench.h"
-#include "../../kern/bench/world.h"
+#include "../../../kern/bench/bench.h"
+#include "../../../kern/bench/world.h"
 
 enum { ROUNDS = 200 };
 

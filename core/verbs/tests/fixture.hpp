@@ -8,7 +8,7 @@
 #include <kern/time.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>
-#include "../soft/soft.h"
+#include "../../../hw/soft/soft.h"
 
 namespace fixture
 {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/packet/headers.hpp"
+#include "core/wire/headers.hpp"
 
 namespace
 {

@@ -18,7 +18,7 @@ def count(guest, *commands):
 def verbs(bench):
     kernel = kernels.find("stock")
     modules.build(kernel.kdir)
-    built = reference.build(kernel, bench.directory, "core/tests/bench")
+    built = reference.build(kernel, bench.directory, "core/verbs/tests/bench")
     loading = [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_mad", "weft_verbs_figures")]
     ours = count(bench.guest("ours", icount=True), *loading)
     theirs = count(bench.guest("theirs", icount=True, share=built), "modprobe ib_core",

@@ -3,7 +3,7 @@
 #include <kern/irq_work.hpp>
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
-#include "../../verbs/checks.hpp"
+#include "../checks.hpp"
 #include "fixture.hpp"
 
 using namespace fixture;
