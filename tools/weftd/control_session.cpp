@@ -79,6 +79,23 @@ json describe(const fabric::Switch &node)
 		{"ports", ports}};
 }
 
+json describe(const LabBoot &boot)
+{
+	json result = json::object();
+	const auto put = [&](const char *key, const auto &value) {
+		if (value)
+			result[key] = *value;
+	};
+	put("kernel", boot.kernel);
+	put("modules", boot.modules);
+	put("initrd", boot.initrd);
+	put("share", boot.share);
+	put("append", boot.append);
+	put("memory", boot.memory);
+	put("cpus", boot.cpus);
+	return result;
+}
+
 json describe(Host &host)
 {
 	json ports = json::array();
@@ -88,6 +105,7 @@ json describe(Host &host)
 		{"guid", guid_text(host.guid)},
 		{"socket", host.socket.string()},
 		{"machine", host.server->connected()},
+		{"boot", describe(host.boot)},
 		{"ports", ports}};
 }
 

@@ -304,6 +304,21 @@ const cards::Model &parse_model(Section &section)
 	return *model;
 }
 
+LabBoot parse_boot(Section &section)
+{
+	constexpr std::int64_t kMostCpus = 64;
+	LabBoot boot;
+	boot.kernel = section.text("kernel");
+	boot.modules = section.text("modules");
+	boot.initrd = section.text("initrd");
+	boot.share = section.text("share");
+	boot.append = section.text("append");
+	boot.memory = section.text("memory");
+	boot.cpus = section.integer("cpus", 1, kMostCpus);
+	section.finish();
+	return boot;
+}
+
 LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::string> &warnings)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
@@ -333,6 +348,8 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 		if (section.flag(flag).value_or(false))
 			host.flags.emplace(flag);
 	host.trusted = section.flag("trusted").value_or(true);
+	if (auto boot = section.section("boot"))
+		host.boot = parse_boot(*boot);
 	section.finish();
 	return host;
 }
@@ -580,7 +597,18 @@ Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
 	if (!stream)
 		throw LabError(file.string() + ": cannot be read");
 	const std::string text((std::istreambuf_iterator<char>(stream)), {});
-	return parse_lab(text, file.string(), default_name);
+	Lab lab = parse_lab(text, file.string(), default_name);
+	const auto folder = std::filesystem::absolute(file).parent_path();
+	for (LabHost &host : lab.hosts) {
+		LabBoot &boot = host.boot;
+		for (auto *path : {&boot.modules, &boot.initrd, &boot.share})
+			if (*path)
+				*path = (folder / **path).lexically_normal().string();
+		// A name without a slash is that of a kernel.
+		if (boot.kernel && boot.kernel->find('/') != std::string::npos)
+			boot.kernel = (folder / *boot.kernel).lexically_normal().string();
+	}
+	return lab;
 }
 
 Lab default_lab(const std::string &name)

@@ -37,6 +37,15 @@ enum class LabBus {
 	VhostUser, // User-Mode Linux
 };
 
+// What the machine of a host is to be, for who starts it; the daemon only passes it on.
+struct LabBoot {
+	// A name of Debian's or a test kernel, or a path.
+	std::optional<std::string> kernel;
+	std::optional<std::string> modules, initrd, share; // paths
+	std::optional<std::string> append, memory;
+	std::optional<unsigned> cpus;
+};
+
 struct LabHost {
 	std::string name;
 	unsigned ports = 1;
@@ -46,6 +55,7 @@ struct LabHost {
 	bool trusted = true; // its machine may manage the subnet
 	const cards::Model *model = nullptr;
 	std::set<std::string, std::less<>> flags; // the model's own that are true
+	LabBoot boot;
 };
 
 // One end of a link: a node and its port, 0 for the first that is free.
@@ -75,6 +85,7 @@ struct Lab {
 // GUIDs that it does not give are made from the name. Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
 	      const std::string &default_name = {});
+// As parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // One switch, two hosts, a subnet manager.
 Lab default_lab(const std::string &name = {});

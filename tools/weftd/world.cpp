@@ -34,7 +34,7 @@ std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop &loop, PciD
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
-    : name(config.name), guid(config.guid), socket(std::move(socket_path)),
+    : name(config.name), guid(config.guid), socket(std::move(socket_path)), boot(config.boot),
       ports(std::move(fabric_ports)), loop(config.name),
       card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop)),
       server(make_server(config, loop, card->function(), most_mappings))

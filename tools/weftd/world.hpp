@@ -30,6 +30,7 @@ struct Host {
 	const std::string name;
 	const ib::Guid guid;
 	const std::filesystem::path socket;
+	const LabBoot boot;
 	const std::vector<fabric::Port *> ports;
 	Loop loop;
 	const std::unique_ptr<cards::Card> card;

@@ -47,6 +47,31 @@ name = "b"
 ports = 2
 )";
 
+// What a host's machine is to be is passed on; its paths are relative to the file, and the name of a kernel is no path.
+TEST(Lab, SaysWhatMachinesBoot)
+{
+	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
+	std::ofstream(file) << kTwoNodes
+			    << "boot = { kernel = \"../linux\", modules = \"/lib\", initrd = \"a.cpio\", "
+			       "share = \"./out\", append = \"quiet\", memory = \"2G\", cpus = 4 }\n"
+			    << "[[host]]\nname = \"third\"\nboot = { kernel = \"stock\" }\n";
+	const Lab lab = load_lab(file);
+	const auto folder = file.parent_path();
+	const LabBoot &boot = lab.hosts[1].boot;
+	EXPECT_EQ(boot.kernel, (folder.parent_path() / "linux").string());
+	EXPECT_EQ(boot.modules, "/lib");
+	EXPECT_EQ(boot.initrd, (folder / "a.cpio").string());
+	EXPECT_EQ(boot.share, (folder / "out").string());
+	EXPECT_EQ(boot.append, "quiet");
+	EXPECT_EQ(boot.memory, "2G");
+	EXPECT_EQ(boot.cpus, 4u);
+	EXPECT_EQ(lab.hosts[2].boot.kernel, "stock");
+	EXPECT_FALSE(lab.hosts[0].boot.kernel);
+
+	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { cpus = 0 }\n"), HasSubstr("cpus must be 1 to 64"));
+	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { kernal = \"x\" }\n"), HasSubstr("there is no 'kernal' here"));
+}
+
 // Who is not trusted is known to the manager by the GUIDs of all its ports.
 TEST(Lab, UntrustedHostsAreKnownToTheManager)
 {
