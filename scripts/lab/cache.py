@@ -81,9 +81,30 @@ def entry(kind, key, make, need_mib, product):
     return path
 
 
+def keep_newest(kind, count):
+    """Removes entries of a kind, the oldest by the time of their directory first, until so many are left. Who has a file of one open keeps it."""
+    with locked(kind):
+        entries = sorted(root().glob(f"{kind}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in entries[count:]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def output_of(*argv, remedy="run scripts/setup"):
+    """What a program writes, as bytes; a failure becomes a LabError."""
+    try:
+        done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise LabError(f"the program {argv[0]} is missing", remedy) from None
+    if done.returncode != 0:
+        raise LabError(f"{argv[0]} failed ({done.stderr.decode(errors='replace').strip()})")
+    return done.stdout
+
+
 def tool(*argv, remedy=None, **options):
     """Runs a program; returns its output; a failure becomes a LabError with the output's last lines."""
     options.setdefault("stdin", subprocess.DEVNULL)
+    # Those of a system's administration, which not every user's PATH has.
+    options.setdefault("env", {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
     try:
         done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     except FileNotFoundError:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from lab import kernels, machine, qemu, reports, uml
+from lab import accelerator, kernels, machine, qemu, reports, uml
 from lab.errors import LabError
 from lab.monitor import Monitor
 from lab.process import ERR, EXIT, GET, HEADER, KILL, OUT, PUT, READY, RUN, CommandFailed, Process
@@ -41,7 +41,8 @@ class Guest:
 
     name        host name, and what messages call it
     kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
-                are like these two, as programs of this machine, with one CPU, and without QEMU: what is said of it below is not for them
+                are like these two, as programs of this machine, with one CPU, and without QEMU: what is said of it below is not for them;
+                or a Kernel, as own_kernel.find() has it
     cpus        virtual CPUs; memory: in QEMU's notation
     cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, by vfio-user in QEMU, by vhost-user in a kernel
                 that is a program
@@ -62,8 +63,8 @@ class Guest:
                  append="", qemu_args=(), icount=False, log=None, allowed=(), firmware_script=None,
                  may_reboot=False):
         self.name = name
-        self.kernel = kernels.find(kernel)
-        self.slowness = slowness(kernel)
+        self.kernel = kernels.find(kernel) if isinstance(kernel, str) else kernel
+        self.slowness = slowness(self.kernel.variant)
         self.cpus = 1 if icount else cpus
         self.memory = memory
         self.cards = list(cards)
@@ -196,6 +197,11 @@ class Guest:
     def card(self):
         """Where the guest's sysfs has its first card; the path's name is the card's address."""
         return pathlib.PurePosixPath("/sys/bus/pci/devices", "0000:00:00.0" if self.kernel.native else "0000:01:00.0")
+
+    @property
+    def accelerator(self):
+        """What its CPU is, in words."""
+        return "with KVM" if not self.icount and accelerator.kvm_works() else "on an emulated CPU"
 
     # -- commands -----------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ The root image is ext4, read-only, shared by all guests; each has a tmpfs over i
 the agent (agent/), busybox, and the stock kernel's drivers for the root disk, so that a change to
 the agent costs a second and not a new root image.
 """
-import os
+import gzip
+import lzma
 import pathlib
 import shutil
 import stat
@@ -31,7 +32,7 @@ STOCK_MODULES = (
 BOOT_MODULES = ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console", "9p", "9pnet_virtio")
 
 
-def _module_closure(modules, wanted):
+def module_closure(modules, wanted):
     """The paths (relative to lib/modules/<release>) of wanted modules and of all they depend on, dependencies first."""
     needs = {}
     for line in (modules / "modules.dep").read_text().splitlines():
@@ -50,6 +51,16 @@ def _module_closure(modules, wanted):
         if wanted(path):
             add(path)
     return list(chosen)
+
+
+def depmod(tree, release):
+    """Writes which module needs which, for those in a tree's lib/modules/RELEASE."""
+    cache.tool("depmod", "-b", tree, release)
+
+
+def filesystem(tree, file, label, size):
+    """Makes an ext4 file system of what is in a folder, all of it root's."""
+    cache.tool("mke2fs", "-q", "-t", "ext4", "-d", tree, "-O", "^has_journal,^metadata_csum", "-m", "0", "-E", "root_owner=0:0", "-L", label, file, size)
 
 
 def _make_root(directory):
@@ -81,15 +92,13 @@ def _make_root(directory):
             path.chmod(stat.S_IMODE(mode) | 0o400)
 
     base = tree / "usr/lib/modules" / stock.release
-    for path in _module_closure(stock.modules, lambda path: path.startswith(STOCK_MODULES)):
+    for path in module_closure(stock.modules, lambda path: path.startswith(STOCK_MODULES)):
         (base / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(stock.modules / path, base / path)
     for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         shutil.copyfile(stock.modules / name, base / name)
-    environment = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
-    cache.tool("depmod", "-b", tree, stock.release, env=environment)
-    cache.tool("mke2fs", "-q", "-t", "ext4", "-d", tree, "-O", "^has_journal,^metadata_csum", "-m", "0", "-E", "root_owner=0:0",
-               "-L", "weft-root", directory / ROOT_IMAGE, "1536M", env=environment)
+    depmod(tree, stock.release)
+    filesystem(tree, directory / ROOT_IMAGE, "weft-root", "1536M")
     shutil.rmtree(tree)
 
 
@@ -124,11 +133,33 @@ def _cpio(entries):
     return bytes(out)
 
 
+def compile_agent(program):
+    """Compiles process 1 of guests; returns where."""
+    cache.tool("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", program, HERE / "agent/agent.cpp", remedy="run scripts/setup")
+    return program
+
+
+def module_name(path):
+    """What a module is called, by its file's path."""
+    return pathlib.PurePath(path).name.split(".ko")[0].replace("-", "_")
+
+
+def module_bytes(path):
+    """A module's contents, unpacked if it is compressed."""
+    if path.suffix == ".xz":
+        return lzma.decompress(path.read_bytes())
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    if path.suffix == ".zst":
+        return cache.output_of("zstd", "-dcq", path, remedy="install the package zstd")
+    return path.read_bytes()
+
+
 def _make_initramfs(kernel):
     def make(directory):
-        agent = directory / "agent"
-        cache.tool("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", agent, HERE / "agent/agent.cpp",
-                   remedy="run scripts/setup")
+        agent = HERE / "agent/agent"      # a package brings it compiled
+        if not agent.is_file():
+            agent = compile_agent(directory / "agent")
         busybox = pathlib.Path("/bin/busybox")
         if not busybox.is_file():
             raise LabError("the package busybox-static is missing", "run scripts/setup")
@@ -140,19 +171,22 @@ def _make_initramfs(kernel):
                     ("bin/sh", stat.S_IFLNK | 0o777, b"busybox")]
         order = []
         if kernel.modules:
-            paths = _module_closure(kernel.modules, lambda path: pathlib.Path(path).stem in BOOT_MODULES)
+            paths = module_closure(kernel.modules, lambda path: module_name(path) in BOOT_MODULES)
             for path in paths:
-                name = pathlib.Path(path).name
+                name = f"{module_name(path)}.ko"
                 order.append(name)
-                entries.append((f"modules/{name}", stat.S_IFREG | 0o644, (kernel.modules / path).read_bytes()))
+                entries.append((f"modules/{name}", stat.S_IFREG | 0o644, module_bytes(kernel.modules / path)))
         entries.append(("modules/order", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in order).encode()))
-        (directory / "initramfs.cpio").write_bytes(_cpio(entries))
-        agent.unlink()
+        # The kernel unpacks one archive after the other: files of the guest's own win.
+        given = kernel.initrd.read_bytes() if kernel.initrd else b""
+        (directory / "initramfs.cpio").write_bytes(given + bytes(-len(given) % 4) + _cpio(entries))
+        (directory / "agent").unlink(missing_ok=True)
     return make
 
 
 def initramfs(kernel):
     """The initramfs' path for that kernel; made first if it is not there."""
     parts = [HERE / "agent" / name for name in ("agent.cpp", "init", "start")]
-    key = cache.key_of(1, kernel.release if kernel.modules else "", *BOOT_MODULES, HERE / "image.py", *parts)
+    given = cache.key_of(kernel.initrd) if kernel.initrd else ""
+    key = cache.key_of(1, kernel.release if kernel.modules else "", kernel.identity, given, *BOOT_MODULES, HERE / "image.py", *parts)
     return cache.entry("initramfs", key, _make_initramfs(kernel), need_mib=100, product="initramfs.cpio") / "initramfs.cpio"

@@ -2,7 +2,6 @@
 """The kernels that guests boot: Debian's stock one, and the test kernels of scripts/kernel/build."""
 import dataclasses
 import lzma
-import os
 import pathlib
 import re
 import subprocess
@@ -30,6 +29,9 @@ class Kernel:
     image: pathlib.Path     # what QEMU boots, or the program that it is
     kdir: pathlib.Path      # what modules build against
     modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any
+    modules_disk: pathlib.Path | None = None    # an image of lib/modules, if they are not in the root image
+    initrd: pathlib.Path | None = None          # unpacked before the guest's initramfs
+    identity: str = ""                          # tells kernels of one release apart
 
     @property
     def native(self):
@@ -46,6 +48,12 @@ def stock_release():
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", "linux-headers-amd64"],
                           capture_output=True, text=True, check=False)
     found = re.search(r"linux-headers-(\S+-amd64)", done.stdout)
+    if not found and not (cache.TREE / "Kbuild").is_file():
+        # weft as a package builds no modules: Debian's newest kernel will do.
+        done = subprocess.run(["apt-cache", "depends", "--important", "linux-image-amd64"], capture_output=True, text=True, check=False)
+        found = re.search(r"linux-image-(\S+-amd64)", done.stdout)
+        if not found:
+            raise LabError("apt knows no package linux-image-amd64", "run apt-get update")
     if not found:
         raise LabError("the package linux-headers-amd64 is missing", "run scripts/setup")
     return found[1]
@@ -72,7 +80,7 @@ def _make_stock(directory):
     deb = apt.download_alone(f"linux-image-{release}")
     debian.unpack(deb, directory)
     (directory / "vmlinux").write_bytes(_unpacked_vmlinux(directory / f"boot/vmlinuz-{release}"))
-    cache.tool("depmod", "-b", directory, release, env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    cache.tool("depmod", "-b", directory, release)
     cache.tool("rm", "-r", directory / "apt", directory / f"boot/vmlinuz-{release}", directory / "usr")
 
 

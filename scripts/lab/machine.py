@@ -51,6 +51,8 @@ def command_line(guest):
         words.append("weft.share=1")
     if guest.kernel.checked:
         words.append("weft.kasan=1")
+    if guest.kernel.modules_disk:
+        words.append("weft.modules=/dev/vdb")
     words.append(guest.append)
     return " ".join(words).strip()
 
@@ -69,6 +71,9 @@ def options(guest, agent_fd, monitor_fd):
             "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())},file.locking=off", "-device", "virtio-blk-pci,drive=root",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
             "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
+    if guest.kernel.modules_disk:
+        argv += ["-drive", f"if=none,id=modules,format=raw,readonly=on,file={quoted(guest.kernel.modules_disk)},file.locking=off",
+                 "-device", "virtio-blk-pci,drive=modules"]
     if guest.icount:
         sleep = "on" if guest.icount == "sleep" else "off"
         argv += ["-accel", "tcg,thread=single", "-icount", f"shift=0,sleep={sleep}", "-cpu", "max"]

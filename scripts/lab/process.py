@@ -35,6 +35,13 @@ class Process:
     def err(self):
         return self._err.decode(errors="replace")
 
+    def drain(self):
+        """Takes what it has written since the last time, as bytes (output, errors), so that it is not kept. Called where wait_for_event() calls."""
+        taken = bytes(self._out), bytes(self._err)
+        self._out.clear()
+        self._err.clear()
+        return taken
+
     def wait(self, timeout=60, check=True):
         """Waits for its end. A status other than 0 raises CommandFailed unless check is False."""
         self.guest.wait_for_event(f"the end of `{self.command}`", lambda: self.status is not None, timeout)

@@ -269,6 +269,7 @@ int main(int argc, char **argv)
 	add_sm(app, options);
 	add_shutdown(app, options);
 	cli::add_lab(app, options.socket_directory);
+	cli::add_run(app, options.socket_directory);
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &error) {

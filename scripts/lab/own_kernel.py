@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A kernel of the user's own, as guests boot it: a bzImage with its modules, or the tree in which it was built.
+
+What a guest needs of it is looked up before it boots, in its modules and in its configuration, as far as these are at hand; what only
+shows in booting is told from its console (why_not_up()).
+"""
+import dataclasses
+import mmap
+import os
+import pathlib
+import re
+import shutil
+
+from lab import cache, image
+from lab.errors import LabError
+from lab.kernels import Kernel
+
+VARIANT = "own"
+FORMAT = 1          # raised when the disk of modules is made differently
+KEPT_DISKS = 4      # of modules: a tree that is built again and again leaves no more
+MODULES_DISK = "modules.img"
+
+# Module, its option, and what a guest has it for.
+CARRIES_A_GUEST = (
+    ("virtio_pci", "VIRTIO_PCI", "its devices"),
+    ("virtio_blk", "VIRTIO_BLK", "its root disk"),
+    ("ext4", "EXT4_FS", "its root disk"),
+    ("overlay", "OVERLAY_FS", "a root that can be written"),
+    ("virtio_console", "VIRTIO_CONSOLE", "the commands that it is given"),
+)
+CARRIES_A_SHARE = (("9p", "9P_FS", "the shared folder"), ("9pnet_virtio", "NET_9P_VIRTIO", "the shared folder"))
+CARRIES_IB0 = (
+    ("mlx4_core", "MLX4_CORE", "the card"),
+    ("mlx4_ib", "MLX4_INFINIBAND", "the card"),
+    ("ib_uverbs", "INFINIBAND_USER_ACCESS", "verbs of programs"),
+    ("ib_umad", "INFINIBAND_USER_MAD", "MADs of programs"),
+    ("ib_ipoib", "INFINIBAND_IPOIB", "ib0"),
+)
+# Options without a module of their own, which only a configuration tells of.
+ALWAYS_BUILT_IN = (
+    ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a root that can be written"), ("PCI_MSI", "the card"),
+)
+CONSOLE_SAYS = (
+    (r"weft-guest: no root disk", "it finds no disk: CONFIG_VIRTIO_BLK and CONFIG_VIRTIO_PCI are missing, or their modules (--modules)"),
+    (r"weft-guest: the root image could not be mounted", "it cannot mount its root disk: CONFIG_EXT4_FS is missing, or its module (--modules)"),
+    (r"weft-guest: the overlay could not be mounted", "it cannot make its root writable: CONFIG_OVERLAY_FS is missing, or its module (--modules)"),
+    (r"weft-guest: no agent port", "it has no port for commands: CONFIG_VIRTIO_CONSOLE is missing, or its module (--modules)"),
+    (r"Unable to mount root fs|No working init found|No init found", "it does not start programs of its initramfs: CONFIG_BLK_DEV_INITRD, "
+                                                                     "CONFIG_BINFMT_ELF or CONFIG_BINFMT_SCRIPT is missing"),
+)
+SAYS_NOTHING = "it says nothing on its console: it is no kernel for x86-64 machines, or CONFIG_SERIAL_8250_CONSOLE is missing"
+
+
+def why_not_up(console):
+    """What a kernel lacks that did not come up, by what it said; None if that does not tell."""
+    if not console.strip():
+        return SAYS_NOTHING
+    return next((reason for pattern, reason in CONSOLE_SAYS if re.search(pattern, console)), None)
+
+
+def release_of(bzimage):
+    """The release that a bzImage is of (Linux' x86 boot protocol, field kernel_version), or a vmlinux, which boots sooner if it can (CONFIG_PVH)."""
+    with bzimage.open("rb") as file:
+        data = file.read(1 << 16)
+        if data.startswith(b"\x7fELF"):
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                said = re.search(rb"Linux version (\d\S*)", whole)
+                if said:
+                    return said[1].decode()
+    if data[0x202:0x206] != b"HdrS":
+        raise LabError(f"{bzimage} is no kernel for x86 machines", "name arch/x86/boot/bzImage, or the tree in which it was built")
+    start = int.from_bytes(data[0x20E:0x210], "little") + 0x200
+    return data[start:data.index(b"\0", start)].decode(errors="replace").split(" ")[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A kernel and what belongs to it, where they lie."""
+
+    image: pathlib.Path
+    release: str
+    modules: tuple = ()                     # (path below lib/modules/RELEASE, file)
+    builtin: frozenset | None = None        # names of modules that are in the image; None: not known
+    config: dict | None = None              # options by name; None: not known
+    order: tuple = ()                       # modules.builtin and the like, which depmod reads
+
+    def lack(self, wanted):
+        """The first of (module, option, purpose) that it has not, as a sentence; None if it has all, or that cannot be told."""
+        names = {image.module_name(path) for path, _ in self.modules}
+        for module, option, purpose in wanted:
+            said = (self.config or {}).get(option)
+            if module in names or module in (self.builtin or ()) or said == "y":
+                continue
+            if said == "m":
+                return f"the kernel {self.release} needs the module {module} (CONFIG_{option}=m) for {purpose}, and it is not among its modules: build them, or name their folder by --modules"
+            if self.builtin is not None or self.config is not None:
+                return f"the kernel {self.release} lacks CONFIG_{option} (module {module}), for {purpose}"
+        return None
+
+    def lack_of_options(self):
+        for option, purpose in ALWAYS_BUILT_IN:
+            if self.config is not None and self.config.get(option) != "y":
+                return f"the kernel {self.release} lacks CONFIG_{option}, for {purpose}"
+        return None
+
+
+def _config(path):
+    if not path.is_file():
+        return None
+    return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", path.read_text(errors="replace"), re.MULTILINE))
+
+
+def _builtin(path):
+    return frozenset(map(image.module_name, path.read_text().split())) if path.is_file() else None
+
+
+def _found_in_tree(tree):
+    release = tree / "include/config/kernel.release"
+    bzimage = tree / "arch/x86/boot/bzImage"
+    if not release.is_file() or not bzimage.is_file():
+        raise LabError(f"{tree} holds no kernel that is built for x86-64 (arch/x86/boot/bzImage)", "run make in it")
+    order = tree / "modules.order"
+    modules = []
+    for line in order.read_text().split() if order.is_file() else ():
+        path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # it names .ko or .o, by the kernel's age
+        if not (tree / path).is_file():
+            raise LabError(f"{tree} is to have the module {path} and has not", "run make modules in it")
+        modules.append((f"kernel/{path}", tree / path))
+    lists = tuple(path for path in (tree / "modules.builtin", tree / "modules.builtin.modinfo") if path.is_file())
+    return Found(bzimage, release.read_text().strip(), tuple(modules), _builtin(tree / "modules.builtin"), _config(tree / ".config"), lists)
+
+
+def _module_folder(given, release, bzimage):
+    """lib/modules/RELEASE, below or at what was given; without that, where an installed kernel has it. None if there is none."""
+    if given:
+        for place in (given, given / release, given / "lib/modules" / release):
+            if (place / "modules.order").is_file() or (place / "modules.dep").is_file():
+                return place
+        raise LabError(f"there are no modules of the kernel {release} in {given}", "name the folder that modules_install wrote to, or lib/modules/RELEASE in it")
+    places = (bzimage.parent.parent / "lib/modules" / release, pathlib.Path("/lib/modules") / release)
+    return next((place for place in places if (place / "modules.dep").is_file()), None)
+
+
+def _found_image(bzimage, modules):
+    release = release_of(bzimage)
+    folder = _module_folder(modules, release, bzimage)
+    config = _config(bzimage.parent / f"config-{release}")
+    if not folder:
+        return Found(bzimage, release, config=config)
+    files = tuple(sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.ko*") if path.is_file()))
+    lists = tuple(path for path in (folder / name for name in ("modules.builtin", "modules.builtin.modinfo", "modules.order")) if path.is_file())
+    return Found(bzimage, release, files, _builtin(folder / "modules.builtin"), config, lists)
+
+
+def look(path, modules=None):
+    """What there is of the kernel at a path: a bzImage, or the tree in which one was built; modules: the folder of its modules."""
+    path = pathlib.Path(path).absolute()
+    modules = pathlib.Path(modules).absolute() if modules else None
+    if path.is_dir():
+        found = _found_in_tree(path)
+        if modules:
+            return dataclasses.replace(_found_image(found.image, modules), config=found.config)
+        return found
+    if not path.is_file():
+        raise LabError(f"there is no kernel {path}", "name a bzImage, or the tree in which one was built")
+    return _found_image(path, modules)
+
+
+def _make_modules(found):
+    def make(directory):
+        base = directory / "tree" / found.release
+        linked = directory / "linked/lib/modules" / found.release
+        linked.mkdir(parents=True)
+        for path, file in found.modules:
+            (linked / path).parent.mkdir(parents=True, exist_ok=True)
+            (linked / path).symlink_to(file)
+        for file in found.order:
+            shutil.copyfile(file, linked / file.name)
+        image.depmod(directory / "linked", found.release)
+        for path in image.module_closure(linked, lambda path: path.startswith(image.STOCK_MODULES) or not path.startswith("kernel/")):
+            (base / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(linked / path, base / path)
+        base.mkdir(parents=True, exist_ok=True)
+        for file in linked.glob("modules.*"):
+            shutil.copyfile(file, base / file.name)
+        size = sum(path.stat().st_size for path in base.rglob("*") if path.is_file())
+        image.filesystem(directory / "tree", directory / MODULES_DISK, "weft-modules", f"{size * 5 // 4 + (16 << 20) >> 20}M")
+        shutil.rmtree(directory / "tree")
+    return make
+
+
+def _identity(files):
+    """A key of files by name, size and time: there may be thousands."""
+    return cache.key_of(FORMAT, *(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files))
+
+
+def find(path, modules=None, initrd=None, share=False, ib0=True):
+    """The Kernel at a path, ready to boot. modules, initrd: its modules' folder, and an initramfs to unpack before the guest's own;
+    share, ib0: whether it is to have a shared folder, and ib0 by Debian's drivers. Raises LabError with what it lacks."""
+    found = look(path, modules)
+    wanted = CARRIES_A_GUEST + (CARRIES_A_SHARE if share else ()) + (CARRIES_IB0 if ib0 else ())
+    lack = found.lack_of_options() or found.lack(wanted)
+    if lack:
+        raise LabError(lack)
+    identity = _identity([file for _, file in found.modules] + list(found.order))
+    kernel = Kernel(VARIANT, found.release, found.image, found.image.parent, None, identity=identity)
+    if found.modules:
+        place = cache.entry("own-modules", identity, _make_modules(found), need_mib=1500, product=MODULES_DISK)
+        os.utime(place)
+        cache.keep_newest("own-modules", KEPT_DISKS)
+        kernel = dataclasses.replace(kernel, modules=place / "linked/lib/modules" / found.release, modules_disk=place / MODULES_DISK)
+    if initrd:
+        kernel = dataclasses.replace(kernel, initrd=pathlib.Path(initrd).absolute())
+    return kernel

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A lab that runs: weftd, and a machine for every host of it."""
+import contextlib
+import dataclasses
+import json
+import pathlib
+import queue
+import socket
+import subprocess
+import threading
+import time
+
+from lab import DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
+from lab.errors import LabError
+from lab.waiting import wait_until
+
+# What makes a machine a node of the subnet, with Debian's driver.
+NODE_SETUP = """
+for module in mlx4_ib ib_uverbs ib_umad ib_ipoib; do modprobe $module || exit 1; done
+tries=0
+until cat /sys/class/infiniband/*/ports/1/state | grep -q ACTIVE; do
+	tries=$((tries + 1)); [ $tries -lt 600 ] || {{ echo "the port did not become active within 30 s" >&2; exit 1; }}
+	sleep 0.05
+done
+ip address add {address}/24 dev ib0 && ip link set ib0 up
+"""
+MOST_ADDRESSES = 254    # of 10.1.0.0/24
+BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
+SETUP_TIMEOUT = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What a host's machine is made of. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it."""
+
+    kernel: str = "stock"
+    modules: str | None = None
+    initrd: str | None = None
+    share: str | None = None
+    append: str = ""
+    cpus: int = 1
+    memory: str = "768M"
+
+    def but(self, settings):
+        """This one, with what the lab file says of a host. A kernel brings its own modules and initramfs, or none."""
+        if "kernel" in settings:
+            settings = {"modules": None, "initrd": None, **settings}
+        return dataclasses.replace(self, **settings)
+
+    def find_kernel(self, ib0):
+        if self.kernel in kernels.VARIANTS:
+            if self.modules or self.initrd:
+                raise LabError(f"the kernel {self.kernel} brings its own modules and initramfs", "name a kernel of your own by --kernel")
+            return kernels.find(self.kernel)
+        return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), ib0=ib0)
+
+
+def ask_weftd(directory, command):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(str(directory / "control.sock"))
+        client.sendall(json.dumps({"command": command}).encode() + b"\n")
+        answer = json.loads(client.makefile("rb").readline())
+    if not answer["ok"]:
+        raise LabError(f"weftd: {answer['error']}")
+    return answer["result"]
+
+
+def together(guests, work):
+    """Calls work(guest) for all at once, a thread each, on the main thread; returns what each returned. The first that fails ends it."""
+    done = queue.SimpleQueue()
+
+    def one(guest):
+        try:
+            done.put((guest, work(guest), None))
+        except BaseException as error:
+            done.put((guest, None, error))
+
+    for guest in guests:
+        threading.Thread(target=one, args=(guest,), daemon=True).start()
+    results = {}
+    for _ in guests:
+        guest, result, error = done.get()
+        if error:
+            raise error
+        results[guest] = result
+    return results
+
+
+class Lab:
+    """weftd and the machines. Made, brought up and closed on the main thread. tell(text): is told what happens meanwhile."""
+
+    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell):
+        self.directory = directory
+        self.logs = logs
+        self.guests = {}
+        self._weftd_program = weftd
+        self._lab_file = lab_file
+        self._machine = machine
+        self._bare = bare
+        self._tell = tell
+        self._begun = time.monotonic()
+        self._weftd = None
+
+    def tell(self, text):
+        self._tell(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
+
+    def up(self):
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        command = ["setpriv", "--pdeathsig", "TERM", self._weftd_program, "--socket-dir", str(self.directory)]
+        if self._lab_file:
+            command += ["--lab", str(self._lab_file)]
+        with open(self.logs / "weftd.log", "w") as log:
+            # Ctrl-C is for this program, which then ends what it started.
+            self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
+        wait_until("weftd to serve", self._weftd_serves, 30)
+        hosts = ask_weftd(self.directory, "fabric.show")["hosts"]
+        if len(hosts) > MOST_ADDRESSES and not self._bare:
+            raise LabError(f"{len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
+        machines = {host["name"]: self._machine.but(host.get("boot", {})) for host in hosts}
+        for host in hosts:
+            machine = machines[host["name"]]
+            kernel = machine.find_kernel(ib0=not self._bare)
+            guest = Guest(host["name"], kernel=kernel, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=machine.append,
+                          cards=[host["socket"]], log=self.logs / f"{host['name']}.log")
+            self.guests[host["name"]] = guest
+            guest.start()
+            self.tell(f"{guest.name}: boots {kernel.release}, {'as a program' if kernel.native else guest.accelerator}")
+        numbers = {guest: number for number, guest in enumerate(self.guests.values(), 1)}
+        together(self.guests.values(), lambda guest: self._bring_up(guest, numbers[guest]))
+
+    def _bring_up(self, guest, number):
+        try:
+            guest.ready(BOOT_TIMEOUT)
+        except (GuestDied, DeadlineExceeded) as error:
+            reason = own_kernel.why_not_up(guest.console()) if guest.kernel.variant == own_kernel.VARIANT else None
+            raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None
+        self.tell(f"{guest.name}: is up")
+        if not self._bare and guest.kernel.variant in ("stock", own_kernel.VARIANT):
+            done = guest.run(NODE_SETUP.format(address=f"10.1.0.{number}"), SETUP_TIMEOUT, check=False)
+            if done.status != 0:
+                raise LabError(f"{guest.name}: no ib0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
+            self.tell(f"{guest.name}: 10.1.0.{number} on ib0")
+
+    def _weftd_serves(self):
+        if not self.alive():
+            raise LabError((self.logs / "weftd.log").read_text().strip() or "weftd ended")
+        return (self.directory / "control.sock").is_socket()
+
+    def alive(self):
+        return self._weftd.poll() is None
+
+    def close(self):
+        for guest in self.guests.values():
+            guest.close()
+        if self._weftd:
+            self._weftd.terminate()
+            try:
+                self._weftd.wait(10)
+            except subprocess.TimeoutExpired:
+                self._weftd.kill()
+                self._weftd.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.close()
+
+
+def program_beside(path):
+    """The path of weftd, told by the caller: it lies beside weft."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise LabError(f"there is no {path}", "weftd lies beside weft: build both, or install the package weft")
+    return path

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft run`: a lab for one command, which runs in its machines; what it printed and its status are weft's own."""
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+from lab import DeadlineExceeded, GuestDied
+from lab.errors import LabError
+from labs import Lab, together
+
+PART = re.compile(r"^#@[ \t]*(.*)$")
+KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, INTERRUPTED = 125, 124, 126, 130
+
+
+def parts_of(script, hosts):
+    """What each host is to run, of a script: what precedes its first line `#@ HOST…` is for all, what follows such a line for those it names."""
+    parts = {host: [] for host in hosts}
+    whose = list(hosts)
+    for number, line in enumerate(script.splitlines(), 1):
+        begins = PART.match(line)
+        if not begins:
+            for host in whose:
+                parts[host].append(line)
+            continue
+        whose = begins[1].split()
+        unknown = [host for host in whose if host not in parts]
+        if unknown or not whose:
+            raise LabError(f"line {number} of the script: there is no host {' '.join(unknown) or 'named'}", f"there is {', '.join(parts)}")
+    return {host: "\n".join(lines) + "\n" for host, lines in parts.items() if "".join(lines).strip()}
+
+
+class Printer:
+    """Writes what machines print. Of several, each line has its machine's name before it, and lines are whole."""
+
+    def __init__(self, several, out, err):
+        self._several = several
+        self._streams = (out, err)
+        self._rest = {}
+        self._lock = threading.Lock()
+
+    def write(self, name, *taken):
+        with self._lock:
+            for number, data in enumerate(taken):
+                if self._several:
+                    *lines, self._rest[name, number] = (self._rest.get((name, number), b"") + data).split(b"\n")
+                    data = b"".join(name.encode() + b": " + line + b"\n" for line in lines)
+                self._streams[number].write(data)
+                self._streams[number].flush()
+
+    def finish(self, name):
+        """Writes the last line of a machine that did not end it."""
+        for number in range(len(self._streams)):
+            if self._rest.get((name, number)):
+                self.write(name, *(b"\n" if number == each else b"" for each in range(len(self._streams))))
+
+
+def scripts_of(args, hosts):
+    """What each host is to run."""
+    unknown = [host for host in args.on if host not in hosts]
+    if unknown:
+        raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
+    chosen = args.on or hosts
+    if args.script:
+        source = sys.stdin.read() if args.script == "-" else pathlib.Path(args.script).read_text()
+        scripts = {host: script for host, script in parts_of(source, hosts).items() if host in chosen}
+    else:
+        command = shlex.join(args.command) if len(args.command) > 1 else args.command[0]
+        scripts = {host: command for host in hosts if host in chosen}
+    if not scripts:
+        raise LabError("the script has nothing to run")
+    return scripts
+
+
+def execute(lab, args, printer_of):
+    """Runs what is to be run in a lab that is up; returns the status: the first host's that is not 0, in the lab's order."""
+    scripts = scripts_of(args, list(lab.guests))
+    printer = printer_of(len(scripts) > 1)
+
+    def one(guest):
+        guest.put("/run/weft-script", scripts[guest.name])
+        process = guest.spawn("exec bash /run/weft-script")
+
+        def pass_on():
+            printer.write(guest.name, *process.drain())
+            return process.status is not None
+
+        guest.wait_for_event("the command's end", pass_on, args.timeout / guest.slowness)
+        printer.finish(guest.name)
+        return process.status
+
+    lab.tell(f"runs in {', '.join(scripts)}")
+    statuses = together([lab.guests[host] for host in scripts], one)
+    lab.tell("has run")
+    for guest in lab.guests.values():
+        guest.sync_log()
+        reports = guest.new_reports()
+        if reports:
+            print(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports), file=sys.stderr)
+            return KERNEL_REPORT
+    return next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
+
+
+def run(args, machine):
+    if args.script and args.command or not args.script and not args.command:
+        raise LabError("either a command after --, or --script FILE")
+    if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
+        raise LabError(f"there is no script {args.script}")
+    # Sockets have short paths; consoles are kept where that was asked for, or where something went wrong.
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
+    logs = args.logs or directory / "logs"
+
+    def tell(text):
+        if not args.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    status = None
+    try:
+        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell) as lab:
+            lab.up()
+            status = execute(lab, args, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
+    except DeadlineExceeded as error:
+        print(f"weft run: {error}", file=sys.stderr)
+        status = TIMED_OUT
+    except GuestDied as error:
+        print(f"weft run: {error}", file=sys.stderr)
+        status = MACHINE_DIED
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("weft run: interrupted", file=sys.stderr)
+        status = INTERRUPTED
+    finally:
+        _tidy(directory, logs, keep=args.logs is None and status != 0 and status != INTERRUPTED and logs.is_dir())
+    return status
+
+
+def _tidy(directory, logs, keep):
+    if keep:
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
+        for file in logs.iterdir():
+            shutil.copy(file, kept)
+        print(f"weft run: consoles are kept in {kept}", file=sys.stderr)
+    subprocess.run(["rm", "-rf", directory], check=False)

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What `weft lab` and `weft run` do beside the machines: kernels that are found and judged, scripts with parts, what is printed, what is refused."""
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import running  # noqa: E402
+from lab import cache, image, own_kernel  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+from labs import Machine, together  # noqa: E402
+
+SESSION = HERE.parent / "session/weft-session"
+RELEASE = "6.18.0-mine+"
+EVERYTHING = own_kernel.CARRIES_A_GUEST + own_kernel.CARRIES_A_SHARE + own_kernel.CARRIES_IB0
+
+
+def bzimage(release=RELEASE):
+    """The head of a bzImage: the boot protocol's magic, and where the version is."""
+    data = bytearray(4096)
+    data[0x202:0x206] = b"HdrS"
+    data[0x20E:0x210] = (0x600).to_bytes(2, "little")
+    text = f"{release} (me@here) #1 SMP".encode() + b"\0"
+    data[0x800:0x800 + len(text)] = text
+    return bytes(data)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-session-")))
+
+    def write(self, path, data=b""):
+        path = self.folder / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+
+class OwnKernel(Folder):
+    def tree(self, modular=(), built_in=(), suffix=".o", config=""):
+        """A tree in which a kernel was built, with those modules."""
+        self.write("tree/arch/x86/boot/bzImage", bzimage())
+        self.write("tree/include/config/kernel.release", f"{RELEASE}\n")
+        self.write("tree/.config", "CONFIG_BLK_DEV_INITRD=y\nCONFIG_DEVTMPFS=y\nCONFIG_TMPFS=y\nCONFIG_PCI_MSI=y\n" + config)
+        self.write("tree/modules.builtin", "".join(f"kernel/drivers/{name}.ko\n" for name in built_in))
+        self.write("tree/modules.order", "".join(f"drivers/{name}{suffix}\n" for name in modular))
+        for name in modular:
+            self.write(f"tree/drivers/{name}.ko")
+        return self.folder / "tree"
+
+    def installed(self, *names, built_in=()):
+        """A kernel as modules_install and a package leave it."""
+        self.write(f"boot/vmlinuz-{RELEASE}", bzimage())
+        self.write(f"lib/modules/{RELEASE}/modules.dep", "".join(f"kernel/drivers/{name}:\n" for name in names))
+        self.write(f"lib/modules/{RELEASE}/modules.builtin", "".join(f"kernel/drivers/{name}.ko\n" for name in built_in))
+        for name in names:
+            self.write(f"lib/modules/{RELEASE}/kernel/drivers/{name}")
+        return self.folder / "boot" / f"vmlinuz-{RELEASE}"
+
+    def test_tree_just_built(self):
+        """Image, release and modules are found in a tree, whichever way its modules.order names them."""
+        for suffix in (".o", ".ko"):
+            found = own_kernel.look(self.tree(["virtio-blk", "ext4"], ["virtio_pci"], suffix))
+            self.assertEqual((found.image.name, found.release), ("bzImage", RELEASE))
+            self.assertEqual([path for path, _ in found.modules], ["kernel/drivers/virtio-blk.ko", "kernel/drivers/ext4.ko"])
+            self.assertIsNone(found.lack(own_kernel.CARRIES_A_GUEST[:3]))
+
+    def test_installed_kernel_brings_its_modules(self):
+        """vmlinuz-RELEASE has its modules in ../lib/modules/RELEASE, compressed or not; --modules takes any of three folders."""
+        found = own_kernel.look(self.installed("virtio_blk.ko.xz", "ext4.ko.zst", "overlay.ko"))
+        self.assertIsNone(found.lack([("virtio_blk", "X", ""), ("ext4", "X", ""), ("overlay", "X", "")]))
+        alone = self.write("alone/deep/bzImage", bzimage())
+        self.assertEqual(own_kernel.look(alone).modules, ())
+        for given in ("", "lib/modules", f"lib/modules/{RELEASE}"):
+            self.assertEqual(len(own_kernel.look(alone, self.folder / given).modules), 3, given)
+
+    def test_each_need_is_named(self):
+        """For each thing that a machine needs, a kernel without it is refused in one sentence with the option and the module."""
+        names = [module for module, _, _ in EVERYTHING]
+        for missing, option, _ in EVERYTHING:
+            found = own_kernel.look(self.tree(built_in=[name for name in names if name != missing]))
+            lack = found.lack(EVERYTHING)
+            self.assertIn(f"lacks CONFIG_{option} (module {missing})", lack)
+            self.assertEqual(len(lack.splitlines()), 1)
+        self.assertIsNone(own_kernel.look(self.tree(built_in=names)).lack(EVERYTHING))
+
+    def test_module_that_was_not_built(self):
+        """An option that is m, without its module: another sentence, for there the kernel is right and the folder is not."""
+        found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=m\n"))
+        self.assertIn("needs the module virtio_console (CONFIG_VIRTIO_CONSOLE=m)", found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
+        found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
+        self.assertIsNone(found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
+
+    def test_options_without_modules(self):
+        self.assertIsNone(own_kernel.look(self.tree()).lack_of_options())
+        (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
+        self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
+
+    def test_unknown_is_not_refused(self):
+        """Of a bzImage alone nothing is known: it is tried, and its console tells."""
+        self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
+
+    def test_what_is_no_kernel(self):
+        for path, said in ((self.write("text", "no kernel"), "is no kernel for x86"), (self.folder / "none", "there is no kernel"),
+                           (self.write("tree/Makefile").parent, "holds no kernel that is built")):
+            with self.assertRaisesRegex(LabError, said):
+                own_kernel.look(path)
+        with self.assertRaisesRegex(LabError, f"no modules of the kernel {RELEASE}"):
+            own_kernel.look(self.write("bzImage", bzimage()), self.folder)
+
+    def test_tree_that_is_half_built(self):
+        tree = self.tree(["ext4"])
+        (tree / "drivers/ext4.ko").unlink()
+        with self.assertRaisesRegex(LabError, "module drivers/ext4.ko and has not: run make modules"):
+            own_kernel.look(tree)
+
+    def test_release_of_an_elf_image(self):
+        image_file = self.write("vmlinux", b"\x7fELF" + bytes(100) + b"Linux version 6.1.0-9-amd64 (debian)\0")
+        self.assertEqual(own_kernel.release_of(image_file), "6.1.0-9-amd64")
+
+    def test_console_tells(self):
+        """What only shows in booting, by what the machine's first programs and the kernel say."""
+        for said, option in (("[ 1.0] x\nweft-guest: no root disk after 10 s\n", "CONFIG_VIRTIO_BLK"), ("weft-guest: no agent port after 10 s", "CONFIG_VIRTIO_CONSOLE"),
+                             ("weft-guest: the overlay could not be mounted", "CONFIG_OVERLAY_FS"), ("", "CONFIG_SERIAL_8250_CONSOLE"),
+                             ("Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)", "CONFIG_BLK_DEV_INITRD")):
+            self.assertIn(option, own_kernel.why_not_up(said))
+        self.assertIsNone(own_kernel.why_not_up("BUG: something else"))
+        for text in ("no root disk", "no agent port", "the overlay could not be mounted", "the root image could not be mounted"):
+            self.assertIn(text, (image.HERE / "agent/init").read_text() + (image.HERE / "agent/start").read_text())
+
+    def test_compressed_modules(self):
+        for name, data in (("a.ko", b"elf"), ("a.ko.xz", lzma.compress(b"elf")), ("a.ko.gz", gzip.compress(b"elf"))):
+            self.assertEqual(image.module_bytes(self.write(name, data)), b"elf")
+
+    def test_disks_of_modules_do_not_pile_up(self):
+        """Of a kind of cache entry only the newest stay."""
+        before = os.environ.get("XDG_CACHE_HOME")
+        os.environ["XDG_CACHE_HOME"] = str(self.folder)
+        try:
+            for number in range(6):
+                os.utime(self.write(f"weft/own-modules-{number}/modules.img").parent, (number, number))
+            cache.keep_newest("own-modules", 4)
+        finally:
+            del os.environ["XDG_CACHE_HOME"]
+            if before is not None:
+                os.environ["XDG_CACHE_HOME"] = before
+        self.assertEqual(sorted(path.name for path in (self.folder / "weft").glob("own-*")), [f"own-modules-{number}" for number in (2, 3, 4, 5)])
+
+
+class MachineTest(unittest.TestCase):
+    def test_lab_file_wins_host_by_host(self):
+        """What the lab file says of a host stands before the command line; another kernel does not get the first one's modules."""
+        machine = Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2)
+        self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
+        self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
+
+    def test_named_kernel_takes_no_modules(self):
+        with self.assertRaisesRegex(LabError, "brings its own modules"):
+            Machine("stock", modules="/lib/modules").find_kernel(ib0=True)
+
+
+class Script(unittest.TestCase):
+    HOSTS = ("node1", "node2", "node3")
+
+    def test_parts(self):
+        parts = running.parts_of("a\n#@ node1\nb\n#@ node2 node3\nc\n", self.HOSTS)
+        self.assertEqual(parts, {"node1": "a\nb\n", "node2": "a\nc\n", "node3": "a\nc\n"})
+
+    def test_host_without_a_part_runs_nothing(self):
+        self.assertEqual(running.parts_of("#@ node2\nb\n", self.HOSTS), {"node2": "b\n"})
+
+    def test_unknown_host(self):
+        for script, said in (("a\n#@ node9\nb\n", "line 2 of the script: there is no host node9"), ("#@\n", "line 1 of the script: there is no host named")):
+            with self.assertRaisesRegex(LabError, said):
+                running.parts_of(script, self.HOSTS)
+
+    def test_choice_of_hosts(self):
+        def args(**given):
+            return types.SimpleNamespace(**{"on": [], "script": None, "command": [], **given})
+        self.assertEqual(running.scripts_of(args(command=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
+        self.assertEqual(running.scripts_of(args(command=["echo", "a b"], on=["y"]), ["x", "y"]), {"y": "echo 'a b'"})
+        with self.assertRaisesRegex(LabError, "there is no host z: there is x, y"):
+            running.scripts_of(args(command=["a"], on=["z"]), ["x", "y"])
+
+
+class Printed(unittest.TestCase):
+    def printer(self, several):
+        self.out, self.err = io.BytesIO(), io.BytesIO()
+        return running.Printer(several, self.out, self.err)
+
+    def test_one_machine_is_as_it_is(self):
+        """Bytes of one machine are passed on untouched, as they come."""
+        printer = self.printer(False)
+        printer.write("node1", b"\xff\x00half", b"e")
+        printer.write("node1", b" a line", b"")
+        printer.finish("node1")
+        self.assertEqual((self.out.getvalue(), self.err.getvalue()), (b"\xff\x00half a line", b"e"))
+
+    def test_lines_of_several_are_whole_and_named(self):
+        printer = self.printer(True)
+        printer.write("node1", b"one\ntw", b"")
+        printer.write("node2", b"2\n", b"bad")
+        printer.write("node1", b"o\nend", b"")
+        printer.finish("node1")
+        printer.finish("node2")
+        self.assertEqual(self.out.getvalue(), b"node1: one\nnode2: 2\nnode1: two\nnode1: end\n")
+        self.assertEqual(self.err.getvalue(), b"node2: bad\n")
+
+
+class Together(unittest.TestCase):
+    def test_each_gets_its_result(self):
+        self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
+
+    def test_the_first_that_fails_ends_it(self):
+        def work(name):
+            raise LabError(f"{name} fails")
+        with self.assertRaisesRegex(LabError, "a fails"):
+            together(["a"], work)
+
+
+class Refused(Folder):
+    def fails(self, *words):
+        weftd = self.write("weftd")
+        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, words[0], "--weftd", weftd, *words[1:]], capture_output=True,
+                              text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_nothing_to_run(self):
+        self.assertIn("either a command after --, or --script FILE", self.fails("run"))
+        self.assertIn("there is no script /none", self.fails("run", "--script", "/none"))
+
+    def test_paths_that_are_not_there(self):
+        self.assertIn("--share /none is not there", self.fails("run", "--share", "/none", "--", "true"))
+
+    def test_no_lab_is_up(self):
+        for words in (["shell", "node1", "true"], ["down"]):
+            done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
+
+    def test_weftd_that_does_not_start(self):
+        """weftd's own reason is given, and nothing stays."""
+        weftd = self.write("weftd", "#!/bin/sh\necho 'weftd: lab.toml:3: no such thing'\nexit 1\n")
+        weftd.chmod(0o755)
+        logs = self.folder / "logs"
+        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, "run", "--weftd", weftd, "--logs", logs, "--", "true"], capture_output=True,
+                              text=True, check=False, stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
+        self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: lab.toml:3: no such thing\n"))
+        self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        unittest.main()
