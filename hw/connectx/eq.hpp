@@ -5,9 +5,7 @@
 #include <kern/mmio.hpp>
 #include <kern/pci.hpp>
 #include <hw/connectx/eqe.hpp>
-#include "command.hpp"
-#include "icm_table.hpp"
-#include "mtt.hpp"
+#include "family.hpp"
 
 namespace connectx {
 

@@ -52,7 +52,7 @@ Hca::~Hca()
 
 kern::Result<> Hca::start()
 {
-	commands_ = TRY(CommandInterface::create(bar0_, dma_device(), listener_));
+	commands_ = TRY(CommandInterface::create(bar0_, dma_device(), HandOver::go_and_toggle, listener_));
 	TRY(start_firmware());
 	TRY(query_capabilities());
 	TRY(map_icm());

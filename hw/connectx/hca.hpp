@@ -8,14 +8,11 @@
 #include <kern/work.hpp>
 #include <rdma/driver.hpp>
 #include "capabilities.hpp"
-#include "command.hpp"
+#include "family.hpp"
 #include "doorbell.hpp"
 #include "eq.hpp"
 #include "icm_layout.hpp"
-#include "icm_table.hpp"
-#include "mtt.hpp"
 #include "multicast.hpp"
-#include "number_allocator.hpp"
 #include "port.hpp"
 #include "event_vector.hpp"
 

@@ -5,9 +5,8 @@
 #include <ib/smp.hpp>
 #include "ah.hpp"
 #include "cq.hpp"
-#include "management.hpp"
+#include "family.hpp"
 #include "mr.hpp"
-#include "protection.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
 #include "user_abi.hpp"

@@ -2,6 +2,7 @@
 // Where the card's context tables lie in its own address space (ICM), and how large they are.
 #pragma once
 #include "capabilities.hpp"
+#include "family.hpp"
 
 namespace connectx {
 
@@ -22,14 +23,6 @@ enum class IcmRegion : u8 {
 	cmpt_eq,
 };
 inline constexpr unsigned int icm_regions = 14;
-
-struct IcmExtent {
-	u64 base;
-	u32 entry_bytes;
-	u32 log_entries;
-
-	u64 bytes() const { return u64{entry_bytes} << log_entries; }
-};
 
 /* How many of each object the driver wants; each is cut to what the card can do. */
 struct IcmWishes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mr.hpp"
-#include "protection.hpp"
+#include "family.hpp"
 #include <hw/connectx/wqe.hpp>
 
 namespace connectx {

@@ -4,9 +4,8 @@
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>
 #include <hw/connectx/contexts.hpp>
-#include "command.hpp"
+#include "family.hpp"
 #include "icm_layout.hpp"
-#include "number_allocator.hpp"
 
 namespace connectx {
 

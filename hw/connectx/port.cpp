@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port.hpp"
 #include <kern/log.hpp>
-#include "management.hpp"
+#include "family.hpp"
 
 namespace connectx {
 

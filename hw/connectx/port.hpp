@@ -8,7 +8,7 @@
 #include <ib/pma.hpp>
 #include <ib/smp.hpp>
 #include "capabilities.hpp"
-#include "command.hpp"
+#include "family.hpp"
 
 namespace connectx {
 

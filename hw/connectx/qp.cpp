@@ -3,7 +3,7 @@
 #include <kern/log.hpp>
 #include <kern/time.hpp>
 #include "cq.hpp"
-#include "protection.hpp"
+#include "family.hpp"
 #include "qp_transition.hpp"
 #include "srq.hpp"
 #include "user_abi.hpp"

@@ -4,7 +4,7 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 #include <ib/packet.hpp>
-#include "mtt.hpp"
+#include "family.hpp"
 
 namespace connectx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "srq.hpp"
 #include "cq.hpp"
-#include "protection.hpp"
+#include "family.hpp"
 #include "user_abi.hpp"
 #include "xrc_domain.hpp"
 

@@ -2,7 +2,7 @@
 // A queue in a program's memory.
 #pragma once
 #include <kern/user_memory.hpp>
-#include "mtt.hpp"
+#include "family.hpp"
 #include "user_context.hpp"
 
 namespace connectx {

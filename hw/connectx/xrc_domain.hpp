@@ -5,7 +5,7 @@
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
 #include "cq.hpp"
-#include "number_allocator.hpp"
+#include "family.hpp"
 #include "srq.hpp"
 
 namespace connectx

@@ -17,9 +17,11 @@ FORBIDDEN = (
     (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{APART}", KERNEL),
     (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|pci|fabric|connectx|sm)/"),
     (2, r"include/ib/", None, r"hw/"),
+    (2, r"include/hw/mellanox/", None, r"hw/(?:connectx|infinihost)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
     (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
     (3, r"core/(?:sysfs|uverbs|umad|ucm|cm|rdma_cm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (3, r"hw/mellanox/", None, r"(?:.*/)?(?:connectx|infinihost)/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them, and that holds them by cards/ alone.

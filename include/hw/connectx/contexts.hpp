@@ -7,9 +7,12 @@
 #pragma once
 
 #include <hw/connectx/field.hpp>
+#include <hw/mellanox/commands.hpp>
 
 namespace hw::connectx
 {
+
+using mellanox::MttEntry;
 
 enum class QpState : uint8_t {
 	reset = 0,
@@ -266,13 +269,6 @@ constexpr uint32_t memory_key(uint32_t mpt_key)
 {
 	return mpt_key << 8 | mpt_key >> 24;
 }
-
-/* One entry of a page list. */
-struct MttEntry {
-	static constexpr size_t size = 8;
-	static constexpr uint64_t present = 1;
-	static constexpr uint64_t address_mask = ~uint64_t{7};
-};
 
 /* The head of a multicast group entry; member dwords follow. */
 struct McgHeader : Storage<32> {

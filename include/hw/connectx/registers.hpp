@@ -7,6 +7,7 @@
 #pragma once
 
 #include <hw/connectx/field.hpp>
+#include <hw/mellanox/commands.hpp>
 
 namespace hw::connectx
 {
@@ -18,29 +19,14 @@ inline constexpr uint16_t pci_device_id = 0x673c; /* ConnectX-2, QDR, PCIe 2.0 *
 namespace bar0
 {
 inline constexpr size_t size = 1 << 20;
-inline constexpr size_t hcr = 0x80680;
+inline constexpr size_t hcr = mellanox::hcr::at;
 inline constexpr size_t ownership = 0x8069c;
 inline constexpr size_t reset = 0xf0010;
 inline constexpr uint32_t reset_bit = 1;
 inline constexpr size_t semaphore = 0xf03fc;
 } // namespace bar0
 
-/* The command register, offsets from bar0::hcr. */
-namespace hcr
-{
-inline constexpr size_t size = 0x1c;
-inline constexpr size_t in_param = 0x00;
-inline constexpr size_t in_modifier = 0x08;
-inline constexpr size_t out_param = 0x0c;
-inline constexpr Field token{0x14, 31, 16};
-inline constexpr size_t control = 0x18;
-inline constexpr Field status{0x18, 31, 24};
-inline constexpr Field go{0x18, 23, 23};
-inline constexpr Field event{0x18, 22, 22};
-inline constexpr Field toggle{0x18, 21, 21};
-inline constexpr Field op_modifier{0x18, 15, 12};
-inline constexpr Field opcode{0x18, 11, 0};
-} // namespace hcr
+namespace hcr = mellanox::hcr;
 
 /* BAR 2: user access regions, one page each; BlueFlame pages would follow. */
 namespace uar

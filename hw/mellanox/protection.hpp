@@ -4,7 +4,7 @@
 #include <rdma/driver.hpp>
 #include "number_allocator.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 struct Pd {
 	using Object = rdma::DriverObject<ib_pd, Pd>;
@@ -17,4 +17,4 @@ inline u32 pd_number(ib_pd *pd)
 	return pd ? Pd::Object::state(pd).number.value() : 0;
 }
 
-} // namespace connectx
+} // namespace mellanox

@@ -2,7 +2,7 @@
 #include "icm_table.hpp"
 #include <kern/bits.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
@@ -13,7 +13,7 @@ constexpr size_t card_page = 4096;
 IcmTable::IcmTable(CommandInterface &commands, struct device *dma_device, const IcmExtent &extent)
     : commands_(commands), dma_device_(dma_device), extent_(extent),
       log_entries_per_chunk_(kern::log2_ceil(chunk_bytes / extent.entry_bytes)),
-      lock_(KERN_LOCK_CLASS("connectx.icm"))
+      lock_(KERN_LOCK_CLASS("mellanox.icm"))
 {
 }
 
@@ -46,7 +46,7 @@ kern::Result<> IcmTable::get_chunk(u32 index)
 		const u64 rest = kern::align_up(extent_.bytes(), card_page) - start;
 		const size_t bytes = rest < chunk_bytes ? rest : chunk_bytes;
 		PageArea area = TRY(PageArea::create(dma_device_, bytes));
-		TRY(area.map(commands_, wire::Opcode::map_icm, extent_.base + start));
+		TRY(area.map(commands_, hw::mellanox::Opcode::map_icm, extent_.base + start));
 		chunk.area = std::move(area);
 		resident_.add_relaxed(bytes);
 	}
@@ -62,7 +62,7 @@ void IcmTable::put_chunk(u32 index)
 	// A card that does not let go counts as failed; its reset, which comes before the memory is used again by
 	// anybody who could be harmed, is the listener's business.
 	kern::ignore(commands_.execute_closing(
-		{.opcode = wire::Opcode::unmap_icm,
+		{.opcode = hw::mellanox::Opcode::unmap_icm,
 		 .in_modifier = static_cast<u32>(chunk.area.bytes() / card_page),
 		 .in_param = extent_.base + u64{index} * chunk_bytes}));
 	resident_.add_relaxed(-chunk.area.bytes());
@@ -97,4 +97,4 @@ u8 *IcmTable::entry(u32 index) const
 	return chunks_[chunk_of(index)].area.at(offset);
 }
 
-} // namespace connectx
+} // namespace mellanox

@@ -2,7 +2,7 @@
 #include "page_area.hpp"
 #include <kern/bits.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
@@ -36,19 +36,19 @@ kern::Result<PageArea> PageArea::create(struct device *dma_device, size_t bytes)
 	return kern::Error{-ENOMEM};
 }
 
-kern::Result<> PageArea::map(CommandInterface &commands, wire::Opcode opcode, u64 icm_address) const
+kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox::Opcode opcode, u64 icm_address) const
 {
-	constexpr unsigned int per_command = wire::mailbox_max / wire::PageMapping::size;
+	constexpr unsigned int per_command = hw::mellanox::mailbox_max / hw::mellanox::PageMapping::size;
 	for (size_t i = 0; i < count_;) {
 		auto mailbox = TRY(commands.mailbox());
 		unsigned int entries = 0;
 		for (; i < count_ && entries < per_command; i++, entries++) {
 			const Piece &piece = pieces_[i];
-			u8 *entry = mailbox.bytes() + entries * wire::PageMapping::size;
-			if (opcode == wire::Opcode::map_icm)
-				wire::PageMapping::virtual_address.set(entry, icm_address + piece.start);
-			wire::PageMapping::bus_address.set(entry, piece.buffer.address());
-			wire::PageMapping::log_pages.set(entry, kern::log2_ceil(piece.buffer.size() / card_page));
+			u8 *entry = mailbox.bytes() + entries * hw::mellanox::PageMapping::size;
+			if (opcode == hw::mellanox::Opcode::map_icm)
+				hw::mellanox::PageMapping::virtual_address.set(entry, icm_address + piece.start);
+			hw::mellanox::PageMapping::bus_address.set(entry, piece.buffer.address());
+			hw::mellanox::PageMapping::log_pages.set(entry, kern::log2_ceil(piece.buffer.size() / card_page));
 		}
 		TRY(commands.execute_in({.opcode = opcode, .in_modifier = entries}, mailbox));
 	}
@@ -63,4 +63,4 @@ u8 *PageArea::at(size_t offset) const
 	return pieces_[i].buffer.as<u8>() + (offset - pieces_[i].start);
 }
 
-} // namespace connectx
+} // namespace mellanox

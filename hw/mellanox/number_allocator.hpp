@@ -4,7 +4,7 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 /*
  * Hands out each number of [first, end) to one owner at a time, going round the whole range before one comes back: a late
@@ -51,7 +51,7 @@ public:
 
 private:
 	NumberAllocator(kern::OwnedArray<u64> words, u32 first, u32 end)
-	    : lock_(KERN_LOCK_CLASS("connectx.numbers")), words_(std::move(words)), first_(first),
+	    : lock_(KERN_LOCK_CLASS("mellanox.numbers")), words_(std::move(words)), first_(first),
 	      end_(end), next_(first)
 	{
 	}
@@ -113,4 +113,4 @@ private:
 	u32 value_ = 0;
 };
 
-} // namespace connectx
+} // namespace mellanox

@@ -3,46 +3,46 @@
 #include <kern/log.hpp>
 #include <kern/time.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
-namespace hcr = wire::hcr;
+namespace hcr = hw::mellanox::hcr;
 
 constexpr u32 gone = 0xffffffff;
 
 /* Documentation/connectx.rst, "Status codes". */
 int errno_of(u8 status)
 {
-	switch (static_cast<wire::Status>(status)) {
-	case wire::Status::ok:
+	switch (static_cast<hw::mellanox::Status>(status)) {
+	case hw::mellanox::Status::ok:
 		return 0;
-	case wire::Status::internal_error:
+	case hw::mellanox::Status::internal_error:
 		return -EIO;
-	case wire::Status::bad_opcode:
+	case hw::mellanox::Status::bad_opcode:
 		return -EOPNOTSUPP;
-	case wire::Status::bad_parameter:
-	case wire::Status::bad_qp_state:
-	case wire::Status::bad_packet:
+	case hw::mellanox::Status::bad_parameter:
+	case hw::mellanox::Status::bad_qp_state:
+	case hw::mellanox::Status::bad_packet:
 		return -EINVAL;
-	case wire::Status::bad_system_state:
+	case hw::mellanox::Status::bad_system_state:
 		return -ENXIO;
-	case wire::Status::bad_resource:
-	case wire::Status::bad_resource_state:
-	case wire::Status::bad_index:
+	case hw::mellanox::Status::bad_resource:
+	case hw::mellanox::Status::bad_resource_state:
+	case hw::mellanox::Status::bad_index:
 		return -EBADF;
-	case wire::Status::resource_busy:
-	case wire::Status::region_bound:
+	case hw::mellanox::Status::resource_busy:
+	case hw::mellanox::Status::region_bound:
 		return -EBUSY;
-	case wire::Status::exceeds_limit:
-	case wire::Status::bad_size:
+	case hw::mellanox::Status::exceeds_limit:
+	case hw::mellanox::Status::bad_size:
 		return -ENOMEM;
-	case wire::Status::bad_nvmem:
-	case wire::Status::bad_segment:
+	case hw::mellanox::Status::bad_nvmem:
+	case hw::mellanox::Status::bad_segment:
 		return -EFAULT;
-	case wire::Status::icm_error:
+	case hw::mellanox::Status::icm_error:
 		return -ENOMEM;
-	case wire::Status::no_local_memory:
+	case hw::mellanox::Status::no_local_memory:
 		return -EAGAIN;
 	}
 	return -EIO;
@@ -50,17 +50,17 @@ int errno_of(u8 status)
 
 } // namespace
 
-CommandInterface::CommandInterface(const kern::Mmio &bar0, struct device *device, FailureListener &listener)
-    : bar0_(bar0), device_(device), listener_(listener), pool_(device),
-      post_lock_(KERN_LOCK_CLASS("connectx.hcr")), slots_lock_(KERN_LOCK_CLASS("connectx.commands")),
-      slot_freed_(KERN_LOCK_CLASS("connectx.command_freed"))
+CommandInterface::CommandInterface(const kern::Mmio &bar0, struct device *device, HandOver hand_over, FailureListener &listener)
+    : bar0_(bar0), device_(device), hand_over_(hand_over), listener_(listener), pool_(device),
+      post_lock_(KERN_LOCK_CLASS("mellanox.hcr")), slots_lock_(KERN_LOCK_CLASS("connectx.commands")),
+      slot_freed_(KERN_LOCK_CLASS("mellanox.command_freed"))
 {
 }
 
 kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern::Mmio &bar0, struct device *device,
-								     FailureListener &listener)
+								     HandOver hand_over, FailureListener &listener)
 {
-	auto commands = TRY(kern::adopt(new (kern::Gfp::kernel) CommandInterface(bar0, device, listener)));
+	auto commands = TRY(kern::adopt(new (kern::Gfp::kernel) CommandInterface(bar0, device, hand_over, listener)));
 	auto slots = TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
 	{
 		kern::Guard guard(commands->slots_lock_);
@@ -92,7 +92,7 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 }
 
 /*
- * While GO is set, or the toggle bit is not that of the last command, the card has not yet read the register. One who
+ * While GO is set, or the toggle bit (of a card that has one) is not that of the last command, the card has not yet read the register. One who
  * waits for the answer of a polled command waits for the same.
  */
 kern::Result<> CommandInterface::wait_idle()
@@ -100,10 +100,10 @@ kern::Result<> CommandInterface::wait_idle()
 	const u32 last_toggle = next_toggle_ ^ 1;
 	const auto deadline = kern::Deadline::in_ms(timeout_ms);
 	for (unsigned int round = 0;; round++) {
-		const u32 control = bar0_.read_be32(wire::bar0::hcr + hcr::control);
+		const u32 control = bar0_.read_be32(hcr::at + hcr::control);
 		if (control == gone)
 			return kern::Error{-ENODEV};
-		if (!hcr::go.of(control) && hcr::toggle.of(control) == last_toggle)
+		if (!hcr::go.of(control) && (hand_over_ == HandOver::go || hcr::toggle.of(control) == last_toggle))
 			return {};
 		if (failed())
 			return kern::Error{-EIO};
@@ -119,7 +119,7 @@ kern::Result<> CommandInterface::post(const Command &command, u16 token, bool ev
 {
 	TRY(wait_idle());
 	const auto write = [this](size_t offset, u32 value) {
-		bar0_.write_be32(wire::bar0::hcr + offset, value);
+		bar0_.write_be32(hcr::at + offset, value);
 	};
 	write(hcr::in_param, static_cast<u32>(command.in_param >> 32));
 	write(hcr::in_param + 4, static_cast<u32>(command.in_param));
@@ -129,7 +129,8 @@ kern::Result<> CommandInterface::post(const Command &command, u16 token, bool ev
 	write(hcr::token.offset, hcr::token.in(token));
 	// The last register starts the command, with everything in memory before it.
 	kern::wmb();
-	write(hcr::control, hcr::go.mask() | hcr::event.in(event) | hcr::toggle.in(next_toggle_) |
+	const u32 toggle = hand_over_ == HandOver::go_and_toggle ? hcr::toggle.in(next_toggle_) : 0;
+	write(hcr::control, hcr::go.mask() | hcr::event.in(event) | toggle |
 				    hcr::op_modifier.in(command.op_modifier) |
 				    hcr::opcode.in(static_cast<u32>(command.opcode)));
 	next_toggle_ ^= 1;
@@ -166,9 +167,9 @@ kern::Result<u64> CommandInterface::execute_polling(const Command &command)
 		return give_up(command, "the command register stays busy");
 	if (const auto answered = wait_idle(); !answered)
 		return give_up(command, answered.error() == -ENODEV ? "the card is gone" : "no answer");
-	const u32 control = bar0_.read_be32(wire::bar0::hcr + hcr::control);
-	const u64 high = bar0_.read_be32(wire::bar0::hcr + hcr::out_param);
-	const u64 low = bar0_.read_be32(wire::bar0::hcr + hcr::out_param + 4);
+	const u32 control = bar0_.read_be32(hcr::at + hcr::control);
+	const u64 high = bar0_.read_be32(hcr::at + hcr::out_param);
+	const u64 low = bar0_.read_be32(hcr::at + hcr::out_param + 4);
 	TRY(check_status(command, static_cast<u8>(hcr::status.of(control))));
 	return high << 32 | low;
 }
@@ -337,4 +338,4 @@ kern::Result<> CommandInterface::execute_closing(const Command &command, int all
 	return kern::Error{result.error()};
 }
 
-} // namespace connectx
+} // namespace mellanox

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mailbox.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 Mailbox::~Mailbox()
 {
@@ -45,11 +45,11 @@ kern::Result<Mailbox> MailboxPool::get()
 		page = free_.pop_front();
 	}
 	if (page) {
-		__builtin_memset(page->buffer.memory(), 0, wire::mailbox_max);
+		__builtin_memset(page->buffer.memory(), 0, hw::mellanox::mailbox_max);
 		return Mailbox(*this, page);
 	}
 	auto fresh = TRY(kern::make<Mailbox::Page>(kern::Gfp::kernel));
-	fresh->buffer = TRY(kern::DmaBuffer::create(dma_device_, wire::mailbox_max, kern::Gfp::kernel));
+	fresh->buffer = TRY(kern::DmaBuffer::create(dma_device_, hw::mellanox::mailbox_max, kern::Gfp::kernel));
 	return Mailbox(*this, fresh.release());
 }
 
@@ -59,4 +59,4 @@ void MailboxPool::put(Mailbox::Page *page)
 	free_.push_front(*page);
 }
 
-} // namespace connectx
+} // namespace mellanox

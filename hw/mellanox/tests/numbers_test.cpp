@@ -4,8 +4,8 @@
 #include "../buddy.hpp"
 #include "../number_allocator.hpp"
 
-using connectx::Buddy;
-using connectx::NumberAllocator;
+using mellanox::Buddy;
+using mellanox::NumberAllocator;
 
 /* Every number of the range is given once, then there is none. */
 static void numbers_are_given_once(kern::kunit::Test &test)

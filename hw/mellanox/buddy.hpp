@@ -5,7 +5,7 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 /*
  * A buddy allocator over entries 0 .. 2^log_size - 1. One bitmap an order says which blocks of that order are free.
@@ -65,7 +65,7 @@ public:
 
 private:
 	explicit Buddy(unsigned int log_size)
-	    : lock_(KERN_LOCK_CLASS("connectx.buddy")), log_size_(log_size)
+	    : lock_(KERN_LOCK_CLASS("mellanox.buddy")), log_size_(log_size)
 	{
 	}
 
@@ -102,4 +102,4 @@ private:
 	u32 hint_[max_order + 1] = {};
 };
 
-} // namespace connectx
+} // namespace mellanox

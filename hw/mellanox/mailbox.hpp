@@ -5,11 +5,9 @@
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
-#include <hw/connectx/commands.hpp>
+#include <hw/mellanox/commands.hpp>
 
-namespace connectx {
-
-namespace wire = ::hw::connectx;
+namespace mellanox {
 
 class MailboxPool;
 
@@ -44,7 +42,7 @@ private:
 class MailboxPool {
 public:
 	explicit MailboxPool(struct device *dma_device)
-	    : dma_device_(dma_device), lock_(KERN_LOCK_CLASS("connectx.mailboxes"))
+	    : dma_device_(dma_device), lock_(KERN_LOCK_CLASS("mellanox.mailboxes"))
 	{
 	}
 	~MailboxPool();
@@ -65,4 +63,4 @@ private:
 	Pages abandoned_ GUARDED_BY(lock_);
 };
 
-} // namespace connectx
+} // namespace mellanox

@@ -5,7 +5,7 @@
 #include <kern/memory.hpp>
 #include "command.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 /*
  * So many bytes of zeroed memory, contiguous to the card once they are mapped. The card must have given them back, or be reset, before
@@ -24,7 +24,7 @@ public:
 	 * MAP_FA, MAP_ICM_AUX or MAP_ICM: gives all of it to the card, in as many commands as it takes.
 	 * icm_address: where in ICM, for MAP_ICM only.
 	 */
-	kern::Result<> map(CommandInterface &commands, wire::Opcode opcode, u64 icm_address = 0) const;
+	kern::Result<> map(CommandInterface &commands, hw::mellanox::Opcode opcode, u64 icm_address = 0) const;
 
 	/* The CPU's address of byte `offset`; pieces are at least a page, so nothing aligned below that is split. */
 	u8 *at(size_t offset) const;
@@ -41,4 +41,4 @@ private:
 	size_t bytes_ = 0;
 };
 
-} // namespace connectx
+} // namespace mellanox

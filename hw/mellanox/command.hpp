@@ -7,15 +7,17 @@
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>
 #include <kern/wait_queue.hpp>
-#include <hw/connectx/commands.hpp>
-#include <hw/connectx/registers.hpp>
+#include <hw/mellanox/commands.hpp>
 #include "mailbox.hpp"
 
-namespace connectx {
+namespace mellanox {
+
+/* How the card says that it has taken a command: by GO alone, or by showing the toggle bit that came with it as well. */
+enum class HandOver : u8 { go, go_and_toggle };
 
 /* One command's registers. A mailbox's address or an immediate value goes into in_param. */
 struct Command {
-	wire::Opcode opcode;
+	hw::mellanox::Opcode opcode;
 	u32 in_modifier = 0;
 	u8 op_modifier = 0;
 	u64 in_param = 0;
@@ -43,8 +45,8 @@ public:
 	/* Commands that may be under way at a time. */
 	static constexpr unsigned int max_slots = 64;
 
-	/* hcr: BAR 0. Right after a reset of the card: the toggle bit starts at 0. */
-	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0, struct device *device,
+	/* bar0: where the HCR is. Right after a reset of the card: the toggle bit, if it has one, starts at 0. May sleep. Errors: ENOMEM. */
+	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0, struct device *device, HandOver hand_over,
 								  FailureListener &listener);
 
 	/*
@@ -96,7 +98,7 @@ private:
 	static constexpr unsigned int timeout_ms = 10000;
 	static constexpr u16 polling_token = 0xffff;
 
-	CommandInterface(const kern::Mmio &bar0, struct device *device, FailureListener &listener);
+	CommandInterface(const kern::Mmio &bar0, struct device *device, HandOver hand_over, FailureListener &listener);
 
 	kern::Result<u64> execute_polling(const Command &command);
 	kern::Result<u64> execute_with_event(const Command &command);
@@ -110,6 +112,7 @@ private:
 
 	const kern::Mmio &bar0_;
 	struct device *device_;
+	const HandOver hand_over_;
 	FailureListener &listener_;
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
@@ -125,4 +128,4 @@ private:
 	bool events_ GUARDED_BY(slots_lock_) = false;
 };
 
-} // namespace connectx
+} // namespace mellanox

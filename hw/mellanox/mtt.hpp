@@ -2,11 +2,11 @@
 // Page lists (MTTs), and the queue buffers that the card finds through them.
 #pragma once
 #include <kern/dma.hpp>
-#include <hw/connectx/contexts.hpp>
+#include <hw/mellanox/commands.hpp>
 #include "buddy.hpp"
 #include "icm_table.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 /* Where page lists come from. */
 struct MttTable {
@@ -37,7 +37,7 @@ public:
 
 	void write(u32 index, u64 bus_address);
 	/* How contexts name it: bytes from the start of the table. */
-	u64 offset() const { return u64{first_} * wire::MttEntry::size; }
+	u64 offset() const { return u64{first_} * hw::mellanox::MttEntry::size; }
 	u32 entries() const { return 1u << order_; }
 
 private:
@@ -73,4 +73,4 @@ private:
 	unsigned int log_bytes_ = 0;
 };
 
-} // namespace connectx
+} // namespace mellanox

@@ -2,7 +2,7 @@
 #include "mtt.hpp"
 #include <ib/endian.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
 {
@@ -22,7 +22,7 @@ MttRange::~MttRange()
 
 void MttRange::write(u32 index, u64 bus_address)
 {
-	const u64 raw = ib::be64(bus_address | wire::MttEntry::present).raw();
+	const u64 raw = ib::be64(bus_address | hw::mellanox::MttEntry::present).raw();
 	__atomic_store_n(reinterpret_cast<u64 *>(table_->icm.entry(first_ + index)), raw, __ATOMIC_RELAXED);
 }
 
@@ -42,4 +42,4 @@ kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTabl
 	return buffer;
 }
 
-} // namespace connectx
+} // namespace mellanox

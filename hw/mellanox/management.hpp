@@ -6,7 +6,7 @@
 #include <ib/smp.hpp>
 #include "command.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 /* What came with a MAD that was received. */
 struct MadOrigin {
@@ -16,7 +16,7 @@ struct MadOrigin {
 
 /*
  * Has the agents of a port answer a MAD of 256 bytes. A refusal is in the answer's own status.
- * flags: wire::MadIfc::op_…; origin: for op_extended. May sleep. Errors: those of commands.
+ * flags: hw::mellanox::MadIfc::op_…; origin: for op_extended. May sleep. Errors: those of commands.
  */
 kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin, const void *request,
 			 void *answer);
@@ -29,4 +29,4 @@ kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribu
 int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc, const ib_grh *grh,
 		const ib_mad &in, ib_mad &out);
 
-} // namespace connectx
+} // namespace mellanox

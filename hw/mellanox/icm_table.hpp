@@ -2,10 +2,18 @@
 // One table of contexts in ICM, backed by host memory where its entries are in use.
 #pragma once
 #include <kern/lock.hpp>
-#include "icm_layout.hpp"
 #include "page_area.hpp"
 
-namespace connectx {
+namespace mellanox {
+
+/* Where a table lies in the card's own address space (ICM). */
+struct IcmExtent {
+	u64 base;
+	u32 entry_bytes;
+	u32 log_entries;
+
+	u64 bytes() const { return u64{entry_bytes} << log_entries; }
+};
 
 /*
  * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which are the card's, hold theirs
@@ -87,4 +95,4 @@ private:
 	u32 count_ = 0;
 };
 
-} // namespace connectx
+} // namespace mellanox

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "management.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
@@ -38,7 +38,7 @@ bool is_for_agent(const ib_mad_hdr &header)
 kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin, const void *request,
 			 void *answer)
 {
-	using Ifc = wire::MadIfc;
+	using Ifc = hw::mellanox::MadIfc;
 	auto in = TRY(commands.mailbox());
 	auto out = TRY(commands.mailbox());
 	u32 modifier = Ifc::in_modifier_port.in(port);
@@ -58,7 +58,7 @@ kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const M
 			__builtin_memcpy(in.bytes() + 0x140, origin->grh, sizeof(ib_grh));
 		}
 	}
-	TRY(commands.execute_in_out({.opcode = wire::Opcode::mad_ifc, .in_modifier = modifier, .op_modifier = flags},
+	TRY(commands.execute_in_out({.opcode = hw::mellanox::Opcode::mad_ifc, .in_modifier = modifier, .op_modifier = flags},
 				    in, out));
 	__builtin_memcpy(answer, out.bytes(), Ifc::mad_size);
 	return {};
@@ -67,7 +67,7 @@ kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const M
 kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribute attribute, u32 modifier,
 			     ib::Smp &smp)
 {
-	using Ifc = wire::MadIfc;
+	using Ifc = hw::mellanox::MadIfc;
 	smp = {};
 	smp.header.base_version = ib::mad_base_version;
 	smp.header.mgmt_class = static_cast<u8>(ib::MgmtClass::subn_lid_routed);
@@ -84,7 +84,7 @@ kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribu
 int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc, const ib_grh *grh,
 		const ib_mad &in, ib_mad &out)
 {
-	using Ifc = wire::MadIfc;
+	using Ifc = hw::mellanox::MadIfc;
 	if (!is_for_agent(in.mad_hdr))
 		return IB_MAD_RESULT_SUCCESS;
 	const u8 card_flags = static_cast<u8>((flags & IB_MAD_IGNORE_MKEY ? Ifc::op_ignore_mkey : 0) |
@@ -100,4 +100,4 @@ int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 }
 
-} // namespace connectx
+} // namespace mellanox

@@ -3,14 +3,16 @@
 #include <kern/thread.hpp>
 #include "../command.hpp"
 
-using connectx::CommandInterface;
-namespace wire = hw::connectx;
+using mellanox::CommandInterface;
+namespace wire = hw::mellanox;
 
 namespace {
 
+constexpr size_t bar_size = 1 << 20;
+
 /* A card that has left the bus, and who hears of it: the first stays until he is let go. */
-struct Gone final : connectx::FailureListener {
-	kern::kunit::FakeDevice device{"weft-connectx-command"};
+struct Gone final : mellanox::FailureListener {
+	kern::kunit::FakeDevice device{"weft-mellanox-command"};
 	kern::OwnedArray<u32> registers;
 	kern::Mmio bar0;
 	kern::Owned<CommandInterface> commands;
@@ -19,13 +21,13 @@ struct Gone final : connectx::FailureListener {
 
 	bool begin()
 	{
-		auto memory = kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32));
+		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
 		if (!memory || !device.native())
 			return false;
 		registers = memory.take();
-		bar0 = kern::Mmio::over_memory(registers.data(), wire::bar0::size);
-		bar0.write32(wire::bar0::hcr + wire::hcr::control, ~0u);
-		auto made = CommandInterface::create(bar0, device.native(), *this);
+		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
+		bar0.write32(wire::hcr::at + wire::hcr::control, ~0u);
+		auto made = CommandInterface::create(bar0, device.native(), mellanox::HandOver::go_and_toggle, *this);
 		if (!made)
 			return false;
 		commands = made.take();
@@ -67,4 +69,4 @@ void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(connectx_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off));
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off));

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card has of its family (hw/mellanox), and by which names the driver speaks of the card's registers and structures.
+#pragma once
+#include <hw/connectx/commands.hpp>
+#include <hw/connectx/registers.hpp>
+#include "../mellanox/buddy.hpp"
+#include "../mellanox/command.hpp"
+#include "../mellanox/icm_table.hpp"
+#include "../mellanox/mailbox.hpp"
+#include "../mellanox/management.hpp"
+#include "../mellanox/mtt.hpp"
+#include "../mellanox/number_allocator.hpp"
+#include "../mellanox/page_area.hpp"
+#include "../mellanox/protection.hpp"
+
+namespace connectx {
+
+using namespace mellanox;
+namespace wire = ::hw::connectx;
+
+} // namespace connectx
