@@ -15,7 +15,7 @@ def demo_ends_with_its_summary(lab):
     assert done.returncode == 0, done.stdout + done.stderr
     summary, _, dialogue = done.stdout.partition("It works:")
     assert summary.count(" 0% packet loss") == 2, summary
-    for program in ("ibv_rc_pingpong", "ib_write_bw"):
-        assert re.search(rf"^  {program} +[\d.]+ ", dialogue, re.MULTILINE), dialogue
+    for program, said in (("ibv_rc_pingpong", r"[\d.]+ usec"), ("ib_write_bw", r"[\d.]+ MB/s"), ("rping", "connected"), ("ib_send_bw -R", r"[\d.]+ MB/s")):
+        assert re.search(rf"^  {program} +{said}", dialogue, re.MULTILINE), dialogue
     assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue
     assert "node2/1" in dialogue, dialogue
