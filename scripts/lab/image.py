@@ -14,9 +14,10 @@ import stat
 from lab import cache, debian, kernels
 from lab.errors import LabError
 
-ROOT_FORMAT = 3     # raised when the root image is made differently
+ROOT_FORMAT = 4     # raised when the root image is made differently
 ROOT_IMAGE = "root.img"
 HERE = pathlib.Path(__file__).resolve().parent
+PYVERBS_TESTS = "usr/share/rdma-core/tests"
 GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
 
 # Of the stock kernel's modules, the folders that guests use; what they depend on comes along.
@@ -74,6 +75,11 @@ def _make_root(directory):
     for deb in apt.download(debian.packages_in(GUEST_PACKAGES)):
         debian.unpack(deb, tree)
     shutil.rmtree(directory / "apt")
+    # rdma-core's own tests, which Debian ships as an example, packed.
+    shutil.move(tree / "usr/share/doc/rdma-core/tests", tree / PYVERBS_TESTS)
+    for packed in (tree / PYVERBS_TESTS).glob("*.gz"):
+        packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+        packed.unlink()
     for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n"):
         shutil.rmtree(tree / unused, ignore_errors=True)
 
