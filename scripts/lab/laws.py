@@ -15,7 +15,7 @@ APART = r"/bench/|/tests/guest/"
 # Law, whose files it speaks of, which of them it leaves out, what these must not include.
 FORBIDDEN = (
     (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{APART}", KERNEL),
-    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|pci|fabric|connectx|sm)/"),
+    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|asio|fmt|spdlog|base|pci|fabric|hca|mellanox|connectx|infinihost|sm)/"),
     (2, r"include/ib/", None, r"hw/"),
     (2, r"include/hw/mellanox/", None, r"hw/(?:connectx|infinihost)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
@@ -25,14 +25,18 @@ FORBIDDEN = (
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them, and that holds them by cards/ alone.
-    (3, r"tools/pci/", r"/tests/", r"(?:connectx|fabric|sm|vfio-user|vhost-user|weftd)/"),
-    (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:connectx|fabric|sm|weftd)/"),
-    (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example)/"),
-    (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|connectx)/"),
-    (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|connectx|example)/"),
-    (3, r"tools/weftd/", r"/tests/", r"(?:connectx|example)/"),
-    (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
-    (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|connectx|weftd|pci|vfio-user|vhost-user|hw)/"),
+    (3, r"tools/pci/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|vfio-user|vhost-user|weftd)/"),
+    (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|weftd)/"),
+    # What every channel adapter has knows no family of cards, not even the headers of one; a family no card of it; a card no other.
+    (3, r"tools/hca/", None, r"(?:mellanox|connectx|infinihost|example|cards|sm|vfio-user|vhost-user|weftd|pci|hw)/"),
+    (3, r"tools/mellanox/", None, r"(?:connectx|infinihost|example|cards|sm|vfio-user|vhost-user|weftd|pci)/"),
+    (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|infinihost)/"),
+    (3, r"tools/infinihost/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|connectx)/"),
+    (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost)/"),
+    (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost|example)/"),
+    (3, r"tools/weftd/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|example)/"),
+    (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
+    (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
 )
 # Law 1 lets a module have so much of C: these files (X_module.c where a folder has several modules), of which no line is anything else.
 BOILERPLATE = re.compile(r"(?:\w+_)?module\.c|exports\.c")

@@ -10,8 +10,10 @@
 
 #include <ib/types.hpp>
 
+#include "connectx/names.hpp"
 #include "connectx/activity.hpp"
 #include "connectx/faults.hpp"
+#include "hca/transport.hpp"
 #include "pci/device.hpp"
 
 namespace weft::fabric
@@ -24,7 +26,6 @@ namespace weft::connectx
 
 struct CardContext;
 class Core;
-class Transport;
 
 struct CardConfig {
 	std::string name;        // for logs, and the node description's end

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a card's control plane offers to its transport engine. Everything here belongs to the card
-// and to its loop; pointers that a lookup gives are good until control returns to the loop.
+// The control plane of this card as its transport engine sees it (hca::Context), and the tables behind it.
 #pragma once
 
 #include <cstdint>
@@ -9,50 +8,43 @@
 #include <vector>
 
 #include "connectx/completion_queue.hpp"
-#include "connectx/diagnostics.hpp"
 #include "connectx/event_queue.hpp"
-#include "connectx/management.hpp"
-#include "connectx/memory_table.hpp"
 #include "connectx/multicast_table.hpp"
-#include "connectx/port.hpp"
 #include "connectx/queue_pair.hpp"
 #include "connectx/shared_receive_queue.hpp"
-#include "connectx/sparse_table.hpp"
-
-namespace weft
-{
-class Loop;
-}
+#include "connectx/transport/completion_writer.hpp"
+#include "connectx/transport/work_queues.hpp"
+#include "hca/context.hpp"
 
 namespace weft::connectx
 {
 
-struct CardContext {
-	std::string name; // for logs
-	Loop &loop;       // timers and posting
-	MemoryTable &memory;
-	EventQueues &events;
-	MulticastTable &multicast;
-	ManagementAgent &management;
-	Diagnostics &diagnostics;
-	std::vector<std::unique_ptr<CardPort>> &ports;
-	SparseTable<QueuePair> queue_pairs{0};
-	SparseTable<CompletionQueue> completion_queues{0};
-	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
-	// The first of the eight special queue pairs; 0 while there are none.
-	std::uint32_t special_qp_base = 0;
-	// INIT_HCA: an address vector's PD and port must be the QP's.
-	bool check_address_vectors = false;
-	// INIT_HCA: completions of datagrams tell whether their IP checksums hold.
-	bool ipoib_checksum = false;
-	// INIT_HCA: integers in the host's memory are big-endian (operands of atomics).
-	bool big_endian_host = false;
+struct CardContext final : hca::Context {
+	// What the card has made before; it outlives this.
+	struct Parts {
+		std::string name;
+		Loop &loop;
+		MemoryTable &memory;
+		EventQueues &events;
+		MulticastTable &multicast;
+		ManagementAgent &management;
+		Diagnostics &diagnostics;
+		std::vector<std::unique_ptr<CardPort>> &ports;
+	};
+
+	explicit CardContext(const Parts &parts, unsigned log_objects = 0)
+	    : hca::Context{parts.name,	     parts.loop,      work_queues,	completion_writer, parts.memory,
+			   parts.multicast, parts.management, parts.diagnostics, parts.ports},
+	      memory(parts.memory), events(parts.events), multicast(parts.multicast), completion_queues(log_objects),
+	      shared_receive_queues(log_objects), work_queues(*this), completion_writer(*this)
+	{
+		queue_pairs.resize(log_objects);
+	}
 
 	// Lookups by number, one table access each. Null: does not exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
-		QueuePair *qp = queue_pairs.find(qpn);
-		return qp && qp->qpn == qpn ? qp : nullptr;
+		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));
 	}
 	CompletionQueue *completion_queue(std::uint32_t cqn) const
 	{
@@ -63,22 +55,14 @@ struct CardContext {
 		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
 							   : nullptr;
 	}
-	CardPort *port(unsigned number) const
-	{
-		return number >= 1 && number <= ports.size() ? ports[number - 1].get() : nullptr;
-	}
-	// QP0 (@number 0) or QP1 of @port, as the driver created it.
-	QueuePair *special_queue_pair(unsigned port, unsigned number) const
-	{
-		return special_qp_base ? queue_pair(special_qp_base + 2 * number + port - 1)
-				       : nullptr;
-	}
-	// Which special queue pair @qpn is: 0 or 1 (SMI, GSI); -1 for an ordinary one.
-	int special_number(std::uint32_t qpn) const
-	{
-		const std::uint32_t index = qpn - special_qp_base;
-		return special_qp_base && index < 4 ? static_cast<int>(index / 2) : -1;
-	}
+
+	MemoryTable &memory;
+	EventQueues &events;
+	MulticastTable &multicast;
+	SparseTable<CompletionQueue> completion_queues;
+	SparseTable<SharedReceiveQueue> shared_receive_queues;
+	transport::WorkQueues work_queues;
+	transport::CompletionWriter completion_writer;
 };
 
 } // namespace weft::connectx

@@ -10,12 +10,13 @@
 #include <hw/connectx/commands.hpp>
 #include <hw/connectx/contexts.hpp>
 
+#include "connectx/names.hpp"
+#include "hca/port.hpp"
+
 namespace weft::connectx
 {
 
-class CardPort;
 class Core;
-struct QueuePair;
 
 struct Command {
 	hw::connectx::Opcode opcode{};

@@ -9,7 +9,7 @@
 #include "base/loop.hpp"
 #include "connectx/event_queue.hpp"
 #include "connectx/faults.hpp"
-#include "connectx/queue_memory.hpp"
+#include "mellanox/queue_memory.hpp"
 
 namespace weft::connectx
 {

@@ -9,7 +9,8 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/cqe.hpp>
 
-#include "connectx/memory_table.hpp"
+#include "connectx/names.hpp"
+#include "mellanox/memory_table.hpp"
 
 namespace weft
 {

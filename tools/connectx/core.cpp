@@ -5,6 +5,7 @@
 
 #include <hw/connectx/registers.hpp>
 
+#include "connectx/port_events.hpp"
 #include "fabric/mad_packet.hpp"
 #include "pci/device.hpp"
 
@@ -47,15 +48,15 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
       events([this](unsigned vector) { interrupt(vector); },
 	     [this] { break_down(limits::kErrorEventQueueLost); }, &faults),
       ports(make_ports(config)),
-      agents(identity, ports, events, host.loop(), *this, trusted), context{.name = config.name,
-									    .loop = host.loop(),
-									    .memory = memory,
-									    .events = events,
-									    .multicast = multicast,
-									    .management = agents,
-									    .diagnostics =
-										    diagnostics,
-									    .ports = ports},
+      agents(identity, ports, host.loop(), *this, trusted),
+      context({.name = config.name,
+	       .loop = host.loop(),
+	       .memory = memory,
+	       .events = events,
+	       .multicast = multicast,
+	       .management = agents,
+	       .diagnostics = diagnostics,
+	       .ports = ports}),
       transport(make_transport(context)), command_register(*this), doorbells(*this),
       original_identity_(identity)
 {
@@ -90,7 +91,7 @@ void Core::close()
 	for (auto &port : ports)
 		close_port(*port);
 	std::vector<std::uint32_t> qpns;
-	context.queue_pairs.for_each([&](QueuePair &qp) {
+	context.queue_pairs.for_each([&](hca::QueuePair &qp) {
 		transport->qp_destroyed(qp);
 		qpns.push_back(qp.qpn);
 	});
@@ -186,6 +187,26 @@ void Core::link_changed(unsigned number, bool was_down)
 void Core::port_changed(unsigned number)
 {
 	transport->port_changed(number);
+}
+
+void Core::port_state_changed(unsigned number, bool active)
+{
+	raise_port_state(events, number, active);
+}
+
+void Core::port_info_changed(unsigned number, std::uint32_t changed)
+{
+	raise_port_info(events, *ports[number - 1], changed);
+}
+
+void Core::pkeys_changed(unsigned number, unsigned block, std::uint32_t entries)
+{
+	raise_pkey_table(events, number, block, entries);
+}
+
+void Core::guids_changed(unsigned number, unsigned block, std::uint32_t entries)
+{
+	raise_guid_info(events, number, block, entries);
 }
 
 void Core::send_to_manager(unsigned number, const ib::Smp &smp)

@@ -9,17 +9,18 @@
 
 #include <hw/connectx/commands.hpp>
 
+#include "connectx/names.hpp"
 #include "connectx/activity.hpp"
-#include "connectx/agents.hpp"
+#include "hca/agents.hpp"
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
 #include "connectx/command_register.hpp"
 #include "connectx/doorbells.hpp"
 #include "connectx/faults.hpp"
-#include "connectx/icm_map.hpp"
+#include "mellanox/icm_map.hpp"
 #include "connectx/limits.hpp"
-#include "connectx/port_link.hpp"
-#include "connectx/transport.hpp"
+#include "hca/port_link.hpp"
+#include "hca/transport.hpp"
 
 namespace weft::connectx
 {
@@ -81,6 +82,10 @@ public:
 
 private:
 	void port_changed(unsigned port) override;
+	void port_state_changed(unsigned port, bool active) override;
+	void port_info_changed(unsigned port, std::uint32_t changed) override;
+	void pkeys_changed(unsigned port, unsigned block, std::uint32_t entries) override;
+	void guids_changed(unsigned port, unsigned block, std::uint32_t entries) override;
 	void order_link(unsigned port, fabric::LinkOrder order) override;
 	void send_to_manager(unsigned port, const ib::Smp &smp) override;
 	void interrupt(unsigned vector);

@@ -7,6 +7,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "connectx/names.hpp"
+
 namespace weft::connectx
 {
 

@@ -2,7 +2,7 @@
 #include "connectx/event_queue.hpp"
 
 #include "connectx/faults.hpp"
-#include "connectx/queue_memory.hpp"
+#include "mellanox/queue_memory.hpp"
 
 namespace weft::connectx
 {

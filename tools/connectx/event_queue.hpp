@@ -10,8 +10,9 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/eqe.hpp>
 
-#include "connectx/memory_table.hpp"
-#include "connectx/sparse_table.hpp"
+#include "connectx/names.hpp"
+#include "mellanox/memory_table.hpp"
+#include "hca/sparse_table.hpp"
 
 namespace weft
 {

@@ -82,8 +82,6 @@ constexpr std::size_t kCmptEntry = 64;
 constexpr std::uint32_t kReservedLkey = 0x00000200;
 constexpr unsigned kSpecialQps = 8;
 constexpr unsigned kLogMaxReads = 4;
-// Entries of a fast registration's page list: a page of them. (Drivers offer 511.)
-constexpr unsigned kMaxFastRegisterPages = 512;
 constexpr unsigned kLogMaxMessage = 30;
 constexpr unsigned kLogMaxLso = 17;
 constexpr unsigned kCoreClockMhz = 427;

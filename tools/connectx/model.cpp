@@ -7,7 +7,8 @@
 
 #include "base/loop.hpp"
 #include "connectx/card.hpp"
-#include "connectx/transport.hpp"
+#include "connectx/card_context.hpp"
+#include "hca/transport.hpp"
 
 namespace weft::connectx
 {

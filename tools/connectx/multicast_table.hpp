@@ -11,17 +11,15 @@
 
 #include <ib/types.hpp>
 
+#include "connectx/names.hpp"
+#include "hca/groups.hpp"
+
 namespace weft::connectx
 {
 
-class MulticastTable
+class MulticastTable final : public Groups
 {
 public:
-	struct Member {
-		std::uint32_t qpn;
-		bool block_loopback;
-	};
-
 	// Empties the table: 2^@log_size entries of 2^@log_entry_size bytes, of which the first
 	// 2^@log_hash_size are reached by hash.
 	void reset(unsigned log_entry_size, unsigned log_hash_size, unsigned log_size);
@@ -39,7 +37,7 @@ public:
 
 	// Appends the members of group @gid to @out, up to limits::kMostMembers. A chain is followed
 	// no further than limits::kMostMcgSteps: the driver may have made it endless.
-	void members(const ib::Gid &gid, std::vector<Member> &out) const;
+	void members(const ib::Gid &gid, std::vector<Member> &out) const override;
 
 private:
 	std::size_t entry_size_ = 0;

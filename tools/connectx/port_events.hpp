@@ -4,8 +4,9 @@
 
 #include <cstdint>
 
+#include "connectx/names.hpp"
 #include "connectx/event_queue.hpp"
-#include "connectx/port.hpp"
+#include "hca/port.hpp"
 
 namespace weft::connectx
 {

@@ -2,10 +2,12 @@
 #include "connectx/qp_context.hpp"
 
 #include <cstring>
+#include <optional>
+
 #include <hw/connectx/wqe.hpp>
 
 #include "connectx/limits.hpp"
-#include "connectx/port.hpp"
+#include "hca/port.hpp"
 
 namespace weft::connectx::qp_context
 {
@@ -25,6 +27,51 @@ std::uint8_t byte(const hw::connectx::Field &field, const std::uint8_t *base)
 {
 	return static_cast<std::uint8_t>(field.get(base));
 }
+
+std::optional<ServiceType> service_type(hw::connectx::ServiceType type)
+{
+	switch (type) {
+	case hw::connectx::ServiceType::rc:
+		return ServiceType::rc;
+	case hw::connectx::ServiceType::uc:
+		return ServiceType::uc;
+	case hw::connectx::ServiceType::ud:
+		return ServiceType::ud;
+	case hw::connectx::ServiceType::xrc:
+		return ServiceType::xrc;
+	case hw::connectx::ServiceType::mlx:
+		return ServiceType::mlx;
+	case hw::connectx::ServiceType::rd:
+		break;
+	}
+	return std::nullopt;
+}
+
+hw::connectx::ServiceType service_code(ServiceType type)
+{
+	switch (type) {
+	case ServiceType::rc:
+		break;
+	case ServiceType::uc:
+		return hw::connectx::ServiceType::uc;
+	case ServiceType::ud:
+		return hw::connectx::ServiceType::ud;
+	case ServiceType::xrc:
+		return hw::connectx::ServiceType::xrc;
+	case ServiceType::mlx:
+		return hw::connectx::ServiceType::mlx;
+	}
+	return hw::connectx::ServiceType::rc;
+}
+
+// The states have the numbers of the card.
+template<QpState neutral, hw::connectx::QpState own>
+constexpr bool same_state = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
+static_assert(same_state<QpState::reset, hw::connectx::QpState::reset> && same_state<QpState::init, hw::connectx::QpState::init>);
+static_assert(same_state<QpState::rtr, hw::connectx::QpState::rtr> && same_state<QpState::rts, hw::connectx::QpState::rts>);
+static_assert(same_state<QpState::sqer, hw::connectx::QpState::sqer> && same_state<QpState::sqd, hw::connectx::QpState::sqd>);
+static_assert(same_state<QpState::err, hw::connectx::QpState::err>);
+static_assert(same_state<QpState::sq_draining, hw::connectx::QpState::sq_draining>);
 
 // All but the P_Key index and the time-out, which have opt bits of their own.
 Status decode_path(const std::uint8_t *layout, unsigned ports, AddressPath &path)
@@ -68,7 +115,7 @@ void encode_path(const AddressPath &path, std::uint8_t *layout)
 }
 
 // In the buffer the queue with the larger stride comes first; at equal strides the send queue.
-void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
+void place_queues(const std::uint8_t *context, QueuePair &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
@@ -81,6 +128,7 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 	send.present = !xrc_target && send.log_size <= limits::kLogMaxQpSize;
 	receive = {};
 	receive.present = !qp.uses_srq && qp.service != ServiceType::xrc;
+	qp.has_receive_queue = receive.present;
 	if (!receive.present)
 		return;
 	receive.log_size = byte(QpContext::log_rq_size, context);
@@ -96,19 +144,12 @@ void place_queues(const std::uint8_t *context, QueuePairAttributes &qp)
 
 } // namespace
 
-Status create(const std::uint8_t *context, QueuePairAttributes &qp)
+Status create(const std::uint8_t *context, QueuePair &qp)
 {
-	qp.service = static_cast<ServiceType>(QpContext::service_type.get(context));
-	switch (qp.service) {
-	case ServiceType::rc:
-	case ServiceType::uc:
-	case ServiceType::ud:
-	case ServiceType::xrc:
-	case ServiceType::mlx:
-		break;
-	default:
+	const auto service = service_type(static_cast<hw::connectx::ServiceType>(QpContext::service_type.get(context)));
+	if (!service)
 		return Status::bad_parameter;
-	}
+	qp.service = *service;
 	qp.pd = QpContext::pd.get(context);
 	qp.uar_page = QpContext::uar_page.get(context);
 	qp.send_cqn = QpContext::send_cqn.get(context);
@@ -199,10 +240,10 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 	return Status::ok;
 }
 
-void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress, std::uint8_t *context)
+void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context)
 {
 	QpContext::state.set(context, static_cast<std::uint32_t>(qp.state));
-	QpContext::service_type.set(context, static_cast<std::uint32_t>(qp.service));
+	QpContext::service_type.set(context, static_cast<std::uint32_t>(service_code(qp.service)));
 	QpContext::migration_state.set(context, 
 				       static_cast<std::uint32_t>(MigrationState::migrated));
 	QpContext::pd.set(context, qp.pd);

@@ -19,13 +19,13 @@ enum class Required {
 };
 
 // Takes from @context what makes a queue pair: RST2INIT.
-hw::connectx::Status create(const std::uint8_t *context, QueuePairAttributes &qp);
+hw::connectx::Status create(const std::uint8_t *context, QueuePair &qp);
 // Takes from @context what a transition sets. On an error @qp may be changed in part: work on a
 // copy. @ports: how many the card has.
 hw::connectx::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			    unsigned ports, QueuePairAttributes &qp);
 // The other way: QUERY_QP.
-void encode(const QueuePairAttributes &qp, const QueuePairProgress &progress,
+void encode(const QueuePair &qp, const QueuePairProgress &progress,
 	    std::uint8_t *context);
 
 } // namespace weft::connectx::qp_context

@@ -16,11 +16,11 @@ using hw::connectx::SrqContext;
 using hw::connectx::SrqNext;
 
 SharedReceiveQueue::SharedReceiveQueue(MemoryTable &memory, EventQueues &events, Faults *faults,
-				       std::uint32_t srqn, const SrqContext &context)
-    : memory_(memory), events_(events), faults_(faults), srqn_(srqn),
-      pd_(SrqContext::pd.get(context.bytes)),
-      xrc_domain_(static_cast<std::uint16_t>(SrqContext::xrc_domain.get(context.bytes))),
-      cqn_(SrqContext::cqn.get(context.bytes)),
+				       std::uint32_t which, const SrqContext &context)
+    : hca::SharedReceiveQueue{which, SrqContext::pd.get(context.bytes),
+			      static_cast<std::uint16_t>(SrqContext::xrc_domain.get(context.bytes)),
+			      SrqContext::cqn.get(context.bytes)},
+      memory_(memory), events_(events), faults_(faults),
       log_size_(static_cast<std::uint8_t>(SrqContext::log_size.get(context.bytes))),
       log_stride_(static_cast<std::uint8_t>(4 + SrqContext::log_stride.get(context.bytes))),
       doorbell_record_(SrqContext::doorbell_record.get(context.bytes)),
@@ -53,7 +53,7 @@ std::optional<std::uint16_t> SharedReceiveQueue::take()
 	    !memory_.read(buffer_, wqe_offset(index),
 			  std::as_writable_bytes(std::span(&link, 1)))) {
 		failed_ = true;
-		events_.raise(EventType::srq_catastrophic, srqn_);
+		events_.raise(EventType::srq_catastrophic, number());
 		return std::nullopt;
 	}
 	head_ = static_cast<std::uint16_t>(link.next_index & (size() - 1));
@@ -74,7 +74,7 @@ void SharedReceiveQueue::check_limit()
 	if (limit_ == 0 || available() >= limit_)
 		return;
 	limit_ = 0;
-	events_.raise(EventType::srq_limit, srqn_);
+	events_.raise(EventType::srq_limit, number());
 }
 
 SrqContext SharedReceiveQueue::context() const
@@ -82,14 +82,14 @@ SrqContext SharedReceiveQueue::context() const
 	SrqContext context{};
 	SrqContext::state.set(context.bytes, failed_ ? 0xf : 0);
 	SrqContext::log_size.set(context.bytes, log_size_);
-	SrqContext::srqn.set(context.bytes, srqn_);
+	SrqContext::srqn.set(context.bytes, number());
 	SrqContext::log_stride.set(context.bytes, log_stride_ - 4u);
-	SrqContext::xrc_domain.set(context.bytes, xrc_domain_);
+	SrqContext::xrc_domain.set(context.bytes, xrc_domain());
 	SrqContext::page_offset.set(context.bytes, buffer_.page_offset / 64);
-	SrqContext::cqn.set(context.bytes, cqn_);
+	SrqContext::cqn.set(context.bytes, cqn());
 	SrqContext::log_page_size.set(context.bytes, buffer_.page_shift - 12u);
 	SrqContext::mtt_offset.set(context.bytes, buffer_.mtt_offset);
-	SrqContext::pd.set(context.bytes, pd_);
+	SrqContext::pd.set(context.bytes, pd());
 	SrqContext::limit.set(context.bytes, limit_);
 	SrqContext::wqe_count.set(context.bytes, available());
 	SrqContext::wqe_counter.set(context.bytes, taken_);

@@ -7,7 +7,9 @@
 
 #include <hw/connectx/contexts.hpp>
 
-#include "connectx/memory_table.hpp"
+#include "connectx/names.hpp"
+#include "hca/work_source.hpp"
+#include "mellanox/memory_table.hpp"
 
 namespace weft::connectx
 {
@@ -15,18 +17,13 @@ namespace weft::connectx
 class EventQueues;
 class Faults;
 
-class SharedReceiveQueue
+class SharedReceiveQueue final : public hca::SharedReceiveQueue
 {
 public:
 	// @faults, if any: those of the card.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, Faults *faults,
-			   std::uint32_t srqn, const hw::connectx::SrqContext &context);
+			   std::uint32_t which, const hw::connectx::SrqContext &context);
 
-	std::uint32_t number() const { return srqn_; }
-	std::uint32_t pd() const { return pd_; }
-	std::uint16_t xrc_domain() const { return xrc_domain_; }
-	// XRC: where receives complete.
-	std::uint32_t cqn() const { return cqn_; }
 	bool failed() const { return failed_; }
 
 	const QueueBuffer &buffer() const { return buffer_; }
@@ -55,10 +52,6 @@ private:
 	MemoryTable &memory_;
 	EventQueues &events_;
 	Faults *faults_;
-	const std::uint32_t srqn_;
-	std::uint32_t pd_;
-	std::uint16_t xrc_domain_;
-	std::uint32_t cqn_;
 	QueueBuffer buffer_;
 	std::uint8_t log_size_;
 	std::uint8_t log_stride_;

@@ -66,6 +66,14 @@ class Laws(unittest.TestCase):
         self.assert_keeps("tools/weftd/world.cpp", '#include "cards/model.hpp"\n')
         self.assert_keeps("tools/vfio-user/session.cpp", '#include "pci/endpoint.hpp"\n')
 
+    def test_a_room_of_cards_knows_those_below_it(self):
+        self.assert_breaks(3, "tools/hca/transport/engine.cpp", '#include "connectx/card_context.hpp"\n')
+        self.assert_breaks(3, "tools/hca/requests.hpp", "#include <hw/connectx/wqe.hpp>\n")
+        self.assert_breaks(3, "tools/hca/port.hpp", '#include "mellanox/icm_map.hpp"\n')
+        self.assert_breaks(3, "tools/mellanox/memory_table.cpp", '#include "connectx/limits.hpp"\n')
+        self.assert_breaks(3, "tools/infinihost/core.cpp", '#include "connectx/core.hpp"\n')
+        self.assert_keeps("tools/connectx/core.hpp", '#include "hca/agents.hpp"\n#include "mellanox/icm_map.hpp"\n')
+
     def test_manager_and_fabric(self):
         self.assert_breaks(7, "tools/sm/paths.cpp", '#include "connectx/card.hpp"\n')
         self.assert_breaks(7, "tools/fabric/link.cpp", '#include "sm/paths.hpp"\n')

@@ -12,7 +12,7 @@
 
 #include "connectx/limits.hpp"
 #include "connectx/tests/tiny_driver.hpp"
-#include "connectx/transport.hpp"
+#include "hca/transport.hpp"
 
 namespace weft::connectx::testing
 {

@@ -4,6 +4,7 @@
 
 #include "connectx/limits.hpp"
 #include "connectx/tests/tiny_driver.hpp"
+#include "connectx/transport/send_request.hpp"
 
 namespace weft::connectx::testing
 {
@@ -199,20 +200,20 @@ TEST_F(MemoryTableTest, FastRegistrationGivesAKeyItsPagesAndInvalidationTakesThe
 	request.start = std::uint64_t{0x10000};
 	request.length = std::uint64_t{0x2000};
 	request.page_shift = 12;
-	EXPECT_EQ(memory().fast_register(request, kPd + 1), MemoryError::protection_domain);
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd + 1), MemoryError::protection_domain);
 	WqeFastRegister too_long = request;
 	too_long.length = std::uint64_t{0x5000};
-	EXPECT_EQ(memory().fast_register(too_long, kPd), MemoryError::bounds);
+	EXPECT_EQ(memory().fast_register(transport::decoded(too_long), kPd), MemoryError::bounds);
 	WqeFastRegister lost = request;
 	lost.page_list = TinyDriver::kMemorySize;
-	EXPECT_EQ(memory().fast_register(lost, kPd), MemoryError::translation);
-	ASSERT_EQ(memory().fast_register(request, kPd), MemoryError::none);
+	EXPECT_EQ(memory().fast_register(transport::decoded(lost), kPd), MemoryError::translation);
+	ASSERT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::none);
 
 	ASSERT_EQ(resolve(KeyAccess::remote_read, 0x11000, 16, new_key), MemoryError::none);
 	EXPECT_EQ(ranges.at(0).address, pages + 0x1000);
 	EXPECT_EQ(resolve(KeyAccess::local_read, 0x10000, 1, kKey), MemoryError::invalid_key)
 		<< "the old variant";
-	EXPECT_EQ(memory().fast_register(request, kPd), MemoryError::bad_request) << "not free";
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::bad_request) << "not free";
 	EXPECT_EQ(memory().invalidate(new_key, kPd + 1, 1, false), MemoryError::protection_domain);
 	EXPECT_EQ(memory().invalidate(new_key, kPd, 1, true), MemoryError::none);
 	EXPECT_EQ(resolve(KeyAccess::remote_read, 0x11000, 16, new_key), MemoryError::invalid_key);
@@ -246,7 +247,7 @@ TEST_F(MemoryTableTest, WindowOpensPartOfARegion)
 	request.region_lkey = kKey;
 	request.address = kStart + 0x100;
 	request.length = std::uint64_t{0x100};
-	ASSERT_EQ(memory().bind_window(request, kPd, 5), MemoryError::none);
+	ASSERT_EQ(memory().bind_window(transport::decoded(request), kPd, 5), MemoryError::none);
 	const auto read = KeyAccess::remote_read;
 	EXPECT_EQ(resolve(read, kStart + 0x100, 0x100, rkey, kPd, 5), MemoryError::none)
 		<< "though the region itself is closed to it";
@@ -276,9 +277,9 @@ TEST_F(MemoryTableTest, WindowNeedsARegionThatAllowsIt)
 	request.region_lkey = kKey;
 	request.address = kStart;
 	request.length = std::uint64_t{1};
-	EXPECT_EQ(memory().bind_window(request, kPd, 5), MemoryError::permission);
+	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5), MemoryError::permission);
 	request.region_lkey = kKey + 1;
-	EXPECT_EQ(memory().bind_window(request, kPd, 5), MemoryError::invalid_key);
+	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5), MemoryError::invalid_key);
 	EXPECT_EQ(resolve(KeyAccess::remote_read, kStart, 1, 30 << 8), MemoryError::permission);
 }
 
@@ -297,12 +298,12 @@ TEST_F(MemoryTableTest, FastRegistrationTakesABoundedList)
 	request.key = kKey;
 	request.page_shift = 12;
 	request.page_list = std::uint64_t{0x10000};
-	request.length = std::uint64_t{limits::kMaxFastRegisterPages} * 4096;
+	request.length = std::uint64_t{MemoryTable::kMaxFastRegisterPages} * 4096;
 	make_free();
-	EXPECT_EQ(memory().fast_register(request, kPd), MemoryError::none);
-	request.length = (std::uint64_t{limits::kMaxFastRegisterPages} + 1) * 4096;
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::none);
+	request.length = (std::uint64_t{MemoryTable::kMaxFastRegisterPages} + 1) * 4096;
 	make_free();
-	EXPECT_EQ(memory().fast_register(request, kPd), MemoryError::bounds);
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::bounds);
 }
 
 TEST_F(MemoryTableTest, BadEntriesAreRefused)

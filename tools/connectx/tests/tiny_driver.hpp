@@ -8,7 +8,7 @@
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
 #include "connectx/testing/card_driver.hpp"
-#include "connectx/transport.hpp"
+#include "hca/transport.hpp"
 #include "fabric/fabric.hpp"
 #include "pci/testing/fake_host.hpp"
 
@@ -35,20 +35,20 @@ public:
 	unsigned key_changes = 0;
 	unsigned received = 0;
 
-	void qp_created(QueuePair &qp) override { created.push_back(qp.qpn); }
-	void qp_changed(QueuePair &qp, QpState from) override
+	void qp_created(hca::QueuePair &qp) override { created.push_back(qp.qpn); }
+	void qp_changed(hca::QueuePair &qp, QpState from) override
 	{
 		changes.push_back({qp.qpn, from, qp.state});
 	}
-	void qp_destroyed(QueuePair &qp) override { destroyed.push_back(qp.qpn); }
-	QueuePairProgress progress(const QueuePair &qp) const override
+	void qp_destroyed(hca::QueuePair &qp) override { destroyed.push_back(qp.qpn); }
+	QueuePairProgress progress(const hca::QueuePair &qp) const override
 	{
 		QueuePairProgress progress;
 		progress.next_send_psn = qp.initial_send_psn;
 		progress.next_receive_psn = qp.initial_receive_psn;
 		return progress;
 	}
-	void send_doorbell(QueuePair &qp) override { doorbells.push_back(qp.qpn); }
+	void send_doorbell(hca::QueuePair &qp) override { doorbells.push_back(qp.qpn); }
 	void cq_gone(std::uint32_t cqn) override { gone_cqs.push_back(cqn); }
 	void key_gone(std::uint32_t index) override { gone_keys.push_back(index); }
 	void keys_changed() override { key_changes++; }

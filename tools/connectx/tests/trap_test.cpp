@@ -7,7 +7,7 @@
 #include <set>
 
 #include "connectx/tests/tiny_driver.hpp"
-#include "connectx/trap_sender.hpp"
+#include "hca/trap_sender.hpp"
 #include "fabric/mad_packet.hpp"
 #include <ib/smp.hpp>
 

@@ -2,6 +2,7 @@
 #include "connectx/transport/send_request.hpp"
 
 #include <cstring>
+#include <optional>
 
 namespace weft::connectx::transport
 {
@@ -92,35 +93,44 @@ bool take_lso(Cursor &cursor, SendRequest &out)
 	return out.mss != 0 && !out.lso_header.empty();
 }
 
-bool opcode_allowed(WqeOpcode opcode, ServiceType service)
+/* Nothing: no opcode that this card has. */
+std::optional<SendOpcode> send_opcode(WqeOpcode opcode)
 {
-	bool connected = service == ServiceType::rc || service == ServiceType::xrc;
-	bool with_writes = connected || service == ServiceType::uc;
 	switch (opcode) {
 	case WqeOpcode::nop:
-	case WqeOpcode::send:
-		return true;
-	case WqeOpcode::send_imm:
-		return service != ServiceType::mlx;
-	case WqeOpcode::lso:
-		return service == ServiceType::ud;
-	case WqeOpcode::rdma_write:
-	case WqeOpcode::rdma_write_imm:
-	case WqeOpcode::bind_window:
-	case WqeOpcode::fast_register:
-	case WqeOpcode::local_invalidate:
-		return with_writes;
+		return SendOpcode::nop;
 	case WqeOpcode::send_invalidate:
+		return SendOpcode::send_invalidate;
+	case WqeOpcode::rdma_write:
+		return SendOpcode::rdma_write;
+	case WqeOpcode::rdma_write_imm:
+		return SendOpcode::rdma_write_imm;
+	case WqeOpcode::send:
+		return SendOpcode::send;
+	case WqeOpcode::send_imm:
+		return SendOpcode::send_imm;
+	case WqeOpcode::lso:
+		return SendOpcode::lso;
 	case WqeOpcode::rdma_read:
+		return SendOpcode::rdma_read;
 	case WqeOpcode::compare_swap:
+		return SendOpcode::compare_swap;
 	case WqeOpcode::fetch_add:
+		return SendOpcode::fetch_add;
 	case WqeOpcode::masked_compare_swap:
+		return SendOpcode::masked_compare_swap;
 	case WqeOpcode::masked_fetch_add:
-		return connected;
+		return SendOpcode::masked_fetch_add;
+	case WqeOpcode::bind_window:
+		return SendOpcode::bind_window;
+	case WqeOpcode::fast_register:
+		return SendOpcode::fast_register;
+	case WqeOpcode::local_invalidate:
+		return SendOpcode::local_invalidate;
 	case WqeOpcode::config:
 		break;
 	}
-	return false;
+	return std::nullopt;
 }
 
 bool take_remote(Cursor &cursor, SendRequest &out)
@@ -133,9 +143,50 @@ bool take_remote(Cursor &cursor, SendRequest &out)
 	return true;
 }
 
+bool take_datagram(Cursor &cursor, SendRequest &out)
+{
+	WqeDatagram segment;
+	if (!cursor.take(segment))
+		return false;
+	const AddressVector &address = segment.address;
+	Datagram &to = out.datagram;
+	to.pd = address.pd();
+	to.port = static_cast<std::uint8_t>(address.port());
+	to.path_bits = static_cast<std::uint8_t>(address.path_bits());
+	to.sl = static_cast<std::uint8_t>(address.sl());
+	to.sgid_index = address.sgid_index;
+	to.hop_limit = address.hop_limit;
+	to.traffic_class = static_cast<std::uint8_t>(address.traffic_class());
+	to.grh = address.grh();
+	to.dlid = address.dlid;
+	to.flow_label = address.flow_label();
+	std::memcpy(to.dgid.raw, address.dgid, sizeof(address.dgid));
+	to.qpn = segment.qpn();
+	to.qkey = segment.qkey;
+	return true;
+}
+
+bool take_bind(Cursor &cursor, SendRequest &out)
+{
+	WqeBindWindow segment;
+	if (!cursor.take(segment))
+		return false;
+	out.bind = decoded(segment);
+	return true;
+}
+
+bool take_fast_register(Cursor &cursor, SendRequest &out)
+{
+	WqeFastRegister segment;
+	if (!cursor.take(segment))
+		return false;
+	out.fast_register = decoded(segment);
+	return true;
+}
+
 bool take_atomic(Cursor &cursor, SendRequest &out)
 {
-	if (out.opcode == WqeOpcode::masked_compare_swap) {
+	if (out.opcode == SendOpcode::masked_compare_swap) {
 		WqeMaskedAtomic masked;
 		if (!cursor.take(masked))
 			return false;
@@ -149,7 +200,7 @@ bool take_atomic(Cursor &cursor, SendRequest &out)
 	if (!cursor.take(atomic))
 		return false;
 	out.swap_or_add = atomic.swap_or_add;
-	if (out.opcode == WqeOpcode::masked_fetch_add)
+	if (out.opcode == SendOpcode::masked_fetch_add)
 		out.compare_mask = atomic.compare;
 	else
 		out.compare = atomic.compare;
@@ -160,113 +211,98 @@ bool take_atomic(Cursor &cursor, SendRequest &out)
 bool take_operands(Cursor &cursor, ServiceType service, SendRequest &out)
 {
 	switch (out.opcode) {
-	case WqeOpcode::send:
-	case WqeOpcode::send_imm:
-		return service != ServiceType::ud || cursor.take(out.datagram);
-	case WqeOpcode::lso:
-		return cursor.take(out.datagram) && take_lso(cursor, out);
-	case WqeOpcode::rdma_write:
-	case WqeOpcode::rdma_write_imm:
-	case WqeOpcode::rdma_read:
+	case SendOpcode::send:
+	case SendOpcode::send_imm:
+		return service != ServiceType::ud || take_datagram(cursor, out);
+	case SendOpcode::lso:
+		return take_datagram(cursor, out) && take_lso(cursor, out);
+	case SendOpcode::rdma_write:
+	case SendOpcode::rdma_write_imm:
+	case SendOpcode::rdma_read:
 		return take_remote(cursor, out);
-	case WqeOpcode::compare_swap:
-	case WqeOpcode::fetch_add:
-	case WqeOpcode::masked_compare_swap:
-	case WqeOpcode::masked_fetch_add:
+	case SendOpcode::compare_swap:
+	case SendOpcode::fetch_add:
+	case SendOpcode::masked_compare_swap:
+	case SendOpcode::masked_fetch_add:
 		return take_remote(cursor, out) && take_atomic(cursor, out);
-	case WqeOpcode::bind_window:
-		return cursor.take(out.bind);
-	case WqeOpcode::fast_register:
-		return cursor.take(out.fast_register);
-	case WqeOpcode::local_invalidate: {
+	case SendOpcode::bind_window:
+		return take_bind(cursor, out);
+	case SendOpcode::fast_register:
+		return take_fast_register(cursor, out);
+	case SendOpcode::local_invalidate: {
 		WqeLocalInvalidate invalidate;
 		if (!cursor.take(invalidate))
 			return false;
 		out.invalidate_key = invalidate.key;
 		return true;
 	}
-	case WqeOpcode::nop:
-	case WqeOpcode::send_invalidate:
-	case WqeOpcode::config:
+	case SendOpcode::nop:
+	case SendOpcode::send_invalidate:
 		return true;
 	}
 	return false;
 }
 
-bool has_inline(const SendRequest &request)
-{
-	for (const Piece &piece : request.pieces)
-		if (piece.is_inline)
-			return true;
-	return false;
-}
-
 } // namespace
 
-bool SendRequest::is_atomic() const
-{
-	return opcode == WqeOpcode::compare_swap || opcode == WqeOpcode::fetch_add ||
-	       opcode == WqeOpcode::masked_compare_swap || opcode == WqeOpcode::masked_fetch_add;
-}
-
-bool SendRequest::is_local() const
-{
-	return opcode == WqeOpcode::nop || opcode == WqeOpcode::bind_window ||
-	       opcode == WqeOpcode::fast_register || opcode == WqeOpcode::local_invalidate;
-}
-
-bool SendRequest::has_immediate() const
-{
-	return opcode == WqeOpcode::send_imm || opcode == WqeOpcode::rdma_write_imm;
-}
-
-bool SendRequest::is_write() const
-{
-	return opcode == WqeOpcode::rdma_write || opcode == WqeOpcode::rdma_write_imm;
-}
-
-void SendRequest::clear()
-{
-	lso_header.clear();
-	pieces.clear();
-	inline_data.clear();
-	length = 0;
-	mss = 0;
-}
-
-CqeSyndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest &out)
+Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest &out)
 {
 	out.clear();
 	out.signalled = true;
 	Cursor cursor(wqe);
 	WqeControl control;
 	if (!cursor.take(control))
-		return CqeSyndrome::local_qp_operation;
-	out.opcode = static_cast<WqeOpcode>(control.opcode());
+		return Syndrome::local_qp_operation;
+	const auto opcode = send_opcode(static_cast<WqeOpcode>(control.opcode()));
+	out.opcode = opcode.value_or(SendOpcode::nop);
 	out.signalled = control.has(WqeControl::completion);
 	out.solicited = control.has(WqeControl::solicited);
 	out.fence = control.fenced();
 	out.ip_checksum = control.has(WqeControl::ip_checksum);
 	out.l4_checksum = control.has(WqeControl::l4_checksum);
-	out.force_loopback = control.has(WqeControl::force_loopback);
 	out.immediate = control.immediate;
-	out.flags_word = control.flags_word;
+	out.permissive_source = MlxFlags{control.flags_word}.permissive_source();
 	out.remote_srq = control.remote_srq();
 	/* A WQE of less than its own control segment, or of more than was read. */
 	if (control.units() == 0 || control.units() * wqe_unit != wqe.size())
-		return CqeSyndrome::local_qp_operation;
-	if (!opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))
-		return CqeSyndrome::local_qp_operation;
+		return Syndrome::local_qp_operation;
+	if (!opcode || !opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))
+		return Syndrome::local_qp_operation;
 	if (out.is_local())
-		return CqeSyndrome::none;
+		return Syndrome::none;
 	if (!take_pieces(cursor, out))
-		return CqeSyndrome::local_qp_operation;
-	/* What comes back needs memory to go to, and an atomic brings eight bytes. */
-	if (out.is_read_or_atomic() && has_inline(out))
-		return CqeSyndrome::local_qp_operation;
-	if (out.is_atomic() && out.length < 8)
-		return CqeSyndrome::local_length;
-	return CqeSyndrome::none;
+		return Syndrome::local_qp_operation;
+	return check_data(out);
+}
+
+FastRegister decoded(const WqeFastRegister &segment)
+{
+	const std::uint32_t flags = segment.flags;
+	return {.key = segment.key,
+		.rights = {.local_read = (flags & WqeFastRegister::local_read) != 0,
+			   .local_write = (flags & WqeFastRegister::local_write) != 0,
+			   .remote_read = (flags & WqeFastRegister::remote_read) != 0,
+			   .remote_write = (flags & WqeFastRegister::remote_write) != 0,
+			   .remote_atomic = (flags & WqeFastRegister::remote_atomic) != 0,
+			   .bind = (flags & WqeFastRegister::bind_enable) != 0},
+		.page_list = segment.page_list,
+		.start = segment.start,
+		.length = segment.length,
+		.page_shift = segment.page_shift};
+}
+
+BindWindow decoded(const WqeBindWindow &segment)
+{
+	const std::uint32_t access = segment.access;
+	return {.new_rkey = segment.new_rkey,
+		.region_lkey = segment.region_lkey,
+		.rights = {.remote_read = (access & WqeBindWindow::remote_read) != 0,
+			   .remote_write = (access & WqeBindWindow::remote_write) != 0,
+			   .remote_atomic = (access & WqeBindWindow::remote_atomic) != 0},
+		.type_2 = (segment.type & WqeBindWindow::type_2) != 0,
+		.zero_based = (segment.type & WqeBindWindow::zero_based) != 0,
+		.address = segment.address,
+		.length = segment.length};
 }
 
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out)

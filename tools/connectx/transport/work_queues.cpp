@@ -7,6 +7,9 @@
 
 #include <hw/connectx/wqe.hpp>
 
+#include "connectx/card_context.hpp"
+#include "connectx/transport/send_request.hpp"
+
 namespace weft::connectx::transport
 {
 
@@ -18,39 +21,52 @@ namespace
 /* Data segments of the largest stride: 2^(4 + 7) bytes. */
 constexpr std::size_t receive_bytes_max = 2048;
 
-/* The first dword of a send WQE, if it is posted. */
-bool owner_matches(const CardContext &card, const Qp &qp)
+const QueuePair &own(const hca::QueuePair &qp)
 {
-	const WorkQueue &queue = qp.pair.send_queue;
+	return static_cast<const QueuePair &>(qp);
+}
+
+/* Whether the owner bit in the first dword of a send WQE says that it is posted. */
+bool owner_matches(const CardContext &card, const QueuePair &qp, std::uint16_t index)
+{
+	const WorkQueue &queue = qp.send_queue;
 	GuestMemory *memory = card.memory.memory();
-	auto address = card.memory.bus_address(qp.pair.buffer, queue.wqe_offset(qp.send.next_wqe));
+	auto address = card.memory.bus_address(qp.buffer, queue.wqe_offset(index));
 	if (!memory || !address)
 		return false;
 	auto raw = memory->load<std::uint32_t>(*address);
 	if (!raw)
 		return false;
 	bool owner = (ib::be32::from_raw(*raw) & WqeControl::owner_bit) != 0;
-	return owner == ((qp.send.next_wqe >> queue.log_size & 1) != 0);
+	return owner == ((index >> queue.log_size & 1) != 0);
 }
 
 } // namespace
 
-std::uint32_t receives_posted(const CardContext &card, const Qp &qp)
+hca::SharedReceiveQueue *WorkQueues::shared_receive_queue(std::uint32_t srqn) const
 {
-	GuestMemory *memory = card.memory.memory();
-	if (!qp.pair.receive_queue.present || !memory)
+	return card_.shared_receive_queue(srqn);
+}
+
+std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint16_t next) const
+{
+	const QueuePair &qp = own(pair);
+	GuestMemory *memory = card_.memory.memory();
+	if (!qp.receive_queue.present || !memory)
 		return 0;
-	auto raw = memory->load<std::uint32_t>(qp.pair.doorbell_record);
+	auto raw = memory->load<std::uint32_t>(qp.doorbell_record);
 	if (!raw)
 		return 0;
 	auto posted = static_cast<std::uint16_t>(ib::be32::from_raw(*raw).value());
-	auto waiting = static_cast<std::uint16_t>(posted - qp.receive.next_wqe);
+	auto waiting = static_cast<std::uint16_t>(posted - next);
 	/* A record that claims more than there is room for is not believed at all. */
-	return waiting <= qp.pair.receive_queue.size() ? waiting : 0;
+	return waiting <= qp.receive_queue.size() ? waiting : 0;
 }
 
-Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, ReceiveWork &work)
+Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, hca::SharedReceiveQueue *xrc_srq,
+			       ReceiveWork &work)
 {
+	const QueuePair &qp = own(pair);
 	std::array<std::byte, receive_bytes_max> bytes;
 	std::span<std::byte> segments;
 	bool readable = false;
@@ -58,13 +74,13 @@ Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, Recei
 	work.used = 0;
 	work.room = 0;
 	work.pieces.clear();
+	work.pd = qp.pd;
+	work.cqn = qp.receive_cqn;
 	work.srqn = 0;
-	work.cqn = qp.pair.receive_cqn;
-	work.pd = qp.pair.pd;
 
-	SharedReceiveQueue *srq = xrc_srq;
-	if (!srq && qp.pair.uses_srq) {
-		srq = card.shared_receive_queue(qp.pair.srqn);
+	SharedReceiveQueue *srq = static_cast<SharedReceiveQueue *>(xrc_srq);
+	if (!srq && qp.uses_srq) {
+		srq = card_.shared_receive_queue(qp.srqn);
 		if (!srq)
 			return Taken::broken;
 	}
@@ -80,16 +96,16 @@ Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, Recei
 		}
 		std::size_t size = std::min<std::size_t>(srq->stride(), bytes.size());
 		segments = std::span(bytes).first(size - sizeof(SrqNext));
-		readable = card.memory.read(
+		readable = card_.memory.read(
 			srq->buffer(), srq->wqe_offset(work.index) + sizeof(SrqNext), segments);
 	} else {
-		if (receives_posted(card, qp) == 0)
+		if (receives_posted(qp, next) == 0)
 			return Taken::none;
-		const WorkQueue &queue = qp.pair.receive_queue;
-		work.index = qp.receive.next_wqe++;
+		const WorkQueue &queue = qp.receive_queue;
+		work.index = next++;
 		segments =
 			std::span(bytes).first(std::min<std::size_t>(queue.stride(), bytes.size()));
-		readable = card.memory.read(qp.pair.buffer, queue.wqe_offset(work.index), segments);
+		readable = card_.memory.read(qp.buffer, queue.wqe_offset(work.index), segments);
 	}
 	work.taken = true;
 	if (!readable)
@@ -98,44 +114,34 @@ Taken take_receive(CardContext &card, Qp &qp, SharedReceiveQueue *xrc_srq, Recei
 	return Taken::yes;
 }
 
-bool send_posted(const CardContext &card, const Qp &qp)
+Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request, Syndrome &failure)
 {
-	return qp.pair.send_queue.present && qp.send.rung && owner_matches(card, qp);
-}
-
-Taken take_send(const CardContext &card, Qp &qp, SendWork &work)
-{
-	if (!send_posted(card, qp)) {
-		qp.send.rung = false;
+	const QueuePair &qp = own(pair);
+	if (!qp.send_queue.present || !owner_matches(card_, qp, index))
 		return Taken::none;
-	}
-	const WorkQueue &queue = qp.pair.send_queue;
-	std::uint64_t offset = queue.wqe_offset(qp.send.next_wqe);
+	const WorkQueue &queue = qp.send_queue;
+	std::uint64_t offset = queue.wqe_offset(index);
 	std::array<std::byte, wqe_bytes_max + wqe_unit> bytes;
 
 	WqeControl control;
 	auto head = std::span(bytes).first(sizeof(control));
-	if (!card.memory.read(qp.pair.buffer, offset, head))
+	if (!card_.memory.read(qp.buffer, offset, head))
 		return Taken::broken;
 	std::memcpy(&control, bytes.data(), sizeof(control));
 	std::size_t size = std::max<std::size_t>(control.units() * wqe_unit, sizeof(control));
 
-	work.index = qp.send.next_wqe++;
-	work.packets = 0;
-	work.failure = CqeSyndrome::none;
-	work.started = false;
-	work.finished = false;
+	failure = Syndrome::none;
 	if (size > queue.stride()) {
-		work.failure = CqeSyndrome::local_qp_operation;
+		failure = Syndrome::local_qp_operation;
 		size = sizeof(control);
-	} else if (!card.memory.read(
-			   qp.pair.buffer, offset + sizeof(control),
+	} else if (!card_.memory.read(
+			   qp.buffer, offset + sizeof(control),
 			   std::span(bytes).subspan(sizeof(control), size - sizeof(control)))) {
 		return Taken::broken;
 	}
-	auto syndrome = decode(std::span(bytes).first(size), qp.pair.service, work.request);
-	if (work.failure == CqeSyndrome::none)
-		work.failure = syndrome;
+	auto syndrome = decode(std::span(bytes).first(size), qp.service, request);
+	if (failure == Syndrome::none)
+		failure = syndrome;
 	return Taken::yes;
 }
 

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "connectx/limits.hpp"
-#include "connectx/transport/engine.hpp"
+#include "hca/transport/engine.hpp"
 #include "connectx/transport/tests/pair.hpp"
 
 namespace weft::connectx::transport

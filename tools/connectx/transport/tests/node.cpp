@@ -33,19 +33,15 @@ constexpr unsigned page = 4096;
 
 Node::Node(fabric::Port &port, ib::Lid lid)
     : memory_(icm_, 0),
-      events_([](unsigned) {}), context_{.name = "test",
-					 .loop = host_.loop(),
-					 .memory = memory_,
-					 .events = events_,
-					 .multicast = multicast_,
-					 .management = agent_,
-					 .diagnostics = diagnostics_,
-					 .ports = ports_,
-					 .queue_pairs = SparseTable<QueuePair>(log_objects),
-					 .completion_queues =
-						 SparseTable<CompletionQueue>(log_objects),
-					 .shared_receive_queues =
-						 SparseTable<SharedReceiveQueue>(log_objects)},
+      events_([](unsigned) {}), context_({.name = "test",
+					  .loop = host_.loop(),
+					  .memory = memory_,
+					  .events = events_,
+					  .multicast = multicast_,
+					  .management = agent_,
+					  .diagnostics = diagnostics_,
+					  .ports = ports_},
+					 log_objects),
       free_memory_(icm_size)
 {
 	icm_.map(0, 0, icm_size);
@@ -76,7 +72,7 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 Node::~Node()
 {
 	ports_[0]->fabric_port().detach();
-	context_.queue_pairs.for_each([&](QueuePair &qp) { transport_->qp_destroyed(qp); });
+	context_.queue_pairs.for_each([&](hca::QueuePair &qp) { transport_->qp_destroyed(qp); });
 	inbox_.clear();
 	transport_.reset();
 }
@@ -262,6 +258,7 @@ QueuePair &Node::create_qp(const QpOptions &options, CompletionQueue &send_cq,
 			    .log_size = static_cast<std::uint8_t>(options.log_receive),
 			    .log_stride = 6,
 			    .present = !qp.uses_srq && options.service != ServiceType::xrc};
+	qp.has_receive_queue = qp.receive_queue.present;
 	QueueMemory queue = queue_memory(qp.receive_queue.offset +
 					 (std::uint64_t{1} << (options.log_receive + 6)) +
 					 sizeof(ib::be32));

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "connectx/card_context.hpp"
-#include "connectx/icm_map.hpp"
-#include "connectx/transport.hpp"
+#include "mellanox/icm_map.hpp"
+#include "hca/transport.hpp"
 #include "connectx/transport/tests/wqe_builder.hpp"
 #include "fabric/fabric.hpp"
 #include "pci/testing/fake_host.hpp"
@@ -39,7 +39,7 @@ struct Completion {
 	bool is_send = false;
 	bool is_error = false;
 	std::uint8_t opcode = 0;
-	CqeSyndrome syndrome = CqeSyndrome::none;
+	hw::connectx::CqeSyndrome syndrome = hw::connectx::CqeSyndrome::none;
 	std::uint32_t qpn = 0;
 	std::uint16_t wqe_index = 0;
 	std::uint32_t byte_count = 0;

@@ -23,7 +23,7 @@ TEST(SendRequest, gathers_memory_and_inline_data)
 			   .add(WqeData{1, 0x99, 5})
 			   .done();
 	SendRequest request;
-	ASSERT_EQ(decode(wqe, ServiceType::rc, request), CqeSyndrome::none);
+	ASSERT_EQ(decode(wqe, ServiceType::rc, request), Syndrome::none);
 	ASSERT_EQ(request.pieces.size(), 3u) << "empty pieces are left out";
 	EXPECT_EQ(request.pieces[0].lkey, 0x1234u);
 	EXPECT_EQ(request.pieces[0].address, 0xabcdef000u);
@@ -44,7 +44,7 @@ TEST(SendRequest, joins_inline_data_split_at_64_bytes)
 			   .inline_bytes(5)
 			   .done();
 	SendRequest request;
-	ASSERT_EQ(decode(wqe, ServiceType::rc, request), CqeSyndrome::none);
+	ASSERT_EQ(decode(wqe, ServiceType::rc, request), Syndrome::none);
 	EXPECT_EQ(request.length, 93u);
 	for (unsigned i = 0; i < 93; i++)
 		EXPECT_EQ(request.inline_data[i], static_cast<std::byte>(i));
@@ -61,7 +61,7 @@ TEST(SendRequest, refuses_opcodes_that_the_service_lacks)
 		WqeBuilder builder(opcode);
 		for (int i = 0; i < 4; i++)
 			builder.add(WqeData{8, 1, 0x1000});
-		return decode(builder.done(), service, request) == CqeSyndrome::local_qp_operation;
+		return decode(builder.done(), service, request) == Syndrome::local_qp_operation;
 	};
 	EXPECT_FALSE(refused(WqeOpcode::rdma_read, ServiceType::rc));
 	EXPECT_TRUE(refused(WqeOpcode::rdma_read, ServiceType::uc));
@@ -79,16 +79,16 @@ TEST(SendRequest, refuses_truncated_wqes)
 	SendRequest request;
 	auto whole =
 		WqeBuilder(WqeOpcode::send).add(WqeDatagram{}).add(WqeData{8, 1, 0x1000}).done();
-	EXPECT_EQ(decode(whole, ServiceType::ud, request), CqeSyndrome::none);
+	EXPECT_EQ(decode(whole, ServiceType::ud, request), Syndrome::none);
 	EXPECT_EQ(decode(std::span(whole).first(32), ServiceType::ud, request),
-		  CqeSyndrome::local_qp_operation);
+		  Syndrome::local_qp_operation);
 	auto cut = WqeBuilder(WqeOpcode::send).add(WqeData{}).done();
-	EXPECT_EQ(decode(cut, ServiceType::ud, request), CqeSyndrome::local_qp_operation);
+	EXPECT_EQ(decode(cut, ServiceType::ud, request), Syndrome::local_qp_operation);
 	auto inline_beyond = WqeBuilder(WqeOpcode::send).inline_bytes(12).done();
 	WqeInline head{WqeData::inline_bit | 13};
 	std::memcpy(inline_beyond.data() + 16, &head, sizeof(head));
-	EXPECT_EQ(decode(inline_beyond, ServiceType::rc, request), CqeSyndrome::local_qp_operation);
-	EXPECT_EQ(decode({}, ServiceType::rc, request), CqeSyndrome::local_qp_operation);
+	EXPECT_EQ(decode(inline_beyond, ServiceType::rc, request), Syndrome::local_qp_operation);
+	EXPECT_EQ(decode({}, ServiceType::rc, request), Syndrome::local_qp_operation);
 }
 
 /* Answers cannot go into the WQE, and an atomic brings eight bytes. */
@@ -96,13 +96,13 @@ TEST(SendRequest, refuses_bad_places_for_answers)
 {
 	SendRequest request;
 	auto read = WqeBuilder(WqeOpcode::rdma_read).add(WqeRemoteAddress{}).inline_bytes(8).done();
-	EXPECT_EQ(decode(read, ServiceType::rc, request), CqeSyndrome::local_qp_operation);
+	EXPECT_EQ(decode(read, ServiceType::rc, request), Syndrome::local_qp_operation);
 	auto atomic = WqeBuilder(WqeOpcode::fetch_add)
 			      .add(WqeRemoteAddress{})
 			      .add(WqeAtomic{})
 			      .add(WqeData{4, 1, 0x1000})
 			      .done();
-	EXPECT_EQ(decode(atomic, ServiceType::rc, request), CqeSyndrome::local_length);
+	EXPECT_EQ(decode(atomic, ServiceType::rc, request), Syndrome::local_length);
 }
 
 /* No bit pattern whatever does harm, and what is accepted is consistent. */
@@ -121,7 +121,7 @@ TEST(SendRequest, survives_random_bytes)
 		control.size_word = static_cast<std::uint32_t>(wqe.size() / wqe_unit);
 		std::memcpy(wqe.data(), &control, sizeof(control));
 		for (auto service : {ServiceType::rc, ServiceType::ud, ServiceType::mlx}) {
-			if (decode(wqe, service, request) != CqeSyndrome::none)
+			if (decode(wqe, service, request) != Syndrome::none)
 				continue;
 			accepted++;
 			std::uint64_t sum = 0;

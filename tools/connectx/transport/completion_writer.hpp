@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Where this card's completions go: entries of its completion queues, and of its event queues.
+ */
+#pragma once
+
+#include <hw/connectx/cqe.hpp>
+#include <hw/connectx/wqe.hpp>
+
+#include "connectx/names.hpp"
+#include "hca/completion_sink.hpp"
+
+namespace weft::connectx
+{
+struct CardContext;
+}
+
+namespace weft::connectx::transport
+{
+
+class CompletionWriter final : public CompletionSink
+{
+public:
+	explicit CompletionWriter(const CardContext &card) : card_(card) {}
+
+	bool sent(const hca::QueuePair &qp, const SendDone &done) override;
+	bool received(const hca::QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done) override;
+	bool failed(const hca::QueuePair &qp, std::uint32_t cqn, const Failure &failure) override;
+	void raise(Event event, std::uint32_t qpn) override;
+
+private:
+	bool post(std::uint32_t cqn, const hw::connectx::Cqe &cqe, bool solicited);
+
+	const CardContext &card_;
+};
+
+/* The code that a completion has for a request; that of an opcode or a syndrome. */
+hw::connectx::WqeOpcode wqe_opcode(SendOpcode opcode);
+hw::connectx::CqeSyndrome cqe_syndrome(Syndrome syndrome);
+
+} // namespace weft::connectx::transport

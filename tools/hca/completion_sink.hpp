@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The second of the three things that the transport engine asks of a card: where completions go, and events.
+#pragma once
+
+#include <cstdint>
+
+#include "hca/types.hpp"
+
+namespace weft::hca
+{
+
+struct QueuePair;
+
+// ChecksumStatus - what a receive completion says of IP checksums; all 0 if nothing is known.
+struct ChecksumStatus {
+	std::uint16_t status = 0;
+	std::uint8_t flags = 0;
+	std::uint16_t checksum = 0;
+
+	enum Status : std::uint16_t {
+		ipv4 = 1u << 6,
+		ipv4_fragment = 1u << 7,
+		ipv6 = 1u << 8,
+		ipv4_options = 1u << 9,
+		tcp = 1u << 10,
+		udp = 1u << 11,
+		ip_checksum_ok = 1u << 12,
+	};
+	static constexpr std::uint8_t l4_checksum_ok = 1u << 2;
+	// The checksum field of a packet whose L4 checksum holds.
+	static constexpr std::uint16_t checksum_correct = 0xffff;
+};
+
+// SendDone - a send request that is done; byte_count of reads and atomics only.
+struct SendDone {
+	std::uint16_t index = 0;
+	SendOpcode opcode = SendOpcode::nop;
+	std::uint32_t byte_count = 0;
+};
+
+// ReceiveDone - everything about a received message that its completion tells.
+struct ReceiveDone {
+	std::uint16_t index = 0;
+	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
+	ReceiveOpcode opcode = ReceiveOpcode::send;
+	// Immediate data, invalidated key, or P_Key index of a datagram without immediate.
+	std::uint32_t immediate = 0;
+	std::uint32_t byte_count = 0;
+	std::uint32_t source_qpn = 0;
+	std::uint16_t source_lid = 0;
+	std::uint8_t sl = 0;
+	std::uint8_t path_bits = 0;
+	bool grh = false;
+	bool solicited = false;
+	ChecksumStatus checksums;
+};
+
+// Failure - a request that has failed or was flushed.
+struct Failure {
+	std::uint16_t index = 0;
+	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
+	Syndrome syndrome = Syndrome::none;
+	bool is_send = false;
+};
+
+// All data of a request is in guest memory before its completion is written. False: the queue is not there or takes no more.
+class CompletionSink
+{
+public:
+	virtual ~CompletionSink() = default;
+
+	[[nodiscard]] virtual bool sent(const QueuePair &qp, const SendDone &done) = 0;
+	[[nodiscard]] virtual bool received(const QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done) = 0;
+	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn, const Failure &failure) = 0;
+	// An asynchronous event of the queue pair.
+	virtual void raise(Event event, std::uint32_t qpn) = 0;
+};
+
+} // namespace weft::hca

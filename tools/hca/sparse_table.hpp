@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects by number where the numbers may reach 2^24 and few are used: two levels, the second made
+// on first use. Finding one is two array accesses.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace weft::hca
+{
+
+template<typename T>
+class SparseTable
+{
+public:
+	// Room for 2^@log_size slots; all are empty.
+	explicit SparseTable(unsigned log_size = 0) { resize(log_size); }
+
+	// Empties the table and gives it 2^@log_size slots.
+	void resize(unsigned log_size)
+	{
+		pages_.clear();
+		pages_.resize(((std::size_t{1} << log_size) + kPage - 1) / kPage);
+		mask_ = static_cast<std::uint32_t>((std::uint64_t{1} << log_size) - 1);
+		objects_ = 0;
+	}
+
+	std::uint32_t size() const { return mask_ + 1; }
+	// How many slots are filled.
+	std::uint32_t objects() const { return objects_; }
+	// The slot that a number, which may have bits beyond the table's size, falls into.
+	std::uint32_t slot(std::uint32_t number) const { return number & mask_; }
+
+	// What is in the slot of @number; null if nothing is.
+	T *find(std::uint32_t number) const
+	{
+		const std::uint32_t at = slot(number);
+		const auto &page = pages_[at / kPage];
+		return page ? (*page)[at % kPage].get() : nullptr;
+	}
+	// Fills the slot of @number. What was there is destroyed.
+	T &insert(std::uint32_t number, std::unique_ptr<T> object)
+	{
+		const std::uint32_t at = slot(number);
+		auto &page = pages_[at / kPage];
+		if (!page)
+			page = std::make_unique<Page>();
+		auto &place = (*page)[at % kPage];
+		objects_ += place ? 0 : 1;
+		place = std::move(object);
+		return *place;
+	}
+	std::unique_ptr<T> remove(std::uint32_t number)
+	{
+		const std::uint32_t at = slot(number);
+		const auto &page = pages_[at / kPage];
+		if (!page || !(*page)[at % kPage])
+			return nullptr;
+		--objects_;
+		return std::move((*page)[at % kPage]);
+	}
+	// Calls @f(T &) for each object, in order of slots. @f may not change the table.
+	template<typename F>
+	void for_each(F &&f) const
+	{
+		for (const auto &page : pages_) {
+			if (!page)
+				continue;
+			for (const auto &object : *page)
+				if (object)
+					f(*object);
+		}
+	}
+
+private:
+	static constexpr std::size_t kPage = 512;
+	using Page = std::array<std::unique_ptr<T>, kPage>;
+
+	std::vector<std::unique_ptr<Page>> pages_;
+	std::uint32_t mask_ = 0;
+	std::uint32_t objects_ = 0;
+};
+
+} // namespace weft::hca

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "hca/transport/engine.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "hca/transport/addressing.hpp"
+#include "hca/transport/work_queues.hpp"
+
+namespace weft::hca::transport
+{
+
+namespace
+{
+
+/* Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in one slice. */
+constexpr unsigned turn_budget = 32;
+constexpr unsigned slice_turns = 16;
+/* Timers that are due and looked at before other work gets its turn. */
+constexpr unsigned slice_timers = 64;
+/* How often a QP in the error state is asked for receives that were posted there. */
+constexpr Duration poll_first = std::chrono::milliseconds(1);
+constexpr Duration poll_longest = std::chrono::milliseconds(250);
+
+bool is_datagram_service(ServiceType service)
+{
+	return service == ServiceType::ud || service == ServiceType::mlx;
+}
+
+} // namespace
+
+Engine::Engine(Context &card)
+    : card_(card), completions_(*this), output_(card), requester_(*this), responder_(*this),
+      datagrams_(*this), wakeup_(card.loop, [this] { run(); }),
+      timer_(card.loop, [this] { timers_due(); })
+{
+}
+
+Engine::~Engine() = default;
+
+/* ------------------------------------------------------------------ queue pairs and commands */
+
+void Engine::qp_created(QueuePair &pair)
+{
+	pair.transport = std::make_unique<Qp>(pair);
+}
+
+void Engine::qp_changed(QueuePair &pair, QpState from)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	if (pair.state == QpState::rtr && from == QpState::init)
+		responder_.start(*qp);
+	if (pair.state == QpState::rts && from == QpState::rtr)
+		requester_.start(*qp);
+	if (pair.state == QpState::rts && from == QpState::sqer)
+		requester_.restart(*qp);
+	if (pair.state == QpState::err && from != QpState::err) {
+		qp->receive.responses.clear();
+		qp->receive.ack.reset();
+		fail(*qp);
+	}
+	schedule(*qp);
+}
+
+void Engine::qp_destroyed(QueuePair &pair)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	std::erase(runnable_, qp);
+	std::erase(blocked_, qp);
+	if (qp->timer)
+		timers_.erase({*qp->timer, qp});
+	leases_.end(*qp);
+	requester_.release_all(*qp);
+	pair.transport.reset();
+}
+
+QueuePairProgress Engine::progress(const QueuePair &pair) const
+{
+	QueuePairProgress progress;
+	const auto *qp = static_cast<const Qp *>(pair.transport.get());
+	if (!qp)
+		return progress;
+	progress.next_send_psn = qp->send.psn.value();
+	progress.next_receive_psn = qp->receive.expected.value();
+	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
+	progress.receive_msn = qp->receive.msn;
+	progress.ssn = qp->send.ssn;
+	// The oldest request of each queue that is not done: a flush is over when these are as software left them.
+	progress.sq_counter = qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
+	progress.rq_counter = static_cast<std::uint16_t>(qp->receive.next_wqe - qp->receive.receive.taken);
+	progress.current_retry = static_cast<std::uint8_t>(qp->send.retries_left);
+	progress.current_rnr_retry = static_cast<std::uint8_t>(qp->send.rnr_retries_left);
+	return progress;
+}
+
+void Engine::send_doorbell(QueuePair &pair)
+{
+	Qp *qp = state_of(&pair);
+	if (!qp)
+		return;
+	qp->send.rung = true;
+	/* At once, as long as nobody else waits: a wake-up more is what latency is made of. */
+	if (runnable_.empty() && !qp->queued)
+		service(*qp);
+	else
+		schedule(*qp);
+}
+
+void Engine::cq_gone(std::uint32_t) {}
+
+void Engine::srq_gone(std::uint32_t) {}
+
+void Engine::keys_changed()
+{
+	leases_.end_keys_unless([this](std::uint32_t key) { return card_.memory.holds(key); });
+}
+
+void Engine::fail(Qp &qp, std::optional<Event> event)
+{
+	if (event)
+		card_.completions.raise(*event, qp.pair.qpn);
+	qp.pair.state = QpState::err;
+	qp.broken = false;
+	leases_.end(qp);
+	/* Lost on the way, as a packet may be; the completions must not wait for its credit. */
+	qp.waiting.reset();
+	qp.poll_pause = poll_first;
+	clear_deadline(qp);
+	schedule(qp);
+}
+
+void Engine::stop_send_queue(Qp &qp)
+{
+	qp.pair.state = QpState::sqer;
+	schedule(qp);
+}
+
+/* ------------------------------------------------------------------------------- scheduling */
+
+void Engine::schedule(Qp &qp)
+{
+	if (qp.queued)
+		return;
+	qp.queued = true;
+	runnable_.push_back(&qp);
+	wakeup_.signal();
+}
+
+void Engine::run()
+{
+	for (unsigned turn = 0; turn < slice_turns; turn++) {
+		bool looped = !output_.looped().empty();
+		if (!looped && fan_outs_.empty() && runnable_.empty())
+			break;
+		if (!fan_outs_.empty()) {
+			fan_out();
+		} else if (looped) {
+			Output::Looped back = std::move(output_.looped().front());
+			output_.looped().pop_front();
+			deliver(back.port, back.packet, true);
+		}
+		if (!runnable_.empty()) {
+			Qp *qp = runnable_.front();
+			runnable_.pop_front();
+			qp->queued = false;
+			service(*qp);
+		}
+	}
+	if (output_.looped().empty() && output_.take_starved()) {
+		auto waiting = std::exchange(blocked_, {});
+		for (Qp *qp : waiting) {
+			qp->blocked = false;
+			schedule(*qp);
+		}
+	}
+	if (!runnable_.empty() || !output_.looped().empty() || !fan_outs_.empty())
+		wakeup_.signal();
+}
+
+/* One turn of a QP: what is due to the other end first, then what it wants itself. */
+void Engine::service(Qp &qp)
+{
+	if (qp.broken && qp.pair.state != QpState::err)
+		fail(qp, Event::wq_catastrophic);
+	if (!card_.port(qp.pair.path.port))
+		return;
+	const bool credit = send_waiting(qp);
+	bool more = credit && responder_.advance(qp, turn_budget);
+	if (qp.pair.state == QpState::err) {
+		flush(qp);
+	} else if (qp.pair.state == QpState::sqer) {
+		/* Only the send queue has failed. */
+		more |= requester_.flush(qp, turn_budget);
+	} else if (!credit) {
+		return;
+	} else if (is_datagram_service(qp.pair.service)) {
+		more |= datagrams_.advance(qp, turn_budget);
+	} else {
+		more |= requester_.advance(qp, turn_budget);
+	}
+	if (qp.pair.state == QpState::sq_draining && Requester::idle(qp)) {
+		qp.pair.state = QpState::sqd;
+		if (qp.pair.sqd_event)
+			card_.completions.raise(Event::sq_drained, qp.pair.qpn);
+	}
+	if (more)
+		schedule(qp);
+	if (!output_.looped().empty())
+		wakeup_.signal();
+}
+
+void Engine::flush(Qp &qp)
+{
+	bool more = requester_.flush(qp, turn_budget);
+	more |= responder_.flush(qp, turn_budget);
+	if (more) {
+		schedule(qp);
+		return;
+	}
+	if (qp.pair.uses_srq && !qp.last_wqe_reported) {
+		qp.last_wqe_reported = true;
+		card_.completions.raise(Event::last_wqe_reached, qp.pair.qpn);
+	}
+	/* Nothing tells of a receive that is posted now: look again, ever more rarely. */
+	if (qp.pair.has_receive_queue && !qp.pair.uses_srq && !qp.deadline)
+		set_deadline(qp, Clock::now() + qp.poll_pause);
+}
+
+void Engine::poll_error_state(Qp &qp)
+{
+	bool posted = receives_posted(card_, qp) != 0;
+	qp.poll_pause = posted ? poll_first : std::min(2 * qp.poll_pause, poll_longest);
+	if (posted)
+		schedule(qp);
+	else
+		set_deadline(qp, Clock::now() + qp.poll_pause);
+}
+
+/* ------------------------------------------------------------------------------------ timers */
+
+/*
+ * A deadline moves with each acknowledge, so a timer is not kept exact: one that comes up too early
+ * is put back for the time that is wanted then.
+ */
+void Engine::set_deadline(Qp &qp, TimePoint when)
+{
+	qp.deadline = when;
+	if (qp.timer && *qp.timer <= when)
+		return;
+	if (qp.timer)
+		timers_.erase({*qp.timer, &qp});
+	qp.timer = when;
+	timers_.emplace(when, &qp);
+	arm_timer();
+}
+
+void Engine::arm_timer()
+{
+	if (!timers_.empty())
+		timer_.arm_at(timers_.begin()->first);
+}
+
+void Engine::timers_due()
+{
+	TimePoint now = Clock::now();
+	for (unsigned i = 0; i < slice_timers; i++) {
+		auto first = timers_.begin();
+		if (first == timers_.end() || first->first > now)
+			break;
+		Qp *qp = first->second;
+		timers_.erase(first);
+		qp->timer.reset();
+		if (!qp->deadline)
+			continue;
+		if (*qp->deadline > now) {
+			set_deadline(*qp, *qp->deadline);
+			continue;
+		}
+		qp->deadline.reset();
+		if (qp->pair.state == QpState::err)
+			poll_error_state(*qp);
+		else
+			requester_.timed_out(*qp);
+	}
+	arm_timer();
+}
+
+/* ------------------------------------------------------------------------------------ output */
+
+fabric::Sent Engine::send_packet(const Qp &qp, fabric::Packet &packet)
+{
+	bool loopback = qp.pair.path.force_loopback && !ib::lid_is_multicast(packet.lrh().dlid);
+	return output_.send(qp.pair.path.port, packet, loopback);
+}
+
+bool Engine::emit(Qp &qp, fabric::Packet &&packet)
+{
+	assert(!qp.waiting);
+	if (send_packet(qp, packet) != fabric::Sent::no_credit)
+		return true;
+	qp.waiting.emplace(std::move(packet));
+	wait_for_credit(qp);
+	return false;
+}
+
+bool Engine::send_waiting(Qp &qp)
+{
+	if (!qp.waiting)
+		return true;
+	if (send_packet(qp, *qp.waiting) == fabric::Sent::no_credit) {
+		wait_for_credit(qp);
+		return false;
+	}
+	qp.waiting.reset();
+	return true;
+}
+
+void Engine::wait_for_credit(Qp &qp)
+{
+	if (qp.blocked)
+		return;
+	qp.blocked = true;
+	blocked_.push_back(&qp);
+}
+
+void Engine::credit_available(unsigned, std::uint8_t)
+{
+	auto waiting = std::exchange(blocked_, {});
+	for (Qp *qp : waiting) {
+		qp->blocked = false;
+		schedule(*qp);
+	}
+}
+
+void Engine::port_changed(unsigned) {}
+
+/* ------------------------------------------------------------------------------------- input */
+
+void Engine::receive(unsigned port, fabric::Packet &&packet)
+{
+	deliver(port, packet, false);
+}
+
+void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_back)
+{
+	CardPort *port = card_.port(port_number);
+	if (!port)
+		return;
+	ib::Lid dlid = packet.lrh().dlid;
+	std::uint32_t number = packet.bth().dest_qp();
+	if (!ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::valid))
+		return;
+	if (number == ib::qpn_smi) {
+		deliver_management(port_number, packet);
+		return;
+	}
+	/* IBA 9.6.1: the management lane leads to QP0 alone, and passes no check on its way. */
+	if (packet.lrh().vl() == ib::vl_management)
+		return;
+	if (!port->active() && !looped_back)
+		return;
+	if (ib::lid_is_multicast(dlid)) {
+		deliver_multicast(port_number, packet, looped_back);
+		return;
+	}
+	if (!looped_back && !port->owns_lid(dlid))
+		return;
+	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
+				       : state_of(card_.queue_pair(number));
+	if (qp)
+		deliver_to(*qp, port_number, packet);
+}
+
+void Engine::deliver_management(unsigned port_number, fabric::Packet &packet)
+{
+	if (packet.lrh().vl() != ib::vl_management ||
+	    packet.bth().opcode != ib::opcode_ud_send_only)
+		return;
+	if (packet.payload().size() == sizeof(ib::Smp)) {
+		ib::Smp smp;
+		packet.payload().copy_to(std::as_writable_bytes(std::span(&smp, 1)));
+		bool handled = false;
+		auto answer =
+			card_.management.wire_smp(port_number, smp, packet.lrh().slid, handled);
+		if (answer) {
+			packet::Headers headers;
+			address_reply(*card_.port(port_number), packet, headers);
+			headers.bth.opcode = ib::opcode_ud_send_only;
+			headers.bth.set_dest_qp(packet.parse().deth.src_qp);
+			auto reply = fabric::Packet::make(
+				headers,
+				fabric::Payload::copy_of(std::as_bytes(std::span(&*answer, 1))));
+			if (reply)
+				output_.send(port_number, *reply);
+		}
+		if (answer || handled)
+			return;
+	}
+	if (Qp *qp = state_of(card_.special_queue_pair(port_number, 0)))
+		deliver_to(*qp, port_number, packet);
+}
+
+void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, bool looped_back)
+{
+	if (!packet.grh() || !ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::deth))
+		return;
+	fan_outs_.push_back({port_number, looped_back, std::move(packet)});
+	if (fan_outs_.size() == 1) {
+		begin_fan_out();
+		fan_out();
+	}
+}
+
+void Engine::begin_fan_out()
+{
+	members_.clear();
+	next_member_ = 0;
+	card_.groups.members(fan_outs_.front().packet.grh()->dgid, members_);
+}
+
+/* One turn of the first packet that is for many. */
+void Engine::fan_out()
+{
+	FanOut &first = fan_outs_.front();
+	const std::uint32_t source = first.packet.parse().deth.src_qp;
+	const std::size_t end = std::min(members_.size(), next_member_ + turn_budget);
+	for (; next_member_ < end; next_member_++) {
+		const auto &member = members_[next_member_];
+		if (first.looped_back && member.block_loopback && member.qpn == source)
+			continue;
+		Qp *qp = state_of(card_.queue_pair(member.qpn));
+		if (qp && qp->pair.service == ServiceType::ud && qp->pair.path.port == first.port)
+			deliver_to(*qp, first.port, first.packet);
+	}
+	if (next_member_ == members_.size()) {
+		fan_outs_.pop_front();
+		if (!fan_outs_.empty())
+			begin_fan_out();
+	}
+	if (!fan_outs_.empty())
+		wakeup_.signal();
+}
+
+void Engine::refuse_pkey(CardPort &port, const packet::Headers &headers)
+{
+	port.count_pkey_violation();
+	card_.management.key_violation(port.number(), ib::trap_bad_pkey, headers);
+}
+
+void Engine::refuse_qkey(CardPort &port, const packet::Headers &headers)
+{
+	port.count_qkey_violation();
+	card_.management.key_violation(port.number(), ib::trap_bad_qkey, headers);
+}
+
+void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
+{
+	if (!qp.can_receive())
+		return;
+	auto opcode = packet.bth().opcode;
+	auto traits = ib::opcode_traits(opcode);
+	if (is_datagram_service(qp.pair.service)) {
+		if (qp.pair.path.port == port_number)
+			datagrams_.receive(qp, card_.special_number(qp.pair.qpn), port_number,
+					   packet);
+		return;
+	}
+	const packet::Headers headers = packet.parse();
+	CardPort &port = *card_.port(port_number);
+	/* IBA 9.6.1.5: a connected QP hears only its own peer. */
+	const AddressPath &path = qp.pair.path;
+	if (path.port != port_number || path.remote_lid != headers.lrh.slid)
+		return;
+	if (!ib::pkey_match(headers.bth.pkey, port.pkey(path.pkey_index))) {
+		refuse_pkey(port, headers);
+		return;
+	}
+	ib::Transport expected = qp.pair.service == ServiceType::uc    ? ib::Transport::uc
+				 : qp.pair.service == ServiceType::xrc ? ib::Transport::xrc
+								       : ib::Transport::rc;
+	bool masked = opcode == ib::opcode_rc_masked_compare_swap ||
+		      opcode == ib::opcode_rc_masked_fetch_add;
+	bool masked_xrc = opcode == ib::opcode_xrc_masked_compare_swap ||
+			  opcode == ib::opcode_xrc_masked_fetch_add;
+	if (ib::opcode_transport(opcode) != expected &&
+	    !(masked && expected == ib::Transport::rc) &&
+	    !(masked_xrc && expected == ib::Transport::xrc))
+		return;
+	if (traits.has(ib::OpcodeTraits::response))
+		requester_.response(qp, packet);
+	else
+		responder_.request(qp, packet);
+}
+
+} // namespace weft::hca::transport
+
+namespace weft::hca
+{
+
+std::unique_ptr<Transport> make_transport(Context &context)
+{
+	return std::make_unique<transport::Engine>(context);
+}
+
+} // namespace weft::hca

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The data path of one card: what happens between a doorbell and a completion.
+ *
+ * All of it runs on the card's loop. Work is done in slices with a budget; when one is used up the
+ * engine asks its loop to be run again, so that a protocol request of the same card never waits
+ * long behind traffic. A QP with something to do is in the run queue; one that found no credit
+ * leaves it until the port says that there is some.
+ */
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "hca/context.hpp"
+#include "hca/transport.hpp"
+#include "hca/transport/completions.hpp"
+#include "hca/transport/datagrams.hpp"
+#include "hca/transport/leases.hpp"
+#include "hca/transport/output.hpp"
+#include "hca/transport/qp.hpp"
+#include "hca/transport/requester.hpp"
+#include "hca/transport/responder.hpp"
+
+namespace weft::hca::transport
+{
+
+class Engine final : public Transport
+{
+public:
+	explicit Engine(Context &card);
+	~Engine() override;
+
+	void qp_created(QueuePair &pair) override;
+	void qp_changed(QueuePair &pair, QpState from) override;
+	void qp_destroyed(QueuePair &pair) override;
+	QueuePairProgress progress(const QueuePair &pair) const override;
+	void send_doorbell(QueuePair &pair) override;
+	void cq_gone(std::uint32_t cqn) override;
+	void srq_gone(std::uint32_t srqn) override;
+	void key_gone(std::uint32_t index) override { leases_.end_key(index); }
+	void keys_changed() override;
+	void receive(unsigned port, fabric::Packet &&packet) override;
+	void credit_available(unsigned port, std::uint8_t vl) override;
+	void port_changed(unsigned port) override;
+
+	/* --- for the parts of the engine --- */
+
+	Context &card() { return card_; }
+	Completions &completions() { return completions_; }
+	Output &output() { return output_; }
+	Leases &leases() { return leases_; }
+	Requester &requester() { return requester_; }
+	Responder &responder() { return responder_; }
+
+	/* Have the QP's work done soon. */
+	void schedule(Qp &qp);
+	/* Call timed_out() of the QP's requester at that time, once; replaces an earlier wish. */
+	void set_deadline(Qp &qp, TimePoint when);
+	void clear_deadline(Qp &qp) { qp.deadline.reset(); }
+
+	/*
+	 * Send a packet of a QP. If there is no credit it is kept, and the caller is to generate no
+	 * more: false then.
+	 */
+	bool emit(Qp &qp, fabric::Packet &&packet);
+
+	/*
+	 * A request of an unreliable QP has failed: its send queue alone stops, IBA 10.3.1.6. What
+	 * follows is flushed, receives go on, and SQERR2RTS starts the queue again.
+	 */
+	void stop_send_queue(Qp &qp);
+	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
+	void fail(Qp &qp, std::optional<Event> event = std::nullopt);
+
+	/* Count a packet that a port's P_Keys or a QP's Q_Key refuse, and tell the manager. */
+	void refuse_pkey(CardPort &port, const packet::Headers &headers);
+	void refuse_qkey(CardPort &port, const packet::Headers &headers);
+
+	/* Timers that run: never more than one a QP. */
+	std::size_t timers() const { return timers_.size(); }
+
+	static Qp *state_of(QueuePair *pair)
+	{
+		return pair ? static_cast<Qp *>(pair->transport.get()) : nullptr;
+	}
+
+private:
+	void run();
+	void service(Qp &qp);
+	void timers_due();
+	void arm_timer();
+	fabric::Sent send_packet(const Qp &qp, fabric::Packet &packet);
+	bool send_waiting(Qp &qp);
+	void wait_for_credit(Qp &qp);
+	void flush(Qp &qp);
+	void poll_error_state(Qp &qp);
+	void deliver(unsigned port, fabric::Packet &packet, bool looped_back);
+	void deliver_multicast(unsigned port, fabric::Packet &packet, bool looped_back);
+	void begin_fan_out();
+	void fan_out();
+	void deliver_management(unsigned port, fabric::Packet &packet);
+	void deliver_to(Qp &qp, unsigned port, fabric::Packet &packet);
+
+	Context &card_;
+	Completions completions_;
+	Output output_;
+	Leases leases_{card_.memory};
+	Requester requester_;
+	Responder responder_;
+	Datagrams datagrams_;
+	std::deque<Qp *> runnable_;
+	std::vector<Qp *> blocked_;
+	/* Ordered by time; one a QP, at Qp::timer. */
+	std::set<std::pair<TimePoint, Qp *>> timers_;
+	/*
+	 * Multicast packets that have not reached all members, in order. Those that came by the wire hold
+	 * their credits; while there are any, none is taken that came back from the card itself.
+	 */
+	struct FanOut {
+		unsigned port;
+		bool looped_back;
+		fabric::Packet packet;
+	};
+	std::deque<FanOut> fan_outs_;
+	/* The members of the first, and the next that it goes to. */
+	std::vector<Groups::Member> members_;
+	std::size_t next_member_ = 0;
+	Wakeup wakeup_;
+	Timer timer_;
+};
+
+} // namespace weft::hca::transport

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Packet sequence numbers: 24-bit, compared in a circle, IBA 9.7.2 and 9.7.3.1.
+ */
+#pragma once
+
+#include <cstdint>
+
+namespace weft::hca::transport
+{
+
+class Psn
+{
+public:
+	static constexpr std::uint32_t mask = 0xffffff;
+	/* No more than this many may be unacknowledged, or old and new look alike. */
+	static constexpr std::uint32_t window = 1u << 23;
+
+	constexpr Psn() = default;
+	explicit constexpr Psn(std::uint32_t value) : value_(value & mask) {}
+
+	constexpr std::uint32_t value() const { return value_; }
+	constexpr Psn operator+(std::uint32_t n) const { return Psn(value_ + n); }
+	constexpr Psn operator-(std::uint32_t n) const { return Psn(value_ - n); }
+	constexpr Psn &operator+=(std::uint32_t n) { return *this = *this + n; }
+	constexpr Psn &operator++() { return *this += 1; }
+	constexpr bool operator==(const Psn &) const = default;
+
+	/* How far this one is ahead of the other: in [-2^23, 2^23). */
+	constexpr std::int32_t distance_from(Psn other) const
+	{
+		return static_cast<std::int32_t>((value_ - other.value_) << 8) >> 8;
+	}
+	constexpr bool before(Psn other) const { return distance_from(other) < 0; }
+
+private:
+	std::uint32_t value_ = 0;
+};
+
+} // namespace weft::hca::transport
