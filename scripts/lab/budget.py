@@ -11,7 +11,7 @@ PARTS = {
     "kunit-um-debug": 90,
     "guest-um-debug": 240,
     "guest-stock": 720,
-    "build": 90,
+    "build": 120,
     "kunit-debug": 240,     # of these, most beside the guests
     "guest-debug": 500,
 }

@@ -15,7 +15,7 @@ NETWORK = "is there a network, and a Debian mirror in /etc/apt?"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def _mirrors():
+def mirrors():
     """The mirrors of the system's sources, the security archive apart."""
     uris = cache.tool("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
     mirrors = sorted({uri for uri in uris if uri.rstrip("/").endswith("/debian")})
@@ -49,7 +49,7 @@ class Apt:
         }
         if suites:
             sources = self.directory / "sources.list"
-            sources.write_text("".join(f"deb [signed-by={KEYRING}] {_mirrors()[0]} {suite} main\n" for suite in suites))
+            sources.write_text("".join(f"deb [signed-by={KEYRING}] {mirrors()[0]} {suite} main\n" for suite in suites))
             options["Dir::Etc::sourcelist"] = sources
             options["Dir::Etc::sourceparts"] = self.directory / "sources.d"
         self._options = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]

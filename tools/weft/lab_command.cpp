@@ -20,17 +20,33 @@ namespace
 
 using Words = std::vector<std::string>;
 
+std::filesystem::path own_directory()
+{
+	return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+// Where it lies from a package, and from a tree's build/bin.
+std::filesystem::path session_program()
+{
+	const std::filesystem::path below = "tools/weft/session/weft-session";
+	const auto installed = own_directory().parent_path() / "lib/weft" / below;
+	if (std::filesystem::exists(installed))
+		return installed;
+	return own_directory().parent_path().parent_path() / below;
+}
+
 // Becomes the other half of these commands; returns only to throw.
 [[noreturn]] void become_session(const std::filesystem::path &socket_directory, const Words &words)
 {
-	Words arguments{WEFT_SESSION, "--socket-dir", socket_directory.string()};
+	const auto session = session_program();
+	Words arguments{session.string(), "--socket-dir", socket_directory.string()};
 	arguments.insert(arguments.end(), words.begin(), words.end());
 	std::vector<char *> pointers;
 	for (auto &argument : arguments)
 		pointers.push_back(argument.data());
 	pointers.push_back(nullptr);
-	::execv(WEFT_SESSION, pointers.data());
-	throw std::runtime_error(std::string(WEFT_SESSION ": ") + std::strerror(errno));
+	::execv(session.c_str(), pointers.data());
+	throw std::runtime_error(session.string() + ": " + std::strerror(errno));
 }
 
 // Options that are passed on as they are given.
@@ -94,7 +110,7 @@ std::shared_ptr<Passed> add_machine_options(CLI::App &app)
 Words session_words(const std::string &command, const Passed &passed)
 {
 	// weftd lies beside weft.
-	const auto weftd = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "weftd";
+	const auto weftd = own_directory() / "weftd";
 	Words words{command, "--weftd", weftd.string()};
 	const Words given = passed.words();
 	words.insert(words.end(), given.begin(), given.end());

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# Debian packages of what is built. scripts/packages/packages.list names what this takes.
+.PHONY: packages
+packages: ## Build the Debian packages weft and weft-dkms, into build/packages
+	@rm -f build/packages/*.deb
+	+@DEB_RULES_REQUIRES_ROOT=no debian/rules binary
+	@debian/rules clean >/dev/null
+	@ls build/packages/*.deb
