@@ -25,9 +25,12 @@ Result<> listen(Id &id, rdma_cm_id &cm, const abi::Listen &request)
 {
 	const bool bounded = request.backlog > 0 && request.backlog <= static_cast<s32>(Id::backlog_max);
 
-	/* Before the first can come. */
-	table().set_backlog(id, bounded ? static_cast<u32>(request.backlog) : Id::backlog_max);
-	return kern::check(rdma_listen(&cm, 0));
+	/* Before the first can come. One that is refused changes nothing. */
+	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog) : Id::backlog_max);
+	const auto listening = kern::check(rdma_listen(&cm, 0));
+	if (!listening)
+		table().set_backlog(id, before);
+	return listening;
 }
 
 Result<> connect(Id &, rdma_cm_id &cm, const abi::Connect &request)

@@ -278,10 +278,10 @@ void Table::set_uid(Source &source, u64 uid)
 	source.uid_ = uid;
 }
 
-void Table::set_backlog(Id &listener, u32 backlog)
+u32 Table::set_backlog(Id &listener, u32 backlog)
 {
 	kern::Guard guard(lock_);
-	listener.backlog_ = backlog;
+	return std::exchange(listener.backlog_, backlog);
 }
 
 kern::Result<> Table::may_ask(const Id &id)

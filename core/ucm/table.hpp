@@ -62,8 +62,8 @@ public:
 	void lose_device(Id &id);
 
 	void set_uid(Source &source, u64 uid);
-	/* How many requests may wait to be read from now on. */
-	void set_backlog(Id &listener, u32 backlog);
+	/* How many requests may wait to be read from now on; how many might before. */
+	u32 set_backlog(Id &listener, u32 backlog);
 	/* Whether a program may ask for what ends by an event: ENOBUFS. */
 	kern::Result<> may_ask(const Id &id);
 

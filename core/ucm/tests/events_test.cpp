@@ -175,6 +175,11 @@ void ucm_bounds_requests(Test &test)
 	EXPECT_EQ(cm->request(), 0);
 	EXPECT_EQ(program.listen(listener, 2), 0);
 	EXPECT_EQ(cm->request(), -ENOMEM);
+	/* One that is refused changes nothing. */
+	fake::set_result(-EINVAL);
+	EXPECT_EQ(program.listen(listener, 3), -EINVAL);
+	fake::set_result(0);
+	EXPECT_EQ(cm->request(), -ENOMEM);
 	for (s32 backlog : {0, -1, static_cast<s32>(Id::backlog_max) + 1, static_cast<s32>(Id::backlog_max)})
 		ASSERT_EQ(program.listen(listener, backlog), 0);
 	for (u32 i = 2; i < Id::backlog_max; i++)
