@@ -64,12 +64,18 @@ void ib_destroy_cm_id(ib_cm_id *cm_id)
 	/* It would wait for itself. The id stays. */
 	if (KERN_WARN_ON(id.in_own_handler()))
 		return;
-	{
-		kern::Guard guard(id.owner().lock());
-		id.finish();
-	}
+	ib_end_cm_id(cm_id);
 	id.wait_for_handlers();
 	kern::destroy(&id);
+}
+
+void ib_end_cm_id(ib_cm_id *cm_id)
+{
+	KERN_MIGHT_SLEEP();
+	Id &id = Id::of(cm_id);
+	kern::Guard guard(id.owner().lock());
+	if (!id.ended())
+		id.finish();
 }
 
 int ib_cm_listen(ib_cm_id *cm_id, __be64 service_id, __be64 service_mask)

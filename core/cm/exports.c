@@ -19,6 +19,7 @@ KERN_EXPORT(ib_send_cm_sidr_req);
 KERN_EXPORT(ib_send_cm_sidr_rep);
 KERN_EXPORT(ib_cm_notify);
 KERN_EXPORT(ib_cm_init_qp_attr);
+KERN_EXPORT(ib_end_cm_id);
 KERN_EXPORT(ib_cm_query_state);
 KERN_EXPORT(ib_cm_query_counters);
 KERN_EXPORT(ibcm_reject_msg);

@@ -78,6 +78,7 @@ public:
 	 * Whoever frees it calls wait_for_handlers() before.
 	 */
 	void finish(bool silent = false);
+	bool ended() const { return life_ == Life::ended; }
 	/* Of a listener: no handler is being told of a new id of it. Without the lock. */
 	void wait_for_handlers();
 	/* Whether it is called from its own handler. */

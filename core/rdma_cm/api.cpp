@@ -106,10 +106,9 @@ int rdma_connect_locked(rdma_cm_id *cm_id, const rdma_conn_param *conn_param)
 
 int rdma_listen(rdma_cm_id *cm_id, int backlog)
 {
-	const int status = call(cm_id, [&](Id &id) { return id.listen(backlog); });
-	/* What had begun waits for handlers, and so for the lock. */
-	if (status && Id::of(cm_id).state() != rdma_cm::State::listen)
-		World::get().unlisten(Id::of(cm_id));
+	rdma_cm::Listeners doomed;
+	const int status = call(cm_id, [&](Id &id) { return id.listen(backlog, doomed); });
+	World::bury(doomed);
 	return status;
 }
 

@@ -8,7 +8,7 @@
 namespace rdma_cm
 {
 
-kern::Result<> Id::listen(int backlog)
+kern::Result<> Id::listen(int backlog, Listeners &doomed)
 {
 	if (state_ == State::idle)
 		TRY(bind(any_of(RDMA_AF_INET)));
@@ -16,7 +16,7 @@ kern::Result<> Id::listen(int backlog)
 	constexpr int most = 4096, usual = 256;
 	/* A listener shares its port with nobody; who is refused to listen still does. */
 	const bool shared = std::exchange(reuse, false);
-	const auto listening = World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog));
+	const auto listening = World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog), doomed);
 	if (!listening.ok()) {
 		reuse = shared;
 		return listening;

@@ -344,6 +344,7 @@ public:
 			ib_destroy_cm_id(cm_id_);
 	}
 	void set_backlog(unsigned int backlog) override { (void)ib_cm_set_backlog(cm_id_, backlog); }
+	void stop() override { ib_end_cm_id(cm_id_); }
 
 private:
 	static int on_event(ib_cm_id *cm_id, const ib_cm_event *event)

@@ -62,7 +62,8 @@ public:
 
 	/* calls.cpp, the first and set_path() resolve.cpp; see rdma/rdma_cm.h for each of them. The lock is held. */
 	kern::Result<> bind(const Address &address);
-	kern::Result<> listen(int backlog);
+	/* What had begun and failed is among the doomed, which end without locks (World::bury()). */
+	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);
 	kern::Result<> create_qp(ib_pd &pd, ib_qp_init_attr &attr);
 	void destroy_qp();

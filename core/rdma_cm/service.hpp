@@ -18,7 +18,7 @@ struct Listener {
 	const kern::Ref<Service> service;
 	kern::Owned<Listening> listening; /* the first to go: it waits for requests */
 };
-using Listeners = kern::List<Listener, &Listener::node>;
+struct Listeners : kern::List<Listener, &Listener::node> {};
 
 /* All under the world's lock. The ids have one reference together. */
 class Service : public kern::RefCounted<Service>

@@ -47,6 +47,8 @@ class Listening
 public:
 	virtual ~Listening() = default;
 	virtual void set_backlog(unsigned int backlog) = 0;
+	/* The service is free for the next; requests that are being told are told to their end. Only the destructor is allowed then. */
+	virtual void stop() = 0;
 };
 
 class Transport

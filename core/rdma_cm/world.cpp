@@ -123,8 +123,7 @@ void World::remove(ib_device &ib)
 		});
 	}
 	/* First what makes new ids on it. */
-	while (Listener *listener = doomed.pop_front())
-		kern::destroy(listener);
+	bury(doomed);
 	for (;;) {
 		kern::Ref<Id> id;
 		{
@@ -307,7 +306,7 @@ kern::Result<> World::listen_on(Device &device, Service &service)
 	return {};
 }
 
-kern::Result<> World::listen(Id &id, unsigned int backlog)
+kern::Result<> World::listen(Id &id, unsigned int backlog, Listeners &doomed)
 {
 	kern::Guard guard(lock_);
 	Service &service = *id.service;
@@ -317,8 +316,12 @@ kern::Result<> World::listen(Id &id, unsigned int backlog)
 	/* From now on requests may come; they wait for the id's lock. */
 	id.listening = true;
 	if (service.listening++ == 0) {
-		for (Device &device : devices_)
-			TRY(listen_on(device, service));
+		for (Device &device : devices_) {
+			if (const auto heard = listen_on(device, service); !heard.ok()) {
+				stop_listening(id, doomed);
+				return heard;
+			}
+		}
 	} else {
 		for (Listener &listener : service.listeners)
 			listener.listening->set_backlog(service.backlog);
@@ -326,19 +329,33 @@ kern::Result<> World::listen(Id &id, unsigned int backlog)
 	return {};
 }
 
+/* The services of the doomed are free at once: whoever listens next, here or elsewhere, need not wait for their handlers. */
+void World::stop_listening(Id &id, Listeners &doomed)
+{
+	lock_.assert_held();
+	Service &service = *id.service;
+	id.listening = false;
+	if (--service.listening != 0)
+		return;
+	for (Listener &listener : service.listeners)
+		listener.listening->stop();
+	doomed.splice_back(service.listeners);
+	service.backlog = 0;
+}
+
 void World::unlisten(Id &id)
 {
 	Listeners doomed;
 	{
 		kern::Guard guard(lock_);
-		if (!id.listening)
-			return;
-		id.listening = false;
-		if (--id.service->listening == 0) {
-			doomed.splice_back(id.service->listeners);
-			id.service->backlog = 0;
-		}
+		if (id.listening)
+			stop_listening(id, doomed);
 	}
+	bury(doomed);
+}
+
+void World::bury(Listeners &doomed)
+{
 	while (Listener *listener = doomed.pop_front())
 		kern::destroy(listener);
 }

@@ -68,8 +68,10 @@ public:
 
 	/* Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM, EACCES. The id's lock is held. */
 	kern::Result<> bind(Id &id);
-	/* Errors: EADDRINUSE; those of Transport::listen(): then unlisten() is due. The id's lock is held. */
-	kern::Result<> listen(Id &id, unsigned int backlog);
+	/* Errors: EADDRINUSE; those of Transport::listen(), after which what had begun is among the doomed. The id's lock is held. */
+	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
+	/* Ends them, and waits for handlers of requests that began before: no lock is held. */
+	static void bury(Listeners &doomed);
 	/* Undoes that, and waits for handlers of requests that began before: no lock is held. */
 	void unlisten(Id &id);
 	/* Undoes bind(). */
@@ -102,6 +104,7 @@ private:
 	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
 	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
 	kern::Result<> listen_on(Device &device, Service &service) REQUIRES(lock_);
+	void stop_listening(Id &id, Listeners &doomed) REQUIRES(lock_);
 	template <class Body>
 	void for_each_service(Body body);
 	void retry_all();

@@ -601,6 +601,17 @@ int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
 int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr, int *qp_attr_mask);
 
 /**
+ * ib_end_cm_id - end an id without waiting for its handlers
+ * @cm_id: the id
+ *
+ * All that ib_destroy_cm_id() does but to wait and to free: the peer has had its last word, and a listener's service id is free for others.
+ * ib_destroy_cm_id() alone may be called then, and is due.
+ *
+ * Context: process.
+ */
+void ib_end_cm_id(struct ib_cm_id *cm_id);
+
+/**
  * ib_cm_query_state - the state of an id
  * @cm_id: the id
  *
