@@ -131,10 +131,20 @@ void Id::run()
 			Notice *notice = notices_.pop_front();
 			if (!notice)
 				return;
-			if (!take(notice->event))
-				continue;
-			event.event = type_of(notice->event);
+			Event result = notice->event;
 			event.status = notice->status;
+			if (result == Event::addr_found && transition(state_, result).action == Action::take) {
+				/* The device may have gone meanwhile. */
+				if (const auto taken = take_way(); !taken.ok()) {
+					result = Event::addr_failed;
+					event.status = taken.error();
+				}
+			}
+			if (!take(result))
+				continue;
+			if (result == Event::route_found)
+				take_path();
+			event.event = type_of(result);
 			if (notice->group)
 				fill_group(event, *notice->group);
 		}

@@ -146,9 +146,12 @@ private:
 	kern::Result<> resolve_loopback();
 	kern::Result<> resolve_gid();
 	kern::Result<> resolve_ip(unsigned long timeout_ms);
-	kern::Result<> take_neighbour(const ib_gid &gid);
+	void find_neighbour(const ib_gid &gid);
+	/* With the handler lock, too: what has been found becomes the id's. Errors: ENODEV; those of the verbs. */
+	kern::Result<> take_way();
+	void take_path();
 	void on_time() { retry(); }
-	void take_path(int status, const sa_path_rec *path);
+	void find_path(int status, const sa_path_rec *path);
 	/* multicast.cpp */
 	void take_membership(Group &group, int status, const ib_sa_mcmember_rec &rec);
 	void fill_group(rdma_cm_event &event, Group &group);
@@ -165,7 +168,16 @@ private:
 	u8 ack_timeout_ = 0, min_rnr_timer_ = 0;
 	bool has_ack_timeout_ = false, has_min_rnr_timer_ = false, has_afonly_ = false;
 
-	/* What is being resolved. */
+	/*
+	 * What is being resolved, and what has been found. The public part, which whoever keeps handlers out may read, has it when the event is told: before
+	 * that it binds the id to nothing.
+	 */
+	struct Way {
+		Interface interface{}; /* index 0: none */
+		Address source{};
+		ib_gid neighbour{};
+	} way_;
+	sa_path_rec found_path_{};
 	u64 deadline_ = 0;
 	struct ib_sa_query *query_ = nullptr;
 	int query_id_ = 0;

@@ -106,20 +106,18 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	World &world = World::get();
 	Address from = source();
 	const Interface way = TRY(world.resolver().route(destination(), from));
-	if (!device)
-		TRY(world.attach(*this, way.gid, 0));
-	else if (way.gid != route.addr.sgid)
-		/* Bound to one interface, and the way leads by another. */
+	/* Bound to one interface, and the way leads by another. */
+	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
-	interface = way;
-	route.addr.pkey = way.pkey;
-	route.addr.src_addr = from;
 	auto neighbour = world.resolver().neighbour(destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
 	change(Event::resolve_addr);
-	if (neighbour.ok())
-		return take_neighbour(neighbour.value());
+	way_ = {.interface = way, .source = from, .neighbour = {}};
+	if (neighbour.ok()) {
+		find_neighbour(neighbour.value());
+		return {};
+	}
 	constexpr unsigned long longest = 3'600'000;
 	const auto ms = static_cast<unsigned int>(timeout_ms < longest ? timeout_ms : longest);
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
@@ -130,10 +128,25 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	return {};
 }
 
-kern::Result<> Id::take_neighbour(const ib_gid &gid)
+void Id::find_neighbour(const ib_gid &gid)
 {
-	route.addr.dgid = gid;
+	way_.neighbour = gid;
 	post(resolved_, Event::addr_found, 0);
+}
+
+kern::Result<> Id::take_way()
+{
+	handler_lock_.assert_held();
+	lock_.assert_held();
+	const Way way = std::exchange(way_, {});
+	if (way.interface.index == 0)
+		return {};
+	if (!device)
+		TRY(World::get().attach(*this, way.interface.gid, 0));
+	interface = way.interface;
+	route.addr.pkey = way.interface.pkey;
+	route.addr.src_addr = way.source;
+	route.addr.dgid = way.neighbour;
 	return {};
 }
 
@@ -143,9 +156,9 @@ void Id::retry()
 	kern::Guard guard(lock_);
 	if (state_ != State::addr_query || resolved_.node.linked())
 		return;
-	auto neighbour = world.resolver().neighbour(destination(), interface);
+	auto neighbour = world.resolver().neighbour(destination(), way_.interface);
 	if (neighbour.ok()) {
-		(void)take_neighbour(neighbour.value());
+		find_neighbour(neighbour.value());
 	} else if (neighbour.error() != -EAGAIN) {
 		post(resolved_, Event::addr_failed, neighbour.error());
 	} else if (kern::now_ns() >= deadline_) {
@@ -199,7 +212,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 		&World::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries, static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, sa_path_rec *path, void *context) {
 			const auto asked = kern::Ref<Id>::adopt(static_cast<Id *>(context));
-			asked->take_path(status, path);
+			asked->find_path(status, path);
 		},
 		this, &query_);
 	if (id < 0)
@@ -211,17 +224,23 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	return {};
 }
 
-void Id::take_path(int status, const sa_path_rec *path)
+void Id::find_path(int status, const sa_path_rec *path)
 {
 	kern::Guard guard(lock_);
 	query_ = nullptr;
 	if (state_ != State::route_query)
 		return;
-	if (status == 0) {
-		route.path_rec = *path;
-		route.num_paths = 1;
-	}
+	if (status == 0)
+		found_path_ = *path;
 	post(resolved_, status == 0 ? Event::route_found : Event::route_failed, status);
+}
+
+void Id::take_path()
+{
+	handler_lock_.assert_held();
+	lock_.assert_held();
+	route.path_rec = found_path_;
+	route.num_paths = 1;
 }
 
 kern::Result<> Id::set_path(const sa_path_rec &path)

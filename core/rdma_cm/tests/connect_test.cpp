@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // From an address to a connection and to its end, between two nodes.
+#include <kern/completion.hpp>
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;
@@ -263,8 +264,18 @@ void rcm_04_addresses_are_resolved(Test &test)
 	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_ERROR));
 	EXPECT_EQ(late.last.status, -ETIMEDOUT);
 	EXPECT_EQ(late.state(), State::addr_bound);
+	/* What was not found binds it to nothing: the next way may lead by another device. */
+	EXPECT_TRUE(late.id->device == nullptr);
+	EXPECT_TRUE(rdma_cm::is_any(late.id->route.addr.src_addr));
+	addresses.move(1, pair->b);
+	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &to, 1000), 0);
+	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(late.id->device == pair->b.device());
+	addresses.move(1, pair->a);
 
 	/* Ended while it waits: nothing comes. */
+	late.close();
+	ASSERT_TRUE(late.open());
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 60'000), 0);
 	late.close();
 	EXPECT_EQ(late.all(), 0u);
@@ -292,6 +303,35 @@ void rcm_05_routes_are_resolved(Test &test)
 	EXPECT_EQ(end.id->route.num_paths, 1);
 }
 
+/* Whoever keeps handlers out, as queries do, sees no half of what is found meanwhile: all of it comes with its event. */
+void rcm_05_results_come_with_their_events(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	End &end = pair->active;
+	const Address to = ipv4(2, Pair::port);
+	const ib_gid none{};
+	kern::Completion never;
+
+	rdma_lock_handler(end.id);
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
+	EXPECT_TRUE(end.id->route.addr.dgid == none && !end.id->device);
+	rdma_unlock_handler(end.id);
+	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(end.id->route.addr.dgid != none && end.id->device == pair->a.device());
+
+	rdma_lock_handler(end.id);
+	EXPECT_EQ(rdma_resolve_route(end.id, 1000), 0);
+	/* Long enough for the SA's answer. */
+	EXPECT_FALSE(never.wait_for(200));
+	EXPECT_EQ(end.id->route.num_paths, 0);
+	EXPECT_EQ(end.id->route.path_rec.ib.dlid, 0u);
+	rdma_unlock_handler(end.id);
+	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	EXPECT_EQ(end.id->route.num_paths, 1);
+	EXPECT_EQ(end.id->route.path_rec.ib.dlid, 2u);
+}
+
 /* An interface that is on another port all at once: who is bound to it is told, and nothing else happens to the connection. */
 void rcm_14_addresses_move(Test &test)
 {
@@ -313,5 +353,5 @@ void rcm_14_addresses_move(Test &test)
 
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_tried_again),
 	    KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
-	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
+	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved), KUNIT_CASE(rcm_05_results_come_with_their_events),
 	    KUNIT_CASE(rcm_14_addresses_move));

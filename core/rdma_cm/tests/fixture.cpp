@@ -195,8 +195,9 @@ Pair::Pair()
 		auto &pair = *static_cast<Pair *>(context);
 		sa_path_rec path{};
 		ib_sa_unpack_path(&record, &path);
-		sa_path_set_dlid(&path, path.dgid == gid_of(pair.b) ? 2 : 1);
-		sa_path_set_slid(&path, path.sgid == gid_of(pair.b) ? 2 : 1);
+		const auto lid_of = [&](const ib_gid &gid) { return gid == gid_of(pair.b) ? 2u : pair.third && gid == gid_of(*pair.third) ? 3u : 1u; };
+		sa_path_set_dlid(&path, lid_of(path.dgid));
+		sa_path_set_slid(&path, lid_of(path.sgid));
 		path.mtu = IB_MTU_2048;
 		path.rate = IB_RATE_PORT_CURRENT;
 		path.packet_life_time = 10;

@@ -144,6 +144,8 @@ struct Pair {
 	Node a{1}, b{2};
 	Administrator sa{a};
 	End active, listener, passive;
+	/* One at LID 3 that the administrator knows, while there is no question on its way. */
+	const Node *third = nullptr;
 
 	Pair();
 	/* Without a listener. */

@@ -159,6 +159,35 @@ void rcm_12_destruction_at_any_moment(Test &test)
 	}
 }
 
+/* A listener that ends while its request is looked at is in nobody's way: the next of the port may listen at once, and hears what comes. */
+void rcm_08_listeners_follow_each_other(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<Ends<2>> two;
+	ASSERT_TRUE(pair.there() && two.there() && pair->stand() && pair->listen(ipv4(1)));
+	auto &[next, asking] = two->ends;
+	const Address beside = ipv4(2, Pair::port);
+	Addresses &addresses = pair->ground.addresses;
+	ASSERT_TRUE(pair->active.resolve(ipv4(1, Pair::port)) && asking.open() && asking.resolve(beside));
+	ASSERT_TRUE(next.open());
+	ASSERT_EQ(rdma_bind_addr(next.id, &beside), 0);
+	addresses.holding.store_release(true);
+	ASSERT_EQ(pair->active.connect(), 0);
+	ASSERT_TRUE(eventually([&] { return addresses.held.load_acquire() == 1; }));
+	Destroyer destroyer(std::exchange(pair->listener.id, nullptr));
+	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
+	ASSERT_OK(thread);
+	/* It is about to end, and waits; the other device's is behind it. */
+	EXPECT_FALSE(destroyer.done.wait_for(200));
+	EXPECT_EQ(rdma_listen(next.id, 1), 0);
+	addresses.holding.store_release(false);
+	EXPECT_TRUE(destroyer.done.wait_for(60'000));
+	EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	next.fresh = &pair->passive;
+	ASSERT_EQ(asking.connect(0x124), 0);
+	EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+}
+
 /* A device that goes: every id on it is told, once, and nothing after that; it waits for their end; a listener for all stays. */
 void rcm_13_devices_go(Test &test)
 {
@@ -226,6 +255,59 @@ void rcm_13_devices_wait_for_consumers(Test &test)
 	EXPECT_TRUE(going.done.wait_for(60'000));
 }
 
+/* What both sides do as soon as they may; whose device goes gives its id back. */
+int go_on(End &end, const rdma_cm_event &event)
+{
+	const auto request = End::param(0x123, "request"), reply = End::param(0x456, "reply");
+	switch (event.event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		(void)rdma_resolve_route(end.id, 1000);
+		return 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		(void)rdma_connect_locked(end.id, &request);
+		return 0;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return rdma_accept(end.id, &reply);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		(void)rdma_accept(end.id, nullptr);
+		return 0;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* A device goes at a moment drawn from the seed, under the side that asks or the one that is asked: its ids hear so once, and nothing after that. */
+void rcm_13_devices_go_at_any_moment(Test &test)
+{
+	kern::SeededRandom random(test.seed());
+	for (int round = 0; round < 20; round++) {
+		Boxed<Pair> pair;
+		ASSERT_TRUE(pair.there() && pair->stand());
+		auto made = kern::make<Node>(kern::Gfp::kernel, u16{3});
+		ASSERT_OK(made);
+		auto node = made.take();
+		pair->third = node.get();
+		pair->ground.addresses.add(*node, 3);
+		const bool asked = round % 2;
+		const Address there = asked ? ipv4(3) : ipv4(2), from = asked ? ipv4(1) : ipv4(3), to = asked ? ipv4(3, Pair::port) : ipv4(2, Pair::port);
+		for (End *end : {&pair->active, &pair->listener, &pair->passive})
+			end->act = go_on;
+		ASSERT_TRUE(pair->listen(there));
+		ASSERT_EQ(rdma_resolve_addr(pair->active.id, &from, &to, 1000), 0);
+		kern::sleep_us(1, 1 + random.below(3000));
+		node.reset();
+		EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 0u : 1u);
+		EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 1u : 0u);
+		const bool began = pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST);
+		EXPECT_EQ(pair->passive.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked && began ? 1u : 0u);
+		EXPECT_TRUE((asked ? pair->listener : pair->active).id == nullptr);
+		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+		pair->third = nullptr;
+	}
+}
+
 /* Has a device go in a task of its own. */
 struct Remover {
 	ib_device &device;
@@ -268,5 +350,5 @@ void rcm_13_services_outlast_requests(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids), KUNIT_CASE(rcm_11_no_memory_is_silent),
-	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_13_devices_go),
-	    KUNIT_CASE(rcm_13_devices_wait_for_consumers), KUNIT_CASE(rcm_13_services_outlast_requests));
+	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
+	    KUNIT_CASE(rcm_13_devices_wait_for_consumers), KUNIT_CASE(rcm_13_devices_go_at_any_moment), KUNIT_CASE(rcm_13_services_outlast_requests));

@@ -274,6 +274,39 @@ void rcm_08_bad_requests_are_refused(Test &test)
 	EXPECT_EQ(pair->listener.all() + pair->passive.all(), 0u);
 }
 
+/* Whatever a request's private data begins with is of no IP address, refused, or says the same when it is made again from what was read. */
+void rcm_08_any_bytes(Test &test)
+{
+	using rdma_cm::IpHeader;
+	kern::SeededRandom random(test.seed());
+	for (int round = 0; round < 100'000; round++) {
+		u8 bytes[sizeof(IpHeader)];
+		for (u8 &byte : bytes)
+			byte = static_cast<u8>(random.next() >> 56);
+		/* Most of them nearly right. */
+		if (random.below(4))
+			bytes[0] = 0;
+		if (random.below(4))
+			bytes[1] = static_cast<u8>((random.below(2) ? 0x40 : 0x60) | random.below(16));
+		const auto read = rdma_cm::read_header(bytes, RDMA_PS_TCP, Pair::port);
+		const bool v4 = bytes[1] >> 4 == 4, v6 = bytes[1] >> 4 == 6;
+		ASSERT_EQ(read.ok(), (!v4 && !v6) || bytes[0] == 0);
+		if (!read.ok())
+			continue;
+		const rdma_cm::Ends &ends = read.value();
+		ASSERT_EQ(ends.local.family, v4 ? u16{RDMA_AF_INET} : v6 ? u16{RDMA_AF_INET6} : u16{0});
+		ASSERT_EQ(ends.header, v4 || v6 ? sizeof(IpHeader) : 0u);
+		if (!v4 && !v6)
+			continue;
+		ASSERT_EQ(rdma_cm::port_of(ends.local), Pair::port);
+		const IpHeader again = rdma_cm::make_header(ends.peer, ends.local);
+		const std::size_t begin = v4 ? 12 : 0;
+		ASSERT_EQ(__builtin_memcmp(&again.source_port, bytes + offsetof(IpHeader, source_port), 2), 0);
+		ASSERT_EQ(__builtin_memcmp(again.source + begin, bytes + offsetof(IpHeader, source) + begin, 16 - begin), 0);
+		ASSERT_EQ(__builtin_memcmp(again.destination + begin, bytes + offsetof(IpHeader, destination) + begin, 16 - begin), 0);
+	}
+}
+
 /* An end of a connection that nobody makes. */
 class Loose final : public rdma_cm::Connection
 {
@@ -342,5 +375,5 @@ void rcm_08_requests_come_first(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
-	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused),
+	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
 	    KUNIT_CASE(rcm_08_requests_come_first));
