@@ -27,7 +27,7 @@ Agent::Agent(SpecialQp &qp, const ib_mad_reg_req *request)
 
 Agent::~Agent()
 {
-	kern_assert(outstanding.empty() && timed.empty() && rmpp_transactions.empty());
+	kern_assert(outstanding.empty() && timed.empty() && reception.empty());
 }
 
 bool Agent::wants(const ib::Mad &mad) const
@@ -78,12 +78,9 @@ void Agent::drain()
 
 void Agent::arm_timer_locked(u64 now)
 {
-	u64 earliest = ~u64{0};
-	if (const Send *send = timed.front())
+	u64 earliest = reception.earliest();
+	if (const Send *send = timed.front(); send && send->deadline < earliest)
 		earliest = send->deadline;
-	for (const RmppTransaction &transaction : rmpp_transactions)
-		if (transaction.deadline < earliest)
-			earliest = transaction.deadline;
 	if (leaving || earliest == ~u64{0})
 		return;
 	const u64 ns_per_ms = 1'000'000;

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "receive_rmpp.hpp"
+#include "rmpp_reception.hpp"
 #include "send.hpp"
 
 #include <kern/completion.hpp>
@@ -23,11 +23,10 @@ class SpecialQp;
 class Agent : public ib_mad_agent
 {
 public:
-	kern::ListNode node; /* in SpecialQp::agents_ */
+	kern::ListNode node; /* in an AgentTable */
 	SendList outstanding;
 	kern::List<Send, &Send::timer_node> timed; /* by deadline */
-	kern::List<RmppTransaction, &RmppTransaction::node> rmpp_transactions;
-	unsigned rmpp_held = 0; /* segments in them */
+	RmppReception reception;
 	bool snoops = false;  /* sees everything that passes, answers nothing */
 	bool leaving = false; /* takes no more sends */
 

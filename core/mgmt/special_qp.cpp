@@ -2,8 +2,6 @@
 /* Opening and closing a special QP, its agents, and the work item that does everything for them. */
 #include "special_qp.hpp"
 
-#include <kern/time.hpp>
-
 namespace mgmt
 {
 namespace
@@ -31,7 +29,9 @@ void end_special_qps()
 SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
       node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
-      lock_(KERN_LOCK_CLASS("mad.qp")), last_hi_tid_(kern::random_u32()), port_check_(device, port_num)
+      lock_(KERN_LOCK_CLASS("mad.qp")),
+      receive_queue_(pd, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc); }),
+      port_check_(device, port_num)
 {
 }
 
@@ -48,7 +48,7 @@ kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 po
 kern::Result<> SpecialQp::open()
 {
 	ib_cq_init_attr queue{};
-	queue.cqe = send_queue_depth + receive_queue_depth;
+	queue.cqe = send_queue_depth + ReceiveQueue::depth;
 	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
 	ib_cq *cq = ib_create_cq(
 		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue);
@@ -61,7 +61,7 @@ kern::Result<> SpecialQp::open()
 	init.recv_cq = cq_;
 	init.sq_sig_type = IB_SIGNAL_ALL_WR;
 	init.cap.max_send_wr = send_queue_depth;
-	init.cap.max_recv_wr = receive_queue_depth;
+	init.cap.max_recv_wr = ReceiveQueue::depth;
 	init.cap.max_send_sge = 1;
 	init.cap.max_recv_sge = 1;
 	init.qp_type = type_;
@@ -70,8 +70,9 @@ kern::Result<> SpecialQp::open()
 	if (rdma::is_err(qp))
 		return kern::Error{rdma::ptr_err(qp)};
 	qp_ = qp;
+	receive_queue_.open(qp_);
 	TRY(bring_up());
-	TRY(fill_receive_queue());
+	TRY(receive_queue_.fill());
 	/* From here on the queue is run()'s, which arms the CQ when it has looked for the first time. */
 	kern::Guard guard(lock_);
 	step_locked(SpecialQpEvent::done);
@@ -99,16 +100,7 @@ SpecialQp::~SpecialQp()
 		ib_process_cq_direct(cq_, -1);
 		ib_destroy_cq(cq_);
 	}
-	/* What the hardware did not give back, now that there is nothing that it could write by. */
-	kern::List<Receive, &Receive::node> left;
-	{
-		kern::Guard guard(lock_);
-		left.splice_back(posted_receives_);
-	}
-	while (Receive *receive = left.pop_front()) {
-		unmap(*receive);
-		kern::destroy(receive);
-	}
+	receive_queue_.close();
 	port_check_.stop();
 }
 
@@ -136,7 +128,7 @@ void SpecialQp::run()
 		kern::Guard guard(lock_);
 		ended.splice_back(finished_);
 		has_local = !local_.empty();
-		is_well = state() == SpecialQpState::up && posted_receive_count_ == receive_queue_depth;
+		is_well = state() == SpecialQpState::up && receive_queue_.full();
 	}
 	tell(here, ended);
 	if (has_local) {
@@ -156,20 +148,10 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	kern::Guard guard(lock_);
 	if (state() >= SpecialQpState::closing)
 		return kern::Error{-EBUSY};
-	for (const Agent &other : agents_)
-		if (other.overlaps(agent))
-			return kern::Error{-EINVAL};
-	/*
-	 * The high half of a transaction id finds the agent that a response is for. It begins at random, so that two nodes seldom use the
-	 * same; 0 stays the wire's own.
-	 */
-	do {
-		agent.hi_tid = ++last_hi_tid_;
-	} while (agent.hi_tid == 0);
+	TRY(agents_.add(agent));
 	agent.device = device_;
 	agent.qp = qp_;
 	agent.port_num = port_num_;
-	agents_.push_back(agent);
 	if (agent.snoops)
 		kern::write_once(snoopers_, snoopers_ + 1);
 	return {};
@@ -195,10 +177,7 @@ void SpecialQp::remove(Agent &agent)
 				finished_.push_back(send);
 			}
 		}
-		for (RmppTransaction &transaction : agent.rmpp_transactions) {
-			transaction.node.unlink();
-			kern::destroy(&transaction);
-		}
+		agent.reception.clear();
 	}
 	kick();
 	agent.drain();

@@ -9,9 +9,10 @@
  */
 #pragma once
 
-#include "agent.hpp"
+#include "agent_table.hpp"
 #include "back_off.hpp"
 #include "port_check.hpp"
+#include "receive_queue.hpp"
 #include "smi.hpp"
 #include "special_qp_state.hpp"
 
@@ -23,7 +24,6 @@ namespace mgmt
 {
 
 constexpr int send_queue_depth = 128;
-constexpr int receive_queue_depth = 512;
 /* Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than it goes out is dropped. */
 constexpr int unattended_max = 512;
 
@@ -119,9 +119,6 @@ private:
 	Agent *next_snooper(Agent *after);
 
 	/* Receiving (special_qp_receive.cpp). */
-	kern::Result<> fill_receive_queue();
-	kern::Result<> post_receive(kern::Owned<Receive> receive);
-	void unmap(const Receive &receive);
 	void on_receive_done(ib_wc *wc);
 	void route(const HandlerContext &here, kern::Owned<Receive> receive);
 	void snoop(const HandlerContext &here, Receive &receive);
@@ -133,23 +130,15 @@ private:
 			     const ib::SmiDecision *transit);
 	void hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive);
 	void refuse(const Receive &receive);
-	Agent *find_agent_locked(const Receive &receive) REQUIRES(lock_);
 	void deliver(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 
-	/* RMPP (rmpp_receive.cpp). */
+	/* RMPP (special_qp_rmpp.cpp). */
 	void take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_answer(Agent &agent, const Receive &receive);
 	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
-	RmppTransaction *find_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
-	RmppTransaction *begin_transaction_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
-	bool make_room_locked(Agent &agent) REQUIRES(lock_);
-	void end_transaction_locked(Agent &agent, RmppTransaction &transaction) REQUIRES(lock_);
-	kern::Owned<Receive> assemble_locked(RmppTransaction &transaction, std::uint32_t header_bytes)
-		REQUIRES(lock_);
 	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
 			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
-	void expire_rmpp_locked(Agent &agent, u64 now) REQUIRES(lock_);
 
 	ib_device *const device_;
 	const u32 port_num_;
@@ -160,18 +149,16 @@ private:
 	ib_qp *qp_ = nullptr;
 
 	kern::IrqSpinLock lock_;
-	kern::List<Agent, &Agent::node> agents_ GUARDED_BY(lock_);
+	AgentTable agents_ GUARDED_BY(lock_);
 	u32 snoopers_ = 0; /* among them; written under the lock, read by anyone */
 	kern::List<Packet, &Packet::backlog_node> backlog_ GUARDED_BY(lock_);
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
 	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
-	kern::List<Receive, &Receive::node> posted_receives_ GUARDED_BY(lock_);
-	int posted_receive_count_ GUARDED_BY(lock_) = 0;
 	int posted_send_count_ GUARDED_BY(lock_) = 0;
 	int unattended_ GUARDED_BY(lock_) = 0;
 	kern::Atomic<u8> state_{static_cast<u8>(SpecialQpState::opening)}; /* see state(); changed under the lock, by step_locked() */
 	BackOff back_off_ GUARDED_BY(lock_);
-	u32 last_hi_tid_ GUARDED_BY(lock_);
+	ReceiveQueue receive_queue_;			       /* run()'s */
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
 	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};

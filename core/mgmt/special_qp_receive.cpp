@@ -2,8 +2,6 @@
 /* The receiving half of a special QP: from the hardware to the one agent that a MAD is for. */
 #include "special_qp.hpp"
 
-#include <rdma/dma.hpp>
-
 namespace mgmt
 {
 namespace
@@ -50,82 +48,25 @@ bool comes_from_requester(const Send &send, const Receive &receive)
 
 } // namespace
 
-/* Posts what is missing. */
-kern::Result<> SpecialQp::fill_receive_queue()
-{
-	int missing;
-	{
-		kern::Guard guard(lock_);
-		missing = receive_queue_depth - posted_receive_count_;
-	}
-	for (; missing > 0; missing--)
-		TRY(post_receive(TRY(Receive::create())));
-	return {};
-}
-
-kern::Result<> SpecialQp::post_receive(kern::Owned<Receive> receive)
-{
-	receive->done = [](ib_cq *cq, ib_wc *wc) {
-		static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
-	};
-	receive->dma_addr = TRY(rdma::map_single(device_, &receive->buffer, sizeof(Receive::Buffer),
-						 kern::dma::Direction::from_device));
-
-	ib_sge sge{receive->dma_addr, sizeof(Receive::Buffer), pd_->local_dma_lkey};
-	ib_recv_wr wr{};
-	wr.wr_cqe = receive.get();
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	{
-		kern::Guard guard(lock_);
-		posted_receives_.push_back(*receive);
-		posted_receive_count_++;
-	}
-	const ib_recv_wr *bad;
-	if (int status = ib_post_recv(qp_, &wr, &bad)) {
-		unmap(*receive);
-		kern::Guard guard(lock_);
-		receive->node.unlink();
-		posted_receive_count_--;
-		return kern::Error{status};
-	}
-	/* The hardware has it now, and gives it back by its completion. */
-	(void)receive.release();
-	return {};
-}
-
-void SpecialQp::unmap(const Receive &receive)
-{
-	rdma::unmap_single(device_, receive.dma_addr, sizeof(Receive::Buffer),
-			   kern::dma::Direction::from_device);
-}
-
 /*
  * Takes a buffer back and posts another in its place. Where that fails, the queue is short of one until refill() makes up for it, at the
  * latest at the next retry.
  */
 void SpecialQp::on_receive_done(ib_wc *wc)
 {
-	auto receive = kern::Owned<Receive>::adopt(static_cast<Receive *>(wc->wr_cqe));
-	const bool flushed = wc->status == IB_WC_WR_FLUSH_ERR;
-	bool is_up;
+	auto receive = receive_queue_.take_back(static_cast<Receive *>(wc->wr_cqe));
 
-	unmap(*receive);
-	{
+	if (wc->status == IB_WC_WR_FLUSH_ERR) {
 		kern::Guard guard(lock_);
-		receive->node.unlink();
-		posted_receive_count_--;
-		if (flushed)
-			step_locked(SpecialQpEvent::receive_flushed);
-		is_up = state() == SpecialQpState::up;
-	}
-	if (flushed)
+		step_locked(SpecialQpEvent::receive_flushed);
 		return;
+	}
+	const bool is_up = state() == SpecialQpState::up;
 	if (wc->status != IB_WC_SUCCESS) {
 		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
 		count(counters_.malformed);
 		if (is_up)
-			kern::ignore(post_receive(std::move(receive)));
+			kern::ignore(receive_queue_.post(std::move(receive)));
 		return;
 	}
 	receive->completion = *wc;
@@ -138,10 +79,10 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		if (!next.ok()) {
 			/* The queue stays full at the price of this MAD: its sender will ask again. */
 			count(counters_.no_memory);
-			kern::ignore(post_receive(std::move(receive)));
+			kern::ignore(receive_queue_.post(std::move(receive)));
 			return;
 		}
-		kern::ignore(post_receive(next.take()));
+		kern::ignore(receive_queue_.post(next.take()));
 	}
 	if (!fits(*receive, type_)) {
 		count(counters_.malformed);
@@ -237,43 +178,13 @@ Agent *SpecialQp::next_snooper(Agent *after)
 		return nullptr;
 	{
 		kern::Guard guard(lock_);
-		bool behind = after == nullptr || !after->node.linked();
-		for (Agent &agent : agents_) {
-			if (behind && agent.snoops && &agent != after) {
-				agent.get();
-				found = &agent;
-				break;
-			}
-			behind = behind || &agent == after;
-		}
+		found = agents_.snooper_behind(after);
+		if (found)
+			found->get();
 	}
 	if (after)
 		after->put();
 	return found;
-}
-
-Agent *SpecialQp::find_agent_locked(const Receive &receive)
-{
-	const auto &header = receive.header();
-	const auto hi_tid = static_cast<u32>(header.tid.value() >> 32);
-
-	Agent *willing = nullptr;
-	for (Agent &agent : agents_) {
-		if (agent.snoops)
-			continue;
-		if (header.is_response()) {
-			if (agent.hi_tid == hi_tid)
-				return &agent;
-			continue;
-		}
-		if (!agent.wants(receive.buffer.mad))
-			continue;
-		if (agent.wants_class(header.mgmt_class))
-			return &agent;
-		/* Serves the other class of SMPs, and so this one where nobody else does. */
-		willing = &agent;
-	}
-	return willing;
 }
 
 void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive)
@@ -281,7 +192,7 @@ void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> r
 	Agent *agent;
 	{
 		kern::Guard guard(lock_);
-		agent = find_agent_locked(*receive);
+		agent = agents_.find(*receive);
 		if (agent)
 			agent->get();
 	}

@@ -41,7 +41,7 @@ bool SpecialQp::recover()
 			state = this->state();
 			ready = state == State::failing ||
 				(is_recovering(state) && posted_send_count_ == 0 &&
-				 (state == State::stopped || posted_receive_count_ == 0));
+				 (state == State::stopped || receive_queue_.empty()));
 		}
 		if (state == State::up)
 			break;
@@ -68,7 +68,7 @@ bool SpecialQp::take_step(State state)
 		bool empty;
 		{
 			kern::Guard guard(lock_);
-			empty = posted_send_count_ == 0 && posted_receive_count_ == 0;
+			empty = posted_send_count_ == 0 && receive_queue_.empty();
 		}
 		/* A QP that is left with nothing may be in RESET, from where no way leads to ERR (IBA 10.3.1). */
 		result = empty ? kern::Result<>{} : move_to(IB_QPS_ERR);
@@ -119,14 +119,14 @@ kern::Result<> SpecialQp::move_to(ib_qp_state state)
 /* Makes up for the receive buffers that there was no memory for, or that the hardware did not take (MGMT-12). */
 void SpecialQp::refill()
 {
-	const auto filled = fill_receive_queue();
+	const auto filled = receive_queue_.fill();
 
 	kern::Guard guard(lock_);
 	if (filled.ok()) {
 		back_off_.succeeded();
 	} else {
 		kern_warning_limited("%s port %u QP%u: %d receive buffers are missing: %d\n", device_->name, port_num_,
-				     qp_->qp_num, receive_queue_depth - posted_receive_count_, filled.error());
+				     qp_->qp_num, receive_queue_.missing(), filled.error());
 		retry_later_locked();
 	}
 }

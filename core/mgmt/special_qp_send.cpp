@@ -283,7 +283,7 @@ void SpecialQp::on_agent_timer(Agent &agent)
 
 	kern::Guard guard(lock_);
 	expire_locked(agent, now);
-	expire_rmpp_locked(agent, now);
+	agent.reception.expire(now);
 	agent.arm_timer_locked(now);
 	if (!finished_.empty())
 		kick();
