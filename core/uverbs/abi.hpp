@@ -269,6 +269,9 @@ struct CreateCqResponse {
 	u32 cqe;
 };
 
+/* Time stamps in completions; a queue that may overflow. */
+constexpr u64 cq_flags = 1 << 0 | 1 << 1;
+
 struct CreateCqExtended {
 	u64 user_handle;
 	u32 cqe;

@@ -93,7 +93,7 @@ constexpr Attribute of_create_cq[] = {
 	in<u64>(abi::create_cq_method::user_handle),
 	descriptor(abi::create_cq_method::comp_channel),
 	in<u32>(abi::create_cq_method::comp_vector),
-	flags(abi::create_cq_method::flags, 0), // time stamps and the like, which no driver of ours has
+	flags(abi::create_cq_method::flags, abi::cq_flags),
 	out<u32>(abi::create_cq_method::response_cqe),
 	descriptor(abi::create_cq_method::event_fd),
 	driver_in,
