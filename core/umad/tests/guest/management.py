@@ -9,6 +9,38 @@ from lab.testing import test
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_connectx")
 PROBE = "/tmp/weft-uverbs-probe"
 PORT = "/sys/class/infiniband/mlx4_0/ports/1"
+# The programs of infiniband-diags that are not written in Perl, and what they say of two hosts, `one` and `two`, on a switch.
+DIAGNOSTICS = (
+    ("ibaddr", r"^GID fe80:.* LID start 0x{one:x} end 0x{one:x}$"),
+    ("ibhosts", r"(?s)(^Ca\s.*){{2}}"),
+    ("ibswitches", r"^Switch\s.* lid {switch} "),
+    ("ibnodes", r"(?s)(^Ca\s.*){{2}}^Switch\s"),
+    ("ibrouters", r""),
+    ("ibroute {switch}", r"^0x{two:04x} \d+ : "),
+    ("ibroute -M {switch}", r"^Multicast mlids "),
+    ("dump_lfts", r"^0x{two:04x} \d+ : "),
+    ("dump_mfts", r"^Multicast mlids "),
+    ("dump_fts", r"^0x{two:04x} \d+ : "),
+    ("ibtracert {one} {two}", r"^To ca .* lid {two}-{two} "),
+    ("ibportstate {two} 1 query", r"^LinkState:\.+Active$"),
+    ("ibportstate -D 0 1 query", r"^LinkState:\.+Active$"),
+    ("ibqueryerrors", r" 3 nodes checked, 0 bad nodes found"),
+    ("ibnetdiscover -p", r"^CA .* SW "),
+    ("ibnetdiscover --cache /tmp/cache && ibcacheedit /tmp/cache /tmp/edited && ibnetdiscover --load-cache /tmp/edited", r"^Switch\s"),
+    ("smpdump {two} 0x11", r"0101 0101"),
+    ("smpquery nodedesc {two}", r"^Node Description:\.+"),
+    ("smpquery portinfo {two}", r"^LinkState:\.+Active$"),
+    ("smpquery switchinfo {switch}", r"^LinearFdbTop:\.+\d+$"),
+    ("smpquery pkeys {two}", r"^ *0: 0xffff"),
+    ("smpquery sl2vl {two}", r"in +0, out +0:"),
+    ("smpquery vlarb {two}", r"VLArbitration tables: Lid {two} "),
+    ("saquery PR --src-to-dst {one}:{two}", r"dlid\.+{two}\b"),
+    ("saquery -g", r""),
+    ("saquery CPI", r"ClassPortInfo:"),
+    ("perfquery -x {two}", r"^PortXmitPkts:\.+\d+$"),
+    ("perfquery -R {two}", r""),
+    ("perfquery -a {switch}", r"^# Port counters: Lid {switch} port 255"),
+)
 
 
 @contextlib.contextmanager
@@ -42,9 +74,9 @@ def says(node, command, *patterns):
     return out
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=180)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs(lab):
-    """OpenSM manages the fabric, and ibstat, smpquery, ibnetdiscover, iblinkinfo, sminfo, saquery and perfquery tell of it what it is."""
+    """OpenSM manages the fabric, and all of infiniband-diags tell of it what it is."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
         for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):
             assert node1.run(f"cat /sys/class/infiniband_mad/{name}").out == text + "\n", name
@@ -79,6 +111,16 @@ def stock_programs(lab):
         node1.wait_for(f"ibping -c 1 {two} | grep -q ' 1 received'", what="ibping's server")
         says(node1, f"ibping -f -c 100 {two}", r"100 packets transmitted, 100 received")
         server.kill()
+        server = node2.spawn("ibsysstat -S")
+        node1.wait_for(f"ibsysstat {two} | grep -q 'sysstat ping succeeded'", what="ibsysstat's server")
+        server.kill()
+        switch = int(re.search(r"^Switch\s.* lid (\d+) ", node1.run("ibswitches").out, re.MULTILINE)[1])
+        lids = {"one": one, "two": two, "switch": switch}
+        told = [(command.format(**lids), pattern.format(**lids)) for command, pattern in DIAGNOSTICS]
+        heard = [(command, pattern, node1.run(f"{command} 2>&1", check=False)) for command, pattern in told]
+        wrong = [f"{command}: status {said.status}, {pattern} sought in\n{said.out}" for command, pattern, said in heard
+                 if said.status != 0 or not re.search(pattern, said.out, re.MULTILINE)]
+        assert not wrong, "\n".join(wrong)
         manager.kill()
         node1.wait_for(f"test $(( $(cat {PORT}/cap_mask) & 2 )) = 0", what="the end of IsSM")
 
