@@ -40,11 +40,11 @@ def pair(lab):
             unload(node)
 
 
-def served(server, client, command, port, timeout=60):
-    """What a program and its client said: the same command at both ends."""
+def served(server, client, command, port, timeout=60, address="10.0.0.1"):
+    """What a program and its client said: the same command at both ends, one of which is told the other's address."""
     listening = server.spawn(command)
     server.wait_for(f"ss -ltn | grep -q :{port}", timeout=20, what=f"`{command}` to listen")
-    return client.run(f"{command} 10.0.0.1", timeout=timeout).out, listening.wait(timeout).out
+    return client.run(f"{command} {address}", timeout=timeout).out, listening.wait(timeout).out
 
 
 TRACING = "/sys/kernel/tracing"
