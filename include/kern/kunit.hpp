@@ -22,6 +22,11 @@
 #include <kern/atomic.hpp>
 #include <kern/result.hpp>
 
+/* Where the kernel looks for suites. */
+#ifndef KERN_KUNIT_SECTION
+#define KERN_KUNIT_SECTION ".kunit_test_suites"
+#endif
+
 namespace kern::kunit {
 
 /* One run of one test. Its checks may be used from the threads that the test waits for. */
@@ -180,7 +185,7 @@ int run_before(::kunit *)
 	static constinit ::kern::kunit::Case kern_kunit_cases_##suite_name[] = {__VA_ARGS__, {}};  \
 	static constinit ::kern::kunit::Suite kern_kunit_suite_##suite_name{                       \
 		#suite_name, {}, before, {}, kern_kunit_cases_##suite_name, {}};                   \
-	[[gnu::used, gnu::section(".kunit_test_suites")]] static constinit ::kern::kunit::Suite    \
+	[[gnu::used, gnu::section(KERN_KUNIT_SECTION)]] static constinit ::kern::kunit::Suite    \
 		*kern_kunit_suite_entry_##suite_name = &kern_kunit_suite_##suite_name
 
 /* All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the (void) function. */

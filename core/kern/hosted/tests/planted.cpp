@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Defects, one a case, each of which core/kern/hosted reports; tools/explore/tests/seam_test.cpp says by what words.
+#include <kern/completion.hpp>
+#include <kern/dma.hpp>
+#include <kern/irq_work.hpp>
+#include <kern/kunit.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/rcu.hpp>
+#include <kern/tasklet.hpp>
+#include <kern/thread.hpp>
+#include <kern/time.hpp>
+#include <kern/timer.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+
+using kern::kunit::Test;
+
+namespace
+{
+
+/* A thread that calls a function of the test. */
+template <class Body>
+class Other {
+public:
+	explicit Other(Body body) : body_(body)
+	{
+		auto made = kern::Thread::create("other", kern::method<&Other::run>, this);
+		if (made.ok())
+			thread_ = made.take();
+	}
+	/* A thread that is stopped before it began does not begin. */
+	~Other() { ended_.wait(); }
+
+private:
+	int run()
+	{
+		body_();
+		ended_.complete();
+		return 0;
+	}
+
+	Body body_;
+	kern::Completion ended_;
+	kern::Thread thread_;
+};
+
+void locks_in_a_circle(Test &)
+{
+	kern::SpinLock a(KERN_LOCK_CLASS("planted.a")), b(KERN_LOCK_CLASS("planted.b"));
+	{
+		kern::Guard first(a);
+		kern::Guard second(b);
+	}
+	kern::Guard first(b);
+	kern::Guard second(a);
+}
+
+void lock_twice(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::Guard first(lock);
+	kern::Guard second(lock);
+}
+
+void lock_of_another(Test &)
+{
+	kern::Mutex lock(KERN_LOCK_CLASS("planted.lock"));
+	lock.unlock();
+}
+
+void sleep_under_a_lock(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::Guard guard(lock);
+	kern::sleep_ms(1);
+}
+
+void sleep_as_a_reader(Test &)
+{
+	kern::rcu::ReadGuard reading;
+	kern::rcu::synchronize();
+}
+
+void allocation_in_an_interrupt(Test &)
+{
+	struct Handler {
+		void run() { (void)kern::make<int>(kern::Gfp::kernel); }
+		kern::IrqWork work{kern::method<&Handler::run>, this};
+	} handler;
+	handler.work.queue();
+	handler.work.wait();
+}
+
+/* A lock that an interrupt takes, too, is taken with interrupts on. */
+void lock_of_interrupts(Test &)
+{
+	struct Handler {
+		void run() { kern::Guard guard(lock); }
+		kern::SpinLock lock{KERN_LOCK_CLASS("planted.lock")};
+		kern::IrqWork work{kern::method<&Handler::run>, this};
+	} handler;
+	handler.work.queue();
+	handler.work.wait();
+	kern::Guard guard(handler.lock);
+}
+
+/* Waiting for a work under a lock that it takes. */
+void work_waited_for_under_its_lock(Test &)
+{
+	struct Port {
+		void refresh() { kern::Guard guard(lock); }
+		kern::Mutex lock{KERN_LOCK_CLASS("planted.port")};
+		kern::Work work{kern::method<&Port::refresh>, this};
+	} port;
+	port.work.queue();
+	port.work.flush();
+	kern::Guard guard(port.lock);
+	port.work.cancel();
+}
+
+void leak(Test &test)
+{
+	auto made = kern::make<u64>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	(void)made.take().release();
+}
+
+
+void freed_with_a_timer_due(Test &)
+{
+	struct Owner {
+		void tick() {}
+		kern::Timer timer{kern::method<&Owner::tick>, this};
+	};
+	auto owner = kern::make<Owner>(kern::Gfp::kernel);
+	owner.value()->timer.start(10);
+	/* Past its destructor, which would wait for the timer. */
+	kern_free(owner.take().release());
+}
+
+/* A pointer is used behind the section in which it was read: a race, since the writer must have got that far. */
+void used_after_a_grace_period(Test &test)
+{
+	struct Box {
+		int value = 1;
+	};
+	kern::rcu::Pointer<Box> published(kern::make<Box>(kern::Gfp::kernel).take().release());
+	kern::Atomic<int> sum{0};
+	{
+		Other reader([&] {
+			Box *box;
+			{
+				kern::rcu::ReadGuard reading;
+				box = published.load();
+			}
+			if (box)
+				sum.store_relaxed(box->value);
+		});
+		Box *old = published.exchange(nullptr);
+		kern::rcu::synchronize();
+		kern::destroy(old);
+	}
+	EXPECT_LE(sum.load_relaxed(), 1);
+}
+
+/* Two tasks add to one number by a load and a store. */
+void lost_addition(Test &test)
+{
+	kern::Atomic<int> number{0};
+	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
+	{
+		Other other(add);
+		add();
+	}
+	EXPECT_EQ(number.load_relaxed(), 2);
+}
+
+/* The end of a wait that somebody forgets, if he comes first. */
+void lost_wakeup(Test &test)
+{
+	kern::Atomic<bool> waits{false};
+	kern::Completion done;
+	Other other([&] {
+		if (waits.load_acquire())
+			done.complete();
+	});
+	waits.store_release(true);
+	done.wait();
+	EXPECT_TRUE(waits.load_relaxed());
+}
+
+void without_end(Test &)
+{
+	kern::Atomic<bool> never{false};
+	while (!never.load_relaxed())
+		;
+}
+
+void mapped_and_left(Test &)
+{
+	kern::kunit::FakeDevice device("planted");
+	auto memory = kern::make<u64>(kern::Gfp::kernel);
+	(void)kern::dma::map_single(device.native(), memory.value().get(), 8, kern::dma::Direction::both);
+}
+
+/* Undefined behaviour that no address tells. */
+void shifted_too_far(Test &test)
+{
+	kern::Atomic<int> by{64};
+	EXPECT_NE(1 << by.load_relaxed(), 7);
+}
+
+/* A timer fires before what it times has ended, though it has a second. */
+void time_that_passes(Test &test)
+{
+	struct Race {
+		void tick() { late.store_relaxed(true); }
+		kern::Atomic<bool> late{false};
+		kern::Timer timer{kern::method<&Race::tick>, this};
+	} race;
+	race.timer.start(100);
+	for (int i = 0; i < 50; i++)
+		EXPECT_FALSE(race.late.load_relaxed());
+	race.timer.cancel();
+}
+
+} // namespace
+
+KUNIT_SUITE(planted_seam, KUNIT_CASE(locks_in_a_circle), KUNIT_CASE(lock_twice), KUNIT_CASE(lock_of_another), KUNIT_CASE(sleep_under_a_lock),
+	    KUNIT_CASE(sleep_as_a_reader), KUNIT_CASE(allocation_in_an_interrupt), KUNIT_CASE(lock_of_interrupts),
+	    KUNIT_CASE(work_waited_for_under_its_lock), KUNIT_CASE(leak), KUNIT_CASE(freed_with_a_timer_due),
+	    KUNIT_CASE(used_after_a_grace_period), KUNIT_CASE(lost_addition), KUNIT_CASE(lost_wakeup), KUNIT_CASE(without_end),
+	    KUNIT_CASE(mapped_and_left), KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes));
