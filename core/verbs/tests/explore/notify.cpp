@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// NOTIFY-09 under the explorer: completions that come at any moment of the midlayer's poller, a few at a time, so that a run is short.
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
+#include "../fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+constexpr unsigned int total = 3;
+
+/* A CQ that the midlayer polls, and a task that completes on it. */
+struct Producer {
+	Producer(ib_device *device, ib_poll_context context)
+	{
+		auto made = rdma::CompletionQueue::create(device, this, 16, 0, context);
+		if (made.ok())
+			cq = made.take();
+		counter.owner = this;
+	}
+	struct Counter : ib_cqe {
+		Counter() : ib_cqe{.done = [](ib_cq *, ib_wc *wc) { static_cast<Counter *>(wc->wr_cqe)->owner->seen_one(); }} {}
+		Producer *owner = nullptr;
+	};
+	void seen_one()
+	{
+		if (seen.fetch_add(1) + 1 == total)
+			all_seen.complete();
+	}
+	int produce()
+	{
+		for (unsigned int i = 0; i < total; i++) {
+			ib_wc wc = {};
+			wc.wr_cqe = &counter;
+			soft_complete(cq->get(), &wc, false);
+		}
+		return 0;
+	}
+
+	Counter counter;
+	kern::Atomic<unsigned int> seen{0};
+	kern::Completion all_seen;
+	CqRef cq;
+};
+
+/* Of what is completed nothing is lost: it is waited for without a time-out, so that a lost event is a run that cannot go on. */
+void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
+{
+	Device device({.notify = kind, .context = SOFT_HARD_INTERRUPT, .lid = 1});
+	ASSERT_TRUE(device.ok());
+	Producer producer(device, context);
+	ASSERT_TRUE(producer.cq);
+	auto thread = kern::Thread::create("producer", kern::method<&Producer::produce>, &producer);
+	ASSERT_OK(thread);
+	producer.all_seen.wait();
+	EXPECT_EQ(producer.seen.load_relaxed(), total);
+}
+
+void fires_softirq(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_SOFTIRQ);
+}
+void fires_workqueue(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
+}
+void reports_softirq(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
+}
+void reports_workqueue(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
+}
+/* A driver that forgets to look after arming: what the explorer is to find. */
+void forgets(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
+}
+
+} // namespace
+
+KUNIT_SUITE(explore_notify, KUNIT_CASE(fires_softirq), KUNIT_CASE(fires_workqueue),
+	    KUNIT_CASE(reports_softirq), KUNIT_CASE(reports_workqueue));
+/* Not among those that are to hold. */
+KUNIT_SUITE(planted_notify, KUNIT_CASE(forgets));

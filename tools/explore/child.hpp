@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Runs in a process of their own, since a failure leaves nothing that could run again.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <kern/hosted/kunit.hpp>
+#include <kern/hosted/strategy.hpp>
+
+namespace explore
+{
+
+struct Failure {
+	std::uint64_t seed;
+	std::string title, detail;
+	// What the sanitizers said.
+	std::string report;
+	// The kernel's log of the run.
+	std::string messages;
+	// The departures from the plain order that led there, and who ran from where to where.
+	hosted::Plan plan;
+	std::string interleaving;
+};
+
+struct Explored {
+	// Runs without a failure, and the longest of them.
+	std::uint64_t runs = 0, steps = 0;
+	std::string skipped;
+	std::optional<Failure> failure;
+};
+
+struct Limits {
+	std::uint64_t steps = 2'000'000;
+	// Of all runs together; the one that is under way is finished.
+	double seconds = 1e9;
+};
+
+/* A case by the strategies of seeds, first … last, until one fails. */
+Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last, const Limits &limits);
+/* By a plan; in the failure is the interleaving. seed: of the run that the plan is of. */
+Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan, const Limits &limits);
+
+} // namespace explore

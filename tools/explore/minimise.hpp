@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A plan that fails, without what it fails without.
+#pragma once
+#include <functional>
+#include <kern/hosted/strategy.hpp>
+
+namespace explore
+{
+
+/*
+ * Delta debugging: takes parts of the plan away for as long as it fails by what is left. fails: tries one. attempts: no more tries than that.
+ */
+hosted::Plan minimise(hosted::Plan plan, unsigned int attempts, const std::function<bool(const hosted::Plan &)> &fails);
+
+} // namespace explore

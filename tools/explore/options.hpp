@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include "child.hpp"
+
+namespace explore
+{
+
+struct Options {
+	// Of the names of cases.
+	std::string pattern = "";
+	std::uint64_t first_seed = 1, last_seed = 1000;
+	Limits limits;
+	bool list = false;
+};
+
+/* Nothing if the help was asked for, and has been given. Throws what is to be said of a wrong command line. */
+std::optional<Options> parse(int argc, char **argv);
+
+} // namespace explore

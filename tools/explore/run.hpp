@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One run of one case in this process: modules in, the case, modules out, and nothing left.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <kern/hosted/kunit.hpp>
+#include <kern/hosted/strategy.hpp>
+
+namespace explore
+{
+
+/* All cases that are compiled in, by name. */
+const std::vector<hosted::Case> &cases();
+
+struct Run {
+	std::uint64_t steps;
+	// Why the case had nothing to look at; empty: it had.
+	std::string skipped;
+};
+
+/* limit: of steps. Does not return from a failure: hosted::on_failure(). */
+Run run(const hosted::Case &one, hosted::Strategy &strategy, std::uint64_t limit);
+
+} // namespace explore

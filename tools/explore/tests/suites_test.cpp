@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Rooms of the kernel half under many interleavings: a few seeds of each case in every run, as many as ten seconds allow with WEFT_FULL.
+#include <cstdlib>
+#include "explored.hpp"
+
+using namespace explore;
+
+namespace
+{
+
+/* Each case of a suite holds by the first `seeds` seeds. */
+void expect_holds(const std::string &suite, std::uint64_t seeds)
+{
+	const bool full = std::getenv("WEFT_FULL") != nullptr;
+	unsigned int explored_cases = 0;
+
+	for (const hosted::Case &one : cases()) {
+		if (!one.name.starts_with(suite + "."))
+			continue;
+		explored_cases++;
+		const Limits limits{.seconds = full ? 10.0 : 1e9};
+		const Explored explored = explore_seeds(one, 1, full ? 100'000 : seeds, limits);
+		if (explored.failure)
+			ADD_FAILURE() << report(one, *explored.failure, limits);
+	}
+	EXPECT_GT(explored_cases, 0u) << "there is no suite " << suite;
+}
+
+} // namespace
+
+TEST(Explorer, notify_09_is_held_by_the_midlayers_poller) { expect_holds("explore_notify", 500); }
+TEST(Explorer, lock_11_is_held_by_the_registry) { expect_holds("core_registry", 50); }
