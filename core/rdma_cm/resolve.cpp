@@ -64,6 +64,8 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	if (this->source().family != destination.family)
 		return kern::Error{-EINVAL};
 	route.addr.dst_addr = destination;
+	/* One that led nowhere is nothing to this. */
+	way_ = {};
 	/* All that can be refused is refused before the state changes. */
 	if (is_any(destination) || is_loopback(destination))
 		return resolve_loopback();

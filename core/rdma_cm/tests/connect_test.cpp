@@ -273,6 +273,18 @@ void rcm_04_addresses_are_resolved(Test &test)
 	EXPECT_TRUE(late.id->device == pair->b.device());
 	addresses.move(1, pair->a);
 
+	/* Nor has it anything to say of the way to oneself. */
+	Address self = rdma_cm::any_of(RDMA_AF_INET);
+	rdma_cm::set_loopback(self);
+	late.close();
+	ASSERT_TRUE(late.open());
+	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 100), 0);
+	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_ERROR));
+	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &self, 1000), 0);
+	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(rdma_cm::is_loopback(late.id->route.addr.src_addr));
+	EXPECT_TRUE(late.id->route.addr.dgid == late.id->route.addr.sgid);
+
 	/* Ended while it waits: nothing comes. */
 	late.close();
 	ASSERT_TRUE(late.open());

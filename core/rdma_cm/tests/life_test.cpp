@@ -106,6 +106,22 @@ void rcm_12_destruction_waits_for_handlers(Test &test)
 	}
 }
 
+/* Whoever has the handler lock is told nothing, whatever happens; what has happened comes when it is given back. */
+void rcm_12_handlers_wait_for_the_lock(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	End &end = pair->active;
+	const Address to = ipv4(2, Pair::port);
+	kern::Completion never;
+	rdma_lock_handler(end.id);
+	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
+	EXPECT_FALSE(never.wait_for(200));
+	EXPECT_EQ(end.all(), 0u);
+	rdma_unlock_handler(end.id);
+	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+}
+
 /* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while they resolve, ask and answer. */
 void rcm_12_destruction_at_any_moment(Test &test)
 {
@@ -350,5 +366,5 @@ void rcm_13_services_outlast_requests(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids), KUNIT_CASE(rcm_11_no_memory_is_silent),
-	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
+	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_handlers_wait_for_the_lock), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
 	    KUNIT_CASE(rcm_13_devices_wait_for_consumers), KUNIT_CASE(rcm_13_devices_go_at_any_moment), KUNIT_CASE(rcm_13_services_outlast_requests));
