@@ -29,7 +29,7 @@ FORBIDDEN = (
     (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|weftd)/"),
     # What every channel adapter has knows no family of cards, not even the headers of one; a family no card of it; a card no other.
     (3, r"tools/hca/", None, r"(?:mellanox|connectx|infinihost|example|cards|sm|vfio-user|vhost-user|weftd|pci|hw)/"),
-    (3, r"tools/mellanox/", None, r"(?:connectx|infinihost|example|cards|sm|vfio-user|vhost-user|weftd|pci)/"),
+    (3, r"tools/mellanox/", None, r"(?:connectx|infinihost|example|sm|vfio-user|vhost-user|weftd|pci)/"),
     (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|infinihost)/"),
     (3, r"tools/infinihost/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|connectx)/"),
     (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost)/"),

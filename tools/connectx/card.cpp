@@ -7,6 +7,7 @@
 #include <hw/connectx/registers.hpp>
 
 #include "connectx/core.hpp"
+#include "mellanox/registers.hpp"
 
 namespace weft::connectx
 {
@@ -130,29 +131,16 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 		std::ranges::fill(data, std::byte{0});
 		return;
 	}
-	const std::uint64_t end = offset + data.size();
-	for (std::uint64_t place = offset & ~std::uint64_t{3}; place < end; place += 4) {
-		std::uint8_t bytes[4];
-		hw::connectx::store_be32(bytes, 0, read_register(*core_, place));
-		for (unsigned i = 0; i < 4; ++i)
-			if (place + i >= offset && place + i < end)
-				data[place + i - offset] = std::byte{bytes[i]};
-	}
+	read_dwords(offset, data, [this](std::uint64_t place) { return read_register(*core_, place); });
 }
 
 void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
 {
-	if (bar == kBarUar) {
+	if (bar == kBarUar)
 		core_->doorbells.write(offset, data);
-		return;
-	}
-	if (bar != kBarRegisters)
-		return;
-	const std::size_t lead = (4 - offset % 4) % 4;
-	for (std::size_t at = lead; at + 4 <= data.size(); at += 4)
-		write_register(*core_, offset + at,
-			       hw::connectx::load_be32(
-				       reinterpret_cast<const std::uint8_t *>(data.data()), at));
+	else if (bar == kBarRegisters)
+		write_dwords(offset, data,
+			     [this](std::uint64_t place, std::uint32_t value) { write_register(*core_, place, value); });
 }
 
 } // namespace weft::connectx

@@ -11,7 +11,7 @@
 #include <ib/types.hpp>
 
 #include "connectx/names.hpp"
-#include "connectx/activity.hpp"
+#include "mellanox/activity.hpp"
 #include "connectx/faults.hpp"
 #include "hca/transport.hpp"
 #include "pci/device.hpp"

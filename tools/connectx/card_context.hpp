@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "connectx/completion_queue.hpp"
-#include "connectx/event_queue.hpp"
-#include "connectx/multicast_table.hpp"
+#include "mellanox/event_queue.hpp"
+#include "mellanox/multicast_table.hpp"
 #include "connectx/queue_pair.hpp"
 #include "connectx/shared_receive_queue.hpp"
 #include "connectx/transport/completion_writer.hpp"

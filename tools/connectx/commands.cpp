@@ -21,7 +21,6 @@ constexpr std::size_t kMappings = ~std::size_t{0}; // PageMapping[in_modifier]
 constexpr std::size_t kMtts = ~std::size_t{1};     // a header and in_modifier entries
 constexpr std::size_t kMcg = ~std::size_t{2};      // an entry of the multicast table
 constexpr std::size_t kMad = ~std::size_t{3};      // a MAD, extended or not
-constexpr std::size_t kLargest = hw::connectx::mailbox_max;
 
 } // namespace
 
@@ -146,26 +145,8 @@ Status Commands::execute(Command &command)
 	if (core_.stage < entry->stage)
 		return Status::bad_system_state;
 
-	const std::size_t in_size = input_size(*entry, command);
-	const std::size_t out_size = output_size(*entry, command);
-	if (in_size > kLargest || out_size > kLargest)
-		return Status::bad_parameter;
-	GuestMemory *const guest = core_.memory.memory();
-	in_.resize(in_size);
-	// Both mailboxes must be within reach before anything happens.
-	if (in_size &&
-	    (!guest || !guest->read(command.in_param, std::as_writable_bytes(std::span(in_)))))
-		return Status::bad_parameter;
-	if (out_size && (!guest || !guest->covers(command.out_param, out_size, Access::Write)))
-		return Status::bad_parameter;
-	out_.assign(out_size, 0);
-	command.in = in_;
-	command.out = out_;
-
-	const Status status = (this->*entry->handler)(command);
-	if (status == Status::ok && out_size)
-		guest->write(command.out_param, std::as_bytes(std::span(out_)));
-	return status;
+	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command), output_size(*entry, command),
+			      [&] { return (this->*entry->handler)(command); });
 }
 
 bool Commands::backed(const hw::connectx::Field64 &base, std::uint64_t slot, std::size_t size) const

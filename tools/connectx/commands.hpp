@@ -4,30 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include <hw/connectx/commands.hpp>
 #include <hw/connectx/contexts.hpp>
 
 #include "connectx/names.hpp"
 #include "hca/port.hpp"
+#include "mellanox/command.hpp"
 
 namespace weft::connectx
 {
 
 class Core;
-
-struct Command {
-	hw::connectx::Opcode opcode{};
-	std::uint32_t op_modifier = 0;
-	std::uint32_t in_modifier = 0;
-	std::uint64_t in_param = 0; // address of the input mailbox, or a value
-	// Address of the output mailbox; else overwritten by what the command returns.
-	std::uint64_t out_param = 0;
-	std::span<const std::uint8_t> in; // a copy of the input mailbox
-	std::span<std::uint8_t> out;      // what goes to the output mailbox; zero at first
-};
 
 class Commands
 {
@@ -111,8 +99,7 @@ private:
 	bool backed(const hw::connectx::Field64 &base, std::uint64_t slot, std::size_t size) const;
 
 	Core &core_;
-	std::vector<std::uint8_t> in_;
-	std::vector<std::uint8_t> out_;
+	Mailboxes mailboxes_;
 };
 
 } // namespace weft::connectx

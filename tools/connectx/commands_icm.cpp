@@ -3,62 +3,21 @@
 #include <algorithm>
 
 #include "connectx/core.hpp"
+#include "mellanox/page_mappings.hpp"
 
 namespace weft::connectx
 {
 
 using hw::connectx::MptEntry;
-using hw::connectx::PageMapping;
 using hw::connectx::Status;
 using hw::connectx::WriteMttHeader;
 namespace mpt_status = hw::connectx::mpt_status;
 
-namespace
-{
-
-// Calls @f(mapping, bytes) for each entry of the mailbox; stops at the first that fails.
-template<typename F>
-Status for_each_mapping(std::span<const std::uint8_t> in, F &&f)
-{
-	constexpr unsigned max_log_pages = 51; // 2^63 bytes
-	for (std::size_t at = 0; at < in.size(); at += PageMapping::size) {
-		const std::uint8_t *const mapping = in.data() + at;
-		const std::uint32_t log_pages = PageMapping::log_pages.get(mapping);
-		if (log_pages > max_log_pages)
-			return Status::bad_parameter;
-		const std::uint64_t size = IcmMap::kPageSize << log_pages;
-		const std::uint64_t bus = PageMapping::bus_address.get(mapping);
-		if ((bus & (size - 1)) != 0 || bus + (size - 1) < bus)
-			return Status::bad_parameter;
-		if (const Status status = f(mapping, bus, size); status != Status::ok)
-			return status;
-	}
-	return Status::ok;
-}
-
-std::uint64_t count_pages(std::span<const std::uint8_t> in, Status &status)
-{
-	std::uint64_t pages = 0;
-	status = for_each_mapping(in, [&](const std::uint8_t *, std::uint64_t, std::uint64_t size) {
-		pages += size / IcmMap::kPageSize;
-		return Status::ok;
-	});
-	return pages;
-}
-
-} // namespace
-
-// The firmware's own memory and its auxiliary memory are counted, as software expects to lend them,
-// and never used.
 Status Commands::map_fa(Command &command)
 {
 	if (core_.stage != Core::Stage::power_on)
 		return Status::bad_system_state;
-	Status status;
-	const std::uint64_t pages = count_pages(command.in, status);
-	if (status == Status::ok)
-		core_.firmware_pages += pages;
-	return status;
+	return count_pages(command.in, core_.firmware_pages);
 }
 
 Status Commands::unmap_fa(Command &)
@@ -77,11 +36,7 @@ Status Commands::set_icm_size(Command &command)
 
 Status Commands::map_icm_aux(Command &command)
 {
-	Status status;
-	const std::uint64_t pages = count_pages(command.in, status);
-	if (status == Status::ok)
-		core_.aux_pages += pages;
-	return status;
+	return count_pages(command.in, core_.aux_pages);
 }
 
 Status Commands::unmap_icm_aux(Command &)
@@ -92,28 +47,7 @@ Status Commands::unmap_icm_aux(Command &)
 
 Status Commands::map_icm(Command &command)
 {
-	// All or nothing, but for running out of pieces. A machine can lend what it has: whatever
-	// is backed by ICM is bounded by its memory.
-	const GuestMemory *const guest = core_.memory.memory();
-	const Status status = for_each_mapping(
-		command.in,
-		[&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
-			const std::uint64_t address = PageMapping::virtual_address.get(mapping);
-			return address + (size - 1) >= address && guest &&
-					       guest->covers(bus, size, Access::Write)
-				       ? Status::ok
-				       : Status::bad_parameter;
-		});
-	if (status != Status::ok)
-		return status;
-	return for_each_mapping(command.in, [&](const std::uint8_t *mapping, std::uint64_t bus,
-						std::uint64_t size) {
-		const std::uint64_t address = PageMapping::virtual_address.get(mapping);
-		if (!core_.icm.map(address, bus, size))
-			return Status::exceeds_limit;
-		core_.memory.forget_entries(address, size);
-		return Status::ok;
-	});
+	return mellanox::map_icm(command.in, core_.icm, core_.memory);
 }
 
 Status Commands::unmap_icm(Command &command)

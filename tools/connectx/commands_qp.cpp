@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Commands about queue pairs.
-#include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "connectx/core.hpp"
 #include "connectx/qp_context.hpp"
@@ -10,32 +9,10 @@ namespace weft::connectx
 {
 
 using hw::connectx::InitHca;
-using hw::connectx::Opcode;
 using hw::connectx::Status;
-using qp_context::Required;
 
 namespace
 {
-
-struct Transition {
-	Opcode opcode;
-	QpState from;
-	QpState to;
-	Required required;
-};
-
-constexpr Transition kTransitions[] = {
-	{Opcode::init2init_qp, QpState::init, QpState::init, Required::none},
-	{Opcode::init2rtr_qp, QpState::init, QpState::rtr, Required::to_rtr},
-	{Opcode::rtr2rts_qp, QpState::rtr, QpState::rts, Required::to_rts},
-	{Opcode::rts2rts_qp, QpState::rts, QpState::rts, Required::none},
-	{Opcode::sqerr2rts_qp, QpState::sqer, QpState::rts, Required::none},
-	{Opcode::rts2sqd_qp, QpState::rts, QpState::sq_draining, Required::none},
-	{Opcode::sqd2sqd_qp, QpState::sqd, QpState::sqd, Required::none},
-	{Opcode::sqd2rts_qp, QpState::sqd, QpState::rts, Required::none},
-	// Draining may be called off.
-	{Opcode::sqd2rts_qp, QpState::sq_draining, QpState::rts, Required::none},
-};
 
 constexpr std::uint32_t kQpnMask = 0xffffff;
 
@@ -83,10 +60,8 @@ Status Commands::rst2init_qp(Command &command)
 Status Commands::modify_qp(Command &command)
 {
 	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	const auto transition = std::ranges::find_if(kTransitions, [&](const Transition &t) {
-		return qp && t.opcode == command.opcode && t.from == qp->state;
-	});
-	if (transition == std::end(kTransitions))
+	const Transition *const transition = qp ? find_transition(command.opcode, qp->state) : nullptr;
+	if (!transition)
 		return Status::bad_qp_state;
 
 	QueuePairAttributes changed = *qp;

@@ -16,27 +16,43 @@ using hw::connectx::Status;
 namespace
 {
 
-template<typename Context>
-Context context_of(const Command &command)
-{
-	Context context;
-	std::copy(command.in.begin(), command.in.end(), context.bytes);
-	return context;
-}
-
-template<typename Context>
-void put(Command &command, const Context &context)
-{
-	if (!command.out.empty())
-		std::copy(std::begin(context.bytes), std::end(context.bytes), command.out.begin());
-}
-
 // Whether a new object may have @number in a table of @size, of which some are the firmware's.
 Status check_number(std::uint32_t number, std::uint32_t size, unsigned log_reserved)
 {
 	if (number >= size)
 		return Status::bad_index;
 	return number < 1u << log_reserved ? Status::bad_resource : Status::ok;
+}
+
+EventQueue::Settings decode(const EqContext &context)
+{
+	const std::uint8_t *const in = context.bytes;
+	EventQueue::Settings settings;
+	settings.buffer.mtt_offset = EqContext::mtt_offset.get(in);
+	settings.buffer.page_shift = static_cast<std::uint8_t>(12 + EqContext::log_page_size.get(in));
+	settings.buffer.page_offset = EqContext::page_offset.get(in) * 32;
+	settings.log_size = static_cast<std::uint8_t>(EqContext::log_size.get(in));
+	settings.vector = static_cast<std::uint16_t>(EqContext::vector.get(in));
+	settings.overrun_ignore = EqContext::overrun_ignore.get(in);
+	settings.state = EqContext::state.get(in);
+	return settings;
+}
+
+EqContext encode(const EventQueue &queue)
+{
+	const EventQueue::Settings &settings = queue.settings();
+	EqContext context{};
+	EqContext::status.set(context.bytes, queue.status());
+	EqContext::overrun_ignore.set(context.bytes, settings.overrun_ignore);
+	EqContext::state.set(context.bytes, queue.state());
+	EqContext::page_offset.set(context.bytes, settings.buffer.page_offset / 32);
+	EqContext::log_size.set(context.bytes, settings.log_size);
+	EqContext::vector.set(context.bytes, settings.vector);
+	EqContext::log_page_size.set(context.bytes, settings.buffer.page_shift - 12u);
+	EqContext::mtt_offset.set(context.bytes, settings.buffer.mtt_offset);
+	EqContext::consumer_index.set(context.bytes, queue.consumer());
+	EqContext::producer_index.set(context.bytes, queue.producer());
+	return context;
 }
 
 } // namespace
@@ -70,13 +86,16 @@ Status Commands::sw2hw_eq(Command &command)
 		return Status::bad_parameter;
 	if (!backed(InitHca::eqc_base, eqn, limits::kEqcEntry))
 		return Status::icm_error;
-	return core_.events.create(core_.memory, eqn, context) ? Status::ok : Status::bad_parameter;
+	if (core_.events.create(core_.memory, eqn, decode(context)).initialise_buffer())
+		return Status::ok;
+	core_.events.remove(eqn);
+	return Status::bad_parameter;
 }
 
 Status Commands::hw2sw_eq(Command &command)
 {
 	if (const auto queue = core_.events.remove(command.in_modifier))
-		put(command, queue->context());
+		put(command, encode(*queue));
 	return Status::ok;
 }
 
@@ -85,7 +104,7 @@ Status Commands::query_eq(Command &command)
 	const EventQueue *const queue = core_.events.find(command.in_modifier);
 	if (!queue)
 		return Status::bad_resource_state;
-	put(command, queue->context());
+	put(command, encode(*queue));
 	return Status::ok;
 }
 
@@ -113,9 +132,7 @@ Status Commands::sw2hw_cq(Command &command)
 	if (!backed(InitHca::cqc_base, cqn, limits::kCqcEntry))
 		return Status::icm_error;
 	auto queue = std::make_unique<CompletionQueue>(
-		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop,
-					  &core_.faults},
-		cqn, context);
+		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn, context, &core_.faults);
 	if (!queue->initialise_buffer())
 		return Status::bad_parameter;
 	queues.insert(cqn, std::move(queue));

@@ -234,7 +234,7 @@ Status Commands::init_hca(Command &command)
 	core_.memory.set_layout({dmpts, InitHca::mtt_base.get(in),
 				 static_cast<std::uint8_t>(InitHca::log_dmpts.get(in))});
 	core_.events.reset(InitHca::log_eqs.get(in));
-	core_.multicast.reset(mcg_entry, mcg_hash, mcgs);
+	core_.multicast.reset(mcg_entry, std::uint32_t{1} << mcg_hash, mcgs);
 	core_.context.queue_pairs.resize(InitHca::log_qps.get(in));
 	core_.context.completion_queues.resize(InitHca::log_cqs.get(in));
 	core_.context.shared_receive_queues.resize(InitHca::log_srqs.get(in));

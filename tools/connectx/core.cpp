@@ -46,7 +46,10 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
     : host(pci_host), activity(counted), faults(broken), trusted(config.trusted),
       identity(make_identity(config)), memory(icm, limits::kReservedLkey),
       events([this](unsigned vector) { interrupt(vector); },
-	     [this] { break_down(limits::kErrorEventQueueLost); }, &faults),
+	     [this] { break_down(limits::kErrorEventQueueLost); },
+	     [this](hw::connectx::Eqe entry, bool &wrong_owner) {
+		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
+	     }),
       ports(make_ports(config)),
       agents(identity, ports, host.loop(), *this, trusted),
       context({.name = config.name,
@@ -57,7 +60,7 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), command_register(*this), doorbells(*this),
+      transport(make_transport(context)), command_register(*this), doorbells(*this), commands_(*this),
       original_identity_(identity)
 {
 	set_bus_master(host.bus_master());
@@ -159,6 +162,27 @@ void Core::interrupt(unsigned vector)
 		host.set_intx(true);
 }
 
+void Core::execute(Command &command)
+{
+	// What a broken card may answer.
+	constexpr std::uint8_t no_such_status = 0xbd;
+
+	Activity::add(activity.commands);
+	hw::connectx::Status status = commands_.execute(command);
+	if (faults.strikes(Fault::interrupt))
+		interrupt_idly();
+	if (faults.strikes(Fault::command_lost))
+		return;
+	if (faults.strikes(Fault::command_status))
+		status = static_cast<hw::connectx::Status>(no_such_status);
+	if (!command_register.finish(status, command))
+		return;
+	const hw::connectx::Eqe entry = CommandRegister::event(status, command);
+	events.raise(entry);
+	if (faults.strikes(Fault::command_twice))
+		events.raise(entry);
+}
+
 void Core::open_port(CardPort &port)
 {
 	if (port.opened())
@@ -191,7 +215,7 @@ void Core::port_changed(unsigned number)
 
 void Core::port_state_changed(unsigned number, bool active)
 {
-	raise_port_state(events, number, active);
+	events.raise_port_state(number, active);
 }
 
 void Core::port_info_changed(unsigned number, std::uint32_t changed)

@@ -10,11 +10,12 @@
 #include <hw/connectx/commands.hpp>
 
 #include "connectx/names.hpp"
-#include "connectx/activity.hpp"
+#include "mellanox/activity.hpp"
 #include "hca/agents.hpp"
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
-#include "connectx/command_register.hpp"
+#include "connectx/commands.hpp"
+#include "mellanox/command_register.hpp"
 #include "connectx/doorbells.hpp"
 #include "connectx/faults.hpp"
 #include "mellanox/icm_map.hpp"
@@ -25,7 +26,7 @@
 namespace weft::connectx
 {
 
-class Core final : private SubnetAgent::Host
+class Core final : private SubnetAgent::Host, private CommandRegister::Executor
 {
 public:
 	// How far the driver has brought the card up; each includes the ones before.
@@ -88,8 +89,10 @@ private:
 	void guids_changed(unsigned port, unsigned block, std::uint32_t entries) override;
 	void order_link(unsigned port, fabric::LinkOrder order) override;
 	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	void execute(Command &command) override;
 	void interrupt(unsigned vector);
 
+	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
 	// The last member: packets stop coming before anything else goes.
 	std::vector<std::unique_ptr<PortLink>> links_;

@@ -4,6 +4,7 @@
 #include <hw/connectx/registers.hpp>
 
 #include "connectx/core.hpp"
+#include "mellanox/registers.hpp"
 
 namespace weft::connectx
 {
@@ -12,14 +13,10 @@ namespace uar = hw::connectx::uar;
 
 void Doorbells::write(std::uint64_t offset, std::span<const std::byte> data)
 {
-	const std::size_t lead = (4 - offset % 4) % 4;
-	for (std::size_t at = lead; at + 4 <= data.size(); at += 4) {
-		const std::uint32_t value = hw::connectx::load_be32(
-			reinterpret_cast<const std::uint8_t *>(data.data()), at);
-		const std::uint64_t place = offset + at;
+	write_dwords(offset, data, [this](std::uint64_t place, std::uint32_t value) {
 		write_dword(static_cast<std::uint32_t>(place / uar::page_size),
 			    static_cast<std::uint32_t>(place % uar::page_size), value);
-	}
+	});
 }
 
 void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint32_t value)
@@ -78,8 +75,9 @@ void Doorbells::event_queue(std::uint32_t eqn, std::uint32_t value)
 		++core_.diagnostics.bad_doorbells;
 		return;
 	}
-	queue->doorbell(uar::eq_doorbell_consumer_index.of(value),
-			uar::eq_doorbell_arm.of(value) != 0);
+	queue->set_consumer_index(uar::eq_doorbell_consumer_index.of(value));
+	if (uar::eq_doorbell_arm.of(value))
+		queue->arm();
 }
 
 } // namespace weft::connectx

@@ -63,11 +63,6 @@ constexpr unsigned kLogMaxMcgEntry = 12;
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;
-constexpr std::size_t kMostMcgs = 8192;
-// A multicast packet goes to so many queue pairs at the most, for which so many entries are looked
-// through.
-constexpr std::size_t kMostMembers = 4096;
-constexpr std::size_t kMostMcgSteps = 1024;
 
 // Context sizes in ICM.
 constexpr std::size_t kQpcEntry = 256;

@@ -9,6 +9,7 @@
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
 #include "hca/transport.hpp"
+#include "mellanox/activity_report.hpp"
 
 namespace weft::connectx
 {
@@ -21,18 +22,6 @@ constexpr std::string_view kCatastrophic = "catastrophic";
 constexpr std::uint32_t kCatastrophicCode = 0xbad;
 // Idle interrupts of one request.
 constexpr std::uint32_t kMostInterrupts = 1000;
-
-struct ActivityName {
-	std::string_view name;
-	Activity::Value Activity::*value;
-};
-constexpr ActivityName kActivity[] = {
-	{"commands", &Activity::commands},
-	{"send_doorbells", &Activity::send_doorbells},
-	{"cq_doorbells", &Activity::cq_doorbells},
-	{"eq_doorbells", &Activity::eq_doorbells},
-	{"interrupts", &Activity::interrupts},
-};
 
 class HeldCard final : public cards::Card
 {
@@ -56,14 +45,7 @@ public:
 
 	PciDevice &function() override { return card_; }
 
-	std::vector<cards::Count> activity() const override
-	{
-		std::vector<cards::Count> counts;
-		for (const ActivityName &counter : kActivity)
-			counts.push_back({counter.name, (card_.activity().*counter.value)
-								.load(std::memory_order_relaxed)});
-		return counts;
-	}
+	std::vector<cards::Count> activity() const override { return mellanox::report(card_.activity()); }
 
 	std::vector<cards::Count> faults() const override
 	{

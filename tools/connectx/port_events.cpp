@@ -5,7 +5,6 @@ namespace weft::connectx
 {
 
 using hw::connectx::Eqe;
-namespace port_change_subtype = hw::connectx::port_change_subtype;
 namespace port_management_subtype = hw::connectx::port_management_subtype;
 
 namespace
@@ -30,16 +29,6 @@ void raise_table(EventQueues &events, unsigned port, std::uint8_t subtype, std::
 }
 
 } // namespace
-
-void raise_port_state(EventQueues &events, unsigned port, bool active)
-{
-	Eqe entry{};
-	Eqe::type.set(entry.bytes, static_cast<std::uint32_t>(EventType::port_change));
-	Eqe::subtype.set(entry.bytes,
-			 active ? port_change_subtype::active : port_change_subtype::down);
-	Eqe::port.set(entry.bytes, port);
-	events.raise(entry);
-}
 
 void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed)
 {

@@ -5,14 +5,12 @@
 #include <cstdint>
 
 #include "connectx/names.hpp"
-#include "connectx/event_queue.hpp"
+#include "mellanox/event_queue.hpp"
 #include "hca/port.hpp"
 
 namespace weft::connectx
 {
 
-// The port became active, or is no longer. No other change of state has an event.
-void raise_port_state(EventQueues &events, unsigned port, bool active);
 // @changed: bits of port_info_changed.
 void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed);
 // Entries of @block of the table of P_Keys (32 to a block) or GUIDs (8); a bit for each.

@@ -2,12 +2,11 @@
 #include "connectx/qp_context.hpp"
 
 #include <cstring>
-#include <optional>
-
 #include <hw/connectx/wqe.hpp>
 
 #include "connectx/limits.hpp"
 #include "hca/port.hpp"
+#include "mellanox/codes.hpp"
 
 namespace weft::connectx::qp_context
 {
@@ -27,51 +26,6 @@ std::uint8_t byte(const hw::connectx::Field &field, const std::uint8_t *base)
 {
 	return static_cast<std::uint8_t>(field.get(base));
 }
-
-std::optional<ServiceType> service_type(hw::connectx::ServiceType type)
-{
-	switch (type) {
-	case hw::connectx::ServiceType::rc:
-		return ServiceType::rc;
-	case hw::connectx::ServiceType::uc:
-		return ServiceType::uc;
-	case hw::connectx::ServiceType::ud:
-		return ServiceType::ud;
-	case hw::connectx::ServiceType::xrc:
-		return ServiceType::xrc;
-	case hw::connectx::ServiceType::mlx:
-		return ServiceType::mlx;
-	case hw::connectx::ServiceType::rd:
-		break;
-	}
-	return std::nullopt;
-}
-
-hw::connectx::ServiceType service_code(ServiceType type)
-{
-	switch (type) {
-	case ServiceType::rc:
-		break;
-	case ServiceType::uc:
-		return hw::connectx::ServiceType::uc;
-	case ServiceType::ud:
-		return hw::connectx::ServiceType::ud;
-	case ServiceType::xrc:
-		return hw::connectx::ServiceType::xrc;
-	case ServiceType::mlx:
-		return hw::connectx::ServiceType::mlx;
-	}
-	return hw::connectx::ServiceType::rc;
-}
-
-// The states have the numbers of the card.
-template<QpState neutral, hw::connectx::QpState own>
-constexpr bool same_state = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
-static_assert(same_state<QpState::reset, hw::connectx::QpState::reset> && same_state<QpState::init, hw::connectx::QpState::init>);
-static_assert(same_state<QpState::rtr, hw::connectx::QpState::rtr> && same_state<QpState::rts, hw::connectx::QpState::rts>);
-static_assert(same_state<QpState::sqer, hw::connectx::QpState::sqer> && same_state<QpState::sqd, hw::connectx::QpState::sqd>);
-static_assert(same_state<QpState::err, hw::connectx::QpState::err>);
-static_assert(same_state<QpState::sq_draining, hw::connectx::QpState::sq_draining>);
 
 // All but the P_Key index and the time-out, which have opt bits of their own.
 Status decode_path(const std::uint8_t *layout, unsigned ports, AddressPath &path)

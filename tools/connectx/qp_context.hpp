@@ -7,16 +7,11 @@
 #include <hw/connectx/commands.hpp>
 
 #include "connectx/queue_pair.hpp"
+#include "mellanox/qp_transitions.hpp"
 
 namespace weft::connectx::qp_context
 {
 
-// Which fields a command takes whatever its opt mask says.
-enum class Required {
-	none,
-	to_rtr, // INIT2RTR: the way to the other end, and what is received
-	to_rts, // RTR2RTS: what is sent, and how often
-};
 
 // Takes from @context what makes a queue pair: RST2INIT.
 hw::connectx::Status create(const std::uint8_t *context, QueuePair &qp);

@@ -6,7 +6,7 @@
 #include <hw/connectx/registers.hpp>
 #include <hw/connectx/wqe.hpp>
 
-#include "connectx/event_queue.hpp"
+#include "mellanox/event_queue.hpp"
 #include "connectx/faults.hpp"
 
 namespace weft::connectx

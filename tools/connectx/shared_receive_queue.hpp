@@ -9,12 +9,12 @@
 
 #include "connectx/names.hpp"
 #include "hca/work_source.hpp"
+#include "mellanox/event_queue.hpp"
 #include "mellanox/memory_table.hpp"
 
 namespace weft::connectx
 {
 
-class EventQueues;
 class Faults;
 
 class SharedReceiveQueue final : public hca::SharedReceiveQueue

@@ -16,26 +16,26 @@ void count(ib::be16 &counter)
 		counter = static_cast<std::uint16_t>(counter + 1);
 }
 
-fabric::ManagedPort at_power_on(unsigned number, ib::Guid guid)
+fabric::ManagedPort at_power_on(unsigned number, ib::Guid guid, const CardPort::Limits &limits)
 {
 	return fabric::ManagedPort({.number = number,
 				    .guid = guid,
 				    .capability_mask = CardPort::kDefaultCapabilities,
-				    .mtu = CardPort::kMaxMtu,
+				    .mtu = limits.mtu,
 				    .vl_cap = CardPort::kVlCap,
-				    .pkey_entries = CardPort::kPkeys});
+				    .pkey_entries = limits.pkeys});
 }
 
 } // namespace
 
-CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port)
-    : number_(number), fabric_port_(fabric_port), managed_(at_power_on(number, guid))
+CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits)
+    : number_(number), limits_(limits), fabric_port_(fabric_port), managed_(at_power_on(number, guid, limits))
 {
 }
 
 void CardPort::reset()
 {
-	managed_ = at_power_on(number_, guid());
+	managed_ = at_power_on(number_, guid(), limits_);
 	opened_ = false;
 }
 

@@ -18,6 +18,11 @@ public:
 	static constexpr unsigned kGids = fabric::guids_per_block;
 	static constexpr unsigned kPkeys = 128;
 	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
+	// What a card has of these at the most.
+	struct Limits {
+		ib::Mtu mtu = kMaxMtu;
+		unsigned pkeys = kPkeys;
+	};
 	static constexpr unsigned kVlCap = 4; // encoded: VL0 to VL7
 	static constexpr std::uint32_t kDefaultCapabilities =
 		ib::port_cap_trap | ib::port_cap_sl_mapping | ib::port_cap_system_image_guid |
@@ -25,7 +30,11 @@ public:
 		ib::port_cap_other_local_changes_notice;
 
 	// @fabric_port outlives this.
-	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port);
+	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits);
+	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port)
+	    : CardPort(number, guid, fabric_port, Limits{})
+	{
+	}
 
 	unsigned number() const { return number_; } // 1 or 2
 	ib::Guid guid() const { return managed_.guids[0]; }
@@ -52,7 +61,7 @@ public:
 	// Zero beyond the table, which is no valid P_Key.
 	std::uint16_t pkey(unsigned index) const
 	{
-		return index < kPkeys ? managed_.pkeys[index].value() : std::uint16_t{0};
+		return index < managed_.pkeys.size() ? managed_.pkeys[index].value() : std::uint16_t{0};
 	}
 	// Index of the entry that lets in packets with @pkey (IBA 10.9.3); -1 if none.
 	int find_pkey(std::uint16_t pkey) const;
@@ -74,6 +83,7 @@ public:
 
 private:
 	const unsigned number_;
+	const Limits limits_;
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;
 	bool opened_ = false;

@@ -311,12 +311,27 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
 						      std::uint64_t offset) const
 {
+	if (buffer.by_key) {
+		ranges_.clear();
+		// Software may have registered its queues for the card to read alone.
+		const KeyUse use{.key = buffer.lkey, .access = KeyAccess::local_read, .pd = buffer.pd};
+		if (!memory_ || resolve(use, buffer.start + offset, 1, ranges_) != MemoryError::none)
+			return std::nullopt;
+		return ranges_.front().address;
+	}
 	offset += buffer.page_offset;
 	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
 	std::uint64_t base;
 	if (!mtt_pages(buffer.mtt_offset, offset >> buffer.page_shift, std::span(&base, 1)))
 		return std::nullopt;
 	return (base & ~(page - 1)) + (offset & (page - 1));
+}
+
+std::optional<std::uint32_t> MemoryTable::load_record(const RecordPlace &place) const
+{
+	const auto bus = place.in_icm ? icm_.locate(place.address, 8) : std::optional(place.address);
+	const auto raw = bus && memory_ ? memory_->load<std::uint32_t>(*bus) : std::nullopt;
+	return raw ? std::optional<std::uint32_t>(ib::be32::from_raw(*raw)) : std::nullopt;
 }
 
 bool MemoryTable::read(const QueueBuffer &buffer, std::uint64_t offset,

@@ -19,11 +19,33 @@ namespace weft::mellanox
 
 class IcmMap;
 
-// QueueBuffer - the memory of a queue: pages named by a run of MTT entries.
+// QueueBuffer - the memory of a queue: pages named by a run of MTT entries, or what a memory key stands for.
 struct QueueBuffer {
 	std::uint64_t mtt_offset = 0; // bytes from the start of the MTT
 	std::uint8_t page_shift = 12;
 	std::uint32_t page_offset = 0; // of the first byte, in the first page
+
+	bool by_key = false;
+	std::uint32_t lkey = 0;
+	std::uint32_t pd = 0;
+	std::uint64_t start = 0; // address of the first byte, as the key sees it
+
+	static QueueBuffer keyed(std::uint32_t lkey, std::uint32_t pd, std::uint64_t start)
+	{
+		QueueBuffer buffer;
+		buffer.page_offset = static_cast<std::uint32_t>(start & 0xfff);
+		buffer.by_key = true;
+		buffer.lkey = lkey;
+		buffer.pd = pd;
+		buffer.start = start;
+		return buffer;
+	}
+};
+
+// RecordPlace - where a doorbell record lies: on the bus, or in ICM.
+struct RecordPlace {
+	std::uint64_t address = 0;
+	bool in_icm = false;
 };
 
 using namespace hca;
@@ -68,6 +90,9 @@ public:
 	// page lies there as a whole.
 	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer,
 						 std::uint64_t offset) const;
+
+	// What a doorbell record says; nothing if it is out of reach.
+	std::optional<std::uint32_t> load_record(const RecordPlace &place) const;
 
 	// Table entries, for the commands. The slot is the key's index cut to the table's size.
 	bool read_entry(std::uint32_t index, hw::connectx::MptEntry &entry) const;

@@ -78,6 +78,19 @@ void ConfigSpace::define_header(const PciDescription &description)
 }
 
 // PCI 3.0, 6.2.5.1: the size shows in the low address bits that cannot be written.
+std::uint64_t ConfigSpace::bar_address(unsigned bar) const
+{
+	constexpr std::uint32_t type_bits = 0xf;
+	constexpr std::uint32_t is_64bit = 4;
+	const auto dword = [this](unsigned index) {
+		const unsigned offset = kBar0 + 4 * index;
+		return std::uint32_t{get16(offset)} | std::uint32_t{get16(offset + 2)} << 16;
+	};
+	const std::uint32_t low = dword(bar);
+	const bool wide = (low & is_64bit) && bar + 1 < kPciBars;
+	return (low & ~type_bits) | (wide ? std::uint64_t{dword(bar + 1)} << 32 : 0);
+}
+
 void ConfigSpace::define_bars(const PciDescription &description)
 {
 	for (unsigned i = 0; i < kPciBars; ++i) {

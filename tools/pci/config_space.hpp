@@ -51,6 +51,8 @@ public:
 	void reset() { bytes_ = initial_; }
 
 	bool bus_master() const { return get16(kCommand) & kCommandBusMaster; }
+	// What is written into the BAR, without its type bits.
+	std::uint64_t bar_address(unsigned bar) const;
 	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
 	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }
 	bool msix_masked() const { return has_msix_ && (get16(kMsix + 2) & kMsixMaskAll); }

@@ -71,6 +71,8 @@ public:
 	virtual GuestMemory &dma() = 0;
 	// Command register, Bus Master Enable: whether the device may access memory and send MSI-X.
 	virtual bool bus_master() const = 0;
+	// Where the machine has put BAR @bar, for a device that names its registers by their addresses; 0 before it has.
+	virtual std::uint64_t bar_address(unsigned bar) const = 0;
 	// MSI-X control, MSI-X Enable. Without it, interrupts go by INTx.
 	virtual bool msix_enabled() const = 0;
 	// Sends the message of @vector. Dropped if the vector does not exist or the driver has not

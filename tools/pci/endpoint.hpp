@@ -50,6 +50,7 @@ public:
 	Loop &loop() override { return loop_; }
 	GuestMemory &dma() override { return memory_; }
 	bool bus_master() const override { return config_.bus_master(); }
+	std::uint64_t bar_address(unsigned bar) const override { return config_.bar_address(bar); }
 	bool msix_enabled() const override { return config_.msix_enabled(); }
 	void raise_msix(unsigned vector) override;
 	void set_intx(bool asserted) override;

@@ -300,7 +300,7 @@ TEST(MulticastQuota, GroupsAndMembersAreBounded)
 	const std::uint32_t first = table.hash(gid);
 	// One chain of all entries, each of which is the group's.
 	ASSERT_TRUE(table.write(first, entry(16, true)));
-	const auto last = static_cast<std::uint32_t>(16 + limits::kMostMcgs - 1);
+	const auto last = static_cast<std::uint32_t>(16 + MulticastTable::kMost - 1);
 	for (std::uint32_t index = 16; index < last; ++index)
 		ASSERT_TRUE(table.write(index, entry(index + 1, true)));
 	EXPECT_FALSE(table.write(last, entry(0, true))) << "one too many";
@@ -310,16 +310,16 @@ TEST(MulticastQuota, GroupsAndMembersAreBounded)
 
 	std::vector<MulticastTable::Member> found;
 	table.members(gid, found);
-	EXPECT_EQ(found.size(), std::min(limits::kMostMembers, limits::kMostMcgSteps * room));
+	EXPECT_EQ(found.size(), std::min(MulticastTable::kMostMembers, MulticastTable::kMostSteps * room));
 
 	// What lies beyond so many entries of others is not found.
-	for (std::uint32_t index = 16; index < 16 + limits::kMostMcgSteps; ++index)
+	for (std::uint32_t index = 16; index < 16 + MulticastTable::kMostSteps; ++index)
 		ASSERT_TRUE(table.write(index, entry(index + 1, false)));
 	ASSERT_TRUE(table.write(first, entry(16, false)));
 	found.clear();
 	table.members(gid, found);
 	EXPECT_TRUE(found.empty());
-	ASSERT_TRUE(table.write(16 + limits::kMostMcgSteps - 2, entry(0, true)));
+	ASSERT_TRUE(table.write(16 + MulticastTable::kMostSteps - 2, entry(0, true)));
 	table.members(gid, found);
 	EXPECT_EQ(found.size(), room);
 }

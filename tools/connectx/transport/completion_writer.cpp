@@ -4,15 +4,14 @@
 #include <bit>
 
 #include "connectx/card_context.hpp"
+#include "mellanox/codes.hpp"
 
 namespace weft::connectx::transport
 {
 
 using hw::connectx::Cqe;
 using hw::connectx::CqeReceiveOpcode;
-using hw::connectx::CqeSyndrome;
 using hw::connectx::ErrorCqe;
-using hw::connectx::WqeOpcode;
 
 /* The checksums of a datagram are told in the entry's own bits. */
 static_assert(unsigned{ChecksumStatus::ipv4} == Cqe::ipv4 && unsigned{ChecksumStatus::ipv4_fragment} == Cqe::ipv4_fragment);
@@ -20,74 +19,6 @@ static_assert(unsigned{ChecksumStatus::ipv6} == Cqe::ipv6 && unsigned{ChecksumSt
 static_assert(unsigned{ChecksumStatus::tcp} == Cqe::tcp && unsigned{ChecksumStatus::udp} == Cqe::udp);
 static_assert(unsigned{ChecksumStatus::ip_checksum_ok} == Cqe::ip_checksum_ok);
 static_assert(ChecksumStatus::l4_checksum_ok == Cqe::l4_checksum_ok);
-
-WqeOpcode wqe_opcode(SendOpcode opcode)
-{
-	switch (opcode) {
-	case SendOpcode::nop:
-		return WqeOpcode::nop;
-	case SendOpcode::send:
-		return WqeOpcode::send;
-	case SendOpcode::send_imm:
-		return WqeOpcode::send_imm;
-	case SendOpcode::send_invalidate:
-		return WqeOpcode::send_invalidate;
-	case SendOpcode::lso:
-		return WqeOpcode::lso;
-	case SendOpcode::rdma_write:
-		return WqeOpcode::rdma_write;
-	case SendOpcode::rdma_write_imm:
-		return WqeOpcode::rdma_write_imm;
-	case SendOpcode::rdma_read:
-		return WqeOpcode::rdma_read;
-	case SendOpcode::compare_swap:
-		return WqeOpcode::compare_swap;
-	case SendOpcode::fetch_add:
-		return WqeOpcode::fetch_add;
-	case SendOpcode::masked_compare_swap:
-		return WqeOpcode::masked_compare_swap;
-	case SendOpcode::masked_fetch_add:
-		return WqeOpcode::masked_fetch_add;
-	case SendOpcode::bind_window:
-		return WqeOpcode::bind_window;
-	case SendOpcode::fast_register:
-		return WqeOpcode::fast_register;
-	case SendOpcode::local_invalidate:
-		return WqeOpcode::local_invalidate;
-	}
-	return WqeOpcode::nop;
-}
-
-CqeSyndrome cqe_syndrome(Syndrome syndrome)
-{
-	switch (syndrome) {
-	case Syndrome::none:
-		return CqeSyndrome::none;
-	case Syndrome::local_length:
-		return CqeSyndrome::local_length;
-	case Syndrome::local_qp_operation:
-		return CqeSyndrome::local_qp_operation;
-	case Syndrome::local_protection:
-		return CqeSyndrome::local_protection;
-	case Syndrome::flushed:
-		return CqeSyndrome::flushed;
-	case Syndrome::window_bind:
-		return CqeSyndrome::window_bind;
-	case Syndrome::bad_response:
-		return CqeSyndrome::bad_response;
-	case Syndrome::remote_invalid_request:
-		return CqeSyndrome::remote_invalid_request;
-	case Syndrome::remote_access:
-		return CqeSyndrome::remote_access;
-	case Syndrome::remote_operation:
-		return CqeSyndrome::remote_operation;
-	case Syndrome::retry_exceeded:
-		return CqeSyndrome::retry_exceeded;
-	case Syndrome::rnr_retry_exceeded:
-		return CqeSyndrome::rnr_retry_exceeded;
-	}
-	return CqeSyndrome::none;
-}
 
 namespace
 {
@@ -105,25 +36,6 @@ CqeReceiveOpcode receive_opcode(ReceiveOpcode opcode)
 		return CqeReceiveOpcode::rdma_write_imm;
 	}
 	return CqeReceiveOpcode::send;
-}
-
-EventType event_type(Event event)
-{
-	switch (event) {
-	case Event::communication_established:
-		return EventType::communication_established;
-	case Event::sq_drained:
-		return EventType::sq_drained;
-	case Event::wq_catastrophic:
-		break;
-	case Event::wq_invalid_request:
-		return EventType::wq_invalid_request;
-	case Event::wq_access_violation:
-		return EventType::wq_access_violation;
-	case Event::last_wqe_reached:
-		return EventType::srq_last_wqe;
-	}
-	return EventType::wq_catastrophic;
 }
 
 } // namespace

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <hw/connectx/cqe.hpp>
-#include <hw/connectx/wqe.hpp>
 
 #include "connectx/names.hpp"
 #include "hca/completion_sink.hpp"
@@ -33,9 +32,5 @@ private:
 
 	const CardContext &card_;
 };
-
-/* The code that a completion has for a request; that of an opcode or a syndrome. */
-hw::connectx::WqeOpcode wqe_opcode(SendOpcode opcode);
-hw::connectx::CqeSyndrome cqe_syndrome(Syndrome syndrome);
 
 } // namespace weft::connectx::transport

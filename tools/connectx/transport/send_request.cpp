@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "mellanox/segments.hpp"
+
 namespace weft::connectx::transport
 {
 
@@ -12,77 +14,7 @@ using namespace hw::connectx;
 namespace
 {
 
-/* Walks over the segments of a WQE; each take() is checked against what is left. */
-class Cursor
-{
-public:
-	explicit Cursor(std::span<const std::byte> bytes) : left_(bytes) {}
-
-	bool empty() const { return left_.empty(); }
-	std::size_t size() const { return left_.size(); }
-
-	template<class Segment>
-	bool take(Segment &segment)
-	{
-		if (!peek(segment))
-			return false;
-		left_ = left_.subspan(sizeof(Segment));
-		return true;
-	}
-	template<class Segment>
-	bool peek(Segment &segment) const
-	{
-		if (left_.size() < sizeof(Segment))
-			return false;
-		std::memcpy(&segment, left_.data(), sizeof(Segment));
-		return true;
-	}
-	/* The bytes behind a head of that size; both together are padded to a unit. */
-	bool take_after(std::size_t head, std::size_t length, std::span<const std::byte> &bytes)
-	{
-		if (length > left_.size() || head + length > left_.size())
-			return false;
-		bytes = left_.subspan(head, length);
-		std::size_t padded = (head + length + wqe_unit - 1) & ~std::size_t{wqe_unit - 1};
-		left_ = left_.subspan(padded < left_.size() ? padded : left_.size());
-		return true;
-	}
-
-private:
-	std::span<const std::byte> left_;
-};
-
-bool take_pieces(Cursor &cursor, SendRequest &out)
-{
-	while (!cursor.empty()) {
-		WqeInline head;
-		if (!cursor.peek(head))
-			return false;
-		if (head.byte_count & WqeData::inline_bit) {
-			std::span<const std::byte> bytes;
-			if (!cursor.take_after(sizeof(head), head.length(), bytes))
-				return false;
-			if (bytes.empty())
-				continue;
-			out.pieces.push_back({out.inline_data.size(), 0,
-					      static_cast<std::uint32_t>(bytes.size()), true});
-			out.inline_data.insert(out.inline_data.end(), bytes.begin(), bytes.end());
-			out.length += bytes.size();
-			continue;
-		}
-		WqeData data;
-		if (!cursor.take(data))
-			return false;
-		/* Hardware takes 0 as 2^31; Linux posts it for an empty piece all the same. */
-		if (data.byte_count == 0)
-			continue;
-		out.pieces.push_back({data.address, data.lkey, data.byte_count, false});
-		out.length += data.byte_count;
-	}
-	return true;
-}
-
-bool take_lso(Cursor &cursor, SendRequest &out)
+bool take_lso(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeLso lso;
 	std::span<const std::byte> header;
@@ -133,7 +65,7 @@ std::optional<SendOpcode> send_opcode(WqeOpcode opcode)
 	return std::nullopt;
 }
 
-bool take_remote(Cursor &cursor, SendRequest &out)
+bool take_remote(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeRemoteAddress remote;
 	if (!cursor.take(remote))
@@ -143,7 +75,7 @@ bool take_remote(Cursor &cursor, SendRequest &out)
 	return true;
 }
 
-bool take_datagram(Cursor &cursor, SendRequest &out)
+bool take_datagram(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeDatagram segment;
 	if (!cursor.take(segment))
@@ -166,7 +98,7 @@ bool take_datagram(Cursor &cursor, SendRequest &out)
 	return true;
 }
 
-bool take_bind(Cursor &cursor, SendRequest &out)
+bool take_bind(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeBindWindow segment;
 	if (!cursor.take(segment))
@@ -175,7 +107,7 @@ bool take_bind(Cursor &cursor, SendRequest &out)
 	return true;
 }
 
-bool take_fast_register(Cursor &cursor, SendRequest &out)
+bool take_fast_register(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeFastRegister segment;
 	if (!cursor.take(segment))
@@ -184,7 +116,7 @@ bool take_fast_register(Cursor &cursor, SendRequest &out)
 	return true;
 }
 
-bool take_atomic(Cursor &cursor, SendRequest &out)
+bool take_atomic(SegmentCursor &cursor, SendRequest &out)
 {
 	if (out.opcode == SendOpcode::masked_compare_swap) {
 		WqeMaskedAtomic masked;
@@ -208,7 +140,7 @@ bool take_atomic(Cursor &cursor, SendRequest &out)
 }
 
 /* The segments between the control segment and the data; false if they are cut short. */
-bool take_operands(Cursor &cursor, ServiceType service, SendRequest &out)
+bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 {
 	switch (out.opcode) {
 	case SendOpcode::send:
@@ -249,7 +181,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
 {
 	out.clear();
 	out.signalled = true;
-	Cursor cursor(wqe);
+	SegmentCursor cursor(wqe);
 	WqeControl control;
 	if (!cursor.take(control))
 		return Syndrome::local_qp_operation;
@@ -270,7 +202,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
 		return Syndrome::local_qp_operation;
 	if (out.is_local())
 		return Syndrome::none;
-	if (!take_pieces(cursor, out))
+	if (!take_pieces(cursor, WqeInline::length_mask, out))
 		return Syndrome::local_qp_operation;
 	return check_data(out);
 }

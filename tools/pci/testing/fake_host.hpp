@@ -52,6 +52,9 @@ public:
 	Loop &loop() override { return loop_; }
 	GuestMemory &dma() override { return dma_; }
 	bool bus_master() const override { return bus_master_; }
+	// BARs lie nowhere else than they do in a real machine: above all memory.
+	std::uint64_t bar_address(unsigned bar) const override { return kBarBase + (std::uint64_t{bar} << 32); }
+	static constexpr std::uint64_t kBarBase = std::uint64_t{1} << 40;
 	bool msix_enabled() const override { return msix_enabled_; }
 	void raise_msix(unsigned vector) override
 	{

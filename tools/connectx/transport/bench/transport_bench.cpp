@@ -20,6 +20,7 @@ using namespace weft::connectx::transport;
 namespace
 {
 
+using weft::connectx::CompletionQueue;
 using weft::connectx::QueuePair;
 using BenchClock = std::chrono::steady_clock;
 

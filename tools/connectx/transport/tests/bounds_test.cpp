@@ -69,7 +69,7 @@ protected:
 		constexpr std::size_t members_offset = hw::connectx::McgHeader::size;
 		constexpr std::size_t room = ((1u << log_entry) - members_offset) / 4;
 		MulticastTable &table = node.card().multicast;
-		table.reset(log_entry, log_hash, log_hash + 1);
+		table.reset(log_entry, 1u << log_hash, log_hash + 1);
 		std::uint32_t index = table.hash(group), free = 1u << log_hash;
 		while (count) {
 			const std::size_t here = std::min(count, room);
@@ -236,8 +236,8 @@ TEST_F(Bounds, members_are_served_in_turns)
 	QueuePair &from = datagram_qp(a, cq_a), &other = datagram_qp(b, cq);
 	Region data = a.region(64), room = b.region(4096);
 	const ib::Gid group = ib::Gid::from_parts(0xff12401bffff0000, 1);
-	enter(b, group, member.qpn, limits::kMostMembers);
-	for (std::size_t i = 0; i < 2 * limits::kMostMembers; i++)
+	enter(b, group, member.qpn, MulticastTable::kMostMembers);
+	for (std::size_t i = 0; i < 2 * MulticastTable::kMostMembers; i++)
 		b.post_receive(member, {room.piece()});
 	b.post_receive(other, {room.piece()});
 
@@ -256,9 +256,9 @@ TEST_F(Bounds, members_are_served_in_turns)
 			else
 				++(other_served ? after : before);
 		}
-		return before + after == 2 * limits::kMostMembers;
+		return before + after == 2 * MulticastTable::kMostMembers;
 	}));
-	EXPECT_LT(before, limits::kMostMembers / 16) << "the others waited for all members";
+	EXPECT_LT(before, MulticastTable::kMostMembers / 16) << "the others waited for all members";
 }
 
 } // namespace weft::connectx::transport

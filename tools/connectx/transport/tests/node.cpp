@@ -11,7 +11,6 @@ namespace weft::connectx::transport
 {
 
 using hw::connectx::CqContext;
-using hw::connectx::EqContext;
 using hw::connectx::Eqe;
 using hw::connectx::ErrorCqe;
 using hw::connectx::MptEntry;
@@ -47,7 +46,7 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 	icm_.map(0, 0, icm_size);
 	memory_.set_memory(&host_.dma());
 	memory_.set_layout({dmpt_base, mtt_base, log_dmpts});
-	multicast_.reset(6, 4, 5);
+	multicast_.reset(6, 1 << 4, 5);
 	ports_.push_back(std::make_unique<CardPort>(1, 0x1000u + lid, port));
 	ports_[0]->info().lid = lid;
 	ports_[0]->info().set_state(ib::PortState::active);
@@ -55,12 +54,12 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 	events_.reset(3);
 	QueueMemory queue = queue_memory(std::uint64_t{32} << log_events);
 	eq_address_ = queue.address;
-	EqContext eq{};
-	EqContext::log_size.set(eq.bytes, log_events);
-	EqContext::overrun_ignore.set(eq.bytes, 1);
-	EqContext::state.set(eq.bytes, hw::connectx::eq_state::armed);
-	EqContext::mtt_offset.set(eq.bytes, queue.buffer.mtt_offset);
-	events_.create(memory_, 0, eq);
+	events_.create(memory_, 0,
+		       {.buffer = queue.buffer,
+			.log_size = log_events,
+			.overrun_ignore = true,
+			.state = hw::connectx::eq_state::armed})
+		.initialise_buffer();
 	events_.map(~std::uint64_t{0}, 0);
 
 	context_.ipoib_checksum = true;

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
 // Counted on the card's loop, read on any thread.
@@ -26,4 +26,4 @@ struct Activity {
 	}
 };
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

@@ -1,60 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "connectx/event_queue.hpp"
+#include "mellanox/event_queue.hpp"
 
-#include "connectx/faults.hpp"
-#include "mellanox/queue_memory.hpp"
+#include <hw/connectx/contexts.hpp>
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
-using hw::connectx::EqContext;
 using hw::connectx::Eqe;
 namespace eq_state = hw::connectx::eq_state;
 namespace eq_status = hw::connectx::eq_status;
 
-EventQueue::EventQueue(const MemoryTable &memory, std::function<void(unsigned)> interrupt,
-		       std::uint32_t eqn, const EqContext &context)
-    : memory_(memory), interrupt_(std::move(interrupt)), eqn_(eqn),
-      log_size_(static_cast<std::uint8_t>(EqContext::log_size.get(context.bytes))),
-      vector_(static_cast<std::uint16_t>(EqContext::vector.get(context.bytes))),
-      overrun_ignore_(EqContext::overrun_ignore.get(context.bytes)),
-      state_(EqContext::state.get(context.bytes))
-{
-	buffer_.mtt_offset = EqContext::mtt_offset.get(context.bytes);
-	buffer_.page_shift =
-		static_cast<std::uint8_t>(12 + EqContext::log_page_size.get(context.bytes));
-	buffer_.page_offset = EqContext::page_offset.get(context.bytes) * 32;
-}
-
 bool EventQueue::initialise_buffer()
 {
-	return fill_hardware_owned(memory_, buffer_, 0, size(), log_size_);
+	return fill_hardware_owned(memory_, settings_.buffer, 0, size(), settings_.log_size);
 }
 
 bool EventQueue::post(Eqe entry, bool wrong_owner)
 {
 	if (status_ != eq_status::ok)
 		return false;
-	if (!overrun_ignore_ && ((producer_ - consumer_) & kIndexMask) >= size()) {
+	if (!settings_.overrun_ignore && ((producer_ - consumer_) & settings_.index_mask) >= size()) {
 		status_ = eq_status::overflow;
 		return false;
 	}
-	Eqe::owner.set(entry.bytes, (producer_ >> log_size_ & 1) ^ (wrong_owner ? 1u : 0u));
-	if (!store_entry(memory_, buffer_, producer_ & (size() - 1), entry.bytes)) {
+	Eqe::owner.set(entry.bytes, owner_bit(settings_.owner, producer_, settings_.log_size) != wrong_owner);
+	if (!store_entry(memory_, settings_.buffer, producer_ & (size() - 1), entry.bytes)) {
 		status_ = eq_status::write_failure;
 		return false;
 	}
-	producer_ = (producer_ + 1) & kIndexMask;
+	producer_ = (producer_ + 1) & settings_.index_mask;
 	if (state_ == eq_state::armed || state_ == eq_state::always_armed)
 		fire();
 	return true;
 }
 
-void EventQueue::doorbell(std::uint32_t consumer_index, bool arm)
+void EventQueue::arm()
 {
-	consumer_ = consumer_index & kIndexMask;
-	if (!arm)
-		return;
 	if (state_ != eq_state::always_armed)
 		state_ = eq_state::armed;
 	if (producer_ != consumer_)
@@ -65,28 +46,12 @@ void EventQueue::fire()
 {
 	if (state_ != eq_state::always_armed)
 		state_ = eq_state::fired;
-	interrupt_(vector_);
-}
-
-EqContext EventQueue::context() const
-{
-	EqContext context{};
-	EqContext::status.set(context.bytes, status_);
-	EqContext::overrun_ignore.set(context.bytes, overrun_ignore_);
-	EqContext::state.set(context.bytes, state_);
-	EqContext::page_offset.set(context.bytes, buffer_.page_offset / 32);
-	EqContext::log_size.set(context.bytes, log_size_);
-	EqContext::vector.set(context.bytes, vector_);
-	EqContext::log_page_size.set(context.bytes, buffer_.page_shift - 12u);
-	EqContext::mtt_offset.set(context.bytes, buffer_.mtt_offset);
-	EqContext::consumer_index.set(context.bytes, consumer_);
-	EqContext::producer_index.set(context.bytes, producer_);
-	return context;
+	interrupt_(settings_.vector);
 }
 
 EventQueues::EventQueues(std::function<void(unsigned)> interrupt, std::function<void()> lost,
-			 Faults *faults)
-    : interrupt_(std::move(interrupt)), lost_(std::move(lost)), faults_(faults)
+			 Distort distort)
+    : interrupt_(std::move(interrupt)), lost_(std::move(lost)), distort_(std::move(distort))
 {
 	routes_.fill(kNone);
 }
@@ -102,13 +67,9 @@ EventQueue *EventQueues::find(std::uint32_t eqn) const
 	return eqn < queues_.size() ? queues_.find(eqn) : nullptr;
 }
 
-bool EventQueues::create(const MemoryTable &memory, std::uint32_t eqn, const EqContext &context)
+EventQueue &EventQueues::create(const MemoryTable &memory, std::uint32_t eqn, const EventQueue::Settings &settings)
 {
-	auto queue = std::make_unique<EventQueue>(memory, interrupt_, eqn, context);
-	if (!queue->initialise_buffer())
-		return false;
-	queues_.insert(eqn, std::move(queue));
-	return true;
+	return queues_.insert(eqn, std::make_unique<EventQueue>(memory, interrupt_, eqn, settings));
 }
 
 std::unique_ptr<EventQueue> EventQueues::remove(std::uint32_t eqn)
@@ -137,8 +98,7 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 	if (!queue)
 		return;
 	bool wrong_owner = false;
-	const Eqe &written =
-		faults_ && faults_->any() ? faults_->distorted(entry, wrong_owner) : entry;
+	const Eqe written = distort_ ? distort_(entry, wrong_owner) : entry;
 	if (queue->post(written, wrong_owner))
 		return;
 	if (queue->status() == eq_status::write_failure) {
@@ -184,6 +144,16 @@ void EventQueues::cq_error(std::uint32_t cqn, std::uint8_t syndrome)
 	raise(entry);
 }
 
+void EventQueues::raise_port_state(unsigned port, bool active)
+{
+	namespace subtype = hw::connectx::port_change_subtype;
+	Eqe entry{};
+	Eqe::type.set(entry.bytes, static_cast<std::uint32_t>(EventType::port_change));
+	Eqe::subtype.set(entry.bytes, active ? subtype::active : subtype::down);
+	Eqe::port.set(entry.bytes, port);
+	raise(entry);
+}
+
 void EventQueues::raise(Eqe entry)
 {
 	const std::uint32_t type = Eqe::type.get(entry.bytes);
@@ -191,4 +161,4 @@ void EventQueues::raise(Eqe entry)
 		post(routes_[type], entry);
 }
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "connectx/multicast_table.hpp"
+#include "mellanox/multicast_table.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <hw/connectx/contexts.hpp>
 
-#include "connectx/limits.hpp"
-
-namespace weft::connectx
+namespace weft::mellanox
 {
 
 using hw::connectx::McgHeader;
 using hw::connectx::McgMember;
 
-void MulticastTable::reset(unsigned log_entry_size, unsigned log_hash_size, unsigned log_size)
+void MulticastTable::reset(unsigned log_entry_size, std::uint32_t hash_size, unsigned log_size)
 {
 	entries_.clear();
 	entry_size_ = std::size_t{1} << log_entry_size;
-	hash_size_ = std::uint32_t{1} << log_hash_size;
+	hash_size_ = hash_size;
 	size_ = std::uint32_t{1} << log_size;
 }
 
@@ -29,7 +27,7 @@ std::uint32_t MulticastTable::hash(const ib::Gid &gid) const
 	for (const std::uint8_t byte : gid.raw)
 		value = (value ^ byte) * 0x01000193;
 	value ^= value >> 16;
-	return hash_size_ ? value & (hash_size_ - 1) : 0;
+	return hash_size_ ? value % hash_size_ : 0;
 }
 
 bool MulticastTable::read(std::uint32_t index, std::span<std::uint8_t> entry) const
@@ -50,7 +48,7 @@ bool MulticastTable::write(std::uint32_t index, std::span<const std::uint8_t> en
 		return false;
 	if (std::ranges::all_of(entry, [](std::uint8_t byte) { return byte == 0; }))
 		entries_.erase(index);
-	else if (entries_.size() < limits::kMostMcgs || entries_.contains(index))
+	else if (entries_.size() < kMost || entries_.contains(index))
 		entries_[index].assign(entry.begin(), entry.end());
 	else
 		return false;
@@ -63,20 +61,23 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 					 ? 0
 					 : (entry_size_ - McgHeader::size) / McgMember::size;
 	std::uint32_t index = hash(gid);
-	const std::size_t most = out.size() + limits::kMostMembers;
-	for (std::size_t steps = 0; steps < limits::kMostMcgSteps; ++steps) {
+	const std::size_t most = out.size() + kMostMembers;
+	for (std::size_t steps = 0; steps < kMostSteps; ++steps) {
 		const auto found = entries_.find(index);
 		if (found == entries_.end())
 			return;
 		const std::uint8_t *entry = found->second.data();
 		if (std::memcmp(entry + McgHeader::gid, gid.raw, sizeof(gid.raw)) == 0) {
 			const std::size_t count =
-				std::min<std::size_t>(McgHeader::member_count.get(entry), room);
+				rule_ == Members::counted ? std::min<std::size_t>(McgHeader::member_count.get(entry), room) : room;
 			for (std::size_t i = 0; i < count && out.size() < most; ++i) {
 				const std::uint8_t *member =
 					entry + McgHeader::size + i * McgMember::size;
+				constexpr hw::connectx::Field in_use{0x00, 31, 31};
+				if (rule_ == Members::marked && !in_use.get(member))
+					break;
 				out.push_back({McgMember::qpn.get(member),
-					       McgMember::block_loopback.get(member) != 0});
+					       rule_ == Members::counted && McgMember::block_loopback.get(member)});
 			}
 			// A group that outgrew its entry goes on further down the chain.
 		}
@@ -86,4 +87,4 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 	}
 }
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

@@ -7,11 +7,10 @@
 #include <functional>
 #include <memory>
 
-#include <hw/connectx/contexts.hpp>
 #include <hw/connectx/eqe.hpp>
 
-#include "connectx/names.hpp"
 #include "mellanox/memory_table.hpp"
+#include "mellanox/queue_memory.hpp"
 #include "hca/sparse_table.hpp"
 
 namespace weft
@@ -20,45 +19,60 @@ class Loop;
 class Timer;
 } // namespace weft
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
 using hw::connectx::EventType;
 
-class Faults;
+using namespace hca;
 
 class EventQueue
 {
 public:
+	struct Settings {
+		QueueBuffer buffer;
+		std::uint8_t log_size = 0;
+		OwnerRule owner = OwnerRule::lap;
+		std::uint32_t index_mask = kIndexMask; // of producer and consumer index
+		std::uint16_t vector = 0;
+		bool overrun_ignore = false;
+		std::uint32_t state = 0; // one of eq_state
+	};
+
 	// @interrupt is called with the vector when the queue's owner must be woken.
 	EventQueue(const MemoryTable &memory, std::function<void(unsigned vector)> interrupt,
-		   std::uint32_t eqn, const hw::connectx::EqContext &context);
+		   std::uint32_t eqn, const Settings &settings)
+	    : memory_(memory), interrupt_(std::move(interrupt)), eqn_(eqn), settings_(settings), state_(settings.state)
+	{
+	}
 
 	std::uint32_t number() const { return eqn_; }
 	// One of eq_status.
 	std::uint32_t status() const { return status_; }
+	std::uint32_t state() const { return state_; }
+	std::uint32_t producer() const { return producer_; }
+	std::uint32_t consumer() const { return consumer_; }
+	const Settings &settings() const { return settings_; }
+	// Marks all entries as the card's; where software does not.
 	bool initialise_buffer();
 	// Writes an entry, the owner bit supplied here. False on overrun, or if the buffer cannot
 	// be reached: the queue then takes no more.
 	bool post(hw::connectx::Eqe entry, bool wrong_owner = false);
-	// The doorbell: sets the consumer index, and arms.
-	void doorbell(std::uint32_t consumer_index, bool arm);
-	hw::connectx::EqContext context() const;
+	void set_consumer_index(std::uint32_t index) { consumer_ = index & settings_.index_mask; }
+	// The next entry interrupts: at once, if there is one.
+	void arm();
 
 private:
-	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
+	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
 	void fire();
 
 	const MemoryTable &memory_;
 	const std::function<void(unsigned)> interrupt_;
 	const std::uint32_t eqn_;
-	QueueBuffer buffer_;
-	std::uint8_t log_size_;
-	std::uint16_t vector_;
-	bool overrun_ignore_;
+	const Settings settings_;
 	std::uint32_t status_ = 0;
 	std::uint32_t state_;
-	std::uint32_t producer_ = 0; // 24 bits
+	std::uint32_t producer_ = 0;
 	std::uint32_t consumer_ = 0;
 };
 
@@ -67,24 +81,25 @@ class EventQueues
 {
 public:
 	// @lost is called when the memory of a queue cannot be written: its owner cannot be told.
-	// @faults: of a card that is broken on purpose.
+	// @distort: how entries come out of a card that is broken on purpose; the owner bit is wrong, too, if it says so.
+	using Distort = std::function<hw::connectx::Eqe(hw::connectx::Eqe entry, bool &wrong_owner)>;
 	explicit EventQueues(
-		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},
-		Faults *faults = nullptr);
+		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {}, Distort distort = {});
 
 	// A completion event of queue @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
 	// An asynchronous event of the queue pair or shared receive queue @number.
 	void raise(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint8_t syndrome);
+	// The port became active, or is no longer. No other change of state has an event.
+	void raise_port_state(unsigned port, bool active);
 	// Any other asynchronous event.
 	void raise(hw::connectx::Eqe entry);
 
 	// Commands.
 	void reset(unsigned log_eqs);
 	EventQueue *find(std::uint32_t eqn) const;
-	bool create(const MemoryTable &memory, std::uint32_t eqn,
-		    const hw::connectx::EqContext &context);
+	EventQueue &create(const MemoryTable &memory, std::uint32_t eqn, const EventQueue::Settings &settings);
 	std::unique_ptr<EventQueue> remove(std::uint32_t eqn);
 	// Routes the event types of the bits of @mask to @eqn, or to none.
 	void map(std::uint64_t mask, std::uint32_t eqn);
@@ -103,9 +118,9 @@ private:
 
 	const std::function<void(unsigned)> interrupt_;
 	const std::function<void()> lost_;
-	Faults *const faults_;
+	const Distort distort_;
 	SparseTable<EventQueue> queues_;
 	std::array<std::uint32_t, 64> routes_;
 };
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

@@ -7,17 +7,26 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hw/connectx/eqe.hpp>
 #include <hw/connectx/registers.hpp>
 
-#include "connectx/commands.hpp"
+#include "mellanox/command.hpp"
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
 class CommandRegister
 {
 public:
-	explicit CommandRegister(Core &core) : core_(core), commands_(core) {}
+	class Executor
+	{
+	public:
+		virtual ~Executor() = default;
+		// Carries out @command and calls finish(), or never does (a card that is broken).
+		virtual void execute(Command &command) = 0;
+	};
+
+	explicit CommandRegister(Executor &executor) : executor_(executor) {}
 
 	void reset() { registers_.fill(0); }
 	// @offset: of a dword in the register. Values as the reference writes them (big-endian
@@ -25,12 +34,13 @@ public:
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
-private:
-	void execute();
+	// GO falls, a toggle bit stays: the register is free for the next command. True: an event is due.
+	bool finish(hw::connectx::Status status, const Command &command);
+	static hw::connectx::Eqe event(hw::connectx::Status status, const Command &command);
 
-	Core &core_;
-	Commands commands_;
+private:
+	Executor &executor_;
 	std::array<std::uint8_t, hw::connectx::hcr::size> registers_{};
 };
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "mellanox/command_register.hpp"
+
+namespace weft::mellanox
+{
+
+namespace hcr = hw::connectx::hcr;
+using hw::connectx::Eqe;
+using hw::connectx::Status;
+
+std::uint32_t CommandRegister::read(std::size_t offset) const
+{
+	return hw::connectx::load_be32(registers_.data(), offset);
+}
+
+void CommandRegister::write(std::size_t offset, std::uint32_t value)
+{
+	std::uint8_t *const registers = registers_.data();
+	hw::connectx::store_be32(registers, offset, value);
+	if (offset != hcr::control || !hcr::go.of(value))
+		return;
+	Command command;
+	command.opcode = static_cast<hw::connectx::Opcode>(hcr::opcode.get(registers));
+	command.op_modifier = hcr::op_modifier.get(registers);
+	command.in_modifier = hw::connectx::load_be32(registers, hcr::in_modifier);
+	command.in_param = hw::connectx::load_be64(registers, hcr::in_param);
+	command.out_param = hw::connectx::load_be64(registers, hcr::out_param);
+	command.token = static_cast<std::uint16_t>(hcr::token.get(registers));
+	command.by_event = hcr::event.get(registers);
+	executor_.execute(command);
+}
+
+bool CommandRegister::finish(Status status, const Command &command)
+{
+	std::uint8_t *const registers = registers_.data();
+	hw::connectx::store_be64(registers, hcr::out_param, command.out_param);
+	hcr::status.set(registers, static_cast<std::uint32_t>(status));
+	hcr::go.set(registers, 0);
+	return command.by_event;
+}
+
+Eqe CommandRegister::event(Status status, const Command &command)
+{
+	Eqe entry{};
+	Eqe::type.set(entry.bytes, static_cast<std::uint32_t>(hw::connectx::EventType::command));
+	Eqe::command_token.set(entry.bytes, command.token);
+	Eqe::command_status.set(entry.bytes, static_cast<std::uint32_t>(status));
+	Eqe::command_out_param.set(entry.bytes, command.out_param);
+	return entry;
+}
+
+} // namespace weft::mellanox

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Which command moves a queue pair from where to where, and which parameters it must bring (IBA 10.3.1).
+#pragma once
+
+#include <cstdint>
+
+#include <hw/connectx/commands.hpp>
+
+#include "hca/types.hpp"
+
+namespace weft::mellanox
+{
+
+// Parameters that need no bit of the opt mask.
+enum class Required : std::uint8_t { none, to_rtr, to_rts };
+
+struct Transition {
+	hw::connectx::Opcode opcode;
+	hca::QpState from;
+	hca::QpState to;
+	Required required;
+};
+
+// Null: no such way.
+const Transition *find_transition(hw::connectx::Opcode opcode, hca::QpState from);
+
+} // namespace weft::mellanox
