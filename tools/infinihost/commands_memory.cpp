@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Commands about memory: pages lent to the card, memory keys.
+#include <algorithm>
+
+#include <hw/infinihost/contexts.hpp>
+
+#include "infinihost/core.hpp"
+#include "mellanox/page_mappings.hpp"
+
+namespace weft::infinihost
+{
+
+using hw::infinihost::Status;
+namespace mpt_status = hw::connectx::mpt_status;
+using FamilyMpt = hw::connectx::MptEntry;
+using OwnMpt = hw::infinihost::MptEntry;
+
+namespace
+{
+
+// The table is the card's own, so it keeps entries as the rest of its family does. Rights, key, PD, start and length lie alike.
+FamilyMpt kept(const OwnMpt &given)
+{
+	FamilyMpt entry{};
+	std::copy_n(given.bytes, FamilyMpt::lkey.offset, entry.bytes);
+	FamilyMpt::status.set(entry.bytes, mpt_status::valid);
+	FamilyMpt::qpn.set(entry.bytes, 0);
+	FamilyMpt::bound_to_qp.set(entry.bytes, 0);
+	FamilyMpt::entity_size.set(entry.bytes, 12 + OwnMpt::log_page_size.get(given.bytes));
+	FamilyMpt::length64.set(entry.bytes, OwnMpt::length.get(given.bytes) == OwnMpt::whole);
+	FamilyMpt::mtt_offset.set(entry.bytes, OwnMpt::mtt_address.get(given.bytes));
+	// Neither windows nor fast registration: what would open them means nothing here.
+	FamilyMpt::bind_enable.set(entry.bytes, 0);
+	FamilyMpt::fast_register_enable.set(entry.bytes, 0);
+	return entry;
+}
+
+OwnMpt shown(const FamilyMpt &entry)
+{
+	OwnMpt out{};
+	std::copy_n(entry.bytes, FamilyMpt::lkey.offset, out.bytes);
+	OwnMpt::log_page_size.set(out.bytes, FamilyMpt::entity_size.get(entry.bytes) - 12);
+	OwnMpt::mtt_address.set(out.bytes, FamilyMpt::mtt_offset.get(entry.bytes));
+	return out;
+}
+
+} // namespace
+
+Status Commands::map_fa(Command &command)
+{
+	if (core_.stage != Core::Stage::power_on)
+		return Status::bad_system_state;
+	return count_pages(command.in, core_.firmware_pages);
+}
+
+Status Commands::unmap_fa(Command &)
+{
+	core_.close();
+	core_.stage = Core::Stage::power_on;
+	core_.firmware_pages = 0;
+	return Status::ok;
+}
+
+Status Commands::set_icm_size(Command &command)
+{
+	command.out_param = limits::kAuxPages;
+	return Status::ok;
+}
+
+Status Commands::map_icm_aux(Command &command)
+{
+	return count_pages(command.in, core_.aux_pages);
+}
+
+Status Commands::unmap_icm_aux(Command &)
+{
+	core_.aux_pages = 0;
+	return Status::ok;
+}
+
+Status Commands::map_icm(Command &command)
+{
+	return mellanox::map_icm(command.in, core_.icm, core_.memory);
+}
+
+Status Commands::unmap_icm(Command &command)
+{
+	// Pages that are not mapped are no error: Linux always unmaps 64.
+	const bool unmapped = core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+					      std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
+	core_.transport->keys_changed();
+	return unmapped ? Status::ok : Status::exceeds_limit;
+}
+
+Status Commands::sw2hw_mpt(Command &command)
+{
+	const std::uint32_t index = command.in_modifier & 0xffffff;
+	const std::uint32_t slot = core_.memory.slot(index);
+	if (slot < 1u << limits::kLogReservedMpts)
+		return Status::bad_resource;
+	OwnMpt given;
+	std::copy(command.in.begin(), command.in.end(), given.bytes);
+	// The entry must be reached by its own key.
+	if (core_.memory.slot(OwnMpt::mem_key.get(given.bytes)) != slot || !FamilyMpt::region.get(given.bytes))
+		return Status::bad_parameter;
+	return core_.memory.write_entry(index, kept(given)) ? Status::ok : Status::bad_parameter;
+}
+
+Status Commands::hw2sw_mpt(Command &command)
+{
+	FamilyMpt entry;
+	if (core_.stage != Core::Stage::initialised || !core_.memory.read_entry(command.in_modifier, entry))
+		return Status::ok; // there is nothing
+	FamilyMpt::status.set(entry.bytes, mpt_status::software);
+	core_.memory.write_entry(command.in_modifier, entry);
+	core_.transport->key_gone(command.in_modifier);
+	if (!command.out.empty())
+		std::ranges::copy(shown(entry).bytes, command.out.begin());
+	return Status::ok;
+}
+
+// Entries are read from ICM at each use; only packets under way may rest on what was there before.
+Status Commands::sync_tpt(Command &)
+{
+	core_.transport->keys_changed();
+	return Status::ok;
+}
+
+} // namespace weft::infinihost

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// All that a card is while it is plugged in: its tables and engines, put together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <hw/infinihost/commands.hpp>
+
+#include "hca/agents.hpp"
+#include "hca/port_link.hpp"
+#include "infinihost/card.hpp"
+#include "infinihost/card_context.hpp"
+#include "infinihost/commands.hpp"
+#include "infinihost/doorbells.hpp"
+#include "infinihost/limits.hpp"
+#include "infinihost/management.hpp"
+#include "mellanox/command_register.hpp"
+#include "mellanox/icm_map.hpp"
+
+namespace weft::infinihost
+{
+
+class Core final : private SubnetAgent::Host, private CommandRegister::Executor
+{
+public:
+	// How far the driver has brought the card up; each includes the ones before.
+	enum class Stage {
+		power_on,
+		running,     // RUN_FW
+		initialised, // INIT_HCA
+	};
+
+	// @activity outlives it.
+	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host, Activity &activity);
+	~Core() override;
+
+	// To the state after power-on.
+	void reset();
+	// Ends all queues and forgets INIT_HCA; the card stays running, ICM mapped.
+	void close();
+	void set_bus_master(bool on);
+	void break_down(std::uint32_t code);
+
+	// INIT_IB and CLOSE_IB.
+	void open_port(CardPort &port);
+	void close_port(CardPort &port);
+
+	PciHost &host;
+	Activity &activity;
+	fabric::NodeIdentity identity;
+	IcmMap icm;
+	MemoryTable memory;
+	EventQueues events;
+	MulticastTable multicast;
+	std::vector<std::unique_ptr<CardPort>> ports;
+	Agents agents;
+	Management management;
+	Diagnostics diagnostics;
+	CardContext context;
+	std::unique_ptr<Transport> transport;
+
+	Stage stage = Stage::power_on;
+	std::uint64_t firmware_pages = 0;   // lent by MAP_FA
+	std::uint64_t aux_pages = 0;        // lent by MAP_ICM_AUX
+	hw::infinihost::InitHca init_hca{}; // as the driver gave it
+	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
+
+	CommandRegister command_register;
+	Doorbells doorbells;
+
+private:
+	// SubnetAgent::Host: what the driver has set itself it is not told of; only states have an event.
+	void port_changed(unsigned port) override;
+	void port_state_changed(unsigned port, bool active) override;
+	void port_info_changed(unsigned, std::uint32_t) override {}
+	void pkeys_changed(unsigned, unsigned, std::uint32_t) override {}
+	void guids_changed(unsigned, unsigned, std::uint32_t) override {}
+	void order_link(unsigned port, fabric::LinkOrder order) override;
+	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	void execute(Command &command) override;
+	void link_changed(unsigned port, bool was_down);
+	bool driver_listens(unsigned port) const;
+	void interrupt(unsigned vector);
+
+	Commands commands_;
+	const fabric::NodeIdentity original_identity_;
+	// The last member: packets stop coming before anything else goes.
+	std::vector<std::unique_ptr<PortLink>> links_;
+};
+
+} // namespace weft::infinihost
