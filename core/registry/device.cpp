@@ -2,6 +2,7 @@
 // A device from its allocation to its end, as its driver sees it.
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
+#include <rdma/ib_resources.h>
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 
@@ -118,7 +119,18 @@ void ib_device_put(ib_device *device)
 ib_device *ib_device_get_by_name(const char *name)
 {
 	KERN_MIGHT_SLEEP();
-	return registry::instance->find_device(name);
+	return registry::instance->find_device([=](const ib_device_registry &state) { return __builtin_strcmp(state.device.name, name) == 0; });
+}
+
+u32 ib_device_index(const ib_device *device)
+{
+	return device->registry->index;
+}
+
+ib_device *ib_device_get_from(u32 index)
+{
+	KERN_MIGHT_SLEEP();
+	return registry::instance->find_device([=](const ib_device_registry &state) { return state.index >= index; });
 }
 
 } // extern "C"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/export.h>
-#include <rdma/ib_verbs.h>
+#include <rdma/ib_resources.h>
 
 KERN_EXPORT(_ib_alloc_device);
 KERN_EXPORT(ib_dealloc_device);
@@ -10,6 +10,8 @@ KERN_EXPORT(ib_unregister_device);
 KERN_EXPORT(ib_device_try_get);
 KERN_EXPORT(ib_device_put);
 KERN_EXPORT(ib_device_get_by_name);
+KERN_EXPORT(ib_device_get_from);
+KERN_EXPORT(ib_device_index);
 KERN_EXPORT(ib_register_client);
 KERN_EXPORT(ib_unregister_client);
 KERN_EXPORT(ib_set_client_data);

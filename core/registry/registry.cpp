@@ -157,6 +157,7 @@ kern::Result<> Registry::enlist(kern::Owned<ib_device_registry> owned, const cha
 	if (!choose_name(device.device, name))
 		return kern::Error{-EEXIST};
 	device.worker = kern_context();
+	device.index = next_index_++;
 	devices_.push_back(device);
 	// From here on events come in; see ib_dispatch_event().
 	__atomic_store_n(&device.device.registry, owned.release(), __ATOMIC_RELEASE);
@@ -211,18 +212,6 @@ void Registry::put_device(ib_device_registry &device)
 {
 	if (device.users.fetch_sub(1) == 1)
 		changed_.wake_all();
-}
-
-ib_device *Registry::find_device(const char *name)
-{
-	kern::Guard guard(lock_);
-	for (ib_device_registry &device : devices_)
-		if (device.usable && __builtin_strcmp(device.device.name, name) == 0) {
-			// The count of a usable device is not zero, and it cannot stop being usable under the lock.
-			device.users.fetch_add(1);
-			return &device.device;
-		}
-	return nullptr;
 }
 
 void Registry::add_client(kern::Owned<ib_client_registry> owned)

@@ -53,6 +53,8 @@ struct ib_device_registry {
 	explicit ib_device_registry(ib_device &d) : device(d), events(d) {}
 
 	ib_device &device;
+	/* In the order of registration; no other device has it again. */
+	u32 index = 0;
 	/* The task that calls clients for this device, 0 for none. */
 	unsigned long worker = 0;
 	/* All clients up to this number have been introduced. */
@@ -85,7 +87,19 @@ public:
 	/* Returns when no client has it, nor anyone a reference, and no event handler runs. Ends the state. */
 	void remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
-	ib_device *find_device(const char *name);
+	/* The first of the registered, in the order of their numbers, for which matches(device) is true; with a reference. */
+	template <class Matches>
+	ib_device *find_device(Matches matches)
+	{
+		kern::Guard guard(lock_);
+		for (ib_device_registry &device : devices_)
+			if (device.usable && matches(device)) {
+				// The count of a usable device is not zero, and it cannot stop being usable under the lock.
+				device.users.fetch_add(1);
+				return &device.device;
+			}
+		return nullptr;
+	}
 
 	void add_client(kern::Owned<ib_client_registry> client);
 	void remove_client(ib_client_registry &client);
@@ -104,6 +118,7 @@ private:
 	kern::List<ib_device_registry, &ib_device_registry::node> devices_ GUARDED_BY(lock_);
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
 	unsigned long last_number_ GUARDED_BY(lock_) = 0;
+	u32 next_index_ GUARDED_BY(lock_) = 0;
 };
 
 extern kern::Static<Registry> instance;

@@ -116,7 +116,7 @@ void rdma_destroy_ah(struct ib_ah *ah, u32 flags)
 	}
 	if (KERN_WARN_ON(error))
 		return;
-	unlist(ah);
+	device->verbs->address_handles.remove(ah->res);
 	unuse(ah->pd);
 	kern_free(ah);
 }

@@ -29,7 +29,8 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 	Draft<ib_cq> cq(size, kern::Gfp::kernel, setup.poller_size);
 	if (!cq)
 		return rdma::err_ptr<ib_cq>(-ENOMEM);
-	cq.belongs_to(&device, setup.udata);
+	if (int error = cq.belongs_to(&device, setup.udata))
+		return rdma::err_ptr<ib_cq>(error);
 	cq->comp_handler = setup.comp_handler ? setup.comp_handler : ignore_completion;
 	cq->event_handler = setup.event_handler;
 	cq->cq_context = setup.cq_context;
@@ -54,12 +55,13 @@ int verbs::destroy_cq(ib_cq &cq)
 	may_sleep(cq.device, "ib_destroy_cq");
 	if (in_use(&cq))
 		return -EBUSY;
+	Hidden end(&cq);
 	stop_poller(cq);
 	if (int error = cq.device->ops.destroy_cq(&cq, nullptr))
 		return error;
 	/* An event between the two may have scheduled the poller once more. */
 	destroy_poller(cq);
-	unlist(&cq);
+	end.remove();
 	kern_free(&cq);
 	return 0;
 }

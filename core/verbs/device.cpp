@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr const char *kind_names[] = {
-	"PD", "XRC domain", "address handle", "CQ", "SRQ", "QP", "MR", "memory window", "user context",
+	"PD", "XRC domain", "CQ", "SRQ", "QP", "MR", "memory window", "user context",
 };
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
 
@@ -152,11 +152,13 @@ kern::Result<> verbs::init()
 {
 	TRY(init_pollers());
 	init_checks();
+	init_looks();
 	return {};
 }
 
 void verbs::exit()
 {
+	exit_looks();
 	exit_checks();
 	exit_pollers();
 	/* Old blocks of the cache go by code of this module. */
@@ -183,6 +185,7 @@ void verbs::detach_device(ib_device &device)
 {
 	for (unsigned int kind = 0; kind < kind_count; kind++)
 		device.verbs->resources[kind].report_leaks(device, kind_names[kind]);
+	device.verbs->address_handles.report_leaks(device, "address handle");
 	forget(device);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The midlayer's part of a device, and what all verbs do with objects: allocate, count, list.
+// The midlayer's part of a device, and what all verbs do with objects: allocate, count, show.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/errno.h>
@@ -9,29 +9,12 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include "links.hpp"
+#include "resources.hpp"
 
 namespace verbs
 {
 
 struct PortTable;
-
-enum class Kind : unsigned int { pd, xrcd, ah, cq, srq, qp, mr, mw, ucontext };
-inline constexpr unsigned int kind_count = 9;
-
-/* All live objects of one kind on one device (LOCK-10). Lock order: innermost. */
-class ResourceList {
-public:
-	ResourceList() { ring_init(head_); }
-
-	void add(ib_resource &resource, const char *owner);
-	void remove(ib_resource &resource);
-	/* Logs how many are left of each owner, and forgets them. */
-	void report_leaks(const ib_device &device, const char *kind);
-
-private:
-	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
-	ib_links head_;
-};
 
 /* The midlayer's part of a port. */
 struct Port {
@@ -41,7 +24,8 @@ struct Port {
 } // namespace verbs
 
 struct ib_device_verbs {
-	verbs::ResourceList resources[verbs::kind_count];
+	verbs::ResourceTable resources[verbs::kind_count];
+	verbs::ResourceList address_handles;
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
 	/* Excludes refreshes of the cache. */
@@ -54,50 +38,12 @@ struct ib_device_verbs {
 namespace verbs
 {
 
-/* The memory of an object until its creation has succeeded. */
-template <class T>
-class Draft {
-public:
-	/*
-	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory. Of a power-of-two size, so that
-	 * it is aligned as rdma::DriverObject says: others are to 8 bytes only.
-	 */
-	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
-	    : object_(static_cast<T *>(kern_alloc(kern::round_up_power_of_two(tail_offset(size) + extra),
-						  static_cast<unsigned int>(gfp | kern::Gfp::zero))))
-	{
-	}
-	~Draft() { kern_free(object_); }
-	Draft(const Draft &) = delete;
-	Draft &operator=(const Draft &) = delete;
-
-	explicit operator bool() const { return object_ != nullptr; }
-	/* What the driver's create method finds filled in of every object. */
-	void belongs_to(ib_device *device, const ib_udata *udata)
-	{
-		object_->device = device;
-		object_->res.user = udata;
-	}
-	T *operator->() const { return object_; }
-	T *get() const { return object_; }
-	/* What lies behind the driver's part. */
-	void *tail(size_t size) const { return reinterpret_cast<char *>(object_) + tail_offset(size); }
-	T *release() { return std::exchange(object_, nullptr); }
-
-private:
-	static constexpr size_t tail_offset(size_t size) { return (size + 7) & ~size_t{7}; }
-
-	T *object_;
-};
-
 template <class T>
 constexpr Kind kind_of();
 template <>
 constexpr Kind kind_of<ib_pd>() { return Kind::pd; }
 template <>
 constexpr Kind kind_of<ib_xrcd>() { return Kind::xrcd; }
-template <>
-constexpr Kind kind_of<ib_ah>() { return Kind::ah; }
 template <>
 constexpr Kind kind_of<ib_cq>() { return Kind::cq; }
 template <>
@@ -111,17 +57,109 @@ constexpr Kind kind_of<ib_mw>() { return Kind::mw; }
 template <>
 constexpr Kind kind_of<ib_ucontext>() { return Kind::ucontext; }
 
-/* An object begins to be listed when its creation has succeeded, and ends before its destruction begins to free. */
+/* Address handles, which come and go in any context, have a list. */
 template <class T>
+concept Numbered = !__is_same(T, ib_ah);
+
+template <Numbered T>
+ResourceTable &table_of(const T &object)
+{
+	return object.device->verbs->resources[static_cast<unsigned int>(kind_of<T>())];
+}
+
+/* The memory of an object until its creation has succeeded. */
+template <class T>
+class Draft {
+public:
+	/*
+	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory. Of a power-of-two size, so that
+	 * it is aligned as rdma::DriverObject says: others are to 8 bytes only.
+	 */
+	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
+	    : object_(static_cast<T *>(kern_alloc(kern::round_up_power_of_two(whole_size(size, extra)),
+						  static_cast<unsigned int>(gfp | kern::Gfp::zero))))
+	{
+		if constexpr (Numbered<T>)
+			if (object_)
+				static_cast<Record *>(tail(tail_offset(size) + extra))->belong_to(object_->res);
+	}
+	~Draft()
+	{
+		if constexpr (Numbered<T>)
+			if (object_ && Record::of(object_->res).state != Record::State::unnumbered)
+				table_of(*object_).remove(object_->res);
+		kern_free(object_);
+	}
+	Draft(const Draft &) = delete;
+	Draft &operator=(const Draft &) = delete;
+
+	explicit operator bool() const { return object_ != nullptr; }
+	/* What the driver's create method finds filled in of every object; it has its number, so that its creation need not fail later. */
+	int belongs_to(ib_device *device, const ib_udata *udata)
+		requires Numbered<T>
+	{
+		object_->device = device;
+		return table_of(*object_).add(object_->res, udata).error();
+	}
+	void belongs_to(ib_device *device, const ib_udata *udata)
+		requires(!Numbered<T>)
+	{
+		object_->device = device;
+		object_->res.user = udata;
+	}
+	T *operator->() const { return object_; }
+	T *get() const { return object_; }
+	/* What lies behind the driver's part. */
+	void *tail(size_t size) const { return reinterpret_cast<char *>(object_) + tail_offset(size); }
+	T *release() { return std::exchange(object_, nullptr); }
+
+private:
+	static constexpr size_t tail_offset(size_t size) { return (size + 7) & ~size_t{7}; }
+	static constexpr size_t whole_size(size_t size, size_t extra)
+	{
+		return tail_offset(tail_offset(size) + extra) + (Numbered<T> ? sizeof(Record) : 0);
+	}
+
+	T *object_;
+};
+
+/* Its creation has succeeded: it is found from now on. */
+template <Numbered T>
 void list(T *object, const char *owner)
 {
-	object->device->verbs->resources[static_cast<unsigned int>(kind_of<T>())].add(object->res, owner);
+	table_of(*object).show(object->res, owner);
 }
-template <class T>
-void unlist(T *object)
+inline void list(ib_ah *handle, const char *owner)
 {
-	object->device->verbs->resources[static_cast<unsigned int>(kind_of<T>())].remove(object->res);
+	handle->device->verbs->address_handles.add(handle->res, owner);
 }
+
+/*
+ * An object that nobody finds, nor has found, while it is ended or changed; and all find again if it has not ended. Context: process; waits
+ * for those who look at it.
+ */
+template <Numbered T>
+class Hidden {
+public:
+	explicit Hidden(T *object) : object_(object) { table_of(*object).hide(object->res); }
+	~Hidden()
+	{
+		if (object_)
+			table_of(*object_).show(object_->res, object_->res.owner);
+	}
+	Hidden(const Hidden &) = delete;
+	Hidden &operator=(const Hidden &) = delete;
+
+	/* It has ended. */
+	void remove()
+	{
+		table_of(*object_).remove(object_->res);
+		object_ = nullptr;
+	}
+
+private:
+	T *object_;
+};
 
 /* Whether there is something to create in: neither nothing nor the error pointer of a creation that failed. */
 template <class T>

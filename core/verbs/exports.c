@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/export.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_resources.h>
 #include <rdma/ib_verbs.h>
 
 KERN_EXPORT(__ib_alloc_cq);
@@ -20,6 +21,7 @@ KERN_EXPORT(__ib_create_ah_from_wc);
 KERN_EXPORT(__ib_create_cq);
 KERN_EXPORT(__ib_create_qp);
 KERN_EXPORT(__ib_create_srq);
+KERN_EXPORT(ib_count_resources);
 KERN_EXPORT(ib_dealloc_mw);
 KERN_EXPORT(ib_dealloc_pd);
 KERN_EXPORT(ib_dealloc_pd_user);
@@ -41,6 +43,7 @@ KERN_EXPORT(ib_find_cached_gid_by_port);
 KERN_EXPORT(ib_find_cached_pkey);
 KERN_EXPORT(ib_find_exact_cached_pkey);
 KERN_EXPORT(ib_find_gid);
+KERN_EXPORT(ib_find_node);
 KERN_EXPORT(ib_find_pkey);
 KERN_EXPORT(ib_free_cq);
 KERN_EXPORT(ib_get_cached_lid);
@@ -62,8 +65,10 @@ KERN_EXPORT(ib_modify_qp_is_ok);
 KERN_EXPORT(ib_modify_qp_user);
 KERN_EXPORT(ib_modify_srq);
 KERN_EXPORT(ib_modify_srq_user);
+KERN_EXPORT(ib_next_resource);
 KERN_EXPORT(__ib_open_qp);
 KERN_EXPORT(ib_process_cq_direct);
+KERN_EXPORT(ib_publish_node);
 KERN_EXPORT(ib_query_device_user);
 KERN_EXPORT(ib_query_pkey);
 KERN_EXPORT(ib_query_port);
@@ -75,8 +80,10 @@ KERN_EXPORT(__ib_reg_user_mr);
 KERN_EXPORT(ib_rereg_user_mr);
 KERN_EXPORT(ib_resize_cq);
 KERN_EXPORT(ib_resize_cq_user);
+KERN_EXPORT(ib_set_resource_source);
 KERN_EXPORT(ib_sg_to_pages);
 KERN_EXPORT(ib_wc_status_msg);
+KERN_EXPORT(ib_withdraw_node);
 KERN_EXPORT(mult_to_ib_rate);
 KERN_EXPORT(__rdma_create_ah);
 KERN_EXPORT(rdma_destroy_ah);

@@ -35,14 +35,14 @@ inline void ring_remove(ib_links &links)
 	links = {};
 }
 
-/* The structure that has `Member` at `links`: ring_entry<ib_qp, &ib_qp::links>(links). */
-template <class T, auto Member>
-T &ring_entry(ib_links &links)
+/* The structure that has `Member` there: whole_of<ib_qp, &ib_qp::links>(links). */
+template <class T, auto Member, class Part>
+T &whole_of(Part &part)
 {
 	constexpr T *origin = nullptr;
 	const auto offset = reinterpret_cast<unsigned long>(&(origin->*Member));
 
-	return *reinterpret_cast<T *>(reinterpret_cast<char *>(&links) - offset);
+	return *reinterpret_cast<T *>(reinterpret_cast<char *>(&part) - offset);
 }
 
 /* Calls body(element) for each until it returns true; the answer is whether it did. The body may remove its element. */
@@ -51,7 +51,7 @@ bool ring_any_of(ib_links &head, Body body)
 {
 	for (ib_links *links = head.next, *next; links != &head; links = next) {
 		next = links->next;
-		if (body(ring_entry<T, Member>(*links)))
+		if (body(whole_of<T, Member>(*links)))
 			return true;
 	}
 	return false;

@@ -25,7 +25,8 @@ ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *
 	Draft<ib_mr> mr(device->ops.size_ib_mr, kern::Gfp::kernel);
 	if (!mr)
 		return rdma::err_ptr<ib_mr>(-ENOMEM);
-	mr.belongs_to(device, udata);
+	if (int error = mr.belongs_to(device, udata))
+		return rdma::err_ptr<ib_mr>(error);
 	mr->pd = pd;
 	mr->type = type;
 	if (int error = create(mr.get()))
@@ -107,6 +108,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 			return error;
 	if (in_use(mr))
 		return -EBUSY;
+	/* Whoever looks at it looks at its domain too. */
+	Hidden change(mr);
 	if (int error = device->ops.rereg_user_mr(mr, flags, start, length, virt_addr, mr_access_flags, pd, udata))
 		return error;
 	if (flags & IB_MR_REREG_TRANS) {
@@ -204,9 +207,10 @@ int ib_dereg_mr(struct ib_mr *mr)
 	ib_pd *pd = mr->pd;
 
 	may_sleep(mr->device, "ib_dereg_mr");
+	Hidden end(mr);
 	if (int error = mr->device->ops.dereg_mr(mr, nullptr))
 		return error;
-	unlist(mr);
+	end.remove();
 	unuse(pd);
 	kern_free(mr);
 	return 0;
@@ -227,7 +231,8 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
 	Draft<ib_mw> mw(device->ops.size_ib_mw, kern::Gfp::kernel);
 	if (!mw)
 		return rdma::err_ptr<ib_mw>(-ENOMEM);
-	mw.belongs_to(device, udata);
+	if (int error = mw.belongs_to(device, udata))
+		return rdma::err_ptr<ib_mw>(error);
 	mw->pd = pd;
 	mw->type = type;
 	if (int error = device->ops.alloc_mw(mw.get(), udata))
@@ -240,9 +245,10 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
 int ib_dealloc_mw(struct ib_mw *mw)
 {
 	may_sleep(mw->device, "ib_dealloc_mw");
+	Hidden end(mw);
 	if (int error = mw->device->ops.dealloc_mw(mw))
 		return error;
-	unlist(mw);
+	end.remove();
 	unuse(mw->pd);
 	kern_free(mw);
 	return 0;

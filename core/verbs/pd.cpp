@@ -17,7 +17,8 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 	Draft<ib_pd> pd(device->ops.size_ib_pd, kern::Gfp::kernel);
 	if (!pd)
 		return rdma::err_ptr<ib_pd>(-ENOMEM);
-	pd.belongs_to(device, udata);
+	if (int error = pd.belongs_to(device, udata))
+		return rdma::err_ptr<ib_pd>(error);
 	pd->flags = flags;
 	if (int error = device->ops.alloc_pd(pd.get(), udata))
 		return rdma::err_ptr<ib_pd>(error);
@@ -56,6 +57,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd)
 	may_sleep(pd->device, "ib_dealloc_pd");
 	if (in_use(pd))
 		return -EBUSY;
+	Hidden end(pd);
 	if (pd->internal_mr) {
 		use(pd);
 		if (int error = ib_dereg_mr(pd->internal_mr)) {
@@ -66,7 +68,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd)
 	}
 	if (int error = pd->device->ops.dealloc_pd(pd, nullptr))
 		return error;
-	unlist(pd);
+	end.remove();
 	kern_free(pd);
 	return 0;
 }
@@ -85,7 +87,8 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata
 	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, kern::Gfp::kernel);
 	if (!xrcd)
 		return rdma::err_ptr<ib_xrcd>(-ENOMEM);
-	xrcd.belongs_to(device, udata);
+	if (int error = xrcd.belongs_to(device, udata))
+		return rdma::err_ptr<ib_xrcd>(error);
 	ring_init(xrcd->target_qps);
 	if (int error = device->ops.alloc_xrcd(xrcd.get(), udata))
 		return rdma::err_ptr<ib_xrcd>(error);
@@ -98,9 +101,10 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
 	may_sleep(xrcd->device, "ib_dealloc_xrcd");
 	if (in_use(xrcd))
 		return -EBUSY;
+	Hidden end(xrcd);
 	if (int error = xrcd->device->ops.dealloc_xrcd(xrcd, nullptr))
 		return error;
-	unlist(xrcd);
+	end.remove();
 	kern_free(xrcd);
 	return 0;
 }

@@ -155,7 +155,8 @@ ib_qp *open_handle(ib_qp &real, void (*event_handler)(ib_event *, void *), void 
 	Draft<ib_qp> handle(sizeof(ib_qp), kern::Gfp::kernel);
 	if (!handle)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	handle->device = real.device;
+	if (int error = handle.belongs_to(real.device, nullptr))
+		return rdma::err_ptr<ib_qp>(error);
 	handle->xrcd = real.xrcd;
 	handle->real_qp = &real;
 	handle->event_handler = event_handler;
@@ -201,7 +202,8 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy.needs_core ? sizeof(ib_qp_core) : 0);
 	if (!qp)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	qp.belongs_to(device, udata);
+	if (int error = qp.belongs_to(device, udata))
+		return rdma::err_ptr<ib_qp>(error);
 	qp->real_qp = qp.get();
 	qp->qp_type = init.qp_type;
 	qp->sq_sig_type = init.sq_sig_type;
@@ -298,6 +300,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	} else if (in_use(qp)) {
 		return -EBUSY;
 	}
+	Hidden end(qp);
 	const int left = device->ops.destroy_qp(qp, nullptr);
 	if (left < 0) {
 		if (qp->xrcd) {
@@ -313,7 +316,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 		catch_up(*qp->recv_cq);
 	if (qp->core)
 		qp->core->~ib_qp_core();
-	unlist(qp);
+	end.remove();
 	unuse(qp->srq);
 	unuse(qp->recv_cq);
 	unuse(qp->send_cq);
@@ -353,8 +356,9 @@ int ib_close_qp(struct ib_qp *qp)
 		kern::Guard guard(qp->real_qp->core->handles_lock);
 		ring_remove(qp->links);
 	}
+	Hidden end(qp);
+	end.remove();
 	unuse(qp->real_qp);
-	unlist(qp);
 	kern_free(qp);
 	return 0;
 }

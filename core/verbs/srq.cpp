@@ -45,7 +45,8 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	Draft<ib_srq> srq(device->ops.size_ib_srq, kern::Gfp::kernel);
 	if (!srq)
 		return rdma::err_ptr<ib_srq>(-ENOMEM);
-	srq.belongs_to(device, udata);
+	if (int error = srq.belongs_to(device, udata))
+		return rdma::err_ptr<ib_srq>(error);
 	srq->pd = pd;
 	srq->event_handler = srq_init_attr->event_handler;
 	srq->srq_context = srq_init_attr->srq_context;
@@ -99,9 +100,10 @@ int ib_destroy_srq_user(struct ib_srq *srq)
 	may_sleep(srq->device, "ib_destroy_srq");
 	if (in_use(srq))
 		return -EBUSY;
+	Hidden end(srq);
 	if (int error = srq->device->ops.destroy_srq(srq, nullptr))
 		return error;
-	unlist(srq);
+	end.remove();
 	unuse(srq->ext.xrc.xrcd);
 	unuse(srq->ext.cq);
 	unuse(srq->pd);

@@ -37,7 +37,8 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
 	Draft<ib_ucontext> context(device->ops.size_ib_ucontext, kern::Gfp::kernel);
 	if (!context)
 		return rdma::err_ptr<ib_ucontext>(-ENOMEM);
-	context.belongs_to(device, udata);
+	if (int error = context.belongs_to(device, udata))
+		return rdma::err_ptr<ib_ucontext>(error);
 	if (int error = device->ops.alloc_ucontext(context.get(), udata))
 		return rdma::err_ptr<ib_ucontext>(error);
 	udata->context = context.get();
@@ -48,8 +49,9 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
 void ib_dealloc_ucontext(struct ib_ucontext *context)
 {
 	may_sleep(context->device, "ib_dealloc_ucontext");
+	Hidden end(context);
 	context->device->ops.dealloc_ucontext(context);
-	unlist(context);
+	end.remove();
 	kern_free(context);
 }
 

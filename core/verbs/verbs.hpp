@@ -15,6 +15,10 @@ namespace verbs
 kern::Result<> init();
 void exit();
 
+/* What ib_resources.h has beside the devices. The same. */
+void init_looks();
+void exit_looks();
+
 /*
  * Asks the driver for all that is constant about a device, and fills the cache. Errors: EINVAL for a missing obligatory
  * method, or port and vector counts that cannot be; ENOMEM; the driver's. Context: process.

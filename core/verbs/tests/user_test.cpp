@@ -2,6 +2,7 @@
 // Objects of programs: what the driver is told, what is refused, and what is left alone.
 #include <kern/kunit_process.hpp>
 #include <kern/abi/user.h>
+#include <rdma/ib_resources.h>
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -136,6 +137,16 @@ void objects_know_whose_they_are(Test &test)
 	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
 	ASSERT_FALSE(rdma::is_err(pd));
 	EXPECT_TRUE(pd->res.user);
+	/* People are told whose it is. */
+	ib_resource_info shown;
+	ASSERT_EQ(ib_next_resource(bench.device, IB_RESOURCE_CTX, 0, &shown), 0);
+	const u32 context = shown.context;
+	EXPECT_EQ(context, shown.number);
+	u32 at = 0;
+	while (ib_next_resource(bench.device, IB_RESOURCE_PD, at, &shown) == 0 && shown.context == IB_NO_RESOURCE)
+		at = shown.number + 1;
+	EXPECT_EQ(shown.context, context);
+	EXPECT_NE(shown.process, 0u);
 	EXPECT_EQ(pd->local_dma_lkey, 0u);
 	EXPECT_TRUE(pd->internal_mr == nullptr);
 	ib_pd *kernels = ib_alloc_pd(bench.device, 0);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects and nodes for those who show them to people and programs (ib_resources.h).
+#include <kern/abi/process.h>
+#include <kern/atomic.hpp>
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+#include <rdma/ib_resources.h>
+#include "checks.hpp"
+#include "device.hpp"
+#include "verbs.hpp"
+
+using namespace verbs;
+
+namespace
+{
+
+/* What the module has beside the devices. */
+struct Shown {
+	Shown() { ring_init(nodes); }
+
+	/* Held while the source is called. */
+	kern::Mutex source_lock{KERN_LOCK_CLASS("verbs.source")};
+	const ib_resource_source *cm_ids GUARDED_BY(source_lock) = nullptr;
+	kern::Mutex node_lock{KERN_LOCK_CLASS("verbs.nodes")};
+	ib_links nodes GUARDED_BY(node_lock);
+};
+
+constinit kern::Static<Shown> shown;
+
+template <class T>
+T &object_of(const Record &record)
+{
+	return whole_of<T, &T::res>(*record.resource);
+}
+
+/* Of an object that may not be there. */
+template <class T>
+u32 number_of(const T *object)
+{
+	return object ? Record::of(object->res).number : IB_NO_RESOURCE;
+}
+
+u64 users_of(const int &usecnt)
+{
+	return static_cast<u64>(__atomic_load_n(&usecnt, __ATOMIC_ACQUIRE));
+}
+
+bool fill(ib_pd &pd, ib_resource_info &info)
+{
+	info.users = users_of(pd.usecnt);
+	info.pd_keys = {.local_dma_lkey = pd.local_dma_lkey, .unsafe_global_rkey = pd.unsafe_global_rkey};
+	return true;
+}
+
+bool fill(ib_cq &cq, ib_resource_info &info)
+{
+	info.users = users_of(cq.usecnt);
+	info.cq = {.cqe = static_cast<u32>(kern::read_once(cq.cqe)), .poll_ctx = cq.poll_ctx};
+	return true;
+}
+
+/* False of one that the device has nothing to say of. */
+bool fill(ib_qp &qp, ib_resource_info &info)
+{
+	ib_qp_attr attr = {};
+	ib_qp_init_attr init = {};
+
+	if (ib_query_qp(&qp, &attr, IB_QP_STATE, &init))
+		return false;
+	info.pd = number_of(qp.pd);
+	info.qp = {
+		.port = kern::read_once(qp.real_qp->port),
+		.number = qp.qp_num,
+		.type = qp.qp_type,
+		.state = attr.qp_state,
+		.path_mig_state = attr.path_mig_state,
+		.dest_number = attr.dest_qp_num,
+		.rq_psn = attr.rq_psn,
+		.sq_psn = attr.sq_psn,
+	};
+	return true;
+}
+
+bool fill(ib_mr &mr, ib_resource_info &info)
+{
+	info.pd = number_of(mr.pd);
+	info.mr = {.rkey = mr.rkey, .lkey = mr.lkey, .length = mr.length};
+	return true;
+}
+
+bool fill(ib_ucontext &context, ib_resource_info &info)
+{
+	info.context = number_of(&context);
+	return true;
+}
+
+/* Calls body(object) for each until it says false. The driver is not asked. */
+template <class T, class Body>
+void for_each_shown(ib_device &device, Body body)
+{
+	ResourceTable &table = device.verbs->resources[static_cast<unsigned int>(kind_of<T>())];
+	u32 number = 0;
+
+	for (bool on = true; on; kern::cond_resched()) {
+		Record *record = table.hold(number);
+		if (!record)
+			return;
+		number = record->number + 1;
+		on = body(object_of<T>(*record));
+		table.release(*record);
+	}
+}
+
+/* False where there is no room for another. */
+bool add_number(ib_resource_info &info, u32 number)
+{
+	auto &srq = info.srq;
+
+	if (srq.ranges && srq.qps[srq.ranges - 1].last + 1 == number) {
+		srq.qps[srq.ranges - 1].last = number;
+		return true;
+	}
+	if (srq.ranges == IB_RESOURCE_RANGES)
+		return false;
+	srq.qps[srq.ranges++] = {.first = number, .last = number};
+	return true;
+}
+
+bool fill(ib_srq &srq, ib_resource_info &info)
+{
+	info.pd = number_of(srq.pd);
+	info.srq.type = srq.srq_type;
+	info.srq.cq = number_of(srq.ext.cq);
+	for_each_shown<ib_qp>(*srq.device, [&](const ib_qp &qp) { return qp.srq != &srq || add_number(info, qp.qp_num); });
+	return true;
+}
+
+void identify(const Record &record, ib_resource_info &info)
+{
+	info = {};
+	info.number = record.number;
+	info.context = record.resource->user ? record.context : IB_NO_RESOURCE;
+	info.pd = IB_NO_RESOURCE;
+	if (record.process)
+		info.process = kern_process_number(record.process);
+	kern_format(info.owner, sizeof(info.owner), "%s", record.resource->owner);
+}
+
+template <class T>
+int next(ib_device &device, u32 number, ib_resource_info &info)
+{
+	ResourceTable &table = device.verbs->resources[static_cast<unsigned int>(kind_of<T>())];
+
+	while (Record *record = table.hold(number)) {
+		identify(*record, info);
+		const bool known = fill(object_of<T>(*record), info);
+		table.release(*record);
+		if (known)
+			return 0;
+		number = info.number + 1;
+		kern::cond_resched();
+	}
+	return -ENOENT;
+}
+
+/* Of the verbs' own. */
+constexpr Kind kind_of(ib_resource_kind kind)
+{
+	switch (kind) {
+	case IB_RESOURCE_PD:
+		return Kind::pd;
+	case IB_RESOURCE_CQ:
+		return Kind::cq;
+	case IB_RESOURCE_QP:
+		return Kind::qp;
+	case IB_RESOURCE_MR:
+		return Kind::mr;
+	case IB_RESOURCE_CTX:
+		return Kind::ucontext;
+	default:
+		return Kind::srq;
+	}
+}
+
+} // namespace
+
+void verbs::init_looks()
+{
+	shown.construct();
+}
+
+void verbs::exit_looks()
+{
+	shown.destruct();
+}
+
+extern "C" {
+
+u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind)
+{
+	if (kind != IB_RESOURCE_CM_ID)
+		return device->verbs->resources[static_cast<unsigned int>(kind_of(kind))].count();
+	kern::Guard guard(shown->source_lock);
+	return shown->cm_ids ? shown->cm_ids->count(device) : 0;
+}
+
+int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number, struct ib_resource_info *info)
+{
+	may_sleep(device, "ib_next_resource");
+	switch (kind) {
+	case IB_RESOURCE_PD:
+		return next<ib_pd>(*device, number, *info);
+	case IB_RESOURCE_CQ:
+		return next<ib_cq>(*device, number, *info);
+	case IB_RESOURCE_QP:
+		return next<ib_qp>(*device, number, *info);
+	case IB_RESOURCE_MR:
+		return next<ib_mr>(*device, number, *info);
+	case IB_RESOURCE_CTX:
+		return next<ib_ucontext>(*device, number, *info);
+	case IB_RESOURCE_SRQ:
+		return next<ib_srq>(*device, number, *info);
+	case IB_RESOURCE_CM_ID: {
+		kern::Guard guard(shown->source_lock);
+		*info = {};
+		return shown->cm_ids ? shown->cm_ids->next(device, number, info) : -ENOENT;
+	}
+	default:
+		return -EINVAL;
+	}
+}
+
+int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source)
+{
+	KERN_MIGHT_SLEEP();
+	if (kind != IB_RESOURCE_CM_ID)
+		return -EINVAL;
+	kern::Guard guard(shown->source_lock);
+	if (source && shown->cm_ids)
+		return -EBUSY;
+	shown->cm_ids = source;
+	return 0;
+}
+
+void ib_publish_node(struct ib_node *node)
+{
+	kern::Guard guard(shown->node_lock);
+	ring_push(shown->nodes, node->links);
+}
+
+void ib_withdraw_node(struct ib_node *node)
+{
+	kern::Guard guard(shown->node_lock);
+	ring_remove(node->links);
+}
+
+int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port, struct ib_node_info *info)
+{
+	kern::Guard guard(shown->node_lock);
+	const bool found = ring_any_of<ib_node, &ib_node::links>(shown->nodes, [&](ib_node &node) {
+		if (node.kind != kind || node.device != device || node.port != port)
+			return false;
+		*info = {.name = {}, .major = node.major, .minor = node.minor, .abi_version = node.abi_version};
+		kern_format(info->name, sizeof(info->name), "%s", node.name);
+		return true;
+	});
+
+	return found ? 0 : -ENOENT;
+}
+
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Objects as others are shown them: whose they are, and that none is looked at while it ends.
+#include <kern/kunit_process.hpp>
+#include <kern/thread.hpp>
+#include <rdma/ib_resources.h>
+#include "fixture.hpp"
+
+using namespace fixture;
+
+namespace
+{
+
+/* The first PD that is shown from a number on, or IB_NO_RESOURCE. */
+u32 next_pd(ib_device *device, u32 from, ib_resource_info &info)
+{
+	return ib_next_resource(device, IB_RESOURCE_PD, from, &info) ? IB_NO_RESOURCE : info.number;
+}
+
+void objects_are_shown_in_the_order_of_their_making(Test &test)
+{
+	Device device;
+	ASSERT_TRUE(device.ok());
+	kern::kunit::Boxed<ib_resource_info> info;
+	ASSERT_TRUE(info.there());
+	/* Those that the midlayer itself has, if any. */
+	u32 before = 0;
+	for (u32 at = 0; (at = next_pd(device, at, *info)) != IB_NO_RESOURCE; at++)
+		before++;
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_PD), before);
+
+	ib_pd *first = ib_alloc_pd(device, 0), *second = ib_alloc_pd(device, 0);
+	ASSERT_FALSE(rdma::is_err(first) || rdma::is_err(second));
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_PD), before + 2);
+	const u32 one = next_pd(device, before, *info);
+	EXPECT_EQ(info->process, 0u);
+	EXPECT_EQ(info->context, IB_NO_RESOURCE);
+	EXPECT_EQ(__builtin_strcmp(info->owner, "weft_verbs_test"), 0);
+	const u32 other = next_pd(device, one + 1, *info);
+	EXPECT_TRUE(one != IB_NO_RESOURCE && other != IB_NO_RESOURCE && one < other);
+	EXPECT_EQ(next_pd(device, other + 1, *info), IB_NO_RESOURCE);
+	ib_dealloc_pd(second);
+	EXPECT_EQ(next_pd(device, one + 1, *info), IB_NO_RESOURCE);
+	/* A number is not had again soon: whoever goes on behind it leaves nothing out. */
+	second = ib_alloc_pd(device, 0);
+	ASSERT_FALSE(rdma::is_err(second));
+	EXPECT_GT(next_pd(device, one + 1, *info), other);
+	ib_dealloc_pd(second);
+	ib_dealloc_pd(first);
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_PD), before);
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_CM_ID), 0u);
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_KINDS, 0, &*info), -EINVAL);
+}
+
+/* Two threads: one looks at a QP and stays in it, the other destroys that QP. */
+struct Look {
+	ib_device *device;
+	ib_qp *qp = nullptr;
+	u32 number = 0;
+	int looked = 1, destroyed = 1;
+	kern::Completion inside, on;
+	ib_resource_info info;
+
+	static void stay(void *context)
+	{
+		auto *look = static_cast<Look *>(context);
+		look->inside.complete();
+		look->on.wait();
+	}
+	int look()
+	{
+		looked = ib_next_resource(device, IB_RESOURCE_QP, number, &info);
+		return 0;
+	}
+	int destroy()
+	{
+		destroyed = ib_destroy_qp(qp);
+		return 0;
+	}
+};
+
+void an_object_ends_when_nobody_looks_at_it(Test &test)
+{
+	Device device;
+	ASSERT_TRUE(device.ok());
+	kern::kunit::Boxed<Look> look;
+	ASSERT_TRUE(look.there());
+	look->device = device;
+	auto pd = rdma::Pd::create(device);
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	ib_qp_init_attr attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = cq.value()->get();
+	const u32 before = ib_count_resources(device, IB_RESOURCE_QP);
+	look->qp = ib_create_qp(pd.value()->get(), &attr);
+	ASSERT_FALSE(rdma::is_err(look->qp));
+	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 && look->info.qp.number != look->qp->qp_num)
+		look->number = look->info.number + 1;
+	EXPECT_EQ(look->info.qp.state, IB_QPS_RESET);
+
+	const unsigned long destructions = soft_calls(device, SOFT_DESTROY_QP);
+	soft_interpose(device, SOFT_QUERY_QP, Look::stay, &*look);
+	{
+		auto looking = kern::Thread::create("look", kern::method<&Look::look>, &*look);
+		ASSERT_TRUE(looking.ok());
+		look->inside.wait();
+		auto ending = kern::Thread::create("end", kern::method<&Look::destroy>, &*look);
+		/* Nobody else finds it any more, but the driver has not been told to end it. */
+		EXPECT_TRUE(ending.ok() && eventually([&] { return ib_count_resources(device, IB_RESOURCE_QP) == before; }));
+		EXPECT_EQ(soft_calls(device, SOFT_DESTROY_QP), destructions);
+		look->on.complete_all();
+		EXPECT_TRUE(eventually([&] { return soft_calls(device, SOFT_DESTROY_QP) == destructions + 1; }));
+	}
+	soft_interpose(device, SOFT_QUERY_QP, nullptr, nullptr);
+	EXPECT_EQ(look->looked, 0);
+	EXPECT_EQ(look->destroyed, 0);
+}
+
+void what_does_not_end_is_shown_again(Test &test)
+{
+	Device device;
+	ASSERT_TRUE(device.ok());
+	kern::kunit::Boxed<Look> look;
+	Pair pair(device);
+	ASSERT_TRUE(look.there() && pair.ok);
+	const u32 all = ib_count_resources(device, IB_RESOURCE_QP);
+	ib_qp *qp = pair.qp_a.get();
+	soft_fail(device, SOFT_DESTROY_QP, 1, -EBUSY);
+	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_QP), all);
+	/* What its device says nothing of is left out, and what follows it is not. */
+	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 && look->info.qp.number != qp->qp_num)
+		look->number = look->info.number + 1;
+	EXPECT_EQ(look->info.qp.state, IB_QPS_RTS);
+	EXPECT_EQ(look->info.qp.dest_number, pair.qp_b.number());
+	soft_fail(device, SOFT_QUERY_QP, 1, -EIO);
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info), 0);
+	EXPECT_EQ(look->info.qp.number, pair.qp_b.number());
+}
+
+u32 count_ids(ib_device *)
+{
+	return 7;
+}
+
+int one_id(ib_device *, u32 number, ib_resource_info *info)
+{
+	info->number = 3;
+	return number > 3 ? -ENOENT : 0;
+}
+
+void other_modules_show_theirs(Test &test)
+{
+	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
+	Device device;
+	ASSERT_TRUE(device.ok());
+	kern::kunit::Boxed<ib_resource_info> info;
+	ASSERT_TRUE(info.there());
+	EXPECT_EQ(ib_set_resource_source(IB_RESOURCE_PD, &source), -EINVAL);
+	ASSERT_EQ(ib_set_resource_source(IB_RESOURCE_CM_ID, &source), 0);
+	EXPECT_EQ(ib_set_resource_source(IB_RESOURCE_CM_ID, &source), -EBUSY);
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_CM_ID), 7u);
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_CM_ID, 0, &*info), 0);
+	EXPECT_EQ(info->number, 3u);
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_CM_ID, 4, &*info), -ENOENT);
+	EXPECT_EQ(ib_set_resource_source(IB_RESOURCE_CM_ID, nullptr), 0);
+	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_CM_ID), 0u);
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_CM_ID, 0, &*info), -ENOENT);
+}
+
+void nodes_are_found_while_they_are_published(Test &test)
+{
+	Device device;
+	ASSERT_TRUE(device.ok());
+	ib_node node = {.kind = IB_NODE_UMAD, .device = device, .port = 1, .name = "umad9", .major = 231, .minor = 9, .abi_version = 5, .links = {}};
+	ib_node_info info;
+	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), -ENOENT);
+	ib_publish_node(&node);
+	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), 0);
+	EXPECT_TRUE(__builtin_strcmp(info.name, "umad9") == 0 && info.major == 231 && info.minor == 9 && info.abi_version == 5);
+	EXPECT_EQ(ib_find_node(IB_NODE_ISSM, device, 1, &info), -ENOENT);
+	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 2, &info), -ENOENT);
+	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, nullptr, 1, &info), -ENOENT);
+	ib_withdraw_node(&node);
+	ib_withdraw_node(&node);
+	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), -ENOENT);
+}
+
+void devices_are_found_by_numbers_that_none_has_again(Test &test)
+{
+	u32 gone;
+	{
+		Device device;
+		ASSERT_TRUE(device.ok());
+		gone = ib_device_index(device);
+	}
+	Device device;
+	ASSERT_TRUE(device.ok());
+	EXPECT_GT(ib_device_index(device), gone);
+	ib_device *found = ib_device_get_from(gone);
+	ASSERT_TRUE(found == device.get());
+	ib_device_put(found);
+	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1) == nullptr);
+}
+
+KUNIT_SUITE(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making), KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
+	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs), KUNIT_CASE(nodes_are_found_while_they_are_published),
+	    KUNIT_CASE(devices_are_found_by_numbers_that_none_has_again));
+
+} // namespace
