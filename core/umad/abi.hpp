@@ -9,6 +9,7 @@ namespace umad::abi
 
 /* What the class's file abi_version says. */
 inline constexpr char version[] = "5";
+inline constexpr u64 version_as_number = 5;
 
 /* The commands of ioctl(), with their sizes in them. */
 enum Command : unsigned int {

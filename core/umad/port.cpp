@@ -32,9 +32,26 @@ kern::Result<> Port::start()
 	umad_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files, names().umad, name_, file_kind(), this));
 	issm_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files, names().issm, name_, manager_kind(),
 				       manager_.get()));
+	publish(published_umad_, IB_NODE_UMAD, umad_name_, names().umad);
+	publish(published_issm_, IB_NODE_ISSM, issm_name_, names().issm);
 	umad_.announce();
 	issm_.announce();
 	return {};
+}
+
+void Port::publish(ib_node &node, ib_node_kind kind, const char *name, const kern::NodeRegion &region)
+{
+	node = {
+		.kind = kind,
+		.device = &ib_,
+		.port = number_,
+		.name = name,
+		.major = region.major(),
+		.minor = region.minor(name_),
+		.abi_version = abi::version_as_number,
+		.links = {},
+	};
+	ib_publish_node(&node);
 }
 
 kern::Result<> Port::show_device(kern::sysfs::Output &out)
@@ -56,6 +73,8 @@ kern::Result<File *> Port::open(kern_file &native)
 
 void Port::leave_device()
 {
+	ib_withdraw_node(&published_issm_);
+	ib_withdraw_node(&published_umad_);
 	/* First: the node would wait for those who wait to be the manager. */
 	if (manager_)
 		manager_->leave_device();

@@ -5,7 +5,7 @@
 #include <kern/file.hpp>
 #include <kern/ref.hpp>
 #include <kern/xarray.hpp>
-#include <rdma/ib_verbs.h>
+#include <rdma/ib_resources.h>
 #include "file.hpp"
 #include "manager.hpp"
 
@@ -40,6 +40,7 @@ public:
 private:
 	Port(ib_device &ib, u32 number) : ib_(ib), number_(number) {}
 	kern::Result<> start();
+	void publish(ib_node &node, ib_node_kind kind, const char *name, const kern::NodeRegion &region);
 	kern::Result<> show_device(kern::sysfs::Output &out);
 	kern::Result<> show_number(kern::sysfs::Output &out);
 
@@ -56,6 +57,8 @@ private:
 	kern::sysfs::File shown_number_{kern::method<&Port::show_number>, this};
 	kern::Node umad_;
 	kern::Node issm_;
+	ib_node published_umad_{};
+	ib_node published_issm_{};
 };
 
 } // namespace umad

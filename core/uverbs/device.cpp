@@ -30,6 +30,17 @@ kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::N
 		{"abi_version", &shown_version_.native()},
 	};
 	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_, file_kind(), this));
+	published_ = {
+		.kind = IB_NODE_UVERBS,
+		.device = &ib_,
+		.port = 0,
+		.name = name_,
+		.major = region.major(),
+		.minor = region.minor(number_),
+		.abi_version = ib_.ops.uverbs_abi_ver,
+		.links = {},
+	};
+	ib_publish_node(&published_);
 	node_.announce();
 	return {};
 }
@@ -53,6 +64,7 @@ kern::Result<File *> Device::open(kern_file &native)
 
 void Device::remove()
 {
+	ib_withdraw_node(&published_);
 	node_ = {};
 	/* The next device may have it, though programs may keep this one for long. */
 	numbers().free(std::exchange(number_, kern::Node::limit));

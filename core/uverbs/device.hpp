@@ -4,7 +4,7 @@
 #include <kern/device_class.hpp>
 #include <kern/file.hpp>
 #include <kern/ref.hpp>
-#include <rdma/ib_verbs.h>
+#include <rdma/ib_resources.h>
 #include "file.hpp"
 #include "xrc.hpp"
 
@@ -47,6 +47,7 @@ private:
 	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
 	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};
 	kern::Node node_;
+	ib_node published_{};
 };
 
 /* Where the numbers come from. */

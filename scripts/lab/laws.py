@@ -20,7 +20,7 @@ FORBIDDEN = (
     (2, r"include/hw/mellanox/", None, r"hw/(?:connectx|infinihost)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
     (3, r"core/mgmt/", r"/tests/", r"(?:.*/)?(?:registry|verbs|connectx|ipoib|soft)/(?!.*\.h$)"),
-    (3, r"core/(?:sysfs|uverbs|umad|ucm|cm|rdma_cm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (3, r"core/(?:sysfs|netlink|uverbs|umad|ucm|cm|rdma_cm)/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|connectx|ipoib|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     (3, r"hw/mellanox/", None, r"(?:.*/)?(?:connectx|infinihost)/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),

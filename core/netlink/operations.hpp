@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What can be asked, in one table: who may, whether of one thing or of all, and what answers. What needs to be there in a question is asked for by
+ * whatever answers it; whatever else is there, is ignored.
+ *
+ * An answer holds its device registered, and each object for the moment of a look at it; between the parts of an answer for all there is, nothing is
+ * held but the place where it goes on. So a device goes, and an object ends, without waiting for a program that does not read.
+ */
+#pragma once
+#include <kern/netlink.hpp>
+#include <rdma/ib_resources.h>
+#include "abi.hpp"
+
+namespace nldev
+{
+
+using kern::netlink::Message;
+using kern::netlink::Nest;
+using kern::netlink::Request;
+
+/* What the protocol's sockets are told. */
+extern const kern_netlink_ops operations;
+
+/* A device that stays registered as long as this lives. */
+class Device {
+public:
+	/* The one that a question names. Errors: EINVAL if it names none that there is. */
+	static kern::Result<Device> of(const Request &request);
+	/* The first of a number not less; none if there is none. */
+	static Device from(u32 index) { return Device(ib_device_get_from(index)); }
+
+	Device(Device &&other) noexcept : native_(other.native_) { other.native_ = nullptr; }
+	Device &operator=(Device &&) = delete;
+	~Device()
+	{
+		if (native_)
+			ib_device_put(native_);
+	}
+
+	explicit operator bool() const { return native_; }
+	ib_device &operator*() const { return *native_; }
+	ib_device *operator->() const { return native_; }
+
+	/* The one of its ports that a question names. Errors: EINVAL if it names none that there is. */
+	kern::Result<u32> port(const Request &request) const;
+	/* What each answer of it begins with. */
+	void name(Message &message) const;
+
+private:
+	explicit Device(ib_device *native) : native_(native) {}
+
+	ib_device *native_;
+};
+
+/* Where an answer for all there is goes on: what was told is before it. */
+struct Place {
+	unsigned long device;
+	unsigned long number;
+};
+
+/* Whether there may be more to tell. */
+enum class Rest { none, more };
+
+/*
+ * Puts as many messages, or entries of one, as there is room for: one(number, last) puts the first of a number not less, says whether there is one, and
+ * which it was. Errors: EMSGSIZE if there is no room for a single one.
+ */
+template <class One>
+kern::Result<Rest> fill(Message &message, unsigned long &number, One one)
+{
+	for (bool first = true;; first = false) {
+		const void *before = message.mark();
+		u32 found = 0;
+		if (!one(static_cast<u32>(number), found)) {
+			message.rewind(before);
+			return Rest::none;
+		}
+		if (message.full()) {
+			message.rewind(before);
+			if (first)
+				return kern::Error{-EMSGSIZE};
+			return Rest::more;
+		}
+		number = u64{found} + 1;
+		/* No object has the greatest of all numbers. */
+		if (number > ~u32{0})
+			return Rest::none;
+	}
+}
+
+using Answer = kern::Result<> (*)(const Request &request, Message &message);
+/* Whether a question for all can be answered at all. */
+using Check = kern::Result<> (*)(const Request &request);
+using Dump = kern::Result<Rest> (*)(const Request &request, Message &message, Place &place);
+
+kern::Result<> get_device(const Request &request, Message &message);
+kern::Result<Rest> dump_devices(const Request &request, Message &message, Place &place);
+kern::Result<> set_device(const Request &request, Message &message);
+kern::Result<> get_port(const Request &request, Message &message);
+kern::Result<> check_device(const Request &request);
+kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &place);
+kern::Result<> get_system(const Request &request, Message &message);
+kern::Result<> set_system(const Request &request, Message &message);
+kern::Result<> get_node(const Request &request, Message &message);
+
+kern::Result<> get_summary(const Request &request, Message &message);
+kern::Result<Rest> dump_summaries(const Request &request, Message &message, Place &place);
+template <ib_resource_kind kind>
+kern::Result<> get_resource(const Request &request, Message &message);
+template <ib_resource_kind kind>
+kern::Result<Rest> dump_resources(const Request &request, Message &message, Place &place);
+
+} // namespace nldev

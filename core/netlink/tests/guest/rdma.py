@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's tool `rdma` on the suite: what it tells of devices, ports and objects, and to whom."""
+import contextlib
+import json
+
+from lab.fabric import PAIR, Fabric
+from lab.testing import test
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_netlink", "weft_connectx")
+DEVICE = "/sys/class/infiniband/mlx4_0"
+NOBODY = "setpriv --reuid 65534 --clear-groups --inh-caps=-all"
+
+
+def told(node, what, by=""):
+    return json.loads(node.run(f"{by} rdma -j {what}").out or "[]")
+
+
+@contextlib.contextmanager
+def suite(lab, memory=None):
+    """A guest with all that answers, which can go in the end."""
+    options = {"memory": memory} if memory else {}
+    with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], **options)) as (node,):
+        node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+        node.wait_for(f"grep -q ACTIVE {DEVICE}/ports/1/state", timeout=60, what="the port to be active")
+        yield node
+        node.wait_for("rmmod weft_netlink", what="the end of all who ask")
+        node.run("rmmod " + " ".join(name for name in reversed(SUITE) if name != "weft_netlink"))
+
+
+@test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=90)
+def devices_and_the_kernels_objects(lab):
+    """Devices, ports and the kernel's own objects are told of as they are, to nobody what he must not know; a device goes under those who ask."""
+    with suite(lab) as node:
+        device, = told(node, "dev")
+        for name, value in (("ifname", "mlx4_0"), ("node_type", "ca")):
+            assert device[name] == value, device
+        for name in ("node_guid", "sys_image_guid"):
+            assert device[name] == node.run(f"cat {DEVICE}/{name}").out.strip(), (name, device)
+        assert device["fw"] == node.run(f"cat {DEVICE}/fw_ver").out.strip(), device
+        link, = told(node, "link")
+        assert (link["ifname"], link["port"], link["state"], link["physical_state"]) == ("mlx4_0", 1, "ACTIVE", "LINK_UP"), link
+        for name in ("lid", "sm_lid"):
+            assert link[name] == int(node.run(f"cat {DEVICE}/ports/1/{name}").out, 16), (name, link)
+        assert "netns shared" in node.run("rdma system").out
+
+        # The management agents, and what they need.
+        counts, = told(node, "resource")
+        queues = told(node, "resource show qp")
+        assert {queue["type"] for queue in queues} == {"SMI", "GSI"} and {queue["comm"] for queue in queues} == {"weft_mad"}, queues
+        for kind in ("pd", "cq", "mr", "qp", "srq"):
+            assert len(told(node, f"resource show {kind}")) == counts[kind], (kind, counts)
+        assert told(node, "resource show cm_id") == []
+        one, = told(node, f"resource show cq cqn {told(node, 'resource show cq')[0]['cqn']}")
+        assert one["comm"] == "weft_mad", one
+
+        assert len(told(node, "resource show qp", NOBODY)) == counts["qp"]
+        assert "not permitted" in node.run(f"{NOBODY} rdma dev set mlx4_0 name other 2>&1", check=False).out
+        refused = node.run("rdma dev set mlx4_0 name other 2>&1", check=False)
+        assert refused.status != 0 and "not supported" in refused.out, refused.out
+
+        asking = [node.spawn(f"while :; do rdma {what}; done >/dev/null 2>&1") for what in ("resource show qp", "resource show cq", "link")]
+        for _ in range(lab.rounds(2, 100)):
+            node.run("rmmod weft_connectx")
+            node.insmod("/share/weft_connectx.ko")
+        for one in asking:
+            one.kill()
+        node.run("rmmod weft_connectx")
+        assert told(node, "dev") == [] and told(node, "resource") == []
+        node.insmod("/share/weft_connectx.ko")
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=90)
+def objects_of_programs(lab):
+    """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
+    with suite(lab, memory="768M") as node:
+        counts, = told(node, "resource")
+        server = node.spawn("exec ibv_srq_pingpong -q 3")
+        node.wait_for("ss -ltn | grep -q :18515", timeout=20, what="ibv_srq_pingpong to listen")
+        pid = int(node.run("pidof ibv_srq_pingpong").out)
+
+        def of_program(kind, by=""):
+            return [one for one in told(node, f"resource show {kind}", by) if one.get("pid") == pid]
+
+        for kind, count in (("qp", 3), ("cq", 1), ("mr", 1), ("pd", 1), ("ctx", 1), ("srq", 1)):
+            own = of_program(kind)
+            # Of an SRQ, the tool prints the last of its QPs' numbers there.
+            assert len(own) == count and (kind == "srq" or {one["comm"] for one in own} == {"ibv_srq_pingpong"[:15]}), (kind, own)
+        queues = of_program("qp")
+        assert {one["type"] for one in queues} == {"RC"} and {one["state"] for one in queues} == {"INIT"}, queues
+        found, = told(node, f"resource show qp lqpn {queues[1]['lqpn']}")
+        assert found["pid"] == pid, found
+        # Numbers that follow each other are one range.
+        takers = json.dumps(of_program("srq")[0]["lqpn"])
+        assert str(queues[0]["lqpn"]) in takers, (takers, queues)
+        region, = of_program("mr")
+        assert region["mrlen"] == 4096 and "rkey" in region and "lkey" in region, region
+        region, = of_program("mr", NOBODY)
+        assert region["mrlen"] == 4096 and not region.keys() & {"rkey", "lkey"}, region
+
+        server.kill()
+        node.wait_for(f"! rdma resource show qp | grep -q 'pid {pid} '", what="the end of the program's QPs")
+        after, = told(node, "resource")
+        assert after == counts, (counts, after)

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Questions and answers by netlink.
+//
+//	message.begin(type);
+//	message.put(DEV_INDEX, device.index);		// u8, u32, u64 or text
+//	{
+//		kern::netlink::Nest nest(message, RES_SUMMARY);
+//		…
+//	}
+//	message.end();
+//	return message.full() ? … : …;			// once something found no room, all after it is left out
+#pragma once
+#include <kern/abi/netlink.h>
+#include <kern/errno.h>
+#include <kern/result.hpp>
+
+namespace kern::netlink {
+
+class Request {
+public:
+	explicit Request(const kern_netlink_request *native) : native_(native) {}
+
+	u16 type() const { return native_->type; }
+	bool may_administer() const { return kern_netlink_may_administer(native_); }
+	/* A number that the program may have given. false: it has not; what is too short is none. */
+	template <class Number>
+	bool get(u16 attribute, Number &number) const
+	{
+		unsigned int size;
+		const void *data = kern_netlink_find(native_, attribute, &size);
+		if (!data || size < sizeof(number))
+			return false;
+		__builtin_memcpy(&number, data, sizeof(number));
+		return true;
+	}
+	bool has(u16 attribute) const
+	{
+		unsigned int size;
+		return kern_netlink_find(native_, attribute, &size);
+	}
+	/* The same of a text, which may end in a 0 byte or not; what does not fit is no text. */
+	template <size_t room>
+	bool get(u16 attribute, char (&text)[room]) const
+	{
+		unsigned int size;
+		const auto *data = static_cast<const char *>(kern_netlink_find(native_, attribute, &size));
+		if (!data)
+			return false;
+		unsigned int length = 0;
+		while (length < size && data[length])
+			length++;
+		if (length >= room)
+			return false;
+		__builtin_memcpy(text, data, length);
+		text[length] = '\0';
+		return true;
+	}
+
+private:
+	const kern_netlink_request *native_;
+};
+
+class Message {
+public:
+	explicit Message(kern_netlink_message *native) : native_(native) {}
+	Message(const Message &) = delete;
+	Message &operator=(const Message &) = delete;
+
+	void begin(u16 type)
+	{
+		begun_ = kern_netlink_begin(native_, type);
+		full_ = full_ || !begun_;
+	}
+	void end()
+	{
+		if (begun_)
+			kern_netlink_end(native_, begun_);
+		begun_ = nullptr;
+	}
+	void put(u16 type, u8 value) { put(type, &value, sizeof(value)); }
+	void put(u16 type, u32 value) { put(type, &value, sizeof(value)); }
+	void put(u16 type, u64 value) { full_ = full_ || !kern_netlink_put_u64(native_, type, value); }
+	void put(u16 type, const char *text) { put(type, text, static_cast<unsigned int>(__builtin_strlen(text)) + 1); }
+	void put(u16 type, const void *data, unsigned int size) { full_ = full_ || !kern_netlink_put(native_, type, data, size); }
+
+	bool full() const { return full_; }
+	/* Where it ends, and back to there, when it had room. */
+	const void *mark() const { return kern_netlink_mark(native_); }
+	void rewind(const void *mark)
+	{
+		kern_netlink_rewind(native_, mark);
+		full_ = false;
+	}
+
+private:
+	friend class Nest;
+	kern_netlink_message *native_;
+	void *begun_ = nullptr;
+	bool full_ = false;
+};
+
+/* What is put in while it lives is within one attribute. */
+class Nest {
+public:
+	/* said: marked as one that has attributes, which not all readers expect. */
+	Nest(Message &message, u16 type, bool said = false)
+	    : message_(message), native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))
+	{
+		message.full_ = message.full_ || !native_;
+	}
+	~Nest()
+	{
+		if (native_)
+			kern_netlink_end_nest(message_.native_, native_);
+	}
+	Nest(const Nest &) = delete;
+	Nest &operator=(const Nest &) = delete;
+
+private:
+	Message &message_;
+	void *native_;
+};
+
+} // namespace kern::netlink
