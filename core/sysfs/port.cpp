@@ -125,7 +125,8 @@ kern::Result<> Port::start(const kern::sysfs::Directory &ports)
 	TRY(link_layer_.add("link_layer", directory_));
 	const ib_port_immutable &fixed = device_.port_immutable[number_];
 	TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
-	return pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len);
+	TRY(pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len));
+	return counters_.start(directory_);
 }
 
 } // namespace ib_sysfs

@@ -5,6 +5,7 @@
 #include <kern/memory.hpp>
 #include <kern/sysfs.hpp>
 #include <rdma/ib_verbs.h>
+#include "counters.hpp"
 
 namespace ib_sysfs
 {
@@ -101,6 +102,7 @@ private:
 	kern::sysfs::File link_layer_{kern::method<&Port::link_layer>, this};
 	Table<show_gid> gids_{device_, number_};
 	Table<show_pkey> pkeys_{device_, number_};
+	Counters counters_{device_, number_};
 };
 
 } // namespace ib_sysfs

@@ -144,10 +144,6 @@ kern::Result<> Adapter::start()
 		stop();
 		return registered;
 	}
-	if (auto files = CounterFiles::create(*hca_, device_->name()))
-		counter_files_ = files.take();
-	else
-		kern_dev_warning(pci_.dev(), "no counters in sysfs (%d)\n", files.error());
 	const Firmware &firmware = hca_->firmware();
 	kern_dev_info(pci_.dev(), "%s: firmware %u.%u.%u, %u ports, %u completion vectors, started in %lu us with %lu commands\n",
 		      device_->name(), firmware.major, firmware.minor, firmware.subminor, hca_->num_ports(),
@@ -159,7 +155,6 @@ kern::Result<> Adapter::start()
 void Adapter::stop()
 {
 	running_.store_release(false);
-	counter_files_.reset();
 	if (device_) {
 		device_->stop();
 		IbDevice::destroy(std::exchange(device_, nullptr));

@@ -5,7 +5,6 @@
 #include <kern/lock.hpp>
 #include <kern/pci.hpp>
 #include <kern/work.hpp>
-#include "counters.hpp"
 #include "hca.hpp"
 #include "ib_device.hpp"
 
@@ -61,7 +60,6 @@ private:
 	kern::Owned<Hca> hca_ GUARDED_BY(lifecycle_lock_);
 	IbDevice *device_ GUARDED_BY(lifecycle_lock_) = nullptr;
 	/* Its readers take no lock of ours. */
-	kern::Owned<CounterFiles> counter_files_ GUARDED_BY(lifecycle_lock_);
 	bool owner_ = false;
 	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
 	/* Between a successful start and the next stop: what card_failed() may start a recovery of. */

@@ -9,7 +9,7 @@ from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
 from traffic import Node, peer, peer_kernel, peer_machine
 
-WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib", "weft_traffic")
+WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_connectx", "weft_ipoib", "weft_traffic")
 
 
 def check_verbs(node1, node2, port, kinds=("rc", "ud")):
@@ -26,7 +26,7 @@ def check_verbs(node1, node2, port, kinds=("rc", "ud")):
 
 def packets(node, port):
     """What a port has sent, but for multicast."""
-    return int(node.guest.run(f"cat {node.guest.card}/weft/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
+    return int(node.guest.run(f"cat /sys/class/infiniband/mlx4_0/ports/{port}/counters/unicast_xmit_packets").out)
 
 
 def load(node):

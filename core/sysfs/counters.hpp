@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A port's counters, in its directory `counters`: one file each, asked of the port's performance agent (IBA 16.1.3) when it is read. Names and units as Linux
+ * has them: port_xmit_data and port_rcv_data count words of four bytes.
+ */
+#pragma once
+#include <kern/memory.hpp>
+#include <kern/sysfs.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace ib_sysfs
+{
+
+struct Counter;
+
+class Counters {
+public:
+	Counters(ib_device &device, u32 port) : device_(device), port_(port) {}
+
+	/* Once. A port whose agent is not in the device has none. Context: process. Errors: ENOMEM. */
+	kern::Result<> start(const kern::sysfs::Directory &port);
+
+private:
+	class File {
+	public:
+		kern::Result<> start(const Counters &of, const Counter &counter);
+
+	private:
+		kern::Result<> show(kern::sysfs::Output &out);
+
+		const Counters *of_ = nullptr;
+		const Counter *counter_ = nullptr;
+		kern::sysfs::File file_{kern::method<&File::show>, this};
+	};
+
+	ib_device &device_;
+	const u32 port_;
+	kern::sysfs::Directory directory_;
+	kern::OwnedArray<File> files_;
+};
+
+} // namespace ib_sysfs
