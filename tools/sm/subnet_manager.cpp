@@ -2,6 +2,7 @@
 #include "sm/subnet_manager.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -54,18 +55,30 @@ const char *state_name(SmState state)
 
 } // namespace
 
-SubnetManager::SubnetManager(fabric::Port &port, Config config)
+SubnetManager::SubnetManager(fabric::Port &port, Config config, Mode mode)
     : config_(with_mkey(std::move(config))),
       client_(port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); }),
-      sa_(client_, config_), configurator_(client_, config_)
+      sa_(client_, config_), configurator_(client_, config_), mode_(mode)
 {
-	thread_ = std::thread(&SubnetManager::run, this);
+	if (mode == Mode::Manual)
+		return;
+	thread_ = std::thread([this] {
+		while (!client_.stopped())
+			turn(Clock::now() + 1s);
+	});
 }
 
 SubnetManager::~SubnetManager()
 {
 	client_.stop();
-	thread_.join();
+	if (thread_.joinable())
+		thread_.join();
+}
+
+void SubnetManager::poll(Clock::time_point until)
+{
+	assert(mode_ == Mode::Manual);
+	turn(until);
 }
 
 void SubnetManager::request_sweep()
@@ -125,20 +138,18 @@ void SubnetManager::publish(std::shared_ptr<const Subnet> subnet, bool complete)
 	status_changed_.notify_all();
 }
 
-void SubnetManager::run()
+/* Do what is due, and handle what arrives until something else is. */
+void SubnetManager::turn(Clock::time_point until)
 {
-	while (!client_.stopped()) {
-		step();
-		auto until = Clock::now() + 1s;
-		until = std::min(until, sa_.due());
-		if (state_ == SmState::master)
-			until = std::min({until, next_light_sweep_, next_retry_});
-		else if (state_ == SmState::standby)
-			until = std::min(until, next_poll_);
-		else if (state_ == SmState::discovering)
-			continue;
-		client_.pump(until);
-	}
+	step();
+	until = std::min(until, sa_.due());
+	if (state_ == SmState::master)
+		until = std::min({until, next_light_sweep_, next_retry_});
+	else if (state_ == SmState::standby)
+		until = std::min(until, next_poll_);
+	else if (state_ == SmState::discovering)
+		return;
+	client_.pump(until);
 }
 
 void SubnetManager::step()

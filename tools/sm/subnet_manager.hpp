@@ -28,8 +28,11 @@ namespace weft::sm
 class SubnetManager
 {
 public:
+	/* Who does the work: a thread of its own, or whoever calls poll(), between whose calls nothing happens. */
+	enum class Mode { Thread, Manual };
+
 	/* Starts at once. The port must outlive this, and have no other node attached. */
-	SubnetManager(fabric::Port &port, Config config);
+	SubnetManager(fabric::Port &port, Config config, Mode mode = Mode::Thread);
 	SubnetManager(const SubnetManager &) = delete;
 	SubnetManager &operator=(const SubnetManager &) = delete;
 	~SubnetManager();
@@ -42,6 +45,9 @@ public:
 		/* What the last one found; null before. */
 		std::shared_ptr<const Subnet> subnet;
 	};
+
+	/* Manual mode: do what is due, wait until something arrives or @until, and handle that. */
+	void poll(Clock::time_point until);
 
 	/* Any thread. */
 	void request_sweep();
@@ -57,7 +63,7 @@ public:
 		      std::chrono::milliseconds timeout) const;
 
 private:
-	void run();
+	void turn(Clock::time_point until);
 	void step();
 	void sweep();
 	void light_sweep();
@@ -91,7 +97,9 @@ private:
 	mutable std::condition_variable status_changed_;
 	Status status_;
 
-	/* The manager's thread only. */
+	const Mode mode_;
+
+	/* Who does the work only. */
 	ib::SmState state_ = ib::SmState::discovering;
 	std::shared_ptr<const Subnet> subnet_;
 	bool disabled_by_order_ = false;

@@ -72,11 +72,9 @@ public:
 	// Kept from input to input, because making it costs more than an input does.
 	Guest() : driver_(1, [](CardContext &context) { return make_transport(context); }) {}
 
-	// A fresh machine with the card up.
+	// Of a machine that is as if made anew: brings the card up.
 	void start()
 	{
-		driver_.peers[0]->disable();
-		driver_.start_over();
 		driver_.bring_up_events();
 		cq_ = driver_.create_cq(TinyDriver::kFirstCq, 6);
 		scratch_ = driver_.allocate(kScratch);
@@ -106,11 +104,9 @@ public:
 			act(input);
 			driver_.host.loop().poll();
 		}
-		// Whatever has happened: a reset brings the card back.
-		driver_.host.set_bus_master(true);
-		driver_.host.write(0, hw::connectx::bar0::reset,
-				   __builtin_bswap32(hw::connectx::bar0::reset_bit));
-		driver_.host.clear_memory();
+		// Whatever has happened: a reset brings the card back. The next input begins with it.
+		driver_.peers[0]->disable();
+		driver_.start_over();
 		if (driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
 			std::abort();
 	}

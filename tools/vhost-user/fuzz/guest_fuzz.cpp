@@ -68,7 +68,7 @@ public:
 	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(), kMaxRegions),
 	      session_(endpoint_, interrupts_, spdlog::default_logger()), reader_(kFraming)
 	{
-		std::ranges::fill(world.memory, std::byte{0});
+		std::memset(world.memory.data(), 0, world.memory.size());
 		if (how & kGreet)
 			greet();
 	}
