@@ -411,6 +411,29 @@ struct ControlSession::Captures {
 	}
 };
 
+namespace
+{
+
+// A request has no more levels than these: the JSON library copies and writes a value with a frame of the stack for
+// each, and a line has room for tens of thousands.
+constexpr int kMostLevels = 8;
+
+// No object if @line is none, or has more levels.
+json parse_request(std::string_view line)
+{
+	bool too_deep = false;
+	json request = json::parse(
+		line,
+		[&](int depth, json::parse_event_t, json &) {
+			too_deep |= depth > kMostLevels;
+			return !too_deep;
+		},
+		false);
+	return too_deep ? json() : request;
+}
+
+} // namespace
+
 ControlSession::ControlSession(World &world, std::function<void()> shut_down)
     : world_(world), shut_down_(std::move(shut_down)), captures_(std::make_unique<Captures>())
 {
@@ -451,7 +474,7 @@ std::string ControlSession::handle(std::string_view line)
 
 	json answer{{"ok", false}};
 	try {
-		const json request = json::parse(line, nullptr, false);
+		const json request = parse_request(line);
 		if (!request.is_object())
 			throw BadRequest("a request is a JSON object on a line of its own");
 		if (const auto id = request.find("id"); id != request.end())

@@ -225,6 +225,18 @@ TEST_F(Control, AnswersNonsense)
 	EXPECT_EQ(json::parse(session_->handle(std::string(100000, '[')))["ok"], false);
 }
 
+// A request has 8 levels below its own at the most: what is deeper is not looked at, still less sent back.
+TEST_F(Control, LevelsAreBounded)
+{
+	const auto answer = [&](std::size_t levels) {
+		return json::parse(session_->handle(R"({"command":"fly","id":)" + std::string(levels, '[') +
+						    std::string(levels, ']') + "}"));
+	};
+	EXPECT_TRUE(answer(8).contains("id"));
+	EXPECT_FALSE(answer(9).contains("id"));
+	EXPECT_THAT(answer(30000)["error"].get<std::string>(), HasSubstr("a request is"));
+}
+
 // Shutdown is passed on.
 TEST_F(Control, ShutsDown)
 {
