@@ -20,7 +20,7 @@ import time
 from lab import accelerator, kernels, machine, qemu, reports, uml
 from lab.errors import LabError
 from lab.monitor import Monitor
-from lab.process import ERR, EXIT, GET, HEADER, KILL, OUT, PUT, READY, RUN, CommandFailed, Process
+from lab.process import ERR, EXIT, GET, HEADER, KILL, LINE_MOST, LINE_STEP, OUT, PUT, READY, RUN, TAKEN, CommandFailed, Process
 from lab.waiting import DeadlineExceeded, wait_until
 
 def slowness(kernel):
@@ -89,6 +89,8 @@ class Guest:
         self._changed = threading.Condition()
         self._processes = {}
         self._next = 1
+        self._sent = 0      # bytes to the agent, and those that it has taken, where that is told
+        self._taken = 0
         self._marks = 0
         self._checked = 0
         self._plugged = 0
@@ -309,10 +311,19 @@ class Guest:
 
     def send(self, number, kind, data):
         """Sends a frame to the agent."""
+        frame = HEADER.pack(len(data), number, kind) + data
+        piece = LINE_STEP if self.kernel.native else len(frame)
+        for begin in range(0, len(frame), piece):
+            self._send_piece(frame[begin:begin + piece])
+
+    def _send_piece(self, piece):
+        if self.kernel.native:
+            self.wait_for_event("room for a command", lambda: self._sent + len(piece) - self._taken <= LINE_MOST, 60)
         try:
-            self._agent.sendall(HEADER.pack(len(data), number, kind) + data)
+            self._agent.sendall(piece)
         except OSError:
             raise GuestDied(self._obituary("it to take a command")) from None
+        self._sent += len(piece)
 
     def _request(self, kind, data, description):
         number, self._next = self._next, self._next + 1
@@ -348,6 +359,8 @@ class Guest:
                     self._processes[number]._out += data
                 elif kind == ERR:
                     self._processes[number]._err += data
+                elif kind == TAKEN:
+                    self._taken = struct.unpack("<I", data)[0]
                 elif kind == EXIT:
                     self._processes[number].status = struct.unpack("<I", data)[0]
                 self._changed.notify_all()

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Commands in a guest: frames to and from its agent (agent/agent.cpp), over a virtio-serial port."""
+"""Commands in a guest: frames to and from its agent (agent/agent.cpp), over a virtio-serial port or a serial line."""
 import re
 import struct
 
 HEADER = struct.Struct("<III")  # size, id, type
-RUN, PUT, GET, KILL, READY, OUT, ERR, EXIT = 1, 2, 3, 4, 16, 17, 18, 19
+RUN, PUT, GET, KILL, READY, OUT, ERR, EXIT, TAKEN = 1, 2, 3, 4, 16, 17, 18, 19, 20
+
+# A serial line's buffer is 4095 bytes, and the kernel must never find it full (agent.cpp says why). The agent tells of what it has taken in
+# steps; what it has not told of yet is less than one.
+LINE_STEP = 1024
+LINE_MOST = 3 * LINE_STEP
 
 
 class CommandFailed(Exception):

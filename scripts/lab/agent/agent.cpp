@@ -3,8 +3,13 @@
 //
 // It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then `size` bytes.
 //   from the host:  run (a command for bash), put (path, NUL, contents), get (path), kill (signal: u32)
-//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n)
+//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n),
+//                   taken (bytes of the host's so far: u32; of a serial line only)
 // A command's id is chosen by the host and names it in every frame about it.
+//
+// A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken away when the line's buffer fills
+// (deactivate_fd() in line_throttle()), and nothing brings it back. So the host has no more on its way than the buffer holds, and is told what
+// has left it.
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -25,7 +30,10 @@
 
 namespace {
 
-enum class Type : uint32_t { run = 1, put, get, kill, ready = 16, out, err, exit };
+enum class Type : uint32_t { run = 1, put, get, kill, ready = 16, out, err, exit, taken };
+
+// What is taken is told in steps of so many bytes (the host's LINE_STEP).
+constexpr uint32_t taken_step = 1024;
 
 struct Header {
 	uint32_t size;
@@ -60,6 +68,7 @@ public:
 			cfmakeraw(&line);
 			if (tcsetattr(port_, TCSANOW, &line) != 0)
 				fail("tcsetattr");
+			is_line_ = true;
 		}
 		sigset_t child;
 		sigemptyset(&child);
@@ -103,13 +112,23 @@ private:
 	{
 		for (size_t done = 0; done < size;) {
 			const ssize_t n = read(port_, static_cast<char *>(buffer) + done, size - done);
-			if (n > 0)
+			if (n > 0) {
 				done += static_cast<size_t>(n);
-			else if (n == 0)
+				took(static_cast<uint32_t>(n));
+			} else if (n == 0)
 				pause_for_host();
 			else if (errno != EINTR)
 				fail("read from the host");
 		}
+	}
+
+	void took(uint32_t size)
+	{
+		taken_ += size;
+		if (!is_line_ || taken_ - told_ < taken_step)
+			return;
+		told_ = taken_;
+		send(0, Type::taken, {reinterpret_cast<const char *>(&told_), sizeof(told_)});
 	}
 
 	// read() gives 0 while the host has its end closed; it only reopens it after a reset of ours.
@@ -288,6 +307,9 @@ private:
 	}
 
 	int port_;
+	bool is_line_ = false;
+	uint32_t taken_ = 0; // of what the host has sent
+	uint32_t told_ = 0;
 	int child_events_;
 	std::map<uint32_t, Command> commands_;
 };
