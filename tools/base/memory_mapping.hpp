@@ -63,8 +63,8 @@ private:
 class MemoryMapping
 {
 public:
-	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
-	// page size. Throws std::system_error; EINVAL if the file is shorter than that, ENOSPC if
+	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the page size. Throws
+	// std::system_error; EOPNOTSUPP if others than the kernel bring the file's pages, EINVAL if it is shorter, ENOSPC if
 	// @lender has as many mappings or bytes as may be, or the process as many mappings.
 	static std::shared_ptr<const MemoryMapping>
 	map_file(int fd, std::uint64_t offset, std::size_t size, bool writable,

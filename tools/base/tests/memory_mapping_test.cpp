@@ -183,6 +183,47 @@ TEST(MemoryMapping, SurvivesAFullFileSystem)
 	EXPECT_EQ(WEXITSTATUS(status), contained);
 }
 
+// A file whose pages somebody else's program may have to bring is nobody's memory: who reads it would wait for that. Files
+// of FUSE are such; of an overlay, which shows the files of any other file system, one cannot know.
+TEST(MemoryMapping, FilesOfForeignFileSystemsAreRefused)
+{
+	enum Result { refused, taken, not_possible };
+	const pid_t child = ::fork();
+	if (child == 0) {
+		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
+		    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+		    ::mount("layers", "/tmp", "tmpfs", 0, nullptr) || ::mkdir("/tmp/below", 0700) ||
+		    ::mkdir("/tmp/above", 0700) || ::mkdir("/tmp/work", 0700) || ::mkdir("/tmp/all", 0700) ||
+		    ::mount("all", "/tmp/all", "overlay", 0, "lowerdir=/tmp/below,upperdir=/tmp/above,workdir=/tmp/work"))
+			::_exit(not_possible);
+		const FileDescriptor file(::open("/tmp/all/memory", O_RDWR | O_CREAT, 0600));
+		if (!file || ::ftruncate(file.get(), kPage))
+			::_exit(not_possible);
+		std::vector<std::shared_ptr<const MemoryMapping>> mappings;
+		::_exit(error_of_mapping(file, std::make_shared<MemoryLender>(), mappings) == EOPNOTSUPP ? refused : taken);
+	}
+	int status = 0;
+	ASSERT_EQ(::waitpid(child, &status, 0), child);
+	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+	if (WEXITSTATUS(status) == not_possible)
+		GTEST_SKIP() << "a file system cannot be mounted here";
+	EXPECT_EQ(WEXITSTATUS(status), refused);
+}
+
+// Memory may be in a file of a disk, where there is no other room for it; and it is a file, whatever else can be mapped.
+TEST(MemoryMapping, FilesOfOwnFileSystemsAreTaken)
+{
+	const FileDescriptor file(::open(::testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	if (!file)
+		GTEST_SKIP() << "no file without a name in " << ::testing::TempDir();
+	ASSERT_EQ(::ftruncate(file.get(), kPage), 0);
+	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
+	const auto lender = std::make_shared<MemoryLender>();
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
+	const FileDescriptor device(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+	EXPECT_EQ(error_of_mapping(device, lender, mappings), EOPNOTSUPP);
+}
+
 // A fault that is none of lent memory's ends the process, as it would without the handler.
 TEST(MemoryMapping, LeavesOtherFaultsAlone)
 {
