@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/lent_memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -70,10 +71,22 @@ bool load(const Slot &slot, Range &range)
 	return !(version & 1) && slot.version.load(std::memory_order_relaxed) == version;
 }
 
+// Of the files that memory may be in.
+constexpr std::size_t kPageSizes[] = {4 << 10, 2 << 20, 1 << 30};
+
+bool put_memory(std::uintptr_t begin, std::size_t size)
+{
+	void *const place = reinterpret_cast<void *>(begin);
+	return ::mmap(place, size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		      0) == place;
+}
+
 /*
- * The whole mapping at once, not the page: a page of 4 KiB cannot be put into one of huge pages, each
- * page apart would be a mapping of its own, and nothing of it is needed any more. Without reservation,
- * for it may be larger than what the host has left.
+ * The whole mapping at once, not the page: each page apart would be a mapping of its own, and nothing of it is needed
+ * any more. Without reservation, for it may be larger than what the host has left. A host that commits no more than it
+ * has (vm.overcommit_memory is 2) refuses so much all the same: then the page alone, for the lender's card ends at the
+ * next turn of its loop, and few are touched until then. How large a page is only the kernel knows: it refuses a part of
+ * one. What a process may have (RLIMIT_DATA, RLIMIT_AS) does not matter, for what was there before counts as well.
  */
 bool replace(std::uintptr_t address)
 {
@@ -82,9 +95,8 @@ bool replace(std::uintptr_t address)
 		Range range;
 		if (!load(slots[i], range) || !range.holds(address))
 			continue;
-		void *const place = reinterpret_cast<void *>(range.begin);
-		if (::mmap(place, range.size, PROT_READ | PROT_WRITE,
-			   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != place)
+		const auto page_is_put = [&](std::size_t page) { return put_memory(address & ~(page - 1), page); };
+		if (!put_memory(range.begin, range.size) && !std::ranges::any_of(kPageSizes, page_is_put))
 			return false;
 		range.lender->fail();
 		return true;
