@@ -14,7 +14,7 @@ import stat
 from lab import cache, debian, kernels
 from lab.errors import LabError
 
-ROOT_FORMAT = 4     # raised when the root image is made differently
+ROOT_FORMAT = 5     # raised when the root image is made differently
 ROOT_IMAGE = "root.img"
 HERE = pathlib.Path(__file__).resolve().parent
 PYVERBS_TESTS = "usr/share/rdma-core/tests"
@@ -92,6 +92,8 @@ def _make_root(directory):
         link = tree / name
         if not link.exists():
             link.symlink_to(target if (link.parent / target).exists() else "busybox")
+    for library in tree.glob("usr/lib/libpsm1/libpsm_infinipath.so.1.*"):   # of several that there could be (update-alternatives)
+        (tree / "usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1").symlink_to(f"../libpsm1/{library.name}")
     for path in tree.rglob("*"):    # the image is made by whoever runs this, who must be able to read it
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & 0o400 == 0:

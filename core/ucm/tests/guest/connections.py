@@ -6,6 +6,8 @@ import re
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
+# Some program has the node open, and is about to listen.
+LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
 
 
@@ -36,25 +38,24 @@ def stock_programs(lab):
         # Nobody has an address where there is no IPv6.
         refused = node2.run("ucmatose -f ip -b 2001:db8::1 2>&1 || true").out
         assert "Cannot assign requested address" in refused, refused
-        listens = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
         listening = node1.spawn("rping -s -v -C 20 -a 10.0.0.1")
-        node1.wait_for(listens, timeout=20, what="rping to listen")
+        node1.wait_for(LISTENS, timeout=20, what="rping to listen")
         out = node2.run("rping -c -v -C 20 -a 10.0.0.1", timeout=60).out
         assert len(re.findall("^ping data: rdma-ping", out, re.MULTILINE)) == 20, out
         listening.wait(60)
         for command in ("ucmatose -c 10", "ucmatose -c 10 -m", "udaddy -c 10"):
             listening = node1.spawn(command)
-            node1.wait_for(listens, timeout=20, what=f"{command} to listen")
+            node1.wait_for(LISTENS, timeout=20, what=f"{command} to listen")
             assert "return status 0" in node2.run(f"{command} -s 10.0.0.1", timeout=60).out, command
             assert "return status 0" in listening.wait(60).out, command
         listening = node1.spawn("ib_send_bw -R -F -n 100")
-        node1.wait_for(listens, timeout=20, what="ib_send_bw to listen")
+        node1.wait_for(LISTENS, timeout=20, what="ib_send_bw to listen")
         out = node2.run("ib_send_bw -R -F -n 100 10.0.0.1", timeout=60).out
         assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", out, re.MULTILINE), out
         listening.wait(60)
         # By GIDs, which librdmacm tries only where it has found at its start that the kernel knows such addresses.
         gids = [node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip() for node in (node1, node2)]
         listening = node1.spawn(f"ucmatose -c 10 -f gid -b {gids[0]}")
-        node1.wait_for(listens, timeout=20, what="ucmatose to listen at its GID")
+        node1.wait_for(LISTENS, timeout=20, what="ucmatose to listen at its GID")
         out = node2.run(f"ucmatose -c 10 -f gid -b {gids[1]} -s {gids[0]}", timeout=60).out
         assert "return status 0" in out and "return status 0" in listening.wait(60).out, out
