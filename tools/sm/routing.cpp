@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <optional>
+
+#include "sm/up_down.hpp"
 
 namespace weft::sm
 {
@@ -12,15 +15,6 @@ namespace
 {
 
 constexpr std::uint8_t unreachable = 0xff;
-
-/* A link between two switches, seen from one. */
-struct Edge {
-	std::uint8_t port;
-	std::uint8_t peer_port;
-	int to;
-};
-
-using Edges = std::vector<std::vector<Edge>>;
 
 Edges switch_edges(const Subnet &subnet)
 {
@@ -99,8 +93,19 @@ void route(Subnet &subnet)
 		load[index].resize(subnet.nodes[static_cast<std::size_t>(subnet.switches[index])]
 					   .ports.size());
 
+	/* Switches with end ports: what others say and hear themselves fills no buffers. */
+	std::vector<bool> ends(count);
+	for (std::size_t index = 0; index < count; index++)
+		ends[index] = std::ranges::any_of(targets[index],
+						    [](const Target &target) { return target.port != 0; });
+	std::optional<UpDown> up_down;
+	if (may_lock_up(subnet, edges, ends))
+		up_down.emplace(subnet, edges);
+
 	std::vector<std::uint8_t> nearer;
 	for (std::size_t destination = 0; destination < count; destination++) {
+		if (up_down)
+			up_down->aim(destination);
 		for (std::size_t at = 0; at < count; at++) {
 			Lft &lft = subnet.lfts[at];
 			if (at == destination) {
@@ -114,7 +119,9 @@ void route(Subnet &subnet)
 				continue;
 			nearer.clear();
 			for (const Edge &edge : edges[at])
-				if (subnet.hops(static_cast<int>(destination), edge.to) + 1 == hops)
+				if (up_down ? up_down->leads(at, edge)
+					    : subnet.hops(static_cast<int>(destination),
+							  edge.to) + 1 == hops)
 					nearer.push_back(edge.port);
 			for (const Target &target : targets[destination]) {
 				auto &used = load[at];

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "sm/up_down.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace weft::sm
+{
+
+namespace
+{
+
+constexpr std::uint8_t kUnreachable = 0xff;
+constexpr std::uint16_t kNoWay = std::numeric_limits<std::uint16_t>::max();
+
+/* A channel is a pair of linked switches, in one direction: links beside each other are one. */
+class Channels
+{
+public:
+	explicit Channels(const Edges &edges) : neighbours_(edges.size()), first_(edges.size() + 1)
+	{
+		for (std::size_t at = 0; at < edges.size(); at++) {
+			auto &own = neighbours_[at];
+			for (const Edge &edge : edges[at])
+				own.push_back(static_cast<std::size_t>(edge.to));
+			std::sort(own.begin(), own.end());
+			own.erase(std::unique(own.begin(), own.end()), own.end());
+			first_[at + 1] = first_[at] + own.size();
+		}
+		waits_.resize(first_.back());
+		arriving_.resize(edges.size());
+		for (std::size_t at = 0; at < edges.size(); at++)
+			for (std::size_t other : neighbours_[at]) {
+				waits_[number(at, other)].resize(neighbours_[other].size());
+				arriving_[at].push_back(number(other, at));
+			}
+	}
+
+	const std::vector<std::size_t> &neighbours(std::size_t at) const { return neighbours_[at]; }
+
+	/* What is on its way from the @from th neighbour of @at may wait for room on the way to its @to th. */
+	void wait(std::size_t from, std::size_t at, std::size_t to)
+	{
+		waits_[arriving_[at][from]][to] = true;
+	}
+
+	/* Takes away what waits for nothing that is left, until no more can be. */
+	bool go_round() const
+	{
+		std::vector<unsigned> waiting_for_it(waits_.size());
+		each_wait([&](std::size_t, std::size_t other) { waiting_for_it[other]++; });
+		std::vector<std::size_t> free;
+		for (std::size_t channel = 0; channel < waits_.size(); channel++)
+			if (waiting_for_it[channel] == 0)
+				free.push_back(channel);
+		std::vector<std::vector<std::size_t>> others(waits_.size());
+		each_wait([&](std::size_t one, std::size_t other) { others[one].push_back(other); });
+		std::size_t taken = 0;
+		for (; taken < free.size(); taken++)
+			for (std::size_t other : others[free[taken]])
+				if (--waiting_for_it[other] == 0)
+					free.push_back(other);
+		return taken < waits_.size();
+	}
+
+private:
+	std::size_t number(std::size_t from, std::size_t to) const
+	{
+		const auto &own = neighbours_[from];
+		return first_[from] + static_cast<std::size_t>(
+					      std::lower_bound(own.begin(), own.end(), to) - own.begin());
+	}
+
+	template<typename Function>
+	void each_wait(Function function) const
+	{
+		for (std::size_t at = 0; at < neighbours_.size(); at++)
+			for (std::size_t to : neighbours_[at]) {
+				const std::size_t one = number(at, to);
+				for (std::size_t i = 0; i < waits_[one].size(); i++)
+					if (waits_[one][i])
+						function(one, first_[to] + i);
+			}
+	}
+
+	std::vector<std::vector<std::size_t>> neighbours_;
+	std::vector<std::size_t> first_;
+	/* By switch: the channels from its neighbours. */
+	std::vector<std::vector<std::size_t>> arriving_;
+	/* By channel: for which of those that leave its far end. */
+	std::vector<std::vector<bool>> waits_;
+};
+
+} // namespace
+
+bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends)
+{
+	Channels channels(edges);
+	std::vector<std::vector<std::size_t>> by_hops(kUnreachable);
+	std::vector<std::size_t> from, next;
+	for (std::size_t destination = 0; destination < edges.size(); destination++) {
+		if (!ends[destination])
+			continue;
+		const auto hops = [&](std::size_t at) {
+			return subnet.hops(static_cast<int>(destination), static_cast<int>(at));
+		};
+		for (auto &equally_far : by_hops)
+			equally_far.clear();
+		for (std::size_t at = 0; at < edges.size(); at++)
+			if (hops(at) != kUnreachable)
+				by_hops[hops(at)].push_back(at);
+		/* What comes by a switch, or from it: only that can wait. So the farthest are looked at first. */
+		std::vector<bool> passes = ends;
+		for (std::size_t far = by_hops.size() - 1; far > 0; far--)
+			for (std::size_t at : by_hops[far]) {
+				from.clear();
+				next.clear();
+				const auto &neighbours = channels.neighbours(at);
+				for (std::size_t i = 0; i < neighbours.size(); i++) {
+					if (hops(neighbours[i]) == far + 1 && passes[neighbours[i]])
+						from.push_back(i);
+					else if (hops(neighbours[i]) + 1u == far)
+						next.push_back(i);
+				}
+				if (!from.empty())
+					passes[at] = true;
+				for (std::size_t one : from)
+					for (std::size_t other : next)
+						channels.wait(one, at, other);
+			}
+	}
+	return channels.go_round();
+}
+
+UpDown::UpDown(const Subnet &subnet, const Edges &edges)
+    : edges_(edges), rank_(edges.size(), kUnreachable), from_the_top_(edges.size())
+{
+	const std::size_t count = edges.size();
+	const auto hops = [&](std::size_t from, std::size_t to) {
+		return subnet.hops(static_cast<int>(from), static_cast<int>(to));
+	};
+	for (std::size_t first = 0; first < count; first++) {
+		if (rank_[first] != kUnreachable)
+			continue;
+		std::size_t root = first;
+		unsigned best = std::numeric_limits<unsigned>::max();
+		for (std::size_t candidate = first; candidate < count; candidate++) {
+			if (hops(first, candidate) == kUnreachable)
+				continue;
+			unsigned total = 0;
+			for (std::size_t to = 0; to < count; to++)
+				if (hops(candidate, to) != kUnreachable)
+					total += hops(candidate, to);
+			if (total < best) {
+				best = total;
+				root = candidate;
+			}
+		}
+		for (std::size_t at = 0; at < count; at++)
+			if (hops(root, at) != kUnreachable)
+				rank_[at] = hops(root, at);
+	}
+	std::iota(from_the_top_.begin(), from_the_top_.end(), 0);
+	std::sort(from_the_top_.begin(), from_the_top_.end(),
+		  [&](std::size_t a, std::size_t b) { return above(a, b); });
+}
+
+bool UpDown::above(std::size_t a, std::size_t b) const
+{
+	return rank_[a] != rank_[b] ? rank_[a] < rank_[b] : a < b;
+}
+
+void UpDown::aim(std::size_t destination)
+{
+	down_.assign(edges_.size(), kNoWay);
+	hops_.assign(edges_.size(), kNoWay);
+	down_[destination] = 0;
+	std::vector<std::size_t> queue{destination};
+	for (std::size_t done = 0; done < queue.size(); done++) {
+		const std::size_t at = queue[done];
+		for (const Edge &edge : edges_[at]) {
+			const auto to = static_cast<std::size_t>(edge.to);
+			if (!above(to, at) || down_[to] != kNoWay)
+				continue;
+			down_[to] = static_cast<std::uint16_t>(down_[at] + 1);
+			queue.push_back(to);
+		}
+	}
+	for (std::size_t at : from_the_top_) {
+		hops_[at] = down_[at];
+		if (down_[at] != kNoWay)
+			continue;
+		for (const Edge &edge : edges_[at]) {
+			const auto to = static_cast<std::size_t>(edge.to);
+			if (above(to, at) && hops_[to] != kNoWay)
+				hops_[at] = std::min<std::uint16_t>(
+					hops_[at], static_cast<std::uint16_t>(hops_[to] + 1));
+		}
+	}
+}
+
+bool UpDown::leads(std::size_t at, const Edge &edge) const
+{
+	const auto to = static_cast<std::size_t>(edge.to);
+	if (hops_[at] == kNoWay || hops_[at] == 0)
+		return false;
+	if (down_[at] != kNoWay)
+		return above(at, to) && down_[to] + 1 == down_[at];
+	return above(to, at) && hops_[to] + 1 == hops_[at];
+}
+
+} // namespace weft::sm

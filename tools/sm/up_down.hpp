@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Ways on which packets cannot wait for each other in a circle. A packet holds the buffer that it is in until the next one has room; where ways go
+// round, as on rings and tori, each can come to wait for the next one, for ever.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sm/subnet.hpp"
+
+namespace weft::sm
+{
+
+/* A link between two switches, seen from one. */
+struct Edge {
+	std::uint8_t port;
+	std::uint8_t peer_port;
+	int to;
+};
+
+/* By switch index. */
+using Edges = std::vector<std::vector<Edge>>;
+
+/*
+ * Whether packets that go by fewest hops, by any of equal ways, could come to wait for each other in a circle. They go from and
+ * to those switches that @ends has, by index. The subnet's distances are known.
+ */
+bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
+
+/*
+ * Up and down (up*-down*) routing: links have an upper and a lower end, nearer to a root and farther from it, and no way goes up again once it has gone down.
+ * So it does not go round: what waits for a link down waits for links below alone. The root is the switch with the shortest ways to all, one for
+ * each part of the subnet. Ways are the shortest that there are under this rule, but that a switch that can go down does.
+ */
+class UpDown
+{
+public:
+	/* The subnet's distances are known. @edges outlives this. */
+	UpDown(const Subnet &subnet, const Edges &edges);
+
+	/* What follows is about ways to that switch. */
+	void aim(std::size_t destination);
+	/* Whether a way goes on by @edge of the switch @at. */
+	bool leads(std::size_t at, const Edge &edge) const;
+
+private:
+	/* Nearer to the root; of two equally near, the first. */
+	bool above(std::size_t a, std::size_t b) const;
+
+	const Edges &edges_;
+	std::vector<std::uint8_t> rank_;
+	std::vector<std::size_t> from_the_top_;
+	/* Hops of the way down, if there is one, and of the way. */
+	std::vector<std::uint16_t> down_;
+	std::vector<std::uint16_t> hops_;
+};
+
+} // namespace weft::sm
