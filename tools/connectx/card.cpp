@@ -102,6 +102,14 @@ void Card::reset(PciReset)
 	core_->reset();
 }
 
+// As where bus mastering ends and begins again: packets under way read nothing any more, for who is told that its memory
+// is its own again may use it. What is lost with them although its memory has stayed is sent again, as what links lose.
+void Card::memory_changed()
+{
+	core_->set_bus_master(false);
+	core_->set_bus_master(core_->host.bus_master());
+}
+
 void Card::bus_master_changed(bool on)
 {
 	core_->set_bus_master(on);

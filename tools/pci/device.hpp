@@ -104,8 +104,8 @@ public:
 	// Puts the device into its state after power-on. Called any number of times in a row.
 	virtual void reset(PciReset kind) = 0;
 
-	// A section of guest memory was added or removed, after the fact. For caches of
-	// translations.
+	// A section of guest memory was added or removed, after the fact. When it returns nothing reads or
+	// writes what is there no more, on whatever thread: the machine is told so.
 	virtual void memory_changed() {}
 	// The driver turned Bus Master Enable on or off.
 	virtual void bus_master_changed(bool) {}

@@ -332,6 +332,22 @@ TEST_F(MemoryTableTest, TheDataPathIsToldOfKeysThatGo)
 	EXPECT_EQ(driver.transport().key_changes, before + 2);
 }
 
+// So they are of memory that the machine takes away or adds: no key holds for a moment, and then those that did.
+TEST_F(MemoryTableTest, TheDataPathIsToldOfMemoryThatGoes)
+{
+	constexpr std::uint64_t elsewhere = 1ull << 40;
+	ASSERT_EQ(create(), Status::ok);
+	driver.host.dma().map(elsewhere, 4096, true, true, MemoryMapping::allocate(4096));
+	const unsigned before = driver.transport().key_changes;
+	ASSERT_TRUE(driver.host.dma().unmap(elsewhere, 4096));
+	driver.card.memory_changed();
+	EXPECT_EQ(driver.transport().key_changes, before + 2);
+	EXPECT_TRUE(memory().holds(kKey));
+	driver.host.set_bus_master(false);
+	driver.card.memory_changed();
+	EXPECT_FALSE(memory().holds(kKey)) << "it is no bus master for all that";
+}
+
 TEST_F(MemoryTableTest, MttsAreWrittenByCommand)
 {
 	Mailbox mailbox(16 + 16);

@@ -91,6 +91,17 @@ TEST_F(Lent, ends_with_an_error)
 	reuse_and_expect_nothing();
 }
 
+/* Bus mastering ends, or the machine takes memory back, unplugged memory say (Card::memory_changed()). */
+TEST_F(Lent, ends_where_no_key_holds)
+{
+	link.set_faults({.delay = std::chrono::milliseconds(20)});
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.memory().set_memory(nullptr);
+	a.transport().keys_changed();
+	reuse_and_expect_nothing();
+	a.memory().set_memory(&a.host().dma());
+}
+
 /* What is read from here: the same holds for the key that lets the other end read. */
 TEST_F(Lent, ends_with_the_key_of_a_read)
 {

@@ -110,6 +110,7 @@ public:
 		return bytes(region.address, region.length);
 	}
 	weft::testing::FakeHost &host() { return host_; }
+	MemoryTable &memory() { return memory_; }
 	/* A region whose virtual addresses are physical ones. */
 	Region region(std::uint64_t length, std::uint32_t rights = all_rights,
 		      std::uint32_t pd = 7);
