@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""perftest as Debian has it judges user verbs: between two guests of ours, and between one of ours and one on Debian's own stack, in either role."""
+import contextlib
+import itertools
+import re
+
+from lab.fabric import Fabric
+from lab.testing import test
+
+from programs import load, served, unload
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+NAMES = ("ours1", "ours2", "debian")
+TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
+# Who serves and who asks, by number.
+PAIRINGS = ((0, 1), (0, 2), (2, 0))
+FILE = "/tmp/buffer"        # in memory: the root's writable layer is a tmpfs
+TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "atomic": ("RC", "XRC")}
+PERFTEST_PORT = 18515
+
+
+def address(number):
+    return f"10.0.0.{number + 1}"
+
+
+@contextlib.contextmanager
+def trio(lab, numbers=(0, 1, 2)):
+    """Two guests with the suite and one on Debian's stack, or those of them that are wanted, each with an address on ib0."""
+    fabric = Fabric(lab, TRIO, machines={"debian": "stock"})
+    guests = [lab.guest(NAMES[number], cards=[fabric.sockets[number]], **({"kernel": "stock"} if number == 2 else {})) for number in numbers]
+    with lab.boot(*guests) as nodes:
+        for number, node in zip(numbers, nodes):
+            if number < 2:
+                load(node, names=SUITE)
+            else:
+                node.run("modprobe -a mlx4_ib ib_uverbs ib_ipoib rdma_ucm", timeout=60)
+                node.wait_for("ip link show dev ib0", what="ib0 of the stock stack")
+            node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")
+            node.run(f"ip link set lo up && ip link set ib0 up && ip addr add {address(number)}/24 dev ib0")
+        for node in nodes:
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
+        for node in nodes[1:]:
+            node.wait_for(f"ping -c 1 -W 1 -q {address(0)}", timeout=60, what="an answer of ours1")
+        yield nodes
+        for number, node in zip(numbers, nodes):
+            if number < 2:
+                unload(node, names=SUITE)
+
+
+@contextlib.contextmanager
+def between(pairing, what):
+    """A failure says of which program, and between whom."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"while {NAMES[pairing[0]]} served {NAMES[pairing[1]]}: {what}")
+        raise
+
+
+def perftest_lines():
+    """Every operation by every transport: latency, inline where there is such a thing; bandwidth by events."""
+    for operation, transports in TRANSPORTS.items():
+        for transport in transports:
+            inline = "-I 64" if operation in ("send", "write") else ""
+            events = "-e" if operation != "write" else ""       # perftest has no events of writes
+            yield operation, transport, "lat", inline
+            yield operation, transport, "bw", events
+
+
+def perftest(server, client, where, operation, transport, kind, options):
+    """Runs it; where it moves data in bulk, the bytes are compared: its buffers are files, half to send from and half to receive into, that each
+    side fills at random."""
+    bulk = 2048 if transport == "UD" else 65536
+    size = 8 if operation == "atomic" else bulk if kind == "bw" else 32
+    compared = kind == "bw" and operation != "atomic" and transport in ("RC", "UC")
+    if compared:
+        for node in (server, client):
+            node.run(f"head -c {2 * size} /dev/zero >{FILE}")
+    command = (f"ib_{operation}_{kind} -F -c {transport} -n 100 {options}" + (f" -s {size}" if operation != "atomic" else "") +
+               (f" --mmap={FILE}" if compared else ""))
+    out, _ = served(server, client, command, PERFTEST_PORT, address=where)
+    row = re.search(rf"^ {size} +100 +([\d.]+)", out, re.MULTILINE)
+    assert row and float(row[1]) > 0, f"{command}: {out}"
+    if compared:
+        at_server, at_client = server.get(FILE), client.get(FILE)
+        assert at_server[size:] == at_client[:size] and any(at_client[:size]), f"{command}: what arrived differs from what was sent"
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def all_of_perftest(lab):
+    """Every operation of perftest by RC, UC, UD and XRC, by events and inline, data compared, between ours and with Debian's stack at either end."""
+    with trio(lab) as nodes:
+        turns = itertools.cycle(PAIRINGS)
+        for line in perftest_lines():
+            pairing = next(turns)
+            with between(pairing, line):
+                perftest(*(nodes[number] for number in pairing), address(pairing[0]), *line)
