@@ -45,7 +45,7 @@ struct Options {
 Options parse(int argc, char **argv)
 {
 	CLI::App app(
-		"Emulated ConnectX cards on a virtual InfiniBand fabric, for QEMU by vfio-user.",
+		"Emulated InfiniBand cards on a virtual fabric, for QEMU by vfio-user.",
 		"weftd");
 	app.footer("Without --lab: one switch, hosts node1 and node2, a subnet manager.\n"
 		   "Give QEMU the card of node1:\n"
