@@ -39,16 +39,16 @@ struct Listener {
 		if (event->element.port_num && !ib_get_cached_port_state(event->device, event->element.port_num, &state))
 			self->seen_state = state;
 		self->inside.fetch_sub(1);
-		if (at + 1 == self->wanted)
-			self->reached.complete();
+		self->recorded.fetch_add(1);
+		self->one_more.complete();
 	}
-	/* Waits until so many were heard. */
+	/* Waits until so many were heard, and written down. */
 	bool wait_for(unsigned int number)
 	{
-		wanted = number;
-		if (count.load_acquire() >= number)
-			return true;
-		return reached.wait_for(30000);
+		while (recorded.load_acquire() < number)
+			if (!one_more.wait_for(30000))
+				return false;
+		return true;
 	}
 
 	ib_event_handler handler{};
@@ -57,9 +57,9 @@ struct Listener {
 	bool overlapped = false;
 	bool slow = false;
 	int seen_state = -1;
-	unsigned int wanted = ~0u;
+	kern::Atomic<unsigned int> recorded;
 	kern::Completion entered;
-	kern::Completion reached;
+	kern::Completion one_more;
 	ib_event few[8]{};
 	std::span<ib_event> events{few};
 };
