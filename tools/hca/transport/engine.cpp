@@ -369,6 +369,9 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	}
 	if (!looped_back && !port->owns_lid(dlid))
 		return;
+	/* QP0 goes by 0 alone: by the number that its driver knows it by, what comes on a lane of data would pass its checks. */
+	if (card_.special_number(number) == 0)
+		return;
 	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
 				       : state_of(card_.queue_pair(number));
 	if (qp)

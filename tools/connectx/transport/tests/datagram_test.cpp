@@ -89,6 +89,24 @@ TEST_F(Datagram, ud_send)
 	EXPECT_TRUE(same(b.bytes(room.address + 40, 1001), a.bytes(data).first(1001)));
 }
 
+/* QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's datagram would pass its checks. */
+TEST_F(Datagram, qp0_has_no_other_number)
+{
+	b.card().special_qp_base = special_base;
+	QpOptions options = ud();
+	options.service = ServiceType::mlx;
+	options.qpn = special_base;
+	QueuePair &from = make(a, cq_a), &smi = make(b, cq_b, options), &other = make(b, cq_b);
+	Region data = a.region(256), room = b.region(2 * 4096);
+	b.post_receive(smi, {room.piece(0, 4096)});
+	b.post_receive(other, {room.piece(4096, 4096)});
+	for (std::uint32_t qpn : {smi.qpn, other.qpn})
+		a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, qpn)).add(data.piece()).done());
+	wait_good(a, cq_a, 2);
+	/* They arrive in order, if at all. */
+	EXPECT_EQ(wait(b, cq_b).qpn, other.qpn);
+}
+
 /* With a GRH it lies in the first forty bytes, for the receiver to answer to. */
 TEST_F(Datagram, grh_is_delivered)
 {
