@@ -29,13 +29,13 @@ fabric::ManagedPort at_power_on(unsigned number, ib::Guid guid, const CardPort::
 } // namespace
 
 CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits)
-    : number_(number), limits_(limits), fabric_port_(fabric_port), managed_(at_power_on(number, guid, limits))
+    : number_(number), original_guid_(guid), limits_(limits), fabric_port_(fabric_port), managed_(at_power_on(number, guid, limits))
 {
 }
 
 void CardPort::reset()
 {
-	managed_ = at_power_on(number_, guid(), limits_);
+	managed_ = at_power_on(number_, original_guid_, limits_);
 	opened_ = false;
 }
 

@@ -83,6 +83,7 @@ public:
 
 private:
 	const unsigned number_;
+	const ib::Guid original_guid_; // before any driver set another
 	const Limits limits_;
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;

@@ -308,13 +308,14 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 	return MemoryError::none;
 }
 
-std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
-						      std::uint64_t offset) const
+std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer, std::uint64_t offset,
+						      KeyAccess access) const
 {
 	if (buffer.by_key) {
 		ranges_.clear();
-		// Software may have registered its queues for the card to read alone.
-		const KeyUse use{.key = buffer.lkey, .access = KeyAccess::local_read, .pd = buffer.pd};
+		// Software may have registered its work queues for the card to read alone; and a program a file
+		// that it may not write itself, which no completion may be written to.
+		const KeyUse use{.key = buffer.lkey, .access = access, .pd = buffer.pd};
 		if (!memory_ || resolve(use, buffer.start + offset, 1, ranges_) != MemoryError::none)
 			return std::nullopt;
 		return ranges_.front().address;
@@ -355,7 +356,7 @@ bool MemoryTable::write(const QueueBuffer &buffer, std::uint64_t offset,
 {
 	const std::uint64_t page = std::uint64_t{1} << buffer.page_shift;
 	while (!data.empty()) {
-		const auto bus = bus_address(buffer, offset);
+		const auto bus = bus_address(buffer, offset, KeyAccess::local_write);
 		const std::uint64_t left = page - ((offset + buffer.page_offset) & (page - 1));
 		const std::size_t step = std::min<std::uint64_t>(left, data.size());
 		if (!bus || !memory_->write(*bus, data.first(step)))

@@ -87,9 +87,9 @@ public:
 	bool write(const QueueBuffer &buffer, std::uint64_t offset,
 		   std::span<const std::byte> data) const;
 	// The bus address of one byte of a queue. What is naturally aligned and not larger than a
-	// page lies there as a whole.
-	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer,
-						 std::uint64_t offset) const;
+	// page lies there as a whole. Nothing where the queue's key, if it has one, does not allow that.
+	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer, std::uint64_t offset,
+						 KeyAccess access = KeyAccess::local_read) const;
 
 	// What a doorbell record says; nothing if it is out of reach.
 	std::optional<std::uint32_t> load_record(const RecordPlace &place) const;

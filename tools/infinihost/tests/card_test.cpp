@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <algorithm>
+#include <array>
 
 #include "infinihost/tests/tiny_driver.hpp"
+#include "mellanox/queue_memory.hpp"
 
 namespace weft::infinihost::testing
 {
@@ -127,6 +129,13 @@ TEST_F(InfiniHost, PageListsAreNamedByTheirPlaceInContextMemory)
 	EXPECT_EQ(ranges[0].address, 0x801000u);
 	EXPECT_EQ(ranges[0].length, 0x1000u);
 	EXPECT_EQ(ranges[1].address, 0x600000u);
+
+	// A program may have made it of a file that it may not write.
+	const auto queue = mellanox::QueueBuffer::keyed(0x2100, TinyDriver::kPd, 0x5000);
+	std::byte entry[32]{};
+	EXPECT_TRUE(driver.context().memory.read(queue, 0, entry));
+	EXPECT_FALSE(driver.context().memory.write(queue, 0, entry)) << "the key is for reading";
+	EXPECT_FALSE(mellanox::store_entry(driver.context().memory, queue, 0, std::array<std::uint8_t, 32>{}));
 }
 
 // One RC queue pair that speaks to itself: requests by links and doorbells, completions by addresses.
@@ -442,12 +451,22 @@ TEST_F(InfiniHost, TheDriverAnswersTheManagerOnceItListens)
 TEST_F(InfiniHost, ResetForgetsEverything)
 {
 	driver.bring_up();
+	using InitIb = hw::infinihost::InitIb;
+	const ib::Guid own = driver.context().port(1)->guid();
+	InitIb init{};
+	InitIb::guid0_valid.set(init.bytes, 1);
+	InitIb::guid0.set(init.bytes, 0x1234);
+	InitIb::mtu.set(init.bytes, static_cast<std::uint32_t>(ib::Mtu::mtu_2048));
+	InitIb::vls.set(init.bytes, 1);
+	ASSERT_EQ(driver.command(Opcode::init_port, 1, 0, init.bytes).status, Status::ok);
+	ASSERT_NE(driver.context().port(1)->guid(), own);
 	driver.card.break_down(0x03000bad);
 	EXPECT_EQ(__builtin_bswap32(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer)), 0x03000badu);
 	driver.write_be32(0, hw::infinihost::bar0::reset, 1);
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
 	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status, Status::bad_system_state);
 	EXPECT_EQ(driver.context().completion_queue(0x010020), nullptr);
+	EXPECT_EQ(driver.context().port(1)->guid(), own) << "and not what the last driver called it";
 }
 
 } // namespace weft::infinihost::testing
