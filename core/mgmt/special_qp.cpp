@@ -40,8 +40,6 @@ kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 po
 {
 	auto qp = TRY(kern::adopt(new (kern::Gfp::kernel) SpecialQp(device, port_num, pd, type)));
 	TRY(qp->open());
-	qp->internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, nullptr));
-	TRY(qp->add(*qp->internal_agent_));
 	return qp;
 }
 
@@ -73,6 +71,9 @@ kern::Result<> SpecialQp::open()
 	receive_queue_.open(qp_);
 	TRY(bring_up());
 	TRY(receive_queue_.fill());
+	/* Before the first run, which may have to answer. */
+	internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
+	TRY(add(*internal_agent_));
 	/* From here on the queue is run()'s, which arms the CQ when it has looked for the first time. */
 	kern::Guard guard(lock_);
 	step_locked(SpecialQpEvent::done);
@@ -88,6 +89,8 @@ SpecialQp::~SpecialQp()
 		kern_assert(agents_.empty());
 		step_locked(SpecialQpEvent::close);
 	}
+	/* A run that saw the QP up may be posting to it, or moving it, still. One that comes from now on leaves it alone. */
+	work_.cancel();
 	retry_work_.cancel();
 	if (qp_)
 		ib_destroy_qp(qp_);
@@ -100,13 +103,18 @@ SpecialQp::~SpecialQp()
 		ib_process_cq_direct(cq_, -1);
 		ib_destroy_cq(cq_);
 	}
+	/* What came too late to be routed. */
+	while (Receive *receive = received_.pop_front())
+		kern::destroy(receive);
 	receive_queue_.close();
 	port_check_.stop();
 }
 
 void SpecialQp::kick()
 {
-	work_queue->queue(work_);
+	/* Where there is no CQ yet, or never was, there is nothing to look at. */
+	if (cq_)
+		work_queue->queue(work_);
 }
 
 /* Context: work queue, once at a time. */
