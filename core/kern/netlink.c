@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netlink.h>
+#include <linux/sched/signal.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <net/netns/generic.h>
@@ -142,6 +143,10 @@ static int receive_one(struct sk_buff *skb, struct nlmsghdr *header, struct netl
 	const struct kern_netlink_request request = request_of(skb, header);
 	struct netlink_dump_control control = {.dump = dump, .module = owner};
 
+	/* One message may hold thousands of questions: their asker can be ended between two. */
+	cond_resched();
+	if (fatal_signal_pending(current))
+		return -EINTR;
 	if (header->nlmsg_flags & NLM_F_DUMP) {
 		const int dumps = answers->dumps(&request);
 
@@ -159,7 +164,8 @@ static void receive(struct sk_buff *skb)
 	netlink_rcv_skb(skb, receive_one);
 }
 
-static int __net_init begin_namespace(struct net *net)
+/* Called for as long as the protocol is there, not at the start alone: so neither is __net_init. */
+static int begin_namespace(struct net *net)
 {
 	struct netlink_kernel_cfg options = {.input = receive};
 	struct end *end = net_generic(net, end_id);
@@ -169,7 +175,7 @@ static int __net_init begin_namespace(struct net *net)
 	return end->socket ? 0 : -EBUSY;
 }
 
-static void __net_exit end_namespace(struct net *net)
+static void end_namespace(struct net *net)
 {
 	netlink_kernel_release(((struct end *)net_generic(net, end_id))->socket);
 }

@@ -216,11 +216,10 @@ kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 po
 		TRY_ERRNO(ib_next_resource(&device, kind, number, &info));
 		return kern::check(info.number == number ? 0 : -ENOENT);
 	}
-	for (u32 at = 0;; at = info.number + 1) {
-		TRY_ERRNO(ib_next_resource(&device, kind, at, &info));
-		if (info.qp.number == number && (info.qp.port == port || !info.qp.port))
-			return {};
-	}
+	u32 own;
+	TRY_ERRNO(ib_find_qp_resource(&device, number, port, &own));
+	TRY_ERRNO(ib_next_resource(&device, kind, own, &info));
+	return kern::check(info.number == own ? 0 : -ENOENT);
 }
 
 /* Those of one port, or of all, as many as there is room for. */

@@ -65,6 +65,7 @@ KERN_EXPORT(ib_modify_qp_is_ok);
 KERN_EXPORT(ib_modify_qp_user);
 KERN_EXPORT(ib_modify_srq);
 KERN_EXPORT(ib_modify_srq_user);
+KERN_EXPORT(ib_find_qp_resource);
 KERN_EXPORT(ib_next_resource);
 KERN_EXPORT(__ib_open_qp);
 KERN_EXPORT(ib_process_cq_direct);

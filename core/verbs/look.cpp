@@ -230,6 +230,22 @@ int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 n
 	}
 }
 
+int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *number)
+{
+	int status = -ENOENT;
+
+	may_sleep(device, "ib_find_qp_resource");
+	for_each_shown<ib_qp>(*device, [&](const ib_qp &qp) {
+		const u32 its = kern::read_once(qp.real_qp->port);
+		if (qp.qp_num != qp_num || (its && its != port))
+			return true;
+		*number = number_of(&qp);
+		status = 0;
+		return false;
+	});
+	return status;
+}
+
 int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source)
 {
 	KERN_MIGHT_SLEEP();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "resources.hpp"
 #include <kern/log.hpp>
+#include <rdma/ib_resources.h>
 #include "checks.hpp"
 
 namespace verbs
@@ -35,6 +36,7 @@ kern::Result<> ResourceTable::add(ib_resource &resource, const ib_udata *udata)
 	/* The greatest number is nobody's, so that there is one behind each. */
 	TRY_ERRNO(kern_xa_alloc_cyclic(&all_, &record.number, &record, 0, ~u32{0} - 1, &next_, static_cast<unsigned int>(kern::Gfp::kernel)));
 	resource.user = udata;
+	record.context = IB_NO_RESOURCE;
 	if (udata) {
 		record.process = kern_process_get();
 		if (udata->context)

@@ -183,6 +183,17 @@ u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind);
 int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number, struct ib_resource_info *info);
 
 /**
+ * ib_find_qp_resource - find a queue pair by its number in packets
+ * @device: a registered one, kept so by the caller
+ * @qp_num: its number in packets
+ * @port: its port, where it has one: QP0 and QP1
+ * @number: set to its number among the objects, for ib_next_resource()
+ *
+ * The driver is not asked of the others. Context: process. Return: 0; -ENOENT if there is none.
+ */
+int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *number);
+
+/**
  * ib_set_resource_source - show objects that are not the verbs'
  * @kind: IB_RESOURCE_CM_ID
  * @source: kept by the caller; NULL to end it, and then nobody calls it any more when this has returned
