@@ -11,7 +11,7 @@ namespace weft::connectx
 
 using hw::connectx::Opcode;
 using hw::connectx::Status;
-using Stage = Core::Stage;
+using mellanox::Stage;
 
 namespace
 {
@@ -142,7 +142,7 @@ Status Commands::execute(Command &command)
 	const Entry *entry = find(command.opcode);
 	if (!entry)
 		return Status::bad_opcode;
-	if (core_.stage < entry->stage)
+	if (core_.bring_up.stage() < entry->stage)
 		return Status::bad_system_state;
 
 	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command), output_size(*entry, command),

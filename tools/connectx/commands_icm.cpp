@@ -15,16 +15,13 @@ namespace mpt_status = hw::connectx::mpt_status;
 
 Status Commands::map_fa(Command &command)
 {
-	if (core_.stage != Core::Stage::power_on)
-		return Status::bad_system_state;
-	return count_pages(command.in, core_.firmware_pages);
+	return core_.bring_up.lend_firmware(command.in);
 }
 
 Status Commands::unmap_fa(Command &)
 {
 	core_.close();
-	core_.stage = Core::Stage::power_on;
-	core_.firmware_pages = 0;
+	core_.bring_up.take_firmware_back();
 	return Status::ok;
 }
 
@@ -36,12 +33,12 @@ Status Commands::set_icm_size(Command &command)
 
 Status Commands::map_icm_aux(Command &command)
 {
-	return count_pages(command.in, core_.aux_pages);
+	return core_.bring_up.lend_aux(command.in);
 }
 
 Status Commands::unmap_icm_aux(Command &)
 {
-	core_.aux_pages = 0;
+	core_.bring_up.take_aux_back();
 	return Status::ok;
 }
 
@@ -81,7 +78,7 @@ Status Commands::sw2hw_mpt(Command &command)
 Status Commands::hw2sw_mpt(Command &command)
 {
 	MptEntry entry;
-	if (core_.stage != Core::Stage::initialised ||
+	if (core_.bring_up.stage() != mellanox::Stage::initialised ||
 	    !core_.memory.read_entry(command.in_modifier, entry))
 		return Status::ok; // there is nothing
 	if (MptEntry::region.get(entry.bytes) && MptEntry::window_count.get(entry.bytes) &&

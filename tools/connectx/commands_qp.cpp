@@ -119,7 +119,7 @@ Status Commands::conf_special_qp(Command &command)
 		context.special_qp_base = 0;
 		return Status::ok;
 	}
-	if (core_.stage != Core::Stage::initialised)
+	if (core_.bring_up.stage() != mellanox::Stage::initialised)
 		return Status::bad_system_state;
 	if (base % limits::kSpecialQps || base < 1u << limits::kLogReservedQps ||
 	    base + limits::kSpecialQps > context.queue_pairs.size())

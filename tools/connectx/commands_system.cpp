@@ -198,16 +198,12 @@ Status Commands::mod_stat_cfg(Command &command)
 
 Status Commands::run_fw(Command &)
 {
-	if (core_.firmware_pages < limits::kFirmwarePages)
-		return Status::bad_system_state;
-	if (core_.stage == Core::Stage::power_on)
-		core_.stage = Core::Stage::running;
-	return Status::ok;
+	return core_.bring_up.run();
 }
 
 Status Commands::init_hca(Command &command)
 {
-	if (core_.stage == Core::Stage::initialised || core_.aux_pages < limits::kAuxPages)
+	if (!core_.bring_up.may_initialise())
 		return Status::bad_system_state;
 	const std::uint8_t *const in = command.in.data();
 	if (InitHca::version.get(in) != InitHca::version_value)
@@ -242,7 +238,7 @@ Status Commands::init_hca(Command &command)
 	core_.context.check_address_vectors = flags & InitHca::flag_ud_av_check;
 	core_.context.ipoib_checksum = flags & InitHca::flag_ipoib_checksum;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
-	core_.stage = Core::Stage::initialised;
+	core_.bring_up.initialise();
 	return Status::ok;
 }
 

@@ -112,8 +112,7 @@ void Core::close()
 	memory.set_layout({});
 	init_hca = {};
 	doorbells.reset();
-	if (stage == Stage::initialised)
-		stage = Stage::running;
+	bring_up.close();
 }
 
 void Core::reset()
@@ -125,9 +124,7 @@ void Core::reset()
 		port->reset();
 	identity = original_identity_;
 	icm.clear();
-	stage = Stage::power_on;
-	firmware_pages = 0;
-	aux_pages = 0;
+	bring_up.reset();
 	error_buffer.fill(0);
 	semaphore_taken = false;
 	diagnostics = {};

@@ -11,6 +11,7 @@
 
 #include "connectx/names.hpp"
 #include "mellanox/activity.hpp"
+#include "mellanox/bring_up.hpp"
 #include "hca/agents.hpp"
 #include "connectx/card.hpp"
 #include "connectx/card_context.hpp"
@@ -29,13 +30,6 @@ namespace weft::connectx
 class Core final : private SubnetAgent::Host, private CommandRegister::Executor
 {
 public:
-	// How far the driver has brought the card up; each includes the ones before.
-	enum class Stage {
-		power_on,
-		running,     // RUN_FW
-		initialised, // INIT_HCA
-	};
-
 	// @activity and @faults outlive it.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
 	     Activity &activity, Faults &faults);
@@ -71,9 +65,7 @@ public:
 	CardContext context;
 	std::unique_ptr<Transport> transport;
 
-	Stage stage = Stage::power_on;
-	std::uint64_t firmware_pages = 0; // lent by MAP_FA
-	std::uint64_t aux_pages = 0;      // lent by MAP_ICM_AUX
+	mellanox::BringUp bring_up{{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
 	hw::connectx::InitHca init_hca{}; // as the driver gave it
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 	bool semaphore_taken = false;

@@ -23,7 +23,7 @@ void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint3
 {
 	constexpr std::uint32_t eq_end =
 		uar::eq_doorbell + uar::eq_doorbell_stride * uar::eqs_per_page;
-	if (core_.stage != Core::Stage::initialised)
+	if (core_.bring_up.stage() != mellanox::Stage::initialised)
 		return;
 	if (offset == uar::send_doorbell) {
 		send(page, value);

@@ -11,7 +11,7 @@ namespace weft::infinihost
 
 using hw::infinihost::Opcode;
 using hw::infinihost::Status;
-using Stage = Core::Stage;
+using mellanox::Stage;
 namespace opcode = hw::infinihost::opcode;
 
 namespace
@@ -116,7 +116,7 @@ Status Commands::execute(Command &command)
 	const auto entry = std::ranges::lower_bound(kTable, command.opcode, {}, &Entry::code);
 	if (entry == std::end(kTable) || entry->code != command.opcode)
 		return Status::bad_opcode;
-	if (core_.stage < entry->stage)
+	if (core_.bring_up.stage() < entry->stage)
 		return Status::bad_system_state;
 	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command), output_size(*entry, command),
 			      [&] { return (this->*entry->handler)(command); });

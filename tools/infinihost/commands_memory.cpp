@@ -48,16 +48,13 @@ OwnMpt shown(const FamilyMpt &entry)
 
 Status Commands::map_fa(Command &command)
 {
-	if (core_.stage != Core::Stage::power_on)
-		return Status::bad_system_state;
-	return count_pages(command.in, core_.firmware_pages);
+	return core_.bring_up.lend_firmware(command.in);
 }
 
 Status Commands::unmap_fa(Command &)
 {
 	core_.close();
-	core_.stage = Core::Stage::power_on;
-	core_.firmware_pages = 0;
+	core_.bring_up.take_firmware_back();
 	return Status::ok;
 }
 
@@ -69,12 +66,12 @@ Status Commands::set_icm_size(Command &command)
 
 Status Commands::map_icm_aux(Command &command)
 {
-	return count_pages(command.in, core_.aux_pages);
+	return core_.bring_up.lend_aux(command.in);
 }
 
 Status Commands::unmap_icm_aux(Command &)
 {
-	core_.aux_pages = 0;
+	core_.bring_up.take_aux_back();
 	return Status::ok;
 }
 
@@ -109,7 +106,7 @@ Status Commands::sw2hw_mpt(Command &command)
 Status Commands::hw2sw_mpt(Command &command)
 {
 	FamilyMpt entry;
-	if (core_.stage != Core::Stage::initialised || !core_.memory.read_entry(command.in_modifier, entry))
+	if (core_.bring_up.stage() != mellanox::Stage::initialised || !core_.memory.read_entry(command.in_modifier, entry))
 		return Status::ok; // there is nothing
 	FamilyMpt::status.set(entry.bytes, mpt_status::software);
 	core_.memory.write_entry(command.in_modifier, entry);

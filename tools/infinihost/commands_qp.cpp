@@ -111,7 +111,7 @@ Status Commands::conf_special_qp(Command &command)
 		context.special_qp_base = 0;
 		return Status::ok;
 	}
-	if (core_.stage != Core::Stage::initialised)
+	if (core_.bring_up.stage() != mellanox::Stage::initialised)
 		return Status::bad_system_state;
 	if (command.op_modifier == hw::infinihost::special_gsi)
 		return base == context.special_qp_base + 2 ? Status::ok : Status::bad_index;

@@ -127,16 +127,12 @@ Status Commands::enable_lam(Command &)
 
 Status Commands::run_fw(Command &)
 {
-	if (core_.firmware_pages < limits::kFirmwarePages)
-		return Status::bad_system_state;
-	if (core_.stage == Core::Stage::power_on)
-		core_.stage = Core::Stage::running;
-	return Status::ok;
+	return core_.bring_up.run();
 }
 
 Status Commands::init_hca(Command &command)
 {
-	if (core_.stage == Core::Stage::initialised || core_.aux_pages < limits::kAuxPages)
+	if (!core_.bring_up.may_initialise())
 		return Status::bad_system_state;
 	const std::uint8_t *const in = command.in.data();
 	const std::uint32_t mgm_entry = InitHca::log_mcg_entry_size.get(in);
@@ -170,7 +166,7 @@ Status Commands::init_hca(Command &command)
 	const std::uint32_t flags = InitHca::flags.get(in);
 	core_.context.check_address_vectors = flags & InitHca::flag_av_port_check;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
-	core_.stage = Core::Stage::initialised;
+	core_.bring_up.initialise();
 	return Status::ok;
 }
 

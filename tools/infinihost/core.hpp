@@ -17,6 +17,7 @@
 #include "infinihost/doorbells.hpp"
 #include "infinihost/limits.hpp"
 #include "infinihost/management.hpp"
+#include "mellanox/bring_up.hpp"
 #include "mellanox/command_register.hpp"
 #include "mellanox/icm_map.hpp"
 
@@ -26,13 +27,6 @@ namespace weft::infinihost
 class Core final : private SubnetAgent::Host, private CommandRegister::Executor
 {
 public:
-	// How far the driver has brought the card up; each includes the ones before.
-	enum class Stage {
-		power_on,
-		running,     // RUN_FW
-		initialised, // INIT_HCA
-	};
-
 	// @activity outlives it.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host, Activity &activity);
 	~Core() override;
@@ -62,9 +56,7 @@ public:
 	CardContext context;
 	std::unique_ptr<Transport> transport;
 
-	Stage stage = Stage::power_on;
-	std::uint64_t firmware_pages = 0;   // lent by MAP_FA
-	std::uint64_t aux_pages = 0;        // lent by MAP_ICM_AUX
+	mellanox::BringUp bring_up{{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
 	hw::infinihost::InitHca init_hca{}; // as the driver gave it
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 

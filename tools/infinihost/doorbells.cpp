@@ -22,7 +22,7 @@ void Doorbells::write(std::uint64_t offset, std::span<const std::byte> data)
 // iPXE and 32-bit machines write the halves one by one, the first one first.
 void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint32_t value)
 {
-	if (core_.stage != Core::Stage::initialised)
+	if (core_.bring_up.stage() != mellanox::Stage::initialised)
 		return;
 	if (offset == uar::send_doorbell || offset == uar::cq_doorbell) {
 		halves_[{page, offset}] = value;
