@@ -4,9 +4,6 @@
 #include <cerrno>
 #include <chrono>
 
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-
 #include "base/loop.hpp"
 
 namespace weft
@@ -19,32 +16,23 @@ constexpr std::chrono::milliseconds kRetry{100};
 
 } // namespace
 
-struct Acceptor::State : std::enable_shared_from_this<State> {
+struct Acceptor::State {
 	State(Loop &loop, UnixListener l, Connected c)
-	    : listener(std::move(l)), connected(std::move(c)), waiting(loop.io(), listener.fd()),
+	    : listener(std::move(l)), connected(std::move(c)),
+	      waiting(loop, listener.fd(), Watch::Readable, [this](unsigned) { accept(); }),
 	      retry(loop, [this] { accept(); })
 	{
-	}
-	// The listener keeps and closes its descriptor; here it is only waited for.
-	~State() { waiting.release(); }
-
-	void wait()
-	{
-		waiting.async_wait(asio::posix::stream_descriptor::wait_read,
-				   [weak = weak_from_this()](std::error_code error) {
-					   const auto self = weak.lock();
-					   if (!error && self)
-						   self->accept();
-				   });
 	}
 
 	void accept()
 	{
 		FileDescriptor socket = listener.accept();
 		if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-				errno == ENOMEM))
+				errno == ENOMEM)) {
+			waiting.want(Watch::Nothing);
 			return retry.arm(kRetry);
-		wait();
+		}
+		waiting.want(Watch::Readable);
 		// The last: it may destroy the acceptor.
 		if (socket)
 			connected(std::move(socket));
@@ -52,14 +40,13 @@ struct Acceptor::State : std::enable_shared_from_this<State> {
 
 	UnixListener listener;
 	const Connected connected;
-	asio::posix::stream_descriptor waiting;
+	Watch waiting;
 	Timer retry;
 };
 
 Acceptor::Acceptor(Loop &loop, UnixListener listener, Connected connected)
-    : state_(std::make_shared<State>(loop, std::move(listener), std::move(connected)))
+    : state_(std::make_unique<State>(loop, std::move(listener), std::move(connected)))
 {
-	state_->wait();
 }
 
 Acceptor::~Acceptor() = default;

@@ -6,82 +6,42 @@
 #include <cassert>
 #include <exception>
 #include <future>
-#include <optional>
-#include <thread>
 
-#include <pthread.h>
+#include <sys/epoll.h>
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
+#include "base/reactor_states.hpp"
 
 namespace weft
 {
 
-struct Loop::Impl {
-	explicit Impl(Mode m) : mode(m), work(asio::make_work_guard(io)) {}
-
-	// Calls @run, which runs handlers, and contains what they throw: then the answer is nothing.
-	template<typename F>
-	auto contained(F &&run) -> std::optional<decltype(run())>
-	{
-		std::string what;
-		try {
-			return run();
-		} catch (const std::exception &error) {
-			if (!failed)
-				throw;
-			what = error.what();
-		} catch (...) {
-			if (!failed)
-				throw;
-			what = "unknown exception";
-		}
-		failed(what);
-		return std::nullopt;
-	}
-
-	Mode mode;
-	std::function<void(const std::string &)> failed;
-	asio::io_context io{1};
-	asio::executor_work_guard<asio::io_context::executor_type> work;
-	std::thread thread;
-};
-
-Loop::Loop(std::string name, Mode mode)
-    : name_(std::move(name)), impl_(std::make_unique<Impl>(mode))
+Loop::Loop(std::string name, Mode mode, Environment &environment)
+    : name_(std::move(name)),
+      own_(std::make_unique<Reactor>(name_,
+				     mode == Mode::Manual ? Reactor::Drive::Manual
+							  : Reactor::Drive::Thread,
+				     environment)),
+      reactor_(*own_)
 {
-	if (mode == Mode::Manual)
-		return;
-	impl_->thread = std::thread([this] {
-		while (!impl_->contained([this] { return impl_->io.run(); })) {
-		}
-	});
-	pthread_setname_np(impl_->thread.native_handle(), name_.substr(0, 15).c_str());
 }
+
+Loop::Loop(std::string name, Reactor &reactor) : name_(std::move(name)), reactor_(reactor) {}
 
 Loop::~Loop()
 {
-	impl_->io.stop();
-	if (impl_->thread.joinable())
-		impl_->thread.join();
-}
-
-asio::io_context &Loop::io()
-{
-	return impl_->io;
+	if (own_)
+		return; // which stops its thread first, and then destroys what is left
+	run([this] { reactor_.forget(*this); });
 }
 
 void Loop::contain(std::function<void(const std::string &)> failed)
 {
 	assert(in_loop());
-	impl_->failed = std::move(failed);
+	failed_ = std::move(failed);
 }
 
 void Loop::post(Task task)
 {
-	asio::post(impl_->io, std::move(task));
+	reactor_.post(*this, std::move(task));
 }
 
 void Loop::run(std::function<void()> task)
@@ -101,83 +61,54 @@ void Loop::run(std::function<void()> task)
 	result.get();
 }
 
-bool Loop::in_loop() const
-{
-	return impl_->mode == Mode::Manual || impl_->thread.get_id() == std::this_thread::get_id();
-}
-
 std::size_t Loop::poll()
 {
-	assert(impl_->mode == Mode::Manual);
-	return impl_->contained([this] { return impl_->io.poll(); }).value_or(1);
+	std::size_t all = 0;
+	while (const std::size_t ran = reactor_.turn(Clock::time_point::min()))
+		all += ran;
+	return all;
 }
 
 bool Loop::run_until(const std::function<bool()> &done, Clock::duration timeout)
 {
-	assert(impl_->mode == Mode::Manual);
-	const auto deadline = Clock::now() + timeout;
+	const auto deadline = now() + timeout;
 	while (!done()) {
-		const auto now = Clock::now();
-		if (now >= deadline)
+		const auto present = now();
+		if (present >= deadline)
 			return false;
 		// In steps, because done() may also become true by the work of other threads.
-		impl_->contained([&] {
-			return impl_->io.run_one_until(
-				std::min(deadline, now + std::chrono::milliseconds(1)));
-		});
+		reactor_.turn(std::min(deadline, present + std::chrono::milliseconds(1)));
 	}
 	return true;
 }
 
-// The underlying wait may be earlier than the deadline (it was set for a former one): it then
-// wakes, sees that it is early, and waits again. So a retransmission timer that every ACK moves
-// forward costs one wake-up an interval, not one timer system call a packet.
-struct Timer::State : std::enable_shared_from_this<State> {
-	State(Loop &l, std::function<void()> f) : timer(l.io()), fired(std::move(f)) {}
-
-	void wait(Clock::time_point until)
-	{
-		waiting = until;
-		timer.expires_at(until);
-		timer.async_wait([self = shared_from_this()](const std::error_code &error) {
-			if (!error)
-				self->woke();
-		});
-	}
-
-	void woke()
-	{
-		waiting.reset();
-		if (!deadline)
-			return;
-		if (Clock::now() < *deadline)
-			return wait(*deadline);
-		deadline.reset();
-		fired();
-	}
-
-	asio::steady_timer timer;
-	std::function<void()> fired;
-	std::optional<Clock::time_point> deadline;
-	std::optional<Clock::time_point> waiting;
-};
-
 Timer::Timer(Loop &loop, std::function<void()> fired)
-    : state_(std::make_shared<State>(loop, std::move(fired)))
+    : state_(std::make_shared<Reactor::TimerState>(loop, std::move(fired)))
 {
 }
 
 Timer::~Timer()
 {
 	state_->deadline.reset();
-	state_->timer.cancel();
+	state_->stop_waiting();
+	// Its handler may be what destroys it.
+	Reactor &reactor = state_->loop.reactor();
+	reactor.bury(std::move(state_));
+}
+
+void Timer::arm(Clock::duration after)
+{
+	const auto now = state_->loop.now();
+	arm_at(after > Clock::time_point::max() - now ? Clock::time_point::max() : now + after);
 }
 
 void Timer::arm_at(Clock::time_point deadline)
 {
 	state_->deadline = deadline;
-	if (!state_->waiting || deadline < *state_->waiting)
-		state_->wait(deadline);
+	if (state_->waiting && *state_->waiting <= deadline)
+		return;
+	state_->stop_waiting();
+	state_->wait();
 }
 
 void Timer::cancel()
@@ -188,6 +119,33 @@ void Timer::cancel()
 bool Timer::armed() const
 {
 	return state_->deadline.has_value();
+}
+
+Watch::Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned)> ready)
+    : state_(std::make_shared<Reactor::WatchState>(loop, fd, std::move(ready)))
+{
+	want(wanted);
+}
+
+Watch::~Watch()
+{
+	want(Nothing);
+	Reactor &reactor = state_->loop.reactor();
+	reactor.bury(std::move(state_));
+}
+
+// One that wants nothing is not registered: an end of the file would be reported again and again.
+void Watch::want(unsigned wanted)
+{
+	if (wanted == state_->wanted)
+		return;
+	const int operation = !wanted		 ? EPOLL_CTL_DEL
+			      : !state_->wanted ? EPOLL_CTL_ADD
+						: EPOLL_CTL_MOD;
+	const std::uint32_t events = (wanted & Readable ? std::uint32_t{EPOLLIN} : 0u) |
+				     (wanted & Writable ? std::uint32_t{EPOLLOUT} : 0u);
+	state_->loop.reactor().control(operation, state_->fd, events, state_.get());
+	state_->wanted = wanted;
 }
 
 struct Wakeup::State {

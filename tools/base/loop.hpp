@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One thread, one event loop. Each card is driven by exactly one Loop, and so needs no lock inside:
-// everything it does (protocol requests, doorbells, commands, packets, timers) runs inline on its
-// loop. Other threads only post().
+// What something that lives on one thread is driven by. Each card has exactly one Loop, and so needs no
+// lock inside: everything it does (protocol requests, doorbells, commands, packets, timers) runs inline
+// on its loop. Other threads only post(). A loop has a thread of its own, or shares one with others
+// (reactor.hpp); it tells its owner the time and draws random numbers for it, and nobody asks the
+// machine beside it.
 //
 // A handler must not block and must not run long: a card works in bounded slices and posts itself
 // again for the rest, because protocol requests of the same card wait behind it.
@@ -9,21 +11,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "base/environment.hpp"
+#include "base/reactor.hpp"
 #include "base/task.hpp"
-
-namespace asio
-{
-class io_context;
-}
 
 namespace weft
 {
-
-using Clock = std::chrono::steady_clock;
 
 class Loop
 {
@@ -33,30 +31,38 @@ public:
 		Manual, // the owner runs it with poll() and run_until(): for tests
 	};
 
-	// @name: the thread's name as tools show it (cut to 15 characters) and for logs.
-	explicit Loop(std::string name, Mode mode = Mode::Thread);
-	// Stops and joins. What was posted and has not run is destroyed without running. Never
-	// called from the loop's own thread.
+	// With a reactor of its own. @name: the thread's name, and for logs.
+	explicit Loop(std::string name, Mode mode = Mode::Thread,
+		      Environment &environment = Environment::host());
+	// Shares @reactor, which outlives it.
+	Loop(std::string name, Reactor &reactor);
+	// What was posted and has not run is destroyed without running. Timers and watches on it are
+	// gone. Not from a handler of the loop itself.
 	~Loop();
 	Loop(const Loop &) = delete;
 	Loop &operator=(const Loop &) = delete;
 
 	const std::string &name() const { return name_; }
-	asio::io_context &io();
+	Reactor &reactor() const { return reactor_; }
+
+	/* --- any thread --- */
+
+	Clock::time_point now() const { return environment().now(); }
+	std::uint64_t random() const { return environment().random(); }
+	Environment &environment() const { return reactor_.environment(); }
+	// Runs @task later on the loop. Tasks of one poster run in order of posting.
+	void post(Task task);
+	// Runs @task on the loop and waits for its end; inline if called on the loop.
+	// An exception of @task reaches the caller.
+	void run(std::function<void()> task);
+	// Whether the caller is on the loop's thread. In manual mode: always.
+	bool in_loop() const { return reactor_.in_thread(); }
 
 	// Contains what goes wrong on this loop: when a handler lets an exception escape, @failed runs
 	// on the loop's thread with its text, and the loop goes on. What the loop drives may be in any
 	// state then, and @failed ends it. Without one, or if it throws itself, the process ends. Called
 	// on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
-
-	// Runs @task later on the loop. Any thread; tasks of one poster run in order of posting.
-	void post(Task task);
-	// Runs @task on the loop and waits for its end; inline if called on the loop.
-	// An exception of @task reaches the caller.
-	void run(std::function<void()> task);
-	// Whether the caller is on the loop's thread. In manual mode: always.
-	bool in_loop() const;
 
 	// Manual mode: runs what is ready and returns how many handlers ran.
 	std::size_t poll();
@@ -65,13 +71,16 @@ public:
 		       Clock::duration timeout = std::chrono::seconds(5));
 
 private:
-	struct Impl;
-	std::string name_;
-	std::unique_ptr<Impl> impl_;
+	friend class Reactor;
+
+	const std::string name_;
+	std::function<void(const std::string &)> failed_;
+	const std::unique_ptr<Reactor> own_; // if it shares none
+	Reactor &reactor_;
 };
 
-// Timer - a one-shot timer on a loop, cheap to move forward: arming an armed timer for a later
-// time, and cancelling, cost no system call. Made, used and destroyed on the loop's thread.
+// Timer - a one-shot timer on a loop, cheap to move forward. Made, used and destroyed on the loop's
+// thread.
 class Timer
 {
 public:
@@ -82,14 +91,34 @@ public:
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	void arm(Clock::duration after) { arm_at(Clock::now() + after); }
+	// A time beyond the clock's end never comes.
+	void arm(Clock::duration after);
 	void arm_at(Clock::time_point deadline);
 	void cancel();
 	bool armed() const;
 
 private:
-	struct State;
-	std::shared_ptr<State> state_;
+	std::shared_ptr<Reactor::TimerState> state_;
+};
+
+// Watch - tells when a descriptor is ready, as long as it is. Made, used and destroyed on the loop's
+// thread, and before the descriptor is closed.
+class Watch
+{
+public:
+	enum Ready : unsigned { Nothing = 0, Readable = 1, Writable = 2 };
+
+	// @ready runs on the loop with what @fd is ready for, of what is asked for; an end or an error of
+	// it counts as whatever is. Throws std::system_error if the file cannot be waited for.
+	Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned ready)> ready);
+	~Watch();
+	Watch(const Watch &) = delete;
+	Watch &operator=(const Watch &) = delete;
+
+	void want(unsigned wanted);
+
+private:
+	std::shared_ptr<Reactor::WatchState> state_;
 };
 
 // Wakeup - runs its handler on the loop soon after signal(), once for any number of signals in

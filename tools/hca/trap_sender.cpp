@@ -9,7 +9,7 @@ namespace weft::hca
 {
 
 TrapSender::TrapSender(Loop &loop, const CardPort &port, std::function<void(const ib::Smp &)> send)
-    : port_(port), send_(std::move(send)), timer_(loop, [this] { run(); })
+    : loop_(loop), port_(port), send_(std::move(send)), timer_(loop, [this] { run(); })
 {
 }
 
@@ -83,7 +83,7 @@ TrapSender::Pending *TrapSender::next()
 
 void TrapSender::run()
 {
-	const Clock::time_point now = Clock::now();
+	const Clock::time_point now = loop_.now();
 	if (now >= next_send_) {
 		Pending *const pending = next();
 		if (!pending)

@@ -53,6 +53,7 @@ private:
 	Pending *next();
 	Clock::duration interval() const;
 
+	Loop &loop_;
 	const CardPort &port_;
 	const std::function<void(const ib::Smp &)> send_;
 	std::array<Pending, kKinds> pending_{};

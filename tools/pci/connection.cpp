@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <asio/io_context.hpp>
 #include <fmt/format.h>
 
 #include "base/loop.hpp"
@@ -29,27 +28,32 @@ constexpr std::size_t kMostUnsent = 4;
 
 Connection::Connection(Loop &loop, FileDescriptor socket, const Framing &framing,
 		       Callbacks callbacks)
-    : loop_(loop), socket_(loop.io(), socket.get()), callbacks_(std::move(callbacks)),
-      reader_(framing), most_unsent_(kMostUnsent * framing.most_size)
+    : loop_(loop), socket_(std::move(socket)), callbacks_(std::move(callbacks)), reader_(framing),
+      most_unsent_(kMostUnsent * framing.most_size)
 {
-	socket.release();
-	socket_.native_non_blocking(true);
 }
 
 void Connection::start()
 {
-	wait_readable();
+	watch_.emplace(loop_, socket_.get(), Watch::Readable, [this](unsigned ready) {
+		// Any of it may release the owner's reference on this.
+		const auto self = shared_from_this();
+		if (ready & Watch::Writable)
+			flush();
+		if (ready & Watch::Readable && socket_)
+			read_slice();
+	});
 }
 
 void Connection::close()
 {
-	std::error_code ignored;
-	socket_.close(ignored);
+	watch_.reset();
+	socket_ = FileDescriptor();
 }
 
 void Connection::drop(const std::string &reason)
 {
-	if (!socket_.is_open())
+	if (!socket_)
 		return;
 	close();
 	// The callback may release the owner's reference on this.
@@ -59,51 +63,39 @@ void Connection::drop(const std::string &reason)
 
 bool Connection::hung_up()
 {
-	pollfd state{socket_.native_handle(), POLLRDHUP, 0};
+	pollfd state{socket_.get(), POLLRDHUP, 0};
 	return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-void Connection::wait_readable()
-{
-	socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-			   [self = shared_from_this()](std::error_code error) {
-				   if (!error && self->socket_.is_open())
-					   self->read_slice();
-			   });
-}
-
-void Connection::wait_writable()
-{
-	socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-			   [self = shared_from_this()](std::error_code error) {
-				   if (!error && self->socket_.is_open())
-					   self->flush();
-			   });
-}
-
+// What does not fit into the slice is left to a further one, and the socket meanwhile to itself.
 void Connection::read_slice()
 {
 	unsigned budget = kSlice;
+	Received received = Received::More;
 	for (;;) {
 		// What was read before goes first: it may be the rest of the slice before.
 		if (!handle_messages(budget))
 			return;
-		if (!budget) {
-			loop_.post([self = shared_from_this()] {
-				if (self->socket_.is_open())
-					self->read_slice();
-			});
-			return;
-		}
-		switch (receive()) {
-		case Received::Data:
+		if (!budget)
 			break;
-		case Received::Nothing:
-			return wait_readable();
-		case Received::End:
+		// A socket that gave less than it could is not asked whether it is empty.
+		if (received == Received::All)
+			return want(Watch::Readable);
+		received = receive();
+		if (received == Received::End)
 			return;
-		}
 	}
+	want(Watch::Nothing);
+	loop_.post([self = shared_from_this()] {
+		if (self->socket_)
+			self->read_slice();
+	});
+}
+
+void Connection::want(Watch::Ready reading)
+{
+	reading_ = reading;
+	watch_->want(reading | (unsent_.empty() ? unsigned{Watch::Nothing} : unsigned{Watch::Writable}));
 }
 
 // Handles the whole messages that the reader has, as far as @budget goes. False if the connection closed.
@@ -115,11 +107,11 @@ bool Connection::handle_messages(unsigned &budget)
 			break;
 		const auto reply = callbacks_.message(*message);
 		budget -= std::min(budget, message->cost);
-		if (!socket_.is_open())
+		if (!socket_)
 			return false;
 		if (!reply.empty())
 			send(reply);
-		if (!socket_.is_open())
+		if (!socket_)
 			return false;
 	}
 	if (reader_.failed()) {
@@ -140,9 +132,9 @@ Connection::Received Connection::receive()
 	header.msg_control = control;
 	header.msg_controllen = sizeof(control);
 	const auto size =
-		::recvmsg(socket_.native_handle(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
-		return Received::Nothing;
+		return Received::All;
 	if (size <= 0) {
 		drop(size ? std::strerror(errno) : "it closed the connection");
 		return Received::End;
@@ -167,12 +159,12 @@ Connection::Received Connection::receive()
 		return Received::End;
 	}
 	reader_.filled(static_cast<std::size_t>(size), std::move(fds));
-	return Received::Data;
+	return static_cast<std::size_t>(size) < space.size() ? Received::All : Received::More;
 }
 
 std::size_t Connection::try_send(std::span<const std::byte> message)
 {
-	const auto sent = ::send(socket_.native_handle(), message.data(), message.size(),
+	const auto sent = ::send(socket_.get(), message.data(), message.size(),
 				 MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return static_cast<std::size_t>(sent);
@@ -186,10 +178,9 @@ void Connection::send(std::span<const std::byte> message)
 	std::size_t sent = 0;
 	if (unsent_.empty()) {
 		sent = try_send(message);
-		if (sent == message.size() || !socket_.is_open())
+		if (sent == message.size() || !socket_)
 			return;
 		first_sent_ = sent;
-		wait_writable();
 	}
 	unsent_.emplace_back(message.begin(), message.end());
 	unsent_bytes_ += message.size();
@@ -202,16 +193,17 @@ void Connection::flush()
 	while (!unsent_.empty()) {
 		const auto rest = std::span(std::as_const(unsent_.front())).subspan(first_sent_);
 		const auto sent = try_send(rest);
-		if (!socket_.is_open())
+		if (!socket_)
 			return;
 		if (sent < rest.size()) {
 			first_sent_ += sent;
-			return wait_writable();
+			return;
 		}
 		unsent_bytes_ -= unsent_.front().size();
 		unsent_.pop_front();
 		first_sent_ = 0;
 	}
+	want(reading_);
 }
 
 } // namespace weft::pci

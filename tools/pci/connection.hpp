@@ -7,18 +7,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <asio/posix/stream_descriptor.hpp>
-
+#include "base/loop.hpp"
 #include "pci/message_reader.hpp"
-
-namespace weft
-{
-class Loop;
-}
 
 namespace weft::pci
 {
@@ -46,10 +41,11 @@ public:
 	bool hung_up();
 
 private:
-	enum class Received { Data, Nothing, End };
+	// Whether there may be more where that came from.
+	enum class Received { More, All, End };
 
-	void wait_readable();
-	void wait_writable();
+	// Waits for what there is to read, or not, and for room if there is something to send.
+	void want(Watch::Ready reading);
 	void read_slice();
 	bool handle_messages(unsigned &budget);
 	Received receive();
@@ -59,7 +55,9 @@ private:
 	std::size_t try_send(std::span<const std::byte> message);
 
 	Loop &loop_;
-	asio::posix::stream_descriptor socket_;
+	FileDescriptor socket_;
+	std::optional<Watch> watch_; // from start() to the end
+	Watch::Ready reading_ = Watch::Readable;
 	Callbacks callbacks_;
 	MessageReader reader_;
 	// Replies that the socket did not take, up to a bound. Each is sent by a call of its own: a

@@ -16,7 +16,7 @@ void RatedSink::log(const spdlog::details::log_msg &message)
 	if (message.level < spdlog::level::info)
 		return pass(message);
 	std::lock_guard lock(mutex_);
-	const auto now = Clock::now();
+	const auto now = loop_.now();
 	if (now - second_ >= std::chrono::seconds(1)) {
 		second_ = now;
 		passed_ = 0;

@@ -23,8 +23,8 @@ public:
 	static constexpr unsigned kMostLines = 20; // a second
 
 	// Writes to @sinks, whose patterns it leaves alone, in the name of logger @name.
-	RatedSink(std::string name, std::vector<spdlog::sink_ptr> sinks)
-	    : name_(std::move(name)), sinks_(std::move(sinks))
+	RatedSink(Loop &loop, std::string name, std::vector<spdlog::sink_ptr> sinks)
+	    : loop_(loop), name_(std::move(name)), sinks_(std::move(sinks))
 	{
 	}
 	~RatedSink() override;
@@ -39,6 +39,7 @@ private:
 	void pass(const spdlog::details::log_msg &message);
 	void tell_withheld();
 
+	Loop &loop_; // whose seconds count
 	const std::string name_;
 	const std::vector<spdlog::sink_ptr> sinks_;
 	std::mutex mutex_; // of all below

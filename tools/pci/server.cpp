@@ -7,8 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <spdlog/spdlog.h>
 
 #include "base/acceptor.hpp"
@@ -26,10 +24,10 @@ namespace
 // Until a card is tried again that cannot be plugged in: what the process lacks now, it may have soon.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
-std::shared_ptr<spdlog::logger> make_log(const std::string &name)
+std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)
 {
 	const auto all = spdlog::default_logger();
-	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(name, all->sinks()));
+	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(loop, name, all->sinks()));
 	log->set_level(all->level());
 	log->flush_on(all->flush_level());
 	return log;
@@ -37,13 +35,13 @@ std::shared_ptr<spdlog::logger> make_log(const std::string &name)
 
 } // namespace
 
-class Server::Impl : public std::enable_shared_from_this<Impl>
+class Server::Impl
 {
 public:
 	Impl(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	     std::size_t most_mappings)
 	    : loop_(loop), device_(device), make_protocol_(std::move(make_protocol)),
-	      most_mappings_(most_mappings), log_(make_log(name)),
+	      most_mappings_(most_mappings), log_(make_log(loop, name)),
 	      retry_(std::in_place, loop, [this] { plug_again(); })
 	{
 		plug();
@@ -149,22 +147,12 @@ private:
 	{
 		const auto &lender = endpoint_->lender();
 		// The lender keeps and closes its descriptor; here it is only waited for.
-		memory_lost_.emplace(loop_.io(), lender->event());
-		memory_lost_->async_wait(asio::posix::stream_descriptor::wait_read,
-					 [self = shared_from_this(), lender](std::error_code error) {
-						 if (!error && self->connection_ &&
-						     self->endpoint_->lender() == lender)
-							 self->connection_->drop(
-								 "memory that it shared is gone");
-					 });
+		memory_lost_.emplace(loop_, lender->event(), Watch::Readable, [this](unsigned) {
+			connection_->drop("memory that it shared is gone");
+		});
 	}
 
-	void unwatch_memory()
-	{
-		if (memory_lost_)
-			memory_lost_->release();
-		memory_lost_.reset();
-	}
+	void unwatch_memory() { memory_lost_.reset(); }
 
 	void client_gone(const std::string &reason)
 	{
@@ -188,7 +176,7 @@ private:
 	std::unique_ptr<Session> session_; // of the connection
 	std::shared_ptr<Connection> connection_;
 	std::atomic<bool> connected_{false}; // whether there is one, for other threads
-	std::optional<asio::posix::stream_descriptor> memory_lost_; // while there is a client
+	std::optional<Watch> memory_lost_; // while there is a client
 };
 
 Server::Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
@@ -196,7 +184,7 @@ Server::Server(Loop &loop, PciDevice &device, const std::string &name, MakeProto
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_shared<Impl>(loop, device, name, std::move(make_protocol),
+		impl_ = std::make_unique<Impl>(loop, device, name, std::move(make_protocol),
 					       most_mappings);
 	});
 }

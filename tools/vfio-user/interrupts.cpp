@@ -3,12 +3,10 @@
 
 #include <bit>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 
 #include <unistd.h>
-
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 
 #include "base/loop.hpp"
 
@@ -32,39 +30,29 @@ class Interrupts::UnmaskWatch
 {
 public:
 	UnmaskWatch(Loop &loop, FileDescriptor fd, std::function<void()> unmask)
-	    : shared_(std::make_shared<Shared>(loop, fd.get(), std::move(unmask)))
+	    : fd_(std::move(fd)), unmask_(std::move(unmask))
 	{
-		fd.release();
-		wait(shared_);
+		try {
+			watch_.emplace(loop, fd_.get(), Watch::Readable, [this](unsigned) { take(); });
+		} catch (const std::system_error &) {
+			// A file that nobody can wait for: it never tells anything.
+		}
 	}
-	~UnmaskWatch() { shared_->descriptor.close(); }
 
 private:
-	struct Shared {
-		Shared(Loop &loop, int fd, std::function<void()> f)
-		    : descriptor(loop.io(), fd), unmask(std::move(f))
-		{
-		}
-		asio::posix::stream_descriptor descriptor;
-		std::function<void()> unmask;
-	};
-
-	static void wait(const std::shared_ptr<Shared> &shared)
+	void take()
 	{
-		shared->descriptor.async_wait(
-			asio::posix::stream_descriptor::wait_read, [shared](std::error_code error) {
-				std::uint64_t count;
-				// Closed meanwhile, or not readable after all: no more waiting.
-				if (error || !shared->descriptor.is_open() ||
-				    ::read(shared->descriptor.native_handle(), &count,
-					   sizeof(count)) != sizeof(count))
-					return;
-				wait(shared);
-				shared->unmask();
-			});
+		std::uint64_t count;
+		// Not readable after all: no more waiting.
+		if (::read(fd_.get(), &count, sizeof(count)) != sizeof(count))
+			return watch_->want(Watch::Nothing);
+		// The last: it may destroy this.
+		unmask_();
 	}
 
-	std::shared_ptr<Shared> shared_;
+	const FileDescriptor fd_;
+	const std::function<void()> unmask_;
+	std::optional<Watch> watch_;
 };
 
 Interrupts::Interrupts(Loop &loop, unsigned msix_vectors, bool intx)

@@ -49,7 +49,7 @@ public:
 private:
 	class Impl;
 	Loop &loop_;
-	std::shared_ptr<Impl> impl_;
+	std::unique_ptr<Impl> impl_;
 };
 
 } // namespace weft::weftd

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include <istream>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <list>
 #include <optional>
+#include <string>
 
-#include <asio/io_context.hpp>
-#include <asio/local/stream_protocol.hpp>
-#include <asio/read_until.hpp>
-#include <asio/streambuf.hpp>
-#include <asio/write.hpp>
+#include <sys/socket.h>
+
 #include <spdlog/spdlog.h>
 
 #include "base/acceptor.hpp"
@@ -27,7 +27,7 @@ constexpr std::size_t kMostClients = 64;
 
 } // namespace
 
-class ControlServer::Impl : public std::enable_shared_from_this<Impl>
+class ControlServer::Impl
 {
 public:
 	Impl(Loop &loop, World &world, std::function<void()> shut_down)
@@ -41,75 +41,100 @@ public:
 				  [this](FileDescriptor socket) { serve(std::move(socket)); });
 	}
 
-	void shut_down()
-	{
-		acceptor_.reset();
-		for (const auto &client : clients_)
-			client->socket.close();
-		clients_.clear();
-	}
-
 private:
 	// One request is answered before the next is read, so a client that does not read its
 	// answers only holds up itself.
-	struct Client {
-		Client(Loop &loop, int fd, World &world, const std::function<void()> &shut_down)
-		    : socket(loop.io(), asio::local::stream_protocol(), fd),
-		      session(world, shut_down)
+	class Client
+	{
+	public:
+		Client(Loop &loop, FileDescriptor socket, World &world,
+		       const std::function<void()> &shut_down, std::function<void()> gone)
+		    : socket_(std::move(socket)), session_(world, shut_down), gone_(std::move(gone)),
+		      watch_(loop, socket_.get(), Watch::Readable, [this](unsigned) { work(); })
 		{
 		}
-		asio::local::stream_protocol::socket socket;
-		asio::streambuf input{kLongestLine};
-		std::string output;
-		ControlSession session;
+
+	private:
+		// A line at the most, so that one who sends many does not keep the others waiting.
+		void work()
+		{
+			// With the client's session go the captures that it began. The last, as it ends this.
+			if (!go_on())
+				return gone_();
+			watch_.want(output_.empty() && !has_line() ? Watch::Readable : Watch::Writable);
+		}
+
+		bool go_on()
+		{
+			if (output_.empty() && !has_line() && !read())
+				return false;
+			if (output_.empty() && has_line())
+				answer();
+			return output_.empty() || write();
+		}
+
+		bool has_line() const { return line_end_ != std::string::npos; }
+
+		// False: there will be no more, or no line ever.
+		bool read()
+		{
+			std::array<char, 4096> bytes;
+			const auto size = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+			if (size < 0)
+				return errno == EAGAIN || errno == EINTR;
+			input_.append(bytes.data(), static_cast<std::size_t>(size));
+			line_end_ = input_.find('\n', input_.size() - static_cast<std::size_t>(size));
+			return size != 0 && std::min(line_end_, input_.size()) < kLongestLine;
+		}
+
+		void answer()
+		{
+			output_ = session_.handle(input_.substr(0, line_end_)) + '\n';
+			input_.erase(0, line_end_ + 1);
+			line_end_ = input_.find('\n');
+		}
+
+		bool write()
+		{
+			const auto size = ::send(socket_.get(), output_.data() + sent_,
+						 output_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+			if (size < 0)
+				return errno == EAGAIN || errno == EINTR;
+			sent_ += static_cast<std::size_t>(size);
+			if (sent_ == output_.size()) {
+				output_.clear();
+				sent_ = 0;
+			}
+			return true;
+		}
+
+		const FileDescriptor socket_;
+		ControlSession session_;
+		const std::function<void()> gone_;
+		std::string input_;
+		std::size_t line_end_ = std::string::npos; // of its first line, once that is whole
+		std::string output_; // not empty while an answer is on its way
+		std::size_t sent_ = 0;
+		Watch watch_;
 	};
 
-	void serve(FileDescriptor fd)
+	void serve(FileDescriptor socket)
 	{
 		if (clients_.size() >= kMostClients) {
 			spdlog::warn("control: more than {} clients, one turned away",
 				     kMostClients);
 			return;
 		}
-		clients_.push_back(std::make_shared<Client>(loop_, fd.get(), world_, shut_down_));
-		fd.release();
-		read(clients_.back());
+		const auto place = clients_.emplace(clients_.end());
+		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_,
+						  [this, place] { clients_.erase(place); });
 	}
-
-	void read(const std::shared_ptr<Client> &client)
-	{
-		asio::async_read_until(
-			client->socket, client->input, '\n',
-			[self = shared_from_this(), client](std::error_code error, std::size_t) {
-				if (error)
-					return self->drop(client);
-				std::string line;
-				std::istream stream(&client->input);
-				std::getline(stream, line);
-				client->output = client->session.handle(line) + '\n';
-				self->write(client);
-			});
-	}
-
-	void write(const std::shared_ptr<Client> &client)
-	{
-		asio::async_write(
-			client->socket, asio::buffer(client->output),
-			[self = shared_from_this(), client](std::error_code error, std::size_t) {
-				if (error)
-					return self->drop(client);
-				self->read(client);
-			});
-	}
-
-	// With the client's session go the captures that it began.
-	void drop(const std::shared_ptr<Client> &client) { clients_.remove(client); }
 
 	Loop &loop_;
 	World &world_;
 	std::function<void()> shut_down_;
 	std::optional<Acceptor> acceptor_;
-	std::list<std::shared_ptr<Client>> clients_;
+	std::list<std::unique_ptr<Client>> clients_;
 };
 
 ControlServer::ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
@@ -117,14 +142,14 @@ ControlServer::ControlServer(Loop &loop, World &world, const std::filesystem::pa
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_shared<Impl>(loop, world, std::move(shut_down));
+		impl_ = std::make_unique<Impl>(loop, world, std::move(shut_down));
 		impl_->listen(UnixListener(path));
 	});
 }
 
 ControlServer::~ControlServer()
 {
-	loop_.run([this] { impl_->shut_down(); });
+	loop_.run([this] { impl_.reset(); });
 }
 
 } // namespace weft::weftd

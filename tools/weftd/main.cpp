@@ -13,12 +13,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <asio/io_context.hpp>
-#include <asio/signal_set.hpp>
 #include <spdlog/spdlog.h>
 
 #include "base/descriptor_limit.hpp"
@@ -87,6 +86,20 @@ FileDescriptor claim(const std::filesystem::path &directory)
 	return lock;
 }
 
+// The signals that end the daemon: before any thread is made, which inherits that they are blocked.
+FileDescriptor take_signals()
+{
+	sigset_t ending;
+	::sigemptyset(&ending);
+	for (const int number : {SIGINT, SIGTERM, SIGHUP})
+		::sigaddset(&ending, number);
+	::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+	FileDescriptor signals(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+	if (!signals)
+		throw std::system_error(errno, std::generic_category(), "signalfd");
+	return signals;
+}
+
 // The name of a lab that has none in its file: no other daemon has it, and the same lab has it again.
 std::string place_of_lab(const std::filesystem::path &directory)
 {
@@ -109,16 +122,17 @@ int run(const Options &options)
 	if (options.check)
 		return 0;
 
-	// Blocked signals would be inherited by the loops' threads; handled ones are not lost.
 	std::signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
-	asio::io_context io;
-	asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
-	signals.async_wait([&](std::error_code error, int number) {
-		if (error)
+	Loop main_loop("weftd", Loop::Mode::Manual);
+	bool ended = false;
+	const FileDescriptor signals = take_signals();
+	Watch on_signal(main_loop, signals.get(), Watch::Readable, [&](unsigned) {
+		signalfd_siginfo signal{};
+		if (::read(signals.get(), &signal, sizeof(signal)) != sizeof(signal))
 			return;
-		spdlog::info("ends on {}", ::strsignal(number));
-		io.stop();
+		spdlog::info("ends on {}", ::strsignal(static_cast<int>(signal.ssi_signo)));
+		ended = true;
 	});
 
 	const auto lock = claim(directory);
@@ -126,10 +140,11 @@ int run(const Options &options)
 	Loop control_loop("control");
 	// Last, so that it says that all the others are there.
 	weftd::ControlServer control(control_loop, world, directory / "control.sock",
-				     [&io] { io.stop(); });
+				     [&] { main_loop.post([&] { ended = true; }); });
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
-	io.run();
+	while (!ended)
+		main_loop.reactor().turn(Clock::time_point::max());
 	return 0;
 }
 

@@ -2,11 +2,16 @@
 #include "base/loop.hpp"
 
 #include <atomic>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -88,9 +93,9 @@ TEST(Timer, MovedForwardFiresOnceAtTheLastDeadline)
 	weft::Clock::time_point when;
 	weft::Timer timer(loop, [&] {
 		++fired;
-		when = weft::Clock::now();
+		when = loop.now();
 	});
-	const auto deadline = weft::Clock::now() + 30ms;
+	const auto deadline = loop.now() + 30ms;
 	timer.arm(5ms);
 	timer.arm(15ms);
 	timer.arm_at(deadline);
@@ -134,6 +139,148 @@ TEST(Timer, CancelAndDestroy)
 	EXPECT_EQ(cancelled, 0);
 	EXPECT_EQ(destroyed, 0);
 	EXPECT_EQ(rearmed, 1);
+}
+
+// A day passes at once where time is virtual, and only when nothing is left to do.
+TEST(Timer, VirtualTimePassesAtOnce)
+{
+	weft::VirtualEnvironment environment;
+	weft::Loop loop("test", weft::Loop::Mode::Manual, environment);
+	const auto begin = loop.now();
+	std::vector<int> order;
+	weft::Timer late(loop, [&] { order.push_back(2); }), soon(loop, [&] {
+		order.push_back(1);
+		EXPECT_EQ(loop.now() - begin, 12h);
+		loop.post([&] {
+			EXPECT_EQ(loop.now() - begin, 12h);
+			order.push_back(3);
+		});
+	});
+	late.arm(24h);
+	soon.arm(12h);
+	while (order.size() < 3)
+		loop.reactor().turn(weft::Clock::time_point::max());
+	EXPECT_EQ(order, (std::vector<int>{1, 3, 2}));
+	EXPECT_EQ(loop.now() - begin, 24h);
+}
+
+// Numbers drawn follow from the seed.
+TEST(Environment, ChanceFollowsFromTheSeed)
+{
+	weft::VirtualEnvironment one(7), same(7), other(8);
+	const auto first = one.random();
+	EXPECT_EQ(first, same.random());
+	EXPECT_NE(first, other.random());
+	EXPECT_NE(first, one.random());
+}
+
+// Loops may share a thread: what one lets escape is its own affair, and when one goes, what was posted to it goes.
+TEST(Reactor, LoopsShareAThread)
+{
+	weft::Reactor reactor("shared", weft::Reactor::Drive::Manual);
+	weft::Loop first("first", reactor);
+	auto second = std::make_unique<weft::Loop>("second", reactor);
+	std::string failed;
+	first.contain([&](const std::string &what) { failed = "first " + what; });
+	second->contain([&](const std::string &what) { failed = "second " + what; });
+	bool ran = false, lost = false;
+	second->post([] { throw std::runtime_error("fails"); });
+	first.post([&] { ran = true; });
+	reactor.turn(weft::Clock::time_point::min());
+	EXPECT_EQ(failed, "second fails");
+	EXPECT_TRUE(ran);
+	second->post([&] { lost = true; });
+	ran = false;
+	first.post([&] { ran = true; });
+	second.reset();
+	first.poll();
+	EXPECT_TRUE(ran);
+	EXPECT_FALSE(lost);
+}
+
+// One that shares a thread that runs may be ended from another, in the middle of what is posted to it.
+TEST(Reactor, LoopsOfARunningThreadComeAndGo)
+{
+	weft::Reactor reactor("shared", weft::Reactor::Drive::Thread);
+	weft::Loop stays("stays", reactor);
+	std::atomic<int> ran{0};
+	for (int i = 0; i < 200; ++i) {
+		auto owned = std::make_shared<int>(i);
+		{
+			weft::Loop comes("comes", reactor);
+			for (int task = 0; task < 10; ++task)
+				comes.post([&ran, owned] { ++ran; });
+		}
+		EXPECT_EQ(owned.use_count(), 1) << "what was posted has run, or is gone";
+	}
+	stays.run([&] { EXPECT_LE(ran, 2000); });
+}
+
+struct Pipe {
+	Pipe()
+	{
+		EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	}
+	~Pipe()
+	{
+		::close(ends[0]);
+		if (ends[1] >= 0)
+			::close(ends[1]);
+	}
+	int ends[2];
+};
+
+// A descriptor is told of as long as it is ready and wanted, its end too, and no more once the watch is gone:
+// its own handler may end it, or another's in the same turn.
+TEST(Watch, TellsWhatIsReady)
+{
+	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	Pipe pipe;
+	unsigned told = 0, times = 0;
+	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::Readable, [&](unsigned ready) {
+		told = ready;
+		++times;
+	});
+	const auto turn = [&] { loop.reactor().turn(weft::Clock::time_point::min()); };
+	turn();
+	EXPECT_EQ(times, 0u);
+	ASSERT_EQ(::write(pipe.ends[1], "x", 1), 1);
+	turn();
+	turn();
+	EXPECT_EQ(times, 2u) << "it is still ready";
+	EXPECT_EQ(told, unsigned{weft::Watch::Readable});
+	watch->want(weft::Watch::Nothing);
+	turn();
+	EXPECT_EQ(times, 2u);
+	char byte;
+	ASSERT_EQ(::read(pipe.ends[0], &byte, 1), 1);
+	watch->want(weft::Watch::Readable);
+	turn();
+	EXPECT_EQ(times, 2u);
+	::close(std::exchange(pipe.ends[1], -1));
+	turn();
+	EXPECT_EQ(times, 3u) << "the end of a file is told";
+	watch->want(weft::Watch::Nothing);
+	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
+}
+
+TEST(Watch, EndsInItsHandlerOrInAnothers)
+{
+	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	Pipe one, two;
+	ASSERT_EQ(::write(one.ends[1], "x", 1), 1);
+	ASSERT_EQ(::write(two.ends[1], "x", 1), 1);
+	int ran = 0;
+	std::unique_ptr<weft::Watch> first, second;
+	const auto both = [&](unsigned) {
+		first.reset();
+		second.reset();
+		++ran;
+	};
+	first = std::make_unique<weft::Watch>(loop, one.ends[0], weft::Watch::Readable, both);
+	second = std::make_unique<weft::Watch>(loop, two.ends[0], weft::Watch::Readable, both);
+	loop.reactor().turn(weft::Clock::time_point::min());
+	EXPECT_EQ(ran, 1);
 }
 
 // Any number of signals before the handler runs cost one run; one during the run gives another.

@@ -227,7 +227,7 @@ void Engine::flush(Qp &qp)
 	}
 	/* Nothing tells of a receive that is posted now: look again, ever more rarely. */
 	if (qp.pair.has_receive_queue && !qp.pair.uses_srq && !qp.deadline)
-		set_deadline(qp, Clock::now() + qp.poll_pause);
+		set_deadline(qp, card_.loop.now() + qp.poll_pause);
 }
 
 void Engine::poll_error_state(Qp &qp)
@@ -237,7 +237,7 @@ void Engine::poll_error_state(Qp &qp)
 	if (posted)
 		schedule(qp);
 	else
-		set_deadline(qp, Clock::now() + qp.poll_pause);
+		set_deadline(qp, card_.loop.now() + qp.poll_pause);
 }
 
 /* ------------------------------------------------------------------------------------ timers */
@@ -266,7 +266,7 @@ void Engine::arm_timer()
 
 void Engine::timers_due()
 {
-	TimePoint now = Clock::now();
+	TimePoint now = card_.loop.now();
 	for (unsigned i = 0; i < slice_timers; i++) {
 		auto first = timers_.begin();
 		if (first == timers_.end() || first->first > now)

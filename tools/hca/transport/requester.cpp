@@ -412,7 +412,7 @@ void Requester::restart_timer(Qp &qp)
 	if (!qp.is_connected() || !timeout || qp.send.rnr_wait)
 		return;
 	/* Between once and four times the nominal value is right, IBA 9.7.6.1.3. */
-	engine_.set_deadline(qp, Clock::now() + std::max(2 * *timeout, shortest_timeout));
+	engine_.set_deadline(qp, engine_.card().loop.now() + std::max(2 * *timeout, shortest_timeout));
 }
 
 void Requester::fail_front(Qp &qp, Syndrome syndrome)

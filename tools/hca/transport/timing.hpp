@@ -9,10 +9,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/environment.hpp"
+
 namespace weft::hca::transport
 {
 
-using Clock = std::chrono::steady_clock;
 using Duration = Clock::duration;
 using TimePoint = Clock::time_point;
 

@@ -73,9 +73,9 @@ bool ClientSocket::wait_until(const std::function<bool()> &done, short events)
 {
 	if (loop_)
 		return loop_->run_until(done, patience_);
-	const auto deadline = Clock::now() + patience_;
+	const auto deadline = Environment::host().now() + patience_;
 	while (!done()) {
-		const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+		const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Environment::host().now());
 		pollfd state{socket_.get(), events, 0};
 		if (left.count() <= 0 || ::poll(&state, 1, static_cast<int>(left.count())) == 0)
 			return done();

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the host side has of the machine it runs on, besides memory and sockets: time, waiting and chance.
+// The one seam: everything below tools/ asks its loop (loop.hpp), whose Environment answers, so that a
+// lab or a test may live in time that passes only when nothing is left to do.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+struct epoll_event;
+
+namespace weft
+{
+
+// Points in time and stretches of it. There is no now() here: who wants to know asks a loop.
+struct Clock {
+	using time_point = std::chrono::steady_clock::time_point;
+	using duration = std::chrono::steady_clock::duration;
+};
+
+// Any thread may ask.
+class Environment
+{
+public:
+	virtual ~Environment() = default;
+
+	virtual Clock::time_point now() const = 0;
+	// Calendar time, for what leaves the process.
+	virtual std::chrono::system_clock::time_point date() const = 0;
+	// A number that nobody can know beforehand, or that follows from a seed.
+	virtual std::uint64_t random() = 0;
+	// Waits for events of the epoll instance @poll, but no longer than until @until (the clock's
+	// minimum: not at all; its maximum: for ever). Returns how many there are of @most in @events,
+	// 0 if time has come.
+	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
+
+	// The machine's own.
+	static Environment &host();
+};
+
+// Time that stands still while there is something to do, and then jumps to what is due next. All
+// that shares it is driven by one thread (Reactor::Drive::Manual).
+class VirtualEnvironment final : public Environment
+{
+public:
+	explicit VirtualEnvironment(std::uint64_t seed = 1) : random_(seed) {}
+
+	Clock::time_point now() const override { return Clock::time_point(now_.load()); }
+	std::chrono::system_clock::time_point date() const override;
+	std::uint64_t random() override;
+	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override;
+
+private:
+	// Not 0, so that "a while ago" is a time too.
+	std::atomic<Clock::duration> now_{std::chrono::hours(1)};
+	std::atomic<std::uint64_t> random_;
+};
+
+} // namespace weft

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and what is
+// posted, and runs their handlers one after the other. Many loops may share one.
+//
+// Descriptors are watched level-triggered, registered once: one that is ready costs an epoll_wait and
+// what its handler does. A post from the reactor's own thread costs no system call, and of those from
+// others only the one that finds it asleep does.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/task.hpp"
+
+namespace weft
+{
+
+class Loop;
+
+class Reactor
+{
+public:
+	enum class Drive {
+		Thread, // a thread of its own, from construction to destruction
+		Manual, // whoever calls turn(), on one thread
+	};
+
+	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives it.
+	Reactor(const std::string &name, Drive drive, Environment &environment = Environment::host());
+	// All its loops are gone.
+	~Reactor();
+	Reactor(const Reactor &) = delete;
+	Reactor &operator=(const Reactor &) = delete;
+
+	Environment &environment() const { return environment_; }
+	// Whether the caller may run handlers: it is on the reactor's thread. Manually driven: always.
+	bool in_thread() const
+	{
+		return drive_ == Drive::Manual || id_.load() == std::this_thread::get_id();
+	}
+
+	// Waits until something is ready, or @until, and runs what is; returns how many handlers ran. On
+	// the reactor's thread; a handler may call it, to wait for what other handlers do.
+	std::size_t turn(Clock::time_point until);
+
+private:
+	friend class Loop;
+	friend class Timer;
+	friend class Watch;
+
+	// A timer or watch, kept until no handler can be running that uses it.
+	struct TimerState;
+	struct WatchState;
+	using Due = std::pair<Clock::time_point, TimerState *>;
+	struct Posted {
+		Loop *loop;
+		Task task;
+	};
+
+	void post(Loop &loop, Task task);
+	// Destroys what was posted to @loop and has not run.
+	void forget(const Loop &loop);
+	void control(int operation, int fd, std::uint32_t events, WatchState *state);
+	void bury(std::shared_ptr<void> state);
+	template<typename Handler>
+	void call(Loop &loop, Handler &&handler);
+	std::size_t run_timers();
+	void wake() const;
+
+	const Drive drive_;
+	Environment &environment_;
+	const FileDescriptor poll_;
+	const FileDescriptor bell_; // an eventfd, watched by edge: it is never read
+
+	// Reactor's thread only.
+	std::set<Due> timers_;
+	std::deque<Posted> ready_;
+	std::vector<std::shared_ptr<void>> buried_;
+	unsigned depth_ = 0; // of turn()
+
+	std::mutex mutex_;
+	std::deque<Posted> posted_; // under mutex_
+	bool asleep_ = false;       // under mutex_: whoever posts rings the bell
+	std::atomic<bool> stopping_{false};
+	std::atomic<std::thread::id> id_{};
+
+	std::thread thread_; // last: it uses all the others
+};
+
+} // namespace weft
