@@ -56,7 +56,7 @@ def the_fabric_as_it_is(lab):
             assert node1.run("saquery MCMR --gid-prefix 0 -m 0xc000 || true").status == 0
         with check("perfquery counts what was sent, and resets"):
             before = counters(node1.run("perfquery -x").out)
-            ping(node1, "10.0.0.2", 500, "-f -s 1000")
+            ping(node1, node2, "10.0.0.2", 500, "-f -s 1000")
             after = counters(node1.run("perfquery -x").out)
             for packets, data in (("PortXmitPkts", "PortXmitData"), ("PortRcvPkts", "PortRcvData")):
                 assert after[packets] - before[packets] >= 500, (before, after)

@@ -9,10 +9,9 @@ from lab import cache
 
 sys.path.insert(0, str(cache.TREE / "hw/connectx/tests/support"))
 
-from lab.echo import answers
+from lab.echo import Echoes
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
-from lab.waiting import wait_until
 
 from stock import active, check, interfaces_up, lid, load
 from traffic import StockNode
@@ -103,7 +102,7 @@ def two_machines_lose_nothing(lab):
         interfaces_up(node1, node2)
         node1.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=30, what="a first answer")
         rdma = Rdma(lab, node1, node2)
-        before = answers(node1)
+        echoes = Echoes(node1, node2)
         flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
         largest, slowest, exchanges, rounds_beside = 0, 0.0, 0, 0
         serving = asking = intruder = None
@@ -141,7 +140,7 @@ def two_machines_lose_nothing(lab):
         with check("every ping was answered"):
             # By an interrupt, after which ping says how many it sent.
             sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
-            wait_until("the last answers", lambda: answers(node1) - before >= sent, 10 * node1.slowness)
+            echoes.check(sent)
         with check("sends, writes and reads went on all the time"):
             # On a crowded machine a round may take as long as all that the neighbour does.
             assert exchanges >= EXCHANGES and rounds_beside >= 1, (exchanges, rounds_beside)

@@ -49,9 +49,9 @@ def judged_by_ib_mthca(lab):
                 assert what in said, said
         ipoib_up(node1, node2)
         with check("pings pass either way, and in fragments"):
-            ping(node1, "10.0.0.2", 200)
-            ping(node2, "10.0.0.1", 200)
-            ping(node1, "10.0.0.2", 20, "-f -s 5000")
+            ping(node1, node2, "10.0.0.2", 200)
+            ping(node2, node1, "10.0.0.1", 200)
+            ping(node1, node2, "10.0.0.2", 20, "-f -s 5000")
         for transport in ("rc", "uc", "ud", "srq"):
             size = "-m 2048 -s 4096" if transport != "ud" else "-s 1024"
             for events in ("", "-e"):

@@ -34,11 +34,11 @@ def packets_and_streams(lab):
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
         with check(f"{PINGS} pings each way, none lost"):
-            ping(node1, "10.0.0.2", PINGS)
-            ping(node2, "10.0.0.1", PINGS)
+            ping(node1, node2, "10.0.0.2", PINGS)
+            ping(node2, node1, "10.0.0.1", PINGS)
         with check("pings of every size around a packet's limits, their patterns checked, none lost"):
             for size in (0, 1, 2015, 2016, 2017, 8000, 65000):
-                ping(node1, "10.0.0.2", 10, f"-i 0.01 -s {size} -p a55a")
+                ping(node1, node2, "10.0.0.2", 10, f"-i 0.01 -s {size} -p a55a")
         with check("iperf3 streams both ways over TCP"):
             for options in ("-n 8M", "-n 8M -R", "-n 8M -P 4"):
                 end = iperf3(node1, node2, options)
@@ -90,8 +90,8 @@ def a_capture_opens_in_tshark(lab):
         load(node1, node2)
         active(node1, node2)
         interfaces_up(node1, node2)
-        ping(node1, "10.0.0.2", 20, "-i 0.01")
-        ping(node1, "10.0.0.2", 5, "-i 0.01 -s 5000")
+        ping(node1, node2, "10.0.0.2", 20, "-i 0.01")
+        ping(node1, node2, "10.0.0.2", 5, "-i 0.01 -s 5000")
         capture.send_signal(signal.SIGINT)
         assert capture.wait(20) == 0
     packets = dissect(file)

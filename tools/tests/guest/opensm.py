@@ -33,8 +33,8 @@ def opensm_manages(lab):
             assert faults(node1) == "", faults(node1)
         with check("IPoIB joins the groups that OpenSM made, and pings pass"):
             interfaces_up(node1, node2)
-            ping(node1, "10.0.0.2", 500)
-            ping(node2, "10.0.0.1", 500)
+            ping(node1, node2, "10.0.0.2", 500)
+            ping(node2, node1, "10.0.0.1", 500)
             assert "ff12:401b:ffff::ffff:ffff" in node2.run("saquery -g").out
             assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
         with check("it hears of a link that goes and comes by trap 128, represses each, and gets none twice"):
@@ -44,7 +44,7 @@ def opensm_manages(lab):
                 node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(heard)}", what="the trap")
                 if state == "up":
                     active(node2)
-            ping(node2, "10.0.0.1", 100)
+            ping(node2, node1, "10.0.0.1", 100)
             node1.run("sleep 1")        # twice the time after which a trap is repeated
             traps = collections.Counter(tid for number, tid in TRAP.findall(node1.run(f"cat {LOG}").out) if number == "128")
             assert len(traps) >= 2 and set(traps.values()) == {1}, traps
@@ -54,7 +54,7 @@ def opensm_manages(lab):
             manager.kill()
             node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=90, what="the take-over")
             active(node1, node2)
-            ping(node1, "10.0.0.2", 100)
+            ping(node1, node2, "10.0.0.2", 100)
             standby.kill()
 
 
@@ -65,13 +65,13 @@ def ours_hands_over(lab):
         load(node1, node2)
         active(node1, node2)
         interfaces_up(node1, node2)
-        ping(node1, "10.0.0.2", 20)
+        ping(node1, node2, "10.0.0.2", 20)
         lids = lid(node1), lid(node2)
         manager = node1.spawn(f"{OPENSM} -p 14")
         node2.wait_for(f"sminfo | grep -q 'sm lid {lids[0]} .*MASTER'", timeout=60, what="OpenSM to be the master")
         assert (lid(node1), lid(node2)) == lids, "a hand-over renumbers nobody"
-        ping(node1, "10.0.0.2", 500)
+        ping(node1, node2, "10.0.0.2", 500)
         manager.kill()
         # Ours finds that the master is gone, and manages again.
         node2.wait_for(f"sminfo | grep 'MASTER' | grep -vq 'sm lid {lids[0]} '", timeout=60, what="our manager to be back")
-        ping(node2, "10.0.0.1", 100)
+        ping(node2, node1, "10.0.0.1", 100)

@@ -18,7 +18,7 @@ def modules_again_and_again(lab):
             load(node1, node2)
             active(node1, node2)
             interfaces_up(node1, node2)
-            ping(node1, "10.0.0.2", 20)
+            ping(node1, node2, "10.0.0.2", 20)
             unload(node1, node2)
         for node in (node1, node2):
             assert complaints(node, "mlx4|ib0|ib_|pcieport") == ""
@@ -29,7 +29,7 @@ def resets_and_reboot(lab):
     """A card under use, a bound one and an unbound one are reset by FLR; a guest reboots; each time ib0 comes back."""
     with pair(lab, may_reboot=True) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)
-        ping(node1, "10.0.0.2", 20)
+        ping(node1, node2, "10.0.0.2", 20)
         lids = lid(node1), lid(node2)
 
         with check("an unbound card is reset by FLR, and works when it is bound again"):
@@ -39,7 +39,7 @@ def resets_and_reboot(lab):
             load(node1)
             active(node1)
             interfaces_up(node1)
-            ping(node1, "10.0.0.2", 20)
+            ping(node1, node2, "10.0.0.2", 20)
 
         with check("a card is reset by FLR under its driver, which then restarts it"):
             # It is not told. It finds out by the next command, which is not answered: after its own patience of up to a minute
@@ -55,8 +55,8 @@ def resets_and_reboot(lab):
             fabric.weft("link", "up", "node1")
             active(node1)
             interfaces_up(node1)
-            ping(node1, "10.0.0.2", 20)
-            ping(node2, "10.0.0.1", 20)
+            ping(node1, node2, "10.0.0.2", 20)
+            ping(node2, node1, "10.0.0.1", 20)
 
         with check("a guest reboots under traffic, and the other is not disturbed"):
             flood = node2.spawn("ping -f -q -w 60 10.0.0.1")
@@ -65,8 +65,8 @@ def resets_and_reboot(lab):
             load(node1)
             active(node1, node2)
             interfaces_up(node1)
-            ping(node1, "10.0.0.2", 20)
-            ping(node2, "10.0.0.1", 20)
+            ping(node1, node2, "10.0.0.2", 20)
+            ping(node2, node1, "10.0.0.1", 20)
 
         with check("each kept its LID through all this"):
             assert (lid(node1), lid(node2)) == lids
@@ -87,7 +87,7 @@ def machines_killed(lab):
                 load(node1)
                 active(node1, node2)
                 interfaces_up(*((node1, node2) if turn == "first" else (node1,)))
-                ping(node1, "10.0.0.2", 20)
+                ping(node1, node2, "10.0.0.2", 20)
                 node1.spawn("ping -f -q -w 60 10.0.0.2")
                 # Leaving the block kills QEMU by the signal that nothing can catch.
     fabric.process.kill()

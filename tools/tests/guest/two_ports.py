@@ -21,8 +21,8 @@ def traffic_on_either_port(lab):
         interfaces_up(node1, node2, dev="ib1", network="10.0.1")
         for interface, network in (("ib0", "10.0.0"), ("ib1", "10.0.1")):
             with check(f"pings pass over {interface}"):
-                ping(node1, f"{network}.2", 200, f"-f -I {interface}")
-                ping(node2, f"{network}.1", 200, f"-f -I {interface}")
+                ping(node1, node2, f"{network}.2", 200, f"-f -I {interface}")
+                ping(node2, node1, f"{network}.1", 200, f"-f -I {interface}")
         for port in (1, 2):
             with check(f"verbs examples pass over port {port}"):
                 for transport in ("rc", "ud"):
@@ -31,14 +31,14 @@ def traffic_on_either_port(lab):
         with check("traffic over port 2 went over port 2"):
             count = "cat /sys/class/infiniband/mlx4_0/ports/{}/counters/port_xmit_packets"
             before = [int(node1.run(count.format(port)).out) for port in (1, 2)]
-            ping(node1, "10.0.1.2", 200, "-f -I ib1")
+            ping(node1, node2, "10.0.1.2", 200, "-f -I ib1")
             after = [int(node1.run(count.format(port)).out) for port in (1, 2)]
             assert after[0] - before[0] < 50 and after[1] - before[1] >= 200, (before, after)
         with check("a port that is down does not disturb the other"):
             fabric.weft("link", "down", "node2/1")
             node2.wait_for("ip link show dev ib0 | grep -q NO-CARRIER", what="the loss of ib0's carrier")
             active(node2, ports=1)
-            ping(node1, "10.0.1.2", 200, "-f -I ib1")
+            ping(node1, node2, "10.0.1.2", 200, "-f -I ib1")
             fabric.weft("link", "up", "node2/1")
             active(node2, ports=2)
-            ping(node1, "10.0.0.2", 200, "-f -I ib0")
+            ping(node1, node2, "10.0.0.2", 200, "-f -I ib0")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A lost ping is told from an answer that its kernel never sent."""
+import types
+import unittest
+
+from lab.echo import Echoes, ping
+
+NAMES = "InEchos", "InEchoReps", "OutErrors", "OutEchoReps"
+
+
+class Node:
+    """Has what /proc/net/snmp says of ICMP, as a test sets it."""
+    slowness = 0    # nothing is waited for
+
+    def __init__(self, name):
+        self.name, self.counters = name, dict.fromkeys(NAMES, 7)
+
+    def add(self, **counters):
+        for name, value in counters.items():
+            self.counters[name] += value
+
+    def run(self, command, *_, **__):
+        if command.startswith("ping "):
+            return types.SimpleNamespace(out="3 packets transmitted, 2 received")
+        return types.SimpleNamespace(out=f"Icmp: {' '.join(self.counters)}\nIcmp: {' '.join(map(str, self.counters.values()))}\n")
+
+
+class Pings(unittest.TestCase):
+    def setUp(self):
+        self.near, self.far = Node("near"), Node("far")
+        self.echoes = Echoes(self.near, self.far)
+
+    def test_each_is_answered(self):
+        self.far.add(InEchos=3, OutEchoReps=3)
+        self.near.add(InEchoReps=3)
+        self.echoes.check(3)
+
+    def test_an_answer_that_the_kernel_gave_up_is_not_lost(self):
+        self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
+        self.near.add(InEchoReps=2)
+        self.echoes.check(3)
+
+    def test_a_lost_request(self):
+        self.far.add(InEchos=2, OutEchoReps=2)
+        self.near.add(InEchoReps=2)
+        with self.assertRaisesRegex(AssertionError, "3 pings sent, 2 arrived"):
+            self.echoes.check(3)
+
+    def test_a_lost_answer(self):
+        self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
+        self.near.add(InEchoReps=1)
+        with self.assertRaisesRegex(AssertionError, "2 answers sent .* 1 arrived"):
+            self.echoes.check(3)
+
+    def test_an_answer_that_nobody_counted(self):
+        self.far.add(InEchos=3, OutEchoReps=2)
+        self.near.add(InEchoReps=2)
+        with self.assertRaises(AssertionError):
+            self.echoes.check(3)
+
+    def test_none_is_answered(self):
+        self.far.add(InEchos=3, OutErrors=3)
+        with self.assertRaisesRegex(AssertionError, "no ping was answered"):
+            self.echoes.check(3)
+
+    def test_pings_that_were_not_sent(self):
+        with self.assertRaisesRegex(AssertionError, "3 packets transmitted"):
+            ping(self.near, self.far, "10.0.0.2", 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
