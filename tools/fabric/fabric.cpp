@@ -33,6 +33,18 @@ Thing *find_by_name(const std::vector<std::unique_ptr<Thing>> &things, std::stri
 	return nullptr;
 }
 
+/* Out of the list that owns it. */
+template<class Thing>
+std::unique_ptr<Thing> take(std::vector<std::unique_ptr<Thing>> &things, const Thing &which)
+{
+	const auto found = std::ranges::find(things, &which, &std::unique_ptr<Thing>::get);
+	if (found == things.end())
+		throw std::invalid_argument(which.name() + " is not of this fabric");
+	std::unique_ptr<Thing> owned = std::move(*found);
+	things.erase(found);
+	return owned;
+}
+
 } // namespace
 
 Fabric::Fabric(std::uint64_t seed) : seed_(seed), timeline_(std::make_unique<Timeline>())
@@ -47,15 +59,27 @@ Fabric::~Fabric()
 	/* Switches detach from ports that are still there; queues give credits back to them. */
 	switches_.clear();
 	links_.clear();
+	removed_links_.clear();
+}
+
+Port &Fabric::make_port(std::string name, int credits_per_vl)
+{
+	if (find_by_name(ports_, name))
+		throw std::invalid_argument("port " + name + " exists already");
+	if (auto known = removed_ports_.find(name); known != removed_ports_.end()) {
+		ports_.push_back(std::move(known->second));
+		removed_ports_.erase(known);
+		return *ports_.back();
+	}
+	if (removed_ports_.size() >= most_removed)
+		throw std::length_error("so many ports were removed that the fabric takes no new ones");
+	return *ports_.emplace_back(std::make_unique<Port>(std::move(name), credits_per_vl));
 }
 
 Port &Fabric::add_port(std::string name, int credits_per_vl)
 {
 	std::lock_guard lock(mutex_);
-	if (find_by_name(ports_, name))
-		throw std::invalid_argument("port " + name + " exists already");
-	end_ports_.push_back(
-		ports_.emplace_back(std::make_unique<Port>(std::move(name), credits_per_vl)).get());
+	end_ports_.push_back(&make_port(std::move(name), credits_per_vl));
 	return *end_ports_.back();
 }
 
@@ -70,13 +94,20 @@ Switch &Fabric::add_switch(SwitchConfig config)
 	if (config.guid == 0) {
 		/* Locally administered, unique among the fabric's switches, the same each time. */
 		config.guid = 0x0200000000000000 | (derive(seed_, 0) & 0x0000ffffffff0000) |
-			      (switches_.size() + 1);
+			      (switches_made_ + 1);
 	}
 	std::vector<Port *> ports;
-	for (unsigned number = 1; number <= config.ports; number++)
-		ports.push_back(ports_.emplace_back(std::make_unique<Port>(config.name + "/" +
-									   std::to_string(number)))
-					.get());
+	try {
+		for (unsigned number = 1; number <= config.ports; number++)
+			ports.push_back(&make_port(config.name + "/" + std::to_string(number),
+						   Port::default_credits));
+	} catch (...) {
+		/* All or nothing. */
+		for (Port *port : ports)
+			removed_ports_.insert_or_assign(port->name(), take(ports_, *port));
+		throw;
+	}
+	switches_made_++;
 	switches_.push_back(std::make_unique<Switch>(config, std::move(ports), *timeline_));
 	return *switches_.back();
 }
@@ -89,9 +120,55 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 	for (const Port *port : {&a, &b})
 		if (port->link())
 			throw std::invalid_argument("port " + port->name() + " has a link already");
-	links_.push_back(std::make_unique<Link>(a.name() + "-" + b.name(), a, b, config,
-						derive(seed_, links_.size() + 1), *timeline_));
+	std::string name = a.name() + "-" + b.name();
+	if (auto known = removed_links_.find(name); known != removed_links_.end()) {
+		links_.push_back(std::move(known->second));
+		removed_links_.erase(known);
+		links_.back()->restore(config);
+		return *links_.back();
+	}
+	if (removed_links_.size() >= most_removed)
+		throw std::length_error("so many links were removed that the fabric takes no new ones");
+	links_.push_back(std::make_unique<Link>(std::move(name), a, b, config,
+						derive(seed_, ++links_made_), *timeline_));
 	return *links_.back();
+}
+
+void Fabric::disconnect(Link &link)
+{
+	/* Nodes that are told may ask the fabric: without its lock. */
+	link.remove();
+	std::lock_guard lock(mutex_);
+	removed_links_.insert_or_assign(link.name(), take(links_, link));
+}
+
+void Fabric::remove_port(Port &port)
+{
+	std::lock_guard lock(mutex_);
+	if (port.link())
+		throw std::invalid_argument("port " + port.name() + " has a link");
+	std::erase(end_ports_, &port);
+	removed_ports_.insert_or_assign(port.name(), take(ports_, port));
+}
+
+void Fabric::remove_switch(Switch &sw)
+{
+	for (unsigned number = 1; number <= sw.port_count(); number++)
+		if (Link *link = sw.port(number).link())
+			disconnect(*link);
+	std::vector<Port *> ports;
+	for (unsigned number = 1; number <= sw.port_count(); number++)
+		ports.push_back(&sw.port(number));
+	std::unique_ptr<Switch> going;
+	{
+		std::lock_guard lock(mutex_);
+		going = take(switches_, sw);
+	}
+	/* Threads that are within it leave it without the fabric's lock. */
+	going.reset();
+	std::lock_guard lock(mutex_);
+	for (Port *port : ports)
+		removed_ports_.insert_or_assign(port->name(), take(ports_, *port));
 }
 
 Port *Fabric::find_port(std::string_view name) const

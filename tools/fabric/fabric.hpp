@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,6 +54,19 @@ public:
 	/* Throws std::invalid_argument if one of the ports has a link, or both are one. */
 	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
 
+	/*
+	 * Take away what there is, while packets travel. Ports and links that are removed are kept unseen, for packets may
+	 * refer to them and threads may be passing; they come back, and a port's counters go on, with the next of the same
+	 * name. With most_removed of either kind kept, a new name throws std::length_error.
+	 */
+	void disconnect(Link &link);
+	/* An end port without a link, from which its node has detached. */
+	void remove_port(Port &port);
+	/* With its links. Not from a thread of the fabric's. */
+	void remove_switch(Switch &sw);
+
+	static constexpr std::size_t most_removed = 16384;
+
 	/* By name; null if there is none. A link is named "PORT-PORT", either order is found. */
 	Port *find_port(std::string_view name) const;
 	Switch *find_switch(std::string_view name) const;
@@ -67,6 +81,8 @@ public:
 	Timeline &timeline() { return *timeline_; }
 
 private:
+	Port &make_port(std::string name, int credits_per_vl);
+
 	const std::uint64_t seed_;
 	std::unique_ptr<Timeline> timeline_;
 	mutable std::mutex mutex_;
@@ -75,6 +91,12 @@ private:
 	std::vector<Port *> end_ports_;
 	std::vector<std::unique_ptr<Switch>> switches_;
 	std::vector<std::unique_ptr<Link>> links_;
+	/* By name; see disconnect(). */
+	std::map<std::string, std::unique_ptr<Port>, std::less<>> removed_ports_;
+	std::map<std::string, std::unique_ptr<Link>, std::less<>> removed_links_;
+	/* All that were ever made: numbers for their seeds and GUIDs. */
+	std::size_t links_made_ = 0;
+	std::size_t switches_made_ = 0;
 };
 
 } // namespace weft::fabric

@@ -45,6 +45,37 @@ Link::~Link()
 		port->link_.store(nullptr, std::memory_order_release);
 }
 
+void Link::remove()
+{
+	set_plugged(false);
+	set_faults({});
+	set_capture(nullptr);
+	std::multimap<TimePoint, InFlight> lost;
+	std::optional<Packet> held[2];
+	{
+		std::lock_guard lock(mutex_);
+		lost.swap(in_flight_);
+		for (unsigned side = 0; side < 2; side++)
+			held[side] = std::exchange(held_[side], std::nullopt);
+	}
+	for (Port *port : ends_)
+		port->link_.store(nullptr, std::memory_order_release);
+}
+
+void Link::restore(const LinkConfig &config)
+{
+	{
+		std::lock_guard lock(mutex_);
+		rate_ = config.rate;
+		mtu_ = config.mtu;
+	}
+	set_training(config.training);
+	set_faults(config.faults);
+	for (Port *port : ends_)
+		port->link_.store(this, std::memory_order_release);
+	set_plugged(config.up);
+}
+
 void Link::set_plugged(bool plugged)
 {
 	{

@@ -61,6 +61,14 @@ public:
 	Link &operator=(const Link &) = delete;
 	~Link();
 
+	/*
+	 * Take the link from its ports, which may have others then, and bring it back as @config says. It stays itself in
+	 * between: a thread that sends a packet may be within it still. What is in flight is lost. For the fabric, one call
+	 * at a time.
+	 */
+	void remove();
+	void restore(const LinkConfig &config);
+
 	const std::string &name() const { return name_; }
 	Port &end(unsigned side) const { return *ends_[side]; }
 	Port &other(const Port &port) const { return *ends_[ends_[0] == &port ? 1 : 0]; }

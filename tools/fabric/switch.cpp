@@ -75,6 +75,8 @@ Switch::~Switch()
 {
 	for (auto &side : sides_)
 		side->port.detach();
+	/* Nobody but the timeline comes here any more, and what it does may plan again. */
+	timeline_.forget(this);
 }
 
 void Switch::port_info_set(const ManagedPort &port, const ib::PortInfo &, bool)
@@ -96,9 +98,9 @@ void Switch::port_info_set(const ManagedPort &port, const ib::PortInfo &, bool)
 	side.state.store(info.state(), std::memory_order_release);
 }
 
-void Switch::restrict_management(unsigned number)
+void Switch::restrict_management(unsigned number, bool restricted)
 {
-	sides_.at(number - 1)->restricted.store(true, std::memory_order_relaxed);
+	sides_.at(number - 1)->restricted.store(restricted, std::memory_order_relaxed);
 }
 
 void Switch::pkeys_set(const ManagedPort &port, unsigned, std::uint32_t)
@@ -176,7 +178,7 @@ void Switch::link_changed(PortSide &side, bool up)
 	trap_due_ = true;
 	trap_repeats_ = 0;
 	std::uint64_t number = ++trap_number_;
-	timeline_.after({}, [this, number] { send_trap(number); });
+	timeline_.after({}, [this, number] { send_trap(number); }, this);
 }
 
 void Switch::receive(PortSide &in, Packet &&arriving)
@@ -326,7 +328,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
 		Counters::add(out.port.counters().xmit_discards);
 	if (result == EgressQueue::Result::queued &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
-		timeline_.after(patience(out), [this, &out, vl] { expire(out, vl); });
+		timeline_.after(patience(out), [this, &out, vl] { expire(out, vl); }, this);
 }
 
 std::chrono::nanoseconds Switch::patience(const PortSide &out)
@@ -353,7 +355,7 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 	auto since = out.egress.waiting_since(vl);
 	if (since != EgressQueue::Clock::time_point::max() &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
-		timeline_.at(since + life, [this, &out, vl] { expire(out, vl); });
+		timeline_.at(since + life, [this, &out, vl] { expire(out, vl); }, this);
 }
 
 } // namespace weft::fabric

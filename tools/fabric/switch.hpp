@@ -54,7 +54,11 @@ public:
 	 * From now on the node behind an external port takes no part in managing the subnet: of
 	 * its SMPs the switch passes answers and traps, but none about managers (SMInfo).
 	 */
-	void restrict_management(unsigned number);
+	void restrict_management(unsigned number, bool restricted = true);
+	bool restricts_management(unsigned number) const
+	{
+		return sides_.at(number - 1)->restricted.load(std::memory_order_relaxed);
+	}
 	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
 
 private:

@@ -146,7 +146,7 @@ void Switch::send_trap(std::uint64_t number)
 			trap_due_ = false;
 			return;
 		}
-		timeline_.after(trap_interval, [this, number] { send_trap(number); });
+		timeline_.after(trap_interval, [this, number] { send_trap(number); }, this);
 	}
 	ib::Mad mad{};
 	auto &smp = reinterpret_cast<ib::Smp &>(mad);
