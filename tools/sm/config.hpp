@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,6 +35,7 @@ struct Partition {
 	std::uint8_t sl = 0;
 	std::uint32_t qkey = 0x0b1b;
 	std::uint8_t scope = 2;
+	bool operator==(const Partition &) const = default;
 };
 
 struct Config {
@@ -62,6 +64,9 @@ struct Config {
 		return untrusted.contains(port_guid) ? mkey : 0;
 	}
 
+	/* Where LIDs are kept over a restart; empty: nowhere. */
+	std::filesystem::path lids{};
+
 	/* How long an SMP may take, and how often it is tried again. */
 	std::chrono::milliseconds smp_timeout{250};
 	unsigned smp_retries = 3;
@@ -71,6 +76,7 @@ struct Config {
 	std::chrono::milliseconds light_sweep_interval{5000};
 	/* While standby: between looks at the master. */
 	std::chrono::milliseconds poll_interval{2000};
+	bool operator==(const Config &) const = default;
 };
 
 } // namespace weft::sm

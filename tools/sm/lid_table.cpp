@@ -10,6 +10,26 @@ namespace weft::sm
 
 LidTable::LidTable() : used_(ib::lid_unicast_last + 1u) {}
 
+void LidTable::restore(const std::vector<Entry> &entries)
+{
+	for (const Entry &entry : entries) {
+		if (by_guid_.contains(entry.guid) || !is_free(entry.base, entry.lmc))
+			continue;
+		const Range range{entry.base, entry.lmc};
+		mark(range, true);
+		by_guid_[entry.guid] = range;
+	}
+}
+
+std::vector<LidTable::Entry> LidTable::entries() const
+{
+	std::vector<Entry> all;
+	for (const auto &[guid, range] : by_guid_)
+		all.push_back({guid, range.base, range.lmc});
+	std::ranges::sort(all, {}, &Entry::guid);
+	return all;
+}
+
 bool LidTable::is_free(ib::Lid base, std::uint8_t lmc) const
 {
 	unsigned count = 1u << lmc;

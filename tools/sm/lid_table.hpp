@@ -16,7 +16,19 @@ namespace weft::sm
 class LidTable
 {
 public:
+	static constexpr unsigned lmc_max = 7;
+	struct Entry {
+		ib::Guid guid = 0;
+		ib::Lid base = 0;
+		std::uint8_t lmc = 0;
+	};
+
 	LidTable();
+
+	/* What ports are to have that were there before; those that are taken, or are no LIDs, are left out. */
+	void restore(const std::vector<Entry> &entries);
+	/* All, of ports that are away too, by GUID. */
+	std::vector<Entry> entries() const;
 
 	/*
 	 * Give every end port its base LID and LMC (switches have one LID), and fill in by_lid and

@@ -29,12 +29,10 @@ constexpr unsigned patience_with_master = 3;
 /* A manager that asks who we are is looked at, but not more often than this. */
 constexpr auto curiosity_interval = 2s;
 
-/* A key that nobody can know. */
 Config with_mkey(Config config)
 {
-	std::random_device random;
-	while (config.mkey == 0)
-		config.mkey = std::uint64_t{random()} << 32 | random();
+	if (config.mkey == 0)
+		config.mkey = random_mkey();
 	return config;
 }
 
@@ -55,11 +53,21 @@ const char *state_name(SmState state)
 
 } // namespace
 
+std::uint64_t random_mkey()
+{
+	std::random_device random;
+	std::uint64_t key = 0;
+	while (key == 0)
+		key = std::uint64_t{random()} << 32 | random();
+	return key;
+}
+
 SubnetManager::SubnetManager(fabric::Port &port, Config config, Mode mode)
     : config_(with_mkey(std::move(config))),
       client_(port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); }),
-      sa_(client_, config_), configurator_(client_, config_), mode_(mode)
+      sa_(client_, config_), configurator_(client_, config_), lid_file_(config_.lids), mode_(mode)
 {
+	lids_.restore(lid_file_.load());
 	if (mode == Mode::Manual)
 		return;
 	thread_ = std::thread([this] {
@@ -226,6 +234,7 @@ void SubnetManager::sweep()
 		return;
 	}
 	become(SmState::master);
+	lid_file_.store(lids_.entries());
 	bool complete = configurator_.configure(*subnet, subnet->port(own).lid,
 						sa_.groups().all_routes(*subnet));
 	complete = complete && client_.timeouts() == timeouts;

@@ -16,6 +16,7 @@
 
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
+#include "sm/lid_file.hpp"
 #include "sm/lid_table.hpp"
 #include "sm/mad_client.hpp"
 #include "sm/subnet.hpp"
@@ -24,6 +25,9 @@
 
 namespace weft::sm
 {
+
+/* A key that nobody can know; not 0. */
+std::uint64_t random_mkey();
 
 class SubnetManager
 {
@@ -88,6 +92,7 @@ private:
 	SubnetAdministration sa_;
 	Configurator configurator_;
 	LidTable lids_;
+	LidFile lid_file_;
 
 	std::atomic<bool> sweep_requested_{true};
 	std::atomic<bool> renumbering_requested_{false};

@@ -19,8 +19,8 @@ namespace weft::weftd
 namespace
 {
 
-// Beyond this a line is not a request.
-constexpr std::size_t kLongestLine = 64 << 10;
+// Beyond this a line is not a request: the lab file of some thousand hosts fits.
+constexpr std::size_t kLongestLine = 1 << 20;
 
 // Clients at a time; one more is turned away.
 constexpr std::size_t kMostClients = 64;

@@ -41,11 +41,6 @@ std::string guid_text(ib::Guid guid)
 	return fmt::format("{:#018x}", std::uint64_t{guid});
 }
 
-fabric::LinkConfig config_of(const fabric::Link &link)
-{
-	return {link.rate(), link.mtu(), link.plugged(), link.faults(), link.training()};
-}
-
 json describe(const fabric::Link &link)
 {
 	const auto config = config_of(link);
@@ -185,17 +180,11 @@ json set_link(World &world, const json &request)
 	const auto settings = request.find("settings");
 	if (settings == request.end() || !settings->is_object() || settings->empty())
 		throw BadRequest("'settings' must be an object, as in {\"loss\": \"0.01\"}");
-	const auto before = config_of(link);
-	auto config = before;
+	auto config = config_of(link);
 	for (const auto &[name, value] : settings->items())
 		apply_link_setting(config, name,
 				   value.is_string() ? value.get<std::string>() : value.dump());
-	link.set_faults(config.faults);
-	link.set_training(config.training);
-	if (config.rate != before.rate || config.mtu != before.mtu)
-		link.set_rate(config.rate, config.mtu);
-	if (config.up != before.up)
-		link.set_plugged(config.up);
+	change_link(link, config);
 	spdlog::info("link {}: set {}", link.name(), settings->dump());
 	return describe(link);
 }
@@ -336,6 +325,22 @@ json garble(World &world, const json &request)
 	return {{"garbled", garbler.garbled()}};
 }
 
+json apply_lab(World &world, const json &request)
+{
+	const auto dry_run = request.value("dry_run", false);
+	const std::filesystem::path folder = text_of(request, "folder");
+	if (!folder.is_absolute())
+		throw BadRequest("'folder' must be an absolute path");
+	const Lab running = world.lab();
+	Lab wanted = parse_lab(text_of(request, "text"), text_of(request, "source"), running.name, &running);
+	resolve_paths(wanted, folder);
+	const LabDifference changes = dry_run ? world.compare(wanted) : world.apply(wanted);
+	return {{"changes", changes.lines},
+		{"warnings", wanted.warnings},
+		{"replaced", changes.replaced_hosts()},
+		{"applied", !dry_run}};
+}
+
 json enable_manager(World &world, bool enable)
 {
 	auto &manager = manager_of(world);
@@ -460,6 +465,7 @@ std::string ControlSession::handle(std::string_view line)
 		{"capture.start", [&](const json &r) { return captures_->start(world_, r); }},
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
+		{"lab.apply", [&](const json &r) { return apply_lab(world_, r); }},
 		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
 		{"sm.renumber", [&](const json &r) { return renumber(world_, r); }},
 		{"sm.garble", [&](const json &r) { return garble(world_, r); }},

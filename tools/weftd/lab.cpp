@@ -272,12 +272,59 @@ LabLink parse_link(Section &section)
 	return link;
 }
 
-fabric::SwitchConfig parse_switch(Section &section, ib::Guid default_guid)
+/*
+ * GUIDs for nodes that the file gives none: that of the running lab's node of the same name, or else the next of the
+ * default ones that the running lab does not use.
+ */
+class GuidChoice
+{
+public:
+	GuidChoice(const DefaultGuids &guids, const Lab *running) : guids_(guids), running_(running)
+	{
+		if (!running)
+			return;
+		for (const LabHost &host : running->hosts)
+			used_.insert(host.guid);
+		for (const fabric::SwitchConfig &config : running->switches)
+			used_.insert(config.guid);
+	}
+
+	// For the node that is @index in the file; 0 if there are no more.
+	ib::Guid host(const std::string &name, std::size_t index)
+	{
+		return choose(running_ ? &running_->hosts : nullptr, name, index,
+			      [&](std::size_t i) { return guids_.host(i); });
+	}
+	ib::Guid switch_node(const std::string &name, std::size_t index)
+	{
+		return choose(running_ ? &running_->switches : nullptr, name, index,
+			      [&](std::size_t i) { return guids_.switch_node(i); });
+	}
+
+private:
+	template<typename Node, typename Default>
+	ib::Guid choose(const std::vector<Node> *running, const std::string &name, std::size_t index, Default of)
+	{
+		if (running)
+			if (const auto known = std::ranges::find(*running, name, &Node::name); known != running->end())
+				return known->guid;
+		ib::Guid guid = of(index);
+		while (guid && !used_.insert(guid).second)
+			guid = of(++index);
+		return guid;
+	}
+
+	const DefaultGuids &guids_;
+	const Lab *const running_;
+	std::set<ib::Guid> used_;
+};
+
+fabric::SwitchConfig parse_switch(Section &section, GuidChoice &guids, std::size_t index)
 {
 	fabric::SwitchConfig config;
 	config.name = section.name("name");
 	config.ports = static_cast<unsigned>(section.integer("ports", 1, 254).value_or(36));
-	config.guid = section.guid("guid", default_guid);
+	config.guid = section.guid("guid", guids.switch_node(config.name, index));
 	config.mtu = section.mtu("mtu").value_or(config.mtu);
 	section.finish();
 	return config;
@@ -319,7 +366,7 @@ LabBoot parse_boot(Section &section)
 	return boot;
 }
 
-LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::string> &warnings)
+LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, std::vector<std::string> &warnings)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
 	constexpr unsigned kAssignedServiceId = 0x02;
@@ -332,7 +379,7 @@ LabHost parse_host(Section &section, ib::Guid default_guid, std::vector<std::str
 		section.integer("ports", model.least_ports, model.most_ports)
 			.value_or(std::clamp(1u, model.least_ports, model.most_ports)));
 	// A card's ports have the numbers after its own.
-	host.guid = section.guid("guid", default_guid);
+	host.guid = section.guid("guid", guids.host(host.name, index));
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
 	if (host.guid >> 56 == kAssignedServiceId)
@@ -485,71 +532,165 @@ void check_unique(const Lab &lab, const Places &places)
 	}
 }
 
-// Every end names a port that is there and is not taken; ends without a number get the first that
-// no link asks for.
-void assign_ports(Lab &lab, const Places &places)
+// Which ports of each node have a link.
+class Ports
 {
-	std::map<std::string, std::vector<bool>> taken;
-	for (const auto &config : lab.switches)
-		taken[config.name].resize(config.ports);
-	for (const auto &host : lab.hosts)
-		taken[host.name].resize(host.ports);
+public:
+	explicit Ports(const Lab &lab)
+	{
+		for (const auto &config : lab.switches)
+			taken_[config.name].resize(config.ports);
+		for (const auto &host : lab.hosts)
+			taken_[host.name].resize(host.ports);
+	}
 
-	for (const bool numbered : {true, false}) {
-		for (LabLink &link : lab.links) {
-			for (LabEnd &end : link.ends) {
-				if ((end.port != 0) != numbered)
-					continue;
-				const auto found = taken.find(end.node);
-				if (found == taken.end())
-					throw LabError(fmt::format("{}: there is no node '{}'",
-								   link.where, end.node));
-				auto &ports = found->second;
-				if (!numbered) {
-					const auto free = std::ranges::find(ports, false);
-					if (free == ports.end())
-						throw LabError(
-							fmt::format("{}: no port of '{}' is free",
-								    link.where, end.node));
-					end.port = static_cast<unsigned>(free - ports.begin()) + 1;
-				} else if (end.port > ports.size()) {
-					throw LabError(fmt::format("{}: '{}' has {} ports",
-								   link.where, end.node,
-								   ports.size()));
-				} else if (ports[end.port - 1]) {
-					throw LabError(
-						fmt::format("{}: port {}/{} has a link already",
-							    link.where, end.node, end.port));
-				}
-				ports[end.port - 1] = true;
+	// Of a node that is there.
+	std::vector<bool> &of(const LabLink &link, const LabEnd &end)
+	{
+		const auto found = taken_.find(end.node);
+		if (found == taken_.end())
+			throw LabError(fmt::format("{}: there is no node '{}'", link.where, end.node));
+		return found->second;
+	}
+	// Those that nobody has, of a node that is there or is not.
+	bool free(const std::string &node, unsigned port) const
+	{
+		const auto found = taken_.find(node);
+		return found != taken_.end() && port >= 1 && port <= found->second.size() && !found->second[port - 1];
+	}
+	// 0 if none is.
+	unsigned first_free(const std::string &node) const
+	{
+		const auto &ports = taken_.at(node);
+		const auto found = std::ranges::find(ports, false);
+		return found == ports.end() ? 0 : static_cast<unsigned>(found - ports.begin()) + 1;
+	}
+	void take(const std::string &node, unsigned port) { taken_.at(node)[port - 1] = true; }
+
+private:
+	std::map<std::string, std::vector<bool>> taken_;
+};
+
+// An end that the file gives no port may have that of @old.
+bool may_be(const Ports &ports, const LabEnd &end, const LabEnd &old)
+{
+	return end.node == old.node && (end.port ? end.port == old.port : ports.free(old.node, old.port));
+}
+
+// Links between the same nodes have the ports that they have in the running lab: nothing is plugged elsewhere only
+// because the file has a link more before it.
+void keep_ports(Lab &lab, Ports &ports, const Lab &running)
+{
+	std::set<std::string> used;
+	std::multimap<std::pair<std::string, std::string>, const LabLink *> known;
+	for (const LabLink &old : running.links)
+		known.emplace(std::pair{old.ends[0].node, old.ends[1].node}, &old);
+	for (LabLink &link : lab.links) {
+		if (link.ends[0].port && link.ends[1].port)
+			continue;
+		for (const unsigned turn : {0u, 1u}) {
+			const auto [first, last] = known.equal_range({link.ends[turn].node, link.ends[1 - turn].node});
+			const auto found = std::find_if(first, last, [&](const auto &entry) {
+				const LabLink &old = *entry.second;
+				return !used.contains(old.name()) && may_be(ports, link.ends[turn], old.ends[0]) &&
+				       may_be(ports, link.ends[1 - turn], old.ends[1]);
+			});
+			if (found == last)
+				continue;
+			used.insert(found->second->name());
+			for (const unsigned side : {0u, 1u}) {
+				LabEnd &end = link.ends[turn ? 1 - side : side];
+				end.port = found->second->ends[side].port;
+				ports.take(end.node, end.port);
 			}
+			break;
 		}
 	}
+}
 
+// Where the running lab has the subnet manager, if it may be there in this one.
+std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports, const Lab &running)
+{
+	for (const LabLink &old : running.links)
+		if (const LabEnd &end = old.ends[1];
+		    running.sm_enabled && old.ends[0].node == kSmNode && ports.free(end.node, end.port) &&
+		    (lab.sm_switch.empty() || lab.sm_switch == end.node) &&
+		    std::ranges::find(lab.switches, end.node, &fabric::SwitchConfig::name) != lab.switches.end())
+			return end;
+	return std::nullopt;
+}
+
+// Where the subnet manager is plugged in: a switch that has a port for it.
+LabEnd place_of_manager(Lab &lab, const Ports &ports, const Places &places)
+{
+	if (!lab.sm_switch.empty() && !ports.first_free(lab.sm_switch))
+		throw LabError(fmt::format("{}: switch '{}' has no free port for the subnet manager", places.sm,
+					   lab.sm_switch));
+	if (lab.sm_switch.empty())
+		for (const auto &config : lab.switches)
+			if (lab.sm_switch.empty() && ports.first_free(config.name))
+				lab.sm_switch = config.name;
+	if (lab.sm_switch.empty())
+		throw LabError(places.sm + ": the subnet manager needs a switch with a free port; say "
+					   "sm.enabled = false if one of the hosts runs its own");
+	return {lab.sm_switch, ports.first_free(lab.sm_switch)};
+}
+
+// Every end names a port that is there and is not taken; ends without a number get that which they have in the
+// running lab, or the first that no link asks for.
+void assign_ports(Lab &lab, const Places &places, const Lab *running)
+{
+	Ports ports(lab);
+	for (const LabLink &link : lab.links)
+		for (const LabEnd &end : link.ends) {
+			const auto &own = ports.of(link, end);
+			if (!end.port)
+				continue;
+			if (end.port > own.size())
+				throw LabError(fmt::format("{}: '{}' has {} ports", link.where, end.node, own.size()));
+			if (own[end.port - 1])
+				throw LabError(fmt::format("{}: port {}/{} has a link already", link.where, end.node,
+							   end.port));
+			ports.take(end.node, end.port);
+		}
+	std::optional<LabEnd> manager;
+	if (running) {
+		keep_ports(lab, ports, *running);
+		if (lab.sm_enabled)
+			manager = present_place_of_manager(lab, ports, *running);
+		if (manager)
+			ports.take(manager->node, manager->port);
+	}
+	for (LabLink &link : lab.links)
+		for (LabEnd &end : link.ends) {
+			if (end.port)
+				continue;
+			end.port = ports.first_free(end.node);
+			// The manager makes room.
+			if (!end.port && manager && manager->node == end.node) {
+				end.port = manager->port;
+				manager.reset();
+			}
+			if (!end.port)
+				throw LabError(fmt::format("{}: no port of '{}' is free", link.where, end.node));
+			ports.take(end.node, end.port);
+		}
 	if (!lab.sm_enabled)
 		return;
-	if (lab.sm_switch.empty()) {
-		for (const auto &config : lab.switches)
-			if (lab.sm_switch.empty() && std::ranges::count(taken[config.name], false))
-				lab.sm_switch = config.name;
-		if (lab.sm_switch.empty())
-			throw LabError(places.sm +
-				       ": the subnet manager needs a switch with a free port; say "
-				       "sm.enabled = false if one of the hosts runs its own");
-	} else if (!std::ranges::count(taken[lab.sm_switch], false)) {
-		throw LabError(
-			fmt::format("{}: switch '{}' has no free port for the subnet manager",
-				    places.sm, lab.sm_switch));
-	}
-	auto &ports = taken[lab.sm_switch];
-	lab.links.push_back({{{kSmNode, 1}, {lab.sm_switch, 0}}, {}, "the subnet manager"});
-	lab.links.back().ends[1].port =
-		static_cast<unsigned>(std::ranges::find(ports, false) - ports.begin()) + 1;
+	const LabEnd place = manager ? *manager : place_of_manager(lab, ports, places);
+	lab.sm_switch = place.node;
+	lab.links.push_back({{{kSmNode, 1}, place}, {}, "the subnet manager"});
 }
 
 } // namespace
 
-Lab parse_lab(std::string_view text, const std::string &source, const std::string &default_name)
+std::string LabLink::name() const
+{
+	return fmt::format("{}/{}-{}/{}", ends[0].node, ends[0].port, ends[1].node, ends[1].port);
+}
+
+Lab parse_lab(std::string_view text, const std::string &source, const std::string &default_name,
+	      const Lab *running)
 {
 	toml::table table;
 	try {
@@ -563,18 +704,24 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	Places places;
 	Section root(table, source);
 	places.sm = root.where();
-	lab.seed = root.word("seed").value_or(lab.seed);
-	const DefaultGuids guids(root.text("name").value_or(default_name));
-	lab.sm.guid = guids.subnet_manager();
+	const auto seed = root.word("seed");
+	lab.seed = running ? running->seed : seed.value_or(lab.seed);
+	if (seed && *seed != lab.seed)
+		lab.warnings.push_back(fmt::format("{}: the seed is another from the next start of weftd on",
+						   root.where("seed")));
+	lab.name = root.text("name").value_or(default_name);
+	const DefaultGuids default_guids(lab.name);
+	lab.sm.guid = running ? running->sm.guid : default_guids.subnet_manager();
+	if (running)
+		lab.sm.lids = running->sm.lids;
+	GuidChoice guids(default_guids, running);
 	for (Section &section : root.sections("switch")) {
 		places.switches.push_back(section.where());
-		lab.switches.push_back(
-			parse_switch(section, guids.switch_node(lab.switches.size())));
+		lab.switches.push_back(parse_switch(section, guids, lab.switches.size()));
 	}
 	for (Section &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
-		lab.hosts.push_back(
-			parse_host(section, guids.host(lab.hosts.size()), lab.warnings));
+		lab.hosts.push_back(parse_host(section, guids, lab.hosts.size(), lab.warnings));
 	}
 	for (const LabHost &host : lab.hosts)
 		for (unsigned port = 1; !host.trusted && port <= host.ports; ++port)
@@ -587,7 +734,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	}
 	root.finish();
 	check_unique(lab, places);
-	assign_ports(lab, places);
+	assign_ports(lab, places, running);
 	return lab;
 }
 
@@ -598,7 +745,12 @@ Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
 		throw LabError(file.string() + ": cannot be read");
 	const std::string text((std::istreambuf_iterator<char>(stream)), {});
 	Lab lab = parse_lab(text, file.string(), default_name);
-	const auto folder = std::filesystem::absolute(file).parent_path();
+	resolve_paths(lab, std::filesystem::absolute(file).parent_path());
+	return lab;
+}
+
+void resolve_paths(Lab &lab, const std::filesystem::path &folder)
+{
 	for (LabHost &host : lab.hosts) {
 		LabBoot &boot = host.boot;
 		for (auto *path : {&boot.modules, &boot.initrd, &boot.share})
@@ -608,7 +760,6 @@ Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
 		if (boot.kernel && boot.kernel->find('/') != std::string::npos)
 			boot.kernel = (folder / *boot.kernel).lexically_normal().string();
 	}
-	return lab;
 }
 
 Lab default_lab(const std::string &name)

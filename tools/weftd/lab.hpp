@@ -44,6 +44,7 @@ struct LabBoot {
 	std::optional<std::string> modules, initrd, share; // paths
 	std::optional<std::string> append, memory;
 	std::optional<unsigned> cpus;
+	bool operator==(const LabBoot &) const = default;
 };
 
 struct LabHost {
@@ -62,15 +63,20 @@ struct LabHost {
 struct LabEnd {
 	std::string node;
 	unsigned port = 0;
+	bool operator==(const LabEnd &) const = default;
 };
 
 struct LabLink {
 	LabEnd ends[2];
 	fabric::LinkConfig config;
 	std::string where; // FILE:LINE, for errors that show later
+
+	// The fabric's for it.
+	std::string name() const;
 };
 
 struct Lab {
+	std::string name; // that default GUIDs are made from
 	std::uint64_t seed = fabric::Fabric::default_seed;
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
@@ -82,9 +88,13 @@ struct Lab {
 };
 
 // Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
-// GUIDs that it does not give are made from the name. Throws LabError.
+// GUIDs that it does not give are made from the name. @running: a lab that this one is to take the
+// place of: nodes of the same name keep their GUIDs and links their ports where the file gives none.
+// Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
-	      const std::string &default_name = {});
+	      const std::string &default_name = {}, const Lab *running = nullptr);
+// Paths in @lab are relative to @folder.
+void resolve_paths(Lab &lab, const std::filesystem::path &folder);
 // As parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // One switch, two hosts, a subnet manager.

@@ -177,6 +177,22 @@ const Setting &find_setting(string_view name)
 
 } // namespace
 
+LinkConfig config_of(const fabric::Link &link)
+{
+	return {link.rate(), link.mtu(), link.plugged(), link.faults(), link.training()};
+}
+
+void change_link(fabric::Link &link, const LinkConfig &wanted)
+{
+	const auto before = config_of(link);
+	link.set_faults(wanted.faults);
+	link.set_training(wanted.training);
+	if (wanted.rate != before.rate || wanted.mtu != before.mtu)
+		link.set_rate(wanted.rate, wanted.mtu);
+	if (wanted.up != before.up)
+		link.set_plugged(wanted.up);
+}
+
 const std::vector<string_view> &link_setting_names()
 {
 	static const auto names = [] {

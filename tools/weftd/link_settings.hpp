@@ -11,6 +11,11 @@
 namespace weft::weftd
 {
 
+// As @link is now.
+fabric::LinkConfig config_of(const fabric::Link &link);
+// Makes @link as @wanted says; only what differs takes effect, so that a link is not trained again for nothing.
+void change_link(fabric::Link &link, const fabric::LinkConfig &wanted);
+
 // The names, in the order in which they are best shown.
 const std::vector<std::string_view> &link_setting_names();
 

@@ -36,6 +36,7 @@ using namespace weft;
 struct Options {
 	std::filesystem::path lab;
 	std::filesystem::path socket_directory = default_socket_directory();
+	std::filesystem::path state_directory;
 	std::string log_level = "info";
 	std::optional<std::uint64_t> seed;
 	bool check = false;
@@ -57,6 +58,8 @@ Options parse(int argc, char **argv)
 	app.add_option("--socket-dir", options.socket_directory,
 		       "where the sockets of the cards and control.sock are")
 		->capture_default_str();
+	app.add_option("--state-dir", options.state_directory,
+		       "where LIDs are kept over a restart (default: with the sockets)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
@@ -115,6 +118,9 @@ int run(const Options &options)
 	const auto name = place_of_lab(directory);
 	auto lab = options.lab.empty() ? weftd::default_lab(name)
 				       : weftd::load_lab(options.lab, name);
+	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty() ? directory
+										: options.state_directory) /
+		      "lids";
 	if (options.seed)
 		lab.seed = *options.seed;
 	for (const auto &warning : lab.warnings)

@@ -2,15 +2,19 @@
 #include "weftd/world.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "base/memory_mapping.hpp"
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "vfio-user/server.hpp"
 #include "vhost-user/server.hpp"
+#include "weftd/link_settings.hpp"
 
 namespace weft::weftd
 {
@@ -30,11 +34,30 @@ std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop &loop, PciD
 	throw std::logic_error("bus of a host");
 }
 
+// A switch is asked to pass no management of an untrusted host's: there has to be one.
+void check_trust(const Lab &lab)
+{
+	std::set<std::string> untrusted, switches;
+	for (const LabHost &host : lab.hosts)
+		if (!host.trusted)
+			untrusted.insert(host.name);
+	for (const auto &config : lab.switches)
+		switches.insert(config.name);
+	for (const LabLink &link : lab.links)
+		for (const unsigned side : {0u, 1u}) {
+			const LabEnd &own = link.ends[side], &other = link.ends[1 - side];
+			if (untrusted.contains(own.node) && !switches.contains(other.node))
+				throw LabError(fmt::format("{}/{} is not trusted, so it must be linked to a switch, not to {}/{}",
+							   own.node, own.port, other.node, other.port));
+		}
+}
+
 } // namespace
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
-	   std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings)
-    : name(config.name), guid(config.guid), socket(std::move(socket_path)), boot(config.boot),
+	   std::vector<fabric::Port *> fabric_ports, std::size_t mappings)
+    : name(config.name), guid(config.guid), socket(std::move(socket_path)), most_mappings(mappings),
+      boot(config.boot),
       ports(std::move(fabric_ports)), loop(config.name),
       card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop)),
       server(make_server(config, loop, card->function(), most_mappings))
@@ -42,37 +65,175 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	server->listen(socket);
 }
 
-World::World(const Lab &lab, const std::filesystem::path &socket_directory) : fabric_(lab.seed)
+World::World(const Lab &lab, const std::filesystem::path &socket_directory)
+    : socket_directory_(socket_directory), fabric_(lab.seed), mkey_(sm::random_mkey())
 {
-	for (const auto &config : lab.switches)
-		fabric_.add_switch(config);
-	std::vector<std::vector<fabric::Port *>> ports;
-	for (const LabHost &host : lab.hosts) {
-		auto &own = ports.emplace_back();
-		for (unsigned number = 1; number <= host.ports; ++number)
-			own.push_back(&fabric_.add_port(fmt::format("{}/{}", host.name, number)));
-	}
-	fabric::Port *sm_port =
-		lab.sm_enabled ? &fabric_.add_port(fmt::format("{}/1", kSmNode)) : nullptr;
-	for (const LabLink &link : lab.links)
-		fabric_.connect(port_of(link.ends[0], link.where),
-				port_of(link.ends[1], link.where), link.config);
-	for (std::size_t i = 0; i < lab.hosts.size(); ++i)
-		if (!lab.hosts[i].trusted)
-			for (fabric::Port *port : ports[i])
-				restrict(*port);
-	if (sm_port)
-		subnet_manager_ = std::make_unique<sm::SubnetManager>(*sm_port, lab.sm);
-	// None can take another's share of the process's mappings.
-	const std::size_t most_mappings = std::min<std::size_t>(
-		vfio_user::kMaxDmaMaps, kMostLentMappings / std::max<std::size_t>(lab.hosts.size(), 1));
-	for (std::size_t i = 0; i < lab.hosts.size(); ++i)
-		hosts_.push_back(std::make_unique<Host>(
-			lab.hosts[i], socket_directory / lab.hosts[i].socket, std::move(ports[i]),
-			most_mappings));
+	lab_.name = lab.name;
+	lab_.seed = lab.seed;
+	lab_.sm_enabled = false;
+	lab_.sm.guid = lab.sm.guid;
+	change(compare(lab), lab);
 }
 
 World::~World() = default;
+
+Lab World::lab() const
+{
+	Lab lab = lab_;
+	// By either port: the file may name them the other way round than the one by which the link was made.
+	std::map<std::string_view, const fabric::Link *> links;
+	for (const fabric::Link *link : fabric_.links())
+		for (const unsigned side : {0u, 1u})
+			links[link->end(side).name()] = link;
+	for (LabLink &link : lab.links)
+		if (const auto found = links.find(fmt::format("{}/{}", link.ends[0].node, link.ends[0].port));
+		    found != links.end())
+			link.config = config_of(*found->second);
+	return lab;
+}
+
+LabDifference World::compare(const Lab &wanted) const
+{
+	check_trust(wanted);
+	LabDifference changes = difference(lab(), wanted);
+	share_of_mappings(changes);
+	return changes;
+}
+
+LabDifference World::apply(const Lab &wanted)
+{
+	const LabDifference changes = compare(wanted);
+	const Lab before = lab();
+	try {
+		change(changes, wanted);
+	} catch (const std::exception &reason) {
+		spdlog::error("lab: {}; back to what it was", reason.what());
+		try {
+			change(difference(lab(), before), before);
+		} catch (const std::exception &second) {
+			throw LabError(fmt::format("{}; and the way back failed: {}", reason.what(), second.what()));
+		}
+		throw LabError(reason.what());
+	}
+	for (const auto &line : changes.lines)
+		spdlog::info("lab: {}", line);
+	return changes;
+}
+
+// What goes goes before what comes, which may have its name, its socket or its ports. lab_ follows step by step, so that
+// there is a way back from each.
+void World::change(const LabDifference &changes, const Lab &wanted)
+{
+	const std::size_t most_mappings = share_of_mappings(changes);
+	if (changes.manager && subnet_manager_)
+		subnet_manager_.reset();
+	for (const LabLink &link : changes.links_out)
+		remove_link(link);
+	for (const auto &name : changes.hosts_out)
+		remove_host(name);
+	for (const auto &name : changes.switches_out) {
+		if (fabric::Switch *node = fabric_.find_switch(name))
+			fabric_.remove_switch(*node);
+		std::erase_if(lab_.switches, [&](const auto &config) { return config.name == name; });
+	}
+	const auto sm_name = fmt::format("{}/1", kSmNode);
+	if (lab_.sm_enabled && !wanted.sm_enabled)
+		fabric_.remove_port(*fabric_.find_port(sm_name));
+	if (!lab_.sm_enabled && wanted.sm_enabled)
+		fabric_.add_port(sm_name);
+	lab_.sm_enabled = wanted.sm_enabled;
+	lab_.sm = wanted.sm;
+
+	for (const auto &config : wanted.switches)
+		if (changes.switches_in.contains(config.name)) {
+			fabric_.add_switch(config);
+			lab_.switches.push_back(config);
+		}
+	for (const LabHost &config : wanted.hosts)
+		if (changes.hosts_in.contains(config.name)) {
+			lab_.hosts.push_back(config);
+			for (unsigned number = 1; number <= config.ports; ++number)
+				fabric_.add_port(fmt::format("{}/{}", config.name, number));
+		}
+	for (const LabLink &link : changes.links_in)
+		add_link(link);
+	for (const LabLink &link : changes.links_set)
+		change_link(*port_of(link.ends[0], link.where).link(), link.config);
+	for (const LabHost &config : wanted.hosts) {
+		if (!changes.hosts_in.contains(config.name))
+			continue;
+		std::vector<fabric::Port *> ports;
+		for (unsigned number = 1; number <= config.ports; ++number)
+			ports.push_back(&port_of({config.name, number}, config.name));
+		hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
+							most_mappings));
+	}
+	std::map<std::string_view, const LabHost *> places;
+	for (const LabHost &config : wanted.hosts)
+		places[config.name] = &config;
+	for (const auto &host : hosts_)
+		host->boot = places.at(host->name)->boot;
+	std::ranges::sort(hosts_, {}, [&](const auto &host) { return places.at(host->name); });
+	lab_ = wanted;
+	if (wanted.sm_enabled && !subnet_manager_)
+		start_manager();
+	else if (subnet_manager_ && !changes.lines.empty())
+		subnet_manager_->request_sweep();
+}
+
+void World::remove_host(const std::string &name)
+{
+	std::erase_if(hosts_, [&](const auto &host) { return host->name == name; });
+	const auto config = std::ranges::find(lab_.hosts, name, &LabHost::name);
+	for (unsigned number = 1; number <= config->ports; ++number)
+		if (fabric::Port *port = fabric_.find_port(fmt::format("{}/{}", name, number)))
+			fabric_.remove_port(*port);
+	lab_.hosts.erase(config);
+}
+
+void World::remove_link(const LabLink &link)
+{
+	fabric::Link *const old = port_of(link.ends[0], link.where).link();
+	if (old)
+		fabric_.disconnect(*old);
+	restrict(link, false);
+	std::erase_if(lab_.links, [&](const LabLink &each) { return std::ranges::equal(each.ends, link.ends); });
+}
+
+void World::add_link(const LabLink &link)
+{
+	restrict(link, true);
+	fabric_.connect(port_of(link.ends[0], link.where), port_of(link.ends[1], link.where), link.config);
+	lab_.links.push_back(link);
+}
+
+void World::start_manager()
+{
+	sm::Config config = lab_.sm;
+	if (!config.mkey)
+		config.mkey = mkey_;
+	subnet_manager_ =
+		std::make_unique<sm::SubnetManager>(port_of({kSmNode, 1}, "the subnet manager"), std::move(config));
+}
+
+// None can take another's share of the process's mappings. Half of what is left is left to those who come later, where
+// that does not make the share small.
+std::size_t World::share_of_mappings(const LabDifference &changes) const
+{
+	constexpr std::size_t kEnough = 64, kLeast = 4;
+	if (changes.hosts_in.empty())
+		return 0;
+	std::size_t left = kMostLentMappings;
+	for (const auto &host : hosts_)
+		if (!changes.hosts_out.contains(host->name))
+			left -= host->most_mappings;
+	const std::size_t all = left / changes.hosts_in.size();
+	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps, std::max(all / 2, std::min(all, kEnough)));
+	if (share < kLeast)
+		throw LabError(fmt::format("{} hosts more are too many: there are {} mappings of memory left for them",
+					   changes.hosts_in.size(), left));
+	return share;
+}
 
 fabric::Port &World::port_of(const LabEnd &end, const std::string &where)
 {
@@ -83,17 +244,15 @@ fabric::Port &World::port_of(const LabEnd &end, const std::string &where)
 	return *port;
 }
 
-void World::restrict(const fabric::Port &port)
+void World::restrict(const LabLink &link, bool restricted)
 {
-	const fabric::Port *const peer = port.peer();
-	if (!peer)
-		return;
-	for (fabric::Switch *sw : fabric_.switches())
-		for (unsigned number = 1; number <= sw->port_count(); ++number)
-			if (&sw->port(number) == peer)
-				return sw->restrict_management(number);
-	throw LabError(fmt::format("{} is not trusted, so it must be linked to a switch, not to {}",
-				   port.name(), peer->name()));
+	for (const unsigned side : {0u, 1u}) {
+		const auto host = std::ranges::find(lab_.hosts, link.ends[side].node, &LabHost::name);
+		if (host == lab_.hosts.end() || host->trusted)
+			continue;
+		const LabEnd &facing = link.ends[1 - side];
+		fabric_.find_switch(facing.node)->restrict_management(facing.port, restricted);
+	}
 }
 
 fabric::Link &World::find_link(std::string_view name) const

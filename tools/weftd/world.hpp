@@ -13,6 +13,7 @@
 #include "fabric/fabric.hpp"
 #include "pci/server.hpp"
 #include "weftd/lab.hpp"
+#include "weftd/lab_difference.hpp"
 
 namespace weft::sm
 {
@@ -25,18 +26,22 @@ namespace weft::weftd
 // A host as the fabric sees it: one card, which a machine may or may not have plugged in.
 struct Host {
 	Host(const LabHost &config, std::filesystem::path socket_path,
-	     std::vector<fabric::Port *> fabric_ports, std::size_t most_mappings);
+	     std::vector<fabric::Port *> fabric_ports, std::size_t mappings);
 
 	const std::string name;
 	const ib::Guid guid;
 	const std::filesystem::path socket;
-	const LabBoot boot;
+	const std::size_t most_mappings;
+	LabBoot boot; // changed by World alone
 	const std::vector<fabric::Port *> ports;
 	Loop loop;
 	const std::unique_ptr<cards::Card> card;
 	const std::unique_ptr<pci::Server> server;
 };
 
+/*
+ * One thread at a time calls it: the control loop, once there is one. What it holds is there until the next apply().
+ */
 class World
 {
 public:
@@ -46,6 +51,14 @@ public:
 	~World();
 	World(const World &) = delete;
 	World &operator=(const World &) = delete;
+
+	// As it is now: what was built or applied last, with what was changed in its links since.
+	Lab lab() const;
+	// What apply() would do. Throws LabError if it would refuse.
+	LabDifference compare(const Lab &wanted) const;
+	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of theirs changes. Throws
+	// LabError; everything is as before then, but for cards that were to be replaced: their machines have lost them.
+	LabDifference apply(const Lab &wanted);
 
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
@@ -57,13 +70,25 @@ public:
 	fabric::Link &find_link(std::string_view name) const;
 
 private:
-	// Has the switch that faces an untrusted host's port pass no management of its.
-	void restrict(const fabric::Port &port);
+	void change(const LabDifference &changes, const Lab &wanted);
+	void remove_host(const std::string &name);
+	void remove_link(const LabLink &link);
+	void add_link(const LabLink &link);
+	void start_manager();
+	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError if few are left.
+	std::size_t share_of_mappings(const LabDifference &changes) const;
+	// Whether the switch that faces an untrusted host's port passes management of its.
+	void restrict(const LabLink &link, bool restricted);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 
+	const std::filesystem::path socket_directory_;
+	// What there is, at each moment of a change; a host that could not be made may be in it and not in hosts_.
+	Lab lab_;
 	fabric::Fabric fabric_;
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_;
+	// Every manager's, one after the other, where the lab names none.
+	const std::uint64_t mkey_;
 };
 
 } // namespace weft::weftd

@@ -266,7 +266,7 @@ TEST_F(Control, ServesOverASocket)
 		}
 		EXPECT_EQ(json::parse(got.substr(0, got.find('\n')))["id"], 1);
 
-		const std::string endless(1 << 20, 'x');
+		const std::string endless(2 << 20, 'x');
 		::send(socket.get(), endless.data(), endless.size(), MSG_NOSIGNAL);
 		char byte;
 		EXPECT_LE(::recv(socket.get(), &byte, 1, 0), 0);

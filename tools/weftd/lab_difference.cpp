@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/lab_difference.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "weftd/link_settings.hpp"
+
+namespace weft::weftd
+{
+
+namespace
+{
+
+using std::string;
+using Changes = std::vector<string>;
+
+template<typename T>
+void compare(Changes &changes, const char *what, const T &now, const T &wanted)
+{
+	if (!(now == wanted))
+		changes.push_back(fmt::format("{} {} -> {}", what, now, wanted));
+}
+
+string guid_text(ib::Guid guid)
+{
+	return fmt::format("{:#018x}", guid);
+}
+
+string bus_text(LabBus bus)
+{
+	return bus == LabBus::VfioUser ? "vfio-user" : "vhost-user";
+}
+
+// What of a host its card is made of.
+Changes changes_of(const LabHost &now, const LabHost &wanted)
+{
+	Changes changes;
+	compare(changes, "model", now.model->name, wanted.model->name);
+	compare(changes, "ports", now.ports, wanted.ports);
+	compare(changes, "guid", guid_text(now.guid), guid_text(wanted.guid));
+	compare(changes, "bus", bus_text(now.bus), bus_text(wanted.bus));
+	compare(changes, "socket", now.socket, wanted.socket);
+	compare(changes, "trusted", now.trusted, wanted.trusted);
+	compare(changes, "flags", fmt::format("[{}]", fmt::join(now.flags, ", ")),
+		fmt::format("[{}]", fmt::join(wanted.flags, ", ")));
+	return changes;
+}
+
+Changes changes_of(const fabric::SwitchConfig &now, const fabric::SwitchConfig &wanted)
+{
+	Changes changes;
+	compare(changes, "ports", now.ports, wanted.ports);
+	compare(changes, "guid", guid_text(now.guid), guid_text(wanted.guid));
+	compare(changes, "mtu", ib::mtu_bytes(now.mtu), ib::mtu_bytes(wanted.mtu));
+	return changes;
+}
+
+Changes changes_of(const fabric::LinkConfig &now, const fabric::LinkConfig &wanted)
+{
+	Changes changes;
+	for (const auto name : link_setting_names())
+		compare(changes, string(name).c_str(), link_setting(now, name), link_setting(wanted, name));
+	return changes;
+}
+
+template<typename Node>
+std::map<string, const Node *> by_name(const std::vector<Node> &nodes)
+{
+	std::map<string, const Node *> result;
+	for (const Node &node : nodes)
+		result[node.name] = &node;
+	return result;
+}
+
+// @kind: of node, for people. @loss: what else a change of one means.
+template<typename Node>
+void compare_nodes(const std::vector<Node> &now, const std::vector<Node> &wanted, const string &kind, const string &loss,
+		   std::set<string> &out, std::set<string> &in, Changes &lines)
+{
+	const auto before = by_name(now), after = by_name(wanted);
+	for (const Node &node : now)
+		if (!after.contains(node.name)) {
+			out.insert(node.name);
+			lines.push_back(fmt::format("- {} {}", kind, node.name));
+		}
+	for (const Node &node : wanted) {
+		const auto known = before.find(node.name);
+		if (known == before.end()) {
+			in.insert(node.name);
+			lines.push_back(fmt::format("+ {} {}", kind, node.name));
+			continue;
+		}
+		const Changes changes = changes_of(*known->second, node);
+		if (changes.empty())
+			continue;
+		out.insert(node.name);
+		in.insert(node.name);
+		lines.push_back(fmt::format("~ {} {}: {}; {}", kind, node.name, fmt::join(changes, ", "), loss));
+	}
+}
+
+string end_text(const LabEnd &end)
+{
+	return fmt::format("{}/{}", end.node, end.port);
+}
+
+// The same for both directions.
+std::pair<string, string> ends_of(const LabLink &link)
+{
+	auto a = end_text(link.ends[0]), b = end_text(link.ends[1]);
+	return a < b ? std::pair{a, b} : std::pair{b, a};
+}
+
+bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches)
+{
+	return std::ranges::any_of(
+		link.ends, [&](const LabEnd &end) { return hosts.contains(end.node) || switches.contains(end.node); });
+}
+
+} // namespace
+
+std::vector<string> LabDifference::replaced_hosts() const
+{
+	std::vector<string> both;
+	std::ranges::set_intersection(hosts_out, hosts_in, std::back_inserter(both));
+	return both;
+}
+
+LabDifference difference(const Lab &now, const Lab &wanted)
+{
+	LabDifference result;
+	compare_nodes(now.switches, wanted.switches, "switch", "its links go down meanwhile", result.switches_out,
+		      result.switches_in, result.lines);
+	compare_nodes(now.hosts, wanted.hosts, "host", "its machine loses the card", result.hosts_out, result.hosts_in,
+		      result.lines);
+
+	std::map<std::pair<string, string>, const LabLink *> before, after;
+	for (const LabLink &link : now.links)
+		before[ends_of(link)] = &link;
+	for (const LabLink &link : wanted.links)
+		after[ends_of(link)] = &link;
+	for (const LabLink &link : now.links) {
+		const bool stays = after.contains(ends_of(link));
+		if (!stays || touches(link, result.hosts_out, result.switches_out))
+			result.links_out.push_back(link);
+		if (!stays)
+			result.lines.push_back(fmt::format("- link {}", link.name()));
+	}
+	for (const LabLink &link : wanted.links) {
+		const auto known = before.find(ends_of(link));
+		if (known == before.end()) {
+			result.links_in.push_back(link);
+			result.lines.push_back(fmt::format("+ link {}", link.name()));
+			continue;
+		}
+		const Changes changes = changes_of(known->second->config, link.config);
+		if (touches(link, result.hosts_in, result.switches_in))
+			result.links_in.push_back(link);
+		else if (!changes.empty())
+			result.links_set.push_back(link);
+		if (!changes.empty())
+			result.lines.push_back(fmt::format("~ link {}: {}", link.name(), fmt::join(changes, ", ")));
+	}
+
+	for (const LabHost &host : wanted.hosts)
+		if (const auto known = std::ranges::find(now.hosts, host.name, &LabHost::name);
+		    known != now.hosts.end() && !(known->boot == host.boot))
+			result.lines.push_back(
+				fmt::format("~ host {}: what its machine boots, from the next time on", host.name));
+
+	result.manager = now.sm_enabled != wanted.sm_enabled || (wanted.sm_enabled && !(now.sm == wanted.sm));
+	if (now.sm_enabled != wanted.sm_enabled)
+		result.lines.push_back(wanted.sm_enabled ? "+ subnet manager" : "- subnet manager");
+	else if (result.manager)
+		result.lines.push_back("~ subnet manager: starts again, for it is told other things");
+	return result;
+}
+
+} // namespace weft::weftd

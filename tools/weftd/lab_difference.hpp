@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What makes one lab of another.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weftd/lab.hpp"
+
+namespace weft::weftd
+{
+
+// A node that is changed in what it is made of is removed and added; so are the links of such a node.
+struct LabDifference {
+	std::set<std::string> hosts_out, hosts_in;
+	std::set<std::string> switches_out, switches_in;
+	std::vector<LabLink> links_out, links_in;
+	// That stay, with their new settings.
+	std::vector<LabLink> links_set;
+	// The subnet manager starts, ends, or starts again.
+	bool manager = false;
+	// The same for people, a line for each change; nothing changes if there is none.
+	std::vector<std::string> lines;
+
+	// Hosts that are there before and after, and whose machines lose their card in between.
+	std::vector<std::string> replaced_hosts() const;
+};
+
+LabDifference difference(const Lab &now, const Lab &wanted);
+
+} // namespace weft::weftd

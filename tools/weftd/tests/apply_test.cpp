@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A lab that changes while it runs.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/unix_listener.hpp"
+#include "fabric/switch.hpp"
+#include "sm/subnet_manager.hpp"
+#include "weftd/control.hpp"
+#include "weftd/world.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char *kPair = R"(
+[[switch]]
+name = "s1"
+ports = 8
+
+[[host]]
+name = "a"
+
+[[host]]
+name = "b"
+
+[[link]]
+ends = ["a", "s1"]
+
+[[link]]
+ends = ["b", "s1"]
+)";
+
+class Apply : public ::testing::Test
+{
+protected:
+	Apply()
+	    : directory_(std::filesystem::temp_directory_path() / ("weft-apply-" + std::to_string(::getpid())))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		world_ = std::make_unique<World>(parse_lab(kPair, "pair", "test"), directory_);
+		session_ = std::make_unique<ControlSession>(*world_, [] {});
+	}
+	~Apply() override
+	{
+		session_.reset();
+		world_.reset();
+		std::filesystem::remove_all(directory_);
+	}
+
+	static json request(const std::string &text)
+	{
+		return {{"command", "lab.apply"}, {"source", "new"}, {"folder", "/labs"}, {"text", text}};
+	}
+	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
+	std::vector<std::string> apply(const std::string &text)
+	{
+		const auto answer = ask(request(text));
+		EXPECT_TRUE(answer["ok"]) << answer;
+		return answer["result"]["changes"];
+	}
+	std::string refusal(const std::string &text)
+	{
+		const auto answer = ask(request(text));
+		EXPECT_FALSE(answer["ok"]) << answer;
+		return answer.value("error", "");
+	}
+	json shown() { return ask({{"command", "fabric.show"}})["result"]; }
+	json shown_without_states()
+	{
+		json fabric = shown();
+		fabric.erase("subnet_manager");
+		for (auto &node : fabric["switches"])
+			node.erase("lid");
+		return json::parse(fabric.dump());
+	}
+	bool managed(std::size_t end_ports)
+	{
+		return world_->subnet_manager()->wait_for(
+			[&](const auto &status) {
+				return status.complete && status.subnet && status.subnet->end_ports.size() == end_ports;
+			},
+			10s);
+	}
+	ib::Guid guid_of(const std::string &host)
+	{
+		for (const auto &each : world_->hosts())
+			if (each->name == host)
+				return each->guid;
+		return 0;
+	}
+
+	std::filesystem::path directory_;
+	std::unique_ptr<World> world_;
+	std::unique_ptr<ControlSession> session_;
+};
+
+// The same file changes nothing, said twice; a comment and the order of the hosts are no change either.
+TEST_F(Apply, TheSameFileChangesNothing)
+{
+	const Host *const a = world_->hosts()[0].get();
+	EXPECT_THAT(apply(kPair), IsEmpty());
+	EXPECT_THAT(apply("# other\n[[switch]]\nname = \"s1\"\nports = 8\n"
+			  "[[host]]\nname = \"b\"\n[[host]]\nname = \"a\"\n"
+			  "[[link]]\nends = [\"s1\", \"b\"]\n[[link]]\nends = [\"a\", \"s1\"]\n"),
+		    IsEmpty());
+	EXPECT_EQ(world_->hosts()[1].get(), a) << "the card is the same one, and in the file's order";
+	ask({{"command", "link.down"}, {"link", "b"}});
+	EXPECT_THAT(apply(kPair), ElementsAre("~ link b/1-s1/2: state down -> up")) << "named the other way round before";
+}
+
+// Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep GUID, port and card.
+TEST_F(Apply, NodesComeAndGo)
+{
+	const Host *const a = world_->hosts()[0].get();
+	const auto guid = guid_of("b");
+	const std::string larger = R"(
+[[switch]]
+name = "s0"
+[[switch]]
+name = "s1"
+ports = 8
+[[host]]
+name = "c"
+[[host]]
+name = "a"
+[[host]]
+name = "b"
+[[link]]
+ends = ["c", "s0"]
+[[link]]
+ends = ["s0", "s1"]
+[[link]]
+ends = ["a", "s1"]
+[[link]]
+ends = ["b", "s1"]
+)";
+	EXPECT_THAT(apply(larger), ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
+	ASSERT_EQ(world_->hosts().size(), 3u);
+	EXPECT_EQ(world_->hosts()[1].get(), a);
+	EXPECT_EQ(guid_of("b"), guid) << "though it is the third now";
+	EXPECT_NE(guid_of("c"), 0u);
+	EXPECT_TRUE(std::filesystem::is_socket(directory_ / "c.sock"));
+
+	EXPECT_THAT(apply(kPair), ElementsAre("- switch s0", "- host c", "- link c/1-s0/1", "- link s0/2-s1/4"));
+	EXPECT_FALSE(std::filesystem::exists(directory_ / "c.sock"));
+	EXPECT_EQ(shown()["links"].size(), 3u);
+	EXPECT_THAT(apply(larger), ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
+}
+
+// The manager stays where it is while there are other ports, and makes room when there are none.
+TEST_F(Apply, TheManagerMakesRoom)
+{
+	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
+	for (const char *host : {"c", "d", "e", "f", "g"})
+		text += std::string("[[host]]\nname = \"") + host + "\"\n[[link]]\nends = [\"" + host + "\", \"s1\"]\n";
+	apply(text);
+	EXPECT_EQ(shown()["switches"][0]["ports"][2]["link"], "sm/1-s1/3");
+	text += "[[host]]\nname = \"h\"\n[[link]]\nends = [\"h\", \"s1\"]\n";
+	EXPECT_THAT(apply(text),
+		    ElementsAre("+ host h", "- link sm/1-s1/3", "+ link h/1-s1/3", "+ link sm/1-s0/1"));
+}
+
+// What the manager sees follows.
+TEST_F(Apply, TheManagerFollows)
+{
+	// One switch and the manager: the hosts' machines are off, and so are their ports.
+	ASSERT_TRUE(managed(2));
+	apply(std::string(kPair) + "[[switch]]\nname = \"s2\"\n[[link]]\nends = [\"s1\", \"s2\"]\n");
+	EXPECT_TRUE(managed(3));
+	apply(kPair);
+	EXPECT_TRUE(managed(2));
+	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nlmc = 1\n"), ElementsAre(HasSubstr("~ subnet manager")));
+	EXPECT_TRUE(managed(2));
+	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nenabled = false\n"),
+		    ElementsAre(HasSubstr("- link sm/1"), "- subnet manager"));
+	EXPECT_EQ(world_->subnet_manager(), nullptr);
+	EXPECT_THAT(apply(kPair), ElementsAre(HasSubstr("+ link sm/1"), "+ subnet manager"));
+	EXPECT_TRUE(managed(2));
+}
+
+// The LIDs that a daemon gave are those that the next one gives.
+TEST_F(Apply, LidsLastOverARestart)
+{
+	auto lab = parse_lab(kPair, "pair", "test");
+	lab.sm.lids = directory_ / "lids";
+	const auto lid_of_switch = [&] {
+		world_ = std::make_unique<World>(lab, directory_);
+		EXPECT_TRUE(managed(2));
+		return world_->fabric().switches()[0]->lid();
+	};
+	session_.reset();
+	world_.reset();
+	const auto before = lid_of_switch();
+	world_.reset();
+	std::ofstream(lab.sm.lids) << std::hex << std::uint64_t{lab.switches[0].guid} << std::dec << " 77 0\n";
+	EXPECT_EQ(lid_of_switch(), 77);
+	EXPECT_NE(before, 77);
+	world_.reset();
+	EXPECT_EQ(lid_of_switch(), 77) << "it was written again";
+	session_ = std::make_unique<ControlSession>(*world_, [] {});
+}
+
+// A link that stays takes its new settings; what was changed in it since counts as what it is.
+TEST_F(Apply, LinksChange)
+{
+	ask({{"command", "link.down"}, {"link", "b"}});
+	const std::string slow = std::string(kPair) + "delay = \"1ms\"\n";
+	EXPECT_THAT(apply(slow), ElementsAre("~ link b/1-s1/2: state down -> up, delay 0ms -> 1ms"));
+	EXPECT_THAT(apply(slow), IsEmpty());
+	EXPECT_EQ(shown()["links"][1]["settings"]["delay"], "1ms");
+	EXPECT_EQ(shown()["links"][1]["settings"]["state"], "up");
+}
+
+// A card that is to be another is replaced, and so it is said; a switch with other ports is, with its links.
+TEST_F(Apply, ChangedNodesAreReplaced)
+{
+	const std::string text = kPair;
+	auto two_ports = text;
+	two_ports.insert(two_ports.find("name = \"b\"") + 10, "\nports = 2");
+	const auto answer = ask(request(two_ports))["result"];
+	EXPECT_THAT(answer["changes"].get<std::vector<std::string>>(),
+		    ElementsAre("~ host b: ports 1 -> 2; its machine loses the card"));
+	EXPECT_EQ(answer["replaced"], json::array({"b"}));
+	EXPECT_EQ(shown()["hosts"][1]["ports"].size(), 2u);
+	EXPECT_EQ(shown()["hosts"][1]["ports"][0]["link"], "b/1-s1/2");
+
+	auto smaller = two_ports;
+	smaller.replace(smaller.find("ports = 8"), 9, "ports = 4");
+	EXPECT_THAT(apply(smaller), ElementsAre("~ switch s1: ports 8 -> 4; its links go down meanwhile"));
+	EXPECT_EQ(shown()["switches"][0]["ports"].size(), 4u);
+	EXPECT_EQ(shown()["links"].size(), 3u);
+}
+
+// A machine that is no longer trusted is restricted, by the port at which it is and no other.
+TEST_F(Apply, TrustFollowsTheLink)
+{
+	const auto text = [](const char *port) {
+		return std::string("[[switch]]\nname = \"s1\"\nports = 8\n[[host]]\nname = \"a\"\ntrusted = false\n"
+				   "[[link]]\nends = [\"a\", \"s1/") +
+		       port + "\"]\n";
+	};
+	apply(text("1"));
+	const fabric::Switch &s1 = *world_->fabric().switches()[0];
+	EXPECT_TRUE(s1.restricts_management(1));
+	EXPECT_THAT(apply(text("5")), ElementsAre("- link a/1-s1/1", "+ link a/1-s1/5"));
+	EXPECT_FALSE(s1.restricts_management(1));
+	EXPECT_TRUE(s1.restricts_management(5));
+	EXPECT_THAT(refusal("[[host]]\nname = \"a\"\ntrusted = false\n[[host]]\nname = \"b\"\n"
+			    "[[link]]\nends = [\"a\", \"b\"]\n[sm]\nenabled = false\n"),
+		    HasSubstr("must be linked to a switch"));
+	EXPECT_TRUE(s1.restricts_management(5));
+}
+
+// A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only looked at.
+TEST_F(Apply, WrongFilesChangeNothing)
+{
+	const json before = shown_without_states();
+	const std::string more = std::string(kPair) + "[[host]]\nname = \"c\"\n";
+	for (const std::string &wrong :
+	     {std::string("[[host"), more + "[[host]]\nname = \"c\"\n", more + "[[link]]\nends = [\"c\", \"nowhere\"]\n",
+	      more + "colour = \"red\"\n", more + "[[link]]\nends = [\"c\", \"s1/9\"]\n", std::string(5000, '[')}) {
+		EXPECT_THAT(refusal(wrong), HasSubstr("new:"));
+		EXPECT_EQ(shown_without_states(), before) << wrong;
+	}
+	// What shows only when the card's socket is made, after much else has been done.
+	const std::string unreachable = "[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n"
+					"[[host]]\nname = \"c\"\nsocket = \"/no/such/folder/c.sock\"\n"
+					"[[link]]\nends = [\"b/2\", \"s2\"]\n[[link]]\nends = [\"c\", \"s2\"]\n";
+	EXPECT_FALSE(refusal(unreachable).empty());
+	EXPECT_EQ(shown_without_states(), before);
+	EXPECT_TRUE(managed(2)) << "and there is a manager again";
+
+	auto look = request(more);
+	look["dry_run"] = true;
+	EXPECT_EQ(ask(look)["result"]["changes"], json::array({"+ host c"}));
+	EXPECT_EQ(shown_without_states(), before);
+	look["folder"] = "labs";
+	EXPECT_FALSE(ask(look)["ok"]);
+}
+
+// Two who apply at once, over the socket: one after the other, and each whole.
+TEST_F(Apply, AppliesFollowEachOther)
+{
+	Loop loop("control");
+	const auto path = directory_ / "control.sock";
+	const auto one = request(std::string(kPair) + "[[host]]\nname = \"c\"\n[[link]]\nends = [\"c\", \"s1\"]\n");
+	const auto other = request("[[switch]]\nname = \"s2\"\n[[host]]\nname = \"a\"\n[[link]]\nends = [\"a\", \"s2\"]\n");
+	{
+		ControlServer server(loop, *world_, path, [] {});
+		std::atomic<unsigned> wrong{0};
+		const auto client = [&](const std::string &line) {
+			const auto socket = connect_unix(path);
+			for (int round = 0; round < 10; ++round) {
+				if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
+				    static_cast<ssize_t>(line.size()))
+					++wrong;
+				std::string got;
+				while (!got.ends_with('\n')) {
+					char buffer[4096];
+					const auto bytes = ::recv(socket.get(), buffer, sizeof(buffer), 0);
+					if (bytes <= 0)
+						break;
+					got.append(buffer, static_cast<std::size_t>(bytes));
+				}
+				if (!json::parse(got, nullptr, false).value("ok", false))
+					++wrong;
+			}
+		};
+		std::thread first(client, one.dump() + '\n'), second(client, other.dump() + '\n');
+		first.join();
+		second.join();
+		EXPECT_EQ(wrong, 0u);
+	}
+	const auto hosts = shown()["hosts"].size();
+	EXPECT_TRUE(hosts == 3 || hosts == 1) << "one file or the other";
+}
+
+// The mappings of memory that the process has are shared by those who come later, too.
+TEST_F(Apply, MappingsAreShared)
+{
+	std::size_t sum = 0;
+	std::string text = kPair;
+	for (int i = 0; i < 40; ++i) {
+		text += "[[host]]\nname = \"n" + std::to_string(i) + "\"\n";
+		if (i % 10 == 9)
+			apply(text);
+	}
+	for (const auto &host : world_->hosts()) {
+		EXPECT_GE(host->most_mappings, 64u);
+		sum += host->most_mappings;
+	}
+	EXPECT_LE(sum, 32768u);
+}
+
+} // namespace
+} // namespace weft::weftd
