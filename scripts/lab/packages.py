@@ -20,6 +20,8 @@ MUST_HAVE = (
 )
 LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/etc/ld\.so\.cache$")
 
+MOST_EXPOSURE = 10      # of 100; it has 9
+
 # What one does with it, without the source tree and without a machine. Each line must succeed.
 USED = r"""
 set -e
@@ -28,6 +30,9 @@ weftd --lab /etc/weft/lab.toml --socket-dir /run/weft & daemon=$!
 tries=0; until weft --socket-dir /run/weft fabric show >/dev/null 2>&1; do tries=$((tries + 1)); test $tries -lt 200; sleep 0.1; done
 weft --socket-dir /run/weft fabric show | grep -q node2
 weft --socket-dir /run/weft link down node1
+weft topology torus --size 3x3 >/tmp/torus.toml
+weft --socket-dir /run/weft lab apply /tmp/torus.toml | grep -q '^+ switch switch3-3$'
+weft --socket-dir /run/weft fabric show | grep -q node9
 weft --socket-dir /run/weft shutdown
 wait $daemon
 weft lab down 2>&1 | grep -q 'no lab is up'
@@ -51,6 +56,18 @@ def build():
     contents = set(re.findall(r"(\./\S+)$", cache.tool("dpkg-deb", "-c", _deb("weft")), re.MULTILINE))
     if missing := [path for path in MUST_HAVE if path not in contents]:
         raise LabError(f"the package weft lacks {' '.join(missing)}")
+    if shutil.which("systemd-analyze"):
+        _judge_service()
+
+
+def _judge_service():
+    """What the service may do, by systemd's own measure: 0 is nothing, 100 is all that root may."""
+    with tempfile.TemporaryDirectory() as folder:
+        unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")
+        found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
+                               text=True, check=False)
+    if found.returncode != 0:
+        raise LabError(f"the service may do too much:\n{found.stdout[-2000:]}{found.stderr}")
 
 
 def _chroot(needs):

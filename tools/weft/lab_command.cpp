@@ -3,6 +3,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,6 +14,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "weft/control_client.hpp"
 
 namespace weft::cli
 {
@@ -119,7 +125,46 @@ Words session_words(const std::string &command, const Passed &passed)
 
 } // namespace
 
-void add_lab(CLI::App &app, const std::filesystem::path &socket_directory)
+namespace
+{
+
+std::string read_file(const std::string &file)
+{
+	std::ifstream stream(file);
+	std::string text((std::istreambuf_iterator<char>(stream)), {});
+	if (!stream)
+		throw std::runtime_error("cannot read " + file);
+	return text;
+}
+
+void apply(const std::filesystem::path &socket_directory, const std::string &file, bool dry_run, bool as_json)
+{
+	const auto folder = std::filesystem::absolute(file).parent_path().string();
+	const auto result = ControlClient(socket_directory)
+				    .call("lab.apply", {{"source", file},
+							{"folder", folder},
+							{"text", read_file(file)},
+							{"dry_run", dry_run}});
+	if (as_json)
+		std::cout << result.dump(2) << '\n';
+	for (const auto &warning : result.at("warnings"))
+		std::cerr << "weft: " << warning.get<std::string>() << '\n';
+	for (const auto &line : result.at("changes"))
+		if (!as_json)
+			std::cout << line.get<std::string>() << '\n';
+	std::cout << std::flush;
+	// Of a lab that has machines, those of hosts that came or went follow.
+	if (dry_run || result.at("changes").empty() || !std::filesystem::exists(socket_directory / "lab.sock"))
+		return;
+	Words words{"settle"};
+	for (const auto &host : result.at("replaced"))
+		words.push_back(host.get<std::string>());
+	become_session(socket_directory, words);
+}
+
+} // namespace
+
+void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json)
 {
 	auto *lab = app.add_subcommand("lab", "weftd and a virtual machine for every host");
 	lab->require_subcommand(1);
@@ -144,8 +189,56 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory)
 		become_session(socket_directory, words);
 	});
 
+	auto *change = lab->add_subcommand("apply", "make the running lab what a file says, and show the difference");
+	auto file = std::make_shared<std::string>();
+	auto dry_run = std::make_shared<bool>(false);
+	change->add_option("FILE", *file, "the lab file, see weft-lab.toml(5)")->required()->check(CLI::ExistingFile);
+	change->add_flag("--dry-run", *dry_run, "only show it");
+	change->callback([&socket_directory, &as_json, file, dry_run] {
+		apply(socket_directory, *file, *dry_run, as_json);
+	});
+
 	lab->add_subcommand("down", "end the machines and weftd")->callback([&socket_directory] {
 		become_session(socket_directory, {"down"});
+	});
+}
+
+void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
+{
+	constexpr int kMostHosts = 3071, kMostSwitches = 4096, kMostPorts = 253;
+	auto *topology = app.add_subcommand("topology", "print the lab file of a topology");
+	topology->require_subcommand(1);
+	topology->footer("As in: weft topology torus --size 4x4 >lab.toml && weft lab up --lab lab.toml");
+	const auto add = [&](const std::string &kind, const std::string &description) {
+		auto *command = topology->add_subcommand(kind, description);
+		auto passed = std::make_shared<Passed>(*command);
+		command->callback([&socket_directory, kind, passed] {
+			Words words{"topology", kind};
+			const Words given = passed->words();
+			words.insert(words.end(), given.begin(), given.end());
+			become_session(socket_directory, words);
+		});
+		return passed;
+	};
+	const auto hosts = [](Passed &passed, const char *description) {
+		return passed.option("--hosts", description)->check(CLI::Range(1, kMostHosts));
+	};
+	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
+	hosts(*fat_tree, "how many")->required();
+	fat_tree->option("--ports", "of each switch (default: 36)")->check(CLI::Range(4, kMostPorts));
+	const auto ring = add("ring", "switches in a circle");
+	ring->option("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
+	hosts(*ring, "how many (default: one for each switch)");
+	const auto torus = add("torus", "switches in a grid whose ends meet");
+	torus->option("--size", "as in 4x4 or 4x4x2")->required();
+	hosts(*torus, "how many (default: one for each switch)");
+	hosts(*add("dragonfly", "groups of switches, each linked to each other one"), "how many")->required();
+
+	auto *import = topology->add_subcommand("import", "that of a subnet, from what ibnetdiscover printed");
+	auto file = std::make_shared<std::string>();
+	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
+	import->callback([&socket_directory, file] {
+		become_session(socket_directory, {"topology", "import", "--", *file});
 	});
 }
 

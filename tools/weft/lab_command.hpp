@@ -12,10 +12,12 @@ namespace weft::cli
 {
 
 // What runs machines is a program of its own, session/weft-session, which weft becomes with the options that it was given.
-// @socket_directory outlives @app.
+// @socket_directory and @as_json outlive @app.
 
-// Adds `weft lab up|shell|down`.
-void add_lab(CLI::App &app, const std::filesystem::path &socket_directory);
+// Adds `weft lab up|shell|apply|down`.
+void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json);
+// Adds `weft topology`, of which the session program is the other half, too.
+void add_topology(CLI::App &app, const std::filesystem::path &socket_directory);
 // Adds `weft run`.
 void add_run(CLI::App &app, const std::filesystem::path &socket_directory);
 

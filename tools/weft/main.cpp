@@ -268,7 +268,8 @@ int main(int argc, char **argv)
 	add_capture(app, options);
 	add_sm(app, options);
 	add_shutdown(app, options);
-	cli::add_lab(app, options.socket_directory);
+	cli::add_lab(app, options.socket_directory, options.as_json);
+	cli::add_topology(app, options.socket_directory);
 	cli::add_run(app, options.socket_directory);
 	try {
 		app.parse(argc, argv);

@@ -2,6 +2,7 @@
 """A lab that runs: weftd, and a machine for every host of it."""
 import contextlib
 import dataclasses
+import itertools
 import json
 import pathlib
 import queue
@@ -93,6 +94,7 @@ class Lab:
         self.directory = directory
         self.logs = logs
         self.guests = {}
+        self._numbers = {}      # the last part of each machine's address, for as long as it is there
         self._weftd_program = weftd
         self._lab_file = lab_file
         self._machine = machine
@@ -114,20 +116,42 @@ class Lab:
             # Ctrl-C is for this program, which then ends what it started.
             self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
         wait_until("weftd to serve", self._weftd_serves, 30)
-        hosts = ask_weftd(self.directory, "fabric.show")["hosts"]
-        if len(hosts) > MOST_ADDRESSES and not self._bare:
-            raise LabError(f"{len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
+        self._start_machines(ask_weftd(self.directory, "fabric.show")["hosts"])
+
+    def settle(self, replaced, tell):
+        """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
+        self._tell = tell
+        hosts = {host["name"]: host for host in ask_weftd(self.directory, "fabric.show")["hosts"]}
+        for name in [name for name in self.guests if name not in hosts or name in replaced]:
+            self._end(name)
+            self.tell(f"{name}: has ended")
+        self._start_machines([host for name, host in hosts.items() if name not in self.guests])
+
+    def _end(self, name):
+        self.guests.pop(name).close()
+        self._numbers.pop(name)
+
+    def _start_machines(self, hosts):
+        if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
+            raise LabError(f"{len(self.guests) + len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
         machines = {host["name"]: self._machine.but(host.get("boot", {})) for host in hosts}
+        started = []
         for host in hosts:
             machine = machines[host["name"]]
             kernel = machine.find_kernel(ib0=not self._bare)
             guest = Guest(host["name"], kernel=kernel, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=machine.append,
                           cards=[host["socket"]], log=self.logs / f"{host['name']}.log")
             self.guests[host["name"]] = guest
+            self._numbers[host["name"]] = next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
+            started.append(guest)
             self.tell(f"{guest.name}: boots {kernel.release}, {'as a program' if kernel.native else guest.accelerator}")
-        numbers = {guest: number for number, guest in enumerate(self.guests.values(), 1)}
-        together(self.guests.values(), lambda guest: self._bring_up(guest, numbers[guest]))
+        try:
+            together(started, lambda guest: self._bring_up(guest, self._numbers[guest.name]))
+        except BaseException:
+            for guest in started:
+                self._end(guest.name)
+            raise
 
     def _bring_up(self, guest, number):
         try:

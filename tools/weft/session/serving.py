@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell` and `down`.
 
-The socket DIR/lab.sock speaks one JSON object a line: {"host", "command"} or {"down": true} from a client; {"out"} and {"err"} with text,
-then {"status"} or {"error"}, to it.
+The socket DIR/lab.sock speaks one JSON object a line: {"host", "command"}, {"settle": [HOST...]} or {"down": true} from a client; {"out"} and {"err"}
+with text, then {"status"} or {"error"}, to it.
 """
+import contextlib
 import json
 import os
+import queue
 import shlex
 import signal
 import socket
@@ -34,6 +36,14 @@ def request(directory, message):
             yield json.loads(line)
 
 
+def quietly(send):
+    """send() for what goes on when the client has gone."""
+    def call(**message):
+        with contextlib.suppress(OSError):
+            send(**message)
+    return call
+
+
 class Server:
     """Gives clients of a socket what they ask of a lab."""
 
@@ -42,6 +52,7 @@ class Server:
         self.path = path
         self.done = threading.Event()
         self.lock = threading.Lock()  # a guest takes requests from one thread at a time
+        self.to_settle = queue.SimpleQueue()  # (hosts whose card is another, send, event): machines are started on the main thread
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -49,9 +60,21 @@ class Server:
     def serve(self):
         """Until a client says so, or weftd ends."""
         threading.Thread(target=self.accept, daemon=True).start()
-        while not self.done.wait(1):
-            if not self.lab.alive():
+        while not self.done.is_set() and self.lab.alive():
+            try:
+                asked = self.to_settle.get(timeout=1)
+            except queue.Empty:
+                continue
+            if not asked:
                 break
+            replaced, send, settled = asked
+            try:
+                self.lab.settle(replaced, lambda text: send(err=f"{text}\n"))
+                send(status=0)
+            except (GuestDied, DeadlineExceeded, LabError) as error:
+                send(error=str(error))
+            finally:
+                settled.set()
 
     def accept(self):
         while True:
@@ -67,7 +90,13 @@ class Server:
                 message = json.loads(client.makefile("rb").readline())
                 if message.get("down"):
                     self.done.set()
+                    self.to_settle.put(None)
                     return send(status=0)
+                if "settle" in message:
+                    settled = threading.Event()
+                    self.to_settle.put((message["settle"], quietly(send), settled))
+                    settled.wait()
+                    return None
                 if message["host"] not in self.lab.guests:
                     return send(error=f"there is no host {message['host']}; there is {', '.join(self.lab.guests)}")
                 self.run(self.lab.guests[message["host"]], message["command"], send)
@@ -156,8 +185,17 @@ def _wait_until_up(reader, child):
     return 1
 
 
+def settle(args):
+    """After `weft lab apply`: machines start and end as hosts did."""
+    return _pass_on(args, {"settle": args.replaced})
+
+
 def run_command(args, command):
-    for answer in request(args.socket_dir, {"host": args.host, "command": command}):
+    return _pass_on(args, {"host": args.host, "command": command})
+
+
+def _pass_on(args, message):
+    for answer in request(args.socket_dir, message):
         sys.stdout.write(answer.get("out", ""))
         sys.stdout.flush()
         sys.stderr.write(answer.get("err", ""))

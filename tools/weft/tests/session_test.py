@@ -12,12 +12,14 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
+import labs  # noqa: E402
 import running  # noqa: E402
-from lab import cache, image, own_kernel  # noqa: E402
+from lab import GuestDied, cache, image, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
@@ -227,6 +229,72 @@ class Together(unittest.TestCase):
             raise LabError(f"{name} fails")
         with self.assertRaisesRegex(LabError, "a fails"):
             together(["a"], work)
+
+
+class FakeGuest:
+    """A machine that is up at once, or never."""
+
+    made = []
+    slowness = 1
+
+    def __init__(self, name, **_):
+        self.name, self.accelerator, self.log = name, "none", "none"
+        self.kernel = types.SimpleNamespace(release="6", native=True, variant="stock")
+        self.running = False
+        self.made.append(self)
+
+    def start(self):
+        self.running = True
+
+    def close(self):
+        self.running = False
+
+    def ready(self, _):
+        if self.name == "broken":
+            raise GuestDied("it broke")
+
+
+class Settled(unittest.TestCase):
+    """Machines follow the hosts of a lab that is changed."""
+
+    def setUp(self):
+        FakeGuest.made = []
+        for name, stand_in in (("Guest", FakeGuest), ("ask_weftd", lambda *_: {"hosts": self.hosts})):
+            patch = unittest.mock.patch.object(labs, name, stand_in)
+            patch.start()
+            self.addCleanup(patch.stop)
+        patch = unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: FakeGuest("").kernel)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.told = []
+        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.told.append)
+
+    def settle(self, hosts, replaced=()):
+        self.hosts = [{"name": name, "socket": name} for name in hosts]
+        self.lab.settle(replaced, self.told.append)
+        return [guest.name for guest in FakeGuest.made if guest.running]
+
+    def test_machines_come_and_go(self):
+        self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
+        first = self.lab.guests["a"]
+        self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
+        self.assertIs(self.lab.guests["a"], first)
+        self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # an address that is free is given again
+
+    def test_machine_whose_card_is_another_starts_again(self):
+        self.settle(["a", "b"])
+        first = self.lab.guests["a"]
+        self.settle(["a", "b"], ["a"])
+        self.assertFalse(first.running)
+        self.assertTrue(self.lab.guests["a"].running)
+        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})
+
+    def test_machine_that_does_not_come_up_ends(self):
+        self.settle(["a"])
+        with self.assertRaisesRegex(LabError, "it broke"):
+            self.settle(["a", "broken"])
+        self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["a"])
+        self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
 
 
 class Refused(Folder):

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Topologies, generated and read: what they are made of, and that weftd takes each.
+
+    topology_test.py WEFT WEFTD
+"""
+import collections
+import contextlib
+import io
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import topology  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+
+# Two switches and two hosts, one of them by two ports, and a lab's own manager.
+DISCOVERED = """#
+# Topology file: generated on Sun Nov 22 2026
+#
+# Initiated from node 0002c90300000a10 port 0002c90300000a11
+
+vendid=0x2c9
+devid=0xbd36
+sysimgguid=0x2c90200000001
+switchguid=0x2c90200000001(2c90200000001)
+Switch\t36 "S-0002c90200000001"\t\t# "MF0;rack-1:SX6036/U1" enhanced port 0 lid 1 lmc 0
+[1]\t"H-0002c90300000a10"[1](2c90300000a11) \t\t# "alpha HCA-1" lid 4 4xQDR
+[2]\t"H-0002c90300000b10"[1](2c90300000b11) \t\t# "beta mlx4_0" lid 5 4xFDR
+[36]\t"S-0002c90200000002"[36]\t\t# "MF0;rack-1:SX6036/U1" lid 2 4xFDR10
+[35]\t"H-0002c90300000c10"[1](2c90300000c11) \t\t# "weft SM" lid 3 4xQDR
+
+vendid=0x2c9
+switchguid=0x2c90200000002(2c90200000002)
+Switch\t36 "S-0002c90200000002"\t\t# "MF0;rack-1:SX6036/U1" enhanced port 0 lid 2 lmc 0
+[36]\t"S-0002c90200000001"[36]\t\t# "MF0;rack-1:SX6036/U1" lid 1 4xFDR10
+[7]\t"H-0002c90300000b10"[2](2c90300000b12) \t\t# "beta mlx4_0" lid 6 4xSDR
+
+vendid=0x2c9
+caguid=0x2c90300000a10
+Ca\t2 "H-0002c90300000a10"\t\t# "alpha HCA-1"
+[1](2c90300000a11) \t"S-0002c90200000001"[1]\t\t# lid 4 lmc 0 "MF0;rack-1:SX6036/U1" lid 1 4xQDR
+
+caguid=0x2c90300000b10
+Ca\t2 "H-0002c90300000b10"\t\t# "beta mlx4_0"
+[1](2c90300000b11) \t"S-0002c90200000001"[2]\t\t# lid 5 lmc 0 "MF0;rack-1:SX6036/U1" lid 1 4xFDR
+[2](2c90300000b12) \t"S-0002c90200000002"[7]\t\t# lid 6 lmc 0 "MF0;rack-1:SX6036/U1" lid 2 4xSDR
+
+caguid=0x2c90300000c10
+Ca\t1 "H-0002c90300000c10"\t\t# "weft SM"
+[1](2c90300000c11) \t"S-0002c90200000001"[35]\t\t# lid 3 lmc 0 "MF0;rack-1:SX6036/U1" lid 1 4xQDR
+"""
+
+
+def lab_of(made):
+    return tomllib.loads(made.text())
+
+
+def degrees(made):
+    """How many links between switches each switch has, by name."""
+    counted = collections.Counter()
+    for a, b, _ in made.links:
+        ends = [end.split("/")[0] for end in (a, b)]
+        if all(end in made.switches for end in ends):
+            counted.update(ends)
+    return counted
+
+
+def hops(made):
+    """The most links between any two nodes; None if they are not all connected."""
+    near = collections.defaultdict(set)
+    for a, b, _ in made.links:
+        a, b = a.split("/")[0], b.split("/")[0]
+        near[a].add(b)
+        near[b].add(a)
+    most = 0
+    for start in near:
+        seen, edge = {start}, {start}
+        steps = -1
+        while edge:
+            steps += 1
+            edge = set().union(*(near[node] for node in edge)) - seen
+            seen |= edge
+        if len(seen) != len(made.switches) + len(made.hosts):
+            return None
+        most = max(most, steps)
+    return most
+
+
+class Generated(unittest.TestCase):
+    def test_fat_tree(self):
+        for hosts, ports in ((1, 36), (35, 36), (36, 36), (64, 36), (215, 36), (648, 36), (7, 4), (8, 4), (50, 11)):
+            made = topology.fat_tree(hosts, ports)
+            self.assertEqual(len(made.hosts), hosts)
+            self.assertLessEqual(max(node.ports for node in made.switches.values()), ports)
+            self.assertLessEqual(hops(made), 4)
+            for name, up in degrees(made).items():
+                if name.startswith("leaf"):
+                    self.assertGreaterEqual(up, made.switches[name].ports - up, "no more hosts than links up")
+        with self.assertRaisesRegex(LabError, "reach 648 hosts"):
+            topology.fat_tree(649, 36)
+
+    def test_ring(self):
+        for switches in (2, 3, 9):
+            made = topology.ring(switches, switches)
+            self.assertEqual(set(degrees(made).values()), {1} if switches == 2 else {2})
+            self.assertEqual(hops(made), switches // 2 + 2)
+
+    def test_torus(self):
+        self.assertEqual(set(degrees(topology.torus((4, 4), 16)).values()), {4})
+        self.assertEqual(set(degrees(topology.torus((3, 3, 3), 27)).values()), {6})
+        self.assertEqual(set(degrees(topology.torus((2, 3), 6)).values()), {3}, "two are linked once")
+        self.assertEqual(hops(topology.torus((4, 4, 4), 64)), 6 + 2)
+
+    def test_dragonfly(self):
+        for hosts, groups in ((1, 2), (6, 3), (72, 9), (73, 5), (342, 19)):
+            made = topology.dragonfly(hosts)
+            self.assertEqual(len({name.split("-")[0] for name in made.switches}), groups)
+            self.assertLessEqual(hops(made), 3 + 2, "within a group, between, within")
+
+    def test_hosts_are_spread_evenly(self):
+        made = topology.ring(4, 10)
+        counted = collections.Counter(end.split("/")[0] for a, b, _ in made.links for end in (a, b) if "node" in a + b and "switch" in end)
+        self.assertEqual(sorted(counted.values()), [2, 2, 3, 3])
+
+    def test_too_many(self):
+        for made in (topology.ring(4097, 1), topology.ring(1, 3072)):
+            with self.assertRaisesRegex(LabError, "too many"):
+                made.text()
+        with self.assertRaisesRegex(LabError, "255 ports"):
+            topology.ring(1, 255).text()
+        for size in ("", "0", "4x", "4x4x4x4", "x", "4096x2", "-1", "4X4"):
+            with self.assertRaisesRegex(LabError, "no size of a torus"):
+                topology._size(size)
+
+
+class Read(unittest.TestCase):
+    def setUp(self):
+        self.said = self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+
+    def test_what_ibnetdiscover_printed(self):
+        lab = lab_of(topology.read(DISCOVERED, "net"))
+        self.assertEqual([(node["name"], node["guid"], node["ports"]) for node in lab["switch"]],
+                         [("rack-1", "0x0002c90200000001", 37), ("rack-1-2", "0x0002c90200000002", 36)])
+        self.assertEqual([(node["name"], node["guid"], node.get("ports", 1)) for node in lab["host"]],
+                         [("alpha", "0x0002c90300000a10", 1), ("beta", "0x0002c90300000b10", 2)])
+        self.assertEqual(sorted((*link["ends"], link["width"], link["speed"]) for link in lab["link"]),
+                         [("alpha/1", "rack-1/1", "4x", "QDR"), ("beta/1", "rack-1/2", "4x", "FDR"), ("beta/2", "rack-1-2/7", "4x", "SDR"),
+                          ("rack-1/36", "rack-1-2/36", "4x", "QDR")])
+        self.assertEqual(self.said.getvalue(), "weft: net:33: the subnet manager of a lab is left out\n")
+
+    def test_wrong_lines_are_named(self):
+        for wrong, reason in ((DISCOVERED.replace('[36]\t"S-0002c90200000001"[36]', '[36]\t"S-0002c90200000001"[35]'), "does not name"),
+                              (DISCOVERED.replace("Switch\t36", "Switch\t255"), "1 to 254 ports"),
+                              (DISCOVERED + "Ca\t1 \"H-0002c90300000a10\"\n", "twice"),
+                              (DISCOVERED + "hello\n", r"net:35: 'hello' is neither"),
+                              ("[1] \"S-1\"[1]\n", "before the first node"),
+                              (DISCOVERED.replace('"H-0002c90300000b10"[2]', '"H-0002c90300000b19"[2]'), "not in the file"),
+                              ("Switch 8 \"S-0\"\n", "not 0"),
+                              ("", "no switch")):
+            with self.assertRaisesRegex(LabError, reason):
+                topology.read(wrong, "net")
+
+    def test_names_a_lab_can_have(self):
+        taken = set()
+        names = [topology._name(text, "node1", taken) for text in ("", None, "sm", "äöü x", "...", "a" * 80, "a" * 80, "a/b\"c d")]
+        self.assertEqual(len(set(names)), len(names))
+        for name in names:
+            self.assertRegex(name, r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,31}$")
+
+
+class Taken(unittest.TestCase):
+    """By the commands, and by the daemon."""
+
+    def setUp(self):
+        # As build/bin lies in a tree, from where weft finds its other half.
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.weft = self.folder / "build/bin/weft"
+        self.weft.parent.mkdir(parents=True)
+        shutil.copy(WEFT, self.weft)
+        (self.folder / "tools").symlink_to(HERE.parents[1])
+
+    def test_weftd_takes_each(self):
+        lab = self.folder / "lab.toml"
+        for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
+                      ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"], ["import", "-"]):
+            made = subprocess.run([self.weft, "topology", *words], input=DISCOVERED, capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            lab.write_text(made.stdout)
+            done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
+    def test_wrong_words(self):
+        for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "no size"),
+                              (["import", "/none"], "cannot read /none"), (["star"], "subcommand is required")):
+            done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(reason, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    WEFTD = sys.argv.pop()
+    WEFT = sys.argv.pop()
+    unittest.main()
