@@ -9,6 +9,9 @@ from lab.testing import test
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_connectx")
 PROBE = "/tmp/weft-uverbs-probe"
 PORT = "/sys/class/infiniband/mlx4_0/ports/1"
+# It writes its log when it has filled a buffer, unless told otherwise; one that stands by asks four times in 40 s whether its master lives.
+OPENSM = ("printf 'force_log_flush TRUE\\nsminfo_polling_timeout 1000\\npolling_retry_number 2\\n' > /tmp/opensm.conf; "
+          "exec opensm -F /tmp/opensm.conf -f /tmp/opensm.log")
 # The programs of infiniband-diags that are not written in Perl, and what they say of two hosts, `one` and `two`, on a switch.
 DIAGNOSTICS = (
     ("ibaddr", r"^GID fe80:.* LID start 0x{one:x} end 0x{one:x}$"),
@@ -74,9 +77,9 @@ def says(node, command, *patterns):
     return out
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=240)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def stock_programs(lab):
-    """OpenSM manages the fabric, and all of infiniband-diags tell of it what it is."""
+    """OpenSM manages the fabric, all of infiniband-diags tell of it what it is, and a second OpenSM takes over."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
         for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):
             assert node1.run(f"cat /sys/class/infiniband_mad/{name}").out == text + "\n", name
@@ -85,9 +88,7 @@ def stock_programs(lab):
         # Nobody manages the fabric yet: the port's neighbours are found by directed routes alone.
         says(node1, "smpquery -D nodeinfo 0", r"NodeType:\.+Channel Adapter$")
         says(node1, "smpquery -D nodeinfo 0,1", r"NodeType:\.+Switch$")
-        # It writes its log when it has filled a buffer, unless told otherwise.
-        node1.run("echo force_log_flush TRUE > /tmp/opensm.conf")
-        manager = node1.spawn("exec opensm -F /tmp/opensm.conf -f /tmp/opensm.log")
+        manager = node1.spawn(f"{OPENSM} -p 2")
         active(node1, node2)
         node1.wait_for("grep -q 'SUBNET UP' /tmp/opensm.log", what="SUBNET UP")
         assert node1.run("grep ' ERR ' /tmp/opensm.log || true").out == ""
@@ -121,8 +122,21 @@ def stock_programs(lab):
         wrong = [f"{command}: status {said.status}, {pattern} sought in\n{said.out}" for command, pattern, said in heard
                  if said.status != 0 or not re.search(pattern, said.out, re.MULTILINE)]
         assert not wrong, "\n".join(wrong)
-        manager.kill()
-        node1.wait_for(f"test $(( $(cat {PORT}/cap_mask) & 2 )) = 0", what="the end of IsSM")
+        a_second_manager_takes_over(manager, node1, node2)
+
+
+def a_second_manager_takes_over(manager, node1, node2):
+    """An OpenSM on each; the first is killed."""
+    standby = node2.spawn(f"{OPENSM} -p 1")
+    node2.wait_for(f"sminfo {lid(node2)} | grep -q STANDBY", timeout=60, what="the second manager to stand by")
+    manager.kill()
+    node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=60, what="the take-over")
+    active(node1, node2)
+    assert f"sm lid {lid(node2)} " in node1.run("sminfo").out
+    assert int(node2.run(f"cat {PORT}/cap_mask").out, 16) & 2, "the new manager's port does not say IsSM"
+    standby.kill()
+    for node in (node1, node2):
+        node.wait_for(f"test $(( $(cat {PORT}/cap_mask) & 2 )) = 0", what="the end of IsSM")
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
