@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""perftest as Debian has it judges user verbs: between two guests of ours, and between one of ours and one on Debian's own stack, in either role."""
+"""perftest and UCX as Debian has them judge user verbs: between two guests of ours, and between one of ours and one on Debian's own stack, in either
+role."""
 import contextlib
 import itertools
 import re
@@ -16,7 +17,7 @@ TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[
 PAIRINGS = ((0, 1), (0, 2), (2, 0))
 FILE = "/tmp/buffer"        # in memory: the root's writable layer is a tmpfs
 TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "atomic": ("RC", "XRC")}
-PERFTEST_PORT = 18515
+PERFTEST_PORT, UCX_PORT = 18515, 13337
 
 
 def address(number):
@@ -86,12 +87,27 @@ def perftest(server, client, where, operation, transport, kind, options):
         assert at_server[size:] == at_client[:size] and any(at_client[:size]), f"{command}: what arrived differs from what was sent"
 
 
+def ucx(server, client, where, transport):
+    """UCX by one of the transports that it makes of verbs."""
+    environment = f"UCX_TLS={transport},self UCX_NET_DEVICES=mlx4_0:1"
+    listening = server.spawn(f"{environment} ucx_perftest -p {UCX_PORT}")
+    server.wait_for(f"ss -ltn | grep -q :{UCX_PORT}", what="ucx_perftest to listen")
+    out = client.run(f"{environment} ucx_perftest {where} -p {UCX_PORT} -t tag_lat -n 500 -f", timeout=60).out
+    assert re.search(r"^ +500 +[\d.]+ ", out, re.MULTILINE), out
+    listening.wait(60)
+
+
 @test(kernels=(), also=("stock",), timeout=600)
-def all_of_perftest(lab):
-    """Every operation of perftest by RC, UC, UD and XRC, by events and inline, data compared, between ours and with Debian's stack at either end."""
+def all_of_perftest_and_ucx(lab):
+    """All of perftest by RC, UC, UD and XRC, with events and inline, data compared, and ucx_perftest by RC and UD, between ours and with Debian's stack
+    at either end."""
     with trio(lab) as nodes:
         turns = itertools.cycle(PAIRINGS)
         for line in perftest_lines():
             pairing = next(turns)
             with between(pairing, line):
                 perftest(*(nodes[number] for number in pairing), address(pairing[0]), *line)
+        for transport in ("rc_v", "ud_v"):
+            pairing = next(turns)
+            with between(pairing, transport):
+                ucx(*(nodes[number] for number in pairing), address(pairing[0]), transport)
