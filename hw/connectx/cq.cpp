@@ -146,14 +146,22 @@ kern::Result<> Cq::command_resize(u32 log_entries, u32 log_page_size, u64 mtt_of
 kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 {
 	user_abi::ResizeCq command;
+	if (log_entries == kern::read_once(log_entries_))
+		return {};
+	// The program's memory may be long in coming, or never come: meanwhile others, who share an XRC domain with it, find the lock free.
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserPages fresh =
 		TRY(UserQueue::make_pages(hca_, command.buffer, sizeof(wire::Cqe) << log_entries, true));
+	// Given back without the lock.
+	UserPages old;
+	kern::Guard resizing(resize_lock_);
+	if (log_entries == log_entries_)
+		return {};
 	TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
 	// The card has written into the old ring for the last time: it goes.
-	user_.exchange(std::move(fresh));
-	log_entries_ = log_entries;
+	old = user_.exchange(std::move(fresh));
+	kern::write_once(log_entries_, log_entries);
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	return {};
 }
@@ -166,12 +174,12 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
 	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
 		return kern::Error{-EINVAL};
-	kern::Guard resizing(resize_lock_);
 	const u32 log_entries = kern::log2_ceil(entries + 1);
-	if (log_entries == log_entries_)
-		return {};
 	if (verbs_.res.user)
 		return udata ? resize_user(log_entries, *udata) : kern::Result<>(kern::Error{-EINVAL});
+	kern::Guard resizing(resize_lock_);
+	if (log_entries == log_entries_)
+		return {};
 	QueueBuffer fresh = TRY(make_ring(log_entries));
 	const u32 log_page_size = fresh.log_page_size();
 	const u64 mtt_offset = fresh.mtt_offset();

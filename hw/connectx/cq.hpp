@@ -153,8 +153,8 @@ private:
 	kern::Result<QueueBuffer> make_ring(u32 log_entries);
 	kern::Result<> make_own_ring(u32 log_entries);
 	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
-	/* A program's library moves what lies in the old ring itself. */
-	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) REQUIRES(resize_lock_);
+	/* A program's library moves what lies in the old ring itself. Waits for the program's memory. */
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) EXCLUDES(resize_lock_);
 	/* Tells the card of another ring. */
 	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
 	QueuePlace place() const
