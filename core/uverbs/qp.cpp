@@ -143,6 +143,18 @@ rdma_ah_attr address_of(const abi::QpAddress &said)
 	return attr;
 }
 
+/* A new path, of a QP on its way to RTR or of one in SQD, which are the only ones to get one. */
+bool is_on_its_way(const abi::ModifyQp &request)
+{
+	return (request.attr_mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
+}
+
+/* In SQD the path says by which port a QP leaves from now on, if nothing else does; but one of UC keeps its port (IBA 11.2.5.3). */
+bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)
+{
+	return (request.attr_mask & (IB_QP_AV | IB_QP_PORT)) == IB_QP_AV && !is_on_its_way(request) && qp.qp_type != IB_QPT_UC;
+}
+
 /* What the interface asks of a change of a QP beyond the midlayer's own checks. */
 Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 {
@@ -158,8 +170,8 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 		if (!rdma_is_port_valid(&device, request.dest.port_num))
 			return kern::Error{-EINVAL};
 		/* The path leaves by the QP's own port; on the way to RTR that is the one of INIT. */
-		const bool to_rtr = (mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
-		if (to_rtr ? request.dest.port_num != port : (mask & IB_QP_PORT) && request.dest.port_num != request.port_num)
+		const u32 own = (mask & IB_QP_PORT) && !is_on_its_way(request) ? request.port_num : port;
+		if (!moves_with_its_path(qp, request) && request.dest.port_num != own)
 			return kern::Error{-EINVAL};
 	}
 	if ((mask & IB_QP_ALT_PATH) && (!rdma_is_port_valid(&device, request.alt_port_num) ||
@@ -188,6 +200,8 @@ Result<> modify(Call &call, const abi::ModifyQp &request)
 	auto qp = TRY(call.file.objects().find<Qp>(request.handle));
 
 	TRY(check(*qp->ib(), request));
+	const bool moves = moves_with_its_path(*qp->ib(), request);
+	const u32 mask = attributes_of(*qp->ib(), request.attr_mask | (moves ? u32{IB_QP_PORT} : 0));
 	ib_qp_attr attr = {
 		.qp_state = static_cast<ib_qp_state>(request.qp_state),
 		.cur_qp_state = static_cast<ib_qp_state>(request.cur_qp_state),
@@ -206,14 +220,14 @@ Result<> modify(Call &call, const abi::ModifyQp &request)
 		.max_rd_atomic = request.max_rd_atomic,
 		.max_dest_rd_atomic = request.max_dest_rd_atomic,
 		.min_rnr_timer = request.min_rnr_timer,
-		.port_num = request.port_num,
+		.port_num = moves ? request.dest.port_num : request.port_num,
 		.timeout = request.timeout,
 		.retry_cnt = request.retry_cnt,
 		.rnr_retry = request.rnr_retry,
 		.alt_port_num = request.alt_port_num,
 		.alt_timeout = request.alt_timeout,
 	};
-	return kern::check(ib_modify_qp_user(qp->ib(), &attr, static_cast<int>(attributes_of(*qp->ib(), request.attr_mask)), &call.udata));
+	return kern::check(ib_modify_qp_user(qp->ib(), &attr, static_cast<int>(mask), &call.udata));
 }
 
 ib_gid gid_of(const abi::Multicast &request)
@@ -248,6 +262,7 @@ Result<> Qp::attach(Share &share, const ib_gid &gid, u16 lid)
 		return {};
 	auto group = TRY(kern::make<Group>(kern::Gfp::kernel));
 	group->room = TRY(share.attachments.take());
+	TRY(share.groups.take(group->place, gid, static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
 	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
 	group->gid = gid;
 	group->lid = lid;

@@ -104,6 +104,7 @@ private:
 		ib_gid gid;
 		u16 lid;
 		kern::Portion room;
+		GroupPlaces::Place place;
 		kern::ListNode node;
 	};
 	Group *find(const ib_gid &gid, u16 lid) REQUIRES(groups_lock_);

@@ -4,6 +4,28 @@
 namespace uverbs
 {
 
+kern::Result<> GroupPlaces::take(Place &place, const ib_gid &gid, u32 group_size)
+{
+	const u32 most = group_size < 4 ? 1 : group_size / 4;
+	u32 has = 0;
+	kern::Guard guard(lock_);
+
+	for (const Place &other : taken_)
+		has += __builtin_memcmp(other.gid_.raw, gid.raw, sizeof(gid.raw)) == 0;
+	if (has >= most)
+		return kern::Error{-EDQUOT};
+	place.gid_ = gid;
+	place.places_ = this;
+	taken_.push_back(place);
+	return {};
+}
+
+void GroupPlaces::leave(Place &place)
+{
+	kern::Guard guard(lock_);
+	place.node_.unlink();
+}
+
 kern::Budget &Share::of(Kind kind)
 {
 	switch (kind) {
@@ -13,11 +35,10 @@ kern::Budget &Share::of(Kind kind)
 	case Kind::mw:
 		return keys;
 	case Kind::cq:
+	case Kind::xrcd:
 		return cqs;
 	case Kind::srq:
 		return srqs;
-	case Kind::xrcd:
-		return xrcds;
 	case Kind::qp:
 		break;
 	}
@@ -26,7 +47,7 @@ kern::Budget &Share::of(Kind kind)
 
 bool Share::idle() const
 {
-	for (const kern::Budget *budget : {&contexts, &pds, &keys, &cqs, &srqs, &qps, &xrcds, &event_files, &attachments})
+	for (const kern::Budget *budget : {&contexts, &pds, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
 		if (budget->taken())
 			return false;
 	return true;

@@ -15,7 +15,7 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048, attachments_max = 1024, chain_max = 32;
+constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048, attachments_max = 1024, group_max = 30, chain_max = 32;
 
 /* Whether another user can do so, who has nothing yet. */
 template <class Act>
@@ -97,11 +97,36 @@ void try_attachments()
 	const Datagrams own;
 	long failed = 0;
 
+	const auto group = [](unsigned number) {
+		return MulticastGid{0xff, 0x12, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
+	};
 	for (unsigned i = 0; i < attachments_max; i++)
-		failed |= own.program.attach(own.qp, static_cast<std::uint16_t>(0xc000 + i));
+		failed |= own.program.attach(own.qp, 0xc000, group(i));
 	expect("as many attachments as a user may have", failed, 0);
-	expect("an attachment more", own.program.attach(own.qp, 0xc000 + attachments_max), EDQUOT);
-	expect("one that is there", own.program.attach(own.qp, 0xc000), 0);
+	expect("an attachment more", own.program.attach(own.qp, 0xc000, group(attachments_max)), EDQUOT);
+	expect("one that is there", own.program.attach(own.qp, 0xc000, group(0)), 0);
+}
+
+/* So many of a user's QPs, of two files, are in one group; another's still find room there. */
+void try_a_group()
+{
+	const Datagrams one, other;
+	std::vector<std::uint32_t> qps(group_max + 1);
+	long failed = 0;
+
+	for (unsigned i = 0; i <= group_max; i++) {
+		const Datagrams &its = i % 2 ? one : other;
+		expect("CREATE_QP", its.program.create_qp(its.pd, its.cq, qps[i], qp_type_ud), 0);
+		if (i < group_max)
+			failed |= its.program.attach(qps[i], 0xc000);
+	}
+	expect("as many in a group as a user may have", failed, 0);
+	expect("a QP more in the group", other.program.attach(qps[group_max], 0xc000), EDQUOT);
+	expect("another user's QP", another_can([] {
+		       const Datagrams own;
+		       return own.program.attach(own.qp, 0xc000) == 0;
+	       }),
+	       1);
 }
 
 /* The card's own function (MGID_HASH), over the places that the driver gives it. */
@@ -143,6 +168,7 @@ void try_shares()
 	try_pds();
 	try_event_files();
 	try_attachments();
+	try_a_group();
 	try_chain();
 }
 

@@ -51,9 +51,33 @@ void a_user_has_so_many_keys(kern::kunit::Test &test)
 void a_user_has_so_many_queues(kern::kunit::Test &test)
 {
 	try_bound<test::Cq>(test, &Share::cqs, 1024);
+	/* The card has a CQ for each XRC domain, too. */
+	try_bound<test::Cq, Thing<Kind::xrcd>>(test, &Share::cqs, 1024);
 	try_bound<test::Srq>(test, &Share::srqs, 512);
 	try_bound<test::Qp>(test, &Share::qps, 1024);
-	try_bound<Thing<Kind::xrcd>>(test, &Share::xrcds, 1024);
+}
+
+/* A user's QPs get a quarter of a group's places, and of each group anew; another user gets his, whatever the first has. */
+void a_user_has_a_quarter_of_a_group(kern::kunit::Test &test)
+{
+	constexpr u32 group_size = 120, quarter = 30;
+	const ib_gid group = {.raw = {0xff, 0x12, 1}}, elsewhere = {.raw = {0xff, 0x12, 2}};
+	Share share(somebody), other(root);
+	auto places = kern::make_array<GroupPlaces::Place>(kern::Gfp::kernel, quarter - 1);
+	auto freed = kern::make<GroupPlaces::Place>(kern::Gfp::kernel);
+	GroupPlaces::Place another, of_other, of_small;
+
+	ASSERT_OK(places);
+	ASSERT_OK(freed);
+	EXPECT_OK(share.groups.take(*freed.value(), group, group_size));
+	for (u32 i = 0; i < quarter - 1; i++)
+		EXPECT_OK(share.groups.take(places.value()[i], group, group_size));
+	EXPECT_ERROR(share.groups.take(another, group, group_size), -EDQUOT);
+	EXPECT_OK(other.groups.take(of_other, group, group_size));
+	freed.value() = {};
+	EXPECT_OK(share.groups.take(another, group, group_size));
+	/* One is always to be had. */
+	EXPECT_OK(share.groups.take(of_small, elsewhere, 2));
 }
 
 /* All files of a user have one share; who has lost something is remembered, who has nothing is not. */
@@ -83,4 +107,4 @@ void a_share_is_its_users(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(uverbs_shares, KUNIT_CASE(a_user_has_so_many_pds), KUNIT_CASE(a_user_has_so_many_keys),
-	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_share_is_its_users));
+	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_user_has_a_quarter_of_a_group), KUNIT_CASE(a_share_is_its_users));
