@@ -150,17 +150,19 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 	return 0;
 }
 
-ib_qp *open_handle(ib_qp &real, void (*event_handler)(ib_event *, void *), void *qp_context, const char *caller)
+/* Of a program's domain it is the caller's, whoever made the QP. */
+ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
 	Draft<ib_qp> handle(sizeof(ib_qp), kern::Gfp::kernel);
 	if (!handle)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	if (int error = handle.belongs_to(real.device, nullptr))
+	const ib_udata program{};
+	if (int error = handle.belongs_to(real.device, real.res.user ? &program : nullptr))
 		return rdma::err_ptr<ib_qp>(error);
 	handle->xrcd = real.xrcd;
 	handle->real_qp = &real;
-	handle->event_handler = event_handler;
-	handle->qp_context = qp_context;
+	handle->event_handler = attr.event_handler;
+	handle->qp_context = attr.qp_context;
 	handle->qp_num = real.qp_num;
 	handle->qp_type = real.qp_type;
 	{
@@ -344,7 +346,7 @@ struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open
 	});
 	if (!found)
 		return rdma::err_ptr<ib_qp>(-EINVAL);
-	return open_handle(*found, qp_open_attr->event_handler, qp_open_attr->qp_context, caller);
+	return open_handle(*found, *qp_open_attr, caller);
 }
 
 int ib_close_qp(struct ib_qp *qp)

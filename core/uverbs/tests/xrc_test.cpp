@@ -63,12 +63,15 @@ void a_targets_events_are_its_holders(kern::kunit::Test &test)
 	ib_qp &real = *maker.handle->real_qp;
 	/* No program's QP may what the kernel's may, though nobody's word made this one. */
 	EXPECT_TRUE(real.res.user);
+	/* The QP is of no program, which may go before it; a handle is of who has it, and shown so. */
+	EXPECT_TRUE(maker.handle->res.user);
 	raise(real);
 	EXPECT_EQ(maker.told, 1u);
 	ASSERT_OK(heir.open(domain, maker.handle->qp_num));
 	raise(real);
 	EXPECT_EQ(maker.told, 2u);
 	EXPECT_EQ(heir.told, 1u);
+	EXPECT_TRUE(heir.handle->res.user);
 
 	maker.close(domain);
 	raise(real);
