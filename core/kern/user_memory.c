@@ -7,6 +7,7 @@
 #include <linux/scatterlist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kern/abi/user_memory.h>
 
@@ -15,6 +16,13 @@
  * That needs a device that sees the processor's caches, as on x86.
  */
 #define SHARED DMA_ATTR_SKIP_CPU_SYNC
+
+/* After so many small pieces of a region that have been gone through, or a large one, others may run. */
+static inline void let_others_run(unsigned int piece, size_t size)
+{
+	if (piece % 64 == 0 || size >= SZ_1M)
+		cond_resched();
+}
 
 struct kern_user_memory {
 	struct device *device;
@@ -88,7 +96,7 @@ static void unpin_pages(struct kern_user_memory *memory)
 
 	for_each_sgtable_sg(&memory->table.sgt, at, i) {
 		unpin_user_page_range_dirty_lock(sg_page(at), DIV_ROUND_UP(at->length, PAGE_SIZE), memory->writable);
-		cond_resched();
+		let_others_run(i, at->length);
 	}
 	sg_free_append_table(&memory->table);
 	memset(&memory->table, 0, sizeof(memory->table));
@@ -176,12 +184,12 @@ void kern_user_memory_for_each(struct kern_user_memory *memory, bool (*visit)(vo
 			       void *context)
 {
 	struct scatterlist *at;
-	int i;
+	unsigned int i;
 
 	for_each_sgtable_dma_sg(&memory->table.sgt, at, i) {
 		if (!visit(context, sg_dma_address(at), sg_dma_len(at)))
 			break;
-		cond_resched();
+		let_others_run(i, sg_dma_len(at));
 	}
 }
 EXPORT_SYMBOL_GPL(kern_user_memory_for_each);

@@ -72,7 +72,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	// Once in error it stays so.
 	error_room_ = TRY(hca_.async_eq().room().take(1));
 
-	auto mailbox = TRY(hca_.commands().mailbox());
+	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, log_entries);
 	const QueuePlace lies = udata ? user_.place() : place();
@@ -84,7 +84,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	hca_.set_cq(number(), this);
 	live_ = true;
 	const auto given = hca_.commands().execute_in(
-		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number()}, mailbox);
+		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number(), .answer = Answer::at_once}, mailbox);
 	if (!given) {
 		live_ = false;
 		hca_.set_cq(number(), nullptr);

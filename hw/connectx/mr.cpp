@@ -32,10 +32,10 @@ kern::Result<ProtectionEntry> ProtectionEntry::create(Hca &hca)
 
 kern::Result<> ProtectionEntry::open(const u8 *entry)
 {
-	auto mailbox = TRY(hca_->commands().mailbox());
+	auto mailbox = TRY(hca_->commands().mailbox(Entry::size));
 	__builtin_memcpy(mailbox.bytes(), entry, Entry::size);
 	Entry::mem_key.set(mailbox.bytes(), wire::mpt_key(key()));
-	TRY(hca_->commands().execute_in({.opcode = wire::Opcode::sw2hw_mpt, .in_modifier = number_.value()},
+	TRY(hca_->commands().execute_in({.opcode = wire::Opcode::sw2hw_mpt, .in_modifier = number_.value(), .answer = Answer::at_once},
 					mailbox));
 	live_ = true;
 	return {};
@@ -47,7 +47,7 @@ kern::Result<> ProtectionEntry::close()
 		return {};
 	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no keys any more.
 	const auto closed = hca_->commands().execute_closing(
-		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1}, -EBUSY);
+		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1, .answer = Answer::at_once}, -EBUSY);
 	if (!closed && closed.error() == -EBUSY)
 		return kern::Error{-EBUSY};
 	live_ = false;

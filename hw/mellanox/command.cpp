@@ -152,8 +152,8 @@ kern::Result<u64> CommandInterface::execute(const Command &command)
 	KERN_MIGHT_SLEEP();
 	if (failed())
 		return kern::Error{-EIO};
-	bool events;
-	{
+	bool events = command.answer == Answer::event;
+	if (events) {
 		kern::Guard guard(slots_lock_);
 		events = events_;
 	}

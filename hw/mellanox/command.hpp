@@ -15,6 +15,17 @@ namespace mellanox {
 /* How the card says that it has taken a command: by GO alone, or by showing the toggle bit that came with it as well. */
 enum class HandOver : u8 { go, go_and_toggle };
 
+/* How the answer to a command comes, once the card gives events. */
+enum class Answer : u8 {
+	/* Behind all events that the card has had to tell until then. Whoever waits sleeps, and others give commands meanwhile. */
+	event,
+	/*
+	 * In the register, which its giver watches, and nobody else gets meanwhile: for what the card does within the time that it takes to fall
+	 * asleep and be woken, about an object that no event tells of.
+	 */
+	at_once,
+};
+
 /* One command's registers. A mailbox's address or an immediate value goes into in_param. */
 struct Command {
 	hw::mellanox::Opcode opcode;
@@ -22,6 +33,7 @@ struct Command {
 	u8 op_modifier = 0;
 	u64 in_param = 0;
 	u64 out_param = 0;
+	Answer answer = Answer::event;
 };
 
 /*
@@ -66,7 +78,8 @@ public:
 	 * freed, so it counts as a failure of the card; but for the one that is allowed, which says that it is in use. */
 	kern::Result<> execute_closing(const Command &command, int allowed = 0);
 
-	kern::Result<Mailbox> mailbox() { return pool_.get(); }
+	/* used: how much of it the card will look at, which is zero. Errors: ENOMEM. May sleep. */
+	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox::mailbox_max) { return pool_.get(used); }
 
 	/* From now on the card answers by events; to be called when the event queue for them works. May sleep. */
 	kern::Result<> use_events(unsigned int log_max_commands);

@@ -35,13 +35,18 @@ IcmTable::~IcmTable()
 {
 	if (reserved_)
 		put(0, reserved_);
+	kern::Guard guard(lock_);
+	if (spare_)
+		unmap(*spare_);
 	kern_assert(resident_bytes() == 0);
 }
 
 kern::Result<> IcmTable::get_chunk(u32 index)
 {
 	Chunk &chunk = chunks_[index];
-	if (!chunk.users) {
+	if (&chunk == spare_) {
+		spare_ = nullptr;
+	} else if (!chunk.users) {
 		const u64 start = u64{index} * chunk_bytes;
 		const u64 rest = kern::align_up(extent_.bytes(), card_page) - start;
 		const size_t bytes = rest < chunk_bytes ? rest : chunk_bytes;
@@ -59,12 +64,20 @@ void IcmTable::put_chunk(u32 index)
 	Chunk &chunk = chunks_[index];
 	if (--chunk.users)
 		return;
+	if (spare_)
+		unmap(*spare_);
+	spare_ = &chunk;
+}
+
+void IcmTable::unmap(Chunk &chunk)
+{
+	const u64 index = static_cast<u64>(&chunk - chunks_.data());
 	// A card that does not let go counts as failed; its reset, which comes before the memory is used again by
 	// anybody who could be harmed, is the listener's business.
 	kern::ignore(commands_.execute_closing(
 		{.opcode = hw::mellanox::Opcode::unmap_icm,
 		 .in_modifier = static_cast<u32>(chunk.area.bytes() / card_page),
-		 .in_param = extent_.base + u64{index} * chunk_bytes}));
+		 .in_param = extent_.base + index * chunk_bytes}));
 	resident_.add_relaxed(-chunk.area.bytes());
 	chunk.area = PageArea();
 }

@@ -17,7 +17,8 @@ struct IcmExtent {
 
 /*
  * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which are the card's, hold theirs
- * for the life of the table.
+ * for the life of the table. Of the chunks that nobody holds any more one stays, the last: who makes and ends one object after the other
+ * has the card told of its memory once.
  */
 class IcmTable {
 public:
@@ -49,6 +50,7 @@ private:
 
 	kern::Result<> get_chunk(u32 index) REQUIRES(lock_);
 	void put_chunk(u32 index) REQUIRES(lock_);
+	void unmap(Chunk &chunk) REQUIRES(lock_);
 	u32 chunk_of(u32 entry) const { return entry >> log_entries_per_chunk_; }
 
 	CommandInterface &commands_;
@@ -58,6 +60,8 @@ private:
 	u32 reserved_ = 0;
 	kern::Mutex lock_;
 	kern::OwnedArray<Chunk> chunks_;
+	/* Mapped, and held by nobody; or nullptr. */
+	Chunk *spare_ GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<size_t> resident_{0};
 };
 

@@ -37,7 +37,7 @@ void MailboxPool::clear(Pages &pages)
 		kern::destroy(page);
 }
 
-kern::Result<Mailbox> MailboxPool::get()
+kern::Result<Mailbox> MailboxPool::get(size_t used)
 {
 	Mailbox::Page *page;
 	{
@@ -45,7 +45,7 @@ kern::Result<Mailbox> MailboxPool::get()
 		page = free_.pop_front();
 	}
 	if (page) {
-		__builtin_memset(page->buffer.memory(), 0, hw::mellanox::mailbox_max);
+		__builtin_memset(page->buffer.memory(), 0, used);
 		return Mailbox(*this, page);
 	}
 	auto fresh = TRY(kern::make<Mailbox::Page>(kern::Gfp::kernel));

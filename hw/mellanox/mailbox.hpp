@@ -11,7 +11,7 @@ namespace mellanox {
 
 class MailboxPool;
 
-/* One page, zero when it comes out of the pool, that goes back there at the end. */
+/* One page that comes out of the pool, zero as far as its user asks, and goes back there at the end. */
 class Mailbox {
 public:
 	Mailbox(Mailbox &&other) noexcept : pool_(other.pool_), page_(std::exchange(other.page_, nullptr)) {}
@@ -47,8 +47,8 @@ public:
 	}
 	~MailboxPool();
 
-	/* Errors: ENOMEM. May sleep. */
-	kern::Result<Mailbox> get();
+	/* used: bytes that the card will look at; behind them is what earlier commands have left. Errors: ENOMEM. May sleep. */
+	kern::Result<Mailbox> get(size_t used);
 
 private:
 	friend class Mailbox;

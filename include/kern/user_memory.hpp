@@ -31,7 +31,8 @@ public:
 			first = false;
 			last = address + size;
 			at += size;
-			return true;
+			/* Pieces that lie anyhow say so soon. */
+			return !(bits >> page_shift & 1);
 		});
 		/* No larger than is needed for one entry. */
 		unsigned int shift = page_shift;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/kunit.hpp>
 #include <kern/thread.hpp>
+#include <kern/time.hpp>
 #include "../command.hpp"
 
 using mellanox::CommandInterface;
@@ -67,6 +68,50 @@ void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
 	EXPECT_EQ(card.calls.load_acquire(), 2u);
 }
 
+/* A card that is memory: the test does what it is to do. */
+struct Slow final : mellanox::FailureListener {
+	kern::kunit::FakeDevice device{"weft-mellanox-answer"};
+	kern::OwnedArray<u32> registers;
+	kern::Mmio bar0;
+	kern::Owned<CommandInterface> commands;
+
+	bool begin()
+	{
+		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
+		if (!memory || !device.native())
+			return false;
+		registers = memory.take();
+		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
+		auto made = CommandInterface::create(bar0, device.native(), mellanox::HandOver::go, *this);
+		if (!made)
+			return false;
+		commands = made.take();
+		return commands->use_events(1).error() == 0;
+	}
+	void card_failed(const char *) override {}
+	u32 control() { return bar0.read_be32(wire::hcr::at + wire::hcr::control); }
+	int run()
+	{
+		const auto done = commands->execute({.opcode = wire::Opcode::sw2hw_mpt, .answer = mellanox::Answer::at_once});
+		return done ? static_cast<int>(done.value()) : done.error();
+	}
+};
+
+/* A command whose answer is in the register asks for no event, and waits for none, though other commands do. */
+void an_answer_at_once_is_in_the_register(kern::kunit::Test &test)
+{
+	Slow card;
+	ASSERT_TRUE(card.begin());
+	auto asking = kern::Thread::create("weft-asking", kern::method<&Slow::run>, &card);
+	ASSERT_OK(asking);
+	while (!wire::hcr::go.of(card.control()))
+		kern::sleep_ms(1);
+	EXPECT_EQ(wire::hcr::event.of(card.control()), 0u);
+	card.bar0.write_be32(wire::hcr::at + wire::hcr::out_param + 4, 77);
+	card.bar0.write_be32(wire::hcr::at + wire::hcr::control, 0);
+	EXPECT_EQ(asking.value().stop(), 77);
+}
+
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off));
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off), KUNIT_CASE(an_answer_at_once_is_in_the_register));
