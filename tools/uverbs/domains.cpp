@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // XRC domains: who shares one, by which file, and how long it and the target QPs in it live.
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <future>
 
 #include "uverbs/program.hpp"
 
@@ -17,18 +25,6 @@ constexpr const char *file_name = "/tmp/weft-xrc-domain";
 constexpr const char *other_name = "/tmp/weft-xrc-domain-2";
 constexpr const char *mount_name = "/tmp/weft-xrc-mount";
 constexpr const char *mounted_name = "/tmp/weft-xrc-mount/domain";
-
-long open_domain(const Program &program, int file, int flags, std::uint32_t &made)
-{
-	ib_uverbs_open_xrcd_resp answer{};
-	const long error = program.command(
-		IB_USER_VERBS_CMD_OPEN_XRCD,
-		ib_uverbs_open_xrcd{.response = 0, .fd = static_cast<std::uint32_t>(file), .oflags = static_cast<std::uint32_t>(flags)},
-		answer);
-
-	made = answer.xrcd_handle;
-	return error;
-}
 
 long close_domain(const Program &program, std::uint32_t handle)
 {
@@ -82,9 +78,9 @@ void try_one_program()
 	ib_uverbs_destroy_cq_resp read;
 	Target target, again;
 
-	expect("OPEN_XRCD without a file", open_domain(program, -1, 0, domain), 0);
-	expect("another one", open_domain(program, -1, O_CREAT, other), 0);
-	expect("a descriptor that is closed", open_domain(program, 1000, O_CREAT, pd), EBADF);
+	expect("OPEN_XRCD without a file", program.open_domain(-1, 0, domain), 0);
+	expect("another one", program.open_domain(-1, O_CREAT, other), 0);
+	expect("a descriptor that is closed", program.open_domain(1000, O_CREAT, pd), EBADF);
 	expect("a target", create_target(program, domain, target), 0);
 	expect("a domain with a target", close_domain(program, domain), EBUSY);
 	expect("the target of another domain", open_target(program, other, target.number, again), EINVAL);
@@ -123,12 +119,12 @@ void try_a_file()
 	std::uint32_t domain, shared;
 	Target target, inherited;
 
-	expect("a domain that is not there", open_domain(heir, file.number(), 0, domain), EAGAIN);
+	expect("a domain that is not there", heir.open_domain(file.number(), 0, domain), EAGAIN);
 	{
 		const Program maker;
-		expect("a new domain", open_domain(maker, file.number(), O_CREAT | O_EXCL, domain), 0);
-		expect("only a new one", open_domain(heir, by_other_name.number(), O_CREAT | O_EXCL, shared), EINVAL);
-		expect("by the file's other name", open_domain(heir, by_other_name.number(), 0, shared), 0);
+		expect("a new domain", maker.open_domain(file.number(), O_CREAT | O_EXCL, domain), 0);
+		expect("only a new one", heir.open_domain(by_other_name.number(), O_CREAT | O_EXCL, shared), EINVAL);
+		expect("by the file's other name", heir.open_domain(by_other_name.number(), 0, shared), 0);
 		expect("a target", create_target(maker, domain, target), 0);
 		expect("another program opens it", open_target(heir, shared, target.number, inherited), 0);
 	}
@@ -136,7 +132,7 @@ void try_a_file()
 	expect("and so does the domain", close_domain(heir, shared), EBUSY);
 	expect("the last handle goes", heir.destroy_qp(inherited.handle), 0);
 	expect("the last one closes it", close_domain(heir, shared), 0);
-	expect("it is no more", open_domain(heir, file.number(), 0, shared), EAGAIN);
+	expect("it is no more", heir.open_domain(file.number(), 0, shared), EAGAIN);
 	::unlink(file_name);
 	::unlink(other_name);
 }
@@ -150,7 +146,7 @@ void try_a_mount()
 		const Program program;
 		std::uint32_t domain;
 		Descriptor file(::open(mounted_name, O_CREAT | O_RDWR, 0600));
-		expect("a domain of its file", open_domain(program, file.number(), O_CREAT, domain), 0);
+		expect("a domain of its file", program.open_domain(file.number(), O_CREAT, domain), 0);
 		file.reset();
 		expect("it is in use", error_of(::umount(mount_name)), EBUSY);
 		expect("the domain goes", close_domain(program, domain), 0);
@@ -159,10 +155,90 @@ void try_a_mount()
 	::rmdir(mount_name);
 }
 
+/* A page that is not there until it is given. */
+class Lazy
+{
+public:
+	Lazy() : file_(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)))
+	{
+		if (!there())
+			return;
+		uffdio_api api = {.api = UFFD_API, .features = 0, .ioctls = 0};
+		expect("UFFDIO_API", error_of(ioctl(file_.number(), UFFDIO_API, &api)), 0);
+		uffdio_register its = {.range = {.start = page(), .len = 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};
+		expect("UFFDIO_REGISTER", error_of(ioctl(file_.number(), UFFDIO_REGISTER, &its)), 0);
+	}
+	~Lazy() { munmap(memory_, 8192); }
+
+	bool there() const { return file_.number() >= 0; }
+	/* The one before it is there. */
+	std::uint64_t page() const { return reinterpret_cast<std::uintptr_t>(memory_) + 4096; }
+	void await() const
+	{
+		pollfd waiting = {.fd = file_.number(), .events = POLLIN, .revents = 0};
+		expect("somebody waits for the page", ::poll(&waiting, 1, 20000), 1);
+	}
+	void give(const void *content) const
+	{
+		uffdio_copy copy = {.dst = page(), .src = reinterpret_cast<std::uintptr_t>(content), .len = 4096, .mode = 0, .copy = 0};
+		expect("UFFDIO_COPY", error_of(ioctl(file_.number(), UFFDIO_COPY, &copy)), 0);
+	}
+
+private:
+	void *const memory_ = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const Descriptor file_;
+};
+
+/* A program that waits in a command for its own memory holds up nobody who shares a domain with it. */
+void try_a_program_that_waits()
+{
+	const Descriptor file(::open(file_name, O_CREAT | O_RDWR, 0600));
+	const Lazy lazy;
+	const Program slow, other;
+	std::uint32_t domain, shared, pd, cq, srq, number;
+	Target target;
+
+	/* The small test kernels have no such pages. */
+	if (!lazy.there())
+		return;
+	expect("a domain", slow.open_domain(file.number(), O_CREAT, domain), 0);
+	expect("the same", other.open_domain(file.number(), 0, shared), 0);
+	expect("ALLOC_PD", slow.alloc_pd(pd), 0);
+	expect("CREATE_CQ", slow.create_cq(-1, cq), 0);
+	expect("an XRC SRQ", slow.create_xrc_srq(pd, domain, cq, srq, number), 0);
+	expect("a target", create_target(other, shared, target), 0);
+
+	/* What the driver reads of the command begins with the page. */
+	struct Command {
+		ib_uverbs_cmd_hdr header;
+		ib_uverbs_resize_cq request;
+	};
+	ib_uverbs_resize_cq_resp answer{};
+	Command command{};
+	command.header = {IB_USER_VERBS_CMD_RESIZE_CQ, (sizeof(Command) + sizeof(mlx4_ib_resize_cq)) / 4, sizeof(answer) / 4};
+	command.request.response = reinterpret_cast<std::uintptr_t>(&answer);
+	command.request.cq_handle = cq;
+	command.request.cqe = 100;
+	auto *const begin = reinterpret_cast<char *>(lazy.page()) - sizeof(command);
+	std::memcpy(begin, &command, sizeof(command));
+	auto resizing = std::async(std::launch::async, [&] { return slow.write(begin, sizeof(command) + sizeof(mlx4_ib_resize_cq)); });
+	lazy.await();
+	auto ending = std::async(std::launch::async, [&] { return other.destroy_qp(target.handle); });
+	expect("the target ends meanwhile", ending.wait_for(std::chrono::seconds(20)) == std::future_status::ready, 1);
+
+	static mlx4_ib_resize_cq driver[4096 / sizeof(mlx4_ib_resize_cq)];
+	driver[0].buf_addr = Program::ring();
+	lazy.give(driver);
+	expect("RESIZE_CQ", resizing.get(), 0);
+	expect("DESTROY_QP", ending.get(), 0);
+	::unlink(file_name);
+}
+
 } // namespace
 
 void try_domains()
 {
+	try_a_program_that_waits();
 	try_one_program();
 	try_a_file();
 	try_a_mount();

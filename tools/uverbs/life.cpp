@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <vector>
 
 #include "uverbs/program.hpp"
 
@@ -190,6 +191,32 @@ void outlive_device()
 	expect("DEREG_MR", program.deregister_memory(made.mr), 0);
 	expect("DEALLOC_PD", program.dealloc_pd(made.pd), 0);
 	munmap(made.uar, 4096);
+}
+
+void outlive_with_many()
+{
+	constexpr unsigned pds = 250, regions = 250, cqs = 250, qps = 250;
+	const Program program;
+	std::vector<std::uint32_t> pd(pds), mr(regions), cq(cqs), qp(qps);
+	ib_uverbs_destroy_cq_resp answer;
+
+	for (unsigned i = 0; i < pds; i++) {
+		expect("ALLOC_PD", program.alloc_pd(pd[i]), 0);
+		expect("REG_MR", program.register_memory(pd[i], memory, sizeof(memory), mr[i]), 0);
+		expect("CREATE_CQ", program.create_cq(-1, cq[i]), 0);
+		expect("CREATE_QP", program.create_qp(pd[i], cq[i / 2], qp[i]), 0);
+	}
+	wait_for_a_line();
+	expect("a command after the device", program.alloc_pd(pd[0]), EIO);
+	pd[0] = 0;
+	for (unsigned i = 0; i < pds; i++) {
+		expect("a PD that is used", program.dealloc_pd(pd[i]), EBUSY);
+		expect("DESTROY_QP", program.destroy_qp(qp[i]), 0);
+		expect("DEREG_MR", program.deregister_memory(mr[i]), 0);
+		expect("DEALLOC_PD", program.dealloc_pd(pd[i]), 0);
+	}
+	for (const std::uint32_t one : cq)
+		expect("DESTROY_CQ", program.destroy_cq(one, answer), 0);
 }
 
 } // namespace weft::uverbs

@@ -5,12 +5,14 @@
  *	weft-uverbs-probe refusals		what must be refused, and how
  *	weft-uverbs-probe methods		the same of the interface by ioctl()
  *	weft-uverbs-probe bounds		how much of the device one user may have
- *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong
+ *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong, from several threads
+ *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
  *	weft-uverbs-probe ends			closing, forking, dying
  *	weft-uverbs-probe domains		XRC domains, and who shares them
  *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
  *	weft-uverbs-probe stay-in-group		the same with a QP in a multicast group
  *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
+ *	weft-uverbs-probe outlive-many		the same with a thousand objects
  *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
  *	weft-uverbs-probe mads-outlive		as outlive, of umad0 and issm0
  *
@@ -33,6 +35,8 @@ int main(int count, char **words)
 		weft::uverbs::try_shares();
 	else if (what == "random" && count == 4)
 		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
+	else if (what == "deaths" && count == 4)
+		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
 	else if (what == "ends")
 		weft::uverbs::try_ends();
 	else if (what == "domains")
@@ -43,6 +47,8 @@ int main(int count, char **words)
 		weft::uverbs::stay_in_group();
 	else if (what == "outlive")
 		weft::uverbs::outlive_device();
+	else if (what == "outlive-many")
+		weft::uverbs::outlive_with_many();
 	else if (what == "mads")
 		weft::uverbs::try_mads();
 	else if (what == "mads-outlive")

@@ -462,7 +462,8 @@ void try_gids()
 
 	expect("QUERY_PORT", port_of(program, 1, port), 0);
 	const std::uint32_t entries = port.legacy_resp.gid_tbl_len;
-	expect("a table that has room here", entries > 1 && entries < most, 1);
+	const std::uint32_t all = port_of(program, 2, port) ? entries : 2 * entries;
+	expect("a table that has room here", entries > 1 && all < most, 1);
 
 	expect("the first GID", gid_entry(program, 1, 0, entry), 0);
 	expect("where it is", entry.port_num == 1 && entry.gid_index == 0 && entry.gid_type == 0, 1);
@@ -472,11 +473,11 @@ void try_gids()
 	expect("a GID far behind it", gid_entry(program, 1, 0x10000, entry), EINVAL);
 	expect("a GID of no port", gid_entry(program, 0, 0, entry), EINVAL);
 	expect("all GIDs", gid_table(program, sizeof(entry), room, count), 0);
-	expect("how many they are", static_cast<long>(count), entries);
+	expect("how many they are", static_cast<long>(count), all);
 	std::memset(wide, -1, sizeof(wide));
 	expect("all GIDs, further apart", gid_table(program, 2 * sizeof(entry), wide, count), 0);
 	expect("with nothing between", wide[sizeof(entry)] | wide[2 * sizeof(entry) - 1], 0);
-	expect("and nothing behind", wide[entries * 2 * sizeof(entry)], -1);
+	expect("and nothing behind", wide[all * 2 * sizeof(entry)], -1);
 	expect("entries of nothing", gid_table(program, 0, room, count), EINVAL);
 	expect("entries that do not fit", gid_table(program, sizeof(entry), little, count), EINVAL);
 	expect("more than there is room for", gid_table(program, sizeof(little), little, count), EINVAL);
@@ -486,15 +487,14 @@ void try_gids()
 
 void call_at_random(const Program &program, std::mt19937_64 &random, void *room)
 {
-	/* But for files with events: descriptors, which nobody would close. */
-	static constexpr std::uint16_t objects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD, UVERBS_OBJECT_CQ,
-						    UVERBS_OBJECT_QP,	  UVERBS_OBJECT_SRQ,	UVERBS_OBJECT_MR, UVERBS_OBJECT_XRCD};
+	static constexpr std::uint16_t objects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD,   UVERBS_OBJECT_CQ,
+						    UVERBS_OBJECT_QP,	  UVERBS_OBJECT_SRQ,	UVERBS_OBJECT_MR,   UVERBS_OBJECT_XRCD,
+						    UVERBS_OBJECT_MW,	  UVERBS_OBJECT_AH,	UVERBS_OBJECT_FLOW, UVERBS_OBJECT_ASYNC_EVENT};
 	Method method(objects[random() % std::size(objects)], static_cast<std::uint16_t>(random() % 7));
 
 	if (method.header().object_id == UVERBS_OBJECT_DEVICE && method.header().method_id == UVERBS_METHOD_INVOKE_WRITE) {
 		const std::uint32_t number = random() % 60;
-		if (number != IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL)
-			method.constant(UVERBS_ATTR_WRITE_CMD, number | (random() % 4 ? 0 : extended));
+		method.constant(UVERBS_ATTR_WRITE_CMD, number | (random() % 4 ? 0 : extended));
 	}
 	for (std::uint64_t count = random() % 18; count > 0; count--) {
 		const std::uint64_t any = random();

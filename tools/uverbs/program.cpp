@@ -200,6 +200,41 @@ long Program::attach(std::uint32_t qp, std::uint16_t lid, const MulticastGid &gi
 	return command(IB_USER_VERBS_CMD_ATTACH_MCAST, request);
 }
 
+long Program::modify_qp(std::uint32_t handle, std::uint64_t state, std::uint32_t mask) const
+{
+	ib_uverbs_modify_qp request{};
+
+	request.dest.port_num = request.port_num = request.alt_port_num = 1;
+	request.dest.dlid = 1;
+	request.path_mtu = 2;
+	request.qp_handle = handle;
+	request.qp_state = static_cast<std::uint8_t>(state);
+	request.attr_mask = mask;
+	return modify_qp(request);
+}
+
+long Program::resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64_t ring) const
+{
+	ib_uverbs_resize_cq request{};
+	ib_uverbs_resize_cq_resp answer{};
+
+	request.response = reinterpret_cast<std::uintptr_t>(&answer);
+	request.cq_handle = handle;
+	request.cqe = entries;
+	const auto both = with(request, mlx4_ib_resize_cq{.buf_addr = ring});
+	return plain(IB_USER_VERBS_CMD_RESIZE_CQ, both.data(), both.size(), sizeof(answer));
+}
+
+long Program::open_domain(int file, int flags, std::uint32_t &made) const
+{
+	ib_uverbs_open_xrcd_resp answer{};
+	const ib_uverbs_open_xrcd request = {.response = 0, .fd = static_cast<std::uint32_t>(file), .oflags = static_cast<std::uint32_t>(flags)};
+	const long error = command(IB_USER_VERBS_CMD_OPEN_XRCD, request, answer);
+
+	made = answer.xrcd_handle;
+	return error;
+}
+
 long Program::destroy_qp(std::uint32_t handle) const
 {
 	ib_uverbs_destroy_qp_resp answer{};

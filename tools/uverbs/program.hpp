@@ -19,7 +19,7 @@ namespace weft::uverbs
 {
 
 inline constexpr const char *node = "/dev/infiniband/uverbs0";
-inline constexpr std::uint8_t qp_type_rc = 2, qp_type_ud = 4, qp_type_xrc_target = 10;
+inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4, qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
 
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
@@ -97,6 +97,13 @@ public:
 	/* To a multicast group, by that LID. */
 	long attach(std::uint32_t qp, std::uint16_t lid, const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}) const;
 	long destroy_qp(std::uint32_t handle) const;
+	/* To a state, with so many of the attributes that are said, of which all are small. */
+	long modify_qp(std::uint32_t handle, std::uint64_t state, std::uint32_t mask) const;
+	long modify_qp(const ib_uverbs_modify_qp &request) const { return command(IB_USER_VERBS_CMD_MODIFY_QP, request); }
+	/* Into a ring at that address. */
+	long resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64_t ring) const;
+	/* An XRC domain by a file, or by none; flags: of open(2). */
+	long open_domain(int file, int flags, std::uint32_t &made) const;
 	/* An SRQ of a domain; its number in `number`. */
 	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made, std::uint32_t &number) const;
 	long destroy_srq(std::uint32_t handle) const;
@@ -110,11 +117,12 @@ private:
 	Descriptor events_;
 };
 
-/* The tests of refusals, of the interface by ioctl(), of bounds, of random commands, and of what ends when. */
+/* The tests of refusals, of the interface by ioctl(), of bounds, of random commands, of death in each of them, and of what ends when. */
 void try_refusals();
 void try_methods();
 void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
+void try_deaths(std::uint64_t seed, unsigned long times);
 /* A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if anywhere. */
 void call_at_random(const Program &program, std::mt19937_64 &random, void *room);
 void try_ends();
@@ -122,6 +130,8 @@ void try_ends();
 void try_domains();
 /* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
 void outlive_device();
+/* The same with a thousand objects. */
+void outlive_with_many();
 /* Makes something of each kind, prints "ready", and leaves when a line has come. */
 void stay();
 /* The same with a QP in a multicast group, and nothing that ends before it. */

@@ -247,6 +247,80 @@ void try_files()
 	expect("a page that there is not", map(PROT_WRITE, MAP_SHARED, 1000, 4096), EINVAL);
 }
 
+/* Attributes of a QP (enum ib_qp_attr_mask), and states. */
+namespace attribute
+{
+constexpr std::uint32_t state = 1, access = 8, pkey = 16, port = 32, path = 128, mtu = 256, timeout = 512, retries = 1024, rnr_retries = 2048,
+			receive_psn = 4096, reads = 8192, rnr_timer = 32768, send_psn = 65536, reads_answered = 131072, peer = 1 << 20;
+} // namespace attribute
+constexpr std::uint8_t state_init = 1, state_rtr = 2, state_rts = 3, state_sqd = 4;
+
+long query(const Program &program, std::uint32_t qp, ib_uverbs_query_qp_resp &answer)
+{
+	return program.command(IB_USER_VERBS_CMD_QUERY_QP, ib_uverbs_query_qp{.response = 0, .qp_handle = qp, .attr_mask = 0}, answer);
+}
+
+/* A QP whose sends have been stopped, at port 1. */
+ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint32_t cq, std::uint8_t type)
+{
+	using namespace attribute;
+	const bool reliable = type == qp_type_rc;
+	ib_uverbs_modify_qp change{};
+	const auto to = [&](std::uint8_t next, std::uint32_t mask) {
+		change.qp_state = next;
+		change.attr_mask = state | mask;
+		expect("a QP to state " + std::to_string(next), program.modify_qp(change), 0);
+	};
+
+	expect("CREATE_QP", program.create_qp(pd, cq, change.qp_handle, type), 0);
+	change.port_num = change.dest.port_num = 1;
+	change.dest.dlid = 1;
+	change.path_mtu = 1;
+	to(state_init, pkey | port | access);
+	to(state_rtr, path | mtu | peer | receive_psn | (reliable ? reads_answered | rnr_timer : 0));
+	to(state_rts, send_psn | (reliable ? timeout | retries | rnr_retries | reads : 0));
+	to(state_sqd, 0);
+	/* The card takes changes when what was sent before has come to its end. */
+	ib_uverbs_query_qp_resp asked{};
+	for (int i = 0; i < 1000 && (i == 0 || asked.sq_draining); i++) {
+		usleep(i ? 1000 : 0);
+		expect("QUERY_QP", query(program, change.qp_handle, asked), 0);
+	}
+	expect("a QP that drains", asked.sq_draining, 0);
+	return change;
+}
+
+/* Of a card with two ports: by which of them a QP leaves. */
+void try_paths()
+{
+	const Program program;
+	std::uint32_t pd, cq;
+	ib_uverbs_query_qp_resp asked{};
+
+	expect("ALLOC_PD", program.alloc_pd(pd), 0);
+	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
+	ib_uverbs_modify_qp change = stopped(program, pd, cq, qp_type_rc);
+	change.attr_mask = attribute::path;
+	change.dest.port_num = 3;
+	expect("a path by a port that there is not", program.modify_qp(change), EINVAL);
+	change.dest.port_num = 2;
+	expect("a path by the other port", program.modify_qp(change), 0);
+	expect("QUERY_QP", query(program, change.qp_handle, asked), 0);
+	expect("the port", asked.port_num, 2);
+	expect("the path's", asked.dest.port_num, 2);
+	change.attr_mask = attribute::path | attribute::port;
+	expect("a port, and a path by another", program.modify_qp(change), EINVAL);
+	change.dest.port_num = 1;
+	expect("both", program.modify_qp(change), 0);
+
+	change = stopped(program, pd, cq, qp_type_uc);
+	change.attr_mask = attribute::path;
+	change.dest.port_num = 2;
+	expect("a QP of UC keeps its port", program.modify_qp(change), EINVAL);
+	change.dest.port_num = 1;
+	expect("and may have another path", program.modify_qp(change), 0);
+}
+
 /* A child that has become another user must not write by the descriptor that it has. */
 void try_credentials()
 {
@@ -271,50 +345,8 @@ void try_refusals()
 	try_handles();
 	try_registering_again();
 	try_files();
+	try_paths();
 	try_credentials();
-}
-
-/* Commands of which anything may be wrong; what counts is what the kernel says of itself meanwhile. */
-void try_random(std::uint64_t seed, unsigned long count)
-{
-	std::mt19937_64 random(seed);
-	static Answer answer;
-	std::uint64_t request[20];
-
-	while (count > 0) {
-		const Program program;
-		std::uint32_t handle;
-		for (int i = 0; i < 3; i++)
-			program.alloc_pd(handle);
-		for (unsigned i = 0; i < 200 && count > 0; i++, count--) {
-			/* Small numbers are handles, sizes and flags; the answer's address is right as often as not. */
-			for (std::uint64_t &word : request) {
-				const std::uint64_t any = random();
-				word = any % 4 == 0 ? any : any % 4 == 1 ? any % 8 : any % 4 == 2 ? (any % 8) << 32 | any % 5 : 0;
-			}
-			if (random() % 2)
-				request[0] = reinterpret_cast<std::uintptr_t>(&answer);
-			if (random() % 2) {
-				call_at_random(program, random, &answer);
-				continue;
-			}
-			const unsigned number = random() % 60;
-			if (number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL)
-				continue;	/* descriptors, which nobody would close */
-			const std::size_t size = random() % 18 * 8;
-			if (random() % 4) {
-				program.plain(number, request, size, random() % 64 * 4);
-				continue;
-			}
-			std::uint64_t bytes[24] = {};
-			const ib_uverbs_cmd_hdr header = {number | extended, static_cast<std::uint16_t>(size / 8),
-							  static_cast<std::uint16_t>(random() % 40)};
-			std::memcpy(bytes, &header, sizeof(header));
-			bytes[1] = reinterpret_cast<std::uintptr_t>(&answer);
-			std::memcpy(bytes + 3, request, size);
-			program.write(bytes, 24 + size);
-		}
-	}
 }
 
 } // namespace weft::uverbs

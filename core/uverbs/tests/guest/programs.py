@@ -3,7 +3,7 @@
 import contextlib
 import re
 
-from lab.fabric import PAIR, Fabric
+from lab.fabric import PAIR, TWO_PORTS, Fabric
 from lab.testing import test
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
@@ -106,30 +106,35 @@ def stock_programs(lab):
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse(lab):
     """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
-    fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
-    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
+    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE}")
         node.run(f"{PROBE} refusals")
         node.run(f"{PROBE} methods")
         node.run(f"{PROBE} domains")
-        node.run(f"{PROBE} random {lab.seed} {lab.rounds(4000, 1000000)}", timeout=60 * lab.rounds(1, 10))
+        node.run(f"{PROBE} random {lab.seed} 4000", timeout=60)
+        node.run(f"{PROBE} deaths {lab.seed} {lab.rounds(1, 20)}", timeout=60 * lab.rounds(1, 10))
         node.run(f"{PROBE} ends")
 
-        # A device that goes under an open context.
-        node.run("mkfifo /tmp/go")
-        outliving = node.spawn(f"exec 3<>/tmp/go; {PROBE} outlive <&3")
-        outliving.wait_output("ready")
+        # A device that goes under open contexts, one of which has a thousand objects.
+        outliving = []
+        for what in ("outlive", "outlive-many"):
+            node.run(f"mkfifo /tmp/{what}")
+            outliving.append(node.spawn(f"exec 3<>/tmp/{what}; {PROBE} {what} <&3"))
+        for one in outliving:
+            one.wait_output("ready")
         node.run("rmmod weft_connectx")
-        node.run("echo go > /tmp/go")
-        outliving.wait(60)
+        node.run("for what in outlive outlive-many; do echo go > /tmp/$what; done")
+        for one in outliving:
+            one.wait(60)
         node.insmod("/share/weft_connectx.ko")
         node.wait_for("test -e /dev/infiniband/uverbs0", what="the node of the device that has come back")
         node.run(f"{PROBE} refusals")
 
         # A card that fails, and is a new device from then on, under another.
+        node.run("mkfifo /tmp/go")
         staying = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay <&3")
         staying.wait_output("ready")
         node.run("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/old; echo 1 > /sys/kernel/debug/weft_connectx/0000:01:00.0/reset")
@@ -137,6 +142,20 @@ def misuse(lab):
         node.run("echo go > /tmp/go")
         staying.wait(60)
         node.run(f"{PROBE} refusals")
+        unload(node, names=names)
+
+
+@test(kernels=(), also=("debug", "stock"), timeout=4000)
+def a_million_random_calls(lab):
+    """Four threads call at random on one file after the other, as they should and as they should not: the kernel with all checks says nothing, and
+    nothing is left of a million calls."""
+    names = SUITE[:-1]
+    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1])) as (node,):
+        load(node, names=names)
+        node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+        node.run(f"chmod +x {PROBE} && {PROBE} random {lab.seed} {lab.rounds(20000, 1000000)}", timeout=lab.rounds(200, 3600))
+        leaks = node.find_leaks()
+        assert not leaks, leaks
         unload(node, names=names)
 
 
