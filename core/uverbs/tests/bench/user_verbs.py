@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What the kernel does for user verbs and MADs, ours beside the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel and card."""
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "guest"))
+
+from lab import cache, kernels, modules
+from lab.benchmarks import benchmark
+from programs import load
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_connectx", "weft_ipoib")
+STOCK = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
+PROGRAM = "/tmp/verbs_figures"
+LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
+# All that programs see of the device, and ib0; that the port becomes active is the manager's affair.
+USABLE = "[ -c /dev/infiniband/uverbs0 -a -c /dev/infiniband/umad0 -a -c /dev/infiniband/issm0 -a -e /sys/class/net/ib0 ]"
+
+
+def build(bench):
+    """The measuring program, which finds libibverbs in the guest; its own ioctl() is to be the library's."""
+    program = bench.directory / "verbs_figures"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-rdynamic", cache.TREE / "core/uverbs/tests/bench/verbs_figures.c", "-o", program,
+                    "-libverbs"], stdin=subprocess.DEVNULL, check=True)
+    return program.read_bytes()
+
+
+def start_fabric(bench, names):
+    """A weftd with a card for each name on one switch; returns the sockets."""
+    text = '[[switch]]\nname = "leaf"\n' + "".join(
+        f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n' for port, name in enumerate(names, 1))
+    lab_file = bench.directory / "lab.toml"
+    lab_file.write_text(text)
+    sockets = [bench.socket_path(f"{name}.sock") for name in names]
+    bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file, until=lambda: all(path.is_socket() for path in sockets))
+    modules.build(kernels.find("stock").kdir)
+    return sockets
+
+
+def load_stock(node):
+    node.run(f"modprobe -a {' '.join(STOCK)}", timeout=60)
+    node.wait_for(USABLE, what="the devices of the stock stack")
+
+
+def start(node, ours, program):
+    if ours:
+        load(node, names=SUITE)
+    else:
+        load_stock(node)
+    node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")
+    node.put(PROGRAM, program)
+    node.run(f"chmod +x {PROGRAM}")
+
+
+def figures(node, what):
+    return {name: int(value) for name, value in LINE.findall(node.run(f"ulimit -l unlimited; {PROGRAM} {what}", timeout=600).out)}
+
+
+@benchmark(figures=("user.insn-*", "user.memory-*"), kernel="stock")
+def kernels_part(bench):
+    """Counted, one guest after the other."""
+    program = build(bench)
+    sockets = start_fabric(bench, ("ours", "theirs"))
+    taken = []
+    for ours, socket in zip((True, False), sockets):
+        with bench.guest("ours" if ours else "theirs", vfio_user=[socket], icount="sleep") as node:
+            start(node, ours, program)
+            taken.append({**figures(node, "counts"), **figures(node, "memory")})
+    for name, value in taken[0].items():
+        bench.figure(name, "insn" if "insn" in name else "bytes", [value], [taken[1][name]])
