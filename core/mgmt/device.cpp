@@ -13,8 +13,20 @@ void remove_device(ib_device *device, void *client_data);
 
 constinit ib_client mad_client{"mad", add_device, remove_device, nullptr};
 
+bool speaks_mads(const ib_device &device)
+{
+	u32 port_num;
+
+	rdma_for_each_port(&device, port_num)
+		if (rdma_cap_ib_mad(&device, port_num))
+			return true;
+	return false;
+}
+
 int add_device(ib_device *device)
 {
+	if (!speaks_mads(*device))
+		return -EOPNOTSUPP;
 	auto created = Device::create(device);
 	if (!created.ok()) {
 		kern_error("%s: no management: %d\n", device->name, created.error());

@@ -18,11 +18,14 @@ constexpr u8 grh_next_header_iba = 0x1b;
 
 int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 {
+	const rdma_ah_attr_type type = traits_of(device).address;
+
 	if (!rdma_is_port_valid(&device, attr.port_num) || attr.sl > 15)
 		return -EINVAL;
 	if (attr.type == RDMA_AH_ATTR_TYPE_UNDEFINED)
-		attr.type = RDMA_AH_ATTR_TYPE_IB;
-	if (attr.type != RDMA_AH_ATTR_TYPE_IB || (attr.ah_flags & ~IB_AH_GRH))
+		attr.type = type;
+	/* The rest is about InfiniBand's, the only ones yet; where there are no address vectors, none is right. */
+	if (attr.type != type || type != RDMA_AH_ATTR_TYPE_IB || (attr.ah_flags & ~IB_AH_GRH))
 		return -EINVAL;
 	if (attr.static_rate != IB_RATE_PORT_CURRENT &&
 	    ib_rate_to_mult(static_cast<ib_rate>(attr.static_rate)) < 0)

@@ -24,21 +24,27 @@ struct Obligation {
 	size_t least;
 	/* Only for a driver that has this method, too. */
 	size_t if_at;
+	/* Only for devices that speak one of these. */
+	unsigned int protocols;
 };
 constexpr size_t for_all = ~size_t{0};
+constexpr unsigned int bit(Protocol protocol) { return 1u << static_cast<unsigned int>(protocol); }
+constexpr unsigned int any_protocol = (1u << protocol_count) - 1;
 #define AT(member) __builtin_offsetof(ib_device_ops, member)
-#define METHOD(member) {#member, AT(member), 1, for_all}
-#define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all}
-#define METHOD_IF(has, member) {#member, AT(member), 1, AT(has)}
-#define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has)}
+#define METHOD(member) {#member, AT(member), 1, for_all, any_protocol}
+#define METHOD_OF(protocol, member) {#member, AT(member), 1, for_all, bit(Protocol::protocol)}
+#define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all, any_protocol}
+#define METHOD_IF(has, member) {#member, AT(member), 1, AT(has), any_protocol}
+#define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has), any_protocol}
 constexpr Obligation obligations[] = {
 	METHOD(post_send),
 	METHOD(post_recv),
 	METHOD(poll_cq),
 	METHOD(req_notify_cq),
 	METHOD(query_port),
-	METHOD(query_gid),
-	METHOD(query_pkey),
+	/* What a subnet manager fills. */
+	METHOD_OF(infiniband, query_gid),
+	METHOD_OF(infiniband, query_pkey),
 	METHOD(alloc_pd),
 	METHOD(dealloc_pd),
 	SIZE(ib_pd),
@@ -70,6 +76,7 @@ constexpr Obligation obligations[] = {
 };
 #undef AT
 #undef METHOD
+#undef METHOD_OF
 #undef SIZE
 #undef METHOD_IF
 #undef SIZE_IF
@@ -84,11 +91,14 @@ size_t member_of(const ib_device_ops &ops, size_t at)
 	return value;
 }
 
-/* The first that the driver has not met, or nullptr. */
-const char *unmet_obligation(const ib_device &device)
+/* The first that the driver has not met, or nullptr; and the protocol that its device speaks. */
+const char *unmet_obligation(const ib_device &device, Protocol &protocol)
 {
+	if (!protocol_of(device.node_type, protocol))
+		return "node_type";
 	for (const Obligation &one : obligations)
-		if ((one.if_at == for_all || member_of(device.ops, one.if_at)) &&
+		if ((one.protocols & bit(protocol)) &&
+		    (one.if_at == for_all || member_of(device.ops, one.if_at)) &&
 		    member_of(device.ops, one.at) < one.least)
 			return one.name;
 	if (device.num_comp_vectors < 1)
@@ -98,8 +108,14 @@ const char *unmet_obligation(const ib_device &device)
 	return nullptr;
 }
 
-/* What is constant about a port; the driver need not say, if it is a plain InfiniBand port. */
-int read_immutable(ib_device &device, u32 port_num, ib_port_immutable &immutable)
+/* A table of a port, as long as the protocol demands and the methods can index. What has entries can be asked for them. */
+constexpr bool valid_length(int length, int least, bool can_be_asked)
+{
+	return length >= least && length <= 0xffff && (length == 0 || can_be_asked);
+}
+
+/* What is constant about a port; the driver need not say, if it is a plain port of its protocol. */
+int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num, ib_port_immutable &immutable)
 {
 	if (device.ops.get_port_immutable) {
 		if (int error = device.ops.get_port_immutable(&device, port_num, &immutable))
@@ -110,11 +126,15 @@ int read_immutable(ib_device &device, u32 port_num, ib_port_immutable &immutable
 			return error;
 		immutable = {.pkey_tbl_len = attr.pkey_tbl_len,
 			     .gid_tbl_len = attr.gid_tbl_len,
-			     .core_cap_flags = RDMA_CORE_PORT_IBA_IB,
-			     .max_mad_size = 256};
+			     .core_cap_flags = traits.usual_port_flags,
+			     .max_mad_size = traits.max_mad_size};
 	}
-	return immutable.pkey_tbl_len > 0 && immutable.pkey_tbl_len <= 0xffff && immutable.gid_tbl_len > 0 &&
-			       immutable.gid_tbl_len <= 0xffff
+	if ((immutable.core_cap_flags & all_protocol_flags) != traits.port_flag) {
+		kern_error("%s: port %u does not speak %s alone, as devices of its node_type do\n", device.name, port_num, traits.name);
+		return -EINVAL;
+	}
+	return valid_length(immutable.pkey_tbl_len, traits.least_pkeys, device.ops.query_pkey) &&
+			       valid_length(immutable.gid_tbl_len, traits.least_gids, device.ops.query_gid)
 		       ? 0
 		       : -EINVAL;
 }
@@ -130,7 +150,7 @@ kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 	device.port_immutable = verbs.immutable.data();
 	u32 port_num;
 	rdma_for_each_port(&device, port_num) {
-		TRY_ERRNO(read_immutable(device, port_num, verbs.immutable[port_num]));
+		TRY_ERRNO(read_immutable(device, traits_of(device), port_num, verbs.immutable[port_num]));
 		TRY(refresh_port(device, verbs, port_num));
 	}
 	return {};
@@ -167,13 +187,14 @@ void verbs::exit()
 
 kern::Result<> verbs::attach_device(ib_device &device)
 {
-	if (const char *unmet = unmet_obligation(device)) {
+	Protocol protocol;
+	if (const char *unmet = unmet_obligation(device, protocol)) {
 		if (!tell_observer(Rule::obligation, device.name, unmet))
 			kern_error("%s: its driver does not say %s, which is obligatory\n", device.name, unmet);
 		return kern::Error{-EINVAL};
 	}
 
-	auto verbs = TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel));
+	auto verbs = TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel, protocol));
 	device.verbs = verbs.release();
 	auto result = read_device(device, *device.verbs);
 	if (!result)
@@ -200,7 +221,7 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
 	if (int error = device->ops.query_port(device, port_num, port_attr))
 		return error;
 	/* The prefix is the upper half of the first GID; few drivers have it apart. */
-	if (port_attr->subnet_prefix == 0) {
+	if (port_attr->subnet_prefix == 0 && device->port_immutable[port_num].gid_tbl_len > 0) {
 		ib_gid gid = {};
 		if (device->ops.query_gid(device, port_num, 0, &gid) == 0)
 			port_attr->subnet_prefix = gid.global.subnet_prefix;
@@ -294,7 +315,7 @@ void ib_get_device_fw_str(struct ib_device *device, char *str)
 enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port_num)
 {
 	return device->ops.get_link_layer ? device->ops.get_link_layer(device, port_num)
-					  : IB_LINK_LAYER_INFINIBAND;
+					  : traits_of(*device).link_layer;
 }
 
 }

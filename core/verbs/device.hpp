@@ -9,6 +9,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include "links.hpp"
+#include "protocol.hpp"
 #include "resources.hpp"
 
 namespace verbs
@@ -33,6 +34,9 @@ struct ib_device_verbs {
 	/* The rings of XRC domains. Held while handles open and close; outside of ib_qp_core's lock. */
 	kern::Mutex xrc_lock{KERN_LOCK_CLASS("verbs.xrc")};
 	u32 next_vector = 0;
+	const verbs::Protocol protocol;
+
+	explicit ib_device_verbs(verbs::Protocol spoken) : protocol(spoken) {}
 };
 
 namespace verbs
@@ -191,6 +195,11 @@ template <class T>
 bool in_use(const T *object)
 {
 	return __atomic_load_n(&object->usecnt, __ATOMIC_ACQUIRE) != 0;
+}
+
+inline const ProtocolTraits &traits_of(const ib_device &device)
+{
+	return protocol_traits[static_cast<unsigned int>(device.verbs->protocol)];
 }
 
 /* Is an address vector one that the device can have? Gives it its type. Errors: EINVAL. Context: any. */

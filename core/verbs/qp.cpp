@@ -17,6 +17,7 @@ constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
 /* What a type of QP consists of. */
 struct Anatomy {
+	bool exists;
 	bool send;	 // a send queue, and a CQ for it
 	bool receive;	 // a receive queue, or an SRQ, and a CQ for it
 	bool srq;	 // may have an SRQ
@@ -24,29 +25,49 @@ struct Anatomy {
 	bool needs_core; // has an ib_qp_core
 };
 
-constexpr bool anatomy_of(ib_qp_type type, Anatomy &anatomy)
+constexpr Anatomy describe(Protocol protocol, ib_qp_type type)
 {
+	if (protocol == Protocol::iwarp && type != IB_QPT_RC)
+		return {};
 	switch (type) {
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		anatomy = {.send = true, .receive = true, .srq = false, .port = true, .needs_core = false};
-		return true;
+		return {.exists = true, .send = true, .receive = true, .srq = false, .port = true, .needs_core = false};
 	case IB_QPT_RC:
 	case IB_QPT_UC:
-		anatomy = {.send = true, .receive = true, .srq = true, .port = false, .needs_core = false};
-		return true;
+		return {.exists = true, .send = true, .receive = true, .srq = true, .port = false, .needs_core = false};
 	case IB_QPT_UD:
-		anatomy = {.send = true, .receive = true, .srq = true, .port = false, .needs_core = true};
-		return true;
+		return {.exists = true, .send = true, .receive = true, .srq = true, .port = false, .needs_core = true};
 	case IB_QPT_XRC_INI:
-		anatomy = {.send = true, .receive = false, .srq = false, .port = false, .needs_core = false};
-		return true;
+		return {.exists = true, .send = true, .receive = false, .srq = false, .port = false, .needs_core = false};
 	case IB_QPT_XRC_TGT:
-		anatomy = {.send = false, .receive = false, .srq = false, .port = false, .needs_core = true};
-		return true;
+		return {.exists = true, .send = false, .receive = false, .srq = false, .port = false, .needs_core = true};
 	default:
-		return false;
+		return {};
 	}
+}
+
+/* The same, worked out beforehand. */
+struct Anatomies {
+	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
+	Anatomy all[protocol_count][types]{};
+
+	constexpr Anatomies()
+	{
+		for (unsigned int protocol = 0; protocol < protocol_count; protocol++)
+			for (unsigned int type = 0; type < types; type++)
+				all[protocol][type] = describe(static_cast<Protocol>(protocol), static_cast<ib_qp_type>(type));
+	}
+};
+constexpr Anatomies anatomies;
+
+/* nullptr for a type that the device's protocol has not. */
+const Anatomy *anatomy_of(const ib_device &device, ib_qp_type type)
+{
+	if (static_cast<unsigned int>(type) >= Anatomies::types)
+		return nullptr;
+	const Anatomy &anatomy = anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
+	return anatomy.exists ? &anatomy : nullptr;
 }
 
 int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy, bool user)
@@ -191,12 +212,13 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	if (without_pd ? !is_object(init.xrcd) : !is_object(pd))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
 	ib_device *device = without_pd ? init.xrcd->device : pd->device;
-	Anatomy anatomy;
 
 	may_sleep(device, "ib_create_qp");
+	const Anatomy *const known = anatomy_of(*device, init.qp_type);
 	/* The queue pairs of the management agents have a port: they are the kernel's. */
-	if (!anatomy_of(init.qp_type, anatomy) || (anatomy.port && udata))
+	if (!known || (known->port && udata))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
+	const Anatomy &anatomy = *known;
 	if (int error = check(*device, init, anatomy, udata))
 		return rdma::err_ptr<ib_qp>(error);
 
@@ -257,7 +279,7 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS || !begins_at(real, *qp_attr, mask, from))
 		return -EINVAL;
 	const ib_qp_state to = mask & IB_QP_STATE ? qp_attr->qp_state : from;
-	if (!ib_modify_qp_is_ok(from, to, real.qp_type, static_cast<ib_qp_attr_mask>(mask)))
+	if (!transition_is_ok(qp->device->verbs->protocol, from, to, real.qp_type, mask))
 		return -EINVAL;
 	/* The caller's attributes stay as they are; the driver's have the type of their addresses filled in. */
 	ib_qp_attr attr = *qp_attr;

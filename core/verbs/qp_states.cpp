@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The QP state machine: which transitions there are, and which attributes each needs and allows, by QP type (IBA
- * 11.2.5.2, table "QP State Transition Properties"). For each type a short list; what is not in it cannot be done.
+ * The QP state machine: which transitions there are, and which attributes each needs and allows, by protocol and QP type.
+ * InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties". For each type a short list; what is not in it cannot be done.
  * RESET and ERR can be gone to from everywhere, with no attributes, and are not listed.
+ *
+ * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): a QP without connection is Idle, which RESET, INIT and RTR
+ * are steps of, as consumers of both protocols take them; RTS is RTS, SQD is Closing, SQE is Terminate. A connection that ends does not come
+ * back, and one that lives has to end first: from RTS and SQE no way leads to RESET.
  */
-#include <rdma/ib_verbs.h>
+#include "protocol.hpp"
+
+using verbs::Protocol;
 
 namespace
 {
@@ -97,6 +103,21 @@ constexpr Transition xrc_target[] = {
 	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 };
 
+/* The peer, its address and its sequence numbers are the TCP connection's. What reads may be under way is agreed on with it. */
+constexpr int stream = IB_QP_ACCESS_FLAGS | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
+
+constexpr Transition iwarp[] = {
+	{IB_QPS_RESET, IB_QPS_INIT, 0, IB_QP_PORT | stream},
+	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PORT | stream},
+	{IB_QPS_INIT, IB_QPS_RTR, 0, stream},
+	{IB_QPS_INIT, IB_QPS_RTS, 0, stream},
+	{IB_QPS_RTR, IB_QPS_RTS, 0, stream},
+	{IB_QPS_RTS, IB_QPS_RTS, 0, stream},
+	{IB_QPS_RTS, IB_QPS_SQD, 0, 0},
+	{IB_QPS_SQD, IB_QPS_SQD, 0, 0},
+	{IB_QPS_RTS, IB_QPS_SQE, 0, 0},
+};
+
 struct Transitions {
 	const Transition *first;
 	unsigned int count;
@@ -108,8 +129,10 @@ constexpr Transitions all_of(const Transition (&list)[count])
 	return {list, count};
 }
 
-constexpr Transitions transitions_of(ib_qp_type type)
+constexpr Transitions transitions_of(Protocol protocol, ib_qp_type type)
 {
+	if (protocol == Protocol::iwarp)
+		return type == IB_QPT_RC ? all_of(iwarp) : Transitions{nullptr, 0};
 	switch (type) {
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
@@ -134,12 +157,14 @@ constexpr bool known(ib_qp_state state)
 	return state >= IB_QPS_RESET && state <= IB_QPS_ERR;
 }
 
-constexpr bool is_ok(ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
+constexpr bool is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
 {
-	const Transitions transitions = transitions_of(type);
+	const Transitions transitions = transitions_of(protocol, type);
 	const int attributes = mask & ~IB_QP_STATE;
 
 	if (!known(from) || !known(to) || transitions.count == 0)
+		return false;
+	if (protocol == Protocol::iwarp && to == IB_QPS_RESET && (from == IB_QPS_RTS || from == IB_QPS_SQE))
 		return false;
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
 		return (attributes & ~IB_QP_CUR_STATE) == 0;
@@ -153,16 +178,24 @@ constexpr bool is_ok(ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask
 	return false;
 }
 
-static_assert(is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
-static_assert(!is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT));
-static_assert(!is_ok(IB_QPS_RESET, IB_QPS_RTR, IB_QPT_RC, IB_QP_STATE | peer | responder));
-static_assert(is_ok(IB_QPS_RTS, IB_QPS_ERR, IB_QPT_RC, IB_QP_STATE));
-static_assert(!is_ok(IB_QPS_SQE, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
+constexpr auto ib = Protocol::infiniband;
+static_assert(is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
+static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT));
+static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_RTR, IB_QPT_RC, IB_QP_STATE | peer | responder));
+static_assert(is_ok(ib, IB_QPS_RTS, IB_QPS_ERR, IB_QPT_RC, IB_QP_STATE));
+static_assert(!is_ok(ib, IB_QPS_SQE, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
+static_assert(is_ok(Protocol::iwarp, IB_QPS_INIT, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
+static_assert(!is_ok(Protocol::iwarp, IB_QPS_RTS, IB_QPS_RESET, IB_QPT_RC, IB_QP_STATE));
 
 } // namespace
+
+bool verbs::transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
+{
+	return is_ok(protocol, from, to, type, mask);
+}
 
 extern "C" bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state, enum ib_qp_type type,
 				   enum ib_qp_attr_mask mask)
 {
-	return is_ok(cur_state, next_state, type, mask);
+	return is_ok(Protocol::infiniband, cur_state, next_state, type, mask);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The device, its ports, and the API for tests.
 #include "device.hpp"
+#include "rnic.h"
 
 namespace soft
 {
@@ -12,7 +13,7 @@ namespace
 
 constexpr u64 default_prefix = 0xfe80000000000000;
 
-int query_device(ib_device *, ib_device_attr *attr, ib_udata *)
+int query_device(ib_device *ib, ib_device_attr *attr, ib_udata *)
 {
 	attr->fw_ver = 1;
 	attr->max_mr_size = ~u64{0};
@@ -34,6 +35,12 @@ int query_device(ib_device *, ib_device_attr *attr, ib_udata *)
 	attr->max_fast_reg_page_list_len = max_pages;
 	attr->max_pkeys = 128;
 	attr->cq_caps = {.max_cq_moderation_count = 1000, .max_cq_moderation_period = 1000};
+	if (of(ib).is_rnic()) {
+		attr->device_cap_flags &= ~u64{IB_DEVICE_XRC};
+		attr->atomic_cap = attr->masked_atomic_cap = IB_ATOMIC_NONE;
+		attr->max_ah = attr->max_mcast_grp = attr->max_mcast_qp_attach = 0;
+		attr->max_pkeys = 0;
+	}
 	return 0;
 }
 
@@ -87,6 +94,16 @@ kern::Result<> create_port(SoftDevice &device, u32 port_num)
 	PortState &port = device.ports[port_num];
 	const soft_options &options = device.options;
 
+	if (device.is_rnic()) {
+		port.attr = {.state = IB_PORT_ACTIVE,
+			     .max_mtu = IB_MTU_1024,
+			     .active_mtu = IB_MTU_1024,
+			     .max_msg_sz = 1u << 31,
+			     .active_width = IB_WIDTH_1X,
+			     .active_speed = IB_SPEED_SDR,
+			     .phys_state = IB_PORT_PHYS_STATE_LINK_UP};
+		return {};
+	}
 	port.gids = TRY(kern::make_array<ib_gid>(kern::Gfp::kernel, options.gids));
 	port.pkeys = TRY(kern::make_array<u16>(kern::Gfp::kernel, options.pkeys));
 	port.gids[0].global.subnet_prefix = default_prefix;
@@ -153,7 +170,7 @@ void leave_fabric(SoftDevice &device)
 			port.peer->ports[port.peer_port].peer = nullptr;
 }
 
-kern::Result<ib_device *> create(const soft_options &wanted)
+kern::Result<ib_device *> create(const soft_options &wanted, bool rnic)
 {
 	static constinit kern::Atomic<u64> next_guid{0x0002c90000000000};
 	auto parts = TRY(kern::make<Parts>(kern::Gfp::kernel));
@@ -184,7 +201,8 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	for (Faults &faults : device->faults)
 		new (&faults) Faults{};
 	device->ib.node_guid = next_guid.fetch_add(0x10000);
-	device->ib.node_type = options.is_switch ? RDMA_NODE_IB_SWITCH : RDMA_NODE_IB_CA;
+	device->ib.node_type = rnic                ? RDMA_NODE_RNIC
+			       : options.is_switch ? RDMA_NODE_IB_SWITCH : RDMA_NODE_IB_CA;
 	device->ib.is_switch = options.is_switch;
 	device->ib.phys_port_cnt = options.ports;
 	device->ib.num_comp_vectors = static_cast<int>(options.vectors);
@@ -202,14 +220,16 @@ kern::Result<ib_device *> create(const soft_options &wanted)
 	ib_device_ops ops = {};
 	ops.query_device = query_device;
 	ops.query_port = query_port;
-	ops.query_gid = query_gid;
-	ops.query_pkey = query_pkey;
+	if (!rnic) {
+		ops.query_gid = query_gid;
+		ops.query_pkey = query_pkey;
+	}
 	if (options.lacks)
 		ops.get_port_immutable = get_port_immutable;
 	ops.process_mad = options.process_mad;
 	set_memory_methods(ops);
 	set_queue_methods(ops);
-	set_qp_methods(ops);
+	set_qp_methods(ops, rnic);
 	ib_set_device_ops(&device->ib, &ops);
 
 	join_fabric(*device);
@@ -233,7 +253,16 @@ struct ib_device *soft_create(const struct soft_options *options)
 {
 	if (options->ports > max_ports || options->vectors > max_vectors)
 		return rdma::err_ptr<ib_device>(-EINVAL);
-	auto device = create(*options);
+	auto device = create(*options, false);
+	return device ? device.take() : rdma::err_ptr<ib_device>(device.error());
+}
+
+struct ib_device *soft_create_rnic(const struct soft_options *options)
+{
+	if (options->ports > max_ports || options->vectors > max_vectors || options->is_switch || options->lid || options->lacks ||
+	    options->process_mad)
+		return rdma::err_ptr<ib_device>(-EINVAL);
+	auto device = create(*options, true);
 	return device ? device.take() : rdma::err_ptr<ib_device>(device.error());
 }
 

@@ -121,6 +121,7 @@ struct SoftDevice {
 	kern::Atomic<unsigned long> addresses_lost;
 	kern::Atomic<unsigned long> interrupts[max_vectors];
 
+	bool is_rnic() const { return ib.node_type == RDMA_NODE_RNIC; }
 	bool like_a_card() const { return options.habits != SOFT_PLAIN; }
 	/* Where the QPs and tables are that serve a port. */
 	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
@@ -278,6 +279,8 @@ public:
 	/* Fabric::lock. */
 	ib_qp_attr attr{};
 	Datagram *held = nullptr;
+	/* iWARP: the other end of its stream. */
+	QpState *stream = nullptr;
 	ib_links groups;
 	RecvQueue recv;
 	kern::IrqSpinLock send_lock{KERN_LOCK_CLASS("soft.send")};
@@ -316,7 +319,7 @@ bool bind_window(SoftDevice &device, const ib_pd &pd, const ib_bind_mw_wr &wr);
 
 void set_memory_methods(ib_device_ops &ops);
 void set_queue_methods(ib_device_ops &ops);
-void set_qp_methods(ib_device_ops &ops);
+void set_qp_methods(ib_device_ops &ops, bool rnic);
 
 /* engine.cpp. Under Fabric::lock. */
 /* Does what it can of the QP's send queue; true if it has to be looked at again in a millisecond. */
@@ -324,6 +327,8 @@ bool process(QpState &qp);
 /* Completes everything with flush errors. */
 void flush(QpState &qp);
 void set_error(QpState &qp);
+/* iWARP: the stream of a QP ends, if it has one. The other end, if it is in RTS, is in error soon: it may be in the middle of a request. */
+void end_stream(QpState &qp);
 
 /* card_states.cpp: whether hardware like a card goes from one state to another. */
 bool card_allows(ib_qp_state from, ib_qp_state to);

@@ -178,8 +178,19 @@ void flush(QpState &qp)
 	flush_receives(qp);
 }
 
+void end_stream(QpState &qp)
+{
+	QpState *other = std::exchange(qp.stream, nullptr);
+
+	if (!other)
+		return;
+	other->stream = nullptr;
+	other->kick();
+}
+
 void set_error(QpState &qp)
 {
+	end_stream(qp);
 	set_state(qp, IB_QPS_ERR);
 	if (of(qp.qp->device).like_a_card())
 		qp.kick();
@@ -191,6 +202,8 @@ void set_error(QpState &qp)
 
 bool process(QpState &qp)
 {
+	if (of(qp.qp->device).is_rnic() && qp.state == IB_QPS_RTS && !qp.stream)
+		set_error(qp);
 	if (qp.state == IB_QPS_ERR)
 		return flush_some(qp);
 	/* Also what has been posted since the error (IBA 10.3.1.6): nobody recovers a queue that is not empty. */

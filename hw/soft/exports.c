@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/export.h>
+#include "rnic.h"
 #include "soft.h"
 
 KERN_EXPORT(soft_create);
@@ -22,3 +23,5 @@ KERN_EXPORT(soft_interrupts);
 KERN_EXPORT(soft_looks);
 KERN_EXPORT(soft_posted_receives);
 KERN_EXPORT(soft_events);
+KERN_EXPORT(soft_create_rnic);
+KERN_EXPORT(soft_stream);

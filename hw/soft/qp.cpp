@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Queue pairs, shared receive queues, address handles: posting and states. What is posted, the engine carries out.
 #include "device.hpp"
+#include "rnic.h"
 
 namespace soft
 {
@@ -62,9 +63,14 @@ void QpState::run()
 namespace
 {
 
-/* The size of the typed request that an opcode stands for; 0 for one that the QP type does not know. */
-size_t request_size(ib_qp_type type, ib_wr_opcode opcode)
+/* The size of the typed request that an opcode stands for; 0 for one that the protocol or the QP type does not know. */
+size_t request_size(bool rnic, ib_qp_type type, ib_wr_opcode opcode)
 {
+	/* iWARP has neither immediate data nor atomics (RFC 5040, 1.1). */
+	if (rnic && (opcode == IB_WR_SEND_WITH_IMM || opcode == IB_WR_RDMA_WRITE_WITH_IMM || opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+		     opcode == IB_WR_ATOMIC_FETCH_AND_ADD || opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+		     opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD))
+		return 0;
 	const bool reliable = type == IB_QPT_RC || type == IB_QPT_XRC_INI;
 	const bool connected = reliable || type == IB_QPT_UC;
 
@@ -96,7 +102,7 @@ size_t request_size(ib_qp_type type, ib_wr_opcode opcode)
 
 int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 {
-	const size_t size = request_size(qp.qp->qp_type, wr->opcode);
+	const size_t size = request_size(of(qp.qp->device).is_rnic(), qp.qp->qp_type, wr->opcode);
 
 	if (size == 0 || wr->num_sge < 0 || static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
 		return -EINVAL;
@@ -248,6 +254,7 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 		else
 			device.qps->erase(qp->qp_num);
 		kern_free(state.held);
+		end_stream(state);
 		/* From here on nothing is posted. */
 		const bool flushes = state.state != IB_QPS_RESET;
 		set_state(state, IB_QPS_RESET);
@@ -275,10 +282,13 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	kern::Guard guard(fabric->lock);
 	const ib_qp_state from = state.state;
 	const ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
+	const bool rnic = of(qp->device).is_rnic();
 	const bool as_a_card = of(qp->device).like_a_card();
-	if (as_a_card ? !card_allows(from, to)
-		      : !ib_modify_qp_is_ok(from, to, qp->qp_type, static_cast<ib_qp_attr_mask>(mask)))
-		return -EINVAL;
+	/* An RNIC goes by its stream, and trusts the midlayer's table for the rest. */
+	if (rnic ? to == IB_QPS_RTS && !state.stream
+	    : as_a_card ? !card_allows(from, to)
+			: !ib_modify_qp_is_ok(from, to, qp->qp_type, static_cast<ib_qp_attr_mask>(mask)))
+		return rnic ? -ENOTCONN : -EINVAL;
 #define TAKE(flag, member)                                                                                            \
 	if (mask & (flag))                                                                                            \
 	state.attr.member = attr->member
@@ -299,9 +309,15 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
+	/* Closed at once, in order or not: what was connected is in error, as is what it was connected to. */
+	if (rnic && (to == IB_QPS_SQD || to == IB_QPS_SQE)) {
+		set_error(state);
+		return 0;
+	}
 	if (to == IB_QPS_ERR) {
 		set_error(state);
 	} else if (to == IB_QPS_RESET) {
+		end_stream(state);
 		set_state(state, to);
 		kern::Guard sends(state.send_lock);
 		while (!state.send.empty())
@@ -475,7 +491,7 @@ int query_ah(ib_ah *ah, rdma_ah_attr *attr)
 
 } // namespace
 
-void set_qp_methods(ib_device_ops &ops)
+void set_qp_methods(ib_device_ops &ops, bool rnic)
 {
 	ops.post_send = post_send;
 	ops.post_recv = post_recv;
@@ -483,8 +499,6 @@ void set_qp_methods(ib_device_ops &ops)
 	ops.modify_qp = modify_qp;
 	ops.query_qp = query_qp;
 	ops.destroy_qp = destroy_qp;
-	ops.attach_mcast = attach_mcast;
-	ops.detach_mcast = detach_mcast;
 	ops.size_ib_qp = sizeof(Qp);
 	ops.create_srq = create_srq;
 	ops.modify_srq = modify_srq;
@@ -492,6 +506,10 @@ void set_qp_methods(ib_device_ops &ops)
 	ops.destroy_srq = destroy_srq;
 	ops.post_srq_recv = post_srq_recv;
 	ops.size_ib_srq = sizeof(Srq);
+	if (rnic)
+		return;
+	ops.attach_mcast = attach_mcast;
+	ops.detach_mcast = detach_mcast;
 	ops.create_ah = create_ah;
 	ops.destroy_ah = destroy_ah;
 	ops.modify_ah = modify_ah;
@@ -500,3 +518,19 @@ void set_qp_methods(ib_device_ops &ops)
 }
 
 } // namespace soft
+
+using namespace soft;
+
+extern "C" int soft_stream(struct ib_qp *a, struct ib_qp *b)
+{
+	if (!of(a->device).is_rnic() || !of(b->device).is_rnic() || a == b)
+		return -EINVAL;
+	QpState &one = Qp::state(a), &other = Qp::state(b);
+
+	kern::Guard guard(fabric->lock);
+	if (one.stream || other.stream)
+		return -EISCONN;
+	one.stream = &other;
+	other.stream = &one;
+	return 0;
+}

@@ -42,6 +42,13 @@ struct Peer {
 /* If there is one that listens to this one. */
 Peer find_peer(const QpState &qp, const SendEntry &entry)
 {
+	if (of(qp.qp->device).is_rnic()) {
+		QpState *other = qp.stream;
+		/* Its consumer may be a moment later than this one. */
+		if (!other || other->state < IB_QPS_INIT || other->state > IB_QPS_RTS)
+			return {};
+		return {other, other->qp, other->qp->srq, other->qp->srq ? other->qp->srq->pd : other->qp->pd};
+	}
 	u32 port_num;
 	SoftDevice *device = find_port(rdma_ah_get_dlid(&qp.attr.ah_attr), port_num);
 	ib_qp *peer = device ? device->qps->load(qp.attr.dest_qp_num) : nullptr;
@@ -94,6 +101,12 @@ Outcome not_ready(QpState &qp, SendEntry &entry, ib_wc_status &status)
 {
 	if (qp.qp->qp_type == IB_QPT_UC)
 		return Outcome::done;
+	/* TCP knows no such answer: the stream ends (RFC 5041, 7.1). */
+	if (of(qp.qp->device).is_rnic()) {
+		set_error(*qp.stream);
+		status = IB_WC_REM_OP_ERR;
+		return Outcome::done;
+	}
 	if (qp.attr.rnr_retry != 7 && entry.tries++ >= qp.attr.rnr_retry) {
 		status = IB_WC_RNR_RETRY_EXC_ERR;
 		return Outcome::done;

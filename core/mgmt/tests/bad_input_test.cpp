@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // MGMT-03: what a peer or a consumer gets wrong has a defined end: refused, answered, or dropped and counted.
 #include "fixture.hpp"
+#include "../../../hw/soft/rnic.h"
 
 using namespace mad_fixture;
 
@@ -355,6 +356,18 @@ void mgmt_03_senders_that_are_none(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
+/* On a device that has no management nothing is made for it. */
+void mgmt_03_devices_without_mads(Test &test)
+{
+	const soft_options options = {};
+	ib_device *rnic = soft_create_rnic(&options);
+	ASSERT_FALSE(rdma::is_err(rnic));
+	EXPECT_EQ(soft_calls(rnic, SOFT_ALLOC_PD), 0ul);
+	ib_mad_counters counters;
+	EXPECT_EQ(ib_query_mad_counters(rnic, 1, IB_QPT_GSI, &counters), -ENODEV);
+	soft_destroy(rnic);
+}
+
 /* Ports that speak no MADs, or have no SMI. */
 void mgmt_03_ports_without_mads(Test &test)
 {
@@ -408,5 +421,5 @@ SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
 	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
-	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_ports_without_mads),
+	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
 	    KUNIT_CASE(mgmt_03_segments_for_an_agent_that_hears_nothing));

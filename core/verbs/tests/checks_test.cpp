@@ -345,6 +345,16 @@ void driver_is_told_what_it_lacks(Test &test)
 		{"size_ib_qp", [](ib_device &d) { d.ops.size_ib_qp = sizeof(ib_qp) - 1; }},
 		{"num_comp_vectors", [](ib_device &d) { d.num_comp_vectors = 0; }},
 		{"phys_port_cnt", [](ib_device &d) { d.phys_port_cnt = 0; }},
+		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_UNSPECIFIED; }},
+		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_USNIC; }},
+		/* What an RNIC need have too; its tables are its own affair. */
+		{"poll_cq",
+		 [](ib_device &d) {
+			 d.node_type = RDMA_NODE_RNIC;
+			 d.ops.query_gid = nullptr;
+			 d.ops.query_pkey = nullptr;
+			 d.ops.poll_cq = nullptr;
+		 }},
 	};
 #undef LACK
 	for (const Lack &lack : lacks) {
@@ -352,6 +362,7 @@ void driver_is_told_what_it_lacks(Test &test)
 		ASSERT_TRUE(device != nullptr);
 		ib_set_device_ops(device, &whole.get()->ops);
 		device->num_comp_vectors = device->phys_port_cnt = 1;
+		device->node_type = RDMA_NODE_IB_CA;
 		lack.spoil(*device);
 		{
 			Observer observer;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What differs by the protocol that a device speaks, in one table. InfiniBand has subnets, whose manager fills tables of P_Keys and GIDs, addresses of
+ * its own, and a QP type for each service. iWARP's QPs are connections of TCP (RFC 5040): one type, no address handle, no table.
+ * InfiniBand's transport over Ethernet (RoCE) would be the third row: tables that nobody manages, and addresses with a GRH and a MAC.
+ */
+#pragma once
+#include <rdma/iwarp.h>
+
+namespace verbs
+{
+
+enum class Protocol : u8 { infiniband, iwarp };
+inline constexpr unsigned int protocol_count = 2;
+
+struct ProtocolTraits {
+	const char *name;
+	/* What its ports say they speak, and what else a port is said to do whose driver does not say. */
+	u32 port_flag;
+	u32 usual_port_flags;
+	u32 max_mad_size;
+	/* A port has at least so many entries in its tables of GIDs and P_Keys. */
+	int least_gids;
+	int least_pkeys;
+	/* Of its address vectors; UNDEFINED where there are none. */
+	rdma_ah_attr_type address;
+	rdma_link_layer link_layer;
+};
+
+inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
+	{.name = "InfiniBand",
+	 .port_flag = RDMA_CORE_CAP_PROT_IB,
+	 .usual_port_flags = RDMA_CORE_PORT_IBA_IB,
+	 .max_mad_size = 256,
+	 .least_gids = 1,
+	 .least_pkeys = 1,
+	 .address = RDMA_AH_ATTR_TYPE_IB,
+	 .link_layer = IB_LINK_LAYER_INFINIBAND},
+	{.name = "iWARP",
+	 .port_flag = RDMA_CORE_CAP_PROT_IWARP,
+	 .usual_port_flags = RDMA_CORE_PORT_IWARP,
+	 .max_mad_size = 0,
+	 .least_gids = 0,
+	 .least_pkeys = 0,
+	 .address = RDMA_AH_ATTR_TYPE_UNDEFINED,
+	 .link_layer = IB_LINK_LAYER_ETHERNET},
+};
+
+/* All that a port can say it speaks. */
+inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_PROT_ROCE |
+					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
+
+/* What kind of device speaks what. False for a kind that there is none of here. */
+constexpr bool protocol_of(u8 node_type, Protocol &protocol)
+{
+	switch (node_type) {
+	case RDMA_NODE_IB_CA:
+	case RDMA_NODE_IB_SWITCH:
+	case RDMA_NODE_IB_ROUTER:
+		protocol = Protocol::infiniband;
+		return true;
+	case RDMA_NODE_RNIC:
+		protocol = Protocol::iwarp;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* May a QP go from one state to another with these attributes? */
+bool transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask);
+
+} // namespace verbs
