@@ -39,7 +39,7 @@ Bucket &bucket_of(unsigned long context)
 
 bool same_driver(const ib_device &a, const ib_device &b)
 {
-	return a.ops.poll_cq == b.ops.poll_cq;
+	return a.ops.create_cq == b.ops.create_cq;
 }
 
 } // namespace

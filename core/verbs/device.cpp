@@ -153,6 +153,7 @@ kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 		TRY_ERRNO(read_immutable(device, traits_of(device), port_num, verbs.immutable[port_num]));
 		TRY(refresh_port(device, verbs, port_num));
 	}
+	verbs.trace = TRY(kern::make<DeviceTrace>(kern::Gfp::kernel, device));
 	return {};
 }
 

@@ -11,6 +11,7 @@
 #include "links.hpp"
 #include "protocol.hpp"
 #include "resources.hpp"
+#include "trace.hpp"
 
 namespace verbs
 {
@@ -35,6 +36,7 @@ struct ib_device_verbs {
 	kern::Mutex xrc_lock{KERN_LOCK_CLASS("verbs.xrc")};
 	u32 next_vector = 0;
 	const verbs::Protocol protocol;
+	kern::Owned<verbs::DeviceTrace> trace;
 
 	explicit ib_device_verbs(verbs::Protocol spoken) : protocol(spoken) {}
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Affiliated events reach the handler of their CQ, QP or SRQ, in the context in which the driver reports them.
+#include <kern/trace.hpp>
 #include "qp.hpp"
 #include "verbs.hpp"
 
@@ -7,6 +8,12 @@ using namespace verbs;
 
 namespace
 {
+
+/* number: of the QP or the port that it is about; other objects have none that others know. */
+void report(const ib_event &event, u32 number)
+{
+	kern_trace_async_event(event.device->name, event.event, ib_event_msg(event.event), number);
+}
 
 /* An event of an XRC target QP is one of every handle on it. */
 void tell_handles(const ib_event &event)
@@ -34,6 +41,7 @@ bool verbs::dispatch_affiliated(const ib_event &event)
 	switch (event.event) {
 	case IB_EVENT_CQ_ERR: {
 		ib_cq *cq = event.element.cq;
+		report(event, 0);
 		if (cq->event_handler)
 			cq->event_handler(&copy, cq->cq_context);
 		return true;
@@ -47,6 +55,7 @@ bool verbs::dispatch_affiliated(const ib_event &event)
 	case IB_EVENT_PATH_MIG_ERR:
 	case IB_EVENT_QP_LAST_WQE_REACHED: {
 		ib_qp *qp = event.element.qp;
+		report(event, qp->qp_num);
 		if (qp->event_handler)
 			qp->event_handler(&copy, qp->qp_context);
 		if (qp->qp_type == IB_QPT_XRC_TGT)
@@ -56,11 +65,13 @@ bool verbs::dispatch_affiliated(const ib_event &event)
 	case IB_EVENT_SRQ_ERR:
 	case IB_EVENT_SRQ_LIMIT_REACHED: {
 		ib_srq *srq = event.element.srq;
+		report(event, 0);
 		if (srq->event_handler)
 			srq->event_handler(&copy, srq->srq_context);
 		return true;
 	}
 	default:
+		report(event, event.element.port_num);
 		return false;
 	}
 }

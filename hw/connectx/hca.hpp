@@ -72,6 +72,8 @@ public:
 	Port &port(u32 number) { return *ports_[number - 1]; }
 	u32 num_ports() const { return capabilities_.num_ports; }
 	bool failed() const { return commands_->failed(); }
+	/* Of one who has rung a doorbell: see Qp::attend(). */
+	bool wants_attention() const { return commands_->wants_attention(); }
 
 	NumberAllocator &qpns() { return *qpns_; }
 	NumberAllocator &cqns() { return *cqns_; }

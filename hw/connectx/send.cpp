@@ -294,12 +294,20 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 	if (head != first) [[likely]] {
 		kern::write_once(sq.head, head);
 		uar_.write32(wire::uar::send_doorbell, sq.doorbell_value);
-		if (hca_.failed()) [[unlikely]]
-			hca_.announce_failure();
+		if (hca_.wants_attention()) [[unlikely]]
+			attend();
 	}
 	if (error) [[unlikely]]
 		*bad = wr;
 	return error;
+}
+
+void Qp::attend()
+{
+	if (hca_.failed())
+		hca_.announce_failure();
+	if (hca_.commands().watched())
+		kern_trace_doorbell(verbs_.device->name, verbs_.qp_num);
 }
 
 int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)

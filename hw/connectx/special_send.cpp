@@ -157,8 +157,8 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 	if (head != first) {
 		kern::write_once(sq.head, head);
 		uar_.write32(wire::uar::send_doorbell, sq.doorbell_value);
-		if (hca_.failed())
-			hca_.announce_failure();
+		if (hca_.wants_attention())
+			attend();
 	}
 	if (error)
 		*bad = wr;

@@ -71,7 +71,7 @@ kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern:
 
 void CommandInterface::fail()
 {
-	if (failed_.exchange(true))
+	if (attention_.fetch_or(has_failed) & has_failed)
 		return;
 	// Whoever waits for an answer shall not wait for the time-out.
 	kern::Guard guard(slots_lock_);
@@ -79,6 +79,14 @@ void CommandInterface::fail()
 		if (slot.pending)
 			slot.done.complete_all();
 	slot_freed_.wake_all();
+}
+
+void CommandInterface::watch(bool watched)
+{
+	if (watched)
+		attention_.fetch_or(is_watched);
+	else
+		attention_.fetch_and(static_cast<u8>(~is_watched));
 }
 
 kern::Error CommandInterface::give_up(const Command &command, const char *why)

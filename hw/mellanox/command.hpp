@@ -6,6 +6,7 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>
+#include <kern/trace.hpp>
 #include <kern/wait_queue.hpp>
 #include <hw/mellanox/commands.hpp>
 #include "mailbox.hpp"
@@ -93,7 +94,14 @@ public:
 	 * it: the card does not reach memory any more. Any context.
 	 */
 	void fail();
-	bool failed() const { return failed_.load_relaxed(); }
+	bool failed() const { return attention_.load_relaxed() & has_failed; }
+	/*
+	 * Whether who has rung a doorbell has something to do: failed() or watched(). Any context. One look for both, since it is one in each
+	 * call of the data path.
+	 */
+	bool wants_attention() const { return attention_.load_relaxed() != 0; }
+	/* Whether somebody wants to hear of each doorbell, by kern_trace_doorbell(). */
+	bool watched() const { return attention_.load_relaxed() & is_watched; }
 
 	/* How many commands have been run, for the figures. */
 	u64 count() const { return count_.load_relaxed(); }
@@ -122,6 +130,7 @@ private:
 	kern::Error give_up(const Command &command, const char *why);
 	int take_slot();
 	void return_slot(unsigned int index);
+	void watch(bool watched);
 
 	const kern::Mmio &bar0_;
 	struct device *device_;
@@ -130,7 +139,8 @@ private:
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
 	u32 next_toggle_ GUARDED_BY(post_lock_) = 1;
-	kern::Atomic<bool> failed_{false};
+	static constexpr u8 has_failed = 1, is_watched = 2;
+	kern::Atomic<u8> attention_{0};
 	kern::Atomic<u64> count_{0};
 
 	kern::IrqSpinLock slots_lock_;
@@ -139,6 +149,8 @@ private:
 	u64 free_slots_ GUARDED_BY(slots_lock_) = 0;
 	unsigned int in_use_ GUARDED_BY(slots_lock_) = 0;
 	bool events_ GUARDED_BY(slots_lock_) = false;
+	/* Last: it calls at once. */
+	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL, kern::method<&CommandInterface::watch>, this};
 };
 
 } // namespace mellanox

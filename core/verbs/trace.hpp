@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a device's data path reports to tracefs. While nobody watches, the device has its driver's own methods, and the path has not one
+ * instruction of this; while somebody does, it has ones that report and call them.
+ */
+#pragma once
+#include <kern/trace.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace verbs
+{
+
+class DeviceTrace {
+public:
+	/* From now on until the end, which comes when nobody uses the device any more. Context: process. */
+	explicit DeviceTrace(ib_device &device) : drivers_(device) {}
+	DeviceTrace(const DeviceTrace &) = delete;
+	DeviceTrace &operator=(const DeviceTrace &) = delete;
+
+private:
+	void watch_sends(bool watched);
+	void watch_completions(bool watched);
+	static int post_send(ib_qp *qp, const ib_send_wr *wr, const ib_send_wr **bad_wr);
+	static int poll_cq(ib_cq *cq, int count, ib_wc *wcs);
+
+	/* The driver's own methods, which the device has again when nobody listens any more: it may be registered once more. */
+	struct Drivers {
+		explicit Drivers(ib_device &device);
+		~Drivers();
+		Drivers(const Drivers &) = delete;
+		Drivers &operator=(const Drivers &) = delete;
+
+		ib_device &device;
+		decltype(ib_device_ops::post_send) const post_send;
+		decltype(ib_device_ops::poll_cq) const poll_cq;
+	};
+
+	const Drivers drivers_;
+	/* Last: they call at once. */
+	kern::TraceListener sends_{KERN_TRACE_POST_SEND, kern::method<&DeviceTrace::watch_sends>, this};
+	kern::TraceListener completions_{KERN_TRACE_COMPLETION, kern::method<&DeviceTrace::watch_completions>, this};
+};
+
+} // namespace verbs

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/* What can be watched by tracefs, each as events/weft/NAME. */
+enum kern_trace_point {
+	KERN_TRACE_POST_SEND,
+	KERN_TRACE_DOORBELL,
+	KERN_TRACE_COMPLETION,
+	KERN_TRACE_MAD,
+	KERN_TRACE_POINT_COUNT,
+};
+
+/*
+ * Told when somebody begins to watch a point, and when nobody does any more; what is watched when it is added, at once. So that what nobody
+ * watches costs nothing: the one who is told puts the report where the way leads, and takes it away again.
+ */
+struct kern_trace_listener {
+	struct {
+		void *next, *prev;
+	} links;
+	enum kern_trace_point point;
+	void (*changed)(struct kern_trace_listener *listener, bool watched);
+	void *context;
+};
+
+/* Context: process. When the second has returned, the listener is not called any more. */
+void kern_trace_listen(struct kern_trace_listener *listener);
+void kern_trace_unlisten(struct kern_trace_listener *listener);
+
+/* Reports. Context: any. */
+void kern_trace_post_send(const char *device, u32 qpn, u32 opcode, u32 bytes);
+void kern_trace_doorbell(const char *device, u32 qpn);
+void kern_trace_completion(const char *device, u32 qpn, u32 opcode, u32 status, u32 bytes);
+
+struct kern_trace_mad {
+	u32 port;
+	u32 qpn;
+	u8 mgmt_class;
+	u8 method;
+	u16 attribute;
+	u64 transaction;
+	/* Sent: how that ended, an enum ib_wc_status. Received: where from. */
+	u32 status;
+	u32 lid;
+};
+void kern_trace_mad_sent(const char *device, const struct kern_trace_mad *mad);
+void kern_trace_mad_received(const char *device, const struct kern_trace_mad *mad);
+
+/* An asynchronous event: its number and name, and the port, or the number of the object, that it is about. */
+void kern_trace_async_event(const char *device, u32 type, const char *name, u32 number);
+
+KERN_C_END
