@@ -27,7 +27,7 @@ Agent::Agent(SpecialQp &qp, const ib_mad_reg_req *request)
 
 Agent::~Agent()
 {
-	kern_assert(outstanding.empty() && timed.empty() && reception.empty());
+	kern_assert(pending.empty() && reception.empty());
 }
 
 bool Agent::wants(const ib::Mad &mad) const
@@ -78,9 +78,8 @@ void Agent::drain()
 
 void Agent::arm_timer_locked(u64 now)
 {
-	u64 earliest = reception.earliest();
-	if (const Send *send = timed.front(); send && send->deadline < earliest)
-		earliest = send->deadline;
+	const u64 answer = pending.earliest(), segment = reception.earliest();
+	const u64 earliest = answer < segment ? answer : segment;
 	if (leaving || earliest == ~u64{0})
 		return;
 	const u64 ns_per_ms = 1'000'000;

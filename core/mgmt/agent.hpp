@@ -4,8 +4,8 @@
  */
 #pragma once
 
+#include "pending_sends.hpp"
 #include "rmpp_reception.hpp"
-#include "send.hpp"
 
 #include <kern/completion.hpp>
 #include <kern/ref.hpp>
@@ -24,8 +24,7 @@ class Agent : public ib_mad_agent
 {
 public:
 	kern::ListNode node; /* in an AgentTable */
-	SendList outstanding;
-	kern::List<Send, &Send::timer_node> timed; /* by deadline */
+	PendingSends pending;
 	RmppReception reception;
 	bool snoops = false;  /* sees everything that passes, answers nothing */
 	bool leaving = false; /* takes no more sends */
@@ -66,11 +65,9 @@ private:
 	kern::DelayedWork timer_{kern::method<&Agent::on_timer>, this};
 };
 
-/* The two SMP classes are one to those who serve them (IBA 14.2). */
-constexpr bool same_class(u8 a, u8 b)
+inline Agent &Send::agent() const
 {
-	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
-	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
+	return *static_cast<Agent *>(mad_agent);
 }
 
 } // namespace mgmt

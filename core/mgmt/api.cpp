@@ -96,7 +96,7 @@ kern::Result<ib_mad_agent *> register_snoop(ib_device *device, u32 port_num, ib_
 
 kern::Result<> check_send(const Send &send)
 {
-	const Agent &agent = *send.agent;
+	const Agent &agent = send.agent();
 	if (send.timeout_ms < 0 || send.retries < 0 || agent.snoops || !agent.send_handler)
 		return kern::Error{-EINVAL};
 	if (send.timeout_ms > 0 && !agent.recv_handler)
@@ -170,7 +170,7 @@ int ib_post_send_mad(ib_mad_send_buf *send_buf, ib_mad_send_buf **bad_send_buf)
 		auto &send = *static_cast<Send *>(send_buf);
 		auto status = check_send(send);
 		if (status.ok())
-			status = send.agent->special_qp().post(send);
+			status = send.agent().special_qp().post(send);
 		if (!status.ok()) {
 			if (bad_send_buf)
 				*bad_send_buf = send_buf;
@@ -184,7 +184,7 @@ int ib_post_send_mad(ib_mad_send_buf *send_buf, ib_mad_send_buf **bad_send_buf)
 int ib_modify_mad(ib_mad_send_buf *send_buf, u32 timeout_ms)
 {
 	auto &send = *static_cast<Send *>(send_buf);
-	return send.agent->special_qp().modify(send, timeout_ms).error();
+	return send.agent().special_qp().modify(send, timeout_ms).error();
 }
 
 void ib_free_recv_mad(ib_mad_recv_wc *mad_recv_wc)

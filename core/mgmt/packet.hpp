@@ -15,18 +15,23 @@ namespace mgmt
 
 class Send;
 
-/* A datagram of a send, which owns it. All but `idle` keep the Send alive. */
-struct Packet : ib_cqe {
+/* The two SMP classes are one to those who serve them (IBA 14.2). */
+constexpr bool same_class(u8 a, u8 b)
+{
+	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
+	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
+}
+
+/* A datagram of a send, which owns it. While it is in the send queue it keeps the Send alive. */
+class Packet : public ib_cqe
+{
+public:
 	alignas(8) std::uint8_t bytes[ib::mad_bytes];
 	ib_ud_wr wr;
-	ib_sge sge;
-	kern::ListNode backlog_node;
 	Send *send;
-	enum class Place : std::uint8_t {
-		idle,
-		backlog, /* the special QP's */
-		posted,	 /* the hardware has it */
-	} place;
+
+	/* It may be written to, and be put into the send queue. */
+	bool is_idle() const { return place == Place::idle; }
 
 	ib::MadHeader &header() { return *reinterpret_cast<ib::MadHeader *>(bytes); }
 	ib::RmppHeader &rmpp()
@@ -34,10 +39,22 @@ struct Packet : ib_cqe {
 		return *reinterpret_cast<ib::RmppHeader *>(bytes + sizeof(ib::MadHeader));
 	}
 	ib::Smp &smp() { return *reinterpret_cast<ib::Smp *>(bytes); }
+
+private:
+	friend class SendQueue;
+	enum class Place : std::uint8_t {
+		idle,
+		backlog, /* waits in the queue */
+		posted,	 /* the hardware has it */
+	};
+
+	ib_sge sge;
+	kern::ListNode backlog_node;
+	Place place;
 };
 
 /*
- * A receive buffer. While it is posted it belongs to its special QP; after that to whoever handles it, in the end to the agent's
+ * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after that to whoever handles it, in the end to the agent's
  * handler, who gives it back by ib_free_recv_mad().
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {
@@ -50,6 +67,8 @@ struct Receive : ib_mad_recv_wc, ib_cqe {
 		ib::Mad mad;
 	};
 	alignas(8) Buffer buffer;
+	static constexpr u32 dma_bytes = sizeof(Buffer);
+	void *dma_memory() { return &buffer; }
 
 	/* Errors: ENOMEM. Context: any. */
 	static kern::Result<kern::Owned<Receive>> create();

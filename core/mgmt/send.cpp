@@ -32,6 +32,11 @@ Receive *Receive::of_link(ib_links *link)
 	return static_cast<Receive *>(public_part);
 }
 
+Send::Send(Agent &owner) : ib_mad_send_buf{}
+{
+	mad_agent = &owner;
+}
+
 kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 pkey_index, bool rmpp,
 					     int header_bytes, int data_bytes, kern::Gfp gfp)
 {
@@ -70,7 +75,6 @@ kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 p
 		send->rmpp = RmppSender(segments);
 
 	send->mad = send->first().bytes;
-	send->mad_agent = &agent;
 	send->hdr_len = header_bytes;
 	send->data_len = data_bytes;
 	send->seg_count = static_cast<int>(segments);

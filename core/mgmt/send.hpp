@@ -18,15 +18,13 @@ class Agent;
 class Send : public ib_mad_send_buf
 {
 public:
-	Agent *agent;
-	kern::ListNode agent_node;           /* in Agent::outstanding from post to completion */
-	kern::ListNode timer_node;           /* in Agent::timed while an answer or ACK is due */
+	kern::ListNode agent_node;           /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
+	kern::ListNode timer_node;           /* in PendingSends while an answer or ACK is due */
 	u64 deadline = 0;                    /* kern::now_ns() */
 	unsigned tries = 0;                  /* transmissions that an answer did not follow */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;
 	unsigned holds = 0;  /* packets busy, and handlers running, that keep it from completing */
-	unsigned queued = 0; /* packets in the special QP's backlog */
 	bool awaits_answer = false; /* a response is due after the message is out */
 	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
 	bool reply = false; /* the suite's own answer: freed on completion, nobody is told */
@@ -49,7 +47,10 @@ public:
 						      bool rmpp, int header_bytes, int data_bytes,
 						      kern::Gfp gfp);
 
-	explicit Send(Agent &owner) : ib_mad_send_buf{}, agent(&owner) {}
+	/* Of this agent. */
+	explicit Send(Agent &owner);
+
+	Agent &agent() const;
 
 	bool is_rmpp() const { return rmpp.count() != 0; }
 	Packet &first() const { return *first_packet; }
@@ -63,7 +64,14 @@ public:
 
 	/* Copies the headers of the first segment into the packet of a segment and numbers it. */
 	void prepare_segment(std::uint32_t segment);
+
+private:
+	friend class SendQueue;
+	unsigned queued = 0; /* packets that wait there */
 };
+
+/* Every MAD that is sent is one of these: of the kernel's sizes of allocations, the next costs what clearing another 64 bytes does. */
+static_assert(sizeof(Send) <= 192);
 
 using SendList = kern::List<Send, &Send::agent_node>;
 

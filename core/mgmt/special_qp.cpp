@@ -30,7 +30,11 @@ SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
       node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
       lock_(KERN_LOCK_CLASS("mad.qp")),
-      receive_queue_(pd, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc); }),
+      send_queue_(pd, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc); }),
+      recovery_(port_num, type, kern::method<&SpecialQp::retry>, this),
+      receive_queue_(
+	      pd, receive_queue_depth, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc); },
+	      kern::method<&SpecialQp::kick>, this),
       port_check_(device, port_num)
 {
 }
@@ -46,7 +50,7 @@ kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 po
 kern::Result<> SpecialQp::open()
 {
 	ib_cq_init_attr queue{};
-	queue.cqe = send_queue_depth + ReceiveQueue::depth;
+	queue.cqe = SendQueue::depth + receive_queue_depth;
 	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
 	ib_cq *cq = ib_create_cq(
 		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue);
@@ -58,8 +62,8 @@ kern::Result<> SpecialQp::open()
 	init.send_cq = cq_;
 	init.recv_cq = cq_;
 	init.sq_sig_type = IB_SIGNAL_ALL_WR;
-	init.cap.max_send_wr = send_queue_depth;
-	init.cap.max_recv_wr = ReceiveQueue::depth;
+	init.cap.max_send_wr = SendQueue::depth;
+	init.cap.max_recv_wr = receive_queue_depth;
 	init.cap.max_send_sge = 1;
 	init.cap.max_recv_sge = 1;
 	init.qp_type = type_;
@@ -68,8 +72,13 @@ kern::Result<> SpecialQp::open()
 	if (rdma::is_err(qp))
 		return kern::Error{rdma::ptr_err(qp)};
 	qp_ = qp;
+	{
+		kern::Guard guard(lock_);
+		send_queue_.open(qp_);
+	}
 	receive_queue_.open(qp_);
-	TRY(bring_up());
+	recovery_.open(qp_);
+	TRY(recovery_.bring_up());
 	TRY(receive_queue_.fill());
 	/* Before the first run, which may have to answer. */
 	internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
@@ -91,7 +100,8 @@ SpecialQp::~SpecialQp()
 	}
 	/* A run that saw the QP up may be posting to it, or moving it, still. One that comes from now on leaves it alone. */
 	work_.cancel();
-	retry_work_.cancel();
+	recovery_.stop();
+	receive_queue_.stop();
 	if (qp_)
 		ib_destroy_qp(qp_);
 	{
@@ -151,6 +161,61 @@ void SpecialQp::run()
 		kick();
 }
 
+void SpecialQp::watch(bool traced)
+{
+	kern::Guard guard(lock_);
+	kern::write_once(traced_, traced);
+	kern::write_once(watchers_, traced ? watchers_ + 1 : watchers_ - 1);
+}
+
+void SpecialQp::step_locked(SpecialQpEvent event)
+{
+	const SpecialQpState from = state(), to = recovery_.step(event);
+
+	if (to == from)
+		return;
+	/* What has waited goes out, or ends. */
+	if (!is_recovering(to))
+		pump_locked();
+	kick();
+}
+
+/* Takes the steps that are due. True if run() is to look at what came of them. */
+bool SpecialQp::recover()
+{
+	bool any = false;
+
+	for (;;) {
+		SpecialQpState state;
+		bool sends_are_back;
+		{
+			kern::Guard guard(lock_);
+			state = this->state();
+			sends_are_back = send_queue_.empty();
+		}
+		if (state == SpecialQpState::up)
+			break;
+		if (!Recovery::is_due(state, sends_are_back, receive_queue_.empty()))
+			return any;
+		const auto taken = recovery_.take_step(state, sends_are_back && receive_queue_.empty());
+		kern::Guard guard(lock_);
+		step_locked(taken.ok() ? SpecialQpEvent::done : SpecialQpEvent::failed);
+		any = true;
+	}
+	receive_queue_.make_up();
+	return any;
+}
+
+/* Context: work queue. */
+void SpecialQp::retry()
+{
+	{
+		kern::Guard guard(lock_);
+		step_locked(SpecialQpEvent::retry);
+	}
+	kick();
+}
+
 kern::Result<> SpecialQp::add(Agent &agent)
 {
 	kern::Guard guard(lock_);
@@ -161,7 +226,7 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	agent.qp = qp_;
 	agent.port_num = port_num_;
 	if (agent.snoops)
-		kern::write_once(snoopers_, snoopers_ + 1);
+		kern::write_once(watchers_, watchers_ + 1);
 	return {};
 }
 
@@ -173,18 +238,12 @@ void SpecialQp::remove(Agent &agent)
 		kern::Guard guard(lock_);
 		agent.leaving = true;
 		if (agent.snoops && agent.node.linked())
-			kern::write_once(snoopers_, snoopers_ - 1);
+			kern::write_once(watchers_, watchers_ - 1);
 		agent.node.unlink();
-		for (Send &send : agent.outstanding)
+		for (Send &send : agent.pending.all())
 			decide_locked(send, IB_WC_WR_FLUSH_ERR);
-		for (Send &send : local_) {
-			if (send.agent == &agent && send.holds == 0) {
-				send.decided = true;
-				send.status = IB_WC_WR_FLUSH_ERR;
-				send.agent_node.unlink();
-				finished_.push_back(send);
-			}
-		}
+		while (Send *send = local_.pop_of(agent))
+			decide_locked(*send, IB_WC_WR_FLUSH_ERR);
 		agent.reception.clear();
 	}
 	kick();

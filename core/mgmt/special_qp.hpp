@@ -3,6 +3,10 @@
  * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full, feeds the send queue, brings every MAD
  * to the one who is due it, and brings the QP back after an error.
  *
+ * It puts together what parts have to do with each other, and each of them knows what is its own alone: SendQueue the packets on their way out,
+ * rdma::ReceiveQueue the buffers, AgentTable who wants what, each agent's PendingSends what waits for an answer and its RmppReception the
+ * messages that come in, LocalQueue what a node says to itself, Recovery the QP's state.
+ *
  * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler of every agent, and takes every step of a
  * recovery. So a handler may always sleep, none runs beside another on the same special QP, and no completion comes in the middle of a
  * recovery. All the rest, which may be called from anywhere, changes lists under the lock and leaves what follows to run().
@@ -10,20 +14,22 @@
 #pragma once
 
 #include "agent_table.hpp"
-#include "back_off.hpp"
+#include "local_queue.hpp"
 #include "port_check.hpp"
-#include "receive_queue.hpp"
+#include "recovery.hpp"
+#include "send_queue.hpp"
 #include "smi.hpp"
-#include "special_qp_state.hpp"
 
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
+#include <kern/trace.hpp>
 #include <kern/work.hpp>
+#include <rdma/receive_queue.hpp>
 
 namespace mgmt
 {
 
-constexpr int send_queue_depth = 128;
+constexpr int receive_queue_depth = 512;
 /* Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than it goes out is dropped. */
 constexpr int unattended_max = 512;
 
@@ -82,35 +88,25 @@ private:
 	kern::Result<> open();
 	/* Has run() look at everything soon. Context: any. */
 	void kick();
+	void watch(bool traced);
 
-	/* Recovery (special_qp_recovery.cpp). */
-	SpecialQpState state() const { return static_cast<SpecialQpState>(state_.load_relaxed()); }
+	/* Recovery. */
+	SpecialQpState state() const { return recovery_.state(); }
 	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
 	bool recover();
-	bool take_step(SpecialQpState state);
-	kern::Result<> bring_up();
-	kern::Result<> resume();
-	kern::Result<> move_to(ib_qp_state state);
-	void refill();
 	void retry();
-	void retry_later_locked() REQUIRES(lock_);
 
 	/* Sending (special_qp_send.cpp). */
 	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
 	void transmit_locked(Send &send) REQUIRES(lock_);
 	void transmit_window_locked(Send &send) REQUIRES(lock_);
 	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_);
-	void put_in_backlog_locked(Packet &packet) REQUIRES(lock_);
-	void leave_backlog_locked(Send &send) REQUIRES(lock_);
 	void pump_locked() REQUIRES(lock_);
 	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
 	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
 	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);
 	void release_locked(Send &send) REQUIRES(lock_);
-	void unmap(const Packet &packet);
-	void packet_left_locked(Packet &packet) REQUIRES(lock_);
 	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
-	Send *find_locked(Agent &agent, const Receive &receive) REQUIRES(lock_);
 	void on_send_done(ib_wc *wc);
 	void tell(const HandlerContext &here, SendList &ended);
 	void serve_local(const HandlerContext &here);
@@ -122,6 +118,7 @@ private:
 	void on_receive_done(ib_wc *wc);
 	void route(const HandlerContext &here, kern::Owned<Receive> receive);
 	void snoop(const HandlerContext &here, Receive &receive);
+	kern_trace_mad traced(const ib::MadHeader &header, ib_wc_status status, u32 lid) const;
 	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
 	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
 	bool offer_to_device(const Receive &receive);
@@ -150,24 +147,24 @@ private:
 
 	kern::IrqSpinLock lock_;
 	AgentTable agents_ GUARDED_BY(lock_);
-	u32 snoopers_ = 0; /* among them; written under the lock, read by anyone */
-	kern::List<Packet, &Packet::backlog_node> backlog_ GUARDED_BY(lock_);
+	u32 watchers_ = 0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
+	bool traced_ = false;
+	SendQueue send_queue_ GUARDED_BY(lock_);
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
-	SendList local_ GUARDED_BY(lock_);    /* for this node's own agents */
-	int posted_send_count_ GUARDED_BY(lock_) = 0;
+	LocalQueue local_ GUARDED_BY(lock_);
 	int unattended_ GUARDED_BY(lock_) = 0;
-	kern::Atomic<u8> state_{static_cast<u8>(SpecialQpState::opening)}; /* see state(); changed under the lock, by step_locked() */
-	BackOff back_off_ GUARDED_BY(lock_);
-	ReceiveQueue receive_queue_;			       /* run()'s */
+	/* Before work_, which theirs queues, and which so ends first. */
+	Recovery recovery_;
+	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
 	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
 	PortCheck port_check_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
-	/* The second ends first: it queues the other. */
 	kern::Work work_{kern::method<&SpecialQp::run>, this};
-	kern::DelayedWork retry_work_{kern::method<&SpecialQp::retry>, this};
+	/* Last: it calls at once. */
+	kern::TraceListener trace_{KERN_TRACE_MAD, kern::method<&SpecialQp::watch>, this};
 };
 
 /* The queue of all special QPs' work. Context: module init and exit. */

@@ -11,10 +11,10 @@ void SpecialQp::serve_local(const HandlerContext &here)
 	Send *send;
 	{
 		kern::Guard guard(lock_);
-		send = local_.pop_front();
+		send = local_.pop();
 		if (!send)
 			return;
-		send->agent->outstanding.push_back(*send);
+		send->agent().pending.add(*send);
 		send->holds++;
 	}
 	answer_local(here, *send);

@@ -31,27 +31,9 @@ bool fits(const Receive &receive, ib_qp_type type)
 	       header.base_version == ib::mad_base_version && header.is_smp() == (type == IB_QPT_SMI);
 }
 
-/*
- * Whether a word about a response of ours comes from where that response went: transaction ids are the requester's, and two may use the
- * same one.
- */
-bool comes_from_requester(const Send &send, const Receive &receive)
-{
-	rdma_ah_attr address;
-
-	if (!send.header().is_response() || !send.ah || rdma_query_ah(send.ah, &address))
-		return true;
-	const u32 lid = rdma_ah_get_dlid(&address);
-	return lid == IB_LID_PERMISSIVE_HOST ||
-	       (lid == receive.completion.slid && send.first().wr.remote_qpn == receive.completion.src_qp);
-}
-
 } // namespace
 
-/*
- * Takes a buffer back and posts another in its place. Where that fails, the queue is short of one until refill() makes up for it, at the
- * latest at the next retry.
- */
+/* Takes a buffer back, and puts another in its place while the QP is up. */
 void SpecialQp::on_receive_done(ib_wc *wc)
 {
 	auto receive = receive_queue_.take_back(static_cast<Receive *>(wc->wr_cqe));
@@ -66,7 +48,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
 		count(counters_.malformed);
 		if (is_up)
-			kern::ignore(receive_queue_.post(std::move(receive)));
+			receive_queue_.post_again(std::move(receive));
 		return;
 	}
 	receive->completion = *wc;
@@ -75,14 +57,12 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		receive->completion.port_num = port_num_;
 
 	if (is_up) {
-		auto next = Receive::create();
-		if (!next.ok()) {
+		receive = receive_queue_.replace(std::move(receive));
+		if (!receive) {
 			/* The queue stays full at the price of this MAD: its sender will ask again. */
 			count(counters_.no_memory);
-			kern::ignore(receive_queue_.post(std::move(receive)));
 			return;
 		}
-		kern::ignore(receive_queue_.post(next.take()));
 	}
 	if (!fits(*receive, type_)) {
 		count(counters_.malformed);
@@ -94,7 +74,9 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	receive->present();
-	snoop(here, *receive);
+	/* Mostly nobody looks, and then every MAD is spared the lock. */
+	if (kern::read_once(watchers_) != 0)
+		snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
 		const auto decision =
 			smi_inbound(receive->smp(), node_, static_cast<std::uint8_t>(receive->completion.port_num));
@@ -164,18 +146,31 @@ bool SpecialQp::offer_to_device(const Receive &receive)
 
 void SpecialQp::snoop(const HandlerContext &, Receive &receive)
 {
+	if (kern::read_once(traced_)) {
+		const kern_trace_mad mad = traced(receive.header(), IB_WC_SUCCESS, receive.completion.slid);
+		kern_trace_mad_received(device_->name, &mad);
+	}
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
 		if (agent->recv_handler)
 			agent->recv_handler(agent, nullptr, &receive);
+}
+
+kern_trace_mad SpecialQp::traced(const ib::MadHeader &header, ib_wc_status status, u32 lid) const
+{
+	return {.port = port_num_,
+		.qpn = qp_->qp_num,
+		.mgmt_class = header.mgmt_class,
+		.method = header.method,
+		.attribute = header.attr_id.value(),
+		.transaction = header.tid.value(),
+		.status = static_cast<u32>(status),
+		.lid = lid};
 }
 
 /* The snooping agent behind one, held until the next call; nullptr after the last. */
 Agent *SpecialQp::next_snooper(Agent *after)
 {
 	Agent *found = nullptr;
-	/* Mostly there is none, and then every MAD is spared the lock. */
-	if (!after && kern::read_once(snoopers_) == 0)
-		return nullptr;
 	{
 		kern::Guard guard(lock_);
 		found = agents_.snooper_behind(after);
@@ -223,21 +218,6 @@ void SpecialQp::refuse(const Receive &receive)
 	reply(*internal_agent_, receive, answer);
 }
 
-/*
- * The send that a MAD is the other side's word on: same transaction, same class, the other direction, still waiting. Transaction ids are the
- * requester's: without a look at the direction, our own answer to a peer that happens to use the same one would do.
- */
-Send *SpecialQp::find_locked(Agent &agent, const Receive &receive)
-{
-	for (Send &send : agent.outstanding)
-		if (!send.decided && !send.reply && send.header().is_response() != receive.is_response() &&
-		    send.header().tid == receive.header().tid &&
-		    same_class(send.header().mgmt_class, receive.header().mgmt_class) &&
-		    comes_from_requester(send, receive))
-			return &send;
-	return nullptr;
-}
-
 /* A whole MAD or message for its agent, who owns it from here on. */
 void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receive> receive)
 {
@@ -245,7 +225,7 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 	bool ask_again = false;
 	if (receive->is_response()) {
 		kern::Guard guard(lock_);
-		send = find_locked(agent, *receive);
+		send = agent.pending.find(*receive);
 		if (send && !send->awaits_answer)
 			send = nullptr;
 		/* It shall be asked again later (IBA 13.4.7): the time-out does. */

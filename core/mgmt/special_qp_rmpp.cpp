@@ -58,7 +58,7 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent, kern::O
 	answered->buffer = receive->buffer;
 	{
 		kern::Guard guard(lock_);
-		if (receive->is_response() && segment == 1 && !find_locked(agent, *receive) && !agent.reception.knows(*receive)) {
+		if (receive->is_response() && segment == 1 && !agent.pending.find(*receive) && !agent.reception.knows(*receive)) {
 			/* Nobody asked. */
 			__atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED);
 			return;
@@ -90,7 +90,7 @@ void SpecialQp::take_rmpp_answer(Agent &agent, const Receive &receive)
 	{
 		kern::Guard guard(lock_);
 		const bool given_up = rmpp.type == ib::RmppHeader::abort && agent.reception.give_up(receive);
-		Send *send = find_locked(agent, receive);
+		Send *send = agent.pending.find(receive);
 		if (!send || !send->is_rmpp()) {
 			if (given_up)
 				return;

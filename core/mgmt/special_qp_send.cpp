@@ -3,27 +3,10 @@
 #include "special_qp.hpp"
 
 #include <kern/atomic.hpp>
-#include <kern/log.hpp>
 #include <kern/time.hpp>
-#include <rdma/dma.hpp>
 
 namespace mgmt
 {
-namespace
-{
-
-constexpr u64 ns_per_ms = 1'000'000;
-/* The n-th transmission waits n times the time-out, but no more than this many times. */
-constexpr unsigned back_off_limit = 4;
-
-u64 deadline_of(const Send &send, u64 now)
-{
-	const unsigned factor = send.tries < back_off_limit ? send.tries : back_off_limit;
-	return now + static_cast<u64>(send.timeout_ms) * factor * ns_per_ms;
-}
-
-} // namespace
-
 kern::Result<> SpecialQp::post(Send &send)
 {
 	kern::Guard guard(lock_);
@@ -36,23 +19,21 @@ kern::Result<> SpecialQp::post(Send &send)
 
 kern::Result<> SpecialQp::start_locked(Send &send)
 {
-	Agent &agent = *send.agent;
+	Agent &agent = send.agent();
 
 	if (agent.leaving)
 		return kern::Error{-ENODEV};
 	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
 
+	/* Before the first time, and since the last time ended. */
+	kern_assert(send.holds == 0);
 	send.tries = 0;
-	send.holds = 0;
-	send.queued = 0;
 	send.decided = false;
 	send.awaits_answer = send.timeout_ms > 0;
 	send.vendor_err = 0;
-	send.rmpp = RmppSender{send.rmpp.count()};
-
-	if (send.reply && unattended_ >= unattended_max)
-		return kern::Error{-ENOBUFS};
+	if (send.is_rmpp())
+		send.rmpp = RmppSender{send.rmpp.count()};
 
 	bool local = false;
 	if (!send.transit && send.header().cls() == ib::MgmtClass::subn_directed_route) {
@@ -68,15 +49,18 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 		send.first().wr.port_num = decision.port;
 	}
 
-	if (send.reply)
+	if (send.reply) {
+		if (unattended_ >= unattended_max)
+			return kern::Error{-ENOBUFS};
 		unattended_++;
+	}
 	agent.get();
 	if (local) {
-		local_.push_back(send);
+		local_.push(send);
 		kick();
 		return {};
 	}
-	agent.outstanding.push_back(send);
+	agent.pending.add(send);
 	transmit_locked(send);
 	return {};
 }
@@ -107,79 +91,21 @@ void SpecialQp::transmit_window_locked(Send &send)
 
 void SpecialQp::queue_locked(Send &send, Packet &packet)
 {
-	/* Still on its way from an earlier transmission: that one will do. */
-	if (packet.place != Packet::Place::idle)
-		return;
-	send.holds++;
-	put_in_backlog_locked(packet);
+	if (send_queue_.add(packet))
+		send.holds++;
 }
 
-void SpecialQp::put_in_backlog_locked(Packet &packet)
-{
-	packet.place = Packet::Place::backlog;
-	packet.send->queued++;
-	backlog_.push_back(packet);
-}
-
-/* Hands packets to the hardware while there is room. */
+/* While the QP recovers, what is to be sent waits for the outcome. */
 void SpecialQp::pump_locked()
 {
 	const SpecialQpState state = this->state();
 
 	if (is_recovering(state))
 		return;
-	while (posted_send_count_ < send_queue_depth) {
-		Packet *packet = backlog_.pop_front();
-		if (!packet)
-			return;
-		packet->place = Packet::Place::posted;
-		packet->send->queued--;
-		if (state != SpecialQpState::up) [[unlikely]] {
-			decide_locked(*packet->send, IB_WC_WR_FLUSH_ERR);
-			packet_left_locked(*packet);
-			continue;
-		}
-
-		packet->done = [](ib_cq *cq, ib_wc *wc) {
-			static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc);
-		};
-		packet->sge.length = ib::mad_bytes;
-		packet->sge.lkey = pd_->local_dma_lkey;
-		packet->wr.ah = packet->send->ah;
-		packet->wr.wr.wr_cqe = packet;
-		packet->wr.wr.sg_list = &packet->sge;
-		packet->wr.wr.num_sge = 1;
-		packet->wr.wr.opcode = IB_WR_SEND;
-		packet->wr.wr.send_flags = IB_SEND_SIGNALED;
-
-		const ib_send_wr *bad;
-		if (auto mapped = rdma::map_single(device_, packet->bytes, ib::mad_bytes,
-						   kern::dma::Direction::to_device);
-		    !mapped.ok()) {
-			decide_locked(*packet->send, IB_WC_LOC_PROT_ERR);
-		} else {
-			packet->sge.addr = mapped.value();
-			if (ib_post_send(qp_, &packet->wr.wr, &bad) == 0) {
-				posted_send_count_++;
-				continue;
-			}
-			unmap(*packet);
-			decide_locked(*packet->send, IB_WC_LOC_QP_OP_ERR);
-		}
-		packet_left_locked(*packet);
+	while (const SendQueue::Lost lost = send_queue_.pump(state == SpecialQpState::up)) {
+		decide_locked(*lost.packet->send, lost.status);
+		release_locked(*lost.packet->send);
 	}
-}
-
-void SpecialQp::unmap(const Packet &packet)
-{
-	rdma::unmap_single(device_, packet.sge.addr, ib::mad_bytes, kern::dma::Direction::to_device);
-}
-
-/* A packet is no longer in the backlog or with the hardware. */
-void SpecialQp::packet_left_locked(Packet &packet)
-{
-	packet.place = Packet::Place::idle;
-	release_locked(*packet.send);
 }
 
 /* Drops one hold; the last one lets a decided send go. */
@@ -200,31 +126,16 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.decided = true;
 	send.status = status;
 	send.timer_node.unlink();
-	if (send.queued != 0)
-		leave_backlog_locked(send);
-	send.holds++;
+	/* One hold more, for the case that there was no other. */
+	send.holds = send.holds + 1 - send_queue_.withdraw(send);
 	release_locked(send);
-}
-
-/* All of a send's packets, which are found soon where they are likely: a message may be of very many, and interrupts are off. */
-void SpecialQp::leave_backlog_locked(Send &send)
-{
-	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0; segment = segment % send.packet_count() + 1) {
-		Packet &packet = send.packet(segment);
-		if (packet.place != Packet::Place::backlog)
-			continue;
-		packet.backlog_node.unlink();
-		packet.place = Packet::Place::idle;
-		send.queued--;
-		send.holds--;
-	}
 }
 
 /* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on its way still. */
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
-	if (packet.place != Packet::Place::idle)
+	if (!packet.is_idle())
 		return;
 	auto &rmpp = packet.rmpp();
 	rmpp.type = ib::RmppHeader::abort;
@@ -236,35 +147,19 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 	pump_locked();
 }
 
-/* An answer or an ACK is due by now + time-out. */
+/* An answer or an ACK is due. */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
-	constexpr u64 rmpp_ack_timeout_ns = 2'000 * ns_per_ms;
-	Agent &agent = *send.agent;
+	Agent &agent = send.agent();
 	const u64 now = kern::now_ns();
 
-	send.timer_node.unlink();
-	send.deadline = send.timeout_ms > 0 ? deadline_of(send, now) : now + rmpp_ack_timeout_ns;
-	Send *later = nullptr;
-	for (Send &other : agent.timed.reversed()) {
-		if (other.deadline <= send.deadline)
-			break;
-		later = &other;
-	}
-	if (later)
-		agent.timed.insert_before(*later, send);
-	else
-		agent.timed.push_back(send);
-	if (agent.timed.front() == &send)
+	if (agent.pending.wait(send, now))
 		agent.arm_timer_locked(now);
 }
 
 void SpecialQp::expire_locked(Agent &agent, u64 now)
 {
-	while (Send *send = agent.timed.front()) {
-		if (send->deadline > now)
-			return;
-		send->timer_node.unlink();
+	while (Send *send = agent.pending.expire(now)) {
 		if (send->tries > static_cast<unsigned>(send->retries)) {
 			if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
 				abort_locked(*send, ib::rmpp_status_too_many_retries);
@@ -294,14 +189,13 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	Packet &packet = *static_cast<Packet *>(wc->wr_cqe);
 	Send &send = *packet.send;
 
-	unmap(packet);
 	kern::Guard guard(lock_);
-	posted_send_count_--;
+	send_queue_.take_back(packet);
 	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
 		/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
 		step_locked(SpecialQpEvent::send_failed);
 		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state())) {
-			put_in_backlog_locked(packet);
+			send_queue_.add(packet);
 			return;
 		}
 		send.vendor_err = wc->vendor_err;
@@ -309,7 +203,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	} else if (!send.is_rmpp() && !send.awaits_answer) {
 		decide_locked(send, IB_WC_SUCCESS);
 	}
-	packet_left_locked(packet);
+	release_locked(send);
 	pump_locked();
 }
 
@@ -334,7 +228,7 @@ kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
 void SpecialQp::tell(const HandlerContext &here, SendList &ended)
 {
 	while (Send *send = ended.pop_front()) {
-		Agent &agent = *send->agent;
+		Agent &agent = send->agent();
 		if (send->reply) {
 			{
 				kern::Guard guard(lock_);
@@ -347,7 +241,8 @@ void SpecialQp::tell(const HandlerContext &here, SendList &ended)
 			wc.send_buf = send;
 			wc.status = send->status;
 			wc.vendor_err = send->vendor_err;
-			snoop(here, wc);
+			if (kern::read_once(watchers_) != 0)
+				snoop(here, wc);
 			agent.send_handler(&agent, &wc);
 		}
 		agent.put();
@@ -356,6 +251,10 @@ void SpecialQp::tell(const HandlerContext &here, SendList &ended)
 
 void SpecialQp::snoop(const HandlerContext &, ib_mad_send_wc &wc)
 {
+	if (kern::read_once(traced_)) {
+		const kern_trace_mad mad = traced(static_cast<Send *>(wc.send_buf)->header(), wc.status, 0);
+		kern_trace_mad_sent(device_->name, &mad);
+	}
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
 		if (agent->snoop_handler)
 			agent->snoop_handler(agent, wc.send_buf, &wc);

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A receive queue that refills itself (MGMT-12), for a QP whose receive CQ is from ib_alloc_cq():
+ * A receive queue that refills itself (MGMT-12), of buffers that their reader may keep:
  *
- *	auto queue = TRY(rdma::ReceiveQueue::create(pd, depth, bytes, handler, context));
- *	TRY_ERRNO(queue->fill(qp));			// once, in state INIT or later
- *	...
- *	queue->stop(); ib_drain_rq(qp); ib_destroy_qp(qp); queue = {};	// the queue outlives the QP's receives
+ *	struct Buffer : ib_cqe {
+ *		kern::ListNode node;				// the queue's while it is posted
+ *		u64 dma_addr;					// the queue's
+ *		static constexpr u32 dma_bytes = 2048;
+ *		void *dma_memory();				// what the hardware writes to, dma_bytes of it
+ *		static kern::Result<kern::Owned<Buffer>> create();	// called in any context
+ *	};
+ *	rdma::ReceiveQueue<Buffer> queue_{pd, depth, done, kern::method<&Owner::wake>, this};
  *
- * Each buffer goes back to the QP when the handler has looked at it. A handler that keeps the memory is given another
- * buffer in its place; where there is no memory, or the QP refuses it, the shortfall is counted and made up later.
+ *	queue_.open(qp); queue_.fill();				// once, in state INIT or later
+ *	auto buffer = queue_.take_back(static_cast<Buffer *>(wc->wr_cqe));	// in done, of each completion
+ *	buffer = queue_.replace(std::move(buffer));		// to keep it; or queue_.post_again(std::move(buffer))
+ *	queue_.make_up();					// after polling, and when woken
+ *	queue_.stop(); ib_destroy_qp(qp); queue_.close();
+ *
+ * Who polls the CQ owns all of it, before him who opens the QP, after him who ends it: there is no lock. What there is no memory for, or the
+ * device does not take, is missing(), is reported, and made up for: `wake` is called, in a task, when it is time for the owner to do so.
  */
 #pragma once
-#include <kern/atomic.hpp>
+#include <kern/back_off.hpp>
 #include <kern/list.hpp>
-#include <kern/lock.hpp>
+#include <kern/log.hpp>
 #include <kern/memory.hpp>
 #include <kern/work.hpp>
 #include <rdma/dma.hpp>
@@ -22,195 +32,118 @@
 namespace rdma
 {
 
+template <class Buffer>
 class ReceiveQueue {
 public:
-	/* What becomes of the memory after the handler: posted again, or the handler's, to be freed by kern_free(). */
-	enum class Verdict { again, kept };
-
-	/* Called for each successful receive, in the CQ's polling context. */
-	using Handler = Verdict (*)(void *context, ib_wc &wc, void *memory);
-
-	/* depth: at most the QP's max_recv_wr; bytes: of each buffer. Errors: ENOMEM. Context: process. */
-	static kern::Result<kern::Owned<ReceiveQueue>> create(ib_pd *pd, unsigned int depth, unsigned int bytes,
-							      Handler handler, void *context)
+	/* depth: at most the QP's max_recv_wr; done: called with each completion of a buffer; wake: void (T::*)(), in a task. */
+	template <auto Wake, class T>
+	ReceiveQueue(ib_pd *pd, int depth, void (*done)(ib_cq *, ib_wc *), kern::Method<Wake> wake, T *owner)
+	    : pd_(pd), depth_(depth), done_(done), retry_(wake, owner)
 	{
-		auto queue = TRY(kern::adopt(new (kern::Gfp::kernel) ReceiveQueue(pd, bytes, handler, context)));
-		queue->buffers_ = TRY(kern::make_array<Buffer>(kern::Gfp::kernel, depth));
-		for (Buffer &buffer : queue->buffers_) {
-			buffer.queue = queue.get();
-			TRY(queue->equip(buffer, kern::Gfp::kernel));
-			queue->put_idle(buffer);
-		}
-		return queue;
 	}
-	/* All that was posted has completed. Context: process. */
-	~ReceiveQueue()
-	{
-		stop();
-		/* One that was not made whole has posted nothing. */
-		KERN_WARN_ON(qp_ && idle_count_ != buffers_.size());
-		while (idle_.pop_front())
-			;
-		for (Buffer &buffer : buffers_)
-			strip(buffer);
-	}
+	~ReceiveQueue() { close(); }
 	ReceiveQueue(const ReceiveQueue &) = delete;
 	ReceiveQueue &operator=(const ReceiveQueue &) = delete;
 
-	/* Posts all buffers to the QP, and from now on keeps it full. Errors: the driver's. Context: process. */
-	int fill(ib_qp *qp)
+	void open(ib_qp *qp) { qp_ = qp; }
+	/* Wakes nobody any more. Context: process. */
+	void stop() { retry_.cancel(); }
+	/* Frees what the hardware did not give back, now that the QP is gone and nothing can write to it. Context: process. */
+	void close()
 	{
-		qp_ = qp;
-		return post_idle();
-	}
-	/* Makes up for no shortfall any more: before the QP is drained. Context: process. */
-	void stop()
-	{
-		kern::write_once(stopping_, true);
-		refill_.cancel();
-	}
-	/* Buffers that the QP should have and has not. Any context. */
-	unsigned int shortfall() const { return kern::read_once(idle_count_); }
-	/* How often there was no memory for a buffer, or the QP refused one. Any context. */
-	unsigned long shortages() const { return shortages_.load_relaxed(); }
-
-private:
-	struct Buffer {
-		ib_cqe cqe{.done = done};
-		ReceiveQueue *queue = nullptr;
-		void *memory = nullptr;
-		u64 address = 0;
-		kern::ListNode node;
-	};
-	static constexpr unsigned int retry_ms = 10;
-
-	ReceiveQueue(ib_pd *pd, unsigned int bytes, Handler handler, void *context)
-		: pd_(pd), bytes_(bytes), handler_(handler), context_(context)
-	{
-	}
-
-	/* Gives a buffer memory, if it has none. */
-	kern::Result<> equip(Buffer &buffer, kern::Gfp gfp)
-	{
-		if (buffer.memory)
-			return {};
-		void *memory = kern_alloc(bytes_, static_cast<unsigned int>(gfp));
-		if (!memory)
-			return kern::Error{-ENOMEM};
-		auto mapped = map_single(pd_->device, memory, bytes_, kern::dma::Direction::from_device);
-		if (!mapped.ok()) {
-			kern_free(memory);
-			return kern::Error{mapped.error()};
+		stop();
+		while (Buffer *buffer = posted_.pop_front()) {
+			unmap(*buffer);
+			kern::destroy(buffer);
 		}
-		buffer.memory = memory;
-		buffer.address = mapped.value();
+		count_ = 0;
+	}
+
+	bool full() const { return count_ == depth_; }
+	bool empty() const { return count_ == 0; }
+	/* Buffers that the QP should have and has not. */
+	int missing() const { return depth_ - count_; }
+
+	/* Posts what is missing. Errors: ENOMEM, and what the device says. Context: process. */
+	kern::Result<> fill()
+	{
+		while (!full())
+			TRY(post(TRY(Buffer::create())));
 		return {};
 	}
-	/* The memory, which is the CPU's again. */
-	void *unmap(Buffer &buffer)
+	/* The same, and again later if it does not succeed, later each time. Context: process. */
+	void make_up()
 	{
-		unmap_single(pd_->device, buffer.address, bytes_, kern::dma::Direction::from_device);
-		return std::exchange(buffer.memory, nullptr);
-	}
-	void strip(Buffer &buffer)
-	{
-		if (buffer.memory)
-			kern_free(unmap(buffer));
+		const auto filled = fill();
+
+		if (filled.ok()) {
+			back_off_.succeeded();
+			return;
+		}
+		kern_warning_limited("%s QP %#x: %d receive buffers are missing: %d\n", pd_->device->name, qp_->qp_num, missing(), filled.error());
+		if (retry_.queue(back_off_.next_ms()))
+			back_off_.failed();
 	}
 
-	int post(Buffer &buffer)
+	/* That of a completion, which is the caller's now. */
+	kern::Owned<Buffer> take_back(Buffer *buffer)
 	{
-		ib_sge sge = {.addr = buffer.address, .length = bytes_, .lkey = pd_->local_dma_lkey};
-		ib_recv_wr wr = {};
+		unmap(*buffer);
+		buffer->node.unlink();
+		count_--;
+		return kern::Owned<Buffer>::adopt(buffer);
+	}
+	/* Posts one that nobody keeps. */
+	void post_again(kern::Owned<Buffer> buffer) { kern::ignore(post(std::move(buffer))); }
+	/*
+	 * Posts another in the place of one that is to be kept, which comes back. Where there is no memory, that one itself is posted, and nothing
+	 * comes back: the queue stays full at the price of what was received.
+	 */
+	kern::Owned<Buffer> replace(kern::Owned<Buffer> received)
+	{
+		auto next = Buffer::create();
 
-		wr.wr_cqe = &buffer.cqe;
+		if (!next.ok()) {
+			post_again(std::move(received));
+			return {};
+		}
+		post_again(next.take());
+		return received;
+	}
+
+private:
+	kern::Result<> post(kern::Owned<Buffer> buffer)
+	{
+		buffer->done = done_;
+		buffer->dma_addr = TRY(map_single(pd_->device, buffer->dma_memory(), Buffer::dma_bytes, kern::dma::Direction::from_device));
+
+		ib_sge sge{buffer->dma_addr, Buffer::dma_bytes, pd_->local_dma_lkey};
+		ib_recv_wr wr{};
+		wr.wr_cqe = buffer.get();
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
-		return ib_post_recv(qp_, &wr, nullptr);
-	}
-
-	static void done(ib_cq *, ib_wc *wc)
-	{
-		auto *buffer = reinterpret_cast<Buffer *>(wc->wr_cqe);
-		ReceiveQueue &queue = *buffer->queue;
-
-		if (wc->status != IB_WC_SUCCESS) {
-			/* The QP is in error: nothing is received any more. */
-			kern::write_once(queue.stopping_, true);
-			queue.put_idle(*buffer);
-			return;
+		if (int status = ib_post_recv(qp_, &wr, nullptr)) {
+			unmap(*buffer);
+			return kern::Error{status};
 		}
-		if (queue.take_in(*buffer, *wc) && queue.post(*buffer) == 0)
-			return;
-		queue.shortages_.add_relaxed(1);
-		queue.put_idle(*buffer);
-		if (!kern::read_once(queue.stopping_))
-			queue.refill_.queue(retry_ms);
+		/* The hardware has it now, and gives it back by its completion, which nobody polls meanwhile. */
+		posted_.push_back(*buffer.release());
+		count_++;
+		return {};
 	}
-	/* Shows a received buffer to the handler; true if it can be posted again. */
-	bool take_in(Buffer &buffer, ib_wc &wc)
+	void unmap(const Buffer &buffer)
 	{
-		/* The device has written; the mapping ends before the CPU reads, and a new one is made for the next time. */
-		void *memory = unmap(buffer);
-
-		if (handler_(context_, wc, memory) == Verdict::kept)
-			return equip(buffer, kern::Gfp::atomic).ok();
-		auto mapped = map_single(pd_->device, memory, bytes_, kern::dma::Direction::from_device);
-		if (!mapped.ok()) {
-			kern_free(memory);
-			return false;
-		}
-		buffer.memory = memory;
-		buffer.address = mapped.value();
-		return true;
-	}
-
-	void put_idle(Buffer &buffer)
-	{
-		kern::Guard guard(lock_);
-		idle_.push_back(buffer);
-		kern::write_once(idle_count_, idle_count_ + 1);
-	}
-	Buffer *take_idle()
-	{
-		kern::Guard guard(lock_);
-		Buffer *buffer = idle_.pop_front();
-		if (buffer)
-			kern::write_once(idle_count_, idle_count_ - 1);
-		return buffer;
-	}
-	int post_idle()
-	{
-		while (Buffer *buffer = take_idle()) {
-			auto equipped = equip(*buffer, kern::Gfp::kernel);
-			const int error = equipped.ok() ? post(*buffer) : equipped.error();
-			if (error) {
-				put_idle(*buffer);
-				return error;
-			}
-		}
-		return 0;
-	}
-	void refill()
-	{
-		if (kern::read_once(stopping_) || post_idle() == 0)
-			return;
-		shortages_.add_relaxed(1);
-		refill_.queue(retry_ms);
+		unmap_single(pd_->device, buffer.dma_addr, Buffer::dma_bytes, kern::dma::Direction::from_device);
 	}
 
 	ib_pd *const pd_;
-	const unsigned int bytes_;
-	const Handler handler_;
-	void *const context_;
+	const int depth_;
+	void (*const done_)(ib_cq *, ib_wc *);
 	ib_qp *qp_ = nullptr;
-	bool stopping_ = false;
-	kern::OwnedArray<Buffer> buffers_;
-	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("rdma.receive_queue")};
-	kern::List<Buffer, &Buffer::node> idle_ GUARDED_BY(lock_);
-	unsigned int idle_count_ = 0;
-	kern::Atomic<unsigned long> shortages_{0};
-	kern::DelayedWork refill_{kern::method<&ReceiveQueue::refill>, this};
+	kern::List<Buffer, &Buffer::node> posted_;
+	int count_ = 0;
+	kern::BackOff back_off_;
+	kern::DelayedWork retry_;
 };
 
 } // namespace rdma

@@ -7,7 +7,7 @@
 #include "inform.hpp"
 #include "multicast.hpp"
 
-#include "../back_off.hpp"
+#include <kern/back_off.hpp>
 #include "../special_qp.hpp"
 
 namespace mgmt::sa
@@ -64,7 +64,7 @@ private:
 	Groups groups_{*this};
 	Informs informs_{*this};
 	u32 rejoin_due_ = 0;
-	BackOff back_off_; /* refresh()'s */
+	kern::BackOff back_off_; /* refresh()'s */
 	kern::DelayedWork refresh_work_{kern::method<&Port::refresh>, this};
 };
 

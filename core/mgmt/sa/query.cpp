@@ -112,7 +112,7 @@ void Query::cancel(int id, const ib_sa_query *query)
 		return;
 	auto &self = static_cast<Query &>(*found);
 	/* EINVAL says that it has ended meanwhile, which is what was wanted. */
-	kern::ignore(self.send_->agent->special_qp().modify(*self.send_, 0));
+	kern::ignore(self.send_->agent().special_qp().modify(*self.send_, 0));
 }
 
 void Query::on_answer(ib_mad_agent *agent, ib_mad_send_buf *send, ib_mad_recv_wc *receive)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Each entry point that allocates, with its first allocation failing, then its second, and so on until none is left.
-#include <rdma/receive_queue.hpp>
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -137,12 +136,6 @@ void allocation_owners(Test &test)
 	fail_each(test, [&] {
 		auto attr = qp_attr(IB_QPT_UD);
 		return rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr).error();
-	});
-	fail_each(test, [&] {
-		return rdma::ReceiveQueue::create(pd.value()->get(), 4, 64,
-						  [](void *, ib_wc &, void *) { return rdma::ReceiveQueue::Verdict::again; },
-						  nullptr)
-			.error();
 	});
 	EXPECT_EQ(pd.value()->get()->usecnt, 0);
 }

@@ -8,25 +8,51 @@ using namespace fixture;
 namespace
 {
 
-using Verdict = rdma::ReceiveQueue::Verdict;
-
 constexpr soft_options plain = {.lid = 1};
-constexpr unsigned int depth = 8, bytes = 64;
+constexpr int depth = 8;
 
+struct Buffer : ib_cqe {
+	kern::ListNode node;
+	u64 dma_addr;
+	u32 number;
+	static constexpr u32 dma_bytes = sizeof(number);
+
+	void *dma_memory() { return &number; }
+	static kern::Result<kern::Owned<Buffer>> create() { return kern::make<Buffer>(kern::Gfp::atomic | kern::Gfp::no_warn); }
+};
+
+/* What is received is added up, and kept, or not. */
 struct Consumer {
-	Verdict verdict = Verdict::again;
-	unsigned int seen = 0;
-	u32 sum = 0;
+	using Queue = rdma::ReceiveQueue<Buffer>;
 
-	static Verdict handle(void *context, ib_wc &, void *memory)
+	explicit Consumer(ib_pd *pd) : queue(pd, depth, done, kern::method<&Consumer::wake>, this) {}
+
+	bool keeps = false;
+	u32 sum = 0;
+	unsigned int seen = 0;
+	unsigned int lost = 0;
+	kern::Atomic<unsigned int> woken{0};
+	Queue queue;
+
+	void wake() { woken.add_relaxed(1); }
+	void receive(ib_wc *wc)
 	{
-		auto *self = static_cast<Consumer *>(context);
-		self->seen++;
-		self->sum += *static_cast<const u32 *>(memory);
-		if (self->verdict == Verdict::kept)
-			kern_free(memory);
-		return self->verdict;
+		auto buffer = queue.take_back(static_cast<Buffer *>(wc->wr_cqe));
+		if (wc->status != IB_WC_SUCCESS)
+			return;
+		const u32 number = buffer->number;
+		if (keeps)
+			buffer = queue.replace(std::move(buffer));
+		else
+			queue.post_again(std::move(buffer));
+		if (keeps && !buffer) {
+			lost++;
+			return;
+		}
+		sum += number;
+		seen++;
 	}
+	static void done(ib_cq *cq, ib_wc *wc) { static_cast<Consumer *>(cq->cq_context)->receive(wc); }
 };
 
 /* Two connected QPs; what the second receives, a queue keeps up. Its CQ is polled here, in this task. */
@@ -34,27 +60,43 @@ struct Stage {
 	explicit Stage(ib_device *device)
 	{
 		auto made_pd = rdma::Pd::create(device);
-		auto made_cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, IB_POLL_DIRECT);
 		auto made_send = rdma::CompletionQueue::create(device, nullptr, nullptr, 64);
-		if (!made_pd.ok() || !made_cq.ok() || !made_send.ok())
+		if (!made_pd.ok() || !made_send.ok())
 			return;
 		pd = made_pd.take();
-		cq = made_cq.take();
 		send_cq = made_send.take();
-		auto made_queue = rdma::ReceiveQueue::create(pd->get(), depth, bytes, Consumer::handle, &consumer);
+		auto made_consumer = kern::make<Consumer>(kern::Gfp::kernel, pd->get());
+		if (!made_consumer.ok())
+			return;
+		consumer = made_consumer.take();
+		auto made_cq = rdma::CompletionQueue::create(device, consumer.get(), 64, 0, IB_POLL_DIRECT);
+		if (!made_cq.ok())
+			return;
+		cq = made_cq.take();
 		auto attr = qp_attr(IB_QPT_RC);
 		auto made_a = rdma::QueuePair::create(pd, send_cq, send_cq, attr);
 		auto made_b = rdma::QueuePair::create(pd, cq, cq, attr);
-		if (!made_queue.ok() || !made_a.ok() || !made_b.ok())
+		if (!made_a.ok() || !made_b.ok())
 			return;
-		queue = made_queue.take();
 		a = made_a.take();
 		b = made_b.take();
-		ok = connect(a.get(), b.number(), 1) == 0 && connect(b.get(), a.number(), 1) == 0 &&
-		     queue->fill(b.get()) == 0;
+		consumer->queue.open(b.get());
+		ok = connect(a.get(), b.number(), 1) == 0 && connect(b.get(), a.number(), 1) == 0 && consumer->queue.fill().ok();
 	}
-	/* Sends a number, and sees it arrive. */
-	bool send(u32 number)
+	~Stage()
+	{
+		if (!consumer)
+			return;
+		consumer->queue.stop();
+		a = {};
+		b = {};
+		/* What came back with the QP's end. */
+		if (cq)
+			cq->process_direct(-1);
+		consumer->queue.close();
+	}
+	/* Sends a number. */
+	bool post(u32 number)
 	{
 		ib_sge sge = sge_of(pd, &number, sizeof(number));
 		ib_send_wr wr = {};
@@ -65,73 +107,76 @@ struct Stage {
 		if (a.post_send(&wr))
 			return false;
 		ib_wc wc;
-		const unsigned int before = consumer.seen;
-		return next(send_cq, wc) && wc.status == IB_WC_SUCCESS &&
-		       eventually([&] { return cq->process_direct(-1) > 0 || consumer.seen > before; });
+		return next(send_cq, wc) && wc.status == IB_WC_SUCCESS;
+	}
+	/* The same, and waits until it has been polled. */
+	bool send(u32 number)
+	{
+		return post(number) && eventually([&] { return cq->process_direct(-1) > 0; });
 	}
 
 	bool ok = false;
-	Consumer consumer;
 	PdRef pd;
-	CqRef cq, send_cq;
-	kern::Owned<rdma::ReceiveQueue> queue;
+	CqRef send_cq;
+	kern::Owned<Consumer> consumer;
+	CqRef cq;
 	rdma::QueuePair a, b;
 };
 
 /* Many times the depth is received, whether the consumer keeps the memory or not, and the queue stays full. */
 void mgmt_12_refills(Test &test)
 {
-	for (Verdict verdict : {Verdict::again, Verdict::kept}) {
+	for (bool keeps : {false, true}) {
 		Device device(plain);
 		ASSERT_TRUE(device.ok());
 		Stage stage(device);
 		ASSERT_TRUE(stage.ok);
-		stage.consumer.verdict = verdict;
+		stage.consumer->keeps = keeps;
 		u32 sum = 0;
 		for (u32 i = 1; i <= depth * 5; i++) {
 			ASSERT_TRUE(stage.send(i));
 			sum += i;
-			EXPECT_EQ(stage.queue->shortfall(), 0u);
+			EXPECT_TRUE(stage.consumer->queue.full());
 		}
-		EXPECT_EQ(stage.consumer.seen, depth * 5);
-		EXPECT_EQ(stage.consumer.sum, sum);
-		EXPECT_EQ(stage.queue->shortages(), 0ul);
-		stage.queue->stop();
-		ib_drain_rq(stage.b.get());
+		EXPECT_EQ(stage.consumer->seen, depth * 5u);
+		EXPECT_EQ(stage.consumer->sum, sum);
+		EXPECT_EQ(soft_posted_receives(stage.b.get()), static_cast<unsigned int>(depth));
+		EXPECT_EQ(stage.consumer->woken.load_relaxed(), 0u);
 	}
 }
 
-/* Without memory the queue is one short, says so, and makes up for it later. */
+/* Without memory for another the queue stays full, and the message is lost; what the QP refuses is missing, and is made up for when it is time. */
 void mgmt_12_makes_up_for_a_shortage(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
 	Stage stage(device);
 	ASSERT_TRUE(stage.ok);
-	stage.consumer.verdict = Verdict::kept;
-	u32 number = 7;
-	ib_sge sge = sge_of(stage.pd, &number, sizeof(number));
-	ib_send_wr wr = {};
-	wr.opcode = IB_WR_SEND;
-	wr.send_flags = IB_SEND_INLINE;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	ASSERT_EQ(stage.a.post_send(&wr), 0);
-	ib_wc wc;
-	ASSERT_TRUE(next(stage.send_cq, wc));
+	Consumer &consumer = *stage.consumer;
+	consumer.keeps = true;
+	ASSERT_TRUE(stage.post(7));
 	kern_fail_allocation(1);
 	EXPECT_EQ(stage.cq->process_direct(-1), 1);
 	EXPECT_TRUE(kern_allocation_failed());
 	kern_fail_allocation(0);
-	EXPECT_EQ(stage.queue->shortages(), 1ul);
-	EXPECT_TRUE(eventually([&] { return stage.queue->shortfall() == 0; }));
-	/* The same where the QP refuses. */
+	EXPECT_EQ(consumer.lost, 1u);
+	EXPECT_EQ(consumer.seen, 0u);
+	EXPECT_TRUE(consumer.queue.full());
+
+	consumer.keeps = false;
 	soft_fail(device, SOFT_POST_RECV, 2, -ENOMEM);
 	ASSERT_TRUE(stage.send(8));
-	EXPECT_GE(stage.queue->shortages(), 2ul);
-	EXPECT_TRUE(eventually([&] { return stage.queue->shortfall() == 0; }));
-	stage.queue->stop();
-	ib_drain_rq(stage.b.get());
+	EXPECT_EQ(consumer.seen, 1u);
+	EXPECT_EQ(consumer.queue.missing(), 1);
+	/* Once more in vain; from then on it is the queue that says when. */
+	consumer.queue.make_up();
+	EXPECT_EQ(consumer.queue.missing(), 1);
+	EXPECT_TRUE(eventually([&] { return consumer.woken.load_relaxed() == 1; }));
+	consumer.queue.make_up();
+	EXPECT_TRUE(consumer.queue.full());
+	EXPECT_EQ(soft_posted_receives(stage.b.get()), static_cast<unsigned int>(depth));
+	ASSERT_TRUE(stage.send(9));
+	EXPECT_EQ(consumer.seen, 2u);
 }
 
 } // namespace

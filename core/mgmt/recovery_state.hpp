@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The life of a special QP, as one enumeration and one function. What is done in a state is special_qp_recovery.cpp's; the drawing is in
+ * The life of a special QP, as one enumeration and one function. What is done in a state is recovery.cpp's; the drawing is in
  * Documentation/midlayer.rst ("Errors of the QP").
  */
 #pragma once

@@ -1,12 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How long to wait before the next try: twice as long after each failure, for as long as it takes. What is lacking now may be there later.
 #pragma once
 
-namespace mgmt
-{
+namespace kern {
 
-/* How long to wait before the next try: twice as long after each failure, for as long as it takes. What is lacking now may be there later. */
-class BackOff
-{
+class BackOff {
 public:
 	static constexpr unsigned int first_ms = 100, last_ms = 10'000;
 
@@ -18,4 +16,4 @@ private:
 	unsigned int next_ms_ = first_ms;
 };
 
-} // namespace mgmt
+} // namespace kern
