@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "fabric/capture.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -20,6 +21,8 @@ namespace
  */
 constexpr int linktype_erf = 197;
 constexpr int snapshot_length = 65535;
+/* In the file, before each packet: seconds, fraction, two lengths, of 32 bits each. */
+constexpr std::uint64_t packet_header_bytes = 16;
 
 /* The header in front of each packet, Endace's Extensible Record Format. */
 struct ErfHeader {
@@ -39,8 +42,9 @@ static_assert(sizeof(ErfHeader) == 16);
 
 } // namespace
 
-Capture::Capture(const std::string &path)
-    : handle_(pcap_open_dead_with_tstamp_precision(linktype_erf, snapshot_length,
+Capture::Capture(const std::string &path, std::uint64_t most_bytes)
+    : most_bytes_(most_bytes), bytes_(sizeof(pcap_file_header)),
+      handle_(pcap_open_dead_with_tstamp_precision(linktype_erf, snapshot_length,
 						   PCAP_TSTAMP_PRECISION_NANO),
 	      pcap_close),
       dumper_(nullptr, pcap_dump_close)
@@ -78,7 +82,13 @@ void Capture::record(std::span<const std::byte> wire)
 	header.ts.tv_usec = rest.count();
 	header.caplen = static_cast<bpf_u_int32>(record.size());
 	header.len = header.caplen;
+	const std::uint64_t bytes = packet_header_bytes + record.size();
 	std::lock_guard lock(mutex_);
+	if (full() || bytes > most_bytes_ - std::min(bytes_, most_bytes_)) {
+		full_.store(true, std::memory_order_relaxed);
+		return;
+	}
+	bytes_ += bytes;
 	pcap_dump(reinterpret_cast<u_char *>(dumper_.get()), &header,
 		  reinterpret_cast<const u_char *>(record.data()));
 	packets_.fetch_add(1, std::memory_order_relaxed);

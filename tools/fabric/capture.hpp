@@ -23,8 +23,11 @@ namespace weft::fabric
 class Capture
 {
 public:
-	/* Throws std::runtime_error with the reason if the file cannot be written. */
-	explicit Capture(const std::string &path);
+	static constexpr std::uint64_t unlimited = ~std::uint64_t{0};
+
+	/* Throws std::runtime_error with the reason if the file cannot be written. A packet that would make it longer
+	 * than @most_bytes is left out, and so are all that follow. */
+	explicit Capture(const std::string &path, std::uint64_t most_bytes = unlimited);
 	Capture(const Capture &) = delete;
 	Capture &operator=(const Capture &) = delete;
 	~Capture();
@@ -33,10 +36,15 @@ public:
 	void record(std::span<const std::byte> wire);
 	/* Write out what is buffered. */
 	void flush();
+	/* Whether something was left out. */
+	bool full() const { return full_.load(std::memory_order_relaxed); }
 	std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
 
 private:
+	const std::uint64_t most_bytes_;
 	std::mutex mutex_;
+	std::uint64_t bytes_; /* of the file, under the mutex */
+	std::atomic<bool> full_{false};
 	std::unique_ptr<pcap, void (*)(pcap *)> handle_;
 	std::unique_ptr<pcap_dumper, void (*)(pcap_dumper *)> dumper_;
 	std::atomic<std::uint64_t> packets_{0};

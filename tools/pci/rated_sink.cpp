@@ -16,13 +16,13 @@ void RatedSink::log(const spdlog::details::log_msg &message)
 	if (message.level < spdlog::level::info)
 		return pass(message);
 	std::lock_guard lock(mutex_);
-	const auto now = loop_.now();
+	const auto now = environment_.now();
 	if (now - second_ >= std::chrono::seconds(1)) {
 		second_ = now;
 		passed_ = 0;
 		tell_withheld();
 	}
-	if (passed_ == kMostLines) {
+	if (passed_ == most_lines_) {
 		++withheld_;
 		return;
 	}

@@ -12,7 +12,7 @@
 
 #include <spdlog/sinks/sink.h>
 
-#include "base/loop.hpp"
+#include "base/environment.hpp"
 
 namespace weft::pci
 {
@@ -20,11 +20,12 @@ namespace weft::pci
 class RatedSink final : public spdlog::sinks::sink
 {
 public:
-	static constexpr unsigned kMostLines = 20; // a second
+	static constexpr unsigned kMostLines = 20; // a second, of a machine
 
 	// Writes to @sinks, whose patterns it leaves alone, in the name of logger @name.
-	RatedSink(Loop &loop, std::string name, std::vector<spdlog::sink_ptr> sinks)
-	    : loop_(loop), name_(std::move(name)), sinks_(std::move(sinks))
+	RatedSink(Environment &environment, std::string name, std::vector<spdlog::sink_ptr> sinks,
+		  unsigned most_lines = kMostLines)
+	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)), most_lines_(most_lines)
 	{
 	}
 	~RatedSink() override;
@@ -39,9 +40,10 @@ private:
 	void pass(const spdlog::details::log_msg &message);
 	void tell_withheld();
 
-	Loop &loop_; // whose seconds count
+	Environment &environment_; // whose seconds count
 	const std::string name_;
 	const std::vector<spdlog::sink_ptr> sinks_;
+	const unsigned most_lines_;
 	std::mutex mutex_; // of all below
 	Clock::time_point second_{};
 	unsigned passed_ = 0; // since then

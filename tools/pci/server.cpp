@@ -27,7 +27,7 @@ constexpr auto kPause = std::chrono::milliseconds(100);
 std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)
 {
 	const auto all = spdlog::default_logger();
-	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(loop, name, all->sinks()));
+	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(loop.environment(), name, all->sinks()));
 	log->set_level(all->level());
 	log->flush_on(all->flush_level());
 	return log;

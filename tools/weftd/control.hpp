@@ -15,13 +15,15 @@
 namespace weft::weftd
 {
 
+class LogHistory;
 class World;
 
 // What one client may ask for and what it has running. Knows no socket.
 class ControlSession
 {
 public:
-	ControlSession(World &world, std::function<void()> shut_down);
+	// @log, which may be null, is what the client may read of the daemon's log.
+	ControlSession(World &world, std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {});
 	// Ends the captures that the client began.
 	~ControlSession();
 
@@ -33,6 +35,7 @@ private:
 
 	World &world_;
 	std::function<void()> shut_down_;
+	const std::shared_ptr<LogHistory> log_;
 	std::unique_ptr<Captures> captures_;
 };
 
@@ -43,7 +46,7 @@ public:
 	// Throws std::system_error as UnixListener does. Made and destroyed on any thread but the
 	// loop's; @world and @loop outlive it.
 	ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
-		      std::function<void()> shut_down);
+		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {});
 	~ControlServer();
 
 private:

@@ -12,6 +12,7 @@
 
 #include "base/acceptor.hpp"
 #include "weftd/control.hpp"
+#include "weftd/log.hpp"
 
 namespace weft::weftd
 {
@@ -30,8 +31,8 @@ constexpr std::size_t kMostClients = 64;
 class ControlServer::Impl
 {
 public:
-	Impl(Loop &loop, World &world, std::function<void()> shut_down)
-	    : loop_(loop), world_(world), shut_down_(std::move(shut_down))
+	Impl(Loop &loop, World &world, std::function<void()> shut_down, std::shared_ptr<LogHistory> log)
+	    : loop_(loop), world_(world), shut_down_(std::move(shut_down)), log_(std::move(log))
 	{
 	}
 
@@ -48,8 +49,9 @@ private:
 	{
 	public:
 		Client(Loop &loop, FileDescriptor socket, World &world,
-		       const std::function<void()> &shut_down, std::function<void()> gone)
-		    : socket_(std::move(socket)), session_(world, shut_down), gone_(std::move(gone)),
+		       const std::function<void()> &shut_down, const std::shared_ptr<LogHistory> &log,
+		       std::function<void()> gone)
+		    : socket_(std::move(socket)), session_(world, shut_down, log), gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::Readable, [this](unsigned) { work(); })
 		{
 		}
@@ -126,23 +128,24 @@ private:
 			return;
 		}
 		const auto place = clients_.emplace(clients_.end());
-		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_,
+		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_, log_,
 						  [this, place] { clients_.erase(place); });
 	}
 
 	Loop &loop_;
 	World &world_;
 	std::function<void()> shut_down_;
+	const std::shared_ptr<LogHistory> log_;
 	std::optional<Acceptor> acceptor_;
 	std::list<std::unique_ptr<Client>> clients_;
 };
 
 ControlServer::ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
-			     std::function<void()> shut_down)
+			     std::function<void()> shut_down, std::shared_ptr<LogHistory> log)
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_unique<Impl>(loop, world, std::move(shut_down));
+		impl_ = std::make_unique<Impl>(loop, world, std::move(shut_down), std::move(log));
 		impl_->listen(UnixListener(path));
 	});
 }

@@ -12,6 +12,8 @@
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
 #include "weftd/link_settings.hpp"
+#include "weftd/log.hpp"
+#include "weftd/observation.hpp"
 #include "weftd/world.hpp"
 
 namespace weft::weftd
@@ -91,6 +93,14 @@ json describe(const LabBoot &boot)
 	return result;
 }
 
+json describe(const std::vector<cards::Count> &counts)
+{
+	json result = json::object();
+	for (const cards::Count &count : counts)
+		result[std::string(count.name)] = count.value;
+	return result;
+}
+
 json describe(Host &host)
 {
 	json ports = json::array();
@@ -101,68 +111,8 @@ json describe(Host &host)
 		{"socket", host.socket.string()},
 		{"machine", host.server->connected()},
 		{"boot", describe(host.boot)},
+		{"faults", describe(host.card->faults())},
 		{"ports", ports}};
-}
-
-const char *state_text(ib::SmState state)
-{
-	switch (state) {
-	case ib::SmState::not_active:
-		return "not active";
-	case ib::SmState::discovering:
-		return "discovering";
-	case ib::SmState::standby:
-		return "standby";
-	case ib::SmState::master:
-		return "master";
-	}
-	return "unknown";
-}
-
-struct CounterName {
-	const char *name;
-	fabric::Counters::Value fabric::Counters::*value;
-};
-
-constexpr CounterName kCounters[] = {
-	{"xmit_packets", &fabric::Counters::xmit_packets},
-	{"rcv_packets", &fabric::Counters::rcv_packets},
-	{"xmit_data", &fabric::Counters::xmit_data},
-	{"rcv_data", &fabric::Counters::rcv_data},
-	{"multicast_xmit_packets", &fabric::Counters::multicast_xmit_packets},
-	{"multicast_rcv_packets", &fabric::Counters::multicast_rcv_packets},
-	{"symbol_errors", &fabric::Counters::symbol_errors},
-	{"link_error_recovery", &fabric::Counters::link_error_recovery},
-	{"link_downed", &fabric::Counters::link_downed},
-	{"rcv_errors", &fabric::Counters::rcv_errors},
-	{"rcv_remote_physical_errors", &fabric::Counters::rcv_remote_physical_errors},
-	{"rcv_switch_relay_errors", &fabric::Counters::rcv_switch_relay_errors},
-	{"xmit_discards", &fabric::Counters::xmit_discards},
-	{"xmit_constraint_errors", &fabric::Counters::xmit_constraint_errors},
-	{"rcv_constraint_errors", &fabric::Counters::rcv_constraint_errors},
-	{"local_link_integrity_errors", &fabric::Counters::local_link_integrity_errors},
-	{"buffer_overrun_errors", &fabric::Counters::buffer_overrun_errors},
-	{"vl15_dropped", &fabric::Counters::vl15_dropped},
-	{"xmit_wait", &fabric::Counters::xmit_wait},
-};
-
-json counters_of(const fabric::Port &port)
-{
-	json result = json::object();
-	for (const CounterName &counter : kCounters)
-		result[counter.name] =
-			(port.counters().*counter.value).load(std::memory_order_relaxed);
-	return result;
-}
-
-// Every port of the fabric: the switches' and the end nodes'.
-std::vector<fabric::Port *> all_ports(World &world)
-{
-	auto ports = world.fabric().end_ports();
-	for (fabric::Switch *node : world.fabric().switches())
-		for (unsigned number = 1; number <= node->port_count(); ++number)
-			ports.push_back(&node->port(number));
-	return ports;
 }
 
 json set_link_state(World &world, const json &request, bool up)
@@ -199,14 +149,6 @@ json counters(World &world, const json &request)
 			result[port->name()] = counters_of(*port);
 	if (wanted != request.end() && result.empty())
 		throw BadRequest(fmt::format("there is no port {}", wanted->dump()));
-	return result;
-}
-
-json describe(const std::vector<cards::Count> &counts)
-{
-	json result = json::object();
-	for (const cards::Count &count : counts)
-		result[std::string(count.name)] = count.value;
 	return result;
 }
 
@@ -273,15 +215,6 @@ sm::SubnetManager &manager_of(World &world)
 	return *world.subnet_manager();
 }
 
-json describe(const sm::SubnetManager &manager)
-{
-	const auto status = manager.status();
-	return {{"node", kSmNode},
-		{"state", state_text(status.state)},
-		{"sweeps", status.sweeps},
-		{"complete", status.complete}};
-}
-
 json show(World &world, const json &)
 {
 	json result{{"seed", fmt::format("{:#x}", world.fabric().seed())},
@@ -296,7 +229,7 @@ json show(World &world, const json &)
 	for (const fabric::Link *link : world.fabric().links())
 		result["links"].push_back(describe(*link));
 	if (const auto *manager = world.subnet_manager())
-		result["subnet_manager"] = describe(*manager);
+		result["subnet_manager"] = state_of(*manager);
 	return result;
 }
 
@@ -304,14 +237,14 @@ json sweep(World &world, const json &)
 {
 	auto &manager = manager_of(world);
 	manager.request_sweep();
-	return describe(manager);
+	return state_of(manager);
 }
 
 json renumber(World &world, const json &)
 {
 	auto &manager = manager_of(world);
 	manager.request_renumbering();
-	return describe(manager);
+	return state_of(manager);
 }
 
 json garble(World &world, const json &request)
@@ -341,12 +274,31 @@ json apply_lab(World &world, const json &request)
 		{"applied", !dry_run}};
 }
 
+json read_log(LogHistory *log, const json &request)
+{
+	if (!log)
+		throw BadRequest("this daemon keeps no log");
+	const auto after = number_of(request, "after", 0, ~std::uint64_t{0});
+	const auto part = request.contains("part") ? text_of(request, "part") : std::string();
+	// Before the lines are taken: one that comes meanwhile is told once more, not left out.
+	json result{{"last", log->last()}, {"lines", json::array()}};
+	for (const auto &line : log->after(after, part)) {
+		const auto level = spdlog::level::to_string_view(line.level);
+		result["lines"].push_back({{"number", line.number},
+					   {"time", utc_text(line.time)},
+					   {"level", std::string(level.data(), level.size())},
+					   {"part", line.part},
+					   {"text", line.text}});
+	}
+	return result;
+}
+
 json enable_manager(World &world, bool enable)
 {
 	auto &manager = manager_of(world);
 	manager.set_enabled(enable);
 	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
-	return describe(manager);
+	return state_of(manager);
 }
 
 } // namespace
@@ -377,11 +329,13 @@ struct ControlSession::Captures {
 		const std::filesystem::path file = text_of(request, "file");
 		if (!file.is_absolute())
 			throw BadRequest("'file' must be an absolute path");
+		const auto most_bytes =
+			number_of(request, "most_bytes", fabric::Capture::unlimited, fabric::Capture::unlimited);
 		for (const fabric::Link *link : links)
 			if (link->capture())
 				throw BadRequest(
 					fmt::format("link {} is captured already", link->name()));
-		const auto capture = std::make_shared<fabric::Capture>(file.string());
+		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes);
 		json names = json::array();
 		for (fabric::Link *link : links) {
 			link->set_capture(capture);
@@ -396,6 +350,7 @@ struct ControlSession::Captures {
 	json progress() const
 	{
 		std::uint64_t packets = 0;
+		bool full = false;
 		std::vector<const fabric::Capture *> counted;
 		for (const auto &[link, capture] : running) {
 			if (std::ranges::find(counted, capture.get()) != counted.end())
@@ -403,8 +358,9 @@ struct ControlSession::Captures {
 			counted.push_back(capture.get());
 			capture->flush();
 			packets += capture->packets();
+			full |= capture->full();
 		}
-		return {{"packets", packets}};
+		return {{"packets", packets}, {"full", full}};
 	}
 
 	json stop_all()
@@ -439,8 +395,9 @@ json parse_request(std::string_view line)
 
 } // namespace
 
-ControlSession::ControlSession(World &world, std::function<void()> shut_down)
-    : world_(world), shut_down_(std::move(shut_down)), captures_(std::make_unique<Captures>())
+ControlSession::ControlSession(World &world, std::function<void()> shut_down,
+			       std::shared_ptr<LogHistory> log)
+    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)), captures_(std::make_unique<Captures>())
 {
 }
 
@@ -453,6 +410,7 @@ std::string ControlSession::handle(std::string_view line)
 {
 	using Command = std::function<json(const json &)>;
 	const std::map<std::string, Command> commands{
+		{"fabric.sample", [&](const json &) { return observe(world_); }},
 		{"fabric.show", [&](const json &r) { return show(world_, r); }},
 		{"link.up", [&](const json &r) { return set_link_state(world_, r, true); }},
 		{"link.down", [&](const json &r) { return set_link_state(world_, r, false); }},
@@ -471,6 +429,7 @@ std::string ControlSession::handle(std::string_view line)
 		{"sm.garble", [&](const json &r) { return garble(world_, r); }},
 		{"sm.enable", [&](const json &) { return enable_manager(world_, true); }},
 		{"sm.disable", [&](const json &) { return enable_manager(world_, false); }},
+		{"log", [&](const json &r) { return read_log(log_.get(), r); }},
 		{"shutdown",
 		 [&](const json &) {
 			 shut_down_();

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -26,6 +28,7 @@
 #include "base/runtime_directory.hpp"
 #include "weftd/control.hpp"
 #include "weftd/lab.hpp"
+#include "weftd/log.hpp"
 #include "weftd/world.hpp"
 
 namespace
@@ -38,6 +41,7 @@ struct Options {
 	std::filesystem::path socket_directory = default_socket_directory();
 	std::filesystem::path state_directory;
 	std::string log_level = "info";
+	weftd::LogForm log_form = weftd::LogForm::Text;
 	std::optional<std::uint64_t> seed;
 	bool check = false;
 };
@@ -65,6 +69,9 @@ Options parse(int argc, char **argv)
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
 		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
 		->capture_default_str();
+	app.add_option("--log-format", options.log_form, "text, or json: an object a line")
+		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
+			{"text", weftd::LogForm::Text}, {"json", weftd::LogForm::Json}}));
 	app.add_flag("--check", options.check, "read the lab file, say what is wrong, and end");
 	try {
 		app.parse(argc, argv);
@@ -111,7 +118,7 @@ std::string place_of_lab(const std::filesystem::path &directory)
 	return std::string(host.data()) + ":" + directory.string();
 }
 
-int run(const Options &options)
+int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 {
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
@@ -146,7 +153,7 @@ int run(const Options &options)
 	Loop control_loop("control");
 	// Last, so that it says that all the others are there.
 	weftd::ControlServer control(control_loop, world, directory / "control.sock",
-				     [&] { main_loop.post([&] { ended = true; }); });
+				     [&] { main_loop.post([&] { ended = true; }); }, log);
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
@@ -159,11 +166,9 @@ int run(const Options &options)
 int main(int argc, char **argv)
 {
 	const Options options = parse(argc, argv);
-	spdlog::set_default_logger(spdlog::default_logger()->clone("weftd"));
-	spdlog::set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");
-	spdlog::set_level(spdlog::level::from_str(options.log_level));
+	const auto log = weftd::set_up_log(options.log_form, spdlog::level::from_str(options.log_level));
 	try {
-		return run(options);
+		return run(options, log);
 	} catch (const std::exception &error) {
 		std::cerr << "weftd: " << error.what() << '\n';
 		return 1;

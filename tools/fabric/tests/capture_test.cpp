@@ -89,6 +89,27 @@ TEST(Capture, tshark_reads_every_kind_of_packet)
 	std::filesystem::remove(path);
 }
 
+TEST(Capture, a_file_is_no_longer_than_asked)
+{
+	const auto path = std::filesystem::temp_directory_path() / ("weft-bound-" + std::to_string(getpid()) + ".pcap");
+	const std::vector<std::byte> packet(100);
+	// The file's header, and two packets of 16 + 16 + 100 bytes.
+	for (const std::uint64_t most : {24 + 2 * 132, 24 + 3 * 132 - 1}) {
+		Capture capture(path.string(), most);
+		for (unsigned sent = 1; sent <= 3; sent++) {
+			EXPECT_FALSE(capture.full());
+			capture.record(packet);
+		}
+		EXPECT_TRUE(capture.full());
+		// What would fit comes too late: a capture has no holes.
+		capture.record(std::vector<std::byte>(1));
+		EXPECT_EQ(2u, capture.packets());
+		capture.flush();
+		EXPECT_EQ(24u + 2 * 132, std::filesystem::file_size(path));
+	}
+	std::filesystem::remove(path);
+}
+
 TEST(Capture, a_file_that_cannot_be_written_is_refused_with_the_reason)
 {
 	EXPECT_THROW(Capture("/nonexistent/directory/x.pcap"), std::runtime_error);

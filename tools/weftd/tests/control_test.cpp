@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/unix_listener.hpp"
+#include "weftd/log.hpp"
 #include "weftd/world.hpp"
 
 namespace weft::weftd
@@ -148,6 +149,63 @@ TEST_F(Control, Counts)
 	const auto cards = result({{"command", "counters.cards"}});
 	EXPECT_EQ(cards.size(), 2u);
 	EXPECT_EQ(cards["node1"]["commands"], 0);
+}
+
+// What is watched: the counters of linked ports by column, what is down, the manager; nothing of it grows but with the lab.
+TEST_F(Control, SamplesWhatIsWatched)
+{
+	fabric::Counters::add(world_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
+	world_->find_link("sm").set_plugged(false);
+	const auto first = result({{"command", "fabric.sample"}});
+	EXPECT_EQ(first["ports"].size(), 6u) << "three links";
+	EXPECT_EQ(first["columns"].size(), first["ports"]["switch1/1"].size());
+	EXPECT_EQ(first["columns"][0], "xmit_packets");
+	EXPECT_EQ(first["ports"]["node1/1"][0], 3);
+	EXPECT_THAT(first["down"].dump(), HasSubstr("sm/1-"));
+	EXPECT_EQ(first["machines"], json::array());
+	EXPECT_EQ(first["subnet_manager"]["node"], "sm");
+	EXPECT_GT(result({{"command", "fabric.sample"}})["time"], first["time"]);
+}
+
+// The log is read from a line on, whole or of one part; a daemon without one says so.
+TEST_F(Control, ReadsTheLog)
+{
+	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
+	const auto history = std::make_shared<LogHistory>();
+	history->log({"weftd", spdlog::level::info, "sm: a sweep"});
+	history->log({"node1", spdlog::level::warn, "its machine is gone"});
+	ControlSession session(*world_, [] {}, history);
+	const auto ask = [&](json request) {
+		request["command"] = "log";
+		return json::parse(session.handle(request.dump()));
+	};
+	const auto all = ask(json::object())["result"];
+	EXPECT_EQ(all["last"], 2);
+	ASSERT_EQ(all["lines"].size(), 2u);
+	EXPECT_EQ(all["lines"][1]["part"], "node1");
+	EXPECT_EQ(all["lines"][1]["level"], "warning");
+	EXPECT_EQ(ask({{"part", "sm"}})["result"]["lines"][0]["text"], "sm: a sweep");
+	EXPECT_EQ(ask({{"after", 1}})["result"]["lines"].size(), 1u);
+	EXPECT_EQ(ask({{"after", 2}})["result"]["lines"].size(), 0u);
+	EXPECT_FALSE(ask({{"after", "x"}})["ok"]);
+	EXPECT_FALSE(ask({{"part", 5}})["ok"]);
+}
+
+// A capture that was given a size ends there, and says so.
+TEST_F(Control, CapturesNoMoreThanAsked)
+{
+	const auto file = directory_ / "small.pcap";
+	EXPECT_EQ(refusal({{"command", "capture.start"}, {"link", "sm"}, {"file", file.string()}, {"most_bytes", -1}}),
+		  "'most_bytes' must be a number of at most 18446744073709551615");
+	result({{"command", "capture.start"}, {"link", "sm"}, {"file", file.string()}, {"most_bytes", 2000}});
+	const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+	do {
+		result({{"command", "sm.sweep"}});
+		ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+	} while (!result({{"command", "capture.progress"}})["full"]);
+	const auto packets = result({{"command", "capture.stop"}})["packets"];
+	EXPECT_GT(packets, 0);
+	EXPECT_LE(std::filesystem::file_size(file), 2000u);
 }
 
 // A capture is one client's: it ends with the client, and a link has one at a time.

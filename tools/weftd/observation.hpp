@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What of a running lab is looked at again and again, by `weft top` and `weft web`: one answer for all ports, made
+// without a lock of the fast path, and of a size that the lab's alone decides. Who asks computes the rates.
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "fabric/counters.hpp"
+
+namespace weft::fabric
+{
+class Port;
+}
+
+namespace weft::sm
+{
+class SubnetManager;
+}
+
+namespace weft::weftd
+{
+
+class World;
+
+// The counters by their names on the control socket.
+nlohmann::json counters_of(const fabric::Port &port);
+// Every port of the fabric: the switches' and the end nodes'.
+std::vector<fabric::Port *> all_ports(World &world);
+nlohmann::json state_of(const sm::SubnetManager &manager);
+
+// "fabric.sample": weftd(1) says what it holds.
+nlohmann::json observe(World &world);
+
+} // namespace weft::weftd
