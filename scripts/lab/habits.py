@@ -34,7 +34,8 @@ def unlicensed(tree):
         path = pathlib.Path(tree) / name
         if NOT_OURS.match(name) or not path.is_file():
             continue
-        with path.open(errors="replace") as file:
+        # A picture says it in its first piece of text, and its lines end by a line feed alone.
+        with path.open(errors="replace", newline="\n") as file:
             if not any(LICENCE in line for line, _ in zip(file, range(LICENCE_LINES))):
                 complaints.append(f"{name} does not say '{LICENCE}' in its first {LICENCE_LINES} lines")
     return complaints

@@ -14,7 +14,7 @@ DEBS = cache.TREE / "build/packages"
 SUITE = "bookworm"
 # Without which /usr/bin/weft would not be the product.
 MUST_HAVE = (
-    "./usr/bin/weft", "./usr/bin/weftd", "./usr/lib/weft/tools/weft/session/weft-session", "./usr/lib/weft/scripts/lab/agent/agent",
+    "./usr/bin/weft", "./usr/bin/weftd", "./usr/lib/weft/tools/weft/session/weft-session", "./usr/lib/weft/tools/weft/web/weft-web", "./usr/lib/weft/tools/weft/web/page/app.js", "./usr/lib/weft/scripts/lab/agent/agent",
     "./usr/share/man/man1/weft.1.gz", "./usr/share/man/man1/weftd.1.gz", "./usr/share/man/man5/weft-lab.toml.5.gz", "./etc/weft/lab.toml",
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )

@@ -32,9 +32,9 @@ std::filesystem::path own_directory()
 }
 
 // Where it lies from a package, and from a tree's build/bin.
-std::filesystem::path session_program()
+std::filesystem::path program_below(const std::string &name)
 {
-	const std::filesystem::path below = "tools/weft/session/weft-session";
+	const std::filesystem::path below = "tools/weft/" + name;
 	const auto installed = own_directory().parent_path() / "lib/weft" / below;
 	if (std::filesystem::exists(installed))
 		return installed;
@@ -42,17 +42,22 @@ std::filesystem::path session_program()
 }
 
 // Becomes the other half of these commands; returns only to throw.
-[[noreturn]] void become_session(const std::filesystem::path &socket_directory, const Words &words)
+[[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory, const Words &words)
 {
-	const auto session = session_program();
-	Words arguments{session.string(), "--socket-dir", socket_directory.string()};
+	const auto program = program_below(name);
+	Words arguments{program.string(), "--socket-dir", socket_directory.string()};
 	arguments.insert(arguments.end(), words.begin(), words.end());
 	std::vector<char *> pointers;
 	for (auto &argument : arguments)
 		pointers.push_back(argument.data());
 	pointers.push_back(nullptr);
-	::execv(session.c_str(), pointers.data());
-	throw std::runtime_error(session.string() + ": " + std::strerror(errno));
+	::execv(program.c_str(), pointers.data());
+	throw std::runtime_error(program.string() + ": " + std::strerror(errno));
+}
+
+[[noreturn]] void become_session(const std::filesystem::path &socket_directory, const Words &words)
+{
+	become("session/weft-session", socket_directory, words);
 }
 
 // Options that are passed on as they are given.
@@ -239,6 +244,26 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
 	import->callback([&socket_directory, file] {
 		become_session(socket_directory, {"topology", "import", "--", *file});
+	});
+}
+
+void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
+{
+	auto *web = app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
+	web->footer("It prints its address. Who reaches the port may look; changing takes --allow, and the whole address.");
+	const auto passed = std::make_shared<Passed>(*web);
+	passed->option("--listen", "the address to listen on (default: 127.0.0.1)");
+	passed->option("--port", "the port (default: 8317); 0 is any that is free")->check(CLI::Range(0, 65535));
+	passed->option("--name", "another name of this machine that browsers may use; may be given again")->take_all();
+	passed->option("--allow", "what a page may do: faults, captures; may be given again")
+		->take_all()
+		->check(CLI::IsMember({"faults", "captures"}));
+	passed->option("--interval", "seconds between two looks (default: 1)")->check(CLI::Range(0.2, 3600.0));
+	web->callback([&socket_directory, passed] {
+		Words words{"--weft", (own_directory() / "weft").string()};
+		const Words given = passed->words();
+		words.insert(words.end(), given.begin(), given.end());
+		become("web/weft-web", socket_directory, words);
 	});
 }
 

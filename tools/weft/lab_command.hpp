@@ -11,7 +11,8 @@ class App;
 namespace weft::cli
 {
 
-// What runs machines is a program of its own, session/weft-session, which weft becomes with the options that it was given.
+// What runs machines, and what serves pages, are programs of their own, session/weft-session and web/weft-web, which weft becomes with the
+// options that it was given.
 // @socket_directory and @as_json outlive @app.
 
 // Adds `weft lab up|shell|apply|down`.
@@ -20,5 +21,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory);
 // Adds `weft run`.
 void add_run(CLI::App &app, const std::filesystem::path &socket_directory);
+// Adds `weft web`.
+void add_web(CLI::App &app, const std::filesystem::path &socket_directory);
 
 } // namespace weft::cli

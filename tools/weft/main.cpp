@@ -5,12 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,8 @@
 #include "weft/control_client.hpp"
 #include "weft/lab_command.hpp"
 #include "weft/render.hpp"
+#include "weft/signals.hpp"
+#include "weft/top.hpp"
 
 namespace
 {
@@ -168,22 +171,11 @@ void add_card(CLI::App &app, const Options &options)
 	});
 }
 
-// Blocks the signals that end a capture and returns a descriptor that tells of them, so that the
-// capture is ended in order and the file is whole.
-FileDescriptor stop_signals()
-{
-	sigset_t set;
-	sigemptyset(&set);
-	for (int number : {SIGINT, SIGTERM, SIGHUP})
-		sigaddset(&set, number);
-	sigprocmask(SIG_BLOCK, &set, nullptr);
-	return FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
-}
-
 void capture(const Options &options, const std::string &link, const std::string &file,
 	     double seconds)
 {
-	const auto signals = stop_signals();
+	// So that the capture is ended in order, and the file is whole.
+	const auto signals = cli::signal_descriptor({SIGINT, SIGTERM, SIGHUP});
 	ControlClient client(options.socket_directory);
 	const auto started =
 		client.call("capture.start",
@@ -243,6 +235,38 @@ void add_sm(CLI::App &app, const Options &options)
 	});
 }
 
+void add_top(CLI::App &app, const Options &options)
+{
+	auto *top = app.add_subcommand("top", "links with their rates and errors, live");
+	auto interval = std::make_shared<double>(1);
+	auto count = std::make_shared<unsigned>(0);
+	auto order = std::make_shared<cli::TopOrder>(cli::TopOrder::Rate);
+	top->add_option("--interval", *interval, "seconds between two looks")
+		->check(CLI::Range(0.1, 3600.0))
+		->capture_default_str();
+	top->add_option("--count", *count, "end after so many")->check(CLI::Range(1, 1000000));
+	top->add_option("--sort", *order, "what comes first: rate, errors or name")
+		->transform(CLI::CheckedTransformer(std::map<std::string, cli::TopOrder>{
+			{"rate", cli::TopOrder::Rate}, {"errors", cli::TopOrder::Errors}, {"name", cli::TopOrder::Name}}));
+	top->callback([&options, interval, count, order] {
+		cli::run_top(options.socket_directory, *interval, *count, *order);
+	});
+}
+
+void add_log(CLI::App &app, const Options &options)
+{
+	auto *log = app.add_subcommand("log", "the latest lines of weftd's log");
+	auto part = std::make_shared<std::string>();
+	log->add_option("PART", *part, "only those of sm, link, switch, fabric, control, weftd, or a host's card");
+	log->callback([&options, part] {
+		json arguments = json::object();
+		if (!part->empty())
+			arguments["part"] = *part;
+		const auto result = ControlClient(options.socket_directory).call("log", arguments);
+		print(options, result, cli::log_text(result));
+	});
+}
+
 void add_shutdown(CLI::App &app, const Options &options)
 {
 	app.add_subcommand("shutdown", "end weftd; machines lose their cards")
@@ -267,10 +291,13 @@ int main(int argc, char **argv)
 	add_card(app, options);
 	add_capture(app, options);
 	add_sm(app, options);
+	add_top(app, options);
+	add_log(app, options);
 	add_shutdown(app, options);
 	cli::add_lab(app, options.socket_directory, options.as_json);
 	cli::add_topology(app, options.socket_directory);
 	cli::add_run(app, options.socket_directory);
+	cli::add_web(app, options.socket_directory);
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &error) {

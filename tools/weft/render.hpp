@@ -2,6 +2,8 @@
 // A fabric, as the control socket describes it, for people to look at.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -17,8 +19,25 @@ std::string fabric_text(const nlohmann::json &fabric);
 std::string fabric_svg(const nlohmann::json &fabric);
 // Of "counters": a table, without those that are zero everywhere unless @all.
 std::string counters_text(const nlohmann::json &counters, bool all);
+// Of "log": a line for each.
+std::string log_text(const nlohmann::json &log);
 // A link's state and settings, on a line.
 std::string link_text(const nlohmann::json &link);
+
+
+// What `weft top` puts first.
+enum class TopOrder { Rate, Errors, Name };
+// By its key: r, e, n.
+std::optional<TopOrder> top_order_of(char key);
+
+struct TopView {
+	std::size_t width = 0, height = 0; // of the screen; 0 is without an end
+	TopOrder order = TopOrder::Rate;
+	std::string title;
+};
+// Of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates in between.
+std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before, const nlohmann::json &now,
+		     const TopView &view);
 
 // The subnet manager's state, on a line.
 std::string subnet_manager_text(const nlohmann::json &manager);

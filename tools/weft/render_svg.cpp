@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "weft/layout.hpp"
 #include "weft/render.hpp"
 
 namespace weft::cli
@@ -16,19 +20,8 @@ using std::string;
 namespace
 {
 
-constexpr int kBoxWidth = 150;
-constexpr int kBoxHeight = 44;
-constexpr int kGap = 30;
-constexpr int kMargin = 20;
-constexpr int kRowHeight = 190;
-
-struct Box {
-	string name;
-	string detail;
-	const char *colour;
-	int x = 0;
-	int y = 0;
-};
+// Beyond so many links none has its rate written on it.
+constexpr std::size_t kMostLabels = 40;
 
 string escaped(const string &text)
 {
@@ -60,107 +53,148 @@ string node_of(const string &port)
 	return port.substr(0, port.rfind('/'));
 }
 
-// Spreads a row over the width of the drawing.
-void place(std::vector<Box> &row, int width, int y)
+const char *class_of(NodeKind kind)
 {
-	const int count = static_cast<int>(row.size());
-	const int used = count * kBoxWidth + (count - 1) * kGap;
-	int x = (width - used) / 2;
-	for (Box &box : row) {
-		box.x = x;
-		box.y = y;
-		x += kBoxWidth + kGap;
+	switch (kind) {
+	case NodeKind::Switch:
+		return "switch";
+	case NodeKind::Host:
+		return "host";
+	case NodeKind::Manager:
+		return "manager";
 	}
+	return "";
 }
 
-int width_of(const std::vector<Box> &row)
+// What fits into a small box.
+string shortened(const string &name, std::size_t longest)
 {
-	return static_cast<int>(row.size()) * (kBoxWidth + kGap) - kGap + 2 * kMargin;
+	if (name.size() <= longest)
+		return name;
+	std::size_t first = name.size() - longest + 1;
+	while (first < name.size() && (static_cast<unsigned char>(name[first]) & 0xc0) == 0x80)
+		++first; // not within a character
+	return "…" + name.substr(first);
 }
 
-string draw_box(const Box &box)
+string draw_box(const Layout &layout, const Box &box, bool on)
 {
-	return fmt::format(
-		"<g><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" "
-		"stroke=\"#333\"/><text x=\"{}\" y=\"{}\" class=\"name\">{}</text>"
-		"<text x=\"{}\" y=\"{}\" class=\"detail\">{}</text></g>\n",
-		box.x, box.y, kBoxWidth, kBoxHeight, box.colour, box.x + kBoxWidth / 2, box.y + 19,
-		escaped(box.name), box.x + kBoxWidth / 2, box.y + 35, escaped(box.detail));
+	const int middle = box.x + layout.box_width / 2;
+	string out = fmt::format("<g class=\"node {}{}\" data-name=\"{}\"><title>{}, {}</title>"
+				 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{}\"/>",
+				 class_of(box.node.kind), on ? " on" : "", escaped(box.node.name), escaped(box.node.name),
+				 escaped(box.node.detail), box.x, box.y, layout.box_width, layout.box_height,
+				 layout.compact ? 3 : 6);
+	if (layout.compact)
+		return out + fmt::format("<text x=\"{}\" y=\"{}\" class=\"small\">{}</text></g>\n", middle, box.y + 14,
+					 escaped(shortened(box.node.name, static_cast<std::size_t>(layout.box_width / 7))));
+	return out + fmt::format("<text x=\"{}\" y=\"{}\" class=\"name\">{}</text>"
+				 "<text x=\"{}\" y=\"{}\" class=\"detail\">{}</text></g>\n",
+				 middle, box.y + 19, escaped(box.node.name), middle, box.y + 35,
+				 escaped(box.node.detail));
 }
+
+struct Line {
+	string path;
+	int label_x, label_y;
+};
 
 // @lane keeps links between the same two nodes apart.
-string draw_link(const json &link, const Box &from, const Box &to, int lane)
+Line line_between(const Layout &layout, const Box &from, const Box &to, int lane)
 {
-	const int shift = (lane % 2 ? 1 : -1) * ((lane + 1) / 2) * 14;
-	const int x1 = from.x + kBoxWidth / 2 + shift, x2 = to.x + kBoxWidth / 2 + shift;
-	const int y1 = from.y + kBoxHeight / 2, y2 = to.y + kBoxHeight / 2;
-	const auto &settings = link.at("settings");
-	const bool up = link.at("up").get<bool>();
-	string path = fmt::format("M{} {}L{} {}", x1, y1, x2, y2);
-	int label_x = (x1 + x2) / 2, label_y = (y1 + y2) / 2;
+	const int step = layout.compact ? 4 : 14;
+	const int shift = (lane % 2 ? 1 : -1) * ((lane + 1) / 2) * step;
+	const int half = layout.box_width / 2, middle = layout.box_height / 2;
+	const int x1 = from.x + half + shift, x2 = to.x + half + shift;
+	const int y1 = from.y + middle, y2 = to.y + middle;
+	const bool one_block = from.block >= 0 && from.block == to.block;
+	if (layout.compact && one_block && (from.node.kind == NodeKind::Switch) != (to.node.kind == NodeKind::Switch)) {
+		// Below its switch: along the columns, as a stair, not through other hosts.
+		const Box &head = from.node.kind == NodeKind::Switch ? from : to;
+		const Box &host = &head == &from ? to : from;
+		const int trunk = host.x - layout.gutter / 2;
+		const int bus = head.y + layout.box_height + 10;
+		return {fmt::format("M{} {}V{}H{}V{}H{}", head.x + half, head.y + middle, bus, trunk,
+				    host.y + middle + shift, host.x),
+			trunk, host.y};
+	}
 	if (y1 == y2) {
 		// Nodes of one row: around those between.
-		const int depth = 60 + 14 * lane;
-		path = fmt::format("M{} {}Q{} {} {} {}", x1, y1, (x1 + x2) / 2, y1 - depth, x2, y2);
-		label_y = y1 - depth / 2;
+		const int depth = layout.compact ? std::min(70, 24 + std::abs(x2 - x1) / 12) + 4 * lane : 60 + 14 * lane;
+		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, (x1 + x2) / 2, y1 - depth, x2, y2), (x1 + x2) / 2,
+			y1 - depth / 2};
 	}
-	return fmt::format("<g><title>{}</title><path d=\"{}\" class=\"{}\"/>"
-			   "<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}</text></g>\n",
-			   escaped(link.at("name").get<string>()), path, up ? "up" : "down",
-			   label_x, label_y, escaped(settings.at("width").get<string>()),
-			   escaped(settings.at("speed").get<string>()), up ? "" : " down");
+	if (layout.compact && from.block >= 0 && to.block >= 0 && from.x == to.x) {
+		// Blocks of one column: beside those between.
+		const int side = std::max(0, std::min(from.x, to.x) - layout.gutter - 4 * lane);
+		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, side, (y1 + y2) / 2, x2, y2), side, (y1 + y2) / 2};
+	}
+	return {fmt::format("M{} {}L{} {}", x1, y1, x2, y2), (x1 + x2) / 2, (y1 + y2) / 2};
 }
+
+string draw_link(const json &link, const Line &line, bool labelled)
+{
+	const auto &settings = link.at("settings");
+	const bool up = link.at("up").get<bool>();
+	const auto name = escaped(link.at("name").get<string>());
+	string out = fmt::format("<g class=\"link\" data-name=\"{}\"><title>{}</title><path d=\"{}\" class=\"{}\"/>", name,
+				 name, line.path, up ? "up" : "down");
+	if (labelled)
+		out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}</text>", line.label_x, line.label_y,
+				   escaped(settings.at("width").get<string>()),
+				   escaped(settings.at("speed").get<string>()), up ? "" : " down");
+	return out + "</g>\n";
+}
+
+constexpr const char *kStyle =
+	"text{font-family:sans-serif;text-anchor:middle}.name{font-size:13px;font-weight:bold}"
+	".small{font-size:11px}.detail{font-size:10px;fill:#555}"
+	"rect{stroke:#333}.background{fill:white;stroke:none}"
+	".switch rect{fill:#cfe3ff}.host rect{fill:#eee}.host.on rect{fill:#d3f2d0}.manager rect{fill:#ffe9c7}"
+	"path{fill:none}.up{stroke:#2a7}.down{stroke:#c33;stroke-dasharray:5 4}";
 
 } // namespace
 
 string fabric_svg(const json &fabric)
 {
-	std::vector<Box> switches, hosts;
+	std::vector<Node> nodes;
+	std::set<string> on;
 	for (const auto &node : fabric.at("switches"))
-		switches.push_back({node.at("name").get<string>(),
-				    fmt::format("switch, LID {}", node.at("lid").get<unsigned>()),
-				    "#cfe3ff"});
+		nodes.push_back({node.at("name").get<string>(), NodeKind::Switch,
+				 fmt::format("switch, LID {}", node.at("lid").get<unsigned>())});
 	for (const auto &node : fabric.at("hosts")) {
 		const bool machine = node.at("machine").get<bool>();
-		hosts.push_back({node.at("name").get<string>(),
-				 machine ? "machine on" : "no machine",
-				 machine ? "#d3f2d0" : "#eeeeee"});
+		nodes.push_back({node.at("name").get<string>(), NodeKind::Host, machine ? "machine on" : "no machine"});
+		if (machine)
+			on.insert(nodes.back().name);
 	}
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
-		hosts.push_back({manager.at("node").get<string>(), "subnet manager", "#ffe9c7"});
+		nodes.push_back({manager.at("node").get<string>(), NodeKind::Manager, "subnet manager"});
 
-	const int width = std::max({width_of(switches), width_of(hosts), 2 * kMargin + kBoxWidth});
-	const int top = kMargin + 80;
-	place(switches, width, top);
-	place(hosts, width, switches.empty() ? top : top + kRowHeight);
-	const int height = top + (switches.empty() ? 0 : kRowHeight) + kBoxHeight + kMargin;
-
-	std::map<string, const Box *> boxes;
-	for (const auto *row : {&switches, &hosts})
-		for (const Box &box : *row)
-			boxes[box.name] = &box;
-
-	string out = fmt::format(
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-		"viewBox=\"0 0 {0} {1}\">\n<style>text{{font-family:sans-serif;text-anchor:middle}}"
-		".name{{font-size:13px;font-weight:bold}}.detail{{font-size:10px;fill:#555}}"
-		"path{{fill:none;stroke-width:2}}.up{{stroke:#2a7}}"
-		".down{{stroke:#c33;stroke-dasharray:5 4}}</style>\n"
-		"<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-		width, height);
-	std::map<std::pair<string, string>, int> lanes;
-	for (const auto &link : fabric.at("links")) {
+	const auto &links = fabric.at("links");
+	std::vector<std::pair<string, string>> pairs;
+	for (const auto &link : links) {
 		auto a = node_of(link.at("ends").at(0).get<string>());
 		auto b = node_of(link.at("ends").at(1).get<string>());
 		if (b < a)
 			std::swap(a, b);
-		const auto from = boxes.find(a), to = boxes.find(b);
-		if (from != boxes.end() && to != boxes.end())
-			out += draw_link(link, *from->second, *to->second, lanes[{a, b}]++);
+		pairs.emplace_back(std::move(a), std::move(b));
 	}
-	for (const auto *row : {&switches, &hosts})
-		for (const Box &box : *row)
-			out += draw_box(box);
+
+	const Layout layout = lay_out(nodes, pairs);
+	string out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+				 "viewBox=\"0 0 {0} {1}\">\n<style>{2}path{{stroke-width:{3}}}</style>\n"
+				 "<rect class=\"background\" width=\"{0}\" height=\"{1}\"/>\n",
+				 layout.width, layout.height, kStyle, layout.compact ? 1 : 2);
+	std::map<std::pair<string, string>, int> lanes;
+	for (std::size_t i = 0; i < pairs.size(); ++i) {
+		const Box *from = layout.find(pairs[i].first), *to = layout.find(pairs[i].second);
+		if (from && to)
+			out += draw_link(links[i], line_between(layout, *from, *to, lanes[pairs[i]]++),
+					 links.size() <= kMostLabels);
+	}
+	for (const Box &box : layout.boxes)
+		out += draw_box(layout, box, on.contains(box.node.name));
 	return out + "</svg>\n";
 }
 

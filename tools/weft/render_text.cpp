@@ -90,6 +90,15 @@ string subnet_manager_text(const json &manager)
 			   manager.at("complete").get<bool>() ? "" : ", the last one not complete");
 }
 
+string log_text(const json &log)
+{
+	string out;
+	for (const auto &line : log.at("lines"))
+		out += fmt::format("{} {:<7} {}: {}\n", text(line, "time"), text(line, "level"), text(line, "part"),
+				   text(line, "text"));
+	return out;
+}
+
 string counters_text(const json &counters, bool all)
 {
 	std::vector<string> shown;

@@ -3,6 +3,7 @@
 // drawing, whatever the names are.
 #include "weft/render.hpp"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <vector>
@@ -75,7 +76,7 @@ json two_hosts()
 // The names of the elements of a document; fails where it is not well-formed.
 std::map<std::string, int> elements(const std::string &document)
 {
-	static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z]+=\"[^\"<]*\")*)(/?)>");
+	static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z-]+=\"[^\"<]*\")*)(/?)>");
 	static const std::regex reference("&(?:lt|gt|amp|quot);");
 	std::map<std::string, int> count;
 	std::vector<std::string> open;
@@ -157,6 +158,38 @@ TEST(CountersText, leaves_out_what_is_zero_unless_asked)
 						 "long/1  symbol_errors=0  xmit_packets=0\n");
 }
 
+// What a drawing has its boxes and its size from.
+struct Place {
+	int x, y, width, height;
+};
+std::vector<Place> boxes_of(const std::string &svg)
+{
+	std::vector<Place> boxes;
+	static const std::regex box(
+		"<rect x=\"(-?\\d+)\" y=\"(-?\\d+)\" width=\"(\\d+)\" height=\"(\\d+)\"");
+	for (std::sregex_iterator found(svg.begin(), svg.end(), box), none; found != none; ++found)
+		boxes.push_back({std::stoi((*found)[1]), std::stoi((*found)[2]),
+				 std::stoi((*found)[3]), std::stoi((*found)[4])});
+	return boxes;
+}
+void expect_inside_and_apart(const std::string &svg, const std::vector<Place> &boxes)
+{
+	std::smatch size;
+	ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
+	const int width = std::stoi(size[1]), height = std::stoi(size[2]);
+	for (const Place &one : boxes) {
+		EXPECT_GE(one.x, 0);
+		EXPECT_GE(one.y, 0);
+		EXPECT_LE(one.x + one.width, width);
+		EXPECT_LE(one.y + one.height, height);
+		for (const Place &other : boxes)
+			EXPECT_TRUE(&one == &other || one.x + one.width <= other.x ||
+				    other.x + other.width <= one.x ||
+				    one.y + one.height <= other.y ||
+				    other.y + other.height <= one.y);
+	}
+}
+
 TEST(FabricSvg, has_a_box_for_each_node_and_a_line_for_each_link)
 {
 	const std::string svg = fabric_svg(two_hosts());
@@ -164,7 +197,7 @@ TEST(FabricSvg, has_a_box_for_each_node_and_a_line_for_each_link)
 	EXPECT_EQ(count["svg"], 1);
 	EXPECT_EQ(count["rect"], 1 + 4) << "background, switch, two hosts, manager";
 	EXPECT_EQ(count["path"], 3);
-	EXPECT_EQ(count["title"], 3);
+	EXPECT_EQ(count["title"], 3 + 4);
 	for (const char *name : {">s1<", ">a<", ">b<", ">sm<"})
 		EXPECT_THAT(svg, HasSubstr(name));
 	EXPECT_THAT(svg, HasSubstr(">switch, LID 3<"));
@@ -179,30 +212,114 @@ TEST(FabricSvg, keeps_all_boxes_inside_and_apart)
 	for (int i = 0; i < 20; ++i)
 		fabric["hosts"].push_back(host("h" + std::to_string(i), false, json::array()));
 	const std::string svg = fabric_svg(fabric);
-	std::smatch size;
-	ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
-	const int width = std::stoi(size[1]), height = std::stoi(size[2]);
-	struct Place {
-		int x, y, width, height;
-	};
-	std::vector<Place> boxes;
-	static const std::regex box(
-		"<rect x=\"(-?\\d+)\" y=\"(-?\\d+)\" width=\"(\\d+)\" height=\"(\\d+)\"");
-	for (std::sregex_iterator found(svg.begin(), svg.end(), box), none; found != none; ++found)
-		boxes.push_back({std::stoi((*found)[1]), std::stoi((*found)[2]),
-				 std::stoi((*found)[3]), std::stoi((*found)[4])});
+	const auto boxes = boxes_of(svg);
 	ASSERT_EQ(boxes.size(), 24u);
-	for (const Place &one : boxes) {
-		EXPECT_GE(one.x, 0);
-		EXPECT_GE(one.y, 0);
-		EXPECT_LE(one.x + one.width, width);
-		EXPECT_LE(one.y + one.height, height);
-		for (const Place &other : boxes)
-			EXPECT_TRUE(&one == &other || one.x + one.width <= other.x ||
-				    other.x + other.width <= one.x ||
-				    one.y + one.height <= other.y ||
-				    other.y + other.height <= one.y);
+	expect_inside_and_apart(svg, boxes);
+}
+
+json switch_named(const std::string &name)
+{
+	return {{"name", name}, {"guid", "0x1"}, {"lid", 1}, {"ports", json::array()}};
+}
+
+// Leaves with hosts, spines above, each linked to each.
+json fat_tree(int leaves, int spines, int hosts)
+{
+	json fabric = {{"seed", "0x1"}, {"switches", json::array()}, {"hosts", json::array()}, {"links", json::array()}, {"subnet_manager", nullptr}};
+	for (int leaf = 0; leaf < leaves; ++leaf)
+		fabric["switches"].push_back(switch_named("leaf" + std::to_string(leaf)));
+	for (int spine = 0; spine < spines; ++spine)
+		fabric["switches"].push_back(switch_named("spine" + std::to_string(spine)));
+	for (int number = 0; number < hosts; ++number) {
+		const auto name = "node" + std::to_string(number);
+		fabric["hosts"].push_back(host(name, false, json::array()));
+		fabric["links"].push_back(link(name + "/1", "leaf" + std::to_string(number * leaves / hosts) + "/" + std::to_string(number + 1)));
 	}
+	for (int leaf = 0; leaf < leaves; ++leaf)
+		for (int spine = 0; spine < spines; ++spine)
+			fabric["links"].push_back(link("leaf" + std::to_string(leaf) + "/" + std::to_string(300 + spine),
+						       "spine" + std::to_string(spine) + "/" + std::to_string(leaf + 1)));
+	return fabric;
+}
+
+// 18 switches and 215 hosts fit a screen, spines above leaves above their hosts; so do rings and single switches of many hosts.
+TEST(FabricSvg, keeps_large_fabrics_to_a_screen)
+{
+	json ring = fat_tree(16, 0, 64);
+	for (int at = 0; at < 16; ++at)
+		ring["links"].push_back(link("leaf" + std::to_string(at) + "/400", "leaf" + std::to_string((at + 1) % 16) + "/401"));
+	for (const json &fabric : {fat_tree(12, 6, 215), fat_tree(1, 0, 200), ring}) {
+		const std::string svg = fabric_svg(fabric);
+		elements(svg);
+		std::smatch size;
+		ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
+		EXPECT_LE(std::stoi(size[1]), 1500);
+		EXPECT_LE(std::stoi(size[2]), 1000);
+		const auto boxes = boxes_of(svg);
+		EXPECT_EQ(boxes.size(), fabric["switches"].size() + fabric["hosts"].size());
+		expect_inside_and_apart(svg, boxes);
+	}
+	const std::string svg = fabric_svg(fat_tree(12, 6, 215));
+	const auto y_of = [&](const std::string &name) {
+		std::smatch at;
+		EXPECT_TRUE(std::regex_search(svg, at, std::regex("data-name=\"" + name + "\"><title>[^<]*</title><rect x=\"\\d+\" y=\"(\\d+)\"")));
+		return std::stoi(at[1]);
+	};
+	EXPECT_LT(y_of("spine5"), y_of("leaf0"));
+	EXPECT_EQ(y_of("leaf0"), y_of("leaf11"));
+	EXPECT_LT(y_of("leaf0"), y_of("node0"));
+}
+
+json sample(double time, json ports, json down)
+{
+	return {{"time", time}, {"columns", {"xmit_packets", "xmit_data", "symbol_errors", "xmit_wait"}}, {"ports", std::move(ports)}, {"down", std::move(down)},
+		{"machines", {"a"}}, {"subnet_manager", {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
+}
+
+json ports_of_two_hosts(int packets, int errors)
+{
+	const json still = {0, 0, 0, 0};
+	return {{"a/1", {packets, 1000 * packets, 0, 3 * packets}}, {"s1/1", still}, {"b/1", {0, 0, errors, 0}}, {"s1/2", still}, {"sm/1", still}, {"s1/3", still}};
+}
+
+TEST(TopText, shows_what_grew_between_two_looks)
+{
+	TopView view;
+	view.title = "dir";
+	const auto before = sample(10, ports_of_two_hosts(100, 1), json::array()), now = sample(12, ports_of_two_hosts(300, 5), {"b/1-s1/2"});
+	EXPECT_EQ(top_text(two_hosts(), before, now, view),
+		  "weft top  dir\n"
+		  "links 2 up, 1 down   machines 1 of 2   sm master, 7 sweeps\n"
+		  "by rate (r rate, e errors, n name, q ends); > is from the first end\n"
+		  "\n"
+		  "LINK          STATE SPEED   > bit/s < bit/s > pkt/s < pkt/s  errors   err/s waits/s\n"
+		  "a/1-s1/1      up    4x QDR     3.2M       0     100       0       0       0     300\n"
+		  "b/1-s1/2      DOWN  4x QDR        0       0       0       0       5       2       0\n"
+		  "sm/1-s1/3     up    4x QDR        0       0       0       0       0       0       0");
+	view.order = TopOrder::Errors;
+	const auto by_errors = top_text(two_hosts(), before, now, view);
+	EXPECT_LT(by_errors.find("b/1-s1/2"), by_errors.find("a/1-s1/1"));
+	// A daemon that was started anew counts from zero, and its clock may be another's.
+	EXPECT_EQ(top_text(two_hosts(), now, before, view).find("3.2M"), std::string::npos);
+}
+
+TEST(TopText, keeps_to_the_screen_and_to_text)
+{
+	json fabric = two_hosts();
+	fabric["links"][0]["name"] = "\x1b[2Jevil";
+	const auto now = sample(1, ports_of_two_hosts(0, 0), json::array());
+	for (std::size_t height = 1; height < 12; ++height) {
+		const auto text = top_text(fabric, now, now, {40, height, TopOrder::Name, "dir"});
+		EXPECT_LE(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1, height);
+		EXPECT_EQ(text.find('\x1b'), std::string::npos);
+		for (std::size_t at = 0; at < text.size();) {
+			const auto end = std::min(text.find('\n', at), text.size());
+			EXPECT_LE(end - at, 40u);
+			at = end + 1;
+		}
+	}
+	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::Name, ""}).find("... and 2 links more"), std::string::npos);
+	EXPECT_EQ(top_order_of('x'), std::nullopt);
 }
 
 TEST(FabricSvg, draws_parallel_links_and_those_of_one_row_apart)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where the nodes of a fabric are drawn: switches with hosts in a row (or in rows, where there are no others), each with its hosts
+// below it; other switches above them, by how far they are from a host.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::cli
+{
+
+enum class NodeKind { Switch, Host, Manager };
+
+struct Node {
+	std::string name;
+	NodeKind kind;
+	std::string detail; // a second line, where boxes are large
+};
+
+struct Box {
+	Node node;
+	int x = 0, y = 0;
+	int block = -1; // of hosts below one switch; of others none
+	int column = 0; // in the block
+};
+
+struct Layout {
+	int width = 0, height = 0;
+	int box_width = 0, box_height = 0;
+	int gutter = 0;	      // before each column of a block, in which lines run
+	bool compact = false; // many hosts: names alone
+	std::vector<Box> boxes;
+	std::map<std::string, std::size_t> by_name;
+
+	const Box *find(const std::string &name) const
+	{
+		const auto found = by_name.find(name);
+		return found == by_name.end() ? nullptr : &boxes[found->second];
+	}
+};
+
+// @links are pairs of nodes' names; those of unknown nodes are passed over.
+Layout lay_out(const std::vector<Node> &nodes, const std::vector<std::pair<std::string, std::string>> &links);
+
+} // namespace weft::cli

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+#include <initializer_list>
+
+#include "base/file_descriptor.hpp"
+
+namespace weft::cli
+{
+
+// Blocks these signals and returns a descriptor that tells of them, for what has to end in order.
+FileDescriptor signal_descriptor(std::initializer_list<int> numbers);
+
+} // namespace weft::cli

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Proves in a real browser that `weft web` shows 18 switches and 215 hosts so that they can be read, that a click breaks a link, and that
+looking costs weftd less than 3 % of a CPU. It leaves its pictures in FOLDER: those of the documents are made by it.
+
+    browser_test.py WEFT WEFTD FOLDER
+"""
+import os
+import pathlib
+import struct
+import sys
+import time
+import unittest
+import zlib
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+sys.dont_write_bytecode = True
+import daemon
+
+WEFT, WEFTD = sys.argv[1:3]
+PICTURES = pathlib.Path(sys.argv[3])
+LICENCE = b"License\0SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB"
+MOST_CPU = 0.03
+
+
+def keep(png, name):
+    """Writes a picture that says its licence, as every file of the tree does."""
+    after = 8 + 12 + struct.unpack(">I", png[8:12])[0]  # the signature and the first chunk
+    chunk = b"tEXt" + LICENCE
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / name).write_bytes(png[:after] + struct.pack(">I", len(LICENCE)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[after:])
+
+
+def cpu_of(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Browser(unittest.TestCase):
+    def setUp(self):
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1480,1000"):
+            options.add_argument(word)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        self.addCleanup(self.browser.quit)
+
+    def find(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def click(self, selector):
+        """As a user does, but also where another line lies above."""
+        self.browser.execute_script("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
+
+    def open(self, address):
+        self.browser.get(address)
+        daemon.await_that("the drawing", lambda: self.find("#fabric .node"))
+
+    def quiet(self):
+        """No script failed, and nothing was fetched from elsewhere."""
+        complaints = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE" and "favicon" not in entry["message"]]
+        self.assertEqual(complaints, [])
+
+    def test_fat_tree(self):
+        with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
+            self.open(address)
+            self.assertEqual(len(self.find("#fabric .switch")), 18)
+            self.assertEqual(len(self.find("#fabric .host")), 215)
+            self.assertEqual(len(self.find("#fabric .link")), 215 + 216 + 1)
+            # Within the window, none over another, and letters of a size to be read.
+            places = self.browser.execute_script("""return [...document.querySelectorAll('#fabric .node rect')].map((box) => {
+                const place = box.getBoundingClientRect(); return [place.left, place.top, place.right, place.bottom]; })""")
+            size = self.browser.execute_script("return [innerWidth, innerHeight, document.querySelector('#fabric .host text').getBoundingClientRect().height]")
+            for number, (left, top, right, bottom) in enumerate(places):
+                self.assertTrue(0 <= left and right <= size[0] and 0 <= top and bottom <= size[1], places[number])
+                for other in places[:number]:
+                    self.assertTrue(right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top)
+            self.assertGreater(size[2], 9)
+            daemon.await_that("the sweep's end", lambda: "SM master" in self.find("#state")[0].text)
+            begun, before = time.monotonic(), cpu_of(running.pid)
+            daemon.await_that("five seconds", lambda: time.monotonic() - begun > 5)
+            share = (cpu_of(running.pid) - before) / (time.monotonic() - begun)
+            print(f"weftd takes {share:.2%} of a CPU, looked at")
+            self.assertLess(share, MOST_CPU)
+            keep(self.browser.get_screenshot_as_png(), "web-fat-tree.png")
+            self.quiet()
+
+    def test_click(self):
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "faults", "--allow", "captures", "--interval", "0.2") as address:
+            self.open(address)
+            link = '#fabric .link[data-name="sm/1-switch1/3"]'
+            daemon.await_that("a link that is up", lambda: self.find(f"{link} path.up"))
+            self.click(link)
+            daemon.await_that("its curve", lambda: self.find("#chart .curve"))
+            buttons = [button.text for button in self.find("#actions button")]
+            self.assertEqual(buttons, ["pull", "plug", "lose 5 %", "delay 1 ms", "mend", "capture 5 s"])
+            self.find("#actions button")[0].click()
+            daemon.await_that("a link that is down", lambda: self.find(f"{link} path.down"))
+            self.find("#actions button")[1].click()
+            daemon.await_that("a link that is up again", lambda: self.find(f"{link} path.up"))
+            self.find("#actions button")[2].click()
+            daemon.await_that("the loss among its settings", lambda: "0.05" in self.find("#facts")[0].text)
+            keep(self.browser.get_screenshot_as_png(), "web-link.png")
+            self.click('#fabric .node[data-name="node1"]')
+            daemon.await_that("faults of a card", lambda: "catastrophic" in [button.text for button in self.find("#actions button")])
+            self.click('nav [data-view="log"]')
+            daemon.await_that("the log", lambda: "sm: sweep of" in self.find("#log pre")[0].text)
+            self.click('nav [data-view="cards"]')
+            daemon.await_that("the cards", lambda: "node2" in self.find("#cards")[0].text)
+            self.click('nav [data-view="links"]')
+            daemon.await_that("the links", lambda: "node1/1-switch1/1" in self.find("#links")[0].text)
+            self.quiet()
+
+    def test_names_are_text(self):
+        """Names that are markup, and what weftd says of them, stay text."""
+        lab = daemon.fat_tree(1, 1, 2, 2, 1).replace('"node1"', '"<img/src=x>"')
+        try:
+            serving = daemon.weftd(WEFTD, lab)
+            _, directory = serving.__enter__()
+        except AssertionError:
+            return  # such a name is none to weftd
+        self.addCleanup(serving.__exit__, None, None, None)
+        with daemon.web(WEFT, directory) as address:
+            self.open(address)
+            self.assertEqual(self.find("img"), [])
+
+    def test_looking_alone(self):
+        """Without --allow there is nothing to press."""
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory) as address:
+            self.open(address)
+            for node in ('.link[data-name="sm/1-switch1/3"]', '.node[data-name="node1"]'):
+                self.click(f"#fabric {node}")
+                daemon.await_that("what it is", lambda: self.find("#facts dd"))
+                self.assertEqual(self.find("#actions button"), [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Proves what `weft web` answers, and to whom: read-only unless told, no other site's wishes, no malformed request, no client too many.
+
+    web_test.py WEFT WEFTD
+"""
+import http.client
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+import urllib.parse
+
+from prometheus_client.parser import text_string_to_metric_families
+
+sys.dont_write_bytecode = True
+import daemon
+
+WEFT, WEFTD = sys.argv[1:3]
+LINK = "node1/1-switch1/1"
+
+
+class Client:
+    def __init__(self, address):
+        parts = urllib.parse.urlsplit(address)
+        self.where = parts.netloc
+        self.token = parts.fragment
+
+    def ask(self, method, path, body=None, **headers):
+        """(status, headers, body)."""
+        connection = http.client.HTTPConnection(self.where, timeout=daemon.PATIENCE)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, answer.headers, content
+
+    def get(self, path):
+        status, _, body = self.ask("GET", path)
+        assert status == 200, (path, status, body)
+        return json.loads(body)
+
+    def post(self, path, body, **headers):
+        headers = {"Origin": f"http://{self.where}", "X_Weft_Token": self.token, "Content_Type": "application/json", **headers}
+        status, _, said = self.ask("POST", path, body if isinstance(body, (str, bytes)) else json.dumps(body), **headers)
+        return status, said
+
+    def raw(self, data):
+        host, port = self.where.split(":")
+        with socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) as connection:
+            connection.sendall(data)
+            return connection.makefile("rb").readline()
+
+
+class Reading(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.weftd = cls.enterClassContext(daemon.weftd(WEFTD)) if hasattr(cls, "enterClassContext") else cls._enter(daemon.weftd(WEFTD))
+        cls.client = Client(cls._enter(daemon.web(WEFT, cls.weftd[1], "--interval", "0.2")))
+        daemon.await_that("a sample", lambda: cls.client.get("/api/live")["there"])
+
+    @classmethod
+    def _enter(cls, context):
+        value = context.__enter__()
+        cls.addClassCleanup(context.__exit__, None, None, None)
+        return value
+
+    def test_what_there_is(self):
+        live = self.client.get("/api/live")
+        self.assertEqual(sorted(live["rates"]), sorted([LINK, "node2/1-switch1/2", "sm/1-switch1/3"]))
+        self.assertIn(LINK, live["down"])
+        self.assertEqual(live["subnet_manager"]["node"], "sm")
+        fabric = self.client.get("/api/fabric")
+        self.assertEqual(fabric["allowed"], [])
+        self.assertIn("catastrophic", fabric["hosts"][0]["faults"])
+        self.assertIn("commands", fabric["cards"]["node1"])
+        daemon.await_that("a second sample", lambda: len(self.client.get(f"/api/history?link={LINK}")["samples"]) > 1)
+        self.assertTrue(self.client.get("/api/history?host=node1")["samples"])
+        daemon.await_that("a sweep in the log", lambda: any("sweep of" in line["text"] for line in self.client.get("/api/log?part=sm")))
+        self.assertEqual(self.client.get("/api/log?after=999999"), [])
+        status, headers, drawn = self.client.ask("GET", "/api/drawing")
+        self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "image/svg+xml"))
+        self.assertIn(f'data-name="{LINK}"'.encode(), drawn)
+        for path in ("/", "/app.js", "/style.css", "/d3.js"):
+            status, headers, _ = self.client.ask("GET", path)
+            self.assertEqual(status, 200)
+            self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
+            self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_metrics(self):
+        status, headers, body = self.client.ask("GET", "/metrics")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+        self.assertEqual([sample.value for sample in families["weft_up"].samples], [1])
+        self.assertEqual(families["weft_port_transmit_bytes"].type, "counter")
+        sent = {sample.labels["port"]: sample.value for sample in families["weft_port_transmit_bytes"].samples}
+        self.assertGreater(sent["sm/1"], 0)
+        # Words on the control socket, bytes here.
+        words = json.loads(subprocess.run([WEFT, "--socket-dir", self.weftd[1], "--json", "counters", "sm/1"], capture_output=True, check=True).stdout)["sm/1"]["xmit_data"]
+        self.assertLessEqual(sent["sm/1"], 4 * words)
+        self.assertGreaterEqual(sent["sm/1"], words)
+        up = {sample.labels["link"]: sample.value for sample in families["weft_link_up"].samples}
+        self.assertEqual((up[LINK], up["sm/1-switch1/3"]), (0, 1))
+        self.assertEqual({sample.labels["host"] for sample in families["weft_card_commands"].samples}, {"node1", "node2"})
+        for name in families:
+            self.assertRegex(name, r"^weft_[a-z0-9_]+$")
+
+    def test_nothing_is_changed(self):
+        """Without --allow: refused, whoever asks."""
+        for path, body in (("/api/link", {"link": LINK, "settings": {"state": "down"}}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1}),
+                           ("/api/capture", {"link": LINK, "seconds": 1})):
+            self.assertEqual(self.client.post(path, body)[0], 403)
+        for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+            self.assertEqual(self.client.ask(method, "/api/link")[0], 405)
+        self.assertEqual(self.client.token, "")
+
+    def test_malformed_requests(self):
+        for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+                     b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n"):
+            self.assertIn(b" 400 ", self.client.raw(data), data[:60])
+        for path in ("/api/history", "/api/history?link=nowhere", "/api/history?host=%ff", "/api/log?after=-1", "/api/log?after=x", "/api/log?after=" + "9" * 30):
+            self.assertEqual(self.client.ask("GET", path)[0], 400, path)
+        for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
+            self.assertEqual(self.client.ask("GET", path)[0], 404, path)
+
+    def test_other_names(self):
+        """What a stranger's site calls this machine is not this server."""
+        port = self.client.where.split(":")[1]
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::2]:{port}", "", f"192.0.2.1:{port}"):
+            for path in ("/", "/api/live", "/metrics"):
+                self.assertEqual(self.client.ask("GET", path, Host=host)[0], 403, host)
+        self.assertEqual(self.client.ask("GET", "/", Host=f"localhost:{port}")[0], 200)
+
+    def test_clients_are_bounded(self):
+        host, port = self.client.where.split(":")
+        held = [socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) for _ in range(70)]
+        try:
+            # All 64 places are taken, by clients that say nothing.
+            daemon.await_that("a client too many", lambda: b" 503 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
+        finally:
+            for each in held:
+                each.close()
+        daemon.await_that("a free place", lambda: b" 200 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
+
+
+class Writing(unittest.TestCase):
+    def test_who_may_write(self):
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "faults", "--interval", "0.2") as address:
+            client = Client(address)
+            pull = {"link": "sm", "settings": {"state": "down"}}
+            self.assertGreater(len(client.token), 20)
+            self.assertNotIn(client.token.encode(), client.ask("GET", "/")[2])
+            for headers in ({"X_Weft_Token": ""}, {"X_Weft_Token": client.token[:-1]}, {"X_Weft_Token": "\xe4"}, {"Origin": "http://evil.example"}, {"Origin": "null"},
+                            {"Origin": f"https://{client.where}"}, {"Host": "evil.example", "Origin": "http://evil.example"}):
+                self.assertEqual(client.post("/api/link", pull, **headers)[0], 403, headers)
+            self.assertEqual(client.post("/api/capture", {"link": "sm", "seconds": 1})[0], 403)
+            daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
+            self.assertNotIn("sm/1-switch1/3", client.get("/api/live")["down"])
+            self.assertEqual(client.post("/api/link", pull)[0], 200)
+            daemon.await_that("a link that is down", lambda: "sm/1-switch1/3" in client.get("/api/live")["down"])
+            self.assertEqual(client.post("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1})[0], 200)
+            self.assertEqual(client.get("/api/fabric")["hosts"][0]["name"], "node1")
+            # What weftd refuses, and what is no request.
+            for path, body in (("/api/link", {"link": "nowhere", "settings": {"state": "up"}}), ("/api/link", {"link": "sm", "settings": {"loss": "9"}}),
+                               ("/api/card", {"host": "node1", "fault": "a-headache", "count": 1}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": True}),
+                               ("/api/card", {"host": "node1", "fault": "catastrophic", "count": -1}), ("/api/link", "no json"), ("/api/link", b"\xff\xfe"),
+                               ("/api/link", []), ("/api/link", {"link": "sm"}), ("/api/link", {**pull, "more": 1}), ("/api/link", "[" * 4000)):
+                self.assertEqual(client.post(path, body)[0], 400, (path, body))
+            self.assertEqual(client.post("/api/link", "x" * 5000)[0], 413)
+
+    def test_capture(self):
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "captures") as address:
+            client = Client(address)
+            self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
+            for seconds in (0, -1, 61, 1e9):
+                self.assertEqual(client.post("/api/capture", {"link": "sm", "seconds": seconds})[0], 400)
+            with daemon.process("/bin/sh", "-c", f"while :; do '{WEFT}' --socket-dir '{directory}' sm sweep; done", stdout=subprocess.DEVNULL):
+                status, body = client.post("/api/capture", {"link": "sm", "seconds": 1})
+            self.assertEqual(status, 200)
+            file = directory / "got.pcap"
+            file.write_bytes(body)
+            decoded = subprocess.run(["tshark", "-r", file, "-Y", "infiniband.mad"], capture_output=True, text=True, check=True).stdout
+            self.assertIn("SubnGet", decoded)
+            self.assertEqual(list(pathlib.Path(directory).glob("web-*")), [])
+
+    def test_weftd_that_goes_and_comes(self):
+        with daemon.weftd(WEFTD) as (running, directory), daemon.web(WEFT, directory, "--interval", "0.2") as address:
+            client = Client(address)
+            daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
+            running.terminate()
+            daemon.await_that("its absence", lambda: not client.get("/api/live")["there"])
+            self.assertEqual(client.ask("GET", "/api/fabric")[0], 503)
+            self.assertIn(b"weft_up 0.0", client.ask("GET", "/metrics")[2])
+            running.wait()
+            with daemon.weftd(WEFTD, daemon.fat_tree(2, 1, 4, 2, 1), directory):
+                daemon.await_that("the other fabric", lambda: "node4/1-leaf2/2" in client.get("/api/live").get("rates", {}))
+
+    def test_no_weftd(self):
+        done = subprocess.run([daemon.WEB, "--socket-dir", "/nonexistent", "--weft", WEFT], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no weftd serves /nonexistent", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

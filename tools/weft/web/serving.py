@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The pages and what they ask for.
+
+Who may read is who reaches the port: on loopback, unless told otherwise. Nothing is changed unless `--allow` says so, and then only for who has
+the token that was printed, from a page of this server. A name that a stranger's site made to mean this machine is refused (Host).
+"""
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import json
+import pathlib
+import secrets
+
+from aiohttp import web
+import metrics
+from watching import Control, Gone, Refused
+
+PAGE = pathlib.Path(__file__).resolve().parent / "page"
+D3 = pathlib.Path("/usr/share/javascript/d3/d3.min.js")
+MOST_CONNECTIONS = 64
+LONGEST_CONNECTION = 120        # seconds; then it ends with the request that is under way, or, so much later, without
+LONGEST_ENDING = 30
+LONGEST_REQUEST = 4096          # bytes of a body
+LONGEST_CAPTURE = 60            # seconds
+LARGEST_CAPTURE = 64 << 20      # bytes
+ALLOWABLE = ("faults", "captures")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_loopback(address):
+    return ipaddress.ip_address(address).is_loopback
+
+
+class Guard:
+    """Which requests are taken."""
+
+    def __init__(self, address, port, names, allowed, token):
+        self._any = ipaddress.ip_address(address).is_unspecified
+        self._names = {"localhost", "127.0.0.1", "::1", address, *names}
+        self._port = port
+        self.allowed = allowed
+        self._token = token
+
+    def host(self, request):
+        """Whether a request is for this server by a name of its own; its origin if it is."""
+        text = request.headers.get("Host", "")
+        name, bracket, port = text.partition("]")
+        if bracket:
+            name, port = name[1:], port[1:]
+        else:
+            name, _, port = text.partition(":")
+        if port != str(self._port) and not (port == "" and self._port == 80):
+            raise web.HTTPForbidden(text="the Host of the request is not this server\n")
+        if name not in self._names:
+            with contextlib.suppress(ValueError):
+                if self._any and ipaddress.ip_address(name):
+                    return f"http://{text}"
+            raise web.HTTPForbidden(text="the Host of the request is not this server: --name NAME adds one\n")
+        return f"http://{text}"
+
+    def write(self, request, what):
+        """Raises unless the request may change something."""
+        if what not in self.allowed:
+            raise web.HTTPForbidden(text=f"weft web was started without --allow {what}\n")
+        if request.headers.get("Origin") != self.host(request):
+            raise web.HTTPForbidden(text="the request is from another site\n")
+        if not hmac.compare_digest(request.headers.get("X-Weft-Token", "").encode(errors="surrogateescape"), self._token.encode()):
+            raise web.HTTPForbidden(text="the token is missing: open the address that weft web printed\n")
+
+
+async def _body(request, **kinds):
+    """The request's object, whose keys and their types are these and no others."""
+    try:
+        body = await request.json()
+    except (ValueError, UnicodeDecodeError, RecursionError):
+        raise web.HTTPBadRequest(text="the body is no JSON\n") from None
+    # A bool is an int to Python, and no number to us.
+    if not isinstance(body, dict) or set(body) != set(kinds) or not all(isinstance(body[key], kind) and not isinstance(body[key], bool) for key, kind in kinds.items()):
+        raise web.HTTPBadRequest(text=f"the body is an object of {', '.join(kinds)}\n")
+    return body
+
+
+def _name(request, key, known):
+    if (name := request.query.get(key)) not in known:
+        raise web.HTTPBadRequest(text=f"there is no such {key}\n")
+    return name
+
+
+class Pages:
+    """Handlers. `weft` is the program that draws."""
+
+    def __init__(self, watch, directory, weft):
+        self._watch = watch
+        self._guard = None
+        self._directory = directory
+        self._weft = weft
+        self._live = self._metrics = (-1, b"")
+        self._drawing = (-1, b"")
+        self._drawing_lock = asyncio.Lock()
+        self._capturing = asyncio.Lock()
+
+    def set_guard(self, guard):
+        """Before the first request."""
+        self._guard = guard
+
+    def application(self):
+        app = web.Application(middlewares=[self._around], client_max_size=LONGEST_REQUEST)
+        for path, file in (("/", "index.html"), ("/app.js", "app.js"), ("/style.css", "style.css")):
+            app.router.add_get(path, self._file(PAGE / file))
+        app.router.add_get("/d3.js", self._file(D3))
+        for path, handler in (("/api/live", self.live), ("/api/fabric", self.fabric), ("/api/drawing", self.drawing), ("/api/history", self.history),
+                              ("/api/log", self.log), ("/metrics", self.metrics)):
+            app.router.add_get(path, handler)
+        for path, handler in (("/api/link", self.link), ("/api/card", self.card), ("/api/capture", self.capture)):
+            app.router.add_post(path, handler)
+        return app
+
+    @web.middleware
+    async def _around(self, request, handler):
+        try:
+            self._guard.host(request)
+            response = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(HEADERS)
+            raise
+        except Refused as error:
+            response = web.Response(status=400, text=f"{error}\n")
+        except Gone as error:
+            response = web.Response(status=503, text=f"{error}\n")
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    @staticmethod
+    def _file(path):
+        async def send(_):
+            return web.FileResponse(path)
+        return send
+
+    def _there(self):
+        if not self._watch.there:
+            raise Gone("weftd does not answer")
+
+    @staticmethod
+    def _json(body):
+        return web.Response(body=body if isinstance(body, bytes) else json.dumps(body).encode(), content_type="application/json")
+
+    async def live(self, _):
+        watch = self._watch
+        if self._live[0] != watch.number:
+            sample = watch.sample or {}
+            state = {"there": watch.there, "version": watch.version, "interval": watch.interval}
+            if watch.there:
+                state |= {"down": sample["down"], "machines": sample["machines"], "subnet_manager": sample["subnet_manager"], "rates": watch.rates}
+            self._live = (watch.number, json.dumps(state).encode())
+        return self._json(self._live[1])
+
+    async def fabric(self, _):
+        self._there()
+        return self._json({**await self._watch.describe(), "allowed": sorted(self._guard.allowed), "cards": self._watch.cards})
+
+    async def drawing(self, _):
+        self._there()
+        async with self._drawing_lock:
+            version = self._watch.version
+            if self._drawing[0] != version:
+                process = await asyncio.create_subprocess_exec(self._weft, "--socket-dir", str(self._directory), "fabric", "show", "--svg", "-",
+                                                               stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE)
+                drawn, _ = await process.communicate()
+                if process.returncode:
+                    raise Gone("the fabric could not be drawn")
+                self._drawing = (version, drawn)
+        return web.Response(body=self._drawing[1], content_type="image/svg+xml")
+
+    async def history(self, request):
+        self._there()
+        watch = self._watch
+        if "host" in request.query:
+            host = _name(request, "host", watch.hosts.place)
+            return self._json({"columns": watch.card_columns, "samples": watch.hosts.of(host)})
+        return self._json({"columns": ["bits", "bits back", "packets", "packets back", "errors"],
+                           "samples": watch.links.of(_name(request, "link", watch.links.place))})
+
+    async def log(self, request):
+        after, part = request.query.get("after", "0"), request.query.get("part")
+        if not after.isascii() or not after.isdigit() or len(after) > 18:
+            raise web.HTTPBadRequest(text="'after' is the number of a line\n")
+        return self._json([line for line in self._watch.log if line["number"] > int(after) and part in (None, line["part"])])
+
+    async def metrics(self, _):
+        if self._metrics[0] != self._watch.number:
+            self._metrics = (self._watch.number, metrics.text(self._watch))
+        return web.Response(body=self._metrics[1], headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def link(self, request):
+        self._guard.write(request, "faults")
+        body = await _body(request, link=str, settings=dict)
+        link = await self._watch.control.ask("link.set", link=body["link"], settings=body["settings"])
+        await self._watch.describe(0)
+        return self._json(link)
+
+    async def card(self, request):
+        self._guard.write(request, "faults")
+        body = await _body(request, host=str, fault=str, count=int)
+        return self._json(await self._watch.control.ask("card.fault", **body))
+
+    async def capture(self, request):
+        self._guard.write(request, "captures")
+        body = await _body(request, link=str, seconds=(int, float))
+        if not 0 < body["seconds"] <= LONGEST_CAPTURE:
+            raise web.HTTPBadRequest(text=f"a capture lasts up to {LONGEST_CAPTURE} seconds\n")
+        if self._capturing.locked():
+            raise web.HTTPConflict(text="there is a capture already\n")
+        async with self._capturing:
+            # weftd writes it, in the one place that both see; nobody else does.
+            file = self._directory / f"web-{secrets.token_hex(8)}.pcap"
+            control = Control(self._directory)
+            try:
+                await control.ask("capture.start", link=body["link"], file=str(file), most_bytes=LARGEST_CAPTURE)
+                await asyncio.sleep(body["seconds"])
+                await control.ask("capture.stop")
+                return web.Response(body=file.read_bytes(), content_type="application/vnd.tcpdump.pcap",
+                                    headers={"Content-Disposition": 'attachment; filename="weft.pcap"'})
+            finally:
+                control.close()
+                file.unlink(missing_ok=True)
+
+
+class _Turned(asyncio.Protocol):
+    """One client too many."""
+
+    def connection_made(self, transport):
+        transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        transport.close()
+
+
+class Door:
+    """Lets so many connections in, each for so long."""
+
+    def __init__(self, server):
+        self._server = server
+        self._born = {}
+
+    def __call__(self):
+        return self._server() if len(self._server.connections) < MOST_CONNECTIONS else _Turned()
+
+    async def sweep(self):
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(5)
+            now = loop.time()
+            self._born = {connection: self._born.get(connection, now) for connection in self._server.connections}
+            for connection, born in self._born.items():
+                if now - born > LONGEST_CONNECTION + LONGEST_ENDING and connection.transport:
+                    connection.transport.abort()
+                elif now - born > LONGEST_CONNECTION:
+                    connection.close()

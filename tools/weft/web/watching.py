@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What weftd is asked on behalf of all who look: once an interval, however many there are; and what is kept of it."""
+import array
+import asyncio
+import collections
+import contextlib
+import json
+import time
+
+LONGEST_ANSWER = 64 << 20
+ANSWER_TIMEOUT = 10         # seconds
+KEPT = 600                  # samples
+LOG_KEPT = 1000             # lines
+FABRIC_AGE = 2              # seconds for which a description is good
+NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"}
+
+
+class Refused(Exception):
+    """weftd's reason."""
+
+
+class Gone(Exception):
+    """There is no weftd."""
+
+
+class Control:
+    """A connection to the control socket."""
+
+    def __init__(self, directory):
+        self._path = str(directory / "control.sock")
+        self._streams = None
+        self._lock = asyncio.Lock()
+
+    async def ask(self, command, **arguments):
+        async with self._lock:
+            try:
+                return await asyncio.wait_for(self._ask({"command": command, **arguments}), ANSWER_TIMEOUT)
+            except (OSError, EOFError, ValueError, asyncio.TimeoutError) as error:
+                self.close()
+                raise Gone(f"no weftd serves {self._path} ({error or 'no answer'})") from None
+            except asyncio.CancelledError:
+                # An answer may be on its way, and would be taken for the next one's.
+                self.close()
+                raise
+
+    async def _ask(self, request):
+        if not self._streams:
+            self._streams = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
+        reader, writer = self._streams
+        writer.write(json.dumps(request).encode() + b"\n")
+        await writer.drain()
+        line = await reader.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError("it has gone")
+        answer = json.loads(line)
+        if not answer["ok"]:
+            raise Refused(answer["error"])
+        return answer["result"]
+
+    def close(self):
+        if self._streams:
+            self._streams[1].close()
+            self._streams = None
+
+
+class Series:
+    """Rates of many things over time, in little memory: numbers of four bytes."""
+
+    def __init__(self, names, width):
+        self.width = width
+        self.place = {name: number for number, name in enumerate(names)}
+        self._samples = collections.deque(maxlen=KEPT)
+
+    def add(self, moment, rows):
+        values = array.array("f")
+        for row in rows:
+            values.extend(row)
+        self._samples.append((moment, values))
+
+    def of(self, name):
+        """[[time, value, ...], ...] of one thing."""
+        first = self.place[name] * self.width
+        return [[moment, *(round(value, 2) for value in values[first:first + self.width])] for moment, values in self._samples]
+
+
+class Watch:
+    """The latest of everything. `number` grows with each sample, `version` with each change of the topology."""
+
+    def __init__(self, directory, interval):
+        self.control = Control(directory)
+        self.interval = interval
+        self.number = 0
+        self.version = 0
+        self.there = False
+        self.sample = self.cards = self.fabric = None
+        self.rates = {}                     # link: [bit/s and packets/s of either end, errors, errors/s]
+        self.links = self.hosts = None      # Series
+        self.card_columns = []
+        self.log = collections.deque(maxlen=LOG_KEPT)
+        self._last_line = 0
+        self._fabric_taken = float("-inf")
+        self._fabric_lock = asyncio.Lock()
+
+    async def run(self):
+        while True:
+            begun = time.monotonic()
+            try:
+                await self._look()
+                self.there = True
+            except (Gone, Refused, KeyError, TypeError):
+                # Another daemon may follow, with lines and counters of its own.
+                self.there, self._last_line, self.sample, self.cards = False, 0, None, None
+            self.number += 1
+            await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - begun)))
+
+    async def _look(self):
+        before, sample = self.sample, await self.control.ask("fabric.sample")
+        cards_before, cards = self.cards, await self.control.ask("counters.cards")
+        if self.fabric is None or self._changed(sample):
+            await self.describe(0)
+            self.version += 1
+            links = [link["name"] for link in self.fabric["links"]]
+            self.links = Series(links, 5)
+            self.card_columns = sorted({name for counts in cards.values() for name in counts})
+            self.hosts = Series(cards, len(self.card_columns))
+            before = cards_before = None
+        seconds = sample["time"] - before["time"] if before else 0
+        self._rate(before, sample, seconds)
+        moment = time.time()
+        self.links.add(moment, ((*row[:4], row[5]) for row in self.rates.values()))
+        self.hosts.add(moment, ([_rate(cards_before[host][name], counts[name], seconds) if cards_before and name in counts and host in cards_before else 0
+                                 for name in self.card_columns] for host, counts in cards.items()))
+        self.sample, self.cards = sample, cards
+        log = await self.control.ask("log", after=self._last_line)
+        self.log.extend(log["lines"])
+        self._last_line = log["last"]
+
+    async def describe(self, age=FABRIC_AGE):
+        """"fabric.show", not older than `age` seconds."""
+        async with self._fabric_lock:
+            if time.monotonic() - self._fabric_taken >= age:
+                self.fabric = await self.control.ask("fabric.show")
+                self._fabric_taken = time.monotonic()
+        return self.fabric
+
+    def _changed(self, sample):
+        ends = {end for link in self.fabric["links"] for end in link["ends"]}
+        return ends != set(sample["ports"]) or len(self.rates) != len(self.fabric["links"])
+
+    def _rate(self, before, sample, seconds):
+        column = {name: number for number, name in enumerate(sample["columns"])}
+        data, packets = column["xmit_data"], column["xmit_packets"]
+        errors = [number for name, number in column.items() if name not in NO_ERRORS]
+        self.rates = {}
+        for link in self.fabric["links"]:
+            bits, sent, count, new = [0, 0], [0, 0], 0, 0
+            for side, end in enumerate(link["ends"]):
+                now = sample["ports"].get(end)
+                if not now:
+                    continue
+                wrong = sum(now[number] for number in errors)
+                count += wrong
+                if then := before and before["ports"].get(end):
+                    bits[side] = _rate(then[data], now[data], seconds) * 32     # words of four bytes
+                    sent[side] = _rate(then[packets], now[packets], seconds)
+                    new += _rate(sum(then[number] for number in errors), wrong, seconds)
+            self.rates[link["name"]] = [round(bits[0]), round(bits[1]), round(sent[0], 1), round(sent[1], 1), count, round(new, 1)]
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.control.close()
+
+
+def _rate(before, after, seconds):
+    """What goes up only: a daemon that was started anew counts from zero."""
+    return (after - before) / seconds if seconds > 0 and after > before else 0
