@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weft/lab_command.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -58,6 +59,15 @@ std::filesystem::path program_below(const std::string &name)
 [[noreturn]] void become_session(const std::filesystem::path &socket_directory, const Words &words)
 {
 	become("session/weft-session", socket_directory, words);
+}
+
+// What follows a command's first word. CLI11 leaves the -- before that among it, which is nobody's word.
+Words rest_of(const CLI::App &command)
+{
+	Words rest = command.remaining();
+	if (const auto separator = std::ranges::find(rest, "--"); separator != rest.end())
+		rest.erase(separator);
+	return rest;
 }
 
 // Options that are passed on as they are given.
@@ -189,7 +199,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	shell->callback([&socket_directory, shell, host, command] {
 		Words words{"shell", *host};
 		words.insert(words.end(), command->begin(), command->end());
-		const auto rest = shell->remaining();
+		const auto rest = rest_of(*shell);
 		words.insert(words.end(), rest.begin(), rest.end());
 		become_session(socket_directory, words);
 	});
@@ -286,7 +296,7 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
 		Words words = session_words("run", *passed);
 		words.push_back("--");
 		words.insert(words.end(), command->begin(), command->end());
-		const auto rest = run->remaining();
+		const auto rest = rest_of(*run);
 		words.insert(words.end(), rest.begin(), rest.end());
 		become_session(socket_directory, words);
 	});
