@@ -24,6 +24,7 @@ FORBIDDEN = (
     (3, r"hw/mellanox/", None, r"(?:.*/)?(?:connectx|infinihost)/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    (3, r"tools/calendar/", r"/tests/", r"(?:pci|hca|mellanox|connectx|infinihost|fabric|sm|vfio-user|vhost-user|weftd)/"),
     # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them, and that holds them by cards/ alone.
     (3, r"tools/pci/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|vfio-user|vhost-user|weftd)/"),
     (3, r"tools/(?:vfio-user|vhost-user)/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|weftd)/"),

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "calendar/calendar.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <sys/socket.h>
+
+#include "base/acceptor.hpp"
+#include "base/loop.hpp"
+#include "calendar/member.hpp"
+#include "calendar/shared_time.hpp"
+
+namespace weft::calendar
+{
+
+namespace
+{
+
+std::uint64_t count(std::chrono::nanoseconds time)
+{
+	return static_cast<std::uint64_t>(time.count());
+}
+
+std::string text(std::chrono::nanoseconds time)
+{
+	const auto fraction = std::to_string(count(time % std::chrono::seconds(1)));
+	return std::to_string(time / std::chrono::seconds(1)) + "." + std::string(9 - fraction.size(), '0') + fraction;
+}
+
+} // namespace
+
+class Calendar::Impl final : private SharedTime::Outside
+{
+public:
+	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names, const std::filesystem::path &socket,
+	     std::function<void(const std::string &)> ended)
+	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)), members_(names_.size())
+	{
+		acceptor_.emplace(loop_, UnixListener(socket), [this](FileDescriptor fd) { welcome(std::move(fd)); });
+		time_.set_outside(this);
+	}
+
+	~Impl() { time_.set_outside(nullptr); }
+
+	std::uint64_t turns() const { return turns_; }
+
+private:
+	struct Peer {
+		explicit Peer(FileDescriptor fd) : socket(std::move(fd)) {}
+
+		const FileDescriptor socket;
+		std::optional<Watch> watch; // before the socket is closed, it is gone
+		Member member;
+		std::array<std::byte, sizeof(Message)> input;
+		std::size_t filled = 0;
+	};
+
+	bool runs() const override
+	{
+		return std::ranges::any_of(members_, [](const auto &peer) {
+			return peer && peer->member.state() == Member::State::Running;
+		});
+	}
+
+	std::optional<Clock::time_point> due() const override
+	{
+		if (std::ranges::any_of(members_, [](const auto &peer) { return !peer; }))
+			return std::nullopt;
+		const Peer *const first = next();
+		return first ? SharedTime::at(std::chrono::nanoseconds(*first->member.due())) : Clock::time_point::max();
+	}
+
+	void run() override
+	{
+		Peer *const first = next();
+		++turns_;
+		send(*first, first->member.run(now()));
+	}
+
+	std::uint64_t now() const { return count(time_.passed()); }
+
+	Peer *next() const
+	{
+		Peer *first = nullptr;
+		for (const auto &peer : members_)
+			if (peer->member.due() && (!first || *peer->member.due() < *first->member.due()))
+				first = peer.get();
+		return first;
+	}
+
+	void welcome(FileDescriptor fd)
+	{
+		if (strangers_.size() >= kMostStrangers)
+			return;
+		Peer &peer = *strangers_.emplace_back(std::make_unique<Peer>(std::move(fd)));
+		peer.watch.emplace(loop_, peer.socket.get(), Watch::Readable, [this, &peer](unsigned) { read(peer); });
+	}
+
+	// One message, or the part of it that is there: whoever sends much has others take their turn, too.
+	void read(Peer &peer)
+	{
+		const auto rest = std::span(peer.input).subspan(peer.filled);
+		const auto size = ::recv(peer.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+		if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+			return leave(peer, "has left the calendar");
+		peer.filled += static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+		if (peer.filled < peer.input.size())
+			return;
+		Message message;
+		std::memcpy(&message, peer.input.data(), sizeof(message));
+		peer.filled = 0;
+		const bool stranger = peer.member.state() == Member::State::Stranger;
+		const auto outcome = peer.member.take(message, now(), count(SharedTime::kDate) + now());
+		if (outcome.trouble)
+			return leave(peer, std::string("does not keep to the calendar (") + outcome.trouble + ")");
+		if (outcome.answer)
+			send(peer, *outcome.answer);
+		if (stranger)
+			admit(peer);
+	}
+
+	// Ends a stranger, or makes it a member.
+	void admit(Peer &peer)
+	{
+		const auto at = std::ranges::find_if(strangers_, [&peer](const auto &each) { return each.get() == &peer; });
+		std::unique_ptr<Peer> taken = std::move(*at);
+		strangers_.erase(at);
+		const auto index = peer.member.number() - 1; // of 0: beyond all
+		if (index < members_.size() && !members_[index])
+			members_[index] = std::move(taken);
+	}
+
+	void send(Peer &peer, const Message &message)
+	{
+		// Who has no room for so little reads nothing.
+		if (::send(peer.socket.get(), &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
+			leave(peer, "does not take what the calendar says");
+	}
+
+	// Ends a stranger; or, if it is a member, the calendar.
+	void leave(Peer &peer, const std::string &how)
+	{
+		if (std::erase_if(strangers_, [&peer](const auto &each) { return each.get() == &peer; }))
+			return;
+		const auto reason = names_[peer.member.number() - 1] + " " + how + " at " + text(time_.passed()) + " s";
+		time_.set_outside(nullptr);
+		acceptor_.reset();
+		strangers_.clear();
+		members_.clear();
+		if (const auto ended = std::exchange(ended_, nullptr))
+			ended(reason);
+	}
+
+	Loop &loop_;
+	SharedTime &time_;
+	const std::vector<std::string> names_;
+	std::function<void(const std::string &)> ended_; // null once it has been told
+	std::optional<Acceptor> acceptor_;
+	std::vector<std::unique_ptr<Peer>> members_; // by number; null is not there yet; none once it has ended
+	std::vector<std::unique_ptr<Peer>> strangers_;
+	std::uint64_t turns_ = 0;
+};
+
+Calendar::Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names, const std::filesystem::path &socket,
+		   std::function<void(const std::string &reason)> ended)
+    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended)))
+{
+}
+
+Calendar::~Calendar() = default;
+
+std::uint64_t Calendar::turns() const
+{
+	return impl_->turns();
+}
+
+} // namespace weft::calendar

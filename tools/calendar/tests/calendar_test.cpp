@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "calendar/calendar.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/loop.hpp"
+#include "base/unix_listener.hpp"
+#include "calendar/protocol.hpp"
+#include "calendar/shared_time.hpp"
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+using namespace weft::calendar;
+using weft::Clock;
+using weft::FileDescriptor;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// Without others, time jumps to what is due here, and what is drawn follows from the seed.
+TEST(SharedTime, JumpsToWhatIsDue)
+{
+	SharedTime time(1), other(2);
+	weft::Reactor reactor("test", weft::Reactor::Drive::Manual, time);
+	weft::Loop loop("test", reactor);
+	std::vector<std::chrono::nanoseconds> fired;
+	weft::Timer late(loop, [&] { fired.push_back(time.passed()); });
+	weft::Timer early(loop, [&] {
+		fired.push_back(time.passed());
+		late.arm(20h);
+	});
+	late.arm(12h);
+	early.arm(6h);
+	while (fired.size() < 2)
+		reactor.turn(Clock::time_point::max());
+	EXPECT_EQ(fired, (std::vector<std::chrono::nanoseconds>{6h, 26h}));
+	EXPECT_EQ(time.date().time_since_epoch(), SharedTime::kDate + 26h);
+	EXPECT_NE(time.random(), other.random());
+}
+
+class CalendarTest : public testing::Test
+{
+protected:
+	CalendarTest()
+	{
+		char name[] = "/tmp/weft-calendar-XXXXXX";
+		directory = ::mkdtemp(name);
+		start({"node1", "node2"});
+	}
+	~CalendarTest() override
+	{
+		calendar.reset();
+		std::filesystem::remove_all(directory);
+	}
+
+	void start(std::vector<std::string> names)
+	{
+		calendar.reset();
+		calendar.emplace(loop, time, std::move(names), directory / "calendar.sock",
+				 [this](const std::string &reason) { ends.push_back(reason); });
+	}
+
+	FileDescriptor join() { return weft::connect_unix(directory / "calendar.sock"); }
+	FileDescriptor join(std::uint64_t number)
+	{
+		auto fd = join();
+		send(fd, Operation::Start, number);
+		return fd;
+	}
+	void send(const FileDescriptor &fd, Operation operation, std::uint64_t when = 0)
+	{
+		const Message message{operation, ++sequence, when};
+		ASSERT_EQ(::send(fd.get(), &message, sizeof(message), MSG_NOSIGNAL), 16);
+	}
+	void run_until(const std::function<bool()> &done)
+	{
+		while (!done())
+			reactor.turn(Clock::time_point::max());
+	}
+	// What a kernel hears next; it runs the calendar until then.
+	Message hear(const FileDescriptor &fd)
+	{
+		Message message{};
+		run_until([&] {
+			// The turn that comes with time is given without a handler being run.
+			return ::recv(fd.get(), &message, sizeof(message), MSG_DONTWAIT) == sizeof(message);
+		});
+		return message;
+	}
+	void ask(const FileDescriptor &fd, Operation operation, std::uint64_t when = 0)
+	{
+		send(fd, operation, when);
+		const auto answer = hear(fd);
+		EXPECT_EQ(answer.operation, Operation::Ack);
+		EXPECT_EQ(answer.sequence, sequence);
+	}
+	void expect_turn(const FileDescriptor &fd, std::uint64_t when)
+	{
+		const auto turn = hear(fd);
+		EXPECT_EQ(turn.operation, Operation::Run);
+		EXPECT_EQ(turn.time, when);
+		const Message answer{Operation::Ack, turn.sequence, 0};
+		ASSERT_EQ(::send(fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL), 16);
+	}
+	bool closed(const FileDescriptor &fd)
+	{
+		char byte;
+		return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 0;
+	}
+	void run_until_closed(const FileDescriptor &fd)
+	{
+		run_until([&] { return closed(fd); });
+	}
+	void run_until_ended()
+	{
+		run_until([&] { return !ends.empty(); });
+	}
+
+	SharedTime time{1};
+	weft::Reactor reactor{"calendar", weft::Reactor::Drive::Manual, time};
+	weft::Loop loop{"calendar", reactor};
+	std::filesystem::path directory;
+	std::vector<std::string> ends;
+	std::optional<Calendar> calendar;
+	std::uint32_t sequence = 0;
+};
+
+// Nobody begins before all are there; then one runs at a time, in order of number, then of time; what the process has planned takes part.
+TEST_F(CalendarTest, LetsOneRunAtATime)
+{
+	const auto second = join(2);
+	std::vector<std::chrono::nanoseconds> fired;
+	weft::Timer timer(loop, [&] { fired.push_back(time.passed()); });
+	timer.arm(3s);
+	const auto first = join(1);
+	EXPECT_EQ(hear(first).operation, Operation::Ack);
+	ask(first, Operation::Request, 5 * kSecond);
+	char byte;
+	EXPECT_LT(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0); // the first still runs
+	ask(first, Operation::Wait);
+	EXPECT_EQ(hear(second).operation, Operation::Ack);
+	ask(second, Operation::Request, 2 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(second, 2 * kSecond);
+	EXPECT_TRUE(fired.empty());
+	ask(second, Operation::Request, 5 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(first, 5 * kSecond);
+	EXPECT_EQ(fired, std::vector<std::chrono::nanoseconds>{3s});
+	ask(first, Operation::Request, kNever);
+	ask(first, Operation::Wait);
+	expect_turn(second, 5 * kSecond);
+	EXPECT_EQ(calendar->turns(), 5u);
+	EXPECT_TRUE(ends.empty());
+}
+
+// A member that dies is named, with the time, and the others are let go, so that they end.
+TEST_F(CalendarTest, SaysWhoHasDiedAndEndsTheRest)
+{
+	const auto first = join(1);
+	auto second = join(2);
+	hear(first);
+	ask(first, Operation::Request, 90 * kSecond);
+	ask(first, Operation::Wait);
+	hear(second);
+	ask(second, Operation::Request, kSecond + 5);
+	ask(second, Operation::Wait);
+	expect_turn(second, kSecond + 5);
+	second.reset();
+	run_until_ended();
+	EXPECT_EQ(ends, std::vector<std::string>{"node2 has left the calendar at 1.000000005 s"});
+	run_until_closed(first);
+}
+
+// So is one that waits.
+TEST_F(CalendarTest, SaysWhoHasDiedWaiting)
+{
+	auto first = join(1);
+	const auto second = join(2);
+	hear(first);
+	ask(first, Operation::Wait);
+	hear(second);
+	first.reset();
+	run_until_ended();
+	EXPECT_EQ(ends, std::vector<std::string>{"node1 has left the calendar at 0.000000000 s"});
+	run_until_closed(second);
+}
+
+TEST_F(CalendarTest, SaysWhoDoesNotKeepToIt)
+{
+	const auto first = join(1);
+	const auto second = join(2);
+	hear(first);
+	send(first, Operation::Update, 1);
+	run_until_ended();
+	EXPECT_EQ(ends, std::vector<std::string>{"node1 does not keep to the calendar (it is ahead of the "
+						 "time that it was given) at 0.000000000 s"});
+	run_until_closed(second);
+}
+
+// Strangers are turned away and end nothing: those that are no member, that come twice, that say something else, or half of it.
+TEST_F(CalendarTest, TurnsStrangersAway)
+{
+	const auto first = join(1);
+	run_until_closed(join(0));
+	run_until_closed(join(3));
+	run_until_closed(join(UINT64_MAX));
+	run_until_closed(join(1));
+	const auto rude = join();
+	send(rude, Operation::Get);
+	run_until_closed(rude);
+	auto half = join();
+	ASSERT_EQ(::send(half.get(), "half", 4, 0), 4);
+	half.reset();
+	const auto second = join(2);
+	EXPECT_EQ(hear(first).operation, Operation::Ack);
+	EXPECT_TRUE(ends.empty());
+}
+
+// So many may be silent at a time; one more is turned away, and there is room again when one goes.
+TEST_F(CalendarTest, BoundsStrangers)
+{
+	std::vector<FileDescriptor> silent;
+	for (std::size_t i = 0; i < Calendar::kMostStrangers; ++i)
+		silent.push_back(join());
+	run_until_closed(join());
+	for (const auto &each : silent)
+		EXPECT_FALSE(closed(each));
+	send(silent.back(), Operation::Get);
+	run_until_closed(silent.back());
+	for (auto &each : silent) {
+		each.reset();
+		reactor.turn(Clock::time_point::min());
+	}
+	const auto first = join(1);
+	const auto second = join(2);
+	EXPECT_EQ(hear(first).operation, Operation::Ack);
+}
+
+// A message may come in pieces.
+TEST_F(CalendarTest, TakesMessagesInPieces)
+{
+	start({"node1"});
+	const auto only = join();
+	const Message message{Operation::Start, 7, 1};
+	const auto *bytes = reinterpret_cast<const char *>(&message);
+	for (unsigned i = 0; i < sizeof(message); ++i) {
+		ASSERT_EQ(::send(only.get(), bytes + i, 1, 0), 1);
+		reactor.turn(Clock::time_point::max());
+	}
+	EXPECT_EQ(hear(only).sequence, 7u);
+}
+
+// Who reads nothing is dropped when there is no room left for it, and nothing is kept for it.
+TEST_F(CalendarTest, DropsWhoDoesNotListen)
+{
+	start({"node1"});
+	const auto deaf = join(1);
+	hear(deaf);
+	const Message question{Operation::Get, 1, 0};
+	run_until([&] {
+		while (::send(deaf.get(), &question, sizeof(question), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+		}
+		return !ends.empty();
+	});
+	ASSERT_EQ(ends.size(), 1u);
+	EXPECT_EQ(ends[0], "node1 does not take what the calendar says at 0.000000000 s");
+}
+
+} // namespace
