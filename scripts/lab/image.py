@@ -123,6 +123,21 @@ def root_image():
     return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product=ROOT_IMAGE) / ROOT_IMAGE
 
 
+ROOT_TREE = "tree"
+TREE_IS_WHOLE = "whole"     # a file that is written last
+
+
+def _unpack_root(directory):
+    (directory / ROOT_TREE).mkdir()
+    cache.tool("debugfs", "-R", f"rdump / {directory / ROOT_TREE}", root_image())
+    (directory / TREE_IS_WHOLE).write_text("yes\n")
+
+
+def root_tree():
+    """The root image's contents as a folder, for kernels that must not wait for a disk; made first if it is not there."""
+    return cache.entry("guest-tree", _root_key(), _unpack_root, need_mib=2500, product=TREE_IS_WHOLE) / ROOT_TREE
+
+
 def _cpio(entries):
     """A newc cpio archive of (name, mode, data) entries."""
     out = bytearray()

@@ -6,7 +6,9 @@ panics, so a keeper stands above it, which ends them; it does when the kernel en
 started it is no more.
 """
 import os
+import pathlib
 import subprocess
+import sys
 
 from lab import image
 from lab.errors import LabError
@@ -30,6 +32,8 @@ ENVIRONMENT = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-A
 VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=1700000000000000000")
 
 
+NO_RANDOMNESS = pathlib.Path(__file__).resolve().parent / "without_random.py"
+
 # What its drivers take for a PCI function behind a vhost-user socket (CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID in scripts/kernel/um.config).
 PCI_DEVICE_ID = 1234
 MOST_CARDS = 8
@@ -52,15 +56,23 @@ def guest_words(guest, agent_fd):
     return [*words, *guest.append.split()]
 
 
-def start(kernel, words, *, memory, log, state, pass_fds=()):
+def repeatable_words(name, seed, work):
+    """The command line of a kernel that does the same again (start(repeatable_in=…)), by virtual time, with all that it is to do in a folder: work/NAME
+    has its script, and gets what that printed (out, err), and its status; it is called work by a name that any folder has."""
+    return [*VIRTUAL_TIME, f"weft.seed={seed:#x}", f"weft.tree={image.root_tree()}", f"weft.name={name}", f"weft.work=/proc/self/cwd/{work}"]
+
+
+def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None):
     """Starts a kernel; returns its keeper, to be ended by end().
 
-    words: for its command line; memory: in its notation (512M); log: where its console goes; state: a folder of its own.
+    words: for its command line; memory: in its notation (512M); log: where its console goes; state: a folder of its own; repeatable_in: the
+    folder to start it in so that it draws nothing from this machine's randomness, and has its memory where it always has it.
     """
-    argv = ["setpriv", "--pdeathsig", "TERM", "bash", "-c", KEEPER, "keeper", str(kernel.image), f"mem={memory}",
+    repeat = ["setarch", "-R", sys.executable, str(NO_RANDOMNESS)] if repeatable_in else []
+    argv = ["setpriv", "--pdeathsig", "TERM", *repeat, "bash", "-c", KEEPER, "keeper", str(kernel.image), f"mem={memory}",
             f"initrd={image.initramfs(kernel)}", f"uml_dir={state}/", "umid=kernel", *KERNEL_WORDS, *ENVIRONMENT, *words]
     with open(log, "wb") as console:
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, pass_fds=pass_fds, process_group=0,
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, pass_fds=pass_fds, process_group=0, cwd=repeatable_in,
                                 env={**os.environ, "TMPDIR": str(_memory_folder() or state)})
 
 
