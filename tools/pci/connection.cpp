@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptor_kind.hpp"
 #include "base/loop.hpp"
 
 namespace weft::pci
@@ -121,6 +122,22 @@ bool Connection::handle_messages(unsigned &budget)
 	return true;
 }
 
+// The client's own end of the connection, or a socket on its way in which that is, would keep the connection open when the
+// client is gone: the end of it would never be seen, from the first byte of a message on. So a socket must be one that brings nothing,
+// and not the one at the other end of ours, to which nothing can be sent then.
+bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
+{
+	bool any = false;
+	for (const FileDescriptor &fd : fds) {
+		if (kind_of(fd.get()) != DescriptorKind::Socket)
+			continue;
+		if (!reader_.framing().takes_sockets || !make_send_only(fd.get()))
+			return false;
+		any = true;
+	}
+	return !any || ::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0;
+}
+
 Connection::Received Connection::receive()
 {
 	const auto space = reader_.space();
@@ -149,6 +166,10 @@ Connection::Received Connection::receive()
 			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
 			fds.emplace_back(fd);
 		}
+	}
+	if (!may_be_kept(fds)) {
+		drop("it sent a socket that would outlive it");
+		return Received::End;
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
 		// Where there was room for more, the kernel had none to give.

@@ -48,6 +48,7 @@ private:
 	void want(Watch::Ready reading);
 	void read_slice();
 	bool handle_messages(unsigned &budget);
+	bool may_be_kept(const std::vector<FileDescriptor> &fds);
 	Received receive();
 	void send(std::span<const std::byte> message);
 	void flush();

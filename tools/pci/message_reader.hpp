@@ -31,6 +31,8 @@ struct Framing {
 	// What a header of header_size bytes says. If there is no trouble, the size is header_size at
 	// least and most_size at most.
 	Extent (*measure)(std::span<const std::byte> header);
+	// Whether a message may have a socket with it.
+	bool takes_sockets;
 };
 
 struct Message {
@@ -55,6 +57,8 @@ class MessageReader
 {
 public:
 	explicit MessageReader(const Framing &framing) : framing_(framing) {}
+
+	const Framing &framing() const { return framing_; }
 
 	// Where the next bytes of the stream go; never empty.
 	std::span<std::byte> space();

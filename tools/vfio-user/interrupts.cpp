@@ -6,26 +6,15 @@
 #include <optional>
 #include <system_error>
 
-#include <unistd.h>
-
+#include "base/descriptor_kind.hpp"
 #include "base/loop.hpp"
 
 namespace weft::vfio_user
 {
 
-namespace
-{
-
-// A full or foreign descriptor is the client's own trouble: it must not hold up the device.
-void signal(const FileDescriptor &event)
-{
-	const std::uint64_t one = 1;
-	[[maybe_unused]] const auto written = ::write(event.get(), &one, sizeof(one));
-}
-
-} // namespace
-
-// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor).
+// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor): an eventfd, one read of
+// which takes all that it counts. One that counts on after kMostCounts of them is no such descriptor, and would keep the
+// loop busy for ever: it is not waited for any more.
 class Interrupts::UnmaskWatch
 {
 public:
@@ -40,14 +29,19 @@ public:
 	}
 
 private:
+	static constexpr unsigned kMostCounts = 16;
+
 	void take()
 	{
-		std::uint64_t count;
-		// Not readable after all: no more waiting.
-		if (::read(fd_.get(), &count, sizeof(count)) != sizeof(count))
-			return watch_->want(Watch::Nothing);
+		// None, if the client has read it first.
+		unsigned counts = 0;
+		while (counts < kMostCounts && take_count(fd_.get()))
+			++counts;
+		if (counts == kMostCounts)
+			watch_->want(Watch::Nothing);
 		// The last: it may destroy this.
-		unmask_();
+		if (counts)
+			unmask_();
 	}
 
 	const FileDescriptor fd_;
@@ -111,23 +105,29 @@ int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fd
 	if (!fds.empty() && fds.size() != set.count)
 		return EINVAL;
 	for (const auto &fd : fds)
-		if (!make_nonblocking(fd))
+		if (kind_of(fd.get()) != DescriptorKind::Event)
 			return EBADF;
 	if (set.flags & kIrqSetActionMask)
 		return ENOTSUP;
 	if (set.flags & kIrqSetActionUnmask)
 		return watch_unmask(std::move(fds));
+	std::vector<std::optional<Bell>> bells(set.count);
+	try {
+		for (std::size_t i = 0; i < fds.size(); ++i)
+			bells[i] = Bell::take(std::move(fds[i]), Bell::Kind::Event);
+	} catch (const std::system_error &error) {
+		return error.code().value();
+	}
 	for (std::uint32_t i = 0; i < set.count; ++i) {
-		FileDescriptor fd = fds.empty() ? FileDescriptor() : std::move(fds[i]);
 		if (set.index == kIrqIntx) {
-			intx_event_ = std::move(fd);
+			intx_event_ = std::move(bells[i]);
 			unmask_intx();
 			continue;
 		}
 		Vector &vector = msix_[set.start + i];
-		vector.event = std::move(fd);
+		vector.event = std::move(bells[i]);
 		if (vector.event && std::exchange(vector.pending, false))
-			signal(vector.event);
+			vector.event->ring();
 	}
 	return 0;
 }
@@ -158,7 +158,7 @@ int Interrupts::set_levels(const IrqSet &set, std::span<const std::byte> boolean
 		else if (set.index == kIrqMsix)
 			raise_msix(set.start + i);
 		else if (intx_event_)
-			signal(intx_event_);
+			intx_event_->ring();
 	}
 	return 0;
 }
@@ -181,7 +181,7 @@ void Interrupts::raise_msix(unsigned number)
 		return;
 	Vector &vector = msix_[number];
 	if (vector.event)
-		signal(vector.event);
+		vector.event->ring();
 	else
 		vector.pending = true;
 }
@@ -215,7 +215,7 @@ void Interrupts::deliver_intx()
 	if (!intx_asserted_ || intx_masked_ || intx_disabled_ || !intx_event_)
 		return;
 	intx_masked_ = true;
-	signal(intx_event_);
+	intx_event_->ring();
 }
 
 void Interrupts::reset()

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/bell.hpp"
 #include "base/file_descriptor.hpp"
 #include "pci/interrupts.hpp"
 #include "vfio-user/protocol.hpp"
@@ -58,7 +60,7 @@ public:
 private:
 	class UnmaskWatch;
 	struct Vector {
-		FileDescriptor event;
+		std::optional<Bell> event;
 		bool pending = false;
 	};
 
@@ -72,7 +74,7 @@ private:
 	Loop &loop_;
 	std::vector<Vector> msix_;
 	bool has_intx_;
-	FileDescriptor intx_event_;
+	std::optional<Bell> intx_event_;
 	bool intx_asserted_ = false;
 	bool intx_masked_ = false;
 	bool intx_disabled_ = false;

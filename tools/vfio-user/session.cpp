@@ -73,7 +73,7 @@ pci::Framing::Extent measure(std::span<const std::byte> head)
 
 } // namespace
 
-constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure};
+constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure, false};
 
 Session::Session(pci::Endpoint &endpoint, Interrupts &interrupts,
 		 std::shared_ptr<spdlog::logger> log)

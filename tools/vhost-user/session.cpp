@@ -6,9 +6,6 @@
 #include <cstring>
 #include <system_error>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
@@ -46,17 +43,9 @@ T payload(const Message &message)
 	return value;
 }
 
-// A way to the machine that never holds up the device, whatever is behind it.
-bool make_channel(const FileDescriptor &fd)
-{
-	struct stat status;
-	return !::fstat(fd.get(), &status) &&
-	       (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) && make_nonblocking(fd);
-}
-
 } // namespace
 
-constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure};
+constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure, true};
 
 // What may come, how much of it there must be, and how many descriptors it may bring.
 struct Session::Entry {
@@ -286,9 +275,16 @@ int Session::set_backend_request_fd(Message &message)
 {
 	if (!(protocol_features_ & kProtocolBackendRequests))
 		return ENOTSUP;
-	if (message.fds.size() != 1 || !make_channel(message.fds.front()))
+	if (message.fds.size() != 1)
 		return EINVAL;
-	channel_ = std::move(message.fds.front());
+	try {
+		auto channel = Bell::take(std::move(message.fds.front()), Bell::Kind::Channel);
+		if (!channel)
+			return EINVAL;
+		channel_ = std::move(channel);
+	} catch (const std::system_error &error) {
+		return error.code().value();
+	}
 	return 0;
 }
 
@@ -378,7 +374,7 @@ void Session::call(std::uint32_t queue)
 			 sizeof(VringState)},
 			{queue, 0}};
 	static_assert(sizeof(request) == sizeof(Header) + sizeof(VringState));
-	[[maybe_unused]] const auto written = ::write(channel_.get(), &request, sizeof(request));
+	channel_->ring(std::as_bytes(std::span(&request, 1)));
 }
 
 } // namespace weft::vhost_user

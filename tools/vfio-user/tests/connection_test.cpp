@@ -171,6 +171,20 @@ TEST_F(Connecting, OneClientAtATime)
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
 
+// No request has a socket in it, and a socket may be the client's own end of the connection: whoever keeps that never
+// sees the client go, however long it is dead.
+TEST_F(Connecting, AClientThatSendsASocketIsDropped)
+{
+	client().send_raw(Bytes(4), {client().fd()});
+	client().close();
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	auto [one, other] = FakeClient::make_sockets();
+	connect().greet();
+	client().send(Command::Reset, {}, {one.get()});
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_EQ(connect().greet().error(), 0u);
+}
+
 // What a client can have written to the log is bounded: it says how much more there was.
 TEST_F(Connecting, LogLinesAreBounded)
 {

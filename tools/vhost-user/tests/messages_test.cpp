@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The queue of messages: interrupts by MSI-X, whose table is here.
+#include <chrono>
+#include <future>
+
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "vhost-user/tests/fixture.hpp"
 
 namespace weft::vhost_user
@@ -153,6 +159,32 @@ TEST_F(Messages, PendingOnesNeedAMasterToo)
 	guest().write_config<std::uint16_t>(4, 4);
 	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 72}));
 	EXPECT_EQ(pending(), 0u);
+}
+
+// Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both share.
+TEST_F(Messages, AFullPipeIsNotWaitedFor)
+{
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]), writer(ends[1]);
+	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	enable();
+	set_vector(0, 80);
+	ASSERT_EQ(::fcntl(writer.get(), F_SETFL, O_NONBLOCK), 0);
+	const Bytes junk(4096);
+	while (::write(writer.get(), junk.data(), junk.size()) > 0)
+		;
+	ASSERT_EQ(::fcntl(writer.get(), F_SETFL, 0), 0);
+	guest().give_buffer();
+	auto raised = std::async(std::launch::async, [&] { device_.host().raise_msix(0); });
+	const bool done = raised.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+	EXPECT_TRUE(done);
+	Bytes read(1 << 20);
+	if (!done) {
+		EXPECT_GT(::read(reader.get(), read.data(), read.size()), 0);
+	}
+	raised.wait();
+	EXPECT_TRUE(guest().take_message());
 }
 
 // A machine that never reads its calls loses none that matters, and holds nobody up.

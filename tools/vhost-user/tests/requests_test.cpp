@@ -129,6 +129,33 @@ TEST_F(Requests, QueuesNeedAChannel)
 	EXPECT_EQ(guest().enable(0), 0u);
 }
 
+// A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that would keep the connection open
+// whose client is gone: the client's own end, or one in which that is on its way.
+TEST_F(Requests, ChannelsDoNotOutliveTheirMachine)
+{
+	guest().agree();
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]), writer(ends[1]);
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {reader.get()}), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	auto [far, near] = FakeGuest::make_sockets();
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {far.get()}), 0u);
+	guest().send(Request::SetBackendRequestFd, {}, {guest().fd()});
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+}
+
+TEST_F(Requests, SocketsWithSocketsInThemAreRefused)
+{
+	auto [far, near] = FakeGuest::make_sockets();
+	testing::ClientSocket(std::move(near), std::chrono::seconds(5)).send_raw(Bytes(1), {guest().fd()});
+	// Not even a whole message.
+	guest().send_raw(Bytes(4), {far.get()});
+	far.reset();
+	guest().close();
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+}
+
 // A machine that has gone has all its descriptors back: who reads its pipe sees the end of it, although no next machine
 // has come.
 TEST_F(Requests, NothingOfAMachineThatIsGoneIsKept)

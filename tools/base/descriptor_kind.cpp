@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/descriptor_kind.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace weft
+{
+
+// A file's name begins with a slash, and so none can pass for another kind (proc_pid_fd(5)).
+DescriptorKind kind_of(int fd)
+{
+	std::array<char, 32> link;
+	std::array<char, 32> target;
+	std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+	const auto size = ::readlink(link.data(), target.data(), target.size());
+	if (size <= 0)
+		return DescriptorKind::Other;
+	const std::string_view name(target.data(), static_cast<std::size_t>(size));
+	if (name == "anon_inode:[eventfd]")
+		return DescriptorKind::Event;
+	if (name.starts_with("pipe:["))
+		return DescriptorKind::Pipe;
+	if (name.starts_with("socket:[") || name == "anon_inode:[io_uring]")
+		return DescriptorKind::Socket;
+	return DescriptorKind::Other;
+}
+
+bool make_send_only(int fd)
+{
+	const auto option = [fd](int name) {
+		int value = -1;
+		socklen_t size = sizeof(value);
+		return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) ? -1 : value;
+	};
+	sockaddr_un peer;
+	socklen_t peer_size = sizeof(peer);
+	int waiting = 0;
+	// In this order: what its peer sends afterwards is refused (unix(7), EPIPE).
+	return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_STREAM &&
+	       !::getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &peer_size) &&
+	       !::shutdown(fd, SHUT_RD) && !::ioctl(fd, SIOCINQ, &waiting) && !waiting;
+}
+
+} // namespace weft
