@@ -18,16 +18,32 @@ static const struct nla_policy link_policy[IFLA_IPOIB_MAX + 1] = {
 	[IFLA_IPOIB_UMCAST] = {.type = NLA_U16},
 };
 
-static const struct kern_link_ops *link_ops(const struct net_device *dev)
+static_assert(KERN_LINK_DATAGRAM == (int)IPOIB_MODE_DATAGRAM && KERN_LINK_CONNECTED == (int)IPOIB_MODE_CONNECTED);
+
+const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev)
 {
 	return container_of(dev->rtnl_link_ops, struct kern_link_kind, native)->ops;
 }
 
+static int link_setting(struct nlattr *data[], int type)
+{
+	return data && data[type] ? nla_get_u16(data[type]) : -1;
+}
+
+static struct kern_link_settings link_settings(struct nlattr *data[])
+{
+	return (struct kern_link_settings){
+		.pkey = link_setting(data, IFLA_IPOIB_PKEY),
+		.mode = link_setting(data, IFLA_IPOIB_MODE),
+		.umcast = link_setting(data, IFLA_IPOIB_UMCAST),
+	};
+}
+
 static int link_validate(struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
 {
-	if (data && data[IFLA_IPOIB_MODE] && nla_get_u16(data[IFLA_IPOIB_MODE]) != IPOIB_MODE_DATAGRAM) {
-		NL_SET_ERR_MSG(extack, "only datagram mode is supported");
-		return -EOPNOTSUPP;
+	if (link_setting(data, IFLA_IPOIB_MODE) > IPOIB_MODE_CONNECTED) {
+		NL_SET_ERR_MSG(extack, "no such mode");
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -35,7 +51,8 @@ static int link_validate(struct nlattr *tb[], struct nlattr *data[], struct netl
 static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
 		    struct netlink_ext_ack *extack)
 {
-	const struct kern_link_ops *ops = link_ops(dev);
+	const struct kern_link_settings settings = link_settings(data);
+	const struct kern_link_ops *ops = kern_link_ops_of(dev);
 	struct net_device *parent;
 
 	if (!tb[IFLA_LINK])
@@ -43,14 +60,22 @@ static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[]
 	parent = __dev_get_by_index(net, nla_get_u32(tb[IFLA_LINK]));
 	if (!parent)
 		return -ENODEV;
-	return ops->newlink(dev, parent, data && data[IFLA_IPOIB_PKEY] ? nla_get_u16(data[IFLA_IPOIB_PKEY]) : -1);
+	return ops->newlink(dev, parent, &settings);
+}
+
+static int link_change(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+	const struct kern_link_settings settings = link_settings(data);
+
+	return kern_link_ops_of(dev)->change(private->owner, &settings);
 }
 
 static void link_delete(struct net_device *dev, struct list_head *head)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	if (link_ops(dev)->may_delete(private->owner))
+	if (kern_link_ops_of(dev)->may_delete(private->owner))
 		unregister_netdevice_queue(dev, head);
 }
 
@@ -62,9 +87,11 @@ static size_t link_size(const struct net_device *dev)
 static int link_fill(struct sk_buff *skb, const struct net_device *dev)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
+	struct kern_link_settings settings;
 
-	if (nla_put_u16(skb, IFLA_IPOIB_PKEY, link_ops(dev)->get_pkey(private->owner)) ||
-	    nla_put_u16(skb, IFLA_IPOIB_MODE, IPOIB_MODE_DATAGRAM) || nla_put_u16(skb, IFLA_IPOIB_UMCAST, 0))
+	kern_link_ops_of(dev)->get(private->owner, &settings);
+	if (nla_put_u16(skb, IFLA_IPOIB_PKEY, settings.pkey) || nla_put_u16(skb, IFLA_IPOIB_MODE, settings.mode) ||
+	    nla_put_u16(skb, IFLA_IPOIB_UMCAST, settings.umcast))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -87,6 +114,7 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.setup = kern_netdev_setup,
 		.validate = link_validate,
 		.newlink = link_new,
+		.changelink = link_change,
 		.dellink = link_delete,
 		.get_size = link_size,
 		.fill_info = link_fill,
@@ -111,5 +139,6 @@ EXPORT_SYMBOL_GPL(kern_link_unregister);
 void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev)
 {
 	dev->rtnl_link_ops = &kind->native;
+	dev->sysfs_groups[0] = &kern_link_files;
 }
 EXPORT_SYMBOL_GPL(kern_link_adopt);

@@ -56,6 +56,13 @@ static int netdev_set_features(struct net_device *dev, netdev_features_t feature
 	return 0;
 }
 
+static netdev_features_t netdev_fix_features(struct net_device *dev, netdev_features_t features)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	return private->offloads ? features : features & ~(NETIF_F_CSUM_MASK | NETIF_F_ALL_TSO);
+}
+
 static void netdev_tx_timeout(struct net_device *dev, unsigned int queue)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
@@ -118,6 +125,20 @@ struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues)
 }
 EXPORT_SYMBOL_GPL(kern_netdev_alloc);
 
+struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number, unsigned int tx_queues)
+{
+	struct net_device *dev;
+	char name[IFNAMSIZ];
+
+	if (snprintf(name, sizeof(name), "%s.%04x", parent->name, number) >= (int)sizeof(name))
+		return NULL;
+	dev = kern_netdev_alloc(name, tx_queues);
+	if (dev)
+		dev_net_set(dev, dev_net(parent));
+	return dev;
+}
+EXPORT_SYMBOL_GPL(kern_netdev_alloc_child);
+
 void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
@@ -131,12 +152,14 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		.ndo_set_rx_mode = netdev_set_rx_mode,
 		.ndo_change_mtu = netdev_change_mtu,
 		.ndo_set_features = netdev_set_features,
+		.ndo_fix_features = netdev_fix_features,
 		.ndo_tx_timeout = netdev_tx_timeout,
 		.ndo_get_stats64 = netdev_get_stats,
 		.ndo_get_iflink = netdev_get_iflink,
 		.ndo_uninit = netdev_uninit,
 	};
 	private->header_ops = (struct header_ops){.create = config->ops->header_create};
+	private->offloads = true;
 
 	dev->netdev_ops = &private->native;
 	dev->header_ops = &private->header_ops;
@@ -258,6 +281,23 @@ void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu)
 	dev->max_mtu = max_mtu;
 }
 EXPORT_SYMBOL_GPL(kern_netdev_set_max_mtu);
+
+void kern_netdev_set_start_xmit(struct net_device *dev, int (*start_xmit)(struct sk_buff *skb, struct net_device *dev))
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	WRITE_ONCE(private->native.ndo_start_xmit, (typeof(private->native.ndo_start_xmit))start_xmit);
+}
+EXPORT_SYMBOL_GPL(kern_netdev_set_start_xmit);
+
+void kern_netdev_set_offloads(struct net_device *dev, bool on)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	private->offloads = on;
+	netdev_update_features(dev);
+}
+EXPORT_SYMBOL_GPL(kern_netdev_set_offloads);
 
 void kern_netdev_set_address(struct net_device *dev, const u8 *address)
 {
@@ -451,13 +491,14 @@ bool kern_napi_complete_done(struct kern_napi *napi, int work)
 }
 EXPORT_SYMBOL_GPL(kern_napi_complete_done);
 
-bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet)
+static __always_inline struct sk_buff *netdev_packet(struct kern_napi *napi, struct net_device *dev,
+						     const struct kern_rx_packet *packet)
 {
 	const unsigned int linear = packet->mac_length + packet->copied;
 	struct sk_buff *skb = napi_alloc_skb(native_napi(napi), linear);
 
 	if (unlikely(!skb))
-		return false;
+		return NULL;
 	skb->dev = dev;
 	memcpy(__skb_put(skb, packet->mac_length), packet->mac_header, packet->mac_length);
 	memcpy(__skb_put(skb, packet->copied), packet->data, packet->copied);
@@ -470,10 +511,49 @@ bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const str
 	skb->pkt_type = packet->type;
 	if (packet->checksum_ok)
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	return skb;
+}
+
+bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet)
+{
+	struct sk_buff *skb = netdev_packet(napi, dev, packet);
+
+	if (unlikely(!skb))
+		return false;
 	napi_gro_receive(native_napi(napi), skb);
 	return true;
 }
 EXPORT_SYMBOL_GPL(kern_napi_receive);
+
+bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet)
+{
+	struct kern_rx_packet linear = *packet;
+	const u8 *from = packet->data + packet->copied;
+	unsigned int left = packet->length - packet->copied;
+	struct sk_buff *skb;
+	int piece = 0;
+
+	linear.length = packet->copied;
+	skb = netdev_packet(napi, dev, &linear);
+	if (unlikely(!skb))
+		return false;
+	while (left) {
+		const unsigned int length = min_t(unsigned int, left, PAGE_SIZE);
+		struct page *page = kern_page_alloc();
+
+		if (unlikely(!page)) {
+			kfree_skb(skb);
+			return false;
+		}
+		memcpy(page_address(page), from, length);
+		skb_add_rx_frag(skb, piece++, page, 0, length, PAGE_SIZE);
+		from += length;
+		left -= length;
+	}
+	napi_gro_receive(native_napi(napi), skb);
+	return true;
+}
+EXPORT_SYMBOL_GPL(kern_napi_receive_copy);
 
 static_assert(KERN_PACKET_HOST == PACKET_HOST && KERN_PACKET_BROADCAST == PACKET_BROADCAST &&
 	      KERN_PACKET_MULTICAST == PACKET_MULTICAST);

@@ -10,9 +10,14 @@ struct kern_netdev_private {
 	const struct kern_netdev_ops *ops;
 	struct net_device_ops native;
 	struct header_ops header_ops;
+	bool offloads; /* those of the device that may be used on the way out are */
 };
 
 extern const struct ethtool_ops kern_ethtool_ops;
+/* The files of an interface that has a kind. */
+extern const struct attribute_group kern_link_files;
+/* What a device's kind does. */
+const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev);
 
 /* For the kernel's own allocation of a device that user space asked for. */
 void kern_netdev_setup(struct net_device *dev);

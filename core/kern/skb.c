@@ -2,9 +2,12 @@
 /* Packets on their way out. */
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
+#include <linux/icmpv6.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
+#include <net/dst.h>
+#include <net/icmp.h>
 #include <kern/abi/netdev.h>
 
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet)
@@ -119,6 +122,19 @@ int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev)
 	return dev_queue_xmit(skb);
 }
 EXPORT_SYMBOL_GPL(kern_skb_requeue);
+
+void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu)
+{
+	/* Whoever had the packet last has left there what is none of the options that the answer would quote. */
+	memset(skb->cb, 0, sizeof(skb->cb));
+	skb_dst_update_pmtu(skb, mtu);
+	if (skb->protocol == htons(ETH_P_IP))
+		icmp_send(skb, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, htonl(mtu));
+	else if (IS_ENABLED(CONFIG_IPV6) && skb->protocol == htons(ETH_P_IPV6))
+		icmpv6_send(skb, ICMPV6_PKT_TOOBIG, 0, mtu);
+	kfree_skb(skb);
+}
+EXPORT_SYMBOL_GPL(kern_skb_too_big);
 
 void kern_skb_consume(struct sk_buff *skb, int budget)
 {

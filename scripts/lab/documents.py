@@ -6,7 +6,7 @@ from lab import cache, habits, kernel_doc, laws
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
-OF_RULE = r"(?:notify|lock|event|chan|mgmt|rcm|cm)_\d\d"
+OF_RULE = r"(?:notify|lock|event|chan|mgmt|rcm|cm|ipoib)_\d\d"
 TEST_OF_RULE = re.compile(OF_RULE)
 # Helpers of a line or two may be described by one comment for all of them; what is exported may not.
 EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)

@@ -184,6 +184,17 @@ kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey)
 	return all->add(parent.port_num(), pkey | ib::pkey_full_bit, &parent, dev);
 }
 
+Interface *find_child(Interface &parent, u16 pkey)
+{
+	DeviceInterfaces *all = of(parent.device());
+	if (!all)
+		return nullptr;
+	for (Interface &other : all->port(parent.port_num())->interfaces)
+		if (other.parent() == &parent && ib::pkey_base(other.pkey()) == ib::pkey_base(pkey))
+			return &other;
+	return nullptr;
+}
+
 void forget_child(Interface &child)
 {
 	if (DeviceInterfaces *all = of(child.device()))

@@ -127,7 +127,16 @@ bool DestinationTable::begin_refresh(Destination &destination)
 	return true;
 }
 
-kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<Handle> handle)
+bool DestinationTable::path_of(const Destination &destination, sa_path_rec &path)
+{
+	kern::Guard guard(lock_);
+	if (!destination.path_)
+		return false;
+	path = *destination.path_;
+	return true;
+}
+
+kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path)
 {
 	kern_skb_queue waiting{};
 	kern::Owned<Handle> former;
@@ -137,6 +146,7 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<
 		if (handle) {
 			__atomic_store_n(&destination.ah_, handle->ah, __ATOMIC_RELEASE);
 			former = std::exchange(destination.handle_, std::move(handle));
+			std::swap(destination.path_, path);
 		} else if (!destination.ah_) {
 			destination.retry_at_ = kern::now_ns() + retry_after_ns;
 		}
@@ -184,6 +194,7 @@ u32 DestinationTable::remove_if(Condition condition)
 			}
 			__atomic_store_n(place, entry->next_, __ATOMIC_RELEASE);
 			count_--;
+			__atomic_store_n(&entry->removed_, true, __ATOMIC_RELAXED);
 			dropped += drop_all(entry->waiting_);
 			entry->deferred_.call(kern::method<&Destination::drop_reference>, entry);
 		}

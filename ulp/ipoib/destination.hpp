@@ -13,7 +13,7 @@
 #include <kern/netdev.hpp>
 #include <kern/rcu.hpp>
 #include <kern/ref.hpp>
-#include <rdma/ib_verbs.h>
+#include <rdma/ib_sa.h>
 
 namespace ipoib
 {
@@ -49,6 +49,9 @@ public:
 	/* nullptr until it is resolved. For readers under RCU. */
 	ib_ah *ah() const { return __atomic_load_n(&ah_, __ATOMIC_CONSUME); }
 
+	/* Not in the table any more. Context: any. */
+	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }
+
 	/* A packet goes there. Looked at in rounds: what was not touched between two of them is unused. */
 	void touch()
 	{
@@ -58,6 +61,7 @@ public:
 
 private:
 	friend class DestinationTable;
+	friend class ActiveConnections;
 
 	DestinationTable &table_;
 	const HardwareAddress address_;
@@ -71,8 +75,14 @@ private:
 	bool touched_ = true;
 	u8 idle_rounds_ = 0;
 	bool stale_ = false; /* usable, but to be asked for again */
+	bool removed_ = false;
+	kern::Owned<sa_path_rec> path_; /* in connected mode: the way that handle_ is of */
 	u64 retry_at_ = 0;   /* no new attempt before, in ns */
 	kern::rcu::Deferred deferred_;
+
+	/* Of ActiveConnections, under its lock. */
+	class Connection *connection_ = nullptr;
+	u64 connect_at_ = 0; /* no new attempt before, in ns */
 
 	void drop_reference();
 };
@@ -107,7 +117,9 @@ public:
 
 	/* The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
 	 * Context: process; any but hard interrupt without a handle. */
-	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle);
+	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path = {});
+	/* The way of a resolved destination; false if it was not kept. Context: any but hard interrupt. */
+	bool path_of(const Destination &destination, sa_path_rec &path);
 	/* Forgets a destination, or all, or those unused for so many rounds of asking. Packets that wait are dropped; how many. Context: process. */
 	u32 remove(const HardwareAddress &address);
 	u32 remove_all();

@@ -53,7 +53,8 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	TRY_ERRNO(ib_query_port(device, port_num, &attr));
 	const bool allocated = dev == nullptr;
 	if (allocated)
-		dev = kern_netdev_alloc("ib%d", transmit_queues_wanted());
+		dev = parent ? kern_netdev_alloc_child(parent->dev_, pkey, transmit_queues_wanted())
+			     : kern_netdev_alloc("ib%d", transmit_queues_wanted());
 	if (!dev)
 		return kern::Error{-ENOMEM};
 	interface->dev_ = dev;
@@ -65,7 +66,7 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 
 	const auto max_mtu = ip_mtu(static_cast<unsigned>(ib_mtu_enum_to_int(attr.max_mtu)));
 	const auto mtu = ip_mtu(2048) < max_mtu ? ip_mtu(2048) : max_mtu;
-	interface->wanted_mtu_ = max_mtu;
+	interface->wanted_mtu_ = interface->max_datagram_mtu_ = max_mtu;
 	kern_netdev_config config{};
 	config.ops = &netdev_ops;
 	config.owner = interface.get();
@@ -166,6 +167,7 @@ kern::Result<> Interface::settle_in()
 		return kern::Error{rdma::ptr_err(pd)};
 	pd_ = pd;
 	queues_.set_pd(pd);
+	connected_.place(dev_);
 	TRY(queues_.place(dev_, broadcast_.gid));
 	TRY(queues_.to(Queues::State::made));
 	/* What is not known yet is read again when the port comes up (MGMT-10). */
@@ -178,6 +180,7 @@ void Interface::clear_out()
 {
 	kern::ignore(queues_.to(Queues::State::none));
 	queues_.displace();
+	connected_.displace();
 	if (ib_pd *pd = std::exchange(pd_, nullptr)) {
 		end_addresses();
 		ib_dealloc_pd(pd);
@@ -188,6 +191,7 @@ kern::Result<> Interface::start_queues()
 {
 	kern::ignore(read_port());
 	TRY(queues_.to(Queues::State::running));
+	TRY(start_connections());
 	/* Its QPs may be new. */
 	publish_address();
 	return {};
@@ -208,6 +212,7 @@ void Interface::stop_queues()
 	kern::ignore(queues_.to(Queues::State::made));
 	cancel_queries();
 	leave_domain();
+	connected_.stop();
 	end_addresses();
 }
 
@@ -232,14 +237,16 @@ HardwareAddress Interface::own_address() const
 {
 	ib::Gid raw;
 	__builtin_memcpy(raw.raw, port_gid_.raw, sizeof(raw.raw));
-	return qp() ? HardwareAddress::make(qp()->qp_num, raw) : address_;
+	HardwareAddress now = qp() ? HardwareAddress::make(qp()->qp_num, raw) : address_;
+	now.flags = mode_ == Mode::connected ? HardwareAddress::flag_rc : 0;
+	return now;
 }
 
 /* Tells the stack where the interface is reached now. Context: rtnl lock. */
 void Interface::publish_address()
 {
 	const HardwareAddress now = own_address();
-	if (now.same_peer(address_))
+	if (now.same_peer(address_) && now.flags == address_.flags)
 		return;
 	address_ = now;
 	kern_netdev_set_address(dev_, reinterpret_cast<const u8 *>(&address_));
@@ -349,10 +356,9 @@ kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 	TRY(queues_.set_qkey(record.qkey.value()));
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
 	if (datagram > 0) {
-		domain_mtu_ = ip_mtu(static_cast<unsigned>(datagram));
-		const unsigned mtu = wanted_mtu_ < domain_mtu_ ? wanted_mtu_ : domain_mtu_;
-		if (mtu != kern_netdev_mtu(dev_))
-			kern_netdev_set_mtu(dev_, mtu);
+		__atomic_store_n(&domain_mtu_, ip_mtu(static_cast<unsigned>(datagram)), __ATOMIC_RELAXED);
+		if (mode_ == Mode::datagram && datagram_mtu() != kern_netdev_mtu(dev_))
+			kern_netdev_set_mtu(dev_, datagram_mtu());
 	}
 	return {};
 }
@@ -362,6 +368,7 @@ void Interface::leave_domain()
 {
 	multicast_.stop();
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_all(), __ATOMIC_RELAXED);
+	connected_.end_active();
 }
 
 /* Mends what the queues cannot, or tries again what has failed before. Context: work queue. */
@@ -371,7 +378,7 @@ void Interface::recover()
 	if (!registered_.load_acquire())
 		return;
 	kern::RtnlGuard rtnl;
-	const u32 faults = queues_.take_faults();
+	const u32 faults = queues_.take_faults() | connected_.take_faults();
 	if (state() < State::halted)
 		return;
 	if (state() > State::halted && (!faults || (faults == fault_look && queues_.send_again())))
@@ -405,15 +412,28 @@ void Interface::tend()
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds), __ATOMIC_RELAXED);
 	destinations_.end_rested(rest_rounds);
 	multicast_.leave_unused();
+	connected_.tend();
 	tend_work_.queue(tend_ms);
 }
 
 int Interface::change_mtu(unsigned mtu)
 {
+	if (mode_ == Mode::connected)
+		return 0;
 	if (domain_mtu_ && mtu > domain_mtu_)
 		return -EINVAL;
 	wanted_mtu_ = mtu;
 	return 0;
+}
+
+/* What there is to change. Context: rtnl lock. */
+int Interface::change(const kern_link_settings &settings)
+{
+	if (settings.umcast >= 0 && umcast_ != (settings.umcast != 0)) {
+		umcast_ = settings.umcast;
+		multicast_.list_changed();
+	}
+	return settings.mode < 0 ? 0 : set_mode(static_cast<Mode>(settings.mode));
 }
 
 void Interface::tx_timeout()

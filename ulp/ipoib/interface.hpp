@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "connected.hpp"
 #include "destination.hpp"
 #include "multicast.hpp"
 #include "queues.hpp"
@@ -39,6 +40,12 @@ public:
 		active,	 /* in its broadcast domain: carrier */
 	};
 
+	/* How it sends to those who can do either. */
+	enum class Mode : u8 {
+		datagram,
+		connected, /* RFC 4755 */
+	};
+
 	/**
 	 * create() - an interface on a port, registered with the stack
 	 * @dev: allocated by the stack for user space, or nullptr to allocate one by the name ib%d
@@ -59,12 +66,18 @@ public:
 	/* The interface of a device of the stack's, or nullptr. */
 	static Interface *of(net_device *dev);
 
+	/* What the administrator says by rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the device cannot, those of the start. Context: rtnl lock. */
+	int change(const kern_link_settings &settings);
+
 	/* Context: that of an event handler. */
 	void on_event(ib_event_type event);
 
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
 	State state() const { return ladder_.state(); }
+	Mode mode() const { return mode_; }
+	Connected &connected() { return connected_; }
+	bool ignores_users_groups() const { return umcast_; }
 	ib_qp *qp() const { return queues_.qp(); }
 	u32 port_num() const { return port_num_; }
 	u16 pkey() const { return pkey_; }
@@ -110,6 +123,7 @@ private:
 	kern::Result<> settle_in();
 	void clear_out();
 	kern::Result<> start_queues();
+	kern::Result<> start_connections();
 	void stop_queues();
 	void end_addresses();
 
@@ -119,6 +133,7 @@ private:
 
 	/* The stack's calls. */
 	int start_xmit(sk_buff *skb);
+	int start_xmit_connected(sk_buff *skb);
 	int open();
 	void stop();
 	void uninit();
@@ -128,9 +143,17 @@ private:
 	int set_rings(u32 receive, u32 transmit);
 	void get_counters(u64 *values) const;
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
+	u32 largest_datagram() const;
+	u32 datagram_bytes() const;
+	bool fits_datagram(sk_buff *skb) const;
+	void report_too_big(sk_buff *skb);
+	void answer_too_big();
+	int set_mode(Mode mode);
+	void adopt_mode(Mode mode);
+	unsigned datagram_mtu() const;
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
-	void finish(Destination &destination, kern::Owned<Handle> handle);
+	void finish(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path = {});
 	void cancel_queries();
 
 	void refresh();
@@ -159,10 +182,15 @@ private:
 
 	DestinationTable destinations_;
 	Multicast multicast_{*this};
+	/* Running as long as the queues are, in connected mode. */
+	Connected connected_{destinations_, recover_work_};
 
 	/* Under the rtnl lock. */
 	Ladder<Interface, State> ladder_{*this};
-	unsigned wanted_mtu_ = 0; /* the administrator's */
+	Mode mode_ = Mode::datagram;
+	bool umcast_ = false;
+	unsigned max_datagram_mtu_ = 0; /* the port's */
+	unsigned wanted_mtu_ = 0; /* the administrator's, in datagram mode */
 	unsigned domain_mtu_ = 0; /* the broadcast group's; 0 while it is not known */
 
 	u32 pending_flush_ = 0;
@@ -171,12 +199,18 @@ private:
 	kern::Work refresh_work_{kern::method<&Interface::refresh>, this};
 	kern::DelayedWork tend_work_{kern::method<&Interface::tend>, this};
 
+	kern::BhSpinLock too_big_lock_{KERN_LOCK_CLASS("ipoib.too_big")};
+	kern_skb_queue too_big_ GUARDED_BY(too_big_lock_){};
+	kern::Work too_big_work_{kern::method<&Interface::answer_too_big>, this};
+
 	kern::BhSpinLock queries_lock_{KERN_LOCK_CLASS("ipoib.queries")};
 	kern::List<PathQuery, &PathQuery::node> queries_ GUARDED_BY(queries_lock_);
 	kern::Completion queries_done_; /* each time that none is out any more */
 };
 
 extern const kern_netdev_ops netdev_ops;
+/* In the place of its start_xmit, in connected mode. */
+int netdev_start_xmit_connected(sk_buff *skb, net_device *dev);
 
 /* The module's rtnetlink kind, "ipoib". Errors: ENOMEM, EEXIST. */
 kern::Result<> register_link_kind();

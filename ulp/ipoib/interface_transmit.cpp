@@ -51,6 +51,12 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	switch (destinations_.wait(address, skb, destination)) {
 	case DestinationTable::Action::send: {
 		const u32 qpn = destination->qpn();
+		/* It was resolved just now, or it was looked at before. */
+		if (mode_ == Mode::connected && !fits_datagram(skb)) {
+			count(tx_dropped_);
+			kern_skb_drop(skb);
+			break;
+		}
 		if (destinations_.begin_refresh(*destination) && !address.is_multicast())
 			begin_path_query(destination);
 		kern_skb_pull(skb, address_bytes);
@@ -121,10 +127,15 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
 	kern::Owned<Handle> handle;
+	kern::Owned<sa_path_rec> kept;
 	rdma_ah_attr where;
+	/* Without memory there will be no connection. */
+	if (status == 0 && mode_ == Mode::connected)
+		if (auto copy = kern::make<sa_path_rec>(kern::Gfp::kernel, *path); copy.ok())
+			kept = copy.take();
 	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0)
 		handle = Handle::create(pd_, where);
-	finish(*query.destination, std::move(handle));
+	finish(*query.destination, std::move(handle), std::move(kept));
 	/* The table may have dropped it meanwhile: its handle must be gone before the interface is. */
 	query.destination.reset();
 	kern::Guard guard(queries_lock_);
@@ -170,10 +181,10 @@ void Interface::resolved(const HardwareAddress &address, kern::Owned<Handle> han
 }
 
 /* Sends what waited, from the start, or drops it. */
-void Interface::finish(Destination &destination, kern::Owned<Handle> handle)
+void Interface::finish(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path)
 {
 	const bool found = static_cast<bool>(handle);
-	kern_skb_queue waiting = destinations_.resolved(destination, std::move(handle));
+	kern_skb_queue waiting = destinations_.resolved(destination, std::move(handle), std::move(path));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
 		if (found) {
 			kern_skb_requeue(skb, dev_);

@@ -10,14 +10,55 @@ namespace
 
 kern_link_kind *link_kind;
 
-int new_link(net_device *dev, net_device *parent_dev, int pkey)
+static_assert(KERN_LINK_DATAGRAM == static_cast<int>(Interface::Mode::datagram) &&
+	      KERN_LINK_CONNECTED == static_cast<int>(Interface::Mode::connected));
+
+Interface &of(void *owner)
+{
+	return *static_cast<Interface *>(owner);
+}
+
+/* A device that fails here the stack itself frees, if it is not registered; one that is, is unregistered by us. */
+int new_link(net_device *dev, net_device *parent_dev, const kern_link_settings *settings)
 {
 	Interface *parent = Interface::of(parent_dev);
 	if (!parent)
 		return -ENODEV;
-	if (pkey < 0)
-		pkey = parent->pkey();
-	return add_child(*parent, dev, static_cast<u16>(pkey)).error();
+	const auto pkey = settings->pkey < 0 ? parent->pkey() : static_cast<u16>(settings->pkey);
+	if (settings->mode == KERN_LINK_CONNECTED && !Connected::possible(parent->device(), parent->port_num()))
+		return -EOPNOTSUPP;
+	if (const int status = add_child(*parent, dev, pkey).error())
+		return status;
+	/* It is down: nothing is started by that, and so nothing fails. */
+	kern::ignore(kern::check(Interface::of(dev)->change(*settings)));
+	return 0;
+}
+
+int change(void *owner, const kern_link_settings *settings)
+{
+	return of(owner).change(*settings);
+}
+
+void get(void *owner, kern_link_settings *settings)
+{
+	const Interface &interface = of(owner);
+	*settings = {interface.pkey(), static_cast<int>(interface.mode()), interface.ignores_users_groups()};
+}
+
+int create_child(void *owner, u16 pkey)
+{
+	Interface &parent = of(owner);
+	return add_child(parent, nullptr, pkey).error();
+}
+
+int delete_child(void *owner, u16 pkey)
+{
+	Interface *child = find_child(of(owner), pkey);
+	if (!child)
+		return -ENODEV;
+	forget_child(*child);
+	child->remove();
+	return 0;
 }
 
 bool may_delete(void *owner)
@@ -30,16 +71,14 @@ bool may_delete(void *owner)
 	return true;
 }
 
-u16 get_pkey(void *owner)
-{
-	return static_cast<Interface *>(owner)->pkey();
-}
-
 constexpr kern_link_ops link_ops = {
 	.kind = "ipoib",
 	.newlink = new_link,
+	.change = change,
+	.get = get,
 	.may_delete = may_delete,
-	.get_pkey = get_pkey,
+	.create_child = create_child,
+	.delete_child = delete_child,
 	.tx_queues = Interface::transmit_queues_wanted,
 	.netdev_ops = &netdev_ops,
 };

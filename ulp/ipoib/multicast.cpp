@@ -168,6 +168,22 @@ void Multicast::run()
 	work_.queue(next_run_ > now ? static_cast<unsigned>((next_run_ - now) / ns_per_ms) + 1 : 0);
 }
 
+/* With umcast: a group that this interface is not in, and a program on the port is, hears its packets itself. */
+bool Multicast::is_users(const HardwareAddress &address)
+{
+	if (!interface_.ignores_users_groups())
+		return false;
+	{
+		kern::Guard guard(lock_);
+		if (find_locked(address))
+			return false;
+	}
+	ib_gid mgid;
+	ib_sa_mcmember_rec record;
+	__builtin_memcpy(mgid.raw, address.gid.raw, sizeof(mgid.raw));
+	return ib_sa_get_mcmember_rec(interface_.device(), interface_.port_num(), &mgid, &record) == 0;
+}
+
 /* Brings the groups into line with the stack's list. */
 void Multicast::collect_listened()
 {
@@ -185,7 +201,7 @@ void Multicast::collect_listened()
 			auto &self = *static_cast<Multicast *>(context);
 			const auto &address = *reinterpret_cast<const HardwareAddress *>(bytes);
 			/* The stack may have addresses of another partition or scope, made for another interface. */
-			if (!is_group_of(address, self.interface_.broadcast()))
+			if (!is_group_of(address, self.interface_.broadcast()) || self.is_users(address))
 				return;
 			kern::Guard guard(self.lock_);
 			Group *group = self.find_locked(address);

@@ -79,6 +79,7 @@ public:
 
 private:
 	void run();
+	bool is_users(const HardwareAddress &address);
 	void collect_listened();
 	void settle_outcomes();
 	void settle(Group &group, int outcome);

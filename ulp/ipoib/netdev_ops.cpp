@@ -16,6 +16,8 @@ constexpr const char *counter_names[] = {
 	"rx_errors",	   "rx_polls",	     "rx_rearms_missed", "rx_pages_reused", "rx_pages_allocated",
 	"tx_inlined",	   "tx_segmented",   "tx_doorbells",	"tx_completions", "tx_queue_stops",
 	"tx_rearms_missed", "tx_unresolved_dropped", "path_queries",
+	"connected_tx",	   "connected_tx_dropped", "connected_rx", "connected_rx_no_memory",
+	"connections_made", "connections_failed", "connections_accepted", "connections_refused",
 };
 
 } // namespace
@@ -27,6 +29,11 @@ struct NetdevOps {
 	static int start_xmit(sk_buff *skb, net_device *dev)
 	{
 		return kern::netdev_owner<Interface>(dev).start_xmit(skb);
+	}
+
+	static int start_xmit_connected(sk_buff *skb, net_device *dev)
+	{
+		return kern::netdev_owner<Interface>(dev).start_xmit_connected(skb);
 	}
 
 	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. Who sends by a packet socket without saying
@@ -69,6 +76,8 @@ struct NetdevOps {
 		Interface &interface = of(owner);
 		interface.refresh_work_.cancel();
 		interface.recover_work_.cancel();
+		interface.too_big_work_.cancel();
+		interface.answer_too_big();
 		kern::destroy(&interface);
 	}
 
@@ -123,6 +132,11 @@ struct NetdevOps {
 	static void get_counters(void *owner, u64 *values) { of(owner).get_counters(values); }
 };
 
+int netdev_start_xmit_connected(sk_buff *skb, net_device *dev)
+{
+	return NetdevOps::start_xmit_connected(skb, dev);
+}
+
 constinit const kern_netdev_ops netdev_ops = {
 	.start_xmit = NetdevOps::start_xmit,
 	.header_create = NetdevOps::header_create,
@@ -152,16 +166,18 @@ void Interface::get_stats(kern_net_stats &stats) const
 {
 	const auto &in = queues_.received();
 	const TransmitCounters out = queues_.sent();
-	stats.rx_packets = in.packets;
-	stats.rx_bytes = in.bytes;
+	const auto &large_in = connected_.received();
+	const TransmitCounters &large_out = connected_.active().counters();
+	stats.rx_packets = in.packets + large_in.packets;
+	stats.rx_bytes = in.bytes + large_in.bytes;
 	stats.multicast = in.multicast;
-	stats.rx_length_errors = in.too_short + in.too_long;
-	stats.rx_errors = in.errors + stats.rx_length_errors;
-	stats.rx_dropped = in.unknown_type + in.no_memory;
-	stats.tx_packets = out.packets;
-	stats.tx_bytes = out.bytes;
-	stats.tx_errors = out.errors;
-	stats.tx_dropped = __atomic_load_n(&tx_dropped_, __ATOMIC_RELAXED);
+	stats.rx_length_errors = in.too_short + in.too_long + large_in.too_short + large_in.too_long;
+	stats.rx_errors = in.errors + large_in.errors + stats.rx_length_errors;
+	stats.rx_dropped = in.unknown_type + in.no_memory + large_in.unknown_type + large_in.no_memory;
+	stats.tx_packets = out.packets + large_out.packets;
+	stats.tx_bytes = out.bytes + large_out.bytes;
+	stats.tx_errors = out.errors + large_out.errors;
+	stats.tx_dropped = __atomic_load_n(&tx_dropped_, __ATOMIC_RELAXED) + connected_.active().dropped();
 }
 
 void Interface::get_counters(u64 *values) const
@@ -173,6 +189,10 @@ void Interface::get_counters(u64 *values) const
 		in.errors,	 in.polls,	  in.rearms_missed, in.pages_reused, in.pages_allocated,
 		out.inlined,	 out.segmented,	  out.doorbells,    out.completions, out.queue_stops,
 		out.rearms_missed, tx_dropped_, path_queries_,
+		connected_.active().counters().packets, connected_.active().dropped(),
+		connected_.received().packets, connected_.received().no_memory,
+		connected_.active().made(), connected_.active().failed(),
+		connected_.passive().accepted(), connected_.passive().refused(),
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) == sizeof(counter_names) / sizeof(counter_names[0]));
 	__builtin_memcpy(values, all, sizeof(all));

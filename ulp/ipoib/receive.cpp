@@ -18,10 +18,7 @@ constexpr unsigned drain_ms = 5000;
 /* A GRH's place in the area: one does not share a cache line with the next. */
 constexpr u32 grh_stride = 64;
 
-/*
- * The bytes of a packet that belong into its linear part: up to the TCP payload exactly, so that payloads of one flow can be
- * strung together as pages; `length` bytes are there, and nothing beyond them is looked at.
- */
+/* Of one that is not small. */
 u32 header_length(const u8 *datagram, u32 length)
 {
 	constexpr u32 start = sizeof(Header);
@@ -40,7 +37,17 @@ u32 header_length(const u8 *datagram, u32 length)
 	return end < length && end <= copy_limit ? end : (header_guess < length ? header_guess : length);
 }
 
+[[gnu::always_inline]] inline u32 linear_part(const u8 *datagram, u32 length)
+{
+	return length <= copy_limit ? length : header_length(datagram, length);
+}
+
 } // namespace
+
+u32 linear_length(const u8 *datagram, u32 length)
+{
+	return linear_part(datagram, length);
+}
 
 ReceiveQueue::~ReceiveQueue()
 {
@@ -242,11 +249,7 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 /* False if the buffer was not looked at beyond its header. */
 bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 {
-	/* The stack's link-layer header: nobody in particular, then the encapsulation header. */
-	struct {
-		u8 to[address_bytes];
-		Header header;
-	} mac{};
+	LinkHeader mac{};
 
 	const auto *datagram = static_cast<const u8 *>(kern_page_bytes(slot.buffer.page)) + slot.offset;
 	mac.header = *reinterpret_cast<const Header *>(datagram);
@@ -261,9 +264,7 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 	packet.mac_length = sizeof(mac);
 	packet.data = datagram + sizeof(Header);
 	packet.length = length - static_cast<u32>(sizeof(Header));
-	packet.copied = length <= copy_limit
-				? packet.length
-				: header_length(datagram, length) - static_cast<u32>(sizeof(Header));
+	packet.copied = linear_part(datagram, length) - static_cast<u32>(sizeof(Header));
 	packet.page = slot.buffer.page;
 	packet.page_offset = slot.offset + static_cast<u32>(sizeof(Header));
 	packet.truesize = buffer_bytes_;

@@ -22,6 +22,18 @@ namespace ipoib
 /* Of one interface: beyond this, CPUs share them. */
 constexpr u32 max_transmit_queues = 16;
 
+/* The stack's link-layer header of what is received: to nobody in particular, then the encapsulation header. */
+struct LinkHeader {
+	u8 to[address_bytes];
+	Header header;
+};
+
+/*
+ * The bytes of a packet of `length` that belong into its linear part, its encapsulation header among them: all of a small one, and of others those
+ * before a TCP payload exactly, so that payloads of one flow can be strung together as pages.
+ */
+u32 linear_length(const u8 *datagram, u32 length);
+
 class ReceiveQueue : public kern::Napi<ReceiveQueue>
 {
 public:

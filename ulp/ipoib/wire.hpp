@@ -44,6 +44,9 @@ struct HardwareAddress {
 		return std::uint32_t{qpn_bytes[0]} << 16 | std::uint32_t{qpn_bytes[1]} << 8 | qpn_bytes[2];
 	}
 	constexpr bool is_multicast() const { return gid.is_multicast(); }
+	/* Its owner takes reliable connections, too (RFC 4755 section 5.1). */
+	static constexpr std::uint8_t flag_rc = 0x80;
+	constexpr bool takes_connections() const { return flags & flag_rc; }
 	/* The flags say what else the peer can do, not who it is. */
 	constexpr bool same_peer(const HardwareAddress &other) const
 	{
@@ -67,6 +70,23 @@ constexpr unsigned ip_mtu(unsigned datagram_bytes)
 {
 	return datagram_bytes - static_cast<unsigned>(sizeof(Header));
 }
+
+/* Connected mode, RFC 4755: the largest IP packet of a connection, and what is received of it with its encapsulation header. */
+constexpr unsigned connected_mtu = 65520;
+constexpr unsigned connected_bytes = connected_mtu + static_cast<unsigned>(sizeof(Header));
+
+/* The service by which an interface takes connections (section 3.4); the QP is that of its hardware address. The first byte is as Linux has it. */
+constexpr std::uint64_t connection_service(std::uint32_t qpn)
+{
+	return std::uint64_t{0x10} << 56 | qpn;
+}
+
+/* What REQ and REP say in their private data (section 3.5): whose connection it is, and how much its sender receives in one message. */
+struct ConnectionData {
+	ib::be32 qpn; /* of the hardware address */
+	ib::be32 receive_bytes;
+};
+static_assert(sizeof(ConnectionData) == 8);
 
 /* The broadcast address of a partition, RFC 4391 section 4. */
 constexpr HardwareAddress broadcast_address(ib::Pkey pkey)

@@ -104,6 +104,8 @@ struct kern_netdev_config {
 
 /* name: with at most one %d. Process context. NULL without memory. */
 struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
+/* One beside another, in its namespace and by its name with a dot and a number in hexadecimal. */
+struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number, unsigned int tx_queues);
 void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config);
 /* Frees one that was not registered; its owner's destroy is not called. */
 void kern_netdev_free(struct net_device *dev);
@@ -123,6 +125,10 @@ unsigned int kern_netdev_mtu(const struct net_device *dev);
 /* With the rtnl lock held. */
 int kern_netdev_set_mtu(struct net_device *dev, unsigned int mtu);
 void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
+/* Another function to transmit by; the queues are stopped. */
+void kern_netdev_set_start_xmit(struct net_device *dev, int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
+/* Whether the device is to compute checksums and cut segments on the way out, as far as it can. With the rtnl lock held. */
+void kern_netdev_set_offloads(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
 const u8 *kern_netdev_address(const struct net_device *dev);
 void kern_netdev_set_broadcast(struct net_device *dev, const u8 *address);
@@ -194,6 +200,8 @@ void *kern_skb_control(struct sk_buff *skb);
 u16 kern_skb_protocol(const struct sk_buff *skb);
 /* Sends a packet again from the start: for one that waited for its address. */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
+/* Drops a packet that is longer than the way it would go can carry, and tells its sender how much that is. Process context. */
+void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu);
 /* budget: of the poll function that calls; 0 elsewhere. Any context. */
 void kern_skb_consume(struct sk_buff *skb, int budget);
 void kern_skb_drop(struct sk_buff *skb);
@@ -229,6 +237,8 @@ struct kern_rx_packet {
 };
 /* False without memory: the page's reference stays the caller's. Only from within the poll function of napi. */
 bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet);
+/* The same, with all of the packet copied into pages of its own; its page is not looked at. */
+bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet);
 
 /* Pages of the receive ring. */
 struct page *kern_page_alloc(void);
@@ -241,14 +251,31 @@ int kern_page_references(const struct page *page);
 bool kern_page_reusable(const struct page *page);
 const void *kern_page_bytes(const struct page *page);
 
+enum kern_link_mode {
+	KERN_LINK_DATAGRAM,
+	KERN_LINK_CONNECTED,
+};
+
+/* What rtnetlink and sysfs say of an interface of IP over InfiniBand; minus one: nothing. */
+struct kern_link_settings {
+	int pkey;
+	int mode; /* enum kern_link_mode */
+	int umcast;
+};
+
 /* Interfaces that user space makes: `ip link add link PARENT name NAME type KIND`. */
 struct kern_link_ops {
 	const char *kind;
-	/* dev: allocated, named, not configured; parent: what IFLA_LINK named; pkey: -1 if none was given. rtnl lock held. */
-	int (*newlink)(struct net_device *dev, struct net_device *parent, int pkey);
+	/* dev: allocated, named, not configured; parent: what IFLA_LINK named. rtnl lock held. */
+	int (*newlink)(struct net_device *dev, struct net_device *parent, const struct kern_link_settings *settings);
+	/* The P_Key is not to be changed, and not looked at. rtnl lock held. */
+	int (*change)(void *owner, const struct kern_link_settings *settings);
+	void (*get)(void *owner, struct kern_link_settings *settings);
 	/* May user space delete it? */
 	bool (*may_delete)(void *owner);
-	u16 (*get_pkey)(void *owner);
+	/* The older way to make and to delete one: by the P_Key, of an interface that has a port. rtnl lock held. */
+	int (*create_child)(void *owner, u16 pkey);
+	int (*delete_child)(void *owner, u16 pkey);
 	/* Transmit queues of a device that is about to be made. */
 	unsigned int (*tx_queues)(void);
 	/* Whether a device is one of this kind's: its ops are these. */
@@ -257,7 +284,7 @@ struct kern_link_ops {
 struct kern_link_kind;
 struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops);
 void kern_link_unregister(struct kern_link_kind *kind);
-/* Makes a device one of the kind, so that user space sees its attributes. */
+/* Makes a device one of the kind, so that user space sees its attributes, by rtnetlink and in its directory in sysfs. Before it is registered. */
 void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev);
 /* The owner of a device with these ops, NULL for any other. */
 void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops);

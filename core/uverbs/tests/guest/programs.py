@@ -6,7 +6,7 @@ import re
 from lab.fabric import PAIR, TWO_PORTS, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"
 EXCHANGES = 200
 

@@ -9,7 +9,7 @@ from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
 from traffic import Node, peer, peer_kernel, peer_machine
 
-WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_connectx", "weft_ipoib", "weft_traffic")
+WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_connectx", "weft_ipoib", "weft_traffic")
 
 
 def check_verbs(node1, node2, port, kinds=("rc", "ud")):

@@ -9,7 +9,7 @@ from lab.waiting import wait_until
 
 from pair import interfaces_up, iperf3, load_suite, mixed_pair, reachable, weft, weft_pair
 
-MODULES = "weft_connectx weft_mad weft_core weft_kern"
+MODULES = "weft_connectx weft_cm weft_mad weft_core weft_kern"
 
 
 def down_and_up(lab, node1, node2):

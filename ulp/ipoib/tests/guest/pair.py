@@ -6,7 +6,7 @@ import subprocess
 
 from lab.fabric import PAIR, Fabric
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_connectx", "weft_ipoib")
 
 
 def start_fabric(lab, lab_file=PAIR, **machines):
@@ -31,7 +31,7 @@ def load_stock(node):
 
 
 def unload_suite(node):
-    node.run("rmmod weft_ipoib weft_connectx weft_mad weft_core weft_kern", timeout=60)
+    node.run("rmmod weft_ipoib weft_connectx weft_cm weft_mad weft_core weft_kern", timeout=60)
 
 
 @contextlib.contextmanager

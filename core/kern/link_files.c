@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* What scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too, and the older way to make and delete children. */
+#include <linux/device.h>
+#include <linux/rtnetlink.h>
+#include <linux/sysfs.h>
+#include "netdev.h"
+
+static struct kern_link_settings settings_of(struct device *device)
+{
+	struct net_device *dev = to_net_dev(device);
+	struct kern_netdev_private *private = netdev_priv(dev);
+	struct kern_link_settings settings;
+
+	kern_link_ops_of(dev)->get(private->owner, &settings);
+	return settings;
+}
+
+static int change_settings(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+{
+	return ops->change(owner, settings);
+}
+
+/*
+ * Calls `act` under the rtnl lock. Whoever holds that may wait for this file's users to go, so it is not waited for: the system call begins again.
+ */
+static ssize_t under_rtnl(struct device *device, size_t count,
+			  int (*act)(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings),
+			  const struct kern_link_settings *settings)
+{
+	struct net_device *dev = to_net_dev(device);
+	struct kern_netdev_private *private = netdev_priv(dev);
+	int status;
+
+	if (!rtnl_trylock())
+		return restart_syscall();
+	status = dev->reg_state == NETREG_REGISTERED ? act(kern_link_ops_of(dev), private->owner, settings) : -ENODEV;
+	rtnl_unlock();
+	return status ? status : (ssize_t)count;
+}
+
+static ssize_t mode_show(struct device *device, struct device_attribute *attribute, char *page)
+{
+	return sysfs_emit(page, "%s\n", settings_of(device).mode == KERN_LINK_CONNECTED ? "connected" : "datagram");
+}
+
+static ssize_t mode_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+{
+	struct kern_link_settings settings = {.pkey = -1, .umcast = -1};
+
+	if (sysfs_streq(text, "connected"))
+		settings.mode = KERN_LINK_CONNECTED;
+	else if (sysfs_streq(text, "datagram"))
+		settings.mode = KERN_LINK_DATAGRAM;
+	else
+		return -EINVAL;
+	return under_rtnl(device, count, change_settings, &settings);
+}
+static DEVICE_ATTR_RW(mode);
+
+static ssize_t umcast_show(struct device *device, struct device_attribute *attribute, char *page)
+{
+	return sysfs_emit(page, "%d\n", settings_of(device).umcast);
+}
+
+static ssize_t umcast_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+{
+	struct kern_link_settings settings = {.pkey = -1, .mode = -1};
+	unsigned int value;
+	int status = kstrtouint(text, 0, &value);
+
+	if (status)
+		return status;
+	settings.umcast = value != 0;
+	return under_rtnl(device, count, change_settings, &settings);
+}
+static DEVICE_ATTR_RW(umcast);
+
+static ssize_t pkey_show(struct device *device, struct device_attribute *attribute, char *page)
+{
+	return sysfs_emit(page, "0x%04x\n", settings_of(device).pkey);
+}
+static DEVICE_ATTR_RO(pkey);
+
+static int create_child(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+{
+	return ops->create_child(owner, settings->pkey);
+}
+
+static int delete_child(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+{
+	return ops->delete_child(owner, settings->pkey);
+}
+
+static ssize_t child_store(struct device *device, const char *text, size_t count,
+			   int (*act)(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings))
+{
+	struct kern_link_settings settings = {.mode = -1, .umcast = -1};
+	u16 pkey;
+	int status = kstrtou16(text, 0, &pkey);
+
+	if (status)
+		return status;
+	settings.pkey = pkey;
+	return under_rtnl(device, count, act, &settings);
+}
+
+static ssize_t create_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+{
+	return child_store(device, text, count, create_child);
+}
+static DEVICE_ATTR_WO(create_child);
+
+static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+{
+	return child_store(device, text, count, delete_child);
+}
+static DEVICE_ATTR_WO(delete_child);
+
+static struct attribute *link_attributes[] = {
+	&dev_attr_mode.attr,	     &dev_attr_umcast.attr,	  &dev_attr_pkey.attr,
+	&dev_attr_create_child.attr, &dev_attr_delete_child.attr, NULL,
+};
+
+const struct attribute_group kern_link_files = {.attrs = link_attributes};

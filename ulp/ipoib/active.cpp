@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "active.hpp"
+
+#include "connection_data.hpp"
+
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+
+namespace ipoib
+{
+namespace
+{
+
+/* After a refusal, or none that answered, datagrams have to do for so long. */
+constexpr u64 reconnect_after_ns = 10'000'000'000;
+/* 1 s for an answer of the peer, and asked for four times. */
+constexpr u8 response_timeout = 18, cm_retries = 3;
+/* A message is lost with any of its packets, and is many: so lost ones are repeated, and a peer without a buffer is given time, but not for ever. */
+constexpr u8 retries = 7, rnr_retries = 6;
+
+static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge));
+
+void send_anew(kern_skb_queue &packets, net_device *dev)
+{
+	while (sk_buff *skb = kern_skb_dequeue(&packets))
+		(void)kern_skb_requeue(skb, dev);
+}
+
+} // namespace
+
+kern::Result<> ActiveConnections::allocate(const ConnectionRoom &room)
+{
+	room_ = room;
+	requests_ = TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));
+	kern::Guard guard(lock_);
+	free_ = nullptr;
+	for (Request &request : requests_) {
+		request.wr.wr_id = reinterpret_cast<u64>(&request);
+		request.wr.sg_list = request.sge;
+		request.wr.opcode = IB_WR_SEND;
+		request.wr.send_flags = IB_SEND_SIGNALED;
+		for (ib_sge &sge : request.sge)
+			sge.lkey = room.pd->local_dma_lkey;
+		free_locked(request);
+	}
+	return {};
+}
+
+void ActiveConnections::reclaim()
+{
+	for (Request &request : requests_) {
+		if (!request.connection)
+			continue;
+		ib_wc lost{};
+		lost.wr_id = reinterpret_cast<u64>(&request);
+		lost.status = IB_WC_WR_FLUSH_ERR;
+		complete(lost, 0);
+	}
+	requests_ = {};
+}
+
+/* The one table of what may follow what. */
+constexpr bool ActiveConnections::leads(State from, State to)
+{
+	switch (from) {
+	case State::wanted:
+		return to == State::asking || to == State::over;
+	case State::asking:
+		return to == State::up || to == State::over;
+	case State::up:
+		return to == State::over;
+	case State::over:
+		return to == State::ended;
+	case State::ended:
+		return false;
+	}
+	return false;
+}
+
+/*
+ * The only way to another state, with all that goes with it. False if it does not lead there, and nothing has changed. released: packets that
+ * waited, to be sent anew.
+ */
+bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released)
+{
+	const State from = connection.state_;
+	if (!leads(from, to))
+		return false;
+	connection.state_ = to;
+	switch (to) {
+	case State::wanted:
+	case State::asking:
+		break;
+	case State::up:
+		made_++;
+		std::swap(released, connection.waiting_);
+		break;
+	case State::over:
+		std::swap(released, connection.waiting_);
+		if (from != State::up) {
+			failed_++;
+			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
+		}
+		connection.destination_->connection_ = nullptr;
+		work_.queue();
+		break;
+	case State::ended:
+		connection.node_.unlink();
+		count_--;
+		break;
+	}
+	return true;
+}
+
+/* Context: any but hard interrupt, no lock held. */
+bool ActiveConnections::move(Connection &connection, State to)
+{
+	kern_skb_queue released{};
+	bool moved;
+	{
+		kern::Guard guard(lock_);
+		moved = move_locked(connection, to, released);
+	}
+	send_anew(released, room_.dev);
+	return moved;
+}
+
+Connection *ActiveConnections::create_locked(Destination &destination)
+{
+	if (count_ >= connections_max || destination.is_removed() || kern::now_ns() < destination.connect_at_)
+		return nullptr;
+	auto made = kern::make<Connection>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, kern::Ref<Destination>::share(destination));
+	if (!made.ok() || !destinations_.path_of(destination, made.value()->path_))
+		return nullptr;
+	Connection *connection = made.take().release();
+	connections_.push_back(*connection);
+	count_++;
+	destination.connection_ = connection;
+	work_.queue();
+	return connection;
+}
+
+bool ActiveConnections::send(Destination &destination, sk_buff *skb, u32 datagram_bytes)
+{
+	kern_tx_packet packet;
+	kern_skb_tx_packet(skb, &packet);
+	const u32 length = packet.length - address_bytes;
+	kern::Guard guard(lock_);
+	Connection *connection = destination.connection_ ?: create_locked(destination);
+	if (!connection)
+		return false;
+	if (connection->state_ != State::up) {
+		if (length <= datagram_bytes)
+			return false;
+		if (connection->waiting_.length < waiting_max)
+			kern_skb_enqueue(&connection->waiting_, skb);
+		else
+			drop_locked(skb);
+		return true;
+	}
+	/* What is too long for the peer may be too long for a datagram as well, or not. */
+	if (length > connection->limit_)
+		return false;
+	send_locked(*connection, skb, packet);
+	return true;
+}
+
+void ActiveConnections::drop_locked(sk_buff *skb)
+{
+	dropped_++;
+	kern_skb_drop(skb);
+}
+
+/* packet: as it was with the address in front. */
+void ActiveConnections::send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
+{
+	Request *const request = free_;
+	if (!request || connection.outstanding_ >= requests_of_one_max) {
+		drop_locked(skb);
+		return;
+	}
+	kern_skb_pull(skb, address_bytes);
+	if (packet.fragments + (packet.linear > address_bytes) > send_sge_ && kern_skb_linearize(skb)) [[unlikely]] {
+		drop_locked(skb);
+		return;
+	}
+	const int mapped = kern_skb_map(room_.device->dma_device, skb, 0, reinterpret_cast<kern_tx_piece *>(request->sge));
+	if (mapped < 0) [[unlikely]] {
+		drop_locked(skb);
+		return;
+	}
+	free_ = request->next_free;
+	request->skb = skb;
+	request->connection = &connection;
+	request->wr.num_sge = mapped;
+	connection.outstanding_++;
+	counters_.packets++;
+	counters_.bytes += packet.length - address_bytes;
+	const ib_send_wr *bad;
+	if (ib_post_send(connection.qp_, &request->wr, &bad)) [[unlikely]] {
+		/* It never completes. */
+		kern_skb_unmap(room_.device->dma_device, skb, 0, reinterpret_cast<kern_tx_piece *>(request->sge));
+		drop_locked(skb);
+		connection.outstanding_--;
+		free_locked(*request);
+		kern_skb_queue none{};
+		(void)move_locked(connection, State::over, none);
+	}
+}
+
+void ActiveConnections::free_locked(Request &request)
+{
+	request.skb = nullptr;
+	request.connection = nullptr;
+	request.next_free = free_;
+	free_ = &request;
+}
+
+/* A request that fails has broken its connection: the next packet makes another. */
+void ActiveConnections::complete(const ib_wc &wc, int budget)
+{
+	Request &request = *reinterpret_cast<Request *>(wc.wr_id);
+	kern_skb_unmap(room_.device->dma_device, request.skb, 0, reinterpret_cast<kern_tx_piece *>(request.sge));
+	kern_skb_consume(request.skb, budget);
+	kern::Owned<Connection> gone;
+	kern::Guard guard(lock_);
+	Connection &connection = *request.connection;
+	free_locked(request);
+	counters_.completions++;
+	connection.outstanding_--;
+	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
+		counters_.errors++;
+		kern_skb_queue none{}; /* what is up lets nothing wait */
+		(void)move_locked(connection, State::over, none);
+	}
+	gone = owned_if_done_locked(connection);
+}
+
+Connection *ActiveConnections::next_to_do()
+{
+	kern::Guard guard(lock_);
+	for (Connection &connection : connections_)
+		if (connection.state_ == State::wanted || connection.state_ == State::over)
+			return &connection;
+	return nullptr;
+}
+
+void ActiveConnections::run()
+{
+	while (Connection *connection = next_to_do()) {
+		if (move(*connection, State::asking))
+			ask(*connection);
+		else
+			end(*connection);
+	}
+}
+
+void ActiveConnections::ask(Connection &connection)
+{
+	if (auto asked = make(connection); !asked.ok())
+		(void)move(connection, State::over);
+}
+
+kern::Result<> ActiveConnections::make(Connection &connection)
+{
+	ib_qp_init_attr init{};
+	/* It receives nothing: the peer has a connection of its own for that. */
+	init.send_cq = init.recv_cq = room_.cq;
+	init.cap.max_send_wr = requests_of_one_max;
+	const auto sge = static_cast<u32>(room_.device->attrs.max_send_sge);
+	init.cap.max_send_sge = sge < max_pieces ? sge : max_pieces;
+	init.sq_sig_type = IB_SIGNAL_REQ_WR;
+	init.qp_type = IB_QPT_RC;
+	connection.qp_ = TRY(own(ib_create_qp(room_.pd, &init)));
+	send_sge_ = init.cap.max_send_sge < max_pieces ? init.cap.max_send_sge : max_pieces;
+	TRY(to_init(*connection.qp_, room_));
+
+	connection.id_ = TRY(own(ib_create_cm_id(room_.device, on_event, &connection)));
+	const ConnectionData data = connection_data(room_);
+	ib_cm_req_param req{};
+	req.primary_path = &connection.path_;
+	req.service_id = connection_service(connection.destination_->address().qpn());
+	req.qp_num = connection.qp_->qp_num;
+	req.qp_type = IB_QPT_RC;
+	req.starting_psn = connection.qp_->qp_num & psn_mask;
+	req.private_data = &data;
+	req.private_data_len = sizeof(data);
+	req.remote_cm_response_timeout = response_timeout;
+	req.local_cm_response_timeout = response_timeout;
+	req.retry_count = retries;
+	req.rnr_retry_count = rnr_retries;
+	req.max_cm_retries = cm_retries;
+	return kern::check(ib_send_cm_req(connection.id_, &req));
+}
+
+/* The id first: its handler uses the QP. */
+void ActiveConnections::end(Connection &connection)
+{
+	if (connection.id_)
+		ib_destroy_cm_id(connection.id_);
+	/* What is on its way completes now. */
+	if (connection.qp_)
+		ib_destroy_qp(connection.qp_);
+	kern::Owned<Connection> gone;
+	kern_skb_queue none{};
+	kern::Guard guard(lock_);
+	(void)move_locked(connection, State::ended, none);
+	gone = owned_if_done_locked(connection);
+}
+
+/* It goes when both have happened: it has ended, and its last request is back. */
+kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &connection)
+{
+	return kern::Owned<Connection>::adopt(connection.state_ == State::ended && !connection.outstanding_ ? &connection : nullptr);
+}
+
+/* The peer has agreed. Context: handler of the id. */
+kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_event &event)
+{
+	const auto receives = TRY(peer_receives(event));
+	TRY(to_rtr(*connection.qp_, *connection.id_));
+	TRY(to_rts(*connection.qp_, *connection.id_));
+	TRY_ERRNO(ib_send_cm_rtu(connection.id_, nullptr, 0));
+	connection.limit_ = receives < connected_bytes ? receives : connected_bytes;
+	(void)move(connection, State::up);
+	return {};
+}
+
+/* It never ends the id: run() does, when the connection is over. */
+int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
+{
+	auto &connection = *static_cast<Connection *>(id->context);
+	switch (event->event) {
+	case IB_CM_REP_RECEIVED:
+		if (connection.all_.establish(connection, *event).ok())
+			break;
+		[[fallthrough]];
+	case IB_CM_REQ_ERROR:
+	case IB_CM_REJ_RECEIVED:
+	case IB_CM_DREQ_RECEIVED:
+	case IB_CM_DREQ_ERROR:
+	case IB_CM_DREP_RECEIVED:
+	case IB_CM_TIMEWAIT_EXIT:
+	case IB_CM_DEVICE_REMOVAL:
+		(void)connection.all_.move(connection, State::over);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+void ActiveConnections::end_all()
+{
+	kern::Guard guard(lock_);
+	for (Connection &connection : connections_) {
+		kern_skb_queue waited{};
+		(void)move_locked(connection, State::over, waited);
+		while (sk_buff *skb = kern_skb_dequeue(&waited))
+			drop_locked(skb);
+	}
+}
+
+void ActiveConnections::end_unused()
+{
+	kern_skb_queue none{};
+	kern::Guard guard(lock_);
+	for (Connection &connection : connections_)
+		if (connection.state_ == State::up && connection.destination_->is_removed())
+			(void)move_locked(connection, State::over, none);
+}
+
+} // namespace ipoib

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The connections that an interface sends by (RFC 4755): at most one to each peer, made when there is something to send. Beside them everything can go
+ * as a datagram that is not too long for one, and does while there is no connection.
+ *
+ * Locks: the lock of the connections, inside which is that of the DestinationTable. Context: what a function says; run() is one work's.
+ */
+#pragma once
+
+#include "counters.hpp"
+#include "destination.hpp"
+
+#include <kern/list.hpp>
+#include <kern/work.hpp>
+#include <rdma/ib_cm.h>
+
+namespace ipoib
+{
+
+/* What the connections of an interface are made in. */
+struct ConnectionRoom {
+	net_device *dev;
+	ib_device *device;
+	u32 port_num;
+	u16 pkey_index;
+	u32 qpn; /* of the hardware address */
+	ib_pd *pd;
+	ib_cq *cq;
+	ib_srq *srq;
+};
+
+class Connection
+{
+public:
+	/* Documentation/ipoib.rst draws it. */
+	enum class State : u8 {
+		wanted, /* to be asked for */
+		asking, /* REQ is out */
+		up,	/* packets go */
+		over,	/* none goes any more: to be ended */
+		ended,	/* without QP and id; it goes with its last request */
+	};
+
+	Connection(class ActiveConnections &all, kern::Ref<Destination> to) : all_(all), destination_(std::move(to)) {}
+
+private:
+	friend class ActiveConnections;
+
+	ActiveConnections &all_;
+	const kern::Ref<Destination> destination_;
+	sa_path_rec path_{};
+	/* run()'s; the id's handler uses the QP, which outlives the id. */
+	ib_cm_id *id_ = nullptr;
+	ib_qp *qp_ = nullptr;
+
+	/* Under the lock. */
+	kern::ListNode node_;
+	State state_ = State::wanted;
+	kern_skb_queue waiting_{};
+	u32 outstanding_ = 0;
+	u32 limit_ = 0; /* bytes of a message, as long as it is up */
+};
+
+class ActiveConnections
+{
+public:
+	/* At a time. Peers beyond that are sent datagrams. */
+	static constexpr u32 connections_max = 1024;
+	/* Packets on their way by all connections, and by one: a peer that does not receive cannot take them all. What is beyond is dropped. */
+	static constexpr u32 requests_max = 1024;
+	static constexpr u32 requests_of_one_max = 256;
+	/* Packets, too long for a datagram, that wait for one connection. */
+	static constexpr u32 waiting_max = 64;
+
+	ActiveConnections(DestinationTable &destinations, kern::Work &work) : destinations_(destinations), work_(work) {}
+	~ActiveConnections() { kern_assert(connections_.empty() && requests_.empty()); }
+
+	/* Context: process. Errors: ENOMEM. */
+	kern::Result<> allocate(const ConnectionRoom &room);
+	/* What never came back; all connections are ended, and nothing completes any more. Context: process. */
+	void reclaim();
+
+	/**
+	 * send() - a packet by the connection to its destination, for which there is one from now on
+	 * @skb: begins with the address
+	 * @datagram_bytes: what would go as a datagram, with the encapsulation header
+	 *
+	 * Context: start_xmit. True if the packet is taken, be it to be dropped; else it is the caller's, to be sent as a datagram.
+	 */
+	bool send(Destination &destination, sk_buff *skb, u32 datagram_bytes);
+	/* Of a request of send(). Context: NAPI. */
+	void complete(const ib_wc &wc, int budget);
+
+	/* Asks for what is wanted, ends what is over. Context: process, one at a time. */
+	void run();
+	/* Everything is over; run() is to follow. Context: any but hard interrupt. */
+	void end_all();
+	/* Those are over whose destination nobody sends to any more. Context: any but hard interrupt. */
+	void end_unused();
+
+	const TransmitCounters &counters() const { return counters_; }
+	u64 made() const { return __atomic_load_n(&made_, __ATOMIC_RELAXED); }
+	u64 failed() const { return __atomic_load_n(&failed_, __ATOMIC_RELAXED); }
+	u64 dropped() const { return __atomic_load_n(&dropped_, __ATOMIC_RELAXED); }
+
+private:
+	static constexpr unsigned max_pieces = 18;
+	struct Request {
+		ib_send_wr wr;
+		sk_buff *skb;
+		Connection *connection; /* nullptr: free */
+		Request *next_free;
+		ib_sge sge[max_pieces];
+	};
+	using State = Connection::State;
+
+	static constexpr bool leads(State from, State to);
+	bool move_locked(Connection &connection, State to, kern_skb_queue &released) REQUIRES(lock_);
+	bool move(Connection &connection, State to);
+	Connection *create_locked(Destination &destination) REQUIRES(lock_);
+	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet) REQUIRES(lock_);
+	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
+	void drop_locked(sk_buff *skb) REQUIRES(lock_);
+	void free_locked(Request &request) REQUIRES(lock_);
+	Connection *next_to_do();
+	void ask(Connection &connection);
+	kern::Result<> make(Connection &connection);
+	void end(Connection &connection);
+	kern::Result<> establish(Connection &connection, const ib_cm_event &event);
+	static int on_event(ib_cm_id *id, const ib_cm_event *event);
+
+	DestinationTable &destinations_;
+	kern::Work &work_;
+	ConnectionRoom room_{};
+	u32 send_sge_ = 0;
+	kern::OwnedArray<Request> requests_;
+
+	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.connections")};
+	kern::List<Connection, &Connection::node_> connections_ GUARDED_BY(lock_);
+	u32 count_ GUARDED_BY(lock_) = 0;
+	Request *free_ GUARDED_BY(lock_) = nullptr;
+	TransmitCounters counters_{};
+	u64 made_ = 0, failed_ = 0, dropped_ = 0;
+};
+
+} // namespace ipoib

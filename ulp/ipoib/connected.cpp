@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "connected.hpp"
+
+#include "connection_data.hpp"
+
+namespace ipoib
+{
+
+bool Connected::possible(const ib_device *device, u32 port_num)
+{
+	return device->attrs.max_srq > 0 && rdma_cap_ib_cm(device, port_num);
+}
+
+void Connected::place(net_device *dev)
+{
+	dev_ = dev;
+	add(dev, false);
+}
+
+void Connected::displace()
+{
+	kern_assert(state() == State::none);
+	if (std::exchange(dev_, nullptr))
+		del();
+}
+
+kern::Result<> Connected::start(const ConnectionRoom &room)
+{
+	kern_assert(state() == State::none);
+	room_ = room;
+	return ladder_.to(State::running);
+}
+
+/* What each step up adds, and the step down takes away, also if it was added in part only. */
+kern::Result<> Connected::step_up(State to)
+{
+	switch (to) {
+	case State::none:
+		break;
+	case State::made:
+		return make();
+	case State::running:
+		return run();
+	}
+	return {};
+}
+
+Connected::State Connected::step_down(State from)
+{
+	switch (from) {
+	case State::none:
+		break;
+	case State::made:
+		unmake();
+		break;
+	case State::running:
+		halt();
+		return State::made;
+	}
+	return State::none;
+}
+
+kern::Result<> Connected::make()
+{
+	ib_cq_init_attr cq{};
+	cq.cqe = LargeReceive::depth + ActiveConnections::requests_max;
+	room_.cq = TRY(own(ib_create_cq(
+		room_.device, [](ib_cq *, void *self) { static_cast<Connected *>(self)->schedule(); },
+		[](ib_event *, void *self) { static_cast<Connected *>(self)->faults_.report(fault_queue); }, this, &cq)));
+	ib_srq_init_attr srq{};
+	srq.attr.max_wr = LargeReceive::depth;
+	srq.attr.max_sge = 1;
+	room_.srq = TRY(own(ib_create_srq(room_.pd, &srq)));
+	TRY(active_.allocate(room_));
+	passive_.set_room(room_);
+	return receive_.fill(dev_, room_.device, room_.srq, room_.pd->local_dma_lkey);
+}
+
+void Connected::unmake()
+{
+	if (ib_srq *srq = std::exchange(room_.srq, nullptr))
+		ib_destroy_srq(srq);
+	if (ib_cq *cq = std::exchange(room_.cq, nullptr))
+		ib_destroy_cq(cq);
+	receive_.reclaim();
+	active_.reclaim();
+}
+
+kern::Result<> Connected::run()
+{
+	enable();
+	if (ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		schedule();
+	listener_ = TRY(own(ib_create_cm_id(room_.device, on_request, this)));
+	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
+}
+
+/* No new ones first; then all are over, and ended by the work that does so always. What they had on its way completes here at the latest. */
+void Connected::halt()
+{
+	if (ib_cm_id *listener = std::exchange(listener_, nullptr))
+		ib_destroy_cm_id(listener);
+	active_.end_all();
+	passive_.end_all();
+	work_.queue();
+	work_.flush();
+	work_.cancel();
+	disable();
+	while (const int count = ib_poll_cq(room_.cq, sizeof(wc_) / sizeof(wc_[0]), wc_)) {
+		if (count < 0)
+			break;
+		for (int i = 0; i < count; i++)
+			if (!LargeReceive::owns(wc_[i]))
+				active_.complete(wc_[i], 0);
+	}
+}
+
+/*
+ * A passive connection is where a completion's QP leads to, so that nothing may be polled while one ends; those that come later have no QP.
+ * Context: work queue; the NAPI is on.
+ */
+void Connected::end_what_is_over()
+{
+	active_.run();
+	if (!passive_.has_work())
+		return;
+	disable();
+	passive_.run();
+	enable();
+	schedule();
+}
+
+void Connected::tend()
+{
+	if (state() != State::running)
+		return;
+	active_.end_unused();
+	passive_.tend();
+}
+
+/* Context: handler of the listener. */
+int Connected::on_request(ib_cm_id *id, const ib_cm_event *event)
+{
+	auto &self = *static_cast<Connected *>(id->context);
+	/* Who asks which QP serves (SIDR) is asking for something else. */
+	return event->event == IB_CM_REQ_RECEIVED ? self.passive_.accept(*id, *event) : event->event == IB_CM_SIDR_REQ_RECEIVED ? -EINVAL : 0;
+}
+
+void Connected::take(const ib_wc &wc, int budget)
+{
+	if (!LargeReceive::owns(wc)) {
+		active_.complete(wc, budget);
+		return;
+	}
+	receive_.receive(*this, wc);
+	if (!wc.qp)
+		return;
+	auto &connection = *static_cast<PassiveConnection *>(wc.qp->qp_context);
+	if (wc.status == IB_WC_SUCCESS) [[likely]]
+		connection.touch();
+	else
+		passive_.broken(connection);
+}
+
+/* NAPI, softirq. */
+int Connected::poll(int budget)
+{
+	constexpr int batch = sizeof(wc_) / sizeof(wc_[0]);
+	int work = 0;
+
+	while (work < budget) {
+		const int left = budget - work;
+		const int count = ib_poll_cq(room_.cq, left < batch ? left : batch, wc_);
+		if (count <= 0)
+			break;
+		for (int i = 0; i < count; i++)
+			take(wc_[i], budget);
+		work += count;
+		if (!receive_.post()) [[unlikely]]
+			faults_.report(fault_queue);
+		if (count < batch && count < left)
+			break;
+	}
+	if (work >= budget)
+		return budget;
+	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
+	if (complete_done(work) && ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		schedule();
+	return work;
+}
+
+} // namespace ipoib

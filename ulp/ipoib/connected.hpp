@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Connected mode of an interface (RFC 4755): what its connections share, which is a CQ with its NAPI, an SRQ with its buffers, and the listener.
+ *
+ * Context: that of the interface's ladder (rtnl lock), but for what says otherwise.
+ */
+#pragma once
+
+#include "active.hpp"
+#include "fault.hpp"
+#include "ladder.hpp"
+#include "large_receive.hpp"
+#include "passive.hpp"
+
+namespace ipoib
+{
+
+class Connected : public kern::Napi<Connected>
+{
+public:
+	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
+	enum class State : u8 {
+		none,	 /* as in datagram mode: nothing is made */
+		made,	 /* CQ and SRQ, which has all its buffers */
+		running, /* completions are polled, peers may connect, and are connected to */
+	};
+
+	Connected(DestinationTable &destinations, kern::DelayedWork &mend) : faults_(mend), active_(destinations, work_) {}
+	~Connected() { kern_assert(state() == State::none); }
+
+	/* Once. */
+	void place(net_device *dev);
+	/* The device will not be used any more. State: none. */
+	void displace();
+	/* Whether a port's connections can be made, and received by. */
+	static bool possible(const ib_device *device, u32 port_num);
+
+	State state() const { return ladder_.state(); }
+	/* room: without CQ and SRQ. Errors: ENOMEM, those of the verbs, of the CM. */
+	kern::Result<> start(const ConnectionRoom &room);
+	/* All connections end; nothing is sent any more. */
+	void stop() { kern::ignore(ladder_.to(State::none)); }
+	u32 take_faults() { return faults_.take(); }
+
+	/* Context: as of the function of the same name of ActiveConnections. State: running. */
+	bool send(Destination &destination, sk_buff *skb, u32 datagram_bytes) { return active_.send(destination, skb, datagram_bytes); }
+	/* Where packets went is void. Context: any but hard interrupt. */
+	void end_active() { active_.end_all(); }
+	/* Each half minute. Context: any but hard interrupt. */
+	void tend();
+
+	/* Context: any. */
+	const ReceiveCounters &received() const { return receive_.counters(); }
+	const ActiveConnections &active() const { return active_; }
+	PassiveConnections &passive() { return passive_; }
+	const PassiveConnections &passive() const { return passive_; }
+	int poll(int budget);
+
+private:
+	friend class Ladder<Connected, State>;
+
+	kern::Result<> step_up(State to);
+	State step_down(State from);
+	kern::Result<> make();
+	void unmake();
+	kern::Result<> run();
+	void halt();
+	void end_what_is_over();
+	void take(const ib_wc &wc, int budget);
+	static int on_request(ib_cm_id *id, const ib_cm_event *event);
+
+	net_device *dev_ = nullptr;
+	Faults faults_;
+	ConnectionRoom room_{};
+	ib_cm_id *listener_ = nullptr;
+	kern::Work work_{kern::method<&Connected::end_what_is_over>, this};
+	LargeReceive receive_;
+	ActiveConnections active_;
+	PassiveConnections passive_{work_};
+	ib_wc wc_[16];
+	Ladder<Connected, State> ladder_{*this};
+};
+
+} // namespace ipoib

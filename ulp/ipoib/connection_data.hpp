@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What both ends of a connection do alike: the private data of REQ and REP, and the states of the QP by what the CM says of it.
+ * Context: process.
+ */
+#pragma once
+
+#include "active.hpp"
+#include "wire.hpp"
+
+#include <kern/result.hpp>
+
+namespace ipoib
+{
+
+constexpr u32 psn_mask = 0xff'ffff;
+/* What a peer without a buffer is given until it sends again: 0.64 ms (IBA 9.7.5.2.8). */
+constexpr u8 min_rnr_timer = 12;
+
+template <class T>
+kern::Result<T *> own(T *object)
+{
+	if (rdma::is_err(object))
+		return kern::Error{rdma::ptr_err(object)};
+	return object;
+}
+
+inline ConnectionData connection_data(const ConnectionRoom &room)
+{
+	return {.qpn = room.qpn, .receive_bytes = connected_bytes};
+}
+
+/*
+ * Bytes that the peer receives in one message. Errors: EINVAL for private data that no interface sends: a QP number that is none, or less room than
+ * any IP packet may want.
+ */
+inline kern::Result<u32> peer_receives(const ib_cm_event &event)
+{
+	constexpr u32 least = 68 + sizeof(Header);
+	ConnectionData data;
+	if (event.private_data_len < sizeof(data))
+		return kern::Error{-EINVAL};
+	__builtin_memcpy(&data, event.private_data, sizeof(data));
+	const u32 qpn = data.qpn.value();
+	if (qpn <= 1 || qpn >= ib::qpn_multicast || data.receive_bytes.value() < least)
+		return kern::Error{-EINVAL};
+	return data.receive_bytes.value();
+}
+
+inline kern::Result<> to_init(ib_qp &qp, const ConnectionRoom &room)
+{
+	ib_qp_attr attr{};
+	attr.qp_state = IB_QPS_INIT;
+	attr.pkey_index = room.pkey_index;
+	attr.port_num = room.port_num;
+	return kern::check(ib_modify_qp(&qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS));
+}
+
+inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
+{
+	ib_qp_attr attr{};
+	int mask;
+	attr.qp_state = IB_QPS_RTR;
+	TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
+	attr.min_rnr_timer = min_rnr_timer;
+	/* There are no RDMA reads. */
+	attr.max_dest_rd_atomic = 0;
+	attr.rq_psn = qp.qp_num & psn_mask;
+	return kern::check(ib_modify_qp(&qp, &attr, mask));
+}
+
+inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
+{
+	ib_qp_attr attr{};
+	int mask;
+	attr.qp_state = IB_QPS_RTS;
+	TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
+	attr.max_rd_atomic = 0;
+	return kern::check(ib_modify_qp(&qp, &attr, mask));
+}
+
+} // namespace ipoib

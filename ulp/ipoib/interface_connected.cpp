@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Connected mode (RFC 4755): what an interface does otherwise in it than with datagrams alone. */
+#include "interface.hpp"
+
+#include <kern/log.hpp>
+
+namespace ipoib
+{
+namespace
+{
+
+/* Of packets that were too long: to say so to more senders at a time is of no use. */
+constexpr u32 too_big_max = 64;
+
+u32 message_bytes(sk_buff *skb)
+{
+	kern_tx_packet packet;
+	kern_skb_tx_packet(skb, &packet);
+	return packet.length - address_bytes;
+}
+
+} // namespace
+
+/*
+ * The stack's way to send in connected mode; that of datagram mode has no part in it. What has no connection, or not yet, goes as a datagram, if it
+ * is not too long for one. Context: softirq, one at a time for each queue.
+ */
+int Interface::start_xmit_connected(sk_buff *skb)
+{
+	const auto &to = *reinterpret_cast<const HardwareAddress *>(kern::skb_data(skb));
+	TransmitQueue &queue = queues_.transmit(skb);
+	kern::rcu::ReadGuard reading;
+	Destination *destination = destinations_.find(to);
+	ib_ah *ah = destination ? destination->ah() : nullptr;
+
+	if (!ah) {
+		send_unresolved(skb, to);
+		return KERN_XMIT_OK;
+	}
+	destination->touch();
+	const bool may_connect = to.takes_connections() && !to.is_multicast();
+	if (may_connect && connected_.send(*destination, skb, datagram_bytes())) {
+		queue.flush_unless_more();
+	} else if (!fits_datagram(skb)) {
+		report_too_big(skb);
+		queue.flush_unless_more();
+	} else if (DestinationTable::is_stale(*destination)) {
+		send_unresolved(skb, to);
+	} else {
+		kern_skb_pull(skb, address_bytes);
+		queue.send(skb, ah, destination->qpn());
+	}
+	return KERN_XMIT_OK;
+}
+
+/* The largest IP packet where there is no connection: the domain's, or, as long as that says nothing, the port's. Context: any. */
+u32 Interface::largest_datagram() const
+{
+	const unsigned domain = __atomic_load_n(&domain_mtu_, __ATOMIC_RELAXED);
+	return domain ? domain : max_datagram_mtu_;
+}
+
+/* The same with its encapsulation header. */
+u32 Interface::datagram_bytes() const
+{
+	return largest_datagram() + static_cast<u32>(sizeof(Header));
+}
+
+bool Interface::fits_datagram(sk_buff *skb) const
+{
+	return message_bytes(skb) <= datagram_bytes();
+}
+
+/* Its sender is told from a task: what that causes may come back here, where a queue's lock is held. */
+void Interface::report_too_big(sk_buff *skb)
+{
+	{
+		kern::Guard guard(too_big_lock_);
+		if (too_big_.length < too_big_max) {
+			kern_skb_enqueue(&too_big_, skb);
+			too_big_work_.queue();
+			return;
+		}
+	}
+	count(tx_dropped_);
+	kern_skb_drop(skb);
+}
+
+/* Context: work queue. */
+void Interface::answer_too_big()
+{
+	kern_skb_queue packets{};
+	{
+		kern::Guard guard(too_big_lock_);
+		std::swap(packets, too_big_);
+	}
+	while (sk_buff *skb = kern_skb_dequeue(&packets)) {
+		count(tx_dropped_);
+		kern_skb_too_big(skb, largest_datagram());
+	}
+}
+
+kern::Result<> Interface::start_connections()
+{
+	if (mode_ != Mode::connected)
+		return {};
+	ConnectionRoom room{};
+	room.dev = dev_;
+	room.device = device_;
+	room.port_num = port_num_;
+	room.pkey_index = pkey_index_;
+	room.qpn = qp()->qp_num;
+	room.pd = pd_;
+	return connected_.start(room);
+}
+
+/*
+ * To another mode, and up again if it was up. Errors: EOPNOTSUPP for a device without SRQs or the CM; those of the start, which leave it in datagram
+ * mode. Context: rtnl lock.
+ */
+int Interface::set_mode(Mode mode)
+{
+	if (mode == mode_)
+		return 0;
+	if (mode == Mode::connected && !Connected::possible(device_, port_num_))
+		return -EOPNOTSUPP;
+	if (state() <= State::down) {
+		adopt_mode(mode);
+		return 0;
+	}
+	kern::ignore(ladder_.to(State::halted));
+	adopt_mode(mode);
+	auto started = ladder_.to(State::waiting);
+	if (started.ok()) {
+		refresh_work_.queue();
+		return 0;
+	}
+	if (mode == Mode::connected)
+		adopt_mode(Mode::datagram);
+	restart();
+	return started.error();
+}
+
+/* Nothing is sent meanwhile: the queues do not run. Context: rtnl lock. */
+void Interface::adopt_mode(Mode mode)
+{
+	mode_ = mode;
+	const bool connected = mode == Mode::connected;
+	kern_netdev_set_start_xmit(dev_, connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
+	/* A reliable connection computes no checksum, and cuts no segment. */
+	kern_netdev_set_offloads(dev_, !connected);
+	publish_address();
+	const unsigned limit = connected ? connected_mtu : max_datagram_mtu_;
+	kern_netdev_set_max_mtu(dev_, limit);
+	kern_netdev_set_mtu(dev_, connected ? connected_mtu : datagram_mtu());
+}
+
+/* Of datagram mode: what the administrator wants, as far as the broadcast domain has it, or, while that says nothing, any domain has. */
+unsigned Interface::datagram_mtu() const
+{
+	const unsigned domain = domain_mtu_ ? domain_mtu_ : ip_mtu(2048);
+	return domain < wanted_mtu_ ? domain : wanted_mtu_;
+}
+
+} // namespace ipoib

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "passive.hpp"
+
+#include "connection_data.hpp"
+
+namespace ipoib
+{
+namespace
+{
+
+/* What a sender whose REP is this does where we have no buffer: it asks again for ever, as it cannot know better (IBA 9.7.5.2.8). */
+constexpr u8 rnr_retry_for_ever = 7;
+
+} // namespace
+
+/* The one table of what may follow what. */
+constexpr bool PassiveConnections::leads(State from, State to)
+{
+	return to == State::over ? from != State::over : from == State::answered && to == State::up;
+}
+
+bool PassiveConnections::move_locked(PassiveConnection &connection, State to)
+{
+	if (!leads(connection.state_, to))
+		return false;
+	connection.state_ = to;
+	if (to == State::over)
+		work_.queue();
+	return true;
+}
+
+bool PassiveConnections::move(PassiveConnection &connection, State to)
+{
+	kern::Guard guard(lock_);
+	return move_locked(connection, to);
+}
+
+bool PassiveConnections::has_room_locked(const ib_gid &peer)
+{
+	u32 of_peer = 0;
+	for (const PassiveConnection &connection : connections_)
+		of_peer += __builtin_memcmp(connection.peer_.raw, peer.raw, sizeof(peer.raw)) == 0;
+	return count_ < connections_max && of_peer < of_peer_max;
+}
+
+u32 PassiveConnections::size()
+{
+	kern::Guard guard(lock_);
+	return count_;
+}
+
+int PassiveConnections::refuse(ib_cm_id &id, ib_cm_rej_reason reason)
+{
+	count(refused_);
+	/* If that fails, the CM refuses it when it ends the id. */
+	(void)ib_send_cm_rej(&id, reason, nullptr, 0, nullptr, 0);
+	return -ECONNREFUSED;
+}
+
+int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
+{
+	const ib_cm_req_event_param &req = event.param.req_rcvd;
+	if (req.qp_type != IB_QPT_RC || !peer_receives(event).ok())
+		return refuse(id, IB_CM_REJ_CONSUMER_DEFINED);
+	auto made = kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
+	if (!made.ok())
+		return made.error();
+	PassiveConnection &connection = *made.value();
+	{
+		kern::Guard guard(lock_);
+		if (has_room_locked(connection.peer_)) {
+			connections_.push_back(*made.take().release());
+			count_++;
+		}
+	}
+	if (made.ok() && made.value())
+		return refuse(id, IB_CM_REJ_NO_RESOURCES);
+
+	id.context = &connection;
+	id.cm_handler = on_event;
+	if (auto answered = answer(connection); !answered.ok()) {
+		count(refused_);
+		(void)move(connection, State::over);
+		return 0;
+	}
+	count(accepted_);
+	return 0;
+}
+
+kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
+{
+	ib_qp_init_attr init{};
+	init.qp_context = &connection;
+	init.send_cq = init.recv_cq = room_.cq;
+	init.srq = room_.srq;
+	/* It sends nothing. */
+	init.cap.max_send_wr = 1;
+	init.cap.max_send_sge = 1;
+	init.sq_sig_type = IB_SIGNAL_REQ_WR;
+	init.qp_type = IB_QPT_RC;
+	connection.qp_ = TRY(own(ib_create_qp(room_.pd, &init)));
+	TRY(to_init(*connection.qp_, room_));
+	TRY(to_rtr(*connection.qp_, *connection.id_));
+	TRY(to_rts(*connection.qp_, *connection.id_));
+
+	const ConnectionData data = connection_data(room_);
+	ib_cm_rep_param rep{};
+	rep.qp_num = connection.qp_->qp_num;
+	rep.starting_psn = connection.qp_->qp_num & psn_mask;
+	rep.private_data = &data;
+	rep.private_data_len = sizeof(data);
+	rep.failover_accepted = 1;
+	rep.rnr_retry_count = rnr_retry_for_ever;
+	rep.srq = 1;
+	return kern::check(ib_send_cm_rep(connection.id_, &rep));
+}
+
+/* It never ends the id: run() does, when the connection is over. */
+int PassiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
+{
+	auto &connection = *static_cast<PassiveConnection *>(id->context);
+	switch (event->event) {
+	case IB_CM_RTU_RECEIVED:
+	case IB_CM_USER_ESTABLISHED:
+		(void)connection.all_.move(connection, State::up);
+		break;
+	case IB_CM_REP_ERROR:
+	case IB_CM_REJ_RECEIVED:
+	case IB_CM_DREQ_RECEIVED:
+	case IB_CM_DREQ_ERROR:
+	case IB_CM_DREP_RECEIVED:
+	case IB_CM_TIMEWAIT_EXIT:
+	case IB_CM_DEVICE_REMOVAL:
+		(void)connection.all_.move(connection, State::over);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+PassiveConnection *PassiveConnections::next_over()
+{
+	kern::Guard guard(lock_);
+	for (PassiveConnection &connection : connections_)
+		if (connection.state_ == State::over)
+			return &connection;
+	return nullptr;
+}
+
+void PassiveConnections::take_out(PassiveConnection &connection)
+{
+	{
+		kern::Guard guard(lock_);
+		connection.node_.unlink();
+		count_--;
+	}
+	kern::destroy(&connection);
+}
+
+/* The id first: its handler may be at the connection. */
+void PassiveConnections::run()
+{
+	while (PassiveConnection *connection = next_over()) {
+		ib_destroy_cm_id(connection->id_);
+		if (connection->qp_)
+			ib_destroy_qp(connection->qp_);
+		take_out(*connection);
+	}
+}
+
+void PassiveConnections::end_all()
+{
+	kern::Guard guard(lock_);
+	for (PassiveConnection &connection : connections_)
+		(void)move_locked(connection, State::over);
+}
+
+void PassiveConnections::tend()
+{
+	kern::Guard guard(lock_);
+	for (PassiveConnection &connection : connections_) {
+		if (__atomic_exchange_n(&connection.touched_, false, __ATOMIC_RELAXED))
+			connection.idle_rounds_ = 0;
+		else if (++connection.idle_rounds_ >= idle_rounds_max)
+			(void)move_locked(connection, State::over);
+	}
+}
+
+} // namespace ipoib

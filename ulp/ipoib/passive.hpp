@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The connections that peers have made to an interface (RFC 4755): all receive by its one SRQ.
+ *
+ * Context: what a function says; run() is one work's.
+ */
+#pragma once
+
+#include "active.hpp"
+
+namespace ipoib
+{
+
+class PassiveConnection
+{
+public:
+	/* Documentation/ipoib.rst draws it. */
+	enum class State : u8 {
+		answered, /* made, or being made; REP is out, or about to be */
+		up,	  /* the peer has it */
+		over,	  /* to be ended */
+	};
+
+	/* Something has come by it. Context: NAPI. */
+	void touch()
+	{
+		if (!__atomic_load_n(&touched_, __ATOMIC_RELAXED))
+			__atomic_store_n(&touched_, true, __ATOMIC_RELAXED);
+	}
+
+	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer) : all_(all), id_(&id), peer_(peer) {}
+
+private:
+	friend class PassiveConnections;
+
+	PassiveConnections &all_;
+	ib_cm_id *const id_;
+	const ib_gid peer_;
+	ib_qp *qp_ = nullptr;
+	bool touched_ = true;
+
+	/* Under the lock. */
+	kern::ListNode node_;
+	State state_ = State::answered;
+	u8 idle_rounds_ = 0;
+};
+
+class PassiveConnections
+{
+public:
+	/* At a time, and of these from one port of a peer; what is beyond is refused, and its sender goes on with datagrams. */
+	static constexpr u32 connections_max = 256;
+	static constexpr u32 of_peer_max = 8;
+	/* By a connection that nothing has come by for so many rounds, half a minute each, nothing will. */
+	static constexpr u8 idle_rounds_max = 10;
+
+	explicit PassiveConnections(kern::Work &work) : work_(work) {}
+	~PassiveConnections() { kern_assert(connections_.empty()); }
+
+	void set_room(const ConnectionRoom &room) { room_ = room; }
+	/* A REQ. What it returns is the handler's to return. Context: handler of the listener. */
+	int accept(ib_cm_id &id, const ib_cm_event &event);
+	/* A receive of one has failed, which leaves its QP in ERR. Context: any but hard interrupt. */
+	void broken(PassiveConnection &connection) { (void)move(connection, State::over); }
+
+	/* Whether run() has something to end. Context: any but hard interrupt. */
+	bool has_work() { return next_over() != nullptr; }
+	/* Ends what is over. Nothing is polled meanwhile. Context: process, one at a time. */
+	void run();
+	void end_all();
+	/* Looks after what nothing comes by. Context: any but hard interrupt. */
+	void tend();
+
+	u64 accepted() const { return __atomic_load_n(&accepted_, __ATOMIC_RELAXED); }
+	u64 refused() const { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
+	/* Context: any but hard interrupt. */
+	u32 size();
+
+private:
+	using State = PassiveConnection::State;
+
+	static constexpr bool leads(State from, State to);
+	bool move_locked(PassiveConnection &connection, State to) REQUIRES(lock_);
+	bool move(PassiveConnection &connection, State to);
+	bool has_room_locked(const ib_gid &peer) REQUIRES(lock_);
+	kern::Result<> answer(PassiveConnection &connection);
+	int refuse(ib_cm_id &id, ib_cm_rej_reason reason);
+	PassiveConnection *next_over();
+	void take_out(PassiveConnection &connection);
+	static int on_event(ib_cm_id *id, const ib_cm_event *event);
+
+	kern::Work &work_;
+	ConnectionRoom room_{};
+	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.passive")};
+	kern::List<PassiveConnection, &PassiveConnection::node_> connections_ GUARDED_BY(lock_);
+	u32 count_ GUARDED_BY(lock_) = 0;
+	u64 accepted_ = 0, refused_ = 0;
+};
+
+} // namespace ipoib

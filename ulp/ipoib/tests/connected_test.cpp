@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Connected mode: packets of any size between two interfaces, and what is done where there is no connection to be had.
+#include "fixture.hpp"
+
+#include <rdma/ib_cm.h>
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace ipoib
+{
+struct TimePasses {
+	static void on(Interface &interface) { interface.tend(); }
+};
+} // namespace ipoib
+
+namespace
+{
+
+using Mode = Interface::Mode;
+
+int set_mode(const Host &host, Mode mode)
+{
+	kern::RtnlGuard rtnl;
+	return host.interface().change({.pkey = -1, .mode = static_cast<int>(mode), .umcast = -1});
+}
+
+ib_gid gid_of(const Host &host)
+{
+	ib_gid gid{};
+	rdma_query_gid(host.device(), 1, 0, &gid);
+	return gid;
+}
+
+/* Two hosts that the administrator knows the ways between. */
+struct Subnet : Pair {
+	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT) : Pair(SOFT_NOTIFY_FIRES, context)
+	{
+		administrator.describe_context = this;
+		administrator.describe = [](void *context, ib::PathRecord &record) {
+			auto &subnet = *static_cast<Subnet *>(context);
+			const auto lid = [&](const ib_gid &gid) -> u16 { return gid == gid_of(subnet.a) ? 2 : 77; };
+			sa_path_rec path{};
+			ib_sa_unpack_path(&record, &path);
+			sa_path_set_dlid(&path, lid(path.dgid));
+			sa_path_set_slid(&path, lid(path.sgid));
+			path.mtu = IB_MTU_2048;
+			path.rate = IB_RATE_PORT_CURRENT;
+			path.packet_life_time = 10;
+			path.hop_limit = 1;
+			ib_sa_pack_path(&path, &record);
+		};
+	}
+	bool begin(Mode of_a, Mode of_b) const
+	{
+		return set_mode(a, of_a) == 0 && set_mode(b, of_b) == 0 && Pair::begin();
+	}
+};
+
+/* Packets of all sizes get through, each way, and the large ones by one connection. */
+void ipoib_01_packets_of_all_sizes(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), connected_mtu);
+	for (const auto &[from, to] : {std::pair{&subnet.a, &subnet.b}, std::pair{&subnet.b, &subnet.a}}) {
+		EXPECT_TRUE(from->reaches(*to, 60'000));
+		for (const unsigned length : {60u, 250u, 2044u, 2045u, 8188u, 8189u, 30'000u, connected_mtu}) {
+			const u64 before = to->stats().rx_bytes;
+			constexpr unsigned count = 20;
+			for (unsigned i = 0; i < count; i++)
+				EXPECT_TRUE(from->send(*to, length));
+			EXPECT_TRUE(eventually([&] { return to->stats().rx_bytes >= before + u64{count} * length; }));
+		}
+		EXPECT_EQ(from->counter("connections_made"), 1u);
+		EXPECT_EQ(to->counter("connections_accepted"), 1u);
+		EXPECT_EQ(from->counter("connected_tx_dropped"), 0u);
+	}
+}
+
+/* To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and its sender is told. */
+void ipoib_02_a_peer_that_takes_no_connections(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::datagram));
+	const u64 dropped = subnet.a.stats().tx_dropped;
+	EXPECT_TRUE(subnet.a.send(subnet.b, 60'000));
+	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_dropped == dropped + 1; }));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 2044));
+	EXPECT_EQ(subnet.a.counter("connections_made") + subnet.a.counter("connections_failed"), 0u);
+	EXPECT_EQ(subnet.b.counter("connected_rx"), 0u);
+
+	/* One who says that it takes them, and refuses. */
+	HardwareAddress liar;
+	__builtin_memcpy(&liar, subnet.b.address(), sizeof(liar));
+	liar.flags = HardwareAddress::flag_rc;
+	EXPECT_EQ(kern_kunit_netdev_send(subnet.a.dev(), &liar, type_ipv4, 60'000), 0);
+	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_dropped == dropped + 2; }));
+	EXPECT_EQ(subnet.a.counter("connections_failed"), 1u);
+	const u64 received = subnet.b.stats().rx_packets;
+	EXPECT_EQ(kern_kunit_netdev_send(subnet.a.dev(), &liar, type_ipv4, 1'000), 0);
+	EXPECT_TRUE(eventually([&] { return subnet.b.stats().rx_packets > received; }));
+}
+
+/* A connection whose other end goes is made anew by what is sent next. */
+void ipoib_03_a_connection_that_is_lost_is_made_again(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	for (unsigned round = 0; round < 3; round++) {
+		EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+		subnet.b.restart();
+		EXPECT_TRUE(subnet.b.runs());
+		EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+		/* The same of its own end, and of what is on its way meanwhile. */
+		for (unsigned i = 0; i < 10; i++)
+			(void)subnet.a.send(subnet.b, 60'000);
+		subnet.a.down();
+		ASSERT_EQ(subnet.a.up(), 0);
+		ASSERT_TRUE(subnet.a.runs());
+	}
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	EXPECT_GE(subnet.a.counter("connections_made"), 4u);
+}
+
+/* What nothing goes by is ended, on the side that asked and on the one that was asked. */
+void ipoib_04_idle_connections_are_ended(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	PassiveConnections &passive = subnet.b.interface().connected().passive();
+	ASSERT_TRUE(eventually([&] { return passive.size() == 1; }));
+	for (unsigned round = 0; round + 1 < PassiveConnections::idle_rounds_max; round++)
+		TimePasses::on(subnet.b.interface());
+	EXPECT_EQ(passive.size(), 1u);
+	TimePasses::on(subnet.b.interface());
+	TimePasses::on(subnet.b.interface());
+	EXPECT_TRUE(eventually([&] { return passive.size() == 0; }));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	ASSERT_TRUE(eventually([&] { return passive.size() == 1; }));
+	/* A destination that is not sent to is forgotten after four rounds, and with it goes the connection. */
+	for (unsigned round = 0; round < 6; round++)
+		TimePasses::on(subnet.a.interface());
+	EXPECT_TRUE(eventually([&] { return passive.size() == 0; }));
+}
+
+/* Who asks for connections, as a program of his own may. */
+class Asker
+{
+public:
+	Asker(const Subnet &subnet, const void *data, u8 length)
+	{
+		id_ = ib_create_cm_id(subnet.a.device(), on_event, this);
+		if (rdma::is_err(id_))
+			return;
+		sa_path_rec path{};
+		path.sgid = gid_of(subnet.a);
+		path.dgid = gid_of(subnet.b);
+		sa_path_set_slid(&path, 2);
+		sa_path_set_dlid(&path, 77);
+		path.pkey = u16{IB_DEFAULT_PKEY_FULL};
+		path.mtu = IB_MTU_2048;
+		path.rate = IB_RATE_PORT_CURRENT;
+		path.packet_life_time = 10;
+		path.hop_limit = 1;
+		ib_cm_req_param req{};
+		req.primary_path = &path;
+		req.service_id = connection_service(subnet.b.interface().qp()->qp_num);
+		req.qp_num = next_qpn_.fetch_add(1);
+		req.qp_type = IB_QPT_RC;
+		req.private_data = data;
+		req.private_data_len = length;
+		req.remote_cm_response_timeout = req.local_cm_response_timeout = 20;
+		req.max_cm_retries = 15;
+		if (ib_send_cm_req(id_, &req))
+			outcome_.store_release(never_sent);
+	}
+	~Asker()
+	{
+		if (!rdma::is_err(id_))
+			ib_destroy_cm_id(id_);
+	}
+	Asker(const Asker &) = delete;
+	Asker &operator=(const Asker &) = delete;
+
+	static constexpr int waits = -1, agreed = 0, never_sent = -2;
+	/* agreed, or the reason of the refusal. */
+	int outcome() const
+	{
+		(void)eventually([&] { return outcome_.load_acquire() != waits; });
+		return outcome_.load_acquire();
+	}
+
+private:
+	static int on_event(ib_cm_id *id, const ib_cm_event *event)
+	{
+		auto &self = *static_cast<Asker *>(id->context);
+		if (event->event == IB_CM_REP_RECEIVED)
+			self.outcome_.store_release(ib_send_cm_rtu(id, nullptr, 0) ? never_sent : agreed);
+		else if (event->event == IB_CM_REJ_RECEIVED)
+			self.outcome_.store_release(event->param.rej_rcvd.reason);
+		return 0;
+	}
+
+	static inline constinit kern::Atomic<u32> next_qpn_{0x8000};
+	ib_cm_id *id_;
+	kern::Atomic<int> outcome_{waits};
+};
+
+/* A REQ is believed nothing, and one peer's are bounded; both are answered, and neither is in others' way. */
+void ipoib_05_requests_are_bounded(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	const ConnectionData nobody{.qpn = 0u, .receive_bytes = connected_bytes}, group{.qpn = ib::qpn_multicast, .receive_bytes = connected_bytes},
+		narrow{.qpn = 0x123u, .receive_bytes = 71u}, good{.qpn = 0x123u, .receive_bytes = connected_bytes};
+	for (const ConnectionData *bad : {&nobody, &group, &narrow})
+		EXPECT_EQ(Asker(subnet, bad, sizeof(*bad)).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
+	EXPECT_EQ(Asker(subnet, nullptr, 0).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
+
+	/* The host's own is one of them. */
+	kern::Owned<Asker> askers[PassiveConnections::of_peer_max - 1];
+	for (kern::Owned<Asker> &asker : askers) {
+		auto made = kern::make<Asker>(kern::Gfp::kernel, subnet, &good, u8{sizeof(good)});
+		ASSERT_OK(made);
+		asker = made.take();
+		EXPECT_EQ(asker->outcome(), Asker::agreed);
+	}
+	for (unsigned i = 0; i < 200; i++)
+		ASSERT_EQ(Asker(subnet, &good, sizeof(good)).outcome(), IB_CM_REJ_NO_RESOURCES);
+	PassiveConnections &passive = subnet.b.interface().connected().passive();
+	EXPECT_EQ(passive.size(), PassiveConnections::of_peer_max);
+	EXPECT_TRUE(subnet.b.reaches(subnet.a, 60'000));
+	for (kern::Owned<Asker> &asker : askers)
+		asker.reset();
+	EXPECT_TRUE(eventually([&] { return passive.size() == 1; }));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* A mode that cannot be had, whatever fails, leaves the interface as it was, and working. */
+void ipoib_06_a_mode_is_had_or_not(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::datagram, Mode::connected));
+	const unsigned mtu = kern_netdev_mtu(subnet.a.dev());
+	for (const soft_method method : {SOFT_CREATE_CQ, SOFT_CREATE_SRQ, SOFT_POST_SRQ_RECV, SOFT_MODIFY_QP}) {
+		bool failed = true;
+		for (unsigned nth = 1; failed && nth < 20; nth++) {
+			int status;
+			{
+				FailNth fault(subnet.a.device(), method, nth);
+				status = set_mode(subnet.a, Mode::connected);
+				failed = fault.failed();
+			}
+			if (status)
+				EXPECT_EQ(subnet.a.interface().mode(), Mode::datagram);
+			EXPECT_TRUE(subnet.a.runs());
+			EXPECT_TRUE(subnet.a.reaches(subnet.b));
+			EXPECT_EQ(set_mode(subnet.a, Mode::datagram), 0);
+			EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), mtu);
+		}
+	}
+	EXPECT_EQ(set_mode(subnet.a, Mode::connected), 0);
+	EXPECT_TRUE(subnet.a.runs());
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* A QP that cannot be had or moved, on either side, means datagrams, and nothing worse. */
+void ipoib_02_connecting_fails_at_any_command(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	for (const Host *host : {&subnet.a, &subnet.b}) {
+		/* Of the one who asks RTR and RTS come with the answer, and what fails then is refused; the other one refuses the request. */
+		for (const auto &[method, calls] : {std::pair{SOFT_CREATE_QP, 1u}, std::pair{SOFT_MODIFY_QP, 3u}}) {
+			for (unsigned nth = 1; nth <= calls; nth++) {
+				/* The first packet makes a connection. */
+				subnet.a.down();
+				ASSERT_EQ(subnet.a.up(), 0);
+				ASSERT_TRUE(subnet.a.runs());
+				const u64 failed = subnet.a.counter("connections_failed");
+				{
+					FailNth fault(host->device(), method, nth);
+					(void)subnet.a.send(subnet.b, 60'000);
+					EXPECT_TRUE(eventually([&] { return subnet.a.counter("connections_failed") == failed + 1; }));
+				}
+				EXPECT_TRUE(subnet.a.reaches(subnet.b, 1'000));
+			}
+		}
+	}
+	subnet.a.down();
+	ASSERT_EQ(subnet.a.up(), 0);
+	ASSERT_TRUE(subnet.a.runs());
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* A device that goes under connections of both kinds. */
+void ipoib_06_a_device_goes_in_connected_mode(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	ASSERT_TRUE(subnet.b.reaches(subnet.a, 60'000));
+	for (unsigned i = 0; i < 10; i++)
+		(void)subnet.a.send(subnet.b, 60'000);
+	subnet.b.remove();
+	subnet.a.remove();
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes), KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
+	    KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again), KUNIT_CASE(ipoib_04_idle_connections_are_ended), KUNIT_CASE(ipoib_05_requests_are_bounded),
+	    KUNIT_CASE(ipoib_06_a_mode_is_had_or_not), KUNIT_CASE(ipoib_02_connecting_fails_at_any_command), KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Connected mode (RFC 4755), and the files and attributes by which an administrator has it."""
+import itertools
+import re
+
+from lab.testing import test
+
+from pair import interfaces_up, iperf3, mixed_pair, reachable, weft_pair
+
+MODES = ("connected", "datagram")
+CONNECTED_MTU = 65520
+# Across a datagram, what is copied and what is not, and the largest packet.
+SIZES = (56, 1987, 2017, 8200, 60000, 65492)
+
+
+def set_mode(node, mode):
+    node.run(f"echo {mode} > /sys/class/net/ib0/mode")
+    assert node.run("cat /sys/class/net/ib0/mode").out.strip() == mode
+    # The broadcast domain is joined anew.
+    node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name} in {mode} mode")
+
+
+def mtu(node, dev="ib0"):
+    return int(node.run(f"cat /sys/class/net/{dev}/mtu").out)
+
+
+def counter(node, name):
+    return int(re.search(rf"\b{name}: (\d+)", node.run("ethtool -S ib0").out)[1])
+
+
+def pings(source, target):
+    reachable(source, target)
+    for size in SIZES:
+        # The first of those that are too long may be lost to the news that they are.
+        source.wait_for(f"ping -c 1 -W 5 -q -s {size} {target}", timeout=60, what=f"an answer to {size} bytes")
+
+
+def between(ours, theirs):
+    pings(ours, "10.0.0.2")
+    pings(theirs, "10.0.0.1")
+
+
+@test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
+def connected_mode_between_ours(lab):
+    """Two guests on our stack in connected mode: packets of 64 KiB, by one connection each way; and both back in datagram mode."""
+    with weft_pair(lab) as (node1, node2):
+        interfaces_up(node1, node2)
+        for node in (node1, node2):
+            set_mode(node, "connected")
+            assert mtu(node) == CONNECTED_MTU
+        between(node1, node2)
+        # Not a fragment among them.
+        assert " 0% packet loss" in node1.run(f"ping -c 3 -i 0.2 -W 5 -M do -s {CONNECTED_MTU - 28} 10.0.0.2").out
+        for node in (node1, node2):
+            assert counter(node, "connections_made") == 1 and counter(node, "connections_accepted") == 1
+        end = iperf3(node2, node1, "10.0.0.2", "-P 2")
+        assert end["sum_received"]["bytes"] > 1_000_000, end
+        # With a name from rtnetlink, which has the mode as well.
+        node1.run("ip link set ib0 type ipoib mode datagram umcast 1")
+        shown = node1.run("ip -d link show dev ib0").out
+        assert re.search(r"\bmode +datagram +umcast +0*1\b", shown), shown
+        assert node1.run("cat /sys/class/net/ib0/umcast").out.strip() == "1" and mtu(node1) == 2044
+        assert node1.run("echo something > /sys/class/net/ib0/mode", check=False).status != 0
+        between(node1, node2)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=400)
+def connected_mode_with_the_stock_stack(lab):
+    """Each mixture of modes with a peer on Debian's stack, both directions; where both are connected, by connections."""
+    with mixed_pair(lab) as (node1, node2):
+        interfaces_up(node1, node2)
+        for ours, theirs in itertools.product(MODES, MODES):
+            set_mode(node1, ours)
+            set_mode(node2, theirs)
+            # What each knows of the other may be from before.
+            for node in (node1, node2):
+                node.run("ip neigh flush dev ib0; ip route flush cache")
+            made, accepted = (counter(node1, f"connections_{name}") for name in ("made", "accepted"))
+            between(node1, node2)
+            assert (counter(node1, "connections_made") > made) == (ours == "connected"), (ours, theirs)
+            assert (counter(node1, "connections_accepted") > accepted) == (ours == theirs == "connected"), (ours, theirs)
+
+
+@test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
+def children_by_files(lab):
+    """Children are made and deleted by files of their parent's directory, and each says what its partition is."""
+    with weft_pair(lab) as (node1, _node2):
+        files = "/sys/class/net/ib0"
+        assert node1.run(f"cat {files}/pkey").out.strip() == "0xffff"
+        node1.run(f"echo 0x8001 > {files}/create_child")
+        assert node1.run("cat /sys/class/net/ib0.8001/pkey").out.strip() == "0x8001"
+        assert node1.run(f"echo 0x8001 > {files}/create_child", check=False).status != 0
+        assert node1.run("echo 0x8002 > /sys/class/net/ib0.8001/create_child", check=False).status != 0
+        assert node1.run(f"echo 0x8002 > {files}/delete_child", check=False).status != 0
+        node1.run(f"echo 0x8001 > {files}/delete_child")
+        assert node1.run("ls -d /sys/class/net/ib0.8001", check=False).status != 0
+        node1.run("ip link add link ib0 name fast type ipoib pkey 0x8001 mode connected")
+        assert node1.run("cat /sys/class/net/fast/mode").out.strip() == "connected" and mtu(node1, "fast") == CONNECTED_MTU
+        node1.run("ip link del fast")
