@@ -91,28 +91,42 @@ static int delete_child(const struct kern_link_ops *ops, void *owner, const stru
 	return ops->delete_child(owner, settings->pkey);
 }
 
-static ssize_t child_store(struct device *device, const char *text, size_t count,
-			   int (*act)(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings))
+static int child_settings(const char *text, struct kern_link_settings *settings)
 {
-	struct kern_link_settings settings = {.mode = -1, .umcast = -1};
 	u16 pkey;
 	int status = kstrtou16(text, 0, &pkey);
 
-	if (status)
-		return status;
-	settings.pkey = pkey;
-	return under_rtnl(device, count, act, &settings);
+	*settings = (struct kern_link_settings){.pkey = pkey, .mode = -1, .umcast = -1};
+	return status;
 }
 
 static ssize_t create_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
 {
-	return child_store(device, text, count, create_child);
+	struct kern_link_settings settings;
+	int status = child_settings(text, &settings);
+
+	return status ? status : under_rtnl(device, count, create_child, &settings);
 }
 static DEVICE_ATTR_WO(create_child);
 
+/*
+ * Who lets go of the rtnl lock waits for what was unregistered under it, and so for work that wants that lock, while someone who has it may wait for
+ * this file's users to go: this one is no user meanwhile.
+ */
 static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
 {
-	return child_store(device, text, count, delete_child);
+	struct kern_link_settings settings;
+	struct kernfs_node *node;
+	ssize_t result = child_settings(text, &settings);
+
+	if (result)
+		return result;
+	node = sysfs_break_active_protection(&device->kobj, &attribute->attr);
+	if (!node)
+		return -ENODEV;
+	result = under_rtnl(device, count, delete_child, &settings);
+	sysfs_unbreak_active_protection(node);
+	return result;
 }
 static DEVICE_ATTR_WO(delete_child);
 

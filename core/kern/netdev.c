@@ -485,6 +485,17 @@ bool kern_napi_schedule(struct kern_napi *napi)
 }
 EXPORT_SYMBOL_GPL(kern_napi_schedule);
 
+bool kern_napi_schedule_from_task(struct kern_napi *napi)
+{
+	bool scheduled;
+
+	local_bh_disable();
+	scheduled = kern_napi_schedule(napi);
+	local_bh_enable();
+	return scheduled;
+}
+EXPORT_SYMBOL_GPL(kern_napi_schedule_from_task);
+
 bool kern_napi_complete_done(struct kern_napi *napi, int work)
 {
 	return napi_complete_done(native_napi(napi), work);

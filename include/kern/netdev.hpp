@@ -54,6 +54,7 @@ public:
 	/* Waits for a poll that runs. May sleep. */
 	void disable() { kern_napi_disable(this); }
 	bool schedule() { return kern_napi_schedule(this); }
+	bool schedule_from_task() { return kern_napi_schedule_from_task(this); }
 	bool complete_done(int work) { return kern_napi_complete_done(this, work); }
 };
 

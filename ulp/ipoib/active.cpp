@@ -11,7 +11,7 @@ namespace ipoib
 namespace
 {
 
-/* After a refusal, or none that answered, datagrams have to do for so long. */
+/* After a refusal, no answer, or a connection that carried nothing, datagrams have to do for so long. */
 constexpr u64 reconnect_after_ns = 10'000'000'000;
 /* 1 s for an answer of the peer, and asked for four times. */
 constexpr u8 response_timeout = 18, cm_retries = 3;
@@ -33,7 +33,6 @@ kern::Result<> ActiveConnections::allocate(const ConnectionRoom &room)
 	room_ = room;
 	requests_ = TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));
 	kern::Guard guard(lock_);
-	free_ = nullptr;
 	for (Request &request : requests_) {
 		request.wr.wr_id = reinterpret_cast<u64>(&request);
 		request.wr.sg_list = request.sge;
@@ -55,6 +54,11 @@ void ActiveConnections::reclaim()
 		lost.wr_id = reinterpret_cast<u64>(&request);
 		lost.status = IB_WC_WR_FLUSH_ERR;
 		complete(lost, 0);
+	}
+	{
+		kern::Guard guard(lock_);
+		free_ = nullptr;
+		free_count_ = 0;
 	}
 	requests_ = {};
 }
@@ -81,7 +85,7 @@ constexpr bool ActiveConnections::leads(State from, State to)
  * The only way to another state, with all that goes with it. False if it does not lead there, and nothing has changed. released: packets that
  * waited, to be sent anew.
  */
-bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released)
+bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released, Way way)
 {
 	const State from = connection.state_;
 	if (!leads(from, to))
@@ -93,14 +97,17 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 		break;
 	case State::up:
 		made_++;
-		std::swap(released, connection.waiting_);
+		release_locked(connection, released);
 		break;
 	case State::over:
-		std::swap(released, connection.waiting_);
-		if (from != State::up) {
+		release_locked(connection, released);
+		if (from != State::up)
 			failed_++;
+		/* One that was made and is of no use is made again no faster than one that is refused. */
+		if (!connection.carried_)
 			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
-		}
+		if (way == Way::doubtful)
+			destinations_.doubt(*connection.destination_);
 		connection.destination_->connection_ = nullptr;
 		work_.queue();
 		break;
@@ -112,14 +119,20 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 	return true;
 }
 
+void ActiveConnections::release_locked(Connection &connection, kern_skb_queue &released)
+{
+	waiting_ -= connection.waiting_.length;
+	std::swap(released, connection.waiting_);
+}
+
 /* Context: any but hard interrupt, no lock held. */
-bool ActiveConnections::move(Connection &connection, State to)
+bool ActiveConnections::move(Connection &connection, State to, Way way)
 {
 	kern_skb_queue released{};
 	bool moved;
 	{
 		kern::Guard guard(lock_);
-		moved = move_locked(connection, to, released);
+		moved = move_locked(connection, to, released, way);
 	}
 	send_anew(released, room_.dev);
 	return moved;
@@ -140,7 +153,7 @@ Connection *ActiveConnections::create_locked(Destination &destination)
 	return connection;
 }
 
-bool ActiveConnections::send(Destination &destination, sk_buff *skb, u32 datagram_bytes)
+ActiveConnections::Outcome ActiveConnections::send(Destination &destination, sk_buff *skb, u32 datagram_bytes)
 {
 	kern_tx_packet packet;
 	kern_skb_tx_packet(skb, &packet);
@@ -148,21 +161,23 @@ bool ActiveConnections::send(Destination &destination, sk_buff *skb, u32 datagra
 	kern::Guard guard(lock_);
 	Connection *connection = destination.connection_ ?: create_locked(destination);
 	if (!connection)
-		return false;
+		return {};
 	if (connection->state_ != State::up) {
 		if (length <= datagram_bytes)
-			return false;
-		if (connection->waiting_.length < waiting_max)
+			return {};
+		if (connection->waiting_.length < waiting_max && waiting_ < waiting_of_all_max) {
 			kern_skb_enqueue(&connection->waiting_, skb);
-		else
+			waiting_++;
+		} else {
 			drop_locked(skb);
-		return true;
+		}
+		return {.taken = true};
 	}
 	/* What is too long for the peer may be too long for a datagram as well, or not. */
 	if (length > connection->limit_)
-		return false;
+		return {.taken = false, .limit = connection->limit_};
 	send_locked(*connection, skb, packet);
-	return true;
+	return {.taken = true};
 }
 
 void ActiveConnections::drop_locked(sk_buff *skb)
@@ -175,7 +190,7 @@ void ActiveConnections::drop_locked(sk_buff *skb)
 void ActiveConnections::send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
 {
 	Request *const request = free_;
-	if (!request || connection.outstanding_ >= requests_of_one_max) {
+	if (connection.outstanding_ >= (free_count_ < requests_of_one_max ? free_count_ : requests_of_one_max)) {
 		drop_locked(skb);
 		return;
 	}
@@ -190,6 +205,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb, const 
 		return;
 	}
 	free_ = request->next_free;
+	free_count_--;
 	request->skb = skb;
 	request->connection = &connection;
 	request->wr.num_sge = mapped;
@@ -214,6 +230,7 @@ void ActiveConnections::free_locked(Request &request)
 	request.connection = nullptr;
 	request.next_free = free_;
 	free_ = &request;
+	free_count_++;
 }
 
 /* A request that fails has broken its connection: the next packet makes another. */
@@ -228,10 +245,12 @@ void ActiveConnections::complete(const ib_wc &wc, int budget)
 	free_locked(request);
 	counters_.completions++;
 	connection.outstanding_--;
-	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
+	if (wc.status == IB_WC_SUCCESS) [[likely]] {
+		connection.carried_ = true;
+	} else {
 		counters_.errors++;
 		kern_skb_queue none{}; /* what is up lets nothing wait */
-		(void)move_locked(connection, State::over, none);
+		(void)move_locked(connection, State::over, none, Way::doubtful);
 	}
 	gone = owned_if_done_locked(connection);
 }
@@ -331,11 +350,13 @@ int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &connection = *static_cast<Connection *>(id->context);
 	switch (event->event) {
+	case IB_CM_REQ_ERROR:
+		(void)connection.all_.move(connection, State::over, Way::doubtful);
+		break;
 	case IB_CM_REP_RECEIVED:
 		if (connection.all_.establish(connection, *event).ok())
 			break;
 		[[fallthrough]];
-	case IB_CM_REQ_ERROR:
 	case IB_CM_REJ_RECEIVED:
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREQ_ERROR:

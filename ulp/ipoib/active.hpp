@@ -56,6 +56,7 @@ private:
 	/* Under the lock. */
 	kern::ListNode node_;
 	State state_ = State::wanted;
+	bool carried_ = false; /* a packet has got through */
 	kern_skb_queue waiting_{};
 	u32 outstanding_ = 0;
 	u32 limit_ = 0; /* bytes of a message, as long as it is up */
@@ -66,11 +67,15 @@ class ActiveConnections
 public:
 	/* At a time. Peers beyond that are sent datagrams. */
 	static constexpr u32 connections_max = 1024;
-	/* Packets on their way by all connections, and by one: a peer that does not receive cannot take them all. What is beyond is dropped. */
+	/*
+	 * Packets on their way by all connections, and by one, which has no more than are left besides: peers that do not receive never take them all.
+	 * What is beyond is dropped.
+	 */
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_of_one_max = 256;
-	/* Packets, too long for a datagram, that wait for one connection. */
+	/* Packets, too long for a datagram, that wait for one connection, and for all: 16 MiB at most. */
 	static constexpr u32 waiting_max = 64;
+	static constexpr u32 waiting_of_all_max = 256;
 
 	ActiveConnections(DestinationTable &destinations, kern::Work &work) : destinations_(destinations), work_(work) {}
 	~ActiveConnections() { kern_assert(connections_.empty() && requests_.empty()); }
@@ -80,14 +85,19 @@ public:
 	/* What never came back; all connections are ended, and nothing completes any more. Context: process. */
 	void reclaim();
 
+	/* What has become of a packet. */
+	struct Outcome {
+		bool taken; /* be it to be dropped; else it is the caller's, to be sent as a datagram */
+		u32 limit;  /* bytes of what the peer takes by a connection, if that was too little */
+	};
 	/**
 	 * send() - a packet by the connection to its destination, for which there is one from now on
 	 * @skb: begins with the address
 	 * @datagram_bytes: what would go as a datagram, with the encapsulation header
 	 *
-	 * Context: start_xmit. True if the packet is taken, be it to be dropped; else it is the caller's, to be sent as a datagram.
+	 * Context: start_xmit.
 	 */
-	bool send(Destination &destination, sk_buff *skb, u32 datagram_bytes);
+	Outcome send(Destination &destination, sk_buff *skb, u32 datagram_bytes);
 	/* Of a request of send(). Context: NAPI. */
 	void complete(const ib_wc &wc, int budget);
 
@@ -113,10 +123,12 @@ private:
 		ib_sge sge[max_pieces];
 	};
 	using State = Connection::State;
+	enum class Way : u8 { good, doubtful }; /* after a message that did not get through, the path is to be asked for again */
 
 	static constexpr bool leads(State from, State to);
-	bool move_locked(Connection &connection, State to, kern_skb_queue &released) REQUIRES(lock_);
-	bool move(Connection &connection, State to);
+	bool move_locked(Connection &connection, State to, kern_skb_queue &released, Way way = Way::good) REQUIRES(lock_);
+	bool move(Connection &connection, State to, Way way = Way::good);
+	void release_locked(Connection &connection, kern_skb_queue &released) REQUIRES(lock_);
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet) REQUIRES(lock_);
 	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
@@ -139,6 +151,8 @@ private:
 	kern::List<Connection, &Connection::node_> connections_ GUARDED_BY(lock_);
 	u32 count_ GUARDED_BY(lock_) = 0;
 	Request *free_ GUARDED_BY(lock_) = nullptr;
+	u32 free_count_ GUARDED_BY(lock_) = 0;
+	u32 waiting_ GUARDED_BY(lock_) = 0; /* for all connections */
 	TransmitCounters counters_{};
 	u64 made_ = 0, failed_ = 0, dropped_ = 0;
 };

@@ -90,7 +90,7 @@ kern::Result<> Connected::run()
 {
 	enable();
 	if (ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
-		schedule();
+		schedule_from_task();
 	listener_ = TRY(own(ib_create_cm_id(room_.device, on_request, this)));
 	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
 }
@@ -122,12 +122,13 @@ void Connected::halt()
 void Connected::end_what_is_over()
 {
 	active_.run();
-	if (!passive_.has_work())
-		return;
-	disable();
-	passive_.run();
-	enable();
-	schedule();
+	while (passive_.quieten()) {
+		disable();
+		passive_.end_quiet();
+		enable();
+		/* Who wanted it meanwhile was not heard. */
+		schedule_from_task();
+	}
 }
 
 void Connected::tend()

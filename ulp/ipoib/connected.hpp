@@ -43,7 +43,10 @@ public:
 	u32 take_faults() { return faults_.take(); }
 
 	/* Context: as of the function of the same name of ActiveConnections. State: running. */
-	bool send(Destination &destination, sk_buff *skb, u32 datagram_bytes) { return active_.send(destination, skb, datagram_bytes); }
+	ActiveConnections::Outcome send(Destination &destination, sk_buff *skb, u32 datagram_bytes)
+	{
+		return active_.send(destination, skb, datagram_bytes);
+	}
 	/* Where packets went is void. Context: any but hard interrupt. */
 	void end_active() { active_.end_all(); }
 	/* Each half minute. Context: any but hard interrupt. */

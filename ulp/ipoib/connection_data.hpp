@@ -16,6 +16,11 @@ namespace ipoib
 constexpr u32 psn_mask = 0xff'ffff;
 /* What a peer without a buffer is given until it sends again: 0.64 ms (IBA 9.7.5.2.8). */
 constexpr u8 min_rnr_timer = 12;
+/*
+ * What a peer may ask for: that we repeat for it, when it has no buffer, a few times and not for ever (7), and wait for its acknowledgement for
+ * 4 s at most (IBA 9.7.6.1.3). Packets that wait for it are others' that cannot be sent.
+ */
+constexpr u8 rnr_retry_max = 6, ack_timeout_max = 20;
 
 template <class T>
 kern::Result<T *> own(T *object)
@@ -41,7 +46,8 @@ inline kern::Result<u32> peer_receives(const ib_cm_event &event)
 	if (event.private_data_len < sizeof(data))
 		return kern::Error{-EINVAL};
 	__builtin_memcpy(&data, event.private_data, sizeof(data));
-	const u32 qpn = data.qpn.value();
+	/* What is above the QP number is reserved (RFC 4755 section 3.5). */
+	const u32 qpn = data.qpn.value() & psn_mask;
 	if (qpn <= 1 || qpn >= ib::qpn_multicast || data.receive_bytes.value() < least)
 		return kern::Error{-EINVAL};
 	return data.receive_bytes.value();
@@ -76,6 +82,9 @@ inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
 	attr.qp_state = IB_QPS_RTS;
 	TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.max_rd_atomic = 0;
+	attr.rnr_retry = attr.rnr_retry < rnr_retry_max ? attr.rnr_retry : rnr_retry_max;
+	/* 0 is for ever. */
+	attr.timeout = attr.timeout && attr.timeout < ack_timeout_max ? attr.timeout : ack_timeout_max;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));
 }
 

@@ -127,6 +127,13 @@ bool DestinationTable::begin_refresh(Destination &destination)
 	return true;
 }
 
+void DestinationTable::doubt(Destination &destination)
+{
+	kern::Guard guard(lock_);
+	if (destination.ah_ && !destination.resolving_)
+		__atomic_store_n(&destination.stale_, true, __ATOMIC_RELAXED);
+}
+
 bool DestinationTable::path_of(const Destination &destination, sa_path_rec &path)
 {
 	kern::Guard guard(lock_);

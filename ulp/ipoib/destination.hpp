@@ -130,6 +130,8 @@ public:
 	void end_rested(unsigned rounds);
 	/* Marks all that are resolved: they stay in use until someone has asked again. */
 	void mark_stale();
+	/* Marks one of them. Context: any but hard interrupt. */
+	void doubt(Destination &destination);
 	/* Whether a resolved one should be asked for again. */
 	static bool is_stale(const Destination &destination)
 	{

@@ -190,8 +190,9 @@ void Interface::clear_out()
 kern::Result<> Interface::start_queues()
 {
 	kern::ignore(read_port());
-	TRY(queues_.to(Queues::State::running));
+	/* As soon as the queues run, packets come that want connections. */
 	TRY(start_connections());
+	TRY(queues_.to(Queues::State::running));
 	/* Its QPs may be new. */
 	publish_address();
 	return {};
@@ -238,7 +239,7 @@ HardwareAddress Interface::own_address() const
 	ib::Gid raw;
 	__builtin_memcpy(raw.raw, port_gid_.raw, sizeof(raw.raw));
 	HardwareAddress now = qp() ? HardwareAddress::make(qp()->qp_num, raw) : address_;
-	now.flags = mode_ == Mode::connected ? HardwareAddress::flag_rc : 0;
+	now.flags = mode() == Mode::connected ? HardwareAddress::flag_rc : 0;
 	return now;
 }
 
@@ -357,8 +358,8 @@ kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
 	if (datagram > 0) {
 		__atomic_store_n(&domain_mtu_, ip_mtu(static_cast<unsigned>(datagram)), __ATOMIC_RELAXED);
-		if (mode_ == Mode::datagram && datagram_mtu() != kern_netdev_mtu(dev_))
-			kern_netdev_set_mtu(dev_, datagram_mtu());
+		if (mode() == Mode::datagram && datagram_mtu() != kern_netdev_mtu(dev_))
+			set_mtu(datagram_mtu());
 	}
 	return {};
 }
@@ -418,7 +419,7 @@ void Interface::tend()
 
 int Interface::change_mtu(unsigned mtu)
 {
-	if (mode_ == Mode::connected)
+	if (mode() == Mode::connected)
 		return 0;
 	if (domain_mtu_ && mtu > domain_mtu_)
 		return -EINVAL;

@@ -75,7 +75,8 @@ public:
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
 	State state() const { return ladder_.state(); }
-	Mode mode() const { return mode_; }
+	/* Context: any; it stays as it is under the rtnl lock. */
+	Mode mode() const { return static_cast<Mode>(mode_.load_relaxed()); }
 	Connected &connected() { return connected_; }
 	bool ignores_users_groups() const { return umcast_; }
 	ib_qp *qp() const { return queues_.qp(); }
@@ -146,11 +147,13 @@ private:
 	u32 largest_datagram() const;
 	u32 datagram_bytes() const;
 	bool fits_datagram(sk_buff *skb) const;
-	void report_too_big(sk_buff *skb);
+	void report_too_big(sk_buff *skb, u32 limit);
 	void answer_too_big();
 	int set_mode(Mode mode);
 	void adopt_mode(Mode mode);
+	void set_mtu(unsigned mtu);
 	unsigned datagram_mtu() const;
+	void refresh_path(Destination &destination);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
 	void finish(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path = {});
@@ -187,7 +190,7 @@ private:
 
 	/* Under the rtnl lock. */
 	Ladder<Interface, State> ladder_{*this};
-	Mode mode_ = Mode::datagram;
+	kern::Atomic<u8> mode_{static_cast<u8>(Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
 	bool umcast_ = false;
 	unsigned max_datagram_mtu_ = 0; /* the port's */
 	unsigned wanted_mtu_ = 0; /* the administrator's, in datagram mode */

@@ -12,13 +12,6 @@ namespace
 /* Of packets that were too long: to say so to more senders at a time is of no use. */
 constexpr u32 too_big_max = 64;
 
-u32 message_bytes(sk_buff *skb)
-{
-	kern_tx_packet packet;
-	kern_skb_tx_packet(skb, &packet);
-	return packet.length - address_bytes;
-}
-
 } // namespace
 
 /*
@@ -38,14 +31,17 @@ int Interface::start_xmit_connected(sk_buff *skb)
 		return KERN_XMIT_OK;
 	}
 	destination->touch();
-	const bool may_connect = to.takes_connections() && !to.is_multicast();
-	if (may_connect && connected_.send(*destination, skb, datagram_bytes())) {
+	/* It is used meanwhile, and what is sent by a connection never comes to where others are asked for. */
+	if (DestinationTable::is_stale(*destination)) [[unlikely]]
+		refresh_path(*destination);
+	ActiveConnections::Outcome outcome{};
+	if (to.takes_connections() && !to.is_multicast())
+		outcome = connected_.send(*destination, skb, datagram_bytes());
+	if (outcome.taken) {
 		queue.flush_unless_more();
 	} else if (!fits_datagram(skb)) {
-		report_too_big(skb);
+		report_too_big(skb, outcome.limit ? outcome.limit - static_cast<u32>(sizeof(Header)) : largest_datagram());
 		queue.flush_unless_more();
-	} else if (DestinationTable::is_stale(*destination)) {
-		send_unresolved(skb, to);
 	} else {
 		kern_skb_pull(skb, address_bytes);
 		queue.send(skb, ah, destination->qpn());
@@ -66,17 +62,22 @@ u32 Interface::datagram_bytes() const
 	return largest_datagram() + static_cast<u32>(sizeof(Header));
 }
 
+/* The packet, or each that the device cuts it into. */
 bool Interface::fits_datagram(sk_buff *skb) const
 {
-	return message_bytes(skb) <= datagram_bytes();
+	kern_tx_packet packet;
+	kern_skb_tx_packet(skb, &packet);
+	const u32 length = packet.gso_size ? packet.header_length + packet.gso_size : packet.length;
+	return length - address_bytes <= datagram_bytes();
 }
 
 /* Its sender is told from a task: what that causes may come back here, where a queue's lock is held. */
-void Interface::report_too_big(sk_buff *skb)
+void Interface::report_too_big(sk_buff *skb, u32 limit)
 {
 	{
 		kern::Guard guard(too_big_lock_);
 		if (too_big_.length < too_big_max) {
+			*static_cast<u32 *>(kern_skb_control(skb)) = limit;
 			kern_skb_enqueue(&too_big_, skb);
 			too_big_work_.queue();
 			return;
@@ -96,19 +97,20 @@ void Interface::answer_too_big()
 	}
 	while (sk_buff *skb = kern_skb_dequeue(&packets)) {
 		count(tx_dropped_);
-		kern_skb_too_big(skb, largest_datagram());
+		kern_skb_too_big(skb, *static_cast<const u32 *>(kern_skb_control(skb)));
 	}
 }
 
 kern::Result<> Interface::start_connections()
 {
-	if (mode_ != Mode::connected)
+	if (mode() != Mode::connected)
 		return {};
 	ConnectionRoom room{};
 	room.dev = dev_;
 	room.device = device_;
 	room.port_num = port_num_;
 	room.pkey_index = pkey_index_;
+	TRY(queues_.to(Queues::State::made));
 	room.qpn = qp()->qp_num;
 	room.pd = pd_;
 	return connected_.start(room);
@@ -120,7 +122,7 @@ kern::Result<> Interface::start_connections()
  */
 int Interface::set_mode(Mode mode)
 {
-	if (mode == mode_)
+	if (mode == this->mode())
 		return 0;
 	if (mode == Mode::connected && !Connected::possible(device_, port_num_))
 		return -EOPNOTSUPP;
@@ -144,7 +146,7 @@ int Interface::set_mode(Mode mode)
 /* Nothing is sent meanwhile: the queues do not run. Context: rtnl lock. */
 void Interface::adopt_mode(Mode mode)
 {
-	mode_ = mode;
+	mode_.store_relaxed(static_cast<u8>(mode));
 	const bool connected = mode == Mode::connected;
 	kern_netdev_set_start_xmit(dev_, connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
 	/* A reliable connection computes no checksum, and cuts no segment. */
@@ -152,7 +154,15 @@ void Interface::adopt_mode(Mode mode)
 	publish_address();
 	const unsigned limit = connected ? connected_mtu : max_datagram_mtu_;
 	kern_netdev_set_max_mtu(dev_, limit);
-	kern_netdev_set_mtu(dev_, connected ? connected_mtu : datagram_mtu());
+	set_mtu(connected ? connected_mtu : datagram_mtu());
+}
+
+/* Of our own accord, which is not what the administrator wants. Context: rtnl lock. */
+void Interface::set_mtu(unsigned mtu)
+{
+	const unsigned wanted = wanted_mtu_;
+	kern_netdev_set_mtu(dev_, mtu);
+	wanted_mtu_ = wanted;
 }
 
 /* Of datagram mode: what the administrator wants, as far as the broadcast domain has it, or, while that says nothing, any domain has. */

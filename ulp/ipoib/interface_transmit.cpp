@@ -49,20 +49,17 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	}
 	const HardwareAddress address = to;
 	switch (destinations_.wait(address, skb, destination)) {
-	case DestinationTable::Action::send: {
-		const u32 qpn = destination->qpn();
-		/* It was resolved just now, or it was looked at before. */
-		if (mode_ == Mode::connected && !fits_datagram(skb)) {
+	case DestinationTable::Action::send:
+		/* It was resolved just now, or it is old. What is left of connected mode may be too long, whatever the mode is now. */
+		if (!fits_datagram(skb)) {
 			count(tx_dropped_);
 			kern_skb_drop(skb);
 			break;
 		}
-		if (destinations_.begin_refresh(*destination) && !address.is_multicast())
-			begin_path_query(destination);
+		refresh_path(*destination);
 		kern_skb_pull(skb, address_bytes);
-		queue.send(skb, destination->ah(), qpn);
+		queue.send(skb, destination->ah(), destination->qpn());
 		return;
-	}
 	case DestinationTable::Action::wait:
 		break;
 	case DestinationTable::Action::resolve:
@@ -77,6 +74,13 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 		break;
 	}
 	queue.flush_unless_more();
+}
+
+/* Asks again for the way to a peer that is used meanwhile, if nobody does. Context: any but hard interrupt. */
+void Interface::refresh_path(Destination &destination)
+{
+	if (destinations_.begin_refresh(destination) && !destination.address().is_multicast())
+		begin_path_query(kern::Ref<Destination>::share(destination));
 }
 
 /* Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but hard interrupt. */
@@ -130,7 +134,7 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 	kern::Owned<sa_path_rec> kept;
 	rdma_ah_attr where;
 	/* Without memory there will be no connection. */
-	if (status == 0 && mode_ == Mode::connected)
+	if (status == 0 && mode() == Mode::connected)
 		if (auto copy = kern::make<sa_path_rec>(kern::Gfp::kernel, *path); copy.ok())
 			kept = copy.take();
 	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0)
@@ -186,7 +190,8 @@ void Interface::finish(Destination &destination, kern::Owned<Handle> handle, ker
 	const bool found = static_cast<bool>(handle);
 	kern_skb_queue waiting = destinations_.resolved(destination, std::move(handle), std::move(path));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
-		if (found) {
+		/* In datagram mode no more is looked at what is left of connected mode. */
+		if (found && (mode() == Mode::connected || fits_datagram(skb))) {
 			kern_skb_requeue(skb, dev_);
 		} else {
 			count(tx_dropped_);

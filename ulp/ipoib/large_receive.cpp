@@ -102,29 +102,34 @@ bool LargeReceive::post()
 	return back_ < depth;
 }
 
-/* A spare that the stack is done with: of those that it has had for long, the first two are looked at. */
+/* A spare that the stack is done with: of those that it has had for longest, the first two are looked at. */
 bool LargeReceive::take_spare(Block &block)
 {
 	for (unsigned looks = 0; looks < 2 && spares_first_ != spares_end_; looks++) {
 		block = spares_[spares_first_++ % spares_max];
-		if (kern_page_references(block.pages) == 1 && kern_page_reusable(block.pages)) {
-			counters_.pages_reused++;
+		if (kern_page_references(block.pages) != 1)
+			spares_[spares_end_++ % spares_max] = block;
+		else if (!kern_page_reusable(block.pages))
+			release(block);
+		else
 			return true;
-		}
-		spares_[spares_end_++ % spares_max] = block;
 	}
 	return false;
 }
 
-/* The stack has a block now, by the reference that was ours. */
-void LargeReceive::keep_or_give(const Block &block)
+/* A block for the place of one that the stack is to have, if it may have one more. */
+bool LargeReceive::take_another(Block &block)
 {
-	if (spares_end_ - spares_first_ < spares_max) {
-		/* Under the stack's hands it may be gone already; this reference was taken before. */
-		spares_[spares_end_++ % spares_max] = block;
-		return;
+	if (take_spare(block)) {
+		counters_.pages_reused++;
+		return true;
 	}
-	release(block);
+	if (spares_end_ - spares_first_ >= spares_max)
+		return false;
+	auto made = make(kern::Gfp::nowait);
+	if (made.ok())
+		block = made.value();
+	return made.ok();
 }
 
 void LargeReceive::receive(kern_napi &napi, const ib_wc &wc)
@@ -170,13 +175,7 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
 	packet.type = KERN_PACKET_HOST;
 
 	Block fresh;
-	bool replaced = length > block_worth && take_spare(fresh);
-	if (length > block_worth && !replaced) {
-		if (auto made = make(kern::Gfp::nowait); made.ok()) {
-			fresh = made.value();
-			replaced = true;
-		}
-	}
+	const bool replaced = length > block_worth && take_another(fresh);
 	const Block given = slot.block;
 	if (replaced)
 		kern_get_page(given.pages);
@@ -192,7 +191,8 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
 	counters_.bytes += packet.length;
 	if (replaced) {
 		install(slot, fresh);
-		keep_or_give(given);
+		/* There is room: take_another() has taken one out, or seen some. The stack may be done with it already. */
+		spares_[spares_end_++ % spares_max] = given;
 	}
 }
 

@@ -52,7 +52,10 @@ private:
 		ib_sge sge;
 		Block block;
 	};
-	/* What the stack has, and we have a reference to: to be used again when it is done with it. */
+	/*
+	 * What the stack has, and we have a reference to: to be used again when it is done with it. So much the stack has at most, 8 MiB;
+	 * what comes beyond is copied.
+	 */
 	static constexpr u32 spares_max = 128;
 	static_assert((spares_max & (spares_max - 1)) == 0);
 
@@ -60,7 +63,7 @@ private:
 	void release(const Block &block);
 	void install(Slot &slot, const Block &block);
 	bool take_spare(Block &block);
-	void keep_or_give(const Block &block);
+	bool take_another(Block &block);
 	void deliver(kern_napi &napi, Slot &slot, u32 length);
 	void append(Slot &slot);
 

@@ -16,7 +16,17 @@ constexpr u8 rnr_retry_for_ever = 7;
 /* The one table of what may follow what. */
 constexpr bool PassiveConnections::leads(State from, State to)
 {
-	return to == State::over ? from != State::over : from == State::answered && to == State::up;
+	switch (from) {
+	case State::answered:
+		return to == State::up || to == State::over;
+	case State::up:
+		return to == State::over;
+	case State::over:
+		return to == State::quiet;
+	case State::quiet:
+		return false;
+	}
+	return false;
 }
 
 bool PassiveConnections::move_locked(PassiveConnection &connection, State to)
@@ -139,34 +149,49 @@ int PassiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 	return 0;
 }
 
-PassiveConnection *PassiveConnections::next_over()
+PassiveConnection *PassiveConnections::take_over()
 {
 	kern::Guard guard(lock_);
-	for (PassiveConnection &connection : connections_)
-		if (connection.state_ == State::over)
-			return &connection;
+	for (PassiveConnection &connection : connections_) {
+		if (!move_locked(connection, State::quiet))
+			continue;
+		connection.node_.unlink();
+		return &connection;
+	}
 	return nullptr;
 }
 
-void PassiveConnections::take_out(PassiveConnection &connection)
+/* The id first: its handler uses the connection and its QP. That is what may take long; what peers send to others is received meanwhile. */
+u32 PassiveConnections::quieten()
 {
-	{
-		kern::Guard guard(lock_);
-		connection.node_.unlink();
-		count_--;
+	u32 taken = 0;
+	while (taken < batch_max) {
+		PassiveConnection *connection = take_over();
+		if (!connection)
+			break;
+		ib_destroy_cm_id(std::exchange(connection->id_, nullptr));
+		ib_qp_attr attr{};
+		attr.qp_state = IB_QPS_ERR;
+		/* One that cannot be moved receives until it is destroyed. */
+		if (connection->qp_)
+			(void)ib_modify_qp(connection->qp_, &attr, IB_QP_STATE);
+		quiet_.push_back(*connection);
+		taken++;
 	}
-	kern::destroy(&connection);
+	return taken;
 }
 
-/* The id first: its handler may be at the connection. */
-void PassiveConnections::run()
+void PassiveConnections::end_quiet()
 {
-	while (PassiveConnection *connection = next_over()) {
-		ib_destroy_cm_id(connection->id_);
+	u32 ended = 0;
+	while (PassiveConnection *connection = quiet_.pop_front()) {
 		if (connection->qp_)
 			ib_destroy_qp(connection->qp_);
-		take_out(*connection);
+		kern::destroy(connection);
+		ended++;
 	}
+	kern::Guard guard(lock_);
+	count_ -= ended;
 }
 
 void PassiveConnections::end_all()

@@ -19,6 +19,7 @@ public:
 		answered, /* made, or being made; REP is out, or about to be */
 		up,	  /* the peer has it */
 		over,	  /* to be ended */
+		quiet,	  /* being ended: no id, and nothing more is received */
 	};
 
 	/* Something has come by it. Context: NAPI. */
@@ -34,7 +35,7 @@ private:
 	friend class PassiveConnections;
 
 	PassiveConnections &all_;
-	ib_cm_id *const id_;
+	ib_cm_id *id_;
 	const ib_gid peer_;
 	ib_qp *qp_ = nullptr;
 	bool touched_ = true;
@@ -48,7 +49,10 @@ private:
 class PassiveConnections
 {
 public:
-	/* At a time, and of these from one port of a peer; what is beyond is refused, and its sender goes on with datagrams. */
+	/*
+	 * At a time, and of these from one port of a peer; what is beyond is refused, and its sender goes on with datagrams. The port is the one that
+	 * the REQ names, which whoever may send as QP1 may invent: such a one has the sender's place, and can keep others to datagrams, no more.
+	 */
 	static constexpr u32 connections_max = 256;
 	static constexpr u32 of_peer_max = 8;
 	/* By a connection that nothing has come by for so many rounds, half a minute each, nothing will. */
@@ -63,10 +67,14 @@ public:
 	/* A receive of one has failed, which leaves its QP in ERR. Context: any but hard interrupt. */
 	void broken(PassiveConnection &connection) { (void)move(connection, State::over); }
 
-	/* Whether run() has something to end. Context: any but hard interrupt. */
-	bool has_work() { return next_over() != nullptr; }
-	/* Ends what is over. Nothing is polled meanwhile. Context: process, one at a time. */
-	void run();
+	/* Of those that are over, these are ended at a time: so long nothing is polled. */
+	static constexpr u32 batch_max = 16;
+	/*
+	 * Begins to end some: they hear nothing of their peers any more. How many they are, for the caller to end them all by end_quiet(), nothing being
+	 * polled meanwhile. Context: process, one at a time.
+	 */
+	u32 quieten();
+	void end_quiet();
 	void end_all();
 	/* Looks after what nothing comes by. Context: any but hard interrupt. */
 	void tend();
@@ -85,8 +93,7 @@ private:
 	bool has_room_locked(const ib_gid &peer) REQUIRES(lock_);
 	kern::Result<> answer(PassiveConnection &connection);
 	int refuse(ib_cm_id &id, ib_cm_rej_reason reason);
-	PassiveConnection *next_over();
-	void take_out(PassiveConnection &connection);
+	PassiveConnection *take_over();
 	static int on_event(ib_cm_id *id, const ib_cm_event *event);
 
 	kern::Work &work_;
@@ -94,6 +101,8 @@ private:
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.passive")};
 	kern::List<PassiveConnection, &PassiveConnection::node_> connections_ GUARDED_BY(lock_);
 	u32 count_ GUARDED_BY(lock_) = 0;
+	/* Between quieten() and end_quiet(), the caller's of these. */
+	kern::List<PassiveConnection, &PassiveConnection::node_> quiet_;
 	u64 accepted_ = 0, refused_ = 0;
 };
 

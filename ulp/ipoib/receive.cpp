@@ -137,7 +137,7 @@ void ReceiveQueue::start()
 	enable();
 	/* What came before the arm raises an event all the same, or is told of by the answer. */
 	if (ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
-		schedule();
+		schedule_from_task();
 }
 
 void ReceiveQueue::stop()

@@ -17,6 +17,7 @@ public:
 	kern::Atomic<u32> last_trap{};
 	kern::Atomic<u32> refuse{}; /* answers with this status */
 	kern::Atomic<u32> mlid{0xc001};
+	kern::Atomic<u32> group_mtu{}; /* of every group, with its selector; 0: as it was asked for */
 	kern::Atomic<u32> deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
 
 	/* What it says of a path, which comes as the question was; else all lead to LID 77. Set before anybody asks. */
@@ -124,6 +125,8 @@ private:
 		switch (mad.header.attr_id.value()) {
 		case ib::attr_mc_member_record:
 			reinterpret_cast<ib::McMemberRecord *>(mad.data)->mlid = static_cast<u16>(mlid.load_acquire());
+			if (const u32 mtu = group_mtu.load_acquire())
+				reinterpret_cast<ib::McMemberRecord *>(mad.data)->mtu_selector = static_cast<u8>(mtu);
 			(mad.header.method == IB_SA_METHOD_DELETE ? leaves : joins).fetch_add(1);
 			break;
 		case ib::attr_inform_info: {

@@ -165,6 +165,8 @@ void kern_napi_del(struct kern_napi *napi);
 void kern_napi_enable(struct kern_napi *napi);
 void kern_napi_disable(struct kern_napi *napi);
 bool kern_napi_schedule(struct kern_napi *napi);
+/* The same from process context, where no interrupt's end would have it run. */
+bool kern_napi_schedule_from_task(struct kern_napi *napi);
 /* False if it is to be polled again anyway. */
 bool kern_napi_complete_done(struct kern_napi *napi, int work);
 

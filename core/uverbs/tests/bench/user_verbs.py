@@ -11,7 +11,7 @@ from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
 from programs import load
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_connectx", "weft_ipoib")
 STOCK = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 PROGRAM = "/tmp/verbs_figures"
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)

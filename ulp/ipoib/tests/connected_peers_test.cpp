@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Connected mode and its worst company: peers that agree and do not receive, answer nothing, or ask for too much; and moments in which something comes too early.
+#include "connected_fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace
+{
+
+/* Who takes connections to a QP number at the second host, as a program of its own there may. */
+class Taker
+{
+public:
+	enum class Answer : u8 {
+		none,	/* never */
+		nobody, /* a QP that is not there */
+		deaf,	/* a QP that has no buffer, and asks to be waited for for ever */
+	};
+
+	Taker(const Subnet &subnet, u32 qpn, Answer answer) : subnet_(subnet), answer_(answer)
+	{
+		__builtin_memcpy(&address_, subnet.b.address(), sizeof(address_));
+		address_.flags = HardwareAddress::flag_rc;
+		address_.qpn_bytes[0] = static_cast<u8>(qpn >> 16);
+		address_.qpn_bytes[1] = static_cast<u8>(qpn >> 8);
+		address_.qpn_bytes[2] = static_cast<u8>(qpn);
+		auto attr = ::fixture::qp_attr(IB_QPT_RC);
+		pd_ = ib_alloc_pd(subnet.b.device(), 0);
+		const ib_cq_init_attr queue{.cqe = 16};
+		cq_ = ib_create_cq(subnet.b.device(), nullptr, nullptr, nullptr, &queue);
+		if (rdma::is_err(pd_) || rdma::is_err(cq_))
+			return;
+		attr.send_cq = attr.recv_cq = cq_;
+		qp_ = ib_create_qp(pd_, &attr);
+		if (rdma::is_err(qp_))
+			return;
+		listener_ = ib_create_cm_id(subnet.b.device(), on_event, this);
+		ok_ = !rdma::is_err(listener_) && ib_cm_listen(listener_, connection_service(qpn), 0) == 0;
+	}
+	~Taker()
+	{
+		if (listener_ && !rdma::is_err(listener_))
+			ib_destroy_cm_id(listener_);
+		if (taken_)
+			ib_destroy_cm_id(taken_);
+		if (qp_ && !rdma::is_err(qp_))
+			ib_destroy_qp(qp_);
+		if (cq_ && !rdma::is_err(cq_))
+			ib_destroy_cq(cq_);
+		if (pd_ && !rdma::is_err(pd_))
+			ib_dealloc_pd(pd_);
+	}
+	Taker(const Taker &) = delete;
+	Taker &operator=(const Taker &) = delete;
+
+	bool ok() const { return ok_; }
+	/* A packet from the first host. */
+	bool send(unsigned length) const { return kern_kunit_netdev_send(subnet_.a.dev(), &address_, type_ipv4, length) == 0; }
+
+private:
+	int accept(ib_cm_id *id, const ib_cm_req_event_param &req)
+	{
+		/* One at a time. */
+		if (taken_)
+			return -EBUSY;
+		taken_ = id;
+		if (answer_ == Answer::none)
+			return 0;
+		if (answer_ == Answer::deaf && ::fixture::connect(qp_, req.remote_qpn, 2))
+			return -EIO;
+		const ConnectionData data{.qpn = 0x123u, .receive_bytes = connected_bytes};
+		ib_cm_rep_param rep{};
+		rep.qp_num = answer_ == Answer::deaf ? qp_->qp_num : 0xabcdef;
+		rep.private_data = &data;
+		rep.private_data_len = sizeof(data);
+		rep.rnr_retry_count = 7;
+		rep.failover_accepted = 1;
+		(void)ib_send_cm_rep(id, &rep);
+		return 0;
+	}
+	static int on_event(ib_cm_id *id, const ib_cm_event *event)
+	{
+		return event->event == IB_CM_REQ_RECEIVED ? static_cast<Taker *>(id->context)->accept(id, event->param.req_rcvd) : 0;
+	}
+
+	const Subnet &subnet_;
+	const Answer answer_;
+	HardwareAddress address_;
+	ib_pd *pd_ = nullptr;
+	ib_cq *cq_ = nullptr;
+	ib_qp *qp_ = nullptr;
+	ib_cm_id *listener_ = nullptr;
+	ib_cm_id *taken_ = nullptr;
+	bool ok_ = false;
+};
+
+/* Packets of the first host that came to nothing. */
+u64 lost(const Subnet &subnet)
+{
+	const kern_net_stats stats = subnet.a.stats();
+	return stats.tx_errors + stats.tx_dropped;
+}
+
+/* Who agrees and then does not receive is not connected to again and again; and the way there is asked for again. */
+void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	Taker taker(subnet, 0x777, Taker::Answer::nobody);
+	ASSERT_TRUE(taker.ok());
+	const u64 made = subnet.a.counter("connections_made"), asked = subnet.a.counter("path_queries");
+	for (unsigned round = 0; round < 20; round++) {
+		const u64 before = lost(subnet);
+		ASSERT_TRUE(taker.send(60'000));
+		ASSERT_TRUE(eventually([&] { return lost(subnet) > before; }));
+	}
+	EXPECT_LE(subnet.a.counter("connections_made"), made + 1);
+	EXPECT_TRUE(eventually([&] { return subnet.a.counter("path_queries") == asked + 2; }));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* Who has no buffer, and wants to be waited for for ever, is waited for for a while. */
+void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	Taker taker(subnet, 0x777, Taker::Answer::deaf);
+	ASSERT_TRUE(taker.ok());
+	const u64 errors = subnet.a.stats().tx_errors;
+	ASSERT_TRUE(taker.send(60'000));
+	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_errors > errors; }));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* What waits for peers that never answer is bounded, for one and for all. */
+void ipoib_05_packets_that_wait_are_bounded(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	constexpr u32 peers = 5, each = ActiveConnections::waiting_max;
+	static_assert((peers - 1) * each == ActiveConnections::waiting_of_all_max);
+	kern::Owned<Taker> takers[peers];
+	u32 qpn = 0x777;
+	for (kern::Owned<Taker> &taker : takers) {
+		auto made = kern::make<Taker>(kern::Gfp::kernel, subnet, qpn++, Taker::Answer::none);
+		ASSERT_OK(made);
+		taker = made.take();
+		ASSERT_TRUE(taker->ok());
+		/* A small one goes as a datagram, and its way is known then. */
+		const u64 sent = subnet.a.stats().tx_packets;
+		ASSERT_TRUE(taker->send(1'000));
+		ASSERT_TRUE(eventually([&] { return subnet.a.stats().tx_packets > sent; }));
+	}
+	const u64 dropped = subnet.a.counter("connected_tx_dropped");
+	for (const kern::Owned<Taker> &taker : takers)
+		for (u32 i = 0; i < each; i++)
+			ASSERT_TRUE(taker->send(60'000));
+	EXPECT_EQ(subnet.a.counter("connected_tx_dropped"), dropped + each);
+	ASSERT_TRUE(takers[0]->send(60'000));
+	EXPECT_EQ(subnet.a.counter("connected_tx_dropped"), dropped + each + 1);
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 1'000));
+	/* What waited in vain is given back. */
+	EXPECT_TRUE(eventually([&] { return subnet.a.counter("connections_failed") == peers; }));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* What connected mode has left behind is too long for a datagram, and breaks no QP. */
+void ipoib_02_long_packets_in_datagram_mode(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::datagram, Mode::datagram));
+	subnet.a.down();
+	ASSERT_EQ(subnet.a.up(), 0);
+	ASSERT_TRUE(subnet.a.runs());
+	const kern_net_stats before = subnet.a.stats();
+	ASSERT_TRUE(subnet.a.send(subnet.b, 60'000));
+	EXPECT_TRUE(eventually([&] { return lost(subnet) == before.tx_errors + before.tx_dropped + 1; }));
+	EXPECT_EQ(subnet.a.stats().tx_errors, before.tx_errors);
+	EXPECT_TRUE(subnet.a.reaches(subnet.b));
+}
+
+/* The way of a peer that is only sent to by a connection is asked for again, too. */
+void ipoib_03_the_way_of_a_connection_is_asked_for_again(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	const u64 asked = subnet.a.counter("path_queries");
+	subnet.a.interface().on_event(IB_EVENT_SM_CHANGE);
+	for (unsigned round = 0; round < 100 && subnet.a.counter("path_queries") == asked; round++)
+		ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	EXPECT_EQ(subnet.a.counter("path_queries"), asked + 1);
+	EXPECT_EQ(subnet.a.counter("connections_made"), 1u);
+}
+
+/* A packet that comes while the parts of connected mode are being made finds none of it, or all. */
+void ipoib_06_packets_come_before_connections_can(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::datagram, Mode::connected));
+	soft_interpose(
+		subnet.a.device(), SOFT_CREATE_SRQ,
+		[](void *context) {
+			const auto &during = *static_cast<const Subnet *>(context);
+			const u64 before = lost(during);
+			(void)during.a.send(during.b, 60'000);
+			const auto patience = kern::Deadline::in_ms(200);
+			while (lost(during) == before && !patience.passed())
+				kern::sleep_us(50, 200);
+		},
+		&subnet);
+	EXPECT_EQ(set_mode(subnet.a, Mode::connected), 0);
+	soft_interpose(subnet.a.device(), SOFT_CREATE_SRQ, nullptr, nullptr);
+	EXPECT_TRUE(subnet.a.runs());
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* While one peer's connection is ended, which may take long, the others' go on. */
+void ipoib_05_connections_go_on_while_others_end(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	ASSERT_TRUE(subnet.b.reaches(subnet.a, 60'000));
+	struct During {
+		const Subnet &subnet;
+		kern::Atomic<u32> arrived{0};
+	} during{subnet};
+	/* The other direction's connection ends at the second host. */
+	soft_interpose(
+		subnet.b.device(), SOFT_MODIFY_QP,
+		[](void *context) {
+			auto &self = *static_cast<During *>(context);
+			const u64 before = self.subnet.b.stats().rx_packets;
+			(void)self.subnet.a.send(self.subnet.b, 60'000);
+			const auto patience = kern::Deadline::in_ms(1'000);
+			while (self.subnet.b.stats().rx_packets == before && !patience.passed())
+				kern::sleep_us(50, 200);
+			self.arrived.fetch_add(self.subnet.b.stats().rx_packets > before);
+		},
+		&during);
+	PassiveConnections &passive = subnet.b.interface().connected().passive();
+	const ConnectionData good{.qpn = 0x123u, .receive_bytes = connected_bytes};
+	{
+		Asker asker(subnet, &good, sizeof(good));
+		ASSERT_EQ(asker.outcome(), Asker::agreed);
+		ASSERT_TRUE(eventually([&] { return passive.size() == 2; }));
+		during.arrived.store_release(0);
+	}
+	EXPECT_TRUE(eventually([&] { return passive.size() == 1; }));
+	soft_interpose(subnet.b.device(), SOFT_MODIFY_QP, nullptr, nullptr);
+	EXPECT_EQ(during.arrived.load_acquire(), 1u);
+}
+
+/* What the interface does to its MTU is not what the administrator wants of it. */
+void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	constexpr u32 exactly = 2 << 6;
+	subnet.administrator.group_mtu.store_release(exactly | IB_MTU_2048);
+	ASSERT_TRUE(subnet.begin(Mode::datagram, Mode::datagram));
+	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), 2044u);
+	EXPECT_EQ(set_mode(subnet.a, Mode::connected), 0);
+	EXPECT_TRUE(subnet.a.runs());
+	EXPECT_EQ(set_mode(subnet.a, Mode::datagram), 0);
+	EXPECT_TRUE(subnet.a.runs());
+	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), 2044u);
+	/* The domain is another one, with more room. */
+	subnet.administrator.group_mtu.store_release(exactly | IB_MTU_4096);
+	subnet.a.down();
+	ASSERT_EQ(subnet.a.up(), 0);
+	EXPECT_TRUE(eventually([&] { return kern_netdev_mtu(subnet.a.dev()) == 4092u; }));
+}
+
+} // namespace
+
+KUNIT_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there), KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
+	    KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded), KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
+	    KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again), KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
+	    KUNIT_CASE(ipoib_05_connections_go_on_while_others_end), KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));
