@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The laws of Documentation/architecture.rst that can be read off the sources: who may include what.
+"""The laws of Documentation/architecture.rst that can be read off the sources: who may include what, and where time comes from.
 
 That no object outside of core/kern needs a symbol of the kernel, the other half of law 1, is asked of every C++ object as it is
 built (scripts/make/kbuild/check-object).
@@ -39,6 +39,10 @@ FORBIDDEN = (
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
 )
+# Law 10: what takes time, threads or chance from the machine; which files may (the seam itself, and programs that no daemon is made of).
+BESIDE_THE_SEAM = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock)::now\b|\bstd::j?thread\b|\brandom_device\b"
+                             r"|\bsleep_(?:for|until)\b|\b(?:clock_gettime|gettimeofday|nanosleep|usleep|getrandom|pthread_create)\(")
+AT_THE_SEAM = re.compile(r"tools/base/(?:environment|reactor)\.|/(?:tests|testing|fuzz|bench)/|tools/(?:explore|stranger|traffic|uverbs)/")
 # Law 1 lets a module have so much of C: these files (X_module.c where a folder has several modules), of which no line is anything else.
 BOILERPLATE = re.compile(r"(?:\w+_)?module\.c|exports\.c")
 BOILERPLATE_LINES = re.compile(
@@ -65,6 +69,8 @@ def complaints(tree):
             if not re.match(whose, name) or (but and re.search(but, name)):
                 continue
             found += [f"{name} includes {include}, against law {law}" for _, include in INCLUDE.findall(text) if re.match(what, include)]
+        if name.startswith("tools/") and not AT_THE_SEAM.search(name):
+            found += [f"{name} names {word}, against law 10" for word in BESIDE_THE_SEAM.findall(text)]
         if name.endswith(".c") and re.match(r"core|hw|ulp", name) and not re.search(rf"core/kern/|{APART}", name):
             if not BOILERPLATE.fullmatch(path.name):
                 found.append(f"{name} is C, against law 1, which lets a module have module.c or NAME_module.c, and exports.c")

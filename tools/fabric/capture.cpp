@@ -10,6 +10,8 @@
 #include <ib/endian.hpp>
 #include <pcap/pcap.h>
 
+#include "base/environment.hpp"
+
 namespace weft::fabric
 {
 
@@ -60,7 +62,7 @@ Capture::~Capture() = default;
 
 void Capture::record(std::span<const std::byte> wire)
 {
-	auto now = std::chrono::system_clock::now().time_since_epoch();
+	auto now = Environment::host().date().time_since_epoch();
 	auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
 	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
 	auto fraction = (static_cast<std::uint64_t>(rest.count()) << 32) / 1'000'000'000;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/environment.hpp"
+
 namespace weft::fabric
 {
 
@@ -22,7 +24,7 @@ EgressQueue::Result EgressQueue::send(Packet &&leaving, std::size_t limit)
 		VlQueue &queue = *queues_[vl];
 		if (queue.packets.size() >= limit)
 			return Result::dropped;
-		queue.packets.push_back({std::move(packet), Clock::now()});
+		queue.packets.push_back({std::move(packet), Environment::host().now()});
 		queued_[vl].fetch_add(1, std::memory_order_acq_rel);
 	}
 	/* The credit may have come back before the packet was in the queue. */

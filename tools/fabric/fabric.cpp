@@ -47,7 +47,8 @@ std::unique_ptr<Thing> take(std::vector<std::unique_ptr<Thing>> &things, const T
 
 } // namespace
 
-Fabric::Fabric(std::uint64_t seed) : seed_(seed), timeline_(std::make_unique<Timeline>())
+Fabric::Fabric(std::uint64_t seed, Reactor *reactor)
+    : seed_(seed), timeline_(std::make_unique<Timeline>(reactor))
 {
 	spdlog::info("fabric: seed {:#x}", seed);
 }

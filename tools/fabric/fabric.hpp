@@ -16,6 +16,11 @@
 #include "fabric/link.hpp"
 #include "fabric/port.hpp"
 
+namespace weft
+{
+class Reactor;
+}
+
 namespace weft::fabric
 {
 
@@ -40,7 +45,8 @@ class Fabric
 {
 public:
 	/* All random choices follow from the seed, which is logged. */
-	explicit Fabric(std::uint64_t seed = default_seed);
+	/* What the fabric does later it does on @reactor, and in its time; null: on a thread of its own. */
+	explicit Fabric(std::uint64_t seed = default_seed, Reactor *reactor = nullptr);
 	Fabric(const Fabric &) = delete;
 	Fabric &operator=(const Fabric &) = delete;
 	~Fabric();

@@ -299,7 +299,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		at_once = fate.delay.count() == 0 && in_flight_.empty();
 		if (!at_once) {
 			TimePoint due =
-				std::max(Timeline::Clock::now() + fate.delay, last_due_[side]);
+				std::max(timeline_.now() + fate.delay, last_due_[side]);
 			last_due_[side] = due;
 			fly(to, std::move(packet), due);
 			if (twin)
@@ -336,7 +336,7 @@ void Link::deliver_due()
 					slow_.store(false, std::memory_order_release);
 				return;
 			}
-			if (first->first > Timeline::Clock::now())
+			if (first->first > timeline_.now())
 				return;
 			next.emplace(std::move(first->second));
 			in_flight_.erase(first);

@@ -2,9 +2,9 @@
 #include "fabric/subnet_agent.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/environment.hpp"
 #include "fabric/smp_request.hpp"
 
 namespace weft::fabric
@@ -51,7 +51,7 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port, bool ow
 	if (request != SmpRequest::bad_version) {
 		ManagedPort &guarded = node_port(in_port);
 		if (!guarded.guard.admits(guarded.info, smp, own,
-					  std::chrono::steady_clock::now())) {
+					  Environment::host().now())) {
 			outcome.verdict = Verdict::denied;
 			return outcome;
 		}

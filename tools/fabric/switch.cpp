@@ -344,8 +344,9 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 {
 	out.expiry_planned.fetch_and(~(1u << vl));
 	auto life = patience(out);
+	const auto now = Environment::host().now(); // as the queue counts
 	/* Counted before they give back their credits. */
-	std::vector<Packet> dropped = out.egress.expire(vl, EgressQueue::Clock::now() - life);
+	std::vector<Packet> dropped = out.egress.expire(vl, now - life);
 	if (!dropped.empty()) {
 		spdlog::warn("switch {} port {}: {} packets on VL {} found no credit in time",
 			     name_, out.number, dropped.size(), vl);
@@ -355,7 +356,7 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 	auto since = out.egress.waiting_since(vl);
 	if (since != EgressQueue::Clock::time_point::max() &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
-		timeline_.at(since + life, [this, &out, vl] { expire(out, vl); }, this);
+		timeline_.after(since + life - now, [this, &out, vl] { expire(out, vl); }, this);
 }
 
 } // namespace weft::fabric

@@ -7,6 +7,11 @@
 namespace weft::fabric
 {
 
+Timeline::Timeline(Reactor *reactor)
+    : reactor_(reactor), environment_(reactor ? reactor->environment() : Environment::host())
+{
+}
+
 Timeline::~Timeline()
 {
 	stop();
@@ -14,18 +19,16 @@ Timeline::~Timeline()
 
 void Timeline::stop()
 {
-	std::thread thread;
+	std::unique_ptr<Loop> loop;
 	std::multimap<Clock::time_point, Planned> dropped;
 	{
 		std::lock_guard lock(mutex_);
 		stopping_ = true;
-		thread = std::move(thread_);
-		dropped = std::move(planned_);
-		planned_.clear();
+		loop = std::move(loop_);
+		dropped.swap(planned_);
 	}
-	changed_.notify_all();
-	if (thread.joinable())
-		thread.join();
+	if (loop)
+		loop->run([this] { timer_.reset(); });
 }
 
 void Timeline::at(Clock::time_point when, Task task, const void *owner)
@@ -33,12 +36,24 @@ void Timeline::at(Clock::time_point when, Task task, const void *owner)
 	std::lock_guard lock(mutex_);
 	if (stopping_)
 		return;
-	bool soonest = planned_.empty() || when < planned_.begin()->first;
+	const bool soonest = planned_.empty() || when < planned_.begin()->first;
 	planned_.emplace(when, Planned{std::move(task), owner});
-	if (!thread_.joinable())
-		thread_ = std::thread(&Timeline::run, this);
-	else if (soonest)
-		changed_.notify_one();
+	if (!loop_)
+		loop_ = reactor_ ? std::make_unique<Loop>("timeline", *reactor_)
+				 : std::make_unique<Loop>("timeline");
+	if (soonest)
+		loop_->post([this, &loop = *loop_] {
+			if (!timer_)
+				timer_ = std::make_unique<Timer>(loop, [this] { run(); });
+			wait_for_next();
+		});
+}
+
+void Timeline::wait_for_next()
+{
+	std::lock_guard lock(mutex_);
+	if (!planned_.empty())
+		timer_->arm_at(planned_.begin()->first);
 }
 
 void Timeline::forget(const void *owner)
@@ -64,27 +79,27 @@ void Timeline::forget(const void *owner)
 
 void Timeline::run()
 {
-	std::unique_lock lock(mutex_);
-	while (!stopping_) {
-		if (planned_.empty()) {
-			changed_.wait(lock);
-			continue;
-		}
-		auto first = planned_.begin();
-		if (first->first > Clock::now()) {
-			changed_.wait_until(lock, first->first);
-			continue;
-		}
-		Planned next = std::move(first->second);
-		planned_.erase(first);
-		running_for_ = next.owner;
-		lock.unlock();
-		next.task();
-		next.task = Task{};
-		lock.lock();
-		running_for_ = nullptr;
-		task_ended_.notify_all();
+	while (run_next()) {
 	}
+	wait_for_next();
+}
+
+bool Timeline::run_next()
+{
+	std::unique_lock lock(mutex_);
+	const auto first = planned_.begin();
+	if (first == planned_.end() || first->first > now())
+		return false;
+	Planned next = std::move(first->second);
+	planned_.erase(first);
+	running_for_ = next.owner;
+	lock.unlock();
+	next.task();
+	next.task = Task{};
+	lock.lock();
+	running_for_ = nullptr;
+	task_ended_.notify_all();
+	return true;
 }
 
 } // namespace weft::fabric

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "sm/discovery.hpp"
 
+#include <optional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -28,13 +29,126 @@ public:
 	Subnet run()
 	{
 		std::vector<Frontier> frontier{Frontier{}};
-		while (!frontier.empty() && !client_.stopped())
-			frontier = next_level(look(frontier));
+		explore(std::move(frontier));
+		index();
+		return std::move(subnet_);
+	}
+
+	/* What has changed since @before, of which all else is taken; nothing if that cannot be told. */
+	std::optional<Subnet> run_again(const Subnet &before)
+	{
+		subnet_.nodes = before.nodes;
+		subnet_.by_guid = before.by_guid;
+		std::vector<Frontier> frontier;
+		if (!read_changes(before.switches, frontier))
+			return std::nullopt;
+		explore(std::move(frontier));
+		keep_reachable();
 		index();
 		return std::move(subnet_);
 	}
 
 private:
+	void explore(std::vector<Frontier> frontier)
+	{
+		while (!frontier.empty() && !client_.stopped())
+			frontier = next_level(look(frontier));
+	}
+
+	/*
+	 * Reads the ports of the switches of which one is no longer what it was, and forgets what was
+	 * behind those that are down or have come up anew; the latter are to be looked behind.
+	 * False if a switch does not answer, whose way may be what has changed, or if it is our own link.
+	 */
+	bool read_changes(const std::vector<int> &switches, std::vector<Frontier> &frontier)
+	{
+		for (int index : switches)
+			ask({index, 0}, node(index).path, ib::attr_switch_info, 0);
+		if (!answer_all())
+			return false;
+		std::vector<int> changed;
+		for (int index : switches)
+			if (node(index).switch_info.port_state_change())
+				changed.push_back(index);
+		clear_bits(changed);
+		for (int index : changed)
+			ask_ports(index);
+		if (!answer_all())
+			return false;
+		for (int index : changed)
+			for (std::size_t number = 1; number < node(index).ports.size(); number++) {
+				const PortData &port = node(index).ports[number];
+				if (port.info.state() > ib::PortState::init)
+					continue;
+				/* Our own way to all the others. */
+				if (port.peer.node == 0)
+					return false;
+				unlink({index, static_cast<std::uint8_t>(number)});
+			}
+		/* Now that all that is gone is. */
+		for (int index : changed)
+			extend(index, frontier);
+		return true;
+	}
+
+	void unlink(PortRef ref)
+	{
+		const PortRef peer = std::exchange(subnet_.port(ref).peer, PortRef{});
+		if (!peer)
+			return;
+		PortData &other = subnet_.port(peer);
+		other.peer = {};
+		if (subnet_.node(peer).is_switch())
+			return;
+		/* Read again when it is found again. */
+		other.path.clear();
+		other.known = false;
+	}
+
+	/* Drops the nodes that no way leads to, and has each be reached by a shortest one. */
+	void keep_reachable()
+	{
+		Subnet kept;
+		std::vector<int> place(subnet_.nodes.size(), -1);
+		std::vector<int> order{0};
+		place[0] = 0;
+		for (std::size_t done = 0; done < order.size(); done++) {
+			const Node &from = node(order[done]);
+			/* Nothing is behind another node's CA. */
+			if (!from.is_switch() && done != 0)
+				continue;
+			for (std::size_t number = 1; number < from.ports.size(); number++) {
+				const PortRef peer = from.ports[number].peer;
+				if (!peer)
+					continue;
+				Path path = from.path;
+				path.push_back(static_cast<std::uint8_t>(number));
+				Node &to = subnet_.node(peer);
+				/* Our own port's route is none. */
+				if (!to.is_switch() && peer.node != 0)
+					to.ports[peer.port].path = path;
+				if (place[static_cast<std::size_t>(peer.node)] >= 0)
+					continue;
+				place[static_cast<std::size_t>(peer.node)] = static_cast<int>(order.size());
+				order.push_back(peer.node);
+				to.path = std::move(path);
+				to.in_port = peer.port;
+			}
+		}
+		for (int index : order) {
+			kept.by_guid[node(index).guid] = static_cast<int>(kept.nodes.size());
+			kept.nodes.push_back(std::move(node(index)));
+		}
+		for (Node &each : kept.nodes) {
+			each.switch_index = -1;
+			for (PortData &port : each.ports)
+				port.peer.node = port.peer ? place[static_cast<std::size_t>(port.peer.node)] : -1;
+		}
+		subnet_ = std::move(kept);
+	}
+
+	Node &node(int index) { return subnet_.nodes[static_cast<std::size_t>(index)]; }
+
 	/* Ask who is behind each port; the nodes that were not known before. */
 	std::vector<int> look(const std::vector<Frontier> &frontier)
 	{
@@ -121,14 +235,11 @@ private:
 		for (int index : fresh) {
 			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
 			ask({index, 0}, node.path, ib::attr_node_description, 0);
-			if (!node.is_switch()) {
+			if (node.is_switch())
+				ask_ports(index);
+			else
 				ask({index, node.in_port}, node.path, ib::attr_port_info,
 				    node.in_port);
-				continue;
-			}
-			for (unsigned port = 0; port < node.ports.size(); port++)
-				ask({index, static_cast<std::uint8_t>(port)}, node.path,
-				    ib::attr_port_info, port);
 		}
 		/* Further ports of a CA that is known already. */
 		for (PortRef late : std::exchange(late_ports_, {}))
@@ -153,8 +264,13 @@ private:
 				ask({index, 0}, node.path, ib::attr_switch_info, 0);
 		}
 		answer_all();
+		clear_bits(fresh);
+	}
+
+	void clear_bits(const std::vector<int> &nodes)
+	{
 		std::vector<SmpRequest> batch;
-		for (int index : fresh) {
+		for (int index : nodes) {
 			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
 			if (node.is_switch() && node.switch_info.port_state_change())
 				batch.push_back(
@@ -164,20 +280,32 @@ private:
 		client_.perform(batch);
 	}
 
+	void ask_ports(int index)
+	{
+		for (unsigned port = 0; port < node(index).ports.size(); port++)
+			ask({index, static_cast<std::uint8_t>(port)}, node(index).path, ib::attr_port_info,
+			    port);
+	}
+
 	void ask(PortRef ref, const Path &path, std::uint16_t attribute, std::uint32_t modifier)
 	{
 		questions_.emplace_back(path, MadMethod::get, attribute, modifier);
 		asked_.push_back(ref);
 	}
 
-	void answer_all()
+	/* Whether all were answered. */
+	bool answer_all()
 	{
 		client_.perform(questions_);
-		for (std::size_t i = 0; i < questions_.size(); i++)
+		bool all = true;
+		for (std::size_t i = 0; i < questions_.size(); i++) {
+			all = all && questions_[i].ok();
 			if (questions_[i].ok())
 				store(asked_[i], questions_[i]);
+		}
 		questions_.clear();
 		asked_.clear();
+		return all;
 	}
 
 	void store(PortRef ref, const SmpRequest &request)
@@ -262,6 +390,11 @@ private:
 Subnet discover(MadClient &client)
 {
 	return Discovery(client).run();
+}
+
+std::optional<Subnet> discover_changes(MadClient &client, const Subnet &before)
+{
+	return Discovery(client).run_again(before);
 }
 
 } // namespace weft::sm

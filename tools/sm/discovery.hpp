@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #pragma once
 
+#include <optional>
+
 #include "sm/mad_client.hpp"
 #include "sm/subnet.hpp"
 
@@ -13,5 +15,12 @@ namespace weft::sm
  * nodes, switches, links and PortInfo as they are; nothing is changed.
  */
 Subnet discover(MadClient &client);
+
+/*
+ * The same, of what a sweep before has found: only switches that say that a port's state has changed are
+ * read anew, and only what is behind such ports is looked for. Nothing if that does not do: discover().
+ * A change of a node that changes no link (its description, a capability) is not seen.
+ */
+std::optional<Subnet> discover_changes(MadClient &client, const Subnet &before);
 
 } // namespace weft::sm

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -18,28 +17,32 @@ namespace
 constexpr std::size_t inbox_max = 8192;
 } // namespace
 
-MadClient::MadClient(fabric::Port &port, const Config &config,
-		     std::function<void(fabric::AddressedMad &&)> other)
-    : config_(config), other_(std::move(other)),
+MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config,
+		     std::function<void(fabric::AddressedMad &&)> other, std::function<void()> arrived)
+    : loop_(loop), config_(config), other_(std::move(other)), arrived_(std::in_place, loop, std::move(arrived)),
       /* Late answers to an earlier manager on this port must not match, nor guessed ones. */
-      tid_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()),
-      mads_(port, {.description = config.name, .node_guid = config.guid, .is_sm = true},
-	    {.received =
+      tid_(loop.random()),
+      mads_(std::in_place, port,
+	    fabric::MadPort::Config{
+		    .description = config.name, .node_guid = config.guid, .is_sm = true},
+	    fabric::MadPort::Handlers{.received =
 		     [this](fabric::AddressedMad &&mad) {
-			     std::lock_guard lock(mutex_);
-			     if (inbox_.size() < inbox_max)
-				     inbox_.push_back(std::move(mad));
-			     arrived_.notify_one();
+			     {
+				     std::lock_guard lock(mutex_);
+				     if (inbox_.size() < inbox_max)
+					     inbox_.push_back(std::move(mad));
+			     }
+			     arrived_->signal();
 		     },
 	     .port_changed = [this] { wake(); }})
 {
 }
 
-void MadClient::wake()
+void MadClient::close()
 {
-	std::lock_guard lock(mutex_);
-	woken_ = true;
-	arrived_.notify_one();
+	/* Nothing arrives any more; then nobody is told. */
+	mads_.reset();
+	arrived_.reset();
 }
 
 void MadClient::stop()
@@ -48,20 +51,17 @@ void MadClient::stop()
 	wake();
 }
 
-bool MadClient::pump(Clock::time_point until)
+bool MadClient::take_arrived()
 {
-	std::deque<fabric::AddressedMad> arrived;
+	std::vector<fabric::AddressedMad> arrived;
 	{
-		std::unique_lock lock(mutex_);
-		if (!arrived_.wait_until(lock, until, [&] { return woken_ || !inbox_.empty(); }))
-			return false;
-		woken_ = false;
+		std::lock_guard lock(mutex_);
 		arrived.swap(inbox_);
 	}
 	for (fabric::AddressedMad &mad : arrived)
 		if (!take_answer(mad))
 			other_(std::move(mad));
-	return true;
+	return !arrived.empty();
 }
 
 void MadClient::perform(SmpRequest &request)
@@ -74,26 +74,33 @@ void MadClient::perform(SmpRequest &request)
 void MadClient::perform(std::vector<SmpRequest> &batch)
 {
 	auto next = batch.begin();
+	requests_ += batch.size();
 	while (!stopped() && (next != batch.end() || !pending_.empty())) {
 		while (next != batch.end() && pending_.size() < config_.smp_window) {
 			std::uint64_t tid = next_tid();
-			pending_[tid] = {&*next, config_.smp_retries,
-					 Clock::now() + config_.smp_timeout};
+			pending_[tid] = {&*next, config_.smp_retries, now() + config_.smp_timeout};
 			transmit(tid, *next);
 			++next;
 		}
-		auto soonest = Clock::time_point::max();
-		for (const auto &[tid, pending] : pending_)
-			soonest = std::min(soonest, pending.due);
-		pump(soonest);
+		/* Most answers are there before the request's transmission ends. */
+		if (!take_arrived())
+			wait_for_answer();
 		expire();
 	}
 	pending_.clear();
 }
 
+void MadClient::wait_for_answer()
+{
+	auto soonest = Clock::time_point::max();
+	for (const auto &[tid, pending] : pending_)
+		soonest = std::min(soonest, pending.due);
+	loop_.reactor().turn(soonest);
+}
+
 void MadClient::expire()
 {
-	Clock::time_point now = Clock::now();
+	const Clock::time_point now = this->now();
 	for (auto it = pending_.begin(); it != pending_.end();) {
 		auto &[tid, pending] = *it;
 		if (pending.due > now) {
@@ -130,7 +137,7 @@ void MadClient::transmit(std::uint64_t tid, const SmpRequest &request)
 	smp.dr_dlid = ib::lid_permissive;
 	std::copy(request.path.begin(), request.path.end(), smp.initial_path + 1);
 	std::memcpy(smp.data, request.data, sizeof(smp.data));
-	mads_.send_directed(smp);
+	mads_->send_directed(smp);
 }
 
 bool MadClient::take_answer(const fabric::AddressedMad &mad)

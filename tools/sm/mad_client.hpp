@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Requests and their answers over a MadPort, for one thread. Requests go out in batches, several at
+ * Requests and their answers over a MadPort, on one loop. Requests go out in batches, several at
  * once; lost ones are repeated. What arrives meanwhile and answers no request goes to a handler.
  */
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,14 +16,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/loop.hpp"
 #include "fabric/mad_port.hpp"
 #include "sm/config.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
 {
-
-using Clock = std::chrono::steady_clock;
 
 /* A directed-route request and, after perform(), its answer. */
 struct SmpRequest {
@@ -63,24 +62,30 @@ struct SmpRequest {
 class MadClient
 {
 public:
-	/* @other: gets what answers no request, on the client's thread, within pump() or perform().
+	/*
+	 * @other: gets what answers no request, on the loop, within take_arrived() or perform().
+	 * @arrived: runs on the loop when there is something to take, or somebody called wake().
 	 */
-	MadClient(fabric::Port &port, const Config &config,
-		  std::function<void(fabric::AddressedMad &&)> other);
+	MadClient(Loop &loop, fabric::Port &port, const Config &config,
+		  std::function<void(fabric::AddressedMad &&)> other, std::function<void()> arrived);
 
-	fabric::MadPort &mads() { return mads_; }
+	fabric::MadPort &mads() { return *mads_; }
+	/* On the loop, outside of all the others, as the last. */
+	void close();
 
-	/* Send the requests and wait until each was answered or given up. */
+	Clock::time_point now() const { return loop_.now(); }
+
+	/*
+	 * Send the requests and wait until each was answered or given up. Whatever else is on the
+	 * loop's reactor has its turns meanwhile.
+	 */
 	void perform(std::vector<SmpRequest> &batch);
 	void perform(SmpRequest &request);
 
-	/*
-	 * Handle what has arrived; wait until something does, somebody calls wake(), or that time.
-	 * Returns false if time passed and nothing happened.
-	 */
-	bool pump(Clock::time_point until);
-	/* Make pump() return. Any thread. */
-	void wake();
+	/* Handle what has arrived; false if nothing has. */
+	bool take_arrived();
+	/* Any thread. */
+	void wake() { arrived_->signal(); }
 	/* Any thread: perform() gives up at once from now on. */
 	void stop();
 	bool stopped() const { return stopped_.load(std::memory_order_acquire); }
@@ -88,11 +93,12 @@ public:
 	/* Send a MAD by LID to a QP1 (or QP0 for SMPs) without waiting for anything. */
 	void send(const fabric::MadAddress &address, const ib::Mad &mad)
 	{
-		mads_.send(address, mad);
+		mads_->send(address, mad);
 	}
 	std::uint64_t next_tid() { return ++tid_; }
 
-	/* Requests that were given up, since the start. */
+	/* Requests since the start, and of them those that were given up. */
+	std::uint64_t requests() const { return requests_; }
 	std::uint64_t timeouts() const { return timeouts_; }
 
 private:
@@ -105,22 +111,24 @@ private:
 	void transmit(std::uint64_t tid, const SmpRequest &request);
 	bool take_answer(const fabric::AddressedMad &mad);
 	void expire();
+	void wait_for_answer();
 
+	Loop &loop_;
 	const Config &config_;
 	const std::function<void(fabric::AddressedMad &&)> other_;
 	std::mutex mutex_;
-	std::condition_variable arrived_;
-	std::deque<fabric::AddressedMad> inbox_;
-	bool woken_ = false;
+	std::vector<fabric::AddressedMad> inbox_;
+	std::optional<Wakeup> arrived_; /* until close() */
 	std::atomic<bool> stopped_{false};
 
-	/* The client's thread only. */
+	/* On the loop only. */
 	std::unordered_map<std::uint64_t, Pending> pending_;
 	std::uint64_t tid_;
+	std::uint64_t requests_ = 0;
 	std::uint64_t timeouts_ = 0;
 
 	/* Last: its callbacks use what is above. */
-	fabric::MadPort mads_;
+	std::optional<fabric::MadPort> mads_;
 };
 
 } // namespace weft::sm

@@ -52,7 +52,7 @@ void RmppSender::send_window(Transfer &transfer)
 		{transfer.segments, transfer.window_last, transfer.acknowledged + window_max});
 	while (transfer.sent < last)
 		send_segment(transfer, ++transfer.sent);
-	transfer.due = Clock::now() + response_timeout;
+	transfer.due = client_.now() + response_timeout;
 }
 
 void RmppSender::send_segment(const Transfer &transfer, std::uint32_t segment)

@@ -48,7 +48,7 @@ std::list<Services::Service>::iterator Services::find(const Record &record)
 	});
 }
 
-RecordSet Services::add(const Requester &requester, const ib::SaMad &mad)
+RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now)
 {
 	const auto &wanted = record_of<Record>(mad);
 	for (unsigned needed : {Record::c_id, Record::c_gid, Record::c_pkey, Record::c_lease})
@@ -70,7 +70,7 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad)
 	existing->record = wanted;
 	existing->expires = wanted.lease == Record::lease_forever
 				    ? Clock::time_point::max()
-				    : Clock::now() + std::chrono::seconds(wanted.lease.value());
+				    : now + std::chrono::seconds(wanted.lease.value());
 	RecordSet answer;
 	answer.add(wanted);
 	return answer;

@@ -18,7 +18,7 @@ class Services
 {
 public:
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
-	RecordSet add(const Requester &requester, const ib::SaMad &mad);
+	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	RecordSet query(const ib::SaMad &mad) const;
 	/* Those whose port is gone go too. */

@@ -161,7 +161,7 @@ RecordSet SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaM
 		if (read)
 			return services_.query(mad);
 		if (method == MadMethod::set)
-			return services_.add(requester, mad);
+			return services_.add(requester, mad, client_.now());
 		if (method == MadMethod::remove)
 			return services_.remove(requester, mad);
 		break;

@@ -2,9 +2,7 @@
 #include "sm/subnet_manager.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -29,10 +27,17 @@ constexpr unsigned patience_with_master = 3;
 /* A manager that asks who we are is looked at, but not more often than this. */
 constexpr auto curiosity_interval = 2s;
 
-Config with_mkey(Config config)
+Loop make_loop(Reactor *reactor)
+{
+	if (reactor)
+		return Loop("subnet manager", *reactor);
+	return Loop("subnet manager");
+}
+
+Config with_mkey(Config config, const Loop &loop)
 {
 	if (config.mkey == 0)
-		config.mkey = random_mkey();
+		config.mkey = random_mkey(loop.environment());
 	return config;
 }
 
@@ -53,40 +58,41 @@ const char *state_name(SmState state)
 
 } // namespace
 
-std::uint64_t random_mkey()
+std::uint64_t random_mkey(Environment &environment)
 {
-	std::random_device random;
 	std::uint64_t key = 0;
 	while (key == 0)
-		key = std::uint64_t{random()} << 32 | random();
+		key = environment.random();
 	return key;
 }
 
-SubnetManager::SubnetManager(fabric::Port &port, Config config, Mode mode)
-    : config_(with_mkey(std::move(config))),
-      client_(port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); }),
-      sa_(client_, config_), configurator_(client_, config_), lid_file_(config_.lids), mode_(mode)
+SubnetManager::SubnetManager(fabric::Port &port, Config config, Reactor *reactor)
+    : loop_(make_loop(reactor)), config_(with_mkey(std::move(config), loop_)),
+      client_(
+	      loop_, port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); },
+	      [this] { work(); }),
+      sa_(client_, config_), configurator_(client_, config_), lid_file_(config_.lids),
+      timer_(std::in_place, loop_, [this] { work(); })
 {
 	lids_.restore(lid_file_.load());
-	if (mode == Mode::Manual)
-		return;
-	thread_ = std::thread([this] {
-		while (!client_.stopped())
-			turn(Clock::now() + 1s);
+	loop_.post([this] {
+		turn_ = Turn::waiting;
+		work();
 	});
 }
 
 SubnetManager::~SubnetManager()
 {
 	client_.stop();
-	if (thread_.joinable())
-		thread_.join();
-}
-
-void SubnetManager::poll(Clock::time_point until)
-{
-	assert(mode_ == Mode::Manual);
-	turn(until);
+	/* Work that is under way gives up; what runs meanwhile may run within it. */
+	for (bool ended = false; !ended;)
+		loop_.run([&] {
+			ended = turn_ != Turn::working;
+			if (!ended)
+				return;
+			timer_.reset();
+			client_.close();
+		});
 }
 
 void SubnetManager::request_sweep()
@@ -114,8 +120,10 @@ SubnetManager::Status SubnetManager::status() const
 }
 
 bool SubnetManager::wait_for(const std::function<bool(const Status &)> &condition,
-			     std::chrono::milliseconds timeout) const
+			     std::chrono::milliseconds timeout)
 {
+	if (loop_.in_loop())
+		return loop_.run_until([&] { return condition(status()); }, timeout);
 	std::unique_lock lock(status_mutex_);
 	return status_changed_.wait_for(lock, timeout, [&] { return condition(status_); });
 }
@@ -143,26 +151,43 @@ void SubnetManager::publish(std::shared_ptr<const Subnet> subnet, bool complete)
 	status_.subnet = std::move(subnet);
 	status_.sweeps++;
 	status_.complete = complete;
+	status_.requests = client_.requests();
 	status_changed_.notify_all();
 }
 
-/* Do what is due, and handle what arrives until something else is. */
-void SubnetManager::turn(Clock::time_point until)
+void SubnetManager::work()
 {
+	if (turn_ == Turn::not_begun || client_.stopped())
+		return;
+	/* Within the work, which waits for answers: others are answered all the same, as they may wait for us. */
+	if (turn_ == Turn::working) {
+		client_.take_arrived();
+		return;
+	}
+	turn_ = Turn::working;
+	bool arrived = client_.take_arrived();
 	step();
-	until = std::min(until, sa_.due());
+	arrived = client_.take_arrived() || arrived;
+	turn_ = Turn::waiting;
+	if (arrived || state_ == SmState::discovering)
+		client_.wake();
+	else
+		wait_for_work();
+}
+
+void SubnetManager::wait_for_work()
+{
+	auto until = sa_.due();
 	if (state_ == SmState::master)
 		until = std::min({until, next_light_sweep_, next_retry_});
 	else if (state_ == SmState::standby)
 		until = std::min(until, next_poll_);
-	else if (state_ == SmState::discovering)
-		return;
-	client_.pump(until);
+	timer_->arm_at(until);
 }
 
 void SubnetManager::step()
 {
-	auto now = Clock::now();
+	auto now = loop_.now();
 	if (!enabled_.load()) {
 		disabled_by_order_ = false;
 		if (state_ != SmState::not_active) {
@@ -188,11 +213,13 @@ void SubnetManager::step()
 
 	switch (state_) {
 	case SmState::discovering:
-		sweep();
+		sweep(Extent::everything);
 		break;
 	case SmState::master:
 		if (next_retry_ <= now || sweep_requested_.load())
-			sweep();
+			sweep(Extent::everything);
+		else if (link_changed_)
+			sweep(Extent::changes);
 		else if (next_light_sweep_ <= now)
 			light_sweep();
 		if (state_ == SmState::master)
@@ -207,17 +234,27 @@ void SubnetManager::step()
 	}
 }
 
-void SubnetManager::sweep()
+Subnet SubnetManager::look(Extent extent)
 {
-	sweep_requested_.store(false);
+	if (extent == Extent::changes && subnet_ && well_known_)
+		if (auto subnet = discover_changes(client_, *subnet_))
+			return std::move(*subnet);
+	return discover(client_);
+}
+
+void SubnetManager::sweep(Extent extent)
+{
+	if (extent == Extent::everything)
+		sweep_requested_.store(false);
+	link_changed_ = false;
 	next_retry_ = Clock::time_point::max();
-	auto begin = Clock::now();
+	auto begin = loop_.now();
 	std::uint64_t timeouts = client_.timeouts();
-	auto subnet = std::make_shared<Subnet>(discover(client_));
+	auto subnet = std::make_shared<Subnet>(look(extent));
 	if (client_.stopped())
 		return;
 	if (meet_others(*subnet) == Verdict::stand_by) {
-		next_poll_ = Clock::now() + config_.poll_interval;
+		next_poll_ = loop_.now() + config_.poll_interval;
 		polls_without_master_ = 0;
 		become(SmState::standby);
 		return;
@@ -229,7 +266,7 @@ void SubnetManager::sweep()
 	PortRef own = subnet->find_port(config_.guid + 1);
 	if (!own || subnet->port(own).lid == 0) {
 		spdlog::error("sm: no answer from our own port");
-		next_retry_ = Clock::now() + retry_delay_first;
+		next_retry_ = loop_.now() + retry_delay_first;
 		become(SmState::master);
 		return;
 	}
@@ -238,8 +275,9 @@ void SubnetManager::sweep()
 	bool complete = configurator_.configure(*subnet, subnet->port(own).lid,
 						sa_.groups().all_routes(*subnet));
 	complete = complete && client_.timeouts() == timeouts;
+	well_known_ = complete;
 	act_count_++;
-	last_sweep_ = Clock::now();
+	last_sweep_ = loop_.now();
 	next_light_sweep_ = last_sweep_ + config_.light_sweep_interval;
 	if (complete) {
 		retry_delay_ = 0ms;
@@ -250,15 +288,15 @@ void SubnetManager::sweep()
 		next_retry_ = last_sweep_ + retry_delay_;
 	}
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
-	spdlog::info("sm: sweep of {} nodes, {} switches, {} end ports in {} us{}",
-		     subnet->nodes.size(), subnet->switches.size(), subnet->end_ports.size(),
+	spdlog::info("sm: sweep of {}{} nodes, {} switches, {} end ports in {} us{}",
+		     extent == Extent::changes ? "changes among " : "", subnet->nodes.size(), subnet->switches.size(), subnet->end_ports.size(),
 		     took.count(), complete ? "" : ", incomplete");
 	publish(std::move(subnet), complete);
 }
 
 void SubnetManager::light_sweep()
 {
-	next_light_sweep_ = Clock::now() + config_.light_sweep_interval;
+	next_light_sweep_ = loop_.now() + config_.light_sweep_interval;
 	if (!subnet_)
 		return;
 	std::vector<SmpRequest> batch;
@@ -266,9 +304,12 @@ void SubnetManager::light_sweep()
 		batch.emplace_back(subnet_->nodes[static_cast<std::size_t>(index)].path,
 				   MadMethod::get, ib::attr_switch_info);
 	client_.perform(batch);
-	for (const SmpRequest &request : batch)
-		if (!request.ok() || request.answer<ib::SwitchInfo>().port_state_change())
+	for (const SmpRequest &request : batch) {
+		if (!request.ok())
 			sweep_requested_.store(true);
+		else if (request.answer<ib::SwitchInfo>().port_state_change())
+			link_changed_ = true;
+	}
 }
 
 void SubnetManager::flush_multicast()
@@ -278,7 +319,7 @@ void SubnetManager::flush_multicast()
 	if (sa_.groups().changed()) {
 		auto changes = sa_.groups().take_changes(*subnet_);
 		if (!configurator_.write_multicast(*subnet_, changes))
-			next_retry_ = std::min(next_retry_, Clock::now() + retry_delay_first);
+			next_retry_ = std::min(next_retry_, loop_.now() + retry_delay_first);
 	}
 	sa_.release();
 }
@@ -345,7 +386,7 @@ SubnetManager::Verdict SubnetManager::meet_others(const Subnet &subnet)
 
 void SubnetManager::poll_master()
 {
-	next_poll_ = Clock::now() + config_.poll_interval;
+	next_poll_ = loop_.now() + config_.poll_interval;
 	SmpRequest request(master_path_, MadMethod::get, ib::attr_sm_info);
 	client_.perform(request);
 	if (request.ok() && request.answer<ib::SmInfo>().state() == SmState::master) {
@@ -394,7 +435,7 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	    mad.mad.header.cls() != ib::MgmtClass::subn_lid_routed)
 		return;
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
-	switch (trap_budget_.take(mad.address.slid, Clock::now())) {
+	switch (trap_budget_.take(mad.address.slid, loop_.now())) {
 	case TrapBudget::Verdict::heed:
 		break;
 	case TrapBudget::Verdict::heed_last:
@@ -424,6 +465,8 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 		return;
 	switch (notice.trap_number) {
 	case ib::trap_link_state_change:
+		link_changed_ = true;
+		break;
 	case ib::trap_capability_change:
 	case ib::trap_system_image_guid_change:
 		sweep_requested_.store(true);
@@ -452,8 +495,8 @@ void SubnetManager::receive_sm_info(fabric::AddressedMad &&mad)
 	else
 		client_.send(mad.address.reversed(), mad.mad);
 	/* Who asks may be a manager that we have not met. */
-	if (!set && before == SmState::master && Clock::now() - last_sweep_ > curiosity_interval)
-		sweep_requested_.store(true);
+	if (!set && before == SmState::master)
+		next_retry_ = std::min(next_retry_, last_sweep_ + curiosity_interval);
 }
 
 std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet manager, IBA 14.4: a thread behind an end port of the fabric. It speaks only MADs, so
+ * The subnet manager, IBA 14.4: a loop behind an end port of the fabric. It speaks only MADs, so
  * any other manager may take its place: while one with a higher priority (or an equal one with a
  * lower GUID) is there, this one stands by.
  */
@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <optional>
 
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
@@ -27,16 +27,16 @@ namespace weft::sm
 {
 
 /* A key that nobody can know; not 0. */
-std::uint64_t random_mkey();
+std::uint64_t random_mkey(Environment &environment = Environment::host());
 
 class SubnetManager
 {
 public:
-	/* Who does the work: a thread of its own, or whoever calls poll(), between whose calls nothing happens. */
-	enum class Mode { Thread, Manual };
-
-	/* Starts at once. The port must outlive this, and have no other node attached. */
-	SubnetManager(fabric::Port &port, Config config, Mode mode = Mode::Thread);
+	/*
+	 * Starts at once, on @reactor, or with a thread of its own. The port must outlive this, and
+	 * have no other node attached.
+	 */
+	SubnetManager(fabric::Port &port, Config config, Reactor *reactor = nullptr);
 	SubnetManager(const SubnetManager &) = delete;
 	SubnetManager &operator=(const SubnetManager &) = delete;
 	~SubnetManager();
@@ -46,12 +46,11 @@ public:
 		/* Complete sweeps so far, and whether the last one reached everything. */
 		std::uint64_t sweeps = 0;
 		bool complete = false;
+		/* SMPs that sweeps have asked for, in all. */
+		std::uint64_t requests = 0;
 		/* What the last one found; null before. */
 		std::shared_ptr<const Subnet> subnet;
 	};
-
-	/* Manual mode: do what is due, wait until something arrives or @until, and handle that. */
-	void poll(Clock::time_point until);
 
 	/* Any thread. */
 	void request_sweep();
@@ -62,14 +61,23 @@ public:
 	/* For answers of the subnet administration that are wrong on purpose. */
 	Garbler &garbler() { return sa_.garbler(); }
 	Status status() const;
-	/* Wait until the status satisfies `condition`; false if it did not in time. */
+	/*
+	 * Wait until the status satisfies `condition`; false if it did not in time. Where nobody else
+	 * drives the manager, this does.
+	 */
 	bool wait_for(const std::function<bool(const Status &)> &condition,
-		      std::chrono::milliseconds timeout) const;
+		      std::chrono::milliseconds timeout);
 
 private:
-	void turn(Clock::time_point until);
+	/* Do what is due and handle what has arrived. */
+	void work();
 	void step();
-	void sweep();
+	void wait_for_work();
+	/* What has changed at links, or everything there is. */
+	enum class Extent : std::uint8_t { changes, everything };
+	void sweep(Extent extent);
+	/* As far as @extent asks and what is known allows. */
+	Subnet look(Extent extent);
 	void light_sweep();
 	void poll_master();
 	void flush_multicast();
@@ -87,7 +95,11 @@ private:
 	std::uint16_t control(std::uint32_t order, const ib::SmInfo &from);
 	ib::SmInfo sm_info() const;
 
+	Loop loop_;
 	const Config config_;
+	/* On the loop only. Before the client, which may call at once. */
+	enum class Turn : std::uint8_t { not_begun, waiting, working };
+	Turn turn_ = Turn::not_begun;
 	MadClient client_;
 	SubnetAdministration sa_;
 	Configurator configurator_;
@@ -102,11 +114,14 @@ private:
 	mutable std::condition_variable status_changed_;
 	Status status_;
 
-	const Mode mode_;
+	/* On the loop only. */
 
-	/* Who does the work only. */
 	ib::SmState state_ = ib::SmState::discovering;
 	std::shared_ptr<const Subnet> subnet_;
+	/* The last sweep was complete: what it found can be built on. */
+	bool well_known_ = false;
+	/* A link has changed since it was. */
+	bool link_changed_ = false;
 	bool disabled_by_order_ = false;
 	/* The manager whose HANDOVER is not acknowledged yet. */
 	ib::Guid handover_from_ = 0;
@@ -122,7 +137,7 @@ private:
 	Clock::time_point last_sweep_{};
 	TrapBudget trap_budget_;
 
-	std::thread thread_;
+	std::optional<Timer> timer_; /* until the end */
 };
 
 } // namespace weft::sm

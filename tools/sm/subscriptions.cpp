@@ -127,7 +127,7 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 		report.to.qkey = ib::qkey_gsi;
 		report.mad = reinterpret_cast<const ib::Mad &>(mad);
 		report.tries_left = report_retries;
-		report.due = Clock::now() + report_timeout;
+		report.due = client_.now() + report_timeout;
 		client_.send(report.to, report.mad);
 		reports_.emplace(mad.header.tid, report);
 	}

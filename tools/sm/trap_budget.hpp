@@ -10,6 +10,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "base/environment.hpp"
 #include <ib/types.hpp>
 
 namespace weft::sm
@@ -18,7 +19,7 @@ namespace weft::sm
 class TrapBudget
 {
 public:
-	using TimePoint = std::chrono::steady_clock::time_point;
+	using TimePoint = Clock::time_point;
 	/* At once, and one more in each interval. */
 	static constexpr unsigned burst = 8;
 	static constexpr std::chrono::seconds interval{1};

@@ -78,6 +78,13 @@ class Laws(unittest.TestCase):
         self.assert_breaks(7, "tools/sm/paths.cpp", '#include "connectx/card.hpp"\n')
         self.assert_breaks(7, "tools/fabric/link.cpp", '#include "sm/paths.hpp"\n')
 
+    def test_time_beside_the_seam(self):
+        self.assert_breaks(10, "tools/sm/services.cpp", "const auto now = std::chrono::steady_clock::now();\n")
+        self.assert_breaks(10, "tools/fabric/timeline.cpp", "std::thread thread(run);\n")
+        self.assert_breaks(10, "tools/weftd/lab.cpp", "std::random_device random;\n")
+        self.assert_keeps("tools/base/environment.cpp", "return std::chrono::steady_clock::now();\n")
+        self.assert_keeps("tools/sm/services.cpp", "#include <chrono>\nconst auto now = loop.now();\n")
+
 
 if __name__ == "__main__":
     unittest.main()

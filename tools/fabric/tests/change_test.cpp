@@ -139,7 +139,7 @@ TEST(Change, the_timeline_forgets)
 	const auto planned = std::make_shared<int>(0);
 	std::atomic<int> runs{0};
 	std::atomic<bool> running{false}, may_end{false}, ended{false};
-	timeline.at(Timeline::Clock::now(), [&] {
+	timeline.at(timeline.now(), [&] {
 		running = true;
 		while (!may_end)
 			std::this_thread::yield();

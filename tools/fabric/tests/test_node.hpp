@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/loop.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mad_port.hpp"
 #include "fabric/switch.hpp"
@@ -28,9 +29,14 @@ public:
 		items_.push_back(std::move(item));
 		changed_.notify_all();
 	}
+	// @loop: what the test drives, and waits by; null: other threads do the work.
+	explicit Collected(Loop *loop = nullptr) : loop_(loop) {}
+
 	// The next item, or nothing when the deadline passes.
 	std::optional<Item> next()
 	{
+		if (loop_ && !loop_->run_until([this] { return size() != 0; }, deadline))
+			return std::nullopt;
 		std::unique_lock lock(mutex_);
 		if (!changed_.wait_for(lock, deadline, [&] { return !items_.empty(); }))
 			return std::nullopt;
@@ -56,6 +62,7 @@ public:
 	}
 
 private:
+	Loop *const loop_;
 	std::mutex mutex_;
 	std::condition_variable changed_;
 	std::deque<Item> items_;
@@ -81,8 +88,8 @@ public:
 };
 
 struct MadNode {
-	explicit MadNode(Port &port, ib::Guid guid = 0x100)
-	    : mads(port, {.description = "test", .node_guid = guid},
+	explicit MadNode(Port &port, ib::Guid guid = 0x100, Loop *loop = nullptr)
+	    : received(loop), mads(port, {.description = "test", .node_guid = guid},
 		   {.received = [this](AddressedMad &&mad) { received.push(std::move(mad)); },
 		    .port_changed = {}})
 	{

@@ -34,10 +34,9 @@ struct World {
 							  },
 						  .port_changed = {}});
 		/* On this thread: each input then does the same every time, and waits for no other thread. */
-		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{},
-							      sm::SubnetManager::Mode::Manual);
-		manager->poll(sm::Clock::now());
-		if (manager->status().sweeps == 0)
+		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{}, &reactor);
+		const auto swept = [](const sm::SubnetManager::Status &status) { return status.sweeps != 0; };
+		if (!manager->wait_for(swept, std::chrono::seconds(1)))
 			std::abort();
 	}
 
@@ -63,17 +62,16 @@ struct World {
 		mad.header.tid = ++tid;
 		for (int tries = 0; tries < 10; tries++) {
 			host->send(address(1), mad);
-			const auto until = sm::Clock::now() + std::chrono::seconds(2);
-			do {
-				manager->poll(until);
-				if (answered == tid)
-					return;
-			} while (sm::Clock::now() < until);
+			const auto done = [this](const sm::SubnetManager::Status &) { return answered == tid; };
+			if (manager->wait_for(done, std::chrono::seconds(2)))
+				return;
 		}
 		std::abort();
 	}
 
-	fabric::Fabric fabric;
+	VirtualEnvironment environment;
+	Reactor reactor{"fuzz", Reactor::Drive::Manual, environment};
+	fabric::Fabric fabric{fabric::Fabric::default_seed, &reactor};
 	std::unique_ptr<fabric::MadPort> host;
 	std::unique_ptr<sm::SubnetManager> manager;
 	std::uint64_t answered = 0;

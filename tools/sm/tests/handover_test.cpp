@@ -24,8 +24,8 @@ constexpr unsigned peer_port = 1;
 class Peer
 {
 public:
-	Peer(fabric::Port &port, ib::Guid guid, unsigned priority, SmState first)
-	    : state(first), guid_(guid), priority_(priority),
+	Peer(fabric::Port &port, ib::Guid guid, unsigned priority, SmState first, Loop &loop)
+	    : state(first), polled(&loop), orders(&loop), guid_(guid), priority_(priority), answers_(&loop),
 	      mads_(port, {.description = "peer", .node_guid = guid, .is_sm = true},
 		    {.received = [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); },
 		     .port_changed = {}})
@@ -118,7 +118,7 @@ struct Handover : ::testing::Test {
 	Peer &meet(unsigned priority, SmState state, ib::Guid guid = 0xa0)
 	{
 		fabric::Port &port = lab.fabric.add_port("peer");
-		peer = std::make_unique<Peer>(port, guid, priority, state);
+		peer = std::make_unique<Peer>(port, guid, priority, state, lab.loop);
 		lab.fabric.connect(port, sw.port(peer_port));
 		return *peer;
 	}
@@ -132,7 +132,7 @@ struct Handover : ::testing::Test {
 		config.smp_retries = 1;
 		return lab.start(sw, our_port, config);
 	}
-	static bool becomes(const SubnetManager &sm, SmState state)
+	static bool becomes(SubnetManager &sm, SmState state)
 	{
 		return sm.wait_for([&](const auto &status) { return status.state == state; },
 				   patience);

@@ -19,7 +19,7 @@ constexpr auto patience = 20s;
 
 // A software end node that asks the SA.
 struct Host : MadNode {
-	Host(fabric::Port &port, ib::Guid guid) : MadNode(port, guid) {}
+	Host(fabric::Port &port, ib::Guid guid, Loop &loop) : MadNode(port, guid, &loop) {}
 
 	ib::Gid gid() const { return mads.gid(); }
 	ib::Lid lid() const { return mads.port_info().lid; }
@@ -130,25 +130,25 @@ struct Host : MadNode {
 };
 
 struct Lab {
-	explicit Lab(std::uint64_t seed = fabric::Fabric::default_seed) : fabric(seed) {}
+	explicit Lab(std::uint64_t seed = fabric::Fabric::default_seed) : fabric(seed, &reactor) {}
 
 	Host &add_host(fabric::Switch &sw, unsigned port)
 	{
 		auto number = hosts.size() + 1;
 		fabric::Port &end = fabric.add_port("host" + std::to_string(number));
 		links.push_back(&fabric.connect(end, sw.port(port)));
-		hosts.push_back(std::make_unique<Host>(end, 0x1000 * number));
+		hosts.push_back(std::make_unique<Host>(end, 0x1000 * number, loop));
 		return *hosts.back();
 	}
 	SubnetManager &start(fabric::Switch &sw, unsigned port, Config config = {})
 	{
 		fabric::Port &end = fabric.add_port("sm" + std::to_string(port));
 		fabric.connect(end, sw.port(port));
-		managers.push_back(std::make_unique<SubnetManager>(end, std::move(config)));
+		managers.push_back(std::make_unique<SubnetManager>(end, std::move(config), &reactor));
 		return *managers.back();
 	}
 	// Wait until a complete sweep after `count` others.
-	static bool settled(const SubnetManager &sm, std::uint64_t count = 0)
+	static bool settled(SubnetManager &sm, std::uint64_t count = 0)
 	{
 		return sm.wait_for(
 			[&](const SubnetManager::Status &status) {
@@ -157,6 +157,10 @@ struct Lab {
 			patience);
 	}
 
+	// All of it lives on the test's thread, in time that passes when nothing is left to do.
+	VirtualEnvironment environment;
+	Reactor reactor{"lab", Reactor::Drive::Manual, environment};
+	Loop loop{"test", reactor};
 	fabric::Fabric fabric;
 	std::vector<fabric::Link *> links;
 	std::vector<std::unique_ptr<Host>> hosts;

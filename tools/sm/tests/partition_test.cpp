@@ -131,7 +131,7 @@ TEST_F(PartitionTest, ports_of_hosts_enforce_and_trunks_do_not)
 class ShyNode final : public fabric::PortSink
 {
 public:
-	explicit ShyNode(fabric::Port &port) : port_(port)
+	ShyNode(fabric::Port &port, Loop &loop) : asked(&loop), port_(port)
 	{
 		port_.attach(*this);
 		port_.enable();
@@ -176,7 +176,7 @@ private:
 TEST_F(PartitionTest, a_port_that_says_nothing_of_itself_does_the_manager_nothing)
 {
 	fabric::Port &port = lab.fabric.add_port("shy");
-	ShyNode shy(port);
+	ShyNode shy(port, lab.loop);
 	lab.fabric.connect(port, right.port(4));
 	Config own = config();
 	own.smp_timeout = 50ms;

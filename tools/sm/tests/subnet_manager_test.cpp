@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sm/tests/big_subnet.hpp"
 #include "sm/tests/lab.hpp"
 
 namespace weft::sm
@@ -68,8 +69,8 @@ TEST(SubnetManager, two_hosts_back_to_back_without_a_switch)
 	fabric::Port &own = lab.fabric.add_port("sm");
 	fabric::Port &other = lab.fabric.add_port("other");
 	lab.fabric.connect(own, other);
-	Host host(other, 0x4000);
-	SubnetManager sm(own, {});
+	Host host(other, 0x4000, lab.loop);
+	SubnetManager sm(own, {}, &lab.reactor);
 	ASSERT_TRUE(Lab::settled(sm));
 	EXPECT_TRUE(host.active());
 	EXPECT_NE(0, host.lid());
@@ -309,6 +310,67 @@ TEST(SubnetManager, the_higher_priority_takes_over_and_the_other_waits)
 	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), patience));
 	auto back = [&](const auto &) { return a.mads.port_info().sm_lid != 0 && a.active(); };
 	ASSERT_TRUE(first.wait_for(back, patience));
+}
+
+// A link that flaps costs what has changed, not what there is.
+TEST(LargeSubnet, a_link_that_flaps_costs_a_sweep_of_what_has_changed)
+{
+	Lab lab;
+	BigSubnet subnet(lab.fabric, 20, 10, 2);
+	SubnetManager sm(subnet.manager_port(lab.fabric), {}, &lab.reactor);
+	ASSERT_TRUE(Lab::settled(sm));
+	EXPECT_EQ(subnet.hosts.size(), subnet.active());
+	const auto whole = sm.status();
+	subnet.links[17]->set_plugged(false);
+	ASSERT_TRUE(Lab::settled(sm, whole.sweeps));
+	const auto gone = sm.status();
+	EXPECT_EQ(whole.subnet->end_ports.size() - 1, gone.subnet->end_ports.size());
+	subnet.links[17]->set_plugged(true);
+	ASSERT_TRUE(Lab::settled(sm, gone.sweeps));
+	EXPECT_EQ(subnet.hosts.size(), subnet.active());
+	// Each of a few sweeps asks every switch whether something has changed, and reads the ports of one.
+	const std::uint64_t cost = sm.status().requests - whole.requests;
+	EXPECT_GT(5 * (whole.subnet->switches.size() + 2 * 14 + 20), cost);
+	EXPECT_GT(whole.requests / 10, cost);
+}
+
+// However links come and go, looking at what has changed finds what looking at everything does.
+TEST(LargeSubnet, a_sweep_of_changes_finds_what_a_whole_one_does)
+{
+	Lab lab;
+	BigSubnet subnet(lab.fabric, 6, 3, 2);
+	SubnetManager sm(subnet.manager_port(lab.fabric), {}, &lab.reactor);
+	ASSERT_TRUE(Lab::settled(sm));
+	std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 1u);
+	const auto links = lab.fabric.links();
+	for (unsigned round = 0; round < 25; round++) {
+		const auto before = sm.status().sweeps;
+		for (unsigned change = 0; change <= random() % 3; change++) {
+			fabric::Link &link = *links[random() % links.size()];
+			link.set_plugged(!link.plugged());
+		}
+		// Also where nothing tells of it: the next look finds it.
+		sm.wait_for([&](const auto &status) { return status.sweeps > before; }, 6s);
+		sm.wait_for([](const auto &) { return false; }, 12s);
+		const auto changes = sm.status().subnet;
+		const auto swept = sm.status().sweeps;
+		sm.request_sweep();
+		ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > swept; }, patience));
+		const auto all = sm.status().subnet;
+		ASSERT_EQ(all->nodes.size(), changes->nodes.size()) << "round " << round;
+		ASSERT_EQ(all->end_ports.size(), changes->end_ports.size()) << "round " << round;
+		for (const auto &[guid, ref] : all->by_port_guid) {
+			const PortRef found = changes->find_port(guid);
+			ASSERT_TRUE(found) << "round " << round;
+			EXPECT_EQ(all->port(ref).lid, changes->port(found).lid);
+			EXPECT_EQ(all->port(ref).info.state(), changes->port(found).info.state());
+			EXPECT_EQ(all->route(ref).size(), changes->route(found).size());
+		}
+	}
+	// With all in place again, everybody is served.
+	for (fabric::Link *link : links)
+		link->set_plugged(true);
+	EXPECT_TRUE(sm.wait_for([&](const auto &) { return subnet.active() == subnet.hosts.size(); }, 60s));
 }
 
 } // namespace
