@@ -11,29 +11,36 @@ namespace {
 
 constexpr size_t bar_size = 1 << 20;
 
-/* A card that has left the bus, and who hears of it: the first stays until he is let go. */
-struct Gone final : mellanox::FailureListener {
+/* A card whose registers are memory. */
+struct CardOfMemory {
 	kern::kunit::FakeDevice device{"weft-mellanox-command"};
 	kern::OwnedArray<u32> registers;
 	kern::Mmio bar0;
 	kern::Owned<CommandInterface> commands;
-	kern::Completion told, may_return;
-	kern::Atomic<unsigned int> calls{0}, too_late{0};
 
-	bool begin()
+	/* control: what the command register says at first. */
+	bool begin(mellanox::HandOver hand_over, mellanox::FailureListener &listener, u32 control)
 	{
 		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
 		if (!memory || !device.native())
 			return false;
 		registers = memory.take();
 		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
-		bar0.write32(wire::hcr::at + wire::hcr::control, ~0u);
-		auto made = CommandInterface::create(bar0, device.native(), mellanox::HandOver::go_and_toggle, *this);
+		bar0.write32(wire::hcr::at + wire::hcr::control, control);
+		auto made = CommandInterface::create(bar0, device.native(), hand_over, listener);
 		if (!made)
 			return false;
 		commands = made.take();
 		return commands->use_events(1).error() == 0;
 	}
+};
+
+/* A card that has left the bus, and who hears of it: the first stays until he is let go. */
+struct Gone final : CardOfMemory, mellanox::FailureListener {
+	kern::Completion told, may_return;
+	kern::Atomic<unsigned int> calls{0}, too_late{0};
+
+	bool begin() { return CardOfMemory::begin(mellanox::HandOver::go_and_toggle, *this, ~0u); }
 	void card_failed(const char *) override
 	{
 		if (commands->failed())
@@ -69,25 +76,8 @@ void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
 }
 
 /* A card that is memory: the test does what it is to do. */
-struct Slow final : mellanox::FailureListener {
-	kern::kunit::FakeDevice device{"weft-mellanox-answer"};
-	kern::OwnedArray<u32> registers;
-	kern::Mmio bar0;
-	kern::Owned<CommandInterface> commands;
-
-	bool begin()
-	{
-		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
-		if (!memory || !device.native())
-			return false;
-		registers = memory.take();
-		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
-		auto made = CommandInterface::create(bar0, device.native(), mellanox::HandOver::go, *this);
-		if (!made)
-			return false;
-		commands = made.take();
-		return commands->use_events(1).error() == 0;
-	}
+struct Slow final : CardOfMemory, mellanox::FailureListener {
+	bool begin() { return CardOfMemory::begin(mellanox::HandOver::go, *this, 0); }
 	void card_failed(const char *) override {}
 	u32 control() { return bar0.read_be32(wire::hcr::at + wire::hcr::control); }
 	int run()
