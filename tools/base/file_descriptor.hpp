@@ -30,7 +30,4 @@ private:
 	int fd_ = -1;
 };
 
-// Has writes to @fd, and reads from it, never wait. False if it cannot be so.
-bool make_nonblocking(const FileDescriptor &fd);
-
 } // namespace weft
