@@ -48,6 +48,7 @@ const Needs needs[] = {
 	{"core_", {core}},
 	{"mad_", {core, mad, soft}},
 	{"explore_mad", {core, mad, soft}},
+	{"explore_destinations", {core}},
 	{"", {core, soft}},
 };
 

@@ -34,3 +34,5 @@ TEST(Explorer, events_reach_all_handlers) { expect_holds("core_events.event_02_u
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
 TEST(Explorer, requests_are_answered) { expect_holds("mad_agent.mgmt_03_request_is_answered", 4); }
 TEST(Explorer, sends_end_once_when_a_device_goes) { expect_holds("mad_life_card.mgmt_03_device_removal", 6); }
+/* A walk that began before it had the lock is found by the 375th seed. */
+TEST(Explorer, destinations_go_while_they_are_walked) { expect_holds("explore_destinations", 1000); }
