@@ -31,6 +31,7 @@ public:
 	void leave();
 
 	ib_device &ib() const { return ib_; }
+	kern::ListNode node; /* among all, as long as it is served (init.cpp) */
 	kern::Mutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
 
 	/* With the lock held, which each of them asserts. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "init.hpp"
 
+#include "shown.hpp"
+
 namespace cm
 {
 namespace
@@ -44,12 +46,18 @@ private:
 struct Service {
 	kern::WorkQueue queue, timers;
 	kern::Owned<Reaper> reaper;
+	kern::Mutex lock{KERN_LOCK_CLASS("cm.service")};
+	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
 };
 constinit kern::Static<Service> service;
 
 void remove_device(ib_device *, void *data)
 {
 	const auto device = kern::Ref<Device>::adopt(static_cast<Device *>(data));
+	{
+		kern::Guard guard(service->lock);
+		device->node.unlink();
+	}
 	device->leave();
 }
 
@@ -62,7 +70,10 @@ int add_device(ib_device *ib)
 	auto device = Device::create(*ib);
 	if (!device.ok())
 		return device.error();
-	ib_set_client_data(ib, &client, device.take().release());
+	Device *served = device.take().release();
+	ib_set_client_data(ib, &client, served);
+	kern::Guard guard(service->lock);
+	service->devices.push_back(*served);
 	return 0;
 }
 
@@ -73,7 +84,11 @@ kern::Result<> start()
 		service->queue = TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
 		service->timers = TRY(kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
 		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
-		return kern::check(ib_register_client(&client));
+		TRY_ERRNO(ib_register_client(&client));
+		const auto shown = kern::check(ib_set_port_counters(&shown_counters));
+		if (!shown.ok())
+			ib_unregister_client(&client);
+		return shown;
 	}();
 	if (!begun.ok())
 		service.destruct();
@@ -103,6 +118,15 @@ kern::Ref<Device> device_of(ib_device *ib)
 	return device ? kern::Ref<Device>::share(*device) : kern::Ref<Device>();
 }
 
+kern::Ref<Device> find_device(ib_device &ib)
+{
+	kern::Guard guard(service->lock);
+	for (Device &device : service->devices)
+		if (&device.ib() == &ib)
+			return kern::Ref<Device>::share(device);
+	return {};
+}
+
 } // namespace cm
 
 extern "C" int weft_cm_init()
@@ -112,6 +136,7 @@ extern "C" int weft_cm_init()
 
 extern "C" void weft_cm_exit()
 {
+	ib_set_port_counters(nullptr);
 	ib_unregister_client(&cm::client);
 	/* What handlers asked for before the last device went. */
 	cm::service->queue.flush();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "device.hpp"
 #include <array>
+#include <kern/log.hpp>
 
 namespace ib_sysfs
 {
@@ -66,6 +67,13 @@ kern::Result<> Device::start(const kern::DeviceClass &device_class)
 		port = TRY(Port::create(device_, number++, ports_directory_));
 	entry_.announce();
 	return {};
+}
+
+void Device::show(const ib_port_counters *counters)
+{
+	for (kern::Owned<Port> &port : ports_)
+		if (!port->show(counters))
+			kern_warning("%s: no memory to show a port's counters\n", device_.name);
 }
 
 kern::Result<> Device::node_type(Output &out)

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include <kern/device_class.hpp>
+#include <kern/list.hpp>
 #include <kern/memory.hpp>
 #include <rdma/ib_verbs.h>
 #include "port.hpp"
@@ -17,8 +18,12 @@ public:
 	/* Complete, and user space has been told. Context: process. Errors: EEXIST, ENOMEM. */
 	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class, ib_device &device);
 
-private:
+	/* As Port::show(), of each of its ports; a port that there was no memory for goes without. */
+	void show(const ib_port_counters *counters);
 
+	kern::ListNode node; /* among all (init.cpp) */
+
+private:
 	using Output = kern::sysfs::Output;
 
 	explicit Device(ib_device &device) : device_(device) {}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/lock.hpp>
 #include <kern/log.hpp>
 #include <rdma/ib_sysfs.h>
 #include "device.hpp"
@@ -10,11 +11,36 @@ namespace
 
 constinit kern::Static<kern::DeviceClass> device_class;
 
+/* All devices, and what another module counts of their ports: one at a time shows either to the other. */
+struct Shown {
+	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};
+	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
+	const ib_port_counters *counters GUARDED_BY(lock) = nullptr;
+};
+constinit kern::Static<Shown> all;
+
+void show_counters(const ib_port_counters *counters)
+{
+	kern::Guard guard(all->lock);
+	all->counters = counters;
+	for (Device &device : all->devices)
+		device.show(counters);
+}
+
+constexpr ib_port_counters_viewer viewer = {.show = show_counters};
+
 int add(ib_device *device);
 
 void remove(ib_device *, void *shown)
 {
-	kern::destroy(static_cast<Device *>(shown));
+	auto *device = static_cast<Device *>(shown);
+	{
+		/* Whoever counts may go from now on. */
+		kern::Guard guard(all->lock);
+		device->node.unlink();
+		device->show(nullptr);
+	}
+	kern::destroy(device);
 }
 
 constinit ib_client client = {.name = "sysfs", .add = add, .remove = remove, .registry = nullptr};
@@ -24,7 +50,11 @@ int add(ib_device *device)
 	auto shown = Device::create(*device_class, *device);
 	if (!shown)
 		return shown.error();
-	ib_set_client_data(device, &client, shown.take().release());
+	Device *made = shown.take().release();
+	ib_set_client_data(device, &client, made);
+	kern::Guard guard(all->lock);
+	all->devices.push_back(*made);
+	made->show(all->counters);
 	return 0;
 }
 
@@ -36,10 +66,19 @@ kern::Result<> start()
 		return kern::Error{made.error()};
 	}
 	device_class.construct(made.take());
-	const int status = ib_register_client(&client);
-	if (status)
+	all.construct();
+	const auto begun = [&]() -> kern::Result<> {
+		TRY_ERRNO(ib_set_port_counters_viewer(&viewer));
+		const auto registered = kern::check(ib_register_client(&client));
+		if (!registered)
+			ib_set_port_counters_viewer(nullptr);
+		return registered;
+	}();
+	if (!begun) {
+		all.destruct();
 		device_class.destruct();
-	return kern::check(status);
+	}
+	return begun;
 }
 
 } // namespace
@@ -57,5 +96,7 @@ extern "C" int weft_sysfs_init()
 extern "C" void weft_sysfs_exit()
 {
 	ib_unregister_client(&client);
+	ib_set_port_counters_viewer(nullptr);
+	all.destruct();
 	device_class.destruct();
 }

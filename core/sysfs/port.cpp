@@ -110,6 +110,14 @@ kern::Result<kern::Owned<Port>> Port::create(ib_device &device, u32 number, cons
 	return port;
 }
 
+kern::Result<> Port::show(const ib_port_counters *counters)
+{
+	others_.reset();
+	if (counters && counters->has(&device_, number_))
+		others_ = TRY(PortCounters::create(*counters, device_, number_, directory_));
+	return {};
+}
+
 kern::Result<> Port::start(const kern::sysfs::Directory &ports)
 {
 	kern_format(name_, sizeof(name_), "%u", number_);

@@ -6,6 +6,7 @@
 #include <kern/sysfs.hpp>
 #include <rdma/ib_verbs.h>
 #include "counters.hpp"
+#include "port_counters.hpp"
 
 namespace ib_sysfs
 {
@@ -63,6 +64,9 @@ public:
 	/* Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Owned<Port>> create(ib_device &device, u32 number, const kern::sysfs::Directory &ports);
 
+	/* What another module counts of it, or no longer (nullptr). One at a time. Context: process. Errors: ENOMEM; nothing is shown then. */
+	kern::Result<> show(const ib_port_counters *counters);
+
 private:
 	Port(ib_device &device, u32 number) : device_(device), number_(number) {}
 	kern::Result<> start(const kern::sysfs::Directory &ports);
@@ -103,6 +107,7 @@ private:
 	Table<show_gid> gids_{device_, number_};
 	Table<show_pkey> pkeys_{device_, number_};
 	Counters counters_{device_, number_};
+	kern::Owned<PortCounters> others_;
 };
 
 } // namespace ib_sysfs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/export.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_port_counters.h>
 #include <rdma/ib_resources.h>
 #include <rdma/ib_verbs.h>
 
@@ -81,6 +82,8 @@ KERN_EXPORT(__ib_reg_user_mr);
 KERN_EXPORT(ib_rereg_user_mr);
 KERN_EXPORT(ib_resize_cq);
 KERN_EXPORT(ib_resize_cq_user);
+KERN_EXPORT(ib_set_port_counters);
+KERN_EXPORT(ib_set_port_counters_viewer);
 KERN_EXPORT(ib_set_resource_source);
 KERN_EXPORT(ib_sg_to_pages);
 KERN_EXPORT(ib_wc_status_msg);

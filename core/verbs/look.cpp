@@ -4,6 +4,7 @@
 #include <kern/atomic.hpp>
 #include <kern/log.hpp>
 #include <kern/time.hpp>
+#include <rdma/ib_port_counters.h>
 #include <rdma/ib_resources.h>
 #include "checks.hpp"
 #include "device.hpp"
@@ -21,6 +22,10 @@ struct Shown {
 	/* Held while the source is called. */
 	kern::Mutex source_lock{KERN_LOCK_CLASS("verbs.source")};
 	const ib_resource_source *cm_ids GUARDED_BY(source_lock) = nullptr;
+	/* Held while the viewer is called. */
+	kern::Mutex counter_lock{KERN_LOCK_CLASS("verbs.port_counters")};
+	const ib_port_counters *counters GUARDED_BY(counter_lock) = nullptr;
+	const ib_port_counters_viewer *viewer GUARDED_BY(counter_lock) = nullptr;
 	kern::Mutex node_lock{KERN_LOCK_CLASS("verbs.nodes")};
 	ib_links nodes GUARDED_BY(node_lock);
 };
@@ -255,6 +260,30 @@ int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_
 	if (source && shown->cm_ids)
 		return -EBUSY;
 	shown->cm_ids = source;
+	return 0;
+}
+
+int ib_set_port_counters(const struct ib_port_counters *counters)
+{
+	KERN_MIGHT_SLEEP();
+	kern::Guard guard(shown->counter_lock);
+	if (counters && shown->counters)
+		return -EBUSY;
+	shown->counters = counters;
+	if (shown->viewer)
+		shown->viewer->show(counters);
+	return 0;
+}
+
+int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer)
+{
+	KERN_MIGHT_SLEEP();
+	kern::Guard guard(shown->counter_lock);
+	if (viewer && shown->viewer)
+		return -EBUSY;
+	shown->viewer = viewer;
+	if (viewer && shown->counters)
+		viewer->show(shown->counters);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Resolution of service ids, alternate paths, and what is counted.
+#include <rdma/ib_port_counters.h>
 #include "fixture.hpp"
 
 using namespace cm_fixture;
@@ -243,7 +244,42 @@ void cm_12_messages_are_counted(Test &test)
 	EXPECT_EQ(ib_cm_query_counters(without->node.device(), 1, &counters), -ENODEV);
 }
 
+/* As long as somebody shows counters, they are those that are counted, by the names that people know. */
+void cm_12_counters_are_shown(Test &test)
+{
+	static const ib_port_counters *seen;
+	static constexpr ib_port_counters_viewer viewer = {.show = [](const ib_port_counters *counters) { seen = counters; }};
+	seen = nullptr;
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok() && pair->connect());
+	ASSERT_EQ(ib_set_port_counters_viewer(&viewer), 0);
+	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	ASSERT_TRUE(seen && seen->directory_count == 4 && seen->count == IB_CM_COUNTER_KINDS);
+	const auto place = [](const char *const *names, u32 count, const char *name) {
+		u32 i = 0;
+		while (i < count && __builtin_strcmp(names[i], name) != 0)
+			i++;
+		return i;
+	};
+	const auto shown = [&](const Node &node, const char *directory, const char *name) {
+		u64 value = ~u64{0};
+		seen->read(node.device(), 1, place(seen->directories, seen->directory_count, directory), place(seen->names, seen->count, name), &value);
+		return value;
+	};
+	EXPECT_EQ(shown(pair->a, "cm_tx_msgs", "req"), 1u);
+	EXPECT_EQ(shown(pair->b, "cm_rx_msgs", "req"), 1u);
+	EXPECT_EQ(shown(pair->b, "cm_tx_msgs", "rep"), 1u);
+	EXPECT_EQ(shown(pair->a, "cm_rx_msgs", "rep"), 1u);
+	EXPECT_EQ(shown(pair->a, "cm_tx_msgs", "rtu"), 1u);
+	EXPECT_EQ(shown(pair->a, "cm_rx_msgs", "req") + shown(pair->b, "cm_tx_retries", "rep") + shown(pair->b, "cm_rx_duplicates", "req"), 0u);
+	EXPECT_TRUE(seen->has(pair->a.device(), 1));
+	u64 value;
+	EXPECT_EQ(seen->read(pair->a.device(), 2, 0, 0, &value), -ENODEV);
+	Boxed<Stranger> without(u16{3});
+	EXPECT_EQ(seen->read(without->node.device(), 1, 0, 0, &value), -ENODEV);
+}
+
 } // namespace
 
 KUNIT_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
-	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer), KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted));
+	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer), KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted), KUNIT_CASE(cm_12_counters_are_shown));

@@ -2,6 +2,7 @@
 // Objects as others are shown them: whose they are, and that none is looked at while it ends.
 #include <kern/kunit_process.hpp>
 #include <kern/thread.hpp>
+#include <rdma/ib_port_counters.h>
 #include <rdma/ib_resources.h>
 #include "fixture.hpp"
 
@@ -167,6 +168,36 @@ void other_modules_show_theirs(Test &test)
 	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_CM_ID, 0, &*info), -ENOENT);
 }
 
+/* Counters of ports and who shows them find each other, in either order; one of each at a time. */
+void port_counters_find_their_viewer(Test &test)
+{
+	static const ib_port_counters *seen;
+	static unsigned int times;
+	static constexpr ib_port_counters_viewer viewer = {.show = [](const ib_port_counters *counters) {
+		seen = counters;
+		times++;
+	}};
+	static constexpr ib_port_counters counters{};
+	seen = nullptr;
+	times = 0;
+	ASSERT_EQ(ib_set_port_counters_viewer(&viewer), 0);
+	EXPECT_EQ(ib_set_port_counters_viewer(&viewer), -EBUSY);
+	EXPECT_EQ(times, 0u);
+	EXPECT_EQ(ib_set_port_counters(&counters), 0);
+	EXPECT_EQ(ib_set_port_counters(&counters), -EBUSY);
+	EXPECT_TRUE(seen == &counters && times == 1);
+	EXPECT_EQ(ib_set_port_counters(nullptr), 0);
+	EXPECT_TRUE(seen == nullptr && times == 2);
+	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	EXPECT_EQ(ib_set_port_counters(&counters), 0);
+	EXPECT_EQ(times, 2u);
+	EXPECT_EQ(ib_set_port_counters_viewer(&viewer), 0);
+	EXPECT_TRUE(seen == &counters && times == 3);
+	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	EXPECT_EQ(ib_set_port_counters(nullptr), 0);
+	EXPECT_EQ(times, 3u);
+}
+
 void nodes_are_found_while_they_are_published(Test &test)
 {
 	Device device;
@@ -203,7 +234,7 @@ void devices_are_found_by_numbers_that_none_has_again(Test &test)
 }
 
 KUNIT_SUITE(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making), KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
-	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs), KUNIT_CASE(nodes_are_found_while_they_are_published),
+	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs), KUNIT_CASE(port_counters_find_their_viewer), KUNIT_CASE(nodes_are_found_while_they_are_published),
 	    KUNIT_CASE(devices_are_found_by_numbers_that_none_has_again));
 
 } // namespace

@@ -31,6 +31,7 @@ FORMATS = {
     "ports/1/pkeys/0": r"0xffff",
 }
 # The card's agent counts in 64 bits, and what is unicast and multicast apart.
+MESSAGES = "req mra rej rep rtu dreq drep sidr_req sidr_rep lap apr".split()
 COUNTERS = """symbol_error link_error_recovery link_downed port_rcv_errors port_rcv_remote_physical_errors port_rcv_switch_relay_errors
     port_xmit_discards port_xmit_constraint_errors port_rcv_constraint_errors local_link_integrity_errors excessive_buffer_overrun_errors VL15_dropped
     port_xmit_wait port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets unicast_xmit_packets unicast_rcv_packets multicast_xmit_packets
@@ -61,6 +62,18 @@ def devices_are_shown(lab):
 
         node.run(f"echo -n 'a node of the lab' > {DEVICE}/node_desc")
         assert node.run(f"cat {DEVICE}/node_desc").out == "a node of the lab\n"
+
+        # What the communication manager counts is there as long as that is, whichever of the two came first.
+        for again in (False, True):
+            node.insmod("/share/weft_cm.ko")
+            assert node.run(f"cd {DEVICE}/ports/1 && ls -d cm_*").out.split() == ["cm_rx_duplicates", "cm_rx_msgs", "cm_tx_msgs", "cm_tx_retries"]
+            assert node.run(f"ls {DEVICE}/ports/1/cm_tx_msgs").out.split() == sorted(MESSAGES), again
+            assert node.run(f"cat {DEVICE}/ports/1/cm_*/*").out.split() == ["0"] * (4 * len(MESSAGES))
+            if again:
+                node.run("rmmod weft_sysfs")
+                node.insmod("/share/weft_sysfs.ko")
+                node.run(f"test -e {DEVICE}/ports/1/cm_rx_msgs/req")
+            node.run(f"exec 3< {DEVICE}/ports/1/cm_tx_msgs/req && rmmod weft_cm && ! cat <&3 && ! ls -d {DEVICE}/ports/1/cm_*")
 
         # A reader that holds on does not keep the device, and is told that it has gone.
         node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_connectx && ! cat <&3 && ! ls -d /sys/class/infiniband/*")

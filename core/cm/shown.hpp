@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#pragma once
+
+#include <rdma/ib_port_counters.h>
+
+namespace cm
+{
+
+/* For ib_set_port_counters(). */
+extern const ib_port_counters shown_counters;
+
+} // namespace cm
