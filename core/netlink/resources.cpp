@@ -84,6 +84,13 @@ void put_qp(const View &view, const ib_resource_info &info)
 	message.put(abi::RES_STATE, static_cast<u8>(info.qp.state));
 }
 
+/* One of no family is none, and an id with such a one is left out by who is told of it. */
+void put_address(Message &message, u16 attribute, const u8 (&address)[128])
+{
+	if (address[0] | address[1])
+		message.put(attribute, address, sizeof(address));
+}
+
 void put_cm_id(const View &view, const ib_resource_info &info)
 {
 	Message &message = view.message;
@@ -96,8 +103,8 @@ void put_cm_id(const View &view, const ib_resource_info &info)
 	}
 	message.put(abi::RES_PS, info.cm_id.port_space);
 	message.put(abi::RES_STATE, info.cm_id.state);
-	message.put(abi::RES_SRC_ADDR, info.cm_id.source, sizeof(info.cm_id.source));
-	message.put(abi::RES_DST_ADDR, info.cm_id.destination, sizeof(info.cm_id.destination));
+	put_address(message, abi::RES_SRC_ADDR, info.cm_id.source);
+	put_address(message, abi::RES_DST_ADDR, info.cm_id.destination);
 	message.put(abi::RES_CM_IDN, info.number);
 }
 

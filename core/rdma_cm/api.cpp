@@ -22,10 +22,11 @@ int call(rdma_cm_id *cm_id, Body body)
 
 extern "C" {
 
-rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context, rdma_ucm_port_space ps, ib_qp_type qp_type)
+rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context, rdma_ucm_port_space ps, ib_qp_type qp_type, bool of_process,
+			     const char *caller)
 {
 	KERN_MIGHT_SLEEP();
-	auto created = Id::create(event_handler, context, ps, qp_type);
+	auto created = Id::create(event_handler, context, ps, qp_type, of_process, caller);
 	return created.ok() ? created.take().release() : rdma::err_ptr<rdma_cm_id>(created.error());
 }
 

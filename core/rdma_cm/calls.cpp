@@ -48,6 +48,7 @@ kern::Result<> Id::connect(const rdma_conn_param &param)
 		TRY(find_qkey(destination().family == RDMA_AF_IB ? param.qkey : 0));
 	TRY(make_connection());
 	TRY(connection_->connect(param));
+	name_qp(param.qp_num);
 	change(Event::connect);
 	return {};
 }
@@ -70,6 +71,8 @@ kern::Result<> Id::accept(const rdma_conn_param *param)
 	if (!accepted.ok()) {
 		fail_qp();
 		(void)connection_->reject(nullptr, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	} else if (param) {
+		name_qp(param->qp_num);
 	}
 	return accepted;
 }
@@ -200,6 +203,7 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 	if (!attr.port_num)
 		attr.port_num = port_num;
 	qp = TRY(rdma::check(ib_create_qp(&pd, &attr)));
+	qp_number_ = qp->qp_num;
 	const auto begun = [&]() -> kern::Result<> {
 		TRY(modify_qp(IB_QPS_INIT));
 		if (qp_type != IB_QPT_UD)
@@ -217,8 +221,17 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 
 void Id::destroy_qp()
 {
-	if (qp)
-		ib_destroy_qp(std::exchange(qp, nullptr));
+	if (!qp)
+		return;
+	qp_number_ = 0;
+	ib_destroy_qp(std::exchange(qp, nullptr));
+}
+
+/* The consumer's, where the id has none itself. */
+void Id::name_qp(u32 number)
+{
+	if (!qp)
+		qp_number_ = number;
 }
 
 /* What it still has to do ends with errors: the consumer learns it that way. */

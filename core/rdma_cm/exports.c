@@ -2,7 +2,7 @@
 #include <kern/export.h>
 #include <rdma/rdma_cm.h>
 
-KERN_EXPORT(rdma_create_id);
+KERN_EXPORT(__rdma_create_id);
 KERN_EXPORT(rdma_destroy_id);
 KERN_EXPORT(rdma_lock_handler);
 KERN_EXPORT(rdma_unlock_handler);

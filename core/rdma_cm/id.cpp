@@ -42,8 +42,9 @@ rdma_cm_event_type type_of(Event event)
 
 } // namespace
 
-Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type, kern::LockClass &handler_class)
-    : rdma_cm_id{}, port_space(space), handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
+Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type, kern::Ref<Maker> by,
+       kern::LockClass &handler_class)
+    : rdma_cm_id{}, maker(std::move(by)), port_space(space), handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
 {
 	event_handler = handler;
 	context = consumers;
@@ -51,17 +52,20 @@ Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space
 	qp_type = type;
 }
 
-kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type)
+kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, bool of_process,
+				       const char *caller)
 {
 	if (!handler || !is_port_space(space) || !is_type(type))
 		return kern::Error{-EINVAL};
-	return kern::adopt_ref(new (kern::Gfp::kernel) Id(handler, context, space, type, KERN_LOCK_CLASS("rdma_cm.handler")));
+	auto maker = TRY(kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process));
+	return kern::adopt_ref(new (kern::Gfp::kernel)
+				       Id(handler, context, space, type, std::move(maker), KERN_LOCK_CLASS("rdma_cm.handler")));
 }
 
 /* Its handler lock is taken inside of the listener's, so it is of another class. */
 kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
 {
-	return kern::adopt_ref(new (kern::Gfp::kernel) Id(listener.event_handler, listener.context, listener.ps, type,
+	return kern::adopt_ref(new (kern::Gfp::kernel) Id(listener.event_handler, listener.context, listener.ps, type, listener.maker,
 							  KERN_LOCK_CLASS("rdma_cm.handler_of_new")));
 }
 
@@ -197,6 +201,24 @@ void Id::lose_device()
 {
 	kern::Guard guard(lock_);
 	post(gone_, Event::device_gone, 0);
+}
+
+bool Id::show(ib_resource_info &info)
+{
+	kern::Guard guard(lock_);
+	if (state_ == State::destroying)
+		return false;
+	auto &shown = info.cm_id;
+	static_assert(sizeof(Address) <= sizeof(shown.source));
+	shown.port = port_num;
+	shown.has_qp = qp_number_ != 0;
+	shown.qp_number = qp_number_;
+	shown.qp_type = qp_type;
+	shown.port_space = ps;
+	shown.state = static_cast<u8>(state_);
+	__builtin_memcpy(shown.source, &route.addr.src_addr, sizeof(Address));
+	__builtin_memcpy(shown.destination, &route.addr.dst_addr, sizeof(Address));
+	return true;
 }
 
 bool Id::begin_end()

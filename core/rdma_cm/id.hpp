@@ -7,11 +7,13 @@
  */
 #pragma once
 
+#include <kern/abi/process.h>
 #include <kern/atomic.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/ref.hpp>
 #include <kern/work.hpp>
+#include <rdma/ib_resources.h>
 
 #include "resolver.hpp"
 #include "transport.hpp"
@@ -22,6 +24,21 @@ namespace rdma_cm
 class Device;
 class Id;
 struct Group;
+
+/* Who has made an id: a module, for itself or for a process; and so whose is what comes of it as a listener. */
+class Maker : public kern::RefCounted<Maker>
+{
+public:
+	Maker(const char *caller, bool of_process) : module(caller), process(of_process ? kern_process_get() : nullptr) {}
+	~Maker()
+	{
+		if (process)
+			kern_process_put(process);
+	}
+
+	const char *const module; /* it is there as long as the ids that it has not given back */
+	kern_process *const process;
+};
 
 /* A result on its way to the handler. */
 struct Notice {
@@ -47,8 +64,9 @@ struct Group : Notice {
 class Id : public rdma_cm_id, public kern::RefCounted<Id>
 {
 public:
-	/* For consumers. Errors: EINVAL, ENOMEM. */
-	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type);
+	/* For consumers; `caller` stays as long as they are there. Errors: EINVAL, ENOMEM. */
+	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
+						  bool of_process, const char *caller);
 	/* For a request to `listener`. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Id>> create_for(const Id &listener, ib_qp_type type);
 	~Id();
@@ -99,6 +117,8 @@ public:
 	kern::Result<> begin(const struct Ends &ends, const Interface &interface, class Request &request);
 	/* The device goes. Without the lock. */
 	void lose_device();
+	/* What is shown of it, but for whose it is; false if it ends. Without the lock. */
+	bool show(ib_resource_info &info);
 
 	/* The first step of the end; false if another has taken it. Without the lock. */
 	bool begin_end();
@@ -116,6 +136,8 @@ public:
 	/* World's. */
 	kern::ListNode device_node, service_node, waiting_node, reap_node;
 	kern::Ref<Device> bound_device;
+	u32 number = 0; /* on it */
+	const kern::Ref<Maker> maker;
 	rdma_ucm_port_space port_space; /* whose port it has: `ps`, or what an AF_IB address names */
 	class Service *service = nullptr;
 	bool listening = false;
@@ -125,7 +147,8 @@ public:
 	Interface interface{}; /* whose address it has; index 0: none */
 
 private:
-	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, kern::LockClass &handler_class);
+	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, kern::Ref<Maker> maker,
+	   kern::LockClass &handler_class);
 
 	kern::Result<> permit(Event event) const;
 	void change(Event event);
@@ -138,6 +161,7 @@ private:
 	void give_back();
 	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
 	void fail_qp();
+	void name_qp(u32 number);
 	kern::Result<> connect_qp();
 	kern::Result<> make_connection();
 	Connection *connection() const;
@@ -163,6 +187,7 @@ private:
 	State state_ = State::idle;
 	kern::Owned<Connection> connection_;
 	const u32 psn_;
+	u32 qp_number_ = 0; /* of its QP, or of the one that its consumer has for it, once it has said */
 	u32 qkey_ = 0;
 	u8 tos_ = 0;
 	u8 ack_timeout_ = 0, min_rnr_timer_ = 0;

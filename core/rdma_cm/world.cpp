@@ -21,6 +21,18 @@ void remove_device(ib_device *ib, void *)
 	world->remove(*ib);
 }
 
+u32 count_ids(ib_device *ib)
+{
+	return world->count(*ib);
+}
+
+int next_id(ib_device *ib, u32 number, ib_resource_info *info)
+{
+	return world->show(*ib, number, *info).error();
+}
+
+constexpr ib_resource_source shown_ids = {.count = count_ids, .next = next_id};
+
 constinit ib_client client = {.name = "rdma_cm", .add = add_device, .remove = remove_device, .registry = nullptr};
 
 std::size_t index_of(rdma_ucm_port_space space)
@@ -58,13 +70,19 @@ kern::Result<> World::open()
 	queue_ = TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::unbound));
 	ib_sa_register_client(&sa_);
 	const auto registered = kern::check(ib_register_client(&client));
-	if (!registered.ok())
+	if (!registered.ok()) {
 		ib_sa_unregister_client(&sa_);
-	return registered;
+		return registered;
+	}
+	const auto shown = kern::check(ib_set_resource_source(IB_RESOURCE_CM_ID, &shown_ids));
+	if (!shown.ok())
+		close();
+	return shown;
 }
 
 void World::stop()
 {
+	ib_set_resource_source(IB_RESOURCE_CM_ID, nullptr);
 	world->close();
 	world.destruct();
 }
@@ -146,6 +164,8 @@ kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
 	lock_.assert_held();
 	ib_gid gid;
 	TRY_ERRNO(rdma_query_gid(&device.ib(), port_num, 0, &gid));
+	TRY_ERRNO(kern_xa_alloc_cyclic(&device.numbers, &id.number, &id, 0, ~u32{0} - 1, &device.next_number,
+				       static_cast<unsigned int>(kern::Gfp::kernel)));
 	id.device = &device.ib();
 	id.port_num = port_num;
 	id.route.addr.sgid = gid;
@@ -224,11 +244,45 @@ void World::detach(Id &id)
 	if (!id.bound_device)
 		return;
 	id.device_node.unlink();
+	kern_xa_erase(&id.bound_device->numbers, id.number);
 	id.device = nullptr;
 	id.port_num = 0;
 	const auto device = std::move(id.bound_device);
 	if (device->bound.fetch_sub(1) == 1)
 		ids_gone_.wake_all();
+}
+
+u32 World::count(ib_device &ib)
+{
+	kern::Guard guard(lock_);
+	Device *device = find(ib);
+	return device ? device->bound.load_acquire() : 0;
+}
+
+/* Whose it is, is known as long as it is bound: later the module that made it may have gone. */
+kern::Ref<Id> World::look(ib_device &ib, u32 number, ib_resource_info &info)
+{
+	kern::Guard guard(lock_);
+	Device *device = find(ib);
+	unsigned long at = number;
+	auto *id = device ? static_cast<Id *>(kern_xa_find(&device->numbers, &at)) : nullptr;
+	if (!id)
+		return {};
+	info.number = id->number;
+	info.context = info.pd = IB_NO_RESOURCE;
+	info.process = id->maker->process ? kern_process_number(id->maker->process) : 0;
+	kern_format(info.owner, sizeof(info.owner), "%s", id->maker->module);
+	return kern::Ref<Id>::share(*id);
+}
+
+kern::Result<> World::show(ib_device &ib, u32 number, ib_resource_info &info)
+{
+	while (const auto id = look(ib, number, info)) {
+		if (id->show(info))
+			return {};
+		number = info.number + 1;
+	}
+	return kern::Error{-ENOENT};
 }
 
 /* Ports. */

@@ -24,13 +24,17 @@ namespace rdma_cm
 class Device : public kern::RefCounted<Device>
 {
 public:
-	explicit Device(ib_device &ib) : ib_(ib) {}
+	explicit Device(ib_device &ib) : ib_(ib) { kern_xa_init(&numbers); }
+	~Device() { kern_xa_destroy(&numbers); }
 	ib_device &ib() const { return ib_; }
 
 	/* Under the world's lock, all of it. */
 	kern::ListNode node;
 	kern::List<Id, &Id::device_node> ids;
 	kern::List<Id, &Id::device_node> told_ids; /* that it goes */
+	/* Both, by their numbers: none has the greatest of all. */
+	kern_xarray numbers;
+	u32 next_number = 0;
 	/* How many both are; who takes the last away, wakes. */
 	kern::Atomic<unsigned int> bound{0};
 
@@ -86,6 +90,10 @@ public:
 	/* Id::check_address() is called for all that are bound to an interface. */
 	void check_interfaces() { queue_.queue(check_work_); }
 
+	/* For those who show ids (rdma/ib_resources.h): how many are bound to a device; the first of a number not less. Errors: ENOENT. */
+	u32 count(ib_device &ib);
+	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
+
 	/* Ends an id that a handler has given back: a handler cannot wait for its own end. */
 	void reap(Id &id);
 
@@ -97,6 +105,7 @@ private:
 	kern::Result<> open();
 	void close();
 	Device *find(ib_device &ib) REQUIRES(lock_);
+	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
 	template <class Suits>
 	kern::Result<> attach_port(Id &id, u16 pkey, Suits suits);

@@ -13,7 +13,7 @@ kern::Result<kern::Ref<Id>> Id::create(File &file, u64 uid, rdma_ucm_port_space 
 	const auto made = [&]() -> kern::Result<> {
 		{
 			kern::Guard guard(id->commands_);
-			rdma_cm_id *cm = rdma_create_id(on_event, id.get(), ps, type);
+			rdma_cm_id *cm = rdma_create_user_id(on_event, id.get(), ps, type);
 			TRY_ERRNO(kern::pointer_error(cm));
 			id->cm_ = cm;
 		}

@@ -21,7 +21,7 @@ public:
 	/* Requests to a listener that may wait to be read; those beyond are dropped, and their senders ask again. */
 	static constexpr u32 backlog_max = 1024;
 
-	/* A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM; those of rdma_create_id(). */
+	/* A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM; those of rdma_create_user_id(). */
 	static kern::Result<kern::Ref<Id>> create(File &file, u64 uid, rdma_ucm_port_space ps, ib_qp_type type);
 	~Id();
 

@@ -213,6 +213,10 @@ struct rdma_cm_id {
 
 RDMA_C_BEGIN
 
+/* For a process or for the kernel; both are shown by weft_netlink, with the name of the caller's module or the number of the calling process. */
+struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+				    bool of_process, const char *caller);
+
 /**
  * rdma_create_id - make an id
  * @event_handler: called with its events
@@ -222,8 +226,26 @@ RDMA_C_BEGIN
  *
  * Context: process. Return: the id, idle; -EINVAL without a handler, or for another port space or type; -ENOMEM.
  */
-struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
-				  enum ib_qp_type qp_type);
+static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
+						enum ib_qp_type qp_type)
+{
+	return __rdma_create_id(event_handler, context, ps, qp_type, false, RDMA_CALLER);
+}
+
+/**
+ * rdma_create_user_id - make an id for the calling process
+ * @event_handler: called with its events
+ * @context: the consumer's
+ * @ps: the port space
+ * @qp_type: as for rdma_create_id()
+ *
+ * It is shown as the process's, and so is what comes of it as a listener; nothing else follows from that. Context: process. Return: as rdma_create_id().
+ */
+static inline struct rdma_cm_id *rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
+						     enum ib_qp_type qp_type)
+{
+	return __rdma_create_id(event_handler, context, ps, qp_type, true, RDMA_CALLER);
+}
 
 /**
  * rdma_destroy_id - end an id in any state

@@ -108,9 +108,9 @@ kern::Result<Interface> Addresses::incoming(const ib_gid &gid, u16 pkey, const A
 	return there;
 }
 
-bool End::open(rdma_ucm_port_space space, ib_qp_type type)
+bool End::open(rdma_ucm_port_space space, ib_qp_type type, bool of_process)
 {
-	id = rdma_create_id(handle, this, space, type);
+	id = (of_process ? rdma_create_user_id : rdma_create_id)(handle, this, space, type);
 	if (!rdma::is_err(id))
 		return true;
 	id = nullptr;

@@ -98,7 +98,7 @@ public:
 	End(const End &) = delete;
 	End &operator=(const End &) = delete;
 
-	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
+	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC, bool of_process = false);
 	/* It has heard nothing then. */
 	void close();
 

@@ -153,7 +153,7 @@ using fake::say;
 
 extern "C" {
 
-rdma_cm_id *rdma_create_id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space ps, ib_qp_type type)
+rdma_cm_id *__rdma_create_id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space ps, ib_qp_type type, bool, const char *)
 {
 	if (type == IB_QPT_SMI || type == IB_QPT_GSI)
 		return rdma::err_ptr<rdma_cm_id>(-EINVAL);
