@@ -14,13 +14,7 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 		TRY(bind(any_of(RDMA_AF_INET)));
 	TRY(permit(Event::listen));
 	constexpr int most = 4096, usual = 256;
-	/* A listener shares its port with nobody; who is refused to listen still does. */
-	const bool shared = std::exchange(reuse, false);
-	const auto listening = World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog), doomed);
-	if (!listening.ok()) {
-		reuse = shared;
-		return listening;
-	}
+	TRY(World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog), doomed));
 	change(Event::listen);
 	return {};
 }
@@ -126,7 +120,7 @@ kern::Result<> Id::set_min_rnr_timer(u8 timer)
 kern::Result<> Id::set_reuse(bool wanted)
 {
 	if (state_ == State::idle || (wanted && state_ != State::listen)) {
-		reuse = wanted;
+		World::get().share_port(*this, wanted);
 		return {};
 	}
 	return kern::Error{-EINVAL};

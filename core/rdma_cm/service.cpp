@@ -10,8 +10,8 @@ namespace
 kern::Result<> admit_beside(const Id &id, const Id &other, bool to_listen)
 {
 	const Address &mine = id.source(), &theirs = other.source();
-	/* Who listens, or is about to, has taken this back. */
-	if (id.reuse && other.reuse)
+	/* Who listens has taken this back; who is about to does, when nobody is in the way. */
+	if (!to_listen && id.reuse && other.reuse)
 		return {};
 	if (mine.family != theirs.family && id.afonly && other.afonly)
 		return {};

@@ -369,10 +369,12 @@ kern::Result<> World::listen(Id &id, unsigned int backlog, Listeners &doomed)
 		service.backlog = backlog;
 	/* From now on requests may come; they wait for the id's lock. */
 	id.listening = true;
+	const bool shared = std::exchange(id.reuse, false);
 	if (service.listening++ == 0) {
 		for (Device &device : devices_) {
 			if (const auto heard = listen_on(device, service); !heard.ok()) {
 				stop_listening(id, doomed);
+				id.reuse = shared;
 				return heard;
 			}
 		}
@@ -381,6 +383,12 @@ kern::Result<> World::listen(Id &id, unsigned int backlog, Listeners &doomed)
 			listener.listening->set_backlog(service.backlog);
 	}
 	return {};
+}
+
+void World::share_port(Id &id, bool wanted)
+{
+	kern::Guard guard(lock_);
+	id.reuse = wanted;
 }
 
 /* The services of the doomed are free at once: whoever listens next, here or elsewhere, need not wait for their handlers. */

@@ -72,6 +72,8 @@ public:
 
 	/* Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM, EACCES. The id's lock is held. */
 	kern::Result<> bind(Id &id);
+	/* Whether the id shares its port with others that do; a listener shares it with none. The id's lock is held. */
+	void share_port(Id &id, bool wanted);
 	/* Errors: EADDRINUSE; those of Transport::listen(), after which what had begun is among the doomed. The id's lock is held. */
 	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
 	/* Ends them, and waits for handlers of requests that began before: no lock is held. */

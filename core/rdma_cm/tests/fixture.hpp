@@ -41,11 +41,21 @@ public:
 		first = first_port;
 		last = last_port;
 	}
-	bool may_use_low_ports() override { return privileged.load_acquire(); }
+	/* The world is locked then. */
+	bool may_use_low_ports() override
+	{
+		if (holding_ports.load_acquire()) {
+			held.fetch_add(1);
+			(void)eventually([&] { return !holding_ports.load_acquire(); });
+		}
+		return privileged.load_acquire();
+	}
 	bool v6only() override { return false; }
 
 	/* Whether who asks for the interface of a request has to wait; how many did. */
 	kern::Atomic<bool> holding{false};
+	/* The same of who asks for a low port. */
+	kern::Atomic<bool> holding_ports{false};
 	kern::Atomic<unsigned int> held{0};
 	/* Whether neighbours answer; how often they were asked for. */
 	kern::Atomic<bool> answering{true};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Ports: who may have one, with whom, and whom a request goes to.
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;
@@ -189,6 +191,64 @@ void rcm_07_ports_are_shared(Test &test)
 		check_port(test, one);
 }
 
+/* A call in a task of its own. */
+template <class Call>
+struct Apart {
+	Call call;
+	kern::Completion done{};
+	int status = 1;
+
+	int run()
+	{
+		status = call();
+		done.complete();
+		return 0;
+	}
+};
+template <class Call>
+Apart(Call) -> Apart<Call>;
+
+/* Who is about to be refused to listen shares its port with others all the while. */
+void rcm_07_refused_listeners_share_all_along(Test &test)
+{
+	constexpr u16 low = 700;
+	Address any4 = rdma_cm::any_of(RDMA_AF_INET);
+	any4.in.port = low;
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	Boxed<Ends<3>> three;
+	ASSERT_TRUE(three.there());
+	auto &[listener, beside, late] = three->ends;
+	for (End *end : {&listener, &beside, &late}) {
+		ASSERT_TRUE(end->open());
+		ASSERT_EQ(rdma_set_reuseaddr(end->id, 1), 0);
+	}
+	ASSERT_EQ(rdma_bind_addr(listener.id, &any4), 0);
+	ASSERT_EQ(rdma_bind_addr(beside.id, &any4), 0);
+
+	Addresses &addresses = pair->ground.addresses;
+	addresses.holding_ports.store_release(true);
+	Apart binding{[id = late.id, &any4] { return rdma_bind_addr(id, &any4); }};
+	auto binder = kern::Thread::create("rdma_cm_test", kern::method<&decltype(binding)::run>, &binding);
+	ASSERT_OK(binder);
+	ASSERT_TRUE(eventually([&] { return addresses.held.load_acquire() == 1; }));
+	Apart listening{[id = listener.id] { return rdma_listen(id, 1); }};
+	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&decltype(listening)::run>, &listening);
+	ASSERT_OK(thread);
+	/* It waits for the world, with its own lock. */
+	kern::Mutex &lock = rdma_cm::Id::of(listener.id).lock();
+	EXPECT_TRUE(eventually([&] {
+		if (!lock.try_lock())
+			return true;
+		lock.unlock();
+		return false;
+	}));
+	addresses.holding_ports.store_release(false);
+	ASSERT_TRUE(binding.done.wait_for(60'000) && listening.done.wait_for(60'000));
+	EXPECT_EQ(binding.status, 0);
+	EXPECT_EQ(listening.status, -EADDRINUSE);
+}
+
 /* A request goes to the listener of its address; "any" has what nobody else has, on devices that come later, too. */
 void rcm_08_requests_find_their_listener(Test &test)
 {
@@ -374,6 +434,6 @@ void rcm_08_requests_come_first(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
+SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared), KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
 	    KUNIT_CASE(rcm_08_requests_come_first));
