@@ -47,6 +47,14 @@ static int netdev_change_mtu(struct net_device *dev, int mtu)
 	return status;
 }
 
+/* A struct sockaddr of any length, with the type in its family. */
+static int netdev_set_mac_address(struct net_device *dev, void *address)
+{
+	struct kern_netdev_private *private = netdev_priv(dev);
+
+	return private->ops->set_address(private->owner, (const u8 *)address + offsetof(struct sockaddr, sa_data));
+}
+
 static int netdev_set_features(struct net_device *dev, netdev_features_t features)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
@@ -151,6 +159,7 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		.ndo_stop = netdev_stop,
 		.ndo_set_rx_mode = netdev_set_rx_mode,
 		.ndo_change_mtu = netdev_change_mtu,
+		.ndo_set_mac_address = netdev_set_mac_address,
 		.ndo_set_features = netdev_set_features,
 		.ndo_fix_features = netdev_fix_features,
 		.ndo_tx_timeout = netdev_tx_timeout,
@@ -185,9 +194,9 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	if (config->features & KERN_NETDEV_SG)
 		dev->hw_features |= NETIF_F_SG;
 	if (config->features & KERN_NETDEV_CSUM)
-		dev->hw_features |= NETIF_F_IP_CSUM | NETIF_F_RXCSUM;
+		dev->hw_features |= NETIF_F_IP_CSUM | NETIF_F_IPV6_CSUM | NETIF_F_RXCSUM;
 	if (config->features & KERN_NETDEV_TSO)
-		dev->hw_features |= NETIF_F_TSO;
+		dev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6;
 	/* A VLAN's tag would go where the stack does not look for it: there is no Ethernet header. */
 	dev->features = dev->hw_features | NETIF_F_GRO | NETIF_F_HIGHDMA | NETIF_F_VLAN_CHALLENGED;
 	netif_set_tso_max_size(dev, config->gso_max_size);

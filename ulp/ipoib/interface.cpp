@@ -217,19 +217,23 @@ void Interface::stop_queues()
 	end_addresses();
 }
 
-/* What the port says of itself now. Errors: ENOENT while the partition is not there; those of the cache. */
+/* What the port says of itself now. Errors: ENOENT while the partition is not there, or the GID that is wanted; those of the cache. */
 kern::Result<> Interface::read_port()
 {
 	ib_gid gid;
 	u16 index, lid;
 
 	TRY_ERRNO(rdma_query_gid(device_, port_num_, 0, &gid));
+	if (wanted_guid_ != 0u)
+		gid.global.interface_id = wanted_guid_;
 	port_gid_ = gid;
 	if (ib_get_cached_lid(device_, port_num_, &lid) == 0)
 		queues_.set_own_lid(lid);
 	TRY_ERRNO(ib_find_cached_pkey(device_, port_num_, pkey_, &index));
 	pkey_index_ = index;
 	queues_.set_pkey_index(index);
+	if (wanted_guid_ != 0u)
+		TRY_ERRNO(ib_find_cached_gid_by_port(device_, &gid, port_num_, &index));
 	return {};
 }
 
@@ -415,6 +419,27 @@ void Interface::tend()
 	multicast_.leave_unused();
 	connected_.tend();
 	tend_work_.queue(tend_ms);
+}
+
+/*
+ * Another GID of the port's: QP and subnet are not the administrator's to choose. Until it is in the port's table the interface has no carrier.
+ * Context: rtnl lock.
+ */
+int Interface::set_address(const HardwareAddress &wanted)
+{
+	HardwareAddress expected = address_;
+	ib_gid gid;
+
+	__builtin_memcpy(gid.raw, wanted.gid.raw, sizeof(gid.raw));
+	__builtin_memcpy(expected.gid.raw + 8, wanted.gid.raw + 8, 8);
+	if (gid.global.interface_id == 0u || __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
+		return -EINVAL;
+	wanted_guid_ = gid.global.interface_id;
+	kern::ignore(read_port());
+	publish_address();
+	__atomic_fetch_or(&pending_flush_, flush_normal, __ATOMIC_RELEASE);
+	refresh_work_.queue();
+	return 0;
 }
 
 int Interface::change_mtu(unsigned mtu)

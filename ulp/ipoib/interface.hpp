@@ -139,6 +139,7 @@ private:
 	void stop();
 	void uninit();
 	int change_mtu(unsigned mtu);
+	int set_address(const HardwareAddress &wanted);
 	void tx_timeout();
 	void get_stats(kern_net_stats &stats) const;
 	int set_rings(u32 receive, u32 transmit);
@@ -173,6 +174,7 @@ private:
 	Interface *const parent_;
 	u16 pkey_index_ = 0;
 	ib_gid port_gid_{};
+	__be64 wanted_guid_{}; /* the administrator's; 0: the port's first */
 	HardwareAddress broadcast_;
 	HardwareAddress address_{};
 	net_device *dev_ = nullptr;

@@ -57,6 +57,10 @@ struct NetdevOps {
 	static void stop(void *owner) { of(owner).stop(); }
 	static void set_rx_mode(void *owner) { of(owner).multicast_.list_changed(); }
 	static int change_mtu(void *owner, unsigned int mtu) { return of(owner).change_mtu(mtu); }
+	static int set_address(void *owner, const u8 *address)
+	{
+		return of(owner).set_address(*reinterpret_cast<const HardwareAddress *>(address));
+	}
 	static void set_rx_checksum(void *owner, bool on) { of(owner).queues_.set_checksum(on); }
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }
 	static void get_stats(void *owner, kern_net_stats *stats) { of(owner).get_stats(*stats); }
@@ -144,6 +148,7 @@ constinit const kern_netdev_ops netdev_ops = {
 	.stop = NetdevOps::stop,
 	.set_rx_mode = NetdevOps::set_rx_mode,
 	.change_mtu = NetdevOps::change_mtu,
+	.set_address = NetdevOps::set_address,
 	.set_rx_checksum = NetdevOps::set_rx_checksum,
 	.tx_timeout = NetdevOps::tx_timeout,
 	.get_stats = NetdevOps::get_stats,

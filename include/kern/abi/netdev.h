@@ -51,6 +51,8 @@ struct kern_netdev_ops {
 	void (*stop)(void *owner);
 	void (*set_rx_mode)(void *owner);
 	int (*change_mtu)(void *owner, unsigned int mtu);
+	/* The administrator wants this hardware address: kern_netdev_set_address() says what has become of it. */
+	int (*set_address)(void *owner, const u8 *address);
 	/* Whether to believe what the device found of checksums; asked for only if it has KERN_NETDEV_CSUM. */
 	void (*set_rx_checksum)(void *owner, bool on);
 	void (*tx_timeout)(void *owner, unsigned int queue);
@@ -82,7 +84,7 @@ enum {
 enum kern_netdev_feature {
 	KERN_NETDEV_SG = 1 << 0,
 	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, both directions */
-	KERN_NETDEV_TSO = 1 << 2,
+	KERN_NETDEV_TSO = 1 << 2, /* of both, too */
 };
 
 struct kern_netdev_config {

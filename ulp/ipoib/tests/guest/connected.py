@@ -40,6 +40,18 @@ def between(ours, theirs):
     pings(theirs, "10.0.0.1")
 
 
+def other_address(node):
+    """An administrator may name another GID of the port's, and nothing else; until the port has it there is no carrier."""
+    own = node.run("cat /sys/class/net/ib0/address").out.strip()
+    for wrong in ("01" + own[2:], own[:12] + "ff:" + own[15:], own[:-23] + "00:00:00:00:00:00:00:00"):
+        assert node.run(f"ip link set ib0 address {wrong}", check=False).status != 0, wrong
+    node.run(f"ip link set ib0 address {own[:-5]}a5:5a")
+    assert node.run("cat /sys/class/net/ib0/address").out.strip() == own[:-5] + "a5:5a"
+    node.wait_for("ip link show dev ib0 | grep -q NO-CARRIER", what="the loss of the carrier")
+    node.run(f"ip link set ib0 address {own}")
+    node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier's return")
+
+
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
 def connected_mode_between_ours(lab):
     """Two guests on our stack in connected mode: packets of 64 KiB, by one connection each way; and both back in datagram mode."""
@@ -62,6 +74,8 @@ def connected_mode_between_ours(lab):
         assert node1.run("cat /sys/class/net/ib0/umcast").out.strip() == "1" and mtu(node1) == 2044
         assert node1.run("echo something > /sys/class/net/ib0/mode", check=False).status != 0
         between(node1, node2)
+        other_address(node1)
+        reachable(node1, "10.0.0.2")
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=400)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Traffic over ib0: what users run on it, on our stack and against Debian's own."""
+import re
+
 from lab.echo import ping
 from lab.testing import test
 
@@ -53,12 +55,31 @@ def check_neighbour_discovery(node1, node2):
             assert hardware in source.run(f"ip -6 neigh show {address} dev ib0").out.lower()
 
 
+def segmented(node):
+    return int(re.search(r"\btx_segmented: (\d+)", node.run("ethtool -S ib0").out)[1])
+
+
+def check_ipv6_offloads(node1, node2):
+    """TCP by IPv6 is cut into segments and summed up by the card; the receiver's stack looks itself whether that was done right."""
+    features = node1.run("ethtool -k ib0").out
+    for name in ("tx-checksum-ipv4", "tx-checksum-ipv6", "tx-tcp-segmentation", "tx-tcp6-segmentation"):
+        assert f"{name}: on" in features, features
+    before = segmented(node1)
+    node2.run("ethtool -K ib0 rx off")
+    end = iperf3(node2, node1, f"{link_local(node2)}%ib0")
+    node2.run("ethtool -K ib0 rx on")
+    assert end["sum_received"]["bytes"] > 1_000_000, end
+    assert segmented(node1) > before
+    assert "InCsumErrors" not in node2.run("nstat -az TcpInCsumErrors | grep -v ' 0 ' || true").out
+
+
 def check_traffic(lab, node1, node2):
     check_sizes(node1, node2)
     check_floods(lab, node1, node2)
     check_iperf3(node1, node2)
     check_multicast(node1, node2)
     check_neighbour_discovery(node1, node2)
+    check_ipv6_offloads(node1, node2)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
