@@ -1,26 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Programs that make connections by IP address: those of Debian's rdma-core and perftest as any user has them."""
 import contextlib
+import json
 import re
 
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-# Some program has the node open, and is about to listen.
-LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+from connecting import ALL, FEW, LISTENS, hear
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
 
 
 @contextlib.contextmanager
-def pair(lab):
-    """Two guests with the suite, each at 10.0.0.N on ib0; the second is without IPv6."""
+def pair(lab, ipv6=False):
+    """Two guests with the suite, each at 10.0.0.N on ib0; ipv6: and at fd00::N, else the second is without IPv6."""
     fabric = Fabric(lab, PAIR)
     guests = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M", append=append)
-              for number, (socket, append) in enumerate(zip(fabric.sockets, ("", "ipv6.disable=1")), 1)]
+              for number, (socket, append) in enumerate(zip(fabric.sockets, ("", "" if ipv6 else "ipv6.disable=1")), 1)]
     with lab.boot(*guests) as nodes:
         for number, node in enumerate(nodes, 1):
             node.insmod(*(f"/share/{name}.ko" for name in SUITE))
             node.run(f"ip link set ib0 up && ip addr add 10.0.0.{number}/24 dev ib0")
+            if ipv6:
+                node.run(f"ip addr add fd00::{number}/64 dev ib0 nodad")
         for node in nodes:
             node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
         nodes[0].wait_for("ping -c 1 -W 1 -q 10.0.0.2", timeout=60, what="an answer of node2")
@@ -30,9 +33,38 @@ def pair(lab):
             node.run("! ls -d /dev/infiniband/rdma_cm /sys/class/misc/rdma_cm")
 
 
+def cm_counter(node, name):
+    return int(node.run(f"cat /sys/class/infiniband/*/ports/1/{name}").out)
+
+
+def connections_are_told_of(server, client):
+    """Whoever administrates either end sees the connection, whose it is, and the messages that made it."""
+    before = cm_counter(server, "cm_rx_msgs/req")
+    listening = server.spawn("rping -s -a 10.0.0.1")
+    server.wait_for(LISTENS, timeout=20, what="rping to listen")
+    asking = client.spawn("rping -c -a 10.0.0.1")
+    server.wait_for("rdma resource show cm_id | grep -q 'state CONNECT '", timeout=20, what="a connection to be shown")
+    ids = json.loads(server.run("rdma -j resource show cm_id").out)
+    assert sorted(one["state"] for one in ids) == ["CONNECT", "LISTEN"], ids
+    for one in ids:
+        assert (one["comm"], one["ps"], one["src-addr"]) == ("rping", "TCP", "10.0.0.1:7174"), one
+    connected, = (one for one in ids if one["state"] == "CONNECT")
+    assert connected["dst-addr"].startswith("10.0.0.2:") and connected["qp-type"] == "RC", connected
+    queue, = json.loads(server.run(f"rdma -j resource show qp lqpn {connected['lqpn']}").out)
+    assert queue["pid"] == connected["pid"], (queue, connected)
+    summary, = json.loads(server.run("rdma -j resource").out)
+    assert summary["cm_id"] == 2, summary
+    assert cm_counter(server, "cm_rx_msgs/req") == before + 1 and cm_counter(client, "cm_tx_msgs/req") > 0
+    asking.kill(2)
+    asking.wait(20, check=False)
+    listening.kill(2)
+    listening.wait(20, check=False)
+    server.wait_for("! rdma resource show cm_id | grep -q .", timeout=20, what="the end of all ids")
+
+
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs(lab):
-    """rping, ucmatose, udaddy and perftest with -R connect two guests, data compared, and leave nothing behind."""
+    """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests, data compared, and leave nothing behind."""
     with pair(lab) as (node1, node2):
         assert node1.run("stat -c %a /dev/infiniband/rdma_cm; cat /sys/class/misc/rdma_cm/abi_version").out == "666\n4\n"
         # Nobody has an address where there is no IPv6.
@@ -59,3 +91,12 @@ def stock_programs(lab):
         node1.wait_for(LISTENS, timeout=20, what="ucmatose to listen at its GID")
         out = node2.run(f"ucmatose -c 10 -f gid -b {gids[1]} -s {gids[0]}", timeout=60).out
         assert "return status 0" in out and "return status 0" in listening.wait(60).out, out
+        hear((node1, node2), FEW, roles=(1,))
+        connections_are_told_of(node1, node2)
+
+
+@test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
+def all_programs_between_ours(lab):
+    """All programs that judge the two stacks against each other, between two guests of ours, either as the server."""
+    with pair(lab, ipv6=True) as nodes:
+        hear(nodes, ALL)
