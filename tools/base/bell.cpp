@@ -31,6 +31,10 @@ namespace
  * long as its file has no O_NONBLOCK, and nobody can have that flag stay. A request of asynchronous
  * I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and to read
  * nothing of an empty file is done before io_submit(2) returns.
+ *
+ * What a context is asked to hold is taken off the machine's account (fs.aio-max-nr, 65536 unless
+ * somebody raised it), of which a daemon with a thread for each of its cards is to take little. The
+ * kernel makes room for a page of results whatever it was asked for.
  */
 class EventSignals
 {
@@ -46,7 +50,7 @@ public:
 	{
 		iocb request{};
 		request.aio_lio_opcode = IOCB_CMD_PREAD;
-		request.aio_fildes = static_cast<std::uint32_t>(nothing_.get());
+		request.aio_fildes = static_cast<std::uint32_t>(nothing().get());
 		request.aio_flags = IOCB_FLAG_RESFD;
 		request.aio_resfd = static_cast<std::uint32_t>(event);
 		iocb *const requests = &request;
@@ -57,26 +61,36 @@ public:
 	}
 
 private:
-	static constexpr unsigned kDepth = 64;
+	static constexpr unsigned kDepth = 1;
 
-	EventSignals() : nothing_(::memfd_create("nothing", MFD_CLOEXEC))
+	EventSignals()
 	{
-		if (!nothing_)
-			fail("memfd_create");
+		nothing(); // whatever it lacks, it lacks now
 		if (::syscall(SYS_io_setup, kDepth, &context_))
 			fail("io_setup");
 	}
 	~EventSignals() { ::syscall(SYS_io_destroy, context_); }
 
+	// An empty file, which all threads read.
+	static const FileDescriptor &nothing()
+	{
+		static const FileDescriptor file = [] {
+			FileDescriptor made(::memfd_create("nothing", MFD_CLOEXEC));
+			if (!made)
+				fail("memfd_create");
+			return made;
+		}();
+		return file;
+	}
+
 	bool forget_results()
 	{
-		std::array<io_event, kDepth> results;
+		std::array<io_event, 128> results;
 		timespec now{};
 		return ::syscall(SYS_io_getevents, context_, 0, results.size(), results.data(),
 				 &now) > 0;
 	}
 
-	const FileDescriptor nothing_;
 	aio_context_t context_ = 0;
 };
 

@@ -2,8 +2,13 @@
 #include "base/bell.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -73,6 +78,35 @@ TEST(Bell, CountsItsRings)
 	EXPECT_GE(count_of(event), ~0ull - 1);
 	bell->ring();
 	EXPECT_EQ(count_of(event), 1u);
+}
+
+// Of what the machine has for all its programs, a thread that rings takes so little that a daemon can have a thousand
+// cards, a thread each; and no descriptor.
+TEST(Bell, ThousandThreadsRingAtATime)
+{
+	constexpr int kThreads = 1100;
+	const auto event = make_event();
+	const auto bell = Bell::take(duplicate(event), Bell::Kind::Event);
+	ASSERT_TRUE(bell);
+	const auto next_descriptor = make_event().get();
+	std::atomic<int> lacking = 0;
+	{
+		std::latch all_rang(kThreads);
+		std::vector<std::jthread> threads;
+		for (int i = 0; i < kThreads; ++i)
+			threads.emplace_back([&] {
+				try {
+					bell->ring();
+				} catch (const std::system_error &) {
+					++lacking;
+				}
+				all_rang.arrive_and_wait();
+			});
+		all_rang.wait();
+		EXPECT_EQ(make_event().get(), next_descriptor);
+	}
+	EXPECT_EQ(lacking, 0);
+	EXPECT_EQ(count_of(event), unsigned{kThreads});
 }
 
 // A message goes into a pipe whole, or not at all; the flags of the other's end are not ours.
