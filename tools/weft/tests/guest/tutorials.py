@@ -21,6 +21,8 @@ def commands_of(title):
     for line in text.splitlines():
         if line.startswith("    $ "):
             commands.append((line[6:], []))
+        elif line.startswith("    > "):
+            commands[-1] = (f"{commands[-1][0]}\n{line[6:]}", commands[-1][1])
         elif line.startswith("    ") and line.strip():
             commands[-1][1].append(line.strip())
     assert commands, f"the tutorial {title} has no command"
@@ -71,10 +73,16 @@ def follow(lab, *titles):
             shell.close()
 
 
-@test(kernels=("stock",), timeout=200)
+@test(kernels=("stock",), timeout=300)
 def first_steps(lab):
-    """One lab for three of them: what all who come here want to see work."""
-    follow(lab, "Your first lab", "Break a link", "Watch MADs in Wireshark")
+    """One lab for five of them: what all who come here want to see work."""
+    follow(lab, "Your first lab", "Break a link", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def four_machines(lab):
+    """The one that takes a lab of its own."""
+    follow(lab, "Open MPI on 4 nodes")
 
 
 @test(kernels=("stock",), timeout=20)
