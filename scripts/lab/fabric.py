@@ -69,9 +69,9 @@ class Fabric:
     def _command(self, *arguments):
         return [self._lab.program("weft"), "--socket-dir", self.directory, *map(str, arguments)]
 
-    def weft(self, *arguments):
-        """Runs the command line `weft` on this fabric; returns what it printed."""
-        return subprocess.run(self._command(*arguments), check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    def weft(self, *arguments, **options):
+        """Runs the command line `weft` on this fabric; returns what it printed. options: subprocess.run()'s, as its input."""
+        return subprocess.run(self._command(*arguments), check=True, stdout=subprocess.PIPE, text=True, timeout=60, **options).stdout
 
     def log(self):
         """What weftd has logged so far."""

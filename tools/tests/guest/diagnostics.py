@@ -2,6 +2,7 @@
 """infiniband-diags: what administrators look at a fabric with sees ours as it is."""
 import json
 import re
+import tomllib
 
 from lab.testing import test
 
@@ -29,6 +30,12 @@ def the_fabric_as_it_is(lab):
                 assert guid.startswith("0002c903"), guid
                 assert re.search(rf'^\[{port}\]\s+"H-{guid}"\[1\]\(\w+\)\s+# "{name} [^"]*" lid {where} 4xQDR', out, re.MULTILINE), out
             assert len(re.findall(r"^Ca\s", out, re.MULTILINE)) == 3, out
+        with check("`weft topology import` makes of that a lab with the same switch, hosts and cables"):
+            made = tomllib.loads(fabric.weft("topology", "import", "-", input=out))
+            assert sorted((node["name"], node["guid"]) for node in made["host"]) == [(name, f"0x{int(guids[name], 16):016x}") for name in ("node1", "node2")], made
+            assert [node["name"] for node in made["switch"]] == ["switch1"], made
+            assert sorted((sorted(link["ends"]), link["width"], link["speed"]) for link in made["link"]) == [
+                ([f"node{port}/1", f"switch1/{port}"], "4x", "QDR") for port in (1, 2)], made
         with check("iblinkinfo shows three active links, at 4X QDR"):
             out = node1.run("iblinkinfo --switches-only").out
             assert len(re.findall(r"4X\s+10\.0 Gbps Active/  LinkUp", out)) == 3 and "Down/" in out, out

@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import labs  # noqa: E402
 import running  # noqa: E402
-from lab import GuestDied, cache, image, own_kernel  # noqa: E402
+from lab import GuestDied, accelerator, cache, image, machine, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
@@ -170,6 +170,49 @@ class MachineTest(unittest.TestCase):
     def test_named_kernel_takes_no_modules(self):
         with self.assertRaisesRegex(LabError, "brings its own modules"):
             Machine("stock", modules="/lib/modules").find_kernel(ib0=True)
+
+
+class Accelerated(Folder):
+    """KVM is used where it is, which a trial boot tells: of QEMU's command line."""
+
+    def setUp(self):
+        super().setUp()
+        self.boots = 0
+        self.addCleanup(accelerator.kvm_works.cache_clear)
+        for module, name, stand_in in ((accelerator, "_trial_boot", self.trial), (cache, "root", lambda: self.folder),
+                                       (image, "root_image", lambda: "root.img"), (image, "initramfs", lambda _: "initramfs.cpio")):
+            self.enterContext(unittest.mock.patch.object(module, name, stand_in))
+
+    def trial(self):
+        self.boots += 1
+        return self.gets_through
+
+    def options(self, flags, gets_through, **environment):
+        """The -accel and -cpu of a machine on a processor that says it has KVM, or not, on which a kernel gets through, or not."""
+        self.gets_through = gets_through
+        accelerator.kvm_works.cache_clear()
+        guest = types.SimpleNamespace(name="node1", memory="768M", cpus=1, log="log", firmware_script=None, icount=False, may_reboot=False, vfio_user=[], spare_ports=0,
+                                      share=None, netdevs=[], qemu_args=[], append="", kernel=types.SimpleNamespace(image="bzImage", checked=False, modules_disk=None))
+        with unittest.mock.patch.object(accelerator.qemu, "kvm_flags", lambda: flags), unittest.mock.patch.dict(os.environ, environment):
+            words = machine.options(guest, 3, 4)
+        return [words[words.index(option) + 1] for option in ("-accel", "-cpu")]
+
+    KVM, EMULATED = ["kvm", "host"], ["tcg,thread=multi", "max"]
+
+    def test_where_a_kernel_gets_through(self):
+        for _ in range(2):
+            self.assertEqual(self.options(True, True), self.KVM)
+        self.assertEqual(self.boots, 1, "one trial for each boot of the host")
+
+    def test_where_it_hangs(self):
+        self.assertEqual(self.options(True, False), self.EMULATED)
+
+    def test_where_there_is_none(self):
+        self.assertEqual(self.options(False, True), self.EMULATED)
+        self.assertEqual(self.boots, 0)
+
+    def test_where_it_is_not_wanted(self):
+        self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
 class Script(unittest.TestCase):

@@ -15,7 +15,7 @@ name = "leaf"
 name = "left"
 [[host]]
 name = "right"
-boot = {{ kernel = "{kernel}", modules = "{modules}", append = "weft.told=right", memory = "640M" }}
+boot = {{ kernel = "{kernel}", modules = "{modules}", initrd = "{initrd}", append = "weft.told=right", memory = "640M" }}
 [[link]]
 ends = ["left", "leaf"]
 [[link]]
@@ -31,16 +31,32 @@ exit 7
 #@ right
 grep -o 'weft.told=[a-z]*' /proc/cmdline
 findmnt -no FSTYPE /usr/lib/modules
+dmesg | grep -o 'ACPI table found in initrd.*aml'
 until ip neighbour show dev ib0 | grep -q 10.1.0.1; do sleep 0.1; done
 """
 
 
+# What of an initramfs is seen once its files have gone: a table for the kernel's ACPI (Linux, Documentation/admin-guide/acpi/initrd_table_override.rst).
+TABLE = "kernel/firmware/acpi/weft.aml"
+
+
+def _folder_with_a_table(directory):
+    """The folder of an SSDT that says nothing (ACPI 6.5, 5.2.6): its header, the bytes of which add up to 0."""
+    header = b"SSDT" + (36).to_bytes(4, "little") + b"\x02\0WEFT  NOTHING " + (1).to_bytes(4, "little") + b"WEFT" + (1).to_bytes(4, "little")
+    path = directory / "tables" / TABLE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(header[:9] + bytes([-sum(header) & 255]) + header[10:])
+    return directory / "tables"
+
+
 @test(kernels=("stock",), timeout=150)
 def run_gives_back_what_machines_say(lab):
-    """A kernel from a file, with its modules, shares a lab with Debian's; output, errors and status come back by machine, and nothing stays but the consoles."""
+    """A kernel from a file, with its modules and an initramfs, shares a lab with Debian's; output, errors and status come back by machine, and nothing stays but the consoles."""
     stock = kernels.find("stock")
     file = lab.directory / "lab.toml"
-    file.write_text(LAB.format(kernel=stock.image, modules=stock.modules))
+    initrd = lab.directory / "initrd"
+    subprocess.run(["cpio", "--quiet", "-o", "-H", "newc", "-O", initrd], input=f"{TABLE}\n", text=True, check=True, cwd=_folder_with_a_table(lab.directory))
+    file.write_text(LAB.format(kernel=stock.image, modules=stock.modules, initrd=initrd))
     share = lab.directory / "share"
     share.mkdir()
     (share / "word").write_text("shared\n")
@@ -48,7 +64,8 @@ def run_gives_back_what_machines_say(lab):
     done = subprocess.run([lab.program("weft"), "run", "--lab", file, "--share", share, "--logs", logs, "--script", "-"], input=SCRIPT,
                           capture_output=True, text=True, check=False)
     said = sorted(done.stdout.splitlines())
-    expected = [f"left: {stock.release}", "left:  0% packet loss", "left: shared", f"right: {stock.release}", "right: weft.told=right", "right: ext4"]
+    expected = [f"left: {stock.release}", "left:  0% packet loss", "left: shared", f"right: {stock.release}", "right: weft.told=right", "right: ext4",
+                f"right: ACPI table found in initrd [{TABLE}"]
     assert said == sorted(expected), done.stdout + done.stderr
     assert done.returncode == 7, done.stderr
     assert "left: gone\n" in done.stderr and "right: 10.1.0.2 on ib0" in done.stderr, done.stderr
