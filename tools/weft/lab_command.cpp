@@ -61,13 +61,18 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// What follows a command's first word. CLI11 leaves the -- before that among it, which is nobody's word.
-Words rest_of(const CLI::App &command)
+// The words of a command for machines, of which CLI11 has @taken the first ones, or all. The -- before them is nobody's word: CLI11
+// leaves it where it found it, which is among those that it took once a positional came before it.
+Words words_of(const CLI::App &command, const Words &taken)
 {
+	Words words = taken;
 	Words rest = command.remaining();
-	if (const auto separator = std::ranges::find(rest, "--"); separator != rest.end())
+	if (!words.empty() && words.front() == "--")
+		words.erase(words.begin());
+	else if (const auto separator = std::ranges::find(rest, "--"); separator != rest.end())
 		rest.erase(separator);
-	return rest;
+	words.insert(words.end(), rest.begin(), rest.end());
+	return words;
 }
 
 // Options that are passed on as they are given.
@@ -198,9 +203,8 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	shell->prefix_command();
 	shell->callback([&socket_directory, shell, host, command] {
 		Words words{"shell", *host};
-		words.insert(words.end(), command->begin(), command->end());
-		const auto rest = rest_of(*shell);
-		words.insert(words.end(), rest.begin(), rest.end());
+		const auto given = words_of(*shell, *command);
+		words.insert(words.end(), given.begin(), given.end());
 		become_session(socket_directory, words);
 	});
 
@@ -295,9 +299,8 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
 	run->callback([&socket_directory, run, passed, command] {
 		Words words = session_words("run", *passed);
 		words.push_back("--");
-		words.insert(words.end(), command->begin(), command->end());
-		const auto rest = rest_of(*run);
-		words.insert(words.end(), rest.begin(), rest.end());
+		const auto line = words_of(*run, *command);
+		words.insert(words.end(), line.begin(), line.end());
 		become_session(socket_directory, words);
 	});
 }

@@ -34,12 +34,14 @@ class Words(unittest.TestCase):
 
     def test_run(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
-                              (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
+                              (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
+                              (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
     def test_shell(self):
-        for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"])):
+        for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
+                              (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
             self.assertEqual(words[words.index("node1") + 1:], passed)
 
