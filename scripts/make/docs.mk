@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 # The documents, rendered. A warning is an error: a page that Sphinx cannot make sense of is mended, not published.
-.PHONY: docs
+.PHONY: docs html
+html: docs
 docs: ## Render Documentation/ and the kernel-doc of the public headers into build/docs/html
 	@sphinx-build -q -W --keep-going -b html -d build/docs/doctrees Documentation build/docs/html
 	@echo "build/docs/html/index.html"
