@@ -54,6 +54,13 @@ class Client:
             return connection.makefile("rb").readline()
 
 
+def listening(where):
+    """The addresses at which somebody of this machine listens on a port, as the kernel has them: loopback is 0100007F."""
+    port = f"{int(where.split(':')[1]):04X}"
+    lines = [line.split() for file in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", file).read_text().splitlines()[1:]]
+    return {local.split(":")[0] for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{port}")}
+
+
 class Reading(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -115,6 +122,12 @@ class Reading(unittest.TestCase):
         for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
             self.assertEqual(self.client.ask(method, "/api/link")[0], 405)
         self.assertEqual(self.client.token, "")
+
+    def test_loopback_alone(self):
+        """Nobody of another machine reaches it, unless it is told so."""
+        self.assertEqual(listening(self.client.where), {"0100007F"})
+        with daemon.web(WEFT, self.weftd[1], "--listen", "127.0.0.2") as address:
+            self.assertEqual(listening(Client(address).where), {"0200007F"})
 
     def test_malformed_requests(self):
         for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
