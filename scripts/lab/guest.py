@@ -261,7 +261,7 @@ class Guest:
         """Waits until all that the kernel has logged so far is in the log file; returns the file's text."""
         self._marks += 1
         mark = f"weft-mark {self._marks}."
-        self.run(f"echo '{mark}' >/dev/kmsg")
+        self.put("/dev/kmsg", f"{mark}\n")
         wait_until(f"{self.name}: its console to catch up", lambda: mark in self.console(), 30 * self.slowness)
         return self.console()
 

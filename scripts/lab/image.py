@@ -30,7 +30,13 @@ STOCK_MODULES = (
     "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
     "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",
 )
-BOOT_MODULES = ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console", "9p", "9pnet_virtio")
+# What a guest's initramfs has of its kernel's modules, by the list in it: for each, for those with a shared folder, and for those whose card is
+# to be driven at once (weft.early).
+BOOT_MODULES = {
+    "order": ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console"),
+    "order-share": ("9p", "9pnet_virtio"),
+    "order-early": ("mlx4_core",),
+}
 
 
 def module_closure(modules, wanted):
@@ -192,14 +198,16 @@ def _make_initramfs(kernel):
                     ("agent", stat.S_IFREG | 0o755, agent.read_bytes()),
                     ("bin/busybox", stat.S_IFREG | 0o755, busybox.read_bytes()),
                     ("bin/sh", stat.S_IFLNK | 0o777, b"busybox")]
-        order = []
-        if kernel.modules:
-            paths = module_closure(kernel.modules, lambda path: module_name(path) in BOOT_MODULES)
-            for path in paths:
+        packed = set()
+        for list_name, wanted in BOOT_MODULES.items():
+            order = []
+            for path in module_closure(kernel.modules, lambda path: module_name(path) in wanted) if kernel.modules else ():
                 name = f"{module_name(path)}.ko"
                 order.append(name)
-                entries.append((f"modules/{name}", stat.S_IFREG | 0o644, module_bytes(kernel.modules / path)))
-        entries.append(("modules/order", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in order).encode()))
+                if name not in packed:
+                    packed.add(name)
+                    entries.append((f"modules/{name}", stat.S_IFREG | 0o644, module_bytes(kernel.modules / path)))
+            entries.append((f"modules/{list_name}", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in order).encode()))
         # The kernel unpacks one archive after the other: files of the guest's own win.
         given = kernel.initrd.read_bytes() if kernel.initrd else b""
         (directory / "initramfs.cpio").write_bytes(given + bytes(-len(given) % 4) + _cpio(entries))
@@ -211,5 +219,5 @@ def initramfs(kernel):
     """The initramfs' path for that kernel; made first if it is not there."""
     parts = [HERE / "agent" / name for name in ("agent.cpp", "init", "start")]
     given = cache.key_of(kernel.initrd) if kernel.initrd else ""
-    key = cache.key_of(1, kernel.release if kernel.modules else "", kernel.identity, given, *BOOT_MODULES, HERE / "image.py", *parts)
+    key = cache.key_of(1, kernel.release if kernel.modules else "", kernel.identity, given, HERE / "image.py", *parts)
     return cache.entry("initramfs", key, _make_initramfs(kernel), need_mib=100, product="initramfs.cpio") / "initramfs.cpio"

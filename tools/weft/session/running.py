@@ -97,8 +97,8 @@ def execute(lab, args, printer_of):
     lab.tell(f"runs in {', '.join(scripts)}")
     statuses = together([lab.guests[host] for host in scripts], one)
     lab.tell("has run")
+    together(lab.guests.values(), lambda guest: guest.sync_log())
     for guest in lab.guests.values():
-        guest.sync_log()
         reports = guest.new_reports()
         if reports:
             print(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports), file=sys.stderr)
