@@ -12,11 +12,21 @@
 #include <net/ip.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
+#include <net/ndisc.h>
 #include <net/neighbour.h>
 #include <net/netevent.h>
 #include <net/route.h>
 #include <kern/abi/ip.h>
+
+/* As long as IPv6 may be a module of its own, others reach it by stubs. */
+#if __has_include(<net/ipv6_stubs.h>)
+#include <net/ipv6_stubs.h>
+#define lookup_v6(flow) ipv6_stub->ipv6_dst_lookup_flow(&init_net, NULL, flow, NULL)
+#define neighbours_v6 ipv6_stub->nd_tbl
+#else
+#define lookup_v6(flow) ip6_dst_lookup_flow(&init_net, NULL, flow, NULL)
+#define neighbours_v6 (&nd_tbl)
+#endif
 
 struct kern_ip_watcher {
 	struct notifier_block neighbours, interfaces;
@@ -108,7 +118,7 @@ static struct dst_entry *find_v4(const struct kern_ip_address *to, struct kern_i
 static struct dst_entry *find_v6(const struct kern_ip_address *to, struct kern_ip_address *source, u32 index)
 {
 	struct flowi6 flow = {.daddr = v6(to), .saddr = v6(source), .flowi6_oif = index};
-	struct dst_entry *dst = ipv6_stub->ipv6_dst_lookup_flow(&init_net, NULL, &flow, NULL);
+	struct dst_entry *dst = lookup_v6(&flow);
 
 	if (IS_ERR(dst))
 		return dst;
@@ -149,7 +159,7 @@ int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_int
 	dev = dev_get_by_index(&init_net, interface->index);
 	if (!dev)
 		return -ENODEV;
-	neighbour = __neigh_lookup_errno(to->v6 ? ipv6_stub->nd_tbl : &arp_tbl, to->bytes, dev);
+	neighbour = __neigh_lookup_errno(to->v6 ? neighbours_v6 : &arp_tbl, to->bytes, dev);
 	if (IS_ERR(neighbour)) {
 		dev_put(dev);
 		return PTR_ERR(neighbour);

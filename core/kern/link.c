@@ -3,6 +3,7 @@
 #include <linux/export.h>
 #include <linux/if_link.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <net/netlink.h>
 #include <net/rtnetlink.h>
 #include "netdev.h"
@@ -48,8 +49,7 @@ static int link_validate(struct nlattr *tb[], struct nlattr *data[], struct netl
 	return 0;
 }
 
-static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
-		    struct netlink_ext_ack *extack)
+static int make_link(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[])
 {
 	const struct kern_link_settings settings = link_settings(data);
 	const struct kern_link_ops *ops = kern_link_ops_of(dev);
@@ -62,6 +62,19 @@ static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[]
 		return -ENODEV;
 	return ops->newlink(dev, parent, &settings);
 }
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+		    struct netlink_ext_ack *extack)
+{
+	return make_link(net, dev, tb, data);
+}
+#else
+static int link_new(struct net_device *dev, struct rtnl_newlink_params *params, struct netlink_ext_ack *extack)
+{
+	return make_link(rtnl_newlink_link_net(params), dev, params->tb, params->data);
+}
+#endif
 
 static int link_change(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
 {
@@ -99,12 +112,7 @@ static int link_fill(struct sk_buff *skb, const struct net_device *dev)
 struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 {
 	struct kern_link_kind *kind = kzalloc(sizeof(*kind), GFP_KERNEL);
-	int status;
-
-	if (!kind)
-		return NULL;
-	kind->ops = ops;
-	kind->native = (struct rtnl_link_ops){
+	const struct rtnl_link_ops native = {
 		.kind = ops->kind,
 		.maxtype = IFLA_IPOIB_MAX,
 		.policy = link_policy,
@@ -120,6 +128,12 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.fill_info = link_fill,
 		.get_num_tx_queues = ops->tx_queues,
 	};
+	int status;
+
+	if (!kind)
+		return NULL;
+	kind->ops = ops;
+	memcpy(&kind->native, &native, sizeof(native));	/* some of its members may not be assigned to */
 	status = rtnl_link_register(&kind->native);
 	if (status) {
 		kfree(kind);

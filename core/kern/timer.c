@@ -14,6 +14,11 @@ KERN_NATIVE(lock_class_key, struct lock_class_key)
 #define timer_delete del_timer
 #define timer_delete_sync del_timer_sync
 #endif
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define timer_init_key init_timer_key
+#define timer_init_key_on_stack init_timer_on_stack_key
+#define timer_destroy_on_stack destroy_timer_on_stack
+#endif
 
 static void run_timer(struct timer_list *timer)
 {
@@ -26,9 +31,9 @@ void kern_timer_init(struct kern_timer_item *item, const char *name, struct kern
 {
 	/* A kernel that watches the lives of objects wants to know which are on a stack. */
 	if (object_is_on_stack(item))
-		init_timer_on_stack_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
+		timer_init_key_on_stack(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
 	else
-		init_timer_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
+		timer_init_key(native_timer(&item->native), run_timer, 0, name, native_lock_class_key(key));
 }
 EXPORT_SYMBOL_GPL(kern_timer_init);
 
@@ -36,7 +41,7 @@ void kern_timer_exit(struct kern_timer_item *item)
 {
 	timer_delete_sync(native_timer(&item->native));
 	if (object_is_on_stack(item))
-		destroy_timer_on_stack(native_timer(&item->native));
+		timer_destroy_on_stack(native_timer(&item->native));
 }
 EXPORT_SYMBOL_GPL(kern_timer_exit);
 

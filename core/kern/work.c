@@ -3,6 +3,7 @@
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/sched/task_stack.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 #include <kern/abi/work.h>
 #include "native.h"
@@ -10,6 +11,12 @@
 KERN_NATIVE(work, struct work_struct)
 KERN_NATIVE(delayed_work, struct delayed_work)
 KERN_NATIVE(lock_class_key, struct lock_class_key)
+
+/* Later kernels want it said that a queue is each CPU's own, and warn where it is not. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define WQ_PERCPU 0
+#define system_percpu_wq system_wq
+#endif
 
 static void run_work(struct work_struct *work)
 {
@@ -140,7 +147,7 @@ struct workqueue_struct *kern_workqueue_create(const char *name, enum kern_workq
 	case KERN_WORKQUEUE_ORDERED:
 		return alloc_ordered_workqueue("%s", WQ_MEM_RECLAIM, name);
 	case KERN_WORKQUEUE_PER_CPU:
-		return alloc_workqueue("%s", WQ_MEM_RECLAIM, 0, name);
+		return alloc_workqueue("%s", WQ_MEM_RECLAIM | WQ_PERCPU, 0, name);
 	case KERN_WORKQUEUE_UNBOUND:
 		return alloc_workqueue("%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0, name);
 	}
@@ -162,6 +169,6 @@ EXPORT_SYMBOL_GPL(kern_workqueue_flush);
 
 struct workqueue_struct *kern_workqueue_system(void)
 {
-	return system_wq;
+	return system_percpu_wq;
 }
 EXPORT_SYMBOL_GPL(kern_workqueue_system);

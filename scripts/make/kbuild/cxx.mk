@@ -31,7 +31,7 @@ kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-i
 	-Wnon-virtual-dtor \
 	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
 
-kxx_flags = -Wp,-MMD,$(depfile) $(kxx-include) -I$(weft)/include -D__KERNEL__ \
+kxx_flags = -Wp,-MMD,$(abspath $(depfile)) $(kxx-include) -I$(weft)/include -D__KERNEL__ \
 	-include $(srctree)/include/linux/compiler-version.h -include $(srctree)/include/linux/kconfig.h \
 	-I$(objtree)/include $(filter-out $(kxx-c-only),$(_c_flags) $(modkern_cflags)) \
 	$(basename_flags) $(modname_flags) $(kxx-language) $(kxx-warnings) $(cxxflags-y) $(CXXFLAGS_$(target-stem).o)
@@ -48,7 +48,7 @@ kxx-absolute = $(patsubst ./%,$(CURDIR)/%,$(patsubst -I./%,-I$(CURDIR)/%,$(1)))
 kxx-depfile = sed -i -E 's,(^| )(build|core|hw|include|scripts|ulp)/,\1$(weft)/\2/,g' $(depfile)
 
 quiet_cmd_kxx_o_cpp = CXX $(quiet_modtag) $@
-      cmd_kxx_o_cpp = cd $(weft); $(kxx-launcher) $(kxx) $(call kxx-absolute,$(kxx_flags)) -c -o $@ $<; cd $(CURDIR); $(kxx-depfile); \
+      cmd_kxx_o_cpp = cd $(weft); $(kxx-launcher) $(kxx) $(call kxx-absolute,$(kxx_flags)) -c -o $(abspath $@) $(abspath $<); cd $(CURDIR); $(kxx-depfile); \
 	$(OBJCOPY) -R .group $@; $(kxx-check) $(cmd_objtool)
 
 define rule_kxx_o_cpp
@@ -57,17 +57,28 @@ define rule_kxx_o_cpp
 	$(call cmd,record_mcount)
 endef
 
-$(obj)/%.o: $(src)/%.cpp FORCE
+# Kernels from 6.13 on build other people's modules in the folder of the objects, by paths relative to it, which no pattern with an
+# absolute one of the sources matches: there make looks for them in a path.
+ifeq ($(obj),.)
+VPATH += $(weft)
+kxx-src := $(obj)
+else
+kxx-src := $(weft)
+endif
+
+$(obj)/%.o: $(kxx-src)/%.cpp FORCE
 	$(call if_changed_rule,kxx_o_cpp)
 
 quiet_cmd_kxx_s_cpp = CXX $(quiet_modtag) $@
       cmd_kxx_s_cpp = $(kxx) $(filter-out $(DEBUG_CFLAGS),$(kxx_flags)) -fverbose-asm -S -o $@ $<
 
-$(obj)/%.s: $(src)/%.cpp FORCE
+$(obj)/%.s: $(kxx-src)/%.cpp FORCE
 	$(call if_changed_dep,kxx_s_cpp)
 
-# Kernels from 6.10 on look for C sources in the object directory only; before, these are the rules there are.
-$(obj)/%.o: $(src)/%.c FORCE
+# Kernels from 6.10 on look for C sources in the object directory only, and from 6.13 on in that path; before, these are the rules there are.
+ifneq ($(obj),.)
+$(obj)/%.o: $(weft)/%.c FORCE
 	$(call if_changed_rule,cc_o_c)
-$(obj)/%.s: $(src)/%.c FORCE
+$(obj)/%.s: $(weft)/%.c FORCE
 	$(call if_changed_dep,cc_s_c)
+endif

@@ -91,6 +91,6 @@ def build_says_what_is_wrong_with_a_tree(lab):
         (poor / name).parent.mkdir(parents=True, exist_ok=True)
         (poor / name).write_text(text)
     for kdir, said in (("", "apt-get install linux-headers-amd64"), (lab.directory / "nowhere", "is not a kernel tree"),
-                       (empty, "is not a kernel tree"), (unprepared, "make modules_prepare"), (poor, "lacks CONFIG_MODVERSIONS")):
+                       (empty, "is not a kernel tree"), (unprepared, "make modules_prepare"), (poor, "lacks CONFIG_PCI")):
         status, output = tree.build(kdir)
         assert status != 0 and said in output and output.count("\n") == 1, f"{kdir}: status {status}\n{output}"
