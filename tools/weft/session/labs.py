@@ -15,23 +15,26 @@ from lab import DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError
 from lab.waiting import wait_until
 
-# What makes a machine a node of the subnet, with Debian's driver.
-# In bash alone, as far as it goes: on an emulated CPU it takes longer to start a program than what is waited for. ib0 has a carrier once it is in its broadcast
-# group; until then nobody is reached.
-NODE_SETUP = """
-modprobe -a mlx4_ib ib_uverbs ib_umad ib_ipoib || exit 1
-ip -batch - <<END || exit 1
-address add {address}/24 dev ib0
-link set ib0 up
-END
-exec {{never}}<> <(:)
-await() {{
+# Waits for a line of a file. In bash alone: on an emulated CPU it takes longer to start a program than what is waited for.
+AWAIT = """
+exec {never}<> <(:)
+await() {
 	tries=0
-	until read -r said 2>/dev/null <$1 && [[ $said == $2 ]]; do
-		((++tries < 3000)) || {{ echo "$3 within 30 s" >&2; exit 1; }}
+	until read -r said 2>/dev/null <"$1" && [[ $said == $2 ]]; do
+		((++tries < 3000)) || { echo "$3 within 30 s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
-}}
+	return 0	# not that of the last read
+}
+"""
+# What makes a machine a node of the subnet, with Debian's driver. ib0 has a carrier once it is in its broadcast group; until then nobody is reached.
+NODE_SETUP = AWAIT + """
+address=$1
+modprobe -a mlx4_ib ib_uverbs ib_umad ib_ipoib || exit 1
+ip -batch - <<END || exit 1
+address add $address/24 dev ib0
+link set ib0 up
+END
 await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 await /sys/class/net/ib0/carrier 1 "ib0 did not join its broadcast group"
 """
@@ -174,7 +177,7 @@ class Lab:
             raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None
         self.tell(f"{guest.name}: is up")
         if not self._bare and guest.kernel.variant in ("stock", own_kernel.VARIANT):
-            done = guest.run(NODE_SETUP.format(address=f"10.1.0.{number}"), SETUP_TIMEOUT, check=False)
+            done = guest.run(f"set -- 10.1.0.{number}\n{NODE_SETUP}", SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no ib0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.1.0.{number} on ib0")

@@ -215,6 +215,25 @@ class Accelerated(Folder):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
+class Awaited(Folder):
+    """What a machine waits for as it becomes a node."""
+
+    def test_what_comes_later(self):
+        """A file that is not there, then says something else, then what is waited for; and one that says it at once."""
+        file = self.folder / "state"
+        script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
+        waiting = subprocess.Popen(["bash", "-c", script, "bash", file], stderr=subprocess.PIPE)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            waiting.wait(0.1)
+        self.write("state", "1: DOWN\n")
+        with self.assertRaises(subprocess.TimeoutExpired):
+            waiting.wait(0.1)
+        self.write("state", "4: ACTIVE\n")
+        self.assertEqual((waiting.wait(60), waiting.stderr.read()), (0, b""))
+        waiting.stderr.close()
+        subprocess.run(["bash", "-c", script, "bash", file], check=True)
+
+
 class Script(unittest.TestCase):
     HOSTS = ("node1", "node2", "node3")
 
