@@ -27,15 +27,16 @@ await() {
 	return 0	# not that of the last read
 }
 """
-# What makes a machine a node of the subnet, with Debian's driver. ib0 has a carrier once it is in its broadcast group; until then nobody is reached.
+# What makes a machine a node of the subnet, with Debian's driver. ib0 has a carrier once it is in its broadcast group; until then nobody is reached. It is
+# brought up once the port is active: if that finds it up, it may ask before the kernel knows where the subnet manager is, and asks again after a second.
 NODE_SETUP = AWAIT + """
 address=$1
 modprobe -a mlx4_ib ib_uverbs ib_umad ib_ipoib || exit 1
+await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 ip -batch - <<END || exit 1
 address add $address/24 dev ib0
 link set ib0 up
 END
-await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 await /sys/class/net/ib0/carrier 1 "ib0 did not join its broadcast group"
 """
 # The card's driver first, by the guest's initramfs; and no page zeroed that nobody asked to be, which takes 0.4 s of an emulated CPU's 4.4.
