@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from lab import kernels
+from lab import kernels, machine
 
 # Two hosts on one switch.
 PAIR = """
@@ -60,6 +60,10 @@ class Fabric:
         self.sockets = [self.directory / f"{host}.sock" for host in kernel_of]
         self.process = lab.start(lab.program("weftd"), "--lab", file, "--socket-dir", self.directory, "--seed", lab.seed & 0xffffffff,
                                  "--log-level", log_level, until=self._answers)
+
+    def netdev(self, host):
+        """A guest's place on the Ethernet that this host is on, for lab.guest(netdevs=[...])."""
+        return machine.ethernet_netdev(self.directory / f"{host}-eth0.sock")
 
     def _answers(self):
         # Not whether the socket is there: one that was killed leaves it.

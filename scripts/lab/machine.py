@@ -45,6 +45,11 @@ def vfio_user_device(bus, path):
     return {"driver": "vfio-user-pci", "bus": bus, "rombar": 0, "socket": {"type": "unix", "path": str(pathlib.Path(path).resolve())}}
 
 
+def ethernet_netdev(socket):
+    """A place on a lab's Ethernet, by the station's socket, as a value of QEMU's -netdev. Without a carrier while nobody serves it."""
+    return f"stream,server=off,addr.type=unix,addr.path={quoted(pathlib.Path(socket).resolve())},reconnect-ms=200"
+
+
 def command_line(guest):
     """The kernel's command line for a Guest."""
     words = [*KERNEL_WORDS, f"weft.name={guest.name}"]

@@ -46,15 +46,31 @@ void add_ports(string &out, const json &node)
 					   text(port, "link"));
 }
 
+string ethernet_text(const json &ethernet)
+{
+	string out;
+	for (const auto &node : ethernet.at("switches"))
+		out += fmt::format("Ethernet {:<14} knows {} addresses\n", text(node, "name"),
+				   node.at("addresses").get<unsigned>());
+	for (const auto &station : ethernet.at("stations"))
+		out += fmt::format("    {:<16} {}  {}\n", text(station, "name"),
+				   station.at("machine").get<bool>() ? "machine on" : "no machine",
+				   text(station, "socket"));
+	for (const auto &link : ethernet.at("links"))
+		out += "link   " + link_text(link);
+	return out;
+}
+
 } // namespace
 
 string link_text(const json &link)
 {
 	const auto &settings = link.at("settings");
-	string line =
-		fmt::format("{:<28} {:<4}  {} {} MTU {}{}", text(link, "name"),
-			    link.at("up").get<bool>() ? "up" : "down", text(settings, "width"),
-			    text(settings, "speed"), text(settings, "mtu"), unusual(settings));
+	const string kind = settings.contains("width") ? fmt::format("{} {} MTU {}", text(settings, "width"),
+								     text(settings, "speed"), text(settings, "mtu"))
+						       : "Ethernet";
+	string line = fmt::format("{:<28} {:<4}  {}{}", text(link, "name"), link.at("up").get<bool>() ? "up" : "down",
+				  kind, unusual(settings));
 	if (const auto captured = link.find("captured_packets"); captured != link.end())
 		line += fmt::format(" captured={}", captured->get<std::uint64_t>());
 	return line + '\n';
@@ -78,6 +94,8 @@ string fabric_text(const json &fabric)
 	}
 	for (const auto &link : fabric.at("links"))
 		out += "link   " + link_text(link);
+	if (const auto ethernet = fabric.find("ethernet"); ethernet != fabric.end())
+		out += ethernet_text(*ethernet);
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		out += subnet_manager_text(manager);
 	return out;
@@ -114,8 +132,8 @@ string counters_text(const json &counters, bool all)
 	for (const auto &[port, values] : counters.items()) {
 		out += fmt::format("{:<{}}", port, longest);
 		for (const auto &name : shown)
-			if (const auto value = values.at(name).get<std::uint64_t>(); value || all)
-				out += fmt::format("  {}={}", name, value);
+			if (const auto value = values.find(name); value != values.end() && (*value != 0 || all))
+				out += fmt::format("  {}={}", name, value->get<std::uint64_t>());
 		out += '\n';
 	}
 	return out;

@@ -11,6 +11,7 @@
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
+#include "weftd/ethernet_control.hpp"
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
@@ -115,8 +116,20 @@ json describe(Host &host)
 		{"ports", ports}};
 }
 
+json set_station(World &world, const ethernet::StationState &station, const ethernet::LinkSettings &settings)
+{
+	world.ethernet().set_link(station.name, settings);
+	ethernet::LinkState link = station.link;
+	link.settings = settings;
+	return describe_ethernet_link(link);
+}
+
 json set_link_state(World &world, const json &request, bool up)
 {
+	if (const auto station = world.find_station(text_of(request, "link"))) {
+		spdlog::info("link {}: {}", station->link.name, up ? "plugged in" : "pulled");
+		return set_station(world, *station, {up, station->link.settings.faults});
+	}
 	fabric::Link &link = world.find_link(text_of(request, "link"));
 	link.set_plugged(up);
 	spdlog::info("link {}: {}", link.name(), up ? "plugged in" : "pulled");
@@ -126,10 +139,18 @@ json set_link_state(World &world, const json &request, bool up)
 // All settings are checked before the first takes effect.
 json set_link(World &world, const json &request)
 {
-	fabric::Link &link = world.find_link(text_of(request, "link"));
 	const auto settings = request.find("settings");
 	if (settings == request.end() || !settings->is_object() || settings->empty())
 		throw BadRequest("'settings' must be an object, as in {\"loss\": \"0.01\"}");
+	if (const auto station = world.find_station(text_of(request, "link"))) {
+		auto wanted = station->link.settings;
+		for (const auto &[name, value] : settings->items())
+			apply_ethernet_setting(wanted, name,
+					       value.is_string() ? value.get<std::string>() : value.dump());
+		spdlog::info("link {}: set {}", station->link.name, settings->dump());
+		return set_station(world, *station, wanted);
+	}
+	fabric::Link &link = world.find_link(text_of(request, "link"));
 	auto config = config_of(link);
 	for (const auto &[name, value] : settings->items())
 		apply_link_setting(config, name,
@@ -147,6 +168,10 @@ json counters(World &world, const json &request)
 		if (wanted == request.end() ? port->link() != nullptr
 					    : wanted->is_string() && *wanted == port->name())
 			result[port->name()] = counters_of(*port);
+	const json of_ethernets = ethernet_counters(world.ethernet().state());
+	for (const auto &[name, values] : of_ethernets.items())
+		if (wanted == request.end() || *wanted == name)
+			result[name] = values;
 	if (wanted != request.end() && result.empty())
 		throw BadRequest(fmt::format("there is no port {}", wanted->dump()));
 	return result;
@@ -222,8 +247,14 @@ json show(World &world, const json &)
 		    {"switches", json::array()},
 		    {"links", json::array()},
 		    {"subnet_manager", json()}};
-	for (const auto &host : world.hosts())
+	const auto ethernets = world.ethernet().state();
+	result["ethernet"] = describe_ethernet(ethernets);
+	for (const auto &host : world.hosts()) {
 		result["hosts"].push_back(describe(*host));
+		for (const auto &station : ethernets.stations)
+			if (station.name == host->name + "/eth0")
+				result["hosts"].back()["ethernet"] = describe_station(station);
+	}
 	for (const fabric::Switch *node : world.fabric().switches())
 		result["switches"].push_back(describe(*node));
 	for (const fabric::Link *link : world.fabric().links())
@@ -306,6 +337,9 @@ json enable_manager(World &world, bool enable)
 struct ControlSession::Captures {
 	// By link; several links may record into one file.
 	std::map<fabric::Link *, std::shared_ptr<fabric::Capture>> running;
+	EthernetCaptures ethernet;
+
+	explicit Captures(World &world) : ethernet(world.ethernet()) {}
 
 	void stop(fabric::Link *link)
 	{
@@ -321,16 +355,25 @@ struct ControlSession::Captures {
 
 	json start(World &world, const json &request)
 	{
-		std::vector<fabric::Link *> links;
-		if (const auto name = text_of(request, "link"); name == "all")
-			links = world.fabric().links();
-		else
-			links.push_back(&world.find_link(name));
 		const std::filesystem::path file = text_of(request, "file");
 		if (!file.is_absolute())
 			throw BadRequest("'file' must be an absolute path");
 		const auto most_bytes =
 			number_of(request, "most_bytes", fabric::Capture::unlimited, fabric::Capture::unlimited);
+		const auto name = text_of(request, "link");
+		if (const auto stations = ethernet.find(name); !stations.empty()) {
+			ethernet.start(stations, file, most_bytes);
+			json names = json::array();
+			for (const auto &station : stations)
+				names.push_back(station.link.name);
+			spdlog::info("capture of {} into {}", names.dump(), file.string());
+			return {{"links", names}};
+		}
+		std::vector<fabric::Link *> links;
+		if (name == "all")
+			links = world.fabric().links();
+		else
+			links.push_back(&world.find_link(name));
 		for (const fabric::Link *link : links)
 			if (link->capture())
 				throw BadRequest(
@@ -349,8 +392,8 @@ struct ControlSession::Captures {
 	// Packets recorded so far, and everything written out.
 	json progress() const
 	{
-		std::uint64_t packets = 0;
-		bool full = false;
+		std::uint64_t packets = ethernet.flush();
+		bool full = ethernet.full();
 		std::vector<const fabric::Capture *> counted;
 		for (const auto &[link, capture] : running) {
 			if (std::ranges::find(counted, capture.get()) != counted.end())
@@ -368,6 +411,7 @@ struct ControlSession::Captures {
 		const json result = progress();
 		while (!running.empty())
 			stop(running.begin()->first);
+		ethernet.stop();
 		return result;
 	}
 };
@@ -397,7 +441,7 @@ json parse_request(std::string_view line)
 
 ControlSession::ControlSession(World &world, std::function<void()> shut_down,
 			       std::shared_ptr<LogHistory> log)
-    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)), captures_(std::make_unique<Captures>())
+    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)), captures_(std::make_unique<Captures>(world))
 {
 }
 

@@ -366,7 +366,31 @@ LabBoot parse_boot(Section &section)
 	return boot;
 }
 
-LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, std::vector<std::string> &warnings)
+// A host's `ethernet`: the name of one, or a table with it and the link's settings.
+LabStation parse_station(Section &section, const std::string &host)
+{
+	LabStation station;
+	station.host = host;
+	const toml::node &node = *section.find("ethernet");
+	if (!node.is_table()) {
+		station.network = section.text("ethernet").value_or("");
+		return station;
+	}
+	Section table = *section.section("ethernet");
+	station.network = table.name("network");
+	for (const auto name : ethernet_setting_names())
+		if (const toml::node *value = table.find(name)) {
+			try {
+				apply_ethernet_setting(station.link, name, scalar_text(*value));
+			} catch (const std::invalid_argument &reason) {
+				table.fail(*value, reason.what());
+			}
+		}
+	table.finish();
+	return station;
+}
+
+LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &lab)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
 	constexpr unsigned kAssignedServiceId = 0x02;
@@ -383,7 +407,7 @@ LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, std::
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
 	if (host.guid >> 56 == kAssignedServiceId)
-		warnings.push_back(fmt::format("{}: guid {:#018x} begins with 0x02: communication "
+		lab.warnings.push_back(fmt::format("{}: guid {:#018x} begins with 0x02: communication "
 					       "managers refuse software "
 					       "that listens on it, as SRP targets do",
 					       section.where("guid"), host.guid));
@@ -397,6 +421,13 @@ LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, std::
 	host.trusted = section.flag("trusted").value_or(true);
 	if (auto boot = section.section("boot"))
 		host.boot = parse_boot(*boot);
+	if (const toml::node *place = section.find("ethernet")) {
+		lab.stations.push_back(parse_station(section, host.name));
+		if (std::ranges::find(lab.ethernets, lab.stations.back().network, &LabEthernet::name) ==
+		    lab.ethernets.end())
+			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
+							 lab.stations.back().network));
+	}
 	section.finish();
 	return host;
 }
@@ -497,6 +528,7 @@ void parse_sm(Section &section, Lab &lab)
 struct Places {
 	std::vector<std::string> switches;
 	std::vector<std::string> hosts;
+	std::vector<std::string> ethernets;
 	std::string sm;
 };
 
@@ -529,7 +561,14 @@ void check_unique(const Lab &lab, const Places &places)
 		for (unsigned port = 0; port <= host.ports; ++port)
 			claim(where, guids, host.guid + port,
 			      fmt::format("the GUID {:#018x}", host.guid + port));
+		for (const LabStation &station : lab.stations)
+			if (station.host == host.name)
+				claim(where, sockets, station.socket(),
+				      fmt::format("the socket '{}'", station.socket()));
 	}
+	for (std::size_t i = 0; i < lab.ethernets.size(); ++i)
+		claim(places.ethernets[i], names, lab.ethernets[i].name,
+		      fmt::format("the name '{}'", lab.ethernets[i].name));
 }
 
 // Which ports of each node have a link.
@@ -719,9 +758,14 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 		places.switches.push_back(section.where());
 		lab.switches.push_back(parse_switch(section, guids, lab.switches.size()));
 	}
+	for (Section &section : root.sections("ethernet")) {
+		places.ethernets.push_back(section.where());
+		lab.ethernets.push_back({section.name("name")});
+		section.finish();
+	}
 	for (Section &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
-		lab.hosts.push_back(parse_host(section, guids, lab.hosts.size(), lab.warnings));
+		lab.hosts.push_back(parse_host(section, guids, lab.hosts.size(), lab));
 	}
 	for (const LabHost &host : lab.hosts)
 		for (unsigned port = 1; !host.trusted && port <= host.ports; ++port)

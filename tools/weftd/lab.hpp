@@ -15,6 +15,7 @@
 #include <ib/types.hpp>
 
 #include "cards/model.hpp"
+#include "ethernet/link.hpp"
 #include "fabric/fabric.hpp"
 #include "sm/config.hpp"
 
@@ -75,12 +76,30 @@ struct LabLink {
 	std::string name() const;
 };
 
+// An Ethernet: a switch, and the hosts that are on it.
+struct LabEthernet {
+	std::string name;
+};
+
+// A host's place on an Ethernet.
+struct LabStation {
+	std::string host;
+	std::string network;
+	ethernet::LinkSettings link;
+
+	// The station's, and the file's of its socket.
+	std::string name() const { return host + "/eth0"; }
+	std::string socket() const { return host + "-eth0.sock"; }
+};
+
 struct Lab {
 	std::string name; // that default GUIDs are made from
 	std::uint64_t seed = fabric::Fabric::default_seed;
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
+	std::vector<LabEthernet> ethernets;
+	std::vector<LabStation> stations;
 	bool sm_enabled = true;
 	std::string sm_switch; // that the subnet manager is plugged into
 	sm::Config sm;

@@ -115,6 +115,59 @@ std::pair<string, string> ends_of(const LabLink &link)
 	return a < b ? std::pair{a, b} : std::pair{b, a};
 }
 
+Changes changes_of(const ethernet::LinkSettings &now, const ethernet::LinkSettings &wanted)
+{
+	Changes changes;
+	for (const auto name : ethernet_setting_names())
+		compare(changes, string(name).c_str(), ethernet_setting(now, name), ethernet_setting(wanted, name));
+	return changes;
+}
+
+void compare_stations(const Lab &now, const Lab &wanted, LabDifference &result)
+{
+	std::map<string, const LabStation *> before, after;
+	for (const LabStation &station : now.stations)
+		before[station.name()] = &station;
+	for (const LabStation &station : wanted.stations)
+		after[station.name()] = &station;
+	for (const auto &[name, station] : before) {
+		const auto next = after.find(name);
+		if (next != after.end() && next->second->network == station->network)
+			continue;
+		result.stations_out.push_back(*station);
+		result.lines.push_back(fmt::format("- {} on Ethernet {}", name, station->network));
+	}
+	for (const auto &[name, station] : after) {
+		const auto known = before.find(name);
+		if (known == before.end() || known->second->network != station->network) {
+			result.stations_in.push_back(*station);
+			result.lines.push_back(fmt::format("+ {} on Ethernet {}", name, station->network));
+			continue;
+		}
+		const Changes changes = changes_of(known->second->link, station->link);
+		if (changes.empty())
+			continue;
+		result.stations_set.push_back(*station);
+		result.lines.push_back(fmt::format("~ {}: {}", name, fmt::join(changes, ", ")));
+	}
+}
+
+void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
+{
+	const auto before = by_name(now.ethernets), after = by_name(wanted.ethernets);
+	for (const auto &[name, each] : before)
+		if (!after.contains(name)) {
+			result.ethernets_out.insert(name);
+			result.lines.push_back(fmt::format("- Ethernet {}", name));
+		}
+	for (const auto &[name, each] : after)
+		if (!before.contains(name)) {
+			result.ethernets_in.insert(name);
+			result.lines.push_back(fmt::format("+ Ethernet {}", name));
+		}
+	compare_stations(now, wanted, result);
+}
+
 bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches)
 {
 	return std::ranges::any_of(
@@ -165,6 +218,8 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		if (!changes.empty())
 			result.lines.push_back(fmt::format("~ link {}: {}", link.name(), fmt::join(changes, ", ")));
 	}
+
+	compare_ethernets(now, wanted, result);
 
 	for (const LabHost &host : wanted.hosts)
 		if (const auto known = std::ranges::find(now.hosts, host.name, &LabHost::name);

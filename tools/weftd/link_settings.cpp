@@ -166,6 +166,20 @@ constexpr Setting kSettings[] = {
 	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.silent_corruption); }},
 };
 
+// InfiniBand's alone.
+bool is_of_infiniband(string_view name)
+{
+	return name == "width" || name == "speed" || name == "mtu" || name == "training";
+}
+
+LinkConfig config_of(const ethernet::LinkSettings &settings)
+{
+	LinkConfig config;
+	config.up = settings.up;
+	config.faults = settings.faults;
+	return config;
+}
+
 const Setting &find_setting(string_view name)
 {
 	const auto found = std::ranges::find(kSettings, name, &Setting::name);
@@ -217,6 +231,31 @@ void apply_link_setting(LinkConfig &config, string_view name, string_view value)
 string link_setting(const LinkConfig &config, string_view name)
 {
 	return find_setting(name).show(config);
+}
+
+const std::vector<string_view> &ethernet_setting_names()
+{
+	static const auto names = [] {
+		std::vector<string_view> all = link_setting_names();
+		std::erase_if(all, is_of_infiniband);
+		return all;
+	}();
+	return names;
+}
+
+void apply_ethernet_setting(ethernet::LinkSettings &settings, string_view name, string_view value)
+{
+	if (std::ranges::find(ethernet_setting_names(), name) == ethernet_setting_names().end())
+		throw std::invalid_argument(fmt::format("an Ethernet link has no '{}'; it has {}", name,
+							fmt::join(ethernet_setting_names(), ", ")));
+	LinkConfig config = config_of(settings);
+	apply_link_setting(config, name, value);
+	settings = {config.up, config.faults};
+}
+
+string ethernet_setting(const ethernet::LinkSettings &settings, string_view name)
+{
+	return link_setting(config_of(settings), name);
 }
 
 } // namespace weft::weftd

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ethernet/link.hpp"
 #include "fabric/link.hpp"
 
 namespace weft::weftd
@@ -25,5 +26,10 @@ void apply_link_setting(fabric::LinkConfig &config, std::string_view name, std::
 
 // The value of @name as text that apply_link_setting() takes.
 std::string link_setting(const fabric::LinkConfig &config, std::string_view name);
+
+// The same of an Ethernet link, which has some of these settings.
+const std::vector<std::string_view> &ethernet_setting_names();
+void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name, std::string_view value);
+std::string ethernet_setting(const ethernet::LinkSettings &settings, std::string_view name);
 
 } // namespace weft::weftd

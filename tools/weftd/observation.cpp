@@ -7,6 +7,7 @@
 #include "fabric/link.hpp"
 #include "fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
+#include "weftd/ethernet_control.hpp"
 #include "weftd/world.hpp"
 
 namespace weft::weftd
@@ -115,6 +116,7 @@ json observe(World &world)
 	for (const auto &host : world.hosts())
 		if (host->server->connected())
 			result["machines"].push_back(host->name);
+	result["ethernet"] = observe_ethernet(world.ethernet().state());
 	if (const auto *manager = world.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);
 	return result;

@@ -66,7 +66,7 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 }
 
 World::World(const Lab &lab, const std::filesystem::path &socket_directory)
-    : socket_directory_(socket_directory), fabric_(lab.seed), mkey_(sm::random_mkey())
+    : socket_directory_(socket_directory), fabric_(lab.seed), ethernet_(lab.seed), mkey_(sm::random_mkey())
 {
 	lab_.name = lab.name;
 	lab_.seed = lab.seed;
@@ -89,6 +89,11 @@ Lab World::lab() const
 		if (const auto found = links.find(fmt::format("{}/{}", link.ends[0].node, link.ends[0].port));
 		    found != links.end())
 			link.config = config_of(*found->second);
+	std::map<std::string, ethernet::LinkSettings> settings;
+	for (const ethernet::StationState &station : ethernet_.state().stations)
+		settings[station.name] = station.link.settings;
+	for (LabStation &station : lab.stations)
+		station.link = settings.at(station.name());
 	return lab;
 }
 
@@ -127,6 +132,7 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 	const std::size_t most_mappings = share_of_mappings(changes);
 	if (changes.manager && subnet_manager_)
 		subnet_manager_.reset();
+	remove_ethernets(changes);
 	for (const LabLink &link : changes.links_out)
 		remove_link(link);
 	for (const auto &name : changes.hosts_out)
@@ -168,6 +174,7 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 		hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
 							most_mappings));
 	}
+	add_ethernets(changes);
 	std::map<std::string_view, const LabHost *> places;
 	for (const LabHost &config : wanted.hosts)
 		places[config.name] = &config;
@@ -179,6 +186,33 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 		start_manager();
 	else if (subnet_manager_ && !changes.lines.empty())
 		subnet_manager_->request_sweep();
+}
+
+void World::remove_ethernets(const LabDifference &changes)
+{
+	for (const LabStation &station : changes.stations_out) {
+		ethernet_.remove_station(station.name());
+		std::erase_if(lab_.stations, [&](const auto &each) { return each.host == station.host; });
+	}
+	for (const auto &name : changes.ethernets_out) {
+		ethernet_.remove_switch(name);
+		std::erase_if(lab_.ethernets, [&](const auto &each) { return each.name == name; });
+	}
+}
+
+void World::add_ethernets(const LabDifference &changes)
+{
+	for (const auto &name : changes.ethernets_in) {
+		ethernet_.add_switch(name);
+		lab_.ethernets.push_back({name});
+	}
+	for (const LabStation &station : changes.stations_in) {
+		ethernet_.add_station(station.name(), station.network, socket_directory_ / station.socket(),
+				      station.link);
+		lab_.stations.push_back(station);
+	}
+	for (const LabStation &station : changes.stations_set)
+		ethernet_.set_link(station.name(), station.link);
 }
 
 void World::remove_host(const std::string &name)
@@ -253,6 +287,14 @@ void World::restrict(const LabLink &link, bool restricted)
 		const LabEnd &facing = link.ends[1 - side];
 		fabric_.find_switch(facing.node)->restrict_management(facing.port, restricted);
 	}
+}
+
+std::optional<ethernet::StationState> World::find_station(std::string_view name) const
+{
+	for (ethernet::StationState &station : ethernet_.state().stations)
+		if (name == station.link.name || name == station.link.ends[0].name || name == station.link.ends[1].name)
+			return std::move(station);
+	return std::nullopt;
 }
 
 fabric::Link &World::find_link(std::string_view name) const

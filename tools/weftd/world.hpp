@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/loop.hpp"
 #include "cards/card.hpp"
+#include "ethernet/network.hpp"
 #include "fabric/fabric.hpp"
 #include "pci/server.hpp"
 #include "weftd/lab.hpp"
@@ -69,12 +71,18 @@ public:
 	// or a node that has one link. Throws std::invalid_argument with the reason.
 	fabric::Link &find_link(std::string_view name) const;
 
+	ethernet::Network &ethernet() { return ethernet_; }
+	// The station whose link @name means: the link's own name ("node1/eth0-lan/1") or either port's. Nothing if none is.
+	std::optional<ethernet::StationState> find_station(std::string_view name) const;
+
 private:
 	void change(const LabDifference &changes, const Lab &wanted);
 	void remove_host(const std::string &name);
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_manager();
+	void remove_ethernets(const LabDifference &changes);
+	void add_ethernets(const LabDifference &changes);
 	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError if few are left.
 	std::size_t share_of_mappings(const LabDifference &changes) const;
 	// Whether the switch that faces an untrusted host's port passes management of its.
@@ -85,6 +93,7 @@ private:
 	// What there is, at each moment of a change; a host that could not be made may be in it and not in hosts_.
 	Lab lab_;
 	fabric::Fabric fabric_;
+	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_;
 	// Every manager's, one after the other, where the lab names none.

@@ -77,6 +77,10 @@ class Laws(unittest.TestCase):
     def test_manager_and_fabric(self):
         self.assert_breaks(7, "tools/sm/paths.cpp", '#include "connectx/card.hpp"\n')
         self.assert_breaks(7, "tools/fabric/link.cpp", '#include "sm/paths.hpp"\n')
+        self.assert_breaks(7, "tools/fabric/switch.cpp", '#include "ethernet/switch.hpp"\n')
+        self.assert_breaks(3, "tools/ethernet/switch.cpp", '#include "fabric/switch.hpp"\n')
+        self.assert_breaks(3, "tools/ethernet/station.cpp", '#include "pci/server.hpp"\n')
+        self.assert_keeps("tools/ethernet/station.cpp", '#include "pci/rated_sink.hpp"\n#include "fabric/link.hpp"\n')
 
     def test_time_beside_the_seam(self):
         self.assert_breaks(10, "tools/sm/services.cpp", "const auto now = std::chrono::steady_clock::now();\n")

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """ib0 of Debian's ib_ipoib: packets, streams, offloads, and what they look like on the wire."""
 import collections
+import contextlib
 import json
+import re
 import shutil
 import signal
 import subprocess
 
+from lab.fabric import PAIR
 from lab.testing import Skip, test
 
 from stock import active, check, guests, interfaces_up, load, pair, ping
 
 PINGS = 10_000
+PAIR_ON_ETHERNET = '[[ethernet]]\nname = "lan"\n' + re.sub(r'(name = "node.")', r'\1\nethernet = "lan"', PAIR)
 
 
-def iperf3(server, client, options="-t 1"):
+def iperf3(server, client, options="-t 1", address="10.0.0.1"):
     """What iperf3's report says of the receiving side; of a second, unless the options say otherwise."""
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
-    report = client.run(f"iperf3 -J -c 10.0.0.1 {options}", timeout=60)
+    report = client.run(f"iperf3 -J -c {address} {options}", timeout=60)
     listener.wait(60)
     return json.loads(report.out)["end"]
 
@@ -78,22 +82,66 @@ def dissect(file, *options):
     return done.stdout.splitlines()
 
 
+@contextlib.contextmanager
+def captured(lab, fabric, link, file):
+    """Records a link, or an Ethernet, meanwhile."""
+    before = fabric.weft("fabric", "show").count("captured=")
+    capture = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", link, "--write", file,
+                        until=lambda: fabric.weft("fabric", "show").count("captured=") > before)
+    yield
+    capture.send_signal(signal.SIGINT)
+    assert capture.wait(20) == 0
+
+
+def ethernet(lab, fabric, node1, node2, file):
+    """The two on the lab's Ethernet, by virtio-net."""
+    for node in (node1, node2):
+        node.run("modprobe virtio_net")
+    interfaces_up(node1, node2, dev="eth0", network="10.2.0")
+    with captured(lab, fabric, "lan", file):
+        with check("200 pings each way over the lab's Ethernet, none lost"):
+            ping(node1, node2, "10.2.0.2", 200)
+            ping(node2, node1, "10.2.0.1", 200)
+        with check("iperf3 streams over it"):
+            assert iperf3(node1, node2, "-n 4M", "10.2.0.1")["sum_received"]["bytes"] > 1_000_000
+    with check("a TCP stream comes through loss and reordering"):
+        fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=1%")
+        end = iperf3(node1, node2, "-n 4M", "10.2.0.1")
+        assert end["sum_received"]["bytes"] > 1_000_000 and end["sum_sent"]["retransmits"] > 0, end
+        fabric.weft("link", "set", "node2/eth0", "loss=0", "reordering=0")
+    with check("a link that is down carries nothing, and is counted; up, it carries again"):
+        fabric.weft("link", "down", "node1/eth0")
+        assert node2.run("ping -q -c 3 -i 0.01 -W 1 10.2.0.1", check=False).status == 1
+        assert re.search(r"^lan/1 .*xmit_discards=[3-9]", fabric.weft("counters", "lan/1"), re.MULTILINE), fabric.weft("counters")
+        fabric.weft("link", "up", "node1/eth0")
+        ping(node2, node1, "10.2.0.1", 10)
+
+
+def ethernet_dissected(file):
+    options = ("-o", "tcp.check_checksum:TRUE")
+    malformed = dissect(file, *options, "-Y", "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || icmp.checksum.status == 0")
+    assert not malformed, "\n".join(malformed)
+    # On both links.
+    for wanted, least in (("icmp.type == 8", 800), ("icmp.type == 0", 800), ("arp", 4), ('tcp && frame.interface_name == "node1/eth0-lan/1"', 100)):
+        found = dissect(file, "-Y", wanted)
+        assert len(found) >= least, f"{wanted}: {len(found)} frames"
+
+
 @test(kernels=("stock",), timeout=120)
 def a_capture_opens_in_tshark(lab):
-    """`weft capture` of a ping, from the load of the drivers on: tshark names every packet and finds none malformed."""
+    """`weft capture` of a ping, from the load of the drivers on, and of the lab's Ethernet: tshark names every packet and finds none malformed."""
     if not shutil.which("tshark"):
         raise Skip("tshark is missing: run scripts/setup")
-    with guests(lab) as (fabric, (node1, node2)):
-        file = lab.directory / "ping.pcap"
-        capture = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", "node1", "--write", file,
-                            until=lambda: "captured=" in fabric.weft("fabric", "show"))
-        load(node1, node2)
-        active(node1, node2)
-        interfaces_up(node1, node2)
-        ping(node1, node2, "10.0.0.2", 20, "-i 0.01")
-        ping(node1, node2, "10.0.0.2", 5, "-i 0.01 -s 5000")
-        capture.send_signal(signal.SIGINT)
-        assert capture.wait(20) == 0
+    file, frames = lab.directory / "ping.pcap", lab.directory / "lan.pcapng"
+    with guests(lab, PAIR_ON_ETHERNET) as (fabric, (node1, node2)):
+        with captured(lab, fabric, "node1", file):
+            load(node1, node2)
+            active(node1, node2)
+            interfaces_up(node1, node2)
+            ping(node1, node2, "10.0.0.2", 20, "-i 0.01")
+            ping(node1, node2, "10.0.0.2", 5, "-i 0.01 -s 5000")
+        ethernet(lab, fabric, node1, node2, frames)
+    ethernet_dissected(frames)
     packets = dissect(file)
     assert len(packets) > 60, packets
     malformed = dissect(file, "-Y", "_ws.malformed || _ws.expert.severity == error || ip.checksum.status == 0 || icmp.checksum.status == 0")

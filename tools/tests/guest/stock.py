@@ -20,9 +20,11 @@ def check(sentence):
 
 @contextlib.contextmanager
 def guests(lab, lab_file=PAIR, *, log_level="info", **options):
-    """A fabric, and a stock guest on each of its hosts, without drivers yet: (fabric, nodes)."""
+    """A fabric, and a stock guest on each of its hosts, without drivers yet: (fabric, nodes). All hosts of a lab that has Ethernets are on one."""
     fabric = Fabric(lab, lab_file, log_level)
-    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket], **options)
+    on_ethernet = "[[ethernet]]" in lab_file
+    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket], **options,
+                          netdevs=[fabric.netdev(f"node{number}")] if on_ethernet else [])
                 for number, socket in enumerate(fabric.sockets, 1)]
     with lab.boot(*machines) as nodes:
         yield fabric, nodes

@@ -13,6 +13,7 @@ import time
 
 from lab import DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError
+from lab.machine import ethernet_netdev
 from lab.waiting import wait_until
 
 # Waits for a line of a file. In bash alone: on an emulated CPU it takes longer to start a program than what is waited for.
@@ -41,7 +42,9 @@ await /sys/class/net/ib0/carrier 1 "ib0 did not join its broadcast group"
 """
 # The card's driver first, by the guest's initramfs; and no page zeroed that nobody asked to be, which takes 0.4 s of an emulated CPU's 4.4.
 QUICKLY = "weft.early=1 init_on_alloc=0"
-MOST_ADDRESSES = 254    # of 10.1.0.0/24
+# The same on the lab's Ethernet.
+ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
+MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
 BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
 SETUP_TIMEOUT = 120
 
@@ -156,7 +159,10 @@ class Lab:
             machine = machines[host["name"]]
             append = machine.append if self._bare else f"{QUICKLY} {machine.append}"
             kernel = machine.find_kernel(ib0=not self._bare)
-            guest = Guest(host["name"], kernel=kernel, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
+            netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "ethernet" in host else []
+            if netdevs and kernel.native:
+                raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
+            guest = Guest(host["name"], kernel=kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
                           cards=[host["socket"]], log=self.logs / f"{host['name']}.log")
             self.guests[host["name"]] = guest
             self._numbers[host["name"]] = next(number for number in itertools.count(1) if number not in self._numbers.values())
@@ -182,6 +188,11 @@ class Lab:
             if done.status != 0:
                 raise LabError(f"{guest.name}: no ib0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.1.0.{number} on ib0")
+        if not self._bare and guest.netdevs:
+            done = guest.run(ETHERNET_SETUP.format(address=f"10.2.0.{number}"), SETUP_TIMEOUT, check=False)
+            if done.status != 0:
+                raise LabError(f"{guest.name}: no eth0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
+            self.tell(f"{guest.name}: 10.2.0.{number} on eth0")
 
     def _weftd_serves(self):
         if not self.alive():

@@ -147,6 +147,30 @@ TEST(LinkText, tells_only_of_settings_that_are_unusual)
 				     "delay=20us loss=0.01 captured=12\n");
 }
 
+json ethernet()
+{
+	const json settings{{"state", "up"}, {"delay", "1ms"}, {"loss", "0"}};
+	return {{"switches", {{{"name", "lan"}, {"addresses", 2}}}},
+		{"stations", {{{"name", "a/eth0"}, {"machine", true}, {"socket", "/run/a-eth0.sock"}}}},
+		{"links", {{{"name", "a/eth0-lan/1"}, {"up", true}, {"settings", settings}, {"captured_packets", 5}}}}};
+}
+
+TEST(FabricText, has_the_ethernets_behind_it)
+{
+	json fabric = two_hosts();
+	fabric["ethernet"] = ethernet();
+	EXPECT_THAT(fabric_text(fabric), HasSubstr("Ethernet lan            knows 2 addresses\n"
+						   "    a/eth0           machine on  /run/a-eth0.sock\n"
+						   "link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
+}
+
+TEST(CountersText, shows_ports_that_count_other_things)
+{
+	const json counters{{"a/1", {{"xmit_packets", 3}}}, {"a/eth0", {{"xmit_frames", 4}}}};
+	EXPECT_EQ(counters_text(counters, false), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
+	EXPECT_EQ(counters_text(counters, true), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
+}
+
 TEST(CountersText, leaves_out_what_is_zero_unless_asked)
 {
 	const json counters = {

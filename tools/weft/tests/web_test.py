@@ -61,10 +61,29 @@ def listening(where):
     return {local.split(":")[0] for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{port}")}
 
 
+# The default lab, whose hosts are on an Ethernet, too.
+LAB = """
+[[switch]]
+name = "switch1"
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "node1"
+ethernet = "lan"
+[[host]]
+name = "node2"
+ethernet = { network = "lan", state = "down" }
+[[link]]
+ends = ["node1", "switch1"]
+[[link]]
+ends = ["node2", "switch1"]
+"""
+
+
 class Reading(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.weftd = cls.enterClassContext(daemon.weftd(WEFTD)) if hasattr(cls, "enterClassContext") else cls._enter(daemon.weftd(WEFTD))
+        cls.weftd = cls._enter(daemon.weftd(WEFTD, LAB))
         cls.client = Client(cls._enter(daemon.web(WEFT, cls.weftd[1], "--interval", "0.2")))
         daemon.await_that("a sample", lambda: cls.client.get("/api/live")["there"])
 
@@ -110,6 +129,9 @@ class Reading(unittest.TestCase):
         self.assertGreaterEqual(sent["sm/1"], words)
         up = {sample.labels["link"]: sample.value for sample in families["weft_link_up"].samples}
         self.assertEqual((up[LINK], up["sm/1-switch1/3"]), (0, 1))
+        self.assertEqual((up["node1/eth0-lan/1"], up["node2/eth0-lan/2"]), (1, 0))
+        received = {sample.labels["port"]: sample.value for sample in families["weft_ethernet_receive_bytes"].samples}
+        self.assertEqual(received, dict.fromkeys(("node1/eth0", "lan/1", "node2/eth0", "lan/2"), 0))
         self.assertEqual({sample.labels["host"] for sample in families["weft_card_commands"].samples}, {"node1", "node2"})
         for name in families:
             self.assertRegex(name, r"^weft_[a-z0-9_]+$")

@@ -12,6 +12,14 @@ def _name(column):
     return DATA.get(column) or column.replace("xmit", "transmit").replace("rcv", "receive")
 
 
+def _ethernet(ethernet):
+    for number, column in enumerate(ethernet["columns"]):
+        family = CounterMetricFamily(f"weft_ethernet_{_name(column)}", f"The Ethernet port's {column}.", labels=["port"])
+        for port, values in ethernet["ports"].items():
+            family.add_metric([port], values[number])
+        yield family
+
+
 class Collector:
     """What prometheus_client asks for."""
 
@@ -30,10 +38,13 @@ class Collector:
             for port, values in sample["ports"].items():
                 family.add_metric([port], values[number] * factor)
             yield family
+        yield from _ethernet(sample["ethernet"])
         down, machines = set(sample["down"]), set(sample["machines"])
         up = GaugeMetricFamily("weft_link_up", "Whether the link is up.", labels=["link"])
         for link in watch.rates:
             up.add_metric([link], int(link not in down))
+        for link, is_up in sample["ethernet"]["links"].items():
+            up.add_metric([link], int(is_up))
         yield up
         has = GaugeMetricFamily("weft_host_machine", "Whether a machine has the host's card.", labels=["host"])
         for host in watch.cards:

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Links: what arrives, when, in what order, and what is counted.
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ethernet/link.hpp"
+#include "nodes.hpp"
+
+namespace weft::ethernet
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+
+class EthernetLink : public ::testing::Test
+{
+protected:
+	void send(Node &from, std::uint8_t filler, std::size_t size = 46)
+	{
+		from.port.send(frame_to(kBroadcast, 0x020000000001, filler, size));
+	}
+	void send_each(const std::string &fillers)
+	{
+		for (const char filler : fillers)
+			send(a, static_cast<std::uint8_t>(filler));
+	}
+	void set(const fabric::Faults &faults, bool up = true) { link.set({up, faults}); }
+	void pass(Clock::duration time)
+	{
+		bool over = false;
+		Timer timer(loop, [&] { over = true; });
+		timer.arm(time);
+		ASSERT_TRUE(loop.run_until([&] { return over; }, time + 1s));
+	}
+
+	VirtualEnvironment environment;
+	Loop loop{"test", Loop::Mode::Manual, environment};
+	Node a{"a"}, b{"b"};
+	Link link{loop, a.port, b.port, {}, 1};
+};
+
+TEST_F(EthernetLink, CarriesBothWaysAndCounts)
+{
+	send(a, 'x');
+	send(b, 'y', 100);
+	EXPECT_EQ(b.fillers(), "x");
+	EXPECT_EQ(a.fillers(), "y");
+	EXPECT_EQ(a.port.counters.xmit_frames, 1u);
+	EXPECT_EQ(a.port.counters.xmit_bytes, 60u);
+	EXPECT_EQ(a.port.counters.rcv_frames, 1u);
+	EXPECT_EQ(a.port.counters.rcv_bytes, 114u);
+	EXPECT_EQ(a.port.counters.rcv_group_frames, 1u);
+}
+
+TEST_F(EthernetLink, DownLosesAndCounts)
+{
+	set({}, false);
+	send(a, 'x');
+	EXPECT_EQ(b.fillers(), "");
+	EXPECT_EQ(a.port.counters.xmit_discards, 1u);
+	EXPECT_EQ(a.port.counters.xmit_frames, 0u);
+	set({});
+	send(a, 'y');
+	EXPECT_EQ(b.fillers(), "y");
+}
+
+// What goes down loses what is on its way, and a timer that was set for it finds nothing.
+TEST_F(EthernetLink, DownLosesWhatIsInFlight)
+{
+	fabric::Faults late{.delay = 5ms};
+	set(late);
+	send(a, 'x');
+	set(late, false);
+	set(late);
+	pass(20ms);
+	EXPECT_EQ(b.fillers(), "");
+}
+
+TEST_F(EthernetLink, DelayKeepsTimeAndOrder)
+{
+	set({.delay = 5ms, .jitter = 3ms});
+	send_each("abcdef");
+	pass(4ms);
+	EXPECT_EQ(b.fillers(), "");
+	pass(5ms);
+	EXPECT_EQ(b.fillers(), "abcdef");
+}
+
+// A delay that is taken away overtakes nothing that is still on its way.
+TEST_F(EthernetLink, WhatFollowsADelayWaitsForIt)
+{
+	set({.delay = 5ms});
+	send(a, 'x');
+	set({});
+	send(a, 'y');
+	EXPECT_EQ(b.fillers(), "");
+	pass(6ms);
+	EXPECT_EQ(b.fillers(), "xy");
+}
+
+TEST_F(EthernetLink, LossIsItsPart)
+{
+	set({.loss = 0.25});
+	for (int i = 0; i < 4000; ++i)
+		send(a, 'x');
+	EXPECT_NEAR(static_cast<double>(b.arrived.size()), 3000, 150);
+	EXPECT_EQ(a.port.counters.xmit_frames, 4000u);
+}
+
+TEST_F(EthernetLink, CorruptionIsFoundByTheReceiver)
+{
+	set({.corruption = 1});
+	send(a, 'x');
+	EXPECT_EQ(b.fillers(), "");
+	EXPECT_EQ(b.port.counters.rcv_fcs_errors, 1u);
+}
+
+// One bit of what arrives differs, not of its addresses; the sender's own frame stays as it was.
+TEST_F(EthernetLink, SilentCorruptionFlipsABit)
+{
+	set({.silent_corruption = 1});
+	const FramePtr sent = frame_to(kBroadcast, 0x020000000001, 'x');
+	const Frame before = *sent;
+	for (int i = 0; i < 200; ++i)
+		a.port.send(sent);
+	EXPECT_EQ(*sent, before);
+	for (const FramePtr &frame : b.arrived) {
+		int bits = 0;
+		for (std::size_t at = 0; at < frame->size(); ++at)
+			bits += __builtin_popcount((*frame)[at] ^ before[at]);
+		EXPECT_EQ(bits, 1);
+		EXPECT_TRUE(std::equal(before.begin(), before.begin() + 12, frame->begin()));
+	}
+	EXPECT_EQ(b.arrived.size(), 200u);
+}
+
+TEST_F(EthernetLink, DuplicationDoubles)
+{
+	set({.duplication = 1});
+	send_each("ab");
+	EXPECT_EQ(b.fillers(), "aabb");
+}
+
+// One waits for the next, which overtakes it; the last, which nothing follows, goes on by itself.
+TEST_F(EthernetLink, ReorderingLetsTheNextPass)
+{
+	set({.reordering = 1});
+	send_each("ab");
+	EXPECT_EQ(b.fillers(), "ba");
+	send(a, 'c');
+	EXPECT_EQ(b.fillers(), "ba");
+	pass(11ms);
+	EXPECT_EQ(b.fillers(), "bac");
+}
+
+TEST_F(EthernetLink, HoldsNoMoreThanItsBound)
+{
+	set({.delay = 1s});
+	const std::size_t fit = Link::kMostInFlight / kMostFrame;
+	for (std::size_t i = 0; i < fit + 10; ++i)
+		send(a, 'x', kMostFrame - kLeastFrame);
+	EXPECT_EQ(a.port.counters.xmit_discards, 10u);
+	pass(2s);
+	EXPECT_EQ(b.arrived.size(), fit);
+	send(a, 'y');
+	pass(2s);
+	EXPECT_EQ(b.fillers().back(), 'y');
+}
+
+TEST_F(EthernetLink, TheSameSeedDrawsTheSame)
+{
+	Node c("c"), d("d");
+	Link twin(loop, c.port, d.port, {}, 1);
+	const LinkSettings settings{true, {.loss = 0.5}};
+	link.set(settings);
+	twin.set(settings);
+	for (char filler = 'a'; filler <= 'z'; ++filler) {
+		send(a, static_cast<std::uint8_t>(filler));
+		send(c, static_cast<std::uint8_t>(filler));
+	}
+	EXPECT_EQ(b.fillers(), d.fillers());
+	EXPECT_LT(b.arrived.size(), 26u);
+}
+
+} // namespace
+} // namespace weft::ethernet

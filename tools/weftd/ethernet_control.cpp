@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/ethernet_control.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "weftd/link_settings.hpp"
+
+namespace weft::weftd
+{
+
+using nlohmann::json;
+
+namespace
+{
+
+struct CounterName {
+	const char *name;
+	std::uint64_t ethernet::Counters::*value;
+};
+
+constexpr CounterName kCounters[] = {
+	{"xmit_frames", &ethernet::Counters::xmit_frames},
+	{"xmit_bytes", &ethernet::Counters::xmit_bytes},
+	{"rcv_frames", &ethernet::Counters::rcv_frames},
+	{"rcv_bytes", &ethernet::Counters::rcv_bytes},
+	{"rcv_group_frames", &ethernet::Counters::rcv_group_frames},
+	{"rcv_fcs_errors", &ethernet::Counters::rcv_fcs_errors},
+	{"rcv_discards", &ethernet::Counters::rcv_discards},
+	{"xmit_discards", &ethernet::Counters::xmit_discards},
+	{"xmit_undersize", &ethernet::Counters::xmit_undersize},
+	{"xmit_oversize", &ethernet::Counters::xmit_oversize},
+};
+
+} // namespace
+
+json describe_ethernet_link(const ethernet::LinkState &link)
+{
+	json settings = json::object();
+	for (const auto name : ethernet_setting_names())
+		settings[std::string(name)] = ethernet_setting(link.settings, name);
+	json result{{"name", link.name},
+		    {"ends", {link.ends[0].name, link.ends[1].name}},
+		    {"up", link.settings.up},
+		    {"settings", settings}};
+	if (link.capture)
+		result["captured_packets"] = link.capture->frames();
+	return result;
+}
+
+json describe_station(const ethernet::StationState &station)
+{
+	return {{"name", station.name},
+		{"network", station.network},
+		{"socket", station.socket.string()},
+		{"machine", station.connected},
+		{"link", station.link.name}};
+}
+
+json describe_ethernet(const ethernet::NetworkState &state)
+{
+	json result{{"switches", json::array()}, {"stations", json::array()}, {"links", json::array()}};
+	for (const auto &node : state.switches)
+		result["switches"].push_back({{"name", node.name}, {"addresses", node.addresses}});
+	for (const auto &station : state.stations) {
+		result["stations"].push_back(describe_station(station));
+		result["links"].push_back(describe_ethernet_link(station.link));
+	}
+	return result;
+}
+
+json observe_ethernet(const ethernet::NetworkState &state)
+{
+	json result{{"columns", json::array()}, {"ports", json::object()}, {"links", json::object()}};
+	for (const CounterName &counter : kCounters)
+		result["columns"].push_back(counter.name);
+	for (const auto &station : state.stations) {
+		result["links"][station.link.name] = station.link.settings.up;
+		for (const auto &end : station.link.ends) {
+			json &values = result["ports"][end.name] = json::array();
+			for (const CounterName &counter : kCounters)
+				values.push_back(end.counters.*counter.value);
+		}
+	}
+	return result;
+}
+
+json ethernet_counters(const ethernet::NetworkState &state)
+{
+	json result = json::object();
+	for (const auto &station : state.stations)
+		for (const auto &end : station.link.ends)
+			for (const CounterName &counter : kCounters)
+				result[end.name][counter.name] = end.counters.*counter.value;
+	return result;
+}
+
+std::vector<ethernet::StationState> EthernetCaptures::find(const std::string &name) const
+{
+	std::vector<ethernet::StationState> found = network_.state().stations;
+	std::erase_if(found, [&](const ethernet::StationState &station) {
+		return name != station.network && name != station.link.name && name != station.link.ends[0].name &&
+		       name != station.link.ends[1].name;
+	});
+	return found;
+}
+
+void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations, const std::filesystem::path &file,
+			     std::uint64_t most_bytes)
+{
+	for (const auto &station : stations)
+		if (station.link.capture)
+			throw std::runtime_error(fmt::format("link {} is captured already", station.link.name));
+	auto capture = std::make_shared<ethernet::Capture>(file.string(), network_.environment(), most_bytes);
+	for (const auto &station : stations)
+		network_.set_capture(station.name, capture);
+	running_.push_back(std::move(capture));
+}
+
+std::uint64_t EthernetCaptures::flush() const
+{
+	std::uint64_t frames = 0;
+	for (const auto &capture : running_) {
+		capture->flush();
+		frames += capture->frames();
+	}
+	return frames;
+}
+
+bool EthernetCaptures::full() const
+{
+	return std::ranges::any_of(running_, [](const auto &capture) { return capture->full(); });
+}
+
+void EthernetCaptures::stop()
+{
+	// A link may have gone since, or have a capture of another client's.
+	for (const auto &station : network_.state().stations)
+		if (std::ranges::find(running_, station.link.capture) != running_.end())
+			network_.set_capture(station.name, nullptr);
+	for (const auto &capture : running_)
+		capture->flush();
+	running_.clear();
+}
+
+} // namespace weft::weftd

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the control socket says of a lab's Ethernets.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "ethernet/network.hpp"
+
+namespace weft::weftd
+{
+
+// A link, as InfiniBand's are described, but for the settings that it has not.
+nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
+// "ethernet" of "fabric.show": switches, stations, links.
+nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
+// A station's place, as its host is described with it.
+nlohmann::json describe_station(const ethernet::StationState &station);
+// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers, and whether each link is up.
+nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
+// Port: counter: value.
+nlohmann::json ethernet_counters(const ethernet::NetworkState &state);
+
+// The captures of Ethernet links that one client has begun.
+class EthernetCaptures
+{
+public:
+	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
+
+	// Those that @name means: one station's link, or all of the Ethernet of that name; none if there is no such.
+	std::vector<ethernet::StationState> find(const std::string &name) const;
+	// Records the links of @stations into @file. Throws std::runtime_error.
+	void start(const std::vector<ethernet::StationState> &stations, const std::filesystem::path &file,
+		   std::uint64_t most_bytes);
+	// Frames so far, written out.
+	std::uint64_t flush() const;
+	bool full() const;
+	void stop();
+
+private:
+	ethernet::Network &network_;
+	std::vector<std::shared_ptr<ethernet::Capture>> running_;
+};
+
+} // namespace weft::weftd
