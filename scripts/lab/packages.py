@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The Debian packages: built, judged by lintian, and installed, used and removed where there is nothing but Debian 12."""
+"""The Debian packages: built, judged by lintian, and installed, used and removed where there is nothing but Debian; and what DKMS makes of the modules,
+in machines that boot the kernel that it made them for."""
+import contextlib
 import os
 import pathlib
 import re
@@ -12,13 +14,20 @@ from lab.errors import LabError
 
 DEBS = cache.TREE / "build/packages"
 SUITE = "bookworm"
+# What modules are tried on: a suite, the one that its kernel is from, and what that is called. The newest of those there are.
+KERNELS = (
+    ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),
+    ("trixie", "trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"),
+    ("trixie", "trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"),
+)
 # Without which /usr/bin/weft would not be the product.
 MUST_HAVE = (
     "./usr/bin/weft", "./usr/bin/weftd", "./usr/lib/weft/tools/weft/session/weft-session", "./usr/lib/weft/tools/weft/web/weft-web", "./usr/lib/weft/tools/weft/web/page/app.js", "./usr/lib/weft/scripts/lab/agent/agent",
     "./usr/share/man/man1/weft.1.gz", "./usr/share/man/man1/weftd.1.gz", "./usr/share/man/man5/weft-lab.toml.5.gz", "./etc/weft/lab.toml",
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )
-LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/etc/ld\.so\.cache$")
+# Of what others keep: the key that DKMS makes for all modules, too.
+LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$")
 
 MOST_EXPOSURE = 10      # of 100; it has 9
 
@@ -70,12 +79,27 @@ def _judge_service():
         raise LabError(f"the service may do too much:\n{found.stdout[-2000:]}{found.stderr}")
 
 
-def _chroot(needs):
-    """A Debian 12 with what its packages need and nothing of ours, made by debootstrap; kept in the cache."""
+# What a chroot gets after debootstrap, which knows no package by the names that others provide. No initramfs is made: machines have their own.
+INSTALL = """
+set -e
+export DEBIAN_FRONTEND=noninteractive INITRD=No
+apt-get -q update
+apt-get -qy --no-install-recommends -t {source} install {needs}
+apt-get clean
+"""
+
+
+def _chroot(needs, suite=SUITE, source=None):
+    """A minimal Debian with packages and nothing of ours, made by debootstrap; the packages from another suite, if that is named. Kept in the cache."""
     def make(directory):
+        root = directory / "root"
         mirror = debian.mirrors()[0]
-        cache.tool("debootstrap", "--variant=minbase", f"--include={','.join(needs)}", SUITE, directory / "root", mirror)
-    return cache.entry("chroot", cache.key_of(SUITE, *needs), make, need_mib=800, product="root/etc/debian_version") / "root"
+        cache.tool("debootstrap", "--variant=minbase", "--include=ca-certificates", suite, root, mirror)
+        (root / "etc/apt/sources.list").write_text("".join(f"deb {mirror} {name} main\n" for name in dict.fromkeys((suite, source or suite))))
+        shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+        _within(root, INSTALL.format(source=source or suite, needs=" ".join(needs)))
+        (root / "whole").write_text("yes\n")
+    return cache.entry("chroot", cache.key_of(suite, source, INSTALL, *needs), make, need_mib=3000, product="root/whole") / "root"
 
 
 def _needs(deb):
@@ -89,26 +113,98 @@ def _files(root):
     return {path for path in listed if not LEFT_BEHIND.search(path)}
 
 
-def install():
-    """In a bare chroot: installed by dpkg, used, removed with its configuration; nothing stays."""
+def _need_root():
     if os.geteuid() != 0:
         raise LabError("a chroot can only be made by root", "run this as root")
-    deb = _deb("weft")
+
+
+def _within(root, command):
+    """Runs a command in a chroot; returns what it prints."""
+    # A namespace of its own: what it leaves running or mounted goes with it.
+    return cache.tool("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
+                      f"mount -t proc proc {root}/proc && exec chroot {root} bash -c \"$0\"", command)
+
+
+@contextlib.contextmanager
+def _copy(root):
+    """A root as it is, which may be written to, until it is left."""
     with tempfile.TemporaryDirectory(prefix="weft-chroot-") as folder:
-        root = pathlib.Path(folder) / "root"
-        cache.tool("cp", "-a", "--reflink=auto", _chroot(_needs(deb)), root)
+        places = [pathlib.Path(folder) / name for name in ("root", "upper", "work")]
+        for place in places:
+            place.mkdir()
+        mount, upper, work = places
+        cache.tool("mount", "-t", "overlay", "-o", f"lowerdir={root},upperdir={upper},workdir={work}", "overlay", mount)
+        try:
+            yield mount
+        finally:
+            cache.tool("umount", "--lazy", mount)
+
+
+def install():
+    """In a bare chroot of Debian 12: installed by dpkg, used, removed with its configuration; nothing stays."""
+    _need_root()
+    _install(_deb("weft"), SUITE)
+
+
+def _install(deb, suite):
+    with _copy(_chroot(_needs(deb), suite)) as root:
         before = _files(root)
         shutil.copy(deb, root / "tmp")
-
-        def within(command):
-            # A namespace of its own: what it leaves running or mounted goes with it.
-            return cache.tool("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
-                              f"mount -t proc proc {root}/proc && exec chroot {root} bash -c \"$0\"", command)
-
-        within(f"dpkg -i /tmp/{deb.name}")
-        within(USED)
-        within("dpkg --purge weft")
+        _within(root, f"dpkg -i /tmp/{deb.name}")
+        _within(root, USED)
+        _within(root, "dpkg --purge weft")
         if left := _files(root) - before:
             raise LabError(f"removing the package weft leaves {' '.join(sorted(left)[:10])}")
         if gone := before - _files(root):
             raise LabError(f"removing the package weft takes {' '.join(sorted(gone)[:10])} along")
+
+
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
+USED_IN_MACHINES = f"""
+set -e
+for module in {' '.join(MODULES)}; do insmod /share/$module.ko*; done
+until grep -q ACTIVE /sys/class/infiniband/*/ports/1/state; do sleep 0.1; done
+ip link set ib0 up
+#@ node1
+ip address add 10.0.0.1/24 dev ib0
+until ping -c 1 -W 1 10.0.0.2; do :; done
+ping -c 3 10.0.0.2 >&2
+uname -r
+touch /share/done
+#@ node2
+ip address add 10.0.0.2/24 dev ib0
+until test -e /share/done; do sleep 0.1; done
+"""
+
+
+def _chroot_with_kernel(suite, source, pattern):
+    """A minimal Debian with the newest kernel of a name, its headers and DKMS; kept in the cache. Returns (root, release)."""
+    with tempfile.TemporaryDirectory() as folder:
+        release = debian.Apt(pathlib.Path(folder) / "apt", (source,)).newest(pattern)
+    return _chroot([f"linux-image-{release}", f"linux-headers-{release}", "dkms", "g++", "make", "xz-utils"], suite, source), release
+
+
+def dkms():
+    """The package weft-dkms builds for Debian's kernels, by their own compilers; what it built works in machines that boot them; and removed, it leaves nothing."""
+    _need_root()
+    deb = _deb("weft-dkms")
+    version = cache.tool("dpkg-deb", "-f", deb, "Version").strip()
+    for each in KERNELS:
+        lower, release = _chroot_with_kernel(*each)
+        with _copy(lower) as root, tempfile.TemporaryDirectory(prefix="weft-dkms-") as share:
+            before = _files(root)
+            shutil.copy(deb, root / "tmp")
+            _within(root, f"dpkg -i /tmp/{deb.name} && dkms install weft/{version} -k {release} && dkms status weft -k {release} | grep -q installed")
+            built = root / "lib/modules" / release / "updates/dkms"
+            for module in MODULES:
+                shutil.copy(next(built.glob(f"{module}.ko*")), share)
+            script = pathlib.Path(share, "script")
+            script.write_text(USED_IN_MACHINES)
+            said = cache.tool(cache.TREE / "build/bin/weft", "run", "--bare", "--kernel", lower / f"boot/vmlinuz-{release}", "--modules",
+                              lower / "lib/modules" / release, "--share", share, "--timeout", "120", "--script", script)
+            if f"node1: {release}" not in said.splitlines():
+                raise LabError(f"machines with the kernel {release} said:\n{said}")
+            _within(root, "dpkg --purge weft-dkms")
+            if left := _files(root) - before:
+                raise LabError(f"removing the package weft-dkms leaves {' '.join(sorted(left)[:10])}")
+            print(f"   weft-dkms works on {release}", flush=True)
