@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include <hw/connectx/registers.hpp>
+#include <hw/mellanox/commands.hpp>
 #include <hw/infinihost/registers.hpp>
 
 #include "infinihost/core.hpp"
@@ -14,7 +14,7 @@ namespace weft::infinihost
 {
 
 namespace bar0 = hw::infinihost::bar0;
-namespace hcr = hw::connectx::hcr;
+namespace hcr = hw::mellanox::hcr;
 
 namespace
 {

@@ -93,12 +93,12 @@ std::size_t Commands::input_size(const Entry &entry, const Command &command) con
 {
 	switch (entry.in) {
 	case kMappings:
-		return std::size_t{command.in_modifier} * hw::connectx::PageMapping::size;
+		return std::size_t{command.in_modifier} * hw::mellanox::PageMapping::size;
 	case kMgm:
 		return core_.multicast.entry_size();
 	case kMad:
-		return command.op_modifier & hw::connectx::MadIfc::op_extended ? hw::connectx::MadIfc::in_size
-									       : hw::connectx::MadIfc::mad_size;
+		return command.op_modifier & hw::mellanox::MadIfc::op_extended ? hw::mellanox::MadIfc::in_size
+									       : hw::mellanox::MadIfc::mad_size;
 	default:
 		return entry.in;
 	}

@@ -11,7 +11,7 @@ namespace weft::infinihost
 {
 
 using hw::infinihost::Status;
-namespace mpt_status = hw::connectx::mpt_status;
+namespace mpt_status = hw::mellanox::mpt_status;
 using FamilyMpt = hw::connectx::MptEntry;
 using OwnMpt = hw::infinihost::MptEntry;
 

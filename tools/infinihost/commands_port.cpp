@@ -9,7 +9,7 @@
 namespace weft::infinihost
 {
 
-using hw::connectx::MadIfc;
+using hw::mellanox::MadIfc;
 using hw::infinihost::InitIb;
 using hw::infinihost::SetIb;
 using hw::infinihost::Status;

@@ -33,8 +33,8 @@ Status Commands::rst2init_qp(Command &command)
 	auto qp = std::make_unique<QueuePair>();
 	qp->qpn = qpn;
 	const std::uint8_t *const in = command.in.data();
-	if (const Status status = qp_context::create(in + hw::connectx::qp_mailbox_context, static_cast<unsigned>(core_.ports.size()),
-						     hw::connectx::qp_mailbox_opt_mask.get(in), *qp);
+	if (const Status status = qp_context::create(in + hw::mellanox::qp_mailbox_context, static_cast<unsigned>(core_.ports.size()),
+						     hw::mellanox::qp_mailbox_opt_mask.get(in), *qp);
 	    status != Status::ok)
 		return status;
 	// The special queue pairs, and only they, send packets that software has made.
@@ -61,12 +61,12 @@ Status Commands::modify_qp(Command &command)
 
 	QueuePairAttributes changed = *qp;
 	const std::uint8_t *const in = command.in.data();
-	if (const Status status = qp_context::modify(in + hw::connectx::qp_mailbox_context, hw::connectx::qp_mailbox_opt_mask.get(in),
+	if (const Status status = qp_context::modify(in + hw::mellanox::qp_mailbox_context, hw::mellanox::qp_mailbox_opt_mask.get(in),
 						     transition->required, static_cast<unsigned>(core_.ports.size()), changed);
 	    status != Status::ok)
 		return status;
 	changed.state = transition->to;
-	changed.sqd_event = transition->to == QpState::sq_draining && (command.in_modifier & hw::connectx::sqd_event);
+	changed.sqd_event = transition->to == QpState::sq_draining && (command.in_modifier & hw::mellanox::sqd_event);
 	static_cast<QueuePairAttributes &>(*qp) = changed;
 	core_.transport->qp_changed(*qp, transition->from);
 	return Status::ok;
@@ -98,7 +98,7 @@ Status Commands::query_qp(Command &command)
 	const QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
 	if (!qp)
 		return Status::bad_qp_state;
-	qp_context::encode(*qp, core_.transport->progress(*qp), command.out.data() + hw::connectx::qp_mailbox_context);
+	qp_context::encode(*qp, core_.transport->progress(*qp), command.out.data() + hw::mellanox::qp_mailbox_context);
 	return Status::ok;
 }
 

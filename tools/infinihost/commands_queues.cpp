@@ -15,8 +15,8 @@ using hw::infinihost::Status;
 
 Status Commands::map_eq(Command &command)
 {
-	const std::uint32_t eqn = hw::connectx::map_eq_eqn.of(command.in_modifier) % hw::infinihost::eqs;
-	if (hw::connectx::map_eq_unmap.of(command.in_modifier)) {
+	const std::uint32_t eqn = hw::mellanox::map_eq_eqn.of(command.in_modifier) % hw::infinihost::eqs;
+	if (hw::mellanox::map_eq_unmap.of(command.in_modifier)) {
 		core_.events.unmap(command.in_param, eqn);
 		return Status::ok;
 	}

@@ -10,8 +10,8 @@ namespace weft::infinihost
 {
 
 using hw::connectx::MptEntry;
-using hw::connectx::MttEntry;
-using hw::connectx::QueryAdapter;
+using hw::mellanox::MttEntry;
+using hw::mellanox::QueryAdapter;
 using hw::infinihost::InitHca;
 using hw::infinihost::QueryDevLim;
 using hw::infinihost::QueryFw;

@@ -11,7 +11,7 @@
 namespace weft::infinihost::qp_context
 {
 
-using hw::connectx::MigrationState;
+using hw::mellanox::MigrationState;
 using hw::infinihost::QpContext;
 using hw::infinihost::Status;
 using Path = hw::infinihost::PathLayout;
@@ -20,7 +20,7 @@ namespace qp_opt = hw::infinihost::qp_opt;
 namespace
 {
 
-std::uint8_t byte(const hw::connectx::Field &field, const std::uint8_t *base)
+std::uint8_t byte(const hw::mellanox::Field &field, const std::uint8_t *base)
 {
 	return static_cast<std::uint8_t>(field.get(base));
 }
@@ -67,8 +67,8 @@ bool decode_port(const std::uint8_t *layout, unsigned ports, AddressPath &path)
 	return port <= ports;
 }
 
-bool decode_queue(const std::uint8_t *context, const hw::connectx::Field &size, const hw::connectx::Field &stride,
-		  const hw::connectx::Field &base, const hw::connectx::Field &record, WorkQueue &queue)
+bool decode_queue(const std::uint8_t *context, const hw::mellanox::Field &size, const hw::mellanox::Field &stride,
+		  const hw::mellanox::Field &base, const hw::mellanox::Field &record, WorkQueue &queue)
 {
 	queue.log_size = byte(size, context);
 	queue.log_stride = static_cast<std::uint8_t>(4 + stride.get(context));
@@ -81,7 +81,7 @@ bool decode_queue(const std::uint8_t *context, const hw::connectx::Field &size, 
 
 Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask, QueuePair &qp)
 {
-	const auto service = service_type(static_cast<hw::connectx::ServiceType>(QpContext::service_type.get(context)));
+	const auto service = service_type(static_cast<hw::mellanox::ServiceType>(QpContext::service_type.get(context)));
 	if (!service || *service == ServiceType::xrc)
 		return Status::bad_parameter;
 	qp.service = *service;
@@ -209,7 +209,7 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::signal_all.set(context, qp.signal_all);
 	QpContext::next_send_psn.set(context, progress.next_send_psn);
 	QpContext::send_cqn.set(context, qp.send_cqn);
-	hw::connectx::store_be32(context, QpContext::send_base.offset, qp.send_queue.base);
+	hw::mellanox::store_be32(context, QpContext::send_base.offset, qp.send_queue.base);
 	QpContext::send_record.set(context, qp.send_queue.record);
 	QpContext::last_acked_psn.set(context, progress.last_acked_psn);
 	QpContext::ssn.set(context, progress.ssn);
@@ -221,7 +221,7 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::min_rnr_timer.set(context, qp.min_rnr_timer);
 	QpContext::next_receive_psn.set(context, progress.next_receive_psn);
 	QpContext::receive_cqn.set(context, qp.receive_cqn);
-	hw::connectx::store_be32(context, QpContext::receive_base.offset, qp.receive_queue.base);
+	hw::mellanox::store_be32(context, QpContext::receive_base.offset, qp.receive_queue.base);
 	QpContext::receive_record.set(context, qp.receive_queue.record);
 	QpContext::qkey.set(context, qp.qkey);
 	QpContext::srq_enable.set(context, qp.uses_srq);

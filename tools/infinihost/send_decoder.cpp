@@ -9,11 +9,11 @@
 namespace weft::infinihost
 {
 
-using hw::connectx::WqeAtomic;
-using hw::connectx::WqeData;
-using hw::connectx::WqeInline;
-using hw::connectx::WqeOpcode;
-using hw::connectx::WqeRemoteAddress;
+using hw::mellanox::WqeAtomic;
+using hw::mellanox::WqeData;
+using hw::mellanox::WqeInline;
+using hw::mellanox::WqeOpcode;
+using hw::mellanox::WqeRemoteAddress;
 using hw::infinihost::AddressVector;
 using hw::infinihost::WqeDatagram;
 using hw::infinihost::WqeNext;
@@ -114,7 +114,7 @@ Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType
 	out.permissive_source = whole && (own.flags & WqeNext::permissive_source);
 	out.immediate = own.immediate;
 	out.remote_srq = 0;
-	if (link.units() * hw::connectx::wqe_unit != wqe.size() || !opcode || !opcode_allowed(out.opcode, service) ||
+	if (link.units() * hw::mellanox::wqe_unit != wqe.size() || !opcode || !opcode_allowed(out.opcode, service) ||
 	    !take_operands(cursor, service, out))
 		return Syndrome::local_qp_operation;
 	if (out.is_local())

@@ -96,7 +96,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 	if (!card_.memory.read(buffer, queue.offset(index - 1u), std::as_writable_bytes(std::span(&link, 1))))
 		return Taken::broken;
 	std::array<std::byte, wqe_bytes_max> bytes;
-	const std::size_t size = std::max<std::size_t>(link.units() * hw::connectx::wqe_unit, sizeof(WqeNext));
+	const std::size_t size = std::max<std::size_t>(link.units() * hw::mellanox::wqe_unit, sizeof(WqeNext));
 	const bool fits = size <= queue.stride();
 	const auto wqe = std::span(bytes).first(fits ? size : sizeof(WqeNext));
 	if (!card_.memory.read(buffer, queue.offset(index), wqe))

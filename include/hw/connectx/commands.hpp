@@ -16,7 +16,11 @@ using mellanox::mailbox_max;
 using mellanox::MadIfc;
 using mellanox::Opcode;
 using mellanox::PageMapping;
+using mellanox::QueryAdapter;
 using mellanox::Status;
+using mellanox::map_eq_eqn;
+using mellanox::map_eq_unmap;
+using mellanox::sqd_event;
 
 /* The command interface revision that drivers expect of this generation. */
 inline constexpr uint32_t command_interface_revision = 3;
@@ -145,15 +149,6 @@ struct QueryPort : Storage<0x100> {
 	static constexpr Field max_vls{0x08, 3, 0};
 };
 
-struct QueryAdapter : Storage<0x100> {
-	static constexpr Field interrupt_pin{0x10, 31, 24};
-	static constexpr size_t vsd = 0x20;
-	static constexpr size_t vsd_size = 0xd0;
-	/* Sixteen characters, the four of each dword in reverse order. */
-	static constexpr size_t board_id = 0xf0;
-	static constexpr size_t board_id_size = 16;
-};
-
 struct InitHca : Storage<0x200> {
 	static constexpr Field version{0x000, 31, 24};
 	static constexpr uint32_t version_value = 2;
@@ -222,13 +217,6 @@ struct ModStatCfg : Storage<0x100> {
 	static constexpr uint32_t op_query = 2;
 	static constexpr Field in_modifier_port{0x00, 15, 8};
 };
-
-/* MAP_EQ's modifier. */
-inline constexpr Field map_eq_unmap{0x00, 31, 31};
-inline constexpr Field map_eq_eqn{0x00, 9, 0};
-
-/* RTS2SQD_QP's modifier: ask for the event. */
-inline constexpr uint32_t sqd_event = 1u << 31;
 
 /* MODIFY_CQ's operations. */
 inline constexpr uint32_t modify_cq_resize = 0;

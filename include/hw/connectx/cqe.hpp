@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <hw/mellanox/cqe.hpp>
 #include <ib/endian.hpp>
 
 namespace hw::connectx
@@ -16,6 +17,7 @@ using ib::be32;
 using ib::be64;
 using ib::field_get;
 using ib::field_set;
+using mellanox::CqeSyndrome;
 
 /* What a completed receive was; a completed send carries its WqeOpcode instead. */
 enum class CqeReceiveOpcode : std::uint8_t {
@@ -27,24 +29,6 @@ enum class CqeReceiveOpcode : std::uint8_t {
 
 constexpr std::uint8_t cqe_opcode_resize = 0x16;
 constexpr std::uint8_t cqe_opcode_error = 0x1e;
-
-/* Why a work request failed; the second half were found by the other end or on the way there. */
-enum class CqeSyndrome : std::uint8_t {
-	none = 0x00,
-	local_length = 0x01,
-	local_qp_operation = 0x02,
-	local_protection = 0x04,
-	flushed = 0x05,
-	window_bind = 0x06,
-	bad_response = 0x10,
-	local_access = 0x11,
-	remote_invalid_request = 0x12,
-	remote_access = 0x13,
-	remote_operation = 0x14,
-	retry_exceeded = 0x15,
-	rnr_retry_exceeded = 0x16,
-	remote_aborted = 0x22,
-};
 
 struct Cqe {
 	be32 qpn_word;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <hw/mellanox/wqe.hpp>
 #include <ib/endian.hpp>
 
 namespace hw::connectx
@@ -16,32 +17,15 @@ using ib::be32;
 using ib::be64;
 using ib::field_get;
 using ib::field_set;
-
-/* The unit in which the size of a WQE is counted, and on which its segments begin. */
-constexpr unsigned wqe_unit = 16;
-/* A send WQE counts its units in six bits. */
-constexpr unsigned wqe_units_max = 63;
-constexpr unsigned wqe_bytes_max = wqe_unit * wqe_units_max;
-
-/* Opcodes of the send queue; completions of sends carry the same number. */
-enum class WqeOpcode : std::uint8_t {
-	nop = 0x00,
-	send_invalidate = 0x01,
-	rdma_write = 0x08,
-	rdma_write_imm = 0x09,
-	send = 0x0a,
-	send_imm = 0x0b,
-	lso = 0x0e,
-	rdma_read = 0x10,
-	compare_swap = 0x11,
-	fetch_add = 0x12,
-	masked_compare_swap = 0x14,
-	masked_fetch_add = 0x15,
-	bind_window = 0x18,
-	fast_register = 0x19,
-	local_invalidate = 0x1b,
-	config = 0x1f,
-};
+using mellanox::WqeAtomic;
+using mellanox::WqeData;
+using mellanox::WqeInline;
+using mellanox::WqeOpcode;
+using mellanox::WqeRemoteAddress;
+using mellanox::grh_room;
+using mellanox::wqe_bytes_max;
+using mellanox::wqe_unit;
+using mellanox::wqe_units_max;
 
 /* Control segment, the first of every send WQE. */
 struct WqeControl {
@@ -152,26 +136,11 @@ struct WqeDatagram {
 	/* VLAN and MAC address: Ethernet only. */
 	std::uint8_t ethernet[8];
 
-	/* In the Q_Key: take the QP's own, IBA 10.2.5. */
-	static constexpr std::uint32_t own_qkey = 1u << 31;
+	static constexpr std::uint32_t own_qkey = mellanox::own_qkey;
 
 	constexpr std::uint32_t qpn() const { return field_get<23, 0>(qpn_word.value()); }
 };
 static_assert(sizeof(WqeDatagram) == 48 && offsetof(WqeDatagram, qkey) == 36);
-
-struct WqeRemoteAddress {
-	be64 address;
-	be32 rkey;
-	be32 reserved;
-};
-static_assert(sizeof(WqeRemoteAddress) == 16);
-
-struct WqeAtomic {
-	be64 swap_or_add;
-	/* Masked fetch-and-add: the field boundaries. */
-	be64 compare;
-};
-static_assert(sizeof(WqeAtomic) == 16);
 
 struct WqeMaskedAtomic {
 	be64 swap;
@@ -249,27 +218,6 @@ struct WqeLso {
 };
 static_assert(sizeof(WqeLso) == 4);
 
-/* A piece of memory, in sends and receives alike. */
-struct WqeData {
-	be32 byte_count;
-	be32 lkey;
-	be64 address;
-
-	static constexpr std::uint32_t inline_bit = 1u << 31;
-	/* The key that, with a byte count of 0, ends a receive list early. */
-	static constexpr std::uint32_t terminator_lkey = 0x00000100;
-};
-static_assert(sizeof(WqeData) == 16);
-
-/* Head of an inline segment: that many bytes follow, and the next segment begins on a unit. */
-struct WqeInline {
-	be32 byte_count;
-
-	static constexpr std::uint32_t length_mask = 0x7fffffff;
-	constexpr std::uint32_t length() const { return byte_count & length_mask; }
-};
-static_assert(sizeof(WqeInline) == 4);
-
 /* Head of a shared receive queue's WQE: the index of the one that follows it. */
 struct SrqNext {
 	std::uint8_t reserved[2];
@@ -277,9 +225,6 @@ struct SrqNext {
 	std::uint8_t reserved2[12];
 };
 static_assert(sizeof(SrqNext) == 16 && offsetof(SrqNext, next_index) == 2);
-
-/* Bytes that precede the payload in the receive buffer of a datagram QP: room for the GRH. */
-constexpr unsigned grh_room = 40;
 
 /* Send doorbell: the QP number above eight zero bits, written at this offset of a UAR page. */
 constexpr unsigned send_doorbell_offset = 0x14;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands of the InfiniHost III where they are not those of its family (hw/connectx/commands.hpp): opcodes that only it has, and
+ * Commands of the InfiniHost III where they are not those of its family (hw/mellanox/commands.hpp): opcodes that only it has, and
  * mailboxes. (Documentation/infinihost.rst, "Commands")
  */
 #pragma once
 
-#include <hw/connectx/commands.hpp>
 #include <hw/infinihost/registers.hpp>
+#include <hw/mellanox/commands.hpp>
 
 namespace hw::infinihost
 {
 
-using connectx::Opcode;
-using connectx::Status;
+using mellanox::MadIfc;
+using mellanox::Opcode;
+using mellanox::QueryAdapter;
+using mellanox::Status;
+using mellanox::map_eq_eqn;
+using mellanox::map_eq_unmap;
+using mellanox::sqd_event;
 
 namespace opcode
 {
@@ -116,12 +121,16 @@ struct InitHca : Storage<0x200> {
 	static constexpr uint32_t flag_big_endian_host = 1u << 1;
 	static constexpr Field64 qpc_base{0x030, 63, 5};
 	static constexpr Field log_qps{0x034, 4, 0};
+	static constexpr Field64 eec_base{0x040, 63, 5};
 	static constexpr Field64 srqc_base{0x048, 63, 5};
 	static constexpr Field log_srqs{0x04c, 4, 0};
 	static constexpr Field64 cqc_base{0x050, 63, 5};
 	static constexpr Field log_cqs{0x054, 4, 0};
+	static constexpr Field64 eqpc_base{0x060, 63, 0};
+	static constexpr Field64 eeec_base{0x070, 63, 0};
 	static constexpr Field64 eqc_base{0x080, 63, 4};
 	static constexpr Field log_eqs{0x084, 3, 0};
+	static constexpr Field64 rdb_base{0x090, 63, 0};
 	static constexpr Field64 mcg_base{0x0c0, 63, 0};
 	static constexpr Field log_mcg_entry_size{0x0d0, 15, 0};
 	static constexpr Field mcg_hash_size{0x0d4, 16, 0}; /* entries */
@@ -132,6 +141,7 @@ struct InitHca : Storage<0x200> {
 	static constexpr Field uar_page_size{0x128, 7, 0}; /* less 12 */
 	static constexpr Field log_uars{0x128, 15, 8};
 	static constexpr Field log_uarc_pages{0x128, 23, 16};
+	static constexpr Field64 uar_scratch_base{0x130, 63, 0};
 	static constexpr Field64 uarc_base{0x138, 63, 0};
 };
 
@@ -141,7 +151,10 @@ struct InitIb : Storage<0x38> {
 	static constexpr Field node_guid_valid{0x00, 17, 17};
 	static constexpr Field guid0_valid{0x00, 16, 16};
 	static constexpr Field mtu{0x00, 15, 12};
+	static constexpr Field width{0x00, 11, 8};
 	static constexpr Field vls{0x00, 7, 4};
+	static constexpr Field max_gids{0x04, 15, 0};
+	static constexpr Field max_pkeys{0x08, 15, 0};
 	static constexpr Field64 guid0{0x10, 63, 0};
 	static constexpr Field64 node_guid{0x18, 63, 0};
 	static constexpr Field64 system_image_guid{0x20, 63, 0};

@@ -4,19 +4,22 @@
  */
 #pragma once
 
-#include <hw/connectx/contexts.hpp>
+#include <hw/mellanox/contexts.hpp>
 #include <hw/infinihost/registers.hpp>
 
 namespace hw::infinihost
 {
 
 /* The numbers of states, service types, opt mask bits and statuses are the family's. */
-using connectx::QpState;
-namespace qp_opt
-{
-using namespace connectx::qp_opt;
-inline constexpr uint32_t port = 1u << 11;
-} // namespace qp_opt
+using mellanox::MigrationState;
+using mellanox::QpState;
+using mellanox::ServiceType;
+using mellanox::mpt_key;
+using mellanox::qp_mailbox_context;
+using mellanox::qp_mailbox_opt_mask;
+namespace eq_state = mellanox::eq_state;
+namespace mpt_status = mellanox::mpt_status;
+namespace qp_opt = mellanox::qp_opt;
 
 struct PathLayout {
 	static constexpr size_t size = 32;
@@ -36,7 +39,7 @@ struct PathLayout {
 	static constexpr size_t remote_gid = 0x10;
 };
 
-/* In a command mailbox it follows the opt mask, at connectx::qp_mailbox_context. */
+/* In a command mailbox it follows the opt mask, at qp_mailbox_context. */
 struct QpContext : Storage<0x100> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field service_type{0x00, 18, 16};
@@ -74,6 +77,7 @@ struct QpContext : Storage<0x100> {
 	static constexpr Field invalid_credits{0x90, 4, 4};
 	static constexpr Field min_rnr_timer{0x94, 28, 24};
 	static constexpr Field next_receive_psn{0x94, 23, 0};
+	static constexpr Field rdb_address{0x98, 31, 5}; /* low dword of the place of its entries in ICM */
 	static constexpr Field receive_cqn{0x9c, 23, 0};
 	static constexpr Field receive_base{0xa0, 31, 6};
 	static constexpr Field receive_record{0xa4, 31, 0};
@@ -87,7 +91,7 @@ struct QpContext : Storage<0x100> {
 static_assert(sizeof(QpContext) == 0x100);
 static_assert(QpContext::alternate_path == QpContext::primary_path + PathLayout::size);
 
-inline constexpr size_t qp_mailbox_size = connectx::qp_mailbox_context + QpContext::size;
+inline constexpr size_t qp_mailbox_size = qp_mailbox_context + QpContext::size;
 
 struct CqContext : Storage<64> {
 	static constexpr Field status{0x00, 31, 28};
@@ -141,22 +145,14 @@ struct SrqContext : Storage<48> {
 };
 static_assert(sizeof(SrqContext) == 48);
 
-/* A memory protection entry: what is not where the family has it (connectx::MptEntry). */
-struct MptEntry : Storage<64> {
+struct MptEntry : mellanox::MptEntry {
 	static constexpr Field log_page_size{0x04, 4, 0}; /* less 12 */
-	static constexpr Field mem_key{0x08, 31, 0};
-	static constexpr Field pd{0x0c, 23, 0};
-	static constexpr Field64 start{0x10, 63, 0};
-	static constexpr Field64 length{0x18, 63, 0}; /* all ones: everything */
-	static constexpr uint64_t whole = ~uint64_t{0};
+	static constexpr uint64_t whole = ~uint64_t{0}; /* a length: everything */
 	static constexpr Field64 mtt_address{0x2c, 63, 3}; /* in ICM, absolute */
 };
 static_assert(sizeof(MptEntry) == 64);
 
-struct McgHeader : Storage<32> {
-	static constexpr Field next{0x00, 31, 6};
-	static constexpr size_t gid = 0x10;
-};
+using mellanox::McgHeader;
 
 struct McgMember {
 	static constexpr size_t size = 4;

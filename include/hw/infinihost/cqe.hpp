@@ -5,12 +5,14 @@
  */
 #pragma once
 
+#include <hw/mellanox/cqe.hpp>
 #include <ib/endian.hpp>
 
 namespace hw::infinihost
 {
 
 using ib::be32;
+using mellanox::CqeSyndrome;
 
 struct Cqe {
 	be32 qpn;

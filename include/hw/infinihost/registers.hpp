@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Registers of the InfiniHost III in memory-free mode. The command register is that of its family
- * (hw/connectx/registers.hpp, bar0::hcr), but for the toggle bit. (Documentation/infinihost.rst, "Registers")
+ * (hw/mellanox/commands.hpp, hcr), but for the toggle bit. (Documentation/infinihost.rst, "Registers")
  */
 #pragma once
 
-#include <hw/connectx/field.hpp>
+#include <hw/mellanox/field.hpp>
 
 namespace hw::infinihost
 {
 
-using connectx::Field;
-using connectx::Field64;
-using connectx::load_be32;
-using connectx::load_be64;
-using connectx::Storage;
-using connectx::store_be32;
-using connectx::store_be64;
+using mellanox::Field;
+using mellanox::Field64;
+using mellanox::load_be32;
+using mellanox::load_be64;
+using mellanox::Storage;
+using mellanox::store_be32;
+using mellanox::store_be64;
 
 inline constexpr uint16_t pci_vendor_id = 0x15b3;
 inline constexpr uint16_t pci_device_id = 0x6282; /* InfiniHost III Ex, memory-free, two ports */
@@ -61,6 +61,8 @@ struct DoorbellRecord : Storage<8> {
 	static constexpr size_t counter = 0x00; /* 16 bits for work queues, 32 for consumer indexes */
 	static constexpr Field number{0x04, 31, 8};
 	static constexpr Field type{0x04, 7, 5};
+	static constexpr Field arm_sequence{0x04, 4, 3};
+	static constexpr Field arm_command{0x04, 2, 0};
 };
 static_assert(sizeof(DoorbellRecord) == 8);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the one behind it; segments follow, of which
- * those of data, remote addresses and atomics are the family's (hw/connectx/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
+ * those of data, remote addresses and atomics are the family's (hw/mellanox/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once
 
-#include <hw/connectx/wqe.hpp>
+#include <hw/mellanox/wqe.hpp>
 
 namespace hw::infinihost
 {
@@ -14,7 +14,14 @@ using ib::be32;
 using ib::field_get;
 
 /* The opcodes that this card has of the family's: all up to fetch-and-add, without those about keys. */
-using connectx::WqeOpcode;
+using mellanox::WqeAtomic;
+using mellanox::WqeData;
+using mellanox::WqeInline;
+using mellanox::WqeOpcode;
+using mellanox::WqeRemoteAddress;
+using mellanox::own_qkey;
+using mellanox::wqe_bytes_max;
+using mellanox::wqe_unit;
 
 struct WqeNext {
 	be32 next_word; /* address and opcode of the next */

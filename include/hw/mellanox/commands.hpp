@@ -145,4 +145,20 @@ struct MadIfc {
 	static constexpr Field pkey_index{0x110, 15, 0};
 };
 
+struct QueryAdapter : Storage<0x100> {
+	static constexpr Field interrupt_pin{0x10, 31, 24};
+	static constexpr size_t vsd = 0x20;
+	static constexpr size_t vsd_size = 0xd0;
+	/* Sixteen characters, the four of each dword in reverse order. */
+	static constexpr size_t board_id = 0xf0;
+	static constexpr size_t board_id_size = 16;
+};
+
+/* MAP_EQ's modifier. */
+inline constexpr Field map_eq_unmap{0x00, 31, 31};
+inline constexpr Field map_eq_eqn{0x00, 9, 0};
+
+/* RTS2SQD_QP's modifier: ask for the event. */
+inline constexpr uint32_t sqd_event = 1u << 31;
+
 } // namespace hw::mellanox

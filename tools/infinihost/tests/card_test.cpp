@@ -8,11 +8,11 @@
 namespace weft::infinihost::testing
 {
 
-using hw::connectx::Eqe;
-using hw::connectx::EventType;
-using hw::connectx::WqeData;
-using hw::connectx::WqeOpcode;
-using hw::connectx::WqeRemoteAddress;
+using hw::mellanox::Eqe;
+using hw::mellanox::EventType;
+using hw::mellanox::WqeData;
+using hw::mellanox::WqeOpcode;
+using hw::mellanox::WqeRemoteAddress;
 using hw::infinihost::CqContext;
 using hw::infinihost::Cqe;
 using hw::infinihost::QpContext;
@@ -166,7 +166,7 @@ protected:
 		receive_queue = driver.allocate(kStride << kLogQueue);
 		send_queue = driver.allocate(kStride << kLogQueue);
 		std::uint8_t mailbox[hw::infinihost::qp_mailbox_size]{};
-		std::uint8_t *const qp = mailbox + hw::connectx::qp_mailbox_context;
+		std::uint8_t *const qp = mailbox + hw::mellanox::qp_mailbox_context;
 		for (const auto *size : {&QpContext::log_sq_size, &QpContext::log_rq_size})
 			size->set(qp, kLogQueue);
 		for (const auto *stride : {&QpContext::log_sq_stride, &QpContext::log_rq_stride})
@@ -176,8 +176,8 @@ protected:
 		QpContext::wqe_lkey.set(qp, TinyDriver::kKey);
 		QpContext::send_cqn.set(qp, kCqn);
 		QpContext::receive_cqn.set(qp, kCqn);
-		hw::connectx::store_be32(qp, QpContext::send_base.offset, static_cast<std::uint32_t>(send_queue));
-		hw::connectx::store_be32(qp, QpContext::receive_base.offset, static_cast<std::uint32_t>(receive_queue));
+		hw::mellanox::store_be32(qp, QpContext::send_base.offset, static_cast<std::uint32_t>(send_queue));
+		hw::mellanox::store_be32(qp, QpContext::receive_base.offset, static_cast<std::uint32_t>(receive_queue));
 		QpContext::send_record.set(qp, kSendRecord);
 		QpContext::receive_record.set(qp, kReceiveRecord);
 		QpContext::remote_write.set(qp, 1);
@@ -332,7 +332,7 @@ TEST_F(InfiniHostTraffic, FlushesEachRequest)
 		const auto cqe = poll();
 		ASSERT_TRUE(cqe);
 		EXPECT_EQ(cqe->opcode, Cqe::receive_error);
-		EXPECT_EQ(cqe->syndrome(), unsigned(hw::connectx::CqeSyndrome::flushed));
+		EXPECT_EQ(cqe->syndrome(), unsigned(hw::mellanox::CqeSyndrome::flushed));
 		EXPECT_EQ(cqe->wqe_address, receive_queue + kStride * i);
 	}
 	write_send(WqeOpcode::send, {8, TinyDriver::kKey, 0x1000}, WqeNext::always);
@@ -407,9 +407,9 @@ TEST_F(InfiniHost, MulticastMembersAreMarked)
 	driver.bring_up();
 	std::uint8_t entry[256]{};
 	entry[hw::infinihost::McgHeader::gid] = 0xff;
-	hw::connectx::store_be32(entry, 0x20, 1u << 31 | 0x14);
-	hw::connectx::store_be32(entry, 0x24, 1u << 31 | 0x020015);
-	hw::connectx::store_be32(entry, 0x2c, 1u << 31 | 0x16);
+	hw::mellanox::store_be32(entry, 0x20, 1u << 31 | 0x14);
+	hw::mellanox::store_be32(entry, 0x24, 1u << 31 | 0x020015);
+	hw::mellanox::store_be32(entry, 0x2c, 1u << 31 | 0x16);
 	ib::Gid gid{};
 	gid.raw[0] = 0xff;
 	const auto hash = driver.context().multicast.hash(gid);

@@ -9,11 +9,11 @@
 namespace weft::infinihost
 {
 
-using hw::connectx::WqeAtomic;
-using hw::connectx::WqeData;
-using hw::connectx::WqeInline;
-using hw::connectx::WqeOpcode;
-using hw::connectx::WqeRemoteAddress;
+using hw::mellanox::WqeAtomic;
+using hw::mellanox::WqeData;
+using hw::mellanox::WqeInline;
+using hw::mellanox::WqeOpcode;
+using hw::mellanox::WqeRemoteAddress;
 using hw::infinihost::WqeDatagram;
 using hw::infinihost::WqeNext;
 

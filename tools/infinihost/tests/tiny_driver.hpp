@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include <hw/connectx/cqe.hpp>
-#include <hw/connectx/eqe.hpp>
-#include <hw/connectx/registers.hpp>
+#include <hw/mellanox/cqe.hpp>
+#include <hw/mellanox/eqe.hpp>
+#include <hw/mellanox/commands.hpp>
 #include <hw/infinihost/commands.hpp>
 #include <hw/infinihost/contexts.hpp>
 #include <hw/infinihost/cqe.hpp>
@@ -71,7 +71,7 @@ public:
 		}
 		if (out_size)
 			out_param = kOut;
-		namespace hcr = hw::connectx::hcr;
+		namespace hcr = hw::mellanox::hcr;
 		const std::uint32_t words[] = {static_cast<std::uint32_t>(in_param >> 32), static_cast<std::uint32_t>(in_param),
 					       in_modifier, static_cast<std::uint32_t>(out_param >> 32),
 					       static_cast<std::uint32_t>(out_param), kToken << 16,
@@ -91,10 +91,10 @@ public:
 	}
 	Status map(Opcode opcode, std::uint64_t address, std::uint64_t bus, unsigned log_pages)
 	{
-		std::uint8_t mapping[hw::connectx::PageMapping::size]{};
-		hw::connectx::PageMapping::virtual_address.set(mapping, address);
-		hw::connectx::PageMapping::bus_address.set(mapping, bus);
-		hw::connectx::PageMapping::log_pages.set(mapping, log_pages);
+		std::uint8_t mapping[hw::mellanox::PageMapping::size]{};
+		hw::mellanox::PageMapping::virtual_address.set(mapping, address);
+		hw::mellanox::PageMapping::bus_address.set(mapping, bus);
+		hw::mellanox::PageMapping::log_pages.set(mapping, log_pages);
 		return command(opcode, 1, 0, mapping).status;
 	}
 	// All that comes before INIT_HCA.
@@ -149,7 +149,7 @@ public:
 			host.memory(eq + 32 * i + 31, 1)[0] = std::byte{0x80};
 		using Eq = hw::infinihost::EqContext;
 		Eq context{};
-		Eq::state.set(context.bytes, hw::connectx::eq_state::armed);
+		Eq::state.set(context.bytes, hw::mellanox::eq_state::armed);
 		Eq::start.set(context.bytes, eq);
 		Eq::log_size.set(context.bytes, kLogEq);
 		Eq::by_message.set(context.bytes, 1);
@@ -160,11 +160,11 @@ public:
 		ASSERT_EQ(command(Opcode::map_eq, kEqn, 0, {}, 0, ~std::uint64_t{0}).status, Status::ok);
 	}
 	// The next event, given back to the card; type 0xff if there is none.
-	hw::connectx::Eqe next_event()
+	hw::mellanox::Eqe next_event()
 	{
-		auto entry = host.object<hw::connectx::Eqe>(eq + 32 * (eq_consumer_ % (1u << kLogEq)));
+		auto entry = host.object<hw::mellanox::Eqe>(eq + 32 * (eq_consumer_ % (1u << kLogEq)));
 		if (entry.bytes[31] & 0x80) {
-			hw::connectx::Eqe::type.set(entry.bytes, 0xff);
+			hw::mellanox::Eqe::type.set(entry.bytes, 0xff);
 			return entry;
 		}
 		host.memory(eq + 32 * (eq_consumer_ % (1u << kLogEq)) + 31, 1)[0] = std::byte{0x80};
