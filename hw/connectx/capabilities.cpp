@@ -147,13 +147,12 @@ kern::Result<PortCapabilities> parse_port_capabilities(const u8 *mailbox)
 {
 	using Port = wire::QueryPort;
 	const PortCapabilities port{
-		.infiniband = Port::infiniband_supported.get(mailbox) != 0,
 		.max_mtu = Port::max_mtu.get(mailbox),
 		.gids = 1u << Port::log_max_gids.get(mailbox),
 		.pkeys = 1u << Port::log_max_pkeys.get(mailbox),
 		.max_vls = Port::max_vls.get(mailbox),
 	};
-	if (!port.infiniband)
+	if (!Port::infiniband_supported.get(mailbox))
 		return refuse("the port's supported links", 0);
 	if (port.max_mtu < 1 || port.max_mtu > 5)
 		return refuse("the port's largest MTU", port.max_mtu);

@@ -3,10 +3,12 @@
 #pragma once
 #include <kern/result.hpp>
 #include <hw/connectx/commands.hpp>
+#include "../mellanox/port.hpp"
 
 namespace connectx {
 
 namespace wire = ::hw::connectx;
+using mellanox::PortCapabilities;
 
 /* QUERY_FW. Offsets are within the BAR of the same name (0 or 2). */
 struct Firmware {
@@ -58,14 +60,6 @@ struct Capabilities {
 		return has_bmme(wire::bmme_flag::local_invalidate |
 				wire::bmme_flag::remote_invalidate | wire::bmme_flag::fast_register);
 	}
-};
-
-/* QUERY_PORT. */
-struct PortCapabilities {
-	bool infiniband;
-	u32 max_mtu; // enum ib_mtu
-	u32 gids, pkeys; // table lengths
-	u32 max_vls;
 };
 
 /*

@@ -110,14 +110,12 @@ void Cq::stop()
 	}
 	events_room_ = {};
 	error_room_ = {};
-	RemainsList unwanted;
+	Graveyard::List unwanted;
 	{
 		kern::Guard guard(lock_);
-		unwanted.splice_back(remains_);
-		unwanted.splice_back(spent_);
+		graveyard_.move_all(unwanted);
 	}
-	while (Remains *remains = unwanted.pop_front())
-		kern::destroy(remains);
+	Graveyard::free(unwanted);
 }
 
 kern::Result<> Cq::moderate(u16 count, u16 period_us)
@@ -335,13 +333,13 @@ u32 Cq::end_locked() const
 	return end;
 }
 
-kern::Owned<Cq::Remains> Cq::make_remains(const Qp &qp)
+kern::Owned<Remains> Cq::make_remains(const Qp &qp)
 {
 	u32 count = 0;
-	RemainsList spent;
+	Graveyard::List spent;
 	{
 		kern::Guard guard(lock_);
-		spent.splice_back(spent_);
+		graveyard_.move_spent(spent);
 		for (u32 at = consumer_, end = end_locked(); at != end; at++)
 			count += is_of(*entry(at), qp);
 		if (hca_.failed() && &verbs_ == qp.verbs().send_cq)
@@ -349,19 +347,8 @@ kern::Owned<Cq::Remains> Cq::make_remains(const Qp &qp)
 		if (hca_.failed() && &verbs_ == qp.verbs().recv_cq)
 			count += kern::read_once(qp.rq.head) - qp.rq.tail;
 	}
-	while (Remains *gone = spent.pop_front())
-		kern::destroy(gone);
-	if (!count)
-		return {};
-	// A QP's end is never refused: it waits for the memory.
-	for (;; kern::sleep_ms(1)) {
-		auto remains = kern::make<Remains>(kern::Gfp::kernel);
-		auto completions = kern::make_array<ib_wc>(kern::Gfp::kernel, count);
-		if (!remains || !completions)
-			continue;
-		remains.value()->completions = completions.take();
-		return remains.take();
-	}
+	Graveyard::free(spent);
+	return count ? Remains::create(count) : kern::Owned<Remains>();
 }
 
 template <class Predicate>
@@ -404,14 +391,11 @@ bool Cq::flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc)
 
 int Cq::poll_failed(int count, ib_wc *wc)
 {
-	int got = 0;
+	int got = graveyard_.take_all(count, wc);
 	const auto take = [&](Qp &qp, bool (Qp::*flush)(ib_wc &)) {
 		while (got < count && flush_one(qp, flush, wc[got]))
 			got++;
 	};
-	for (Remains &remains : remains_)
-		while (got < count && remains.node.linked() && take_from(remains, wc[got]))
-			got++;
 	for (Qp &qp : senders_)
 		take(qp, &Qp::flush_send);
 	for (Qp &qp : receivers_)

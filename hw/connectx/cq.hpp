@@ -5,6 +5,7 @@
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>
 #include <hw/connectx/cqe.hpp>
+#include "../mellanox/remains.hpp"
 #include "doorbell.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
@@ -66,26 +67,6 @@ private:
 	/* A test. */
 	friend class CqBench;
 
-	/*
-	 * What a QP that is no more has left here: completions in their order. The first are in place of as many entries of the ring,
-	 * which say remains_opcode and a number instead of a QP's; what a card that has failed did not flush follows.
-	 */
-	struct Remains {
-		u32 number = 0;
-		u32 next = 0;
-		u32 count = 0;
-		kern::OwnedArray<ib_wc> completions;
-		kern::ListNode node;
-
-		bool push(const ib_wc &wc)
-		{
-			if (count == completions.size())
-				return false;
-			completions[count++] = wc;
-			return true;
-		}
-	};
-	using RemainsList = kern::List<Remains, &Remains::node>;
 	/* No completion of a card has this opcode. */
 	static constexpr u8 remains_opcode = wire::Cqe::opcode_mask;
 
@@ -145,7 +126,6 @@ private:
 	bool bogus(const wire::Cqe &cqe, const char *what);
 	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
 	static bool flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc);
-	bool take_from(Remains &remains, ib_wc &wc) REQUIRES(lock_);
 	void report_consumer(u32 index)
 	{
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
@@ -200,10 +180,7 @@ private:
 
 	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
 	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
-	// Those with completions to give; those without, to be freed where one may sleep.
-	RemainsList remains_ GUARDED_BY(lock_);
-	RemainsList spent_ GUARDED_BY(lock_);
-	u32 last_remains_ GUARDED_BY(lock_) = 0;
+	Graveyard graveyard_ GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
 	u64 events_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // From entries of a completion queue to work completions.
 #include "cq.hpp"
+#include "../mellanox/syndromes.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
 #include "xrc_domain.hpp"
@@ -53,41 +54,6 @@ struct Opcodes {
 };
 constexpr Opcodes opcodes;
 
-ib_wc_status status_of(u8 syndrome)
-{
-	switch (static_cast<wire::CqeSyndrome>(syndrome)) {
-	case wire::CqeSyndrome::local_length:
-		return IB_WC_LOC_LEN_ERR;
-	case wire::CqeSyndrome::local_qp_operation:
-		return IB_WC_LOC_QP_OP_ERR;
-	case wire::CqeSyndrome::local_protection:
-		return IB_WC_LOC_PROT_ERR;
-	case wire::CqeSyndrome::flushed:
-		return IB_WC_WR_FLUSH_ERR;
-	case wire::CqeSyndrome::window_bind:
-		return IB_WC_MW_BIND_ERR;
-	case wire::CqeSyndrome::bad_response:
-		return IB_WC_BAD_RESP_ERR;
-	case wire::CqeSyndrome::local_access:
-		return IB_WC_LOC_ACCESS_ERR;
-	case wire::CqeSyndrome::remote_invalid_request:
-		return IB_WC_REM_INV_REQ_ERR;
-	case wire::CqeSyndrome::remote_access:
-		return IB_WC_REM_ACCESS_ERR;
-	case wire::CqeSyndrome::remote_operation:
-		return IB_WC_REM_OP_ERR;
-	case wire::CqeSyndrome::retry_exceeded:
-		return IB_WC_RETRY_EXC_ERR;
-	case wire::CqeSyndrome::rnr_retry_exceeded:
-		return IB_WC_RNR_RETRY_EXC_ERR;
-	case wire::CqeSyndrome::remote_aborted:
-		return IB_WC_REM_ABORT_ERR;
-	case wire::CqeSyndrome::none:
-		break;
-	}
-	return IB_WC_GENERAL_ERR;
-}
-
 /* Documentation/connectx.rst, "IPoIB checksum and LSO". */
 bool checksum_ok(const wire::Cqe &cqe)
 {
@@ -96,33 +62,6 @@ bool checksum_ok(const wire::Cqe &cqe)
 	const u16 status = cqe.status;
 	return (status & wire::Cqe::ip_checksum_ok) && (status & (wire::Cqe::tcp | wire::Cqe::udp)) &&
 	       cqe.checksum == wire::Cqe::checksum_correct;
-}
-
-/* The send request that an entry completes, and with it those before it. False if none is outstanding there. */
-inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
-{
-	const u32 tail = sq.tail;
-	const u32 ahead = static_cast<u16>(index - tail);
-	if (ahead >= kern::read_once(sq.head) - tail) [[unlikely]]
-		return false;
-	const u32 at = tail + ahead;
-	id = sq.ids[at & sq.mask];
-	// The poster reuses what it sees retired.
-	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-/* The oldest receive request: its length, or not_posted. */
-inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
-{
-	const u32 tail = rq.tail;
-	if (tail == kern::read_once(rq.head)) [[unlikely]]
-		return not_posted;
-	const PostedReceive &posted = rq.posted[tail & rq.mask];
-	id = posted.wr_id;
-	const u32 length = posted.length;
-	__atomic_store_n(&rq.tail, tail + 1, __ATOMIC_RELEASE);
-	return length;
 }
 
 } // namespace
@@ -293,24 +232,9 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return kind & wire::Cqe::send_bit ? translate_send(cqe, opcode, wc, qp) : translate_receive(cqe, opcode, wc, qp);
 }
 
-bool Cq::take_from(Remains &remains, ib_wc &wc)
-{
-	if (remains.next == remains.count)
-		return false;
-	wc = remains.completions[remains.next++];
-	if (remains.next == remains.count) {
-		remains.node.unlink();
-		spent_.push_back(remains);
-	}
-	return true;
-}
-
 bool Cq::take_remains(const wire::Cqe &cqe, ib_wc &wc)
 {
-	for (Remains &remains : remains_)
-		if (remains.number == cqe.qpn_word.value())
-			return take_from(remains, wc);
-	return bogus(cqe, "completion of nothing that remains");
+	return graveyard_.take(cqe.qpn_word, wc) || bogus(cqe, "completion of nothing that remains");
 }
 
 u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
@@ -319,7 +243,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 	if (!room)
 		return 0;
 	Remains &remains = *room.release();
-	remains.number = ++last_remains_;
+	remains.number = graveyard_.number();
 	const auto keep = [&](ib_wc &wc) {
 		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
 		return remains.push(wc);
@@ -340,15 +264,12 @@ u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 	}
 	const auto make_up = [&](const ib_cq *cq, bool (Qp::*flush)(ib_wc &)) {
 		ib_wc wc{};
-		while (hca_.failed() && cq == &verbs_ && remains.count < remains.completions.size() && flush_one(qp, flush, wc))
+		while (hca_.failed() && cq == &verbs_ && !remains.full() && flush_one(qp, flush, wc))
 			keep(wc);
 	};
 	make_up(qp.verbs().send_cq, &Qp::flush_send);
 	make_up(qp.verbs().recv_cq, &Qp::flush_receive);
-	if (remains.count)
-		remains_.push_back(remains);
-	else
-		spent_.push_back(remains);
+	graveyard_.keep(remains);
 	return remains.count;
 }
 

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/pci.hpp>
-#include "adapter.hpp"
+#include "card.hpp"
 
 extern "C" const struct pci_device_id weft_connectx_pci_ids[];
 
 namespace {
 
-constinit kern::Static<kern::pci::Driver<connectx::Adapter>> driver;
+using connectx::Card;
+
+constinit kern::Static<kern::pci::Driver<mellanox::Adapter<Card>>> driver;
 
 } // namespace
 
 extern "C" int weft_connectx_init()
 {
-	connectx::create_debug_directory();
+	mellanox::DebugRoot<Card>::create();
 	driver.construct();
-	const auto added = driver->add("weft_connectx", weft_connectx_pci_ids);
+	const auto added = driver->add(Card::name, weft_connectx_pci_ids);
 	if (!added) {
 		driver.destruct();
-		connectx::remove_debug_directory();
+		mellanox::DebugRoot<Card>::remove();
 	}
 	return added.error();
 }
@@ -25,5 +27,5 @@ extern "C" int weft_connectx_init()
 extern "C" void weft_connectx_exit()
 {
 	driver.destruct();
-	connectx::remove_debug_directory();
+	mellanox::DebugRoot<Card>::remove();
 }

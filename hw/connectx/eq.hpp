@@ -9,17 +9,6 @@
 
 namespace connectx {
 
-/* Who is told. Hard interrupt. */
-class EventSink {
-public:
-	virtual void completion_event(u32 cqn) = 0;
-	/* Anything else: 32 bytes, which the card may still change; to be read once. */
-	virtual void async_event(const u8 *eqe) = 0;
-
-protected:
-	~EventSink() = default;
-};
-
 struct EqResources {
 	CommandInterface &commands;
 	struct device *dma_device;

@@ -5,12 +5,15 @@
 #include <hw/connectx/registers.hpp>
 #include "../mellanox/buddy.hpp"
 #include "../mellanox/command.hpp"
+#include "../mellanox/event_vector.hpp"
 #include "../mellanox/icm_table.hpp"
 #include "../mellanox/mailbox.hpp"
 #include "../mellanox/management.hpp"
 #include "../mellanox/mtt.hpp"
+#include "../mellanox/multicast.hpp"
 #include "../mellanox/number_allocator.hpp"
 #include "../mellanox/page_area.hpp"
+#include "../mellanox/port.hpp"
 #include "../mellanox/protection.hpp"
 
 namespace connectx {

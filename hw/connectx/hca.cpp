@@ -2,6 +2,7 @@
 #include "hca.hpp"
 #include <kern/log.hpp>
 #include "cq.hpp"
+#include "group_format.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
 
@@ -63,7 +64,7 @@ kern::Result<> Hca::start()
 	TRY(commands_->execute(
 		{.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
 	stage_ = Stage::special_qps;
-	multicast_ = TRY(MulticastGroups::create(*commands_, layout_));
+	multicast_ = TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], counted_group));
 	return create_ports();
 }
 
@@ -248,13 +249,13 @@ kern::Result<> Hca::create_event_queues()
 		pin = TRY(query_interrupt_pin());
 	}
 
-	vectors_ = TRY(kern::make_array<kern::Owned<EventVector>>(kern::Gfp::kernel,
+	vectors_ = TRY(kern::make_array<kern::Owned<EventVector<Eq>>>(kern::Gfp::kernel,
 								  msix ? interrupts_.count() : 2));
 	const EqResources resources{
 		*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq),
 		uar_,       *this};
 	for (unsigned int i = 0; i < vectors_.size(); i++) {
-		vectors_[i] = TRY(EventVector::create(
+		vectors_[i] = TRY(EventVector<Eq>::create(
 			resources, capabilities_.reserved_eqs + i, msix ? i : pin,
 			i ? log_completion_events : log_async_events));
 		if (!msix)
@@ -302,10 +303,10 @@ kern::Result<u32> Hca::query_interrupt_pin()
 
 kern::Result<> Hca::request_line(u32 pin)
 {
-	line_ = TRY(kern::make<InterruptLine>(kern::Gfp::kernel, vectors_, bar0_,
+	line_ = TRY(kern::make<InterruptLine<Eq>>(kern::Gfp::kernel, vectors_, bar0_,
 					      firmware_.clear_interrupt_offset + (pin < 32 ? 4 : 0),
 					      1u << (pin & 31)));
-	TRY(line_->request(interrupts_.irq(0)));
+	TRY(line_->request(interrupts_.irq(0), "weft_connectx"));
 	kern_dev_info(dma_device(), "no MSI-X; all queues share the interrupt pin\n");
 	return {};
 }
@@ -320,9 +321,11 @@ kern::Result<> Hca::check_interrupt()
 
 kern::Result<> Hca::create_ports()
 {
+	port_commands_ = TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_));
 	for (u32 port = 1; port <= num_ports(); port++) {
-		ports_[port - 1] = TRY(Port::create(*commands_, port, port_capabilities_[port - 1],
-						    capabilities_.log_max_message));
+		const PortCapabilities &capabilities = port_capabilities_[port - 1];
+		TRY(port_commands_->prepare(port, capabilities));
+		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities, capabilities_.log_max_message));
 		// The card's own agent answers the subnet manager: no QP0 of ours has to be there
 		// first.
 		TRY(ports_[port - 1]->open());

@@ -12,9 +12,7 @@
 #include "doorbell.hpp"
 #include "eq.hpp"
 #include "icm_layout.hpp"
-#include "multicast.hpp"
-#include "port.hpp"
-#include "event_vector.hpp"
+#include "port_commands.hpp"
 
 namespace connectx {
 
@@ -174,16 +172,17 @@ private:
 	kern::OwnedArray<QpEntry> qp_table_;
 	kern::OwnedArray<Cq *> cq_table_;
 	kern::OwnedArray<SrqEntry> srq_table_;
-	kern::OwnedArray<kern::Owned<EventVector>> vectors_;
+	InterruptLine<Eq>::Vectors vectors_;
 	// Of the asynchronous queue: commands, ports.
 	kern::Portion own_events_;
 	// Where there is but the interrupt pin; before the queues go.
-	kern::Owned<InterruptLine> line_;
+	kern::Owned<InterruptLine<Eq>> line_;
 	kern::pci::InterruptVectors interrupts_;
 	// Held while the table of CQs is walked in a task, and while an entry of it is cleared.
 	kern::Mutex cq_table_lock_;
 	kern::Work failure_work_{kern::method<&Hca::tell_of_failure>, this};
 	kern::Owned<MulticastGroups> multicast_;
+	kern::Owned<PortCommands> port_commands_;
 	kern::Owned<Port> ports_[2];
 
 	/* How far start() came, for stop(). */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mr.hpp"
 #include "family.hpp"
+#include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 
 namespace connectx {

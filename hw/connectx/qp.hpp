@@ -7,57 +7,13 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 #include "hca.hpp"
+#include "../mellanox/work_queue.hpp"
 #include "qp_geometry.hpp"
 #include "user_queue.hpp"
 
 namespace connectx {
 
 class Srq;
-
-/* What a receive request is remembered by. */
-struct PostedReceive {
-	u64 wr_id;
-	u32 length; // of all its segments
-};
-/* Instead of the length of a request, where there is none. */
-constexpr s64 not_posted = -1;
-
-/*
- * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under the CQ's; each reads the other's as it
- * is at the moment. Both run freely; their difference is the number of requests that have not completed.
- */
-struct SendQueue {
-	kern::IrqSpinLock lock;
-	u32 head = 0;
-	u32 mask = 0;
-	u32 log_stride = 0;
-	u32 log_size = 0;
-	u8 *entries = nullptr;
-	u64 *ids = nullptr;
-	u32 signal_all = 0; // or-ed into the big-endian flags of each request
-	u32 doorbell_value = 0;
-	u32 max_sge = 0;
-	u32 max_inline = 0;
-	kern::OwnedArray<u64> id_storage;
-	alignas(64) u32 tail = 0;
-
-	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
-};
-
-struct ReceiveQueue {
-	kern::IrqSpinLock lock;
-	u32 head = 0;
-	u32 mask = 0;
-	u32 log_stride = 0;
-	u32 max_sge = 0;
-	u8 *entries = nullptr;
-	PostedReceive *posted = nullptr;
-	u32 *record = nullptr;
-	kern::OwnedArray<PostedReceive> posted_storage;
-	alignas(64) u32 tail = 0;
-
-	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
-};
 
 /* How requests become descriptors. */
 enum class QpKind : u8 {
@@ -105,8 +61,6 @@ public:
 	kern::ListNode send_cq_node, recv_cq_node;
 
 private:
-	friend class SpecialSend;
-
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/* A doorbell has been rung, and the card has failed, or somebody watches. */
 	void attend();

@@ -5,18 +5,13 @@
 #include <rdma/ib_verbs.h>
 #include <hw/connectx/commands.hpp>
 #include <hw/connectx/contexts.hpp>
+#include "../mellanox/qp_states.hpp"
 #include "capabilities.hpp"
 
 namespace connectx {
 
-/*
- * The command that takes a QP from one state to another. Errors: EINVAL where there is none. RESET to RESET is no command
- * either; the caller sees to it.
- */
-kern::Result<wire::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
-
-/* Our state for the card's, and whether it is still draining. */
-ib_qp_state verbs_state(wire::QpState state);
+using mellanox::transition_command;
+using mellanox::verbs_state;
 
 /*
  * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask that tells the card of those that

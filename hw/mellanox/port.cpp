@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port.hpp"
 #include <kern/log.hpp>
-#include "family.hpp"
+#include "management.hpp"
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
@@ -18,41 +18,20 @@ constexpr ib_event_type event_order[] = {
 
 } // namespace
 
-Port::Port(CommandInterface &commands, u32 number, const PortCapabilities &capabilities, u32 log_max_message)
-    : commands_(commands), number_(number), capabilities_(capabilities), log_max_message_(log_max_message),
-      tables_lock_(KERN_LOCK_CLASS("connectx.port_tables")), device_lock_(KERN_LOCK_CLASS("connectx.port_device")),
-      modify_lock_(KERN_LOCK_CLASS("connectx.port_modify"))
+Port::Port(CommandInterface &commands, PortControl &control, u32 number, const PortCapabilities &capabilities, u32 log_max_message)
+    : commands_(commands), control_(control), number_(number), capabilities_(capabilities), log_max_message_(log_max_message),
+      tables_lock_(KERN_LOCK_CLASS("mellanox.port_tables")), device_lock_(KERN_LOCK_CLASS("mellanox.port_device")),
+      modify_lock_(KERN_LOCK_CLASS("mellanox.port_modify"))
 {
 }
 
-kern::Result<kern::Owned<Port>> Port::create(CommandInterface &commands, u32 number,
+kern::Result<kern::Owned<Port>> Port::create(CommandInterface &commands, PortControl &control, u32 number,
 					     const PortCapabilities &capabilities, u32 log_max_message)
 {
-	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(commands, number, capabilities, log_max_message)));
+	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(commands, control, number, capabilities, log_max_message)));
 	port->tables_ = TRY(kern::make<PortTables>(kern::Gfp::kernel));
-	ib::Smp smp;
-	TRY(get_attribute(commands, number, ib::attr_port_info, number, smp));
-	const u32 mask = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
-
-	// As many virtual lanes as the card will have; it says "bad size" to more.
-	kern::Result<> set = kern::Error{-ENOMEM};
-	auto mailbox = TRY(commands.mailbox());
-	for (u32 vls = 8; vls >= 1; vls /= 2) {
-		u8 *in = mailbox.bytes();
-		wire::SetPort::mtu_valid.set(in, 1);
-		wire::SetPort::vl_valid.set(in, 1);
-		wire::SetPort::mtu.set(in, capabilities.max_mtu);
-		wire::SetPort::vls.set(in, vls);
-		wire::SetPort::capability_mask.set(in, mask);
-		const auto tried = commands.execute_in(
-			{.opcode = wire::Opcode::set_port, .in_modifier = number}, mailbox);
-		if (tried)
-			return port->read_tables() ? kern::Result<kern::Owned<Port>>(std::move(port)) :
-						     kern::Result<kern::Owned<Port>>(kern::Error{-EIO});
-		if (tried.error() != -ENOMEM)
-			return kern::Error{tried.error()};
-	}
-	return kern::Error{-EIO};
+	TRY(port->read_tables());
+	return port;
 }
 
 Port::~Port()
@@ -90,7 +69,7 @@ kern::Result<> Port::open()
 	kern::Guard guard(modify_lock_);
 	if (open_)
 		return {};
-	TRY(commands_.execute({.opcode = wire::Opcode::init_port, .in_modifier = number_}));
+	TRY(control_.open(number_));
 	open_ = true;
 	return {};
 }
@@ -102,7 +81,7 @@ void Port::close()
 		return;
 	open_ = false;
 	// A port that does not close is closed by CLOSE_HCA or the reset.
-	kern::ignore(commands_.execute({.opcode = wire::Opcode::close_port, .in_modifier = number_}));
+	kern::ignore(control_.close(number_));
 }
 
 kern::Result<> Port::query(ib_port_attr &attr)
@@ -154,22 +133,14 @@ kern::Result<u16> Port::pkey(u32 index)
 	return with_tables([index](const PortTables &tables) { return tables.pkeys[index]; });
 }
 
-kern::Result<> Port::set_capabilities(u32 capability_mask, bool reset_qkey_violations)
-{
-	auto mailbox = TRY(commands_.mailbox());
-	wire::SetPort::reset_qkey_violations.set(mailbox.bytes(), reset_qkey_violations);
-	wire::SetPort::capability_mask.set(mailbox.bytes(), capability_mask);
-	return commands_.execute_in({.opcode = wire::Opcode::set_port, .in_modifier = number_}, mailbox);
-}
-
 kern::Result<> Port::modify(int mask, const ib_port_modify &change)
 {
 	kern::Guard guard(modify_lock_);
 	ib::Smp smp;
 	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	const u32 now = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
-	return set_capabilities((now | change.set_port_cap_mask) & ~change.clr_port_cap_mask,
-				mask & IB_PORT_RESET_QKEY_CNTR);
+	return control_.set_capabilities(number_, (now | change.set_port_cap_mask) & ~change.clr_port_cap_mask,
+					 mask & IB_PORT_RESET_QKEY_CNTR);
 }
 
 kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
@@ -185,7 +156,7 @@ kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 	static_assert(__builtin_offsetof(ib::PortCounters, port_select) == 1 &&
 		      __builtin_offsetof(ib::PortCountersExtended, port_select) == 1);
 	mad.data[1] = static_cast<u8>(number_);
-	TRY(ask_agent(commands_, number_, wire::MadIfc::op_ignore_mkey | wire::MadIfc::op_ignore_bkey, nullptr, &mad,
+	TRY(ask_agent(commands_, number_, hw::mellanox::MadIfc::op_ignore_mkey | hw::mellanox::MadIfc::op_ignore_bkey, nullptr, &mad,
 		      &mad));
 	if (mad.header.status)
 		return kern::Error{-EIO};
@@ -229,4 +200,4 @@ void Port::refresh()
 			rdma::dispatch(event, device_, number_);
 }
 
-} // namespace connectx
+} // namespace mellanox

@@ -3,15 +3,31 @@
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>
-#include <hw/connectx/contexts.hpp>
-#include "family.hpp"
-#include "icm_layout.hpp"
+#include <hw/mellanox/contexts.hpp>
+#include "command.hpp"
+#include "icm_table.hpp"
+#include "number_allocator.hpp"
 
-namespace connectx {
+namespace mellanox {
+
+/* How an entry says how many members it has, the first of those that it has room for. */
+class GroupFormat {
+public:
+	virtual u32 count(const u8 *entry, u32 room) const = 0;
+	/* Those that are new are there already. */
+	virtual void set_count(u8 *entry, u32 count, u32 room) const = 0;
+	/* A member's word but for its number. */
+	virtual u32 member_flags(bool block_loopback) const = 0;
+
+protected:
+	~GroupFormat() = default;
+};
 
 class MulticastGroups {
 public:
-	static kern::Result<kern::Owned<MulticastGroups>> create(CommandInterface &commands, const IcmLayout &layout);
+	/* table: where it lies; its first half is the hash table. format: stays. May sleep. Errors: ENOMEM. */
+	static kern::Result<kern::Owned<MulticastGroups>> create(CommandInterface &commands, const IcmExtent &table,
+								 const GroupFormat &format);
 
 	/*
 	 * block_loopback: the QP is not to get what it sends itself.
@@ -38,12 +54,13 @@ private:
 	static constexpr u32 longest_chain = 32;
 	static constexpr u32 none = ~0u;
 
-	MulticastGroups(CommandInterface &commands, const IcmLayout &layout)
-	    : commands_(commands), lock_(KERN_LOCK_CLASS("connectx.multicast")),
-	      members_((layout[IcmRegion::mcg].entry_bytes - sizeof(wire::McgHeader)) / wire::McgMember::size),
-	      hash_size_(1u << layout.log_mcg_hash)
+	MulticastGroups(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format)
+	    : commands_(commands), format_(format), lock_(KERN_LOCK_CLASS("mellanox.multicast")),
+	      members_((table.entry_bytes - sizeof(hw::mellanox::McgHeader)) / hw::mellanox::McgHeader::member_size),
+	      hash_size_(1u << (table.log_entries - 1)), table_size_(1u << table.log_entries)
 	{
 	}
+	u32 count(Mailbox &entry) const { return format_.count(entry.bytes(), members_); }
 	kern::Result<u32> hash(const ib_gid &gid);
 	kern::Result<> read(u32 index, Mailbox &entry);
 	kern::Result<> write(u32 index, Mailbox &entry);
@@ -51,11 +68,12 @@ private:
 	kern::Result<> leave(const ib_gid &gid, u32 qpn) REQUIRES(lock_);
 
 	CommandInterface &commands_;
+	const GroupFormat &format_;
 	kern::Mutex lock_;
 	kern::Owned<NumberAllocator> overflow_;
 	u32 members_;
 	u32 hash_size_;
-	u32 table_size_ = 0;
+	u32 table_size_;
 };
 
-} // namespace connectx
+} // namespace mellanox

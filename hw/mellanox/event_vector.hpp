@@ -3,18 +3,31 @@
 #pragma once
 #include <kern/irq.hpp>
 #include <kern/memory.hpp>
-#include "eq.hpp"
+#include <kern/mmio.hpp>
 
-namespace connectx {
+namespace mellanox {
+
+/* Who is told. Hard interrupt. */
+class EventSink {
+public:
+	virtual void completion_event(u32 cqn) = 0;
+	/* Anything else: 32 bytes, which the card may still change; to be read once. */
+	virtual void async_event(const u8 *eqe) = 0;
+
+protected:
+	~EventSink() = default;
+};
+
 
 /* An event queue with a vector of its own; or with none, where all share the interrupt pin. */
+template <class Eq>
 class EventVector {
 public:
-	/* May sleep. */
-	static kern::Result<kern::Owned<EventVector>> create(const EqResources &resources, u32 eqn, u32 vector,
-							     u32 log_entries)
+	/* The arguments are those of Eq::create(). May sleep. */
+	template <class... Arguments>
+	static kern::Result<kern::Owned<EventVector>> create(const Arguments &...arguments)
 	{
-		auto eq = TRY(Eq::create(resources, eqn, vector, log_entries));
+		auto eq = TRY(Eq::create(arguments...));
 		return kern::make<EventVector>(kern::Gfp::kernel, std::move(eq));
 	}
 	explicit EventVector(kern::Owned<Eq> eq) : eq_(std::move(eq)) {}
@@ -42,9 +55,10 @@ private:
  * The interrupt pin, for all event queues. It stays up until a register is written, and what is in the queues by then has no other
  * interrupt: so first the write, then the look.
  */
+template <class Eq>
 class InterruptLine {
 public:
-	using Vectors = kern::OwnedArray<kern::Owned<EventVector>>;
+	using Vectors = kern::OwnedArray<kern::Owned<EventVector<Eq>>>;
 
 	/* clear: where `mask` is written. vectors: all there, and without interrupts of their own. */
 	InterruptLine(Vectors &vectors, const kern::Mmio &clear, u64 offset, u32 mask)
@@ -53,8 +67,8 @@ public:
 	}
 	~InterruptLine() { irq_.free(); }
 
-	/* May sleep. */
-	kern::Result<> request(unsigned int irq) { return irq_.request(irq, "weft_connectx", true); }
+	/* name: stays. May sleep. */
+	kern::Result<> request(unsigned int irq, const char *name) { return irq_.request(irq, name, true); }
 	void synchronize() { irq_.synchronize(); }
 
 private:
@@ -74,4 +88,4 @@ private:
 	kern::Irq irq_{kern::method<&InterruptLine::interrupt>, this};
 };
 
-} // namespace connectx
+} // namespace mellanox

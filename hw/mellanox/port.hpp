@@ -7,10 +7,28 @@
 #include <rdma/driver.hpp>
 #include <ib/pma.hpp>
 #include <ib/smp.hpp>
-#include "capabilities.hpp"
-#include "family.hpp"
+#include "command.hpp"
 
-namespace connectx {
+namespace mellanox {
+
+/* What there is of a port, whatever its state. */
+struct PortCapabilities {
+	u32 max_mtu; // enum ib_mtu
+	u32 gids, pkeys; // table lengths
+	u32 max_vls;
+};
+
+/* What each kind of card does to a port in its own way. May sleep. Errors: those of commands. */
+class PortControl {
+public:
+	/* The link may come up; it may not. */
+	virtual kern::Result<> open(u32 port) = 0;
+	virtual kern::Result<> close(u32 port) = 0;
+	virtual kern::Result<> set_capabilities(u32 port, u32 capability_mask, bool reset_qkey_violations) = 0;
+
+protected:
+	~PortControl() = default;
+};
 
 /* What the headers of management packets are made of. */
 struct PortTables {
@@ -22,8 +40,8 @@ struct PortTables {
 
 class Port {
 public:
-	/* Reads the tables, and tells the card what its port may do. May sleep. */
-	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands, u32 number,
+	/* Reads the tables. May sleep. */
+	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands, PortControl &control, u32 number,
 						      const PortCapabilities &capabilities, u32 log_max_message);
 	~Port();
 
@@ -51,18 +69,19 @@ public:
 		return body(const_cast<const PortTables &>(*tables_));
 	}
 
+	/* Reads the tables again at once. May sleep. Errors: those of commands. */
+	kern::Result<> read_tables();
 	/* Something has changed: the tables are read again, and then `events` (bits by ib_event_type) told. Any context. */
 	void changed(u32 events);
 	/* To whom; nullptr for nobody, after which nobody is told any more. May sleep. */
 	void set_device(ib_device *device);
 
 private:
-	Port(CommandInterface &commands, u32 number, const PortCapabilities &capabilities, u32 log_max_message);
-	kern::Result<> read_tables();
-	kern::Result<> set_capabilities(u32 capability_mask, bool reset_qkey_violations);
+	Port(CommandInterface &commands, PortControl &control, u32 number, const PortCapabilities &capabilities, u32 log_max_message);
 	void refresh();
 
 	CommandInterface &commands_;
+	PortControl &control_;
 	u32 number_;
 	PortCapabilities capabilities_;
 	u32 log_max_message_;
@@ -76,4 +95,4 @@ private:
 	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
 };
 
-} // namespace connectx
+} // namespace mellanox

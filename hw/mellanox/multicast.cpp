@@ -2,24 +2,30 @@
 #include "multicast.hpp"
 #include <kern/log.hpp>
 
-namespace connectx {
+namespace mellanox {
 
 namespace {
 
+namespace wire = hw::mellanox;
 using Header = wire::McgHeader;
-using Member = wire::McgMember;
+constexpr u32 qpn_mask = 0xffffff;
 
 u8 *member(Mailbox &entry, u32 index)
 {
-	return entry.bytes() + sizeof(Header) + index * Member::size;
+	return entry.bytes() + sizeof(Header) + index * Header::member_size;
+}
+
+u32 member_qpn(Mailbox &entry, u32 index)
+{
+	return wire::load_be32(member(entry, index), 0) & qpn_mask;
 }
 
 } // namespace
 
-kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterface &commands, const IcmLayout &layout)
+kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterface &commands, const IcmExtent &table,
+								   const GroupFormat &format)
 {
-	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, layout)));
-	groups->table_size_ = 1u << layout[IcmRegion::mcg].log_entries;
+	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, table, format)));
 	// What does not fit its place in the hash table goes into the rest of the table.
 	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
@@ -55,10 +61,10 @@ kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Ma
 	// A chain in memory that the card can write might go round in a circle.
 	for (; place.length <= longest_chain; place.length++) {
 		TRY(read(place.index, entry));
-		const u32 count = Header::member_count.get(entry.bytes());
-		if (count > members_)
+		const u32 present = count(entry);
+		if (present > members_)
 			return kern::Error{-EPROTO};
-		if (count && __builtin_memcmp(entry.bytes() + Header::gid, gid.raw, sizeof(gid.raw)) == 0) {
+		if (present && __builtin_memcmp(entry.bytes() + Header::gid, gid.raw, sizeof(gid.raw)) == 0) {
 			place.found = true;
 			return place;
 		}
@@ -78,17 +84,17 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 	kern::Guard guard(lock_);
 	auto entry = TRY(commands_.mailbox());
 	const Place place = TRY(find(gid, entry));
-	const u32 count = Header::member_count.get(entry.bytes());
-	const u32 word = Member::qpn.in(qpn) | Member::block_loopback.in(block_loopback);
+	const u32 count = this->count(entry);
+	const u32 word = (qpn & qpn_mask) | format_.member_flags(block_loopback);
 
 	if (place.found) {
 		for (u32 i = 0; i < count; i++)
-			if (Member::qpn.get(member(entry, i)) == qpn)
+			if (member_qpn(entry, i) == qpn)
 				return {};
 		if (count == members_)
 			return kern::Error{-ENOMEM};
 		wire::store_be32(member(entry, count), 0, word);
-		Header::member_count.set(entry.bytes(), count + 1);
+		format_.set_count(entry.bytes(), count + 1, members_);
 		return write(place.index, entry);
 	}
 
@@ -101,10 +107,9 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 	if (fresh) {
 		index = TRY(overflow_->allocate());
 	}
-	Header::protocol.set(group.bytes(), 0);
-	Header::member_count.set(group.bytes(), 1);
 	__builtin_memcpy(group.bytes() + Header::gid, gid.raw, sizeof(gid.raw));
 	wire::store_be32(member(group, 0), 0, word);
+	format_.set_count(group.bytes(), 1, members_);
 	kern::Result<> written = write(index, group);
 	if (written && fresh) {
 		Header::next.set(entry.bytes(), index);
@@ -132,15 +137,15 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	const Place place = TRY(find(gid, entry));
 	if (!place.found)
 		return kern::Error{-EINVAL};
-	const u32 count = Header::member_count.get(entry.bytes());
+	const u32 count = this->count(entry);
 	u32 at = 0;
-	while (at < count && Member::qpn.get(member(entry, at)) != qpn)
+	while (at < count && member_qpn(entry, at) != qpn)
 		at++;
 	if (at == count)
 		return kern::Error{-EINVAL};
 	wire::store_be32(member(entry, at), 0, wire::load_be32(member(entry, count - 1), 0));
 	wire::store_be32(member(entry, count - 1), 0, 0);
-	Header::member_count.set(entry.bytes(), count - 1);
+	format_.set_count(entry.bytes(), count - 1, members_);
 	const u32 next = Header::next.get(entry.bytes());
 	if (count > 1 || (place.previous == none && !next)) {
 		if (count == 1)
@@ -168,4 +173,4 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	return {};
 }
 
-} // namespace connectx
+} // namespace mellanox

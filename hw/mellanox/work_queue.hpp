@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Rings of work requests: what is posted, and by which completion it is over.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+
+namespace mellanox {
+
+/* What a receive request is remembered by. */
+struct PostedReceive {
+	u64 wr_id;
+	u32 length; // of all its segments
+};
+/* Instead of the length of a request, where there is none. */
+constexpr s64 not_posted = -1;
+
+/*
+ * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under the CQ's; each reads the other's as it
+ * is at the moment. Both run freely; their difference is the number of requests that have not completed.
+ */
+struct SendQueue {
+	kern::IrqSpinLock lock;
+	u32 head = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 log_size = 0;
+	u8 *entries = nullptr;
+	u64 *ids = nullptr;
+	u32 signal_all = 0; // or-ed into the big-endian flags of each request
+	u32 doorbell_value = 0;
+	u32 max_sge = 0;
+	u32 max_inline = 0;
+	kern::OwnedArray<u64> id_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+};
+
+struct ReceiveQueue {
+	kern::IrqSpinLock lock;
+	u32 head = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 max_sge = 0;
+	u8 *entries = nullptr;
+	PostedReceive *posted = nullptr;
+	u32 *record = nullptr;
+	kern::OwnedArray<PostedReceive> posted_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+};
+
+/* The send request that an entry completes, and with it those before it. False if none is outstanding there. */
+inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
+{
+	const u32 tail = sq.tail;
+	const u32 ahead = static_cast<u16>(index - tail);
+	if (ahead >= kern::read_once(sq.head) - tail) [[unlikely]]
+		return false;
+	const u32 at = tail + ahead;
+	id = sq.ids[at & sq.mask];
+	// The poster reuses what it sees retired.
+	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The oldest receive request: its length, or not_posted. */
+inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
+{
+	const u32 tail = rq.tail;
+	if (tail == kern::read_once(rq.head)) [[unlikely]]
+		return not_posted;
+	const PostedReceive &posted = rq.posted[tail & rq.mask];
+	id = posted.wr_id;
+	const u32 length = posted.length;
+	__atomic_store_n(&rq.tail, tail + 1, __ATOMIC_RELEASE);
+	return length;
+}
+
+} // namespace mellanox
