@@ -47,9 +47,12 @@ kern::Result<> Port::read_tables()
 	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	fresh->gid_prefix = ib::smp_attribute<ib::PortInfo>(smp).gid_prefix;
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
-		TRY(get_attribute(commands_, number_, ib::attr_guid_info, first / guids_per_block, smp));
+		const auto got = get_attribute(commands_, number_, ib::attr_guid_info, first / guids_per_block, smp);
+		// The agent may have less than the card's tables have room for: what it refuses nobody has assigned.
+		if (!got && (first == 0 || commands_.failed()))
+			return got;
 		for (u32 i = 0; i < guids_per_block && first + i < capabilities_.gids; i++)
-			fresh->guids[first + i] = ib::smp_attribute<ib::GuidInfo>(smp).guid[i];
+			fresh->guids[first + i] = got ? ib::smp_attribute<ib::GuidInfo>(smp).guid[i].value() : 0;
 	}
 	for (u32 first = 0; first < capabilities_.pkeys; first += pkeys_per_block) {
 		TRY(get_attribute(commands_, number_, ib::attr_pkey_table, first / pkeys_per_block, smp));

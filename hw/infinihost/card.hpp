@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What of a PCI function is this card's own; the rest of its life is its family's (mellanox::Adapter).
+#pragma once
+#include <kern/log.hpp>
+#include "../mellanox/adapter.hpp"
+#include "hca.hpp"
+#include "ib_device.hpp"
+
+namespace infinihost {
+
+struct Card {
+	using Hca = infinihost::Hca;
+	using IbDevice = infinihost::IbDevice;
+	static constexpr const char *name = "weft_infinihost";
+	static constexpr size_t bar0_bytes = wire::bar0::size;
+	static constexpr size_t bar2_bytes = 1 << 20;
+
+	/* Nothing says whose the card is: a driver resets it. */
+	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
+	{
+		if (bar0.read_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::control) == ~0u) {
+			kern_dev_error(pci.dev(), "the card does not answer\n");
+			return kern::Error{-ENODEV};
+		}
+		return {};
+	}
+	static void release(const kern::Mmio &) {}
+	static kern::Result<> before_reset(kern::pci::Device, const kern::Mmio &) { return {}; }
+};
+
+} // namespace infinihost

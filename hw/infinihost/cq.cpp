@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cq.hpp"
+#include <hw/infinihost/contexts.hpp>
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+#include "srq.hpp"
+
+namespace infinihost {
+
+namespace {
+
+using Context = wire::CqContext;
+
+/* The largest ring is one block of memory. */
+constexpr size_t max_ring_bytes = 4 << 20;
+
+} // namespace
+
+Cq::Cq(Hca &hca, ib_cq &verbs)
+    : lock_(KERN_LOCK_CLASS("infinihost.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()), uar_(hca.kernel_uar()), verbs_(verbs),
+      hca_(hca), resize_lock_(KERN_LOCK_CLASS("infinihost.cq_resize"))
+{
+}
+
+Cq::~Cq()
+{
+	stop();
+}
+
+kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
+{
+	Ring ring;
+	const size_t bytes = sizeof(wire::Cqe) << log_entries;
+	if (bytes > max_ring_bytes)
+		return kern::Error{-EINVAL};
+	ring.memory = TRY(kern::DmaBuffer::create(dma_device, bytes, kern::Gfp::kernel));
+	ring.log_entries = log_entries;
+	for (u32 i = 0; i < 1u << log_entries; i++)
+		ring.at(i).owner = wire::Cqe::owner_bit;
+	return ring;
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr)
+{
+	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
+	    attr.comp_vector >= hca_.completion_vectors())
+		return kern::Error{-EINVAL};
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
+	ring_ = TRY(make_ring(kern::log2_ceil(attr.cqe + 1), hca_.dma_device()));
+	number_ = TRY(Number::create(hca_.cqns()));
+	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
+	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
+	consumer_record_ = consumer_held_.words();
+	arm_record_ = arm_held_.words();
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	Eq &eq = hca_.completion_eq(attr.comp_vector);
+	// One that is handled, and one for the arming that its handler asked for.
+	events_room_ = TRY(eq.room().take(2));
+	// Once in error it stays so.
+	error_room_ = TRY(hca_.async_eq().room().take(1));
+
+	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	u8 *context = mailbox.bytes();
+	Context::start.set(context, ring_.memory.address());
+	Context::log_size.set(context, ring_.log_entries);
+	Context::uar_page.set(context, hca_.uar_page());
+	Context::eqn.set(context, eq.number());
+	Context::pd.set(context, hca_.own_memory().pd);
+	Context::lkey.set(context, hca_.own_memory().lkey);
+	Context::cqn.set(context, number());
+	Context::ci_record.set(context, consumer_held_.index());
+	Context::arm_record.set(context, arm_held_.index());
+	hca_.set_cq(number(), this);
+	live_ = true;
+	const auto given = hca_.commands().execute_in(
+		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number(), .answer = Answer::at_once}, mailbox);
+	if (!given) {
+		live_ = false;
+		hca_.set_cq(number(), nullptr);
+		return given;
+	}
+	verbs_.cqe = static_cast<int>(1u << ring_.log_entries) - 1;
+	return {};
+}
+
+void Cq::stop()
+{
+	if (live_) {
+		live_ = false;
+		kern::ignore(hca_.commands().execute_closing(
+			{.opcode = wire::Opcode::hw2sw_cq, .in_modifier = number(), .op_modifier = 1}));
+		hca_.set_cq(number(), nullptr);
+		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		hca_.synchronize_events();
+	}
+	events_room_ = {};
+	error_room_ = {};
+	Graveyard::List unwanted;
+	{
+		kern::Guard guard(lock_);
+		graveyard_.move_all(unwanted);
+	}
+	Graveyard::free(unwanted);
+}
+
+/*
+ * From the command on the card writes into the new ring, at the index where it is. What lies in the old one, before that index, is polled
+ * there first; then, or when the command has ended, the new one is the ring.
+ */
+kern::Result<> Cq::resize(unsigned int entries)
+{
+	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
+		return kern::Error{-EINVAL};
+	const u32 log_entries = kern::log2_ceil(entries + 1);
+	kern::Guard resizing(resize_lock_);
+	Ring unused;
+	if (log_entries == ring_.log_entries)
+		return {};
+	Ring fresh = TRY(make_ring(log_entries, hca_.dma_device()));
+	auto mailbox = TRY(hca_.commands().mailbox(wire::ResizeCq::size));
+	wire::ResizeCq::start.set(mailbox.bytes(), fresh.memory.address());
+	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
+	wire::ResizeCq::lkey.set(mailbox.bytes(), hca_.own_memory().lkey);
+	{
+		kern::Guard guard(lock_);
+		if (end_locked() - consumer_ > entries)
+			return kern::Error{-EINVAL};
+		next_ring_ = std::move(fresh);
+		resizing_ = true;
+	}
+	const auto resized = hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number()}, mailbox);
+	{
+		kern::Guard guard(lock_);
+		if (resizing_ && resized) {
+			// Nobody has polled as far as where the card went on.
+			for (u32 at = consumer_, end = end_locked(); at != end; at++)
+				next_ring_.at(at) = ring_.at(at);
+			std::swap(ring_, next_ring_);
+		}
+		if (resized)
+			verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+		resizing_ = false;
+		// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
+		unused = std::move(next_ring_);
+	}
+	return resized;
+}
+
+bool Cq::look()
+{
+	if (ring_.owned(consumer_))
+		return true;
+	if (!resizing_ || !next_ring_.owned(consumer_))
+		return false;
+	std::swap(ring_, next_ring_);
+	resizing_ = false;
+	return true;
+}
+
+void Cq::attach(Qp &qp, bool sends)
+{
+	kern::Guard guard(lock_);
+	QpEntry &entry = hca_.qp_entry(qp.number());
+	if (sends) {
+		senders_.push_back(qp);
+		kern::write_once(entry.send_cqn, number());
+	} else {
+		receivers_.push_back(qp);
+		kern::write_once(entry.recv_cqn, number());
+	}
+}
+
+u32 Cq::detach(Qp &qp, bool sends)
+{
+	kern::Guard resizing(resize_lock_);
+	auto remains = make_remains(qp);
+	kern::Guard guard(lock_);
+	QpEntry &entry = hca_.qp_entry(qp.number());
+	const u32 left = bury(qp, std::move(remains));
+	if (sends) {
+		qp.send_cq_node.unlink();
+		kern::write_once(entry.send_cqn, 0);
+	} else {
+		qp.recv_cq_node.unlink();
+		kern::write_once(entry.recv_cqn, 0);
+	}
+	return left;
+}
+
+void Cq::purge(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked(qp);
+}
+
+bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
+{
+	return cqe.qpn == qp.number() && cqe.opcode != remains_opcode;
+}
+
+u32 Cq::end_locked() const
+{
+	u32 end = consumer_;
+	while (end - consumer_ < 1u << ring_.log_entries && ring_.owned(end))
+		end++;
+	kern::dma_rmb();
+	return end;
+}
+
+kern::Owned<Remains> Cq::make_remains(const Qp &qp)
+{
+	u32 count = 0;
+	Graveyard::List spent;
+	{
+		kern::Guard guard(lock_);
+		graveyard_.move_spent(spent);
+		for (u32 at = consumer_, end = end_locked(); at != end; at++)
+			count += is_of(ring_.at(at), qp);
+		if (hca_.failed() && &verbs_ == qp.verbs().send_cq)
+			count += kern::read_once(qp.sq.head) - qp.sq.tail;
+		if (hca_.failed() && &verbs_ == qp.verbs().recv_cq)
+			count += kern::read_once(qp.rq.head) - qp.rq.tail;
+	}
+	Graveyard::free(spent);
+	return count ? Remains::create(count) : kern::Owned<Remains>();
+}
+
+u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
+{
+	last_key_ = no_key;
+	if (!room)
+		return 0;
+	Remains &remains = *room.release();
+	remains.number = graveyard_.number();
+	const auto keep = [&](ib_wc &wc) {
+		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		return remains.push(wc);
+	};
+	for (u32 at = consumer_, end = end_locked(); at != end; at++) {
+		wire::Cqe &cqe = ring_.at(at);
+		ib_wc wc{};
+		if (!is_of(cqe, qp) || !translate_of(cqe, wc, qp) || !keep(wc))
+			continue;
+		cqe.qpn = remains.number;
+		kern::write_once(cqe.opcode, remains_opcode);
+	}
+	const auto make_up = [&](const ib_cq *cq, bool (Qp::*flush)(ib_wc &)) {
+		ib_wc wc{};
+		while (hca_.failed() && cq == &verbs_ && !remains.full() && flush_one(qp, flush, wc))
+			keep(wc);
+	};
+	make_up(qp.verbs().send_cq, &Qp::flush_send);
+	make_up(qp.verbs().recv_cq, &Qp::flush_receive);
+	graveyard_.keep(remains);
+	return remains.count;
+}
+
+void Cq::purge_locked(const Qp &qp)
+{
+	const u32 end = end_locked();
+	last_key_ = no_key;
+	// From the youngest to the oldest; what stays moves up into the places that become free.
+	u32 gone = 0;
+	for (u32 at = end; at-- != consumer_;) {
+		const wire::Cqe &cqe = ring_.at(at);
+		if (is_of(cqe, qp)) {
+			u64 id;
+			if (!cqe.is_send && qp.srq)
+				(void)qp.srq->complete(cqe.wqe_address, id);
+			gone++;
+		} else if (gone) {
+			ring_.at(at + gone) = cqe;
+		}
+	}
+	for (u32 i = 0; i < gone; i++)
+		kern::write_once(ring_.at(consumer_++).owner, wire::Cqe::owner_bit);
+	if (gone)
+		report_consumer();
+}
+
+bool Cq::flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc)
+{
+	if (!(qp.*flush)(wc))
+		return false;
+	wc.qp = &qp.verbs();
+	wc.status = IB_WC_WR_FLUSH_ERR;
+	wc.vendor_err = 0;
+	wc.byte_len = 0;
+	wc.wc_flags = 0;
+	return true;
+}
+
+int Cq::poll_failed(int count, ib_wc *wc)
+{
+	int got = graveyard_.take_all(count, wc);
+	const auto take = [&](Qp &qp, bool (Qp::*flush)(ib_wc &)) {
+		while (got < count && flush_one(qp, flush, wc[got]))
+			got++;
+	};
+	for (Qp &qp : senders_)
+		take(qp, &Qp::flush_send);
+	for (Qp &qp : receivers_)
+		take(qp, &Qp::flush_receive);
+	return got;
+}
+
+void Cq::dump(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lock_);
+	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(), 1u << ring_.log_entries, consumer_,
+		  events_, bogus_entries_);
+	for (Qp &qp : senders_)
+		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.sq.head), qp.sq.tail, qp.sq.mask + 1);
+	for (Qp &qp : receivers_)
+		out.print("\tQP %#x receive: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.rq.head), qp.rq.tail,
+			  qp.rq.mask + 1);
+}
+
+} // namespace infinihost

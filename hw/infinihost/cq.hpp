@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include <hw/infinihost/cqe.hpp>
+#include "../mellanox/remains.hpp"
+#include "hca.hpp"
+#include "qp.hpp"
+
+namespace infinihost {
+
+class Srq;
+
+class Cq {
+public:
+	using Object = rdma::DriverObject<ib_cq, Cq>;
+	static Cq &of(ib_cq *cq) { return Object::state(cq); }
+
+	Cq(Hca &hca, ib_cq &verbs);
+	~Cq();
+	/* Gives the queue to the card. May sleep. */
+	kern::Result<> start(const ib_cq_init_attr &attr);
+	/* Takes it back; no handler runs after. May sleep. */
+	void stop();
+
+	/* The verbs. Any context. */
+	static int poll(ib_cq *cq, int count, ib_wc *wc);
+	static int request_notify(ib_cq *cq, ib_cq_notify_flags flags);
+	int peek(int count);
+	/* May sleep. */
+	kern::Result<> resize(unsigned int entries);
+
+	/* The card says that there is something to poll. Hard interrupt. */
+	void event()
+	{
+		events_++;
+		// The card knows a new arming from a repeated one by this.
+		kern::write_once(sequence_, sequence_ + 1);
+		verbs_.comp_handler(&verbs_, verbs_.cq_context);
+	}
+	ib_cq &verbs() { return verbs_; }
+	u32 number() const { return number_.value(); }
+
+	/* The sends, or the receives, of a QP complete here from now on. */
+	void attach(Qp &qp, bool sends);
+	/* No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many completions. May sleep. */
+	u32 detach(Qp &qp, bool sends);
+	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
+	void purge(Qp &qp);
+	/* For debugfs. May sleep. */
+	void dump(kern::debugfs::Output &out);
+
+	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
+
+private:
+	/* A test. */
+	friend class Bench;
+
+	/* Of an entry that stands for one of the graveyard's: no completion of a card has this opcode. */
+	static constexpr u8 remains_opcode = 0x7f;
+	/* Of no entry: what is not the number's holds the direction alone. */
+	static constexpr u32 no_key = ~0u;
+
+	struct Ring {
+		kern::DmaBuffer memory;
+		u32 log_entries = 0;
+
+		wire::Cqe &at(u32 index) const { return memory.as<wire::Cqe>()[index & ((1u << log_entries) - 1)]; }
+		bool owned(u32 index) const { return !(kern::read_once(at(index).owner) & wire::Cqe::owner_bit); }
+	};
+	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
+
+	int poll(int count, ib_wc *wc);
+	/* The completion of one entry into wc; false for an entry that is none. */
+	bool translate(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	bool translate_of(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	/* The request of an entry: false, or not_posted, if none is outstanding there. */
+	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	s64 retire_receive(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* Room for what the QP leaves, empty for nothing. */
+	kern::Owned<Remains> make_remains(const Qp &qp) REQUIRES(resize_lock_);
+	/* Fills it and keeps it: how many completions. */
+	u32 bury(Qp &qp, kern::Owned<Remains> remains) REQUIRES(lock_);
+	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
+	/* The index behind the last entry that is ours. */
+	u32 end_locked() const REQUIRES(lock_);
+	/* Whether there is an entry at the consumer index, in whichever ring; if it is in the new one, that is the ring. */
+	bool look() REQUIRES(lock_);
+	/* Takes the entries of a QP out; their receives go back to its SRQ. */
+	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	/* The QP of an entry, or nullptr. */
+	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
+	bool bogus(const wire::Cqe &cqe, const char *what);
+	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
+	static bool flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc);
+	/* Entries before `consumer_` are the card's again. */
+	void report_consumer() REQUIRES(lock_)
+	{
+		__atomic_store_n(consumer_record_, __builtin_bswap32(consumer_), __ATOMIC_RELEASE);
+	}
+
+	// What polling and arming read and write, together.
+	kern::IrqSpinLock lock_;
+	u32 consumer_ = 0;
+	u32 sequence_ = 1;
+	Ring ring_;
+	u32 *consumer_record_ = nullptr;
+	u32 *arm_record_ = nullptr;
+	// Of the last entry: its QP's number and direction, and where they led.
+	u32 last_key_ = no_key;
+	Qp *last_qp_ = nullptr;
+	QpEntry *qps_;
+	u32 qp_mask_;
+	kern::Mmio uar_;
+	bool reported_ = false;
+
+	ib_cq &verbs_;
+	Hca &hca_;
+	// Room for its completion events, and for its one asynchronous event.
+	kern::Portion events_room_, error_room_;
+	Number number_;
+	Record consumer_held_, arm_held_;
+	IcmHold context_;
+	bool live_ = false;
+
+	// A resize on its way: the ring in which the card goes on at the next index.
+	kern::Mutex resize_lock_;
+	Ring next_ring_;
+	bool resizing_ = false;
+
+	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
+	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
+	Graveyard graveyard_ GUARDED_BY(lock_);
+	u64 bogus_entries_ = 0;
+	u64 events_ = 0;
+};
+
+} // namespace infinihost

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "qp.hpp"
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+#include "../mellanox/qp_states.hpp"
+#include "cq.hpp"
+#include "qp_context.hpp"
+#include "srq.hpp"
+
+namespace infinihost {
+
+namespace {
+
+using Context = wire::QpContext;
+using wire::Opcode;
+
+/* After so long a card that has not flushed a QP's requests does not. */
+constexpr unsigned int flush_ms = 5000;
+/* A datagram is one packet, of at most 2048 bytes. */
+constexpr u32 log_max_datagram = 11;
+/* TO_RST: from any state, and no answer but the status. */
+constexpr u8 reset_from_any = 2 | wire::to_rst_no_output;
+
+QpKind kind_of(ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return QpKind::special;
+	case IB_QPT_UD:
+		return QpKind::datagram;
+	default:
+		return QpKind::connected;
+	}
+}
+
+wire::ServiceType service_of(ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return wire::ServiceType::mlx;
+	case IB_QPT_UD:
+		return wire::ServiceType::ud;
+	case IB_QPT_UC:
+		return wire::ServiceType::uc;
+	default:
+		return wire::ServiceType::rc;
+	}
+}
+
+} // namespace
+
+Qp::Qp(Hca &hca, ib_qp &verbs)
+    : sq(KERN_LOCK_CLASS("infinihost.sq")), rq(KERN_LOCK_CLASS("infinihost.rq")), verbs_(verbs), uar_(hca.kernel_uar()), hca_(hca),
+      state_lock_(KERN_LOCK_CLASS("infinihost.qp_state"))
+{
+}
+
+Qp::~Qp()
+{
+	stop();
+}
+
+kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
+{
+	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
+	// Aligned to its size: both queues have the same upper half of their addresses, which the context has room for once.
+	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::round_up_power_of_two(geometry_.bytes), kern::Gfp::kernel));
+	sq.log_size = geometry_.log_sq_size;
+	sq.log_stride = geometry_.log_sq_stride;
+	sq.mask = (1u << sq.log_size) - 1;
+	sq.entries = buffer_.as<u8>() + geometry_.sq_offset;
+	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
+	sq.max_sge = geometry_.max_send_sge;
+	sq.max_inline = geometry_.max_inline;
+	sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+	sq.ids = sq.id_storage.data();
+	if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
+		sq.signal_all = wire::WqeNext::completion;
+	attr.cap.max_send_wr = sq.mask + 1;
+	attr.cap.max_send_sge = sq.max_sge;
+	attr.cap.max_inline_data = sq.max_inline;
+	if (geometry_.has_rq) {
+		rq.log_stride = geometry_.log_rq_stride;
+		rq.mask = (1u << geometry_.log_rq_size) - 1;
+		rq.entries = buffer_.as<u8>();
+		rq.max_sge = geometry_.max_recv_sge;
+		rq.posted_storage = TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+		rq.posted = rq.posted_storage.data();
+		attr.cap.max_recv_wr = rq.mask + 1;
+		attr.cap.max_recv_sge = rq.max_sge;
+	}
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::start(ib_qp_init_attr &attr)
+{
+	const Capabilities &cap = hca_.capabilities();
+	kind_ = kind_of(attr.qp_type);
+	switch (attr.qp_type) {
+	case IB_QPT_UC:
+		if (!cap.has(wire::dev_lim_flag::uc))
+			return kern::Error{-EOPNOTSUPP};
+		break;
+	case IB_QPT_RC:
+	case IB_QPT_UD:
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		break;
+	default:
+		return kern::Error{-EOPNOTSUPP};
+	}
+	// None of what a QP may be asked for at its making is in this card.
+	if (attr.create_flags)
+		return kern::Error{-EINVAL};
+	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
+		return kern::Error{-EINVAL};
+	TRY(make_queues(attr));
+
+	/*
+	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again only by commands, whose own events are
+	 * behind those in the queue; so does what a command asks for (SQD).
+	 */
+	events_room_ = TRY(hca_.async_eq().room().take(3));
+	if (kind_ == QpKind::special) {
+		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
+		port_ = attr.port_num;
+		if (hca_.find_qp(number_))
+			return kern::Error{-EBUSY};
+		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
+	} else {
+		qpn_ = TRY(Number::create(hca_.qpns()));
+		number_ = qpn_.value();
+		verbs_.qp_num = number_;
+	}
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
+	extended_ = TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
+	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
+	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
+	sq_record_ = sq_held_.words();
+	if (geometry_.has_rq) {
+		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
+		rq.record = rq_held_.words();
+	}
+	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
+
+	kern::write_once(hca_.qp_entry(number_).qp, this);
+	Cq::of(verbs_.send_cq).attach(*this, true);
+	Cq::of(verbs_.recv_cq).attach(*this, false);
+	in_tables_ = true;
+	return {};
+}
+
+/*
+ * Only the card knows which of the requests without a completion are done, and which are not. Having gone to ERR it flushes these
+ * in its own time; its counters say when it is through (Documentation/connectx.rst, "Transitions").
+ */
+void Qp::flush()
+{
+	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
+	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
+	if (hca_.failed() || (drained && !srq))
+		return;
+	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
+	kern::Result<> asked;
+	if (state_ != IB_QPS_ERR)
+		asked = command(Opcode::to_err_qp, IB_QPS_ERR, {}, 0);
+	auto mailbox = hca_.commands().mailbox();
+	if (asked.ok())
+		asked = kern::check(mailbox.error());
+	while (asked.ok()) {
+		asked = hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox.value());
+		const u8 *const context = mailbox.value().bytes() + wire::qp_mailbox_context;
+		if (asked.ok() && Context::sq_counter.get(context) == (sq.head & 0xffff) &&
+		    Context::rq_counter.get(context) == (rq.head & 0xffff))
+			return;
+		if (asked.ok() && deadline.passed())
+			asked = kern::Error{-ETIMEDOUT};
+		kern::sleep_us(50, 200);
+	}
+	if (!hca_.failed())
+		kern_dev_error(hca_.dma_device(), "QP %#x: its requests were not all flushed: %d\n", number_, asked.error());
+}
+
+u32 Qp::stop()
+{
+	u32 left = 0;
+	{
+		kern::Guard guard(state_lock_);
+		if (state_ != IB_QPS_RESET) {
+			flush();
+			kern::ignore(hca_.commands().execute_closing(
+				{.opcode = Opcode::to_rst_qp, .in_modifier = number_, .op_modifier = reset_from_any}));
+			state_ = IB_QPS_RESET;
+		}
+	}
+	if (!in_tables_)
+		return 0;
+	left += Cq::of(verbs_.recv_cq).detach(*this, false);
+	left += Cq::of(verbs_.send_cq).detach(*this, true);
+	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
+	in_tables_ = false;
+	// What a handler still posts is refused, as if there were no room: the rings are about to go.
+	const auto close = [](auto &queue) {
+		kern::Guard guard(queue.lock);
+		kern::write_once(queue.head, queue.tail + queue.mask + 1);
+	};
+	close(sq);
+	close(rq);
+	// An asynchronous event may still be on its way to the consumer.
+	hca_.synchronize_events();
+	return left;
+}
+
+void Qp::reset_queues()
+{
+	sq.head = sq.tail = 0;
+	rq.head = rq.tail = 0;
+	if (rq.record)
+		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
+	// The places of a ring follow each other, whatever is in them.
+	for (u32 i = 0; i <= sq.mask; i++) {
+		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
+		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) & wire::WqeNext::address_mask;
+		next->size_word = 0;
+	}
+	for (u32 i = 0; geometry_.has_rq && i <= rq.mask; i++) {
+		auto *next = reinterpret_cast<wire::WqeNext *>(rq.entries + (i << rq.log_stride));
+		next->next_word = (static_cast<u32>(buffer_.address()) + (((i + 1) & rq.mask) << rq.log_stride)) & wire::WqeNext::address_mask;
+		next->size_word = (1u << rq.log_stride) / wire::wqe_unit;
+	}
+}
+
+/* All that does not change after RESET -> INIT. */
+void Qp::fill_static_context(u8 *context)
+{
+	Context::uar_page.set(context, hca_.uar_page());
+	Context::pd.set(context, pd_number(verbs_.pd));
+	Context::wqe_base_high.set(context, static_cast<u32>(buffer_.address() >> 32));
+	// The domain's region of all memory: the queues are named by addresses on the bus.
+	Context::wqe_lkey.set(context, verbs_.pd->local_dma_lkey);
+	Context::log_sq_size.set(context, geometry_.log_sq_size);
+	Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
+	wire::store_be32(context, Context::send_base.offset, sq_base_);
+	Context::send_record.set(context, sq_held_.index());
+	if (geometry_.has_rq) {
+		Context::log_rq_size.set(context, geometry_.log_rq_size);
+		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
+		wire::store_be32(context, Context::receive_base.offset, static_cast<u32>(buffer_.address()));
+		Context::receive_record.set(context, rq_held_.index());
+	}
+	Context::ack_request_frequency.set(context, 8);
+	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
+	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
+	if (srq) {
+		Context::srq_enable.set(context, 1);
+		Context::srqn.set(context, srq->number());
+		Context::invalid_credits.set(context, 1);
+	}
+	const IcmExtent &reads = hca_.layout()[IcmRegion::rdb];
+	wire::store_be32(context, Context::rdb_address.offset, static_cast<u32>(reads.base + u64{number_} * reads.entry_bytes));
+}
+
+kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask)
+{
+	const Capabilities &cap = hca_.capabilities();
+	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
+		TRY(hca_.commands().execute({.opcode = opcode,
+					     .in_modifier = number_,
+					     .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
+		return {};
+	}
+
+	auto mailbox = TRY(hca_.commands().mailbox());
+	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+	if (opcode == Opcode::rst2init_qp)
+		fill_static_context(context);
+	Context::service_type.set(context, static_cast<u32>(service_of(verbs_.qp_type)));
+	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
+	Context::local_qpn.set(context, number_);
+	const u32 port = kind_ == QpKind::special ? port_ : mask & IB_QP_PORT ? attr.port_num : port_;
+	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));
+
+	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
+		Context::mtu.set(context, cap.port.max_mtu);
+		Context::log_max_message.set(context, log_max_datagram);
+	}
+	// Remote access needs both the right and, for reads and atomics, resources to answer with.
+	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) && kind_ == QpKind::connected) {
+		const u32 access = mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags) : access_flags_;
+		const u32 reads = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
+		Context::remote_write.set(context, (access & IB_ACCESS_REMOTE_WRITE) != 0);
+		Context::remote_read.set(context, reads && (access & IB_ACCESS_REMOTE_READ));
+		Context::remote_atomic.set(context, reads && (access & IB_ACCESS_REMOTE_ATOMIC));
+		optional |= wire::qp_opt::remote_read | wire::qp_opt::remote_write | wire::qp_opt::remote_atomic;
+	}
+	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
+	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
+	return hca_.commands().execute_in({.opcode = opcode, .in_modifier = number_ | (tell ? wire::sqd_event : 0)}, mailbox);
+}
+
+kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
+{
+	kern::Guard guard(state_lock_);
+	// The card may have gone on to SQE on its own, which the caller then says.
+	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
+	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
+
+	if ((mask & IB_QP_PORT) && (attr.port_num < 1 || attr.port_num > hca_.num_ports()))
+		return kern::Error{-EINVAL};
+	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
+		return {};
+	const Opcode opcode = TRY(transition_command(from, to));
+	// Of a card that has failed, all that is left to do is to flush and to end.
+	if (!hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
+		if (opcode == Opcode::rst2init_qp)
+			reset_queues();
+		TRY(command(opcode, to, attr, mask));
+	}
+	state_ = to;
+	if (mask & IB_QP_PORT)
+		port_ = attr.port_num;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		access_flags_ = static_cast<u8>(attr.qp_access_flags);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		max_dest_reads_ = attr.max_dest_rd_atomic;
+	if (mask & IB_QP_QKEY)
+		qkey_ = attr.qkey;
+	if (mask & IB_QP_SQ_PSN)
+		psn_ = attr.sq_psn;
+	if (to == IB_QPS_RESET) {
+		Cq::of(verbs_.recv_cq).purge(*this);
+		if (verbs_.send_cq != verbs_.recv_cq)
+			Cq::of(verbs_.send_cq).purge(*this);
+		reset_queues();
+	}
+	return {};
+}
+
+kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
+{
+	kern::Guard guard(state_lock_);
+	if (state_ != IB_QPS_RESET) {
+		auto mailbox = TRY(hca_.commands().mailbox());
+		TRY(hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
+		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+		const auto state = static_cast<wire::QpState>(Context::state.get(context));
+		state_ = verbs_state(state);
+		attr.sq_draining = state == wire::QpState::sq_draining;
+		get_attributes(context, hca_.num_ports(), kind_ == QpKind::connected, attr);
+	}
+	attr.cur_qp_state = attr.qp_state = state_;
+	attr.cap = cap_;
+	init.cap = cap_;
+	return {};
+}
+
+bool Qp::flush_send(ib_wc &wc)
+{
+	if (sq.tail == __atomic_load_n(&sq.head, __ATOMIC_ACQUIRE))
+		return false;
+	wc.wr_id = sq.ids[sq.tail & sq.mask];
+	__atomic_store_n(&sq.tail, sq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_SEND;
+	return true;
+}
+
+bool Qp::flush_receive(ib_wc &wc)
+{
+	if (rq.tail == __atomic_load_n(&rq.head, __ATOMIC_ACQUIRE))
+		return false;
+	wc.wr_id = rq.posted[rq.tail & rq.mask].wr_id;
+	__atomic_store_n(&rq.tail, rq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_RECV;
+	return true;
+}
+
+} // namespace infinihost
