@@ -180,3 +180,23 @@ def traffic(bench):
 def traffic_of_several_cpus(bench):
     """The same between guests of two CPUs, each of which sends through a queue of its own."""
     measure_traffic(bench, "ipoib.cpus", cpus=2)
+
+
+@benchmark(figures=("ipoib.connected.tcp-*",), kernel="stock")
+def traffic_by_connections(bench):
+    """TCP in connected mode, with its MTU of 65520."""
+    with pairs(bench) as (ours, theirs):
+        for node in (*ours, *theirs):
+            node.run("echo connected > /sys/class/net/ib0/mode && ip link set ib0 mtu 65520")
+        for node in (*ours, *theirs):
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name} in connected mode")
+        links = {"ours": (*ours, "10.0.0.2"), "theirs": (*theirs, "10.0.1.2")}
+        for near, _far, to in links.values():
+            near.wait_for(f"ping -c 1 -W 1 -q -M do -s 60000 {to}", timeout=60, what="an answer by a connection")
+        for name in ("tcp-1", "tcp-4"):
+            unit, measure = MEASURES[name]
+            samples = {link: [] for link in links}
+            for _ in range(ROUNDS):
+                for link, where in links.items():
+                    samples[link].append(measure(*where))
+            bench.figure(f"ipoib.connected.{name}", unit, samples["ours"], samples["theirs"])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Connections: ours beside the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
+
+Two pairs of guests on one fabric, one on each stack, all up at once; samples are taken in turns, so that what else the machine does meets both alike.
+"""
+import contextlib
+import re
+
+from lab import kernels, modules
+from lab.benchmarks import benchmark
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+DEBIANS = ("mlx4_ib", "ib_uverbs", "ib_ipoib", "rdma_ucm")
+LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
+ROUNDS = 3
+STACKS = ("ours", "theirs")
+
+
+def lab_file(bench, names):
+    text = '[[switch]]\nname = "leaf"\n'
+    for port, name in enumerate(names, 1):
+        text += f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n'
+    path = bench.directory / "lab.toml"
+    path.write_text(text)
+    return path
+
+
+@contextlib.contextmanager
+def pairs(bench):
+    """Both pairs, each at 10.0.PAIR.N on ib0: {"ours": (server, client, address of the server), "theirs": …}."""
+    modules.build(kernels.find("stock").kdir)
+    names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
+    sockets = [bench.socket_path(f"{name}.sock") for name in names]
+    bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file(bench, names),
+                until=lambda: all(path.is_socket() for path in sockets))
+    with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(names, sockets))) as nodes:
+        for number, node in enumerate(nodes):
+            if number < 2:
+                node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+            else:
+                node.run(f"modprobe mlx4_core && modprobe -a {' '.join(DEBIANS)}", timeout=60)
+            node.wait_for("test -e /sys/class/net/ib0", timeout=20, what="ib0")
+            node.run(f"ip link set ib0 up && ip addr add 10.0.{number // 2}.{number % 2 + 1}/24 dev ib0")
+        for node in nodes:
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
+        ends = {stack: (*nodes[2 * pair:2 * pair + 2], f"10.0.{pair}.1") for pair, stack in enumerate(STACKS)}
+        for _server, client, address in ends.values():
+            client.wait_for(f"ping -c 1 -W 1 -q {address}", timeout=60, what="an answer")
+        yield ends
+
+
+def by_cmtime(server, client, address, count):
+    """Connections a second, by what cmtime says of its step `connect`: with QPs, from the call to the event."""
+    serving = server.spawn("cmtime")
+    try:
+        server.wait_for(LISTENS, timeout=20, what="cmtime to listen")
+        out = client.run(f"cmtime -s {address} -c {count}", timeout=300).out
+    finally:
+        serving.kill()
+        serving.wait(30, check=False)
+    milliseconds = float(re.search(r"^connect *: *([\d.]+)", out, re.MULTILINE)[1])
+    return count / milliseconds * 1000
+
+
+@benchmark(figures=("cm.cmtime-1", "cm.cmtime-1000"), kernel="stock")
+def programs(bench):
+    """cmtime makes one connection, which has the pair for itself, or a thousand at a time."""
+    with pairs(bench) as ends:
+        for count, rounds in ((1, 2 * ROUNDS), (1000, ROUNDS)):
+            samples = {stack: [] for stack in STACKS}
+            for _ in range(rounds):
+                for stack in STACKS:
+                    samples[stack].append(by_cmtime(*ends[stack], count))
+            bench.figure(f"cm.cmtime-{count}", "1/s", samples["ours"], samples["theirs"])
