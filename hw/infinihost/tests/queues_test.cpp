@@ -53,6 +53,12 @@ public:
 		if (syndrome)
 			cqe.set_syndrome(syndrome);
 	}
+	/* What it sends are datagrams. */
+	void send_datagrams() { queue().kind_ = QpKind::datagram; }
+	const wire::WqeDatagram &datagram(u32 slot) const
+	{
+		return *reinterpret_cast<const wire::WqeDatagram *>(&sends_[(slot << log_stride) + sizeof(wire::WqeNext)]);
+	}
 	u64 bogus_entries() { return completions().bogus_entries_; }
 	u64 doorbell(u64 offset) const { return page_.read_be64(offset); }
 	u32 send_record() const { return __builtin_bswap32(send_record_[0]); }
@@ -348,6 +354,33 @@ void address_vectors_are_as_the_card_reads_them(kern::kunit::Test &test)
 	EXPECT_EQ(static_rate(cap, IB_RATE_5_GBPS, sdr_4x_tenths), rate_code::quarter);
 }
 
+/* A request has its own copy of the address: its handle may change, or go, as soon as it is posted. */
+void a_posted_request_keeps_its_address(kern::kunit::Test &test)
+{
+	auto made = Bench::create(2);
+	ASSERT_OK(made);
+	Bench &bench = *made.value();
+	bench.send_datagrams();
+
+	auto memory = kern::make_array<std::byte>(kern::Gfp::kernel, sizeof(Ah::Object) + kern::cache_line);
+	ASSERT_OK(memory);
+	auto *const ah = reinterpret_cast<ib_ah *>(kern::align_up(reinterpret_cast<u64>(memory.value().data()), u64{kern::cache_line}));
+	wire::AddressVector vector{};
+	vector.dlid = 0x1234;
+	Ah::Object::construct(ah, vector, rdma_ah_attr{});
+	ib_ud_wr request{};
+	request.wr.opcode = IB_WR_SEND;
+	request.ah = ah;
+	request.remote_qpn = 0x77;
+	const ib_send_wr *bad;
+	EXPECT_EQ(bench.queue().post_send(&request.wr, &bad), 0);
+	vector.dlid = 0x4321;
+	Ah::of_mutable(ah) = Ah(vector, rdma_ah_attr{});
+	Ah::Object::destruct(ah);
+	EXPECT_EQ(bench.datagram(0).address.dlid.value(), 0x1234u);
+	EXPECT_EQ(bench.datagram(0).qpn(), 0x77u);
+}
+
 /* Queues are powers of two that hold what is asked for, and more than the card's descriptors hold is refused. */
 void queues_hold_what_is_asked_for(kern::kunit::Test &test)
 {
@@ -400,4 +433,5 @@ void members_are_marked(kern::kunit::Test &test)
 KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before), KUNIT_CASE(a_place_used_again_keeps_its_link),
 	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(completions_are_found_by_address),
 	    KUNIT_CASE(completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
-	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked));
+	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(a_posted_request_keeps_its_address),
+	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked));
