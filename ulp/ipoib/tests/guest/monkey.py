@@ -121,7 +121,7 @@ class Monkey:
         return outcomes
 
 
-@test(kernels=("stock",), also=("debug",), timeout=300)
+@test(kernels=("um-debug",), also=("stock", "debug"), timeout=300)
 def an_administrators_monkey(lab):
     """Whatever an administrator does to ib0, it ends as it does on Debian's stack, traffic returns, and nothing is reported."""
     with mixed_pair(lab) as (node1, node2):
