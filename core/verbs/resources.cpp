@@ -29,31 +29,128 @@ bool same(const char *one, const char *other)
 
 } // namespace
 
+ResourceTable::~ResourceTable()
+{
+	ring_any_of<NumberBlock, &NumberBlock::links>(blocks_, [](NumberBlock &block) {
+		delete &block;
+		return false;
+	});
+}
+
+void ResourceTable::take_out(NumberBlock &block)
+{
+	ring_remove(block.links);
+	if (found_ == &block)
+		found_ = nullptr;
+}
+
+bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
+{
+	NumberBlock *const former = current_;
+	const u32 number = !former ? first_ : former->number < NumberBlock::last ? former->number + 1 : 0;
+	/* Behind the former; the first of all where the numbers begin anew. */
+	ib_links *behind = former && number ? former->links.next : blocks_.next;
+
+	/* All of its numbers came and went: its memory serves the next ones. */
+	if (former && !former->taken) {
+		if (behind == &former->links)
+			behind = behind->next;
+		take_out(*former);
+		fresh = kern::Owned<NumberBlock>::adopt(former);
+	}
+	if (behind != &blocks_ && whole_of<NumberBlock, &NumberBlock::links>(*behind).number == number) {
+		current_ = &whole_of<NumberBlock, &NumberBlock::links>(*behind);
+	} else {
+		NumberBlock *const block = fresh.release();
+		if (!block)
+			return false;
+		block->number = number;
+		ring_push(*behind, block->links);
+		current_ = block;
+	}
+	next_ = 0;
+	return true;
+}
+
+bool ResourceTable::place(Record &record, kern::Owned<NumberBlock> &fresh)
+{
+	u64 free = 0;
+
+	while (!current_ || next_ == NumberBlock::size || !(free = ~current_->taken & NumberBlock::all & ~u64{0} << next_))
+		if (!go_on(fresh))
+			return false;
+	const u32 at = static_cast<u32>(__builtin_ctzll(free));
+	current_->taken |= u64{1} << at;
+	current_->records[at] = &record;
+	next_ = at + 1;
+	record.block = current_;
+	record.number = current_->number * NumberBlock::size + at;
+	return true;
+}
+
+kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
+{
+	NumberBlock &block = *record.block;
+
+	block.taken &= ~(u64{1} << (record.number - block.number * NumberBlock::size));
+	if (block.taken || &block == current_)
+		return {};
+	take_out(block);
+	return kern::Owned<NumberBlock>::adopt(&block);
+}
+
+Record *ResourceTable::find(u32 from)
+{
+	const u32 number = from / NumberBlock::size;
+	ib_links *links = found_ && found_->number <= number ? &found_->links : blocks_.next;
+
+	for (; links != &blocks_; links = links->next) {
+		NumberBlock &block = whole_of<NumberBlock, &NumberBlock::links>(*links);
+		if (block.number < number)
+			continue;
+		const u64 left = block.number == number ? block.taken & ~u64{0} << from % NumberBlock::size : block.taken;
+		if (left) {
+			found_ = &block;
+			return block.records[__builtin_ctzll(left)];
+		}
+	}
+	return nullptr;
+}
+
 kern::Result<> ResourceTable::add(ib_resource &resource, const ib_udata *udata)
 {
 	Record &record = Record::of(resource);
+	/* Freed without the lock, if it is not used. */
+	kern::Owned<NumberBlock> fresh;
 
-	/* The greatest number is nobody's, so that there is one behind each. */
-	TRY_ERRNO(kern_xa_alloc_cyclic(&all_, &record.number, &record, 0, ~u32{0} - 1, &next_, static_cast<unsigned int>(kern::Gfp::kernel)));
 	resource.user = udata;
 	record.context = IB_NO_RESOURCE;
+	while (true) {
+		{
+			kern::Guard guard(lock_);
+			if (place(record, fresh)) {
+				move(record, Record::State::numbered);
+				break;
+			}
+		}
+		fresh = TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
+	}
 	if (udata) {
 		record.process = kern_process_get();
 		if (udata->context)
 			record.context = Record::of(udata->context->res).number;
 	}
-	kern::Guard guard(lock_);
-	move(record, Record::State::numbered);
 	return {};
 }
 
 void ResourceTable::remove(ib_resource &resource)
 {
 	Record &record = Record::of(resource);
+	kern::Owned<NumberBlock> empty;
 	{
 		kern::Guard guard(lock_);
 		move(record, Record::State::unnumbered);
-		kern_xa_erase(&all_, record.number);
+		empty = give_back(record);
 	}
 	forget(record);
 }
@@ -92,7 +189,7 @@ void ResourceTable::move(Record &record, Record::State to)
 Record *ResourceTable::hold(u32 from)
 {
 	kern::Guard guard(lock_);
-	for (Record *found = find(from); found; found = find(u64{found->number} + 1))
+	for (Record *found = find(from); found; found = find(found->number + 1))
 		if (found->state == Record::State::shown) {
 			found->readers++;
 			return found;
@@ -117,18 +214,31 @@ u32 ResourceTable::count()
 void ResourceTable::report_leaks(const ib_device &device, const char *kind)
 {
 	/* One owner at a time: that of the first object, with all others of the same owner. */
-	while (const Record *first = find(0)) {
-		const char *owner = first->resource->owner;
+	while (true) {
+		const char *owner = nullptr;
 		unsigned int count = 0;
+		u32 from = 0;
 
-		for (Record *record = find(0), *next; record; record = next) {
-			next = find(u64{record->number} + 1);
-			if (!same(owner, record->resource->owner))
-				continue;
-			kern_xa_erase(&all_, record->number);
+		while (true) {
+			kern::Owned<NumberBlock> empty;
+			Record *record;
+			{
+				kern::Guard guard(lock_);
+				record = find(from);
+				if (!record)
+					break;
+				if (!owner)
+					owner = record->resource->owner;
+				from = record->number + 1;
+				if (!same(owner, record->resource->owner))
+					continue;
+				empty = give_back(*record);
+			}
 			forget(*record);
 			count++;
 		}
+		if (count == 0)
+			return;
 		report(device, kind, owner, count);
 	}
 }

@@ -7,7 +7,6 @@
  */
 #pragma once
 #include <kern/abi/process.h>
-#include <kern/abi/xarray.h>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/wait_queue.hpp>
@@ -20,6 +19,8 @@ namespace verbs
 /* Those with numbers. */
 enum class Kind : unsigned int { pd, xrcd, cq, srq, qp, mr, mw, ucontext };
 inline constexpr unsigned int kind_count = 8;
+
+struct NumberBlock;
 
 /* What is known of an object beside itself, in the memory of which it lies. */
 struct Record {
@@ -37,17 +38,38 @@ struct Record {
 	ib_resource *resource;
 	/* Of a program's: by whom, and in which context it was made. */
 	kern_process *process;
+	NumberBlock *block; /* of its number */
 	u32 context;
 	u32 number;
 	State state;
 	unsigned int readers;
 };
 
+/*
+ * Numbers that follow each other, and who has them. An object costs no more than a bit and a pointer in one, which comes and goes with its first
+ * and last: a tree by number, made and freed with each object, cost as many instructions as all the rest of making a QP.
+ */
+struct NumberBlock {
+	static constexpr u32 size = 60;
+	/* The first of the greatest block: every number has one behind it. */
+	static constexpr u32 last = ~u32{0} / size - 1;
+	static constexpr u64 all = (u64{1} << size) - 1;
+
+	ib_links links{};
+	u64 taken = 0;	/* a bit for each number that somebody has */
+	u32 number = 0; /* of the block: its own numbers begin at `size` times it */
+	Record *records[size]{};
+};
+static_assert(sizeof(NumberBlock) == 512);
+
 /* All objects of one kind on one device. Context: process. Lock order: innermost but for the wait queue's. */
 class ResourceTable {
 public:
-	ResourceTable() { kern_xa_init(&all_); }
-	~ResourceTable() { kern_xa_destroy(&all_); }
+	/* first: the block that numbers begin in. */
+	explicit ResourceTable(u32 first = 0) : first_(first) { ring_init(blocks_); }
+	~ResourceTable();
+	ResourceTable(const ResourceTable &) = delete;
+	ResourceTable &operator=(const ResourceTable &) = delete;
 
 	/* Gives it its number. udata: whose it is, nullptr for the kernel. Errors: ENOMEM. */
 	kern::Result<> add(ib_resource &resource, const ib_udata *udata);
@@ -68,14 +90,25 @@ public:
 
 private:
 	void move(Record &record, Record::State to) REQUIRES(lock_);
+	/* Gives it the next number; false if that is of a new block, and `fresh` is none. */
+	bool place(Record &record, kern::Owned<NumberBlock> &fresh) REQUIRES(lock_);
+	/* Goes on to the next block, with one that is there if it can. */
+	bool go_on(kern::Owned<NumberBlock> &fresh) REQUIRES(lock_);
+	void take_out(NumberBlock &block) REQUIRES(lock_);
+	/* The number is nobody's any more. The block that went with it is the caller's to free. */
+	kern::Owned<NumberBlock> give_back(Record &record) REQUIRES(lock_);
 	/* The first of that number or a greater one. */
-	Record *find(unsigned long from) { return static_cast<Record *>(kern_xa_find(&all_, &from)); }
+	Record *find(u32 from) REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
 	kern::WaitQueue released_{KERN_LOCK_CLASS("verbs.resources.released")};
-	/* Records by number. What is taken out of it is under lock_. */
-	kern_xarray all_;
-	u32 next_ = 0;
+	/* In the order of their numbers. None is empty but the one that the next number comes from. */
+	ib_links blocks_ GUARDED_BY(lock_);
+	const u32 first_;
+	NumberBlock *current_ GUARDED_BY(lock_) = nullptr;
+	u32 next_ GUARDED_BY(lock_) = 0; /* of its places, or its size */
+	/* Where the last look ended: whoever looks at all of them goes on from there. */
+	NumberBlock *found_ GUARDED_BY(lock_) = nullptr;
 	u32 shown_ GUARDED_BY(lock_) = 0;
 };
 

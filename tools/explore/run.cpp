@@ -49,6 +49,7 @@ const Needs needs[] = {
 	{"mad_", {core, mad, soft}},
 	{"explore_mad", {core, mad, soft}},
 	{"explore_destinations", {core}},
+	{"explore_resources", {core}},
 	{"", {core, soft}},
 };
 

@@ -36,3 +36,4 @@ TEST(Explorer, requests_are_answered) { expect_holds("mad_agent.mgmt_03_request_
 TEST(Explorer, sends_end_once_when_a_device_goes) { expect_holds("mad_life_card.mgmt_03_device_removal", 6); }
 /* A walk that began before it had the lock is found by the 375th seed. */
 TEST(Explorer, destinations_go_while_they_are_walked) { expect_holds("explore_destinations", 1000); }
+TEST(Explorer, objects_are_numbered_and_looked_at) { expect_holds("explore_resources", 100); }

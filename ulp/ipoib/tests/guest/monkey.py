@@ -37,10 +37,16 @@ DIFFERENCES = (
 )
 
 
+# What is not done to Debian's stack: its module uses a queue pair that went with the card when a join ends meanwhile, and takes the kernel with it.
+OURS_ALONE = ("driver_unbound",)
+
+
 def unexplained(ours, theirs):
     """Where the outcomes differ and no row of DIFFERENCES says why."""
     found = []
     for (number, act), outcome in ours.items():
+        if act in OURS_ALONE:
+            continue
         other = theirs.get((number, act), {})
         for what in sorted(outcome.keys() | other.keys()):
             one, two = outcome.get(what, "-"), other.get(what, "-")
@@ -97,13 +103,15 @@ class Monkey:
             listing.insert(draw.randrange(len(listing) + 1), ("manager_away", None, None))
         return listing if full() else listing[:SHORT]
 
-    def run(self):
-        """All acts, under traffic; {(number, act): outcome}."""
+    def run(self, without=()):
+        """All acts but some, under traffic; {(number, act): outcome}."""
         outcomes = {}
         traffic = self.peer.spawn(f"ping -i 0.02 -q -w 3000 {acts.ADDRESS}.{self.number}")
         reader = self.node.spawn("while :; do cat /proc/net/dev /sys/class/net/ib0/statistics/* /sys/class/net/ib0/mtu; ip -s link show; sleep 0.05; done >/dev/null 2>&1")
         done = []
         for number, (name, _, script) in enumerate(self.listing()):
+            if name in without:
+                continue
             try:
                 print(self.node.name, number, name, flush=True)
                 if script is None:
@@ -130,7 +138,7 @@ def an_administrators_monkey(lab):
         ours = Monkey(lab, node1, 1, node2).run()
         if not full():
             return
-        theirs = Monkey(lab, node2, 2, node1, must_answer=False).run()
+        theirs = Monkey(lab, node2, 2, node1, must_answer=False).run(without=OURS_ALONE)
         (lab.directory / "outcomes.json").write_text(json.dumps(
             {f"{number} {name}": {"ours": outcome, "theirs": theirs.get((number, name))} for (number, name), outcome in ours.items()}, indent=1))
         found = unexplained(ours, theirs)

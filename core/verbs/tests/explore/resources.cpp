@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The numbers of objects under the explorer: past the end of a block and of all of them, and while others come, go and look.
+#include <kern/completion.hpp>
+#include <kern/kunit.hpp>
+#include <kern/memory.hpp>
+#include <kern/thread.hpp>
+#include <rdma/ib_resources.h>
+#include "../../resources.hpp"
+
+using namespace verbs;
+using kern::kunit::Test;
+
+namespace
+{
+
+constexpr u32 greatest = NumberBlock::last * NumberBlock::size + NumberBlock::size - 1;
+
+/* An object of which nothing is but what a table knows. */
+struct Object {
+	Object() { record.belong_to(resource); }
+	u32 number() const { return record.number; }
+
+	ib_resource resource{};
+	Record record{};
+};
+
+struct Table : ResourceTable {
+	using ResourceTable::ResourceTable;
+
+	bool come(Object &object)
+	{
+		if (!add(object.resource, nullptr).ok())
+			return false;
+		show(object.resource, "explorer");
+		return true;
+	}
+	void go(Object &object)
+	{
+		hide(object.resource);
+		remove(object.resource);
+	}
+	/* The number of the first from there on; the greatest of all for none. */
+	u32 look(u32 from)
+	{
+		Record *record = hold(from);
+		if (!record)
+			return IB_NO_RESOURCE;
+		const u32 found = record->number;
+		release(*record);
+		return found;
+	}
+};
+
+/* Blocks are left full, in part and empty; who is left is found in order, and nobody gets a number again. */
+void numbers_go_up(Test &test)
+{
+	constexpr u32 count = 3 * NumberBlock::size;
+	struct Objects {
+		Object all[count];
+	};
+	auto made = kern::make<Objects>(kern::Gfp::kernel);
+	ASSERT_TRUE(made.ok());
+	auto owner = made.take();
+	Object *const objects = owner->all;
+	Table table;
+	for (u32 i = 0; i < count; i++) {
+		ASSERT_TRUE(table.come(objects[i]));
+		EXPECT_EQ(objects[i].number(), i);
+	}
+	/* The second block goes as a whole, of the others every other one. */
+	for (u32 i = 0; i < count; i++)
+		if (i / NumberBlock::size == 1 || i % 2)
+			table.go(objects[i]);
+	EXPECT_EQ(table.count(), NumberBlock::size);
+	u32 seen = 0;
+	for (u32 at = table.look(0); at != IB_NO_RESOURCE; at = table.look(at + 1), seen++)
+		EXPECT_TRUE(at / NumberBlock::size != 1 && at % 2 == 0);
+	EXPECT_EQ(seen, NumberBlock::size);
+	Object another;
+	for (u32 i = 0; i < 2 * NumberBlock::size; i++) {
+		ASSERT_TRUE(table.come(another));
+		EXPECT_EQ(another.number(), count + i);
+		table.go(another);
+	}
+	EXPECT_EQ(table.look(0), 0u);
+	for (u32 i = 0; i < count; i++)
+		if (i / NumberBlock::size != 1 && i % 2 == 0)
+			table.go(objects[i]);
+	EXPECT_EQ(table.look(0), IB_NO_RESOURCE);
+}
+
+/* Behind the greatest number is 0 again, and what is still had there is left out. */
+void numbers_begin_anew(Test &test)
+{
+	struct Objects {
+		Object all[NumberBlock::size];
+	};
+	auto made = kern::make<Objects>(kern::Gfp::kernel);
+	ASSERT_TRUE(made.ok());
+	auto owner = made.take();
+	auto &end = owner->all;
+	Table table(NumberBlock::last);
+	for (Object &object : end)
+		ASSERT_TRUE(table.come(object));
+	EXPECT_EQ(end[NumberBlock::size - 1].number(), greatest);
+	Object first, second, third;
+	ASSERT_TRUE(table.come(first) && table.come(second));
+	EXPECT_EQ(first.number(), 0u);
+	EXPECT_EQ(table.look(2), greatest - NumberBlock::size + 1);
+	EXPECT_EQ(table.look(greatest), greatest);
+	EXPECT_EQ(table.look(greatest + 1), IB_NO_RESOURCE);
+	/* Once round: the last block is there, with one of its numbers free. */
+	table.go(end[7]);
+	for (u32 i = 2; i < NumberBlock::size; i++) {
+		ASSERT_TRUE(table.come(third));
+		EXPECT_EQ(third.number(), i);
+		table.go(third);
+	}
+	table.go(first);
+	table.go(second);
+	for (u32 i = 0; i < NumberBlock::size; i++)
+		if (i != 7)
+			table.go(end[i]);
+	EXPECT_EQ(table.count(), 0u);
+}
+
+/* What is shown is there while somebody holds it, whatever comes and goes beside it. */
+class Comings
+{
+public:
+	~Comings()
+	{
+		if (thread_)
+			over_.wait();
+	}
+	bool begin()
+	{
+		auto made = kern::Thread::create("comings", kern::method<&Comings::come_and_go>, this);
+		if (!made.ok())
+			return false;
+		thread_ = made.take();
+		return true;
+	}
+
+	Table table{NumberBlock::last};
+
+private:
+	int come_and_go()
+	{
+		for (int i = 0; i < 3; i++) {
+			auto made = kern::make<Object>(kern::Gfp::kernel);
+			if (!made.ok())
+				break;
+			auto object = made.take();
+			if (table.come(*object))
+				table.go(*object);
+		}
+		over_.complete();
+		return 0;
+	}
+
+	kern::Completion over_;
+	kern::Thread thread_;
+};
+
+void held_while_it_goes(Test &test)
+{
+	auto made = kern::make<Comings>(kern::Gfp::kernel);
+	ASSERT_TRUE(made.ok());
+	auto comings = made.take();
+	ASSERT_TRUE(comings->begin());
+	for (int i = 0; i < 3; i++)
+		if (Record *record = comings->table.hold(0)) {
+			EXPECT_TRUE(record->resource->owner != nullptr);
+			comings->table.release(*record);
+		}
+}
+
+} // namespace
+
+KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_begin_anew), KUNIT_CASE(held_while_it_goes));
