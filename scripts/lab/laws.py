@@ -40,6 +40,8 @@ FORBIDDEN = (
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|ethernet|hw)/"),
     # Of the fabric it has the names of faults, of what holds cards only the bound of what a machine may have logged.
     (3, r"tools/ethernet/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|cards|weftd|vfio-user|vhost-user|hw)/|pci/(?!rated_sink\.hpp)|fabric/(?!link\.hpp)"),
+    # iWARP knows neither loops nor sockets.
+    (3, r"tools/iwarp/", r"/(?:tests|testing|fuzz)/", r"(?!iwarp/)\w[\w-]*/"),
 )
 # Law 10: what takes time, threads or chance from the machine; which files may (the seam itself, and programs that no daemon is made of).
 BESIDE_THE_SEAM = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock)::now\b|\bstd::j?thread\b|\brandom_device\b"

@@ -81,6 +81,8 @@ class Laws(unittest.TestCase):
         self.assert_breaks(3, "tools/ethernet/switch.cpp", '#include "fabric/switch.hpp"\n')
         self.assert_breaks(3, "tools/ethernet/station.cpp", '#include "pci/server.hpp"\n')
         self.assert_keeps("tools/ethernet/station.cpp", '#include "pci/rated_sink.hpp"\n#include "fabric/link.hpp"\n')
+        self.assert_breaks(3, "tools/iwarp/stream.cpp", '#include "base/loop.hpp"\n')
+        self.assert_keeps("tools/iwarp/stream.cpp", '#include "iwarp/mpa.hpp"\n#include <span>\n')
 
     def test_time_beside_the_seam(self):
         self.assert_breaks(10, "tools/sm/services.cpp", "const auto now = std::chrono::steady_clock::now();\n")
