@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <limits>
 
 #include <spdlog/spdlog.h>
 
@@ -24,6 +26,12 @@ constexpr std::uint32_t window_max = 64;
 /* The SA header is repeated in each segment and counts as payload, IBA 15.2.1.1. */
 constexpr std::uint32_t sa_header = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
 
+/* The greatest key of a requester. */
+std::pair<ib::Lid, std::uint64_t> key_of_last(ib::Lid lid)
+{
+	return {lid, std::numeric_limits<std::uint64_t>::max()};
+}
+
 } // namespace
 
 void RmppSender::start(const fabric::MadAddress &to, const ib::SaMad &head,
@@ -33,17 +41,26 @@ void RmppSender::start(const fabric::MadAddress &to, const ib::SaMad &head,
 	/* The same question again while its answer is under way: the answer goes on. */
 	if (transfers_.contains(key))
 		return;
-	if (transfers_.size() >= transfers_max) {
+	const auto of_requester = static_cast<std::size_t>(std::distance(transfers_.lower_bound({to.dlid, 0}), transfers_.upper_bound(key_of_last(to.dlid))));
+	if (transfers_.size() >= transfers_max || of_requester >= RmppSender::transfers_of_one ||
+	    (bytes_ != 0 && bytes_ + records.bytes().size() > RmppSender::bytes_max)) {
 		spdlog::warn("sm: too many RMPP transfers, LID {} has to wait", to.dlid);
 		return;
 	}
 	Transfer &transfer = transfers_[key];
+	bytes_ += records.bytes().size();
 	transfer.to = to;
 	transfer.head = head;
 	transfer.bytes.assign(records.bytes().begin(), records.bytes().end());
 	auto size = static_cast<std::uint32_t>(transfer.bytes.size());
 	transfer.segments = std::max(1u, (size + ib::sa_data_bytes - 1) / ib::sa_data_bytes);
 	send_window(transfer);
+}
+
+RmppSender::Transfers::iterator RmppSender::end(Transfers::iterator transfer)
+{
+	bytes_ -= transfer->second.bytes.size();
+	return transfers_.erase(transfer);
 }
 
 void RmppSender::send_window(Transfer &transfer)
@@ -103,31 +120,31 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	Transfer &transfer = found->second;
 	if (sa.rmpp.version != RmppHeader::current_version) {
 		abort(transfer, ib::rmpp_status_unsupported_version);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	switch (sa.rmpp.type) {
 	case RmppHeader::stop:
 	case RmppHeader::abort:
-		transfers_.erase(found);
+		end(found);
 		return;
 	case RmppHeader::ack:
 		break;
 	default:
 		abort(transfer, ib::rmpp_status_bad_type);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	std::uint32_t segment = sa.rmpp.segment;
 	std::uint32_t window_last = sa.rmpp.length_or_window;
 	if (segment > transfer.sent) {
 		abort(transfer, ib::rmpp_status_segment_too_big);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	if (window_last < transfer.window_last && segment >= transfer.acknowledged) {
 		abort(transfer, ib::rmpp_status_new_window_too_small);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	/* An old ACK, overtaken by a later one. */
@@ -138,7 +155,7 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	transfer.acknowledged = segment;
 	transfer.window_last = window_last;
 	if (transfer.acknowledged == transfer.segments) {
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	send_window(transfer);
@@ -155,7 +172,7 @@ void RmppSender::tick(Clock::time_point now)
 				     transfer.to.dlid, transfer.acknowledged + 1,
 				     transfer.segments);
 			abort(transfer, ib::rmpp_status_too_many_retries);
-			it = transfers_.erase(it);
+			it = end(it);
 		} else {
 			transfer.sent = transfer.acknowledged;
 			send_window(transfer);

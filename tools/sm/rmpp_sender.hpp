@@ -19,6 +19,10 @@ namespace weft::sm
 class RmppSender
 {
 public:
+	/* Whoever asks for more tables at once has to ask again, as has everybody while so many bytes of answers wait for acknowledgement. */
+	static constexpr std::size_t transfers_of_one = 16;
+	static constexpr std::size_t bytes_max = std::size_t{256} << 20;
+
 	explicit RmppSender(MadClient &client) : client_(client) {}
 
 	/* Begin a transfer of records to who asked. `head` has everything but the RMPP fields. */
@@ -46,13 +50,17 @@ private:
 	};
 	/* The requester's LID and transaction. */
 	using Key = std::pair<ib::Lid, std::uint64_t>;
+	using Transfers = std::map<Key, Transfer>;
+
+	Transfers::iterator end(Transfers::iterator transfer);
 
 	void send_window(Transfer &transfer);
 	void send_segment(const Transfer &transfer, std::uint32_t segment);
 	void abort(const Transfer &transfer, ib::RmppStatus status);
 
 	MadClient &client_;
-	std::map<Key, Transfer> transfers_;
+	Transfers transfers_;
+	std::size_t bytes_ = 0; /* of all of them */
 };
 
 } // namespace weft::sm

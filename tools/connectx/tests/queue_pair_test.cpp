@@ -237,6 +237,9 @@ TEST_F(QueuePairTest, RefusedTransitionChangesNothing)
 	bad = rtr;
 	QpContext::mtu.set(context(bad), 7);
 	EXPECT_EQ(go(Opcode::init2rtr_qp, bad), Status::bad_parameter);
+	bad = rtr;
+	hw::connectx::qp_mailbox_opt_mask.set(bad.data(), qp_opt::alternate_path);
+	EXPECT_EQ(go(Opcode::init2rtr_qp, bad), Status::bad_parameter) << "there is no path migration";
 	EXPECT_TRUE(driver.transport().changes.empty());
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Proves that subnet administration answers as IPoIB, rdma_cm and the diagnostic tools need it.
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "sm/rmpp_sender.hpp"
 #include "sm/tests/lab.hpp"
 
 namespace weft::sm
@@ -349,6 +351,27 @@ TEST_F(SaTest, tables_come_in_segments)
 	// A Get that several records answer.
 	ib::SaMad several = a.request(MadMethod::get, ib::attr_node_record, 0);
 	EXPECT_EQ(ib::sa_status_too_many_records, a.ask_sa(several)->header.status);
+}
+
+TEST_F(SaTest, one_requester_has_its_share_of_tables_under_way)
+{
+	const auto send = [this](ib::SaMad mad) {
+		a.send_sa(mad);
+		return std::uint64_t{mad.header.tid};
+	};
+	const auto begun_of = [&](std::size_t asked) {
+		for (std::size_t i = 0; i < asked; i++)
+			send(a.request(MadMethod::get_table, ib::attr_node_record, 0));
+		/* Answered after them; none of the tables is acknowledged. */
+		const std::uint64_t last = send(a.request(MadMethod::get, ib::attr_class_port_info, 0));
+		std::set<std::uint64_t> begun;
+		for (auto got = a.next_sa(); got && got->header.tid != last; got = a.next_sa())
+			begun.insert(got->header.tid);
+		return begun.size();
+	};
+	EXPECT_EQ(sm::RmppSender::transfers_of_one, begun_of(sm::RmppSender::transfers_of_one + 5));
+	// Others are served.
+	ASSERT_TRUE(b.ask_table(b.request(MadMethod::get_table, ib::attr_node_record, 0)));
 }
 
 TEST_F(SaTest, a_table_survives_loss_in_both_directions)

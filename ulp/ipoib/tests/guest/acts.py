@@ -196,7 +196,7 @@ for value in 100 2044 99999 x; do if echo $value 2>/dev/null >/sys/class/net/ib0
 home"""
 
 
-def listeners(random, count=100):
+def listeners(random, count=1000):
     return f"""$A listen ib0 239.{random.randrange(4, 250)}.0.0 {count} >/tmp/listen & tool=$!
 await 'test -s /tmp/listen'
 echo "join: $(cat /tmp/listen)"
