@@ -90,7 +90,7 @@ void add_link(CLI::App &app, const Options &options)
 	auto name = std::make_shared<std::string>();
 	auto settings = std::make_shared<std::vector<std::string>>();
 	set->add_option("LINK", *name, "which")->required();
-	set->add_option("SETTING=VALUE", *settings, "what, and to what")->required();
+	set->add_option("SETTINGS", *settings, "what, and to what")->required();
 	set->footer("Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
 		    "state (up, down), training, delay and jitter (as in 20us, 1ms), loss, duplication,\n"
 		    "reordering, corruption, silent_corruption (0 to 1, or as in 2%).\n"
