@@ -34,9 +34,12 @@ class Idle(unittest.TestCase):
             proc = pathlib.Path("/proc", str(process.pid))
             said = dict(re.findall(r"^(\w+):\s+(\d+)", (proc / "status").read_text(), re.MULTILINE))
             descriptors = len(os.listdir(proc / "fd"))
-            began = self.cpu_seconds(proc)
-            time.sleep(SECONDS)     # the time over which is measured
-            spent = (self.cpu_seconds(proc) - began) / SECONDS
+            for _ in range(10):     # until what starting left to do is done
+                began = self.cpu_seconds(proc)
+                time.sleep(SECONDS)     # the time over which is measured
+                spent = (self.cpu_seconds(proc) - began) / SECONDS
+                if spent < MOST_CPU:
+                    break
         print(f"{CARDS} cards: {descriptors} descriptors, {said['Threads']} threads, {int(said['VmRSS']) >> 10} MiB, {spent:.2%} of a CPU", file=sys.stderr)
         self.assertLess(descriptors, MOST_DESCRIPTORS * CARDS)
         self.assertLess(int(said["Threads"]), MOST_THREADS * CARDS)
