@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods. Each finds its object and hands over; what can be said in a line is said here.
+// The table of methods: what is not the same for the whole family.
 #include "ib_device.hpp"
-#include <kern/log.hpp>
-#include <ib/smp.hpp>
 #include "ah.hpp"
 #include "cq.hpp"
 #include "family.hpp"
@@ -17,21 +15,9 @@ namespace connectx {
 
 namespace {
 
-Hca &hca_of(const ib_device *device)
-{
-	return *IbDevice::of(const_cast<ib_device *>(device)).hca;
-}
+using Methods = CommonMethods<Verbs>;
 
-/* A create method's common end: what failed to start is gone again. */
-template <class Object, class Verbs, class Start>
-int create(Verbs *verbs, Start start)
-{
-	auto &state = Object::construct(verbs, hca_of(verbs->device), *verbs);
-	const kern::Result<> started = start(state);
-	if (!started)
-		Object::destruct(verbs);
-	return started.error();
-}
+constexpr auto &hca_of = Methods::hca_of;
 
 /* What the library is told beyond the attributes: that there is nothing more. As much as it has room for. */
 int answer_query(ib_udata &udata)
@@ -49,57 +35,20 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 		return answer_query(*udata);
 	Hca &hca = hca_of(device);
 	const Capabilities &cap = hca.capabilities();
-	const Firmware &firmware = hca.firmware();
-	const auto objects = [&](IcmRegion region, u32 reserved) {
-		return static_cast<int>((1u << hca.layout()[region].log_entries) - reserved);
-	};
-	ib::Smp smp;
-	if (const auto got = get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp); !got)
-		return got.error();
-	const auto &info = ib::smp_attribute<ib::NodeInfo>(smp);
-
-	attr->fw_ver = u64{firmware.major} << 32 | u64{firmware.minor} << 16 | firmware.subminor;
-	attr->sys_image_guid = ib::be64(info.system_image_guid);
-	attr->max_mr_size = ~u64{0};
-	attr->page_size_cap = ~u64{4095};
-	attr->vendor_id = info.vendor_id;
-	attr->vendor_part_id = info.device_id;
-	attr->hw_ver = info.revision;
-	attr->max_qp = objects(IcmRegion::qpc, hca.qpns().first());
+	if (const int error = Methods::query_device(hca, *attr, QueueBuffer::max_bytes, sizeof(wire::Cqe)))
+		return error;
 	// What a program asks for, its library rounds up to a power of two after it has added the room that the card reads ahead: 2048 bytes, and one.
 	attr->max_qp_wr = (1 << cap.log_max_qp_size) - 33;
-	attr->max_send_sge = static_cast<int>(cap.max_sq_sge);
-	attr->max_recv_sge = static_cast<int>(cap.max_rq_sge);
 	attr->max_sge_rd = 30;
-	attr->max_cq = objects(IcmRegion::cqc, cap.reserved_cqs);
-	// The largest ring of completions is one block of memory.
-	const u32 largest_ring = QueueBuffer::max_bytes / sizeof(wire::Cqe);
-	attr->max_cqe = static_cast<int>((1u << cap.log_max_cq_size < largest_ring ? 1u << cap.log_max_cq_size :
-										     largest_ring) - 1);
-	attr->max_mr = objects(IcmRegion::dmpt, cap.reserved_mpts);
 	attr->max_mw = attr->max_mr;
-	attr->max_pd = static_cast<int>(hca.pdns().end() - hca.pdns().first());
-	attr->max_qp_rd_atom = 1 << hca.layout().log_reads_per_qp;
-	attr->max_qp_init_rd_atom = 1 << cap.log_max_requester_reads;
-	attr->max_res_rd_atom = attr->max_qp_rd_atom * attr->max_qp;
-	attr->max_srq = objects(IcmRegion::srqc, cap.reserved_srqs);
-	attr->max_srq_wr = (1 << cap.log_max_srq_size) - 1;
 	attr->max_srq_sge = static_cast<int>(cap.max_rq_sge) - 1;
 	attr->max_fast_reg_page_list_len = cap.fast_registration() ? max_fast_pages : 0;
-	attr->local_ca_ack_delay = static_cast<u8>(cap.local_ack_delay);
 	attr->atomic_cap = cap.has(wire::dev_cap_flag::atomics) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = attr->atomic_cap;
-	attr->max_pkeys = static_cast<u16>(hca.port(1).capabilities().pkeys);
-	attr->max_mcast_grp = 1 << hca.layout()[IcmRegion::mcg].log_entries;
-	attr->max_mcast_qp_attach = static_cast<int>(hca.multicast().members_per_group());
-	attr->max_total_mcast_qp_attach = attr->max_mcast_grp * attr->max_mcast_qp_attach;
-	attr->max_ah = 1 << 30;
 	attr->cq_caps.max_cq_moderation_count = 0xffff;
 	attr->cq_caps.max_cq_moderation_period = 0xffff;
 
 	const auto offer = [&](bool has, u64 flag) { attr->device_cap_flags |= has ? flag : 0; };
-	attr->device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT | IB_DEVICE_PORT_ACTIVE_EVENT |
-				 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_N_NOTIFY_CQ;
 	offer(cap.has(wire::dev_cap_flag::bad_pkey_counter), IB_DEVICE_BAD_PKEY_CNTR);
 	offer(cap.has(wire::dev_cap_flag::bad_qkey_counter), IB_DEVICE_BAD_QKEY_CNTR);
 	offer(cap.has(wire::dev_cap_flag::apm), IB_DEVICE_AUTO_PATH_MIG);
@@ -134,54 +83,6 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	return 0;
 }
 
-void get_dev_fw_str(ib_device *device, char *str)
-{
-	const Firmware &firmware = hca_of(device).firmware();
-	kern_format(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", firmware.major, firmware.minor, firmware.subminor);
-}
-
-int get_port_immutable(ib_device *device, u32 port, ib_port_immutable *immutable)
-{
-	const PortCapabilities &cap = hca_of(device).port(port).capabilities();
-	immutable->pkey_tbl_len = static_cast<int>(cap.pkeys);
-	immutable->gid_tbl_len = static_cast<int>(cap.gids);
-	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
-	immutable->max_mad_size = ib::mad_bytes;
-	return 0;
-}
-
-int query_gid(ib_device *device, u32 port, int index, ib_gid *gid)
-{
-	const auto got = hca_of(device).port(port).gid(static_cast<u32>(index));
-	if (got)
-		*gid = got.value();
-	return got.error();
-}
-
-int query_pkey(ib_device *device, u32 port, u16 index, u16 *pkey)
-{
-	const auto got = hca_of(device).port(port).pkey(index);
-	if (got)
-		*pkey = got.value();
-	return got.error();
-}
-
-int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *)
-{
-	const auto vector = Ah::build(hca_of(ah->device).capabilities(), pd_number(ah->pd), *init->ah_attr);
-	if (vector)
-		Ah::Object::construct(ah, vector.value(), *init->ah_attr);
-	return vector.error();
-}
-
-int modify_ah(ib_ah *ah, rdma_ah_attr *attr)
-{
-	const auto vector = Ah::build(hca_of(ah->device).capabilities(), pd_number(ah->pd), *attr);
-	if (vector)
-		Ah::Object::state(ah) = Ah(vector.value(), *attr);
-	return vector.error();
-}
-
 int alloc_pd(ib_pd *pd, ib_udata *udata)
 {
 	auto number = Number::create(hca_of(pd->device).pdns());
@@ -201,7 +102,7 @@ int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 	Hca &hca = hca_of(xrcd->device);
 	if (!hca.capabilities().has(wire::dev_cap_flag::xrc))
 		return -EOPNOTSUPP;
-	return create<XrcDomain::Object>(xrcd, [](XrcDomain &own) { return own.start(); });
+	return Methods::create<XrcDomain::Object>(xrcd, [](XrcDomain &own) { return own.start(); });
 }
 
 int attach_mcast(ib_qp *qp, const ib_gid *gid, u16)
@@ -210,205 +111,90 @@ int attach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 	return hca_of(qp->device).multicast().attach(*gid, own.number(), own.blocks_loopback()).error();
 }
 
-constexpr ib_device_ops operations = {
-	.post_send = [](ib_qp *qp, const ib_send_wr *wr,
-			const ib_send_wr **bad) { return Qp::of(qp).post_send(wr, bad); },
-	.post_recv = [](ib_qp *qp, const ib_recv_wr *wr,
-			const ib_recv_wr **bad) { return Qp::of(qp).post_receive(wr, bad); },
-	.poll_cq = Cq::poll,
-	.req_notify_cq = Cq::request_notify,
-	.post_srq_recv = [](ib_srq *srq, const ib_recv_wr *wr,
-			    const ib_recv_wr **bad) { return Srq::of(srq).post(wr, bad); },
-	.peek_cq = [](ib_cq *cq, int count) { return Cq::of(cq).peek(count); },
-	.map_mr_sg = [](ib_mr *mr, const ib_dma_segment *segments, int count,
-			unsigned int *offset) { return Mr::of(mr).map(segments, count, offset); },
+constexpr ib_device_ops make_operations()
+{
+	ib_device_ops own = Methods::table;
+	own.map_mr_sg = [](ib_mr *mr, const ib_dma_segment *segments, int count,
+			   unsigned int *offset) { return Mr::of(mr).map(segments, count, offset); };
 
-	.create_ah = create_ah,
-	.destroy_ah =
-		[](ib_ah *ah, u32) {
-			Ah::Object::destruct(ah);
-			return 0;
-		},
-	.modify_ah = modify_ah,
-	.query_ah =
-		[](ib_ah *ah, rdma_ah_attr *attr) {
-			*attr = Ah::of(ah).attr();
-			return 0;
-		},
-
-	.query_device = query_device,
-	.modify_device = modify_device,
-	.get_dev_fw_str = get_dev_fw_str,
-	.get_port_immutable = get_port_immutable,
-	.get_link_layer = [](ib_device *, u32) { return IB_LINK_LAYER_INFINIBAND; },
-	.query_port = [](ib_device *device, u32 port,
-			 ib_port_attr *attr) { return hca_of(device).port(port).query(*attr).error(); },
-	.modify_port = [](ib_device *device, u32 port, int mask,
-			  ib_port_modify *change) { return hca_of(device).port(port).modify(mask, *change).error(); },
-	.query_gid = query_gid,
-	.query_pkey = query_pkey,
-	.process_mad = [](ib_device *device, int flags, u32 port, const ib_wc *wc, const ib_grh *grh, const ib_mad *in,
-			  ib_mad *out, size_t *, u16 *) {
+	own.query_device = query_device;
+	own.modify_device = modify_device;
+	own.process_mad = [](ib_device *device, int flags, u32 port, const ib_wc *wc, const ib_grh *grh, const ib_mad *in,
+			     ib_mad *out, size_t *, u16 *) {
 		return process_mad(hca_of(device).commands(), port, flags, wc, grh, *in, *out);
-	},
+	};
 
-	.alloc_pd = alloc_pd,
-	.dealloc_pd =
-		[](ib_pd *pd, ib_udata *) {
-			Pd::Object::destruct(pd);
-			return 0;
-		},
-	.alloc_xrcd = alloc_xrcd,
-	.dealloc_xrcd =
-		[](ib_xrcd *xrcd, ib_udata *) {
-			XrcDomain::Object::destruct(xrcd);
-			return 0;
-		},
+	own.alloc_pd = alloc_pd;
+	own.alloc_xrcd = alloc_xrcd;
+	own.dealloc_xrcd = [](ib_xrcd *xrcd, ib_udata *) {
+		XrcDomain::Object::destruct(xrcd);
+		return 0;
+	};
 
-	.create_cq = [](ib_cq *cq, const ib_cq_init_attr *attr,
-			ib_udata *udata) { return create<Cq::Object>(cq, [&](Cq &own) { return own.start(*attr, udata); }); },
-	.modify_cq = [](ib_cq *cq, u16 count, u16 period) { return Cq::of(cq).moderate(count, period).error(); },
-	.resize_cq = [](ib_cq *cq, int entries,
-			ib_udata *udata) { return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error(); },
-	.destroy_cq =
-		[](ib_cq *cq, ib_udata *) {
-			Cq::Object::destruct(cq);
-			return 0;
-		},
+	own.create_cq = [](ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *udata) {
+		return Methods::create<Cq::Object>(cq, [&](Cq &made) { return made.start(*attr, udata); });
+	};
+	own.modify_cq = [](ib_cq *cq, u16 count, u16 period) { return Cq::of(cq).moderate(count, period).error(); };
+	own.resize_cq = [](ib_cq *cq, int entries, ib_udata *udata) {
+		return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error();
+	};
+	own.create_srq = [](ib_srq *srq, ib_srq_init_attr *attr, ib_udata *udata) {
+		return Methods::create<Srq::Object>(srq, [&](Srq &made) { return made.start(*attr, udata); });
+	};
+	own.create_qp = [](ib_qp *qp, ib_qp_init_attr *attr, ib_udata *udata) {
+		return Methods::create<Qp::Object>(qp, [&](Qp &made) { return made.start(*attr, udata); });
+	};
+	own.attach_mcast = attach_mcast;
 
-	.create_srq = [](ib_srq *srq, ib_srq_init_attr *attr,
-			 ib_udata *udata) { return create<Srq::Object>(srq, [&](Srq &own) { return own.start(*attr, udata); }); },
-	.modify_srq = [](ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask,
-			 ib_udata *) { return Srq::of(srq).modify(*attr, mask).error(); },
-	.query_srq = [](ib_srq *srq, ib_srq_attr *attr) { return Srq::of(srq).query(*attr).error(); },
-	.destroy_srq =
-		[](ib_srq *srq, ib_udata *) {
-			Srq::Object::destruct(srq);
-			return 0;
-		},
-
-	.create_qp = [](ib_qp *qp, ib_qp_init_attr *attr,
-			ib_udata *udata) { return create<Qp::Object>(qp, [&](Qp &own) { return own.start(*attr, udata); }); },
-	.modify_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
-			ib_udata *) { return Qp::of(qp).modify(*attr, mask).error(); },
-	.query_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
-		       ib_qp_init_attr *init) { return Qp::of(qp).query(*attr, mask, *init).error(); },
-	.destroy_qp =
-		[](ib_qp *qp, ib_udata *) {
-			const u32 left = Qp::of(qp).stop();
-			Qp::Object::destruct(qp);
-			return static_cast<int>(left);
-		},
-	.attach_mcast = attach_mcast,
-	.detach_mcast = [](ib_qp *qp, const ib_gid *gid,
-			   u16) { return hca_of(qp->device).multicast().detach(*gid, Qp::of(qp).number()).error(); },
-
-	.get_dma_mr = [](ib_mr *mr, int access) {
-		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_dma(access); });
-	},
-	.reg_user_mr = [](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *) {
-		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_user(start, length, iova, access); });
-	},
-	.alloc_mr = [](ib_mr *mr, ib_mr_type type, u32 pages) -> int {
+	own.reg_user_mr = [](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *) {
+		return Methods::create<Mr::Object>(mr, [&](Mr &made) { return made.start_user(start, length, iova, access); });
+	};
+	own.alloc_mr = [](ib_mr *mr, ib_mr_type type, u32 pages) -> int {
 		if (type != IB_MR_TYPE_MEM_REG || !hca_of(mr->device).capabilities().fast_registration())
 			return -EOPNOTSUPP;
-		return create<Mr::Object>(mr, [&](Mr &own) { return own.start_fast(pages); });
-	},
-	.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd, ib_udata *) {
+		return Methods::create<Mr::Object>(mr, [&](Mr &made) { return made.start_fast(pages); });
+	};
+	own.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd, ib_udata *) {
 		return Mr::of(mr).change_user(flags, start, length, iova, access, pd).error();
-	},
-	.dereg_mr =
-		[](ib_mr *mr, ib_udata *) {
-			const auto stopped = Mr::of(mr).stop();
-			if (stopped)
-				Mr::Object::destruct(mr);
-			return stopped.error();
-		},
-	.alloc_mw = [](ib_mw *mw, ib_udata *) -> int {
+	};
+	own.dereg_mr = [](ib_mr *mr, ib_udata *) {
+		const auto stopped = Mr::of(mr).stop();
+		if (stopped)
+			Mr::Object::destruct(mr);
+		return stopped.error();
+	};
+	own.alloc_mw = [](ib_mw *mw, ib_udata *) -> int {
 		const Capabilities &cap = hca_of(mw->device).capabilities();
 		if (mw->type == IB_MW_TYPE_1 ? !cap.has(wire::dev_cap_flag::memory_windows) :
 					       !cap.has_bmme(wire::bmme_flag::type2_windows))
 			return -EOPNOTSUPP;
-		return create<Mw::Object>(mw, [](Mw &own) { return own.start(); });
-	},
-	.dealloc_mw =
-		[](ib_mw *mw) {
-			const auto stopped = Mw::of(mw).stop();
-			if (stopped)
-				Mw::Object::destruct(mw);
-			return stopped.error();
-		},
+		return Methods::create<Mw::Object>(mw, [](Mw &made) { return made.start(); });
+	};
+	own.dealloc_mw = [](ib_mw *mw) {
+		const auto stopped = Mw::of(mw).stop();
+		if (stopped)
+			Mw::Object::destruct(mw);
+		return stopped.error();
+	};
 
-	.alloc_ucontext = [](ib_ucontext *context, ib_udata *udata) {
-		return create<UserContext::Object>(context, [&](UserContext &own) { return own.start(*udata); });
-	},
-	.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); },
-	.mmap = [](ib_ucontext *context, u64 page_offset, size_t length, ib_user_mapping *mapping) {
+	own.alloc_ucontext = [](ib_ucontext *context, ib_udata *udata) {
+		return Methods::create<UserContext::Object>(context, [&](UserContext &made) { return made.start(*udata); });
+	};
+	own.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); };
+	own.mmap = [](ib_ucontext *context, u64 page_offset, size_t length, ib_user_mapping *mapping) {
 		return UserContext::of(context).map(page_offset, length, *mapping).error();
-	},
-	.driver_id = RDMA_DRIVER_MLX4,
-	.uverbs_abi_ver = user_abi::version,
+	};
+	own.driver_id = RDMA_DRIVER_MLX4;
+	own.uverbs_abi_ver = user_abi::version;
 
-	.size_ib_ah = sizeof(Ah::Object),
-	.size_ib_cq = sizeof(Cq::Object),
-	.size_ib_mr = sizeof(Mr::Object),
-	.size_ib_mw = sizeof(Mw::Object),
-	.size_ib_pd = sizeof(Pd::Object),
-	.size_ib_qp = sizeof(Qp::Object),
-	.size_ib_srq = sizeof(Srq::Object),
-	.size_ib_ucontext = sizeof(UserContext::Object),
-	.size_ib_xrcd = sizeof(XrcDomain::Object),
-};
+	own.size_ib_mw = sizeof(Mw::Object);
+	own.size_ib_ucontext = sizeof(UserContext::Object);
+	own.size_ib_xrcd = sizeof(XrcDomain::Object);
+	return own;
+}
 
 } // namespace
 
-kern::Result<IbDevice *> IbDevice::create(Hca &hca)
-{
-	ib::Smp smp;
-	TRY(get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp));
-	const u64 node_guid = ib::smp_attribute<ib::NodeInfo>(smp).node_guid;
-	TRY(get_attribute(hca.commands(), 1, ib::attr_node_description, 0, smp));
-
-	IbDevice *device = rdma::alloc_device<IbDevice>();
-	if (!device)
-		return kern::Error{-ENOMEM};
-	device->hca = &hca;
-	device->ib.phys_port_cnt = hca.num_ports();
-	device->ib.num_comp_vectors = static_cast<int>(hca.completion_vectors());
-	device->ib.local_dma_lkey = hca.capabilities().reserved_lkey;
-	device->ib.node_guid = ib::be64(node_guid);
-	device->ib.node_type = RDMA_NODE_IB_CA;
-	__builtin_memcpy(device->ib.node_desc, smp.data, sizeof(device->ib.node_desc));
-	ib_set_device_ops(&device->ib, &operations);
-	return device;
-}
-
-kern::Result<> IbDevice::start()
-{
-	// From before the first look at the ports: the subnet manager may bring one up while clients are being added, and what
-	// the midlayer remembers of it would stay as it was.
-	hca->set_event_device(&ib);
-	if (const int status = ib_register_device(&ib, "mlx4_%d", hca->dma_device())) {
-		hca->set_event_device(nullptr);
-		return kern::Error{status};
-	}
-	registered = true;
-	return {};
-}
-
-void IbDevice::stop()
-{
-	hca->set_event_device(nullptr);
-	if (registered)
-		ib_unregister_device(&ib);
-	registered = false;
-}
-
-void IbDevice::tell_fatal()
-{
-	if (registered)
-		rdma::dispatch(IB_EVENT_DEVICE_FATAL, &ib, 0);
-	hca->announce_failure();
-}
+constinit const ib_device_ops Verbs::operations = make_operations();
 
 } // namespace connectx

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card as the midlayer sees it.
+// What the card's verbs are made of.
 #pragma once
-#include <kern/debugfs.hpp>
-#include <kern/result.hpp>
-#include <rdma/driver.hpp>
+#include "../mellanox/ib_device.hpp"
 #include "hca.hpp"
 
 namespace connectx {
 
-/* Allocated by the midlayer, which wants its own structure first. */
-struct IbDevice {
-	ib_device ib;
-	Hca *hca;
-	bool registered;
+class Ah;
+class Mr;
 
-	/* May sleep. Errors: ENOMEM, those of commands. */
-	static kern::Result<IbDevice *> create(Hca &hca);
-	static void destroy(IbDevice *device) { rdma::dealloc_device(device); }
-
-	/* Registers; clients may use it before this returns. */
-	kern::Result<> start();
-	/* Unregisters; nobody uses it after. */
-	void stop();
-	/* Tells everybody that the card has failed. Task. */
-	void tell_fatal();
-	const char *name() const { return ib.name; }
-
-	static IbDevice &of(ib_device *device) { return *rdma::device_of<IbDevice>(device); }
+struct Verbs {
+	using Hca = connectx::Hca;
+	using Ah = connectx::Ah;
+	using Cq = connectx::Cq;
+	using Mr = connectx::Mr;
+	using Qp = connectx::Qp;
+	using Srq = connectx::Srq;
+	static constexpr const char *device_name = "mlx4_%d";
+	static const ib_device_ops operations;
+	static u32 local_dma_lkey(const Hca &hca) { return hca.capabilities().reserved_lkey; }
 };
+
+using IbDevice = mellanox::IbDevice<Verbs>;
 
 } // namespace connectx

@@ -37,6 +37,8 @@ public:
 	/* Of a card that has failed it succeeds. */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
+	/* As many as the table has entries. */
+	u32 groups() const { return table_size_; }
 	u32 members_per_group() const { return members_; }
 
 private:
