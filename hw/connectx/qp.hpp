@@ -62,8 +62,6 @@ public:
 
 private:
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
-	/* A doorbell has been rung, and the card has failed, or somebody watches. */
-	void attend();
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
 	QueuePlace place() const

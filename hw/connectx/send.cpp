@@ -3,6 +3,7 @@
 //
 // The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a descriptor when its turn has come and
 // not before, so no descriptor has to be stamped invalid ahead of the head, and the queue can be used to the last entry.
+#include "../mellanox/requests.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"
 #include "mr.hpp"
@@ -71,31 +72,6 @@ constexpr u32 fast_register_access(int access)
 	       (access & IB_ACCESS_REMOTE_READ ? F::remote_read : 0u) |
 	       (access & IB_ACCESS_LOCAL_WRITE ? F::local_write : 0u) |
 	       (access & IB_ACCESS_MW_BIND ? F::bind_enable : 0u) | F::local_read;
-}
-
-inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
-{
-	auto *segment = reinterpret_cast<wire::WqeRemoteAddress *>(at);
-	segment->address = address;
-	segment->rkey = rkey;
-	segment->reserved = 0;
-	return at + sizeof(*segment);
-}
-
-inline u8 *put_data(u8 *at, const ib_sge &sge)
-{
-	auto *segment = reinterpret_cast<wire::WqeData *>(at);
-	segment->byte_count = sge.length;
-	segment->lkey = sge.lkey;
-	segment->address = sge.addr;
-	return at + sizeof(*segment);
-}
-
-inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
-{
-	for (; count > 0; count--, sge++)
-		at = put_data(at, *sge);
-	return at;
 }
 
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
@@ -295,64 +271,16 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		kern::write_once(sq.head, head);
 		uar_.write32(wire::uar::send_doorbell, sq.doorbell_value);
 		if (hca_.wants_attention()) [[unlikely]]
-			attend();
+			attend(hca_, verbs_);
 	}
 	if (error) [[unlikely]]
 		*bad = wr;
 	return error;
-}
-
-void Qp::attend()
-{
-	if (hca_.failed())
-		hca_.announce_failure();
-	if (hca_.commands().watched())
-		kern_trace_doorbell(verbs_.device->name, verbs_.qp_num);
 }
 
 int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
 {
-	kern::Guard guard(rq.lock);
-	const u32 first = rq.head;
-	u32 head = first;
-	const u32 tail = __atomic_load_n(&rq.tail, __ATOMIC_ACQUIRE);
-	int error = 0;
-
-	for (; wr; wr = wr->next) {
-		if (head - tail > rq.mask || !rq.entries) [[unlikely]] {
-			error = -ENOMEM;
-			break;
-		}
-		if (static_cast<u32>(wr->num_sge) > rq.max_sge) [[unlikely]] {
-			error = -EINVAL;
-			break;
-		}
-		u8 *at = rq.entries + ((head & rq.mask) << rq.log_stride);
-		u32 length = 0;
-		const ib_sge *sge = wr->sg_list;
-		for (int left = wr->num_sge; left > 0; left--, sge++) {
-			length += sge->length;
-			at = put_data(at, *sge);
-		}
-		if (static_cast<u32>(wr->num_sge) < rq.max_sge) {
-			auto *end = reinterpret_cast<wire::WqeData *>(at);
-			end->byte_count = 0;
-			end->lkey = wire::WqeData::terminator_lkey;
-			end->address = 0;
-		}
-		rq.posted[head & rq.mask] = {wr->wr_id, length};
-		head++;
-	}
-	if (head != first) [[likely]] {
-		kern::write_once(rq.head, head);
-		kern::dma_wmb();
-		__atomic_store_n(rq.record, __builtin_bswap32(head & 0xffff), __ATOMIC_RELAXED);
-		if (hca_.failed()) [[unlikely]]
-			hca_.announce_failure();
-	}
-	if (error) [[unlikely]]
-		*bad = wr;
-	return error;
+	return post_receives<0>(rq, hca_, wr, bad);
 }
 
 } // namespace connectx

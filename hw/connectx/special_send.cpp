@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport").
+#include "../mellanox/requests.hpp"
 #include "../mellanox/special_packet.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"
@@ -22,13 +23,7 @@ void put_packet(u8 *wqe, const SpecialPacket &packet, const Ah &ah, const ib_ud_
 	auto *const control = reinterpret_cast<wire::WqeControl *>(wqe);
 	InlineWriter head(wqe, wqe + sizeof(*control));
 	head.write(packet.headers(), packet.header_bytes());
-	u8 *at = head.finish();
-	for (int i = 0; i < wr.wr.num_sge; i++, at += sizeof(wire::WqeData)) {
-		auto *segment = reinterpret_cast<wire::WqeData *>(at);
-		segment->byte_count = wr.wr.sg_list[i].length;
-		segment->lkey = wr.wr.sg_list[i].lkey;
-		segment->address = wr.wr.sg_list[i].addr;
-	}
+	u8 *at = put_data(head.finish(), wr.wr.sg_list, wr.wr.num_sge);
 	// The pad, and the place of the ICRC, which the card computes.
 	constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 	InlineWriter tail(wqe, at);
@@ -90,7 +85,7 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 		kern::write_once(sq.head, head);
 		uar_.write32(wire::uar::send_doorbell, sq.doorbell_value);
 		if (hca_.wants_attention())
-			attend();
+			attend(hca_, verbs_);
 	}
 	if (error)
 		*bad = wr;

@@ -63,7 +63,7 @@ public:
 	Port &port(u32 number) { return *ports_[number - 1]; }
 	u32 num_ports() const { return capabilities_.num_ports; }
 	bool failed() const { return commands_->failed(); }
-	/* Of one who has rung a doorbell: see Qp::attend(). */
+	/* Of one who has rung a doorbell: see attend(). */
 	bool wants_attention() const { return commands_->wants_attention(); }
 
 	NumberAllocator &qpns() { return *qpns_; }

@@ -75,8 +75,6 @@ private:
 	kern::Result<Description> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
 	/* Tells the card of `count` requests up to `head`, of which the first is described by `first`. */
 	void ring(u32 head, u32 count, const Description &first) REQUIRES(sq.lock);
-	/* A doorbell has been rung, and the card has failed, or somebody watches. */
-	void attend();
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Requests to descriptors: the fast path. A send is described by the descriptor before it, which the card reads when it is done with
 // that one: so a new one's own link is left alone, which may still describe a request that has not been executed.
+#include "../mellanox/requests.hpp"
 #include "../mellanox/special_packet.hpp"
 #include "ah.hpp"
 #include "qp.hpp"
@@ -17,22 +18,6 @@ constexpr u32 most_per_doorbell = 255;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 constexpr u8 rate_mask = 7;
-
-inline u8 *put_data(u8 *at, const ib_sge &sge)
-{
-	auto *segment = reinterpret_cast<wire::WqeData *>(at);
-	segment->byte_count = sge.length;
-	segment->lkey = sge.lkey;
-	segment->address = sge.addr;
-	return at + sizeof(*segment);
-}
-
-inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
-{
-	for (; count > 0; count--, sge++)
-		at = put_data(at, *sge);
-	return at;
-}
 
 /* Bytes, as an inline segment. */
 u8 *put_inline(u8 *at, const void *data, u32 length)
@@ -57,15 +42,6 @@ u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 	for (int i = 0; i < count; to += sge[i++].length)
 		__builtin_memcpy(to, reinterpret_cast<const void *>(sge[i].addr), sge[i].length);
 	return at + inline_bytes(static_cast<u32>(total));
-}
-
-inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
-{
-	auto *segment = reinterpret_cast<wire::WqeRemoteAddress *>(at);
-	segment->address = address;
-	segment->rkey = rkey;
-	segment->reserved = 0;
-	return at + sizeof(*segment);
 }
 
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
@@ -233,58 +209,15 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 	if (pending) [[likely]]
 		ring(head, pending, first);
 	if ((pending || rung) && hca_.wants_attention()) [[unlikely]]
-		attend();
+		attend(hca_, verbs_);
 	if (error) [[unlikely]]
 		*bad = wr;
 	return error;
-}
-
-void Qp::attend()
-{
-	if (hca_.failed())
-		hca_.announce_failure();
-	if (hca_.commands().watched())
-		kern_trace_doorbell(verbs_.device->name, verbs_.qp_num);
 }
 
 int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
 {
-	kern::Guard guard(rq.lock);
-	const u32 first = rq.head;
-	u32 head = first;
-	const u32 tail = __atomic_load_n(&rq.tail, __ATOMIC_ACQUIRE);
-	int error = 0;
-
-	for (; wr; wr = wr->next) {
-		if (head - tail > rq.mask || !rq.entries) [[unlikely]] {
-			error = -ENOMEM;
-			break;
-		}
-		if (static_cast<u32>(wr->num_sge) > rq.max_sge) [[unlikely]] {
-			error = -EINVAL;
-			break;
-		}
-		u8 *at = rq.entries + ((head & rq.mask) << rq.log_stride) + sizeof(WqeNext);
-		u32 length = 0;
-		const ib_sge *sge = wr->sg_list;
-		for (int left = wr->num_sge; left > 0; left--, sge++) {
-			length += sge->length;
-			at = put_data(at, *sge);
-		}
-		if (static_cast<u32>(wr->num_sge) < rq.max_sge)
-			put_data(at, {.addr = 0, .length = 0, .lkey = wire::terminator_lkey});
-		rq.posted[head & rq.mask] = {wr->wr_id, length};
-		head++;
-	}
-	if (head != first) [[likely]] {
-		kern::write_once(rq.head, head);
-		__atomic_store_n(rq.record, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
-		if (hca_.failed()) [[unlikely]]
-			hca_.announce_failure();
-	}
-	if (error) [[unlikely]]
-		*bad = wr;
-	return error;
+	return post_receives<sizeof(WqeNext)>(rq, hca_, wr, bad);
 }
 
 } // namespace infinihost

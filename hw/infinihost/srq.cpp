@@ -12,7 +12,7 @@ constexpr u32 least_log_stride = 6, most_log_stride = 11;
 
 } // namespace
 
-Srq::Srq(Hca &hca, ib_srq &verbs) : lock_(KERN_LOCK_CLASS("infinihost.srq")), verbs_(verbs), hca_(hca) {}
+Srq::Srq(Hca &hca, ib_srq &verbs) : SharedReceives(hca, verbs, KERN_LOCK_CLASS("infinihost.srq")) {}
 
 Srq::~Srq()
 {
@@ -41,9 +41,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr)
 	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::round_up_power_of_two(size_t{size_} << log_stride_), kern::Gfp::kernel));
 	descriptors_ = buffer_.as<u8>();
 	base_ = static_cast<u32>(buffer_.address());
-	for (u32 i = 0; i < size_; i++)
-		link(i, (i + 1) & (size_ - 1));
-	tail_ = size_ - 1;
+	link_all();
 
 	// Its limit, once for each time that it is set, and its end.
 	events_room_ = TRY(hca_.async_eq().room().take(2));
@@ -83,88 +81,6 @@ void Srq::stop()
 		hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_srq, .in_modifier = number(), .op_modifier = 1}));
 	hca_.set_srq(number(), nullptr);
 	hca_.synchronize_events();
-}
-
-kern::Result<> Srq::modify(const ib_srq_attr &attr, int mask)
-{
-	// The card's queues keep their size.
-	if (mask & IB_SRQ_MAX_WR)
-		return kern::Error{-EINVAL};
-	if (!(mask & IB_SRQ_LIMIT))
-		return {};
-	if (attr.srq_limit >= size_)
-		return kern::Error{-EINVAL};
-	TRY(hca_.commands().execute({.opcode = wire::Opcode::arm_srq, .in_modifier = number(), .in_param = attr.srq_limit}));
-	return {};
-}
-
-kern::Result<> Srq::query(ib_srq_attr &attr)
-{
-	auto mailbox = TRY(hca_.commands().mailbox());
-	TRY(hca_.commands().execute_out({.opcode = wire::Opcode::query_srq, .in_modifier = number()}, mailbox));
-	attr.srq_limit = wire::SrqContext::limit.get(mailbox.bytes());
-	attr.max_wr = size_ - 1;
-	attr.max_sge = max_sge_;
-	return {};
-}
-
-int Srq::post(const ib_recv_wr *wr, const ib_recv_wr **bad)
-{
-	kern::Guard guard(lock_);
-	u32 posted = 0;
-	int error = 0;
-	for (; wr; wr = wr->next) {
-		if (static_cast<u32>(wr->num_sge) > max_sge_) [[unlikely]] {
-			error = -EINVAL;
-			break;
-		}
-		if (head_ == tail_) [[unlikely]] {
-			error = -ENOMEM;
-			break;
-		}
-		Entry &entry = entries_[head_];
-		auto *segment = reinterpret_cast<wire::WqeData *>(descriptor(head_) + sizeof(wire::WqeNext));
-		u32 length = 0;
-		for (int i = 0; i < wr->num_sge; i++, segment++) {
-			const ib_sge &sge = wr->sg_list[i];
-			segment->byte_count = sge.length;
-			segment->lkey = sge.lkey;
-			segment->address = sge.addr;
-			length += sge.length;
-		}
-		if (static_cast<u32>(wr->num_sge) < max_sge_) {
-			segment->byte_count = 0;
-			segment->lkey = wire::terminator_lkey;
-			segment->address = 0;
-		}
-		entry.posted = {wr->wr_id, length};
-		head_ = entry.next;
-		entry.next = in_use;
-		posted++;
-	}
-	if (posted) {
-		counter_ += posted;
-		__atomic_store_n(record_, __builtin_bswap32(counter_ & 0xffff), __ATOMIC_RELEASE);
-	}
-	if (error) [[unlikely]]
-		*bad = wr;
-	return error;
-}
-
-s64 Srq::complete(u32 address, u64 &id)
-{
-	kern::Guard guard(lock_);
-	const u32 index = (address - base_) >> log_stride_;
-	if (index >= size_ || entries_[index].next != in_use) [[unlikely]]
-		return not_posted;
-	const PostedReceive posted = entries_[index].posted;
-	id = posted.wr_id;
-	// To the end of the list of free ones.
-	link(tail_, index);
-	tail_ = index;
-	// What follows the last one is written when there is something.
-	entries_[index].next = 0;
-	return posted.length;
 }
 
 } // namespace infinihost
