@@ -16,7 +16,7 @@ using Context = wire::CqContext;
 Cq::Cq(Hca &hca, ib_cq &verbs)
     : lock_(KERN_LOCK_CLASS("connectx.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()), uar_(hca.kernel_uar()),
       checksums_(hca.capabilities().has(wire::dev_cap_flag::ipoib_checksum)), verbs_(verbs), hca_(hca),
-      resize_lock_(KERN_LOCK_CLASS("connectx.cq_resize"))
+      resize_lock_(KERN_LOCK_CLASS("connectx.cq_resize")), members_(hca, verbs)
 {
 }
 
@@ -113,7 +113,7 @@ void Cq::stop()
 	Graveyard::List unwanted;
 	{
 		kern::Guard guard(lock_);
-		graveyard_.move_all(unwanted);
+		members_.move_all(unwanted);
 	}
 	Graveyard::free(unwanted);
 }
@@ -239,14 +239,7 @@ bool Cq::switch_ring()
 void Cq::attach(Qp &qp, bool sends)
 {
 	kern::Guard guard(lock_);
-	QpEntry &entry = hca_.qp_entry(qp.number());
-	if (sends) {
-		senders_.push_back(qp);
-		kern::write_once(entry.send_cqn, number());
-	} else {
-		receivers_.push_back(qp);
-		kern::write_once(entry.recv_cqn, number());
-	}
+	members_.add(qp, number(), sends);
 }
 
 u32 Cq::detach(Qp &qp, bool sends)
@@ -254,15 +247,8 @@ u32 Cq::detach(Qp &qp, bool sends)
 	kern::Guard resizing(resize_lock_);
 	auto remains = make_remains(qp);
 	kern::Guard guard(lock_);
-	QpEntry &entry = hca_.qp_entry(qp.number());
 	const u32 left = bury(qp, std::move(remains));
-	if (sends) {
-		qp.send_cq_node.unlink();
-		kern::write_once(entry.send_cqn, 0);
-	} else {
-		qp.recv_cq_node.unlink();
-		kern::write_once(entry.recv_cqn, 0);
-	}
+	members_.remove(qp, sends);
 	return left;
 }
 
@@ -339,13 +325,10 @@ kern::Owned<Remains> Cq::make_remains(const Qp &qp)
 	Graveyard::List spent;
 	{
 		kern::Guard guard(lock_);
-		graveyard_.move_spent(spent);
+		members_.move_spent(spent);
 		for (u32 at = consumer_, end = end_locked(); at != end; at++)
 			count += is_of(*entry(at), qp);
-		if (hca_.failed() && &verbs_ == qp.verbs().send_cq)
-			count += kern::read_once(qp.sq.head) - qp.sq.tail;
-		if (hca_.failed() && &verbs_ == qp.verbs().recv_cq)
-			count += kern::read_once(qp.rq.head) - qp.rq.tail;
+		count += members_.unflushed(qp);
 	}
 	Graveyard::free(spent);
 	return count ? Remains::create(count) : kern::Owned<Remains>();
@@ -377,48 +360,12 @@ void Cq::purge_locked(Predicate unwanted)
 	}
 }
 
-bool Cq::flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc)
-{
-	if (!(qp.*flush)(wc))
-		return false;
-	wc.qp = &qp.verbs();
-	wc.status = IB_WC_WR_FLUSH_ERR;
-	wc.vendor_err = 0;
-	wc.byte_len = 0;
-	wc.wc_flags = 0;
-	return true;
-}
-
-int Cq::poll_failed(int count, ib_wc *wc)
-{
-	int got = graveyard_.take_all(count, wc);
-	const auto take = [&](Qp &qp, bool (Qp::*flush)(ib_wc &)) {
-		while (got < count && flush_one(qp, flush, wc[got]))
-			got++;
-	};
-	for (Qp &qp : senders_)
-		take(qp, &Qp::flush_send);
-	for (Qp &qp : receivers_)
-		take(qp, &Qp::flush_receive);
-	return got;
-}
-
 void Cq::dump(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lock_);
 	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(), 1u << log_entries_,
 		  consumer_, events_, bogus_entries_);
-	for (Qp &qp : senders_)
-		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.sq.head), qp.sq.tail,
-			  qp.sq.mask + 1);
-	for (Qp &qp : receivers_)
-		out.print("\tQP %#x receive: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.rq.head),
-			  qp.rq.tail, qp.rq.mask + 1);
-}
-
-void Cq::announce_failure()
-{
-	verbs_.comp_handler(&verbs_, verbs_.cq_context);
+	members_.dump(out);
 }
 
 } // namespace connectx

@@ -5,7 +5,7 @@
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>
 #include <hw/connectx/cqe.hpp>
-#include "../mellanox/remains.hpp"
+#include "../mellanox/cq_members.hpp"
 #include "doorbell.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
@@ -61,7 +61,7 @@ public:
 	void dump(kern::debugfs::Output &out);
 
 	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
-	void announce_failure();
+	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
 private:
 	/* A test. */
@@ -124,8 +124,6 @@ private:
 	/* The QP of an entry, or nullptr. */
 	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
-	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
-	static bool flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc);
 	void report_consumer(u32 index)
 	{
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
@@ -178,9 +176,7 @@ private:
 	u32 next_log_entries_ = 0;
 	bool resizing_ = false;
 
-	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
-	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
-	Graveyard graveyard_ GUARDED_BY(lock_);
+	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
 	u64 events_ = 0;
 };

@@ -234,43 +234,28 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 
 bool Cq::take_remains(const wire::Cqe &cqe, ib_wc &wc)
 {
-	return graveyard_.take(cqe.qpn_word, wc) || bogus(cqe, "completion of nothing that remains");
+	return members_.take(cqe.qpn_word, wc) || bogus(cqe, "completion of nothing that remains");
 }
 
 u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 {
 	last_key_ = no_key;
-	if (!room)
-		return 0;
-	Remains &remains = *room.release();
-	remains.number = graveyard_.number();
-	const auto keep = [&](ib_wc &wc) {
-		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
-		return remains.push(wc);
-	};
-	for (u32 at = consumer_, end = end_locked(); at != end; at++) {
-		auto &cqe = const_cast<wire::Cqe &>(*entry(at));
-		if (!is_of(cqe, qp))
-			continue;
-		const u8 kind = kind_of(&cqe, at);
-		const u8 opcode = opcodes.verbs[kind];
-		ib_wc wc{};
-		const bool translated = opcode == unusual ? cqe.opcode() == wire::cqe_opcode_error && translate_error(cqe, wc, qp) :
-								  translate_of(cqe, kind, opcode, wc, qp);
-		if (!translated || !keep(wc))
-			continue;
-		cqe.qpn_word = remains.number;
-		kern::write_once(cqe.owner_opcode, static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) | remains_opcode));
-	}
-	const auto make_up = [&](const ib_cq *cq, bool (Qp::*flush)(ib_wc &)) {
-		ib_wc wc{};
-		while (hca_.failed() && cq == &verbs_ && !remains.full() && flush_one(qp, flush, wc))
-			keep(wc);
-	};
-	make_up(qp.verbs().send_cq, &Qp::flush_send);
-	make_up(qp.verbs().recv_cq, &Qp::flush_receive);
-	graveyard_.keep(remains);
-	return remains.count;
+	return members_.bury(qp, std::move(room), [&, end = end_locked()](u32 number, auto keep) {
+		for (u32 at = consumer_; at != end; at++) {
+			auto &cqe = const_cast<wire::Cqe &>(*entry(at));
+			if (!is_of(cqe, qp))
+				continue;
+			const u8 kind = kind_of(&cqe, at);
+			const u8 opcode = opcodes.verbs[kind];
+			ib_wc wc{};
+			const bool translated = opcode == unusual ? cqe.opcode() == wire::cqe_opcode_error && translate_error(cqe, wc, qp) :
+									  translate_of(cqe, kind, opcode, wc, qp);
+			if (!translated || !keep(wc))
+				continue;
+			cqe.qpn_word = number;
+			kern::write_once(cqe.owner_opcode, static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) | remains_opcode));
+		}
+	});
 }
 
 inline int Cq::poll(int count, ib_wc *wc)
@@ -311,7 +296,7 @@ inline int Cq::poll(int count, ib_wc *wc)
 		report_consumer(at);
 	}
 	if (got == 0 && hca_.failed()) [[unlikely]]
-		return poll_failed(count, wc);
+		return members_.take_unflushed(count, wc);
 	return got;
 }
 

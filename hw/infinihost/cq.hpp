@@ -5,7 +5,7 @@
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
 #include <hw/infinihost/cqe.hpp>
-#include "../mellanox/remains.hpp"
+#include "../mellanox/cq_members.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
 
@@ -97,8 +97,6 @@ private:
 	/* The QP of an entry, or nullptr. */
 	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
-	int poll_failed(int count, ib_wc *wc) REQUIRES(lock_);
-	static bool flush_one(Qp &qp, bool (Qp::*flush)(ib_wc &), ib_wc &wc);
 	/* Entries before `consumer_` are the card's again. */
 	void report_consumer() REQUIRES(lock_)
 	{
@@ -134,9 +132,7 @@ private:
 	Ring next_ring_;
 	bool resizing_ = false;
 
-	kern::List<Qp, &Qp::send_cq_node> senders_ GUARDED_BY(lock_);
-	kern::List<Qp, &Qp::recv_cq_node> receivers_ GUARDED_BY(lock_);
-	Graveyard graveyard_ GUARDED_BY(lock_);
+	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
 	u64 events_ = 0;
 };

@@ -166,7 +166,7 @@ bool Cq::translate_of(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc)
 {
 	if (cqe.opcode == remains_opcode) [[unlikely]]
-		return graveyard_.take(cqe.qpn, wc) || bogus(cqe, "completion of nothing that remains");
+		return members_.take(cqe.qpn, wc) || bogus(cqe, "completion of nothing that remains");
 	// Completions mostly come in runs, of one QP in one direction.
 	const u32 key = cqe.qpn << 1 | (cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
 	if (key != last_key_) [[unlikely]] {
@@ -201,7 +201,7 @@ int Cq::poll(int count, ib_wc *wc)
 	if (consumer_ != first)
 		report_consumer();
 	if (got == 0 && hca_.failed()) [[unlikely]]
-		return poll_failed(count, wc);
+		return members_.take_unflushed(count, wc);
 	return got;
 }
 

@@ -359,24 +359,4 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
 	return {};
 }
 
-bool Qp::flush_send(ib_wc &wc)
-{
-	if (sq.tail == __atomic_load_n(&sq.head, __ATOMIC_ACQUIRE))
-		return false;
-	wc.wr_id = sq.ids[sq.tail & sq.mask];
-	__atomic_store_n(&sq.tail, sq.tail + 1, __ATOMIC_RELEASE);
-	wc.opcode = IB_WC_SEND;
-	return true;
-}
-
-bool Qp::flush_receive(ib_wc &wc)
-{
-	if (rq.tail == __atomic_load_n(&rq.head, __ATOMIC_ACQUIRE))
-		return false;
-	wc.wr_id = rq.posted[rq.tail & rq.mask].wr_id;
-	__atomic_store_n(&rq.tail, rq.tail + 1, __ATOMIC_RELEASE);
-	wc.opcode = IB_WC_RECV;
-	return true;
-}
-
 } // namespace infinihost

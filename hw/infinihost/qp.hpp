@@ -54,9 +54,7 @@ public:
 	ReceiveQueue rq;
 	Srq *srq = nullptr;
 
-	/* After the card's failure: completes one request of the queue as flushed. Under the CQ's lock. */
-	bool flush_send(ib_wc &wc);
-	bool flush_receive(ib_wc &wc);
+	// In the lists of its CQs.
 	kern::ListNode send_cq_node, recv_cq_node;
 
 private:

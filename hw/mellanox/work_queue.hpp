@@ -4,6 +4,7 @@
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
+#include <rdma/ib_verbs.h>
 
 namespace mellanox {
 
@@ -77,6 +78,27 @@ inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 	const u32 length = posted.length;
 	__atomic_store_n(&rq.tail, tail + 1, __ATOMIC_RELEASE);
 	return length;
+}
+
+/* The oldest request of a queue, which nobody will complete any more; false if there is none. */
+inline bool retire_flushed(SendQueue &sq, ib_wc &wc)
+{
+	if (sq.tail == __atomic_load_n(&sq.head, __ATOMIC_ACQUIRE))
+		return false;
+	wc.wr_id = sq.ids[sq.tail & sq.mask];
+	__atomic_store_n(&sq.tail, sq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_SEND;
+	return true;
+}
+
+inline bool retire_flushed(ReceiveQueue &rq, ib_wc &wc)
+{
+	if (rq.tail == __atomic_load_n(&rq.head, __ATOMIC_ACQUIRE))
+		return false;
+	wc.wr_id = rq.posted[rq.tail & rq.mask].wr_id;
+	__atomic_store_n(&rq.tail, rq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_RECV;
+	return true;
 }
 
 } // namespace mellanox
