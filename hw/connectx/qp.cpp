@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp.hpp"
-#include <kern/log.hpp>
-#include <kern/time.hpp>
+#include "../mellanox/qp_attributes.hpp"
 #include "cq.hpp"
 #include "family.hpp"
 #include "qp_transition.hpp"
@@ -15,40 +14,6 @@ namespace {
 
 using Context = wire::QpContext;
 using wire::Opcode;
-
-/* After so long a card that has not flushed a QP's requests does not. */
-constexpr unsigned int flush_ms = 5000;
-
-QpKind kind_of(ib_qp_type type)
-{
-	switch (type) {
-	case IB_QPT_SMI:
-	case IB_QPT_GSI:
-		return QpKind::special;
-	case IB_QPT_UD:
-		return QpKind::datagram;
-	default:
-		return QpKind::connected;
-	}
-}
-
-wire::ServiceType service_of(ib_qp_type type)
-{
-	switch (type) {
-	case IB_QPT_SMI:
-	case IB_QPT_GSI:
-		return wire::ServiceType::mlx;
-	case IB_QPT_UD:
-		return wire::ServiceType::ud;
-	case IB_QPT_UC:
-		return wire::ServiceType::uc;
-	case IB_QPT_XRC_INI:
-	case IB_QPT_XRC_TGT:
-		return wire::ServiceType::xrc;
-	default:
-		return wire::ServiceType::rc;
-	}
-}
 
 } // namespace
 
@@ -170,10 +135,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	return {};
 }
 
-/*
- * Only the card knows which of the requests without a completion are done, and which are not. Having gone to ERR it flushes these
- * in its own time; its counters say when it is through (Documentation/connectx.rst, "Transitions").
- */
+/* Only the card knows which of the requests without a completion are done, and which are not. */
 void Qp::flush()
 {
 	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
@@ -183,25 +145,7 @@ void Qp::flush()
 	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
 	if (hca_.failed() || (drained && !srq && verbs_.qp_type != IB_QPT_XRC_TGT))
 		return;
-	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
-	kern::Result<> asked;
-	if (state_ != IB_QPS_ERR)
-		asked = command(Opcode::to_err_qp, state_, IB_QPS_ERR, {}, 0);
-	auto mailbox = hca_.commands().mailbox();
-	if (asked.ok())
-		asked = kern::check(mailbox.error());
-	while (asked.ok()) {
-		asked = hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox.value());
-		const u8 *const context = mailbox.value().bytes() + wire::qp_mailbox_context;
-		if (asked.ok() && Context::sq_counter.get(context) == (sq.head & 0xffff) &&
-		    Context::rq_counter.get(context) == (rq.head & 0xffff))
-			return;
-		if (asked.ok() && deadline.passed())
-			asked = kern::Error{-ETIMEDOUT};
-		kern::sleep_us(50, 200);
-	}
-	if (!hca_.failed())
-		kern_dev_error(hca_.dma_device(), "QP %#x: its requests were not all flushed: %d\n", number_, asked.error());
+	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
 }
 
 u32 Qp::stop()
@@ -229,13 +173,9 @@ u32 Qp::stop()
 	}
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
-	// What a handler still posts is refused, as if there were no room: the rings are about to go.
-	const auto close = [](auto &queue) {
-		kern::Guard guard(queue.lock);
-		kern::write_once(queue.head, queue.tail + queue.mask + 1);
-	};
-	close(sq);
-	close(rq);
+	// A handler may still post.
+	close_queue(sq);
+	close_queue(rq);
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
 	return left;
@@ -323,14 +263,10 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 		Context::mtu.set(context, IB_MTU_4096);
 		Context::log_max_message.set(context, kind_ == QpKind::special ? 11 : lso ? cap.log_max_lso : 13);
 	}
-	// Remote access needs both the right and, for reads and atomics, resources to answer with.
 	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) && kind_ == QpKind::connected) {
 		const u32 access = mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags) : access_flags_;
 		const u32 reads = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
-		Context::remote_write.set(context, (access & IB_ACCESS_REMOTE_WRITE) != 0);
-		Context::remote_read.set(context, reads && (access & IB_ACCESS_REMOTE_READ));
-		Context::remote_atomic.set(context, reads && (access & IB_ACCESS_REMOTE_ATOMIC));
-		optional |= wire::qp_opt::remote_read | wire::qp_opt::remote_write | wire::qp_opt::remote_atomic;
+		optional |= put_access<Context>(context, access, reads);
 	}
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
@@ -397,32 +333,19 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 		state_ = verbs_state(state);
 		attr.cur_qp_state = attr.qp_state = state_;
 		attr.sq_draining = state == wire::QpState::sq_draining;
-		attr.path_mtu = static_cast<ib_mtu>(Context::mtu.get(context));
+		get_plain_attributes<Context, Path>(context, attr);
 		const auto migration = static_cast<wire::MigrationState>(Context::migration_state.get(context));
 		attr.path_mig_state = migration == wire::MigrationState::armed ? IB_MIG_ARMED :
 				      migration == wire::MigrationState::rearm ? IB_MIG_REARM :
 										 IB_MIG_MIGRATED;
-		attr.qkey = Context::qkey.get(context);
-		attr.rq_psn = Context::next_receive_psn.get(context);
-		attr.sq_psn = Context::next_send_psn.get(context);
-		attr.dest_qp_num = Context::remote_qpn.get(context);
-		attr.qp_access_flags = (Context::remote_read.get(context) ? IB_ACCESS_REMOTE_READ : 0) |
-				       (Context::remote_write.get(context) ? IB_ACCESS_REMOTE_WRITE : 0) |
-				       (Context::remote_atomic.get(context) ? IB_ACCESS_REMOTE_ATOMIC : 0);
 		if (kind_ == QpKind::connected) {
 			attr.ah_attr = get_path(primary, hca_.num_ports());
 			attr.alt_ah_attr = get_path(alternate, hca_.num_ports());
 			attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
 			attr.alt_port_num = attr.alt_ah_attr.port_num;
 		}
-		attr.pkey_index = static_cast<u16>(Path::pkey_index.get(primary));
 		attr.port_num = state_ == IB_QPS_INIT ? port_ : Path::sched_port.get(primary) + 1;
-		attr.max_rd_atomic = static_cast<u8>(1u << Context::sra_max.get(context));
-		attr.max_dest_rd_atomic = static_cast<u8>(1u << Context::rra_max.get(context));
-		attr.min_rnr_timer = static_cast<u8>(Context::min_rnr_timer.get(context));
-		attr.timeout = static_cast<u8>(Path::ack_timeout.get(primary));
 		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
-		attr.retry_cnt = static_cast<u8>(Context::retry_count.get(context));
 		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
 	}
 	attr.cap = cap_;

@@ -7,6 +7,7 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 #include "hca.hpp"
+#include "../mellanox/qp_states.hpp"
 #include "../mellanox/work_queue.hpp"
 #include "qp_geometry.hpp"
 #include "user_queue.hpp"
@@ -14,13 +15,6 @@
 namespace connectx {
 
 class Srq;
-
-/* How requests become descriptors. */
-enum class QpKind : u8 {
-	connected, // RC, UC, XRC
-	datagram,
-	special, // SMI, GSI: whole packets
-};
 
 class Qp {
 public:

@@ -26,13 +26,4 @@ kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_a
 /* And back. */
 rdma_ah_attr get_path(const u8 *path, u32 num_ports);
 
-/* How many at least 2^n are asked for: the exponent, 0 for 0 and 1. */
-constexpr u32 log_reads(u32 count)
-{
-	u32 log = 0;
-	while (1u << log < count)
-		log++;
-	return log;
-}
-
 } // namespace connectx

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp.hpp"
 #include <kern/bits.hpp>
-#include <kern/log.hpp>
-#include <kern/time.hpp>
-#include "../mellanox/qp_states.hpp"
+#include "../mellanox/qp_attributes.hpp"
 #include "cq.hpp"
 #include "qp_context.hpp"
 #include "srq.hpp"
@@ -15,40 +13,10 @@ namespace {
 using Context = wire::QpContext;
 using wire::Opcode;
 
-/* After so long a card that has not flushed a QP's requests does not. */
-constexpr unsigned int flush_ms = 5000;
 /* A datagram is one packet, of at most 2048 bytes. */
 constexpr u32 log_max_datagram = 11;
 /* TO_RST: from any state, and no answer but the status. */
 constexpr u8 reset_from_any = 2 | wire::to_rst_no_output;
-
-QpKind kind_of(ib_qp_type type)
-{
-	switch (type) {
-	case IB_QPT_SMI:
-	case IB_QPT_GSI:
-		return QpKind::special;
-	case IB_QPT_UD:
-		return QpKind::datagram;
-	default:
-		return QpKind::connected;
-	}
-}
-
-wire::ServiceType service_of(ib_qp_type type)
-{
-	switch (type) {
-	case IB_QPT_SMI:
-	case IB_QPT_GSI:
-		return wire::ServiceType::mlx;
-	case IB_QPT_UD:
-		return wire::ServiceType::ud;
-	case IB_QPT_UC:
-		return wire::ServiceType::uc;
-	default:
-		return wire::ServiceType::rc;
-	}
-}
 
 } // namespace
 
@@ -154,35 +122,14 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 	return {};
 }
 
-/*
- * Only the card knows which of the requests without a completion are done, and which are not. Having gone to ERR it flushes these
- * in its own time; its counters say when it is through (Documentation/connectx.rst, "Transitions").
- */
+/* Only the card knows which of the requests without a completion are done, and which are not. */
 void Qp::flush()
 {
 	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
 	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
 	if (hca_.failed() || (drained && !srq))
 		return;
-	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
-	kern::Result<> asked;
-	if (state_ != IB_QPS_ERR)
-		asked = command(Opcode::to_err_qp, IB_QPS_ERR, {}, 0);
-	auto mailbox = hca_.commands().mailbox();
-	if (asked.ok())
-		asked = kern::check(mailbox.error());
-	while (asked.ok()) {
-		asked = hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox.value());
-		const u8 *const context = mailbox.value().bytes() + wire::qp_mailbox_context;
-		if (asked.ok() && Context::sq_counter.get(context) == (sq.head & 0xffff) &&
-		    Context::rq_counter.get(context) == (rq.head & 0xffff))
-			return;
-		if (asked.ok() && deadline.passed())
-			asked = kern::Error{-ETIMEDOUT};
-		kern::sleep_us(50, 200);
-	}
-	if (!hca_.failed())
-		kern_dev_error(hca_.dma_device(), "QP %#x: its requests were not all flushed: %d\n", number_, asked.error());
+	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
 }
 
 u32 Qp::stop()
@@ -203,13 +150,9 @@ u32 Qp::stop()
 	left += Cq::of(verbs_.send_cq).detach(*this, true);
 	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
 	in_tables_ = false;
-	// What a handler still posts is refused, as if there were no room: the rings are about to go.
-	const auto close = [](auto &queue) {
-		kern::Guard guard(queue.lock);
-		kern::write_once(queue.head, queue.tail + queue.mask + 1);
-	};
-	close(sq);
-	close(rq);
+	// A handler may still post.
+	close_queue(sq);
+	close_queue(rq);
 	// An asynchronous event may still be on its way to the consumer.
 	hca_.synchronize_events();
 	return left;
@@ -289,14 +232,10 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::mtu.set(context, cap.port.max_mtu);
 		Context::log_max_message.set(context, log_max_datagram);
 	}
-	// Remote access needs both the right and, for reads and atomics, resources to answer with.
 	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) && kind_ == QpKind::connected) {
 		const u32 access = mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags) : access_flags_;
 		const u32 reads = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
-		Context::remote_write.set(context, (access & IB_ACCESS_REMOTE_WRITE) != 0);
-		Context::remote_read.set(context, reads && (access & IB_ACCESS_REMOTE_READ));
-		Context::remote_atomic.set(context, reads && (access & IB_ACCESS_REMOTE_ATOMIC));
-		optional |= wire::qp_opt::remote_read | wire::qp_opt::remote_write | wire::qp_opt::remote_atomic;
+		optional |= put_access<Context>(context, access, reads);
 	}
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;

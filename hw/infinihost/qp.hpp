@@ -6,6 +6,7 @@
 #include <rdma/driver.hpp>
 #include <hw/infinihost/contexts.hpp>
 #include <hw/infinihost/wqe.hpp>
+#include "../mellanox/qp_states.hpp"
 #include "../mellanox/work_queue.hpp"
 #include "hca.hpp"
 #include "qp_geometry.hpp"
@@ -13,13 +14,6 @@
 namespace infinihost {
 
 class Srq;
-
-/* How requests become descriptors. */
-enum class QpKind : u8 {
-	connected, // RC, UC
-	datagram,
-	special, // SMI, GSI: whole packets
-};
 
 class Qp {
 public:

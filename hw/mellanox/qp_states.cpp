@@ -41,6 +41,37 @@ constexpr Commands commands;
 
 } // namespace
 
+QpKind kind_of(ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return QpKind::special;
+	case IB_QPT_UD:
+		return QpKind::datagram;
+	default:
+		return QpKind::connected;
+	}
+}
+
+wire::ServiceType service_of(ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return wire::ServiceType::mlx;
+	case IB_QPT_UD:
+		return wire::ServiceType::ud;
+	case IB_QPT_UC:
+		return wire::ServiceType::uc;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		return wire::ServiceType::xrc;
+	default:
+		return wire::ServiceType::rc;
+	}
+}
+
 kern::Result<Opcode> transition_command(ib_qp_state from, ib_qp_state to)
 {
 	if (static_cast<unsigned int>(from) >= states || static_cast<unsigned int>(to) >= states)

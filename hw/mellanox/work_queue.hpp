@@ -80,6 +80,14 @@ inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 	return length;
 }
 
+/* From now on requests are refused, as if there were no room: the ring is about to go. */
+template <class Queue>
+void close_queue(Queue &queue)
+{
+	kern::Guard guard(queue.lock);
+	kern::write_once(queue.head, queue.tail + queue.mask + 1);
+}
+
 /* The oldest request of a queue, which nobody will complete any more; false if there is none. */
 inline bool retire_flushed(SendQueue &sq, ib_wc &wc)
 {
