@@ -5,7 +5,7 @@
 #include <hw/connectx/registers.hpp>
 #include "../mellanox/buddy.hpp"
 #include "../mellanox/command.hpp"
-#include "../mellanox/event_vector.hpp"
+#include "../mellanox/event_queues.hpp"
 #include "../mellanox/icm_table.hpp"
 #include "../mellanox/mailbox.hpp"
 #include "../mellanox/management.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "hca.hpp"
 #include <kern/log.hpp>
+#include "../mellanox/object_events.hpp"
 #include "cq.hpp"
 #include "group_format.hpp"
 #include "qp.hpp"
@@ -18,16 +19,8 @@ namespace
 {
 
 constexpr u32 special_qps = 8;
-/* Half a megabyte: room for the events of nearly four thousand QPs, each with a CQ of its own (Eq::room()). */
-constexpr u32 log_async_events = 14;
-constexpr u32 log_completion_events = 13;
 /* What the subnet manager may do to a port before the first of it has been heard of. */
 constexpr u32 most_port_events = 256;
-
-constexpr u64 event_bit(wire::EventType type)
-{
-	return u64{1} << static_cast<unsigned int>(type);
-}
 
 } // namespace
 
@@ -232,59 +225,21 @@ kern::Result<> Hca::init_hca()
 
 kern::Result<> Hca::create_event_queues()
 {
-	const u32 eqs = 1u << layout_[IcmRegion::eqc].log_entries;
-	const u32 available = eqs - capabilities_.reserved_eqs;
-	const u32 completions = weft_connectx_completion_vectors < kern_cpu_count()
-					? weft_connectx_completion_vectors
-					: kern_cpu_count();
-	const u32 wanted = completions + 1;
-	if (completions)
-		if (auto vectors = kern::pci::InterruptVectors::create(
-			    pci_, 2, wanted < available ? wanted : available))
-			interrupts_ = vectors.take();
-	const bool msix = interrupts_.count();
-	u32 pin = 0;
-	if (!msix) {
-		interrupts_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
-		pin = TRY(query_interrupt_pin());
-	}
-
-	vectors_ = TRY(kern::make_array<kern::Owned<EventVector<Eq>>>(kern::Gfp::kernel,
-								  msix ? interrupts_.count() : 2));
-	const EqResources resources{
-		*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq),
-		uar_,       *this};
-	for (unsigned int i = 0; i < vectors_.size(); i++) {
-		vectors_[i] = TRY(EventVector<Eq>::create(
-			resources, capabilities_.reserved_eqs + i, msix ? i : pin,
-			i ? log_completion_events : log_async_events));
-		if (!msix)
-			continue;
-		TRY(vectors_[i]->request(interrupts_.irq(i),
-					 i ? "weft_connectx-completion" : "weft_connectx-async"));
-		if (i)
-			vectors_[i]->set_cpu((i - 1) % kern_cpu_count());
-	}
-	if (!msix)
-		TRY(request_line(pin));
-
+	const u32 available = (1u << layout_[IcmRegion::eqc].log_entries) - capabilities_.reserved_eqs;
+	const EqResources resources{*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq), uar_, *this};
+	const auto make = [&](u32 i, u32 vector, bool, u32 log_entries) {
+		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector, log_entries);
+	};
+	TRY(events_.create(pci_, weft_connectx_completion_vectors, available,
+			   {"weft_connectx", "weft_connectx-async", "weft_connectx-completion"},
+			   {bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); }, make));
 	// Its own events are the answers of commands.
-	own_events_ = TRY(async_eq().room().take(CommandInterface::max_slots + num_ports() * most_port_events));
-
-	using enum wire::EventType;
-	u64 events = event_bit(eq_overflow) | event_bit(path_migrated) | event_bit(communication_established) |
-		     event_bit(sq_drained) | event_bit(cq_error) | event_bit(wq_catastrophic) |
-		     event_bit(path_migration_failed) | event_bit(local_catastrophic) |
-		     event_bit(port_change) | event_bit(command) | event_bit(wq_invalid_request) |
-		     event_bit(wq_access_violation) | event_bit(srq_catastrophic) |
-		     event_bit(srq_last_wqe) | event_bit(srq_limit);
+	TRY(events_.take_own_room(CommandInterface::max_slots + num_ports() * most_port_events));
+	u64 events = async_events;
 	if (capabilities_.has(wire::dev_cap_flag::port_management_event))
-		events |= event_bit(port_management_change);
-	TRY(commands_->execute({.opcode = wire::Opcode::map_eq,
-				.in_modifier = async_eq().number(),
-				.in_param = events}));
-	for (const auto &vector : vectors_)
-		vector->eq().arm();
+		events |= event_bit(wire::EventType::port_management_change);
+	TRY(commands_->execute({.opcode = wire::Opcode::map_eq, .in_modifier = async_eq().number(), .in_param = events}));
+	events_.arm();
 	return {};
 }
 
@@ -299,16 +254,6 @@ kern::Result<u32> Hca::query_interrupt_pin()
 	    firmware_.clear_interrupt_offset > bar0_.size() - 8)
 		return kern::Error{-EPROTO};
 	return pin;
-}
-
-kern::Result<> Hca::request_line(u32 pin)
-{
-	line_ = TRY(kern::make<InterruptLine<Eq>>(kern::Gfp::kernel, vectors_, bar0_,
-					      firmware_.clear_interrupt_offset + (pin < 32 ? 4 : 0),
-					      1u << (pin & 31)));
-	TRY(line_->request(interrupts_.irq(0), "weft_connectx"));
-	kern_dev_info(dma_device(), "no MSI-X; all queues share the interrupt pin\n");
-	return {};
 }
 
 /* Commands by events from here on, beginning with one that does nothing else. */
@@ -345,14 +290,11 @@ void Hca::stop()
 	if (stage_ == Stage::special_qps)
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp}));
 	commands_->use_polling();
-	if (vectors_.size() && vectors_[0])
+	if (events_.begun())
 		kern::ignore(commands_->execute(
 			{.opcode = wire::Opcode::map_eq,
 			 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
-	line_.reset();
-	own_events_ = {};
-	vectors_ = {};
-	interrupts_ = {};
+	events_.stop();
 	if (stage_ >= Stage::running)
 		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::close_hca}));
 	mtts_.reset();
@@ -368,14 +310,6 @@ void Hca::set_cq(u32 cqn, Cq *cq)
 {
 	kern::Guard guard(cq_table_lock_);
 	kern::write_once(cq_table_[cqn], cq);
-}
-
-void Hca::synchronize_events()
-{
-	for (const auto &vector : vectors_)
-		vector->synchronize();
-	if (line_)
-		line_->synchronize();
 }
 
 void Hca::tell_of_failure()
@@ -397,18 +331,9 @@ void Hca::dump(kern::debugfs::Output &out)
 		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i],
 			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes,
 			  layout_.extent[i].base, tables_[i]->resident_bytes());
-	for (const auto &vector : vectors_)
-		out.print("EQ %u: vector %u, %lu interrupts, %lu events\n", vector->eq().number(),
-			  vector->eq().vector(), vector->eq().interrupts(), vector->eq().events());
-	for (u32 port = 1; port <= num_ports(); port++) {
-		if (const auto counters = ports_[port - 1]->counters())
-			out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu "
-				  "words\n",
-				  port, counters.value().xmit_packets.value(),
-				  counters.value().xmit_data.value(),
-				  counters.value().rcv_packets.value(),
-				  counters.value().rcv_data.value());
-	}
+	events_.dump(out);
+	for (u32 port = 1; port <= num_ports(); port++)
+		ports_[port - 1]->dump(out);
 	kern::Guard guard(cq_table_lock_);
 	for (Cq *cq : cq_table_)
 		if (cq)
@@ -457,7 +382,7 @@ void Hca::async_event(const u8 *entry)
 		listener_.card_failed("an event queue has overflowed");
 		break;
 	default:
-		object_event(type, Eqe::number.get(eqe));
+		object_event(*this, type, Eqe::number.get(eqe));
 	}
 }
 
@@ -497,53 +422,6 @@ void Hca::management_event(const u8 *eqe)
 		return;
 	// Even a change that has no event may be one of the tables.
 	ports_[port - 1]->changed(events);
-}
-
-/* Events of a QP, CQ or SRQ. One for an object that is gone was on its way when it went. */
-void Hca::object_event(wire::EventType type, u32 number)
-{
-	const auto qp_event = [&](ib_event_type event) {
-		Qp *qp = find_qp(number);
-		if (qp && qp->number() == number && qp->verbs().event_handler)
-			rdma::dispatch(event, &qp->verbs());
-	};
-	const auto srq_event = [&](ib_event_type event) {
-		const SrqEntry *entry = srq_entry(number);
-		Srq *srq = entry ? kern::read_once(entry->srq) : nullptr;
-		if (srq && srq->verbs().event_handler)
-			rdma::dispatch(event, &srq->verbs());
-	};
-	switch (type) {
-	case wire::EventType::path_migrated:
-		return qp_event(IB_EVENT_PATH_MIG);
-	case wire::EventType::communication_established:
-		return qp_event(IB_EVENT_COMM_EST);
-	case wire::EventType::sq_drained:
-		return qp_event(IB_EVENT_SQ_DRAINED);
-	case wire::EventType::wq_catastrophic:
-		return qp_event(IB_EVENT_QP_FATAL);
-	case wire::EventType::path_migration_failed:
-		return qp_event(IB_EVENT_PATH_MIG_ERR);
-	case wire::EventType::wq_invalid_request:
-		return qp_event(IB_EVENT_QP_REQ_ERR);
-	case wire::EventType::wq_access_violation:
-		return qp_event(IB_EVENT_QP_ACCESS_ERR);
-	case wire::EventType::srq_last_wqe:
-		return qp_event(IB_EVENT_QP_LAST_WQE_REACHED);
-	case wire::EventType::srq_catastrophic:
-		return srq_event(IB_EVENT_SRQ_ERR);
-	case wire::EventType::srq_limit:
-		return srq_event(IB_EVENT_SRQ_LIMIT_REACHED);
-	case wire::EventType::cq_error: {
-		Cq *cq = find_cq(number);
-		if (cq && cq->verbs().event_handler)
-			rdma::dispatch(IB_EVENT_CQ_ERR, &cq->verbs());
-		return;
-	}
-	default:
-		kern_dev_warning_limited(dma_device(), "event of unknown type %#x\n",
-					 static_cast<u32>(type));
-	}
 }
 
 } // namespace connectx

@@ -92,9 +92,9 @@ public:
 		return uar_.view(u64{uar_page()} * wire::uar::page_size, wire::uar::page_size);
 	}
 
-	unsigned int completion_vectors() const { return static_cast<unsigned int>(vectors_.size()) - 1; }
-	Eq &completion_eq(unsigned int vector) { return vectors_[1 + vector]->eq(); }
-	Eq &async_eq() { return vectors_[0]->eq(); }
+	unsigned int completion_vectors() const { return events_.completions(); }
+	Eq &completion_eq(unsigned int vector) { return events_.completion(vector); }
+	Eq &async_eq() { return events_.async(); }
 
 	/*
 	 * Objects by number, for interrupts and polling. An entry is set before the card can name the object, cleared when it no
@@ -112,8 +112,9 @@ public:
 	void set_cq(u32 cqn, Cq *cq);
 	/* nullptr for a number out of range. */
 	SrqEntry *srq_entry(u32 srqn) { return srqn < srq_table_.size() ? &srq_table_[srqn] : nullptr; }
+	Srq *find_srq(u32 srqn) const { return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn].srq) : nullptr; }
 	/* Waits for every event handler that runs now. May sleep. */
-	void synchronize_events();
+	void synchronize_events() { events_.synchronize(); }
 
 	/* The card has failed: has every CQ's consumer come for its flushed requests. Any context. */
 	void announce_failure() { failure_work_.queue(); }
@@ -141,14 +142,12 @@ private:
 	kern::Result<> create_numbers();
 	kern::Result<> create_event_queues();
 	kern::Result<u32> query_interrupt_pin();
-	kern::Result<> request_line(u32 pin);
 	kern::Result<> check_interrupt();
 	kern::Result<> create_ports();
 	void stop();
 	void tell_of_failure();
 	void port_event(ib_event_type type, u32 port);
 	void management_event(const u8 *eqe);
-	void object_event(wire::EventType type, u32 number);
 
 	kern::pci::Device pci_;
 	const kern::Mmio &bar0_;
@@ -172,12 +171,7 @@ private:
 	kern::OwnedArray<QpEntry> qp_table_;
 	kern::OwnedArray<Cq *> cq_table_;
 	kern::OwnedArray<SrqEntry> srq_table_;
-	InterruptLine<Eq>::Vectors vectors_;
-	// Of the asynchronous queue: commands, ports.
-	kern::Portion own_events_;
-	// Where there is but the interrupt pin; before the queues go.
-	kern::Owned<InterruptLine<Eq>> line_;
-	kern::pci::InterruptVectors interrupts_;
+	EventQueues<Eq> events_;
 	// Held while the table of CQs is walked in a task, and while an entry of it is cleared.
 	kern::Mutex cq_table_lock_;
 	kern::Work failure_work_{kern::method<&Hca::tell_of_failure>, this};

@@ -4,7 +4,7 @@
 #include <hw/infinihost/commands.hpp>
 #include <hw/infinihost/registers.hpp>
 #include "../mellanox/command.hpp"
-#include "../mellanox/event_vector.hpp"
+#include "../mellanox/event_queues.hpp"
 #include "../mellanox/icm_table.hpp"
 #include "../mellanox/mailbox.hpp"
 #include "../mellanox/management.hpp"

@@ -172,6 +172,14 @@ kern::Result<ib::PortCountersExtended> Port::counters()
 	return *reinterpret_cast<const ib::PortCountersExtended *>(mad.data);
 }
 
+void Port::dump(kern::debugfs::Output &out)
+{
+	if (const auto got = counters())
+		out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu words\n", number_,
+			  got.value().xmit_packets.value(), got.value().xmit_data.value(), got.value().rcv_packets.value(),
+			  got.value().rcv_data.value());
+}
+
 void Port::changed(u32 events)
 {
 	// Down after up, or up after down: the later one is the state to end in.

@@ -2,6 +2,7 @@
 // A port: what its agents say of it, and what happens to it.
 #pragma once
 #include <kern/atomic.hpp>
+#include <kern/debugfs.hpp>
 #include <kern/lock.hpp>
 #include <kern/work.hpp>
 #include <rdma/driver.hpp>
@@ -60,6 +61,8 @@ public:
 	/* Reads an attribute of the port's performance management agent. May sleep. Errors: EIO if the agent refuses. */
 	kern::Result<ib::PerfMad> performance(ib::PerfAttribute attribute);
 	kern::Result<ib::PortCountersExtended> counters();
+	/* For debugfs: what it has carried. May sleep. */
+	void dump(kern::debugfs::Output &out);
 
 	/* Calls body(tables) with them held still. Any context. */
 	template <class Body>
