@@ -221,6 +221,6 @@ void cm_08_lookup_does_not_grow(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids), KUNIT_CASE(cm_08_masks),
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids), KUNIT_CASE(cm_08_masks),
 	    KUNIT_CASE(cm_08_backlog), KUNIT_CASE(cm_08_one_listener_leaves_room),
 	    KUNIT_CASE(cm_08_lookup_does_not_grow));

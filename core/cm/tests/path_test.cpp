@@ -285,5 +285,5 @@ void cm_12_counters_are_shown(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
+CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
 	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer), KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted), KUNIT_CASE(cm_12_counters_are_shown));

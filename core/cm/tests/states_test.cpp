@@ -520,6 +520,6 @@ void cm_11_device_goes_in_every_state(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification), KUNIT_CASE(cm_02_every_message_in_every_state),
+CARD_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification), KUNIT_CASE(cm_02_every_message_in_every_state),
 	    KUNIT_CASE(cm_02_messages_of_others_change_nothing), KUNIT_CASE(cm_10_paths_of_no_address_are_told), KUNIT_CASE(cm_02_every_call_in_every_state),
 	    KUNIT_CASE(cm_07_last_words_in_every_state), KUNIT_CASE(cm_11_device_goes_in_every_state));

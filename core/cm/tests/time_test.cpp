@@ -432,7 +432,7 @@ void cm_06_refused_by_the_cm(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers), KUNIT_CASE(cm_04_reply_nobody_answers),
+CARD_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers), KUNIT_CASE(cm_04_reply_nobody_answers),
 	    KUNIT_CASE(cm_04_disconnection_nobody_answers), KUNIT_CASE(cm_04_peer_asks_for_time),
 	    KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever), KUNIT_CASE(cm_04_lost_messages_are_repeated),
 	    KUNIT_CASE(cm_05_answers_are_repeated), KUNIT_CASE(cm_05_disconnections_are_answered_again), KUNIT_CASE(cm_05_disconnection_of_another_qp),

@@ -211,5 +211,5 @@ void allocation_client(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa), KUNIT_CASE(allocation_on_the_way),
+CARD_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa), KUNIT_CASE(allocation_on_the_way),
 	    KUNIT_CASE(allocation_device_with_management), KUNIT_CASE(allocation_client));

@@ -2,6 +2,7 @@
 // The rules that debug builds watch, each broken once.
 #include <kern/irq_work.hpp>
 #include <kern/lock.hpp>
+#include <rdma/ib_resources.h>
 #include <rdma/driver.hpp>
 #include "../checks.hpp"
 #include "fixture.hpp"
@@ -186,6 +187,12 @@ void lock_02_every_function(Test &test)
 		{"ib_get_dma_mr", [](Objects &o) { (void)ib_get_dma_mr(o.pd, ~0); }},
 		{"ib_alloc_mr", [](Objects &o) { (void)ib_alloc_mr(o.pd, IB_MR_TYPE_DM, 1); }},
 		{"ib_dereg_mr", [](Objects &o) { soft_fail(o.device, SOFT_DEREG_MR, 1, -EBUSY); (void)ib_dereg_mr(o.mr); }},
+		{"ib_reg_user_mr", [](Objects &o) { (void)ib_reg_user_mr(o.pd, 0, 0, 0, ~0); }},
+		{"ib_rereg_user_mr", [](Objects &o) { (void)ib_rereg_user_mr(o.mr, 1 << 30, 0, 0, 0, 0, nullptr, nullptr); }},
+		{"ib_alloc_ucontext", [](Objects &o) { ib_udata none = {}; (void)ib_alloc_ucontext(o.device, &none); }},
+		{"ib_query_device_user", [](Objects &o) { ib_device_attr a; (void)ib_query_device_user(o.device, &a, nullptr); }},
+		{"ib_next_resource", [](Objects &o) { (void)ib_next_resource(o.device, static_cast<ib_resource_kind>(99), 0, nullptr); }},
+		{"rdma_create_ah", [](Objects &o) { rdma_ah_attr a = {}; (void)rdma_create_ah(o.pd, &a, RDMA_CREATE_AH_SLEEPABLE); }},
 		{"ib_alloc_mw", [](Objects &o) { (void)ib_alloc_mw(o.pd, static_cast<ib_mw_type>(9)); }},
 		{"ib_dealloc_mw", [](Objects &o) { soft_fail(o.device, SOFT_DEALLOC_MW, 1, -EBUSY); (void)ib_dealloc_mw(o.mw); }},
 	};

@@ -24,6 +24,8 @@ inline void on_devices_like_a_card() { soft_set_habits(SOFT_CARD_SENDS_FIRST); }
 #define SOFT_SUITES(name, ...)                                                                     \
 	KUNIT_SUITE_BEFORE(name, ::fixture::on_plain_devices, __VA_ARGS__);                        \
 	KUNIT_SUITE_BEFORE(name##_card, ::fixture::on_devices_like_a_card, __VA_ARGS__)
+/* One that runs on the latter alone: what it asks of a device costs too much to be asked twice. */
+#define CARD_SUITE(name, ...) KUNIT_SUITE_BEFORE(name, ::fixture::on_devices_like_a_card, __VA_ARGS__)
 
 class Device {
 public:

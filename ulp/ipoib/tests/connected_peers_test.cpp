@@ -283,7 +283,7 @@ void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there), KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
+CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there), KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
 	    KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded), KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
 	    KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again), KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
 	    KUNIT_CASE(ipoib_05_connections_go_on_while_others_end), KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));

@@ -210,6 +210,6 @@ void ipoib_06_a_device_goes_in_connected_mode(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes), KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
+CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes), KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
 	    KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again), KUNIT_CASE(ipoib_04_idle_connections_are_ended), KUNIT_CASE(ipoib_05_requests_are_bounded),
 	    KUNIT_CASE(ipoib_06_a_mode_is_had_or_not), KUNIT_CASE(ipoib_02_connecting_fails_at_any_command), KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));

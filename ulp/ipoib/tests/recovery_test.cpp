@@ -289,7 +289,7 @@ void a_restart_may_fail_at_any_command(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_recovery, KUNIT_CASE(packets_get_through), KUNIT_CASE(verbs_objects_end_with_the_registration),
+SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_get_through), KUNIT_CASE(verbs_objects_end_with_the_registration),
 	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_a_receiver_never_starves),
 	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back), KUNIT_CASE(event_02_fatal_events_are_acted_on),
 	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),

@@ -271,6 +271,6 @@ void a_restart_that_failed_is_tried_again(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step), KUNIT_CASE(queues_go_from_each_state_to_each),
+SOFT_SUITES(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step), KUNIT_CASE(queues_go_from_each_state_to_each),
 	    KUNIT_CASE(queues_go_on_after_any_allocation_that_failed), KUNIT_CASE(an_interface_is_made_or_not),
 	    KUNIT_CASE(opening_fails_at_any_command), KUNIT_CASE(a_restart_that_failed_is_tried_again));
