@@ -19,7 +19,8 @@ constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
 /* A device with one port, and addresses of others from there. */
 class Node {
 public:
-	explicit Node(u16 lid) : device_({.lid = lid})
+	explicit Node(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
+	    : device_({.notify = notify, .context = context, .lid = lid})
 	{
 		if (device_.ok())
 			pd_ = ib_alloc_pd(device_, 0);

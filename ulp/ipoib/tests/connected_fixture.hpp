@@ -32,7 +32,7 @@ inline ib_gid gid_of(const Host &host)
 
 /* Two hosts that the administrator knows the ways between. */
 struct Subnet : Pair {
-	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT) : Pair(SOFT_NOTIFY_FIRES, context)
+	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT, soft_notify notify = SOFT_NOTIFY_FIRES) : Pair(notify, context)
 	{
 		administrator.describe_context = this;
 		administrator.describe = [](void *context, ib::PathRecord &record) {

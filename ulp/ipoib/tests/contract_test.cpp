@@ -17,25 +17,6 @@ struct TimePasses {
 namespace
 {
 
-/* Completions of both hosts come in the window between a poll and an arm, for as long as this lives. */
-class InTheWindow
-{
-public:
-	explicit InTheWindow(const Pair &pair) : pair_(pair) { set(true); }
-	~InTheWindow() { set(false); }
-	InTheWindow(const InTheWindow &) = delete;
-	InTheWindow &operator=(const InTheWindow &) = delete;
-
-private:
-	void set(bool late)
-	{
-		soft_complete_late(pair_.a.device(), late);
-		soft_complete_late(pair_.b.device(), late);
-	}
-
-	const Pair &pair_;
-};
-
 /* Bursts whose completions come after the last poll and before the arm: all are received, and all that was sent is given back. */
 void notify_09_a_burst_into_the_window(Test &test)
 {

@@ -180,4 +180,23 @@ private:
 	kern::Atomic<int> left_;
 };
 
+/* Completions of both hosts come in the window between a poll and an arm, for as long as this lives. */
+class InTheWindow
+{
+public:
+	explicit InTheWindow(const Pair &pair) : pair_(pair) { set(true); }
+	~InTheWindow() { set(false); }
+	InTheWindow(const InTheWindow &) = delete;
+	InTheWindow &operator=(const InTheWindow &) = delete;
+
+private:
+	void set(bool late)
+	{
+		soft_complete_late(pair_.a.device(), late);
+		soft_complete_late(pair_.b.device(), late);
+	}
+
+	const Pair &pair_;
+};
+
 } // namespace ipoib::fixture
