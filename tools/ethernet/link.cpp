@@ -12,6 +12,8 @@ namespace
 
 // How long a frame waits to be overtaken before it goes on all the same.
 constexpr std::chrono::milliseconds kReorderingPatience{10};
+// Bytes that arrive before others of the loop have their turn: what stations read is written in between.
+constexpr std::size_t kAtOnce = 64 << 10;
 
 } // namespace
 
@@ -52,7 +54,10 @@ void Link::set(const LinkSettings &settings)
 	if (settings_.up)
 		return;
 	in_flight_.clear();
-	bytes_in_flight_ = 0;
+	for (const unsigned side : {0u, 1u}) {
+		bytes_in_flight_[side] = 0;
+		last_due_[side] = {};
+	}
 	for (FramePtr &held : held_)
 		held.reset();
 	arm();
@@ -104,6 +109,8 @@ void Link::carry(Port &from, const FramePtr &frame)
 	if (chance(faults.reordering) && !held_[side]) {
 		held_[side] = passing;
 		held_until_[side] = loop_.now() + kReorderingPatience;
+		if (doubled)
+			pass(side, passing);
 		return arm();
 	}
 	const FramePtr overtaken = std::exchange(held_[side], nullptr);
@@ -123,14 +130,15 @@ void Link::pass(unsigned side, const FramePtr &frame)
 		delay += std::chrono::nanoseconds(random_() % static_cast<std::uint64_t>(faults.jitter.count() + 1));
 	if (delay.count() == 0 && in_flight_.empty())
 		return arrive(side, frame);
-	if (frame->size() > kMostInFlight - bytes_in_flight_) {
+	const std::size_t cost = frame->size() + kOverhead;
+	if (cost > kMostInFlight - bytes_in_flight_[side]) {
 		++ends_[1 - side]->counters.xmit_discards;
 		return;
 	}
 	const auto due = std::max(loop_.now() + delay, last_due_[side]);
 	last_due_[side] = due;
 	in_flight_.emplace(due, InFlight{side, frame});
-	bytes_in_flight_ += frame->size();
+	bytes_in_flight_[side] += cost;
 	arm();
 }
 
@@ -144,15 +152,16 @@ void Link::arrive(unsigned side, const FramePtr &frame)
 void Link::run()
 {
 	const auto now = loop_.now();
-	while (!in_flight_.empty() && in_flight_.begin()->first <= now) {
+	for (std::size_t arrived = 0; arrived < kAtOnce && !in_flight_.empty() && in_flight_.begin()->first <= now;) {
 		const InFlight next = std::move(in_flight_.begin()->second);
 		in_flight_.erase(in_flight_.begin());
-		bytes_in_flight_ -= next.frame->size();
+		bytes_in_flight_[next.side] -= next.frame->size() + kOverhead;
+		arrived += next.frame->size() + kOverhead;
 		arrive(next.side, next.frame);
 	}
 	for (const unsigned side : {0u, 1u})
 		if (held_[side] && held_until_[side] <= now)
-			arrive(side, std::exchange(held_[side], nullptr));
+			pass(side, std::exchange(held_[side], nullptr));
 	arm();
 }
 
@@ -167,7 +176,8 @@ void Link::arm()
 	if (next == Clock::time_point::max())
 		timer_.cancel();
 	else
-		timer_.arm_at(next);
+		// What is left of what is due has its turn after the others of the loop.
+		timer_.arm_at(std::max(next, loop_.now() + std::chrono::nanoseconds(1)));
 }
 
 } // namespace weft::ethernet

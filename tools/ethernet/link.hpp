@@ -74,8 +74,9 @@ struct LinkSettings {
 class Link
 {
 public:
-	// Of frames that a delay holds back; what is beyond is discarded.
+	// Of frames to one end that a delay holds back, with what each takes beside its bytes; what is beyond is discarded.
 	static constexpr std::size_t kMostInFlight = 4 << 20;
+	static constexpr std::size_t kOverhead = 160;
 
 	// All that is drawn follows from @seed.
 	Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed);
@@ -118,7 +119,8 @@ private:
 	unsigned interface_ = 0; // of the capture
 	// By the time of arrival; equal times keep the order of sending.
 	std::multimap<Clock::time_point, InFlight> in_flight_;
-	std::size_t bytes_in_flight_ = 0;
+	// To each end: what one is sent takes nothing of what it sends.
+	std::size_t bytes_in_flight_[2]{};
 	// The latest arrival planned for each end, so that jitter alone does not reorder.
 	Clock::time_point last_due_[2]{};
 	// A frame to each end that waits for another to overtake it, and until when.

@@ -159,15 +159,72 @@ TEST_F(EthernetLink, ReorderingLetsTheNextPass)
 TEST_F(EthernetLink, HoldsNoMoreThanItsBound)
 {
 	set({.delay = 1s});
-	const std::size_t fit = Link::kMostInFlight / kMostFrame;
-	for (std::size_t i = 0; i < fit + 10; ++i)
-		send(a, 'x', kMostFrame - kLeastFrame);
-	EXPECT_EQ(a.port.counters.xmit_discards, 10u);
-	pass(2s);
-	EXPECT_EQ(b.arrived.size(), fit);
+	// Of small frames what they take beside their bytes counts most.
+	for (const std::size_t size : {kMostFrame, kLeastFrame}) {
+		const std::size_t fit = Link::kMostInFlight / (size + Link::kOverhead);
+		const std::uint64_t discarded = a.port.counters.xmit_discards;
+		b.arrived.clear();
+		for (std::size_t i = 0; i < fit + 10; ++i)
+			send(a, 'x', size - kLeastFrame);
+		EXPECT_EQ(a.port.counters.xmit_discards, discarded + 10);
+		pass(2s);
+		EXPECT_EQ(b.arrived.size(), fit);
+	}
 	send(a, 'y');
 	pass(2s);
 	EXPECT_EQ(b.fillers().back(), 'y');
+}
+
+// A flood one way takes no room of what goes the other way.
+TEST_F(EthernetLink, EachDirectionHasItsOwnBound)
+{
+	set({.delay = 1s});
+	while (a.port.counters.xmit_discards == 0)
+		send(a, 'x', kMostFrame - kLeastFrame);
+	send(b, 'y');
+	EXPECT_EQ(b.port.counters.xmit_discards, 0u);
+	pass(2s);
+	EXPECT_EQ(a.fillers(), "y");
+}
+
+// What was lost with a link delays nothing that is sent when it is up again.
+TEST_F(EthernetLink, UpAgainItWaitsForNothing)
+{
+	set({.delay = 60s});
+	send(a, 'x');
+	set({.delay = 60s}, false);
+	set({.delay = 1ms});
+	send(a, 'y');
+	pass(2ms);
+	EXPECT_EQ(b.fillers(), "y");
+}
+
+// One that waits to be overtaken has its delay all the same, and its double.
+TEST_F(EthernetLink, ReorderingTakesNothingOfTheOtherFaults)
+{
+	set({.delay = 100ms, .reordering = 1});
+	send(a, 'x');
+	pass(50ms);
+	EXPECT_EQ(b.fillers(), "");
+	pass(100ms);
+	EXPECT_EQ(b.fillers(), "x");
+	set({.duplication = 1, .reordering = 1});
+	b.arrived.clear();
+	send(a, 'a');
+	pass(20ms);
+	EXPECT_EQ(b.fillers(), "aa");
+}
+
+// Of much that is due at once a part arrives at a time, so that what reads is written to in between.
+TEST_F(EthernetLink, WhatIsDueAtOnceArrivesInParts)
+{
+	set({.delay = 5ms});
+	for (int i = 0; i < 100; ++i)
+		send(a, 'x', kMostFrame - kLeastFrame);
+	ASSERT_TRUE(loop.run_until([&] { return !b.arrived.empty(); }, 1s));
+	EXPECT_LT(b.arrived.size(), 20u);
+	pass(1ms);
+	EXPECT_EQ(b.arrived.size(), 100u);
 }
 
 TEST_F(EthernetLink, TheSameSeedDrawsTheSame)
