@@ -128,7 +128,7 @@ kern::Result<> Cq::resize(unsigned int entries)
 		next_ring_ = std::move(fresh);
 		resizing_ = true;
 	}
-	const auto resized = hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number()}, mailbox);
+	const auto resized = hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1}, mailbox);
 	{
 		kern::Guard guard(lock_);
 		if (resizing_ && resized) {
@@ -234,7 +234,8 @@ void Cq::purge_locked(const Qp &qp)
 		const wire::Cqe &cqe = ring_.at(at);
 		if (is_of(cqe, qp)) {
 			u64 id;
-			if (!cqe.is_send && qp.srq)
+			const bool sent = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0;
+			if (!sent && qp.srq)
 				(void)qp.srq->complete(cqe.wqe_address, id);
 			gone++;
 		} else if (gone) {

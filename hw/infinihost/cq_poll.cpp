@@ -168,7 +168,8 @@ bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc)
 	if (cqe.opcode == remains_opcode) [[unlikely]]
 		return members_.take(cqe.qpn, wc) || bogus(cqe, "completion of nothing that remains");
 	// Completions mostly come in runs, of one QP in one direction.
-	const u32 key = cqe.qpn << 1 | (cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
+	// 24 bits: with more, the card could make it no_key.
+	const u32 key = (cqe.qpn & 0xffffff) << 1 | (cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
 	if (key != last_key_) [[unlikely]] {
 		Qp *qp = qp_of(cqe);
 		if (!qp)
@@ -188,10 +189,14 @@ int Cq::poll(int count, ib_wc *wc)
 	while (got < count && look()) {
 		// What the entry says is younger than its owner bit.
 		kern::dma_rmb();
-		wire::Cqe &cqe = ring_.at(consumer_);
+		wire::Cqe &entry = ring_.at(consumer_);
+		// A copy, which the card cannot change between one look at it and the next.
+		wire::Cqe cqe;
+		__builtin_memcpy(&cqe, &entry, sizeof(cqe));
+		kern::dma_rmb();
 		const bool translated = translate(cqe, wc[got]);
 		// Before the card hears of it.
-		kern::write_once(cqe.owner, wire::Cqe::owner_bit);
+		kern::write_once(entry.owner, wire::Cqe::owner_bit);
 		consumer_++;
 		if (translated) [[likely]]
 			got++;

@@ -174,7 +174,7 @@ void Qp::reset_queues()
 	for (u32 i = 0; geometry_.has_rq && i <= rq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(rq.entries + (i << rq.log_stride));
 		next->next_word = (static_cast<u32>(buffer_.address()) + (((i + 1) & rq.mask) << rq.log_stride)) & wire::WqeNext::address_mask;
-		next->size_word = (1u << rq.log_stride) / wire::wqe_unit;
+		next->size_word = static_cast<u32>(sizeof(wire::WqeNext) + rq.max_sge * sizeof(wire::WqeData)) / wire::wqe_unit;
 	}
 }
 
@@ -196,7 +196,6 @@ void Qp::fill_static_context(u8 *context)
 		wire::store_be32(context, Context::receive_base.offset, static_cast<u32>(buffer_.address()));
 		Context::receive_record.set(context, rq_held_.index());
 	}
-	Context::ack_request_frequency.set(context, 8);
 	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
 	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
 	if (srq) {
@@ -224,6 +223,15 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		fill_static_context(context);
 	Context::service_type.set(context, static_cast<u32>(service_of(verbs_.qp_type)));
 	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
+	Context::descriptor_events.set(context, 1);
+	Context::ack_request_frequency.set(context, 8);
+	Context::flight_limit.set(context, 9);
+	Context::requester_write.set(context, 1);
+	Context::signal_all_receives.set(context, 1);
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic) {
+		Context::requester_read.set(context, 1);
+		Context::requester_atomic.set(context, 1);
+	}
 	Context::local_qpn.set(context, number_);
 	const u32 port = kind_ == QpKind::special ? port_ : mask & IB_QP_PORT ? attr.port_num : port_;
 	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));

@@ -59,11 +59,12 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 			return kern::Error{-EINVAL};
 		const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
 		const u32 bytes = sizeof(wire::WqeNext) + sges * sizeof(wire::WqeData);
-		if (bytes > cap.max_rq_wqe_bytes)
+		const u32 most = cap.max_rq_wqe_bytes < wire::wqe_bytes_max ? cap.max_rq_wqe_bytes : wire::wqe_bytes_max;
+		if (bytes > most)
 			return kern::Error{-EINVAL};
 		plan.log_rq_stride = log_of(bytes) < least_log_stride ? least_log_stride : log_of(bytes);
 		plan.log_rq_size = log_of(want.max_recv_wr);
-		const u32 room = (1u << plan.log_rq_stride) < cap.max_rq_wqe_bytes ? 1u << plan.log_rq_stride : cap.max_rq_wqe_bytes;
+		const u32 room = (1u << plan.log_rq_stride) < most ? 1u << plan.log_rq_stride : most;
 		plan.max_recv_sge = (room - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
 		if (plan.max_recv_sge > cap.max_rq_sge)
 			plan.max_recv_sge = cap.max_rq_sge;

@@ -20,7 +20,7 @@ constexpr ib_event_type event_order[] = {
 
 Port::Port(CommandInterface &commands, PortControl &control, u32 number, const PortCapabilities &capabilities, u32 log_max_message)
     : commands_(commands), control_(control), number_(number), capabilities_(capabilities), log_max_message_(log_max_message),
-      tables_lock_(KERN_LOCK_CLASS("mellanox.port_tables")), device_lock_(KERN_LOCK_CLASS("mellanox.port_device")),
+      read_lock_(KERN_LOCK_CLASS("mellanox.port_read")), tables_lock_(KERN_LOCK_CLASS("mellanox.port_tables")), device_lock_(KERN_LOCK_CLASS("mellanox.port_device")),
       modify_lock_(KERN_LOCK_CLASS("mellanox.port_modify"))
 {
 }
@@ -42,6 +42,7 @@ Port::~Port()
 
 kern::Result<> Port::read_tables()
 {
+	kern::Guard reading(read_lock_);
 	auto fresh = TRY(kern::make<PortTables>(kern::Gfp::kernel));
 	ib::Smp smp;
 	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
@@ -49,7 +50,7 @@ kern::Result<> Port::read_tables()
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
 		const auto got = get_attribute(commands_, number_, ib::attr_guid_info, first / guids_per_block, smp);
 		// The agent may have less than the card's tables have room for: what it refuses nobody has assigned.
-		if (!got && (first == 0 || commands_.failed()))
+		if (!got && (first == 0 || got.error() != -EIO || commands_.failed()))
 			return got;
 		for (u32 i = 0; i < guids_per_block && first + i < capabilities_.gids; i++)
 			fresh->guids[first + i] = got ? ib::smp_attribute<ib::GuidInfo>(smp).guid[i].value() : 0;

@@ -88,6 +88,8 @@ private:
 	u32 number_;
 	PortCapabilities capabilities_;
 	u32 log_max_message_;
+	/* One reader at a time: who began later has seen more. */
+	kern::Mutex read_lock_;
 	kern::IrqSpinLock tables_lock_;
 	kern::Owned<PortTables> tables_;
 	kern::Mutex device_lock_;

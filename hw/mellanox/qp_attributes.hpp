@@ -155,11 +155,13 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq, co
 		asked = kern::check(mailbox.error());
 	while (asked.ok()) {
 		asked = hca.commands().execute_out({.opcode = hw::mellanox::Opcode::query_qp, .in_modifier = number}, mailbox.value());
+		/* Of a card that has failed the mailbox is gone as well. */
+		if (!asked.ok())
+			break;
 		const u8 *const context = mailbox.value().bytes() + hw::mellanox::qp_mailbox_context;
-		if (asked.ok() && Context::sq_counter.get(context) == (sq.head & 0xffff) &&
-		    Context::rq_counter.get(context) == (rq.head & 0xffff))
+		if (Context::sq_counter.get(context) == (sq.head & 0xffff) && Context::rq_counter.get(context) == (rq.head & 0xffff))
 			return;
-		if (asked.ok() && deadline.passed())
+		if (deadline.passed())
 			asked = kern::Error{-ETIMEDOUT};
 		kern::sleep_us(50, 200);
 	}

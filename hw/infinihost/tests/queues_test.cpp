@@ -241,6 +241,21 @@ void a_long_list_takes_more_doorbells(kern::kunit::Test &test)
 	EXPECT_EQ(bench.send_record(), 300u);
 }
 
+/* A card names a QP of which there can be none, in each way that looks like "the one before" to a CQ that has had none. */
+void no_qp_is_found_by_a_number_that_is_too_long(kern::kunit::Test &test)
+{
+	auto made = Bench::create(2);
+	ASSERT_OK(made);
+	Bench &bench = *made.value();
+	ib_wc wc[4];
+
+	bench.complete(0, 0xffffffff, send_opcode, true, 0);
+	bench.complete(1, 0x7fffffff, send_opcode, true, 0);
+	bench.complete(2, 0x7fffffff, wire::Cqe::send_error, true, 0, static_cast<u8>(wire::CqeSyndrome::flushed));
+	EXPECT_EQ(bench.poll(4, wc), 0);
+	EXPECT_EQ(bench.bogus_entries(), u64{3});
+}
+
 /* Entries become completions by the addresses of their requests; those before, which did not ask for one, are over with them. */
 void completions_are_found_by_address(kern::kunit::Test &test)
 {
@@ -431,7 +446,7 @@ void members_are_marked(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before), KUNIT_CASE(a_place_used_again_keeps_its_link),
-	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(completions_are_found_by_address),
+	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long), KUNIT_CASE(completions_are_found_by_address),
 	    KUNIT_CASE(completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
 	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(a_posted_request_keeps_its_address),
 	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked));

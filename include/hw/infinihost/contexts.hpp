@@ -19,7 +19,12 @@ using mellanox::qp_mailbox_context;
 using mellanox::qp_mailbox_opt_mask;
 namespace eq_state = mellanox::eq_state;
 namespace mpt_status = mellanox::mpt_status;
-namespace qp_opt = mellanox::qp_opt;
+namespace qp_opt
+{
+using namespace mellanox::qp_opt;
+/* Bit 13 is that of the alternate path. */
+inline constexpr uint32_t rnr_retry = 1u << 15;
+} // namespace qp_opt
 
 struct PathLayout {
 	static constexpr size_t size = 32;
@@ -43,6 +48,7 @@ struct PathLayout {
 struct QpContext : Storage<0x100> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field service_type{0x00, 18, 16};
+	static constexpr Field descriptor_events{0x00, 8, 8};
 	static constexpr Field migration_state{0x00, 12, 11};
 	static constexpr Field mtu{0x08, 31, 29};
 	static constexpr Field log_max_message{0x08, 28, 24};
@@ -59,8 +65,12 @@ struct QpContext : Storage<0x100> {
 	static constexpr Field wqe_base_high{0x68, 31, 0};
 	static constexpr Field wqe_lkey{0x6c, 31, 0};
 	static constexpr Field ack_request_frequency{0x70, 31, 28};
+	static constexpr Field flight_limit{0x70, 27, 24}; /* messages, log2 */
 	static constexpr Field sra_max{0x70, 23, 21};
 	static constexpr Field retry_count{0x70, 18, 16};
+	static constexpr Field requester_read{0x70, 15, 15};
+	static constexpr Field requester_write{0x70, 14, 14};
+	static constexpr Field requester_atomic{0x70, 13, 13};
 	static constexpr Field current_rnr_retry{0x70, 10, 8};
 	static constexpr Field current_retry{0x70, 7, 5};
 	static constexpr Field signal_all{0x70, 3, 3};
@@ -75,6 +85,7 @@ struct QpContext : Storage<0x100> {
 	static constexpr Field remote_write{0x90, 14, 14};
 	static constexpr Field remote_atomic{0x90, 13, 13};
 	static constexpr Field invalid_credits{0x90, 4, 4};
+	static constexpr Field signal_all_receives{0x90, 3, 3};
 	static constexpr Field min_rnr_timer{0x94, 28, 24};
 	static constexpr Field next_receive_psn{0x94, 23, 0};
 	static constexpr Field rdb_address{0x98, 31, 5}; /* low dword of the place of its entries in ICM */
