@@ -118,8 +118,12 @@ static struct dst_entry *find_v4(const struct kern_ip_address *to, struct kern_i
 static struct dst_entry *find_v6(const struct kern_ip_address *to, struct kern_ip_address *source, u32 index)
 {
 	struct flowi6 flow = {.daddr = v6(to), .saddr = v6(source), .flowi6_oif = index};
-	struct dst_entry *dst = lookup_v6(&flow);
+	struct dst_entry *dst;
 
+	/* Booted with ipv6.disable=1 it has no tables to look in, and from 7.1 on no stub that says so. */
+	if (!ipv6_mod_enabled())
+		return ERR_PTR(-EAFNOSUPPORT);
+	dst = lookup_v6(&flow);
 	if (IS_ERR(dst))
 		return dst;
 	if (((struct rt6_info *)dst)->rt6i_flags & RTF_GATEWAY) {
@@ -156,6 +160,8 @@ int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_int
 		memcpy(link_address, own.address, KERN_LINK_ADDRESS_SIZE);
 		return 0;
 	}
+	if (to->v6 && !ipv6_mod_enabled())
+		return -EAFNOSUPPORT;
 	dev = dev_get_by_index(&init_net, interface->index);
 	if (!dev)
 		return -ENODEV;

@@ -11,6 +11,7 @@
 #include <kern/atomic.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
+#include <kern/log.hpp>
 #include <kern/ref.hpp>
 #include <kern/work.hpp>
 #include <rdma/ib_resources.h>
@@ -29,14 +30,17 @@ struct Group;
 class Maker : public kern::RefCounted<Maker>
 {
 public:
-	Maker(const char *caller, bool of_process) : module(caller), process(of_process ? kern_process_get() : nullptr) {}
+	Maker(const char *caller, bool of_process) : process(of_process ? kern_process_get() : nullptr)
+	{
+		kern_format(module, sizeof(module), "%s", caller);
+	}
 	~Maker()
 	{
 		if (process)
 			kern_process_put(process);
 	}
 
-	const char *const module; /* it is there as long as the ids that it has not given back */
+	char module[sizeof(ib_resource_info::owner)]{}; /* a copy: an id that was given back may end after its module */
 	kern_process *const process;
 };
 

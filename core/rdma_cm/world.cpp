@@ -259,7 +259,6 @@ u32 World::count(ib_device &ib)
 	return device ? device->bound.load_acquire() : 0;
 }
 
-/* Whose it is, is known as long as it is bound: later the module that made it may have gone. */
 kern::Ref<Id> World::look(ib_device &ib, u32 number, ib_resource_info &info)
 {
 	kern::Guard guard(lock_);

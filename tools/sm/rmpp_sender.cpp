@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <limits>
 
 #include <spdlog/spdlog.h>
 
@@ -26,30 +24,32 @@ constexpr std::uint32_t window_max = 64;
 /* The SA header is repeated in each segment and counts as payload, IBA 15.2.1.1. */
 constexpr std::uint32_t sa_header = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
 
-/* The greatest key of a requester. */
-std::pair<ib::Lid, std::uint64_t> key_of_last(ib::Lid lid)
-{
-	return {lid, std::numeric_limits<std::uint64_t>::max()};
-}
-
 } // namespace
 
-void RmppSender::start(const fabric::MadAddress &to, const ib::SaMad &head,
+void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head,
 		       const RecordSet &records)
 {
 	Key key{to.dlid, head.header.tid};
 	/* The same question again while its answer is under way: the answer goes on. */
 	if (transfers_.contains(key))
 		return;
-	const auto of_requester = static_cast<std::size_t>(std::distance(transfers_.lower_bound({to.dlid, 0}), transfers_.upper_bound(key_of_last(to.dlid))));
-	if (transfers_.size() >= transfers_max || of_requester >= RmppSender::transfers_of_one ||
-	    (bytes_ != 0 && bytes_ + records.bytes().size() > RmppSender::bytes_max)) {
+	/* By its port: it may have many LIDs. */
+	std::size_t its_transfers = 0, its_bytes = 0;
+	for (const auto &[other, transfer] : transfers_)
+		if (transfer.requester == requester) {
+			its_transfers++;
+			its_bytes += transfer.bytes.size();
+		}
+	const std::size_t size_of_all = records.bytes().size();
+	if (transfers_.size() >= transfers_max || its_transfers >= transfers_of_one ||
+	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) || (bytes_ != 0 && bytes_ + size_of_all > bytes_max)) {
 		spdlog::warn("sm: too many RMPP transfers, LID {} has to wait", to.dlid);
 		return;
 	}
 	Transfer &transfer = transfers_[key];
 	bytes_ += records.bytes().size();
 	transfer.to = to;
+	transfer.requester = requester;
 	transfer.head = head;
 	transfer.bytes.assign(records.bytes().begin(), records.bytes().end());
 	auto size = static_cast<std::uint32_t>(transfer.bytes.size());

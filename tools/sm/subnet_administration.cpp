@@ -234,7 +234,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 		mad.sm_key = std::uint64_t{0};
 		fabric::MadAddress to = from.reversed();
 		to.qkey = ib::qkey_gsi;
-		return rmpp_.start(to, mad, records);
+		return rmpp_.start(to, requester_of(from, request).port_guid, mad, records);
 	}
 	std::memset(mad.data, 0, sizeof(mad.data));
 	if (status == 0)

@@ -434,7 +434,10 @@ int Interface::set_address(const HardwareAddress &wanted)
 	__builtin_memcpy(expected.gid.raw + 8, wanted.gid.raw + 8, 8);
 	if (gid.global.interface_id == 0u || __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
 		return -EINVAL;
-	wanted_guid_ = gid.global.interface_id;
+	/* By its first GUID it has what the port has, whatever that will be. */
+	ib_gid first;
+	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 && first.global.interface_id == gid.global.interface_id;
+	wanted_guid_ = own ? __be64{} : gid.global.interface_id;
 	kern::ignore(read_port());
 	publish_address();
 	__atomic_fetch_or(&pending_flush_, flush_normal, __ATOMIC_RELEASE);

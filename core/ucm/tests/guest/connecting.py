@@ -89,5 +89,5 @@ def hear(nodes, judges, roles=(1, 2)):
             try:
                 judge(nodes[number - 1], nodes[2 - number], number, one)
             except Exception as error:
-                failed.append("\n".join((str(error), *error.__notes__)))
+                failed.append("\n".join((f"{one.client}: {error}", *getattr(error, "__notes__", ()))))
     assert not failed, f"{len(failed)} of {len(roles) * len(judges)} failed:\n" + "\n\n".join(failed)
