@@ -61,7 +61,8 @@ private:
 	std::optional<StartFrame> frame_;
 };
 
-constexpr std::size_t kMostUlpdu = 65535;
+// With which the 16 bits of a marker reach back to the beginning of the FPDU.
+constexpr std::size_t kMostUlpdu = 64768;
 constexpr std::size_t kMarkerInterval = 512;
 
 // Makes a stream of FPDUs.

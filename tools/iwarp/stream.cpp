@@ -55,6 +55,9 @@ void Stream::begin(const StartFrame &mine, const StartFrame &other)
 	const bool crc = mine.crc || other.crc; // RFC 5044 section 7.1.1: in both directions if either wants it
 	reader_.emplace(mine.markers, crc);
 	writer_.emplace(other.markers, crc);
+	// Markers, which the other has asked for, are a part of the same segment.
+	const std::size_t markers = (config_.most_ulpdu + 6 + kMarkerInterval - 1) / kMarkerInterval;
+	most_ulpdu_ = config_.most_ulpdu - (other.markers ? 4 * markers : 0);
 	state_ = State::Open;
 	may_send_ = config_.initiator;
 }
@@ -92,7 +95,7 @@ void Stream::agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer)
 	if (!asked.peer_to_peer)
 		return;
 	answer.by_write = asked.by_write;
-	answer.by_read = !answer.by_write && asked.by_read;
+	answer.by_read = !answer.by_write && asked.by_read && ird_ != 0;
 	answer.by_send = !answer.by_write && !answer.by_read && asked.by_send;
 	answer.peer_to_peer = answer.by_write || answer.by_read || answer.by_send;
 	if (answer.peer_to_peer)
@@ -168,7 +171,7 @@ void Stream::closed(bool in_order)
 	if (ended_)
 		return;
 	const bool undone = state_ != State::Open || reader_->within() || message_ || within_write_ || !reads_.empty() ||
-			    !to_answer_.empty() || outgoing_ || !requests_.empty();
+			    !to_answer_.empty() || outgoing_ || !requests_.empty() || taken_ != output_.size();
 	if (in_order && !undone)
 		end({End::Kind::Closed});
 	else
@@ -325,7 +328,7 @@ bool Stream::make_output()
 		return false;
 	// No message interrupts another. Answers and requests take turns, so that neither starves the other.
 	if (!outgoing_ && !(answered_last_ ? begin_request() || begin_response() : begin_response() || begin_request()))
-		return false;
+		return taken_ < output_.size(); // a Terminate, perhaps
 	return make_segment();
 }
 
@@ -359,6 +362,11 @@ bool Stream::begin_request()
 		return false;
 	Request &next = requests_.front();
 	const bool is_read = next.opcode == Opcode::ReadRequest;
+	// It would wait for ever, and all behind it.
+	if (is_read && ord_ == 0) {
+		fail(errors::kLocalCatastrophic);
+		return false;
+	}
 	if ((next.fence && !reads_.empty()) || (is_read && reads_.size() >= ord_))
 		return false;
 	Outgoing going{.segment = {.opcode = next.opcode, .last = false, .stag = next.stag, .offset = next.offset, .payload = {}},
@@ -388,7 +396,7 @@ bool Stream::make_segment()
 	Outgoing &going = *outgoing_;
 	Segment &segment = going.segment;
 	const bool tagged = is_tagged(segment.opcode);
-	const std::size_t room = config_.most_ulpdu - (tagged ? kTaggedHeader : kUntaggedHeader);
+	const std::size_t room = most_ulpdu_ - (tagged ? kTaggedHeader : kUntaggedHeader);
 	const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(room, going.source.length - going.done));
 	Bytes payload(size);
 	if (size != 0 && !going.source.read(going.done, payload)) {

@@ -164,6 +164,7 @@ private:
 	std::optional<FpduReader> reader_;
 	std::optional<FpduWriter> writer_;
 	std::size_t ird_;
+	std::size_t most_ulpdu_ = 0; // config_'s, less what markers take
 	std::size_t ord_;
 	// A responder is silent until the initiator has spoken (RFC 5044 section 7.1.2).
 	bool may_send_ = false;

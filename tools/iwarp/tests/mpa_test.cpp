@@ -157,7 +157,7 @@ TEST(Mpa, FpdusComeBackHoweverTheyAreCut)
 			FpduWriter writer(markers, crc);
 			std::vector<Bytes> sent;
 			Bytes stream;
-			for (std::size_t size : {0, 1, 2, 3, 4, 5, 490, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 1454, 4000}) {
+			for (std::size_t size : std::initializer_list<std::size_t>{0, 1, 2, 3, 4, 5, 490, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 1454, 4000, 1, kMostUlpdu, 2, kMostUlpdu}) {
 				sent.push_back(pattern(size, static_cast<unsigned>(size)));
 				const Bytes fpdu = writer.frame(sent.back());
 				stream.insert(stream.end(), fpdu.begin(), fpdu.end());

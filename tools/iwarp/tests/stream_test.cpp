@@ -273,6 +273,47 @@ TEST(Stream, AnOutstandingReadMakesAnyEndALoss)
 	EXPECT_TRUE(a.done.empty());
 }
 
+// A Read of one whose peer answers none would wait for ever, and all that is asked for after it.
+TEST(Stream, AReadThatNobodyAnswersEndsIt)
+{
+	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}), {.start = {.revision = 2}, .ird = 0, .ord = 4});
+	pump(pair.a, pair.b);
+	ASSERT_EQ(pair.a.reply->enhanced->ird, 0u);
+	pair.a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 10, .source = kRemote, .source_offset = 0x10000});
+	pair.a.send(pattern(3));
+	pump(pair.a, pair.b);
+	EXPECT_TRUE(pair.a.end && pair.b.end);
+	EXPECT_TRUE(pair.a.done.empty());
+}
+
+// What its TCP has not taken is not done.
+TEST(Stream, ClosedWithBytesThatNobodyTookIsLost)
+{
+	Pair pair;
+	pump(pair.a, pair.b);
+	pair.a.send(pattern(100));
+	Bytes one(1);
+	ASSERT_EQ(pair.a.stream.take(one), 1u);
+	pair.a.stream.closed(true);
+	ASSERT_TRUE(pair.a.end);
+	EXPECT_EQ(pair.a.end->kind, End::Kind::Lost);
+}
+
+// Markers are a part of the segment that an FPDU fits into.
+TEST(Stream, AnFpduAndItsMarkersFitIntoASegment)
+{
+	for (const bool markers : {false, true}) {
+		Pair pair(initiator(), {.start = {.markers = markers}}, 50'000);
+		pump(pair.a, pair.b);
+		pair.a.write(pattern(50'000), kRemote, 0x10000);
+		std::size_t longest = 0;
+		for (Bytes part(10'000); const std::size_t size = pair.a.stream.take(part);)
+			longest = std::max(longest, size);
+		EXPECT_LE(longest, 1460u);
+		EXPECT_GT(longest, 1440u);
+	}
+}
+
 // The whole life of a stream, ended at each byte of it: in order where a message has ended, lost elsewhere; and what was told before is right.
 TEST(Stream, CutAtEveryByte)
 {
