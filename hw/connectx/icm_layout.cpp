@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "icm_layout.hpp"
+#include "../mellanox/icm_placing.hpp"
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
@@ -54,21 +55,8 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	// The stride of the four cMPT tables is fixed; the first stands for the whole.
 	size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
 
-	bool placed[icm_regions] = {};
 	constexpr unsigned int independent = static_cast<int>(IcmRegion::cmpt_qp) + 1;
-	u64 address = 0;
-	for (unsigned int n = 0; n < independent; n++) {
-		unsigned int largest = independent;
-		for (unsigned int i = 0; i < independent; i++)
-			if (!placed[i] && (largest == independent ||
-					   layout.extent[i].bytes() > layout.extent[largest].bytes()))
-				largest = i;
-		placed[largest] = true;
-		layout.extent[largest].base = address;
-		// Pages are the unit of mapping: no two regions share one.
-		address += kern::align_up(layout.extent[largest].bytes(), u64{4096});
-	}
-	layout.total_bytes = address;
+	layout.total_bytes = place_by_size<independent>(layout.extent);
 
 	const u64 cmpt = layout[IcmRegion::cmpt_qp].base;
 	const auto place_cmpt = [&](IcmRegion region, u64 type, u32 log_entries) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "icm_layout.hpp"
+#include "../mellanox/icm_placing.hpp"
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
@@ -56,19 +57,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	// By pages, of which a region has as many as there are pages of records.
 	size(IcmRegion::uarc, wire::uar::page_size, log_uars + layout.log_uarc_pages);
 
-	bool placed[icm_regions] = {};
-	u64 address = 0;
-	for (unsigned int n = 0; n < icm_regions; n++) {
-		unsigned int largest = icm_regions;
-		for (unsigned int i = 0; i < icm_regions; i++)
-			if (!placed[i] && (largest == icm_regions || layout.extent[i].bytes() > layout.extent[largest].bytes()))
-				largest = i;
-		placed[largest] = true;
-		layout.extent[largest].base = address;
-		// Pages are the unit of mapping: no two regions share one.
-		address += kern::align_up(layout.extent[largest].bytes(), u64{wire::uar::page_size});
-	}
-	layout.total_bytes = address;
+	layout.total_bytes = place_by_size<icm_regions>(layout.extent);
 	if (layout.total_bytes > cap.max_icm_bytes) {
 		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n", layout.total_bytes, cap.max_icm_bytes);
 		return kern::Error{-ENOSPC};
