@@ -43,7 +43,8 @@ def bandwidth(server, client, address, meanwhile, count):
     command = f"ib_send_bw -R -F -s 65536 -n {count}"
     serving = server.spawn(command)
     server.wait_for(LISTENS, timeout=20, what=f"`{command}` to listen")
-    asking = client.spawn(f"{command} {address}")
+    # What it says comes at once, not with its end.
+    asking = client.spawn(f"stdbuf -oL {command} {address}")
     meanwhile(asking)
     asking.wait(120)
     serving.wait(60)
@@ -55,8 +56,9 @@ def bandwidth_over_bad_links(lab):
     """ib_send_bw -R between the suite and Debian's stack, either as the server, comes to its end while a link loses 1 %, reorders, and goes down and up."""
     with guests(lab) as (fabric, nodes):
         def flap(asking):
+            asking.wait_output("local address", 60)
             for _ in range(3):
-                asking.wait_output("local address", 60)
+                assert asking.status is None, "the transfer was over before the link went down"
                 fabric.weft("link", "down", "node1")
                 fabric.weft("link", "up", "node1")
 
@@ -66,4 +68,4 @@ def bandwidth_over_bad_links(lab):
                 fabric.weft("link", "set", "node1", *settings)
                 bandwidth(server, client, address, lambda asking: None, 2000 if full() else 500)
                 fabric.weft("link", "set", "node1", "loss=0", "reordering=0", "jitter=0us")
-            bandwidth(server, client, address, flap, 5000)
+            bandwidth(server, client, address, flap, 20000)
