@@ -13,7 +13,7 @@ from lab import cache, debian, modules
 from lab.errors import LabError
 
 DEBS = cache.TREE / "build/packages"
-SUITE = "bookworm"
+SUITE, NEXT_SUITE = "bookworm", "trixie"
 # What modules are tried on: a suite, the one that its kernel is from, and what that is called. The newest of those there are.
 KERNELS = (
     ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),
@@ -157,6 +157,22 @@ def _install(deb, suite):
             raise LabError(f"removing the package weft leaves {' '.join(sorted(left)[:10])}")
         if gone := before - _files(root):
             raise LabError(f"removing the package weft takes {' '.join(sorted(gone)[:10])} along")
+
+
+def install_on_next():
+    """The same on Debian 13, whose libraries are others: built there of the sources, in minutes."""
+    _need_root()
+    control = (cache.TREE / "debian/control").read_text()
+    needs = re.findall(r"[a-z][a-z0-9+.-]+", re.sub(r"\([^)]*\)", "", re.search(r"^Build-Depends:(.*(?:\n .*)*)", control, re.MULTILINE)[1]))
+    needs = sorted({need for need in needs if need != "debhelper-compat"} | {"debhelper", "make", "dpkg-dev"})
+    with _copy(_chroot(needs, NEXT_SUITE)) as root, tempfile.TemporaryDirectory() as folder:
+        (root / "weft").mkdir()
+        archive = pathlib.Path(folder) / "tree.tar"
+        cache.tool("tar", "-cf", archive, "--exclude=./build", "--exclude=./.git", "-C", cache.TREE, ".")
+        cache.tool("tar", "-xf", archive, "-C", root / "weft")
+        _within(root, "make -C /weft packages")
+        deb = pathlib.Path(shutil.copy(next((root / "weft/build/packages").glob("weft_*.deb")), folder))
+        _install(deb, NEXT_SUITE)
 
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
