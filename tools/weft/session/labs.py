@@ -85,6 +85,15 @@ def ask_weftd(directory, command):
     return answer["result"]
 
 
+def _next(done):
+    """What comes next. Ctrl-C may have woken another thread than this one, which alone acts on it: it is looked for twice a second."""
+    while True:
+        try:
+            return done.get(timeout=0.5)
+        except queue.Empty:
+            pass
+
+
 def together(guests, work):
     """Calls work(guest) for all at once, a thread each, on the main thread; returns what each returned. The first that fails ends it."""
     done = queue.SimpleQueue()
@@ -99,7 +108,7 @@ def together(guests, work):
         threading.Thread(target=one, args=(guest,), daemon=True).start()
     results = {}
     for _ in guests:
-        guest, result, error = done.get()
+        guest, result, error = _next(done)
         if error:
             raise error
         results[guest] = result
