@@ -34,20 +34,21 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	if (transfers_.contains(key))
 		return;
 	/* By its port: it may have many LIDs. */
-	std::size_t its_transfers = 0, its_bytes = 0;
-	for (const auto &[other, transfer] : transfers_)
+	std::size_t its_transfers = 0, its_bytes = 0, bytes = 0;
+	for (const auto &[other, transfer] : transfers_) {
+		bytes += transfer.bytes.size();
 		if (transfer.requester == requester) {
 			its_transfers++;
 			its_bytes += transfer.bytes.size();
 		}
+	}
 	const std::size_t size_of_all = records.bytes().size();
 	if (transfers_.size() >= transfers_max || its_transfers >= transfers_of_one ||
-	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) || (bytes_ != 0 && bytes_ + size_of_all > bytes_max)) {
+	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) || (bytes != 0 && bytes + size_of_all > bytes_max)) {
 		spdlog::warn("sm: too many RMPP transfers, LID {} has to wait", to.dlid);
 		return;
 	}
 	Transfer &transfer = transfers_[key];
-	bytes_ += records.bytes().size();
 	transfer.to = to;
 	transfer.requester = requester;
 	transfer.head = head;
@@ -55,12 +56,6 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	auto size = static_cast<std::uint32_t>(transfer.bytes.size());
 	transfer.segments = std::max(1u, (size + ib::sa_data_bytes - 1) / ib::sa_data_bytes);
 	send_window(transfer);
-}
-
-RmppSender::Transfers::iterator RmppSender::end(Transfers::iterator transfer)
-{
-	bytes_ -= transfer->second.bytes.size();
-	return transfers_.erase(transfer);
 }
 
 void RmppSender::send_window(Transfer &transfer)
@@ -120,31 +115,31 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	Transfer &transfer = found->second;
 	if (sa.rmpp.version != RmppHeader::current_version) {
 		abort(transfer, ib::rmpp_status_unsupported_version);
-		end(found);
+		transfers_.erase(found);
 		return;
 	}
 	switch (sa.rmpp.type) {
 	case RmppHeader::stop:
 	case RmppHeader::abort:
-		end(found);
+		transfers_.erase(found);
 		return;
 	case RmppHeader::ack:
 		break;
 	default:
 		abort(transfer, ib::rmpp_status_bad_type);
-		end(found);
+		transfers_.erase(found);
 		return;
 	}
 	std::uint32_t segment = sa.rmpp.segment;
 	std::uint32_t window_last = sa.rmpp.length_or_window;
 	if (segment > transfer.sent) {
 		abort(transfer, ib::rmpp_status_segment_too_big);
-		end(found);
+		transfers_.erase(found);
 		return;
 	}
 	if (window_last < transfer.window_last && segment >= transfer.acknowledged) {
 		abort(transfer, ib::rmpp_status_new_window_too_small);
-		end(found);
+		transfers_.erase(found);
 		return;
 	}
 	/* An old ACK, overtaken by a later one. */
@@ -155,7 +150,7 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	transfer.acknowledged = segment;
 	transfer.window_last = window_last;
 	if (transfer.acknowledged == transfer.segments) {
-		end(found);
+		transfers_.erase(found);
 		return;
 	}
 	send_window(transfer);
@@ -172,7 +167,7 @@ void RmppSender::tick(Clock::time_point now)
 				     transfer.to.dlid, transfer.acknowledged + 1,
 				     transfer.segments);
 			abort(transfer, ib::rmpp_status_too_many_retries);
-			it = end(it);
+			it = transfers_.erase(it);
 		} else {
 			transfer.sent = transfer.acknowledged;
 			send_window(transfer);

@@ -52,17 +52,13 @@ private:
 	};
 	/* The requester's LID and transaction. */
 	using Key = std::pair<ib::Lid, std::uint64_t>;
-	using Transfers = std::map<Key, Transfer>;
-
-	Transfers::iterator end(Transfers::iterator transfer);
 
 	void send_window(Transfer &transfer);
 	void send_segment(const Transfer &transfer, std::uint32_t segment);
 	void abort(const Transfer &transfer, ib::RmppStatus status);
 
 	MadClient &client_;
-	Transfers transfers_;
-	std::size_t bytes_ = 0; /* of all of them */
+	std::map<Key, Transfer> transfers_;
 };
 
 } // namespace weft::sm
