@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <latch>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -15,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -180,6 +183,82 @@ TEST(MemoryMapping, SurvivesAFullFileSystem)
 	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
 	if (WEXITSTATUS(status) == not_possible)
 		GTEST_SKIP() << "a file system cannot be mounted here";
+	EXPECT_EQ(WEXITSTATUS(status), contained);
+}
+
+// The machine's pool of huge pages has one at least while this lives, if that can be had: an administrator has one made.
+class HugePages
+{
+public:
+	HugePages() : former_(read("nr_hugepages"))
+	{
+		if (former_ == 0)
+			write(1);
+		made_ = read("nr_hugepages") != former_;
+	}
+	~HugePages()
+	{
+		if (made_)
+			write(former_);
+	}
+	HugePages(const HugePages &) = delete;
+	HugePages &operator=(const HugePages &) = delete;
+
+	// So many, and none that the kernel would make when they are asked for: the pool has an end.
+	bool has_an_end() const { return read("nr_hugepages") > 0 && read("nr_overcommit_hugepages") == 0; }
+	long size() const { return read("nr_hugepages"); }
+
+private:
+	static long read(const std::string &name)
+	{
+		long number = 0;
+		return std::ifstream("/proc/sys/vm/" + name) >> number ? number : 0;
+	}
+	static void write(long number) { std::ofstream("/proc/sys/vm/nr_hugepages") << number; }
+
+	const long former_;
+	bool made_ = false;
+};
+
+// A machine whose memory is of huge pages may give one back after all, and somebody else may have the pool's last: there is none for
+// the hole then. (Of a file that has all its pages the kernel keeps as many as are mapped.)
+TEST(MemoryMapping, SurvivesAPoolOfHugePagesThatIsUsedUp)
+{
+	enum Result { contained, killed_otherwise, not_possible };
+	const HugePages pool;
+	if (!pool.has_an_end())
+		GTEST_SKIP() << "no pool of huge pages, and none can be made here";
+	// In a process of its own: whatever becomes of it, the pool is as it was.
+	const pid_t child = ::fork();
+	if (child == 0) {
+		const FileDescriptor file(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB));
+		const FileDescriptor rest(::memfd_create("rest", MFD_CLOEXEC | MFD_HUGETLB));
+		struct statfs system;
+		if (!file || !rest || ::fstatfs(file.get(), &system))
+			::_exit(not_possible);
+		const auto huge = static_cast<off_t>(system.f_bsize);
+		if (::ftruncate(file.get(), huge) || ::fallocate(file.get(), 0, 0, huge) ||
+		    ::ftruncate(rest.get(), (pool.size() + 1) * huge))
+			::_exit(not_possible);
+		const auto lender = std::make_shared<MemoryLender>();
+		GuestMemory memory;
+		// A section may have a part of one.
+		const auto size = static_cast<std::uint64_t>(huge) / 2;
+		memory.map(0, size, true, true, MemoryMapping::map_file(file.get(), 0, size, true, lender));
+		if (!memory.write_as<std::uint32_t>(kPage, 1) || lender->failed() ||
+		    ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, huge))
+			::_exit(killed_otherwise);
+		for (off_t at = 0; ::fallocate(rest.get(), 0, at, huge) == 0; at += huge)
+			;
+		const bool zero = memory.read_as<std::uint32_t>(kPage) == 0u;
+		const bool own = memory.write_as<std::uint32_t>(size - kPage, 7) && memory.read_as<std::uint32_t>(size - kPage) == 7u;
+		::_exit(zero && own && lender->failed() ? contained : killed_otherwise);
+	}
+	int status = 0;
+	ASSERT_EQ(::waitpid(child, &status, 0), child);
+	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+	if (WEXITSTATUS(status) == not_possible)
+		GTEST_SKIP() << "all huge pages are in use";
 	EXPECT_EQ(WEXITSTATUS(status), contained);
 }
 
