@@ -1,39 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include <kern/kunit.hpp>
 #include <kern/thread.hpp>
-#include <kern/time.hpp>
-#include "../command.hpp"
+#include "card_of_memory.hpp"
 
-using mellanox::CommandInterface;
+using mellanox::test::CardOfMemory;
 namespace wire = hw::mellanox;
 
 namespace {
-
-constexpr size_t bar_size = 1 << 20;
-
-/* A card whose registers are memory. */
-struct CardOfMemory {
-	kern::kunit::FakeDevice device{"weft-mellanox-command"};
-	kern::OwnedArray<u32> registers;
-	kern::Mmio bar0;
-	kern::Owned<CommandInterface> commands;
-
-	/* control: what the command register says at first. */
-	bool begin(mellanox::HandOver hand_over, mellanox::FailureListener &listener, u32 control)
-	{
-		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
-		if (!memory || !device.native())
-			return false;
-		registers = memory.take();
-		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
-		bar0.write32(wire::hcr::at + wire::hcr::control, control);
-		auto made = CommandInterface::create(bar0, device.native(), hand_over, listener);
-		if (!made)
-			return false;
-		commands = made.take();
-		return commands->use_events(1).error() == 0;
-	}
-};
 
 /* A card that has left the bus, and who hears of it: the first stays until he is let go. */
 struct Gone final : CardOfMemory, mellanox::FailureListener {
@@ -79,7 +51,6 @@ void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
 struct Slow final : CardOfMemory, mellanox::FailureListener {
 	bool begin() { return CardOfMemory::begin(mellanox::HandOver::go, *this, 0); }
 	void card_failed(const char *) override {}
-	u32 control() { return bar0.read_be32(wire::hcr::at + wire::hcr::control); }
 	int run()
 	{
 		const auto done = commands->execute({.opcode = wire::Opcode::sw2hw_mpt, .answer = mellanox::Answer::at_once});
@@ -94,11 +65,10 @@ void an_answer_at_once_is_in_the_register(kern::kunit::Test &test)
 	ASSERT_TRUE(card.begin());
 	auto asking = kern::Thread::create("weft-asking", kern::method<&Slow::run>, &card);
 	ASSERT_OK(asking);
-	while (!wire::hcr::go.of(card.control()))
-		kern::sleep_ms(1);
+	card.await();
 	EXPECT_EQ(wire::hcr::event.of(card.control()), 0u);
 	card.bar0.write_be32(wire::hcr::at + wire::hcr::out_param + 4, 77);
-	card.bar0.write_be32(wire::hcr::at + wire::hcr::control, 0);
+	card.set_control(0);
 	EXPECT_EQ(asking.value().stop(), 77);
 }
 
