@@ -32,7 +32,7 @@ class Mutant:
     put: str
     module: str
     test: str
-    kernel: str = "any"         # or "checked", "unchecked", "machine"
+    kernel: str = "any"         # or "checked", "unchecked", "machine", "checked machine"
     hangs: bool = False
 
     @property
@@ -47,7 +47,8 @@ class Mutant:
         return text.replace(self.find, self.put)
 
     def shows_on(self, kernel):
-        return {"any": True, "checked": kernel.checked, "unchecked": not kernel.checked, "machine": not kernel.native}[self.kernel]
+        return {"any": True, "checked": kernel.checked, "unchecked": not kernel.checked, "machine": not kernel.native,
+                "checked machine": kernel.checked and not kernel.native}[self.kernel]
 
     @property
     def of_host(self):
@@ -169,7 +170,7 @@ def places():
     """Where each KUnit case is: its suites, and how many come before it there."""
     found = {}
     for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
-        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
+        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
             names = (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,)
             for index, case in enumerate(re.findall(r"KUNIT_CASE\((\w+)\)", cases)):
                 found[case] = (names, index)

@@ -287,7 +287,7 @@ void completions_are_found_by_address(kern::kunit::Test &test)
 }
 
 /* MGMT-09: what a QP leaves in the queue is given after it, in its place among the others. */
-void completions_outlive_their_qp(kern::kunit::Test &test)
+void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -447,6 +447,6 @@ void members_are_marked(kern::kunit::Test &test)
 
 KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before), KUNIT_CASE(a_place_used_again_keeps_its_link),
 	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long), KUNIT_CASE(completions_are_found_by_address),
-	    KUNIT_CASE(completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
+	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
 	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(a_posted_request_keeps_its_address),
 	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked));

@@ -22,7 +22,7 @@ class Mutation(unittest.TestCase):
 
     def test_each_names_a_case_of_its_rule(self):
         cases = set(mutation.places())
-        cases |= {name for path in cache.TREE.glob("tools/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
+        cases |= {name for room in ("core", "tools") for path in cache.TREE.glob(f"{room}/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
         for mutant in self.mutants:
             with self.subTest(mutant.name):
                 self.assertIn(mutant.test, cases)
@@ -52,7 +52,7 @@ class Mutation(unittest.TestCase):
         chosen = mutation.choose(self.mutants, PLAIN, False, None, 1)
         self.assertEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 1))
         self.assertNotEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 2))
-        self.assertFalse(any(mutant.hangs or mutant.kernel == "checked" for mutant in chosen))
+        self.assertFalse(any(mutant.hangs or mutant.kernel.startswith("checked") for mutant in chosen))
         everything = mutation.choose(self.mutants, PLAIN, True, None, 1) + mutation.choose(self.mutants, DEBUG, True, None, 1)
         self.assertEqual({mutant.name for mutant in everything}, {mutant.name for mutant in self.mutants})
         self.assertEqual({mutant.rule for mutant in mutation.choose(self.mutants, PLAIN, True, re.compile("^LOCK-10"), 1)}, {"LOCK-10"})
