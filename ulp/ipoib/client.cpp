@@ -195,6 +195,16 @@ Interface *find_child(Interface &parent, u16 pkey)
 	return nullptr;
 }
 
+void each_child(Interface &parent, void (*call)(Interface &child))
+{
+	DeviceInterfaces *all = of(parent.device());
+	if (!all)
+		return;
+	for (Interface &other : all->port(parent.port_num())->interfaces)
+		if (other.parent() == &parent)
+			call(other);
+}
+
 void forget_child(Interface &child)
 {
 	if (DeviceInterfaces *all = of(child.device()))

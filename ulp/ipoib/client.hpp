@@ -33,6 +33,8 @@ ib_sa_client &sa_client();
 kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey);
 /* The child of a port's own interface in a partition, or nullptr. Context: rtnl lock held. */
 Interface *find_child(Interface &parent, u16 pkey);
+/* Context: rtnl lock held. */
+void each_child(Interface &parent, void (*call)(Interface &child));
 /* A child is about to be unregistered by the stack. Context: rtnl lock held. */
 void forget_child(Interface &child);
 

@@ -7,6 +7,7 @@
 #include <kern/log.hpp>
 #include <kern/time.hpp>
 #include <rdma/ib_cache.h>
+#include <rdma/objects.hpp>
 
 namespace ipoib
 {
@@ -58,6 +59,8 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	if (!dev)
 		return kern::Error{-ENOMEM};
 	interface->dev_ = dev;
+	if (parent)
+		interface->wanted_guid_ = parent->wanted_guid_;
 	if (auto made = interface->ladder_.to(State::down); !made.ok()) {
 		if (allocated)
 			kern_netdev_free(dev);
@@ -162,11 +165,8 @@ Interface::State Interface::step_down(State from)
 
 kern::Result<> Interface::settle_in()
 {
-	ib_pd *pd = ib_alloc_pd(device_, 0);
-	if (rdma::is_err(pd))
-		return kern::Error{rdma::ptr_err(pd)};
-	pd_ = pd;
-	queues_.set_pd(pd);
+	pd_ = TRY(rdma::check(ib_alloc_pd(device_, 0)));
+	queues_.set_pd(pd_);
 	connected_.place(dev_);
 	TRY(queues_.place(dev_, broadcast_.gid));
 	TRY(queues_.to(Queues::State::made));
@@ -437,12 +437,20 @@ int Interface::set_address(const HardwareAddress &wanted)
 	/* By its first GUID it has what the port has, whatever that will be. */
 	ib_gid first;
 	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 && first.global.interface_id == gid.global.interface_id;
-	wanted_guid_ = own ? __be64{} : gid.global.interface_id;
+	go_by(own ? __be64{} : gid.global.interface_id);
+	/* Children have what their parent has, until they are told otherwise. */
+	each_child(*this, [](Interface &child) { child.go_by(child.parent_->wanted_guid_); });
+	return 0;
+}
+
+/* The GUID of its GID is another one of the port's from now on; 0: the first. Context: rtnl lock. */
+void Interface::go_by(__be64 guid)
+{
+	wanted_guid_ = guid;
 	kern::ignore(read_port());
 	publish_address();
 	__atomic_fetch_or(&pending_flush_, flush_normal, __ATOMIC_RELEASE);
 	refresh_work_.queue();
-	return 0;
 }
 
 int Interface::change_mtu(unsigned mtu)

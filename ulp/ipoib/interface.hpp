@@ -79,7 +79,7 @@ public:
 	Mode mode() const { return static_cast<Mode>(mode_.load_relaxed()); }
 	Connected &connected() { return connected_; }
 	bool ignores_users_groups() const { return umcast_; }
-	ib_qp *qp() const { return queues_.qp(); }
+	ib_qp *qp(u32 sender = 0) const { return queues_.qp(sender); }
 	u32 port_num() const { return port_num_; }
 	u16 pkey() const { return pkey_; }
 	Interface *parent() const { return parent_; }
@@ -131,6 +131,7 @@ private:
 	kern::Result<> read_port();
 	HardwareAddress own_address() const;
 	void publish_address();
+	void go_by(__be64 guid);
 
 	/* The stack's calls. */
 	int start_xmit(sk_buff *skb);
@@ -174,7 +175,7 @@ private:
 	Interface *const parent_;
 	u16 pkey_index_ = 0;
 	ib_gid port_gid_{};
-	__be64 wanted_guid_{}; /* the administrator's; 0: the port's first */
+	__be64 wanted_guid_{}; /* the administrator's, or the parent's; 0: the port's first */
 	HardwareAddress broadcast_;
 	HardwareAddress address_{};
 	net_device *dev_ = nullptr;

@@ -2,6 +2,7 @@
 #include "queues.hpp"
 
 #include <kern/log.hpp>
+#include <rdma/objects.hpp>
 
 namespace ipoib
 {
@@ -22,14 +23,6 @@ u32 ring_of(u32 wanted, int limit)
 	while (limit > 0 && wanted > static_cast<u32>(limit))
 		wanted /= 2;
 	return wanted;
-}
-
-template <class T>
-kern::Result<T *> made(T *object)
-{
-	if (rdma::is_err(object))
-		return kern::Error{rdma::ptr_err(object)};
-	return object;
 }
 
 } // namespace
@@ -118,7 +111,7 @@ kern::Result<ib_cq *> Queues::make_cq(u32 entries, u32 vector, ib_comp_handler h
 	ib_cq_init_attr attr{};
 	attr.cqe = entries;
 	attr.comp_vector = (first + vector) % vectors;
-	return made(ib_create_cq(device_, handler, event_handler, context, &attr));
+	return rdma::check(ib_create_cq(device_, handler, event_handler, context, &attr));
 }
 
 /* Context: that of an event handler. */
@@ -161,7 +154,7 @@ kern::Result<ib_qp *> Queues::make_qp(ib_cq *send_cq, u32 receive_depth, u32 tra
 	}
 	send_sge_ = init.cap.max_send_sge;
 	inline_bytes_ = init.cap.max_inline_data < wanted_inline ? init.cap.max_inline_data : wanted_inline;
-	return made(qp);
+	return rdma::check(qp);
 }
 
 /* One transmit queue; the first one's QP is that which receives. */

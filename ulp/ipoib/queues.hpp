@@ -53,8 +53,8 @@ public:
 	u32 receive_depth() const { return receive_depth_; }
 	u32 transmit_depth() const { return transmit_depth_; }
 
-	/* That of the hardware address: it receives, and is the first to send. nullptr in state none. */
-	ib_qp *qp() const { return senders_.empty() ? nullptr : senders_[0].qp; }
+	/* The first is that of the hardware address: it receives, too. nullptr in state none. */
+	ib_qp *qp(u32 sender = 0) const { return sender < senders_.size() ? senders_[sender].qp : nullptr; }
 	u32 transmit_queues() const { return static_cast<u32>(senders_.size()); }
 
 	/* Of all QPs, in state ready or above. The first error, if there was any. */

@@ -154,11 +154,82 @@ void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair.begin());
+	unsigned by_receives = 0;
 	for (unsigned round = 0; round < 3; round++) {
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
+		const u64 flushed_sends = pair.b.stats().tx_errors;
 		ASSERT_EQ(ib_modify_qp(pair.b.interface().qp(), &attr, IB_QP_STATE), 0);
 		ASSERT_TRUE(eventually([&] { return state_of(pair.b) == IB_QPS_RTS; }));
+		/* A send that comes back flushed tells of it, too, and the stack sends now and then. */
+		by_receives += pair.b.stats().tx_errors == flushed_sends;
+		EXPECT_TRUE(pair.a.reaches(pair.b));
+	}
+	EXPECT_GT(by_receives, 0u);
+}
+
+/*
+ * A send that fails stops its queue alone (SQE, IBA 10.3.1.6): one command sets that going again, and what waited behind the
+ * request comes back.
+ */
+void a_send_queue_that_was_stopped_goes_on(Test &test)
+{
+	/* For any datagram: it is the stack that keeps to the MTU, and whoever talks to the interface past it need not. */
+	constexpr unsigned too_long = 5000, behind = 4;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	ib_device *const device = pair.a.device();
+	for (unsigned round = 0; round < 3; round++) {
+		const unsigned long before = soft_calls(device, SOFT_MODIFY_QP);
+		const u64 errors = pair.a.stats().tx_errors;
+		soft_hold_datagrams(device, true);
+		EXPECT_TRUE(pair.a.send(pair.b, too_long));
+		for (unsigned i = 0; i < behind; i++)
+			EXPECT_TRUE(pair.a.send(pair.b));
+		soft_hold_datagrams(device, false);
+		EXPECT_TRUE(eventually([&] { return soft_calls(device, SOFT_MODIFY_QP) > before; }));
+		EXPECT_TRUE(eventually([&] { return pair.a.stats().tx_errors >= errors + 1 + behind; }));
+		{
+			kern::RtnlGuard rtnl;
+		}
+		EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP), before + 1);
+		EXPECT_TRUE(pair.a.reaches(pair.b));
+	}
+	/* One that cannot even be posted stops nothing. */
+	const unsigned long before = soft_calls(device, SOFT_MODIFY_QP);
+	soft_fail(device, SOFT_POST_SEND, 1, -EIO);
+	EXPECT_TRUE(pair.a.send(pair.b));
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+	EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP), before);
+}
+
+/* A QP that only sends tells of its error by nothing but what is sent by it. */
+void a_sending_qp_in_error_is_brought_back(Test &test)
+{
+	if (!test.needs_another_cpu())
+		return;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	const auto state_of_sender = [&](u32 sender) {
+		kern::RtnlGuard rtnl;
+		ib_qp_attr attr{};
+		ib_qp_init_attr init;
+		return ib_query_qp(pair.a.interface().qp(sender), &attr, IB_QP_STATE, &init) ? IB_QPS_RESET : attr.qp_state;
+	};
+	for (u32 sender = 1; pair.a.interface().qp(sender); sender++) {
+		ib_qp_attr attr{};
+		attr.qp_state = IB_QPS_ERR;
+		ASSERT_EQ(ib_modify_qp(pair.a.interface().qp(sender), &attr, IB_QP_STATE), 0);
+		EXPECT_EQ(state_of_sender(sender), IB_QPS_ERR);
+		/* Which queue a packet takes is the stack's choice, by its protocol among others. */
+		u16 protocol = 0x8800;
+		EXPECT_TRUE(eventually([&] {
+			(void)kern_kunit_netdev_send(pair.a.dev(), pair.b.address(), protocol++, 1000);
+			return state_of_sender(sender) == IB_QPS_RTS;
+		}));
+		EXPECT_TRUE(pair.a.runs());
 		EXPECT_TRUE(pair.a.reaches(pair.b));
 	}
 }
@@ -291,6 +362,7 @@ void a_restart_may_fail_at_any_command(Test &test)
 
 SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_get_through), KUNIT_CASE(verbs_objects_end_with_the_registration),
 	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_a_receiver_never_starves),
-	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back), KUNIT_CASE(event_02_fatal_events_are_acted_on),
+	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back), KUNIT_CASE(a_send_queue_that_was_stopped_goes_on),
+	    KUNIT_CASE(a_sending_qp_in_error_is_brought_back), KUNIT_CASE(event_02_fatal_events_are_acted_on),
 	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
 	    KUNIT_CASE(an_interface_outlives_rings_that_cannot_be_had), KUNIT_CASE(a_restart_may_fail_at_any_command));

@@ -41,14 +41,23 @@ def between(ours, theirs):
 
 
 def other_address(node):
-    """An administrator may name another GID of the port's, and nothing else; until the port has it there is no carrier."""
+    """An administrator may name another GID of the port's, and nothing else; until the port has it there is no carrier. Children have it too, those that
+    are there and those that are made later."""
+    def guids(*devices):
+        return {node.run(f"cat /sys/class/net/{dev}/address").out.strip()[-23:] for dev in devices}
+
+    node.run("echo 0x8001 > /sys/class/net/ib0/create_child")
     own = node.run("cat /sys/class/net/ib0/address").out.strip()
     for wrong in ("01" + own[2:], own[:12] + "ff:" + own[15:], own[:-23] + "00:00:00:00:00:00:00:00"):
         assert node.run(f"ip link set ib0 address {wrong}", check=False).status != 0, wrong
     node.run(f"ip link set ib0 address {own[:-5]}a5:5a")
     assert node.run("cat /sys/class/net/ib0/address").out.strip() == own[:-5] + "a5:5a"
+    node.run("echo 0x8002 > /sys/class/net/ib0/create_child")
+    assert guids("ib0", "ib0.8001", "ib0.8002") == {own[-23:-5] + "a5:5a"}
     node.wait_for("ip link show dev ib0 | grep -q NO-CARRIER", what="the loss of the carrier")
     node.run(f"ip link set ib0 address {own}")
+    assert guids("ib0", "ib0.8001", "ib0.8002") == {own[-23:]}
+    node.run("echo 0x8001 > /sys/class/net/ib0/delete_child; echo 0x8002 > /sys/class/net/ib0/delete_child")
     node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier's return")
 
 
