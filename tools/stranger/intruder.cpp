@@ -50,6 +50,7 @@ constexpr auto kPatience = RemoteMachine::kPatience;
 Intruder::Intruder(IntruderOptions options) : options_(std::move(options)), random_(options_.seed)
 {
 	acts_ = {
+		{"last-descriptors", Ending::loses_it, &Intruder::take_the_last_descriptors},
 		{"giants", Ending::keeps, &Intruder::send_giants},
 		{"all-memory", Ending::leaves, &Intruder::map_all_memory},
 		{"splits", Ending::leaves, &Intruder::split_windows},

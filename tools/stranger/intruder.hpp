@@ -102,6 +102,7 @@ private:
 	const Victim &victim() { return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))]; }
 
 	// The acts.
+	void take_the_last_descriptors();
 	void send_giants();
 	void map_all_memory();
 	void split_windows();

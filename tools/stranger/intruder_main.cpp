@@ -27,7 +27,8 @@ weft::stranger::Victim parse_victim(const std::string &text)
 int main(int argc, char **argv)
 {
 	CLI::App app("Plays a hostile machine at a card of a lab: large sends without end, memory that is not there or goes away, "
-		     "traps, joins and leaves for others, P_Keys and keys that are not its own. Prints how often it did each, and what came of it.",
+		     "traps, joins and leaves for others, P_Keys and keys that are not its own. The daemon has to have fewer than sixteen "
+		     "descriptors left. Prints how often it did each, and what came of it.",
 		     "weft-intruder");
 	weft::stranger::IntruderOptions options;
 	std::vector<std::string> victims;
