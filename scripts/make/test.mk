@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 # Tests, benchmarks, and what looks after the machines they run on. ONLY=REGEX selects by full name.
-.PHONY: test test-debug selftest mutate bench doctor
+.PHONY: test test-debug selftest mutate fuzz bench doctor
 test: ## Everything that must pass: host tests, KUnit suites, guest tests (ONLY=REGEX selects)
 	@ONLY='$(ONLY)' scripts/test
 
@@ -12,6 +12,9 @@ selftest: ## Plant defects, and check that the tests report each of them
 
 mutate: ## Break one rule after the other in a copy of the tree, and check that the named test of each fails
 	@ONLY='$(ONLY)' scripts/mutate
+
+fuzz: ## Ten million inputs for every fuzz target (INPUTS=N, ONLY=NAME)
+	@scripts/fuzz --inputs $(or $(INPUTS),10000000) $(ONLY)
 
 bench: ## The figures, ours beside the reference (ONLY=NAME selects)
 	@ONLY='$(ONLY)' scripts/bench
