@@ -100,23 +100,38 @@ void Link::update()
 void Link::settle_locked()
 {
 	bool wanted = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
-	if (!wanted) {
-		training_number_++;
+	if (!wanted)
 		in_training_ = false;
-	}
 	if (wanted == up_.load(std::memory_order_relaxed) || in_training_)
 		return;
 	if (!wanted || training_.count() == 0)
 		return change_locked(wanted);
 	in_training_ = true;
-	timeline_.after(training_, [this, number = ++training_number_] { trained(number); });
+	training_ends_ = timeline_.now() + training_;
+	look_later_locked();
 }
 
-void Link::trained(std::uint64_t number)
+/*
+ * Once at a time for each end of a training, however often one is called off and begun anew: whoever enables and disables his port all
+ * day plans no more than this. Only where the training has been made shorter meanwhile, what is planned comes too late.
+ */
+void Link::look_later_locked()
+{
+	if (look_at_ && *look_at_ <= training_ends_)
+		return;
+	look_at_ = training_ends_;
+	timeline_.at(training_ends_, [this, when = training_ends_] { look(when); });
+}
+
+void Link::look(Clock::time_point when)
 {
 	std::lock_guard lock(state_mutex_);
-	if (!in_training_ || number != training_number_)
+	if (look_at_ == when)
+		look_at_.reset();
+	if (!in_training_)
 		return;
+	if (timeline_.now() < training_ends_)
+		return look_later_locked();
 	in_training_ = false;
 	change_locked(true);
 }

@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 
+#include "base/environment.hpp"
 #include "fabric/port.hpp"
 
 namespace weft::fabric
@@ -127,8 +128,9 @@ private:
 	void settle_locked();
 	/* Tell both ends, with state_mutex_ held. */
 	void change_locked(bool up);
-	/* The training with that number is over, unless it was called off. */
-	void trained(std::uint64_t number);
+	/* Look at the end of the training whether it was called off, with state_mutex_ held. */
+	void look_later_locked();
+	void look(Clock::time_point when);
 	/* An end was enabled or disabled, or the cable moved: settle up_ and tell both ends. */
 	void update();
 	void deliver_due();
@@ -143,9 +145,10 @@ private:
 	LinkRate rate_;
 	ib::Mtu mtu_;
 	std::chrono::nanoseconds training_;
-	/* Tells trainings apart: one that was called off finds another number. */
-	std::uint64_t training_number_ = 0;
 	bool in_training_ = false;
+	Clock::time_point training_ends_;
+	/* When the timeline will look next whether one is over; none: not at all. */
+	std::optional<Clock::time_point> look_at_;
 	std::atomic<bool> up_{false};
 
 	/* Set while packets must take the slow way: faults, or packets still in flight. */

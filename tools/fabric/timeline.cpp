@@ -56,6 +56,12 @@ void Timeline::wait_for_next()
 		timer_->arm_at(planned_.begin()->first);
 }
 
+std::size_t Timeline::planned()
+{
+	std::lock_guard lock(mutex_);
+	return planned_.size();
+}
+
 void Timeline::forget(const void *owner)
 {
 	std::vector<Planned> dropped;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/tests/test_node.hpp"
+#include "fabric/timeline.hpp"
 
 namespace weft::fabric
 {
@@ -127,6 +128,25 @@ TEST_F(TwoNodes, a_link_trains_before_it_is_up_and_not_if_an_end_leaves)
 	EXPECT_FALSE(link.up());
 	std::this_thread::sleep_for(30ms);
 	EXPECT_FALSE(link.up());
+}
+
+/* A driver may open and close its port as often as it can: that plans nothing more. */
+TEST_F(TwoNodes, trainings_called_off_are_not_kept)
+{
+	link.set_training(1h);
+	link.set_plugged(false);
+	link.set_plugged(true);
+	for (int i = 0; i < 1000; i++) {
+		a.port.disable();
+		a.port.enable();
+	}
+	EXPECT_LE(fabric.timeline().planned(), 2u);
+	/* A shorter one is not kept waiting by what was planned. */
+	a.port.disable();
+	link.set_training(1ms);
+	a.port.enable();
+	while (!link.up())
+		std::this_thread::yield();
 }
 
 TEST_F(TwoNodes, delay_keeps_the_order)
