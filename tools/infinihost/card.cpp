@@ -101,6 +101,13 @@ void Card::reset(PciReset)
 	core_->reset();
 }
 
+// As where bus mastering ends and begins again: packets under way read nothing any more of what the machine has taken back.
+void Card::memory_changed()
+{
+	core_->set_bus_master(false);
+	core_->set_bus_master(core_->host.bus_master());
+}
+
 void Card::bus_master_changed(bool on)
 {
 	core_->set_bus_master(on);

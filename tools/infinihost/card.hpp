@@ -50,6 +50,7 @@ public:
 	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
 	void region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) override;
 	void reset(PciReset kind) override;
+	void memory_changed() override;
 	void bus_master_changed(bool on) override;
 
 	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hca/testing/recording_transport.hpp"
 #include "infinihost/tests/tiny_driver.hpp"
 #include "mellanox/queue_memory.hpp"
 
@@ -38,6 +39,29 @@ TEST_F(InfiniHost, NamesItsRegistersByTheirBusAddresses)
 	EXPECT_EQ(QueryFw::eq_arm.get(said.out.data()), base + limits::kEqArm);
 	EXPECT_EQ(QueryFw::eq_ci_table.get(said.out.data()), base + limits::kEqConsumerIndexes);
 	EXPECT_EQ(QueryFw::error_buffer.get(said.out.data()), base + limits::kErrorBuffer);
+}
+
+// Packets under way must not read what the machine has taken back, whoever holds them.
+TEST(InfiniHostMemory, TheDataPathIsToldOfMemoryThatGoes)
+{
+	constexpr std::uint64_t elsewhere = 1ull << 40;
+	fabric::Fabric fabric;
+	weft::testing::FakeHost host{1 << 20};
+	hca::testing::RecordingTransport *transport = nullptr;
+	Card card{{"test", 0x0002c90200000100, {&fabric.add_port("1"), &fabric.add_port("2")}}, [&](hca::Context &) {
+			  auto made = std::make_unique<hca::testing::RecordingTransport>();
+			  transport = made.get();
+			  return made;
+		  }};
+	host.set_bus_master(true);
+	host.plug(card);
+	host.loop().poll();
+	host.dma().map(elsewhere, 4096, true, true, MemoryMapping::allocate(4096));
+	const unsigned before = transport->key_changes;
+	ASSERT_TRUE(host.dma().unmap(elsewhere, 4096));
+	card.memory_changed();
+	EXPECT_EQ(transport->key_changes, before + 2) << "no key holds for a moment, and then those that did";
+	host.unplug();
 }
 
 // There is no memory on the card, and a command before its time, or one that the card lacks, says so.
