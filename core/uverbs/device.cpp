@@ -11,7 +11,11 @@ kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::Device
 	if (!ib.ops.alloc_ucontext)
 		return kern::Error{-EOPNOTSUPP};
 	auto device = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
-	TRY(device->start(verbs_class, region));
+	if (const kern::Result<> started = device->start(verbs_class, region); !started) {
+		/* Its node may have been there, and opened. */
+		device->files_.leave_device();
+		return kern::Error{started.error()};
+	}
 	return device;
 }
 

@@ -220,6 +220,21 @@ Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 	return Syndrome::none;
 }
 
+/*
+ * Anyone who knows a Q_Key, QP1's being everybody's, may send a datagram that is longer than what
+ * was posted for it: that is no fault of the QP, which stays, IBA 9.9.3.1 (class D). The request is
+ * there for the next one; of a shared queue, which others have gone on with, it ends (class E).
+ */
+void Datagrams::too_long(Qp &qp, std::uint16_t due)
+{
+	engine_.card().diagnostics.rq_ud_discarded++;
+	receive_.taken = false;
+	if (qp.receive.next_wqe != due)
+		qp.receive.next_wqe = due;
+	else
+		engine_.completions().receive_failed(qp, receive_, Syndrome::local_length);
+}
+
 void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric::Packet &packet)
 {
 	Context &card = engine_.card();
@@ -249,11 +264,15 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 		return;
 	}
 
+	const std::uint16_t due = qp.receive.next_wqe;
 	switch (take_receive(card, qp, nullptr, receive_)) {
 	case Taken::none:
 		card.diagnostics.rq_ud_discarded++;
 		return;
 	case Taken::broken:
+		/* One that cannot be read is gone from the queue, and must complete. */
+		if (std::exchange(receive_.taken, false))
+			engine_.completions().receive_failed(qp, receive_, Syndrome::flushed);
 		engine_.fail(qp, Event::wq_catastrophic);
 		return;
 	case Taken::yes:
@@ -261,14 +280,16 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 	}
 	const fabric::Payload &payload = packet.payload();
 	std::uint64_t total = std::uint64_t{grh_room} + payload.size();
+	if (total > receive_.room) {
+		too_long(qp, due);
+		return;
+	}
 	KeyUse user = qp.key_use(0, KeyAccess::local_write);
 	user.pd = receive_.pd;
 	Syndrome syndrome = Syndrome::none;
-	if (total > receive_.room)
-		syndrome = Syndrome::local_length;
-	else if (headers.has_grh &&
-		 mover_.scatter(receive_.pieces, 0, std::as_bytes(std::span(&headers.grh, 1)),
-				user) != MemoryError::none)
+	if (headers.has_grh &&
+	    mover_.scatter(receive_.pieces, 0, std::as_bytes(std::span(&headers.grh, 1)),
+			   user) != MemoryError::none)
 		syndrome = Syndrome::local_protection;
 	else if (mover_.scatter(receive_.pieces, grh_room, payload, user) !=
 		 MemoryError::none)

@@ -44,6 +44,8 @@ private:
 			    packet::Headers &headers) const;
 	unsigned mtu(const Qp &qp) const;
 	void fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome);
+	/* The request just taken is too short. @due: next_wqe before it was taken. */
+	void too_long(Qp &qp, std::uint16_t due);
 	void transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload);
 
 	Engine &engine_;

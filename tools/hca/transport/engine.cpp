@@ -336,7 +336,11 @@ void Engine::credit_available(unsigned, std::uint8_t)
 	}
 }
 
-void Engine::port_changed(unsigned) {}
+/* Credit that came back while the port had no link was told to nobody: who waits for it looks again. */
+void Engine::port_changed(unsigned port)
+{
+	credit_available(port, 0);
+}
 
 /* ------------------------------------------------------------------------------------- input */
 

@@ -3,6 +3,7 @@
 #include "hca/transport/requester.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "hca/transport/addressing.hpp"
 #include "hca/transport/engine.hpp"
@@ -233,6 +234,7 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 	if (!work.finished) {
 		auto error = MemoryError::none;
 		auto syndrome = Syndrome::local_qp_operation;
+		std::optional<std::uint32_t> gone;
 		switch (request.opcode) {
 		case SendOpcode::fast_register:
 			error = qp.pair.fast_register ? card.memory.fast_register(
@@ -242,12 +244,12 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 		case SendOpcode::local_invalidate:
 			error = card.memory.invalidate(request.invalidate_key, qp.pair.pd,
 						       qp.pair.qpn, false);
-			engine_.key_gone(request.invalidate_key >> 8);
+			gone = request.invalidate_key;
 			break;
 		case SendOpcode::bind_window:
 			syndrome = Syndrome::window_bind;
 			error = card.memory.bind_window(request.bind, qp.pair.pd, qp.pair.qpn);
-			engine_.key_gone(request.bind.new_rkey >> 8);
+			gone = request.bind.new_rkey;
 			break;
 		default:
 			break;
@@ -257,6 +259,9 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 			qp.send.stopped = true;
 			return step(qp, work);
 		}
+		/* Not where it was refused: the key may be another's, whose packets are under way. */
+		if (gone)
+			engine_.key_gone(*gone >> 8);
 		work.finished = true;
 	}
 	qp.send.cursor++;

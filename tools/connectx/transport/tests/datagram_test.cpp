@@ -216,16 +216,63 @@ TEST_F(Datagram, address_vectors_are_checked_when_asked_for)
 	}
 }
 
-/* A datagram that does not fit its receive fails it. */
+/* Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on once there is another. */
+TEST_F(Datagram, goes_on_after_another_cable)
+{
+	constexpr unsigned count = fabric::Port::default_credits + 16;
+	QpOptions options = ud();
+	options.log_send = 9;
+	QueuePair &from = make(a, cq_a, options);
+	Region data = a.region(64);
+	for (unsigned i = 0; i < count; i++)
+		a.post(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, 0x999)).add(data.piece()).done());
+	a.ring(from);
+	while (a.poll()) {
+		/* to the last credit */
+	}
+	ASSERT_EQ(port_a.counters().xmit_packets.load(), count - 16);
+	link.remove();
+	while (b.poll()) {
+		/* and gives all back */
+	}
+	link.restore({});
+	a.transport().port_changed(1);
+	wait_good(a, cq_a, count);
+}
+
+/* Whoever may send to a QP cannot end it by what is longer than its receives: the request stays for the next one. */
 TEST_F(Datagram, too_long_for_the_receive)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
-	b.post_receive(into, {room.piece(0, 64)}); /* forgets the room for the GRH */
-	a.post_send(from,
-		    WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece()).done());
+	b.post_receive(into, {room.piece(0, 64)}); /* too short by the GRH's room */
+	const auto send = [&](std::uint32_t bytes) {
+		a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece(0, bytes)).done());
+		EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::none);
+		settle();
+	};
+	send(64);
+	EXPECT_FALSE(b.poll_cq(cq_b));
+	EXPECT_EQ(into.state, QpState::rts);
+	EXPECT_EQ(b.card().diagnostics.rq_ud_discarded, 1u);
+	send(24);
+	auto done = wait(b, cq_b);
+	EXPECT_EQ(done.syndrome, CqeSyndrome::none);
+	EXPECT_EQ(done.byte_count, 64u);
+}
+
+/* Of a shared queue it takes the request, for others may have gone on with the queue; the QP stays there too. */
+TEST_F(Datagram, too_long_for_a_shared_receive)
+{
+	QpOptions options = ud();
+	SharedReceiveQueue &srq = b.create_srq(4);
+	options.srqn = srq.number();
+	QueuePair &from = make(a, cq_a), &into = make(b, cq_b, options);
+	Region data = a.region(64), room = b.region(4096);
+	b.post_srq(srq, {room.piece(0, 64)});
+	a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece()).done());
 	EXPECT_EQ(wait(b, cq_b).syndrome, CqeSyndrome::local_length);
-	EXPECT_EQ(into.state, QpState::err);
+	EXPECT_EQ(into.state, QpState::rts);
 }
 
 /* A multicast goes to every member on both sides, once, and to its sender only if that is not

@@ -146,6 +146,27 @@ TEST_F(Lent, others_are_left_alone)
 	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
 }
 
+/* Nor does one who asks for the end of a key that is not his to end. */
+TEST_F(Lent, a_refused_invalidation_ends_nothing)
+{
+	reconnect({.ack_timeout = 20, .retry_count = 0});
+	QueuePair &stranger = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
+	a.connect(stranger, b, peer, {});
+	b.connect(peer, a, stranger, {});
+	const std::uint64_t before = port_a.counters().xmit_packets.load();
+	a.post_send(*qp_a, write(to, from.piece()));
+	while (a.poll()) {
+		/* until all of it is under way */
+	}
+	ASSERT_GT(port_a.counters().xmit_packets.load(), before);
+	WqeLocalInvalidate invalidate{};
+	invalidate.key = from.key;
+	a.post_send(stranger, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
+	EXPECT_TRUE(wait_alone().is_error);
+	wait_good(a, cq_a, 1);
+	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+}
+
 /* What a QP sends of more keys than it may have leases for is copied, and arrives. */
 TEST_F(Lent, beyond_the_bound_is_copied)
 {
