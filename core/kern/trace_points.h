@@ -20,6 +20,8 @@ void kern_trace_completion_off(void);
 int kern_trace_mad_on(void);
 void kern_trace_mad_off(void);
 
+/* As a list, not as the calls that these look like. */
+// clang-format off
 TRACE_EVENT_FN(post_send,
 	TP_PROTO(const char *device, u32 qpn, u32 opcode, u32 bytes),
 	TP_ARGS(device, qpn, opcode, bytes),
@@ -112,6 +114,7 @@ TRACE_EVENT(async_event,
 		strscpy(__entry->name, name, 32);
 		__entry->number = number;),
 	TP_printk("%s event %u (%s) of %#x", __entry->device, __entry->type, __entry->name, __entry->number));
+// clang-format on
 
 #endif
 

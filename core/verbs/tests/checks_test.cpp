@@ -155,6 +155,7 @@ void lock_02_every_function(Test &test)
 		void (*call)(Objects &o);
 	};
 	static constexpr ib_gid nowhere = {.raw = {1, 2, 3}};
+	// clang-format off
 	static constexpr Call calls[] = {
 		{"ib_query_port", [](Objects &o) { ib_port_attr a; (void)ib_query_port(o.device, 9, &a); }},
 		{"ib_query_pkey", [](Objects &o) { u16 key; (void)ib_query_pkey(o.device, 9, 0, &key); }},
@@ -196,6 +197,7 @@ void lock_02_every_function(Test &test)
 		{"ib_alloc_mw", [](Objects &o) { (void)ib_alloc_mw(o.pd, static_cast<ib_mw_type>(9)); }},
 		{"ib_dealloc_mw", [](Objects &o) { soft_fail(o.device, SOFT_DEALLOC_MW, 1, -EBUSY); (void)ib_dealloc_mw(o.mw); }},
 	};
+	// clang-format on
 	kern::IrqSpinLock lock(KERN_LOCK_CLASS("test.lock_02_every"));
 	for (const Call &call : calls) {
 		Observer observer;
@@ -343,6 +345,7 @@ void driver_is_told_what_it_lacks(Test &test)
 		void (*spoil)(ib_device &device);
 	};
 #define LACK(member) {#member, [](ib_device &d) { d.ops.member = {}; }}
+	// clang-format off
 	static constexpr Lack lacks[] = {
 		LACK(post_send), LACK(post_recv), LACK(poll_cq), LACK(req_notify_cq), LACK(query_port), LACK(query_gid),
 		LACK(query_pkey), LACK(alloc_pd), LACK(dealloc_pd), LACK(size_ib_pd), LACK(create_cq), LACK(destroy_cq),
@@ -363,6 +366,7 @@ void driver_is_told_what_it_lacks(Test &test)
 			 d.ops.poll_cq = nullptr;
 		 }},
 	};
+	// clang-format on
 #undef LACK
 	for (const Lack &lack : lacks) {
 		ib_device *device = _ib_alloc_device(sizeof(ib_device));

@@ -101,6 +101,7 @@ ib_pd *failed_pd()
 
 void errno_ports(Test &test)
 {
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"port 0", -EINVAL, [](Bench &b) { ib_port_attr attr; return ib_query_port(b.device, 0, &attr); }},
 		{"port 2", -EINVAL, [](Bench &b) { ib_port_attr attr; return ib_query_port(b.device, 2, &attr); }},
@@ -136,6 +137,7 @@ void errno_ports(Test &test)
 			return ib_modify_port(b.device, 2, IB_PORT_RESET_QKEY_CNTR, &modify);
 		}},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
@@ -179,6 +181,7 @@ void errno_addresses(Test &test)
 /* A sender that is no place to answer at: LIDs and GIDs of groups, and none at all. */
 void errno_senders(Test &test)
 {
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"port 2", -EINVAL, [](Bench &b) { const ib_wc wc = {.slid = 1}; return error_of(ib_create_ah_from_wc(b.pd, &wc, nullptr, 2)); }},
 		{"no LID", -EINVAL, [](Bench &b) { const ib_wc wc = {}; return error_of(ib_create_ah_from_wc(b.pd, &wc, nullptr, 1)); }},
@@ -201,6 +204,7 @@ void errno_senders(Test &test)
 		}},
 		{"no domain", -EINVAL, [](Bench &) { const ib_wc wc = {.slid = 1}; return error_of(ib_create_ah_from_wc(nullptr, &wc, nullptr, 1)); }},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
@@ -222,6 +226,7 @@ int modify_srq(Bench &bench, u32 max_wr, u32 limit, int mask)
 void errno_queues(Test &test)
 {
 	using Attr = ib_srq_init_attr;
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"CQ of no entries", -EINVAL, [](Bench &b) { return ib_resize_cq(b.cq, 0); }},
 		{"CQ of negative size", -EINVAL, [](Bench &b) { return ib_resize_cq(b.cq, -1); }},
@@ -262,6 +267,7 @@ void errno_queues(Test &test)
 		{"SRQ made too large", -EINVAL, [](Bench &b) { return modify_srq(b, 1 << 20, 1, IB_SRQ_MAX_WR); }},
 		{"limit too large", -EINVAL, [](Bench &b) { return modify_srq(b, 4, 1 << 20, IB_SRQ_LIMIT); }},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
@@ -291,6 +297,7 @@ int attach(ib_qp *qp, u8 first_byte, u16 lid, int (*function)(ib_qp *, const ib_
 void errno_queue_pairs(Test &test)
 {
 	using Attr = ib_qp_init_attr;
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"QP nowhere", -EINVAL, [](Bench &b) { return create_qp(nullptr, b, [](Attr &, Bench &) {}); }},
 		{"QP in an error", -EINVAL, [](Bench &b) { return create_qp(failed_pd(), b, [](Attr &, Bench &) {}); }},
@@ -338,6 +345,7 @@ void errno_queue_pairs(Test &test)
 			return ib_post_srq_recv(b.srq, &wr, nullptr);
 		}},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
@@ -361,6 +369,7 @@ int reg_user(Bench &bench, u64 start, u64 length, u64 iova, int access)
 
 void errno_memory(Test &test)
 {
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"unknown access", -EINVAL, [](Bench &b) { return ib_check_mr_access(b.device, 1 << 15); }},
 		{"remote write alone", -EINVAL, [](Bench &b) { return ib_check_mr_access(b.device, IB_ACCESS_REMOTE_WRITE); }},
@@ -390,6 +399,7 @@ void errno_memory(Test &test)
 		{"window nowhere", -EINVAL, [](Bench &) { return error_of(ib_alloc_mw(nullptr, IB_MW_TYPE_1)); }},
 		{"domain of unknown flags", -EINVAL, [](Bench &b) { return error_of(ib_alloc_pd(b.device, 1 << 8)); }},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
@@ -406,6 +416,7 @@ int without(Method &method, Call call)
 
 void errno_missing_methods(Test &test)
 {
+	// clang-format off
 	static constexpr Case cases[] = {
 		{"create_ah", -EOPNOTSUPP, [](Bench &b) {
 			return without(b.device.get()->ops.create_ah, [&] {
@@ -457,6 +468,7 @@ void errno_missing_methods(Test &test)
 		{"alloc_xrcd", -EOPNOTSUPP,
 		 [](Bench &b) { return without(b.device.get()->ops.alloc_xrcd, [&] { return error_of(ib_alloc_xrcd(b.device)); }); }},
 	};
+	// clang-format on
 	expect_each(test, cases);
 }
 
