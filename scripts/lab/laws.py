@@ -24,6 +24,13 @@ FORBIDDEN = (
     (3, r"hw/mellanox/", None, r"(?:.*/)?(?:connectx|infinihost)/"),
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
+    # A driver knows no other's; what has the kernel to know of InfiniBand is told by those above.
+    (3, r"hw/connectx/", r"/tests/", r"(?:.*/)?(?:infinihost|example)/"),
+    (3, r"hw/infinihost/", r"/tests/", r"(?:.*/)?(?:connectx|example)/"),
+    (3, r"hw/example/", r"/tests/", r"(?:.*/)?(?:connectx|infinihost|mellanox)/"),
+    (3, r"(?:core|include)/kern/", r"/tests/", r"(?:rdma|ib|hw)/|(?:\.\./)+(?:registry|verbs|mgmt|sysfs|uverbs|umad|cm|rdma_cm|ucm|netlink)/"),
+    # What all rooms stand on stands on none.
+    (3, r"tools/base/", r"/tests/", r"(?!base/)\w[\w-]*/(?!.*\.h$)"),
     (3, r"tools/calendar/", r"/tests/", r"(?:pci|hca|mellanox|connectx|infinihost|fabric|sm|vfio-user|vhost-user|weftd)/"),
     # A card knows no protocol, and no protocol a card; neither knows the daemon that holds them, and that holds them by cards/ alone.
     (3, r"tools/pci/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|fabric|sm|vfio-user|vhost-user|weftd)/"),
@@ -35,7 +42,8 @@ FORBIDDEN = (
     (3, r"tools/infinihost/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|connectx)/"),
     (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost)/"),
     (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost|example)/"),
-    (3, r"tools/weftd/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|example)/"),
+    (3, r"tools/endpoint/", r"/tests/", r"(?!(?:cards|fabric|base|ib)/)\w[\w-]*/"),
+    (3, r"tools/weftd/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|example|endpoint)/"),
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|ethernet|hw)/"),
     # Of the fabric it has the names of faults, of what holds cards only the bound of what a machine may have logged.

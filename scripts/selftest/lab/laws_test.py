@@ -66,6 +66,21 @@ class Laws(unittest.TestCase):
         self.assert_keeps("tools/weftd/world.cpp", '#include "cards/model.hpp"\n')
         self.assert_keeps("tools/vfio-user/session.cpp", '#include "pci/endpoint.hpp"\n')
 
+    def test_drivers_and_the_kernel_face(self):
+        self.assert_breaks(3, "hw/connectx/cq.cpp", '#include "../infinihost/cq.hpp"\n')
+        self.assert_breaks(3, "hw/infinihost/cq.cpp", '#include "../connectx/cq.hpp"\n')
+        self.assert_breaks(3, "hw/example/device.cpp", '#include "../mellanox/adapter.hpp"\n')
+        self.assert_breaks(3, "core/kern/netdev.c", "#include <rdma/ib_verbs.h>\n")
+        self.assert_breaks(3, "include/kern/work.hpp", "#include <ib/types.hpp>\n")
+        self.assert_keeps("hw/connectx/cq.cpp", '#include "../mellanox/adapter.hpp"\n#include <hw/connectx/cqe.hpp>\n')
+
+    def test_what_all_rooms_stand_on(self):
+        self.assert_breaks(3, "tools/base/bell.cpp", '#include "pci/device.hpp"\n')
+        self.assert_breaks(3, "tools/endpoint/model.cpp", '#include "hca/port.hpp"\n')
+        self.assert_breaks(3, "tools/weftd/world.cpp", '#include "endpoint/model.hpp"\n')
+        self.assert_keeps("tools/base/bell.cpp", '#include "base/bell.hpp"\n#include <sys/socket.h>\n#include <vector>\n')
+        self.assert_keeps("tools/endpoint/model.cpp", '#include "cards/model.hpp"\n#include "fabric/mad_port.hpp"\n')
+
     def test_a_room_of_cards_knows_those_below_it(self):
         self.assert_breaks(3, "tools/hca/transport/engine.cpp", '#include "connectx/card_context.hpp"\n')
         self.assert_breaks(3, "tools/hca/requests.hpp", "#include <hw/connectx/wqe.hpp>\n")
