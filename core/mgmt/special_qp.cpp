@@ -7,8 +7,9 @@ namespace mgmt
 namespace
 {
 
-/* Completions that one run takes; others get their turn between two. */
 constexpr int polled_at_once = 16;
+/* MADs that one run brings to their handlers; others get their turn between two. */
+constexpr int routed_at_once = 16;
 
 /* Its tasks may take long, in handlers and in devices that are asked. */
 constinit kern::Static<kern::WorkQueue> work_queue;
@@ -127,6 +128,18 @@ void SpecialQp::kick()
 		work_queue->queue(work_);
 }
 
+/*
+ * Takes what has come, so that the receive queue is full again before handlers take their time: what a peer sends at once, such as requests for a
+ * thousand connections, is often more than the hardware has buffers for. True if there may be more.
+ */
+bool SpecialQp::poll()
+{
+	for (int polled = 0; polled < received_max && received_count_ < received_max; polled += polled_at_once)
+		if (ib_process_cq_direct(cq_, polled_at_once) < polled_at_once)
+			return false;
+	return true;
+}
+
 /* Context: work queue, once at a time. */
 void SpecialQp::run()
 {
@@ -136,9 +149,12 @@ void SpecialQp::run()
 		return;
 	if constexpr (kern::debug)
 		running_in_ = kern_context();
-	bool again = ib_process_cq_direct(cq_, polled_at_once) == polled_at_once;
-	while (Receive *receive = received_.pop_front())
-		route(here, kern::Owned<Receive>::adopt(receive));
+	bool again = poll();
+	for (int routed = 0; routed < routed_at_once && received_count_ > 0; routed++) {
+		received_count_--;
+		route(here, kern::Owned<Receive>::adopt(received_.pop_front()));
+	}
+	again |= received_count_ > 0;
 
 	SendList ended;
 	bool has_local, is_well;

@@ -30,6 +30,8 @@ namespace mgmt
 {
 
 constexpr int receive_queue_depth = 512;
+/* MADs that have come and wait for their handlers, beside those that the hardware has buffers for. */
+constexpr int received_max = 4096;
 /* Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than it goes out is dropped. */
 constexpr int unattended_max = 512;
 
@@ -95,6 +97,7 @@ private:
 	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
 	bool recover();
 	void retry();
+	bool poll();
 
 	/* Sending (special_qp_send.cpp). */
 	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
@@ -157,6 +160,7 @@ private:
 	Recovery recovery_;
 	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
+	int received_count_ = 0;		       /* run()'s: how many they are */
 	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
 	PortCheck port_check_;

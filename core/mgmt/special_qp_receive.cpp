@@ -69,6 +69,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		return;
 	}
 	received_.push_back(*receive.release());
+	received_count_++;
 }
 
 void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)

@@ -27,7 +27,8 @@ Result<> listen(Id &id, rdma_cm_id &cm, const abi::Listen &request)
 
 	/* Before the first can come. One that is refused changes nothing. */
 	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog) : Id::backlog_max);
-	const auto listening = kern::check(rdma_listen(&cm, 0));
+	/* The table bounds what the program has not seen yet; the CM, what has not come to the table: a thousand may come at once. */
+	const auto listening = kern::check(rdma_listen(&cm, static_cast<int>(Id::backlog_max)));
 	if (!listening)
 		table().set_backlog(id, before);
 	return listening;

@@ -199,6 +199,49 @@ void mgmt_03_flood_is_bounded(Test &test)
 	EXPECT_LT(slow.received.load_acquire(), more_than_a_queue);
 }
 
+/* What waits for handlers leaves its places in the receive queue to what comes next: two bursts, each of nearly a queue, while a handler takes its time. */
+void mgmt_12_bursts_find_room(Test &test)
+{
+	constexpr unsigned int burst = 500;
+	struct Slow {
+		kern::Completion gates[2];
+		kern::Atomic<unsigned int> received{};
+	} slow;
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	ib_mad_reg_req request{};
+	request.mgmt_class = vendor_class;
+	request.mgmt_class_version = 1;
+	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
+	auto *agent = ib_register_mad_agent(
+		scene.b.device(), 1, IB_QPT_GSI, &request, 0, nullptr,
+		[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
+			auto &to = *static_cast<Slow *>(self->context);
+			if (const unsigned int before = to.received.fetch_add(1); before < 2)
+				to.gates[before].wait();
+			ib_free_recv_mad(wc);
+		},
+		&slow, 0);
+	ASSERT_FALSE(rdma::is_err(agent));
+	bool sent = false;
+	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
+		begin(made.value()->mad().mad_hdr, vendor_class, IB_MGMT_METHOD_SEND);
+		sent = made.value()->send(IB_MGMT_MAD_SIZE);
+		for (unsigned int n = 0; n < 2; n++) {
+			/* The handler of the first, and that of the first of a burst. */
+			sent = sent && eventually([&] { return slow.received.load_acquire() == n + 1; });
+			for (unsigned int i = 0; i < burst; i++)
+				sent = sent && made.value()->send(IB_MGMT_MAD_SIZE);
+			slow.gates[n].complete_all();
+		}
+	}
+	slow.gates[0].complete_all();
+	slow.gates[1].complete_all();
+	EXPECT_TRUE(sent);
+	EXPECT_TRUE(eventually([&] { return slow.received.load_acquire() == 1 + 2 * burst; }));
+	ib_unregister_mad_agent(agent);
+}
+
 /* Registrations that do not fit together. */
 void mgmt_03_registration_refuses(Test &test)
 {
@@ -420,6 +463,7 @@ void mgmt_03_segments_for_an_agent_that_hears_nothing(Test &test)
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
+	    KUNIT_CASE(mgmt_12_bursts_find_room),
 	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
 	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
 	    KUNIT_CASE(mgmt_03_segments_for_an_agent_that_hears_nothing));
