@@ -15,6 +15,12 @@ bool is_mgid(const u8 *address)
 	return address[0] == 0xff && (address[1] & 0xf0) == 0x10 && address[2] == 0xa0 && address[3] == 0x1b;
 }
 
+/* IPoIB's groups have its Q_Key. Who joins first makes a group with the key that he names, and shuts out whoever expects another. */
+bool is_of_ipoib(const ib_gid &mgid)
+{
+	return mgid.raw[0] == 0xff && (mgid.raw[2] == 0x40 || mgid.raw[2] == 0x60) && mgid.raw[3] == 0x1b;
+}
+
 } // namespace
 
 /* UDP's groups have signatures of their own, so that nobody hears IPoIB's packets in them. */
@@ -58,6 +64,8 @@ kern::Result<> Id::join(const Address &address, u8 join_state, void *join_contex
 		TRY(find_qkey());
 
 	rec.mgid = mgid_of(address, ps, interface.broadcast);
+	if (ps != RDMA_PS_IPOIB && is_of_ipoib(rec.mgid))
+		return kern::Error{-EINVAL};
 	rec.port_gid = route.addr.sgid;
 	rec.pkey = route.addr.pkey;
 	rec.qkey = qkey_;

@@ -134,6 +134,12 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		EXPECT_EQ(end.last.param.ud.qkey, RDMA_UDP_QKEY);
 		EXPECT_EQ(rdma_ah_get_dlid(&end.last.param.ud.ah_attr), 0xc001u);
 
+		/* A group of IPoIB's own, named by its MGID, is not for ids of other spaces. */
+		Address of_ipoib{};
+		of_ipoib.family = RDMA_AF_IB;
+		of_ipoib.ib.addr = rec.mgid;
+		EXPECT_EQ(rdma_join_multicast(end.id, &of_ipoib, FULLMEMBER_JOIN, &another), -EINVAL);
+
 		/* The same group by another address is another membership, and ends by that address. */
 		Address with_port = group;
 		with_port.in.port = u16{1};
