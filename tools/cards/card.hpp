@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, what is
-// counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
+// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, if it is
+// more than an end of the fabric, what is counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ class Card
 public:
 	virtual ~Card() = default;
 
-	// What is plugged into the machine; on the card's loop from attach() on.
-	virtual PciDevice &function() = 0;
+	// What is plugged into the machine; on the card's loop from attach() on. Null for a model that is not
+	// pluggable.
+	virtual PciDevice *function() { return nullptr; }
 
 	/* --- any thread, waiting for nobody --- */
 

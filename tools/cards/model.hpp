@@ -41,10 +41,13 @@ struct Model {
 	// How many ports a card of it has, at the least and at the most.
 	unsigned least_ports = 1;
 	unsigned most_ports = 1;
+	// False: there is nothing to plug into a machine, so hosts of it have neither socket nor machine.
+	bool pluggable = true;
 	// Keys of a host in the lab file that this model alone knows: true or false, false by default.
 	std::vector<std::string_view> flags;
-	// A card that lives on @loop, which outlives it. Throws std::invalid_argument.
-	std::function<std::unique_ptr<Card>(const Settings &settings, Loop &loop)> make;
+	// A card that lives on @loop, which outlives it; null for a model that is not pluggable. Throws
+	// std::invalid_argument.
+	std::function<std::unique_ptr<Card>(const Settings &settings, Loop *loop)> make;
 };
 
 // Null if there is none.

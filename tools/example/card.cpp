@@ -196,7 +196,7 @@ const cards::Registration registration{
 	 .least_ports = 0,
 	 .most_ports = 0,
 	 .flags = {},
-	 .make = [](const cards::Settings &, Loop &) -> std::unique_ptr<cards::Card> {
+	 .make = [](const cards::Settings &, Loop *) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<ExampleCard>();
 	 }}};
 

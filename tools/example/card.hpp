@@ -24,7 +24,7 @@ public:
 	ExampleCard();
 
 	// Card.
-	PciDevice &function() override { return *this; }
+	PciDevice *function() override { return this; }
 	std::vector<cards::Count> activity() const override;
 	std::vector<cards::Count> faults() const override;
 	bool arm_fault(std::string_view name, std::uint32_t count) override;

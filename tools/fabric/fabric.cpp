@@ -25,12 +25,10 @@ std::uint64_t derive(std::uint64_t seed, std::uint64_t index)
 }
 
 template<class Thing>
-Thing *find_by_name(const std::vector<std::unique_ptr<Thing>> &things, std::string_view name)
+Thing *find_by_name(const std::unordered_map<std::string_view, Thing *> &things, std::string_view name)
 {
-	for (const auto &thing : things)
-		if (thing->name() == name)
-			return thing.get();
-	return nullptr;
+	const auto found = things.find(name);
+	return found == things.end() ? nullptr : found->second;
 }
 
 /* Out of the list that owns it. */
@@ -65,16 +63,26 @@ Fabric::~Fabric()
 
 Port &Fabric::make_port(std::string name, int credits_per_vl)
 {
-	if (find_by_name(ports_, name))
+	if (find_by_name(ports_by_name_, name))
 		throw std::invalid_argument("port " + name + " exists already");
 	if (auto known = removed_ports_.find(name); known != removed_ports_.end()) {
 		ports_.push_back(std::move(known->second));
 		removed_ports_.erase(known);
-		return *ports_.back();
+	} else {
+		if (removed_ports_.size() >= most_removed)
+			throw std::length_error("so many ports were removed that the fabric takes no new ones");
+		ports_.push_back(std::make_unique<Port>(std::move(name), credits_per_vl));
 	}
-	if (removed_ports_.size() >= most_removed)
-		throw std::length_error("so many ports were removed that the fabric takes no new ones");
-	return *ports_.emplace_back(std::make_unique<Port>(std::move(name), credits_per_vl));
+	Port &port = *ports_.back();
+	ports_by_name_.emplace(port.name(), &port);
+	return port;
+}
+
+/* Kept unseen. */
+void Fabric::put_away(Port &port)
+{
+	ports_by_name_.erase(port.name());
+	removed_ports_.insert_or_assign(port.name(), take(ports_, port));
 }
 
 Port &Fabric::add_port(std::string name, int credits_per_vl)
@@ -87,7 +95,7 @@ Port &Fabric::add_port(std::string name, int credits_per_vl)
 Switch &Fabric::add_switch(SwitchConfig config)
 {
 	std::lock_guard lock(mutex_);
-	if (find_by_name(switches_, config.name))
+	if (find_by_name(switches_by_name_, config.name))
 		throw std::invalid_argument("switch " + config.name + " exists already");
 	if (config.ports == 0 || config.ports > 254)
 		throw std::invalid_argument("switch " + config.name +
@@ -105,12 +113,14 @@ Switch &Fabric::add_switch(SwitchConfig config)
 	} catch (...) {
 		/* All or nothing. */
 		for (Port *port : ports)
-			removed_ports_.insert_or_assign(port->name(), take(ports_, *port));
+			put_away(*port);
 		throw;
 	}
 	switches_made_++;
 	switches_.push_back(std::make_unique<Switch>(config, std::move(ports), *timeline_));
-	return *switches_.back();
+	Switch &made = *switches_.back();
+	switches_by_name_.emplace(made.name(), &made);
+	return made;
 }
 
 Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
@@ -149,7 +159,7 @@ void Fabric::remove_port(Port &port)
 	if (port.link())
 		throw std::invalid_argument("port " + port.name() + " has a link");
 	std::erase(end_ports_, &port);
-	removed_ports_.insert_or_assign(port.name(), take(ports_, port));
+	put_away(port);
 }
 
 void Fabric::remove_switch(Switch &sw)
@@ -164,24 +174,25 @@ void Fabric::remove_switch(Switch &sw)
 	{
 		std::lock_guard lock(mutex_);
 		going = take(switches_, sw);
+		switches_by_name_.erase(going->name());
 	}
 	/* Threads that are within it leave it without the fabric's lock. */
 	going.reset();
 	std::lock_guard lock(mutex_);
 	for (Port *port : ports)
-		removed_ports_.insert_or_assign(port->name(), take(ports_, *port));
+		put_away(*port);
 }
 
 Port *Fabric::find_port(std::string_view name) const
 {
 	std::lock_guard lock(mutex_);
-	return find_by_name(ports_, name);
+	return find_by_name(ports_by_name_, name);
 }
 
 Switch *Fabric::find_switch(std::string_view name) const
 {
 	std::lock_guard lock(mutex_);
-	return find_by_name(switches_, name);
+	return find_by_name(switches_by_name_, name);
 }
 
 Link *Fabric::find_link(std::string_view name) const

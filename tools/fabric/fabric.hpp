@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "fabric/link.hpp"
@@ -88,6 +89,7 @@ public:
 
 private:
 	Port &make_port(std::string name, int credits_per_vl);
+	void put_away(Port &port);
 
 	const std::uint64_t seed_;
 	std::unique_ptr<Timeline> timeline_;
@@ -96,6 +98,9 @@ private:
 	std::vector<std::unique_ptr<Port>> ports_;
 	std::vector<Port *> end_ports_;
 	std::vector<std::unique_ptr<Switch>> switches_;
+	/* What there is of both, under the names that they keep. */
+	std::unordered_map<std::string_view, Port *> ports_by_name_;
+	std::unordered_map<std::string_view, Switch *> switches_by_name_;
 	std::vector<std::unique_ptr<Link>> links_;
 	/* By name; see disconnect(). */
 	std::map<std::string, std::unique_ptr<Port>, std::less<>> removed_ports_;

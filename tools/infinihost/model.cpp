@@ -36,7 +36,7 @@ public:
 		loop_.run([] {});
 	}
 
-	PciDevice &function() override { return card_; }
+	PciDevice *function() override { return &card_; }
 
 	std::vector<cards::Count> activity() const override { return mellanox::report(card_.activity()); }
 
@@ -65,8 +65,8 @@ const cards::Registration registration{
 	 .least_ports = 2,
 	 .most_ports = 2,
 	 .flags = {},
-	 .make = [](const cards::Settings &settings, Loop &loop) -> std::unique_ptr<cards::Card> {
-		 return std::make_unique<HeldCard>(settings, loop);
+	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
+		 return std::make_unique<HeldCard>(settings, *loop);
 	 }}};
 
 } // namespace

@@ -224,7 +224,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 {
-	constexpr int kMostHosts = 3071, kMostSwitches = 4096, kMostPorts = 253;
+	constexpr int kMostHosts = 19455, kMostSwitches = 4096, kMostPorts = 253;
 	auto *topology = app.add_subcommand("topology", "print the lab file of a topology");
 	topology->require_subcommand(1);
 	topology->footer("As in: weft topology torus --size 4x4 >lab.toml && weft lab up --lab lab.toml");
@@ -240,11 +240,14 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 		return passed;
 	};
 	const auto hosts = [](Passed &passed, const char *description) {
+		passed.option("--model", "of the hosts' cards, as endpoint");
 		return passed.option("--hosts", description)->check(CLI::Range(1, kMostHosts));
 	};
 	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
 	hosts(*fat_tree, "how many")->required();
 	fat_tree->option("--ports", "of each switch (default: 36)")->check(CLI::Range(4, kMostPorts));
+	fat_tree->option("--each", "hosts at a leaf, which has one link to each spine")->check(CLI::Range(1, kMostPorts));
+	fat_tree->option("--spines", "how many; goes with --each")->check(CLI::Range(1, kMostPorts));
 	const auto ring = add("ring", "switches in a circle");
 	ring->option("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
 	hosts(*ring, "how many (default: one for each switch)");
@@ -256,8 +259,14 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	auto *import = topology->add_subcommand("import", "that of a subnet, from what ibnetdiscover printed");
 	auto file = std::make_shared<std::string>();
 	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
-	import->callback([&socket_directory, file] {
-		become_session(socket_directory, {"topology", "import", "--", *file});
+	auto passed = std::make_shared<Passed>(*import);
+	passed->option("--model", "of the hosts' cards, as endpoint");
+	import->callback([&socket_directory, file, passed] {
+		Words words{"topology"};
+		const Words given = passed->words();
+		words.insert(words.end(), given.begin(), given.end());
+		words.insert(words.end(), {"import", "--", *file});
+		become_session(socket_directory, words);
 	});
 }
 

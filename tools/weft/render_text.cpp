@@ -86,10 +86,10 @@ string fabric_text(const json &fabric)
 		add_ports(out, node);
 	}
 	for (const auto &node : fabric.at("hosts")) {
-		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"),
-				   text(node, "guid"),
+		const bool pluggable = node.at("socket").is_string();
+		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"), text(node, "guid"),
 				   node.at("machine").get<bool>() ? "machine on" : "no machine",
-				   text(node, "socket"));
+				   text(node, pluggable ? "socket" : "model"));
 		add_ports(out, node);
 	}
 	for (const auto &link : fabric.at("links"))

@@ -109,8 +109,9 @@ json describe(Host &host)
 		ports.push_back(describe(*port));
 	return {{"name", host.name},
 		{"guid", guid_text(host.guid)},
-		{"socket", host.socket.string()},
-		{"machine", host.server->connected()},
+		{"model", std::string(host.model)},
+		{"socket", host.server ? json(host.socket.string()) : json()},
+		{"machine", host.has_machine()},
 		{"boot", describe(host.boot)},
 		{"faults", describe(host.card->faults())},
 		{"ports", ports}};

@@ -9,7 +9,7 @@ namespace weft::weftd
 namespace
 {
 
-constexpr ib::Guid kVendor = 0x0002c90300000000;
+constexpr ib::Guid kVendor = 0x0002c90300000000, kFurtherVendor = 0x0002c90400000000;
 
 // FNV-1a, folded: not std::hash, which may be another one in the next build.
 std::uint32_t hash(std::string_view text)
@@ -23,7 +23,8 @@ std::uint32_t hash(std::string_view text)
 } // namespace
 
 DefaultGuids::DefaultGuids(std::string_view lab_name)
-    : base_(kVendor | static_cast<std::uint32_t>(hash(lab_name) << kNodeBits))
+    : base_(kVendor | static_cast<std::uint32_t>(hash(lab_name) << kNodeBits)),
+      further_(kFurtherVendor | static_cast<std::uint32_t>(hash(lab_name) << kFurtherBits))
 {
 }
 

@@ -18,12 +18,13 @@ namespace weft::weftd
  *
  * 18 bits of the rest are made from the lab's name, so that labs differ and a lab is the same at
  * each start; 14 bits number the nodes. The subnet manager has the lowest, because among managers
- * of equal priority the lower GUID is master.
+ * of equal priority the lower GUID is master. Hosts beyond those that 14 bits number, as subnets without
+ * machines have them, have 04 instead of 03, 16 bits of the name's and 16 of their own.
  */
 class DefaultGuids
 {
 public:
-	static constexpr std::size_t kHosts = 3071;
+	static constexpr std::size_t kHosts = 3071 + 16384;
 	static constexpr std::size_t kSwitches = 4096;
 
 	explicit DefaultGuids(std::string_view lab_name);
@@ -33,19 +34,24 @@ public:
 	// 0 if there is none for host @index or switch @index.
 	ib::Guid host(std::size_t index) const
 	{
-		return index < kHosts ? base_ + (index + 1) * kPerEndNode : 0;
+		if (index < kFirstHosts)
+			return base_ + (index + 1) * kPerEndNode;
+		return index < kHosts ? further_ + (index - kFirstHosts) * kPerEndNode : 0;
 	}
 	ib::Guid switch_node(std::size_t index) const
 	{
-		return index < kSwitches ? base_ + (kHosts + 1) * kPerEndNode + index : 0;
+		return index < kSwitches ? base_ + (kFirstHosts + 1) * kPerEndNode + index : 0;
 	}
 
 private:
 	static constexpr unsigned kNodeBits = 14;
 	static constexpr std::size_t kPerEndNode = 4; // a host has two ports at the most
-	static_assert((kHosts + 1) * kPerEndNode + kSwitches == std::size_t{1} << kNodeBits);
+	static constexpr std::size_t kFirstHosts = 3071;
+	static_assert((kFirstHosts + 1) * kPerEndNode + kSwitches == std::size_t{1} << kNodeBits);
+	static constexpr unsigned kFurtherBits = 16;
+	static_assert((kHosts - kFirstHosts) * kPerEndNode == std::size_t{1} << kFurtherBits);
 
-	const ib::Guid base_;
+	const ib::Guid base_, further_;
 };
 
 } // namespace weft::weftd

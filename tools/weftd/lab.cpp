@@ -390,6 +390,25 @@ LabStation parse_station(Section &section, const std::string &host)
 	return station;
 }
 
+// What a host says of its machine, and of how that has the card.
+void parse_machine(Section &section, LabHost &host, Lab &lab)
+{
+	host.bus = parse_bus(section);
+	host.socket = section.text("socket").value_or(host.name + ".sock");
+	if (host.socket.empty())
+		section.fail("socket must be a file name");
+	host.trusted = section.flag("trusted").value_or(true);
+	if (auto boot = section.section("boot"))
+		host.boot = parse_boot(*boot);
+	if (const toml::node *place = section.find("ethernet")) {
+		lab.stations.push_back(parse_station(section, host.name));
+		if (std::ranges::find(lab.ethernets, lab.stations.back().network, &LabEthernet::name) ==
+		    lab.ethernets.end())
+			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
+							 lab.stations.back().network));
+	}
+}
+
 LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &lab)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
@@ -411,23 +430,11 @@ LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &
 					       "managers refuse software "
 					       "that listens on it, as SRP targets do",
 					       section.where("guid"), host.guid));
-	host.bus = parse_bus(section);
-	host.socket = section.text("socket").value_or(host.name + ".sock");
-	if (host.socket.empty())
-		section.fail("socket must be a file name");
 	for (const auto flag : model.flags)
 		if (section.flag(flag).value_or(false))
 			host.flags.emplace(flag);
-	host.trusted = section.flag("trusted").value_or(true);
-	if (auto boot = section.section("boot"))
-		host.boot = parse_boot(*boot);
-	if (const toml::node *place = section.find("ethernet")) {
-		lab.stations.push_back(parse_station(section, host.name));
-		if (std::ranges::find(lab.ethernets, lab.stations.back().network, &LabEthernet::name) ==
-		    lab.ethernets.end())
-			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
-							 lab.stations.back().network));
-	}
+	if (model.pluggable)
+		parse_machine(section, host, lab);
 	section.finish();
 	return host;
 }
@@ -557,7 +564,8 @@ void check_unique(const Lab &lab, const Places &places)
 		const auto &host = lab.hosts[i];
 		const std::string &where = places.hosts[i];
 		claim(where, names, host.name, fmt::format("the name '{}'", host.name));
-		claim(where, sockets, host.socket, fmt::format("the socket '{}'", host.socket));
+		if (host.model->pluggable)
+			claim(where, sockets, host.socket, fmt::format("the socket '{}'", host.socket));
 		for (unsigned port = 0; port <= host.ports; ++port)
 			claim(where, guids, host.guid + port,
 			      fmt::format("the GUID {:#018x}", host.guid + port));

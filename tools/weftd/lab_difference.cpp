@@ -221,9 +221,9 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 
 	compare_ethernets(now, wanted, result);
 
+	const auto hosts = by_name(now.hosts);
 	for (const LabHost &host : wanted.hosts)
-		if (const auto known = std::ranges::find(now.hosts, host.name, &LabHost::name);
-		    known != now.hosts.end() && !(known->boot == host.boot))
+		if (const auto known = hosts.find(host.name); known != hosts.end() && !(known->second->boot == host.boot))
 			result.lines.push_back(
 				fmt::format("~ host {}: what its machine boots, from the next time on", host.name));
 

@@ -114,7 +114,7 @@ json observe(World &world)
 		if (!link->up())
 			result["down"].push_back(link->name());
 	for (const auto &host : world.hosts())
-		if (host->server->connected())
+		if (host->has_machine())
 			result["machines"].push_back(host->name);
 	result["ethernet"] = observe_ethernet(world.ethernet().state());
 	if (const auto *manager = world.subnet_manager())

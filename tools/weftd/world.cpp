@@ -22,14 +22,19 @@ namespace weft::weftd
 namespace
 {
 
-std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop &loop, PciDevice &card,
-					 std::size_t most_mappings)
+// Threads that cards share when there are more cards: more than can run at a time, so that a machine which keeps
+// its card busy holds up few others.
+constexpr std::size_t kMostCardThreads = 32;
+
+std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card, std::size_t most_mappings)
 {
+	if (!card)
+		return nullptr;
 	switch (config.bus) {
 	case LabBus::VfioUser:
-		return std::make_unique<vfio_user::Server>(loop, card, config.name, most_mappings);
+		return std::make_unique<vfio_user::Server>(*loop, *card, config.name, most_mappings);
 	case LabBus::VhostUser:
-		return std::make_unique<vhost_user::Server>(loop, card, config.name);
+		return std::make_unique<vhost_user::Server>(*loop, *card, config.name);
 	}
 	throw std::logic_error("bus of a host");
 }
@@ -54,19 +59,20 @@ void check_trust(const Lab &lab)
 
 } // namespace
 
-Host::Host(const LabHost &config, std::filesystem::path socket_path,
-	   std::vector<fabric::Port *> fabric_ports, std::size_t mappings)
-    : name(config.name), guid(config.guid), socket(std::move(socket_path)), most_mappings(mappings),
-      boot(config.boot),
-      ports(std::move(fabric_ports)), loop(config.name),
-      card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop)),
-      server(make_server(config, loop, card->function(), most_mappings))
+Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
+	   std::shared_ptr<Reactor> thread, std::size_t mappings)
+    : name(config.name), guid(config.guid), model(config.model->name), socket(std::move(socket_path)),
+      most_mappings(mappings), boot(config.boot), ports(std::move(fabric_ports)), reactor(std::move(thread)),
+      loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
+      card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop.get())),
+      server(make_server(config, loop.get(), card->function(), most_mappings))
 {
-	server->listen(socket);
+	if (server)
+		server->listen(socket);
 }
 
 World::World(const Lab &lab, const std::filesystem::path &socket_directory)
-    : socket_directory_(socket_directory), fabric_(lab.seed), ethernet_(lab.seed), mkey_(sm::random_mkey())
+    : socket_directory_(socket_directory), threads_("cards", kMostCardThreads), fabric_(lab.seed), ethernet_(lab.seed), mkey_(sm::random_mkey())
 {
 	lab_.name = lab.name;
 	lab_.seed = lab.seed;
@@ -101,7 +107,7 @@ LabDifference World::compare(const Lab &wanted) const
 {
 	check_trust(wanted);
 	LabDifference changes = difference(lab(), wanted);
-	share_of_mappings(changes);
+	share_of_mappings(changes, wanted);
 	return changes;
 }
 
@@ -129,14 +135,12 @@ LabDifference World::apply(const Lab &wanted)
 // there is a way back from each.
 void World::change(const LabDifference &changes, const Lab &wanted)
 {
-	const std::size_t most_mappings = share_of_mappings(changes);
 	if (changes.manager && subnet_manager_)
 		subnet_manager_.reset();
 	remove_ethernets(changes);
 	for (const LabLink &link : changes.links_out)
 		remove_link(link);
-	for (const auto &name : changes.hosts_out)
-		remove_host(name);
+	remove_hosts(changes.hosts_out);
 	for (const auto &name : changes.switches_out) {
 		if (fabric::Switch *node = fabric_.find_switch(name))
 			fabric_.remove_switch(*node);
@@ -158,6 +162,8 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 	for (const LabHost &config : wanted.hosts)
 		if (changes.hosts_in.contains(config.name)) {
 			lab_.hosts.push_back(config);
+			if (!config.trusted)
+				untrusted_.insert(config.name);
 			for (unsigned number = 1; number <= config.ports; ++number)
 				fabric_.add_port(fmt::format("{}/{}", config.name, number));
 		}
@@ -165,15 +171,7 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 		add_link(link);
 	for (const LabLink &link : changes.links_set)
 		change_link(*port_of(link.ends[0], link.where).link(), link.config);
-	for (const LabHost &config : wanted.hosts) {
-		if (!changes.hosts_in.contains(config.name))
-			continue;
-		std::vector<fabric::Port *> ports;
-		for (unsigned number = 1; number <= config.ports; ++number)
-			ports.push_back(&port_of({config.name, number}, config.name));
-		hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
-							most_mappings));
-	}
+	add_hosts(changes, wanted);
 	add_ethernets(changes);
 	std::map<std::string_view, const LabHost *> places;
 	for (const LabHost &config : wanted.hosts)
@@ -215,14 +213,35 @@ void World::add_ethernets(const LabDifference &changes)
 		ethernet_.set_link(station.name(), station.link);
 }
 
-void World::remove_host(const std::string &name)
+void World::remove_hosts(const std::set<std::string> &names)
 {
-	std::erase_if(hosts_, [&](const auto &host) { return host->name == name; });
-	const auto config = std::ranges::find(lab_.hosts, name, &LabHost::name);
-	for (unsigned number = 1; number <= config->ports; ++number)
-		if (fabric::Port *port = fabric_.find_port(fmt::format("{}/{}", name, number)))
-			fabric_.remove_port(*port);
-	lab_.hosts.erase(config);
+	std::erase_if(hosts_, [&](const auto &host) { return names.contains(host->name); });
+	for (const LabHost &config : lab_.hosts)
+		for (unsigned number = 1; names.contains(config.name) && number <= config.ports; ++number)
+			if (fabric::Port *port = fabric_.find_port(fmt::format("{}/{}", config.name, number)))
+				fabric_.remove_port(*port);
+	for (const auto &name : names)
+		untrusted_.erase(name);
+	std::erase_if(lab_.hosts, [&](const LabHost &config) { return names.contains(config.name); });
+}
+
+// Whose links are there.
+void World::add_hosts(const LabDifference &changes, const Lab &wanted)
+{
+	const std::size_t most_mappings = share_of_mappings(changes, wanted);
+	for (const LabHost &config : wanted.hosts) {
+		if (!changes.hosts_in.contains(config.name))
+			continue;
+		std::vector<fabric::Port *> ports;
+		for (unsigned number = 1; number <= config.ports; ++number)
+			ports.push_back(&port_of({config.name, number}, config.name));
+		if (config.model->pluggable)
+			hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
+								threads_.take(), most_mappings));
+		else
+			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(), std::move(ports),
+								nullptr, 0));
+	}
 }
 
 void World::remove_link(const LabLink &link)
@@ -252,20 +271,23 @@ void World::start_manager()
 
 // None can take another's share of the process's mappings. Half of what is left is left to those who come later, where
 // that does not make the share small.
-std::size_t World::share_of_mappings(const LabDifference &changes) const
+std::size_t World::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
 {
 	constexpr std::size_t kEnough = 64, kLeast = 4;
-	if (changes.hosts_in.empty())
+	const auto come = static_cast<std::size_t>(std::ranges::count_if(wanted.hosts, [&](const LabHost &config) {
+		return config.model->pluggable && changes.hosts_in.contains(config.name);
+	}));
+	if (come == 0)
 		return 0;
 	std::size_t left = kMostLentMappings;
 	for (const auto &host : hosts_)
 		if (!changes.hosts_out.contains(host->name))
 			left -= host->most_mappings;
-	const std::size_t all = left / changes.hosts_in.size();
+	const std::size_t all = left / come;
 	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps, std::max(all / 2, std::min(all, kEnough)));
 	if (share < kLeast)
 		throw LabError(fmt::format("{} hosts more are too many: there are {} mappings of memory left for them",
-					   changes.hosts_in.size(), left));
+					   come, left));
 	return share;
 }
 
@@ -281,8 +303,7 @@ fabric::Port &World::port_of(const LabEnd &end, const std::string &where)
 void World::restrict(const LabLink &link, bool restricted)
 {
 	for (const unsigned side : {0u, 1u}) {
-		const auto host = std::ranges::find(lab_.hosts, link.ends[side].node, &LabHost::name);
-		if (host == lab_.hosts.end() || host->trusted)
+		if (!untrusted_.contains(link.ends[side].node))
 			continue;
 		const LabEnd &facing = link.ends[1 - side];
 		fabric_.find_switch(facing.node)->restrict_management(facing.port, restricted);

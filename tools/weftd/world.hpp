@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/loop.hpp"
+#include "base/reactor_pool.hpp"
 #include "cards/card.hpp"
 #include "ethernet/network.hpp"
 #include "fabric/fabric.hpp"
@@ -25,18 +27,24 @@ class SubnetManager;
 namespace weft::weftd
 {
 
-// A host as the fabric sees it: one card, which a machine may or may not have plugged in.
+// A host as the fabric sees it: one card, which a machine may or may not have plugged in, or never can.
 struct Host {
-	Host(const LabHost &config, std::filesystem::path socket_path,
-	     std::vector<fabric::Port *> fabric_ports, std::size_t mappings);
+	Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
+	     std::shared_ptr<Reactor> thread, std::size_t mappings);
+
+	// Whether a machine has its card.
+	bool has_machine() const { return server && server->connected(); }
 
 	const std::string name;
 	const ib::Guid guid;
-	const std::filesystem::path socket;
+	const std::string_view model;
+	const std::filesystem::path socket; // empty if no machine can have it
 	const std::size_t most_mappings;
 	LabBoot boot; // changed by World alone
 	const std::vector<fabric::Port *> ports;
-	Loop loop;
+	// What the card lives on; null, like the server, if no machine can have it.
+	const std::shared_ptr<Reactor> reactor;
+	const std::unique_ptr<Loop> loop;
 	const std::unique_ptr<cards::Card> card;
 	const std::unique_ptr<pci::Server> server;
 };
@@ -77,21 +85,26 @@ public:
 
 private:
 	void change(const LabDifference &changes, const Lab &wanted);
-	void remove_host(const std::string &name);
+	void remove_hosts(const std::set<std::string> &names);
+	void add_hosts(const LabDifference &changes, const Lab &wanted);
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_manager();
 	void remove_ethernets(const LabDifference &changes);
 	void add_ethernets(const LabDifference &changes);
 	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError if few are left.
-	std::size_t share_of_mappings(const LabDifference &changes) const;
+	std::size_t share_of_mappings(const LabDifference &changes, const Lab &wanted) const;
 	// Whether the switch that faces an untrusted host's port passes management of its.
 	void restrict(const LabLink &link, bool restricted);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 
 	const std::filesystem::path socket_directory_;
+	// Of the cards: with few of them each has its own.
+	ReactorPool threads_;
 	// What there is, at each moment of a change; a host that could not be made may be in it and not in hosts_.
 	Lab lab_;
+	// The hosts of lab_ that are not trusted, by name.
+	std::set<std::string, std::less<>> untrusted_;
 	fabric::Fabric fabric_;
 	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;

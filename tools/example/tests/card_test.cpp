@@ -31,8 +31,8 @@ protected:
 		const cards::Model *model = cards::find_model("example");
 		if (!model)
 			throw std::logic_error("nobody has registered the model");
-		card_ = model->make({.name = "node1", .guid = 1, .ports = {}, .flags = {}}, host_.loop());
-		host_.plug(card_->function());
+		card_ = model->make({.name = "node1", .guid = 1, .ports = {}, .flags = {}}, &host_.loop());
+		host_.plug(*card_->function());
 	}
 	~Example() override { host_.unplug(); }
 
@@ -128,7 +128,7 @@ TEST_F(Example, FailsUntilAReset)
 		const wire::Request &entry = put(kSource, kDestination, 8);
 		ring();
 		EXPECT_EQ(entry.status, Status::posted);
-		card_->function().reset(PciReset::FunctionLevel);
+		card_->function()->reset(PciReset::FunctionLevel);
 		EXPECT_EQ(state(), State::idle);
 		posted_ = 0;
 	};

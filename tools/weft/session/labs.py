@@ -144,12 +144,16 @@ class Lab:
             # Ctrl-C is for this program, which then ends what it started.
             self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
         wait_until("weftd to serve", self._weftd_serves, 30)
-        self._start_machines(ask_weftd(self.directory, "fabric.show")["hosts"])
+        self._start_machines(self._hosts())
+
+    def _hosts(self):
+        """Those that machines can have."""
+        return [host for host in ask_weftd(self.directory, "fabric.show")["hosts"] if host["socket"]]
 
     def settle(self, replaced, tell):
         """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
         self._tell = tell
-        hosts = {host["name"]: host for host in ask_weftd(self.directory, "fabric.show")["hosts"]}
+        hosts = {host["name"]: host for host in self._hosts()}
         for name in [name for name in self.guests if name not in hosts or name in replaced]:
             self._end(name)
             self.tell(f"{name}: has ended")

@@ -8,7 +8,7 @@ import sys
 
 from lab.errors import LabError
 
-MOST_HOSTS = 3071       # that weftd has default GUIDs for
+MOST_HOSTS = 19455       # that weftd has default GUIDs for
 MOST_SWITCHES = 4096
 MOST_PORTS = 254        # of a switch
 MOST_CARD_PORTS = 2
@@ -27,6 +27,7 @@ class Topology:
     """What a lab file is written from. Switches have as many ports as they need, and one of them has one more for the subnet manager."""
 
     title: str
+    model: str | None = None    # of the hosts' cards
     switches: dict = dataclasses.field(default_factory=dict)
     hosts: dict = dataclasses.field(default_factory=dict)
     links: list = dataclasses.field(default_factory=list)      # (end, end, settings)
@@ -69,6 +70,8 @@ class Topology:
                 lines += [f"[[{kind}]]", f'name = "{node.name}"']
                 if node.guid:
                     lines.append(f'guid = "{node.guid}"')
+                if kind == "host" and self.model:
+                    lines.append(f'model = "{self.model}"')
                 if kind == "switch":
                     lines.append(f"ports = {node.ports + (node is first)}")
                 elif node.ports > 1:
@@ -78,8 +81,19 @@ class Topology:
         return "\n".join(lines) + f'\n[sm]\nswitch = "{first.name}"\n'
 
 
-def fat_tree(hosts, ports):
-    """Leaves with half their ports down and half up, and as many spines as take these: any half of the hosts can send to the other at full rate."""
+def fat_tree(hosts, ports, each=None, spines=None):
+    """Leaves with half their ports down and half up, and as many spines as take these: any half of the hosts can send to the other at full rate.
+    With `each` hosts at a leaf and so many spines instead: a link from each leaf to each spine."""
+    if each or spines:
+        if not (each and spines):
+            raise LabError("--each and --spines go together")
+        topology = Topology(f"A fat tree for {hosts} hosts, {each} at each leaf, with {spines} spines")
+        leaves = [topology.switch(f"leaf{number + 1}") for number in range(math.ceil(hosts / each))]
+        topology.populate(leaves, hosts)
+        for spine in [topology.switch(f"spine{number + 1}") for number in range(spines)]:
+            for leaf in leaves:
+                topology.link(leaf, spine)
+        return topology
     topology = Topology(f"A fat tree for {hosts} hosts, of switches with {ports} ports")
     if hosts < ports:
         topology.populate([topology.switch("leaf1")], hosts)
@@ -239,7 +253,7 @@ def make(args):
             raise LabError(f"{args.file} is larger than {MOST_TEXT >> 20} MiB")
         topology = read(text, "standard input" if args.file == "-" else args.file)
     elif args.kind == "fat-tree":
-        topology = fat_tree(args.hosts, args.ports)
+        topology = fat_tree(args.hosts, args.ports, args.each, args.spines)
     elif args.kind == "ring":
         topology = ring(args.switches, args.switches if args.hosts is None else args.hosts)
     elif args.kind == "torus":
@@ -247,5 +261,6 @@ def make(args):
         topology = torus(size, math.prod(size) if args.hosts is None else args.hosts)
     else:
         topology = dragonfly(args.hosts)
+    topology.model = args.model
     sys.stdout.write(topology.text())
     return 0

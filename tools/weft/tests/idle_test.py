@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a weftd with a thousand cards takes of its host while nobody uses them, under the limits that a host has by default.
+"""What a weftd with a thousand cards takes of its host while nobody uses them, under the limits that a host has by default; and one with ten
+thousand ends of a fabric, which have no machines.
 
     idle_test.py WEFTD
 """
+import json
 import os
 import pathlib
 import re
 import resource
+import socket
 import sys
 import time
 import unittest
@@ -16,12 +19,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import topology  # noqa: E402
-from daemon import weftd  # noqa: E402
+from daemon import PATIENCE, await_that, weftd  # noqa: E402
 
 CARDS = 1000
+ENDPOINTS = 10000
+MOST_KIB_OF_ENDPOINTS = 30
 SECONDS = 3
 # Of each card; Documentation/performance.rst has what was measured.
-MOST_DESCRIPTORS, MOST_THREADS, MOST_KIB = 5, 1.1, 200
+MOST_DESCRIPTORS, MOST_KIB = 2.2, 90
+MOST_THREADS = 40       # whatever their number: cards share some
 MOST_CPU = 0.03         # of one processor, by all of them
 
 
@@ -42,9 +48,34 @@ class Idle(unittest.TestCase):
                     break
         print(f"{CARDS} cards: {descriptors} descriptors, {said['Threads']} threads, {int(said['VmRSS']) >> 10} MiB, {spent:.2%} of a CPU", file=sys.stderr)
         self.assertLess(descriptors, MOST_DESCRIPTORS * CARDS)
-        self.assertLess(int(said["Threads"]), MOST_THREADS * CARDS)
+        self.assertLess(int(said["Threads"]), MOST_THREADS)
         self.assertLess(int(said["VmRSS"]), MOST_KIB * CARDS)
         self.assertLess(spent, MOST_CPU)
+
+    def test_ten_thousand_endpoints(self):
+        made = topology.fat_tree(ENDPOINTS, 36, each=40, spines=4)
+        made.model = "endpoint"
+        with weftd(WEFTD, made.text()) as (process, directory):
+            self.assertEqual(list(directory.glob("node*.sock")), [])
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(PATIENCE)
+                client.connect(str(directory / "control.sock"))
+                answers = client.makefile("r")
+
+                def ask(command):
+                    client.sendall(json.dumps({"command": command}).encode() + b"\n")
+                    return json.loads(answers.readline())["result"]
+                await_that("all links", lambda: not ask("fabric.sample")["down"])
+                fabric = await_that("LIDs", lambda: (shown := ask("fabric.show")) and all(node["lid"] for node in shown["switches"]) and shown)
+            self.assertEqual((len(fabric["hosts"]), len(fabric["switches"]), len(fabric["links"])), (ENDPOINTS, 254, ENDPOINTS + 4 * 250 + 1))
+            self.assertTrue(all(link["up"] for link in fabric["links"]))
+            proc = pathlib.Path("/proc", str(process.pid))
+            said = dict(re.findall(r"^(\w+):\s+(\d+)", (proc / "status").read_text(), re.MULTILINE))
+            descriptors = len(os.listdir(proc / "fd"))
+        print(f"{ENDPOINTS} endpoints: {descriptors} descriptors, {said['Threads']} threads, {int(said['VmRSS']) >> 10} MiB", file=sys.stderr)
+        self.assertLess(descriptors, MOST_THREADS)
+        self.assertLess(int(said["Threads"]), MOST_THREADS)
+        self.assertLess(int(said["VmRSS"]), MOST_KIB_OF_ENDPOINTS * ENDPOINTS)
 
     @staticmethod
     def cpu_seconds(proc):

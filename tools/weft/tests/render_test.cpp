@@ -110,6 +110,15 @@ std::map<std::string, int> elements(const std::string &document)
 	return count;
 }
 
+// What no machine can have says what it is instead of where a machine gets it.
+TEST(FabricText, a_host_without_a_machine_has_its_model)
+{
+	json fabric = two_hosts();
+	fabric["hosts"][1]["socket"] = nullptr;
+	fabric["hosts"][1]["model"] = "endpoint";
+	EXPECT_THAT(fabric_text(fabric), HasSubstr("host   b                0x0002c90300000100  no machine  endpoint\n"));
+}
+
 TEST(FabricText, is_a_line_for_each_node_port_and_link)
 {
 	EXPECT_EQ(fabric_text(two_hosts()),

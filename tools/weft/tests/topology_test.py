@@ -107,6 +107,15 @@ class Generated(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "reach 648 hosts"):
             topology.fat_tree(649, 36)
 
+    def test_fat_tree_as_told(self):
+        made = topology.fat_tree(100, 36, each=40, spines=4)
+        self.assertEqual(degrees(made), {"leaf1": 4, "leaf2": 4, "leaf3": 4, "spine1": 3, "spine2": 3, "spine3": 3, "spine4": 3})
+        made.model = "endpoint"
+        self.assertEqual({host["model"] for host in lab_of(made)["host"]}, {"endpoint"})
+        for words in ({"each": 40}, {"spines": 4}):
+            with self.assertRaisesRegex(LabError, "go together"):
+                topology.fat_tree(100, 36, **words)
+
     def test_ring(self):
         for switches in (2, 3, 9):
             made = topology.ring(switches, switches)
@@ -131,7 +140,7 @@ class Generated(unittest.TestCase):
         self.assertEqual(sorted(counted.values()), [2, 2, 3, 3])
 
     def test_too_many(self):
-        for made in (topology.ring(4097, 1), topology.ring(1, 3072)):
+        for made in (topology.ring(4097, 1), topology.ring(1, 19456)):
             with self.assertRaisesRegex(LabError, "too many"):
                 made.text()
         with self.assertRaisesRegex(LabError, "255 ports"):
@@ -190,7 +199,9 @@ class Taken(unittest.TestCase):
     def test_weftd_takes_each(self):
         lab = self.folder / "lab.toml"
         for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
-                      ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"], ["import", "-"]):
+                      ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"],
+                      ["fat-tree", "--hosts", "100", "--each", "40", "--spines", "4", "--model", "endpoint"], ["import", "-"],
+                      ["import", "--model", "infinihost", "-"]):
             made = subprocess.run([self.weft, "topology", *words], input=DISCOVERED, capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(made.returncode, 0, made.stderr)
             lab.write_text(made.stdout)

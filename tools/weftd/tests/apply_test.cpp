@@ -126,6 +126,29 @@ TEST_F(Apply, TheSameFileChangesNothing)
 	EXPECT_THAT(apply(kPair), ElementsAre("~ link b/1-s1/2: state down -> up")) << "named the other way round before";
 }
 
+// Endpoints have no socket and no machine, and the subnet manager finds them, as they come and go beside cards.
+TEST_F(Apply, EndpointsComeAndGo)
+{
+	const std::string endpoint = "[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
+	ASSERT_TRUE(managed(2)) << "the cards have no machine, so that the manager's port and the switch's are all";
+	EXPECT_THAT(apply(kPair + endpoint), ElementsAre("+ host e", "+ link e/1-s1/4"));
+	EXPECT_TRUE(managed(3));
+	const auto hosts = shown()["hosts"];
+	ASSERT_EQ(hosts.size(), 3u);
+	EXPECT_EQ(hosts[2]["model"], "endpoint");
+	EXPECT_TRUE(hosts[2]["socket"].is_null());
+	EXPECT_FALSE(hosts[2]["machine"]);
+	EXPECT_FALSE(std::filesystem::exists(directory_ / "e.sock"));
+	EXPECT_TRUE(std::filesystem::exists(directory_ / "a.sock"));
+	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["machines"], json::array());
+	apply(kPair);
+	EXPECT_TRUE(managed(2));
+	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "trusted = false", "boot = {cpus = 1}", "ethernet = \"lan\"",
+				"small_bars = true"})
+		EXPECT_THAT(refusal(kPair + ("[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n" + std::string(key) + "\n")),
+			    HasSubstr("there is no '")) << key;
+}
+
 // Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep GUID, port and card.
 TEST_F(Apply, NodesComeAndGo)
 {

@@ -81,7 +81,7 @@ TEST_F(Control, ShowsTheFabric)
 TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
 {
 	std::promise<void> busy, idle;
-	world_->hosts()[0]->loop.post([&busy, released = idle.get_future().share()] {
+	world_->hosts()[0]->loop->post([&busy, released = idle.get_future().share()] {
 		busy.set_value();
 		released.wait();
 	});

@@ -108,8 +108,8 @@ TEST(Lab, AHostSaysWhatItsCardIs)
 			ports.push_back(&fabric.add_port("h"));
 		Loop loop("h");
 		const auto card = config.model->make(
-			{config.name, config.guid, ports, config.trusted, config.flags}, loop);
-		const PciDescription &description = card->function().description();
+			{config.name, config.guid, ports, config.trusted, config.flags}, &loop);
+		const PciDescription &description = card->function()->description();
 		return std::pair(description.vendor, description.bars[0].size);
 	};
 	const std::pair<std::uint16_t, std::uint64_t> whole{0x15b3, 1 << 20}, small{0x15b3, 4096};
@@ -193,9 +193,15 @@ TEST(Lab, DefaultGuidsAreTheLabsOwn)
 TEST(Lab, DefaultGuidsEnd)
 {
 	const DefaultGuids ids("here");
-	const ib::Guid last_host = ids.host(DefaultGuids::kHosts - 1);
-	EXPECT_EQ(last_host >> 32, 0x0002c903u);
-	EXPECT_LT(last_host + 2, ids.switch_node(0));
+	std::set<ib::Guid> all;
+	for (std::size_t i = 0; i < DefaultGuids::kHosts; ++i)
+		for (const unsigned port : {0u, 1u, 2u})
+			all.insert(ids.host(i) + port);
+	EXPECT_EQ(all.size(), 3 * DefaultGuids::kHosts);
+	EXPECT_EQ(*all.begin() >> 32, 0x0002c903u);
+	EXPECT_EQ(*all.rbegin() >> 32, 0x0002c904u);
+	for (const ib::Guid own : {ids.subnet_manager(), ids.switch_node(0), ids.switch_node(DefaultGuids::kSwitches - 1)})
+		EXPECT_FALSE(all.contains(own));
 	EXPECT_EQ(ids.switch_node(DefaultGuids::kSwitches - 1) - ids.switch_node(0),
 		  DefaultGuids::kSwitches - 1);
 	EXPECT_EQ(ids.host(DefaultGuids::kHosts), 0u);

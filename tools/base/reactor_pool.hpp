@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Threads for many loops that are mostly idle: as many as are taken up to a number, and shared from
+// there on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/reactor.hpp"
+
+namespace weft
+{
+
+// ReactorPool - used by one thread at a time. The reactors that it has given may outlive it.
+class ReactorPool
+{
+public:
+	// @name: of the threads, with a number.
+	ReactorPool(std::string name, std::size_t most);
+
+	// The one that the fewest have at this moment: its share is what is returned, for as long as it is kept.
+	std::shared_ptr<Reactor> take();
+
+private:
+	const std::string name_;
+	const std::size_t most_;
+	std::vector<std::shared_ptr<Reactor>> reactors_;
+};
+
+} // namespace weft

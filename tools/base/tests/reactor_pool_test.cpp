@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/reactor_pool.hpp"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/loop.hpp"
+
+namespace
+{
+
+// Each has a thread of its own while there are threads, then each thread has as many.
+TEST(ReactorPool, SharesWhatThereIs)
+{
+	weft::ReactorPool pool("pool", 3);
+	std::vector<std::shared_ptr<weft::Reactor>> taken;
+	for (unsigned i = 0; i < 9; ++i)
+		taken.push_back(pool.take());
+	const std::set<weft::Reactor *> first{taken[0].get(), taken[1].get(), taken[2].get()};
+	EXPECT_EQ(first.size(), 3u);
+	for (const auto &reactor : taken)
+		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
+}
+
+// What was given back goes to the next, before another thread is made and before one is shared more.
+TEST(ReactorPool, GivesAgainWhatCameBack)
+{
+	weft::ReactorPool pool("pool", 3);
+	auto first = pool.take(), second = pool.take();
+	weft::Reactor *const freed = first.get();
+	first.reset();
+	EXPECT_EQ(pool.take().get(), freed);
+	first = pool.take();
+	const auto third = pool.take(), fourth = pool.take();
+	EXPECT_EQ(first.get(), freed);
+	EXPECT_NE(third.get(), second.get());
+	first.reset();
+	second.reset();
+	EXPECT_NE(pool.take().get(), third.get());
+}
+
+// Loops of one reactor run on its thread, and one that goes leaves the others as they are.
+TEST(ReactorPool, LoopsComeAndGo)
+{
+	weft::ReactorPool pool("pool", 1);
+	const auto reactor = pool.take();
+	weft::Loop stays("stays", *reactor);
+	std::thread::id own, others;
+	{
+		weft::Loop goes("goes", *reactor);
+		goes.run([&] { others = std::this_thread::get_id(); });
+	}
+	stays.run([&] { own = std::this_thread::get_id(); });
+	EXPECT_EQ(own, others);
+	EXPECT_NE(own, std::this_thread::get_id());
+}
+
+} // namespace
