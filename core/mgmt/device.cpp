@@ -2,6 +2,7 @@
 #include "device.hpp"
 
 #include <kern/log.hpp>
+#include <rdma/objects.hpp>
 
 namespace mgmt
 {
@@ -56,10 +57,7 @@ kern::Result<> Device::open()
 {
 	const u32 count = rdma_end_port(device_) - first_port_ + 1;
 	ports_ = TRY(kern::make_array<Port>(kern::Gfp::kernel, count));
-	ib_pd *pd = ib_alloc_pd(device_, 0);
-	if (rdma::is_err(pd))
-		return kern::Error{rdma::ptr_err(pd)};
-	pd_ = pd;
+	pd_ = TRY(rdma::check(ib_alloc_pd(device_, 0)));
 
 	u32 port_num;
 	rdma_for_each_port(device_, port_num) {

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "send_queue.hpp"
 
-#include <rdma/dma.hpp>
-
 namespace mgmt
 {
-
-bool SendQueue::add(Packet &packet)
-{
-	if (packet.place != Packet::Place::idle)
-		return false;
-	packet.place = Packet::Place::backlog;
-	packet.send->queued++;
-	backlog_.push_back(packet);
-	return true;
-}
 
 /* They are found soon where they are likely: a message may be of very many, and interrupts are off. */
 unsigned SendQueue::withdraw_some(Send &send)
@@ -68,18 +56,6 @@ SendQueue::Lost SendQueue::pump(bool is_open)
 		posted_++;
 	}
 	return {};
-}
-
-void SendQueue::unmap(const Packet &packet)
-{
-	rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes, kern::dma::Direction::to_device);
-}
-
-void SendQueue::take_back(Packet &packet)
-{
-	unmap(packet);
-	posted_--;
-	packet.place = Packet::Place::idle;
 }
 
 } // namespace mgmt

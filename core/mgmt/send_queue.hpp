@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <rdma/dma.hpp>
 #include "send.hpp"
 
 namespace mgmt
@@ -23,7 +24,15 @@ public:
 	bool empty() const { return posted_ == 0; }
 
 	/* Puts a packet behind all others. False for one that is on its way still, from an earlier transmission: that one will do. */
-	bool add(Packet &packet);
+	bool add(Packet &packet)
+	{
+		if (packet.place != Packet::Place::idle)
+			return false;
+		packet.place = Packet::Place::backlog;
+		packet.send->queued++;
+		backlog_.push_back(packet);
+		return true;
+	}
 	/* Takes out those packets of a send that wait. How many they were. */
 	unsigned withdraw(Send &send) { return send.queued == 0 ? 0 : withdraw_some(send); }
 
@@ -33,17 +42,27 @@ public:
 		ib_wc_status status;
 		explicit operator bool() const { return packet; }
 	};
+	/* Whether pump() has anything to do. */
+	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
 	/*
 	 * Hands packets to the hardware while there is room, up to one that does not get there, which is the answer: it is to be called again
 	 * then. is_open: whether the QP takes anything.
 	 */
 	Lost pump(bool is_open);
 	/* That of a completion. */
-	void take_back(Packet &packet);
+	void take_back(Packet &packet)
+	{
+		unmap(packet);
+		posted_--;
+		packet.place = Packet::Place::idle;
+	}
 
 private:
 	unsigned withdraw_some(Send &send);
-	void unmap(const Packet &packet);
+	void unmap(const Packet &packet)
+	{
+		rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes, kern::dma::Direction::to_device);
+	}
 
 	ib_pd *const pd_;
 	void (*const done_)(ib_cq *, ib_wc *);

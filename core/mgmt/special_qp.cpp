@@ -2,6 +2,8 @@
 /* Opening and closing a special QP, its agents, and the work item that does everything for them. */
 #include "special_qp.hpp"
 
+#include <rdma/objects.hpp>
+
 namespace mgmt
 {
 namespace
@@ -53,11 +55,8 @@ kern::Result<> SpecialQp::open()
 	ib_cq_init_attr queue{};
 	queue.cqe = SendQueue::depth + receive_queue_depth;
 	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
-	ib_cq *cq = ib_create_cq(
-		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue);
-	if (rdma::is_err(cq))
-		return kern::Error{rdma::ptr_err(cq)};
-	cq_ = cq;
+	cq_ = TRY(rdma::check(ib_create_cq(
+		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue)));
 
 	ib_qp_init_attr init{};
 	init.send_cq = cq_;
@@ -69,10 +68,7 @@ kern::Result<> SpecialQp::open()
 	init.cap.max_recv_sge = 1;
 	init.qp_type = type_;
 	init.port_num = port_num_;
-	ib_qp *qp = ib_create_qp(pd_, &init);
-	if (rdma::is_err(qp))
-		return kern::Error{rdma::ptr_err(qp)};
-	qp_ = qp;
+	qp_ = TRY(rdma::check(ib_create_qp(pd_, &init)));
 	{
 		kern::Guard guard(lock_);
 		send_queue_.open(qp_);

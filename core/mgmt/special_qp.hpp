@@ -103,8 +103,20 @@ private:
 	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
 	void transmit_locked(Send &send) REQUIRES(lock_);
 	void transmit_window_locked(Send &send) REQUIRES(lock_);
-	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_);
-	void pump_locked() REQUIRES(lock_);
+	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_)
+	{
+		if (send_queue_.add(packet))
+			send.holds++;
+	}
+	/* While the QP recovers, what is to be sent waits for the outcome. */
+	void pump_locked() REQUIRES(lock_)
+	{
+		if (!send_queue_.is_due() || is_recovering(state()))
+			return;
+		if (const SendQueue::Lost lost = send_queue_.pump(state() == SpecialQpState::up)) [[unlikely]]
+			pump_on_locked(lost);
+	}
+	void pump_on_locked(SendQueue::Lost lost) REQUIRES(lock_);
 	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
 	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
 	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);

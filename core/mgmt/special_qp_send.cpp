@@ -7,17 +7,9 @@
 
 namespace mgmt
 {
-kern::Result<> SpecialQp::post(Send &send)
-{
-	kern::Guard guard(lock_);
-	const auto started = start_locked(send);
 
-	if (!finished_.empty())
-		kick();
-	return started;
-}
-
-kern::Result<> SpecialQp::start_locked(Send &send)
+/* Into post() by word of command: it is long, and called there alone. */
+[[gnu::always_inline]] inline kern::Result<> SpecialQp::start_locked(Send &send)
 {
 	Agent &agent = send.agent();
 
@@ -65,6 +57,16 @@ kern::Result<> SpecialQp::start_locked(Send &send)
 	return {};
 }
 
+kern::Result<> SpecialQp::post(Send &send)
+{
+	kern::Guard guard(lock_);
+	const auto started = start_locked(send);
+
+	if (!finished_.empty())
+		kick();
+	return started;
+}
+
 /* The first time, and every time that an answer did not come. */
 void SpecialQp::transmit_locked(Send &send)
 {
@@ -89,20 +91,12 @@ void SpecialQp::transmit_window_locked(Send &send)
 	}
 }
 
-void SpecialQp::queue_locked(Send &send, Packet &packet)
+/* A packet did not get out: its send ends, and the next ones are tried. */
+void SpecialQp::pump_on_locked(SendQueue::Lost lost)
 {
-	if (send_queue_.add(packet))
-		send.holds++;
-}
+	const bool is_open = state() == SpecialQpState::up;
 
-/* While the QP recovers, what is to be sent waits for the outcome. */
-void SpecialQp::pump_locked()
-{
-	const SpecialQpState state = this->state();
-
-	if (is_recovering(state))
-		return;
-	while (const SendQueue::Lost lost = send_queue_.pump(state == SpecialQpState::up)) {
+	for (; lost; lost = send_queue_.pump(is_open)) {
 		decide_locked(*lost.packet->send, lost.status);
 		release_locked(*lost.packet->send);
 	}

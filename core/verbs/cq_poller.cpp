@@ -67,7 +67,7 @@ struct ib_cq_poller {
 			queue_ = cq->poll_ctx == IB_POLL_WORKQUEUE ? &queues->bound : &queues->unbound;
 			new (&work_) kern::Work(kern::method<&ib_cq_poller::run_in_work>, this);
 			break;
-		case IB_POLL_DIRECT:
+		case IB_POLL_DIRECT: /* has none */
 			break;
 		}
 	}
@@ -81,7 +81,7 @@ struct ib_cq_poller {
 		case IB_POLL_UNBOUND_WORKQUEUE:
 			work_.~Work();
 			break;
-		case IB_POLL_DIRECT:
+		case IB_POLL_DIRECT: /* has none */
 			break;
 		}
 	}
@@ -93,17 +93,13 @@ struct ib_cq_poller {
 		kern::write_once(stopping_, true);
 		if (cq_->poll_ctx == IB_POLL_SOFTIRQ)
 			tasklet_.cancel();
-		else if (cq_->poll_ctx != IB_POLL_DIRECT)
+		else
 			work_.cancel();
 	}
 
 	/* See verbs::catch_up(). The queue is first in, first out: as many as it can hold are all that is in it now. */
 	void catch_up()
 	{
-		if (cq_->poll_ctx == IB_POLL_DIRECT) {
-			ib_process_cq_direct(cq_, cq_->cqe);
-			return;
-		}
 		if (KERN_WARN_ON(kern::read_once(polling_) == kern_context()))
 			return;
 		kern::Guard one_at_a_time(catch_up_lock_);
@@ -171,32 +167,40 @@ private:
 		kern::Tasklet tasklet_;
 		kern::Work work_;
 	};
-
-public:
-	/* Last: a CQ that is polled directly is allocated without them. */
 	ib_wc wcs_[batch];
 };
 
+/*
+ * A CQ that its consumer polls by ib_process_cq_direct() has a poller by address alone: there is nothing to know of one, and memory that nobody
+ * needs costs its clearing.
+ */
+static bool is_polled_for(const ib_cq &cq)
+{
+	return cq.poller && cq.poll_ctx != IB_POLL_DIRECT;
+}
+
 ib_cq_poller *verbs::construct_poller(void *memory, ib_cq *cq)
 {
-	return new (memory) ib_cq_poller(cq);
+	return cq->poll_ctx == IB_POLL_DIRECT ? static_cast<ib_cq_poller *>(memory) : new (memory) ib_cq_poller(cq);
 }
 
 void verbs::stop_poller(ib_cq &cq)
 {
-	if (cq.poller)
+	if (is_polled_for(cq))
 		cq.poller->stop();
 }
 
 void verbs::catch_up(ib_cq &cq)
 {
-	if (cq.poller)
+	if (is_polled_for(cq))
 		cq.poller->catch_up();
+	else if (cq.poller)
+		ib_process_cq_direct(&cq, cq.cqe);
 }
 
 void verbs::destroy_poller(ib_cq &cq)
 {
-	if (cq.poller)
+	if (is_polled_for(cq))
 		cq.poller->~ib_cq_poller();
 }
 
@@ -237,7 +241,7 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 		setup.comp_handler = ib_cq_poller::schedule_work;
 		break;
 	case IB_POLL_DIRECT:
-		setup.poller_size = __builtin_offsetof(ib_cq_poller, wcs_);
+		setup.poller_size = 1;
 		break;
 	default:
 		return rdma::err_ptr<ib_cq>(-EINVAL);

@@ -163,8 +163,16 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 
 bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 {
-	if (cqe.opcode() != wire::cqe_opcode_error)
+	switch (cqe.opcode()) {
+	case wire::cqe_opcode_resize:
+		return !switch_ring() && bogus(cqe, "resize that nobody asked for");
+	case remains_opcode:
+		return take_remains(cqe, wc);
+	case wire::cqe_opcode_error:
+		break;
+	default:
 		return bogus(cqe, "completion of no send");
+	}
 	Qp *qp = qp_of(cqe);
 	if (!qp)
 		return bogus(cqe, "error of no QP");
@@ -258,12 +266,10 @@ u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 	});
 }
 
-inline int Cq::poll(int count, ib_wc *wc)
+[[gnu::always_inline]] inline int Cq::poll(int count, ib_wc *wc)
 {
 	kern::Guard guard(lock_);
-	const u32 first = consumer_;
-	u32 at = first;
-	u32 skipped = 0;
+	u32 at = consumer_;
 	int got = 0;
 	while (got < count) {
 		const wire::Cqe &cqe = *entry(at);
@@ -274,24 +280,15 @@ inline int Cq::poll(int count, ib_wc *wc)
 		kern::dma_rmb();
 		at++;
 		const u8 opcode = opcodes.verbs[kind];
-		bool translated;
-		if (opcode != unusual) [[likely]] {
-			translated = translate(cqe, kind, opcode, wc[got]);
-		} else if ((kind & wire::Cqe::opcode_mask) == wire::cqe_opcode_resize) {
-			if (switch_ring())
-				continue;
-			translated = bogus(cqe, "resize that nobody asked for");
-		} else if ((kind & wire::Cqe::opcode_mask) == remains_opcode) {
-			translated = take_remains(cqe, wc[got]);
-		} else {
-			translated = translate_unusual(cqe, wc[got]);
-		}
-		if (translated) [[likely]]
+		if (opcode != unusual ? translate(cqe, kind, opcode, *wc) : translate_unusual(cqe, *wc)) [[likely]] {
 			got++;
-		else if (++skipped >> log_entries_)
+			wc++;
+		} else if ((at - consumer_) >> log_entries_) {
+			// Who says nothing but nonsense is not listened to for longer than a ring.
 			break;
+		}
 	}
-	if (at != first) {
+	if (at != consumer_) {
 		consumer_ = at;
 		report_consumer(at);
 	}

@@ -9,6 +9,9 @@
  * What others are made in (PD, CQ, SRQ) is counted, and each object holds what it was made in: so they end in the right
  * order however their owners are arranged. What nothing is made in (QP, MR, AH, MW) has one owner: moved, not copied.
  * All of this is for process context; address handles say otherwise.
+ *
+ * Not for who ends its objects by steps of its own, with something to be done between any two of them, as IPoIB's queues and the special
+ * QPs of MADs do: there the order is the state machine's, and an owner that ends what it has would be a second one.
  */
 #pragma once
 #include <utility>
