@@ -83,20 +83,6 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	return 0;
 }
 
-int alloc_pd(ib_pd *pd, ib_udata *udata)
-{
-	auto number = Number::create(hca_of(pd->device).pdns());
-	if (!number)
-		return number.error() == -ENOSPC ? -ENOMEM : number.error();
-	if (udata) {
-		const u32 told = number.value().value();
-		if (const int error = ib_copy_to_udata(udata, &told, sizeof(told)))
-			return error;
-	}
-	Pd::Object::construct(pd, Pd{number.take()});
-	return 0;
-}
-
 int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 {
 	Hca &hca = hca_of(xrcd->device);
@@ -124,31 +110,16 @@ constexpr ib_device_ops make_operations()
 		return process_mad(hca_of(device).commands(), port, flags, wc, grh, *in, *out);
 	};
 
-	own.alloc_pd = alloc_pd;
+	own.alloc_pd = Methods::alloc_pd<user_abi::Pd>;
 	own.alloc_xrcd = alloc_xrcd;
 	own.dealloc_xrcd = [](ib_xrcd *xrcd, ib_udata *) {
 		XrcDomain::Object::destruct(xrcd);
 		return 0;
 	};
 
-	own.create_cq = [](ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *udata) {
-		return Methods::create<Cq::Object>(cq, [&](Cq &made) { return made.start(*attr, udata); });
-	};
 	own.modify_cq = [](ib_cq *cq, u16 count, u16 period) { return Cq::of(cq).moderate(count, period).error(); };
-	own.resize_cq = [](ib_cq *cq, int entries, ib_udata *udata) {
-		return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error();
-	};
-	own.create_srq = [](ib_srq *srq, ib_srq_init_attr *attr, ib_udata *udata) {
-		return Methods::create<Srq::Object>(srq, [&](Srq &made) { return made.start(*attr, udata); });
-	};
-	own.create_qp = [](ib_qp *qp, ib_qp_init_attr *attr, ib_udata *udata) {
-		return Methods::create<Qp::Object>(qp, [&](Qp &made) { return made.start(*attr, udata); });
-	};
 	own.attach_mcast = attach_mcast;
 
-	own.reg_user_mr = [](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *) {
-		return Methods::create<Mr::Object>(mr, [&](Mr &made) { return made.start_user(start, length, iova, access); });
-	};
 	own.alloc_mr = [](ib_mr *mr, ib_mr_type type, u32 pages) -> int {
 		if (type != IB_MR_TYPE_MEM_REG || !hca_of(mr->device).capabilities().fast_registration())
 			return -EOPNOTSUPP;
@@ -156,12 +127,6 @@ constexpr ib_device_ops make_operations()
 	};
 	own.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd, ib_udata *) {
 		return Mr::of(mr).change_user(flags, start, length, iova, access, pd).error();
-	};
-	own.dereg_mr = [](ib_mr *mr, ib_udata *) {
-		const auto stopped = Mr::of(mr).stop();
-		if (stopped)
-			Mr::Object::destruct(mr);
-		return stopped.error();
 	};
 	own.alloc_mw = [](ib_mw *mw, ib_udata *) -> int {
 		const Capabilities &cap = hca_of(mw->device).capabilities();
@@ -177,18 +142,10 @@ constexpr ib_device_ops make_operations()
 		return stopped.error();
 	};
 
-	own.alloc_ucontext = [](ib_ucontext *context, ib_udata *udata) {
-		return Methods::create<UserContext::Object>(context, [&](UserContext &made) { return made.start(*udata); });
-	};
-	own.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); };
-	own.mmap = [](ib_ucontext *context, u64 page_offset, size_t length, ib_user_mapping *mapping) {
-		return UserContext::of(context).map(page_offset, length, *mapping).error();
-	};
 	own.driver_id = RDMA_DRIVER_MLX4;
 	own.uverbs_abi_ver = user_abi::version;
 
 	own.size_ib_mw = sizeof(Mw::Object);
-	own.size_ib_ucontext = sizeof(UserContext::Object);
 	own.size_ib_xrcd = sizeof(XrcDomain::Object);
 	return own;
 }

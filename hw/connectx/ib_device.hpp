@@ -8,6 +8,7 @@ namespace connectx {
 
 class Ah;
 class Mr;
+class UserContext;
 
 struct Verbs {
 	using Hca = connectx::Hca;
@@ -16,6 +17,7 @@ struct Verbs {
 	using Mr = connectx::Mr;
 	using Qp = connectx::Qp;
 	using Srq = connectx::Srq;
+	using UserContext = connectx::UserContext;
 	static constexpr const char *device_name = "mlx4_%d";
 	static const ib_device_ops operations;
 	static u32 local_dma_lkey(const Hca &hca) { return hca.capabilities().reserved_lkey; }

@@ -10,61 +10,13 @@ namespace {
 
 using Entry = wire::MptEntry;
 
-void set_access(u8 *entry, int access)
-{
-	Entry::local_read.set(entry, 1);
-	Entry::local_write.set(entry, (access & IB_ACCESS_LOCAL_WRITE) != 0);
-	Entry::remote_read.set(entry, (access & IB_ACCESS_REMOTE_READ) != 0);
-	Entry::remote_write.set(entry, (access & IB_ACCESS_REMOTE_WRITE) != 0);
-	Entry::remote_atomic.set(entry, (access & IB_ACCESS_REMOTE_ATOMIC) != 0);
-	Entry::bind_enable.set(entry, (access & IB_ACCESS_MW_BIND) != 0);
-}
-
 } // namespace
-
-kern::Result<ProtectionEntry> ProtectionEntry::create(Hca &hca)
-{
-	ProtectionEntry entry;
-	entry.number_ = TRY(Number::create(hca.mpts()));
-	entry.hold_ = TRY(IcmHold::create(hca.table(IcmRegion::dmpt), entry.number_.value()));
-	entry.hca_ = &hca;
-	return entry;
-}
-
-kern::Result<> ProtectionEntry::open(const u8 *entry)
-{
-	auto mailbox = TRY(hca_->commands().mailbox(Entry::size));
-	__builtin_memcpy(mailbox.bytes(), entry, Entry::size);
-	Entry::mem_key.set(mailbox.bytes(), wire::mpt_key(key()));
-	TRY(hca_->commands().execute_in({.opcode = wire::Opcode::sw2hw_mpt, .in_modifier = number_.value(), .answer = Answer::at_once},
-					mailbox));
-	live_ = true;
-	return {};
-}
-
-kern::Result<> ProtectionEntry::close()
-{
-	if (!live_)
-		return {};
-	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no keys any more.
-	const auto closed = hca_->commands().execute_closing(
-		{.opcode = wire::Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1, .answer = Answer::at_once}, -EBUSY);
-	if (!closed && closed.error() == -EBUSY)
-		return kern::Error{-EBUSY};
-	live_ = false;
-	return {};
-}
 
 kern::Result<> Mr::start_dma(int access)
 {
 	u8 entry[Entry::size] = {};
-	Entry::status.set(entry, wire::mpt_status::software);
-	Entry::physical.set(entry, 1);
-	Entry::region.set(entry, 1);
-	set_access(entry, access);
-	Entry::pd.set(entry, pd_number(verbs_.pd));
-	Entry::length.set(entry, ~u64{0});
-	entry_ = TRY(ProtectionEntry::create(hca_));
+	put_all_memory(entry, pd_number(verbs_.pd), access);
+	entry_ = TRY(make_entry());
 	TRY(entry_.open(entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
@@ -89,7 +41,7 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 	Entry::remote_invalidate_enable.set(entry, 1);
 	Entry::mtt_offset.set(entry, pages_.offset());
 	Entry::mtt_size.set(entry, pages_.entries());
-	entry_ = TRY(ProtectionEntry::create(hca_));
+	entry_ = TRY(make_entry());
 	TRY(entry_.open(entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
@@ -98,10 +50,7 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 kern::Result<> Mr::open_user(const UserPages &pages, u64 length, u64 iova, int access, ib_pd *pd)
 {
 	u8 entry[Entry::size] = {};
-	Entry::status.set(entry, wire::mpt_status::software);
-	Entry::region.set(entry, 1);
-	set_access(entry, access);
-	Entry::pd.set(entry, pd_number(pd));
+	put_region(entry, pd_number(pd), access);
 	Entry::start.set(entry, iova);
 	Entry::length.set(entry, length);
 	Entry::mtt_offset.set(entry, pages.mtt_offset());
@@ -109,10 +58,10 @@ kern::Result<> Mr::open_user(const UserPages &pages, u64 length, u64 iova, int a
 	return entry_.open(entry);
 }
 
-kern::Result<> Mr::start_user(u64 start, u64 length, u64 iova, int access)
+kern::Result<> Mr::start_user(UserContext *, u64 start, u64 length, u64 iova, int access)
 {
-	user_pages_ = TRY(UserPages::create(hca_, start, length, iova, ib_access_writable(access)));
-	entry_ = TRY(ProtectionEntry::create(hca_));
+	user_pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
+	entry_ = TRY(make_entry());
 	TRY(open_user(user_pages_, length, iova, access, verbs_.pd));
 	access_ = access;
 	verbs_.lkey = verbs_.rkey = entry_.key();
@@ -126,7 +75,7 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 		access = access_;
 	UserPages fresh;
 	if (moves) {
-		fresh = TRY(UserPages::create(hca_, start, length, iova, ib_access_writable(access)));
+		fresh = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
 	} else {
 		length = verbs_.length;
 		iova = verbs_.iova;
@@ -168,7 +117,7 @@ kern::Result<> Mw::start()
 		Entry::invalidate_enable.set(entry, 1);
 		Entry::remote_invalidate_enable.set(entry, 1);
 	}
-	entry_ = TRY(ProtectionEntry::create(hca_));
+	entry_ = TRY(ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)));
 	TRY(entry_.open(entry));
 	verbs_.rkey = entry_.key();
 	return {};

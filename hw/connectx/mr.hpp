@@ -3,44 +3,11 @@
 #pragma once
 #include <kern/dma.hpp>
 #include <rdma/driver.hpp>
+#include "../mellanox/protection_entry.hpp"
 #include "hca.hpp"
 #include "user_queue.hpp"
 
 namespace connectx {
-
-/* A memory key's entry in the card's protection table, from SW2HW_MPT to HW2SW_MPT. */
-class ProtectionEntry {
-public:
-	ProtectionEntry() = default;
-	ProtectionEntry(ProtectionEntry &&other) noexcept
-	    : hca_(std::exchange(other.hca_, nullptr)), number_(std::move(other.number_)),
-	      hold_(std::move(other.hold_)), live_(other.live_)
-	{
-	}
-	ProtectionEntry &operator=(ProtectionEntry &&other) noexcept
-	{
-		std::swap(hca_, other.hca_);
-		number_ = std::move(other.number_);
-		hold_ = std::move(other.hold_);
-		std::swap(live_, other.live_);
-		return *this;
-	}
-	~ProtectionEntry() { kern::ignore(close()); }
-
-	static kern::Result<ProtectionEntry> create(Hca &hca);
-	/* entry: MptEntry without its key. */
-	kern::Result<> open(const u8 *entry);
-	/* EBUSY while windows are bound to it; it then stays. */
-	kern::Result<> close();
-	/* The first key: the variant changes with registrations. */
-	u32 key() const { return number_.value() << 8; }
-
-private:
-	Hca *hca_ = nullptr;
-	Number number_;
-	IcmHold hold_;
-	bool live_ = false;
-};
 
 class Mr {
 public:
@@ -54,7 +21,7 @@ public:
 	/* Pages to come by a work request. */
 	kern::Result<> start_fast(u32 max_pages);
 	/* A program's memory. Context: process, the program's. */
-	kern::Result<> start_user(u64 start, u64 length, u64 iova, int access);
+	kern::Result<> start_user(UserContext *, u64 start, u64 length, u64 iova, int access);
 	/* As the verb has it; what does not change is as it was. Context: process, the program's. */
 	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd);
 	kern::Result<> stop() { return entry_.close(); }
@@ -65,6 +32,8 @@ public:
 
 private:
 	kern::Result<> open_user(const UserPages &pages, u64 length, u64 iova, int access, ib_pd *pd);
+
+	kern::Result<ProtectionEntry> make_entry() { return ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)); }
 
 	ib_mr &verbs_;
 	Hca &hca_;

@@ -18,8 +18,10 @@ struct ContextResponse {
 };
 static_assert(sizeof(ContextResponse) == 8);
 
-/* Pages that the library maps, by their offset in pages. */
-inline constexpr u64 doorbell_page = 0;
+/* What a domain is told by. */
+struct Pd {
+	u32 number;
+};
 
 struct CreateQueue {
 	u64 buffer;

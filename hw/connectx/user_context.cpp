@@ -4,34 +4,17 @@
 
 namespace connectx {
 
-/* A mapping is of pages of the CPU; it must not show another program's. */
-static_assert(wire::uar::page_size == kern::page_size);
-
 UserContext::UserContext(Hca &hca, ib_ucontext &) : hca_(hca), lock_(KERN_LOCK_CLASS("connectx.user_context")) {}
 
 kern::Result<> UserContext::start(ib_udata &udata)
 {
-	auto uar = Number::create(hca_.uars());
-	if (!uar)
-		return kern::Error{-ENOMEM};
-	uar_ = uar.take();
+	page_ = TRY(DoorbellPage::create(hca_.uars()));
 	const user_abi::ContextResponse response{
 		.qp_table_size = hca_.qp_mask() + 1,
 		.blueflame_register_bytes = 0,
 		.blueflame_registers_per_page = 0,
 	};
 	return kern::check(ib_copy_to_udata(&udata, &response, sizeof(response)));
-}
-
-kern::Result<> UserContext::map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
-{
-	if (page_offset != user_abi::doorbell_page || length != wire::uar::page_size)
-		return kern::Error{-EINVAL};
-	mapping.pfn = (hca_.pci().bar_address(2) >> kern::page_shift) + uar_page();
-	mapping.length = length;
-	mapping.caching = IB_USER_UNCACHED;
-	mapping.writable = true;
-	return {};
 }
 
 kern::Result<UserDoorbell> UserDoorbell::create(UserContext &context, u64 address, u32 size)

@@ -5,6 +5,7 @@
 #include <kern/lock.hpp>
 #include <kern/user_memory.hpp>
 #include <rdma/driver.hpp>
+#include "../mellanox/doorbell_page.hpp"
 #include "hca.hpp"
 
 namespace connectx {
@@ -55,17 +56,20 @@ public:
 	UserContext(Hca &hca, ib_ucontext &verbs);
 	/* Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process, the program's. */
 	kern::Result<> start(ib_udata &udata);
-	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const;
+	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
+	{
+		return page_.map(hca_.pci(), page_offset, length, mapping);
+	}
 
 	/* How contexts of its queues name the page that they ring by. */
-	u32 uar_page() const { return uar_.value(); }
+	u32 uar_page() const { return page_.number(); }
 
 private:
 	friend class UserDoorbell;
 	using Page = UserDoorbell::Page;
 
 	Hca &hca_;
-	Number uar_;
+	DoorbellPage page_;
 	/* Held while a page is pinned. */
 	kern::Mutex lock_;
 	kern::List<Page, &Page::node> doorbell_pages_ GUARDED_BY(lock_);

@@ -4,6 +4,7 @@
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 #include "srq.hpp"
+#include "user_abi.hpp"
 
 namespace infinihost {
 
@@ -40,18 +41,52 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 	return ring;
 }
 
-kern::Result<> Cq::start(const ib_cq_init_attr &attr)
+kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
+{
+	ring_ = TRY(make_ring(log_entries, hca_.dma_device()));
+	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
+	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
+	consumer_record_ = consumer_held_.words();
+	arm_record_ = arm_held_.words();
+	Context::start.set(context, ring_.memory.address());
+	Context::uar_page.set(context, hca_.uar_page());
+	Context::pd.set(context, hca_.own_memory().pd);
+	Context::lkey.set(context, hca_.own_memory().lkey);
+	Context::ci_record.set(context, consumer_held_.index());
+	Context::arm_record.set(context, arm_held_.index());
+	return {};
+}
+
+kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
+{
+	user_abi::CreateCq command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	UserContext &of = UserContext::of(udata.context);
+	// Not whatever key and domain it says: the card would write there.
+	user_region_ = TRY(UserRegion::create(of, command.lkey, command.pdn));
+	user_pdn_ = command.pdn;
+	user_consumer_ = TRY(UserRecord::create(of, command.index_page, command.index_record));
+	user_arm_ = TRY(UserRecord::create(of, command.arm_page, command.arm_record));
+	ring_.log_entries = log_entries;
+	Context::uar_page.set(context, of.uar_page());
+	Context::pd.set(context, command.pdn);
+	Context::lkey.set(context, command.lkey);
+	Context::ci_record.set(context, user_consumer_.index());
+	Context::arm_record.set(context, user_arm_.index());
+	return {};
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 {
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
 	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
-	ring_ = TRY(make_ring(kern::log2_ceil(attr.cqe + 1), hca_.dma_device()));
+	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	number_ = TRY(Number::create(hca_.cqns()));
-	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
-	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
-	consumer_record_ = consumer_held_.words();
-	arm_record_ = arm_held_.words();
+	u8 context[Context::size] = {};
+	TRY(udata ? take_user_ring(log_entries, context, *udata) : make_own_ring(log_entries, context));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
 	// One that is handled, and one for the arming that its handler asked for.
@@ -59,17 +94,11 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 	// Once in error it stays so.
 	error_room_ = TRY(hca_.async_eq().room().take(1));
 
-	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
-	u8 *context = mailbox.bytes();
-	Context::start.set(context, ring_.memory.address());
-	Context::log_size.set(context, ring_.log_entries);
-	Context::uar_page.set(context, hca_.uar_page());
+	Context::log_size.set(context, log_entries);
 	Context::eqn.set(context, eq.number());
-	Context::pd.set(context, hca_.own_memory().pd);
-	Context::lkey.set(context, hca_.own_memory().lkey);
 	Context::cqn.set(context, number());
-	Context::ci_record.set(context, consumer_held_.index());
-	Context::arm_record.set(context, arm_held_.index());
+	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
 	hca_.set_cq(number(), this);
 	live_ = true;
 	const auto given = hca_.commands().execute_in(
@@ -79,7 +108,11 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 		hca_.set_cq(number(), nullptr);
 		return given;
 	}
-	verbs_.cqe = static_cast<int>(1u << ring_.log_entries) - 1;
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	if (udata) {
+		const user_abi::Number told{.value = number(), .reserved = 0};
+		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+	}
 	return {};
 }
 
@@ -103,24 +136,48 @@ void Cq::stop()
 	Graveyard::free(unwanted);
 }
 
+kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
+{
+	auto mailbox = TRY(hca_.commands().mailbox(wire::ResizeCq::size));
+	wire::ResizeCq::start.set(mailbox.bytes(), start);
+	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
+	wire::ResizeCq::lkey.set(mailbox.bytes(), lkey);
+	return hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1}, mailbox);
+}
+
+/* The library moves what it has not polled. */
+kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
+{
+	user_abi::ResizeCq command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	kern::Guard resizing(resize_lock_);
+	UserRegion region = TRY(UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
+	TRY(command_resize(log_entries, 0, command.lkey));
+	// The card has written into the old one for the last time.
+	user_region_ = std::move(region);
+	ring_.log_entries = log_entries;
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
 /*
  * From the command on the card writes into the new ring, at the index where it is. What lies in the old one, before that index, is polled
  * there first; then, or when the command has ended, the new one is the ring.
  */
-kern::Result<> Cq::resize(unsigned int entries)
+kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
 	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
 		return kern::Error{-EINVAL};
 	const u32 log_entries = kern::log2_ceil(entries + 1);
+	if (verbs_.res.user)
+		return udata ? resize_user(log_entries, *udata) : kern::Result<>(kern::Error{-EINVAL});
 	kern::Guard resizing(resize_lock_);
 	Ring unused;
 	if (log_entries == ring_.log_entries)
 		return {};
 	Ring fresh = TRY(make_ring(log_entries, hca_.dma_device()));
-	auto mailbox = TRY(hca_.commands().mailbox(wire::ResizeCq::size));
-	wire::ResizeCq::start.set(mailbox.bytes(), fresh.memory.address());
-	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
-	wire::ResizeCq::lkey.set(mailbox.bytes(), hca_.own_memory().lkey);
+	const u64 start = fresh.memory.address();
 	{
 		kern::Guard guard(lock_);
 		if (end_locked() - consumer_ > entries)
@@ -128,7 +185,7 @@ kern::Result<> Cq::resize(unsigned int entries)
 		next_ring_ = std::move(fresh);
 		resizing_ = true;
 	}
-	const auto resized = hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1}, mailbox);
+	const auto resized = command_resize(log_entries, start, hca_.own_memory().lkey);
 	{
 		kern::Guard guard(lock_);
 		if (resizing_ && resized) {
@@ -188,7 +245,7 @@ bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
 u32 Cq::end_locked() const
 {
 	u32 end = consumer_;
-	while (end - consumer_ < 1u << ring_.log_entries && ring_.owned(end))
+	while (ring_.memory && end - consumer_ < 1u << ring_.log_entries && ring_.owned(end))
 		end++;
 	kern::dma_rmb();
 	return end;

@@ -8,6 +8,7 @@
 #include "../mellanox/cq_members.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
+#include "user_context.hpp"
 
 namespace infinihost {
 
@@ -20,8 +21,8 @@ public:
 
 	Cq(Hca &hca, ib_cq &verbs);
 	~Cq();
-	/* Gives the queue to the card. May sleep. */
-	kern::Result<> start(const ib_cq_init_attr &attr);
+	/* Gives the queue to the card. udata: of a program, in whose memory it then lies. May sleep. */
+	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
 
@@ -30,7 +31,7 @@ public:
 	static int request_notify(ib_cq *cq, ib_cq_notify_flags flags);
 	int peek(int count);
 	/* May sleep. */
-	kern::Result<> resize(unsigned int entries);
+	kern::Result<> resize(unsigned int entries, ib_udata *udata);
 
 	/* The card says that there is something to poll. Hard interrupt. */
 	void event()
@@ -64,6 +65,7 @@ private:
 	/* Of no entry: what is not the number's holds the direction alone. */
 	static constexpr u32 no_key = ~0u;
 
+	/* Of a program there is the size alone: its memory is not ours to read. */
 	struct Ring {
 		kern::DmaBuffer memory;
 		u32 log_entries = 0;
@@ -72,6 +74,11 @@ private:
 		bool owned(u32 index) const { return !(kern::read_once(at(index).owner) & wire::Cqe::owner_bit); }
 	};
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
+	/* Each puts into the context where the queue and its records lie. */
+	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
+	kern::Result<> take_user_ring(u32 log_entries, u8 *context, ib_udata &udata);
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata);
+	kern::Result<> command_resize(u32 log_entries, u64 start, u32 lkey);
 
 	int poll(int count, ib_wc *wc);
 	/* The completion of one entry into wc; false for an entry that is none. */
@@ -124,6 +131,10 @@ private:
 	kern::Portion events_room_, error_room_;
 	Number number_;
 	Record consumer_held_, arm_held_;
+	// A program's, in place of memory and records of ours.
+	UserRegion user_region_;
+	UserRecord user_consumer_, user_arm_;
+	u32 user_pdn_ = 0;
 	IcmHold context_;
 	bool live_ = false;
 

@@ -8,6 +8,7 @@
 #include "../mellanox/icm_table.hpp"
 #include "../mellanox/mailbox.hpp"
 #include "../mellanox/management.hpp"
+#include "../mellanox/mtt.hpp"
 #include "../mellanox/multicast.hpp"
 #include "../mellanox/number_allocator.hpp"
 #include "../mellanox/page_area.hpp"

@@ -126,6 +126,12 @@ kern::Result<> Hca::map_icm()
 	};
 	for (const auto &[region, reserved] : plan)
 		tables_[static_cast<int>(region)] = TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
+
+	mtt_entries_ = TRY(Buddy::create(layout_[IcmRegion::mtt].log_entries));
+	const u32 first = TRY(mtt_entries_->allocate(kern::log2_ceil(capabilities_.reserved_mtts)));
+	kern_assert(first == 0);
+	(void)first;
+	mtts_ = TRY(kern::make<MttTable>(kern::Gfp::kernel, table(IcmRegion::mtt), *mtt_entries_, wire::log_mtt_segment));
 	return {};
 }
 
@@ -138,6 +144,8 @@ kern::Result<> Hca::create_numbers()
 	mpts_ = TRY(NumberAllocator::create(capabilities_.reserved_mpts, count(IcmRegion::mpt)));
 	// Number 0 stands for no domain.
 	pdns_ = TRY(NumberAllocator::create(capabilities_.reserved_pds + 1, 1 << 15));
+	// The kernel's own is the first that one may ring by.
+	uars_ = TRY(NumberAllocator::create(uar_page() + 1, capabilities_.uar_bytes / wire::uar::page_size));
 	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, count(IcmRegion::qpc)));
 	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, count(IcmRegion::cqc)));
 	srq_table_ = TRY(kern::make_array<Srq *>(kern::Gfp::kernel, count(IcmRegion::srqc)));
@@ -185,7 +193,7 @@ kern::Result<> Hca::create_own_objects()
 {
 	records_ = TRY(Records::create(table(IcmRegion::uarc), uar_page() << layout_.log_uarc_pages, layout_.log_uarc_pages));
 	own_pd_ = TRY(Number::create(*pdns_));
-	own_key_ = TRY(ProtectionEntry::create(*this, own_pd_.value(), IB_ACCESS_LOCAL_WRITE));
+	own_key_ = TRY(open_all_memory(*this, own_pd_.value(), IB_ACCESS_LOCAL_WRITE));
 	return {};
 }
 
@@ -270,6 +278,7 @@ void Hca::stop()
 	records_.reset();
 	if (stage_ >= Stage::running)
 		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::close_hca}));
+	mtts_.reset();
 	for (kern::Owned<IcmTable> &table : tables_)
 		table.reset();
 	if (stage_ >= Stage::auxiliary_mapped)

@@ -57,6 +57,7 @@ public:
 	const IcmLayout &layout() const { return layout_; }
 	IcmTable &table(IcmRegion region) { return *tables_[static_cast<int>(region)]; }
 	Records &records() { return *records_; }
+	MttTable &mtts() { return *mtts_; }
 	/* By which the card reaches the queues that belong to no domain. */
 	OwnMemory own_memory() const { return {own_key_.key(), own_pd_.value()}; }
 	MulticastGroups &multicast() { return *multicast_; }
@@ -71,6 +72,8 @@ public:
 	NumberAllocator &srqns() { return *srqns_; }
 	NumberAllocator &pdns() { return *pdns_; }
 	NumberAllocator &mpts() { return *mpts_; }
+	/* User access regions for programs. */
+	NumberAllocator &uars() { return *uars_; }
 
 	/* The hardware's number of QP0 or QP1 of a port. */
 	u32 special_qpn(bool gsi, u32 port) const { return special_base_ + (gsi ? 2 : 0) + port - 1; }
@@ -147,7 +150,9 @@ private:
 	PageArea firmware_area_;
 	PageArea auxiliary_area_;
 	kern::Owned<IcmTable> tables_[icm_regions];
-	kern::Owned<NumberAllocator> qpns_, cqns_, srqns_, pdns_, mpts_;
+	kern::Owned<Buddy> mtt_entries_;
+	kern::Owned<MttTable> mtts_;
+	kern::Owned<NumberAllocator> qpns_, cqns_, srqns_, pdns_, mpts_, uars_;
 	kern::Owned<Records> records_;
 	Number own_pd_;
 	ProtectionEntry own_key_;

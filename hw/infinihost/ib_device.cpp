@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The table of methods: what is not the same for the whole family. What the card has not is not in it:
-// windows, fast registration, XRC, moderation of completions. Programs have no part yet in which they could use it.
+// windows, fast registration, XRC, moderation of completions, regions that change.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>
@@ -9,6 +9,8 @@
 #include "mr.hpp"
 #include "qp.hpp"
 #include "srq.hpp"
+#include "user_abi.hpp"
+#include "user_context.hpp"
 
 namespace infinihost {
 
@@ -20,8 +22,9 @@ constexpr auto &hca_of = Methods::hca_of;
 
 int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 {
+	// Nothing changes after registration, and the library asks for no more than the verbs have.
 	if (udata)
-		return -EOPNOTSUPP;
+		return 0;
 	Hca &hca = hca_of(device);
 	const Capabilities &cap = hca.capabilities();
 	if (const int error = Methods::query_device(hca, *attr, max_queue_bytes, sizeof(wire::Cqe)))
@@ -79,15 +82,6 @@ int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, con
 	return result;
 }
 
-int alloc_pd(ib_pd *pd, ib_udata *)
-{
-	auto number = Number::create(hca_of(pd->device).pdns());
-	if (!number)
-		return number.error() == -ENOSPC ? -ENOMEM : number.error();
-	Pd::Object::construct(pd, Pd{number.take()});
-	return 0;
-}
-
 constexpr ib_device_ops make_operations()
 {
 	ib_device_ops own = Methods::table;
@@ -95,27 +89,12 @@ constexpr ib_device_ops make_operations()
 	own.modify_device = modify_device;
 	own.process_mad = process_mad;
 
-	own.alloc_pd = alloc_pd;
-	own.create_cq = [](ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *) {
-		return Methods::create<Cq::Object>(cq, [&](Cq &made) { return made.start(*attr); });
-	};
-	own.resize_cq = [](ib_cq *cq, int entries, ib_udata *) {
-		return Cq::of(cq).resize(static_cast<unsigned int>(entries)).error();
-	};
-	own.create_srq = [](ib_srq *srq, ib_srq_init_attr *attr, ib_udata *) {
-		return Methods::create<Srq::Object>(srq, [&](Srq &made) { return made.start(*attr); });
-	};
-	own.create_qp = [](ib_qp *qp, ib_qp_init_attr *attr, ib_udata *) {
-		return Methods::create<Qp::Object>(qp, [&](Qp &made) { return made.start(*attr); });
-	};
+	own.alloc_pd = Methods::alloc_pd<user_abi::Number>;
 	own.attach_mcast = [](ib_qp *qp, const ib_gid *gid, u16) {
 		return hca_of(qp->device).multicast().attach(*gid, Qp::of(qp).number(), false).error();
 	};
-	own.dereg_mr = [](ib_mr *mr, ib_udata *) {
-		Mr::Object::destruct(mr);
-		return 0;
-	};
-	own.driver_id = RDMA_DRIVER_UNKNOWN;
+	own.driver_id = RDMA_DRIVER_MTHCA;
+	own.uverbs_abi_ver = user_abi::version;
 	return own;
 }
 

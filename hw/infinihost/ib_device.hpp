@@ -8,6 +8,7 @@ namespace infinihost {
 
 class Ah;
 class Mr;
+class UserContext;
 
 struct Verbs {
 	using Hca = infinihost::Hca;
@@ -16,6 +17,7 @@ struct Verbs {
 	using Mr = infinihost::Mr;
 	using Qp = infinihost::Qp;
 	using Srq = infinihost::Srq;
+	using UserContext = infinihost::UserContext;
 	static constexpr const char *device_name = "mthca%d";
 	static const ib_device_ops operations;
 	static u32 local_dma_lkey(const Hca &) { return 0; }

@@ -24,13 +24,12 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	const u32 log_mcgs = smaller(wishes.log_mcgs, cap.log_max_mcgs);
 	const u32 log_eqs = smaller(cap.log_max_eqs, 6);
 	const u32 log_uars = kern::log2_ceil(cap.uar_bytes / wire::uar::page_size);
-	// The driver makes no page lists; the card's own entries must have a place.
-	const u32 log_mtts = kern::log2_ceil(cap.reserved_mtts);
+	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
 
-	// Besides the card's own, a QP of each special kind, and at least as many again as those.
+	// Besides the card's own, a QP of each special kind, and at least as many again as those; a region for the kernel, and one for a program.
 	if (1u << log_qps < cap.reserved_qps + 8 || 1u << log_cqs < cap.reserved_cqs + 8 || 1u << log_mpts < cap.reserved_mpts + 8 ||
-	    1u << log_srqs < cap.reserved_srqs + 8 || log_mtts > cap.log_max_mtts || 1u << log_eqs < cap.reserved_eqs + 2 ||
-	    1u << log_uars < cap.reserved_uars + 2 || log_mcgs < 4) {
+	    1u << log_srqs < cap.reserved_srqs + 8 || 1u << log_mtts < cap.reserved_mtts + 8 || 1u << log_eqs < cap.reserved_eqs + 2 ||
+	    1u << log_uars < cap.reserved_uars + 3 || log_mcgs < 4) {
 		kern_error("the card's tables are too small for its own reserved objects\n");
 		return kern::Error{-EPROTO};
 	}

@@ -2,49 +2,65 @@
 #include "mr.hpp"
 #include <hw/infinihost/contexts.hpp>
 #include "hca.hpp"
+#include "user_context.hpp"
 
 namespace infinihost {
 
-ProtectionEntry::~ProtectionEntry()
+namespace {
+
+using Entry = wire::MptEntry;
+
+kern::Result<ProtectionEntry> open_entry(Hca &hca, const u8 *entry)
 {
-	if (commands_)
-		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::hw2sw_mpt,
-							 .in_modifier = number_.value(),
-							 .op_modifier = 1,
-							 .answer = Answer::at_once}));
+	auto made = TRY(ProtectionEntry::create(hca.commands(), hca.mpts(), hca.table(IcmRegion::mpt)));
+	TRY(made.open(entry));
+	return made;
 }
 
-kern::Result<ProtectionEntry> ProtectionEntry::create(Hca &hca, u32 pd, int access)
-{
-	using Entry = wire::MptEntry;
-	ProtectionEntry made;
-	made.number_ = TRY(Number::create(hca.mpts()));
-	made.hold_ = TRY(IcmHold::create(hca.table(IcmRegion::mpt), made.number_.value()));
+} // namespace
 
-	auto mailbox = TRY(hca.commands().mailbox(Entry::size));
-	u8 *const entry = mailbox.bytes();
-	Entry::status.set(entry, wire::mpt_status::software);
-	Entry::physical.set(entry, 1);
-	Entry::region.set(entry, 1);
-	Entry::local_read.set(entry, 1);
-	Entry::local_write.set(entry, (access & IB_ACCESS_LOCAL_WRITE) != 0);
-	Entry::remote_read.set(entry, (access & IB_ACCESS_REMOTE_READ) != 0);
-	Entry::remote_write.set(entry, (access & IB_ACCESS_REMOTE_WRITE) != 0);
-	Entry::remote_atomic.set(entry, (access & IB_ACCESS_REMOTE_ATOMIC) != 0);
-	Entry::mem_key.set(entry, wire::mpt_key(made.key()));
-	Entry::pd.set(entry, pd);
-	Entry::length.set(entry, Entry::whole);
-	TRY(hca.commands().execute_in(
-		{.opcode = wire::Opcode::sw2hw_mpt, .in_modifier = made.number_.value(), .answer = Answer::at_once}, mailbox));
-	made.commands_ = &hca.commands();
-	return made;
+kern::Result<ProtectionEntry> open_all_memory(Hca &hca, u32 pd, int access)
+{
+	u8 entry[Entry::size] = {};
+	put_all_memory(entry, pd, access);
+	return open_entry(hca, entry);
 }
 
 kern::Result<> Mr::start_dma(int access)
 {
-	entry_ = TRY(ProtectionEntry::create(hca_, pd_number(verbs_.pd), access));
+	entry_ = TRY(open_all_memory(hca_, pd(), access));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
+}
+
+kern::Result<> Mr::start_user(UserContext *context, u64 start, u64 length, u64 iova, int access)
+{
+	pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
+	u8 entry[Entry::size] = {};
+	put_region(entry, pd(), access);
+	Entry::start.set(entry, iova);
+	Entry::length.set(entry, length);
+	Entry::log_page_size.set(entry, pages_.page_shift() - 12);
+	Entry::mtt_address.set(entry, hca_.layout()[IcmRegion::mtt].base + pages_.mtt_offset());
+	entry_ = TRY(open_entry(hca_, entry));
+	verbs_.lkey = verbs_.rkey = entry_.key();
+	if (context)
+		lend(*context);
+	return {};
+}
+
+void Mr::lend(UserContext &context)
+{
+	context_ = &context;
+	context.add(*this);
+}
+
+kern::Result<> Mr::stop()
+{
+	if (context_)
+		TRY(context_->remove(*this));
+	context_ = nullptr;
+	return entry_.close();
 }
 
 } // namespace infinihost

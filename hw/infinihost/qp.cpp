@@ -5,6 +5,7 @@
 #include "cq.hpp"
 #include "qp_context.hpp"
 #include "srq.hpp"
+#include "user_abi.hpp"
 
 namespace infinihost {
 
@@ -64,7 +65,44 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	return {};
 }
 
-kern::Result<> Qp::start(ib_qp_init_attr &attr)
+kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+{
+	user_abi::CreateQp command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr));
+	UserContext &of = UserContext::of(udata.context);
+	user_region_ = TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
+	user_sq_ = TRY(UserRecord::create(of, command.sq_page, command.sq_record));
+	user_rq_ = TRY(UserRecord::create(of, command.rq_page, command.rq_record));
+	user_place_ = {.uar_page = of.uar_page(), .lkey = command.lkey, .start = 0};
+	sq_base_ = geometry_.sq_offset;
+	// The library's rings have these sizes from here on, or none.
+	attr.cap.max_send_wr = attr.cap.max_send_wr ? 1u << geometry_.log_sq_size : 0;
+	attr.cap.max_recv_wr = attr.cap.max_recv_wr ? 1u << geometry_.log_rq_size : 0;
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::make_records()
+{
+	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
+	sq_record_ = sq_held_.words();
+	if (geometry_.has_rq) {
+		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
+		rq.record = rq_held_.words();
+	}
+	return {};
+}
+
+QueuePlace Qp::place() const
+{
+	if (verbs_.res.user)
+		return user_place_;
+	return {.uar_page = hca_.uar_page(), .lkey = verbs_.pd->local_dma_lkey, .start = buffer_.address()};
+}
+
+kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 {
 	const Capabilities &cap = hca_.capabilities();
 	kind_ = kind_of(attr.qp_type);
@@ -86,7 +124,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
-	TRY(make_queues(attr));
+	TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
 
 	/*
 	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again only by commands, whose own events are
@@ -107,12 +145,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
 	extended_ = TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
 	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
-	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
-	sq_record_ = sq_held_.words();
-	if (geometry_.has_rq) {
-		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
-		rq.record = rq_held_.words();
-	}
+	if (!udata)
+		TRY(make_records());
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
 
 	kern::write_once(hca_.qp_entry(number_).qp, this);
@@ -126,6 +160,9 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr)
 void Qp::flush()
 {
 	const bool drained = sq.head == sq.tail && rq.head == rq.tail;
+	// A program's library cleans its CQs of a QP that it destroys.
+	if (verbs_.res.user)
+		return;
 	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
 	if (hca_.failed() || (drained && !srq))
 		return;
@@ -162,6 +199,9 @@ void Qp::reset_queues()
 {
 	sq.head = sq.tail = 0;
 	rq.head = rq.tail = 0;
+	// A program's library does this for its own.
+	if (!sq.entries)
+		return;
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
@@ -181,20 +221,21 @@ void Qp::reset_queues()
 /* All that does not change after RESET -> INIT. */
 void Qp::fill_static_context(u8 *context)
 {
-	Context::uar_page.set(context, hca_.uar_page());
+	const QueuePlace lies = place();
+	const bool of_program = verbs_.res.user;
+	Context::uar_page.set(context, lies.uar_page);
 	Context::pd.set(context, pd_number(verbs_.pd));
-	Context::wqe_base_high.set(context, static_cast<u32>(buffer_.address() >> 32));
-	// The domain's region of all memory: the queues are named by addresses on the bus.
-	Context::wqe_lkey.set(context, verbs_.pd->local_dma_lkey);
+	Context::wqe_base_high.set(context, static_cast<u32>(lies.start >> 32));
+	Context::wqe_lkey.set(context, lies.lkey);
 	Context::log_sq_size.set(context, geometry_.log_sq_size);
 	Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
 	wire::store_be32(context, Context::send_base.offset, sq_base_);
-	Context::send_record.set(context, sq_held_.index());
+	Context::send_record.set(context, of_program ? user_sq_.index() : sq_held_.index());
 	if (geometry_.has_rq) {
 		Context::log_rq_size.set(context, geometry_.log_rq_size);
 		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
-		wire::store_be32(context, Context::receive_base.offset, static_cast<u32>(buffer_.address()));
-		Context::receive_record.set(context, rq_held_.index());
+		wire::store_be32(context, Context::receive_base.offset, static_cast<u32>(lies.start));
+		Context::receive_record.set(context, of_program ? user_rq_.index() : rq_held_.index());
 	}
 	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
 	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());

@@ -10,6 +10,7 @@
 #include "../mellanox/work_queue.hpp"
 #include "hca.hpp"
 #include "qp_geometry.hpp"
+#include "user_context.hpp"
 
 namespace infinihost {
 
@@ -23,7 +24,8 @@ public:
 	Qp(Hca &hca, ib_qp &verbs);
 	~Qp();
 
-	kern::Result<> start(ib_qp_init_attr &attr);
+	/* udata: of a program, in whose memory the queues then lie. */
+	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/*
 	 * Takes it from the card; no event of it comes after, and no completion but those that it leaves in its CQs, whose number
 	 * this is. May sleep.
@@ -69,6 +71,10 @@ private:
 	void ring(u32 head, u32 count, const Description &first) REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
+	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
+	/* After the number is known. */
+	kern::Result<> make_records();
+	QueuePlace place() const;
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask);
 	void fill_static_context(u8 *context);
 	void reset_queues();
@@ -97,6 +103,10 @@ private:
 	Number qpn_;
 	kern::DmaBuffer buffer_;
 	Record sq_held_, rq_held_;
+	// A program's, in place of memory and records of ours.
+	UserRegion user_region_;
+	UserRecord user_sq_, user_rq_;
+	QueuePlace user_place_{};
 	kern::Portion events_room_;
 	IcmHold context_, extended_, reads_;
 };

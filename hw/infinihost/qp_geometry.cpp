@@ -27,7 +27,65 @@ u32 send_overhead(ib_qp_type type)
 	}
 }
 
+/* Of the library's queues: the smallest power of two, where there is a queue at all. */
+u32 user_entries(u32 requests)
+{
+	return requests ? 1u << kern::log2_ceil(requests) : 0;
+}
+
+u32 user_stride(u32 bytes)
+{
+	return kern::log2_ceil(bytes) < least_log_stride ? least_log_stride : kern::log2_ceil(bytes);
+}
+
 } // namespace
+
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_init_attr &attr)
+{
+	using namespace wire;
+	QpGeometry plan{};
+	const u32 largest = 1u << cap.log_max_qp_size;
+	const ib_qp_cap &want = attr.cap;
+	if (want.max_send_wr > largest || want.max_recv_wr > largest || want.max_send_sge > cap.max_sq_sge ||
+	    want.max_recv_sge > cap.max_rq_sge || want.max_inline_data > inline_length_mask)
+		return kern::Error{-EINVAL};
+	// Inline data as so many pieces; and a place for a request to bind a window, which the library has for every card.
+	constexpr u32 bind_bytes = 32;
+	const u32 scatter = want.max_send_sge * sizeof(WqeData);
+	const u32 inlined = kern::align_up(static_cast<u32>(sizeof(WqeInline)) + want.max_inline_data, sizeof(WqeData));
+	u32 bytes = scatter > inlined ? scatter : inlined;
+	u32 least = bind_bytes;
+	switch (attr.qp_type) {
+	case IB_QPT_UD:
+		bytes += sizeof(WqeDatagram);
+		break;
+	case IB_QPT_UC:
+		bytes += sizeof(WqeRemoteAddress);
+		break;
+	case IB_QPT_RC:
+		bytes += sizeof(WqeRemoteAddress);
+		least = sizeof(WqeRemoteAddress) + sizeof(WqeAtomic) + sizeof(WqeData);
+		break;
+	default:
+		return kern::Error{-EINVAL};
+	}
+	bytes = (bytes > least ? bytes : least) + sizeof(WqeNext);
+	const u32 limit = cap.max_sq_wqe_bytes < wqe_bytes_max ? cap.max_sq_wqe_bytes : wqe_bytes_max;
+	if (bytes > limit)
+		return kern::Error{-EINVAL};
+	plan.log_sq_stride = user_stride(bytes);
+	plan.log_rq_stride = user_stride(static_cast<u32>(sizeof(WqeNext) + want.max_recv_sge * sizeof(WqeData)));
+	const u32 sends = user_entries(want.max_send_wr), receives = user_entries(want.max_recv_wr);
+	plan.log_sq_size = kern::log2_ceil(sends ? sends : 1);
+	plan.log_rq_size = kern::log2_ceil(receives ? receives : 1);
+	plan.has_rq = !attr.srq;
+	plan.sq_offset = static_cast<u32>(kern::align_up(receives << plan.log_rq_stride, 1u << plan.log_sq_stride));
+	plan.bytes = plan.sq_offset + (sends << plan.log_sq_stride);
+	plan.max_send_sge = want.max_send_sge;
+	plan.max_recv_sge = want.max_recv_sge;
+	plan.max_inline = want.max_inline_data;
+	return plan;
+}
 
 kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_attr &attr)
 {

@@ -7,6 +7,7 @@
 #include <hw/infinihost/wqe.hpp>
 #include "../mellanox/shared_receives.hpp"
 #include "hca.hpp"
+#include "user_context.hpp"
 
 namespace infinihost {
 
@@ -17,7 +18,8 @@ public:
 
 	Srq(Hca &hca, ib_srq &verbs);
 	~Srq();
-	kern::Result<> start(ib_srq_init_attr &attr);
+	/* udata: of a program, in whose memory the ring then lies. May sleep. */
+	kern::Result<> start(ib_srq_init_attr &attr, ib_udata *udata);
 	void stop();
 
 	/*
@@ -28,6 +30,9 @@ public:
 
 private:
 	friend SharedReceives;
+	/* Each puts into the context where the ring and its record lie. */
+	kern::Result<> make_own_ring(u8 *context);
+	kern::Result<> take_user_ring(u8 *context, ib_udata &udata);
 	void put_link(u32 index, u32 next)
 	{
 		static_assert(sizeof(wire::WqeNext) == head_bytes);
@@ -37,6 +42,9 @@ private:
 	u32 base_ = 0; // the lower half of the ring's address
 	kern::DmaBuffer buffer_;
 	Record record_held_;
+	// A program's, in place of memory and record of ours.
+	UserRegion user_region_;
+	UserRecord user_record_;
 	kern::Portion events_room_;
 	IcmHold context_;
 	bool live_ = false;

@@ -15,7 +15,7 @@ namespace mellanox {
  * Verbs says what the verbs of a kind of card are made of:
  *
  *	struct Verbs {
- *		using Hca = …, Ah = …, Cq = …, Mr = …, Qp = …, Srq = …;
+ *		using Hca = …, Ah = …, Cq = …, Mr = …, Qp = …, Srq = …, UserContext = …;
  *		static constexpr const char *device_name;	// with %d
  *		// For life: those of CommonMethods, and its own.
  *		static const ib_device_ops operations;
@@ -58,6 +58,7 @@ struct CommonMethods {
 	using Mr = typename Verbs::Mr;
 	using Qp = typename Verbs::Qp;
 	using Srq = typename Verbs::Srq;
+	using UserContext = typename Verbs::UserContext;
 
 	static Hca &hca_of(const ib_device *device) { return IbDevice<Verbs>::hca_of(device); }
 
@@ -80,6 +81,9 @@ struct CommonMethods {
 	static int query_pkey(ib_device *device, u32 port, u16 index, u16 *pkey);
 	static int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *);
 	static int modify_ah(ib_ah *ah, rdma_ah_attr *attr);
+	/* Told: what the card's library is told of a domain, made of its number. */
+	template <class Told>
+	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 
 	/* Without those that a card does in its own way, or may lack: these it puts in. */
 	static constexpr ib_device_ops table = {
@@ -122,12 +126,22 @@ struct CommonMethods {
 				return 0;
 			},
 
+		.create_cq =
+			[](ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *udata) {
+				return create<typename Cq::Object>(cq, [&](Cq &made) { return made.start(*attr, udata); });
+			},
+		.resize_cq = [](ib_cq *cq, int entries,
+				ib_udata *udata) { return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error(); },
 		.destroy_cq =
 			[](ib_cq *cq, ib_udata *) {
 				Cq::Object::destruct(cq);
 				return 0;
 			},
 
+		.create_srq =
+			[](ib_srq *srq, ib_srq_init_attr *attr, ib_udata *udata) {
+				return create<typename Srq::Object>(srq, [&](Srq &made) { return made.start(*attr, udata); });
+			},
 		.modify_srq = [](ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask,
 				 ib_udata *) { return Srq::of(srq).modify(*attr, mask).error(); },
 		.query_srq = [](ib_srq *srq, ib_srq_attr *attr) { return Srq::of(srq).query(*attr).error(); },
@@ -137,6 +151,10 @@ struct CommonMethods {
 				return 0;
 			},
 
+		.create_qp =
+			[](ib_qp *qp, ib_qp_init_attr *attr, ib_udata *udata) {
+				return create<typename Qp::Object>(qp, [&](Qp &made) { return made.start(*attr, udata); });
+			},
 		.modify_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
 				ib_udata *) { return Qp::of(qp).modify(*attr, mask).error(); },
 		.query_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
@@ -154,6 +172,29 @@ struct CommonMethods {
 			[](ib_mr *mr, int access) {
 				return create<typename Mr::Object>(mr, [&](Mr &own) { return own.start_dma(access); });
 			},
+		.reg_user_mr =
+			[](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *udata) {
+				return create<typename Mr::Object>(mr, [&](Mr &own) {
+					// The kernel itself may register a process's memory.
+					UserContext *const context = udata ? &UserContext::of(udata->context) : nullptr;
+					return own.start_user(context, start, length, iova, access);
+				});
+			},
+		.dereg_mr =
+			[](ib_mr *mr, ib_udata *) {
+				const kern::Result<> stopped = Mr::of(mr).stop();
+				if (stopped)
+					Mr::Object::destruct(mr);
+				return stopped.error();
+			},
+
+		.alloc_ucontext =
+			[](ib_ucontext *context, ib_udata *udata) {
+				return create<typename UserContext::Object>(context, [&](UserContext &own) { return own.start(*udata); });
+			},
+		.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); },
+		.mmap = [](ib_ucontext *context, u64 page_offset, size_t length,
+			   ib_user_mapping *mapping) { return UserContext::of(context).map(page_offset, length, *mapping).error(); },
 
 		.size_ib_ah = sizeof(typename Ah::Object),
 		.size_ib_cq = sizeof(typename Cq::Object),
@@ -161,6 +202,7 @@ struct CommonMethods {
 		.size_ib_pd = sizeof(Pd::Object),
 		.size_ib_qp = sizeof(typename Qp::Object),
 		.size_ib_srq = sizeof(typename Srq::Object),
+		.size_ib_ucontext = sizeof(typename UserContext::Object),
 	};
 };
 
@@ -311,6 +353,22 @@ int CommonMethods<Verbs>::modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 	if (vector)
 		Ah::of_mutable(ah) = Ah(vector.value(), *attr);
 	return vector.error();
+}
+
+template <class Verbs>
+template <class Told>
+int CommonMethods<Verbs>::alloc_pd(ib_pd *pd, ib_udata *udata)
+{
+	auto number = Number::create(hca_of(pd->device).pdns());
+	if (!number)
+		return number.error() == -ENOSPC ? -ENOMEM : number.error();
+	if (udata) {
+		const Told told{number.value().value()};
+		if (const int error = ib_copy_to_udata(udata, &told, sizeof(told)))
+			return error;
+	}
+	Pd::Object::construct(pd, Pd{number.take()});
+	return 0;
 }
 
 } // namespace mellanox

@@ -7,6 +7,8 @@ namespace mellanox {
 kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
 {
 	MttRange range;
+	if (order < table.least_order)
+		order = table.least_order;
 	range.first_ = TRY(table.entries.allocate(order));
 	range.order_ = order;
 	range.table_ = &table;

@@ -12,9 +12,11 @@ namespace mellanox {
 struct MttTable {
 	IcmTable &icm;
 	Buddy &entries;
+	/* The smallest run that the firmware knows, as a power of two. */
+	unsigned int least_order = 0;
 };
 
-/* A run of 2^order entries. */
+/* A run of 2^order entries, or of the least that there is. */
 class MttRange {
 public:
 	MttRange() = default;

@@ -55,6 +55,20 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox::Opcode op
 	return {};
 }
 
+kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address)
+{
+	using hw::mellanox::PageMapping;
+	auto mailbox = TRY(commands.mailbox(PageMapping::size));
+	PageMapping::virtual_address.set(mailbox.bytes(), icm_address);
+	PageMapping::bus_address.set(mailbox.bytes(), bus_address);
+	return commands.execute_in({.opcode = hw::mellanox::Opcode::map_icm, .in_modifier = 1}, mailbox);
+}
+
+void take_back_page(CommandInterface &commands, u64 icm_address)
+{
+	kern::ignore(commands.execute_closing({.opcode = hw::mellanox::Opcode::unmap_icm, .in_modifier = 1, .in_param = icm_address}));
+}
+
 u8 *PageArea::at(size_t offset) const
 {
 	size_t i = 0;

@@ -41,4 +41,9 @@ private:
 	size_t bytes_ = 0;
 };
 
+/* MAP_ICM of one page that is not the kernel's to give: the card has it until take_back_page(). Errors: those of commands. May sleep. */
+kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
+/* UNMAP_ICM. A card that does not let go counts as failed. May sleep. */
+void take_back_page(CommandInterface &commands, u64 icm_address);
+
 } // namespace mellanox

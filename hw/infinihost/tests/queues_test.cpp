@@ -5,8 +5,10 @@
 #include "../ah.hpp"
 #include "../cq.hpp"
 #include "../group_format.hpp"
+#include "../mr.hpp"
 #include "../qp.hpp"
 #include "../qp_geometry.hpp"
+#include "../user_context.hpp"
 #include "sample_card.hpp"
 
 namespace infinihost {
@@ -32,6 +34,7 @@ public:
 		Qp::Object::destruct(qp());
 	}
 
+	Hca &hca() { return hca_; }
 	Qp &queue() { return Qp::of(qp()); }
 	Cq &completions() { return Cq::of(cq()); }
 	int poll(int count, ib_wc *wc) { return Cq::poll(cq(), count, wc); }
@@ -443,10 +446,42 @@ void members_are_marked(kern::kunit::Test &test)
 	EXPECT_EQ(marked_group.count(entry, room), 2u);
 }
 
+/*
+ * What a program says that its queue lies in must be a region of its own, by key and by domain; and that stays as long as the queue
+ * does, or the card would write into whatever has the key next.
+ */
+void a_queue_lies_in_a_region_of_its_program(kern::kunit::Test &test)
+{
+	const auto bench = Bench::create(4);
+	ASSERT_OK(bench);
+	Hca &hca = bench.value()->hca();
+	ib_ucontext verbs{};
+	ib_mr verbs_mr{};
+	UserContext context(hca, verbs), other(hca, verbs);
+	Mr mr(hca, verbs_mr);
+	const u32 key = mr.key(), pd = mr.pd();
+	EXPECT_ERROR(UserRegion::create(context, key, pd), -EINVAL);
+	mr.lend(context);
+	EXPECT_ERROR(UserRegion::create(context, key + 0x100, pd), -EINVAL);
+	EXPECT_ERROR(UserRegion::create(context, key, pd + 1), -EINVAL);
+	EXPECT_ERROR(UserRegion::create(other, key, pd), -EINVAL);
+	{
+		auto one = UserRegion::create(context, key, pd);
+		ASSERT_OK(one);
+		auto two = UserRegion::create(context, key, pd);
+		ASSERT_OK(two);
+		EXPECT_ERROR(mr.stop(), -EBUSY);
+		two.value() = UserRegion();
+		EXPECT_ERROR(mr.stop(), -EBUSY);
+	}
+	EXPECT_OK(mr.stop());
+	EXPECT_ERROR(UserRegion::create(context, key, pd), -EINVAL);
+}
+
 } // namespace
 
 KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before), KUNIT_CASE(a_place_used_again_keeps_its_link),
 	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long), KUNIT_CASE(completions_are_found_by_address),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
 	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(a_posted_request_keeps_its_address),
-	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked));
+	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked), KUNIT_CASE(a_queue_lies_in_a_region_of_its_program));

@@ -156,6 +156,9 @@ struct SrqContext : Storage<48> {
 };
 static_assert(sizeof(SrqContext) == 48);
 
+/* Firmware knows page lists by segments of so many entries, a power of two. */
+inline constexpr uint32_t log_mtt_segment = 3;
+
 struct MptEntry : mellanox::MptEntry {
 	static constexpr Field log_page_size{0x04, 4, 0}; /* less 12 */
 	static constexpr uint64_t whole = ~uint64_t{0}; /* a length: everything */

@@ -155,6 +155,7 @@ struct ib_device_ops {
 enum rdma_driver_id {
 	RDMA_DRIVER_UNKNOWN = 0,
 	RDMA_DRIVER_MLX4 = 2,
+	RDMA_DRIVER_MTHCA = 5,
 };
 
 enum { IB_FW_VERSION_NAME_MAX = 32 };

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Our driver of the InfiniHost among strangers: Debian's of the same card and of a ConnectX, and programs that nobody here has written."""
+import contextlib
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "tools/tests/guest"))
+
+from lab.fabric import Fabric
+from lab.testing import full, test
+
+from stock import check, interfaces_up, ping, served
+
+# Ours, Debian's ib_mthca, Debian's mlx4.
+THREE = """
+[[switch]]
+name = "switch1"
+[[host]]
+name = "node1"
+model = "infinihost"
+ports = 2
+[[host]]
+name = "node2"
+model = "infinihost"
+ports = 2
+[[host]]
+name = "node3"
+[[link]]
+ends = ["node1/1", "switch1"]
+[[link]]
+ends = ["node2/1", "switch1"]
+[[link]]
+ends = ["node3", "switch1"]
+"""
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_infinihost", "weft_ipoib")
+DEBIANS = {2: "ib_mthca", 3: "mlx4_ib"}
+PING_PONGS = tuple(f"ibv_{transport}_pingpong -c {events} {size}" for transport, size in
+                   (("rc", "-m 2048 -s 5000"), ("uc", "-m 2048 -s 5000"), ("ud", "-s 1024"), ("srq", "-m 2048 -s 3000")) for events in ("", "-e"))
+FEW_FIGURES = ("ib_send_lat -c RC -e -m 2048", "ib_send_bw -c UD -s 1024", "ib_write_bw -c UC -m 2048", "ib_read_bw -c RC -m 2048", "ib_atomic_lat -c RC -m 2048")
+ALL_FIGURES = tuple(f"ib_{operation}_{kind} -c {transport}{'' if operation == 'atomic' else ' -s 1024'}{'' if transport == 'UD' else ' -m 2048'}{events}"
+                    for operation, transports in (("send", "RC UC UD"), ("write", "RC UC"), ("read", "RC"), ("atomic", "RC"))
+                    for transport in transports.split() for kind in ("bw", "lat") for events in ("", *(() if operation == "write" else (" -e",))))
+
+
+@contextlib.contextmanager
+def three(lab):
+    """The fabric and its guests, at 10.0.0.N on ib0."""
+    fabric = Fabric(lab, THREE)
+    machines = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
+    with lab.boot(*machines) as nodes:
+        nodes[0].insmod(*(f"/share/{name}.ko" for name in SUITE))
+        for number, driver in DEBIANS.items():
+            nodes[number - 1].run(f"modprobe {driver} && modprobe -a ib_uverbs ib_umad ib_ipoib", timeout=60)
+        interfaces_up(*nodes)
+        yield fabric, nodes
+
+
+def exchange(one, other, commands, says):
+    """Each command between the two, who serve by turns; what they say is measured."""
+    ends = ((one, other), (other, one))
+    for number, command in enumerate(commands):
+        server, client = ends[number % 2]
+        with check(f"`{command}` passes between {server.name} and {client.name}"):
+            for out in served(server, client, command, address=f"10.0.0.{server.name[-1]}"):
+                assert re.search(says, out, re.MULTILINE) and "invalid data" not in out, out
+
+
+@test(kernels=("stock",), also=("plain",), timeout=300)
+def among_debians_cards(lab):
+    """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, as programs see it too."""
+    with three(lab) as (_, nodes):
+        ours, *strangers = nodes
+        with check("a program sees the card for what it is"):
+            said = ours.run("ibv_devinfo -v -d mthca0").out
+            for what in (r"vendor_part_id:\s+25218", r"phys_port_cnt:\s+2", r"active_mtu:\s+2048", r"fw_ver:\s+5\.3\.0", r"GID\[\s*0\]:\s+fe80:"):
+                assert re.search(what, said), f"{what} is not in:\n{said}"
+        for number, stranger in enumerate(strangers, 2):
+            ping(ours, stranger, f"10.0.0.{number}", 100, "-f -s 5000")
+            ping(stranger, ours, "10.0.0.1", 100)
+            exchange(ours, stranger, [f"{command} -n 200" for command in PING_PONGS], "200 iters in")
+            exchange(ours, stranger, [f"{command} -F -n 100" for command in (ALL_FIGURES if full() else FEW_FIGURES)], r"^\s*\d+\s+\d+\s+\d+\.\d+|^---")
+        with check("a program that is killed leaves nothing behind"):
+            ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
+            exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+        ours.run("rmmod " + " ".join(reversed(SUITE)))
