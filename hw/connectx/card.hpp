@@ -15,6 +15,8 @@ struct Card {
 	static constexpr const char *name = "weft_connectx";
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes = (wire::uar::first_usable_page + 1) * wire::uar::page_size;
+	/* Of the error buffer: the first word says it, the others what it is about. */
+	static constexpr u32 telling_words = 1;
 
 	/* A read takes possession; another value than 0 says that someone else has. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)

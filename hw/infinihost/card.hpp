@@ -14,6 +14,8 @@ struct Card {
 	static constexpr const char *name = "weft_infinihost";
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes = 1 << 20;
+	/* Of the error buffer: each may say it. */
+	static constexpr u32 telling_words = ~0u;
 
 	/* Nothing says whose the card is: a driver resets it. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)

@@ -8,6 +8,7 @@
 #include <kern/time.hpp>
 #include <kern/work.hpp>
 #include "command.hpp"
+#include "error_buffer.hpp"
 
 namespace mellanox {
 
@@ -19,6 +20,7 @@ namespace mellanox {
  *		using IbDevice = …;		// as the midlayer sees it
  *		static constexpr const char *name;	// of the driver
  *		static constexpr size_t bar0_bytes, bar2_bytes;	// that it has at least
+ *		static constexpr u32 telling_words;		// see ErrorBuffer
  *		// Whether the function is ours from now on; the opposite; what comes before a reset. May sleep.
  *		static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0);
  *		static void release(const kern::Mmio &bar0);
@@ -64,7 +66,6 @@ private:
 
 	static constexpr int pci_command = 0x04;
 	static constexpr u16 pci_command_master = 1 << 2;
-	static constexpr u32 all_ones = 0xffffffff;
 	/* Software reset: a register that all cards of the family have. */
 	static constexpr u64 reset_register = 0xf0010;
 	static constexpr u32 reset_bit = 1;
@@ -251,16 +252,12 @@ void Adapter<Card>::check_health()
 	if (removing_ || !hca_)
 		return;
 	const auto &firmware = hca_->firmware();
-	if (firmware.error_buffer_dwords) {
-		const u32 first = bar0_.read_be32(firmware.error_buffer_offset);
-		if (first) {
-			if (first != all_ones)
-				for (u32 i = 0; i < firmware.error_buffer_dwords && i < 16; i++)
-					kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", i,
-						       bar0_.read_be32(firmware.error_buffer_offset + i * 4));
-			card_failed(first == all_ones ? "the card does not answer" : "the card reports an internal error");
-			return;
-		}
+	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords, Card::telling_words);
+	if (const u32 said = errors.look()) {
+		if (said != silence)
+			errors.for_each([this](u32 index, u32 word) { kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index, word); });
+		card_failed(said == silence ? "the card does not answer" : "the card reports an internal error");
+		return;
 	}
 	health_work_.queue(health_interval_ms);
 }
