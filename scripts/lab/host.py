@@ -16,14 +16,22 @@ BUILD = cache.TREE / "build/tools"
 # What guest tests start.
 PROGRAMS = ("weftd", "weft", "weft-stranger", "weft-intruder", "weft-traffic", "weft-uverbs-probe")
 TEST_PROGRAM = re.compile(r"\bweft_test\(\s*(\S+)\s([^)]*)\)")
+OTHER_TEST = re.compile(r"\badd_test\(NAME (\S+)\s([^)]*)\)")
+TARGET = re.compile(r"\$<TARGET_FILE:([^>]+)>")
+LOOP = re.compile(r"\bforeach\((\w+) ([^)]*)\)(.*?)\bendforeach\(\)", re.S)
 CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 
 
 def programs_of(only):
-    """The test programs whose sources have a case that matches `only`; none if that cannot be told from the sources alone."""
+    """The test programs whose sources have a case that matches `only`, and the programs that a test of another kind runs; none if that cannot be told
+    from the sources alone."""
     found = set()
     for listing in (*(cache.TREE / "tools").glob("**/CMakeLists.txt"), *(cache.TREE / "core").glob("*/CMakeLists.txt")):
-        for name, words in TEST_PROGRAM.findall(listing.read_text()):
+        text = LOOP.sub(lambda loop: "".join(loop[3].replace(f"${{{loop[1]}}}", word) for word in loop[2].split()), listing.read_text())
+        for name, words in OTHER_TEST.findall(text):
+            if only.search(f"host.{name}"):
+                found.update(TARGET.findall(words))
+        for name, words in TEST_PROGRAM.findall(text):
             sources = [listing.parent / word for word in words.split() if word.endswith(".cpp")]
             cases = [f"host.{suite}.{case}" for source in sources for suite, case in CASE.findall(source.read_text())]
             if any(only.search(case) for case in cases):
