@@ -64,6 +64,20 @@ def connections_are_told_of(server, client):
     server.wait_for("! rdma resource show cm_id | grep -q .", timeout=20, what="the end of all ids")
 
 
+def module_goes_while_ids_are_shown(node):
+    """Of a program that is killed, what somebody still looks at: weft_ucm goes all the same, and what is shown of its ids needs nothing of it."""
+    looking = node.spawn("until test -e /tmp/seen_enough; do rdma -j resource show cm_id > /dev/null || exit 1; done")
+    node.run("for round in 1 2 3 4 5 6 7 8; do\n"
+             "    rping -s -a 10.0.0.1 & listening=$!\n"
+             f"    until {LISTENS}; do :; done\n"
+             "    kill -9 $listening; wait $listening\n"
+             "    until rmmod weft_ucm; do :; done\n"
+             "    insmod /share/weft_ucm.ko\n"
+             "done 2> /dev/null", timeout=60)
+    node.run("touch /tmp/seen_enough")
+    looking.wait(20)
+
+
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs(lab):
     """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests, data compared, and leave nothing behind."""
@@ -95,6 +109,7 @@ def stock_programs(lab):
         assert "return status 0" in out and "return status 0" in listening.wait(60).out, out
         hear((node1, node2), FEW, roles=(1,))
         connections_are_told_of(node1, node2)
+        module_goes_while_ids_are_shown(node1)
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
