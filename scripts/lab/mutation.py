@@ -20,7 +20,7 @@ from lab.results import FAILED, PASSED, Result, Results
 
 LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
-LIMIT = 20      # seconds for the suites of a mutant's module on a plain kernel, which take three; one that hangs them is found all the same
+LIMIT = 20      # seconds for the suites of a mutant's module on a kernel that is a program, which take three; one that hangs them is found all the same
 REPAIR = "REPAIR"   # in place of a rule: what was mended once, and has no number
 
 
@@ -123,8 +123,10 @@ class Trial:
     def run(self, suite):
         """What the suite says: the one place that knows where it runs."""
         seen = Results(quiet=True)
-        runner = batch.Runner if self._kernel.native else kunit.Runner
-        runner(self._kernel, seen, WORK / "logs", self._seed, limit=LIMIT).run([suite])
+        if self._kernel.native:
+            batch.Runner(self._kernel, seen, WORK / "logs", self._seed, limit=LIMIT).run([suite])
+        else:
+            kunit.Runner(self._kernel, seen, WORK / "logs", self._seed).run([suite])
         return seen.all
 
     def run_on_host(self, mutant):
