@@ -94,7 +94,7 @@ int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 int attach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 {
 	const Qp &own = Qp::of(qp);
-	return hca_of(qp->device).multicast().attach(*gid, own.number(), own.blocks_loopback()).error();
+	return hca_of(qp->device).multicast().attach(*gid, own.number(), own.blocks_loopback(), mellanox::owner_of(*qp)).error();
 }
 
 constexpr ib_device_ops make_operations()

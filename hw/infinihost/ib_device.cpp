@@ -91,7 +91,7 @@ constexpr ib_device_ops make_operations()
 
 	own.alloc_pd = Methods::alloc_pd<user_abi::Number>;
 	own.attach_mcast = [](ib_qp *qp, const ib_gid *gid, u16) {
-		return hca_of(qp->device).multicast().attach(*gid, Qp::of(qp).number(), false).error();
+		return hca_of(qp->device).multicast().attach(*gid, Qp::of(qp).number(), false, mellanox::owner_of(*qp)).error();
 	};
 	own.driver_id = RDMA_DRIVER_MTHCA;
 	own.uverbs_abi_ver = user_abi::version;

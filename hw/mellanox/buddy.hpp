@@ -28,10 +28,12 @@ public:
 		return buddy;
 	}
 
-	/* The first entry of 2^order. Errors: ENOSPC. */
-	kern::Result<u32> allocate(unsigned int order)
+	/* The first entry of 2^order, where at least `keep` entries stay free. Errors: ENOSPC. */
+	kern::Result<u32> allocate(unsigned int order, u32 keep = 0)
 	{
 		kern::Guard guard(lock_);
+		if (left_ < keep + (u64{1} << order))
+			return kern::Error{-ENOSPC};
 		for (unsigned int at = order; at <= log_size_; at++) {
 			if (!count_[at])
 				continue;
@@ -43,6 +45,7 @@ public:
 				block *= 2;
 				mark(at, block + 1);
 			}
+			left_ -= 1u << order;
 			return block << order;
 		}
 		return kern::Error{-ENOSPC};
@@ -51,6 +54,7 @@ public:
 	void free(u32 entry, unsigned int order)
 	{
 		kern::Guard guard(lock_);
+		left_ += 1u << order;
 		u32 block = entry >> order;
 		while (order < log_size_ && is_free(order, block ^ 1)) {
 			clear(order, block ^ 1);
@@ -65,7 +69,7 @@ public:
 
 private:
 	explicit Buddy(unsigned int log_size)
-	    : lock_(KERN_LOCK_CLASS("mellanox.buddy")), log_size_(log_size)
+	    : lock_(KERN_LOCK_CLASS("mellanox.buddy")), log_size_(log_size), left_(1u << log_size)
 	{
 	}
 
@@ -97,6 +101,7 @@ private:
 
 	kern::IrqSpinLock lock_;
 	unsigned int log_size_;
+	u32 left_;
 	kern::OwnedArray<u64> free_[max_order + 1];
 	u32 count_[max_order + 1] = {};
 	u32 hint_[max_order + 1] = {};

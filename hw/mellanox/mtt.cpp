@@ -6,10 +6,20 @@ namespace mellanox {
 
 kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
 {
+	return create(table, order, 0);
+}
+
+kern::Result<MttRange> MttRange::create_for_program(MttTable &table, unsigned int order)
+{
+	return create(table, order, table.entries.size() / 16);
+}
+
+kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order, u32 keep)
+{
 	MttRange range;
 	if (order < table.least_order)
 		order = table.least_order;
-	range.first_ = TRY(table.entries.allocate(order));
+	range.first_ = TRY(table.entries.allocate(order, keep));
 	range.order_ = order;
 	range.table_ = &table;
 	range.hold_ = TRY(IcmHold::create(table.icm, range.first_, 1u << order));

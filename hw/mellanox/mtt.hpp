@@ -22,6 +22,8 @@ public:
 	MttRange() = default;
 	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
+	/* For a program's memory. Programs have no share each: together they leave a sixteenth of the table, for queues and keys of the kernel. */
+	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order);
 	MttRange(MttRange &&other) noexcept
 	    : table_(std::exchange(other.table_, nullptr)), hold_(std::move(other.hold_)), first_(other.first_),
 	      order_(other.order_)
@@ -43,6 +45,8 @@ public:
 	u32 entries() const { return 1u << order_; }
 
 private:
+	static kern::Result<MttRange> create(MttTable &table, unsigned int order, u32 keep);
+
 	MttTable *table_ = nullptr;
 	IcmHold hold_;
 	u32 first_ = 0;

@@ -79,7 +79,7 @@ kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Ma
 	return kern::Error{-EPROTO};
 }
 
-kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_loopback)
+kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_loopback, Owner owner)
 {
 	kern::Guard guard(lock_);
 	auto entry = TRY(commands_.mailbox());
@@ -101,7 +101,7 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 	// The head of a chain may be empty and yet have a chain behind it; then find() came past it to the end.
 	u32 index = place.index;
 	const bool fresh = count != 0 || place.previous != none;
-	if (fresh && place.length == longest_chain)
+	if (fresh && place.length >= (owner == Owner::program ? longest_for_program : longest_chain))
 		return kern::Error{-ENOMEM};
 	auto group = TRY(commands_.mailbox());
 	if (fresh) {

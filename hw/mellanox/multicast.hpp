@@ -29,11 +29,14 @@ public:
 	static kern::Result<kern::Owned<MulticastGroups>> create(CommandInterface &commands, const IcmExtent &table,
 								 const GroupFormat &format);
 
+	enum class Owner : u8 { kernel, program };
+
 	/*
-	 * block_loopback: the QP is not to get what it sends itself.
+	 * block_loopback: the QP is not to get what it sends itself. owner: of the QP; a program, which chooses MGIDs as it likes, begins no group in a chain
+	 * of three quarters of its length, so that nobody keeps the kernel out of a group that hashes there.
 	 * Errors: ENOMEM for a full group, table or chain; EINVAL if a QP that is to be taken out is not in. May sleep.
 	 */
-	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback);
+	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback, Owner owner);
 	/* Of a card that has failed it succeeds. */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
@@ -53,7 +56,7 @@ private:
 	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock held, for each change; whoever chooses MGIDs by
 	 * their hash could make it as long as the table. Where they are not so chosen, eight thousand groups have no chain of half of that.
 	 */
-	static constexpr u32 longest_chain = 32;
+	static constexpr u32 longest_chain = 32, longest_for_program = 24;
 	static constexpr u32 none = ~0u;
 
 	MulticastGroups(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format)
@@ -77,5 +80,10 @@ private:
 	u32 hash_size_;
 	u32 table_size_;
 };
+
+inline MulticastGroups::Owner owner_of(const ib_qp &qp)
+{
+	return qp.res.user ? MulticastGroups::Owner::program : MulticastGroups::Owner::kernel;
+}
 
 } // namespace mellanox

@@ -11,7 +11,7 @@ kern::Result<UserPages> UserPages::create(struct device *dma_device, MttTable &m
 	const u64 count = ((iova + length - 1) >> pages.page_shift_) - (iova >> pages.page_shift_) + 1;
 	if (count > mtts.entries.size())
 		return kern::Error{-ENOMEM};
-	pages.mtt_ = TRY(MttRange::create(mtts, kern::log2_ceil(count)));
+	pages.mtt_ = TRY(MttRange::create_for_program(mtts, kern::log2_ceil(count)));
 	u32 index = 0;
 	pages.memory_.for_each_page(iova, pages.page_shift_, [&](u64 address) { pages.mtt_.write(index++, address); });
 	kern_assert(index == count);

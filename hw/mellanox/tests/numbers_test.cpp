@@ -88,5 +88,21 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 	EXPECT_ERROR(buddy->allocate(0), -ENOSPC);
 }
 
-KUNIT_SUITE(connectx_numbers, KUNIT_CASE(numbers_are_given_once), KUNIT_CASE(a_freed_number_rests),
+/* Who is to leave some gets none of the last, however they lie; others do, and what is given back counts again. */
+static void some_are_kept_for_others(kern::kunit::Test &test)
+{
+	auto buddy = Buddy::create(6).take();
+	for (u32 i = 0; i < 60; i++)
+		ASSERT_OK(buddy->allocate(0, 4));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	ASSERT_OK(buddy->allocate(1));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	for (u32 i = 0; i < 3; i++)
+		buddy->free(i, 0);
+	ASSERT_OK(buddy->allocate(0, 4));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	ASSERT_OK(buddy->allocate(0));
+}
+
+KUNIT_SUITE(connectx_numbers, KUNIT_CASE(some_are_kept_for_others), KUNIT_CASE(numbers_are_given_once), KUNIT_CASE(a_freed_number_rests),
 	    KUNIT_CASE(an_empty_range_is_refused), KUNIT_CASE(runs_are_aligned_and_apart));
