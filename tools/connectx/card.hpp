@@ -12,7 +12,7 @@
 
 #include "connectx/names.hpp"
 #include "mellanox/activity.hpp"
-#include "connectx/faults.hpp"
+#include "mellanox/faults.hpp"
 #include "hca/transport.hpp"
 #include "pci/device.hpp"
 

@@ -71,12 +71,6 @@ constexpr Lie kCapabilityLies[] = {
 	[](std::uint8_t *out) { QueryDevCap::log_max_mcg.set(out, 31); },
 };
 
-template<std::size_t N>
-void contradict(Faults &faults, const Lie (&lies)[N], std::uint8_t *out)
-{
-	lies[faults.below(N)](out);
-}
-
 } // namespace
 
 Status Commands::nop(Command &)
@@ -96,8 +90,7 @@ Status Commands::query_fw(Command &command)
 	QueryFw::clear_interrupt_offset.set(out, limits::kClearInterrupt);
 	QueryFw::error_buffer_offset.set(out, limits::kErrorBuffer);
 	QueryFw::error_buffer_size.set(out, limits::kErrorBufferDwords);
-	if (core_.faults.strikes(Fault::capabilities))
-		contradict(core_.faults, kFirmwareLies, out);
+	contradict(core_.faults, kFirmwareLies, out);
 	return Status::ok;
 }
 
@@ -154,8 +147,7 @@ Status Commands::query_dev_cap(Command &command)
 	QueryDevCap::bmme_flags.set(out, kBmmeFlags);
 	QueryDevCap::reserved_lkey.set(out, limits::kReservedLkey);
 	QueryDevCap::max_icm_size.set(out, std::uint64_t{1} << 40);
-	if (core_.faults.strikes(Fault::capabilities))
-		contradict(core_.faults, kCapabilityLies, out);
+	contradict(core_.faults, kCapabilityLies, out);
 	return Status::ok;
 }
 

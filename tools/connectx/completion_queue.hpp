@@ -9,11 +9,10 @@
 
 #include "connectx/names.hpp"
 #include "mellanox/completion_queue.hpp"
+#include "mellanox/faults.hpp"
 
 namespace weft::connectx
 {
-
-class Faults;
 
 class CompletionQueue final : public mellanox::CompletionQueue
 {

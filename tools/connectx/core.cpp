@@ -161,9 +161,6 @@ void Core::interrupt(unsigned vector)
 
 void Core::execute(Command &command)
 {
-	// What a broken card may answer.
-	constexpr std::uint8_t no_such_status = 0xbd;
-
 	Activity::add(activity.commands);
 	hw::connectx::Status status = commands_.execute(command);
 	if (faults.strikes(Fault::interrupt))
@@ -171,7 +168,7 @@ void Core::execute(Command &command)
 	if (faults.strikes(Fault::command_lost))
 		return;
 	if (faults.strikes(Fault::command_status))
-		status = static_cast<hw::connectx::Status>(no_such_status);
+		status = Faults::no_such_status;
 	if (!command_register.finish(status, command))
 		return;
 	const hw::connectx::Eqe entry = CommandRegister::event(status, command);

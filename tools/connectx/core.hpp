@@ -18,7 +18,7 @@
 #include "connectx/commands.hpp"
 #include "mellanox/command_register.hpp"
 #include "connectx/doorbells.hpp"
-#include "connectx/faults.hpp"
+#include "mellanox/faults.hpp"
 #include "mellanox/icm_map.hpp"
 #include "connectx/limits.hpp"
 #include "hca/port_link.hpp"

@@ -7,7 +7,7 @@
 #include <hw/connectx/wqe.hpp>
 
 #include "mellanox/event_queue.hpp"
-#include "connectx/faults.hpp"
+#include "mellanox/faults.hpp"
 
 namespace weft::connectx
 {

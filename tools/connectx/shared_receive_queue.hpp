@@ -11,11 +11,10 @@
 #include "hca/work_source.hpp"
 #include "mellanox/event_queue.hpp"
 #include "mellanox/memory_table.hpp"
+#include "mellanox/faults.hpp"
 
 namespace weft::connectx
 {
-
-class Faults;
 
 class SharedReceiveQueue final : public hca::SharedReceiveQueue
 {

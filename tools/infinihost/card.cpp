@@ -88,7 +88,7 @@ Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_);
+	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_, faults_);
 }
 
 void Card::detach()
@@ -117,6 +117,12 @@ void Card::break_down(std::uint32_t code)
 {
 	if (core_)
 		core_->break_down(code);
+}
+
+void Card::interrupt_idly()
+{
+	if (core_)
+		core_->interrupt_idly();
 }
 
 CardContext *Card::context()

@@ -14,6 +14,7 @@
 #include "hca/transport.hpp"
 #include "infinihost/names.hpp"
 #include "mellanox/activity.hpp"
+#include "mellanox/faults.hpp"
 #include "pci/device.hpp"
 
 namespace weft::fabric
@@ -31,6 +32,7 @@ struct CardConfig {
 	std::string name;                  // for logs, and the node description's end
 	ib::Guid node_guid = 0;            // not 0, unlike that of any other node; port n has node_guid + n
 	std::vector<fabric::Port *> ports; // two; they outlive the card
+	bool trusted = true;               // false: its machine takes no part in managing the subnet, nor does it say who it is
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;
@@ -56,8 +58,11 @@ public:
 	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
 	// buffer, and the driver is expected to reset the card. On the loop.
 	void break_down(std::uint32_t code);
+	// An interrupt of every vector, for no reason. On the loop.
+	void interrupt_idly();
 	// On any thread.
 	const Activity &activity() const { return activity_; }
+	Faults &faults() { return faults_; }
 	// What the control plane is made of, for tests; null while detached.
 	CardContext *context();
 
@@ -66,6 +71,7 @@ private:
 	const TransportFactory make_transport_;
 	const PciDescription description_;
 	Activity activity_;
+	Faults faults_;
 	std::unique_ptr<Core> core_;
 };
 

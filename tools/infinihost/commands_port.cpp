@@ -25,6 +25,10 @@ Status Commands::init_ib(Command &command)
 	const std::uint32_t vls = InitIb::vls.get(in);
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 || !std::has_single_bit(vls) || vls > ib::vl_count(CardPort::kVlCap))
 		return Status::bad_parameter;
+	// Partitions and trust go by GUID.
+	if (!core_.trusted &&
+	    (InitIb::system_image_guid_valid.get(in) || InitIb::node_guid_valid.get(in) || InitIb::guid0_valid.get(in)))
+		return Status::bad_parameter;
 	ib::PortInfo &info = port->info();
 	const auto cap = std::min(static_cast<ib::Mtu>(mtu), ib::Mtu::mtu_2048);
 	info.set_mtu_cap(cap);
@@ -55,12 +59,16 @@ Status Commands::set_ib(Command &command)
 	if (!port)
 		return Status::bad_index;
 	const std::uint8_t *const in = command.in.data();
+	if (!core_.trusted && SetIb::system_image_guid_valid.get(in))
+		return Status::bad_parameter;
 	ib::PortInfo &info = port->info();
 	if (SetIb::reset_qkey_violations.get(in))
 		info.qkey_violations = std::uint16_t{0};
 	if (SetIb::system_image_guid_valid.get(in))
 		core_.identity.system_image_guid = SetIb::system_image_guid.get(in);
-	const std::uint32_t capabilities = SetIb::capability_mask.get(in);
+	std::uint32_t capabilities = SetIb::capability_mask.get(in);
+	if (!core_.trusted)
+		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
 	if (info.capability_mask != capabilities) {
 		info.capability_mask = capabilities;
 		core_.agents.subnet().capabilities_changed(*port);

@@ -86,7 +86,7 @@ Status Commands::sw2hw_cq(Command &command)
 		return Status::bad_resource;
 	queues.insert(cqn, std::make_unique<CompletionQueue>(
 				   CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn, context,
-				   core_.context.record(page, CqContext::ci_record.get(context.bytes))));
+				   core_.context.record(page, CqContext::ci_record.get(context.bytes)), core_.faults));
 	return Status::ok;
 }
 
@@ -141,7 +141,7 @@ Status Commands::sw2hw_srq(Command &command)
 	if (page >= limits::kUarPages || SrqContext::log_stride.get(context.bytes) == 0)
 		return Status::bad_parameter;
 	queues.insert(srqn, std::make_unique<SharedReceiveQueue>(core_.memory, core_.events, srqn, context,
-								 core_.context.record(page, SrqContext::record.get(context.bytes))));
+								 core_.context.record(page, SrqContext::record.get(context.bytes)), core_.faults));
 	return Status::ok;
 }
 

@@ -26,6 +26,27 @@ constexpr std::uint32_t kFlags = dev_lim_flag::rc | dev_lim_flag::uc | dev_lim_f
 				 dev_lim_flag::av_port_check | dev_lim_flag::ud_multicast;
 constexpr std::string_view kBoardId = "WEFT_IH3_0000001";
 
+// What a card says of itself that cannot be.
+using Lie = void (*)(std::uint8_t *out);
+constexpr Lie kFirmwareLies[] = {
+	[](std::uint8_t *out) { QueryFw::eq_ci_table.set(out, QueryFw::eq_ci_table.get(out) + 2); },
+	[](std::uint8_t *out) { QueryFw::eq_arm.set(out, QueryFw::eq_arm.get(out) | 0xffffc); },
+	[](std::uint8_t *out) { QueryFw::error_buffer_size.set(out, 0xffff); },
+	[](std::uint8_t *out) { QueryFw::clear_interrupt.set(out, QueryFw::clear_interrupt.get(out) + 1); },
+};
+constexpr Lie kLimitLies[] = {
+	[](std::uint8_t *out) { QueryDevLim::num_ports.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevLim::num_ports.set(out, 15); },
+	[](std::uint8_t *out) { QueryDevLim::log_min_page_size.set(out, 31); },
+	[](std::uint8_t *out) { QueryDevLim::max_sq_wqe_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevLim::max_rq_sge.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevLim::qpc_entry_size.set(out, 100); },
+	[](std::uint8_t *out) { QueryDevLim::mpt_entry_size.set(out, 0); },
+	[](std::uint8_t *out) { QueryDevLim::mtt_entry_size.set(out, 16); },
+	[](std::uint8_t *out) { QueryDevLim::log_uar_size.set(out, 63); },
+	[](std::uint8_t *out) { QueryDevLim::max_icm_size.set(out, 0); },
+};
+
 } // namespace
 
 Status Commands::nop(Command &)
@@ -50,6 +71,7 @@ Status Commands::query_fw(Command &command)
 	QueryFw::error_buffer_size.set(out, limits::kErrorBufferDwords);
 	QueryFw::eq_arm.set(out, base + limits::kEqArm);
 	QueryFw::eq_ci_table.set(out, base + limits::kEqConsumerIndexes);
+	contradict(core_.faults, kFirmwareLies, out);
 	return Status::ok;
 }
 
@@ -108,6 +130,7 @@ Status Commands::query_dev_lim(Command &command)
 	QueryDevLim::mtt_entry_size.set(out, MttEntry::size);
 	QueryDevLim::mpt_entry_size.set(out, MptEntry::size);
 	QueryDevLim::max_icm_size.set(out, std::uint64_t{1} << 40);
+	contradict(core_.faults, kLimitLies, out);
 	return Status::ok;
 }
 

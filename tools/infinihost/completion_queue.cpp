@@ -26,16 +26,37 @@ mellanox::CompletionQueue::Settings settings(const CqContext &context, RecordPla
 		.record = record};
 }
 
+// As it comes out of a card that is broken on purpose.
+Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
+{
+	constexpr std::uint8_t no_such_completion = 0x1d;
+	if (faults.strikes(Fault::cqe_number))
+		entry.qpn = entry.qpn.value() ^ (1 + faults.below(0xffffff));
+	// Another place than any WQE's: between two, or outside the ring.
+	if (faults.strikes(Fault::cqe_index))
+		entry.wqe_address = entry.wqe_address.value() ^ (1 + faults.below(0x3fffff)) << 6;
+	if (faults.strikes(Fault::cqe_opcode))
+		entry.opcode = no_such_completion;
+	wrong_owner = faults.strikes(Fault::cqe_owner);
+	return entry;
+}
+
 } // namespace
 
-CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn, const CqContext &context, RecordPlace record)
-    : mellanox::CompletionQueue(services, cqn, settings(context, record)), given_(context)
+CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn, const CqContext &context, RecordPlace record,
+				 Faults &faults)
+    : mellanox::CompletionQueue(services, cqn, settings(context, record)), given_(context), faults_(faults)
 {
 }
 
 bool CompletionQueue::post(const Cqe &entry, bool solicited)
 {
-	return put(std::bit_cast<QueueEntry>(entry), solicited || entry.is_error());
+	solicited = solicited || entry.is_error();
+	if (!faults_.any())
+		return put(std::bit_cast<QueueEntry>(entry), solicited);
+	bool wrong_owner = false;
+	const Cqe written = distorted(faults_, entry, wrong_owner);
+	return put(std::bit_cast<QueueEntry>(written), solicited, wrong_owner);
 }
 
 bool CompletionQueue::resize(std::uint32_t lkey, std::uint64_t start, unsigned log_size)

@@ -7,6 +7,7 @@
 
 #include "infinihost/names.hpp"
 #include "mellanox/completion_queue.hpp"
+#include "mellanox/faults.hpp"
 
 namespace weft::infinihost
 {
@@ -14,9 +15,9 @@ namespace weft::infinihost
 class CompletionQueue final : public mellanox::CompletionQueue
 {
 public:
-	// @record: of its consumer index.
+	// @record: of its consumer index. @faults outlives it.
 	CompletionQueue(const Services &services, std::uint32_t cqn, const hw::infinihost::CqContext &context,
-			RecordPlace record);
+			RecordPlace record, Faults &faults);
 
 	[[nodiscard]] bool post(const hw::infinihost::Cqe &entry, bool solicited);
 
@@ -27,6 +28,7 @@ public:
 
 private:
 	const hw::infinihost::CqContext given_;
+	Faults &faults_;
 };
 
 } // namespace weft::infinihost

@@ -34,11 +34,14 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
-Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host, Activity &counted)
-    : host(pci_host), activity(counted), identity(make_identity(config)), memory(icm, 0),
-      events([this](unsigned vector) { interrupt(vector); }, [this] { break_down(limits::kErrorEventQueueLost); }),
+Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host, Activity &counted, Faults &broken)
+    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted), identity(make_identity(config)), memory(icm, 0),
+      events([this](unsigned vector) { interrupt(vector); }, [this] { break_down(limits::kErrorEventQueueLost); },
+	     [this](hw::mellanox::Eqe entry, bool &wrong_owner) {
+		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
+	     }),
       multicast(MulticastTable::Members::marked), ports(make_ports(config)),
-      agents(identity, ports, host.loop(), *this, true),
+      agents(identity, ports, host.loop(), *this, trusted),
       management(agents, [this](unsigned port) { return driver_listens(port); }),
       context({.name = config.name,
 	       .loop = host.loop(),
@@ -121,7 +124,14 @@ void Core::set_bus_master(bool on)
 
 void Core::break_down(std::uint32_t code)
 {
-	error_buffer[0] = code;
+	// Any of its words may say so.
+	error_buffer[limits::kBreakdownDword] = code;
+}
+
+void Core::interrupt_idly()
+{
+	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
+		interrupt(vector);
 }
 
 void Core::interrupt(unsigned vector)
@@ -136,9 +146,19 @@ void Core::interrupt(unsigned vector)
 void Core::execute(Command &command)
 {
 	Activity::add(activity.commands);
-	const auto status = commands_.execute(command);
-	if (command_register.finish(status, command))
-		events.raise(CommandRegister::event(status, command));
+	hw::mellanox::Status status = commands_.execute(command);
+	if (faults.strikes(Fault::interrupt))
+		interrupt_idly();
+	if (faults.strikes(Fault::command_lost))
+		return;
+	if (faults.strikes(Fault::command_status))
+		status = Faults::no_such_status;
+	if (!command_register.finish(status, command))
+		return;
+	const hw::mellanox::Eqe entry = CommandRegister::event(status, command);
+	events.raise(entry);
+	if (faults.strikes(Fault::command_twice))
+		events.raise(entry);
 }
 
 void Core::open_port(CardPort &port)
@@ -169,7 +189,7 @@ void Core::link_changed(unsigned number, bool was_down)
 bool Core::driver_listens(unsigned number) const
 {
 	const hca::QueuePair *const qp = context.special_queue_pair(number, 0);
-	return qp && qp->state != QpState::init && qp->state != QpState::err;
+	return trusted && qp && qp->state != QpState::init && qp->state != QpState::err;
 }
 
 void Core::port_changed(unsigned number)
@@ -180,6 +200,12 @@ void Core::port_changed(unsigned number)
 void Core::port_state_changed(unsigned number, bool active)
 {
 	events.raise_port_state(number, active);
+}
+
+void Core::tell_stranger(unsigned number)
+{
+	if (!trusted && ports[number - 1]->info().state() == ib::PortState::active)
+		events.raise_port_state(number, true);
 }
 
 void Core::send_to_manager(unsigned number, const ib::Smp &smp)

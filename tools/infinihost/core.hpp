@@ -19,6 +19,7 @@
 #include "infinihost/management.hpp"
 #include "mellanox/bring_up.hpp"
 #include "mellanox/command_register.hpp"
+#include "mellanox/faults.hpp"
 #include "mellanox/icm_map.hpp"
 
 namespace weft::infinihost
@@ -27,8 +28,8 @@ namespace weft::infinihost
 class Core final : private SubnetAgent::Host, private CommandRegister::Executor
 {
 public:
-	// @activity outlives it.
-	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host, Activity &activity);
+	// @activity and @faults outlive it.
+	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host, Activity &activity, Faults &faults);
 	~Core() override;
 
 	// To the state after power-on.
@@ -37,6 +38,8 @@ public:
 	void close();
 	void set_bus_master(bool on);
 	void break_down(std::uint32_t code);
+	// An interrupt of every vector, for no reason.
+	void interrupt_idly();
 
 	// INIT_IB and CLOSE_IB.
 	void open_port(CardPort &port);
@@ -44,6 +47,8 @@ public:
 
 	PciHost &host;
 	Activity &activity;
+	Faults &faults;
+	const bool trusted; // CardConfig
 	fabric::NodeIdentity identity;
 	IcmMap icm;
 	MemoryTable memory;
@@ -65,11 +70,13 @@ public:
 
 private:
 	// SubnetAgent::Host: what the driver has set itself it is not told of; only states have an event.
+	// A driver that is not trusted sets nothing: it is told that its port is active, again, and looks.
+	void tell_stranger(unsigned port);
 	void port_changed(unsigned port) override;
 	void port_state_changed(unsigned port, bool active) override;
-	void port_info_changed(unsigned, std::uint32_t) override {}
-	void pkeys_changed(unsigned, unsigned, std::uint32_t) override {}
-	void guids_changed(unsigned, unsigned, std::uint32_t) override {}
+	void port_info_changed(unsigned port, std::uint32_t) override { tell_stranger(port); }
+	void pkeys_changed(unsigned port, unsigned, std::uint32_t) override { tell_stranger(port); }
+	void guids_changed(unsigned port, unsigned, std::uint32_t) override { tell_stranger(port); }
 	void order_link(unsigned port, fabric::LinkOrder order) override;
 	void send_to_manager(unsigned port, const ib::Smp &smp) override;
 	void execute(Command &command) override;

@@ -13,6 +13,7 @@ constexpr std::size_t kEqConsumerIndexes = 0x1d000;
 constexpr std::size_t kEqArm = 0x1e000;
 constexpr std::size_t kErrorBuffer = 0x1f000;
 constexpr std::size_t kErrorBufferDwords = 16;
+constexpr std::size_t kBreakdownDword = 3;
 constexpr std::uint32_t kErrorEventQueueLost = 1; // a code in the error buffer
 constexpr std::size_t kClearInterrupt = 0xf00d8;
 

@@ -10,6 +10,7 @@
 #include "hca/work_source.hpp"
 #include "infinihost/names.hpp"
 #include "mellanox/event_queue.hpp"
+#include "mellanox/faults.hpp"
 #include "mellanox/memory_table.hpp"
 
 namespace weft::infinihost
@@ -18,9 +19,9 @@ namespace weft::infinihost
 class SharedReceiveQueue final : public hca::SharedReceiveQueue
 {
 public:
-	// @record: its count of posted WQEs.
+	// @record: its count of posted WQEs. @faults outlives it.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which, const hw::infinihost::SrqContext &context,
-			   RecordPlace record);
+			   RecordPlace record, Faults &faults);
 
 	bool failed() const { return failed_; }
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
@@ -52,6 +53,7 @@ private:
 	const std::uint8_t log_size_;
 	const std::uint8_t log_stride_;
 	const RecordPlace record_;
+	Faults &faults_;
 	std::uint16_t limit_ = 0;
 	std::uint16_t head_ = 0; // the WQE that is taken next
 	std::uint16_t taken_ = 0;

@@ -162,6 +162,77 @@ TEST_F(InfiniHost, PageListsAreNamedByTheirPlaceInContextMemory)
 	EXPECT_FALSE(mellanox::store_entry(driver.context().memory, queue, 0, std::array<std::uint8_t, 32>{}));
 }
 
+// A card that is broken on purpose errs as often as it was asked to, where its driver looks.
+TEST_F(InfiniHost, GoesWrongOnPurpose)
+{
+	driver.bring_up();
+	Faults &faults = driver.card.faults();
+	faults.arm(Fault::command_status, 1);
+	EXPECT_EQ(driver.command(Opcode::nop).status, Faults::no_such_status);
+	EXPECT_EQ(driver.command(Opcode::nop).status, Status::ok);
+	for (const auto opcode : {Opcode::query_fw, opcode::query_dev_lim}) {
+		const auto sound = driver.command(opcode, 0, 0, {}, 0x100);
+		faults.arm(Fault::capabilities, 1);
+		EXPECT_NE(driver.command(opcode, 0, 0, {}, 0x100).out, sound.out);
+		EXPECT_EQ(driver.command(opcode, 0, 0, {}, 0x100).out, sound.out);
+	}
+	faults.arm(Fault::command_twice, 1);
+	driver.command(Opcode::nop, 0x1f, 0, {}, 0, 0, true);
+	for (unsigned time = 0; time < 2; ++time)
+		EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command)) << time;
+	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
+	driver.host.take_interrupts(0);
+	driver.card.interrupt_idly();
+	EXPECT_EQ(driver.host.take_interrupts(0), 1u);
+}
+
+// A machine that is not trusted reads its own node, and neither sets anything nor says who it is; the card answers the subnet manager itself, and what that
+// sets the driver hears of by the one event that there is.
+TEST(UntrustedInfiniHost, ReadsAndManagesNothing)
+{
+	TinyDriver driver(false);
+	driver.bring_up();
+	CardPort &port = *driver.context().port(1);
+	const auto smp = [](ib::MadMethod method, std::uint16_t attribute) {
+		ib::Smp made{};
+		made.header.base_version = ib::mad_base_version;
+		made.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+		made.header.class_version = 1;
+		made.header.method = static_cast<std::uint8_t>(method);
+		made.header.attr_id = attribute;
+		return made;
+	};
+	const auto by_driver = [&](ib::MadMethod method, std::uint16_t attribute) {
+		const ib::Smp asked = smp(method, attribute);
+		return driver.command(Opcode::mad_ifc, 1, 3, {reinterpret_cast<const std::uint8_t *>(&asked), sizeof(asked)}, 256).status;
+	};
+	EXPECT_EQ(by_driver(ib::MadMethod::get, ib::attr_port_info), Status::ok);
+	EXPECT_EQ(by_driver(ib::MadMethod::set, ib::attr_pkey_table), Status::bad_packet);
+
+	hw::infinihost::InitIb init{};
+	hw::infinihost::InitIb::mtu.set(init.bytes, static_cast<std::uint32_t>(ib::Mtu::mtu_2048));
+	hw::infinihost::InitIb::vls.set(init.bytes, 1);
+	ASSERT_EQ(driver.command(opcode::init_ib, 1, 0, init.bytes).status, Status::ok);
+	hw::infinihost::InitIb::guid0_valid.set(init.bytes, 1);
+	EXPECT_EQ(driver.command(opcode::init_ib, 1, 0, init.bytes).status, Status::bad_parameter);
+	std::uint8_t capabilities[hw::infinihost::SetIb::size]{};
+	hw::infinihost::SetIb::capability_mask.set(capabilities, ib::port_cap_is_sm | ib::port_cap_trap);
+	ASSERT_EQ(driver.command(opcode::set_ib, 1, 0, capabilities).status, Status::ok);
+	EXPECT_EQ(port.info().capability_mask, std::uint32_t{ib::port_cap_trap});
+
+	port.info().set_state(ib::PortState::active);
+	while (Eqe::type.get(driver.next_event().bytes) != 0xff) {
+	}
+	ib::Smp keys = smp(ib::MadMethod::set, ib::attr_pkey_table);
+	keys.data[0] = keys.data[1] = 0xff;
+	keys.data[2] = 0x80;
+	keys.data[3] = 0x05;
+	bool handled = false;
+	EXPECT_TRUE(driver.context().management.wire_smp(1, keys, 1, handled));
+	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::port_change));
+	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
+}
+
 // One RC queue pair that speaks to itself: requests by links and doorbells, completions by addresses.
 class InfiniHostTraffic : public InfiniHost
 {
@@ -294,6 +365,30 @@ TEST_F(InfiniHostTraffic, LinkedRequestsGoRound)
 		EXPECT_EQ(receives, 2u);
 		EXPECT_EQ(driver.host.object<std::uint64_t>(to + 8), round * 100 + 1);
 	}
+}
+
+// Each fault of a completion is its own.
+TEST_F(InfiniHostTraffic, CompletionsGoWrongOnPurpose)
+{
+	const std::uint64_t data = driver.allocate(4096);
+	const auto complete = [&](Fault fault) {
+		driver.card.faults().arm(fault, 1);
+		post_receive({8, TinyDriver::kKey, data});
+		write_send(WqeOpcode::send, {8, TinyDriver::kKey, data}, WqeNext::always);
+		ring(posted - 1u, 1);
+		return poll();
+	};
+	const auto number = complete(Fault::cqe_number);
+	ASSERT_TRUE(number);
+	EXPECT_NE(number->qpn, kQpn);
+	const auto place = complete(Fault::cqe_index);
+	ASSERT_TRUE(place);
+	EXPECT_EQ(place->qpn, kQpn);
+	EXPECT_NE(place->wqe_address, receive_queue + kStride);
+	const auto opcode = complete(Fault::cqe_opcode);
+	ASSERT_TRUE(opcode);
+	EXPECT_EQ(opcode->opcode, 0x1d);
+	EXPECT_FALSE(complete(Fault::cqe_owner));
 }
 
 // A doorbell on another page than the queue pair's own rings for nothing, nor does one that goes back or tells of more than fits.
@@ -485,9 +580,11 @@ TEST_F(InfiniHost, ResetForgetsEverything)
 	ASSERT_EQ(driver.command(Opcode::init_port, 1, 0, init.bytes).status, Status::ok);
 	ASSERT_NE(driver.context().port(1)->guid(), own);
 	driver.card.break_down(0x03000bad);
-	EXPECT_EQ(__builtin_bswap32(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer)), 0x03000badu);
+	constexpr std::uint64_t broken = limits::kErrorBuffer + 4 * limits::kBreakdownDword;
+	EXPECT_EQ(__builtin_bswap32(driver.host.read<std::uint32_t>(0, broken)), 0x03000badu);
+	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u) << "drivers look at each word";
 	driver.write_be32(0, hw::infinihost::bar0::reset, 1);
-	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
+	EXPECT_EQ(driver.host.read<std::uint32_t>(0, broken), 0u);
 	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status, Status::bad_system_state);
 	EXPECT_EQ(driver.context().completion_queue(0x010020), nullptr);
 	EXPECT_EQ(driver.context().port(1)->guid(), own) << "and not what the last driver called it";

@@ -42,7 +42,7 @@ public:
 	static constexpr std::uint32_t kUar = 2, kPd = 5, kKeyIndex = 0x77000020, kKey = 0x00002077;
 	static constexpr std::uint32_t kEqn = 1, kSpecialQps = 16;
 
-	TinyDriver()
+	explicit TinyDriver(bool trusted = true) : card({"test", 0x0002c90200000100, {&port1, &port2}, trusted}, make_transport)
 	{
 		host.set_bus_master(true);
 		host.set_msix_enabled(true);
@@ -61,23 +61,26 @@ public:
 	{
 		host.write(bar, offset, __builtin_bswap32(value));
 	}
+	// With mailboxes wherever the caller wants them; the status and out_param stand in the register.
+	void submit(Opcode opcode, std::uint32_t in_modifier, unsigned op_modifier, std::uint64_t in_param, std::uint64_t out_param, bool by_event,
+		    std::uint16_t token = kToken)
+	{
+		const std::uint32_t words[] = {static_cast<std::uint32_t>(in_param >> 32), static_cast<std::uint32_t>(in_param),
+					       in_modifier, static_cast<std::uint32_t>(out_param >> 32),
+					       static_cast<std::uint32_t>(out_param), std::uint32_t{token} << 16,
+					       (by_event ? 3u : 2u) << 22 | op_modifier << 12 | static_cast<std::uint32_t>(opcode)};
+		for (unsigned i = 0; i < 7; ++i)
+			write_be32(0, hw::infinihost::bar0::hcr + 4 * i, words[i]);
+	}
 	Result command(Opcode opcode, std::uint32_t in_modifier = 0, unsigned op_modifier = 0, std::span<const std::uint8_t> in = {},
 		       std::size_t out_size = 0, std::uint64_t in_param = 0, bool by_event = false)
 	{
-		std::uint64_t out_param = 0;
 		if (!in.empty()) {
 			std::ranges::copy(std::as_bytes(in), host.memory(kIn, in.size()).begin());
 			in_param = kIn;
 		}
-		if (out_size)
-			out_param = kOut;
+		submit(opcode, in_modifier, op_modifier, in_param, out_size ? kOut : 0, by_event);
 		namespace hcr = hw::mellanox::hcr;
-		const std::uint32_t words[] = {static_cast<std::uint32_t>(in_param >> 32), static_cast<std::uint32_t>(in_param),
-					       in_modifier, static_cast<std::uint32_t>(out_param >> 32),
-					       static_cast<std::uint32_t>(out_param), kToken << 16,
-					       (by_event ? 3u : 2u) << 22 | op_modifier << 12 | static_cast<std::uint32_t>(opcode)};
-		for (unsigned i = 0; i < 7; ++i)
-			write_be32(0, hw::infinihost::bar0::hcr + 4 * i, words[i]);
 		std::uint32_t answer[3];
 		for (unsigned i = 0; i < 3; ++i)
 			answer[i] = __builtin_bswap32(host.read<std::uint32_t>(
@@ -88,6 +91,17 @@ public:
 		for (const std::byte byte : out)
 			result.out.push_back(static_cast<std::uint8_t>(byte));
 		return result;
+	}
+	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering on. Only the cable is as it was.
+	void start_over()
+	{
+		host.set_bus_master(true);
+		host.set_msix_enabled(true);
+		write_be32(0, hw::infinihost::bar0::reset, hw::infinihost::bar0::reset_bit);
+		host.loop().poll();
+		host.clear_memory();
+		free_ = kFirstFree;
+		eq_consumer_ = 0;
 	}
 	Status map(Opcode opcode, std::uint64_t address, std::uint64_t bus, unsigned log_pages)
 	{
@@ -172,23 +186,26 @@ public:
 		return entry;
 	}
 	void arm_eq() { write_be32(0, limits::kEqArm + 4, 1u << kEqn); }
-	ib::be32 &record(std::uint32_t index) { return host.object<ib::be32>(icm_ + kUarcs + (kUar << 12) + 8 * index); }
+	std::uint64_t icm_bus(std::uint64_t icm) const { return icm_ + icm; }
+	ib::be32 &record(std::uint32_t index) { return host.object<ib::be32>(icm_bus(kUarcs) + (kUar << 12) + 8 * index); }
 	CardContext &context() { return *card.context(); }
 
 	static constexpr unsigned kLogEq = 4;
-	static constexpr std::uint32_t kToken = 0x1234;
+	static constexpr std::uint16_t kToken = 0x1234;
 	std::uint64_t eq = 0;
 
 	fabric::Fabric fabric;
 	fabric::Port &port1 = fabric.add_port("card/1");
 	fabric::Port &port2 = fabric.add_port("card/2");
 	fabric::Link &link = fabric.connect(port1, port2);
-	weft::testing::FakeHost host{64 << 20};
-	Card card{{"test", 0x0002c90200000100, {&port1, &port2}}, make_transport};
+	static constexpr std::uint64_t kMemorySize = 64 << 20;
+	weft::testing::FakeHost host{kMemorySize};
+	Card card;
 
 private:
 	static constexpr std::uint64_t kIn = 0x1000, kOut = 0x2000;
-	std::uint64_t free_ = 0x10000;
+	static constexpr std::uint64_t kFirstFree = 0x10000;
+	std::uint64_t free_ = kFirstFree;
 	// Where ICM lies: the third thing that start_firmware() allocates.
 	static constexpr std::uint64_t icm_ = 8 << 20;
 	std::uint32_t eq_consumer_ = 0;

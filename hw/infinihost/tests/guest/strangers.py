@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "tools/test
 from lab.fabric import Fabric
 from lab.testing import full, test
 
+from opensm import OPENSM
 from stock import check, interfaces_up, ping, served
 
 # Ours, Debian's ib_mthca, Debian's mlx4.
@@ -32,7 +33,11 @@ ends = ["node1/1", "switch1"]
 ends = ["node2/1", "switch1"]
 [[link]]
 ends = ["node3", "switch1"]
+[sm]
+sm_key = 1
 """
+# Both InfiniHosts learn of their LIDs from their cards alone.
+STRANGE = THREE.replace('model = "infinihost"\n', 'model = "infinihost"\ntrusted = false\n')
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_infinihost", "weft_ipoib")
 DEBIANS = {2: "ib_mthca", 3: "mlx4_ib"}
 PING_PONGS = tuple(f"ibv_{transport}_pingpong -c {events} {size}" for transport, size in
@@ -44,9 +49,9 @@ ALL_FIGURES = tuple(f"ib_{operation}_{kind} -c {transport}{'' if operation == 'a
 
 
 @contextlib.contextmanager
-def three(lab):
+def three(lab, lab_file=THREE):
     """The fabric and its guests, at 10.0.0.N on ib0."""
-    fabric = Fabric(lab, THREE)
+    fabric = Fabric(lab, lab_file)
     machines = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
     with lab.boot(*machines) as nodes:
         nodes[0].insmod(*(f"/share/{name}.ko" for name in SUITE))
@@ -68,8 +73,9 @@ def exchange(one, other, commands, says):
 
 @test(kernels=("stock",), also=("plain",), timeout=300)
 def among_debians_cards(lab):
-    """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, as programs see it too."""
-    with three(lab) as (_, nodes):
+    """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, on hosts that are
+    trusted with no subnet management."""
+    with three(lab, STRANGE) as (_, nodes):
         ours, *strangers = nodes
         with check("a program sees the card for what it is"):
             said = ours.run("ibv_devinfo -v -d mthca0").out
@@ -83,4 +89,23 @@ def among_debians_cards(lab):
         with check("a program that is killed leaves nothing behind"):
             ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+        ours.run("rmmod " + " ".join(reversed(SUITE)))
+
+
+@test(kernels=(), also=("stock", "plain"), timeout=300)
+def opensm_behind_an_infinihost(lab):
+    """OpenSM, behind the card under Debian's driver and then under ours, takes the fabric over from our manager, and gives it back when it is killed."""
+    with three(lab) as (_, nodes):
+        ours, theirs, witness = nodes
+        for manager in (theirs, ours):
+            with check(f"OpenSM of {manager.name} manages"):
+                own = int(manager.run("cat /sys/class/infiniband/mthca0/ports/1/lid").out, 16)
+                running = manager.spawn(f"{OPENSM} -p 14")
+                witness.wait_for(f"sminfo | grep -q 'sm lid {own} .*MASTER'", timeout=60, what="OpenSM to be the master")
+                for node in (ours, theirs):
+                    node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
+                running.kill()
+                witness.wait_for(f"sminfo | grep MASTER | grep -vq 'sm lid {own} '", timeout=60, what="our manager to be back")
+                for node in (ours, theirs):
+                    node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
         ours.run("rmmod " + " ".join(reversed(SUITE)))

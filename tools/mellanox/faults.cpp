@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "connectx/faults.hpp"
+#include "mellanox/faults.hpp"
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
-using hw::connectx::Cqe;
-using hw::connectx::Eqe;
+using hw::mellanox::Eqe;
 
 namespace
 {
@@ -15,7 +14,6 @@ constexpr std::array<std::string_view, kFaultKinds> kNames = {
 	"eqe-number",    "eqe-type",       "eqe-owner",    "command-lost",
 	"command-twice", "command-status", "capabilities", "interrupt",    "srq-list",
 };
-constexpr std::uint8_t kNoSuchCompletion = 0x1d;
 constexpr std::uint32_t kNoSuchEvent = 0xee;
 constexpr std::uint32_t kNumberMask = 0xffffff;
 
@@ -65,20 +63,6 @@ bool Faults::draw(Fault fault)
 	return strikes;
 }
 
-Cqe Faults::distorted(Cqe entry, bool &wrong_owner)
-{
-	if (strikes(Fault::cqe_number))
-		entry.qpn_word = entry.qpn_word.value() ^ (1 + below(kNumberMask));
-	if (strikes(Fault::cqe_index))
-		entry.wqe_index =
-			static_cast<std::uint16_t>(entry.wqe_index.value() + 1 + below(0xffff));
-	if (strikes(Fault::cqe_opcode))
-		entry.owner_opcode = static_cast<std::uint8_t>(
-			(entry.owner_opcode & ~Cqe::opcode_mask) | kNoSuchCompletion);
-	wrong_owner = strikes(Fault::cqe_owner);
-	return entry;
-}
-
 Eqe Faults::distorted(Eqe entry, bool &wrong_owner)
 {
 	if (strikes(Fault::eqe_number))
@@ -90,4 +74,4 @@ Eqe Faults::distorted(Eqe entry, bool &wrong_owner)
 	return entry;
 }
 
-} // namespace weft::connectx
+} // namespace weft::mellanox

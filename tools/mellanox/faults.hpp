@@ -10,10 +10,10 @@
 #include <span>
 #include <string_view>
 
-#include <hw/connectx/cqe.hpp>
-#include <hw/connectx/eqe.hpp>
+#include <hw/mellanox/commands.hpp>
+#include <hw/mellanox/eqe.hpp>
 
-namespace weft::connectx
+namespace weft::mellanox
 {
 
 enum class Fault : unsigned {
@@ -27,7 +27,7 @@ enum class Fault : unsigned {
 	command_lost,   // a command that never completes
 	command_twice,  // one that completes by two events
 	command_status, // one that ends with a status which does not exist
-	capabilities,   // QUERY_FW or QUERY_DEV_CAP contradicts itself
+	capabilities,   // what the card says of itself contradicts itself
 	interrupt,      // one without a cause
 	srq_list,       // the next request of a shared receive queue cannot be read
 };
@@ -43,6 +43,9 @@ std::span<const std::string_view, kFaultKinds> fault_names();
 class Faults
 {
 public:
+	// What a broken card may answer.
+	static constexpr auto no_such_status = static_cast<hw::mellanox::Status>(0xbd);
+
 	// The next @count opportunities of this kind go wrong.
 	void arm(Fault fault, std::uint32_t count);
 	// From now on one opportunity in @one_in goes wrong, drawn from @seed; capabilities are
@@ -58,10 +61,9 @@ public:
 		return kinds_[static_cast<unsigned>(fault)].struck.load(std::memory_order_relaxed);
 	}
 
-	// Entries as they come out of such a card; its owner bit is wrong, too, if @wrong_owner. On
-	// the loop.
-	hw::connectx::Cqe distorted(hw::connectx::Cqe entry, bool &wrong_owner);
-	hw::connectx::Eqe distorted(hw::connectx::Eqe entry, bool &wrong_owner);
+	// An entry as it comes out of such a card; its owner bit is wrong, too, if @wrong_owner. On
+	// the loop. Completions are each card's own: whoever posts them asks for their faults.
+	hw::mellanox::Eqe distorted(hw::mellanox::Eqe entry, bool &wrong_owner);
 	// A number below @end, of those that follow from the seed. On the loop.
 	std::uint32_t below(std::uint32_t end);
 
@@ -81,4 +83,12 @@ private:
 	std::mt19937_64 random_;
 };
 
-} // namespace weft::connectx
+// One of these lies, if it is time for one. On the loop.
+template<std::size_t N>
+void contradict(Faults &faults, void (*const (&lies)[N])(std::uint8_t *), std::uint8_t *out)
+{
+	if (faults.strikes(Fault::capabilities))
+		lies[faults.below(N)](out);
+}
+
+} // namespace weft::mellanox
