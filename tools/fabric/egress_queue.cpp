@@ -8,9 +8,8 @@
 namespace weft::fabric
 {
 
-EgressQueue::Result EgressQueue::send(Packet &&leaving, std::size_t limit)
+EgressQueue::Result EgressQueue::send(Packet &&packet, std::size_t limit)
 {
-	Packet packet(std::move(leaving));
 	std::uint8_t vl = packet.lrh().vl();
 	if (queued_[vl].load(std::memory_order_acquire) == 0) {
 		Sent sent = port_.send(packet);

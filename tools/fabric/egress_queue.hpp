@@ -27,7 +27,7 @@ public:
 
 	/*
 	 * Send now, or queue behind what waits already.
-	 * @limit: packets that may wait on this VL; one more is dropped.
+	 * @limit: packets that may wait on this VL; one more is dropped: it stays with the caller, to be destroyed.
 	 */
 	enum class Result { sent, queued, link_down, dropped };
 	Result send(Packet &&packet, std::size_t limit);

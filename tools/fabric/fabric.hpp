@@ -36,6 +36,8 @@ struct SwitchConfig {
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	/* VLCap encoding (ib::vl_count()). */
 	unsigned vl_cap = 4;
+	/* It takes one SLtoVL table for all its ports at once. */
+	bool optimized_sl_to_vl = true;
 };
 
 /*

@@ -17,6 +17,8 @@ NodeAgent::NodeAgent(Config config, SubnetAgentHost &host)
 	info.partition_enforcement_cap = static_cast<std::uint16_t>(ports_[0].pkeys.size());
 	info.enforcement_flags =
 		ib::SwitchInfo::inbound_enforcement_cap | ib::SwitchInfo::outbound_enforcement_cap;
+	if (config_.optimized_sl_to_vl)
+		info.life_time_state_change |= ib::SwitchInfo::optimized_sl_to_vl;
 	info.set_life_time(18);
 }
 

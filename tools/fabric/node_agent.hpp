@@ -31,6 +31,7 @@ public:
 		/* Switch only. */
 		unsigned lft_entries = 0;
 		unsigned mft_entries = 0;
+		bool optimized_sl_to_vl = false;
 	};
 
 	/* @host is called with the agent's lock held; it outlives this. */

@@ -2,6 +2,7 @@
 #include "fabric/packet.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -19,8 +20,9 @@ Payload Payload::copy_of(std::span<const std::byte> bytes)
 		std::make_shared_for_overwrite<std::byte[]>(bytes.size());
 	std::memcpy(copy.get(), bytes.data(), bytes.size());
 	Payload payload;
-	const std::byte *data = copy.get();
+	std::byte *const data = copy.get();
 	payload.append({data, static_cast<std::uint32_t>(bytes.size()), std::move(copy)});
+	payload.copied_ = data;
 	return payload;
 }
 
@@ -54,9 +56,19 @@ void Payload::add(std::span<const std::byte> bytes, std::shared_ptr<const void> 
 	if (bytes.empty())
 		return;
 	pieces_.push_back(bytes);
+	copied_ = nullptr;
 	size_ += static_cast<std::uint32_t>(bytes.size());
 	if (keep && (holds_.empty() || holds_.back().keep.get() != keep.get()))
 		holds_.push_back({std::move(keep), lease});
+}
+
+std::span<std::byte> Payload::own()
+{
+	if (!copied_ || holds_[0].keep.use_count() != 1)
+		return {};
+	/* What others have read of it before they gave up their shares comes before what is written now. */
+	std::atomic_thread_fence(std::memory_order_acquire);
+	return {copied_, size_};
 }
 
 std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
@@ -100,6 +112,7 @@ void Payload::clear()
 	pieces_.clear();
 	holds_.clear();
 	size_ = 0;
+	copied_ = nullptr;
 }
 
 Packet::Packet(Packet &&other) noexcept

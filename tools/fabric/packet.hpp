@@ -103,7 +103,7 @@ public:
 	Payload &operator=(const Payload &) = default;
 	Payload(Payload &&other) noexcept
 	    : pieces_(std::move(other.pieces_)), holds_(std::move(other.holds_)),
-	      size_(std::exchange(other.size_, 0))
+	      size_(std::exchange(other.size_, 0)), copied_(std::exchange(other.copied_, nullptr))
 	{
 	}
 	Payload &operator=(Payload &&other) noexcept
@@ -111,6 +111,7 @@ public:
 		pieces_ = std::move(other.pieces_);
 		holds_ = std::move(other.holds_);
 		size_ = std::exchange(other.size_, 0);
+		copied_ = std::exchange(other.copied_, nullptr);
 		return *this;
 	}
 	/* One piece with bytes of its own. */
@@ -122,6 +123,15 @@ public:
 	/* A piece of memory that the lease stands for. */
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
+	/* All the bytes where they lie, if they lie together and nobody can take them back; nothing otherwise. */
+	std::span<const std::byte> together() const
+	{
+		if (pieces_.size() != 1 || (holds_.size() != 0 && holds_[0].lease))
+			return {};
+		return pieces_[0];
+	}
+	/* The same, to be changed: if it is a copy of its own and no other packet has a share of it. */
+	std::span<std::byte> own();
 	bool empty() const { return size_ == 0; }
 
 	/*
@@ -193,6 +203,8 @@ private:
 	Few<std::span<const std::byte>, 2> pieces_;
 	Few<Hold, 2> holds_;
 	std::uint32_t size_ = 0;
+	/* What copy_of() has made, until something is appended. */
+	std::byte *copied_ = nullptr;
 };
 
 /*
@@ -299,7 +311,8 @@ private:
 
 	void hold_credit(Port &receiver, std::uint8_t vl);
 
-	std::array<std::uint8_t, ib::headers_max> headers_{};
+	/* Of which header_size_ bytes mean something: a packet moves often. */
+	std::array<std::uint8_t, ib::headers_max> headers_;
 	std::uint8_t header_size_ = 0;
 	std::uint16_t packets_ = 1;
 	bool icrc_error_ = false;

@@ -227,8 +227,7 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 	case ib::attr_sl_to_vl: {
 		const auto &table = ib::smp_attribute<ib::SlToVl>(smp);
 		if (is_switch())
-			return ok_if(host_.write_sl_to_vl(modifier >> 8 & 0xff, modifier & 0xff,
-							  table));
+			return ok_if(set_sl_to_vl(modifier, table));
 		ports_[in_port]->sl_to_vl = table;
 		host_.sl_to_vl_set(*ports_[in_port]);
 		return ib::mad_status_ok;
@@ -262,6 +261,24 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 		break;
 	}
 	return ib::mad_status_unsupported_method_attribute;
+}
+
+/* Of a switch: for an input and an output port, or for all of either (IBA 14.2.5.8). */
+bool SubnetAgent::set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table)
+{
+	const auto ports = static_cast<unsigned>(ports_.size());
+	unsigned in = modifier >> 8 & 0xff, out = modifier & 0xff;
+	unsigned in_end = in + 1, out_end = out + 1;
+	const bool optimized = (switch_info_.life_time_state_change & ib::SwitchInfo::optimized_sl_to_vl) != 0;
+	if (optimized && (modifier & ib::sl_to_vl_all_inputs) != 0)
+		in = 0, in_end = ports;
+	if (optimized && (modifier & ib::sl_to_vl_all_outputs) != 0)
+		out = 0, out_end = ports;
+	for (; in < in_end; in++)
+		for (unsigned each = out; each < out_end; each++)
+			if (!host_.write_sl_to_vl(in, each, table))
+				return false;
+	return true;
 }
 
 std::uint16_t SubnetAgent::set_switch_info(const ib::SwitchInfo &wanted)

@@ -118,6 +118,7 @@ private:
 	std::uint16_t get(ib::Smp &smp, unsigned in_port);
 	std::uint16_t set(const ib::Smp &smp, unsigned in_port, Outcome &outcome);
 	ib::NodeInfo node_info(unsigned in_port);
+	bool set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table);
 	std::uint16_t set_switch_info(const ib::SwitchInfo &wanted);
 	std::uint16_t set_guids(ManagedPort &port, const ib::GuidInfo &wanted);
 	std::uint16_t set_port_info(ManagedPort &port, const ib::PortInfo &wanted,

@@ -44,6 +44,7 @@ NodeAgent::Config agent_config(const SwitchConfig &config)
 	agent.pkey_entries = Switch::pkey_entries;
 	agent.lft_entries = Switch::lft_entries;
 	agent.mft_entries = Switch::mft_entries;
+	agent.optimized_sl_to_vl = config.optimized_sl_to_vl;
 	return agent;
 }
 
@@ -292,9 +293,9 @@ bool Switch::may_leave(const PortSide &side, const Packet &packet)
 	});
 }
 
-void Switch::output(PortSide *in, PortSide &out, Packet &&leaving)
+/* What is dropped stays the caller's, who destroys it. */
+void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 {
-	Packet packet(std::move(leaving));
 	ib::Lrh &lrh = packet.lrh();
 	std::uint8_t vl = lrh.vl();
 	if (vl != ib::vl_management) {

@@ -114,6 +114,7 @@ private:
 	static std::chrono::nanoseconds patience(const PortSide &out);
 
 	/* Management. */
+	bool pass_on(PortSide &in, Packet &packet);
 	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_gmp(PortSide &in, const Packet &packet);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The switch as a manager sees it: SMPs by directed route and by LID, performance MADs, traps.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -31,9 +32,10 @@ bool is_of_managed_node(const ib::MadHeader &header)
 
 } // namespace
 
-void Switch::receive_management(PortSide &in, Packet &&arriving)
+void Switch::receive_management(PortSide &in, Packet &&packet)
 {
-	Packet packet(std::move(arriving));
+	if (!in.restricted.load(std::memory_order_relaxed) && pass_on(in, packet))
+		return;
 	auto mad = mad_of_packet(packet);
 	if (!mad)
 		return;
@@ -58,6 +60,30 @@ void Switch::receive_management(PortSide &in, Packet &&arriving)
 	ib::SmiDecision decision = ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
 						   static_cast<std::uint8_t>(port_count()));
 	act(decision, in, std::move(*mad), hops);
+}
+
+/*
+ * Sends a directed-route SMP that is only passing on as it is, but for what is written into it on its way. False, and
+ * nothing has changed, if it does not pass, shares its bytes, or comes with headers that are not those of all others.
+ */
+bool Switch::pass_on(PortSide &in, Packet &packet)
+{
+	static const Packet usual = make_mad_packet(MadAddress{}, ib::Mad{});
+	const std::span<std::byte> bytes = packet.payload_.own();
+	if (bytes.size() != sizeof(ib::Smp) || packet.icrc_error() || !std::ranges::equal(packet.headers(), usual.headers()))
+		return false;
+	auto &smp = *reinterpret_cast<ib::Smp *>(bytes.data());
+	const std::uint8_t here = smp.header.hop_ptr, hops = smp.header.hop_cnt;
+	const bool passes = smp.returning() ? here >= 2 && here <= hops : here >= 1 && here < hops;
+	if (smp.header.cls() != ib::MgmtClass::subn_directed_route || !passes)
+		return false;
+	const ib::SmiDecision decision = ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
+							 static_cast<std::uint8_t>(port_count()));
+	/* Room in the receive buffer first. */
+	packet.release_credit();
+	if (decision.action == ib::SmiAction::forward)
+		output(nullptr, *sides_[decision.port - 1], std::move(packet));
+	return true;
 }
 
 void Switch::act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops)

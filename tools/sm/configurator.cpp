@@ -21,6 +21,11 @@ constexpr unsigned switch_life_time = 18;
 /* Everybody may read all but the key, IBA table 144. */
 constexpr unsigned mkey_protect = 1;
 
+SmpRequest &add(std::vector<SmpRequest> &batch, const Path &path, std::uint16_t attribute, std::uint32_t modifier)
+{
+	return batch.emplace_back(path, MadMethod::set, attribute, modifier);
+}
+
 unsigned mft_positions(const Node &node)
 {
 	return node.info.num_ports / 16u + 1u;
@@ -150,18 +155,17 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			}
 			agree_on_link(subnet, ref, want);
 			agree_on_enforcement(subnet, ref, want);
+			const bool arms = may_raise(subnet, ref, PortState::init);
 			bool newcomer = end_port && !registered_.contains(port.guid);
-			if (std::memcmp(&want, &have, sizeof(want)) == 0 && !newcomer)
+			if (!arms && std::memcmp(&want, &have, sizeof(want)) == 0 && !newcomer)
 				continue;
 			/* IBA 14.4.11: who is new to us has to subscribe and join again. */
 			want.set_client_reregister(
 				newcomer &&
 				(want.capability_mask & ib::port_cap_client_reregistration) != 0);
-			want.set_state(PortState::nop);
+			want.set_state(arms ? PortState::armed : PortState::nop);
 			want.set_phys_state(ib::PhysState::nop);
-			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
-						   ib::attr_port_info, ref.port)
-						.with(want));
+			add(batch, subnet.route(ref), ib::attr_port_info, ref.port).with(want);
 			about.push_back(ref);
 		}
 	}
@@ -225,9 +229,7 @@ void Configurator::write_lfts(const Subnet &subnet)
 			    std::equal(std::begin(table.port), std::end(table.port),
 				       have.begin() + static_cast<std::ptrdiff_t>(from)))
 				continue;
-			batch.push_back(SmpRequest(node.path, MadMethod::set,
-						   ib::attr_linear_forwarding, block)
-						.with(table));
+			add(batch, node.path, ib::attr_linear_forwarding, block).with(table);
 			about.push_back(ref);
 		}
 	}
@@ -270,6 +272,10 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 						.with(table));
 			about.push_back(ref);
 		};
+		const bool at_once = node.is_switch() && (node.switch_info.life_time_state_change &
+							  ib::SwitchInfo::optimized_sl_to_vl) != 0;
+		if (at_once)
+			ask({static_cast<int>(i), 0}, ib::sl_to_vl_all_inputs | ib::sl_to_vl_all_outputs);
 		for (unsigned out = 0; out < node.ports.size(); out++) {
 			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(out)};
 			if (!node.is_switch()) {
@@ -277,7 +283,7 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 					ask(ref, 0);
 				continue;
 			}
-			for (unsigned in = 0; in < node.ports.size(); in++)
+			for (unsigned in = 0; !at_once && in < node.ports.size(); in++)
 				if (in != out)
 					ask(ref, in << 8 | out);
 		}
@@ -290,6 +296,13 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 			sl_to_vl_written_.erase(subnet.node(about[i]).guid);
 }
 
+/* Both ends of a link or none. */
+bool Configurator::may_raise(const Subnet &subnet, PortRef ref, PortState from)
+{
+	const PortData &port = subnet.port(ref);
+	return ref.port != 0 && port.known && port.peer && subnet.port(port.peer).known && port.info.state() == from;
+}
+
 void Configurator::raise_ports(Subnet &subnet, PortState from, PortState to)
 {
 	std::vector<SmpRequest> batch;
@@ -297,18 +310,14 @@ void Configurator::raise_ports(Subnet &subnet, PortState from, PortState to)
 	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
 		const Node &node = subnet.nodes[i];
 		for (std::size_t number = 1; number < node.ports.size(); number++) {
-			const PortData &port = node.ports[number];
-			/* Both ends or none. */
-			if (!port.known || !port.peer || !subnet.port(port.peer).known ||
-			    port.info.state() != from)
-				continue;
 			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(number)};
+			if (!may_raise(subnet, ref, from))
+				continue;
+			const PortData &port = node.ports[number];
 			ib::PortInfo want = port.info;
 			want.set_state(to);
 			want.set_phys_state(ib::PhysState::nop);
-			batch.push_back(SmpRequest(subnet.route(ref), MadMethod::set,
-						   ib::attr_port_info, ref.port)
-						.with(want));
+			add(batch, subnet.route(ref), ib::attr_port_info, ref.port).with(want);
 			about.push_back(ref);
 		}
 	}

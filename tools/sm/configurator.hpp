@@ -33,8 +33,8 @@ public:
 	void forget();
 
 	/*
-	 * Bring a discovered subnet with LIDs and routes into service: addresses, tables, P_Keys,
-	 * then links from INIT over ARMED to ACTIVE. Updates the subnet's PortInfo to what the
+	 * Bring a discovered subnet with LIDs and routes into service: P_Keys, addresses, with which
+	 * ports go from INIT to ARMED, tables, then ACTIVE. Updates the subnet's PortInfo to what the
 	 * nodes answered. False if something did not answer or refused: worth another sweep.
 	 */
 	bool configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups);
@@ -66,6 +66,7 @@ private:
 	void write_lfts(const Subnet &subnet);
 	void write_pkeys(Subnet &subnet);
 	void write_sl_to_vl(const Subnet &subnet);
+	static bool may_raise(const Subnet &subnet, PortRef ref, ib::PortState from);
 	void raise_ports(Subnet &subnet, ib::PortState from, ib::PortState to);
 	void plan_multicast(const Subnet &subnet, const McRoute &group);
 	void write_mfts(const Subnet &subnet);

@@ -53,7 +53,8 @@ void MadClient::stop()
 
 bool MadClient::take_arrived()
 {
-	std::vector<fabric::AddressedMad> arrived;
+	/* A handler of another MAD may come here again. */
+	std::vector<fabric::AddressedMad> arrived = std::exchange(taken_, {});
 	{
 		std::lock_guard lock(mutex_);
 		arrived.swap(inbox_);
@@ -61,7 +62,10 @@ bool MadClient::take_arrived()
 	for (fabric::AddressedMad &mad : arrived)
 		if (!take_answer(mad))
 			other_(std::move(mad));
-	return !arrived.empty();
+	const bool any = !arrived.empty();
+	arrived.clear();
+	taken_ = std::move(arrived);
+	return any;
 }
 
 void MadClient::perform(SmpRequest &request)
@@ -76,16 +80,17 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
 	auto next = batch.begin();
 	requests_ += batch.size();
 	while (!stopped() && (next != batch.end() || !pending_.empty())) {
+		const Clock::time_point due = now() + config_.smp_timeout;
 		while (next != batch.end() && pending_.size() < config_.smp_window) {
-			std::uint64_t tid = next_tid();
-			pending_[tid] = {&*next, config_.smp_retries, now() + config_.smp_timeout};
-			transmit(tid, *next);
+			pending_.push_back({next_tid(), &*next, config_.smp_retries, due});
+			transmit(pending_.back());
 			++next;
 		}
 		/* Most answers are there before the request's transmission ends. */
 		if (!take_arrived())
 			wait_for_answer();
-		expire();
+		if (!pending_.empty())
+			expire();
 	}
 	pending_.clear();
 }
@@ -93,7 +98,7 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
 void MadClient::wait_for_answer()
 {
 	auto soonest = Clock::time_point::max();
-	for (const auto &[tid, pending] : pending_)
+	for (const Pending &pending : pending_)
 		soonest = std::min(soonest, pending.due);
 	loop_.reactor().turn(soonest);
 }
@@ -102,7 +107,7 @@ void MadClient::expire()
 {
 	const Clock::time_point now = this->now();
 	for (auto it = pending_.begin(); it != pending_.end();) {
-		auto &[tid, pending] = *it;
+		Pending &pending = *it;
 		if (pending.due > now) {
 			++it;
 		} else if (pending.tries_left == 0) {
@@ -115,21 +120,22 @@ void MadClient::expire()
 		} else {
 			pending.tries_left--;
 			pending.due = now + config_.smp_timeout;
-			transmit(tid, *pending.request);
+			transmit(pending);
 			++it;
 		}
 	}
 }
 
-void MadClient::transmit(std::uint64_t tid, const SmpRequest &request)
+void MadClient::transmit(const Pending &pending)
 {
+	const SmpRequest &request = *pending.request;
 	ib::Smp smp{};
 	smp.header.base_version = ib::mad_base_version;
 	smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
 	smp.header.class_version = 1;
 	smp.header.method = static_cast<std::uint8_t>(request.method);
 	smp.header.hop_cnt = static_cast<std::uint8_t>(request.path.size());
-	smp.header.tid = tid;
+	smp.header.tid = pending.tid;
 	smp.header.attr_id = request.attribute;
 	smp.header.attr_mod = request.modifier;
 	smp.mkey = request.mkey;
@@ -145,11 +151,11 @@ bool MadClient::take_answer(const fabric::AddressedMad &mad)
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
 	if (!smp.header.is_smp() || !smp.header.is_method(ib::MadMethod::get_resp))
 		return false;
-	auto found = pending_.find(smp.header.tid);
+	const auto found = std::ranges::find(pending_, smp.header.tid.value(), &Pending::tid);
 	/* An answer that nobody waits for any more. */
 	if (found == pending_.end())
 		return true;
-	SmpRequest &request = *found->second.request;
+	SmpRequest &request = *found->request;
 	if (smp.header.attr_id != request.attribute || smp.header.attr_mod != request.modifier) {
 		spdlog::warn("sm: answer to another question by route [{}]",
 			     fmt::join(request.path, ","));
@@ -158,6 +164,7 @@ bool MadClient::take_answer(const fabric::AddressedMad &mad)
 	request.answered = true;
 	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
 	std::memcpy(request.data, smp.data, sizeof(request.data));
+	/* Whoever waits longest stays in front. */
 	pending_.erase(found);
 	return true;
 }

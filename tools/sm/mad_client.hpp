@@ -13,7 +13,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "base/loop.hpp"
@@ -103,12 +102,13 @@ public:
 
 private:
 	struct Pending {
+		std::uint64_t tid;
 		SmpRequest *request;
 		unsigned tries_left;
 		Clock::time_point due;
 	};
 
-	void transmit(std::uint64_t tid, const SmpRequest &request);
+	void transmit(const Pending &pending);
 	bool take_answer(const fabric::AddressedMad &mad);
 	void expire();
 	void wait_for_answer();
@@ -122,7 +122,10 @@ private:
 	std::atomic<bool> stopped_{false};
 
 	/* On the loop only. */
-	std::unordered_map<std::uint64_t, Pending> pending_;
+	/* No more than the window. */
+	std::vector<Pending> pending_;
+	/* What take_arrived() takes the inbox into, for its room. */
+	std::vector<fabric::AddressedMad> taken_;
 	std::uint64_t tid_;
 	std::uint64_t requests_ = 0;
 	std::uint64_t timeouts_ = 0;

@@ -102,7 +102,12 @@ void route(Subnet &subnet)
 	if (may_lock_up(subnet, edges, ends))
 		up_down.emplace(subnet, edges);
 
-	std::vector<std::uint8_t> nearer;
+	/* The ports that lead nearer, and what each of them carries. */
+	struct Way {
+		unsigned carries;
+		std::uint8_t port;
+	};
+	std::vector<Way> nearer;
 	for (std::size_t destination = 0; destination < count; destination++) {
 		if (up_down)
 			up_down->aim(destination);
@@ -118,19 +123,22 @@ void route(Subnet &subnet)
 			if (hops == unreachable)
 				continue;
 			nearer.clear();
+			auto &used = load[at];
 			for (const Edge &edge : edges[at])
 				if (up_down ? up_down->leads(at, edge)
 					    : subnet.hops(static_cast<int>(destination),
 							  edge.to) + 1 == hops)
-					nearer.push_back(edge.port);
+					nearer.push_back({used[edge.port], edge.port});
 			for (const Target &target : targets[destination]) {
-				auto &used = load[at];
-				auto best = *std::min_element(
-					nearer.begin(), nearer.end(),
-					[&](auto a, auto b) { return used[a] < used[b]; });
-				lft[target.lid] = best;
-				used[best]++;
+				Way *best = nearer.data();
+				for (Way &way : nearer)
+					if (way.carries < best->carries)
+						best = &way;
+				lft[target.lid] = best->port;
+				best->carries++;
 			}
+			for (const Way &way : nearer)
+				used[way.port] = way.carries;
 		}
 	}
 }

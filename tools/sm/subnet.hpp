@@ -4,7 +4,10 @@
  */
 #pragma once
 
+#include <array>
+#include <cassert>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,7 +17,33 @@
 namespace weft::sm
 {
 
-using Path = std::vector<std::uint8_t>;
+/* A directed route, by the ports out of each node: in place, for a large subnet has tens of thousands. */
+class Path
+{
+public:
+	Path() = default;
+	Path(std::initializer_list<std::uint8_t> ports)
+	{
+		for (const std::uint8_t port : ports)
+			push_back(port);
+	}
+
+	/* No more than an SMP has room for, IBA 14.2.1.2. */
+	void push_back(std::uint8_t port)
+	{
+		assert(size_ < ports_.size());
+		ports_[size_++] = port;
+	}
+	void clear() { size_ = 0; }
+	std::size_t size() const { return size_; }
+	bool empty() const { return size_ == 0; }
+	const std::uint8_t *begin() const { return ports_.data(); }
+	const std::uint8_t *end() const { return ports_.data() + size_; }
+
+private:
+	std::uint8_t size_ = 0;
+	std::array<std::uint8_t, ib::smp_path_max - 1> ports_;
+};
 
 struct PortRef {
 	int node = -1;

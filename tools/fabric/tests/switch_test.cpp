@@ -125,6 +125,8 @@ TEST_F(OneSwitch, refuses_what_does_not_exist)
 		  status(MadMethod::get, ib::attr_multicast_forwarding, 0x10000000));
 	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
 		  status(MadMethod::set, ib::attr_sl_to_vl, 0x0905));
+	EXPECT_EQ(unsigned{ib::mad_status_invalid_value},
+		  status(MadMethod::set, ib::attr_sl_to_vl, ib::sl_to_vl_all_inputs | 0x0009));
 	EXPECT_EQ(unsigned{ib::mad_status_unsupported_method_attribute},
 		  status(MadMethod::get, 0x7777, 0));
 	EXPECT_EQ(unsigned{ib::mad_status_unsupported_method_attribute},
