@@ -317,9 +317,9 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 	report.solicited = headers.bth.solicited();
 	if (special < 0 && engine_.card().ipoib_checksum) {
 		std::array<std::byte, ib::payload_max> flat;
-		auto bytes =
-			std::span(flat).first(std::min<std::size_t>(payload.size(), flat.size()));
-		payload.copy_to(bytes);
+		std::span<const std::byte> bytes = payload.together();
+		if (bytes.empty())
+			bytes = std::span(flat).first(payload.copy_to(flat));
 		report.checksums = check_checksums(bytes);
 	}
 	engine_.completions().received(qp, receive_, report);

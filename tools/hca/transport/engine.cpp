@@ -70,7 +70,8 @@ void Engine::qp_destroyed(QueuePair &pair)
 	if (!qp)
 		return;
 	std::erase(runnable_, qp);
-	std::erase(blocked_, qp);
+	if (qp->blocked)
+		std::erase(blocked_[*qp->blocked], qp);
 	if (qp->timer)
 		timers_.erase({*qp->timer, qp});
 	leases_.end(*qp);
@@ -170,13 +171,8 @@ void Engine::run()
 			service(*qp);
 		}
 	}
-	if (output_.looped().empty() && output_.take_starved()) {
-		auto waiting = std::exchange(blocked_, {});
-		for (Qp *qp : waiting) {
-			qp->blocked = false;
-			schedule(*qp);
-		}
-	}
+	if (output_.looped().empty() && output_.take_starved())
+		unblock(lane_inside);
 	if (!runnable_.empty() || !output_.looped().empty() || !fan_outs_.empty())
 		wakeup_.signal();
 }
@@ -321,25 +317,35 @@ bool Engine::send_waiting(Qp &qp)
 
 void Engine::wait_for_credit(Qp &qp)
 {
-	if (qp.blocked)
+	const std::size_t lane = output_.refused_inside() ? lane_inside
+							  : lane_of(qp.pair.path.port, qp.waiting->lrh().vl());
+	if (qp.blocked == lane)
 		return;
-	qp.blocked = true;
-	blocked_.push_back(&qp);
+	/* The packet that it waited with was given up, and the next goes another way. */
+	if (qp.blocked)
+		std::erase(blocked_[*qp.blocked], &qp);
+	qp.blocked = lane;
+	blocked_[lane].push_back(&qp);
 }
 
-void Engine::credit_available(unsigned, std::uint8_t)
+void Engine::unblock(std::size_t lane)
 {
-	auto waiting = std::exchange(blocked_, {});
-	for (Qp *qp : waiting) {
-		qp->blocked = false;
+	for (Qp *qp : std::exchange(blocked_[lane], {})) {
+		qp->blocked.reset();
 		schedule(*qp);
 	}
+}
+
+void Engine::credit_available(unsigned port, std::uint8_t vl)
+{
+	unblock(lane_of(port, vl));
 }
 
 /* Credit that came back while the port had no link was told to nobody: who waits for it looks again. */
 void Engine::port_changed(unsigned port)
 {
-	credit_available(port, 0);
+	for (std::uint8_t vl = 0; vl < fabric::Port::vls; vl++)
+		credit_available(port, vl);
 }
 
 /* ------------------------------------------------------------------------------------- input */

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <set>
@@ -97,6 +98,7 @@ private:
 	fabric::Sent send_packet(const Qp &qp, fabric::Packet &packet);
 	bool send_waiting(Qp &qp);
 	void wait_for_credit(Qp &qp);
+	void unblock(std::size_t lane);
 	void flush(Qp &qp);
 	void poll_error_state(Qp &qp);
 	void deliver(unsigned port, fabric::Packet &packet, bool looped_back);
@@ -114,7 +116,17 @@ private:
 	Responder responder_;
 	Datagrams datagrams_;
 	std::deque<Qp *> runnable_;
-	std::vector<Qp *> blocked_;
+	/*
+	 * QPs whose packet was refused, by what they wait for: room on the way back into the card, or a credit of a
+	 * port's VL.
+	 */
+	static constexpr std::size_t lane_inside = 0;
+	static constexpr unsigned ports_max = 2;
+	static constexpr std::size_t lane_of(unsigned port, std::uint8_t vl)
+	{
+		return 1 + (port - 1) * fabric::Port::vls + vl % fabric::Port::vls;
+	}
+	std::array<std::vector<Qp *>, 1 + ports_max * fabric::Port::vls> blocked_;
 	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
 	/*

@@ -14,9 +14,10 @@ fabric::Sent Output::send(unsigned port_number, fabric::Packet &packet, bool loo
 	bool multicast = ib::lid_is_multicast(dlid);
 	bool unicast_here = loopback || port->owns_lid(dlid);
 
+	refused_inside_ = false;
 	if (unicast_here || multicast) {
 		if (looped_.size() >= looped_max) {
-			starved_ = true;
+			starved_ = refused_inside_ = true;
 			return fabric::Sent::no_credit;
 		}
 		if (unicast_here) {

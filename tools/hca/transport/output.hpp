@@ -37,8 +37,9 @@ public:
 		fabric::Packet packet;
 	};
 	std::deque<Looped> &looped() { return looped_; }
-	/* A sender was refused because too many packets were on their way back. */
+	/* A sender was refused because too many packets were on their way back: since the last take, and the last one. */
 	bool take_starved() { return std::exchange(starved_, false); }
+	bool refused_inside() const { return refused_inside_; }
 
 private:
 	/* As many packets may wait on their way back as a port has credits. */
@@ -47,6 +48,7 @@ private:
 	Context &card_;
 	std::deque<Looped> looped_;
 	bool starved_ = false;
+	bool refused_inside_ = false;
 };
 
 } // namespace weft::hca::transport

@@ -175,8 +175,8 @@ struct Qp final : TransportState {
 	std::vector<Lent> lent;
 	/* In the engine's run queue. */
 	bool queued = false;
-	/* Waits for credit. */
-	bool blocked = false;
+	/* What it waits for: a lane of the engine's. */
+	std::optional<std::size_t> blocked;
 	/* Must fail at the next occasion: its completion queue has. */
 	bool broken = false;
 

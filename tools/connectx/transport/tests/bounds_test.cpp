@@ -114,6 +114,44 @@ TEST_F(Bounds, large_send_takes_what_has_credit)
 	EXPECT_FALSE(a.poll_cq(cq_a)) << "the large send has ended first";
 }
 
+/* A credit wakes those who wait for one of its VL: the others do not look in vain. */
+TEST_F(Bounds, credit_wakes_those_who_wait_for_it)
+{
+	a.card().port(1)->managed().sl_to_vl.set_vl(1, 1);
+	QueuePair &into = datagram_qp(b, cq_b);
+	Region data = a.region(1 << 12);
+	constexpr unsigned others = 5;
+	std::vector<QueuePair *> queues;
+	for (unsigned i = 0; i <= others; i++)
+		queues.push_back(&datagram_qp(a, cq_a));
+	for (QueuePair *from : queues) {
+		constexpr std::array<std::byte, 44> header{};
+		WqeDatagram segment = to_b(into);
+		segment.address.sl_class_flow = (from == queues.back() ? 1u : 0u) << 28;
+		a.post_send(*from, WqeBuilder(WqeOpcode::lso)
+					   .add(segment)
+					   .add(WqeLso{1u << 16 | header.size()})
+					   .raw(header)
+					   .add(data.piece())
+					   .done());
+	}
+	const auto refused = [&] {
+		for (unsigned i = 0; i < 256; i++)
+			a.poll();
+		return port_a.counters().xmit_wait.load();
+	};
+	const auto before = refused();
+	ASSERT_GE(before, others + 1) << "each has found no credit";
+	ASSERT_EQ(refused(), before) << "and looks for none by itself";
+	a.transport().credit_available(1, 1);
+	EXPECT_EQ(refused(), before + 1);
+	a.transport().credit_available(1, 0);
+	EXPECT_EQ(refused(), before + 1 + others);
+	a.transport().credit_available(1, 2);
+	EXPECT_EQ(refused(), before + 1 + others);
+	wait_good(a, cq_a, others + 1);
+}
+
 /* A large send under way is one request: it is flushed as one, and a drain waits for it. */
 TEST_F(Bounds, large_send_is_flushed_and_drained_as_one)
 {

@@ -82,26 +82,27 @@ void Node::receive(fabric::Packet &&packet)
 	inbox_.push_back(std::move(packet));
 }
 
-void Node::credit_available(std::uint8_t)
+void Node::credit_available(std::uint8_t vl)
 {
 	std::lock_guard lock(inbox_mutex_);
-	credit_ = true;
+	credits_ |= 1u << vl;
 }
 
 bool Node::poll()
 {
 	std::vector<fabric::Packet> packets;
-	bool credit;
+	unsigned credits;
 	{
 		std::lock_guard lock(inbox_mutex_);
 		packets.swap(inbox_);
-		credit = std::exchange(credit_, false);
+		credits = std::exchange(credits_, 0u);
 	}
-	bool worked = credit || !packets.empty();
+	bool worked = credits != 0 || !packets.empty();
 	for (auto &packet : packets)
 		transport_->receive(1, std::move(packet));
-	if (credit)
-		transport_->credit_available(1, 0);
+	for (std::uint8_t vl = 0; vl < fabric::Port::vls; vl++)
+		if (credits & 1u << vl)
+			transport_->credit_available(1, vl);
 	return host_.loop().poll() != 0 || worked;
 }
 

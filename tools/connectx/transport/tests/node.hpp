@@ -198,7 +198,7 @@ private:
 
 	std::mutex inbox_mutex_;
 	std::vector<fabric::Packet> inbox_;
-	bool credit_ = false;
+	unsigned credits_ = 0; /* a bit for each VL */
 
 	std::uint64_t free_memory_;
 	std::uint64_t free_mtt_ = 0;
