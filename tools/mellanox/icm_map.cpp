@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mellanox/icm_map.hpp"
 
-#include <iterator>
+#include <algorithm>
 
 namespace weft::mellanox
 {
@@ -17,23 +17,22 @@ bool IcmMap::map(std::uint64_t address, std::uint64_t bus, std::uint64_t size)
 		return false;
 	remove(address, address + (size - 1));
 
-	auto next = pieces_.lower_bound(address);
+	auto next = std::ranges::lower_bound(pieces_, address, {}, &Piece::address);
+	// Neighbours that go on there in both spaces become one with it.
+	if (next != pieces_.end() && address + size == next->address && bus + size == next->bus) {
+		next->address = address;
+		next->bus = bus;
+		next->size += size;
+	} else {
+		next = pieces_.insert(next, Piece{address, bus, size});
+	}
 	if (next != pieces_.begin()) {
-		const auto previous = std::prev(next);
-		if (previous->first + previous->second.size == address &&
-		    previous->second.bus + previous->second.size == bus) {
-			address = previous->first;
-			bus = previous->second.bus;
-			size += previous->second.size;
-			pieces_.erase(previous);
+		Piece &previous = *(next - 1);
+		if (previous.address + previous.size == next->address && previous.bus + previous.size == next->bus) {
+			previous.size += next->size;
+			pieces_.erase(next);
 		}
 	}
-	if (next != pieces_.end() && address + size == next->first &&
-	    bus + size == next->second.bus) {
-		size += next->second.size;
-		pieces_.erase(next);
-	}
-	pieces_.emplace(address, Piece{bus, size});
 	return true;
 }
 
@@ -53,46 +52,66 @@ bool IcmMap::unmap(std::uint64_t address, std::uint64_t size)
 // Whether a piece reaches beyond both ends of the range.
 bool IcmMap::cuts(std::uint64_t address, std::uint64_t last) const
 {
-	const auto next = pieces_.lower_bound(address);
-	if (next == pieces_.begin())
-		return false;
-	const auto &[start, piece] = *std::prev(next);
-	return start + (piece.size - 1) > last;
+	const auto next = std::ranges::lower_bound(pieces_, address, {}, &Piece::address);
+	return next != pieces_.begin() && (next - 1)->last() > last;
 }
 
 void IcmMap::remove(std::uint64_t address, std::uint64_t last)
 {
-	auto piece = pieces_.upper_bound(address);
-	if (piece != pieces_.begin())
-		--piece;
-	while (piece != pieces_.end() && piece->first <= last) {
-		const std::uint64_t start = piece->first;
-		const Piece whole = piece->second;
-		const std::uint64_t end = start + (whole.size - 1);
-		if (end < address) {
-			++piece;
-			continue;
-		}
-		piece = pieces_.erase(piece);
-		if (start < address)
-			pieces_.emplace(start, Piece{whole.bus, address - start});
-		if (end > last) {
-			const std::uint64_t cut = last + 1 - start;
-			pieces_.emplace(last + 1, Piece{whole.bus + cut, whole.size - cut});
-		}
+	indexed_ = false;
+	const auto first = std::ranges::lower_bound(pieces_, address, {}, &Piece::last);
+	const auto end = std::ranges::upper_bound(first, pieces_.end(), last, {}, &Piece::address);
+	if (first == end)
+		return;
+	// What reaches beyond the range stays, on either side.
+	std::vector<Piece> left;
+	if (first->address < address)
+		left.push_back({first->address, first->bus, address - first->address});
+	if (const Piece &behind = *(end - 1); behind.last() > last) {
+		const std::uint64_t cut = last + 1 - behind.address;
+		left.push_back({last + 1, behind.bus + cut, behind.size - cut});
 	}
+	pieces_.insert(pieces_.erase(first, end), left.begin(), left.end());
+}
+
+void IcmMap::index() const
+{
+	chunks_.clear();
+	indexed_ = true;
+	if (pieces_.empty())
+		return;
+	const std::uint64_t chunks = std::min(kMostChunks, (pieces_.back().last() >> kLogChunk) + 1);
+	std::uint32_t piece = 0;
+	for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+		while (pieces_[piece].last() < chunk << kLogChunk)
+			++piece;
+		chunks_.push_back(piece);
+	}
+}
+
+std::size_t IcmMap::first_ending_from(std::uint64_t address) const
+{
+	if (!indexed_)
+		index();
+	const std::uint64_t chunk = address >> kLogChunk;
+	auto from = pieces_.begin(), to = pieces_.end();
+	if (chunk < chunks_.size())
+		from += chunks_[chunk];
+	if (chunk + 1 < chunks_.size())
+		to = pieces_.begin() + chunks_[chunk + 1] + 1;
+	// Mostly there is one.
+	if (from != to && from->last() >= address)
+		return static_cast<std::size_t>(from - pieces_.begin());
+	return static_cast<std::size_t>(std::ranges::lower_bound(from, to, address, {}, &Piece::last) - pieces_.begin());
 }
 
 std::optional<IcmMap::Place> IcmMap::find(std::uint64_t address) const
 {
-	auto piece = pieces_.upper_bound(address);
-	if (piece == pieces_.begin())
+	const std::size_t i = first_ending_from(address);
+	if (i == pieces_.size() || pieces_[i].address > address)
 		return std::nullopt;
-	--piece;
-	const std::uint64_t offset = address - piece->first;
-	if (offset >= piece->second.size)
-		return std::nullopt;
-	return Place{piece->second.bus + offset, piece->second.size - offset};
+	const std::uint64_t offset = address - pieces_[i].address;
+	return Place{pieces_[i].bus + offset, pieces_[i].size - offset};
 }
 
 bool IcmMap::covers(std::uint64_t address, std::uint64_t size) const

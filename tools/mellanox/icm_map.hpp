@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The card's context memory (ICM): a virtual address space of its own, backed by pages that the
-// driver lends it (MAP_ICM).
+// driver lends it (MAP_ICM). Every work request looks into it several times, a driver changes it seldom:
+// what is mapped lies in an array in order, and another array says for each chunk of the address space
+// where to look in it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <vector>
 
 namespace weft::mellanox
 {
@@ -31,7 +33,12 @@ public:
 	// Takes the backing away from [@address, @address + @size), where there is some. False, and
 	// nothing has changed, if that would cut one piece too many in two.
 	bool unmap(std::uint64_t address, std::uint64_t size);
-	void clear() { pieces_.clear(); }
+	void clear()
+	{
+		pieces_.clear();
+		chunks_.clear();
+		indexed_ = false;
+	}
 	std::size_t pieces() const { return pieces_.size(); }
 
 	// Where @address lies; nothing if it is not backed.
@@ -52,16 +59,13 @@ public:
 			return;
 		const std::uint64_t last =
 			address + (size - 1) < address ? ~std::uint64_t{0} : address + (size - 1);
-		auto piece = pieces_.upper_bound(address);
-		if (piece != pieces_.begin())
-			--piece;
-		for (; piece != pieces_.end() && piece->first <= last; ++piece) {
-			const std::uint64_t end = piece->first + (piece->second.size - 1);
-			if (end < address)
-				continue;
-			const std::uint64_t from = piece->first < address ? address : piece->first;
-			const std::uint64_t to = end < last ? end : last;
-			f(from, piece->second.bus + (from - piece->first), to - from + 1);
+		for (std::size_t i = first_ending_from(address); i < pieces_.size(); ++i) {
+			const Piece &piece = pieces_[i];
+			if (piece.address > last)
+				break;
+			const std::uint64_t from = piece.address < address ? address : piece.address;
+			const std::uint64_t to = piece.last() < last ? piece.last() : last;
+			f(from, piece.bus + (from - piece.address), to - from + 1);
 		}
 	}
 	// Whether all of [@address, @address + @size) is backed.
@@ -69,15 +73,27 @@ public:
 
 private:
 	struct Piece {
+		std::uint64_t address;
 		std::uint64_t bus;
 		std::uint64_t size;
-	};
 
+		std::uint64_t last() const { return address + (size - 1); }
+	};
+	static constexpr unsigned kLogChunk = 18;
+	// Chunks that are looked up at once, from address 0: what lies beyond is searched for.
+	static constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 15;
+
+	// The piece that has @address, or the next one after it; pieces() if there is none.
+	std::size_t first_ending_from(std::uint64_t address) const;
+	void index() const;
 	// Inclusive ranges.
 	bool cuts(std::uint64_t address, std::uint64_t last) const;
 	void remove(std::uint64_t address, std::uint64_t last);
 
-	std::map<std::uint64_t, Piece> pieces_; // by ICM address; disjoint
+	std::vector<Piece> pieces_; // by address; disjoint
+	// What first_ending_from() says of each chunk's first byte; made when it is asked after a change.
+	mutable std::vector<std::uint32_t> chunks_;
+	mutable bool indexed_ = false;
 };
 
 } // namespace weft::mellanox

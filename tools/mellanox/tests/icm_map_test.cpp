@@ -12,7 +12,8 @@ namespace weft::mellanox
 namespace
 {
 
-TEST(IcmMap, AgreesWithAMapOfSinglePages)
+// @start: of the pages that are tried.
+void agrees_with_a_map_of_single_pages(std::uint64_t start)
 {
 	std::mt19937_64 random(1);
 	IcmMap icm;
@@ -22,16 +23,16 @@ TEST(IcmMap, AgreesWithAMapOfSinglePages)
 		const std::uint64_t count = 1 + random() % 16;
 		if (random() % 3) {
 			const std::uint64_t bus = random() % 64;
-			ASSERT_TRUE(icm.map(page * 4096, bus * 4096, count * 4096));
+			ASSERT_TRUE(icm.map(start + page * 4096, bus * 4096, count * 4096));
 			for (std::uint64_t i = 0; i < count; ++i)
 				pages[page + i] = bus + i;
 		} else {
-			icm.unmap(page * 4096, count * 4096);
+			icm.unmap(start + page * 4096, count * 4096);
 			for (std::uint64_t i = 0; i < count; ++i)
 				pages.erase(page + i);
 		}
 		for (std::uint64_t i = 0; i < 80; ++i) {
-			const auto place = icm.find(i * 4096 + 17);
+			const auto place = icm.find(start + i * 4096 + 17);
 			const auto expected = pages.find(i);
 			ASSERT_EQ(place.has_value(), expected != pages.end()) << i;
 			if (place) {
@@ -39,18 +40,30 @@ TEST(IcmMap, AgreesWithAMapOfSinglePages)
 			}
 		}
 		std::uint64_t seen = 0;
-		icm.for_each(8 * 4096, 16 * 4096,
+		icm.for_each(start + 8 * 4096, 16 * 4096,
 			     [&](std::uint64_t from, std::uint64_t bus, std::uint64_t size) {
 				     for (std::uint64_t at = 0; at < size; at += 4096, ++seen)
-					     ASSERT_EQ(pages.at((from + at) / 4096) * 4096,
+					     ASSERT_EQ(pages.at((from - start + at) / 4096) * 4096,
 						       bus + at);
 			     });
 		std::uint64_t expected = 0;
 		for (std::uint64_t i = 8; i < 24; ++i)
 			expected += pages.count(i);
 		ASSERT_EQ(seen, expected);
-		ASSERT_EQ(icm.covers(8 * 4096, 16 * 4096), expected == 16);
+		ASSERT_EQ(icm.covers(start + 8 * 4096, 16 * 4096), expected == 16);
 	}
+}
+
+TEST(IcmMap, AgreesWithAMapOfSinglePages)
+{
+	agrees_with_a_map_of_single_pages(0);
+}
+
+// About the end of what is looked up at once, and beyond it.
+TEST(IcmMap, AgreesWhereItIsSearched)
+{
+	agrees_with_a_map_of_single_pages((std::uint64_t{1} << 33) - 40 * 4096);
+	agrees_with_a_map_of_single_pages(std::uint64_t{1} << 40);
 }
 
 TEST(IcmMap, TopOfTheAddressSpaceIsNoSpecialCase)
