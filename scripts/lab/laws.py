@@ -15,7 +15,7 @@ APART = r"/bench/|/tests/guest/"
 # Law, whose files it speaks of, which of them it leaves out, what these must not include.
 FORBIDDEN = (
     (1, r"(?:core|hw|ulp|include)/", rf"(?:core|include)/kern/|{APART}", KERNEL),
-    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|fmt|spdlog|base|pci|fabric|hca|mellanox|connectx|infinihost|sm)/"),
+    (2, r"include/(?:ib|hw)/", None, r"(?:kern|rdma|fmt|spdlog|base|pci|fabric|hca|mellanox|connectx|infinihost|ammasso|sm)/"),
     (2, r"include/ib/", None, r"hw/"),
     (2, r"include/hw/mellanox/", None, r"hw/(?:connectx|infinihost)/"),
     (3, r"core/(?:registry|verbs)/", r"/tests?/", r"(?:.*/)?(?:mgmt|connectx|ipoib|soft)/|rdma/ib_(?:mad|sa)\.h"),
@@ -25,9 +25,10 @@ FORBIDDEN = (
     (3, r"hw/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|ipoib|soft)/|rdma/ib_(?:mad_agent|sa)\.h"),
     (3, r"ulp/", r"/tests/", r"(?:.*/)?(?:registry|verbs|mgmt|soft)/(?!.*\.h$)|rdma/driver\.hpp|hw/"),
     # A driver knows no other's; what has the kernel to know of InfiniBand is told by those above.
-    (3, r"hw/connectx/", r"/tests/", r"(?:.*/)?(?:infinihost|example)/"),
-    (3, r"hw/infinihost/", r"/tests/", r"(?:.*/)?(?:connectx|example)/"),
-    (3, r"hw/example/", r"/tests/", r"(?:.*/)?(?:connectx|infinihost|mellanox)/"),
+    (3, r"hw/connectx/", r"/tests/", r"(?:.*/)?(?:infinihost|ammasso|example)/"),
+    (3, r"hw/infinihost/", r"/tests/", r"(?:.*/)?(?:connectx|ammasso|example)/"),
+    (3, r"hw/ammasso/", r"/tests/", r"(?:.*/)?(?:connectx|infinihost|mellanox|example)/"),
+    (3, r"hw/example/", r"/tests/", r"(?:.*/)?(?:connectx|infinihost|ammasso|mellanox)/"),
     (3, r"(?:core|include)/kern/", r"/tests/", r"(?:rdma|ib|hw)/|(?:\.\./)+(?:registry|verbs|mgmt|sysfs|uverbs|umad|cm|rdma_cm|ucm|netlink)/"),
     # What all rooms stand on stands on none.
     (3, r"tools/base/", r"/tests/", r"(?!base/)\w[\w-]*/(?!.*\.h$)"),
@@ -40,14 +41,18 @@ FORBIDDEN = (
     (3, r"tools/mellanox/", None, r"(?:connectx|infinihost|example|sm|vfio-user|vhost-user|weftd|pci)/"),
     (3, r"tools/connectx/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|infinihost)/"),
     (3, r"tools/infinihost/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|example|connectx)/"),
+    # An Ethernet card knows nothing of the fabric.
+    (3, r"tools/ammasso/", r"/(?:tests|fuzz)/", r"(?:sm|hca|fabric|vfio-user|vhost-user|weftd|example|mellanox|connectx|infinihost)/"),
     (3, r"tools/example/", r"/(?:tests|fuzz)/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost)/"),
     (3, r"tools/cards/", r"/tests/", r"(?:sm|vfio-user|vhost-user|weftd|hca|mellanox|connectx|infinihost|example)/"),
     (3, r"tools/endpoint/", r"/tests/", r"(?!(?:cards|fabric|base|ib)/)\w[\w-]*/"),
-    (3, r"tools/weftd/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|example|endpoint)/"),
+    (3, r"tools/weftd/", r"/tests/", r"(?:hca|mellanox|connectx|infinihost|ammasso|example|endpoint)/"),
     (7, r"tools/sm/", r"/(?:tests|fuzz)/", r"(?:hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|hw)/"),
     (7, r"tools/fabric/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|weftd|pci|vfio-user|vhost-user|ethernet|hw)/"),
     # Of the fabric it has the names of faults, of what holds cards only the bound of what a machine may have logged.
     (3, r"tools/ethernet/", r"/(?:tests|fuzz)/", r"(?:sm|hca|mellanox|connectx|infinihost|cards|weftd|vfio-user|vhost-user|hw)/|pci/(?!rated_sink\.hpp)|fabric/(?!link\.hpp)"),
+    # TCP knows its loop, and no other room: frames are bytes to it.
+    (3, r"tools/tcp/", r"/(?:tests|testing|fuzz)/", r"(?!tcp/|base/)\w[\w-]*/"),
     # iWARP knows neither loops nor sockets.
     (3, r"tools/iwarp/", r"/(?:tests|testing|fuzz)/", r"(?!iwarp/)\w[\w-]*/"),
 )

@@ -5,6 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ethernet/card_place.hpp"
+#include "ethernet/station.hpp"
+
 namespace weft::ethernet
 {
 
@@ -59,10 +62,22 @@ void Network::remove_switch(const std::string &name)
 void Network::add_station(const std::string &name, const std::string &network, const std::filesystem::path &socket,
 			  const LinkSettings &settings)
 {
+	add(name, network, settings, [&] { return std::make_unique<Station>(*loop_, name, socket); });
+}
+
+void Network::add_card(const std::string &name, const std::string &network, std::shared_ptr<Channel> channel,
+		       const LinkSettings &settings)
+{
+	add(name, network, settings, [&] { return std::make_unique<CardPlace>(*loop_, name, std::move(channel)); });
+}
+
+void Network::add(const std::string &name, const std::string &network, const LinkSettings &settings,
+		  const std::function<std::unique_ptr<Attachment>()> &make)
+{
 	loop_->run([&] {
 		if (places_.contains(name))
 			throw std::invalid_argument("there is a station " + name + " already");
-		Place place{&switch_of(network), std::make_unique<Station>(*loop_, name, socket), nullptr, nullptr};
+		Place place{&switch_of(network), make(), nullptr, nullptr};
 		place.facing = &place.network->add_port();
 		place.link = std::make_unique<Link>(*loop_, place.station->port(), *place.facing, settings,
 						    seed_of(seed_, name));

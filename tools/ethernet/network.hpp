@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,9 +12,10 @@
 #include <vector>
 
 #include "base/loop.hpp"
+#include "ethernet/attachment.hpp"
 #include "ethernet/capture.hpp"
+#include "ethernet/channel.hpp"
 #include "ethernet/link.hpp"
-#include "ethernet/station.hpp"
 #include "ethernet/switch.hpp"
 
 namespace weft::ethernet
@@ -33,7 +35,7 @@ struct LinkState {
 struct StationState {
 	std::string name;
 	std::string network; // its switch's name
-	std::filesystem::path socket;
+	std::filesystem::path socket; // empty for a card's
 	bool connected;
 	LinkState link;
 };
@@ -63,6 +65,9 @@ public:
 	// has no more ports; nothing has changed then.
 	void add_station(const std::string &name, const std::string &network, const std::filesystem::path &socket,
 			 const LinkSettings &settings);
+	// The same for a card, which has the other end of @channel.
+	void add_card(const std::string &name, const std::string &network, std::shared_ptr<Channel> channel,
+		      const LinkSettings &settings);
 	// Its machine, if it has one, loses its connection.
 	void remove_station(const std::string &name);
 	void set_link(const std::string &station, const LinkSettings &settings);
@@ -75,13 +80,16 @@ public:
 private:
 	struct Place {
 		Switch *network;
-		std::unique_ptr<Station> station;
+		std::unique_ptr<Attachment> station;
 		Port *facing; // the switch's
 		std::unique_ptr<Link> link;
 	};
 
 	Switch &switch_of(const std::string &name);
 	Place &place_of(const std::string &name);
+	// @make: what is behind the place.
+	void add(const std::string &name, const std::string &network, const LinkSettings &settings,
+		 const std::function<std::unique_ptr<Attachment>()> &make);
 	void remove(Place &place);
 
 	const std::uint64_t seed_;

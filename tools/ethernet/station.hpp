@@ -10,6 +10,7 @@
 
 #include "base/acceptor.hpp"
 #include "base/loop.hpp"
+#include "ethernet/attachment.hpp"
 #include "ethernet/link.hpp"
 
 namespace spdlog
@@ -20,7 +21,7 @@ class logger;
 namespace weft::ethernet
 {
 
-class Station
+class Station final : public Attachment
 {
 public:
 	// Bytes that wait for a machine to read them. Frames that find no room are discarded, whole.
@@ -28,14 +29,13 @@ public:
 
 	// Throws std::system_error if @socket cannot be listened on.
 	Station(Loop &loop, std::string name, const std::filesystem::path &socket);
-	~Station();
+	~Station() override;
 	Station(const Station &) = delete;
 	Station &operator=(const Station &) = delete;
 
-	const std::filesystem::path &socket() const { return socket_; }
-	Port &port() { return port_; }
-	// Whether a machine has it.
-	bool connected() const { return machine_ != nullptr; }
+	std::filesystem::path socket() const override { return socket_; }
+	Port &port() override { return port_; }
+	bool connected() const override { return machine_ != nullptr; }
 
 private:
 	class Machine;

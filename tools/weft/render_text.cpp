@@ -55,7 +55,7 @@ string ethernet_text(const json &ethernet)
 	for (const auto &station : ethernet.at("stations"))
 		out += fmt::format("    {:<16} {}  {}\n", text(station, "name"),
 				   station.at("machine").get<bool>() ? "machine on" : "no machine",
-				   text(station, "socket"));
+				   station.value("socket", "by its card"));
 	for (const auto &link : ethernet.at("links"))
 		out += "link   " + link_text(link);
 	return out;

@@ -52,11 +52,14 @@ json describe_ethernet_link(const ethernet::LinkState &link)
 
 json describe_station(const ethernet::StationState &station)
 {
-	return {{"name", station.name},
-		{"network", station.network},
-		{"socket", station.socket.string()},
-		{"machine", station.connected},
-		{"link", station.link.name}};
+	json result{{"name", station.name},
+		    {"network", station.network},
+		    {"machine", station.connected},
+		    {"link", station.link.name}};
+	// A card's place has none.
+	if (!station.socket.empty())
+		result["socket"] = station.socket.string();
+	return result;
 }
 
 json describe_ethernet(const ethernet::NetworkState &state)

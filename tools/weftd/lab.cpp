@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "ethernet/switch.hpp"
 #include "weftd/lab.hpp"
 
 #include <algorithm>
@@ -406,6 +407,10 @@ void parse_machine(Section &section, LabHost &host, Lab &lab)
 		    lab.ethernets.end())
 			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
 							 lab.stations.back().network));
+		if (std::ranges::count(lab.stations, lab.stations.back().network, &LabStation::network) >
+		    ethernet::Switch::kMostPorts)
+			section.fail(*place, fmt::format("Ethernet '{}' has {} places, and no more",
+							 lab.stations.back().network, ethernet::Switch::kMostPorts));
 	}
 }
 

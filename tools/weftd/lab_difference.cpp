@@ -2,6 +2,7 @@
 #include "weftd/lab_difference.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 
@@ -123,6 +124,17 @@ Changes changes_of(const ethernet::LinkSettings &now, const ethernet::LinkSettin
 	return changes;
 }
 
+// A place that is a card's goes and comes with the card.
+bool is_replaced(const Lab &now, const Lab &wanted, const LabStation &station, const LabDifference &result)
+{
+	if (!result.hosts_out.contains(station.host))
+		return false;
+	return std::ranges::any_of(std::array{&now, &wanted}, [&](const Lab *lab) {
+		const auto host = std::ranges::find(lab->hosts, station.host, &LabHost::name);
+		return host != lab->hosts.end() && host->model->ethernet;
+	});
+}
+
 void compare_stations(const Lab &now, const Lab &wanted, LabDifference &result)
 {
 	std::map<string, const LabStation *> before, after;
@@ -132,14 +144,16 @@ void compare_stations(const Lab &now, const Lab &wanted, LabDifference &result)
 		after[station.name()] = &station;
 	for (const auto &[name, station] : before) {
 		const auto next = after.find(name);
-		if (next != after.end() && next->second->network == station->network)
+		if (next != after.end() && next->second->network == station->network &&
+		    !is_replaced(now, wanted, *station, result))
 			continue;
 		result.stations_out.push_back(*station);
 		result.lines.push_back(fmt::format("- {} on Ethernet {}", name, station->network));
 	}
 	for (const auto &[name, station] : after) {
 		const auto known = before.find(name);
-		if (known == before.end() || known->second->network != station->network) {
+		if (known == before.end() || known->second->network != station->network ||
+		    is_replaced(now, wanted, *station, result)) {
 			result.stations_in.push_back(*station);
 			result.lines.push_back(fmt::format("+ {} on Ethernet {}", name, station->network));
 			continue;

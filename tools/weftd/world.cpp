@@ -62,9 +62,10 @@ void check_trust(const Lab &lab)
 Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
 	   std::shared_ptr<Reactor> thread, std::size_t mappings)
     : name(config.name), guid(config.guid), model(config.model->name), socket(std::move(socket_path)),
-      most_mappings(mappings), boot(config.boot), ports(std::move(fabric_ports)), reactor(std::move(thread)),
+      most_mappings(mappings), boot(config.boot), ports(std::move(fabric_ports)),
+      ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr), reactor(std::move(thread)),
       loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
-      card(config.model->make({config.name, config.guid, ports, config.trusted, config.flags}, loop.get())),
+      card(config.model->make({config.name, config.guid, ports, ethernet, config.trusted, config.flags}, loop.get())),
       server(make_server(config, loop.get(), card->function(), most_mappings))
 {
 	if (server)
@@ -205,8 +206,12 @@ void World::add_ethernets(const LabDifference &changes)
 		lab_.ethernets.push_back({name});
 	}
 	for (const LabStation &station : changes.stations_in) {
-		ethernet_.add_station(station.name(), station.network, socket_directory_ / station.socket(),
-				      station.link);
+		const auto host = std::ranges::find(hosts_, station.host, [](const auto &each) { return each->name; });
+		if ((*host)->ethernet)
+			ethernet_.add_card(station.name(), station.network, (*host)->ethernet, station.link);
+		else
+			ethernet_.add_station(station.name(), station.network, socket_directory_ / station.socket(),
+					      station.link);
 		lab_.stations.push_back(station);
 	}
 	for (const LabStation &station : changes.stations_set)

@@ -42,6 +42,7 @@ struct Host {
 	const std::size_t most_mappings;
 	LabBoot boot; // changed by World alone
 	const std::vector<fabric::Port *> ports;
+	const std::shared_ptr<ethernet::Channel> ethernet; // the card's, if it has one
 	// What the card lives on; null, like the server, if no machine can have it.
 	const std::shared_ptr<Reactor> reactor;
 	const std::unique_ptr<Loop> loop;

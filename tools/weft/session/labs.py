@@ -172,7 +172,7 @@ class Lab:
             machine = machines[host["name"]]
             append = machine.append if self._bare else f"{QUICKLY} {machine.append}"
             kernel = machine.find_kernel(ib0=not self._bare)
-            netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "ethernet" in host else []
+            netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
             if netdevs and kernel.native:
                 raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
             guest = Guest(host["name"], kernel=kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,

@@ -71,6 +71,12 @@ TEST(EthernetLab, WrongFilesAreRefusedWithTheLine)
 	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = { network = \"lan\", loss = 2 }\n"), HasSubstr("loss: "));
 	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = \"lan\"\n[[host]]\nname = \"b\"\nsocket = \"a-eth0.sock\"\n"),
 		    HasSubstr("the socket 'a-eth0.sock' is given twice"));
+	std::string crowd = lan;
+	for (unsigned i = 0; i < 254; ++i)
+		crowd += "[[host]]\nname = \"h" + std::to_string(i) + "\"\nmodel = \"example\"\nethernet = \"lan\"\n";
+	EXPECT_EQ(refusal_of("[sm]\nenabled = false\n" + crowd), "");
+	EXPECT_THAT(refusal_of(crowd + "[[host]]\nname = \"last\"\nethernet = \"lan\"\n"),
+		    HasSubstr(":1021: Ethernet 'lan' has 254 places, and no more"));
 }
 
 class EthernetWorld : public ::testing::Test
@@ -175,6 +181,26 @@ TEST_F(EthernetWorld, ChangesWhileItRuns)
 		    ElementsAre("- host a", "- host b", "- Ethernet lan", "- Ethernet more", "- a/eth0 on Ethernet more",
 				"- b/eth0 on Ethernet lan"));
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
+}
+
+// The card's own, not a network device's beside it: without a socket, and gone and come with the card.
+TEST_F(EthernetWorld, ACardMayHaveThePlace)
+{
+	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"ammasso\"");
+	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan", "+ a/eth0 on Ethernet lan"));
+	auto place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
+	EXPECT_FALSE(place.contains("socket"));
+	EXPECT_EQ(place["machine"], true);
+	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
+	EXPECT_THAT(apply(with_card), IsEmpty());
+	const auto elsewhere = edited(with_card, "[[host]]", "[[ethernet]]\nname = \"more\"\n[[host]]");
+	EXPECT_THAT(apply(edited(elsewhere, "ethernet = \"lan\"", "ethernet = \"more\"")),
+		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan", "+ a/eth0 on Ethernet more"));
+	EXPECT_EQ(ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["machine"], true);
+	apply(kPair);
+	place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
+	EXPECT_EQ(place["machine"], false);
+	EXPECT_TRUE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 }
 
 // A socket that another has: what was changed before is changed back.

@@ -108,7 +108,7 @@ TEST(Lab, AHostSaysWhatItsCardIs)
 			ports.push_back(&fabric.add_port("h"));
 		Loop loop("h");
 		const auto card = config.model->make(
-			{config.name, config.guid, ports, config.trusted, config.flags}, &loop);
+			{config.name, config.guid, ports, nullptr, config.trusted, config.flags}, &loop);
 		const PciDescription &description = card->function()->description();
 		return std::pair(description.vendor, description.bars[0].size);
 	};
@@ -376,7 +376,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\npkye = 5", "lab.toml:3: ", "'pkye'"},
 		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
 		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
-		{"[[host]]\nname = \"h\"\nmodel = \"x\"", "lab.toml:3: ", "there is connectx"},
+		{"[[host]]\nname = \"h\"\nmodel = \"x\"", "lab.toml:3: ", "there is ammasso, connectx"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nports = 1",
 		 "lab.toml:4: ", "ports must be 0 to 0"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nsmall_bars = true",

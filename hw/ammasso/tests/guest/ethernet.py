@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The Ammasso's Ethernet interface between two guests. Its BARs and its pin are more than kernels that are programs have room for."""
+import json
+
+from lab.fabric import Fabric
+from lab.testing import test
+
+LAB = """
+[sm]
+enabled = false
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "node1"
+model = "ammasso"
+ethernet = "lan"
+[[host]]
+name = "node2"
+model = "ammasso"
+ethernet = { network = "lan", delay = "1ms" }
+"""
+MODULES = "insmod /share/weft_kern.ko; insmod /share/weft_ammasso.ko"
+UP = "ip address add 10.2.0.{0}/24 dev eth0 && ip link set eth0 up"
+DRIVER = "/sys/bus/pci/drivers/weft_ammasso"
+
+
+@test(kernels=("stock",), also=("debug",), timeout=180)
+def ping_over_the_card(lab):
+    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, with another MTU, and removed."""
+    fabric = Fabric(lab, LAB)
+    with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
+        for number, guest in ((1, node1), (2, node2)):
+            guest.run(f"{MODULES}; {UP.format(number)}")
+        assert "64 packets transmitted, 64" in node1.run("ping -q -f -c 64 -s 1400 10.2.0.2").out
+        node2.run("iperf3 -s -D --one-off; until ss -ltn | grep -q :5201; do sleep 0.1; done")
+        said = json.loads(node1.run("iperf3 -J -n 16M -c 10.2.0.2", timeout=120).out)
+        # It ends when the sender's TCP has taken the last byte, not when that has arrived.
+        assert said["end"]["sum_received"]["bytes"] >= 8 << 20, said["end"]
+        counts = json.loads(fabric.weft("--json", "counters", "--cards"))
+        assert counts["node1"]["transmitted"] > 5000 and counts["node1"]["bad-transmits"] == 0, counts
+        assert counts["node2"]["received"] > 5000, counts
+
+        node1.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
+        node2.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
+        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 -M do -s 8900 10.2.0.2").out
+
+        card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
+        node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
+        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
+        for guest in (node1, node2):
+            guest.run("rmmod weft_ammasso weft_kern")

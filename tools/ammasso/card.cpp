@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "ammasso/card.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ammasso/bytes.hpp"
+#include "cards/model.hpp"
+
+namespace weft::ammasso
+{
+
+namespace wire = hw::ammasso;
+
+namespace
+{
+
+PciDescription describe()
+{
+	PciDescription description;
+	description.vendor = description.subsystem_vendor = wire::pci_vendor_id;
+	description.device = description.subsystem = wire::pci_device_id;
+	description.class_code = 0x020000; // an Ethernet controller
+	description.intx = true;
+	description.bars[0] = {wire::bar0_size, true, false};
+	description.bars[2] = {wire::bar2_size, true, false};
+	description.bars[4] = {wire::bar4_size, true, false};
+	return description;
+}
+
+// Of the maker's, 00-0D-B2; the last bit tells the host's from the RNIC's.
+ethernet::Address address_from(std::uint64_t guid)
+{
+	std::uint64_t mixed = 0xcbf29ce484222325;
+	for (unsigned shift = 0; shift < 64; shift += 8)
+		mixed = (mixed ^ (guid >> shift & 0xff)) * 0x100000001b3;
+	return 0x000db2000000 | ((mixed >> 32 & 0xfffffe));
+}
+
+constexpr std::uint64_t kPageEnd = wire::page_base + wire::page::size;
+
+} // namespace
+
+Card::Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel)
+    : description_(describe()), host_address_(address_from(guid)), channel_(std::move(channel)),
+      pin_([this](bool driven) {
+	      if (host_)
+		      host_->set_intx(driven);
+      }),
+      rings_(pin_, [this](const ethernet::FramePtr &frame) {
+	      if (cable_)
+		      cable_->send(frame);
+      })
+{
+}
+
+void Card::attach(PciHost &host)
+{
+	host_ = &host;
+	transmit_wakeup_.emplace(host.loop(), [this] { transmit(); });
+	if (channel_)
+		cable_.emplace(channel_, ethernet::Channel::kCard, host.loop(),
+			       [this](const ethernet::FramePtr &frame) { receive(frame); });
+}
+
+void Card::detach()
+{
+	cable_.reset();
+	transmit_wakeup_.reset();
+	host_ = nullptr;
+}
+
+void Card::reset(PciReset)
+{
+	rings_.reset();
+	pin_.reset();
+}
+
+void Card::bus_master_changed(bool on)
+{
+	if (on)
+		transmit_wakeup_->signal();
+}
+
+void Card::transmit()
+{
+	if (rings_.transmit(*host_))
+		transmit_wakeup_->signal();
+}
+
+// What neither station's address is in is not for the card: there is no promiscuous mode.
+void Card::receive(const ethernet::FramePtr &frame)
+{
+	const ethernet::Address destination = ethernet::destination_of(*frame);
+	if (destination == host_address() || ethernet::is_group(destination))
+		rings_.receive(*host_, *frame);
+}
+
+void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
+{
+	std::ranges::fill(data, std::byte{0});
+	const std::uint64_t end = offset + data.size();
+	if (bar == 0 && data.size() == sizeof(std::uint32_t)) {
+		const std::uint32_t value = offset == wire::reg::host_hint ? wire::hint_none : pin_.read(offset);
+		for (unsigned i = 0; i < sizeof(value); ++i)
+			data[i] = static_cast<std::byte>(value >> 8 * i);
+	} else if (bar == 4 && offset >= wire::page_base && end <= kPageEnd) {
+		read_page(offset - wire::page_base, data);
+	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
+		rings_.read(offset - wire::receive_ring, data);
+	}
+}
+
+void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
+{
+	const std::uint64_t end = offset + data.size();
+	if (bar == 0 && data.size() == sizeof(std::uint32_t)) {
+		std::uint32_t value = 0;
+		for (unsigned i = 0; i < sizeof(value); ++i)
+			value |= static_cast<std::uint32_t>(data[i]) << 8 * i;
+		pin_.write(offset, value);
+	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
+		if (rings_.write(offset - wire::receive_ring, data))
+			transmit_wakeup_->signal();
+	}
+}
+
+// Made when it is read: parts of it change. Writes are ignored.
+void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
+{
+	std::array<std::byte, wire::page::size> page{};
+	std::memcpy(page.data() + wire::page::magic, wire::page_magic, sizeof(wire::page_magic));
+	const auto put = [&](std::size_t at, std::uint32_t value) { store_be<std::uint32_t>(page, at, value); };
+	put(wire::page::version, wire::interface_version);
+	put(wire::page::ivn, wire::message_version);
+	put(wire::page::window_size, static_cast<std::uint32_t>(wire::receive_ring - wire::page_base));
+	store_be<std::uint64_t>(page, wire::page::host_address, host_address() << 16);
+	store_be<std::uint64_t>(page, wire::page::rdma_address, rdma_address() << 16);
+	put(wire::page::next_transmit, rings_.next_transmit());
+	put(wire::page::next_receive, rings_.next_receive());
+	std::ranges::copy(std::span(page).subspan(offset, data.size()), data.begin());
+}
+
+std::vector<cards::Count> Card::activity() const
+{
+	const auto of = [](const std::atomic<std::uint64_t> &count) { return count.load(std::memory_order_relaxed); };
+	return {{"transmitted", of(rings_.counts.transmitted)},
+		{"received", of(rings_.counts.received)},
+		{"bad-transmits", of(rings_.counts.bad_transmits)},
+		{"missed", of(rings_.counts.missed)},
+		{"overlong", of(rings_.counts.overlong)}};
+}
+
+namespace
+{
+
+const cards::Registration registration{
+	{.name = "ammasso",
+	 .least_ports = 0,
+	 .most_ports = 0,
+	 .ethernet = true,
+	 .flags = {},
+	 .make = [](const cards::Settings &settings, Loop *) -> std::unique_ptr<cards::Card> {
+		 return std::make_unique<Card>(settings.guid, settings.ethernet);
+	 }}};
+
+} // namespace
+
+} // namespace weft::ammasso

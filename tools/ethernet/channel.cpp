@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "ethernet/channel.hpp"
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace weft::ethernet
+{
+
+bool Channel::attended(Side side) const
+{
+	const std::lock_guard lock(mutex_);
+	return inboxes_[side].reader != nullptr;
+}
+
+Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
+		  std::function<void(const FramePtr &)> receive)
+    : channel_(std::move(channel)), side_(side), receive_(std::move(receive)), wakeup_(loop, [this] { drain(); })
+{
+	const std::lock_guard lock(channel_->mutex_);
+	Inbox &inbox = channel_->inboxes_[side_];
+	if (inbox.reader)
+		throw std::logic_error("a side of a channel has two ends");
+	inbox.reader = &wakeup_;
+}
+
+Channel::End::~End()
+{
+	const std::lock_guard lock(channel_->mutex_);
+	channel_->inboxes_[side_] = {};
+}
+
+bool Channel::End::send(const FramePtr &frame)
+{
+	const std::size_t cost = frame->size() + kOverhead;
+	const std::lock_guard lock(channel_->mutex_);
+	Inbox &inbox = channel_->inboxes_[1 - side_];
+	if (!inbox.reader || cost > kMostQueued - inbox.bytes)
+		return false;
+	inbox.frames.push_back(frame);
+	inbox.bytes += cost;
+	// Under the lock: its owner takes it away under the lock before it goes.
+	inbox.reader->signal();
+	return true;
+}
+
+bool Channel::End::other_attends() const
+{
+	return channel_->attended(side_ == kCard ? kNetwork : kCard);
+}
+
+void Channel::End::drain()
+{
+	std::vector<FramePtr> batch;
+	{
+		const std::lock_guard lock(channel_->mutex_);
+		Inbox &inbox = channel_->inboxes_[side_];
+		while (!inbox.frames.empty() && batch.size() < kSlice) {
+			inbox.bytes -= inbox.frames.front()->size() + kOverhead;
+			batch.push_back(std::move(inbox.frames.front()));
+			inbox.frames.pop_front();
+		}
+		if (!inbox.frames.empty())
+			wakeup_.signal();
+	}
+	for (const FramePtr &frame : batch)
+		receive_(frame);
+}
+
+} // namespace weft::ethernet
