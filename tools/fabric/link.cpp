@@ -246,6 +246,20 @@ bool Link::chance(double probability)
 	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
 }
 
+namespace
+{
+
+std::chrono::nanoseconds draw_delay(const Faults &faults, std::mt19937_64 &random)
+{
+	std::chrono::nanoseconds delay = faults.delay;
+	if (faults.jitter.count() > 0)
+		delay += std::chrono::nanoseconds(random() %
+						  static_cast<std::uint64_t>(faults.jitter.count() + 1));
+	return delay;
+}
+
+} // namespace
+
 Link::Fate Link::draw_fate()
 {
 	Fate fate;
@@ -258,10 +272,7 @@ Link::Fate Link::draw_fate()
 	}
 	fate.doubled = chance(faults_.duplication);
 	fate.held = chance(faults_.reordering);
-	fate.delay = faults_.delay;
-	if (faults_.jitter.count() > 0)
-		fate.delay += std::chrono::nanoseconds(
-			random_() % static_cast<std::uint64_t>(faults_.jitter.count() + 1));
+	fate.delay = draw_delay(faults_, random_);
 	return fate;
 }
 
@@ -308,9 +319,14 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 			timeline_.after(reordering_patience,
 					[this, side, number] { release_held(side, number); });
 			slow_.store(true, std::memory_order_release);
-			return;
+			if (!twin)
+				return;
+			/* Its double does not wait. */
+			packet = std::move(*twin);
+			twin.reset();
+		} else {
+			overtaken = std::exchange(held_[side], std::nullopt);
 		}
-		overtaken = std::exchange(held_[side], std::nullopt);
 		at_once = fate.delay.count() == 0 && in_flight_.empty();
 		if (!at_once) {
 			TimePoint due =
@@ -368,6 +384,14 @@ void Link::release_held(unsigned side, std::uint64_t number)
 		std::lock_guard lock(mutex_);
 		if (held_number_[side] == number)
 			packet = std::exchange(held_[side], std::nullopt);
+		/* That it has waited in vain spares it nothing of the link's delay. */
+		const auto delay = packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
+		if (packet && (delay.count() != 0 || !in_flight_.empty())) {
+			const TimePoint due = std::max(timeline_.now() + delay, last_due_[side]);
+			last_due_[side] = due;
+			fly(*ends_[side], std::move(*packet), due);
+			packet.reset();
+		}
 	}
 	if (packet && up())
 		arrive(*ends_[side], std::move(*packet));

@@ -167,6 +167,25 @@ TEST_F(TwoNodes, delay_keeps_the_order)
 		EXPECT_EQ(i, psns[i]);
 }
 
+// One that waits to be overtaken, and is not, has the link's delay before it all the same.
+TEST_F(TwoNodes, a_held_packet_keeps_its_delay)
+{
+	link.set_faults({.delay = 60ms, .reordering = 1});
+	const auto begin = std::chrono::steady_clock::now();
+	ASSERT_EQ(Sent::done, send(1));
+	ASSERT_TRUE(b.packets.wait_for_count(1));
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, 60ms);
+}
+
+// The double of one that waits goes on.
+TEST_F(TwoNodes, a_held_packet_keeps_its_double)
+{
+	link.set_faults({.duplication = 1, .reordering = 1});
+	ASSERT_EQ(Sent::done, send(1));
+	EXPECT_EQ(1u, b.packets.size());
+	ASSERT_TRUE(b.packets.wait_for_count(2));
+}
+
 // What arrives of a number of packets sent one by one, and the counters.
 struct Outcome {
 	std::vector<std::uint32_t> psns;
