@@ -153,8 +153,10 @@ void Stream::feed_start(View &bytes)
 		host_.requested(*frame);
 		return;
 	}
-	if (frame->reject)
+	if (frame->reject) {
+		host_.refused(*frame);
 		return end({End::Kind::Refused});
+	}
 	// An older revision may be answered with, not a newer one.
 	if (frame->revision > config_.start.revision)
 		return end({End::Kind::Failed, errors::kStartFrame});

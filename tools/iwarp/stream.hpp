@@ -53,6 +53,8 @@ public:
 	// A responder has the request, to accept() or reject(); an initiator the reply.
 	virtual void requested(const StartFrame &request) = 0;
 	virtual void established(const StartFrame &reply) = 0;
+	// An initiator has a reply that refuses, with what the other says of it; ended() follows.
+	virtual void refused(const StartFrame &reply) = 0;
 
 	// The other's Write, its Read of this side, and what a Send invalidates.
 	virtual Access place(Stag stag, std::uint64_t offset, View payload) = 0;

@@ -39,6 +39,7 @@ public:
 			stream.accept(answer);
 	}
 	void established(const StartFrame &frame) override { reply = frame; }
+	void refused(const StartFrame &frame) override { refusal = frame; }
 
 	Access place(Stag stag, std::uint64_t offset, View payload) override
 	{
@@ -115,7 +116,7 @@ public:
 	Bytes answer;
 	std::map<Stag, Region> regions;
 	std::deque<std::uint64_t> receives;
-	std::optional<StartFrame> request, reply;
+	std::optional<StartFrame> request, reply, refusal;
 	std::vector<Message> messages;
 	std::vector<std::uint64_t> done;
 	std::optional<End> end;

@@ -147,6 +147,9 @@ TEST(Stream, PrivateDataAndARefusal)
 	other.b.stream.reject({'n', 'o'});
 	pump(other.a, other.b);
 	EXPECT_EQ(other.a.end, (End{End::Kind::Refused}));
+	ASSERT_TRUE(other.a.refusal);
+	EXPECT_EQ(other.a.refusal->private_data, (Bytes{'n', 'o'}));
+	EXPECT_FALSE(other.a.reply);
 	EXPECT_EQ(other.b.end, (End{End::Kind::Refused}));
 	EXPECT_TRUE(other.b.stream.finished());
 }
