@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How much may be on its way (RFC 5681), and what is sent again of a window of which several segments were lost (RFC 6582, NewReno).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace weft::tcp
+{
+
+class Congestion
+{
+public:
+	static constexpr unsigned kDuplicates = 3;
+
+	// @mss: bytes of a segment. The first window is RFC 6928's.
+	explicit Congestion(std::uint32_t mss) : mss_(mss), window_(std::min(10 * mss, std::max(2 * mss, 14600u))) {}
+
+	std::uint32_t window() const { return window_; }
+	bool recovering() const { return recovering_; }
+
+	// @acked bytes more have arrived, of what was sent before a loss was seen or after.
+	void acknowledged(std::uint32_t acked)
+	{
+		duplicates_ = 0;
+		// By what was acknowledged, two segments at the most (section 3.1), or one a window.
+		const std::uint32_t more = window_ < threshold_ ? std::min(acked, 2 * mss_)
+								: std::max<std::uint32_t>(1, std::uint64_t{mss_} * mss_ / window_);
+		grow(more);
+	}
+	// The same acknowledgement again. True: what it asks for was lost, and goes out again now. @in_flight: bytes.
+	bool duplicate(std::uint32_t in_flight)
+	{
+		if (recovering_) {
+			grow(mss_);
+			return false;
+		}
+		if (++duplicates_ < kDuplicates)
+			return false;
+		threshold_ = std::max(in_flight / 2, 2 * mss_);
+		window_ = threshold_ + kDuplicates * mss_;
+		recovering_ = true;
+		return true;
+	}
+	// While recovering: a part of what was on its way at the loss has arrived, so the next of it was lost too.
+	void partial(std::uint32_t acked) { window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_; }
+	void recovered(std::uint32_t in_flight)
+	{
+		window_ = std::min(threshold_, std::max(in_flight, mss_) + mss_);
+		recovering_ = false;
+		duplicates_ = 0;
+	}
+	// Nothing has arrived in time.
+	void timed_out(std::uint32_t in_flight)
+	{
+		threshold_ = std::max(in_flight / 2, 2 * mss_);
+		window_ = mss_;
+		recovering_ = false;
+		duplicates_ = 0;
+	}
+
+private:
+	void grow(std::uint32_t more) { window_ = std::min(window_ + more, kMostWindow); }
+
+	// No peer offers more: windows are not scaled.
+	static constexpr std::uint32_t kMostWindow = 1 << 20;
+
+	std::uint32_t mss_;
+	std::uint32_t window_;
+	std::uint32_t threshold_ = std::numeric_limits<std::uint32_t>::max();
+	unsigned duplicates_ = 0;
+	bool recovering_ = false;
+};
+
+} // namespace weft::tcp

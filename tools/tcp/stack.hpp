@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A station's IPv4 and TCP over Ethernet: its addresses, its neighbours, its connections. One for each card, on the card's loop; it has no
+// thread, clock or socket of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "tcp/connection.hpp"
+#include "tcp/neighbours.hpp"
+#include "tcp/wire.hpp"
+
+namespace weft::tcp
+{
+
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+class Stack
+{
+public:
+	static constexpr std::size_t kMostAddresses = 16;
+	// Of all states; of those that a listener's callers have not finished, which give way to newer ones.
+	static constexpr std::size_t kMostConnections = 4096;
+	static constexpr std::size_t kMostUnfinished = 128;
+	static constexpr std::size_t kMostListeners = 1024;
+
+	struct Config {
+		Mac mac;
+		std::size_t mtu = 1500;
+	};
+
+	// @send: puts a frame on the cable.
+	Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> send);
+	// All connections are over, and nobody is told; the others are when they speak to whoever comes.
+	~Stack();
+	Stack(const Stack &) = delete;
+	Stack &operator=(const Stack &) = delete;
+
+	// False: there are enough.
+	bool add_address(Ip address, Ip mask);
+	// Connections of it end: End::Unreachable.
+	void remove_address(Ip address);
+	// For what is on no network of one's own; 0: there is none.
+	void set_gateway(Ip address) { gateway_ = address; }
+
+	// @accept: gets each connection of somebody's to @local (address 0: to any), established, whose user it sets. False: the place is
+	// taken, or there are enough.
+	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
+	// Those that are not established end.
+	void stop_listening(const Endpoint &local);
+	// The local port is one that nobody uses. Null: no own address leads there, or there is no room.
+	ConnectionPtr connect(const Endpoint &remote, User &user);
+
+	// A frame of the cable.
+	void receive(View frame);
+
+	std::size_t connections() const { return connections_.size(); }
+
+private:
+	struct Address {
+		Ip address, mask;
+	};
+	struct Listener {
+		std::function<void(const ConnectionPtr &)> accept;
+	};
+
+	bool owns(Ip address) const;
+	std::optional<Ip> next_hop(Ip destination) const;
+	std::optional<Ip> source_towards(Ip destination) const;
+	std::uint16_t unused_port(Ip local, const Endpoint &remote);
+
+	void take_arp(const Arp &arp);
+	void take_echo(const Packet &packet);
+	void take_segment(const Packet &packet);
+	void open_passively(const Pair &pair, const Segment &syn);
+	void make_room_for_unfinished();
+	Listener *listener_of(const Endpoint &local);
+	void refuse(const Pair &pair, const Segment &segment);
+	void send_segment(const Pair &pair, const Segment &segment);
+	void send_packet(const Packet &packet);
+	Connection::Setup setup_for(const Pair &pair);
+	void bury(const Pair &pair);
+	void unreachable(Ip neighbour);
+
+	Loop &loop_;
+	const Config config_;
+	const std::function<void(Bytes)> send_;
+	Neighbours neighbours_;
+	std::vector<Address> addresses_;
+	Ip gateway_ = 0;
+	std::map<Endpoint, Listener> listeners_;
+	std::map<Pair, ConnectionPtr> connections_;
+	// Not established yet, the oldest first.
+	std::deque<Pair> unfinished_;
+	// Over, and perhaps in one of their functions still.
+	std::vector<ConnectionPtr> buried_;
+	Wakeup burial_;
+};
+
+} // namespace weft::tcp

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How long to wait for an acknowledgement (RFC 6298).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/loop.hpp"
+
+namespace weft::tcp
+{
+
+class RoundTrip
+{
+public:
+	using Duration = Clock::duration;
+	// The RFC says a second at the least, for clocks that were coarse; what is common is this.
+	static constexpr Duration kLeast = std::chrono::milliseconds(200);
+	static constexpr Duration kMost = std::chrono::seconds(60);
+
+	// A segment that was sent once was acknowledged after @sample.
+	void sample(Duration sample)
+	{
+		if (smoothed_ == Duration::zero()) {
+			smoothed_ = sample;
+			variation_ = sample / 2;
+		} else {
+			const Duration off = smoothed_ > sample ? smoothed_ - sample : sample - smoothed_;
+			variation_ = (3 * variation_ + off) / 4;
+			smoothed_ = (7 * smoothed_ + sample) / 8;
+		}
+		timeout_ = std::clamp(smoothed_ + 4 * variation_, kLeast, kMost);
+	}
+	// Nothing came in time.
+	void back_off() { timeout_ = std::min(2 * timeout_, kMost); }
+	Duration timeout() const { return timeout_; }
+
+private:
+	Duration smoothed_{}, variation_{};
+	Duration timeout_ = std::chrono::seconds(1);
+};
+
+} // namespace weft::tcp
