@@ -124,12 +124,13 @@ static int count(struct ib_device *device, enum ib_qp_type type, enum ib_wr_opco
 
 int card_counts(struct ib_device *device)
 {
+	static const char *const interrupts[] = {"weft_connectx-completion", "mlx4-1@", "weft_infinihost-completion", "ib_mthca-comp@"};
 	struct counts counts;
-	int irq = bench_find_interrupt("weft_connectx-completion");
+	int irq = -ENOENT;
 	int error;
 
-	if (irq < 0)
-		irq = bench_find_interrupt("mlx4-1@");
+	for (unsigned int i = 0; irq < 0 && i < sizeof(interrupts) / sizeof(interrupts[0]); i++)
+		irq = bench_find_interrupt(interrupts[i]);
 	if (irq < 0)
 		return irq;
 	error = count(device, IB_QPT_RC, IB_WR_SEND, 1, irq, &counts);

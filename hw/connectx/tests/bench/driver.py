@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The driver beside the kernel's own on the same emulated card: instructions a call, doorbells, bandwidth, latency, probe.
+"""The drivers of the Mellanox cards beside the kernel's own on the same emulated card: instructions a call, doorbells, bandwidth, latency, probe.
 
 Both run on the stock kernel, each in a guest with a card of its own on one fabric; the measuring code is the same source. What is
 measured by the clock is measured in turns, so that what else the host does falls on both alike.
 """
+import dataclasses
 import json
 import re
 import subprocess
 
 from lab import kernels, modules, reference
 from lab.benchmarks import benchmark
+from lab.fabric import PAIR
 
 ROUNDS = 5
 UNITS = {"driver.write-latency": "ns", "driver.doorbell-to-interrupt": "ns", "driver.message-rate": "1/s"}    # the others are bytes a microsecond
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """A kind of card: its lab, and how its two drivers are loaded and called; figures: what theirs begin with."""
+    figures: str
+    lab_file: str
+    ours: str
+    theirs: str
+    theirs_is_loaded_by: str
+
+    def named(self, figure):
+        return self.figures + figure.removeprefix("driver")
+
+
+CONNECTX = Card("driver", PAIR, "weft_connectx", "mlx4_core", "mlx4_ib")
+INFINIHOST = Card("infinihost", re.sub(r'(name = "node\d"\n)', r'\1model = "infinihost"\nports = 2\n', re.sub(r'\["(node\d)"', r'["\1/1"', PAIR)),
+                  "weft_infinihost", "ib_mthca", "ib_mthca")
 
 
 class Side:
@@ -43,10 +63,13 @@ class Side:
 class Fabric:
     """Two cards on a weftd, and what their drivers ask of them."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, card=CONNECTX):
         self._bench = bench
+        self._card = card
         self._directory = bench.socket_path("fabric")
-        bench.start(bench.program("weftd"), "--socket-dir", self._directory, until=(self._directory / "node2.sock").is_socket)
+        lab_file = bench.directory / f"{card.figures}.toml"
+        lab_file.write_text(card.lab_file)
+        bench.start(bench.program("weftd"), "--lab", lab_file, "--socket-dir", self._directory, until=(self._directory / "node2.sock").is_socket)
         kernel = kernels.find("stock")
         modules.build(kernel.kdir)
         self._reference = reference.build(kernel, bench.directory, "hw/connectx/tests/bench")
@@ -55,9 +78,9 @@ class Fabric:
         """Ours and theirs, not started."""
         ours, theirs = (self._bench.guest(name, vfio_user=[self._directory / f"{card}.sock"], **share, **options)
                         for name, card, share in (("ours", "node1", {}), ("theirs", "node2", {"share": self._reference})))
-        return (Side(ours, "node1", [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_connectx")],
-                     "weft_card_figures", "weft_connectx"),
-                Side(theirs, "node2", ["modprobe mlx4_ib"], "card_reference", "mlx4_core"))
+        return (Side(ours, "node1", [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", self._card.ours)],
+                     "weft_card_figures", self._card.ours),
+                Side(theirs, "node2", [f"modprobe {self._card.theirs_is_loaded_by}"], "card_reference", self._card.theirs))
 
     def counters(self, side):
         done = subprocess.run([self._bench.program("weft"), "--socket-dir", self._directory, "--json", "counters", "--cards"],
@@ -72,17 +95,54 @@ class Fabric:
         return {name: after[name] - before[name] for name in after}, result
 
 
-@benchmark(figures=("driver.post-*", "driver.poll-*", "driver.req-notify", "driver.interrupt*"), kernel="stock")
-def instructions(bench):
+def count(bench, card):
     """Counted, one guest after the other."""
     counts = []
-    for side in Fabric(bench).sides(icount=True):
+    for side in Fabric(bench, card).sides(icount=True):
         with side.guest:
             side.load()
             counts.append(side.measure("counts"))
     ours, theirs = counts
-    for name, count in ours.items():
-        bench.figure(name, "insn", [count], [theirs[name]])
+    for name, ticks in ours.items():
+        bench.figure(card.named(name), "insn", [ticks], [theirs[name]])
+
+
+COUNTED = ("post-*", "poll-*", "req-notify", "interrupt*")
+
+
+@benchmark(figures=[f"driver.{name}" for name in COUNTED], kernel="stock")
+def instructions(bench):
+    """Of the ConnectX's drivers."""
+    count(bench, CONNECTX)
+
+
+@benchmark(figures=[f"infinihost.{name}" for name in COUNTED], kernel="stock")
+def instructions_of_the_infinihosts(bench):
+    """Of the InfiniHost's."""
+    count(bench, INFINIHOST)
+
+
+def take_probes(fabric, sides, take):
+    """From bound to registered, in turns."""
+    for _ in range(ROUNDS):
+        for which, side in enumerate(sides):
+            asked, seconds = fabric.counted(side, side.probe)
+            take("driver.probe-time", "s", which, seconds)
+            take("driver.probe-commands", "1", which, asked["commands"])
+
+
+@benchmark(figures=("infinihost.probe-*",), kernel="stock")
+def probes_of_the_infinihosts(bench):
+    """What the clock and the card say of a probe."""
+    fabric = Fabric(bench, INFINIHOST)
+    sides = fabric.sides()
+    taken = {}
+    with bench.boot(*(side.guest for side in sides)):
+        for side in sides:
+            side.load()
+        take_probes(fabric, sides, lambda name, unit, which, value: taken.setdefault((name, unit), ([], []))[which].append(value))
+    for (name, unit), (ours, theirs) in taken.items():
+        bench.figure(INFINIHOST.named(name), unit, ours, theirs)
 
 
 @benchmark(figures=("driver.write-*", "driver.message-rate", "driver.doorbell-*", "driver.stream-*", "driver.probe-*"), kernel="stock")
@@ -107,11 +167,7 @@ def by_the_clock(bench):
                 for kind in ("send", "cq", "eq"):
                     take(f"driver.stream-{kind}-doorbells", "1/1000", which, asked[f"{kind}_doorbells"] / thousands)
                 take("driver.stream-interrupts", "1/1000", which, asked["interrupts"] / thousands)
-        for _ in range(ROUNDS):
-            for which, side in enumerate(sides):
-                asked, seconds = fabric.counted(side, side.probe)
-                take("driver.probe-time", "s", which, seconds)
-                take("driver.probe-commands", "1", which, asked["commands"])
+        take_probes(fabric, sides, take)
     for (name, unit), (ours, theirs) in taken.items():
         if name != "driver.stream":
             bench.figure(name, unit, ours, theirs)
