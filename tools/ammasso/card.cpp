@@ -38,6 +38,9 @@ ethernet::Address address_from(std::uint64_t guid)
 }
 
 constexpr std::uint64_t kPageEnd = wire::page_base + wire::page::size;
+// The RNIC's queues.
+constexpr std::uint64_t kQueues = wire::page_base + MessageQueues::kShared;
+constexpr std::uint64_t kQueuesEnd = wire::page_base + MessageQueues::kEnd;
 
 } // namespace
 
@@ -47,17 +50,22 @@ Card::Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel)
 	      if (host_)
 		      host_->set_intx(driven);
       }),
-      rings_(pin_, [this](const ethernet::FramePtr &frame) {
-	      if (cable_)
-		      cable_->send(frame);
-      })
+      rings_(pin_, [this](const ethernet::FramePtr &frame) { send(frame); }),
+      rnic_(pin_, rdma_address(), [this](const ethernet::FramePtr &frame) { send(frame); })
 {
+}
+
+void Card::send(const ethernet::FramePtr &frame)
+{
+	if (cable_)
+		cable_->send(frame);
 }
 
 void Card::attach(PciHost &host)
 {
 	host_ = &host;
 	transmit_wakeup_.emplace(host.loop(), [this] { transmit(); });
+	request_wakeup_.emplace(host.loop(), [this] { serve(); });
 	if (channel_)
 		cable_.emplace(channel_, ethernet::Channel::kCard, host.loop(),
 			       [this](const ethernet::FramePtr &frame) { receive(frame); });
@@ -65,7 +73,9 @@ void Card::attach(PciHost &host)
 
 void Card::detach()
 {
+	rnic_.reset();
 	cable_.reset();
+	request_wakeup_.reset();
 	transmit_wakeup_.reset();
 	host_ = nullptr;
 }
@@ -73,13 +83,22 @@ void Card::detach()
 void Card::reset(PciReset)
 {
 	rings_.reset();
+	rnic_.reset();
 	pin_.reset();
 }
 
 void Card::bus_master_changed(bool on)
 {
-	if (on)
-		transmit_wakeup_->signal();
+	if (!on)
+		return;
+	transmit_wakeup_->signal();
+	request_wakeup_->signal();
+}
+
+void Card::serve()
+{
+	if (rnic_.serve(*host_))
+		request_wakeup_->signal();
 }
 
 void Card::transmit()
@@ -94,6 +113,8 @@ void Card::receive(const ethernet::FramePtr &frame)
 	const ethernet::Address destination = ethernet::destination_of(*frame);
 	if (destination == host_address() || ethernet::is_group(destination))
 		rings_.receive(*host_, *frame);
+	if (destination == rdma_address() || destination == tcp::kBroadcast)
+		rnic_.receive(*frame);
 }
 
 void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
@@ -101,11 +122,13 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 	std::ranges::fill(data, std::byte{0});
 	const std::uint64_t end = offset + data.size();
 	if (bar == 0 && data.size() == sizeof(std::uint32_t)) {
-		const std::uint32_t value = offset == wire::reg::host_hint ? wire::hint_none : pin_.read(offset);
+		const std::uint32_t value = offset == wire::reg::host_hint ? rnic_.queues.pop_hint() : pin_.read(offset);
 		for (unsigned i = 0; i < sizeof(value); ++i)
 			data[i] = static_cast<std::byte>(value >> 8 * i);
 	} else if (bar == 4 && offset >= wire::page_base && end <= kPageEnd) {
 		read_page(offset - wire::page_base, data);
+	} else if (bar == 4 && offset >= kQueues && end <= kQueuesEnd) {
+		rnic_.queues.read(offset - kQueues, data);
 	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
 		rings_.read(offset - wire::receive_ring, data);
 	}
@@ -119,6 +142,9 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 		for (unsigned i = 0; i < sizeof(value); ++i)
 			value |= static_cast<std::uint32_t>(data[i]) << 8 * i;
 		pin_.write(offset, value);
+	} else if (bar == 4 && offset >= kQueues && end <= kQueuesEnd) {
+		if (rnic_.queues.write(offset - kQueues, data))
+			request_wakeup_->signal();
 	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
 		if (rings_.write(offset - wire::receive_ring, data))
 			transmit_wakeup_->signal();
@@ -134,6 +160,15 @@ void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
 	put(wire::page::version, wire::interface_version);
 	put(wire::page::ivn, wire::message_version);
 	put(wire::page::window_size, static_cast<std::uint32_t>(wire::receive_ring - wire::page_base));
+	const auto queue = [&](std::size_t at, unsigned entries, std::uint64_t pool, wire::Queue number) {
+		put(at, entries);
+		put(at + 4, wire::message_size);
+		put(at + 8, static_cast<std::uint32_t>(pool));
+		put(at + 12, static_cast<std::uint32_t>(MessageQueues::kShared + static_cast<unsigned>(number) * wire::shared::size));
+	};
+	queue(wire::page::q0_q_size, wire::request_entries, MessageQueues::kRequests, wire::Queue::requests);
+	queue(wire::page::q1_q_size, wire::reply_entries, 0, wire::Queue::replies);
+	queue(wire::page::q2_q_size, wire::event_entries, 0, wire::Queue::events);
 	store_be<std::uint64_t>(page, wire::page::host_address, host_address() << 16);
 	store_be<std::uint64_t>(page, wire::page::rdma_address, rdma_address() << 16);
 	put(wire::page::next_transmit, rings_.next_transmit());

@@ -12,6 +12,7 @@
 
 #include "ammasso/ethernet_rings.hpp"
 #include "ammasso/interrupt_pin.hpp"
+#include "ammasso/rnic.hpp"
 #include "base/loop.hpp"
 #include "cards/card.hpp"
 #include "ethernet/channel.hpp"
@@ -46,6 +47,8 @@ private:
 	void bus_master_changed(bool on) override;
 
 	void transmit();
+	void serve();
+	void send(const ethernet::FramePtr &frame);
 	void receive(const ethernet::FramePtr &frame);
 	void read_page(std::uint64_t offset, std::span<std::byte> data);
 
@@ -54,10 +57,11 @@ private:
 	const std::shared_ptr<ethernet::Channel> channel_;
 	PciHost *host_ = nullptr;
 	// While attached.
-	std::optional<Wakeup> transmit_wakeup_;
+	std::optional<Wakeup> transmit_wakeup_, request_wakeup_;
 	std::optional<ethernet::Channel::End> cable_;
 	InterruptPin pin_;
 	EthernetRings rings_;
+	Rnic rnic_;
 };
 
 } // namespace weft::ammasso
