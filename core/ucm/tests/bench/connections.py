@@ -5,8 +5,9 @@ Two pairs of guests on one fabric, one on each stack, all up at once; samples ar
 """
 import contextlib
 import re
+import subprocess
 
-from lab import kernels, modules
+from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
@@ -14,6 +15,8 @@ DEBIANS = ("mlx4_ib", "ib_uverbs", "ib_ipoib", "rdma_ucm")
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 ROUNDS = 3
 STACKS = ("ours", "theirs")
+OPEN = 2000
+LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
 
 
 def lab_file(bench, names):
@@ -25,22 +28,33 @@ def lab_file(bench, names):
     return path
 
 
-@contextlib.contextmanager
-def pairs(bench):
-    """Both pairs, each at 10.0.PAIR.N on ib0: {"ours": (server, client, address of the server), "theirs": …}."""
+def start_fabric(bench, names):
+    """A weftd with a card for each name on one switch; returns the sockets."""
     modules.build(kernels.find("stock").kdir)
-    names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     sockets = [bench.socket_path(f"{name}.sock") for name in names]
     bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file(bench, names),
                 until=lambda: all(path.is_socket() for path in sockets))
+    return sockets
+
+
+def begin(node, stack, address):
+    """ib0 of the stack, with its address, going up."""
+    if stack == "ours":
+        node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+    else:
+        node.run(f"modprobe mlx4_core && modprobe -a {' '.join(DEBIANS)}", timeout=60)
+    node.wait_for("test -e /sys/class/net/ib0", timeout=20, what="ib0")
+    node.run(f"ip link set ib0 up && ip addr add {address} dev ib0")
+
+
+@contextlib.contextmanager
+def pairs(bench):
+    """Both pairs, each at 10.0.PAIR.N on ib0: {"ours": (server, client, address of the server), "theirs": …}."""
+    names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
+    sockets = start_fabric(bench, names)
     with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(names, sockets))) as nodes:
         for number, node in enumerate(nodes):
-            if number < 2:
-                node.insmod(*(f"/share/{name}.ko" for name in SUITE))
-            else:
-                node.run(f"modprobe mlx4_core && modprobe -a {' '.join(DEBIANS)}", timeout=60)
-            node.wait_for("test -e /sys/class/net/ib0", timeout=20, what="ib0")
-            node.run(f"ip link set ib0 up && ip addr add 10.0.{number // 2}.{number % 2 + 1}/24 dev ib0")
+            begin(node, STACKS[number // 2], f"10.0.{number // 2}.{number % 2 + 1}/24")
         for node in nodes:
             node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
         ends = {stack: (*nodes[2 * pair:2 * pair + 2], f"10.0.{pair}.1") for pair, stack in enumerate(STACKS)}
@@ -72,3 +86,21 @@ def programs(bench):
                 for stack in STACKS:
                     samples[stack].append(by_cmtime(*ends[stack], count))
             bench.figure(f"cm.cmtime-{count}", "1/s", samples["ours"], samples["theirs"])
+
+
+@benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
+def kernels_part(bench):
+    """Counted, one guest after the other, which connects to itself; and with many connections open."""
+    program = bench.directory / "connections"
+    subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", cache.TREE / "core/ucm/tests/bench/connections.c", "-o", program],
+                   stdin=subprocess.DEVNULL, check=True)
+    taken = []
+    for stack, socket in zip(STACKS, start_fabric(bench, STACKS)):
+        with bench.guest(stack, vfio_user=[socket], icount="sleep") as node:
+            begin(node, stack, "10.0.0.1/24")
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 of {stack}")
+            node.put("/tmp/connections", program.read_bytes())
+            out = node.run(f"chmod +x /tmp/connections && /tmp/connections 10.0.0.1 {OPEN}", timeout=600).out
+            taken.append({name: int(value) for name, value in LINE.findall(out)})
+    for name, value in taken[0].items():
+        bench.figure(name, "insn" if "insn" in name else "bytes", [value], [taken[1][name]])

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * connections ADDRESS COUNT: makes COUNT connections of one machine with itself, by /dev/infiniband/rdma_cm, without a library and without queue pairs, so that
+ * what is counted is the kernel's connection management alone: of both ends, and of the datagrams between them.
+ *
+ * It is for a guest whose clock is its instruction counter: what passes of it is counted, less what the CPU is idle for, by /proc/timer_list. This program's own
+ * part is small, and the same on each stack.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <err.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <rdma/rdma_user_cm.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Events as librdmacm counts them. */
+enum event { addr_resolved = 0, route_resolved = 2, connect_request = 4, connect_response = 5, established = 9, disconnected = 10, timewait_exit = 15 };
+/* So many are on their way at once, and so many are counted together. */
+enum { reliable = 2, wait_ms = 5000, window = 64, few = 200, port = 7500 };
+/* Queue pairs that nobody has, but no two connections the same: of who asks, and of who answers. */
+enum { asking_qps = 0x100000, answering_qps = 0x200000 };
+
+static int node;
+
+static unsigned long long ticks(void)
+{
+	unsigned long long low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+	return high << 32 | low;
+}
+
+/* The number behind a name in a file of /proc. */
+static unsigned long long number_in(const char *path, const char *name)
+{
+	static char text[64 * 1024];
+	const int file = open(path, O_RDONLY | O_CLOEXEC);
+	size_t size = 0;
+	ssize_t got;
+
+	while ((got = read(file, text + size, sizeof(text) - 1 - size)) > 0)
+		size += (size_t)got;
+	close(file);
+	text[size] = 0;
+	const char *found = strstr(text, name);
+	if (!found)
+		errx(1, "%s has no %s", path, name);
+	return strtoull(strchr(found, ':') + 1, NULL, 10);
+}
+
+static unsigned long long busy(void)
+{
+	const unsigned long long idle = number_in("/proc/timer_list", ".idle_sleeptime");
+
+	return ticks() - idle;
+}
+
+/* One command: a header, what is asked, and where the answer goes. */
+static void command(unsigned int number, const void *request, size_t size, size_t room, const char *what)
+{
+	char message[1024];
+	const struct rdma_ucm_cmd_hdr header = {.cmd = number, .in = size, .out = room};
+
+	memcpy(message, &header, sizeof(header));
+	memcpy(message + sizeof(header), request, size);
+	if (write(node, message, sizeof(header) + size) < 0)
+		err(1, "%s", what);
+}
+
+/* number: told with each of its events. An id whose program calls it 0 is told nothing. */
+static unsigned int create_id(unsigned int number)
+{
+	struct rdma_ucm_create_id_resp answer = {};
+	const struct rdma_ucm_create_id request = {.uid = number + 1, .response = (unsigned long)&answer, .ps = RDMA_PS_TCP, .qp_type = reliable};
+
+	command(RDMA_USER_CM_CMD_CREATE_ID, &request, sizeof(request), sizeof(answer), "create");
+	return answer.id;
+}
+
+static struct rdma_ucm_event_resp next_event(void)
+{
+	struct rdma_ucm_event_resp answer = {};
+	const struct rdma_ucm_get_event request = {.response = (unsigned long)&answer};
+
+	do
+		command(RDMA_USER_CM_CMD_GET_EVENT, &request, sizeof(request), sizeof(answer), "event");
+	while (answer.event == timewait_exit);
+	return answer;
+}
+
+static unsigned int number_of(struct rdma_ucm_event_resp event)
+{
+	return (unsigned int)event.uid - 1;
+}
+
+static struct rdma_ucm_event_resp await(enum event expected)
+{
+	const struct rdma_ucm_event_resp answer = next_event();
+
+	if (answer.event != expected)
+		errx(1, "event %u, status %d, where %u was expected", answer.event, (int)answer.status, expected);
+	return answer;
+}
+
+static struct rdma_ucm_conn_param param(unsigned int qp)
+{
+	return (struct rdma_ucm_conn_param){.qp_num = qp, .responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .valid = 1};
+}
+
+static void accept_id(unsigned int id, const struct rdma_ucm_conn_param *with)
+{
+	struct rdma_ucm_accept request = {.id = id, .uid = 1};
+
+	if (with)
+		request.conn_param = *with;
+	command(RDMA_USER_CM_CMD_ACCEPT, &request, sizeof(request), 0, "accept");
+}
+
+static void disconnect(unsigned int id)
+{
+	const struct rdma_ucm_disconnect request = {.id = id};
+
+	command(RDMA_USER_CM_CMD_DISCONNECT, &request, sizeof(request), 0, "disconnect");
+}
+
+static void destroy(unsigned int id)
+{
+	struct rdma_ucm_destroy_id_resp answer;
+	const struct rdma_ucm_destroy_id request = {.id = id, .response = (unsigned long)&answer};
+
+	command(RDMA_USER_CM_CMD_DESTROY_ID, &request, sizeof(request), sizeof(answer), "destroy");
+}
+
+static void open_node(void)
+{
+	node = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	if (node < 0)
+		err(1, "/dev/infiniband/rdma_cm");
+}
+
+static void listen_for_all(void)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct rdma_ucm_bind_ip bind = {.id = create_id(0)};
+	const struct rdma_ucm_listen listen = {.id = bind.id, .backlog = 1024};
+
+	memcpy(&bind.addr, &any, sizeof(any));
+	command(RDMA_USER_CM_CMD_BIND_IP, &bind, sizeof(bind), 0, "bind");
+	command(RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, "listen");
+}
+
+/* Accepts all that come, and ends what its peer ends, until it is killed. */
+static void serve(void)
+{
+	for (unsigned int qp = answering_qps;;) {
+		const struct rdma_ucm_event_resp event = next_event();
+		if (event.event == connect_request) {
+			const struct rdma_ucm_conn_param with = param(qp++);
+			accept_id(event.id, &with);
+		} else if (event.event == disconnected) {
+			disconnect(event.id);
+			destroy(event.id);
+		}
+	}
+}
+
+/* It has said why. */
+static void lose_server(int)
+{
+	_exit(1);
+}
+
+static unsigned int *ids;
+
+static void find_address(unsigned int number, const struct sockaddr_in *where)
+{
+	struct rdma_ucm_resolve_ip request = {.id = ids[number] = create_id(number), .timeout_ms = wait_ms};
+
+	memcpy(&request.dst_addr, where, sizeof(*where));
+	command(RDMA_USER_CM_CMD_RESOLVE_IP, &request, sizeof(request), 0, "resolve address");
+}
+
+static void find_route(unsigned int number)
+{
+	const struct rdma_ucm_resolve_route request = {.id = ids[number], .timeout_ms = wait_ms};
+
+	command(RDMA_USER_CM_CMD_RESOLVE_ROUTE, &request, sizeof(request), 0, "resolve route");
+}
+
+static void resolve(unsigned int from, unsigned int to, const struct sockaddr_in *where)
+{
+	unsigned int asked = from;
+
+	while (asked < from + window && asked < to)
+		find_address(asked++, where);
+	for (unsigned int found = from; found < to;) {
+		const struct rdma_ucm_event_resp event = next_event();
+		if (event.event == addr_resolved) {
+			find_route(number_of(event));
+			continue;
+		}
+		if (event.event != route_resolved)
+			errx(1, "event %u, status %d, where a route was expected", event.event, (int)event.status);
+		found++;
+		if (asked < to)
+			find_address(asked++, where);
+	}
+}
+
+static void ask(unsigned int number)
+{
+	const struct rdma_ucm_connect request = {.conn_param = param(asking_qps + number), .id = ids[number]};
+
+	command(RDMA_USER_CM_CMD_CONNECT, &request, sizeof(request), 0, "connect");
+}
+
+static void connect_all(unsigned int from, unsigned int to)
+{
+	unsigned int asked = from;
+
+	while (asked < from + window && asked < to)
+		ask(asked++);
+	for (unsigned int made = from; made < to; made++) {
+		accept_id(ids[number_of(await(connect_response))], NULL);
+		if (asked < to)
+			ask(asked++);
+	}
+}
+
+static void end_all(unsigned int from, unsigned int to)
+{
+	unsigned int asked = from;
+
+	while (asked < from + window && asked < to)
+		disconnect(ids[asked++]);
+	for (unsigned int ended = from; ended < to; ended++) {
+		destroy(ids[number_of(await(disconnected))]);
+		if (asked < to)
+			disconnect(ids[asked++]);
+	}
+}
+
+/* Instructions that each connection of from to to takes, to be found, to be made and to be ended: those that are to be kept are not ended. */
+static void count(const char *when, unsigned int from, unsigned int to, const struct sockaddr_in *where, bool keep)
+{
+	const unsigned long long nothing = busy(), begun = busy();
+	resolve(from, to, where);
+	const unsigned long long found = busy();
+	connect_all(from, to);
+	const unsigned long long made = busy(), own = begun - nothing;
+
+	printf("figure cm.insn-resolve%s %llu\n", when, (found - begun - own) / (to - from));
+	printf("figure cm.insn-connect%s %llu\n", when, (made - found - own) / (to - from));
+	if (!keep) {
+		end_all(from, to);
+		printf("figure cm.insn-disconnect%s %llu\n", when, (busy() - made - own) / (to - from));
+	}
+	fflush(stdout);
+}
+
+/* KiB of the machine's memory that are free, and this program's, which are its own affair. */
+static long long memory_left(void)
+{
+	return (long long)(number_in("/proc/meminfo", "MemFree") + number_in("/proc/self/status", "VmRSS"));
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port)};
+	const unsigned int all = argc == 3 ? (unsigned int)atoi(argv[2]) : 0;
+
+	if (all < 2 * few || inet_pton(AF_INET, argv[1], &where.sin_addr) != 1)
+		errx(2, "connections ADDRESS COUNT");
+	ids = calloc(all + 2 * few, sizeof(*ids));
+	if (!ids)
+		err(1, "ids");
+	/* Each has a node of its own: one that another process has opened is refused. */
+	int listens[2];
+	char any;
+	if (pipe(listens))
+		err(1, "pipe");
+	signal(SIGCHLD, lose_server);
+	const pid_t server = fork();
+	if (server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(listens[0]);
+		open_node();
+		listen_for_all();
+		close(listens[1]);
+		serve();
+	}
+	close(listens[1]);
+	if (read(listens[0], &any, 1) != 0)
+		err(1, "the listener");
+	open_node();
+	/* What is made once is made. */
+	resolve(0, few, &where);
+	connect_all(0, few);
+	end_all(0, few);
+
+	count("", few, 2 * few, &where, false);
+	const long long before = memory_left();
+	resolve(2 * few, all, &where);
+	connect_all(2 * few, all);
+	printf("figure cm.memory %lld\n", (before - memory_left()) * 1024 / (all - 2 * few));
+	fflush(stdout);
+	count("-among-many", all, all + few, &where, true);
+	signal(SIGCHLD, SIG_IGN);
+	kill(server, SIGKILL);
+	return 0;
+}
