@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest: commands, doorbells, register accesses, queue and table contents in any order
-// and with any content, memory that goes away, links that go down. What is wrong is found by the
-// sanitizers; and whatever the guest did, the card must come back by a reset.
+// A hostile guest of a ConnectX.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <span>
 
 #include <spdlog/spdlog.h>
@@ -13,6 +9,7 @@
 #include "connectx/limits.hpp"
 #include "connectx/tests/tiny_driver.hpp"
 #include "hca/transport.hpp"
+#include "pci/testing/hostile_guest.hpp"
 
 namespace weft::connectx::testing
 {
@@ -22,6 +19,7 @@ namespace
 using hw::connectx::AddressPathLayout;
 using hw::connectx::MptEntry;
 using hw::connectx::QpContext;
+using weft::testing::Input;
 
 constexpr Opcode kOpcodes[] = {
 	Opcode::query_dev_cap, Opcode::query_fw,    Opcode::query_adapter,   Opcode::init_hca,
@@ -41,38 +39,15 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_fa,
 };
 
-class Input
+// Subject - what HostileGuest asks for.
+class Subject
 {
 public:
-	explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-	bool empty() const { return bytes_.empty(); }
-	template<typename T>
-	T take()
-	{
-		T value{};
-		const auto part = take(sizeof(T));
-		std::memcpy(&value, part.data(), part.size());
-		return value;
-	}
-	std::span<const std::uint8_t> take(std::size_t size)
-	{
-		const auto part = bytes_.first(std::min(size, bytes_.size()));
-		bytes_ = bytes_.subspan(part.size());
-		return part;
-	}
+	static constexpr std::uint64_t kMemorySize = TinyDriver::kMemorySize;
+	static constexpr std::uint64_t kBarSizes[6] = {hw::connectx::bar0::size, 0, limits::kUarSize, 0, limits::kMsixBarSize};
 
-private:
-	std::span<const std::uint8_t> bytes_;
-};
+	Subject() : driver_(1, [](CardContext &context) { return make_transport(context); }) {}
 
-// Guest - a driver that does most things right, so that what it does wrong gets far.
-class Guest
-{
-public:
-	// Kept from input to input, because making it costs more than an input does.
-	Guest() : driver_(1, [](CardContext &context) { return make_transport(context); }) {}
-
-	// Of a machine that is as if made anew: brings the card up.
 	void start()
 	{
 		driver_.bring_up_events();
@@ -98,112 +73,46 @@ public:
 		port.info().set_state(ib::PortState::active);
 	}
 
-	void run(Input &input)
+	bool comes_back()
 	{
-		for (unsigned step = 0; step < 64 && !input.empty(); ++step) {
-			act(input);
-			driver_.host.loop().poll();
-		}
-		// Whatever has happened: a reset brings the card back. The next input begins with it.
 		driver_.peers[0]->disable();
 		driver_.start_over();
-		if (driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status != Status::ok)
-			std::abort();
+		return driver_.command(Opcode::query_fw, 0, 0, {}, 0x100).status == Status::ok;
 	}
 
-private:
-	static constexpr std::size_t kScratch = 64 << 10;
-	static constexpr std::uint32_t kPd = 7;
-	static constexpr std::uint32_t kKey = 20 << 8;
-
-	void act(Input &input)
+	weft::testing::FakeHost &host() { return driver_.host; }
+	Card &card() { return driver_.card; }
+	std::uint64_t scratch() const { return scratch_; }
+	std::uint64_t everything() const { return everything_.bus; }
+	std::span<std::byte> table(bool which)
 	{
-		switch (input.take<std::uint8_t>() % 12) {
-		case 0:
-			any_command(input);
-			break;
-		case 1: // queue and data content
-		case 2: {
-			const auto at = input.take<std::uint16_t>() % kScratch;
-			const std::uint64_t place =
-				input.take<std::uint8_t>() % 2 ? scratch_ : everything_.bus;
-			write(place + at, input.take(64));
-			break;
-		}
-		case 3: {
-			const std::uint32_t qpn = pick_qp(input);
-			driver_.host.write<std::uint32_t>(2, 4096 * TinyDriver::kUarPage + 0x14,
-							  __builtin_bswap32(qpn << 8));
-			break;
-		}
-		case 4:
-			create_qp(input);
-			break;
-		case 5:
-			post(input);
-			break;
-		case 6:
-			any_access(input);
-			break;
-		case 7:
-			edit_tables(input);
-			break;
-		case 8:
-			disturb(input);
-			break;
-		case 9: {
-			const auto next =
-				static_cast<std::uint32_t>(1 + input.take<std::uint8_t>() % 2);
-			driver_.arm(cq_, next, input.take<std::uint8_t>());
-			break;
-		}
-		case 10:
-			driver_.set_consumer(cq_, input.take<std::uint32_t>());
-			break;
-		case 11:
-			if (input.take<std::uint8_t>() % 4 == 0)
-				driver_.command(Opcode::to_err_qp, pick_qp(input));
-			else
-				driver_.command(Opcode::to_rst_qp, pick_qp(input));
-			break;
-		}
+		return driver_.host.memory(driver_.icm_bus(which ? TinyDriver::kDmptBase : TinyDriver::kMttBase), which ? 64 * 64 : 512);
 	}
-
-	static std::uint32_t pick_qp(Input &input)
+	static Opcode any_opcode(std::uint8_t choice) { return kOpcodes[choice % std::size(kOpcodes)]; }
+	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in, std::uint64_t out, bool event,
+		 std::uint16_t token)
 	{
-		const std::uint8_t choice = input.take<std::uint8_t>();
-		return choice & 0x40 ? 128 + choice % 8 : TinyDriver::kFirstQp + choice % 4;
+		driver_.raw(opcode, modifier, op_modifier, in, out, event, token);
 	}
-
-	void write(std::uint64_t address, std::span<const std::uint8_t> bytes)
+	static std::uint32_t qpn(std::uint8_t choice) { return choice & 0x40 ? 128 + choice % 8 : TinyDriver::kFirstQp + choice % 4; }
+	void ring(std::uint32_t qpn)
 	{
-		const std::uint64_t room = TinyDriver::kMemorySize - address;
-		const auto part = bytes.first(std::min<std::size_t>(bytes.size(), room));
-		std::ranges::copy(std::as_bytes(part),
-				  driver_.host.memory(address, part.size()).begin());
+		driver_.host.write<std::uint32_t>(2, 4096 * TinyDriver::kUarPage + 0x14, __builtin_bswap32(qpn << 8));
 	}
-
-	void any_command(Input &input)
+	void end(std::uint32_t qpn, bool by_error) { driver_.command(by_error ? Opcode::to_err_qp : Opcode::to_rst_qp, qpn); }
+	void arm(Input &input)
 	{
-		const Opcode opcode = kOpcodes[input.take<std::uint8_t>() % std::size(kOpcodes)];
-		const std::uint8_t shape = input.take<std::uint8_t>();
-		std::uint32_t modifier = input.take<std::uint32_t>();
-		if (shape & 1)
-			modifier &= 0xff;
-		const std::uint32_t op_modifier = shape & 2 ? input.take<std::uint8_t>() % 16 : 0;
-		const std::uint64_t in = shape & 4 ? input.take<std::uint64_t>() : scratch_;
-		const std::uint64_t out = shape & 8 ? input.take<std::uint64_t>() : scratch_ + 4096;
-		if (!(shape & 16))
-			write(scratch_, input.take(128));
-		driver_.raw(opcode, modifier, op_modifier, in, out, shape & 32,
-			    input.take<std::uint16_t>());
+		const auto next = static_cast<std::uint32_t>(1 + input.take<std::uint8_t>() % 2);
+		driver_.arm(cq_, next, input.take<std::uint8_t>());
 	}
+	void consume(Input &input) { driver_.set_consumer(cq_, input.take<std::uint32_t>()); }
+	void set_port_active() { driver_.context().port(1)->info().set_state(ib::PortState::active); }
+	void set_cable(bool in) { in ? driver_.peers[0]->enable() : driver_.peers[0]->disable(); }
 
-	void create_qp(Input &input)
+	void create_qp(std::uint32_t qpn, Input &input)
 	{
 		constexpr ServiceType services[] = {ServiceType::rc, ServiceType::uc,
 						    ServiceType::ud, ServiceType::xrc};
-		const std::uint32_t qpn = pick_qp(input);
 		const ServiceType service =
 			qpn >= 128 ? ServiceType::mlx : services[input.take<std::uint8_t>() % 4];
 		Mailbox mailbox(hw::connectx::qp_mailbox_size);
@@ -224,14 +133,14 @@ private:
 			right.set(c, 1);
 		QpContext::mtt_offset.set(c, everything_.mtt_offset + 8 * (qpn % 8));
 		QpContext::doorbell_record.set(c, everything_.bus + 0xf000 + 4 * (qpn % 8));
-		mutate(input, mailbox);
+		input.mutate(mailbox);
 		driver_.command(Opcode::rst2init_qp, qpn, 0, mailbox);
 
 		Mailbox next(hw::connectx::qp_mailbox_size);
 		std::uint8_t *const n = next.data() + hw::connectx::qp_mailbox_context;
 		QpContext::mtu.set(n, 1 + input.take<std::uint8_t>() % 5);
 		QpContext::log_max_message.set(n, 30);
-		QpContext::remote_qpn.set(n, pick_qp(input));
+		QpContext::remote_qpn.set(n, Subject::qpn(input.take<std::uint8_t>()));
 		QpContext::rra_max.set(n, 2);
 		QpContext::sra_max.set(n, 2);
 		QpContext::retry_count.set(n, 1);
@@ -241,23 +150,14 @@ private:
 		AddressPathLayout::remote_lid.set(path, 1); // itself
 		AddressPathLayout::ack_timeout.set(path, 1);
 		AddressPathLayout::sched_queue.set(path, 0x83);
-		mutate(input, next);
+		input.mutate(next);
 		driver_.command(Opcode::init2rtr_qp, qpn, 0, next);
 		driver_.command(Opcode::rtr2rts_qp, qpn, 0, next);
 	}
 
-	// Now and then, one byte of a mailbox.
-	static void mutate(Input &input, Mailbox &mailbox)
-	{
-		if (input.take<std::uint8_t>() % 4 == 0)
-			mailbox[input.take<std::uint8_t>() % mailbox.size()] =
-				input.take<std::uint8_t>();
-	}
-
 	// A send WQE that has its head right, and a receive WQE; then the doorbell.
-	void post(Input &input)
+	void post(std::uint32_t qpn, Input &input)
 	{
-		const std::uint32_t qpn = pick_qp(input);
 		QueuePair *const qp = driver_.context().queue_pair(qpn);
 		if (!qp)
 			return;
@@ -279,62 +179,17 @@ private:
 		Mailbox counter(4);
 		hw::connectx::store_be32(counter.data(), 0, input.take<std::uint8_t>());
 		write(everything_.bus + 0xf000 + 4 * (qpn % 8), counter);
-		driver_.host.write<std::uint32_t>(2, 4096 * TinyDriver::kUarPage + 0x14,
-						  __builtin_bswap32(qpn << 8));
+		ring(qpn);
 	}
 
-	void any_access(Input &input)
-	{
-		static constexpr std::uint64_t sizes[] = {
-			hw::connectx::bar0::size, 0, limits::kUarSize, 0, limits::kMsixBarSize};
-		const unsigned bar = input.take<std::uint8_t>() % 3 * 2;
-		const std::uint64_t offset = input.take<std::uint32_t>() % sizes[bar];
-		const std::uint64_t length = std::min<std::uint64_t>(
-			1 + input.take<std::uint8_t>() % 32, sizes[bar] - offset);
-		if (input.take<std::uint8_t>() & 1) {
-			std::vector<std::byte> data(length);
-			driver_.card.region_read(bar, offset, data);
-		} else {
-			std::vector<std::byte> data(length);
-			std::ranges::copy(std::as_bytes(input.take(length)), data.begin());
-			driver_.card.region_write(bar, offset, data);
-		}
-	}
+private:
+	static constexpr std::size_t kScratch = weft::testing::kHostileScratch;
+	static constexpr std::uint32_t kPd = 7;
+	static constexpr std::uint32_t kKey = 20 << 8;
 
-	// Straight into the tables that lie in the guest's memory.
-	void edit_tables(Input &input)
+	void write(std::uint64_t address, std::span<const std::uint8_t> bytes)
 	{
-		const bool dmpt = input.take<std::uint8_t>() & 1;
-		const std::uint64_t base =
-			driver_.icm_bus(dmpt ? TinyDriver::kDmptBase : TinyDriver::kMttBase);
-		const std::uint64_t offset = input.take<std::uint16_t>() % (dmpt ? 64 * 64 : 512);
-		write(base + offset, input.take(8));
-	}
-
-	void disturb(Input &input)
-	{
-		auto &host = driver_.host;
-		switch (input.take<std::uint8_t>() % 6) {
-		case 0:
-			host.set_bus_master(input.take<std::uint8_t>() & 1);
-			break;
-		case 1: // the machine takes its memory away under the card
-			if (host.dma().unmap(0, TinyDriver::kMemorySize))
-				driver_.card.memory_changed();
-			break;
-		case 2:
-			driver_.peers[0]->enable();
-			break;
-		case 3:
-			driver_.peers[0]->disable();
-			break;
-		case 4:
-			driver_.context().port(1)->info().set_state(ib::PortState::active);
-			break;
-		case 5:
-			host.set_msix_enabled(input.take<std::uint8_t>() & 1);
-			break;
-		}
+		std::ranges::copy(std::as_bytes(bytes), driver_.host.memory(address, bytes.size()).begin());
 	}
 
 	TinyDriver driver_;
@@ -354,9 +209,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	weft::connectx::testing::Input input({data, size});
-	static weft::connectx::testing::Guest guest;
-	guest.start();
-	guest.run(input);
+	static weft::testing::HostileGuest<weft::connectx::testing::Subject> guest;
+	guest.run(weft::testing::Input({data, size}));
 	return 0;
 }
