@@ -10,8 +10,6 @@
 #include <ib/endian.hpp>
 #include <pcap/pcap.h>
 
-#include "base/environment.hpp"
-
 namespace weft::fabric
 {
 
@@ -44,8 +42,8 @@ static_assert(sizeof(ErfHeader) == 16);
 
 } // namespace
 
-Capture::Capture(const std::string &path, std::uint64_t most_bytes)
-    : most_bytes_(most_bytes), bytes_(sizeof(pcap_file_header)),
+Capture::Capture(const std::string &path, std::uint64_t most_bytes, const Environment &environment)
+    : environment_(environment), most_bytes_(most_bytes), bytes_(sizeof(pcap_file_header)),
       handle_(pcap_open_dead_with_tstamp_precision(linktype_erf, snapshot_length,
 						   PCAP_TSTAMP_PRECISION_NANO),
 	      pcap_close),
@@ -62,7 +60,7 @@ Capture::~Capture() = default;
 
 void Capture::record(std::span<const std::byte> wire)
 {
-	auto now = Environment::host().date().time_since_epoch();
+	auto now = environment_.date().time_since_epoch();
 	auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
 	auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
 	auto fraction = (static_cast<std::uint64_t>(rest.count()) << 32) / 1'000'000'000;

@@ -13,6 +13,8 @@
 #include <span>
 #include <string>
 
+#include "base/environment.hpp"
+
 struct pcap;
 struct pcap_dumper;
 
@@ -26,8 +28,9 @@ public:
 	static constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
 	/* Throws std::runtime_error with the reason if the file cannot be written. A packet that would make it longer
-	 * than @most_bytes is left out, and so are all that follow. */
-	explicit Capture(const std::string &path, std::uint64_t most_bytes = unlimited);
+	 * than @most_bytes is left out, and so are all that follow. @environment: whose dates packets have. */
+	explicit Capture(const std::string &path, std::uint64_t most_bytes = unlimited,
+			 const Environment &environment = Environment::host());
 	Capture(const Capture &) = delete;
 	Capture &operator=(const Capture &) = delete;
 	~Capture();
@@ -41,6 +44,7 @@ public:
 	std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
 
 private:
+	const Environment &environment_;
 	const std::uint64_t most_bytes_;
 	std::mutex mutex_;
 	std::uint64_t bytes_; /* of the file, under the mutex */

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "base/environment.hpp"
-
 namespace weft::fabric
 {
 
@@ -23,7 +21,7 @@ EgressQueue::Result EgressQueue::send(Packet &&packet, std::size_t limit)
 		VlQueue &queue = *queues_[vl];
 		if (queue.packets.size() >= limit)
 			return Result::dropped;
-		queue.packets.push_back({std::move(packet), Environment::host().now()});
+		queue.packets.push_back({std::move(packet), environment_.now()});
 		queued_[vl].fetch_add(1, std::memory_order_acq_rel);
 	}
 	/* The credit may have come back before the packet was in the queue. */
@@ -77,7 +75,7 @@ std::vector<Packet> EgressQueue::expire(std::uint8_t vl, Clock::time_point befor
 	return expired;
 }
 
-EgressQueue::Clock::time_point EgressQueue::waiting_since(std::uint8_t vl) const
+Clock::time_point EgressQueue::waiting_since(std::uint8_t vl) const
 {
 	std::lock_guard lock(mutex_);
 	if (!queues_[vl] || queues_[vl]->packets.empty())

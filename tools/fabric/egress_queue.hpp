@@ -7,12 +7,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "fabric/port.hpp"
 
 namespace weft::fabric
@@ -21,9 +21,8 @@ namespace weft::fabric
 class EgressQueue
 {
 public:
-	using Clock = std::chrono::steady_clock;
-
-	explicit EgressQueue(Port &port) : port_(port) {}
+	/* @environment: whose time packets wait in. */
+	EgressQueue(Port &port, const Environment &environment) : port_(port), environment_(environment) {}
 
 	/*
 	 * Send now, or queue behind what waits already.
@@ -52,6 +51,7 @@ private:
 	};
 
 	Port &port_;
+	const Environment &environment_;
 	mutable std::mutex mutex_;
 	/* Made when first needed. */
 	std::unique_ptr<VlQueue> queues_[Port::vls];

@@ -25,6 +25,8 @@ public:
 		/* Set IsSM in PortInfo's capability mask from the start. */
 		bool is_sm = false;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
+		/* Whose time it lives in. */
+		const Environment *environment = &Environment::host();
 	};
 
 	struct Handlers {
@@ -69,6 +71,7 @@ private:
 	void link_changed(bool up) override;
 	void credit_available(std::uint8_t vl) override { egress_.drain(vl); }
 	/* SubnetAgentHost */
+	Clock::time_point now() const override { return config_.environment->now(); }
 	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
 			   bool reregister) override;
 

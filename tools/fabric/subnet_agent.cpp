@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/environment.hpp"
 #include "fabric/smp_request.hpp"
 
 namespace weft::fabric
@@ -51,7 +50,7 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port, bool ow
 	if (request != SmpRequest::bad_version) {
 		ManagedPort &guarded = node_port(in_port);
 		if (!guarded.guard.admits(guarded.info, smp, own,
-					  Environment::host().now())) {
+					  host_.now())) {
 			outcome.verdict = Verdict::denied;
 			return outcome;
 		}

@@ -12,6 +12,7 @@
 
 #include <ib/smp.hpp>
 
+#include "base/environment.hpp"
 #include "fabric/managed_port.hpp"
 
 namespace weft::fabric
@@ -38,6 +39,9 @@ class SubnetAgentHost
 {
 public:
 	virtual ~SubnetAgentHost() = default;
+
+	/* In its time. */
+	virtual Clock::time_point now() const = 0;
 
 	/* PortInfo of @port was @before. @reregister: its clients are to, which is not stored. */
 	virtual void port_info_set(const ManagedPort &port, const ib::PortInfo &before,

@@ -51,7 +51,7 @@ NodeAgent::Config agent_config(const SwitchConfig &config)
 } // namespace
 
 Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
-    : owner(sw), number(side_number), port(side_port), egress(side_port)
+    : owner(sw), number(side_number), port(side_port), egress(side_port, sw.timeline_.environment())
 {
 	/* As the agent's table begins. */
 	pkeys[0].store(ib::pkey_default_full, std::memory_order_relaxed);
@@ -332,6 +332,11 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		timeline_.after(patience(out), [this, &out, vl] { expire(out, vl); }, this);
 }
 
+Clock::time_point Switch::now() const
+{
+	return timeline_.now();
+}
+
 std::chrono::nanoseconds Switch::patience(const PortSide &out)
 {
 	/* 4.096 us * 2^n, IBA 14.2.5.6; from 20 on it never ends. */
@@ -345,7 +350,7 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 {
 	out.expiry_planned.fetch_and(~(1u << vl));
 	auto life = patience(out);
-	const auto now = Environment::host().now(); // as the queue counts
+	const auto now = timeline_.now(); // as the queue counts
 	/* Counted before they give back their credits. */
 	std::vector<Packet> dropped = out.egress.expire(vl, now - life);
 	if (!dropped.empty()) {
@@ -355,7 +360,7 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 	}
 	dropped.clear();
 	auto since = out.egress.waiting_since(vl);
-	if (since != EgressQueue::Clock::time_point::max() &&
+	if (since != Clock::time_point::max() &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
 		timeline_.after(since + life - now, [this, &out, vl] { expire(out, vl); }, this);
 }

@@ -88,6 +88,7 @@ private:
 	};
 
 	/* SubnetAgentHost */
+	Clock::time_point now() const override;
 	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
 			   bool reregister) override;
 	void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed) override;

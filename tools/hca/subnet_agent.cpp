@@ -34,7 +34,7 @@ std::uint32_t differences(const ib::PortInfo &before, const ib::PortInfo &now)
 
 SubnetAgent::SubnetAgent(const fabric::NodeIdentity &identity,
 			 const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host)
-    : ports_(ports), host_(host), agent_(identity, managed(ports), *this)
+    : ports_(ports), loop_(loop), host_(host), agent_(identity, managed(ports), *this)
 {
 	for (const auto &port : ports_)
 		traps_.push_back(std::make_unique<TrapSender>(

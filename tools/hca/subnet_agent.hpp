@@ -80,6 +80,7 @@ private:
 	void trap_mkey(const CardPort &port, const ib::Smp &smp, ib::Lid slid);
 
 	// fabric::SubnetAgentHost
+	Clock::time_point now() const override { return loop_.now(); }
 	void port_info_set(const fabric::ManagedPort &port, const ib::PortInfo &before,
 			   bool reregister) override;
 	void pkeys_set(const fabric::ManagedPort &port, unsigned block,
@@ -89,6 +90,7 @@ private:
 	void tell_state(unsigned port, const ib::PortInfo &before, const ib::PortInfo &now);
 
 	const std::vector<std::unique_ptr<CardPort>> &ports_;
+	const Loop &loop_;
 	Host &host_;
 	std::vector<std::unique_ptr<TrapSender>> traps_;
 	fabric::SubnetAgent agent_;

@@ -24,7 +24,7 @@ MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config,
       tid_(loop.random()),
       mads_(std::in_place, port,
 	    fabric::MadPort::Config{
-		    .description = config.name, .node_guid = config.guid, .is_sm = true},
+		    .description = config.name, .node_guid = config.guid, .is_sm = true, .environment = &loop.environment()},
 	    fabric::MadPort::Handlers{.received =
 		     [this](fabric::AddressedMad &&mad) {
 			     {
