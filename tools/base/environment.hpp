@@ -35,6 +35,14 @@ public:
 	// 0 if time has come.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 
+	// Of time in which others outside of the process have turns (tools/calendar), all three are on its reactor's thread.
+	// Whether it is such time. Who tells those others something then hears their answer before anything else is done.
+	virtual bool is_shared() const { return false; }
+	// Whether one of them has its turn: all that is done here meanwhile is what descriptors ask for.
+	virtual bool stands() const { return false; }
+	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done here. False: it will not be.
+	virtual bool hear(int fd) { return fd >= 0; }
+
 	// The machine's own.
 	static Environment &host();
 };

@@ -105,7 +105,7 @@ void Timer::arm(Clock::duration after)
 void Timer::arm_at(Clock::time_point deadline)
 {
 	state_->deadline = deadline;
-	if (state_->waiting && *state_->waiting <= deadline)
+	if (state_->waiting && state_->waiting->first <= deadline)
 		return;
 	state_->stop_waiting();
 	state_->wait();

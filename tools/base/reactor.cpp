@@ -139,16 +139,17 @@ std::size_t Reactor::turn(Clock::time_point until)
 		Reactor &reactor;
 	} const depth(*this);
 
+	const bool stands = environment_.stands();
 	bool at_once = !ready_.empty();
 	{
 		const std::lock_guard lock(mutex_);
-		at_once = at_once || !posted_.empty();
+		at_once = !stands && (at_once || !posted_.empty());
 		asleep_ = !at_once;
 	}
 	if (at_once)
 		until = Clock::time_point::min();
-	else if (!timers_.empty())
-		until = std::min(until, timers_.begin()->first);
+	else if (!stands && !timers_.empty())
+		until = std::min(until, timers_.begin()->first.first);
 	std::array<epoll_event, kMostEvents> events;
 	const int count = environment_.wait(poll_.get(), events.data(), kMostEvents, until);
 	{
@@ -175,6 +176,8 @@ std::size_t Reactor::turn(Clock::time_point until)
 		if (ready)
 			call(watch->loop, [&] { watch->ready(ready); });
 	}
+	if (stands)
+		return ran;
 	ran += run_timers();
 	// What these post has its turn after descriptors and timers have had theirs.
 	for (std::size_t left = ready_.size(); left && !ready_.empty(); --left) {
@@ -192,7 +195,7 @@ std::size_t Reactor::run_timers()
 		return 0;
 	std::size_t ran = 0;
 	const auto now = environment_.now();
-	while (!timers_.empty() && timers_.begin()->first <= now) {
+	while (!timers_.empty() && timers_.begin()->first.first <= now) {
 		TimerState &timer = *timers_.begin()->second;
 		timers_.erase(timers_.begin());
 		timer.waiting.reset();

@@ -9,10 +9,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -61,7 +62,8 @@ private:
 	// A timer or watch, kept until no handler can be running that uses it.
 	struct TimerState;
 	struct WatchState;
-	using Due = std::pair<Clock::time_point, TimerState *>;
+	// When, and, of those at the same time, in which order.
+	using Due = std::pair<Clock::time_point, std::uint64_t>;
 	struct Posted {
 		Loop *loop;
 		Task task;
@@ -83,7 +85,8 @@ private:
 	const FileDescriptor bell_; // an eventfd, watched by edge: it is never read
 
 	// Reactor's thread only.
-	std::set<Due> timers_;
+	std::map<Due, TimerState *> timers_;
+	std::uint64_t armed_ = 0; // timers that were put among them
 	std::deque<Posted> ready_;
 	std::vector<std::shared_ptr<void>> buried_;
 	unsigned depth_ = 0; // of turn()

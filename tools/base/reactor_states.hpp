@@ -18,20 +18,21 @@ struct Reactor::TimerState {
 
 	void wait()
 	{
-		waiting = deadline;
-		loop.reactor().timers_.emplace(*waiting, this);
+		Reactor &reactor = loop.reactor();
+		waiting = {*deadline, reactor.armed_++};
+		reactor.timers_.emplace(*waiting, this);
 	}
 	void stop_waiting()
 	{
 		if (waiting)
-			loop.reactor().timers_.erase({*waiting, this});
+			loop.reactor().timers_.erase(*waiting);
 		waiting.reset();
 	}
 
 	Loop &loop;
 	const std::function<void()> fired;
 	std::optional<Clock::time_point> deadline;
-	std::optional<Clock::time_point> waiting; // where it stands among the reactor's
+	std::optional<Due> waiting; // where it stands among the reactor's
 };
 
 struct Reactor::WatchState {

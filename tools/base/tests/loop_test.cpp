@@ -165,6 +165,25 @@ TEST(Timer, VirtualTimePassesAtOnce)
 }
 
 // Numbers drawn follow from the seed.
+// Those that are due at the same time fire in the order in which they were armed, wherever they lie in memory.
+TEST(Timer, EqualDeadlinesKeepOrder)
+{
+	weft::VirtualEnvironment environment;
+	weft::Loop loop("test", weft::Loop::Mode::Manual, environment);
+	std::vector<std::unique_ptr<weft::Timer>> timers;
+	std::vector<unsigned> fired;
+	for (unsigned i = 0; i < 64; ++i)
+		timers.push_back(std::make_unique<weft::Timer>(loop, [&fired, i] { fired.push_back(i); }));
+	std::vector<unsigned> order;
+	for (unsigned i = 0; i < 64; ++i)
+		order.push_back(i * 37 % 64);
+	const auto deadline = loop.now() + std::chrono::seconds(1);
+	for (const unsigned each : order)
+		timers[each]->arm_at(deadline);
+	ASSERT_TRUE(loop.run_until([&] { return fired.size() == timers.size(); }, std::chrono::seconds(5)));
+	EXPECT_EQ(fired, order);
+}
+
 TEST(Environment, ChanceFollowsFromTheSeed)
 {
 	weft::VirtualEnvironment one(7), same(7), other(8);
