@@ -56,10 +56,11 @@ def guest_words(guest, agent_fd):
     return [*words, *guest.append.split()]
 
 
-def repeatable_words(name, seed, work):
+def repeatable_words(name, seed, work, time=VIRTUAL_TIME):
     """The command line of a kernel that does the same again (start(repeatable_in=…)), by virtual time, with all that it is to do in a folder: work/NAME
-    has its script, and gets what that printed (out, err), and its status; it is called work by a name that any folder has."""
-    return [*VIRTUAL_TIME, f"weft.seed={seed:#x}", f"weft.tree={image.root_tree()}", f"weft.name={name}", f"weft.work=/proc/self/cwd/{work}"]
+    has its script, and gets what that printed (out, err), and its status; it is called work by a name that any folder has.
+    time: another one to live in."""
+    return [*time, f"weft.seed={seed:#x}", f"weft.tree={image.root_tree()}", f"weft.name={name}", f"weft.work=/proc/self/cwd/{work}"]
 
 
 def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None):

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/acceptor.hpp"
@@ -21,6 +23,9 @@ namespace weft::calendar
 
 namespace
 {
+
+// Milliseconds of the machine's time within which who is asked has answered. It has nothing else to do.
+constexpr int kPatience = 60000;
 
 std::uint64_t count(std::chrono::nanoseconds time)
 {
@@ -81,6 +86,29 @@ private:
 		Peer *const first = next();
 		++turns_;
 		send(*first, first->member.run(now()));
+	}
+
+	// Of those there are few, and none but the one that is asked has anything to say.
+	bool hear(int fd) override
+	{
+		while (!members_.empty()) {
+			std::vector<pollfd> all{{fd, POLLIN, 0}};
+			for (const auto &peer : members_)
+				all.push_back({peer ? peer->socket.get() : -1, POLLIN, 0});
+			const int ready = ::poll(all.data(), all.size(), kPatience);
+			if (ready < 0 && errno != EINTR)
+				throw std::system_error(errno, std::generic_category(), "poll");
+			if (ready < 0)
+				continue;
+			if (ready == 0)
+				return false;
+			const auto asks = std::find_if(all.begin() + 1, all.end(), [](const pollfd &each) { return each.revents; });
+			// The last word of one that leaves may be an answer.
+			if (all.front().revents)
+				return true;
+			read(*members_[static_cast<std::size_t>(asks - all.begin()) - 1]);
+		}
+		return false;
 	}
 
 	std::uint64_t now() const { return count(time_.passed()); }

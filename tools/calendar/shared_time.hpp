@@ -27,6 +27,8 @@ public:
 		virtual std::optional<Clock::time_point> due() const = 0;
 		// That time has come.
 		virtual void run() = 0;
+		// Environment::hear()
+		virtual bool hear(int fd) = 0;
 
 	protected:
 		~Outside() = default;
@@ -44,6 +46,9 @@ public:
 	std::chrono::system_clock::time_point date() const override;
 	std::uint64_t random() override { return chance_.random(); }
 	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override;
+	bool is_shared() const override { return true; }
+	bool stands() const override { return outside_ && outside_->runs(); }
+	bool hear(int fd) override { return outside_ && outside_->hear(fd); }
 
 	// How long it has gone on, and the other way round.
 	std::chrono::nanoseconds passed() const { return now_.load() - kBegin; }

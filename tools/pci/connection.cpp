@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include <poll.h>
@@ -46,20 +47,31 @@ void Connection::start()
 	});
 }
 
-void Connection::close()
+void Connection::hang_up()
 {
 	watch_.reset();
 	socket_ = FileDescriptor();
+}
+
+void Connection::close()
+{
+	hang_up();
+	callbacks_.closed = nullptr;
 }
 
 void Connection::drop(const std::string &reason)
 {
 	if (!socket_)
 		return;
-	close();
+	hang_up();
 	// The callback may release the owner's reference on this.
 	const auto self = shared_from_this();
-	callbacks_.closed(reason);
+	if (!loop_.environment().stands())
+		return callbacks_.closed(reason);
+	loop_.post([self, reason] {
+		if (self->callbacks_.closed)
+			self->callbacks_.closed(reason);
+	});
 }
 
 bool Connection::hung_up()
@@ -71,7 +83,8 @@ bool Connection::hung_up()
 // What does not fit into the slice is left to a further one, and the socket meanwhile to itself.
 void Connection::read_slice()
 {
-	unsigned budget = kSlice;
+	// The rest would wait until the client's turn ends, which may wait for the rest.
+	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
 	Received received = Received::More;
 	for (;;) {
 		// What was read before goes first: it may be the rest of the slice before.
@@ -124,14 +137,15 @@ bool Connection::handle_messages(unsigned &budget)
 
 // The client's own end of the connection, or a socket on its way in which that is, would keep the connection open when the
 // client is gone: the end of it would never be seen, from the first byte of a message on. So a socket must be one that brings nothing,
-// and not the one at the other end of ours, to which nothing can be sent then.
+// and not the one at the other end of ours, to which nothing can be sent then. In shared time clients are those that the lab's own
+// machines have, and answer over what they give.
 bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 {
 	bool any = false;
 	for (const FileDescriptor &fd : fds) {
 		if (kind_of(fd.get()) != DescriptorKind::Socket)
 			continue;
-		if (!reader_.framing().takes_sockets || !make_send_only(fd.get()))
+		if (!reader_.framing().takes_sockets || (!loop_.environment().is_shared() && !make_send_only(fd.get())))
 			return false;
 		any = true;
 	}

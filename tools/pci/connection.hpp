@@ -35,7 +35,7 @@ public:
 	void start();
 	// Closes without a callback.
 	void close();
-	// Closes, with the callback.
+	// Closes, with the callback. Where the client has its turn in shared time, that comes after it.
 	void drop(const std::string &reason);
 	// Whether the other side has hung up, though there may be messages left to read.
 	bool hung_up();
@@ -44,6 +44,7 @@ private:
 	// Whether there may be more where that came from.
 	enum class Received { More, All, End };
 
+	void hang_up();
 	// Waits for what there is to read, or not, and for room if there is something to send.
 	void want(Watch::Ready reading);
 	void read_slice();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
+#include "base/loop.hpp"
 #include "pci/endpoint.hpp"
 
 namespace weft::vhost_user
@@ -278,7 +279,7 @@ int Session::set_backend_request_fd(Message &message)
 	if (message.fds.size() != 1)
 		return EINVAL;
 	try {
-		auto channel = Bell::take(std::move(message.fds.front()), Bell::Kind::Channel);
+		auto channel = Channel::take(std::move(message.fds.front()), endpoint_.loop().environment());
 		if (!channel)
 			return EINVAL;
 		channel_ = std::move(channel);
@@ -364,17 +365,10 @@ bool Session::send_message(std::uint64_t address, std::uint32_t data)
 	return true;
 }
 
-// A machine that leaves so many calls unread that there is no room for one more hears of the queue by those.
 void Session::call(std::uint32_t queue)
 {
-	struct {
-		Header header;
-		VringState state;
-	} const request{{static_cast<std::uint32_t>(BackendRequest::VringCall), kVersion,
-			 sizeof(VringState)},
-			{queue, 0}};
-	static_assert(sizeof(request) == sizeof(Header) + sizeof(VringState));
-	channel_->ring(std::as_bytes(std::span(&request, 1)));
+	if (!channel_->call(queue))
+		end("it does not answer a call");
 }
 
 } // namespace weft::vhost_user

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "base/bell.hpp"
 #include "pci/protocol.hpp"
+#include "vhost-user/channel.hpp"
 #include "vhost-user/commands.hpp"
 #include "vhost-user/interrupts.hpp"
 #include "vhost-user/protocol.hpp"
@@ -73,7 +73,7 @@ private:
 	std::array<Ring, kQueues> rings_;
 	std::vector<MemoryRegion> regions_;
 	std::uint64_t protocol_features_ = 0;
-	std::optional<Bell> channel_; // for requests to the machine
+	std::optional<Channel> channel_; // for requests to the machine
 	std::optional<std::uint64_t> reply_;
 	// Used again and again. A message may be sent while a command is executed.
 	Ring::Chain chain_;

@@ -379,7 +379,7 @@ struct ControlSession::Captures {
 			if (link->capture())
 				throw BadRequest(
 					fmt::format("link {} is captured already", link->name()));
-		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes);
+		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes, world.environment());
 		json names = json::array();
 		for (fabric::Link *link : links) {
 			link->set_capture(capture);

@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -26,6 +28,9 @@
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
 #include "base/runtime_directory.hpp"
+#include "calendar/calendar.hpp"
+#include "calendar/shared_time.hpp"
+#include "weftd/acts.hpp"
 #include "weftd/control.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/log.hpp"
@@ -43,6 +48,8 @@ struct Options {
 	std::string log_level = "info";
 	weftd::LogForm log_form = weftd::LogForm::Text;
 	std::optional<std::uint64_t> seed;
+	bool calendar = false;
+	std::filesystem::path acts;
 	bool check = false;
 };
 
@@ -66,6 +73,11 @@ Options parse(int argc, char **argv)
 		       "where LIDs are kept over a restart (default: with the sockets)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
+	auto *calendar = app.add_flag("--calendar", options.calendar,
+				      "live in time that the hosts' kernels, which are programs, share by calendar.sock");
+	app.add_option("--acts", options.acts, "requests to make of itself at their times, see weftd(1)")
+		->check(CLI::ExistingFile)
+		->needs(calendar);
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
 		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
 		->capture_default_str();
@@ -122,7 +134,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 {
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
-	const auto name = place_of_lab(directory);
+	// A lab that does the same again has its GUIDs again, wherever it runs.
+	const auto name = options.calendar ? "calendar" : place_of_lab(directory);
 	auto lab = options.lab.empty() ? weftd::default_lab(name)
 				       : weftd::load_lab(options.lab, name);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty() ? directory
@@ -137,7 +150,11 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 
 	std::signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
-	Loop main_loop("weftd", Loop::Mode::Manual);
+	std::optional<calendar::SharedTime> time;
+	if (options.calendar)
+		time.emplace(lab.seed);
+	Reactor reactor("weftd", Reactor::Drive::Manual, time ? static_cast<Environment &>(*time) : Environment::host());
+	Loop main_loop("weftd", reactor);
 	bool ended = false;
 	const FileDescriptor signals = take_signals();
 	Watch on_signal(main_loop, signals.get(), Watch::Readable, [&](unsigned) {
@@ -149,15 +166,37 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	});
 
 	const auto lock = claim(directory);
-	weftd::World world(lab, directory);
-	Loop control_loop("control");
+	for (weftd::LabHost &host : lab.hosts)
+		if (time)
+			host.bus = weftd::LabBus::VhostUser;
+	weftd::World world(lab, directory, time ? &reactor : nullptr);
+	std::optional<calendar::Calendar> calendar;
+	std::optional<weftd::Acts> acts;
+	const auto end = [&](const std::string &reason) {
+		spdlog::info("ends: {}", reason);
+		ended = true;
+	};
+	if (time) {
+		std::vector<std::string> names;
+		for (const weftd::LabHost &host : lab.hosts)
+			if (host.model->pluggable)
+				names.push_back(host.name);
+		calendar.emplace(main_loop, *time, std::move(names), directory / "calendar.sock", end);
+		if (!options.acts.empty())
+			acts.emplace(main_loop, world, weftd::load_acts(options.acts), end);
+	}
+	std::optional<Loop> control_loop;
+	if (time)
+		control_loop.emplace("control", reactor);
+	else
+		control_loop.emplace("control");
 	// Last, so that it says that all the others are there.
-	weftd::ControlServer control(control_loop, world, directory / "control.sock",
+	weftd::ControlServer control(*control_loop, world, directory / "control.sock",
 				     [&] { main_loop.post([&] { ended = true; }); }, log);
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
-		main_loop.reactor().turn(Clock::time_point::max());
+		reactor.turn(Clock::time_point::max());
 	return 0;
 }
 

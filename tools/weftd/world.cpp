@@ -57,6 +57,11 @@ void check_trust(const Lab &lab)
 		}
 }
 
+Environment &environment_of(Reactor *reactor)
+{
+	return reactor ? reactor->environment() : Environment::host();
+}
+
 } // namespace
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
@@ -72,8 +77,9 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector
 		server->listen(socket);
 }
 
-World::World(const Lab &lab, const std::filesystem::path &socket_directory)
-    : socket_directory_(socket_directory), threads_("cards", kMostCardThreads), fabric_(lab.seed), ethernet_(lab.seed), mkey_(sm::random_mkey())
+World::World(const Lab &lab, const std::filesystem::path &socket_directory, Reactor *reactor)
+    : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads), fabric_(lab.seed, reactor),
+      ethernet_(lab.seed, reactor), mkey_(sm::random_mkey(environment_of(reactor)))
 {
 	lab_.name = lab.name;
 	lab_.seed = lab.seed;
@@ -83,6 +89,11 @@ World::World(const Lab &lab, const std::filesystem::path &socket_directory)
 }
 
 World::~World() = default;
+
+Environment &World::environment() const
+{
+	return environment_of(reactor_);
+}
 
 Lab World::lab() const
 {
@@ -242,11 +253,18 @@ void World::add_hosts(const LabDifference &changes, const Lab &wanted)
 			ports.push_back(&port_of({config.name, number}, config.name));
 		if (config.model->pluggable)
 			hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
-								threads_.take(), most_mappings));
+								thread_for_card(), most_mappings));
 		else
 			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(), std::move(ports),
 								nullptr, 0));
 	}
+}
+
+std::shared_ptr<Reactor> World::thread_for_card()
+{
+	if (!reactor_)
+		return threads_.take();
+	return {std::shared_ptr<Reactor>(), reactor_}; // which outlives this
 }
 
 void World::remove_link(const LabLink &link)
@@ -271,7 +289,7 @@ void World::start_manager()
 	if (!config.mkey)
 		config.mkey = mkey_;
 	subnet_manager_ =
-		std::make_unique<sm::SubnetManager>(port_of({kSmNode, 1}, "the subnet manager"), std::move(config));
+		std::make_unique<sm::SubnetManager>(port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
 }
 
 // None can take another's share of the process's mappings. Half of what is left is left to those who come later, where

@@ -57,8 +57,9 @@ class World
 {
 public:
 	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
-	// shows in building, std::system_error for sockets.
-	World(const Lab &lab, const std::filesystem::path &socket_directory);
+	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its time; null: each card by a
+	// thread of its own, in the machine's.
+	World(const Lab &lab, const std::filesystem::path &socket_directory, Reactor *reactor = nullptr);
 	~World();
 	World(const World &) = delete;
 	World &operator=(const World &) = delete;
@@ -71,6 +72,8 @@ public:
 	// LabError; everything is as before then, but for cards that were to be replaced: their machines have lost them.
 	LabDifference apply(const Lab &wanted);
 
+	// Whose time it lives in.
+	Environment &environment() const;
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
 	// Null if the lab has none.
@@ -98,8 +101,10 @@ private:
 	// Whether the switch that faces an untrusted host's port passes management of its.
 	void restrict(const LabLink &link, bool restricted);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
+	std::shared_ptr<Reactor> thread_for_card();
 
 	const std::filesystem::path socket_directory_;
+	Reactor *const reactor_;
 	// Of the cards: with few of them each has its own.
 	ReactorPool threads_;
 	// What there is, at each moment of a change; a host that could not be made may be in it and not in hosts_.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "calendar/calendar.hpp"
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -162,6 +164,73 @@ TEST_F(CalendarTest, LetsOneRunAtATime)
 	expect_turn(second, 5 * kSecond);
 	EXPECT_EQ(calendar->turns(), 5u);
 	EXPECT_TRUE(ends.empty());
+}
+
+// What is posted or due here waits while one has its turn: otherwise its outcome would depend on which is faster.
+TEST_F(CalendarTest, HoldsWhatIsToBeDoneHereWhileOneRuns)
+{
+	start({"node1"});
+	const auto only = join(1);
+	EXPECT_EQ(hear(only).operation, Operation::Ack);
+	unsigned done = 0;
+	loop.post([&] { ++done; });
+	weft::Timer timer(loop, [&] { ++done; });
+	timer.arm(0s);
+	ask(only, Operation::Get);
+	ask(only, Operation::Request, 5 * kSecond);
+	EXPECT_TRUE(time.stands());
+	EXPECT_EQ(done, 0u);
+	ask(only, Operation::Wait);
+	EXPECT_FALSE(time.stands());
+	expect_turn(only, 5 * kSecond);
+	EXPECT_EQ(done, 2u);
+}
+
+// One that waits is asked something, and asks for the time and for a turn before it answers: nothing else is done meanwhile.
+TEST_F(CalendarTest, HearsAnAnswer)
+{
+	start({"node1"});
+	const auto only = join(1);
+	hear(only);
+	ask(only, Operation::Request, 5 * kSecond);
+	ask(only, Operation::Wait);
+	std::array<int, 2> ends_of_channel;
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of_channel.data()), 0);
+	const FileDescriptor here(ends_of_channel[0]), there(ends_of_channel[1]);
+	unsigned done = 0;
+	loop.post([&] { ++done; });
+	std::thread kernel([&] {
+		Message answer{};
+		char byte;
+		::recv(there.get(), &byte, 1, 0);
+		for (const auto operation : {Operation::Get, Operation::Request}) {
+			send(only, operation, time.passed().count());
+			::recv(only.get(), &answer, sizeof(answer), 0);
+		}
+		::send(there.get(), &byte, 1, 0);
+	});
+	ASSERT_EQ(::send(here.get(), "?", 1, 0), 1);
+	EXPECT_TRUE(time.hear(here.get()));
+	kernel.join();
+	EXPECT_EQ(done, 0u);
+	expect_turn(only, 0);
+	EXPECT_EQ(done, 1u);
+}
+
+// One that dies instead of answering is not waited for, and named.
+TEST_F(CalendarTest, HearsNothingOfOneThatDies)
+{
+	start({"node1"});
+	auto only = join(1);
+	hear(only);
+	ask(only, Operation::Wait);
+	std::array<int, 2> channel;
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
+	const FileDescriptor here(channel[0]), there(channel[1]);
+	only.reset();
+	EXPECT_FALSE(time.hear(here.get()));
+	EXPECT_EQ(ends, std::vector<std::string>{"node1 has left the calendar at 0.000000000 s"});
+	EXPECT_FALSE(time.hear(here.get()));
 }
 
 // A member that dies is named, with the time, and the others are let go, so that they end.

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A lab in virtual time: weftd and a kernel that is a program for each of its hosts share a calendar (tools/calendar), on which one of them at a time
+has a turn, and time passes when none has anything left to do. With the same seed the same happens, to the last packet.
+
+Nothing comes from outside while it runs: each host has a script, and what else is to happen is told weftd beforehand (weftd(1), --acts). All lies in one
+folder, by names that any other folder has as well, for a kernel's command line is a part of what happens:
+
+    work/HOST/script    and, once it has run: out, err, status
+    console-HOST.log, weftd.log
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import time
+import typing
+
+from lab import reports, uml
+from lab.errors import LabError
+from lab.waiting import wait_until
+
+SOCKETS, WORK, SHARE, ACTS = "lab", "work", "share", "acts"
+TIME_IS_UP = "an act says so"     # tools/weftd/acts.cpp, of a shutdown
+LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose calendar has ended
+GRACE = 10      # seconds of the machine's time until weftd has seen that a kernel is no more
+
+
+@dataclasses.dataclass(frozen=True)
+class Lab:
+    """What is run. kernel: of lab.kernels, a native one; scripts(hosts): of each host, for bash; hosts that have none wait for the others. share: a folder that
+    the hosts have as /share; acts: (seconds, request) as for weftd's control socket."""
+
+    directory: pathlib.Path
+    weftd: pathlib.Path
+    kernel: object
+    scripts: typing.Callable
+    seed: int
+    lab_file: pathlib.Path | None = None
+    share: pathlib.Path | None = None
+    acts: tuple = ()
+    memory: str = "384M"
+    append: str = ""
+    log_level: str = "info"
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What came of it, of each host: what its script printed, and its status; None where it did not come to its end; and what the kernels reported. reason: why the lab ended."""
+
+    out: dict
+    err: dict
+    status: dict
+    reports: dict
+    reason: str
+
+
+def _words(lab, name, number):
+    words = [*uml.repeatable_words(name, lab.seed, WORK, time=(f"time-travel=ext:{number}:{SOCKETS}/calendar.sock",)),
+             f"virtio_uml.device={SOCKETS}/{name}.sock:{uml.PCI_DEVICE_ID}"]
+    if lab.share:
+        words.append(f"weft.share=/proc/self/cwd/{SHARE}")
+    return [*words, *lab.append.split()]
+
+
+def _hosts(lab):
+    """The names of those that have machines, in the lab's order. To look changes nothing."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        here = os.open(lab.directory / SOCKETS, os.O_PATH)
+        try:
+            client.connect(f"/proc/self/fd/{here}/control.sock")    # the folder's name may be longer than a socket's may be
+        finally:
+            os.close(here)
+        client.sendall(b'{"command": "fabric.show"}\n')
+        answer = json.loads(client.makefile("rb").readline())
+    return [host["name"] for host in answer["result"]["hosts"] if host["socket"]]
+
+
+def _start_weftd(lab):
+    for name in (SOCKETS, WORK):
+        (lab.directory / name).mkdir(mode=0o700, parents=True)
+    if lab.share:
+        (lab.directory / SHARE).symlink_to(pathlib.Path(lab.share).resolve())
+    (lab.directory / ACTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.acts))
+    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--calendar", "--acts", ACTS, "--socket-dir", SOCKETS, "--seed", str(lab.seed),
+               "--log-level", lab.log_level]
+    if lab.lab_file:
+        command += ["--lab", str(pathlib.Path(lab.lab_file).resolve())]
+    with open(lab.directory / "weftd.log", "wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, cwd=lab.directory)
+
+
+def _said_last(lab):
+    lines = (lab.directory / "weftd.log").read_text(errors="replace").splitlines()
+    ends = [line.partition("ends: ")[2] for line in lines if "ends: " in line]
+    return ends[-1] if ends else "\n".join(lines[-5:])
+
+
+def run(lab, timeout):
+    """Runs it to its end, that of the first host to see that all scripts have ended; returns Done. timeout: seconds of the machine's time."""
+    weftd = _start_weftd(lab)
+    keepers = {}
+    try:
+        wait_until("weftd to serve", lambda: weftd.poll() is not None or (lab.directory / SOCKETS / "control.sock").is_socket(), 30)
+        if weftd.poll() is not None:
+            raise LabError(_said_last(lab))
+        hosts = _hosts(lab)
+        scripts = lab.scripts(hosts)
+        for name in hosts:
+            own = lab.directory / WORK / name
+            own.mkdir()
+            (own / "script").write_text(scripts.get(name, "true\n"))
+        for number, name in enumerate(hosts, 1):
+            (lab.directory / f"state-{name}").mkdir()
+            keepers[name] = uml.start(lab.kernel, _words(lab, name, number), memory=lab.memory, log=lab.directory / f"console-{name}.log",
+                                      state=pathlib.Path(f"state-{name}"), repeatable_in=lab.directory)
+        _wait_for_end(weftd, keepers, timeout)
+    finally:
+        for keeper in keepers.values():
+            uml.end(keeper)
+        weftd.terminate()
+        weftd.wait()
+    return Done(*({name: _read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
+                {name: int(text) if (text := _read(lab.directory / WORK / name / "status")) else None for name in hosts},
+                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab))
+
+
+def _wait_for_end(weftd, keepers, timeout):
+    """A kernel that ends on the calendar ends it. One that never came to it is missed by nobody but here."""
+    gone = None
+    end = time.monotonic() + timeout
+    while weftd.poll() is None:
+        now = time.monotonic()
+        gone = gone or next(((name, now) for name, keeper in keepers.items() if keeper.poll() is not None), None)
+        if gone and now > gone[1] + GRACE:
+            raise LabError(f"{gone[0]} has ended, and the others wait for it", "its console says why")
+        if now > end:
+            raise LabError(f"the lab has not come to its end in {timeout:g} s", "its consoles say how far it came")
+        time.sleep(0.05)
+
+
+def _read(file):
+    return file.read_text(errors="replace") if file.exists() else ""

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A lab in virtual time: the same seed does the same, to the last packet."""
+import filecmp
+import subprocess
+
+from lab import kernels, shared_time
+from lab.testing import test
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_connectx", "weft_ipoib")
+LAB = """
+[[switch]]
+name = "switch1"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "switch1"]
+delay = "20us"
+loss = 0.01
+[[link]]
+ends = ["node2", "switch1"]
+delay = "20us"
+"""
+BEGIN = "".join(f"insmod /share/{name}.ko || exit 1\n" for name in SUITE) + """
+ip address add 10.0.0.${HOSTNAME#node}/24 dev ib0; ip link set ib0 up
+until [ "$(cat /sys/class/net/ib0/carrier 2>/dev/null)" = 1 ]; do sleep 0.1; done
+date +%s.%N
+"""
+# What depends on time, on which packets were lost, and on who was first. The server's part ends with the client's.
+TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait; nstat -az | grep -i retrans; date +%s.%N\n",
+           "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
+FLAP = ((5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}))
+
+
+def _lab(lab, name, scripts, **options):
+    file = lab.directory / "lab.toml"
+    file.write_text(LAB)
+    return shared_time.Lab(lab.directory / name, lab.program("weftd"), kernels.find(lab.kernel), lambda _: {host: BEGIN + script for host, script in scripts.items()},
+                           lab.seed & 0xFFFFFFFF, lab_file=file, share=lab.modules, **options)
+
+
+@test(kernels=("um",), also=("um-debug",), timeout=150)
+def two_runs_are_the_same(lab):
+    """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
+    everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
+    captures = [lab.directory / f"{number}.pcap" for number in range(2)]
+    seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", acts=(
+        (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *FLAP)), 150) for number, capture in enumerate(captures)]
+    seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, acts=FLAP), 150))
+    assert set(seen[0].status.values()) == {0} and not any(seen[0].reports.values()), seen[0]
+    said = seen[0].out["node1"].splitlines()
+    assert "sender" in seen[0].out["node2"] and float(said[-1]) - float(said[0]) > 4.9, seen[0].out
+    assert seen[0] == seen[1], f"{seen[0]}\n{seen[1]}"
+    assert captures[0].stat().st_size > 4_000_000 and filecmp.cmp(*captures, shallow=False), "the captures differ"
+    assert seen[2] == seen[0], f"{seen[2]}\n{seen[0]}"
+
+
+@test(kernels=("um",), also=("um-debug",), timeout=90)
+def half_an_hour_without_a_manager(lab):
+    """Who was talked to when the subnet manager went is reached for as long as the talk goes on. A port that comes up meanwhile is of no use until the manager is
+    back, and is then: ib0 has not given up."""
+    scripts = {"node1": "ping -c 60 -i 10 10.0.0.2 && sleep 2060 && ping -c 1 10.0.0.2",
+               "node2": "for pause in 790 1 200 1650; do sleep $pause; cat /sys/class/net/ib0/carrier; done"}
+    done = shared_time.run(_lab(lab, "run", scripts, acts=(
+        (0, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}), (100, {"command": "sm.disable"}), (791.9, {"command": "link.down", "link": "node2"}),
+        (810, {"command": "link.up", "link": "node2"}), (2500, {"command": "sm.enable"}))), 90)
+    assert done.status == {"node1": 0, "node2": 0} and not any(done.reports.values()), done
+    assert done.out["node2"].splitlines()[1:] == ["1", "0", "0", "1"], done
+    assert done.out["node1"].count(" 0% packet loss") == 2, done
+
+
+@test(kernels=("um",), also=("um-debug",), timeout=90)
+def who_dies_is_named(lab):
+    """A kernel that dies ends the lab, which says who it was, and when in its time."""
+    scripts = {"node1": "ping 10.0.0.2", "node2": "sleep 60; echo c >/proc/sysrq-trigger"}
+    done = shared_time.run(_lab(lab, "run", scripts), 90)
+    assert done.status == {"node1": None, "node2": None}, done
+    assert done.reason.startswith("node2 has left the calendar at 6"), done
+    assert "sysrq" in (lab.directory / "run/console-node2.log").read_text()
+
+
+@test(kernels=("um",), timeout=90)
+def weft_run_by_seed(lab):
+    """weft run --deterministic prints the same for the same seed, and something else for another."""
+    script = lab.directory / "script"
+    script.write_text(f"{BEGIN}\n#@ node1\nping -c 20 -i 0.1 10.0.0.2 | grep seq=\ntrue\n")
+    file = lab.directory / "lab.toml"
+    file.write_text(LAB)
+
+    def run(seed, *more):
+        return subprocess.run([lab.program("weft"), "run", "--deterministic", "--seed", str(seed), "--lab", file, "--kernel", lab.kernel, "--share", lab.modules,
+                               "--quiet", "--at", "2 link set node1 loss=0.3", "--script", script, *more],
+                              check=not more, stdout=subprocess.PIPE, text=True, timeout=90)
+
+    seed = lab.seed & 0xFFFF
+    first, again, other = (run(each).stdout for each in (seed, seed, seed + 1))
+    assert first.count("seq=") > 2 and first == again, f"{first}\n{again}"
+    assert other != first, "the seed has no part in it"
+    assert run(seed, "--timeout", "2.5").returncode == 124, "the time is not up"
