@@ -301,6 +301,11 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
 		->type_name("FILE");
 	passed->option("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
 	passed->flag("--quiet", "say nothing of what the lab does");
+	auto *deterministic = passed->flag("--deterministic", "in virtual time, on kernels that are programs: the same seed does the same, to "
+							      "the last packet");
+	passed->option("--seed", "of all that is drawn (default: another each time)")->needs(deterministic)->check(CLI::Range(0u, 0xffffffffu));
+	passed->option("--at", "what happens when, as in \"2.5 link down node1\"; may be given again")->needs(deterministic)->take_all();
+	passed->option("--capture", "record all links into this file")->needs(deterministic)->type_name("FILE");
 	auto command = std::make_shared<Words>();
 	run->add_option("COMMAND", *command, "a line for bash, or a command and its words");
 	run->positionals_at_end();

@@ -106,11 +106,16 @@ def execute(lab, args, printer_of):
     return next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
 
 
-def run(args, machine):
+def check_command(args):
+    """Whether it says what to run, once."""
     if args.script and args.command or not args.script and not args.command:
         raise LabError("either a command after --, or --script FILE")
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")
+
+
+def run(args, machine):
+    check_command(args)
     # Sockets have short paths; consoles are kept where that was asked for, or where something went wrong.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"

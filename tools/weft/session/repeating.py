@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft run --deterministic`: a lab in virtual time, in which the same seed does the same, to the last packet. What happens meanwhile is said beforehand."""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+from lab import kernels, shared_time
+from lab.errors import LabError
+from running import KERNEL_REPORT, MACHINE_DIED, TIMED_OUT, Printer, check_command, scripts_of
+
+DEFAULT_KERNEL = "um"
+LARGEST_SEED = 0xFFFFFFFF
+MOST_SECONDS = 600      # of this machine's time
+NO_LIMIT = 1e6          # weft-session's --timeout, where it is not given
+
+
+def act(text):
+    """(seconds, request) of what --at says: "2.5 link down node1", "3 link set node1 loss=0.1", or a time and a request as on the control socket."""
+    when, _, what = text.partition(" ")
+    try:
+        seconds = float(when)
+        if what.lstrip().startswith("{"):
+            return seconds, json.loads(what)
+        noun, verb, *rest = what.split()
+        request = {"command": f"{noun}.{verb}"}
+        if noun == "link":
+            request["link"], *rest = rest
+        if rest:
+            request["settings"] = dict(setting.split("=", 1) for setting in rest)
+        return seconds, request
+    except ValueError:
+        raise LabError(f"--at {text!r} is no time and what happens then", 'say it as in "2.5 link down node1"') from None
+
+
+def _kernel(machine):
+    name = DEFAULT_KERNEL if machine.kernel == "stock" else machine.kernel
+    if name not in kernels.BUILT or not kernels.is_native(name):
+        raise LabError(f"virtual time is for kernels that are programs, and {name} is none", "say --kernel um, or um-debug")
+    return kernels.find(name)
+
+
+def run(args, machine):
+    check_command(args)
+    seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
+    acts = [act(text) for text in args.at]
+    if args.capture:
+        acts.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
+    if args.timeout < NO_LIMIT:
+        acts.append((args.timeout, {"command": "shutdown"}))
+    try:
+        scripts = {}
+
+        def of(hosts):
+            scripts.update(scripts_of(args, hosts))
+            return scripts
+
+        lab = shared_time.Lab(directory / "lab", args.weftd, _kernel(machine), of, seed, lab_file=args.lab, share=machine.share, acts=tuple(acts),
+                              append=machine.append, log_level="trace" if args.logs else "info")
+        if not args.quiet:
+            print(f"seed {seed:#x}", file=sys.stderr, flush=True)
+        done = shared_time.run(lab, MOST_SECONDS)
+        if args.logs:
+            args.logs.mkdir(parents=True, exist_ok=True)
+            for log in lab.directory.glob("*.log"):
+                (args.logs / log.name).write_bytes(log.read_bytes())
+    finally:
+        subprocess.run(["rm", "-rf", directory], check=False)
+    printer = Printer(len(scripts) > 1, sys.stdout.buffer, sys.stderr.buffer)
+    for host in scripts:
+        printer.write(host, done.out[host].encode(), done.err[host].encode())
+        printer.finish(host)
+    cut_short = [host for host in scripts if done.status[host] is None]
+    if cut_short:
+        print(f"weft run: {cut_short[0]} did not come to its end: {done.reason}", file=sys.stderr)
+        return TIMED_OUT if done.reason == shared_time.TIME_IS_UP else MACHINE_DIED
+    for host, found in done.reports.items():
+        if found:
+            print(f"weft run: the kernel of {host} reported:\n" + "\n".join(found), file=sys.stderr)
+            return KERNEL_REPORT
+    return next((done.status[host] for host in scripts if done.status[host]), 0)
