@@ -102,10 +102,10 @@ private:
 				continue;
 			if (ready == 0)
 				return false;
-			const auto asks = std::find_if(all.begin() + 1, all.end(), [](const pollfd &each) { return each.revents; });
 			// The last word of one that leaves may be an answer.
 			if (all.front().revents)
 				return true;
+			const auto asks = std::find_if(all.begin() + 1, all.end(), [](const pollfd &each) { return each.revents; });
 			read(*members_[static_cast<std::size_t>(asks - all.begin()) - 1]);
 		}
 		return false;

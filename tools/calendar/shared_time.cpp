@@ -34,9 +34,9 @@ int SharedTime::wait(int poll, epoll_event *events, int most, Clock::time_point 
 	// What is ready is to be done at the present time.
 	if (const int ready = look(poll, events, most, kNotAtAll); ready || until <= now())
 		return ready;
-	const std::optional<Clock::time_point> due = stands()	 ? std::nullopt
-						     : outside_ ? outside_->due()
-								: Clock::time_point::max();
+	std::optional<Clock::time_point> due = Clock::time_point::max();
+	if (outside_)
+		due = stands() ? std::nullopt : outside_->due();
 	if (!due || (*due == Clock::time_point::max() && until == *due))
 		return look(poll, events, most, kForEver);
 	if (until <= *due) {

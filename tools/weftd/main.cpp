@@ -156,12 +156,14 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	Reactor reactor("weftd", Reactor::Drive::Manual, time ? static_cast<Environment &>(*time) : Environment::host());
 	Loop main_loop("weftd", reactor);
 	bool ended = false;
+	std::optional<calendar::Calendar> calendar;
 	const FileDescriptor signals = take_signals();
 	Watch on_signal(main_loop, signals.get(), Watch::Readable, [&](unsigned) {
 		signalfd_siginfo signal{};
 		if (::read(signals.get(), &signal, sizeof(signal)) != sizeof(signal))
 			return;
 		spdlog::info("ends on {}", ::strsignal(static_cast<int>(signal.ssi_signo)));
+		calendar.reset(); // nobody's turn is waited for any more
 		ended = true;
 	});
 
@@ -170,7 +172,6 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		if (time)
 			host.bus = weftd::LabBus::VhostUser;
 	weftd::World world(lab, directory, time ? &reactor : nullptr);
-	std::optional<calendar::Calendar> calendar;
 	std::optional<weftd::Acts> acts;
 	const auto end = [&](const std::string &reason) {
 		spdlog::info("ends: {}", reason);
@@ -197,6 +198,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
+	calendar.reset(); // whose members are told nothing of what goes now
 	return 0;
 }
 
