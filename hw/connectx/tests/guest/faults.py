@@ -13,17 +13,16 @@ from lab.testing import test
 from lab.waiting import wait_until
 from traffic import Node, Refused, pair
 
-DRIVER = "/sys/bus/pci/drivers/weft_connectx"
-
 
 def log_lines(guest):
     return int(guest.run("dmesg | wc -l").out)
 
 
 def rebind(guest, check=True):
-    """A fresh probe, which a broken card may not survive."""
-    guest.run(f"[ ! -e {guest.card}/driver ] || echo {guest.card.name} > {DRIVER}/unbind", timeout=90)
-    guest.run(f"echo {guest.card.name} > {DRIVER}/bind", timeout=120, check=check)
+    """A fresh probe, which a broken card may not survive, of the one driver of ours that is there."""
+    driver = guest.run("echo /sys/bus/pci/drivers/weft_*").out.strip()
+    guest.run(f"[ ! -e {guest.card}/driver ] || echo {guest.card.name} > {driver}/unbind", timeout=90)
+    guest.run(f"echo {guest.card.name} > {driver}/bind", timeout=120, check=check)
 
 
 def heal(node1, fabric):

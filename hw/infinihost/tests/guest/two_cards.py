@@ -139,3 +139,26 @@ def verbs_between_two_kinds_of_card(lab):
         faults.check_breakdown(*nodes, fabric)
         nodes[0].guest.run(["rmmod", "weft_traffic", DRIVERS[0], "weft_core", "weft_kern"])
         assert nodes[0].guest.find_leaks() == ""
+
+
+@test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
+def faults_of_an_infinihost(lab):
+    """Anything goes wrong with the InfiniHost now and then while traffic with a ConnectX is tried; on a machine, also each fault of a completion, an event and
+    a command by itself, and answers that contradict themselves: our driver says so, or copes, and comes back."""
+    with two_cards(lab) as (guests, fabric):
+        nodes = [Node(guest) for guest in guests]
+        for node, driver in zip(nodes, DRIVERS, strict=True):
+            node.load("weft_kern", "weft_core", driver, "weft_traffic")
+        for node in nodes:
+            node.wait_active()
+        if not lab.kernel.startswith("um"):
+            faults.check_completions_and_events(*nodes, fabric)
+            faults.check_commands(*nodes, fabric)
+            faults.check_interrupts(*nodes, fabric)
+            for _ in range(lab.rounds(12, 100)):
+                fabric.fault("node1", "capabilities")
+                faults.rebind(nodes[0].guest, check=False)
+            faults.heal(nodes[0], fabric)
+        faults.check_random(lab, *nodes, fabric)
+        nodes[0].guest.run(["rmmod", "weft_traffic", DRIVERS[0], "weft_core", "weft_kern"])
+        assert nodes[0].guest.find_leaks() == ""
