@@ -84,8 +84,9 @@ RmppReception::Taken RmppReception::take(kern::Owned<Receive> &receive, std::uin
 	}
 	taken.received = transaction->receiver.received();
 	taken.window_last = transaction->receiver.window_last();
-	transaction->deadline = now + rmpp_silence_ns;
-	if (transaction->receiver.complete() && !transaction->segments.empty()) {
+	if (!transaction->receiver.complete())
+		transaction->deadline = now + rmpp_silence_ns;
+	else if (!transaction->segments.empty()) {
 		held_ -= std::exchange(transaction->held, 0);
 		taken.message = assemble(*transaction, header_bytes);
 		transaction->deadline = now + rmpp_linger_ns;

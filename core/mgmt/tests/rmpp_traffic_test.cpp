@@ -181,8 +181,75 @@ void mgmt_03_rmpp_unregistration(Test &test)
 	EXPECT_EQ(sent.status(), IB_WC_WR_FLUSH_ERR);
 }
 
+/* Segment @number of two, of the message that @id names. */
+bool send_segment(Raw &raw, u32 id, u32 number)
+{
+	ib_rmpp_mad &mad = raw.mad();
+	mad.mad_hdr.base_version = IB_MGMT_BASE_VERSION;
+	mad.mad_hdr.mgmt_class = vendor_rmpp_class;
+	mad.mad_hdr.class_version = 1;
+	mad.mad_hdr.method = method_get_multi;
+	mad.mad_hdr.tid = id;
+	mad.rmpp_hdr.rmpp_version = IB_MGMT_RMPP_VERSION;
+	mad.rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
+	mad.rmpp_hdr.seg_num = number;
+	mad.rmpp_hdr.paylen_newwin = number == 2 ? 100 : 0;
+	ib_set_rmpp_flags(&mad.rmpp_hdr, IB_MGMT_RMPP_FLAG_ACTIVE | (number == 1 ? IB_MGMT_RMPP_FLAG_FIRST : IB_MGMT_RMPP_FLAG_LAST));
+	return raw.send(IB_MGMT_MAD_SIZE);
+}
+
+/* A message whose peer falls silent is given up after 40 s, not before; what comes of it then begins nothing. */
+void mgmt_03_rmpp_receiver_gives_up(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.answering = false;
+	auto made = kern::make<Raw>(kern::Gfp::kernel, pair.client, u16{2});
+	ASSERT_OK(made);
+	Raw &raw = *made.value();
+	Watch acknowledged(pair.b.device(), 0);
+	ASSERT_TRUE(send_segment(raw, 1, 1));
+	ASSERT_TRUE(eventually([&] { return acknowledged.seen.load_acquire() == 1; }));
+	kern::sleep_ms(38'000);
+	ASSERT_TRUE(send_segment(raw, 1, 2));
+	ASSERT_TRUE(eventually([&] { return pair.server.received.load_acquire() == 1; }));
+
+	ASSERT_TRUE(send_segment(raw, 2, 1));
+	ASSERT_TRUE(eventually([&] { return acknowledged.seen.load_acquire() == 3; }));
+	kern::sleep_ms(42'000);
+	ASSERT_TRUE(send_segment(raw, 2, 2));
+	ASSERT_TRUE(eventually([&] { return dropped(pair.b).rmpp_discarded == 1; }));
+	EXPECT_EQ(pair.server.received.load_acquire(), 1u);
+	EXPECT_EQ(acknowledged.seen.load_acquire(), 3u);
+}
+
+/* Whose ACK was lost repeats the last segment, and is answered for 10 s after the message was whole, however often it does. */
+void mgmt_03_rmpp_receiver_lingers(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	pair.server.answering = false;
+	auto made = kern::make<Raw>(kern::Gfp::kernel, pair.client, u16{2});
+	ASSERT_OK(made);
+	Raw &raw = *made.value();
+	Watch acknowledged(pair.b.device(), 0);
+	ASSERT_TRUE(send_segment(raw, 1, 1) && send_segment(raw, 1, 2));
+	ASSERT_TRUE(eventually([&] { return acknowledged.seen.load_acquire() == 2; }));
+	kern::sleep_ms(6'000);
+	ASSERT_TRUE(send_segment(raw, 1, 2));
+	ASSERT_TRUE(eventually([&] { return acknowledged.seen.load_acquire() == 3; }));
+	EXPECT_EQ(dropped(pair.b).rmpp_discarded, 0u);
+	kern::sleep_ms(5'000);
+	ASSERT_TRUE(send_segment(raw, 1, 2));
+	ASSERT_TRUE(eventually([&] { return dropped(pair.b).rmpp_discarded == 1; }));
+	EXPECT_EQ(acknowledged.seen.load_acquire(), 3u);
+	EXPECT_EQ(pair.server.received.load_acquire(), 1u);
+}
+
 } // namespace
 
 SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));
+/* Minutes, which cost nothing where time is virtual: once is enough. */
+CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up), KUNIT_CASE(mgmt_03_rmpp_receiver_lingers));
