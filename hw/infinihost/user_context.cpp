@@ -23,7 +23,11 @@ kern::Result<> UserContext::start(ib_udata &udata)
 	const u32 pages = 1u << hca_.layout().log_uarc_pages;
 	const u32 bytes = pages << kern::page_shift;
 	page_ = TRY(DoorbellPage::create(hca_.uars()));
-	record_pages_ = TRY(kern::make_array<Page>(kern::Gfp::kernel, pages));
+	auto records = TRY(kern::make_array<Page>(kern::Gfp::kernel, pages));
+	{
+		kern::Guard guard(lock_);
+		record_pages_ = std::move(records);
+	}
 	const user_abi::ContextResponse response{
 		.qp_table_size = hca_.qp_mask() + 1,
 		.record_table_bytes = bytes,
