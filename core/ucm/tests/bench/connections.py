@@ -15,7 +15,7 @@ DEBIANS = ("mlx4_ib", "ib_uverbs", "ib_ipoib", "rdma_ucm")
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 ROUNDS = 3
 STACKS = ("ours", "theirs")
-OPEN = 2000
+OPEN = 8000         # two ids each: a user has 16,384
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
 
 
