@@ -162,6 +162,16 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
+/* An agent for what others send in the vendor's class; it answers nothing. */
+ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *context)
+{
+	ib_mad_reg_req request{};
+	request.mgmt_class = vendor_class;
+	request.mgmt_class_version = 1;
+	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
+	return ib_register_mad_agent(device, 1, IB_QPT_GSI, &request, 0, nullptr, handler, context, 0);
+}
+
 /* A flood upon a consumer that does not keep up takes no more than a receive queue of memory, and ends with it. */
 void mgmt_03_flood_is_bounded(Test &test)
 {
@@ -171,19 +181,15 @@ void mgmt_03_flood_is_bounded(Test &test)
 	} slow;
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
-	ib_mad_reg_req request{};
-	request.mgmt_class = vendor_class;
-	request.mgmt_class_version = 1;
-	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
-	auto *agent = ib_register_mad_agent(
-		scene.b.device(), 1, IB_QPT_GSI, &request, 0, nullptr,
+	auto *agent = take_sends(
+		scene.b.device(),
 		[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
 			auto &to = *static_cast<Slow *>(self->context);
 			to.gate.wait();
 			to.received.fetch_add(1);
 			ib_free_recv_mad(wc);
 		},
-		&slow, 0);
+		&slow);
 	ASSERT_FALSE(rdma::is_err(agent));
 	bool sent = true;
 	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
@@ -209,19 +215,15 @@ void mgmt_12_bursts_find_room(Test &test)
 	} slow;
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
-	ib_mad_reg_req request{};
-	request.mgmt_class = vendor_class;
-	request.mgmt_class_version = 1;
-	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
-	auto *agent = ib_register_mad_agent(
-		scene.b.device(), 1, IB_QPT_GSI, &request, 0, nullptr,
+	auto *agent = take_sends(
+		scene.b.device(),
 		[](ib_mad_agent *self, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
 			auto &to = *static_cast<Slow *>(self->context);
 			if (const unsigned int before = to.received.fetch_add(1); before < 2)
 				to.gates[before].wait();
 			ib_free_recv_mad(wc);
 		},
-		&slow, 0);
+		&slow);
 	ASSERT_FALSE(rdma::is_err(agent));
 	bool sent = false;
 	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
