@@ -162,19 +162,10 @@ void Core::interrupt(unsigned vector)
 void Core::execute(Command &command)
 {
 	Activity::add(activity.commands);
-	hw::connectx::Status status = commands_.execute(command);
+	const hw::connectx::Status status = commands_.execute(command);
 	if (faults.strikes(Fault::interrupt))
 		interrupt_idly();
-	if (faults.strikes(Fault::command_lost))
-		return;
-	if (faults.strikes(Fault::command_status))
-		status = Faults::no_such_status;
-	if (!command_register.finish(status, command))
-		return;
-	const hw::connectx::Eqe entry = CommandRegister::event(status, command);
-	events.raise(entry);
-	if (faults.strikes(Fault::command_twice))
-		events.raise(entry);
+	command_register.complete(status, command, faults, events);
 }
 
 void Core::open_port(CardPort &port)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mellanox/command_register.hpp"
 
+#include "mellanox/event_queue.hpp"
+#include "mellanox/faults.hpp"
+
 namespace weft::mellanox
 {
 
@@ -28,6 +31,20 @@ void CommandRegister::write(std::size_t offset, std::uint32_t value)
 	command.token = static_cast<std::uint16_t>(hcr::token.get(registers));
 	command.by_event = hcr::event.get(registers);
 	executor_.execute(command);
+}
+
+void CommandRegister::complete(Status status, const Command &command, Faults &faults, EventQueues &events)
+{
+	if (faults.strikes(Fault::command_lost))
+		return;
+	if (faults.strikes(Fault::command_status))
+		status = Faults::no_such_status;
+	if (!finish(status, command))
+		return;
+	const Eqe entry = event(status, command);
+	events.raise(entry);
+	if (faults.strikes(Fault::command_twice))
+		events.raise(entry);
 }
 
 bool CommandRegister::finish(Status status, const Command &command)

@@ -15,6 +15,9 @@
 namespace weft::mellanox
 {
 
+class EventQueues;
+class Faults;
+
 class CommandRegister
 {
 public:
@@ -22,7 +25,7 @@ public:
 	{
 	public:
 		virtual ~Executor() = default;
-		// Carries out @command and calls finish(), or never does (a card that is broken).
+		// Carries out @command and calls complete(), or never does (a card that is broken).
 		virtual void execute(Command &command) = 0;
 	};
 
@@ -34,11 +37,14 @@ public:
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
+	// What @command came to is said as it asked for: by the register alone, or by an event too; wrongly, or not at all, if @faults strike.
+	void complete(hw::connectx::Status status, const Command &command, Faults &faults, EventQueues &events);
+
+private:
 	// GO falls, a toggle bit stays: the register is free for the next command. True: an event is due.
 	bool finish(hw::connectx::Status status, const Command &command);
 	static hw::connectx::Eqe event(hw::connectx::Status status, const Command &command);
 
-private:
 	Executor &executor_;
 	std::array<std::uint8_t, hw::connectx::hcr::size> registers_{};
 };
