@@ -80,7 +80,8 @@ void ib_end_cm_id(ib_cm_id *cm_id)
 
 int ib_cm_listen(ib_cm_id *cm_id, __be64 service_id, __be64 service_mask)
 {
-	return call(cm_id, [&](Id &id) { return id.listen(service_id.value(), service_mask.value()); });
+	return call(cm_id,
+		    [&](Id &id) { return id.listen(service_id.value(), service_mask.value()); });
 }
 
 int ib_cm_set_backlog(ib_cm_id *cm_id, unsigned int backlog)
@@ -100,49 +101,58 @@ int ib_send_cm_rep(ib_cm_id *cm_id, const ib_cm_rep_param *param)
 
 int ib_send_cm_rtu(ib_cm_id *cm_id, const void *private_data, u8 private_data_len)
 {
-	return call_with(cm_id, private_data, private_data_len, [](Id &id, kern::ConstBytes data) { return id.send_rtu(data); });
+	return call_with(cm_id, private_data, private_data_len,
+			 [](Id &id, kern::ConstBytes data) { return id.send_rtu(data); });
 }
 
 int ib_send_cm_dreq(ib_cm_id *cm_id, const void *private_data, u8 private_data_len)
 {
-	return call_with(cm_id, private_data, private_data_len, [](Id &id, kern::ConstBytes data) { return id.send_dreq(data); });
+	return call_with(cm_id, private_data, private_data_len,
+			 [](Id &id, kern::ConstBytes data) { return id.send_dreq(data); });
 }
 
 int ib_send_cm_drep(ib_cm_id *cm_id, const void *private_data, u8 private_data_len)
 {
-	return call_with(cm_id, private_data, private_data_len, [](Id &id, kern::ConstBytes data) { return id.send_drep(data); });
+	return call_with(cm_id, private_data, private_data_len,
+			 [](Id &id, kern::ConstBytes data) { return id.send_drep(data); });
 }
 
-int ib_send_cm_rej(ib_cm_id *cm_id, ib_cm_rej_reason reason, const void *ari, u8 ari_length, const void *private_data,
-		   u8 private_data_len)
+int ib_send_cm_rej(ib_cm_id *cm_id, ib_cm_rej_reason reason, const void *ari, u8 ari_length,
+		   const void *private_data, u8 private_data_len)
 {
 	const auto info = cm::data_of(ari, ari_length);
 	if (!info.ok())
 		return info.error();
-	return call_with(cm_id, private_data, private_data_len,
-			 [&](Id &id, kern::ConstBytes data) { return id.send_rej(reason, info.value(), data); });
+	return call_with(cm_id, private_data, private_data_len, [&](Id &id, kern::ConstBytes data) {
+		return id.send_rej(reason, info.value(), data);
+	});
 }
 
-int ib_send_cm_mra(ib_cm_id *cm_id, u8 service_timeout, const void *private_data, u8 private_data_len)
-{
-	return call_with(cm_id, private_data, private_data_len,
-			 [&](Id &id, kern::ConstBytes data) { return id.send_mra(service_timeout, data); });
-}
-
-int ib_send_cm_lap(ib_cm_id *cm_id, const sa_path_rec *alternate_path, const void *private_data, u8 private_data_len)
-{
-	return call_with(cm_id, private_data, private_data_len,
-			 [&](Id &id, kern::ConstBytes data) { return id.send_lap(*alternate_path, data); });
-}
-
-int ib_send_cm_apr(ib_cm_id *cm_id, ib_cm_apr_status status, const void *info, u8 info_length, const void *private_data,
+int ib_send_cm_mra(ib_cm_id *cm_id, u8 service_timeout, const void *private_data,
 		   u8 private_data_len)
+{
+	return call_with(cm_id, private_data, private_data_len, [&](Id &id, kern::ConstBytes data) {
+		return id.send_mra(service_timeout, data);
+	});
+}
+
+int ib_send_cm_lap(ib_cm_id *cm_id, const sa_path_rec *alternate_path, const void *private_data,
+		   u8 private_data_len)
+{
+	return call_with(cm_id, private_data, private_data_len, [&](Id &id, kern::ConstBytes data) {
+		return id.send_lap(*alternate_path, data);
+	});
+}
+
+int ib_send_cm_apr(ib_cm_id *cm_id, ib_cm_apr_status status, const void *info, u8 info_length,
+		   const void *private_data, u8 private_data_len)
 {
 	const auto infos = cm::data_of(info, info_length);
 	if (!infos.ok())
 		return infos.error();
-	return call_with(cm_id, private_data, private_data_len,
-			 [&](Id &id, kern::ConstBytes data) { return id.send_apr(status, infos.value(), data); });
+	return call_with(cm_id, private_data, private_data_len, [&](Id &id, kern::ConstBytes data) {
+		return id.send_apr(status, infos.value(), data);
+	});
 }
 
 int ib_send_cm_sidr_req(ib_cm_id *cm_id, const ib_cm_sidr_req_param *param)
@@ -178,7 +188,8 @@ ib_cm_state ib_cm_query_state(ib_cm_id *cm_id)
 {
 	const Id &id = Id::of(cm_id);
 	kern::Guard guard(id.owner().lock());
-	return cm::is_established(id.state()) ? IB_CM_ESTABLISHED : static_cast<ib_cm_state>(id.state());
+	return cm::is_established(id.state()) ? IB_CM_ESTABLISHED
+					      : static_cast<ib_cm_state>(id.state());
 }
 
 int ib_cm_query_counters(ib_device *ib, u32 port_num, ib_cm_counters *counters)

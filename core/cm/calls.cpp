@@ -14,11 +14,15 @@ constexpr unsigned backlog_max = 4096;
 bool right(const ib_cm_req_param &param)
 {
 	const sa_path_rec *path = param.primary_path, *alternate = param.alternate_path;
-	return path && !param.peer_to_peer && param.qp_num != 0 && param.qp_num <= IB_QPN_MASK && param.starting_psn <= IB_QPN_MASK &&
-	       (param.qp_type == IB_QPT_RC || param.qp_type == IB_QPT_UC || param.qp_type == IB_QPT_XRC_INI) &&
-	       param.remote_cm_response_timeout < 32 && param.local_cm_response_timeout < 32 && param.retry_count < 8 &&
-	       param.rnr_retry_count < 8 && param.max_cm_retries < 16 && ib::mtu_bytes(static_cast<ib::Mtu>(path->mtu)) != 0 &&
-	       (!alternate || (alternate->pkey.value() == path->pkey.value() && alternate->mtu == path->mtu));
+	return path && !param.peer_to_peer && param.qp_num != 0 && param.qp_num <= IB_QPN_MASK &&
+	       param.starting_psn <= IB_QPN_MASK &&
+	       (param.qp_type == IB_QPT_RC || param.qp_type == IB_QPT_UC ||
+		param.qp_type == IB_QPT_XRC_INI) &&
+	       param.remote_cm_response_timeout < 32 && param.local_cm_response_timeout < 32 &&
+	       param.retry_count < 8 && param.rnr_retry_count < 8 && param.max_cm_retries < 16 &&
+	       ib::mtu_bytes(static_cast<ib::Mtu>(path->mtu)) != 0 &&
+	       (!alternate ||
+		(alternate->pkey.value() == path->pkey.value() && alternate->mtu == path->mtu));
 }
 
 } // namespace
@@ -69,7 +73,8 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	kern::Ref<Address> alternate;
 	TRY(take_route(route, ib::qpn_gsi, address_));
 	if (param.alternate_path)
-		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi, alternate));
+		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi,
+			       alternate));
 	TRY(renumber());
 
 	const bool xrc = param.qp_type == IB_QPT_XRC_INI;
@@ -105,7 +110,9 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	req.qpn = local_qpn_;
 	req.initiator_depth = initiator_depth_;
 	req.set_remote_response_timeout(response_timeout_);
-	req.set_transport(xrc ? ib::CmTransport::extended : param.qp_type == IB_QPT_UC ? ib::CmTransport::uc : ib::CmTransport::rc);
+	req.set_transport(xrc                          ? ib::CmTransport::extended
+			  : param.qp_type == IB_QPT_UC ? ib::CmTransport::uc
+						       : ib::CmTransport::rc);
 	req.set_flow_control(param.flow_control);
 	req.psn = local_psn_;
 	req.set_local_response_timeout(param.local_cm_response_timeout);
@@ -133,8 +140,8 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 {
 	TRY(permit(Event::send_rep));
-	if (param.qp_num == 0 || param.qp_num > IB_QPN_MASK || param.starting_psn > IB_QPN_MASK || param.failover_accepted > 2 ||
-	    param.rnr_retry_count > 7)
+	if (param.qp_num == 0 || param.qp_num > IB_QPN_MASK || param.starting_psn > IB_QPN_MASK ||
+	    param.failover_accepted > 2 || param.rnr_retry_count > 7)
 		return kern::Error{-EINVAL};
 	const bool xrc = qp_type_ == IB_QPT_XRC_TGT;
 	const u64 guid = device->node_guid;
@@ -150,7 +157,8 @@ kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 	rep.set_rnr_retry_count(param.rnr_retry_count);
 	rep.set_srq(xrc || param.srq);
 	rep.ca_guid = guid;
-	TRY(fill(kern::writable_bytes_of(rep.private_data), TRY(data_of(param.private_data, param.private_data_len))));
+	TRY(fill(kern::writable_bytes_of(rep.private_data),
+		 TRY(data_of(param.private_data, param.private_data_len))));
 
 	wait_ms_ = patience_ms_;
 	TRY(ask(mad, Event::send_rep));
@@ -193,7 +201,9 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 	TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmDrep>(mad).private_data), data));
 	const auto sent = answer(mad, Event::got_dreq, Event::send_drep);
 	if (!sent.ok()) {
-		/* The connection has ended all the same, and the DREQ that comes again gets this. */
+		/*
+		 * The connection has ended all the same, and the DREQ that comes again gets this.
+		 */
 		keep_answer(mad, Event::got_dreq);
 		change(Event::send_drep);
 	}
@@ -220,8 +230,10 @@ kern::Result<> Id::send_mra(u8 service_timeout, kern::ConstBytes data)
 	const u8 time = service_timeout & ~IB_CM_MRA_FLAG_DELAY;
 	if (time > 31)
 		return kern::Error{-EINVAL};
-	const Event to = state_ == State::req_rcvd ? Event::got_req : state_ == State::rep_rcvd ? Event::got_rep : Event::got_lap;
-	const auto subject = state_ == State::req_rcvd	 ? ib::CmSubject::req
+	const Event to = state_ == State::req_rcvd   ? Event::got_req
+			 : state_ == State::rep_rcvd ? Event::got_rep
+						     : Event::got_lap;
+	const auto subject = state_ == State::req_rcvd   ? ib::CmSubject::req
 			     : state_ == State::rep_rcvd ? ib::CmSubject::rep
 							 : ib::CmSubject::other;
 	ib::Mad mad = make_pair(ib::CmAttribute::mra, to == Event::got_lap ? lap_tid_ : tid_);
@@ -244,7 +256,8 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 	const Route route = TRY(find_route(*device, path));
 	/* One transaction id each, by which the peer tells another from this one come again. */
 	const u64 tid = (lap_tid_ ? lap_tid_ : tid_) + 1;
-	ib::Mad mad = make_pair(ib::CmAttribute::lap, u64{port_->hi_tid()} << 32 | static_cast<u32>(tid));
+	ib::Mad mad =
+		make_pair(ib::CmAttribute::lap, u64{port_->hi_tid()} << 32 | static_cast<u32>(tid));
 	auto &lap = ib::cm_message<ib::CmLap>(mad);
 	lap.remote_qpn = remote_qpn_;
 	lap.set_remote_response_timeout(response_timeout_);
@@ -291,14 +304,16 @@ kern::Result<> Id::send_sidr_req(const ib_cm_sidr_req_param &param)
 	tid_ = own_tid();
 	service_id = param.service_id.value();
 	max_retries_ = param.max_cm_retries;
-	wait_ms_ = param.timeout_ms < longest_wait_ms ? static_cast<u32>(param.timeout_ms) : longest_wait_ms;
+	wait_ms_ = param.timeout_ms < longest_wait_ms ? static_cast<u32>(param.timeout_ms)
+						      : longest_wait_ms;
 
 	ib::Mad mad = make(ib::CmAttribute::sidr_req, tid_);
 	auto &req = ib::cm_message<ib::CmSidrReq>(mad);
 	req.request_id = local_id.value();
 	req.pkey = param.path->pkey.value();
 	req.service_id = param.service_id.value();
-	TRY(fill(kern::writable_bytes_of(req.private_data), TRY(data_of(param.private_data, param.private_data_len))));
+	TRY(fill(kern::writable_bytes_of(req.private_data),
+		 TRY(data_of(param.private_data, param.private_data_len))));
 	return ask(mad, Event::send_sidr_req);
 }
 
@@ -315,7 +330,8 @@ kern::Result<> Id::send_sidr_rep(const ib_cm_sidr_rep_param &param)
 	rep.service_id = service_id.value();
 	rep.qkey = param.qkey;
 	TRY(fill(kern::writable_bytes_of(rep.info), TRY(data_of(param.info, param.info_length))));
-	TRY(fill(kern::writable_bytes_of(rep.private_data), TRY(data_of(param.private_data, param.private_data_len))));
+	TRY(fill(kern::writable_bytes_of(rep.private_data),
+		 TRY(data_of(param.private_data, param.private_data_len))));
 	rep.info_length = param.info_length;
 	TRY(send(mad));
 	change(Event::send_sidr_rep);
@@ -330,7 +346,9 @@ kern::Result<> Id::communicates()
 	return {};
 }
 
-/* What is sent from now on goes by the other path, and there is no alternate to it (IBA 17.2.8.1). */
+/*
+ * What is sent from now on goes by the other path, and there is no alternate to it (IBA 17.2.8.1).
+ */
 kern::Result<> Id::migrated()
 {
 	TRY(permit(Event::migrated));

@@ -56,9 +56,13 @@ Fault check(const ib::Mad &mad)
 			return Fault::malformed;
 		return check_pair<ib::CmMra>(mad);
 	case ib::CmAttribute::rej: {
-		/* Its sender need not have an id, and what it rejects need not have come from one (IBA 12.6.7). */
+		/*
+		 * Its sender need not have an id, and what it rejects need not have come from one
+		 * (IBA 12.6.7).
+		 */
 		const auto &rej = ib::cm_message<ib::CmRej>(mad);
-		return fault_unless((rej.local_id != 0 || rej.remote_id != 0) && rej.subject() <= last_subject &&
+		return fault_unless((rej.local_id != 0 || rej.remote_id != 0) &&
+				    rej.subject() <= last_subject &&
 				    rej.info_length() <= ib::cm_info_bytes);
 	}
 	case ib::CmAttribute::rep: {

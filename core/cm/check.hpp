@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a message from the wire must be before anything looks into it. The same source is built for the host, where it is fuzzed.
+ * What a message from the wire must be before anything looks into it. The same source is built for
+ * the host, where it is fuzzed.
  */
 #pragma once
 
@@ -11,15 +12,15 @@ namespace cm
 
 enum class Fault : std::uint8_t {
 	none,
-	not_ours,	/* another class, version or method, or an attribute that is no message */
-	malformed,	/* breaks a rule of the message: dropped */
+	not_ours,       /* another class, version or method, or an attribute that is no message */
+	malformed,      /* breaks a rule of the message: dropped */
 	transport_type, /* REQ for a transport that nobody serves: to be rejected with reason 9 */
-	path_mtu,	/* REQ with an MTU that does not exist: to be rejected with reason 26 */
+	path_mtu,       /* REQ with an MTU that does not exist: to be rejected with reason 26 */
 };
 
 /*
- * Looks at one MAD. Of what it finds no fault with, lengths lie within their fields, ids that a sender must have are not 0, and enumerations are
- * those of the specification. Context: any.
+ * Looks at one MAD. Of what it finds no fault with, lengths lie within their fields, ids that a
+ * sender must have are not 0, and enumerations are those of the specification. Context: any.
  */
 Fault check(const ib::Mad &mad);
 

@@ -38,13 +38,18 @@ bool Id::has_room() const
 	return used < received_max;
 }
 
-/* Messages have the first places, what comes by itself the others: there are more of these than can come without a word of the consumer's. */
+/*
+ * Messages have the first places, what comes by itself the others: there are more of these than can
+ * come without a word of the consumer's.
+ */
 void Id::tell(ib_cm_event_type type, Received received)
 {
-	const bool by_itself = type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR || type == IB_CM_USER_ESTABLISHED ||
-			       type == IB_CM_DREQ_ERROR || type == IB_CM_TIMEWAIT_EXIT || type == IB_CM_LAP_ERROR ||
+	const bool by_itself = type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR ||
+			       type == IB_CM_USER_ESTABLISHED || type == IB_CM_DREQ_ERROR ||
+			       type == IB_CM_TIMEWAIT_EXIT || type == IB_CM_LAP_ERROR ||
 			       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
-	for (std::size_t i = by_itself ? received_max : 0; i < (by_itself ? deliveries_max : received_max); i++) {
+	for (std::size_t i = by_itself ? received_max : 0;
+	     i < (by_itself ? deliveries_max : received_max); i++) {
 		Delivery &delivery = deliveries_[i];
 		if (delivery.node.linked())
 			continue;
@@ -106,7 +111,8 @@ void Id::run()
 			ends = said != 0 && life_ != Life::ended;
 			if (ends)
 				/* Only a peer that has heard nothing asks again. */
-				finish(said == -ENOMEM && (state_ == State::req_rcvd || state_ == State::sidr_req_rcvd));
+				finish(said == -ENOMEM && (state_ == State::req_rcvd ||
+							   state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)
 				life_ = Life::known;
 		}
@@ -140,8 +146,11 @@ void Id::wait_for_handlers()
 	device_->handlers_done.wait([this] { return telling_.load_acquire() == 0; });
 }
 
-/* What a message says, in the terms of the event. What it points to is the message's, and `paths`. */
-void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const
+/*
+ * What a message says, in the terms of the event. What it points to is the message's, and `paths`.
+ */
+void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener,
+		    sa_path_rec (&paths)[2]) const
 {
 	switch (event.event) {
 	case IB_CM_REQ_RECEIVED:
@@ -167,7 +176,9 @@ void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener, 
 	}
 	case IB_CM_REJ_RECEIVED: {
 		const auto &rej = received.message<ib::CmRej>();
-		event.param.rej_rcvd = {.reason = static_cast<ib_cm_rej_reason>(rej.reason.value()), .ari = rej.info, .ari_length = rej.info_length()};
+		event.param.rej_rcvd = {.reason = static_cast<ib_cm_rej_reason>(rej.reason.value()),
+					.ari = rej.info,
+					.ari_length = rej.info_length()};
 		set_private_data(event, rej.private_data);
 		return;
 	}
@@ -182,21 +193,29 @@ void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener, 
 	}
 	case IB_CM_APR_RECEIVED: {
 		const auto &apr = received.message<ib::CmApr>();
-		event.param.apr_rcvd = {.ap_status = static_cast<ib_cm_apr_status>(apr.status), .apr_info = apr.info, .info_len = apr.info_length};
+		event.param.apr_rcvd = {.ap_status = static_cast<ib_cm_apr_status>(apr.status),
+					.apr_info = apr.info,
+					.info_len = apr.info_length};
 		set_private_data(event, apr.private_data);
 		return;
 	}
 	case IB_CM_SIDR_REQ_RECEIVED: {
 		const auto &req = received.message<ib::CmSidrReq>();
-		event.param.sidr_req_rcvd = {.listen_id = listener, .service_id = req.service_id.value(), .port = address_port_,
-					     .pkey = req.pkey.value(), .bth_pkey = bth_pkey_};
+		event.param.sidr_req_rcvd = {.listen_id = listener,
+					     .service_id = req.service_id.value(),
+					     .port = address_port_,
+					     .pkey = req.pkey.value(),
+					     .bth_pkey = bth_pkey_};
 		set_private_data(event, req.private_data);
 		return;
 	}
 	case IB_CM_SIDR_REP_RECEIVED: {
 		const auto &rep = received.message<ib::CmSidrRep>();
-		event.param.sidr_rep_rcvd = {.status = static_cast<ib_cm_sidr_status>(rep.status), .qkey = rep.qkey, .qpn = rep.qpn,
-					     .info = rep.info, .info_len = rep.info_length};
+		event.param.sidr_rep_rcvd = {.status = static_cast<ib_cm_sidr_status>(rep.status),
+					     .qkey = rep.qkey,
+					     .qpn = rep.qpn,
+					     .info = rep.info,
+					     .info_len = rep.info_length};
 		set_private_data(event, rep.private_data);
 		return;
 	}
@@ -214,8 +233,12 @@ void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener, 
 	}
 }
 
-/* Each side's resources bound what the other may ask (IBA 12.7.29, 12.7.30), so the two change places. */
-void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const
+/*
+ * Each side's resources bound what the other may ask (IBA 12.7.29, 12.7.30), so the two change
+ * places.
+ */
+void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener,
+		  sa_path_rec (&paths)[2]) const
 {
 	const auto &req = received.message<ib::CmReq>();
 	auto &param = event.param.req_rcvd;
@@ -230,7 +253,8 @@ void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener, sa
 	(void)ib_find_cached_gid(device, &paths[0].sgid, &param.port, &param.sgid_index);
 	param.primary_path = &paths[0];
 	if (req.has_alternate()) {
-		paths[1] = from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(), cache.lid);
+		paths[1] = from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(),
+				     cache.lid);
 		paths[1].service_id = req.service_id.value();
 		param.alternate_path = &paths[1];
 	}
@@ -255,7 +279,9 @@ void Id::fill_rep(ib_cm_event &event, const ib::CmRep &rep) const
 	event.param.rep_rcvd = {
 		.remote_ca_guid = rep.ca_guid.value(),
 		.remote_qkey = rep.qkey,
-		/* The target of XRC says its number where others have that of an EEC (IBA A14.4.1). */
+		/*
+		 * The target of XRC says its number where others have that of an EEC (IBA A14.4.1).
+		 */
 		.remote_qpn = qp_type_ == IB_QPT_XRC_INI ? rep.eecn : rep.qpn,
 		.starting_psn = rep.psn,
 		.responder_resources = rep.initiator_depth,

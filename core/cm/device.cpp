@@ -54,7 +54,8 @@ Port *Device::port(u32 number)
 {
 	lock_.assert_held();
 	const u32 first = rdma_start_port(&ib_);
-	return number >= first && number - first < ports_.size() ? ports_[number - first].get() : nullptr;
+	return number >= first && number - first < ports_.size() ? ports_[number - first].get()
+								 : nullptr;
 }
 
 void Device::leave()
@@ -71,7 +72,10 @@ void Device::leave()
 		ports = std::move(ports_);
 		pd = std::move(pd_);
 	}
-	/* A message that waited for the lock is dropped. What is out ends, and gives its addresses back. */
+	/*
+	 * A message that waited for the lock is dropped. What is out ends, and gives its addresses
+	 * back.
+	 */
 	ports = {};
 	/* Handlers that began before this may have looked at the device; new ones find it gone. */
 	work_queue().flush();

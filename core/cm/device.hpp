@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The communication manager of one device: its ports, and its ids by all the names that peers have for them.
+ * The communication manager of one device: its ports, and its ids by all the names that peers have
+ * for them.
  *
- * Locks. One mutex for each device guards its tables, the states of all its ids and the counters of its ports; inside it nothing is taken but what
- * the midlayer's own calls take. No handler is called with it held. The list of what is to be freed has a lock of its own, inside of that.
+ * Locks. One mutex for each device guards its tables, the states of all its ids and the counters of
+ * its ports; inside it nothing is taken but what the midlayer's own calls take. No handler is
+ * called with it held. The list of what is to be freed has a lock of its own, inside of that.
  */
 #pragma once
 
@@ -23,11 +25,17 @@ namespace cm
 class Device : public kern::RefCounted<Device>
 {
 public:
-	/* Context: process. Errors: EOPNOTSUPP for a device without a port to serve; ENOMEM; those of the verbs. */
+	/*
+	 * Context: process. Errors: EOPNOTSUPP for a device without a port to serve; ENOMEM; those
+	 * of the verbs.
+	 */
 	static kern::Result<kern::Ref<Device>> create(ib_device &ib);
 	~Device();
 
-	/* The device goes: all ids end, and are told. When this has returned, nobody has anything of it. Context: process. */
+	/*
+	 * The device goes: all ids end, and are told. When this has returned, nobody has anything
+	 * of it. Context: process.
+	 */
 	void leave();
 
 	ib_device &ib() const { return ib_; }
@@ -40,7 +48,10 @@ public:
 	/* nullptr for one that is not served. */
 	Port *port(u32 number);
 
-	/* A message; what it is of is none of the agent's business. Context: process, without the lock. */
+	/*
+	 * A message; what it is of is none of the agent's business. Context: process, without the
+	 * lock.
+	 */
 	void receive(Port &port, Received received) EXCLUDES(lock_);
 
 	/* Gives an id its number. Errors: ENOMEM, EBUSY. */
@@ -48,7 +59,8 @@ public:
 	void remove(u32 local_id);
 
 	/* Answers to a message that no id sends (receive.cpp). */
-	void reject(Port &port, const Received &received, ib_cm_rej_reason reason, kern::ConstBytes info = {});
+	void reject(Port &port, const Received &received, ib_cm_rej_reason reason,
+		    kern::ConstBytes info = {});
 	void answer_unknown_dreq(Port &port, const Received &received);
 
 	/* Under the lock. */
@@ -69,11 +81,14 @@ private:
 	void take(Port &port, Received received) REQUIRES(lock_);
 	kern::Result<> take_req(Port &port, Received received) REQUIRES(lock_);
 	kern::Result<> take_sidr_req(Port &port, Received received) REQUIRES(lock_);
-	kern::Result<> begin(kern::Owned<Id> id, Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event)
-		REQUIRES(lock_);
-	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad, ib::CmAttribute attribute) REQUIRES(lock_);
+	kern::Result<> begin(kern::Owned<Id> id, Port &port, Received received,
+			     kern::Ref<Address> address, Id &listener, Event event) REQUIRES(lock_);
+	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
+			      ib::CmAttribute attribute) REQUIRES(lock_);
 	static void count_failure(Port &port, int error);
-	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port, const Received &received) REQUIRES(lock_);
+	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port,
+							   const Received &received)
+		REQUIRES(lock_);
 
 	ib_device &ib_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("cm.device")};
@@ -86,7 +101,10 @@ private:
 
 /* What all devices share. Context: process. */
 kern::WorkQueue &work_queue();
-/* Of ids' time alone, which runs whatever handlers there are. As work_queue() it is there for who reclaims memory, as it is waited for from there. */
+/*
+ * Of ids' time alone, which runs whatever handlers there are. As work_queue() it is there for who
+ * reclaims memory, as it is waited for from there.
+ */
 kern::WorkQueue &timer_queue();
 /* Frees an id that has ended, when the handler that asked for it is through. */
 void reap(kern::Owned<Id> id);

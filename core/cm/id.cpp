@@ -23,14 +23,16 @@ kern::Result<kern::ConstBytes> data_of(const void *data, std::size_t length)
 	return kern::ConstBytes(static_cast<const std::byte *>(data), length);
 }
 
-Id::Id(kern::Ref<Device> device, ib_cm_handler handler, void *consumers) : ib_cm_id{}, device_(std::move(device))
+Id::Id(kern::Ref<Device> device, ib_cm_handler handler, void *consumers)
+    : ib_cm_id{}, device_(std::move(device))
 {
 	cm_handler = handler;
 	context = consumers;
 	this->device = &device_->ib();
 }
 
-kern::Result<kern::Owned<Id>> Id::create(kern::Ref<Device> device, ib_cm_handler handler, void *context)
+kern::Result<kern::Owned<Id>> Id::create(kern::Ref<Device> device, ib_cm_handler handler,
+					 void *context)
 {
 	return kern::adopt(new (kern::Gfp::kernel) Id(std::move(device), handler, context));
 }
@@ -154,7 +156,10 @@ void Id::forget_connection()
 	reloaded_ = false;
 }
 
-/* A peer that remembers the last connection by its number must not take the next for a message of it that came again. */
+/*
+ * A peer that remembers the last connection by its number must not take the next for a message of
+ * it that came again.
+ */
 kern::Result<> Id::renumber()
 {
 	const u32 old = local_id.value();
@@ -230,7 +235,10 @@ ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 	rej.reason = static_cast<u16>(reason);
 	switch (state_) {
 	case State::req_rcvd:
-		/* The peer has not been told of our number, so it is none of a connection (IBA 12.6.7.1). */
+		/*
+		 * The peer has not been told of our number, so it is none of a connection (IBA
+		 * 12.6.7.1).
+		 */
 		rej.local_id = 0u;
 		rej.set_subject(ib::CmSubject::req);
 		break;
@@ -291,8 +299,13 @@ void Id::finish(bool silent)
 			kern::ignore(send_drep({}));
 			break;
 		case Action::end_sidr:
-			kern::ignore(send_sidr_rep({.qp_num = 0, .qkey = 0, .status = IB_SIDR_REJECT, .info = nullptr, .info_length = 0,
-						    .private_data = nullptr, .private_data_len = 0}));
+			kern::ignore(send_sidr_rep({.qp_num = 0,
+						    .qkey = 0,
+						    .status = IB_SIDR_REJECT,
+						    .info = nullptr,
+						    .info_length = 0,
+						    .private_data = nullptr,
+						    .private_data_len = 0}));
 			break;
 		default:
 			break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One end of a connection, of a resolution, or a listener: its state, what it waits for, and the events that its handler has not been told of.
+ * One end of a connection, of a resolution, or a listener: its state, what it waits for, and the
+ * events that its handler has not been told of.
  */
 #pragma once
 
@@ -26,16 +27,22 @@ struct Delivery {
 };
 
 /*
- * All is under the device's lock, but the public part, which is the consumer's, and what only run() touches.
+ * All is under the device's lock, but the public part, which is the consumer's, and what only run()
+ * touches.
  *
- * Whose it is: a consumer's from creation, or, if a peer began it, from the moment at which the handler was told and returned 0; until then the
- * CM's. It ends once, by finish(), at the consumer's word or by what a handler returned, and is freed when no handler of it runs.
+ * Whose it is: a consumer's from creation, or, if a peer began it, from the moment at which the
+ * handler was told and returned 0; until then the CM's. It ends once, by finish(), at the
+ * consumer's word or by what a handler returned, and is freed when no handler of it runs.
  */
 class Id : public ib_cm_id
 {
 public:
-	/* A new one of a consumer's, or of a peer's, with the listener that it is for. Errors: ENOMEM. Context: process. */
-	static kern::Result<kern::Owned<Id>> create(kern::Ref<Device> device, ib_cm_handler handler, void *context);
+	/*
+	 * A new one of a consumer's, or of a peer's, with the listener that it is for. Errors:
+	 * ENOMEM. Context: process.
+	 */
+	static kern::Result<kern::Owned<Id>> create(kern::Ref<Device> device, ib_cm_handler handler,
+						    void *context);
 	~Id();
 
 	static Id &of(ib_cm_id *id) { return *static_cast<Id *>(id); }
@@ -45,7 +52,9 @@ public:
 	/* EINVAL or EISCONN for a call that is not for this state. */
 	kern::Result<> permit(Event event) const;
 
-	/* calls.cpp; the lock is held, and the device is there. See rdma/ib_cm.h for each of them. */
+	/*
+	 * calls.cpp; the lock is held, and the device is there. See rdma/ib_cm.h for each of them.
+	 */
 	kern::Result<> listen(u64 id, u64 mask);
 	kern::Result<> set_backlog(unsigned int count);
 	kern::Result<> send_req(const ib_cm_req_param &param);
@@ -53,10 +62,12 @@ public:
 	kern::Result<> send_rtu(kern::ConstBytes data);
 	kern::Result<> send_dreq(kern::ConstBytes data);
 	kern::Result<> send_drep(kern::ConstBytes data);
-	kern::Result<> send_rej(ib_cm_rej_reason reason, kern::ConstBytes info, kern::ConstBytes data);
+	kern::Result<> send_rej(ib_cm_rej_reason reason, kern::ConstBytes info,
+				kern::ConstBytes data);
 	kern::Result<> send_mra(u8 service_timeout, kern::ConstBytes data);
 	kern::Result<> send_lap(const sa_path_rec &path, kern::ConstBytes data);
-	kern::Result<> send_apr(ib_cm_apr_status status, kern::ConstBytes info, kern::ConstBytes data);
+	kern::Result<> send_apr(ib_cm_apr_status status, kern::ConstBytes info,
+				kern::ConstBytes data);
 	kern::Result<> send_sidr_req(const ib_cm_sidr_req_param &param);
 	kern::Result<> send_sidr_rep(const ib_cm_sidr_rep_param &param);
 	kern::Result<> communicates();
@@ -66,16 +77,21 @@ public:
 
 	/* receive.cpp; the lock is held. */
 	/* The first message of a new id. */
-	kern::Result<> begin(Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event);
-	/* A message for this id, which may be any that any peer has made up. Errors: ENOMEM; nothing has changed then. */
+	kern::Result<> begin(Port &port, Received received, kern::Ref<Address> address,
+			     Id &listener, Event event);
+	/*
+	 * A message for this id, which may be any that any peer has made up. Errors: ENOMEM;
+	 * nothing has changed then.
+	 */
 	kern::Result<> receive(Port &port, Received received, Event event);
 	bool has_room_for_new() const { return pending_ < backlog_; }
 
 	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
 	bool lose_device();
 	/*
-	 * Ends it, with the last word to the peer that its state asks for, or none. After this only the destructor is allowed. The lock is held.
-	 * Whoever frees it calls wait_for_handlers() before.
+	 * Ends it, with the last word to the peer that its state asks for, or none. After this only
+	 * the destructor is allowed. The lock is held. Whoever frees it calls wait_for_handlers()
+	 * before.
 	 */
 	void finish(bool silent = false);
 	bool ended() const { return life_ == Life::ended; }
@@ -90,9 +106,15 @@ public:
 
 private:
 	enum class Role : u8 { none, active, passive };
-	/* Received messages may not use all, so that there is room for what comes by itself: an error, the end of time-wait, the device's. */
+	/*
+	 * Received messages may not use all, so that there is room for what comes by itself: an
+	 * error, the end of time-wait, the device's.
+	 */
 	static constexpr std::size_t deliveries_max = 8, received_max = 4;
-	/* New ids of one listener whose events are delivered at a time. Its handler may sleep, and the work queue, which is everybody's, runs 256. */
+	/*
+	 * New ids of one listener whose events are delivered at a time. Its handler may sleep, and
+	 * the work queue, which is everybody's, runs 256.
+	 */
 	static constexpr unsigned int turns_max = 16;
 
 	Id(kern::Ref<Device> device, ib_cm_handler handler, void *context);
@@ -103,12 +125,16 @@ private:
 	ib::Mad make_pair(ib::CmAttribute attribute, u64 tid) const;
 	ib::Mad make_rej(ib_cm_rej_reason reason) const;
 	u64 own_tid() const;
-	/* Sends what an answer is waited for, first, so that an error changes nothing; then the event has its effect. */
+	/*
+	 * Sends what an answer is waited for, first, so that an error changes nothing; then the
+	 * event has its effect.
+	 */
 	kern::Result<> ask(const ib::Mad &mad, Event event);
 	/* Sends an answer, which is kept for the message's return; an error changes nothing. */
 	kern::Result<> answer(const ib::Mad &mad, Event to, Event event);
 	void keep_answer(const ib::Mad &mad, Event to);
-	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own, bool again = false);
+	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own,
+			    bool again = false);
 	void change(Event event);
 	void wait(u32 ms);
 	void stop_waiting();
@@ -124,8 +150,10 @@ private:
 	bool has_room() const;
 	void tell(ib_cm_event_type type, Received received = {});
 	void run();
-	void fill_event(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
-	void fill_req(ib_cm_event &event, const Received &received, Id *listener, sa_path_rec (&paths)[2]) const;
+	void fill_event(ib_cm_event &event, const Received &received, Id *listener,
+			sa_path_rec (&paths)[2]) const;
+	void fill_req(ib_cm_event &event, const Received &received, Id *listener,
+		      sa_path_rec (&paths)[2]) const;
 	void fill_rep(ib_cm_event &event, const ib::CmRep &rep) const;
 	void start();
 	void leave_listener();
@@ -156,7 +184,7 @@ private:
 	Port *port_ = nullptr;
 	kern::Ref<Address> address_, alternate_, proposed_;
 	u64 tid_ = 0;
-	u64 lap_tid_ = 0;      /* of the last one that was sent, or taken up; */
+	u64 lap_tid_ = 0;       /* of the last one that was sent, or taken up; */
 	ib::CmPath lap_path_{}; /* and what it proposed */
 	u64 remote_guid_ = 0;
 	ib_qp_type qp_type_ = IB_QPT_RC;
@@ -173,7 +201,7 @@ private:
 	u8 qp_timeout_ = 0, alternate_timeout_ = 0, proposed_timeout_ = 0;
 	u8 target_ack_delay_ = 0;
 	bool reloaded_ = false; /* the alternate path has come by LAP */
-	u32 patience_ms_ = 0; /* how long REQ, REP and DREQ wait for an answer */
+	u32 patience_ms_ = 0;   /* how long REQ, REP and DREQ wait for an answer */
 
 	/* What waits for an answer, and what answered the peer's last message. */
 	ib::Mad asked_{};
@@ -183,7 +211,10 @@ private:
 	unsigned tries_left_ = 0;
 	u64 deadline_ = 0; /* 0: nothing is waited for */
 
-	/* A listener's: new ids that its handler has not returned for, and whom it is being told of. */
+	/*
+	 * A listener's: new ids that its handler has not returned for, and whom it is being told
+	 * of.
+	 */
 	unsigned int backlog_ = 256;
 	unsigned int pending_ = 0, turns_ = 0;
 	kern::List<Id, &Id::new_node> new_ids_;

@@ -63,7 +63,8 @@ void remove_device(ib_device *, void *data)
 
 int add_device(ib_device *ib);
 
-constinit ib_client client = {.name = "cm", .add = add_device, .remove = remove_device, .registry = nullptr};
+constinit ib_client client = {
+	.name = "cm", .add = add_device, .remove = remove_device, .registry = nullptr};
 
 int add_device(ib_device *ib)
 {
@@ -81,8 +82,10 @@ kern::Result<> start()
 {
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		service->queue = TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
-		service->timers = TRY(kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
+		service->queue =
+			TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
+		service->timers = TRY(
+			kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
 		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
 		TRY_ERRNO(ib_register_client(&client));
 		const auto shown = kern::check(ib_set_port_counters(&shown_counters));

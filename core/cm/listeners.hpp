@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Who listens on which service ids of a device: one map for each mask in use. A lookup is one of at most eight maps each, however many listen.
+ * Who listens on which service ids of a device: one map for each mask in use. A lookup is one of at
+ * most eight maps each, however many listen.
  */
 #pragma once
 

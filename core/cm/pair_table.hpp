@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Objects by what a peer calls them: a number of its choice, and its GUID. A lookup does not grow with the table, which doubles as it fills; and as
- * the keys are the peer's to choose, where they fall is not: the hash has a secret.
+ * Objects by what a peer calls them: a number of its choice, and its GUID. A lookup does not grow
+ * with the table, which doubles as it fills; and as the keys are the peer's to choose, where they
+ * fall is not: the hash has a secret.
  */
 #pragma once
 
@@ -111,7 +112,8 @@ private:
 	/* Where there is no memory for that, chains get longer until there is. */
 	void grow()
 	{
-		auto made = kern::make_array<Link *>(kern::Gfp::kernel | kern::Gfp::no_warn, 2 * buckets_.size());
+		auto made = kern::make_array<Link *>(kern::Gfp::kernel | kern::Gfp::no_warn,
+						     2 * buckets_.size());
 		if (!made.ok())
 			return;
 		auto old = std::move(buckets_);

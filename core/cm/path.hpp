@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Paths: as consumers and the SA have them, as messages have them, and the addresses they lead to. */
+/*
+ * Paths: as consumers and the SA have them, as messages have them, and the addresses they lead to.
+ */
 #pragma once
 
 #include "port.hpp"
@@ -16,15 +18,19 @@ struct Route {
 	rdma_ah_attr attr;
 };
 
-/* Errors: ENOENT for a source GID or a P_Key that no port has; EINVAL for a path without destination. Context: any. */
+/*
+ * Errors: ENOENT for a source GID or a P_Key that no port has; EINVAL for a path without
+ * destination. Context: any.
+ */
 kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path);
 
 /* For a REQ or LAP. ca_ack_delay: of our CA. */
 ib::CmPath to_wire(const sa_path_rec &path, u8 ca_ack_delay);
 
 /*
- * From the receiver's end. What the message does not say is the connection's: P_Key and MTU. A path that leaves the subnet has no LIDs of use:
- * then they and the SL are those by which the message came (IBA 12.7.9 to 12.7.12).
+ * From the receiver's end. What the message does not say is the connection's: P_Key and MTU. A path
+ * that leaves the subnet has no LIDs of use: then they and the SL are those by which the message
+ * came (IBA 12.7.9 to 12.7.12).
  */
 sa_path_rec from_wire(const ib::CmPath &path, u16 pkey, u8 mtu, const ib_wc &wc, u16 port_lid);
 

@@ -11,11 +11,13 @@ Address::Address(rdma::AddressHandle &&ah, const rdma_ah_attr &where, u32 number
 {
 }
 
-kern::Result<kern::Ref<Address>> Address::create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index)
+kern::Result<kern::Ref<Address>> Address::create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr,
+						 u32 qpn, u16 pkey_index)
 {
 	rdma_ah_attr where = attr;
 	auto ah = TRY(rdma::AddressHandle::create(std::move(pd), where));
-	return kern::adopt_ref(new (kern::Gfp::kernel) Address(std::move(ah), where, qpn, pkey_index));
+	return kern::adopt_ref(new (kern::Gfp::kernel)
+				       Address(std::move(ah), where, qpn, pkey_index));
 }
 
 kern::Result<kern::Owned<Port>> Port::create(Device &device, u32 number)
@@ -26,8 +28,9 @@ kern::Result<kern::Owned<Port>> Port::create(Device &device, u32 number)
 	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
 
 	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
-	port->agent_ = TRY(rdma::check(ib_register_mad_agent(&device.ib(), number, IB_QPT_GSI, &request, 0, on_sent, on_received,
-							     port.get(), 0)));
+	port->agent_ =
+		TRY(rdma::check(ib_register_mad_agent(&device.ib(), number, IB_QPT_GSI, &request, 0,
+						      on_sent, on_received, port.get(), 0)));
 	port->say_whether_served(true);
 	return port;
 }
@@ -40,7 +43,10 @@ Port::~Port()
 	ib_unregister_mad_agent(agent_);
 }
 
-/* IsCommunicationManagementSupported of PortInfo (IBA 14.2.5.6). A port that cannot say so is served all the same. */
+/*
+ * IsCommunicationManagementSupported of PortInfo (IBA 14.2.5.6). A port that cannot say so is
+ * served all the same.
+ */
 void Port::say_whether_served(bool served)
 {
 	ib_port_modify change{};
@@ -54,8 +60,9 @@ kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Caus
 		counters.no_room++;
 		return kern::Error{-ENOBUFS};
 	}
-	auto *send = TRY(rdma::check(ib_create_send_mad(agent_, to->qpn, to->pkey_index, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
-							static_cast<unsigned>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
+	auto *send = TRY(rdma::check(ib_create_send_mad(
+		agent_, to->qpn, to->pkey_index, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+		static_cast<unsigned>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
 	__builtin_memcpy(send->mad, &mad, sizeof(mad));
 	send->ah = to->ah();
 	/* on_sent() gives the reference back. */

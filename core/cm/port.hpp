@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A port that the communication manager serves: its agent on QP1, where it sends to, and what it has sent and received. */
+/*
+ * A port that the communication manager serves: its agent on QP1, where it sends to, and what it
+ * has sent and received.
+ */
 #pragma once
 
 #include <ib/cm.hpp>
@@ -44,12 +47,16 @@ private:
 	ib_mad_recv_wc *wc_ = nullptr;
 };
 
-/* Where messages go, and a QP's end of a path. What is on its way holds it, too: whoever drops it last is in a task. */
+/*
+ * Where messages go, and a QP's end of a path. What is on its way holds it, too: whoever drops it
+ * last is in a task.
+ */
 class Address : public kern::RefCounted<Address>
 {
 public:
 	/* Errors: those of rdma_create_ah(). Context: process. */
-	static kern::Result<kern::Ref<Address>> create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
+	static kern::Result<kern::Ref<Address>>
+	create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
 
 	ib_ah *ah() const { return ah_.get(); }
 
@@ -65,21 +72,34 @@ private:
 class Port
 {
 public:
-	/* What is sent by itself is bounded by how many ids there are; what peers make us send, by a number of its own. */
+	/*
+	 * What is sent by itself is bounded by how many ids there are; what peers make us send, by
+	 * a number of its own.
+	 */
 	enum class Cause : std::uint8_t { own, asked };
 	static constexpr int asked_max = 512;
 
-	/* Messages come before this returns: the device's lock is held, for which they wait. Errors: those of ib_register_mad_agent(); ENOMEM. */
+	/*
+	 * Messages come before this returns: the device's lock is held, for which they wait.
+	 * Errors: those of ib_register_mad_agent(); ENOMEM.
+	 */
 	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
-	/* What is out is over then, and nothing comes any more. Context: process, without the device's lock. */
+	/*
+	 * What is out is over then, and nothing comes any more. Context: process, without the
+	 * device's lock.
+	 */
 	~Port();
 
 	Device &device() const { return device_; }
 	u32 number() const { return number_; }
 	u32 hi_tid() const { return agent_->hi_tid; }
 
-	/* Nobody is told how it went: what matters is repeated. The device's lock is held. Errors: ENOBUFS, counted; ENOMEM; those of ib_post_send_mad(). */
-	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause, bool again = false);
+	/*
+	 * Nobody is told how it went: what matters is repeated. The device's lock is held. Errors:
+	 * ENOBUFS, counted; ENOMEM; those of ib_post_send_mad().
+	 */
+	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause,
+			    bool again = false);
 
 	/* Under the device's lock. */
 	ib_cm_counters counters{};
@@ -99,7 +119,8 @@ private:
 /* The place of a message in the arrays of the counters. */
 constexpr std::size_t counter_of(const ib::Mad &mad)
 {
-	return static_cast<std::size_t>(mad.header.attr_id.value() - static_cast<std::uint16_t>(ib::CmAttribute::req));
+	return static_cast<std::size_t>(mad.header.attr_id.value() -
+					static_cast<std::uint16_t>(ib::CmAttribute::req));
 }
 
 } // namespace cm

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a QP must be told to be in the connection (IBA 12.9.7, 11.2.5.2). The starting PSN of a message is the one that its receiver begins with
- * (IBA 12.7, "Starting PSN"): our QP expects what we have said, and sends from what the peer has said. Before REP nothing has been said by the side
+ * What a QP must be told to be in the connection (IBA 12.9.7, 11.2.5.2). The starting PSN of a
+ * message is the one that its receiver begins with (IBA 12.7, "Starting PSN"): our QP expects what
+ * we have said, and sends from what the peer has said. Before REP nothing has been said by the side
  * that is asked, and its consumer puts what it will say.
  */
 #include "device.hpp"
@@ -18,7 +19,8 @@ constexpr bool is_before_reply(State state)
 
 constexpr bool is_past(State state)
 {
-	return !is_connection(state) || state == State::dreq_sent || state == State::dreq_rcvd || state == State::timewait;
+	return !is_connection(state) || state == State::dreq_sent || state == State::dreq_rcvd ||
+	       state == State::timewait;
 }
 
 } // namespace

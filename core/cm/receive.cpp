@@ -26,7 +26,9 @@ Event to_event(const ib::Mad &mad)
 			return Event::got_mra_lap;
 		}
 	case ib::CmAttribute::rej:
-		return ib::cm_message<ib::CmRej>(mad).reason == IB_CM_REJ_STALE_CONN ? Event::got_rej_stale : Event::got_rej;
+		return ib::cm_message<ib::CmRej>(mad).reason == IB_CM_REJ_STALE_CONN
+			       ? Event::got_rej_stale
+			       : Event::got_rej;
 	case ib::CmAttribute::rep:
 		return Event::got_rep;
 	case ib::CmAttribute::rtu:
@@ -103,7 +105,10 @@ Id *Device::find(const ib::CmPair &pair)
 	return id && id->remote_id == pair.local_id ? id : nullptr;
 }
 
-/* One that was given up has no number of ours, but its sender's GUID (IBA 12.6.7.2); one of a REQ may have none of its sender's. */
+/*
+ * One that was given up has no number of ours, but its sender's GUID (IBA 12.6.7.2); one of a REQ
+ * may have none of its sender's.
+ */
 Id *Device::find_rejected(const ib::CmRej &rej)
 {
 	if (rej.reason == IB_CM_REJ_TIMEOUT && rej.info_length() >= sizeof(ib::be64)) {
@@ -136,7 +141,8 @@ void Device::take(Port &port, Received received)
 		break;
 	}
 	case Event::got_sidr_req:
-		id = resolutions.find(received.message<ib::CmSidrReq>().request_id, received.wc().slid);
+		id = resolutions.find(received.message<ib::CmSidrReq>().request_id,
+				      received.wc().slid);
 		if (!id) {
 			count_failure(port, take_sidr_req(port, std::move(received)).error());
 			return;
@@ -166,7 +172,10 @@ void Device::take(Port &port, Received received)
 		answer_unknown_dreq(port, received);
 }
 
-/* What could not be taken up is lost; the peer repeats it, unless there is no address that could be meant. */
+/*
+ * What could not be taken up is lost; the peer repeats it, unless there is no address that could be
+ * meant.
+ */
 void Device::count_failure(Port &port, int error)
 {
 	if (error == -ENOMEM)
@@ -175,15 +184,18 @@ void Device::count_failure(Port &port, int error)
 		port.counters.malformed++;
 }
 
-kern::Result<kern::Ref<Address>> Device::address_of_sender(const Port &port, const Received &received)
+kern::Result<kern::Ref<Address>> Device::address_of_sender(const Port &port,
+							   const Received &received)
 {
 	rdma_ah_attr attr;
-	TRY_ERRNO(ib_init_ah_attr_from_wc(&ib_, port.number(), &received.wc(), received.grh(), &attr));
+	TRY_ERRNO(ib_init_ah_attr_from_wc(&ib_, port.number(), &received.wc(), received.grh(),
+					  &attr));
 	return Address::create(pd_, attr, received.wc().src_qp, received.wc().pkey_index);
 }
 
 /* For a message that no id has anything to do with. */
-void Device::answer_by_itself(Port &port, const Received &received, ib::Mad &mad, ib::CmAttribute attribute)
+void Device::answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
+			      ib::CmAttribute attribute)
 {
 	mad.header = received.mad().header;
 	mad.header.attr_id = static_cast<u16>(attribute);
@@ -194,7 +206,8 @@ void Device::answer_by_itself(Port &port, const Received &received, ib::Mad &mad
 		count_failure(port, to.error());
 }
 
-void Device::reject(Port &port, const Received &received, ib_cm_rej_reason reason, kern::ConstBytes info)
+void Device::reject(Port &port, const Received &received, ib_cm_rej_reason reason,
+		    kern::ConstBytes info)
 {
 	lock_.assert_held();
 	ib::Mad mad{};
@@ -229,7 +242,9 @@ kern::Result<> Device::take_req(Port &port, Received received)
 	ib_gid own{};
 
 	if (Id *old = remote_qpns.find(req.qpn, req.ca_guid)) {
-		/* The peer has forgotten that connection: its QP is in a new one (IBA 12.9.8.3.1). */
+		/*
+		 * The peer has forgotten that connection: its QP is in a new one (IBA 12.9.8.3.1).
+		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
 		kern::ignore(old->send_dreq({}));
 		return {};
@@ -246,25 +261,31 @@ kern::Result<> Device::take_req(Port &port, Received received)
 	ib_port_cache cache{};
 	(void)ib_get_cached_port(&ib_, port.number(), &cache);
 	(void)rdma_query_gid(&ib_, port.number(), 0, &own);
-	const sa_path_rec primary = from_wire(req.primary, req.pkey, req.path_mtu(), received.wc(), cache.lid);
+	const sa_path_rec primary =
+		from_wire(req.primary, req.pkey, req.path_mtu(), received.wc(), cache.lid);
 	auto route = find_route(ib_, primary);
 	if (!route.ok() || !this->port(route.value().port)) {
 		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
 		return {};
 	}
 	if (req.has_alternate() &&
-	    !find_route(ib_, from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(), cache.lid)).ok()) {
+	    !find_route(ib_, from_wire(req.alternate, req.pkey, req.path_mtu(), received.wc(),
+				       cache.lid))
+		     .ok()) {
 		reject(port, received, IB_CM_REJ_INVALID_ALT_GID, kern::bytes_of(own));
 		return {};
 	}
-	auto address = Address::create(pd_, route.value().attr, received.wc().src_qp, route.value().pkey_index);
+	auto address = Address::create(pd_, route.value().attr, received.wc().src_qp,
+				       route.value().pkey_index);
 	if (address.error() == -EINVAL) {
 		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
 		return {};
 	}
 	TRY_ERRNO(address.error());
-	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler, listener->context));
-	return begin(std::move(id), port, std::move(received), address.take(), *listener, Event::new_req);
+	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
+				 listener->context));
+	return begin(std::move(id), port, std::move(received), address.take(), *listener,
+		     Event::new_req);
 }
 
 kern::Result<> Device::take_sidr_req(Port &port, Received received)
@@ -285,12 +306,15 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		return {};
 	}
 	auto address = TRY(address_of_sender(port, received));
-	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler, listener->context));
-	return begin(std::move(id), port, std::move(received), std::move(address), *listener, Event::new_sidr_req);
+	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
+				 listener->context));
+	return begin(std::move(id), port, std::move(received), std::move(address), *listener,
+		     Event::new_sidr_req);
 }
 
 /* The id is the CM's until its handler has been told. */
-kern::Result<> Device::begin(kern::Owned<Id> id, Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event)
+kern::Result<> Device::begin(kern::Owned<Id> id, Port &port, Received received,
+			     kern::Ref<Address> address, Id &listener, Event event)
 {
 	auto begun = add(*id);
 	if (begun.ok())
@@ -302,18 +326,23 @@ kern::Result<> Device::begin(kern::Owned<Id> id, Port &port, Received received, 
 	return begun;
 }
 
-kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> address, Id &listener, Event event)
+kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> address, Id &listener,
+			 Event event)
 {
 	const bool connects = event == Event::new_req;
 	if (connects) {
 		const auto &req = received.message<ib::CmReq>();
-		/* Nobody but the CM knows the id yet: what is left of this at an error goes with it. */
+		/*
+		 * Nobody but the CM knows the id yet: what is left of this at an error goes with
+		 * it.
+		 */
 		TRY(device_->remote_ids.insert(remote_id_link, req.local_id, req.ca_guid));
 		TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
 		take_req(req);
 	} else {
 		const auto &req = received.message<ib::CmSidrReq>();
-		TRY(device_->resolutions.insert(resolution_link, req.request_id, received.wc().slid));
+		TRY(device_->resolutions.insert(resolution_link, req.request_id,
+						received.wc().slid));
 		service_id = req.service_id.value();
 		remote_id = req.request_id.value();
 	}
@@ -348,11 +377,12 @@ void Id::take_req(const ib::CmReq &req)
 	retry_count_ = req.retry_count();
 	rnr_retry_count_ = req.rnr_retry_count();
 	max_retries_ = req.max_cm_retries();
-	qp_type_ = req.transport() == ib::CmTransport::uc	  ? IB_QPT_UC
+	qp_type_ = req.transport() == ib::CmTransport::uc         ? IB_QPT_UC
 		   : req.transport() == ib::CmTransport::extended ? IB_QPT_XRC_TGT
 								  : IB_QPT_RC;
 	/*
-	 * As our side sees it. The QP has to be ready before REP goes out, so these count until REP says others; IBA 12.7.29, 12.7.30.
+	 * As our side sees it. The QP has to be ready before REP goes out, so these count until REP
+	 * says others; IBA 12.7.29, 12.7.30.
 	 */
 	responder_resources_ = req.initiator_depth;
 	initiator_depth_ = req.responder_resources;
@@ -367,7 +397,8 @@ void Id::take_req(const ib::CmReq &req)
 kern::Result<> Id::receive(Port &port, Received received, Event event)
 {
 	const auto &mad = received.mad();
-	if (event == Event::got_dreq && received.message<ib::CmDreq>().remote_qpn != local_qpn_ && state_ != State::timewait)
+	if (event == Event::got_dreq && received.message<ib::CmDreq>().remote_qpn != local_qpn_ &&
+	    state_ != State::timewait)
 		return {};
 	/* Only who asked for the connection proposes paths for it (IBA 12.8). */
 	if (event == Event::got_lap && role_ == Role::active)
@@ -405,7 +436,8 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	}
 	switch (event) {
 	case Event::got_rep:
-		if (device_->remote_qpns.find(rep_qpn(received.message<ib::CmRep>()), received.message<ib::CmRep>().ca_guid)) {
+		if (device_->remote_qpns.find(rep_qpn(received.message<ib::CmRep>()),
+					      received.message<ib::CmRep>().ca_guid)) {
 			take_stale_rep(port, received);
 			return {};
 		}
@@ -429,7 +461,8 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 		break;
 	}
 	change(event);
-	if (event == Event::got_mra_req || event == Event::got_mra_rep || event == Event::got_mra_lap)
+	if (event == Event::got_mra_req || event == Event::got_mra_rep ||
+	    event == Event::got_mra_lap)
 		wait(wait_ms_);
 	tell(to_type(event), std::move(received));
 	return {};
@@ -440,7 +473,10 @@ u32 Id::rep_qpn(const ib::CmRep &rep) const
 	return qp_type_ == IB_QPT_XRC_INI ? rep.eecn : rep.qpn;
 }
 
-/* The peer offers a QP that it has in another connection of ours, of which it has forgotten (IBA 12.9.8.3.1). That one ends; we go on asking. */
+/*
+ * The peer offers a QP that it has in another connection of ours, of which it has forgotten (IBA
+ * 12.9.8.3.1). That one ends; we go on asking.
+ */
 void Id::take_stale_rep(Port &port, const Received &received)
 {
 	const auto &rep = received.message<ib::CmRep>();
@@ -453,7 +489,9 @@ kern::Result<> Id::take_rep(const Received &received)
 {
 	const auto &rep = received.message<ib::CmRep>();
 	TRY(device_->remote_ids.insert(remote_id_link, rep.local_id, rep.ca_guid));
-	if (const auto known = device_->remote_qpns.insert(remote_qpn_link, rep_qpn(rep), rep.ca_guid); !known) {
+	if (const auto known =
+		    device_->remote_qpns.insert(remote_qpn_link, rep_qpn(rep), rep.ca_guid);
+	    !known) {
 		device_->remote_ids.erase(remote_id_link);
 		return known;
 	}
@@ -474,7 +512,9 @@ kern::Result<> Id::take_rep(const Received &received)
 	return {};
 }
 
-/* From now on the peer has so long for each answer, and the message its way there (IBA 12.9.8.2). */
+/*
+ * From now on the peer has so long for each answer, and the message its way there (IBA 12.9.8.2).
+ */
 void Id::take_mra(const ib::CmMra &mra, Event event)
 {
 	const u8 lifetime = event == Event::got_mra_lap ? proposed_lifetime_ : packet_lifetime_;
@@ -487,7 +527,10 @@ kern::Result<> Id::take_lap(const Received &received)
 	ib_port_cache cache{};
 	(void)ib_get_cached_port(device, address_port_, &cache);
 	const auto path = from_wire(lap.path(), pkey_, path_mtu_, received.wc(), cache.lid);
-	/* Whether one can be reached by it is for the consumer to answer; without, there is nothing to load. */
+	/*
+	 * Whether one can be reached by it is for the consumer to answer; without, there is nothing
+	 * to load.
+	 */
 	kern::Ref<Address> proposed;
 	if (const auto route = find_route(device_->ib(), path); route.ok()) {
 		const auto taken = take_route(route.value(), remote_cm_qpn, proposed);

@@ -12,9 +12,11 @@ namespace
 {
 
 /* In the order of struct ib_cm_counters. */
-constexpr const char *directories[] = {"cm_tx_msgs", "cm_tx_retries", "cm_rx_msgs", "cm_rx_duplicates"};
+constexpr const char *directories[] = {"cm_tx_msgs", "cm_tx_retries", "cm_rx_msgs",
+				       "cm_rx_duplicates"};
 /* In that of enum ib_cm_counter_kind. */
-constexpr const char *names[] = {"req", "mra", "rej", "rep", "rtu", "dreq", "drep", "sidr_req", "sidr_rep", "lap", "apr"};
+constexpr const char *names[] = {"req",  "mra",      "rej",      "rep", "rtu", "dreq",
+				 "drep", "sidr_req", "sidr_rep", "lap", "apr"};
 static_assert(std::size(names) == IB_CM_COUNTER_KINDS);
 
 bool has_counters(ib_device *ib, u32 port)
@@ -31,8 +33,9 @@ int read_counter(ib_device *ib, u32 number, u32 directory, u32 counter, u64 *val
 	const Port *port = device->port(number);
 	if (!port)
 		return -ENODEV;
-	const u64 (*const kinds[])[IB_CM_COUNTER_KINDS] = {&port->counters.sent, &port->counters.retries, &port->counters.received,
-							   &port->counters.duplicates};
+	const u64(*const kinds[])[IB_CM_COUNTER_KINDS] = {
+		&port->counters.sent, &port->counters.retries, &port->counters.received,
+		&port->counters.duplicates};
 	static_assert(std::size(kinds) == std::size(directories));
 	*value = (*kinds[directory])[counter];
 	return 0;

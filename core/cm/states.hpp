@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of the communication manager: what each message, call and lapse of time leads to in each state (IBA 12.9). All of an id's states
- * change by it and nowhere else. Documentation/connections.rst draws it.
+ * The one table of the communication manager: what each message, call and lapse of time leads to in
+ * each state (IBA 12.9). All of an id's states change by it and nowhere else.
+ * Documentation/connections.rst draws it.
  */
 #pragma once
 
@@ -12,7 +13,10 @@
 namespace cm
 {
 
-/* The first sixteen are enum ib_cm_state; the others are what an established connection does about its alternate path (IBA 12.8). */
+/*
+ * The first sixteen are enum ib_cm_state; the others are what an established connection does about
+ * its alternate path (IBA 12.8).
+ */
 enum class State : std::uint8_t {
 	idle,
 	listen,
@@ -39,7 +43,7 @@ inline constexpr std::size_t state_count = 20;
 
 enum class Event : std::uint8_t {
 	/* Messages. */
-	got_req,       /* the one that the connection began with, again */
+	got_req, /* the one that the connection began with, again */
 	got_mra_req,
 	got_mra_rep,
 	got_mra_lap,
@@ -52,7 +56,7 @@ enum class Event : std::uint8_t {
 	got_lap,
 	got_lap_again, /* the one that was answered last */
 	got_apr,
-	got_sidr_req,  /* the one that the id began with, again */
+	got_sidr_req, /* the one that the id began with, again */
 	got_sidr_rep,
 	/* A new id's first. */
 	new_req,
@@ -82,13 +86,13 @@ enum class Event : std::uint8_t {
 inline constexpr std::size_t event_count = 35;
 
 enum class Action : std::uint8_t {
-	ignore,		  /* a message without meaning here */
-	duplicate,	  /* a message that has had its effect; the answer is under way, or none is due */
-	answer_again,	  /* the same, and our answer was lost */
-	reject_again,	  /* a REQ that outlived its connection: REJ 10 */
-	refuse,		  /* a call in the wrong state: EINVAL */
+	ignore,    /* a message without meaning here */
+	duplicate, /* a message that has had its effect; the answer is under way, or none is due */
+	answer_again,     /* the same, and our answer was lost */
+	reject_again,     /* a REQ that outlived its connection: REJ 10 */
+	refuse,           /* a call in the wrong state: EINVAL */
 	refuse_connected, /* EISCONN */
-	take,		  /* it has its effect: see the event */
+	take,             /* it has its effect: see the event */
 	/* Destruction: what goes out for the last time. */
 	end,
 	end_timeout, /* REJ 4 */
@@ -116,7 +120,8 @@ struct Table {
 
 	constexpr void set(State state, Event event, Action action, State next)
 	{
-		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {action, next};
+		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {action,
+											   next};
 	}
 	/* The same in several states. */
 	template<std::size_t count>
@@ -143,13 +148,14 @@ constexpr Table make_table()
 
 	for (std::size_t s = 0; s < state_count; s++)
 		for (std::size_t e = 0; e < event_count; e++)
-			table.set(static_cast<State>(s), static_cast<E>(e), is_call(static_cast<E>(e)) ? A::refuse : A::ignore,
+			table.set(static_cast<State>(s), static_cast<E>(e),
+				  is_call(static_cast<E>(e)) ? A::refuse : A::ignore,
 				  static_cast<State>(s));
 
 	/* IBA 12.9.5 to 12.9.7: the making of a connection. */
 	table.set(idle, E::new_req, A::take, req_rcvd);
-	table.stay({req_rcvd, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd, established, dreq_sent, dreq_rcvd, lap_sent,
-		    mra_lap_rcvd, lap_rcvd, mra_lap_sent},
+	table.stay({req_rcvd, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd, established,
+		    dreq_sent, dreq_rcvd, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent},
 		   E::got_req, A::duplicate);
 	table.stay({mra_req_sent}, E::got_req, A::answer_again);
 	table.stay({timewait}, E::got_req, A::reject_again);
@@ -160,23 +166,27 @@ constexpr Table make_table()
 	table.stay({mra_rep_rcvd}, E::got_mra_rep, A::duplicate);
 
 	table.set({req_sent, mra_req_rcvd}, E::got_rep, A::take, rep_rcvd);
-	table.stay({mra_rep_sent, established, lap_sent, mra_lap_rcvd}, E::got_rep, A::answer_again);
+	table.stay({mra_rep_sent, established, lap_sent, mra_lap_rcvd}, E::got_rep,
+		   A::answer_again);
 	table.stay({rep_rcvd, dreq_sent, dreq_rcvd, timewait}, E::got_rep, A::duplicate);
 
 	table.set({rep_sent, mra_rep_rcvd}, E::got_rtu, A::take, established);
-	table.stay({established, dreq_sent, dreq_rcvd, timewait, lap_rcvd, mra_lap_sent}, E::got_rtu, A::duplicate);
+	table.stay({established, dreq_sent, dreq_rcvd, timewait, lap_rcvd, mra_lap_sent},
+		   E::got_rtu, A::duplicate);
 
 	for (E rej : {E::got_rej, E::got_rej_stale}) {
-		table.set({req_sent, req_rcvd, mra_req_sent, mra_req_rcvd, rep_sent, mra_rep_rcvd}, rej, A::take,
-			  rej == E::got_rej_stale ? timewait : idle);
-		table.set({rep_rcvd, mra_rep_sent, dreq_sent, established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, rej, A::take,
-			  timewait);
+		table.set({req_sent, req_rcvd, mra_req_sent, mra_req_rcvd, rep_sent, mra_rep_rcvd},
+			  rej, A::take, rej == E::got_rej_stale ? timewait : idle);
+		table.set({rep_rcvd, mra_rep_sent, dreq_sent, established, lap_sent, mra_lap_rcvd,
+			   lap_rcvd, mra_lap_sent},
+			  rej, A::take, timewait);
 		table.stay({timewait}, rej, A::duplicate);
 	}
 
 	/* IBA 12.9.8: its end. */
-	table.set({rep_sent, mra_rep_rcvd, established, dreq_sent, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::got_dreq, A::take,
-		  dreq_rcvd);
+	table.set({rep_sent, mra_rep_rcvd, established, dreq_sent, lap_sent, mra_lap_rcvd, lap_rcvd,
+		   mra_lap_sent},
+		  E::got_dreq, A::take, dreq_rcvd);
 	table.stay({dreq_rcvd}, E::got_dreq, A::duplicate);
 	table.stay({timewait}, E::got_dreq, A::answer_again);
 	table.set({dreq_sent, dreq_rcvd}, E::got_drep, A::take, timewait);
@@ -205,20 +215,24 @@ constexpr Table make_table()
 	table.set({req_rcvd}, E::send_mra, A::take, mra_req_sent);
 	table.set({rep_rcvd}, E::send_mra, A::take, mra_rep_sent);
 	table.set({lap_rcvd}, E::send_mra, A::take, mra_lap_sent);
-	table.set({req_sent, mra_req_rcvd, req_rcvd, mra_req_sent, rep_rcvd, mra_rep_sent}, E::send_rej, A::take, idle);
+	table.set({req_sent, mra_req_rcvd, req_rcvd, mra_req_sent, rep_rcvd, mra_rep_sent},
+		  E::send_rej, A::take, idle);
 	table.set({rep_sent, mra_rep_rcvd}, E::send_rej, A::take, timewait);
-	table.set({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::send_dreq, A::take, dreq_sent);
+	table.set({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::send_dreq,
+		  A::take, dreq_sent);
 	table.set({dreq_rcvd}, E::send_drep, A::take, timewait);
 	table.set({established}, E::send_lap, A::take, lap_sent);
 	table.set({lap_rcvd, mra_lap_sent}, E::send_apr, A::take, established);
 	table.set({idle}, E::send_sidr_req, A::take, sidr_req_sent);
 	table.set({sidr_req_rcvd}, E::send_sidr_rep, A::take, idle);
 	table.set({rep_sent, mra_rep_rcvd}, E::communicates, A::take, established);
-	table.stay({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::communicates, A::refuse_connected);
+	table.stay({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::communicates,
+		   A::refuse_connected);
 	table.set({established}, E::migrated, A::take, established);
 
 	/* Time. */
-	table.set({req_sent, mra_req_rcvd, rep_sent, mra_rep_rcvd, sidr_req_sent}, E::gave_up, A::take, idle);
+	table.set({req_sent, mra_req_rcvd, rep_sent, mra_rep_rcvd, sidr_req_sent}, E::gave_up,
+		  A::take, idle);
 	table.set({dreq_sent}, E::gave_up, A::take, timewait);
 	table.set({lap_sent, mra_lap_rcvd}, E::gave_up, A::take, established);
 	table.set({timewait}, E::waited_enough, A::take, idle);
@@ -226,8 +240,10 @@ constexpr Table make_table()
 	/* The end. */
 	table.set({idle, listen, dreq_sent, timewait, sidr_req_sent}, E::destroy, A::end, idle);
 	table.set({req_sent, mra_req_rcvd}, E::destroy, A::end_timeout, idle);
-	table.set({req_rcvd, mra_req_sent, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd}, E::destroy, A::end_reject, idle);
-	table.set({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::destroy, A::end_disconnect, idle);
+	table.set({req_rcvd, mra_req_sent, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd},
+		  E::destroy, A::end_reject, idle);
+	table.set({established, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent}, E::destroy,
+		  A::end_disconnect, idle);
 	table.set({dreq_rcvd}, E::destroy, A::end_drep, idle);
 	table.set({sidr_req_rcvd}, E::destroy, A::end_sidr, idle);
 	for (std::size_t s = 0; s < state_count; s++)
@@ -241,7 +257,8 @@ inline constexpr Table table = make_table();
 
 constexpr Transition transition(State state, Event event)
 {
-	return detail::table.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
+	return detail::table
+		.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
 }
 
 /* Whether an answer is due, for which the message is repeated until Event::gave_up. */
@@ -253,7 +270,8 @@ constexpr bool awaits_answer(State state)
 /* Whether there is a connection that the peer's REQ may be one of already (IBA 12.9.8.3.1). */
 constexpr bool is_connection(State state)
 {
-	return state != State::idle && state != State::listen && state != State::sidr_req_sent && state != State::sidr_req_rcvd;
+	return state != State::idle && state != State::listen && state != State::sidr_req_sent &&
+	       state != State::sidr_req_rcvd;
 }
 
 constexpr bool is_established(State state)

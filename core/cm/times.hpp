@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Times of the communication manager: a number t of five bits stands for 4.096 us * 2^t (IBA 12.6.5). */
+/*
+ * Times of the communication manager: a number t of five bits stands for 4.096 us * 2^t (IBA
+ * 12.6.5).
+ */
 #pragma once
 
 #include <kern/types.h>
@@ -8,8 +11,8 @@ namespace cm
 {
 
 /*
- * Nothing that a peer says makes us wait longer for one answer, nor stay longer in time-wait. Its largest number would be 2.4 hours; what connections
- * are commonly made with is 69 s.
+ * Nothing that a peer says makes us wait longer for one answer, nor stay longer in time-wait. Its
+ * largest number would be 2.4 hours; what connections are commonly made with is 69 s.
  */
 inline constexpr u32 longest_wait_ms = 90'000;
 
@@ -32,7 +35,10 @@ constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
 	return wait_ms(2 * time_ns(packet_lifetime) + time_ns(response_timeout));
 }
 
-/* A QP's time-out for a path: there and back, and the delay of the CA's acknowledgement; the nearest power of two above (IBA 12.7.34). */
+/*
+ * A QP's time-out for a path: there and back, and the delay of the CA's acknowledgement; the
+ * nearest power of two above (IBA 12.7.34).
+ */
 constexpr u8 ack_timeout(u8 ca_ack_delay, u8 packet_lifetime)
 {
 	const unsigned delay = ca_ack_delay, there_and_back = packet_lifetime + 1u;

@@ -83,7 +83,10 @@ EXPORT_SYMBOL_GPL(kern_may_sleep);
 unsigned long kern_context(void)
 {
 	/* The two lowest bits of a task's address are free. */
-	return (unsigned long)current | (in_nmi() ? 3 : in_hardirq() ? 2 : in_serving_softirq() ? 1 : 0);
+	return (unsigned long)current | (in_nmi()               ? 3
+					 : in_hardirq()         ? 2
+					 : in_serving_softirq() ? 1
+								: 0);
 }
 EXPORT_SYMBOL_GPL(kern_context);
 
@@ -100,8 +103,8 @@ unsigned int kern_cpu_count(void)
 EXPORT_SYMBOL_GPL(kern_cpu_count);
 
 /*
- * What the compiler itself calls. A virtual destructor names operator delete, though objects are freed through
- * kern::destroy(); a pure virtual call is a bug with a backtrace.
+ * What the compiler itself calls. A virtual destructor names operator delete, though objects are
+ * freed through kern::destroy(); a pure virtual call is a bug with a backtrace.
  */
 void _ZdlPv(void *object);
 void _ZdlPv(void *object)

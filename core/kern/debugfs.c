@@ -54,7 +54,8 @@ EXPORT_SYMBOL_GPL(kern_debugfs_directory);
 
 void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent)
 {
-	file->entry = debugfs_create_file(name, file->write ? 0600 : 0400, parent, file, &operations);
+	file->entry =
+		debugfs_create_file(name, file->write ? 0600 : 0400, parent, file, &operations);
 }
 EXPORT_SYMBOL_GPL(kern_debugfs_add);
 

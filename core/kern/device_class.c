@@ -38,7 +38,8 @@ static char *node_name(KERN_CLASS_CONST struct device *native, umode_t *mode)
 
 static int event_text(KERN_CLASS_CONST struct device *native, struct kobj_uevent_env *env)
 {
-	return options_of(native)->tells_name ? add_uevent_var(env, "NAME=%s", dev_name(native)) : 0;
+	return options_of(native)->tells_name ? add_uevent_var(env, "NAME=%s", dev_name(native))
+					      : 0;
 }
 
 struct kern_class *kern_class_create(const char *name, const struct kern_class_options *options)
@@ -87,14 +88,17 @@ EXPORT_SYMBOL_GPL(kern_class_destroy);
 
 static ssize_t show(struct device *native, struct device_attribute *attribute, char *page)
 {
-	struct kern_sysfs_file *file = container_of(attribute, struct kern_class_attribute, native)->file;
+	struct kern_sysfs_file *file =
+		container_of(attribute, struct kern_class_attribute, native)->file;
 
 	return file->show(file, page);
 }
 
-static ssize_t store(struct device *native, struct device_attribute *attribute, const char *text, size_t size)
+static ssize_t store(struct device *native, struct device_attribute *attribute, const char *text,
+		     size_t size)
 {
-	struct kern_sysfs_file *file = container_of(attribute, struct kern_class_attribute, native)->file;
+	struct kern_sysfs_file *file =
+		container_of(attribute, struct kern_class_attribute, native)->file;
 	int status = file->store(file, text, size);
 
 	return status < 0 ? status : size;
@@ -109,7 +113,8 @@ static void release(struct device *native)
 	kfree(device);
 }
 
-static int add_files(struct kern_class_device *device, const struct kern_class_file *files, unsigned int count)
+static int add_files(struct kern_class_device *device, const struct kern_class_file *files,
+		     unsigned int count)
 {
 	unsigned int i;
 
@@ -133,8 +138,9 @@ static int add_files(struct kern_class_device *device, const struct kern_class_f
 	return 0;
 }
 
-int kern_class_device_init(struct kern_class_device *device, struct kern_class *class, struct device *parent,
-			   const char *name, const struct kern_class_file *files, unsigned int count)
+int kern_class_device_init(struct kern_class_device *device, struct kern_class *class,
+			   struct device *parent, const char *name,
+			   const struct kern_class_file *files, unsigned int count)
 {
 	int status;
 
@@ -148,8 +154,10 @@ int kern_class_device_init(struct kern_class_device *device, struct kern_class *
 	return status ? status : add_files(device, files, count);
 }
 
-struct kern_class_device *kern_class_device_create(struct kern_class *class, struct device *parent, const char *name,
-						   const struct kern_class_file *files, unsigned int count)
+struct kern_class_device *kern_class_device_create(struct kern_class *class, struct device *parent,
+						   const char *name,
+						   const struct kern_class_file *files,
+						   unsigned int count)
 {
 	struct kern_class_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
 	int status;

@@ -16,5 +16,6 @@ struct kern_class_device {
 };
 
 /* Not yet in the system. From here on put_device() ends it, also where this fails. */
-int kern_class_device_init(struct kern_class_device *device, struct kern_class *class, struct device *parent,
-			   const char *name, const struct kern_class_file *files, unsigned int count);
+int kern_class_device_init(struct kern_class_device *device, struct kern_class *class,
+			   struct device *parent, const char *name,
+			   const struct kern_class_file *files, unsigned int count);

@@ -34,8 +34,8 @@ void kern_dma_free_coherent(struct device *device, size_t size, void *memory, u6
 }
 EXPORT_SYMBOL_GPL(kern_dma_free_coherent);
 
-int kern_dma_map_single(struct device *device, void *memory, size_t size, enum kern_dma_direction direction,
-			u64 *address)
+int kern_dma_map_single(struct device *device, void *memory, size_t size,
+			enum kern_dma_direction direction, u64 *address)
 {
 	*address = dma_map_single(device, memory, size, native_direction(direction));
 	return dma_mapping_error(device, *address);
@@ -50,19 +50,22 @@ int kern_dma_map_page(struct device *device, struct page *page, size_t offset, s
 }
 EXPORT_SYMBOL_GPL(kern_dma_map_page);
 
-void kern_dma_unmap_single(struct device *device, u64 address, size_t size, enum kern_dma_direction direction)
+void kern_dma_unmap_single(struct device *device, u64 address, size_t size,
+			   enum kern_dma_direction direction)
 {
 	dma_unmap_single(device, address, size, native_direction(direction));
 }
 EXPORT_SYMBOL_GPL(kern_dma_unmap_single);
 
-void kern_dma_unmap_page(struct device *device, u64 address, size_t size, enum kern_dma_direction direction)
+void kern_dma_unmap_page(struct device *device, u64 address, size_t size,
+			 enum kern_dma_direction direction)
 {
 	dma_unmap_page(device, address, size, native_direction(direction));
 }
 EXPORT_SYMBOL_GPL(kern_dma_unmap_page);
 
-void kern_dma_sync_for_cpu(struct device *device, u64 address, size_t size, enum kern_dma_direction direction)
+void kern_dma_sync_for_cpu(struct device *device, u64 address, size_t size,
+			   enum kern_dma_direction direction)
 {
 	dma_sync_single_for_cpu(device, address, size, native_direction(direction));
 }
@@ -75,7 +78,8 @@ void kern_dma_sync_for_device(struct device *device, u64 address, size_t size,
 }
 EXPORT_SYMBOL_GPL(kern_dma_sync_for_device);
 
-struct dma_pool *kern_dma_pool_create(const char *name, struct device *device, size_t size, size_t align)
+struct dma_pool *kern_dma_pool_create(const char *name, struct device *device, size_t size,
+				      size_t align)
 {
 	return dma_pool_create(name, device, size, align, 0);
 }
@@ -116,8 +120,8 @@ void kern_sg_free(struct kern_sg_table *table)
 }
 EXPORT_SYMBOL_GPL(kern_sg_free);
 
-void kern_sg_set_page(struct kern_sg_table *table, unsigned int entry, struct page *page, unsigned int size,
-		      unsigned int offset)
+void kern_sg_set_page(struct kern_sg_table *table, unsigned int entry, struct page *page,
+		      unsigned int size, unsigned int offset)
 {
 	struct scatterlist *at = native_sg_table(table)->sgl;
 
@@ -127,7 +131,8 @@ void kern_sg_set_page(struct kern_sg_table *table, unsigned int entry, struct pa
 }
 EXPORT_SYMBOL_GPL(kern_sg_set_page);
 
-int kern_sg_map(struct device *device, struct kern_sg_table *table, enum kern_dma_direction direction)
+int kern_sg_map(struct device *device, struct kern_sg_table *table,
+		enum kern_dma_direction direction)
 {
 	struct sg_table *native = native_sg_table(table);
 	int status = dma_map_sgtable(device, native, native_direction(direction), 0);
@@ -136,19 +141,20 @@ int kern_sg_map(struct device *device, struct kern_sg_table *table, enum kern_dm
 }
 EXPORT_SYMBOL_GPL(kern_sg_map);
 
-void kern_sg_unmap(struct device *device, struct kern_sg_table *table, enum kern_dma_direction direction)
+void kern_sg_unmap(struct device *device, struct kern_sg_table *table,
+		   enum kern_dma_direction direction)
 {
 	dma_unmap_sgtable(device, native_sg_table(table), native_direction(direction), 0);
 }
 EXPORT_SYMBOL_GPL(kern_sg_unmap);
 
-void kern_sg_for_each(struct kern_sg_table *table, bool (*visit)(void *context, u64 address, u64 size), void *context)
+void kern_sg_for_each(struct kern_sg_table *table,
+		      bool (*visit)(void *context, u64 address, u64 size), void *context)
 {
 	struct scatterlist *at;
 	int i;
 
-	for_each_sgtable_dma_sg(native_sg_table(table), at, i)
-		if (!visit(context, sg_dma_address(at), sg_dma_len(at)))
-			break;
+	for_each_sgtable_dma_sg(native_sg_table(table), at,
+				i) if (!visit(context, sg_dma_address(at), sg_dma_len(at))) break;
 }
 EXPORT_SYMBOL_GPL(kern_sg_for_each);

@@ -14,7 +14,8 @@ static void get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
 }
 
 static void get_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
-			  struct kernel_ethtool_ringparam *kernel_ring, struct netlink_ext_ack *extack)
+			  struct kernel_ethtool_ringparam *kernel_ring,
+			  struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 	struct kern_rings rings = {};
@@ -27,7 +28,8 @@ static void get_ringparam(struct net_device *dev, struct ethtool_ringparam *ring
 }
 
 static int set_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
-			 struct kernel_ethtool_ringparam *kernel_ring, struct netlink_ext_ack *extack)
+			 struct kernel_ethtool_ringparam *kernel_ring,
+			 struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
@@ -35,7 +37,8 @@ static int set_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
 }
 
 static int get_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesce,
-			struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack)
+			struct kernel_ethtool_coalesce *kernel_coalesce,
+			struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 	struct kern_coalesce rx = {}, tx = {};
@@ -51,7 +54,8 @@ static int get_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesc
 }
 
 static int set_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesce,
-			struct kernel_ethtool_coalesce *kernel_coalesce, struct netlink_ext_ack *extack)
+			struct kernel_ethtool_coalesce *kernel_coalesce,
+			struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 	const struct kern_coalesce rx = {

@@ -30,19 +30,22 @@ static const struct kern_file_ops *ops_of(const struct file *native)
 static ssize_t file_read(struct file *native, char __user *to, size_t count, loff_t *position)
 {
 	struct kern_file *file = native->private_data;
-	long got = ops_of(native)->read(file->owner, (u64)to, count, !(native->f_flags & O_NONBLOCK));
+	long got =
+		ops_of(native)->read(file->owner, (u64)to, count, !(native->f_flags & O_NONBLOCK));
 
 	return got == -EINTR ? -ERESTARTSYS : got;
 }
 
-static ssize_t file_write(struct file *native, const char __user *from, size_t count, loff_t *position)
+static ssize_t file_write(struct file *native, const char __user *from, size_t count,
+			  loff_t *position)
 {
 	struct kern_file *file = native->private_data;
 	long taken;
 
 	/*
-	 * What is written names memory of the process that writes: whoever gets hold of a descriptor must not bring a more privileged
-	 * program to write into it what looks like data.
+	 * What is written names memory of the process that writes: whoever gets hold of a
+	 * descriptor must not bring a more privileged program to write into it what looks like
+	 * data.
 	 */
 	if (native->f_cred != current_cred())
 		return -EACCES;
@@ -76,7 +79,8 @@ static __poll_t file_poll(struct file *native, struct poll_table_struct *table)
 	struct kern_poll poll = {native, table};
 	unsigned int state = ops_of(native)->poll(file->owner, &poll);
 
-	return (state & KERN_POLL_READABLE ? EPOLLIN | EPOLLRDNORM : 0) | (state & KERN_POLL_WRITABLE ? EPOLLOUT | EPOLLWRNORM : 0) |
+	return (state & KERN_POLL_READABLE ? EPOLLIN | EPOLLRDNORM : 0) |
+	       (state & KERN_POLL_WRITABLE ? EPOLLOUT | EPOLLWRNORM : 0) |
 	       (state & KERN_POLL_ERROR ? EPOLLERR : 0);
 }
 
@@ -139,8 +143,9 @@ void kern_file_free(struct kern_file *file)
 }
 
 /*
- * Mappings. A page is given when it is touched and not before: by then the area is in the file's tree of areas, so that revoking finds
- * it. An area remembers by how much its page frames differ from the file's page offsets.
+ * Mappings. A page is given when it is touched and not before: by then the area is in the file's
+ * tree of areas, so that revoking finds it. An area remembers by how much its page frames differ
+ * from the file's page offsets.
  */
 
 static vm_fault_t fault_locked(struct kern_file *file, struct vm_fault *fault)
@@ -149,7 +154,8 @@ static vm_fault_t fault_locked(struct kern_file *file, struct vm_fault *fault)
 	struct page *nobody;
 
 	if (!file->revoked)
-		return vmf_insert_pfn(vma, fault->address, (unsigned long)vma->vm_private_data + fault->pgoff);
+		return vmf_insert_pfn(vma, fault->address,
+				      (unsigned long)vma->vm_private_data + fault->pgoff);
 	if (vma->vm_flags & VM_MAYWRITE) {
 		if (!file->nobody)
 			file->nobody = alloc_page(GFP_KERNEL | __GFP_ZERO);
@@ -159,7 +165,8 @@ static vm_fault_t fault_locked(struct kern_file *file, struct vm_fault *fault)
 	} else {
 		nobody = ZERO_PAGE(fault->address);
 	}
-	return vmf_insert_pfn_prot(vma, fault->address, page_to_pfn(nobody), vm_get_page_prot(vma->vm_flags));
+	return vmf_insert_pfn_prot(vma, fault->address, page_to_pfn(nobody),
+				   vm_get_page_prot(vma->vm_flags));
 }
 
 static vm_fault_t mapping_fault(struct vm_fault *fault)
@@ -195,21 +202,30 @@ static int file_mmap(struct file *native, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
 	mutex_lock(&file->lock);
-	status = file->revoked ? -EIO : ops_of(native)->map(file->owner, vma->vm_pgoff, vma->vm_end - vma->vm_start, &mapping);
+	status = file->revoked ? -EIO
+			       : ops_of(native)->map(file->owner, vma->vm_pgoff,
+						     vma->vm_end - vma->vm_start, &mapping);
 	mutex_unlock(&file->lock);
 	if (status)
 		return status;
 	if (!mapping.writable && vma->vm_flags & VM_WRITE)
 		return -EPERM;
 	if (IS_ENABLED(CONFIG_INDIRECT_IOMEM) && !pfn_valid(mapping.pfn)) {
-		/* The kernel implements the registers of its devices itself: there is no page that a program could have. */
-		pr_warn_once("weft_kern: %s: programs cannot map a device's registers on this kernel\n", current->comm);
+		/*
+		 * The kernel implements the registers of its devices itself: there is no page that
+		 * a program could have.
+		 */
+		pr_warn_once(
+			"weft_kern: %s: programs cannot map a device's registers on this kernel\n",
+			current->comm);
 		return -EOPNOTSUPP;
 	}
 
-	change_flags(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC | (mapping.writable ? 0 : VM_MAYWRITE));
-	vma->vm_page_prot = pgprot_decrypted(mapping.write_combining ? pgprot_writecombine(vma->vm_page_prot) :
-								       pgprot_noncached(vma->vm_page_prot));
+	change_flags(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP,
+		     VM_MAYEXEC | (mapping.writable ? 0 : VM_MAYWRITE));
+	vma->vm_page_prot =
+		pgprot_decrypted(mapping.write_combining ? pgprot_writecombine(vma->vm_page_prot)
+							 : pgprot_noncached(vma->vm_page_prot));
 	vma->vm_private_data = (void *)(unsigned long)(mapping.pfn - vma->vm_pgoff);
 	vma->vm_ops = &mapping_operations;
 	return 0;
@@ -220,7 +236,9 @@ void kern_file_revoke(struct kern_file *file)
 	mutex_lock(&file->lock);
 	file->revoked = true;
 	mutex_unlock(&file->lock);
-	/* Of all files of the node: those that are not revoked get theirs back when they touch it. */
+	/*
+	 * Of all files of the node: those that are not revoked get theirs back when they touch it.
+	 */
 	unmap_mapping_range(file->native->f_mapping, 0, 0, 1);
 }
 EXPORT_SYMBOL_GPL(kern_file_revoke);
@@ -254,7 +272,8 @@ void kern_file_kind_destroy(struct kern_file_kind *kind)
 }
 EXPORT_SYMBOL_GPL(kern_file_kind_destroy);
 
-int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner, struct kern_new_file *created)
+int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner,
+		     struct kern_new_file *created)
 {
 	struct kern_file *file;
 	struct file *native;

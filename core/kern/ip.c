@@ -56,7 +56,8 @@ static void describe(const struct net_device *dev, struct kern_ip_interface *int
 	memset(interface, 0, sizeof(*interface));
 	interface->index = dev->ifindex;
 	interface->up = dev->flags & IFF_UP;
-	interface->infiniband = dev->type == ARPHRD_INFINIBAND && dev->addr_len == KERN_LINK_ADDRESS_SIZE;
+	interface->infiniband =
+		dev->type == ARPHRD_INFINIBAND && dev->addr_len == KERN_LINK_ADDRESS_SIZE;
 	if (interface->infiniband) {
 		memcpy(interface->address, dev->dev_addr, KERN_LINK_ADDRESS_SIZE);
 		memcpy(interface->broadcast, dev->broadcast, KERN_LINK_ADDRESS_SIZE);
@@ -75,7 +76,9 @@ static bool owns(struct net_device *dev, const struct kern_ip_address *address)
 			return false;
 		return ipv6_chk_addr(&init_net, &value, dev, 1);
 	}
-	/* Without IPv4 (an MTU below 68) it has none; to the function that would be any interface. */
+	/*
+	 * Without IPv4 (an MTU below 68) it has none; to the function that would be any interface.
+	 */
 	return in_dev && inet_confirm_addr(&init_net, in_dev, 0, v4(address), RT_SCOPE_HOST) != 0;
 }
 
@@ -85,7 +88,8 @@ int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interfac
 	int status = -EADDRNOTAVAIL;
 
 	rcu_read_lock();
-	for_each_netdev_rcu(&init_net, dev) {
+	for_each_netdev_rcu(&init_net, dev)
+	{
 		if (address->interface && address->interface != dev->ifindex)
 			continue;
 		if (owns(dev, address)) {
@@ -100,7 +104,8 @@ int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interfac
 EXPORT_SYMBOL_GPL(kern_ip_owner);
 
 /* A reference to the route; the way it leads must not go through a gateway. */
-static struct dst_entry *find_v4(const struct kern_ip_address *to, struct kern_ip_address *source, u32 index)
+static struct dst_entry *find_v4(const struct kern_ip_address *to, struct kern_ip_address *source,
+				 u32 index)
 {
 	struct flowi4 flow = {.daddr = v4(to), .saddr = v4(source), .flowi4_oif = index};
 	struct rtable *route = ip_route_output_key(&init_net, &flow);
@@ -115,12 +120,16 @@ static struct dst_entry *find_v4(const struct kern_ip_address *to, struct kern_i
 	return &route->dst;
 }
 
-static struct dst_entry *find_v6(const struct kern_ip_address *to, struct kern_ip_address *source, u32 index)
+static struct dst_entry *find_v6(const struct kern_ip_address *to, struct kern_ip_address *source,
+				 u32 index)
 {
 	struct flowi6 flow = {.daddr = v6(to), .saddr = v6(source), .flowi6_oif = index};
 	struct dst_entry *dst;
 
-	/* Booted with ipv6.disable=1 it has no tables to look in, and from 7.1 on no stub that says so. */
+	/*
+	 * Booted with ipv6.disable=1 it has no tables to look in, and from 7.1 on no stub that says
+	 * so.
+	 */
 	if (!ipv6_mod_enabled())
 		return ERR_PTR(-EAFNOSUPPORT);
 	dst = lookup_v6(&flow);
@@ -134,9 +143,11 @@ static struct dst_entry *find_v6(const struct kern_ip_address *to, struct kern_i
 	return dst;
 }
 
-int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *source, struct kern_ip_interface *interface)
+int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *source,
+		  struct kern_ip_interface *interface)
 {
-	struct dst_entry *dst = to->v6 ? find_v6(to, source, to->interface) : find_v4(to, source, to->interface);
+	struct dst_entry *dst =
+		to->v6 ? find_v6(to, source, to->interface) : find_v4(to, source, to->interface);
 
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
@@ -149,7 +160,8 @@ int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *sour
 }
 EXPORT_SYMBOL_GPL(kern_ip_route);
 
-int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_interface *interface, u8 *link_address)
+int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_interface *interface,
+		      u8 *link_address)
 {
 	struct kern_ip_interface own;
 	struct net_device *dev;
@@ -185,15 +197,20 @@ int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_int
 }
 EXPORT_SYMBOL_GPL(kern_ip_neighbour);
 
-/* Of several interfaces with one GID and P_Key (children) the one that has the address; of one itself. */
-static int find_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address, struct kern_ip_interface *interface)
+/*
+ * Of several interfaces with one GID and P_Key (children) the one that has the address; of one
+ * itself.
+ */
+static int find_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address,
+			 struct kern_ip_interface *interface)
 {
 	struct net_device *dev;
 	unsigned int found = 0;
 	int status = -ENODEV;
 
 	rcu_read_lock();
-	for_each_netdev_rcu(&init_net, dev) {
+	for_each_netdev_rcu(&init_net, dev)
+	{
 		struct kern_ip_interface here;
 
 		describe(dev, &here);
@@ -209,8 +226,8 @@ static int find_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *
 	return status;
 }
 
-int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address, const struct kern_ip_address *peer,
-		     struct kern_ip_interface *interface)
+int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address,
+		     const struct kern_ip_address *peer, struct kern_ip_interface *interface)
 {
 	struct kern_ip_address source = *address;
 	struct kern_ip_interface own;
@@ -223,7 +240,8 @@ int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *addr
 		return -EHOSTUNREACH;
 	if (kern_ip_owner(peer, &own) == 0)
 		return own.index == interface->index ? 0 : -EHOSTUNREACH;
-	dst = peer->v6 ? find_v6(peer, &source, interface->index) : find_v4(peer, &source, interface->index);
+	dst = peer->v6 ? find_v6(peer, &source, interface->index)
+		       : find_v4(peer, &source, interface->index);
 	if (IS_ERR(dst))
 		return -EHOSTUNREACH;
 	status = dst->dev->ifindex == interface->index ? 0 : -EHOSTUNREACH;
@@ -259,9 +277,12 @@ static int watch_neighbours(struct notifier_block *block, unsigned long event, v
 	struct kern_ip_watcher *watcher = container_of(block, struct kern_ip_watcher, neighbours);
 	const struct neighbour *neighbour = data;
 
-	/* Those of Ethernet and of other namespaces, which anybody can make come and go, are nobody's peers here. */
-	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) && neighbour->dev->type == ARPHRD_INFINIBAND &&
-	    net_eq(dev_net(neighbour->dev), &init_net))
+	/*
+	 * Those of Ethernet and of other namespaces, which anybody can make come and go, are
+	 * nobody's peers here.
+	 */
+	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) &&
+	    neighbour->dev->type == ARPHRD_INFINIBAND && net_eq(dev_net(neighbour->dev), &init_net))
 		watcher->neighbour(watcher->context);
 	return 0;
 }
@@ -275,7 +296,8 @@ static int watch_interfaces(struct notifier_block *block, unsigned long event, v
 	return 0;
 }
 
-struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context), void (*interface)(void *context), void *context)
+struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context),
+				      void (*interface)(void *context), void *context)
 {
 	struct kern_ip_watcher *watcher = kzalloc(sizeof(*watcher), GFP_KERNEL);
 
@@ -297,7 +319,10 @@ EXPORT_SYMBOL_GPL(kern_ip_watch);
 
 void kern_ip_unwatch(struct kern_ip_watcher *watcher)
 {
-	/* This chain is atomic: whoever calls it is in an RCU section, for which unregistering waits. */
+	/*
+	 * This chain is atomic: whoever calls it is in an RCU section, for which unregistering
+	 * waits.
+	 */
 	unregister_netevent_notifier(&watcher->neighbours);
 	unregister_netdevice_notifier(&watcher->interfaces);
 	kfree(watcher);

@@ -8,7 +8,8 @@ KERN_NATIVE(irq_work, struct irq_work)
 
 static void run_irq_work(struct irq_work *work)
 {
-	struct kern_irq_work_item *item = container_of((void *)work, struct kern_irq_work_item, native);
+	struct kern_irq_work_item *item =
+		container_of((void *)work, struct kern_irq_work_item, native);
 
 	item->run(item);
 }

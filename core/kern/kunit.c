@@ -24,11 +24,11 @@ MODULE_PARM_DESC(kunit_seed, "Seed of the tests that use random numbers (0: a ne
 
 void kern_kunit_fail(struct kunit *test, const char *file, int line, const char *text)
 {
-	const struct kunit_loc location = { .file = file, .line = line };
+	const struct kunit_loc location = {.file = file, .line = line};
 	const struct kunit_fail_assert assert = {};
 
-	__kunit_do_failed_assertion(test, &location, KUNIT_EXPECTATION, &assert.assert, kunit_fail_assert_format,
-				    "%s", text);
+	__kunit_do_failed_assertion(test, &location, KUNIT_EXPECTATION, &assert.assert,
+				    kunit_fail_assert_format, "%s", text);
 }
 EXPORT_SYMBOL_GPL(kern_kunit_fail);
 
@@ -48,17 +48,19 @@ static void print_value(char *to, size_t size, const struct kern_kunit_value *va
 }
 
 void kern_kunit_fail_compare(struct kunit *test, const char *file, int line, const char *relation,
-			     const struct kern_kunit_value *left, const struct kern_kunit_value *right)
+			     const struct kern_kunit_value *left,
+			     const struct kern_kunit_value *right)
 {
-	const struct kunit_loc location = { .file = file, .line = line };
+	const struct kunit_loc location = {.file = file, .line = line};
 	const struct kunit_fail_assert assert = {};
 	char left_text[48], right_text[48];
 
 	print_value(left_text, sizeof(left_text), left);
 	print_value(right_text, sizeof(right_text), right);
-	__kunit_do_failed_assertion(test, &location, KUNIT_EXPECTATION, &assert.assert, kunit_fail_assert_format,
-				    "expected %s %s %s, but\n\t\t%s is %s\n\t\t%s is %s", left->expression, relation,
-				    right->expression, left->expression, left_text, right->expression, right_text);
+	__kunit_do_failed_assertion(
+		test, &location, KUNIT_EXPECTATION, &assert.assert, kunit_fail_assert_format,
+		"expected %s %s %s, but\n\t\t%s is %s\n\t\t%s is %s", left->expression, relation,
+		right->expression, left->expression, left_text, right->expression, right_text);
 }
 EXPORT_SYMBOL_GPL(kern_kunit_fail_compare);
 
@@ -71,7 +73,7 @@ EXPORT_SYMBOL_GPL(kern_kunit_skip);
 void kern_kunit_note(struct kunit *test, const char *format, ...)
 {
 	va_list args;
-	struct va_format text = { .fmt = format, .va = &args };
+	struct va_format text = {.fmt = format, .va = &args};
 
 	va_start(args, format);
 	kunit_info(test, "%pV", &text);
@@ -118,7 +120,7 @@ EXPORT_SYMBOL_GPL(kern_kunit_dma_memory);
 
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
 {
-	struct seq_file out = { .buf = to, .size = size - 1 };
+	struct seq_file out = {.buf = to, .size = size - 1};
 
 	file->show(file, &out);
 	to[out.count] = '\0';
@@ -135,7 +137,8 @@ int kern_kunit_netdev_up(struct net_device *dev, bool up)
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_up);
 
-int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol, unsigned int length)
+int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
+			   unsigned int length)
 {
 	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
 

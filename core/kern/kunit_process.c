@@ -39,8 +39,9 @@ EXPORT_SYMBOL_GPL(kern_kunit_process_leave);
 
 u64 kern_kunit_process_map(size_t size, bool writable, bool shared)
 {
-	const unsigned long address = vm_mmap(NULL, 0, size, PROT_READ | (writable ? PROT_WRITE : 0),
-					      MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), 0);
+	const unsigned long address =
+		vm_mmap(NULL, 0, size, PROT_READ | (writable ? PROT_WRITE : 0),
+			MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), 0);
 
 	return IS_ERR_VALUE(address) ? 0 : address;
 }
@@ -68,7 +69,7 @@ void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *cont
 	if (WARN_ON(!weak))
 		return;
 	cap_lower(weak->cap_effective, CAP_IPC_LOCK);
-	*limit = (struct rlimit){ .rlim_cur = bytes, .rlim_max = bytes };
+	*limit = (struct rlimit){.rlim_cur = bytes, .rlim_max = bytes};
 	strong = override_creds(weak);
 	body(context);
 	revert_creds(strong);

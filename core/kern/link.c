@@ -19,7 +19,8 @@ static const struct nla_policy link_policy[IFLA_IPOIB_MAX + 1] = {
 	[IFLA_IPOIB_UMCAST] = {.type = NLA_U16},
 };
 
-static_assert(KERN_LINK_DATAGRAM == (int)IPOIB_MODE_DATAGRAM && KERN_LINK_CONNECTED == (int)IPOIB_MODE_CONNECTED);
+static_assert(KERN_LINK_DATAGRAM == (int)IPOIB_MODE_DATAGRAM &&
+	      KERN_LINK_CONNECTED == (int)IPOIB_MODE_CONNECTED);
 
 const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev)
 {
@@ -49,7 +50,8 @@ static int link_validate(struct nlattr *tb[], struct nlattr *data[], struct netl
 	return 0;
 }
 
-static int make_link(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[])
+static int make_link(struct net *net, struct net_device *dev, struct nlattr *tb[],
+		     struct nlattr *data[])
 {
 	const struct kern_link_settings settings = link_settings(data);
 	const struct kern_link_ops *ops = kern_link_ops_of(dev);
@@ -64,19 +66,21 @@ static int make_link(struct net *net, struct net_device *dev, struct nlattr *tb[
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
-		    struct netlink_ext_ack *extack)
+static int link_new(struct net *net, struct net_device *dev, struct nlattr *tb[],
+		    struct nlattr *data[], struct netlink_ext_ack *extack)
 {
 	return make_link(net, dev, tb, data);
 }
 #else
-static int link_new(struct net_device *dev, struct rtnl_newlink_params *params, struct netlink_ext_ack *extack)
+static int link_new(struct net_device *dev, struct rtnl_newlink_params *params,
+		    struct netlink_ext_ack *extack)
 {
 	return make_link(rtnl_newlink_link_net(params), dev, params->tb, params->data);
 }
 #endif
 
-static int link_change(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[], struct netlink_ext_ack *extack)
+static int link_change(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+		       struct netlink_ext_ack *extack)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 	const struct kern_link_settings settings = link_settings(data);
@@ -103,7 +107,8 @@ static int link_fill(struct sk_buff *skb, const struct net_device *dev)
 	struct kern_link_settings settings;
 
 	kern_link_ops_of(dev)->get(private->owner, &settings);
-	if (nla_put_u16(skb, IFLA_IPOIB_PKEY, settings.pkey) || nla_put_u16(skb, IFLA_IPOIB_MODE, settings.mode) ||
+	if (nla_put_u16(skb, IFLA_IPOIB_PKEY, settings.pkey) ||
+	    nla_put_u16(skb, IFLA_IPOIB_MODE, settings.mode) ||
 	    nla_put_u16(skb, IFLA_IPOIB_UMCAST, settings.umcast))
 		return -EMSGSIZE;
 	return 0;
@@ -117,7 +122,10 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.maxtype = IFLA_IPOIB_MAX,
 		.policy = link_policy,
 		.priv_size = sizeof(struct kern_netdev_private),
-		/* A namespace that goes hands its interfaces to the first one: a port's own ends with the port alone. */
+		/*
+		 * A namespace that goes hands its interfaces to the first one: a port's own ends
+		 * with the port alone.
+		 */
 		.netns_refund = true,
 		.setup = kern_netdev_setup,
 		.validate = link_validate,
@@ -133,7 +141,8 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 	if (!kind)
 		return NULL;
 	kind->ops = ops;
-	memcpy(&kind->native, &native, sizeof(native));	/* some of its members may not be assigned to */
+	memcpy(&kind->native, &native,
+	       sizeof(native)); /* some of its members may not be assigned to */
 	status = rtnl_link_register(&kind->native);
 	if (status) {
 		kfree(kind);

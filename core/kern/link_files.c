@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too, and the older way to make and delete children. */
+/*
+ * What scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too, and
+ * the older way to make and delete children.
+ */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>
 #include <linux/sysfs.h>
@@ -15,16 +18,19 @@ static struct kern_link_settings settings_of(struct device *device)
 	return settings;
 }
 
-static int change_settings(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+static int change_settings(const struct kern_link_ops *ops, void *owner,
+			   const struct kern_link_settings *settings)
 {
 	return ops->change(owner, settings);
 }
 
 /*
- * Calls `act` under the rtnl lock. Whoever holds that may wait for this file's users to go, so it is not waited for: the system call begins again.
+ * Calls `act` under the rtnl lock. Whoever holds that may wait for this file's users to go, so it
+ * is not waited for: the system call begins again.
  */
 static ssize_t under_rtnl(struct device *device, size_t count,
-			  int (*act)(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings),
+			  int (*act)(const struct kern_link_ops *ops, void *owner,
+				     const struct kern_link_settings *settings),
 			  const struct kern_link_settings *settings)
 {
 	struct net_device *dev = to_net_dev(device);
@@ -33,17 +39,22 @@ static ssize_t under_rtnl(struct device *device, size_t count,
 
 	if (!rtnl_trylock())
 		return restart_syscall();
-	status = dev->reg_state == NETREG_REGISTERED ? act(kern_link_ops_of(dev), private->owner, settings) : -ENODEV;
+	status = dev->reg_state == NETREG_REGISTERED
+			 ? act(kern_link_ops_of(dev), private->owner, settings)
+			 : -ENODEV;
 	rtnl_unlock();
 	return status ? status : (ssize_t)count;
 }
 
 static ssize_t mode_show(struct device *device, struct device_attribute *attribute, char *page)
 {
-	return sysfs_emit(page, "%s\n", settings_of(device).mode == KERN_LINK_CONNECTED ? "connected" : "datagram");
+	return sysfs_emit(page, "%s\n",
+			  settings_of(device).mode == KERN_LINK_CONNECTED ? "connected"
+									  : "datagram");
 }
 
-static ssize_t mode_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+static ssize_t mode_store(struct device *device, struct device_attribute *attribute,
+			  const char *text, size_t count)
 {
 	struct kern_link_settings settings = {.pkey = -1, .umcast = -1};
 
@@ -62,7 +73,8 @@ static ssize_t umcast_show(struct device *device, struct device_attribute *attri
 	return sysfs_emit(page, "%d\n", settings_of(device).umcast);
 }
 
-static ssize_t umcast_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+static ssize_t umcast_store(struct device *device, struct device_attribute *attribute,
+			    const char *text, size_t count)
 {
 	struct kern_link_settings settings = {.pkey = -1, .mode = -1};
 	unsigned int value;
@@ -81,12 +93,14 @@ static ssize_t pkey_show(struct device *device, struct device_attribute *attribu
 }
 static DEVICE_ATTR_RO(pkey);
 
-static int create_child(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+static int create_child(const struct kern_link_ops *ops, void *owner,
+			const struct kern_link_settings *settings)
 {
 	return ops->create_child(owner, settings->pkey);
 }
 
-static int delete_child(const struct kern_link_ops *ops, void *owner, const struct kern_link_settings *settings)
+static int delete_child(const struct kern_link_ops *ops, void *owner,
+			const struct kern_link_settings *settings)
 {
 	return ops->delete_child(owner, settings->pkey);
 }
@@ -100,7 +114,8 @@ static int child_settings(const char *text, struct kern_link_settings *settings)
 	return status;
 }
 
-static ssize_t create_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+static ssize_t create_child_store(struct device *device, struct device_attribute *attribute,
+				  const char *text, size_t count)
 {
 	struct kern_link_settings settings;
 	int status = child_settings(text, &settings);
@@ -110,10 +125,12 @@ static ssize_t create_child_store(struct device *device, struct device_attribute
 static DEVICE_ATTR_WO(create_child);
 
 /*
- * Who lets go of the rtnl lock waits for what was unregistered under it, and so for work that wants that lock, while someone who has it may wait for
- * this file's users to go: this one is no user meanwhile.
+ * Who lets go of the rtnl lock waits for what was unregistered under it, and so for work that wants
+ * that lock, while someone who has it may wait for this file's users to go: this one is no user
+ * meanwhile.
  */
-static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute, const char *text, size_t count)
+static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute,
+				  const char *text, size_t count)
 {
 	struct kern_link_settings settings;
 	struct kernfs_node *node;
@@ -131,7 +148,7 @@ static ssize_t delete_child_store(struct device *device, struct device_attribute
 static DEVICE_ATTR_WO(delete_child);
 
 static struct attribute *link_attributes[] = {
-	&dev_attr_mode.attr,	     &dev_attr_umcast.attr,	  &dev_attr_pkey.attr,
+	&dev_attr_mode.attr,         &dev_attr_umcast.attr,       &dev_attr_pkey.attr,
 	&dev_attr_create_child.attr, &dev_attr_delete_child.attr, NULL,
 };
 

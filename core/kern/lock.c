@@ -14,8 +14,8 @@ KERN_NATIVE(lock_class_key, struct lock_class_key)
 void kern_spin_init(struct kern_spinlock *lock, const char *name, struct kern_lock_class_key *key)
 {
 #ifdef CONFIG_DEBUG_SPINLOCK
-	__raw_spin_lock_init(spinlock_check(native_spinlock(lock)), name, native_lock_class_key(key),
-			     LD_WAIT_CONFIG);
+	__raw_spin_lock_init(spinlock_check(native_spinlock(lock)), name,
+			     native_lock_class_key(key), LD_WAIT_CONFIG);
 #else
 	spin_lock_init(native_spinlock(lock));
 #endif
@@ -117,7 +117,8 @@ void kern_mutex_assert_held(struct kern_mutex *lock)
 }
 EXPORT_SYMBOL_GPL(kern_mutex_assert_held);
 
-void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name, struct kern_lock_class_key *key)
+void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name,
+		     struct kern_lock_class_key *key)
 {
 	__init_rwsem(native_rw_semaphore(lock), name, native_lock_class_key(key));
 }

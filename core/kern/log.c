@@ -8,7 +8,7 @@
 void kern_log(enum kern_log_level level, const char *module, const char *format, ...)
 {
 	va_list args;
-	struct va_format text = { .fmt = format, .va = &args };
+	struct va_format text = {.fmt = format, .va = &args};
 
 	va_start(args, format);
 	printk("%c%c%s: %pV", KERN_SOH_ASCII, '0' + level, module, &text);
@@ -16,15 +16,17 @@ void kern_log(enum kern_log_level level, const char *module, const char *format,
 }
 EXPORT_SYMBOL_GPL(kern_log);
 
-void kern_log_device(enum kern_log_level level, const struct device *device, const char *format, ...)
+void kern_log_device(enum kern_log_level level, const struct device *device, const char *format,
+		     ...)
 {
-	const char prefix[] = { KERN_SOH_ASCII, '0' + level, '\0' };
+	const char prefix[] = {KERN_SOH_ASCII, '0' + level, '\0'};
 	va_list args;
-	struct va_format text = { .fmt = format, .va = &args };
+	struct va_format text = {.fmt = format, .va = &args};
 
 	va_start(args, format);
 	if (device)
-		dev_printk_emit(level, device, "%s %s: %pV", dev_driver_string(device), dev_name(device), &text);
+		dev_printk_emit(level, device, "%s %s: %pV", dev_driver_string(device),
+				dev_name(device), &text);
 	else
 		printk("%s(no device): %pV", prefix, &text);
 	va_end(args);
@@ -58,7 +60,8 @@ bool kern_log_allowed(struct kern_log_limit *limit, const char *module)
 		WRITE_ONCE(limit->window_start, jiffies | 1);
 		WRITE_ONCE(limit->printed, 0);
 		if (missed)
-			printk(KERN_WARNING "%s: %u messages like the next were left out\n", module, missed);
+			printk(KERN_WARNING "%s: %u messages like the next were left out\n", module,
+			       missed);
 	}
 	if (READ_ONCE(limit->printed) >= 10) {
 		WRITE_ONCE(limit->missed, READ_ONCE(limit->missed) + 1);

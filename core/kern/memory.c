@@ -16,7 +16,8 @@ static atomic_t until_work_failure;
 
 static bool fails(void)
 {
-	if (unlikely(atomic_read(&until_work_failure)) && in_task() && (current->flags & PF_WQ_WORKER))
+	if (unlikely(atomic_read(&until_work_failure)) && in_task() &&
+	    (current->flags & PF_WQ_WORKER))
 		return atomic_dec_if_positive(&until_work_failure) == 0;
 	if (likely(READ_ONCE(failing_task) != current) || !in_task() || until_failure == 0)
 		return false;

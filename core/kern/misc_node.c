@@ -16,11 +16,13 @@ struct kern_misc_node {
 	char path[48];
 };
 
-static ssize_t abi_version_show(struct device *device, struct device_attribute *attribute, char *page)
+static ssize_t abi_version_show(struct device *device, struct device_attribute *attribute,
+				char *page)
 {
 	const struct miscdevice *native = dev_get_drvdata(device);
 
-	return sysfs_emit(page, "%s\n", container_of(native, struct kern_misc_node, native)->abi_version);
+	return sysfs_emit(page, "%s\n",
+			  container_of(native, struct kern_misc_node, native)->abi_version);
 }
 static DEVICE_ATTR_RO(abi_version);
 
@@ -33,7 +35,8 @@ ATTRIBUTE_GROUPS(node);
 /* The class misc calls it with its own lock held, as it does what ends the node. */
 static int open_misc(struct inode *inode, struct file *native)
 {
-	struct kern_misc_node *node = container_of(native->private_data, struct kern_misc_node, native);
+	struct kern_misc_node *node =
+		container_of(native->private_data, struct kern_misc_node, native);
 	struct kern_file *file = kern_file_alloc(native);
 	int status;
 
@@ -48,7 +51,8 @@ static int open_misc(struct inode *inode, struct file *native)
 	return stream_open(inode, native);
 }
 
-struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version, const struct kern_node_ops *ops, void *context,
+struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version,
+					     const struct kern_node_ops *ops, void *context,
 					     struct kern_file_kind *kind)
 {
 	struct kern_misc_node *node = kzalloc(sizeof(*node), GFP_KERNEL);

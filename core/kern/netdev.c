@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Network interfaces: their life, their queues and NAPI. Packets are in skb.c, ethtool in ethtool.c, rtnetlink in link.c. */
+/*
+ * Network interfaces: their life, their queues and NAPI. Packets are in skb.c, ethtool in
+ * ethtool.c, rtnetlink in link.c.
+ */
 #include <linux/etherdevice.h>
 #include <linux/export.h>
 #include <linux/netdevice.h>
@@ -52,7 +55,8 @@ static int netdev_set_mac_address(struct net_device *dev, void *address)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	return private->ops->set_address(private->owner, (const u8 *)address + offsetof(struct sockaddr, sa_data));
+	return private->ops->set_address(private->owner,
+					 (const u8 *)address + offsetof(struct sockaddr, sa_data));
 }
 
 static int netdev_set_features(struct net_device *dev, netdev_features_t features)
@@ -60,7 +64,7 @@ static int netdev_set_features(struct net_device *dev, netdev_features_t feature
 	struct kern_netdev_private *private = netdev_priv(dev);
 
 	if ((features ^ dev->features) & NETIF_F_RXCSUM)
-		private->ops->set_rx_checksum(private->owner, features & NETIF_F_RXCSUM);
+	private->ops->set_rx_checksum(private->owner, features & NETIF_F_RXCSUM);
 	return 0;
 }
 
@@ -115,7 +119,7 @@ static void netdev_destroy(struct net_device *dev)
 	struct kern_netdev_private *private = netdev_priv(dev);
 
 	if (private->owner)
-		private->ops->destroy(private->owner);
+	private->ops->destroy(private->owner);
 }
 
 void kern_netdev_setup(struct net_device *dev)
@@ -129,11 +133,13 @@ void kern_netdev_setup(struct net_device *dev)
 
 struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues)
 {
-	return alloc_netdev_mqs(sizeof(struct kern_netdev_private), name, NET_NAME_ENUM, kern_netdev_setup, tx_queues, 1);
+	return alloc_netdev_mqs(sizeof(struct kern_netdev_private), name, NET_NAME_ENUM,
+				kern_netdev_setup, tx_queues, 1);
 }
 EXPORT_SYMBOL_GPL(kern_netdev_alloc);
 
-struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number, unsigned int tx_queues)
+struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number,
+					   unsigned int tx_queues)
 {
 	struct net_device *dev;
 	char name[IFNAMSIZ];
@@ -197,7 +203,9 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		dev->hw_features |= NETIF_F_IP_CSUM | NETIF_F_IPV6_CSUM | NETIF_F_RXCSUM;
 	if (config->features & KERN_NETDEV_TSO)
 		dev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6;
-	/* A VLAN's tag would go where the stack does not look for it: there is no Ethernet header. */
+	/*
+	 * A VLAN's tag would go where the stack does not look for it: there is no Ethernet header.
+	 */
 	dev->features = dev->hw_features | NETIF_F_GRO | NETIF_F_HIGHDMA | NETIF_F_VLAN_CHALLENGED;
 	netif_set_tso_max_size(dev, config->gso_max_size);
 	netif_carrier_off(dev);
@@ -291,11 +299,13 @@ void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu)
 }
 EXPORT_SYMBOL_GPL(kern_netdev_set_max_mtu);
 
-void kern_netdev_set_start_xmit(struct net_device *dev, int (*start_xmit)(struct sk_buff *skb, struct net_device *dev))
+void kern_netdev_set_start_xmit(struct net_device *dev,
+				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev))
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	WRITE_ONCE(private->native.ndo_start_xmit, (typeof(private->native.ndo_start_xmit))start_xmit);
+	WRITE_ONCE(private->native.ndo_start_xmit,
+		   (typeof(private->native.ndo_start_xmit))start_xmit);
 }
 EXPORT_SYMBOL_GPL(kern_netdev_set_start_xmit);
 
@@ -355,14 +365,13 @@ void kern_netdev_stop_queues(struct net_device *dev)
 }
 EXPORT_SYMBOL_GPL(kern_netdev_stop_queues);
 
-void kern_netdev_for_each_multicast(struct net_device *dev, void (*each)(void *context, const u8 *address),
-				    void *context)
+void kern_netdev_for_each_multicast(struct net_device *dev,
+				    void (*each)(void *context, const u8 *address), void *context)
 {
 	struct netdev_hw_addr *address;
 
 	netif_addr_lock_bh(dev);
-	netdev_for_each_mc_addr(address, dev)
-		each(context, address->addr);
+	netdev_for_each_mc_addr(address, dev) each(context, address->addr);
 	netif_addr_unlock_bh(dev);
 }
 EXPORT_SYMBOL_GPL(kern_netdev_for_each_multicast);
@@ -396,9 +405,7 @@ int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count)
 		return 0;
 	for (queue = 0; queue < count; queue++) {
 		cpumask_clear(cpus);
-		for_each_possible_cpu(cpu)
-			if (cpu % count == queue)
-				cpumask_set_cpu(cpu, cpus);
+		for_each_possible_cpu(cpu) if (cpu % count == queue) cpumask_set_cpu(cpu, cpus);
 		netif_set_xps_queue(dev, cpus, queue);
 	}
 	free_cpumask_var(cpus);
@@ -454,8 +461,8 @@ bool kern_xmit_more(void)
 }
 EXPORT_SYMBOL_GPL(kern_xmit_more);
 
-void kern_napi_add(struct net_device *dev, struct kern_napi *napi, int (*poll)(struct kern_napi *napi, int budget),
-		   bool transmit)
+void kern_napi_add(struct net_device *dev, struct kern_napi *napi,
+		   int (*poll)(struct kern_napi *napi, int budget), bool transmit)
 {
 	int (*native_poll)(struct napi_struct *, int) = (void *)poll;
 
@@ -534,7 +541,8 @@ static __always_inline struct sk_buff *netdev_packet(struct kern_napi *napi, str
 	return skb;
 }
 
-bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet)
+bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev,
+		       const struct kern_rx_packet *packet)
 {
 	struct sk_buff *skb = netdev_packet(napi, dev, packet);
 
@@ -545,7 +553,8 @@ bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const str
 }
 EXPORT_SYMBOL_GPL(kern_napi_receive);
 
-bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet)
+bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev,
+			    const struct kern_rx_packet *packet)
 {
 	struct kern_rx_packet linear = *packet;
 	const u8 *from = packet->data + packet->copied;

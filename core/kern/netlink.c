@@ -28,7 +28,8 @@ struct end {
 };
 static unsigned int end_id;
 
-static struct kern_netlink_request request_of(const struct sk_buff *skb, const struct nlmsghdr *header)
+static struct kern_netlink_request request_of(const struct sk_buff *skb,
+					      const struct nlmsghdr *header)
 {
 	return (struct kern_netlink_request){
 		.type = header->nlmsg_type,
@@ -38,7 +39,8 @@ static struct kern_netlink_request request_of(const struct sk_buff *skb, const s
 	};
 }
 
-const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type, unsigned int *size)
+const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type,
+			      unsigned int *size)
 {
 	const struct nlattr *found = nla_find(request->attributes, request->length, type);
 
@@ -67,7 +69,8 @@ void kern_netlink_end(struct kern_netlink_message *message, void *begun)
 }
 EXPORT_SYMBOL_GPL(kern_netlink_end);
 
-bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void *data, unsigned int size)
+bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void *data,
+		      unsigned int size)
 {
 	return nla_put(message->skb, type, size, data) == 0;
 }
@@ -81,7 +84,8 @@ EXPORT_SYMBOL_GPL(kern_netlink_put_u64);
 
 void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool said)
 {
-	return said ? nla_nest_start(message->skb, type) : nla_nest_start_noflag(message->skb, type);
+	return said ? nla_nest_start(message->skb, type)
+		    : nla_nest_start_noflag(message->skb, type);
 }
 EXPORT_SYMBOL_GPL(kern_netlink_nest);
 
@@ -118,7 +122,8 @@ static int dump(struct sk_buff *skb, struct netlink_callback *callback)
 	return more < 0 ? more : more ? skb->len : 0;
 }
 
-static int answer(struct sk_buff *skb, struct nlmsghdr *header, const struct kern_netlink_request *request)
+static int answer(struct sk_buff *skb, struct nlmsghdr *header,
+		  const struct kern_netlink_request *request)
 {
 	const u32 port = NETLINK_CB(skb).portid;
 	struct kern_netlink_message message = {
@@ -135,7 +140,8 @@ static int answer(struct sk_buff *skb, struct nlmsghdr *header, const struct ker
 		nlmsg_free(message.skb);
 		return status;
 	}
-	return nlmsg_unicast(((struct end *)net_generic(sock_net(skb->sk), end_id))->socket, message.skb, port);
+	return nlmsg_unicast(((struct end *)net_generic(sock_net(skb->sk), end_id))->socket,
+			     message.skb, port);
 }
 
 static int receive_one(struct sk_buff *skb, struct nlmsghdr *header, struct netlink_ext_ack *ack)
@@ -153,8 +159,9 @@ static int receive_one(struct sk_buff *skb, struct nlmsghdr *header, struct netl
 		if (dumps < 0)
 			return dumps;
 		if (dumps)
-			return netlink_dump_start(((struct end *)net_generic(sock_net(skb->sk), end_id))->socket, skb, header,
-						  &control);
+			return netlink_dump_start(
+				((struct end *)net_generic(sock_net(skb->sk), end_id))->socket, skb,
+				header, &control);
 	}
 	return answer(skb, header, &request);
 }
@@ -187,7 +194,8 @@ static struct pernet_operations namespaces = {
 	.size = sizeof(struct end),
 };
 
-int kern_netlink_create(unsigned int protocol, const struct kern_netlink_ops *ops, struct module *module)
+int kern_netlink_create(unsigned int protocol, const struct kern_netlink_ops *ops,
+			struct module *module)
 {
 	int status = -EBUSY;
 

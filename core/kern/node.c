@@ -66,9 +66,9 @@ static void let_nobody_in(struct kern_node *node)
 	up_write(&node->lock);
 }
 
-struct kern_node *kern_node_create(struct kern_class *class, struct device *parent, const char *name,
-				   const struct kern_class_file *files, unsigned int count,
-				   const struct kern_node_options *options)
+struct kern_node *kern_node_create(struct kern_class *class, struct device *parent,
+				   const char *name, const struct kern_class_file *files,
+				   unsigned int count, const struct kern_node_options *options)
 {
 	struct kern_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
 	int status;

@@ -13,7 +13,8 @@ KERN_NATIVE(pci_driver, struct pci_driver)
 
 static struct kern_pci_driver_item *driver_of(struct pci_dev *pci)
 {
-	return container_of((void *)to_pci_driver(pci->dev.driver), struct kern_pci_driver_item, native);
+	return container_of((void *)to_pci_driver(pci->dev.driver), struct kern_pci_driver_item,
+			    native);
 }
 
 static int probe(struct pci_dev *pci, const struct pci_device_id *id)
@@ -234,7 +235,8 @@ u64 kern_pci_bar_address(struct pci_dev *pci, unsigned int bar)
 }
 EXPORT_SYMBOL_GPL(kern_pci_bar_address);
 
-void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size, bool write_combining)
+void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size,
+		       bool write_combining)
 {
 	u64 whole = kern_pci_bar_size(pci, bar);
 	resource_size_t address;
@@ -242,7 +244,8 @@ void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 si
 	if (size == 0 || offset > whole || size > whole - offset)
 		return NULL;
 	address = pci_resource_start(pci, bar) + offset;
-	return (__force void *)(write_combining ? ioremap_wc(address, size) : ioremap(address, size));
+	return (__force void *)(write_combining ? ioremap_wc(address, size)
+						: ioremap(address, size));
 }
 EXPORT_SYMBOL_GPL(kern_pci_map_bar);
 
@@ -254,8 +257,9 @@ EXPORT_SYMBOL_GPL(kern_iounmap);
 
 #ifdef CONFIG_INDIRECT_IOMEM
 /*
- * User-Mode Linux 6.1 has one buffer and one virtqueue, without a lock, for what it asks a device: an interrupt whose handler reaches
- * for a register in the middle of an access would have that one read something else, or all ones.
+ * User-Mode Linux 6.1 has one buffer and one virtqueue, without a lock, for what it asks a device:
+ * an interrupt whose handler reaches for a register in the middle of an access would have that one
+ * read something else, or all ones.
  */
 u64 kern_mmio_read(const volatile void *address, unsigned int size)
 {

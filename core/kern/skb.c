@@ -27,7 +27,8 @@ void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet)
 }
 EXPORT_SYMBOL_GPL(kern_skb_tx_packet);
 
-int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, struct kern_tx_piece *pieces)
+int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip,
+		 struct kern_tx_piece *pieces)
 {
 	const struct skb_shared_info *shared = skb_shinfo(skb);
 	const unsigned int linear = skb_headlen(skb) - skip;
@@ -44,7 +45,8 @@ int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, 
 		const skb_frag_t *frag = &shared->frags[i];
 
 		pieces[count].length = skb_frag_size(frag);
-		pieces[count].address = skb_frag_dma_map(device, frag, 0, skb_frag_size(frag), DMA_TO_DEVICE);
+		pieces[count].address =
+			skb_frag_dma_map(device, frag, 0, skb_frag_size(frag), DMA_TO_DEVICE);
 		if (dma_mapping_error(device, pieces[count].address))
 			goto undo;
 	}
@@ -61,7 +63,8 @@ undo:
 }
 EXPORT_SYMBOL_GPL(kern_skb_map);
 
-void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip, const struct kern_tx_piece *pieces)
+void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip,
+		    const struct kern_tx_piece *pieces)
 {
 	int i, fragments = skb_shinfo(skb)->nr_frags;
 
@@ -125,7 +128,10 @@ EXPORT_SYMBOL_GPL(kern_skb_requeue);
 
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu)
 {
-	/* Whoever had the packet last has left there what is none of the options that the answer would quote. */
+	/*
+	 * Whoever had the packet last has left there what is none of the options that the answer
+	 * would quote.
+	 */
 	memset(skb->cb, 0, sizeof(skb->cb));
 	skb_dst_update_pmtu(skb, mtu);
 	if (skb->protocol == htons(ETH_P_IP))

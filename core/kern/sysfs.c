@@ -20,7 +20,8 @@ static ssize_t show(struct kobject *directory, struct kobj_attribute *native, ch
 	return file->show(file, page);
 }
 
-static ssize_t store(struct kobject *directory, struct kobj_attribute *native, const char *text, size_t size)
+static ssize_t store(struct kobject *directory, struct kobj_attribute *native, const char *text,
+		     size_t size)
 {
 	struct kern_sysfs_file *file =
 		container_of(native, struct kern_sysfs_attribute, native)->file;

@@ -8,7 +8,8 @@ KERN_NATIVE(tasklet, struct tasklet_struct)
 
 static void run_tasklet(struct tasklet_struct *tasklet)
 {
-	struct kern_tasklet_item *item = container_of((void *)tasklet, struct kern_tasklet_item, native);
+	struct kern_tasklet_item *item =
+		container_of((void *)tasklet, struct kern_tasklet_item, native);
 
 	item->run(item);
 }

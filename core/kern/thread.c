@@ -5,7 +5,8 @@
 #include <linux/sched/task.h>
 #include <kern/abi/thread.h>
 
-struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name, int *error)
+struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,
+				      int *error)
 {
 	struct task_struct *task = kthread_create(run, context, "%s", name);
 
@@ -13,7 +14,9 @@ struct task_struct *kern_thread_start(int (*run)(void *context), void *context, 
 		*error = PTR_ERR(task);
 		return NULL;
 	}
-	/* A thread may end before it is stopped; the reference keeps what kthread_stop() looks at. */
+	/*
+	 * A thread may end before it is stopped; the reference keeps what kthread_stop() looks at.
+	 */
 	get_task_struct(task);
 	wake_up_process(task);
 	*error = 0;

@@ -26,7 +26,8 @@ static void tell(enum kern_trace_point point, bool is_watched)
 	struct kern_trace_listener *listener;
 	struct list_head *at;
 
-	list_for_each(at, &listeners) {
+	list_for_each(at, &listeners)
+	{
 		listener = container_of((void *)at, struct kern_trace_listener, links);
 		if (listener->point == point)
 			listener->changed(listener, is_watched);

@@ -119,7 +119,7 @@ TRACE_EVENT(async_event,
 #endif
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH ../core/kern
+#define TRACE_INCLUDE_PATH ../ core / kern
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace_points
 #include <trace/define_trace.h>

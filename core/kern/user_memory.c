@@ -12,12 +12,16 @@
 #include <kern/abi/user_memory.h>
 
 /*
- * Program and device use the memory at the same time, and a page may be of several regions: it is never handed over from one to the other.
- * That needs a device that sees the processor's caches, as on x86.
+ * Program and device use the memory at the same time, and a page may be of several regions: it is
+ * never handed over from one to the other. That needs a device that sees the processor's caches, as
+ * on x86.
  */
 #define SHARED DMA_ATTR_SKIP_CPU_SYNC
 
-/* After so many small pieces of a region that have been gone through, or a large one, others may run. */
+/*
+ * After so many small pieces of a region that have been gone through, or a large one, others may
+ * run.
+ */
 static inline void let_others_run(unsigned int piece, size_t size)
 {
 	if (piece % 64 == 0 || size >= SZ_1M)
@@ -78,8 +82,9 @@ static int pin_pages(struct kern_user_memory *memory, unsigned long from, unsign
 		}
 		from += (unsigned long)got << PAGE_SHIFT;
 		left -= got;
-		status = sg_alloc_append_table_from_pages(&memory->table, list, got, 0, (unsigned long)got << PAGE_SHIFT,
-							  dma_get_max_seg_size(memory->device), left, GFP_KERNEL);
+		status = sg_alloc_append_table_from_pages(
+			&memory->table, list, got, 0, (unsigned long)got << PAGE_SHIFT,
+			dma_get_max_seg_size(memory->device), left, GFP_KERNEL);
 		if (status) {
 			unpin_user_pages(list, got);
 			break;
@@ -94,8 +99,10 @@ static void unpin_pages(struct kern_user_memory *memory)
 	struct scatterlist *at;
 	unsigned int i;
 
-	for_each_sgtable_sg(&memory->table.sgt, at, i) {
-		unpin_user_page_range_dirty_lock(sg_page(at), DIV_ROUND_UP(at->length, PAGE_SIZE), memory->writable);
+	for_each_sgtable_sg(&memory->table.sgt, at, i)
+	{
+		unpin_user_page_range_dirty_lock(sg_page(at), DIV_ROUND_UP(at->length, PAGE_SIZE),
+						 memory->writable);
 		let_others_run(i, at->length);
 	}
 	sg_free_append_table(&memory->table);
@@ -121,7 +128,8 @@ static int pin_all(struct kern_user_memory *memory, unsigned long from, bool mus
 	return status;
 }
 
-struct kern_user_memory *kern_user_memory_pin(struct device *device, u64 start, u64 length, bool must_write)
+struct kern_user_memory *kern_user_memory_pin(struct device *device, u64 start, u64 length,
+					      bool must_write)
 {
 	const u64 from = start & PAGE_MASK;
 	const u64 end = end_of(start, length);
@@ -180,13 +188,14 @@ bool kern_user_memory_of_caller(const struct kern_user_memory *memory)
 }
 EXPORT_SYMBOL_GPL(kern_user_memory_of_caller);
 
-void kern_user_memory_for_each(struct kern_user_memory *memory, bool (*visit)(void *context, u64 address, u64 size),
-			       void *context)
+void kern_user_memory_for_each(struct kern_user_memory *memory,
+			       bool (*visit)(void *context, u64 address, u64 size), void *context)
 {
 	struct scatterlist *at;
 	unsigned int i;
 
-	for_each_sgtable_dma_sg(&memory->table.sgt, at, i) {
+	for_each_sgtable_dma_sg(&memory->table.sgt, at, i)
+	{
 		if (!visit(context, sg_dma_address(at), sg_dma_len(at)))
 			break;
 		let_others_run(i, sg_dma_len(at));

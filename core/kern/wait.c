@@ -46,7 +46,8 @@ EXPORT_SYMBOL_GPL(kern_completion_wait);
 
 bool kern_completion_wait_for(struct kern_completion *completion, unsigned int ms)
 {
-	return wait_for_completion_timeout(native_completion(completion), msecs_to_jiffies(ms)) != 0;
+	return wait_for_completion_timeout(native_completion(completion), msecs_to_jiffies(ms)) !=
+	       0;
 }
 EXPORT_SYMBOL_GPL(kern_completion_wait_for);
 
@@ -56,7 +57,8 @@ bool kern_completion_done(struct kern_completion *completion)
 }
 EXPORT_SYMBOL_GPL(kern_completion_done);
 
-void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name, struct kern_lock_class_key *key)
+void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name,
+			  struct kern_lock_class_key *key)
 {
 	__init_waitqueue_head(native_wait_queue(queue), name, native_lock_class_key(key));
 }
@@ -80,7 +82,8 @@ void kern_wait_entry_init(struct kern_wait_entry *entry)
 }
 EXPORT_SYMBOL_GPL(kern_wait_entry_init);
 
-long kern_wait_prepare(struct kern_wait_queue *queue, struct kern_wait_entry *entry, bool interruptible)
+long kern_wait_prepare(struct kern_wait_queue *queue, struct kern_wait_entry *entry,
+		       bool interruptible)
 {
 	return prepare_to_wait_event(native_wait_queue(queue), native_wait_entry(entry),
 				     interruptible ? TASK_INTERRUPTIBLE : TASK_UNINTERRUPTIBLE);

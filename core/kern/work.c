@@ -107,7 +107,8 @@ void kern_delayed_work_exit(struct kern_delayed_work_item *item)
 }
 EXPORT_SYMBOL_GPL(kern_delayed_work_exit);
 
-bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms)
+bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
+			     unsigned int ms)
 {
 	WRITE_ONCE(item->used, true);
 	return queue_delayed_work(queue, native_delayed_work(&item->native), msecs_to_jiffies(ms));

@@ -38,17 +38,19 @@ int kern_xa_insert(struct kern_xarray *array, unsigned long index, void *entry, 
 }
 EXPORT_SYMBOL_GPL(kern_xa_insert);
 
-int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, unsigned int flags)
+int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+		  unsigned int flags)
 {
-	return xa_alloc_irq(native_xarray(array), index, entry, XA_LIMIT(min, max), (__force gfp_t)flags);
+	return xa_alloc_irq(native_xarray(array), index, entry, XA_LIMIT(min, max),
+			    (__force gfp_t)flags);
 }
 EXPORT_SYMBOL_GPL(kern_xa_alloc);
 
-int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, u32 *next,
-			 unsigned int flags)
+int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+			 u32 *next, unsigned int flags)
 {
-	int wrapped = xa_alloc_cyclic_irq(native_xarray(array), index, entry, XA_LIMIT(min, max), next,
-					  (__force gfp_t)flags);
+	int wrapped = xa_alloc_cyclic_irq(native_xarray(array), index, entry, XA_LIMIT(min, max),
+					  next, (__force gfp_t)flags);
 
 	return wrapped < 0 ? wrapped : 0;
 }

@@ -48,14 +48,18 @@ bool Agent::wants(const ib::Mad &mad) const
 
 bool Agent::overlaps(const Agent &other) const
 {
-	/* One may have the SMPs of one class, the other those of the other: then each gets its own. */
-	if (!registered_ || !other.registered_ || request_.mgmt_class != other.request_.mgmt_class ||
+	/*
+	 * One may have the SMPs of one class, the other those of the other: then each gets its own.
+	 */
+	if (!registered_ || !other.registered_ ||
+	    request_.mgmt_class != other.request_.mgmt_class ||
 	    request_.mgmt_class_version != other.request_.mgmt_class_version)
 		return false;
 	if (is_vendor_range2(request_.mgmt_class) &&
 	    __builtin_memcmp(request_.oui, other.request_.oui, sizeof(request_.oui)) != 0)
 		return false;
-	for (unsigned i = 0; i < sizeof(request_.method_mask) / sizeof(request_.method_mask[0]); i++)
+	for (unsigned i = 0; i < sizeof(request_.method_mask) / sizeof(request_.method_mask[0]);
+	     i++)
 		if (request_.method_mask[i] & other.request_.method_mask[i])
 			return true;
 	return false;
@@ -83,9 +87,9 @@ void Agent::arm_timer_locked(u64 now)
 	if (leaving || earliest == ~u64{0})
 		return;
 	const u64 ns_per_ms = 1'000'000;
-	timer_.reschedule(earliest <= now
-				  ? 0
-				  : static_cast<unsigned>((earliest - now + ns_per_ms - 1) / ns_per_ms));
+	timer_.reschedule(earliest <= now ? 0
+					  : static_cast<unsigned>((earliest - now + ns_per_ms - 1) /
+								  ns_per_ms));
 }
 
 void Agent::on_timer()

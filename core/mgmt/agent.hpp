@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD agent (the base is what its consumer holds): who sends on a special QP, hears the responses, and is handed the unsolicited MADs that it asked for.
+ * A MAD agent (the base is what its consumer holds): who sends on a special QP, hears the
+ * responses, and is handed the unsolicited MADs that it asked for.
  */
 #pragma once
 
@@ -17,8 +18,8 @@ namespace mgmt
 class SpecialQp;
 
 /*
- * All state is under the lock of the special QP, except where noted. Lock order: that one lock, nothing inside it but the
- * any-context verbs. No handler is called with it held.
+ * All state is under the lock of the special QP, except where noted. Lock order: that one lock,
+ * nothing inside it but the any-context verbs. No handler is called with it held.
  */
 class Agent : public ib_mad_agent
 {
@@ -34,10 +35,7 @@ public:
 	~Agent();
 
 	SpecialQp &special_qp() const { return qp_; }
-	bool does_rmpp() const
-	{
-		return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP);
-	}
+	bool does_rmpp() const { return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP); }
 	/* Whether it registered for an unsolicited MAD of this class, version, method and OUI. */
 	bool wants(const ib::Mad &mad) const;
 	/* Whether it did so in this very class: for SMPs, which are of two. */
@@ -45,7 +43,10 @@ public:
 	/* Whether both would be handed one and the same MAD. */
 	bool overlaps(const Agent &other) const;
 
-	/* A running handler or an outstanding send keeps the agent. get: under the lock, not once leaving. */
+	/*
+	 * A running handler or an outstanding send keeps the agent. get: under the lock, not once
+	 * leaving.
+	 */
 	void get() { uses_.get(); }
 	void put();
 	/* Waits until nothing uses the agent. Context: process. */

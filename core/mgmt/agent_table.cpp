@@ -7,8 +7,8 @@ namespace mgmt
 {
 
 /*
- * The high half of a transaction id finds the agent that a response is for. It begins at random, so that two nodes seldom use the same; 0 stays
- * the wire's own.
+ * The high half of a transaction id finds the agent that a response is for. It begins at random, so
+ * that two nodes seldom use the same; 0 stays the wire's own.
  */
 AgentTable::AgentTable() : last_hi_tid_(kern::random_u32()) {}
 

@@ -15,11 +15,17 @@ public:
 	AgentTable();
 
 	bool empty() const { return agents_.empty(); }
-	/* Gives the agent the high half of its transaction ids. Errors: EINVAL if another has claimed one of the MADs that it wants. */
+	/*
+	 * Gives the agent the high half of its transaction ids. Errors: EINVAL if another has
+	 * claimed one of the MADs that it wants.
+	 */
 	kern::Result<> add(Agent &agent);
 	/* The one that a MAD is for; nullptr for none. */
 	Agent *find(const Receive &receive);
-	/* The first snooping agent, or the next behind one that may have left meanwhile; nullptr for none. */
+	/*
+	 * The first snooping agent, or the next behind one that may have left meanwhile; nullptr
+	 * for none.
+	 */
 	Agent *snooper_behind(Agent *after);
 
 private:

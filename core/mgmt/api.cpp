@@ -56,7 +56,8 @@ ib_mad_agent *to_pointer(kern::Result<ib_mad_agent *> result)
 kern::Result<ib_mad_agent *> register_agent(ib_device *device, u32 port_num, ib_qp_type qp_type,
 					    const ib_mad_reg_req *request, u8 rmpp_version,
 					    ib_mad_send_handler send_handler,
-					    ib_mad_recv_handler recv_handler, void *context, u32 flags)
+					    ib_mad_recv_handler recv_handler, void *context,
+					    u32 flags)
 {
 	SpecialQp *qp = TRY(find_qp(device, port_num, qp_type));
 	if ((rmpp_version != 0 && rmpp_version != IB_MGMT_RMPP_VERSION) ||
@@ -75,15 +76,15 @@ kern::Result<ib_mad_agent *> register_agent(ib_device *device, u32 port_num, ib_
 	return add_agent(*qp, std::move(agent));
 }
 
-kern::Result<ib_mad_agent *> register_snoop(ib_device *device, u32 port_num, ib_qp_type qp_type, int flags,
-					    ib_mad_snoop_handler snoop_handler,
+kern::Result<ib_mad_agent *> register_snoop(ib_device *device, u32 port_num, ib_qp_type qp_type,
+					    int flags, ib_mad_snoop_handler snoop_handler,
 					    ib_mad_recv_handler recv_handler, void *context)
 {
 	SpecialQp *qp = TRY(find_qp(device, port_num, qp_type));
 	const bool sends = flags & IB_MAD_SNOOP_SEND_COMPLETIONS;
 	const bool receives = flags & IB_MAD_SNOOP_RECVS;
-	if ((flags & ~(IB_MAD_SNOOP_SEND_COMPLETIONS | IB_MAD_SNOOP_RECVS)) || !(sends || receives) ||
-	    (sends && !snoop_handler) || (receives && !recv_handler))
+	if ((flags & ~(IB_MAD_SNOOP_SEND_COMPLETIONS | IB_MAD_SNOOP_RECVS)) ||
+	    !(sends || receives) || (sends && !snoop_handler) || (receives && !recv_handler))
 		return kern::Error{-EINVAL};
 
 	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, nullptr));
@@ -102,7 +103,9 @@ kern::Result<> check_send(const Send &send)
 	if (send.timeout_ms > 0 && !agent.recv_handler)
 		return kern::Error{-EINVAL};
 	const auto &header = send.header();
-	/* Only a directed route may be so short that it needs no address: it ends where it begins. */
+	/*
+	 * Only a directed route may be so short that it needs no address: it ends where it begins.
+	 */
 	if (!send.ah && header.mgmt_class != IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
 		return kern::Error{-EINVAL};
 	if (is_smp_class(header.mgmt_class) != (agent.special_qp().type() == IB_QPT_SMI))
@@ -114,7 +117,8 @@ kern::Result<> check_send(const Send &send)
 
 extern "C" {
 
-int ib_query_mad_counters(ib_device *device, u32 port_num, ib_qp_type qp_type, ib_mad_counters *counters)
+int ib_query_mad_counters(ib_device *device, u32 port_num, ib_qp_type qp_type,
+			  ib_mad_counters *counters)
 {
 	auto qp = find_qp(device, port_num, qp_type);
 	if (qp.ok())
@@ -124,11 +128,12 @@ int ib_query_mad_counters(ib_device *device, u32 port_num, ib_qp_type qp_type, i
 
 ib_mad_agent *ib_register_mad_agent(ib_device *device, u32 port_num, ib_qp_type qp_type,
 				    ib_mad_reg_req *mad_reg_req, u8 rmpp_version,
-				    ib_mad_send_handler send_handler, ib_mad_recv_handler recv_handler,
-				    void *context, u32 registration_flags)
+				    ib_mad_send_handler send_handler,
+				    ib_mad_recv_handler recv_handler, void *context,
+				    u32 registration_flags)
 {
-	return to_pointer(register_agent(device, port_num, qp_type, mad_reg_req, rmpp_version, send_handler,
-					 recv_handler, context, registration_flags));
+	return to_pointer(register_agent(device, port_num, qp_type, mad_reg_req, rmpp_version,
+					 send_handler, recv_handler, context, registration_flags));
 }
 
 ib_mad_agent *ib_register_mad_snoop(ib_device *device, u32 port_num, ib_qp_type qp_type,
@@ -152,8 +157,8 @@ ib_mad_send_buf *ib_create_send_mad(ib_mad_agent *mad_agent, u32 remote_qpn, u16
 	auto &agent = *static_cast<Agent *>(mad_agent);
 	if (base_version != IB_MGMT_BASE_VERSION || (rmpp_active && agent.rmpp_version == 0))
 		return rdma::err_ptr<ib_mad_send_buf>(-EINVAL);
-	auto send = Send::create(agent, remote_qpn, pkey_index, rmpp_active && agent.does_rmpp(), hdr_len,
-				 data_len, static_cast<kern::Gfp>(gfp));
+	auto send = Send::create(agent, remote_qpn, pkey_index, rmpp_active && agent.does_rmpp(),
+				 hdr_len, data_len, static_cast<kern::Gfp>(gfp));
 	return send.ok() ? send.take().release() : rdma::err_ptr<ib_mad_send_buf>(send.error());
 }
 

@@ -18,9 +18,7 @@ bool speaks_mads(const ib_device &device)
 {
 	u32 port_num;
 
-	rdma_for_each_port(&device, port_num)
-		if (rdma_cap_ib_mad(&device, port_num))
-			return true;
+	rdma_for_each_port(&device, port_num) if (rdma_cap_ib_mad(&device, port_num)) return true;
 	return false;
 }
 
@@ -60,7 +58,8 @@ kern::Result<> Device::open()
 	pd_ = TRY(rdma::check(ib_alloc_pd(device_, 0)));
 
 	u32 port_num;
-	rdma_for_each_port(device_, port_num) {
+	rdma_for_each_port(device_, port_num)
+	{
 		Port &port = ports_[port_num - first_port_];
 		if (!rdma_cap_ib_mad(device_, port_num))
 			continue;
@@ -72,9 +71,10 @@ kern::Result<> Device::open()
 	}
 
 	event_handler_.owner = this;
-	INIT_IB_EVENT_HANDLER(&event_handler_, device_, [](ib_event_handler *handler, ib_event *event) {
-		static_cast<EventHandler *>(handler)->owner->on_event(*event);
-	});
+	INIT_IB_EVENT_HANDLER(&event_handler_, device_,
+			      [](ib_event_handler *handler, ib_event *event) {
+				      static_cast<EventHandler *>(handler)->owner->on_event(*event);
+			      });
 	ib_register_event_handler(&event_handler_);
 	hears_events_ = true;
 	return {};
@@ -108,7 +108,9 @@ SpecialQp *Device::qp(u32 port_num, ib_qp_type type)
 	Port *found = port(port_num);
 	if (!found)
 		return nullptr;
-	return type == IB_QPT_SMI ? found->smi.get() : type == IB_QPT_GSI ? found->gsi.get() : nullptr;
+	return type == IB_QPT_SMI   ? found->smi.get()
+	       : type == IB_QPT_GSI ? found->gsi.get()
+				    : nullptr;
 }
 
 sa::Port *Device::sa(u32 port_num)

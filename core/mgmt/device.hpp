@@ -24,7 +24,10 @@ public:
 	static kern::Result<kern::Owned<Device>> create(ib_device *device);
 	~Device();
 
-	/* nullptr for a device that the module has not been given, or not yet. Context: any, while a client of `device`. */
+	/*
+	 * nullptr for a device that the module has not been given, or not yet. Context: any, while
+	 * a client of `device`.
+	 */
 	static Device *of(ib_device *device);
 
 	/* nullptr for a port that has none. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One datagram on its way out, and one buffer for a datagram on its way in: what the special QPs hand to the hardware.
+ * One datagram on its way out, and one buffer for a datagram on its way in: what the special QPs
+ * hand to the hardware.
  */
 #pragma once
 
@@ -18,7 +19,8 @@ class Send;
 /* The two SMP classes are one to those who serve them (IBA 14.2). */
 constexpr bool same_class(u8 a, u8 b)
 {
-	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
+	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE,
+		     by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
 	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
 }
 
@@ -45,7 +47,7 @@ private:
 	enum class Place : std::uint8_t {
 		idle,
 		backlog, /* waits in the queue */
-		posted,	 /* the hardware has it */
+		posted,  /* the hardware has it */
 	};
 
 	ib_sge sge;
@@ -54,14 +56,19 @@ private:
 };
 
 /*
- * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after that to whoever handles it, in the end to the agent's
- * handler, who gives it back by ib_free_recv_mad().
+ * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after
+ * that to whoever handles it, in the end to the agent's handler, who gives it back by
+ * ib_free_recv_mad().
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {
 	ib_wc completion; /* what ib_mad_recv_wc::wc points to */
-	kern::ListNode node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
+	kern::ListNode
+		node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
 	u64 dma_addr;
-	/* What the hardware writes: space for the GRH, then the datagram. Mapped for DMA while posted. */
+	/*
+	 * What the hardware writes: space for the GRH, then the datagram. Mapped for DMA while
+	 * posted.
+	 */
 	struct Buffer {
 		ib_grh grh;
 		ib::Mad mad;

@@ -19,8 +19,8 @@ u64 deadline_of(const Send &send, u64 now)
 }
 
 /*
- * Whether a word about a response of ours comes from where that response went: transaction ids are the requester's, and two may use the
- * same one.
+ * Whether a word about a response of ours comes from where that response went: transaction ids are
+ * the requester's, and two may use the same one.
  */
 bool comes_from_requester(const Send &send, const Receive &receive)
 {
@@ -30,7 +30,8 @@ bool comes_from_requester(const Send &send, const Receive &receive)
 		return true;
 	const u32 lid = rdma_ah_get_dlid(&address);
 	return lid == IB_LID_PERMISSIVE_HOST ||
-	       (lid == receive.completion.slid && send.first().wr.remote_qpn == receive.completion.src_qp);
+	       (lid == receive.completion.slid &&
+		send.first().wr.remote_qpn == receive.completion.src_qp);
 }
 
 } // namespace
@@ -38,7 +39,8 @@ bool comes_from_requester(const Send &send, const Receive &receive)
 Send *PendingSends::find(const Receive &receive) const
 {
 	for (Send &send : outstanding_)
-		if (!send.decided && !send.reply && send.header().is_response() != receive.is_response() &&
+		if (!send.decided && !send.reply &&
+		    send.header().is_response() != receive.is_response() &&
 		    send.header().tid == receive.header().tid &&
 		    same_class(send.header().mgmt_class, receive.header().mgmt_class) &&
 		    comes_from_requester(send, receive))

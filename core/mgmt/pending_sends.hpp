@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sends of one agent that are out: which of them a MAD is the other side's word on, and whose time is over. All of it is under the lock of the
- * agent's special QP. It decides nothing: how a send ends is the special QP's affair.
+ * The sends of one agent that are out: which of them a MAD is the other side's word on, and whose
+ * time is over. All of it is under the lock of the agent's special QP. It decides nothing: how a
+ * send ends is the special QP's affair.
  */
 #pragma once
 
@@ -20,8 +21,10 @@ public:
 	const SendList &all() const { return outstanding_; }
 
 	/*
-	 * The send that a MAD is the other side's word on: same transaction, same class, the other direction, still waiting; nullptr for none.
-	 * Transaction ids are the requester's: without a look at the direction, our own answer to a peer that happens to use the same one would do.
+	 * The send that a MAD is the other side's word on: same transaction, same class, the other
+	 * direction, still waiting; nullptr for none. Transaction ids are the requester's: without
+	 * a look at the direction, our own answer to a peer that happens to use the same one would
+	 * do.
 	 */
 	Send *find(const Receive &receive) const;
 

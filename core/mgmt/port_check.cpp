@@ -56,9 +56,11 @@ void PortCheck::check_port()
 	ib_port_attr now;
 	ib_port_cache before;
 
-	if (ib_query_port(device_, port_num_, &now) || ib_get_cached_port(device_, port_num_, &before))
+	if (ib_query_port(device_, port_num_, &now) ||
+	    ib_get_cached_port(device_, port_num_, &before))
 		return;
-	const bool is_active = now.state == IB_PORT_ACTIVE, was_active = before.state == IB_PORT_ACTIVE;
+	const bool is_active = now.state == IB_PORT_ACTIVE,
+		   was_active = before.state == IB_PORT_ACTIVE;
 	if (is_active != was_active)
 		report(is_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	if (now.lid != before.lid || now.lmc != before.lmc)
@@ -85,7 +87,8 @@ void PortCheck::check_gids()
 {
 	for (int i = 0; i < device_->port_immutable[port_num_].gid_tbl_len; i++) {
 		ib_gid now, before;
-		if (device_->ops.query_gid(device_, port_num_, i, &now) || rdma_query_gid(device_, port_num_, i, &before))
+		if (device_->ops.query_gid(device_, port_num_, i, &now) ||
+		    rdma_query_gid(device_, port_num_, i, &before))
 			return;
 		if (!(now == before))
 			return report(IB_EVENT_GID_CHANGE);

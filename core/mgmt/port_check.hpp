@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A device whose own agent answers SMPs changes behind the midlayer's back, and not every one says so by an event. Whenever its agent
- * has dealt with a Set, the port is asked again, and what is new is reported like an event of the device's own (MGMT-04, EVENT-02).
+ * A device whose own agent answers SMPs changes behind the midlayer's back, and not every one says
+ * so by an event. Whenever its agent has dealt with a Set, the port is asked again, and what is new
+ * is reported like an event of the device's own (MGMT-04, EVENT-02).
  */
 #pragma once
 

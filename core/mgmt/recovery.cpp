@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What is done in each state of a special QP. Completions are polled, and steps taken, by SpecialQp::run() alone: while one is taken, nothing
- * comes back that it does not know of.
+ * What is done in each state of a special QP. Completions are polled, and steps taken, by
+ * SpecialQp::run() alone: while one is taken, nothing comes back that it does not know of.
  */
 #include "recovery.hpp"
 
@@ -36,14 +36,17 @@ kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 	}
 	kern::Result<> result;
 	if (state == State::failing) {
-		/* A QP that is left with nothing may be in RESET, from where no way leads to ERR (IBA 10.3.1). */
+		/*
+		 * A QP that is left with nothing may be in RESET, from where no way leads to ERR
+		 * (IBA 10.3.1).
+		 */
 		result = nothing_posted ? kern::Result<>{} : move_to(IB_QPS_ERR);
 	} else {
 		result = bring_up();
 	}
 	if (!result.ok())
-		kern_warning_limited("%s port %u QP%u: no recovery from an error yet: %d\n", qp_->device->name, port_num_, qp_->qp_num,
-				     result.error());
+		kern_warning_limited("%s port %u QP%u: no recovery from an error yet: %d\n",
+				     qp_->device->name, port_num_, qp_->qp_num, result.error());
 	return result;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What state a special QP is in (recovery_state.hpp), and the steps that lead from each. It knows neither packets nor agents: it is told when
- * nothing is posted.
+ * What state a special QP is in (recovery_state.hpp), and the steps that lead from each. It knows
+ * neither packets nor agents: it is told when nothing is posted.
  */
 #pragma once
 
@@ -19,8 +19,9 @@ class Recovery
 {
 public:
 	/* retry: void (T::*)(), in a task, when it is time for the event of that name. */
-	template <auto Retry, class T>
-	Recovery(u32 port_num, ib_qp_type type, kern::Method<Retry> retry, T *owner) : port_num_(port_num), type_(type), retry_(retry, owner)
+	template<auto Retry, class T>
+	Recovery(u32 port_num, ib_qp_type type, kern::Method<Retry> retry, T *owner)
+	    : port_num_(port_num), type_(type), retry_(retry, owner)
 	{
 	}
 
@@ -34,14 +35,19 @@ public:
 	SpecialQpState step(SpecialQpEvent event);
 
 	/*
-	 * Whether the step of a state is due, now that the hardware has given back all sends, or all receives, or not. Failing has no need to wait.
+	 * Whether the step of a state is due, now that the hardware has given back all sends, or
+	 * all receives, or not. Failing has no need to wait.
 	 */
 	static bool is_due(SpecialQpState state, bool sends_are_back, bool receives_are_back)
 	{
 		return state == SpecialQpState::failing ||
-		       (is_recovering(state) && sends_are_back && (state == SpecialQpState::stopped || receives_are_back));
+		       (is_recovering(state) && sends_are_back &&
+			(state == SpecialQpState::stopped || receives_are_back));
 	}
-	/* Takes the step of a state. nothing_posted: neither sends nor receives. Errors: the verbs'. Context: process. */
+	/*
+	 * Takes the step of a state. nothing_posted: neither sends nor receives. Errors: the
+	 * verbs'. Context: process.
+	 */
 	kern::Result<> take_step(SpecialQpState state, bool nothing_posted);
 	/* From any state, with nothing posted, to RTS. Errors: the verbs'. Context: process. */
 	kern::Result<> bring_up();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The life of a special QP, as one enumeration and one function. What is done in a state is recovery.cpp's; the drawing is in
- * Documentation/midlayer.rst ("Errors of the QP").
+ * The life of a special QP, as one enumeration and one function. What is done in a state is
+ * recovery.cpp's; the drawing is in Documentation/midlayer.rst ("Errors of the QP").
  */
 #pragma once
 
@@ -11,29 +11,30 @@ namespace mgmt
 {
 
 enum class SpecialQpState : std::uint8_t {
-	opening,  /* being brought up for the first time; nothing is posted */
-	up,	  /* RTS: what is sent is posted */
-	stopped,  /* a send failed, which stops the queue (SQE, IBA 10.3.1.6): when all sends are back, it is set going again */
-	failing,  /* it is not the send queue alone: the QP is to be moved to ERR, unless nothing is posted */
+	opening, /* being brought up for the first time; nothing is posted */
+	up,      /* RTS: what is sent is posted */
+	stopped, /* a send failed, which stops the queue (SQE, IBA 10.3.1.6): when all sends are back, it is set going again */
+	failing, /* it is not the send queue alone: the QP is to be moved to ERR, unless nothing is posted */
 	flushing, /* ERR, or empty: when all sends and receives are back, the QP is reset and brought up */
-	broken,	  /* that failed: sends end at once, until a retry is due */
-	closing,  /* takes nothing any more; what comes back is freed */
-	closed,	  /* the QP is no more */
+	broken,  /* that failed: sends end at once, until a retry is due */
+	closing, /* takes nothing any more; what comes back is freed */
+	closed,  /* the QP is no more */
 };
 
 enum class SpecialQpEvent : std::uint8_t {
-	done,		 /* what the state is there for has succeeded */
-	failed,		 /* has not */
-	send_failed,	 /* a send has come back in error, or flushed */
+	done,            /* what the state is there for has succeeded */
+	failed,          /* has not */
+	send_failed,     /* a send has come back in error, or flushed */
 	receive_flushed, /* a receive has: the whole QP is in ERR */
-	retry,		 /* the time has come */
-	close,		 /* the device goes */
+	retry,           /* the time has come */
+	close,           /* the device goes */
 };
 
 /* While a recovery is under way, what is sent waits for its outcome. */
 constexpr bool is_recovering(SpecialQpState state)
 {
-	return state == SpecialQpState::stopped || state == SpecialQpState::failing || state == SpecialQpState::flushing;
+	return state == SpecialQpState::stopped || state == SpecialQpState::failing ||
+	       state == SpecialQpState::flushing;
 }
 
 constexpr SpecialQpState next_state(SpecialQpState state, SpecialQpEvent event)
@@ -47,9 +48,13 @@ constexpr SpecialQpState next_state(SpecialQpState state, SpecialQpEvent event)
 	case Event::done:
 		if (state == State::opening || state == State::stopped || state == State::flushing)
 			return State::up;
-		return state == State::failing ? State::flushing : state == State::closing ? State::closed : state;
+		return state == State::failing   ? State::flushing
+		       : state == State::closing ? State::closed
+						 : state;
 	case Event::failed:
-		return state == State::stopped ? State::failing : is_recovering(state) ? State::broken : state;
+		return state == State::stopped ? State::failing
+		       : is_recovering(state)  ? State::broken
+					       : state;
 	case Event::send_failed:
 		return state == State::up ? State::stopped : state;
 	case Event::receive_flushed:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The reliable multi-packet protocol, IBA 13.6: the windows of a sender and of a receiver. Nothing here allocates, sends or waits; the
- * callers in rmpp_send.cpp and rmpp_receive.cpp do, under their own locks, and ask these what comes next.
+ * The reliable multi-packet protocol, IBA 13.6: the windows of a sender and of a receiver. Nothing
+ * here allocates, sends or waits; the callers in rmpp_send.cpp and rmpp_receive.cpp do, under their
+ * own locks, and ask these what comes next.
  */
 #pragma once
 
@@ -10,13 +11,22 @@
 namespace mgmt
 {
 
-/* A message may not be longer: 16 MiB, far beyond any table of a subnet, bounds what a peer can make us hold. */
+/*
+ * A message may not be longer: 16 MiB, far beyond any table of a subnet, bounds what a peer can
+ * make us hold.
+ */
 constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data_bytes;
 
-/* Segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number to the receiver). */
+/*
+ * Segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number to the
+ * receiver).
+ */
 constexpr std::uint32_t rmpp_receive_window = 64;
 
-/* Segments that a sender has in flight, however many more its receiver would take: all that one ACK lets out is queued in one hold of a lock. */
+/*
+ * Segments that a sender has in flight, however many more its receiver would take: all that one ACK
+ * lets out is queued in one hold of a lock.
+ */
 constexpr std::uint32_t rmpp_send_window = 128;
 
 /* What an ACK meant to the sender. */
@@ -58,7 +68,10 @@ public:
 			highest_ = next_;
 	}
 
-	/* The first of those that may be on their way: any behind it, and with repetitions hardly one before it. */
+	/*
+	 * The first of those that may be on their way: any behind it, and with repetitions hardly
+	 * one before it.
+	 */
 	constexpr std::uint32_t oldest_in_flight() const
 	{
 		return acknowledged_ < rmpp_send_window ? 1 : acknowledged_ - rmpp_send_window + 1;
@@ -70,11 +83,11 @@ public:
 	/**
 	 * on_ack() - take an ACK packet
 	 * @segment: the last segment that the receiver has in order
-	 * @new_window_last: the last segment that it is ready to take; no more than rmpp_send_window behind @segment are believed
+	 * @new_window_last: the last segment that it is ready to take; no more than
+	 * rmpp_send_window behind @segment are believed
 	 * @status: set to the status to abort with, on a violation
 	 */
-	RmppAck on_ack(std::uint32_t segment, std::uint32_t new_window_last,
-		       std::uint8_t &status);
+	RmppAck on_ack(std::uint32_t segment, std::uint32_t new_window_last, std::uint8_t &status);
 
 private:
 	std::uint32_t count_;
@@ -99,9 +112,11 @@ public:
 	/**
 	 * on_data() - look at a DATA packet
 	 * @header: its RMPP header
-	 * @header_bytes: bytes of the class's own header inside each segment's payload (20 for SA), which even the last one has
+	 * @header_bytes: bytes of the class's own header inside each segment's payload (20 for SA),
+	 * which even the last one has
 	 *
-	 * A segment past a gap is dropped and answered with the last one in order: the sender goes back to it.
+	 * A segment past a gap is dropped and answered with the last one in order: the sender goes
+	 * back to it.
 	 */
 	RmppReceipt on_data(const ib::RmppHeader &header, std::uint32_t header_bytes);
 

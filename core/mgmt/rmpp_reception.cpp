@@ -38,7 +38,10 @@ RmppReception::Transaction *RmppReception::begin(const Receive &receive)
 	return &transaction;
 }
 
-/* Room for one more message. One that has been delivered, and waits only for repetitions, gives way; one under assembly does not. */
+/*
+ * Room for one more message. One that has been delivered, and waits only for repetitions, gives
+ * way; one under assembly does not.
+ */
 bool RmppReception::make_room()
 {
 	if (transactions_.size() < rmpp_transactions_max)
@@ -59,7 +62,8 @@ void RmppReception::end(Transaction &transaction)
 	kern::destroy(&transaction);
 }
 
-RmppReception::Taken RmppReception::take(kern::Owned<Receive> &receive, std::uint32_t header_bytes, bool may_begin, u64 now)
+RmppReception::Taken RmppReception::take(kern::Owned<Receive> &receive, std::uint32_t header_bytes,
+					 bool may_begin, u64 now)
 {
 	Taken taken;
 	Transaction *transaction = find(*receive);
@@ -108,7 +112,8 @@ kern::Owned<Receive> RmppReception::assemble(Transaction &transaction, std::uint
 	}
 	/* The class's header counts once, the payload of all but the last segment in full. */
 	const auto payload = ib::rmpp_mad_data_bytes - header_bytes;
-	message->mad_len = static_cast<int>(sizeof(ib::MadHeader) + sizeof(ib::RmppHeader) + header_bytes + (segments - 1) * payload +
+	message->mad_len = static_cast<int>(sizeof(ib::MadHeader) + sizeof(ib::RmppHeader) +
+					    header_bytes + (segments - 1) * payload +
 					    transaction.receiver.last_length() - header_bytes);
 	return message;
 }

@@ -28,7 +28,8 @@ Receive *Receive::of_link(ib_links *link)
 {
 	constexpr auto offset = __builtin_offsetof(ib_mad_recv_wc, recv_buf) +
 				__builtin_offsetof(ib_mad_recv_buf, list);
-	auto *public_part = reinterpret_cast<ib_mad_recv_wc *>(reinterpret_cast<char *>(link) - offset);
+	auto *public_part =
+		reinterpret_cast<ib_mad_recv_wc *>(reinterpret_cast<char *>(link) - offset);
 	return static_cast<Receive *>(public_part);
 }
 
@@ -37,8 +38,9 @@ Send::Send(Agent &owner) : ib_mad_send_buf{}
 	mad_agent = &owner;
 }
 
-kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 pkey_index, bool rmpp,
-					     int header_bytes, int data_bytes, kern::Gfp gfp)
+kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 pkey_index,
+					     bool rmpp, int header_bytes, int data_bytes,
+					     kern::Gfp gfp)
 {
 	constexpr int mad_bytes = ib::mad_bytes;
 	constexpr int least_header =
@@ -53,7 +55,8 @@ kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 p
 
 	std::uint32_t segments = 1;
 	if (rmpp && data_bytes > 0)
-		segments = (static_cast<std::uint32_t>(data_bytes) + segment_bytes - 1) / segment_bytes;
+		segments = (static_cast<std::uint32_t>(data_bytes) + segment_bytes - 1) /
+			   segment_bytes;
 	if (segments > rmpp_segments_max)
 		return kern::Error{-EINVAL};
 

@@ -18,20 +18,24 @@ class Agent;
 class Send : public ib_mad_send_buf
 {
 public:
-	kern::ListNode agent_node;           /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
+	kern::ListNode
+		agent_node; /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
 	kern::ListNode timer_node;           /* in PendingSends while an answer or ACK is due */
 	u64 deadline = 0;                    /* kern::now_ns() */
 	unsigned tries = 0;                  /* transmissions that an answer did not follow */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;
-	unsigned holds = 0;  /* packets busy, and handlers running, that keep it from completing */
+	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
 	bool awaits_answer = false; /* a response is due after the message is out */
 	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
-	bool reply = false; /* the suite's own answer: freed on completion, nobody is told */
+	bool reply = false;   /* the suite's own answer: freed on completion, nobody is told */
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
 	RmppSender rmpp{0}; /* count() 0: no RMPP */
-	/* One, or one per segment; each allocated by itself, as DMA wants it, and a table only of those behind the first. */
+	/*
+	 * One, or one per segment; each allocated by itself, as DMA wants it, and a table only of
+	 * those behind the first.
+	 */
 	kern::Owned<Packet> first_packet;
 	kern::OwnedArray<kern::Owned<Packet>> more_packets;
 
@@ -54,7 +58,10 @@ public:
 
 	bool is_rmpp() const { return rmpp.count() != 0; }
 	Packet &first() const { return *first_packet; }
-	std::uint32_t packet_count() const { return static_cast<std::uint32_t>(more_packets.size()) + 1; }
+	std::uint32_t packet_count() const
+	{
+		return static_cast<std::uint32_t>(more_packets.size()) + 1;
+	}
 	/* That of a segment, which are numbered from 1. */
 	Packet &packet(std::uint32_t segment) const
 	{
@@ -70,7 +77,10 @@ private:
 	unsigned queued = 0; /* packets that wait there */
 };
 
-/* Every MAD that is sent is one of these: of the kernel's sizes of allocations, the next costs what clearing another 64 bytes does. */
+/*
+ * Every MAD that is sent is one of these: of the kernel's sizes of allocations, the next costs what
+ * clearing another 64 bytes does.
+ */
 static_assert(sizeof(Send) <= 192);
 
 using SendList = kern::List<Send, &Send::agent_node>;

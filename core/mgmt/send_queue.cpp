@@ -4,12 +4,15 @@
 namespace mgmt
 {
 
-/* They are found soon where they are likely: a message may be of very many, and interrupts are off. */
+/*
+ * They are found soon where they are likely: a message may be of very many, and interrupts are off.
+ */
 unsigned SendQueue::withdraw_some(Send &send)
 {
 	const unsigned count = send.queued;
 
-	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0; segment = segment % send.packet_count() + 1) {
+	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0;
+	     segment = segment % send.packet_count() + 1) {
 		Packet &packet = send.packet(segment);
 		if (packet.place != Packet::Place::backlog)
 			continue;
@@ -42,7 +45,8 @@ SendQueue::Lost SendQueue::pump(bool is_open)
 		packet->wr.wr.opcode = IB_WR_SEND;
 		packet->wr.wr.send_flags = IB_SEND_SIGNALED;
 
-		auto mapped = rdma::map_single(pd_->device, packet->bytes, ib::mad_bytes, kern::dma::Direction::to_device);
+		auto mapped = rdma::map_single(pd_->device, packet->bytes, ib::mad_bytes,
+					       kern::dma::Direction::to_device);
 		if (!mapped.ok()) [[unlikely]] {
 			packet->place = Packet::Place::idle;
 			return {packet, IB_WC_LOC_PROT_ERR};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What leaves a special QP: the packets that wait, and those that the hardware has. All of it is under the special QP's lock. It knows nothing of
- * agents and answers: what becomes of a send whose packet did not get out is the caller's affair.
+ * What leaves a special QP: the packets that wait, and those that the hardware has. All of it is
+ * under the special QP's lock. It knows nothing of agents and answers: what becomes of a send whose
+ * packet did not get out is the caller's affair.
  */
 #pragma once
 
@@ -23,7 +24,10 @@ public:
 	/* The hardware has nothing. */
 	bool empty() const { return posted_ == 0; }
 
-	/* Puts a packet behind all others. False for one that is on its way still, from an earlier transmission: that one will do. */
+	/*
+	 * Puts a packet behind all others. False for one that is on its way still, from an earlier
+	 * transmission: that one will do.
+	 */
 	bool add(Packet &packet)
 	{
 		if (packet.place != Packet::Place::idle)
@@ -45,8 +49,9 @@ public:
 	/* Whether pump() has anything to do. */
 	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
 	/*
-	 * Hands packets to the hardware while there is room, up to one that does not get there, which is the answer: it is to be called again
-	 * then. is_open: whether the QP takes anything.
+	 * Hands packets to the hardware while there is room, up to one that does not get there,
+	 * which is the answer: it is to be called again then. is_open: whether the QP takes
+	 * anything.
 	 */
 	Lost pump(bool is_open);
 	/* That of a completion. */
@@ -61,7 +66,8 @@ private:
 	unsigned withdraw_some(Send &send);
 	void unmap(const Packet &packet)
 	{
-		rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes, kern::dma::Direction::to_device);
+		rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes,
+				   kern::dma::Direction::to_device);
 	}
 
 	ib_pd *const pd_;

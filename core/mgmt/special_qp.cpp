@@ -20,7 +20,8 @@ constinit kern::Static<kern::WorkQueue> work_queue;
 
 kern::Result<> begin_special_qps()
 {
-	work_queue.construct(TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::unbound)));
+	work_queue.construct(
+		TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::unbound)));
 	return {};
 }
 
@@ -33,10 +34,16 @@ SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type
     : device_(device), port_num_(port_num), pd_(pd), type_(type),
       node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
       lock_(KERN_LOCK_CLASS("mad.qp")),
-      send_queue_(pd, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc); }),
+      send_queue_(pd,
+		  [](ib_cq *cq, ib_wc *wc) {
+			  static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc);
+		  }),
       recovery_(port_num, type, kern::method<&SpecialQp::retry>, this),
       receive_queue_(
-	      pd, receive_queue_depth, [](ib_cq *cq, ib_wc *wc) { static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc); },
+	      pd, receive_queue_depth,
+	      [](ib_cq *cq, ib_wc *wc) {
+		      static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
+	      },
 	      kern::method<&SpecialQp::kick>, this),
       port_check_(device, port_num)
 {
@@ -56,7 +63,8 @@ kern::Result<> SpecialQp::open()
 	queue.cqe = SendQueue::depth + receive_queue_depth;
 	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
 	cq_ = TRY(rdma::check(ib_create_cq(
-		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); }, nullptr, this, &queue)));
+		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); },
+		nullptr, this, &queue)));
 
 	ib_qp_init_attr init{};
 	init.send_cq = cq_;
@@ -80,7 +88,10 @@ kern::Result<> SpecialQp::open()
 	/* Before the first run, which may have to answer. */
 	internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
 	TRY(add(*internal_agent_));
-	/* From here on the queue is run()'s, which arms the CQ when it has looked for the first time. */
+	/*
+	 * From here on the queue is run()'s, which arms the CQ when it has looked for the first
+	 * time.
+	 */
 	kern::Guard guard(lock_);
 	step_locked(SpecialQpEvent::done);
 	return {};
@@ -95,7 +106,10 @@ SpecialQp::~SpecialQp()
 		kern_assert(agents_.empty());
 		step_locked(SpecialQpEvent::close);
 	}
-	/* A run that saw the QP up may be posting to it, or moving it, still. One that comes from now on leaves it alone. */
+	/*
+	 * A run that saw the QP up may be posting to it, or moving it, still. One that comes from
+	 * now on leaves it alone.
+	 */
 	work_.cancel();
 	recovery_.stop();
 	receive_queue_.stop();
@@ -125,12 +139,14 @@ void SpecialQp::kick()
 }
 
 /*
- * Takes what has come, so that the receive queue is full again before handlers take their time: what a peer sends at once, such as requests for a
- * thousand connections, is often more than the hardware has buffers for. True if there may be more.
+ * Takes what has come, so that the receive queue is full again before handlers take their time:
+ * what a peer sends at once, such as requests for a thousand connections, is often more than the
+ * hardware has buffers for. True if there may be more.
  */
 bool SpecialQp::poll()
 {
-	for (int polled = 0; polled < received_max && received_count_ < received_max; polled += polled_at_once)
+	for (int polled = 0; polled < received_max && received_count_ < received_max;
+	     polled += polled_at_once)
 		if (ib_process_cq_direct(cq_, polled_at_once) < polled_at_once)
 			return false;
 	return true;
@@ -209,7 +225,8 @@ bool SpecialQp::recover()
 			break;
 		if (!Recovery::is_due(state, sends_are_back, receive_queue_.empty()))
 			return any;
-		const auto taken = recovery_.take_step(state, sends_are_back && receive_queue_.empty());
+		const auto taken =
+			recovery_.take_step(state, sends_are_back && receive_queue_.empty());
 		kern::Guard guard(lock_);
 		step_locked(taken.ok() ? SpecialQpEvent::done : SpecialQpEvent::failed);
 		any = true;

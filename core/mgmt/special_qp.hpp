@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full, feeds the send queue, brings every MAD
- * to the one who is due it, and brings the QP back after an error.
+ * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full,
+ * feeds the send queue, brings every MAD to the one who is due it, and brings the QP back after an
+ * error.
  *
- * It puts together what parts have to do with each other, and each of them knows what is its own alone: SendQueue the packets on their way out,
- * rdma::ReceiveQueue the buffers, AgentTable who wants what, each agent's PendingSends what waits for an answer and its RmppReception the
- * messages that come in, LocalQueue what a node says to itself, Recovery the QP's state.
+ * It puts together what parts have to do with each other, and each of them knows what is its own
+ * alone: SendQueue the packets on their way out, rdma::ReceiveQueue the buffers, AgentTable who
+ * wants what, each agent's PendingSends what waits for an answer and its RmppReception the messages
+ * that come in, LocalQueue what a node says to itself, Recovery the QP's state.
  *
- * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler of every agent, and takes every step of a
- * recovery. So a handler may always sleep, none runs beside another on the same special QP, and no completion comes in the middle of a
- * recovery. All the rest, which may be called from anywhere, changes lists under the lock and leaves what follows to run().
+ * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler
+ * of every agent, and takes every step of a recovery. So a handler may always sleep, none runs
+ * beside another on the same special QP, and no completion comes in the middle of a recovery. All
+ * the rest, which may be called from anywhere, changes lists under the lock and leaves what follows
+ * to run().
  */
 #pragma once
 
@@ -30,17 +34,25 @@ namespace mgmt
 {
 
 constexpr int receive_queue_depth = 512;
-/* MADs that have come and wait for their handlers, beside those that the hardware has buffers for. */
+/*
+ * MADs that have come and wait for their handlers, beside those that the hardware has buffers for.
+ */
 constexpr int received_max = 4096;
-/* Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than it goes out is dropped. */
+/*
+ * Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than
+ * it goes out is dropped.
+ */
 constexpr int unattended_max = 512;
 
 class SpecialQp
 {
 public:
-	/* Brings the QP to RTS and fills its receive queue. Context: process. Errors: ENOMEM, and those of the verbs. */
-	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num, ib_pd *pd,
-							   ib_qp_type type);
+	/*
+	 * Brings the QP to RTS and fills its receive queue. Context: process. Errors: ENOMEM, and
+	 * those of the verbs.
+	 */
+	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num,
+							   ib_pd *pd, ib_qp_type type);
 	/* All agents must be gone. */
 	~SpecialQp();
 
@@ -52,17 +64,28 @@ public:
 	/* Read without a lock, each by itself. */
 	const ib_mad_counters &counters() const { return counters_; }
 
-	/* Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the device goes away. */
+	/*
+	 * Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the
+	 * device goes away.
+	 */
 	kern::Result<> add(Agent &agent);
 	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.
 	 * Context: process, not from a handler of any agent here. */
 	void remove(Agent &agent);
 
-	/* Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a rule of the SMI. */
+	/*
+	 * Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a
+	 * rule of the SMI.
+	 */
 	kern::Result<> post(Send &send);
-	/* A new time-out for a send that is out; 0 cancels it. Errors: EINVAL if it has completed. */
+	/*
+	 * A new time-out for a send that is out; 0 cancels it. Errors: EINVAL if it has completed.
+	 */
 	kern::Result<> modify(Send &send, u32 timeout_ms);
-	/* Sends a MAD back to where `receive` came from, on behalf of `agent`; nobody is told how it went. */
+	/*
+	 * Sends a MAD back to where `receive` came from, on behalf of `agent`; nobody is told how
+	 * it went.
+	 */
 	void reply(Agent &agent, const Receive &receive, const ib::Mad &mad);
 
 	void on_agent_timer(Agent &agent);
@@ -72,8 +95,9 @@ private:
 	void run();
 
 	/*
-	 * What run() alone can make, and whoever calls a handler must be given: this is a task, it holds no lock, and no other handler of the
-	 * special QP runs. So a handler cannot be called from where MADs are posted or cancelled: that does not compile.
+	 * What run() alone can make, and whoever calls a handler must be given: this is a task, it
+	 * holds no lock, and no other handler of the special QP runs. So a handler cannot be called
+	 * from where MADs are posted or cancelled: that does not compile.
 	 */
 	class HandlerContext
 	{
@@ -113,7 +137,8 @@ private:
 	{
 		if (!send_queue_.is_due() || is_recovering(state()))
 			return;
-		if (const SendQueue::Lost lost = send_queue_.pump(state() == SpecialQpState::up)) [[unlikely]]
+		if (const SendQueue::Lost lost = send_queue_.pump(state() == SpecialQpState::up))
+			[[unlikely]]
 			pump_on_locked(lost);
 	}
 	void pump_on_locked(SendQueue::Lost lost) REQUIRES(lock_);
@@ -138,8 +163,8 @@ private:
 	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
 	bool offer_to_device(const Receive &receive);
 	void pass_on(const Receive &receive, const ib::SmiDecision &decision);
-	void send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad, const rdma_ah_attr &address,
-			     const ib::SmiDecision *transit);
+	void send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
+			     const rdma_ah_attr &address, const ib::SmiDecision *transit);
 	void hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive);
 	void refuse(const Receive &receive);
 	void deliver(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
@@ -148,7 +173,8 @@ private:
 	void take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_answer(Agent &agent, const Receive &receive);
-	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status) REQUIRES(lock_);
+	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status)
+		REQUIRES(lock_);
 	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
 			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
 
@@ -162,7 +188,8 @@ private:
 
 	kern::IrqSpinLock lock_;
 	AgentTable agents_ GUARDED_BY(lock_);
-	u32 watchers_ = 0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
+	u32 watchers_ =
+		0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
 	bool traced_ = false;
 	SendQueue send_queue_ GUARDED_BY(lock_);
 	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
@@ -172,8 +199,8 @@ private:
 	Recovery recovery_;
 	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */
 	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
-	int received_count_ = 0;		       /* run()'s: how many they are */
-	unsigned long running_in_ = 0;		       /* run()'s context, in builds with checks */
+	int received_count_ = 0;                       /* run()'s: how many they are */
+	unsigned long running_in_ = 0;                 /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
 	PortCheck port_check_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Directed-route SMPs of length zero: a node that asks itself. They never reach the wire (IBA 14.2.2.1). */
+/*
+ * Directed-route SMPs of length zero: a node that asks itself. They never reach the wire (IBA
+ * 14.2.2.1).
+ */
 #include "special_qp.hpp"
 
 namespace mgmt

@@ -28,7 +28,8 @@ bool fits(const Receive &receive, ib_qp_type type)
 {
 	const auto &header = receive.header();
 	return receive.completion.byte_len == sizeof(Receive::Buffer) &&
-	       header.base_version == ib::mad_base_version && header.is_smp() == (type == IB_QPT_SMI);
+	       header.base_version == ib::mad_base_version &&
+	       header.is_smp() == (type == IB_QPT_SMI);
 }
 
 } // namespace
@@ -45,7 +46,10 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 	}
 	const bool is_up = state() == SpecialQpState::up;
 	if (wc->status != IB_WC_SUCCESS) {
-		/* Longer than a MAD. Were its buffer not posted again, a queue's length of these would end all reception. */
+		/*
+		 * Longer than a MAD. Were its buffer not posted again, a queue's length of these
+		 * would end all reception.
+		 */
 		count(counters_.malformed);
 		if (is_up)
 			receive_queue_.post_again(std::move(receive));
@@ -59,7 +63,9 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 	if (is_up) {
 		receive = receive_queue_.replace(std::move(receive));
 		if (!receive) {
-			/* The queue stays full at the price of this MAD: its sender will ask again. */
+			/*
+			 * The queue stays full at the price of this MAD: its sender will ask again.
+			 */
 			count(counters_.no_memory);
 			return;
 		}
@@ -80,7 +86,8 @@ void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 		snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
 		const auto decision =
-			smi_inbound(receive->smp(), node_, static_cast<std::uint8_t>(receive->completion.port_num));
+			smi_inbound(receive->smp(), node_,
+				    static_cast<std::uint8_t>(receive->completion.port_num));
 		if (decision.action == ib::SmiAction::discard) {
 			count(counters_.misrouted);
 			return;
@@ -112,8 +119,11 @@ void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
 	send_unattended(*internal_agent_, receive, receive.buffer.mad, address, &decision);
 }
 
-/* What the agents that the device has built in make of a MAD; answer is filled in if they have one. */
-SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer)
+/*
+ * What the agents that the device has built in make of a MAD; answer is filled in if they have one.
+ */
+SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_grh *grh,
+					      ib::Mad &answer)
 {
 	if (!device_->ops.process_mad)
 		return DeviceAnswer::not_mine;
@@ -122,9 +132,10 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 	u16 pkey_index = receive.completion.pkey_index;
 	/* A switch is asked by a certain port (NodeInfo has it). */
 	const u32 port_num = node_.is_switch ? receive.completion.port_num : port_num_;
-	const int result = device_->ops.process_mad(device_, 0, port_num, &receive.completion, grh,
-						    reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
-						    reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
+	const int result =
+		device_->ops.process_mad(device_, 0, port_num, &receive.completion, grh,
+					 reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
+					 reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	if (!(result & IB_MAD_RESULT_SUCCESS))
 		return DeviceAnswer::not_mine;
 	if (result & (IB_MAD_RESULT_CONSUMED | IB_MAD_RESULT_REPLY))
@@ -148,7 +159,8 @@ bool SpecialQp::offer_to_device(const Receive &receive)
 void SpecialQp::snoop(const HandlerContext &, Receive &receive)
 {
 	if (kern::read_once(traced_)) {
-		const kern_trace_mad mad = traced(receive.header(), IB_WC_SUCCESS, receive.completion.slid);
+		const kern_trace_mad mad =
+			traced(receive.header(), IB_WC_SUCCESS, receive.completion.slid);
 		kern_trace_mad_received(device_->name, &mad);
 	}
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
@@ -204,7 +216,10 @@ void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> r
 	agent->put();
 }
 
-/* A request that nobody serves is answered so (IBA 13.4.6.1), that its sender need not wait for a time-out. */
+/*
+ * A request that nobody serves is answered so (IBA 13.4.6.1), that its sender need not wait for a
+ * time-out.
+ */
 void SpecialQp::refuse(const Receive &receive)
 {
 	const auto &header = receive.header();
@@ -230,13 +245,17 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 		if (send && !send->awaits_answer)
 			send = nullptr;
 		/* It shall be asked again later (IBA 13.4.7): the time-out does. */
-		ask_again = send && is_busy(*receive) && send->tries <= static_cast<unsigned>(send->retries);
+		ask_again = send && is_busy(*receive) &&
+			    send->tries <= static_cast<unsigned>(send->retries);
 		if (send && !ask_again) {
 			send->holds++;
 			decide_locked(*send, IB_WC_SUCCESS);
 		}
 	}
-	/* Who does RMPP himself, whether he has said so or not, gets all segments, of which only the first ends a send. */
+	/*
+	 * Who does RMPP himself, whether he has said so or not, gets all segments, of which only
+	 * the first ends a send.
+	 */
 	const bool segment = agent.recv_handler && !agent.does_rmpp() && carries_rmpp(*receive);
 	if (ask_again || (!send && receive->is_response() && !segment)) {
 		if (!ask_again)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* RMPP over a special QP: segments in, ACKs out, and what the peer says of the segments that we sent. IBA 13.6. */
+/*
+ * RMPP over a special QP: segments in, ACKs out, and what the peer says of the segments that we
+ * sent. IBA 13.6.
+ */
 #include "special_qp.hpp"
 
 #include <kern/time.hpp>
@@ -9,7 +12,10 @@ namespace mgmt
 namespace
 {
 
-/* Bytes of a class's own header in the payload of each segment: SA repeats its own (IBA 15.2.1.1), vendors their OUI. */
+/*
+ * Bytes of a class's own header in the payload of each segment: SA repeats its own (IBA 15.2.1.1),
+ * vendors their OUI.
+ */
 std::uint32_t class_header_bytes(u8 mgmt_class)
 {
 	return static_cast<std::uint32_t>(ib_get_mad_data_offset(mgmt_class)) -
@@ -25,7 +31,8 @@ void SpecialQp::take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<
 	const bool ends = rmpp.type == ib::RmppHeader::stop || rmpp.type == ib::RmppHeader::abort;
 	/* The end of a message is not answered: two that refuse each other would never stop. */
 	if (rmpp.version != ib::RmppHeader::current_version && !ends) {
-		answer_rmpp(agent, *receive, ib::RmppHeader::abort, ib::rmpp_status_unsupported_version, 0, 0);
+		answer_rmpp(agent, *receive, ib::RmppHeader::abort,
+			    ib::rmpp_status_unsupported_version, 0, 0);
 		return;
 	}
 	switch (rmpp.type) {
@@ -43,7 +50,8 @@ void SpecialQp::take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<
 	}
 }
 
-void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive)
+void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent,
+			       kern::Owned<Receive> receive)
 {
 	const auto segment = receive->rmpp().segment.value();
 	const auto header_bytes = class_header_bytes(receive->header().mgmt_class);
@@ -58,7 +66,8 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent, kern::O
 	answered->buffer = receive->buffer;
 	{
 		kern::Guard guard(lock_);
-		if (receive->is_response() && segment == 1 && !agent.pending.find(*receive) && !agent.reception.knows(*receive)) {
+		if (receive->is_response() && segment == 1 && !agent.pending.find(*receive) &&
+		    !agent.reception.knows(*receive)) {
 			/* Nobody asked. */
 			__atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED);
 			return;
@@ -77,7 +86,8 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent, kern::O
 		return;
 	}
 	if (taken.receipt.acknowledge)
-		answer_rmpp(agent, *answered, ib::RmppHeader::ack, ib::rmpp_status_normal, taken.received, taken.window_last);
+		answer_rmpp(agent, *answered, ib::RmppHeader::ack, ib::rmpp_status_normal,
+			    taken.received, taken.window_last);
 	if (taken.message)
 		deliver(here, agent, std::move(taken.message));
 }
@@ -89,7 +99,8 @@ void SpecialQp::take_rmpp_answer(Agent &agent, const Receive &receive)
 	std::uint8_t status = ib::rmpp_status_normal;
 	{
 		kern::Guard guard(lock_);
-		const bool given_up = rmpp.type == ib::RmppHeader::abort && agent.reception.give_up(receive);
+		const bool given_up =
+			rmpp.type == ib::RmppHeader::abort && agent.reception.give_up(receive);
 		Send *send = agent.pending.find(receive);
 		if (!send || !send->is_rmpp()) {
 			if (given_up)
@@ -139,7 +150,10 @@ void SpecialQp::answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader
 {
 	ib::Mad mad{};
 	mad.header = receive.header();
-	/* The receiver of a response speaks as the one who asked, and the other way round (IBA 13.6.4). */
+	/*
+	 * The receiver of a response speaks as the one who asked, and the other way round (IBA
+	 * 13.6.4).
+	 */
 	mad.header.method ^= ib::mad_response_bit;
 	auto &rmpp = *reinterpret_cast<ib::RmppHeader *>(mad.data);
 	rmpp.version = ib::RmppHeader::current_version;

@@ -15,7 +15,8 @@ namespace mgmt
 
 	if (agent.leaving)
 		return kern::Error{-ENODEV};
-	if (send.agent_node.linked() || (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
+	if (send.agent_node.linked() ||
+	    (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
 
 	/* Before the first time, and since the last time ended. */
@@ -31,8 +32,8 @@ namespace mgmt
 	if (!send.transit && send.header().cls() == ib::MgmtClass::subn_directed_route) {
 		if (type_ != IB_QPT_SMI)
 			return kern::Error{-EINVAL};
-		const auto decision =
-			smi_outbound(send.first().smp(), node_, static_cast<u8>(send.first().wr.port_num));
+		const auto decision = smi_outbound(send.first().smp(), node_,
+						   static_cast<u8>(send.first().wr.port_num));
 		if (decision.action == ib::SmiAction::discard)
 			return kern::Error{-EINVAL};
 		local = decision.action == ib::SmiAction::local;
@@ -125,7 +126,10 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	release_locked(send);
 }
 
-/* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on its way still. */
+/*
+ * Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on
+ * its way still.
+ */
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
@@ -133,7 +137,8 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 		return;
 	auto &rmpp = packet.rmpp();
 	rmpp.type = ib::RmppHeader::abort;
-	rmpp.time_flags = ib::RmppHeader::make_time_flags(rmpp.response_time(), ib::RmppHeader::active);
+	rmpp.time_flags =
+		ib::RmppHeader::make_time_flags(rmpp.response_time(), ib::RmppHeader::active);
 	rmpp.status = status;
 	rmpp.segment = 0;
 	rmpp.length_or_window = 0;
@@ -186,7 +191,10 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	kern::Guard guard(lock_);
 	send_queue_.take_back(packet);
 	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
-		/* The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent again. */
+		/*
+		 * The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent
+		 * again.
+		 */
 		step_locked(SpecialQpEvent::send_failed);
 		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state())) {
 			send_queue_.add(packet);
@@ -246,7 +254,8 @@ void SpecialQp::tell(const HandlerContext &here, SendList &ended)
 void SpecialQp::snoop(const HandlerContext &, ib_mad_send_wc &wc)
 {
 	if (kern::read_once(traced_)) {
-		const kern_trace_mad mad = traced(static_cast<Send *>(wc.send_buf)->header(), wc.status, 0);
+		const kern_trace_mad mad =
+			traced(static_cast<Send *>(wc.send_buf)->header(), wc.status, 0);
 		kern_trace_mad_sent(device_->name, &mad);
 	}
 	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
@@ -258,24 +267,30 @@ void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
 {
 	rdma_ah_attr back;
 
-	if (ib_init_ah_attr_from_wc(device_, port_num_, &receive.completion, &receive.buffer.grh, &back))
+	if (ib_init_ah_attr_from_wc(device_, port_num_, &receive.completion, &receive.buffer.grh,
+				    &back))
 		__atomic_fetch_add(&counters_.malformed, 1, __ATOMIC_RELAXED);
 	else
 		send_unattended(agent, receive, mad, back, nullptr);
 }
 
-/* What nobody waits for. transit: the next hop of another node's SMP; nullptr: an answer to where `receive` came from. */
-void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad, const rdma_ah_attr &address,
-				const ib::SmiDecision *transit)
+/*
+ * What nobody waits for. transit: the next hop of another node's SMP; nullptr: an answer to where
+ * `receive` came from.
+ */
+void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
+				const rdma_ah_attr &address, const ib::SmiDecision *transit)
 {
 	const auto count = [](u64 &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); };
-	auto created = Send::create(agent, transit ? 0 : receive.completion.src_qp, receive.completion.pkey_index, false,
-				    IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, kern::Gfp::atomic | kern::Gfp::no_warn);
+	auto created = Send::create(agent, transit ? 0 : receive.completion.src_qp,
+				    receive.completion.pkey_index, false, IB_MGMT_MAD_HDR,
+				    IB_MGMT_MAD_DATA, kern::Gfp::atomic | kern::Gfp::no_warn);
 	rdma_ah_attr attr = address;
 	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
 	if (!ah || rdma::is_err(ah)) {
 		/* Not every address that a MAD claims to come from is one. */
-		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed : counters_.no_memory);
+		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed
+							 : counters_.no_memory);
 		return;
 	}
 	auto send = created.take();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Numbers of the protocol that iproute2's rdma and libibverbs speak: NETLINK_RDMA, its client NLDEV. As the kernel's include/uapi/rdma/rdma_netlink.h
- * has them.
+ * Numbers of the protocol that iproute2's rdma and libibverbs speak: NETLINK_RDMA, its client
+ * NLDEV. As the kernel's include/uapi/rdma/rdma_netlink.h has them.
  */
 #pragma once
 #include <kern/types.h>

@@ -28,11 +28,18 @@ void put_device(const Device &device, Message &message, u16 operation)
 	message.put(abi::SYS_IMAGE_GUID, u64{device->attrs.sys_image_guid});
 	message.put(abi::DEV_NODE_TYPE, device->node_type);
 	message.put(abi::DEV_DIM, u8{0});
-	message.put(abi::DEV_PROTOCOL, rdma_port_get_link_layer(&*device, rdma_start_port(&*device)) == IB_LINK_LAYER_INFINIBAND ? "ib" : "roce");
+	message.put(abi::DEV_PROTOCOL,
+		    rdma_port_get_link_layer(&*device, rdma_start_port(&*device)) ==
+				    IB_LINK_LAYER_INFINIBAND
+			    ? "ib"
+			    : "roce");
 	message.end();
 }
 
-/* Answers about a port come as if they were of the device: so programs expect it of one, though not of all. */
+/*
+ * Answers about a port come as if they were of the device: so programs expect it of one, though not
+ * of all.
+ */
 kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 operation)
 {
 	ib_port_attr attr;
@@ -142,14 +149,18 @@ kern::Result<Rest> dump_devices(const Request &, Message &message, Place &place)
 	});
 }
 
-/* A device keeps the name that it came with: it is in the messages and tables of all who know it. */
+/*
+ * A device keeps the name that it came with: it is in the messages and tables of all who know it.
+ */
 kern::Result<> set_device(const Request &request, Message &)
 {
 	const Device device = TRY(Device::of(request));
 	char name[IB_DEVICE_NAME_MAX];
 
 	if (!request.has(abi::DEV_NAME))
-		return kern::Error{request.has(abi::NET_NS_FD) || request.has(abi::DEV_DIM) ? -EOPNOTSUPP : -EINVAL};
+		return kern::Error{request.has(abi::NET_NS_FD) || request.has(abi::DEV_DIM)
+					   ? -EOPNOTSUPP
+					   : -EINVAL};
 	if (!request.get(abi::DEV_NAME, name) || !name[0])
 		return kern::Error{-EINVAL};
 	if (__builtin_strcmp(name, device->name) == 0)
@@ -177,7 +188,8 @@ kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &p
 	return fill(message, place.number, [&](u32 from, u32 &found) {
 		found = from > rdma_start_port(&*device) ? from : rdma_start_port(&*device);
 		/* Of one that does not say how it is, nothing is told. */
-		while (found <= last_port(*device) && !put_port(device, found, message, abi::PORT_GET))
+		while (found <= last_port(*device) &&
+		       !put_port(device, found, message, abi::PORT_GET))
 			found++;
 		return found <= last_port(*device);
 	});

@@ -8,10 +8,12 @@ extern "C" struct module __this_module;
 /* Nothing is undone after it: from then on there are questions. */
 extern "C" int weft_netlink_init()
 {
-	const int status = kern_netlink_create(nldev::abi::protocol, &nldev::operations, &__this_module);
+	const int status =
+		kern_netlink_create(nldev::abi::protocol, &nldev::operations, &__this_module);
 
 	if (status == -EBUSY)
-		kern_error("the netlink protocol of RDMA is someone else's: is the kernel's own ib_core loaded?\n");
+		kern_error(
+			"the netlink protocol of RDMA is someone else's: is the kernel's own ib_core loaded?\n");
 	return status;
 }
 

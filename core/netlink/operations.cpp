@@ -21,7 +21,7 @@ constexpr Operation of_resources(Answer answer, Dump dump)
 	return {Who::everyone, answer, dump, check_device};
 }
 
-template <ib_resource_kind kind>
+template<ib_resource_kind kind>
 constexpr Operation of_kind = of_resources(get_resource<kind>, dump_resources<kind>);
 
 struct Table {
@@ -103,7 +103,8 @@ int dump(const kern_netlink_request *native, kern_netlink_message *to, unsigned 
 	Place at{place[0], place[1]};
 	const Request request(native);
 	/* It has been looked for when the question came. */
-	const kern::Result<Rest> rest = table.entries[abi::operation_of(request.type())].dump(request, message, at);
+	const kern::Result<Rest> rest =
+		table.entries[abi::operation_of(request.type())].dump(request, message, at);
 
 	place[0] = at.device;
 	place[1] = at.number;

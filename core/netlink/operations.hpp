@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What can be asked, in one table: who may, whether of one thing or of all, and what answers. What needs to be there in a question is asked for by
- * whatever answers it; whatever else is there, is ignored.
+ * What can be asked, in one table: who may, whether of one thing or of all, and what answers. What
+ * needs to be there in a question is asked for by whatever answers it; whatever else is there, is
+ * ignored.
  *
- * An answer holds its device registered, and each object for the moment of a look at it; between the parts of an answer for all there is, nothing is
- * held but the place where it goes on. So a device goes, and an object ends, without waiting for a program that does not read.
+ * An answer holds its device registered, and each object for the moment of a look at it; between
+ * the parts of an answer for all there is, nothing is held but the place where it goes on. So a
+ * device goes, and an object ends, without waiting for a program that does not read.
  */
 #pragma once
 #include <kern/netlink.hpp>
@@ -22,7 +24,8 @@ using kern::netlink::Request;
 extern const kern_netlink_ops operations;
 
 /* A device that stays registered as long as this lives. */
-class Device {
+class Device
+{
 public:
 	/* The one that a question names. Errors: EINVAL if it names none that there is. */
 	static kern::Result<Device> of(const Request &request);
@@ -41,7 +44,10 @@ public:
 	ib_device &operator*() const { return *native_; }
 	ib_device *operator->() const { return native_; }
 
-	/* The one of its ports that a question names. Errors: EINVAL if it names none that there is. */
+	/*
+	 * The one of its ports that a question names. Errors: EINVAL if it names none that there
+	 * is.
+	 */
 	kern::Result<u32> port(const Request &request) const;
 	/* What each answer of it begins with. */
 	void name(Message &message) const;
@@ -62,10 +68,11 @@ struct Place {
 enum class Rest { none, more };
 
 /*
- * Puts as many messages, or entries of one, as there is room for: one(number, last) puts the first of a number not less, says whether there is one, and
- * which it was. Errors: EMSGSIZE if there is no room for a single one.
+ * Puts as many messages, or entries of one, as there is room for: one(number, last) puts the first
+ * of a number not less, says whether there is one, and which it was. Errors: EMSGSIZE if there is
+ * no room for a single one.
  */
-template <class One>
+template<class One>
 kern::Result<Rest> fill(Message &message, unsigned long &number, One one)
 {
 	for (bool first = true;; first = false) {
@@ -105,9 +112,9 @@ kern::Result<> get_node(const Request &request, Message &message);
 
 kern::Result<> get_summary(const Request &request, Message &message);
 kern::Result<Rest> dump_summaries(const Request &request, Message &message, Place &place);
-template <ib_resource_kind kind>
+template<ib_resource_kind kind>
 kern::Result<> get_resource(const Request &request, Message &message);
-template <ib_resource_kind kind>
+template<ib_resource_kind kind>
 kern::Result<Rest> dump_resources(const Request &request, Message &message, Place &place);
 
 } // namespace nldev

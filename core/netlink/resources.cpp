@@ -11,7 +11,10 @@ namespace
 constexpr const char *kind_names[] = {"pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"};
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == IB_RESOURCE_KINDS);
 
-/* A kind as the protocol has it: its table, an entry of it, and the number that one is asked for by. */
+/*
+ * A kind as the protocol has it: its table, an entry of it, and the number that one is asked for
+ * by.
+ */
 struct Kind {
 	u16 operation;
 	u16 table;
@@ -78,7 +81,8 @@ void put_qp(const View &view, const ib_resource_info &info)
 		message.put(abi::RES_RQ_PSN, info.qp.rq_psn);
 	}
 	message.put(abi::RES_SQ_PSN, info.qp.sq_psn);
-	if (is_connected(info.qp.type) || info.qp.type == IB_QPT_XRC_INI || info.qp.type == IB_QPT_XRC_TGT)
+	if (is_connected(info.qp.type) || info.qp.type == IB_QPT_XRC_INI ||
+	    info.qp.type == IB_QPT_XRC_TGT)
 		message.put(abi::RES_PATH_MIG_STATE, static_cast<u8>(info.qp.path_mig_state));
 	message.put(abi::RES_TYPE, static_cast<u8>(info.qp.type));
 	message.put(abi::RES_STATE, static_cast<u8>(info.qp.state));
@@ -216,8 +220,11 @@ u32 port_of(ib_resource_kind kind, const ib_resource_info &info)
 	return kind == IB_RESOURCE_QP ? info.qp.port : info.cm_id.port;
 }
 
-/* By what people call it: a QP by its number in packets, all others by their own. Errors: ENOENT. */
-kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 port, ib_resource_info &info)
+/*
+ * By what people call it: a QP by its number in packets, all others by their own. Errors: ENOENT.
+ */
+kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 port,
+		    ib_resource_info &info)
 {
 	if (kind != IB_RESOURCE_QP) {
 		TRY_ERRNO(ib_next_resource(&device, kind, number, &info));
@@ -230,7 +237,8 @@ kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 po
 }
 
 /* Those of one port, or of all, as many as there is room for. */
-kern::Result<Rest> put_table(const View &view, ib_resource_kind kind, u32 port, unsigned long &number)
+kern::Result<Rest> put_table(const View &view, ib_resource_kind kind, u32 port,
+			     unsigned long &number)
 {
 	Nest table(view.message, kinds[kind].table);
 	ib_resource_info info;
@@ -257,7 +265,9 @@ void put_summary(const Device &device, Message &message)
 		for (unsigned int kind = 0; kind < IB_RESOURCE_KINDS; kind++) {
 			Nest entry(message, abi::RES_SUMMARY_ENTRY);
 			message.put(abi::RES_SUMMARY_ENTRY_NAME, kind_names[kind]);
-			message.put(abi::RES_SUMMARY_ENTRY_CURR, u64{ib_count_resources(&*device, static_cast<ib_resource_kind>(kind))});
+			message.put(abi::RES_SUMMARY_ENTRY_CURR,
+				    u64{ib_count_resources(&*device,
+							   static_cast<ib_resource_kind>(kind))});
 		}
 	}
 	message.end();
@@ -283,7 +293,7 @@ kern::Result<Rest> dump_summaries(const Request &, Message &message, Place &plac
 	});
 }
 
-template <ib_resource_kind kind>
+template<ib_resource_kind kind>
 kern::Result<> get_resource(const Request &request, Message &message)
 {
 	constexpr const Kind &form = kinds[kind];
@@ -305,18 +315,20 @@ kern::Result<> get_resource(const Request &request, Message &message)
 	return {};
 }
 
-template <ib_resource_kind kind>
+template<ib_resource_kind kind>
 kern::Result<Rest> dump_resources(const Request &request, Message &message, Place &place)
 {
 	constexpr const Kind &form = kinds[kind];
 	const Device device = TRY(Device::of(request));
-	const u32 port = form.of_port && request.has(abi::PORT_INDEX) ? TRY(device.port(request)) : every_port;
+	const u32 port = form.of_port && request.has(abi::PORT_INDEX) ? TRY(device.port(request))
+								      : every_port;
 	const unsigned long before = place.number;
 	const void *start = message.mark();
 
 	message.begin(abi::type_of(form.operation));
 	device.name(message);
-	const kern::Result<Rest> rest = put_table({*device, message, request.may_administer()}, kind, port, place.number);
+	const kern::Result<Rest> rest =
+		put_table({*device, message, request.may_administer()}, kind, port, place.number);
 	message.end();
 	if (place.number == before)
 		message.rewind(start);

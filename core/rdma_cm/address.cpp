@@ -67,15 +67,18 @@ bool is_loopback(const Address &address)
 
 bool is_link_local(const Address &address)
 {
-	return address.family == RDMA_AF_INET6 && address.in6.addr[0] == 0xfe && (address.in6.addr[1] & 0xc0) == 0x80;
+	return address.family == RDMA_AF_INET6 && address.in6.addr[0] == 0xfe &&
+	       (address.in6.addr[1] & 0xc0) == 0x80;
 }
 
 bool is_group_or_broadcast(const Address &address)
 {
 	if (address.family == RDMA_AF_INET)
 		return (address.in.addr[0] & 0xf0) == 0xe0 ||
-		       (address.in.addr[0] & address.in.addr[1] & address.in.addr[2] & address.in.addr[3]) == 0xff;
-	return (address.family == RDMA_AF_INET6 ? address.in6.addr[0] : address.ib.addr.raw[0]) == 0xff;
+		       (address.in.addr[0] & address.in.addr[1] & address.in.addr[2] &
+			address.in.addr[3]) == 0xff;
+	return (address.family == RDMA_AF_INET6 ? address.in6.addr[0] : address.ib.addr.raw[0]) ==
+	       0xff;
 }
 
 bool same(const Address &a, const Address &b)
@@ -99,7 +102,8 @@ bool same_host(const Address &a, const Address &b)
 	case RDMA_AF_INET:
 		return __builtin_memcmp(a.in.addr, b.in.addr, 4) == 0;
 	case RDMA_AF_INET6:
-		return __builtin_memcmp(a.in6.addr, b.in6.addr, 16) == 0 && (!is_link_local(a) || a.in6.scope_id == b.in6.scope_id);
+		return __builtin_memcmp(a.in6.addr, b.in6.addr, 16) == 0 &&
+		       (!is_link_local(a) || a.in6.scope_id == b.in6.scope_id);
 	default:
 		return __builtin_memcmp(a.ib.addr.raw, b.ib.addr.raw, 16) == 0;
 	}
@@ -137,17 +141,23 @@ void set_port(Address &address, rdma_ucm_port_space space, u16 port)
 
 u64 service_of(rdma_ucm_port_space space, const Address &address)
 {
-	return address.family == RDMA_AF_IB ? address.ib.sid.value() : service_of(space, port_of(address));
+	return address.family == RDMA_AF_IB ? address.ib.sid.value()
+					    : service_of(space, port_of(address));
 }
 
-/* Which part of the service names the port space the mask says; what it leaves open may be anything. */
+/*
+ * Which part of the service names the port space the mask says; what it leaves open may be
+ * anything.
+ */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address)
 {
 	if (address.family != RDMA_AF_IB)
 		return own;
-	const u64 mask = address.ib.sid_mask.value() & ~u64{0xffff}, named = address.ib.sid.value() & mask;
+	const u64 mask = address.ib.sid_mask.value() & ~u64{0xffff},
+		  named = address.ib.sid.value() & mask;
 	for (const auto space : {own, RDMA_PS_TCP, RDMA_PS_UDP})
-		if ((space == own || own == RDMA_PS_IB) && named == (service_of(space, u16{0}) & mask))
+		if ((space == own || own == RDMA_PS_IB) &&
+		    named == (service_of(space, u16{0}) & mask))
 			return space;
 	return kern::Error{-EPROTONOSUPPORT};
 }
@@ -182,7 +192,7 @@ IpHeader make_header(const Address &source, const Address &destination)
 	const bool v6 = source.family == RDMA_AF_INET6;
 	header.ip_version = v6 ? 0x60 : 0x40;
 	header.source_port = port_of(source);
-	const auto put = [&](u8 (&to)[16], const Address &from) {
+	const auto put = [&](u8(&to)[16], const Address &from) {
 		if (v6)
 			__builtin_memcpy(to, from.in6.addr, 16);
 		else
@@ -201,7 +211,8 @@ kern::Result<Ends> read_header(const void *data, rdma_ucm_port_space space, u16 
 	const auto take = [&](u16 family) {
 		ends.local.family = ends.peer.family = family;
 		ends.header = sizeof(header);
-		for (auto [to, from] : {std::pair{&ends.local, header.destination}, std::pair{&ends.peer, header.source}}) {
+		for (auto [to, from] : {std::pair{&ends.local, header.destination},
+					std::pair{&ends.peer, header.source}}) {
 			if (family == RDMA_AF_INET6)
 				__builtin_memcpy(to->in6.addr, from, 16);
 			else

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Addresses: what they are, and the services that their ports stand for (IBA A11.2). Pure functions, any context. */
+/*
+ * Addresses: what they are, and the services that their ports stand for (IBA A11.2). Pure
+ * functions, any context.
+ */
 #pragma once
 
 #include <kern/abi/ip.h>
@@ -11,7 +14,8 @@ namespace rdma_cm
 
 using Address = rdma_sockaddr;
 
-static_assert(sizeof(rdma_sockaddr_in) == 16 && sizeof(rdma_sockaddr_in6) == 28 && sizeof(rdma_sockaddr_ib) == 48);
+static_assert(sizeof(rdma_sockaddr_in) == 16 && sizeof(rdma_sockaddr_in6) == 28 &&
+	      sizeof(rdma_sockaddr_ib) == 48);
 
 constexpr bool is_family(u16 family)
 {
@@ -41,7 +45,8 @@ constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
 }
 u64 service_of(rdma_ucm_port_space space, const Address &address);
 /*
- * Whose ports an id of that space takes by an address: its own space's; by one of AF_IB those that the service names, where an id of RDMA_PS_IB has the choice.
+ * Whose ports an id of that space takes by an address: its own space's; by one of AF_IB those that
+ * the service names, where an id of RDMA_PS_IB has the choice.
  * Errors: EPROTONOSUPPORT.
  */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address);
@@ -55,7 +60,7 @@ void set_host(Address &address, const kern_ip_address &host);
 
 /* What begins the private data of REQ and SIDR_REQ (A11.4.3). */
 struct IpHeader {
-	u8 version = 0; /* major and minor */
+	u8 version = 0;    /* major and minor */
 	u8 ip_version = 0; /* in the four high bits */
 	ib::be16 source_port;
 	u8 source[16]{};
@@ -72,7 +77,10 @@ struct Ends {
 	/* Bytes of the private data that are not the consumer's. */
 	u8 header = 0;
 };
-/* EINVAL for a version that we do not speak (A11.4.3.1). `data` has at least the header's size. A request that names no IP addresses is of family 0. */
+/*
+ * EINVAL for a version that we do not speak (A11.4.3.1). `data` has at least the header's size. A
+ * request that names no IP addresses is of family 0.
+ */
 kern::Result<Ends> read_header(const void *data, rdma_ucm_port_space space, u16 port);
 
 } // namespace rdma_cm

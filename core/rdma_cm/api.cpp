@@ -9,7 +9,7 @@ namespace
 {
 
 /* Calls `body` with the id while nothing changes it. */
-template <class Body>
+template<class Body>
 int call(rdma_cm_id *cm_id, Body body)
 {
 	KERN_MIGHT_SLEEP();
@@ -22,7 +22,8 @@ int call(rdma_cm_id *cm_id, Body body)
 
 extern "C" {
 
-rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context, rdma_ucm_port_space ps, ib_qp_type qp_type, bool of_process,
+rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context,
+			     rdma_ucm_port_space ps, ib_qp_type qp_type, bool of_process,
 			     const char *caller)
 {
 	KERN_MIGHT_SLEEP();
@@ -57,9 +58,11 @@ int rdma_bind_addr(rdma_cm_id *cm_id, const rdma_sockaddr *addr)
 	return call(cm_id, [&](Id &id) { return id.bind(*addr); });
 }
 
-int rdma_resolve_addr(rdma_cm_id *cm_id, const rdma_sockaddr *src_addr, const rdma_sockaddr *dst_addr, unsigned long timeout_ms)
+int rdma_resolve_addr(rdma_cm_id *cm_id, const rdma_sockaddr *src_addr,
+		      const rdma_sockaddr *dst_addr, unsigned long timeout_ms)
 {
-	return call(cm_id, [&](Id &id) { return id.resolve_addr(src_addr, *dst_addr, timeout_ms); });
+	return call(cm_id,
+		    [&](Id &id) { return id.resolve_addr(src_addr, *dst_addr, timeout_ms); });
 }
 
 int rdma_resolve_route(rdma_cm_id *cm_id, unsigned long timeout_ms)
@@ -123,7 +126,8 @@ int rdma_accept(rdma_cm_id *cm_id, const rdma_conn_param *conn_param)
 
 int rdma_reject(rdma_cm_id *cm_id, const void *private_data, u8 private_data_len, u8 reason)
 {
-	return call(cm_id, [&](Id &id) { return id.reject(private_data, private_data_len, reason); });
+	return call(cm_id,
+		    [&](Id &id) { return id.reject(private_data, private_data_len, reason); });
 }
 
 int rdma_notify(rdma_cm_id *cm_id, ib_event_type event)

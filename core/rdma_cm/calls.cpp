@@ -14,7 +14,11 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 		TRY(bind(any_of(RDMA_AF_INET)));
 	TRY(permit(Event::listen));
 	constexpr int most = 4096, usual = 256;
-	TRY(World::get().listen(*this, static_cast<unsigned int>(backlog <= 0 ? usual : backlog > most ? most : backlog), doomed));
+	TRY(World::get().listen(*this,
+				static_cast<unsigned int>(backlog <= 0     ? usual
+							  : backlog > most ? most
+									   : backlog),
+				doomed));
 	change(Event::listen);
 	return {};
 }
@@ -27,7 +31,10 @@ kern::Result<> Id::make_connection()
 	return {};
 }
 
-/* nullptr as long as it has not begun. One that could not has nothing to say: all is as it was before. */
+/*
+ * nullptr as long as it has not begun. One that could not has nothing to say: all is as it was
+ * before.
+ */
 Connection *Id::connection() const
 {
 	return state_ == State::route_resolved ? nullptr : connection_.get();
@@ -76,7 +83,8 @@ kern::Result<> Id::reject(const void *data, u8 length, u8 reason)
 	TRY(permit(Event::reject));
 	if (!connection_ || (length && !data))
 		return kern::Error{-EINVAL};
-	return connection_->reject(data, length, reason ? reason : static_cast<u8>(IB_CM_REJ_CONSUMER_DEFINED));
+	return connection_->reject(data, length,
+				   reason ? reason : static_cast<u8>(IB_CM_REJ_CONSUMER_DEFINED));
 }
 
 kern::Result<> Id::notify(ib_event_type event)
@@ -238,7 +246,10 @@ void Id::fail_qp()
 	(void)ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 
-/* The peer has agreed: INIT again, with what the connection says of access, then on to RTS, and RTU. */
+/*
+ * The peer has agreed: INIT again, with what the connection says of access, then on to RTS, and
+ * RTU.
+ */
 kern::Result<> Id::connect_qp()
 {
 	const auto connected = [&]() -> kern::Result<> {

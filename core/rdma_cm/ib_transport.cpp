@@ -13,7 +13,10 @@ namespace rdma_cm
 namespace
 {
 
-/* How long a peer may take for its answer, 4.3 s, and a consumer, 69 s; how often either is asked again. */
+/*
+ * How long a peer may take for its answer, 4.3 s, and a consumer, 69 s; how often either is asked
+ * again.
+ */
 constexpr u8 response_timeout = 20, service_timeout = 24, max_retries = 15;
 constexpr unsigned long resolution_ms = 1ul << (response_timeout - 8);
 
@@ -37,7 +40,10 @@ public:
 			ib_destroy_cm_id(cm_id_);
 	}
 
-	/* The id of the CM, which has been passive's until now, calls it from now on, or is no longer its. */
+	/*
+	 * The id of the CM, which has been passive's until now, calls it from now on, or is no
+	 * longer its.
+	 */
 	void take_over()
 	{
 		cm_id_->context = this;
@@ -49,8 +55,14 @@ public:
 	kern::Result<> accept(const rdma_conn_param *param) override;
 	kern::Result<> reject(const void *data, u8 length, u8 reason) override;
 	kern::Result<> disconnect() override;
-	kern::Result<> notify(ib_event_type event) override { return kern::check(ib_cm_notify(cm_id_, event)); }
-	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) override { return kern::check(ib_cm_init_qp_attr(cm_id_, &attr, &mask)); }
+	kern::Result<> notify(ib_event_type event) override
+	{
+		return kern::check(ib_cm_notify(cm_id_, event));
+	}
+	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) override
+	{
+		return kern::check(ib_cm_init_qp_attr(cm_id_, &attr, &mask));
+	}
 
 private:
 	/* With what A11.4.3 puts in front. */
@@ -59,9 +71,12 @@ private:
 		u8 length = 0;
 	};
 
-	IbConnection(Id &id, ib_cm_id *cm_id) : id_(id), cm_id_(cm_id), passive_(cm_id != nullptr) {}
+	IbConnection(Id &id, ib_cm_id *cm_id) : id_(id), cm_id_(cm_id), passive_(cm_id != nullptr)
+	{
+	}
 	bool datagrams() const { return id_.qp_type == IB_QPT_UD; }
-	kern::Result<> fill(PrivateData &data, const rdma_conn_param &param, std::size_t most) const;
+	kern::Result<> fill(PrivateData &data, const rdma_conn_param &param,
+			    std::size_t most) const;
 	kern::Result<> resolve(const rdma_conn_param &param);
 	kern::Result<> answer_resolution(const rdma_conn_param *param);
 	Word read_resolution(const ib_cm_event &event) const;
@@ -72,7 +87,8 @@ private:
 	const bool passive_;
 };
 
-kern::Result<> IbConnection::fill(PrivateData &data, const rdma_conn_param &param, std::size_t most) const
+kern::Result<> IbConnection::fill(PrivateData &data, const rdma_conn_param &param,
+				  std::size_t most) const
 {
 	std::size_t begin = 0;
 	if (id_.destination().family != RDMA_AF_IB) {
@@ -80,7 +96,8 @@ kern::Result<> IbConnection::fill(PrivateData &data, const rdma_conn_param &para
 		__builtin_memcpy(data.bytes, &header, sizeof(header));
 		begin = sizeof(header);
 	}
-	if (begin + param.private_data_len > most || (param.private_data_len && !param.private_data))
+	if (begin + param.private_data_len > most ||
+	    (param.private_data_len && !param.private_data))
 		return kern::Error{-EINVAL};
 	if (param.private_data_len)
 		__builtin_memcpy(data.bytes + begin, param.private_data, param.private_data_len);
@@ -169,7 +186,8 @@ kern::Result<> IbConnection::answer_resolution(const rdma_conn_param *param)
 kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
 {
 	if (!datagrams())
-		return kern::check(ib_send_cm_rej(cm_id_, static_cast<ib_cm_rej_reason>(reason), nullptr, 0, data, length));
+		return kern::check(ib_send_cm_rej(cm_id_, static_cast<ib_cm_rej_reason>(reason),
+						  nullptr, 0, data, length));
 	if (!passive_)
 		return kern::Error{-EINVAL};
 	ib_cm_sidr_rep_param rep{};
@@ -179,7 +197,10 @@ kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
 	return kern::check(ib_send_cm_sidr_rep(cm_id_, &rep));
 }
 
-/* Whether to ask or to answer the CM's state says. After the end of the connection, and of datagrams, there is nothing to do. */
+/*
+ * Whether to ask or to answer the CM's state says. After the end of the connection, and of
+ * datagrams, there is nothing to do.
+ */
 kern::Result<> IbConnection::disconnect()
 {
 	if (ib_send_cm_dreq(cm_id_, nullptr, 0) == -EINVAL)
@@ -203,7 +224,8 @@ Word IbConnection::read_resolution(const ib_cm_event &event) const
 		return word;
 	}
 	sa_path_rec path = id_.route.path_rec;
-	if (int error = ib_init_ah_attr_from_path(id_.device, id_.port_num, &path, &word.param.ud.ah_attr)) {
+	if (int error = ib_init_ah_attr_from_path(id_.device, id_.port_num, &path,
+						  &word.param.ud.ah_attr)) {
 		word.type = RDMA_CM_EVENT_ADDR_ERROR;
 		word.status = error;
 		return word;
@@ -314,7 +336,8 @@ public:
 	void kept() override
 	{
 		if (qp_type != IB_QPT_UD)
-			(void)ib_send_cm_mra(&cm_id_, service_timeout | IB_CM_MRA_FLAG_DELAY, nullptr, 0);
+			(void)ib_send_cm_mra(&cm_id_, service_timeout | IB_CM_MRA_FLAG_DELAY,
+					     nullptr, 0);
 	}
 	void given_back() override
 	{
@@ -334,7 +357,8 @@ public:
 	{
 		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbListening));
 		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(&device, on_event, &service)));
-		TRY_ERRNO(ib_cm_listen(made->cm_id_, service_of(service.space, service.port), u64{0}));
+		TRY_ERRNO(ib_cm_listen(made->cm_id_, service_of(service.space, service.port),
+				       u64{0}));
 		made->set_backlog(service.backlog);
 		return kern::Owned<Listening>(std::move(made));
 	}
@@ -343,7 +367,10 @@ public:
 		if (cm_id_)
 			ib_destroy_cm_id(cm_id_);
 	}
-	void set_backlog(unsigned int backlog) override { (void)ib_cm_set_backlog(cm_id_, backlog); }
+	void set_backlog(unsigned int backlog) override
+	{
+		(void)ib_cm_set_backlog(cm_id_, backlog);
+	}
 	void stop() override { ib_end_cm_id(cm_id_); }
 
 private:

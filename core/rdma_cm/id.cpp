@@ -9,12 +9,14 @@ namespace
 
 bool is_port_space(rdma_ucm_port_space space)
 {
-	return space == RDMA_PS_IPOIB || space == RDMA_PS_TCP || space == RDMA_PS_UDP || space == RDMA_PS_IB;
+	return space == RDMA_PS_IPOIB || space == RDMA_PS_TCP || space == RDMA_PS_UDP ||
+	       space == RDMA_PS_IB;
 }
 
 bool is_type(ib_qp_type type)
 {
-	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD ||
+	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
 /* What the handler is told of a result. */
@@ -42,9 +44,10 @@ rdma_cm_event_type type_of(Event event)
 
 } // namespace
 
-Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type, kern::Ref<Maker> by,
-       kern::LockClass &handler_class)
-    : rdma_cm_id{}, maker(std::move(by)), port_space(space), handler_lock_(handler_class), psn_(kern::random_u32() & IB_QPN_MASK)
+Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type,
+       kern::Ref<Maker> by, kern::LockClass &handler_class)
+    : rdma_cm_id{}, maker(std::move(by)), port_space(space), handler_lock_(handler_class),
+      psn_(kern::random_u32() & IB_QPN_MASK)
 {
 	event_handler = handler;
 	context = consumers;
@@ -52,26 +55,30 @@ Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space
 	qp_type = type;
 }
 
-kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, bool of_process,
+kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *context,
+				       rdma_ucm_port_space space, ib_qp_type type, bool of_process,
 				       const char *caller)
 {
 	if (!handler || !is_port_space(space) || !is_type(type))
 		return kern::Error{-EINVAL};
 	auto maker = TRY(kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
-				       Id(handler, context, space, type, std::move(maker), KERN_LOCK_CLASS("rdma_cm.handler")));
+				       Id(handler, context, space, type, std::move(maker),
+					  KERN_LOCK_CLASS("rdma_cm.handler")));
 }
 
 /* Its handler lock is taken inside of the listener's, so it is of another class. */
 kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
 {
-	return kern::adopt_ref(new (kern::Gfp::kernel) Id(listener.event_handler, listener.context, listener.ps, type, listener.maker,
-							  KERN_LOCK_CLASS("rdma_cm.handler_of_new")));
+	return kern::adopt_ref(new (kern::Gfp::kernel) Id(
+		listener.event_handler, listener.context, listener.ps, type, listener.maker,
+		KERN_LOCK_CLASS("rdma_cm.handler_of_new")));
 }
 
 Id::~Id()
 {
-	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device && !service);
+	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device &&
+		    !service);
 }
 
 bool Id::in_own_handler() const
@@ -137,7 +144,8 @@ void Id::run()
 				return;
 			Event result = notice->event;
 			event.status = notice->status;
-			if (result == Event::addr_found && transition(state_, result).action == Action::take) {
+			if (result == Event::addr_found &&
+			    transition(state_, result).action == Action::take) {
 				/* The device may have gone meanwhile. */
 				if (const auto taken = take_way(); !taken.ok()) {
 					result = Event::addr_failed;
@@ -172,7 +180,8 @@ void Id::hear(const Word &word)
 		event.param = word.param;
 		if (word.event == Event::responded && qp) {
 			const auto connected = connect_qp();
-			event.event = connected.ok() ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+			event.event = connected.ok() ? RDMA_CM_EVENT_ESTABLISHED
+						     : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = connected.error();
 		}
 		if (word.event == Event::failed)

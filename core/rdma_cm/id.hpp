@@ -2,8 +2,9 @@
 /*
  * One id: its ends, its state, and what its handler has not been told of.
  *
- * The public part is written with the id's lock held. The consumer has one reference, which the end of the id takes: rdma_destroy_id(), or a return of
- * its handler. Others have one for as long as they look at it.
+ * The public part is written with the id's lock held. The consumer has one reference, which the end
+ * of the id takes: rdma_destroy_id(), or a return of its handler. Others have one for as long as
+ * they look at it.
  */
 #pragma once
 
@@ -26,11 +27,15 @@ class Device;
 class Id;
 struct Group;
 
-/* Who has made an id: a module, for itself or for a process; and so whose is what comes of it as a listener. */
+/*
+ * Who has made an id: a module, for itself or for a process; and so whose is what comes of it as a
+ * listener.
+ */
 class Maker : public kern::RefCounted<Maker>
 {
 public:
-	Maker(const char *caller, bool of_process) : process(of_process ? kern_process_get() : nullptr)
+	Maker(const char *caller, bool of_process)
+	    : process(of_process ? kern_process_get() : nullptr)
 	{
 		kern_format(module, sizeof(module), "%s", caller);
 	}
@@ -40,7 +45,9 @@ public:
 			kern_process_put(process);
 	}
 
-	char module[sizeof(ib_resource_info::owner)]{}; /* a copy: an id that was given back may end after its module */
+	char module[sizeof(
+		ib_resource_info::
+			owner)]{}; /* a copy: an id that was given back may end after its module */
 	kern_process *const process;
 };
 
@@ -54,7 +61,10 @@ struct Notice {
 
 /* An id's membership in a multicast group. All under the id's lock. */
 struct Group : Notice {
-	Group(Id &of, const Address &by, void *consumers) : id(of), address(by), context(consumers) { group = this; }
+	Group(Id &of, const Address &by, void *consumers) : id(of), address(by), context(consumers)
+	{
+		group = this;
+	}
 	~Group();
 
 	kern::ListNode group_node;
@@ -69,7 +79,8 @@ class Id : public rdma_cm_id, public kern::RefCounted<Id>
 {
 public:
 	/* For consumers; `caller` stays as long as they are there. Errors: EINVAL, ENOMEM. */
-	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
+	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context,
+						  rdma_ucm_port_space space, ib_qp_type type,
 						  bool of_process, const char *caller);
 	/* For a request to `listener`. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Id>> create_for(const Id &listener, ib_qp_type type);
@@ -82,9 +93,14 @@ public:
 	State state() const { return state_; }
 	bool in_own_handler() const;
 
-	/* calls.cpp, the first and set_path() resolve.cpp; see rdma/rdma_cm.h for each of them. The lock is held. */
+	/*
+	 * calls.cpp, the first and set_path() resolve.cpp; see rdma/rdma_cm.h for each of them. The
+	 * lock is held.
+	 */
 	kern::Result<> bind(const Address &address);
-	/* What had begun and failed is among the doomed, which end without locks (World::bury()). */
+	/*
+	 * What had begun and failed is among the doomed, which end without locks (World::bury()).
+	 */
 	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);
 	kern::Result<> create_qp(ib_pd &pd, ib_qp_init_attr &attr);
@@ -104,7 +120,8 @@ public:
 	kern::Result<> join(const Address &address, u8 join_state, void *join_context);
 	void leave(const Address &address);
 	/* resolve.cpp, the same. */
-	kern::Result<> resolve_addr(const Address *source, const Address &destination, unsigned long timeout_ms);
+	kern::Result<> resolve_addr(const Address *source, const Address &destination,
+				    unsigned long timeout_ms);
 	kern::Result<> resolve_route(unsigned long timeout_ms);
 
 	/* The neighbour may be known, or the time is over. Without the lock. */
@@ -115,10 +132,14 @@ public:
 
 	/* The transport says something of this id's connection. Context: process, without locks. */
 	void hear(const Word &word);
-	/* Of a listener, with its handler lock held: the consumer is given a new id. What it returned. */
+	/*
+	 * Of a listener, with its handler lock held: the consumer is given a new id. What it
+	 * returned.
+	 */
 	int offer(Id &fresh, rdma_cm_event &event);
 	/* What an id becomes that a request has begun. No one else knows it yet. */
-	kern::Result<> begin(const struct Ends &ends, const Interface &interface, class Request &request);
+	kern::Result<> begin(const struct Ends &ends, const Interface &interface,
+			     class Request &request);
 	/* The device goes. Without the lock. */
 	void lose_device();
 	/* What is shown of it, but for whose it is; false if it ends. Without the lock. */
@@ -126,7 +147,10 @@ public:
 
 	/* The first step of the end; false if another has taken it. Without the lock. */
 	bool begin_end();
-	/* The other steps, and the consumer's reference. No lock is held, and no handler of this id is the caller. */
+	/*
+	 * The other steps, and the consumer's reference. No lock is held, and no handler of this id
+	 * is the caller.
+	 */
 	void end();
 
 	/* What the transport needs to know. The lock is held. */
@@ -134,7 +158,9 @@ public:
 	const Address &destination() const { return route.addr.dst_addr; }
 	u32 psn() const { return psn_; }
 	u32 qkey() const { return qkey_; }
-	/* Errors: EADDRNOTAVAIL if IPoIB's group, whose Q_Key the port space shares, is not joined. */
+	/*
+	 * Errors: EADDRNOTAVAIL if IPoIB's group, whose Q_Key the port space shares, is not joined.
+	 */
 	kern::Result<> find_qkey(u32 wanted = 0);
 
 	/* World's. */
@@ -142,7 +168,8 @@ public:
 	kern::Ref<Device> bound_device;
 	u32 number = 0; /* on it */
 	const kern::Ref<Maker> maker;
-	rdma_ucm_port_space port_space; /* whose port it has: `ps`, or what an AF_IB address names */
+	rdma_ucm_port_space
+		port_space; /* whose port it has: `ps`, or what an AF_IB address names */
 	class Service *service = nullptr;
 	bool listening = false;
 	u32 checked = 0; /* in this of World's checks */
@@ -151,8 +178,8 @@ public:
 	Interface interface{}; /* whose address it has; index 0: none */
 
 private:
-	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type, kern::Ref<Maker> maker,
-	   kern::LockClass &handler_class);
+	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
+	   kern::Ref<Maker> maker, kern::LockClass &handler_class);
 
 	kern::Result<> permit(Event event) const;
 	void change(Event event);
@@ -175,7 +202,10 @@ private:
 	kern::Result<> resolve_gid();
 	kern::Result<> resolve_ip(unsigned long timeout_ms);
 	void find_neighbour(const ib_gid &gid);
-	/* With the handler lock, too: what has been found becomes the id's. Errors: ENODEV; those of the verbs. */
+	/*
+	 * With the handler lock, too: what has been found becomes the id's. Errors: ENODEV; those
+	 * of the verbs.
+	 */
 	kern::Result<> take_way();
 	void take_path();
 	void on_time() { retry(); }
@@ -191,15 +221,17 @@ private:
 	State state_ = State::idle;
 	kern::Owned<Connection> connection_;
 	const u32 psn_;
-	u32 qp_number_ = 0; /* of its QP, or of the one that its consumer has for it, once it has said */
+	u32 qp_number_ =
+		0; /* of its QP, or of the one that its consumer has for it, once it has said */
 	u32 qkey_ = 0;
 	u8 tos_ = 0;
 	u8 ack_timeout_ = 0, min_rnr_timer_ = 0;
 	bool has_ack_timeout_ = false, has_min_rnr_timer_ = false, has_afonly_ = false;
 
 	/*
-	 * What is being resolved, and what has been found. The public part, which whoever keeps handlers out may read, has it when the event is told: before
-	 * that it binds the id to nothing.
+	 * What is being resolved, and what has been found. The public part, which whoever keeps
+	 * handlers out may read, has it when the event is told: before that it binds the id to
+	 * nothing.
 	 */
 	struct Way {
 		Interface interface{}; /* index 0: none */
@@ -220,7 +252,9 @@ private:
 	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
 };
 
-/* The group of an address, on an interface with that broadcast group; zero: one that the SA names. */
+/*
+ * The group of an address, on an interface with that broadcast group; zero: one that the SA names.
+ */
 ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast);
 
 } // namespace rdma_cm

@@ -8,7 +8,10 @@ namespace rdma_cm
 namespace
 {
 
-/* A link address of InfiniBand's ends in the GID; the group's GID has the P_Key at its bytes 4 and 5 (RFC 4391, 4.). */
+/*
+ * A link address of InfiniBand's ends in the GID; the group's GID has the P_Key at its bytes 4 and
+ * 5 (RFC 4391, 4.).
+ */
 ib_gid gid_of(const u8 *link_address)
 {
 	ib_gid gid;
@@ -24,7 +27,8 @@ kern::Result<Interface> read(const kern_ip_interface &native)
 	interface.index = native.index;
 	interface.gid = gid_of(native.address);
 	interface.broadcast = gid_of(native.broadcast);
-	interface.pkey = static_cast<u16>(interface.broadcast.raw[4] << 8 | interface.broadcast.raw[5]);
+	interface.pkey =
+		static_cast<u16>(interface.broadcast.raw[4] << 8 | interface.broadcast.raw[5]);
 	return interface;
 }
 
@@ -32,7 +36,8 @@ kern::Result<Interface> read(const kern_ip_interface &native)
 
 kern::Result<> KernelResolver::start()
 {
-	watcher_ = kern_ip_watch([](void *) { retry_resolutions(); }, [](void *) { check_interfaces(); }, nullptr);
+	watcher_ = kern_ip_watch([](void *) { retry_resolutions(); },
+				 [](void *) { check_interfaces(); }, nullptr);
 	return kern::check(watcher_ ? 0 : -ENOMEM);
 }
 
@@ -71,7 +76,8 @@ kern::Result<ib_gid> KernelResolver::neighbour(const Address &to, const Interfac
 	return gid_of(link_address);
 }
 
-kern::Result<Interface> KernelResolver::incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer)
+kern::Result<Interface> KernelResolver::incoming(const ib_gid &gid, u16 pkey, const Address &to,
+						 const Address &peer)
 {
 	const kern_ip_address here = to_ip(to), there = to_ip(peer);
 	kern_ip_interface found;

@@ -18,7 +18,8 @@ public:
 	kern::Result<Interface> owner(const Address &address) override;
 	kern::Result<Interface> route(const Address &to, Address &source) override;
 	kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) override;
-	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer) override;
+	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
+					 const Address &peer) override;
 	void local_ports(u16 &first, u16 &last) override;
 	bool may_use_low_ports() override;
 	bool v6only() override;

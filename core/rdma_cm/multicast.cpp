@@ -12,13 +12,18 @@ namespace
 /* An IPv6 address of a group of InfiniBand's own: any flags and scope, signature a01b. */
 bool is_mgid(const u8 *address)
 {
-	return address[0] == 0xff && (address[1] & 0xf0) == 0x10 && address[2] == 0xa0 && address[3] == 0x1b;
+	return address[0] == 0xff && (address[1] & 0xf0) == 0x10 && address[2] == 0xa0 &&
+	       address[3] == 0x1b;
 }
 
-/* IPoIB's groups have its Q_Key. Who joins first makes a group with the key that he names, and shuts out whoever expects another. */
+/*
+ * IPoIB's groups have its Q_Key. Who joins first makes a group with the key that he names, and
+ * shuts out whoever expects another.
+ */
 bool is_of_ipoib(const ib_gid &mgid)
 {
-	return mgid.raw[0] == 0xff && (mgid.raw[2] == 0x40 || mgid.raw[2] == 0x60) && mgid.raw[3] == 0x1b;
+	return mgid.raw[0] == 0xff && (mgid.raw[2] == 0x40 || mgid.raw[2] == 0x60) &&
+	       mgid.raw[3] == 0x1b;
 }
 
 } // namespace
@@ -75,12 +80,14 @@ kern::Result<> Id::join(const Address &address, u8 join_state, void *join_contex
 		   IB_SA_MCMEMBER_REC_FLOW_LABEL | IB_SA_MCMEMBER_REC_TRAFFIC_CLASS;
 	if (ps == RDMA_PS_IPOIB) {
 		rec.rate_selector = rec.mtu_selector = IB_SA_EQ;
-		mask |= IB_SA_MCMEMBER_REC_RATE | IB_SA_MCMEMBER_REC_RATE_SELECTOR | IB_SA_MCMEMBER_REC_MTU_SELECTOR |
-			IB_SA_MCMEMBER_REC_MTU | IB_SA_MCMEMBER_REC_HOP_LIMIT;
+		mask |= IB_SA_MCMEMBER_REC_RATE | IB_SA_MCMEMBER_REC_RATE_SELECTOR |
+			IB_SA_MCMEMBER_REC_MTU_SELECTOR | IB_SA_MCMEMBER_REC_MTU |
+			IB_SA_MCMEMBER_REC_HOP_LIMIT;
 	}
 	auto group = TRY(kern::make<Group>(kern::Gfp::kernel, *this, address, join_context));
 	group->membership = TRY(rdma::check(ib_sa_join_multicast(
-		&World::get().sa(), device, port_num, &rec, mask, static_cast<unsigned int>(kern::Gfp::kernel),
+		&World::get().sa(), device, port_num, &rec, mask,
+		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, ib_sa_multicast *multicast) {
 			auto &of = *static_cast<Group *>(multicast->context);
 			of.id.take_membership(of, status, multicast->rec);
@@ -118,7 +125,9 @@ void Id::fill_group(rdma_cm_event &event, Group &group)
 	ud.qkey = group.rec.qkey.value();
 }
 
-/* The membership ends with its object; it waits for the word that is under way, so no lock is held. */
+/*
+ * The membership ends with its object; it waits for the word that is under way, so no lock is held.
+ */
 Group::~Group()
 {
 	if (membership)

@@ -30,7 +30,8 @@ kern::Result<> Id::bind(const Address &address)
 	port_space = TRY(space_of(ps, address));
 	World &world = World::get();
 	if (!has_afonly_)
-		afonly = address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 && world.resolver().v6only());
+		afonly = address.family == RDMA_AF_INET ||
+			 (address.family == RDMA_AF_INET6 && world.resolver().v6only());
 	const auto bound = [&]() -> kern::Result<> {
 		TRY(bind_host(address));
 		route.addr.src_addr = address;
@@ -46,7 +47,8 @@ kern::Result<> Id::bind(const Address &address)
 	return {};
 }
 
-kern::Result<> Id::resolve_addr(const Address *source, const Address &destination, unsigned long timeout_ms)
+kern::Result<> Id::resolve_addr(const Address *source, const Address &destination,
+				unsigned long timeout_ms)
 {
 	if (!is_family(destination.family) || timeout_ms == 0)
 		return kern::Error{-EINVAL};
@@ -94,7 +96,8 @@ kern::Result<> Id::resolve_loopback()
 kern::Result<> Id::resolve_gid()
 {
 	if (!device)
-		TRY(World::get().attach_towards(*this, destination().ib.addr, pkey_of(destination())));
+		TRY(World::get().attach_towards(*this, destination().ib.addr,
+						pkey_of(destination())));
 	if (is_any(source()))
 		route.addr.src_addr.ib.addr = route.addr.sgid;
 	route.addr.dgid = destination().ib.addr;
@@ -167,7 +170,10 @@ void Id::retry()
 		post(resolved_, Event::addr_failed, -ETIMEDOUT);
 	} else {
 		world.wait_for_neighbour(*this);
-		/* Ticks may come in a bunch, after the clock: nothing else would wake us if this is the timer. */
+		/*
+		 * Ticks may come in a bunch, after the clock: nothing else would wake us if this is
+		 * the timer.
+		 */
 		world.queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
 	}
@@ -198,20 +204,23 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	wanted.numb_path = 1;
 	wanted.reversible = 1;
 	wanted.service_id = service_of(ps, destination());
-	u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_NUMB_PATH |
-		   IB_SA_PATH_REC_REVERSIBLE | IB_SA_PATH_REC_SERVICE_ID;
+	u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_PKEY |
+		   IB_SA_PATH_REC_NUMB_PATH | IB_SA_PATH_REC_REVERSIBLE | IB_SA_PATH_REC_SERVICE_ID;
 	if (destination().family == RDMA_AF_INET) {
 		wanted.qos_class = u16{tos_};
 		mask |= IB_SA_PATH_REC_QOS_CLASS;
 	} else {
-		const ib::be32 flow = destination().family == RDMA_AF_INET6 ? destination().in6.flowinfo : destination().ib.flowinfo;
+		const ib::be32 flow = destination().family == RDMA_AF_INET6
+					      ? destination().in6.flowinfo
+					      : destination().ib.flowinfo;
 		wanted.traffic_class = static_cast<u8>(flow.value() >> 20);
 		mask |= IB_SA_PATH_REC_TRAFFIC_CLASS;
 	}
 	const unsigned long each = timeout_ms / (retries + 1);
 	auto self = kern::Ref<Id>::share(*this);
 	const int id = ib_sa_path_rec_get(
-		&World::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries, static_cast<unsigned int>(kern::Gfp::kernel),
+		&World::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries,
+		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, sa_path_rec *path, void *context) {
 			const auto asked = kern::Ref<Id>::adopt(static_cast<Id *>(context));
 			asked->find_path(status, path);

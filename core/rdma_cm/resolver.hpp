@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Where the answers about IP addresses come from: the kernel's interfaces, routes and neighbours, or a test. */
+/*
+ * Where the answers about IP addresses come from: the kernel's interfaces, routes and neighbours,
+ * or a test.
+ */
 #pragma once
 
 #include "address.hpp"
@@ -19,15 +22,28 @@ struct Interface {
 class Resolver
 {
 public:
-	/* The interface that has the address. Errors: EADDRNOTAVAIL; ENODEV if it is not InfiniBand's. */
+	/*
+	 * The interface that has the address. Errors: EADDRNOTAVAIL; ENODEV if it is not
+	 * InfiniBand's.
+	 */
 	virtual kern::Result<Interface> owner(const Address &address) = 0;
-	/* By which interface one gets to an address, from `source`, which is filled in where it is "any". Errors: of the routing tables; ENODEV. */
+	/*
+	 * By which interface one gets to an address, from `source`, which is filled in where it is
+	 * "any". Errors: of the routing tables; ENODEV.
+	 */
 	virtual kern::Result<Interface> route(const Address &to, Address &source) = 0;
-	/* Errors: EAGAIN, if it is being asked for: retry_resolutions() is called when the answer may be there. */
+	/*
+	 * Errors: EAGAIN, if it is being asked for: retry_resolutions() is called when the answer
+	 * may be there.
+	 */
 	virtual kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) = 0;
 	/* The interface that a request came to. Errors: ENODEV, EHOSTUNREACH. */
-	virtual kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer) = 0;
-	/* Ports to choose from; whether the caller may have those below 1024; whether IPv6's "any" leaves out IPv4. */
+	virtual kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
+						 const Address &peer) = 0;
+	/*
+	 * Ports to choose from; whether the caller may have those below 1024; whether IPv6's "any"
+	 * leaves out IPv4.
+	 */
 	virtual void local_ports(u16 &first, u16 &last) = 0;
 	virtual bool may_use_low_ports() = 0;
 	virtual bool v6only() = 0;

@@ -66,13 +66,16 @@ int take_request(Service &service, Request &request)
 			set_port(ends.local, service.space, service.port);
 		} else {
 			for (const Address *end : {&ends.local, &ends.peer})
-				if (is_any(*end) || is_loopback(*end) || is_group_or_broadcast(*end))
+				if (is_any(*end) || is_loopback(*end) ||
+				    is_group_or_broadcast(*end))
 					return kern::Error{-EHOSTUNREACH};
-			interface = TRY(world.resolver().incoming(request.sgid, request.pkey, ends.local, ends.peer));
+			interface = TRY(world.resolver().incoming(request.sgid, request.pkey,
+								  ends.local, ends.peer));
 			if (is_link_local(ends.local))
 				ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;
 		}
-		const auto listener = world.find_listener(service, ends, interface.index, *request.device, request.qp_type);
+		const auto listener = world.find_listener(service, ends, interface.index,
+							  *request.device, request.qp_type);
 		if (!listener)
 			return kern::Error{-EINVAL};
 
@@ -94,7 +97,10 @@ int take_request(Service &service, Request &request)
 			event.param.conn.private_data = data;
 			event.param.conn.private_data_len = length;
 		}
-		/* What becomes of its interface it hears when it has heard of the request, and not at all if it is given back. */
+		/*
+		 * What becomes of its interface it hears when it has heard of the request, and not
+		 * at all if it is given back.
+		 */
 		kern::Guard telling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);
 		const int said = begun.ok() ? listener->offer(*fresh, event) : begun.error();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A port of a port space: the ids that are bound to it, and, on each device, what hears requests for those of them that listen. */
+/*
+ * A port of a port space: the ids that are bound to it, and, on each device, what hears requests
+ * for those of them that listen.
+ */
 #pragma once
 
 #include <kern/xarray.hpp>
@@ -9,7 +12,10 @@
 namespace rdma_cm
 {
 
-/* On one device. The service stays until the last request that came by it has been looked at, also when its ids end before. */
+/*
+ * On one device. The service stays until the last request that came by it has been looked at, also
+ * when its ids end before.
+ */
 struct Listener {
 	Listener(ib_device &on, Service &of);
 
@@ -18,7 +24,8 @@ struct Listener {
 	const kern::Ref<Service> service;
 	kern::Owned<Listening> listening; /* the first to go: it waits for requests */
 };
-struct Listeners : kern::List<Listener, &Listener::node> {};
+struct Listeners : kern::List<Listener, &Listener::node> {
+};
 
 /* All under the world's lock. The ids have one reference together. */
 class Service : public kern::RefCounted<Service>
@@ -33,15 +40,23 @@ public:
 	unsigned int backlog = 0;
 	Listeners listeners;
 
-	/* Whether an id may be bound to this port beside those that are. Errors: EADDRINUSE, EADDRNOTAVAIL. */
+	/*
+	 * Whether an id may be bound to this port beside those that are. Errors: EADDRINUSE,
+	 * EADDRNOTAVAIL.
+	 */
 	kern::Result<> admit(const Id &id, bool to_listen) const;
 	/* The listener that a request is for; nullptr: none. */
 	Id *find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const;
 };
 
-inline Listener::Listener(ib_device &on, Service &of) : device(on), service(kern::Ref<Service>::share(of)) {}
+inline Listener::Listener(ib_device &on, Service &of)
+    : device(on), service(kern::Ref<Service>::share(of))
+{
+}
 
-/* A request has come, from the transport, which makes the new id's end of the connection by take(). */
+/*
+ * A request has come, from the transport, which makes the new id's end of the connection by take().
+ */
 class Request
 {
 public:
@@ -55,7 +70,7 @@ public:
 	u32 port_num = 0;
 	ib_qp_type qp_type{};
 	u16 pkey = 0;
-	ib_gid sgid{};			     /* by which the peer reaches us */
+	ib_gid sgid{};                     /* by which the peer reaches us */
 	const sa_path_rec *path = nullptr; /* of connections; datagrams have none */
 	const void *private_data = nullptr;
 	u8 private_data_len = 0;

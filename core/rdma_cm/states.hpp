@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of connections by address: what each call, result and word of the transport leads to in each state. All of an id's states change by it
- * and nowhere else. Documentation/connections.rst draws it.
+ * The one table of connections by address: what each call, result and word of the transport leads
+ * to in each state. All of an id's states change by it and nowhere else.
+ * Documentation/connections.rst draws it.
  */
 #pragma once
 
@@ -84,10 +85,11 @@ struct Table {
 
 	constexpr void set(State state, Event event, State next)
 	{
-		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {Action::take, next};
+		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {
+			Action::take, next};
 	}
 	/* Without leaving them. */
-	template <std::size_t count>
+	template<std::size_t count>
 	constexpr void stay(const State (&states)[count], Event event)
 	{
 		for (State state : states)
@@ -103,7 +105,9 @@ constexpr Table make_table()
 
 	for (std::size_t s = 0; s < state_count; s++)
 		for (std::size_t e = 0; e < event_count; e++)
-			table.cells[s][e] = {is_call(static_cast<E>(e)) ? Action::refuse : Action::ignore, static_cast<State>(s)};
+			table.cells[s][e] = {is_call(static_cast<E>(e)) ? Action::refuse
+									: Action::ignore,
+					     static_cast<State>(s)};
 
 	table.set(idle, E::bind, addr_bound);
 	table.stay({idle, addr_bound}, E::set_afonly);
@@ -130,10 +134,14 @@ constexpr Table make_table()
 	table.stay({addr_bound, addr_resolved}, E::join);
 	/* Whatever the id has done meanwhile, its groups are there. */
 	for (E result : {E::joined, E::join_failed})
-		table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved, connect, disconnect}, result);
+		table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved,
+			    connect, disconnect},
+			   result);
 
 	/* Consumers decide what it means for them. */
-	table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved, connect, listen}, E::addr_changed);
+	table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved, connect,
+		    listen},
+		   E::addr_changed);
 
 	for (std::size_t s = 0; s < state_count; s++) {
 		if (const auto state = static_cast<State>(s); state != destroying) {
@@ -151,7 +159,8 @@ inline constexpr Table table = make_table();
 
 constexpr Transition transition(State state, Event event)
 {
-	return detail::table.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
+	return detail::table
+		.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
 }
 
 static_assert(static_cast<std::size_t>(State::destroying) + 1 == state_count);

@@ -6,9 +6,10 @@ extern "C" {
 const char *rdma_event_msg(rdma_cm_event_type event)
 {
 	static constexpr const char *texts[] = {
-		"address resolved", "address error",  "route resolved", "route error",	"connect request", "connect response",
-		"connect error",    "unreachable",    "rejected",	"established",	"disconnected",	   "device removal",
-		"multicast join",   "multicast error", "address change", "timewait exit",
+		"address resolved", "address error",    "route resolved", "route error",
+		"connect request",  "connect response", "connect error",  "unreachable",
+		"rejected",         "established",      "disconnected",   "device removal",
+		"multicast join",   "multicast error",  "address change", "timewait exit",
 	};
 	static_assert(sizeof(texts) / sizeof(*texts) == RDMA_CM_EVENT_TIMEWAIT_EXIT + 1);
 	const auto index = static_cast<unsigned int>(event);

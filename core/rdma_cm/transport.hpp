@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What makes the connections of a device's ids: InfiniBand's communication manager (ib_transport.cpp). Another kind of device, which makes its
- * connections itself, is another Transport; nothing else here knows of ib_cm.h's functions.
+ * What makes the connections of a device's ids: InfiniBand's communication manager
+ * (ib_transport.cpp). Another kind of device, which makes its connections itself, is another
+ * Transport; nothing else here knows of ib_cm.h's functions.
  */
 #pragma once
 
@@ -26,8 +27,10 @@ struct Word {
 };
 
 /*
- * An id's end of a connection, or of a resolution. Its functions are called with the id's lock held, but the destructor: that waits until the id is not
- * being told anything, and is called without. Errors of all: EINVAL for the wrong moment or what does not fit; those of the verbs and of the manager.
+ * An id's end of a connection, or of a resolution. Its functions are called with the id's lock
+ * held, but the destructor: that waits until the id is not being told anything, and is called
+ * without. Errors of all: EINVAL for the wrong moment or what does not fit; those of the verbs and
+ * of the manager.
  */
 class Connection
 {
@@ -41,13 +44,19 @@ public:
 	virtual kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) = 0;
 };
 
-/* Has new ids made for requests for a service on a device; see Service. The destructor waits for those that are being told, so it is called without locks. */
+/*
+ * Has new ids made for requests for a service on a device; see Service. The destructor waits for
+ * those that are being told, so it is called without locks.
+ */
 class Listening
 {
 public:
 	virtual ~Listening() = default;
 	virtual void set_backlog(unsigned int backlog) = 0;
-	/* The service is free for the next; requests that are being told are told to their end. Only the destructor is allowed then. */
+	/*
+	 * The service is free for the next; requests that are being told are told to their end.
+	 * Only the destructor is allowed then.
+	 */
 	virtual void stop() = 0;
 };
 
@@ -56,7 +65,8 @@ class Transport
 public:
 	/* Errors: ENOMEM, ENODEV. Context: process. */
 	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
-	virtual kern::Result<kern::Owned<Listening>> listen(ib_device &device, Service &service) = 0;
+	virtual kern::Result<kern::Owned<Listening>> listen(ib_device &device,
+							    Service &service) = 0;
 
 protected:
 	~Transport() = default;

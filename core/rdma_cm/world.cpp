@@ -33,7 +33,8 @@ int next_id(ib_device *ib, u32 number, ib_resource_info *info)
 
 constexpr ib_resource_source shown_ids = {.count = count_ids, .next = next_id};
 
-constinit ib_client client = {.name = "rdma_cm", .add = add_device, .remove = remove_device, .registry = nullptr};
+constinit ib_client client = {
+	.name = "rdma_cm", .add = add_device, .remove = remove_device, .registry = nullptr};
 
 std::size_t index_of(rdma_ucm_port_space space)
 {
@@ -114,7 +115,8 @@ kern::Result<> World::add(ib_device &ib)
 	for_each_service([&](Service &service) {
 		lock_.assert_held();
 		if (service.listening && !listen_on(*device, service).ok())
-			kern_warning("nobody listens to service %lx on a new device\n", service_of(service.space, service.port));
+			kern_warning("nobody listens to service %lx on a new device\n",
+				     service_of(service.space, service.port));
 	});
 	(void)device.release();
 	return {};
@@ -164,7 +166,8 @@ kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
 	lock_.assert_held();
 	ib_gid gid;
 	TRY_ERRNO(rdma_query_gid(&device.ib(), port_num, 0, &gid));
-	TRY_ERRNO(kern_xa_alloc_cyclic(&device.numbers, &id.number, &id, 0, ~u32{0} - 1, &device.next_number,
+	TRY_ERRNO(kern_xa_alloc_cyclic(&device.numbers, &id.number, &id, 0, ~u32{0} - 1,
+				       &device.next_number,
 				       static_cast<unsigned int>(kern::Gfp::kernel)));
 	id.device = &device.ib();
 	id.port_num = port_num;
@@ -175,7 +178,7 @@ kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
 	return {};
 }
 
-template <class Suits>
+template<class Suits>
 kern::Result<> World::attach_port(Id &id, u16 pkey, Suits suits)
 {
 	const auto has_pkey = [&](ib_device &ib, u32 port) {
@@ -184,8 +187,10 @@ kern::Result<> World::attach_port(Id &id, u16 pkey, Suits suits)
 	};
 	kern::Guard guard(lock_);
 	for (Device &device : devices_) {
-		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++) {
-			if (!rdma_cap_ib_cm(&device.ib(), port) || !suits(device.ib(), port) || !has_pkey(device.ib(), port))
+		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib());
+		     port++) {
+			if (!rdma_cap_ib_cm(&device.ib(), port) || !suits(device.ib(), port) ||
+			    !has_pkey(device.ib(), port))
 				continue;
 			if (pkey == 0)
 				TRY_ERRNO(ib_get_cached_pkey(&device.ib(), port, 0, &pkey));
@@ -226,7 +231,8 @@ kern::Result<> World::attach_towards(Id &id, const ib_gid &gid, u16 pkey)
 		u16 index;
 		if (ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0)
 			return true;
-		return rdma_query_gid(&ib, port, 0, &own) == 0 && __builtin_memcmp(own.raw, gid.raw, 8) == 0 &&
+		return rdma_query_gid(&ib, port, 0, &own) == 0 &&
+		       __builtin_memcmp(own.raw, gid.raw, 8) == 0 &&
 		       ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
 	});
 }
@@ -291,7 +297,7 @@ kern::XArray<Service> &World::services_of(rdma_ucm_port_space space)
 	return services_[index_of(space)];
 }
 
-template <class Body>
+template<class Body>
 void World::for_each_service(Body body)
 {
 	for (auto &services : services_)
@@ -315,7 +321,10 @@ kern::Result<> World::bind_to(Id &id, u16 port)
 	return {};
 }
 
-/* The first free one from a place that nobody can guess; not the last that was given, which its peer may still know. */
+/*
+ * The first free one from a place that nobody can guess; not the last that was given, which its
+ * peer may still know.
+ */
 kern::Result<> World::choose_port(Id &id)
 {
 	u16 first, last;
@@ -390,7 +399,10 @@ void World::share_port(Id &id, bool wanted)
 	id.reuse = wanted;
 }
 
-/* The services of the doomed are free at once: whoever listens next, here or elsewhere, need not wait for their handlers. */
+/*
+ * The services of the doomed are free at once: whoever listens next, here or elsewhere, need not
+ * wait for their handlers.
+ */
 void World::stop_listening(Id &id, Listeners &doomed)
 {
 	lock_.assert_held();
@@ -432,7 +444,8 @@ void World::release(Id &id)
 		kern::Ref<Service>::adopt(services_of(service->space).erase(service->port)).reset();
 }
 
-kern::Ref<Id> World::find_listener(Service &service, const Ends &ends, u32 interface, ib_device &device, ib_qp_type type)
+kern::Ref<Id> World::find_listener(Service &service, const Ends &ends, u32 interface,
+				   ib_device &device, ib_qp_type type)
 {
 	kern::Guard guard(lock_);
 	Id *found = service.find(ends, interface, device, type);
@@ -474,7 +487,10 @@ void World::retry_all()
 	}
 }
 
-/* Who has been looked at goes to the end of its list, before whoever comes meanwhile, and knows the present state. */
+/*
+ * Who has been looked at goes to the end of its list, before whoever comes meanwhile, and knows the
+ * present state.
+ */
 kern::Ref<Id> World::next_to_check()
 {
 	for (Device &device : devices_) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What all ids share: the devices, the ports that ids are bound to, and the addresses that are being resolved.
+ * What all ids share: the devices, the ports that ids are bound to, and the addresses that are
+ * being resolved.
  *
- * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own lock; the world's. Then what the CM and the midlayer take
- * in their calls. Nothing that waits for a handler is called with the last two held.
+ * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own
+ * lock; the world's. Then what the CM and the midlayer take in their calls. Nothing that waits for
+ * a handler is called with the last two held.
  */
 #pragma once
 
@@ -60,7 +62,10 @@ public:
 	/* Returns when all ids of the device have ended. */
 	void remove(ib_device &ib);
 
-	/* Binds an id to the device with that GID and P_Key; 0: the port's first. Errors: ENODEV. The id's lock is held. */
+	/*
+	 * Binds an id to the device with that GID and P_Key; 0: the port's first. Errors: ENODEV.
+	 * The id's lock is held.
+	 */
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
 	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
 	kern::Result<> attach_any(Id &id, u16 pkey);
@@ -70,11 +75,20 @@ public:
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
 	void detach(Id &id);
 
-	/* Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM, EACCES. The id's lock is held. */
+	/*
+	 * Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM,
+	 * EACCES. The id's lock is held.
+	 */
 	kern::Result<> bind(Id &id);
-	/* Whether the id shares its port with others that do; a listener shares it with none. The id's lock is held. */
+	/*
+	 * Whether the id shares its port with others that do; a listener shares it with none. The
+	 * id's lock is held.
+	 */
 	void share_port(Id &id, bool wanted);
-	/* Errors: EADDRINUSE; those of Transport::listen(), after which what had begun is among the doomed. The id's lock is held. */
+	/*
+	 * Errors: EADDRINUSE; those of Transport::listen(), after which what had begun is among the
+	 * doomed. The id's lock is held.
+	 */
 	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
 	/* Ends them, and waits for handlers of requests that began before: no lock is held. */
 	static void bury(Listeners &doomed);
@@ -83,16 +97,23 @@ public:
 	/* Undoes bind(). */
 	void release(Id &id);
 	/* Whom a request is for; nobody if there is no such listener. */
-	kern::Ref<Id> find_listener(Service &service, const Ends &ends, u32 interface, ib_device &device, ib_qp_type type);
+	kern::Ref<Id> find_listener(Service &service, const Ends &ends, u32 interface,
+				    ib_device &device, ib_qp_type type);
 
-	/* The id waits for a neighbour: Id::retry() is called when it may be known. The id's lock is held. */
+	/*
+	 * The id waits for a neighbour: Id::retry() is called when it may be known. The id's lock
+	 * is held.
+	 */
 	void wait_for_neighbour(Id &id);
 	void stop_waiting(Id &id);
 	void retry() { queue_.queue(retry_work_); }
 	/* Id::check_address() is called for all that are bound to an interface. */
 	void check_interfaces() { queue_.queue(check_work_); }
 
-	/* For those who show ids (rdma/ib_resources.h): how many are bound to a device; the first of a number not less. Errors: ENOENT. */
+	/*
+	 * For those who show ids (rdma/ib_resources.h): how many are bound to a device; the first
+	 * of a number not less. Errors: ENOENT.
+	 */
 	u32 count(ib_device &ib);
 	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
 
@@ -100,7 +121,9 @@ public:
 	void reap(Id &id);
 
 private:
-	World(Resolver &resolver, Transport &transport) : resolver_(resolver), transport_(transport) {}
+	World(Resolver &resolver, Transport &transport) : resolver_(resolver), transport_(transport)
+	{
+	}
 	~World() = default;
 	friend class kern::Static<World>;
 
@@ -109,14 +132,14 @@ private:
 	Device *find(ib_device &ib) REQUIRES(lock_);
 	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
-	template <class Suits>
+	template<class Suits>
 	kern::Result<> attach_port(Id &id, u16 pkey, Suits suits);
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
 	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
 	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
 	kern::Result<> listen_on(Device &device, Service &service) REQUIRES(lock_);
 	void stop_listening(Id &id, Listeners &doomed) REQUIRES(lock_);
-	template <class Body>
+	template<class Body>
 	void for_each_service(Body body);
 	void retry_all();
 	void check_all();

@@ -35,7 +35,8 @@ kern::Result<> add_device(ib_device &device, const char *name)
 		return kern::Error{-EINVAL};
 	auto state = TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
 	TRY(state->events.create_reserve(device.phys_port_cnt));
-	// From here on no event is missed: what the cache is filled with next is at least as new as the first of them.
+	// From here on no event is missed: what the cache is filled with next is at least as new as
+	// the first of them.
 	TRY(registry::instance->enlist(std::move(state), name));
 	if (auto attached = verbs::attach_device(device); !attached.ok()) {
 		registry::instance->remove_device(*device.registry);
@@ -54,7 +55,8 @@ ib_device *_ib_alloc_device(size_t size)
 {
 	if (size < sizeof(ib_device))
 		return nullptr;
-	return static_cast<ib_device *>(kern_alloc(size, static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
+	return static_cast<ib_device *>(
+		kern_alloc(size, static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
 }
 
 void ib_dealloc_device(ib_device *device)
@@ -119,7 +121,9 @@ void ib_device_put(ib_device *device)
 ib_device *ib_device_get_by_name(const char *name)
 {
 	KERN_MIGHT_SLEEP();
-	return registry::instance->find_device([=](const ib_device_registry &state) { return __builtin_strcmp(state.device.name, name) == 0; });
+	return registry::instance->find_device([=](const ib_device_registry &state) {
+		return __builtin_strcmp(state.device.name, name) == 0;
+	});
 }
 
 u32 ib_device_index(const ib_device *device)
@@ -130,7 +134,8 @@ u32 ib_device_index(const ib_device *device)
 ib_device *ib_device_get_from(u32 index)
 {
 	KERN_MIGHT_SLEEP();
-	return registry::instance->find_device([=](const ib_device_registry &state) { return state.index >= index; });
+	return registry::instance->find_device(
+		[=](const ib_device_registry &state) { return state.index >= index; });
 }
 
 } // extern "C"

@@ -27,7 +27,8 @@ bool same(const ib_event &a, const ib_event &b)
 
 kern::Result<> create_event_work_queue()
 {
-	work_queue.construct(TRY(kern::WorkQueue::create("weft_events", kern::WorkQueue::Kind::unbound)));
+	work_queue.construct(
+		TRY(kern::WorkQueue::create("weft_events", kern::WorkQueue::Kind::unbound)));
 	return {};
 }
 
@@ -46,7 +47,8 @@ EventQueue::~EventQueue()
 kern::Result<> EventQueue::create_reserve(u32 ports)
 {
 	// Port 0 is what events of the whole device say.
-	reserve_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
+	reserve_ =
+		TRY(kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
 	kern::Guard guard(lock_);
 	for (Entry &entry : reserve_) {
 		entry.reserved = true;
@@ -67,7 +69,9 @@ void EventQueue::start()
 void EventQueue::push(const ib_event &event)
 {
 	// A device may storm; beyond the limit it is treated as if there were no memory.
-	Entry *fresh = kern::read_once(waiting_) < limit ? new (kern::Gfp::nowait | kern::Gfp::no_warn) Entry() : nullptr;
+	Entry *fresh = kern::read_once(waiting_) < limit
+			       ? new (kern::Gfp::nowait | kern::Gfp::no_warn) Entry()
+			       : nullptr;
 	bool start;
 	{
 		kern::Guard guard(lock_);
@@ -123,7 +127,8 @@ void EventQueue::deliver()
 		for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
 			next = at->next;
 			auto *handler = reinterpret_cast<ib_event_handler *>(
-				reinterpret_cast<char *>(at) - __builtin_offsetof(ib_event_handler, links));
+				reinterpret_cast<char *>(at) -
+				__builtin_offsetof(ib_event_handler, links));
 			ib_event copy = event;
 			verbs::HandlerSection section;
 			handler->handler(handler, &copy);
@@ -188,11 +193,12 @@ void ib_dispatch_event(const ib_event *event)
 
 	ib_device *device = event->device;
 	if (event->element.port_num > device->phys_port_cnt) {
-		kern_error_limited("%s: event %d of port %u, which it does not have\n", device->name, event->event,
-				   event->element.port_num);
+		kern_error_limited("%s: event %d of port %u, which it does not have\n",
+				   device->name, event->event, event->element.port_num);
 		return;
 	}
-	// A driver may report until its interrupts are off, which is after the device has gone from here.
+	// A driver may report until its interrupts are off, which is after the device has gone from
+	// here.
 	kern::rcu::ReadGuard reading;
 	if (ib_device_registry *state = __atomic_load_n(&device->registry, __ATOMIC_CONSUME))
 		state->events.push(*event);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The unaffiliated events of one device, from any context to handlers that run one at a time, in order, in a task (EVENT-02,
- * EVENT-03). No kind of event is lost for want of memory, nor can a storm fill it: an event for which there is none takes one of a reserve that has room for
- * each kind on each port once; if the same event is still waiting, that one moves to the end instead and speaks for both.
+ * The unaffiliated events of one device, from any context to handlers that run one at a time, in
+ * order, in a task (EVENT-02, EVENT-03). No kind of event is lost for want of memory, nor can a
+ * storm fill it: an event for which there is none takes one of a reserve that has room for each
+ * kind on each port once; if the same event is still waiting, that one moves to the end instead and
+ * speaks for both.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -14,16 +16,23 @@
 namespace registry
 {
 
-class EventQueue {
+class EventQueue
+{
 public:
-	explicit EventQueue(ib_device &device) : device_(device) { handlers_ = {&handlers_, &handlers_}; }
+	explicit EventQueue(ib_device &device) : device_(device)
+	{
+		handlers_ = {&handlers_, &handlers_};
+	}
 	~EventQueue();
 
 	/* Once. Errors: ENOMEM. Context: process. */
 	kern::Result<> create_reserve(u32 ports);
 	/* Handlers are called from now on; what came before was kept. Context: process. */
 	void start();
-	/* Nothing is pushed any more. Waits for a handler that runs, drops what waits, reports handlers left behind. Context: process. */
+	/*
+	 * Nothing is pushed any more. Waits for a handler that runs, drops what waits, reports
+	 * handlers left behind. Context: process.
+	 */
 	void stop();
 	/* Context: any. */
 	void push(const ib_event &event);

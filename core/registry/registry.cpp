@@ -8,8 +8,10 @@ namespace registry
 
 constinit kern::Static<Registry> instance;
 
-/* Waits until the condition, which is looked at under the lock and may change things when it holds. */
-template <class Condition>
+/*
+ * Waits until the condition, which is looked at under the lock and may change things when it holds.
+ */
+template<class Condition>
 void Registry::wait(Condition condition)
 {
 	changed_.wait([&] {
@@ -28,8 +30,8 @@ bool Registry::inside_callback()
 }
 
 /*
- * Calls add of all clients that the device has not met, as its worker, and is its worker no more. The last look and
- * the end of the office are one step, so that no client is left to nobody.
+ * Calls add of all clients that the device has not met, as its worker, and is its worker no more.
+ * The last look and the end of the office are one step, so that no client is left to nobody.
  */
 void Registry::introduce(ib_device_registry &device)
 {
@@ -119,7 +121,10 @@ bool Registry::name_free(const char *name)
 	return true;
 }
 
-/* With at most one %d, which becomes the lowest free number. The pattern has been looked at already. */
+/*
+ * With at most one %d, which becomes the lowest free number. The pattern has been looked at
+ * already.
+ */
 bool Registry::choose_name(ib_device &device, const char *pattern)
 {
 	for (unsigned int number = 0;; number++) {
@@ -169,7 +174,8 @@ void Registry::remove_device(ib_device_registry &device)
 	const unsigned long self = kern_context();
 	{
 		kern::Guard guard(lock_);
-		// From within a callback it would wait for itself; a registration that fails has made no call yet.
+		// From within a callback it would wait for itself; a registration that fails has
+		// made no call yet.
 		KERN_WARN_ON(device.usable && inside_callback());
 		if (!device.usable)
 			device.worker = 0;
@@ -230,7 +236,8 @@ void Registry::add_client(kern::Owned<ib_client_registry> owned)
 		{
 			kern::Guard guard(lock_);
 			for (ib_device_registry &device : devices_)
-				if (device.introduced < client.number && !device.leaving && device.worker == 0) {
+				if (device.introduced < client.number && !device.leaving &&
+				    device.worker == 0) {
 					device.worker = kern_context();
 					idle = &device;
 					break;
@@ -240,7 +247,8 @@ void Registry::add_client(kern::Owned<ib_client_registry> owned)
 			break;
 		introduce(*idle);
 	}
-	// Two registrations from within callbacks that wait for each other's devices would never end; workers do not wait.
+	// Two registrations from within callbacks that wait for each other's devices would never
+	// end; workers do not wait.
 	if (nested)
 		return;
 	wait([&]() REQUIRES(lock_) {

@@ -2,10 +2,11 @@
 /*
  * Devices, clients, and who has been introduced to whom (LOCK-08 … LOCK-12).
  *
- * Clients are numbered in the order of their registration, and a device remembers up to which number it has been
- * introduced. All calls of add and remove for one device are made by one task at a time, its worker; whoever becomes it
- * goes on until no client is missing. So a registration that finds a device with a worker leaves the work to that one, and
- * no lock is held while a client is called: the callback may use the whole midlayer, further registrations included.
+ * Clients are numbered in the order of their registration, and a device remembers up to which
+ * number it has been introduced. All calls of add and remove for one device are made by one task at
+ * a time, its worker; whoever becomes it goes on until no client is missing. So a registration that
+ * finds a device with a worker leaves the work to that one, and no lock is held while a client is
+ * called: the callback may use the whole midlayer, further registrations included.
  *
  * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
  * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
@@ -75,26 +76,35 @@ struct ib_device_registry {
 namespace registry
 {
 
-class Registry {
+class Registry
+{
 public:
 	/*
-	 * Gives the device its name and a place, with the caller as its worker: nobody else sees it yet, but its events are
-	 * taken in. Then either introduce() or remove_device(). Errors: EEXIST.
+	 * Gives the device its name and a place, with the caller as its worker: nobody else sees it
+	 * yet, but its events are taken in. Then either introduce() or remove_device(). Errors:
+	 * EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
 	/* Lets all clients have it. */
 	void introduce(ib_device_registry &device);
-	/* Returns when no client has it, nor anyone a reference, and no event handler runs. Ends the state. */
+	/*
+	 * Returns when no client has it, nor anyone a reference, and no event handler runs. Ends
+	 * the state.
+	 */
 	void remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
-	/* The first of the registered, in the order of their numbers, for which matches(device) is true; with a reference. */
-	template <class Matches>
+	/*
+	 * The first of the registered, in the order of their numbers, for which matches(device) is
+	 * true; with a reference.
+	 */
+	template<class Matches>
 	ib_device *find_device(Matches matches)
 	{
 		kern::Guard guard(lock_);
 		for (ib_device_registry &device : devices_)
 			if (device.usable && matches(device)) {
-				// The count of a usable device is not zero, and it cannot stop being usable under the lock.
+				// The count of a usable device is not zero, and it cannot stop
+				// being usable under the lock.
 				device.users.fetch_add(1);
 				return &device.device;
 			}
@@ -105,7 +115,7 @@ public:
 	void remove_client(ib_client_registry &client);
 
 private:
-	template <class Condition>
+	template<class Condition>
 	void wait(Condition condition);
 	void call_add(ib_device_registry &device, ib_client_registry &client);
 	void call_remove(Pair &pair);

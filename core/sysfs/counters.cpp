@@ -41,19 +41,22 @@ constexpr u8 wide = Width::extended_by_four | Width::extended;
 constexpr u8 widest = static_cast<u8>(Width::extended);
 constexpr u8 all = wide | Width::plain;
 
-template <auto Member>
+template<auto Member>
 struct MemberOf;
-template <class Attribute, class Value, Value Attribute::*Member>
+template<class Attribute, class Value, Value Attribute::*Member>
 struct MemberOf<Member> {
-	static u64 get(const u8 *attribute) { return u64{(reinterpret_cast<const Attribute *>(attribute)->*Member)}; }
+	static u64 get(const u8 *attribute)
+	{
+		return u64{(reinterpret_cast<const Attribute *>(attribute)->*Member)};
+	}
 };
 
-template <auto Member>
+template<auto Member>
 constexpr Counter plain(const char *name, u8 widths = all)
 {
 	return {name, ib::attr_port_counters, MemberOf<Member>::get, widths};
 }
-template <auto Member>
+template<auto Member>
 constexpr Counter extended(const char *name, u8 widths)
 {
 	return {name, ib::attr_port_counters_extended, MemberOf<Member>::get, widths};
@@ -77,8 +80,10 @@ constexpr Counter table[] = {
 	plain<&Plain::xmit_discards>("port_xmit_discards"),
 	plain<&Plain::xmit_constraint_errors>("port_xmit_constraint_errors"),
 	plain<&Plain::rcv_constraint_errors>("port_rcv_constraint_errors"),
-	{"local_link_integrity_errors", ib::attr_port_counters, [](const u8 *a) -> u64 { return integrity_overrun(a) >> 4; }, all},
-	{"excessive_buffer_overrun_errors", ib::attr_port_counters, [](const u8 *a) -> u64 { return integrity_overrun(a) & 15; }, all},
+	{"local_link_integrity_errors", ib::attr_port_counters,
+	 [](const u8 *a) -> u64 { return integrity_overrun(a) >> 4; }, all},
+	{"excessive_buffer_overrun_errors", ib::attr_port_counters,
+	 [](const u8 *a) -> u64 { return integrity_overrun(a) & 15; }, all},
 	plain<&Plain::vl15_dropped>("VL15_dropped"),
 	plain<&Plain::xmit_wait>("port_xmit_wait"),
 	plain<&Plain::xmit_data>("port_xmit_data", narrow),
@@ -108,10 +113,15 @@ kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 	question.header.class_version = ib::perf_class_version;
 	question.header.method = static_cast<u8>(ib::MadMethod::get);
 	question.header.attr_id = attribute;
-	/* PortSelect is the second byte of each attribute that counts (IBA 16.1.3); nobody looks at it in another. */
+	/*
+	 * PortSelect is the second byte of each attribute that counts (IBA 16.1.3); nobody looks at
+	 * it in another.
+	 */
 	question.data[1] = static_cast<u8>(port);
-	const int result = device.ops.process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr, reinterpret_cast<const ib_mad *>(&question),
-						  reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
+	const int result =
+		device.ops.process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr,
+				       reinterpret_cast<const ib_mad *>(&question),
+				       reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	constexpr int answered = IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 	if ((result & answered) != answered || answer.header.status)
 		return kern::Error{-EINVAL};
@@ -120,9 +130,10 @@ kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 
 u8 width_of(const ib::PerfMad &class_port_info)
 {
-	const u16 can = reinterpret_cast<const ib::ClassPortInfo *>(class_port_info.data)->capability_mask;
+	const u16 can =
+		reinterpret_cast<const ib::ClassPortInfo *>(class_port_info.data)->capability_mask;
 
-	return static_cast<u8>(can & ib::perf_cap_extended_width	   ? Width::extended
+	return static_cast<u8>(can & ib::perf_cap_extended_width           ? Width::extended
 			       : can & ib::perf_cap_extended_width_no_ietf ? Width::extended_by_four
 									   : Width::plain);
 }

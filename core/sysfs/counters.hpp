@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port's counters, in its directory `counters`: one file each, asked of the port's performance agent (IBA 16.1.3) when it is read. Names and units as Linux
- * has them: port_xmit_data and port_rcv_data count words of four bytes.
+ * A port's counters, in its directory `counters`: one file each, asked of the port's performance
+ * agent (IBA 16.1.3) when it is read. Names and units as Linux has them: port_xmit_data and
+ * port_rcv_data count words of four bytes.
  */
 #pragma once
 #include <kern/memory.hpp>
@@ -13,15 +14,19 @@ namespace ib_sysfs
 
 struct Counter;
 
-class Counters {
+class Counters
+{
 public:
 	Counters(ib_device &device, u32 port) : device_(device), port_(port) {}
 
-	/* Once. A port whose agent is not in the device has none. Context: process. Errors: ENOMEM. */
+	/*
+	 * Once. A port whose agent is not in the device has none. Context: process. Errors: ENOMEM.
+	 */
 	kern::Result<> start(const kern::sysfs::Directory &port);
 
 private:
-	class File {
+	class File
+	{
 	public:
 		kern::Result<> start(const Counters &of, const Counter &counter);
 

@@ -9,15 +9,20 @@ namespace ib_sysfs
 namespace
 {
 
-/* As NodeInfo has it (IBA 14.2.5.3): the firm whose boards are called by the PCI number of their chip. */
+/*
+ * As NodeInfo has it (IBA 14.2.5.3): the firm whose boards are called by the PCI number of their
+ * chip.
+ */
 constexpr u32 mellanox_oui = 0x0002c9;
 
 void print_guid(kern::sysfs::Output &out, __be64 guid)
 {
 	const u64 value = guid;
 
-	out.print("%04x:%04x:%04x:%04x\n", static_cast<unsigned int>(value >> 48), static_cast<unsigned int>(value >> 32 & 0xffff),
-		  static_cast<unsigned int>(value >> 16 & 0xffff), static_cast<unsigned int>(value & 0xffff));
+	out.print("%04x:%04x:%04x:%04x\n", static_cast<unsigned int>(value >> 48),
+		  static_cast<unsigned int>(value >> 32 & 0xffff),
+		  static_cast<unsigned int>(value >> 16 & 0xffff),
+		  static_cast<unsigned int>(value & 0xffff));
 }
 
 constexpr const char *node_type_name(unsigned int type)
@@ -38,7 +43,8 @@ constexpr const char *node_type_name(unsigned int type)
 
 } // namespace
 
-kern::Result<kern::Owned<Device>> Device::create(const kern::DeviceClass &device_class, ib_device &device)
+kern::Result<kern::Owned<Device>> Device::create(const kern::DeviceClass &device_class,
+						 ib_device &device)
 {
 	auto shown = TRY(kern::adopt(new (kern::Gfp::kernel) Device(device)));
 	TRY(shown->start(device_class));
@@ -59,7 +65,8 @@ kern::Result<> Device::start(const kern::DeviceClass &device_class)
 	}};
 	const size_t count = files.size() - (device_.attrs.vendor_id == mellanox_oui ? 0 : 1);
 
-	entry_ = TRY(kern::ClassDevice::create(device_class, device_.dma_device, device_.name, {files.data(), count}));
+	entry_ = TRY(kern::ClassDevice::create(device_class, device_.dma_device, device_.name,
+					       {files.data(), count}));
 	ports_directory_ = TRY(kern::sysfs::Directory::create("ports", entry_.native()));
 	ports_ = TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device_.phys_port_cnt));
 	u32 number = rdma_start_port(&device_);
@@ -113,7 +120,8 @@ kern::Result<> Device::description(Output &out)
 kern::Result<> Device::describe(kern::ConstBytes text)
 {
 	ib_device_modify change = {};
-	const size_t size = text.size() < sizeof(change.node_desc) ? text.size() : sizeof(change.node_desc);
+	const size_t size =
+		text.size() < sizeof(change.node_desc) ? text.size() : sizeof(change.node_desc);
 
 	__builtin_memcpy(change.node_desc, text.data(), size);
 	return kern::check(ib_modify_device(&device_, IB_DEVICE_MODIFY_NODE_DESC, &change));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A device in /sys/class/infiniband: names and formats are those that libibverbs, libibumad and udev's rules read. Every file is asked for
- * anew when it is read, and is gone when the last reader is through.
+ * A device in /sys/class/infiniband: names and formats are those that libibverbs, libibumad and
+ * udev's rules read. Every file is asked for anew when it is read, and is gone when the last reader
+ * is through.
  */
 #pragma once
 #include <kern/device_class.hpp>
@@ -13,12 +14,16 @@
 namespace ib_sysfs
 {
 
-class Device {
+class Device
+{
 public:
 	/* Complete, and user space has been told. Context: process. Errors: EEXIST, ENOMEM. */
-	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class, ib_device &device);
+	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class,
+							ib_device &device);
 
-	/* As Port::show(), of each of its ports; a port that there was no memory for goes without. */
+	/*
+	 * As Port::show(), of each of its ports; a port that there was no memory for goes without.
+	 */
 	void show(const ib_port_counters *counters);
 
 	kern::ListNode node; /* among all (init.cpp) */
@@ -43,7 +48,8 @@ private:
 	kern::sysfs::File node_guid_{kern::method<&Device::node_guid>, this};
 	kern::sysfs::File sys_image_guid_{kern::method<&Device::sys_image_guid>, this};
 	kern::sysfs::File firmware_{kern::method<&Device::firmware>, this};
-	kern::sysfs::File description_{kern::method<&Device::description>, kern::method<&Device::describe>, this};
+	kern::sysfs::File description_{kern::method<&Device::description>,
+				       kern::method<&Device::describe>, this};
 	kern::sysfs::File hca_type_{kern::method<&Device::hca_type>, this};
 	kern::sysfs::File hardware_revision_{kern::method<&Device::hardware_revision>, this};
 	kern::ClassDevice entry_;

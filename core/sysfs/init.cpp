@@ -11,7 +11,10 @@ namespace
 
 constinit kern::Static<kern::DeviceClass> device_class;
 
-/* All devices, and what another module counts of their ports: one at a time shows either to the other. */
+/*
+ * All devices, and what another module counts of their ports: one at a time shows either to the
+ * other.
+ */
 struct Shown {
 	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};
 	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
@@ -60,7 +63,8 @@ int add(ib_device *device)
 
 kern::Result<> start()
 {
-	auto made = kern::DeviceClass::create("infiniband", {.abi_version = nullptr, .node_mode = 0, .tells_name = true});
+	auto made = kern::DeviceClass::create(
+		"infiniband", {.abi_version = nullptr, .node_mode = 0, .tells_name = true});
 	if (!made) {
 		kern_error("class infiniband cannot be made: %d\n", made.error());
 		return kern::Error{made.error()};

@@ -10,17 +10,26 @@ namespace
 
 constexpr const char *state_names[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
 constexpr const char *phys_state_names[] = {
-	nullptr,  "Sleep",  "Polling",		 "Disabled", "PortConfigurationTraining",
-	"LinkUp", "LinkErrorRecovery", "Phy Test",
+	nullptr,
+	"Sleep",
+	"Polling",
+	"Disabled",
+	"PortConfigurationTraining",
+	"LinkUp",
+	"LinkErrorRecovery",
+	"Phy Test",
 };
 
-template <size_t count>
+template<size_t count>
 const char *name_of(const char *const (&names)[count], unsigned int value)
 {
 	return value < count && names[value] ? names[value] : "<unknown>";
 }
 
-/* A lane's rate in 100 Mbit/s, and what people call it; whatever is not known counts as the slowest. */
+/*
+ * A lane's rate in 100 Mbit/s, and what people call it; whatever is not known counts as the
+ * slowest.
+ */
 struct Speed {
 	unsigned int rate;
 	const char *name;
@@ -55,7 +64,8 @@ kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out)
 
 	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
 	for (unsigned int i = 0; i < sizeof(gid.raw); i += 2)
-		out.print("%02x%02x%c", gid.raw[i], gid.raw[i + 1], i + 2 < sizeof(gid.raw) ? ':' : '\n');
+		out.print("%02x%02x%c", gid.raw[i], gid.raw[i + 1],
+			  i + 2 < sizeof(gid.raw) ? ':' : '\n');
 	return {};
 }
 
@@ -103,7 +113,8 @@ kern::Result<> Port::link_layer(Output &out)
 	}
 }
 
-kern::Result<kern::Owned<Port>> Port::create(ib_device &device, u32 number, const kern::sysfs::Directory &ports)
+kern::Result<kern::Owned<Port>> Port::create(ib_device &device, u32 number,
+					     const kern::sysfs::Directory &ports)
 {
 	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
 	TRY(port->start(ports));

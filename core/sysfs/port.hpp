@@ -13,9 +13,13 @@ namespace ib_sysfs
 
 using kern::sysfs::Output;
 
-/* A table of a port: a directory in which entry i is file i. Entry: prints entry number `index` of the port. */
-template <kern::Result<> (*Entry)(ib_device &device, u32 port, int index, Output &out)>
-class Table {
+/*
+ * A table of a port: a directory in which entry i is file i. Entry: prints entry number `index` of
+ * the port.
+ */
+template<kern::Result<> (*Entry)(ib_device &device, u32 port, int index, Output &out)>
+class Table
+{
 public:
 	Table(ib_device &device, u32 port) : device_(device), port_(port) {}
 
@@ -23,7 +27,8 @@ public:
 	kern::Result<> start(const char *name, const kern::sysfs::Directory &parent, int entries)
 	{
 		directory_ = TRY(kern::sysfs::Directory::create(name, parent));
-		entries_ = TRY(kern::make_array<One>(kern::Gfp::kernel, static_cast<size_t>(entries)));
+		entries_ =
+			TRY(kern::make_array<One>(kern::Gfp::kernel, static_cast<size_t>(entries)));
 		int index = 0;
 		for (One &entry : entries_)
 			TRY(entry.start(*this, index++));
@@ -31,7 +36,8 @@ public:
 	}
 
 private:
-	class One {
+	class One
+	{
 	public:
 		kern::Result<> start(Table &table, int index)
 		{
@@ -42,7 +48,10 @@ private:
 		}
 
 	private:
-		kern::Result<> show(Output &out) { return Entry(table_->device_, table_->port_, index_, out); }
+		kern::Result<> show(Output &out)
+		{
+			return Entry(table_->device_, table_->port_, index_, out);
+		}
 
 		Table *table_ = nullptr;
 		int index_ = 0;
@@ -59,12 +68,17 @@ private:
 kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out);
 kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out);
 
-class Port {
+class Port
+{
 public:
 	/* Context: process. Errors: ENOMEM. */
-	static kern::Result<kern::Owned<Port>> create(ib_device &device, u32 number, const kern::sysfs::Directory &ports);
+	static kern::Result<kern::Owned<Port>> create(ib_device &device, u32 number,
+						      const kern::sysfs::Directory &ports);
 
-	/* What another module counts of it, or no longer (nullptr). One at a time. Context: process. Errors: ENOMEM; nothing is shown then. */
+	/*
+	 * What another module counts of it, or no longer (nullptr). One at a time. Context:
+	 * process. Errors: ENOMEM; nothing is shown then.
+	 */
 	kern::Result<> show(const ib_port_counters *counters);
 
 private:
@@ -72,7 +86,7 @@ private:
 	kern::Result<> start(const kern::sysfs::Directory &ports);
 
 	/* A file that prints something of the port as the device says it is now. */
-	template <void (*Print)(const ib_port_attr &attr, Output &out)>
+	template<void (*Print)(const ib_port_attr &attr, Output &out)>
 	kern::Result<> show(Output &out)
 	{
 		ib_port_attr attr;
@@ -86,10 +100,19 @@ private:
 	static void phys_state(const ib_port_attr &attr, Output &out);
 	static void rate(const ib_port_attr &attr, Output &out);
 	static void lid(const ib_port_attr &attr, Output &out) { out.print("0x%x\n", attr.lid); }
-	static void sm_lid(const ib_port_attr &attr, Output &out) { out.print("0x%x\n", attr.sm_lid); }
-	static void lid_mask_count(const ib_port_attr &attr, Output &out) { out.print("%u\n", attr.lmc); }
+	static void sm_lid(const ib_port_attr &attr, Output &out)
+	{
+		out.print("0x%x\n", attr.sm_lid);
+	}
+	static void lid_mask_count(const ib_port_attr &attr, Output &out)
+	{
+		out.print("%u\n", attr.lmc);
+	}
 	static void sm_sl(const ib_port_attr &attr, Output &out) { out.print("%u\n", attr.sm_sl); }
-	static void cap_mask(const ib_port_attr &attr, Output &out) { out.print("0x%08x\n", attr.port_cap_flags); }
+	static void cap_mask(const ib_port_attr &attr, Output &out)
+	{
+		out.print("0x%08x\n", attr.port_cap_flags);
+	}
 
 	ib_device &device_;
 	const u32 number_;

@@ -4,7 +4,8 @@
 namespace ib_sysfs
 {
 
-kern::Result<kern::Owned<PortCounters>> PortCounters::create(const ib_port_counters &counters, ib_device &device, u32 port,
+kern::Result<kern::Owned<PortCounters>> PortCounters::create(const ib_port_counters &counters,
+							     ib_device &device, u32 port,
 							     const kern::sysfs::Directory &parent)
 {
 	auto made = TRY(kern::adopt(new (kern::Gfp::kernel) PortCounters(counters, device, port)));
@@ -17,7 +18,8 @@ kern::Result<> PortCounters::start(const kern::sysfs::Directory &parent)
 	groups_ = TRY(kern::make_array<Group>(kern::Gfp::kernel, counters_.directory_count));
 	u32 number = 0;
 	for (Group &group : groups_) {
-		group.directory = TRY(kern::sysfs::Directory::create(counters_.directories[number], parent));
+		group.directory =
+			TRY(kern::sysfs::Directory::create(counters_.directories[number], parent));
 		group.files = TRY(kern::make_array<File>(kern::Gfp::kernel, counters_.count));
 		u32 counter = 0;
 		for (File &file : group.files)
@@ -27,7 +29,8 @@ kern::Result<> PortCounters::start(const kern::sysfs::Directory &parent)
 	return {};
 }
 
-kern::Result<> PortCounters::File::start(const PortCounters &of, u32 group, u32 counter, const kern::sysfs::Directory &directory)
+kern::Result<> PortCounters::File::start(const PortCounters &of, u32 group, u32 counter,
+					 const kern::sysfs::Directory &directory)
 {
 	of_ = &of;
 	group_ = group;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What another module counts of a port (rdma/ib_port_counters.h), in directories of the port's own. */
+/*
+ * What another module counts of a port (rdma/ib_port_counters.h), in directories of the port's own.
+ */
 #pragma once
 #include <kern/memory.hpp>
 #include <kern/sysfs.hpp>
@@ -8,18 +10,22 @@
 namespace ib_sysfs
 {
 
-class PortCounters {
+class PortCounters
+{
 public:
 	/* Complete. Context: process. Errors: ENOMEM. */
-	static kern::Result<kern::Owned<PortCounters>> create(const ib_port_counters &counters, ib_device &device, u32 port,
+	static kern::Result<kern::Owned<PortCounters>> create(const ib_port_counters &counters,
+							      ib_device &device, u32 port,
 							      const kern::sysfs::Directory &parent);
 
 private:
 	struct Group;
 
-	class File {
+	class File
+	{
 	public:
-		kern::Result<> start(const PortCounters &of, u32 group, u32 counter, const kern::sysfs::Directory &directory);
+		kern::Result<> start(const PortCounters &of, u32 group, u32 counter,
+				     const kern::sysfs::Directory &directory);
 
 	private:
 		kern::Result<> show(kern::sysfs::Output &out);
@@ -35,7 +41,10 @@ private:
 		kern::OwnedArray<File> files;
 	};
 
-	PortCounters(const ib_port_counters &counters, ib_device &device, u32 port) : counters_(counters), device_(device), port_(port) {}
+	PortCounters(const ib_port_counters &counters, ib_device &device, u32 port)
+	    : counters_(counters), device_(device), port_(port)
+	{
+	}
 	kern::Result<> start(const kern::sysfs::Directory &parent);
 
 	const ib_port_counters &counters_;

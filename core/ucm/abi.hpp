@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands that programs write into /dev/infiniband/rdma_cm, version 4 of the interface: numbers and layouts. In host byte order, unless a member says
- * otherwise. `response` is where the answer goes.
+ * The commands that programs write into /dev/infiniband/rdma_cm, version 4 of the interface:
+ * numbers and layouts. In host byte order, unless a member says otherwise. `response` is where the
+ * answer goes.
  */
 #pragma once
 #include <rdma/types.h>
@@ -115,7 +116,10 @@ struct ResolveRoute {
 	u32 timeout_ms;
 };
 
-/* INIT_QP_ATTR, QUERY_ROUTE and QUERY: what is asked for is the state to go to, nothing, or one of Query. */
+/*
+ * INIT_QP_ATTR, QUERY_ROUTE and QUERY: what is asked for is the state to go to, nothing, or one of
+ * Query.
+ */
 struct Ask {
 	u64 response;
 	u32 id;
@@ -152,7 +156,10 @@ struct PathRecord {
 };
 static_assert(sizeof(PathRecord) == 64 && __builtin_offsetof(PathRecord, pkey) == 52);
 
-/* Behind it the interface has the device's index, by which a program finds the device where there is rdma netlink: without that, by its GUID. */
+/*
+ * Behind it the interface has the device's index, by which a program finds the device where there
+ * is rdma netlink: without that, by its GUID.
+ */
 struct Route {
 	__be64 node_guid;
 	PathRecord path[2];
@@ -214,7 +221,10 @@ struct ConnParam {
 };
 static_assert(sizeof(ConnParam) == 272);
 
-/* Enhanced connection establishment: what a program says of it is not passed on, and the peer's is none. */
+/*
+ * Enhanced connection establishment: what a program says of it is not passed on, and the peer's is
+ * none.
+ */
 struct Ece {
 	u32 vendor_id;
 	u32 attr_mod;
@@ -336,7 +346,8 @@ struct Event {
 	u32 reserved;
 	Ece ece;
 };
-static_assert(sizeof(Event) == 336 && __builtin_offsetof(Event, param) == 20 && __builtin_offsetof(Event, reserved) == 324);
+static_assert(sizeof(Event) == 336 && __builtin_offsetof(Event, param) == 20 &&
+	      __builtin_offsetof(Event, reserved) == 324);
 inline constexpr u16 event_least = 324;
 
 struct SetOption {

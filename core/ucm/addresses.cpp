@@ -13,14 +13,15 @@ namespace
 /* Paths that a program may offer at a time. */
 constexpr u32 paths_max = 8;
 
-Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_sockaddr &to, u32 timeout_ms)
+Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_sockaddr &to,
+		 u32 timeout_ms)
 {
 	TRY(table().may_ask(id));
 	return kern::check(rdma_resolve_addr(&cm, from, &to, timeout_ms));
 }
 
 /* What it says of its device, if it has one. */
-template <class Answer>
+template<class Answer>
 void show_device(const rdma_cm_id &cm, Answer &answer)
 {
 	if (!cm.device)
@@ -72,7 +73,8 @@ void show_path(const rdma_cm_id &cm, abi::Paths &answer)
 /* The first of those that the program offers that does for all. */
 Result<sa_path_rec> choose_path(const abi::SetOption &request)
 {
-	if (!request.optlen || request.optlen % sizeof(abi::PathData) || request.optlen / sizeof(abi::PathData) > paths_max)
+	if (!request.optlen || request.optlen % sizeof(abi::PathData) ||
+	    request.optlen / sizeof(abi::PathData) > paths_max)
 		return kern::Error{-EINVAL};
 	for (u32 at = 0; at < request.optlen; at += sizeof(abi::PathData)) {
 		abi::PathData offered;
@@ -218,15 +220,17 @@ Result<> query(Call &call, const abi::Ask &request)
 			return {};
 		}));
 		/* A path whole, or not at all. */
-		return call.room() < sizeof(answer.paths) ? call.respond(request.response, u64{answer.paths.num_paths}) :
-							    call.respond(request.response, answer.paths);
+		return call.room() < sizeof(answer.paths)
+			       ? call.respond(request.response, u64{answer.paths.num_paths})
+			       : call.respond(request.response, answer.paths);
 	case abi::query_address:
 	case abi::query_gid:
 		if (call.room() < sizeof(answer.addresses))
 			return kern::Error{-ENOSPC};
 		TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 			const HandlerGuard guard(cm);
-			(request.what == abi::query_gid ? show_gids : show_addresses)(cm, answer.addresses);
+			(request.what == abi::query_gid ? show_gids
+							: show_addresses)(cm, answer.addresses);
 			return {};
 		}));
 		return call.respond(request.response, answer.addresses);
@@ -241,7 +245,8 @@ Result<> set_option(Call &call, const abi::SetOption &request)
 
 	if (request.level == abi::option_id) {
 		const int value = TRY(read_id_option(request));
-		return id->with_cm([&](rdma_cm_id &cm) { return set_id_option(cm, request.optname, value); });
+		return id->with_cm(
+			[&](rdma_cm_id &cm) { return set_id_option(cm, request.optname, value); });
 	}
 	if (request.level != abi::option_ib || request.optname != abi::option_path)
 		return kern::Error{-ENOSYS};

@@ -2,9 +2,10 @@
 /*
  * Commands: what a program writes into the file, one command in each write.
  *
- * All of them stand in one table, with the sizes of request and answer (command_table.cpp). What holds for every command is done once, before it runs: sizes,
- * tails that must be zero, whose the id is and whether it has a device. A command gets its request complete, in the kernel's memory, zero where the program
- * said less; its answer is given when it holds no lock any more.
+ * All of them stand in one table, with the sizes of request and answer (command_table.cpp). What
+ * holds for every command is done once, before it runs: sizes, tails that must be zero, whose the
+ * id is and whether it has a device. A command gets its request complete, in the kernel's memory,
+ * zero where the program said less; its answer is given when it holds no lock any more.
  */
 #pragma once
 #include "file.hpp"
@@ -16,13 +17,14 @@ namespace ucm
 inline constexpr size_t max_request = 296, max_answer = 272;
 
 /* A command that runs. */
-class Call {
+class Call
+{
 public:
 	explicit Call(File &opened) : file(opened) {}
 
 	File &file;
 
-	template <class T>
+	template<class T>
 	const T &request() const
 	{
 		static_assert(sizeof(T) <= max_request);
@@ -31,7 +33,7 @@ public:
 	/* For the answer. */
 	size_t room() const { return room_; }
 	/* As much of it as the program has room for. Errors: EFAULT. */
-	template <class T>
+	template<class T>
 	kern::Result<> respond(u64 to, const T &answer) const
 	{
 		return respond(to, &answer, sizeof(answer));
@@ -46,7 +48,10 @@ private:
 };
 
 struct Command {
-	/* Bytes that there are to say, and the least that a program may; the least room for the answer. */
+	/*
+	 * Bytes that there are to say, and the least that a program may; the least room for the
+	 * answer.
+	 */
 	u16 request;
 	u16 least_request;
 	u16 least_answer;

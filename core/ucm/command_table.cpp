@@ -8,45 +8,46 @@ namespace ucm
 namespace
 {
 
-struct None {};
-template <class T>
+struct None {
+};
+template<class T>
 constexpr u16 size_of = sizeof(T);
-template <>
+template<>
 constexpr u16 size_of<None> = 0;
 
 /* From the command's function: what it is told, and what it answers. */
-template <class T>
+template<class T>
 struct Shape;
-template <class T>
+template<class T>
 struct Shape<Result<> (*)(Call &, const T &)> {
 	using Request = T;
 };
-template <class T>
+template<class T>
 struct Shape<Result<> (*)(Id &, rdma_cm_id &, const T &)> {
 	using Request = T;
 	using Answer = None;
 };
-template <class T, class A>
+template<class T, class A>
 struct Shape<Result<> (*)(Id &, rdma_cm_id &, const T &, A &)> {
 	using Request = T;
 	using Answer = A;
 	static_assert(sizeof(A) <= max_answer);
 };
-template <auto Run>
+template<auto Run>
 using Request = typename Shape<decltype(Run)>::Request;
-template <auto Run>
+template<auto Run>
 using Answer = typename Shape<decltype(Run)>::Answer;
 
 /* What a command finds its id with. */
 enum class Needs : u8 { id, device };
 
-template <auto Run>
+template<auto Run>
 Result<> run(Call &call)
 {
 	return Run(call, call.request<Request<Run>>());
 }
 
-template <auto Run, Needs needs>
+template<auto Run, Needs needs>
 Result<> run_of_id(Call &call)
 {
 	const auto &request = call.request<Request<Run>>();
@@ -66,12 +67,15 @@ Result<> run_of_id(Call &call)
 	return {};
 }
 
-template <auto Run>
+template<auto Run>
 constexpr Command plain(u16 least_answer = 0)
 {
-	return {.request = sizeof(Request<Run>), .least_request = sizeof(Request<Run>), .least_answer = least_answer, .run = run<Run>};
+	return {.request = sizeof(Request<Run>),
+		.least_request = sizeof(Request<Run>),
+		.least_answer = least_answer,
+		.run = run<Run>};
 }
-template <auto Run, Needs needs>
+template<auto Run, Needs needs>
 constexpr Command of_id(u16 least_request = sizeof(Request<Run>))
 {
 	return {.request = sizeof(Request<Run>),

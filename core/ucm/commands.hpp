@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands, by their requests. A failure leaves nothing behind. Those of an id are called with it and rdma_cm's, while no other command of it runs; they
- * fill in their answer.
+ * The commands, by their requests. A failure leaves nothing behind. Those of an id are called with
+ * it and rdma_cm's, while no other command of it runs; they fill in their answer.
  */
 #pragma once
 #include "command.hpp"
@@ -43,7 +43,8 @@ Result<> join_mcast(Call &call, const abi::JoinMcast &request);
 Result<> leave_mcast(Call &call, const abi::DestroyId &request);
 
 /* Keeps the handler of an id from running. */
-class [[nodiscard]] HandlerGuard {
+class [[nodiscard]] HandlerGuard
+{
 public:
 	explicit HandlerGuard(rdma_cm_id &cm) : cm_(cm) { rdma_lock_handler(&cm_); }
 	~HandlerGuard() { rdma_unlock_handler(&cm_); }

@@ -23,11 +23,16 @@ rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 
 Result<> listen(Id &id, rdma_cm_id &cm, const abi::Listen &request)
 {
-	const bool bounded = request.backlog > 0 && request.backlog <= static_cast<s32>(Id::backlog_max);
+	const bool bounded =
+		request.backlog > 0 && request.backlog <= static_cast<s32>(Id::backlog_max);
 
 	/* Before the first can come. One that is refused changes nothing. */
-	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog) : Id::backlog_max);
-	/* The table bounds what the program has not seen yet; the CM, what has not come to the table: a thousand may come at once. */
+	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog)
+							   : Id::backlog_max);
+	/*
+	 * The table bounds what the program has not seen yet; the CM, what has not come to the
+	 * table: a thousand may come at once.
+	 */
 	const auto listening = kern::check(rdma_listen(&cm, static_cast<int>(Id::backlog_max)));
 	if (!listening)
 		table().set_backlog(id, before);
@@ -61,7 +66,8 @@ Result<> reject(Id &, rdma_cm_id &cm, const abi::Reject &request)
 
 	if (reason != IB_CM_REJ_CONSUMER_DEFINED && reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
 		return kern::Error{-EINVAL};
-	return kern::check(rdma_reject(&cm, request.private_data, request.private_data_len, reason));
+	return kern::check(
+		rdma_reject(&cm, request.private_data, request.private_data_len, reason));
 }
 
 Result<> disconnect(Id &, rdma_cm_id &cm, const abi::Disconnect &)

@@ -112,7 +112,8 @@ rdma_conn_param param_of(const abi::ConnParam &said)
 
 void show(const rdma_conn_param &param, abi::ConnParam &shown)
 {
-	show_data(param.private_data, param.private_data_len, shown.private_data, shown.private_data_len);
+	show_data(param.private_data, param.private_data_len, shown.private_data,
+		  shown.private_data_len);
 	shown.responder_resources = param.responder_resources;
 	shown.initiator_depth = param.initiator_depth;
 	shown.flow_control = param.flow_control;
@@ -124,7 +125,8 @@ void show(const rdma_conn_param &param, abi::ConnParam &shown)
 
 void show(const rdma_ud_param &param, abi::UdParam &shown)
 {
-	show_data(param.private_data, param.private_data_len, shown.private_data, shown.private_data_len);
+	show_data(param.private_data, param.private_data_len, shown.private_data,
+		  shown.private_data_len);
 	show(param.ah_attr, shown.ah_attr);
 	shown.qp_num = param.qp_num;
 	shown.qkey = param.qkey;

@@ -13,12 +13,16 @@ namespace ucm
 class Id;
 
 /*
- * What a program knows by a number, and reads events of: an id, or its membership of a group. All but the number is under the table's lock.
+ * What a program knows by a number, and reads events of: an id, or its membership of a group. All
+ * but the number is under the table's lock.
  *
- * A program is told what it has asked for, as it may wait for that without limit; but it does not read what it asks for again and again, each time the kernel
- * has to keep one more event. So with asks_max unread it may not ask for more. What comes by itself, of which an id has but few, has room beyond.
+ * A program is told what it has asked for, as it may wait for that without limit; but it does not
+ * read what it asks for again and again, each time the kernel has to keep one more event. So with
+ * asks_max unread it may not ask for more. What comes by itself, of which an id has but few, has
+ * room beyond.
  */
-class Source {
+class Source
+{
 public:
 	static constexpr u32 asks_max = 8, unread_max = 16;
 
@@ -30,7 +34,10 @@ protected:
 
 private:
 	friend class Table;
-	/* Of all there are, from its number on; and of what its user may have, as long as it is known. */
+	/*
+	 * Of all there are, from its number on; and of what its user may have, as long as it is
+	 * known.
+	 */
 	kern::Portion of_all_, of_user_;
 
 	/* Each comes after those before it. */
@@ -45,14 +52,21 @@ private:
 	u64 uid_ = 0;
 	u32 number_ = 0;
 	u32 unread_ = 0;
-	/* Of an id with those of its memberships, as librdmacm counts what it has acknowledged: what it waits for before it frees its own. */
+	/*
+	 * Of an id with those of its memberships, as librdmacm counts what it has acknowledged:
+	 * what it waits for before it frees its own.
+	 */
 	u32 read_ = 0;
 };
 
 /* In a group. */
-class Membership : public Source, public kern::RefCounted<Membership> {
+class Membership : public Source, public kern::RefCounted<Membership>
+{
 public:
-	Membership(u64 uid, kern::Ref<Id> owner, const rdma_sockaddr &group) : Source(uid), id(std::move(owner)), address(group) {}
+	Membership(u64 uid, kern::Ref<Id> owner, const rdma_sockaddr &group)
+	    : Source(uid), id(std::move(owner)), address(group)
+	{
+	}
 
 	const kern::Ref<Id> id;
 	const rdma_sockaddr address;

@@ -49,7 +49,10 @@ unsigned int File::poll(kern::Poll &poll)
 
 void File::release()
 {
-	/* All that are its; a request that comes meanwhile is of a listener that is among them. What others are ending is the file's no more. */
+	/*
+	 * All that are its; a request that comes meanwhile is of a listener that is among them.
+	 * What others are ending is the file's no more.
+	 */
 	while (kern::Ref<Id> id = table().claim_any(*this))
 		Id::end(std::move(id));
 	kern::destroy(this);

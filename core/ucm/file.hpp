@@ -8,8 +8,12 @@
 namespace ucm
 {
 
-/* What one user may have by all the files that he has open: a quarter of what there is, so that others find the rest. Who asks for more gets EDQUOT. */
-class Share : public kern::UserShare {
+/*
+ * What one user may have by all the files that he has open: a quarter of what there is, so that
+ * others find the rest. Who asks for more gets EDQUOT.
+ */
+class Share : public kern::UserShare
+{
 public:
 	static constexpr u32 ids_max = 16384, memberships_max = 4096;
 
@@ -21,7 +25,8 @@ public:
 };
 using Shares = kern::Shares<Share>;
 
-class File {
+class File
+{
 public:
 	/* user: who has opened it. Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Owned<File>> create(kern_file &native, u32 user);

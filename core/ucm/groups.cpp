@@ -30,16 +30,20 @@ void abandon(Membership &membership)
 Result<> join(Call &call, const Join &wanted)
 {
 	const kern::Ref<Id> id = TRY(table().find(wanted.id, call.file));
-	const auto membership = TRY(kern::make_ref<Membership>(kern::Gfp::kernel, wanted.uid, id, wanted.address));
+	const auto membership =
+		TRY(kern::make_ref<Membership>(kern::Gfp::kernel, wanted.uid, id, wanted.address));
 
 	TRY(table().add(*membership));
 	const Result<> done = id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 		TRY(check_device(cm));
 		/* Before the first event can come. */
 		TRY(table().publish(*membership));
-		return kern::check(rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));
+		return kern::check(
+			rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));
 	});
-	const Result<> told = done ? call.respond(wanted.response, abi::Made{.id = membership->number()}) : kern::Error{done.error()};
+	const Result<> told =
+		done ? call.respond(wanted.response, abi::Made{.id = membership->number()})
+		     : kern::Error{done.error()};
 	if (!told)
 		abandon(*membership);
 	return told;
@@ -60,11 +64,13 @@ Result<> join_mcast(Call &call, const abi::JoinMcast &request)
 {
 	if (request.join_flags > abi::join_send_only)
 		return kern::Error{-EINVAL};
-	return join(call, {.response = request.response,
-			   .uid = request.uid,
-			   .id = request.id,
-			   .address = TRY(address_of(request.addr, request.addr_size)),
-			   .state = request.join_flags == abi::join_send_only ? SENDONLY_FULLMEMBER_JOIN : FULLMEMBER_JOIN});
+	return join(call,
+		    {.response = request.response,
+		     .uid = request.uid,
+		     .id = request.id,
+		     .address = TRY(address_of(request.addr, request.addr_size)),
+		     .state = request.join_flags == abi::join_send_only ? SENDONLY_FULLMEMBER_JOIN
+									: FULLMEMBER_JOIN});
 }
 
 Result<> leave_mcast(Call &call, const abi::DestroyId &request)

@@ -86,8 +86,10 @@ kern::Result<kern::Owned<Event>> Id::make_event(const rdma_cm_event &told)
 	auto event = TRY(kern::make<Event>(kern::Gfp::kernel));
 
 	event->id = kern::Ref<Id>::share(*this);
-	if (told.event == RDMA_CM_EVENT_MULTICAST_JOIN || told.event == RDMA_CM_EVENT_MULTICAST_ERROR)
-		event->membership = kern::Ref<Membership>::share(*static_cast<Membership *>(told.join_context));
+	if (told.event == RDMA_CM_EVENT_MULTICAST_JOIN ||
+	    told.event == RDMA_CM_EVENT_MULTICAST_ERROR)
+		event->membership =
+			kern::Ref<Membership>::share(*static_cast<Membership *>(told.join_context));
 	event->record.event = told.event;
 	event->record.status = told.status;
 	if (type_ == IB_QPT_UD)

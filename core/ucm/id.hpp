@@ -2,10 +2,11 @@
 /*
  * An id of a program: rdma_cm's, and the number by which the program knows it.
  *
- * Commands on an id run one at a time. rdma_cm's id ends with this one, or before it, when its device goes: then commands say ENXIO.
+ * Commands on an id run one at a time. rdma_cm's id ends with this one, or before it, when its
+ * device goes: then commands say ENXIO.
  *
- * Locks: commands_ is the outermost; then rdma_cm's handler lock; then the table's. No lock is held while the program's memory is read or written, so that
- * nobody has to wait for the program.
+ * Locks: commands_ is the outermost; then rdma_cm's handler lock; then the table's. No lock is held
+ * while the program's memory is read or written, so that nobody has to wait for the program.
  */
 #pragma once
 #include <kern/lock.hpp>
@@ -16,20 +17,28 @@ namespace ucm
 
 class File;
 
-class Id : public Source, public kern::RefCounted<Id> {
+class Id : public Source, public kern::RefCounted<Id>
+{
 public:
-	/* Requests to a listener that may wait to be read; those beyond are dropped, and their senders ask again. */
+	/*
+	 * Requests to a listener that may wait to be read; those beyond are dropped, and their
+	 * senders ask again.
+	 */
 	static constexpr u32 backlog_max = 1024;
 
-	/* A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM; those of rdma_create_user_id(). */
-	static kern::Result<kern::Ref<Id>> create(File &file, u64 uid, rdma_ucm_port_space ps, ib_qp_type type);
+	/*
+	 * A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM;
+	 * those of rdma_create_user_id().
+	 */
+	static kern::Result<kern::Ref<Id>> create(File &file, u64 uid, rdma_ucm_port_space ps,
+						  ib_qp_type type);
 	~Id();
 
 	/*
-	 * Calls body(cm) with rdma_cm's id, while no other command of it runs and it does not end. Context: process, not from a handler. Errors: ENXIO
-	 * when that has gone.
+	 * Calls body(cm) with rdma_cm's id, while no other command of it runs and it does not end.
+	 * Context: process, not from a handler. Errors: ENXIO when that has gone.
 	 */
-	template <class Body>
+	template<class Body>
 	kern::Result<> with_cm(Body body)
 	{
 		kern::Guard guard(commands_);
@@ -39,8 +48,9 @@ public:
 	}
 
 	/*
-	 * Ends what the caller has claimed of the table, or made and not published, with its memberships and the new ids that the program does not know; how many
-	 * events have been read. Context: process.
+	 * Ends what the caller has claimed of the table, or made and not published, with its
+	 * memberships and the new ids that the program does not know; how many events have been
+	 * read. Context: process.
 	 */
 	static u32 end(kern::Ref<Id> id);
 	/* The same of a membership. */
@@ -76,8 +86,8 @@ private:
 	const ib_qp_type type_;
 
 	/*
-	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events, in order; and of a listener how many requests wait to be
-	 * read, and may.
+	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events,
+	 * in order; and of a listener how many requests wait to be read, and may.
 	 */
 	File *file_ = nullptr;
 	kern::List<Membership, &Membership::node> memberships_;

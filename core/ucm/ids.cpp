@@ -8,7 +8,10 @@ namespace ucm
 namespace
 {
 
-/* The type of its QP, where the port space leaves a choice. Error: EINVAL for none that a program may have. */
+/*
+ * The type of its QP, where the port space leaves a choice. Error: EINVAL for none that a program
+ * may have.
+ */
 Result<ib_qp_type> type_of(const abi::CreateId &request)
 {
 	switch (request.ps) {
@@ -29,7 +32,8 @@ Result<ib_qp_type> type_of(const abi::CreateId &request)
 Result<> create_id(Call &call, const abi::CreateId &request)
 {
 	const ib_qp_type type = TRY(type_of(request));
-	const auto id = TRY(Id::create(call.file, request.uid, static_cast<rdma_ucm_port_space>(request.ps), type));
+	const auto id = TRY(Id::create(call.file, request.uid,
+				       static_cast<rdma_ucm_port_space>(request.ps), type));
 	const Result<> told = call.respond(request.response, abi::Made{.id = id->number()});
 
 	if (!told) {

@@ -9,11 +9,12 @@ namespace
 {
 
 /* What there is while the module is. */
-class Service {
+class Service
+{
 public:
 	/*
-	 * From now on programs may open the node, before this returns also: all that they use is there. Context: process. Errors: EEXIST or EBUSY if someone
-	 * else has the node; ENOMEM.
+	 * From now on programs may open the node, before this returns also: all that they use is
+	 * there. Context: process. Errors: EEXIST or EBUSY if someone else has the node; ENOMEM.
 	 */
 	kern::Result<> begin()
 	{
@@ -28,7 +29,10 @@ public:
 	}
 
 	/* What opens the node. */
-	kern::Result<File *> open(kern_file &native) { return TRY(File::create(native, kern_file_user(&native))).release(); }
+	kern::Result<File *> open(kern_file &native)
+	{
+		return TRY(File::create(native, kern_file_user(&native))).release();
+	}
 
 	Table ids;
 

@@ -119,7 +119,10 @@ kern::Ref<Id> Table::claim_locked(Id &id)
 	if (id.state_ != State::known)
 		return {};
 	become(id, State::ended);
-	/* The end takes its time, and the file may close meanwhile, with which the user's share goes. */
+	/*
+	 * The end takes its time, and the file may close meanwhile, with which the user's share
+	 * goes.
+	 */
 	for (Membership &membership : id.memberships_)
 		membership.of_user_ = {};
 	for (Event &event : id.events_)
@@ -148,7 +151,8 @@ kern::Result<kern::Ref<Membership>> Table::claim_membership(u32 number, const Fi
 	kern::Guard guard(lock_);
 	Membership *membership = memberships_.load(number);
 
-	if (!membership || membership->state_ != State::known || membership->id->state_ != State::known)
+	if (!membership || membership->state_ != State::known ||
+	    membership->id->state_ != State::known)
 		return kern::Error{-ENOENT};
 	if (membership->id->file_ != &file)
 		return kern::Error{-EINVAL};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * All ids and memberships by their numbers, which are of one space for all programs; whose they are; and the queues of what is unread.
+ * All ids and memberships by their numbers, which are of one space for all programs; whose they
+ * are; and the queues of what is unread.
  *
- * One lock for all of it, as an id may move from one file to another with what is unread of it, at any moment. It is the innermost, and held for as long as
- * something is put into a list or taken out.
+ * One lock for all of it, as an id may move from one file to another with what is unread of it, at
+ * any moment. It is the innermost, and held for as long as something is put into a list or taken
+ * out.
  */
 #pragma once
 #include <kern/budget.hpp>
@@ -14,28 +16,46 @@
 namespace ucm
 {
 
-class Table {
+class Table
+{
 public:
-	/* Of all programs together. librdmacm finds its ids by their numbers, in tables that end with number 65535. */
+	/*
+	 * Of all programs together. librdmacm finds its ids by their numbers, in tables that end
+	 * with number 65535.
+	 */
 	static constexpr u32 ids_max = 65536, memberships_max = 16384;
 
 	/* ids, memberships: at most those. */
-	explicit Table(u32 ids = ids_max, u32 memberships = memberships_max) : id_limit_(ids, -ENOBUFS), membership_limit_(memberships, -ENOBUFS) {}
+	explicit Table(u32 ids = ids_max, u32 memberships = memberships_max)
+	    : id_limit_(ids, -ENOBUFS), membership_limit_(memberships, -ENOBUFS)
+	{
+	}
 	~Table() { removal_.flush(); }
 
 	/* Gives a new id or membership its number. Errors: ENOBUFS, ENOMEM. */
 	kern::Result<> add(Id &id);
 	kern::Result<> add(Membership &membership);
-	/* From now on the program can find it. Errors: EDQUOT beyond what the file's user may have. */
+	/*
+	 * From now on the program can find it. Errors: EDQUOT beyond what the file's user may have.
+	 */
 	kern::Result<> publish(Id &id, File &file);
-	/* Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of an id by their addresses; EDQUOT; ENOENT if the id has ended. */
+	/*
+	 * Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of
+	 * an id by their addresses; EDQUOT; ENOENT if the id has ended.
+	 */
 	kern::Result<> publish(Membership &membership);
-	/* The same of what a request has made, with the event of it. Errors: ENOMEM if there is no room for either, or the listener has ended. */
+	/*
+	 * The same of what a request has made, with the event of it. Errors: ENOMEM if there is no
+	 * room for either, or the listener has ended.
+	 */
 	kern::Result<> publish(kern::Owned<Event> &request);
 
 	/* Errors: ENOENT; EINVAL for another file's. */
 	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
-	/* The same, for the caller to end it. Nobody finds it any more; an id is no file's from then on, nor is what is unread of it. */
+	/*
+	 * The same, for the caller to end it. Nobody finds it any more; an id is no file's from
+	 * then on, nor is what is unread of it.
+	 */
 	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
 	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
 	/* Any of the file's; empty if it has none. */
@@ -45,7 +65,10 @@ public:
 	kern::Ref<Id> claim(Id &id);
 	kern::Ref<Membership> claim(Membership &membership);
 
-	/* What is claimed, or could not be published, has ended: how many of its events have been read. Those that have not are the caller's. */
+	/*
+	 * What is claimed, or could not be published, has ended: how many of its events have been
+	 * read. Those that have not are the caller's.
+	 */
 	using Events = kern::List<Event, &Event::in_id>;
 	u32 remove(Id &id, Events &unread);
 	u32 remove(Membership &membership, Events &unread);
@@ -71,7 +94,10 @@ public:
 	void push(kern::Owned<Event> &event);
 	/* The file's oldest, as read; uid and number filled in. Empty if there is none. */
 	kern::Owned<Event> pop(File &file);
-	/* It could not be told: unread again, unless what it is of has ended meanwhile: empties the owner then. */
+	/*
+	 * It could not be told: unread again, unless what it is of has ended meanwhile: empties the
+	 * owner then.
+	 */
 	void put_back(kern::Owned<Event> &event);
 	bool has_unread(const File &file);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What programs and this module say to each other, in the sizes and places that libibumad has known since its ABI 5. */
+/*
+ * What programs and this module say to each other, in the sizes and places that libibumad has known
+ * since its ABI 5.
+ */
 #pragma once
 #include <ib/endian.hpp>
 #include <rdma/ib_mad.h>

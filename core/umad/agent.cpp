@@ -14,7 +14,8 @@ constexpr u8 class_version_max = 0x83;
 
 bool is_vendor_range2(u8 mgmt_class)
 {
-	return mgmt_class >= IB_MGMT_CLASS_VENDOR_RANGE2_START && mgmt_class <= IB_MGMT_CLASS_VENDOR_RANGE2_END;
+	return mgmt_class >= IB_MGMT_CLASS_VENDOR_RANGE2_START &&
+	       mgmt_class <= IB_MGMT_CLASS_VENDOR_RANGE2_END;
 }
 
 /* What the midlayer leaves to its consumers' good sense. */
@@ -22,7 +23,8 @@ kern::Result<> check_request(const Registration &what)
 {
 	const ib_mad_reg_req &request = what.request;
 	const u8 mgmt_class = request.mgmt_class;
-	const bool smp = mgmt_class == IB_MGMT_CLASS_SUBN_LID_ROUTED || mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
+	const bool smp = mgmt_class == IB_MGMT_CLASS_SUBN_LID_ROUTED ||
+			 mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 
 	if (smp != (what.qpn == 0) || (!smp && mgmt_class > IB_MGMT_CLASS_VENDOR_RANGE2_END))
 		return kern::Error{-EINVAL};
@@ -37,7 +39,8 @@ kern::Result<> check_request(const Registration &what)
 
 } // namespace
 
-kern::Result<kern::Owned<Agent>> Agent::create(File &file, ib_device &device, u32 port, u32 id, Registration what)
+kern::Result<kern::Owned<Agent>> Agent::create(File &file, ib_device &device, u32 port, u32 id,
+					       Registration what)
 {
 	ib_mad_reg_req *request = what.request.mgmt_class ? &what.request : nullptr;
 
@@ -46,8 +49,9 @@ kern::Result<kern::Owned<Agent>> Agent::create(File &file, ib_device &device, u3
 	if (request)
 		TRY(check_request(what));
 	auto agent = TRY(kern::adopt(new (kern::Gfp::kernel) Agent(file, id)));
-	agent->mad_ = TRY(rdma::check(ib_register_mad_agent(&device, port, what.qpn ? IB_QPT_GSI : IB_QPT_SMI, request, what.rmpp_version,
-							    on_sent, on_received, agent.get(), what.flags)));
+	agent->mad_ = TRY(rdma::check(ib_register_mad_agent(
+		&device, port, what.qpn ? IB_QPT_GSI : IB_QPT_SMI, request, what.rmpp_version,
+		on_sent, on_received, agent.get(), what.flags)));
 	return agent;
 }
 
@@ -68,7 +72,8 @@ void Agent::on_sent(ib_mad_agent *mad, ib_mad_send_wc *how)
 void Agent::on_received(ib_mad_agent *mad, ib_mad_send_buf *asked, ib_mad_recv_wc *received)
 {
 	const Agent &agent = *static_cast<Agent *>(mad->context);
-	agent.file_.on_received(agent, *mad, asked ? static_cast<Send *>(asked->context[0]) : nullptr, received);
+	agent.file_.on_received(agent, *mad,
+				asked ? static_cast<Send *>(asked->context[0]) : nullptr, received);
 }
 
 } // namespace umad

@@ -19,24 +19,36 @@ struct Registration {
 	u8 rmpp_version;
 };
 
-class Agent {
+class Agent
+{
 public:
-	/* Context: process. Errors: EINVAL for what does not fit together, or is another agent's; ENODEV; ENOMEM. */
-	static kern::Result<kern::Owned<Agent>> create(File &file, ib_device &device, u32 port, u32 id, Registration what);
+	/*
+	 * Context: process. Errors: EINVAL for what does not fit together, or is another agent's;
+	 * ENODEV; ENOMEM.
+	 */
+	static kern::Result<kern::Owned<Agent>> create(File &file, ib_device &device, u32 port,
+						       u32 id, Registration what);
 	/* What it has sent is over then, and nothing comes to it any more. Context: process. */
 	~Agent();
 
 	u32 id() const { return id_; }
 	ib_mad_agent &mad() const { return *mad_; }
 	/* Whether RMPP is done for it, and for this class. */
-	bool segments(u8 mgmt_class) const { return ib_is_mad_class_rmpp(mgmt_class) && ib_mad_kernel_rmpp_agent(mad_); }
+	bool segments(u8 mgmt_class) const
+	{
+		return ib_is_mad_class_rmpp(mgmt_class) && ib_mad_kernel_rmpp_agent(mad_);
+	}
 	/* Whether it does RMPP itself, and for this class. */
-	bool leaves_segments(u8 mgmt_class) const { return ib_is_mad_class_rmpp(mgmt_class) && !ib_mad_kernel_rmpp_agent(mad_); }
+	bool leaves_segments(u8 mgmt_class) const
+	{
+		return ib_is_mad_class_rmpp(mgmt_class) && !ib_mad_kernel_rmpp_agent(mad_);
+	}
 
 private:
 	Agent(File &file, u32 id) : file_(file), id_(id) {}
 	static void on_sent(ib_mad_agent *mad, ib_mad_send_wc *how);
-	static void on_received(ib_mad_agent *mad, ib_mad_send_buf *asked, ib_mad_recv_wc *received);
+	static void on_received(ib_mad_agent *mad, ib_mad_send_buf *asked,
+				ib_mad_recv_wc *received);
 
 	File &file_;
 	const u32 id_;

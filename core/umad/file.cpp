@@ -24,7 +24,9 @@ kern::Result<kern::Ref<File>> File::create(Port &port, kern_file &native)
 	return kern::adopt_ref(new (kern::Gfp::kernel) File(port, native));
 }
 
-File::File(Port &owner, kern_file &native) : owner_(kern::Ref<Port>::share(owner)), native_(native) {}
+File::File(Port &owner, kern_file &native) : owner_(kern::Ref<Port>::share(owner)), native_(native)
+{
+}
 
 File::~File()
 {
@@ -67,14 +69,16 @@ void File::release()
 size_t File::header_size() const
 {
 	const Form now = form();
-	return now == Form::open_long || now == Form::settled_long ? sizeof(abi::Header) : abi::header_without_pkey;
+	return now == Form::open_long || now == Form::settled_long ? sizeof(abi::Header)
+								   : abi::header_without_pkey;
 }
 
 void File::settle(bool with_pkey)
 {
 	if (form() >= Form::settled_short)
 		return;
-	const Form settled = with_pkey || form() == Form::open_long ? Form::settled_long : Form::settled_short;
+	const Form settled =
+		with_pkey || form() == Form::open_long ? Form::settled_long : Form::settled_short;
 	form_.store_release(static_cast<u8>(settled));
 }
 
@@ -144,7 +148,8 @@ kern::Result<> File::register_agent(u64 argument)
 	abi::RegisterAgent asked;
 
 	TRY(kern::copy_in(&asked, argument, sizeof(asked)));
-	Registration what{.qpn = asked.qpn, .flags = 0, .request = {}, .rmpp_version = asked.rmpp_version};
+	Registration what{
+		.qpn = asked.qpn, .flags = 0, .request = {}, .rmpp_version = asked.rmpp_version};
 	what.request.mgmt_class = asked.mgmt_class;
 	what.request.mgmt_class_version = asked.mgmt_class_version;
 	__builtin_memcpy(what.request.oui, asked.oui, sizeof(asked.oui));
@@ -161,7 +166,8 @@ kern::Result<> File::register_agent2(u64 argument)
 	if (asked.flags & ~abi::user_rmpp) {
 		/* Says what there is instead. */
 		const u32 known = abi::user_rmpp;
-		TRY(kern::copy_out(argument + __builtin_offsetof(abi::RegisterAgent2, flags), &known, sizeof(known)));
+		TRY(kern::copy_out(argument + __builtin_offsetof(abi::RegisterAgent2, flags),
+				   &known, sizeof(known)));
 		return kern::Error{-EINVAL};
 	}
 	if (asked.oui >> 24)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An opened /dev/infiniband/umadN: a program's agents on a port, what it has sent by them, and what waits to be read.
+ * An opened /dev/infiniband/umadN: a program's agents on a port, what it has sent by them, and what
+ * waits to be read.
  *
- * The end, of the file or of the port, is the end of the agents, which waits for the midlayer and never for the program: no lock is held while
- * the program's memory is read or written.
+ * The end, of the file or of the port, is the end of the agents, which waits for the midlayer and
+ * never for the program: no lock is held while the program's memory is read or written.
  *
- * Locks: agents_lock_ is the outermost here, then those of the midlayer; lock_ is innermost, and all that the midlayer's handlers take.
+ * Locks: agents_lock_ is the outermost here, then those of the midlayer; lock_ is innermost, and
+ * all that the midlayer's handlers take.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -19,7 +21,8 @@ namespace umad
 
 class Port;
 
-class File : public kern::RefCounted<File> {
+class File : public kern::RefCounted<File>
+{
 public:
 	/* Agents of one file. */
 	static constexpr unsigned int agents_max = 32;
@@ -35,7 +38,8 @@ public:
 	/* failed: in whatever way. */
 	void on_sent(Send &send, bool failed);
 	/* asked: the send that it answers; nullptr for what nobody has asked for. */
-	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received);
+	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
+			 ib_mad_recv_wc *received);
 
 	/* The file's calls. */
 	kern::Result<size_t> read(u64 to, size_t count, bool wait);
@@ -83,7 +87,10 @@ private:
 	kern::Result<> post(kern::Owned<Send> send, const Agent &agent);
 	kern::Owned<Send> take(Send &send);
 
-	/* Takes the message if there is room, as there is for an outcome of one MAD. over: the send of which it is the outcome. */
+	/*
+	 * Takes the message if there is room, as there is for an outcome of one MAD. over: the send
+	 * of which it is the outcome.
+	 */
 	bool push(kern::Owned<Unread> &message, Send *over);
 	void put_back(kern::Owned<Unread> message);
 	kern::Owned<Unread> pop();
@@ -103,7 +110,10 @@ private:
 	kern::SpinLock lock_{KERN_LOCK_CLASS("umad.file")};
 	kern::List<Send, &Send::node> sends_ GUARDED_BY(lock_);
 	kern::List<Unread, &Unread::node> unread_ GUARDED_BY(lock_);
-	/* MADs of sends, and in what is unread, but for one of each outcome: those are counted beside the sends. */
+	/*
+	 * MADs of sends, and in what is unread, but for one of each outcome: those are counted
+	 * beside the sends.
+	 */
 	unsigned int sent_mads_ GUARDED_BY(lock_) = 0;
 	unsigned int unread_mads_ GUARDED_BY(lock_) = 0;
 	unsigned int unread_outcomes_ GUARDED_BY(lock_) = 0;

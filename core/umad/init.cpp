@@ -15,9 +15,12 @@ constexpr unsigned int first_umad = 0;
 constexpr unsigned int first_issm = 64;
 
 /* What there is while the module is. */
-class Service : public Names {
+class Service : public Names
+{
 public:
-	/* Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM. */
+	/*
+	 * Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM.
+	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
 		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
@@ -26,7 +29,8 @@ public:
 		TRY(service->umad.create(major, first_umad, "infiniband_mad"));
 		TRY(service->issm.create(major, first_issm, "infiniband_mad"));
 		service->mad_class = TRY(kern::DeviceClass::create(
-			"infiniband_mad", {.abi_version = abi::version, .node_mode = 0600, .tells_name = false}));
+			"infiniband_mad",
+			{.abi_version = abi::version, .node_mode = 0600, .tells_name = false}));
 		return service;
 	}
 	~Service()
@@ -39,13 +43,15 @@ public:
 constinit kern::Static<kern::Owned<Service>> service;
 
 /* The ports of a device that carry MADs. */
-class Ports {
+class Ports
+{
 public:
 	static kern::Result<kern::Owned<Ports>> create(ib_device &device)
 	{
 		auto ports = TRY(kern::make<Ports>(kern::Gfp::kernel));
 		const u32 first = rdma_start_port(&device), last = rdma_end_port(&device);
-		ports->all_ = TRY(kern::make_array<kern::Ref<Port>>(kern::Gfp::kernel, last - first + 1));
+		ports->all_ =
+			TRY(kern::make_array<kern::Ref<Port>>(kern::Gfp::kernel, last - first + 1));
 		for (u32 number = first; number <= last; number++)
 			if (rdma_cap_ib_mad(&device, number))
 				ports->all_[number - first] = TRY(Port::create(device, number));
@@ -87,7 +93,8 @@ kern::Result<> start()
 {
 	auto made = Service::create();
 	if (!made) {
-		kern_error("no class infiniband_mad, or no device numbers from %u:%u: %d\n", major, first_umad, made.error());
+		kern_error("no class infiniband_mad, or no device numbers from %u:%u: %d\n", major,
+			   first_umad, made.error());
 		return kern::Error{made.error()};
 	}
 	service.construct(made.take());

@@ -28,7 +28,8 @@ kern::Result<> Manager::become(State next)
 		return {};
 	if (next != State::device_gone) {
 		ib_port_modify change{};
-		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) = IB_PORT_SM;
+		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) =
+			IB_PORT_SM;
 		const int status = ib_modify_port(&device_, port_, 0, &change);
 		/* A port that is not told that its manager has gone has still none. */
 		if (next == State::taken)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* /dev/infiniband/issmN: whoever has it open is the port's subnet manager (IsSM of PortInfo.CapabilityMask), one at a time. */
+/*
+ * /dev/infiniband/issmN: whoever has it open is the port's subnet manager (IsSM of
+ * PortInfo.CapabilityMask), one at a time.
+ */
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/file.hpp>
@@ -9,7 +12,8 @@
 namespace umad
 {
 
-class Manager : public kern::RefCounted<Manager> {
+class Manager : public kern::RefCounted<Manager>
+{
 public:
 	/* Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Manager>> create(ib_device &device, u32 port);
@@ -17,7 +21,10 @@ public:
 	/* The port goes: nobody waits to be its manager any more. Context: process. */
 	void leave_device();
 
-	/* What opens the node. Errors: EAGAIN, or EINTR, while there is another; ENXIO; the driver's. */
+	/*
+	 * What opens the node. Errors: EAGAIN, or EINTR, while there is another; ENXIO; the
+	 * driver's.
+	 */
 	kern::Result<Manager *> open(kern_file &file);
 	/* The file's only call. */
 	void release();

@@ -11,9 +11,10 @@ namespace umad
 class Agent;
 
 /*
- * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that begins below that is taken whole. What comes
- * unasked beyond is dropped. What a program has asked for is told, for it may wait for that without limit: a send counts one of those under
- * way until its outcome has been read, and what is written beyond is refused.
+ * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that
+ * begins below that is taken whole. What comes unasked beyond is dropped. What a program has asked
+ * for is told, for it may wait for that without limit: a send counts one of those under way until
+ * its outcome has been read, and what is written beyond is refused.
  */
 inline constexpr unsigned int mads_max = 8192;
 
@@ -39,24 +40,31 @@ struct Unread {
 	}
 
 	/* Bytes behind the header. */
-	size_t size() const { return received ? static_cast<size_t>(received->mad_len) : sizeof(unanswered); }
+	size_t size() const
+	{
+		return received ? static_cast<size_t>(received->mad_len) : sizeof(unanswered);
+	}
 	unsigned int mads() const
 	{
 		const size_t behind = size() > IB_MGMT_MAD_SIZE ? size() - IB_MGMT_MAD_SIZE : 0;
-		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) / IB_MGMT_RMPP_DATA);
+		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) /
+						     IB_MGMT_RMPP_DATA);
 	}
 	/* Those of them whose place is not a send's. */
 	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 
 /* A send, from its writing until the midlayer says how it ended. */
-class Send {
+class Send
+{
 public:
 	/*
-	 * bytes: the MAD, or all of an RMPP message behind one header of its class; at least IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for
-	 * a size, an address or a P_Key's index that cannot be, ENOMEM.
+	 * bytes: the MAD, or all of an RMPP message behind one header of its class; at least
+	 * IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for a size, an address or a P_Key's
+	 * index that cannot be, ENOMEM.
 	 */
-	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header, kern::ConstBytes bytes);
+	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header,
+						      kern::ConstBytes bytes);
 	~Send();
 
 	ib_mad_hdr &mad() const { return *static_cast<ib_mad_hdr *>(buffer_->mad); }
@@ -64,7 +72,10 @@ public:
 	unsigned int mads() const { return static_cast<unsigned int>(buffer_->seg_count); }
 	/* Whether the peer could take one's answer for the other's. */
 	bool is_mistakable_for(const Send &other) const;
-	/* As the program reads it when nobody has answered; empty for a send that expects no answer, and the second time. */
+	/*
+	 * As the program reads it when nobody has answered; empty for a send that expects no
+	 * answer, and the second time.
+	 */
 	kern::Owned<Unread> take_outcome();
 
 	/* In its file's list. */

@@ -29,9 +29,10 @@ kern::Result<> Port::start()
 	name_ = TRY(names().numbers.alloc(0, kern::Node::limit - 1));
 	kern_format(umad_name_, sizeof(umad_name_), "umad%u", name_);
 	kern_format(issm_name_, sizeof(issm_name_), "issm%u", name_);
-	umad_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files, names().umad, name_, file_kind(), this));
-	issm_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files, names().issm, name_, manager_kind(),
-				       manager_.get()));
+	umad_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files,
+				       names().umad, name_, file_kind(), this));
+	issm_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files,
+				       names().issm, name_, manager_kind(), manager_.get()));
 	publish(published_umad_, IB_NODE_UMAD, umad_name_, names().umad);
 	publish(published_issm_, IB_NODE_ISSM, issm_name_, names().issm);
 	umad_.announce();
@@ -39,7 +40,8 @@ kern::Result<> Port::start()
 	return {};
 }
 
-void Port::publish(ib_node &node, ib_node_kind kind, const char *name, const kern::NodeRegion &region)
+void Port::publish(ib_node &node, ib_node_kind kind, const char *name,
+		   const kern::NodeRegion &region)
 {
 	node = {
 		.kind = kind,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A port's nodes, /dev/infiniband/umadN and issmN, their entries in the class infiniband_mad, and who has them open. */
+/*
+ * A port's nodes, /dev/infiniband/umadN and issmN, their entries in the class infiniband_mad, and
+ * who has them open.
+ */
 #pragma once
 #include <kern/device_class.hpp>
 #include <kern/file.hpp>
@@ -22,9 +25,13 @@ struct Names {
 /* As long as there is a port. */
 Names &names();
 
-class Port : public kern::RefCounted<Port> {
+class Port : public kern::RefCounted<Port>
+{
 public:
-	/* Programs may open it from now on. Context: process. Errors: ENOSPC when all numbers are taken; ENOMEM. */
+	/*
+	 * Programs may open it from now on. Context: process. Errors: ENOSPC when all numbers are
+	 * taken; ENOMEM.
+	 */
 	static kern::Result<kern::Ref<Port>> create(ib_device &ib, u32 number);
 	~Port();
 
@@ -40,7 +47,8 @@ public:
 private:
 	Port(ib_device &ib, u32 number) : ib_(ib), number_(number) {}
 	kern::Result<> start();
-	void publish(ib_node &node, ib_node_kind kind, const char *name, const kern::NodeRegion &region);
+	void publish(ib_node &node, ib_node_kind kind, const char *name,
+		     const kern::NodeRegion &region);
 	kern::Result<> show_device(kern::sysfs::Output &out);
 	kern::Result<> show_number(kern::sysfs::Output &out);
 

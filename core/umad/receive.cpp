@@ -10,8 +10,12 @@ namespace umad
 namespace
 {
 
-/* The sender's address, as the program needs it for an answer. Errors: EINVAL for one that cannot be answered. */
-kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received, abi::Header &header)
+/*
+ * The sender's address, as the program needs it for an answer. Errors: EINVAL for one that cannot
+ * be answered.
+ */
+kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
+			abi::Header &header)
 {
 	const ib_wc &from = *received.wc;
 
@@ -25,7 +29,8 @@ kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
 		return {};
 
 	rdma_ah_attr back{};
-	TRY_ERRNO(ib_init_ah_attr_from_wc(mad.device, mad.port_num, &from, received.recv_buf.grh, &back));
+	TRY_ERRNO(ib_init_ah_attr_from_wc(mad.device, mad.port_num, &from, received.recv_buf.grh,
+					  &back));
 	const ib_global_route &route = *rdma_ah_read_grh(&back);
 	header.gid_index = route.sgid_index;
 	header.hop_limit = route.hop_limit;
@@ -37,16 +42,24 @@ kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
 
 ib_mad_recv_buf &segment_of(ib_links *link)
 {
-	return *reinterpret_cast<ib_mad_recv_buf *>(reinterpret_cast<char *>(link) - __builtin_offsetof(ib_mad_recv_buf, list));
+	return *reinterpret_cast<ib_mad_recv_buf *>(reinterpret_cast<char *>(link) -
+						    __builtin_offsetof(ib_mad_recv_buf, list));
 }
 
 } // namespace
 
-void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked, ib_mad_recv_wc *received)
+void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
+		       ib_mad_recv_wc *received)
 {
-	/* Without waiting for memory: who gives it back may wait for MADs, which come by the same work item. */
-	kern::Owned<Unread> message = asked ? asked->take_outcome() :
-					      kern::make<Unread>(kern::Gfp::nowait | kern::Gfp::no_warn, Unread::Kind::unasked).value_or({});
+	/*
+	 * Without waiting for memory: who gives it back may wait for MADs, which come by the same
+	 * work item.
+	 */
+	kern::Owned<Unread> message =
+		asked ? asked->take_outcome()
+		      : kern::make<Unread>(kern::Gfp::nowait | kern::Gfp::no_warn,
+					   Unread::Kind::unasked)
+				.value_or({});
 	if (!message) {
 		ib_free_recv_mad(received);
 		return;
@@ -122,7 +135,10 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 			return kern::Error{-EIO};
 		if (kern::Owned<Unread> message = pop()) {
 			const kern::Result<size_t> shown = show(*message, to, count);
-			/* It is the next one's still: a program looks for the length first, and comes back with more room. */
+			/*
+			 * It is the next one's still: a program looks for the length first, and
+			 * comes back with more room.
+			 */
 			if (!shown)
 				put_back(std::move(message));
 			return shown;
@@ -156,12 +172,16 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 	if (size > first && count < header_bytes + size)
 		return kern::Error{-ENOSPC};
 	/* Behind the first segment, each without the headers of its class. */
-	const auto headers = static_cast<size_t>(ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
+	const auto headers = static_cast<size_t>(
+		ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
 	ib_links *link = &received.recv_buf.list;
 	for (size_t at = first; at < size;) {
 		link = link->next;
-		const size_t room = IB_MGMT_MAD_SIZE - headers, part = size - at < room ? size - at : room;
-		TRY(kern::copy_out(to + at, reinterpret_cast<const u8 *>(segment_of(link).mad) + headers, part));
+		const size_t room = IB_MGMT_MAD_SIZE - headers,
+			     part = size - at < room ? size - at : room;
+		TRY(kern::copy_out(to + at,
+				   reinterpret_cast<const u8 *>(segment_of(link).mad) + headers,
+				   part));
 		at += part;
 	}
 	return header_bytes + size;

@@ -15,14 +15,20 @@ namespace
 /* No message is longer: the midlayer's own bound is a little below. */
 constexpr size_t message_bytes_max = 16 * 1024 * 1024;
 
-/* What stands for "as long as it takes" in the program's unsigned numbers does so in the midlayer's. */
+/*
+ * What stands for "as long as it takes" in the program's unsigned numbers does so in the
+ * midlayer's.
+ */
 int as_int(u32 number)
 {
 	constexpr u32 most = 0x7fffffff;
 	return static_cast<int>(number < most ? number : most);
 }
 
-/* Requests carry the agent's half of the transaction id, by which the answer finds it; responses that of whoever asked. */
+/*
+ * Requests carry the agent's half of the transaction id, by which the answer finds it; responses
+ * that of whoever asked.
+ */
 void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 {
 	if (!ib_response_mad(&mad))
@@ -31,7 +37,8 @@ void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 
 } // namespace
 
-kern::Result<kern::Owned<Send>> Send::create(Agent &agent, const abi::Header &header, kern::ConstBytes bytes)
+kern::Result<kern::Owned<Send>> Send::create(Agent &agent, const abi::Header &header,
+					     kern::ConstBytes bytes)
 {
 	auto send = TRY(kern::adopt(new (kern::Gfp::kernel) Send(header)));
 	TRY(send->start(agent, bytes));
@@ -50,20 +57,25 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 {
 	const auto &given = *reinterpret_cast<const ib_rmpp_mad *>(bytes.data());
 	const u8 mgmt_class = given.mad_hdr.mgmt_class;
-	const bool rmpp = agent.segments(mgmt_class) && (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
+	const bool rmpp = agent.segments(mgmt_class) &&
+			  (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
 	const int headers = ib_get_mad_data_offset(mgmt_class);
 
 	TRY(check_pkey(agent.mad()));
 	TRY(make_address(agent.mad()));
-	buffer_ = TRY(rdma::check(ib_create_send_mad(&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
-						     static_cast<int>(bytes.size()) - headers,
-						     static_cast<unsigned int>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
+	buffer_ = TRY(rdma::check(ib_create_send_mad(
+		&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
+		static_cast<int>(bytes.size()) - headers,
+		static_cast<unsigned int>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
 	fill(bytes);
 	own_transaction(mad(), agent.mad().hi_tid);
 	buffer_->ah = address_;
 	buffer_->context[0] = this;
 	buffer_->timeout_ms = as_int(header_.timeout_ms);
-	/* Without a time-out there is nothing after which to repeat, but for a segment that is not acknowledged. */
+	/*
+	 * Without a time-out there is nothing after which to repeat, but for a segment that is not
+	 * acknowledged.
+	 */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
 		outcome_ = TRY(kern::make<Unread>(kern::Gfp::kernel, Unread::Kind::outcome));
@@ -74,7 +86,8 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
 {
 	const int count = agent.device->port_immutable[agent.port_num].pkey_tbl_len;
-	return kern::check(agent.qp->qp_type == IB_QPT_SMI || header_.pkey_index < count ? 0 : -EINVAL);
+	return kern::check(agent.qp->qp_type == IB_QPT_SMI || header_.pkey_index < count ? 0
+											 : -EINVAL);
 }
 
 kern::Result<> Send::make_address(ib_mad_agent &agent)
@@ -89,7 +102,8 @@ kern::Result<> Send::make_address(ib_mad_agent &agent)
 	if (header_.grh_present) {
 		ib_gid gid;
 		__builtin_memcpy(gid.raw, header_.gid, sizeof(gid.raw));
-		rdma_ah_set_grh(&to, &gid, header_.flow_label, header_.gid_index, header_.hop_limit, header_.traffic_class);
+		rdma_ah_set_grh(&to, &gid, header_.flow_label, header_.gid_index, header_.hop_limit,
+				header_.traffic_class);
 	}
 	address_ = TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
 	return {};
@@ -98,7 +112,8 @@ kern::Result<> Send::make_address(ib_mad_agent &agent)
 /* Headers go to the first segment, from where the midlayer copies them. */
 void Send::fill(kern::ConstBytes bytes)
 {
-	const auto headers = static_cast<size_t>(buffer_->hdr_len), room = static_cast<size_t>(buffer_->seg_size);
+	const auto headers = static_cast<size_t>(buffer_->hdr_len),
+		   room = static_cast<size_t>(buffer_->seg_size);
 
 	__builtin_memcpy(buffer_->mad, bytes.data(), headers);
 	bytes = bytes.subspan(headers);
@@ -112,7 +127,8 @@ void Send::fill(kern::ConstBytes bytes)
 bool Send::goes_where(const Send &other) const
 {
 	if (!header_.grh_present || !other.header_.grh_present)
-		return header_.grh_present == other.header_.grh_present && header_.lid == other.header_.lid;
+		return header_.grh_present == other.header_.grh_present &&
+		       header_.lid == other.header_.lid;
 	return __builtin_memcmp(header_.gid, other.header_.gid, sizeof(header_.gid)) == 0;
 }
 
@@ -146,8 +162,11 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	TRY(kern::copy_in(&header, from, header_bytes));
 	if (header.id >= agents_max)
 		return kern::Error{-EINVAL};
-	/* All of it before any lock: whoever ends the file does not wait for the program's memory. */
-	const auto bytes = TRY(kern::make_array<std::byte>(kern::Gfp::kernel, count - header_bytes));
+	/*
+	 * All of it before any lock: whoever ends the file does not wait for the program's memory.
+	 */
+	const auto bytes =
+		TRY(kern::make_array<std::byte>(kern::Gfp::kernel, count - header_bytes));
 	TRY(kern::copy_in(bytes.data(), from + header_bytes, bytes.size()));
 
 	kern::SharedGuard guard(agents_lock_);

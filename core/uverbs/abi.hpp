@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface: numbers and layouts. In host byte order,
- * unless a member says otherwise. A plain request begins with the address of the response, where there is one; of an extended one that is
- * in the header. The driver's own data follow request and response directly.
+ * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface:
+ * numbers and layouts. In host byte order, unless a member says otherwise. A plain request begins
+ * with the address of the response, where there is one; of an extended one that is in the header.
+ * The driver's own data follow request and response directly.
  */
 #pragma once
 #include <rdma/types.h>
@@ -123,7 +124,8 @@ struct DeviceAttributes {
 	u8 phys_port_cnt;
 	u8 reserved[4];
 };
-static_assert(sizeof(DeviceAttributes) == 176 && __builtin_offsetof(DeviceAttributes, max_pkeys) == 168);
+static_assert(sizeof(DeviceAttributes) == 176 &&
+	      __builtin_offsetof(DeviceAttributes, max_pkeys) == 168);
 
 struct QueryDeviceExtended {
 	u32 comp_mask;
@@ -151,7 +153,8 @@ struct DeviceAttributesExtended {
 	u32 xrc_odp_caps;
 	u32 reserved;
 };
-static_assert(sizeof(DeviceAttributesExtended) == 304 && __builtin_offsetof(DeviceAttributesExtended, odp_general) == 184 &&
+static_assert(sizeof(DeviceAttributesExtended) == 304 &&
+	      __builtin_offsetof(DeviceAttributesExtended, odp_general) == 184 &&
 	      __builtin_offsetof(DeviceAttributesExtended, device_cap_flags) == 224 &&
 	      __builtin_offsetof(DeviceAttributesExtended, max_cq_moderation_count) == 280);
 

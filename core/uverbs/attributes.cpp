@@ -20,7 +20,9 @@ kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
 	/* The bytes behind are the program's business. */
 	if (size < sizeof(u64))
 		data &= (u64{1} << size * 8) - 1;
-	const bool possible = known.form == Form::constant ? data <= known.bound : known.form != Form::flags || !(data & ~known.bound);
+	const bool possible = known.form == Form::constant
+				      ? data <= known.bound
+				      : known.form != Form::flags || !(data & ~known.bound);
 	return possible ? kern::Result<>{} : kern::Error{-EINVAL};
 }
 
@@ -64,7 +66,12 @@ kern::Result<> Attributes::take(u64 list, size_t count)
 		Slot &slot = slots_[place];
 		if (slot.present || said.reserved)
 			return kern::Error{-EINVAL};
-		slot = {.itself = at, .at = said.data, .data = said.data, .size = said.length, .flags = said.flags, .present = true};
+		slot = {.itself = at,
+			.at = said.data,
+			.data = said.data,
+			.size = said.length,
+			.flags = said.flags,
+			.present = true};
 		TRY(check(known_[place], said, slot));
 	}
 	for (size_t place = 0; place < known_.size(); place++)
@@ -81,7 +88,8 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &s
 	case Form::in_bytes:
 	case Form::constant:
 	case Form::flags: {
-		if (said.length < known.size || (known.form == Form::in && said.length > known.size))
+		if (said.length < known.size ||
+		    (known.form == Form::in && said.length > known.size))
 			return kern::Error{-EINVAL};
 		if (said.length <= sizeof(u64)) {
 			slot.at = slot.itself + __builtin_offsetof(abi::Attribute, data);
@@ -96,7 +104,8 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &s
 	case Form::out:
 		return said.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};
 	case Form::handle:
-		return said.length || said.data > largest_handle ? kern::Error{-EINVAL} : kern::Result<>{};
+		return said.length || said.data > largest_handle ? kern::Error{-EINVAL}
+								 : kern::Result<>{};
 	case Form::descriptor:
 		if (said.length)
 			return kern::Error{-EINVAL};
@@ -120,7 +129,8 @@ kern::Result<> Attributes::tell_made(u16 id, u32 number) const
 {
 	const u64 whole = number;
 
-	return kern::copy_out(of(id).itself + __builtin_offsetof(abi::Attribute, data), &whole, sizeof(whole));
+	return kern::copy_out(of(id).itself + __builtin_offsetof(abi::Attribute, data), &whole,
+			      sizeof(whole));
 }
 
 kern::Result<> Attributes::mark(const Slot &slot) const
@@ -128,7 +138,8 @@ kern::Result<> Attributes::mark(const Slot &slot) const
 	if (!slot.present)
 		return {};
 	const u16 flags = slot.flags | abi::attribute_answered;
-	return kern::copy_out(slot.itself + __builtin_offsetof(abi::Attribute, flags), &flags, sizeof(flags));
+	return kern::copy_out(slot.itself + __builtin_offsetof(abi::Attribute, flags), &flags,
+			      sizeof(flags));
 }
 
 } // namespace uverbs

@@ -2,9 +2,11 @@
 /*
  * What a program says to a method, and where it wants the answers.
  *
- * A method declares its attributes in a table (method_table.cpp). What holds for all is checked once, before it runs: that each is of a
- * known number, stands there once, has the right size, a tail of nothing and a value that can be, and that none is missing. So a method
- * takes what it declared for granted. Numbers of objects and descriptors it looks up itself: which is what says whether they are right.
+ * A method declares its attributes in a table (method_table.cpp). What holds for all is checked
+ * once, before it runs: that each is of a known number, stands there once, has the right size, a
+ * tail of nothing and a value that can be, and that none is missing. So a method takes what it
+ * declared for granted. Numbers of objects and descriptors it looks up itself: which is what says
+ * whether they are right.
  */
 #pragma once
 #include <span>
@@ -15,16 +17,24 @@ namespace uverbs
 {
 
 enum class Form : u8 {
-	/* What the program says: as many bytes as there are (in), or more of which the rest is nothing (in_growing), or any number. */
+	/*
+	 * What the program says: as many bytes as there are (in), or more of which the rest is
+	 * nothing (in_growing), or any number.
+	 */
 	in,
 	in_growing,
 	in_bytes,
-	/* One of a few numbers, in four bytes or eight; and such of which each bit is one of a few. */
+	/*
+	 * One of a few numbers, in four bytes or eight; and such of which each bit is one of a few.
+	 */
 	constant,
 	flags,
 	/* Room for an answer: at least so much. */
 	out,
-	/* The number of an object, or of a file that the program has open; and of one that is made, which is answered in its place. */
+	/*
+	 * The number of an object, or of a file that the program has open; and of one that is made,
+	 * which is answered in its place.
+	 */
 	handle,
 	new_handle,
 	descriptor,
@@ -42,29 +52,36 @@ struct Attribute {
 	u64 bound;
 };
 
-class Attributes {
+class Attributes
+{
 public:
 	/* More than any method has. */
 	static constexpr size_t most = 20;
 
-	explicit Attributes(std::span<const Attribute> known) : known_(known) { kern_assert(known.size() <= most); }
+	explicit Attributes(std::span<const Attribute> known) : known_(known)
+	{
+		kern_assert(known.size() <= most);
+	}
 
 	/*
-	 * Once: takes `count` attributes from the program's list. Context: process, the program's. Errors: EPROTONOSUPPORT for one that is not
-	 * known, unless the program does not insist; EOPNOTSUPP for a tail that says something; EBADF for a descriptor that cannot be; EINVAL for
-	 * anything else that is wrong or missing; EFAULT.
+	 * Once: takes `count` attributes from the program's list. Context: process, the program's.
+	 * Errors: EPROTONOSUPPORT for one that is not known, unless the program does not insist;
+	 * EOPNOTSUPP for a tail that says something; EBADF for a descriptor that cannot be; EINVAL
+	 * for anything else that is wrong or missing; EFAULT.
 	 */
 	kern::Result<> take(u64 list, size_t count);
 
 	/* The rest is of those that the method knows. */
 	bool has(u16 id) const { return of(id).present; }
-	/* What was said, if that are no more than 8 bytes: a number, a handle; 0 where nothing was. */
+	/*
+	 * What was said, if that are no more than 8 bytes: a number, a handle; 0 where nothing was.
+	 */
 	u64 number(u16 id) const { return of(id).data; }
 	u32 handle(u16 id) const { return static_cast<u32>(number(id)); }
 	/* Of a descriptor; -1 where there is none. */
 	s32 descriptor(u16 id) const { return has(id) ? static_cast<s32>(number(id)) : -1; }
 	/* What is longer. Errors: EFAULT. */
-	template <class T>
+	template<class T>
 	kern::Result<> read(u16 id, T &said) const
 	{
 		static_assert(sizeof(T) > sizeof(u64));
@@ -72,8 +89,8 @@ public:
 	}
 
 	/*
-	 * Where it is in the program's memory, of what is said or of the room for an answer; nothing where there is none. Of any number, known or
-	 * not.
+	 * Where it is in the program's memory, of what is said or of the room for an answer;
+	 * nothing where there is none. Of any number, known or not.
 	 */
 	struct Place {
 		u64 address = 0;
@@ -82,11 +99,15 @@ public:
 	Place place(u16 id) const
 	{
 		const size_t place = find(id);
-		return place < known_.size() ? Place{slots_[place].at, slots_[place].size} : Place{};
+		return place < known_.size() ? Place{slots_[place].at, slots_[place].size}
+					     : Place{};
 	}
 
-	/* An answer, if the program wants it; zero behind it if it has more room. Context: process, the program's. Errors: EFAULT. */
-	template <class T>
+	/*
+	 * An answer, if the program wants it; zero behind it if it has more room. Context: process,
+	 * the program's. Errors: EFAULT.
+	 */
+	template<class T>
 	kern::Result<> tell(u16 id, const T &answer) const
 	{
 		return tell(of(id), &answer, sizeof(answer));
@@ -123,7 +144,10 @@ private:
 	Slot slots_[most];
 };
 
-/* `size` bytes into that much room or more in the program's memory, the rest of which becomes zero. Errors: EFAULT. */
+/*
+ * `size` bytes into that much room or more in the program's memory, the rest of which becomes zero.
+ * Errors: EFAULT.
+ */
 kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size);
 
 } // namespace uverbs

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The frame around a command: header, sizes, tails. The order of the checks is that in which stock programs know their errors.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The frame around a command: header, sizes,
+// tails. The order of the checks is that in which stock programs know their errors.
 #include "methods.hpp"
 
 namespace uverbs
@@ -10,7 +10,8 @@ kern::Result<> Call::respond(const void *response, size_t size) const
 	return answer_in(response_, room_, response, size);
 }
 
-class Framing {
+class Framing
+{
 public:
 	explicit Framing(Call &call) : call_(call) {}
 
@@ -22,8 +23,10 @@ public:
 private:
 	/* By the first word of its header. */
 	kern::Result<const Command *> find(u32 word) const;
-	kern::Result<> read_plain(const Command &command, const abi::Header &header, u64 from, size_t count);
-	kern::Result<> read_extended(const Command &command, const abi::Header &header, u64 from, size_t count);
+	kern::Result<> read_plain(const Command &command, const abi::Header &header, u64 from,
+				  size_t count);
+	kern::Result<> read_extended(const Command &command, const abi::Header &header, u64 from,
+				     size_t count);
 	/* The core's part; what the program says beyond what the core knows must be nothing. */
 	kern::Result<> take_request(const Command &command, u64 from, size_t size);
 	kern::Result<> carry_out(const Command &command)
@@ -44,7 +47,10 @@ kern::Result<const Command *> Framing::find(u32 word) const
 		return kern::Error{-EOPNOTSUPP};
 	if (command->method != always && call_.present.device) {
 		size_t method;
-		__builtin_memcpy(&method, reinterpret_cast<const char *>(&call_.file.device().ops) + command->method, sizeof(method));
+		__builtin_memcpy(&method,
+				 reinterpret_cast<const char *>(&call_.file.device().ops) +
+					 command->method,
+				 sizeof(method));
 		if (!method)
 			return kern::Error{-EOPNOTSUPP};
 	}
@@ -59,7 +65,8 @@ kern::Result<> Framing::take_request(const Command &command, u64 from, size_t si
 	return kern::check_zero(from + known, size - known);
 }
 
-kern::Result<> Framing::read_plain(const Command &command, const abi::Header &header, u64 from, size_t count)
+kern::Result<> Framing::read_plain(const Command &command, const abi::Header &header, u64 from,
+				   size_t count)
 {
 	constexpr size_t word = 4;
 	const size_t in = header.in_words * word, out = header.out_words * word;
@@ -69,7 +76,8 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 		return kern::Error{-EINVAL};
 	/* Old libraries say less of this one than they are to. */
 	const size_t least = sizeof(header) + command.request;
-	const bool short_of_reserved = command.number == abi::destroy_cq && size == least - sizeof(u64);
+	const bool short_of_reserved =
+		command.number == abi::destroy_cq && size == least - sizeof(u64);
 	if (size < least && !short_of_reserved)
 		return kern::Error{-ENOSPC};
 	if (out < command.response)
@@ -83,11 +91,13 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 		call_.response_ = call_.request<abi::ResponseOnly>().response;
 		call_.room_ = command.response;
 	}
-	call_.set_driver_parts(from + sizeof(header) + core, size, call_.response_ + command.response, out - command.response);
+	call_.set_driver_parts(from + sizeof(header) + core, size,
+			       call_.response_ + command.response, out - command.response);
 	return {};
 }
 
-kern::Result<> Framing::read_extended(const Command &command, const abi::Header &header, u64 from, size_t count)
+kern::Result<> Framing::read_extended(const Command &command, const abi::Header &header, u64 from,
+				      size_t count)
 {
 	constexpr size_t word = 8;
 	constexpr size_t headers = sizeof(abi::Header) + sizeof(abi::ExtendedHeader);
@@ -97,7 +107,8 @@ kern::Result<> Framing::read_extended(const Command &command, const abi::Header 
 		return kern::Error{-EINVAL};
 	TRY(kern::copy_in(&extended, from + sizeof(header), sizeof(extended)));
 	const size_t in = header.in_words * word, out = header.out_words * word;
-	const size_t driver_in = extended.driver_in_words * word, driver_out = extended.driver_out_words * word;
+	const size_t driver_in = extended.driver_in_words * word,
+		     driver_out = extended.driver_out_words * word;
 	if (in + driver_in != count - headers)
 		return kern::Error{-EINVAL};
 	if (in < command.least_request)
@@ -127,7 +138,8 @@ kern::Result<> Framing::run(u64 from, size_t count)
 		return kern::Error{-EINVAL};
 	TRY(kern::copy_in(&header, from, sizeof(header)));
 	const Command *const command = TRY(find(header.command));
-	TRY(command->extended ? read_extended(*command, header, from, count) : read_plain(*command, header, from, count));
+	TRY(command->extended ? read_extended(*command, header, from, count)
+			      : read_plain(*command, header, from, count));
 	return carry_out(*command);
 }
 
@@ -155,7 +167,8 @@ kern::Result<> methods::invoke_write(Call &call, const Attributes &said)
 {
 	using namespace abi::invoke_write;
 
-	TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in), said.place(core_out)));
+	TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in),
+			      said.place(core_out)));
 	if (said.has(core_out))
 		kern::ignore(said.answered(core_out));
 	return {};

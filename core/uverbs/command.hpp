@@ -2,9 +2,10 @@
 /*
  * Commands: what a program writes into the file, one command in each write.
  *
- * All of them stand in one table, with the sizes of request and response (command_table.cpp). What holds for every command is done once,
- * before it runs: sizes and their consistency, tails that must be zero, whether device and context are there. A command gets its request
- * complete, in the kernel's memory, zero where the program said less.
+ * All of them stand in one table, with the sizes of request and response (command_table.cpp). What
+ * holds for every command is done once, before it runs: sizes and their consistency, tails that
+ * must be zero, whether device and context are there. A command gets its request complete, in the
+ * kernel's memory, zero where the program said less.
  */
 #pragma once
 #include <kern/user.hpp>
@@ -36,12 +37,14 @@ struct Present {
 	{
 		if (needs != Needs::nothing && !device)
 			return kern::Error{-EIO};
-		return needs == Needs::context && !context ? kern::Error{-EINVAL} : kern::Result<>{};
+		return needs == Needs::context && !context ? kern::Error{-EINVAL}
+							   : kern::Result<>{};
 	}
 };
 
 /* A command, or a method, that runs. */
-class Call {
+class Call
+{
 public:
 	Call(File &opened, Present finds) : file(opened), present(finds) {}
 
@@ -50,20 +53,23 @@ public:
 	/* What the driver and its library have to say to each other. */
 	ib_udata udata{};
 
-	template <class T>
+	template<class T>
 	const T &request() const
 	{
 		static_assert(sizeof(T) <= max_request);
 		return *reinterpret_cast<const T *>(request_);
 	}
-	/* Once. Of an extended response as much as the program has room for; zero behind it if it has more. Errors: EFAULT. */
-	template <class T>
+	/*
+	 * Once. Of an extended response as much as the program has room for; zero behind it if it
+	 * has more. Errors: EFAULT.
+	 */
+	template<class T>
 	kern::Result<> respond(const T &response) const
 	{
 		return respond(&response, sizeof(response));
 	}
 	/* How much of an extended response the program gets. */
-	template <class T>
+	template<class T>
 	u32 response_length() const
 	{
 		return static_cast<u32>(room_ < sizeof(T) ? room_ : sizeof(T));

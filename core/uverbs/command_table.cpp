@@ -8,23 +8,24 @@ namespace uverbs
 namespace
 {
 
-struct None {};
-template <class T>
+struct None {
+};
+template<class T>
 constexpr u16 size_of = sizeof(T);
-template <>
+template<>
 constexpr u16 size_of<None> = 0;
 
 /* From the command's function: what it is told, and so the size of the request. */
-template <class T>
+template<class T>
 struct RequestOf;
-template <class T>
+template<class T>
 struct RequestOf<Result<> (*)(Call &, const T &)> {
 	using Type = T;
 };
-template <auto Run>
+template<auto Run>
 using Request = typename RequestOf<decltype(Run)>::Type;
 
-template <auto Run>
+template<auto Run>
 Result<> run(Call &call)
 {
 	return Run(call, call.request<Request<Run>>());
@@ -32,7 +33,7 @@ Result<> run(Call &call)
 
 #define METHOD(member) __builtin_offsetof(ib_device_ops, member)
 
-template <auto Run, class Response = None>
+template<auto Run, class Response = None>
 constexpr Command plain(abi::Number number, u16 method = always, Needs needs = Needs::context)
 {
 	return {.number = number,
@@ -44,13 +45,14 @@ constexpr Command plain(abi::Number number, u16 method = always, Needs needs = N
 		.method = method,
 		.run = run<Run>};
 }
-template <auto Run, class Response = None>
+template<auto Run, class Response = None>
 constexpr Command ending(abi::Number number, u16 method)
 {
 	return plain<Run, Response>(number, method, Needs::nothing);
 }
-template <auto Run>
-constexpr Command extended(abi::Number number, u16 response, u16 method = always, u16 least_request = sizeof(Request<Run>))
+template<auto Run>
+constexpr Command extended(abi::Number number, u16 response, u16 method = always,
+			   u16 least_request = sizeof(Request<Run>))
 {
 	return {.number = number,
 		.extended = true,
@@ -93,11 +95,14 @@ constexpr Command commands[] = {
 	ending<detach_mcast>(abi::detach_mcast, METHOD(detach_mcast)),
 
 	/* The least response of the first is what was there first: it has grown since. */
-	extended<query_device_extended>(abi::query_device, __builtin_offsetof(abi::DeviceAttributesExtended, odp_general)),
+	extended<query_device_extended>(
+		abi::query_device, __builtin_offsetof(abi::DeviceAttributesExtended, odp_general)),
 	extended<create_cq_extended>(abi::create_cq, sizeof(abi::CreateCqExtendedResponse)),
 	extended<modify_cq>(abi::modify_cq, 0, METHOD(modify_cq)),
-	extended<create_qp_extended>(abi::create_qp, sizeof(abi::CreateQpExtendedResponse), always, abi::create_qp_extended_least),
-	extended<modify_qp_extended>(abi::modify_qp, sizeof(abi::ModifyQpExtendedResponse), always, sizeof(abi::ModifyQp)),
+	extended<create_qp_extended>(abi::create_qp, sizeof(abi::CreateQpExtendedResponse), always,
+				     abi::create_qp_extended_least),
+	extended<modify_qp_extended>(abi::modify_qp, sizeof(abi::ModifyQpExtendedResponse), always,
+				     sizeof(abi::ModifyQp)),
 };
 #undef METHOD
 

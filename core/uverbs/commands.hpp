@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The commands, by their requests. Each answers by call.respond() where it has a response; a failure leaves nothing behind.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The commands, by their requests. Each
+// answers by call.respond() where it has a response; a failure leaves nothing behind.
 #pragma once
 #include "command.hpp"
 
@@ -54,10 +54,10 @@ Result<> attach_mcast(Call &call, const abi::Multicast &request);
 Result<> detach_mcast(Call &call, const abi::Multicast &request);
 
 /*
- * Ends an object that nobody holds: of a kind, by its number. `last` is told the object before it is freed. Errors: those of
- * ObjectTable::claim(), of the device.
+ * Ends an object that nobody holds: of a kind, by its number. `last` is told the object before it
+ * is freed. Errors: those of ObjectTable::claim(), of the device.
  */
-template <class T, class Last>
+template<class T, class Last>
 Result<> destroy(Call &call, u32 handle, Last last)
 {
 	ObjectTable &objects = call.file.objects();
@@ -71,7 +71,7 @@ Result<> destroy(Call &call, u32 handle, Last last)
 	objects.remove(*object);
 	return {};
 }
-template <class T>
+template<class T>
 Result<> destroy(Call &call, u32 handle)
 {
 	return destroy<T>(call, handle, [](T &) {});

@@ -12,13 +12,17 @@ namespace
 
 /* As programs know them. */
 constexpr u64 user_capabilities =
-	IB_DEVICE_RESIZE_MAX_WR | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_RAW_MULTI | IB_DEVICE_AUTO_PATH_MIG |
-	IB_DEVICE_CHANGE_PHY_PORT | IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT |
-	IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_N_NOTIFY_CQ |
-	IB_DEVICE_MEM_WINDOW | IB_DEVICE_XRC | IB_DEVICE_UD_IP_CSUM | IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW_TYPE_2A |
+	IB_DEVICE_RESIZE_MAX_WR | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
+	IB_DEVICE_RAW_MULTI | IB_DEVICE_AUTO_PATH_MIG | IB_DEVICE_CHANGE_PHY_PORT |
+	IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT |
+	IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |
+	IB_DEVICE_SRQ_RESIZE | IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_WINDOW | IB_DEVICE_XRC |
+	IB_DEVICE_UD_IP_CSUM | IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW_TYPE_2A |
 	IB_DEVICE_MEM_WINDOW_TYPE_2B | IB_DEVICE_RC_IP_CSUM | IB_DEVICE_RAW_IP_CSUM;
 
-/* PortInfo's bit that programs read as "GIDs are made of IP addresses", which InfiniBand's are not. */
+/*
+ * PortInfo's bit that programs read as "GIDs are made of IP addresses", which InfiniBand's are not.
+ */
 constexpr u32 port_cap_ip_based_gids = 1u << 26;
 
 u32 count(int value)
@@ -40,7 +44,8 @@ abi::DeviceAttributes describe(const ib_device &device, const ib_device_attr &at
 		.max_qp = count(attr.max_qp),
 		.max_qp_wr = count(attr.max_qp_wr),
 		.device_cap_flags = static_cast<u32>(attr.device_cap_flags & user_capabilities),
-		.max_sge = count(attr.max_send_sge < attr.max_recv_sge ? attr.max_send_sge : attr.max_recv_sge),
+		.max_sge = count(attr.max_send_sge < attr.max_recv_sge ? attr.max_send_sge
+								       : attr.max_recv_sge),
 		.max_sge_rd = count(attr.max_sge_rd),
 		.max_cq = count(attr.max_cq),
 		.max_cqe = count(attr.max_cqe),
@@ -102,7 +107,8 @@ Result<> tell_context(Call &call, const Attributes &said)
 /* Errors: EINVAL for a port or an entry that there is not. */
 Result<abi::GidEntry> read_gid(ib_device &device, u32 port_num, u32 index)
 {
-	abi::GidEntry entry = {.gid = {}, .index = index, .port = port_num, .type = abi::gid_type_ib, .netdev = 0};
+	abi::GidEntry entry = {
+		.gid = {}, .index = index, .port = port_num, .type = abi::gid_type_ib, .netdev = 0};
 	ib_gid gid;
 
 	if (index > 0xffff)
@@ -154,7 +160,8 @@ Result<> methods::alloc_async_event(Call &call, const Attributes &said)
 {
 	auto created = TRY(EventFile::create_asynchronous(call.file));
 
-	TRY(said.tell_made(abi::alloc_async_event::fd, static_cast<u32>(created.file.descriptor())));
+	TRY(said.tell_made(abi::alloc_async_event::fd,
+			   static_cast<u32>(created.file.descriptor())));
 	call.file.use_for_events(created.events);
 	created.file.install();
 	return {};
@@ -203,7 +210,9 @@ Result<> methods::query_port(Call &call, const Attributes &said)
 	ib_port_attr attr;
 
 	TRY_ERRNO(ib_query_port(&device, port, &attr));
-	return said.tell(response, abi::PortAttributesExtended{.base = describe(device, port, attr), .port_cap_flags2 = attr.port_cap_flags2});
+	return said.tell(response,
+			 abi::PortAttributesExtended{.base = describe(device, port, attr),
+						     .port_cap_flags2 = attr.port_cap_flags2});
 }
 
 Result<> methods::query_gid_table(Call &call, const Attributes &said)
@@ -225,7 +234,8 @@ Result<> methods::query_gid_table(Call &call, const Attributes &said)
 				continue;
 			if (found == room.size / stride)
 				return kern::Error{-EINVAL};
-			TRY(answer_in(room.address + found++ * stride, stride, &entry, sizeof(entry)));
+			TRY(answer_in(room.address + found++ * stride, stride, &entry,
+				      sizeof(entry)));
 		}
 	}
 	TRY(said.tell(used, found));
@@ -235,7 +245,9 @@ Result<> methods::query_gid_table(Call &call, const Attributes &said)
 Result<> methods::query_gid_entry(Call &call, const Attributes &said)
 {
 	using namespace abi::query_gid_entry;
-	const abi::GidEntry found = TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)), static_cast<u32>(said.number(index))));
+	const abi::GidEntry found =
+		TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)),
+			     static_cast<u32>(said.number(index))));
 
 	return is_used(found) ? said.tell(entry, found) : kern::Error{-ENODATA};
 }

@@ -32,7 +32,8 @@ Result<kern::Ref<EventFile>> find_event_file(File &file, s32 descriptor, EventFi
 /* The channel that a program names by its descriptor: of this very file, or none. */
 Result<kern::Ref<EventFile>> find_channel(File &file, s32 descriptor)
 {
-	return descriptor < 0 ? kern::Ref<EventFile>() : find_event_file(file, descriptor, EventFile::Kind::completion);
+	return descriptor < 0 ? kern::Ref<EventFile>()
+			      : find_event_file(file, descriptor, EventFile::Kind::completion);
 }
 
 struct CqParameters {
@@ -45,7 +46,10 @@ struct CqParameters {
 	s32 event_file = no_descriptor;
 };
 
-/* What programs may ask for is known, and no driver of ours has it; rdma-core's own tests hold these two answers apart. */
+/*
+ * What programs may ask for is known, and no driver of ours has it; rdma-core's own tests hold
+ * these two answers apart.
+ */
 Result<> check_flags(u64 flags)
 {
 	if (flags & ~abi::cq_flags)
@@ -55,12 +59,13 @@ Result<> check_flags(u64 flags)
 	return {};
 }
 
-template <class Respond>
+template<class Respond>
 Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 {
 	File &file = call.file;
 	ib_device &device = file.device();
-	const ib_cq_init_attr attr = {.cqe = wanted.cqe, .comp_vector = wanted.comp_vector, .flags = 0};
+	const ib_cq_init_attr attr = {
+		.cqe = wanted.cqe, .comp_vector = wanted.comp_vector, .flags = 0};
 
 	TRY(check_flags(wanted.flags));
 	/* First, for it is the mistake that programs make. */
@@ -68,9 +73,11 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 		return kern::Error{-EINVAL};
 	auto channel = TRY(find_channel(file, wanted.comp_channel));
 	auto events = TRY(find_events(file, wanted.event_file));
-	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events), wanted.user_handle));
+	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events),
+					wanted.user_handle));
 	TRY(cq->take(ib_create_cq_user(&device, completed, hear, &*cq, &attr, &call.udata)));
-	TRY(respond(abi::CreateCqResponse{.handle = cq->handle(), .cqe = static_cast<u32>(cq->ib()->cqe)}));
+	TRY(respond(abi::CreateCqResponse{.handle = cq->handle(),
+					  .cqe = static_cast<u32>(cq->ib()->cqe)}));
 	cq.finish();
 	return {};
 }
@@ -80,7 +87,8 @@ Result<abi::DestroyCqResponse> destroy_numbered(Call &call, u32 handle)
 	abi::DestroyCqResponse response{};
 
 	TRY(destroy<Cq>(call, handle, [&](Cq &cq) {
-		response = {.comp_events_reported = cq.completions.forget(), .async_events_reported = cq.events.forget()};
+		response = {.comp_events_reported = cq.completions.forget(),
+			    .async_events_reported = cq.events.forget()};
 	}));
 	return response;
 }
@@ -89,33 +97,40 @@ Result<abi::DestroyCqResponse> destroy_numbered(Call &call, u32 handle)
 
 Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor)
 {
-	return descriptor == no_descriptor ? file.events() : find_event_file(file, descriptor, EventFile::Kind::asynchronous);
+	return descriptor == no_descriptor
+		       ? file.events()
+		       : find_event_file(file, descriptor, EventFile::Kind::asynchronous);
 }
 
 Result<> create_comp_channel(Call &call, const abi::ResponseOnly &)
 {
 	auto created = TRY(EventFile::create_channel(call.file));
 
-	TRY(call.respond(abi::CreateCompChannelResponse{.fd = static_cast<u32>(created.file.descriptor())}));
+	TRY(call.respond(
+		abi::CreateCompChannelResponse{.fd = static_cast<u32>(created.file.descriptor())}));
 	created.file.install();
 	return {};
 }
 
 Result<> create_cq(Call &call, const abi::CreateCq &request)
 {
-	return create(call, {request.user_handle, request.cqe, request.comp_vector, request.comp_channel},
-		      [&](const abi::CreateCqResponse &response) { return call.respond(response); });
+	return create(
+		call, {request.user_handle, request.cqe, request.comp_vector, request.comp_channel},
+		[&](const abi::CreateCqResponse &response) { return call.respond(response); });
 }
 
 Result<> create_cq_extended(Call &call, const abi::CreateCqExtended &request)
 {
 	if (request.comp_mask || request.reserved)
 		return kern::Error{-EINVAL};
-	return create(call, {request.user_handle, request.cqe, request.comp_vector, request.comp_channel, request.flags},
+	return create(call,
+		      {request.user_handle, request.cqe, request.comp_vector, request.comp_channel,
+		       request.flags},
 		      [&](const abi::CreateCqResponse &response) {
 			      return call.respond(abi::CreateCqExtendedResponse{
 				      .base = response,
-				      .response_length = call.response_length<abi::CreateCqExtendedResponse>(),
+				      .response_length =
+					      call.response_length<abi::CreateCqExtendedResponse>(),
 			      });
 		      });
 }

@@ -6,7 +6,8 @@
 namespace uverbs
 {
 
-kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region)
+kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::DeviceClass &verbs_class,
+					       const kern::NodeRegion &region)
 {
 	if (!ib.ops.alloc_ucontext)
 		return kern::Error{-EOPNOTSUPP};
@@ -33,7 +34,8 @@ kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::N
 		{"ibdev", &shown_name_.native()},
 		{"abi_version", &shown_version_.native()},
 	};
-	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_, file_kind(), this));
+	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_,
+				       file_kind(), this));
 	published_ = {
 		.kind = IB_NODE_UVERBS,
 		.device = &ib_,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A device's node, /dev/infiniband/uverbsN, its entry in the class infiniband_verbs, and who has it open. */
+/*
+ * A device's node, /dev/infiniband/uverbsN, its entry in the class infiniband_verbs, and who has it
+ * open.
+ */
 #pragma once
 #include <kern/device_class.hpp>
 #include <kern/file.hpp>
@@ -11,13 +14,15 @@
 namespace uverbs
 {
 
-class Device : public kern::RefCounted<Device> {
+class Device : public kern::RefCounted<Device>
+{
 public:
 	/*
-	 * Programs may open it from now on. Context: process. Errors: EOPNOTSUPP for a device that is not for programs; ENOSPC when all
-	 * numbers are taken; ENOMEM.
+	 * Programs may open it from now on. Context: process. Errors: EOPNOTSUPP for a device that
+	 * is not for programs; ENOSPC when all numbers are taken; ENOMEM.
 	 */
-	static kern::Result<kern::Ref<Device>> create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
+	static kern::Result<kern::Ref<Device>>
+	create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
 	~Device();
 
 	/* The device goes. When this has returned nobody has anything of it. Context: process. */

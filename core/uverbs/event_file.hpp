@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files that a program reads events from: completion channels (CHAN-02), and one for asynchronous events.
+ * Files that a program reads events from: completion channels (CHAN-02), and one for asynchronous
+ * events.
  *
- * No event needs memory: what waits to be read is remembered by what it is of, an EventSource in the object or the port. Of a CQ it is the
- * number of its completion events, one for each time it was armed; otherwise which types, in the order of their last occurrence: an event
- * that comes again before it has been read is read once. So what a program leaves unread is bounded by the objects that it has.
+ * No event needs memory: what waits to be read is remembered by what it is of, an EventSource in
+ * the object or the port. Of a CQ it is the number of its completion events, one for each time it
+ * was armed; otherwise which types, in the order of their last occurrence: an event that comes
+ * again before it has been read is read once. So what a program leaves unread is bounded by the
+ * objects that it has.
  */
 #pragma once
 #include <kern/budget.hpp>
@@ -19,7 +22,8 @@ namespace uverbs
 
 class File;
 
-class EventSource {
+class EventSource
+{
 public:
 	EventSource() = default;
 	explicit EventSource(u64 element) : element_(element) {}
@@ -39,13 +43,17 @@ private:
 	kern::ListNode node_;
 };
 
-class EventFile : public kern::RefCounted<EventFile> {
+class EventFile : public kern::RefCounted<EventFile>
+{
 public:
 	enum class Kind : u8 { completion, asynchronous };
 
 	~EventFile();
 
-	/* Both with the file that a program will read, once that is installed. Context: process. Errors: EDQUOT; those of NewFile::create(). */
+	/*
+	 * Both with the file that a program will read, once that is installed. Context: process.
+	 * Errors: EDQUOT; those of NewFile::create().
+	 */
 	struct Created {
 		kern::Ref<EventFile> events;
 		kern::NewFile file;
@@ -60,11 +68,17 @@ public:
 	void push_port(u32 port, ib_event_type type);
 	/* Takes out what has not been read; how many events have. Context: process. */
 	u32 forget(EventSource &source);
-	/* Of a channel: nothing more will come; after what waits, readers are told so. Context: process. */
+	/*
+	 * Of a channel: nothing more will come; after what waits, readers are told so. Context:
+	 * process.
+	 */
 	void close();
 
 	/* While its caller has the file. */
-	bool is(Kind kind, const File &maker) const { return kind_ == kind && maker_.get() == &maker; }
+	bool is(Kind kind, const File &maker) const
+	{
+		return kind_ == kind && maker_.get() == &maker;
+	}
 
 	/* The file's calls. */
 	kern::Result<size_t> read(u64 to, size_t count, bool wait);
@@ -83,11 +97,16 @@ private:
 		u32 type;
 		u32 reserved;
 	};
-	size_t record_size() const { return kind_ == Kind::completion ? sizeof(u64) : sizeof(Record); }
+	size_t record_size() const
+	{
+		return kind_ == Kind::completion ? sizeof(u64) : sizeof(Record);
+	}
 	bool pop(Record &record);
 
 	const Kind kind_;
-	/* As long as the program has the file, both: its room is in the share of its maker's user. */
+	/*
+	 * As long as the program has the file, both: its room is in the share of its maker's user.
+	 */
 	kern::Ref<File> maker_;
 	kern::Portion room_;
 	kern::OwnedArray<EventSource> ports_;

@@ -28,7 +28,8 @@ kern::Result<kern::Ref<File>> File::create(Device &device, kern_file &native)
 }
 
 File::File(Device &owner, kern_file &native, Shares::Member share)
-    : owner_(kern::Ref<Device>::share(owner)), share_(std::move(share)), device_(&owner.ib()), native_(&native)
+    : owner_(kern::Ref<Device>::share(owner)), share_(std::move(share)), device_(&owner.ib()),
+      native_(&native)
 {
 }
 
@@ -42,7 +43,8 @@ void File::become(State next)
 
 void File::hear(ib_event_handler *handler, ib_event *event)
 {
-	File &file = *reinterpret_cast<File *>(reinterpret_cast<char *>(handler) - __builtin_offsetof(File, handler_));
+	File &file = *reinterpret_cast<File *>(reinterpret_cast<char *>(handler) -
+					       __builtin_offsetof(File, handler_));
 
 	file.tell_all(event->element.port_num, event->event);
 }
@@ -55,12 +57,18 @@ void File::end(State next)
 	if (before >= next)
 		return;
 	if (before < State::device_gone) {
-		/* The program's hands off the device first, if it still has them on it: a file that is closed has no mappings. */
+		/*
+		 * The program's hands off the device first, if it still has them on it: a file that
+		 * is closed has no mappings.
+		 */
 		if (next == State::device_gone)
 			kern_file_revoke(native_);
 		const bool all = objects_.end_all();
 		if (!all) {
-			/* What is lost may still call its handlers, which are here, and use its registers: nobody else may get them. */
+			/*
+			 * What is lost may still call its handlers, which are here, and use its
+			 * registers: nobody else may get them.
+			 */
 			weft_uverbs_stay();
 			context_room_.lose();
 		}
@@ -157,7 +165,10 @@ kern::Result<> File::control(unsigned int command, u64 argument)
 	return run_method(*this, argument, present());
 }
 
-/* The kernel does not call it once the mappings have been revoked, and until then the context stays. */
+/*
+ * The kernel does not call it once the mappings have been revoked, and until then the context
+ * stays.
+ */
 kern::Result<kern_mapping> File::map(u64 page_offset, size_t length)
 {
 	ib_ucontext *context = context_.load_acquire();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An opened /dev/infiniband/uverbsN: a program's context of the device, and all that it has made there.
+ * An opened /dev/infiniband/uverbsN: a program's context of the device, and all that it has made
+ * there.
  *
- * Commands run side by side; the end, of the file or of the device, waits for those that run and lets no more in. It is the same end, in
- * either order: first the mappings, then the objects, then the context. What a program has after its device has gone is numbers, which it
- * can give back, and descriptors, from which it can read what happened.
+ * Commands run side by side; the end, of the file or of the device, waits for those that run and
+ * lets no more in. It is the same end, in either order: first the mappings, then the objects, then
+ * the context. What a program has after its device has gone is numbers, which it can give back, and
+ * descriptors, from which it can read what happened.
  *
  * Locks: commands_ is the outermost here; the program's memory is read and written, and pinned, under its shared side. What the kernel
  * calls with the program's address space locked (map) takes none of it. Then making_, ObjectTable's, those of the midlayer;
@@ -26,13 +28,17 @@ namespace uverbs
 class Device;
 struct Present;
 
-class File : public kern::RefCounted<File> {
+class File : public kern::RefCounted<File>
+{
 public:
 	/* Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<File>> create(Device &device, kern_file &native);
 	~File();
 
-	/* The device goes. When this has returned nothing of the program is on it. Context: process. */
+	/*
+	 * The device goes. When this has returned nothing of the program is on it. Context:
+	 * process.
+	 */
 	void leave_device();
 
 	/* For commands, which run only as long as the device is there. */
@@ -41,10 +47,16 @@ public:
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }
 	Share &share() const { return *share_; }
-	/* Where the asynchronous events of its objects go that name no other file; none as long as the program has asked for none. */
+	/*
+	 * Where the asynchronous events of its objects go that name no other file; none as long as
+	 * the program has asked for none.
+	 */
 	kern::Ref<EventFile> events();
-	/* What GET_CONTEXT does: once, if `respond` succeeds. Errors: EINVAL for a second time; EDQUOT. */
-	template <class Respond>
+	/*
+	 * What GET_CONTEXT does: once, if `respond` succeeds. Errors: EINVAL for a second time;
+	 * EDQUOT.
+	 */
+	template<class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
 	/* The first one is that of events(). */
 	void use_for_events(const kern::Ref<EventFile> &events);
@@ -64,10 +76,10 @@ public:
 private:
 	/* Each comes after those before it, and none comes back. */
 	enum class State : u8 {
-		opened,	     // no context yet: commands that need none
-		ready,	     // all commands
+		opened,      // no context yet: commands that need none
+		ready,       // all commands
 		device_gone, // those that give numbers back
-		closed,	     // none: the program has no descriptor any more
+		closed,      // none: the program has no descriptor any more
 	};
 
 	File(Device &owner, kern_file &native, Shares::Member share);
@@ -90,7 +102,10 @@ private:
 	kern_file *const native_;
 
 	kern::RwLock commands_{KERN_LOCK_CLASS("uverbs.commands")};
-	/* A State. Read under commands_, written under its exclusive side; but for the step to ready, of one command. */
+	/*
+	 * A State. Read under commands_, written under its exclusive side; but for the step to
+	 * ready, of one command.
+	 */
 	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
 	/* Of the one command that makes the context. */
 	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
@@ -99,14 +114,16 @@ private:
 	ib_event_handler handler_{};
 	ObjectTable objects_{*share_};
 	kern::IrqSpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
-	/* Those that the program has; the first for asynchronous events also when it has closed it. */
+	/*
+	 * Those that the program has; the first for asynchronous events also when it has closed it.
+	 */
 	kern::List<EventFile, &EventFile::node> event_files_ GUARDED_BY(event_files_lock_);
 	kern::Ref<EventFile> events_ GUARDED_BY(event_files_lock_);
 };
 
 kern::FileKind<File> &file_kind();
 
-template <class Respond>
+template<class Respond>
 kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 {
 	kern::Guard guard(making_);

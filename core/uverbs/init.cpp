@@ -15,9 +15,12 @@ constexpr unsigned int major = 231;
 constexpr unsigned int first_minor = 192;
 
 /* What there is while the module is. */
-class Service {
+class Service
+{
 public:
-	/* Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM. */
+	/*
+	 * Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM.
+	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
 		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
@@ -25,7 +28,8 @@ public:
 		TRY(event_file_kind().create());
 		TRY(service->region.create(major, first_minor, "infiniband_verbs"));
 		service->verbs_class = TRY(kern::DeviceClass::create(
-			"infiniband_verbs", {.abi_version = abi::version, .node_mode = 0666, .tells_name = false}));
+			"infiniband_verbs",
+			{.abi_version = abi::version, .node_mode = 0666, .tells_name = false}));
 		return service;
 	}
 	~Service()
@@ -67,7 +71,8 @@ kern::Result<> start()
 {
 	auto made = Service::create();
 	if (!made) {
-		kern_error("no class infiniband_verbs, or no device numbers from %u:%u: %d\n", major, first_minor, made.error());
+		kern_error("no class infiniband_verbs, or no device numbers from %u:%u: %d\n",
+			   major, first_minor, made.error());
 		return kern::Error{made.error()};
 	}
 	service.construct(made.take());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The interface by ioctl(): an object's method is called with a list of attributes, each by its number. Numbers and layouts. What stands in
- * namespaces are the attributes of the method of that name.
+ * The interface by ioctl(): an object's method is called with a list of attributes, each by its
+ * number. Numbers and layouts. What stands in namespaces are the attributes of the method of that
+ * name.
  */
 #pragma once
 #include "abi.hpp"
@@ -31,7 +32,10 @@ struct Attribute {
 	u16 length;
 	u16 flags;
 	u16 reserved;
-	/* What the program says, if that has room here; or the address of it, or of the room for an answer. */
+	/*
+	 * What the program says, if that has room here; or the address of it, or of the room for an
+	 * answer.
+	 */
 	u64 data;
 };
 static_assert(sizeof(Attribute) == 16);
@@ -59,7 +63,10 @@ enum DeviceMethods : u16 {
 	device_query_gid_table = 5,
 	device_query_gid_entry = 6,
 };
-/* Of objects that have both; of those that are only made by a command, the one method there is destroys. */
+/*
+ * Of objects that have both; of those that are only made by a command, the one method there is
+ * destroys.
+ */
 enum ObjectMethods : u16 {
 	object_create = 0,
 	object_destroy = 1,
@@ -82,7 +89,10 @@ enum : u16 { port_num, response };
 namespace context_method
 {
 enum : u16 { num_comp_vectors, core_support };
-/* Rights of a region that a program asks for where they are to be had are dropped where they are not. */
+/*
+ * Rights of a region that a program asks for where they are to be had are dropped where they are
+ * not.
+ */
 inline constexpr u64 core_drops_optional_access = 1 << 0;
 }
 namespace query_gid_table

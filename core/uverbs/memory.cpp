@@ -9,7 +9,10 @@ namespace uverbs
 namespace
 {
 
-/* A program asks for these where they are to be had: bits of access flags that are dropped where they are not known. */
+/*
+ * A program asks for these where they are to be had: bits of access flags that are dropped where
+ * they are not known.
+ */
 constexpr u32 optional_access = 0x3ff00000;
 
 } // namespace
@@ -36,8 +39,10 @@ Result<> reg_mr(Call &call, const abi::RegMr &request)
 	auto mr = TRY(Draft<Mr>::create(call.file.objects(), std::move(pd)));
 
 	TRY(mr->take(ib_reg_user_mr_user(ib, request.start, request.length, request.hca_va,
-					 static_cast<int>(request.access_flags & ~optional_access), &call.udata)));
-	TRY(call.respond(abi::RegMrResponse{.handle = mr->handle(), .lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey}));
+					 static_cast<int>(request.access_flags & ~optional_access),
+					 &call.udata)));
+	TRY(call.respond(abi::RegMrResponse{
+		.handle = mr->handle(), .lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey}));
 	mr.finish();
 	return {};
 }
@@ -50,15 +55,17 @@ Result<> rereg_mr(Call &call, const abi::ReregMr &request)
 	if (request.flags & IB_MR_REREG_PD)
 		pd = TRY(objects.find<Pd>(request.pd_handle));
 	Mr *const mr = TRY(objects.claim<Mr>(request.handle));
-	Result<> done = kern::check(ib_rereg_user_mr(mr->ib(), static_cast<int>(request.flags), request.start, request.length, request.hca_va,
-						     static_cast<int>(request.access_flags & ~optional_access), pd ? pd->ib() : nullptr,
-						     &call.udata));
+	Result<> done = kern::check(ib_rereg_user_mr(
+		mr->ib(), static_cast<int>(request.flags), request.start, request.length,
+		request.hca_va, static_cast<int>(request.access_flags & ~optional_access),
+		pd ? pd->ib() : nullptr, &call.udata));
 	if (done) {
 		if (pd) {
 			mr->move_to(std::move(pd));
 			objects.stand_last(*mr);
 		}
-		done = call.respond(abi::ReregMrResponse{.lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey});
+		done = call.respond(
+			abi::ReregMrResponse{.lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey});
 	}
 	objects.leave(*mr);
 	return done;

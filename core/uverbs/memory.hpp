@@ -10,8 +10,9 @@ namespace uverbs
 /*
  * An object that is one of the verbs, and End what gives that back: 0 or a negative errno.
  */
-template <class Verbs, Kind its_kind, auto End>
-class Owning : public Object {
+template<class Verbs, Kind its_kind, auto End>
+class Owning : public Object
+{
 public:
 	static constexpr Kind kind = its_kind;
 
@@ -45,9 +46,12 @@ private:
 	Verbs *ib_ = nullptr;
 };
 
-class Pd : public Owning<ib_pd, Kind::pd, ib_dealloc_pd_user> {};
+class Pd : public Owning<ib_pd, Kind::pd, ib_dealloc_pd_user>
+{
+};
 
-class Mr : public Owning<ib_mr, Kind::mr, ib_dereg_mr> {
+class Mr : public Owning<ib_mr, Kind::mr, ib_dereg_mr>
+{
 public:
 	explicit Mr(Hold<Pd> pd) : pd_(std::move(pd)) {}
 	/* Into another domain, as the midlayer has done. */
@@ -57,7 +61,8 @@ private:
 	Hold<Pd> pd_;
 };
 
-class Mw : public Owning<ib_mw, Kind::mw, ib_dealloc_mw> {
+class Mw : public Owning<ib_mw, Kind::mw, ib_dealloc_mw>
+{
 public:
 	explicit Mw(Hold<Pd> pd) : pd_(std::move(pd)) {}
 

@@ -10,20 +10,32 @@ namespace
 
 constexpr bool optional = false, mandatory = true;
 
-template <class T>
+template<class T>
 constexpr Attribute in(u16 id, bool is_mandatory = mandatory)
 {
-	return {.id = id, .form = Form::in, .mandatory = is_mandatory, .size = sizeof(T), .bound = 0};
+	return {.id = id,
+		.form = Form::in,
+		.mandatory = is_mandatory,
+		.size = sizeof(T),
+		.bound = 0};
 }
-template <class T>
+template<class T>
 constexpr Attribute in_growing(u16 id)
 {
-	return {.id = id, .form = Form::in_growing, .mandatory = true, .size = sizeof(T), .bound = 0};
+	return {.id = id,
+		.form = Form::in_growing,
+		.mandatory = true,
+		.size = sizeof(T),
+		.bound = 0};
 }
-template <class T>
+template<class T>
 constexpr Attribute out(u16 id, bool is_mandatory = mandatory)
 {
-	return {.id = id, .form = Form::out, .mandatory = is_mandatory, .size = sizeof(T), .bound = 0};
+	return {.id = id,
+		.form = Form::out,
+		.mandatory = is_mandatory,
+		.size = sizeof(T),
+		.bound = 0};
 }
 constexpr Attribute constant(u16 id, u64 largest)
 {
@@ -37,11 +49,26 @@ constexpr Attribute of_form(u16 id, Form form, bool is_mandatory = mandatory)
 {
 	return {.id = id, .form = form, .mandatory = is_mandatory, .size = 0, .bound = 0};
 }
-constexpr Attribute handle(u16 id, bool is_mandatory = mandatory) { return of_form(id, Form::handle, is_mandatory); }
-constexpr Attribute made(u16 id) { return of_form(id, Form::new_handle); }
-constexpr Attribute descriptor(u16 id) { return of_form(id, Form::descriptor, optional); }
-constexpr Attribute bytes_in(u16 id) { return of_form(id, Form::in_bytes, optional); }
-constexpr Attribute room(u16 id, bool is_mandatory = optional) { return of_form(id, Form::out, is_mandatory); }
+constexpr Attribute handle(u16 id, bool is_mandatory = mandatory)
+{
+	return of_form(id, Form::handle, is_mandatory);
+}
+constexpr Attribute made(u16 id)
+{
+	return of_form(id, Form::new_handle);
+}
+constexpr Attribute descriptor(u16 id)
+{
+	return of_form(id, Form::descriptor, optional);
+}
+constexpr Attribute bytes_in(u16 id)
+{
+	return of_form(id, Form::in_bytes, optional);
+}
+constexpr Attribute room(u16 id, bool is_mandatory = optional)
+{
+	return of_form(id, Form::out, is_mandatory);
+}
 constexpr Attribute driver_in = bytes_in(abi::driver_in), driver_out = room(abi::driver_out);
 
 constexpr Attribute of_invoke_write[] = {
@@ -77,7 +104,8 @@ constexpr Attribute of_query_gid_entry[] = {
 	flags(abi::query_gid_entry::flags, 0, mandatory),
 	out<abi::GidEntry>(abi::query_gid_entry::entry),
 };
-constexpr Attribute of_alloc_async_event[] = {of_form(abi::alloc_async_event::fd, Form::new_descriptor)};
+constexpr Attribute of_alloc_async_event[] = {
+	of_form(abi::alloc_async_event::fd, Form::new_descriptor)};
 constexpr Attribute of_destroy[] = {handle(abi::destroy_method::handle)};
 constexpr Attribute of_destroy_cq[] = {
 	handle(abi::destroy_method::handle),
@@ -110,7 +138,8 @@ constexpr Attribute of_create_qp[] = {
 	in<u64>(abi::create_qp_method::user_handle),
 	in_growing<abi::QpCapacity>(abi::create_qp_method::cap),
 	constant(abi::create_qp_method::type, 0xff),
-	flags(abi::create_qp_method::flags, IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | abi::create_qp_method::flag_sq_sig_all),
+	flags(abi::create_qp_method::flags,
+	      IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | abi::create_qp_method::flag_sq_sig_all),
 	in<u32>(abi::create_qp_method::source_qpn, optional),
 	descriptor(abi::create_qp_method::event_fd),
 	out<abi::QpCapacity>(abi::create_qp_method::response_cap),
@@ -146,23 +175,33 @@ struct Method {
 };
 
 constexpr Method all_methods[] = {
-	{abi::object_device, abi::device_invoke_write, Needs::nothing, of_invoke_write, methods::invoke_write},
-	{abi::object_device, abi::device_query_port, Needs::context, of_query_port, methods::query_port},
-	{abi::object_device, abi::device_get_context, Needs::device, of_get_context, methods::get_context},
-	{abi::object_device, abi::device_query_context, Needs::context, of_query_context, methods::query_context},
-	{abi::object_device, abi::device_query_gid_table, Needs::context, of_query_gid_table, methods::query_gid_table},
-	{abi::object_device, abi::device_query_gid_entry, Needs::context, of_query_gid_entry, methods::query_gid_entry},
-	{abi::object_async_event, abi::async_event_alloc, Needs::context, of_alloc_async_event, methods::alloc_async_event},
+	{abi::object_device, abi::device_invoke_write, Needs::nothing, of_invoke_write,
+	 methods::invoke_write},
+	{abi::object_device, abi::device_query_port, Needs::context, of_query_port,
+	 methods::query_port},
+	{abi::object_device, abi::device_get_context, Needs::device, of_get_context,
+	 methods::get_context},
+	{abi::object_device, abi::device_query_context, Needs::context, of_query_context,
+	 methods::query_context},
+	{abi::object_device, abi::device_query_gid_table, Needs::context, of_query_gid_table,
+	 methods::query_gid_table},
+	{abi::object_device, abi::device_query_gid_entry, Needs::context, of_query_gid_entry,
+	 methods::query_gid_entry},
+	{abi::object_async_event, abi::async_event_alloc, Needs::context, of_alloc_async_event,
+	 methods::alloc_async_event},
 	{abi::object_pd, abi::object_only_destroy, Needs::nothing, of_destroy, methods::dealloc_pd},
 	{abi::object_mr, abi::object_destroy, Needs::nothing, of_destroy, methods::dereg_mr},
 	{abi::object_mw, abi::object_only_destroy, Needs::nothing, of_destroy, methods::dealloc_mw},
-	{abi::object_xrcd, abi::object_only_destroy, Needs::nothing, of_destroy, methods::close_xrcd},
+	{abi::object_xrcd, abi::object_only_destroy, Needs::nothing, of_destroy,
+	 methods::close_xrcd},
 	{abi::object_cq, abi::object_create, Needs::context, of_create_cq, methods::create_cq},
 	{abi::object_cq, abi::object_destroy, Needs::nothing, of_destroy_cq, methods::destroy_cq},
 	{abi::object_qp, abi::object_create, Needs::context, of_create_qp, methods::create_qp},
-	{abi::object_qp, abi::object_destroy, Needs::nothing, of_destroy_queue, methods::destroy_qp},
+	{abi::object_qp, abi::object_destroy, Needs::nothing, of_destroy_queue,
+	 methods::destroy_qp},
 	{abi::object_srq, abi::object_create, Needs::context, of_create_srq, methods::create_srq},
-	{abi::object_srq, abi::object_destroy, Needs::nothing, of_destroy_queue, methods::destroy_srq},
+	{abi::object_srq, abi::object_destroy, Needs::nothing, of_destroy_queue,
+	 methods::destroy_srq},
 };
 
 const Method *find(u16 object, u16 number)
@@ -180,7 +219,8 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 	abi::MethodHeader header;
 
 	TRY(kern::copy_in(&header, from, sizeof(header)));
-	if (header.length > abi::longest_method || header.length != sizeof(header) + header.attributes * sizeof(abi::Attribute))
+	if (header.length > abi::longest_method ||
+	    header.length != sizeof(header) + header.attributes * sizeof(abi::Attribute))
 		return kern::Error{-EINVAL};
 	if (header.reserved || header.reserved2)
 		return kern::Error{-EPROTONOSUPPORT};

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The methods of the interface by ioctl(), which do what the commands of those names do. Each answers by said.tell(); a failure leaves nothing behind.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The methods of the interface by ioctl(),
+// which do what the commands of those names do. Each answers by said.tell(); a failure leaves
+// nothing behind.
 #pragma once
 #include "attributes.hpp"
 #include "command.hpp"
@@ -8,8 +9,8 @@ namespace uverbs
 {
 
 /*
- * Carries out the method that the program's list at that address calls. Context: process, the program's. Errors: those of
- * Documentation/user-verbs.rst; of the method.
+ * Carries out the method that the program's list at that address calls. Context: process, the
+ * program's. Errors: those of Documentation/user-verbs.rst; of the method.
  */
 kern::Result<> run_method(File &file, u64 from, Present present);
 

@@ -98,7 +98,10 @@ bool ObjectTable::end_all()
 	kern::Guard guard(lock_);
 	Pass pass;
 
-	/* A window that is older than the region that it is bound to is in its way, and goes behind it. */
+	/*
+	 * A window that is older than the region that it is bound to is in its way, and goes behind
+	 * it.
+	 */
 	do
 		pass = end_each();
 	while (!pass.complete && pass.progress);
@@ -108,7 +111,9 @@ bool ObjectTable::end_all()
 	for (Object &object : objects_) {
 		if (object.ended())
 			continue;
-		kern_error_limited("the device does not give back an object of kind %u, which is lost\n", static_cast<unsigned int>(object.kind_));
+		kern_error_limited(
+			"the device does not give back an object of kind %u, which is lost\n",
+			static_cast<unsigned int>(object.kind_));
 		by_handle_.erase(object.handle_);
 		object.node_.unlink();
 	}

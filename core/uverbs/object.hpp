@@ -2,12 +2,13 @@
 /*
  * The objects of a program, by the numbers that it knows them by.
  *
- * An object is held by the commands that use it and by the objects that are made in it; it is ended by whoever finds it held by nobody. It is
- * made and ended by one alone: meanwhile others that name it are told that it is busy. All objects of a file stand in the order in which
- * they were made, and so none stands behind one that it holds: in the reverse order they can all be ended.
+ * An object is held by the commands that use it and by the objects that are made in it; it is ended
+ * by whoever finds it held by nobody. It is made and ended by one alone: meanwhile others that name
+ * it are told that it is busy. All objects of a file stand in the order in which they were made,
+ * and so none stands behind one that it holds: in the reverse order they can all be ended.
  *
- * What a program has of the device (`end()`) may go before the object does: when the device is removed. The program then still has the
- * numbers, and gives them back as it does otherwise.
+ * What a program has of the device (`end()`) may go before the object does: when the device is
+ * removed. The program then still has the numbers, and gives them back as it does otherwise.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -32,7 +33,8 @@ enum class Reason : u8 {
 	gone,
 };
 
-class Object {
+class Object
+{
 public:
 	explicit Object(Kind kind) : kind_(kind) {}
 	virtual ~Object() = default;
@@ -42,8 +44,8 @@ public:
 	u32 handle() const { return handle_; }
 
 	/*
-	 * Gives back what it has of the device, if it has; on an error it still has it. Nothing of the device calls it any more. Context:
-	 * process, of one that makes or ends it.
+	 * Gives back what it has of the device, if it has; on an error it still has it. Nothing of
+	 * the device calls it any more. Context: process, of one that makes or ends it.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
 	/* Whether it has given back what it has of the device, or never had it. */
@@ -51,7 +53,7 @@ public:
 
 private:
 	friend class ObjectTable;
-	template <class T>
+	template<class T>
 	friend class Hold;
 
 	bool hold();
@@ -69,8 +71,9 @@ private:
 };
 
 /* An object that does not end as long as this lives. */
-template <class T>
-class Hold {
+template<class T>
+class Hold
+{
 public:
 	Hold() = default;
 	Hold(Hold &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
@@ -98,39 +101,48 @@ private:
 };
 
 /* Lock order: its lock is held while objects end, outside of all that this takes. */
-class ObjectTable {
+class ObjectTable
+{
 public:
 	/* share: of the user whose objects they are; outlives them. */
 	explicit ObjectTable(Share &share) : share_(share) {}
 	~ObjectTable() { kern_assert(objects_.empty()); }
 
-	/* The object of a kind by its number. Errors: ENOENT; EINVAL for one of another kind; EBUSY while it is made or ended. */
-	template <class T>
+	/*
+	 * The object of a kind by its number. Errors: ENOENT; EINVAL for one of another kind; EBUSY
+	 * while it is made or ended.
+	 */
+	template<class T>
 	kern::Result<Hold<T>> find(u32 handle)
 	{
 		return Hold<T>(static_cast<T *>(TRY(find_held(handle, T::kind))));
 	}
 	/* The same, for the caller alone, until end() or leave(). EBUSY also if it is held. */
-	template <class T>
+	template<class T>
 	kern::Result<T *> claim(u32 handle)
 	{
 		return static_cast<T *>(TRY(claim_held(handle, T::kind)));
 	}
 
 	/*
-	 * Gives a new object its number; it is the caller's alone until leave() or end(). Errors: EDQUOT if its user has as many as he may; ENOMEM.
+	 * Gives a new object its number; it is the caller's alone until leave() or end(). Errors:
+	 * EDQUOT if its user has as many as he may; ENOMEM.
 	 */
 	kern::Result<> add(Object &object);
 	/* Others may find it, from now on or again. */
 	void leave(Object &object) { object.users_.store_release(0); }
-	/* What is the caller's alone has come to hold another one: it stands behind that, too. Nobody holds it. */
+	/*
+	 * What is the caller's alone has come to hold another one: it stands behind that, too.
+	 * Nobody holds it.
+	 */
 	void stand_last(Object &object);
 	/* Frees what is the caller's alone, and has nothing of the device any more. */
 	void remove(Object &object);
 
 	/*
-	 * What objects have of the device is given back; the numbers stay. No command runs, nor will one that needs the device. False if the
-	 * device would not take something back: those objects are lost, as it may still call them, and so is all that they stand on.
+	 * What objects have of the device is given back; the numbers stay. No command runs, nor
+	 * will one that needs the device. False if the device would not take something back: those
+	 * objects are lost, as it may still call them, and so is all that they stand on.
 	 */
 	bool end_all();
 	/* Frees all objects, which have been ended. No command runs. */
@@ -140,7 +152,10 @@ private:
 	kern::Result<Object *> look_up(u32 handle, Kind kind) REQUIRES(lock_);
 	kern::Result<Object *> find_held(u32 handle, Kind kind);
 	kern::Result<Object *> claim_held(u32 handle, Kind kind);
-	/* In the reverse order of their making, all that will; whether any did, and whether all have now. */
+	/*
+	 * In the reverse order of their making, all that will; whether any did, and whether all
+	 * have now.
+	 */
 	struct Pass {
 		bool progress = false;
 		bool complete = true;
@@ -154,24 +169,31 @@ private:
 };
 
 /* An object that is being made. Unless it is finished, it goes with this. */
-template <class T>
-class Draft {
+template<class T>
+class Draft
+{
 public:
 	/* Context: process. Errors: those of ObjectTable::add(). */
-	template <class... Args>
+	template<class... Args>
 	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
 	{
 		auto object = TRY(kern::make<T>(kern::Gfp::kernel, std::forward<Args>(args)...));
 		TRY(table.add(*object));
 		return Draft(table, object.release());
 	}
-	Draft(Draft &&other) noexcept : table_(other.table_), object_(std::exchange(other.object_, nullptr)) {}
+	Draft(Draft &&other) noexcept
+	    : table_(other.table_), object_(std::exchange(other.object_, nullptr))
+	{
+	}
 	Draft &operator=(Draft &&) = delete;
 	~Draft()
 	{
 		if (!object_)
 			return;
-		/* A program may have guessed its key and bound a window to it: then it ends with the file. */
+		/*
+		 * A program may have guessed its key and bound a window to it: then it ends with
+		 * the file.
+		 */
 		if (object_->end(Reason::gone))
 			table_.remove(*object_);
 	}

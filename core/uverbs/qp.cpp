@@ -21,7 +21,8 @@ void hear(ib_event *event, void *context)
 
 constexpr bool is_for_programs(u8 type)
 {
-	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD ||
+	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
 /* What a QP of its type stands on. */
@@ -44,7 +45,8 @@ Result<Qp::Parents> find_parents(ObjectTable &objects, const abi::QpParameters &
 	return parents;
 }
 
-ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &wanted, u32 create_flags)
+ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &wanted,
+			  u32 create_flags)
 {
 	ib_qp_init_attr attr = {
 		.event_handler = hear,
@@ -71,8 +73,9 @@ ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &w
 }
 
 /* event_file: for its events, if the program names one. */
-template <class Respond>
-Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s32 event_file, Respond respond)
+template<class Respond>
+Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s32 event_file,
+		Respond respond)
 {
 	File &file = call.file;
 	ObjectTable &objects = file.objects();
@@ -86,9 +89,11 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s
 	ib_pd *const pd = parents.pd ? parents.pd->ib() : nullptr;
 	ib_qp_init_attr attr = make_attr(parents, wanted, create_flags);
 	auto events = TRY(find_events(file, event_file));
-	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events), wanted.user_handle));
+	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events),
+					wanted.user_handle));
 	attr.qp_context = &*qp;
-	TRY(qp->take(domain ? TRY(domain->create_target(attr)) : ib_create_qp_user(pd, &attr, &call.udata)));
+	TRY(qp->take(domain ? TRY(domain->create_target(attr))
+			    : ib_create_qp_user(pd, &attr, &call.udata)));
 	TRY(respond(abi::CreateQpResponse{
 		.handle = qp->handle(),
 		.qpn = qp->ib()->qp_num,
@@ -106,7 +111,8 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 {
 	abi::DestroyResponse response{};
 
-	TRY(destroy<Qp>(call, handle, [&](Qp &qp) { response.events_reported = qp.events.forget(); }));
+	TRY(destroy<Qp>(call, handle,
+			[&](Qp &qp) { response.events_reported = qp.events.forget(); }));
 	return response;
 }
 
@@ -138,7 +144,8 @@ rdma_ah_attr address_of(const abi::QpAddress &said)
 	if (said.is_global) {
 		ib_gid dgid;
 		__builtin_memcpy(dgid.raw, said.dgid, sizeof(dgid.raw));
-		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit, said.traffic_class);
+		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit,
+				said.traffic_class);
 	}
 	return attr;
 }
@@ -149,10 +156,14 @@ bool is_on_its_way(const abi::ModifyQp &request)
 	return (request.attr_mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
 }
 
-/* In SQD the path says by which port a QP leaves from now on, if nothing else does; but one of UC keeps its port (IBA 11.2.5.3). */
+/*
+ * In SQD the path says by which port a QP leaves from now on, if nothing else does; but one of UC
+ * keeps its port (IBA 11.2.5.3).
+ */
 bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)
 {
-	return (request.attr_mask & (IB_QP_AV | IB_QP_PORT)) == IB_QP_AV && !is_on_its_way(request) && qp.qp_type != IB_QPT_UC;
+	return (request.attr_mask & (IB_QP_AV | IB_QP_PORT)) == IB_QP_AV &&
+	       !is_on_its_way(request) && qp.qp_type != IB_QPT_UC;
 }
 
 /* What the interface asks of a change of a QP beyond the midlayer's own checks. */
@@ -162,15 +173,19 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 	ib_device &device = *qp.device;
 	const u32 port = qp.real_qp->port;
 
-	if (((mask & IB_QP_STATE) && request.qp_state > IB_QPS_ERR) || ((mask & IB_QP_CUR_STATE) && request.cur_qp_state > IB_QPS_ERR))
+	if (((mask & IB_QP_STATE) && request.qp_state > IB_QPS_ERR) ||
+	    ((mask & IB_QP_CUR_STATE) && request.cur_qp_state > IB_QPS_ERR))
 		return kern::Error{-EINVAL};
 	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(&device, request.port_num))
 		return kern::Error{-EINVAL};
 	if (mask & IB_QP_AV) {
 		if (!rdma_is_port_valid(&device, request.dest.port_num))
 			return kern::Error{-EINVAL};
-		/* The path leaves by the QP's own port; on the way to RTR that is the one of INIT. */
-		const u32 own = (mask & IB_QP_PORT) && !is_on_its_way(request) ? request.port_num : port;
+		/*
+		 * The path leaves by the QP's own port; on the way to RTR that is the one of INIT.
+		 */
+		const u32 own =
+			(mask & IB_QP_PORT) && !is_on_its_way(request) ? request.port_num : port;
 		if (!moves_with_its_path(qp, request) && request.dest.port_num != own)
 			return kern::Error{-EINVAL};
 	}
@@ -189,7 +204,8 @@ u32 attributes_of(const ib_qp &qp, u32 mask)
 	case IB_QPT_XRC_INI:
 		return mask & ~static_cast<u32>(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 	case IB_QPT_XRC_TGT:
-		return mask & ~static_cast<u32>(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY);
+		return mask & ~static_cast<u32>(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT |
+						IB_QP_RNR_RETRY);
 	default:
 		return mask;
 	}
@@ -201,7 +217,8 @@ Result<> modify(Call &call, const abi::ModifyQp &request)
 
 	TRY(check(*qp->ib(), request));
 	const bool moves = moves_with_its_path(*qp->ib(), request);
-	const u32 mask = attributes_of(*qp->ib(), request.attr_mask | (moves ? u32{IB_QP_PORT} : 0));
+	const u32 mask =
+		attributes_of(*qp->ib(), request.attr_mask | (moves ? u32{IB_QP_PORT} : 0));
 	ib_qp_attr attr = {
 		.qp_state = static_cast<ib_qp_state>(request.qp_state),
 		.cur_qp_state = static_cast<ib_qp_state>(request.cur_qp_state),
@@ -262,7 +279,8 @@ Result<> Qp::attach(Share &share, const ib_gid &gid, u16 lid)
 		return {};
 	auto group = TRY(kern::make<Group>(kern::Gfp::kernel));
 	group->room = TRY(share.attachments.take());
-	TRY(share.groups.take(group->place, gid, static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
+	TRY(share.groups.take(group->place, gid,
+			      static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
 	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
 	group->gid = gid;
 	group->lid = lid;
@@ -303,7 +321,9 @@ Result<> Qp::end(Reason reason)
 
 Result<> create_qp(Call &call, const abi::CreateQp &request)
 {
-	return create(call, request.qp, 0, no_descriptor, [&](const abi::CreateQpResponse &response) { return call.respond(response); });
+	return create(
+		call, request.qp, 0, no_descriptor,
+		[&](const abi::CreateQpResponse &response) { return call.respond(response); });
 }
 
 Result<> open_qp(Call &call, const abi::OpenQp &request)
@@ -315,25 +335,33 @@ Result<> open_qp(Call &call, const abi::OpenQp &request)
 	Qp::Parents parents;
 	parents.xrcd = TRY(file.objects().find<Xrcd>(request.xrcd_handle));
 	XrcDomain &domain = parents.xrcd->domain();
-	auto qp = TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(), request.user_handle));
-	ib_qp_open_attr attr = {.event_handler = hear, .qp_context = &*qp, .qp_num = request.qpn, .qp_type = IB_QPT_XRC_TGT};
+	auto qp = TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(),
+					request.user_handle));
+	ib_qp_open_attr attr = {.event_handler = hear,
+				.qp_context = &*qp,
+				.qp_num = request.qpn,
+				.qp_type = IB_QPT_XRC_TGT};
 
 	TRY(qp->take(TRY(domain.open_target(attr))));
-	TRY(call.respond(abi::CreateQpResponse{.handle = qp->handle(), .qpn = qp->ib()->qp_num, .cap = {}}));
+	TRY(call.respond(
+		abi::CreateQpResponse{.handle = qp->handle(), .qpn = qp->ib()->qp_num, .cap = {}}));
 	qp.finish();
 	return {};
 }
 
 Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request)
 {
-	if (request.comp_mask || request.create_flags & ~static_cast<u32>(IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK))
+	if (request.comp_mask ||
+	    request.create_flags & ~static_cast<u32>(IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK))
 		return kern::Error{-EINVAL};
-	return create(call, request.qp, request.create_flags, no_descriptor, [&](const abi::CreateQpResponse &response) {
-		return call.respond(abi::CreateQpExtendedResponse{
-			.base = response,
-			.response_length = call.response_length<abi::CreateQpExtendedResponse>(),
-		});
-	});
+	return create(call, request.qp, request.create_flags, no_descriptor,
+		      [&](const abi::CreateQpResponse &response) {
+			      return call.respond(abi::CreateQpExtendedResponse{
+				      .base = response,
+				      .response_length =
+					      call.response_length<abi::CreateQpExtendedResponse>(),
+			      });
+		      });
 }
 
 Result<> query_qp(Call &call, const abi::QueryQp &request)
@@ -386,11 +414,15 @@ Result<> modify_qp(Call &call, const abi::ModifyQp &request)
 
 Result<> modify_qp_extended(Call &call, const abi::ModifyQpExtended &request)
 {
-	/* A limit of the rate is for packets that are made by the program, which there are none of. */
-	if (request.base.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS) || request.reserved)
+	/*
+	 * A limit of the rate is for packets that are made by the program, which there are none of.
+	 */
+	if (request.base.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS) ||
+	    request.reserved)
 		return kern::Error{-EOPNOTSUPP};
 	TRY(modify(call, request.base));
-	return call.respond(abi::ModifyQpExtendedResponse{.response_length = call.response_length<abi::ModifyQpExtendedResponse>()});
+	return call.respond(abi::ModifyQpExtendedResponse{
+		.response_length = call.response_length<abi::ModifyQpExtendedResponse>()});
 }
 
 Result<> destroy_qp(Call &call, const abi::Destroy &request)
@@ -421,8 +453,10 @@ Result<> methods::create_qp(Call &call, const Attributes &said)
 	/* Receive queues of their own, and packets made by the program, are Ethernet's. */
 	if (said.has(ind_table) || said.has(source_qpn))
 		return kern::Error{-EOPNOTSUPP};
-	const bool target = qp_type == IB_QPT_XRC_TGT, receives = !target && qp_type != IB_QPT_XRC_INI;
-	if (target ? !said.has(xrcd) : !said.has(pd) || !said.has(send_cq) || (receives && !said.has(recv_cq)))
+	const bool target = qp_type == IB_QPT_XRC_TGT,
+		   receives = !target && qp_type != IB_QPT_XRC_INI;
+	if (target ? !said.has(xrcd)
+		   : !said.has(pd) || !said.has(send_cq) || (receives && !said.has(recv_cq)))
 		return kern::Error{-EINVAL};
 	abi::QpParameters wanted = {
 		.user_handle = said.number(user_handle),
@@ -437,11 +471,12 @@ Result<> methods::create_qp(Call &call, const Attributes &said)
 		.reserved = 0,
 	};
 	TRY(said.read(cap, wanted.cap));
-	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd), [&](const abi::CreateQpResponse &made) -> Result<> {
-		TRY(said.tell(response_cap, made.cap));
-		TRY(said.tell(response_qp_num, made.qpn));
-		return said.tell_made(handle, made.handle);
-	});
+	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd),
+		      [&](const abi::CreateQpResponse &made) -> Result<> {
+			      TRY(said.tell(response_cap, made.cap));
+			      TRY(said.tell(response_qp_num, made.qpn));
+			      return said.tell_made(handle, made.handle);
+		      });
 }
 
 Result<> methods::destroy_qp(Call &call, const Attributes &said)

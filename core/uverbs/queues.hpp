@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The objects of a program that events come from. An object's asynchronous events go to the file's own event file; a CQ's completion events
- * to its channel, if it has one. An object remembers how many of its events have been read, for the answer to its destruction: the library
- * waits until the program has acknowledged so many.
+ * The objects of a program that events come from. An object's asynchronous events go to the file's
+ * own event file; a CQ's completion events to its channel, if it has one. An object remembers how
+ * many of its events have been read, for the answer to its destruction: the library waits until the
+ * program has acknowledged so many.
  */
 #pragma once
 #include "event_file.hpp"
@@ -15,14 +16,20 @@ namespace uverbs
 
 class File;
 
-/* The file that asynchronous events of a new object go to: that of a descriptor, if it is one, or the program's own. Errors: EBADF. */
+/*
+ * The file that asynchronous events of a new object go to: that of a descriptor, if it is one, or
+ * the program's own. Errors: EBADF.
+ */
 kern::Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor);
 inline constexpr s32 no_descriptor = -1;
 
 /* A source of events, and the file that they are read from, if any. */
-class EventSink {
+class EventSink
+{
 public:
-	EventSink(kern::Ref<EventFile> file, u64 element) : file_(std::move(file)), source_(element) {}
+	EventSink(kern::Ref<EventFile> file, u64 element) : file_(std::move(file)), source_(element)
+	{
+	}
 	~EventSink() { forget(); }
 
 	/* Any context. */
@@ -31,7 +38,10 @@ public:
 		if (file_)
 			file_->push(source_, type);
 	}
-	/* What has not been read will not be; how many have. Nothing is pushed any more. Context: process. */
+	/*
+	 * What has not been read will not be; how many have. Nothing is pushed any more. Context:
+	 * process.
+	 */
 	u32 forget() { return file_ ? file_->forget(source_) : 0; }
 
 private:
@@ -39,7 +49,8 @@ private:
 	EventSource source_;
 };
 
-class Cq : public Owning<ib_cq, Kind::cq, ib_destroy_cq_user> {
+class Cq : public Owning<ib_cq, Kind::cq, ib_destroy_cq_user>
+{
 public:
 	Cq(kern::Ref<EventFile> channel, kern::Ref<EventFile> events, u64 user_handle)
 	    : completions(std::move(channel), user_handle), events(std::move(events), user_handle)
@@ -50,7 +61,8 @@ public:
 	EventSink events;
 };
 
-class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user> {
+class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user>
+{
 public:
 	struct Parents {
 		Hold<Pd> pd;
@@ -70,7 +82,8 @@ private:
 };
 
 /* A QP; or a handle on an XRC target. */
-class Qp : public Owning<ib_qp, Kind::qp, ib_destroy_qp> {
+class Qp : public Owning<ib_qp, Kind::qp, ib_destroy_qp>
+{
 public:
 	struct Parents {
 		Hold<Pd> pd;
@@ -90,8 +103,8 @@ public:
 	/* For a command: its multicast groups are in the way. */
 	kern::Result<> end(Reason reason) override;
 	/*
-	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT if the user has as many as he may; ENOMEM; those of
-	 * ib_attach_mcast().
+	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT if the
+	 * user has as many as he may; ENOMEM; those of ib_attach_mcast().
 	 */
 	kern::Result<> attach(Share &share, const ib_gid &gid, u16 lid);
 	/* Errors: EINVAL for a group that it is not attached to. */

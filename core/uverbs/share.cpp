@@ -47,7 +47,8 @@ kern::Budget &Share::of(Kind kind)
 
 bool Share::idle() const
 {
-	for (const kern::Budget *budget : {&contexts, &pds, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
+	for (const kern::Budget *budget :
+	     {&contexts, &pds, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
 		if (budget->taken())
 			return false;
 	return true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What one user may have of one device, by all the files that he has open: at most a quarter of what there is, so that others find the rest
- * (Documentation/user-verbs.rst, "Bounds"). Who asks for more gets EDQUOT.
+ * What one user may have of one device, by all the files that he has open: at most a quarter of
+ * what there is, so that others find the rest (Documentation/user-verbs.rst, "Bounds"). Who asks
+ * for more gets EDQUOT.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -14,12 +15,15 @@ namespace uverbs
 {
 
 /*
- * The places that a user's QPs have in multicast groups. A group has room for so many QPs of all users, the kernel's among them: one user gets a
- * quarter of that, so that nobody shuts others out of a group. Context: process. Lock order: innermost.
+ * The places that a user's QPs have in multicast groups. A group has room for so many QPs of all
+ * users, the kernel's among them: one user gets a quarter of that, so that nobody shuts others out
+ * of a group. Context: process. Lock order: innermost.
  */
-class GroupPlaces {
+class GroupPlaces
+{
 public:
-	class Place {
+	class Place
+	{
 	public:
 		Place() = default;
 		~Place()
@@ -47,7 +51,8 @@ private:
 	kern::List<Place, &Place::node_> taken_ GUARDED_BY(lock_);
 };
 
-class Share : public kern::UserShare {
+class Share : public kern::UserShare
+{
 public:
 	explicit Share(u32 its_user) : UserShare(its_user) {}
 
@@ -60,11 +65,17 @@ public:
 	kern::Budget pds{4096, -EDQUOT};
 	/* Memory regions and windows. */
 	kern::Budget keys{32768, -EDQUOT};
-	/* Completion queues and XRC domains: the card wants a CQ of its own for a domain's target QPs, with as much room for events. */
+	/*
+	 * Completion queues and XRC domains: the card wants a CQ of its own for a domain's target
+	 * QPs, with as much room for events.
+	 */
 	kern::Budget cqs{1024, -EDQUOT};
 	kern::Budget srqs{512, -EDQUOT};
 	kern::Budget qps{1024, -EDQUOT};
-	/* Channels, and files of asynchronous events: all of a file's are told of its end under one lock. */
+	/*
+	 * Channels, and files of asynchronous events: all of a file's are told of its end under one
+	 * lock.
+	 */
 	kern::Budget event_files{2048, -EDQUOT};
 	/* Of a QP to a multicast group. */
 	kern::Budget attachments{1024, -EDQUOT};
@@ -72,7 +83,8 @@ public:
 };
 
 /* The shares of a device. */
-class Shares : public kern::Shares<Share> {
+class Shares : public kern::Shares<Share>
+{
 public:
 	Shares() : kern::Shares<Share>(KERN_LOCK_CLASS("uverbs.shares")) {}
 };

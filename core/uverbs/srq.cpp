@@ -23,7 +23,7 @@ struct SrqParameters {
 	s32 event_file = no_descriptor;
 };
 
-template <class Respond>
+template<class Respond>
 Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, Respond respond)
 {
 	File &file = call.file;
@@ -40,7 +40,8 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 		attr.ext.xrc.xrcd = &parents.xrcd->domain().ib();
 	}
 	auto events = TRY(find_events(file, wanted.event_file));
-	auto srq = TRY(Draft<Srq>::create(file.objects(), std::move(parents), std::move(events), wanted.user_handle));
+	auto srq = TRY(Draft<Srq>::create(file.objects(), std::move(parents), std::move(events),
+					  wanted.user_handle));
 
 	attr.srq_context = &*srq;
 	TRY(srq->take(ib_create_srq_user(pd, &attr, &call.udata)));
@@ -55,22 +56,25 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 }
 
 /* Both commands say the size alike, and are answered alike. */
-template <class Request>
+template<class Request>
 Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Parents parents)
 {
-	return create(call,
-		      {.user_handle = request.user_handle,
-		       /* The limit is only for MODIFY_SRQ: libibverbs passes on what a program may have left uninitialised. */
-		       .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = 0},
-		       .type = type},
-		      std::move(parents), [&](const abi::CreateSrqResponse &made) { return call.respond(made); });
+	return create(
+		call,
+		{.user_handle = request.user_handle,
+		 /* The limit is only for MODIFY_SRQ: libibverbs passes on what a program may have left uninitialised. */
+		 .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = 0},
+		 .type = type},
+		std::move(parents),
+		[&](const abi::CreateSrqResponse &made) { return call.respond(made); });
 }
 
 Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 {
 	abi::DestroyResponse response{};
 
-	TRY(destroy<Srq>(call, handle, [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
+	TRY(destroy<Srq>(call, handle,
+			 [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
 	return response;
 }
 
@@ -78,7 +82,9 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 
 Result<> create_srq(Call &call, const abi::CreateSrq &request)
 {
-	return create(call, request, IB_SRQT_BASIC, {.pd = TRY(call.file.objects().find<Pd>(request.pd_handle)), .xrcd = {}, .cq = {}});
+	return create(
+		call, request, IB_SRQT_BASIC,
+		{.pd = TRY(call.file.objects().find<Pd>(request.pd_handle)), .xrcd = {}, .cq = {}});
 }
 
 Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
@@ -94,7 +100,8 @@ Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
 		parents.xrcd = TRY(objects.find<Xrcd>(request.xrcd_handle));
 		parents.cq = TRY(objects.find<Cq>(request.cq_handle));
 	}
-	return create(call, request, static_cast<ib_srq_type>(request.srq_type), std::move(parents));
+	return create(call, request, static_cast<ib_srq_type>(request.srq_type),
+		      std::move(parents));
 }
 
 Result<> modify_srq(Call &call, const abi::ModifySrq &request)
@@ -102,7 +109,8 @@ Result<> modify_srq(Call &call, const abi::ModifySrq &request)
 	auto srq = TRY(call.file.objects().find<Srq>(request.handle));
 	ib_srq_attr attr = {.max_wr = request.max_wr, .max_sge = 0, .srq_limit = request.srq_limit};
 
-	return kern::check(ib_modify_srq_user(srq->ib(), &attr, static_cast<ib_srq_attr_mask>(request.attr_mask), &call.udata));
+	return kern::check(ib_modify_srq_user(
+		srq->ib(), &attr, static_cast<ib_srq_attr_mask>(request.attr_mask), &call.udata));
 }
 
 Result<> query_srq(Call &call, const abi::Destroy &request)
@@ -111,7 +119,8 @@ Result<> query_srq(Call &call, const abi::Destroy &request)
 	ib_srq_attr attr = {};
 
 	TRY_ERRNO(ib_query_srq(srq->ib(), &attr));
-	return call.respond(abi::QuerySrqResponse{.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = attr.srq_limit});
+	return call.respond(abi::QuerySrqResponse{
+		.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = attr.srq_limit});
 }
 
 Result<> destroy_srq(Call &call, const abi::Destroy &request)

@@ -8,14 +8,20 @@ namespace uverbs
 kern::Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
-	/* It outlives who makes it: its events go to those who have a handle. The driver has events for who has a handler. */
+	/*
+	 * It outlives who makes it: its events go to those who have a handle. The driver has events
+	 * for who has a handler.
+	 */
 	ib_qp_init_attr own = attr;
 	own.event_handler = [](ib_event *, void *) {};
 	own.qp_context = nullptr;
 	ib_qp *const made = ib_create_qp(nullptr, &own);
 	TRY_ERRNO(kern::pointer_error(made));
 	attr.cap = own.cap;
-	ib_qp_open_attr handle = {.event_handler = attr.event_handler, .qp_context = attr.qp_context, .qp_num = made->qp_num, .qp_type = attr.qp_type};
+	ib_qp_open_attr handle = {.event_handler = attr.event_handler,
+				  .qp_context = attr.qp_context,
+				  .qp_num = made->qp_num,
+				  .qp_type = attr.qp_type};
 	ib_qp *const opened = ib_open_qp(&ib_, &handle);
 	if (const int error = kern::pointer_error(opened)) {
 		KERN_WARN_ON(ib_destroy_qp(made));
@@ -38,7 +44,10 @@ void XrcDomain::close_target(ib_qp &handle)
 	ib_qp *const target = handle.real_qp;
 
 	KERN_WARN_ON(ib_close_qp(&handle));
-	/* Busy as long as another has it. One that the device does not give back keeps the domain from its end, which says so. */
+	/*
+	 * Busy as long as another has it. One that the device does not give back keeps the domain
+	 * from its end, which says so.
+	 */
 	(void)ib_destroy_qp(target);
 }
 
@@ -50,7 +59,8 @@ XrcDomain *XrcDomains::find(const kern::Inode &inode)
 	return nullptr;
 }
 
-kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode, ib_udata &udata)
+kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode, Mode mode,
+					   ib_udata &udata)
 {
 	kern::Guard guard(lock_);
 

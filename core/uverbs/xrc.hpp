@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * XRC domains (IBA annex A14), which programs share by a file of any file system: who has that file open gets the domain of those who had
- * opened one by it. It lives as long as one of them has it.
+ * XRC domains (IBA annex A14), which programs share by a file of any file system: who has that file
+ * open gets the domain of those who had opened one by it. It lives as long as one of them has it.
  *
- * So do the target QPs in it, which belong to none of them: each, its maker too, has a handle on one, and it ends with the last handle.
+ * So do the target QPs in it, which belong to none of them: each, its maker too, has a handle on
+ * one, and it ends with the last handle.
  */
 #pragma once
 #include <kern/file.hpp>
@@ -15,9 +16,13 @@
 namespace uverbs
 {
 
-class XrcDomain {
+class XrcDomain
+{
 public:
-	/* A handle on a new target QP, or on that of a number. Context: process. Errors: those of ib_create_qp(), ib_open_qp(). */
+	/*
+	 * A handle on a new target QP, or on that of a number. Context: process. Errors: those of
+	 * ib_create_qp(), ib_open_qp().
+	 */
 	kern::Result<ib_qp *> create_target(ib_qp_init_attr &attr);
 	kern::Result<ib_qp *> open_target(ib_qp_open_attr &attr);
 	/* Gives a handle back. Context: process. */
@@ -40,7 +45,8 @@ private:
 };
 
 /* Of one device. Lock order: its lock within that of ObjectTable, outside of the midlayer's. */
-class XrcDomains {
+class XrcDomains
+{
 public:
 	XrcDomains() = default;
 	~XrcDomains()
@@ -54,10 +60,12 @@ public:
 	enum class Mode : u8 { existing, existing_or_new, only_new };
 
 	/*
-	 * By a file, or without one for the caller alone. Context: process. Errors: EAGAIN if there is none, EINVAL if there is one already,
-	 * where that was asked for; ENOMEM; those of ib_alloc_xrcd_user().
+	 * By a file, or without one for the caller alone. Context: process. Errors: EAGAIN if there
+	 * is none, EINVAL if there is one already, where that was asked for; ENOMEM; those of
+	 * ib_alloc_xrcd_user().
 	 */
-	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode, ib_udata &udata);
+	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode,
+				       ib_udata &udata);
 	/* Errors: those of ib_dealloc_xrcd(); then the caller still has it. */
 	kern::Result<> close(XrcDomain &domain);
 
@@ -69,7 +77,8 @@ private:
 };
 
 /* What a program has of a domain. */
-class Xrcd : public Object {
+class Xrcd : public Object
+{
 public:
 	static constexpr Kind kind = Kind::xrcd;
 

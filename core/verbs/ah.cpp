@@ -8,7 +8,10 @@ using namespace verbs;
 namespace
 {
 
-/* What a GID of the well-known SA ends in; it is no port's own, but answers come from a port all the same. */
+/*
+ * What a GID of the well-known SA ends in; it is no port's own, but answers come from a port all
+ * the same.
+ */
 constexpr u64 sa_well_known_guid = u64{1} << 57 | 2;
 
 constexpr u8 grh_ip_version = 6;
@@ -24,7 +27,10 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 		return -EINVAL;
 	if (attr.type == RDMA_AH_ATTR_TYPE_UNDEFINED)
 		attr.type = type;
-	/* The rest is about InfiniBand's, the only ones yet; where there are no address vectors, none is right. */
+	/*
+	 * The rest is about InfiniBand's, the only ones yet; where there are no address vectors,
+	 * none is right.
+	 */
 	if (attr.type != type || type != RDMA_AH_ATTR_TYPE_IB || (attr.ah_flags & ~IB_AH_GRH))
 		return -EINVAL;
 	if (attr.static_rate != IB_RATE_PORT_CURRENT &&
@@ -36,7 +42,8 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 		    attr.grh.flow_label & ~static_cast<u32>(IB_GRH_FLOWLABEL_MASK))
 			return -EINVAL;
 	} else if (rdma_is_grh_required(&device, attr.port_num) ||
-		   (attr.ib.dlid >= IB_MULTICAST_LID_BASE_HOST && attr.ib.dlid != IB_LID_PERMISSIVE_HOST)) {
+		   (attr.ib.dlid >= IB_MULTICAST_LID_BASE_HOST &&
+		    attr.ib.dlid != IB_LID_PERMISSIVE_HOST)) {
 		/* Multicast packets have a GRH, IBA 9.8.2.1. */
 		return -EINVAL;
 	}
@@ -45,8 +52,8 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 
 extern "C" {
 
-struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, struct ib_udata *udata,
-			       const char *caller)
+struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags,
+			       struct ib_udata *udata, const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_ah>(-EINVAL);
@@ -143,20 +150,25 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 		return 0;
 
 	const u32 word = grh->version_tclass_flow;
-	if (word >> 28 != grh_ip_version || grh->next_hdr != grh_next_header_iba || rdma_is_multicast_gid(&grh->sgid))
+	if (word >> 28 != grh_ip_version || grh->next_hdr != grh_next_header_iba ||
+	    rdma_is_multicast_gid(&grh->sgid))
 		return -EPROTO;
-	/* The answer comes from the address that was asked; what came to a group is answered from the port's first GID. */
+	/*
+	 * The answer comes from the address that was asked; what came to a group is answered from
+	 * the port's first GID.
+	 */
 	u16 index = 0;
-	if (!rdma_is_multicast_gid(&grh->dgid) && grh->dgid.global.interface_id != sa_well_known_guid)
+	if (!rdma_is_multicast_gid(&grh->dgid) &&
+	    grh->dgid.global.interface_id != sa_well_known_guid)
 		if (int error = ib_find_cached_gid_by_port(device, &grh->dgid, port_num, &index))
 			return error;
-	rdma_ah_set_grh(ah_attr, &grh->sgid, word & IB_GRH_FLOWLABEL_MASK, static_cast<u8>(index), 0xff,
-			static_cast<u8>(word >> 20));
+	rdma_ah_set_grh(ah_attr, &grh->sgid, word & IB_GRH_FLOWLABEL_MASK, static_cast<u8>(index),
+			0xff, static_cast<u8>(word >> 20));
 	return 0;
 }
 
-struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc, const struct ib_grh *grh,
-				     u32 port_num, const char *caller)
+struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+				     const struct ib_grh *grh, u32 port_num, const char *caller)
 {
 	rdma_ah_attr attr;
 
@@ -166,5 +178,4 @@ struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc, c
 		return rdma::err_ptr<ib_ah>(error);
 	return __rdma_create_ah(pd, &attr, 0, nullptr, caller);
 }
-
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The cache of a port is one block that is never changed: a refresh makes a new one and puts it in the place of the old,
- * so that readers need no lock and see one moment. The old one goes when they are through, and nobody waits for that: an
- * event's handlers, who come after the refresh, would.
+ * The cache of a port is one block that is never changed: a refresh makes a new one and puts it in
+ * the place of the old, so that readers need no lock and see one moment. The old one goes when they
+ * are through, and nobody waits for that: an event's handlers, who come after the refresh, would.
  */
 #include "cache.hpp"
 #include <kern/log.hpp>
@@ -24,7 +24,8 @@ struct verbs::PortTable {
 
 	static size_t size(const ib_port_immutable &immutable)
 	{
-		return sizeof(PortTable) + static_cast<size_t>(immutable.gid_tbl_len) * sizeof(ib_gid) +
+		return sizeof(PortTable) +
+		       static_cast<size_t>(immutable.gid_tbl_len) * sizeof(ib_gid) +
 		       static_cast<size_t>(immutable.pkey_tbl_len) * sizeof(u16);
 	}
 };
@@ -33,8 +34,11 @@ static_assert(sizeof(PortTable) % alignof(ib_gid) == 0);
 namespace
 {
 
-/* The body sees the port's table as it is now; it must not sleep. Errors: EINVAL for a bad port; the body's. */
-template <class Body>
+/*
+ * The body sees the port's table as it is now; it must not sleep. Errors: EINVAL for a bad port;
+ * the body's.
+ */
+template<class Body>
 int with_table(ib_device *device, u32 port_num, Body body)
 {
 	if (!rdma_is_port_valid(device, port_num))
@@ -62,7 +66,8 @@ int read_port(ib_device &device, u32 port_num, PortTable &table)
 		if (int error = device.ops.query_gid(&device, port_num, i, &table.gids()[i]))
 			return error;
 	for (int i = 0; i < table.pkey_count; i++)
-		if (int error = device.ops.query_pkey(&device, port_num, static_cast<u16>(i), &table.pkeys()[i]))
+		if (int error = device.ops.query_pkey(&device, port_num, static_cast<u16>(i),
+						      &table.pkeys()[i]))
 			return error;
 	return 0;
 }
@@ -73,7 +78,8 @@ kern::Result<> verbs::refresh_port(ib_device &device, ib_device_verbs &verbs, u3
 {
 	const ib_port_immutable &immutable = verbs.immutable[port_num];
 	const auto gfp = static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero);
-	auto *fresh = static_cast<PortTable *>(kern_alloc_large(1, PortTable::size(immutable), gfp));
+	auto *fresh =
+		static_cast<PortTable *>(kern_alloc_large(1, PortTable::size(immutable), gfp));
 
 	if (!fresh)
 		return kern::Error{-ENOMEM};
@@ -128,7 +134,8 @@ void verbs::refresh_cache(const ib_event &event)
 	}
 	/* The old values stay where the new ones cannot be had; the next event tries again. */
 	if (auto result = refresh_port(device, *device.verbs, port_num); !result)
-		kern_warning_limited("%s: port %u cannot be read: %d\n", device.name, port_num, result.error());
+		kern_warning_limited("%s: port %u cannot be read: %d\n", device.name, port_num,
+				     result.error());
 }
 
 extern "C" {
@@ -191,7 +198,8 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index, union ib_g
 	});
 }
 
-int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid, u32 port_num, u16 *index)
+int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid, u32 port_num,
+			       u16 *index)
 {
 	return with_table(device, port_num, [&](PortTable &table) {
 		for (int i = 0; i < table.gid_count; i++) {
@@ -208,7 +216,8 @@ int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *p
 {
 	u32 port;
 
-	rdma_for_each_port(device, port) {
+	rdma_for_each_port(device, port)
+	{
 		if (ib_find_cached_gid_by_port(device, gid, port, index) == 0) {
 			*port_num = port;
 			return 0;
@@ -261,5 +270,4 @@ int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey, 
 		return -ENOENT;
 	});
 }
-
 }

@@ -6,7 +6,10 @@
 namespace verbs
 {
 
-/* Reads a port and its tables again, and puts the result before all readers at once. Context: process. */
+/*
+ * Reads a port and its tables again, and puts the result before all readers at once. Context:
+ * process.
+ */
 kern::Result<> refresh_port(ib_device &device, ib_device_verbs &verbs, u32 port_num);
 
 /* When nobody reads any more. */

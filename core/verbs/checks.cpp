@@ -15,7 +15,9 @@ namespace
 {
 
 constexpr const char *rule_names[] = {
-	"LOCK-01", "LOCK-02", "LOCK-05", "LOCK-06", "LOCK-07", "NOTIFY-01", "NOTIFY-04", "LOCK-10", "what a driver owes",
+	"LOCK-01",   "LOCK-02", "LOCK-05",
+	"LOCK-06",   "LOCK-07", "NOTIFY-01",
+	"NOTIFY-04", "LOCK-10", "what a driver owes",
 };
 
 using Observer = void (*)(int rule, const char *who, const char *what);
@@ -67,7 +69,8 @@ void verbs::report_misuse(Rule rule, const ib_device *device, const char *who, c
 {
 	if (tell_observer(rule, who, what))
 		return;
-	kern_error("%s: %s: %s (%s)\n", device->name, who, what, rule_names[static_cast<int>(rule)]);
+	kern_error("%s: %s: %s (%s)\n", device->name, who, what,
+		   rule_names[static_cast<int>(rule)]);
 	kern_warn_at(__FILE__, __LINE__, "a rule of the verbs has been broken");
 }
 
@@ -80,7 +83,7 @@ void verbs::may_sleep(const ib_device *device, const char *function)
 }
 
 AtomicMethod::AtomicMethod(const ib_device *device, const char *method)
-	: context_(kern_context()), device_(device), method_(method)
+    : context_(kern_context()), device_(device), method_(method)
 {
 	Bucket &bucket = bucket_of(context_);
 
@@ -93,7 +96,8 @@ AtomicMethod::~AtomicMethod()
 	Bucket &bucket = bucket_of(context_);
 
 	if (kern_context() != context_)
-		report_misuse(Rule::lock_01, device_, method_, "returned in another context than it was called in");
+		report_misuse(Rule::lock_01, device_, method_,
+			      "returned in another context than it was called in");
 	kern::Guard guard(bucket.lock);
 	AtomicMethod **link = &bucket.first;
 	while (*link != this)
@@ -120,8 +124,8 @@ void verbs::run_handler(ib_cq *cq, void *cq_context)
 
 	if (const char *method = AtomicMethod::current(cq->device))
 		report_misuse(Rule::lock_05, cq->device, method, "runs a completion handler");
-	const bool alone = __atomic_compare_exchange_n(&cq->in_handler, &none, here, false, __ATOMIC_ACQUIRE,
-						       __ATOMIC_RELAXED);
+	const bool alone = __atomic_compare_exchange_n(&cq->in_handler, &none, here, false,
+						       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 	if (!alone)
 		report_misuse(Rule::lock_06, cq->device, cq->res.owner,
 			      "its CQ's completion handler runs twice at once");
@@ -141,19 +145,22 @@ void ib_set_misuse_observer(void (*function)(int rule, const char *who, const ch
 	observer.exchange(function);
 }
 
-int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
+int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			 const struct ib_send_wr **bad_wr)
 {
 	AtomicMethod section(qp->device, "post_send");
 	return qp->device->ops.post_send(qp, wr, bad_wr);
 }
 
-int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
+int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad_wr)
 {
 	AtomicMethod section(qp->device, "post_recv");
 	return qp->device->ops.post_recv(qp, wr, bad_wr);
 }
 
-int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
+int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			     const struct ib_recv_wr **bad_wr)
 {
 	AtomicMethod section(srq->device, "post_srq_recv");
 	return srq->device->ops.post_srq_recv(srq, wr, bad_wr);
@@ -171,12 +178,13 @@ int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	const int result = cq->device->ops.req_notify_cq(cq, flags);
 
 	if (result >= 0 && !rdma::valid_notify_flags(flags))
-		report_misuse(Rule::notify_01, cq->device, "req_notify_cq", "accepts flags that do not fit together");
+		report_misuse(Rule::notify_01, cq->device, "req_notify_cq",
+			      "accepts flags that do not fit together");
 	if (result > 0 && !(flags & IB_CQ_REPORT_MISSED_EVENTS))
-		report_misuse(Rule::notify_04, cq->device, "req_notify_cq", "reports missed events unasked");
+		report_misuse(Rule::notify_04, cq->device, "req_notify_cq",
+			      "reports missed events unasked");
 	return result;
 }
-
 }
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What debug builds watch (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes through one of these
- * sections, and every handler of a CQ through run_handler(). In other builds the sections are empty.
+ * What debug builds watch (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes
+ * through one of these sections, and every handler of a CQ through run_handler(). In other builds
+ * the sections are empty.
  */
 #pragma once
 #include <kern/assert.hpp>
@@ -10,7 +11,17 @@
 namespace verbs
 {
 
-enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify_04, lock_10, obligation };
+enum class Rule {
+	lock_01,
+	lock_02,
+	lock_05,
+	lock_06,
+	lock_07,
+	notify_01,
+	notify_04,
+	lock_10,
+	obligation
+};
 
 #ifdef CONFIG_WEFT_DEBUG
 
@@ -18,7 +29,10 @@ enum class Rule { lock_01, lock_02, lock_05, lock_06, lock_07, notify_01, notify
 void init_checks();
 void exit_checks();
 
-/* Says who broke which rule where, with a backtrace; or tells the test that wants to know (see ib_set_misuse_observer). */
+/*
+ * Says who broke which rule where, with a backtrace; or tells the test that wants to know (see
+ * ib_set_misuse_observer).
+ */
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);
 
 /* Tells the test, if there is one; false if there is none. */
@@ -27,8 +41,12 @@ bool tell_observer(Rule rule, const char *who, const char *what);
 /* A call that may sleep (LOCK-02). */
 void may_sleep(const ib_device *device, const char *function);
 
-/* A call of a method that must not sleep (LOCK-01), and from which no handler may be called (LOCK-05). */
-class AtomicMethod {
+/*
+ * A call of a method that must not sleep (LOCK-01), and from which no handler may be called
+ * (LOCK-05).
+ */
+class AtomicMethod
+{
 public:
 	AtomicMethod(const ib_device *device, const char *method);
 	~AtomicMethod();
@@ -53,10 +71,14 @@ void run_handler(ib_cq *cq, void *cq_context);
 
 inline void init_checks() {}
 inline void exit_checks() {}
-inline bool tell_observer(Rule, const char *, const char *) { return false; }
+inline bool tell_observer(Rule, const char *, const char *)
+{
+	return false;
+}
 inline void may_sleep(const ib_device *, const char *) {}
 
-class AtomicMethod {
+class AtomicMethod
+{
 public:
 	AtomicMethod(const ib_device *, const char *) {}
 	~AtomicMethod() {}
@@ -70,10 +92,9 @@ public:
 extern "C" {
 
 /*
- * For tests: `observer` gets the number of each rule as it is broken, as in verbs::Rule, instead of the log. nullptr ends
- * it.
+ * For tests: `observer` gets the number of each rule as it is broken, as in verbs::Rule, instead of
+ * the log. nullptr ends it.
  */
 void ib_set_misuse_observer(void (*observer)(int rule, const char *who, const char *what));
-
 }
 #endif

@@ -18,7 +18,8 @@ bool valid_size(const ib_device &device, long cqe)
 
 } // namespace
 
-ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup, const char *caller)
+ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup,
+			const char *caller)
 {
 	may_sleep(&device, "ib_create_cq");
 	if (attr.flags || !valid_size(device, attr.cqe) ||
@@ -69,8 +70,9 @@ int verbs::destroy_cq(ib_cq &cq)
 extern "C" {
 
 struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
-			     void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
-			     const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller)
+			     void (*event_handler)(struct ib_event *event, void *cq_context),
+			     void *cq_context, const struct ib_cq_init_attr *cq_attr,
+			     struct ib_udata *udata, const char *caller)
 {
 	return create_cq(*device, *cq_attr,
 			 {.comp_handler = comp_handler,
@@ -120,5 +122,4 @@ int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 		return -EINVAL;
 	return cq->device->ops.modify_cq(cq, cq_count, cq_period);
 }
-
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a CQ and its poller know of each other. The poller lies behind the driver's part of the CQ, in one allocation.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a CQ and its poller know of each
+// other. The poller lies behind the driver's part of the CQ, in one allocation.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>
@@ -17,16 +17,19 @@ struct CqSetup {
 };
 
 /* A CQ or an error pointer. */
-ib_cq *create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup, const char *caller);
+ib_cq *create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup,
+		 const char *caller);
 /* Errors: EBUSY, the driver's. */
 int destroy_cq(ib_cq &cq);
 
 ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
-/* From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one. */
+/*
+ * From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one.
+ */
 void stop_poller(ib_cq &cq);
 /*
- * Returns when the done functions of all that is in the queue now have returned (MGMT-09). Nothing for a CQ without a
- * poller. Context: process, and not a done function of this CQ.
+ * Returns when the done functions of all that is in the queue now have returned (MGMT-09). Nothing
+ * for a CQ without a poller. Context: process, and not a done function of this CQ.
  */
 void catch_up(ib_cq &cq);
 /* Ends it; nothing schedules it any more. Nothing for a CQ without one. */

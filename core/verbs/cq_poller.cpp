@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its context; the poller runs the done
- * function of each completion until the queue is empty or its budget used up, and arms the queue only when it has
- * found it empty, with a look at what may have slipped in meanwhile (NOTIFY-03, NOTIFY-04).
+ * The midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its context; the
+ * poller runs the done function of each completion until the queue is empty or its budget used up,
+ * and arms the queue only when it has found it empty, with a look at what may have slipped in
+ * meanwhile (NOTIFY-03, NOTIFY-04).
  */
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
@@ -38,7 +39,8 @@ int process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
 	int processed = 0;
 
 	while (budget < 0 || processed < budget) {
-		const int wanted = budget < 0 || budget - processed > at_once ? at_once : budget - processed;
+		const int wanted =
+			budget < 0 || budget - processed > at_once ? at_once : budget - processed;
 		const int got = ib_poll_cq(cq, wanted, wcs);
 		if (got <= 0)
 			break;
@@ -60,11 +62,13 @@ struct ib_cq_poller {
 	{
 		switch (cq->poll_ctx) {
 		case IB_POLL_SOFTIRQ:
-			new (&tasklet_) kern::Tasklet(kern::method<&ib_cq_poller::run_in_softirq>, this);
+			new (&tasklet_)
+				kern::Tasklet(kern::method<&ib_cq_poller::run_in_softirq>, this);
 			break;
 		case IB_POLL_WORKQUEUE:
 		case IB_POLL_UNBOUND_WORKQUEUE:
-			queue_ = cq->poll_ctx == IB_POLL_WORKQUEUE ? &queues->bound : &queues->unbound;
+			queue_ = cq->poll_ctx == IB_POLL_WORKQUEUE ? &queues->bound
+								   : &queues->unbound;
 			new (&work_) kern::Work(kern::method<&ib_cq_poller::run_in_work>, this);
 			break;
 		case IB_POLL_DIRECT: /* has none */
@@ -97,7 +101,10 @@ struct ib_cq_poller {
 			work_.cancel();
 	}
 
-	/* See verbs::catch_up(). The queue is first in, first out: as many as it can hold are all that is in it now. */
+	/*
+	 * See verbs::catch_up(). The queue is first in, first out: as many as it can hold are all
+	 * that is in it now.
+	 */
 	void catch_up()
 	{
 		if (KERN_WARN_ON(kern::read_once(polling_) == kern_context()))
@@ -106,13 +113,17 @@ struct ib_cq_poller {
 		caught_up_.reinit();
 		to_take_ = cq_->cqe;
 		behind_.store_release(true);
-		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr) : schedule_work(cq_, nullptr);
+		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr)
+						 : schedule_work(cq_, nullptr);
 		caught_up_.wait();
 	}
 
 	/* Completion handlers. */
 	static void schedule_softirq(ib_cq *cq, void *) { cq->poller->tasklet_.schedule(); }
-	static void schedule_work(ib_cq *cq, void *) { cq->poller->queue_->queue(cq->poller->work_); }
+	static void schedule_work(ib_cq *cq, void *)
+	{
+		cq->poller->queue_->queue(cq->poller->work_);
+	}
 
 private:
 	void run_in_softirq()
@@ -156,7 +167,10 @@ private:
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
 	bool stopping_ = false;
-	/* Of catch_up(), which sets `behind_`; the next run, which clears it, has `to_take_` meanwhile. */
+	/*
+	 * Of catch_up(), which sets `behind_`; the next run, which clears it, has `to_take_`
+	 * meanwhile.
+	 */
 	kern::Mutex catch_up_lock_{KERN_LOCK_CLASS("verbs.catch_up")};
 	kern::Completion caught_up_;
 	kern::Atomic<bool> behind_{false};
@@ -171,8 +185,8 @@ private:
 };
 
 /*
- * A CQ that its consumer polls by ib_process_cq_direct() has a poller by address alone: there is nothing to know of one, and memory that nobody
- * needs costs its clearing.
+ * A CQ that its consumer polls by ib_process_cq_direct() has a poller by address alone: there is
+ * nothing to know of one, and memory that nobody needs costs its clearing.
  */
 static bool is_polled_for(const ib_cq &cq)
 {
@@ -181,7 +195,8 @@ static bool is_polled_for(const ib_cq &cq)
 
 ib_cq_poller *verbs::construct_poller(void *memory, ib_cq *cq)
 {
-	return cq->poll_ctx == IB_POLL_DIRECT ? static_cast<ib_cq_poller *>(memory) : new (memory) ib_cq_poller(cq);
+	return cq->poll_ctx == IB_POLL_DIRECT ? static_cast<ib_cq_poller *>(memory)
+					      : new (memory) ib_cq_poller(cq);
 }
 
 void verbs::stop_poller(ib_cq &cq)
@@ -207,7 +222,8 @@ void verbs::destroy_poller(ib_cq &cq)
 kern::Result<> verbs::init_pollers()
 {
 	auto bound = TRY(kern::WorkQueue::create("weft-cq", kern::WorkQueue::Kind::per_cpu));
-	auto unbound = TRY(kern::WorkQueue::create("weft-cq-unbound", kern::WorkQueue::Kind::unbound));
+	auto unbound =
+		TRY(kern::WorkQueue::create("weft-cq-unbound", kern::WorkQueue::Kind::unbound));
 
 	queues.construct(std::move(bound), std::move(unbound));
 	return {};
@@ -220,8 +236,8 @@ void verbs::exit_pollers()
 
 extern "C" {
 
-struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe, int comp_vector,
-			    enum ib_poll_context poll_ctx, const char *caller)
+struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe,
+			    int comp_vector, enum ib_poll_context poll_ctx, const char *caller)
 {
 	CqSetup setup = {
 		.comp_handler = nullptr,
@@ -267,7 +283,8 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, in
 	const u32 turn = __atomic_fetch_add(&device->verbs->next_vector, 1, __ATOMIC_RELAXED);
 
 	return __ib_alloc_cq(device, private_data, nr_cqe,
-			     static_cast<int>(turn % static_cast<u32>(device->num_comp_vectors)), poll_ctx, caller);
+			     static_cast<int>(turn % static_cast<u32>(device->num_comp_vectors)),
+			     poll_ctx, caller);
 }
 
 void ib_free_cq(struct ib_cq *cq)
@@ -283,5 +300,4 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 
 	return process(cq, wcs, direct_batch, budget);
 }
-
 }

@@ -17,7 +17,10 @@ constexpr const char *kind_names[] = {
 };
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
 
-/* A member that a driver cannot do without: a method, or the size of an object, which is at least that of the verbs' part. */
+/*
+ * A member that a driver cannot do without: a method, or the size of an object, which is at least
+ * that of the verbs' part.
+ */
 struct Obligation {
 	const char *name;
 	size_t at;
@@ -28,7 +31,10 @@ struct Obligation {
 	unsigned int protocols;
 };
 constexpr size_t for_all = ~size_t{0};
-constexpr unsigned int bit(Protocol protocol) { return 1u << static_cast<unsigned int>(protocol); }
+constexpr unsigned int bit(Protocol protocol)
+{
+	return 1u << static_cast<unsigned int>(protocol);
+}
 constexpr unsigned int any_protocol = (1u << protocol_count) - 1;
 #define AT(member) __builtin_offsetof(ib_device_ops, member)
 #define METHOD(member) {#member, AT(member), 1, for_all, any_protocol}
@@ -108,14 +114,18 @@ const char *unmet_obligation(const ib_device &device, Protocol &protocol)
 	return nullptr;
 }
 
-/* A table of a port, as long as the protocol demands and the methods can index. What has entries can be asked for them. */
+/*
+ * A table of a port, as long as the protocol demands and the methods can index. What has entries
+ * can be asked for them.
+ */
 constexpr bool valid_length(int length, int least, bool can_be_asked)
 {
 	return length >= least && length <= 0xffff && (length == 0 || can_be_asked);
 }
 
 /* What is constant about a port; the driver need not say, if it is a plain port of its protocol. */
-int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num, ib_port_immutable &immutable)
+int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num,
+		   ib_port_immutable &immutable)
 {
 	if (device.ops.get_port_immutable) {
 		if (int error = device.ops.get_port_immutable(&device, port_num, &immutable))
@@ -130,11 +140,13 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 			     .max_mad_size = traits.max_mad_size};
 	}
 	if ((immutable.core_cap_flags & all_protocol_flags) != traits.port_flag) {
-		kern_error("%s: port %u does not speak %s alone, as devices of its node_type do\n", device.name, port_num, traits.name);
+		kern_error("%s: port %u does not speak %s alone, as devices of its node_type do\n",
+			   device.name, port_num, traits.name);
 		return -EINVAL;
 	}
 	return valid_length(immutable.pkey_tbl_len, traits.least_pkeys, device.ops.query_pkey) &&
-			       valid_length(immutable.gid_tbl_len, traits.least_gids, device.ops.query_gid)
+			       valid_length(immutable.gid_tbl_len, traits.least_gids,
+					    device.ops.query_gid)
 		       ? 0
 		       : -EINVAL;
 }
@@ -149,8 +161,10 @@ kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 	verbs.immutable = TRY(kern::make_array<ib_port_immutable>(kern::Gfp::kernel, numbers));
 	device.port_immutable = verbs.immutable.data();
 	u32 port_num;
-	rdma_for_each_port(&device, port_num) {
-		TRY_ERRNO(read_immutable(device, traits_of(device), port_num, verbs.immutable[port_num]));
+	rdma_for_each_port(&device, port_num)
+	{
+		TRY_ERRNO(read_immutable(device, traits_of(device), port_num,
+					 verbs.immutable[port_num]));
 		TRY(refresh_port(device, verbs, port_num));
 	}
 	verbs.trace = TRY(kern::make<DeviceTrace>(kern::Gfp::kernel, device));
@@ -191,7 +205,8 @@ kern::Result<> verbs::attach_device(ib_device &device)
 	Protocol protocol;
 	if (const char *unmet = unmet_obligation(device, protocol)) {
 		if (!tell_observer(Rule::obligation, device.name, unmet))
-			kern_error("%s: its driver does not say %s, which is obligatory\n", device.name, unmet);
+			kern_error("%s: its driver does not say %s, which is obligatory\n",
+				   device.name, unmet);
 		return kern::Error{-EINVAL};
 	}
 
@@ -233,7 +248,8 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
 int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 {
 	may_sleep(device, "ib_query_pkey");
-	if (!rdma_is_port_valid(device, port_num) || index >= device->port_immutable[port_num].pkey_tbl_len)
+	if (!rdma_is_port_valid(device, port_num) ||
+	    index >= device->port_immutable[port_num].pkey_tbl_len)
 		return -EINVAL;
 	return device->ops.query_pkey(device, port_num, index, pkey);
 }
@@ -243,7 +259,8 @@ int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num
 	u32 port;
 
 	may_sleep(device, "ib_find_gid");
-	rdma_for_each_port(device, port) {
+	rdma_for_each_port(device, port)
+	{
 		for (int i = 0; i < device->port_immutable[port].gid_tbl_len; i++) {
 			ib_gid entry = {};
 			if (int error = device->ops.query_gid(device, port, i, &entry))
@@ -267,7 +284,8 @@ int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index)
 	int partial = -1;
 	for (int i = 0; i < device->port_immutable[port_num].pkey_tbl_len; i++) {
 		u16 entry = 0;
-		if (int error = device->ops.query_pkey(device, port_num, static_cast<u16>(i), &entry))
+		if (int error =
+			    device->ops.query_pkey(device, port_num, static_cast<u16>(i), &entry))
 			return error;
 		if ((entry & 0x7fff) != (pkey & 0x7fff))
 			continue;
@@ -284,7 +302,8 @@ int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index)
 	return 0;
 }
 
-int ib_modify_device(struct ib_device *device, int device_modify_mask, struct ib_device_modify *device_modify)
+int ib_modify_device(struct ib_device *device, int device_modify_mask,
+		     struct ib_device_modify *device_modify)
 {
 	may_sleep(device, "ib_modify_device");
 	if (!device->ops.modify_device)
@@ -318,5 +337,4 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port
 	return device->ops.get_link_layer ? device->ops.get_link_layer(device, port_num)
 					  : traits_of(*device).link_layer;
 }
-
 }

@@ -32,7 +32,10 @@ struct ib_device_verbs {
 	kern::OwnedArray<ib_port_immutable> immutable;
 	/* Excludes refreshes of the cache. */
 	kern::Mutex cache_lock{KERN_LOCK_CLASS("verbs.cache")};
-	/* The rings of XRC domains. Held while handles open and close; outside of ib_qp_core's lock. */
+	/*
+	 * The rings of XRC domains. Held while handles open and close; outside of ib_qp_core's
+	 * lock.
+	 */
 	kern::Mutex xrc_lock{KERN_LOCK_CLASS("verbs.xrc")};
 	u32 next_vector = 0;
 	const verbs::Protocol protocol;
@@ -44,50 +47,78 @@ struct ib_device_verbs {
 namespace verbs
 {
 
-template <class T>
+template<class T>
 constexpr Kind kind_of();
-template <>
-constexpr Kind kind_of<ib_pd>() { return Kind::pd; }
-template <>
-constexpr Kind kind_of<ib_xrcd>() { return Kind::xrcd; }
-template <>
-constexpr Kind kind_of<ib_cq>() { return Kind::cq; }
-template <>
-constexpr Kind kind_of<ib_srq>() { return Kind::srq; }
-template <>
-constexpr Kind kind_of<ib_qp>() { return Kind::qp; }
-template <>
-constexpr Kind kind_of<ib_mr>() { return Kind::mr; }
-template <>
-constexpr Kind kind_of<ib_mw>() { return Kind::mw; }
-template <>
-constexpr Kind kind_of<ib_ucontext>() { return Kind::ucontext; }
+template<>
+constexpr Kind kind_of<ib_pd>()
+{
+	return Kind::pd;
+}
+template<>
+constexpr Kind kind_of<ib_xrcd>()
+{
+	return Kind::xrcd;
+}
+template<>
+constexpr Kind kind_of<ib_cq>()
+{
+	return Kind::cq;
+}
+template<>
+constexpr Kind kind_of<ib_srq>()
+{
+	return Kind::srq;
+}
+template<>
+constexpr Kind kind_of<ib_qp>()
+{
+	return Kind::qp;
+}
+template<>
+constexpr Kind kind_of<ib_mr>()
+{
+	return Kind::mr;
+}
+template<>
+constexpr Kind kind_of<ib_mw>()
+{
+	return Kind::mw;
+}
+template<>
+constexpr Kind kind_of<ib_ucontext>()
+{
+	return Kind::ucontext;
+}
 
 /* Address handles, which come and go in any context, have a list. */
-template <class T>
+template<class T>
 concept Numbered = !__is_same(T, ib_ah);
 
-template <Numbered T>
+template<Numbered T>
 ResourceTable &table_of(const T &object)
 {
 	return object.device->verbs->resources[static_cast<unsigned int>(kind_of<T>())];
 }
 
 /* The memory of an object until its creation has succeeded. */
-template <class T>
-class Draft {
+template<class T>
+class Draft
+{
 public:
 	/*
-	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory. Of a power-of-two size, so that
-	 * it is aligned as rdma::DriverObject says: others are to 8 bytes only.
+	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory.
+	 * Of a power-of-two size, so that it is aligned as rdma::DriverObject says: others are to 8
+	 * bytes only.
 	 */
 	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
-	    : object_(static_cast<T *>(kern_alloc(kern::round_up_power_of_two(whole_size(size, extra)),
-						  static_cast<unsigned int>(gfp | kern::Gfp::zero))))
+	    : object_(static_cast<T *>(
+		      kern_alloc(kern::round_up_power_of_two(whole_size(size, extra)),
+				 static_cast<unsigned int>(gfp | kern::Gfp::zero))))
 	{
 		if constexpr (Numbered<T>)
 			if (object_)
-				static_cast<Record *>(tail(tail_offset(size) + extra))->belong_to(object_->res);
+				static_cast<Record *>(tail(tail_offset(size) + extra))
+					->belong_to(object_->res);
 	}
 	~Draft()
 	{
@@ -100,7 +131,10 @@ public:
 	Draft &operator=(const Draft &) = delete;
 
 	explicit operator bool() const { return object_ != nullptr; }
-	/* What the driver's create method finds filled in of every object; it has its number, so that its creation need not fail later. */
+	/*
+	 * What the driver's create method finds filled in of every object; it has its number, so
+	 * that its creation need not fail later.
+	 */
 	int belongs_to(ib_device *device, const ib_udata *udata)
 		requires Numbered<T>
 	{
@@ -116,7 +150,10 @@ public:
 	T *operator->() const { return object_; }
 	T *get() const { return object_; }
 	/* What lies behind the driver's part. */
-	void *tail(size_t size) const { return reinterpret_cast<char *>(object_) + tail_offset(size); }
+	void *tail(size_t size) const
+	{
+		return reinterpret_cast<char *>(object_) + tail_offset(size);
+	}
 	T *release() { return std::exchange(object_, nullptr); }
 
 private:
@@ -130,7 +167,7 @@ private:
 };
 
 /* Its creation has succeeded: it is found from now on. */
-template <Numbered T>
+template<Numbered T>
 void list(T *object, const char *owner)
 {
 	table_of(*object).show(object->res, owner);
@@ -141,11 +178,12 @@ inline void list(ib_ah *handle, const char *owner)
 }
 
 /*
- * An object that nobody finds, nor has found, while it is ended or changed; and all find again if it has not ended. Context: process; waits
- * for those who look at it.
+ * An object that nobody finds, nor has found, while it is ended or changed; and all find again if
+ * it has not ended. Context: process; waits for those who look at it.
  */
-template <Numbered T>
-class Hidden {
+template<Numbered T>
+class Hidden
+{
 public:
 	explicit Hidden(T *object) : object_(object) { table_of(*object).hide(object->res); }
 	~Hidden()
@@ -167,33 +205,36 @@ private:
 	T *object_;
 };
 
-/* Whether there is something to create in: neither nothing nor the error pointer of a creation that failed. */
-template <class T>
+/*
+ * Whether there is something to create in: neither nothing nor the error pointer of a creation that
+ * failed.
+ */
+template<class T>
 bool is_object(const T *object)
 {
 	return object && !rdma::is_err(object);
 }
 /* The same, and of this device. */
-template <class T>
+template<class T>
 bool belongs(const T *object, const ib_device &device)
 {
 	return is_object(object) && object->device == &device;
 }
 
 /* Uses of an object by others; nullptr is no object. */
-template <class T>
+template<class T>
 void use(T *object)
 {
 	if (object)
 		__atomic_fetch_add(&object->usecnt, 1, __ATOMIC_RELAXED);
 }
-template <class T>
+template<class T>
 void unuse(T *object)
 {
 	if (object)
 		__atomic_fetch_sub(&object->usecnt, 1, __ATOMIC_RELEASE);
 }
-template <class T>
+template<class T>
 bool in_use(const T *object)
 {
 	return __atomic_load_n(&object->usecnt, __ATOMIC_ACQUIRE) != 0;
@@ -204,7 +245,10 @@ inline const ProtocolTraits &traits_of(const ib_device &device)
 	return protocol_traits[static_cast<unsigned int>(device.verbs->protocol)];
 }
 
-/* Is an address vector one that the device can have? Gives it its type. Errors: EINVAL. Context: any. */
+/*
+ * Is an address vector one that the device can have? Gives it its type. Errors: EINVAL. Context:
+ * any.
+ */
 int check_address(ib_device &device, rdma_ah_attr &attr);
 
 } // namespace verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Draining a queue: in state ERR everything posted completes, in order, with a flush error (IBA 10.3.1.5; MGMT-09). So
- * a marker posted behind all the rest has completed when all the rest has.
+ * Draining a queue: in state ERR everything posted completes, in order, with a flush error (IBA
+ * 10.3.1.5; MGMT-09). So a marker posted behind all the rest has completed when all the rest has.
  */
 #include <kern/completion.hpp>
 #include <kern/log.hpp>
@@ -42,7 +42,8 @@ bool begin(ib_qp *qp, const ib_cq *cq, const char *what)
 		return false;
 	ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
 	if (int error = ib_modify_qp(qp, &attr, IB_QP_STATE)) {
-		kern_error("%s: QP %#x: cannot drain %s: %d\n", qp->device->name, qp->qp_num, what, error);
+		kern_error("%s: QP %#x: cannot drain %s: %d\n", qp->device->name, qp->qp_num, what,
+			   error);
 		return false;
 	}
 	return true;
@@ -69,12 +70,14 @@ void ib_drain_sq(struct ib_qp *qp)
 	} request;
 	__builtin_memset(&request, 0, sizeof(request));
 	request.ud.wr.wr_cqe = &marker.cqe;
-	request.ud.wr.opcode = qp->qp_type == IB_QPT_UD || qp->qp_type == IB_QPT_GSI || qp->qp_type == IB_QPT_SMI
-				       ? IB_WR_SEND
-				       : IB_WR_RDMA_WRITE;
+	request.ud.wr.opcode =
+		qp->qp_type == IB_QPT_UD || qp->qp_type == IB_QPT_GSI || qp->qp_type == IB_QPT_SMI
+			? IB_WR_SEND
+			: IB_WR_RDMA_WRITE;
 	request.ud.wr.send_flags = IB_SEND_SIGNALED;
 	if (int error = ib_post_send(qp, &request.ud.wr, nullptr)) {
-		kern_error("%s: QP %#x: cannot drain its send queue: %d\n", qp->device->name, qp->qp_num, error);
+		kern_error("%s: QP %#x: cannot drain its send queue: %d\n", qp->device->name,
+			   qp->qp_num, error);
 		return;
 	}
 	marker.wait(qp->send_cq);
@@ -93,7 +96,8 @@ void ib_drain_rq(struct ib_qp *qp)
 	ib_recv_wr request = {};
 	request.wr_cqe = &marker.cqe;
 	if (int error = ib_post_recv(qp, &request, nullptr)) {
-		kern_error("%s: QP %#x: cannot drain its receive queue: %d\n", qp->device->name, qp->qp_num, error);
+		kern_error("%s: QP %#x: cannot drain its receive queue: %d\n", qp->device->name,
+			   qp->qp_num, error);
 		return;
 	}
 	marker.wait(qp->recv_cq);
@@ -105,5 +109,4 @@ void ib_drain_qp(struct ib_qp *qp)
 	if (!qp->srq)
 		ib_drain_rq(qp);
 }
-
 }

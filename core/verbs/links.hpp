@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The two pointers in public structures, as a ring. C sees opaque storage; only these know what is in it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The two pointers in public structures, as a
+// ring. C sees opaque storage; only these know what is in it.
 #pragma once
 #include <kern/assert.hpp>
 #include <rdma/types.h>
@@ -36,7 +36,7 @@ inline void ring_remove(ib_links &links)
 }
 
 /* The structure that has `Member` there: whole_of<ib_qp, &ib_qp::links>(links). */
-template <class T, auto Member, class Part>
+template<class T, auto Member, class Part>
 T &whole_of(Part &part)
 {
 	constexpr T *origin = nullptr;
@@ -45,8 +45,11 @@ T &whole_of(Part &part)
 	return *reinterpret_cast<T *>(reinterpret_cast<char *>(&part) - offset);
 }
 
-/* Calls body(element) for each until it returns true; the answer is whether it did. The body may remove its element. */
-template <class T, auto Member, class Body>
+/*
+ * Calls body(element) for each until it returns true; the answer is whether it did. The body may
+ * remove its element.
+ */
+template<class T, auto Member, class Body>
 bool ring_any_of(ib_links &head, Body body)
 {
 	for (ib_links *links = head.next, *next; links != &head; links = next) {

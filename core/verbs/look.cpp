@@ -32,14 +32,14 @@ struct Shown {
 
 constinit kern::Static<Shown> shown;
 
-template <class T>
+template<class T>
 T &object_of(const Record &record)
 {
 	return whole_of<T, &T::res>(*record.resource);
 }
 
 /* Of an object that may not be there. */
-template <class T>
+template<class T>
 u32 number_of(const T *object)
 {
 	return object ? Record::of(object->res).number : IB_NO_RESOURCE;
@@ -53,7 +53,8 @@ u64 users_of(const int &usecnt)
 bool fill(ib_pd &pd, ib_resource_info &info)
 {
 	info.users = users_of(pd.usecnt);
-	info.pd_keys = {.local_dma_lkey = pd.local_dma_lkey, .unsafe_global_rkey = pd.unsafe_global_rkey};
+	info.pd_keys = {.local_dma_lkey = pd.local_dma_lkey,
+			.unsafe_global_rkey = pd.unsafe_global_rkey};
 	return true;
 }
 
@@ -100,7 +101,7 @@ bool fill(ib_ucontext &context, ib_resource_info &info)
 }
 
 /* Calls body(object) for each until it says false. The driver is not asked. */
-template <class T, class Body>
+template<class T, class Body>
 void for_each_shown(ib_device &device, Body body)
 {
 	ResourceTable &table = device.verbs->resources[static_cast<unsigned int>(kind_of<T>())];
@@ -136,7 +137,9 @@ bool fill(ib_srq &srq, ib_resource_info &info)
 	info.pd = number_of(srq.pd);
 	info.srq.type = srq.srq_type;
 	info.srq.cq = number_of(srq.ext.cq);
-	for_each_shown<ib_qp>(*srq.device, [&](const ib_qp &qp) { return qp.srq != &srq || add_number(info, qp.qp_num); });
+	for_each_shown<ib_qp>(*srq.device, [&](const ib_qp &qp) {
+		return qp.srq != &srq || add_number(info, qp.qp_num);
+	});
 	return true;
 }
 
@@ -151,7 +154,7 @@ void identify(const Record &record, ib_resource_info &info)
 	kern_format(info.owner, sizeof(info.owner), "%s", record.resource->owner);
 }
 
-template <class T>
+template<class T>
 int next(ib_device &device, u32 number, ib_resource_info &info)
 {
 	ResourceTable &table = device.verbs->resources[static_cast<unsigned int>(kind_of<T>())];
@@ -209,7 +212,8 @@ u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind)
 	return shown->cm_ids ? shown->cm_ids->count(device) : 0;
 }
 
-int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number, struct ib_resource_info *info)
+int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number,
+		     struct ib_resource_info *info)
 {
 	may_sleep(device, "ib_next_resource");
 	switch (kind) {
@@ -299,18 +303,21 @@ void ib_withdraw_node(struct ib_node *node)
 	ring_remove(node->links);
 }
 
-int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port, struct ib_node_info *info)
+int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
+		 struct ib_node_info *info)
 {
 	kern::Guard guard(shown->node_lock);
 	const bool found = ring_any_of<ib_node, &ib_node::links>(shown->nodes, [&](ib_node &node) {
 		if (node.kind != kind || node.device != device || node.port != port)
 			return false;
-		*info = {.name = {}, .major = node.major, .minor = node.minor, .abi_version = node.abi_version};
+		*info = {.name = {},
+			 .major = node.major,
+			 .minor = node.minor,
+			 .abi_version = node.abi_version};
 		kern_format(info->name, sizeof(info->name), "%s", node.name);
 		return true;
 	});
 
 	return found ? 0 : -ENOENT;
 }
-
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a QP (IBA 11.3). The driver sees the first attachment to a GID and the last detachment: a card may know a group by its
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Multicast groups of a QP (IBA 11.3). The
+// driver sees the first attachment to a GID and the last detachment: a card may know a group by its
 // GID alone, whatever LIDs a consumer says that it has.
 #include "checks.hpp"
 #include "qp.hpp"
@@ -18,8 +18,8 @@ struct Group {
 
 bool is_group(const ib_qp &qp, const ib_gid &gid, u16 lid)
 {
-	return qp.qp_type == IB_QPT_UD && rdma_is_multicast_gid(&gid) && lid >= IB_MULTICAST_LID_BASE_HOST &&
-	       lid != IB_LID_PERMISSIVE_HOST;
+	return qp.qp_type == IB_QPT_UD && rdma_is_multicast_gid(&gid) &&
+	       lid >= IB_MULTICAST_LID_BASE_HOST && lid != IB_LID_PERMISSIVE_HOST;
 }
 
 Group *find_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
@@ -40,7 +40,8 @@ Group *find_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 bool has_other_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 {
 	core.groups_lock.assert_held();
-	return ring_any_of<Group, &Group::links>(core.groups, [&](Group &group) { return group.lid != lid && group.gid == gid; });
+	return ring_any_of<Group, &Group::links>(
+		core.groups, [&](Group &group) { return group.lid != lid && group.gid == gid; });
 }
 
 } // namespace
@@ -60,7 +61,8 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 		group->attachments++;
 		return 0;
 	}
-	auto group = kern::make<Group>(kern::Gfp::kernel, Group{.links = {}, .gid = *gid, .lid = lid, .attachments = 1});
+	auto group = kern::make<Group>(
+		kern::Gfp::kernel, Group{.links = {}, .gid = *gid, .lid = lid, .attachments = 1});
 	if (!group)
 		return group.error();
 	if (!has_other_locked(*qp->core, *gid, lid))
@@ -96,5 +98,4 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 	unuse(qp);
 	return 0;
 }
-
 }

@@ -17,8 +17,9 @@ bool valid_range(u64 start, u64 length, u64 virt_addr)
 }
 
 /* A region whose memory and keys are for the driver's method `create` to find. */
-template <class Create>
-ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *caller, Create create)
+template<class Create>
+ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *caller,
+		 Create create)
 {
 	ib_device *device = pd->device;
 
@@ -48,7 +49,8 @@ int ib_check_mr_access(struct ib_device *device, unsigned int flags)
 		return -EINVAL;
 	if (remote_writable && !(flags & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	if ((flags & IB_ACCESS_ON_DEMAND) && !(device->attrs.kernel_cap_flags & IBK_ON_DEMAND_PAGING))
+	if ((flags & IB_ACCESS_ON_DEMAND) &&
+	    !(device->attrs.kernel_cap_flags & IBK_ON_DEMAND_PAGING))
 		return -EINVAL;
 	return 0;
 }
@@ -68,8 +70,8 @@ struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char 
 			 [=](ib_mr *mr) { return device->ops.get_dma_mr(mr, mr_access_flags); });
 }
 
-struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-			       struct ib_udata *udata, const char *caller)
+struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+			       int mr_access_flags, struct ib_udata *udata, const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_mr>(-EINVAL);
@@ -85,12 +87,13 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
 	return create_mr(pd, IB_MR_TYPE_USER, udata, caller, [=](ib_mr *mr) {
 		mr->iova = virt_addr;
 		mr->length = length;
-		return device->ops.reg_user_mr(mr, start, length, virt_addr, mr_access_flags, udata);
+		return device->ops.reg_user_mr(mr, start, length, virt_addr, mr_access_flags,
+					       udata);
 	});
 }
 
-int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-		     struct ib_pd *pd, struct ib_udata *udata)
+int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
+		     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata)
 {
 	ib_device *device = mr->device;
 
@@ -104,13 +107,15 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 	if ((flags & IB_MR_REREG_PD) && !belongs(pd, *device))
 		return -EINVAL;
 	if (flags & IB_MR_REREG_ACCESS)
-		if (int error = ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
+		if (int error =
+			    ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
 			return error;
 	if (in_use(mr))
 		return -EBUSY;
 	/* Whoever looks at it looks at its domain too. */
 	Hidden change(mr);
-	if (int error = device->ops.rereg_user_mr(mr, flags, start, length, virt_addr, mr_access_flags, pd, udata))
+	if (int error = device->ops.rereg_user_mr(mr, flags, start, length, virt_addr,
+						  mr_access_flags, pd, udata))
 		return error;
 	if (flags & IB_MR_REREG_TRANS) {
 		mr->iova = virt_addr;
@@ -123,7 +128,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 	return 0;
 }
 
-struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg, const char *caller)
+struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg,
+			    const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_mr>(-EINVAL);
@@ -139,14 +145,15 @@ struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_n
 			 [=](ib_mr *mr) { return device->ops.alloc_mr(mr, mr_type, max_num_sg); });
 }
 
-int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
-		 unsigned int page_size)
+int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+		 unsigned int *sg_offset, unsigned int page_size)
 {
 	const ib_device *device = mr->device;
 
 	if (!device->ops.map_mr_sg)
 		return -EOPNOTSUPP;
-	if (sg_nents <= 0 || !kern::is_power_of_two(page_size) || !(device->attrs.page_size_cap & page_size) ||
+	if (sg_nents <= 0 || !kern::is_power_of_two(page_size) ||
+	    !(device->attrs.page_size_cap & page_size) ||
 	    (mr->type != IB_MR_TYPE_MEM_REG && mr->type != IB_MR_TYPE_SG_GAPS))
 		return -EINVAL;
 	mr->page_size = page_size;
@@ -154,12 +161,15 @@ int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents
 	return device->ops.map_mr_sg(mr, sg, sg_nents, sg_offset);
 }
 
-int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
-		   int (*set_page)(struct ib_mr *mr, u64 address))
+int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+		   unsigned int *sg_offset, int (*set_page)(struct ib_mr *mr, u64 address))
 {
 	const u64 page = mr->page_size;
 	u64 skip = sg_offset ? *sg_offset : 0;
-	/* Where the region ends so far; an address that is no page border until the last page has been set. */
+	/*
+	 * Where the region ends so far; an address that is no page border until the last page has
+	 * been set.
+	 */
 	u64 end = 0;
 
 	if (sg_nents <= 0 || skip > sg[0].length)
@@ -174,8 +184,8 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 		u64 address = kern::align_down(first, page);
 
 		/*
-		 * Inside the region there can be no gap: a piece begins where the one before it ended, on a page border or
-		 * in the page that is set already.
+		 * Inside the region there can be no gap: a piece begins where the one before it
+		 * ended, on a page border or in the page that is set already.
 		 */
 		if (taken > 0) {
 			if (first == end && first % page != 0)
@@ -216,7 +226,8 @@ int ib_dereg_mr(struct ib_mr *mr)
 	return 0;
 }
 
-struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata, const char *caller)
+struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata,
+			    const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_mw>(-EINVAL);
@@ -253,5 +264,4 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	kern_free(mw);
 	return 0;
 }
-
 }

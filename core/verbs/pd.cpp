@@ -8,7 +8,8 @@ using namespace verbs;
 
 extern "C" {
 
-struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata, const char *caller)
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata,
+			    const char *caller)
 {
 	may_sleep(device, "ib_alloc_pd");
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
@@ -24,7 +25,8 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 		return rdma::err_ptr<ib_pd>(error);
 
 	/*
-	 * The region of all memory serves whatever of the two keys the device does not have by itself. A program gets neither.
+	 * The region of all memory serves whatever of the two keys the device does not have by
+	 * itself. A program gets neither.
 	 */
 	const bool has_lkey = device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY;
 	int access = has_lkey || udata ? 0 : IB_ACCESS_LOCAL_WRITE;
@@ -78,7 +80,8 @@ void ib_dealloc_pd(struct ib_pd *pd)
 	KERN_WARN_ON(ib_dealloc_pd_user(pd));
 }
 
-struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata, const char *caller)
+struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata,
+				const char *caller)
 {
 	may_sleep(device, "ib_alloc_xrcd");
 	if (!device->ops.alloc_xrcd)
@@ -108,5 +111,4 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
 	kern_free(xrcd);
 	return 0;
 }
-
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What differs by the protocol that a device speaks, in one table. InfiniBand has subnets, whose manager fills tables of P_Keys and GIDs, addresses of
- * its own, and a QP type for each service. iWARP's QPs are connections of TCP (RFC 5040): one type, no address handle, no table.
- * InfiniBand's transport over Ethernet (RoCE) would be the third row: tables that nobody manages, and addresses with a GRH and a MAC.
+ * What differs by the protocol that a device speaks, in one table. InfiniBand has subnets, whose
+ * manager fills tables of P_Keys and GIDs, addresses of its own, and a QP type for each service.
+ * iWARP's QPs are connections of TCP (RFC 5040): one type, no address handle, no table.
+ * InfiniBand's transport over Ethernet (RoCE) would be the third row: tables that nobody manages,
+ * and addresses with a GRH and a MAC.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -15,7 +17,10 @@ inline constexpr unsigned int protocol_count = 2;
 
 struct ProtocolTraits {
 	const char *name;
-	/* What its ports say they speak, and what else a port is said to do whose driver does not say. */
+	/*
+	 * What its ports say they speak, and what else a port is said to do whose driver does not
+	 * say.
+	 */
 	u32 port_flag;
 	u32 usual_port_flags;
 	u32 max_mad_size;
@@ -47,7 +52,8 @@ inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
 };
 
 /* All that a port can say it speaks. */
-inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_IWARP | RDMA_CORE_CAP_PROT_ROCE |
+inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_IWARP |
+					  RDMA_CORE_CAP_PROT_ROCE |
 					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
 
 /* What kind of device speaks what. False for a kind that there is none of here. */
@@ -68,6 +74,7 @@ constexpr bool protocol_of(u8 node_type, Protocol &protocol)
 }
 
 /* May a QP go from one state to another with these attributes? */
-bool transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask);
+bool transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type,
+		      int mask);
 
 } // namespace verbs

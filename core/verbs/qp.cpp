@@ -10,18 +10,19 @@ using namespace verbs;
 namespace
 {
 
-constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO | IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
-				   IB_QP_CREATE_NETIF_QP | IB_QP_CREATE_NETDEV_USE;
+constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO |
+				   IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_QP_CREATE_NETIF_QP |
+				   IB_QP_CREATE_NETDEV_USE;
 /* The rest of the flags, the driver's own too, are for consumers that are trusted. */
 constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
 /* What a type of QP consists of. */
 struct Anatomy {
 	bool exists;
-	bool send;	 // a send queue, and a CQ for it
-	bool receive;	 // a receive queue, or an SRQ, and a CQ for it
-	bool srq;	 // may have an SRQ
-	bool port;	 // belongs to a port from the beginning
+	bool send;       // a send queue, and a CQ for it
+	bool receive;    // a receive queue, or an SRQ, and a CQ for it
+	bool srq;        // may have an SRQ
+	bool port;       // belongs to a port from the beginning
 	bool needs_core; // has an ib_qp_core
 };
 
@@ -32,16 +33,41 @@ constexpr Anatomy describe(Protocol protocol, ib_qp_type type)
 	switch (type) {
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		return {.exists = true, .send = true, .receive = true, .srq = false, .port = true, .needs_core = false};
+		return {.exists = true,
+			.send = true,
+			.receive = true,
+			.srq = false,
+			.port = true,
+			.needs_core = false};
 	case IB_QPT_RC:
 	case IB_QPT_UC:
-		return {.exists = true, .send = true, .receive = true, .srq = true, .port = false, .needs_core = false};
+		return {.exists = true,
+			.send = true,
+			.receive = true,
+			.srq = true,
+			.port = false,
+			.needs_core = false};
 	case IB_QPT_UD:
-		return {.exists = true, .send = true, .receive = true, .srq = true, .port = false, .needs_core = true};
+		return {.exists = true,
+			.send = true,
+			.receive = true,
+			.srq = true,
+			.port = false,
+			.needs_core = true};
 	case IB_QPT_XRC_INI:
-		return {.exists = true, .send = true, .receive = false, .srq = false, .port = false, .needs_core = false};
+		return {.exists = true,
+			.send = true,
+			.receive = false,
+			.srq = false,
+			.port = false,
+			.needs_core = false};
 	case IB_QPT_XRC_TGT:
-		return {.exists = true, .send = false, .receive = false, .srq = false, .port = false, .needs_core = true};
+		return {.exists = true,
+			.send = false,
+			.receive = false,
+			.srq = false,
+			.port = false,
+			.needs_core = true};
 	default:
 		return {};
 	}
@@ -56,7 +82,8 @@ struct Anatomies {
 	{
 		for (unsigned int protocol = 0; protocol < protocol_count; protocol++)
 			for (unsigned int type = 0; type < types; type++)
-				all[protocol][type] = describe(static_cast<Protocol>(protocol), static_cast<ib_qp_type>(type));
+				all[protocol][type] = describe(static_cast<Protocol>(protocol),
+							       static_cast<ib_qp_type>(type));
 	}
 };
 constexpr Anatomies anatomies;
@@ -66,7 +93,8 @@ const Anatomy *anatomy_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= Anatomies::types)
 		return nullptr;
-	const Anatomy &anatomy = anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
+	const Anatomy &anatomy =
+		anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
 	return anatomy.exists ? &anatomy : nullptr;
 }
 
@@ -76,7 +104,8 @@ int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &a
 	const ib_qp_cap &cap = init.cap;
 
 	if (anatomy.send) {
-		if (!belongs(init.send_cq, device) || cap.max_send_wr > static_cast<u32>(limits.max_qp_wr) ||
+		if (!belongs(init.send_cq, device) ||
+		    cap.max_send_wr > static_cast<u32>(limits.max_qp_wr) ||
 		    cap.max_send_sge > static_cast<u32>(limits.max_send_sge))
 			return -EINVAL;
 	}
@@ -87,7 +116,8 @@ int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &a
 				  cap.max_recv_sge > static_cast<u32>(limits.max_recv_sge)))
 			return -EINVAL;
 	}
-	if (init.srq && (!anatomy.srq || !belongs(init.srq, device) || init.srq->srq_type != IB_SRQT_BASIC))
+	if (init.srq &&
+	    (!anatomy.srq || !belongs(init.srq, device) || init.srq->srq_type != IB_SRQT_BASIC))
 		return -EINVAL;
 	if (anatomy.port && !rdma_is_port_valid(&device, init.port_num))
 		return -EINVAL;
@@ -97,14 +127,15 @@ int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &a
 		return -EINVAL;
 	if (user && (init.create_flags & ~user_create_flags))
 		return -EINVAL;
-	if (init.create_flags & ~known_create_flags && init.create_flags < IB_QP_CREATE_RESERVED_START)
+	if (init.create_flags & ~known_create_flags &&
+	    init.create_flags < IB_QP_CREATE_RESERVED_START)
 		return -EINVAL;
 	return 0;
 }
 
 /*
- * The state that a change begins at. The midlayer knows where it last put the QP; the hardware may have gone to ERR
- * since, or, with an error on a send, to SQE. What the caller says must fit that.
+ * The state that a change begins at. The midlayer knows where it last put the QP; the hardware may
+ * have gone to ERR since, or, with an error on a send, to SQE. What the caller says must fit that.
  */
 bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &state)
 {
@@ -122,7 +153,8 @@ bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &s
 bool valid_path(ib_device &device, u32 port_num, u16 pkey_index, rdma_ah_attr &path)
 {
 	return rdma_is_port_valid(&device, port_num) &&
-	       pkey_index < device.port_immutable[port_num].pkey_tbl_len && check_address(device, path) == 0;
+	       pkey_index < device.port_immutable[port_num].pkey_tbl_len &&
+	       check_address(device, path) == 0;
 }
 
 int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
@@ -133,8 +165,9 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 
 	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(&device, attr.port_num))
 		return -EINVAL;
-	if ((mask & IB_QP_PKEY_INDEX) && (!rdma_is_port_valid(&device, port_num) ||
-					  attr.pkey_index >= device.port_immutable[port_num].pkey_tbl_len))
+	if ((mask & IB_QP_PKEY_INDEX) &&
+	    (!rdma_is_port_valid(&device, port_num) ||
+	     attr.pkey_index >= device.port_immutable[port_num].pkey_tbl_len))
 		return -EINVAL;
 	if ((mask & IB_QP_ACCESS_FLAGS) && (attr.qp_access_flags & ~IB_ACCESS_SUPPORTED))
 		return -EINVAL;
@@ -204,8 +237,8 @@ bool is_handle(const ib_qp &qp)
 
 extern "C" {
 
-struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata,
-			     const char *caller)
+struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
+			     struct ib_udata *udata, const char *caller)
 {
 	const ib_qp_init_attr &init = *qp_init_attr;
 	const bool without_pd = init.qp_type == IB_QPT_XRC_TGT && !pd;
@@ -237,7 +270,10 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	qp->qp_context = init.qp_context;
 	if (init.qp_type == IB_QPT_XRC_TGT) {
 		qp->xrcd = init.xrcd;
-		/* Made by whomever: it writes where the SRQs of its domain say, and those are a program's if the domain is. */
+		/*
+		 * Made by whomever: it writes where the SRQs of its domain say, and those are a
+		 * program's if the domain is.
+		 */
 		qp->res.user = qp->xrcd->res.user;
 	} else {
 		qp->pd = pd;
@@ -269,7 +305,8 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	return qp.release();
 }
 
-int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask, struct ib_udata *udata)
+int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		      struct ib_udata *udata)
 {
 	ib_qp &real = *qp->real_qp;
 	const int mask = qp_attr_mask;
@@ -281,7 +318,10 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
 	const ib_qp_state to = mask & IB_QP_STATE ? qp_attr->qp_state : from;
 	if (!transition_is_ok(qp->device->verbs->protocol, from, to, real.qp_type, mask))
 		return -EINVAL;
-	/* The caller's attributes stay as they are; the driver's have the type of their addresses filled in. */
+	/*
+	 * The caller's attributes stay as they are; the driver's have the type of their addresses
+	 * filled in.
+	 */
 	ib_qp_attr attr = *qp_attr;
 	if (int error = check_values(real, attr, mask))
 		return error;
@@ -350,7 +390,8 @@ int ib_destroy_qp(struct ib_qp *qp)
 	return 0;
 }
 
-struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller)
+struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr,
+			   const char *caller)
 {
 	ib_qp *found = nullptr;
 
@@ -386,5 +427,4 @@ int ib_close_qp(struct ib_qp *qp)
 	kern_free(qp);
 	return 0;
 }
-
 }

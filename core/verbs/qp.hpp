@@ -1,10 +1,13 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the midlayer keeps of QPs that need more than struct ib_qp; it lies behind the driver's part, in one allocation.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the midlayer keeps of QPs that need
+// more than struct ib_qp; it lies behind the driver's part, in one allocation.
 #pragma once
 #include <kern/lock.hpp>
 #include "device.hpp"
 
-/* Of a UD QP the multicast groups, of an XRC target QP the handles opened on it; other QPs have none. */
+/*
+ * Of a UD QP the multicast groups, of an XRC target QP the handles opened on it; other QPs have
+ * none.
+ */
 struct ib_qp_core {
 	ib_qp_core()
 	{
@@ -12,7 +15,10 @@ struct ib_qp_core {
 		verbs::ring_init(handles);
 	}
 
-	/* Held across attach_mcast and detach_mcast, so that the driver sees one at a time of each group. */
+	/*
+	 * Held across attach_mcast and detach_mcast, so that the driver sees one at a time of each
+	 * group.
+	 */
 	kern::Mutex groups_lock{KERN_LOCK_CLASS("verbs.mcast")};
 	ib_links groups;
 	/* Handlers run under it: an event and the end of a handle exclude each other. */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The QP state machine: which transitions there are, and which attributes each needs and allows, by protocol and QP type.
- * InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties". For each type a short list; what is not in it cannot be done.
- * RESET and ERR can be gone to from everywhere, with no attributes, and are not listed.
+ * The QP state machine: which transitions there are, and which attributes each needs and allows, by
+ * protocol and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties". For each
+ * type a short list; what is not in it cannot be done. RESET and ERR can be gone to from
+ * everywhere, with no attributes, and are not listed.
  *
- * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): a QP without connection is Idle, which RESET, INIT and RTR
- * are steps of, as consumers of both protocols take them; RTS is RTS, SQD is Closing, SQE is Terminate. A connection that ends does not come
- * back, and one that lives has to end first: from RTS and SQE no way leads to RESET.
+ * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): a QP without
+ * connection is Idle, which RESET, INIT and RTR are steps of, as consumers of both protocols take
+ * them; RTS is RTS, SQD is Closing, SQE is Terminate. A connection that ends does not come back,
+ * and one that lives has to end first: from RTS and SQE no way leads to RESET.
  */
 #include "protocol.hpp"
 
@@ -25,7 +27,8 @@ struct Transition {
 /* Attributes that come together. */
 constexpr int migration = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
 constexpr int peer = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
-constexpr int requester = IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC;
+constexpr int requester =
+	IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC;
 constexpr int responder = IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
 
 constexpr Transition management[] = {
@@ -67,14 +70,18 @@ constexpr Transition unreliable[] = {
 constexpr Transition reliable[] = {
 	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
 	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
-	{IB_QPS_INIT, IB_QPS_RTR, peer | responder, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_INIT, IB_QPS_RTR, peer | responder,
+	 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
 	{IB_QPS_RTR, IB_QPS_RTS, requester | IB_QP_SQ_PSN,
 	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
-	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_RTS, 0,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
 	{IB_QPS_SQD, IB_QPS_SQD, 0,
-	 IB_QP_PORT | IB_QP_AV | requester | responder | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
-	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	 IB_QP_PORT | IB_QP_AV | requester | responder | migration | IB_QP_ACCESS_FLAGS |
+		 IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 };
 
 /* The two halves of XRC are each one half of RC. */
@@ -82,7 +89,8 @@ constexpr Transition xrc_initiator[] = {
 	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
 	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
 	{IB_QPS_INIT, IB_QPS_RTR, peer, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
-	{IB_QPS_RTR, IB_QPS_RTS, requester | IB_QP_SQ_PSN, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
+	{IB_QPS_RTR, IB_QPS_RTS, requester | IB_QP_SQ_PSN,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
 	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS},
 	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
 	{IB_QPS_SQD, IB_QPS_SQD, 0,
@@ -93,17 +101,24 @@ constexpr Transition xrc_initiator[] = {
 constexpr Transition xrc_target[] = {
 	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
 	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
-	{IB_QPS_INIT, IB_QPS_RTR, peer | responder, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
+	{IB_QPS_INIT, IB_QPS_RTR, peer | responder,
+	 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
 	{IB_QPS_RTR, IB_QPS_RTS, IB_QP_TIMEOUT | IB_QP_SQ_PSN,
 	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
-	{IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	{IB_QPS_RTS, IB_QPS_RTS, 0,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 	{IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
 	{IB_QPS_SQD, IB_QPS_SQD, 0,
-	 IB_QP_PORT | IB_QP_AV | IB_QP_TIMEOUT | responder | migration | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
-	{IB_QPS_SQD, IB_QPS_RTS, 0, IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
+	 IB_QP_PORT | IB_QP_AV | IB_QP_TIMEOUT | responder | migration | IB_QP_ACCESS_FLAGS |
+		 IB_QP_PKEY_INDEX},
+	{IB_QPS_SQD, IB_QPS_RTS, 0,
+	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 };
 
-/* The peer, its address and its sequence numbers are the TCP connection's. What reads may be under way is agreed on with it. */
+/*
+ * The peer, its address and its sequence numbers are the TCP connection's. What reads may be under
+ * way is agreed on with it.
+ */
 constexpr int stream = IB_QP_ACCESS_FLAGS | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
 
 constexpr Transition iwarp[] = {
@@ -123,7 +138,7 @@ struct Transitions {
 	unsigned int count;
 };
 
-template <unsigned int count>
+template<unsigned int count>
 constexpr Transitions all_of(const Transition (&list)[count])
 {
 	return {list, count};
@@ -164,7 +179,8 @@ constexpr bool is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_
 
 	if (!known(from) || !known(to) || transitions.count == 0)
 		return false;
-	if (protocol == Protocol::iwarp && to == IB_QPS_RESET && (from == IB_QPS_RTS || from == IB_QPS_SQE))
+	if (protocol == Protocol::iwarp && to == IB_QPS_RESET &&
+	    (from == IB_QPS_RTS || from == IB_QPS_SQE))
 		return false;
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
 		return (attributes & ~IB_QP_CUR_STATE) == 0;
@@ -179,8 +195,10 @@ constexpr bool is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_
 }
 
 constexpr auto ib = Protocol::infiniband;
-static_assert(is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
-static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT));
+static_assert(is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD,
+		    IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
+static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD,
+		     IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT));
 static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_RTR, IB_QPT_RC, IB_QP_STATE | peer | responder));
 static_assert(is_ok(ib, IB_QPS_RTS, IB_QPS_ERR, IB_QPT_RC, IB_QP_STATE));
 static_assert(!is_ok(ib, IB_QPS_SQE, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
@@ -189,13 +207,14 @@ static_assert(!is_ok(Protocol::iwarp, IB_QPS_RTS, IB_QPS_RESET, IB_QPT_RC, IB_QP
 
 } // namespace
 
-bool verbs::transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
+bool verbs::transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type,
+			     int mask)
 {
 	return is_ok(protocol, from, to, type, mask);
 }
 
-extern "C" bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state, enum ib_qp_type type,
-				   enum ib_qp_attr_mask mask)
+extern "C" bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
+				   enum ib_qp_type type, enum ib_qp_attr_mask mask)
 {
 	return is_ok(Protocol::infiniband, cur_state, next_state, type, mask);
 }

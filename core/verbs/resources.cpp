@@ -13,7 +13,8 @@ namespace
 void report(const ib_device &device, const char *kind, const char *owner, unsigned int count)
 {
 	if (!tell_observer(Rule::lock_10, owner, kind))
-		kern_error("%s: %s left %u %s%s behind\n", device.name, owner, count, kind, count > 1 ? "s" : "");
+		kern_error("%s: %s left %u %s%s behind\n", device.name, owner, count, kind,
+			   count > 1 ? "s" : "");
 }
 
 void forget(Record &record)
@@ -47,7 +48,9 @@ void ResourceTable::take_out(NumberBlock &block)
 bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 {
 	NumberBlock *const former = current_;
-	const u32 number = !former ? first_ : former->number < NumberBlock::last ? former->number + 1 : 0;
+	const u32 number = !former                              ? first_
+			   : former->number < NumberBlock::last ? former->number + 1
+								: 0;
 	/* Behind the former; the first of all where the numbers begin anew. */
 	ib_links *behind = former && number ? former->links.next : blocks_.next;
 
@@ -58,7 +61,8 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 		take_out(*former);
 		fresh = kern::Owned<NumberBlock>::adopt(former);
 	}
-	if (behind != &blocks_ && whole_of<NumberBlock, &NumberBlock::links>(*behind).number == number) {
+	if (behind != &blocks_ &&
+	    whole_of<NumberBlock, &NumberBlock::links>(*behind).number == number) {
 		current_ = &whole_of<NumberBlock, &NumberBlock::links>(*behind);
 	} else {
 		NumberBlock *const block = fresh.release();
@@ -76,7 +80,8 @@ bool ResourceTable::place(Record &record, kern::Owned<NumberBlock> &fresh)
 {
 	u64 free = 0;
 
-	while (!current_ || next_ == NumberBlock::size || !(free = ~current_->taken & NumberBlock::all & ~u64{0} << next_))
+	while (!current_ || next_ == NumberBlock::size ||
+	       !(free = ~current_->taken & NumberBlock::all & ~u64{0} << next_))
 		if (!go_on(fresh))
 			return false;
 	const u32 at = static_cast<u32>(__builtin_ctzll(free));
@@ -108,7 +113,9 @@ Record *ResourceTable::find(u32 from)
 		NumberBlock &block = whole_of<NumberBlock, &NumberBlock::links>(*links);
 		if (block.number < number)
 			continue;
-		const u64 left = block.number == number ? block.taken & ~u64{0} << from % NumberBlock::size : block.taken;
+		const u64 left = block.number == number
+					 ? block.taken & ~u64{0} << from % NumberBlock::size
+					 : block.taken;
 		if (left) {
 			found_ = &block;
 			return block.records[__builtin_ctzll(left)];
@@ -263,15 +270,16 @@ void ResourceList::report_leaks(const ib_device &device, const char *kind)
 		unsigned int count = 0;
 		{
 			kern::Guard guard(lock_);
-			ring_any_of<ib_resource, &ib_resource::links>(head_, [&](ib_resource &resource) {
-				if (!owner)
-					owner = resource.owner;
-				if (same(owner, resource.owner)) {
-					ring_remove(resource.links);
-					count++;
-				}
-				return false;
-			});
+			ring_any_of<ib_resource, &ib_resource::links>(
+				head_, [&](ib_resource &resource) {
+					if (!owner)
+						owner = resource.owner;
+					if (same(owner, resource.owner)) {
+						ring_remove(resource.links);
+						count++;
+					}
+					return false;
+				});
 		}
 		if (count == 0)
 			return;

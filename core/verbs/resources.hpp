@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The live objects of a device: whose they are, for those who ask (ib_resources.h), and what is left behind (LOCK-10).
+ * The live objects of a device: whose they are, for those who ask (ib_resources.h), and what is
+ * left behind (LOCK-10).
  *
- * An object has a number of its kind on its device from before the driver makes it until after the driver has ended it; numbers go up, and
- * come again only when all have been had. In between it is shown: whoever looks at it holds it, and its destruction waits for him.
+ * An object has a number of its kind on its device from before the driver makes it until after the
+ * driver has ended it; numbers go up, and come again only when all have been had. In between it is
+ * shown: whoever looks at it holds it, and its destruction waits for him.
  */
 #pragma once
 #include <kern/abi/process.h>
@@ -28,7 +30,10 @@ struct Record {
 	enum class State : u8 { unnumbered, numbered, shown };
 
 	/* ib_resource.links is the midlayer's: of an object with a number it leads here. */
-	static Record &of(const ib_resource &resource) { return *reinterpret_cast<Record *>(resource.links.next); }
+	static Record &of(const ib_resource &resource)
+	{
+		return *reinterpret_cast<Record *>(resource.links.next);
+	}
 	void belong_to(ib_resource &its)
 	{
 		resource = &its;
@@ -46,8 +51,9 @@ struct Record {
 };
 
 /*
- * Numbers that follow each other, and who has them. An object costs no more than a bit and a pointer in one, which comes and goes with its first
- * and last: a tree by number, made and freed with each object, cost as many instructions as all the rest of making a QP.
+ * Numbers that follow each other, and who has them. An object costs no more than a bit and a
+ * pointer in one, which comes and goes with its first and last: a tree by number, made and freed
+ * with each object, cost as many instructions as all the rest of making a QP.
  */
 struct NumberBlock {
 	static constexpr u32 size = 60;
@@ -56,14 +62,18 @@ struct NumberBlock {
 	static constexpr u64 all = (u64{1} << size) - 1;
 
 	ib_links links{};
-	u64 taken = 0;	/* a bit for each number that somebody has */
+	u64 taken = 0;  /* a bit for each number that somebody has */
 	u32 number = 0; /* of the block: its own numbers begin at `size` times it */
 	Record *records[size]{};
 };
 static_assert(sizeof(NumberBlock) == 512);
 
-/* All objects of one kind on one device. Context: process. Lock order: innermost but for the wait queue's. */
-class ResourceTable {
+/*
+ * All objects of one kind on one device. Context: process. Lock order: innermost but for the wait
+ * queue's.
+ */
+class ResourceTable
+{
 public:
 	/* first: the block that numbers begin in. */
 	explicit ResourceTable(u32 first = 0) : first_(first) { ring_init(blocks_); }
@@ -79,7 +89,10 @@ public:
 	/* Waits for those who hold it. */
 	void hide(ib_resource &resource);
 
-	/* The first that is shown, of that number or a greater one, held until release(); nullptr for none. */
+	/*
+	 * The first that is shown, of that number or a greater one, held until release(); nullptr
+	 * for none.
+	 */
 	Record *hold(u32 from);
 	void release(Record &record);
 	/* How many are shown. */
@@ -102,7 +115,9 @@ private:
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
 	kern::WaitQueue released_{KERN_LOCK_CLASS("verbs.resources.released")};
-	/* In the order of their numbers. None is empty but the one that the next number comes from. */
+	/*
+	 * In the order of their numbers. None is empty but the one that the next number comes from.
+	 */
 	ib_links blocks_ GUARDED_BY(lock_);
 	const u32 first_;
 	NumberBlock *current_ GUARDED_BY(lock_) = nullptr;
@@ -113,7 +128,8 @@ private:
 };
 
 /* All address handles of a device, for what is left behind. Context: any. Lock order: innermost. */
-class ResourceList {
+class ResourceList
+{
 public:
 	ResourceList() { ring_init(head_); }
 

@@ -13,13 +13,15 @@ int check(const ib_device &device, const ib_srq_init_attr &init)
 	const ib_srq_attr &attr = init.attr;
 
 	if (attr.max_wr == 0 || attr.max_wr > static_cast<u32>(device.attrs.max_srq_wr) ||
-	    attr.max_sge > static_cast<u32>(device.attrs.max_srq_sge) || attr.srq_limit > attr.max_wr)
+	    attr.max_sge > static_cast<u32>(device.attrs.max_srq_sge) ||
+	    attr.srq_limit > attr.max_wr)
 		return -EINVAL;
 	switch (init.srq_type) {
 	case IB_SRQT_BASIC:
 		return 0;
 	case IB_SRQT_XRC:
-		return belongs(init.ext.cq, device) && belongs(init.ext.xrc.xrcd, device) ? 0 : -EINVAL;
+		return belongs(init.ext.cq, device) && belongs(init.ext.xrc.xrcd, device) ? 0
+											  : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -29,8 +31,8 @@ int check(const ib_device &device, const ib_srq_init_attr &init)
 
 extern "C" {
 
-struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata,
-			       const char *caller)
+struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr,
+			       struct ib_udata *udata, const char *caller)
 {
 	if (!is_object(pd))
 		return rdma::err_ptr<ib_srq>(-EINVAL);
@@ -64,8 +66,8 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	return srq.release();
 }
 
-int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask,
-		       struct ib_udata *udata)
+int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+		       enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata)
 {
 	const ib_device_attr &limits = srq->device->attrs;
 
@@ -77,12 +79,14 @@ int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib
 	if ((srq_attr_mask & IB_SRQ_MAX_WR) &&
 	    (srq_attr->max_wr == 0 || srq_attr->max_wr > static_cast<u32>(limits.max_srq_wr)))
 		return -EINVAL;
-	if ((srq_attr_mask & IB_SRQ_LIMIT) && srq_attr->srq_limit > static_cast<u32>(limits.max_srq_wr))
+	if ((srq_attr_mask & IB_SRQ_LIMIT) &&
+	    srq_attr->srq_limit > static_cast<u32>(limits.max_srq_wr))
 		return -EINVAL;
 	return srq->device->ops.modify_srq(srq, srq_attr, srq_attr_mask, udata);
 }
 
-int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask)
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+		  enum ib_srq_attr_mask srq_attr_mask)
 {
 	return ib_modify_srq_user(srq, srq_attr, srq_attr_mask, nullptr);
 }
@@ -115,5 +119,4 @@ void ib_destroy_srq(struct ib_srq *srq)
 {
 	KERN_WARN_ON(ib_destroy_srq_user(srq));
 }
-
 }

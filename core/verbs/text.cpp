@@ -5,7 +5,7 @@
 namespace
 {
 
-template <unsigned int count>
+template<unsigned int count>
 const char *lookup(const char *const (&names)[count], unsigned int code, const char *unknown)
 {
 	return code < count && names[code] ? names[code] : unknown;
@@ -61,32 +61,24 @@ constexpr const char *status_names[] = {
 
 /* Multiples of 2.5 Gbit/s by rate code; 0 where there is none. */
 constexpr short rate_multiples[] = {
-	[IB_RATE_PORT_CURRENT] = 0,
-	[1] = 0,
-	[IB_RATE_2_5_GBPS] = 1,
-	[IB_RATE_10_GBPS] = 4,
-	[IB_RATE_30_GBPS] = 12,
-	[IB_RATE_5_GBPS] = 2,
-	[IB_RATE_20_GBPS] = 8,
-	[IB_RATE_40_GBPS] = 16,
-	[IB_RATE_60_GBPS] = 24,
-	[IB_RATE_80_GBPS] = 32,
-	[IB_RATE_120_GBPS] = 48,
-	[IB_RATE_14_GBPS] = 6,
-	[IB_RATE_56_GBPS] = 22,
-	[IB_RATE_112_GBPS] = 45,
-	[IB_RATE_168_GBPS] = 67,
-	[IB_RATE_25_GBPS] = 10,
-	[IB_RATE_100_GBPS] = 40,
-	[IB_RATE_200_GBPS] = 80,
-	[IB_RATE_300_GBPS] = 120,
-	[IB_RATE_28_GBPS] = 11,
-	[IB_RATE_50_GBPS] = 20,
-	[IB_RATE_400_GBPS] = 160,
+	[IB_RATE_PORT_CURRENT] = 0, [1] = 0,
+	[IB_RATE_2_5_GBPS] = 1,     [IB_RATE_10_GBPS] = 4,
+	[IB_RATE_30_GBPS] = 12,     [IB_RATE_5_GBPS] = 2,
+	[IB_RATE_20_GBPS] = 8,      [IB_RATE_40_GBPS] = 16,
+	[IB_RATE_60_GBPS] = 24,     [IB_RATE_80_GBPS] = 32,
+	[IB_RATE_120_GBPS] = 48,    [IB_RATE_14_GBPS] = 6,
+	[IB_RATE_56_GBPS] = 22,     [IB_RATE_112_GBPS] = 45,
+	[IB_RATE_168_GBPS] = 67,    [IB_RATE_25_GBPS] = 10,
+	[IB_RATE_100_GBPS] = 40,    [IB_RATE_200_GBPS] = 80,
+	[IB_RATE_300_GBPS] = 120,   [IB_RATE_28_GBPS] = 11,
+	[IB_RATE_50_GBPS] = 20,     [IB_RATE_400_GBPS] = 160,
 	[IB_RATE_600_GBPS] = 240,
 };
 
-/* The FDR and EDR lane rates are no multiples of 2.5 Gbit/s: 14.0625 and 25.78125 of signalling (IBA 2.0, 7.9). */
+/*
+ * The FDR and EDR lane rates are no multiples of 2.5 Gbit/s: 14.0625 and 25.78125 of signalling
+ * (IBA 2.0, 7.9).
+ */
 constexpr int rate_mbps(ib_rate rate)
 {
 	switch (rate) {
@@ -157,5 +149,4 @@ int ib_rate_to_mbps(enum ib_rate rate)
 		return -1;
 	return rate_mbps(rate) ? rate_mbps(rate) : mult * 2500;
 }
-
 }

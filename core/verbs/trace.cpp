@@ -6,7 +6,8 @@
 namespace verbs
 {
 
-DeviceTrace::Drivers::Drivers(ib_device &of) : device(of), post_send(of.ops.post_send), poll_cq(of.ops.poll_cq)
+DeviceTrace::Drivers::Drivers(ib_device &of)
+    : device(of), post_send(of.ops.post_send), poll_cq(of.ops.poll_cq)
 {
 }
 
@@ -33,7 +34,8 @@ int DeviceTrace::post_send(ib_qp *qp, const ib_send_wr *wr, const ib_send_wr **b
 		u32 bytes = 0;
 		for (int i = 0; i < each->num_sge; i++)
 			bytes += each->sg_list[i].length;
-		kern_trace_post_send(qp->device->name, qp->qp_num, static_cast<u32>(each->opcode), bytes);
+		kern_trace_post_send(qp->device->name, qp->qp_num, static_cast<u32>(each->opcode),
+				     bytes);
 	}
 	return qp->device->verbs->trace->drivers_.post_send(qp, wr, bad_wr);
 }
@@ -44,9 +46,13 @@ int DeviceTrace::poll_cq(ib_cq *cq, int count, ib_wc *wcs)
 
 	for (int i = 0; i < got; i++) {
 		const ib_wc &wc = wcs[i];
-		/* Of a QP that is no more only the completion is left. Only a success says more than its status. */
+		/*
+		 * Of a QP that is no more only the completion is left. Only a success says more
+		 * than its status.
+		 */
 		const bool good = wc.status == IB_WC_SUCCESS;
-		kern_trace_completion(cq->device->name, wc.qp ? wc.qp->qp_num : 0, good ? static_cast<u32>(wc.opcode) : 0,
+		kern_trace_completion(cq->device->name, wc.qp ? wc.qp->qp_num : 0,
+				      good ? static_cast<u32>(wc.opcode) : 0,
 				      static_cast<u32>(wc.status), good ? wc.byte_len : 0);
 	}
 	return got;

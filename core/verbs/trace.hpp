@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a device's data path reports to tracefs. While nobody watches, the device has its driver's own methods, and the path has not one
- * instruction of this; while somebody does, it has ones that report and call them.
+ * What a device's data path reports to tracefs. While nobody watches, the device has its driver's
+ * own methods, and the path has not one instruction of this; while somebody does, it has ones that
+ * report and call them.
  */
 #pragma once
 #include <kern/trace.hpp>
@@ -10,9 +11,13 @@
 namespace verbs
 {
 
-class DeviceTrace {
+class DeviceTrace
+{
 public:
-	/* From now on until the end, which comes when nobody uses the device any more. Context: process. */
+	/*
+	 * From now on until the end, which comes when nobody uses the device any more. Context:
+	 * process.
+	 */
 	explicit DeviceTrace(ib_device &device) : drivers_(device) {}
 	DeviceTrace(const DeviceTrace &) = delete;
 	DeviceTrace &operator=(const DeviceTrace &) = delete;
@@ -23,7 +28,10 @@ private:
 	static int post_send(ib_qp *qp, const ib_send_wr *wr, const ib_send_wr **bad_wr);
 	static int poll_cq(ib_cq *cq, int count, ib_wc *wcs);
 
-	/* The driver's own methods, which the device has again when nobody listens any more: it may be registered once more. */
+	/*
+	 * The driver's own methods, which the device has again when nobody listens any more: it may
+	 * be registered once more.
+	 */
 	struct Drivers {
 		explicit Drivers(ib_device &device);
 		~Drivers();
@@ -37,8 +45,10 @@ private:
 
 	const Drivers drivers_;
 	/* Last: they call at once. */
-	kern::TraceListener sends_{KERN_TRACE_POST_SEND, kern::method<&DeviceTrace::watch_sends>, this};
-	kern::TraceListener completions_{KERN_TRACE_COMPLETION, kern::method<&DeviceTrace::watch_completions>, this};
+	kern::TraceListener sends_{KERN_TRACE_POST_SEND, kern::method<&DeviceTrace::watch_sends>,
+				   this};
+	kern::TraceListener completions_{KERN_TRACE_COMPLETION,
+					 kern::method<&DeviceTrace::watch_completions>, this};
 };
 
 } // namespace verbs

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What programs add to the verbs: their contexts, and what their libraries and the driver tell each other.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What programs add to the verbs: their
+// contexts, and what their libraries and the driver tell each other.
 #include <kern/abi/user.h>
 #include "checks.hpp"
 #include "device.hpp"
@@ -22,13 +22,15 @@ int ib_check_udata_tail(struct ib_udata *udata, size_t known)
 {
 	if (udata->inlen <= known)
 		return 0;
-	const int zero = kern_user_is_zero(static_cast<const char *>(udata->inbuf) + known, udata->inlen - known);
+	const int zero = kern_user_is_zero(static_cast<const char *>(udata->inbuf) + known,
+					   udata->inlen - known);
 	if (zero < 0)
 		return zero;
 	return zero ? 0 : -EOPNOTSUPP;
 }
 
-struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata, const char *caller)
+struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata,
+					const char *caller)
 {
 	may_sleep(device, "ib_alloc_ucontext");
 	if (!device->ops.alloc_ucontext)
@@ -55,7 +57,8 @@ void ib_dealloc_ucontext(struct ib_ucontext *context)
 	kern_free(context);
 }
 
-int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length, struct ib_user_mapping *mapping)
+int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
+		     struct ib_user_mapping *mapping)
 {
 	may_sleep(context->device, "ib_mmap_ucontext");
 	if (!context->device->ops.mmap)
@@ -64,11 +67,12 @@ int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length
 	return context->device->ops.mmap(context, page_offset, length, mapping);
 }
 
-int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata)
+int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
+			 struct ib_udata *udata)
 {
 	may_sleep(device, "ib_query_device_user");
 	*attr = device->attrs;
-	return udata && device->ops.query_device ? device->ops.query_device(device, attr, udata) : 0;
+	return udata && device->ops.query_device ? device->ops.query_device(device, attr, udata)
+						 : 0;
 }
-
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What core/registry asks of core/verbs. Registration: attach_device(), then the clients' add. Unregistration: the
- * clients' remove, then detach_device(). An event: dispatch_affiliated(), and for those that it does not take,
- * refresh_cache() and then the handlers.
+ * What core/registry asks of core/verbs. Registration: attach_device(), then the clients' add.
+ * Unregistration: the clients' remove, then detach_device(). An event: dispatch_affiliated(), and
+ * for those that it does not take, refresh_cache() and then the handlers.
  */
 #pragma once
 #include <kern/result.hpp>
@@ -11,7 +11,10 @@
 namespace verbs
 {
 
-/* Work queues of the polling contexts; once, when the module is loaded and unloaded. Context: process. */
+/*
+ * Work queues of the polling contexts; once, when the module is loaded and unloaded. Context:
+ * process.
+ */
 kern::Result<> init();
 void exit();
 
@@ -20,22 +23,33 @@ void init_looks();
 void exit_looks();
 
 /*
- * Asks the driver for all that is constant about a device, and fills the cache. Errors: EINVAL for a missing obligatory
- * method, or port and vector counts that cannot be; ENOMEM; the driver's. Context: process.
+ * Asks the driver for all that is constant about a device, and fills the cache. Errors: EINVAL for
+ * a missing obligatory method, or port and vector counts that cannot be; ENOMEM; the driver's.
+ * Context: process.
  */
 kern::Result<> attach_device(ib_device &device);
 
-/* Reports what was left behind (LOCK-10), and frees the midlayer's part of a device. Context: process. */
+/*
+ * Reports what was left behind (LOCK-10), and frees the midlayer's part of a device. Context:
+ * process.
+ */
 void detach_device(ib_device &device);
 
-/* An event of a CQ, QP or SRQ goes to its handler; false says that the event is of another kind. Context: any. */
+/*
+ * An event of a CQ, QP or SRQ goes to its handler; false says that the event is of another kind.
+ * Context: any.
+ */
 bool dispatch_affiliated(const ib_event &event);
 
 /* Reads again what an event of a port says has changed (EVENT-02). Context: process. */
 void refresh_cache(const ib_event &event);
 
-/* Begin and end of a call of an asynchronous event handler: it may not sleep (LOCK-07). Nothing unless in a debug build. */
-class HandlerSection {
+/*
+ * Begin and end of a call of an asynchronous event handler: it may not sleep (LOCK-07). Nothing
+ * unless in a debug build.
+ */
+class HandlerSection
+{
 public:
 	HandlerSection() = default;
 

@@ -29,7 +29,8 @@ kern::Result<> Device::start()
 	vectors_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
 	{
 		kern::RtnlGuard guard;
-		ethernet_ = TRY(Ethernet::create({pci_.dev(), &registers_, rings_.view(0, rings_.size()), &page_}));
+		ethernet_ = TRY(Ethernet::create(
+			{pci_.dev(), &registers_, rings_.view(0, rings_.size()), &page_}));
 	}
 	TRY(irq_.request(vectors_.irq(0), "weft_ammasso", true));
 	registers_.write32(wire::reg::idis, 0);
@@ -41,7 +42,9 @@ void Device::shutdown()
 	if (registers_)
 		registers_.write32(wire::reg::idis, 1);
 	irq_.free();
-	/* It waits for what is on its way by itself. The stack is done with it at the guard's end. */
+	/*
+	 * It waits for what is on its way by itself. The stack is done with it at the guard's end.
+	 */
 	if (ethernet_) {
 		kern::RtnlGuard guard;
 		ethernet_->remove();

@@ -9,9 +9,13 @@
 namespace ammasso
 {
 
-class Device {
+class Device
+{
 public:
-	/* Errors: ENODEV of what is no such card, EPROTO of one that says what cannot be, and the kernel's. May sleep. */
+	/*
+	 * Errors: ENODEV of what is no such card, EPROTO of one that says what cannot be, and the
+	 * kernel's. May sleep.
+	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }
 	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
@@ -23,7 +27,10 @@ private:
 	kern::Result<> start();
 	bool interrupt();
 
-	/* shutdown() frees from below: the interrupt first, then the interface, then what they reach the card by. */
+	/*
+	 * shutdown() frees from below: the interrupt first, then the interface, then what they
+	 * reach the card by.
+	 */
 	kern::pci::Device pci_;
 	kern::pci::Enabled enabled_;
 	kern::Mmio registers_;

@@ -27,9 +27,11 @@ Ethernet::Ethernet(Parts parts) : dma_device_(parts.dev), registers_(*parts.regi
 {
 	__builtin_memcpy(address_, parts.page->host_address, sizeof(address_));
 	receives_.attach(parts.rings.view(0, wire::transmit_ring - wire::receive_ring),
-			 parts.rings.view(wire::receive_index - wire::receive_ring, sizeof(u32)), parts.page->receive_index);
+			 parts.rings.view(wire::receive_index - wire::receive_ring, sizeof(u32)),
+			 parts.page->receive_index);
 	kern::Guard guard(lock_);
-	transmits_.attach(parts.rings.view(wire::transmit_ring - wire::receive_ring, wire::transmit_entries * wire::transmit::size));
+	transmits_.attach(parts.rings.view(wire::transmit_ring - wire::receive_ring,
+					   wire::transmit_entries * wire::transmit::size));
 }
 
 kern::Result<Ethernet *> Ethernet::create(Parts parts)
@@ -85,7 +87,10 @@ int Ethernet::open()
 kern::Result<> Ethernet::start()
 {
 	const u32 needed = kern_netdev_mtu(dev_) + header_bytes;
-	/* Before anything takes the place of buffers that the card did not give up when the interface was stopped. */
+	/*
+	 * Before anything takes the place of buffers that the card did not give up when the
+	 * interface was stopped.
+	 */
 	TRY(receives_.quiet());
 	TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));
 	{
@@ -133,14 +138,18 @@ int Ethernet::start_xmit(sk_buff *skb)
 	kern_skb_tx_packet(skb, &packet);
 	/* A descriptor is a frame, and the interface says that it takes no fragments. */
 	Outgoing outgoing{skb, {}};
-	if (packet.fragments || packet.length < header_bytes || packet.length > wire::most_mtu + header_bytes ||
+	if (packet.fragments || packet.length < header_bytes ||
+	    packet.length > wire::most_mtu + header_bytes ||
 	    kern_skb_map(dma_device_, skb, 0, &outgoing.piece) != 1) {
 		out_.dropped.add_relaxed(1);
 		kern_skb_drop(skb);
 		return KERN_XMIT_OK;
 	}
 	kern::Guard guard(lock_);
-	/* As it is stopped before it is full, it is full here only if it was woken by somebody else. */
+	/*
+	 * As it is stopped before it is full, it is full here only if it was woken by somebody
+	 * else.
+	 */
 	if (transmits_.full()) {
 		kern_skb_unmap(dma_device_, skb, 0, &outgoing.piece);
 		return KERN_XMIT_BUSY;
@@ -188,7 +197,10 @@ bool Ethernet::interrupt()
 	return true;
 }
 
-/* The acknowledgement comes before the look: what comes after either is seen, or raises the interrupt again. */
+/*
+ * The acknowledgement comes before the look: what comes after either is seen, or raises the
+ * interrupt again.
+ */
 int Ethernet::poll(int budget)
 {
 	if (const u32 status = registers_.read32(wire::reg::nisr0))
@@ -220,7 +232,10 @@ int Ethernet::receive(int budget)
 	return work;
 }
 
-/* Copied: the buffer goes back to the card, and what the stack has looked at does not change any more. */
+/*
+ * Copied: the buffer goes back to the card, and what the stack has looked at does not change any
+ * more.
+ */
 void Ethernet::pass_up(const u8 *bytes, u32 length)
 {
 	u8 header[header_bytes];
@@ -240,7 +255,9 @@ void Ethernet::pass_up(const u8 *bytes, u32 length)
 	packet.data = bytes + header_bytes;
 	packet.length = packet.copied = length - header_bytes;
 	packet.protocol = type >= least_type ? type : type_llc;
-	packet.type = !group ? KERN_PACKET_HOST : all == 0xff ? KERN_PACKET_BROADCAST : KERN_PACKET_MULTICAST;
+	packet.type = !group        ? KERN_PACKET_HOST
+		      : all == 0xff ? KERN_PACKET_BROADCAST
+				    : KERN_PACKET_MULTICAST;
 	if (!kern_napi_receive(this, dev_, &packet)) {
 		in_.dropped.add_relaxed(1);
 		return;

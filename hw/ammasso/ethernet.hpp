@@ -10,10 +10,12 @@ namespace ammasso
 {
 
 /*
- * The stack owns it from create() on: it is gone when remove() and the rtnl lock's end have returned. open(), stop() and what else changes
- * it hold the rtnl lock; packets out are put under lock_; packets in are the poll's.
+ * The stack owns it from create() on: it is gone when remove() and the rtnl lock's end have
+ * returned. open(), stop() and what else changes it hold the rtnl lock; packets out are put under
+ * lock_; packets in are the poll's.
  */
-class Ethernet : public kern::Napi<Ethernet> {
+class Ethernet : public kern::Napi<Ethernet>
+{
 public:
 	/* What it is made over; all of it stays longer than the interface. */
 	struct Parts {
@@ -23,11 +25,17 @@ public:
 		const RegisterPage *page;
 	};
 
-	/* Registers an interface. rtnl lock. May sleep. Errors: ENOMEM, and the kernel's of registering. */
+	/*
+	 * Registers an interface. rtnl lock. May sleep. Errors: ENOMEM, and the kernel's of
+	 * registering.
+	 */
 	static kern::Result<Ethernet *> create(Parts parts);
 	/* Down, and out of the stack's sight. rtnl lock. May sleep. */
 	void remove();
-	/* There may be something to do. True if it was this function's interrupt, and is silent now until it was looked after. Hard interrupt. */
+	/*
+	 * There may be something to do. True if it was this function's interrupt, and is silent now
+	 * until it was looked after. Hard interrupt.
+	 */
 	bool interrupt();
 
 	int poll(int budget);
@@ -36,7 +44,7 @@ public:
 
 private:
 	friend struct NetdevOps;
-	template <class T>
+	template<class T>
 	friend kern::Result<kern::Owned<T>> kern::adopt(T *);
 
 	enum class State : u8 { down, up };
@@ -60,7 +68,10 @@ private:
 	int receive(int budget);
 	void pass_up(const u8 *bytes, u32 length);
 	void mask() const { registers_.write32(wire::reg::nimr0, ~u32{0}); }
-	void unmask() const { registers_.write32(wire::reg::nimr0, ~(wire::nisr_receive | wire::nisr_transmit)); }
+	void unmask() const
+	{
+		registers_.write32(wire::reg::nimr0, ~(wire::nisr_receive | wire::nisr_transmit));
+	}
 
 	device *const dma_device_;
 	const kern::Mmio &registers_;

@@ -8,11 +8,14 @@ namespace ammasso
 struct NetdevOps {
 	static Ethernet &of(void *owner) { return *static_cast<Ethernet *>(owner); }
 
-	static int start_xmit(sk_buff *skb, net_device *dev) { return kern::netdev_owner<Ethernet>(dev).start_xmit(skb); }
+	static int start_xmit(sk_buff *skb, net_device *dev)
+	{
+		return kern::netdev_owner<Ethernet>(dev).start_xmit(skb);
+	}
 
 	/* IEEE 802.3: two addresses, and a type or a length. */
-	static int header_create(sk_buff *skb, net_device *dev, unsigned short type, const void *daddr, const void *saddr,
-				 unsigned int length)
+	static int header_create(sk_buff *skb, net_device *dev, unsigned short type,
+				 const void *daddr, const void *saddr, unsigned int length)
 	{
 		constexpr unsigned short type_802_3 = 0x0001, type_802_2 = 0x0004;
 		constexpr int bytes = 14;
@@ -33,7 +36,10 @@ struct NetdevOps {
 	/* The card passes every group's frames up: there is no list to give it. */
 	static void set_rx_mode(void *) {}
 	/* Its buffers are made for an MTU. */
-	static int change_mtu(void *owner, unsigned int) { return of(owner).state_ == Ethernet::State::up ? -EBUSY : 0; }
+	static int change_mtu(void *owner, unsigned int)
+	{
+		return of(owner).state_ == Ethernet::State::up ? -EBUSY : 0;
+	}
 	/* There is no way to tell the card, which would go on to receive by its own. */
 	static int set_address(void *, const u8 *) { return -EOPNOTSUPP; }
 	static void set_rx_checksum(void *, bool) {}
@@ -48,11 +54,15 @@ struct NetdevOps {
 	}
 	static void get_rings(void *, kern_rings *rings)
 	{
-		*rings = {wire::receive_entries, wire::receive_entries, wire::most_transmits, wire::most_transmits};
+		*rings = {wire::receive_entries, wire::receive_entries, wire::most_transmits,
+			  wire::most_transmits};
 	}
 	static int set_rings(void *, u32, u32) { return -EOPNOTSUPP; }
 	static void get_coalesce(void *, kern_coalesce *rx, kern_coalesce *tx) { *rx = *tx = {}; }
-	static int set_coalesce(void *, const kern_coalesce *, const kern_coalesce *) { return -EOPNOTSUPP; }
+	static int set_coalesce(void *, const kern_coalesce *, const kern_coalesce *)
+	{
+		return -EOPNOTSUPP;
+	}
 	static void get_link_speed(void *, kern_link_speed *speed) { *speed = {1000, true}; }
 	static void get_counters(void *, u64 *) {}
 };

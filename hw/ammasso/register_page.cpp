@@ -25,7 +25,8 @@ kern::Result<RegisterPage> read_register_page(const kern::Mmio &page)
 	for (size_t i = 0; i < sizeof(wire::page_magic) - 1; i++)
 		if (page.read8(wire::page::magic + i) != static_cast<u8>(wire::page_magic[i]))
 			return kern::Error{-ENODEV};
-	if (page.read_be32(wire::page::version) != wire::interface_version || page.read_be32(wire::page::ivn) != wire::message_version)
+	if (page.read_be32(wire::page::version) != wire::interface_version ||
+	    page.read_be32(wire::page::ivn) != wire::message_version)
 		return kern::Error{-EPROTO};
 	if (!read_address(page, wire::page::host_address, said.host_address) ||
 	    !read_address(page, wire::page::rdma_address, said.rdma_address))

@@ -17,7 +17,10 @@ struct RegisterPage {
 	u32 receive_index; /* of the next descriptor that the card takes */
 };
 
-/* Errors: ENODEV of what is no such card, EPROTO of one that speaks another version or contradicts itself. Any context. */
+/*
+ * Errors: ENODEV of what is no such card, EPROTO of one that speaks another version or contradicts
+ * itself. Any context.
+ */
 kern::Result<RegisterPage> read_register_page(const kern::Mmio &page);
 
 } // namespace ammasso

@@ -15,7 +15,7 @@ void write_be16(const kern::Mmio &ring, u64 offset, u16 value)
 	ring.write16(offset, __builtin_bswap16(value));
 }
 
-template <class Flags>
+template<class Flags>
 void write_flags(const kern::Mmio &ring, u64 entry, Flags flags)
 {
 	write_be16(ring, entry, static_cast<u16>(flags));
@@ -46,7 +46,8 @@ u32 TransmitRing::put(u64 address, u16 length)
 
 bool TransmitRing::finished(u32 &slot)
 {
-	if (!outstanding_ || ring_.read16(entry(oldest_)) != static_cast<u16>(wire::TransmitFlags::done))
+	if (!outstanding_ ||
+	    ring_.read16(entry(oldest_)) != static_cast<u16>(wire::TransmitFlags::done))
 		return false;
 	return take_back(slot);
 }
@@ -63,7 +64,8 @@ bool TransmitRing::take_back(u32 &slot)
 
 kern::Result<> ReceiveRing::allocate(device *device, u32 room)
 {
-	auto buffers = TRY(kern::make_array<kern::DmaBuffer>(kern::Gfp::kernel, wire::receive_entries));
+	auto buffers =
+		TRY(kern::make_array<kern::DmaBuffer>(kern::Gfp::kernel, wire::receive_entries));
 	for (kern::DmaBuffer &buffer : buffers)
 		buffer = TRY(kern::DmaBuffer::create(device, sizeof(wire::ReceiveHeader) + room));
 	buffers_ = static_cast<kern::OwnedArray<kern::DmaBuffer> &&>(buffers);
@@ -107,7 +109,8 @@ void ReceiveRing::give_all()
 void ReceiveRing::give(u32 index)
 {
 	header(index) = {};
-	write_be16(ring_, entry(index) + wire::receive::status, static_cast<u16>(wire::ReceiveStatus::none));
+	write_be16(ring_, entry(index) + wire::receive::status,
+		   static_cast<u16>(wire::ReceiveStatus::none));
 	write_flags(ring_, entry(index), wire::ReceiveFlags::ready);
 }
 
@@ -116,12 +119,14 @@ ReceiveRing::Arrival ReceiveRing::look(const u8 *&bytes, u32 &length) const
 	constexpr u32 least_frame = 14;
 	const wire::ReceiveHeader &next = header(index_);
 	bytes = buffers_[index_].as<u8>() + sizeof(next);
-	if (__atomic_load_n(&next.flags, __ATOMIC_ACQUIRE) != static_cast<u16>(wire::ReceiveFlags::done))
+	if (__atomic_load_n(&next.flags, __ATOMIC_ACQUIRE) !=
+	    static_cast<u16>(wire::ReceiveFlags::done))
 		return Arrival::none;
 	/* Once: the card may write it again. */
 	const u16 status = __atomic_load_n(&next.status, __ATOMIC_RELAXED);
 	length = __atomic_load_n(&next.length, __ATOMIC_RELAXED);
-	const bool good = status == static_cast<u16>(wire::ReceiveStatus::good) && length >= least_frame && length <= room_;
+	const bool good = status == static_cast<u16>(wire::ReceiveStatus::good) &&
+			  length >= least_frame && length <= room_;
 	return good ? Arrival::frame : Arrival::bad;
 }
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The rings of the Ethernet function, which lie in the card's memory. No locks: who has a ring says who uses it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The rings of the Ethernet function, which
+// lie in the card's memory. No locks: who has a ring says who uses it.
 #pragma once
 #include <hw/ammasso/registers.hpp>
 #include <kern/dma.hpp>
@@ -11,10 +11,17 @@ namespace ammasso
 
 namespace wire = hw::ammasso;
 
-/* Frames on their way out. A slot is the caller's from put() until finished() gives it back, in the order of put(). */
-class TransmitRing {
+/*
+ * Frames on their way out. A slot is the caller's from put() until finished() gives it back, in the
+ * order of put().
+ */
+class TransmitRing
+{
 public:
-	/* @ring: its descriptors. The place begins at the first, as the card's does, and stays over reset(). */
+	/*
+	 * @ring: its descriptors. The place begins at the first, as the card's does, and stays over
+	 * reset().
+	 */
 	void attach(kern::Mmio ring) { ring_ = static_cast<kern::Mmio &&>(ring); }
 	/* No descriptor is the card's any more; what was outstanding is for take_back(). */
 	void reset();
@@ -38,7 +45,8 @@ private:
 };
 
 /* Buffers for frames that come, and the frames in them. */
-class ReceiveRing {
+class ReceiveRing
+{
 public:
 	/* @ring: its descriptors; @word: where the index is exchanged. */
 	void attach(kern::Mmio ring, kern::Mmio word, u32 index)
@@ -52,13 +60,19 @@ public:
 	kern::Result<> allocate(device *device, u32 room);
 	/* The card has been quiet()ed, or never had them. */
 	void release();
-	/* Has the card forget every buffer, and begins where it goes on. May sleep, for two seconds of a card that does not answer: EIO. */
+	/*
+	 * Has the card forget every buffer, and begins where it goes on. May sleep, for two seconds
+	 * of a card that does not answer: EIO.
+	 */
 	kern::Result<> quiet();
 	/* Every buffer to the card. After quiet(). */
 	void give_all();
 
 	enum class Arrival : u8 { none, frame, bad };
-	/* What is in the next buffer, @bytes: a frame of @length, until advance(), or what the card calls none. */
+	/*
+	 * What is in the next buffer, @bytes: a frame of @length, until advance(), or what the card
+	 * calls none.
+	 */
 	Arrival look(const u8 *&bytes, u32 &length) const;
 	/* The next buffer goes back to the card, and the one behind it is next. */
 	void advance();
@@ -67,7 +81,10 @@ public:
 
 private:
 	void give(u32 index);
-	wire::ReceiveHeader &header(u32 index) const { return *buffers_[index].as<wire::ReceiveHeader>(); }
+	wire::ReceiveHeader &header(u32 index) const
+	{
+		return *buffers_[index].as<wire::ReceiveHeader>();
+	}
 	static u64 entry(u32 index) { return u64{index} * wire::receive::size; }
 
 	kern::Mmio ring_;

@@ -6,9 +6,11 @@
 #include <hw/connectx/wqe.hpp>
 #include "capabilities.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-class Ah {
+class Ah
+{
 public:
 	using Object = rdma::DriverObject<ib_ah, Ah>;
 	static const Ah &of(ib_ah *ah) { return Object::state(ah); }
@@ -18,7 +20,10 @@ public:
 	static kern::Result<wire::AddressVector> build(const Capabilities &capabilities, u32 pdn,
 						       const rdma_ah_attr &attr);
 
-	Ah(const wire::AddressVector &vector, const rdma_ah_attr &attr) : vector_(vector), attr_(attr) {}
+	Ah(const wire::AddressVector &vector, const rdma_ah_attr &attr)
+	    : vector_(vector), attr_(attr)
+	{
+	}
 
 	const wire::AddressVector &vector() const { return vector_; }
 	const rdma_ah_attr &attr() const { return attr_; }
@@ -29,8 +34,8 @@ private:
 };
 
 /*
- * The card's number for a static rate: 0 for no limit, else the rate + 5 where the card knows it; a rate that it does not know
- * becomes the next lower one that it does.
+ * The card's number for a static rate: 0 for no limit, else the rate + 5 where the card knows it; a
+ * rate that it does not know becomes the next lower one that it does.
  */
 u8 static_rate(const Capabilities &capabilities, u8 rate);
 

@@ -3,9 +3,11 @@
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 kern::Error refuse(const char *what, u64 value)
 {
@@ -64,9 +66,10 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		.reserved_cqs = power(Cap::log_reserved_cqs),
 		.log_max_cq_size = Cap::log_max_cq_size.get(mailbox),
 		.log_max_eqs = Cap::log_max_eqs.get(mailbox),
-		// The reserved UARs' own event queue doorbells, four a page, are out of bounds as well.
-		.reserved_eqs = larger(power(Cap::log_reserved_eqs),
-				       Cap::reserved_uars.get(mailbox) * 4),
+		// The reserved UARs' own event queue doorbells, four a page, are out of bounds as
+		// well.
+		.reserved_eqs =
+			larger(power(Cap::log_reserved_eqs), Cap::reserved_uars.get(mailbox) * 4),
 		.log_max_mpts = Cap::log_max_mpts.get(mailbox),
 		.reserved_mpts = power(Cap::log_reserved_mrws),
 		.log_max_mtts = Cap::log_max_mtts.get(mailbox),
@@ -76,8 +79,9 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		.reserved_xrcds = Cap::reserved_xrcds.get(mailbox),
 		.log_max_xrcds = Cap::log_max_xrcds.get(mailbox),
 		.log_max_mcgs = Cap::log_max_mcg.get(mailbox),
-		.uar_bytes = Cap::log_uar_size.get(mailbox) <= 11 ?
-				     1u << (20 + Cap::log_uar_size.get(mailbox)) : 0,
+		.uar_bytes = Cap::log_uar_size.get(mailbox) <= 11
+				     ? 1u << (20 + Cap::log_uar_size.get(mailbox))
+				     : 0,
 		.reserved_uars = Cap::reserved_uars.get(mailbox),
 		.max_sq_sge = Cap::max_sq_sge.get(mailbox),
 		.max_sq_wqe_bytes = Cap::max_sq_wqe_size.get(mailbox),

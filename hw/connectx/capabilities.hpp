@@ -5,7 +5,8 @@
 #include <hw/connectx/commands.hpp>
 #include "../mellanox/port.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 namespace wire = ::hw::connectx;
 using mellanox::PortCapabilities;
@@ -46,8 +47,8 @@ struct Capabilities {
 	u32 local_ack_delay;
 	u32 num_ports;
 	u16 static_rates; // bit 5 + enum ib_rate
-	u64 flags; // wire::dev_cap_flag
-	u32 bmme_flags; // wire::bmme_flag
+	u64 flags;        // wire::dev_cap_flag
+	u32 bmme_flags;   // wire::bmme_flag
 	u32 reserved_lkey;
 	u64 max_icm_bytes;
 	EntrySizes entry;
@@ -58,13 +59,14 @@ struct Capabilities {
 	bool fast_registration() const
 	{
 		return has_bmme(wire::bmme_flag::local_invalidate |
-				wire::bmme_flag::remote_invalidate | wire::bmme_flag::fast_register);
+				wire::bmme_flag::remote_invalidate |
+				wire::bmme_flag::fast_register);
 	}
 };
 
 /*
- * Read the answers of the three queries. An answer that contradicts itself, or that no driver could work with, is
- * -EPROTO, with one line in the log that says what was wrong. Context: any.
+ * Read the answers of the three queries. An answer that contradicts itself, or that no driver could
+ * work with, is -EPROTO, with one line in the log that says what was wrong. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

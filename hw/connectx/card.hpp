@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What of a PCI function is this card's own; the rest of its life is its family's (mellanox::Adapter).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What of a PCI function is this card's own;
+// the rest of its life is its family's (mellanox::Adapter).
 #pragma once
 #include <kern/log.hpp>
 #include <kern/time.hpp>
@@ -7,14 +7,16 @@
 #include "hca.hpp"
 #include "ib_device.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 struct Card {
 	using Hca = connectx::Hca;
 	using IbDevice = connectx::IbDevice;
 	static constexpr const char *name = "weft_connectx";
 	static constexpr size_t bar0_bytes = wire::bar0::size;
-	static constexpr size_t bar2_bytes = (wire::uar::first_usable_page + 1) * wire::uar::page_size;
+	static constexpr size_t bar2_bytes =
+		(wire::uar::first_usable_page + 1) * wire::uar::page_size;
 	/* Of the error buffer: the first word says it, the others what it is about. */
 	static constexpr u32 telling_words = 1;
 
@@ -22,8 +24,9 @@ struct Card {
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
 	{
 		if (const u32 owner = bar0.read_be32(wire::bar0::ownership)) {
-			kern_dev_error(pci.dev(), owner == all_ones ? "the card does not answer\n" :
-								      "the card belongs to another driver\n");
+			kern_dev_error(pci.dev(), owner == all_ones
+							  ? "the card does not answer\n"
+							  : "the card belongs to another driver\n");
 			return kern::Error{-ENODEV};
 		}
 		return {};
@@ -35,7 +38,8 @@ struct Card {
 		const auto deadline = kern::Deadline::in_ms(semaphore_wait_ms);
 		while (const u32 taken = bar0.read_be32(wire::bar0::semaphore)) {
 			if (taken == all_ones || deadline.passed()) {
-				kern_dev_error(pci.dev(), "the card's semaphore is not to be had\n");
+				kern_dev_error(pci.dev(),
+					       "the card's semaphore is not to be had\n");
 				return kern::Error{-EAGAIN};
 			}
 			kern::sleep_ms(1);

@@ -5,18 +5,21 @@
 #include "srq.hpp"
 #include "user_abi.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::CqContext;
 
 } // namespace
 
 Cq::Cq(Hca &hca, ib_cq &verbs)
-    : lock_(KERN_LOCK_CLASS("connectx.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()), uar_(hca.kernel_uar()),
-      checksums_(hca.capabilities().has(wire::dev_cap_flag::ipoib_checksum)), verbs_(verbs), hca_(hca),
-      resize_lock_(KERN_LOCK_CLASS("connectx.cq_resize")), members_(hca, verbs)
+    : lock_(KERN_LOCK_CLASS("connectx.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()),
+      uar_(hca.kernel_uar()),
+      checksums_(hca.capabilities().has(wire::dev_cap_flag::ipoib_checksum)), verbs_(verbs),
+      hca_(hca), resize_lock_(KERN_LOCK_CLASS("connectx.cq_resize")), members_(hca, verbs)
 {
 }
 
@@ -27,10 +30,13 @@ Cq::~Cq()
 
 kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 {
-	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), sizeof(wire::Cqe) << log_entries));
-	// On the first lap an entry is ours when its owner bit is clear: none is, until the card has written it.
+	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
+					    sizeof(wire::Cqe) << log_entries));
+	// On the first lap an entry is ours when its owner bit is clear: none is, until the card
+	// has written it.
 	for (u32 i = 0; i < 1u << log_entries; i++)
-		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode = wire::Cqe::owner_bit;
+		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode =
+			wire::Cqe::owner_bit;
 	return ring;
 }
 
@@ -48,8 +54,9 @@ kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
 	user_abi::CreateQueue command;
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, sizeof(wire::Cqe) << log_entries,
-				      command.doorbell, wire::doorbell_record::cq_size, true));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+				      sizeof(wire::Cqe) << log_entries, command.doorbell,
+				      wire::doorbell_record::cq_size, true));
 	log_entries_ = log_entries;
 	return {};
 }
@@ -59,7 +66,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
-	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
+	// one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
 	number_ = TRY(Number::create(hca_.cqns()));
@@ -83,8 +91,10 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	Context::doorbell_record.set(context, lies.doorbell_record);
 	hca_.set_cq(number(), this);
 	live_ = true;
-	const auto given = hca_.commands().execute_in(
-		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number(), .answer = Answer::at_once}, mailbox);
+	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_cq,
+						       .in_modifier = number(),
+						       .answer = Answer::at_once},
+						      mailbox);
 	if (!given) {
 		live_ = false;
 		hca_.set_cq(number(), nullptr);
@@ -102,8 +112,9 @@ void Cq::stop()
 {
 	if (live_) {
 		live_ = false;
-		kern::ignore(hca_.commands().execute_closing(
-			{.opcode = wire::Opcode::hw2sw_cq, .in_modifier = number(), .op_modifier = 1}));
+		kern::ignore(hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_cq,
+							      .in_modifier = number(),
+							      .op_modifier = 1}));
 		hca_.set_cq(number(), nullptr);
 		// Both its own interrupt and the asynchronous one may be about to call a handler.
 		hca_.synchronize_events();
@@ -146,11 +157,12 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	user_abi::ResizeCq command;
 	if (log_entries == kern::read_once(log_entries_))
 		return {};
-	// The program's memory may be long in coming, or never come: meanwhile others, who share an XRC domain with it, find the lock free.
+	// The program's memory may be long in coming, or never come: meanwhile others, who share an
+	// XRC domain with it, find the lock free.
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	UserPages fresh =
-		TRY(UserQueue::make_pages(hca_, command.buffer, sizeof(wire::Cqe) << log_entries, true));
+	UserPages fresh = TRY(UserQueue::make_pages(hca_, command.buffer,
+						    sizeof(wire::Cqe) << log_entries, true));
 	// Given back without the lock.
 	UserPages old;
 	kern::Guard resizing(resize_lock_);
@@ -165,8 +177,8 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the new one. What lies before p moves to
- * the new ring, one place up.
+ * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the
+ * new one. What lies before p moves to the new ring, one place up.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
@@ -174,7 +186,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	const u32 log_entries = kern::log2_ceil(entries + 1);
 	if (verbs_.res.user)
-		return udata ? resize_user(log_entries, *udata) : kern::Result<>(kern::Error{-EINVAL});
+		return udata ? resize_user(log_entries, *udata)
+			     : kern::Result<>(kern::Error{-EINVAL});
 	kern::Guard resizing(resize_lock_);
 	if (log_entries == log_entries_)
 		return {};
@@ -184,7 +197,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	{
 		kern::Guard guard(lock_);
 		u32 waiting = 0;
-		while (owned(entry(consumer_ + waiting), consumer_ + waiting) && waiting >> log_entries_ == 0)
+		while (owned(entry(consumer_ + waiting), consumer_ + waiting) &&
+		       waiting >> log_entries_ == 0)
 			waiting++;
 		if (waiting > entries)
 			return kern::Error{-EINVAL};
@@ -203,8 +217,9 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		while (at - consumer_ < 1u << log_entries_ && owned(entry(at), at) &&
 		       entry(at)->opcode() != wire::cqe_opcode_resize) {
 			wire::Cqe copy = *entry(at++);
-			copy.owner_opcode = static_cast<u8>((copy.owner_opcode & ~wire::Cqe::owner_bit) |
-							    (at >> log_entries & 1) << 7);
+			copy.owner_opcode =
+				static_cast<u8>((copy.owner_opcode & ~wire::Cqe::owner_bit) |
+						(at >> log_entries & 1) << 7);
 			ring[at & mask] = copy;
 		}
 		consumer_++;
@@ -280,7 +295,8 @@ void Cq::detach(Srq &srq)
 	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
 	purge_locked([&](const wire::Cqe &cqe) {
-		if (cqe.is_send() || cqe.opcode() == remains_opcode || cqe.remote_qpn() != srq.number() ||
+		if (cqe.is_send() || cqe.opcode() == remains_opcode ||
+		    cqe.remote_qpn() != srq.number() ||
 		    !(kern::read_once(qps_[cqe.qpn() & qp_mask_].recv_cqn) & QpEntry::xrc_target))
 			return false;
 		give_back(cqe, &srq);
@@ -334,11 +350,12 @@ kern::Owned<Remains> Cq::make_remains(const Qp &qp)
 	return count ? Remains::create(count) : kern::Owned<Remains>();
 }
 
-template <class Predicate>
+template<class Predicate>
 void Cq::purge_locked(Predicate unwanted)
 {
 	const u32 end = end_locked();
-	// Whose entries go may go itself, and what leads to it: an XRC target is found by the SRQ of its entry.
+	// Whose entries go may go itself, and what leads to it: an XRC target is found by the SRQ
+	// of its entry.
 	last_key_ = no_key;
 	// From the youngest to the oldest; what stays moves up into the places that become free.
 	u32 gone = 0;
@@ -350,7 +367,8 @@ void Cq::purge_locked(Predicate unwanted)
 			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));
 			const u8 owner = to.owner_opcode & wire::Cqe::owner_bit;
 			to = cqe;
-			to.owner_opcode = static_cast<u8>((to.owner_opcode & ~wire::Cqe::owner_bit) | owner);
+			to.owner_opcode =
+				static_cast<u8>((to.owner_opcode & ~wire::Cqe::owner_bit) | owner);
 		}
 	}
 	if (gone) {
@@ -363,8 +381,8 @@ void Cq::purge_locked(Predicate unwanted)
 void Cq::dump(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lock_);
-	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(), 1u << log_entries_,
-		  consumer_, events_, bogus_entries_);
+	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(),
+		  1u << log_entries_, consumer_, events_, bogus_entries_);
 	members_.dump(out);
 }
 

@@ -11,18 +11,23 @@
 #include "qp.hpp"
 #include "user_queue.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 class Srq;
 
-class Cq {
+class Cq
+{
 public:
 	using Object = rdma::DriverObject<ib_cq, Cq>;
 	static Cq &of(ib_cq *cq) { return Object::state(cq); }
 
 	Cq(Hca &hca, ib_cq &verbs);
 	~Cq();
-	/* Gives the queue to the card. attr: as the verb has it; udata: of a program, in whose memory the queue then lies. May sleep. */
+	/*
+	 * Gives the queue to the card. attr: as the verb has it; udata: of a program, in whose
+	 * memory the queue then lies. May sleep.
+	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
@@ -39,7 +44,9 @@ public:
 	void event()
 	{
 		events_++;
-		kern::write_once(arm_word_, (arm_word_ & ~arm_sequence_mask) | ((arm_word_ + arm_sequence_step) & arm_sequence_mask));
+		kern::write_once(arm_word_,
+				 (arm_word_ & ~arm_sequence_mask) |
+					 ((arm_word_ + arm_sequence_step) & arm_sequence_mask));
 		verbs_.comp_handler(&verbs_, verbs_.cq_context);
 	}
 	ib_cq &verbs() { return verbs_; }
@@ -47,7 +54,10 @@ public:
 
 	/* The sends, or the receives, of a QP complete here from now on. */
 	void attach(Qp &qp, bool sends);
-	/* No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many completions. May sleep. */
+	/*
+	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
+	 * completions. May sleep.
+	 */
 	u32 detach(Qp &qp, bool sends);
 	/* The same for an XRC target, of a domain that has SRQs here. */
 	u32 outlive(Qp &qp);
@@ -72,14 +82,17 @@ private:
 
 	/* Of no entry: the bits that are not the number hold the direction alone. */
 	static constexpr u32 no_key = ~0u;
-	/* An arming doorbell's first word, as it lies in memory, counts the events in its first byte. */
+	/*
+	 * An arming doorbell's first word, as it lies in memory, counts the events in its first
+	 * byte.
+	 */
 	static constexpr u32 arm_sequence_step = 1u << (wire::uar::cq_doorbell_sequence.low - 24);
 	static constexpr u32 arm_sequence_mask = 3 * arm_sequence_step;
 
 	const wire::Cqe *entry(u32 index) const
 	{
-		return reinterpret_cast<const wire::Cqe *>(
-			entries_ + (index & mask_) * sizeof(wire::Cqe));
+		return reinterpret_cast<const wire::Cqe *>(entries_ +
+							   (index & mask_) * sizeof(wire::Cqe));
 	}
 	bool owned(const wire::Cqe *cqe, u32 index) const
 	{
@@ -88,10 +101,14 @@ private:
 	/* What an entry is: its last byte, the owner bit clear if it is ours at this index. */
 	u8 kind_of(const wire::Cqe *cqe, u32 index) const
 	{
-		return static_cast<u8>(kern::read_once(cqe->owner_opcode) ^ index >> log_entries_ << 7);
+		return static_cast<u8>(kern::read_once(cqe->owner_opcode) ^ index >> log_entries_
+											     << 7);
 	}
 	int poll(int count, ib_wc *wc);
-	/* The completion of one entry into wc; false for an entry that is none. opcode: the completion's, as ib_wc has it. */
+	/*
+	 * The completion of one entry into wc; false for an entry that is none. opcode: the
+	 * completion's, as ib_wc has it.
+	 */
 	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
 	bool translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
@@ -105,17 +122,21 @@ private:
 	u32 bury(Qp &qp, kern::Owned<Remains> remains) REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
 	{
-		return cqe.qpn() == qp.number() && cqe.opcode() != remains_opcode && cqe.opcode() != wire::cqe_opcode_resize;
+		return cqe.qpn() == qp.number() && cqe.opcode() != remains_opcode &&
+		       cqe.opcode() != wire::cqe_opcode_resize;
 	}
 	/* The index behind the last entry that is ours. */
 	u32 end_locked() const REQUIRES(lock_);
-	/* The receive request of an entry of a QP that has no ring of its own for them: as retire_receive(). */
+	/*
+	 * The receive request of an entry of a QP that has no ring of its own for them: as
+	 * retire_receive().
+	 */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* buffer_ is the ring from here on. */
 	void use_ring(u32 log_entries);
 	bool switch_ring() REQUIRES(lock_);
 	/* Takes out the entries that `unwanted` says; it has given their receives back. */
-	template <class Predicate>
+	template<class Predicate>
 	void purge_locked(Predicate unwanted) REQUIRES(lock_);
 	void purge_locked(const Qp &qp) REQUIRES(lock_);
 	static void give_back(const wire::Cqe &cqe, Srq *srq);
@@ -131,13 +152,17 @@ private:
 	kern::Result<QueueBuffer> make_ring(u32 log_entries);
 	kern::Result<> make_own_ring(u32 log_entries);
 	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
-	/* A program's library moves what lies in the old ring itself. Waits for the program's memory. */
+	/*
+	 * A program's library moves what lies in the old ring itself. Waits for the program's
+	 * memory.
+	 */
 	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) EXCLUDES(resize_lock_);
 	/* Tells the card of another ring. */
 	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
 	QueuePlace place() const
 	{
-		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(), doorbell_.bus_address()};
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
+			doorbell_.bus_address()};
 	}
 
 	// What polling and arming read and write, together.

@@ -7,9 +7,11 @@
 #include "xrc_domain.hpp"
 #include <kern/log.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 /* Of an entry that is no plain completion. */
 constexpr u8 unusual = 0xff;
@@ -49,7 +51,8 @@ struct Opcodes {
 			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize &&
 			    opcode != wire::Cqe::opcode_mask)
 				set(opcode, IB_WC_RECV);
-		set(static_cast<u8>(wire::CqeReceiveOpcode::rdma_write_imm), IB_WC_RECV_RDMA_WITH_IMM);
+		set(static_cast<u8>(wire::CqeReceiveOpcode::rdma_write_imm),
+		    IB_WC_RECV_RDMA_WITH_IMM);
 	}
 };
 constexpr Opcodes opcodes;
@@ -60,7 +63,8 @@ bool checksum_ok(const wire::Cqe &cqe)
 	if (cqe.checksum_flags & wire::Cqe::l4_checksum_ok)
 		return true;
 	const u16 status = cqe.status;
-	return (status & wire::Cqe::ip_checksum_ok) && (status & (wire::Cqe::tcp | wire::Cqe::udp)) &&
+	return (status & wire::Cqe::ip_checksum_ok) &&
+	       (status & (wire::Cqe::tcp | wire::Cqe::udp)) &&
 	       cqe.checksum == wire::Cqe::checksum_correct;
 }
 
@@ -70,13 +74,15 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 {
 	bogus_entries_++;
 	if (!reported_)
-		kern_dev_error(hca_.dma_device(), "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n",
+		kern_dev_error(hca_.dma_device(),
+			       "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n",
 			       number(), what, cqe.qpn(), cqe.owner_opcode);
 	reported_ = true;
 	return false;
 }
 
-[[gnu::always_inline]] inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc,
+						      Qp &qp)
 {
 	if (!retire_sends(qp.sq, cqe.wqe_index, wc.wr_id)) [[unlikely]]
 		return bogus(cqe, "completion of no send");
@@ -95,7 +101,8 @@ Srq *Cq::shared_queue(const wire::Cqe &cqe, const Qp &qp)
 	// Any that the message names, if it is of the QP's domain, and its completions are here.
 	const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
 	const u32 domain = QpEntry::xrc_target | xrcd_number(qp.verbs().xrcd);
-	if (!entry || kern::read_once(entry->cqn) != number() || kern::read_once(entry->domain) != domain)
+	if (!entry || kern::read_once(entry->cqn) != number() ||
+	    kern::read_once(entry->domain) != domain)
 		return nullptr;
 	return entry->srq;
 }
@@ -106,7 +113,8 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 	return srq ? srq->complete(cqe.wqe_index, id) : not_posted;
 }
 
-[[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc,
+							 Qp &qp)
 {
 	// A QP whose requests are elsewhere has none in its own ring.
 	s64 room = retire_receive(qp.rq, wc.wr_id);
@@ -206,7 +214,8 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 {
 	const u32 qpn = cqe.qpn();
 	const QpEntry &entry = qps_[qpn & qp_mask_];
-	const u32 cqn = cqe.is_send() ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn);
+	const u32 cqn =
+		cqe.is_send() ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn);
 	if (cqn != number()) [[unlikely]] {
 		// Of an XRC target the SRQ says whose it is.
 		const SrqEntry *srq = hca_.srq_entry(cqe.remote_qpn());
@@ -217,7 +226,8 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
-[[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc)
+[[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode,
+						 ib_wc &wc)
 {
 	// Completions mostly come in runs, of one QP in one direction.
 	static_assert(__builtin_offsetof(wire::Cqe, qpn_word) == 0);
@@ -233,11 +243,13 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 }
 
 /* Into poll() by word of command: called from bury(), too, the compiler would not. */
-[[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode,
+						    ib_wc &wc, Qp &qp)
 {
 	wc.qp = &qp.verbs();
 	wc.vendor_err = 0;
-	return kind & wire::Cqe::send_bit ? translate_send(cqe, opcode, wc, qp) : translate_receive(cqe, opcode, wc, qp);
+	return kind & wire::Cqe::send_bit ? translate_send(cqe, opcode, wc, qp)
+					  : translate_receive(cqe, opcode, wc, qp);
 }
 
 bool Cq::take_remains(const wire::Cqe &cqe, ib_wc &wc)
@@ -256,12 +268,16 @@ u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 			const u8 kind = kind_of(&cqe, at);
 			const u8 opcode = opcodes.verbs[kind];
 			ib_wc wc{};
-			const bool translated = opcode == unusual ? cqe.opcode() == wire::cqe_opcode_error && translate_error(cqe, wc, qp) :
-									  translate_of(cqe, kind, opcode, wc, qp);
+			const bool translated = opcode == unusual
+							? cqe.opcode() == wire::cqe_opcode_error &&
+								  translate_error(cqe, wc, qp)
+							: translate_of(cqe, kind, opcode, wc, qp);
 			if (!translated || !keep(wc))
 				continue;
 			cqe.qpn_word = number;
-			kern::write_once(cqe.owner_opcode, static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) | remains_opcode));
+			kern::write_once(cqe.owner_opcode,
+					 static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) |
+							 remains_opcode));
 		}
 	});
 }
@@ -280,7 +296,8 @@ u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
 		kern::dma_rmb();
 		at++;
 		const u8 opcode = opcodes.verbs[kind];
-		if (opcode != unusual ? translate(cqe, kind, opcode, *wc) : translate_unusual(cqe, *wc)) [[likely]] {
+		if (opcode != unusual ? translate(cqe, kind, opcode, *wc)
+				      : translate_unusual(cqe, *wc)) [[likely]] {
 			got++;
 			wc++;
 		} else if ((at - consumer_) >> log_entries_) {
@@ -315,15 +332,17 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 {
 	using namespace wire::uar;
 	// All words are in the card's order of bytes; the command is in the first byte.
-	static_assert(cq_doorbell_command.low == 24 && cq_arm_solicited == IB_CQ_SOLICITED && cq_arm_next == IB_CQ_NEXT_COMP);
+	static_assert(cq_doorbell_command.low == 24 && cq_arm_solicited == IB_CQ_SOLICITED &&
+		      cq_arm_next == IB_CQ_NEXT_COMP);
 	Cq &self = of(cq);
 	const u32 command = static_cast<u32>(flags & ~IB_CQ_REPORT_MISSED_EVENTS);
 	if (command - IB_CQ_SOLICITED > IB_CQ_NEXT_COMP - IB_CQ_SOLICITED) [[unlikely]]
 		return -EINVAL;
 	const u32 arm = kern::read_once(self.arm_word_) | command;
 	const u32 consumer = __atomic_load_n(self.record_, __ATOMIC_RELAXED);
-	// First the record, which the card may look at, then the doorbell. The card raises an event for what is already
-	// there from `consumer` on, so nothing is missed and the answer is always 0 (NOTIFY-06).
+	// First the record, which the card may look at, then the doorbell. The card raises an event
+	// for what is already there from `consumer` on, so nothing is missed and the answer is
+	// always 0 (NOTIFY-06).
 	__atomic_store_n(self.record_ + 1, (arm & 0xff) | consumer, __ATOMIC_RELEASE);
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | arm);
 	return 0;

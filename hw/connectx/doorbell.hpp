@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbell records: a few bytes of memory by which the card learns how far a queue has been filled or read.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Doorbell records: a few bytes of memory by
+// which the card learns how far a queue has been filled or read.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/dma.hpp>
@@ -7,12 +7,17 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
 class DoorbellPool;
 
-/* One record, zero at first, alone in its cache line: queues of different CPUs do not disturb each other. */
-class DoorbellRecord {
+/*
+ * One record, zero at first, alone in its cache line: queues of different CPUs do not disturb each
+ * other.
+ */
+class DoorbellRecord
+{
 public:
 	DoorbellRecord() = default;
 	DoorbellRecord(DoorbellRecord &&other) noexcept
@@ -48,7 +53,8 @@ private:
 };
 
 /* Pages of records; a page without records in use is given back. */
-class DoorbellPool {
+class DoorbellPool
+{
 public:
 	explicit DoorbellPool(struct device *dma_device)
 	    : dma_device_(dma_device), lock_(KERN_LOCK_CLASS("connectx.doorbells"))
@@ -63,7 +69,8 @@ public:
 		Page *page = pages_.front();
 		if (!page || !page->free) {
 			auto fresh = TRY(kern::make<Page>(kern::Gfp::kernel));
-			fresh->buffer = TRY(kern::DmaBuffer::create(dma_device_, 4096, kern::Gfp::kernel));
+			fresh->buffer =
+				TRY(kern::DmaBuffer::create(dma_device_, 4096, kern::Gfp::kernel));
 			fresh->free = ~u64{0};
 			page = fresh.release();
 			pages_.push_front(*page);

@@ -2,16 +2,18 @@
 #include "eq.hpp"
 #include <hw/connectx/contexts.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
 Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : log_entries_(log_entries), sink_(resources.sink), uar_(resources.uar),
-      doorbell_(wire::uar::eq_doorbell_offset(eqn)), commands_(resources.commands), eqn_(eqn), vector_(vector),
-      room_(1u << log_entries, -ENOMEM)
+      doorbell_(wire::uar::eq_doorbell_offset(eqn)), commands_(resources.commands), eqn_(eqn),
+      vector_(vector), room_(1u << log_entries, -ENOMEM)
 {
 }
 
-kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
+kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, u32 vector,
+					 u32 log_entries)
 {
 	using Context = wire::EqContext;
 
@@ -19,7 +21,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	eq->buffer_ = TRY(QueueBuffer::create(resources.dma_device, resources.mtts,
 					      sizeof(wire::Eqe) << log_entries));
 	eq->entries_ = eq->buffer_.address();
-	// No entry is ours before the card has written it: on the first lap those have a clear owner bit.
+	// No entry is ours before the card has written it: on the first lap those have a clear
+	// owner bit.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		wire::Eqe::owner.set(eq->entries_ + i * sizeof(wire::Eqe), 1);
 	eq->protection_ = TRY(IcmHold::create(resources.protection, eqn));
@@ -32,7 +35,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	Context::vector.set(context, vector);
 	Context::log_page_size.set(context, eq->buffer_.log_page_size());
 	Context::mtt_offset.set(context, eq->buffer_.mtt_offset());
-	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn}, mailbox));
+	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn},
+					  mailbox));
 	eq->live_ = true;
 	return eq;
 }
@@ -52,7 +56,8 @@ bool Eq::interrupt()
 	const u32 mask = (1u << log_entries) - 1;
 	const u32 first = consumer_;
 	u32 consumer = first;
-	// One lap at most: a card that never stops gets its next interrupt, and the machine a breath.
+	// One lap at most: a card that never stops gets its next interrupt, and the machine a
+	// breath.
 	const u32 limit = consumer + (1u << log_entries);
 
 	interrupts_++;

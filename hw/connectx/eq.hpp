@@ -7,7 +7,8 @@
 #include <hw/connectx/eqe.hpp>
 #include "family.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 struct EqResources {
 	CommandInterface &commands;
@@ -19,16 +20,21 @@ struct EqResources {
 	EventSink &sink;
 };
 
-class Eq {
+class Eq
+{
 public:
-	/* entries: a power of two. vector: the MSI-X vector it raises, or the interrupt pin. May sleep. */
-	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
+	/*
+	 * entries: a power of two. vector: the MSI-X vector it raises, or the interrupt pin. May
+	 * sleep.
+	 */
+	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
+						    u32 vector, u32 log_entries);
 	/* Its interrupt is off. */
 	~Eq();
 
 	/*
-	 * Takes what is there, and asks for an interrupt for what comes; true if there was something. Hard interrupt; also what
-	 * polls when that is suspected lost.
+	 * Takes what is there, and asks for an interrupt for what comes; true if there was
+	 * something. Hard interrupt; also what polls when that is suspected lost.
 	 */
 	bool interrupt();
 	/* The first arming. */
@@ -40,7 +46,8 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Its entries. The card does not wait for room: what may raise events has its portion of them before it is made. Errors of taking: ENOMEM.
+	 * Its entries. The card does not wait for room: what may raise events has its portion of
+	 * them before it is made. Errors of taking: ENOMEM.
 	 */
 	kern::Budget &room() { return room_; }
 
@@ -49,7 +56,8 @@ private:
 	void ring(bool arm)
 	{
 		using namespace wire::uar;
-		uar_.write_be32(doorbell_, eq_doorbell_arm.in(arm) | eq_doorbell_consumer_index.in(consumer_));
+		uar_.write_be32(doorbell_,
+				eq_doorbell_arm.in(arm) | eq_doorbell_consumer_index.in(consumer_));
 	}
 
 	/* The card has to hear of progress well before the queue is full. */

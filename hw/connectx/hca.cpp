@@ -46,7 +46,8 @@ Hca::~Hca()
 
 kern::Result<> Hca::start()
 {
-	commands_ = TRY(CommandInterface::create(bar0_, dma_device(), HandOver::go_and_toggle, listener_));
+	commands_ = TRY(
+		CommandInterface::create(bar0_, dma_device(), HandOver::go_and_toggle, listener_));
 	TRY(start_firmware());
 	TRY(query_capabilities());
 	TRY(map_icm());
@@ -57,7 +58,8 @@ kern::Result<> Hca::start()
 	TRY(commands_->execute(
 		{.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
 	stage_ = Stage::special_qps;
-	multicast_ = TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], counted_group));
+	multicast_ =
+		TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], counted_group));
 	return create_ports();
 }
 
@@ -168,7 +170,8 @@ kern::Result<> Hca::create_numbers()
 	pdns_ = TRY(NumberAllocator::create(capabilities_.reserved_pds + 1, 1 << 15));
 	xrcdns_ = TRY(NumberAllocator::create(capabilities_.reserved_xrcds + 1, 1 << 15));
 	// The kernel's own page is the first that one may ring by.
-	uars_ = TRY(NumberAllocator::create(uar_page() + 1, capabilities_.uar_bytes / wire::uar::page_size));
+	uars_ = TRY(NumberAllocator::create(uar_page() + 1,
+					    capabilities_.uar_bytes / wire::uar::page_size));
 	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, count(IcmRegion::qpc)));
 	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, count(IcmRegion::cqc)));
 	srq_table_ = TRY(kern::make_array<SrqEntry>(kern::Gfp::kernel, count(IcmRegion::srqc)));
@@ -225,20 +228,28 @@ kern::Result<> Hca::init_hca()
 
 kern::Result<> Hca::create_event_queues()
 {
-	const u32 available = (1u << layout_[IcmRegion::eqc].log_entries) - capabilities_.reserved_eqs;
-	const EqResources resources{*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq), uar_, *this};
+	const u32 available =
+		(1u << layout_[IcmRegion::eqc].log_entries) - capabilities_.reserved_eqs;
+	const EqResources resources{
+		*commands_, dma_device(), *mtts_, table(IcmRegion::eqc), table(IcmRegion::cmpt_eq),
+		uar_,       *this};
 	const auto make = [&](u32 i, u32 vector, bool, u32 log_entries) {
-		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector, log_entries);
+		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector,
+					       log_entries);
 	};
-	TRY(events_.create(pci_, weft_connectx_completion_vectors, available,
-			   {"weft_connectx", "weft_connectx-async", "weft_connectx-completion"},
-			   {bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); }, make));
+	TRY(events_.create(
+		pci_, weft_connectx_completion_vectors, available,
+		{"weft_connectx", "weft_connectx-async", "weft_connectx-completion"},
+		{bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); },
+		make));
 	// Its own events are the answers of commands.
 	TRY(events_.take_own_room(CommandInterface::max_slots + num_ports() * most_port_events));
 	u64 events = async_events;
 	if (capabilities_.has(wire::dev_cap_flag::port_management_event))
 		events |= event_bit(wire::EventType::port_management_change);
-	TRY(commands_->execute({.opcode = wire::Opcode::map_eq, .in_modifier = async_eq().number(), .in_param = events}));
+	TRY(commands_->execute({.opcode = wire::Opcode::map_eq,
+				.in_modifier = async_eq().number(),
+				.in_param = events}));
 	events_.arm();
 	return {};
 }
@@ -270,7 +281,8 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		const PortCapabilities &capabilities = port_capabilities_[port - 1];
 		TRY(port_commands_->prepare(port, capabilities));
-		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities, capabilities_.log_max_message));
+		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities,
+						    capabilities_.log_max_message));
 		// The card's own agent answers the subnet manager: no QP0 of ours has to be there
 		// first.
 		TRY(ports_[port - 1]->open());

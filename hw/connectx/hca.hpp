@@ -14,19 +14,24 @@
 #include "icm_layout.hpp"
 #include "port_commands.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 class Cq;
 class Qp;
 class Srq;
 
 /*
- * A QP by its number. One who polls a CQ may use the QP if the entry names that CQ for the direction in question: the names are
- * written and cleared under the CQ's lock, the pointer before the first and after the last. So a card that puts another's number into a
- * CQ gets nobody to touch a QP that may be going.
+ * A QP by its number. One who polls a CQ may use the QP if the entry names that CQ for the
+ * direction in question: the names are written and cleared under the CQ's lock, the pointer before
+ * the first and after the last. So a card that puts another's number into a CQ gets nobody to touch
+ * a QP that may be going.
  */
 struct QpEntry {
-	/* In place of recv_cqn: the receives of an XRC target, which complete where the SRQ of each says. With the domain's number. */
+	/*
+	 * In place of recv_cqn: the receives of an XRC target, which complete where the SRQ of each
+	 * says. With the domain's number.
+	 */
 	static constexpr u32 xrc_target = 1u << 31;
 
 	Qp *qp;
@@ -42,18 +47,22 @@ struct SrqEntry {
 };
 
 /*
- * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM, INIT_HCA, event queues,
- * interrupts, commands by events, special QPs, ports.
+ * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
+ * INIT_HCA, event queues, interrupts, commands by events, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. What is const after create() is read without locks.
+ * Everything that later objects need of the card is reached from here. What is const after create()
+ * is read without locks.
  */
-class Hca final : public EventSink {
+class Hca final : public EventSink
+{
 public:
 	/*
 	 * The card has just been reset and may master the bus.
-	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself. May sleep.
+	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself. May
+	 * sleep.
 	 */
-	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
+						     const kern::Mmio &uar,
 						     FailureListener &listener);
 	~Hca();
 
@@ -83,7 +92,10 @@ public:
 	NumberAllocator &uars() { return *uars_; }
 
 	/* The hardware's number of QP0 or QP1 of a port. */
-	u32 special_qpn(bool gsi, u32 port) const { return special_base_ + (gsi ? 2 : 0) + port - 1; }
+	u32 special_qpn(bool gsi, u32 port) const
+	{
+		return special_base_ + (gsi ? 2 : 0) + port - 1;
+	}
 
 	/* The page by which all kernel queues ring. */
 	u32 uar_page() const { return wire::uar::first_usable_page; }
@@ -97,8 +109,9 @@ public:
 	Eq &async_eq() { return events_.async(); }
 
 	/*
-	 * Objects by number, for interrupts and polling. An entry is set before the card can name the object, cleared when it no
-	 * longer can; the owner then waits for the interrupts that may have read it (synchronize_events) before it ends.
+	 * Objects by number, for interrupts and polling. An entry is set before the card can name
+	 * the object, cleared when it no longer can; the owner then waits for the interrupts that
+	 * may have read it (synchronize_events) before it ends.
 	 */
 	QpEntry &qp_entry(u32 qpn) { return qp_table_[qpn & qp_mask()]; }
 	QpEntry *qp_table() { return qp_table_.data(); }
@@ -111,15 +124,26 @@ public:
 	}
 	void set_cq(u32 cqn, Cq *cq);
 	/* nullptr for a number out of range. */
-	SrqEntry *srq_entry(u32 srqn) { return srqn < srq_table_.size() ? &srq_table_[srqn] : nullptr; }
-	Srq *find_srq(u32 srqn) const { return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn].srq) : nullptr; }
+	SrqEntry *srq_entry(u32 srqn)
+	{
+		return srqn < srq_table_.size() ? &srq_table_[srqn] : nullptr;
+	}
+	Srq *find_srq(u32 srqn) const
+	{
+		return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn].srq) : nullptr;
+	}
 	/* Waits for every event handler that runs now. May sleep. */
 	void synchronize_events() { events_.synchronize(); }
 
-	/* The card has failed: has every CQ's consumer come for its flushed requests. Any context. */
+	/*
+	 * The card has failed: has every CQ's consumer come for its flushed requests. Any context.
+	 */
 	void announce_failure() { failure_work_.queue(); }
 
-	/* Where events that concern the ports and the whole device go, between registration and unregistration. */
+	/*
+	 * Where events that concern the ports and the whole device go, between registration and
+	 * unregistration.
+	 */
 	void set_event_device(struct ib_device *device);
 
 	/* For debugfs: event queues, tables, and every queue in use. May sleep. */
@@ -132,7 +156,8 @@ public:
 private:
 	/* A test, of what does without a card. */
 	friend class CqBench;
-	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener);
+	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	    FailureListener &listener);
 
 	kern::Result<> start();
 	kern::Result<> start_firmware();
@@ -180,7 +205,13 @@ private:
 	kern::Owned<Port> ports_[2];
 
 	/* How far start() came, for stop(). */
-	enum class Stage { none, firmware_mapped, auxiliary_mapped, running, special_qps } stage_ = Stage::none;
+	enum class Stage {
+		none,
+		firmware_mapped,
+		auxiliary_mapped,
+		running,
+		special_qps
+	} stage_ = Stage::none;
 };
 
 } // namespace connectx

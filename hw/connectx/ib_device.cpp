@@ -11,15 +11,20 @@
 #include "user_context.hpp"
 #include "xrc_domain.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using Methods = CommonMethods<Verbs>;
 
 constexpr auto &hca_of = Methods::hca_of;
 
-/* What the library is told beyond the attributes: that there is nothing more. As much as it has room for. */
+/*
+ * What the library is told beyond the attributes: that there is nothing more. As much as it has
+ * room for.
+ */
 int answer_query(ib_udata &udata)
 {
 	user_abi::QueryDeviceResponse response{};
@@ -35,9 +40,11 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 		return answer_query(*udata);
 	Hca &hca = hca_of(device);
 	const Capabilities &cap = hca.capabilities();
-	if (const int error = Methods::query_device(hca, *attr, QueueBuffer::max_bytes, sizeof(wire::Cqe)))
+	if (const int error =
+		    Methods::query_device(hca, *attr, QueueBuffer::max_bytes, sizeof(wire::Cqe)))
 		return error;
-	// What a program asks for, its library rounds up to a power of two after it has added the room that the card reads ahead: 2048 bytes, and one.
+	// What a program asks for, its library rounds up to a power of two after it has added the
+	// room that the card reads ahead: 2048 bytes, and one.
 	attr->max_qp_wr = (1 << cap.log_max_qp_size) - 33;
 	attr->max_sge_rd = 30;
 	attr->max_mw = attr->max_mr;
@@ -58,8 +65,8 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 	offer(cap.fast_registration(), IB_DEVICE_MEM_MGT_EXTENSIONS);
 	offer(cap.has(wire::dev_cap_flag::memory_windows), IB_DEVICE_MEM_WINDOW);
 	offer(cap.has_bmme(wire::bmme_flag::type2_windows),
-	      cap.has_bmme(wire::bmme_flag::type2b_windows) ? IB_DEVICE_MEM_WINDOW_TYPE_2B :
-							      IB_DEVICE_MEM_WINDOW_TYPE_2A);
+	      cap.has_bmme(wire::bmme_flag::type2b_windows) ? IB_DEVICE_MEM_WINDOW_TYPE_2B
+							    : IB_DEVICE_MEM_WINDOW_TYPE_2A);
 	attr->kernel_cap_flags = IBK_BLOCK_MULTICAST_LOOPBACK;
 	if (cap.has_bmme(wire::bmme_flag::reserved_lkey))
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
@@ -78,8 +85,10 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	if (!mailbox)
 		return mailbox.error();
 	__builtin_memcpy(mailbox.value().bytes(), change->node_desc, IB_DEVICE_NODE_DESC_MAX);
-	// Firmware that does not know the command keeps its own description; the node still has its name here.
-	kern::ignore(hca.commands().execute_in({.opcode = wire::Opcode::set_node, .in_modifier = 1}, mailbox.value()));
+	// Firmware that does not know the command keeps its own description; the node still has its
+	// name here.
+	kern::ignore(hca.commands().execute_in({.opcode = wire::Opcode::set_node, .in_modifier = 1},
+					       mailbox.value()));
 	return 0;
 }
 
@@ -94,19 +103,24 @@ int alloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 int attach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 {
 	const Qp &own = Qp::of(qp);
-	return hca_of(qp->device).multicast().attach(*gid, own.number(), own.blocks_loopback(), mellanox::owner_of(*qp)).error();
+	return hca_of(qp->device)
+		.multicast()
+		.attach(*gid, own.number(), own.blocks_loopback(), mellanox::owner_of(*qp))
+		.error();
 }
 
 constexpr ib_device_ops make_operations()
 {
 	ib_device_ops own = Methods::table;
 	own.map_mr_sg = [](ib_mr *mr, const ib_dma_segment *segments, int count,
-			   unsigned int *offset) { return Mr::of(mr).map(segments, count, offset); };
+			   unsigned int *offset) {
+		return Mr::of(mr).map(segments, count, offset);
+	};
 
 	own.query_device = query_device;
 	own.modify_device = modify_device;
-	own.process_mad = [](ib_device *device, int flags, u32 port, const ib_wc *wc, const ib_grh *grh, const ib_mad *in,
-			     ib_mad *out, size_t *, u16 *) {
+	own.process_mad = [](ib_device *device, int flags, u32 port, const ib_wc *wc,
+			     const ib_grh *grh, const ib_mad *in, ib_mad *out, size_t *, u16 *) {
 		return process_mad(hca_of(device).commands(), port, flags, wc, grh, *in, *out);
 	};
 
@@ -117,21 +131,26 @@ constexpr ib_device_ops make_operations()
 		return 0;
 	};
 
-	own.modify_cq = [](ib_cq *cq, u16 count, u16 period) { return Cq::of(cq).moderate(count, period).error(); };
+	own.modify_cq = [](ib_cq *cq, u16 count, u16 period) {
+		return Cq::of(cq).moderate(count, period).error();
+	};
 	own.attach_mcast = attach_mcast;
 
 	own.alloc_mr = [](ib_mr *mr, ib_mr_type type, u32 pages) -> int {
-		if (type != IB_MR_TYPE_MEM_REG || !hca_of(mr->device).capabilities().fast_registration())
+		if (type != IB_MR_TYPE_MEM_REG ||
+		    !hca_of(mr->device).capabilities().fast_registration())
 			return -EOPNOTSUPP;
-		return Methods::create<Mr::Object>(mr, [&](Mr &made) { return made.start_fast(pages); });
+		return Methods::create<Mr::Object>(
+			mr, [&](Mr &made) { return made.start_fast(pages); });
 	};
-	own.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd, ib_udata *) {
+	own.rereg_user_mr = [](ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
+			       ib_pd *pd, ib_udata *) {
 		return Mr::of(mr).change_user(flags, start, length, iova, access, pd).error();
 	};
 	own.alloc_mw = [](ib_mw *mw, ib_udata *) -> int {
 		const Capabilities &cap = hca_of(mw->device).capabilities();
-		if (mw->type == IB_MW_TYPE_1 ? !cap.has(wire::dev_cap_flag::memory_windows) :
-					       !cap.has_bmme(wire::bmme_flag::type2_windows))
+		if (mw->type == IB_MW_TYPE_1 ? !cap.has(wire::dev_cap_flag::memory_windows)
+					     : !cap.has_bmme(wire::bmme_flag::type2_windows))
 			return -EOPNOTSUPP;
 		return Methods::create<Mw::Object>(mw, [](Mw &made) { return made.start(); });
 	};

@@ -4,7 +4,8 @@
 #include "../mellanox/ib_device.hpp"
 #include "hca.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 class Ah;
 class Mr;

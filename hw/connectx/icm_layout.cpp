@@ -4,9 +4,11 @@
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 constexpr unsigned int log_cmpt_stride = 24;
 
@@ -60,8 +62,9 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 
 	const u64 cmpt = layout[IcmRegion::cmpt_qp].base;
 	const auto place_cmpt = [&](IcmRegion region, u64 type, u32 log_entries) {
-		layout.extent[static_cast<int>(region)] = {
-			cmpt + (type << log_cmpt_stride) * cap.entry.cmpt, cap.entry.cmpt, log_entries};
+		layout.extent[static_cast<int>(region)] = {cmpt + (type << log_cmpt_stride) *
+									   cap.entry.cmpt,
+							   cap.entry.cmpt, log_entries};
 	};
 	place_cmpt(IcmRegion::cmpt_qp, 0, log_qps);
 	place_cmpt(IcmRegion::cmpt_srq, 1, log_srqs);

@@ -4,7 +4,8 @@
 #include "capabilities.hpp"
 #include "family.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 enum class IcmRegion : u8 {
 	qpc,
@@ -42,13 +43,17 @@ struct IcmLayout {
 	u32 log_reads_per_qp;
 	u32 log_mcg_hash;
 
-	const IcmExtent &operator[](IcmRegion region) const { return extent[static_cast<int>(region)]; }
+	const IcmExtent &operator[](IcmRegion region) const
+	{
+		return extent[static_cast<int>(region)];
+	}
 };
 
 /*
- * Lays the regions out in order of decreasing size from address 0, each aligned to its own size; the four tables of
- * internal protection entries (cMPT) keep the distance of 2^24 entries that the card assumes. Errors: EPROTO where the
- * card cannot hold what its own reserved objects need, ENOSPC where its ICM is too small. Context: any.
+ * Lays the regions out in order of decreasing size from address 0, each aligned to its own size;
+ * the four tables of internal protection entries (cMPT) keep the distance of 2^24 entries that the
+ * card assumes. Errors: EPROTO where the card cannot hold what its own reserved objects need,
+ * ENOSPC where its ICM is too small. Context: any.
  */
 kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
 

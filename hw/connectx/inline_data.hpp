@@ -4,24 +4,30 @@
 #include <rdma/ib_verbs.h>
 #include <hw/connectx/wqe.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
 namespace wire = ::hw::connectx;
 
 /*
- * Writes bytes as inline segments: each has a length word in front, none crosses a multiple of 64 bytes counted from the start of
- * the descriptor, and each starts on a unit. Room for all of it (inline_bytes()) has been made sure of.
+ * Writes bytes as inline segments: each has a length word in front, none crosses a multiple of 64
+ * bytes counted from the start of the descriptor, and each starts on a unit. Room for all of it
+ * (inline_bytes()) has been made sure of.
  */
-class InlineWriter {
+class InlineWriter
+{
 public:
-	InlineWriter(u8 *wqe, u8 *at) : wqe_(wqe), segment_(at), at_(at + sizeof(wire::WqeInline)) {}
+	InlineWriter(u8 *wqe, u8 *at) : wqe_(wqe), segment_(at), at_(at + sizeof(wire::WqeInline))
+	{
+	}
 
 	void write(const void *data, u32 length)
 	{
 		const u8 *from = static_cast<const u8 *>(data);
 		while (length) {
 			const u32 used = static_cast<u32>(at_ - wqe_) % 64;
-			// At a multiple of 64 the segment is full, unless it is about to begin there.
+			// At a multiple of 64 the segment is full, unless it is about to begin
+			// there.
 			const u32 room = used ? 64 - used : 0;
 			if (!room) {
 				close_segment();
@@ -45,7 +51,8 @@ public:
 private:
 	void set_length(u32 length)
 	{
-		reinterpret_cast<wire::WqeInline *>(segment_)->byte_count = wire::WqeData::inline_bit | length;
+		reinterpret_cast<wire::WqeInline *>(segment_)->byte_count =
+			wire::WqeData::inline_bit | length;
 	}
 	void close_segment()
 	{
@@ -59,7 +66,10 @@ private:
 	u8 *at_;
 };
 
-/* The memory of a request, by the CPU's addresses, as inline data; nullptr if it is longer than `limit`. */
+/*
+ * The memory of a request, by the CPU's addresses, as inline data; nullptr if it is longer than
+ * `limit`.
+ */
 inline u8 *put_inline_sges(u8 *wqe, u8 *at, u32 limit, const ib_sge *sge, int count)
 {
 	u64 total = 0;

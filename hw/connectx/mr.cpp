@@ -4,9 +4,11 @@
 #include <hw/connectx/contexts.hpp>
 #include <hw/connectx/wqe.hpp>
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using Entry = wire::MptEntry;
 
@@ -28,7 +30,8 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 		return kern::Error{-EINVAL};
 	const unsigned int order = kern::log2_ceil(max_pages);
 	max_pages_ = max_pages;
-	page_list_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::page_size, kern::Gfp::kernel));
+	page_list_ =
+		TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::page_size, kern::Gfp::kernel));
 	pages_ = TRY(MttRange::create(hca_.mtts(), order));
 
 	u8 entry[Entry::size] = {};
@@ -60,7 +63,8 @@ kern::Result<> Mr::open_user(const UserPages &pages, u64 length, u64 iova, int a
 
 kern::Result<> Mr::start_user(UserContext *, u64 start, u64 length, u64 iova, int access)
 {
-	user_pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
+	user_pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
+					    ib_access_writable(access)));
 	entry_ = TRY(make_entry());
 	TRY(open_user(user_pages_, length, iova, access, verbs_.pd));
 	access_ = access;
@@ -75,7 +79,8 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 		access = access_;
 	UserPages fresh;
 	if (moves) {
-		fresh = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
+		fresh = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
+					      ib_access_writable(access)));
 	} else {
 		length = verbs_.length;
 		iova = verbs_.iova;
@@ -85,7 +90,8 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 	}
 	// From here on an error leaves a region that nothing can be done with.
 	TRY(entry_.close());
-	TRY(open_user(moves ? fresh : user_pages_, length, iova, access, flags & IB_MR_REREG_PD ? pd : verbs_.pd));
+	TRY(open_user(moves ? fresh : user_pages_, length, iova, access,
+		      flags & IB_MR_REREG_PD ? pd : verbs_.pd));
 	if (moves)
 		user_pages_ = std::move(fresh);
 	access_ = access;
@@ -108,8 +114,8 @@ int Mr::map(const ib_dma_segment *segments, int count, unsigned int *offset)
 kern::Result<> Mw::start()
 {
 	u8 entry[Entry::size] = {};
-	Entry::status.set(entry, verbs_.type == IB_MW_TYPE_2 ? wire::mpt_status::free :
-							       wire::mpt_status::software);
+	Entry::status.set(entry, verbs_.type == IB_MW_TYPE_2 ? wire::mpt_status::free
+							     : wire::mpt_status::software);
 	Entry::pd.set(entry, pd_number(verbs_.pd));
 	if (verbs_.type == IB_MW_TYPE_2) {
 		Entry::fast_register_enable.set(entry, 1);
@@ -117,7 +123,8 @@ kern::Result<> Mw::start()
 		Entry::invalidate_enable.set(entry, 1);
 		Entry::remote_invalidate_enable.set(entry, 1);
 	}
-	entry_ = TRY(ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)));
+	entry_ = TRY(
+		ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)));
 	TRY(entry_.open(entry));
 	verbs_.rkey = entry_.key();
 	return {};

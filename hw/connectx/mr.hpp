@@ -7,9 +7,11 @@
 #include "hca.hpp"
 #include "user_queue.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-class Mr {
+class Mr
+{
 public:
 	using Object = rdma::DriverObject<ib_mr, Mr>;
 	static Mr &of(ib_mr *mr) { return Object::state(mr); }
@@ -22,8 +24,11 @@ public:
 	kern::Result<> start_fast(u32 max_pages);
 	/* A program's memory. Context: process, the program's. */
 	kern::Result<> start_user(UserContext *, u64 start, u64 length, u64 iova, int access);
-	/* As the verb has it; what does not change is as it was. Context: process, the program's. */
-	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access, ib_pd *pd);
+	/*
+	 * As the verb has it; what does not change is as it was. Context: process, the program's.
+	 */
+	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access,
+				   ib_pd *pd);
 	kern::Result<> stop() { return entry_.close(); }
 
 	/* ib_map_mr_sg(). Any context. */
@@ -31,9 +36,14 @@ public:
 	u64 page_list_address() const { return page_list_.address(); }
 
 private:
-	kern::Result<> open_user(const UserPages &pages, u64 length, u64 iova, int access, ib_pd *pd);
+	kern::Result<> open_user(const UserPages &pages, u64 length, u64 iova, int access,
+				 ib_pd *pd);
 
-	kern::Result<ProtectionEntry> make_entry() { return ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)); }
+	kern::Result<ProtectionEntry> make_entry()
+	{
+		return ProtectionEntry::create(hca_.commands(), hca_.mpts(),
+					       hca_.table(IcmRegion::dmpt));
+	}
 
 	ib_mr &verbs_;
 	Hca &hca_;
@@ -47,7 +57,8 @@ private:
 	u32 mapped_ = 0;
 };
 
-class Mw {
+class Mw
+{
 public:
 	using Object = rdma::DriverObject<ib_mw, Mw>;
 	static Mw &of(ib_mw *mw) { return Object::state(mw); }

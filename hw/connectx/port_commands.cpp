@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port_commands.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilities)
 {
@@ -18,7 +19,8 @@ kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilit
 		wire::SetPort::mtu.set(in, capabilities.max_mtu);
 		wire::SetPort::vls.set(in, vls);
 		wire::SetPort::capability_mask.set(in, mask);
-		const auto tried = commands_.execute_in({.opcode = wire::Opcode::set_port, .in_modifier = port}, mailbox);
+		const auto tried = commands_.execute_in(
+			{.opcode = wire::Opcode::set_port, .in_modifier = port}, mailbox);
 		if (tried || tried.error() != -ENOMEM)
 			return tried;
 	}
@@ -37,12 +39,14 @@ kern::Result<> PortCommands::close(u32 port)
 	return {};
 }
 
-kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask, bool reset_qkey_violations)
+kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask,
+					      bool reset_qkey_violations)
 {
 	auto mailbox = TRY(commands_.mailbox());
 	wire::SetPort::reset_qkey_violations.set(mailbox.bytes(), reset_qkey_violations);
 	wire::SetPort::capability_mask.set(mailbox.bytes(), capability_mask);
-	return commands_.execute_in({.opcode = wire::Opcode::set_port, .in_modifier = port}, mailbox);
+	return commands_.execute_in({.opcode = wire::Opcode::set_port, .in_modifier = port},
+				    mailbox);
 }
 
 } // namespace connectx

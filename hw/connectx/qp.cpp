@@ -8,9 +8,11 @@
 #include "user_abi.hpp"
 #include "xrc_domain.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::QpContext;
 using wire::Opcode;
@@ -18,8 +20,8 @@ using wire::Opcode;
 } // namespace
 
 Qp::Qp(Hca &hca, ib_qp &verbs)
-    : sq(KERN_LOCK_CLASS("connectx.sq")), rq(KERN_LOCK_CLASS("connectx.rq")), verbs_(verbs), uar_(hca.kernel_uar()),
-      hca_(hca), state_lock_(KERN_LOCK_CLASS("connectx.qp_state"))
+    : sq(KERN_LOCK_CLASS("connectx.sq")), rq(KERN_LOCK_CLASS("connectx.rq")), verbs_(verbs),
+      uar_(hca.kernel_uar()), hca_(hca), state_lock_(KERN_LOCK_CLASS("connectx.qp_state"))
 {
 }
 
@@ -53,7 +55,8 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 		rq.mask = (1u << geometry_.log_rq_size) - 1;
 		rq.entries = buffer_.address() + geometry_.rq_offset;
 		rq.max_sge = geometry_.max_recv_sge;
-		rq.posted_storage = TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+		rq.posted_storage =
+			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
 		rq.posted = rq.posted_storage.data();
 		doorbell_ = TRY(hca_.doorbells().get());
 		rq.record = doorbell_.address();
@@ -70,8 +73,10 @@ kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr, command));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, geometry_.bytes, command.doorbell,
-				      geometry_.has_rq ? wire::doorbell_record::receive_size : 0, false));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+				      geometry_.bytes, command.doorbell,
+				      geometry_.has_rq ? wire::doorbell_record::receive_size : 0,
+				      false));
 	sq_no_prefetch_ = command.sq_no_prefetch != 0;
 	if (geometry_.has_rq) {
 		attr.cap.max_recv_wr = 1u << geometry_.log_rq_size;
@@ -96,11 +101,13 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
 	// The target of XRC has no queues, and may outlive the program that made it.
-	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata) : make_queues(attr));
+	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
+						    : make_queues(attr));
 
 	/*
-	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again only by commands, whose own events are
-	 * behind those in the queue; so does what a command asks for (SQD).
+	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again
+	 * only by commands, whose own events are behind those in the queue; so does what a command
+	 * asks for (SQD).
 	 */
 	events_room_ = TRY(hca_.async_eq().room().take(3));
 	if (kind_ == QpKind::special) {
@@ -111,7 +118,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
 	} else {
 		qpn_ = TRY(Number::create(hca_.qpns()));
-		number_ = qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
+		number_ =
+			qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
 		verbs_.qp_num = number_;
 	}
 	const u32 index = number_ & hca_.qp_mask();
@@ -130,7 +138,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	if (verbs_.recv_cq)
 		Cq::of(verbs_.recv_cq).attach(*this, false);
 	if (verbs_.qp_type == IB_QPT_XRC_TGT)
-		kern::write_once(hca_.qp_entry(number_).recv_cqn, QpEntry::xrc_target | xrcd_number(verbs_.xrcd));
+		kern::write_once(hca_.qp_entry(number_).recv_cqn,
+				 QpEntry::xrc_target | xrcd_number(verbs_.xrcd));
 	in_tables_ = true;
 	return {};
 }
@@ -156,8 +165,9 @@ u32 Qp::stop()
 		if (state_ != IB_QPS_RESET) {
 			flush();
 			// Op modifier 2: the card need not return the context.
-			kern::ignore(hca_.commands().execute_closing(
-				{.opcode = Opcode::to_rst_qp, .in_modifier = number_, .op_modifier = 2}));
+			kern::ignore(hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
+								      .in_modifier = number_,
+								      .op_modifier = 2}));
 			state_ = IB_QPS_RESET;
 		}
 	}
@@ -190,8 +200,8 @@ void Qp::reset_queues()
 	// On the first lap a descriptor is the card's when its owner bit is clear.
 	if (sq.entries)
 		for (u32 i = 0; i <= sq.mask; i++)
-			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))->opcode_word =
-				wire::WqeControl::owner_bit;
+			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))
+				->opcode_word = wire::WqeControl::owner_bit;
 }
 
 /* All that does not change after RESET -> INIT. */
@@ -225,7 +235,8 @@ void Qp::fill_static_context(u8 *context)
 	// The card wants both, also where the QP has but one direction.
 	const u32 send_cqn = target_of ? target_of->cqn() : Cq::of(verbs_.send_cq).number();
 	Context::send_cqn.set(context, send_cqn);
-	Context::receive_cqn.set(context, verbs_.recv_cq ? Cq::of(verbs_.recv_cq).number() : send_cqn);
+	Context::receive_cqn.set(context,
+				 verbs_.recv_cq ? Cq::of(verbs_.recv_cq).number() : send_cqn);
 	if (srq) {
 		Context::srq_enable.set(context, 1);
 		Context::srqn.set(context, srq->number());
@@ -238,13 +249,15 @@ void Qp::fill_static_context(u8 *context)
 	}
 }
 
-kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr, int mask)
+kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
+			   int mask)
 {
 	const Capabilities &cap = hca_.capabilities();
 	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		TRY(hca_.commands().execute({.opcode = opcode,
-					     .in_modifier = number_,
-					     .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
+		TRY(hca_.commands().execute(
+			{.opcode = opcode,
+			 .in_modifier = number_,
+			 .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
 		return {};
 	}
 
@@ -253,19 +266,28 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? port_ : mask & IB_QP_PORT ? attr.port_num : port_;
+	const u32 port = kind_ == QpKind::special ? port_
+			 : mask & IB_QP_PORT      ? attr.port_num
+						  : port_;
 	u32 optional = TRY(put_attributes(context, cap, attr, mask, to == IB_QPS_INIT ? 0 : port,
 					  verbs_.qp_type));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
-		// A datagram is one packet of at most the port's MTU; with large sends the limit is theirs.
+		// A datagram is one packet of at most the port's MTU; with large sends the limit is
+		// theirs.
 		const bool lso = create_flags_ & IB_QP_CREATE_IPOIB_UD_LSO;
 		Context::mtu.set(context, IB_MTU_4096);
-		Context::log_max_message.set(context, kind_ == QpKind::special ? 11 : lso ? cap.log_max_lso : 13);
+		Context::log_max_message.set(context, kind_ == QpKind::special ? 11
+						      : lso                    ? cap.log_max_lso
+									       : 13);
 	}
-	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) && kind_ == QpKind::connected) {
-		const u32 access = mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags) : access_flags_;
-		const u32 reads = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
+	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
+	    kind_ == QpKind::connected) {
+		const u32 access = mask & IB_QP_ACCESS_FLAGS
+					   ? static_cast<u32>(attr.qp_access_flags)
+					   : access_flags_;
+		const u32 reads =
+			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
 		optional |= put_access<Context>(context, access, reads);
 	}
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
@@ -325,7 +347,8 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 	attr.cur_qp_state = attr.qp_state = state_;
 	if (state_ != IB_QPS_RESET) {
 		auto mailbox = TRY(hca_.commands().mailbox());
-		TRY(hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
+		TRY(hca_.commands().execute_out(
+			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
 		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 		const u8 *const primary = context + Context::primary_path;
 		const u8 *const alternate = context + Context::alternate_path;
@@ -334,10 +357,11 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 		attr.cur_qp_state = attr.qp_state = state_;
 		attr.sq_draining = state == wire::QpState::sq_draining;
 		get_plain_attributes<Context, Path>(context, attr);
-		const auto migration = static_cast<wire::MigrationState>(Context::migration_state.get(context));
-		attr.path_mig_state = migration == wire::MigrationState::armed ? IB_MIG_ARMED :
-				      migration == wire::MigrationState::rearm ? IB_MIG_REARM :
-										 IB_MIG_MIGRATED;
+		const auto migration =
+			static_cast<wire::MigrationState>(Context::migration_state.get(context));
+		attr.path_mig_state = migration == wire::MigrationState::armed   ? IB_MIG_ARMED
+				      : migration == wire::MigrationState::rearm ? IB_MIG_REARM
+										 : IB_MIG_MIGRATED;
 		if (kind_ == QpKind::connected) {
 			attr.ah_attr = get_path(primary, hca_.num_ports());
 			attr.alt_ah_attr = get_path(alternate, hca_.num_ports());

@@ -12,11 +12,13 @@
 #include "qp_geometry.hpp"
 #include "user_queue.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 class Srq;
 
-class Qp {
+class Qp
+{
 public:
 	using Object = rdma::DriverObject<ib_qp, Qp>;
 	static Qp &of(ib_qp *qp) { return Object::state(qp); }
@@ -27,8 +29,8 @@ public:
 	/* udata: of a program, in whose memory the queues then lie. */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/*
-	 * Takes it from the card; no event of it comes after, and no completion but those that it leaves in its CQs, whose number
-	 * this is. May sleep.
+	 * Takes it from the card; no event of it comes after, and no completion but those that it
+	 * leaves in its CQs, whose number this is. May sleep.
 	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
@@ -42,7 +44,10 @@ public:
 	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
 	u32 number() const { return number_; }
 	QpKind kind() const { return kind_; }
-	bool blocks_loopback() const { return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK; }
+	bool blocks_loopback() const
+	{
+		return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	}
 
 	// For the poller, under the lock of the CQ in question.
 	SendQueue sq;
@@ -61,8 +66,8 @@ private:
 		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
 			geometry_.has_rq ? doorbell_.bus_address() : 0};
 	}
-	kern::Result<> command(wire::Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
-			       int mask);
+	kern::Result<> command(wire::Opcode opcode, ib_qp_state from, ib_qp_state to,
+			       const ib_qp_attr &attr, int mask);
 	void fill_static_context(u8 *context);
 	void reset_queues();
 	/* Lets the card flush all that is outstanding, and waits until it has. */
@@ -73,7 +78,8 @@ private:
 	Hca &hca_;
 	u32 number_ = 0;
 	QpKind kind_ = QpKind::connected;
-	bool names_srqs_ = false; // XRC initiator: each request says which SRQ its message goes through
+	bool names_srqs_ =
+		false; // XRC initiator: each request says which SRQ its message goes through
 	bool in_tables_ = false;
 
 	kern::Mutex state_lock_;

@@ -6,9 +6,11 @@
 #include <ib/packet.hpp>
 #include "family.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 /* Bytes before the data in the largest descriptor of each type. */
 u32 send_overhead(ib_qp_type type, u32 create_flags)
@@ -17,12 +19,13 @@ u32 send_overhead(ib_qp_type type, u32 create_flags)
 	switch (type) {
 	case IB_QPT_UD:
 		return sizeof(WqeControl) + sizeof(WqeDatagram) +
-		       (create_flags & IB_QP_CREATE_IPOIB_UD_LSO ?
-				kern::align_up(4 + max_lso_header, wqe_unit) :
-				0);
+		       (create_flags & IB_QP_CREATE_IPOIB_UD_LSO
+				? kern::align_up(4 + max_lso_header, wqe_unit)
+				: 0);
 	case IB_QPT_SMI:
 	case IB_QPT_GSI: {
-		const u32 headers = sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) + sizeof(ib::Deth);
+		const u32 headers =
+			sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) + sizeof(ib::Deth);
 		// And the place of the ICRC at the end.
 		return sizeof(WqeControl) + inline_bytes(sizeof(WqeControl), headers) + wqe_unit;
 	}
@@ -83,13 +86,14 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 		const u32 scatter = want.max_send_sge * sizeof(wire::WqeData);
 		const u32 data = inline_bytes(overhead, want.max_inline_data);
 		const u32 needed = overhead + (scatter > data ? scatter : data);
-		const u32 limit = cap.max_sq_wqe_bytes < wire::wqe_bytes_max ? cap.max_sq_wqe_bytes :
-									       wire::wqe_bytes_max;
+		const u32 limit = cap.max_sq_wqe_bytes < wire::wqe_bytes_max ? cap.max_sq_wqe_bytes
+									     : wire::wqe_bytes_max;
 		if (needed > limit)
 			return kern::Error{-EINVAL};
 		plan.log_sq_stride = needed <= 64 ? 6 : kern::log2_ceil(needed);
 		plan.log_sq_size = kern::log2_ceil(want.max_send_wr ? want.max_send_wr : 1);
-		const u32 usable = (1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
+		const u32 usable =
+			(1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
 		plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);
 		if (plan.max_send_sge > cap.max_sq_sge)
 			plan.max_send_sge = cap.max_sq_sge;
@@ -110,9 +114,11 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 {
 	QpGeometry plan = start_plan(attr);
 	if (plan.has_sq) {
-		// A stride is named in three bits, less 4; 15 as the size says that there is no queue.
+		// A stride is named in three bits, less 4; 15 as the size says that there is no
+		// queue.
 		const u32 largest_stride = kern::log2_ceil(cap.max_sq_wqe_bytes);
-		if (command.log_sq_size > cap.log_max_qp_size || command.log_sq_size >= wire::QpContext::no_send_queue ||
+		if (command.log_sq_size > cap.log_max_qp_size ||
+		    command.log_sq_size >= wire::QpContext::no_send_queue ||
 		    command.log_sq_stride < 6 || command.log_sq_stride > largest_stride ||
 		    command.log_sq_stride > 4 + wire::QpContext::log_sq_stride.max())
 			return kern::Error{-EINVAL};

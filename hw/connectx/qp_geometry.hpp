@@ -6,7 +6,8 @@
 #include "capabilities.hpp"
 #include "user_abi.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 struct QpGeometry {
 	u32 log_sq_size, log_sq_stride;
@@ -17,7 +18,10 @@ struct QpGeometry {
 	u32 max_send_sge, max_recv_sge, max_inline;
 };
 
-/* Room that the header of a large send has in a descriptor: the encapsulation, IPv4 or IPv6, TCP with options. */
+/*
+ * Room that the header of a large send has in a descriptor: the encapsulation, IPv4 or IPv6, TCP
+ * with options.
+ */
 inline constexpr u32 max_lso_header = 124;
 
 /*
@@ -27,13 +31,19 @@ inline constexpr u32 max_lso_header = 124;
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * The same for a program's queues: the receive queue as the library has computed it from the same numbers, the send queue as it says.
- * Errors: EINVAL for what the card cannot do, or sizes of a receive queue where there is none. Context: any.
+ * The same for a program's queues: the receive queue as the library has computed it from the same
+ * numbers, the send queue as it says.
+ * Errors: EINVAL for what the card cannot do, or sizes of a receive queue where there is none.
+ * Context: any.
  */
-kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr,
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
+					  const ib_qp_init_attr &attr,
 					  const user_abi::CreateQp &command);
 
-/* Bytes that inline data takes in a descriptor that it starts `offset` bytes into: a piece never crosses a multiple of 64. */
+/*
+ * Bytes that inline data takes in a descriptor that it starts `offset` bytes into: a piece never
+ * crosses a multiple of 64.
+ */
 constexpr u32 inline_bytes(u32 offset, u32 length)
 {
 	u32 at = offset;

@@ -4,9 +4,11 @@
 #include "ah.hpp"
 #include "family.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::QpContext;
 using Path = wire::AddressPathLayout;
@@ -36,8 +38,8 @@ rdma_ah_attr get_path(const u8 *path, u32 num_ports)
 	return address;
 }
 
-kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr, int mask,
-				 u32 port, ib_qp_type type)
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr,
+				 int mask, u32 port, ib_qp_type type)
 {
 	u8 *const primary = context + Context::primary_path;
 	u8 *const alternate = context + Context::alternate_path;
@@ -48,7 +50,8 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 		optional |= wire::qp_opt::primary_path | wire::qp_opt::sched_queue;
 	} else if (port) {
 		// A datagram's own address vector tells where it goes; the context says which port.
-		Path::sched_queue.set(primary, (type == IB_QPT_SMI ? 0x3f : 0x83) | (port - 1) << 6);
+		Path::sched_queue.set(primary, (type == IB_QPT_SMI ? 0x3f : 0x83) | (port - 1)
+											    << 6);
 		Path::counter_index.set(primary, 0xff);
 		if (mask & IB_QP_PORT)
 			optional |= wire::qp_opt::sched_queue;
@@ -81,7 +84,8 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 							    wire::MigrationState::armed};
 		if (static_cast<unsigned int>(attr.path_mig_state) > IB_MIG_ARMED)
 			return kern::Error{-EINVAL};
-		Context::migration_state.set(context, static_cast<u32>(to_card[attr.path_mig_state]));
+		Context::migration_state.set(context,
+					     static_cast<u32>(to_card[attr.path_mig_state]));
 		optional |= wire::qp_opt::migration_state;
 	}
 	return optional;

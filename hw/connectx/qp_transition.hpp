@@ -8,21 +8,24 @@
 #include "../mellanox/qp_states.hpp"
 #include "capabilities.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 using mellanox::transition_command;
 using mellanox::verbs_state;
 
 /*
- * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask that tells the card of those that
- * it would otherwise not look at. `port`: of the primary path. Context: any.
+ * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask
+ * that tells the card of those that it would otherwise not look at. `port`: of the primary path.
+ * Context: any.
  * Errors: EINVAL for values out of range.
  */
-kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities, const ib_qp_attr &attr,
-				 int mask, u32 port, ib_qp_type type);
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
+				 const ib_qp_attr &attr, int mask, u32 port, ib_qp_type type);
 
 /* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
-kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address, u32 port);
+kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address,
+			u32 port);
 /* And back. */
 rdma_ah_attr get_path(const u8 *path, u32 num_ports);
 

@@ -1,17 +1,20 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Send requests to descriptors: the fast path. One pass, one store for the owner bit, one doorbell for a list.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Send requests to descriptors: the fast
+// path. One pass, one store for the owner bit, one doorbell for a list.
 //
-// The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a descriptor when its turn has come and
-// not before, so no descriptor has to be stamped invalid ahead of the head, and the queue can be used to the last entry.
+// The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a
+// descriptor when its turn has come and not before, so no descriptor has to be stamped invalid
+// ahead of the head, and the queue can be used to the last entry.
 #include "../mellanox/requests.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"
 #include "mr.hpp"
 #include "qp.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 using wire::WqeControl;
 using wire::WqeOpcode;
@@ -24,7 +27,9 @@ struct Opcodes {
 
 	constexpr Opcodes() : wqe{}
 	{
-		const auto set = [this](ib_wr_opcode from, WqeOpcode to) { wqe[from] = static_cast<u8>(to); };
+		const auto set = [this](ib_wr_opcode from, WqeOpcode to) {
+			wqe[from] = static_cast<u8>(to);
+		};
 		set(IB_WR_RDMA_WRITE, WqeOpcode::rdma_write);
 		set(IB_WR_RDMA_WRITE_WITH_IMM, WqeOpcode::rdma_write_imm);
 		set(IB_WR_SEND, WqeOpcode::send);
@@ -77,7 +82,8 @@ constexpr u32 fast_register_access(int access)
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 {
 	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
-	// Without an address only a QP in error takes a request, to flush it; elsewhere the card refuses the zeros.
+	// Without an address only a QP in error takes a request, to flush it; elsewhere the card
+	// refuses the zeros.
 	if (wr.ah) [[likely]]
 		segment->address = Ah::of(wr.ah).vector();
 	else
@@ -141,7 +147,10 @@ u8 *put_bind(u8 *at, const ib_bind_mw_wr &wr)
 	return at + sizeof(*segment);
 }
 
-/* The segments between control and data of a connected QP's request. nullptr for an opcode that has no place here. */
+/*
+ * The segments between control and data of a connected QP's request. nullptr for an opcode that has
+ * no place here.
+ */
 inline u8 *put_connected(u8 *at, const ib_send_wr &wr)
 {
 	switch (wr.opcode) {
@@ -224,7 +233,8 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 			error = -ENOMEM;
 			break;
 		}
-		if (static_cast<u32>(wr->opcode) > IB_WR_REG_MR || static_cast<u32>(wr->num_sge) > sq.max_sge) [[unlikely]] {
+		if (static_cast<u32>(wr->opcode) > IB_WR_REG_MR ||
+		    static_cast<u32>(wr->num_sge) > sq.max_sge) [[unlikely]] {
 			error = -EINVAL;
 			break;
 		}
@@ -236,8 +246,10 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		if (kind_ == QpKind::datagram) {
 			at = put_datagram(at, *ud_wr(wr));
 			if (wr->opcode == IB_WR_LSO) [[unlikely]]
-				at = put_lso_header(at, wqe + (1u << sq.log_stride), *ud_wr(wr), opcode);
-			else if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM) [[unlikely]]
+				at = put_lso_header(at, wqe + (1u << sq.log_stride), *ud_wr(wr),
+						    opcode);
+			else if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
+				[[unlikely]]
 				at = nullptr;
 		} else {
 			at = put_connected(at, *wr);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport").
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Sends on QP0 and QP1: the driver writes the
+// whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox/requests.hpp"
 #include "../mellanox/special_packet.hpp"
 #include "ah.hpp"
@@ -7,9 +7,11 @@
 #include "cq.hpp"
 #include "qp.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-namespace {
+namespace
+{
 
 /* The flags word of a special QP's control segment. */
 constexpr u32 flag_vl15 = 1u << 17;
@@ -18,7 +20,8 @@ constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 
 /* All of the descriptor but the word with the owner bit. */
-void put_packet(u8 *wqe, const SpecialPacket &packet, const Ah &ah, const ib_ud_wr &wr, bool smi, bool signaled)
+void put_packet(u8 *wqe, const SpecialPacket &packet, const Ah &ah, const ib_ud_wr &wr, bool smi,
+		bool signaled)
 {
 	auto *const control = reinterpret_cast<wire::WqeControl *>(wqe);
 	InlineWriter head(wqe, wqe + sizeof(*control));
@@ -32,9 +35,10 @@ void put_packet(u8 *wqe, const SpecialPacket &packet, const Ah &ah, const ib_ud_
 
 	const wire::AddressVector &vector = ah.vector();
 	control->size_word = static_cast<u32>(at - wqe) / wire::wqe_unit;
-	control->flags_word = (smi ? flag_vl15 : 0) | (packet.permissive() ? flag_permissive_source : 0) |
-			      u32{vector.static_rate} << static_rate_shift | vector.sl() << sl_shift |
-			      (signaled ? u32{wire::WqeControl::completion} : 0);
+	control->flags_word =
+		(smi ? flag_vl15 : 0) | (packet.permissive() ? flag_permissive_source : 0) |
+		u32{vector.static_rate} << static_rate_shift | vector.sl() << sl_shift |
+		(signaled ? u32{wire::WqeControl::completion} : 0);
 	control->immediate = u32{vector.dlid} << 16;
 }
 
@@ -52,7 +56,8 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			break;
 		}
 		if ((wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM) ||
-		    static_cast<u32>(wr->num_sge) > sq.max_sge || (wr->send_flags & IB_SEND_INLINE)) {
+		    static_cast<u32>(wr->num_sge) > sq.max_sge ||
+		    (wr->send_flags & IB_SEND_INLINE)) {
 			error = -EINVAL;
 			break;
 		}
@@ -61,15 +66,18 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			const Ah &ah = Ah::of(ud_wr(wr)->ah);
 			const bool smi = verbs_.qp_type == IB_QPT_SMI;
 			SpecialPacket packet;
-			const auto built = packet.build({.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++}, hca_.port(port_),
-							*ud_wr(wr), ah.attr());
+			const auto built = packet.build(
+				{.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++},
+				hca_.port(port_), *ud_wr(wr), ah.attr());
 			if (!built) {
 				error = built.error();
 				break;
 			}
-			put_packet(wqe, packet, ah, *ud_wr(wr), smi, (wr->send_flags & IB_SEND_SIGNALED) || sq.signal_all);
+			put_packet(wqe, packet, ah, *ud_wr(wr), smi,
+				   (wr->send_flags & IB_SEND_SIGNALED) || sq.signal_all);
 		} else {
-			// A request to be flushed by a QP in error; elsewhere the card refuses a packet of no bytes.
+			// A request to be flushed by a QP in error; elsewhere the card refuses a
+			// packet of no bytes.
 			auto *control = reinterpret_cast<wire::WqeControl *>(wqe);
 			control->size_word = sizeof(*control) / wire::wqe_unit;
 			control->flags_word = u32{wire::WqeControl::completion};

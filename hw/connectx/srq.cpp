@@ -5,7 +5,8 @@
 #include "user_abi.hpp"
 #include "xrc_domain.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 Srq::Srq(Hca &hca, ib_srq &verbs) : SharedReceives(hca, verbs, KERN_LOCK_CLASS("connectx.srq")) {}
 
@@ -17,7 +18,8 @@ Srq::~Srq()
 kern::Result<> Srq::make_own_ring()
 {
 	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
-	buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
+	buffer_ = TRY(
+		QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
 	doorbell_ = TRY(hca_.doorbells().get());
 	descriptors_ = buffer_.address();
 	record_ = doorbell_.address();
@@ -30,8 +32,9 @@ kern::Result<> Srq::take_user_ring(ib_udata &udata)
 	user_abi::CreateQueue command;
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer, u64{size_} << log_stride_,
-				      command.doorbell, wire::doorbell_record::receive_size, false));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+				      u64{size_} << log_stride_, command.doorbell,
+				      wire::doorbell_record::receive_size, false));
 	return {};
 }
 

@@ -10,9 +10,11 @@
 #include "qp.hpp"
 #include "user_queue.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-class Srq : public SharedReceives<Srq, Hca, wire::SrqContext> {
+class Srq : public SharedReceives<Srq, Hca, wire::SrqContext>
+{
 public:
 	using Object = rdma::DriverObject<ib_srq, Srq>;
 	static Srq &of(ib_srq *srq) { return Object::state(srq); }
@@ -24,8 +26,8 @@ public:
 	void stop();
 
 	/*
-	 * The request in an entry that the card has used, which is free again: its length, or not_posted.
-	 * Any context; the lock is taken inside that of a CQ.
+	 * The request in an entry that the card has used, which is free again: its length, or
+	 * not_posted. Any context; the lock is taken inside that of a CQ.
 	 */
 	s64 complete(u32 index, u64 &id) { return complete_entry(index, id); }
 
@@ -37,13 +39,15 @@ private:
 	kern::Result<> take_user_ring(ib_udata &udata);
 	QueuePlace place() const
 	{
-		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(), doorbell_.bus_address()};
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
+			doorbell_.bus_address()};
 	}
 	friend SharedReceives;
 	void put_link(u32 index, u32 next)
 	{
 		static_assert(sizeof(wire::SrqNext) == head_bytes);
-		reinterpret_cast<wire::SrqNext *>(descriptor(index))->next_index = static_cast<u16>(next);
+		reinterpret_cast<wire::SrqNext *>(descriptor(index))->next_index =
+			static_cast<u16>(next);
 	}
 
 	QueueBuffer buffer_;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the mlx4 library and a driver of its card tell each other behind the verbs' own words: version 3, in host byte
- * order. A later version adds capabilities to the answer that opens a device, of which there are none here.
+ * What the mlx4 library and a driver of its card tell each other behind the verbs' own words:
+ * version 3, in host byte order. A later version adds capabilities to the answer that opens a
+ * device, of which there are none here.
  */
 #pragma once
 #include <rdma/types.h>
 
-namespace connectx::user_abi {
+namespace connectx::user_abi
+{
 
 inline constexpr unsigned long version = 3;
 

@@ -2,9 +2,13 @@
 #include "user_context.hpp"
 #include "user_abi.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-UserContext::UserContext(Hca &hca, ib_ucontext &) : hca_(hca), lock_(KERN_LOCK_CLASS("connectx.user_context")) {}
+UserContext::UserContext(Hca &hca, ib_ucontext &)
+    : hca_(hca), lock_(KERN_LOCK_CLASS("connectx.user_context"))
+{
+}
 
 kern::Result<> UserContext::start(ib_udata &udata)
 {
@@ -29,7 +33,8 @@ kern::Result<UserDoorbell> UserDoorbell::create(UserContext &context, u64 addres
 			page = &known;
 	if (!page) {
 		auto fresh = TRY(kern::make<Page>(kern::Gfp::kernel));
-		fresh->memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), start, kern::page_size, false));
+		fresh->memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), start,
+							     kern::page_size, false));
 		page = fresh.release();
 		context.doorbell_pages_.push_back(*page);
 	}

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's use of the card: a doorbell page of its own, and the pages that its doorbell records lie in.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A program's use of the card: a doorbell
+// page of its own, and the pages that its doorbell records lie in.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
@@ -8,18 +8,24 @@
 #include "../mellanox/doorbell_page.hpp"
 #include "hca.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 class UserContext;
 
 /* A record in a program's memory: its page stays pinned as long as a queue has a record in it. */
-class UserDoorbell {
+class UserDoorbell
+{
 public:
 	UserDoorbell() = default;
-	/* Errors: EINVAL for an address that is not aligned to `size`; those of kern::UserMemory. Context: process, the program's. */
+	/*
+	 * Errors: EINVAL for an address that is not aligned to `size`; those of kern::UserMemory.
+	 * Context: process, the program's.
+	 */
 	static kern::Result<UserDoorbell> create(UserContext &context, u64 address, u32 size);
 	UserDoorbell(UserDoorbell &&other) noexcept
-	    : context_(std::exchange(other.context_, nullptr)), page_(other.page_), bus_address_(other.bus_address_)
+	    : context_(std::exchange(other.context_, nullptr)), page_(other.page_),
+	      bus_address_(other.bus_address_)
 	{
 	}
 	UserDoorbell &operator=(UserDoorbell &&other) noexcept
@@ -48,13 +54,17 @@ private:
 };
 
 /* Outlives all queues that are made with it. */
-class UserContext {
+class UserContext
+{
 public:
 	using Object = rdma::DriverObject<ib_ucontext, UserContext>;
 	static UserContext &of(ib_ucontext *context) { return Object::state(context); }
 
 	UserContext(Hca &hca, ib_ucontext &verbs);
-	/* Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process, the program's. */
+	/*
+	 * Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process,
+	 * the program's.
+	 */
 	kern::Result<> start(ib_udata &udata);
 	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
 	{

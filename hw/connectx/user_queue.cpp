@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "user_queue.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 kern::Result<UserPages> UserQueue::make_pages(Hca &hca, u64 address, u64 bytes, bool must_write)
 {
@@ -11,8 +12,8 @@ kern::Result<UserPages> UserQueue::make_pages(Hca &hca, u64 address, u64 bytes, 
 	return UserPages::create(hca.dma_device(), hca.mtts(), address, bytes, 0, must_write);
 }
 
-kern::Result<UserQueue> UserQueue::create(Hca &hca, UserContext &context, u64 address, u64 bytes, u64 doorbell,
-					  u32 doorbell_bytes, bool must_write)
+kern::Result<UserQueue> UserQueue::create(Hca &hca, UserContext &context, u64 address, u64 bytes,
+					  u64 doorbell, u32 doorbell_bytes, bool must_write)
 {
 	UserQueue queue;
 	queue.uar_page_ = context.uar_page();

@@ -5,7 +5,8 @@
 #include "family.hpp"
 #include "user_context.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
 /* What a context says of where a queue lies, be it the kernel's or a program's. */
 struct QueuePlace {
@@ -15,18 +16,25 @@ struct QueuePlace {
 	u64 doorbell_record;
 };
 
-class UserQueue {
+class UserQueue
+{
 public:
 	UserQueue() = default;
 	/*
-	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; 0 bytes stand for none. must_write: the card writes
-	 * into the queue. Errors: EINVAL for what is not aligned (the queue: to a page); those of UserPages and UserDoorbell.
+	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; 0 bytes stand
+	 * for none. must_write: the card writes into the queue. Errors: EINVAL for what is not
+	 * aligned (the queue: to a page); those of UserPages and UserDoorbell.
 	 * Context: process, the program's.
 	 */
-	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address, u64 bytes, u64 doorbell,
-					      u32 doorbell_bytes, bool must_write);
-	/* Other memory for the same queue, whose place that is from now on; returned is the old, to be kept until the card knows. */
-	static kern::Result<UserPages> make_pages(Hca &hca, u64 address, u64 bytes, bool must_write);
+	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address,
+					      u64 bytes, u64 doorbell, u32 doorbell_bytes,
+					      bool must_write);
+	/*
+	 * Other memory for the same queue, whose place that is from now on; returned is the old, to
+	 * be kept until the card knows.
+	 */
+	static kern::Result<UserPages> make_pages(Hca &hca, u64 address, u64 bytes,
+						  bool must_write);
 	UserPages exchange(UserPages pages) { return std::exchange(pages_, std::move(pages)); }
 
 	QueuePlace place() const

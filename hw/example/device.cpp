@@ -48,7 +48,8 @@ bool Device::interrupt()
 
 kern::Result<> Device::send(u32 from, u32 to, u32 length)
 {
-	if (length == 0 || length > wire::most_bytes || from > memory_bytes - length || to > memory_bytes - length)
+	if (length == 0 || length > wire::most_bytes || from > memory_bytes - length ||
+	    to > memory_bytes - length)
 		return kern::Error{-EINVAL};
 	kern::Guard guard(lock_);
 	return send_locked(from, to, length);
@@ -62,25 +63,31 @@ kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 	request.source = memory_.address() + from;
 	request.destination = memory_.address() + to;
 	request.length = length;
-	__atomic_store_n(reinterpret_cast<u32 *>(&request.status), static_cast<u32>(wire::Status::posted), __ATOMIC_RELAXED);
+	__atomic_store_n(reinterpret_cast<u32 *>(&request.status),
+			 static_cast<u32>(wire::Status::posted), __ATOMIC_RELAXED);
 	posted_++;
 	interrupted_.reinit();
 	// The write comes after all that was written to memory before it.
 	registers_.write64(wire::doorbell, queue_.address() | (posted_ & wire::count_mask));
 
 	const bool told = interrupted_.wait_for(patience_ms);
-	const u32 status = __atomic_load_n(reinterpret_cast<const u32 *>(&request.status), __ATOMIC_ACQUIRE);
+	const u32 status =
+		__atomic_load_n(reinterpret_cast<const u32 *>(&request.status), __ATOMIC_ACQUIRE);
 	if (static_cast<wire::Status>(status) == wire::Status::done) {
 		if (told)
 			return {};
 		return kern::Error{-ETIMEDOUT};
 	}
 	const u64 state = registers_.read64(wire::doorbell);
-	kern_dev_error_limited(pci_.dev(), "request %u: status %u, state %lu\n", posted_, status, state);
+	kern_dev_error_limited(pci_.dev(), "request %u: status %u, state %lu\n", posted_, status,
+			       state);
 	return kern::Error{-EIO};
 }
 
-/* Messages of all lengths, more than the queue has entries: each arrives whole, and nothing beyond it. */
+/*
+ * Messages of all lengths, more than the queue has entries: each arrives whole, and nothing beyond
+ * it.
+ */
 kern::Result<> Device::try_out()
 {
 	constexpr u32 messages = 2 * wire::queue_entries;
@@ -97,11 +104,14 @@ kern::Result<> Device::try_out()
 		TRY(send(0, there, length));
 		const bool whole = __builtin_memcmp(bytes, bytes + there, length) == 0;
 		if (!whole || (length < wire::most_bytes && bytes[there + length] != untouched)) {
-			kern_dev_error(pci_.dev(), "message %u of %u bytes did not arrive as it was\n", message, length);
+			kern_dev_error(pci_.dev(),
+				       "message %u of %u bytes did not arrive as it was\n", message,
+				       length);
 			return kern::Error{-EIO};
 		}
 	}
-	kern_dev_info(pci_.dev(), "%u messages in %lu us\n", messages, (kern::now_ns() - begun) / 1000);
+	kern_dev_info(pci_.dev(), "%u messages in %lu us\n", messages,
+		      (kern::now_ns() - begun) / 1000);
 	return {};
 }
 

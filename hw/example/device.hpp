@@ -13,17 +13,23 @@ namespace example
 
 namespace wire = hw::example;
 
-class Device {
+class Device
+{
 public:
-	/* Brings the device up and sends a few messages through it. May sleep. Errors: the kernel's; EIO if a message is not what it was. */
+	/*
+	 * Brings the device up and sends a few messages through it. May sleep. Errors: the
+	 * kernel's; EIO if a message is not what it was.
+	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }
 	/* Ends the device's DMA and interrupts; any number of times. May sleep. */
 	void shutdown();
 
 	/*
-	 * Copies `length` bytes of the device's memory from one offset to another, by the device. May sleep.
-	 * Errors: EINVAL for a length or a place that is none; ETIMEDOUT without an interrupt; EIO of a device that fails; ENODEV after shutdown().
+	 * Copies `length` bytes of the device's memory from one offset to another, by the device.
+	 * May sleep.
+	 * Errors: EINVAL for a length or a place that is none; ETIMEDOUT without an interrupt; EIO
+	 * of a device that fails; ENODEV after shutdown().
 	 */
 	kern::Result<> send(u32 from, u32 to, u32 length);
 

@@ -6,18 +6,24 @@
 #include <hw/infinihost/wqe.hpp>
 #include "capabilities.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-class Ah {
+class Ah
+{
 public:
 	using Object = rdma::DriverObject<ib_ah, Ah>;
 	static const Ah &of(ib_ah *ah) { return Object::state(ah); }
 	static Ah &of_mutable(ib_ah *ah) { return Object::state(ah); }
 
 	/* Any context. Errors: EINVAL for a port or a GID that the card does not have. */
-	static kern::Result<wire::AddressVector> build(const Capabilities &capabilities, u32 pdn, const rdma_ah_attr &attr);
+	static kern::Result<wire::AddressVector> build(const Capabilities &capabilities, u32 pdn,
+						       const rdma_ah_attr &attr);
 
-	Ah(const wire::AddressVector &vector, const rdma_ah_attr &attr) : vector_(vector), attr_(attr) {}
+	Ah(const wire::AddressVector &vector, const rdma_ah_attr &attr)
+	    : vector_(vector), attr_(attr)
+	{
+	}
 
 	const wire::AddressVector &vector() const { return vector_; }
 	const rdma_ah_attr &attr() const { return attr_; }
@@ -28,7 +34,8 @@ private:
 };
 
 /* Codes of static rates: parts of the port's own rate. */
-namespace rate_code {
+namespace rate_code
+{
 inline constexpr u8 full = 0;
 inline constexpr u8 quarter = 1;
 inline constexpr u8 eighth = 2;
@@ -36,12 +43,16 @@ inline constexpr u8 half = 3;
 } // namespace rate_code
 
 /*
- * The card's code for a static rate (enum ib_rate) of a port that carries `port_tenths` tenths of a Gb/s: the largest part of it that is
- * not more; a quarter where the card does not know that one. Context: any.
+ * The card's code for a static rate (enum ib_rate) of a port that carries `port_tenths` tenths of a
+ * Gb/s: the largest part of it that is not more; a quarter where the card does not know that one.
+ * Context: any.
  */
 u8 static_rate(const Capabilities &capabilities, u8 rate, u32 port_tenths);
 
-/* The rate of a link of four lanes at single speed, in tenths of a Gb/s: what the ports of the card have. */
+/*
+ * The rate of a link of four lanes at single speed, in tenths of a Gb/s: what the ports of the card
+ * have.
+ */
 inline constexpr u32 sdr_4x_tenths = 100;
 
 } // namespace infinihost

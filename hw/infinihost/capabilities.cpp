@@ -4,9 +4,11 @@
 #include <kern/log.hpp>
 #include <hw/infinihost/wqe.hpp>
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 kern::Error refuse(const char *what, u64 value)
 {
@@ -14,7 +16,10 @@ kern::Error refuse(const char *what, u64 value)
 	return kern::Error{-EPROTO};
 }
 
-/* Where entries must be found by a shift: sizes have to be powers of two of at least `minimum` and at most a page. */
+/*
+ * Where entries must be found by a shift: sizes have to be powers of two of at least `minimum` and
+ * at most a page.
+ */
 bool entry_size_ok(u32 size, u32 minimum)
 {
 	return kern::is_power_of_two(size) && size >= minimum && size <= 4096;
@@ -25,8 +30,11 @@ bool entry_size_ok(u32 size, u32 minimum)
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 {
 	using Fw = wire::QueryFw;
-	// An address on the bus, of which the driver knows the window: whatever the bus calls it, the BAR is aligned to its size.
-	const auto offset = [&](wire::Field64 field) { return field.get(mailbox) & (bar0_bytes - 1); };
+	// An address on the bus, of which the driver knows the window: whatever the bus calls it,
+	// the BAR is aligned to its size.
+	const auto offset = [&](wire::Field64 field) {
+		return field.get(mailbox) & (bar0_bytes - 1);
+	};
 	const Firmware fw{
 		.major = static_cast<u16>(Fw::version_major.get(mailbox)),
 		.minor = static_cast<u16>(Fw::version_minor.get(mailbox)),
@@ -39,8 +47,11 @@ kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 		.eq_arm_offset = offset(Fw::eq_arm),
 		.eq_ci_offset = offset(Fw::eq_ci_table),
 	};
-	const auto fits = [&](u64 at, u64 bytes) { return at % 4 == 0 && at <= bar0_bytes && bytes <= bar0_bytes - at; };
-	if (fw.error_buffer_dwords > 1024 || !fits(fw.error_buffer_offset, u64{fw.error_buffer_dwords} * 4))
+	const auto fits = [&](u64 at, u64 bytes) {
+		return at % 4 == 0 && at <= bar0_bytes && bytes <= bar0_bytes - at;
+	};
+	if (fw.error_buffer_dwords > 1024 ||
+	    !fits(fw.error_buffer_offset, u64{fw.error_buffer_dwords} * 4))
 		return refuse("error buffer", fw.error_buffer_offset);
 	if (fw.clear_interrupt_offset % 8 || !fits(fw.clear_interrupt_offset, 8))
 		return refuse("clear-interrupt register", fw.clear_interrupt_offset);
@@ -74,7 +85,9 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		.reserved_pds = Lim::reserved_pds.get(mailbox),
 		.log_max_pds = Lim::log_max_pds.get(mailbox),
 		.log_max_mcgs = Lim::log_max_mcg.get(mailbox),
-		.uar_bytes = Lim::log_uar_size.get(mailbox) <= 11 ? 1u << (20 + Lim::log_uar_size.get(mailbox)) : 0,
+		.uar_bytes = Lim::log_uar_size.get(mailbox) <= 11
+				     ? 1u << (20 + Lim::log_uar_size.get(mailbox))
+				     : 0,
 		.reserved_uars = Lim::reserved_uars.get(mailbox),
 		.max_sq_sge = Lim::max_sq_sge.get(mailbox),
 		.max_sq_wqe_bytes = Lim::max_sq_wqe_size.get(mailbox),
@@ -116,7 +129,9 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		return refuse("the ports' largest MTU", cap.port.max_mtu);
 	// Six bits of an address vector name a GID of either port; P_Key indices have seven.
 	if (cap.port.gids > wire::AddressVector::gids_per_port || cap.port.pkeys > 128)
-		return refuse("the ports' table sizes", cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids : cap.port.pkeys);
+		return refuse("the ports' table sizes",
+			      cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids
+										 : cap.port.pkeys);
 	if (Lim::log_min_page_size.get(mailbox) > 12)
 		return refuse("log2 of the smallest page", Lim::log_min_page_size.get(mailbox));
 	if (!cap.uar_bytes)
@@ -136,10 +151,11 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
 	if (cap.log_max_requester_reads > 7 || cap.log_max_responder_reads > 7)
 		return refuse("log2 of RDMA reads", cap.log_max_requester_reads);
-	if (!entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.eqpc, 16) || !entry_size_ok(cap.entry.eec, 16) ||
-	    !entry_size_ok(cap.entry.eeec, 16) || !entry_size_ok(cap.entry.cqc, 32) || !entry_size_ok(cap.entry.srqc, 32) ||
-	    !entry_size_ok(cap.entry.eqc, 32) || !entry_size_ok(cap.entry.mpt, 64) || !entry_size_ok(cap.entry.uar_scratch, 16) ||
-	    cap.entry.mtt != 8)
+	if (!entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.eqpc, 16) ||
+	    !entry_size_ok(cap.entry.eec, 16) || !entry_size_ok(cap.entry.eeec, 16) ||
+	    !entry_size_ok(cap.entry.cqc, 32) || !entry_size_ok(cap.entry.srqc, 32) ||
+	    !entry_size_ok(cap.entry.eqc, 32) || !entry_size_ok(cap.entry.mpt, 64) ||
+	    !entry_size_ok(cap.entry.uar_scratch, 16) || cap.entry.mtt != 8)
 		return refuse("a context entry size", cap.entry.qpc);
 	return cap;
 }

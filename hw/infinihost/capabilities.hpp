@@ -5,7 +5,8 @@
 #include <hw/infinihost/commands.hpp>
 #include "../mellanox/port.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 namespace wire = ::hw::infinihost;
 using mellanox::PortCapabilities;
@@ -44,8 +45,8 @@ struct Capabilities {
 	u32 num_ports;
 	u32 port_width;
 	PortCapabilities port; // of each
-	u16 static_rates; // bit n: code n is known
-	u32 flags; // wire::dev_lim_flag
+	u16 static_rates;      // bit n: code n is known
+	u32 flags;             // wire::dev_lim_flag
 	u64 max_icm_bytes;
 	EntrySizes entry;
 
@@ -56,8 +57,9 @@ struct Capabilities {
 inline constexpr u32 log_max_message = 31;
 
 /*
- * Read the answers of the two queries; bar0_bytes: of the BAR that addresses of registers are within. An answer that contradicts
- * itself, or that no driver could work with, is -EPROTO, with one line in the log that says what was wrong. Context: any.
+ * Read the answers of the two queries; bar0_bytes: of the BAR that addresses of registers are
+ * within. An answer that contradicts itself, or that no driver could work with, is -EPROTO, with
+ * one line in the log that says what was wrong. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

@@ -6,9 +6,11 @@
 #include "srq.hpp"
 #include "user_abi.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::CqContext;
 
@@ -18,8 +20,9 @@ constexpr size_t max_ring_bytes = 4 << 20;
 } // namespace
 
 Cq::Cq(Hca &hca, ib_cq &verbs)
-    : lock_(KERN_LOCK_CLASS("infinihost.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()), uar_(hca.kernel_uar()), verbs_(verbs),
-      hca_(hca), resize_lock_(KERN_LOCK_CLASS("infinihost.cq_resize")), members_(hca, verbs)
+    : lock_(KERN_LOCK_CLASS("infinihost.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()),
+      uar_(hca.kernel_uar()), verbs_(verbs), hca_(hca),
+      resize_lock_(KERN_LOCK_CLASS("infinihost.cq_resize")), members_(hca, verbs)
 {
 }
 
@@ -82,11 +85,13 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
-	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty one.
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
+	// one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	number_ = TRY(Number::create(hca_.cqns()));
 	u8 context[Context::size] = {};
-	TRY(udata ? take_user_ring(log_entries, context, *udata) : make_own_ring(log_entries, context));
+	TRY(udata ? take_user_ring(log_entries, context, *udata)
+		  : make_own_ring(log_entries, context));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
 	// One that is handled, and one for the arming that its handler asked for.
@@ -101,8 +106,10 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
 	hca_.set_cq(number(), this);
 	live_ = true;
-	const auto given = hca_.commands().execute_in(
-		{.opcode = wire::Opcode::sw2hw_cq, .in_modifier = number(), .answer = Answer::at_once}, mailbox);
+	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_cq,
+						       .in_modifier = number(),
+						       .answer = Answer::at_once},
+						      mailbox);
 	if (!given) {
 		live_ = false;
 		hca_.set_cq(number(), nullptr);
@@ -120,8 +127,9 @@ void Cq::stop()
 {
 	if (live_) {
 		live_ = false;
-		kern::ignore(hca_.commands().execute_closing(
-			{.opcode = wire::Opcode::hw2sw_cq, .in_modifier = number(), .op_modifier = 1}));
+		kern::ignore(hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_cq,
+							      .in_modifier = number(),
+							      .op_modifier = 1}));
 		hca_.set_cq(number(), nullptr);
 		// Both its own interrupt and the asynchronous one may be about to call a handler.
 		hca_.synchronize_events();
@@ -142,7 +150,9 @@ kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
 	wire::ResizeCq::start.set(mailbox.bytes(), start);
 	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
 	wire::ResizeCq::lkey.set(mailbox.bytes(), lkey);
-	return hca_.commands().execute_in({.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1}, mailbox);
+	return hca_.commands().execute_in(
+		{.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1},
+		mailbox);
 }
 
 /* The library moves what it has not polled. */
@@ -152,7 +162,8 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	kern::Guard resizing(resize_lock_);
-	UserRegion region = TRY(UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
+	UserRegion region =
+		TRY(UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
 	TRY(command_resize(log_entries, 0, command.lkey));
 	// The card has written into the old one for the last time.
 	user_region_ = std::move(region);
@@ -162,8 +173,9 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * From the command on the card writes into the new ring, at the index where it is. What lies in the old one, before that index, is polled
- * there first; then, or when the command has ended, the new one is the ring.
+ * From the command on the card writes into the new ring, at the index where it is. What lies in the
+ * old one, before that index, is polled there first; then, or when the command has ended, the new
+ * one is the ring.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
@@ -171,7 +183,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	const u32 log_entries = kern::log2_ceil(entries + 1);
 	if (verbs_.res.user)
-		return udata ? resize_user(log_entries, *udata) : kern::Result<>(kern::Error{-EINVAL});
+		return udata ? resize_user(log_entries, *udata)
+			     : kern::Result<>(kern::Error{-EINVAL});
 	kern::Guard resizing(resize_lock_);
 	Ring unused;
 	if (log_entries == ring_.log_entries)
@@ -197,7 +210,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		if (resized)
 			verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 		resizing_ = false;
-		// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
+		// The old ring, or the new one that is not wanted: freed when the lock is no longer
+		// held.
 		unused = std::move(next_ring_);
 	}
 	return resized;
@@ -291,7 +305,8 @@ void Cq::purge_locked(const Qp &qp)
 		const wire::Cqe &cqe = ring_.at(at);
 		if (is_of(cqe, qp)) {
 			u64 id;
-			const bool sent = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0;
+			const bool sent = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error
+							 : cqe.is_send != 0;
 			if (!sent && qp.srq)
 				(void)qp.srq->complete(cqe.wqe_address, id);
 			gone++;
@@ -308,8 +323,8 @@ void Cq::purge_locked(const Qp &qp)
 void Cq::dump(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lock_);
-	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(), 1u << ring_.log_entries, consumer_,
-		  events_, bogus_entries_);
+	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(),
+		  1u << ring_.log_entries, consumer_, events_, bogus_entries_);
 	members_.dump(out);
 }
 

@@ -10,18 +10,23 @@
 #include "qp.hpp"
 #include "user_context.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Srq;
 
-class Cq {
+class Cq
+{
 public:
 	using Object = rdma::DriverObject<ib_cq, Cq>;
 	static Cq &of(ib_cq *cq) { return Object::state(cq); }
 
 	Cq(Hca &hca, ib_cq &verbs);
 	~Cq();
-	/* Gives the queue to the card. udata: of a program, in whose memory it then lies. May sleep. */
+	/*
+	 * Gives the queue to the card. udata: of a program, in whose memory it then lies. May
+	 * sleep.
+	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
@@ -46,7 +51,10 @@ public:
 
 	/* The sends, or the receives, of a QP complete here from now on. */
 	void attach(Qp &qp, bool sends);
-	/* No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many completions. May sleep. */
+	/*
+	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
+	 * completions. May sleep.
+	 */
 	u32 detach(Qp &qp, bool sends);
 	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
 	void purge(Qp &qp);
@@ -60,7 +68,10 @@ private:
 	/* A test. */
 	friend class Bench;
 
-	/* Of an entry that stands for one of the graveyard's: no completion of a card has this opcode. */
+	/*
+	 * Of an entry that stands for one of the graveyard's: no completion of a card has this
+	 * opcode.
+	 */
 	static constexpr u8 remains_opcode = 0x7f;
 	/* Of no entry: what is not the number's holds the direction alone. */
 	static constexpr u32 no_key = ~0u;
@@ -70,8 +81,14 @@ private:
 		kern::DmaBuffer memory;
 		u32 log_entries = 0;
 
-		wire::Cqe &at(u32 index) const { return memory.as<wire::Cqe>()[index & ((1u << log_entries) - 1)]; }
-		bool owned(u32 index) const { return !(kern::read_once(at(index).owner) & wire::Cqe::owner_bit); }
+		wire::Cqe &at(u32 index) const
+		{
+			return memory.as<wire::Cqe>()[index & ((1u << log_entries) - 1)];
+		}
+		bool owned(u32 index) const
+		{
+			return !(kern::read_once(at(index).owner) & wire::Cqe::owner_bit);
+		}
 	};
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
 	/* Each puts into the context where the queue and its records lie. */
@@ -97,7 +114,10 @@ private:
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
 	/* The index behind the last entry that is ours. */
 	u32 end_locked() const REQUIRES(lock_);
-	/* Whether there is an entry at the consumer index, in whichever ring; if it is in the new one, that is the ring. */
+	/*
+	 * Whether there is an entry at the consumer index, in whichever ring; if it is in the new
+	 * one, that is the ring.
+	 */
 	bool look() REQUIRES(lock_);
 	/* Takes the entries of a QP out; their receives go back to its SRQ. */
 	void purge_locked(const Qp &qp) REQUIRES(lock_);

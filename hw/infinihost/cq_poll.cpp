@@ -6,9 +6,11 @@
 #include "qp.hpp"
 #include "srq.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 /* Of an opcode that no completed send has. */
 constexpr u8 none = 0xff;
@@ -22,7 +24,9 @@ struct SendOpcodes {
 		using wire::WqeOpcode;
 		for (u8 &opcode : verbs)
 			opcode = none;
-		const auto set = [this](WqeOpcode from, ib_wc_opcode to) { verbs[static_cast<u8>(from)] = static_cast<u8>(to); };
+		const auto set = [this](WqeOpcode from, ib_wc_opcode to) {
+			verbs[static_cast<u8>(from)] = static_cast<u8>(to);
+		};
 		set(WqeOpcode::send, IB_WC_SEND);
 		set(WqeOpcode::send_imm, IB_WC_SEND);
 		set(WqeOpcode::rdma_write, IB_WC_RDMA_WRITE);
@@ -34,15 +38,20 @@ struct SendOpcodes {
 };
 constexpr SendOpcodes send_opcodes;
 
-/* What a receive was, by the low bits of its packet's opcode: last or only ones with immediate data stand out. */
+/*
+ * What a receive was, by the low bits of its packet's opcode: last or only ones with immediate data
+ * stand out.
+ */
 constexpr u8 receive_mask = 0x1f;
 constexpr bool is_send_imm(u8 opcode)
 {
-	return (opcode & receive_mask) == 0x03 || (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::send_imm);
+	return (opcode & receive_mask) == 0x03 ||
+	       (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::send_imm);
 }
 constexpr bool is_write_imm(u8 opcode)
 {
-	return (opcode & receive_mask) == 0x09 || (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::rdma_write_imm);
+	return (opcode & receive_mask) == 0x09 ||
+	       (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::rdma_write_imm);
 }
 
 } // namespace
@@ -51,15 +60,17 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 {
 	bogus_entries_++;
 	if (!reported_)
-		kern_dev_error(hca_.dma_device(), "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n", number(), what,
-			       cqe.qpn.value(), cqe.opcode);
+		kern_dev_error(hca_.dma_device(),
+			       "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n",
+			       number(), what, cqe.qpn.value(), cqe.opcode);
 	reported_ = true;
 	return false;
 }
 
 bool Cq::retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
-	// An address below the ring, or beyond, is that of no request: the distance is not within it.
+	// An address below the ring, or beyond, is that of no request: the distance is not within
+	// it.
 	const u32 offset = cqe.wqe_address - qp.sq_base();
 	if (offset >> qp.sq.log_stride > qp.sq.mask) [[unlikely]]
 		return false;
@@ -75,7 +86,8 @@ s64 Cq::retire_receive(const wire::Cqe &cqe, Qp &qp, u64 &id)
 
 bool Cq::translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 {
-	const u8 opcode = cqe.opcode < sizeof(send_opcodes.verbs) ? send_opcodes.verbs[cqe.opcode] : none;
+	const u8 opcode =
+		cqe.opcode < sizeof(send_opcodes.verbs) ? send_opcodes.verbs[cqe.opcode] : none;
 	if (opcode == none || !retire_send(cqe, qp, wc.wr_id)) [[unlikely]]
 		return bogus(cqe, "completion of no send");
 	wc.status = IB_WC_SUCCESS;
@@ -149,7 +161,8 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	const QpEntry &entry = qps_[qpn & qp_mask_];
 	// An error says by its opcode alone whose request it was.
 	const bool sends = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0;
-	if ((sends ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn)) != number()) [[unlikely]]
+	if ((sends ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn)) != number())
+		[[unlikely]]
 		return nullptr;
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
@@ -166,10 +179,12 @@ bool Cq::translate_of(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc)
 {
 	if (cqe.opcode == remains_opcode) [[unlikely]]
-		return members_.take(cqe.qpn, wc) || bogus(cqe, "completion of nothing that remains");
+		return members_.take(cqe.qpn, wc) ||
+		       bogus(cqe, "completion of nothing that remains");
 	// Completions mostly come in runs, of one QP in one direction.
 	// 24 bits: with more, the card could make it no_key.
-	const u32 key = (cqe.qpn & 0xffffff) << 1 | (cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
+	const u32 key = (cqe.qpn & 0xffffff) << 1 |
+			(cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
 	if (key != last_key_) [[unlikely]] {
 		Qp *qp = qp_of(cqe);
 		if (!qp)
@@ -232,15 +247,19 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		return -EINVAL;
 	const u32 sequence = kern::read_once(self.sequence_) & 3;
 	const u32 consumer = __atomic_load_n(self.consumer_record_, __ATOMIC_RELAXED);
-	// First the record, which the card may look at, then the doorbell. The card raises an event for what is already
-	// there from `consumer` on, so nothing is missed and the answer is always 0 (NOTIFY-06).
-	__atomic_store_n(self.arm_record_ + 1,
-			 __builtin_bswap32(wire::DoorbellRecord::number.in(self.number()) |
-					   wire::DoorbellRecord::type.in(wire::record_type::cq_arm) |
-					   wire::DoorbellRecord::arm_sequence.in(sequence) | wire::DoorbellRecord::arm_command.in(command)),
-			 __ATOMIC_RELAXED);
+	// First the record, which the card may look at, then the doorbell. The card raises an event
+	// for what is already there from `consumer` on, so nothing is missed and the answer is
+	// always 0 (NOTIFY-06).
+	__atomic_store_n(
+		self.arm_record_ + 1,
+		__builtin_bswap32(wire::DoorbellRecord::number.in(self.number()) |
+				  wire::DoorbellRecord::type.in(wire::record_type::cq_arm) |
+				  wire::DoorbellRecord::arm_sequence.in(sequence) |
+				  wire::DoorbellRecord::arm_command.in(command)),
+		__ATOMIC_RELAXED);
 	__atomic_store_n(self.arm_record_, consumer, __ATOMIC_RELEASE);
-	const u32 first = cq_sequence.in(sequence) | cq_command.in(command) | cq_cqn.in(self.number());
+	const u32 first =
+		cq_sequence.in(sequence) | cq_command.in(command) | cq_cqn.in(self.number());
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | __builtin_bswap32(first));
 	return 0;
 }

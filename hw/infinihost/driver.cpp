@@ -4,7 +4,8 @@
 
 extern "C" const struct pci_device_id weft_infinihost_pci_ids[];
 
-namespace {
+namespace
+{
 
 using infinihost::Card;
 

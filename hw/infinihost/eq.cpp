@@ -2,11 +2,13 @@
 #include "eq.hpp"
 #include <hw/infinihost/contexts.hpp>
 
-namespace infinihost {
+namespace infinihost
+{
 
 using hw::mellanox::Eqe;
 
-namespace {
+namespace
+{
 
 /* An entry's last byte: the card's, until it has written the entry; software makes it so again. */
 constexpr u8 owner_bit = 0x80;
@@ -17,17 +19,20 @@ Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : log_entries_(log_entries), sink_(resources.sink), bar0_(resources.bar0),
       index_register_(resources.firmware.eq_ci_offset + eqn * wire::eq_ci_stride),
       // Those from 32 on are in the first of the two words.
-      arm_register_(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0)), arm_bit_(1u << eqn % 32), commands_(resources.commands),
-      eqn_(eqn), vector_(vector), room_(1u << log_entries, -ENOMEM)
+      arm_register_(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0)),
+      arm_bit_(1u << eqn % 32), commands_(resources.commands), eqn_(eqn), vector_(vector),
+      room_(1u << log_entries, -ENOMEM)
 {
 }
 
-kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, u32 vector, bool by_pin, u32 log_entries)
+kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, u32 vector,
+					 bool by_pin, u32 log_entries)
 {
 	using Context = wire::EqContext;
 
 	auto eq = TRY(kern::adopt(new (kern::Gfp::kernel) Eq(resources, eqn, vector, log_entries)));
-	eq->buffer_ = TRY(kern::DmaBuffer::create(resources.dma_device, sizeof(Eqe) << log_entries, kern::Gfp::kernel));
+	eq->buffer_ = TRY(kern::DmaBuffer::create(resources.dma_device, sizeof(Eqe) << log_entries,
+						  kern::Gfp::kernel));
 	eq->entries_ = eq->buffer_.as<u8>();
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		eq->entries_[i * sizeof(Eqe) + sizeof(Eqe) - 1] = owner_bit;
@@ -42,7 +47,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	Context::vector.set(context, vector);
 	Context::pd.set(context, resources.memory.pd);
 	Context::lkey.set(context, resources.memory.lkey);
-	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn}, mailbox));
+	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn},
+					  mailbox));
 	eq->live_ = true;
 	return eq;
 }
@@ -50,14 +56,16 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 Eq::~Eq()
 {
 	if (live_)
-		kern::ignore(commands_.execute_closing({.opcode = wire::Opcode::hw2sw_eq, .in_modifier = eqn_, .op_modifier = 1}));
+		kern::ignore(commands_.execute_closing(
+			{.opcode = wire::Opcode::hw2sw_eq, .in_modifier = eqn_, .op_modifier = 1}));
 }
 
 bool Eq::interrupt()
 {
 	const u32 mask = (1u << log_entries_) - 1;
 	const u32 first = consumer_;
-	// One lap at most: a card that never stops gets its next interrupt, and the machine a breath.
+	// One lap at most: a card that never stops gets its next interrupt, and the machine a
+	// breath.
 	const u32 limit = first + (1u << log_entries_);
 
 	interrupts_++;

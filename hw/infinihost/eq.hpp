@@ -8,7 +8,8 @@
 #include "capabilities.hpp"
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 /* How the driver's own queues are named: a key of all memory, and its domain. */
 struct OwnMemory {
@@ -26,16 +27,21 @@ struct EqResources {
 	EventSink &sink;
 };
 
-class Eq {
+class Eq
+{
 public:
-	/* vector: the MSI-X message it raises, or with by_pin the interrupt pin. log_entries: of its size. May sleep. */
-	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn, u32 vector, bool by_pin, u32 log_entries);
+	/*
+	 * vector: the MSI-X message it raises, or with by_pin the interrupt pin. log_entries: of
+	 * its size. May sleep.
+	 */
+	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
+						    u32 vector, bool by_pin, u32 log_entries);
 	/* Its interrupt is off. */
 	~Eq();
 
 	/*
-	 * Takes what is there, and asks for an interrupt for what comes; true if there was something. Hard interrupt; also what
-	 * polls when that is suspected lost.
+	 * Takes what is there, and asks for an interrupt for what comes; true if there was
+	 * something. Hard interrupt; also what polls when that is suspected lost.
 	 */
 	bool interrupt();
 	/* The first arming; later ones are interrupt()'s. */
@@ -47,7 +53,8 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Its entries. The card does not wait for room: what may raise events has its portion of them before it is made. Errors of taking: ENOMEM.
+	 * Its entries. The card does not wait for room: what may raise events has its portion of
+	 * them before it is made. Errors of taking: ENOMEM.
 	 */
 	kern::Budget &room() { return room_; }
 

@@ -4,10 +4,14 @@
 #include <hw/infinihost/contexts.hpp>
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 struct MarkedGroup final : GroupFormat {
-	static constexpr size_t place(u32 index) { return sizeof(wire::McgHeader) + index * wire::McgMember::size; }
+	static constexpr size_t place(u32 index)
+	{
+		return sizeof(wire::McgHeader) + index * wire::McgMember::size;
+	}
 
 	u32 count(const u8 *entry, u32 room) const override
 	{

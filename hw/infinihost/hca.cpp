@@ -13,9 +13,11 @@ extern "C" {
 unsigned int weft_infinihost_completion_vectors = ~0u;
 }
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using hw::mellanox::Eqe;
 using hw::mellanox::EventType;
@@ -26,12 +28,15 @@ constexpr u32 most_port_events = 256;
 
 } // namespace
 
-Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener)
-    : pci_(pci), bar0_(bar0), uar_(uar), listener_(listener), cq_table_lock_(KERN_LOCK_CLASS("infinihost.cq_table"))
+Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	 FailureListener &listener)
+    : pci_(pci), bar0_(bar0), uar_(uar), listener_(listener),
+      cq_table_lock_(KERN_LOCK_CLASS("infinihost.cq_table"))
 {
 }
 
-kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener)
+kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
+					   const kern::Mmio &uar, FailureListener &listener)
 {
 	auto hca = TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
 	TRY(hca->start());
@@ -55,7 +60,8 @@ kern::Result<> Hca::start()
 	TRY(create_event_queues());
 	TRY(check_interrupt());
 	TRY(configure_special_qps());
-	multicast_ = TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], marked_group));
+	multicast_ =
+		TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], marked_group));
 	return create_ports();
 }
 
@@ -64,7 +70,8 @@ kern::Result<> Hca::start_firmware()
 	auto mailbox = TRY(commands_->mailbox());
 	TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
 	firmware_ = TRY(parse_firmware(mailbox.bytes(), bar0_.size()));
-	// Whether the card has memory of its own, which it would then want to keep contexts in: that mode is not driven here.
+	// Whether the card has memory of its own, which it would then want to keep contexts in:
+	// that mode is not driven here.
 	auto memory = TRY(commands_->mailbox());
 	const auto enabled = commands_->execute_out({.opcode = wire::opcode::enable_lam}, memory);
 	if (enabled || enabled.error() != -EAGAIN) {
@@ -72,7 +79,8 @@ kern::Result<> Hca::start_firmware()
 		return kern::Error{enabled ? -EOPNOTSUPP : enabled.error()};
 	}
 	if (firmware_.pages) {
-		firmware_area_ = TRY(PageArea::create(dma_device(), size_t{firmware_.pages} * 4096));
+		firmware_area_ =
+			TRY(PageArea::create(dma_device(), size_t{firmware_.pages} * 4096));
 		TRY(firmware_area_.map(*commands_, wire::Opcode::map_fa));
 		stage_ = Stage::firmware_mapped;
 	}
@@ -86,8 +94,10 @@ kern::Result<> Hca::query_capabilities()
 	TRY(commands_->execute_out({.opcode = wire::opcode::query_dev_lim}, mailbox));
 	capabilities_ = TRY(parse_capabilities(mailbox.bytes()));
 	if (capabilities_.uar_bytes > uar_.size()) {
-		kern_dev_error(dma_device(), "%u bytes of user access regions do not fit the card's BAR 2 of %#lx\n",
-			       capabilities_.uar_bytes, uar_.size());
+		kern_dev_error(
+			dma_device(),
+			"%u bytes of user access regions do not fit the card's BAR 2 of %#lx\n",
+			capabilities_.uar_bytes, uar_.size());
 		return kern::Error{-EPROTO};
 	}
 	layout_ = TRY(lay_out_icm(capabilities_, {}));
@@ -97,7 +107,8 @@ kern::Result<> Hca::query_capabilities()
 
 kern::Result<> Hca::map_icm()
 {
-	const u64 pages = TRY(commands_->execute({.opcode = wire::Opcode::set_icm_size, .in_param = layout_.total_bytes}));
+	const u64 pages = TRY(commands_->execute(
+		{.opcode = wire::Opcode::set_icm_size, .in_param = layout_.total_bytes}));
 	if (pages > 1 << 16) {
 		kern_dev_error(dma_device(), "the card wants %#lx auxiliary pages\n", pages);
 		return kern::Error{-EPROTO};
@@ -125,13 +136,15 @@ kern::Result<> Hca::map_icm()
 		{IcmRegion::uarc, 0},
 	};
 	for (const auto &[region, reserved] : plan)
-		tables_[static_cast<int>(region)] = TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
+		tables_[static_cast<int>(region)] =
+			TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
 
 	mtt_entries_ = TRY(Buddy::create(layout_[IcmRegion::mtt].log_entries));
 	const u32 first = TRY(mtt_entries_->allocate(kern::log2_ceil(capabilities_.reserved_mtts)));
 	kern_assert(first == 0);
 	(void)first;
-	mtts_ = TRY(kern::make<MttTable>(kern::Gfp::kernel, table(IcmRegion::mtt), *mtt_entries_, wire::log_mtt_segment));
+	mtts_ = TRY(kern::make<MttTable>(kern::Gfp::kernel, table(IcmRegion::mtt), *mtt_entries_,
+					 wire::log_mtt_segment));
 	return {};
 }
 
@@ -145,7 +158,8 @@ kern::Result<> Hca::create_numbers()
 	// Number 0 stands for no domain.
 	pdns_ = TRY(NumberAllocator::create(capabilities_.reserved_pds + 1, 1 << 15));
 	// The kernel's own is the first that one may ring by.
-	uars_ = TRY(NumberAllocator::create(uar_page() + 1, capabilities_.uar_bytes / wire::uar::page_size));
+	uars_ = TRY(NumberAllocator::create(uar_page() + 1,
+					    capabilities_.uar_bytes / wire::uar::page_size));
 	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, count(IcmRegion::qpc)));
 	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, count(IcmRegion::cqc)));
 	srq_table_ = TRY(kern::make_array<Srq *>(kern::Gfp::kernel, count(IcmRegion::srqc)));
@@ -157,10 +171,16 @@ kern::Result<> Hca::init_hca()
 	using Init = wire::InitHca;
 	auto mailbox = TRY(commands_->mailbox());
 	u8 *const in = mailbox.bytes();
-	const auto base = [&](wire::Field64 field, IcmRegion region) { field.set(in, layout_[region].base); };
-	const auto log = [&](wire::Field field, IcmRegion region) { field.set(in, layout_[region].log_entries); };
+	const auto base = [&](wire::Field64 field, IcmRegion region) {
+		field.set(in, layout_[region].base);
+	};
+	const auto log = [&](wire::Field field, IcmRegion region) {
+		field.set(in, layout_[region].log_entries);
+	};
 
-	Init::flags.set(in, capabilities_.has(wire::dev_lim_flag::av_port_check) ? Init::flag_av_port_check : 0);
+	Init::flags.set(in, capabilities_.has(wire::dev_lim_flag::av_port_check)
+				    ? Init::flag_av_port_check
+				    : 0);
 	base(Init::qpc_base, IcmRegion::qpc);
 	log(Init::log_qps, IcmRegion::qpc);
 	base(Init::eec_base, IcmRegion::eec);
@@ -191,7 +211,8 @@ kern::Result<> Hca::init_hca()
 
 kern::Result<> Hca::create_own_objects()
 {
-	records_ = TRY(Records::create(table(IcmRegion::uarc), uar_page() << layout_.log_uarc_pages, layout_.log_uarc_pages));
+	records_ = TRY(Records::create(table(IcmRegion::uarc), uar_page() << layout_.log_uarc_pages,
+				       layout_.log_uarc_pages));
 	own_pd_ = TRY(Number::create(*pdns_));
 	own_key_ = TRY(open_all_memory(*this, own_pd_.value(), IB_ACCESS_LOCAL_WRITE));
 	return {};
@@ -199,17 +220,24 @@ kern::Result<> Hca::create_own_objects()
 
 kern::Result<> Hca::create_event_queues()
 {
-	const u32 available = (1u << layout_[IcmRegion::eqc].log_entries) - capabilities_.reserved_eqs;
-	const EqResources resources{*commands_, dma_device(), own_memory(), table(IcmRegion::eqc), bar0_, firmware_, *this};
+	const u32 available =
+		(1u << layout_[IcmRegion::eqc].log_entries) - capabilities_.reserved_eqs;
+	const EqResources resources{*commands_, dma_device(), own_memory(), table(IcmRegion::eqc),
+				    bar0_,      firmware_,    *this};
 	const auto make = [&](u32 i, u32 vector, bool by_pin, u32 log_entries) {
-		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector, by_pin, log_entries);
+		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector,
+					       by_pin, log_entries);
 	};
-	TRY(events_.create(pci_, weft_infinihost_completion_vectors, available,
-			   {"weft_infinihost", "weft_infinihost-async", "weft_infinihost-completion"},
-			   {bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); }, make));
+	TRY(events_.create(
+		pci_, weft_infinihost_completion_vectors, available,
+		{"weft_infinihost", "weft_infinihost-async", "weft_infinihost-completion"},
+		{bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); },
+		make));
 	// Its own events are the answers of commands.
 	TRY(events_.take_own_room(CommandInterface::max_slots + num_ports() * most_port_events));
-	TRY(commands_->execute({.opcode = wire::Opcode::map_eq, .in_modifier = async_eq().number(), .in_param = async_events}));
+	TRY(commands_->execute({.opcode = wire::Opcode::map_eq,
+				.in_modifier = async_eq().number(),
+				.in_param = async_events}));
 	events_.arm();
 	return {};
 }
@@ -247,9 +275,11 @@ kern::Result<> Hca::configure_special_qps()
 
 kern::Result<> Hca::create_ports()
 {
-	port_commands_ = TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_, capabilities_));
+	port_commands_ =
+		TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_, capabilities_));
 	for (u32 port = 1; port <= num_ports(); port++) {
-		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities_.port, log_max_message));
+		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port,
+						    capabilities_.port, log_max_message));
 		// Until a QP0 of ours listens the card's own agent may answer the subnet manager.
 		TRY(ports_[port - 1]->open());
 	}
@@ -267,12 +297,14 @@ void Hca::stop()
 	// What these commands fail to do, the reset that comes before the card's next use does.
 	if (stage_ == Stage::special_qps)
 		for (const u32 kind : {wire::special_smi, wire::special_gsi})
-			kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp, .op_modifier = static_cast<u8>(kind)}));
+			kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
+							 .op_modifier = static_cast<u8>(kind)}));
 	commands_->use_polling();
 	if (events_.begun())
-		kern::ignore(commands_->execute({.opcode = wire::Opcode::map_eq,
-						 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number(),
-						 .in_param = ~u64{0}}));
+		kern::ignore(commands_->execute(
+			{.opcode = wire::Opcode::map_eq,
+			 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number(),
+			 .in_param = ~u64{0}}));
 	events_.stop();
 	own_key_ = {};
 	records_.reset();
@@ -305,11 +337,14 @@ void Hca::tell_of_failure()
 
 void Hca::dump(kern::debugfs::Output &out)
 {
-	static constexpr const char *names[icm_regions] = {"QPC", "EQPC", "RDB", "EEC", "EEEC",	       "SRQC", "CQC",
-							   "EQC", "MCG",  "MPT", "MTT", "UAR scratch", "UARC"};
+	static constexpr const char *names[icm_regions] = {
+		"QPC", "EQPC", "RDB", "EEC", "EEEC",        "SRQC", "CQC",
+		"EQC", "MCG",  "MPT", "MTT", "UAR scratch", "UARC"};
 	for (unsigned int i = 0; i < icm_regions; i++)
-		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i], layout_.extent[i].log_entries,
-			  layout_.extent[i].entry_bytes, layout_.extent[i].base, tables_[i] ? tables_[i]->resident_bytes() : size_t{0});
+		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i],
+			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes,
+			  layout_.extent[i].base,
+			  tables_[i] ? tables_[i]->resident_bytes() : size_t{0});
 	events_.dump(out);
 	for (u32 port = 1; port <= num_ports(); port++)
 		ports_[port - 1]->dump(out);
@@ -340,13 +375,16 @@ void Hca::async_event(const u8 *entry)
 	const auto type = static_cast<EventType>(Eqe::type.get(eqe));
 	switch (type) {
 	case EventType::command:
-		commands_->completed(static_cast<u16>(Eqe::command_token.get(eqe)), static_cast<u8>(Eqe::command_status.get(eqe)),
+		commands_->completed(static_cast<u16>(Eqe::command_token.get(eqe)),
+				     static_cast<u8>(Eqe::command_status.get(eqe)),
 				     Eqe::command_out_param.get(eqe));
 		break;
 	case EventType::port_change: {
-		const bool active = Eqe::subtype.get(eqe) == hw::mellanox::port_change_subtype::active;
+		const bool active =
+			Eqe::subtype.get(eqe) == hw::mellanox::port_change_subtype::active;
 		// Two bits, of the four that the family has.
-		port_event(active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR, Eqe::port.get(eqe) & 3);
+		port_event(active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+			   Eqe::port.get(eqe) & 3);
 		break;
 	}
 	case EventType::local_catastrophic:

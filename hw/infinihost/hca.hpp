@@ -15,16 +15,18 @@
 #include "port_commands.hpp"
 #include "records.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Cq;
 class Qp;
 class Srq;
 
 /*
- * A QP by its number. One who polls a CQ may use the QP if the entry names that CQ for the direction in question: the names are
- * written and cleared under the CQ's lock, the pointer before the first and after the last. So a card that puts another's number into a
- * CQ gets nobody to touch a QP that may be going.
+ * A QP by its number. One who polls a CQ may use the QP if the entry names that CQ for the
+ * direction in question: the names are written and cleared under the CQ's lock, the pointer before
+ * the first and after the last. So a card that puts another's number into a CQ gets nobody to touch
+ * a QP that may be going.
  */
 struct QpEntry {
 	Qp *qp;
@@ -33,19 +35,22 @@ struct QpEntry {
 };
 
 /*
- * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM, INIT_HCA, a key of all memory, event
- * queues, interrupts, commands by events, special QPs, ports.
+ * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
+ * INIT_HCA, a key of all memory, event queues, interrupts, commands by events, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. What is const after create() is read without locks.
+ * Everything that later objects need of the card is reached from here. What is const after create()
+ * is read without locks.
  */
-class Hca final : public EventSink {
+class Hca final : public EventSink
+{
 public:
 	/*
 	 * The card has just been reset and may master the bus.
-	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself; EOPNOTSUPP for one with memory of its own.
-	 * May sleep.
+	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself;
+	 * EOPNOTSUPP for one with memory of its own. May sleep.
 	 */
-	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
+						     const kern::Mmio &uar,
 						     FailureListener &listener);
 	~Hca();
 
@@ -76,36 +81,57 @@ public:
 	NumberAllocator &uars() { return *uars_; }
 
 	/* The hardware's number of QP0 or QP1 of a port. */
-	u32 special_qpn(bool gsi, u32 port) const { return special_base_ + (gsi ? 2 : 0) + port - 1; }
+	u32 special_qpn(bool gsi, u32 port) const
+	{
+		return special_base_ + (gsi ? 2 : 0) + port - 1;
+	}
 
-	/* The page by which all kernel queues ring: behind the card's own, and the one that firmware rings by before a driver is there. */
+	/*
+	 * The page by which all kernel queues ring: behind the card's own, and the one that
+	 * firmware rings by before a driver is there.
+	 */
 	u32 uar_page() const { return capabilities_.reserved_uars + 1; }
-	kern::Mmio kernel_uar() const { return uar_.view(u64{uar_page()} * wire::uar::page_size, wire::uar::page_size); }
+	kern::Mmio kernel_uar() const
+	{
+		return uar_.view(u64{uar_page()} * wire::uar::page_size, wire::uar::page_size);
+	}
 
 	unsigned int completion_vectors() const { return events_.completions(); }
 	Eq &completion_eq(unsigned int vector) { return events_.completion(vector); }
 	Eq &async_eq() { return events_.async(); }
 
 	/*
-	 * Objects by number, for interrupts and polling. An entry is set before the card can name the object, cleared when it no
-	 * longer can; the owner then waits for the interrupts that may have read it (synchronize_events) before it ends.
+	 * Objects by number, for interrupts and polling. An entry is set before the card can name
+	 * the object, cleared when it no longer can; the owner then waits for the interrupts that
+	 * may have read it (synchronize_events) before it ends.
 	 */
 	QpEntry &qp_entry(u32 qpn) { return qp_table_[qpn & qp_mask()]; }
 	QpEntry *qp_table() { return qp_table_.data(); }
 	u32 qp_mask() const { return static_cast<u32>(qp_table_.size()) - 1; }
 	/* For event handlers. */
 	Qp *find_qp(u32 qpn) const { return kern::read_once(qp_table_[qpn & qp_mask()].qp); }
-	Cq *find_cq(u32 cqn) const { return cqn < cq_table_.size() ? kern::read_once(cq_table_[cqn]) : nullptr; }
+	Cq *find_cq(u32 cqn) const
+	{
+		return cqn < cq_table_.size() ? kern::read_once(cq_table_[cqn]) : nullptr;
+	}
 	void set_cq(u32 cqn, Cq *cq);
-	Srq *find_srq(u32 srqn) const { return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn]) : nullptr; }
+	Srq *find_srq(u32 srqn) const
+	{
+		return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn]) : nullptr;
+	}
 	void set_srq(u32 srqn, Srq *srq) { kern::write_once(srq_table_[srqn], srq); }
 	/* Waits for every event handler that runs now. May sleep. */
 	void synchronize_events() { events_.synchronize(); }
 
-	/* The card has failed: has every CQ's consumer come for its flushed requests. Any context. */
+	/*
+	 * The card has failed: has every CQ's consumer come for its flushed requests. Any context.
+	 */
 	void announce_failure() { failure_work_.queue(); }
 
-	/* Where events that concern the ports and the whole device go, between registration and unregistration. */
+	/*
+	 * Where events that concern the ports and the whole device go, between registration and
+	 * unregistration.
+	 */
 	void set_event_device(struct ib_device *device);
 
 	/* For debugfs: event queues, tables, and every queue in use. May sleep. */
@@ -118,7 +144,8 @@ public:
 private:
 	/* A test, of what does without a card. */
 	friend class Bench;
-	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener);
+	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
+	    FailureListener &listener);
 
 	kern::Result<> start();
 	kern::Result<> start_firmware();
@@ -168,7 +195,13 @@ private:
 	kern::Owned<Port> ports_[2];
 
 	/* How far start() came, for stop(). */
-	enum class Stage { none, firmware_mapped, auxiliary_mapped, running, special_qps } stage_ = Stage::none;
+	enum class Stage {
+		none,
+		firmware_mapped,
+		auxiliary_mapped,
+		running,
+		special_qps
+	} stage_ = Stage::none;
 };
 
 } // namespace infinihost

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods: what is not the same for the whole family. What the card has not is not in it:
-// windows, fast registration, XRC, moderation of completions, regions that change.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The table of methods: what is not the same
+// for the whole family. What the card has not is not in it: windows, fast registration, XRC,
+// moderation of completions, regions that change.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>
@@ -12,9 +12,11 @@
 #include "user_abi.hpp"
 #include "user_context.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Methods = CommonMethods<Verbs>;
 
@@ -41,7 +43,10 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 	return 0;
 }
 
-/* The card keeps a description of its own, and has no command for another: the node has its name in the answers that pass here. */
+/*
+ * The card keeps a description of its own, and has no command for another: the node has its name in
+ * the answers that pass here.
+ */
 int modify_device(ib_device *device, int mask, ib_device_modify *change)
 {
 	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
@@ -53,18 +58,21 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 /* What the tables of a port are read from. */
 bool is_of_port(u16 attribute)
 {
-	return attribute == ib::attr_port_info || attribute == ib::attr_guid_info || attribute == ib::attr_pkey_table ||
-	       attribute == ib::attr_sl_to_vl;
+	return attribute == ib::attr_port_info || attribute == ib::attr_guid_info ||
+	       attribute == ib::attr_pkey_table || attribute == ib::attr_sl_to_vl;
 }
 
 /*
- * The card tells of ports that go up and down, and of nothing else that the subnet manager sets: what passes here is the only way to learn
- * of it. The tables are right before anybody is told; that the port has changed the midlayer sees itself.
+ * The card tells of ports that go up and down, and of nothing else that the subnet manager sets:
+ * what passes here is the only way to learn of it. The tables are right before anybody is told;
+ * that the port has changed the midlayer sees itself.
  */
-int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh, const ib_mad *in, ib_mad *out, size_t *, u16 *)
+int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
+		const ib_mad *in, ib_mad *out, size_t *, u16 *)
 {
 	Hca &hca = hca_of(device);
-	const int result = mellanox::process_mad(hca.commands(), port_num, flags, wc, grh, *in, *out);
+	const int result =
+		mellanox::process_mad(hca.commands(), port_num, flags, wc, grh, *in, *out);
 	const auto &request = *reinterpret_cast<const ib::Smp *>(in);
 	auto &answer = *reinterpret_cast<ib::Smp *>(out);
 	if (!(result & IB_MAD_RESULT_REPLY) || !request.header.is_smp())
@@ -72,12 +80,15 @@ int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, con
 	const bool refused = answer.header.status.value() & ~ib::mad_status_direction;
 	if (!refused && request.header.attr_id == ib::attr_node_description)
 		__builtin_memcpy(answer.data, device->node_desc, IB_DEVICE_NODE_DESC_MAX);
-	if (refused || !request.header.is_method(ib::MadMethod::set) || !is_of_port(request.header.attr_id))
+	if (refused || !request.header.is_method(ib::MadMethod::set) ||
+	    !is_of_port(request.header.attr_id))
 		return result;
 	Port &port = hca.port(port_num);
 	if (const auto read = port.read_tables(); !read && !hca.failed())
-		kern_warning_limited("port %u: its tables cannot be read again (%d)\n", port_num, read.error());
-	if (request.header.attr_id == ib::attr_port_info && ib::smp_attribute<ib::PortInfo>(request).client_reregister())
+		kern_warning_limited("port %u: its tables cannot be read again (%d)\n", port_num,
+				     read.error());
+	if (request.header.attr_id == ib::attr_port_info &&
+	    ib::smp_attribute<ib::PortInfo>(request).client_reregister())
 		port.changed(1u << IB_EVENT_CLIENT_REREGISTER);
 	return result;
 }
@@ -91,7 +102,10 @@ constexpr ib_device_ops make_operations()
 
 	own.alloc_pd = Methods::alloc_pd<user_abi::Number>;
 	own.attach_mcast = [](ib_qp *qp, const ib_gid *gid, u16) {
-		return hca_of(qp->device).multicast().attach(*gid, Qp::of(qp).number(), false, mellanox::owner_of(*qp)).error();
+		return hca_of(qp->device)
+			.multicast()
+			.attach(*gid, Qp::of(qp).number(), false, mellanox::owner_of(*qp))
+			.error();
 	};
 	own.driver_id = RDMA_DRIVER_MTHCA;
 	own.uverbs_abi_ver = user_abi::version;

@@ -4,7 +4,8 @@
 #include "../mellanox/ib_device.hpp"
 #include "hca.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Ah;
 class Mr;

@@ -4,9 +4,11 @@
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 u32 smaller(u32 a, u32 b)
 {
@@ -26,9 +28,11 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	const u32 log_uars = kern::log2_ceil(cap.uar_bytes / wire::uar::page_size);
 	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
 
-	// Besides the card's own, a QP of each special kind, and at least as many again as those; a region for the kernel, and one for a program.
-	if (1u << log_qps < cap.reserved_qps + 8 || 1u << log_cqs < cap.reserved_cqs + 8 || 1u << log_mpts < cap.reserved_mpts + 8 ||
-	    1u << log_srqs < cap.reserved_srqs + 8 || 1u << log_mtts < cap.reserved_mtts + 8 || 1u << log_eqs < cap.reserved_eqs + 2 ||
+	// Besides the card's own, a QP of each special kind, and at least as many again as those; a
+	// region for the kernel, and one for a program.
+	if (1u << log_qps < cap.reserved_qps + 8 || 1u << log_cqs < cap.reserved_cqs + 8 ||
+	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_srqs < cap.reserved_srqs + 8 ||
+	    1u << log_mtts < cap.reserved_mtts + 8 || 1u << log_eqs < cap.reserved_eqs + 2 ||
 	    1u << log_uars < cap.reserved_uars + 3 || log_mcgs < 4) {
 		kern_error("the card's tables are too small for its own reserved objects\n");
 		return kern::Error{-EPROTO};
@@ -58,7 +62,8 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 
 	layout.total_bytes = place_by_size<icm_regions>(layout.extent);
 	if (layout.total_bytes > cap.max_icm_bytes) {
-		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n", layout.total_bytes, cap.max_icm_bytes);
+		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
+			   layout.total_bytes, cap.max_icm_bytes);
 		return kern::Error{-ENOSPC};
 	}
 	return layout;

@@ -4,7 +4,8 @@
 #include "capabilities.hpp"
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 enum class IcmRegion : u8 {
 	qpc,
@@ -37,7 +38,10 @@ struct IcmWishes {
 	u32 log_uarc_pages = 6;
 };
 
-/* One of the entries that a responder keeps of reads and atomics: its size is the card's, and nothing says it. */
+/*
+ * One of the entries that a responder keeps of reads and atomics: its size is the card's, and
+ * nothing says it.
+ */
 inline constexpr u32 rdb_entry_bytes = 32;
 
 struct IcmLayout {
@@ -46,12 +50,16 @@ struct IcmLayout {
 	u32 log_reads_per_qp;
 	u32 log_uarc_pages;
 
-	const IcmExtent &operator[](IcmRegion region) const { return extent[static_cast<int>(region)]; }
+	const IcmExtent &operator[](IcmRegion region) const
+	{
+		return extent[static_cast<int>(region)];
+	}
 };
 
 /*
- * Lays the regions out in order of decreasing size from address 0, each aligned to its own size. Errors: EPROTO where the card cannot
- * hold what its own reserved objects need, ENOSPC where its ICM is too small. Context: any.
+ * Lays the regions out in order of decreasing size from address 0, each aligned to its own size.
+ * Errors: EPROTO where the card cannot hold what its own reserved objects need, ENOSPC where its
+ * ICM is too small. Context: any.
  */
 kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
 

@@ -4,15 +4,18 @@
 #include "hca.hpp"
 #include "user_context.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Entry = wire::MptEntry;
 
 kern::Result<ProtectionEntry> open_entry(Hca &hca, const u8 *entry)
 {
-	auto made = TRY(ProtectionEntry::create(hca.commands(), hca.mpts(), hca.table(IcmRegion::mpt)));
+	auto made =
+		TRY(ProtectionEntry::create(hca.commands(), hca.mpts(), hca.table(IcmRegion::mpt)));
 	TRY(made.open(entry));
 	return made;
 }
@@ -35,7 +38,8 @@ kern::Result<> Mr::start_dma(int access)
 
 kern::Result<> Mr::start_user(UserContext *context, u64 start, u64 length, u64 iova, int access)
 {
-	pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova, ib_access_writable(access)));
+	pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
+				       ib_access_writable(access)));
 	u8 entry[Entry::size] = {};
 	put_region(entry, pd(), access);
 	Entry::start.set(entry, iova);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions. The card has no fast registration and no windows: a kernel's regions are all of memory, by DMA addresses.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Memory regions. The card has no fast
+// registration and no windows: a kernel's regions are all of memory, by DMA addresses.
 #pragma once
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>
@@ -7,15 +7,20 @@
 #include "../mellanox/user_pages.hpp"
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Hca;
 class UserContext;
 
-/* A key of all memory for a domain. access: as the verbs have it. May sleep. Errors: ENOSPC, ENOMEM, those of commands. */
+/*
+ * A key of all memory for a domain. access: as the verbs have it. May sleep. Errors: ENOSPC,
+ * ENOMEM, those of commands.
+ */
 kern::Result<ProtectionEntry> open_all_memory(Hca &hca, u32 pd, int access);
 
-class Mr {
+class Mr
+{
 public:
 	using Object = rdma::DriverObject<ib_mr, Mr>;
 	static Mr &of(ib_mr *mr) { return Object::state(mr); }
@@ -23,8 +28,12 @@ public:
 	Mr(Hca &hca, ib_mr &verbs) : verbs_(verbs), hca_(hca) {}
 	~Mr() { kern::ignore(stop()); }
 	kern::Result<> start_dma(int access);
-	/* A program's memory; context: of the program, which may then have queues in it, or nullptr. Context: process, the program's. */
-	kern::Result<> start_user(UserContext *context, u64 start, u64 length, u64 iova, int access);
+	/*
+	 * A program's memory; context: of the program, which may then have queues in it, or
+	 * nullptr. Context: process, the program's.
+	 */
+	kern::Result<> start_user(UserContext *context, u64 start, u64 length, u64 iova,
+				  int access);
 	/* Errors: EBUSY while a queue lies in it, and nothing has changed. May sleep. */
 	kern::Result<> stop();
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port_commands.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 kern::Result<> PortCommands::open(u32 port)
 {
@@ -12,7 +13,8 @@ kern::Result<> PortCommands::open(u32 port)
 	wire::InitIb::vls.set(in, capabilities_.port.max_vls);
 	wire::InitIb::max_gids.set(in, capabilities_.port.gids);
 	wire::InitIb::max_pkeys.set(in, capabilities_.port.pkeys);
-	return commands_.execute_in({.opcode = wire::opcode::init_ib, .in_modifier = port}, mailbox);
+	return commands_.execute_in({.opcode = wire::opcode::init_ib, .in_modifier = port},
+				    mailbox);
 }
 
 kern::Result<> PortCommands::close(u32 port)
@@ -21,7 +23,8 @@ kern::Result<> PortCommands::close(u32 port)
 	return {};
 }
 
-kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask, bool reset_qkey_violations)
+kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask,
+					      bool reset_qkey_violations)
 {
 	auto mailbox = TRY(commands_.mailbox());
 	wire::SetIb::reset_qkey_violations.set(mailbox.bytes(), reset_qkey_violations);

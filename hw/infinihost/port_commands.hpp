@@ -4,15 +4,21 @@
 #include "capabilities.hpp"
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-class PortCommands final : public PortControl {
+class PortCommands final : public PortControl
+{
 public:
-	PortCommands(CommandInterface &commands, const Capabilities &capabilities) : commands_(commands), capabilities_(capabilities) {}
+	PortCommands(CommandInterface &commands, const Capabilities &capabilities)
+	    : commands_(commands), capabilities_(capabilities)
+	{
+	}
 
 	kern::Result<> open(u32 port) override;
 	kern::Result<> close(u32 port) override;
-	kern::Result<> set_capabilities(u32 port, u32 capability_mask, bool reset_qkey_violations) override;
+	kern::Result<> set_capabilities(u32 port, u32 capability_mask,
+					bool reset_qkey_violations) override;
 
 private:
 	CommandInterface &commands_;

@@ -7,9 +7,11 @@
 #include "srq.hpp"
 #include "user_abi.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::QpContext;
 using wire::Opcode;
@@ -22,8 +24,8 @@ constexpr u8 reset_from_any = 2 | wire::to_rst_no_output;
 } // namespace
 
 Qp::Qp(Hca &hca, ib_qp &verbs)
-    : sq(KERN_LOCK_CLASS("infinihost.sq")), rq(KERN_LOCK_CLASS("infinihost.rq")), verbs_(verbs), uar_(hca.kernel_uar()), hca_(hca),
-      state_lock_(KERN_LOCK_CLASS("infinihost.qp_state"))
+    : sq(KERN_LOCK_CLASS("infinihost.sq")), rq(KERN_LOCK_CLASS("infinihost.rq")), verbs_(verbs),
+      uar_(hca.kernel_uar()), hca_(hca), state_lock_(KERN_LOCK_CLASS("infinihost.qp_state"))
 {
 }
 
@@ -35,8 +37,11 @@ Qp::~Qp()
 kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 {
 	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
-	// Aligned to its size: both queues have the same upper half of their addresses, which the context has room for once.
-	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::round_up_power_of_two(geometry_.bytes), kern::Gfp::kernel));
+	// Aligned to its size: both queues have the same upper half of their addresses, which the
+	// context has room for once.
+	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(),
+					      kern::round_up_power_of_two(geometry_.bytes),
+					      kern::Gfp::kernel));
 	sq.log_size = geometry_.log_sq_size;
 	sq.log_stride = geometry_.log_sq_stride;
 	sq.mask = (1u << sq.log_size) - 1;
@@ -56,7 +61,8 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 		rq.mask = (1u << geometry_.log_rq_size) - 1;
 		rq.entries = buffer_.as<u8>();
 		rq.max_sge = geometry_.max_recv_sge;
-		rq.posted_storage = TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+		rq.posted_storage =
+			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
 		rq.posted = rq.posted_storage.data();
 		attr.cap.max_recv_wr = rq.mask + 1;
 		attr.cap.max_recv_sge = rq.max_sge;
@@ -99,7 +105,9 @@ QueuePlace Qp::place() const
 {
 	if (verbs_.res.user)
 		return user_place_;
-	return {.uar_page = hca_.uar_page(), .lkey = verbs_.pd->local_dma_lkey, .start = buffer_.address()};
+	return {.uar_page = hca_.uar_page(),
+		.lkey = verbs_.pd->local_dma_lkey,
+		.start = buffer_.address()};
 }
 
 kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
@@ -127,8 +135,9 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
 
 	/*
-	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again only by commands, whose own events are
-	 * behind those in the queue; so does what a command asks for (SQD).
+	 * The peer's first packet, what ended it, and its last request from an SRQ. It comes again
+	 * only by commands, whose own events are behind those in the queue; so does what a command
+	 * asks for (SQD).
 	 */
 	events_room_ = TRY(hca_.async_eq().room().take(3));
 	if (kind_ == QpKind::special) {
@@ -176,8 +185,10 @@ u32 Qp::stop()
 		kern::Guard guard(state_lock_);
 		if (state_ != IB_QPS_RESET) {
 			flush();
-			kern::ignore(hca_.commands().execute_closing(
-				{.opcode = Opcode::to_rst_qp, .in_modifier = number_, .op_modifier = reset_from_any}));
+			kern::ignore(
+				hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
+								 .in_modifier = number_,
+								 .op_modifier = reset_from_any}));
 			state_ = IB_QPS_RESET;
 		}
 	}
@@ -208,13 +219,18 @@ void Qp::reset_queues()
 	// The places of a ring follow each other, whatever is in them.
 	for (u32 i = 0; i <= sq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
-		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) & wire::WqeNext::address_mask;
+		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) &
+				  wire::WqeNext::address_mask;
 		next->size_word = 0;
 	}
 	for (u32 i = 0; geometry_.has_rq && i <= rq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(rq.entries + (i << rq.log_stride));
-		next->next_word = (static_cast<u32>(buffer_.address()) + (((i + 1) & rq.mask) << rq.log_stride)) & wire::WqeNext::address_mask;
-		next->size_word = static_cast<u32>(sizeof(wire::WqeNext) + rq.max_sge * sizeof(wire::WqeData)) / wire::wqe_unit;
+		next->next_word = (static_cast<u32>(buffer_.address()) +
+				   (((i + 1) & rq.mask) << rq.log_stride)) &
+				  wire::WqeNext::address_mask;
+		next->size_word = static_cast<u32>(sizeof(wire::WqeNext) +
+						   rq.max_sge * sizeof(wire::WqeData)) /
+				  wire::wqe_unit;
 	}
 }
 
@@ -234,8 +250,10 @@ void Qp::fill_static_context(u8 *context)
 	if (geometry_.has_rq) {
 		Context::log_rq_size.set(context, geometry_.log_rq_size);
 		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
-		wire::store_be32(context, Context::receive_base.offset, static_cast<u32>(lies.start));
-		Context::receive_record.set(context, of_program ? user_rq_.index() : rq_held_.index());
+		wire::store_be32(context, Context::receive_base.offset,
+				 static_cast<u32>(lies.start));
+		Context::receive_record.set(context,
+					    of_program ? user_rq_.index() : rq_held_.index());
 	}
 	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
 	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
@@ -245,16 +263,18 @@ void Qp::fill_static_context(u8 *context)
 		Context::invalid_credits.set(context, 1);
 	}
 	const IcmExtent &reads = hca_.layout()[IcmRegion::rdb];
-	wire::store_be32(context, Context::rdb_address.offset, static_cast<u32>(reads.base + u64{number_} * reads.entry_bytes));
+	wire::store_be32(context, Context::rdb_address.offset,
+			 static_cast<u32>(reads.base + u64{number_} * reads.entry_bytes));
 }
 
 kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask)
 {
 	const Capabilities &cap = hca_.capabilities();
 	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		TRY(hca_.commands().execute({.opcode = opcode,
-					     .in_modifier = number_,
-					     .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
+		TRY(hca_.commands().execute(
+			{.opcode = opcode,
+			 .in_modifier = number_,
+			 .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
 		return {};
 	}
 
@@ -274,21 +294,29 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::requester_atomic.set(context, 1);
 	}
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? port_ : mask & IB_QP_PORT ? attr.port_num : port_;
+	const u32 port = kind_ == QpKind::special ? port_
+			 : mask & IB_QP_PORT      ? attr.port_num
+						  : port_;
 	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		Context::mtu.set(context, cap.port.max_mtu);
 		Context::log_max_message.set(context, log_max_datagram);
 	}
-	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) && kind_ == QpKind::connected) {
-		const u32 access = mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags) : access_flags_;
-		const u32 reads = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
+	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
+	    kind_ == QpKind::connected) {
+		const u32 access = mask & IB_QP_ACCESS_FLAGS
+					   ? static_cast<u32>(attr.qp_access_flags)
+					   : access_flags_;
+		const u32 reads =
+			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
 		optional |= put_access<Context>(context, access, reads);
 	}
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
-	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
-	return hca_.commands().execute_in({.opcode = opcode, .in_modifier = number_ | (tell ? wire::sqd_event : 0)}, mailbox);
+	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+			  attr.en_sqd_async_notify;
+	return hca_.commands().execute_in(
+		{.opcode = opcode, .in_modifier = number_ | (tell ? wire::sqd_event : 0)}, mailbox);
 }
 
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
@@ -334,7 +362,8 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
 	kern::Guard guard(state_lock_);
 	if (state_ != IB_QPS_RESET) {
 		auto mailbox = TRY(hca_.commands().mailbox());
-		TRY(hca_.commands().execute_out({.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
+		TRY(hca_.commands().execute_out(
+			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
 		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 		const auto state = static_cast<wire::QpState>(Context::state.get(context));
 		state_ = verbs_state(state);

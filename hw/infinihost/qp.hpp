@@ -12,11 +12,13 @@
 #include "qp_geometry.hpp"
 #include "user_context.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Srq;
 
-class Qp {
+class Qp
+{
 public:
 	using Object = rdma::DriverObject<ib_qp, Qp>;
 	static Qp &of(ib_qp *qp) { return Object::state(qp); }
@@ -27,8 +29,8 @@ public:
 	/* udata: of a program, in whose memory the queues then lie. */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/*
-	 * Takes it from the card; no event of it comes after, and no completion but those that it leaves in its CQs, whose number
-	 * this is. May sleep.
+	 * Takes it from the card; no event of it comes after, and no completion but those that it
+	 * leaves in its CQs, whose number this is. May sleep.
 	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
@@ -57,7 +59,10 @@ private:
 	/* A test. */
 	friend class Bench;
 
-	/* A descriptor says nothing of itself: the one before it does, and for the first of a doorbell that. */
+	/*
+	 * A descriptor says nothing of itself: the one before it does, and for the first of a
+	 * doorbell that.
+	 */
 	struct Description {
 		u32 opcode;
 		u32 units;
@@ -67,7 +72,10 @@ private:
 	/* The segments of a request behind its link, and its words in it. Errors: EINVAL. */
 	kern::Result<Description> put_request(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
 	kern::Result<Description> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
-	/* Tells the card of `count` requests up to `head`, of which the first is described by `first`. */
+	/*
+	 * Tells the card of `count` requests up to `head`, of which the first is described by
+	 * `first`.
+	 */
 	void ring(u32 head, u32 count, const Description &first) REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
@@ -75,7 +83,8 @@ private:
 	/* After the number is known. */
 	kern::Result<> make_records();
 	QueuePlace place() const;
-	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask);
+	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,
+			       int mask);
 	void fill_static_context(u8 *context);
 	void reset_queues();
 	/* Lets the card flush all that is outstanding, and waits until it has. */

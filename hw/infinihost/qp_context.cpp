@@ -4,9 +4,11 @@
 #include "ah.hpp"
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::QpContext;
 using Path = wire::PathLayout;
@@ -52,7 +54,8 @@ rdma_ah_attr get_path(const u8 *path, u32 num_ports)
 	return address;
 }
 
-kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr, int mask, u32 port)
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr,
+				 int mask, u32 port)
 {
 	u8 *const primary = context + Context::primary_path;
 
@@ -77,7 +80,8 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 		optional |= wire::qp_opt::pkey_index;
 	}
 	if (mask & IB_QP_PATH_MTU) {
-		if (attr.path_mtu < IB_MTU_256 || static_cast<u32>(attr.path_mtu) > cap.port.max_mtu)
+		if (attr.path_mtu < IB_MTU_256 ||
+		    static_cast<u32>(attr.path_mtu) > cap.port.max_mtu)
 			return kern::Error{-EINVAL};
 		Context::mtu.set(context, attr.path_mtu);
 		Context::log_max_message.set(context, log_max_message);

@@ -6,7 +6,8 @@
 #include <hw/infinihost/wqe.hpp>
 #include "capabilities.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 struct QpGeometry {
 	u32 log_sq_size, log_sq_stride;
@@ -27,10 +28,12 @@ inline constexpr u32 max_queue_bytes = 4 << 20;
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * The queues as the library lays them out: by what was asked for, and nothing else. attr: RC, UC or UD. A receive queue has its place also
- * where an SRQ stands in for it. Errors, context: as plan_queues().
+ * The queues as the library lays them out: by what was asked for, and nothing else. attr: RC, UC or
+ * UD. A receive queue has its place also where an SRQ stands in for it. Errors, context: as
+ * plan_queues().
  */
-kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
+					  const ib_qp_init_attr &attr);
 
 /* Bytes of inline data in a descriptor, with their length in front and the pad behind. */
 constexpr u32 inline_bytes(u32 length)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "records.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 u32 describe(u32 type, u32 number)
 {
@@ -26,7 +28,8 @@ kern::Result<kern::Owned<Records>> Records::create(IcmTable &table, u32 first_pa
 
 kern::Result<Record> Records::get(u32 type, u32 number)
 {
-	const bool rung = type == wire::record_type::cq_arm || type == wire::record_type::send_queue;
+	const bool rung =
+		type == wire::record_type::cq_arm || type == wire::record_type::send_queue;
 	Record record;
 	record.index_ = TRY(Number::create(rung ? *rung_ : *read_));
 	record.words_ = words(record.index_.value());

@@ -8,15 +8,20 @@
 #include <kern/memory.hpp>
 #include "family.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class Records;
 
 /* A record, zero but for its type and number at first. */
-class Record {
+class Record
+{
 public:
 	Record() = default;
-	Record(Record &&other) noexcept : words_(std::exchange(other.words_, nullptr)), index_(std::move(other.index_)) {}
+	Record(Record &&other) noexcept
+	    : words_(std::exchange(other.words_, nullptr)), index_(std::move(other.index_))
+	{
+	}
 	Record &operator=(Record &&other) noexcept
 	{
 		std::swap(words_, other.words_);
@@ -46,10 +51,15 @@ private:
 };
 
 /* Those of the kernel's own region. */
-class Records {
+class Records
+{
 public:
-	/* table: of pages; first_page and log_pages: the region's. May sleep. Errors: ENOMEM, those of commands. */
-	static kern::Result<kern::Owned<Records>> create(IcmTable &table, u32 first_page, u32 log_pages);
+	/*
+	 * table: of pages; first_page and log_pages: the region's. May sleep. Errors: ENOMEM, those
+	 * of commands.
+	 */
+	static kern::Result<kern::Owned<Records>> create(IcmTable &table, u32 first_page,
+							 u32 log_pages);
 
 	/* type: wire::record_type; number: the queue's. Errors: ENOSPC. Context: any. */
 	kern::Result<Record> get(u32 type, u32 number);
@@ -60,7 +70,8 @@ private:
 	Records(IcmTable &table, u32 first_page) : table_(table), first_page_(first_page) {}
 	u32 *words(u32 index) const
 	{
-		return reinterpret_cast<u32 *>(table_.entry(first_page_ + index / per_page) + index % per_page * wire::DoorbellRecord::size);
+		return reinterpret_cast<u32 *>(table_.entry(first_page_ + index / per_page) +
+					       index % per_page * wire::DoorbellRecord::size);
 	}
 
 	IcmTable &table_;

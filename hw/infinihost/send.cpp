@@ -1,14 +1,17 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests to descriptors: the fast path. A send is described by the descriptor before it, which the card reads when it is done with
-// that one: so a new one's own link is left alone, which may still describe a request that has not been executed.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Requests to descriptors: the fast path. A
+// send is described by the descriptor before it, which the card reads when it is done with that
+// one: so a new one's own link is left alone, which may still describe a request that has not been
+// executed.
 #include "../mellanox/requests.hpp"
 #include "../mellanox/special_packet.hpp"
 #include "ah.hpp"
 #include "qp.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using wire::WqeNext;
 using wire::WqeOpcode;
@@ -27,7 +30,10 @@ u8 *put_inline(u8 *at, const void *data, u32 length)
 	return at + inline_bytes(length);
 }
 
-/* The memory of a request, by the CPU's addresses, as one inline segment; nullptr if it is longer than `limit`. */
+/*
+ * The memory of a request, by the CPU's addresses, as one inline segment; nullptr if it is longer
+ * than `limit`.
+ */
 u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 {
 	u64 total = 0;
@@ -37,7 +43,8 @@ u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 		return nullptr;
 	if (!total)
 		return at;
-	reinterpret_cast<wire::WqeInline *>(at)->byte_count = wire::WqeData::inline_bit | static_cast<u32>(total);
+	reinterpret_cast<wire::WqeInline *>(at)->byte_count =
+		wire::WqeData::inline_bit | static_cast<u32>(total);
 	u8 *to = at + sizeof(wire::WqeInline);
 	for (int i = 0; i < count; to += sge[i++].length)
 		__builtin_memcpy(to, reinterpret_cast<const void *>(sge[i].addr), sge[i].length);
@@ -47,7 +54,8 @@ u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 {
 	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
-	// Without an address only a QP in error takes a request, to flush it; elsewhere the card refuses the zeros.
+	// Without an address only a QP in error takes a request, to flush it; elsewhere the card
+	// refuses the zeros.
 	if (wr.ah) [[likely]]
 		segment->address = Ah::of(wr.ah).vector();
 	else
@@ -58,7 +66,10 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 	return at + sizeof(*segment);
 }
 
-/* The segments between link and data of a connected QP's request, and its opcode. nullptr for one that has no place here. */
+/*
+ * The segments between link and data of a connected QP's request, and its opcode. nullptr for one
+ * that has no place here.
+ */
 inline u8 *put_connected(u8 *at, const ib_send_wr &wr, u32 &opcode)
 {
 	const auto is = [&](WqeOpcode value) { opcode = static_cast<u32>(value); };
@@ -100,7 +111,8 @@ inline u8 *put_connected(u8 *at, const ib_send_wr &wr, u32 &opcode)
 kern::Result<Qp::Description> Qp::put_request(const ib_send_wr &wr, u8 *wqe)
 {
 	auto *const own = reinterpret_cast<WqeNext *>(wqe);
-	const bool immediate = wr.opcode == IB_WR_SEND_WITH_IMM || wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+	const bool immediate =
+		wr.opcode == IB_WR_SEND_WITH_IMM || wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	u32 opcode = static_cast<u32>(immediate ? WqeOpcode::send_imm : WqeOpcode::send);
 	u8 *at = wqe + sizeof(WqeNext);
 	if (kind_ == QpKind::datagram) {
@@ -119,39 +131,51 @@ kern::Result<Qp::Description> Qp::put_request(const ib_send_wr &wr, u8 *wqe)
 	} else {
 		at = put_data(at, wr.sg_list, wr.num_sge);
 	}
-	own->flags = u32{WqeNext::always} | sq.signal_all | (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0) |
+	own->flags = u32{WqeNext::always} | sq.signal_all |
+		     (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0) |
 		     (wr.send_flags & IB_SEND_SOLICITED ? u32{WqeNext::solicited} : 0);
 	own->immediate = immediate ? wr.ex.imm_data.value() : 0;
-	return Description{opcode, static_cast<u32>(at - wqe) / wire::wqe_unit, (wr.send_flags & IB_SEND_FENCE) != 0};
+	return Description{opcode, static_cast<u32>(at - wqe) / wire::wqe_unit,
+			   (wr.send_flags & IB_SEND_FENCE) != 0};
 }
 
-/* On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport"). */
+/*
+ * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst,
+ * "MLX transport").
+ */
 kern::Result<Qp::Description> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 {
-	if ((wr.opcode != IB_WR_SEND && wr.opcode != IB_WR_SEND_WITH_IMM) || (wr.send_flags & IB_SEND_INLINE))
+	if ((wr.opcode != IB_WR_SEND && wr.opcode != IB_WR_SEND_WITH_IMM) ||
+	    (wr.send_flags & IB_SEND_INLINE))
 		return kern::Error{-EINVAL};
 	auto *const own = reinterpret_cast<WqeNext *>(wqe);
 	u8 *at = wqe + sizeof(WqeNext);
-	u32 flags = sq.signal_all | (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0);
+	u32 flags =
+		sq.signal_all | (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0);
 	u32 destination = 0;
-	// Without an address: a request to be flushed by a QP in error; elsewhere the card refuses a packet of no bytes.
+	// Without an address: a request to be flushed by a QP in error; elsewhere the card refuses
+	// a packet of no bytes.
 	if (ud_wr(&wr)->ah) {
 		const Ah &ah = Ah::of(ud_wr(&wr)->ah);
 		const bool smi = verbs_.qp_type == IB_QPT_SMI;
 		SpecialPacket packet;
-		TRY(packet.build({.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++}, hca_.port(port_), *ud_wr(&wr), ah.attr()));
+		TRY(packet.build({.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++},
+				 hca_.port(port_), *ud_wr(&wr), ah.attr()));
 		at = put_inline(at, packet.headers(), packet.header_bytes());
 		at = put_data(at, wr.sg_list, wr.num_sge);
 		// The pad, and the place of the ICRC, which the card computes.
 		constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 		at = put_inline(at, zeros, packet.pad() + SpecialPacket::icrc_bytes);
-		flags |= (smi ? WqeNext::vl15 : 0) | (packet.permissive() ? WqeNext::permissive_source : 0) |
-			 static_cast<u32>(ah.vector().rate & rate_mask) << static_rate_shift | ah.vector().sl() << sl_shift;
+		flags |= (smi ? WqeNext::vl15 : 0) |
+			 (packet.permissive() ? WqeNext::permissive_source : 0) |
+			 static_cast<u32>(ah.vector().rate & rate_mask) << static_rate_shift |
+			 ah.vector().sl() << sl_shift;
 		destination = u32{ah.vector().dlid} << 16;
 	}
 	own->flags = flags;
 	own->immediate = destination;
-	return Description{static_cast<u32>(WqeOpcode::send), static_cast<u32>(at - wqe) / wire::wqe_unit, false};
+	return Description{static_cast<u32>(WqeOpcode::send),
+			   static_cast<u32>(at - wqe) / wire::wqe_unit, false};
 }
 
 void Qp::ring(u32 head, u32 count, const Description &first)
@@ -160,7 +184,8 @@ void Qp::ring(u32 head, u32 count, const Description &first)
 	kern::write_once(sq.head, head);
 	// Descriptors, then the record, then the doorbell.
 	__atomic_store_n(sq_record_, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
-	const u32 high = send_count.in(count) | send_index.in(head - count) | send_fence.in(first.fence) | send_opcode.in(first.opcode);
+	const u32 high = send_count.in(count) | send_index.in(head - count) |
+			 send_fence.in(first.fence) | send_opcode.in(first.opcode);
 	const u32 low = send_qpn.in(number_) | send_units.in(first.units);
 	uar_.write_be64(send_doorbell, u64{high} << 32 | low);
 }
@@ -185,7 +210,8 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 			break;
 		}
 		u8 *const wqe = send_slot(head);
-		const auto put = kind_ == QpKind::special ? put_special(*wr, wqe) : put_request(*wr, wqe);
+		const auto put =
+			kind_ == QpKind::special ? put_special(*wr, wqe) : put_request(*wr, wqe);
 		if (!put) [[unlikely]] {
 			error = put.error();
 			break;
@@ -195,7 +221,9 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		before->next_word = before->next_address() | description.opcode;
 		// With its size there, the one behind exists; the segments are older.
 		kern::dma_wmb();
-		before->size_word = WqeNext::doorbell | (description.fence ? WqeNext::fence_bit : 0) | description.units;
+		before->size_word = WqeNext::doorbell |
+				    (description.fence ? WqeNext::fence_bit : 0) |
+				    description.units;
 		sq.ids[head & sq.mask] = wr->wr_id;
 		head++;
 		if (!pending)

@@ -5,9 +5,11 @@
 #include "qp_geometry.hpp"
 #include "user_abi.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 using Context = wire::SrqContext;
 
@@ -27,7 +29,9 @@ kern::Result<> Srq::make_own_ring(u8 *context)
 	if (u64{size_} << log_stride_ > max_queue_bytes)
 		return kern::Error{-EINVAL};
 	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
-	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::round_up_power_of_two(size_t{size_} << log_stride_), kern::Gfp::kernel));
+	buffer_ = TRY(kern::DmaBuffer::create(
+		hca_.dma_device(), kern::round_up_power_of_two(size_t{size_} << log_stride_),
+		kern::Gfp::kernel));
 	descriptors_ = buffer_.as<u8>();
 	base_ = static_cast<u32>(buffer_.address());
 	link_all();
@@ -85,7 +89,8 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
 	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
 	hca_.set_srq(number(), this);
-	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_srq, .in_modifier = number()}, mailbox);
+	const auto given = hca_.commands().execute_in(
+		{.opcode = wire::Opcode::sw2hw_srq, .in_modifier = number()}, mailbox);
 	if (!given) {
 		hca_.set_srq(number(), nullptr);
 		return given;
@@ -109,8 +114,8 @@ void Srq::stop()
 	if (!live_)
 		return;
 	live_ = false;
-	kern::ignore(
-		hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_srq, .in_modifier = number(), .op_modifier = 1}));
+	kern::ignore(hca_.commands().execute_closing(
+		{.opcode = wire::Opcode::hw2sw_srq, .in_modifier = number(), .op_modifier = 1}));
 	hca_.set_srq(number(), nullptr);
 	hca_.synchronize_events();
 }

@@ -9,9 +9,11 @@
 #include "hca.hpp"
 #include "user_context.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-class Srq : public SharedReceives<Srq, Hca, wire::SrqContext> {
+class Srq : public SharedReceives<Srq, Hca, wire::SrqContext>
+{
 public:
 	using Object = rdma::DriverObject<ib_srq, Srq>;
 	static Srq &of(ib_srq *srq) { return Object::state(srq); }
@@ -23,10 +25,13 @@ public:
 	void stop();
 
 	/*
-	 * The request in an entry that the card has used, by its address' lower half, which is free again: its length, or not_posted.
-	 * Any context; the lock is taken inside that of a CQ.
+	 * The request in an entry that the card has used, by its address' lower half, which is free
+	 * again: its length, or not_posted. Any context; the lock is taken inside that of a CQ.
 	 */
-	s64 complete(u32 address, u64 &id) { return complete_entry((address - base_) >> log_stride_, id); }
+	s64 complete(u32 address, u64 &id)
+	{
+		return complete_entry((address - base_) >> log_stride_, id);
+	}
 
 private:
 	friend SharedReceives;
@@ -36,7 +41,8 @@ private:
 	void put_link(u32 index, u32 next)
 	{
 		static_assert(sizeof(wire::WqeNext) == head_bytes);
-		reinterpret_cast<wire::WqeNext *>(descriptor(index))->next_word = (base_ + (next << log_stride_)) & wire::WqeNext::address_mask;
+		reinterpret_cast<wire::WqeNext *>(descriptor(index))->next_word =
+			(base_ + (next << log_stride_)) & wire::WqeNext::address_mask;
 	}
 
 	u32 base_ = 0; // the lower half of the ring's address

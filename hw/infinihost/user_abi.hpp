@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the mthca library and a driver of its card tell each other behind the verbs' own words: version 1, in host byte order.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the mthca library and a driver of its
+// card tell each other behind the verbs' own words: version 1, in host byte order.
 #pragma once
 #include <rdma/types.h>
 
-namespace infinihost::user_abi {
+namespace infinihost::user_abi
+{
 
 inline constexpr unsigned long version = 1;
 
@@ -21,7 +22,10 @@ struct Number {
 };
 static_assert(sizeof(Number) == 8);
 
-/* Buffers are named by the keys of regions that the library has registered them as, from address 0 on; records by their index and page. */
+/*
+ * Buffers are named by the keys of regions that the library has registered them as, from address 0
+ * on; records by their index and page.
+ */
 struct CreateCq {
 	u32 lkey;
 	u32 pdn;

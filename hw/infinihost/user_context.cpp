@@ -2,9 +2,11 @@
 #include "user_context.hpp"
 #include "user_abi.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-namespace {
+namespace
+{
 
 constexpr u32 records_per_page = wire::uar::page_size / wire::DoorbellRecord::size;
 
@@ -14,7 +16,8 @@ static_assert(wire::uar::page_size == kern::page_size);
 } // namespace
 
 UserContext::UserContext(Hca &hca, ib_ucontext &)
-    : hca_(hca), lock_(KERN_LOCK_CLASS("infinihost.user_records")), regions_lock_(KERN_LOCK_CLASS("infinihost.user_regions"))
+    : hca_(hca), lock_(KERN_LOCK_CLASS("infinihost.user_records")),
+      regions_lock_(KERN_LOCK_CLASS("infinihost.user_regions"))
 {
 }
 
@@ -38,7 +41,8 @@ kern::Result<> UserContext::start(ib_udata &udata)
 u64 UserContext::icm_address(u32 page) const
 {
 	const IcmLayout &layout = hca_.layout();
-	return layout[IcmRegion::uarc].base + ((u64{uar_page()} << layout.log_uarc_pages) + page) * wire::uar::page_size;
+	return layout[IcmRegion::uarc].base +
+	       ((u64{uar_page()} << layout.log_uarc_pages) + page) * wire::uar::page_size;
 }
 
 void UserContext::add(Mr &mr)
@@ -68,7 +72,8 @@ kern::Result<UserRecord> UserRecord::create(UserContext &context, u64 page_addre
 		if (page.memory.start() != page_address || !page.memory.of_caller())
 			return kern::Error{-EINVAL};
 	} else {
-		auto memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), page_address, kern::page_size, false));
+		auto memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), page_address,
+							   kern::page_size, false));
 		u64 bus = 0;
 		memory.for_each([&](u64 address, u64) {
 			bus = address;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's use of the card: a doorbell page, a table of doorbell records whose pages are the program's own, and its regions, of which it
- * says that queues lie in them.
+ * A program's use of the card: a doorbell page, a table of doorbell records whose pages are the
+ * program's own, and its regions, of which it says that queues lie in them.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -11,21 +11,30 @@
 #include "../mellanox/doorbell_page.hpp"
 #include "hca.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
 class UserContext;
 
-/* A record in a program's table: its page is pinned, and the card's, as long as a queue has a record in it. */
-class UserRecord {
+/*
+ * A record in a program's table: its page is pinned, and the card's, as long as a queue has a
+ * record in it.
+ */
+class UserRecord
+{
 public:
 	UserRecord() = default;
 	/*
-	 * page: where in the process the page lies that the record is in. Context: process, the program's.
-	 * Errors: EINVAL for an index that the table has not, for an address that is not a page's, and for another page than the table has
-	 * there; those of kern::UserMemory and of commands.
+	 * page: where in the process the page lies that the record is in. Context: process, the
+	 * program's.
+	 * Errors: EINVAL for an index that the table has not, for an address that is not a page's,
+	 * and for another page than the table has there; those of kern::UserMemory and of commands.
 	 */
 	static kern::Result<UserRecord> create(UserContext &context, u64 page, u32 index);
-	UserRecord(UserRecord &&other) noexcept : context_(std::exchange(other.context_, nullptr)), index_(other.index_) {}
+	UserRecord(UserRecord &&other) noexcept
+	    : context_(std::exchange(other.context_, nullptr)), index_(other.index_)
+	{
+	}
 	UserRecord &operator=(UserRecord &&other) noexcept
 	{
 		std::swap(context_, other.context_);
@@ -41,11 +50,18 @@ private:
 	u32 index_ = 0;
 };
 
-/* A region that a queue lies in: it stays until the queue has gone, for the card would take whatever has its key then. */
-class UserRegion {
+/*
+ * A region that a queue lies in: it stays until the queue has gone, for the card would take
+ * whatever has its key then.
+ */
+class UserRegion
+{
 public:
 	UserRegion() = default;
-	/* The one of this context, and in the domain, with this key. Errors: EINVAL if there is none. Context: process. */
+	/*
+	 * The one of this context, and in the domain, with this key. Errors: EINVAL if there is
+	 * none. Context: process.
+	 */
 	static kern::Result<UserRegion> create(UserContext &context, u32 lkey, u32 pdn);
 	UserRegion(UserRegion &&other) noexcept : mr_(std::exchange(other.mr_, nullptr)) {}
 	UserRegion &operator=(UserRegion &&other) noexcept
@@ -60,8 +76,9 @@ private:
 };
 
 /*
- * What a context says of where a queue lies, and by which page it is rung, be it the kernel's, which names addresses on the bus and its
- * domain's key of all memory, or a program's, from the beginning of a region.
+ * What a context says of where a queue lies, and by which page it is rung, be it the kernel's,
+ * which names addresses on the bus and its domain's key of all memory, or a program's, from the
+ * beginning of a region.
  */
 struct QueuePlace {
 	u32 uar_page;
@@ -70,13 +87,17 @@ struct QueuePlace {
 };
 
 /* Outlives all queues and regions that are made with it. */
-class UserContext {
+class UserContext
+{
 public:
 	using Object = rdma::DriverObject<ib_ucontext, UserContext>;
 	static UserContext &of(ib_ucontext *context) { return Object::state(context); }
 
 	UserContext(Hca &hca, ib_ucontext &verbs);
-	/* Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process, the program's. */
+	/*
+	 * Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process,
+	 * the program's.
+	 */
 	kern::Result<> start(ib_udata &udata);
 	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
 	{

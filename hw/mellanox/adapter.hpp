@@ -10,7 +10,8 @@
 #include "command.hpp"
 #include "error_buffer.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
  * Card says what a card of this kind is:
@@ -30,21 +31,28 @@ namespace mellanox {
  * Lock order: lifecycle_lock_ is the outermost; it is held while the card is started, stopped and recovered, and while devices are
  * registered and unregistered. Nothing that a verb may wait for takes it.
  */
-template <class Card>
-class Adapter final : public FailureListener {
+template<class Card>
+class Adapter final : public FailureListener
+{
 public:
-	/* May sleep. Errors: those of the bring-up; ENODEV where another driver instance owns the card. */
+	/*
+	 * May sleep. Errors: those of the bring-up; ENODEV where another driver instance owns the
+	 * card.
+	 */
 	static kern::Result<kern::Owned<Adapter>> probe(kern::pci::Device pci, unsigned long data);
 	~Adapter();
 	/* Before a reboot: the card's DMA and interrupts end. */
 	void shutdown();
-	/* Around a reset of the function that the kernel makes (FLR): the device goes, and comes back. May sleep. */
+	/*
+	 * Around a reset of the function that the kernel makes (FLR): the device goes, and comes
+	 * back. May sleep.
+	 */
 	void reset_prepare();
 	void reset_done();
 
 	/*
-	 * The card can no longer be worked with. Its access to memory ends at once, before any of it is freed; the rest happens in a
-	 * task. Any context.
+	 * The card can no longer be worked with. Its access to memory ends at once, before any of
+	 * it is freed; the rest happens in a task. Any context.
 	 */
 	void card_failed(const char *why) override;
 
@@ -87,7 +95,9 @@ private:
 	/* Its readers take no lock of ours. */
 	bool owner_ = false;
 	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
-	/* Between a successful start and the next stop: what card_failed() may start a recovery of. */
+	/*
+	 * Between a successful start and the next stop: what card_failed() may start a recovery of.
+	 */
 	kern::Atomic<bool> running_{false};
 	kern::Atomic<bool> failing_{false};
 	unsigned int recoveries_ = 0;
@@ -97,31 +107,38 @@ private:
 	kern::Work recovery_work_{kern::method<&Adapter::recover>, this};
 	kern::debugfs::Directory directory_;
 	kern::debugfs::File summary_file_{kern::method<&Adapter::show_summary>, this};
-	kern::debugfs::File reset_file_{kern::method<&Adapter::show_reset>, kern::method<&Adapter::write_reset>, this};
+	kern::debugfs::File reset_file_{kern::method<&Adapter::show_reset>,
+					kern::method<&Adapter::write_reset>, this};
 };
 
-/* Where the debugfs directories of a driver's cards are, from create() to remove(): for the life of the module. */
-template <class Card>
+/*
+ * Where the debugfs directories of a driver's cards are, from create() to remove(): for the life of
+ * the module.
+ */
+template<class Card>
 struct DebugRoot {
 	static constinit kern::Static<kern::debugfs::Directory> directory;
 
 	static void create() { directory.construct(Card::name); }
 	static void remove() { directory.destruct(); }
 };
-template <class Card>
+template<class Card>
 constinit kern::Static<kern::debugfs::Directory> DebugRoot<Card>::directory;
 
-template <class Card>
-Adapter<Card>::Adapter(kern::pci::Device pci) : pci_(pci), lifecycle_lock_(KERN_LOCK_CLASS("mellanox.lifecycle")) {}
+template<class Card>
+Adapter<Card>::Adapter(kern::pci::Device pci)
+    : pci_(pci), lifecycle_lock_(KERN_LOCK_CLASS("mellanox.lifecycle"))
+{
+}
 
-template <class Card>
+template<class Card>
 kern::Result<kern::Owned<Adapter<Card>>> Adapter<Card>::probe(kern::pci::Device pci, unsigned long)
 {
 	auto adapter = TRY(kern::adopt(new (kern::Gfp::kernel) Adapter(pci)));
 	adapter->enabled_ = TRY(kern::pci::Enabled::create(pci, Card::name));
 	if (pci.bar_size(0) < Card::bar0_bytes || pci.bar_size(2) < Card::bar2_bytes) {
-		kern_dev_error(pci.dev(), "BARs of %#lx and %#lx bytes are too small\n", pci.bar_size(0),
-			       pci.bar_size(2));
+		kern_dev_error(pci.dev(), "BARs of %#lx and %#lx bytes are too small\n",
+			       pci.bar_size(0), pci.bar_size(2));
 		return kern::Error{-ENODEV};
 	}
 	adapter->bar0_ = TRY(pci.map_bar(0));
@@ -138,7 +155,7 @@ kern::Result<kern::Owned<Adapter<Card>>> Adapter<Card>::probe(kern::pci::Device 
 	return adapter;
 }
 
-template <class Card>
+template<class Card>
 Adapter<Card>::~Adapter()
 {
 	{
@@ -153,7 +170,7 @@ Adapter<Card>::~Adapter()
 		Card::release(bar0_);
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::shutdown()
 {
 	kern::Guard guard(lifecycle_lock_);
@@ -162,7 +179,7 @@ void Adapter<Card>::shutdown()
 	set_bus_master(false);
 }
 
-template <class Card>
+template<class Card>
 kern::Result<> Adapter<Card>::reset_card()
 {
 	TRY(pci_.save_state());
@@ -181,18 +198,19 @@ kern::Result<> Adapter<Card>::reset_card()
 	return {};
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::set_bus_master(bool on)
 {
 	const auto command = pci_.read_config16(pci_command);
 	if (!command)
 		return;
 	const u16 value = command.value();
-	kern::ignore(pci_.write_config16(pci_command, static_cast<u16>(on ? value | pci_command_master :
-									     value & ~pci_command_master)));
+	kern::ignore(pci_.write_config16(
+		pci_command,
+		static_cast<u16>(on ? value | pci_command_master : value & ~pci_command_master)));
 }
 
-template <class Card>
+template<class Card>
 kern::Result<> Adapter<Card>::start()
 {
 	const u64 begin = kern::now_ns();
@@ -212,14 +230,17 @@ kern::Result<> Adapter<Card>::start()
 		return registered;
 	}
 	const auto &firmware = hca_->firmware();
-	kern_dev_info(pci_.dev(), "%s: firmware %u.%u.%u, %u ports, %u completion vectors, started in %lu us with %lu commands\n",
-		      device_->name(), firmware.major, firmware.minor, firmware.subminor, hca_->num_ports(),
-		      hca_->completion_vectors(), (kern::now_ns() - begin) / 1000, hca_->commands().count());
+	kern_dev_info(
+		pci_.dev(),
+		"%s: firmware %u.%u.%u, %u ports, %u completion vectors, started in %lu us with %lu commands\n",
+		device_->name(), firmware.major, firmware.minor, firmware.subminor,
+		hca_->num_ports(), hca_->completion_vectors(), (kern::now_ns() - begin) / 1000,
+		hca_->commands().count());
 	health_work_.queue(health_interval_ms);
 	return {};
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::stop()
 {
 	running_.store_release(false);
@@ -232,7 +253,7 @@ void Adapter<Card>::stop()
 	set_bus_master(false);
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::card_failed(const char *why)
 {
 	// Whoever returns from here frees what the card was given, the second as well as the first.
@@ -245,31 +266,36 @@ void Adapter<Card>::card_failed(const char *why)
 	recovery_work_.queue();
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::check_health()
 {
 	kern::Guard guard(lifecycle_lock_);
 	if (removing_ || !hca_)
 		return;
 	const auto &firmware = hca_->firmware();
-	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords, Card::telling_words);
+	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords,
+				 Card::telling_words);
 	if (const u32 said = errors.look()) {
 		if (said != silence)
-			errors.for_each([this](u32 index, u32 word) { kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index, word); });
-		card_failed(said == silence ? "the card does not answer" : "the card reports an internal error");
+			errors.for_each([this](u32 index, u32 word) {
+				kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index,
+					       word);
+			});
+		card_failed(said == silence ? "the card does not answer"
+					    : "the card reports an internal error");
 		return;
 	}
 	health_work_.queue(health_interval_ms);
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::show_reset(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lifecycle_lock_);
 	out.print("%lu\n", total_recoveries_);
 }
 
-template <class Card>
+template<class Card>
 int Adapter<Card>::write_reset(const char *, size_t)
 {
 	// Not while the card starts, which it would be cut off from memory in.
@@ -279,7 +305,7 @@ int Adapter<Card>::write_reset(const char *, size_t)
 	return 0;
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::show_summary(kern::debugfs::Output &out)
 {
 	kern::Guard guard(lifecycle_lock_);
@@ -288,12 +314,13 @@ void Adapter<Card>::show_summary(kern::debugfs::Output &out)
 		return;
 	}
 	const auto &firmware = hca_->firmware();
-	out.print("firmware %u.%u.%u, %u pages\n", firmware.major, firmware.minor, firmware.subminor, firmware.pages);
+	out.print("firmware %u.%u.%u, %u pages\n", firmware.major, firmware.minor,
+		  firmware.subminor, firmware.pages);
 	out.print("commands %lu, recoveries %lu\n", hca_->commands().count(), total_recoveries_);
 	hca_->dump(out);
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::abandon()
 {
 	total_recoveries_++;
@@ -303,10 +330,11 @@ void Adapter<Card>::abandon()
 	stop();
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::reset_prepare()
 {
-	// Who asks for resets by sysfs does so as often as he likes: those are no failures of the card.
+	// Who asks for resets by sysfs does so as often as he likes: those are no failures of the
+	// card.
 	failing_.store_release(true);
 	set_bus_master(false);
 	kern::Guard guard(lifecycle_lock_);
@@ -314,19 +342,20 @@ void Adapter<Card>::reset_prepare()
 		abandon();
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::reset_done()
 {
 	kern::Guard guard(lifecycle_lock_);
 	if (removing_ || hca_)
 		return;
 	if (const auto started = start(); !started)
-		kern_dev_error(pci_.dev(), "the card cannot be restarted after its reset (%d)\n", started.error());
+		kern_dev_error(pci_.dev(), "the card cannot be restarted after its reset (%d)\n",
+			       started.error());
 	else
 		kern_dev_info(pci_.dev(), "the card is back from its reset\n");
 }
 
-template <class Card>
+template<class Card>
 void Adapter<Card>::recover()
 {
 	kern::Guard guard(lifecycle_lock_);

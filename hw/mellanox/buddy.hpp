@@ -5,13 +5,16 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
- * A buddy allocator over entries 0 .. 2^log_size - 1. One bitmap an order says which blocks of that order are free.
+ * A buddy allocator over entries 0 .. 2^log_size - 1. One bitmap an order says which blocks of that
+ * order are free.
  * Context: any; the lock is a leaf.
  */
-class Buddy {
+class Buddy
+{
 public:
 	static constexpr unsigned int max_order = 24;
 
@@ -23,7 +26,8 @@ public:
 		auto buddy = TRY(kern::adopt(new (kern::Gfp::kernel) Buddy(log_size)));
 		for (unsigned int order = 0; order <= log_size; order++)
 			buddy->free_[order] = TRY(kern::make_array<u64>(
-				kern::Gfp::kernel, kern::div_round_up(1u << (log_size - order), 64)));
+				kern::Gfp::kernel,
+				kern::div_round_up(1u << (log_size - order), 64)));
 		buddy->mark(log_size, 0);
 		return buddy;
 	}

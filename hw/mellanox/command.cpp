@@ -3,9 +3,11 @@
 #include <kern/log.hpp>
 #include <kern/time.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 namespace hcr = hw::mellanox::hcr;
 
@@ -50,17 +52,22 @@ int errno_of(u8 status)
 
 } // namespace
 
-CommandInterface::CommandInterface(const kern::Mmio &bar0, struct device *device, HandOver hand_over, FailureListener &listener)
+CommandInterface::CommandInterface(const kern::Mmio &bar0, struct device *device,
+				   HandOver hand_over, FailureListener &listener)
     : bar0_(bar0), device_(device), hand_over_(hand_over), listener_(listener), pool_(device),
-      post_lock_(KERN_LOCK_CLASS("mellanox.hcr")), slots_lock_(KERN_LOCK_CLASS("connectx.commands")),
+      post_lock_(KERN_LOCK_CLASS("mellanox.hcr")),
+      slots_lock_(KERN_LOCK_CLASS("connectx.commands")),
       slot_freed_(KERN_LOCK_CLASS("mellanox.command_freed"))
 {
 }
 
-kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern::Mmio &bar0, struct device *device,
-								     HandOver hand_over, FailureListener &listener)
+kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern::Mmio &bar0,
+								     struct device *device,
+								     HandOver hand_over,
+								     FailureListener &listener)
 {
-	auto commands = TRY(kern::adopt(new (kern::Gfp::kernel) CommandInterface(bar0, device, hand_over, listener)));
+	auto commands = TRY(kern::adopt(
+		new (kern::Gfp::kernel) CommandInterface(bar0, device, hand_over, listener)));
 	auto slots = TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
 	{
 		kern::Guard guard(commands->slots_lock_);
@@ -93,15 +100,17 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 {
 	if (!failed())
 		kern_dev_error(device_, "command %#x: %s\n", static_cast<u32>(command.opcode), why);
-	// In this order: with failed() commands that end the use of memory return at once, and the memory is given back.
+	// In this order: with failed() commands that end the use of memory return at once, and the
+	// memory is given back.
 	listener_.card_failed(why);
 	fail();
 	return kern::Error{-EIO};
 }
 
 /*
- * While GO is set, or the toggle bit (of a card that has one) is not that of the last command, the card has not yet read the register. One who
- * waits for the answer of a polled command waits for the same.
+ * While GO is set, or the toggle bit (of a card that has one) is not that of the last command, the
+ * card has not yet read the register. One who waits for the answer of a polled command waits for
+ * the same.
  */
 kern::Result<> CommandInterface::wait_idle()
 {
@@ -111,7 +120,8 @@ kern::Result<> CommandInterface::wait_idle()
 		const u32 control = bar0_.read_be32(hcr::at + hcr::control);
 		if (control == gone)
 			return kern::Error{-ENODEV};
-		if (!hcr::go.of(control) && (hand_over_ == HandOver::go || hcr::toggle.of(control) == last_toggle))
+		if (!hcr::go.of(control) &&
+		    (hand_over_ == HandOver::go || hcr::toggle.of(control) == last_toggle))
 			return {};
 		if (failed())
 			return kern::Error{-EIO};
@@ -151,7 +161,8 @@ kern::Result<> CommandInterface::check_status(const Command &command, u8 status)
 	const int error = errno_of(status);
 	if (!error)
 		return {};
-	kern_dev_debug(device_, "command %#x refused: status %#x\n", static_cast<u32>(command.opcode), status);
+	kern_dev_debug(device_, "command %#x refused: status %#x\n",
+		       static_cast<u32>(command.opcode), status);
 	return kern::Error{error};
 }
 
@@ -174,7 +185,8 @@ kern::Result<u64> CommandInterface::execute_polling(const Command &command)
 	if (const auto posted = post(command, polling_token, false); !posted)
 		return give_up(command, "the command register stays busy");
 	if (const auto answered = wait_idle(); !answered)
-		return give_up(command, answered.error() == -ENODEV ? "the card is gone" : "no answer");
+		return give_up(command,
+			       answered.error() == -ENODEV ? "the card is gone" : "no answer");
 	const u32 control = bar0_.read_be32(hcr::at + hcr::control);
 	const u64 high = bar0_.read_be32(hcr::at + hcr::out_param);
 	const u64 low = bar0_.read_be32(hcr::at + hcr::out_param + 4);
@@ -234,7 +246,8 @@ kern::Result<u64> CommandInterface::execute_with_event(const Command &command)
 	}
 	if (posted) {
 		return_slot(index);
-		return give_up(command, posted == -ENODEV ? "the card is gone" : "the command register stays busy");
+		return give_up(command, posted == -ENODEV ? "the card is gone"
+							  : "the command register stays busy");
 	}
 	const bool in_time = slot->done.wait_for(timeout_ms);
 	u8 status;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface: one register (HCR), polled at first, then answered by events with many commands in flight.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The command interface: one register (HCR),
+// polled at first, then answered by events with many commands in flight.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
@@ -11,18 +11,26 @@
 #include <hw/mellanox/commands.hpp>
 #include "mailbox.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
-/* How the card says that it has taken a command: by GO alone, or by showing the toggle bit that came with it as well. */
+/*
+ * How the card says that it has taken a command: by GO alone, or by showing the toggle bit that
+ * came with it as well.
+ */
 enum class HandOver : u8 { go, go_and_toggle };
 
 /* How the answer to a command comes, once the card gives events. */
 enum class Answer : u8 {
-	/* Behind all events that the card has had to tell until then. Whoever waits sleeps, and others give commands meanwhile. */
+	/*
+	 * Behind all events that the card has had to tell until then. Whoever waits sleeps, and
+	 * others give commands meanwhile.
+	 */
 	event,
 	/*
-	 * In the register, which its giver watches, and nobody else gets meanwhile: for what the card does within the time that it takes to fall
-	 * asleep and be woken, about an object that no event tells of.
+	 * In the register, which its giver watches, and nobody else gets meanwhile: for what the
+	 * card does within the time that it takes to fall asleep and be woken, about an object that
+	 * no event tells of.
 	 */
 	at_once,
 };
@@ -38,10 +46,11 @@ struct Command {
 };
 
 /*
- * What is told when the card can no longer be worked with, by each who finds that out: any context, at the same time, too. When it returns, to
- * whomever, the card does not reach memory any more.
+ * What is told when the card can no longer be worked with, by each who finds that out: any context,
+ * at the same time, too. When it returns, to whomever, the card does not reach memory any more.
  */
-class FailureListener {
+class FailureListener
+{
 public:
 	virtual void card_failed(const char *why) = 0;
 
@@ -50,22 +59,30 @@ protected:
 };
 
 /*
- * Lock order: post_lock_ (mutex, held while the HCR is written) may be taken with any lock of the verbs' control path
- * held; nothing is taken inside it. contexts_lock_ is a leaf, taken in hard interrupts.
+ * Lock order: post_lock_ (mutex, held while the HCR is written) may be taken with any lock of the
+ * verbs' control path held; nothing is taken inside it. contexts_lock_ is a leaf, taken in hard
+ * interrupts.
  */
-class CommandInterface {
+class CommandInterface
+{
 public:
 	/* Commands that may be under way at a time. */
 	static constexpr unsigned int max_slots = 64;
 
-	/* bar0: where the HCR is. Right after a reset of the card: the toggle bit, if it has one, starts at 0. May sleep. Errors: ENOMEM. */
-	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0, struct device *device, HandOver hand_over,
+	/*
+	 * bar0: where the HCR is. Right after a reset of the card: the toggle bit, if it has one,
+	 * starts at 0. May sleep. Errors: ENOMEM.
+	 */
+	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0,
+								  struct device *device,
+								  HandOver hand_over,
 								  FailureListener &listener);
 
 	/*
-	 * Runs a command and returns what the card left in out_param (of use only where that is an immediate).
-	 * Errors: EIO if the card does not answer or has failed before; otherwise what the status stands for.
-	 * May sleep.
+	 * Runs a command and returns what the card left in out_param (of use only where that is an
+	 * immediate).
+	 * Errors: EIO if the card does not answer or has failed before; otherwise what the status
+	 * stands for. May sleep.
 	 */
 	kern::Result<u64> execute(const Command &command);
 
@@ -80,9 +97,15 @@ public:
 	kern::Result<> execute_closing(const Command &command, int allowed = 0);
 
 	/* used: how much of it the card will look at, which is zero. Errors: ENOMEM. May sleep. */
-	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox::mailbox_max) { return pool_.get(used); }
+	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox::mailbox_max)
+	{
+		return pool_.get(used);
+	}
 
-	/* From now on the card answers by events; to be called when the event queue for them works. May sleep. */
+	/*
+	 * From now on the card answers by events; to be called when the event queue for them works.
+	 * May sleep.
+	 */
 	kern::Result<> use_events(unsigned int log_max_commands);
 	/* Back to polling; returns when no command is in flight. May sleep. */
 	void use_polling();
@@ -90,14 +113,15 @@ public:
 	void completed(u16 token, u8 status, u64 out_param);
 
 	/*
-	 * No command will be given to the card any more; those in flight end with EIO, and whoever ends the use of memory by a command frees
-	 * it: the card does not reach memory any more. Any context.
+	 * No command will be given to the card any more; those in flight end with EIO, and whoever
+	 * ends the use of memory by a command frees it: the card does not reach memory any more.
+	 * Any context.
 	 */
 	void fail();
 	bool failed() const { return attention_.load_relaxed() & has_failed; }
 	/*
-	 * Whether who has rung a doorbell has something to do: failed() or watched(). Any context. One look for both, since it is one in each
-	 * call of the data path.
+	 * Whether who has rung a doorbell has something to do: failed() or watched(). Any context.
+	 * One look for both, since it is one in each call of the data path.
 	 */
 	bool wants_attention() const { return attention_.load_relaxed() != 0; }
 	/* Whether somebody wants to hear of each doorbell, by kern_trace_doorbell(). */
@@ -119,7 +143,8 @@ private:
 	static constexpr unsigned int timeout_ms = 10000;
 	static constexpr u16 polling_token = 0xffff;
 
-	CommandInterface(const kern::Mmio &bar0, struct device *device, HandOver hand_over, FailureListener &listener);
+	CommandInterface(const kern::Mmio &bar0, struct device *device, HandOver hand_over,
+			 FailureListener &listener);
 
 	kern::Result<u64> execute_polling(const Command &command);
 	kern::Result<u64> execute_with_event(const Command &command);
@@ -150,7 +175,8 @@ private:
 	unsigned int in_use_ GUARDED_BY(slots_lock_) = 0;
 	bool events_ GUARDED_BY(slots_lock_) = false;
 	/* Last: it calls at once. */
-	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL, kern::method<&CommandInterface::watch>, this};
+	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL,
+					       kern::method<&CommandInterface::watch>, this};
 };
 
 } // namespace mellanox

@@ -5,11 +5,16 @@
 #include "remains.hpp"
 #include "work_queue.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
-/* The QPs whose sends, or receives, complete in a CQ, and what those that are no more have left there. Under the CQ's lock. */
-template <class Hca, class Qp>
-class CqMembers {
+/*
+ * The QPs whose sends, or receives, complete in a CQ, and what those that are no more have left
+ * there. Under the CQ's lock.
+ */
+template<class Hca, class Qp>
+class CqMembers
+{
 public:
 	CqMembers(Hca &hca, ib_cq &cq) : hca_(hca), cq_(cq) {}
 
@@ -52,10 +57,11 @@ public:
 		return count;
 	}
 	/*
-	 * Fills `room`, which may be empty, with what the QP leaves, and keeps it: how many completions. walk(number, keep) calls
-	 * keep(completion) for each of the ring's entries that is the QP's, and puts the number where it returns true.
+	 * Fills `room`, which may be empty, with what the QP leaves, and keeps it: how many
+	 * completions. walk(number, keep) calls keep(completion) for each of the ring's entries
+	 * that is the QP's, and puts the number where it returns true.
 	 */
-	template <class Walk>
+	template<class Walk>
 	u32 bury(Qp &qp, kern::Owned<Remains> room, Walk walk);
 	/* The next completion of what goes by this number; false if there is none. */
 	bool take(u32 number, ib_wc &wc) { return graveyard_.take(number, wc); }
@@ -68,7 +74,7 @@ public:
 
 private:
 	/* The oldest request of a queue, as one that was flushed; false if there is none. */
-	template <class Queue>
+	template<class Queue>
 	static bool flush(Qp &qp, Queue &queue, ib_wc &wc)
 	{
 		if (!retire_flushed(queue, wc))
@@ -88,8 +94,8 @@ private:
 	Graveyard graveyard_;
 };
 
-template <class Hca, class Qp>
-template <class Walk>
+template<class Hca, class Qp>
+template<class Walk>
 u32 CqMembers<Hca, Qp>::bury(Qp &qp, kern::Owned<Remains> room, Walk walk)
 {
 	if (!room)
@@ -112,7 +118,7 @@ u32 CqMembers<Hca, Qp>::bury(Qp &qp, kern::Owned<Remains> room, Walk walk)
 	return remains.count;
 }
 
-template <class Hca, class Qp>
+template<class Hca, class Qp>
 int CqMembers<Hca, Qp>::take_unflushed(int count, ib_wc *wc)
 {
 	int got = graveyard_.take_all(count, wc);
@@ -127,14 +133,15 @@ int CqMembers<Hca, Qp>::take_unflushed(int count, ib_wc *wc)
 	return got;
 }
 
-template <class Hca, class Qp>
+template<class Hca, class Qp>
 void CqMembers<Hca, Qp>::dump(kern::debugfs::Output &out)
 {
 	for (Qp &qp : senders_)
-		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.sq.head), qp.sq.tail, qp.sq.mask + 1);
+		out.print("\tQP %#x send: head %u, tail %u of %u\n", qp.number(),
+			  kern::read_once(qp.sq.head), qp.sq.tail, qp.sq.mask + 1);
 	for (Qp &qp : receivers_)
-		out.print("\tQP %#x receive: head %u, tail %u of %u\n", qp.number(), kern::read_once(qp.rq.head), qp.rq.tail,
-			  qp.rq.mask + 1);
+		out.print("\tQP %#x receive: head %u, tail %u of %u\n", qp.number(),
+			  kern::read_once(qp.rq.head), qp.rq.tail, qp.rq.mask + 1);
 }
 
 } // namespace mellanox

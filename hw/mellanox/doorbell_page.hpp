@@ -5,13 +5,18 @@
 #include <rdma/driver.hpp>
 #include "number_allocator.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* A user access region of the program's own. */
-class DoorbellPage {
+class DoorbellPage
+{
 public:
 	DoorbellPage() = default;
-	/* numbers: of the regions that are not the kernel's. Errors: ENOMEM where all are taken. Context: process. */
+	/*
+	 * numbers: of the regions that are not the kernel's. Errors: ENOMEM where all are taken.
+	 * Context: process.
+	 */
 	static kern::Result<DoorbellPage> create(NumberAllocator &numbers)
 	{
 		auto number = Number::create(numbers);
@@ -24,8 +29,12 @@ public:
 
 	/* How contexts of queues name it. */
 	u32 number() const { return number_.value(); }
-	/* ib_device_ops.mmap: there is this page, first in a program's view. Errors: EINVAL for another. */
-	kern::Result<> map(kern::pci::Device pci, u64 page_offset, size_t length, ib_user_mapping &mapping) const
+	/*
+	 * ib_device_ops.mmap: there is this page, first in a program's view. Errors: EINVAL for
+	 * another.
+	 */
+	kern::Result<> map(kern::pci::Device pci, u64 page_offset, size_t length,
+			   ib_user_mapping &mapping) const
 	{
 		// A mapping is of pages of the CPU; it must not show another program's.
 		static_assert(kern::page_size == 4096);

@@ -3,16 +3,22 @@
 #pragma once
 #include <kern/mmio.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* What a register reads as of a card that is no longer there. */
 inline constexpr u32 silence = ~0u;
 
-class ErrorBuffer {
+class ErrorBuffer
+{
 public:
-	/* dwords from offset on, of which any of the first `telling` may say it: the rest are details. Both lie in the window. */
+	/*
+	 * dwords from offset on, of which any of the first `telling` may say it: the rest are
+	 * details. Both lie in the window.
+	 */
 	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 telling)
-	    : bar_(bar), offset_(offset), dwords_(dwords), telling_(telling < dwords ? telling : dwords)
+	    : bar_(bar), offset_(offset), dwords_(dwords),
+	      telling_(telling < dwords ? telling : dwords)
 	{
 	}
 
@@ -25,7 +31,7 @@ public:
 		return 0;
 	}
 	/* body(index, word) for each that is worth telling a person of. */
-	template <class Body>
+	template<class Body>
 	void for_each(Body body) const
 	{
 		for (u32 i = 0; i < dwords_ && i < most_told; i++)

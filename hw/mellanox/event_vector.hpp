@@ -5,10 +5,12 @@
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* Who is told. Hard interrupt. */
-class EventSink {
+class EventSink
+{
 public:
 	virtual void completion_event(u32 cqn) = 0;
 	/* Anything else: 32 bytes, which the card may still change; to be read once. */
@@ -18,13 +20,13 @@ protected:
 	~EventSink() = default;
 };
 
-
 /* An event queue with a vector of its own; or with none, where all share the interrupt pin. */
-template <class Eq>
-class EventVector {
+template<class Eq>
+class EventVector
+{
 public:
 	/* The arguments are those of Eq::create(). May sleep. */
-	template <class... Arguments>
+	template<class... Arguments>
 	static kern::Result<kern::Owned<EventVector>> create(const Arguments &...arguments)
 	{
 		auto eq = TRY(Eq::create(arguments...));
@@ -34,7 +36,10 @@ public:
 	~EventVector() { irq_.free(); }
 
 	/* name: stays. May sleep. */
-	kern::Result<> request(unsigned int irq, const char *name) { return irq_.request(irq, name); }
+	kern::Result<> request(unsigned int irq, const char *name)
+	{
+		return irq_.request(irq, name);
+	}
 
 	Eq &eq() { return *eq_; }
 	void synchronize() { irq_.synchronize(); }
@@ -52,15 +57,18 @@ private:
 };
 
 /*
- * The interrupt pin, for all event queues. It stays up until a register is written, and what is in the queues by then has no other
- * interrupt: so first the write, then the look.
+ * The interrupt pin, for all event queues. It stays up until a register is written, and what is in
+ * the queues by then has no other interrupt: so first the write, then the look.
  */
-template <class Eq>
-class InterruptLine {
+template<class Eq>
+class InterruptLine
+{
 public:
 	using Vectors = kern::OwnedArray<kern::Owned<EventVector<Eq>>>;
 
-	/* clear: where `mask` is written. vectors: all there, and without interrupts of their own. */
+	/*
+	 * clear: where `mask` is written. vectors: all there, and without interrupts of their own.
+	 */
 	InterruptLine(Vectors &vectors, const kern::Mmio &clear, u64 offset, u32 mask)
 	    : vectors_(vectors), clear_(clear), offset_(offset), mask_(mask)
 	{
@@ -68,7 +76,10 @@ public:
 	~InterruptLine() { irq_.free(); }
 
 	/* name: stays. May sleep. */
-	kern::Result<> request(unsigned int irq, const char *name) { return irq_.request(irq, name, true); }
+	kern::Result<> request(unsigned int irq, const char *name)
+	{
+		return irq_.request(irq, name, true);
+	}
 	void synchronize() { irq_.synchronize(); }
 
 private:

@@ -9,7 +9,8 @@
 #include "port.hpp"
 #include "protection.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
  * Verbs says what the verbs of a kind of card are made of:
@@ -25,7 +26,7 @@ namespace mellanox {
  *
  * Allocated by the midlayer, which wants its own structure first.
  */
-template <class Verbs>
+template<class Verbs>
 struct IbDevice {
 	using Hca = typename Verbs::Hca;
 
@@ -46,11 +47,17 @@ struct IbDevice {
 	const char *name() const { return ib.name; }
 
 	static IbDevice &of(ib_device *device) { return *rdma::device_of<IbDevice>(device); }
-	static Hca &hca_of(const ib_device *device) { return *of(const_cast<ib_device *>(device)).hca; }
+	static Hca &hca_of(const ib_device *device)
+	{
+		return *of(const_cast<ib_device *>(device)).hca;
+	}
 };
 
-/* The methods that are the same for all cards. Each finds its object and hands over; what can be said in a line is said here. */
-template <class Verbs>
+/*
+ * The methods that are the same for all cards. Each finds its object and hands over; what can be
+ * said in a line is said here.
+ */
+template<class Verbs>
 struct CommonMethods {
 	using Hca = typename Verbs::Hca;
 	using Ah = typename Verbs::Ah;
@@ -63,7 +70,7 @@ struct CommonMethods {
 	static Hca &hca_of(const ib_device *device) { return IbDevice<Verbs>::hca_of(device); }
 
 	/* A create method's common end: what failed to start is gone again. */
-	template <class Object, class Target, class Start>
+	template<class Object, class Target, class Start>
 	static int create(Target *target, Start start)
 	{
 		auto &state = Object::construct(target, hca_of(target->device), *target);
@@ -73,7 +80,10 @@ struct CommonMethods {
 		return started.error();
 	}
 
-	/* What all cards have, by their numbers and tables. ring_bytes: of the largest ring of completions, one block of memory. */
+	/*
+	 * What all cards have, by their numbers and tables. ring_bytes: of the largest ring of
+	 * completions, one block of memory.
+	 */
 	static int query_device(Hca &hca, ib_device_attr &attr, u32 ring_bytes, u32 cqe_bytes);
 	static void get_dev_fw_str(ib_device *device, char *str);
 	static int get_port_immutable(ib_device *device, u32 port, ib_port_immutable *immutable);
@@ -82,15 +92,17 @@ struct CommonMethods {
 	static int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *);
 	static int modify_ah(ib_ah *ah, rdma_ah_attr *attr);
 	/* Told: what the card's library is told of a domain, made of its number. */
-	template <class Told>
+	template<class Told>
 	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 
 	/* Without those that a card does in its own way, or may lack: these it puts in. */
 	static constexpr ib_device_ops table = {
 		.post_send = [](ib_qp *qp, const ib_send_wr *wr,
 				const ib_send_wr **bad) { return Qp::of(qp).post_send(wr, bad); },
-		.post_recv = [](ib_qp *qp, const ib_recv_wr *wr,
-				const ib_recv_wr **bad) { return Qp::of(qp).post_receive(wr, bad); },
+		.post_recv =
+			[](ib_qp *qp, const ib_recv_wr *wr, const ib_recv_wr **bad) {
+				return Qp::of(qp).post_receive(wr, bad);
+			},
 		.poll_cq = Cq::poll,
 		.req_notify_cq = Cq::request_notify,
 		.post_srq_recv = [](ib_srq *srq, const ib_recv_wr *wr,
@@ -113,10 +125,14 @@ struct CommonMethods {
 		.get_dev_fw_str = get_dev_fw_str,
 		.get_port_immutable = get_port_immutable,
 		.get_link_layer = [](ib_device *, u32) { return IB_LINK_LAYER_INFINIBAND; },
-		.query_port = [](ib_device *device, u32 port,
-				 ib_port_attr *attr) { return hca_of(device).port(port).query(*attr).error(); },
-		.modify_port = [](ib_device *device, u32 port, int mask,
-				  ib_port_modify *change) { return hca_of(device).port(port).modify(mask, *change).error(); },
+		.query_port =
+			[](ib_device *device, u32 port, ib_port_attr *attr) {
+				return hca_of(device).port(port).query(*attr).error();
+			},
+		.modify_port =
+			[](ib_device *device, u32 port, int mask, ib_port_modify *change) {
+				return hca_of(device).port(port).modify(mask, *change).error();
+			},
 		.query_gid = query_gid,
 		.query_pkey = query_pkey,
 
@@ -128,10 +144,15 @@ struct CommonMethods {
 
 		.create_cq =
 			[](ib_cq *cq, const ib_cq_init_attr *attr, ib_udata *udata) {
-				return create<typename Cq::Object>(cq, [&](Cq &made) { return made.start(*attr, udata); });
+				return create<typename Cq::Object>(
+					cq, [&](Cq &made) { return made.start(*attr, udata); });
 			},
-		.resize_cq = [](ib_cq *cq, int entries,
-				ib_udata *udata) { return Cq::of(cq).resize(static_cast<unsigned int>(entries), udata).error(); },
+		.resize_cq =
+			[](ib_cq *cq, int entries, ib_udata *udata) {
+				return Cq::of(cq)
+					.resize(static_cast<unsigned int>(entries), udata)
+					.error();
+			},
 		.destroy_cq =
 			[](ib_cq *cq, ib_udata *) {
 				Cq::Object::destruct(cq);
@@ -140,11 +161,13 @@ struct CommonMethods {
 
 		.create_srq =
 			[](ib_srq *srq, ib_srq_init_attr *attr, ib_udata *udata) {
-				return create<typename Srq::Object>(srq, [&](Srq &made) { return made.start(*attr, udata); });
+				return create<typename Srq::Object>(
+					srq, [&](Srq &made) { return made.start(*attr, udata); });
 			},
 		.modify_srq = [](ib_srq *srq, ib_srq_attr *attr, ib_srq_attr_mask mask,
 				 ib_udata *) { return Srq::of(srq).modify(*attr, mask).error(); },
-		.query_srq = [](ib_srq *srq, ib_srq_attr *attr) { return Srq::of(srq).query(*attr).error(); },
+		.query_srq = [](ib_srq *srq,
+				ib_srq_attr *attr) { return Srq::of(srq).query(*attr).error(); },
 		.destroy_srq =
 			[](ib_srq *srq, ib_udata *) {
 				Srq::Object::destruct(srq);
@@ -153,30 +176,41 @@ struct CommonMethods {
 
 		.create_qp =
 			[](ib_qp *qp, ib_qp_init_attr *attr, ib_udata *udata) {
-				return create<typename Qp::Object>(qp, [&](Qp &made) { return made.start(*attr, udata); });
+				return create<typename Qp::Object>(
+					qp, [&](Qp &made) { return made.start(*attr, udata); });
 			},
 		.modify_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
 				ib_udata *) { return Qp::of(qp).modify(*attr, mask).error(); },
-		.query_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
-			       ib_qp_init_attr *init) { return Qp::of(qp).query(*attr, mask, *init).error(); },
+		.query_qp =
+			[](ib_qp *qp, ib_qp_attr *attr, int mask, ib_qp_init_attr *init) {
+				return Qp::of(qp).query(*attr, mask, *init).error();
+			},
 		.destroy_qp =
 			[](ib_qp *qp, ib_udata *) {
 				const u32 left = Qp::of(qp).stop();
 				Qp::Object::destruct(qp);
 				return static_cast<int>(left);
 			},
-		.detach_mcast = [](ib_qp *qp, const ib_gid *gid,
-				   u16) { return hca_of(qp->device).multicast().detach(*gid, Qp::of(qp).number()).error(); },
+		.detach_mcast =
+			[](ib_qp *qp, const ib_gid *gid, u16) {
+				return hca_of(qp->device)
+					.multicast()
+					.detach(*gid, Qp::of(qp).number())
+					.error();
+			},
 
 		.get_dma_mr =
 			[](ib_mr *mr, int access) {
-				return create<typename Mr::Object>(mr, [&](Mr &own) { return own.start_dma(access); });
+				return create<typename Mr::Object>(
+					mr, [&](Mr &own) { return own.start_dma(access); });
 			},
 		.reg_user_mr =
-			[](ib_mr *mr, u64 start, u64 length, u64 iova, int access, ib_udata *udata) {
+			[](ib_mr *mr, u64 start, u64 length, u64 iova, int access,
+			   ib_udata *udata) {
 				return create<typename Mr::Object>(mr, [&](Mr &own) {
 					// The kernel itself may register a process's memory.
-					UserContext *const context = udata ? &UserContext::of(udata->context) : nullptr;
+					UserContext *const context =
+						udata ? &UserContext::of(udata->context) : nullptr;
 					return own.start_user(context, start, length, iova, access);
 				});
 			},
@@ -190,11 +224,19 @@ struct CommonMethods {
 
 		.alloc_ucontext =
 			[](ib_ucontext *context, ib_udata *udata) {
-				return create<typename UserContext::Object>(context, [&](UserContext &own) { return own.start(*udata); });
+				return create<typename UserContext::Object>(
+					context,
+					[&](UserContext &own) { return own.start(*udata); });
 			},
-		.dealloc_ucontext = [](ib_ucontext *context) { UserContext::Object::destruct(context); },
-		.mmap = [](ib_ucontext *context, u64 page_offset, size_t length,
-			   ib_user_mapping *mapping) { return UserContext::of(context).map(page_offset, length, *mapping).error(); },
+		.dealloc_ucontext =
+			[](ib_ucontext *context) { UserContext::Object::destruct(context); },
+		.mmap =
+			[](ib_ucontext *context, u64 page_offset, size_t length,
+			   ib_user_mapping *mapping) {
+				return UserContext::of(context)
+					.map(page_offset, length, *mapping)
+					.error();
+			},
 
 		.size_ib_ah = sizeof(typename Ah::Object),
 		.size_ib_cq = sizeof(typename Cq::Object),
@@ -206,7 +248,7 @@ struct CommonMethods {
 	};
 };
 
-template <class Verbs>
+template<class Verbs>
 kern::Result<IbDevice<Verbs> *> IbDevice<Verbs>::create(Hca &hca)
 {
 	ib::Smp smp;
@@ -228,11 +270,11 @@ kern::Result<IbDevice<Verbs> *> IbDevice<Verbs>::create(Hca &hca)
 	return device;
 }
 
-template <class Verbs>
+template<class Verbs>
 kern::Result<> IbDevice<Verbs>::start()
 {
-	// From before the first look at the ports: the subnet manager may bring one up while clients are being added, and what
-	// the midlayer remembers of it would stay as it was.
+	// From before the first look at the ports: the subnet manager may bring one up while
+	// clients are being added, and what the midlayer remembers of it would stay as it was.
 	hca->set_event_device(&ib);
 	if (const int status = ib_register_device(&ib, Verbs::device_name, hca->dma_device())) {
 		hca->set_event_device(nullptr);
@@ -242,7 +284,7 @@ kern::Result<> IbDevice<Verbs>::start()
 	return {};
 }
 
-template <class Verbs>
+template<class Verbs>
 void IbDevice<Verbs>::stop()
 {
 	hca->set_event_device(nullptr);
@@ -251,7 +293,7 @@ void IbDevice<Verbs>::stop()
 	registered = false;
 }
 
-template <class Verbs>
+template<class Verbs>
 void IbDevice<Verbs>::tell_fatal()
 {
 	if (registered)
@@ -259,12 +301,15 @@ void IbDevice<Verbs>::tell_fatal()
 	hca->announce_failure();
 }
 
-template <class Verbs>
-int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr, u32 ring_bytes, u32 cqe_bytes)
+template<class Verbs>
+int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr, u32 ring_bytes,
+				       u32 cqe_bytes)
 {
 	const auto &cap = hca.capabilities();
 	const auto &firmware = hca.firmware();
-	const auto objects = [](const NumberAllocator &numbers) { return static_cast<int>(numbers.end() - numbers.first()); };
+	const auto objects = [](const NumberAllocator &numbers) {
+		return static_cast<int>(numbers.end() - numbers.first());
+	};
 	ib::Smp smp;
 	if (const auto got = get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp); !got)
 		return got.error();
@@ -282,7 +327,10 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr, u32 ring_
 	attr.max_recv_sge = static_cast<int>(cap.max_rq_sge);
 	attr.max_cq = objects(hca.cqns());
 	const u32 largest_ring = ring_bytes / cqe_bytes;
-	attr.max_cqe = static_cast<int>((1u << cap.log_max_cq_size < largest_ring ? 1u << cap.log_max_cq_size : largest_ring) - 1);
+	attr.max_cqe = static_cast<int>((1u << cap.log_max_cq_size < largest_ring
+						 ? 1u << cap.log_max_cq_size
+						 : largest_ring) -
+					1);
 	attr.max_mr = objects(hca.mpts());
 	attr.max_pd = objects(hca.pdns());
 	attr.max_qp_rd_atom = 1 << hca.layout().log_reads_per_qp;
@@ -296,20 +344,23 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr, u32 ring_
 	attr.max_mcast_qp_attach = static_cast<int>(hca.multicast().members_per_group());
 	attr.max_total_mcast_qp_attach = attr.max_mcast_grp * attr.max_mcast_qp_attach;
 	attr.max_ah = 1 << 30;
-	attr.device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT | IB_DEVICE_PORT_ACTIVE_EVENT |
-				IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_N_NOTIFY_CQ;
+	attr.device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_SHUTDOWN_PORT |
+				IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
+				IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_N_NOTIFY_CQ;
 	return 0;
 }
 
-template <class Verbs>
+template<class Verbs>
 void CommonMethods<Verbs>::get_dev_fw_str(ib_device *device, char *str)
 {
 	const auto &firmware = hca_of(device).firmware();
-	kern_format(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", firmware.major, firmware.minor, firmware.subminor);
+	kern_format(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", firmware.major, firmware.minor,
+		    firmware.subminor);
 }
 
-template <class Verbs>
-int CommonMethods<Verbs>::get_port_immutable(ib_device *device, u32 port, ib_port_immutable *immutable)
+template<class Verbs>
+int CommonMethods<Verbs>::get_port_immutable(ib_device *device, u32 port,
+					     ib_port_immutable *immutable)
 {
 	const PortCapabilities &cap = hca_of(device).port(port).capabilities();
 	immutable->pkey_tbl_len = static_cast<int>(cap.pkeys);
@@ -319,7 +370,7 @@ int CommonMethods<Verbs>::get_port_immutable(ib_device *device, u32 port, ib_por
 	return 0;
 }
 
-template <class Verbs>
+template<class Verbs>
 int CommonMethods<Verbs>::query_gid(ib_device *device, u32 port, int index, ib_gid *gid)
 {
 	const auto got = hca_of(device).port(port).gid(static_cast<u32>(index));
@@ -328,7 +379,7 @@ int CommonMethods<Verbs>::query_gid(ib_device *device, u32 port, int index, ib_g
 	return got.error();
 }
 
-template <class Verbs>
+template<class Verbs>
 int CommonMethods<Verbs>::query_pkey(ib_device *device, u32 port, u16 index, u16 *pkey)
 {
 	const auto got = hca_of(device).port(port).pkey(index);
@@ -337,16 +388,17 @@ int CommonMethods<Verbs>::query_pkey(ib_device *device, u32 port, u16 index, u16
 	return got.error();
 }
 
-template <class Verbs>
+template<class Verbs>
 int CommonMethods<Verbs>::create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *)
 {
-	const auto vector = Ah::build(hca_of(ah->device).capabilities(), pd_number(ah->pd), *init->ah_attr);
+	const auto vector =
+		Ah::build(hca_of(ah->device).capabilities(), pd_number(ah->pd), *init->ah_attr);
 	if (vector)
 		Ah::Object::construct(ah, vector.value(), *init->ah_attr);
 	return vector.error();
 }
 
-template <class Verbs>
+template<class Verbs>
 int CommonMethods<Verbs>::modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 {
 	const auto vector = Ah::build(hca_of(ah->device).capabilities(), pd_number(ah->pd), *attr);
@@ -355,8 +407,8 @@ int CommonMethods<Verbs>::modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 	return vector.error();
 }
 
-template <class Verbs>
-template <class Told>
+template<class Verbs>
+template<class Told>
 int CommonMethods<Verbs>::alloc_pd(ib_pd *pd, ib_udata *udata)
 {
 	auto number = Number::create(hca_of(pd->device).pdns());

@@ -4,13 +4,15 @@
 #include <kern/bits.hpp>
 #include "icm_table.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
- * Places the first `count` extents in order of decreasing size from address 0, which aligns each to its own size; of two of one size the
- * first goes first. Returns how much they take together. Context: any.
+ * Places the first `count` extents in order of decreasing size from address 0, which aligns each to
+ * its own size; of two of one size the first goes first. Returns how much they take together.
+ * Context: any.
  */
-template <unsigned int count>
+template<unsigned int count>
 u64 place_by_size(IcmExtent *extents)
 {
 	bool placed[count] = {};
@@ -18,7 +20,8 @@ u64 place_by_size(IcmExtent *extents)
 	for (unsigned int n = 0; n < count; n++) {
 		unsigned int largest = count;
 		for (unsigned int i = 0; i < count; i++)
-			if (!placed[i] && (largest == count || extents[i].bytes() > extents[largest].bytes()))
+			if (!placed[i] &&
+			    (largest == count || extents[i].bytes() > extents[largest].bytes()))
 				largest = i;
 		placed[largest] = true;
 		extents[largest].base = address;

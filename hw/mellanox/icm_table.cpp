@@ -2,9 +2,11 @@
 #include "icm_table.hpp"
 #include <kern/bits.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t card_page = 4096;
 
@@ -17,13 +19,15 @@ IcmTable::IcmTable(CommandInterface &commands, struct device *dma_device, const 
 {
 }
 
-kern::Result<kern::Owned<IcmTable>> IcmTable::create(CommandInterface &commands, struct device *dma_device,
+kern::Result<kern::Owned<IcmTable>> IcmTable::create(CommandInterface &commands,
+						     struct device *dma_device,
 						     const IcmExtent &extent, u32 reserved)
 {
-	auto table = TRY(kern::adopt(new (kern::Gfp::kernel) IcmTable(commands, dma_device, extent)));
+	auto table =
+		TRY(kern::adopt(new (kern::Gfp::kernel) IcmTable(commands, dma_device, extent)));
 	const u32 entries = 1u << extent.log_entries;
-	table->chunks_ = TRY(kern::make_array<Chunk>(
-		kern::Gfp::kernel, table->chunk_of(entries - 1) + 1));
+	table->chunks_ =
+		TRY(kern::make_array<Chunk>(kern::Gfp::kernel, table->chunk_of(entries - 1) + 1));
 	if (reserved) {
 		TRY(table->get(0, reserved));
 		table->reserved_ = reserved;
@@ -72,8 +76,8 @@ void IcmTable::put_chunk(u32 index)
 void IcmTable::unmap(Chunk &chunk)
 {
 	const u64 index = static_cast<u64>(&chunk - chunks_.data());
-	// A card that does not let go counts as failed; its reset, which comes before the memory is used again by
-	// anybody who could be harmed, is the listener's business.
+	// A card that does not let go counts as failed; its reset, which comes before the memory is
+	// used again by anybody who could be harmed, is the listener's business.
 	kern::ignore(commands_.execute_closing(
 		{.opcode = hw::mellanox::Opcode::unmap_icm,
 		 .in_modifier = static_cast<u32>(chunk.area.bytes() / card_page),
@@ -106,7 +110,8 @@ void IcmTable::put(u32 first, u32 count)
 
 u8 *IcmTable::entry(u32 index) const
 {
-	const size_t offset = size_t{index & ((1u << log_entries_per_chunk_) - 1)} * extent_.entry_bytes;
+	const size_t offset =
+		size_t{index & ((1u << log_entries_per_chunk_) - 1)} * extent_.entry_bytes;
 	return chunks_[chunk_of(index)].area.at(offset);
 }
 

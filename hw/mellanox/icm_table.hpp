@@ -4,7 +4,8 @@
 #include <kern/lock.hpp>
 #include "page_area.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* Where a table lies in the card's own address space (ICM). */
 struct IcmExtent {
@@ -16,21 +17,27 @@ struct IcmExtent {
 };
 
 /*
- * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which are the card's, hold theirs
- * for the life of the table. Of the chunks that nobody holds any more one stays, the last: who makes and ends one object after the other
- * has the card told of its memory once.
+ * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which
+ * are the card's, hold theirs for the life of the table. Of the chunks that nobody holds any more
+ * one stays, the last: who makes and ends one object after the other has the card told of its
+ * memory once.
  */
-class IcmTable {
+class IcmTable
+{
 public:
 	static constexpr size_t chunk_bytes = 256 * 1024;
 
 	/* Maps the reserved entries. May sleep. Errors: ENOMEM, those of commands. */
-	static kern::Result<kern::Owned<IcmTable>> create(CommandInterface &commands, struct device *dma_device,
+	static kern::Result<kern::Owned<IcmTable>> create(CommandInterface &commands,
+							  struct device *dma_device,
 							  const IcmExtent &extent, u32 reserved);
 	/* Unmaps all. The card no longer uses the entries. */
 	~IcmTable();
 
-	/* Makes sure that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of commands. May sleep. */
+	/*
+	 * Makes sure that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of
+	 * commands. May sleep.
+	 */
 	kern::Result<> get(u32 first, u32 count = 1);
 	void put(u32 first, u32 count = 1);
 
@@ -66,7 +73,8 @@ private:
 };
 
 /* What an object holds of a table, given back at its end. */
-class IcmHold {
+class IcmHold
+{
 public:
 	IcmHold() = default;
 	static kern::Result<IcmHold> create(IcmTable &table, u32 first, u32 count = 1)
@@ -75,7 +83,8 @@ public:
 		return IcmHold(table, first, count);
 	}
 	IcmHold(IcmHold &&other) noexcept
-	    : table_(std::exchange(other.table_, nullptr)), first_(other.first_), count_(other.count_)
+	    : table_(std::exchange(other.table_, nullptr)), first_(other.first_),
+	      count_(other.count_)
 	{
 	}
 	IcmHold &operator=(IcmHold &&other) noexcept
@@ -92,7 +101,10 @@ public:
 	}
 
 private:
-	IcmHold(IcmTable &table, u32 first, u32 count) : table_(&table), first_(first), count_(count) {}
+	IcmHold(IcmTable &table, u32 first, u32 count)
+	    : table_(&table), first_(first), count_(count)
+	{
+	}
 
 	IcmTable *table_ = nullptr;
 	u32 first_ = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mailbox.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 Mailbox::~Mailbox()
 {
@@ -49,7 +50,8 @@ kern::Result<Mailbox> MailboxPool::get(size_t used)
 		return Mailbox(*this, page);
 	}
 	auto fresh = TRY(kern::make<Mailbox::Page>(kern::Gfp::kernel));
-	fresh->buffer = TRY(kern::DmaBuffer::create(dma_device_, hw::mellanox::mailbox_max, kern::Gfp::kernel));
+	fresh->buffer = TRY(
+		kern::DmaBuffer::create(dma_device_, hw::mellanox::mailbox_max, kern::Gfp::kernel));
 	return Mailbox(*this, fresh.release());
 }
 

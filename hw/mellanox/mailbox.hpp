@@ -7,22 +7,30 @@
 #include <kern/memory.hpp>
 #include <hw/mellanox/commands.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 class MailboxPool;
 
-/* One page that comes out of the pool, zero as far as its user asks, and goes back there at the end. */
-class Mailbox {
+/*
+ * One page that comes out of the pool, zero as far as its user asks, and goes back there at the
+ * end.
+ */
+class Mailbox
+{
 public:
-	Mailbox(Mailbox &&other) noexcept : pool_(other.pool_), page_(std::exchange(other.page_, nullptr)) {}
+	Mailbox(Mailbox &&other) noexcept
+	    : pool_(other.pool_), page_(std::exchange(other.page_, nullptr))
+	{
+	}
 	Mailbox &operator=(Mailbox &&) = delete;
 	~Mailbox();
 
 	u8 *bytes() const;
 	u64 bus_address() const;
 	/*
-	 * The card may still write to it, as a command that uses it was given up on: it is kept from reuse until the
-	 * pool ends, which is after the card's reset.
+	 * The card may still write to it, as a command that uses it was given up on: it is kept
+	 * from reuse until the pool ends, which is after the card's reset.
 	 */
 	void abandon();
 
@@ -38,8 +46,12 @@ private:
 	Page *page_;
 };
 
-/* Grows as commands need it, and keeps what it has. The device's DMA must be off when it is destroyed. */
-class MailboxPool {
+/*
+ * Grows as commands need it, and keeps what it has. The device's DMA must be off when it is
+ * destroyed.
+ */
+class MailboxPool
+{
 public:
 	explicit MailboxPool(struct device *dma_device)
 	    : dma_device_(dma_device), lock_(KERN_LOCK_CLASS("mellanox.mailboxes"))
@@ -47,7 +59,10 @@ public:
 	}
 	~MailboxPool();
 
-	/* used: bytes that the card will look at; behind them is what earlier commands have left. Errors: ENOMEM. May sleep. */
+	/*
+	 * used: bytes that the card will look at; behind them is what earlier commands have left.
+	 * Errors: ENOMEM. May sleep.
+	 */
 	kern::Result<Mailbox> get(size_t used);
 
 private:

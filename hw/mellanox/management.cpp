@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "management.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 /* The classes whose agents are in the card. */
 bool has_agent(u8 mgmt_class)
@@ -35,8 +37,8 @@ bool is_for_agent(const ib_mad_hdr &header)
 
 } // namespace
 
-kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin, const void *request,
-			 void *answer)
+kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin,
+			 const void *request, void *answer)
 {
 	using Ifc = hw::mellanox::MadIfc;
 	auto in = TRY(commands.mailbox());
@@ -58,14 +60,16 @@ kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const M
 			__builtin_memcpy(in.bytes() + 0x140, origin->grh, sizeof(ib_grh));
 		}
 	}
-	TRY(commands.execute_in_out({.opcode = hw::mellanox::Opcode::mad_ifc, .in_modifier = modifier, .op_modifier = flags},
+	TRY(commands.execute_in_out({.opcode = hw::mellanox::Opcode::mad_ifc,
+				     .in_modifier = modifier,
+				     .op_modifier = flags},
 				    in, out));
 	__builtin_memcpy(answer, out.bytes(), Ifc::mad_size);
 	return {};
 }
 
-kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribute attribute, u32 modifier,
-			     ib::Smp &smp)
+kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribute attribute,
+			     u32 modifier, ib::Smp &smp)
 {
 	using Ifc = hw::mellanox::MadIfc;
 	smp = {};
@@ -75,7 +79,8 @@ kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribu
 	smp.header.method = static_cast<u8>(ib::MadMethod::get);
 	smp.header.attr_id = attribute;
 	smp.header.attr_mod = modifier;
-	TRY(ask_agent(commands, port, Ifc::op_ignore_mkey | Ifc::op_ignore_bkey, nullptr, &smp, &smp));
+	TRY(ask_agent(commands, port, Ifc::op_ignore_mkey | Ifc::op_ignore_bkey, nullptr, &smp,
+		      &smp));
 	if (smp.header.status.value() & ~ib::mad_status_direction)
 		return kern::Error{-EIO};
 	return {};
@@ -87,14 +92,16 @@ int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc
 	using Ifc = hw::mellanox::MadIfc;
 	if (!is_for_agent(in.mad_hdr))
 		return IB_MAD_RESULT_SUCCESS;
-	const u8 card_flags = static_cast<u8>((flags & IB_MAD_IGNORE_MKEY ? Ifc::op_ignore_mkey : 0) |
-					      (flags & IB_MAD_IGNORE_BKEY ? Ifc::op_ignore_bkey : 0));
+	const u8 card_flags =
+		static_cast<u8>((flags & IB_MAD_IGNORE_MKEY ? Ifc::op_ignore_mkey : 0) |
+				(flags & IB_MAD_IGNORE_BKEY ? Ifc::op_ignore_bkey : 0));
 	const MadOrigin origin{wc, grh};
 	if (!ask_agent(commands, port, card_flags, &origin, &in, &out))
 		return IB_MAD_RESULT_FAILURE;
 	// A directed-route answer goes back the way it came.
 	if (in.mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
-		out.mad_hdr.status = static_cast<u16>(out.mad_hdr.status | ib::mad_status_direction);
+		out.mad_hdr.status =
+			static_cast<u16>(out.mad_hdr.status | ib::mad_status_direction);
 	if (in.mad_hdr.method == IB_MGMT_METHOD_TRAP_REPRESS)
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;

@@ -2,7 +2,8 @@
 #include "mtt.hpp"
 #include <ib/endian.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
 {
@@ -35,17 +36,21 @@ MttRange::~MttRange()
 void MttRange::write(u32 index, u64 bus_address)
 {
 	const u64 raw = ib::be64(bus_address | hw::mellanox::MttEntry::present).raw();
-	__atomic_store_n(reinterpret_cast<u64 *>(table_->icm.entry(first_ + index)), raw, __ATOMIC_RELAXED);
+	__atomic_store_n(reinterpret_cast<u64 *>(table_->icm.entry(first_ + index)), raw,
+			 __ATOMIC_RELAXED);
 }
 
-kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTable &table, size_t bytes)
+kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTable &table,
+					      size_t bytes)
 {
 	QueueBuffer buffer;
 	if (bytes > max_bytes)
 		return kern::Error{-EINVAL};
 	buffer.log_bytes_ = bytes <= 4096 ? 12 : kern::log2_ceil(bytes);
-	// The kernel's coherent blocks are aligned to their size, rounded up to a power of two of pages.
-	buffer.memory_ = TRY(kern::DmaBuffer::create(dma_device, size_t{1} << buffer.log_bytes_, kern::Gfp::kernel));
+	// The kernel's coherent blocks are aligned to their size, rounded up to a power of two of
+	// pages.
+	buffer.memory_ = TRY(kern::DmaBuffer::create(dma_device, size_t{1} << buffer.log_bytes_,
+						     kern::Gfp::kernel));
 	const u64 bus = buffer.memory_.address();
 	if (KERN_WARN_ON(bus & (buffer.size() - 1)))
 		return kern::Error{-EIO};

@@ -6,7 +6,8 @@
 #include "buddy.hpp"
 #include "icm_table.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* Where page lists come from. */
 struct MttTable {
@@ -17,16 +18,20 @@ struct MttTable {
 };
 
 /* A run of 2^order entries, or of the least that there is. */
-class MttRange {
+class MttRange
+{
 public:
 	MttRange() = default;
 	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
-	/* For a program's memory. Programs have no share each: together they leave a sixteenth of the table, for queues and keys of the kernel. */
+	/*
+	 * For a program's memory. Programs have no share each: together they leave a sixteenth of
+	 * the table, for queues and keys of the kernel.
+	 */
 	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order);
 	MttRange(MttRange &&other) noexcept
-	    : table_(std::exchange(other.table_, nullptr)), hold_(std::move(other.hold_)), first_(other.first_),
-	      order_(other.order_)
+	    : table_(std::exchange(other.table_, nullptr)), hold_(std::move(other.hold_)),
+	      first_(other.first_), order_(other.order_)
 	{
 	}
 	MttRange &operator=(MttRange &&other) noexcept
@@ -54,16 +59,21 @@ private:
 };
 
 /*
- * The memory of a queue: one contiguous block, so that one entry with a page as large as the block describes it and the CPU
- * reaches any slot by a shift and an addition.
+ * The memory of a queue: one contiguous block, so that one entry with a page as large as the block
+ * describes it and the CPU reaches any slot by a shift and an addition.
  */
-class QueueBuffer {
+class QueueBuffer
+{
 public:
 	QueueBuffer() = default;
 	QueueBuffer(QueueBuffer &&) = default;
 	QueueBuffer &operator=(QueueBuffer &&) = default;
-	/* bytes: as they are needed; at most max_bytes. Zeroed. Errors: ENOMEM, EINVAL, those of MttRange. May sleep. */
-	static kern::Result<QueueBuffer> create(struct device *dma_device, MttTable &table, size_t bytes);
+	/*
+	 * bytes: as they are needed; at most max_bytes. Zeroed. Errors: ENOMEM, EINVAL, those of
+	 * MttRange. May sleep.
+	 */
+	static kern::Result<QueueBuffer> create(struct device *dma_device, MttTable &table,
+						size_t bytes);
 
 	static constexpr size_t max_bytes = 4 << 20;
 

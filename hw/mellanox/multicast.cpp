@@ -2,9 +2,11 @@
 #include "multicast.hpp"
 #include <kern/log.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 namespace wire = hw::mellanox;
 using Header = wire::McgHeader;
@@ -22,10 +24,12 @@ u32 member_qpn(Mailbox &entry, u32 index)
 
 } // namespace
 
-kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterface &commands, const IcmExtent &table,
+kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterface &commands,
+								   const IcmExtent &table,
 								   const GroupFormat &format)
 {
-	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, table, format)));
+	auto groups =
+		TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, table, format)));
 	// What does not fit its place in the hash table goes into the rest of the table.
 	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
@@ -36,7 +40,8 @@ kern::Result<u32> MulticastGroups::hash(const ib_gid &gid)
 	auto mailbox = TRY(commands_.mailbox());
 	__builtin_memcpy(mailbox.bytes(), gid.raw, sizeof(gid.raw));
 	const u32 index = static_cast<u32>(
-		TRY(commands_.execute_in_immediate({.opcode = wire::Opcode::mgid_hash}, mailbox)) & 0xffff);
+		TRY(commands_.execute_in_immediate({.opcode = wire::Opcode::mgid_hash}, mailbox)) &
+		0xffff);
 	if (index >= hash_size_) {
 		kern_error_limited("the card's multicast hash %#x is beyond its table\n", index);
 		return kern::Error{-EPROTO};
@@ -46,12 +51,14 @@ kern::Result<u32> MulticastGroups::hash(const ib_gid &gid)
 
 kern::Result<> MulticastGroups::read(u32 index, Mailbox &entry)
 {
-	return commands_.execute_out({.opcode = wire::Opcode::read_mcg, .in_modifier = index}, entry);
+	return commands_.execute_out({.opcode = wire::Opcode::read_mcg, .in_modifier = index},
+				     entry);
 }
 
 kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
 {
-	return commands_.execute_in({.opcode = wire::Opcode::write_mcg, .in_modifier = index}, entry);
+	return commands_.execute_in({.opcode = wire::Opcode::write_mcg, .in_modifier = index},
+				    entry);
 }
 
 /* Leaves in `entry` the group if it was found, else the last of its chain. */
@@ -64,7 +71,8 @@ kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Ma
 		const u32 present = count(entry);
 		if (present > members_)
 			return kern::Error{-EPROTO};
-		if (present && __builtin_memcmp(entry.bytes() + Header::gid, gid.raw, sizeof(gid.raw)) == 0) {
+		if (present &&
+		    __builtin_memcmp(entry.bytes() + Header::gid, gid.raw, sizeof(gid.raw)) == 0) {
 			place.found = true;
 			return place;
 		}
@@ -98,10 +106,12 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 		return write(place.index, entry);
 	}
 
-	// The head of a chain may be empty and yet have a chain behind it; then find() came past it to the end.
+	// The head of a chain may be empty and yet have a chain behind it; then find() came past it
+	// to the end.
 	u32 index = place.index;
 	const bool fresh = count != 0 || place.previous != none;
-	if (fresh && place.length >= (owner == Owner::program ? longest_for_program : longest_chain))
+	if (fresh &&
+	    place.length >= (owner == Owner::program ? longest_for_program : longest_chain))
 		return kern::Error{-ENOMEM};
 	auto group = TRY(commands_.mailbox());
 	if (fresh) {

@@ -8,10 +8,12 @@
 #include "icm_table.hpp"
 #include "number_allocator.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* How an entry says how many members it has, the first of those that it has room for. */
-class GroupFormat {
+class GroupFormat
+{
 public:
 	virtual u32 count(const u8 *entry, u32 room) const = 0;
 	/* Those that are new are there already. */
@@ -23,18 +25,24 @@ protected:
 	~GroupFormat() = default;
 };
 
-class MulticastGroups {
+class MulticastGroups
+{
 public:
-	/* table: where it lies; its first half is the hash table. format: stays. May sleep. Errors: ENOMEM. */
-	static kern::Result<kern::Owned<MulticastGroups>> create(CommandInterface &commands, const IcmExtent &table,
-								 const GroupFormat &format);
+	/*
+	 * table: where it lies; its first half is the hash table. format: stays. May sleep. Errors:
+	 * ENOMEM.
+	 */
+	static kern::Result<kern::Owned<MulticastGroups>>
+	create(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format);
 
 	enum class Owner : u8 { kernel, program };
 
 	/*
-	 * block_loopback: the QP is not to get what it sends itself. owner: of the QP; a program, which chooses MGIDs as it likes, begins no group in a chain
-	 * of three quarters of its length, so that nobody keeps the kernel out of a group that hashes there.
-	 * Errors: ENOMEM for a full group, table or chain; EINVAL if a QP that is to be taken out is not in. May sleep.
+	 * block_loopback: the QP is not to get what it sends itself. owner: of the QP; a program,
+	 * which chooses MGIDs as it likes, begins no group in a chain of three quarters of its
+	 * length, so that nobody keeps the kernel out of a group that hashes there.
+	 * Errors: ENOMEM for a full group, table or chain; EINVAL if a QP that is to be taken out
+	 * is not in. May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback, Owner owner);
 	/* Of a card that has failed it succeeds. */
@@ -53,15 +61,18 @@ private:
 		bool found;
 	};
 	/*
-	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock held, for each change; whoever chooses MGIDs by
-	 * their hash could make it as long as the table. Where they are not so chosen, eight thousand groups have no chain of half of that.
+	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock
+	 * held, for each change; whoever chooses MGIDs by their hash could make it as long as the
+	 * table. Where they are not so chosen, eight thousand groups have no chain of half of that.
 	 */
 	static constexpr u32 longest_chain = 32, longest_for_program = 24;
 	static constexpr u32 none = ~0u;
 
-	MulticastGroups(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format)
+	MulticastGroups(CommandInterface &commands, const IcmExtent &table,
+			const GroupFormat &format)
 	    : commands_(commands), format_(format), lock_(KERN_LOCK_CLASS("mellanox.multicast")),
-	      members_((table.entry_bytes - sizeof(hw::mellanox::McgHeader)) / hw::mellanox::McgHeader::member_size),
+	      members_((table.entry_bytes - sizeof(hw::mellanox::McgHeader)) /
+		       hw::mellanox::McgHeader::member_size),
 	      hash_size_(1u << (table.log_entries - 1)), table_size_(1u << table.log_entries)
 	{
 	}

@@ -4,15 +4,17 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
- * Hands out each number of [first, end) to one owner at a time, going round the whole range before one comes back: a late
- * packet or event for an object that is gone should not meet its successor.
+ * Hands out each number of [first, end) to one owner at a time, going round the whole range before
+ * one comes back: a late packet or event for an object that is gone should not meet its successor.
  *
  * Context: any; the lock is a leaf.
  */
-class NumberAllocator {
+class NumberAllocator
+{
 public:
 	/* Errors: EINVAL for an empty range, ENOMEM. May sleep. */
 	static kern::Result<kern::Owned<NumberAllocator>> create(u32 first, u32 end)
@@ -80,7 +82,8 @@ private:
 };
 
 /* A number that goes back when its holder ends. */
-class Number {
+class Number
+{
 public:
 	Number() = default;
 	static kern::Result<Number> create(NumberAllocator &allocator)

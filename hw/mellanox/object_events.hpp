@@ -5,7 +5,8 @@
 #include <kern/log.hpp>
 #include <rdma/driver.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 constexpr u64 event_bit(hw::mellanox::EventType type)
 {
@@ -15,14 +16,19 @@ constexpr u64 event_bit(hw::mellanox::EventType type)
 /* Those that all cards are asked for. */
 constexpr u64 async_events = [] {
 	using enum hw::mellanox::EventType;
-	return event_bit(eq_overflow) | event_bit(path_migrated) | event_bit(communication_established) | event_bit(sq_drained) |
-	       event_bit(cq_error) | event_bit(wq_catastrophic) | event_bit(path_migration_failed) | event_bit(local_catastrophic) |
-	       event_bit(port_change) | event_bit(command) | event_bit(wq_invalid_request) | event_bit(wq_access_violation) |
+	return event_bit(eq_overflow) | event_bit(path_migrated) |
+	       event_bit(communication_established) | event_bit(sq_drained) | event_bit(cq_error) |
+	       event_bit(wq_catastrophic) | event_bit(path_migration_failed) |
+	       event_bit(local_catastrophic) | event_bit(port_change) | event_bit(command) |
+	       event_bit(wq_invalid_request) | event_bit(wq_access_violation) |
 	       event_bit(srq_catastrophic) | event_bit(srq_last_wqe) | event_bit(srq_limit);
 }();
 
-/* Events of a QP, CQ or SRQ. One for an object that is gone was on its way when it went. Hard interrupt. */
-template <class Hca>
+/*
+ * Events of a QP, CQ or SRQ. One for an object that is gone was on its way when it went. Hard
+ * interrupt.
+ */
+template<class Hca>
 void object_event(Hca &hca, hw::mellanox::EventType type, u32 number)
 {
 	using hw::mellanox::EventType;
@@ -59,7 +65,8 @@ void object_event(Hca &hca, hw::mellanox::EventType type, u32 number)
 	case EventType::cq_error:
 		return tell(hca.find_cq(number), IB_EVENT_CQ_ERR);
 	default:
-		kern_dev_warning_limited(hca.dma_device(), "event of unknown type %#x\n", static_cast<u32>(type));
+		kern_dev_warning_limited(hca.dma_device(), "event of unknown type %#x\n",
+					 static_cast<u32>(type));
 	}
 }
 

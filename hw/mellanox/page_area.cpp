@@ -2,9 +2,11 @@
 #include "page_area.hpp"
 #include <kern/bits.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 constexpr size_t card_page = 4096;
 constexpr size_t largest_piece = 256 * 1024;
@@ -13,18 +15,20 @@ constexpr size_t largest_piece = 256 * 1024;
 
 kern::Result<PageArea> PageArea::create(struct device *dma_device, size_t bytes)
 {
-	// The size of piece that can be had now; it only falls. One list for the worst case would be large, so a second pass
-	// with smaller pieces starts over.
+	// The size of piece that can be had now; it only falls. One list for the worst case would
+	// be large, so a second pass with smaller pieces starts over.
 	for (size_t piece = largest_piece; piece >= card_page; piece /= 4) {
 		PageArea area;
-		area.pieces_ = TRY(kern::make_array<Piece>(kern::Gfp::kernel, kern::div_round_up(bytes, piece)));
+		area.pieces_ = TRY(kern::make_array<Piece>(kern::Gfp::kernel,
+							   kern::div_round_up(bytes, piece)));
 		while (area.bytes_ < bytes) {
 			const size_t rest = bytes - area.bytes_;
-			const size_t size = rest < piece ? size_t{1} << (63 - __builtin_clzll(rest)) : piece;
+			const size_t size =
+				rest < piece ? size_t{1} << (63 - __builtin_clzll(rest)) : piece;
 			if (area.count_ == area.pieces_.size())
 				break;
-			auto buffer = kern::DmaBuffer::create(dma_device, size,
-							      kern::Gfp::kernel | kern::Gfp::no_warn);
+			auto buffer = kern::DmaBuffer::create(
+				dma_device, size, kern::Gfp::kernel | kern::Gfp::no_warn);
 			if (!buffer)
 				break;
 			area.pieces_[area.count_++] = {buffer.take(), area.bytes_};
@@ -36,9 +40,11 @@ kern::Result<PageArea> PageArea::create(struct device *dma_device, size_t bytes)
 	return kern::Error{-ENOMEM};
 }
 
-kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox::Opcode opcode, u64 icm_address) const
+kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox::Opcode opcode,
+			     u64 icm_address) const
 {
-	constexpr unsigned int per_command = hw::mellanox::mailbox_max / hw::mellanox::PageMapping::size;
+	constexpr unsigned int per_command =
+		hw::mellanox::mailbox_max / hw::mellanox::PageMapping::size;
 	for (size_t i = 0; i < count_;) {
 		auto mailbox = TRY(commands.mailbox());
 		unsigned int entries = 0;
@@ -46,9 +52,11 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox::Opcode op
 			const Piece &piece = pieces_[i];
 			u8 *entry = mailbox.bytes() + entries * hw::mellanox::PageMapping::size;
 			if (opcode == hw::mellanox::Opcode::map_icm)
-				hw::mellanox::PageMapping::virtual_address.set(entry, icm_address + piece.start);
+				hw::mellanox::PageMapping::virtual_address.set(
+					entry, icm_address + piece.start);
 			hw::mellanox::PageMapping::bus_address.set(entry, piece.buffer.address());
-			hw::mellanox::PageMapping::log_pages.set(entry, kern::log2_ceil(piece.buffer.size() / card_page));
+			hw::mellanox::PageMapping::log_pages.set(
+				entry, kern::log2_ceil(piece.buffer.size() / card_page));
 		}
 		TRY(commands.execute_in({.opcode = opcode, .in_modifier = entries}, mailbox));
 	}
@@ -61,12 +69,15 @@ kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_ad
 	auto mailbox = TRY(commands.mailbox(PageMapping::size));
 	PageMapping::virtual_address.set(mailbox.bytes(), icm_address);
 	PageMapping::bus_address.set(mailbox.bytes(), bus_address);
-	return commands.execute_in({.opcode = hw::mellanox::Opcode::map_icm, .in_modifier = 1}, mailbox);
+	return commands.execute_in({.opcode = hw::mellanox::Opcode::map_icm, .in_modifier = 1},
+				   mailbox);
 }
 
 void take_back_page(CommandInterface &commands, u64 icm_address)
 {
-	kern::ignore(commands.execute_closing({.opcode = hw::mellanox::Opcode::unmap_icm, .in_modifier = 1, .in_param = icm_address}));
+	kern::ignore(commands.execute_closing({.opcode = hw::mellanox::Opcode::unmap_icm,
+					       .in_modifier = 1,
+					       .in_param = icm_address}));
 }
 
 u8 *PageArea::at(size_t offset) const

@@ -3,32 +3,42 @@
 #include <kern/log.hpp>
 #include "management.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 constexpr u32 guids_per_block = 8;
 constexpr u32 pkeys_per_block = 32;
 
-/* The order in which simultaneous events are told: what takes away first, what the subnet manager asks for last. */
+/*
+ * The order in which simultaneous events are told: what takes away first, what the subnet manager
+ * asks for last.
+ */
 constexpr ib_event_type event_order[] = {
-	IB_EVENT_PORT_ERR,   IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE,	      IB_EVENT_GID_CHANGE,
+	IB_EVENT_PORT_ERR,  IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,       IB_EVENT_GID_CHANGE,
 	IB_EVENT_SM_CHANGE, IB_EVENT_PORT_ACTIVE, IB_EVENT_CLIENT_REREGISTER,
 };
 
 } // namespace
 
-Port::Port(CommandInterface &commands, PortControl &control, u32 number, const PortCapabilities &capabilities, u32 log_max_message)
-    : commands_(commands), control_(control), number_(number), capabilities_(capabilities), log_max_message_(log_max_message),
-      read_lock_(KERN_LOCK_CLASS("mellanox.port_read")), tables_lock_(KERN_LOCK_CLASS("mellanox.port_tables")), device_lock_(KERN_LOCK_CLASS("mellanox.port_device")),
+Port::Port(CommandInterface &commands, PortControl &control, u32 number,
+	   const PortCapabilities &capabilities, u32 log_max_message)
+    : commands_(commands), control_(control), number_(number), capabilities_(capabilities),
+      log_max_message_(log_max_message), read_lock_(KERN_LOCK_CLASS("mellanox.port_read")),
+      tables_lock_(KERN_LOCK_CLASS("mellanox.port_tables")),
+      device_lock_(KERN_LOCK_CLASS("mellanox.port_device")),
       modify_lock_(KERN_LOCK_CLASS("mellanox.port_modify"))
 {
 }
 
-kern::Result<kern::Owned<Port>> Port::create(CommandInterface &commands, PortControl &control, u32 number,
-					     const PortCapabilities &capabilities, u32 log_max_message)
+kern::Result<kern::Owned<Port>> Port::create(CommandInterface &commands, PortControl &control,
+					     u32 number, const PortCapabilities &capabilities,
+					     u32 log_max_message)
 {
-	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(commands, control, number, capabilities, log_max_message)));
+	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(commands, control, number,
+								 capabilities, log_max_message)));
 	port->tables_ = TRY(kern::make<PortTables>(kern::Gfp::kernel));
 	TRY(port->read_tables());
 	return port;
@@ -48,15 +58,19 @@ kern::Result<> Port::read_tables()
 	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	fresh->gid_prefix = ib::smp_attribute<ib::PortInfo>(smp).gid_prefix;
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
-		const auto got = get_attribute(commands_, number_, ib::attr_guid_info, first / guids_per_block, smp);
-		// The agent may have less than the card's tables have room for: what it refuses nobody has assigned.
+		const auto got = get_attribute(commands_, number_, ib::attr_guid_info,
+					       first / guids_per_block, smp);
+		// The agent may have less than the card's tables have room for: what it refuses
+		// nobody has assigned.
 		if (!got && (first == 0 || got.error() != -EIO || commands_.failed()))
 			return got;
 		for (u32 i = 0; i < guids_per_block && first + i < capabilities_.gids; i++)
-			fresh->guids[first + i] = got ? ib::smp_attribute<ib::GuidInfo>(smp).guid[i].value() : 0;
+			fresh->guids[first + i] =
+				got ? ib::smp_attribute<ib::GuidInfo>(smp).guid[i].value() : 0;
 	}
 	for (u32 first = 0; first < capabilities_.pkeys; first += pkeys_per_block) {
-		TRY(get_attribute(commands_, number_, ib::attr_pkey_table, first / pkeys_per_block, smp));
+		TRY(get_attribute(commands_, number_, ib::attr_pkey_table, first / pkeys_per_block,
+				  smp));
 		for (u32 i = 0; i < pkeys_per_block && first + i < capabilities_.pkeys; i++)
 			fresh->pkeys[first + i] = ib::smp_attribute<ib::PkeyTable>(smp).pkey[i];
 	}
@@ -114,7 +128,8 @@ kern::Result<> Port::query(ib_port_attr &attr)
 	attr.active_width = info.link_width_active;
 	attr.phys_state = static_cast<u8>(info.phys_state());
 	// A link that is down has no speed; the slowest stands for it.
-	attr.active_speed = attr.state == IB_PORT_DOWN ? static_cast<u16>(IB_SPEED_SDR) : info.speed_active();
+	attr.active_speed =
+		attr.state == IB_PORT_DOWN ? static_cast<u16>(IB_SPEED_SDR) : info.speed_active();
 	return {};
 }
 
@@ -143,8 +158,9 @@ kern::Result<> Port::modify(int mask, const ib_port_modify &change)
 	ib::Smp smp;
 	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	const u32 now = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
-	return control_.set_capabilities(number_, (now | change.set_port_cap_mask) & ~change.clr_port_cap_mask,
-					 mask & IB_PORT_RESET_QKEY_CNTR);
+	return control_.set_capabilities(
+		number_, (now | change.set_port_cap_mask) & ~change.clr_port_cap_mask,
+		mask & IB_PORT_RESET_QKEY_CNTR);
 }
 
 kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
@@ -160,8 +176,9 @@ kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 	static_assert(__builtin_offsetof(ib::PortCounters, port_select) == 1 &&
 		      __builtin_offsetof(ib::PortCountersExtended, port_select) == 1);
 	mad.data[1] = static_cast<u8>(number_);
-	TRY(ask_agent(commands_, number_, hw::mellanox::MadIfc::op_ignore_mkey | hw::mellanox::MadIfc::op_ignore_bkey, nullptr, &mad,
-		      &mad));
+	TRY(ask_agent(commands_, number_,
+		      hw::mellanox::MadIfc::op_ignore_mkey | hw::mellanox::MadIfc::op_ignore_bkey,
+		      nullptr, &mad, &mad));
 	if (mad.header.status)
 		return kern::Error{-EIO};
 	return mad;
@@ -176,9 +193,9 @@ kern::Result<ib::PortCountersExtended> Port::counters()
 void Port::dump(kern::debugfs::Output &out)
 {
 	if (const auto got = counters())
-		out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu words\n", number_,
-			  got.value().xmit_packets.value(), got.value().xmit_data.value(), got.value().rcv_packets.value(),
-			  got.value().rcv_data.value());
+		out.print("port %u: sent %lu packets, %lu words, received %lu packets, %lu words\n",
+			  number_, got.value().xmit_packets.value(), got.value().xmit_data.value(),
+			  got.value().rcv_packets.value(), got.value().rcv_data.value());
 }
 
 void Port::changed(u32 events)
@@ -203,7 +220,8 @@ void Port::refresh()
 {
 	const u32 events = pending_.exchange(0);
 	if (const auto read = read_tables(); !read && !commands_.failed())
-		kern_warning_limited("port %u: its tables cannot be read again (%d)\n", number_, read.error());
+		kern_warning_limited("port %u: its tables cannot be read again (%d)\n", number_,
+				     read.error());
 	kern::Guard guard(device_lock_);
 	if (!device_)
 		return;

@@ -10,22 +10,25 @@
 #include <ib/smp.hpp>
 #include "command.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* What there is of a port, whatever its state. */
 struct PortCapabilities {
-	u32 max_mtu; // enum ib_mtu
+	u32 max_mtu;     // enum ib_mtu
 	u32 gids, pkeys; // table lengths
 	u32 max_vls;
 };
 
 /* What each kind of card does to a port in its own way. May sleep. Errors: those of commands. */
-class PortControl {
+class PortControl
+{
 public:
 	/* The link may come up; it may not. */
 	virtual kern::Result<> open(u32 port) = 0;
 	virtual kern::Result<> close(u32 port) = 0;
-	virtual kern::Result<> set_capabilities(u32 port, u32 capability_mask, bool reset_qkey_violations) = 0;
+	virtual kern::Result<> set_capabilities(u32 port, u32 capability_mask,
+						bool reset_qkey_violations) = 0;
 
 protected:
 	~PortControl() = default;
@@ -39,11 +42,14 @@ struct PortTables {
 	ib::SlToVl sl_to_vl;
 };
 
-class Port {
+class Port
+{
 public:
 	/* Reads the tables. May sleep. */
-	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands, PortControl &control, u32 number,
-						      const PortCapabilities &capabilities, u32 log_max_message);
+	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands,
+						      PortControl &control, u32 number,
+						      const PortCapabilities &capabilities,
+						      u32 log_max_message);
 	~Port();
 
 	u32 number() const { return number_; }
@@ -58,14 +64,17 @@ public:
 	kern::Result<ib_gid> gid(u32 index);
 	kern::Result<u16> pkey(u32 index);
 	kern::Result<> modify(int mask, const ib_port_modify &change);
-	/* Reads an attribute of the port's performance management agent. May sleep. Errors: EIO if the agent refuses. */
+	/*
+	 * Reads an attribute of the port's performance management agent. May sleep. Errors: EIO if
+	 * the agent refuses.
+	 */
 	kern::Result<ib::PerfMad> performance(ib::PerfAttribute attribute);
 	kern::Result<ib::PortCountersExtended> counters();
 	/* For debugfs: what it has carried. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
 	/* Calls body(tables) with them held still. Any context. */
-	template <class Body>
+	template<class Body>
 	decltype(auto) with_tables(Body body)
 	{
 		kern::Guard guard(tables_lock_);
@@ -74,13 +83,17 @@ public:
 
 	/* Reads the tables again at once. May sleep. Errors: those of commands. */
 	kern::Result<> read_tables();
-	/* Something has changed: the tables are read again, and then `events` (bits by ib_event_type) told. Any context. */
+	/*
+	 * Something has changed: the tables are read again, and then `events` (bits by
+	 * ib_event_type) told. Any context.
+	 */
 	void changed(u32 events);
 	/* To whom; nullptr for nobody, after which nobody is told any more. May sleep. */
 	void set_device(ib_device *device);
 
 private:
-	Port(CommandInterface &commands, PortControl &control, u32 number, const PortCapabilities &capabilities, u32 log_max_message);
+	Port(CommandInterface &commands, PortControl &control, u32 number,
+	     const PortCapabilities &capabilities, u32 log_max_message);
 	void refresh();
 
 	CommandInterface &commands_;

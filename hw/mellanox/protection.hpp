@@ -4,7 +4,8 @@
 #include <rdma/driver.hpp>
 #include "number_allocator.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 struct Pd {
 	using Object = rdma::DriverObject<ib_pd, Pd>;

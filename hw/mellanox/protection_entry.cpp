@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "protection_entry.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 using Entry = hw::mellanox::MptEntry;
 using hw::mellanox::Opcode;
 
-kern::Result<ProtectionEntry> ProtectionEntry::create(CommandInterface &commands, NumberAllocator &numbers, IcmTable &table)
+kern::Result<ProtectionEntry> ProtectionEntry::create(CommandInterface &commands,
+						      NumberAllocator &numbers, IcmTable &table)
 {
 	ProtectionEntry entry;
 	entry.number_ = TRY(Number::create(numbers));
@@ -20,7 +22,10 @@ kern::Result<> ProtectionEntry::open(const u8 *entry)
 	auto mailbox = TRY(commands_->mailbox(Entry::size));
 	__builtin_memcpy(mailbox.bytes(), entry, Entry::size);
 	Entry::mem_key.set(mailbox.bytes(), hw::mellanox::mpt_key(key()));
-	TRY(commands_->execute_in({.opcode = Opcode::sw2hw_mpt, .in_modifier = number_.value(), .answer = Answer::at_once}, mailbox));
+	TRY(commands_->execute_in({.opcode = Opcode::sw2hw_mpt,
+				   .in_modifier = number_.value(),
+				   .answer = Answer::at_once},
+				  mailbox));
 	live_ = true;
 	return {};
 }
@@ -29,9 +34,13 @@ kern::Result<> ProtectionEntry::close()
 {
 	if (!live_)
 		return {};
-	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no keys any more.
-	const auto closed = commands_->execute_closing(
-		{.opcode = Opcode::hw2sw_mpt, .in_modifier = number_.value(), .op_modifier = 1, .answer = Answer::at_once}, -EBUSY);
+	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no
+	// keys any more.
+	const auto closed = commands_->execute_closing({.opcode = Opcode::hw2sw_mpt,
+							.in_modifier = number_.value(),
+							.op_modifier = 1,
+							.answer = Answer::at_once},
+						       -EBUSY);
 	if (!closed && closed.error() == -EBUSY)
 		return kern::Error{-EBUSY};
 	live_ = false;

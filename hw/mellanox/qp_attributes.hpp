@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of a QP to a card's context, and back: what all cards keep, if not in the same places. Context and Path are a card's layouts.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Attributes of a QP to a card's context, and
+// back: what all cards keep, if not in the same places. Context and Path are a card's layouts.
 #pragma once
 #include <hw/mellanox/commands.hpp>
 #include <hw/mellanox/contexts.hpp>
@@ -9,7 +9,8 @@
 #include "command.hpp"
 #include "work_queue.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* How many at least 2^n are asked for: the exponent, 0 for 0 and 1. */
 constexpr u32 log_reads(u32 count)
@@ -21,7 +22,7 @@ constexpr u32 log_reads(u32 count)
 }
 
 /* LIDs and global route of an address path, which is zero before. */
-template <class Path>
+template<class Path>
 void put_route(u8 *path, const rdma_ah_attr &address)
 {
 	Path::source_path_bits.set(path, address.ib.src_path_bits);
@@ -37,7 +38,7 @@ void put_route(u8 *path, const rdma_ah_attr &address)
 }
 
 /* And back. */
-template <class Path>
+template<class Path>
 void get_route(const u8 *path, rdma_ah_attr &address)
 {
 	address.type = RDMA_AH_ATTR_TYPE_IB;
@@ -54,11 +55,13 @@ void get_route(const u8 *path, rdma_ah_attr &address)
 }
 
 /*
- * Those of the attributes in `mask` that every card takes as they are. Returns the optional-parameter mask that tells the card of those
- * that it would otherwise not look at. Errors: EINVAL for more reads than the card has room for.
+ * Those of the attributes in `mask` that every card takes as they are. Returns the
+ * optional-parameter mask that tells the card of those that it would otherwise not look at. Errors:
+ * EINVAL for more reads than the card has room for.
  */
-template <class Context, class Path, class Capabilities>
-kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr, int mask)
+template<class Context, class Path, class Capabilities>
+kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr,
+				       int mask)
 {
 	namespace qp_opt = hw::mellanox::qp_opt;
 	u32 optional = 0;
@@ -103,7 +106,7 @@ kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, con
 }
 
 /* What a context says of them, and of the access rights. */
-template <class Context, class Path>
+template<class Context, class Path>
 void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 {
 	const u8 *const primary = context + Context::primary_path;
@@ -124,10 +127,10 @@ void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 }
 
 /*
- * What the other side may do: it needs the right (enum ib_access_flags), and for reads and atomics resources to be answered with.
- * Returns the optional-parameter mask.
+ * What the other side may do: it needs the right (enum ib_access_flags), and for reads and atomics
+ * resources to be answered with. Returns the optional-parameter mask.
  */
-template <class Context>
+template<class Context>
 u32 put_access(u8 *context, u32 access, u32 reads)
 {
 	namespace qp_opt = hw::mellanox::qp_opt;
@@ -138,35 +141,45 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 }
 
 /*
- * Has the card flush a QP's requests, and waits until it has: the QP goes to ERR, if it is not there (in_error), and flushes in its own
- * time; its counters say when it is through (Documentation/connectx.rst, "Transitions"). May sleep.
+ * Has the card flush a QP's requests, and waits until it has: the QP goes to ERR, if it is not
+ * there (in_error), and flushes in its own time; its counters say when it is through
+ * (Documentation/connectx.rst, "Transitions"). May sleep.
  */
-template <class Context, class Hca>
-void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq, const ReceiveQueue &rq)
+template<class Context, class Hca>
+void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
+		    const ReceiveQueue &rq)
 {
 	/* After so long a card that has not flushed a QP's requests does not. */
 	constexpr unsigned int flush_ms = 5000;
 	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
 	kern::Result<> asked;
 	if (!in_error)
-		asked = kern::check(hca.commands().execute({.opcode = hw::mellanox::Opcode::to_err_qp, .in_modifier = number}).error());
+		asked = kern::check(hca.commands()
+					    .execute({.opcode = hw::mellanox::Opcode::to_err_qp,
+						      .in_modifier = number})
+					    .error());
 	auto mailbox = hca.commands().mailbox();
 	if (asked.ok())
 		asked = kern::check(mailbox.error());
 	while (asked.ok()) {
-		asked = hca.commands().execute_out({.opcode = hw::mellanox::Opcode::query_qp, .in_modifier = number}, mailbox.value());
+		asked = hca.commands().execute_out(
+			{.opcode = hw::mellanox::Opcode::query_qp, .in_modifier = number},
+			mailbox.value());
 		/* Of a card that has failed the mailbox is gone as well. */
 		if (!asked.ok())
 			break;
-		const u8 *const context = mailbox.value().bytes() + hw::mellanox::qp_mailbox_context;
-		if (Context::sq_counter.get(context) == (sq.head & 0xffff) && Context::rq_counter.get(context) == (rq.head & 0xffff))
+		const u8 *const context =
+			mailbox.value().bytes() + hw::mellanox::qp_mailbox_context;
+		if (Context::sq_counter.get(context) == (sq.head & 0xffff) &&
+		    Context::rq_counter.get(context) == (rq.head & 0xffff))
 			return;
 		if (deadline.passed())
 			asked = kern::Error{-ETIMEDOUT};
 		kern::sleep_us(50, 200);
 	}
 	if (!hca.failed())
-		kern_dev_error(hca.dma_device(), "QP %#x: its requests were not all flushed: %d\n", number, asked.error());
+		kern_dev_error(hca.dma_device(), "QP %#x: its requests were not all flushed: %d\n",
+			       number, asked.error());
 }
 
 } // namespace mellanox

@@ -2,9 +2,11 @@
 #include "qp_states.hpp"
 #include <kern/errno.h>
 
-namespace mellanox {
+namespace mellanox
+{
 
-namespace {
+namespace
+{
 
 namespace wire = hw::mellanox;
 using wire::Opcode;

@@ -6,7 +6,8 @@
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* How requests become descriptors. */
 enum class QpKind : u8 {
@@ -20,8 +21,8 @@ QpKind kind_of(ib_qp_type type);
 hw::mellanox::ServiceType service_of(ib_qp_type type);
 
 /*
- * The command that takes a QP from one state to another. Errors: EINVAL where there is none. RESET to RESET is no command
- * either; the caller sees to it.
+ * The command that takes a QP from one state to another. Errors: EINVAL where there is none. RESET
+ * to RESET is no command either; the caller sees to it.
  */
 kern::Result<hw::mellanox::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
 

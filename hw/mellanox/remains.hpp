@@ -6,11 +6,13 @@
 #include <kern/time.hpp>
 #include <rdma/driver.hpp>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
- * What a QP that is no more has left in a CQ: completions in their order. The first are in place of as many entries of the ring,
- * which name these by their number instead of the QP's; what a card that has failed did not flush follows.
+ * What a QP that is no more has left in a CQ: completions in their order. The first are in place of
+ * as many entries of the ring, which name these by their number instead of the QP's; what a card
+ * that has failed did not flush follows.
  */
 struct Remains {
 	u32 number = 0;
@@ -43,7 +45,8 @@ struct Remains {
 };
 
 /* All that a CQ has of them. Under the CQ's lock, but for its end. */
-class Graveyard {
+class Graveyard
+{
 public:
 	using List = kern::List<Remains, &Remains::node>;
 

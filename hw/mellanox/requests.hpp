@@ -6,7 +6,8 @@
 #include <rdma/ib_verbs.h>
 #include "work_queue.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* Each writes a segment and returns the place of the next. */
 inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
@@ -34,7 +35,10 @@ inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 	return at;
 }
 
-/* The memory of a receive of at most `max_sge` pieces, and the end of the list where it is shorter: its length. */
+/*
+ * The memory of a receive of at most `max_sge` pieces, and the end of the list where it is shorter:
+ * its length.
+ */
 [[gnu::always_inline]] inline u32 put_receive(u8 *at, const ib_recv_wr &wr, u32 max_sge)
 {
 	u32 length = 0;
@@ -44,13 +48,15 @@ inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 		at = put_data(at, *sge);
 	}
 	if (static_cast<u32>(wr.num_sge) < max_sge)
-		put_data(at, {.addr = 0, .length = 0, .lkey = hw::mellanox::WqeData::terminator_lkey});
+		put_data(at,
+			 {.addr = 0, .length = 0, .lkey = hw::mellanox::WqeData::terminator_lkey});
 	return length;
 }
 
 /* post_recv, of descriptors whose segments begin behind `head_bytes`. Any context. */
-template <u32 head_bytes, class Hca>
-[[gnu::always_inline]] inline int post_receives(ReceiveQueue &rq, Hca &hca, const ib_recv_wr *wr, const ib_recv_wr **bad)
+template<u32 head_bytes, class Hca>
+[[gnu::always_inline]] inline int post_receives(ReceiveQueue &rq, Hca &hca, const ib_recv_wr *wr,
+						const ib_recv_wr **bad)
 {
 	kern::Guard guard(rq.lock);
 	const u32 first = rq.head;
@@ -67,7 +73,9 @@ template <u32 head_bytes, class Hca>
 			error = -EINVAL;
 			break;
 		}
-		const u32 length = put_receive(rq.entries + ((head & rq.mask) << rq.log_stride) + head_bytes, *wr, rq.max_sge);
+		const u32 length =
+			put_receive(rq.entries + ((head & rq.mask) << rq.log_stride) + head_bytes,
+				    *wr, rq.max_sge);
 		rq.posted[head & rq.mask] = {wr->wr_id, length};
 		head++;
 	}
@@ -84,7 +92,7 @@ template <u32 head_bytes, class Hca>
 }
 
 /* A doorbell has been rung, and the card has failed, or somebody watches. */
-template <class Hca>
+template<class Hca>
 [[gnu::noinline, gnu::cold]] void attend(Hca &hca, const ib_qp &qp)
 {
 	if (hca.failed())

@@ -6,17 +6,20 @@
 #include "number_allocator.hpp"
 #include "requests.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /*
- * What a card's own SRQ begins with. Own makes the ring and writes the links as its card reads them:
+ * What a card's own SRQ begins with. Own makes the ring and writes the links as its card reads
+ * them:
  *
  *	void put_link(u32 index, u32 next);	// into entry `index`: `next` is the one after it
  *
  * Context: the card's layout of an SRQ's context.
  */
-template <class Own, class Hca, class Context>
-class SharedReceives {
+template<class Own, class Hca, class Context>
+class SharedReceives
+{
 public:
 	kern::Result<> modify(const ib_srq_attr &attr, int mask);
 	kern::Result<> query(ib_srq_attr &attr);
@@ -32,13 +35,19 @@ protected:
 	static constexpr u32 head_bytes = 16;
 	static constexpr u16 in_use = 0xffff;
 
-	/* The card follows the links in its own memory; what we rely on is kept here, out of its reach. */
+	/*
+	 * The card follows the links in its own memory; what we rely on is kept here, out of its
+	 * reach.
+	 */
 	struct Entry {
 		PostedReceive posted;
 		u16 next; // the entry that follows in the list of free ones, or in_use
 	};
 
-	SharedReceives(Hca &hca, ib_srq &verbs, kern::LockClass &lock_class) : lock_(lock_class), verbs_(verbs), hca_(hca) {}
+	SharedReceives(Hca &hca, ib_srq &verbs, kern::LockClass &lock_class)
+	    : lock_(lock_class), verbs_(verbs), hca_(hca)
+	{
+	}
 	~SharedReceives() = default;
 
 	u8 *descriptor(u32 index) const { return descriptors_ + (index << log_stride_); }
@@ -50,8 +59,8 @@ protected:
 		tail_ = size_ - 1;
 	}
 	/*
-	 * The request in an entry that the card has used, which is free again: its length, or not_posted.
-	 * Any context; the lock is taken inside that of a CQ.
+	 * The request in an entry that the card has used, which is free again: its length, or
+	 * not_posted. Any context; the lock is taken inside that of a CQ.
 	 */
 	s64 complete_entry(u32 index, u64 &id);
 
@@ -78,7 +87,7 @@ private:
 	}
 };
 
-template <class Own, class Hca, class Context>
+template<class Own, class Hca, class Context>
 kern::Result<> SharedReceives<Own, Hca, Context>::modify(const ib_srq_attr &attr, int mask)
 {
 	// The card's queues keep their size.
@@ -88,23 +97,25 @@ kern::Result<> SharedReceives<Own, Hca, Context>::modify(const ib_srq_attr &attr
 		return {};
 	if (attr.srq_limit >= size_)
 		return kern::Error{-EINVAL};
-	TRY(hca_.commands().execute(
-		{.opcode = hw::mellanox::Opcode::arm_srq, .in_modifier = number(), .in_param = attr.srq_limit}));
+	TRY(hca_.commands().execute({.opcode = hw::mellanox::Opcode::arm_srq,
+				     .in_modifier = number(),
+				     .in_param = attr.srq_limit}));
 	return {};
 }
 
-template <class Own, class Hca, class Context>
+template<class Own, class Hca, class Context>
 kern::Result<> SharedReceives<Own, Hca, Context>::query(ib_srq_attr &attr)
 {
 	auto mailbox = TRY(hca_.commands().mailbox());
-	TRY(hca_.commands().execute_out({.opcode = hw::mellanox::Opcode::query_srq, .in_modifier = number()}, mailbox));
+	TRY(hca_.commands().execute_out(
+		{.opcode = hw::mellanox::Opcode::query_srq, .in_modifier = number()}, mailbox));
 	attr.srq_limit = Context::limit.get(mailbox.bytes());
 	attr.max_wr = size_ - 1;
 	attr.max_sge = max_sge_;
 	return {};
 }
 
-template <class Own, class Hca, class Context>
+template<class Own, class Hca, class Context>
 int SharedReceives<Own, Hca, Context>::post(const ib_recv_wr *wr, const ib_recv_wr **bad)
 {
 	kern::Guard guard(lock_);
@@ -120,7 +131,8 @@ int SharedReceives<Own, Hca, Context>::post(const ib_recv_wr *wr, const ib_recv_
 			break;
 		}
 		Entry &entry = entries_[head_];
-		entry.posted = {wr->wr_id, put_receive(descriptor(head_) + head_bytes, *wr, max_sge_)};
+		entry.posted = {wr->wr_id,
+				put_receive(descriptor(head_) + head_bytes, *wr, max_sge_)};
 		head_ = entry.next;
 		entry.next = in_use;
 		posted++;
@@ -135,7 +147,7 @@ int SharedReceives<Own, Hca, Context>::post(const ib_recv_wr *wr, const ib_recv_
 	return error;
 }
 
-template <class Own, class Hca, class Context>
+template<class Own, class Hca, class Context>
 s64 SharedReceives<Own, Hca, Context>::complete_entry(u32 index, u64 &id)
 {
 	kern::Guard guard(lock_);

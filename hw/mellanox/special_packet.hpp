@@ -5,7 +5,8 @@
 #include <rdma/driver.hpp>
 #include "port.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* Who sends. */
 struct SpecialSender {
@@ -15,13 +16,18 @@ struct SpecialSender {
 	u32 psn;
 };
 
-class SpecialPacket {
+class SpecialPacket
+{
 public:
 	/* The card puts the ICRC here, behind the data and their pad. */
 	static constexpr u32 icrc_bytes = 4;
 
-	/* The headers for a request to an address. Any context. Errors: EINVAL for more than a MAD, or what the port does not have. */
-	kern::Result<> build(const SpecialSender &sender, Port &port, const ib_ud_wr &wr, const rdma_ah_attr &to);
+	/*
+	 * The headers for a request to an address. Any context. Errors: EINVAL for more than a MAD,
+	 * or what the port does not have.
+	 */
+	kern::Result<> build(const SpecialSender &sender, Port &port, const ib_ud_wr &wr,
+			     const rdma_ah_attr &to);
 
 	const u8 *headers() const { return headers_; }
 	u32 header_bytes() const { return header_bytes_; }

@@ -4,7 +4,8 @@
 #include <hw/mellanox/cqe.hpp>
 #include <rdma/ib_verbs.h>
 
-namespace mellanox {
+namespace mellanox
+{
 
 inline ib_wc_status status_of(u8 syndrome)
 {

@@ -4,17 +4,24 @@
 #include <kern/user_memory.hpp>
 #include "mtt.hpp"
 
-namespace mellanox {
+namespace mellanox
+{
 
-/* Pinned memory, and the page list by which the card finds it. The card no longer uses it when it ends. */
-class UserPages {
+/*
+ * Pinned memory, and the page list by which the card finds it. The card no longer uses it when it
+ * ends.
+ */
+class UserPages
+{
 public:
 	UserPages() = default;
 	/*
-	 * The byte at `start` is to be the one at `iova` of what the list describes. Context: process, the program's.
+	 * The byte at `start` is to be the one at `iova` of what the list describes. Context:
+	 * process, the program's.
 	 * Errors: those of kern::UserMemory and MttRange.
 	 */
-	static kern::Result<UserPages> create(struct device *dma_device, MttTable &mtts, u64 start, u64 length, u64 iova, bool must_write);
+	static kern::Result<UserPages> create(struct device *dma_device, MttTable &mtts, u64 start,
+					      u64 length, u64 iova, bool must_write);
 
 	const kern::UserMemory &memory() const { return memory_; }
 	u32 page_shift() const { return page_shift_; }

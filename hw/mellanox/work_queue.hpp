@@ -6,7 +6,8 @@
 #include <kern/memory.hpp>
 #include <rdma/ib_verbs.h>
 
-namespace mellanox {
+namespace mellanox
+{
 
 /* What a receive request is remembered by. */
 struct PostedReceive {
@@ -17,8 +18,9 @@ struct PostedReceive {
 constexpr s64 not_posted = -1;
 
 /*
- * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under the CQ's; each reads the other's as it
- * is at the moment. Both run freely; their difference is the number of requests that have not completed.
+ * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under
+ * the CQ's; each reads the other's as it is at the moment. Both run freely; their difference is the
+ * number of requests that have not completed.
  */
 struct SendQueue {
 	kern::IrqSpinLock lock;
@@ -53,7 +55,10 @@ struct ReceiveQueue {
 	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
 };
 
-/* The send request that an entry completes, and with it those before it. False if none is outstanding there. */
+/*
+ * The send request that an entry completes, and with it those before it. False if none is
+ * outstanding there.
+ */
 inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
 {
 	const u32 tail = sq.tail;
@@ -81,7 +86,7 @@ inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 }
 
 /* From now on requests are refused, as if there were no room: the ring is about to go. */
-template <class Queue>
+template<class Queue>
 void close_queue(Queue &queue)
 {
 	kern::Guard guard(queue.lock);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of a QP as a card knows them (IBA 10.3.1): by the state that it is in, whatever its driver believes. Not derived from the
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The states of a QP as a card knows them
+// (IBA 10.3.1): by the state that it is in, whatever its driver believes. Not derived from the
 // midlayer's table, which it is there to contradict.
 #include "device.hpp"
 
@@ -18,7 +18,8 @@ bool card_allows(ib_qp_state from, ib_qp_state to)
 	case IB_QPS_RTR:
 		return from == IB_QPS_INIT;
 	case IB_QPS_RTS:
-		return from == IB_QPS_RTR || from == IB_QPS_RTS || from == IB_QPS_SQD || from == IB_QPS_SQE;
+		return from == IB_QPS_RTR || from == IB_QPS_RTS || from == IB_QPS_SQD ||
+		       from == IB_QPS_SQE;
 	case IB_QPS_SQD:
 		return from == IB_QPS_RTS || from == IB_QPS_SQD;
 	case IB_QPS_SQE:

@@ -1,25 +1,31 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues, and the two ways in which hardware can treat an arm that comes late (NOTIFY-06).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Completion queues, and the two ways in
+// which hardware can treat an arm that comes late (NOTIFY-06).
 #include "device.hpp"
 
 namespace soft
 {
 
 CqState::CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring)
-	: cq_(cq), vector_(vector), context_(of(cq->device).options.context), notify_(of(cq->device).options.notify),
-	  ring_(std::move(ring))
+    : cq_(cq), vector_(vector), context_(of(cq->device).options.context),
+      notify_(of(cq->device).options.notify), ring_(std::move(ring))
 {
 }
 
 CqState::~CqState()
 {
-	/* Nothing completes here any more; what was raised is let through by the members' destructors. */
+	/*
+	 * Nothing completes here any more; what was raised is let through by the members'
+	 * destructors.
+	 */
 	irq_work_.wait();
 	tasklet_.cancel();
 	work_.cancel();
 }
 
-/* An event: the handler runs once for each, never twice at once (LOCK-06), and not in here (LOCK-05). */
+/*
+ * An event: the handler runs once for each, never twice at once (LOCK-06), and not in here
+ * (LOCK-05).
+ */
 void CqState::raise()
 {
 	event_count_.add_relaxed(1);
@@ -65,7 +71,8 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 			solicited = solicited || wc.status != IB_WC_SUCCESS;
 			if (solicited)
 				solicited_ = ring_.count();
-			fires = armed_ == IB_CQ_NEXT_COMP || (armed_ == IB_CQ_SOLICITED && solicited);
+			fires = armed_ == IB_CQ_NEXT_COMP ||
+				(armed_ == IB_CQ_SOLICITED && solicited);
 			if (armed_ == 0 && of(cq_->device).completes_late.load_relaxed())
 				hidden_++;
 			if (fires)
@@ -97,7 +104,9 @@ int CqState::poll(int count, ib_wc *wcs)
 		wcs[polled] = ring_.front();
 		ring_.pop();
 	}
-	solicited_ = solicited_ > static_cast<size_t>(polled) ? solicited_ - static_cast<size_t>(polled) : 0;
+	solicited_ = solicited_ > static_cast<size_t>(polled)
+			     ? solicited_ - static_cast<size_t>(polled)
+			     : 0;
 	return polled;
 }
 
@@ -130,7 +139,9 @@ int CqState::arm(ib_cq_notify_flags flags)
 		/* NOTIFY-07: the stronger request stays. */
 		if (armed_ != IB_CQ_NEXT_COMP)
 			armed_ = kind;
-		const auto waiting = [this] { return armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0; };
+		const auto waiting = [this] {
+			return armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0;
+		};
 		switch (notify_) {
 		case SOFT_NOTIFY_FIRES:
 			/* The hardware's own business, not the driver's. */
@@ -283,5 +294,4 @@ unsigned long soft_events(struct ib_cq *cq)
 {
 	return soft::Cq::state(cq).events();
 }
-
 }

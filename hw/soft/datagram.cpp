@@ -48,7 +48,9 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	}
 	u16 pkey_index = 0;
 	if (qp->qp_type != IB_QPT_SMI) {
-		/* Equal but for the membership bit, of which one side has to have it (IBA 10.9.3). */
+		/*
+		 * Equal but for the membership bit, of which one side has to have it (IBA 10.9.3).
+		 */
 		kern::Guard guard(*device.ports_lock);
 		const PortState &port = device.ports[device.home(port_num)];
 		bool found = false;
@@ -70,10 +72,10 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	const size_t bytes = IB_GRH_BYTES + datagram.length;
 	bool fits = bytes <= total(entry.sges, entry.num_sge);
 	if (fits && datagram.has_grh)
-		fits = copy_to_local(device, *qp->pd, entry.sges, entry.num_sge, 0, &datagram.grh, IB_GRH_BYTES,
-				     IB_ACCESS_LOCAL_WRITE);
-	if (fits && !copy_to_local(device, *qp->pd, entry.sges, entry.num_sge, IB_GRH_BYTES, datagram.payload(),
-				   datagram.length, IB_ACCESS_LOCAL_WRITE)) {
+		fits = copy_to_local(device, *qp->pd, entry.sges, entry.num_sge, 0, &datagram.grh,
+				     IB_GRH_BYTES, IB_ACCESS_LOCAL_WRITE);
+	if (fits && !copy_to_local(device, *qp->pd, entry.sges, entry.num_sge, IB_GRH_BYTES,
+				   datagram.payload(), datagram.length, IB_ACCESS_LOCAL_WRITE)) {
 		fail_recv(state, entry, IB_WC_LOC_PROT_ERR);
 		return;
 	}
@@ -98,16 +100,17 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	}
 	{
 		kern::Guard guard(*device.ports_lock);
-		wc.dlid_path_bits =
-			static_cast<u8>(datagram.dlid & ((1u << device.ports[device.home(port_num)].attr.lmc) - 1));
+		wc.dlid_path_bits = static_cast<u8>(
+			datagram.dlid & ((1u << device.ports[device.home(port_num)].attr.lmc) - 1));
 	}
 	complete_recv(state, entry, wc, datagram.solicited);
 }
 
 void deliver_to_port(Datagram &datagram, SoftDevice &device, u32 port_num)
 {
-	ib_qp *qp = datagram.dest_qp < 2 ? device.ports[device.home(port_num)].special[datagram.dest_qp]
-					 : device.qps->load(datagram.dest_qp);
+	ib_qp *qp = datagram.dest_qp < 2
+			    ? device.ports[device.home(port_num)].special[datagram.dest_qp]
+			    : device.qps->load(datagram.dest_qp);
 
 	if (qp)
 		deliver_to_qp(datagram, qp, port_num);
@@ -115,15 +118,18 @@ void deliver_to_port(Datagram &datagram, SoftDevice &device, u32 port_num)
 
 void deliver_to_group(Datagram &datagram)
 {
-	for (ib_links *links = fabric->devices.next; links != &fabric->devices; links = links->next) {
+	for (ib_links *links = fabric->devices.next; links != &fabric->devices;
+	     links = links->next) {
 		SoftDevice &device = device_at(links);
 		device.qps->for_each([&](unsigned long number, ib_qp &qp) {
-			if (datagram.block_loopback && &device == datagram.source && number == datagram.source_qp)
+			if (datagram.block_loopback && &device == datagram.source &&
+			    number == datagram.source_qp)
 				return;
 			ib_links &head = Qp::state(&qp).groups;
 			for (ib_links *at = head.next; at != &head; at = at->next) {
 				auto *group = reinterpret_cast<McastGroup *>(at);
-				if (group->lid == datagram.dlid && group->gid == datagram.grh.dgid) {
+				if (group->lid == datagram.dlid &&
+				    group->gid == datagram.grh.dgid) {
 					deliver_to_qp(datagram, &qp, Qp::state(&qp).attr.port_num);
 					return;
 				}
@@ -165,7 +171,10 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 
 	if (!wr.ah || length > 4096)
 		return IB_WC_LOC_QP_OP_ERR;
-	/* A card whose requests name a handle (InfiniHost) reads it when it comes to them; one that is told the address has it in them. */
+	/*
+	 * A card whose requests name a handle (InfiniHost) reads it when it comes to them; one that
+	 * is told the address has it in them.
+	 */
 	const rdma_ah_attr &address = device.like_a_card() ? entry.handle->attr : entry.address;
 	const bool special = qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
 	const u32 port_num = special ? qp.init.port_num : qp.attr.port_num;
@@ -174,7 +183,8 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 		return IB_WC_LOC_QP_OP_ERR;
 
 	auto *datagram = static_cast<Datagram *>(
-		kern_alloc(sizeof(Datagram) + length, static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
+		kern_alloc(sizeof(Datagram) + length,
+			   static_cast<unsigned int>(kern::Gfp::kernel | kern::Gfp::zero)));
 	if (!datagram)
 		return IB_WC_LOC_QP_OP_ERR;
 	datagram->source = &device;
@@ -200,9 +210,9 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 					 : IB_LID_PERMISSIVE_HOST;
 		datagram->has_grh = rdma_ah_get_ah_flags(&address) & IB_AH_GRH;
 		if (datagram->has_grh) {
-			datagram->grh.version_tclass_flow = 6u << 28 |
-							    static_cast<u32>(address.grh.traffic_class) << 20 |
-							    address.grh.flow_label;
+			datagram->grh.version_tclass_flow =
+				6u << 28 | static_cast<u32>(address.grh.traffic_class) << 20 |
+				address.grh.flow_label;
 			datagram->grh.paylen = static_cast<u16>(length);
 			datagram->grh.next_hdr = 0x1b;
 			datagram->grh.hop_limit = address.grh.hop_limit;

@@ -20,8 +20,9 @@ int query_device(ib_device *ib, ib_device_attr *attr, ib_udata *)
 	attr->page_size_cap = 0xfffff000;
 	attr->max_qp = 1 << 20;
 	attr->max_qp_wr = max_wr;
-	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_XRC | IB_DEVICE_MEM_WINDOW |
-				 IB_DEVICE_MEM_WINDOW_TYPE_2B | IB_DEVICE_PORT_ACTIVE_EVENT;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_XRC |
+				 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
+				 IB_DEVICE_PORT_ACTIVE_EVENT;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_BLOCK_MULTICAST_LOOPBACK;
 	attr->max_send_sge = attr->max_recv_sge = attr->max_sge_rd = max_sge;
 	attr->max_cq = 1 << 20;
@@ -202,7 +203,8 @@ kern::Result<ib_device *> create(const soft_options &wanted, bool rnic)
 		new (&faults) Faults{};
 	device->ib.node_guid = next_guid.fetch_add(0x10000);
 	device->ib.node_type = rnic                ? RDMA_NODE_RNIC
-			       : options.is_switch ? RDMA_NODE_IB_SWITCH : RDMA_NODE_IB_CA;
+			       : options.is_switch ? RDMA_NODE_IB_SWITCH
+						   : RDMA_NODE_IB_CA;
 	device->ib.is_switch = options.is_switch;
 	device->ib.phys_port_cnt = options.ports;
 	device->ib.num_comp_vectors = static_cast<int>(options.vectors);
@@ -259,8 +261,8 @@ struct ib_device *soft_create(const struct soft_options *options)
 
 struct ib_device *soft_create_rnic(const struct soft_options *options)
 {
-	if (options->ports > max_ports || options->vectors > max_vectors || options->is_switch || options->lid || options->lacks ||
-	    options->process_mad)
+	if (options->ports > max_ports || options->vectors > max_vectors || options->is_switch ||
+	    options->lid || options->lacks || options->process_mad)
 		return rdma::err_ptr<ib_device>(-EINVAL);
 	auto device = create(*options, true);
 	return device ? device.take() : rdma::err_ptr<ib_device>(device.error());
@@ -331,7 +333,8 @@ void soft_fail(struct ib_device *device, enum soft_method method, unsigned int c
 	faults.left.store_release(count);
 }
 
-void soft_interpose(struct ib_device *device, enum soft_method method, void (*function)(void *context), void *context)
+void soft_interpose(struct ib_device *device, enum soft_method method,
+		    void (*function)(void *context), void *context)
 {
 	Faults &faults = of(device).faults[method];
 
@@ -354,7 +357,8 @@ void soft_disturb(struct ib_device *ib, unsigned int lost, unsigned int reordere
 	device.random = seed;
 }
 
-void soft_watch(struct ib_device *ib, bool (*lose)(void *context, const void *payload, size_t length), void *context)
+void soft_watch(struct ib_device *ib,
+		bool (*lose)(void *context, const void *payload, size_t length), void *context)
 {
 	SoftDevice &device = of(ib);
 
@@ -404,5 +408,4 @@ void weft_soft_exit()
 {
 	fabric.destruct();
 }
-
 }

@@ -2,8 +2,8 @@
 /*
  * The software device's own view of its objects.
  *
- * Lock order: Fabric::lock (a mutex: one message at a time, in the engine's tasks, and creation and destruction of what
- * a message can reach), then a QP's or SRQ's lock, then a CQ's.
+ * Lock order: Fabric::lock (a mutex: one message at a time, in the engine's tasks, and creation and
+ * destruction of what a message can reach), then a QP's or SRQ's lock, then a CQ's.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -30,8 +30,9 @@ inline constexpr unsigned int max_pages = 64;
 inline constexpr u32 local_dma_lkey = 0x100;
 
 /* A queue of fixed size. Its owner locks. */
-template <class T>
-class Ring {
+template<class T>
+class Ring
+{
 public:
 	Ring() = default;
 	explicit Ring(kern::OwnedArray<T> &&entries) : entries_(std::move(entries)) {}
@@ -157,7 +158,8 @@ struct Fabric {
 extern kern::Static<Fabric> fabric;
 
 /* cq.cpp */
-class CqState {
+class CqState
+{
 public:
 	CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring);
 	/* Waits for a handler that runs. */
@@ -224,7 +226,10 @@ struct SendEntry {
 	};
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
-	/* Of a datagram: its address as it was when the request was posted, and the handle that it names. */
+	/*
+	 * Of a datagram: its address as it was when the request was posted, and the handle that it
+	 * names.
+	 */
 	rdma_ah_attr address;
 	AhState *handle;
 	unsigned int tries;
@@ -263,7 +268,8 @@ struct McastGroup {
 /* A datagram held back until the next one has overtaken it. */
 struct Datagram;
 
-class QpState {
+class QpState
+{
 public:
 	QpState(ib_qp *qp, const ib_qp_init_attr &init);
 	~QpState();
@@ -305,13 +311,18 @@ struct MrState {
 using Mr = rdma::DriverObject<ib_mr, MrState>;
 using Mw = rdma::DriverObject<ib_mw, MrState>;
 
-/* memory.cpp. Under Fabric::lock; false if a key does not open the memory. `pd` may be nullptr, for any. */
+/*
+ * memory.cpp. Under Fabric::lock; false if a key does not open the memory. `pd` may be nullptr, for
+ * any.
+ */
 size_t total(const ib_sge *sges, int count);
-bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to, size_t length);
-bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip, const void *from,
-		   size_t length, int access);
+bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to,
+		     size_t length);
+bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip,
+		   const void *from, size_t length, int access);
 /* Writes with IB_ACCESS_REMOTE_WRITE, reads with IB_ACCESS_REMOTE_READ. */
-bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data, size_t length, int access);
+bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data,
+		 size_t length, int access);
 u64 *atomic_target(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address);
 bool invalidate(SoftDevice &device, u32 key);
 bool register_region(const ib_pd &pd, const ib_reg_wr &wr);
@@ -322,12 +333,17 @@ void set_queue_methods(ib_device_ops &ops);
 void set_qp_methods(ib_device_ops &ops, bool rnic);
 
 /* engine.cpp. Under Fabric::lock. */
-/* Does what it can of the QP's send queue; true if it has to be looked at again in a millisecond. */
+/*
+ * Does what it can of the QP's send queue; true if it has to be looked at again in a millisecond.
+ */
 bool process(QpState &qp);
 /* Completes everything with flush errors. */
 void flush(QpState &qp);
 void set_error(QpState &qp);
-/* iWARP: the stream of a QP ends, if it has one. The other end, if it is in RTS, is in error soon: it may be in the middle of a request. */
+/*
+ * iWARP: the stream of a QP ends, if it has one. The other end, if it is in RTS, is in error soon:
+ * it may be in the middle of a request.
+ */
 void end_stream(QpState &qp);
 
 /* card_states.cpp: whether hardware like a card goes from one state to another. */
@@ -339,7 +355,10 @@ void release_held(QpState &qp);
 
 /* transport.cpp. Under Fabric::lock. */
 enum class Outcome { done, again };
-/* Carries out a request of a connected QP; `status` is that of its completion, `fetched` of an RDMA read or atomic. */
+/*
+ * Carries out a request of a connected QP; `status` is that of its completion, `fetched` of an RDMA
+ * read or atomic.
+ */
 Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte_len);
 
 /* True if the message is to be lost. Under Fabric::lock. */

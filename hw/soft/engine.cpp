@@ -23,12 +23,14 @@ bool chance(SoftDevice &device, unsigned int per_thousand)
 
 SoftDevice *find_port(u32 lid, u32 &port_num)
 {
-	for (ib_links *links = fabric->devices.next; links != &fabric->devices; links = links->next) {
+	for (ib_links *links = fabric->devices.next; links != &fabric->devices;
+	     links = links->next) {
 		SoftDevice &device = device_at(links);
 		kern::Guard guard(*device.ports_lock);
 		for (u32 port = 1; port <= device.options.ports; port++) {
 			const ib_port_attr &attr = device.ports[device.home(port)].attr;
-			if (attr.lid && attr.state == IB_PORT_ACTIVE && lid >> attr.lmc == attr.lid >> attr.lmc) {
+			if (attr.lid && attr.state == IB_PORT_ACTIVE &&
+			    lid >> attr.lmc == attr.lid >> attr.lmc) {
 				port_num = port;
 				return &device;
 			}
@@ -106,7 +108,8 @@ ib_wc_opcode completion_of(ib_wr_opcode opcode)
 /* Of a request that has left its queue: who sees the completion may post another in its place. */
 void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 byte_len)
 {
-	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR && !(wr.send_flags & IB_SEND_SIGNALED))
+	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&
+	    !(wr.send_flags & IB_SEND_SIGNALED))
 		return;
 	ib_wc wc = {};
 	wc.wr_id = wr.wr_id;
@@ -117,7 +120,10 @@ void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 b
 	Cq::state(qp.qp->send_cq).push(wc, false);
 }
 
-/* The first request, which stays where it is until it is done: only the engine takes from the queue. */
+/*
+ * The first request, which stays where it is until it is done: only the engine takes from the
+ * queue.
+ */
 SendEntry *first(QpState &qp)
 {
 	kern::Guard guard(qp.send_lock);
@@ -206,12 +212,16 @@ bool process(QpState &qp)
 		set_error(qp);
 	if (qp.state == IB_QPS_ERR)
 		return flush_some(qp);
-	/* Also what has been posted since the error (IBA 10.3.1.6): nobody recovers a queue that is not empty. */
+	/*
+	 * Also what has been posted since the error (IBA 10.3.1.6): nobody recovers a queue that is
+	 * not empty.
+	 */
 	if (qp.state == IB_QPS_SQE)
 		flush_sends(qp);
 	const bool connected = qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_UC ||
 			       qp.qp->qp_type == IB_QPT_XRC_INI;
-	const bool held = qp.qp->qp_type == IB_QPT_UD && of(qp.qp->device).holds_datagrams.load_relaxed();
+	const bool held =
+		qp.qp->qp_type == IB_QPT_UD && of(qp.qp->device).holds_datagrams.load_relaxed();
 	while (qp.state == IB_QPS_RTS && !held) {
 		SendEntry *entry = first(qp);
 		if (!entry)
@@ -230,7 +240,10 @@ bool process(QpState &qp)
 		if (qp.qp->qp_type == IB_QPT_RC || qp.qp->qp_type == IB_QPT_XRC_INI) {
 			set_error(qp);
 		} else {
-			/* An error on an unreliable send queue stops that queue only (IBA 10.3.1.6). */
+			/*
+			 * An error on an unreliable send queue stops that queue only (IBA
+			 * 10.3.1.6).
+			 */
 			set_state(qp, IB_QPS_SQE);
 			flush_sends(qp);
 		}

@@ -27,7 +27,8 @@ Region *find(SoftDevice &device, u32 key)
 void *address_in(const Region &region, u64 address, size_t &length)
 {
 	if (region.all)
-		return region.dma ? kern_kunit_dma_memory(region.dma, address) : reinterpret_cast<void *>(address);
+		return region.dma ? kern_kunit_dma_memory(region.dma, address)
+				  : reinterpret_cast<void *>(address);
 	const u64 offset = address - region.start;
 	if (address < region.start || offset >= region.length)
 		return nullptr;
@@ -42,8 +43,10 @@ void *address_in(const Region &region, u64 address, size_t &length)
 	return reinterpret_cast<void *>(region.pages[in_pages / region.page_size] + in_page);
 }
 
-/* Calls body(memory, length) for each contiguous piece; false if the region does not have it all. */
-template <class Body>
+/*
+ * Calls body(memory, length) for each contiguous piece; false if the region does not have it all.
+ */
+template<class Body>
 bool for_pieces(const Region &region, u64 address, size_t length, Body body)
 {
 	if (!region.all && (address < region.start || address - region.start > region.length ||
@@ -220,7 +223,8 @@ size_t total(const ib_sge *sges, int count)
 	return length;
 }
 
-bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to, size_t length)
+bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to,
+		     size_t length)
 {
 	u8 *out = static_cast<u8 *>(to);
 
@@ -243,8 +247,8 @@ bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry
 	return length == 0;
 }
 
-bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip, const void *from,
-		   size_t length, int access)
+bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip,
+		   const void *from, size_t length, int access)
 {
 	const u8 *in = static_cast<const u8 *>(from);
 
@@ -269,7 +273,8 @@ bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int 
 	return length == 0;
 }
 
-bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data, size_t length, int access)
+bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data,
+		 size_t length, int access)
 {
 	const Region *region = find(device, rkey);
 	u8 *bytes = static_cast<u8 *>(data);
@@ -328,8 +333,9 @@ bool bind_window(SoftDevice &device, const ib_pd &pd, const ib_bind_mw_wr &wr)
 	Region &window = Mw::state(wr.mw).region;
 	size_t length = wr.length;
 
-	if (!parent || parent->pages || !allows(*parent, &pd, IB_ACCESS_MW_BIND) || wr.rkey >> 8 != window.key >> 8 ||
-	    !address_in(*parent, wr.addr, length) || length != wr.length)
+	if (!parent || parent->pages || !allows(*parent, &pd, IB_ACCESS_MW_BIND) ||
+	    wr.rkey >> 8 != window.key >> 8 || !address_in(*parent, wr.addr, length) ||
+	    length != wr.length)
 		return false;
 	window.key = wr.rkey;
 	window.access = wr.access;

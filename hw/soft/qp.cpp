@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, shared receive queues, address handles: posting and states. What is posted, the engine carries out.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Queue pairs, shared receive queues, address
+// handles: posting and states. What is posted, the engine carries out.
 #include "device.hpp"
 #include "rnic.h"
 
@@ -63,12 +63,16 @@ void QpState::run()
 namespace
 {
 
-/* The size of the typed request that an opcode stands for; 0 for one that the protocol or the QP type does not know. */
+/*
+ * The size of the typed request that an opcode stands for; 0 for one that the protocol or the QP
+ * type does not know.
+ */
 size_t request_size(bool rnic, ib_qp_type type, ib_wr_opcode opcode)
 {
 	/* iWARP has neither immediate data nor atomics (RFC 5040, 1.1). */
-	if (rnic && (opcode == IB_WR_SEND_WITH_IMM || opcode == IB_WR_RDMA_WRITE_WITH_IMM || opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
-		     opcode == IB_WR_ATOMIC_FETCH_AND_ADD || opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+	if (rnic && (opcode == IB_WR_SEND_WITH_IMM || opcode == IB_WR_RDMA_WRITE_WITH_IMM ||
+		     opcode == IB_WR_ATOMIC_CMP_AND_SWP || opcode == IB_WR_ATOMIC_FETCH_AND_ADD ||
+		     opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP ||
 		     opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD))
 		return 0;
 	const bool reliable = type == IB_QPT_RC || type == IB_QPT_XRC_INI;
@@ -104,9 +108,11 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 {
 	const size_t size = request_size(of(qp.qp->device).is_rnic(), qp.qp->qp_type, wr->opcode);
 
-	if (size == 0 || wr->num_sge < 0 || static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
+	if (size == 0 || wr->num_sge < 0 ||
+	    static_cast<u32>(wr->num_sge) > qp.init.cap.max_send_sge)
 		return -EINVAL;
-	__builtin_memcpy(&entry.wr, wr, qp.qp->qp_type == IB_QPT_XRC_INI ? sizeof(ib_xrc_wr) : size);
+	__builtin_memcpy(&entry.wr, wr,
+			 qp.qp->qp_type == IB_QPT_XRC_INI ? sizeof(ib_xrc_wr) : size);
 	entry.tries = 0;
 	if (wr->send_flags & IB_SEND_INLINE) {
 		if (total(wr->sg_list, wr->num_sge) > qp.init.cap.max_inline_data)
@@ -120,7 +126,8 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 	}
 	for (int i = 0; i < wr->num_sge; i++)
 		entry.sges[i] = wr->sg_list[i];
-	const bool datagram = qp.qp->qp_type == IB_QPT_UD || qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
+	const bool datagram = qp.qp->qp_type == IB_QPT_UD || qp.qp->qp_type == IB_QPT_SMI ||
+			      qp.qp->qp_type == IB_QPT_GSI;
 	entry.handle = datagram && entry.ud.ah ? &Ah::state(entry.ud.ah) : nullptr;
 	if (entry.handle) {
 		entry.address = entry.handle->attr;
@@ -146,7 +153,8 @@ int QpState::post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr)
 		if (state < IB_QPS_RTS)
 			error = -EINVAL;
 		for (; !error && wr; wr = wr->next) {
-			error = send.full() ? -ENOMEM : copy_request(*this, wr, send.at(send.count()));
+			error = send.full() ? -ENOMEM
+					    : copy_request(*this, wr, send.at(send.count()));
 			if (error)
 				break;
 			send.push();
@@ -267,7 +275,8 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 			left += Cq::state(cq).outlive(*qp);
 	if (qp->qp_type == IB_QPT_XRC_TGT) {
 		kern::Guard guard(fabric->lock);
-		device.srqs->for_each([&](u32, ib_srq &srq) { left += Cq::state(srq.ext.cq).outlive(*qp); });
+		device.srqs->for_each(
+			[&](u32, ib_srq &srq) { left += Cq::state(srq.ext.cq).outlive(*qp); });
 	}
 	Qp::destruct(qp);
 	return left;
@@ -285,12 +294,13 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	const bool rnic = of(qp->device).is_rnic();
 	const bool as_a_card = of(qp->device).like_a_card();
 	/* An RNIC goes by its stream, and trusts the midlayer's table for the rest. */
-	if (rnic ? to == IB_QPS_RTS && !state.stream
+	if (rnic        ? to == IB_QPS_RTS && !state.stream
 	    : as_a_card ? !card_allows(from, to)
-			: !ib_modify_qp_is_ok(from, to, qp->qp_type, static_cast<ib_qp_attr_mask>(mask)))
+			: !ib_modify_qp_is_ok(from, to, qp->qp_type,
+					      static_cast<ib_qp_attr_mask>(mask)))
 		return rnic ? -ENOTCONN : -EINVAL;
-#define TAKE(flag, member)                                                                                            \
-	if (mask & (flag))                                                                                            \
+#define TAKE(flag, member)                                                                         \
+	if (mask & (flag))                                                                         \
 	state.attr.member = attr->member
 	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
 	TAKE(IB_QP_PKEY_INDEX, pkey_index);
@@ -309,7 +319,10 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
-	/* Closed at once, in order or not: what was connected is in error, as is what it was connected to. */
+	/*
+	 * Closed at once, in order or not: what was connected is in error, as is what it was
+	 * connected to.
+	 */
 	if (rnic && (to == IB_QPS_SQD || to == IB_QPS_SQE)) {
 		set_error(state);
 		return 0;
@@ -330,7 +343,8 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 				Cq::state(cq).purge(*qp);
 	} else {
 		set_state(state, to);
-		if (to == IB_QPS_SQD && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify)
+		if (to == IB_QPS_SQD && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+		    attr->en_sqd_async_notify)
 			rdma::dispatch(IB_EVENT_SQ_DRAINED, qp);
 		state.kick();
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device as an RNIC (rdma/iwarp.h): without GIDs, P_Keys and address handles. Beside soft.h; valid in C and C++.
+ * The software device as an RNIC (rdma/iwarp.h): without GIDs, P_Keys and address handles. Beside
+ * soft.h; valid in C and C++.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -12,9 +13,10 @@ RDMA_C_BEGIN
 struct ib_device *soft_create_rnic(const struct soft_options *options);
 
 /*
- * A stream between two QPs of RNICs, as their connection managers would have made by connecting: without one a QP does not get to RTS. It
- * ends when one of them leaves RTS, or is destroyed; the other, if it is in RTS, is then in error. Errors: EISCONN, EINVAL for QPs of
- * other devices. Context: process.
+ * A stream between two QPs of RNICs, as their connection managers would have made by connecting:
+ * without one a QP does not get to RTS. It ends when one of them leaves RTS, or is destroyed; the
+ * other, if it is in RTS, is then in error. Errors: EISCONN, EINVAL for QPs of other devices.
+ * Context: process.
  */
 int soft_stream(struct ib_qp *a, struct ib_qp *b);
 

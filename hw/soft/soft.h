@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device: a second kind of hardware, for tests. All its devices share one fabric in memory, on which a
- * port is reached by its LID, or, where a datagram goes to the permissive LID, by the cable that soft_connect() lays.
- * It moves whole messages, not packets; addresses are the CPU's own, unless a device is given one to map for. Module weft_soft.ko; valid in C and C++.
+ * The software device: a second kind of hardware, for tests. All its devices share one fabric in
+ * memory, on which a port is reached by its LID, or, where a datagram goes to the permissive LID,
+ * by the cable that soft_connect() lays. It moves whole messages, not packets; addresses are the
+ * CPU's own, unless a device is given one to map for. Module weft_soft.ko; valid in C and C++.
  */
 #pragma once
 #include <rdma/ib_mad.h>
@@ -14,7 +15,10 @@ enum soft_notify {
 	SOFT_NOTIFY_FIRES,
 	/* It does not; the driver looks after arming, and says so. */
 	SOFT_NOTIFY_REPORTS,
-	/* The same, with a driver that forgets to look: a defect, for tests that prove that they would find it. */
+	/*
+	 * The same, with a driver that forgets to look: a defect, for tests that prove that they
+	 * would find it.
+	 */
 	SOFT_NOTIFY_FORGETS,
 };
 
@@ -28,11 +32,13 @@ enum soft_context {
 };
 
 /*
- * What a QP does of which the specification leaves more than one way open. The plain one does all that the midlayer's own table of
- * states allows, flushes everything before ib_modify_qp() to ERR returns, and leaves completions where they are. One like a card has
- * a table of its own, which looks at the state that the QP is in and not at the one that the caller claims; it refuses ERR to a QP in
- * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; it reads the address of a datagram when
- * it sends it, not when that is posted; and a channel adapter does not say what port a datagram came in by.
+ * What a QP does of which the specification leaves more than one way open. The plain one does all
+ * that the midlayer's own table of states allows, flushes everything before ib_modify_qp() to ERR
+ * returns, and leaves completions where they are. One like a card has a table of its own, which
+ * looks at the state that the QP is in and not at the one that the caller claims; it refuses ERR to
+ * a QP in RESET; it flushes a few requests at a time; it purges the completions of a QP that is
+ * reset; it reads the address of a datagram when it sends it, not when that is posted; and a
+ * channel adapter does not say what port a datagram came in by.
  */
 enum soft_habits {
 	/* As soft_set_habits() says. */
@@ -84,17 +90,20 @@ enum soft_method {
 /**
  * struct soft_options - what a device is like; zeroes are a plain one with one port
  * @ports: ports, at most 4
- * @is_switch: they are those of a switch, which has its QPs and its LID at port 0; its packets go only where QP0 sends them
+ * @is_switch: they are those of a switch, which has its QPs and its LID at port 0; its packets go
+ * only where QP0 sends them
  * @vectors: completion vectors, at most 16
  * @notify: enum soft_notify
  * @context: enum soft_context
  * @habits: enum soft_habits
- * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up without, in state INIT
+ * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up
+ * without, in state INIT
  * @gids: GIDs per port, 8 by default
  * @pkeys: P_Keys per port, 8 by default
  * @lacks: RDMA_CORE_CAP_…: what its ports cannot do of what plain ones can
  * @process_mad: the agents that the device has built in, or NULL
- * @dma_device: what memory is to be mapped for (kern::kunit::FakeDevice), for consumers that leave out rdma/dma.hpp; NULL: for nothing
+ * @dma_device: what memory is to be mapped for (kern::kunit::FakeDevice), for consumers that leave
+ * out rdma/dma.hpp; NULL: for nothing
  */
 struct soft_options {
 	unsigned int ports;
@@ -107,8 +116,9 @@ struct soft_options {
 	unsigned int gids;
 	unsigned int pkeys;
 	u32 lacks;
-	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num, const struct ib_wc *in_wc,
-			   const struct ib_grh *in_grh, const struct ib_mad *in_mad, struct ib_mad *out_mad,
+	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num,
+			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			   const struct ib_mad *in_mad, struct ib_mad *out_mad,
 			   size_t *out_mad_size, u16 *out_mad_pkey_index);
 	struct device *dma_device;
 };
@@ -120,12 +130,19 @@ struct ib_device *soft_create(const struct soft_options *options);
 /* Unregisters and frees it. Context: process. */
 void soft_destroy(struct ib_device *device);
 
-/* The habits of devices that are created from now on and name none; at first those of a plain one. Context: any. */
+/*
+ * The habits of devices that are created from now on and name none; at first those of a plain one.
+ * Context: any.
+ */
 void soft_set_habits(enum soft_habits habits);
 
-/* The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see ib_dispatch_event(). Context: any. */
+/*
+ * The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see
+ * ib_dispatch_event(). Context: any.
+ */
 void soft_set_port(struct ib_device *device, u32 port_num, const struct ib_port_attr *attr);
-void soft_set_gid(struct ib_device *device, u32 port_num, unsigned int index, const union ib_gid *gid);
+void soft_set_gid(struct ib_device *device, u32 port_num, unsigned int index,
+		  const union ib_gid *gid);
 void soft_set_pkey(struct ib_device *device, u32 port_num, unsigned int index, u16 pkey);
 
 /* A cable between two ports, for datagrams to the permissive LID. Context: process. */
@@ -133,34 +150,50 @@ void soft_connect(struct ib_device *a, u32 port_a, struct ib_device *b, u32 port
 
 /* The next @count calls of a method return @error. Context: any. */
 void soft_fail(struct ib_device *device, enum soft_method method, unsigned int count, int error);
-/* Every call of a method begins with one of @function, until that is NULL and all calls are through. Context: any. */
-void soft_interpose(struct ib_device *device, enum soft_method method, void (*function)(void *context), void *context);
+/*
+ * Every call of a method begins with one of @function, until that is NULL and all calls are
+ * through. Context: any.
+ */
+void soft_interpose(struct ib_device *device, enum soft_method method,
+		    void (*function)(void *context), void *context);
 /* How often a method has been called. Context: any. */
 unsigned long soft_calls(struct ib_device *device, enum soft_method method);
 
 /*
- * What happens to messages that a device sends: of a thousand so many are lost, and so many change places with the next
- * one to the same QP (datagrams only). Repeatable by @seed. Context: process.
+ * What happens to messages that a device sends: of a thousand so many are lost, and so many change
+ * places with the next one to the same QP (datagrams only). Repeatable by @seed. Context: process.
  */
 void soft_disturb(struct ib_device *device, unsigned int lost, unsigned int reordered, u64 seed);
-/* Every message that a device sends is shown first; true loses it. NULL ends it. Context: process. */
-void soft_watch(struct ib_device *device, bool (*lose)(void *context, const void *payload, size_t length),
-		void *context);
+/*
+ * Every message that a device sends is shown first; true loses it. NULL ends it. Context: process.
+ */
+void soft_watch(struct ib_device *device,
+		bool (*lose)(void *context, const void *payload, size_t length), void *context);
 
 /* Adds a completion to a CQ as the hardware would. False if the CQ is full. Context: any. */
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
 /*
- * From now on, or no longer: completions of a CQ that is not armed show themselves when it is. Each so falls between its consumer's last
- * poll and the arm (NOTIFY-09). Not for consumers that poll a CQ without arming it. Context: any.
+ * From now on, or no longer: completions of a CQ that is not armed show themselves when it is. Each
+ * so falls between its consumer's last poll and the arm (NOTIFY-09). Not for consumers that poll a
+ * CQ without arming it. Context: any.
  */
 void soft_complete_late(struct ib_device *device, bool late);
-/* From now on, or no longer: what UD QPs are to send stays in their queues, as where the link is busy. Context: process. */
+/*
+ * From now on, or no longer: what UD QPs are to send stays in their queues, as where the link is
+ * busy. Context: process.
+ */
 void soft_hold_datagrams(struct ib_device *device, bool hold);
-/* How many address handles were destroyed while requests that name them were not over. Context: any. */
+/*
+ * How many address handles were destroyed while requests that name them were not over. Context:
+ * any.
+ */
 unsigned long soft_addresses_lost(struct ib_device *device);
 /* How many events a vector has raised, of all its CQs. Context: any. */
 unsigned long soft_interrupts(struct ib_device *device, unsigned int vector);
-/* How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context: any. */
+/*
+ * How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context:
+ * any.
+ */
 unsigned long soft_looks(struct ib_cq *cq);
 /* How many requests a QP's receive queue holds. Context: any. */
 unsigned int soft_posted_receives(struct ib_qp *qp);

@@ -9,10 +9,13 @@ namespace
 {
 
 /* The data of a message, in one piece, while it is carried out. */
-class Bounce {
+class Bounce
+{
 public:
 	explicit Bounce(size_t length)
-		: memory_(length ? kern_alloc_large(1, length, static_cast<unsigned int>(kern::Gfp::kernel)) : this)
+	    : memory_(length ? kern_alloc_large(1, length,
+						static_cast<unsigned int>(kern::Gfp::kernel))
+			     : this)
 	{
 	}
 	~Bounce()
@@ -29,7 +32,10 @@ private:
 	void *memory_;
 };
 
-/* The QP at the other end, and what a message opens there: of XRC the SRQ that it names, and that one's domain. */
+/*
+ * The QP at the other end, and what a message opens there: of XRC the SRQ that it names, and that
+ * one's domain.
+ */
 struct Peer {
 	QpState *state = nullptr;
 	ib_qp *qp = nullptr;
@@ -47,7 +53,8 @@ Peer find_peer(const QpState &qp, const SendEntry &entry)
 		/* Its consumer may be a moment later than this one. */
 		if (!other || other->state < IB_QPS_INIT || other->state > IB_QPS_RTS)
 			return {};
-		return {other, other->qp, other->qp->srq, other->qp->srq ? other->qp->srq->pd : other->qp->pd};
+		return {other, other->qp, other->qp->srq,
+			other->qp->srq ? other->qp->srq->pd : other->qp->pd};
 	}
 	u32 port_num;
 	SoftDevice *device = find_port(rdma_ah_get_dlid(&qp.attr.ah_attr), port_num);
@@ -58,8 +65,8 @@ Peer find_peer(const QpState &qp, const SendEntry &entry)
 	const bool types_fit = qp.qp->qp_type == IB_QPT_XRC_INI ? peer->qp_type == IB_QPT_XRC_TGT
 								: peer->qp_type == qp.qp->qp_type;
 	QpState &state = Qp::state(peer);
-	const bool listens = state.state == IB_QPS_RTR || state.state == IB_QPS_RTS || state.state == IB_QPS_SQD ||
-			     state.state == IB_QPS_SQE;
+	const bool listens = state.state == IB_QPS_RTR || state.state == IB_QPS_RTS ||
+			     state.state == IB_QPS_SQD || state.state == IB_QPS_SQE;
 	if (!types_fit || !listens || state.attr.dest_qp_num != qp.qp->qp_num)
 		return {};
 	if (peer->qp_type != IB_QPT_XRC_TGT)
@@ -83,10 +90,12 @@ void deliver(const Peer &peer, const RecvEntry &recv, const SendEntry &entry, si
 	ib_wc wc = {};
 
 	wc.status = IB_WC_SUCCESS;
-	wc.opcode = entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
+	wc.opcode = entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM ? IB_WC_RECV_RDMA_WITH_IMM
+								 : IB_WC_RECV;
 	wc.byte_len = static_cast<u32>(length);
 	wc.src_qp = peer.state->attr.dest_qp_num;
-	if (entry.wr.opcode == IB_WR_SEND_WITH_IMM || entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+	if (entry.wr.opcode == IB_WR_SEND_WITH_IMM ||
+	    entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
 		wc.wc_flags |= IB_WC_WITH_IMM;
 		wc.ex.imm_data = entry.wr.ex.imm_data;
 	} else if (entry.wr.opcode == IB_WR_SEND_WITH_INV) {
@@ -114,7 +123,8 @@ Outcome not_ready(QpState &qp, SendEntry &entry, ib_wc_status &status)
 	return Outcome::again;
 }
 
-Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
+Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length,
+	     ib_wc_status &status)
 {
 	SoftDevice &device = of(peer.qp->device);
 	RecvEntry recv;
@@ -126,7 +136,8 @@ Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t
 		status = refuse(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
 		return Outcome::done;
 	}
-	if (!copy_to_local(device, *peer.pd, recv.sges, recv.num_sge, 0, data, length, IB_ACCESS_LOCAL_WRITE)) {
+	if (!copy_to_local(device, *peer.pd, recv.sges, recv.num_sge, 0, data, length,
+			   IB_ACCESS_LOCAL_WRITE)) {
 		fail_recv(*peer.state, recv, IB_WC_LOC_PROT_ERR);
 		status = refuse(peer, IB_EVENT_QP_FATAL, IB_WC_REM_OP_ERR);
 		return Outcome::done;
@@ -137,14 +148,16 @@ Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t
 	return Outcome::done;
 }
 
-Outcome write(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length, ib_wc_status &status)
+Outcome write(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t length,
+	      ib_wc_status &status)
 {
 	const bool with_imm = entry.wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	RecvEntry recv;
 
-	if (length && (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
-		       !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr, data,
-				    length, IB_ACCESS_REMOTE_WRITE))) {
+	if (length &&
+	    (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	     !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr,
+			  data, length, IB_ACCESS_REMOTE_WRITE))) {
 		status = refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 		return Outcome::done;
 	}
@@ -159,11 +172,11 @@ Outcome write(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_
 ib_wc_status read(QpState &qp, const Peer &peer, const SendEntry &entry, void *data, size_t length)
 {
 	if (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
-	    !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr, data, length,
-			 IB_ACCESS_REMOTE_READ))
+	    !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr,
+			 data, length, IB_ACCESS_REMOTE_READ))
 		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
-	return copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, data, length,
-			     IB_ACCESS_LOCAL_WRITE)
+	return copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, data,
+			     length, IB_ACCESS_LOCAL_WRITE)
 		       ? IB_WC_SUCCESS
 		       : IB_WC_LOC_PROT_ERR;
 }
@@ -184,13 +197,14 @@ u64 atomic_result(const ib_atomic_wr &wr, u64 old)
 
 ib_wc_status atomic(QpState &qp, const Peer &peer, const SendEntry &entry)
 {
-	u64 *target = atomic_target(of(peer.qp->device), peer.pd, entry.atomic.rkey, entry.atomic.remote_addr);
+	u64 *target = atomic_target(of(peer.qp->device), peer.pd, entry.atomic.rkey,
+				    entry.atomic.remote_addr);
 
 	if (!target || !(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC))
 		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	const u64 old = *target;
-	if (!copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, &old, sizeof(old),
-			   IB_ACCESS_LOCAL_WRITE))
+	if (!copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, &old,
+			   sizeof(old), IB_ACCESS_LOCAL_WRITE))
 		return IB_WC_LOC_PROT_ERR;
 	*target = atomic_result(entry.atomic, old);
 	return IB_WC_SUCCESS;
@@ -206,7 +220,8 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 
 	switch (opcode) {
 	case IB_WR_LOCAL_INV:
-		status = invalidate(device, entry.wr.ex.invalidate_rkey) ? IB_WC_SUCCESS : IB_WC_LOC_QP_OP_ERR;
+		status = invalidate(device, entry.wr.ex.invalidate_rkey) ? IB_WC_SUCCESS
+									 : IB_WC_LOC_QP_OP_ERR;
 		return Outcome::done;
 	case IB_WR_REG_MR:
 		status = register_region(pd, entry.reg) ? IB_WC_SUCCESS : IB_WC_LOC_QP_OP_ERR;
@@ -219,7 +234,8 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 	}
 
 	const bool fetches = opcode == IB_WR_RDMA_READ;
-	const bool is_atomic = opcode == IB_WR_ATOMIC_CMP_AND_SWP || opcode == IB_WR_ATOMIC_FETCH_AND_ADD ||
+	const bool is_atomic = opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+			       opcode == IB_WR_ATOMIC_FETCH_AND_ADD ||
 			       opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP ||
 			       opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 	const size_t length = is_atomic ? 0 : total(entry.sges, entry.wr.num_sge);
@@ -232,7 +248,10 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 		status = IB_WC_LOC_PROT_ERR;
 		return Outcome::done;
 	}
-	/* A lost message is sent again at once, as often as the QP allows; the peer's absence is as a loss each time. */
+	/*
+	 * A lost message is sent again at once, as often as the QP allows; the peer's absence is as
+	 * a loss each time.
+	 */
 	const Peer peer = find_peer(qp, entry);
 	for (unsigned int tries = 0; !peer || disturbed(device, data.get(), length); tries++) {
 		if (qp.qp->qp_type == IB_QPT_UC)

@@ -59,8 +59,9 @@ constexpr SmiDecision smi_return(Smp &smp, std::uint8_t in_port)
 	/* Without hops the whole way was by LID, or by one link. */
 	if (h.hop_cnt == 0) {
 		h.hop_ptr = 0;
-		return smp.dr_slid != lid_permissive ? SmiDecision{SmiAction::forward_by_lid, 0, smp.dr_slid}
-						     : SmiDecision{SmiAction::forward, in_port};
+		return smp.dr_slid != lid_permissive
+			       ? SmiDecision{SmiAction::forward_by_lid, 0, smp.dr_slid}
+			       : SmiDecision{SmiAction::forward, in_port};
 	}
 	/* C14-13, first case. */
 	if (h.hop_ptr != h.hop_cnt + 1)
@@ -92,13 +93,17 @@ constexpr SmiDecision smi_receive(Smp &smp, bool is_switch, std::uint8_t in_port
 			return exists(out) ? SmiDecision{SmiAction::forward, out}
 					   : SmiDecision{SmiAction::discard};
 		}
-		/* Arrived by the part by LID that a path begins with: here the directed part does (C14-9, first case). */
+		/*
+		 * Arrived by the part by LID that a path begins with: here the directed part does
+		 * (C14-9, first case).
+		 */
 		if (h.hop_ptr == 0 && h.hop_cnt != 0 && smp.dr_slid != lid_permissive) {
 			if (!is_switch)
 				return {SmiAction::discard};
 			h.hop_ptr = 1;
-			return exists(smp.initial_path[1]) ? SmiDecision{SmiAction::forward, smp.initial_path[1]}
-							   : SmiDecision{SmiAction::discard};
+			return exists(smp.initial_path[1])
+				       ? SmiDecision{SmiAction::forward, smp.initial_path[1]}
+				       : SmiDecision{SmiAction::discard};
 		}
 		if (h.hop_ptr == h.hop_cnt) {
 			if (h.hop_cnt != 0)

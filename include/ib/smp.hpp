@@ -77,7 +77,10 @@ struct SwitchInfo {
 	static constexpr std::uint8_t inbound_enforcement_cap = 0x80;
 	static constexpr std::uint8_t outbound_enforcement_cap = 0x40;
 	static constexpr std::uint8_t enhanced_port0 = 0x08;
-	/* OptimizedSLtoVLMappingProgramming: a Set of SLtoVLMappingTable may be for all ports at once. */
+	/*
+	 * OptimizedSLtoVLMappingProgramming: a Set of SLtoVLMappingTable may be for all ports at
+	 * once.
+	 */
 	static constexpr std::uint8_t optimized_sl_to_vl = 0x01;
 	constexpr bool port_state_change() const
 	{
@@ -314,7 +317,10 @@ struct PkeyTable {
 };
 static_assert(sizeof(PkeyTable) == smp_data_bytes);
 
-/* Bits of SLtoVL's modifier for a switch that has SwitchInfo::optimized_sl_to_vl; else 15..8 and 7..0 name the ports. */
+/*
+ * Bits of SLtoVL's modifier for a switch that has SwitchInfo::optimized_sl_to_vl; else 15..8 and
+ * 7..0 name the ports.
+ */
 constexpr std::uint32_t sl_to_vl_all_outputs = 1u << 16;
 constexpr std::uint32_t sl_to_vl_all_inputs = 1u << 17;
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks: always there (KERN_WARN_ON) or only in builds with checks (kern_assert), and where a call may sleep.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Checks: always there (KERN_WARN_ON) or only
+// in builds with checks (kern_assert), and where a call may sleep.
 #pragma once
 #include <kern/abi/debug.h>
 
-namespace kern {
+namespace kern
+{
 #ifdef CONFIG_WEFT_DEBUG
 inline constexpr bool debug = true;
 #else
@@ -36,10 +37,15 @@ inline constexpr bool debug = false;
 			kern_might_sleep(__FILE__, __LINE__);                                      \
 	} while (0)
 
-namespace kern {
+namespace kern
+{
 
-/* While one lives, whatever sleeps is reported (on a kernel that looks for it). For calls whose contract forbids it. */
-class NoSleepSection {
+/*
+ * While one lives, whatever sleeps is reported (on a kernel that looks for it). For calls whose
+ * contract forbids it.
+ */
+class NoSleepSection
+{
 public:
 	NoSleepSection()
 	{

@@ -1,13 +1,15 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Atomic variables and memory barriers. The kernel's orders by their usual names: READ_ONCE is load_relaxed, smp_load_acquire
-// is load_acquire, and so on. Nothing here is a call.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Atomic variables and memory barriers. The
+// kernel's orders by their usual names: READ_ONCE is load_relaxed, smp_load_acquire is
+// load_acquire, and so on. Nothing here is a call.
 #pragma once
 #include <type_traits>
 
-namespace kern {
+namespace kern
+{
 
-template <class T>
-class Atomic {
+template<class T>
+class Atomic
+{
 	static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
 
 public:
@@ -21,12 +23,15 @@ public:
 	void store_relaxed(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
 	void store_release(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
 
-	/* The read-modify-write operations order everything before and after (as the kernel's value-returning ones do). */
+	/*
+	 * The read-modify-write operations order everything before and after (as the kernel's
+	 * value-returning ones do).
+	 */
 	T exchange(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_SEQ_CST); }
 	bool compare_exchange(T &expected, T desired)
 	{
-		return __atomic_compare_exchange_n(&value_, &expected, desired, false, __ATOMIC_SEQ_CST,
-						   __ATOMIC_RELAXED);
+		return __atomic_compare_exchange_n(&value_, &expected, desired, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	}
 	T fetch_add(T amount)
 		requires std::is_integral_v<T>
@@ -60,33 +65,63 @@ private:
 };
 
 /* One load or store of a plain variable that others change meanwhile. */
-template <class T>
+template<class T>
 inline T read_once(const T &variable)
 {
 	return __atomic_load_n(&variable, __ATOMIC_RELAXED);
 }
-template <class T>
+template<class T>
 inline void write_once(T &variable, std::type_identity_t<T> value)
 {
 	__atomic_store_n(&variable, value, __ATOMIC_RELAXED);
 }
 
-inline void compiler_barrier() { asm volatile("" ::: "memory"); }
+inline void compiler_barrier()
+{
+	asm volatile("" ::: "memory");
+}
 
 /* Between CPUs. */
-inline void smp_mb() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void smp_mb()
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 #if defined(__x86_64__)
 /* Between CPU and device: mb orders all; dma_rmb and dma_wmb order coherent memory that a device shares, where x86 keeps the order
  * of loads among themselves and of stores among themselves; wmb also orders them against MMIO. */
-inline void mb() { asm volatile("mfence" ::: "memory"); }
-inline void rmb() { asm volatile("lfence" ::: "memory"); }
-inline void wmb() { asm volatile("sfence" ::: "memory"); }
-inline void dma_rmb() { compiler_barrier(); }
-inline void dma_wmb() { compiler_barrier(); }
-inline void smp_rmb() { compiler_barrier(); }
-inline void smp_wmb() { compiler_barrier(); }
-inline void cpu_relax() { asm volatile("pause" ::: "memory"); }
+inline void mb()
+{
+	asm volatile("mfence" ::: "memory");
+}
+inline void rmb()
+{
+	asm volatile("lfence" ::: "memory");
+}
+inline void wmb()
+{
+	asm volatile("sfence" ::: "memory");
+}
+inline void dma_rmb()
+{
+	compiler_barrier();
+}
+inline void dma_wmb()
+{
+	compiler_barrier();
+}
+inline void smp_rmb()
+{
+	compiler_barrier();
+}
+inline void smp_wmb()
+{
+	compiler_barrier();
+}
+inline void cpu_relax()
+{
+	asm volatile("pause" ::: "memory");
+}
 #else
 #error "barriers of this architecture are not written yet"
 #endif

@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How long to wait before the next try: twice as long after each failure, for as long as it takes. What is lacking now may be there later.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How long to wait before the next try: twice
+// as long after each failure, for as long as it takes. What is lacking now may be there later.
 #pragma once
 
-namespace kern {
+namespace kern
+{
 
-class BackOff {
+class BackOff
+{
 public:
 	static constexpr unsigned int first_ms = 100, last_ms = 10'000;
 

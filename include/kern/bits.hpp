@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bits and bit fields of registers and descriptors, for the host's byte order (see ib/endian.hpp for the wire's).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Bits and bit fields of registers and
+// descriptors, for the host's byte order (see ib/endian.hpp for the wire's).
 //
 //	using Opcode = kern::Field<u32, 4, 0>;		// bits 4..0
 //	word = Opcode::put(word, 0x0a);
@@ -9,22 +9,23 @@
 #include <kern/assert.hpp>
 #include <kern/types.h>
 
-namespace kern {
+namespace kern
+{
 
-template <class T = u32>
+template<class T = u32>
 constexpr T bit(unsigned int number)
 {
 	return T{1} << number;
 }
 
 /* Bits high..low, both included. */
-template <class T = u32>
+template<class T = u32>
 constexpr T bit_mask(unsigned int high, unsigned int low)
 {
 	return static_cast<T>((~T{0} >> (sizeof(T) * 8 - 1 - high)) & (~T{0} << low));
 }
 
-template <class T, unsigned int High, unsigned int Low>
+template<class T, unsigned int High, unsigned int Low>
 struct Field {
 	static_assert(High >= Low && High < sizeof(T) * 8);
 	static constexpr T mask = bit_mask<T>(High, Low);
@@ -43,23 +44,23 @@ struct Field {
 	}
 };
 
-template <class T>
+template<class T>
 constexpr bool is_power_of_two(T value)
 {
 	return value != 0 && (value & (value - 1)) == 0;
 }
 /* Rounds up to a multiple of `alignment`, a power of two. */
-template <class T>
+template<class T>
 constexpr T align_up(T value, std::type_identity_t<T> alignment)
 {
 	return (value + alignment - 1) & ~(alignment - 1);
 }
-template <class T>
+template<class T>
 constexpr T align_down(T value, std::type_identity_t<T> alignment)
 {
 	return value & ~(alignment - 1);
 }
-template <class T>
+template<class T>
 constexpr T div_round_up(T value, std::type_identity_t<T> by)
 {
 	return (value + by - 1) / by;
@@ -69,6 +70,9 @@ constexpr unsigned int log2_ceil(u64 value)
 {
 	return value <= 1 ? 0 : 64 - static_cast<unsigned int>(__builtin_clzll(value - 1));
 }
-constexpr u64 round_up_power_of_two(u64 value) { return u64{1} << log2_ceil(value); }
+constexpr u64 round_up_power_of_two(u64 value)
+{
+	return u64{1} << log2_ceil(value);
+}
 
 } // namespace kern

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A stated number of something that several share, and the portions of it that they have. Context: any. */
+/*
+ * A stated number of something that several share, and the portions of it that they have. Context:
+ * any.
+ */
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/result.hpp>
@@ -9,7 +12,8 @@ namespace kern
 
 class Portion;
 
-class Budget {
+class Budget
+{
 public:
 	/* refusal: the error for who asks for more than is left. */
 	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
@@ -29,10 +33,14 @@ private:
 };
 
 /* Goes back with its owner. */
-class Portion {
+class Portion
+{
 public:
 	Portion() = default;
-	Portion(Portion &&other) noexcept : budget_(std::exchange(other.budget_, nullptr)), amount_(other.amount_) {}
+	Portion(Portion &&other) noexcept
+	    : budget_(std::exchange(other.budget_, nullptr)), amount_(other.amount_)
+	{
+	}
 	Portion &operator=(Portion &&other) noexcept
 	{
 		std::swap(budget_, other.budget_);

@@ -1,11 +1,13 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event that a task waits for. Each complete() lets one waiter through; complete_all() lets through all, now and later.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB An event that a task waits for. Each
+// complete() lets one waiter through; complete_all() lets through all, now and later.
 #pragma once
 #include <kern/abi/wait.h>
 
-namespace kern {
+namespace kern
+{
 
-class Completion {
+class Completion
+{
 public:
 	Completion() { kern_completion_init(&native_); }
 	Completion(const Completion &) = delete;
@@ -17,7 +19,10 @@ public:
 	/* May sleep. */
 	void wait() { kern_completion_wait(&native_); }
 	/* False after so many milliseconds. May sleep. */
-	[[nodiscard]] bool wait_for(unsigned int ms) { return kern_completion_wait_for(&native_, ms); }
+	[[nodiscard]] bool wait_for(unsigned int ms)
+	{
+		return kern_completion_wait_for(&native_, ms);
+	}
 	bool done() { return kern_completion_done(&native_); }
 	/* For another use, when nobody waits. */
 	void reinit() { kern_completion_reinit(&native_); }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files under /sys/kernel/debug that show what goes on inside. Nothing depends on them: without debugfs they are just not there.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Files under /sys/kernel/debug that show
+// what goes on inside. Nothing depends on them: without debugfs they are just not there.
 //
 //	void show(kern::debugfs::Output &out) { out.print("%u\n", number_); }
 //	kern::debugfs::File file_{kern::method<&Device::show>, this};
@@ -10,13 +10,18 @@
 #include <kern/abi/debugfs.h>
 #include <kern/method.hpp>
 
-namespace kern::debugfs {
+namespace kern::debugfs
+{
 
-class Directory {
+class Directory
+{
 public:
 	Directory() = default;
 	explicit Directory(const char *name) : entry_(kern_debugfs_directory(name, nullptr)) {}
-	Directory(const char *name, const Directory &parent) : entry_(kern_debugfs_directory(name, parent.entry_)) {}
+	Directory(const char *name, const Directory &parent)
+	    : entry_(kern_debugfs_directory(name, parent.entry_))
+	{
+	}
 	Directory(Directory &&other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
 	Directory &operator=(Directory &&other) noexcept
 	{
@@ -32,7 +37,8 @@ private:
 	dentry *entry_ = nullptr;
 };
 
-class Output {
+class Output
+{
 public:
 	explicit Output(seq_file *native) : native_(native) {}
 	[[gnu::format(printf, 2, 3)]] void print(const char *format, ...)
@@ -48,10 +54,11 @@ private:
 	seq_file *native_;
 };
 
-class File {
+class File
+{
 public:
 	/* void T::show(Output &) */
-	template <auto Show, class T>
+	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
 		file_.show = [](kern_debugfs_file *file, seq_file *native) {
@@ -61,7 +68,7 @@ public:
 		file_.context = object;
 	}
 	/* and int T::write(const char *text, size_t size): 0 or a negative errno */
-	template <auto Show, auto Write, class T>
+	template<auto Show, auto Write, class T>
 	File(Method<Show> show, Method<Write>, T *object) : File(show, object)
 	{
 		file_.write = [](kern_debugfs_file *file, const char *text, size_t size) -> int {
@@ -78,7 +85,10 @@ public:
 	File &operator=(const File &) = delete;
 
 	/* Once. May sleep. */
-	void add(const char *name, const Directory &directory) { kern_debugfs_add(&file_, name, directory.native()); }
+	void add(const char *name, const Directory &directory)
+	{
+		kern_debugfs_add(&file_, name, directory.native());
+	}
 
 	/* For tests. */
 	kern_debugfs_file &native() { return file_; }

@@ -13,7 +13,8 @@
 #include <kern/abi/device_class.h>
 #include <kern/sysfs.hpp>
 
-namespace kern {
+namespace kern
+{
 
 /* The error of an error pointer, 0 of a good one. */
 inline int pointer_error(const void *pointer)
@@ -22,7 +23,8 @@ inline int pointer_error(const void *pointer)
 	return value >= -4095ul ? static_cast<int>(static_cast<long>(value)) : 0;
 }
 
-class DeviceClass {
+class DeviceClass
+{
 public:
 	/* name: stays. May sleep. Errors: EEXIST, ENOMEM. */
 	static Result<DeviceClass> create(const char *name, const kern_class_options &options)
@@ -34,7 +36,9 @@ public:
 	}
 
 	DeviceClass() = default;
-	DeviceClass(DeviceClass &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	DeviceClass(DeviceClass &&other) noexcept : native_(std::exchange(other.native_, nullptr))
+	{
+	}
 	DeviceClass &operator=(DeviceClass &&other) noexcept
 	{
 		std::swap(native_, other.native_);
@@ -55,24 +59,28 @@ private:
 	kern_class *native_ = nullptr;
 };
 
-class ClassDevice {
+class ClassDevice
+{
 public:
 	/*
-	 * Its files outlive it: so it is declared after them. parent: may be nullptr. User space is not told of it before announce(). May
-	 * sleep. Errors: EEXIST, ENOMEM.
+	 * Its files outlive it: so it is declared after them. parent: may be nullptr. User space is
+	 * not told of it before announce(). May sleep. Errors: EEXIST, ENOMEM.
 	 */
 	static Result<ClassDevice> create(const DeviceClass &of, device *parent, const char *name,
 					  std::span<const kern_class_file> files)
 	{
-		kern_class_device *native = kern_class_device_create(of.native(), parent, name, files.data(),
-								     static_cast<unsigned int>(files.size()));
+		kern_class_device *native =
+			kern_class_device_create(of.native(), parent, name, files.data(),
+						 static_cast<unsigned int>(files.size()));
 		if (const int error = pointer_error(native))
 			return Error{error};
 		return ClassDevice(native);
 	}
 
 	ClassDevice() = default;
-	ClassDevice(ClassDevice &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	ClassDevice(ClassDevice &&other) noexcept : native_(std::exchange(other.native_, nullptr))
+	{
+	}
 	ClassDevice &operator=(ClassDevice &&other) noexcept
 	{
 		std::swap(native_, other.native_);

@@ -5,17 +5,23 @@
 #include <kern/abi/dma.h>
 #include <kern/memory.hpp>
 
-namespace kern {
+namespace kern
+{
 
-/* Coherent memory, zeroed, page-aligned for sizes of a page and more: both sides see each other's writes at once. */
-class DmaBuffer {
+/*
+ * Coherent memory, zeroed, page-aligned for sizes of a page and more: both sides see each other's
+ * writes at once.
+ */
+class DmaBuffer
+{
 public:
 	DmaBuffer() = default;
 	/* Errors: ENOMEM. Context: as `flags` says, and not with interrupts off. */
 	static Result<DmaBuffer> create(device *device, std::size_t size, Gfp flags = Gfp::kernel)
 	{
 		u64 address;
-		void *memory = kern_dma_alloc_coherent(device, size, &address, static_cast<unsigned int>(flags));
+		void *memory = kern_dma_alloc_coherent(device, size, &address,
+						       static_cast<unsigned int>(flags));
 		if (!memory) [[unlikely]]
 			return Error{-ENOMEM};
 		return DmaBuffer(device, memory, size, address);
@@ -40,7 +46,7 @@ public:
 	}
 
 	void *memory() const { return memory_; }
-	template <class T>
+	template<class T>
 	T *as() const
 	{
 		return static_cast<T *>(memory_);
@@ -61,7 +67,8 @@ private:
 };
 
 /* Small pieces of coherent memory of one size. */
-class DmaPool {
+class DmaPool
+{
 public:
 	struct Piece {
 		void *memory;
@@ -70,7 +77,8 @@ public:
 
 	DmaPool() = default;
 	/* align: a power of two. May sleep. Errors: ENOMEM. */
-	static Result<DmaPool> create(const char *name, device *device, std::size_t size, std::size_t align)
+	static Result<DmaPool> create(const char *name, device *device, std::size_t size,
+				      std::size_t align)
 	{
 		dma_pool *pool = kern_dma_pool_create(name, device, size, align);
 		if (!pool)
@@ -94,7 +102,8 @@ public:
 	Result<Piece> alloc(Gfp flags)
 	{
 		Piece piece;
-		piece.memory = kern_dma_pool_alloc(pool_, static_cast<unsigned int>(flags), &piece.address);
+		piece.memory = kern_dma_pool_alloc(pool_, static_cast<unsigned int>(flags),
+						   &piece.address);
 		if (!piece.memory) [[unlikely]]
 			return Error{-ENOMEM};
 		return piece;
@@ -107,7 +116,8 @@ private:
 	dma_pool *pool_ = nullptr;
 };
 
-namespace dma {
+namespace dma
+{
 
 enum class Direction {
 	both = KERN_DMA_BIDIRECTIONAL,
@@ -116,20 +126,24 @@ enum class Direction {
 };
 
 /*
- * Lends memory to a device, until the unmap of the same address, size and direction. Between a sync_for_cpu and a sync_for_device
- * the memory is the CPU's. The memory of map_single() is from make()/make_array() without fallback, Pages or an skb; never a
- * stack. Any context. Errors: ENOMEM.
+ * Lends memory to a device, until the unmap of the same address, size and direction. Between a
+ * sync_for_cpu and a sync_for_device the memory is the CPU's. The memory of map_single() is from
+ * make()/make_array() without fallback, Pages or an skb; never a stack. Any context. Errors:
+ * ENOMEM.
  */
 inline Result<u64> map_single(device *device, void *memory, std::size_t size, Direction direction)
 {
 	u64 address;
-	TRY_ERRNO(kern_dma_map_single(device, memory, size, static_cast<kern_dma_direction>(direction), &address));
+	TRY_ERRNO(kern_dma_map_single(device, memory, size,
+				      static_cast<kern_dma_direction>(direction), &address));
 	return address;
 }
-inline Result<u64> map_page(device *device, page *page, std::size_t offset, std::size_t size, Direction direction)
+inline Result<u64> map_page(device *device, page *page, std::size_t offset, std::size_t size,
+			    Direction direction)
 {
 	u64 address;
-	TRY_ERRNO(kern_dma_map_page(device, page, offset, size, static_cast<kern_dma_direction>(direction), &address));
+	TRY_ERRNO(kern_dma_map_page(device, page, offset, size,
+				    static_cast<kern_dma_direction>(direction), &address));
 	return address;
 }
 inline void unmap_single(device *device, u64 address, std::size_t size, Direction direction)
@@ -150,7 +164,8 @@ inline void sync_for_device(device *device, u64 address, std::size_t size, Direc
 }
 
 /* A list of pages and its mapping. */
-class ScatterTable {
+class ScatterTable
+{
 public:
 	ScatterTable() = default;
 	ScatterTable(const ScatterTable &) = delete;
@@ -176,7 +191,8 @@ public:
 	/* The number of segments, at most that of the entries. Errors: ENOMEM, EIO. */
 	Result<unsigned int> map(device *device, Direction direction)
 	{
-		const int segments = kern_sg_map(device, &native_, static_cast<kern_dma_direction>(direction));
+		const int segments =
+			kern_sg_map(device, &native_, static_cast<kern_dma_direction>(direction));
 		if (segments < 0)
 			return Error{segments};
 		device_ = device;
@@ -190,7 +206,7 @@ public:
 				      static_cast<kern_dma_direction>(direction_));
 	}
 	/* body(address, size) for each mapped segment; stops when it returns false. */
-	template <class Body>
+	template<class Body>
 	void for_each(Body body)
 	{
 		kern_sg_for_each(

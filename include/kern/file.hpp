@@ -24,10 +24,12 @@
 
 extern "C" struct module __this_module;
 
-namespace kern {
+namespace kern
+{
 
 /* The ways to be woken that a poll of a file takes note of. */
-class Poll {
+class Poll
+{
 public:
 	explicit Poll(kern_poll *native) : native_(native) {}
 	void wait(WaitQueue &queue) { kern_poll_wait(native_, &queue.native()); }
@@ -36,14 +38,18 @@ private:
 	kern_poll *native_;
 };
 
-template <class Owner>
-class FileKind {
+template<class Owner>
+class FileKind
+{
 public:
 	constexpr FileKind() = default;
 	FileKind(const FileKind &) = delete;
 	FileKind &operator=(const FileKind &) = delete;
 
-	/* Before the first file. owner: the module that is held while there is a file; none for a KUnit suite. Errors: ENOMEM. */
+	/*
+	 * Before the first file. owner: the module that is held while there is a file; none for a
+	 * KUnit suite. Errors: ENOMEM.
+	 */
 	Result<> create(module *owner = &__this_module)
 	{
 		native_ = kern_file_kind_create(&ops_, owner);
@@ -73,7 +79,9 @@ private:
 				return transferred(owner_of(o).read(to, count, wait));
 			};
 		if constexpr (requires(Owner &o) { o.write(u64{}, size_t{}); })
-			ops.write = [](void *o, u64 from, size_t count) { return transferred(owner_of(o).write(from, count)); };
+			ops.write = [](void *o, u64 from, size_t count) {
+				return transferred(owner_of(o).write(from, count));
+			};
 		if constexpr (requires(Owner &o) { o.control(0u, u64{}); })
 			ops.control = [](void *o, unsigned int command, u64 argument) {
 				return owner_of(o).control(command, argument).error();
@@ -84,7 +92,8 @@ private:
 				return owner_of(o).poll(poll);
 			};
 		if constexpr (requires(Owner &o) { o.map(u64{}, size_t{}); })
-			ops.map = [](void *o, u64 page_offset, size_t length, kern_mapping *mapping) {
+			ops.map = [](void *o, u64 page_offset, size_t length,
+				     kern_mapping *mapping) {
 				Result<kern_mapping> answer = owner_of(o).map(page_offset, length);
 				if (answer)
 					*mapping = answer.value();
@@ -99,10 +108,14 @@ private:
 };
 
 /* A file that no program sees before install(); without that it ends. */
-class NewFile {
+class NewFile
+{
 public:
-	/* name: stays. The file owns what release() ends, from here on. Errors: EMFILE, ENFILE, ENOMEM; then the caller still does. May sleep. */
-	template <class Owner>
+	/*
+	 * name: stays. The file owns what release() ends, from here on. Errors: EMFILE, ENFILE,
+	 * ENOMEM; then the caller still does. May sleep.
+	 */
+	template<class Owner>
 	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)
 	{
 		NewFile made;
@@ -132,7 +145,8 @@ private:
 };
 
 /* What a descriptor of the calling process leads to, held; empty if it leads nowhere. May sleep. */
-class Inode {
+class Inode
+{
 public:
 	Inode() = default;
 	explicit Inode(int descriptor) { (void)kern_inode_get(descriptor, &native_); }
@@ -149,15 +163,22 @@ public:
 	}
 
 	explicit operator bool() const { return native_.inode != nullptr; }
-	friend bool operator==(const Inode &one, const Inode &other) { return one.native_.inode == other.native_.inode; }
+	friend bool operator==(const Inode &one, const Inode &other)
+	{
+		return one.native_.inode == other.native_.inode;
+	}
 
 private:
 	kern_inode native_{};
 };
 
-/* The owner of the file that the calling process has by a number, held as long as this lives; empty if it has none of that kind. */
-template <class Owner>
-class FileHold {
+/*
+ * The owner of the file that the calling process has by a number, held as long as this lives; empty
+ * if it has none of that kind.
+ */
+template<class Owner>
+class FileHold
+{
 public:
 	FileHold(const FileKind<Owner> &kind, int descriptor)
 	    : owner_(static_cast<Owner *>(kern_file_get(kind.native(), descriptor, &file_)))
@@ -181,11 +202,12 @@ private:
 };
 
 /*
- * What programs have opened of something that may go before they close it: a File is RefCounted, has leave_device(), after which it has
- * nothing of the device, and a ListNode for this.
+ * What programs have opened of something that may go before they close it: a File is RefCounted,
+ * has leave_device(), after which it has nothing of the device, and a ListNode for this.
  */
-template <class File, ListNode File::*Member>
-class OpenFiles {
+template<class File, ListNode File::*Member>
+class OpenFiles
+{
 public:
 	explicit OpenFiles(LockClass &lock_class) : lock_(lock_class) {}
 
@@ -224,7 +246,8 @@ private:
 };
 
 /* The device numbers of a kind of node: kern::Node says how many. */
-class NodeRegion {
+class NodeRegion
+{
 public:
 	NodeRegion() = default;
 	NodeRegion(const NodeRegion &) = delete;
@@ -253,25 +276,30 @@ private:
 };
 
 /* What opens a node, by its member open(). */
-template <class Context, class Owner>
-inline constexpr kern_node_ops node_ops = {.open = [](void *context, kern_file *file, void **owner) {
-	Result<Owner *> made = static_cast<Context *>(context)->open(*file);
-	if (made)
-		*owner = made.value();
-	return made.error();
-}};
+template<class Context, class Owner>
+inline constexpr kern_node_ops node_ops = {
+	.open = [](void *context, kern_file *file, void **owner) {
+		Result<Owner *> made = static_cast<Context *>(context)->open(*file);
+		if (made)
+			*owner = made.value();
+		return made.error();
+	}};
 
 /* A node in /dev/infiniband, with an entry in a class. */
-class Node {
+class Node
+{
 public:
 	static constexpr unsigned int limit = KERN_NODES;
 
 	/*
-	 * Context: Result<Owner *> open(kern_file &file), of what opens the node. number: below limit. Otherwise as ClassDevice::create().
+	 * Context: Result<Owner *> open(kern_file &file), of what opens the node. number: below
+	 * limit. Otherwise as ClassDevice::create().
 	 */
-	template <class Context, class Owner>
-	static Result<Node> create(const DeviceClass &of, device *parent, const char *name, std::span<const kern_class_file> files,
-				   const NodeRegion &region, unsigned int number, const FileKind<Owner> &kind, Context *context)
+	template<class Context, class Owner>
+	static Result<Node> create(const DeviceClass &of, device *parent, const char *name,
+				   std::span<const kern_class_file> files, const NodeRegion &region,
+				   unsigned int number, const FileKind<Owner> &kind,
+				   Context *context)
 	{
 		const kern_node_options options = {
 			.ops = &node_ops<Context, Owner>,
@@ -280,8 +308,9 @@ public:
 			.major = region.major(),
 			.minor = region.minor(number),
 		};
-		kern_node *native = kern_node_create(of.native(), parent, name, files.data(),
-						     static_cast<unsigned int>(files.size()), &options);
+		kern_node *native =
+			kern_node_create(of.native(), parent, name, files.data(),
+					 static_cast<unsigned int>(files.size()), &options);
 		if (const int error = pointer_error(native))
 			return Error{error};
 		return Node(native);
@@ -294,7 +323,10 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Nobody opens it any more; what is open stays so. Waits for those who open it or read its files. May sleep. */
+	/*
+	 * Nobody opens it any more; what is open stays so. Waits for those who open it or read its
+	 * files. May sleep.
+	 */
 	~Node()
 	{
 		if (native_)
@@ -311,16 +343,20 @@ private:
 };
 
 /* A node in /dev/infiniband that is of no device, in the class misc. */
-class MiscNode {
+class MiscNode
+{
 public:
 	/*
-	 * Context: Result<Owner *> open(kern_file &file), of what opens the node, which may sleep but not for long. name, abi_version: stay. kind: of this node
-	 * alone. May sleep. Errors: ENOMEM, EEXIST, EBUSY.
+	 * Context: Result<Owner *> open(kern_file &file), of what opens the node, which may sleep
+	 * but not for long. name, abi_version: stay. kind: of this node alone. May sleep. Errors:
+	 * ENOMEM, EEXIST, EBUSY.
 	 */
-	template <class Context, class Owner>
-	static Result<MiscNode> create(const char *name, const char *abi_version, const FileKind<Owner> &kind, Context *context)
+	template<class Context, class Owner>
+	static Result<MiscNode> create(const char *name, const char *abi_version,
+				       const FileKind<Owner> &kind, Context *context)
 	{
-		kern_misc_node *native = kern_misc_node_create(name, abi_version, &node_ops<Context, Owner>, context, kind.native());
+		kern_misc_node *native = kern_misc_node_create(
+			name, abi_version, &node_ops<Context, Owner>, context, kind.native());
 		if (const int error = pointer_error(native))
 			return Error{error};
 		return MiscNode(native);

@@ -1,16 +1,21 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An interrupt handler, bool T::handler(): true if the interrupt was its own. It runs in a hard interrupt, never twice at once.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB An interrupt handler, bool T::handler():
+// true if the interrupt was its own. It runs in a hard interrupt, never twice at once.
 #pragma once
 #include <kern/abi/pci.h>
 #include <kern/method.hpp>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class Irq {
+class Irq
+{
 public:
-	/* The handler may run as soon as request() is called, and until free() or the destructor has returned. */
-	template <auto Member, class T>
+	/*
+	 * The handler may run as soon as request() is called, and until free() or the destructor
+	 * has returned.
+	 */
+	template<auto Member, class T>
 	Irq(Method<Member>, T *object)
 	{
 		item_.handler = [](kern_irq_item *item) -> bool {
@@ -22,7 +27,10 @@ public:
 	Irq(const Irq &) = delete;
 	Irq &operator=(const Irq &) = delete;
 
-	/* `name` has to stay; shared: with others that say so, too. May sleep. Errors: those of the kernel's request_irq(). */
+	/*
+	 * `name` has to stay; shared: with others that say so, too. May sleep. Errors: those of the
+	 * kernel's request_irq().
+	 */
 	Result<> request(unsigned int irq, const char *name, bool shared = false)
 	{
 		TRY_ERRNO(kern_irq_request(&item_, irq, name, shared));

@@ -1,17 +1,21 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in a hard interrupt, at once, on the CPU that asked for it: what a device without an interrupt of its own raises.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A call in a hard interrupt, at once, on the
+// CPU that asked for it: what a device without an interrupt of its own raises.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class IrqWork {
+class IrqWork
+{
 public:
-	template <auto Member, class T>
+	template<auto Member, class T>
 	IrqWork(Method<Member>, T *object)
 	{
-		item_.run = [](kern_irq_work_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_irq_work_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_irq_work_init(&item_);
 	}
@@ -20,7 +24,10 @@ public:
 	IrqWork(const IrqWork &) = delete;
 	IrqWork &operator=(const IrqWork &) = delete;
 
-	/* False if it is queued and has not begun. Any context. Asked for while it runs, it may run on two CPUs at once. */
+	/*
+	 * False if it is queued and has not begun. Any context. Asked for while it runs, it may run
+	 * on two CPUs at once.
+	 */
 	bool queue() { return kern_irq_work_queue(&item_); }
 	/* Returns when it neither runs nor is queued. May sleep. */
 	void wait() { kern_irq_work_sync(&item_); }

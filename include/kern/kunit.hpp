@@ -13,8 +13,9 @@
 //
 //	KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order), …);
 //
-// A function that is not listed is an unused one, and so an error. A test that checks nothing fails. The test module is
-// `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef CONFIG_KUNIT` around its lines in the room's Kbuild.
+// A function that is not listed is an unused one, and so an error. A test that checks nothing
+// fails. The test module is `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef
+// CONFIG_KUNIT` around its lines in the room's Kbuild.
 #pragma once
 #include <type_traits>
 #include <kern/abi/debug.h>
@@ -27,10 +28,12 @@
 #define KERN_KUNIT_SECTION ".kunit_test_suites"
 #endif
 
-namespace kern::kunit {
+namespace kern::kunit
+{
 
 /* One run of one test. Its checks may be used from the threads that the test waits for. */
-class Test {
+class Test
+{
 public:
 	explicit Test(::kunit *native) : native_(native) {}
 	Test(const Test &) = delete;
@@ -52,7 +55,10 @@ public:
 		checks_.add_relaxed(1);
 		kern_kunit_skip(native_, why);
 	}
-	/* Whether there is another CPU to meet, for a test that does without sleeping; without it the test is skipped, and returns. */
+	/*
+	 * Whether there is another CPU to meet, for a test that does without sleeping; without it
+	 * the test is skipped, and returns.
+	 */
 	bool needs_another_cpu()
 	{
 		if (kern_cpu_count() < 2)
@@ -68,9 +74,9 @@ public:
 			kern_kunit_fail(native_, file, line, text);
 		return holds;
 	}
-	template <class Relation, class A, class B>
-	bool compare(Relation relation, const A &a, const char *a_text, const char *relation_text, const B &b,
-		     const char *b_text, const char *file, int line)
+	template<class Relation, class A, class B>
+	bool compare(Relation relation, const A &a, const char *a_text, const char *relation_text,
+		     const B &b, const char *b_text, const char *file, int line)
 	{
 		const bool holds = relation(a, b);
 		checks_.add_relaxed(1);
@@ -84,13 +90,14 @@ public:
 	void finish()
 	{
 		if (seeded_ && failed())
-			kern_kunit_note(native_, "seed %lu (repeat with weft_kern.kunit_seed=)", seed_);
+			kern_kunit_note(native_, "seed %lu (repeat with weft_kern.kunit_seed=)",
+					seed_);
 		if (checks_.load_relaxed() == 0)
 			kern_kunit_fail(native_, __FILE__, __LINE__, "the test checked nothing");
 	}
 
 private:
-	template <class T>
+	template<class T>
 	static kern_kunit_value value(const T &v, const char *text)
 	{
 		if constexpr (std::is_pointer_v<T>)
@@ -113,7 +120,8 @@ private:
 };
 
 /* A device to do DMA with, as long as it lives. */
-class FakeDevice {
+class FakeDevice
+{
 public:
 	explicit FakeDevice(const char *name) : native_(kern_kunit_device_create(name)) {}
 	~FakeDevice()
@@ -145,7 +153,9 @@ struct Suite {
 	char name[KERN_SIZEOF_kunit_suite_name];
 	void *before_init[(KERN_OFFSETOF_kunit_suite_init - KERN_SIZEOF_kunit_suite_name) / 8];
 	int (*init)(::kunit *native);
-	void *before_cases[(KERN_OFFSETOF_kunit_suite_test_cases - KERN_OFFSETOF_kunit_suite_init) / 8 - 1];
+	void *before_cases[(KERN_OFFSETOF_kunit_suite_test_cases - KERN_OFFSETOF_kunit_suite_init) /
+				   8 -
+			   1];
 	Case *cases;
 	void *rest[(KERN_SIZEOF_kunit_suite - KERN_OFFSETOF_kunit_suite_test_cases) / 8 - 1];
 };
@@ -153,7 +163,7 @@ static_assert(sizeof(Suite) == KERN_SIZEOF_kunit_suite && KERN_OFFSETOF_kunit_su
 	      __builtin_offsetof(Suite, init) == KERN_OFFSETOF_kunit_suite_init &&
 	      __builtin_offsetof(Suite, cases) == KERN_OFFSETOF_kunit_suite_test_cases);
 
-template <void (*Function)(Test &)>
+template<void (*Function)(Test &)>
 void run_case(::kunit *native)
 {
 	Test test(native);
@@ -162,7 +172,7 @@ void run_case(::kunit *native)
 }
 
 /* What a suite does before each of its cases. */
-template <void (*Function)()>
+template<void (*Function)()>
 int run_before(::kunit *)
 {
 	Function();
@@ -178,22 +188,30 @@ int run_before(::kunit *)
 
 /* One of a name to a file. */
 #define KUNIT_SUITE(suite_name, ...) KERN_KUNIT_SUITE(suite_name, nullptr, __VA_ARGS__)
-/* The same with a function, of no arguments, that is called before each case: cases can so run in more than one setting. */
+/*
+ * The same with a function, of no arguments, that is called before each case: cases can so run in
+ * more than one setting.
+ */
 #define KUNIT_SUITE_BEFORE(suite_name, function, ...)                                              \
 	KERN_KUNIT_SUITE(suite_name, &::kern::kunit::run_before<&function>, __VA_ARGS__)
 #define KERN_KUNIT_SUITE(suite_name, before, ...)                                                  \
 	static constinit ::kern::kunit::Case kern_kunit_cases_##suite_name[] = {__VA_ARGS__, {}};  \
 	static constinit ::kern::kunit::Suite kern_kunit_suite_##suite_name{                       \
 		#suite_name, {}, before, {}, kern_kunit_cases_##suite_name, {}};                   \
-	[[gnu::used, gnu::section(KERN_KUNIT_SECTION)]] static constinit ::kern::kunit::Suite    \
+	[[gnu::used, gnu::section(KERN_KUNIT_SECTION)]] static constinit ::kern::kunit::Suite      \
 		*kern_kunit_suite_entry_##suite_name = &kern_kunit_suite_##suite_name
 
-/* All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the (void) function. */
-#define EXPECT_TRUE(condition) test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
-#define EXPECT_FALSE(condition) test.expect(!(condition), "expected not " #condition, __FILE__, __LINE__)
+/*
+ * All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the
+ * (void) function.
+ */
+#define EXPECT_TRUE(condition)                                                                     \
+	test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
+#define EXPECT_FALSE(condition)                                                                    \
+	test.expect(!(condition), "expected not " #condition, __FILE__, __LINE__)
 #define KERN_KUNIT_COMPARE(a, relation, b)                                                         \
-	test.compare([](const auto &x, const auto &y) { return x relation y; }, a, #a, #relation, b, #b, \
-		     __FILE__, __LINE__)
+	test.compare([](const auto &x, const auto &y) { return x relation y; }, a, #a, #relation,  \
+		     b, #b, __FILE__, __LINE__)
 #define EXPECT_EQ(a, b) KERN_KUNIT_COMPARE(a, ==, b)
 #define EXPECT_NE(a, b) KERN_KUNIT_COMPARE(a, !=, b)
 #define EXPECT_LT(a, b) KERN_KUNIT_COMPARE(a, <, b)

@@ -1,13 +1,17 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What fixtures of several rooms have: waiting for a condition, and what is too large for the stack of a test.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What fixtures of several rooms have:
+// waiting for a condition, and what is too large for the stack of a test.
 #pragma once
 #include <kern/memory.hpp>
 #include <kern/time.hpp>
 
-namespace kern::kunit {
+namespace kern::kunit
+{
 
-/* Waits until the condition holds; false if it does not within a minute: far longer than anything takes, on the debug kernel of a busy machine, too. */
-template <class Condition>
+/*
+ * Waits until the condition holds; false if it does not within a minute: far longer than anything
+ * takes, on the debug kernel of a busy machine, too.
+ */
+template<class Condition>
 bool eventually(Condition condition)
 {
 	const auto deadline = Deadline::in_ms(60'000);
@@ -21,10 +25,11 @@ bool eventually(Condition condition)
 }
 
 /* What is too large for the stack of a test. */
-template <class T>
-class Boxed {
+template<class T>
+class Boxed
+{
 public:
-	template <class... Args>
+	template<class... Args>
 	explicit Boxed(Args &&...args)
 	{
 		auto made = make<T>(Gfp::kernel, std::forward<Args>(args)...);

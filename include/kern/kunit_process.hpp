@@ -4,10 +4,14 @@
 #include <kern/abi/kunit_process.h>
 #include <kern/kunit.hpp>
 
-namespace kern::kunit {
+namespace kern::kunit
+{
 
-/* The test's task in the place of a process, as long as it lives; see kern_kunit_process_enter(). */
-class Process {
+/*
+ * The test's task in the place of a process, as long as it lives; see kern_kunit_process_enter().
+ */
+class Process
+{
 public:
 	Process() : entered_(kern_kunit_process_enter()) {}
 	~Process()
@@ -21,10 +25,11 @@ public:
 	explicit operator bool() const { return entered_; }
 	u64 pinned_pages() const { return kern_kunit_process_pinned(); }
 	/* body() as one that may lock so many bytes. */
-	template <class Body>
+	template<class Body>
 	void with_limit(u64 bytes, Body body) const
 	{
-		kern_kunit_process_limit(bytes, [](void *context) { (*static_cast<Body *>(context))(); }, &body);
+		kern_kunit_process_limit(
+			bytes, [](void *context) { (*static_cast<Body *>(context))(); }, &body);
 	}
 
 private:
@@ -32,7 +37,8 @@ private:
 };
 
 /* Untouched memory of the process, as long as it lives. */
-class Mapping {
+class Mapping
+{
 public:
 	explicit Mapping(std::size_t size, bool writable = true, bool shared = false)
 	    : address_(kern_kunit_process_map(size, writable, shared)), size_(size)
@@ -56,7 +62,8 @@ private:
 };
 
 /* An opened file, for what wants one of its own. */
-class OpenedFile {
+class OpenedFile
+{
 public:
 	explicit OpenedFile(bool waits = true) : native_(kern_kunit_file_create(waits)) {}
 	~OpenedFile()

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A list threaded through its elements: no allocation, O(1) insertion and removal. The list does not own them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A list threaded through its elements: no
+// allocation, O(1) insertion and removal. The list does not own them.
 //
 //	struct Request { kern::ListNode node; … };
 //	kern::List<Request, &Request::node> pending;
@@ -8,10 +8,15 @@
 #include <cstddef>
 #include <kern/assert.hpp>
 
-namespace kern {
+namespace kern
+{
 
-/* Membership in one list at a time. A node that is destroyed while in a list is a defect, reported in builds with checks. */
-class ListNode {
+/*
+ * Membership in one list at a time. A node that is destroyed while in a list is a defect, reported
+ * in builds with checks.
+ */
+class ListNode
+{
 public:
 	ListNode() = default;
 	~ListNode() { kern_assert(!linked()); }
@@ -30,7 +35,7 @@ public:
 	}
 
 private:
-	template <class T, ListNode T::*Member>
+	template<class T, ListNode T::*Member>
 	friend class List;
 
 	void insert_between(ListNode *prev, ListNode *next)
@@ -46,8 +51,9 @@ private:
 	ListNode *next_ = nullptr;
 };
 
-template <class T, ListNode T::*Member>
-class List {
+template<class T, ListNode T::*Member>
+class List
+{
 public:
 	List() { head_.prev_ = head_.next_ = &head_; }
 	~List()
@@ -108,9 +114,13 @@ public:
 		head_.prev_ = last;
 	}
 
-	/* The loop variable's element may be removed by the body: the next one is looked up before the body runs. No other may. */
-	template <bool Reverse>
-	class Iterator {
+	/*
+	 * The loop variable's element may be removed by the body: the next one is looked up before
+	 * the body runs. No other may.
+	 */
+	template<bool Reverse>
+	class Iterator
+	{
 	public:
 		explicit Iterator(ListNode *at) : at_(at), next_(step(at)) {}
 		T &operator*() const { return *element(at_); }
@@ -124,7 +134,10 @@ public:
 		bool operator==(const Iterator &other) const { return at_ == other.at_; }
 
 	private:
-		static ListNode *step(ListNode *node) { return Reverse ? node->prev_ : node->next_; }
+		static ListNode *step(ListNode *node)
+		{
+			return Reverse ? node->prev_ : node->next_;
+		}
 		ListNode *at_;
 		ListNode *next_;
 	};

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Locks. What a lock excludes is part of its type, so that no two places can take one lock in two ways:
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Locks. What a lock excludes is part of its
+// type, so that no two places can take one lock in two ways:
 //
 //	SpinLock	other tasks and CPUs; never taken from an interrupt
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
@@ -21,9 +21,13 @@
 #include <kern/abi/lock.h>
 #include <kern/annotations.hpp>
 
-namespace kern {
+namespace kern
+{
 
-/* What lockdep calls one kind of lock: all locks declared at one place share it. Static storage only. */
+/*
+ * What lockdep calls one kind of lock: all locks declared at one place share it. Static storage
+ * only.
+ */
 struct LockClass {
 	const char *name;
 	kern_lock_class_key key;
@@ -36,11 +40,16 @@ struct LockClass {
 		return kern_lock_class;                                                            \
 	}())
 
-class CAPABILITY("spinlock") SpinLock {
+class CAPABILITY("spinlock") SpinLock
+{
 public:
-	struct State {};
+	struct State {
+	};
 
-	explicit SpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	explicit SpinLock(LockClass &lock_class)
+	{
+		kern_spin_init(&native_, lock_class.name, &lock_class.key);
+	}
 	SpinLock(const SpinLock &) = delete;
 	SpinLock &operator=(const SpinLock &) = delete;
 
@@ -56,11 +65,16 @@ private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("spinlock") BhSpinLock {
+class CAPABILITY("spinlock") BhSpinLock
+{
 public:
-	struct State {};
+	struct State {
+	};
 
-	explicit BhSpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	explicit BhSpinLock(LockClass &lock_class)
+	{
+		kern_spin_init(&native_, lock_class.name, &lock_class.key);
+	}
 	BhSpinLock(const BhSpinLock &) = delete;
 	BhSpinLock &operator=(const BhSpinLock &) = delete;
 
@@ -76,14 +90,18 @@ private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("spinlock") IrqSpinLock {
+class CAPABILITY("spinlock") IrqSpinLock
+{
 public:
 	/* Whether interrupts were on before. */
 	struct State {
 		unsigned long flags;
 	};
 
-	explicit IrqSpinLock(LockClass &lock_class) { kern_spin_init(&native_, lock_class.name, &lock_class.key); }
+	explicit IrqSpinLock(LockClass &lock_class)
+	{
+		kern_spin_init(&native_, lock_class.name, &lock_class.key);
+	}
 	IrqSpinLock(const IrqSpinLock &) = delete;
 	IrqSpinLock &operator=(const IrqSpinLock &) = delete;
 
@@ -95,11 +113,16 @@ private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("mutex") Mutex {
+class CAPABILITY("mutex") Mutex
+{
 public:
-	struct State {};
+	struct State {
+	};
 
-	explicit Mutex(LockClass &lock_class) { kern_mutex_init(&native_, lock_class.name, &lock_class.key); }
+	explicit Mutex(LockClass &lock_class)
+	{
+		kern_mutex_init(&native_, lock_class.name, &lock_class.key);
+	}
 	~Mutex() { kern_mutex_destroy(&native_); }
 	Mutex(const Mutex &) = delete;
 	Mutex &operator=(const Mutex &) = delete;
@@ -117,11 +140,16 @@ private:
 	kern_mutex native_;
 };
 
-class CAPABILITY("rwlock") RwLock {
+class CAPABILITY("rwlock") RwLock
+{
 public:
-	struct State {};
+	struct State {
+	};
 
-	explicit RwLock(LockClass &lock_class) { kern_rwsem_init(&native_, lock_class.name, &lock_class.key); }
+	explicit RwLock(LockClass &lock_class)
+	{
+		kern_rwsem_init(&native_, lock_class.name, &lock_class.key);
+	}
 	RwLock(const RwLock &) = delete;
 	RwLock &operator=(const RwLock &) = delete;
 
@@ -140,8 +168,9 @@ private:
 };
 
 /* Holds a lock for the length of a block. */
-template <class Lock>
-class [[nodiscard]] SCOPED_CAPABILITY Guard {
+template<class Lock>
+class [[nodiscard]] SCOPED_CAPABILITY Guard
+{
 public:
 	explicit Guard(Lock &lock) ACQUIRE(lock) : lock_(lock), state_(lock.lock()) {}
 	~Guard() RELEASE() { lock_.unlock(state_); }
@@ -154,9 +183,13 @@ private:
 };
 
 /* Holds the reading side of a RwLock for the length of a block. */
-class [[nodiscard]] SCOPED_CAPABILITY SharedGuard {
+class [[nodiscard]] SCOPED_CAPABILITY SharedGuard
+{
 public:
-	explicit SharedGuard(RwLock &lock) ACQUIRE_SHARED(lock) : lock_(lock) { lock.lock_shared(); }
+	explicit SharedGuard(RwLock &lock) ACQUIRE_SHARED(lock) : lock_(lock)
+	{
+		lock.lock_shared();
+	}
 	~SharedGuard() RELEASE() { lock_.unlock_shared(); }
 	SharedGuard(const SharedGuard &) = delete;
 	SharedGuard &operator=(const SharedGuard &) = delete;
@@ -166,17 +199,19 @@ private:
 };
 
 /* Data out of reach without its lock. */
-template <class T, class Lock = SpinLock>
-class Locked {
+template<class T, class Lock = SpinLock>
+class Locked
+{
 public:
-	template <class... Args>
-	explicit Locked(LockClass &lock_class, Args &&...args) : lock_(lock_class), value_{std::forward<Args>(args)...}
+	template<class... Args>
+	explicit Locked(LockClass &lock_class, Args &&...args)
+	    : lock_(lock_class), value_{std::forward<Args>(args)...}
 	{
 	}
 
 	/* Calls `body` with the data while the lock is held, and returns what it returns. No reference to the
 	 * data may outlive the call. */
-	template <class Body>
+	template<class Body>
 	decltype(auto) with(Body &&body)
 	{
 		static_assert(!std::is_reference_v<std::invoke_result_t<Body, T &>>,

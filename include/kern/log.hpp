@@ -41,5 +41,6 @@
 #define kern_warning_limited(...) KERN_LOG_LIMITED(kern_warning(__VA_ARGS__))
 #define kern_info_limited(...) KERN_LOG_LIMITED(kern_info(__VA_ARGS__))
 #define kern_dev_error_limited(device, ...) KERN_LOG_LIMITED(kern_dev_error(device, __VA_ARGS__))
-#define kern_dev_warning_limited(device, ...) KERN_LOG_LIMITED(kern_dev_warning(device, __VA_ARGS__))
+#define kern_dev_warning_limited(device, ...)                                                      \
+	KERN_LOG_LIMITED(kern_dev_warning(device, __VA_ARGS__))
 #define kern_dev_info_limited(device, ...) KERN_LOG_LIMITED(kern_dev_info(device, __VA_ARGS__))

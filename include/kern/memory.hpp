@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocation: always asked for in the open, with the context it is asked from, and always with an answer to look at.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Allocation: always asked for in the open,
+// with the context it is asked from, and always with an answer to look at.
 //
 //	auto queue = TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
 //	auto ring = TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised
@@ -12,7 +12,8 @@
 #include <kern/abi/memory.h>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
 inline constexpr std::size_t page_shift = KERN_PAGE_SHIFT;
 inline constexpr std::size_t page_size = std::size_t{1} << page_shift;
@@ -38,22 +39,27 @@ constexpr bool may_sleep(Gfp flags)
 
 } // namespace kern
 
-/* new (kern::Gfp::kernel) T(…): nullptr without memory. For kern::adopt() and kern::adopt_ref(); there is no other new. */
+/*
+ * new (kern::Gfp::kernel) T(…): nullptr without memory. For kern::adopt() and kern::adopt_ref();
+ * there is no other new.
+ */
 inline void *operator new(std::size_t size, kern::Gfp flags) noexcept
 {
 	return kern_alloc(size, static_cast<unsigned int>(flags));
 }
 
-namespace kern {
+namespace kern
+{
 
 /* Ends an object that new (Gfp), make() or make_ref() began. nullptr is no object. */
-template <class T>
+template<class T>
 void destroy(T *object)
 {
 	if (!object)
 		return;
 	if constexpr (std::has_virtual_destructor_v<T>) {
-		// The dynamic type may begin elsewhere than the static one; the deleting destructor knows.
+		// The dynamic type may begin elsewhere than the static one; the deleting destructor
+		// knows.
 		delete object;
 	} else {
 		object->~T();
@@ -62,8 +68,9 @@ void destroy(T *object)
 }
 
 /* The one owner of an object. Never copied; empty after a move. */
-template <class T>
-class Owned {
+template<class T>
+class Owned
+{
 public:
 	constexpr Owned() = default;
 	constexpr Owned(std::nullptr_t) {}
@@ -71,11 +78,12 @@ public:
 	static Owned adopt(T *object) { return Owned(object); }
 
 	Owned(Owned &&other) noexcept : object_(other.release()) {}
-	template <class U>
+	template<class U>
 		requires(std::is_convertible_v<U *, T *> && !std::is_same_v<T, U>)
 	Owned(Owned<U> &&other) noexcept : object_(other.release())
 	{
-		static_assert(std::has_virtual_destructor_v<T>, "destroyed through a base without a virtual destructor");
+		static_assert(std::has_virtual_destructor_v<T>,
+			      "destroyed through a base without a virtual destructor");
 	}
 	Owned &operator=(Owned &&other) noexcept
 	{
@@ -101,11 +109,12 @@ private:
 };
 
 /*
- * The owner of what new (Gfp) gave, ENOMEM if it gave nothing: for a create() of a class with a private constructor,
+ * The owner of what new (Gfp) gave, ENOMEM if it gave nothing: for a create() of a class with a
+ * private constructor,
  *
  *	return kern::adopt(new (kern::Gfp::kernel) Queue(…));
  */
-template <class T>
+template<class T>
 Result<Owned<T>> adopt(T *object)
 {
 	static_assert(alignof(T) <= 8 || (sizeof(T) & (sizeof(T) - 1)) == 0,
@@ -116,15 +125,16 @@ Result<Owned<T>> adopt(T *object)
 }
 
 /* Memory for and construction of a T. Errors: ENOMEM. Context: as `flags` says. */
-template <class T, class... Args>
+template<class T, class... Args>
 Result<Owned<T>> make(Gfp flags, Args &&...args)
 {
 	return adopt(new (flags) T(std::forward<Args>(args)...));
 }
 
 /* The owner of a run of objects, destroyed in reverse order. */
-template <class T>
-class OwnedArray {
+template<class T>
+class OwnedArray
+{
 public:
 	constexpr OwnedArray() = default;
 	OwnedArray(OwnedArray &&other) noexcept
@@ -156,7 +166,7 @@ public:
 	operator std::span<T>() const { return span(); }
 
 private:
-	template <class U>
+	template<class U>
 	friend Result<OwnedArray<U>> make_array(Gfp flags, std::size_t count);
 
 	OwnedArray(T *first, std::size_t count) : first_(first), count_(count) {}
@@ -174,7 +184,7 @@ private:
 
 /* `count` value-initialised objects; large arrays need not be contiguous in physical memory where `flags` may sleep.
  * Errors: ENOMEM, also for a size that overflows. */
-template <class T>
+template<class T>
 Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
 {
 	static_assert(alignof(T) <= 8);
@@ -189,8 +199,12 @@ Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
 	return OwnedArray<T>(first, count);
 }
 
-/* A block of 2^order contiguous pages, with the kernel's page reference counts in reach for those that hand pages on. */
-class Pages {
+/*
+ * A block of 2^order contiguous pages, with the kernel's page reference counts in reach for those
+ * that hand pages on.
+ */
+class Pages
+{
 public:
 	Pages() = default;
 	/* node: -1 for the nearest. Errors: ENOMEM. */
@@ -233,12 +247,16 @@ private:
 	unsigned int order_ = 0;
 };
 
-/* A global object whose life is begun and ended by the module's init and exit: there are no dynamic initialisers. */
-template <class T>
-class Static {
+/*
+ * A global object whose life is begun and ended by the module's init and exit: there are no dynamic
+ * initialisers.
+ */
+template<class T>
+class Static
+{
 public:
 	constexpr Static() = default;
-	template <class... Args>
+	template<class... Args>
 	T &construct(Args &&...args)
 	{
 		return *new (storage_) T(std::forward<Args>(args)...);

@@ -2,12 +2,14 @@
 // A member function as a value, for what calls back: kern::method<&Device::refresh>.
 #pragma once
 
-namespace kern {
+namespace kern
+{
 
-template <auto Member>
-struct Method {};
+template<auto Member>
+struct Method {
+};
 
-template <auto Member>
+template<auto Member>
 inline constexpr Method<Member> method{};
 
 } // namespace kern

@@ -2,10 +2,11 @@
 // A window of device registers. Offsets are bytes from its start. Values are in the host's byte order on a little-endian bus;
 // the _be functions are for registers that the device keeps in big-endian order, as ConnectX does.
 //
-// Each access happens once, whole, and in order with the other accesses to the window and with normal memory before it (writes) or
-// after it (reads); the _relaxed ones say nothing about normal memory. A write is posted: read something back to
-// be sure that it arrived. Nothing here is a call, unless the kernel implements the windows of its devices itself
-// (CONFIG_INDIRECT_IOMEM, User-Mode Linux), where they are no memory.
+// Each access happens once, whole, and in order with the other accesses to the window and with
+// normal memory before it (writes) or after it (reads); the _relaxed ones say nothing about normal
+// memory. A write is posted: read something back to be sure that it arrived. Nothing here is a
+// call, unless the kernel implements the windows of its devices itself (CONFIG_INDIRECT_IOMEM,
+// User-Mode Linux), where they are no memory.
 #pragma once
 #include <utility>
 #include <kern/abi/pci.h>
@@ -16,9 +17,11 @@
 #error "access to device registers is not written for this architecture yet"
 #endif
 
-namespace kern {
+namespace kern
+{
 
-class Mmio {
+class Mmio
+{
 public:
 	Mmio() = default;
 	/* Takes over a mapping that kern_iounmap() ends. */
@@ -47,7 +50,8 @@ public:
 	Mmio view(u64 offset, u64 size) const
 	{
 		kern_assert(offset <= size_ && size <= size_ - offset);
-		return Mmio(base_ + offset, size, kind_ == Kind::memory ? Kind::memory : Kind::borrowed);
+		return Mmio(base_ + offset, size,
+			    kind_ == Kind::memory ? Kind::memory : Kind::borrowed);
 	}
 	explicit operator bool() const { return base_ != nullptr; }
 
@@ -59,15 +63,24 @@ public:
 	void write16(u64 offset, u16 value) const { write<u16, Ordered::yes>(offset, value); }
 	void write32(u64 offset, u32 value) const { write<u32, Ordered::yes>(offset, value); }
 	void write64(u64 offset, u64 value) const { write<u64, Ordered::yes>(offset, value); }
-	void write32_relaxed(u64 offset, u32 value) const { write<u32, Ordered::no>(offset, value); }
-	void write64_relaxed(u64 offset, u64 value) const { write<u64, Ordered::no>(offset, value); }
+	void write32_relaxed(u64 offset, u32 value) const
+	{
+		write<u32, Ordered::no>(offset, value);
+	}
+	void write64_relaxed(u64 offset, u64 value) const
+	{
+		write<u64, Ordered::no>(offset, value);
+	}
 
 	u32 read_be32(u64 offset) const { return __builtin_bswap32(read32(offset)); }
 	u64 read_be64(u64 offset) const { return __builtin_bswap64(read64(offset)); }
 	void write_be32(u64 offset, u32 value) const { write32(offset, __builtin_bswap32(value)); }
 	void write_be64(u64 offset, u64 value) const { write64(offset, __builtin_bswap64(value)); }
 
-	/* Copies whole 64-bit words in rising order, for write-combining windows; a wmb() after it pushes them out. */
+	/*
+	 * Copies whole 64-bit words in rising order, for write-combining windows; a wmb() after it
+	 * pushes them out.
+	 */
 	void copy64(u64 offset, const void *from, std::size_t words) const
 	{
 		kern_assert(offset + words * 8 <= size_);
@@ -77,14 +90,19 @@ public:
 	}
 
 private:
-	/* Registers that are memory; registers of a device, with or without the duty to unmap them. */
+	/*
+	 * Registers that are memory; registers of a device, with or without the duty to unmap them.
+	 */
 	enum class Kind : u8 { memory, borrowed, owned };
 	/* After the writes to normal memory before it. */
 	enum class Ordered { no, yes };
 
-	Mmio(void *base, u64 size, Kind kind) : base_(static_cast<std::byte *>(base)), size_(size), kind_(kind) {}
+	Mmio(void *base, u64 size, Kind kind)
+	    : base_(static_cast<std::byte *>(base)), size_(size), kind_(kind)
+	{
+	}
 
-	template <class T>
+	template<class T>
 	T read(u64 offset) const
 	{
 		const volatile T *from = at<T>(offset);
@@ -96,7 +114,7 @@ private:
 		asm volatile("mov %1, %0" : "=r"(value) : "m"(*from) : "memory");
 		return value;
 	}
-	template <class T, Ordered ordered>
+	template<class T, Ordered ordered>
 	void write(u64 offset, T value) const
 	{
 		volatile T *to = at<T>(offset);
@@ -110,10 +128,11 @@ private:
 			asm volatile("mov %0, %1" : : "r"(value), "m"(*to));
 	}
 
-	template <class T>
+	template<class T>
 	volatile T *at(u64 offset) const
 	{
-		kern_assert(offset % sizeof(T) == 0 && offset < size_ && size_ - offset >= sizeof(T));
+		kern_assert(offset % sizeof(T) == 0 && offset < size_ &&
+			    size_ - offset >= sizeof(T));
 		return reinterpret_cast<volatile T *>(base_ + offset);
 	}
 

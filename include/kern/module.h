@@ -37,8 +37,8 @@
 	module_exit(kern_module_exit)
 
 /*
- * A function, `extern "C" void name()`, after which the module is not unloaded any more: something that nobody can take back may still call
- * it. Context: any.
+ * A function, `extern "C" void name()`, after which the module is not unloaded any more: something
+ * that nobody can take back may still call it. Context: any.
  */
 #define KERN_MODULE_STAYS(name)                                                                    \
 	void name(void);                                                                           \
@@ -52,8 +52,8 @@
 #define KERN_MODULE_ALIAS(name) MODULE_ALIAS(name)
 
 /*
- * A parameter, read-only in sysfs; of `extern "C" unsigned int`s that C++ defines, with the default in them.
- * name: without the module's.
+ * A parameter, read-only in sysfs; of `extern "C" unsigned int`s that C++ defines, with the default
+ * in them. name: without the module's.
  */
 #define KERN_PARAMETER_UINT(name, variable, description)                                           \
 	extern unsigned int variable;                                                              \
@@ -61,16 +61,15 @@
 	MODULE_PARM_DESC(name, description)
 
 /*
- * The devices of a PCI driver, KERN_PCI_ID(vendor, device, data) each, by which the module is loaded, too. C++ declares
+ * The devices of a PCI driver, KERN_PCI_ID(vendor, device, data) each, by which the module is
+ * loaded, too. C++ declares
  *
  *	extern "C" const struct pci_device_id name[];
  */
 #define KERN_PCI_IDS(name, ...)                                                                    \
 	extern const struct pci_device_id name[];                                                  \
-	const struct pci_device_id name[] = { __VA_ARGS__, {} };                                   \
+	const struct pci_device_id name[] = {__VA_ARGS__, {}};                                     \
 	MODULE_DEVICE_TABLE(pci, name)
 #define KERN_PCI_ID(vendor_id, device_id, data)                                                    \
-	{                                                                                          \
-		PCI_DEVICE(vendor_id, device_id), .driver_data = data                              \
-	}
+	{PCI_DEVICE(vendor_id, device_id), .driver_data = data}
 #endif

@@ -1,14 +1,15 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Network interfaces and packets. The functions are those of abi/netdev.h; here is what C++ does without a call.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Network interfaces and packets. The
+// functions are those of abi/netdev.h; here is what C++ does without a call.
 //
 //	class Interface { static int start_xmit(sk_buff *skb, net_device *dev) { auto &self = kern::netdev_owner<Interface>(dev); … } };
 #pragma once
 #include <kern/abi/netdev.h>
 
-namespace kern {
+namespace kern
+{
 
 /* The owner that kern_netdev_configure() was given. Any context. */
-template <class T>
+template<class T>
 T &netdev_owner(net_device *dev)
 {
 	return **reinterpret_cast<T **>(reinterpret_cast<char *>(dev) + KERN_NETDEV_PRIVATE);
@@ -23,11 +24,13 @@ inline u8 *skb_data(sk_buff *skb)
 /* The number of the transmit queue that the stack chose for a packet. */
 inline u16 skb_queue(const sk_buff *skb)
 {
-	return *reinterpret_cast<const u16 *>(reinterpret_cast<const char *>(skb) + KERN_OFFSETOF_sk_buff_queue_mapping);
+	return *reinterpret_cast<const u16 *>(reinterpret_cast<const char *>(skb) +
+					      KERN_OFFSETOF_sk_buff_queue_mapping);
 }
 
 /* Holds the rtnl lock, under which interfaces change, for the length of a block. May sleep. */
-class [[nodiscard]] RtnlGuard {
+class [[nodiscard]] RtnlGuard
+{
 public:
 	RtnlGuard() { kern_rtnl_lock(); }
 	~RtnlGuard() { kern_rtnl_unlock(); }
@@ -36,8 +39,9 @@ public:
 };
 
 /* NAPI whose poll function is a member: the class derives from it. */
-template <class T>
-class Napi : public kern_napi {
+template<class T>
+class Napi : public kern_napi
+{
 public:
 	void add(net_device *dev, bool transmit)
 	{

@@ -14,16 +14,20 @@
 #include <kern/errno.h>
 #include <kern/result.hpp>
 
-namespace kern::netlink {
+namespace kern::netlink
+{
 
-class Request {
+class Request
+{
 public:
 	explicit Request(const kern_netlink_request *native) : native_(native) {}
 
 	u16 type() const { return native_->type; }
 	bool may_administer() const { return kern_netlink_may_administer(native_); }
-	/* A number that the program may have given. false: it has not; what is too short is none. */
-	template <class Number>
+	/*
+	 * A number that the program may have given. false: it has not; what is too short is none.
+	 */
+	template<class Number>
 	bool get(u16 attribute, Number &number) const
 	{
 		unsigned int size;
@@ -39,11 +43,12 @@ public:
 		return kern_netlink_find(native_, attribute, &size);
 	}
 	/* The same of a text, which may end in a 0 byte or not; what does not fit is no text. */
-	template <size_t room>
+	template<size_t room>
 	bool get(u16 attribute, char (&text)[room]) const
 	{
 		unsigned int size;
-		const auto *data = static_cast<const char *>(kern_netlink_find(native_, attribute, &size));
+		const auto *data =
+			static_cast<const char *>(kern_netlink_find(native_, attribute, &size));
 		if (!data)
 			return false;
 		unsigned int length = 0;
@@ -60,7 +65,8 @@ private:
 	const kern_netlink_request *native_;
 };
 
-class Message {
+class Message
+{
 public:
 	explicit Message(kern_netlink_message *native) : native_(native) {}
 	Message(const Message &) = delete;
@@ -79,9 +85,18 @@ public:
 	}
 	void put(u16 type, u8 value) { put(type, &value, sizeof(value)); }
 	void put(u16 type, u32 value) { put(type, &value, sizeof(value)); }
-	void put(u16 type, u64 value) { full_ = full_ || !kern_netlink_put_u64(native_, type, value); }
-	void put(u16 type, const char *text) { put(type, text, static_cast<unsigned int>(__builtin_strlen(text)) + 1); }
-	void put(u16 type, const void *data, unsigned int size) { full_ = full_ || !kern_netlink_put(native_, type, data, size); }
+	void put(u16 type, u64 value)
+	{
+		full_ = full_ || !kern_netlink_put_u64(native_, type, value);
+	}
+	void put(u16 type, const char *text)
+	{
+		put(type, text, static_cast<unsigned int>(__builtin_strlen(text)) + 1);
+	}
+	void put(u16 type, const void *data, unsigned int size)
+	{
+		full_ = full_ || !kern_netlink_put(native_, type, data, size);
+	}
 
 	bool full() const { return full_; }
 	/* Where it ends, and back to there, when it had room. */
@@ -100,11 +115,13 @@ private:
 };
 
 /* What is put in while it lives is within one attribute. */
-class Nest {
+class Nest
+{
 public:
 	/* said: marked as one that has attributes, which not all readers expect. */
 	Nest(Message &message, u16 type, bool said = false)
-	    : message_(message), native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))
+	    : message_(message),
+	      native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))
 	{
 		message.full_ = message.full_ || !native_;
 	}

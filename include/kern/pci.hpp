@@ -24,10 +24,15 @@
 /* This module, for those who are to hold it while they call it. */
 extern "C" struct module __this_module;
 
-namespace kern::pci {
+namespace kern::pci
+{
 
-/* A device that this driver was given. Valid from probe() to the end of remove; a handle, freely copied. */
-class Device {
+/*
+ * A device that this driver was given. Valid from probe() to the end of remove; a handle, freely
+ * copied.
+ */
+class Device
+{
 public:
 	explicit Device(pci_dev *native) : native_(native) {}
 
@@ -75,7 +80,10 @@ public:
 		return check(kern_pci_write_config32(native_, where, value));
 	}
 	/* Its offset; 0 if there is none. */
-	u8 find_capability(int capability) const { return kern_pci_find_capability(native_, capability); }
+	u8 find_capability(int capability) const
+	{
+		return kern_pci_find_capability(native_, capability);
+	}
 	/* Around a reset that the driver does itself. */
 	Result<> save_state() const { return check(kern_pci_save_state(native_)); }
 	void restore_state() const { kern_pci_restore_state(native_); }
@@ -86,10 +94,15 @@ public:
 	u64 bar_address(unsigned int bar) const { return kern_pci_bar_address(native_, bar); }
 
 	enum class Caching { none, write_combining };
-	/* Maps part of a BAR. May sleep. Errors: ENXIO if the BAR has no such part, or there is no memory. */
-	Result<Mmio> map_bar(unsigned int bar, u64 offset, u64 size, Caching caching = Caching::none) const
+	/*
+	 * Maps part of a BAR. May sleep. Errors: ENXIO if the BAR has no such part, or there is no
+	 * memory.
+	 */
+	Result<Mmio> map_bar(unsigned int bar, u64 offset, u64 size,
+			     Caching caching = Caching::none) const
 	{
-		void *base = kern_pci_map_bar(native_, bar, offset, size, caching == Caching::write_combining);
+		void *base = kern_pci_map_bar(native_, bar, offset, size,
+					      caching == Caching::write_combining);
 		if (!base)
 			return Error{-ENXIO};
 		return Mmio::adopt(base, size);
@@ -101,10 +114,14 @@ private:
 };
 
 /* Memory decoding, bus mastering and the BARs, as long as it lives. */
-class Enabled {
+class Enabled
+{
 public:
 	Enabled() = default;
-	/* dma_bits: how wide the device's DMA addresses are. May sleep. Errors: the kernel's (EBUSY, EIO, …). */
+	/*
+	 * dma_bits: how wide the device's DMA addresses are. May sleep. Errors: the kernel's
+	 * (EBUSY, EIO, …).
+	 */
 	static Result<Enabled> create(Device pci, const char *name, unsigned int dma_bits = 64)
 	{
 		TRY_ERRNO(kern_pci_enable(pci.native(), name, dma_bits));
@@ -128,16 +145,23 @@ private:
 };
 
 /* MSI-X vectors, or the interrupt pin. The handlers (kern::Irq) are gone before them. */
-class InterruptVectors {
+class InterruptVectors
+{
 public:
 	InterruptVectors() = default;
-	/* The pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the kernel, where the device has none. */
+	/*
+	 * The pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the kernel,
+	 * where the device has none.
+	 */
 	static Result<InterruptVectors> create_line(Device pci)
 	{
 		TRY_ERRNO(kern_pci_alloc_line(pci.native()));
 		return InterruptVectors(pci.native(), 1);
 	}
-	/* As many as there are, up to max. May sleep. Errors: ENOSPC and others if there are less than min. */
+	/*
+	 * As many as there are, up to max. May sleep. Errors: ENOSPC and others if there are less
+	 * than min.
+	 */
 	static Result<InterruptVectors> create(Device pci, unsigned int min, unsigned int max)
 	{
 		const int count = kern_pci_alloc_msix(pci.native(), min, max);
@@ -175,12 +199,14 @@ private:
 	unsigned int count_ = 0;
 };
 
-template <class T>
-class Driver {
+template<class T>
+class Driver
+{
 public:
 	Driver()
 	{
-		item_.probe = [](kern_pci_driver_item *, pci_dev *native, unsigned long data) -> int {
+		item_.probe = [](kern_pci_driver_item *, pci_dev *native,
+				 unsigned long data) -> int {
 			Result<Owned<T>> object = T::probe(Device(native), data);
 			if (!object.ok())
 				return object.error();
@@ -196,7 +222,10 @@ public:
 			if (auto *object = static_cast<T *>(kern_pci_get_data(native)))
 				object->shutdown();
 		};
-		if constexpr (requires(T &object) { object.reset_prepare(); object.reset_done(); }) {
+		if constexpr (requires(T &object) {
+				      object.reset_prepare();
+				      object.reset_done();
+			      }) {
 			item_.reset_prepare = [](kern_pci_driver_item *, pci_dev *native) {
 				if (auto *object = static_cast<T *>(kern_pci_get_data(native)))
 					object->reset_prepare();

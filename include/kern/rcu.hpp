@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reading without a lock: a writer puts the new in place, waits until nobody can still see the old, then frees it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Reading without a lock: a writer puts the
+// new in place, waits until nobody can still see the old, then frees it.
 //
 //	kern::rcu::Pointer<Table> table_;
 //	{ kern::rcu::ReadGuard reading; if (Table *table = table_.load()) … }	// does not sleep
@@ -11,9 +11,11 @@
 #include <kern/assert.hpp>
 #include <kern/method.hpp>
 
-namespace kern::rcu {
+namespace kern::rcu
+{
 
-class [[nodiscard]] ReadGuard {
+class [[nodiscard]] ReadGuard
+{
 public:
 	ReadGuard() { kern_rcu_read_lock(); }
 	~ReadGuard() { kern_rcu_read_unlock(); }
@@ -22,12 +24,19 @@ public:
 };
 
 /* Returns when all readers that run now are through. May sleep. */
-inline void synchronize() { kern_rcu_synchronize(); }
+inline void synchronize()
+{
+	kern_rcu_synchronize();
+}
 /* Returns when all that was deferred has been called. May sleep. */
-inline void barrier() { kern_rcu_barrier(); }
+inline void barrier()
+{
+	kern_rcu_barrier();
+}
 
-template <class T>
-class Pointer {
+template<class T>
+class Pointer
+{
 public:
 	constexpr Pointer() = default;
 	explicit Pointer(T *object) : object_(object) {}
@@ -50,18 +59,24 @@ private:
 	T *object_ = nullptr;
 };
 
-/* A call after all readers of now are through, in a soft interrupt: a member of the object that is to go. */
-class Deferred {
+/*
+ * A call after all readers of now are through, in a soft interrupt: a member of the object that is
+ * to go.
+ */
+class Deferred
+{
 public:
 	Deferred() = default;
 	Deferred(const Deferred &) = delete;
 	Deferred &operator=(const Deferred &) = delete;
 
 	/* Any context. Once at a time. */
-	template <auto Member, class T>
+	template<auto Member, class T>
 	void call(Method<Member>, T *object)
 	{
-		item_.run = [](kern_rcu_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_rcu_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_rcu_call(&item_);
 	}

@@ -9,13 +9,16 @@
 #include <kern/atomic.hpp>
 #include <kern/memory.hpp>
 
-namespace kern {
+namespace kern
+{
 
 /*
- * A count that starts at one and, when misused, stays where it can do no harm: past its limits it warns and sticks, and leaks the
- * object rather than freeing it twice. Copies order nothing; the drop to zero sees all that other owners did.
+ * A count that starts at one and, when misused, stays where it can do no harm: past its limits it
+ * warns and sticks, and leaks the object rather than freeing it twice. Copies order nothing; the
+ * drop to zero sees all that other owners did.
  */
-class RefCount {
+class RefCount
+{
 public:
 	void get()
 	{
@@ -29,8 +32,8 @@ public:
 		do {
 			if (count == 0)
 				return false;
-		} while (!__atomic_compare_exchange_n(&count_, &count, count + 1, true, __ATOMIC_RELAXED,
-						      __ATOMIC_RELAXED));
+		} while (!__atomic_compare_exchange_n(&count_, &count, count + 1, true,
+						      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 		if (count < 0) [[unlikely]]
 			misused();
 		return true;
@@ -60,12 +63,13 @@ private:
 	int count_ = 1;
 };
 
-template <class T>
+template<class T>
 class Ref;
 
 /* Base of objects that Ref counts. */
-template <class T>
-class RefCounted {
+template<class T>
+class RefCounted
+{
 public:
 	RefCounted(const RefCounted &) = delete;
 	RefCounted &operator=(const RefCounted &) = delete;
@@ -76,7 +80,7 @@ protected:
 	~RefCounted() = default;
 
 private:
-	template <class U>
+	template<class U>
 	friend class Ref;
 
 	void ref_get() const { count_.get(); }
@@ -90,8 +94,9 @@ private:
 	mutable RefCount count_;
 };
 
-template <class T>
-class Ref {
+template<class T>
+class Ref
+{
 public:
 	constexpr Ref() = default;
 	constexpr Ref(std::nullptr_t) {}
@@ -103,8 +108,14 @@ public:
 		object.ref_get();
 		return Ref(&object);
 	}
-	/* A further reference if there still is one; the memory has to stay meanwhile (a lock, or RCU). */
-	static Ref try_share(T &object) { return object.ref_get_unless_zero() ? Ref(&object) : Ref(); }
+	/*
+	 * A further reference if there still is one; the memory has to stay meanwhile (a lock, or
+	 * RCU).
+	 */
+	static Ref try_share(T &object)
+	{
+		return object.ref_get_unless_zero() ? Ref(&object) : Ref();
+	}
 
 	Ref(const Ref &other) : object_(other.object_)
 	{
@@ -112,7 +123,7 @@ public:
 			object_->ref_get();
 	}
 	Ref(Ref &&other) noexcept : object_(other.release()) {}
-	template <class U>
+	template<class U>
 		requires(std::is_convertible_v<U *, T *> && !std::is_same_v<T, U>)
 	Ref(Ref<U> other) noexcept : object_(other.release())
 	{
@@ -145,7 +156,7 @@ private:
 };
 
 /* The first reference to what new (Gfp) gave; see adopt(). */
-template <class T>
+template<class T>
 Result<Ref<T>> adopt_ref(T *object)
 {
 	if (!object) [[unlikely]]
@@ -154,7 +165,7 @@ Result<Ref<T>> adopt_ref(T *object)
 }
 
 /* An object with one reference. Errors: ENOMEM. */
-template <class T, class... Args>
+template<class T, class... Args>
 Result<Ref<T>> make_ref(Gfp flags, Args &&...args)
 {
 	return adopt_ref(new (flags) T(std::forward<Args>(args)...));

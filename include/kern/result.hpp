@@ -9,8 +9,9 @@
 //		...
 //	}
 //
-// A Result holds either a value or an error, which is a negative errno. The value is reached by TRY, or after a look at
-// ok(): looking at value() of an error is a bug, reported where the build has checks.
+// A Result holds either a value or an error, which is a negative errno. The value is reached by
+// TRY, or after a look at ok(): looking at value() of an error is a bug, reported where the build
+// has checks.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -18,22 +19,26 @@
 #include <kern/assert.hpp>
 #include <kern/errno.h>
 
-namespace kern {
+namespace kern
+{
 
 struct Error {
 	int code; // negative errno
 };
 
-template <class T = void>
-class [[nodiscard]] Result {
-	static_assert(!std::is_reference_v<T>, "return a pointer, or std::reference_wrapper's equal");
+template<class T = void>
+class [[nodiscard]] Result
+{
+	static_assert(!std::is_reference_v<T>,
+		      "return a pointer, or std::reference_wrapper's equal");
 
 public:
 	using Value = T;
 
 	constexpr Result(Error error) : error_(error.code) { kern_assert(error.code < 0); }
-	template <class U>
-		requires(std::is_constructible_v<T, U &&> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+	template<class U>
+		requires(std::is_constructible_v<T, U &&> &&
+			 !std::is_same_v<std::remove_cvref_t<U>, Error> &&
 			 !std::is_same_v<std::remove_cvref_t<U>, Result>)
 	constexpr Result(U &&value) : error_(0), value_(std::forward<U>(value))
 	{
@@ -47,7 +52,7 @@ public:
 	= default;
 	constexpr Result(Result &&other) noexcept
 		requires(!std::is_trivially_move_constructible_v<T>)
-		: error_(other.error_)
+	    : error_(other.error_)
 	{
 		if (ok())
 			new (&value_) T(std::move(other.value_));
@@ -96,8 +101,9 @@ private:
 	};
 };
 
-template <>
-class [[nodiscard]] Result<void> {
+template<>
+class [[nodiscard]] Result<void>
+{
 public:
 	using Value = void;
 
@@ -113,7 +119,10 @@ private:
 	int error_ = 0;
 };
 
-/* The verbs' convention, 0 or a negative errno, as a Result; and there is Result::error() for the way back. */
+/*
+ * The verbs' convention, 0 or a negative errno, as a Result; and there is Result::error() for the
+ * way back.
+ */
 constexpr Result<> check(int status)
 {
 	if (status < 0) [[unlikely]]
@@ -122,14 +131,17 @@ constexpr Result<> check(int status)
 }
 
 /* Says in the open that an error is of no interest; the caller's comment says why. */
-template <class T>
+template<class T>
 constexpr void ignore(const Result<T> &)
 {
 }
 
 } // namespace kern
 
-/* The value of a Result; an error is returned from the enclosing function, which returns a Result too. */
+/*
+ * The value of a Result; an error is returned from the enclosing function, which returns a Result
+ * too.
+ */
 #define TRY(expression)                                                                            \
 	({                                                                                         \
 		auto kern_try_result = (expression);                                               \

@@ -15,9 +15,11 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class UserShare {
+class UserShare
+{
 public:
 	const u32 user;
 
@@ -26,15 +28,16 @@ protected:
 	~UserShare() = default;
 
 private:
-	template <class Share>
+	template<class Share>
 	friend class Shares;
 	/* His opened files. */
 	u32 files_ = 0;
 	ListNode node_;
 };
 
-template <class Share>
-class Shares {
+template<class Share>
+class Shares
+{
 public:
 	explicit Shares(LockClass &lock_class) : lock_(lock_class) {}
 	~Shares()
@@ -45,10 +48,14 @@ public:
 	}
 
 	/* A file's part in its user's share. */
-	class Member {
+	class Member
+	{
 	public:
 		Member() = default;
-		Member(Member &&other) noexcept : shares_(other.shares_), share_(std::exchange(other.share_, nullptr)) {}
+		Member(Member &&other) noexcept
+		    : shares_(other.shares_), share_(std::exchange(other.share_, nullptr))
+		{
+		}
 		Member &operator=(Member &&) = delete;
 		~Member()
 		{

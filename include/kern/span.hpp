@@ -6,21 +6,22 @@
 #include <type_traits>
 #include <kern/assert.hpp>
 
-namespace kern {
+namespace kern
+{
 
-template <class T>
+template<class T>
 using Span = std::span<T>;
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
 /* The bytes of one object. */
-template <class T>
+template<class T>
 	requires std::is_trivially_copyable_v<T>
 ConstBytes bytes_of(const T &object)
 {
 	return {reinterpret_cast<const std::byte *>(&object), sizeof(object)};
 }
-template <class T>
+template<class T>
 	requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
 Bytes writable_bytes_of(T &object)
 {
@@ -34,7 +35,10 @@ inline void copy(Bytes to, ConstBytes from)
 		return;
 	__builtin_memcpy(to.data(), from.data(), from.size());
 }
-inline void fill(Bytes to, unsigned char value) { __builtin_memset(to.data(), value, to.size()); }
+inline void fill(Bytes to, unsigned char value)
+{
+	__builtin_memset(to.data(), value, to.size());
+}
 inline bool equal(ConstBytes a, ConstBytes b)
 {
 	return a.size() == b.size() && __builtin_memcmp(a.data(), b.data(), a.size()) == 0;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files below a device's own directory in sysfs, each one value for everybody to read, and perhaps for root to write.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Files below a device's own directory in
+// sysfs, each one value for everybody to read, and perhaps for root to write.
 //
 //	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", TRY(count())); return {}; }
 //	directory_ = TRY(kern::sysfs::Directory::create("counters", device));
@@ -13,16 +13,24 @@
 #include <kern/result.hpp>
 #include <kern/span.hpp>
 
-namespace kern::sysfs {
+namespace kern::sysfs
+{
 
-class Directory {
+class Directory
+{
 public:
-	/* In the directory of a device, which outlives it, or in another one. May sleep. Errors: EEXIST or ENOMEM, both as ENOMEM. */
+	/*
+	 * In the directory of a device, which outlives it, or in another one. May sleep. Errors:
+	 * EEXIST or ENOMEM, both as ENOMEM.
+	 */
 	static Result<Directory> create(const char *name, struct device *device)
 	{
 		return create(name, kern_sysfs_device(device));
 	}
-	static Result<Directory> create(const char *name, const Directory &parent) { return create(name, parent.native_); }
+	static Result<Directory> create(const char *name, const Directory &parent)
+	{
+		return create(name, parent.native_);
+	}
 
 	Directory() = default;
 	Directory(Directory &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
@@ -31,7 +39,10 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* What is in it is gone by now: so it is declared before its files and directories. May sleep. */
+	/*
+	 * What is in it is gone by now: so it is declared before its files and directories. May
+	 * sleep.
+	 */
 	~Directory()
 	{
 		if (native_)
@@ -54,7 +65,8 @@ private:
 };
 
 /* What a file shows: at most a page of it. */
-class Output {
+class Output
+{
 public:
 	explicit Output(char *page) : page_(page) {}
 	[[gnu::format(printf, 2, 3)]] void print(const char *format, ...)
@@ -71,10 +83,11 @@ private:
 	int used_ = 0;
 };
 
-class File {
+class File
+{
 public:
 	/* Result<> T::show(Output &); an error becomes the reader's. May sleep. */
-	template <auto Show, class T>
+	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
 		file_.show = [](kern_sysfs_file *file, char *page) -> int {
@@ -85,7 +98,7 @@ public:
 		file_.context = object;
 	}
 	/* The same, with Result<> T::store(ConstBytes): what root writes, a page at most. */
-	template <auto Show, auto Store, class T>
+	template<auto Show, auto Store, class T>
 	File(Method<Show> shows, Method<Store>, T *object) : File(shows, object)
 	{
 		file_.store = [](kern_sysfs_file *file, const char *text, size_t size) -> int {

@@ -1,18 +1,21 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in a soft interrupt, soon, on the CPU that asked for it. It never runs twice at once; asked for while it runs,
-// it runs again.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A call in a soft interrupt, soon, on the
+// CPU that asked for it. It never runs twice at once; asked for while it runs, it runs again.
 #pragma once
 #include <kern/abi/tasklet.h>
 #include <kern/method.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class Tasklet {
+class Tasklet
+{
 public:
-	template <auto Member, class T>
+	template<auto Member, class T>
 	Tasklet(Method<Member>, T *object)
 	{
-		item_.run = [](kern_tasklet_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_tasklet_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_tasklet_init(&item_);
 	}
@@ -23,7 +26,10 @@ public:
 
 	/* Any context. */
 	void schedule() { kern_tasklet_schedule(&item_); }
-	/* Waits until it neither runs nor is scheduled, which it must not go on asking for itself. May sleep. */
+	/*
+	 * Waits until it neither runs nor is scheduled, which it must not go on asking for itself.
+	 * May sleep.
+	 */
 	void cancel() { kern_tasklet_cancel_sync(&item_); }
 
 private:

@@ -1,24 +1,26 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A kernel thread that calls int T::run() once. Its destruction asks it to stop and waits for its end.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A kernel thread that calls int T::run()
+// once. Its destruction asks it to stop and waits for its end.
 #pragma once
 #include <utility>
 #include <kern/abi/thread.h>
 #include <kern/method.hpp>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class Thread {
+class Thread
+{
 public:
 	Thread() = default;
 	/* May sleep. Errors: ENOMEM, EINTR. The object outlives the thread. */
-	template <auto Member, class T>
+	template<auto Member, class T>
 	static Result<Thread> create(const char *name, Method<Member>, T *object)
 	{
 		int error;
 		auto *task = kern_thread_start(
-			[](void *context) -> int { return (static_cast<T *>(context)->*Member)(); }, object, name,
-			&error);
+			[](void *context) -> int { return (static_cast<T *>(context)->*Member)(); },
+			object, name, &error);
 		if (!task)
 			return Error{error};
 		return Thread(task);
@@ -31,7 +33,10 @@ public:
 	}
 	~Thread() { (void)stop(); }
 
-	/* What its function returned; 0 of no thread; -EINTR if it was stopped before it began. May sleep. */
+	/*
+	 * What its function returned; 0 of no thread; -EINTR if it was stopped before it began. May
+	 * sleep.
+	 */
 	int stop() { return task_ ? kern_thread_stop(std::exchange(task_, nullptr)) : 0; }
 	explicit operator bool() const { return task_ != nullptr; }
 

@@ -3,21 +3,38 @@
 #pragma once
 #include <kern/abi/time.h>
 
-namespace kern {
+namespace kern
+{
 
 /* Nanoseconds since boot, never backwards. Any context. */
-inline u64 now_ns() { return kern_now_ns(); }
+inline u64 now_ns()
+{
+	return kern_now_ns();
+}
 
 /* May sleep, at least so long. */
-inline void sleep_ms(unsigned int ms) { kern_sleep_ms(ms); }
-inline void sleep_us(unsigned int min, unsigned int max) { kern_sleep_us(min, max); }
+inline void sleep_ms(unsigned int ms)
+{
+	kern_sleep_ms(ms);
+}
+inline void sleep_us(unsigned int min, unsigned int max)
+{
+	kern_sleep_us(min, max);
+}
 /* Spins; for a few microseconds at most. Any context. */
-inline void delay_us(unsigned int us) { kern_delay_us(us); }
+inline void delay_us(unsigned int us)
+{
+	kern_delay_us(us);
+}
 /* Lets others run, in a long loop of a task. */
-inline void cond_resched() { kern_cond_resched(); }
+inline void cond_resched()
+{
+	kern_cond_resched();
+}
 
 /* A moment by which something has to have happened. */
-class Deadline {
+class Deadline
+{
 public:
 	static Deadline in_ms(unsigned int ms) { return Deadline(now_ns() + u64{ms} * 1000000); }
 	bool passed() const { return now_ns() >= at_; }
@@ -27,7 +44,10 @@ private:
 	u64 at_;
 };
 
-/* What is left until a moment of now_ns(), in whole milliseconds, at least one: for a timer that ran before its time. */
+/*
+ * What is left until a moment of now_ns(), in whole milliseconds, at least one: for a timer that
+ * ran before its time.
+ */
 inline unsigned int rest_ms(u64 at)
 {
 	const u64 now = now_ns();
@@ -35,11 +55,18 @@ inline unsigned int rest_ms(u64 at)
 	return at > now ? static_cast<unsigned int>((at - now) / 1'000'000) + 1 : 1;
 }
 
-inline u32 random_u32() { return kern_random_u32(); }
-inline u64 random_u64() { return kern_random_u64(); }
+inline u32 random_u32()
+{
+	return kern_random_u32();
+}
+inline u64 random_u64()
+{
+	return kern_random_u64();
+}
 
 /* Repeatable numbers from a seed, for tests (xorshift64*). */
-class SeededRandom {
+class SeededRandom
+{
 public:
 	explicit SeededRandom(u64 seed) : state_(seed ? seed : 0x9e3779b97f4a7c15) {}
 	u64 next()

@@ -4,15 +4,19 @@
 #include <kern/abi/timer.h>
 #include <kern/method.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class Timer {
+class Timer
+{
 public:
-	template <auto Member, class T>
+	template<auto Member, class T>
 	Timer(Method<Member>, T *object)
 	{
 		static constinit kern_lock_class_key key{};
-		item_.run = [](kern_timer_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_timer_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_timer_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
@@ -21,12 +25,17 @@ public:
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	/* Due in so many milliseconds from now, whether it was started already or not. Any context. */
+	/*
+	 * Due in so many milliseconds from now, whether it was started already or not. Any context.
+	 */
 	void start(unsigned int ms) { kern_timer_start(&item_, ms); }
 	bool pending() { return kern_timer_pending(&item_); }
 	/* Does not wait for one that runs. Any context. */
 	bool cancel_async() { return kern_timer_cancel(&item_); }
-	/* Waits for one that runs: not from a hard interrupt, nor under a lock that the function takes. */
+	/*
+	 * Waits for one that runs: not from a hard interrupt, nor under a lock that the function
+	 * takes.
+	 */
 	bool cancel() { return kern_timer_cancel_sync(&item_); }
 
 private:

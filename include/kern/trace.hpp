@@ -1,17 +1,19 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tracepoints, which tracefs shows as events/weft/NAME: who reports by kern_trace_NAME() is told when that is worth while.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Tracepoints, which tracefs shows as
+// events/weft/NAME: who reports by kern_trace_NAME() is told when that is worth while.
 //
 //	kern::TraceListener watched_{KERN_TRACE_MAD, kern::method<&Port::watch>, this};	// void watch(bool)
 #pragma once
 #include <kern/abi/trace.h>
 #include <kern/method.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class TraceListener {
+class TraceListener
+{
 public:
 	/* Calls the member at once if somebody watches. Context: process. */
-	template <auto Member, class T>
+	template<auto Member, class T>
 	TraceListener(kern_trace_point point, Method<Member>, T *object)
 	{
 		listener_.point = point;

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Copying from and to the program whose call is carried out. Context: process, the program's. Errors: EFAULT.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Copying from and to the program whose call
+// is carried out. Context: process, the program's. Errors: EFAULT.
 #pragma once
 #include <kern/abi/user.h>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
 /* Addresses come as numbers in commands. */
 inline void __user *user_pointer(u64 address)
@@ -22,7 +23,9 @@ inline Result<> copy_out(u64 to, const void *from, size_t size)
 	return check(kern_copy_to_user(user_pointer(to), from, size));
 }
 
-/* That a program has left zero what is not known here. Errors: EFAULT; EOPNOTSUPP where it has not. */
+/*
+ * That a program has left zero what is not known here. Errors: EFAULT; EOPNOTSUPP where it has not.
+ */
 inline Result<> check_zero(u64 from, size_t size)
 {
 	const int zero = size ? kern_user_is_zero(user_pointer(from), size) : 1;

@@ -5,19 +5,22 @@
 #include <kern/abi/user_memory.h>
 #include <kern/memory.hpp>
 
-namespace kern {
+namespace kern
+{
 
 /*
- * Memory as a page table of a device describes it. What is described has start(), length() and for_each(), as UserMemory
- * has them.
+ * Memory as a page table of a device describes it. What is described has start(), length() and
+ * for_each(), as UserMemory has them.
  */
-template <class Memory>
-class DescribedByPages {
+template<class Memory>
+class DescribedByPages
+{
 public:
 	/*
-	 * The largest page, as a power of two, that a page table of the device can describe the memory by, if the byte at
-	 * `start` is to be the one at `iova` of it: every piece but the first begins, and every one but the last ends, on a
-	 * border of such pages, and addresses agree with the iova's below it. At least page_shift, at most `most`.
+	 * The largest page, as a power of two, that a page table of the device can describe the
+	 * memory by, if the byte at `start` is to be the one at `iova` of it: every piece but the
+	 * first begins, and every one but the last ends, on a border of such pages, and addresses
+	 * agree with the iova's below it. At least page_shift, at most `most`.
 	 */
 	unsigned int page_shift_for(u64 iova, unsigned int most) const
 	{
@@ -36,13 +39,14 @@ public:
 		});
 		/* No larger than is needed for one entry. */
 		unsigned int shift = page_shift;
-		while (shift < most && !(bits >> shift & 1) && (iova >> shift) != (iova + self().length() - 1) >> shift)
+		while (shift < most && !(bits >> shift & 1) &&
+		       (iova >> shift) != (iova + self().length() - 1) >> shift)
 			shift++;
 		return shift;
 	}
 
 	/* body(address) for each such page in its order, at most the last of them partly there. */
-	template <class Body>
+	template<class Body>
 	void for_each_page(u64 iova, unsigned int shift, Body body) const
 	{
 		const u64 size_of_page = u64{1} << shift;
@@ -62,19 +66,23 @@ private:
 };
 
 /*
- * Pages of a process that stay where they are and that a device reads and, where the process itself may, writes; they are
- * marked as written. A fork() copies them for the child.
+ * Pages of a process that stay where they are and that a device reads and, where the process itself
+ * may, writes; they are marked as written. A fork() copies them for the child.
  */
-class UserMemory : public DescribedByPages<UserMemory> {
+class UserMemory : public DescribedByPages<UserMemory>
+{
 public:
 	UserMemory() = default;
 	/*
-	 * The pages that so many bytes from `start` on lie in, of the calling process, to which they are accounted until the
-	 * end, whoever brings that about and whether or not the process is still there. Context: process; may take as long as
-	 * it takes to read all of it from a disk; ends with the process.
-	 * Errors: EINVAL for no bytes, or a range that wraps; EPERM for a process that may lock nothing; ENOMEM, also beyond
-	 * RLIMIT_MEMLOCK without CAP_IPC_LOCK; EFAULT where nothing is mapped, for a mapping that may not be written if it must
-	 * be, and for one that is shared and may not be in any case; EINTR; EOPNOTSUPP for files that cannot lend their pages for long.
+	 * The pages that so many bytes from `start` on lie in, of the calling process, to which
+	 * they are accounted until the end, whoever brings that about and whether or not the
+	 * process is still there. Context: process; may take as long as it takes to read all of it
+	 * from a disk; ends with the process.
+	 * Errors: EINVAL for no bytes, or a range that wraps; EPERM for a process that may lock
+	 * nothing; ENOMEM, also beyond RLIMIT_MEMLOCK without CAP_IPC_LOCK; EFAULT where nothing is
+	 * mapped, for a mapping that may not be written if it must be, and for one that is shared
+	 * and may not be in any case; EINTR; EOPNOTSUPP for files that cannot lend their pages for
+	 * long.
 	 */
 	static Result<UserMemory> create(device *device, u64 start, u64 length, bool must_write)
 	{
@@ -85,7 +93,8 @@ public:
 		return UserMemory(native, start, length);
 	}
 	UserMemory(UserMemory &&other) noexcept
-	    : native_(std::exchange(other.native_, nullptr)), start_(other.start_), length_(other.length_)
+	    : native_(std::exchange(other.native_, nullptr)), start_(other.start_),
+	      length_(other.length_)
 	{
 	}
 	UserMemory &operator=(UserMemory &&other) noexcept
@@ -109,10 +118,16 @@ public:
 	bool of_caller() const { return kern_user_memory_of_caller(native_); }
 	u64 start() const { return start_; }
 	u64 length() const { return length_; }
-	std::size_t pages() const { return (start_ % page_size + length_ + page_size - 1) >> page_shift; }
+	std::size_t pages() const
+	{
+		return (start_ % page_size + length_ + page_size - 1) >> page_shift;
+	}
 
-	/* body(address, size) for each piece that is contiguous to the device, until it returns false: whole pages, from that of `start` on. */
-	template <class Body>
+	/*
+	 * body(address, size) for each piece that is contiguous to the device, until it returns
+	 * false: whole pages, from that of `start` on.
+	 */
+	template<class Body>
 	void for_each(Body body) const
 	{
 		struct Joined {
@@ -143,7 +158,10 @@ public:
 	}
 
 private:
-	UserMemory(kern_user_memory *native, u64 start, u64 length) : native_(native), start_(start), length_(length) {}
+	UserMemory(kern_user_memory *native, u64 start, u64 length)
+	    : native_(native), start_(start), length_(length)
+	{
+	}
 
 	kern_user_memory *native_ = nullptr;
 	u64 start_ = 0;

@@ -8,11 +8,16 @@
 #include <kern/lock.hpp>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class WaitQueue {
+class WaitQueue
+{
 public:
-	explicit WaitQueue(LockClass &lock_class) { kern_wait_queue_init(&native_, lock_class.name, &lock_class.key); }
+	explicit WaitQueue(LockClass &lock_class)
+	{
+		kern_wait_queue_init(&native_, lock_class.name, &lock_class.key);
+	}
 	WaitQueue(const WaitQueue &) = delete;
 	WaitQueue &operator=(const WaitQueue &) = delete;
 
@@ -20,21 +25,25 @@ public:
 	void wake() { kern_wake_up(&native_); }
 	void wake_all() { kern_wake_up_all(&native_); }
 
-	/* May sleep. The condition is looked at with the task about to sleep: it must not sleep itself. */
-	template <class Condition>
+	/*
+	 * May sleep. The condition is looked at with the task about to sleep: it must not sleep
+	 * itself.
+	 */
+	template<class Condition>
 	void wait(Condition condition)
 	{
 		if (!condition())
 			(void)wait_slow(condition, KERN_FOREVER, false);
 	}
 	/* False if the condition still does not hold after so many milliseconds. */
-	template <class Condition>
+	template<class Condition>
 	[[nodiscard]] bool wait_for(unsigned int ms, Condition condition)
 	{
-		return condition() || wait_slow(condition, static_cast<long>(kern_ms_to_jiffies(ms)), false) > 0;
+		return condition() ||
+		       wait_slow(condition, static_cast<long>(kern_ms_to_jiffies(ms)), false) > 0;
 	}
 	/* Errors: EINTR when a signal came first. */
-	template <class Condition>
+	template<class Condition>
 	Result<> wait_interruptible(Condition condition)
 	{
 		if (condition() || wait_slow(condition, KERN_FOREVER, true) > 0)
@@ -46,7 +55,7 @@ public:
 
 private:
 	/* > 0: the condition holds; 0: the time is over; < 0: a signal. */
-	template <class Condition>
+	template<class Condition>
 	long wait_slow(Condition &condition, long timeout, bool interruptible)
 	{
 		kern_wait_entry entry;

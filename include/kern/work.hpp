@@ -7,22 +7,27 @@
 //	};
 //	queue->queue(refresh_work_);
 //
-// Destroying a work cancels it and waits for its end, so it must not be destroyed from within its own function.
+// Destroying a work cancels it and waits for its end, so it must not be destroyed from within its
+// own function.
 #pragma once
 #include <utility>
 #include <kern/abi/work.h>
 #include <kern/method.hpp>
 #include <kern/result.hpp>
 
-namespace kern {
+namespace kern
+{
 
-class Work {
+class Work
+{
 public:
-	template <auto Member, class T>
+	template<auto Member, class T>
 	Work(Method<Member>, T *object)
 	{
 		static constinit kern_lock_class_key key{};
-		item_.run = [](kern_work_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_work_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_work_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
@@ -43,13 +48,16 @@ private:
 	kern_work_item item_;
 };
 
-class DelayedWork {
+class DelayedWork
+{
 public:
-	template <auto Member, class T>
+	template<auto Member, class T>
 	DelayedWork(Method<Member>, T *object)
 	{
 		static constinit kern_lock_class_key key{};
-		item_.run = [](kern_delayed_work_item *item) { (static_cast<T *>(item->context)->*Member)(); };
+		item_.run = [](kern_delayed_work_item *item) {
+			(static_cast<T *>(item->context)->*Member)();
+		};
 		item_.context = object;
 		kern_delayed_work_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
@@ -57,11 +65,22 @@ public:
 	DelayedWork(const DelayedWork &) = delete;
 	DelayedWork &operator=(const DelayedWork &) = delete;
 
-	/* On the system's queue, in so many milliseconds. False if it is queued already. Any context. */
-	bool queue(unsigned int ms) { return kern_delayed_work_queue(kern_workqueue_system(), &item_, ms); }
+	/*
+	 * On the system's queue, in so many milliseconds. False if it is queued already. Any
+	 * context.
+	 */
+	bool queue(unsigned int ms)
+	{
+		return kern_delayed_work_queue(kern_workqueue_system(), &item_, ms);
+	}
 	/* Queued or not, it is due in so many milliseconds from now. */
-	void reschedule(unsigned int ms) { kern_delayed_work_modify(kern_workqueue_system(), &item_, ms); }
-	/* Takes it out of its queue if it is there; does not wait for one that runs. Any context. */
+	void reschedule(unsigned int ms)
+	{
+		kern_delayed_work_modify(kern_workqueue_system(), &item_, ms);
+	}
+	/*
+	 * Takes it out of its queue if it is there; does not wait for one that runs. Any context.
+	 */
 	bool cancel_async() { return kern_delayed_work_cancel(&item_); }
 	/* Waits for its end. May sleep. */
 	bool cancel() { return kern_delayed_work_cancel_sync(&item_); }
@@ -73,7 +92,8 @@ private:
 	kern_delayed_work_item item_;
 };
 
-class WorkQueue {
+class WorkQueue
+{
 public:
 	enum class Kind {
 		ordered = KERN_WORKQUEUE_ORDERED, // one at a time, in the order of queueing
@@ -105,8 +125,14 @@ public:
 
 	/* False if it is queued already. Any context. */
 	bool queue(Work &work) { return kern_work_queue(queue_, &work.item_); }
-	bool queue(DelayedWork &work, unsigned int ms) { return kern_delayed_work_queue(queue_, &work.item_, ms); }
-	void reschedule(DelayedWork &work, unsigned int ms) { kern_delayed_work_modify(queue_, &work.item_, ms); }
+	bool queue(DelayedWork &work, unsigned int ms)
+	{
+		return kern_delayed_work_queue(queue_, &work.item_, ms);
+	}
+	void reschedule(DelayedWork &work, unsigned int ms)
+	{
+		kern_delayed_work_modify(queue_, &work.item_, ms);
+	}
 	/* Waits for all that is queued now. May sleep. */
 	void flush() { kern_workqueue_flush(queue_); }
 	explicit operator bool() const { return queue_ != nullptr; }

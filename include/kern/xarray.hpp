@@ -4,15 +4,17 @@
 #include <kern/abi/xarray.h>
 #include <kern/memory.hpp>
 
-namespace kern {
+namespace kern
+{
 
 /*
- * A map from numbers to objects, dense or sparse; it does not own them. load() takes no lock and runs anywhere; what keeps the
- * object alive meanwhile is the caller's affair (RCU, or an interrupt that is waited for). insert() and alloc() are for tasks
- * with interrupts on.
+ * A map from numbers to objects, dense or sparse; it does not own them. load() takes no lock and
+ * runs anywhere; what keeps the object alive meanwhile is the caller's affair (RCU, or an interrupt
+ * that is waited for). insert() and alloc() are for tasks with interrupts on.
  */
-template <class T>
-class XArray {
+template<class T>
+class XArray
+{
 	static_assert(alignof(T) >= 4, "the two lowest bits of an entry are the kernel's");
 
 public:
@@ -31,16 +33,24 @@ public:
 	/* Errors: EBUSY if the place is taken, ENOMEM. */
 	Result<> insert(unsigned long index, T *object, Gfp flags = Gfp::kernel)
 	{
-		return check(kern_xa_insert(&native_, index, object, static_cast<unsigned int>(flags)));
+		return check(
+			kern_xa_insert(&native_, index, object, static_cast<unsigned int>(flags)));
 	}
-	/* Puts the object at the lowest free index of min..max. Errors: EBUSY if there is none, ENOMEM. */
+	/*
+	 * Puts the object at the lowest free index of min..max. Errors: EBUSY if there is none,
+	 * ENOMEM.
+	 */
 	Result<u32> alloc(T *object, u32 min, u32 max, Gfp flags = Gfp::kernel)
 	{
 		u32 index;
-		TRY_ERRNO(kern_xa_alloc(&native_, &index, object, min, max, static_cast<unsigned int>(flags)));
+		TRY_ERRNO(kern_xa_alloc(&native_, &index, object, min, max,
+					static_cast<unsigned int>(flags)));
 		return index;
 	}
-	/* The same, going round, so that a number is not soon used again. `next` is the caller's to keep. */
+	/*
+	 * The same, going round, so that a number is not soon used again. `next` is the caller's to
+	 * keep.
+	 */
 	Result<u32> alloc_cyclic(T *object, u32 min, u32 max, u32 &next, Gfp flags = Gfp::kernel)
 	{
 		u32 index;
@@ -51,8 +61,10 @@ public:
 	/* What was there. Any context. */
 	T *erase(unsigned long index) { return static_cast<T *>(kern_xa_erase(&native_, index)); }
 
-	/* Calls body(index, object) for each, in order of index. Entries may come and go meanwhile. */
-	template <class Body>
+	/*
+	 * Calls body(index, object) for each, in order of index. Entries may come and go meanwhile.
+	 */
+	template<class Body>
 	void for_each(Body body)
 	{
 		unsigned long index = 0;
@@ -68,7 +80,8 @@ private:
 };
 
 /* Free numbers from a range. */
-class IdAllocator {
+class IdAllocator
+{
 public:
 	IdAllocator() { kern_ida_init(&native_); }
 	~IdAllocator()
@@ -79,7 +92,10 @@ public:
 	IdAllocator(const IdAllocator &) = delete;
 	IdAllocator &operator=(const IdAllocator &) = delete;
 
-	/* The lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context: as `flags` says. */
+	/*
+	 * The lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context: as
+	 * `flags` says.
+	 */
 	Result<unsigned int> alloc(unsigned int min, unsigned int max, Gfp flags = Gfp::kernel)
 	{
 		const int id = kern_ida_alloc(&native_, min, max, static_cast<unsigned int>(flags));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Memory that a work request points to, lent to the device. A device without a DMA device reads memory by the CPU's own addresses,
- * and nothing needs mapping. Context: any.
+ * Memory that a work request points to, lent to the device. A device without a DMA device reads
+ * memory by the CPU's own addresses, and nothing needs mapping. Context: any.
  */
 #pragma once
 
@@ -20,7 +20,8 @@ inline kern::Result<u64> map_single(const ib_device *device, void *memory, size_
 	return kern::dma::map_single(device->dma_device, memory, size, direction);
 }
 
-inline void unmap_single(const ib_device *device, u64 address, size_t size, kern::dma::Direction direction)
+inline void unmap_single(const ib_device *device, u64 address, size_t size,
+			 kern::dma::Direction direction)
 {
 	if (device->dma_device)
 		kern::dma::unmap_single(device->dma_device, address, size, direction);

@@ -34,10 +34,10 @@ namespace rdma
 {
 
 /*
- * A verbs object with the driver's state behind it, in one allocation of the midlayer. Its own constructor is never
- * called: the midlayer fills in `ib`, the driver constructs `state`.
+ * A verbs object with the driver's state behind it, in one allocation of the midlayer. Its own
+ * constructor is never called: the midlayer fills in `ib`, the driver constructs `state`.
  */
-template <class Verbs, class State>
+template<class Verbs, class State>
 struct DriverObject {
 	Verbs ib;
 	union {
@@ -50,13 +50,14 @@ struct DriverObject {
 	static DriverObject *of(Verbs *object)
 	{
 		static_assert(__builtin_offsetof(DriverObject, ib) == 0);
-		static_assert(alignof(DriverObject) <= 64, "the midlayer allocates to a cache line at most");
+		static_assert(alignof(DriverObject) <= 64,
+			      "the midlayer allocates to a cache line at most");
 		return reinterpret_cast<DriverObject *>(object);
 	}
 	static State &state(Verbs *object) { return of(object)->state_; }
 
 	/* At the beginning of a create method. */
-	template <class... Args>
+	template<class... Args>
 	static State &construct(Verbs *object, Args &&...args)
 	{
 		return *new (&of(object)->state_) State(std::forward<Args>(args)...);
@@ -72,31 +73,34 @@ struct DriverObject {
 	}
 };
 
-/* A driver's device: zeroed memory, `Device::ib` first. nullptr without memory. Context: process. */
-template <class Device>
+/*
+ * A driver's device: zeroed memory, `Device::ib` first. nullptr without memory. Context: process.
+ */
+template<class Device>
 Device *alloc_device()
 {
-	static_assert(__builtin_offsetof(Device, ib) == 0 && std::is_same_v<decltype(Device::ib), ib_device>);
+	static_assert(__builtin_offsetof(Device, ib) == 0 &&
+		      std::is_same_v<decltype(Device::ib), ib_device>);
 	static_assert(alignof(Device) <= 8, "devices are allocated with no more than that");
 	return reinterpret_cast<Device *>(_ib_alloc_device(sizeof(Device)));
 }
 
-template <class Device>
+template<class Device>
 void dealloc_device(Device *device)
 {
 	ib_dealloc_device(&device->ib);
 }
 
 /* From the midlayer's pointer to the driver's device. */
-template <class Device>
+template<class Device>
 Device *device_of(ib_device *device)
 {
 	return reinterpret_cast<Device *>(device);
 }
 
 /*
- * Reports a completion event on a CQ: once per event, one call at a time on one CQ (LOCK-06), not from inside
- * post_send, post_recv, poll_cq or req_notify_cq (LOCK-05). Context: any.
+ * Reports a completion event on a CQ: once per event, one call at a time on one CQ (LOCK-06), not
+ * from inside post_send, post_recv, poll_cq or req_notify_cq (LOCK-05). Context: any.
  */
 inline void complete(ib_cq *cq)
 {
@@ -104,8 +108,8 @@ inline void complete(ib_cq *cq)
 }
 
 /*
- * What ib_wc.qp is in a completion that outlives its QP: the midlayer keeps the memory of a QP until it has taken the
- * completions itself; for a consumer that polls, the QP is no more.
+ * What ib_wc.qp is in a completion that outlives its QP: the midlayer keeps the memory of a QP
+ * until it has taken the completions itself; for a consumer that polls, the QP is no more.
  */
 inline ib_qp *remaining_qp(const ib_cq &cq, ib_qp &qp)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the midlayer remembers of a device's ports: state, LID, SM, GIDs, P_Keys. Read without a lock, from any
- * context, on registered devices; as new as the last event that handlers were told of (EVENT-02). All values are in
- * host order but for the GIDs. Every function returns 0, or -EINVAL for a port or index that the device does not
- * have, or what its comment adds.
+ * What the midlayer remembers of a device's ports: state, LID, SM, GIDs, P_Keys. Read without a
+ * lock, from any context, on registered devices; as new as the last event that handlers were told
+ * of (EVENT-02). All values are in host order but for the GIDs. Every function returns 0, or
+ * -EINVAL for a port or index that the device does not have, or what its comment adds.
  *
- * Departure from Linux: GIDs are copied, not referenced, so nothing has to be put back; and LID and SM address can be
- * asked for as well.
+ * Departure from Linux: GIDs are copied, not referenced, so nothing has to be put back; and LID and
+ * SM address can be asked for as well.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -55,7 +55,8 @@ int ib_get_cached_port(struct ib_device *device, u32 port_num, struct ib_port_ca
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_port_state(struct ib_device *device, u32 port_num, enum ib_port_state *port_state);
+int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
+			     enum ib_port_state *port_state);
 
 /**
  * ib_get_cached_lmc - how many low bits of a LID the port takes for its own
@@ -117,7 +118,8 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index, union ib_g
  *
  * Context: any. Return: 0, -EINVAL or -ENOENT.
  */
-int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid, u32 port_num, u16 *index);
+int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid, u32 port_num,
+			       u16 *index);
 
 /**
  * ib_find_cached_gid - the port and index of a GID
@@ -128,7 +130,8 @@ int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid
  *
  * Context: any. Return: 0 or -ENOENT.
  */
-int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num, u16 *index);
+int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
+		       u16 *index);
 
 /**
  * ib_get_cached_pkey - an entry of the P_Key table

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections: the communication manager (IBA 12). See Documentation/connections.rst for the states and what leads from one to another.
+ * Connections: the communication manager (IBA 12). See Documentation/connections.rst for the states
+ * and what leads from one to another.
  *
- * Events of one id come one at a time and in order, by its handler, in process context, with no lock held: a handler may sleep and call every
- * function below, but must not destroy its own id, nor wait for the handler of another. Different ids may be handled in parallel.
+ * Events of one id come one at a time and in order, by its handler, in process context, with no
+ * lock held: a handler may sleep and call every function below, but must not destroy its own id,
+ * nor wait for the handler of another. Different ids may be handled in parallel.
  */
 #pragma once
 #include <rdma/ib_sa.h>
@@ -47,7 +49,10 @@ enum ib_cm_event_type {
 	IB_CM_SIDR_REQ_ERROR,
 	IB_CM_SIDR_REQ_RECEIVED,
 	IB_CM_SIDR_REP_RECEIVED,
-	/* Departure from Linux: the device has gone; what is left to do with the id is to destroy it. */
+	/*
+	 * Departure from Linux: the device has gone; what is left to do with the id is to destroy
+	 * it.
+	 */
 	IB_CM_DEVICE_REMOVAL,
 };
 
@@ -137,7 +142,10 @@ enum ib_cm_sidr_status {
 
 struct ib_cm_id;
 
-/* What came with a REQ; "local" is the receiver's. Pointers are valid during the call of the handler only, as all of an event. */
+/*
+ * What came with a REQ; "local" is the receiver's. Pointers are valid during the call of the
+ * handler only, as all of an event.
+ */
 struct ib_cm_req_event_param {
 	struct ib_cm_id *listen_id;
 	u16 bth_pkey;
@@ -214,7 +222,8 @@ struct ib_cm_sidr_rep_event_param {
 /**
  * struct ib_cm_event - what a handler is told
  * @event: what it is
- * @param: what came with it, by @event: REQ, REP, REJ, MRA, LAP, APR, SIDR_REQ and SIDR_REP received; of the errors the status of the send
+ * @param: what came with it, by @event: REQ, REP, REJ, MRA, LAP, APR, SIDR_REQ and SIDR_REP
+ * received; of the errors the status of the send
  * @private_data: of a message
  * @private_data_len: bytes of it, all that the message has room for
  */
@@ -236,9 +245,10 @@ struct ib_cm_event {
 };
 
 /*
- * Returns 0, or anything else to have the CM destroy the id, which is the consumer's no more then. REQ and SIDR_REQ come on the listener's
- * handler with a new id, whose context is the listener's, and which is the consumer's if it returns 0; -ENOMEM there destroys it in silence, if
- * nothing has been sent by it, so that the peer asks again.
+ * Returns 0, or anything else to have the CM destroy the id, which is the consumer's no more then.
+ * REQ and SIDR_REQ come on the listener's handler with a new id, whose context is the listener's,
+ * and which is the consumer's if it returns 0; -ENOMEM there destroys it in silence, if nothing has
+ * been sent by it, so that the peer asks again.
  */
 typedef int (*ib_cm_handler)(struct ib_cm_id *cm_id, const struct ib_cm_event *event);
 
@@ -370,7 +380,10 @@ struct ib_cm_sidr_rep_param {
 	u8 private_data_len;
 };
 
-/* Of the messages of one kind: IB_CM_COUNTER_REQ is REQ, and so on in the order of their attributes (IBA 12.6.1). */
+/*
+ * Of the messages of one kind: IB_CM_COUNTER_REQ is REQ, and so on in the order of their attributes
+ * (IBA 12.6.1).
+ */
 enum ib_cm_counter_kind {
 	IB_CM_COUNTER_REQ,
 	IB_CM_COUNTER_MRA,
@@ -393,7 +406,8 @@ enum ib_cm_counter_kind {
  * @received: that passed the check
  * @duplicates: among these, those that had been received before
  * @malformed: broke a rule of the message
- * @no_room: dropped because a listener's backlog, the port's send queue, or an id's queue of events was full
+ * @no_room: dropped because a listener's backlog, the port's send queue, or an id's queue of events
+ * was full
  * @no_memory: dropped for want of memory
  */
 struct ib_cm_counters {
@@ -406,10 +420,16 @@ struct ib_cm_counters {
 	u64 no_memory;
 };
 
-/* For ib_cm_listen(): choose a service id. Others with this first byte are not for consumers to choose (IBA A3.2). */
+/*
+ * For ib_cm_listen(): choose a service id. Others with this first byte are not for consumers to
+ * choose (IBA A3.2).
+ */
 #define IB_CM_ASSIGN_SERVICE_ID_HOST 0x0200000000000000ull
 
-/* In the service time-out of ib_send_cm_mra(): none is sent now, one is sent for each message that comes again. */
+/*
+ * In the service time-out of ib_send_cm_mra(): none is sent now, one is sent for each message that
+ * comes again.
+ */
 #define IB_CM_MRA_FLAG_DELAY 0x80
 
 RDMA_C_BEGIN
@@ -421,7 +441,8 @@ RDMA_C_BEGIN
  * @context: the consumer's
  *
  * Context: process.
- * Return: the id, idle; -EINVAL without a handler; -ENODEV for a device without the CM, or one that goes; -ENOMEM.
+ * Return: the id, idle; -EINVAL without a handler; -ENODEV for a device without the CM, or one that
+ * goes; -ENOMEM.
  */
 struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm_handler cm_handler, void *context);
 
@@ -429,22 +450,27 @@ struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm_handler cm_hand
  * ib_destroy_cm_id - end an id in any state
  * @cm_id: the id
  *
- * Tells the peer, if it has one that it owes a word: REJ, DREQ, DREP or SIDR_REP. When this has returned, the handler does not run and
- * will not run again, and ids of a listener that nobody has been told of are gone. No time-wait is reported any more.
- * Context: process; not from the handler of the id, of a listener not from that of an id which it is told of.
+ * Tells the peer, if it has one that it owes a word: REJ, DREQ, DREP or SIDR_REP. When this has
+ * returned, the handler does not run and will not run again, and ids of a listener that nobody has
+ * been told of are gone. No time-wait is reported any more.
+ * Context: process; not from the handler of the id, of a listener not from that of an id which it
+ * is told of.
  */
 void ib_destroy_cm_id(struct ib_cm_id *cm_id);
 
 /**
  * ib_cm_listen - wait for REQ and SIDR_REQ
  * @cm_id: an idle id
- * @service_id: for which service; IB_CM_ASSIGN_SERVICE_ID_HOST to have one assigned, which @cm_id then has
+ * @service_id: for which service; IB_CM_ASSIGN_SERVICE_ID_HOST to have one assigned, which @cm_id
+ * then has
  * @service_mask: which bits of it count; 0 stands for all
  *
- * Where several listeners would do, the one with most bits that count has it. Departure from Linux of today: the mask.
+ * Where several listeners would do, the one with most bits that count has it. Departure from Linux
+ * of today: the mask.
  * Context: process.
- * Return: 0; -EINVAL for an id that is not idle, or a service id that is not the consumer's to choose; -EBUSY if another listens on the
- * same, or uses a mask beyond the eight that a device has room for; -ENODEV; -ENOMEM.
+ * Return: 0; -EINVAL for an id that is not idle, or a service id that is not the consumer's to
+ * choose; -EBUSY if another listens on the same, or uses a mask beyond the eight that a device has
+ * room for; -ENODEV; -ENOMEM.
  */
 int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask);
 
@@ -476,7 +502,8 @@ int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_req_param *param);
  * @param: what to say
  *
  * Ends by the event RTU_RECEIVED, DREQ_RECEIVED, REJ_RECEIVED or REP_ERROR. Context: process.
- * Return: 0; -EINVAL for the wrong state, or what does not fit; -ENODEV; -ENOMEM; the errors of ib_post_send_mad().
+ * Return: 0; -EINVAL for the wrong state, or what does not fit; -ENODEV; -ENOMEM; the errors of
+ * ib_post_send_mad().
  */
 int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_rep_param *param);
 
@@ -497,7 +524,8 @@ int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data, u8 private_
  * @private_data_len: at most IB_CM_DREQ_PRIVATE_DATA_SIZE
  *
  * Ends by DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and, after the time-wait, by TIMEWAIT_EXIT.
- * Context: process. Return: as ib_send_cm_rep(); where it could not be sent the id is in time-wait all the same.
+ * Context: process. Return: as ib_send_cm_rep(); where it could not be sent the id is in time-wait
+ * all the same.
  */
 int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data, u8 private_data_len);
 
@@ -522,8 +550,8 @@ int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_data, u8 private
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason, const void *ari, u8 ari_length,
-		   const void *private_data, u8 private_data_len);
+int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason, const void *ari,
+		   u8 ari_length, const void *private_data, u8 private_data_len);
 
 /**
  * ib_send_cm_mra - ask the peer to wait longer
@@ -534,7 +562,8 @@ int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason, const v
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *private_data, u8 private_data_len);
+int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *private_data,
+		   u8 private_data_len);
 
 /**
  * ib_send_cm_lap - propose another alternate path
@@ -543,10 +572,11 @@ int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *priva
  * @private_data: for the peer
  * @private_data_len: at most IB_CM_LAP_PRIVATE_DATA_SIZE
  *
- * Ends by APR_RECEIVED or LAP_ERROR. Context: process. Return: as ib_send_cm_rep(); -ENOENT for a path whose source GID is no port's.
+ * Ends by APR_RECEIVED or LAP_ERROR. Context: process. Return: as ib_send_cm_rep(); -ENOENT for a
+ * path whose source GID is no port's.
  */
-int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_path, const void *private_data,
-		   u8 private_data_len);
+int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_path,
+		   const void *private_data, u8 private_data_len);
 
 /**
  * ib_send_cm_apr - answer to a proposed path
@@ -559,8 +589,8 @@ int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_p
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status status, const void *info, u8 info_length,
-		   const void *private_data, u8 private_data_len);
+int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status status, const void *info,
+		   u8 info_length, const void *private_data, u8 private_data_len);
 
 /**
  * ib_send_cm_sidr_req - ask which QP serves a service
@@ -583,10 +613,12 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, const struct ib_cm_sidr_rep_para
 /**
  * ib_cm_notify - say what the QP knows before the CM does
  * @cm_id: the id of its connection
- * @event: IB_EVENT_COMM_EST: data came before RTU; IB_EVENT_PATH_MIG: the alternate path is the primary now
+ * @event: IB_EVENT_COMM_EST: data came before RTU; IB_EVENT_PATH_MIG: the alternate path is the
+ * primary now
  *
  * Departure from Linux: not from the QP's event handler itself, which may not sleep.
- * Context: process. Return: 0; -EISCONN if the connection is established already; -EINVAL in other states, and for other events; -ENODEV.
+ * Context: process. Return: 0; -EISCONN if the connection is established already; -EINVAL in other
+ * states, and for other events; -ENODEV.
  */
 int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
 
@@ -596,7 +628,8 @@ int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
  * @qp_attr: @qp_attr->qp_state is the state to go to: INIT, RTR or RTS; filled in
  * @qp_attr_mask: filled in: which of it
  *
- * Context: process. Return: 0; -EINVAL for a state of the QP or of the connection in which there is nothing to say; -ENOENT; -ENODEV.
+ * Context: process. Return: 0; -EINVAL for a state of the QP or of the connection in which there is
+ * nothing to say; -ENOENT; -ENODEV.
  */
 int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr, int *qp_attr_mask);
 
@@ -604,8 +637,9 @@ int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr, int *
  * ib_end_cm_id - end an id without waiting for its handlers
  * @cm_id: the id
  *
- * All that ib_destroy_cm_id() does but to wait and to free: the peer has had its last word, and a listener's service id is free for others.
- * ib_destroy_cm_id() alone may be called then, and is due.
+ * All that ib_destroy_cm_id() does but to wait and to free: the peer has had its last word, and a
+ * listener's service id is free for others. ib_destroy_cm_id() alone may be called then, and is
+ * due.
  *
  * Context: process.
  */
@@ -615,7 +649,8 @@ void ib_end_cm_id(struct ib_cm_id *cm_id);
  * ib_cm_query_state - the state of an id
  * @cm_id: the id
  *
- * Context: process. Return: the state; of an established connection one, whatever goes on about its paths.
+ * Context: process. Return: the state; of an established connection one, whatever goes on about its
+ * paths.
  */
 enum ib_cm_state ib_cm_query_state(struct ib_cm_id *cm_id);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Management datagrams: agents that send, are answered, and answer (IBA 13; MGMT-01 to MGMT-04). The bytes are
- * described here under Linux's names; C++ may prefer ib/mad.hpp, which describes the same bytes.
+ * Management datagrams: agents that send, are answered, and answer (IBA 13; MGMT-01 to MGMT-04).
+ * The bytes are described here under Linux's names; C++ may prefer ib/mad.hpp, which describes the
+ * same bytes.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -265,10 +266,13 @@ struct ib_mad_send_buf {
 	int retries;
 };
 
-typedef void (*ib_mad_send_handler)(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *mad_send_wc);
-typedef void (*ib_mad_recv_handler)(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *send_buf,
+typedef void (*ib_mad_send_handler)(struct ib_mad_agent *mad_agent,
+				    struct ib_mad_send_wc *mad_send_wc);
+typedef void (*ib_mad_recv_handler)(struct ib_mad_agent *mad_agent,
+				    struct ib_mad_send_buf *send_buf,
 				    struct ib_mad_recv_wc *mad_recv_wc);
-typedef void (*ib_mad_snoop_handler)(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *send_buf,
+typedef void (*ib_mad_snoop_handler)(struct ib_mad_agent *mad_agent,
+				     struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_wc *mad_send_wc);
 
 enum {
@@ -294,8 +298,9 @@ enum ib_mad_snoop_flags {
  * @port_num: the port
  * @rmpp_version: 0 or IB_MGMT_RMPP_VERSION
  *
- * Handlers run in process context, never inside a call of the consumer's (LOCK-05), and of all agents on one QP one at a time. They may sleep,
- * post and cancel, but not wait for another handler of that QP.
+ * Handlers run in process context, never inside a call of the consumer's (LOCK-05), and of all
+ * agents on one QP one at a time. They may sleep, post and cancel, but not wait for another handler
+ * of that QP.
  */
 struct ib_mad_agent {
 	struct ib_device *device;
@@ -313,7 +318,8 @@ struct ib_mad_agent {
 /**
  * struct ib_mad_send_wc - how a send ended
  * @send_buf: the send, the consumer's again
- * @status: IB_WC_SUCCESS; IB_WC_RESP_TIMEOUT_ERR without an answer; IB_WC_WR_FLUSH_ERR when cancelled; others by the QP
+ * @status: IB_WC_SUCCESS; IB_WC_RESP_TIMEOUT_ERR without an answer; IB_WC_WR_FLUSH_ERR when
+ * cancelled; others by the QP
  * @vendor_err: as in ib_wc
  */
 struct ib_mad_send_wc {
@@ -366,8 +372,10 @@ struct ib_mad_reg_req {
  * @no_agent: nobody has registered for it, or nobody sent the request that it answers
  * @no_memory: for want of memory: to keep the receive queue full, or to answer
  * @misrouted: directed-route SMPs that break a rule
- * @no_room: the suite's own answers, and at a switch SMPs in transit, while 512 of them wait to be sent
- * @rmpp_discarded: segments and answers of no message that is under way, or beyond the limits of what is assembled
+ * @no_room: the suite's own answers, and at a switch SMPs in transit, while 512 of them wait to be
+ * sent
+ * @rmpp_discarded: segments and answers of no message that is under way, or beyond the limits of
+ * what is assembled
  */
 struct ib_mad_counters {
 	u64 malformed;
@@ -405,13 +413,16 @@ int ib_query_mad_counters(struct ib_device *device, u32 port_num, enum ib_qp_typ
  * @registration_flags: IB_MAD_USER_RMPP
  *
  * Context: process.
- * Return: the agent; -EINVAL for what does not fit together, or methods that another agent has; -ENODEV for a port
- * without MADs; -EPROTONOSUPPORT for a class that @qp_type does not carry; -ENOMEM.
+ * Return: the agent; -EINVAL for what does not fit together, or methods that another agent has;
+ * -ENODEV for a port without MADs; -EPROTONOSUPPORT for a class that @qp_type does not carry;
+ * -ENOMEM.
  */
-struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
+struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_num,
+					   enum ib_qp_type qp_type,
 					   struct ib_mad_reg_req *mad_reg_req, u8 rmpp_version,
-					   ib_mad_send_handler send_handler, ib_mad_recv_handler recv_handler,
-					   void *context, u32 registration_flags);
+					   ib_mad_send_handler send_handler,
+					   ib_mad_recv_handler recv_handler, void *context,
+					   u32 registration_flags);
 
 /**
  * ib_register_mad_snoop - see the MADs of SMI or GSI go by
@@ -420,20 +431,23 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
  * @qp_type: IB_QPT_SMI or IB_QPT_GSI
  * @mad_snoop_flags: enum ib_mad_snoop_flags
  * @snoop_handler: sees sends as they complete
- * @recv_handler: sees what is received, which stays the midlayer's: it is valid during the call and not freed
+ * @recv_handler: sees what is received, which stays the midlayer's: it is valid during the call and
+ * not freed
  * @context: the consumer's
  *
  * Context: process. Return: the agent; -EINVAL; -ENODEV; -ENOMEM.
  */
-struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
-					   int mad_snoop_flags, ib_mad_snoop_handler snoop_handler,
+struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_num,
+					   enum ib_qp_type qp_type, int mad_snoop_flags,
+					   ib_mad_snoop_handler snoop_handler,
 					   ib_mad_recv_handler recv_handler, void *context);
 
 /**
  * ib_unregister_mad_agent - give the access back
  * @mad_agent: the agent
  *
- * Outstanding sends are completed as cancelled first. When this has returned no handler of the agent runs.
+ * Outstanding sends are completed as cancelled first. When this has returned no handler of the
+ * agent runs.
  * Context: process, not from a handler of an agent on the same QP.
  */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
@@ -451,9 +465,9 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
  *
  * Context: as @gfp says. Return: the zeroed MAD; -EINVAL for lengths that do not fit; -ENOMEM.
  */
-struct ib_mad_send_buf *ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn, u16 pkey_index,
-					   int rmpp_active, int hdr_len, int data_len, unsigned int gfp,
-					   u8 base_version);
+struct ib_mad_send_buf *ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn,
+					   u16 pkey_index, int rmpp_active, int hdr_len,
+					   int data_len, unsigned int gfp, u8 base_version);
 
 /**
  * ib_free_send_mad - undo ib_create_send_mad()
@@ -548,7 +562,8 @@ RDMA_C_END
 static_assert(sizeof(ib_mad_hdr) == IB_MGMT_MAD_HDR);
 static_assert(sizeof(ib_mad) == IB_MGMT_MAD_SIZE);
 static_assert(sizeof(ib_rmpp_mad) == IB_MGMT_MAD_SIZE);
-static_assert(sizeof(ib_sa_mad) == IB_MGMT_MAD_SIZE && __builtin_offsetof(ib_sa_mad, data) == IB_MGMT_SA_HDR);
+static_assert(sizeof(ib_sa_mad) == IB_MGMT_MAD_SIZE &&
+	      __builtin_offsetof(ib_sa_mad, data) == IB_MGMT_SA_HDR);
 static_assert(sizeof(ib_vendor_mad) == IB_MGMT_MAD_SIZE);
 static_assert(sizeof(ib_class_port_info) == 72);
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Who has what of a device, for those who show it: the tool `rdma`, by weft_netlink. Whoever asks gets copies, one object at a time; the
- * object waits with its end until the copy is made, and for nothing else.
+ * Who has what of a device, for those who show it: the tool `rdma`, by weft_netlink. Whoever asks
+ * gets copies, one object at a time; the object waits with its end until the copy is made, and for
+ * nothing else.
  *
- * The verbs' objects are known to the midlayer. Others are shown by the module that has them, one source for a kind:
+ * The verbs' objects are known to the midlayer. Others are shown by the module that has them, one
+ * source for a kind:
  *
  *	static const struct ib_resource_source ids = { .count = count_ids, .next = next_id };
  *	ib_set_resource_source(IB_RESOURCE_CM_ID, &ids);	… on the way out: ib_set_resource_source(IB_RESOURCE_CM_ID, NULL);
@@ -32,7 +34,8 @@ enum ib_resource_kind {
 /**
  * struct ib_resource_info - an object as it was a moment ago
  * @number: of its kind on its device
- * @process: of whom it is, by the number that the caller knows him by; 0 for the kernel, or for a process that is no more or out of sight
+ * @process: of whom it is, by the number that the caller knows him by; 0 for the kernel, or for a
+ * process that is no more or out of sight
  * @owner: the module that made it, for itself or for a process
  * @context: number of the program's context that it is in; IB_NO_RESOURCE for the kernel's
  * @pd: number of its PD, or IB_NO_RESOURCE
@@ -99,8 +102,8 @@ struct ib_resource_info {
  * @count: how many there are of a device
  * @next: fills in the first of a number not less than @number; 0, or -ENOENT if there is none
  *
- * Both are called in process context and may sleep, but wait for no program. The device is a registered one; its client's remove may
- * have returned.
+ * Both are called in process context and may sleep, but wait for no program. The device is a
+ * registered one; its client's remove may have returned.
  */
 struct ib_resource_source {
 	u32 (*count)(struct ib_device *device);
@@ -158,7 +161,8 @@ u32 ib_device_index(const struct ib_device *device);
  * ib_device_get_from - find a registered device by its number
  * @index: the least number
  *
- * Context: process. Return: the device of the least number that is not less, for which ib_device_put() is due, or NULL.
+ * Context: process. Return: the device of the least number that is not less, for which
+ * ib_device_put() is due, or NULL.
  */
 struct ib_device *ib_device_get_from(u32 index);
 
@@ -178,9 +182,11 @@ u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind);
  * @number: the least number
  * @info: filled in
  *
- * Context: process. Return: 0 for the object of the least number that is not less; -ENOENT if there is none.
+ * Context: process. Return: 0 for the object of the least number that is not less; -ENOENT if there
+ * is none.
  */
-int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number, struct ib_resource_info *info);
+int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number,
+		     struct ib_resource_info *info);
 
 /**
  * ib_find_qp_resource - find a queue pair by its number in packets
@@ -196,9 +202,11 @@ int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *num
 /**
  * ib_set_resource_source - show objects that are not the verbs'
  * @kind: IB_RESOURCE_CM_ID
- * @source: kept by the caller; NULL to end it, and then nobody calls it any more when this has returned
+ * @source: kept by the caller; NULL to end it, and then nobody calls it any more when this has
+ * returned
  *
- * Context: process, without locks that the source takes. Return: 0; -EBUSY if the kind has a source; -EINVAL if it is the verbs' own.
+ * Context: process, without locks that the source takes. Return: 0; -EBUSY if the kind has a
+ * source; -EINVAL if it is the verbs' own.
  */
 int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source);
 
@@ -227,6 +235,7 @@ void ib_withdraw_node(struct ib_node *node);
  *
  * Context: process. Return: 0, or -ENOENT.
  */
-int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port, struct ib_node_info *info);
+int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
+		 struct ib_node_info *info);
 
 RDMA_C_END

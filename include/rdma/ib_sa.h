@@ -211,10 +211,12 @@ struct ib_sa_client_state;
 /**
  * struct ib_sa_client - a module that queries the SA
  * @state: the midlayer's
- * @timeout_ms: how long joins and subscriptions wait for the SA's answer; 0 stands for one second, and three retries
+ * @timeout_ms: how long joins and subscriptions wait for the SA's answer; 0 stands for one second,
+ * and three retries
  * @retries: how many times they ask again
  *
- * Zeroed before it is registered, but for what is set of @timeout_ms and @retries; departure from Linux: these two.
+ * Zeroed before it is registered, but for what is set of @timeout_ms and @retries; departure from
+ * Linux: these two.
  */
 struct ib_sa_client {
 	struct ib_sa_client_state *state;
@@ -259,7 +261,8 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * @timeout_ms: how long to wait for the answer, at least 1
  * @retries: how many times to ask again
  * @gfp: the kernel's allocation flags
- * @callback: called once, in process context; @resp is valid during the call only. @status: 0; -ETIMEDOUT; -EINTR if
+ * @callback: called once, in process context; @resp is valid during the call only. @status: 0;
+ * -ETIMEDOUT; -EINTR if
  *	cancelled; -EINVAL if the SA refused; -EIO
  * @context: handed to it
  * @query: for ib_sa_cancel_query()
@@ -269,10 +272,10 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * without SA; -EAGAIN as long as no SM is known; -ENOMEM, also for a @client that could not be registered for want of it.
  */
 int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-		       struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms, int retries,
-		       unsigned int gfp,
-		       void (*callback)(int status, struct sa_path_rec *resp, void *context), void *context,
-		       struct ib_sa_query **query);
+		       struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms,
+		       int retries, unsigned int gfp,
+		       void (*callback)(int status, struct sa_path_rec *resp, void *context),
+		       void *context, struct ib_sa_query **query);
 
 /**
  * ib_sa_service_rec_query - get, set or delete a service record
@@ -291,10 +294,11 @@ int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u3
  *
  * Context, return: as ib_sa_path_rec_get(); -EINVAL for another method.
  */
-int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num, u8 method,
-			    struct ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms,
-			    int retries, unsigned int gfp,
-			    void (*callback)(int status, struct ib_sa_service_rec *resp, void *context),
+int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+			    u8 method, struct ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask,
+			    unsigned long timeout_ms, int retries, unsigned int gfp,
+			    void (*callback)(int status, struct ib_sa_service_rec *resp,
+					     void *context),
 			    void *context, struct ib_sa_query **query);
 
 /**
@@ -313,7 +317,8 @@ int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *devic
  */
 int ib_sa_class_port_info_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 				unsigned long timeout_ms, int retries, unsigned int gfp,
-				void (*callback)(int status, struct ib_class_port_info *resp, void *context),
+				void (*callback)(int status, struct ib_class_port_info *resp,
+						 void *context),
 				void *context, struct ib_sa_query **query);
 
 /* All traps, for ib_sa_register_inform_info(). */
@@ -323,7 +328,8 @@ int ib_sa_class_port_info_query(struct ib_sa_client *client, struct ib_device *d
  * struct ib_sa_notice - a trap that the SA reports (IBA 13.4.8.2)
  * @is_generic: whether it is one of the specification's
  * @type: fatal, urgent, security, subnet management, informational: 0 to 4
- * @producer: kind of node (1: channel adapter, 2: switch, 3: router, 4: class manager), or the vendor
+ * @producer: kind of node (1: channel adapter, 2: switch, 3: router, 4: class manager), or the
+ * vendor
  * @trap_number: which trap, or the vendor's device
  * @issuer_lid: who raised it
  * @issuer_gid: the same
@@ -359,7 +365,8 @@ struct ib_inform_info {
  * @device: the device
  * @port_num: the port
  * @trap_number: one of the specification's, or IB_SA_ANY_TRAP for all of them
- * @callback: called in process context, one call at a time: with 0 and no @notice when the SA has agreed, with 0 and a
+ * @callback: called in process context, one call at a time: with 0 and no @notice when the SA has
+ * agreed, with 0 and a
  *	@notice for each report, valid during the call only, and with an error once: -ETIMEDOUT, -EINVAL if the SA
  *	refused, -EAGAIN as long as no SM is known, -ENETRESET when a subscription that stood is lost. A non-zero return
  *	frees the subscription.
@@ -370,11 +377,10 @@ struct ib_inform_info {
  * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
  * Context: process. Return: the subscription; -EINVAL without @callback; -ENODEV for a port without SA; -ENOMEM.
  */
-struct ib_inform_info *ib_sa_register_inform_info(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-						  u16 trap_number,
-						  int (*callback)(int status, struct ib_inform_info *info,
-								  struct ib_sa_notice *notice),
-						  void *context);
+struct ib_inform_info *ib_sa_register_inform_info(
+	struct ib_sa_client *client, struct ib_device *device, u32 port_num, u16 trap_number,
+	int (*callback)(int status, struct ib_inform_info *info, struct ib_sa_notice *notice),
+	void *context);
 
 /**
  * ib_sa_unregister_inform_info - undo ib_sa_register_inform_info()
@@ -406,7 +412,8 @@ struct ib_sa_multicast {
  * @rec: the group: MGID, port GID and join state at least
  * @comp_mask: which components count
  * @gfp: the kernel's allocation flags
- * @callback: called in process context when the join has ended, and again, with -ENETRESET, when the membership is
+ * @callback: called in process context when the join has ended, and again, with -ENETRESET, when
+ * the membership is
  *	lost; a non-zero return frees the membership
  * @context: the consumer's
  *
@@ -414,11 +421,10 @@ struct ib_sa_multicast {
  * Context: process. Return: the membership; -EINVAL for a port without SA, no @callback, a @comp_mask without one of
  * those three, an MGID that is none or no join state; -ENODEV while the device goes away; -ENOMEM.
  */
-struct ib_sa_multicast *ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-					     struct ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask,
-					     unsigned int gfp,
-					     int (*callback)(int status, struct ib_sa_multicast *multicast),
-					     void *context);
+struct ib_sa_multicast *
+ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+		     struct ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask, unsigned int gfp,
+		     int (*callback)(int status, struct ib_sa_multicast *multicast), void *context);
 
 /**
  * ib_sa_free_multicast - undo ib_sa_join_multicast()
@@ -447,7 +453,8 @@ int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num, const union i
  * @rec: the group
  * @ah_attr: filled in
  *
- * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the GID it joined with.
+ * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the GID it
+ * joined with.
  */
 int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_sa_mcmember_rec *rec,
 			     struct rdma_ah_attr *ah_attr);
@@ -457,7 +464,8 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_s
  * @device: the device
  * @port_num: the port
  * @rec: the path
- * @ah_attr: filled in; with a GRH if the path leaves the subnet (hop limit above 1) or the port needs one, and with
+ * @ah_attr: filled in; with a GRH if the path leaves the subnet (hop limit above 1) or the port
+ * needs one, and with
  *	the path's rate
  *
  * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the path's source GID.

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The verbs: what consumers call. Valid in C and C++. Names, values and meaning are Linux's; rdma/types.h says what
- * stands for kernel types. The rules that hold beyond a single call are numbered in Documentation/rules.rst.
+ * The verbs: what consumers call. Valid in C and C++. Names, values and meaning are Linux's;
+ * rdma/types.h says what stands for kernel types. The rules that hold beyond a single call are
+ * numbered in Documentation/rules.rst.
  *
- * A function that returns a pointer returns an error pointer on failure, never NULL. "-EOPNOTSUPP" is what every
- * function returns whose method the driver does not have, and is not repeated. In every function that creates,
- * objects that belong together must be of one device, and what is created in must be there (neither NULL nor an error
- * pointer), else -EINVAL. The calls of the data path look at neither.
+ * A function that returns a pointer returns an error pointer on failure, never NULL. "-EOPNOTSUPP"
+ * is what every function returns whose method the driver does not have, and is not repeated. In
+ * every function that creates, objects that belong together must be of one device, and what is
+ * created in must be there (neither NULL nor an error pointer), else -EINVAL. The calls of the data
+ * path look at neither.
  */
 #pragma once
 #include <rdma/types.h>
@@ -42,7 +44,7 @@ static inline bool rdma_is_port_valid(const struct ib_device *device, u32 port)
 	return port >= rdma_start_port(device) && port <= rdma_end_port(device);
 }
 
-#define rdma_for_each_port(device, iter)                                                                      \
+#define rdma_for_each_port(device, iter)                                                           \
 	for ((iter) = rdma_start_port(device); (iter) <= rdma_end_port(device); (iter)++)
 
 /* What a port can do; for valid ports of registered devices. */
@@ -105,8 +107,8 @@ static inline void ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 
 static inline bool ib_access_writable(int access_flags)
 {
-	return (access_flags & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC |
-				IB_ACCESS_MW_BIND)) != 0;
+	return (access_flags & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)) != 0;
 }
 
 static inline bool ib_srq_has_cq(enum ib_srq_type srq_type)
@@ -170,7 +172,8 @@ int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
  *
  * Context: process. Return: 0; -EINVAL for an unknown flag; the driver's errors.
  */
-int ib_modify_device(struct ib_device *device, int device_modify_mask, struct ib_device_modify *device_modify);
+int ib_modify_device(struct ib_device *device, int device_modify_mask,
+		     struct ib_device_modify *device_modify);
 
 /**
  * ib_modify_port - change a port
@@ -205,11 +208,12 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port
 /* Protection domains and XRC domains. */
 
 /*
- * Each function with two underscores is the one behind two: for the kernel, with udata NULL, and, in the name that ends
- * in _user, for a program. Context of the latter: process, the program's.
+ * Each function with two underscores is the one behind two: for the kernel, with udata NULL, and,
+ * in the name that ends in _user, for a program. Context of the latter: process, the program's.
  */
 
-struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata, const char *caller);
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata,
+			    const char *caller);
 
 /**
  * ib_alloc_pd - make a protection domain
@@ -236,7 +240,8 @@ static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device, struct ib
  */
 void ib_dealloc_pd(struct ib_pd *pd);
 
-struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata, const char *caller);
+struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata,
+				const char *caller);
 
 /**
  * ib_alloc_xrcd - make an XRC domain
@@ -264,8 +269,8 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 
 /* Address handles. */
 
-struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags, struct ib_udata *udata,
-			       const char *caller);
+struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags,
+			       struct ib_udata *udata, const char *caller);
 
 /**
  * rdma_create_ah - make an address handle
@@ -274,15 +279,17 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
  * @flags: enum rdma_create_ah_flags
  *
  * Context: any without RDMA_CREATE_AH_SLEEPABLE, process with it.
- * Return: the handle; -EINVAL for a bad port, service level, GID index, a unicast LID of 0 or a missing GRH where
- * the port or the destination needs one; -ENOMEM; the driver's errors.
+ * Return: the handle; -EINVAL for a bad port, service level, GID index, a unicast LID of 0 or a
+ * missing GRH where the port or the destination needs one; -ENOMEM; the driver's errors.
  */
-static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags)
+static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+					   u32 flags)
 {
 	return __rdma_create_ah(pd, ah_attr, flags, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udata *udata)
+static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+					      struct ib_udata *udata)
 {
 	return __rdma_create_ah(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, RDMA_CALLER);
 }
@@ -296,14 +303,15 @@ static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_a
  * @ah_attr: filled in
  *
  * Context: any.
- * Return: 0, without a static rate; -EINVAL for a bad port; -EPROTO for a GRH that is none, or a source that is a
- * group; -ENOENT if the GRH's destination is a unicast GID that the port does not have.
+ * Return: 0, without a static rate; -EINVAL for a bad port; -EPROTO for a GRH that is none, or a
+ * source that is a group; -ENOENT if the GRH's destination is a unicast GID that the port does not
+ * have.
  */
 int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
 			    const struct ib_grh *grh, struct rdma_ah_attr *ah_attr);
 
-struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc, const struct ib_grh *grh,
-				     u32 port_num, const char *caller);
+struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+				     const struct ib_grh *grh, u32 port_num, const char *caller);
 
 /**
  * ib_create_ah_from_wc - an address handle to answer a datagram with
@@ -350,34 +358,39 @@ void rdma_destroy_ah(struct ib_ah *ah, u32 flags);
 /* Completion queues. */
 
 struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
-			     void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
-			     const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller);
+			     void (*event_handler)(struct ib_event *event, void *cq_context),
+			     void *cq_context, const struct ib_cq_init_attr *cq_attr,
+			     struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_cq - make a completion queue that the consumer polls
  * @device: the device
- * @comp_handler: called on a completion event, in any context; it must not sleep (LOCK-07). May be NULL.
+ * @comp_handler: called on a completion event, in any context; it must not sleep (LOCK-07). May be
+ * NULL.
  * @event_handler: called on IB_EVENT_CQ_ERR, in any context; may be NULL
  * @cq_context: handed to both
  * @cq_attr: size, vector
  *
  * Context: process.
- * Return: the queue; -EINVAL for no or too many entries, a bad vector or flags; -ENOMEM; the driver's errors.
+ * Return: the queue; -EINVAL for no or too many entries, a bad vector or flags; -ENOMEM; the
+ * driver's errors.
  */
 static inline struct ib_cq *ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
-					 void (*event_handler)(struct ib_event *event, void *cq_context),
+					 void (*event_handler)(struct ib_event *event,
+							       void *cq_context),
 					 void *cq_context, const struct ib_cq_init_attr *cq_attr)
 {
-	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, (struct ib_udata *)0,
-			      RDMA_CALLER);
+	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr,
+			      (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_cq *ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
-					      void (*event_handler)(struct ib_event *event, void *cq_context),
-					      void *cq_context, const struct ib_cq_init_attr *cq_attr,
-					      struct ib_udata *udata)
+static inline struct ib_cq *
+ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
+		  void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
+		  const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata)
 {
-	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, udata, RDMA_CALLER);
+	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr, udata,
+			      RDMA_CALLER);
 }
 
 /**
@@ -393,8 +406,8 @@ void ib_destroy_cq(struct ib_cq *cq);
  * @cq: the queue
  * @cqe: completions it must hold
  *
- * Context: process. Return: 0; -EINVAL for no or too many entries, or fewer than are now in it; -ENOMEM; the
- * driver's errors.
+ * Context: process. Return: 0; -EINVAL for no or too many entries, or fewer than are now in it;
+ * -ENOMEM; the driver's errors.
  */
 int ib_resize_cq(struct ib_cq *cq, int cqe);
 
@@ -404,12 +417,13 @@ int ib_resize_cq(struct ib_cq *cq, int cqe);
  * @cq_count: completions that an event waits for at most
  * @cq_period: microseconds that it waits at most
  *
- * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; the driver's errors.
+ * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; the driver's
+ * errors.
  */
 int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 
-struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe, int comp_vector,
-			    enum ib_poll_context poll_ctx, const char *caller);
+struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe,
+			    int comp_vector, enum ib_poll_context poll_ctx, const char *caller);
 
 /**
  * ib_alloc_cq - make a completion queue that the midlayer polls
@@ -440,8 +454,8 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, in
  *
  * Vectors are given out in turn. Context: process. Return: as ib_alloc_cq().
  */
-static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *device, void *private_data, int nr_cqe,
-					    enum ib_poll_context poll_ctx)
+static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *device, void *private_data,
+					    int nr_cqe, enum ib_poll_context poll_ctx)
 {
 	return __ib_alloc_cq_any(device, private_data, nr_cqe, poll_ctx, RDMA_CALLER);
 }
@@ -465,8 +479,8 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
 /* Shared receive queues. */
 
-struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata,
-			       const char *caller);
+struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr,
+			       struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_srq - make a shared receive queue
@@ -474,16 +488,16 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
  * @srq_init_attr: what is wanted; the granted sizes are written back
  *
  * Context: process.
- * Return: the queue; -EINVAL for sizes beyond the device's, a limit above the size, an unknown type, XRC without CQ
- * or domain; -ENOMEM; the driver's errors.
+ * Return: the queue; -EINVAL for sizes beyond the device's, a limit above the size, an unknown
+ * type, XRC without CQ or domain; -ENOMEM; the driver's errors.
  */
 static inline struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr)
 {
 	return __ib_create_srq(pd, srq_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_srq *ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr,
-						struct ib_udata *udata)
+static inline struct ib_srq *
+ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata)
 {
 	return __ib_create_srq(pd, srq_init_attr, udata, RDMA_CALLER);
 }
@@ -494,9 +508,11 @@ static inline struct ib_srq *ib_create_srq_user(struct ib_pd *pd, struct ib_srq_
  * @srq_attr: the values
  * @srq_attr_mask: which of them: enum ib_srq_attr_mask
  *
- * Context: process. Return: 0; -EINVAL for an unknown flag or a value beyond the device's; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for an unknown flag or a value beyond the device's; the
+ * driver's errors.
  */
-int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask);
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+		  enum ib_srq_attr_mask srq_attr_mask);
 
 /**
  * ib_query_srq - sizes and limit of an SRQ
@@ -517,8 +533,8 @@ void ib_destroy_srq(struct ib_srq *srq);
 
 /* Queue pairs. */
 
-struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata,
-			     const char *caller);
+struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
+			     struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_qp - make a queue pair, in state RESET
@@ -526,23 +542,27 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
  * @qp_init_attr: what is wanted; the granted sizes are written back
  *
  * Context: process.
- * Return: the QP; -EINVAL for an unknown type, sizes beyond the device's, CQs, SRQ, XRC domain or port missing or not
- * fitting the type or the device; -ENOMEM; the driver's errors.
+ * Return: the QP; -EINVAL for an unknown type, sizes beyond the device's, CQs, SRQ, XRC domain or
+ * port missing or not fitting the type or the device; -ENOMEM; the driver's errors.
  */
 static inline struct ib_qp *ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr)
 {
 	return __ib_create_qp(pd, qp_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-/* Of the types that a kernel consumer can make, those of the management agents are not for programs: -EINVAL. */
-static inline struct ib_qp *ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
-					      struct ib_udata *udata)
+/*
+ * Of the types that a kernel consumer can make, those of the management agents are not for
+ * programs: -EINVAL.
+ */
+static inline struct ib_qp *
+ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata)
 {
 	return __ib_create_qp(pd, qp_init_attr, udata, RDMA_CALLER);
 }
 
 /**
- * ib_modify_qp_is_ok - may a QP go from one state to another with these attributes (IBA 11.2.5.2, table 98)
+ * ib_modify_qp_is_ok - may a QP go from one state to another with these attributes (IBA 11.2.5.2,
+ * table 98)
  * @cur_state: from
  * @next_state: to
  * @type: the QP's type
@@ -550,8 +570,8 @@ static inline struct ib_qp *ib_create_qp_user(struct ib_pd *pd, struct ib_qp_ini
  *
  * Context: any. Return: whether it may.
  */
-bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state, enum ib_qp_type type,
-			enum ib_qp_attr_mask mask);
+bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
+			enum ib_qp_type type, enum ib_qp_attr_mask mask);
 
 /**
  * ib_modify_qp - change attributes of a QP, or its state
@@ -560,8 +580,8 @@ bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
  * @qp_attr_mask: which of them: enum ib_qp_attr_mask
  *
  * Context: process.
- * Return: 0; -EINVAL for a mask that ib_modify_qp_is_ok() refuses, a value out of range or a cur_qp_state that cannot
- * be; the driver's errors.
+ * Return: 0; -EINVAL for a mask that ib_modify_qp_is_ok() refuses, a value out of range or a
+ * cur_qp_state that cannot be; the driver's errors.
  */
 int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
 
@@ -581,27 +601,31 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
  * ib_destroy_qp - undo ib_create_qp()
  * @qp: the QP
  *
- * Every request that has not completed does so now, with a flush error, once and in order (MGMT-09): of a CQ from
- * ib_alloc_cq() all done functions have returned when this returns; in one from ib_create_cq() the completions wait to
- * be polled, with an event as for any other, and their ib_wc.qp is NULL, as the QP is no more. Of a QP that has been
- * drained, or is in state RESET, nothing comes. Requests in an SRQ stay there; one that a message had begun to use is
- * flushed. Nothing may be posted meanwhile but from the handlers of the QP's CQs, and what they post may be refused or
- * not complete. Of a device that has failed the driver makes up the flush errors.
+ * Every request that has not completed does so now, with a flush error, once and in order
+ * (MGMT-09): of a CQ from ib_alloc_cq() all done functions have returned when this returns; in one
+ * from ib_create_cq() the completions wait to be polled, with an event as for any other, and their
+ * ib_wc.qp is NULL, as the QP is no more. Of a QP that has been drained, or is in state RESET,
+ * nothing comes. Requests in an SRQ stay there; one that a message had begun to use is flushed.
+ * Nothing may be posted meanwhile but from the handlers of the QP's CQs, and what they post may be
+ * refused or not complete. Of a device that has failed the driver makes up the flush errors.
  *
- * When this has returned, no handler of the QP runs. Context: process; unless the QP has been drained, not a done
- * function of its CQs, nor under a lock that one of them takes.
- * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's errors.
+ * When this has returned, no handler of the QP runs. Context: process; unless the QP has been
+ * drained, not a done function of its CQs, nor under a lock that one of them takes.
+ * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's
+ * errors.
  */
 int ib_destroy_qp(struct ib_qp *qp);
 
-struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller);
+struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr,
+			   const char *caller);
 
 /**
  * ib_open_qp - another handle on an XRC target QP
  * @xrcd: its domain
  * @qp_open_attr: which QP
  *
- * Context: process. Return: the handle; -EINVAL for no such QP in the domain or a bad type; -ENOMEM.
+ * Context: process. Return: the handle; -EINVAL for no such QP in the domain or a bad type;
+ * -ENOMEM.
  */
 static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr)
 {
@@ -647,7 +671,8 @@ void ib_drain_qp(struct ib_qp *qp);
  * @lid: its LID, host order
  *
  * Counted: as many ib_detach_mcast() undo as many attachments. Context: process.
- * Return: 0; -EINVAL for a QP that is not UD, or addresses that are not multicast; -ENOMEM; the driver's errors.
+ * Return: 0; -EINVAL for a QP that is not UD, or addresses that are not multicast; -ENOMEM; the
+ * driver's errors.
  */
 int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
@@ -687,8 +712,8 @@ static inline struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
 	return __ib_get_dma_mr(pd, mr_access_flags, RDMA_CALLER);
 }
 
-struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-			       struct ib_udata *udata, const char *caller);
+struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+			       int mr_access_flags, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_reg_user_mr - a region of the calling process's memory
@@ -698,8 +723,8 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
  * @virt_addr: the iova that @start gets
  * @mr_access_flags: enum ib_access_flags
  *
- * Context: process. Return: the region; -EINVAL for bad flags, no length, a range that wraps, or an @virt_addr at
- * another offset in its page; -ENOMEM; the driver's errors.
+ * Context: process. Return: the region; -EINVAL for bad flags, no length, a range that wraps, or an
+ * @virt_addr at another offset in its page; -ENOMEM; the driver's errors.
  */
 static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
 					   int mr_access_flags)
@@ -708,13 +733,15 @@ static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 leng
 				RDMA_CALLER);
 }
 
-static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-						int mr_access_flags, struct ib_udata *udata)
+static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start, u64 length,
+						u64 virt_addr, int mr_access_flags,
+						struct ib_udata *udata)
 {
 	return __ib_reg_user_mr(pd, start, length, virt_addr, mr_access_flags, udata, RDMA_CALLER);
 }
 
-struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg, const char *caller);
+struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg,
+			    const char *caller);
 
 /**
  * ib_alloc_mr - a region for fast registration
@@ -722,9 +749,10 @@ struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_n
  * @mr_type: IB_MR_TYPE_MEM_REG or IB_MR_TYPE_SG_GAPS
  * @max_num_sg: pages, or segments, that it can take
  *
- * ib_map_mr_sg() fills it, an IB_WR_REG_MR request makes it valid, an IB_WR_LOCAL_INV invalid again.
- * Context: process. Return: the region; -EINVAL for another type, or no or too many pages; -ENOMEM; the driver's
- * errors.
+ * ib_map_mr_sg() fills it, an IB_WR_REG_MR request makes it valid, an IB_WR_LOCAL_INV invalid
+ * again.
+ * Context: process. Return: the region; -EINVAL for another type, or no or too many pages; -ENOMEM;
+ * the driver's errors.
  */
 static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg)
 {
@@ -736,7 +764,8 @@ static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_typ
  * @mr: the region, not valid now
  * @sg: the memory
  * @sg_nents: pieces
- * @sg_offset: bytes of the first piece to leave out, and on return the bytes taken of the first piece that was not
+ * @sg_offset: bytes of the first piece to leave out, and on return the bytes taken of the first
+ * piece that was not
  *	taken whole; or NULL
  * @page_size: power of two that the device can do: the grid on which all inner borders of pieces lie
  *
@@ -744,8 +773,8 @@ static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_typ
  * Return: pieces taken whole, which may be fewer than given; -EINVAL for a bad page size, or if nothing could be
  * taken; the driver's errors.
  */
-int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
-		 unsigned int page_size);
+int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+		 unsigned int *sg_offset, unsigned int page_size);
 
 /**
  * ib_sg_to_pages - the walk that a driver's map_mr_sg needs (drivers)
@@ -755,11 +784,11 @@ int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents
  * @sg_offset: as for ib_map_mr_sg()
  * @set_page: called for every page; non-zero says that the region is full
  *
- * Context: any. Return: pieces taken whole; -EINVAL for a first piece shorter than the offset, or if nothing could be
- * taken.
+ * Context: any. Return: pieces taken whole; -EINVAL for a first piece shorter than the offset, or
+ * if nothing could be taken.
  */
-int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents, unsigned int *sg_offset,
-		   int (*set_page)(struct ib_mr *mr, u64 address));
+int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+		   unsigned int *sg_offset, int (*set_page)(struct ib_mr *mr, u64 address));
 
 /**
  * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr()
@@ -769,7 +798,8 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
  */
 int ib_dereg_mr(struct ib_mr *mr);
 
-struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata, const char *caller);
+struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata,
+			    const char *caller);
 
 /**
  * ib_alloc_mw - a memory window
@@ -783,7 +813,8 @@ static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	return __ib_alloc_mw(pd, type, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata)
+static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type,
+					     struct ib_udata *udata)
 {
 	return __ib_alloc_mw(pd, type, udata, RDMA_CALLER);
 }
@@ -796,10 +827,16 @@ static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type t
  */
 int ib_dealloc_mw(struct ib_mw *mw);
 
-/* Not for use: the data path of debug builds, with the checks of LOCK-01, LOCK-05 and NOTIFY-01 around it. */
-int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr);
-int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr);
-int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr);
+/*
+ * Not for use: the data path of debug builds, with the checks of LOCK-01, LOCK-05 and NOTIFY-01
+ * around it.
+ */
+int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			 const struct ib_send_wr **bad_wr);
+int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad_wr);
+int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			     const struct ib_recv_wr **bad_wr);
 int ib_checked_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 
@@ -818,7 +855,8 @@ RDMA_C_END
  * @bad_send_wr: set to the first request that was not posted, on an error; may be NULL
  *
  * The list up to @bad_send_wr is posted even on an error. Context: any.
- * Return: 0; -EINVAL for a QP state or request that does not do; -ENOMEM for a full queue; the driver's errors.
+ * Return: 0; -EINVAL for a QP state or request that does not do; -ENOMEM for a full queue; the
+ * driver's errors.
  */
 static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_wr,
 			       const struct ib_send_wr **bad_send_wr)
@@ -857,7 +895,8 @@ static inline int ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *
 {
 	const struct ib_recv_wr *unused;
 
-	return RDMA_DATA_PATH(srq, post_srq_recv)(srq, recv_wr, bad_recv_wr ? bad_recv_wr : &unused);
+	return RDMA_DATA_PATH(srq, post_srq_recv)(srq, recv_wr,
+						  bad_recv_wr ? bad_recv_wr : &unused);
 }
 
 /**
@@ -866,8 +905,10 @@ static inline int ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *
  * @num_entries: at most so many
  * @wc: room for them
  *
- * Concurrent callers each get completions of their own, in an order that is not defined between them (LOCK-04).
- * Context: any. Return: how many; fewer than asked for says that the queue was empty; or a negative errno.
+ * Concurrent callers each get completions of their own, in an order that is not defined between
+ * them (LOCK-04).
+ * Context: any. Return: how many; fewer than asked for says that the queue was empty; or a negative
+ * errno.
  */
 static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {
@@ -880,9 +921,9 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc
  * @flags: one of IB_CQ_SOLICITED and IB_CQ_NEXT_COMP; IB_CQ_REPORT_MISSED_EVENTS
  *
  * Context: any.
- * Return: 0: armed, and with IB_CQ_REPORT_MISSED_EVENTS every completion since the last poll raises an event. Positive,
- * only with that flag: there may be completions without an event, so poll again. Negative: not armed; -EINVAL for
- * other flags. (NOTIFY-01 to NOTIFY-08)
+ * Return: 0: armed, and with IB_CQ_REPORT_MISSED_EVENTS every completion since the last poll raises
+ * an event. Positive, only with that flag: there may be completions without an event, so poll
+ * again. Negative: not armed; -EINVAL for other flags. (NOTIFY-01 to NOTIFY-08)
  */
 static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Devices that speak iWARP (RFC 5040): those whose node_type is RDMA_NODE_RNIC. What rdma/ib_verbs.h says of all devices holds for them, but:
+ * Devices that speak iWARP (RFC 5040): those whose node_type is RDMA_NODE_RNIC. What
+ * rdma/ib_verbs.h says of all devices holds for them, but:
  *
  * - a QP is of type RC, and its peer is the TCP connection's: ib_modify_qp() takes access flags, the port and the numbers of RDMA reads, and no
  *   address, P_Key, PSN or timer. RESET, INIT and RTR are steps of being idle; SQD closes a connection, SQE terminates it; from neither a way
  *   leads back to RTS, and from RTS and SQE none to RESET. ib_modify_qp_is_ok() is InfiniBand's table;
  * - there are no address vectors, and so no address handles, and no MADs;
- * - tables of GIDs and P_Keys may be empty, and query_gid and query_pkey are obligatory only for a port that states entries.
+ * - tables of GIDs and P_Keys may be empty, and query_gid and query_pkey are obligatory only for a
+ *   port that states entries.
  *
  * A driver that has no get_port_immutable has ports of RDMA_CORE_PORT_IWARP. Valid in C and C++.
  */

@@ -22,7 +22,7 @@ namespace rdma
 {
 
 /* An error pointer as a Result. */
-template <class T>
+template<class T>
 kern::Result<T *> check(T *pointer)
 {
 	if (is_err(pointer))
@@ -30,7 +30,8 @@ kern::Result<T *> check(T *pointer)
 	return pointer;
 }
 
-class Pd : public kern::RefCounted<Pd> {
+class Pd : public kern::RefCounted<Pd>
+{
 public:
 	/* flags: enum ib_pd_flags. Errors: those of ib_alloc_pd(). */
 	static kern::Result<kern::Ref<Pd>> create(ib_device *device, unsigned int flags = 0)
@@ -52,17 +53,21 @@ private:
 	ib_pd *pd_;
 };
 
-class CompletionQueue : public kern::RefCounted<CompletionQueue> {
+class CompletionQueue : public kern::RefCounted<CompletionQueue>
+{
 public:
 	/* One that the midlayer polls. Errors: those of ib_alloc_cq(). */
-	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device, void *context, int entries, int vector,
+	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device, void *context,
+							       int entries, int vector,
 							       ib_poll_context poll_context)
 	{
 		return own(TRY(check(ib_alloc_cq(device, context, entries, vector, poll_context))));
 	}
 	/* One that the consumer polls. Errors: those of ib_create_cq(). */
-	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device, ib_comp_handler handler, void *context,
-							       unsigned int entries, u32 vector = 0)
+	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device,
+							       ib_comp_handler handler,
+							       void *context, unsigned int entries,
+							       u32 vector = 0)
 	{
 		const ib_cq_init_attr attr = {.cqe = entries, .comp_vector = vector, .flags = 0};
 
@@ -72,7 +77,10 @@ public:
 
 	ib_cq *get() const { return cq_; }
 	int poll(int count, ib_wc *wcs) const { return ib_poll_cq(cq_, count, wcs); }
-	int request_notification(ib_cq_notify_flags flags) const { return ib_req_notify_cq(cq_, flags); }
+	int request_notification(ib_cq_notify_flags flags) const
+	{
+		return ib_req_notify_cq(cq_, flags);
+	}
 	int process_direct(int budget) const { return ib_process_cq_direct(cq_, budget); }
 
 private:
@@ -94,13 +102,16 @@ private:
 	ib_cq *cq_;
 };
 
-class SharedReceiveQueue : public kern::RefCounted<SharedReceiveQueue> {
+class SharedReceiveQueue : public kern::RefCounted<SharedReceiveQueue>
+{
 public:
 	/* A basic one. Errors: those of ib_create_srq(). */
-	static kern::Result<kern::Ref<SharedReceiveQueue>> create(kern::Ref<Pd> pd, ib_srq_init_attr &attr)
+	static kern::Result<kern::Ref<SharedReceiveQueue>> create(kern::Ref<Pd> pd,
+								  ib_srq_init_attr &attr)
 	{
 		auto *srq = TRY(check(ib_create_srq(pd->get(), &attr)));
-		auto owner = kern::adopt_ref(new (kern::Gfp::kernel) SharedReceiveQueue(srq, std::move(pd)));
+		auto owner = kern::adopt_ref(new (kern::Gfp::kernel)
+						     SharedReceiveQueue(srq, std::move(pd)));
 		if (!owner)
 			ib_destroy_srq(srq);
 		return owner;
@@ -119,14 +130,21 @@ private:
 	ib_srq *srq_;
 };
 
-/* The one owner of an object that End::end() ends, with what it was made in. Never copied; empty after a move. */
-template <class T, class End, class... Parents>
-class Owner {
+/*
+ * The one owner of an object that End::end() ends, with what it was made in. Never copied; empty
+ * after a move.
+ */
+template<class T, class End, class... Parents>
+class Owner
+{
 public:
 	Owner() = default;
-	explicit Owner(T *object, kern::Ref<Parents>... parents) : parents_{std::move(parents)...}, object_(object) {}
+	explicit Owner(T *object, kern::Ref<Parents>... parents)
+	    : parents_{std::move(parents)...}, object_(object)
+	{
+	}
 	Owner(Owner &&other) noexcept
-		: parents_(std::move(other.parents_)), object_(std::exchange(other.object_, nullptr))
+	    : parents_(std::move(other.parents_)), object_(std::exchange(other.object_, nullptr))
 	{
 	}
 	Owner &operator=(Owner &&other) noexcept
@@ -147,16 +165,16 @@ public:
 
 private:
 	/* Declared before the object, so they end after it. */
-	template <class... Refs>
+	template<class... Refs>
 	struct Held;
-	template <class First, class... Rest>
+	template<class First, class... Rest>
 	struct Held<First, Rest...> {
 		First first{};
 		Held<Rest...> rest{};
 		Held() = default;
 		explicit Held(First a, Rest... b) : first(std::move(a)), rest{std::move(b)...} {}
 	};
-	template <class Last>
+	template<class Last>
 	struct Held<Last> {
 		Last last{};
 		Held() = default;
@@ -181,27 +199,34 @@ struct AddressHandleEnd {
 	static void end(ib_ah *ah) { rdma_destroy_ah(ah, 0); }
 };
 
-class QueuePair : public Owner<ib_qp, QueuePairEnd, Pd, CompletionQueue, CompletionQueue, SharedReceiveQueue> {
+class QueuePair
+    : public Owner<ib_qp, QueuePairEnd, Pd, CompletionQueue, CompletionQueue, SharedReceiveQueue>
+{
 public:
 	using Owner::Owner;
 
 	/*
-	 * `attr` without CQs and SRQ, which are given apart; its sizes are written back. A QP must have left its multicast
-	 * groups before it ends. Errors: those of ib_create_qp().
+	 * `attr` without CQs and SRQ, which are given apart; its sizes are written back. A QP must
+	 * have left its multicast groups before it ends. Errors: those of ib_create_qp().
 	 */
 	static kern::Result<QueuePair> create(kern::Ref<Pd> pd, kern::Ref<CompletionQueue> send,
-					      kern::Ref<CompletionQueue> recv, ib_qp_init_attr &attr,
+					      kern::Ref<CompletionQueue> recv,
+					      ib_qp_init_attr &attr,
 					      kern::Ref<SharedReceiveQueue> srq = {})
 	{
 		attr.send_cq = send->get();
 		attr.recv_cq = recv->get();
 		attr.srq = srq ? srq->get() : nullptr;
 		auto *qp = TRY(check(ib_create_qp(pd->get(), &attr)));
-		return QueuePair(qp, std::move(pd), std::move(send), std::move(recv), std::move(srq));
+		return QueuePair(qp, std::move(pd), std::move(send), std::move(recv),
+				 std::move(srq));
 	}
 
 	u32 number() const { return get()->qp_num; }
-	kern::Result<> modify(ib_qp_attr &attr, int mask) const { return kern::check(ib_modify_qp(get(), &attr, mask)); }
+	kern::Result<> modify(ib_qp_attr &attr, int mask) const
+	{
+		return kern::check(ib_modify_qp(get(), &attr, mask));
+	}
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr = nullptr) const
 	{
 		return ib_post_send(get(), wr, bad_wr);
@@ -212,7 +237,8 @@ public:
 	}
 };
 
-class MemoryRegion : public Owner<ib_mr, MemoryRegionEnd, Pd> {
+class MemoryRegion : public Owner<ib_mr, MemoryRegionEnd, Pd>
+{
 public:
 	using Owner::Owner;
 
@@ -223,14 +249,16 @@ public:
 		return MemoryRegion(mr, std::move(pd));
 	}
 	/* For fast registration. Errors: those of ib_alloc_mr(). */
-	static kern::Result<MemoryRegion> create(kern::Ref<Pd> pd, ib_mr_type type, u32 max_segments)
+	static kern::Result<MemoryRegion> create(kern::Ref<Pd> pd, ib_mr_type type,
+						 u32 max_segments)
 	{
 		auto *mr = TRY(check(ib_alloc_mr(pd->get(), type, max_segments)));
 		return MemoryRegion(mr, std::move(pd));
 	}
 };
 
-class MemoryWindow : public Owner<ib_mw, MemoryWindowEnd, Pd> {
+class MemoryWindow : public Owner<ib_mw, MemoryWindowEnd, Pd>
+{
 public:
 	using Owner::Owner;
 
@@ -243,12 +271,14 @@ public:
 };
 
 /* May be made and ended in any context, as long as this is not the last to hold the PD. */
-class AddressHandle : public Owner<ib_ah, AddressHandleEnd, Pd> {
+class AddressHandle : public Owner<ib_ah, AddressHandleEnd, Pd>
+{
 public:
 	using Owner::Owner;
 
 	/* flags: enum rdma_create_ah_flags. Errors: those of rdma_create_ah(). */
-	static kern::Result<AddressHandle> create(kern::Ref<Pd> pd, rdma_ah_attr &attr, u32 flags = 0)
+	static kern::Result<AddressHandle> create(kern::Ref<Pd> pd, rdma_ah_attr &attr,
+						  u32 flags = 0)
 	{
 		auto *ah = TRY(check(rdma_create_ah(pd->get(), &attr, flags)));
 		return AddressHandle(ah, std::move(pd));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections by IP address: what a program that knows sockets asks of RDMA (IBA annex A11). See Documentation/connections.rst for the states.
+ * Connections by IP address: what a program that knows sockets asks of RDMA (IBA annex A11). See
+ * Documentation/connections.rst for the states.
  *
- * Each id has a handler lock. Events of an id come one at a time and in order, by its handler, in process context, with this lock held and no
- * other (of CONNECT_REQUEST: the listener's, then the new id's): a handler may sleep, and may call every function below for its id that does not
- * say otherwise. It must not call rdma_destroy_id() for its own id, nor, of a new id, for the listener, nor wait for another handler.
+ * Each id has a handler lock. Events of an id come one at a time and in order, by its handler, in
+ * process context, with this lock held and no other (of CONNECT_REQUEST: the listener's, then the
+ * new id's): a handler may sleep, and may call every function below for its id that does not say
+ * otherwise. It must not call rdma_destroy_id() for its own id, nor, of a new id, for the listener,
+ * nor wait for another handler.
  *
- * Departures from Linux: addresses are union rdma_sockaddr; ids live in the initial network namespace; AF_IB addresses name GIDs and services.
+ * Departures from Linux: addresses are union rdma_sockaddr; ids live in the initial network
+ * namespace; AF_IB addresses name GIDs and services.
  */
 #pragma once
 #include <rdma/ib_cm.h>
@@ -42,11 +46,15 @@ enum rdma_ucm_port_space {
 /* Q_Key of datagrams in the port spaces UDP and IB. */
 #define RDMA_UDP_QKEY 0x01234567u
 
-/* Private data that are the consumer's, where the ends have IP addresses; with AF_IB's all of the message's. */
+/*
+ * Private data that are the consumer's, where the ends have IP addresses; with AF_IB's all of the
+ * message's.
+ */
 enum rdma_cm_data_size {
 	RDMA_CM_IP_HEADER_SIZE = 36,
 	RDMA_CM_REQ_PRIVATE_DATA_SIZE = IB_CM_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_SIZE,
-	RDMA_CM_SIDR_REQ_PRIVATE_DATA_SIZE = IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_SIZE,
+	RDMA_CM_SIDR_REQ_PRIVATE_DATA_SIZE =
+		IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_SIZE,
 };
 
 enum rdma_cm_address_family {
@@ -125,7 +133,8 @@ struct rdma_route {
  * struct rdma_conn_param - what to say when a connection is made, and what was said
  * @private_data: for the peer, or from it: then all that the message has room for
  * @private_data_len: bytes of it
- * @responder_resources: RDMA reads and atomics that are answered at a time; of an event: that we may answer
+ * @responder_resources: RDMA reads and atomics that are answered at a time; of an event: that we
+ * may answer
  * @initiator_depth: the same that are asked
  * @flow_control: end-to-end
  * @retry_count: at most 7; ignored where accepting
@@ -166,8 +175,10 @@ struct rdma_ud_param {
 /**
  * struct rdma_cm_event - what a handler is told
  * @event: what it is
- * @status: 0; a negative errno; of REJECTED the reason, greater than 0; of UNREACHABLE of datagrams the SIDR status, greater than 0
- * @param: @param.ud of an id whose @qp_type is IB_QPT_UD, else @param.conn; zero where nothing came with the event. What its pointers
+ * @status: 0; a negative errno; of REJECTED the reason, greater than 0; of UNREACHABLE of datagrams
+ * the SIDR status, greater than 0
+ * @param: @param.ud of an id whose @qp_type is IB_QPT_UD, else @param.conn; zero where nothing came
+ * with the event. What its pointers
  *	point to is valid during the call of the handler only
  * @join_context: of MULTICAST_JOIN and MULTICAST_ERROR: what rdma_join_multicast() was given
  */
@@ -182,10 +193,12 @@ struct rdma_cm_event {
 };
 
 /*
- * Returns 0, or anything else to have the id destroyed when it has returned: it is the consumer's no more then, who has destroyed its QP before.
- * CONNECT_REQUEST comes on the listener's handler with a new id, whose context and handler are the listener's and which is the consumer's if it
- * returns 0; -ENOMEM there destroys it in silence, so that the peer asks again; anything else refuses it. After DEVICE_REMOVAL no other event
- * comes, and the consumer destroys the id soon: the device waits for it.
+ * Returns 0, or anything else to have the id destroyed when it has returned: it is the consumer's
+ * no more then, who has destroyed its QP before. CONNECT_REQUEST comes on the listener's handler
+ * with a new id, whose context and handler are the listener's and which is the consumer's if it
+ * returns 0; -ENOMEM there destroys it in silence, so that the peer asks again; anything else
+ * refuses it. After DEVICE_REMOVAL no other event comes, and the consumer destroys the id soon: the
+ * device waits for it.
  */
 typedef int (*rdma_cm_event_handler)(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
@@ -213,8 +226,12 @@ struct rdma_cm_id {
 
 RDMA_C_BEGIN
 
-/* For a process or for the kernel; both are shown by weft_netlink, with the name of the caller's module or the number of the calling process. */
-struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
+/*
+ * For a process or for the kernel; both are shown by weft_netlink, with the name of the caller's
+ * module or the number of the calling process.
+ */
+struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context,
+				    enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
 				    bool of_process, const char *caller);
 
 /**
@@ -224,9 +241,11 @@ struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *c
  * @ps: the port space
  * @qp_type: IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_XRC_INI or IB_QPT_XRC_TGT
  *
- * Context: process. Return: the id, idle; -EINVAL without a handler, or for another port space or type; -ENOMEM.
+ * Context: process. Return: the id, idle; -EINVAL without a handler, or for another port space or
+ * type; -ENOMEM.
  */
-static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
+static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context,
+						enum rdma_ucm_port_space ps,
 						enum ib_qp_type qp_type)
 {
 	return __rdma_create_id(event_handler, context, ps, qp_type, false, RDMA_CALLER);
@@ -239,9 +258,11 @@ static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_hand
  * @ps: the port space
  * @qp_type: as for rdma_create_id()
  *
- * It is shown as the process's, and so is what comes of it as a listener; nothing else follows from that. Context: process. Return: as rdma_create_id().
+ * It is shown as the process's, and so is what comes of it as a listener; nothing else follows from
+ * that. Context: process. Return: as rdma_create_id().
  */
-static inline struct rdma_cm_id *rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
+static inline struct rdma_cm_id *rdma_create_user_id(rdma_cm_event_handler event_handler,
+						     void *context, enum rdma_ucm_port_space ps,
 						     enum ib_qp_type qp_type)
 {
 	return __rdma_create_id(event_handler, context, ps, qp_type, true, RDMA_CALLER);
@@ -251,9 +272,11 @@ static inline struct rdma_cm_id *rdma_create_user_id(rdma_cm_event_handler event
  * rdma_destroy_id - end an id in any state
  * @id: the id, whose QP has been destroyed
  *
- * What goes on is cancelled; the peer is told as by ib_destroy_cm_id(); groups are left; new ids of a listener that nobody has been told of are
- * gone. When this has returned no handler runs for the id and none will.
- * Context: process; without the handler lock of the id, and not from its handler, nor from that of an id which came by it.
+ * What goes on is cancelled; the peer is told as by ib_destroy_cm_id(); groups are left; new ids of
+ * a listener that nobody has been told of are gone. When this has returned no handler runs for the
+ * id and none will.
+ * Context: process; without the handler lock of the id, and not from its handler, nor from that of
+ * an id which came by it.
  */
 void rdma_destroy_id(struct rdma_cm_id *id);
 
@@ -261,8 +284,8 @@ void rdma_destroy_id(struct rdma_cm_id *id);
  * rdma_lock_handler - keep the handler of an id from running
  * @id: the id
  *
- * For what must not be done while an event comes: rdma_accept() outside of the handler, setting @id->context. Context: process, not from the
- * handler, which has the lock.
+ * For what must not be done while an event comes: rdma_accept() outside of the handler, setting
+ * @id->context. Context: process, not from the handler, which has the lock.
  */
 void rdma_lock_handler(struct rdma_cm_id *id);
 
@@ -277,10 +300,12 @@ void rdma_unlock_handler(struct rdma_cm_id *id);
 /**
  * rdma_bind_addr - give an id its source address
  * @id: an idle id
- * @addr: the address; the family's "any" for all; port 0 to be given a port of net.ipv4.ip_local_port_range
+ * @addr: the address; the family's "any" for all; port 0 to be given a port of
+ * net.ipv4.ip_local_port_range
  *
- * An address that is neither "any" nor loopback binds the id to the device of its interface; of AF_IB to that of its GID, which has to have its P_Key, if it
- * names one. Of AF_IB the service names the port space, as far as its mask says: of an id of RDMA_PS_IB that may be IB, TCP or UDP.
+ * An address that is neither "any" nor loopback binds the id to the device of its interface; of
+ * AF_IB to that of its GID, which has to have its P_Key, if it names one. Of AF_IB the service
+ * names the port space, as far as its mask says: of an id of RDMA_PS_IB that may be IB, TCP or UDP.
  * Context: process. Return: 0; -EINVAL for an id that is not idle, another family, or a link-local address without interface;
  * -EPROTONOSUPPORT for an AF_IB service of a port space that the id may not have; -EADDRNOTAVAIL for an address that no interface has, or when no
  * port is free; -ENODEV for an interface, GID or P_Key of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
@@ -295,10 +320,11 @@ int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
  * @timeout_ms: how long to wait for the neighbour, at least 1
  *
  * Ends by the event ADDR_RESOLVED or ADDR_ERROR. Context: process.
- * Return: 0; -EINVAL for the wrong state, or families that differ; what rdma_bind_addr() and a route lookup return; -ENOMEM.
+ * Return: 0; -EINVAL for the wrong state, or families that differ; what rdma_bind_addr() and a
+ * route lookup return; -ENOMEM.
  */
-int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr, const union rdma_sockaddr *dst_addr,
-		      unsigned long timeout_ms);
+int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr,
+		      const union rdma_sockaddr *dst_addr, unsigned long timeout_ms);
 
 /**
  * rdma_resolve_route - ask the SA for the path
@@ -315,7 +341,8 @@ int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
  * @id: an id whose address is resolved
  * @path_rec: the path
  *
- * The route is resolved then; no event comes. Context: process. Return: 0; -EINVAL for the wrong state.
+ * The route is resolved then; no event comes. Context: process. Return: 0; -EINVAL for the wrong
+ * state.
  */
 int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
 
@@ -325,8 +352,10 @@ int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
  * @pd: a protection domain of that device
  * @qp_init_attr: as for ib_create_qp(), of the id's type
  *
- * Of a connection it is in state INIT then, and goes on by itself when the connection is made; of datagrams in RTS. Context: process.
- * Return: 0; -EINVAL if something of this is not so; the errors of ib_create_qp() and ib_modify_qp().
+ * Of a connection it is in state INIT then, and goes on by itself when the connection is made; of
+ * datagrams in RTS. Context: process.
+ * Return: 0; -EINVAL if something of this is not so; the errors of ib_create_qp() and
+ * ib_modify_qp().
  */
 int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr);
 
@@ -344,7 +373,8 @@ void rdma_destroy_qp(struct rdma_cm_id *id);
  * @qp_attr: @qp_attr->qp_state is the state to go to; filled in
  * @qp_attr_mask: filled in: which of it
  *
- * Context: process. Return: 0; -EINVAL without a device, or a state in which there is nothing to say; -ENOENT; -ENODEV.
+ * Context: process. Return: 0; -EINVAL without a device, or a state in which there is nothing to
+ * say; -ENOENT; -ENODEV.
  */
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr, int *qp_attr_mask);
 
@@ -353,9 +383,11 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr, int *qp
  * @id: an id whose route is resolved
  * @conn_param: what to say; private data at most enum rdma_cm_data_size
  *
- * Ends by ESTABLISHED, REJECTED, UNREACHABLE, CONNECT_ERROR or, of an id without a QP of rdma_create_qp(), CONNECT_RESPONSE: then the consumer
- * moves its QP on and calls rdma_accept(). Context: process, without the handler lock.
- * Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_send_cm_req() and ib_send_cm_sidr_req().
+ * Ends by ESTABLISHED, REJECTED, UNREACHABLE, CONNECT_ERROR or, of an id without a QP of
+ * rdma_create_qp(), CONNECT_RESPONSE: then the consumer moves its QP on and calls rdma_accept().
+ * Context: process, without the handler lock.
+ * Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_send_cm_req() and
+ * ib_send_cm_sidr_req().
  */
 int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
@@ -371,18 +403,20 @@ int rdma_connect_locked(struct rdma_cm_id *id, const struct rdma_conn_param *con
 /**
  * rdma_listen - wait for requests
  * @id: a bound id, or an idle one, which is bound to IPv4's "any" and a free port then
- * @backlog: how many requests may wait for the handler to return: of each device, at most 4096; 0 and less for the CM's own number
+ * @backlog: how many requests may wait for the handler to return: of each device, at most 4096; 0
+ * and less for the CM's own number
  *
  * An id without device listens on every device, those to come included.
- * Context: process. Return: 0; -EINVAL for the wrong state; -EADDRINUSE if the port is shared with another that listens; the errors of
- * rdma_bind_addr() and ib_cm_listen().
+ * Context: process. Return: 0; -EINVAL for the wrong state; -EADDRINUSE if the port is shared with
+ * another that listens; the errors of rdma_bind_addr() and ib_cm_listen().
  */
 int rdma_listen(struct rdma_cm_id *id, int backlog);
 
 /**
  * rdma_accept - agree to a connection
  * @id: a new id of CONNECT_REQUEST, or one that got CONNECT_RESPONSE
- * @conn_param: what to say to the peer; ignored, and may be NULL, after CONNECT_RESPONSE; NULL for a new id of datagrams with a QP of
+ * @conn_param: what to say to the peer; ignored, and may be NULL, after CONNECT_RESPONSE; NULL for
+ * a new id of datagrams with a QP of
  *	rdma_create_qp()
  *
  * Ends by ESTABLISHED of a new id, but of datagrams, where nothing follows. An error has refused the connection.
@@ -395,10 +429,12 @@ int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param)
  * rdma_reject - refuse a connection
  * @id: an id as for rdma_accept()
  * @private_data: for the peer
- * @private_data_len: at most IB_CM_REJ_PRIVATE_DATA_SIZE, of datagrams IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @private_data_len: at most IB_CM_REJ_PRIVATE_DATA_SIZE, of datagrams
+ * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  * @reason: enum ib_cm_rej_reason; 0 stands for IB_CM_REJ_CONSUMER_DEFINED
  *
- * Context: process. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_send_cm_rej().
+ * Context: process. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of
+ * ib_send_cm_rej().
  */
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data_len, u8 reason);
 
@@ -415,31 +451,37 @@ int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
  * rdma_disconnect - end a connection, or agree to its end
  * @id: the id; its QP, if rdma_create_qp() made it, goes to the error state
  *
- * Must be called, or the id destroyed, after DISCONNECTED too: that is what answers the peer. Ends by DISCONNECTED of who asked first, and after
- * the time-wait by TIMEWAIT_EXIT. Of datagrams only the QP changes, and no event comes.
+ * Must be called, or the id destroyed, after DISCONNECTED too: that is what answers the peer. Ends
+ * by DISCONNECTED of who asked first, and after the time-wait by TIMEWAIT_EXIT. Of datagrams only
+ * the QP changes, and no event comes.
  * Context: process. Return: 0; -EINVAL for an id that has neither asked nor been asked.
  */
 int rdma_disconnect(struct rdma_cm_id *id);
 
 /**
  * rdma_join_multicast - become member of the group of an address
- * @id: an id of datagrams, bound to a device or its address resolved, without a QP of rdma_create_qp()
+ * @id: an id of datagrams, bound to a device or its address resolved, without a QP of
+ * rdma_create_qp()
  * @addr: the address; "any" for a group that the SA names
  * @join_state: FULLMEMBER_JOIN or SENDONLY_FULLMEMBER_JOIN
  * @context: comes with the events
  *
- * Ends by MULTICAST_JOIN or MULTICAST_ERROR; of a membership lost later comes MULTICAST_ERROR with -ENETRESET. Attaching the QP is the
- * consumer's. An id may be in 4096 groups. Context: process.
- * Return: 0; -EINVAL if something of this is not so; -EADDRNOTAVAIL while IPoIB's broadcast group is not joined; -ENOSPC; -ENOMEM.
+ * Ends by MULTICAST_JOIN or MULTICAST_ERROR; of a membership lost later comes MULTICAST_ERROR with
+ * -ENETRESET. Attaching the QP is the consumer's. An id may be in 4096 groups. Context: process.
+ * Return: 0; -EINVAL if something of this is not so; -EADDRNOTAVAIL while IPoIB's broadcast group
+ * is not joined; -ENOSPC; -ENOMEM.
  */
-int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr, u8 join_state, void *context);
+int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr, u8 join_state,
+			void *context);
 
 /**
  * rdma_leave_multicast - undo rdma_join_multicast()
  * @id: the id
- * @addr: the address as it was joined, port included; nothing is done if it is in no such group. Of several joins of one address the oldest is undone
+ * @addr: the address as it was joined, port included; nothing is done if it is in no such group. Of
+ * several joins of one address the oldest is undone
  *
- * When this has returned, no event of the join comes. Context: process, not from the handler, without the handler lock.
+ * When this has returned, no event of the join comes. Context: process, not from the handler,
+ * without the handler lock.
  */
 void rdma_leave_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 

@@ -32,12 +32,17 @@
 namespace rdma
 {
 
-template <class Buffer>
-class ReceiveQueue {
+template<class Buffer>
+class ReceiveQueue
+{
 public:
-	/* depth: at most the QP's max_recv_wr; done: called with each completion of a buffer; wake: void (T::*)(), in a task. */
-	template <auto Wake, class T>
-	ReceiveQueue(ib_pd *pd, int depth, void (*done)(ib_cq *, ib_wc *), kern::Method<Wake> wake, T *owner)
+	/*
+	 * depth: at most the QP's max_recv_wr; done: called with each completion of a buffer; wake:
+	 * void (T::*)(), in a task.
+	 */
+	template<auto Wake, class T>
+	ReceiveQueue(ib_pd *pd, int depth, void (*done)(ib_cq *, ib_wc *), kern::Method<Wake> wake,
+		     T *owner)
 	    : pd_(pd), depth_(depth), done_(done), retry_(wake, owner)
 	{
 	}
@@ -48,7 +53,10 @@ public:
 	void open(ib_qp *qp) { qp_ = qp; }
 	/* Wakes nobody any more. Context: process. */
 	void stop() { retry_.cancel(); }
-	/* Frees what the hardware did not give back, now that the QP is gone and nothing can write to it. Context: process. */
+	/*
+	 * Frees what the hardware did not give back, now that the QP is gone and nothing can write
+	 * to it. Context: process.
+	 */
 	void close()
 	{
 		stop();
@@ -80,7 +88,8 @@ public:
 			back_off_.succeeded();
 			return;
 		}
-		kern_warning_limited("%s QP %#x: %d receive buffers are missing: %d\n", pd_->device->name, qp_->qp_num, missing(), filled.error());
+		kern_warning_limited("%s QP %#x: %d receive buffers are missing: %d\n",
+				     pd_->device->name, qp_->qp_num, missing(), filled.error());
 		if (retry_.queue(back_off_.next_ms()))
 			back_off_.failed();
 	}
@@ -96,8 +105,9 @@ public:
 	/* Posts one that nobody keeps. */
 	void post_again(kern::Owned<Buffer> buffer) { kern::ignore(post(std::move(buffer))); }
 	/*
-	 * Posts another in the place of one that is to be kept, which comes back. Where there is no memory, that one itself is posted, and nothing
-	 * comes back: the queue stays full at the price of what was received.
+	 * Posts another in the place of one that is to be kept, which comes back. Where there is no
+	 * memory, that one itself is posted, and nothing comes back: the queue stays full at the
+	 * price of what was received.
 	 */
 	kern::Owned<Buffer> replace(kern::Owned<Buffer> received)
 	{
@@ -115,7 +125,9 @@ private:
 	kern::Result<> post(kern::Owned<Buffer> buffer)
 	{
 		buffer->done = done_;
-		buffer->dma_addr = TRY(map_single(pd_->device, buffer->dma_memory(), Buffer::dma_bytes, kern::dma::Direction::from_device));
+		buffer->dma_addr =
+			TRY(map_single(pd_->device, buffer->dma_memory(), Buffer::dma_bytes,
+				       kern::dma::Direction::from_device));
 
 		ib_sge sge{buffer->dma_addr, Buffer::dma_bytes, pd_->local_dma_lkey};
 		ib_recv_wr wr{};
@@ -126,14 +138,18 @@ private:
 			unmap(*buffer);
 			return kern::Error{status};
 		}
-		/* The hardware has it now, and gives it back by its completion, which nobody polls meanwhile. */
+		/*
+		 * The hardware has it now, and gives it back by its completion, which nobody polls
+		 * meanwhile.
+		 */
 		posted_.push_back(*buffer.release());
 		count_++;
 		return {};
 	}
 	void unmap(const Buffer &buffer)
 	{
-		unmap_single(pd_->device, buffer.dma_addr, Buffer::dma_bytes, kern::dma::Direction::from_device);
+		unmap_single(pd_->device, buffer.dma_addr, Buffer::dma_bytes,
+			     kern::dma::Direction::from_device);
 	}
 
 	ib_pd *const pd_;

@@ -2,8 +2,8 @@
 /*
  * What the verbs headers are written in, for C and C++.
  *
- * The API is Linux's by name, value and meaning. Where it takes a kernel type there, it takes one of these here,
- * so that no public header needs a kernel header:
+ * The API is Linux's by name, value and meaning. Where it takes a kernel type there, it takes one
+ * of these here, so that no public header needs a kernel header:
  *
  *   Linux                     here
  *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
@@ -20,8 +20,8 @@
 #include <ib/endian.hpp>
 
 /*
- * In C these are plain integers that the programmer converts; in C++ they convert themselves. Either way they are
- * as wide and as aligned as the integer.
+ * In C these are plain integers that the programmer converts; in C++ they convert themselves.
+ * Either way they are as wide and as aligned as the integer.
  */
 typedef ib::be16 __be16 __attribute__((aligned(2)));
 typedef ib::be32 __be32 __attribute__((aligned(4)));
@@ -31,12 +31,15 @@ typedef ib::be64 __be64 __attribute__((aligned(8)));
 #define RDMA_C_END }
 
 /* Flag enumerations: in C the operators are the integers'; C++ gets them back typed. */
-#define RDMA_FLAGS(name)                                                                                      \
-	constexpr name operator|(name a, name b)                                                              \
-	{                                                                                                     \
-		return static_cast<name>(static_cast<unsigned>(a) | static_cast<unsigned>(b));                \
-	}                                                                                                     \
-	constexpr name &operator|=(name &a, name b) { return a = a | b; }                                     \
+#define RDMA_FLAGS(name)                                                                           \
+	constexpr name operator|(name a, name b)                                                   \
+	{                                                                                          \
+		return static_cast<name>(static_cast<unsigned>(a) | static_cast<unsigned>(b));     \
+	}                                                                                          \
+	constexpr name &operator|=(name &a, name b)                                                \
+	{                                                                                          \
+		return a = a | b;                                                                  \
+	}                                                                                          \
 	static_assert(true)
 #else
 #define RDMA_C_BEGIN
@@ -83,7 +86,7 @@ inline int ptr_err(const void *pointer)
 	return static_cast<int>(reinterpret_cast<long>(pointer));
 }
 
-template <class T>
+template<class T>
 T *err_ptr(int error)
 {
 	return reinterpret_cast<T *>(static_cast<long>(error));

@@ -15,7 +15,7 @@ modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for 
 .PHONY: check check-tree check-locks
 check: check-tree check-locks docs ## All that can be found without running anything: the next two, and docs
 
-check-tree: ## Laws, licences, what documents say, subjects of commits: seconds, and nothing to build
+check-tree: ## Laws, licences, layout, what documents say, subjects of commits: seconds, and nothing to build
 	@scripts/check
 
 check-locks: modules ## Check the lock annotations of all modules of KDIR= with clang -Wthread-safety

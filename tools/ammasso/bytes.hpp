@@ -23,7 +23,8 @@ T load_be(std::span<const std::byte> bytes, std::size_t offset = 0)
 template<std::unsigned_integral T>
 void store_be(std::span<std::byte> bytes, std::size_t offset, T value)
 {
-	for (std::size_t i = sizeof(T); i-- > 0; value = static_cast<T>(sizeof(T) > 1 ? value >> 8 : 0))
+	for (std::size_t i = sizeof(T); i-- > 0;
+	     value = static_cast<T>(sizeof(T) > 1 ? value >> 8 : 0))
 		bytes[offset + i] = static_cast<std::byte>(value & 0xff);
 }
 

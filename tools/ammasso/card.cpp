@@ -122,7 +122,8 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 	std::ranges::fill(data, std::byte{0});
 	const std::uint64_t end = offset + data.size();
 	if (bar == 0 && data.size() == sizeof(std::uint32_t)) {
-		const std::uint32_t value = offset == wire::reg::host_hint ? rnic_.queues.pop_hint() : pin_.read(offset);
+		const std::uint32_t value = offset == wire::reg::host_hint ? rnic_.queues.pop_hint()
+									   : pin_.read(offset);
 		for (unsigned i = 0; i < sizeof(value); ++i)
 			data[i] = static_cast<std::byte>(value >> 8 * i);
 	} else if (bar == 4 && offset >= wire::page_base && end <= kPageEnd) {
@@ -156,17 +157,24 @@ void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
 {
 	std::array<std::byte, wire::page::size> page{};
 	std::memcpy(page.data() + wire::page::magic, wire::page_magic, sizeof(wire::page_magic));
-	const auto put = [&](std::size_t at, std::uint32_t value) { store_be<std::uint32_t>(page, at, value); };
+	const auto put = [&](std::size_t at, std::uint32_t value) {
+		store_be<std::uint32_t>(page, at, value);
+	};
 	put(wire::page::version, wire::interface_version);
 	put(wire::page::ivn, wire::message_version);
-	put(wire::page::window_size, static_cast<std::uint32_t>(wire::receive_ring - wire::page_base));
-	const auto queue = [&](std::size_t at, unsigned entries, std::uint64_t pool, wire::Queue number) {
+	put(wire::page::window_size,
+	    static_cast<std::uint32_t>(wire::receive_ring - wire::page_base));
+	const auto queue = [&](std::size_t at, unsigned entries, std::uint64_t pool,
+			       wire::Queue number) {
 		put(at, entries);
 		put(at + 4, wire::message_size);
 		put(at + 8, static_cast<std::uint32_t>(pool));
-		put(at + 12, static_cast<std::uint32_t>(MessageQueues::kShared + static_cast<unsigned>(number) * wire::shared::size));
+		put(at + 12,
+		    static_cast<std::uint32_t>(MessageQueues::kShared +
+					       static_cast<unsigned>(number) * wire::shared::size));
 	};
-	queue(wire::page::q0_q_size, wire::request_entries, MessageQueues::kRequests, wire::Queue::requests);
+	queue(wire::page::q0_q_size, wire::request_entries, MessageQueues::kRequests,
+	      wire::Queue::requests);
 	queue(wire::page::q1_q_size, wire::reply_entries, 0, wire::Queue::replies);
 	queue(wire::page::q2_q_size, wire::event_entries, 0, wire::Queue::events);
 	store_be<std::uint64_t>(page, wire::page::host_address, host_address() << 16);
@@ -178,7 +186,9 @@ void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
 
 std::vector<cards::Count> Card::activity() const
 {
-	const auto of = [](const std::atomic<std::uint64_t> &count) { return count.load(std::memory_order_relaxed); };
+	const auto of = [](const std::atomic<std::uint64_t> &count) {
+		return count.load(std::memory_order_relaxed);
+	};
 	return {{"transmitted", of(rings_.counts.transmitted)},
 		{"received", of(rings_.counts.received)},
 		{"bad-transmits", of(rings_.counts.bad_transmits)},

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The emulated Ammasso 1100: a PCI function with two stations on one cable, the host's Ethernet interface and the RNIC.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The emulated Ammasso 1100: a PCI function
+// with two stations on one cable, the host's Ethernet interface and the RNIC.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ namespace weft::ammasso
 class Card final : public cards::Card, private PciDevice
 {
 public:
-	// @channel: to the Ethernet that the host is on, if it is on one. Addresses follow from @guid.
+	// @channel: to the Ethernet that the host is on, if it is on one. Addresses follow from
+	// @guid.
 	Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel);
 
 	// cards::Card.

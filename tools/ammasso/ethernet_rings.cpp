@@ -47,7 +47,8 @@ bool has_flags(std::span<const std::byte> entry, Flags flags)
 
 std::span<std::byte> EthernetRings::transmit_entry(unsigned index)
 {
-	return std::span(memory_).subspan(kTransmit + index * wire::transmit::size, wire::transmit::size);
+	return std::span(memory_).subspan(kTransmit + index * wire::transmit::size,
+					  wire::transmit::size);
 }
 
 std::span<std::byte> EthernetRings::receive_entry(unsigned index)
@@ -93,7 +94,8 @@ void EthernetRings::quiesce()
 	pin_.clear_network();
 }
 
-// In the ring's order from where it was last. A driver that was loaded anew begins at the start again, so what is not ready is passed over.
+// In the ring's order from where it was last. A driver that was loaded anew begins at the start
+// again, so what is not ready is passed over.
 std::optional<unsigned> EthernetRings::next_ready()
 {
 	for (unsigned i = 0; i < wire::transmit_entries; ++i) {
@@ -150,8 +152,11 @@ void EthernetRings::receive(PciHost &host, const ethernet::Frame &frame)
 	wire::ReceiveHeader header{};
 	header.status = little(static_cast<std::uint16_t>(status));
 	header.length = little(static_cast<std::uint16_t>(fits ? frame.size() : room));
-	const bool written = host.dma().write(address + sizeof(header), bytes) && host.dma().write_as(address, header) &&
-			     host.dma().store(address, little(static_cast<std::uint16_t>(wire::ReceiveFlags::done)));
+	const bool written =
+		host.dma().write(address + sizeof(header), bytes) &&
+		host.dma().write_as(address, header) &&
+		host.dma().store(address,
+				 little(static_cast<std::uint16_t>(wire::ReceiveFlags::done)));
 	auto &count = !written ? counts.missed : fits ? counts.received : counts.overlong;
 	count.fetch_add(1, std::memory_order_relaxed);
 	store_be<std::uint16_t>(entry, wire::receive::status, static_cast<std::uint16_t>(status));

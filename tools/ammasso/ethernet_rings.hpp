@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card as an ordinary Ethernet interface: two rings of descriptors in its own memory, which the driver fills and the card empties.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The card as an ordinary Ethernet interface:
+// two rings of descriptors in its own memory, which the driver fills and the card empties.
 #pragma once
 
 #include <array>
@@ -35,7 +35,8 @@ public:
 	}
 
 	void reset();
-	// An access at @offset from the receive ring's start, inside of the rings. True: there may be frames to transmit().
+	// An access at @offset from the receive ring's start, inside of the rings. True: there may
+	// be frames to transmit().
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
 	// Sends what is ready, a bounded number at a time. True: there is more.
@@ -58,9 +59,9 @@ public:
 	// Written on the loop, read anywhere.
 	struct Counts {
 		std::atomic<std::uint64_t> transmitted{0}, received{0};
-		std::atomic<std::uint64_t> bad_transmits{0};  // no frame, or out of reach
-		std::atomic<std::uint64_t> missed{0};	      // for want of a buffer, or of one in reach
-		std::atomic<std::uint64_t> overlong{0};	      // that a buffer had no room for
+		std::atomic<std::uint64_t> bad_transmits{0}; // no frame, or out of reach
+		std::atomic<std::uint64_t> missed{0};   // for want of a buffer, or of one in reach
+		std::atomic<std::uint64_t> overlong{0}; // that a buffer had no room for
 	} counts;
 
 private:

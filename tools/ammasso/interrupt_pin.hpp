@@ -36,8 +36,8 @@ private:
 	std::uint32_t disr_ = 0, dimr_ = 0, himr_ = 0;
 	std::uint32_t nisr_ = 0, nimr_ = ~0u, nimr1_ = ~0u;
 	std::uint32_t idis_ = 1;
-	// What came after the driver has read NISR0: an acknowledgement of what it read then does not take it away. The old driver
-	// acknowledges after it has looked at the rings.
+	// What came after the driver has read NISR0: an acknowledgement of what it read then does
+	// not take it away. The old driver acknowledges after it has looked at the rings.
 	std::uint32_t unread_ = 0;
 };
 

@@ -29,7 +29,8 @@ MessageId id_of(std::span<const std::byte> message)
 
 std::span<std::byte> MessageQueues::shared(Queue queue)
 {
-	return std::span(memory_).subspan(static_cast<std::size_t>(queue) * wire::shared::size, wire::shared::size);
+	return std::span(memory_).subspan(static_cast<std::size_t>(queue) * wire::shared::size,
+					  wire::shared::size);
 }
 
 std::uint16_t MessageQueues::host_index(Queue queue)
@@ -80,7 +81,9 @@ std::optional<Message> MessageQueues::next_request(PciHost &host)
 		return std::nullopt;
 	const std::uint16_t produced = host_index(Queue::requests);
 	const auto slot = [&](std::uint16_t index) {
-		return std::span(memory_).subspan(kRequests - kShared + std::size_t{index} * wire::message_size, wire::message_size);
+		return std::span(memory_).subspan(kRequests - kShared +
+							  std::size_t{index} * wire::message_size,
+						  wire::message_size);
 	};
 	if (produced >= wire::request_entries)
 		return std::nullopt;
@@ -91,7 +94,8 @@ std::optional<Message> MessageQueues::next_request(PciHost &host)
 		Message message;
 		std::ranges::copy(slot(next_request_), message.begin());
 		const bool was_full = (produced + 1) % wire::request_entries == next_request_;
-		next_request_ = static_cast<std::uint16_t>((next_request_ + 1) % wire::request_entries);
+		next_request_ =
+			static_cast<std::uint16_t>((next_request_ + 1) % wire::request_entries);
 		if (id_of(message) == MessageId::init) {
 			initialise(host, message);
 		} else if (id_of(message) == MessageId::term) {
@@ -113,8 +117,9 @@ std::optional<Message> MessageQueues::next_request(PciHost &host)
 void MessageQueues::initialise(PciHost &host, const Message &message)
 {
 	const auto at = [&](std::size_t offset) { return load_be<std::uint64_t>(message, offset); };
-	addresses_ = Addresses{at(wire::init::hint_count), at(wire::init::request_word), at(wire::init::reply_word),
-		      at(wire::init::reply_pool), at(wire::init::event_word)};
+	addresses_ = Addresses{at(wire::init::hint_count), at(wire::init::request_word),
+			       at(wire::init::reply_word), at(wire::init::reply_pool),
+			       at(wire::init::event_word)};
 	waiting_.reset();
 	hints_.clear();
 	next_reply_ = hints_given_ = 0;
@@ -153,7 +158,8 @@ void MessageQueues::flush(PciHost &host)
 	const auto next = static_cast<std::uint16_t>((next_reply_ + 1) % wire::reply_entries);
 	if (consumed >= wire::reply_entries || next == consumed)
 		return;
-	const std::uint64_t place = addresses_->reply_pool + std::uint64_t{next_reply_} * wire::message_size;
+	const std::uint64_t place =
+		addresses_->reply_pool + std::uint64_t{next_reply_} * wire::message_size;
 	if (!host.dma().write(place, *waiting_)) {
 		addresses_.reset();
 		waiting_.reset();

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The fixed queues between host and RNIC: requests in the card's memory, replies in the host's, and the hints that tell of them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The fixed queues between host and RNIC:
+// requests in the card's memory, replies in the host's, and the hints that tell of them.
 #pragma once
 
 #include <array>
@@ -30,20 +30,23 @@ public:
 	// Offsets from the register page: what is shared of the three queues, and the requests.
 	static constexpr std::uint64_t kShared = 0x1000;
 	static constexpr std::uint64_t kRequests = 0x2000;
-	static constexpr std::uint64_t kEnd = kRequests + hw::ammasso::request_entries * hw::ammasso::message_size;
+	static constexpr std::uint64_t kEnd =
+		kRequests + hw::ammasso::request_entries * hw::ammasso::message_size;
 	// Hints that the host has not read.
 	static constexpr std::size_t kMostHints = 1024;
 
 	explicit MessageQueues(InterruptPin &pin) : pin_(pin) {}
 
 	void reset();
-	// An access at @offset from kShared, inside of what is there up to kEnd. True: there may be something to do.
+	// An access at @offset from kShared, inside of what is there up to kEnd. True: there may be
+	// something to do.
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
 	// HOST_HINT.
 	std::uint32_t pop_hint();
 
-	// The next request. Not while a reply waits for room. INIT and TERM are carried out, and given to the caller as well.
+	// The next request. Not while a reply waits for room. INIT and TERM are carried out, and
+	// given to the caller as well.
 	std::optional<Message> next_request(PciHost &host);
 	// @bytes of a reply; it waits where the queue is full, and for nothing else.
 	void reply(PciHost &host, std::span<const std::byte> bytes);

@@ -46,7 +46,8 @@ bool Rnic::serve(PciHost &host)
 			continue;
 		}
 		Message reply{};
-		reply[wire::header::result] = static_cast<std::byte>(carry_out(host, *request, reply));
+		reply[wire::header::result] =
+			static_cast<std::byte>(carry_out(host, *request, reply));
 		reply[wire::header::id] = (*request)[wire::header::id];
 		const auto context = load_be<std::uint64_t>(*request, wire::header::context);
 		store_be<std::uint64_t>(reply, wire::header::context, context);
@@ -61,7 +62,8 @@ Status Rnic::carry_out(PciHost &host, const Message &request, Message &reply)
 	const auto id = static_cast<MessageId>(request[wire::header::id]);
 	if (id == MessageId::rnic_open)
 		return open(host, request, reply);
-	if (id != MessageId::rnic_query && id != MessageId::rnic_setconfig && id != MessageId::rnic_close)
+	if (id != MessageId::rnic_query && id != MessageId::rnic_setconfig &&
+	    id != MessageId::rnic_close)
 		return Status::not_implemented;
 	if (!open_ || load_be<std::uint32_t>(request, wire::rnic_handle) != kHandle)
 		return Status::invalid_rnic;
@@ -78,8 +80,10 @@ Status Rnic::open(PciHost &host, const Message &request, Message &reply)
 {
 	if (open_)
 		return Status::in_use;
-	open_.emplace(host.loop(), load_be<std::uint64_t>(request, wire::rnic_open::user_context), address_,
-		      [this](tcp::Bytes frame) { send_(std::make_shared<const ethernet::Frame>(std::move(frame))); });
+	open_.emplace(host.loop(), load_be<std::uint64_t>(request, wire::rnic_open::user_context),
+		      address_, [this](tcp::Bytes frame) {
+			      send_(std::make_shared<const ethernet::Frame>(std::move(frame)));
+		      });
 	store_be<std::uint32_t>(reply, wire::rnic_open::reply_handle, kHandle);
 	return Status::ok;
 }
@@ -95,7 +99,8 @@ void Rnic::query(Message &reply) const
 
 Status Rnic::configure(const Message &request)
 {
-	const auto option = static_cast<wire::ConfigOption>(load_be<std::uint32_t>(request, wire::rnic_setconfig::option));
+	const auto option = static_cast<wire::ConfigOption>(
+		load_be<std::uint32_t>(request, wire::rnic_setconfig::option));
 	const auto address = load_be<std::uint32_t>(request, wire::rnic_setconfig::address);
 	const auto mask = load_be<std::uint32_t>(request, wire::rnic_setconfig::mask);
 	switch (option) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC: what the host asks of it by messages, and its own station on the cable. Opened, asked, told addresses and closed; queue pairs
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The RNIC: what the host asks of it by
+// messages, and its own station on the cable. Opened, asked, told addresses and closed; queue pairs
 // are not made yet, and what asks for one is answered so.
 #pragma once
 
@@ -19,7 +19,8 @@ namespace weft::ammasso
 class Rnic
 {
 public:
-	Rnic(InterruptPin &pin, ethernet::Address address, std::function<void(const ethernet::FramePtr &)> send)
+	Rnic(InterruptPin &pin, ethernet::Address address,
+	     std::function<void(const ethernet::FramePtr &)> send)
 	    : queues(pin), address_(address), send_(std::move(send))
 	{
 	}
@@ -38,7 +39,8 @@ private:
 		tcp::Stack stack;
 		std::map<tcp::Ip, tcp::Ip> addresses; // and their masks
 
-		Open(Loop &loop, std::uint64_t context, tcp::Mac mac, std::function<void(tcp::Bytes)> send)
+		Open(Loop &loop, std::uint64_t context, tcp::Mac mac,
+		     std::function<void(tcp::Bytes)> send)
 		    : user_context(context), stack(loop, {.mac = mac}, std::move(send))
 		{
 		}

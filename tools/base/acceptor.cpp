@@ -27,8 +27,8 @@ struct Acceptor::State {
 	void accept()
 	{
 		FileDescriptor socket = listener.accept();
-		if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-				errno == ENOMEM)) {
+		if (!socket &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			waiting.want(Watch::Nothing);
 			return retry.arm(kRetry);
 		}

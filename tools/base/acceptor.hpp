@@ -14,8 +14,9 @@ class Loop;
 // Acceptor - takes the connections that come to a listener, on a loop. Made, used and destroyed on
 // the loop's thread.
 //
-// While the process has no descriptor for a connection, it stays in the listener's queue and is tried
-// again later: it keeps the listener readable, and waiting for that alone would keep the thread busy.
+// While the process has no descriptor for a connection, it stays in the listener's queue and is
+// tried again later: it keeps the listener readable, and waiting for that alone would keep the
+// thread busy.
 class Acceptor
 {
 public:

@@ -12,12 +12,13 @@ enum class DescriptorKind {
 	Other,
 };
 
-// Asks the kernel alone: of a file, its file system may be a process of whoever made it, and answer when it pleases.
-// Other if it cannot be known.
+// Asks the kernel alone: of a file, its file system may be a process of whoever made it, and answer
+// when it pleases. Other if it cannot be known.
 DescriptorKind kind_of(int fd);
 
-// Has the socket @fd receive nothing any more, from whom it may be connected to, so that no descriptor comes with it or
-// after it. False if that cannot be had: it is no stream socket of this machine that is connected, or something waits in it.
+// Has the socket @fd receive nothing any more, from whom it may be connected to, so that no
+// descriptor comes with it or after it. False if that cannot be had: it is no stream socket of this
+// machine that is connected, or something waits in it.
 bool make_send_only(int fd);
 
 } // namespace weft

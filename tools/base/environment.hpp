@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the host side has of the machine it runs on, besides memory and sockets: time, waiting and chance.
-// The one seam: everything below tools/ asks its loop (loop.hpp), whose Environment answers, so that a
-// lab or a test may live in time that passes only when nothing is left to do.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the host side has of the machine it
+// runs on, besides memory and sockets: time, waiting and chance. The one seam: everything below
+// tools/ asks its loop (loop.hpp), whose Environment answers, so that a lab or a test may live in
+// time that passes only when nothing is left to do.
 #pragma once
 
 #include <atomic>
@@ -30,17 +30,20 @@ public:
 	virtual std::chrono::system_clock::time_point date() const = 0;
 	// A number that nobody can know beforehand, or that follows from a seed.
 	virtual std::uint64_t random() = 0;
-	// Waits for events of the epoll instance @poll, but no longer than until @until (the clock's
-	// minimum: not at all; its maximum: for ever). Returns how many there are of @most in @events,
-	// 0 if time has come.
+	// Waits for events of the epoll instance @poll, but no longer than until @until (the
+	// clock's minimum: not at all; its maximum: for ever). Returns how many there are of @most
+	// in @events, 0 if time has come.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 
-	// Of time in which others outside of the process have turns (tools/calendar), all three are on its reactor's thread.
-	// Whether it is such time. Who tells those others something then hears their answer before anything else is done.
+	// Of time in which others outside of the process have turns (tools/calendar), all three are
+	// on its reactor's thread. Whether it is such time. Who tells those others something then
+	// hears their answer before anything else is done.
 	virtual bool is_shared() const { return false; }
-	// Whether one of them has its turn: all that is done here meanwhile is what descriptors ask for.
+	// Whether one of them has its turn: all that is done here meanwhile is what descriptors ask
+	// for.
 	virtual bool stands() const { return false; }
-	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done here. False: it will not be.
+	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done
+	// here. False: it will not be.
 	virtual bool hear(int fd) { return fd >= 0; }
 
 	// The machine's own.

@@ -21,9 +21,9 @@ namespace
 {
 
 /*
- * The handler may run at any moment on any thread, so it takes no lock: each slot is a seqlock, whose
- * version is odd while it changes. The slot that the handler is after does not change, because the
- * thread that it interrupts holds the mapping.
+ * The handler may run at any moment on any thread, so it takes no lock: each slot is a seqlock,
+ * whose version is odd while it changes. The slot that the handler is after does not change,
+ * because the thread that it interrupts holds the mapping.
  */
 struct Slot {
 	std::atomic<std::uint32_t> version;
@@ -77,16 +77,18 @@ constexpr std::size_t kPageSizes[] = {4 << 10, 2 << 20, 1 << 30};
 bool put_memory(std::uintptr_t begin, std::size_t size)
 {
 	void *const place = reinterpret_cast<void *>(begin);
-	return ::mmap(place, size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-		      0) == place;
+	return ::mmap(place, size, PROT_READ | PROT_WRITE,
+		      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == place;
 }
 
 /*
- * The whole mapping at once, not the page: each page apart would be a mapping of its own, and nothing of it is needed
- * any more. Without reservation, for it may be larger than what the host has left. A host that commits no more than it
- * has (vm.overcommit_memory is 2) refuses so much all the same: then the page alone, for the lender's card ends at the
- * next turn of its loop, and few are touched until then. How large a page is only the kernel knows: it refuses a part of
- * one. What a process may have (RLIMIT_DATA, RLIMIT_AS) does not matter, for what was there before counts as well.
+ * The whole mapping at once, not the page: each page apart would be a mapping of its own, and
+ * nothing of it is needed any more. Without reservation, for it may be larger than what the host
+ * has left. A host that commits no more than it has (vm.overcommit_memory is 2) refuses so much all
+ * the same: then the page alone, for the lender's card ends at the next turn of its loop, and few
+ * are touched until then. How large a page is only the kernel knows: it refuses a part of one. What
+ * a process may have (RLIMIT_DATA, RLIMIT_AS) does not matter, for what was there before counts as
+ * well.
  */
 bool replace(std::uintptr_t address)
 {
@@ -95,8 +97,11 @@ bool replace(std::uintptr_t address)
 		Range range;
 		if (!load(slots[i], range) || !range.holds(address))
 			continue;
-		const auto page_is_put = [&](std::size_t page) { return put_memory(address & ~(page - 1), page); };
-		if (!put_memory(range.begin, range.size) && !std::ranges::any_of(kPageSizes, page_is_put))
+		const auto page_is_put = [&](std::size_t page) {
+			return put_memory(address & ~(page - 1), page);
+		};
+		if (!put_memory(range.begin, range.size) &&
+		    !std::ranges::any_of(kPageSizes, page_is_put))
 			return false;
 		range.lender->fail();
 		return true;

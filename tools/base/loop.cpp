@@ -16,10 +16,9 @@ namespace weft
 
 Loop::Loop(std::string name, Mode mode, Environment &environment)
     : name_(std::move(name)),
-      own_(std::make_unique<Reactor>(name_,
-				     mode == Mode::Manual ? Reactor::Drive::Manual
-							  : Reactor::Drive::Thread,
-				     environment)),
+      own_(std::make_unique<Reactor>(
+	      name_, mode == Mode::Manual ? Reactor::Drive::Manual : Reactor::Drive::Thread,
+	      environment)),
       reactor_(*own_)
 {
 }
@@ -139,7 +138,7 @@ void Watch::want(unsigned wanted)
 {
 	if (wanted == state_->wanted)
 		return;
-	const int operation = !wanted		 ? EPOLL_CTL_DEL
+	const int operation = !wanted           ? EPOLL_CTL_DEL
 			      : !state_->wanted ? EPOLL_CTL_ADD
 						: EPOLL_CTL_MOD;
 	const std::uint32_t events = (wanted & Readable ? std::uint32_t{EPOLLIN} : 0u) |

@@ -1,9 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What something that lives on one thread is driven by. Each card has exactly one Loop, and so needs no
-// lock inside: everything it does (protocol requests, doorbells, commands, packets, timers) runs inline
-// on its loop. Other threads only post(). A loop has a thread of its own, or shares one with others
-// (reactor.hpp); it tells its owner the time and draws random numbers for it, and nobody asks the
-// machine beside it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What something that lives on one thread is
+// driven by. Each card has exactly one Loop, and so needs no lock inside: everything it does
+// (protocol requests, doorbells, commands, packets, timers) runs inline on its loop. Other threads
+// only post(). A loop has a thread of its own, or shares one with others (reactor.hpp); it tells
+// its owner the time and draws random numbers for it, and nobody asks the machine beside it.
 //
 // A handler must not block and must not run long: a card works in bounded slices and posts itself
 // again for the rest, because protocol requests of the same card wait behind it.
@@ -36,8 +35,8 @@ public:
 		      Environment &environment = Environment::host());
 	// Shares @reactor, which outlives it.
 	Loop(std::string name, Reactor &reactor);
-	// What was posted and has not run is destroyed without running. Timers and watches on it are
-	// gone. Not from a handler of the loop itself.
+	// What was posted and has not run is destroyed without running. Timers and watches on it
+	// are gone. Not from a handler of the loop itself.
 	~Loop();
 	Loop(const Loop &) = delete;
 	Loop &operator=(const Loop &) = delete;
@@ -58,10 +57,10 @@ public:
 	// Whether the caller is on the loop's thread. In manual mode: always.
 	bool in_loop() const { return reactor_.in_thread(); }
 
-	// Contains what goes wrong on this loop: when a handler lets an exception escape, @failed runs
-	// on the loop's thread with its text, and the loop goes on. What the loop drives may be in any
-	// state then, and @failed ends it. Without one, or if it throws itself, the process ends. Called
-	// on the loop.
+	// Contains what goes wrong on this loop: when a handler lets an exception escape, @failed
+	// runs on the loop's thread with its text, and the loop goes on. What the loop drives may
+	// be in any state then, and @failed ends it. Without one, or if it throws itself, the
+	// process ends. Called on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
 
 	// Manual mode: runs what is ready and returns how many handlers ran.
@@ -101,15 +100,16 @@ private:
 	std::shared_ptr<Reactor::TimerState> state_;
 };
 
-// Watch - tells when a descriptor is ready, as long as it is. Made, used and destroyed on the loop's
-// thread, and before the descriptor is closed.
+// Watch - tells when a descriptor is ready, as long as it is. Made, used and destroyed on the
+// loop's thread, and before the descriptor is closed.
 class Watch
 {
 public:
 	enum Ready : unsigned { Nothing = 0, Readable = 1, Writable = 2 };
 
-	// @ready runs on the loop with what @fd is ready for, of what is asked for; an end or an error of
-	// it counts as whatever is. Throws std::system_error if the file cannot be waited for.
+	// @ready runs on the loop with what @fd is ready for, of what is asked for; an end or an
+	// error of it counts as whatever is. Throws std::system_error if the file cannot be waited
+	// for.
 	Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned ready)> ready);
 	~Watch();
 	Watch(const Watch &) = delete;

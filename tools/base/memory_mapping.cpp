@@ -63,10 +63,11 @@ private:
 };
 
 /*
- * Whether the kernel itself has the file's pages, and brings none that it lacks from a program of somebody's (FUSE) or
- * from another machine: who touches one would wait for them, which are other machines' cards, too. So are files in memory
- * (no others can have seals), files of a disk, and those of the file system that this program's own files are on. A file
- * system that is not known must not be asked: its program may answer when it pleases.
+ * Whether the kernel itself has the file's pages, and brings none that it lacks from a program of
+ * somebody's (FUSE) or from another machine: who touches one would wait for them, which are other
+ * machines' cards, too. So are files in memory (no others can have seals), files of a disk, and
+ * those of the file system that this program's own files are on. A file system that is not known
+ * must not be asked: its program may answer when it pleases.
  */
 bool is_of_the_kernel(int fd)
 {
@@ -74,13 +75,15 @@ bool is_of_the_kernel(int fd)
 		return true;
 	struct statx file, root;
 	const auto look = [](int at, const char *path, struct statx &what) {
-		return !::statx(at, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &what);
+		return !::statx(at, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				STATX_TYPE | STATX_MNT_ID, &what);
 	};
 	if (!look(fd, "", file) || !S_ISREG(file.stx_mode))
 		return false;
 	const bool of_a_disk = file.stx_dev_major != 0;
-	return of_a_disk || (look(AT_FDCWD, "/", root) && (file.stx_mask & root.stx_mask & STATX_MNT_ID) &&
-			     file.stx_mnt_id == root.stx_mnt_id);
+	return of_a_disk ||
+	       (look(AT_FDCWD, "/", root) && (file.stx_mask & root.stx_mask & STATX_MNT_ID) &&
+		file.stx_mnt_id == root.stx_mnt_id);
 }
 
 // Of hugetlbfs only whole huge pages are mapped and unmapped; of all else, the kernel rounds up.
@@ -104,7 +107,8 @@ bool MemoryLender::take(std::uint64_t size)
 	if (size > most_bytes())
 		return false;
 	const bool one_more = mappings_.fetch_add(1, std::memory_order_relaxed) < most_;
-	const bool so_large = bytes_.fetch_add(size, std::memory_order_relaxed) <= most_bytes() - size;
+	const bool so_large =
+		bytes_.fetch_add(size, std::memory_order_relaxed) <= most_bytes() - size;
 	if (one_more && so_large)
 		return true;
 	give_back(size);
@@ -125,7 +129,8 @@ void MemoryLender::fail() noexcept
 	[[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof(one));
 }
 
-// Loan - a mapping among its lender's: had before there are addresses for it, so that none are taken beyond the bound.
+// Loan - a mapping among its lender's: had before there are addresses for it, so that none are
+// taken beyond the bound.
 class MemoryMapping::Loan
 {
 public:

@@ -5,8 +5,8 @@
 // full, its huge pages are used up, the memory is broken. The kernel then sends SIGBUS to whoever
 // touches it, which may be another machine's card that reads a payload. Seals (F_SEAL_SHRINK) would
 // prevent the first of these only. So a handler puts zeroed memory of the process's own in place of
-// the whole mapping, the access goes on there, and the lender is marked as failed: its card is taken
-// from it. A mapping is lost once, whatever its size, and other mappings are as before.
+// the whole mapping, the access goes on there, and the lender is marked as failed: its card is
+// taken from it. A mapping is lost once, whatever its size, and other mappings are as before.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,14 @@ namespace weft
 // (vm.max_map_count is 65530), so that threads and the heap are never without.
 constexpr std::size_t kMostLentMappings = 32768;
 
-// A lender's mappings are so many bytes at the most, for each that it may have: all together a quarter of a process's
-// addresses (47 bits). Files cost nothing until they are touched, so that one client could map all there is.
+// A lender's mappings are so many bytes at the most, for each that it may have: all together a
+// quarter of a process's addresses (47 bits). Files cost nothing until they are touched, so that
+// one client could map all there is.
 constexpr std::uint64_t kLentBytesPerMapping = 1ull << 30;
 static_assert(kMostLentMappings * kLentBytesPerMapping == 1ull << 45);
 
-// MemoryLender - one client's mappings: how many and how large they may be, and whether one of them was lost.
+// MemoryLender - one client's mappings: how many and how large they may be, and whether one of them
+// was lost.
 class MemoryLender
 {
 public:
@@ -44,7 +46,8 @@ public:
 	// A descriptor that is readable once failed() is true.
 	int event() const { return event_.get(); }
 
-	// Only for mappings, of @size bytes. take(): false, and nothing is taken, if it would be more than may be.
+	// Only for mappings, of @size bytes. take(): false, and nothing is taken, if it would be
+	// more than may be.
 	bool take(std::uint64_t size);
 	void give_back(std::uint64_t size);
 	// Async-signal-safe.
@@ -58,13 +61,14 @@ private:
 	std::atomic<bool> failed_{false};
 };
 
-// MemoryMapping - one mapping of host memory; unmapped when the last reference goes. Whoever touches
-// its memory holds a reference meanwhile: the handler of lost pages counts on it.
+// MemoryMapping - one mapping of host memory; unmapped when the last reference goes. Whoever
+// touches its memory holds a reference meanwhile: the handler of lost pages counts on it.
 class MemoryMapping
 {
 public:
-	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the page size. Throws
-	// std::system_error; EOPNOTSUPP if others than the kernel bring the file's pages, EINVAL if it is shorter, ENOSPC if
+	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
+	// page size. Throws std::system_error; EOPNOTSUPP if others than the kernel bring the
+	// file's pages, EINVAL if it is shorter, ENOSPC if
 	// @lender has as many mappings or bytes as may be, or the process as many mappings.
 	static std::shared_ptr<const MemoryMapping>
 	map_file(int fd, std::uint64_t offset, std::size_t size, bool writable,

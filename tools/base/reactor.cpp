@@ -163,7 +163,8 @@ std::size_t Reactor::turn(Clock::time_point until)
 
 	std::size_t ran = 0;
 	for (int i = 0; i < count; ++i) {
-		auto *const watch = static_cast<WatchState *>(events[static_cast<std::size_t>(i)].data.ptr);
+		auto *const watch =
+			static_cast<WatchState *>(events[static_cast<std::size_t>(i)].data.ptr);
 		// The bell; or one that a handler before has ended.
 		if (!watch || !watch->wanted)
 			continue;

@@ -2,9 +2,9 @@
 // What drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and what is
 // posted, and runs their handlers one after the other. Many loops may share one.
 //
-// Descriptors are watched level-triggered, registered once: one that is ready costs an epoll_wait and
-// what its handler does. A post from the reactor's own thread costs no system call, and of those from
-// others only the one that finds it asleep does.
+// Descriptors are watched level-triggered, registered once: one that is ready costs an epoll_wait
+// and what its handler does. A post from the reactor's own thread costs no system call, and of
+// those from others only the one that finds it asleep does.
 #pragma once
 
 #include <atomic>
@@ -36,22 +36,25 @@ public:
 		Manual, // whoever calls turn(), on one thread
 	};
 
-	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives it.
-	Reactor(const std::string &name, Drive drive, Environment &environment = Environment::host());
+	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives
+	// it.
+	Reactor(const std::string &name, Drive drive,
+		Environment &environment = Environment::host());
 	// All its loops are gone.
 	~Reactor();
 	Reactor(const Reactor &) = delete;
 	Reactor &operator=(const Reactor &) = delete;
 
 	Environment &environment() const { return environment_; }
-	// Whether the caller may run handlers: it is on the reactor's thread. Manually driven: always.
+	// Whether the caller may run handlers: it is on the reactor's thread. Manually driven:
+	// always.
 	bool in_thread() const
 	{
 		return drive_ == Drive::Manual || id_.load() == std::this_thread::get_id();
 	}
 
-	// Waits until something is ready, or @until, and runs what is; returns how many handlers ran. On
-	// the reactor's thread; a handler may call it, to wait for what other handlers do.
+	// Waits until something is ready, or @until, and runs what is; returns how many handlers
+	// ran. On the reactor's thread; a handler may call it, to wait for what other handlers do.
 	std::size_t turn(Clock::time_point until);
 
 private:

@@ -14,12 +14,13 @@ ReactorPool::ReactorPool(std::string name, std::size_t most)
 
 std::shared_ptr<Reactor> ReactorPool::take()
 {
-	const auto least = std::ranges::min_element(reactors_, {}, &std::shared_ptr<Reactor>::use_count);
+	const auto least =
+		std::ranges::min_element(reactors_, {}, &std::shared_ptr<Reactor>::use_count);
 	const bool free = least != reactors_.end() && least->use_count() == 1; // the pool's own
 	if (free || reactors_.size() == most_)
 		return *least;
-	return reactors_.emplace_back(std::make_shared<Reactor>(name_ + std::to_string(reactors_.size() + 1),
-								Reactor::Drive::Thread));
+	return reactors_.emplace_back(std::make_shared<Reactor>(
+		name_ + std::to_string(reactors_.size() + 1), Reactor::Drive::Thread));
 }
 
 } // namespace weft

@@ -20,7 +20,8 @@ public:
 	// @name: of the threads, with a number.
 	ReactorPool(std::string name, std::size_t most);
 
-	// The one that the fewest have at this moment: its share is what is returned, for as long as it is kept.
+	// The one that the fewest have at this moment: its share is what is returned, for as long
+	// as it is kept.
 	std::shared_ptr<Reactor> take();
 
 private:

@@ -36,7 +36,10 @@ struct Reactor::TimerState {
 };
 
 struct Reactor::WatchState {
-	WatchState(Loop &l, int f, std::function<void(unsigned)> r) : loop(l), fd(f), ready(std::move(r)) {}
+	WatchState(Loop &l, int f, std::function<void(unsigned)> r)
+	    : loop(l), fd(f), ready(std::move(r))
+	{
+	}
 
 	Loop &loop;
 	const int fd;

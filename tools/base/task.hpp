@@ -19,8 +19,8 @@ public:
 	Task() noexcept = default;
 
 	template<typename F>
-	requires(!std::is_same_v<std::remove_cvref_t<F>, Task> && std::is_invocable_v<F &>)
-		Task(F &&callable)
+		requires(!std::is_same_v<std::remove_cvref_t<F>, Task> && std::is_invocable_v<F &>)
+	Task(F &&callable)
 	{
 		using Callable = std::remove_cvref_t<F>;
 		if constexpr (fits<Callable>()) {

@@ -24,7 +24,8 @@ namespace weft::calendar
 namespace
 {
 
-// Milliseconds of the machine's time within which who is asked has answered. It has nothing else to do.
+// Milliseconds of the machine's time within which who is asked has answered. It has nothing else to
+// do.
 constexpr int kPatience = 60000;
 
 std::uint64_t count(std::chrono::nanoseconds time)
@@ -35,7 +36,8 @@ std::uint64_t count(std::chrono::nanoseconds time)
 std::string text(std::chrono::nanoseconds time)
 {
 	const auto fraction = std::to_string(count(time % std::chrono::seconds(1)));
-	return std::to_string(time / std::chrono::seconds(1)) + "." + std::string(9 - fraction.size(), '0') + fraction;
+	return std::to_string(time / std::chrono::seconds(1)) + "." +
+	       std::string(9 - fraction.size(), '0') + fraction;
 }
 
 } // namespace
@@ -43,11 +45,13 @@ std::string text(std::chrono::nanoseconds time)
 class Calendar::Impl final : private SharedTime::Outside
 {
 public:
-	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names, const std::filesystem::path &socket,
-	     std::function<void(const std::string &)> ended)
-	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)), members_(names_.size())
+	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names,
+	     const std::filesystem::path &socket, std::function<void(const std::string &)> ended)
+	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)),
+	      members_(names_.size())
 	{
-		acceptor_.emplace(loop_, UnixListener(socket), [this](FileDescriptor fd) { welcome(std::move(fd)); });
+		acceptor_.emplace(loop_, UnixListener(socket),
+				  [this](FileDescriptor fd) { welcome(std::move(fd)); });
 		time_.set_outside(this);
 	}
 
@@ -78,7 +82,8 @@ private:
 		if (std::ranges::any_of(members_, [](const auto &peer) { return !peer; }))
 			return std::nullopt;
 		const Peer *const first = next();
-		return first ? SharedTime::at(std::chrono::nanoseconds(*first->member.due())) : Clock::time_point::max();
+		return first ? SharedTime::at(std::chrono::nanoseconds(*first->member.due()))
+			     : Clock::time_point::max();
 	}
 
 	void run() override
@@ -105,7 +110,9 @@ private:
 			// The last word of one that leaves may be an answer.
 			if (all.front().revents)
 				return true;
-			const auto asks = std::find_if(all.begin() + 1, all.end(), [](const pollfd &each) { return each.revents; });
+			const auto asks =
+				std::find_if(all.begin() + 1, all.end(),
+					     [](const pollfd &each) { return each.revents; });
 			read(*members_[static_cast<std::size_t>(asks - all.begin()) - 1]);
 		}
 		return false;
@@ -117,7 +124,8 @@ private:
 	{
 		Peer *first = nullptr;
 		for (const auto &peer : members_)
-			if (peer->member.due() && (!first || *peer->member.due() < *first->member.due()))
+			if (peer->member.due() &&
+			    (!first || *peer->member.due() < *first->member.due()))
 				first = peer.get();
 		return first;
 	}
@@ -127,10 +135,12 @@ private:
 		if (strangers_.size() >= kMostStrangers)
 			return;
 		Peer &peer = *strangers_.emplace_back(std::make_unique<Peer>(std::move(fd)));
-		peer.watch.emplace(loop_, peer.socket.get(), Watch::Readable, [this, &peer](unsigned) { read(peer); });
+		peer.watch.emplace(loop_, peer.socket.get(), Watch::Readable,
+				   [this, &peer](unsigned) { read(peer); });
 	}
 
-	// One message, or the part of it that is there: whoever sends much has others take their turn, too.
+	// One message, or the part of it that is there: whoever sends much has others take their
+	// turn, too.
 	void read(Peer &peer)
 	{
 		const auto rest = std::span(peer.input).subspan(peer.filled);
@@ -144,9 +154,11 @@ private:
 		std::memcpy(&message, peer.input.data(), sizeof(message));
 		peer.filled = 0;
 		const bool stranger = peer.member.state() == Member::State::Stranger;
-		const auto outcome = peer.member.take(message, now(), count(SharedTime::kDate) + now());
+		const auto outcome =
+			peer.member.take(message, now(), count(SharedTime::kDate) + now());
 		if (outcome.trouble)
-			return leave(peer, std::string("does not keep to the calendar (") + outcome.trouble + ")");
+			return leave(peer, std::string("does not keep to the calendar (") +
+						   outcome.trouble + ")");
 		if (outcome.answer)
 			send(peer, *outcome.answer);
 		if (stranger)
@@ -156,7 +168,8 @@ private:
 	// Ends a stranger, or makes it a member.
 	void admit(Peer &peer)
 	{
-		const auto at = std::ranges::find_if(strangers_, [&peer](const auto &each) { return each.get() == &peer; });
+		const auto at = std::ranges::find_if(
+			strangers_, [&peer](const auto &each) { return each.get() == &peer; });
 		std::unique_ptr<Peer> taken = std::move(*at);
 		strangers_.erase(at);
 		const auto index = peer.member.number() - 1; // of 0: beyond all
@@ -167,16 +180,19 @@ private:
 	void send(Peer &peer, const Message &message)
 	{
 		// Who has no room for so little reads nothing.
-		if (::send(peer.socket.get(), &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
+		if (::send(peer.socket.get(), &message, sizeof(message),
+			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
 			leave(peer, "does not take what the calendar says");
 	}
 
 	// Ends a stranger; or, if it is a member, the calendar.
 	void leave(Peer &peer, const std::string &how)
 	{
-		if (std::erase_if(strangers_, [&peer](const auto &each) { return each.get() == &peer; }))
+		if (std::erase_if(strangers_,
+				  [&peer](const auto &each) { return each.get() == &peer; }))
 			return;
-		const auto reason = names_[peer.member.number() - 1] + " " + how + " at " + text(time_.passed()) + " s";
+		const auto reason = names_[peer.member.number() - 1] + " " + how + " at " +
+				    text(time_.passed()) + " s";
 		time_.set_outside(nullptr);
 		acceptor_.reset();
 		strangers_.clear();
@@ -190,12 +206,14 @@ private:
 	const std::vector<std::string> names_;
 	std::function<void(const std::string &)> ended_; // null once it has been told
 	std::optional<Acceptor> acceptor_;
-	std::vector<std::unique_ptr<Peer>> members_; // by number; null is not there yet; none once it has ended
+	std::vector<std::unique_ptr<Peer>>
+		members_; // by number; null is not there yet; none once it has ended
 	std::vector<std::unique_ptr<Peer>> strangers_;
 	std::uint64_t turns_ = 0;
 };
 
-Calendar::Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names, const std::filesystem::path &socket,
+Calendar::Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names,
+		   const std::filesystem::path &socket,
 		   std::function<void(const std::string &reason)> ended)
     : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended)))
 {

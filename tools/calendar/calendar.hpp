@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A calendar: kernels that are programs take turns on it. One runs at a time, whose time is due first; of several, that with the
-// lowest number.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A calendar: kernels that are programs take
+// turns on it. One runs at a time, whose time is due first; of several, that with the lowest
+// number.
 //
-// Who leaves it ends it for all: the rest would wait for ever. So does who does not keep to the protocol. A kernel whose calendar
-// closes its connection ends.
+// Who leaves it ends it for all: the rest would wait for ever. So does who does not keep to the
+// protocol. A kernel whose calendar closes its connection ends.
 #pragma once
 
 #include <filesystem>
@@ -28,10 +28,12 @@ public:
 	// Connections at a time that have not said who they are; one more is turned away.
 	static constexpr std::size_t kMostStrangers = 8;
 
-	// Listens at @socket for members 1, 2, …, which are called @names; they begin when all are there. @time is @loop's environment.
-	// @ended is told once, on the loop, who has ended it, when and how: "node1 has left the calendar at 1.000000000 s". Made,
-	// used and destroyed on the loop.
-	Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names, const std::filesystem::path &socket,
+	// Listens at @socket for members 1, 2, …, which are called @names; they begin when all are
+	// there. @time is @loop's environment.
+	// @ended is told once, on the loop, who has ended it, when and how: "node1 has left the
+	// calendar at 1.000000000 s". Made, used and destroyed on the loop.
+	Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names,
+		 const std::filesystem::path &socket,
 		 std::function<void(const std::string &reason)> ended);
 	~Calendar();
 	Calendar(const Calendar &) = delete;

@@ -7,7 +7,8 @@
 namespace weft::calendar
 {
 
-// A kernel sends nothing before the last was answered, so a state and a message decide what there is to do.
+// A kernel sends nothing before the last was answered, so a state and a message decide what there
+// is to do.
 Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uint64_t time_of_day)
 {
 	const auto acknowledge = [&message](std::uint64_t time) {

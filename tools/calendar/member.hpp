@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One kernel of a calendar, as far as its messages say. Knows no socket: a socket, a test or a fuzzer brings what it says.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One kernel of a calendar, as far as its
+// messages say. Knows no socket: a socket, a test or a fuzzer brings what it says.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Member
 public:
 	enum class State {
 		Stranger, // has not said who it is
-		Ready, // has; the answer to that is its first turn
+		Ready,    // has; the answer to that is its first turn
 		Running,
 		Waiting,
 	};
@@ -41,8 +41,8 @@ private:
 	State state_ = State::Stranger;
 	std::uint64_t number_ = 0;
 	std::optional<std::uint64_t> due_;
-	std::uint32_t start_ = 0; // the sequence number of what is to be answered
-	std::uint32_t sequence_ = 0; // of the last Run
+	std::uint32_t start_ = 0;     // the sequence number of what is to be answered
+	std::uint32_t sequence_ = 0;  // of the last Run
 	bool unacknowledged_ = false; // that Run
 };
 

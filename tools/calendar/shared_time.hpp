@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time of which others outside of the process have a part: it stands while anything is done, here or there, and then jumps to what
-// is due next, wherever that is. What happens here so depends on nothing but what is asked, and in which order.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Time of which others outside of the process
+// have a part: it stands while anything is done, here or there, and then jumps to what is due next,
+// wherever that is. What happens here so depends on nothing but what is asked, and in which order.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace weft::calendar
 {
 
-// SharedTime - the Environment of one reactor, which is driven by one thread. What is due at the same time here goes before what is
-// due outside.
+// SharedTime - the Environment of one reactor, which is driven by one thread. What is due at the
+// same time here goes before what is due outside.
 class SharedTime final : public Environment
 {
 public:
@@ -21,9 +21,11 @@ public:
 	class Outside
 	{
 	public:
-		// Somebody out there runs, at the present time, and may ask something: a descriptor says when.
+		// Somebody out there runs, at the present time, and may ask something: a descriptor
+		// says when.
 		virtual bool runs() const = 0;
-		// When the next is to run; the clock's maximum for never, and nothing if that is not known yet: then time stands.
+		// When the next is to run; the clock's maximum for never, and nothing if that is
+		// not known yet: then time stands.
 		virtual std::optional<Clock::time_point> due() const = 0;
 		// That time has come.
 		virtual void run() = 0;
@@ -52,7 +54,10 @@ public:
 
 	// How long it has gone on, and the other way round.
 	std::chrono::nanoseconds passed() const { return now_.load() - kBegin; }
-	static Clock::time_point at(std::chrono::nanoseconds passed) { return Clock::time_point(kBegin + passed); }
+	static Clock::time_point at(std::chrono::nanoseconds passed)
+	{
+		return Clock::time_point(kBegin + passed);
+	}
 
 private:
 	// Not 0, so that "a while ago" is a time too.

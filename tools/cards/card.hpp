@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, if it is
-// more than an end of the fabric, what is counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card as the daemon holds it, whatever its
+// model: a PCI function to plug into a machine, if it is more than an end of the fabric, what is
+// counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Card
 public:
 	virtual ~Card() = default;
 
-	// What is plugged into the machine; on the card's loop from attach() on. Null for a model that is not
-	// pluggable.
+	// What is plugged into the machine; on the card's loop from attach() on. Null for a model
+	// that is not pluggable.
 	virtual PciDevice *function() { return nullptr; }
 
 	/* --- any thread, waiting for nobody --- */
@@ -38,8 +38,8 @@ public:
 	virtual std::vector<Count> faults() const { return {}; }
 	// Lets the next @count opportunities of a fault go wrong. False: it has no such fault.
 	virtual bool arm_fault(std::string_view, std::uint32_t) { return false; }
-	// From now on one opportunity in @one_in goes wrong, drawn from @seed; 0 ends it. False: this
-	// model has no faults that come at random.
+	// From now on one opportunity in @one_in goes wrong, drawn from @seed; 0 ends it. False:
+	// this model has no faults that come at random.
 	virtual bool randomise_faults(std::uint64_t, std::uint32_t) { return false; }
 };
 

@@ -37,9 +37,10 @@ struct Settings {
 	std::string name;                  // the host's, for logs
 	ib::Guid guid = 0;                 // not 0; port n may have guid + n
 	std::vector<fabric::Port *> ports; // as many as the model may have; they outlive the card
-	// To the Ethernet that the host is on, now or later; null but for models that are plugged in there.
+	// To the Ethernet that the host is on, now or later; null but for models that are plugged
+	// in there.
 	std::shared_ptr<ethernet::Channel> ethernet{};
-	bool trusted = true;               // false: its machine takes no part in managing the subnet
+	bool trusted = true; // false: its machine takes no part in managing the subnet
 	std::set<std::string, std::less<>> flags; // those of the model's that are true
 };
 
@@ -48,14 +49,16 @@ struct Model {
 	// How many ports a card of it has, at the least and at the most.
 	unsigned least_ports = 1;
 	unsigned most_ports = 1;
-	// False: there is nothing to plug into a machine, so hosts of it have neither socket nor machine.
+	// False: there is nothing to plug into a machine, so hosts of it have neither socket nor
+	// machine.
 	bool pluggable = true;
 	// The host's place on an Ethernet is the card's, not that of a network device beside it.
 	bool ethernet = false;
-	// Keys of a host in the lab file that this model alone knows: true or false, false by default.
+	// Keys of a host in the lab file that this model alone knows: true or false, false by
+	// default.
 	std::vector<std::string_view> flags;
-	// A card that lives on @loop, which outlives it; null for a model that is not pluggable. Throws
-	// std::invalid_argument.
+	// A card that lives on @loop, which outlives it; null for a model that is not pluggable.
+	// Throws std::invalid_argument.
 	std::function<std::unique_ptr<Card>(const Settings &settings, Loop *loop)> make;
 };
 

@@ -102,8 +102,9 @@ void Card::reset(PciReset)
 	core_->reset();
 }
 
-// As where bus mastering ends and begins again: packets under way read nothing any more, for who is told that its memory
-// is its own again may use it. What is lost with them although its memory has stayed is sent again, as what links lose.
+// As where bus mastering ends and begins again: packets under way read nothing any more, for who is
+// told that its memory is its own again may use it. What is lost with them although its memory has
+// stayed is sent again, as what links lose.
 void Card::memory_changed()
 {
 	core_->set_bus_master(false);
@@ -139,7 +140,8 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 		std::ranges::fill(data, std::byte{0});
 		return;
 	}
-	read_dwords(offset, data, [this](std::uint64_t place) { return read_register(*core_, place); });
+	read_dwords(offset, data,
+		    [this](std::uint64_t place) { return read_register(*core_, place); });
 }
 
 void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
@@ -147,8 +149,9 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 	if (bar == kBarUar)
 		core_->doorbells.write(offset, data);
 	else if (bar == kBarRegisters)
-		write_dwords(offset, data,
-			     [this](std::uint64_t place, std::uint32_t value) { write_register(*core_, place, value); });
+		write_dwords(offset, data, [this](std::uint64_t place, std::uint32_t value) {
+			write_register(*core_, place, value);
+		});
 }
 
 } // namespace weft::connectx

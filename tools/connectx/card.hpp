@@ -32,10 +32,10 @@ struct CardConfig {
 	ib::Guid node_guid = 0;  // not 0, unlike that of any other node; port n has node_guid + n
 	std::string description; // NodeDescription; empty: made from the name
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
-	bool small_bars = false; // too small for what the card says it has in them: for drivers to
-				 // be tried on
-	bool trusted = true; // false: its machine takes no part in managing the subnet, nor does
-			     // it say who it is
+	// Too small for what the card says it has in them: for drivers to be tried on.
+	bool small_bars = false;
+	// false: its machine takes no part in managing the subnet, nor does it say who it is.
+	bool trusted = true;
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;

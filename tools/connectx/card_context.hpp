@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and the tables behind it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The control plane of this card as its
+// transport engine sees it (hca::Context), and the tables behind it.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,12 @@ struct CardContext final : hca::Context {
 	};
 
 	explicit CardContext(const Parts &parts, unsigned log_objects = 0)
-	    : hca::Context{parts.name,	     parts.loop,      work_queues,	completion_writer, parts.memory,
-			   parts.multicast, parts.management, parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.multicast), completion_queues(log_objects),
-	      shared_receive_queues(log_objects), work_queues(*this), completion_writer(*this)
+	    : hca::Context{parts.name,        parts.loop,        work_queues,
+			   completion_writer, parts.memory,      parts.multicast,
+			   parts.management,  parts.diagnostics, parts.ports},
+	      memory(parts.memory), events(parts.events), multicast(parts.multicast),
+	      completion_queues(log_objects), shared_receive_queues(log_objects),
+	      work_queues(*this), completion_writer(*this)
 	{
 		queue_pairs.resize(log_objects);
 	}

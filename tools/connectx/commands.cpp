@@ -145,7 +145,8 @@ Status Commands::execute(Command &command)
 	if (core_.bring_up.stage() < entry->stage)
 		return Status::bad_system_state;
 
-	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command), output_size(*entry, command),
+	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command),
+			      output_size(*entry, command),
 			      [&] { return (this->*entry->handler)(command); });
 }
 

@@ -50,8 +50,9 @@ Status Commands::map_icm(Command &command)
 Status Commands::unmap_icm(Command &command)
 {
 	// Pages that are not mapped are no error: drivers round up.
-	const bool unmapped = core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
-					      std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
+	const bool unmapped =
+		core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+				std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
 	core_.transport->keys_changed();
 	return unmapped ? Status::ok : Status::exceeds_limit;
 }

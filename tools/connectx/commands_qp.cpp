@@ -60,7 +60,8 @@ Status Commands::rst2init_qp(Command &command)
 Status Commands::modify_qp(Command &command)
 {
 	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	const Transition *const transition = qp ? find_transition(command.opcode, qp->state) : nullptr;
+	const Transition *const transition =
+		qp ? find_transition(command.opcode, qp->state) : nullptr;
 	if (!transition)
 		return Status::bad_qp_state;
 

@@ -29,7 +29,8 @@ EventQueue::Settings decode(const EqContext &context)
 	const std::uint8_t *const in = context.bytes;
 	EventQueue::Settings settings;
 	settings.buffer.mtt_offset = EqContext::mtt_offset.get(in);
-	settings.buffer.page_shift = static_cast<std::uint8_t>(12 + EqContext::log_page_size.get(in));
+	settings.buffer.page_shift =
+		static_cast<std::uint8_t>(12 + EqContext::log_page_size.get(in));
 	settings.buffer.page_offset = EqContext::page_offset.get(in) * 32;
 	settings.log_size = static_cast<std::uint8_t>(EqContext::log_size.get(in));
 	settings.vector = static_cast<std::uint16_t>(EqContext::vector.get(in));
@@ -132,7 +133,8 @@ Status Commands::sw2hw_cq(Command &command)
 	if (!backed(InitHca::cqc_base, cqn, limits::kCqcEntry))
 		return Status::icm_error;
 	auto queue = std::make_unique<CompletionQueue>(
-		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn, context, &core_.faults);
+		CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn,
+		context, &core_.faults);
 	if (!queue->initialise_buffer())
 		return Status::bad_parameter;
 	queues.insert(cqn, std::move(queue));

@@ -19,7 +19,8 @@ mellanox::CompletionQueue::Settings settings(const CqContext &context)
 	const std::uint8_t *const in = context.bytes;
 	mellanox::CompletionQueue::Settings settings;
 	settings.buffer.mtt_offset = CqContext::mtt_offset.get(in);
-	settings.buffer.page_shift = static_cast<std::uint8_t>(12 + CqContext::log_page_size.get(in));
+	settings.buffer.page_shift =
+		static_cast<std::uint8_t>(12 + CqContext::log_page_size.get(in));
 	settings.buffer.page_offset = CqContext::page_offset.get(in) * 32;
 	settings.log_size = static_cast<std::uint8_t>(CqContext::log_size.get(in));
 	settings.uar_page = CqContext::uar_page.get(in);
@@ -28,7 +29,8 @@ mellanox::CompletionQueue::Settings settings(const CqContext &context)
 	settings.state = CqContext::state.get(in);
 	settings.record.address = CqContext::doorbell_record.get(in);
 	settings.moderation_count = static_cast<std::uint16_t>(CqContext::moderation_count.get(in));
-	settings.moderation_period = static_cast<std::uint16_t>(CqContext::moderation_period.get(in));
+	settings.moderation_period =
+		static_cast<std::uint16_t>(CqContext::moderation_period.get(in));
 	return settings;
 }
 
@@ -39,16 +41,19 @@ Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 	if (faults.strikes(Fault::cqe_number))
 		entry.qpn_word = entry.qpn_word.value() ^ (1 + faults.below(0xffffff));
 	if (faults.strikes(Fault::cqe_index))
-		entry.wqe_index = static_cast<std::uint16_t>(entry.wqe_index.value() + 1 + faults.below(0xffff));
+		entry.wqe_index = static_cast<std::uint16_t>(entry.wqe_index.value() + 1 +
+							     faults.below(0xffff));
 	if (faults.strikes(Fault::cqe_opcode))
-		entry.owner_opcode = static_cast<std::uint8_t>((entry.owner_opcode & ~Cqe::opcode_mask) | no_such_completion);
+		entry.owner_opcode = static_cast<std::uint8_t>(
+			(entry.owner_opcode & ~Cqe::opcode_mask) | no_such_completion);
 	wrong_owner = faults.strikes(Fault::cqe_owner);
 	return entry;
 }
 
 } // namespace
 
-CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn, const CqContext &context, Faults *faults)
+CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn,
+				 const CqContext &context, Faults *faults)
     : mellanox::CompletionQueue(services, cqn, settings(context)), faults_(faults)
 {
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue: what is this card's own of it, its context and how it is given another buffer.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A completion queue: what is this card's own
+// of it, its context and how it is given another buffer.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class CompletionQueue final : public mellanox::CompletionQueue
 {
 public:
 	// @faults: of a card that is broken on purpose.
-	CompletionQueue(const Services &services, std::uint32_t cqn, const hw::connectx::CqContext &context,
-			Faults *faults = nullptr);
+	CompletionQueue(const Services &services, std::uint32_t cqn,
+			const hw::connectx::CqContext &context, Faults *faults = nullptr);
 
-	// An entry that is an error, or for which @solicited is set (a receive whose sender asked for it), satisfies a
-	// solicited arm. False: the queue has failed.
+	// An entry that is an error, or for which @solicited is set (a receive whose sender asked
+	// for it), satisfies a solicited arm. False: the queue has failed.
 	[[nodiscard]] bool post(const hw::connectx::Cqe &entry, bool solicited);
 
 	// Commands. Fills the buffer with entries owned by the card.

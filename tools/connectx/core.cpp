@@ -50,8 +50,7 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 	     [this](hw::connectx::Eqe entry, bool &wrong_owner) {
 		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
 	     }),
-      ports(make_ports(config)),
-      agents(identity, ports, host.loop(), *this, trusted),
+      ports(make_ports(config)), agents(identity, ports, host.loop(), *this, trusted),
       context({.name = config.name,
 	       .loop = host.loop(),
 	       .memory = memory,
@@ -60,8 +59,8 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), command_register(*this), doorbells(*this), commands_(*this),
-      original_identity_(identity)
+      transport(make_transport(context)), command_register(*this), doorbells(*this),
+      commands_(*this), original_identity_(identity)
 {
 	set_bus_master(host.bus_master());
 	for (auto &port : ports) {

@@ -65,7 +65,8 @@ public:
 	CardContext context;
 	std::unique_ptr<Transport> transport;
 
-	mellanox::BringUp bring_up{{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
+	mellanox::BringUp bring_up{
+		{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
 	hw::connectx::InitHca init_hca{}; // as the driver gave it
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 	bool semaphore_taken = false;

@@ -41,7 +41,8 @@ constexpr unsigned kLogReservedMtts = 4;
 // Most entries of a queue.
 constexpr unsigned kLogMaxQpSize = 14;
 constexpr unsigned kLogMaxSrqSize = 14;
-// The command that makes or resizes one of these marks all entries as the card's: 8 MiB at the most.
+// The command that makes or resizes one of these marks all entries as the card's: 8 MiB at the
+// most.
 constexpr unsigned kLogMaxCqSize = 18;
 constexpr unsigned kLogMaxEqSize = 18;
 // Largest page of a queue buffer, less 12.
@@ -58,8 +59,8 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon, and ICM
-// does not bound them, for all of it may be the same page of the guest's.
+// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon, and
+// ICM does not bound them, for all of it may be the same page of the guest's.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;

@@ -24,7 +24,12 @@ const cards::Registration registration{
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<mellanox::HeldCard<Card>>(
 			 *loop, kBreakdown,
-			 CardConfig{settings.name, settings.guid, {}, settings.ports, settings.flags.contains(kSmallBars), settings.trusted},
+			 CardConfig{settings.name,
+				    settings.guid,
+				    {},
+				    settings.ports,
+				    settings.flags.contains(kSmallBars),
+				    settings.trusted},
 			 make_transport);
 	 }}};
 

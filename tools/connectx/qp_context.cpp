@@ -73,9 +73,11 @@ void place_queues(const std::uint8_t *context, QueuePair &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
-	// The fields of a queue that is not there hold rubbish. The target of XRC has no send queue:
-	// it is known by its number, as in libmlx4, or by a size that no queue can have (seen: Linux).
-	const bool xrc_target = qp.service == ServiceType::xrc && (qp.qpn & hw::connectx::xrc_target_qpn);
+	// The fields of a queue that is not there hold rubbish. The target of XRC has no send
+	// queue: it is known by its number, as in libmlx4, or by a size that no queue can have
+	// (seen: Linux).
+	const bool xrc_target =
+		qp.service == ServiceType::xrc && (qp.qpn & hw::connectx::xrc_target_qpn);
 	send = {};
 	send.log_size = byte(QpContext::log_sq_size, context);
 	send.log_stride = static_cast<std::uint8_t>(4 + QpContext::log_sq_stride.get(context));
@@ -100,7 +102,8 @@ void place_queues(const std::uint8_t *context, QueuePair &qp)
 
 Status create(const std::uint8_t *context, QueuePair &qp)
 {
-	const auto service = service_type(static_cast<hw::connectx::ServiceType>(QpContext::service_type.get(context)));
+	const auto service = service_type(
+		static_cast<hw::connectx::ServiceType>(QpContext::service_type.get(context)));
 	if (!service)
 		return Status::bad_parameter;
 	qp.service = *service;
@@ -198,7 +201,7 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 {
 	QpContext::state.set(context, static_cast<std::uint32_t>(qp.state));
 	QpContext::service_type.set(context, static_cast<std::uint32_t>(service_code(qp.service)));
-	QpContext::migration_state.set(context, 
+	QpContext::migration_state.set(context,
 				       static_cast<std::uint32_t>(MigrationState::migrated));
 	QpContext::pd.set(context, qp.pd);
 	QpContext::mtu.set(context, qp.mtu);

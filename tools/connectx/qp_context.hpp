@@ -12,7 +12,6 @@
 namespace weft::connectx::qp_context
 {
 
-
 // Takes from @context what makes a queue pair: RST2INIT.
 hw::connectx::Status create(const std::uint8_t *context, QueuePair &qp);
 // Takes from @context what a transition sets. On an error @qp may be changed in part: work on a
@@ -20,7 +19,6 @@ hw::connectx::Status create(const std::uint8_t *context, QueuePair &qp);
 hw::connectx::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			    unsigned ports, QueuePairAttributes &qp);
 // The other way: QUERY_QP.
-void encode(const QueuePair &qp, const QueuePairProgress &progress,
-	    std::uint8_t *context);
+void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 
 } // namespace weft::connectx::qp_context

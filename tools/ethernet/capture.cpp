@@ -11,7 +11,8 @@ namespace weft::ethernet
 namespace
 {
 
-// Blocks and options of "PCAP Next Generation Capture File Format" (IETF draft-ietf-opsawg-pcapng), sections 4 and 3.5.
+// Blocks and options of "PCAP Next Generation Capture File Format" (IETF draft-ietf-opsawg-pcapng),
+// sections 4 and 3.5.
 constexpr std::uint32_t kSectionHeader = 0x0a0d0d0a;
 constexpr std::uint32_t kInterfaceDescription = 1;
 constexpr std::uint32_t kEnhancedPacket = 6;
@@ -54,14 +55,18 @@ private:
 } // namespace
 
 Capture::Capture(const std::string &path, Environment &environment, std::uint64_t most_bytes)
-    : environment_(environment), most_bytes_(most_bytes), file_(path, std::ios::binary | std::ios::trunc)
+    : environment_(environment), most_bytes_(most_bytes),
+      file_(path, std::ios::binary | std::ios::trunc)
 {
 	if (!file_)
 		throw std::runtime_error("capture " + path + ": cannot be written");
 	constexpr std::uint16_t kMajor = 1, kMinor = 0;
 	std::lock_guard lock(mutex_);
-	write_locked(kSectionHeader,
-		     Body().number(kByteOrderMagic).number(kMajor).number(kMinor).number(std::int64_t{-1}).bytes());
+	write_locked(kSectionHeader, Body().number(kByteOrderMagic)
+					     .number(kMajor)
+					     .number(kMinor)
+					     .number(std::int64_t{-1})
+					     .bytes());
 }
 
 unsigned Capture::add_interface(const std::string &name)
@@ -69,8 +74,11 @@ unsigned Capture::add_interface(const std::string &name)
 	std::lock_guard lock(mutex_);
 	constexpr std::uint16_t kNothing = 0;
 	Body body;
-	body.number(kLinkTypeEthernet).number(kNothing).number(static_cast<std::uint32_t>(kMostFrame));
-	body.option(kOptionName, name.data(), name.size()).option(kOptionResolution, &kNanoseconds, 1);
+	body.number(kLinkTypeEthernet)
+		.number(kNothing)
+		.number(static_cast<std::uint32_t>(kMostFrame));
+	body.option(kOptionName, name.data(), name.size())
+		.option(kOptionResolution, &kNanoseconds, 1);
 	write_locked(kInterfaceDescription, body.number(kNothing).number(kNothing).bytes());
 	return interfaces_++;
 }
@@ -83,7 +91,10 @@ void Capture::record(unsigned interface, const Frame &frame)
 	const auto size = static_cast<std::uint32_t>(frame.size());
 	Body body;
 	body.number(std::uint32_t{interface}).number(static_cast<std::uint32_t>(stamp >> 32));
-	body.number(static_cast<std::uint32_t>(stamp)).number(size).number(size).padded(frame.data(), frame.size());
+	body.number(static_cast<std::uint32_t>(stamp))
+		.number(size)
+		.number(size)
+		.padded(frame.data(), frame.size());
 	std::lock_guard lock(mutex_);
 	if (write_locked(kEnhancedPacket, body.bytes()))
 		frames_.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A recording of frames in a pcapng file, each link an interface of its name, as Wireshark shows them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A recording of frames in a pcapng file,
+// each link an interface of its name, as Wireshark shows them.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,10 @@ class Capture
 public:
 	static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
-	// Throws std::runtime_error if the file cannot be written. What would make it longer than @most_bytes is left out,
-	// and so is all that follows. @environment outlives it.
-	Capture(const std::string &path, Environment &environment, std::uint64_t most_bytes = kUnlimited);
+	// Throws std::runtime_error if the file cannot be written. What would make it longer than
+	// @most_bytes is left out, and so is all that follows. @environment outlives it.
+	Capture(const std::string &path, Environment &environment,
+		std::uint64_t most_bytes = kUnlimited);
 	Capture(const Capture &) = delete;
 	Capture &operator=(const Capture &) = delete;
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card's place on an Ethernet: a port, and the network's end of the channel to the card. On one loop, like its link.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card's place on an Ethernet: a port, and
+// the network's end of the channel to the card. On one loop, like its link.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,8 @@ public:
 			    if (!end_.send(frame))
 				    ++port_.counters.rcv_discards;
 		    }),
-	      end_(std::move(channel), Channel::kNetwork, loop, [this](const FramePtr &frame) { port_.send(frame); })
+	      end_(std::move(channel), Channel::kNetwork, loop,
+		   [this](const FramePtr &frame) { port_.send(frame); })
 	{
 	}
 

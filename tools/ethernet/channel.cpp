@@ -16,7 +16,8 @@ bool Channel::attended(Side side) const
 
 Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 		  std::function<void(const FramePtr &)> receive)
-    : channel_(std::move(channel)), side_(side), receive_(std::move(receive)), wakeup_(loop, [this] { drain(); })
+    : channel_(std::move(channel)), side_(side), receive_(std::move(receive)),
+      wakeup_(loop, [this] { drain(); })
 {
 	const std::lock_guard lock(channel_->mutex_);
 	Inbox &inbox = channel_->inboxes_[side_];

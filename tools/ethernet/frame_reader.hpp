@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames in a stream of bytes, as QEMU's `-netdev stream` has them: a length of four bytes, the uppermost first, and
-// then the frame.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Frames in a stream of bytes, as QEMU's
+// `-netdev stream` has them: a length of four bytes, the uppermost first, and then the frame.
 #pragma once
 
 #include <array>
@@ -21,8 +20,9 @@ public:
 	static constexpr std::size_t kMostLength = 4096 + 65536;
 	static constexpr std::size_t kLengthBytes = 4;
 
-	// Takes the stream's next bytes, and calls @taken for each frame that they complete. Frames under kLeastFrame and
-	// over kMostFrame are counted and left out. False, then and ever after: the stream cannot be followed.
+	// Takes the stream's next bytes, and calls @taken for each frame that they complete. Frames
+	// under kLeastFrame and over kMostFrame are counted and left out. False, then and ever
+	// after: the stream cannot be followed.
 	bool feed(std::span<const std::uint8_t> bytes, const std::function<void(Frame)> &taken);
 
 	std::uint64_t undersize() const { return undersize_; }

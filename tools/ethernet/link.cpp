@@ -12,7 +12,8 @@ namespace
 
 // How long a frame waits to be overtaken before it goes on all the same.
 constexpr std::chrono::milliseconds kReorderingPatience{10};
-// Bytes that arrive before others of the loop have their turn: what stations read is written in between.
+// Bytes that arrive before others of the loop have their turn: what stations read is written in
+// between.
 constexpr std::size_t kAtOnce = 64 << 10;
 
 } // namespace
@@ -35,8 +36,8 @@ void Port::deliver(const FramePtr &frame)
 }
 
 Link::Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed)
-    : loop_(loop), ends_{&a, &b}, name_(a.name() + "-" + b.name()), settings_(settings), random_(seed),
-      timer_(loop, [this] { run(); })
+    : loop_(loop), ends_{&a, &b}, name_(a.name() + "-" + b.name()), settings_(settings),
+      random_(seed), timer_(loop, [this] { run(); })
 {
 	for (Port *port : ends_)
 		port->link_ = this;
@@ -104,7 +105,8 @@ void Link::carry(Port &from, const FramePtr &frame)
 		++ends_[side]->counters.rcv_fcs_errors;
 		return;
 	}
-	const FramePtr passing = chance(faults.silent_corruption) ? with_a_bit_flipped(*frame) : frame;
+	const FramePtr passing =
+		chance(faults.silent_corruption) ? with_a_bit_flipped(*frame) : frame;
 	const bool doubled = chance(faults.duplication);
 	if (chance(faults.reordering) && !held_[side]) {
 		held_[side] = passing;
@@ -127,7 +129,8 @@ void Link::pass(unsigned side, const FramePtr &frame)
 	const fabric::Faults &faults = settings_.faults;
 	std::chrono::nanoseconds delay = faults.delay;
 	if (faults.jitter.count() > 0)
-		delay += std::chrono::nanoseconds(random_() % static_cast<std::uint64_t>(faults.jitter.count() + 1));
+		delay += std::chrono::nanoseconds(
+			random_() % static_cast<std::uint64_t>(faults.jitter.count() + 1));
 	if (delay.count() == 0 && in_flight_.empty())
 		return arrive(side, frame);
 	const std::size_t cost = frame->size() + kOverhead;
@@ -152,7 +155,8 @@ void Link::arrive(unsigned side, const FramePtr &frame)
 void Link::run()
 {
 	const auto now = loop_.now();
-	for (std::size_t arrived = 0; arrived < kAtOnce && !in_flight_.empty() && in_flight_.begin()->first <= now;) {
+	for (std::size_t arrived = 0;
+	     arrived < kAtOnce && !in_flight_.empty() && in_flight_.begin()->first <= now;) {
 		const InFlight next = std::move(in_flight_.begin()->second);
 		in_flight_.erase(in_flight_.begin());
 		bytes_in_flight_[next.side] -= next.frame->size() + kOverhead;

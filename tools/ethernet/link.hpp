@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A cable between two ports, with the faults that InfiniBand links have. Ports and links live on one loop: all is called
-// there.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A cable between two ports, with the faults
+// that InfiniBand links have. Ports and links live on one loop: all is called there.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +73,8 @@ struct LinkSettings {
 class Link
 {
 public:
-	// Of frames to one end that a delay holds back, with what each takes beside its bytes; what is beyond is discarded.
+	// Of frames to one end that a delay holds back, with what each takes beside its bytes; what
+	// is beyond is discarded.
 	static constexpr std::size_t kMostInFlight = 4 << 20;
 	static constexpr std::size_t kOverhead = 160;
 

@@ -26,7 +26,8 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string &name)
 } // namespace
 
 Network::Network(std::uint64_t seed, Reactor *reactor)
-    : seed_(seed), loop_(reactor ? std::make_unique<Loop>("ethernet", *reactor) : std::make_unique<Loop>("ethernet"))
+    : seed_(seed), loop_(reactor ? std::make_unique<Loop>("ethernet", *reactor)
+				 : std::make_unique<Loop>("ethernet"))
 {
 }
 
@@ -53,22 +54,26 @@ void Network::remove_switch(const std::string &name)
 {
 	loop_->run([&] {
 		const Switch &going = switch_of(name);
-		if (std::ranges::any_of(places_, [&](const auto &entry) { return entry.second.network == &going; }))
+		if (std::ranges::any_of(places_, [&](const auto &entry) {
+			    return entry.second.network == &going;
+		    }))
 			throw std::invalid_argument("Ethernet " + name + " has stations");
 		switches_.erase(name);
 	});
 }
 
-void Network::add_station(const std::string &name, const std::string &network, const std::filesystem::path &socket,
-			  const LinkSettings &settings)
+void Network::add_station(const std::string &name, const std::string &network,
+			  const std::filesystem::path &socket, const LinkSettings &settings)
 {
-	add(name, network, settings, [&] { return std::make_unique<Station>(*loop_, name, socket); });
+	add(name, network, settings,
+	    [&] { return std::make_unique<Station>(*loop_, name, socket); });
 }
 
-void Network::add_card(const std::string &name, const std::string &network, std::shared_ptr<Channel> channel,
-		       const LinkSettings &settings)
+void Network::add_card(const std::string &name, const std::string &network,
+		       std::shared_ptr<Channel> channel, const LinkSettings &settings)
 {
-	add(name, network, settings, [&] { return std::make_unique<CardPlace>(*loop_, name, std::move(channel)); });
+	add(name, network, settings,
+	    [&] { return std::make_unique<CardPlace>(*loop_, name, std::move(channel)); });
 }
 
 void Network::add(const std::string &name, const std::string &network, const LinkSettings &settings,
@@ -79,8 +84,8 @@ void Network::add(const std::string &name, const std::string &network, const Lin
 			throw std::invalid_argument("there is a station " + name + " already");
 		Place place{&switch_of(network), make(), nullptr, nullptr};
 		place.facing = &place.network->add_port();
-		place.link = std::make_unique<Link>(*loop_, place.station->port(), *place.facing, settings,
-						    seed_of(seed_, name));
+		place.link = std::make_unique<Link>(*loop_, place.station->port(), *place.facing,
+						    settings, seed_of(seed_, name));
 		places_.emplace(name, std::move(place));
 	});
 }
@@ -121,7 +126,8 @@ NetworkState Network::state() const
 			LinkState state{link.name(), {}, link.settings(), link.capture()};
 			for (const unsigned side : {0u, 1u})
 				state.ends[side] = {link.end(side).name(), link.end(side).counters};
-			result.stations.push_back({name, place.network->name(), place.station->socket(),
+			result.stations.push_back({name, place.network->name(),
+						   place.station->socket(),
 						   place.station->connected(), std::move(state)});
 		}
 	});

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The Ethernets of a lab: switches, stations for machines, links between them, on a loop of their own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The Ethernets of a lab: switches, stations
+// for machines, links between them, on a loop of their own.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct LinkState {
 };
 struct StationState {
 	std::string name;
-	std::string network; // its switch's name
+	std::string network;          // its switch's name
 	std::filesystem::path socket; // empty for a card's
 	bool connected;
 	LinkState link;
@@ -44,7 +44,7 @@ struct SwitchState {
 	std::size_t addresses; // that it knows
 };
 struct NetworkState {
-	std::vector<SwitchState> switches; // by name
+	std::vector<SwitchState> switches;  // by name
 	std::vector<StationState> stations; // by name
 };
 
@@ -58,16 +58,17 @@ public:
 	Network(const Network &) = delete;
 	Network &operator=(const Network &) = delete;
 
-	// Throw std::invalid_argument for a name that is there already, or is not. A switch must have lost its stations.
+	// Throw std::invalid_argument for a name that is there already, or is not. A switch must
+	// have lost its stations.
 	void add_switch(const std::string &name);
 	void remove_switch(const std::string &name);
-	// A station and its link to a switch. Throws std::system_error if @socket cannot be listened on, std::length_error if the switch
-	// has no more ports; nothing has changed then.
-	void add_station(const std::string &name, const std::string &network, const std::filesystem::path &socket,
-			 const LinkSettings &settings);
+	// A station and its link to a switch. Throws std::system_error if @socket cannot be
+	// listened on, std::length_error if the switch has no more ports; nothing has changed then.
+	void add_station(const std::string &name, const std::string &network,
+			 const std::filesystem::path &socket, const LinkSettings &settings);
 	// The same for a card, which has the other end of @channel.
-	void add_card(const std::string &name, const std::string &network, std::shared_ptr<Channel> channel,
-		      const LinkSettings &settings);
+	void add_card(const std::string &name, const std::string &network,
+		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
 	// Its machine, if it has one, loses its connection.
 	void remove_station(const std::string &name);
 	void set_link(const std::string &station, const LinkSettings &settings);

@@ -83,12 +83,14 @@ private:
 		if (size <= 0)
 			return station_.end("the machine has gone");
 		Port &port = station_.port_;
-		const bool follows =
-			reader_.feed(std::span(input_).first(static_cast<std::size_t>(size)), [&](Frame frame) {
+		const bool follows = reader_.feed(
+			std::span(input_).first(static_cast<std::size_t>(size)), [&](Frame frame) {
 				port.send(std::make_shared<const Frame>(std::move(frame)));
 			});
-		port.counters.xmit_undersize += reader_.undersize() - std::exchange(undersize_, reader_.undersize());
-		port.counters.xmit_oversize += reader_.oversize() - std::exchange(oversize_, reader_.oversize());
+		port.counters.xmit_undersize +=
+			reader_.undersize() - std::exchange(undersize_, reader_.undersize());
+		port.counters.xmit_oversize +=
+			reader_.oversize() - std::exchange(oversize_, reader_.oversize());
 		if (!follows)
 			station_.end("what it sends is not a stream of frames");
 	}
@@ -97,8 +99,9 @@ private:
 	bool write()
 	{
 		while (sent_ < output_.size()) {
-			const auto size = ::send(socket_.get(), output_.data() + sent_, output_.size() - sent_,
-						 MSG_DONTWAIT | MSG_NOSIGNAL);
+			const auto size =
+				::send(socket_.get(), output_.data() + sent_,
+				       output_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
 			if (size < 0 && errno == EINTR)
 				continue;
 			if (size < 0 && errno != EAGAIN)
@@ -119,7 +122,8 @@ private:
 	{
 		// What was sent is not kept for longer than what waits is long.
 		if (sent_ > output_.size() / 2) {
-			output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_));
+			output_.erase(output_.begin(),
+				      output_.begin() + static_cast<std::ptrdiff_t>(sent_));
 			sent_ = 0;
 		}
 		if (std::exchange(blocked_, blocked) != blocked)
@@ -145,7 +149,8 @@ Station::Station(Loop &loop, std::string name, const std::filesystem::path &sock
 		    if (!machine_ || !machine_->queue(*frame))
 			    ++port_.counters.rcv_discards;
 	    }),
-      acceptor_(loop, UnixListener(socket), [this](FileDescriptor connection) { take(std::move(connection)); })
+      acceptor_(loop, UnixListener(socket),
+		[this](FileDescriptor connection) { take(std::move(connection)); })
 {
 }
 

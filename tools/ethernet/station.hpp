@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine's place on an Ethernet: a port, and a Unix socket for what QEMU calls `-netdev stream`. One machine at a time has it. On one
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine's place on an Ethernet: a port,
+// and a Unix socket for what QEMU calls `-netdev stream`. One machine at a time has it. On one
 // loop, like its link.
 #pragma once
 
@@ -24,7 +24,8 @@ namespace weft::ethernet
 class Station final : public Attachment
 {
 public:
-	// Bytes that wait for a machine to read them. Frames that find no room are discarded, whole.
+	// Bytes that wait for a machine to read them. Frames that find no room are discarded,
+	// whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
 
 	// Throws std::system_error if @socket cannot be listened on.

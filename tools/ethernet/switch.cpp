@@ -15,17 +15,19 @@ Port &Switch::add_port()
 	while (ports_.contains(number))
 		++number;
 	if (number > kMostPorts)
-		throw std::length_error(fmt::format("{} has {} ports, and no more", name_, kMostPorts));
+		throw std::length_error(
+			fmt::format("{} has {} ports, and no more", name_, kMostPorts));
 	SwitchPort &added = ports_[number];
-	added.port = std::make_unique<Port>(fmt::format("{}/{}", name_, number),
-					    [this, &added](const FramePtr &frame) { forward(added, frame); });
+	added.port = std::make_unique<Port>(
+		fmt::format("{}/{}", name_, number),
+		[this, &added](const FramePtr &frame) { forward(added, frame); });
 	return *added.port;
 }
 
 void Switch::remove_port(const Port &port)
 {
-	const auto found =
-		std::ranges::find_if(ports_, [&](const auto &entry) { return entry.second.port.get() == &port; });
+	const auto found = std::ranges::find_if(
+		ports_, [&](const auto &entry) { return entry.second.port.get() == &port; });
 	for (const Address address : found->second.addresses)
 		table_.erase(address);
 	ports_.erase(found);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A learning switch (IEEE 802.1Q clause 8): it sends a frame to the port behind which it has seen the destination, or to all but the one
-// that the frame came by. On one loop, like its links.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A learning switch (IEEE 802.1Q clause 8):
+// it sends a frame to the port behind which it has seen the destination, or to all but the one that
+// the frame came by. On one loop, like its links.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,8 @@ class Switch
 {
 public:
 	static constexpr unsigned kMostPorts = 254;
-	// Those that one port may have it remember. One that shows more loses those it showed longest ago, and no other port any.
+	// Those that one port may have it remember. One that shows more loses those it showed
+	// longest ago, and no other port any.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
 
@@ -40,7 +41,8 @@ public:
 private:
 	struct SwitchPort {
 		std::unique_ptr<Port> port;
-		std::list<Address> addresses; // that it was last to show, those of longest ago first
+		std::list<Address>
+			addresses; // that it was last to show, those of longest ago first
 	};
 	struct Known {
 		SwitchPort *behind;

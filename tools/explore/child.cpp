@@ -25,7 +25,8 @@ namespace
 {
 
 /* A file in memory, which a child writes and its parent reads. */
-class Channel {
+class Channel
+{
 public:
 	Channel() : fd_(memfd_create("weft-explore", MFD_CLOEXEC))
 	{
@@ -49,7 +50,10 @@ public:
 		put(text.size());
 		put(text.data(), text.size());
 	}
-	bool get(void *to, std::size_t size) { return ::read(fd_, to, size) == static_cast<ssize_t>(size); }
+	bool get(void *to, std::size_t size)
+	{
+		return ::read(fd_, to, size) == static_cast<ssize_t>(size);
+	}
 	std::uint64_t number()
 	{
 		std::uint64_t value;
@@ -95,7 +99,9 @@ std::string interleaving()
 	};
 
 	for (const hosted::Stretch &stretch : hosted::scheduler().stretches()) {
-		const std::string what = std::to_string(stretch.steps) + (stretch.steps == 1 ? " step" : " steps") + ", until " + hosted::describe(stretch.to) + "\n";
+		const std::string what = std::to_string(stretch.steps) +
+					 (stretch.steps == 1 ? " step" : " steps") + ", until " +
+					 hosted::describe(stretch.to) + "\n";
 		if (stretch.name + what == last) {
 			same++;
 			continue;
@@ -133,18 +139,24 @@ void tell(const std::string &title, const std::string &detail)
 void on_death()
 {
 	if (__asan_report_present())
-		tell(std::string("AddressSanitizer: ") + __asan_get_report_description(), "at " + hosted::where(__asan_get_report_pc()));
+		tell(std::string("AddressSanitizer: ") + __asan_get_report_description(),
+		     "at " + hosted::where(__asan_get_report_pc()));
 	tell("undefined behaviour", "");
 }
 
-/* The runtimes of the two sanitizers each have their own list of who is told, under one name, which stands for the first one's. */
+/*
+ * The runtimes of the two sanitizers each have their own list of who is told, under one name, which
+ * stands for the first one's.
+ */
 void tell_of_deaths()
 {
 	using Setter = void (*)(void (*)());
 
 	__sanitizer_set_death_callback(on_death);
 	void *second = dlopen("libubsan.so.1", RTLD_NOW | RTLD_NOLOAD);
-	if (auto *set = second ? reinterpret_cast<Setter>(dlsym(second, "__sanitizer_set_death_callback")) : nullptr)
+	if (auto *set = second ? reinterpret_cast<Setter>(
+					 dlsym(second, "__sanitizer_set_death_callback"))
+			       : nullptr)
 		set(on_death);
 }
 
@@ -194,10 +206,14 @@ Explored in_child(const std::function<void()> &body)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
-		throw std::runtime_error("a run ended its process, which is a defect of weft-explore: " + errors.all());
+		throw std::runtime_error(
+			"a run ended its process, which is a defect of weft-explore: " +
+			errors.all());
 	Explored explored = read(out, errors);
 	if (explored.failure.has_value() != (WEXITSTATUS(status) == 1))
-		throw std::runtime_error("a run ended its process without a word, which is a defect of weft-explore: " + errors.all());
+		throw std::runtime_error(
+			"a run ended its process without a word, which is a defect of weft-explore: " +
+			errors.all());
 	return explored;
 }
 
@@ -215,7 +231,8 @@ void run_one(const hosted::Case &one, hosted::Strategy &strategy, const Limits &
 
 } // namespace
 
-Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last, const Limits &limits)
+Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last,
+		       const Limits &limits)
 {
 	return in_child([&] {
 		using Clock = std::chrono::steady_clock;
@@ -224,12 +241,14 @@ Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64
 		run_one(one, *hosted::strategy_of_plan(0, {}), limits);
 		const std::uint64_t length = attempt.done.steps;
 		attempt.done.runs = 0;
-		for (std::uint64_t seed = first; seed <= last && Clock::now() < end && attempt.done.skipped.empty(); seed++)
+		for (std::uint64_t seed = first;
+		     seed <= last && Clock::now() < end && attempt.done.skipped.empty(); seed++)
 			run_one(one, *hosted::strategy_of_seed(seed, length), limits);
 	});
 }
 
-Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan, const Limits &limits)
+Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan,
+		     const Limits &limits)
 {
 	return in_child([&] {
 		hosted::scheduler().record_stretches(true);
@@ -240,8 +259,9 @@ Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::
 } // namespace explore
 
 /*
- * Leaks are the seam's to report, by run; the functions of virtual destructors free what kern_alloc() allocated; and memory that was freed
- * is kept long enough for a run, not more, which would cost time.
+ * Leaks are the seam's to report, by run; the functions of virtual destructors free what
+ * kern_alloc() allocated; and memory that was freed is kept long enough for a run, not more, which
+ * would cost time.
  */
 extern "C" const char *__asan_default_options();
 extern "C" const char *__asan_default_options()

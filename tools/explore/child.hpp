@@ -36,8 +36,10 @@ struct Limits {
 };
 
 /* A case by the strategies of seeds, first … last, until one fails. */
-Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last, const Limits &limits);
+Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last,
+		       const Limits &limits);
 /* By a plan; in the failure is the interleaving. seed: of the run that the plan is of. */
-Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan, const Limits &limits);
+Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan,
+		     const Limits &limits);
 
 } // namespace explore

@@ -34,7 +34,8 @@ int collect(dl_phdr_info *info, std::size_t, void *context)
 	std::uintptr_t closed_end = 0;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (const auto &header = info->dlpi_phdr[i]; header.p_type == PT_GNU_RELRO)
-			closed_end = (info->dlpi_addr + header.p_vaddr + header.p_memsz) & ~std::uintptr_t{4095};
+			closed_end = (info->dlpi_addr + header.p_vaddr + header.p_memsz) &
+				     ~std::uintptr_t{4095};
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const auto &header = info->dlpi_phdr[i];
 		if (header.p_type != PT_LOAD || !(header.p_flags & PF_W))

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-explore: cases of the kernel half under many interleavings; Documentation/man/weft-explore.1.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB weft-explore: cases of the kernel half
+// under many interleavings; Documentation/man/weft-explore.1.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -21,7 +21,8 @@ namespace
 bool explore_case(const hosted::Case &one, const Options &options)
 {
 	const auto begin = std::chrono::steady_clock::now();
-	const Explored explored = explore_seeds(one, options.first_seed, options.last_seed, options.limits);
+	const Explored explored =
+		explore_seeds(one, options.first_seed, options.last_seed, options.limits);
 	const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
 
 	if (explored.failure)
@@ -29,7 +30,8 @@ bool explore_case(const hosted::Case &one, const Options &options)
 	else if (!explored.skipped.empty())
 		fmt::print("skipped {}: {}\n", one.name, explored.skipped);
 	else
-		fmt::print("passed {}: {} seeds in {:.1f} s, at most {} steps\n", one.name, explored.runs, took.count(), explored.steps);
+		fmt::print("passed {}: {} seeds in {:.1f} s, at most {} steps\n", one.name,
+			   explored.runs, took.count(), explored.steps);
 	std::fflush(stdout);
 	return !explored.failure;
 }
@@ -41,7 +43,8 @@ int explore_all(const Options &options)
 
 	for (const hosted::Case &one : cases()) {
 		/* Those that are to fail are asked for by name. */
-		if (!std::regex_search(one.name, pattern) || (one.name.starts_with("planted_") && !options.pattern.starts_with("planted_")))
+		if (!std::regex_search(one.name, pattern) ||
+		    (one.name.starts_with("planted_") && !options.pattern.starts_with("planted_")))
 			continue;
 		any = true;
 		if (options.list)
@@ -50,7 +53,8 @@ int explore_all(const Options &options)
 			good = explore_case(one, options) && good;
 	}
 	if (!any)
-		throw std::runtime_error(fmt::format("no case is called '{}'; --list says which there are", options.pattern));
+		throw std::runtime_error(fmt::format(
+			"no case is called '{}'; --list says which there are", options.pattern));
 	return good ? 0 : 1;
 }
 
@@ -59,7 +63,8 @@ void fix_addresses(char **argv)
 {
 	const int now = personality(0xffffffff);
 
-	if (now >= 0 && !(now & ADDR_NO_RANDOMIZE) && personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
+	if (now >= 0 && !(now & ADDR_NO_RANDOMIZE) &&
+	    personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
 		execv("/proc/self/exe", argv);
 }
 

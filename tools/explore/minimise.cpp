@@ -5,7 +5,8 @@
 namespace explore
 {
 
-hosted::Plan minimise(hosted::Plan plan, unsigned int attempts, const std::function<bool(const hosted::Plan &)> &fails)
+hosted::Plan minimise(hosted::Plan plan, unsigned int attempts,
+		      const std::function<bool(const hosted::Plan &)> &fails)
 {
 	using Offset = hosted::Plan::difference_type;
 	std::size_t piece = std::max<std::size_t>(plan.size() / 2, 1);
@@ -15,8 +16,10 @@ hosted::Plan minimise(hosted::Plan plan, unsigned int attempts, const std::funct
 		/* From the end: what came after the failure's cause goes first. */
 		for (std::size_t end = plan.size(); end > 0 && attempts > 0;) {
 			const std::size_t begin = end > piece ? end - piece : 0;
-			hosted::Plan without(plan.begin(), plan.begin() + static_cast<Offset>(begin));
-			without.insert(without.end(), plan.begin() + static_cast<Offset>(end), plan.end());
+			hosted::Plan without(plan.begin(),
+					     plan.begin() + static_cast<Offset>(begin));
+			without.insert(without.end(), plan.begin() + static_cast<Offset>(end),
+				       plan.end());
 			attempts--;
 			if (fails(without)) {
 				plan = std::move(without);

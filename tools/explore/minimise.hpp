@@ -8,8 +8,10 @@ namespace explore
 {
 
 /*
- * Delta debugging: takes parts of the plan away for as long as it fails by what is left. fails: tries one. attempts: no more tries than that.
+ * Delta debugging: takes parts of the plan away for as long as it fails by what is left. fails:
+ * tries one. attempts: no more tries than that.
  */
-hosted::Plan minimise(hosted::Plan plan, unsigned int attempts, const std::function<bool(const hosted::Plan &)> &fails);
+hosted::Plan minimise(hosted::Plan plan, unsigned int attempts,
+		      const std::function<bool(const hosted::Plan &)> &fails);
 
 } // namespace explore

@@ -12,7 +12,8 @@ namespace explore
 namespace
 {
 
-constexpr const char *help = R"(usage: weft-explore [--seeds FIRST..LAST] [--seconds N] [--steps N] [--list] [REGEX]
+constexpr const char *help =
+	R"(usage: weft-explore [--seeds FIRST..LAST] [--seconds N] [--steps N] [--list] [REGEX]
 
 Runs cases of the kernel half, compiled into this program, under many interleavings: the strategy of each seed says who goes on at each call
 of the kernel and each atomic access. A failure is printed with its seed and the interleaving, without what it fails without.
@@ -25,7 +26,7 @@ of the kernel and each atomic access. A failure is printed with its seed and the
   --help              this
 )";
 
-template <class T>
+template<class T>
 T number(std::string_view option, std::string_view text)
 {
 	T value{};
@@ -60,15 +61,20 @@ std::optional<Options> parse(int argc, char **argv)
 			const std::string_view range = value();
 			const auto dots = range.find("..");
 			options.first_seed = number<std::uint64_t>(word, range.substr(0, dots));
-			options.last_seed = dots == range.npos ? options.first_seed : number<std::uint64_t>(word, range.substr(dots + 2));
+			options.last_seed =
+				dots == range.npos
+					? options.first_seed
+					: number<std::uint64_t>(word, range.substr(dots + 2));
 			if (options.first_seed == 0 || options.last_seed < options.first_seed)
-				throw std::runtime_error("--seeds takes a range from 1, such as 1..1000");
+				throw std::runtime_error(
+					"--seeds takes a range from 1, such as 1..1000");
 		} else if (word == "--seconds") {
 			options.limits.seconds = number<double>(word, value());
 		} else if (word == "--steps") {
 			options.limits.steps = number<std::uint64_t>(word, value());
 		} else if (word.starts_with("--") || !options.pattern.empty()) {
-			throw std::runtime_error(fmt::format("'{}' is not understood; see weft-explore --help", word));
+			throw std::runtime_error(fmt::format(
+				"'{}' is not understood; see weft-explore --help", word));
 		} else {
 			options.pattern = word;
 		}

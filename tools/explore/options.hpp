@@ -16,7 +16,10 @@ struct Options {
 	bool list = false;
 };
 
-/* Nothing if the help was asked for, and has been given. Throws what is to be said of a wrong command line. */
+/*
+ * Nothing if the help was asked for, and has been given. Throws what is to be said of a wrong
+ * command line.
+ */
 std::optional<Options> parse(int argc, char **argv);
 
 } // namespace explore

@@ -14,10 +14,14 @@ constexpr unsigned int attempts_to_minimise = 600;
 /* A text below its title; nothing of an empty one. */
 std::string section(const std::string &title, const std::string &text)
 {
-	return text.empty() ? std::string() : fmt::format("{}\n{}{}", title, text, text.back() == '\n' ? "" : "\n");
+	return text.empty() ? std::string()
+			    : fmt::format("{}\n{}{}", title, text, text.back() == '\n' ? "" : "\n");
 }
 
-/* The failure by the shortest plan that leads to it; without an interleaving if the same plan does not. */
+/*
+ * The failure by the shortest plan that leads to it; without an interleaving if the same plan does
+ * not.
+ */
 Failure shortest(const hosted::Case &one, const Failure &found, const Limits &limits)
 {
 	const auto again = [&](const hosted::Plan &plan) {
@@ -30,7 +34,9 @@ Failure shortest(const hosted::Case &one, const Failure &found, const Limits &li
 
 	failure.interleaving.clear();
 	if (again(found.plan)) {
-		const hosted::Plan plan = minimise(found.plan, attempts_to_minimise, [&](const hosted::Plan &part) { return again(part).has_value(); });
+		const hosted::Plan plan =
+			minimise(found.plan, attempts_to_minimise,
+				 [&](const hosted::Plan &part) { return again(part).has_value(); });
 		if (auto last = again(plan)) {
 			failure = std::move(*last);
 			failure.plan = plan;
@@ -44,16 +50,25 @@ Failure shortest(const hosted::Case &one, const Failure &found, const Limits &li
 std::string report(const hosted::Case &one, const Failure &found, const Limits &limits)
 {
 	const Failure failure = shortest(one, found, limits);
-	std::string text = fmt::format("failed {} at seed {}: {}\n", one.name, found.seed, failure.title);
+	std::string text =
+		fmt::format("failed {} at seed {}: {}\n", one.name, found.seed, failure.title);
 
 	if (!failure.detail.empty())
 		text += failure.detail + (failure.detail.back() == '\n' ? "" : "\n");
 	if (failure.interleaving.empty())
 		text += "Its decisions did not lead there a second time.\n";
-	text += section(fmt::format("The interleaving, by {} of {} decisions:", failure.plan.size(), found.plan.size()), failure.interleaving);
-	text += section("The kernel's log:", failure.messages) + section("The sanitizer:", failure.report);
-	return text + (found.seed ? fmt::format("Again: weft-explore '^{}$' --seeds {}\n", one.name, found.seed)
-				  : fmt::format("Again: weft-explore '^{}$': it fails in the plain order, before any seed\n", one.name));
+	text += section(fmt::format("The interleaving, by {} of {} decisions:", failure.plan.size(),
+				    found.plan.size()),
+			failure.interleaving);
+	text += section("The kernel's log:", failure.messages) +
+		section("The sanitizer:", failure.report);
+	return text +
+	       (found.seed
+			? fmt::format("Again: weft-explore '^{}$' --seeds {}\n", one.name,
+				      found.seed)
+			: fmt::format(
+				  "Again: weft-explore '^{}$': it fails in the plain order, before any seed\n",
+				  one.name));
 }
 
 } // namespace explore

@@ -55,14 +55,17 @@ const Needs needs[] = {
 
 const std::vector<Module> &modules_of(const std::string &name)
 {
-	return std::find_if(std::begin(needs), std::end(needs), [&](const Needs &one) { return name.starts_with(one.prefix); })->modules;
+	return std::find_if(std::begin(needs), std::end(needs),
+			    [&](const Needs &one) { return name.starts_with(one.prefix); })
+		->modules;
 }
 
 void load(const std::vector<Module> &modules)
 {
 	for (const Module &module : modules)
 		if (int error = module.init())
-			hosted::fail(std::string(module.name) + " cannot be loaded", std::to_string(error));
+			hosted::fail(std::string(module.name) + " cannot be loaded",
+				     std::to_string(error));
 }
 
 void unload(const std::vector<Module> &modules)

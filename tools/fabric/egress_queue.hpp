@@ -22,11 +22,15 @@ class EgressQueue
 {
 public:
 	/* @environment: whose time packets wait in. */
-	EgressQueue(Port &port, const Environment &environment) : port_(port), environment_(environment) {}
+	EgressQueue(Port &port, const Environment &environment)
+	    : port_(port), environment_(environment)
+	{
+	}
 
 	/*
 	 * Send now, or queue behind what waits already.
-	 * @limit: packets that may wait on this VL; one more is dropped: it stays with the caller, to be destroyed.
+	 * @limit: packets that may wait on this VL; one more is dropped: it stays with the caller,
+	 * to be destroyed.
 	 */
 	enum class Result { sent, queued, link_down, dropped };
 	Result send(Packet &&packet, std::size_t limit);

@@ -25,7 +25,8 @@ std::uint64_t derive(std::uint64_t seed, std::uint64_t index)
 }
 
 template<class Thing>
-Thing *find_by_name(const std::unordered_map<std::string_view, Thing *> &things, std::string_view name)
+Thing *find_by_name(const std::unordered_map<std::string_view, Thing *> &things,
+		    std::string_view name)
 {
 	const auto found = things.find(name);
 	return found == things.end() ? nullptr : found->second;
@@ -70,7 +71,8 @@ Port &Fabric::make_port(std::string name, int credits_per_vl)
 		removed_ports_.erase(known);
 	} else {
 		if (removed_ports_.size() >= most_removed)
-			throw std::length_error("so many ports were removed that the fabric takes no new ones");
+			throw std::length_error(
+				"so many ports were removed that the fabric takes no new ones");
 		ports_.push_back(std::make_unique<Port>(std::move(name), credits_per_vl));
 	}
 	Port &port = *ports_.back();
@@ -139,7 +141,8 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 		return *links_.back();
 	}
 	if (removed_links_.size() >= most_removed)
-		throw std::length_error("so many links were removed that the fabric takes no new ones");
+		throw std::length_error(
+			"so many links were removed that the fabric takes no new ones");
 	links_.push_back(std::make_unique<Link>(std::move(name), a, b, config,
 						derive(seed_, ++links_made_), *timeline_));
 	return *links_.back();

@@ -48,7 +48,10 @@ class Fabric
 {
 public:
 	/* All random choices follow from the seed, which is logged. */
-	/* What the fabric does later it does on @reactor, and in its time; null: on a thread of its own. */
+	/*
+	 * What the fabric does later it does on @reactor, and in its time; null: on a thread of its
+	 * own.
+	 */
 	explicit Fabric(std::uint64_t seed = default_seed, Reactor *reactor = nullptr);
 	Fabric(const Fabric &) = delete;
 	Fabric &operator=(const Fabric &) = delete;
@@ -64,9 +67,10 @@ public:
 	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
 
 	/*
-	 * Take away what there is, while packets travel. Ports and links that are removed are kept unseen, for packets may
-	 * refer to them and threads may be passing; they come back, and a port's counters go on, with the next of the same
-	 * name. With most_removed of either kind kept, a new name throws std::length_error.
+	 * Take away what there is, while packets travel. Ports and links that are removed are kept
+	 * unseen, for packets may refer to them and threads may be passing; they come back, and a
+	 * port's counters go on, with the next of the same name. With most_removed of either kind
+	 * kept, a new name throws std::length_error.
 	 */
 	void disconnect(Link &link);
 	/* An end port without a link, from which its node has detached. */

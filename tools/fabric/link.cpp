@@ -112,8 +112,9 @@ void Link::settle_locked()
 }
 
 /*
- * Once at a time for each end of a training, however often one is called off and begun anew: whoever enables and disables his port all
- * day plans no more than this. Only where the training has been made shorter meanwhile, what is planned comes too late.
+ * Once at a time for each end of a training, however often one is called off and begun anew:
+ * whoever enables and disables his port all day plans no more than this. Only where the training
+ * has been made shorter meanwhile, what is planned comes too late.
  */
 void Link::look_later_locked()
 {
@@ -253,8 +254,8 @@ std::chrono::nanoseconds draw_delay(const Faults &faults, std::mt19937_64 &rando
 {
 	std::chrono::nanoseconds delay = faults.delay;
 	if (faults.jitter.count() > 0)
-		delay += std::chrono::nanoseconds(random() %
-						  static_cast<std::uint64_t>(faults.jitter.count() + 1));
+		delay += std::chrono::nanoseconds(
+			random() % static_cast<std::uint64_t>(faults.jitter.count() + 1));
 	return delay;
 }
 
@@ -329,8 +330,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		}
 		at_once = fate.delay.count() == 0 && in_flight_.empty();
 		if (!at_once) {
-			TimePoint due =
-				std::max(timeline_.now() + fate.delay, last_due_[side]);
+			TimePoint due = std::max(timeline_.now() + fate.delay, last_due_[side]);
 			last_due_[side] = due;
 			fly(to, std::move(packet), due);
 			if (twin)
@@ -385,7 +385,8 @@ void Link::release_held(unsigned side, std::uint64_t number)
 		if (held_number_[side] == number)
 			packet = std::exchange(held_[side], std::nullopt);
 		/* That it has waited in vain spares it nothing of the link's delay. */
-		const auto delay = packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
+		const auto delay =
+			packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
 		if (packet && (delay.count() != 0 || !in_flight_.empty())) {
 			const TimePoint due = std::max(timeline_.now() + delay, last_due_[side]);
 			last_due_[side] = due;

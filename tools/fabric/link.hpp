@@ -63,9 +63,9 @@ public:
 	~Link();
 
 	/*
-	 * Take the link from its ports, which may have others then, and bring it back as @config says. It stays itself in
-	 * between: a thread that sends a packet may be within it still. What is in flight is lost. For the fabric, one call
-	 * at a time.
+	 * Take the link from its ports, which may have others then, and bring it back as @config
+	 * says. It stays itself in between: a thread that sends a packet may be within it still.
+	 * What is in flight is lost. For the fabric, one call at a time.
 	 */
 	void remove();
 	void restore(const LinkConfig &config);

@@ -5,8 +5,8 @@ namespace weft::fabric
 {
 
 ManagedPort::ManagedPort(const Config &config)
-    : kind(config.kind), pkeys((config.pkey_entries + pkeys_per_block - 1) / pkeys_per_block *
-			       pkeys_per_block)
+    : kind(config.kind),
+      pkeys((config.pkey_entries + pkeys_per_block - 1) / pkeys_per_block * pkeys_per_block)
 {
 	constexpr unsigned speeds = ib::speed_sdr | ib::speed_ddr | ib::speed_qdr;
 	constexpr std::uint8_t widths = ib::width_1x | ib::width_4x;

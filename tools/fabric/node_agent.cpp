@@ -26,17 +26,17 @@ std::vector<ManagedPort> NodeAgent::make_ports() const
 {
 	std::vector<ManagedPort> ports;
 	for (unsigned number = 0; number <= config_.ports; number++)
-		ports.emplace_back(ManagedPort::Config{
-			.kind = !is_switch()  ? PortKind::channel_adapter
-				: number == 0 ? PortKind::switch_management
-					      : PortKind::switch_external,
-			.number = number,
-			.guid = config_.port_guids[std::min<std::size_t>(
-				number, config_.port_guids.size() - 1)],
-			.capability_mask = config_.capability_mask,
-			.mtu = config_.mtu,
-			.vl_cap = config_.vl_cap,
-			.pkey_entries = config_.pkey_entries});
+		ports.emplace_back(
+			ManagedPort::Config{.kind = !is_switch()  ? PortKind::channel_adapter
+						    : number == 0 ? PortKind::switch_management
+								  : PortKind::switch_external,
+					    .number = number,
+					    .guid = config_.port_guids[std::min<std::size_t>(
+						    number, config_.port_guids.size() - 1)],
+					    .capability_mask = config_.capability_mask,
+					    .mtu = config_.mtu,
+					    .vl_cap = config_.vl_cap,
+					    .pkey_entries = config_.pkey_entries});
 	return ports;
 }
 

@@ -66,7 +66,10 @@ std::span<std::byte> Payload::own()
 {
 	if (!copied_ || holds_[0].keep.use_count() != 1)
 		return {};
-	/* What others have read of it before they gave up their shares comes before what is written now. */
+	/*
+	 * What others have read of it before they gave up their shares comes before what is written
+	 * now.
+	 */
 	std::atomic_thread_fence(std::memory_order_acquire);
 	return {copied_, size_};
 }

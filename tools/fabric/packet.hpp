@@ -123,21 +123,27 @@ public:
 	/* A piece of memory that the lease stands for. */
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
-	/* All the bytes where they lie, if they lie together and nobody can take them back; nothing otherwise. */
+	/*
+	 * All the bytes where they lie, if they lie together and nobody can take them back; nothing
+	 * otherwise.
+	 */
 	std::span<const std::byte> together() const
 	{
 		if (pieces_.size() != 1 || (holds_.size() != 0 && holds_[0].lease))
 			return {};
 		return pieces_[0];
 	}
-	/* The same, to be changed: if it is a copy of its own and no other packet has a share of it. */
+	/*
+	 * The same, to be changed: if it is a copy of its own and no other packet has a share of
+	 * it.
+	 */
 	std::span<std::byte> own();
 	bool empty() const { return size_ == 0; }
 
 	/*
 	 * Call fn(std::span<const std::byte>) for each piece in order; fn copies and does nothing
-	 * else, as whoever lent the bytes may be waiting for it. False, without a call, if they have
-	 * been taken back.
+	 * else, as whoever lent the bytes may be waiting for it. False, without a call, if they
+	 * have been taken back.
 	 */
 	template<class Fn>
 	[[nodiscard]] bool for_each(Fn &&fn) const

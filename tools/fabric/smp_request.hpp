@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * What every node's subnet management agent does with an SMP whatever the node is (IBA 14.2): which
- * are for it, how attributes lie in them, and what makes an answer of them. What a Set(PortInfo) may
- * ask is in port_info_rules.hpp, who may ask in mkey_guard.hpp.
+ * are for it, how attributes lie in them, and what makes an answer of them. What a Set(PortInfo)
+ * may ask is in port_info_rules.hpp, who may ask in mkey_guard.hpp.
  */
 #pragma once
 

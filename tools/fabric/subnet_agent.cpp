@@ -49,8 +49,7 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port, bool ow
 	std::uint16_t status = ib::mad_status_bad_version;
 	if (request != SmpRequest::bad_version) {
 		ManagedPort &guarded = node_port(in_port);
-		if (!guarded.guard.admits(guarded.info, smp, own,
-					  host_.now())) {
+		if (!guarded.guard.admits(guarded.info, smp, own, host_.now())) {
 			outcome.verdict = Verdict::denied;
 			return outcome;
 		}
@@ -249,8 +248,8 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 	case ib::attr_linear_forwarding:
 		if (!is_switch())
 			break;
-		return ok_if(host_.write_lft(modifier,
-					     ib::smp_attribute<ib::LinearForwarding>(smp)));
+		return ok_if(
+			host_.write_lft(modifier, ib::smp_attribute<ib::LinearForwarding>(smp)));
 	case ib::attr_multicast_forwarding:
 		if (!is_switch())
 			break;
@@ -268,7 +267,8 @@ bool SubnetAgent::set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table)
 	const auto ports = static_cast<unsigned>(ports_.size());
 	unsigned in = modifier >> 8 & 0xff, out = modifier & 0xff;
 	unsigned in_end = in + 1, out_end = out + 1;
-	const bool optimized = (switch_info_.life_time_state_change & ib::SwitchInfo::optimized_sl_to_vl) != 0;
+	const bool optimized =
+		(switch_info_.life_time_state_change & ib::SwitchInfo::optimized_sl_to_vl) != 0;
 	if (optimized && (modifier & ib::sl_to_vl_all_inputs) != 0)
 		in = 0, in_end = ports;
 	if (optimized && (modifier & ib::sl_to_vl_all_outputs) != 0)

@@ -63,22 +63,25 @@ void Switch::receive_management(PortSide &in, Packet &&packet)
 }
 
 /*
- * Sends a directed-route SMP that is only passing on as it is, but for what is written into it on its way. False, and
- * nothing has changed, if it does not pass, shares its bytes, or comes with headers that are not those of all others.
+ * Sends a directed-route SMP that is only passing on as it is, but for what is written into it on
+ * its way. False, and nothing has changed, if it does not pass, shares its bytes, or comes with
+ * headers that are not those of all others.
  */
 bool Switch::pass_on(PortSide &in, Packet &packet)
 {
 	static const Packet usual = make_mad_packet(MadAddress{}, ib::Mad{});
 	const std::span<std::byte> bytes = packet.payload_.own();
-	if (bytes.size() != sizeof(ib::Smp) || packet.icrc_error() || !std::ranges::equal(packet.headers(), usual.headers()))
+	if (bytes.size() != sizeof(ib::Smp) || packet.icrc_error() ||
+	    !std::ranges::equal(packet.headers(), usual.headers()))
 		return false;
 	auto &smp = *reinterpret_cast<ib::Smp *>(bytes.data());
 	const std::uint8_t here = smp.header.hop_ptr, hops = smp.header.hop_cnt;
 	const bool passes = smp.returning() ? here >= 2 && here <= hops : here >= 1 && here < hops;
 	if (smp.header.cls() != ib::MgmtClass::subn_directed_route || !passes)
 		return false;
-	const ib::SmiDecision decision = ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
-							 static_cast<std::uint8_t>(port_count()));
+	const ib::SmiDecision decision =
+		ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
+				static_cast<std::uint8_t>(port_count()));
 	/* Room in the receive buffer first. */
 	packet.release_credit();
 	if (decision.action == ib::SmiAction::forward)

@@ -28,8 +28,8 @@ public:
 	~Timeline();
 
 	/*
-	 * Any thread. Run task on the timeline's thread at that time or soon after. Equal times keep order. @owner: whom
-	 * the task calls, if he may go before the timeline does.
+	 * Any thread. Run task on the timeline's thread at that time or soon after. Equal times
+	 * keep order. @owner: whom the task calls, if he may go before the timeline does.
 	 */
 	void at(Clock::time_point when, Task task, const void *owner = nullptr);
 	void after(Clock::duration delay, Task task, const void *owner = nullptr)
@@ -37,8 +37,8 @@ public:
 		at(now() + delay, std::move(task), owner);
 	}
 	/*
-	 * Drop what is planned for @owner: none of it runs when this returns. Nothing but his own tasks may plan for him
-	 * meanwhile. Not to be called from a task.
+	 * Drop what is planned for @owner: none of it runs when this returns. Nothing but his own
+	 * tasks may plan for him meanwhile. Not to be called from a task.
 	 */
 	void forget(const void *owner);
 	Clock::time_point now() const { return environment_.now(); }

@@ -9,8 +9,9 @@
 namespace weft::hca
 {
 
-Agents::Agents(const fabric::NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
-	       Loop &loop, SubnetAgent::Host &host, bool trusted)
+Agents::Agents(const fabric::NodeIdentity &identity,
+	       const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
+	       SubnetAgent::Host &host, bool trusted)
     : ports_(ports), subnet_(identity, ports, loop, host), trusted_(trusted)
 {
 }

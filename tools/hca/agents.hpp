@@ -16,8 +16,9 @@ class Agents final : public ManagementAgent
 public:
 	// @trusted: the driver may manage, its own node included. If not, it reads what the
 	// agents know, by MAD_IFC, and SMPs from the wire are not for it.
-	Agents(const fabric::NodeIdentity &identity, const std::vector<std::unique_ptr<CardPort>> &ports,
-	       Loop &loop, SubnetAgent::Host &host, bool trusted);
+	Agents(const fabric::NodeIdentity &identity,
+	       const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
+	       SubnetAgent::Host &host, bool trusted);
 
 	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
 					bool &handled) override;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The second of the three things that the transport engine asks of a card: where completions go, and events.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The second of the three things that the
+// transport engine asks of a card: where completions go, and events.
 #pragma once
 
 #include <cstdint>
@@ -63,15 +63,18 @@ struct Failure {
 	bool is_send = false;
 };
 
-// All data of a request is in guest memory before its completion is written. False: the queue is not there or takes no more.
+// All data of a request is in guest memory before its completion is written. False: the queue is
+// not there or takes no more.
 class CompletionSink
 {
 public:
 	virtual ~CompletionSink() = default;
 
 	[[nodiscard]] virtual bool sent(const QueuePair &qp, const SendDone &done) = 0;
-	[[nodiscard]] virtual bool received(const QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done) = 0;
-	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn, const Failure &failure) = 0;
+	[[nodiscard]] virtual bool received(const QueuePair &qp, std::uint32_t cqn,
+					    const ReceiveDone &done) = 0;
+	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn,
+					  const Failure &failure) = 0;
 	// An asynchronous event of the queue pair.
 	virtual void raise(Event event, std::uint32_t qpn) = 0;
 };

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The third of the three things that the transport engine asks of a card: who knows keys and memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The third of the three things that the
+// transport engine asks of a card: who knows keys and memory.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,8 @@ class Memory
 public:
 	virtual ~Memory() = default;
 
-	// What the card may reach now; null while it may reach none. For atomics and other bus addresses.
+	// What the card may reach now; null while it may reach none. For atomics and other bus
+	// addresses.
 	GuestMemory *memory() const { return memory_; }
 	void set_memory(GuestMemory *memory) { memory_ = memory; }
 
@@ -91,7 +92,8 @@ public:
 	virtual MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 				    std::vector<BusRange> &out) const = 0;
 	// The same, as host memory that stays valid as long as the segments are kept.
-	virtual MemoryError translate(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
+				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;
 	// Whether @key still stands for something, whatever that is.
 	virtual bool holds(std::uint32_t key) const = 0;
@@ -101,8 +103,10 @@ public:
 
 	// Work requests on keys. On an error nothing has changed.
 	virtual MemoryError fast_register(const FastRegister &request, std::uint32_t pd) = 0;
-	virtual MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn, bool remote) = 0;
-	virtual MemoryError bind_window(const BindWindow &request, std::uint32_t pd, std::uint32_t qpn) = 0;
+	virtual MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
+				       bool remote) = 0;
+	virtual MemoryError bind_window(const BindWindow &request, std::uint32_t pd,
+					std::uint32_t qpn) = 0;
 
 protected:
 	GuestMemory *memory_ = nullptr;

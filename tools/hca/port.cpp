@@ -29,7 +29,8 @@ fabric::ManagedPort at_power_on(unsigned number, ib::Guid guid, const CardPort::
 } // namespace
 
 CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits)
-    : number_(number), original_guid_(guid), limits_(limits), fabric_port_(fabric_port), managed_(at_power_on(number, guid, limits))
+    : number_(number), original_guid_(guid), limits_(limits), fabric_port_(fabric_port),
+      managed_(at_power_on(number, guid, limits))
 {
 }
 
@@ -53,8 +54,7 @@ bool CardPort::owns_gid(const ib::Gid &gid) const
 	if (gid.subnet_prefix() != info().gid_prefix &&
 	    gid.subnet_prefix() != ib::gid_prefix_link_local)
 		return false;
-	return gid.interface_id() != 0 &&
-	       std::ranges::any_of(managed_.guids, [&gid](ib::Guid own) {
+	return gid.interface_id() != 0 && std::ranges::any_of(managed_.guids, [&gid](ib::Guid own) {
 		       return own == gid.interface_id();
 	       });
 }

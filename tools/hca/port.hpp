@@ -61,7 +61,8 @@ public:
 	// Zero beyond the table, which is no valid P_Key.
 	std::uint16_t pkey(unsigned index) const
 	{
-		return index < managed_.pkeys.size() ? managed_.pkeys[index].value() : std::uint16_t{0};
+		return index < managed_.pkeys.size() ? managed_.pkeys[index].value()
+						     : std::uint16_t{0};
 	}
 	// Index of the entry that lets in packets with @pkey (IBA 10.9.3); -1 if none.
 	int find_pkey(std::uint16_t pkey) const;
@@ -69,7 +70,7 @@ public:
 	{
 		return ib::Gid::from_parts(info().gid_prefix,
 					   index < kGids ? managed_.guids[index].value()
-							    : ib::Guid{0});
+							 : ib::Guid{0});
 	}
 	bool owns_gid(const ib::Gid &gid) const;
 	std::uint8_t vl(unsigned sl) const { return managed_.sl_to_vl.vl(sl); }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests as the transport engine takes them: decoded and checked by the card, which alone knows how they lie in memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Work requests as the transport engine takes
+// them: decoded and checked by the card, which alone knows how they lie in memory.
 #pragma once
 
 #include <cstddef>
@@ -81,7 +81,8 @@ struct SendRequest {
 	bool is_atomic() const
 	{
 		return opcode == SendOpcode::compare_swap || opcode == SendOpcode::fetch_add ||
-		       opcode == SendOpcode::masked_compare_swap || opcode == SendOpcode::masked_fetch_add;
+		       opcode == SendOpcode::masked_compare_swap ||
+		       opcode == SendOpcode::masked_fetch_add;
 	}
 	// Occupies a slot of the responder's read and atomic resources.
 	bool is_read_or_atomic() const { return is_read() || is_atomic(); }
@@ -89,7 +90,8 @@ struct SendRequest {
 	bool is_local() const
 	{
 		return opcode == SendOpcode::nop || opcode == SendOpcode::bind_window ||
-		       opcode == SendOpcode::fast_register || opcode == SendOpcode::local_invalidate;
+		       opcode == SendOpcode::fast_register ||
+		       opcode == SendOpcode::local_invalidate;
 	}
 	bool has_immediate() const
 	{
@@ -127,8 +129,8 @@ struct ReceiveWork {
 
 // Whether the operation is one that a queue pair of this service has.
 bool opcode_allowed(SendOpcode opcode, ServiceType service);
-// What is wrong with the data of a request, apart from keys and addresses: nothing that comes back may go to where there is no
-// memory, and an atomic brings eight bytes.
+// What is wrong with the data of a request, apart from keys and addresses: nothing that comes back
+// may go to where there is no memory, and an atomic brings eight bytes.
 Syndrome check_data(const SendRequest &request);
 
 } // namespace weft::hca

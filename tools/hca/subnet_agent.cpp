@@ -33,7 +33,8 @@ std::uint32_t differences(const ib::PortInfo &before, const ib::PortInfo &now)
 } // namespace
 
 SubnetAgent::SubnetAgent(const fabric::NodeIdentity &identity,
-			 const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host)
+			 const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
+			 Host &host)
     : ports_(ports), loop_(loop), host_(host), agent_(identity, managed(ports), *this)
 {
 	for (const auto &port : ports_)

@@ -37,12 +37,14 @@ public:
 		virtual ~Host() = default;
 		// Addresses, tables or state of @port are no longer what they were.
 		virtual void port_changed(unsigned port) = 0;
-		// What of that a card may tell its driver: the port became active, or is no longer; bits of
-		// port_info_changed; entries of @block of a table, a bit for each.
+		// What of that a card may tell its driver: the port became active, or is no longer;
+		// bits of port_info_changed; entries of @block of a table, a bit for each.
 		virtual void port_state_changed(unsigned port, bool active) = 0;
 		virtual void port_info_changed(unsigned port, std::uint32_t changed) = 0;
-		virtual void pkeys_changed(unsigned port, unsigned block, std::uint32_t entries) = 0;
-		virtual void guids_changed(unsigned port, unsigned block, std::uint32_t entries) = 0;
+		virtual void pkeys_changed(unsigned port, unsigned block,
+					   std::uint32_t entries) = 0;
+		virtual void guids_changed(unsigned port, unsigned block,
+					   std::uint32_t entries) = 0;
 		// To be done once the answer is under way, as that may have to cross the link.
 		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
 		// Puts a LID-routed SMP on its way to the manager of @port.
@@ -50,8 +52,7 @@ public:
 	};
 
 	SubnetAgent(const fabric::NodeIdentity &identity,
-		    const std::vector<std::unique_ptr<CardPort>> &ports, 
-		    Loop &loop, Host &host);
+		    const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host);
 
 	enum class Verdict {
 		answered,  // @smp is now the answer, without direction bit

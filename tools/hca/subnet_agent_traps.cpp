@@ -15,8 +15,7 @@ void SubnetAgent::trap_capabilities(const CardPort &port, std::uint16_t change_f
 	details.other_local_changes = change_flags ? 1 : 0;
 	details.capability_mask = port.info().capability_mask;
 	details.change_flags = change_flags;
-	traps_of(port).raise(ib::trap_capability_change, ib::NoticeType::informational,
-				   details);
+	traps_of(port).raise(ib::trap_capability_change, ib::NoticeType::informational, details);
 }
 
 void SubnetAgent::capabilities_changed(const CardPort &port)

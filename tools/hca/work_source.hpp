@@ -41,16 +41,20 @@ public:
 	 * @request: filled in, as far as it is any good
 	 * @failure: with what the request must complete; none if it is good
 	 */
-	virtual Taken take_send(const QueuePair &qp, std::uint16_t index, SendRequest &request, Syndrome &failure) = 0;
-	// Receive requests that are posted and not taken, of which @next is due; 0 for a QP without a receive queue.
+	virtual Taken take_send(const QueuePair &qp, std::uint16_t index, SendRequest &request,
+				Syndrome &failure) = 0;
+	// Receive requests that are posted and not taken, of which @next is due; 0 for a QP without
+	// a receive queue.
 	virtual std::uint32_t receives_posted(const QueuePair &qp, std::uint16_t next) const = 0;
 	/**
 	 * take_receive() - take the next receive request of a QP
-	 * @next: free-running index of the one that is due in the QP's own queue; moved on if it comes from there
+	 * @next: free-running index of the one that is due in the QP's own queue; moved on if it
+	 * comes from there
 	 * @xrc_srq: for XRC the queue that the packet names; null otherwise
 	 * @work: filled in, up to the pieces; on broken too, but for those
 	 */
-	virtual Taken take_receive(const QueuePair &qp, std::uint16_t &next, SharedReceiveQueue *xrc_srq, ReceiveWork &work) = 0;
+	virtual Taken take_receive(const QueuePair &qp, std::uint16_t &next,
+				   SharedReceiveQueue *xrc_srq, ReceiveWork &work) = 0;
 	// Null: does not exist.
 	virtual SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const = 0;
 };

@@ -50,14 +50,16 @@ std::uint32_t read_register(Core &core, std::uint64_t offset)
 {
 	if (offset >= bar0::hcr && offset < bar0::hcr + hcr::size)
 		return core.command_register.read(offset - bar0::hcr);
-	if (offset >= limits::kErrorBuffer && offset < limits::kErrorBuffer + 4 * limits::kErrorBufferDwords)
+	if (offset >= limits::kErrorBuffer &&
+	    offset < limits::kErrorBuffer + 4 * limits::kErrorBufferDwords)
 		return core.error_buffer[(offset - limits::kErrorBuffer) / 4];
 	return 0;
 }
 
 void write_register(Core &core, std::uint64_t offset, std::uint32_t value)
 {
-	constexpr std::size_t indexes_end = limits::kEqConsumerIndexes + hw::infinihost::eqs * hw::infinihost::eq_ci_stride;
+	constexpr std::size_t indexes_end =
+		limits::kEqConsumerIndexes + hw::infinihost::eqs * hw::infinihost::eq_ci_stride;
 	if (offset >= bar0::hcr && offset < bar0::hcr + hcr::size)
 		core.command_register.write(offset - bar0::hcr, value);
 	else if (offset >= limits::kEqConsumerIndexes && offset < indexes_end)
@@ -73,7 +75,8 @@ void write_register(Core &core, std::uint64_t offset, std::uint32_t value)
 } // namespace
 
 Card::Card(CardConfig config, TransportFactory make_transport)
-    : config_(std::move(config)), make_transport_(std::move(make_transport)), description_(describe(config_))
+    : config_(std::move(config)), make_transport_(std::move(make_transport)),
+      description_(describe(config_))
 {
 	// iPXE takes both for granted.
 	if (config_.ports.size() != 2)
@@ -101,7 +104,8 @@ void Card::reset(PciReset)
 	core_->reset();
 }
 
-// As where bus mastering ends and begins again: packets under way read nothing any more of what the machine has taken back.
+// As where bus mastering ends and begins again: packets under way read nothing any more of what the
+// machine has taken back.
 void Card::memory_changed()
 {
 	core_->set_bus_master(false);
@@ -137,7 +141,8 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 		std::ranges::fill(data, std::byte{0});
 		return;
 	}
-	mellanox::read_dwords(offset, data, [this](std::uint64_t place) { return read_register(*core_, place); });
+	mellanox::read_dwords(offset, data,
+			      [this](std::uint64_t place) { return read_register(*core_, place); });
 }
 
 void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
@@ -146,7 +151,9 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 		core_->doorbells.write(offset, data);
 	else if (bar == kBarRegisters)
 		mellanox::write_dwords(offset, data,
-				       [this](std::uint64_t place, std::uint32_t value) { write_register(*core_, place, value); });
+				       [this](std::uint64_t place, std::uint32_t value) {
+					       write_register(*core_, place, value);
+				       });
 }
 
 } // namespace weft::infinihost

@@ -29,10 +29,11 @@ struct CardContext;
 class Core;
 
 struct CardConfig {
-	std::string name;                  // for logs, and the node description's end
-	ib::Guid node_guid = 0;            // not 0, unlike that of any other node; port n has node_guid + n
+	std::string name;       // for logs, and the node description's end
+	ib::Guid node_guid = 0; // not 0, unlike that of any other node; port n has node_guid + n
 	std::vector<fabric::Port *> ports; // two; they outlive the card
-	bool trusted = true;               // false: its machine takes no part in managing the subnet, nor does it say who it is
+	bool trusted =
+		true; // false: its machine takes no part in managing the subnet, nor does it say who it is
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;
@@ -50,7 +51,8 @@ public:
 	void attach(PciHost &host) override;
 	void detach() override;
 	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
-	void region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) override;
+	void region_write(unsigned bar, std::uint64_t offset,
+			  std::span<const std::byte> data) override;
 	void reset(PciReset kind) override;
 	void memory_changed() override;
 	void bus_master_changed(bool on) override;

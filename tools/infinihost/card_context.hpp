@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and the tables behind it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The control plane of this card as its
+// transport engine sees it (hca::Context), and the tables behind it.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,11 @@ struct CardContext final : hca::Context {
 	};
 
 	explicit CardContext(const Parts &parts)
-	    : hca::Context{parts.name,	     parts.loop,      work_queues,	completion_writer, parts.memory,
-			   parts.multicast, parts.management, parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.multicast), work_queues(*this),
-	      completion_writer(*this)
+	    : hca::Context{parts.name,        parts.loop,        work_queues,
+			   completion_writer, parts.memory,      parts.multicast,
+			   parts.management,  parts.diagnostics, parts.ports},
+	      memory(parts.memory), events(parts.events), multicast(parts.multicast),
+	      work_queues(*this), completion_writer(*this)
 	{
 	}
 
@@ -53,14 +54,18 @@ struct CardContext final : hca::Context {
 	}
 	SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const
 	{
-		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn) : nullptr;
+		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
+							   : nullptr;
 	}
-	// Where a doorbell record of a user access region lies. A program can name any: what is beyond the pages that were mapped
-	// for the region is not there, or is another's record, of which the card does no more than read a count.
+	// Where a doorbell record of a user access region lies. A program can name any: what is
+	// beyond the pages that were mapped for the region is not there, or is another's record, of
+	// which the card does no more than read a count.
 	RecordPlace record(std::uint32_t uar_page, std::uint32_t index) const
 	{
 		const std::uint64_t entries = std::uint64_t{1} << (log_uarc_size - 3);
-		return {uarc_base + (std::uint64_t{uar_page} << log_uarc_size) + 8 * (index & (entries - 1)), true};
+		return {uarc_base + (std::uint64_t{uar_page} << log_uarc_size) +
+				8 * (index & (entries - 1)),
+			true};
 	}
 
 	MemoryTable &memory;

@@ -42,10 +42,12 @@ const Commands::Entry Commands::kTable[] = {
 	{Opcode::query_adapter, Stage::running, 0, 0x100, false, &Commands::query_adapter},
 	{Opcode::init_hca, Stage::running, 0x200, 0, false, &Commands::init_hca},
 	{Opcode::close_hca, Stage::power_on, 0, 0, false, &Commands::close_hca},
-	{opcode::init_ib, Stage::initialised, hw::infinihost::InitIb::size, 0, false, &Commands::init_ib},
+	{opcode::init_ib, Stage::initialised, hw::infinihost::InitIb::size, 0, false,
+	 &Commands::init_ib},
 	{opcode::close_ib, Stage::power_on, 0, 0, false, &Commands::close_ib},
 	{Opcode::query_hca, Stage::running, 0, 0x200, false, &Commands::query_hca},
-	{opcode::set_ib, Stage::initialised, hw::infinihost::SetIb::size, 0, false, &Commands::set_ib},
+	{opcode::set_ib, Stage::initialised, hw::infinihost::SetIb::size, 0, false,
+	 &Commands::set_ib},
 	{Opcode::sw2hw_mpt, Stage::initialised, 0x40, 0, false, &Commands::sw2hw_mpt},
 	{Opcode::hw2sw_mpt, Stage::power_on, 0, 0x40, true, &Commands::hw2sw_mpt},
 	{Opcode::map_eq, Stage::power_on, 0, 0, false, &Commands::map_eq},
@@ -69,7 +71,8 @@ const Commands::Entry Commands::kTable[] = {
 	{Opcode::read_mcg, Stage::initialised, 0, kMgm, false, &Commands::read_mgm},
 	{Opcode::write_mcg, Stage::initialised, kMgm, 0, false, &Commands::write_mgm},
 	{Opcode::mgid_hash, Stage::initialised, 0x10, 0, false, &Commands::mgid_hash},
-	{opcode::resize_cq, Stage::initialised, hw::infinihost::ResizeCq::size, 0, false, &Commands::resize_cq},
+	{opcode::resize_cq, Stage::initialised, hw::infinihost::ResizeCq::size, 0, false,
+	 &Commands::resize_cq},
 	{Opcode::init2init_qp, Stage::initialised, kQp, 0, false, &Commands::modify_qp},
 	{Opcode::sync_tpt, Stage::power_on, 0, 0, false, &Commands::sync_tpt},
 	{Opcode::nop, Stage::power_on, 0, 0, false, &Commands::nop},
@@ -97,8 +100,9 @@ std::size_t Commands::input_size(const Entry &entry, const Command &command) con
 	case kMgm:
 		return core_.multicast.entry_size();
 	case kMad:
-		return command.op_modifier & hw::mellanox::MadIfc::op_extended ? hw::mellanox::MadIfc::in_size
-									       : hw::mellanox::MadIfc::mad_size;
+		return command.op_modifier & hw::mellanox::MadIfc::op_extended
+			       ? hw::mellanox::MadIfc::in_size
+			       : hw::mellanox::MadIfc::mad_size;
 	default:
 		return entry.in;
 	}
@@ -108,7 +112,9 @@ std::size_t Commands::output_size(const Entry &entry, const Command &command) co
 {
 	if (entry.out == kMgm)
 		return core_.multicast.entry_size();
-	return entry.out_optional && (command.op_modifier != 0 || command.out_param == 0) ? 0 : entry.out;
+	return entry.out_optional && (command.op_modifier != 0 || command.out_param == 0)
+		       ? 0
+		       : entry.out;
 }
 
 Status Commands::execute(Command &command)
@@ -118,7 +124,8 @@ Status Commands::execute(Command &command)
 		return Status::bad_opcode;
 	if (core_.bring_up.stage() < entry->stage)
 		return Status::bad_system_state;
-	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command), output_size(*entry, command),
+	return mailboxes_.run(core_.memory.memory(), command, input_size(*entry, command),
+			      output_size(*entry, command),
 			      [&] { return (this->*entry->handler)(command); });
 }
 

@@ -18,7 +18,8 @@ using OwnMpt = hw::infinihost::MptEntry;
 namespace
 {
 
-// The table is the card's own, so it keeps entries as the rest of its family does. Rights, key, PD, start and length lie alike.
+// The table is the card's own, so it keeps entries as the rest of its family does. Rights, key, PD,
+// start and length lie alike.
 FamilyMpt kept(const OwnMpt &given)
 {
 	FamilyMpt entry{};
@@ -83,8 +84,9 @@ Status Commands::map_icm(Command &command)
 Status Commands::unmap_icm(Command &command)
 {
 	// Pages that are not mapped are no error: Linux always unmaps 64.
-	const bool unmapped = core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
-					      std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
+	const bool unmapped =
+		core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
+				std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
 	core_.transport->keys_changed();
 	return unmapped ? Status::ok : Status::exceeds_limit;
 }
@@ -98,7 +100,8 @@ Status Commands::sw2hw_mpt(Command &command)
 	OwnMpt given;
 	std::copy(command.in.begin(), command.in.end(), given.bytes);
 	// The entry must be reached by its own key.
-	if (core_.memory.slot(OwnMpt::mem_key.get(given.bytes)) != slot || !FamilyMpt::region.get(given.bytes))
+	if (core_.memory.slot(OwnMpt::mem_key.get(given.bytes)) != slot ||
+	    !FamilyMpt::region.get(given.bytes))
 		return Status::bad_parameter;
 	return core_.memory.write_entry(index, kept(given)) ? Status::ok : Status::bad_parameter;
 }
@@ -106,7 +109,8 @@ Status Commands::sw2hw_mpt(Command &command)
 Status Commands::hw2sw_mpt(Command &command)
 {
 	FamilyMpt entry;
-	if (core_.bring_up.stage() != mellanox::Stage::initialised || !core_.memory.read_entry(command.in_modifier, entry))
+	if (core_.bring_up.stage() != mellanox::Stage::initialised ||
+	    !core_.memory.read_entry(command.in_modifier, entry))
 		return Status::ok; // there is nothing
 	FamilyMpt::status.set(entry.bytes, mpt_status::software);
 	core_.memory.write_entry(command.in_modifier, entry);

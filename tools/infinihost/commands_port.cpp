@@ -14,7 +14,8 @@ using hw::infinihost::InitIb;
 using hw::infinihost::SetIb;
 using hw::infinihost::Status;
 
-// Lengths of tables are those of QUERY_DEV_LIM, whatever the driver asks for: a later one may want more.
+// Lengths of tables are those of QUERY_DEV_LIM, whatever the driver asks for: a later one may want
+// more.
 Status Commands::init_ib(Command &command)
 {
 	CardPort *const port = core_.context.port(command.in_modifier);
@@ -23,11 +24,12 @@ Status Commands::init_ib(Command &command)
 	const std::uint8_t *const in = command.in.data();
 	const std::uint32_t mtu = InitIb::mtu.get(in);
 	const std::uint32_t vls = InitIb::vls.get(in);
-	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 || !std::has_single_bit(vls) || vls > ib::vl_count(CardPort::kVlCap))
+	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 || !std::has_single_bit(vls) ||
+	    vls > ib::vl_count(CardPort::kVlCap))
 		return Status::bad_parameter;
 	// Partitions and trust go by GUID.
-	if (!core_.trusted &&
-	    (InitIb::system_image_guid_valid.get(in) || InitIb::node_guid_valid.get(in) || InitIb::guid0_valid.get(in)))
+	if (!core_.trusted && (InitIb::system_image_guid_valid.get(in) ||
+			       InitIb::node_guid_valid.get(in) || InitIb::guid0_valid.get(in)))
 		return Status::bad_parameter;
 	ib::PortInfo &info = port->info();
 	const auto cap = std::min(static_cast<ib::Mtu>(mtu), ib::Mtu::mtu_2048);
@@ -87,7 +89,8 @@ Status Commands::mad_ifc(Command &command)
 	std::memcpy(&mad, command.in.data(), sizeof(mad));
 	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
 	// answer at all fails the command.
-	if (!core_.agents.local_mad(number, mad, slid, command.op_modifier & MadIfc::op_ignore_mkey))
+	if (!core_.agents.local_mad(number, mad, slid,
+				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;
 	std::memcpy(command.out.data(), &mad, sizeof(mad));
 	return Status::ok;
@@ -103,14 +106,16 @@ Status Commands::mgid_hash(Command &command)
 
 Status Commands::read_mgm(Command &command)
 {
-	return core_.multicast.read(command.in_modifier, command.out) ? Status::ok : Status::bad_index;
+	return core_.multicast.read(command.in_modifier, command.out) ? Status::ok
+								      : Status::bad_index;
 }
 
 Status Commands::write_mgm(Command &command)
 {
 	if (!core_.multicast.has(command.in_modifier))
 		return Status::bad_index;
-	return core_.multicast.write(command.in_modifier, command.in) ? Status::ok : Status::exceeds_limit;
+	return core_.multicast.write(command.in_modifier, command.in) ? Status::ok
+								      : Status::exceeds_limit;
 }
 
 } // namespace weft::infinihost

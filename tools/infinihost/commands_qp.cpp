@@ -33,8 +33,10 @@ Status Commands::rst2init_qp(Command &command)
 	auto qp = std::make_unique<QueuePair>();
 	qp->qpn = qpn;
 	const std::uint8_t *const in = command.in.data();
-	if (const Status status = qp_context::create(in + hw::mellanox::qp_mailbox_context, static_cast<unsigned>(core_.ports.size()),
-						     hw::mellanox::qp_mailbox_opt_mask.get(in), *qp);
+	if (const Status status =
+		    qp_context::create(in + hw::mellanox::qp_mailbox_context,
+				       static_cast<unsigned>(core_.ports.size()),
+				       hw::mellanox::qp_mailbox_opt_mask.get(in), *qp);
 	    status != Status::ok)
 		return status;
 	// The special queue pairs, and only they, send packets that software has made.
@@ -55,18 +57,22 @@ Status Commands::rst2init_qp(Command &command)
 Status Commands::modify_qp(Command &command)
 {
 	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	const Transition *const transition = qp ? find_transition(command.opcode, qp->state) : nullptr;
+	const Transition *const transition =
+		qp ? find_transition(command.opcode, qp->state) : nullptr;
 	if (!transition)
 		return Status::bad_qp_state;
 
 	QueuePairAttributes changed = *qp;
 	const std::uint8_t *const in = command.in.data();
-	if (const Status status = qp_context::modify(in + hw::mellanox::qp_mailbox_context, hw::mellanox::qp_mailbox_opt_mask.get(in),
-						     transition->required, static_cast<unsigned>(core_.ports.size()), changed);
+	if (const Status status = qp_context::modify(
+		    in + hw::mellanox::qp_mailbox_context,
+		    hw::mellanox::qp_mailbox_opt_mask.get(in), transition->required,
+		    static_cast<unsigned>(core_.ports.size()), changed);
 	    status != Status::ok)
 		return status;
 	changed.state = transition->to;
-	changed.sqd_event = transition->to == QpState::sq_draining && (command.in_modifier & hw::mellanox::sqd_event);
+	changed.sqd_event = transition->to == QpState::sq_draining &&
+			    (command.in_modifier & hw::mellanox::sqd_event);
 	static_cast<QueuePairAttributes &>(*qp) = changed;
 	core_.transport->qp_changed(*qp, transition->from);
 	return Status::ok;
@@ -82,7 +88,8 @@ Status Commands::to_err_qp(Command &command)
 	return Status::ok;
 }
 
-// Without output whatever is asked for, without completions, without events; of a queue pair that is reset already, too.
+// Without output whatever is asked for, without completions, without events; of a queue pair that
+// is reset already, too.
 Status Commands::to_rst_qp(Command &command)
 {
 	const std::uint32_t qpn = command.in_modifier & kQpnMask;
@@ -98,7 +105,8 @@ Status Commands::query_qp(Command &command)
 	const QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
 	if (!qp)
 		return Status::bad_qp_state;
-	qp_context::encode(*qp, core_.transport->progress(*qp), command.out.data() + hw::mellanox::qp_mailbox_context);
+	qp_context::encode(*qp, core_.transport->progress(*qp),
+			   command.out.data() + hw::mellanox::qp_mailbox_context);
 	return Status::ok;
 }
 
@@ -117,7 +125,8 @@ Status Commands::conf_special_qp(Command &command)
 		return base == context.special_qp_base + 2 ? Status::ok : Status::bad_index;
 	if (command.op_modifier != hw::infinihost::special_smi)
 		return Status::bad_opcode;
-	if (base % 2 || base < 1u << limits::kLogReservedQps || base + kSpecialQps > context.queue_pairs.size())
+	if (base % 2 || base < 1u << limits::kLogReservedQps ||
+	    base + kSpecialQps > context.queue_pairs.size())
 		return Status::bad_index;
 	for (std::uint32_t qpn = base; qpn < base + kSpecialQps; ++qpn)
 		if (context.queue_pairs.find(qpn))

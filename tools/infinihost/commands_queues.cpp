@@ -15,7 +15,8 @@ using hw::infinihost::Status;
 
 Status Commands::map_eq(Command &command)
 {
-	const std::uint32_t eqn = hw::mellanox::map_eq_eqn.of(command.in_modifier) % hw::infinihost::eqs;
+	const std::uint32_t eqn =
+		hw::mellanox::map_eq_eqn.of(command.in_modifier) % hw::infinihost::eqs;
 	if (hw::mellanox::map_eq_unmap.of(command.in_modifier)) {
 		core_.events.unmap(command.in_param, eqn);
 		return Status::ok;
@@ -34,20 +35,23 @@ Status Commands::sw2hw_eq(Command &command)
 	if (core_.events.find(eqn))
 		return Status::bad_resource_state;
 	const auto context = context_of<EqContext>(command);
-	const std::uint32_t vector = EqContext::by_message.get(context.bytes) ? EqContext::vector.get(context.bytes) : 0;
+	const std::uint32_t vector =
+		EqContext::by_message.get(context.bytes) ? EqContext::vector.get(context.bytes) : 0;
 	if (EqContext::log_size.get(context.bytes) > limits::kLogMaxEqSize)
 		return Status::exceeds_limit;
 	if (vector >= limits::kVectors)
 		return Status::bad_parameter;
-	core_.events.create(core_.memory, eqn,
-			    {.buffer = QueueBuffer::keyed(EqContext::lkey.get(context.bytes), EqContext::pd.get(context.bytes),
-							  EqContext::start.get(context.bytes)),
-			     .log_size = static_cast<std::uint8_t>(EqContext::log_size.get(context.bytes)),
-			     .owner = OwnerRule::plain,
-			     .index_mask = 0xffffffff,
-			     .vector = static_cast<std::uint16_t>(vector),
-			     .overrun_ignore = EqContext::overrun_ignore.get(context.bytes) != 0,
-			     .state = EqContext::state.get(context.bytes)});
+	core_.events.create(
+		core_.memory, eqn,
+		{.buffer = QueueBuffer::keyed(EqContext::lkey.get(context.bytes),
+					      EqContext::pd.get(context.bytes),
+					      EqContext::start.get(context.bytes)),
+		 .log_size = static_cast<std::uint8_t>(EqContext::log_size.get(context.bytes)),
+		 .owner = OwnerRule::plain,
+		 .index_mask = 0xffffffff,
+		 .vector = static_cast<std::uint16_t>(vector),
+		 .overrun_ignore = EqContext::overrun_ignore.get(context.bytes) != 0,
+		 .state = EqContext::state.get(context.bytes)});
 	return Status::ok;
 }
 
@@ -84,9 +88,13 @@ Status Commands::sw2hw_cq(Command &command)
 		return Status::bad_parameter;
 	if (!core_.events.find(CqContext::eqn.get(context.bytes)))
 		return Status::bad_resource;
-	queues.insert(cqn, std::make_unique<CompletionQueue>(
-				   CompletionQueue::Services{core_.memory, core_.events, core_.context.loop}, cqn, context,
-				   core_.context.record(page, CqContext::ci_record.get(context.bytes)), core_.faults));
+	queues.insert(
+		cqn,
+		std::make_unique<CompletionQueue>(
+			CompletionQueue::Services{core_.memory, core_.events, core_.context.loop},
+			cqn, context,
+			core_.context.record(page, CqContext::ci_record.get(context.bytes)),
+			core_.faults));
 	return Status::ok;
 }
 
@@ -103,24 +111,29 @@ Status Commands::hw2sw_cq(Command &command)
 
 Status Commands::query_cq(Command &command)
 {
-	const CompletionQueue *const queue = core_.context.completion_queue(command.in_modifier & 0xffffff);
+	const CompletionQueue *const queue =
+		core_.context.completion_queue(command.in_modifier & 0xffffff);
 	if (!queue)
 		return Status::bad_resource_state;
 	put(command, queue->context());
 	return Status::ok;
 }
 
-// What does not fit is refused with what becomes EINVAL: neither driver nor library looks for itself.
+// What does not fit is refused with what becomes EINVAL: neither driver nor library looks for
+// itself.
 Status Commands::resize_cq(Command &command)
 {
-	CompletionQueue *const queue = core_.context.completion_queue(command.in_modifier & 0xffffff);
+	CompletionQueue *const queue =
+		core_.context.completion_queue(command.in_modifier & 0xffffff);
 	if (!queue)
 		return Status::bad_resource_state;
 	const std::uint8_t *const in = command.in.data();
 	const std::uint32_t log_size = ResizeCq::log_size.get(in);
 	if (log_size > limits::kLogMaxCqSize)
 		return Status::exceeds_limit;
-	return queue->resize(ResizeCq::lkey.get(in), ResizeCq::start.get(in), log_size) ? Status::ok : Status::bad_parameter;
+	return queue->resize(ResizeCq::lkey.get(in), ResizeCq::start.get(in), log_size)
+		       ? Status::ok
+		       : Status::bad_parameter;
 }
 
 Status Commands::sw2hw_srq(Command &command)
@@ -140,8 +153,11 @@ Status Commands::sw2hw_srq(Command &command)
 	// The links need 16 bytes, a data segment as many.
 	if (page >= limits::kUarPages || SrqContext::log_stride.get(context.bytes) == 0)
 		return Status::bad_parameter;
-	queues.insert(srqn, std::make_unique<SharedReceiveQueue>(core_.memory, core_.events, srqn, context,
-								 core_.context.record(page, SrqContext::record.get(context.bytes)), core_.faults));
+	queues.insert(srqn,
+		      std::make_unique<SharedReceiveQueue>(
+			      core_.memory, core_.events, srqn, context,
+			      core_.context.record(page, SrqContext::record.get(context.bytes)),
+			      core_.faults));
 	return Status::ok;
 }
 
@@ -158,7 +174,8 @@ Status Commands::hw2sw_srq(Command &command)
 
 Status Commands::query_srq(Command &command)
 {
-	const SharedReceiveQueue *const queue = core_.context.shared_receive_queue(command.in_modifier);
+	const SharedReceiveQueue *const queue =
+		core_.context.shared_receive_queue(command.in_modifier);
 	if (!queue)
 		return Status::bad_resource_state;
 	put(command, queue->context());

@@ -21,8 +21,9 @@ namespace dev_lim_flag = hw::infinihost::dev_lim_flag;
 namespace
 {
 
-constexpr std::uint32_t kFlags = dev_lim_flag::rc | dev_lim_flag::uc | dev_lim_flag::ud | dev_lim_flag::srq |
-				 dev_lim_flag::bad_pkey_counter | dev_lim_flag::bad_qkey_counter | dev_lim_flag::atomics |
+constexpr std::uint32_t kFlags = dev_lim_flag::rc | dev_lim_flag::uc | dev_lim_flag::ud |
+				 dev_lim_flag::srq | dev_lim_flag::bad_pkey_counter |
+				 dev_lim_flag::bad_qkey_counter | dev_lim_flag::atomics |
 				 dev_lim_flag::av_port_check | dev_lim_flag::ud_multicast;
 constexpr std::string_view kBoardId = "WEFT_IH3_0000001";
 
@@ -32,7 +33,9 @@ constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::eq_ci_table.set(out, QueryFw::eq_ci_table.get(out) + 2); },
 	[](std::uint8_t *out) { QueryFw::eq_arm.set(out, QueryFw::eq_arm.get(out) | 0xffffc); },
 	[](std::uint8_t *out) { QueryFw::error_buffer_size.set(out, 0xffff); },
-	[](std::uint8_t *out) { QueryFw::clear_interrupt.set(out, QueryFw::clear_interrupt.get(out) + 1); },
+	[](std::uint8_t *out) {
+		QueryFw::clear_interrupt.set(out, QueryFw::clear_interrupt.get(out) + 1);
+	},
 };
 constexpr Lie kLimitLies[] = {
 	[](std::uint8_t *out) { QueryDevLim::num_ports.set(out, 0); },
@@ -54,7 +57,8 @@ Status Commands::nop(Command &)
 	return Status::ok;
 }
 
-// Registers are named by their addresses on the bus: iPXE writes there. Linux takes what lies within the BAR.
+// Registers are named by their addresses on the bus: iPXE writes there. Linux takes what lies
+// within the BAR.
 Status Commands::query_fw(Command &command)
 {
 	constexpr unsigned registers = 0;
@@ -138,7 +142,8 @@ Status Commands::query_adapter(Command &command)
 {
 	static_assert(kBoardId.size() == QueryAdapter::board_id_size);
 	for (std::size_t i = 0; i < kBoardId.size(); ++i)
-		command.out[QueryAdapter::board_id + (i ^ 3)] = static_cast<std::uint8_t>(kBoardId[i]);
+		command.out[QueryAdapter::board_id + (i ^ 3)] =
+			static_cast<std::uint8_t>(kBoardId[i]);
 	return Status::ok;
 }
 
@@ -164,16 +169,20 @@ Status Commands::init_hca(Command &command)
 	// The context of a region holds a doorbell record for each of up to 2^17 queues.
 	constexpr std::uint32_t most_uarc_pages = 8;
 	const std::uint32_t uarc_pages = InitHca::log_uarc_pages.get(in);
-	if (InitHca::log_qps.get(in) > limits::kLogMaxQps || InitHca::log_srqs.get(in) > limits::kLogMaxSrqs ||
-	    InitHca::log_cqs.get(in) > limits::kLogMaxCqs || InitHca::log_eqs.get(in) > limits::kLogMaxEqs ||
-	    InitHca::log_mpts.get(in) > limits::kLogMaxMpts || mgms > limits::kLogMaxMcgs || uarc_pages > most_uarc_pages)
+	if (InitHca::log_qps.get(in) > limits::kLogMaxQps ||
+	    InitHca::log_srqs.get(in) > limits::kLogMaxSrqs ||
+	    InitHca::log_cqs.get(in) > limits::kLogMaxCqs ||
+	    InitHca::log_eqs.get(in) > limits::kLogMaxEqs ||
+	    InitHca::log_mpts.get(in) > limits::kLogMaxMpts || mgms > limits::kLogMaxMcgs ||
+	    uarc_pages > most_uarc_pages)
 		return Status::exceeds_limit;
 	const std::uint64_t mpts = InitHca::mpt_base.get(in);
 	const std::uint64_t mpts_size = MptEntry::size << InitHca::log_mpts.get(in);
 	if (mpts % MptEntry::size || mpts + (mpts_size - 1) < mpts)
 		return Status::bad_parameter;
-	if (mgm_entry < limits::kLogMinMcgEntry || mgm_entry > limits::kLogMaxMcgEntry || mgm_hash == 0 ||
-	    mgm_hash > std::uint32_t{1} << mgms || InitHca::uar_page_size.get(in) != 0)
+	if (mgm_entry < limits::kLogMinMcgEntry || mgm_entry > limits::kLogMaxMcgEntry ||
+	    mgm_hash == 0 || mgm_hash > std::uint32_t{1} << mgms ||
+	    InitHca::uar_page_size.get(in) != 0)
 		return Status::bad_parameter;
 
 	std::copy(command.in.begin(), command.in.end(), core_.init_hca.bytes);
@@ -201,7 +210,8 @@ Status Commands::close_hca(Command &)
 
 Status Commands::query_hca(Command &command)
 {
-	std::copy(std::begin(core_.init_hca.bytes), std::end(core_.init_hca.bytes), command.out.begin());
+	std::copy(std::begin(core_.init_hca.bytes), std::end(core_.init_hca.bytes),
+		  command.out.begin());
 	return Status::ok;
 }
 

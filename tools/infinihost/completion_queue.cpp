@@ -14,7 +14,8 @@ namespace
 
 mellanox::CompletionQueue::Settings settings(const CqContext &context, RecordPlace record)
 {
-	return {.buffer = QueueBuffer::keyed(CqContext::lkey.get(context.bytes), CqContext::pd.get(context.bytes),
+	return {.buffer = QueueBuffer::keyed(CqContext::lkey.get(context.bytes),
+					     CqContext::pd.get(context.bytes),
 					     CqContext::start.get(context.bytes)),
 		.log_size = static_cast<std::uint8_t>(CqContext::log_size.get(context.bytes)),
 		.owner = OwnerRule::plain,
@@ -43,9 +44,10 @@ Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 
 } // namespace
 
-CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn, const CqContext &context, RecordPlace record,
-				 Faults &faults)
-    : mellanox::CompletionQueue(services, cqn, settings(context, record)), given_(context), faults_(faults)
+CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn,
+				 const CqContext &context, RecordPlace record, Faults &faults)
+    : mellanox::CompletionQueue(services, cqn, settings(context, record)), given_(context),
+      faults_(faults)
 {
 }
 

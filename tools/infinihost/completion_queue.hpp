@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue: what is this card's own of it, its context and how it is given another buffer.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A completion queue: what is this card's own
+// of it, its context and how it is given another buffer.
 #pragma once
 
 #include <hw/infinihost/contexts.hpp>
@@ -16,13 +16,14 @@ class CompletionQueue final : public mellanox::CompletionQueue
 {
 public:
 	// @record: of its consumer index. @faults outlives it.
-	CompletionQueue(const Services &services, std::uint32_t cqn, const hw::infinihost::CqContext &context,
-			RecordPlace record, Faults &faults);
+	CompletionQueue(const Services &services, std::uint32_t cqn,
+			const hw::infinihost::CqContext &context, RecordPlace record,
+			Faults &faults);
 
 	[[nodiscard]] bool post(const hw::infinihost::Cqe &entry, bool solicited);
 
-	// From the next entry on in another buffer, at the index modulo its size; software moves what it has not polled. False: that
-	// would not fit.
+	// From the next entry on in another buffer, at the index modulo its size; software moves
+	// what it has not polled. False: that would not fit.
 	bool resize(std::uint32_t lkey, std::uint64_t start, unsigned log_size);
 	hw::infinihost::CqContext context() const;
 

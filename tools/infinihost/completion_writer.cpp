@@ -53,10 +53,11 @@ bool CompletionWriter::sent(const hca::QueuePair &qp, const SendDone &done)
 	return post(qp.send_cqn, cqe, false);
 }
 
-bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done)
+bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
+				const ReceiveDone &done)
 {
-	const bool immediate =
-		done.opcode == hca::ReceiveOpcode::send_imm || done.opcode == hca::ReceiveOpcode::rdma_write_imm;
+	const bool immediate = done.opcode == hca::ReceiveOpcode::send_imm ||
+			       done.opcode == hca::ReceiveOpcode::rdma_write_imm;
 	Cqe cqe{};
 	cqe.qpn = qp.qpn;
 	cqe.remote_qpn = done.source_qpn;
@@ -74,8 +75,8 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 	Cqe cqe{};
 	cqe.qpn = qp.qpn;
 	cqe.set_syndrome(static_cast<std::uint8_t>(cqe_syndrome(failure.syndrome)));
-	cqe.wqe_address =
-		failure.is_send ? own(qp).send_queue.wqe_address(failure.index) : receive_address(qp, failure.index);
+	cqe.wqe_address = failure.is_send ? own(qp).send_queue.wqe_address(failure.index)
+					  : receive_address(qp, failure.index);
 	cqe.opcode = failure.is_send ? Cqe::send_error : Cqe::receive_error;
 	cqe.is_send = failure.is_send ? Cqe::send_bit : std::uint8_t{0};
 	return post(cqn, cqe, false);

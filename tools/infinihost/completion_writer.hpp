@@ -18,7 +18,8 @@ public:
 	explicit CompletionWriter(const CardContext &card) : card_(card) {}
 
 	bool sent(const hca::QueuePair &qp, const SendDone &done) override;
-	bool received(const hca::QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done) override;
+	bool received(const hca::QueuePair &qp, std::uint32_t cqn,
+		      const ReceiveDone &done) override;
 	bool failed(const hca::QueuePair &qp, std::uint32_t cqn, const Failure &failure) override;
 	void raise(Event event, std::uint32_t qpn) override;
 

@@ -18,7 +18,8 @@ std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
 	for (unsigned i = 0; i < config.ports.size(); ++i)
 		ports.push_back(std::make_unique<CardPort>(
 			i + 1, config.node_guid + i + 1, *config.ports[i],
-			CardPort::Limits{.mtu = ib::Mtu::mtu_2048, .pkeys = 1u << limits::kLogPkeys}));
+			CardPort::Limits{.mtu = ib::Mtu::mtu_2048,
+					 .pkeys = 1u << limits::kLogPkeys}));
 	return ports;
 }
 
@@ -34,9 +35,12 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
-Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host, Activity &counted, Faults &broken)
-    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted), identity(make_identity(config)), memory(icm, 0),
-      events([this](unsigned vector) { interrupt(vector); }, [this] { break_down(limits::kErrorEventQueueLost); },
+Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
+	   Activity &counted, Faults &broken)
+    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted),
+      identity(make_identity(config)), memory(icm, 0),
+      events([this](unsigned vector) { interrupt(vector); },
+	     [this] { break_down(limits::kErrorEventQueueLost); },
 	     [this](hw::mellanox::Eqe entry, bool &wrong_owner) {
 		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
 	     }),
@@ -51,8 +55,8 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 	       .management = management,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), command_register(*this), doorbells(*this), commands_(*this),
-      original_identity_(identity)
+      transport(make_transport(context)), command_register(*this), doorbells(*this),
+      commands_(*this), original_identity_(identity)
 {
 	set_bus_master(host.bus_master());
 	for (auto &port : ports) {
@@ -60,9 +64,16 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 		links_.push_back(std::make_unique<PortLink>(
 			host.loop(), port->fabric_port(),
 			PortLink::Handlers{
-				.packet = [this, number](fabric::Packet &&packet) { transport->receive(number, std::move(packet)); },
-				.credit = [this, number](std::uint8_t vl) { transport->credit_available(number, vl); },
-				.link = [this, number](bool was_down) { link_changed(number, was_down); },
+				.packet =
+					[this, number](fabric::Packet &&packet) {
+						transport->receive(number, std::move(packet));
+					},
+				.credit =
+					[this, number](std::uint8_t vl) {
+						transport->credit_available(number, vl);
+					},
+				.link = [this,
+					 number](bool was_down) { link_changed(number, was_down); },
 			}));
 	}
 }
@@ -206,7 +217,8 @@ void Core::send_to_manager(unsigned number, const ib::Smp &smp)
 	address.slid = port.lid();
 	address.dlid = port.info().sm_lid;
 	address.sl = port.info().sm_sl();
-	fabric::Packet packet = fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
+	fabric::Packet packet =
+		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
 	// A manager on this very port is reached without the link. What finds no credit is lost:
 	// traps are repeated.
 	if (port.owns_lid(address.dlid))

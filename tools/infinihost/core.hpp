@@ -29,7 +29,8 @@ class Core final : private SubnetAgent::Host, private CommandRegister::Executor
 {
 public:
 	// @activity and @faults outlive it.
-	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host, Activity &activity, Faults &faults);
+	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
+	     Activity &activity, Faults &faults);
 	~Core() override;
 
 	// To the state after power-on.
@@ -61,7 +62,8 @@ public:
 	CardContext context;
 	std::unique_ptr<Transport> transport;
 
-	mellanox::BringUp bring_up{{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
+	mellanox::BringUp bring_up{
+		{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
 	hw::infinihost::InitHca init_hca{}; // as the driver gave it
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 
@@ -69,8 +71,9 @@ public:
 	Doorbells doorbells;
 
 private:
-	// SubnetAgent::Host: what the driver has set itself it is not told of; only states have an event.
-	// A driver that is not trusted sets nothing: it is told that its port is active, again, and looks.
+	// SubnetAgent::Host: what the driver has set itself it is not told of; only states have an
+	// event. A driver that is not trusted sets nothing: it is told that its port is active,
+	// again, and looks.
 	void tell_stranger(unsigned port);
 	void port_changed(unsigned port) override;
 	void port_state_changed(unsigned port, bool active) override;

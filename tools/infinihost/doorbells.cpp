@@ -50,8 +50,10 @@ void Doorbells::send(std::uint32_t page, std::uint32_t first, std::uint32_t seco
 		++core_.diagnostics.bad_doorbells;
 		return;
 	}
-	const auto end = static_cast<std::uint16_t>(uar::send_index.of(first) + uar::send_count.of(first));
-	// Never back, nor by more than there is room for: a record that says so could not be believed either.
+	const auto end =
+		static_cast<std::uint16_t>(uar::send_index.of(first) + uar::send_count.of(first));
+	// Never back, nor by more than there is room for: a record that says so could not be
+	// believed either.
 	const auto ahead = static_cast<std::uint16_t>(end - qp->send_producer);
 	if (ahead == 0 || ahead > qp->send_queue.size()) {
 		++core_.diagnostics.bad_doorbells;
@@ -77,7 +79,8 @@ void Doorbells::set_eq_consumer_index(std::uint64_t offset, std::uint32_t index)
 	Activity::add(core_.activity.eq_doorbells);
 	if (offset % hw::infinihost::eq_ci_stride)
 		return;
-	if (EventQueue *const queue = core_.events.find(static_cast<std::uint32_t>(offset / hw::infinihost::eq_ci_stride)))
+	if (EventQueue *const queue = core_.events.find(
+		    static_cast<std::uint32_t>(offset / hw::infinihost::eq_ci_stride)))
 		queue->set_consumer_index(index);
 }
 

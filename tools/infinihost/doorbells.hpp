@@ -19,7 +19,8 @@ public:
 	explicit Doorbells(Core &core) : core_(core) {}
 
 	void reset() { halves_.clear(); }
-	// A write of any size to any place of BAR 2. Only whole aligned dwords count; a doorbell is two.
+	// A write of any size to any place of BAR 2. Only whole aligned dwords count; a doorbell is
+	// two.
 	void write(std::uint64_t offset, std::span<const std::byte> data);
 	// BAR 0. @offset: from the first event queue's register.
 	void set_eq_consumer_index(std::uint64_t offset, std::uint32_t index);
@@ -32,7 +33,8 @@ private:
 	void arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t second);
 
 	Core &core_;
-	// First halves of doorbells whose second has not come, by page and place: two for each page at the most.
+	// First halves of doorbells whose second has not come, by page and place: two for each page
+	// at the most.
 	std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> halves_;
 };
 

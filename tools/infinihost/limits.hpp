@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How large the card's objects may be, and where its registers lie that software asks for (QUERY_FW, QUERY_DEV_LIM).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How large the card's objects may be, and
+// where its registers lie that software asks for (QUERY_FW, QUERY_DEV_LIM).
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ constexpr unsigned kFirmwarePages = 16; // iPXE wants one at least
 constexpr unsigned kAuxPages = 4;       // the same
 constexpr unsigned kLogMaxCommands = 4;
 
-// Numbers below these powers of two belong to the firmware. Keys: index 1 must stay free, lkey 0x100 ends receive lists.
+// Numbers below these powers of two belong to the firmware. Keys: index 1 must stay free, lkey
+// 0x100 ends receive lists.
 constexpr unsigned kLogReservedQps = 4;
 constexpr unsigned kLogReservedSrqs = 4;
 constexpr unsigned kLogReservedCqs = 4;

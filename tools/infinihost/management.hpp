@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who answers the subnet manager. The driver of this card does, by MAD_IFC, once its QP0 hears: it learns of its LID in no other way.
-// Until then the card's own agent answers.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Who answers the subnet manager. The driver
+// of this card does, by MAD_IFC, once its QP0 hears: it learns of its LID in no other way. Until
+// then the card's own agent answers.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,16 @@ public:
 	{
 	}
 
-	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid, bool &handled) override
+	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
+					bool &handled) override
 	{
 		handled = false;
 		if (driver_listens_(port))
 			return std::nullopt;
 		return agents_.wire_smp(port, smp, slid, handled);
 	}
-	void key_violation(unsigned port, ib::TrapNumber trap, const packet::Headers &headers) override
+	void key_violation(unsigned port, ib::TrapNumber trap,
+			   const packet::Headers &headers) override
 	{
 		agents_.key_violation(port, trap, headers);
 	}

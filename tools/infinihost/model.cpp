@@ -21,7 +21,9 @@ const cards::Registration registration{
 	 .flags = {},
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<mellanox::HeldCard<Card>>(
-			 *loop, kBreakdown, CardConfig{settings.name, settings.guid, settings.ports, settings.trusted}, make_transport);
+			 *loop, kBreakdown,
+			 CardConfig{settings.name, settings.guid, settings.ports, settings.trusted},
+			 make_transport);
 	 }}};
 
 } // namespace

@@ -67,8 +67,9 @@ bool decode_port(const std::uint8_t *layout, unsigned ports, AddressPath &path)
 	return port <= ports;
 }
 
-bool decode_queue(const std::uint8_t *context, const hw::mellanox::Field &size, const hw::mellanox::Field &stride,
-		  const hw::mellanox::Field &base, const hw::mellanox::Field &record, WorkQueue &queue)
+bool decode_queue(const std::uint8_t *context, const hw::mellanox::Field &size,
+		  const hw::mellanox::Field &stride, const hw::mellanox::Field &base,
+		  const hw::mellanox::Field &record, WorkQueue &queue)
 {
 	queue.log_size = byte(size, context);
 	queue.log_stride = static_cast<std::uint8_t>(4 + stride.get(context));
@@ -81,7 +82,8 @@ bool decode_queue(const std::uint8_t *context, const hw::mellanox::Field &size, 
 
 Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask, QueuePair &qp)
 {
-	const auto service = service_type(static_cast<hw::mellanox::ServiceType>(QpContext::service_type.get(context)));
+	const auto service = service_type(
+		static_cast<hw::mellanox::ServiceType>(QpContext::service_type.get(context)));
 	if (!service || *service == ServiceType::xrc)
 		return Status::bad_parameter;
 	qp.service = *service;
@@ -108,20 +110,20 @@ Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mas
 	qp.wqe_lkey = QpContext::wqe_lkey.get(context);
 	// Room for the link and one segment.
 	constexpr unsigned least_stride = 5;
-	if (!decode_queue(context, QpContext::log_sq_size, QpContext::log_sq_stride, QpContext::send_base,
-			  QpContext::send_record, qp.send_queue) ||
+	if (!decode_queue(context, QpContext::log_sq_size, QpContext::log_sq_stride,
+			  QpContext::send_base, QpContext::send_record, qp.send_queue) ||
 	    qp.send_queue.log_stride < least_stride)
 		return Status::bad_parameter;
 	if (qp.has_receive_queue &&
-	    (!decode_queue(context, QpContext::log_rq_size, QpContext::log_rq_stride, QpContext::receive_base,
-			   QpContext::receive_record, qp.receive_queue) ||
+	    (!decode_queue(context, QpContext::log_rq_size, QpContext::log_rq_stride,
+			   QpContext::receive_base, QpContext::receive_record, qp.receive_queue) ||
 	     qp.receive_queue.log_stride < least_stride))
 		return Status::bad_parameter;
 	return Status::ok;
 }
 
-Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required, unsigned ports,
-	      QueuePairAttributes &qp)
+Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
+	      unsigned ports, QueuePairAttributes &qp)
 {
 	const std::uint8_t *const primary = context + QpContext::primary_path;
 	const bool to_rtr = required == Required::to_rtr;
@@ -131,7 +133,8 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 
 	if (to_rtr) {
 		qp.mtu = byte(QpContext::mtu, context);
-		if (connected && (ib::mtu_bytes(static_cast<ib::Mtu>(qp.mtu)) == 0 || qp.mtu > static_cast<unsigned>(ib::Mtu::mtu_2048)))
+		if (connected && (ib::mtu_bytes(static_cast<ib::Mtu>(qp.mtu)) == 0 ||
+				  qp.mtu > static_cast<unsigned>(ib::Mtu::mtu_2048)))
 			return Status::bad_parameter;
 		qp.log_max_message = byte(QpContext::log_max_message, context);
 		qp.remote_qpn = QpContext::remote_qpn.get(context);
@@ -140,7 +143,8 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 	// Datagrams have no path of their own.
 	if ((to_rtr && connected) || chosen(qp_opt::primary_path)) {
 		decode_path(primary, qp.path);
-		if (!decode_port(primary, ports, qp.path) || (qp.path.grh && qp.path.sgid_index >= CardPort::kGids))
+		if (!decode_port(primary, ports, qp.path) ||
+		    (qp.path.grh && qp.path.sgid_index >= CardPort::kGids))
 			return Status::bad_parameter;
 	}
 	if (chosen(qp_opt::port) && !decode_port(primary, ports, qp.path))
@@ -185,7 +189,8 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 {
 	QpContext::state.set(context, static_cast<std::uint32_t>(qp.state));
 	QpContext::service_type.set(context, static_cast<std::uint32_t>(service_code(qp.service)));
-	QpContext::migration_state.set(context, static_cast<std::uint32_t>(MigrationState::migrated));
+	QpContext::migration_state.set(context,
+				       static_cast<std::uint32_t>(MigrationState::migrated));
 	QpContext::mtu.set(context, qp.mtu);
 	QpContext::log_max_message.set(context, qp.log_max_message);
 	QpContext::log_sq_size.set(context, qp.send_queue.log_size);

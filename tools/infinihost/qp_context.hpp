@@ -14,10 +14,11 @@ namespace weft::infinihost::qp_context
 {
 
 // RST2INIT: what stays for the life of the queue pair. Drivers may leave it out later (iPXE).
-hw::infinihost::Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask, QueuePair &qp);
+hw::infinihost::Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask,
+			      QueuePair &qp);
 // Any other transition: what it requires, and what @opt_mask chooses.
-hw::infinihost::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required, unsigned ports,
-			      QueuePairAttributes &qp);
+hw::infinihost::Status modify(const std::uint8_t *context, std::uint32_t opt_mask,
+			      Required required, unsigned ports, QueuePairAttributes &qp);
 // QUERY_QP.
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What this card keeps for a queue pair beside what every one has: where its work queues lie, and how far its doorbell has counted.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What this card keeps for a queue pair
+// beside what every one has: where its work queues lie, and how far its doorbell has counted.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace weft::infinihost
 
 // WorkQueue - the WQEs of one direction, in a buffer that a key names.
 struct WorkQueue {
-	std::uint32_t base = 0;     // low dword of the address of the first
+	std::uint32_t base = 0; // low dword of the address of the first
 	std::uint8_t log_size = 0;
 	std::uint8_t log_stride = 6;
-	std::uint32_t record = 0;   // index of the doorbell record
+	std::uint32_t record = 0; // index of the doorbell record
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
@@ -45,7 +45,8 @@ struct QueuePair final : hca::QueuePair {
 	// Where a queue's memory begins, as its key sees it.
 	QueueBuffer buffer(const WorkQueue &queue) const
 	{
-		return QueueBuffer::keyed(wqe_lkey, pd, std::uint64_t{wqe_base_high} << 32 | queue.base);
+		return QueueBuffer::keyed(wqe_lkey, pd,
+					  std::uint64_t{wqe_base_high} << 32 | queue.base);
 	}
 };
 

@@ -93,7 +93,8 @@ bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 
 } // namespace
 
-Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType service, SendRequest &out)
+Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType service,
+		SendRequest &out)
 {
 	out.clear();
 	out.signalled = true;
@@ -114,8 +115,8 @@ Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType
 	out.permissive_source = whole && (own.flags & WqeNext::permissive_source);
 	out.immediate = own.immediate;
 	out.remote_srq = 0;
-	if (link.units() * hw::mellanox::wqe_unit != wqe.size() || !opcode || !opcode_allowed(out.opcode, service) ||
-	    !take_operands(cursor, service, out))
+	if (link.units() * hw::mellanox::wqe_unit != wqe.size() || !opcode ||
+	    !opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))
 		return Syndrome::local_qp_operation;
 	if (out.is_local())
 		return Syndrome::none;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work queue entries, decoded and checked. They are guest memory: nothing of them is believed before it is copied, and nothing is
-// read twice.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Work queue entries, decoded and checked.
+// They are guest memory: nothing of them is believed before it is copied, and nothing is read
+// twice.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ namespace weft::infinihost
  *
  * Returns Syndrome::none or the syndrome with which the WQE shall complete.
  */
-Syndrome decode(const hw::infinihost::WqeNext &link, std::span<const std::byte> wqe, ServiceType service, SendRequest &out);
+Syndrome decode(const hw::infinihost::WqeNext &link, std::span<const std::byte> wqe,
+		ServiceType service, SendRequest &out);
 
 /**
  * decode_receive() - read the scatter list of a receive WQE

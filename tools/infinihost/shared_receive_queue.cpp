@@ -11,13 +11,17 @@ namespace weft::infinihost
 using hw::infinihost::SrqContext;
 using hw::infinihost::WqeNext;
 
-SharedReceiveQueue::SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which, const SrqContext &context,
+SharedReceiveQueue::SharedReceiveQueue(MemoryTable &memory, EventQueues &events,
+				       std::uint32_t which, const SrqContext &context,
 				       RecordPlace record, Faults &faults)
-    : hca::SharedReceiveQueue{which, SrqContext::pd.get(context.bytes)}, memory_(memory), events_(events), given_(context),
-      buffer_(QueueBuffer::keyed(SrqContext::lkey.get(context.bytes), SrqContext::pd.get(context.bytes),
+    : hca::SharedReceiveQueue{which, SrqContext::pd.get(context.bytes)}, memory_(memory),
+      events_(events), given_(context),
+      buffer_(QueueBuffer::keyed(SrqContext::lkey.get(context.bytes),
+				 SrqContext::pd.get(context.bytes),
 				 SrqContext::start.get(context.bytes))),
       log_size_(static_cast<std::uint8_t>(SrqContext::log_size.get(context.bytes))),
-      log_stride_(static_cast<std::uint8_t>(4 + SrqContext::log_stride.get(context.bytes))), record_(record), faults_(faults)
+      log_stride_(static_cast<std::uint8_t>(4 + SrqContext::log_stride.get(context.bytes))),
+      record_(record), faults_(faults)
 {
 }
 
@@ -36,12 +40,15 @@ std::optional<std::uint16_t> SharedReceiveQueue::take()
 		return std::nullopt;
 	const std::uint16_t index = head_;
 	WqeNext link;
-	if (faults_.strikes(Fault::srq_list) || !memory_.read(buffer_, wqe_offset(index), std::as_writable_bytes(std::span(&link, 1)))) {
+	if (faults_.strikes(Fault::srq_list) ||
+	    !memory_.read(buffer_, wqe_offset(index),
+			  std::as_writable_bytes(std::span(&link, 1)))) {
 		failed_ = true;
 		events_.raise(EventType::srq_catastrophic, number());
 		return std::nullopt;
 	}
-	const std::uint32_t offset = link.next_address() - static_cast<std::uint32_t>(buffer_.start);
+	const std::uint32_t offset =
+		link.next_address() - static_cast<std::uint32_t>(buffer_.start);
 	head_ = static_cast<std::uint16_t>((offset >> log_stride_) & (size() - 1));
 	++taken_;
 	check_limit();

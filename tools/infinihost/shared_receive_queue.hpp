@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A shared receive queue: a list of WQEs that software links by address and the card consumes, in the order of the links.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A shared receive queue: a list of WQEs that
+// software links by address and the card consumes, in the order of the links.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,18 @@ class SharedReceiveQueue final : public hca::SharedReceiveQueue
 {
 public:
 	// @record: its count of posted WQEs. @faults outlives it.
-	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which, const hw::infinihost::SrqContext &context,
-			   RecordPlace record, Faults &faults);
+	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which,
+			   const hw::infinihost::SrqContext &context, RecordPlace record,
+			   Faults &faults);
 
 	bool failed() const { return failed_; }
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride_; }
 	const QueueBuffer &buffer() const { return buffer_; }
-	std::uint64_t wqe_offset(std::uint16_t index) const { return std::uint64_t{index & (size() - 1)} << log_stride_; }
+	std::uint64_t wqe_offset(std::uint16_t index) const
+	{
+		return std::uint64_t{index & (size() - 1)} << log_stride_;
+	}
 	// What completions name.
 	std::uint32_t wqe_address(std::uint16_t index) const
 	{
@@ -36,8 +40,8 @@ public:
 
 	// How many WQEs are posted and not taken, read from the doorbell record.
 	std::uint32_t available() const;
-	// Takes the next WQE: its place in the buffer; nothing if none is posted. Raises the limit event when due, and the
-	// catastrophic event if the list cannot be read.
+	// Takes the next WQE: its place in the buffer; nothing if none is posted. Raises the limit
+	// event when due, and the catastrophic event if the list cannot be read.
 	std::optional<std::uint16_t> take();
 
 	void arm_limit(std::uint16_t limit);

@@ -35,7 +35,8 @@ std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint1
 	const QueuePair &qp = own(pair);
 	if (!qp.has_receive_queue)
 		return 0;
-	const auto posted = card_.memory.load_record(card_.record(qp.uar_page, qp.receive_queue.record));
+	const auto posted =
+		card_.memory.load_record(card_.record(qp.uar_page, qp.receive_queue.record));
 	if (!posted)
 		return 0;
 	const auto waiting = static_cast<std::uint16_t>(*posted - next);
@@ -43,7 +44,8 @@ std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint1
 	return waiting <= qp.receive_queue.size() ? waiting : 0;
 }
 
-Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, hca::SharedReceiveQueue *, ReceiveWork &work)
+Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
+			       hca::SharedReceiveQueue *, ReceiveWork &work)
 {
 	const QueuePair &qp = own(pair);
 	std::array<std::byte, wqe_bytes_max> bytes;
@@ -66,14 +68,16 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, 
 		work.index = *index;
 		work.pd = srq->pd();
 		segments = std::span(bytes).first(srq->stride() - sizeof(WqeNext));
-		readable = card_.memory.read(srq->buffer(), srq->wqe_offset(work.index) + sizeof(WqeNext), segments);
+		readable = card_.memory.read(
+			srq->buffer(), srq->wqe_offset(work.index) + sizeof(WqeNext), segments);
 	} else {
 		if (receives_posted(qp, next) == 0)
 			return Taken::none;
 		const WorkQueue &queue = qp.receive_queue;
 		work.index = next++;
 		segments = std::span(bytes).first(queue.stride() - sizeof(WqeNext));
-		readable = card_.memory.read(qp.buffer(queue), queue.offset(work.index) + sizeof(WqeNext), segments);
+		readable = card_.memory.read(qp.buffer(queue),
+					     queue.offset(work.index) + sizeof(WqeNext), segments);
 	}
 	work.taken = true;
 	if (!readable)
@@ -82,9 +86,11 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, 
 	return Taken::yes;
 }
 
-// WQE k is described by WQE k - 1, the first one by the last of the ring, also where a doorbell describes it: drivers write both.
-// A slot is not used again before its completion was polled, so the description is still there.
-Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request, Syndrome &failure)
+// WQE k is described by WQE k - 1, the first one by the last of the ring, also where a doorbell
+// describes it: drivers write both. A slot is not used again before its completion was polled, so
+// the description is still there.
+Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request,
+			    Syndrome &failure)
 {
 	const QueuePair &qp = own(pair);
 	const WorkQueue &queue = qp.send_queue;
@@ -93,10 +99,12 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 		return Taken::none;
 	const QueueBuffer buffer = qp.buffer(queue);
 	WqeNext link;
-	if (!card_.memory.read(buffer, queue.offset(index - 1u), std::as_writable_bytes(std::span(&link, 1))))
+	if (!card_.memory.read(buffer, queue.offset(index - 1u),
+			       std::as_writable_bytes(std::span(&link, 1))))
 		return Taken::broken;
 	std::array<std::byte, wqe_bytes_max> bytes;
-	const std::size_t size = std::max<std::size_t>(link.units() * hw::mellanox::wqe_unit, sizeof(WqeNext));
+	const std::size_t size =
+		std::max<std::size_t>(link.units() * hw::mellanox::wqe_unit, sizeof(WqeNext));
 	const bool fits = size <= queue.stride();
 	const auto wqe = std::span(bytes).first(fits ? size : sizeof(WqeNext));
 	if (!card_.memory.read(buffer, queue.offset(index), wqe))

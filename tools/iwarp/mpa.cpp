@@ -49,13 +49,20 @@ Bytes encode(const StartFrame &frame)
 {
 	const std::string_view key = frame.reply ? kReplyKey : kRequestKey;
 	Bytes bytes(key.begin(), key.end());
-	bytes.push_back(static_cast<std::uint8_t>((frame.markers ? kMarkers : 0) | (frame.crc ? kCrc : 0) |
-						  (frame.reject ? kReject : 0) | (frame.enhanced ? kEnhancedFlag : 0)));
+	bytes.push_back(static_cast<std::uint8_t>(
+		(frame.markers ? kMarkers : 0) | (frame.crc ? kCrc : 0) |
+		(frame.reject ? kReject : 0) | (frame.enhanced ? kEnhancedFlag : 0)));
 	bytes.push_back(frame.revision);
 	put_number(bytes, frame.private_data.size() + (frame.enhanced ? kEnhancedBytes : 0), 2);
 	if (const auto &more = frame.enhanced) {
-		put_number(bytes, (more->peer_to_peer ? 0x8000u : 0) | (more->by_send ? 0x4000u : 0) | more->ird, 2);
-		put_number(bytes, (more->by_write ? 0x8000u : 0) | (more->by_read ? 0x4000u : 0) | more->ord, 2);
+		put_number(bytes,
+			   (more->peer_to_peer ? 0x8000u : 0) | (more->by_send ? 0x4000u : 0) |
+				   more->ird,
+			   2);
+		put_number(bytes,
+			   (more->by_write ? 0x8000u : 0) | (more->by_read ? 0x4000u : 0) |
+				   more->ord,
+			   2);
 	}
 	bytes.insert(bytes.end(), frame.private_data.begin(), frame.private_data.end());
 	return bytes;
@@ -65,7 +72,9 @@ bool StartReader::feed(View &bytes)
 {
 	while (!bytes.empty() && !frame_) {
 		const std::size_t wanted =
-			bytes_.size() < kStartBytes ? kStartBytes : kStartBytes + number_at(bytes_, kKeyBytes + 2, 2);
+			bytes_.size() < kStartBytes
+				? kStartBytes
+				: kStartBytes + number_at(bytes_, kKeyBytes + 2, 2);
 		const auto part = bytes.first(std::min(bytes.size(), wanted - bytes_.size()));
 		bytes_.insert(bytes_.end(), part.begin(), part.end());
 		bytes = bytes.subspan(part.size());
@@ -75,20 +84,22 @@ bool StartReader::feed(View &bytes)
 	return true;
 }
 
-// A key that is another is found at its first wrong byte: who speaks something else need not have sent so much.
+// A key that is another is found at its first wrong byte: who speaks something else need not have
+// sent so much.
 bool StartReader::parse()
 {
 	const std::string_view key = reply_ ? kReplyKey : kRequestKey;
 	const std::size_t have = std::min(bytes_.size(), kKeyBytes);
-	if (!std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(have), bytes_.begin()))
+	if (!std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(have),
+			bytes_.begin()))
 		return false;
 	if (bytes_.size() < kStartBytes)
 		return true;
 	const std::uint8_t flags = bytes_[kKeyBytes], revision = bytes_[kKeyBytes + 1];
 	const std::size_t length = number_at(bytes_, kKeyBytes + 2, 2);
 	const bool enhanced = revision == kNewestRevision && flags & kEnhancedFlag;
-	if (revision > kNewestRevision || length > kMostPrivateData || (enhanced && length < kEnhancedBytes) ||
-	    (!reply_ && flags & kReject))
+	if (revision > kNewestRevision || length > kMostPrivateData ||
+	    (enhanced && length < kEnhancedBytes) || (!reply_ && flags & kReject))
 		return false;
 	if (bytes_.size() < kStartBytes + length)
 		return true;
@@ -106,8 +117,9 @@ bool StartReader::parse()
 	return true;
 }
 
-// A marker tells how far behind it the FPDU begins; one before its first byte, which is 0, belongs to it, too (RFC 5044 section 4.3).
-// FPDUs and markers are multiples of four bytes: none of either cuts a word.
+// A marker tells how far behind it the FPDU begins; one before its first byte, which is 0, belongs
+// to it, too (RFC 5044 section 4.3). FPDUs and markers are multiples of four bytes: none of either
+// cuts a word.
 void FpduWriter::put(Bytes &out, View bytes, std::size_t start) const
 {
 	if (!markers_) {
@@ -130,8 +142,9 @@ Bytes FpduWriter::frame(View ulpdu)
 	const std::size_t most = padded(ulpdu.size()) + kCrcBytes;
 	out.reserve(most + (most / (kMarkerInterval - kMarkerBytes) + 1) * kMarkerBytes);
 	const std::size_t start = markers_ && position_ % kMarkerInterval == 0 ? kMarkerBytes : 0;
-	const std::array<std::uint8_t, kLengthBytes> length{static_cast<std::uint8_t>(ulpdu.size() >> 8),
-							     static_cast<std::uint8_t>(ulpdu.size())};
+	const std::array<std::uint8_t, kLengthBytes> length{
+		static_cast<std::uint8_t>(ulpdu.size() >> 8),
+		static_cast<std::uint8_t>(ulpdu.size())};
 	put(out, length, start);
 	put(out, ulpdu, start);
 	constexpr std::array<std::uint8_t, 3> kZeros{};
@@ -151,7 +164,8 @@ Bytes FpduWriter::frame(View ulpdu)
 
 std::size_t FpduReader::wanted() const
 {
-	return fpdu_.size() < kLengthBytes ? kLengthBytes : padded(number_at(fpdu_, 0, 2)) + kCrcBytes;
+	return fpdu_.size() < kLengthBytes ? kLengthBytes
+					   : padded(number_at(fpdu_, 0, 2)) + kCrcBytes;
 }
 
 // False: it says another place than the FPDU's.
@@ -184,13 +198,15 @@ std::optional<Error> FpduReader::feed(View bytes, const std::function<bool(View 
 			start_ = position_;
 		std::size_t size = std::min(bytes.size(), wanted() - fpdu_.size());
 		if (markers_)
-			size = std::min<std::size_t>(size, kMarkerInterval - position_ % kMarkerInterval);
+			size = std::min<std::size_t>(size,
+						     kMarkerInterval - position_ % kMarkerInterval);
 		const auto part = bytes.first(size);
 		fpdu_.insert(fpdu_.end(), part.begin(), part.end());
 		position_ += size;
 		bytes = bytes.subspan(size);
 		// The check covers all but itself.
-		const std::size_t covered = fpdu_.size() < kLengthBytes ? kLengthBytes : wanted() - kCrcBytes;
+		const std::size_t covered =
+			fpdu_.size() < kLengthBytes ? kLengthBytes : wanted() - kCrcBytes;
 		const std::size_t before = fpdu_.size() - size;
 		if (before < covered)
 			sum_ = crc32c(part.first(std::min(size, covered - before)), sum_);

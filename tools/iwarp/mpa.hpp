@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: messages in a stream of bytes (RFC 5044; revision 2: RFC 6581). First a request and a reply, then FPDUs.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MPA: messages in a stream of bytes (RFC
+// 5044; revision 2: RFC 6581). First a request and a reply, then FPDUs.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct StartFrame {
 	bool reject = false; // replies alone
 	std::uint8_t revision = 1;
 	std::optional<Enhanced> enhanced{}; // revision 2 alone
-	Bytes private_data{}; // without what `enhanced` says
+	Bytes private_data{};               // without what `enhanced` says
 	bool operator==(const StartFrame &) const = default;
 };
 
@@ -48,7 +48,8 @@ class StartReader
 public:
 	explicit StartReader(bool reply) : reply_(reply) {}
 
-	// Takes what belongs to the frame from the front of @bytes. Nothing once the frame can be none.
+	// Takes what belongs to the frame from the front of @bytes. Nothing once the frame can be
+	// none.
 	bool feed(View &bytes);
 	// Once the frame is whole.
 	const std::optional<StartFrame> &frame() const { return frame_; }
@@ -88,8 +89,8 @@ class FpduReader
 public:
 	FpduReader(bool markers, bool crc) : markers_(markers), crc_(crc) {}
 
-	// Takes @bytes, and calls @taken for each ULPDU that they complete, until it returns false. An error, then and ever after:
-	// the stream cannot be followed.
+	// Takes @bytes, and calls @taken for each ULPDU that they complete, until it returns false.
+	// An error, then and ever after: the stream cannot be followed.
 	std::optional<Error> feed(View bytes, const std::function<bool(View ulpdu)> &taken);
 	// Whether an FPDU has begun, and not ended.
 	bool within() const { return position_ != ended_; }
@@ -103,9 +104,9 @@ private:
 	std::uint64_t position_ = 0;
 	std::uint64_t ended_ = 0; // where the last FPDU has
 	std::uint64_t start_ = 0; // position of the FPDU's first byte, its markers apart
-	Bytes fpdu_;		  // without markers
-	Bytes marker_;		  // the part that is there
-	std::uint32_t sum_ = 0;	  // of what the check covers, markers included
+	Bytes fpdu_;              // without markers
+	Bytes marker_;            // the part that is there
+	std::uint32_t sum_ = 0;   // of what the check covers, markers included
 	std::optional<Error> failed_;
 };
 

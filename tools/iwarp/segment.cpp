@@ -29,8 +29,10 @@ Bytes encode(const Segment &segment)
 	const bool tagged = is_tagged(segment.opcode);
 	Bytes bytes;
 	bytes.reserve(kUntaggedHeader + segment.payload.size());
-	bytes.push_back(static_cast<std::uint8_t>((tagged ? kTagged : 0) | (segment.last ? kLast : 0) | kDdpVersion));
-	bytes.push_back(static_cast<std::uint8_t>(kRdmapVersion | static_cast<std::uint8_t>(segment.opcode)));
+	bytes.push_back(static_cast<std::uint8_t>((tagged ? kTagged : 0) |
+						  (segment.last ? kLast : 0) | kDdpVersion));
+	bytes.push_back(static_cast<std::uint8_t>(kRdmapVersion |
+						  static_cast<std::uint8_t>(segment.opcode)));
 	put_number(bytes, segment.stag, 4);
 	if (tagged) {
 		put_number(bytes, segment.offset, 8);

@@ -49,7 +49,7 @@ struct Segment {
 	Opcode opcode;
 	bool last;
 	Stag stag = 0; // of a tagged one the target, of an invalidating one what is invalidated
-	std::uint64_t offset = 0; // tagged
+	std::uint64_t offset = 0;                                  // tagged
 	std::uint32_t queue = 0, sequence = 0, message_offset = 0; // untagged
 	View payload{};
 };
@@ -58,7 +58,8 @@ constexpr std::size_t kTaggedHeader = 14;
 constexpr std::size_t kUntaggedHeader = 18;
 
 Bytes encode(const Segment &segment);
-// The payload is a part of @ulpdu. Versions, the opcode, and that it goes with the kind of segment and its queue are looked at.
+// The payload is a part of @ulpdu. Versions, the opcode, and that it goes with the kind of segment
+// and its queue are looked at.
 std::variant<Segment, Error> parse_segment(View ulpdu);
 
 // Of a Read Request.

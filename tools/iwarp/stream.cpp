@@ -37,14 +37,16 @@ Error read_error(Access access)
 // What one of the two bounds by, where they agree on anything.
 std::uint16_t agreed(std::size_t own, std::uint16_t others)
 {
-	const auto mine = static_cast<std::uint16_t>(std::min<std::size_t>(own, Enhanced::kUnlimited - 1));
+	const auto mine =
+		static_cast<std::uint16_t>(std::min<std::size_t>(own, Enhanced::kUnlimited - 1));
 	return others == Enhanced::kUnlimited ? mine : std::min(mine, others);
 }
 
 } // namespace
 
 Stream::Stream(const StreamConfig &config, Host &host)
-    : config_(config), host_(host), start_reader_(config.initiator), ird_(config.ird), ord_(config.ord)
+    : config_(config), host_(host), start_reader_(config.initiator), ird_(config.ird),
+      ord_(config.ord)
 {
 	if (config.initiator)
 		output_ = encode(config.start);
@@ -52,17 +54,20 @@ Stream::Stream(const StreamConfig &config, Host &host)
 
 void Stream::begin(const StartFrame &mine, const StartFrame &other)
 {
-	const bool crc = mine.crc || other.crc; // RFC 5044 section 7.1.1: in both directions if either wants it
+	const bool crc = mine.crc ||
+			 other.crc; // RFC 5044 section 7.1.1: in both directions if either wants it
 	reader_.emplace(mine.markers, crc);
 	writer_.emplace(other.markers, crc);
 	// Markers, which the other has asked for, are a part of the same segment.
-	const std::size_t markers = (config_.most_ulpdu + 6 + kMarkerInterval - 1) / kMarkerInterval;
+	const std::size_t markers =
+		(config_.most_ulpdu + 6 + kMarkerInterval - 1) / kMarkerInterval;
 	most_ulpdu_ = config_.most_ulpdu - (other.markers ? 4 * markers : 0);
 	state_ = State::Open;
 	may_send_ = config_.initiator;
 }
 
-// The reply's own revision is the requester's; what the private data have in front is there only if it was asked for.
+// The reply's own revision is the requester's; what the private data have in front is there only if
+// it was asked for.
 void Stream::reply(bool reject, const Bytes &private_data)
 {
 	if (state_ != State::Asked)
@@ -75,10 +80,12 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	mine.private_data = private_data;
 	mine.enhanced.reset();
 	if (const auto &asked = request_->enhanced) {
-		// What the other has outstanding is what this side answers, and the other way round (RFC 6581 section 6).
+		// What the other has outstanding is what this side answers, and the other way round
+		// (RFC 6581 section 6).
 		ird_ = agreed(config_.ird, asked->ord);
 		ord_ = agreed(config_.ord, asked->ird);
-		mine.enhanced = Enhanced{.ird = static_cast<std::uint16_t>(ird_), .ord = static_cast<std::uint16_t>(ord_)};
+		mine.enhanced = Enhanced{.ird = static_cast<std::uint16_t>(ird_),
+					 .ord = static_cast<std::uint16_t>(ord_)};
 		if (!reject)
 			agree_on_peer_to_peer(*asked, *mine.enhanced);
 	}
@@ -161,8 +168,10 @@ void Stream::feed_start(View &bytes)
 	if (frame->revision > config_.start.revision)
 		return end({End::Kind::Failed, errors::kStartFrame});
 	if (const auto &told = frame->enhanced) {
-		ird_ = std::min<std::size_t>(ird_, told->ord == Enhanced::kUnlimited ? ird_ : told->ord);
-		ord_ = std::min<std::size_t>(ord_, told->ird == Enhanced::kUnlimited ? ord_ : told->ird);
+		ird_ = std::min<std::size_t>(ird_,
+					     told->ord == Enhanced::kUnlimited ? ird_ : told->ord);
+		ord_ = std::min<std::size_t>(ord_,
+					     told->ird == Enhanced::kUnlimited ? ord_ : told->ird);
 	}
 	begin(config_.start, *frame);
 	host_.established(*frame);
@@ -172,8 +181,9 @@ void Stream::closed(bool in_order)
 {
 	if (ended_)
 		return;
-	const bool undone = state_ != State::Open || reader_->within() || message_ || within_write_ || !reads_.empty() ||
-			    !to_answer_.empty() || outgoing_ || !requests_.empty() || taken_ != output_.size();
+	const bool undone = state_ != State::Open || reader_->within() || message_ ||
+			    within_write_ || !reads_.empty() || !to_answer_.empty() || outgoing_ ||
+			    !requests_.empty() || taken_ != output_.size();
 	if (in_order && !undone)
 		end({End::Kind::Closed});
 	else
@@ -187,7 +197,8 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 		return *error;
 	const Segment &segment = std::get<Segment>(parsed);
 	may_send_ = true;
-	if (std::exchange(ready_to_receive_, std::nullopt) == segment.opcode && is_ready_to_receive(segment))
+	if (std::exchange(ready_to_receive_, std::nullopt) == segment.opcode &&
+	    is_ready_to_receive(segment))
 		return std::nullopt;
 	if (!is_tagged(segment.opcode) && segment.sequence != expected_[segment.queue])
 		return errors::kSequenceNumber;
@@ -206,11 +217,12 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 	}
 }
 
-// A Send that says only that the initiator is ready is no message: no receive is taken for it. A Write of nothing is none anyway, and
-// a Read of nothing is answered.
+// A Send that says only that the initiator is ready is no message: no receive is taken for it. A
+// Write of nothing is none anyway, and a Read of nothing is answered.
 bool Stream::is_ready_to_receive(const Segment &segment)
 {
-	if (segment.opcode != Opcode::Send || !segment.payload.empty() || !segment.last || segment.sequence != expected_[kSendQueue])
+	if (segment.opcode != Opcode::Send || !segment.payload.empty() || !segment.last ||
+	    segment.sequence != expected_[kSendQueue])
 		return false;
 	++expected_[kSendQueue];
 	return true;
@@ -233,7 +245,8 @@ std::optional<Error> Stream::take_response(const Segment &segment)
 		return errors::kUnexpectedOpcode;
 	OutstandingRead &read = reads_.front();
 	const auto size = segment.payload.size();
-	if (size > read.request.length - read.done || (segment.last && size != read.request.length - read.done))
+	if (size > read.request.length - read.done ||
+	    (segment.last && size != read.request.length - read.done))
 		return errors::kTaggedBounds;
 	if (read.request.length != 0) {
 		if (segment.stag != read.request.sink)
@@ -242,7 +255,9 @@ std::optional<Error> Stream::take_response(const Segment &segment)
 			return errors::kTaggedBounds;
 	}
 	if (size != 0)
-		if (const Access access = host_.place_response(segment.stag, segment.offset, segment.payload); access != Access::Done)
+		if (const Access access =
+			    host_.place_response(segment.stag, segment.offset, segment.payload);
+		    access != Access::Done)
 			return write_error(access);
 	read.done += static_cast<std::uint32_t>(size);
 	if (segment.last) {
@@ -261,7 +276,8 @@ std::optional<Error> Stream::take_read_request(const Segment &segment)
 		return errors::kMessageTooLong;
 	if (segment.payload.size() < kReadRequestBytes)
 		return errors::kStreamCatastrophic;
-	if (to_answer_.size() + (outgoing_ && outgoing_->segment.opcode == Opcode::ReadResponse) >= ird_)
+	if (to_answer_.size() + (outgoing_ && outgoing_->segment.opcode == Opcode::ReadResponse) >=
+	    ird_)
 		return errors::kNoBuffer;
 	const ReadRequest request = parse_read_request(segment.payload);
 	if (request.source_offset + request.length < request.source_offset)
@@ -282,7 +298,8 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 		message_room_ = *room;
 		message_invalidates_ = segment.stag;
 	}
-	if (segment.opcode != *message_ || (invalidates(*message_) && segment.stag != message_invalidates_))
+	if (segment.opcode != *message_ ||
+	    (invalidates(*message_) && segment.stag != message_invalidates_))
 		return errors::kUnexpectedOpcode;
 	if (segment.message_offset != message_bytes_)
 		return errors::kMessageOffset;
@@ -299,7 +316,8 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	const Opcode opcode = *std::exchange(message_, std::nullopt);
 	if (invalidates(opcode) && host_.invalidate(segment.stag) != Access::Done)
 		return errors::kCannotInvalidate;
-	host_.received(length, is_solicited(opcode), invalidates(opcode) ? std::optional(segment.stag) : std::nullopt);
+	host_.received(length, is_solicited(opcode),
+		       invalidates(opcode) ? std::optional(segment.stag) : std::nullopt);
 	return std::nullopt;
 }
 
@@ -308,8 +326,8 @@ void Stream::take_terminate(const Segment &segment)
 {
 	Error told = errors::kStreamCatastrophic;
 	if (segment.payload.size() >= 4)
-		told = {static_cast<std::uint8_t>(segment.payload[0] >> 4), static_cast<std::uint8_t>(segment.payload[0] & 0xf),
-			segment.payload[1]};
+		told = {static_cast<std::uint8_t>(segment.payload[0] >> 4),
+			static_cast<std::uint8_t>(segment.payload[0] & 0xf), segment.payload[1]};
 	end({End::Kind::Terminated, told});
 }
 
@@ -328,8 +346,10 @@ bool Stream::make_output()
 {
 	if (finishing_ || state_ != State::Open || !may_send_)
 		return false;
-	// No message interrupts another. Answers and requests take turns, so that neither starves the other.
-	if (!outgoing_ && !(answered_last_ ? begin_request() || begin_response() : begin_response() || begin_request()))
+	// No message interrupts another. Answers and requests take turns, so that neither starves
+	// the other.
+	if (!outgoing_ && !(answered_last_ ? begin_request() || begin_response()
+					   : begin_response() || begin_request()))
 		return taken_ < output_.size(); // a Terminate, perhaps
 	return make_segment();
 }
@@ -348,8 +368,10 @@ bool Stream::begin_response()
 			     .source = {.length = request.length, .read = {}},
 			     .id = {}};
 	// The data are those of the time at which a segment is made.
-	outgoing_->source.read = [this, request](std::uint32_t offset, std::span<std::uint8_t> into) {
-		const Access access = host_.fetch(request.source, request.source_offset + offset, into);
+	outgoing_->source.read = [this, request](std::uint32_t offset,
+						 std::span<std::uint8_t> into) {
+		const Access access =
+			host_.fetch(request.source, request.source_offset + offset, into);
 		if (access != Access::Done)
 			fail(read_error(access));
 		return access == Access::Done;
@@ -371,15 +393,21 @@ bool Stream::begin_request()
 	}
 	if ((next.fence && !reads_.empty()) || (is_read && reads_.size() >= ord_))
 		return false;
-	Outgoing going{.segment = {.opcode = next.opcode, .last = false, .stag = next.stag, .offset = next.offset, .payload = {}},
+	Outgoing going{.segment = {.opcode = next.opcode,
+				   .last = false,
+				   .stag = next.stag,
+				   .offset = next.offset,
+				   .payload = {}},
 		       .source = std::move(next.source),
 		       .id = next.id};
 	if (is_read) {
 		going.segment.stag = 0;
 		going.segment.queue = kReadQueue;
 		going.source = {.length = kReadRequestBytes,
-				.read = [bytes = encode(next.read)](std::uint32_t offset, std::span<std::uint8_t> into) {
-					std::copy_n(bytes.begin() + offset, into.size(), into.begin());
+				.read = [bytes = encode(next.read)](std::uint32_t offset,
+								    std::span<std::uint8_t> into) {
+					std::copy_n(bytes.begin() + offset, into.size(),
+						    into.begin());
 					return true;
 				}};
 		going.id.reset();
@@ -399,10 +427,12 @@ bool Stream::make_segment()
 	Segment &segment = going.segment;
 	const bool tagged = is_tagged(segment.opcode);
 	const std::size_t room = most_ulpdu_ - (tagged ? kTaggedHeader : kUntaggedHeader);
-	const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(room, going.source.length - going.done));
+	const auto size = static_cast<std::uint32_t>(
+		std::min<std::size_t>(room, going.source.length - going.done));
 	Bytes payload(size);
 	if (size != 0 && !going.source.read(going.done, payload)) {
-		// Of an answer, the host has said what is wrong; of what is asked for here, it cannot be read.
+		// Of an answer, the host has said what is wrong; of what is asked for here, it
+		// cannot be read.
 		if (!ended_)
 			fail(errors::kLocalCatastrophic);
 		return taken_ < output_.size();
@@ -429,7 +459,11 @@ void Stream::fail(const Error &error)
 	if (ended_)
 		return;
 	const Bytes payload = encode(error);
-	const Segment segment{.opcode = Opcode::Terminate, .last = true, .queue = kTerminateQueue, .sequence = 1, .payload = payload};
+	const Segment segment{.opcode = Opcode::Terminate,
+			      .last = true,
+			      .queue = kTerminateQueue,
+			      .sequence = 1,
+			      .payload = payload};
 	const Bytes last = writer_->frame(encode(segment));
 	output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(taken_));
 	taken_ = 0;

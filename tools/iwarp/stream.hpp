@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One end of an RDMAP stream: it makes bytes for the other end of what is asked for here, and does what the other's bytes say. It knows
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One end of an RDMAP stream: it makes bytes
+// for the other end of what is asked for here, and does what the other's bytes say. It knows
 // neither time nor sockets: who has it moves the bytes, by TCP or by hand.
 //
-// What is wrong with what comes ends the stream with a Terminate; nothing is placed that its host has not allowed.
+// What is wrong with what comes ends the stream with a Terminate; nothing is placed that its host
+// has not allowed.
 #pragma once
 
 #include <array>
@@ -27,10 +28,10 @@ enum class Access { Done, InvalidStag, Bounds, Refused };
 // How a stream has ended.
 struct End {
 	enum class Kind {
-		Closed,     // by the other, with nothing left undone
-		Refused,    // the other did not want it
-		Lost,	    // the bytes ended where they must not
-		Failed,	    // by an error found here; a Terminate says which, if the stream had begun
+		Closed,  // by the other, with nothing left undone
+		Refused, // the other did not want it
+		Lost,    // the bytes ended where they must not
+		Failed,  // by an error found here; a Terminate says which, if the stream had begun
 		Terminated, // by the other's Terminate
 	} kind;
 	Error error{};
@@ -43,8 +44,8 @@ struct Source {
 	std::function<bool(std::uint32_t offset, std::span<std::uint8_t> into)> read{};
 };
 
-// Who has a stream. Calls come from within Stream's functions, which must not be called from them, but for post(), accept()
-// and reject(); the stream must not be destroyed there.
+// Who has a stream. Calls come from within Stream's functions, which must not be called from them,
+// but for post(), accept() and reject(); the stream must not be destroyed there.
 class Host
 {
 public:
@@ -63,10 +64,12 @@ public:
 	// The response to a Read of one's own, whose place it has been held to.
 	virtual Access place_response(Stag stag, std::uint64_t offset, View payload) = 0;
 
-	// A message begins: the room of the next receive, or nothing if there is none. Its parts, in order; false: they cannot be placed.
+	// A message begins: the room of the next receive, or nothing if there is none. Its parts,
+	// in order; false: they cannot be placed.
 	virtual std::optional<std::uint64_t> next_receive() = 0;
 	virtual bool place_message(std::uint64_t offset, View payload) = 0;
-	virtual void received(std::uint64_t length, bool solicited, std::optional<Stag> invalidated) = 0;
+	virtual void received(std::uint64_t length, bool solicited,
+			      std::optional<Stag> invalidated) = 0;
 
 	// What was posted is out, or of a Read: in.
 	virtual void completed(std::uint64_t id) = 0;
@@ -76,9 +79,11 @@ public:
 
 struct StreamConfig {
 	bool initiator = false;
-	StartFrame start{};   // one's own request; of a responder, the wishes: markers, crc, enhanced's ird and ord
+	StartFrame
+		start{}; // one's own request; of a responder, the wishes: markers, crc, enhanced's ird and ord
 	std::size_t most_ulpdu = 1454; // with which an FPDU fits into a segment of 1460 bytes
-	// Bounds: Reads of the other's to be answered, and of one's own on their way; what an enhanced reply says of them is heeded.
+	// Bounds: Reads of the other's to be answered, and of one's own on their way; what an
+	// enhanced reply says of them is heeded.
 	std::size_t ird = 16;
 	std::size_t ord = 16;
 };
@@ -98,7 +103,8 @@ struct Request {
 class Stream
 {
 public:
-	// @host outlives it. An initiator's request is the first output. @config's most_ulpdu is 64 to kMostUlpdu.
+	// @host outlives it. An initiator's request is the first output. @config's most_ulpdu is 64
+	// to kMostUlpdu.
 	Stream(const StreamConfig &config, Host &host);
 	Stream(const Stream &) = delete;
 	Stream &operator=(const Stream &) = delete;
@@ -115,8 +121,9 @@ public:
 	// The other has closed, in order or not.
 	void closed(bool in_order);
 
-	// Up to @into's size of bytes for the other, of one FPDU; 0: there are none now. No more is made than is taken, but for that one. Who gives
-	// TCP each as a segment of its own does as RFC 5044 section 5 asks.
+	// Up to @into's size of bytes for the other, of one FPDU; 0: there are none now. No more is
+	// made than is taken, but for that one. Who gives TCP each as a segment of its own does as
+	// RFC 5044 section 5 asks.
 	std::size_t take(std::span<std::uint8_t> into);
 	// Whether all is said: who moves the bytes closes then.
 	bool finished() const { return finishing_ && output_.size() == taken_; }

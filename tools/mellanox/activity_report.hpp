@@ -12,7 +12,9 @@ namespace weft::mellanox
 
 inline std::vector<cards::Count> report(const Activity &activity)
 {
-	const auto count = [](const Activity::Value &value) { return value.load(std::memory_order_relaxed); };
+	const auto count = [](const Activity::Value &value) {
+		return value.load(std::memory_order_relaxed);
+	};
 	return {{"commands", count(activity.commands)},
 		{"send_doorbells", count(activity.send_doorbells)},
 		{"cq_doorbells", count(activity.cq_doorbells)},

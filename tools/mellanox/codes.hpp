@@ -26,9 +26,12 @@ std::optional<hca::ServiceType> service_type(hw::connectx::ServiceType code);
 // States have the numbers of the family.
 template<hca::QpState neutral, hw::connectx::QpState own>
 constexpr bool same_state = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
-static_assert(same_state<hca::QpState::reset, hw::connectx::QpState::reset> && same_state<hca::QpState::init, hw::connectx::QpState::init>);
-static_assert(same_state<hca::QpState::rtr, hw::connectx::QpState::rtr> && same_state<hca::QpState::rts, hw::connectx::QpState::rts>);
-static_assert(same_state<hca::QpState::sqer, hw::connectx::QpState::sqer> && same_state<hca::QpState::sqd, hw::connectx::QpState::sqd>);
+static_assert(same_state<hca::QpState::reset, hw::connectx::QpState::reset> &&
+	      same_state<hca::QpState::init, hw::connectx::QpState::init>);
+static_assert(same_state<hca::QpState::rtr, hw::connectx::QpState::rtr> &&
+	      same_state<hca::QpState::rts, hw::connectx::QpState::rts>);
+static_assert(same_state<hca::QpState::sqer, hw::connectx::QpState::sqer> &&
+	      same_state<hca::QpState::sqd, hw::connectx::QpState::sqd>);
 static_assert(same_state<hca::QpState::err, hw::connectx::QpState::err>);
 static_assert(same_state<hca::QpState::sq_draining, hw::connectx::QpState::sq_draining>);
 

@@ -6,13 +6,14 @@ namespace weft::mellanox
 
 using hw::connectx::Status;
 
-Status Mailboxes::run(GuestMemory *guest, Command &command, std::size_t in_size, std::size_t out_size,
-		      const std::function<Status()> &execute)
+Status Mailboxes::run(GuestMemory *guest, Command &command, std::size_t in_size,
+		      std::size_t out_size, const std::function<Status()> &execute)
 {
 	if (in_size > hw::connectx::mailbox_max || out_size > hw::connectx::mailbox_max)
 		return Status::bad_parameter;
 	in_.resize(in_size);
-	if (in_size && (!guest || !guest->read(command.in_param, std::as_writable_bytes(std::span(in_)))))
+	if (in_size &&
+	    (!guest || !guest->read(command.in_param, std::as_writable_bytes(std::span(in_)))))
 		return Status::bad_parameter;
 	if (out_size && (!guest || !guest->covers(command.out_param, out_size, Access::Write)))
 		return Status::bad_parameter;

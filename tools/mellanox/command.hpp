@@ -33,9 +33,10 @@ struct Command {
 class Mailboxes
 {
 public:
-	// Executes @command by @execute between its mailboxes, of these sizes. Both must be within reach before
-	// anything happens.
-	hw::connectx::Status run(GuestMemory *guest, Command &command, std::size_t in_size, std::size_t out_size,
+	// Executes @command by @execute between its mailboxes, of these sizes. Both must be within
+	// reach before anything happens.
+	hw::connectx::Status run(GuestMemory *guest, Command &command, std::size_t in_size,
+				 std::size_t out_size,
 				 const std::function<hw::connectx::Status()> &execute);
 
 private:

@@ -33,7 +33,8 @@ void CommandRegister::write(std::size_t offset, std::uint32_t value)
 	executor_.execute(command);
 }
 
-void CommandRegister::complete(Status status, const Command &command, Faults &faults, EventQueues &events)
+void CommandRegister::complete(Status status, const Command &command, Faults &faults,
+			       EventQueues &events)
 {
 	if (faults.strikes(Fault::command_lost))
 		return;

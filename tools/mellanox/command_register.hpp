@@ -37,11 +37,14 @@ public:
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
-	// What @command came to is said as it asked for: by the register alone, or by an event too; wrongly, or not at all, if @faults strike.
-	void complete(hw::connectx::Status status, const Command &command, Faults &faults, EventQueues &events);
+	// What @command came to is said as it asked for: by the register alone, or by an event too;
+	// wrongly, or not at all, if @faults strike.
+	void complete(hw::connectx::Status status, const Command &command, Faults &faults,
+		      EventQueues &events);
 
 private:
-	// GO falls, a toggle bit stays: the register is free for the next command. True: an event is due.
+	// GO falls, a toggle bit stays: the register is free for the next command. True: an event
+	// is due.
 	bool finish(hw::connectx::Status status, const Command &command);
 	static hw::connectx::Eqe event(hw::connectx::Status status, const Command &command);
 

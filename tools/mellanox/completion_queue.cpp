@@ -15,10 +15,13 @@ namespace cq_status = hw::connectx::cq_status;
 namespace cq_error_syndrome = hw::connectx::cq_error_syndrome;
 namespace uar = hw::connectx::uar;
 
-CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings)
-    : services_(services), cqn_(cqn), owner_(settings.owner), index_mask_(settings.index_mask), uar_page_(settings.uar_page),
-      eqn_(settings.eqn), buffer_(settings.buffer), log_size_(settings.log_size), overrun_ignore_(settings.overrun_ignore),
-      record_(settings.record), moderation_count_(settings.moderation_count), moderation_period_(settings.moderation_period)
+CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn,
+				 const Settings &settings)
+    : services_(services), cqn_(cqn), owner_(settings.owner), index_mask_(settings.index_mask),
+      uar_page_(settings.uar_page), eqn_(settings.eqn), buffer_(settings.buffer),
+      log_size_(settings.log_size), overrun_ignore_(settings.overrun_ignore),
+      record_(settings.record), moderation_count_(settings.moderation_count),
+      moderation_period_(settings.moderation_period)
 {
 	switch (settings.state) {
 	case cq_state::armed:

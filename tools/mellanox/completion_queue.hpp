@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue of any card of this family: entries, arming, moderation, overrun. What an entry holds, and how a queue gets
-// another buffer, is the card's own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A completion queue of any card of this
+// family: entries, arming, moderation, overrun. What an entry holds, and how a queue gets another
+// buffer, is the card's own.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,9 @@ protected:
 	CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings);
 	~CompletionQueue();
 
-	// Writes an entry; its owner bit is supplied here. @solicited: it satisfies a solicited arm, as an error does.
-	// All data of the work request must be in guest memory before. False: the queue has failed
-	// (the asynchronous event was raised here, once).
+	// Writes an entry; its owner bit is supplied here. @solicited: it satisfies a solicited
+	// arm, as an error does. All data of the work request must be in guest memory before.
+	// False: the queue has failed (the asynchronous event was raised here, once).
 	[[nodiscard]] bool put(QueueEntry entry, bool solicited, bool wrong_owner = false);
 
 	enum class Armed : std::uint8_t { no, solicited, next };

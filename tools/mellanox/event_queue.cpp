@@ -19,11 +19,13 @@ bool EventQueue::post(Eqe entry, bool wrong_owner)
 {
 	if (status_ != eq_status::ok)
 		return false;
-	if (!settings_.overrun_ignore && ((producer_ - consumer_) & settings_.index_mask) >= size()) {
+	if (!settings_.overrun_ignore &&
+	    ((producer_ - consumer_) & settings_.index_mask) >= size()) {
 		status_ = eq_status::overflow;
 		return false;
 	}
-	Eqe::owner.set(entry.bytes, owner_bit(settings_.owner, producer_, settings_.log_size) != wrong_owner);
+	Eqe::owner.set(entry.bytes,
+		       owner_bit(settings_.owner, producer_, settings_.log_size) != wrong_owner);
 	if (!store_entry(memory_, settings_.buffer, producer_ & (size() - 1), entry.bytes)) {
 		status_ = eq_status::write_failure;
 		return false;
@@ -67,7 +69,8 @@ EventQueue *EventQueues::find(std::uint32_t eqn) const
 	return eqn < queues_.size() ? queues_.find(eqn) : nullptr;
 }
 
-EventQueue &EventQueues::create(const MemoryTable &memory, std::uint32_t eqn, const EventQueue::Settings &settings)
+EventQueue &EventQueues::create(const MemoryTable &memory, std::uint32_t eqn,
+				const EventQueue::Settings &settings)
 {
 	return queues_.insert(eqn, std::make_unique<EventQueue>(memory, interrupt_, eqn, settings));
 }
@@ -105,8 +108,8 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 		lost_();
 		return;
 	}
-	// Report the loss, and not to the queue that is full: where there is no other, or none that is to
-	// hear of it, the driver finds it in the error buffer.
+	// Report the loss, and not to the queue that is full: where there is no other, or none that
+	// is to hear of it, the driver finds it in the error buffer.
 	const auto overflow = static_cast<std::uint32_t>(EventType::eq_overflow);
 	if (Eqe::type.get(entry.bytes) == overflow || routes_[overflow] == eqn ||
 	    routes_[overflow] == kNone) {

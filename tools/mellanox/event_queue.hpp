@@ -42,7 +42,8 @@ public:
 	// @interrupt is called with the vector when the queue's owner must be woken.
 	EventQueue(const MemoryTable &memory, std::function<void(unsigned vector)> interrupt,
 		   std::uint32_t eqn, const Settings &settings)
-	    : memory_(memory), interrupt_(std::move(interrupt)), eqn_(eqn), settings_(settings), state_(settings.state)
+	    : memory_(memory), interrupt_(std::move(interrupt)), eqn_(eqn), settings_(settings),
+	      state_(settings.state)
 	{
 	}
 
@@ -81,10 +82,13 @@ class EventQueues
 {
 public:
 	// @lost is called when the memory of a queue cannot be written: its owner cannot be told.
-	// @distort: how entries come out of a card that is broken on purpose; the owner bit is wrong, too, if it says so.
-	using Distort = std::function<hw::connectx::Eqe(hw::connectx::Eqe entry, bool &wrong_owner)>;
+	// @distort: how entries come out of a card that is broken on purpose; the owner bit is
+	// wrong, too, if it says so.
+	using Distort =
+		std::function<hw::connectx::Eqe(hw::connectx::Eqe entry, bool &wrong_owner)>;
 	explicit EventQueues(
-		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {}, Distort distort = {});
+		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},
+		Distort distort = {});
 
 	// A completion event of queue @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
@@ -99,7 +103,8 @@ public:
 	// Commands.
 	void reset(unsigned log_eqs);
 	EventQueue *find(std::uint32_t eqn) const;
-	EventQueue &create(const MemoryTable &memory, std::uint32_t eqn, const EventQueue::Settings &settings);
+	EventQueue &create(const MemoryTable &memory, std::uint32_t eqn,
+			   const EventQueue::Settings &settings);
 	std::unique_ptr<EventQueue> remove(std::uint32_t eqn);
 	// Routes the event types of the bits of @mask to @eqn, or to none.
 	void map(std::uint64_t mask, std::uint32_t eqn);

@@ -10,9 +10,9 @@ namespace
 {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-	"cqe-number",    "cqe-index",      "cqe-opcode",   "cqe-owner",
-	"eqe-number",    "eqe-type",       "eqe-owner",    "command-lost",
-	"command-twice", "command-status", "capabilities", "interrupt",    "srq-list",
+	"cqe-number",   "cqe-index", "cqe-opcode",   "cqe-owner",     "eqe-number",
+	"eqe-type",     "eqe-owner", "command-lost", "command-twice", "command-status",
+	"capabilities", "interrupt", "srq-list",
 };
 constexpr std::uint32_t kNoSuchEvent = 0xee;
 constexpr std::uint32_t kNumberMask = 0xffffff;

@@ -28,7 +28,8 @@ bool IcmMap::map(std::uint64_t address, std::uint64_t bus, std::uint64_t size)
 	}
 	if (next != pieces_.begin()) {
 		Piece &previous = *(next - 1);
-		if (previous.address + previous.size == next->address && previous.bus + previous.size == next->bus) {
+		if (previous.address + previous.size == next->address &&
+		    previous.bus + previous.size == next->bus) {
 			previous.size += next->size;
 			pieces_.erase(next);
 		}
@@ -80,7 +81,8 @@ void IcmMap::index() const
 	indexed_ = true;
 	if (pieces_.empty())
 		return;
-	const std::uint64_t chunks = std::min(kMostChunks, (pieces_.back().last() >> kLogChunk) + 1);
+	const std::uint64_t chunks =
+		std::min(kMostChunks, (pieces_.back().last() >> kLogChunk) + 1);
 	std::uint32_t piece = 0;
 	for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
 		while (pieces_[piece].last() < chunk << kLogChunk)
@@ -102,7 +104,8 @@ std::size_t IcmMap::first_ending_from(std::uint64_t address) const
 	// Mostly there is one.
 	if (from != to && from->last() >= address)
 		return static_cast<std::size_t>(from - pieces_.begin());
-	return static_cast<std::size_t>(std::ranges::lower_bound(from, to, address, {}, &Piece::last) - pieces_.begin());
+	return static_cast<std::size_t>(
+		std::ranges::lower_bound(from, to, address, {}, &Piece::last) - pieces_.begin());
 }
 
 std::optional<IcmMap::Place> IcmMap::find(std::uint64_t address) const

@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's context memory (ICM): a virtual address space of its own, backed by pages that the
-// driver lends it (MAP_ICM). Every work request looks into it several times, a driver changes it seldom:
-// what is mapped lies in an array in order, and another array says for each chunk of the address space
-// where to look in it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The card's context memory (ICM): a virtual
+// address space of its own, backed by pages that the driver lends it (MAP_ICM). Every work request
+// looks into it several times, a driver changes it seldom: what is mapped lies in an array in
+// order, and another array says for each chunk of the address space where to look in it.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +62,8 @@ public:
 			const Piece &piece = pieces_[i];
 			if (piece.address > last)
 				break;
-			const std::uint64_t from = piece.address < address ? address : piece.address;
+			const std::uint64_t from =
+				piece.address < address ? address : piece.address;
 			const std::uint64_t to = piece.last() < last ? piece.last() : last;
 			f(from, piece.bus + (from - piece.address), to - from + 1);
 		}
@@ -91,7 +91,8 @@ private:
 	void remove(std::uint64_t address, std::uint64_t last);
 
 	std::vector<Piece> pieces_; // by address; disjoint
-	// What first_ending_from() says of each chunk's first byte; made when it is asked after a change.
+	// What first_ending_from() says of each chunk's first byte; made when it is asked after a
+	// change.
 	mutable std::vector<std::uint32_t> chunks_;
 	mutable bool indexed_ = false;
 };

@@ -122,8 +122,7 @@ void MemoryTable::release_window(MptEntry &window)
 	MptEntry::length64.set(window.bytes, 0);
 }
 
-MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd,
-				     std::uint32_t qpn)
+MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd, std::uint32_t qpn)
 {
 	const std::uint32_t rkey = request.new_rkey;
 	const bool type2 = request.type_2;

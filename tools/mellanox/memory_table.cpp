@@ -180,10 +180,10 @@ std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t numbe
 bool MemoryTable::holds(std::uint32_t key) const
 {
 	MptEntry entry;
-	return memory_ && (key == reserved_lkey_ ||
-			   (read_entry(key >> 8, entry) &&
-			    MptEntry::status.get(entry.bytes) == mpt_status::valid &&
-			    MptEntry::mem_key.get(entry.bytes) == mpt_key(key)));
+	return memory_ &&
+	       (key == reserved_lkey_ || (read_entry(key >> 8, entry) &&
+					  MptEntry::status.get(entry.bytes) == mpt_status::valid &&
+					  MptEntry::mem_key.get(entry.bytes) == mpt_key(key)));
 }
 
 MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -197,8 +197,8 @@ MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::ui
 	const bool window = !MptEntry::region.get(region.bytes);
 	if (window && !is_remote(use.access))
 		return MemoryError::invalid_key; // a window has an rkey only
-	// A window of type 2B asks for both (IBA 10.6.7.2): a number outlives its queue pair, and the
-	// next one to get it may be of another domain.
+	// A window of type 2B asks for both (IBA 10.6.7.2): a number outlives its queue pair, and
+	// the next one to get it may be of another domain.
 	if (MptEntry::pd.get(region.bytes) != use.pd ||
 	    (window && MptEntry::bound_to_qp.get(region.bytes) &&
 	     MptEntry::qpn.get(region.bytes) != use.qpn))
@@ -308,15 +308,17 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 	return MemoryError::none;
 }
 
-std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer, std::uint64_t offset,
-						      KeyAccess access) const
+std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
+						      std::uint64_t offset, KeyAccess access) const
 {
 	if (buffer.by_key) {
 		ranges_.clear();
-		// Software may have registered its work queues for the card to read alone; and a program a file
-		// that it may not write itself, which no completion may be written to.
+		// Software may have registered its work queues for the card to read alone; and a
+		// program a file that it may not write itself, which no completion may be written
+		// to.
 		const KeyUse use{.key = buffer.lkey, .access = access, .pd = buffer.pd};
-		if (!memory_ || resolve(use, buffer.start + offset, 1, ranges_) != MemoryError::none)
+		if (!memory_ ||
+		    resolve(use, buffer.start + offset, 1, ranges_) != MemoryError::none)
 			return std::nullopt;
 		return ranges_.front().address;
 	}
@@ -330,7 +332,8 @@ std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
 
 std::optional<std::uint32_t> MemoryTable::load_record(const RecordPlace &place) const
 {
-	const auto bus = place.in_icm ? icm_.locate(place.address, 8) : std::optional(place.address);
+	const auto bus =
+		place.in_icm ? icm_.locate(place.address, 8) : std::optional(place.address);
 	const auto raw = bus && memory_ ? memory_->load<std::uint32_t>(*bus) : std::nullopt;
 	return raw ? std::optional<std::uint32_t>(ib::be32::from_raw(*raw)) : std::nullopt;
 }

@@ -19,7 +19,8 @@ namespace weft::mellanox
 
 class IcmMap;
 
-// QueueBuffer - the memory of a queue: pages named by a run of MTT entries, or what a memory key stands for.
+// QueueBuffer - the memory of a queue: pages named by a run of MTT entries, or what a memory key
+// stands for.
 struct QueueBuffer {
 	std::uint64_t mtt_offset = 0; // bytes from the start of the MTT
 	std::uint8_t page_shift = 12;
@@ -72,12 +73,15 @@ public:
 	bool holds(std::uint32_t key) const override;
 	std::uint32_t slot(std::uint32_t index) const override
 	{
-		return index & static_cast<std::uint32_t>((std::uint64_t{1} << layout_.log_dmpts) - 1);
+		return index &
+		       static_cast<std::uint32_t>((std::uint64_t{1} << layout_.log_dmpts) - 1);
 	}
 
 	MemoryError fast_register(const FastRegister &request, std::uint32_t pd) override;
-	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn, bool remote) override;
-	MemoryError bind_window(const BindWindow &request, std::uint32_t pd, std::uint32_t qpn) override;
+	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
+			       bool remote) override;
+	MemoryError bind_window(const BindWindow &request, std::uint32_t pd,
+				std::uint32_t qpn) override;
 	// Entries of a fast registration's page list: a page of them. (Drivers offer 511.)
 	static constexpr unsigned kMaxFastRegisterPages = 512;
 
@@ -87,7 +91,8 @@ public:
 	bool write(const QueueBuffer &buffer, std::uint64_t offset,
 		   std::span<const std::byte> data) const;
 	// The bus address of one byte of a queue. What is naturally aligned and not larger than a
-	// page lies there as a whole. Nothing where the queue's key, if it has one, does not allow that.
+	// page lies there as a whole. Nothing where the queue's key, if it has one, does not allow
+	// that.
 	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer, std::uint64_t offset,
 						 KeyAccess access = KeyAccess::local_read) const;
 
@@ -104,8 +109,8 @@ public:
 	void release_window(hw::connectx::MptEntry &window);
 
 private:
-	// The addresses of the pages from @number on that a run of MTT entries names, as many as are
-	// to be had at once: the first so many of @pages. None if the first is missing.
+	// The addresses of the pages from @number on that a run of MTT entries names, as many as
+	// are to be had at once: the first so many of @pages. None if the first is missing.
 	std::size_t mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
 			      std::span<std::uint64_t> pages) const;
 	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,

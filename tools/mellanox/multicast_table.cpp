@@ -69,7 +69,10 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 		const std::uint8_t *entry = found->second.data();
 		if (std::memcmp(entry + McgHeader::gid, gid.raw, sizeof(gid.raw)) == 0) {
 			const std::size_t count =
-				rule_ == Members::counted ? std::min<std::size_t>(McgHeader::member_count.get(entry), room) : room;
+				rule_ == Members::counted
+					? std::min<std::size_t>(McgHeader::member_count.get(entry),
+								room)
+					: room;
 			for (std::size_t i = 0; i < count && out.size() < most; ++i) {
 				const std::uint8_t *member =
 					entry + McgHeader::size + i * McgMember::size;
@@ -77,7 +80,8 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 				if (rule_ == Members::marked && !in_use.get(member))
 					break;
 				out.push_back({McgMember::qpn.get(member),
-					       rule_ == Members::counted && McgMember::block_loopback.get(member)});
+					       rule_ == Members::counted &&
+						       McgMember::block_loopback.get(member)});
 			}
 			// A group that outgrew its entry goes on further down the chain.
 		}

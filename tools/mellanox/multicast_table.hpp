@@ -19,15 +19,16 @@ namespace weft::mellanox
 class MulticastTable final : public hca::Groups
 {
 public:
-	// How an entry says which of its places hold members: a count in its head, or a bit in each.
+	// How an entry says which of its places hold members: a count in its head, or a bit in
+	// each.
 	enum class Members : std::uint8_t { counted, marked };
 
 	explicit MulticastTable(Members members = Members::counted) : rule_(members) {}
 
 	// Entries that are not zero, at a time: the table costs what is used in it.
 	static constexpr std::size_t kMost = 8192;
-	// A multicast packet goes to so many queue pairs at the most, for which so many entries are looked
-	// through.
+	// A multicast packet goes to so many queue pairs at the most, for which so many entries are
+	// looked through.
 	static constexpr std::size_t kMostMembers = 4096;
 	static constexpr std::size_t kMostSteps = 1024;
 

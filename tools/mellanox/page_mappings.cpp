@@ -38,10 +38,11 @@ Status for_each_mapping(std::span<const std::uint8_t> in, F &&f)
 Status count_pages(std::span<const std::uint8_t> mailbox, std::uint64_t &pages)
 {
 	std::uint64_t lent = 0;
-	const Status status = for_each_mapping(mailbox, [&](const std::uint8_t *, std::uint64_t, std::uint64_t size) {
-		lent += size / IcmMap::kPageSize;
-		return Status::ok;
-	});
+	const Status status = for_each_mapping(
+		mailbox, [&](const std::uint8_t *, std::uint64_t, std::uint64_t size) {
+			lent += size / IcmMap::kPageSize;
+			return Status::ok;
+		});
 	if (status == Status::ok)
 		pages += lent;
 	return status;
@@ -50,22 +51,24 @@ Status count_pages(std::span<const std::uint8_t> mailbox, std::uint64_t &pages)
 Status map_icm(std::span<const std::uint8_t> mailbox, IcmMap &icm, MemoryTable &memory)
 {
 	const GuestMemory *const guest = memory.memory();
-	const Status status =
-		for_each_mapping(mailbox, [&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
+	const Status status = for_each_mapping(
+		mailbox, [&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
 			const std::uint64_t address = PageMapping::virtual_address.get(mapping);
-			return address + (size - 1) >= address && guest && guest->covers(bus, size, Access::Write)
+			return address + (size - 1) >= address && guest &&
+					       guest->covers(bus, size, Access::Write)
 				       ? Status::ok
 				       : Status::bad_parameter;
 		});
 	if (status != Status::ok)
 		return status;
-	return for_each_mapping(mailbox, [&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
-		const std::uint64_t address = PageMapping::virtual_address.get(mapping);
-		if (!icm.map(address, bus, size))
-			return Status::exceeds_limit;
-		memory.forget_entries(address, size);
-		return Status::ok;
-	});
+	return for_each_mapping(
+		mailbox, [&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
+			const std::uint64_t address = PageMapping::virtual_address.get(mapping);
+			if (!icm.map(address, bus, size))
+				return Status::exceeds_limit;
+			memory.forget_entries(address, size);
+			return Status::ok;
+		});
 }
 
 } // namespace weft::mellanox

@@ -13,12 +13,13 @@ namespace weft::mellanox
 class IcmMap;
 class MemoryTable;
 
-// Adds the pages of all mappings to @pages. The firmware's own memory and its auxiliary memory are counted, as software expects to
-// lend them, and never used.
+// Adds the pages of all mappings to @pages. The firmware's own memory and its auxiliary memory are
+// counted, as software expects to lend them, and never used.
 hw::connectx::Status count_pages(std::span<const std::uint8_t> mailbox, std::uint64_t &pages);
 
-// Maps them into ICM, all or nothing, but for running out of pieces. A machine can lend what it has: whatever is backed by ICM is
-// bounded by its memory.
-hw::connectx::Status map_icm(std::span<const std::uint8_t> mailbox, IcmMap &icm, MemoryTable &memory);
+// Maps them into ICM, all or nothing, but for running out of pieces. A machine can lend what it
+// has: whatever is backed by ICM is bounded by its memory.
+hw::connectx::Status map_icm(std::span<const std::uint8_t> mailbox, IcmMap &icm,
+			     MemoryTable &memory);
 
 } // namespace weft::mellanox

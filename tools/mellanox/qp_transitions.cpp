@@ -30,8 +30,9 @@ constexpr Transition kTransitions[] = {
 
 const Transition *find_transition(Opcode opcode, QpState from)
 {
-	const auto found = std::ranges::find_if(
-		kTransitions, [&](const Transition &t) { return t.opcode == opcode && t.from == from; });
+	const auto found = std::ranges::find_if(kTransitions, [&](const Transition &t) {
+		return t.opcode == opcode && t.from == from;
+	});
 	return found == std::end(kTransitions) ? nullptr : found;
 }
 

@@ -11,7 +11,8 @@ namespace weft::mellanox
 bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t slot,
 		 std::span<const std::uint8_t, kEntrySize> entry)
 {
-	const auto bus = memory.bus_address(buffer, std::uint64_t{slot} * kEntrySize, KeyAccess::local_write);
+	const auto bus = memory.bus_address(buffer, std::uint64_t{slot} * kEntrySize,
+					    KeyAccess::local_write);
 	if (!bus)
 		return false;
 	// The last word holds the owner bit. A release store orders it behind the others.

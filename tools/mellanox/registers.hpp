@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accesses to registers, which are big-endian dwords. Parts of one read what the whole does; parts are not written.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Accesses to registers, which are big-endian
+// dwords. Parts of one read what the whole does; parts are not written.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,9 @@ void write_dwords(std::uint64_t offset, std::span<const std::byte> data, Write &
 {
 	const std::size_t lead = (4 - offset % 4) % 4;
 	for (std::size_t at = lead; at + 4 <= data.size(); at += 4)
-		write(offset + at, hw::connectx::load_be32(reinterpret_cast<const std::uint8_t *>(data.data()), at));
+		write(offset + at,
+		      hw::connectx::load_be32(reinterpret_cast<const std::uint8_t *>(data.data()),
+					      at));
 }
 
 } // namespace weft::mellanox

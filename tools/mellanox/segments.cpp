@@ -8,7 +8,8 @@ using hw::connectx::wqe_unit;
 using hw::connectx::WqeData;
 using hw::connectx::WqeInline;
 
-bool SegmentCursor::take_after(std::size_t head, std::size_t length, std::span<const std::byte> &bytes)
+bool SegmentCursor::take_after(std::size_t head, std::size_t length,
+			       std::span<const std::byte> &bytes)
 {
 	if (length > left_.size() || head + length > left_.size())
 		return false;
@@ -30,7 +31,8 @@ bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequ
 				return false;
 			if (bytes.empty())
 				continue;
-			out.pieces.push_back({out.inline_data.size(), 0, static_cast<std::uint32_t>(bytes.size()), true});
+			out.pieces.push_back({out.inline_data.size(), 0,
+					      static_cast<std::uint32_t>(bytes.size()), true});
 			out.inline_data.insert(out.inline_data.end(), bytes.begin(), bytes.end());
 			out.length += bytes.size();
 			continue;

@@ -45,7 +45,8 @@ private:
 	std::span<const std::byte> left_;
 };
 
-// The data of a request: all that is left. @inline_mask: the bits of an inline segment's length. False if it is cut short.
+// The data of a request: all that is left. @inline_mask: the bits of an inline segment's length.
+// False if it is cut short.
 bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequest &out);
 
 } // namespace weft::mellanox

@@ -3,8 +3,8 @@
 // and MSI-X capabilities, device serial number. Every bit has one of four natures: read-only,
 // writable, write-one-to-clear, or one of the few that act, which write() reports.
 //
-// The machine's own view of BARs is the client's business (QEMU sizes them itself); the registers here
-// behave as the PCI specification says all the same.
+// The machine's own view of BARs is the client's business (QEMU sizes them itself); the registers
+// here behave as the PCI specification says all the same.
 #pragma once
 
 #include <array>

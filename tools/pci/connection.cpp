@@ -109,10 +109,12 @@ void Connection::read_slice()
 void Connection::want(Watch::Ready reading)
 {
 	reading_ = reading;
-	watch_->want(reading | (unsent_.empty() ? unsigned{Watch::Nothing} : unsigned{Watch::Writable}));
+	watch_->want(reading |
+		     (unsent_.empty() ? unsigned{Watch::Nothing} : unsigned{Watch::Writable}));
 }
 
-// Handles the whole messages that the reader has, as far as @budget goes. False if the connection closed.
+// Handles the whole messages that the reader has, as far as @budget goes. False if the connection
+// closed.
 bool Connection::handle_messages(unsigned &budget)
 {
 	while (budget) {
@@ -135,9 +137,10 @@ bool Connection::handle_messages(unsigned &budget)
 	return true;
 }
 
-// The client's own end of the connection, or a socket on its way in which that is, would keep the connection open when the
-// client is gone: the end of it would never be seen, from the first byte of a message on. So a socket must be one that brings nothing,
-// and not the one at the other end of ours, to which nothing can be sent then. In shared time clients are those that the lab's own
+// The client's own end of the connection, or a socket on its way in which that is, would keep the
+// connection open when the client is gone: the end of it would never be seen, from the first byte
+// of a message on. So a socket must be one that brings nothing, and not the one at the other end of
+// ours, to which nothing can be sent then. In shared time clients are those that the lab's own
 // machines have, and answer over what they give.
 bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 {
@@ -145,7 +148,8 @@ bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 	for (const FileDescriptor &fd : fds) {
 		if (kind_of(fd.get()) != DescriptorKind::Socket)
 			continue;
-		if (!reader_.framing().takes_sockets || (!loop_.environment().is_shared() && !make_send_only(fd.get())))
+		if (!reader_.framing().takes_sockets ||
+		    (!loop_.environment().is_shared() && !make_send_only(fd.get())))
 			return false;
 		any = true;
 	}
@@ -162,8 +166,7 @@ Connection::Received Connection::receive()
 	header.msg_iovlen = 1;
 	header.msg_control = control;
 	header.msg_controllen = sizeof(control);
-	const auto size =
-		::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const auto size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return Received::All;
 	if (size <= 0) {
@@ -199,8 +202,8 @@ Connection::Received Connection::receive()
 
 std::size_t Connection::try_send(std::span<const std::byte> message)
 {
-	const auto sent = ::send(socket_.get(), message.data(), message.size(),
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
+	const auto sent =
+		::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return static_cast<std::size_t>(sent);
 	if (errno != EAGAIN && errno != EINTR)

@@ -35,7 +35,8 @@ public:
 	void start();
 	// Closes without a callback.
 	void close();
-	// Closes, with the callback. Where the client has its turn in shared time, that comes after it.
+	// Closes, with the callback. Where the client has its turn in shared time, that comes after
+	// it.
 	void drop(const std::string &reason);
 	// Whether the other side has hung up, though there may be messages left to read.
 	bool hung_up();

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What lies between a device model and whatever plugs it into a machine: a server of one protocol or
-// another (server.hpp), or a test. A model knows neither the protocol nor configuration space: it
-// describes itself, answers accesses to its BARs, and reaches its machine through a PciHost.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What lies between a device model and
+// whatever plugs it into a machine: a server of one protocol or another (server.hpp), or a test. A
+// model knows neither the protocol nor configuration space: it describes itself, answers accesses
+// to its BARs, and reaches its machine through a PciHost.
 //
 // All calls in both directions happen on the loop of the device (PciHost::loop()).
 #pragma once
@@ -71,7 +71,8 @@ public:
 	virtual GuestMemory &dma() = 0;
 	// Command register, Bus Master Enable: whether the device may access memory and send MSI-X.
 	virtual bool bus_master() const = 0;
-	// Where the machine has put BAR @bar, for a device that names its registers by their addresses; 0 before it has.
+	// Where the machine has put BAR @bar, for a device that names its registers by their
+	// addresses; 0 before it has.
 	virtual std::uint64_t bar_address(unsigned bar) const = 0;
 	// MSI-X control, MSI-X Enable. Without it, interrupts go by INTx.
 	virtual bool msix_enabled() const = 0;
@@ -104,8 +105,8 @@ public:
 	// Puts the device into its state after power-on. Called any number of times in a row.
 	virtual void reset(PciReset kind) = 0;
 
-	// A section of guest memory was added or removed, after the fact. When it returns nothing reads or
-	// writes what is there no more, on whatever thread: the machine is told so.
+	// A section of guest memory was added or removed, after the fact. When it returns nothing
+	// reads or writes what is there no more, on whatever thread: the machine is told so.
 	virtual void memory_changed() {}
 	// The driver turned Bus Master Enable on or off.
 	virtual void bus_master_changed(bool) {}

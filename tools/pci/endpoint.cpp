@@ -197,8 +197,8 @@ GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 		throw std::system_error(ENOSPC, std::generic_category(), "the machine's sections");
 	std::shared_ptr<const MemoryMapping> mapping;
 	if (fd >= 0)
-		mapping = MemoryMapping::map_file(fd, section.offset, section.size, section.writable,
-						  lender_);
+		mapping = MemoryMapping::map_file(fd, section.offset, section.size,
+						  section.writable, lender_);
 	const auto result = memory_.map(section.address, section.size, section.readable,
 					section.writable, std::move(mapping));
 	if (result == GuestMemory::MapResult::Mapped)

@@ -39,10 +39,10 @@ public:
 	// Regions: the BARs by their numbers, and configuration space.
 	static constexpr std::uint32_t kConfigRegion = 7;
 
-	// Attaches @device, which outlives the endpoint, as @interrupts do, and puts it into its state
-	// after power-on. Made, used and destroyed on @loop's thread. Throws std::invalid_argument if
-	// the device's description contradicts itself. A machine may have @most_mappings sections of
-	// memory.
+	// Attaches @device, which outlives the endpoint, as @interrupts do, and puts it into its
+	// state after power-on. Made, used and destroyed on @loop's thread. Throws
+	// std::invalid_argument if the device's description contradicts itself. A machine may have
+	// @most_mappings sections of memory.
 	Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
 		 std::shared_ptr<spdlog::logger> log, std::size_t most_mappings);
 	~Endpoint() override;
@@ -66,16 +66,16 @@ public:
 	// Whose memory it is: another one for each machine.
 	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
 
-	// Changes of the memory map; they tell the device. Without a descriptor, the section is there
-	// but out of reach. map() throws std::system_error, ENOSPC if there are as many sections as
-	// may be.
+	// Changes of the memory map; they tell the device. Without a descriptor, the section is
+	// there but out of reach. map() throws std::system_error, ENOSPC if there are as many
+	// sections as may be.
 	GuestMemory::MapResult map(const MemorySection &section, int fd);
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void unmap_all();
 
 	void reset(PciReset kind);
-	// A machine comes, whose memory is counted from nothing. Throws std::system_error if the process has no
-	// descriptor left; it must not be so when a machine goes.
+	// A machine comes, whose memory is counted from nothing. Throws std::system_error if the
+	// process has no descriptor left; it must not be so when a machine goes.
 	void admit();
 	// The machine is gone: its memory and descriptors are let go, and the device is reset.
 	//

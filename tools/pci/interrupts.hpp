@@ -16,11 +16,12 @@ class Interrupts
 public:
 	virtual ~Interrupts() = default;
 
-	// Whether there is a way for INTx. If not, the function has no interrupt pin for its machine.
+	// Whether there is a way for INTx. If not, the function has no interrupt pin for its
+	// machine.
 	virtual bool carries_intx() const = 0;
 
-	// Sends the message of @vector, which may not exist. What cannot be sent yet, for the vector is
-	// masked or not set up, is pending.
+	// Sends the message of @vector, which may not exist. What cannot be sent yet, for the
+	// vector is masked or not set up, is pending.
 	virtual void raise_msix(unsigned vector) = 0;
 	virtual bool pending(std::size_t vector) const = 0;
 	// No vector may send: MSI-X control has Function Mask, or the function is no bus master.
@@ -28,8 +29,8 @@ public:
 	// MSI-X was disabled: forgets what is pending.
 	virtual void clear_pending() = 0;
 
-	// The MSI-X table, @offset bytes from its start and inside of it. Where the other side keeps the
-	// table itself, nothing is behind it here.
+	// The MSI-X table, @offset bytes from its start and inside of it. Where the other side
+	// keeps the table itself, nothing is behind it here.
 	virtual void read_table(std::uint64_t, std::span<std::byte> data) const
 	{
 		std::ranges::fill(data, std::byte{0});

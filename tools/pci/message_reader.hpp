@@ -22,14 +22,14 @@ constexpr std::size_t kMaxMessageFds = 16;
 // Framing - how a protocol's messages begin, and how long they are.
 struct Framing {
 	struct Extent {
-		std::size_t size = 0; // of the whole message, its header included
+		std::size_t size = 0;          // of the whole message, its header included
 		const char *trouble = nullptr; // why no message begins so, or null
 	};
 
 	std::size_t header_size;
 	std::size_t most_size; // of a whole message
-	// What a header of header_size bytes says. If there is no trouble, the size is header_size at
-	// least and most_size at most.
+	// What a header of header_size bytes says. If there is no trouble, the size is header_size
+	// at least and most_size at most.
 	Extent (*measure)(std::span<const std::byte> header);
 	// Whether a message may have a socket with it.
 	bool takes_sockets;
@@ -40,7 +40,8 @@ struct Message {
 	std::span<const std::byte> head;
 	std::span<const std::byte> payload;
 	std::vector<FileDescriptor> fds;
-	// Register accesses that it stands for, for whoever shares the loop out: more than one if its handler says so.
+	// Register accesses that it stands for, for whoever shares the loop out: more than one if
+	// its handler says so.
 	unsigned cost = 1;
 
 	template<typename Header>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a protocol by which machines have functions brings along: the rest of a server is server.hpp.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a protocol by which machines have
+// functions brings along: the rest of a server is server.hpp.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace weft::pci
 
 class Endpoint;
 
-// Session - one client's conversation: takes messages, acts on the endpoint, makes replies. Knows no
-// socket.
+// Session - one client's conversation: takes messages, acts on the endpoint, makes replies. Knows
+// no socket.
 class Session
 {
 public:

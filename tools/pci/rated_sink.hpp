@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bounds what a machine can have written to the log: lines beyond so many a second are counted, and the count is
-// written before the next line that goes through. All cards write to one place, and one whose lines never
-// end would fill a disk, and have the others wait for the lock.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Bounds what a machine can have written to
+// the log: lines beyond so many a second are counted, and the count is written before the next line
+// that goes through. All cards write to one place, and one whose lines never end would fill a disk,
+// and have the others wait for the lock.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ public:
 	// Writes to @sinks, whose patterns it leaves alone, in the name of logger @name.
 	RatedSink(Environment &environment, std::string name, std::vector<spdlog::sink_ptr> sinks,
 		  unsigned most_lines = kMostLines)
-	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)), most_lines_(most_lines)
+	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)),
+	      most_lines_(most_lines)
 	{
 	}
 	~RatedSink() override;

@@ -21,13 +21,15 @@ namespace weft::pci
 namespace
 {
 
-// Until a card is tried again that cannot be plugged in: what the process lacks now, it may have soon.
+// Until a card is tried again that cannot be plugged in: what the process lacks now, it may have
+// soon.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
 std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)
 {
 	const auto all = spdlog::default_logger();
-	auto log = std::make_shared<spdlog::logger>(name, std::make_shared<RatedSink>(loop.environment(), name, all->sinks()));
+	auto log = std::make_shared<spdlog::logger>(
+		name, std::make_shared<RatedSink>(loop.environment(), name, all->sinks()));
 	log->set_level(all->level());
 	log->flush_on(all->flush_level());
 	return log;
@@ -176,7 +178,7 @@ private:
 	std::unique_ptr<Session> session_; // of the connection
 	std::shared_ptr<Connection> connection_;
 	std::atomic<bool> connected_{false}; // whether there is one, for other threads
-	std::optional<Watch> memory_lost_; // while there is a client
+	std::optional<Watch> memory_lost_;   // while there is a client
 };
 
 Server::Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,

@@ -22,8 +22,8 @@ class Server
 {
 public:
 	// Plugs @device in under @name (for the log), for clients that speak what @make_protocol
-	// makes. A machine may share @most_mappings sections of its memory. Any thread but the loop's
-	// own may make and destroy a server; @loop and @device outlive it.
+	// makes. A machine may share @most_mappings sections of its memory. Any thread but the
+	// loop's own may make and destroy a server; @loop and @device outlive it.
 	Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	       std::size_t most_mappings);
 	~Server();

@@ -21,7 +21,8 @@ constexpr unsigned switch_life_time = 18;
 /* Everybody may read all but the key, IBA table 144. */
 constexpr unsigned mkey_protect = 1;
 
-SmpRequest &add(std::vector<SmpRequest> &batch, const Path &path, std::uint16_t attribute, std::uint32_t modifier)
+SmpRequest &add(std::vector<SmpRequest> &batch, const Path &path, std::uint16_t attribute,
+		std::uint32_t modifier)
 {
 	return batch.emplace_back(path, MadMethod::set, attribute, modifier);
 }
@@ -275,7 +276,8 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 		const bool at_once = node.is_switch() && (node.switch_info.life_time_state_change &
 							  ib::SwitchInfo::optimized_sl_to_vl) != 0;
 		if (at_once)
-			ask({static_cast<int>(i), 0}, ib::sl_to_vl_all_inputs | ib::sl_to_vl_all_outputs);
+			ask({static_cast<int>(i), 0},
+			    ib::sl_to_vl_all_inputs | ib::sl_to_vl_all_outputs);
 		for (unsigned out = 0; out < node.ports.size(); out++) {
 			PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(out)};
 			if (!node.is_switch()) {
@@ -300,7 +302,8 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 bool Configurator::may_raise(const Subnet &subnet, PortRef ref, PortState from)
 {
 	const PortData &port = subnet.port(ref);
-	return ref.port != 0 && port.known && port.peer && subnet.port(port.peer).known && port.info.state() == from;
+	return ref.port != 0 && port.known && port.peer && subnet.port(port.peer).known &&
+	       port.info.state() == from;
 }
 
 void Configurator::raise_ports(Subnet &subnet, PortState from, PortState to)

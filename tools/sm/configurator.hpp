@@ -33,9 +33,10 @@ public:
 	void forget();
 
 	/*
-	 * Bring a discovered subnet with LIDs and routes into service: P_Keys, addresses, with which
-	 * ports go from INIT to ARMED, tables, then ACTIVE. Updates the subnet's PortInfo to what the
-	 * nodes answered. False if something did not answer or refused: worth another sweep.
+	 * Bring a discovered subnet with LIDs and routes into service: P_Keys, addresses, with
+	 * which ports go from INIT to ARMED, tables, then ACTIVE. Updates the subnet's PortInfo to
+	 * what the nodes answered. False if something did not answer or refused: worth another
+	 * sweep.
 	 */
 	bool configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups);
 

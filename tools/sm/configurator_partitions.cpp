@@ -104,9 +104,10 @@ std::vector<Configurator::PkeyTable> Configurator::pkey_tables(Subnet &subnet) c
 			 * subnet's, and nothing is let through for it. */
 			const PortData &peer = subnet.port(subnet.port(ref).peer);
 			if (!peer.pkeys.empty())
-				tables.push_back({ref, static_cast<std::uint32_t>(number) << 16,
-						  node.switch_info.partition_enforcement_cap.value(),
-						  &peer.pkeys});
+				tables.push_back(
+					{ref, static_cast<std::uint32_t>(number) << 16,
+					 node.switch_info.partition_enforcement_cap.value(),
+					 &peer.pkeys});
 		}
 	}
 	return tables;

@@ -34,7 +34,10 @@ public:
 		return std::move(subnet_);
 	}
 
-	/* What has changed since @before, of which all else is taken; nothing if that cannot be told. */
+	/*
+	 * What has changed since @before, of which all else is taken; nothing if that cannot be
+	 * told.
+	 */
 	std::optional<Subnet> run_again(const Subnet &before)
 	{
 		subnet_.nodes = before.nodes;
@@ -56,9 +59,10 @@ private:
 	}
 
 	/*
-	 * Reads the ports of the switches of which one is no longer what it was, and forgets what was
-	 * behind those that are down or have come up anew; the latter are to be looked behind.
-	 * False if a switch does not answer, whose way may be what has changed, or if it is our own link.
+	 * Reads the ports of the switches of which one is no longer what it was, and forgets what
+	 * was behind those that are down or have come up anew; the latter are to be looked behind.
+	 * False if a switch does not answer, whose way may be what has changed, or if it is our own
+	 * link.
 	 */
 	bool read_changes(const std::vector<int> &switches, std::vector<Frontier> &frontier)
 	{
@@ -129,7 +133,8 @@ private:
 					to.ports[peer.port].path = path;
 				if (place[static_cast<std::size_t>(peer.node)] >= 0)
 					continue;
-				place[static_cast<std::size_t>(peer.node)] = static_cast<int>(order.size());
+				place[static_cast<std::size_t>(peer.node)] =
+					static_cast<int>(order.size());
 				order.push_back(peer.node);
 				to.path = std::move(path);
 				to.in_port = peer.port;
@@ -142,7 +147,9 @@ private:
 		for (Node &each : kept.nodes) {
 			each.switch_index = -1;
 			for (PortData &port : each.ports)
-				port.peer.node = port.peer ? place[static_cast<std::size_t>(port.peer.node)] : -1;
+				port.peer.node =
+					port.peer ? place[static_cast<std::size_t>(port.peer.node)]
+						  : -1;
 		}
 		subnet_ = std::move(kept);
 	}
@@ -283,8 +290,8 @@ private:
 	void ask_ports(int index)
 	{
 		for (unsigned port = 0; port < node(index).ports.size(); port++)
-			ask({index, static_cast<std::uint8_t>(port)}, node(index).path, ib::attr_port_info,
-			    port);
+			ask({index, static_cast<std::uint8_t>(port)}, node(index).path,
+			    ib::attr_port_info, port);
 	}
 
 	void ask(PortRef ref, const Path &path, std::uint16_t attribute, std::uint32_t modifier)

@@ -17,9 +17,10 @@ namespace weft::sm
 Subnet discover(MadClient &client);
 
 /*
- * The same, of what a sweep before has found: only switches that say that a port's state has changed are
- * read anew, and only what is behind such ports is looked for. Nothing if that does not do: discover().
- * A change of a node that changes no link (its description, a capability) is not seen.
+ * The same, of what a sweep before has found: only switches that say that a port's state has
+ * changed are read anew, and only what is behind such ports is looked for. Nothing if that does not
+ * do: discover(). A change of a node that changes no link (its description, a capability) is not
+ * seen.
  */
 std::optional<Subnet> discover_changes(MadClient &client, const Subnet &before);
 

@@ -17,14 +17,16 @@ std::vector<LidTable::Entry> LidFile::load() const
 	std::string line;
 	unsigned wrong = 0;
 	/* No subnet has more ports than LIDs; a file that does not end is left where it is. */
-	for (unsigned number = 0; number <= ib::lid_unicast_last && std::getline(stream, line); number++) {
+	for (unsigned number = 0; number <= ib::lid_unicast_last && std::getline(stream, line);
+	     number++) {
 		std::istringstream words(line);
 		std::uint64_t guid = 0;
 		unsigned base = 0, lmc = 0;
 		std::string rest;
-		if (words >> std::hex >> guid >> std::dec >> base >> lmc && !(words >> rest) && guid != 0 &&
-		    base <= ib::lid_unicast_last && lmc <= LidTable::lmc_max)
-			entries.push_back({guid, static_cast<ib::Lid>(base), static_cast<std::uint8_t>(lmc)});
+		if (words >> std::hex >> guid >> std::dec >> base >> lmc && !(words >> rest) &&
+		    guid != 0 && base <= ib::lid_unicast_last && lmc <= LidTable::lmc_max)
+			entries.push_back(
+				{guid, static_cast<ib::Lid>(base), static_cast<std::uint8_t>(lmc)});
 		else
 			wrong++;
 	}
@@ -39,7 +41,8 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 		return;
 	std::string text;
 	for (const auto &entry : entries)
-		text += fmt::format("{:#018x} {} {}\n", std::uint64_t{entry.guid}, entry.base, entry.lmc);
+		text += fmt::format("{:#018x} {} {}\n", std::uint64_t{entry.guid}, entry.base,
+				    entry.lmc);
 	if (text == stored_)
 		return;
 	/* Once for each change, whether it can be written or not. */
@@ -55,8 +58,8 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 	if (!error)
 		std::filesystem::rename(fresh, path_, error);
 	if (error)
-		spdlog::warn("sm: {} cannot be written ({}): LIDs may be others after a restart", path_.string(),
-			     error.message());
+		spdlog::warn("sm: {} cannot be written ({}): LIDs may be others after a restart",
+			     path_.string(), error.message());
 }
 
 } // namespace weft::sm

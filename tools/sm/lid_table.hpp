@@ -25,7 +25,10 @@ public:
 
 	LidTable();
 
-	/* What ports are to have that were there before; those that are taken, or are no LIDs, are left out. */
+	/*
+	 * What ports are to have that were there before; those that are taken, or are no LIDs, are
+	 * left out.
+	 */
 	void restore(const std::vector<Entry> &entries);
 	/* All, of ports that are away too, by GUID. */
 	std::vector<Entry> entries() const;
@@ -37,8 +40,8 @@ public:
 	void assign(Subnet &subnet, unsigned lmc);
 
 	/*
-	 * Let every port known have other LIDs than before at the next assign(); one for which none are
-	 * left keeps its own.
+	 * Let every port known have other LIDs than before at the next assign(); one for which none
+	 * are left keeps its own.
 	 */
 	void renumber();
 

@@ -18,23 +18,28 @@ constexpr std::size_t inbox_max = 8192;
 } // namespace
 
 MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config,
-		     std::function<void(fabric::AddressedMad &&)> other, std::function<void()> arrived)
-    : loop_(loop), config_(config), other_(std::move(other)), arrived_(std::in_place, loop, std::move(arrived)),
+		     std::function<void(fabric::AddressedMad &&)> other,
+		     std::function<void()> arrived)
+    : loop_(loop), config_(config), other_(std::move(other)),
+      arrived_(std::in_place, loop, std::move(arrived)),
       /* Late answers to an earlier manager on this port must not match, nor guessed ones. */
       tid_(loop.random()),
       mads_(std::in_place, port,
-	    fabric::MadPort::Config{
-		    .description = config.name, .node_guid = config.guid, .is_sm = true, .environment = &loop.environment()},
+	    fabric::MadPort::Config{.description = config.name,
+				    .node_guid = config.guid,
+				    .is_sm = true,
+				    .environment = &loop.environment()},
 	    fabric::MadPort::Handlers{.received =
-		     [this](fabric::AddressedMad &&mad) {
-			     {
-				     std::lock_guard lock(mutex_);
-				     if (inbox_.size() < inbox_max)
-					     inbox_.push_back(std::move(mad));
-			     }
-			     arrived_->signal();
-		     },
-	     .port_changed = [this] { wake(); }})
+					      [this](fabric::AddressedMad &&mad) {
+						      {
+							      std::lock_guard lock(mutex_);
+							      if (inbox_.size() < inbox_max)
+								      inbox_.push_back(
+									      std::move(mad));
+						      }
+						      arrived_->signal();
+					      },
+				      .port_changed = [this] { wake(); }})
 {
 }
 

@@ -66,7 +66,8 @@ public:
 	 * @arrived: runs on the loop when there is something to take, or somebody called wake().
 	 */
 	MadClient(Loop &loop, fabric::Port &port, const Config &config,
-		  std::function<void(fabric::AddressedMad &&)> other, std::function<void()> arrived);
+		  std::function<void(fabric::AddressedMad &&)> other,
+		  std::function<void()> arrived);
 
 	fabric::MadPort &mads() { return *mads_; }
 	/* On the loop, outside of all the others, as the last. */

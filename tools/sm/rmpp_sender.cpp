@@ -44,7 +44,8 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	}
 	const std::size_t size_of_all = records.bytes().size();
 	if (transfers_.size() >= transfers_max || its_transfers >= transfers_of_one ||
-	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) || (bytes != 0 && bytes + size_of_all > bytes_max)) {
+	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) ||
+	    (bytes != 0 && bytes + size_of_all > bytes_max)) {
 		spdlog::warn("sm: too many RMPP transfers, LID {} has to wait", to.dlid);
 		return;
 	}

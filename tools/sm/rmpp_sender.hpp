@@ -19,15 +19,22 @@ namespace weft::sm
 class RmppSender
 {
 public:
-	/* Whoever asks for more tables at once has to ask again, as has everybody while so many bytes of answers wait for acknowledgement. */
+	/*
+	 * Whoever asks for more tables at once has to ask again, as has everybody while so many
+	 * bytes of answers wait for acknowledgement.
+	 */
 	static constexpr std::size_t transfers_of_one = 16;
 	static constexpr std::size_t bytes_max = std::size_t{256} << 20;
 	static constexpr std::size_t bytes_of_one = bytes_max / 8;
 
 	explicit RmppSender(MadClient &client) : client_(client) {}
 
-	/* Begin a transfer of records to who asked, by the GUID of its port. `head` has everything but the RMPP fields. */
-	void start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head, const RecordSet &records);
+	/*
+	 * Begin a transfer of records to who asked, by the GUID of its port. `head` has everything
+	 * but the RMPP fields.
+	 */
+	void start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head,
+		   const RecordSet &records);
 	/* An ACK, STOP or ABORT arrived. */
 	void handle(const fabric::AddressedMad &mad);
 	/* Repeat and give up what is due. */

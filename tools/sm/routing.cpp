@@ -96,8 +96,8 @@ void route(Subnet &subnet)
 	/* Switches with end ports: what others say and hear themselves fills no buffers. */
 	std::vector<bool> ends(count);
 	for (std::size_t index = 0; index < count; index++)
-		ends[index] = std::ranges::any_of(targets[index],
-						    [](const Target &target) { return target.port != 0; });
+		ends[index] = std::ranges::any_of(
+			targets[index], [](const Target &target) { return target.port != 0; });
 	std::optional<UpDown> up_down;
 	if (may_lock_up(subnet, edges, ends))
 		up_down.emplace(subnet, edges);
@@ -126,8 +126,9 @@ void route(Subnet &subnet)
 			auto &used = load[at];
 			for (const Edge &edge : edges[at])
 				if (up_down ? up_down->leads(at, edge)
-					    : subnet.hops(static_cast<int>(destination),
-							  edge.to) + 1 == hops)
+					    : subnet.hops(static_cast<int>(destination), edge.to) +
+							      1 ==
+						      hops)
 					nearer.push_back({used[edge.port], edge.port});
 			for (const Target &target : targets[destination]) {
 				Way *best = nearer.data();

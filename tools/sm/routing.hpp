@@ -10,9 +10,9 @@ namespace weft::sm
 
 /*
  * Fill in the hop counts between switches and every switch's linear forwarding table: shortest
- * paths, or, where these could lock up, those that go up and down (up_down.hpp); spread over equal ones
- * by how many LIDs a port carries already. LIDs must be assigned.
- * Costs switches * links for the distances and LIDs * switches for the tables.
+ * paths, or, where these could lock up, those that go up and down (up_down.hpp); spread over equal
+ * ones by how many LIDs a port carries already. LIDs must be assigned. Costs switches * links for
+ * the distances and LIDs * switches for the tables.
  */
 void route(Subnet &subnet);
 

@@ -17,7 +17,10 @@
 namespace weft::sm
 {
 
-/* A directed route, by the ports out of each node: in place, for a large subnet has tens of thousands. */
+/*
+ * A directed route, by the ports out of each node: in place, for a large subnet has tens of
+ * thousands.
+ */
 class Path
 {
 public:

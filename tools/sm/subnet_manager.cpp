@@ -159,7 +159,10 @@ void SubnetManager::work()
 {
 	if (turn_ == Turn::not_begun || client_.stopped())
 		return;
-	/* Within the work, which waits for answers: others are answered all the same, as they may wait for us. */
+	/*
+	 * Within the work, which waits for answers: others are answered all the same, as they may
+	 * wait for us.
+	 */
 	if (turn_ == Turn::working) {
 		client_.take_arrived();
 		return;
@@ -289,8 +292,9 @@ void SubnetManager::sweep(Extent extent)
 	}
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
 	spdlog::info("sm: sweep of {}{} nodes, {} switches, {} end ports in {} us{}",
-		     extent == Extent::changes ? "changes among " : "", subnet->nodes.size(), subnet->switches.size(), subnet->end_ports.size(),
-		     took.count(), complete ? "" : ", incomplete");
+		     extent == Extent::changes ? "changes among " : "", subnet->nodes.size(),
+		     subnet->switches.size(), subnet->end_ports.size(), took.count(),
+		     complete ? "" : ", incomplete");
 	publish(std::move(subnet), complete);
 }
 

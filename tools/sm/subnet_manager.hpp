@@ -62,8 +62,8 @@ public:
 	Garbler &garbler() { return sa_.garbler(); }
 	Status status() const;
 	/*
-	 * Wait until the status satisfies `condition`; false if it did not in time. Where nobody else
-	 * drives the manager, this does.
+	 * Wait until the status satisfies `condition`; false if it did not in time. Where nobody
+	 * else drives the manager, this does.
 	 */
 	bool wait_for(const std::function<bool(const Status &)> &condition,
 		      std::chrono::milliseconds timeout);

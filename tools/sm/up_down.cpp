@@ -39,7 +39,10 @@ public:
 
 	const std::vector<std::size_t> &neighbours(std::size_t at) const { return neighbours_[at]; }
 
-	/* What is on its way from the @from th neighbour of @at may wait for room on the way to its @to th. */
+	/*
+	 * What is on its way from the @from th neighbour of @at may wait for room on the way to its
+	 * @to th.
+	 */
 	void wait(std::size_t from, std::size_t at, std::size_t to)
 	{
 		waits_[arriving_[at][from]][to] = true;
@@ -55,7 +58,8 @@ public:
 			if (waiting_for_it[channel] == 0)
 				free.push_back(channel);
 		std::vector<std::vector<std::size_t>> others(waits_.size());
-		each_wait([&](std::size_t one, std::size_t other) { others[one].push_back(other); });
+		each_wait(
+			[&](std::size_t one, std::size_t other) { others[one].push_back(other); });
 		std::size_t taken = 0;
 		for (; taken < free.size(); taken++)
 			for (std::size_t other : others[free[taken]])
@@ -68,8 +72,9 @@ private:
 	std::size_t number(std::size_t from, std::size_t to) const
 	{
 		const auto &own = neighbours_[from];
-		return first_[from] + static_cast<std::size_t>(
-					      std::lower_bound(own.begin(), own.end(), to) - own.begin());
+		return first_[from] +
+		       static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), to) -
+						own.begin());
 	}
 
 	template<typename Function>
@@ -110,7 +115,10 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 		for (std::size_t at = 0; at < edges.size(); at++)
 			if (hops(at) != kUnreachable)
 				by_hops[hops(at)].push_back(at);
-		/* What comes by a switch, or from it: only that can wait. So the farthest are looked at first. */
+		/*
+		 * What comes by a switch, or from it: only that can wait. So the farthest are
+		 * looked at first.
+		 */
 		std::vector<bool> passes = ends;
 		for (std::size_t far = by_hops.size() - 1; far > 0; far--)
 			for (std::size_t at : by_hops[far]) {

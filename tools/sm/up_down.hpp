@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ways on which packets cannot wait for each other in a circle. A packet holds the buffer that it is in until the next one has room; where ways go
-// round, as on rings and tori, each can come to wait for the next one, for ever.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Ways on which packets cannot wait for each
+// other in a circle. A packet holds the buffer that it is in until the next one has room; where
+// ways go round, as on rings and tori, each can come to wait for the next one, for ever.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +23,18 @@ struct Edge {
 using Edges = std::vector<std::vector<Edge>>;
 
 /*
- * Whether packets that go by fewest hops, by any of equal ways, could come to wait for each other in a circle. They go from and
- * to those switches that @ends has, by index. The subnet's distances are known.
+ * Whether packets that go by fewest hops, by any of equal ways, could come to wait for each other
+ * in a circle. They go from and to those switches that @ends has, by index. The subnet's distances
+ * are known.
  */
 bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
 
 /*
- * Up and down (up*-down*) routing: links have an upper and a lower end, nearer to a root and farther from it, and no way goes up again once it has gone down.
- * So it does not go round: what waits for a link down waits for links below alone. The root is the switch with the shortest ways to all, one for
- * each part of the subnet. Ways are the shortest that there are under this rule, but that a switch that can go down does.
+ * Up and down (up*-down*) routing: links have an upper and a lower end, nearer to a root and
+ * farther from it, and no way goes up again once it has gone down. So it does not go round: what
+ * waits for a link down waits for links below alone. The root is the switch with the shortest ways
+ * to all, one for each part of the subnet. Ways are the shortest that there are under this rule,
+ * but that a switch that can go down does.
  */
 class UpDown
 {

@@ -76,7 +76,8 @@ void Intruder::run()
 				plug_in();
 			carry_out(act);
 		} catch (const std::exception &error) {
-			throw std::runtime_error(std::string(act.name) + ", turn " + std::to_string(turn) + ": " + error.what());
+			throw std::runtime_error(std::string(act.name) + ", turn " +
+						 std::to_string(turn) + ": " + error.what());
 		}
 	}
 }
@@ -93,7 +94,8 @@ void Intruder::carry_out(Act &act)
 		hung_up = true;
 	}
 	if (hung_up != (act.ending == Ending::loses_it))
-		throw std::runtime_error(hung_up ? "the daemon ended the connection" : "the daemon did not end the connection");
+		throw std::runtime_error(hung_up ? "the daemon ended the connection"
+						 : "the daemon did not end the connection");
 	if (hung_up)
 		count("cards-lost");
 	++act.turns;
@@ -121,7 +123,8 @@ void Intruder::plug_in()
 		}
 	}
 	driver_ = std::make_unique<CardDriver>(*machine_);
-	machine_->write(0, hw::connectx::bar0::reset, __builtin_bswap32(hw::connectx::bar0::reset_bit));
+	machine_->write(0, hw::connectx::bar0::reset,
+			__builtin_bswap32(hw::connectx::bar0::reset_bit));
 	driver_->bring_up_events();
 	cq_ = driver_->create_cq(CardDriver::kFirstCq, kLogCq);
 	const auto region = driver_->make_buffer(kScratch);
@@ -129,8 +132,9 @@ void Intruder::plug_in()
 	MptEntry mpt{};
 	std::uint8_t *const e = mpt.bytes;
 	MptEntry::region.set(e, 1);
-	for (const auto &right : {MptEntry::local_read, MptEntry::local_write, MptEntry::remote_read, MptEntry::remote_write,
-				  MptEntry::remote_atomic})
+	for (const auto &right :
+	     {MptEntry::local_read, MptEntry::local_write, MptEntry::remote_read,
+	      MptEntry::remote_write, MptEntry::remote_atomic})
 		right.set(e, 1);
 	MptEntry::mem_key.set(e, hw::connectx::mpt_key(kKey));
 	MptEntry::pd.set(e, kPd);
@@ -161,7 +165,8 @@ void Intruder::must_refuse(const CardDriver::Result &result, const char *what)
 void Intruder::await_active_port()
 {
 	const auto deadline = std::chrono::steady_clock::now() + kPatience;
-	const auto request = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::get, ib::attr_port_info, 1);
+	const auto request = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::get,
+					  ib::attr_port_info, 1);
 	for (;;) {
 		const ib::Mad answer = driver_->ask(1, request);
 		ib::Smp smp;
@@ -178,10 +183,12 @@ void Intruder::await_active_port()
 	}
 }
 
-Intruder::Queue Intruder::create_queue(std::uint32_t qpn, ServiceType service, std::uint16_t remote_lid, std::uint32_t remote_qpn)
+Intruder::Queue Intruder::create_queue(std::uint32_t qpn, ServiceType service,
+				       std::uint16_t remote_lid, std::uint32_t remote_qpn)
 {
 	must(driver_->command(Opcode::to_rst_qp, qpn, 2), "2RST_QP");
-	Queue queue{qpn, driver_->make_buffer((std::uint64_t{kSendStride} << kLogSendQueue) + 4096), 0};
+	Queue queue{qpn, driver_->make_buffer((std::uint64_t{kSendStride} << kLogSendQueue) + 4096),
+		    0};
 	Mailbox mailbox(hw::connectx::qp_mailbox_size);
 	std::uint8_t *const c = mailbox.data() + hw::connectx::qp_mailbox_context;
 	QpContext::service_type.set(c, static_cast<std::uint32_t>(service));
@@ -197,7 +204,8 @@ Intruder::Queue Intruder::create_queue(std::uint32_t qpn, ServiceType service, s
 	QpContext::doorbell_record.set(c, driver_->allocate(4, 4));
 	QpContext::qkey.set(c, 0x0b1b);
 	for (unsigned i = 0; i < kSendQueue; ++i)
-		machine_->object<ib::be32>(queue.buffer.bus + std::uint64_t{i} * kSendStride) = WqeControl::owner_bit;
+		machine_->object<ib::be32>(queue.buffer.bus + std::uint64_t{i} * kSendStride) =
+			WqeControl::owner_bit;
 	must(driver_->command(Opcode::rst2init_qp, qpn, 0, mailbox), "RST2INIT_QP");
 
 	Mailbox next(hw::connectx::qp_mailbox_size);
@@ -220,16 +228,20 @@ Intruder::Queue Intruder::create_queue(std::uint32_t qpn, ServiceType service, s
 
 void Intruder::post(Queue &queue, std::vector<std::byte> wqe)
 {
-	const std::uint64_t at = queue.buffer.bus + std::uint64_t{queue.posted % kSendQueue} * kSendStride;
+	const std::uint64_t at =
+		queue.buffer.bus + std::uint64_t{queue.posted % kSendQueue} * kSendStride;
 	WqeControl control;
 	std::memcpy(&control, wqe.data(), sizeof(control));
 	std::uint32_t word = control.opcode_word & ~WqeControl::owner_bit;
 	if (queue.posted >> kLogSendQueue & 1)
 		word |= WqeControl::owner_bit;
-	std::memcpy(machine_->memory(at + 4, wqe.size() - 4).data(), wqe.data() + 4, wqe.size() - 4);
+	std::memcpy(machine_->memory(at + 4, wqe.size() - 4).data(), wqe.data() + 4,
+		    wqe.size() - 4);
 	machine_->object<ib::be32>(at) = word;
 	++queue.posted;
-	machine_->write<std::uint32_t>(2, hw::connectx::uar::page_size * CardDriver::kUarPage + hw::connectx::uar::send_doorbell,
+	machine_->write<std::uint32_t>(2,
+				       hw::connectx::uar::page_size * CardDriver::kUarPage +
+					       hw::connectx::uar::send_doorbell,
 				       __builtin_bswap32(queue.qpn << 8));
 	reap();
 }
@@ -237,7 +249,8 @@ void Intruder::post(Queue &queue, std::vector<std::byte> wqe)
 void Intruder::reap()
 {
 	for (;;) {
-		const auto &entry = machine_->object<Cqe>(cq_.buffer.bus + sizeof(Cqe) * (cq_.consumer % (1u << kLogCq)));
+		const auto &entry = machine_->object<Cqe>(
+			cq_.buffer.bus + sizeof(Cqe) * (cq_.consumer % (1u << kLogCq)));
 		if (entry.owner() != ((cq_.consumer >> kLogCq & 1) != 0))
 			return;
 		if (entry.qpn() == kGsi) {
@@ -259,7 +272,8 @@ void Intruder::let_it_work()
 
 std::uint64_t Intruder::packets_sent()
 {
-	auto request = driver_->mad(ib::MgmtClass::perf, ib::MadMethod::get, ib::attr_port_counters_extended);
+	auto request = driver_->mad(ib::MgmtClass::perf, ib::MadMethod::get,
+				    ib::attr_port_counters_extended);
 	ib::PerfMad perf;
 	std::memcpy(&perf, &request, sizeof(perf));
 	ib::PortCountersExtended counters{};
@@ -278,13 +292,13 @@ void Intruder::await_packets(std::uint64_t before, std::uint64_t packets)
 	std::uint64_t sent;
 	while ((sent = packets_sent() - before) < packets)
 		if (std::chrono::steady_clock::now() > deadline)
-			throw std::runtime_error(std::to_string(sent) + " packets left where " + std::to_string(packets) +
-						 " should");
+			throw std::runtime_error(std::to_string(sent) + " packets left where " +
+						 std::to_string(packets) + " should");
 	count("packets", sent);
 }
 
-void Intruder::send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey, bool vl15,
-			       std::span<const std::byte> payload)
+void Intruder::send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
+			       bool vl15, std::span<const std::byte> payload)
 {
 	await_completions(special_.posted - kSendQueue + 1);
 	packet::Headers headers;
@@ -298,15 +312,16 @@ void Intruder::send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::u
 	headers.deth.src_qp = 1u;
 	std::array<std::uint8_t, 128> bytes{};
 	unsigned length = 0;
-	if (packet::build(headers, static_cast<unsigned>(payload.size()), bytes.data(), bytes.size(), &length) !=
-	    packet::Error::none)
+	if (packet::build(headers, static_cast<unsigned>(payload.size()), bytes.data(),
+			  bytes.size(), &length) != packet::Error::none)
 		throw std::logic_error("a packet that cannot be built");
 	const std::uint64_t at = scratch_ + (special_.posted % kSendQueue) * 4096;
 	const auto place = machine_->memory(at, length + payload.size() + 4);
 	std::memcpy(place.data(), bytes.data(), length);
 	std::memcpy(place.data() + length, payload.data(), payload.size());
 	WqeBuilder wqe(WqeOpcode::send, WqeControl::completion | (vl15 ? 1u << 17 : 0));
-	wqe.add(WqeData{static_cast<std::uint32_t>(length + payload.size() + 4), kKey, at - scratch_});
+	wqe.add(WqeData{static_cast<std::uint32_t>(length + payload.size() + 4), kKey,
+			at - scratch_});
 	auto done = wqe.done();
 	WqeControl control;
 	std::memcpy(&control, done.data(), sizeof(control));

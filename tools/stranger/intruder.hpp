@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A neighbour with a card of its own and no driver that would hold it back: what a hostile guest can do to the daemon that
-// emulates the cards of all, and to the others' traffic, in turns from a seed.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A neighbour with a card of its own and no
+// driver that would hold it back: what a hostile guest can do to the daemon that emulates the cards
+// of all, and to the others' traffic, in turns from a seed.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +53,10 @@ public:
 		std::map<std::string, std::uint64_t> effects{};
 	};
 
-	// All turns. An act that does not end as it should, or does not have its effect, is a failure: the connection that
-	// ends where it should go on, a command that is refused where it should be carried out, or the other way round, a
-	// packet that does not leave. Throws std::runtime_error, which says in which act.
+	// All turns. An act that does not end as it should, or does not have its effect, is a
+	// failure: the connection that ends where it should go on, a command that is refused where
+	// it should be carried out, or the other way round, a packet that does not leave. Throws
+	// std::runtime_error, which says in which act.
 	void run();
 	const std::vector<Act> &acts() const { return acts_; }
 
@@ -76,30 +77,41 @@ private:
 	void plug_in();
 	// The port as the manager has left it; waits until it is active.
 	void await_active_port();
-	Queue create_queue(std::uint32_t qpn, connectx::testing::ServiceType service, std::uint16_t remote_lid = 0,
-			   std::uint32_t remote_qpn = 0);
+	Queue create_queue(std::uint32_t qpn, connectx::testing::ServiceType service,
+			   std::uint16_t remote_lid = 0, std::uint32_t remote_qpn = 0);
 	void post(Queue &queue, std::vector<std::byte> wqe);
 	// Takes the completions that are there. Those of the special queue are counted.
 	void reap();
 	// Lets the card work for a little while.
 	void let_it_work();
-	// A packet of whole headers from QP1's number, as only the driver of the card may send; waits for room in the queue.
-	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey, bool vl15,
-			     std::span<const std::byte> payload);
+	// A packet of whole headers from QP1's number, as only the driver of the card may send;
+	// waits for room in the queue.
+	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
+			     bool vl15, std::span<const std::byte> payload);
 	// Waits until so many of the special queue's requests have completed.
 	void await_completions(std::uint32_t number);
 	// Waits until all that send_raw_packet() was given in this act has left, and counts it.
 	void await_raw_packets();
 	// What the port has sent, by its own counter.
 	std::uint64_t packets_sent();
-	// Waits until the port has sent @packets since it had sent @before, and counts those that it has.
+	// Waits until the port has sent @packets since it had sent @before, and counts those that
+	// it has.
 	void await_packets(std::uint64_t before, std::uint64_t packets);
 	// A command that the card has to carry out, or to refuse.
 	void must(const connectx::testing::CardDriver::Result &result, const char *what);
 	void must_refuse(const connectx::testing::CardDriver::Result &result, const char *what);
-	void count(const char *effect, std::uint64_t number = 1) { current_->effects[effect] += number; }
-	std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
-	const Victim &victim() { return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))]; }
+	void count(const char *effect, std::uint64_t number = 1)
+	{
+		current_->effects[effect] += number;
+	}
+	std::uint32_t below(std::uint32_t end)
+	{
+		return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_);
+	}
+	const Victim &victim()
+	{
+		return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))];
+	}
 
 	// The acts.
 	void take_the_last_descriptors();

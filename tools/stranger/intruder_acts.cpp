@@ -46,15 +46,16 @@ Mailbox mappings(F &&next)
 	for (std::uint32_t i = 0; i < kMappings; ++i) {
 		PageMapping mapping{};
 		next(i, mapping.bytes);
-		std::memcpy(mailbox.data() + i * sizeof(mapping.bytes), mapping.bytes, sizeof(mapping.bytes));
+		std::memcpy(mailbox.data() + i * sizeof(mapping.bytes), mapping.bytes,
+			    sizeof(mapping.bytes));
 	}
 	return mailbox;
 }
 
 } // namespace
 
-// A message with as many descriptors as any may have, which are more than the daemon has numbers left for: it cannot tell what was asked
-// of it, and ends the card that asked.
+// A message with as many descriptors as any may have, which are more than the daemon has numbers
+// left for: it cannot tell what was asked of it, and ends the card that asked.
 void Intruder::take_the_last_descriptors()
 {
 	const std::vector<int> many(vfio_user::kMaxMessageFds, machine_->memory_fd());
@@ -101,28 +102,35 @@ void Intruder::map_all_memory()
 	const auto beyond = mappings([this](std::uint32_t i, std::uint8_t *mapping) {
 		PageMapping::virtual_address.set(mapping, std::uint64_t{i + 1} << 48);
 		PageMapping::log_pages.set(mapping, log_all + 1 + below(51 - log_all));
-		PageMapping::bus_address.set(mapping, below(2) ? 0 : random_() & ~std::uint64_t{0xfff});
+		PageMapping::bus_address.set(mapping,
+					     below(2) ? 0 : random_() & ~std::uint64_t{0xfff});
 	});
-	must_refuse(driver_->command(Opcode::map_icm, kMappings, 0, beyond), "MAP_ICM of more than all memory");
+	must_refuse(driver_->command(Opcode::map_icm, kMappings, 0, beyond),
+		    "MAP_ICM of more than all memory");
 	count("refused");
 
 	auto init = driver_->init_hca_mailbox();
 	must(driver_->command(Opcode::close_hca), "CLOSE_HCA");
-	for (const auto &table : {hw::connectx::InitHca::log_qps, hw::connectx::InitHca::log_cqs, hw::connectx::InitHca::log_srqs}) {
+	for (const auto &table : {hw::connectx::InitHca::log_qps, hw::connectx::InitHca::log_cqs,
+				  hw::connectx::InitHca::log_srqs}) {
 		auto too_large = init;
 		table.set(too_large.bytes, 24);
-		must_refuse(driver_->command(Opcode::init_hca, 0, 0, too_large.bytes), "INIT_HCA with a table of 2^24");
+		must_refuse(driver_->command(Opcode::init_hca, 0, 0, too_large.bytes),
+			    "INIT_HCA with a table of 2^24");
 		count("refused");
 		table.set(init.bytes, 20);
 	}
 	hw::connectx::InitHca::log_mcg_size.set(init.bytes, 20);
-	must(driver_->command(Opcode::init_hca, 0, 0, init.bytes), "INIT_HCA with the largest tables");
+	must(driver_->command(Opcode::init_hca, 0, 0, init.bytes),
+	     "INIT_HCA with the largest tables");
 }
 
-// Single pages that do not touch one another, until no more are taken; then windows cut in two, which would be more.
+// Single pages that do not touch one another, until no more are taken; then windows cut in two,
+// which would be more.
 void Intruder::split_windows()
 {
-	constexpr std::uint32_t bound = 65536; // "What one guest can take" in Documentation/connectx.rst
+	constexpr std::uint32_t bound =
+		65536; // "What one guest can take" in Documentation/connectx.rst
 	std::uint64_t address = std::uint64_t{1} << 40;
 	for (std::uint32_t pieces = 0;; pieces += kMappings) {
 		const auto pages = mappings([&](std::uint32_t, std::uint8_t *mapping) {
@@ -139,7 +147,9 @@ void Intruder::split_windows()
 			throw std::runtime_error("windows without end");
 	}
 	for (std::uint64_t page = 1; page < 32; page += 2) {
-		must_refuse(driver_->immediate(Opcode::unmap_icm, 1, CardDriver::kIcmSize - (page + 1) * 4096), "a cut too many");
+		must_refuse(driver_->immediate(Opcode::unmap_icm, 1,
+					       CardDriver::kIcmSize - (page + 1) * 4096),
+			    "a cut too many");
 		count("refused");
 	}
 }
@@ -150,7 +160,9 @@ void Intruder::truncate_memory()
 		throw std::runtime_error("ftruncate");
 	// No look at our own memory from here on: it is as gone for us.
 	driver_->raw(Opcode::query_fw, 0, 0, 0, scratch_);
-	machine_->write<std::uint32_t>(2, hw::connectx::uar::page_size * CardDriver::kUarPage + hw::connectx::uar::send_doorbell,
+	machine_->write<std::uint32_t>(2,
+				       hw::connectx::uar::page_size * CardDriver::kUarPage +
+					       hw::connectx::uar::send_doorbell,
 				       __builtin_bswap32(special_.qpn << 8));
 }
 
@@ -176,7 +188,8 @@ void Intruder::take_descriptors()
 
 void Intruder::trap_by_the_thousand()
 {
-	auto trap = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::trap, ib::attr_notice);
+	auto trap =
+		driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::trap, ib::attr_notice);
 	for (unsigned i = 0; i < 1000; ++i) {
 		trap.header.tid = random_();
 		std::memset(trap.data, static_cast<int>(below(256)), sizeof(trap.data));
@@ -189,16 +202,21 @@ void Intruder::join_and_leave_for_others()
 {
 	for (const Victim &who : options_.victims) {
 		for (const auto method : {ib::MadMethod::set, ib::MadMethod::remove}) {
-			auto request = driver_->mad(ib::MgmtClass::subn_adm, method, ib::attr_mc_member_record);
+			auto request = driver_->mad(ib::MgmtClass::subn_adm, method,
+						    ib::attr_mc_member_record);
 			request.header.class_version = 2;
 			request.header.tid = random_();
 			ib::SaMad sa;
 			std::memcpy(&sa, &request, sizeof(sa));
 			ib::McMemberRecord record{};
-			// The broadcast group of the default partition, which everybody's ARP needs (RFC 4391 section 4).
-			const std::uint8_t group[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+			// The broadcast group of the default partition, which everybody's ARP needs
+			// (RFC 4391 section 4).
+			const std::uint8_t group[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
+							0,    0,    0,    0,    0,    0,
+							0xff, 0xff, 0xff, 0xff};
 			std::memcpy(&record.mgid, group, sizeof(group));
-			record.port_gid = ib::Gid::from_parts(std::uint64_t{0xfe80} << 48, who.port_guid);
+			record.port_gid =
+				ib::Gid::from_parts(std::uint64_t{0xfe80} << 48, who.port_guid);
 			record.set_scope_join_state(2, ib::McMemberRecord::full_member);
 			sa.component_mask = ib::component(ib::McMemberRecord::c_mgid) |
 					    ib::component(ib::McMemberRecord::c_port_gid) |
@@ -216,10 +234,12 @@ void Intruder::use_foreign_pkeys()
 {
 	std::array<std::byte, 256> payload{};
 	for (int i = 0; i < 200; ++i)
-		send_raw_packet(victim().lid, 0x40 + below(64), static_cast<std::uint16_t>(0x8000 | below(0x7fff)), false, payload);
+		send_raw_packet(victim().lid, 0x40 + below(64),
+				static_cast<std::uint16_t>(0x8000 | below(0x7fff)), false, payload);
 	await_raw_packets();
 	// And written into its own table, which then has them.
-	auto table = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::set, ib::attr_pkey_table);
+	auto table = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::set,
+				  ib::attr_pkey_table);
 	for (std::size_t i = 40; i < 104; i += 2) {
 		table.data[i] = 0x80;
 		table.data[i + 1] = static_cast<std::uint8_t>(i);
@@ -239,14 +259,17 @@ void Intruder::send_vl15_to_data_qps()
 
 void Intruder::guess_keys()
 {
-	// An RC queue pair is spoken to by its number alone; the packet numbers and the keys are guessed.
+	// An RC queue pair is spoken to by its number alone; the packet numbers and the keys are
+	// guessed.
 	constexpr std::uint32_t attempts = 16, writes = 4;
 	for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
 		const std::uint64_t sent = packets_sent();
-		auto queue = create_queue(CardDriver::kFirstQp + 1, ServiceType::rc, victim().lid, 0x40 + below(64));
+		auto queue = create_queue(CardDriver::kFirstQp + 1, ServiceType::rc, victim().lid,
+					  0x40 + below(64));
 		for (std::uint32_t i = 0; i < writes; ++i) {
 			WqeBuilder wqe(WqeOpcode::rdma_write);
-			wqe.add(WqeRemoteAddress{random_() & 0xffffffff000, static_cast<std::uint32_t>(below(0x400) << 8), 0});
+			wqe.add(WqeRemoteAddress{random_() & 0xffffffff000,
+						 static_cast<std::uint32_t>(below(0x400) << 8), 0});
 			wqe.add(WqeData{4096, kKey, 0});
 			post(queue, wqe.done());
 		}
@@ -259,10 +282,12 @@ void Intruder::write_anything()
 {
 	for (int i = 0; i < 300; ++i) {
 		if (below(2)) {
-			machine_->write<std::uint32_t>(2, 4 * below(8 << 20 >> 2), static_cast<std::uint32_t>(random_()));
+			machine_->write<std::uint32_t>(2, 4 * below(8 << 20 >> 2),
+						       static_cast<std::uint32_t>(random_()));
 			count("registers");
 		} else {
-			driver_->raw(static_cast<Opcode>(below(0x80)), below(256), below(4), scratch_, scratch_ + 4096);
+			driver_->raw(static_cast<Opcode>(below(0x80)), below(256), below(4),
+				     scratch_, scratch_ + 4096);
 			count("commands");
 		}
 	}

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-intruder: takes the place of a machine at one of a lab's cards and does, in turns from a seed, what a hostile guest would.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB weft-intruder: takes the place of a machine
+// at one of a lab's cards and does, in turns from a seed, what a hostile guest would.
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -26,14 +26,18 @@ weft::stranger::Victim parse_victim(const std::string &text)
 
 int main(int argc, char **argv)
 {
-	CLI::App app("Plays a hostile machine at a card of a lab: large sends without end, memory that is not there or goes away, "
-		     "traps, joins and leaves for others, P_Keys and keys that are not its own. The daemon has to have fewer than sixteen "
-		     "descriptors left. Prints how often it did each, and what came of it.",
-		     "weft-intruder");
+	CLI::App app(
+		"Plays a hostile machine at a card of a lab: large sends without end, memory that is not there or goes away, "
+		"traps, joins and leaves for others, P_Keys and keys that are not its own. The daemon has to have fewer than sixteen "
+		"descriptors left. Prints how often it did each, and what came of it.",
+		"weft-intruder");
 	weft::stranger::IntruderOptions options;
 	std::vector<std::string> victims;
-	app.add_option("--card", options.card, "the card's socket")->required()->check(CLI::ExistingFile);
-	app.add_option("--victim", victims, "LID:GUID of a port whose traffic to disturb")->required();
+	app.add_option("--card", options.card, "the card's socket")
+		->required()
+		->check(CLI::ExistingFile);
+	app.add_option("--victim", victims, "LID:GUID of a port whose traffic to disturb")
+		->required();
 	app.add_option("--seed", options.seed, "repeats the same turns")->capture_default_str();
 	app.add_option("--turns", options.turns, "how many")->capture_default_str();
 	CLI11_PARSE(app, argc, argv);

@@ -51,7 +51,8 @@ RemoteMachine::RemoteMachine(const std::filesystem::path &socket, std::uint64_t 
 {
 	if (memory_fd_.get() < 0 || ::ftruncate(memory_fd_.get(), static_cast<off_t>(memory_size)))
 		fail("memory");
-	void *mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd_.get(), 0);
+	void *mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      memory_fd_.get(), 0);
 	if (mapped == MAP_FAILED)
 		fail("mmap");
 	memory_ = static_cast<std::byte *>(mapped);
@@ -72,7 +73,8 @@ void RemoteMachine::read_register(unsigned bar, std::uint64_t offset, std::span<
 	std::memcpy(data.data(), bytes.data(), data.size());
 }
 
-void RemoteMachine::write_register(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
+void RemoteMachine::write_register(unsigned bar, std::uint64_t offset,
+				   std::span<const std::byte> data)
 {
 	client_->write(bar, offset, testing::Bytes(data.begin(), data.end()));
 }

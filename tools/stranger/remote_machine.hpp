@@ -20,13 +20,15 @@ public:
 	// For an answer of the daemon's, on a host that has much else to do.
 	static constexpr std::chrono::seconds kPatience{60};
 
-	// Connects to the card at @socket, and lends it @memory_size bytes from address 0. Throws FakeClient::HungUp, as all
-	// methods, once the daemon has ended the connection, and another exception for whatever else goes wrong.
+	// Connects to the card at @socket, and lends it @memory_size bytes from address 0. Throws
+	// FakeClient::HungUp, as all methods, once the daemon has ended the connection, and another
+	// exception for whatever else goes wrong.
 	RemoteMachine(const std::filesystem::path &socket, std::uint64_t memory_size);
 	~RemoteMachine() override;
 
 	void read_register(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
-	void write_register(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) override;
+	void write_register(unsigned bar, std::uint64_t offset,
+			    std::span<const std::byte> data) override;
 	std::span<std::byte> memory(std::uint64_t address, std::size_t size) override;
 
 	testing::FakeClient &client() { return *client_; }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How much may be on its way (RFC 5681), and what is sent again of a window of which several segments were lost (RFC 6582, NewReno).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How much may be on its way (RFC 5681), and
+// what is sent again of a window of which several segments were lost (RFC 6582, NewReno).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,10 @@ public:
 	static constexpr unsigned kDuplicates = 3;
 
 	// @mss: bytes of a segment. The first window is RFC 6928's.
-	explicit Congestion(std::uint32_t mss) : mss_(mss), window_(std::min(10 * mss, std::max(2 * mss, 14600u))) {}
+	explicit Congestion(std::uint32_t mss)
+	    : mss_(mss), window_(std::min(10 * mss, std::max(2 * mss, 14600u)))
+	{
+	}
 
 	std::uint32_t window() const { return window_; }
 	bool recovering() const { return recovering_; }
@@ -24,12 +27,16 @@ public:
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;
-		// By what was acknowledged, two segments at the most (section 3.1), or one a window.
-		const std::uint32_t more = window_ < threshold_ ? std::min(acked, 2 * mss_)
-								: std::max<std::uint32_t>(1, std::uint64_t{mss_} * mss_ / window_);
+		// By what was acknowledged, two segments at the most (section 3.1), or one a
+		// window.
+		const std::uint32_t more =
+			window_ < threshold_
+				? std::min(acked, 2 * mss_)
+				: std::max<std::uint32_t>(1, std::uint64_t{mss_} * mss_ / window_);
 		grow(more);
 	}
-	// The same acknowledgement again. True: what it asks for was lost, and goes out again now. @in_flight: bytes.
+	// The same acknowledgement again. True: what it asks for was lost, and goes out again now.
+	// @in_flight: bytes.
 	bool duplicate(std::uint32_t in_flight)
 	{
 		if (recovering_) {
@@ -43,8 +50,12 @@ public:
 		recovering_ = true;
 		return true;
 	}
-	// While recovering: a part of what was on its way at the loss has arrived, so the next of it was lost too.
-	void partial(std::uint32_t acked) { window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_; }
+	// While recovering: a part of what was on its way at the loss has arrived, so the next of
+	// it was lost too.
+	void partial(std::uint32_t acked)
+	{
+		window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_;
+	}
 	void recovered(std::uint32_t in_flight)
 	{
 		window_ = std::min(threshold_, std::max(in_flight, mss_) + mss_);

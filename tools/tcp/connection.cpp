@@ -20,7 +20,8 @@ bool within(std::uint32_t value, std::uint32_t first, std::uint32_t length)
 	return value - first < length;
 }
 
-// What a peer that says nothing of it receives (RFC 9293 section 3.7.1); what is asked for below 64 is no segment.
+// What a peer that says nothing of it receives (RFC 9293 section 3.7.1); what is asked for below 64
+// is no segment.
 constexpr std::uint16_t kDefaultMss = 536;
 constexpr std::uint16_t kLeastMss = 64;
 
@@ -33,8 +34,9 @@ std::uint32_t mss_with(const Segment &syn, std::uint16_t own)
 
 Connection::Connection(Loop &loop, Setup setup, const Segment *syn)
     : loop_(loop), setup_(std::move(setup)), mss_(syn ? mss_with(*syn, setup_.mss) : setup_.mss),
-      first_(setup_.first_sequence), next_(first_), highest_(first_), congestion_(mss_), recover_(first_),
-      timer_(loop, [this] { timer_fired(); }), ack_timer_(loop, [this] { acknowledge_now(); })
+      first_(setup_.first_sequence), next_(first_), highest_(first_), congestion_(mss_),
+      recover_(first_), timer_(loop, [this] { timer_fired(); }),
+      ack_timer_(loop, [this] { acknowledge_now(); })
 {
 	if (syn) {
 		expected_ = syn->sequence + 1;
@@ -116,7 +118,8 @@ bool Connection::write(View bytes)
 		return false;
 	}
 	for (std::size_t done = 0; done < bytes.size(); done += mss_) {
-		const View part = bytes.subspan(done, std::min<std::size_t>(mss_, bytes.size() - done));
+		const View part =
+			bytes.subspan(done, std::min<std::size_t>(mss_, bytes.size() - done));
 		written_.emplace_back(part.begin(), part.end());
 	}
 	queued_ += bytes.size();
@@ -172,7 +175,8 @@ View Connection::written_at(std::uint32_t sequence) const
 
 void Connection::send_available()
 {
-	if (state_ == State::SynSent || state_ == State::SynReceived || state_ == State::Closed || state_ == State::TimeWait)
+	if (state_ == State::SynSent || state_ == State::SynReceived || state_ == State::Closed ||
+	    state_ == State::TimeWait)
 		return;
 	const std::uint32_t allowed = std::min(congestion_.window(), peer_window_);
 	for (View rest; !(rest = written_at(next_)).empty();) {
@@ -203,14 +207,16 @@ void Connection::resend_first()
 {
 	timed_.reset();
 	if (const View rest = written_at(first_); !rest.empty())
-		send(kAck | kPsh, first_, rest.first(std::min<std::size_t>(rest.size(), std::max(peer_window_, 1u))));
+		send(kAck | kPsh, first_,
+		     rest.first(std::min<std::size_t>(rest.size(), std::max(peer_window_, 1u))));
 	else if (closing_)
 		send(kAck | kFin, first_);
 }
 
 void Connection::arm()
 {
-	if (in_flight() || queued_ || (closing_ && state_ != State::FinWait2 && state_ != State::TimeWait))
+	if (in_flight() || queued_ ||
+	    (closing_ && state_ != State::FinWait2 && state_ != State::TimeWait))
 		timer_.arm(round_trip_.timeout());
 	else
 		timer_.cancel();
@@ -221,7 +227,8 @@ void Connection::timer_fired()
 	if (state_ == State::TimeWait)
 		return end(End::Closed);
 	// A peer whose window is shut and who says so is alive.
-	const bool probing = !peer_window_ && state_ != State::SynSent && state_ != State::SynReceived;
+	const bool probing =
+		!peer_window_ && state_ != State::SynSent && state_ != State::SynReceived;
 	if (++tries_ > kMostTries && !probing)
 		return end(End::TimedOut);
 	round_trip_.back_off();
@@ -230,7 +237,8 @@ void Connection::timer_fired()
 		return send_synchronise();
 	if (!probing)
 		congestion_.timed_out(in_flight());
-	// All of it is sent again, as far as the window goes. One byte probes a window that is shut.
+	// All of it is sent again, as far as the window goes. One byte probes a window that is
+	// shut.
 	next_ = first_;
 	if (probing) {
 		resend_first();
@@ -253,7 +261,8 @@ void Connection::take(const Segment &segment)
 			acknowledge_now();
 		return;
 	}
-	// Only the number that is expected resets; another is asked about (RFC 5961 section 3), as a SYN is (section 4).
+	// Only the number that is expected resets; another is asked about (RFC 5961 section 3), as
+	// a SYN is (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
 			return end(End::Reset);
@@ -299,7 +308,8 @@ bool Connection::acceptable(const Segment &segment) const
 	const std::uint32_t length = segment.length();
 	if (!length)
 		return within(segment.sequence, expected_, kWindow);
-	return within(segment.sequence, expected_, kWindow) || within(segment.sequence + length - 1, expected_, kWindow);
+	return within(segment.sequence, expected_, kWindow) ||
+	       within(segment.sequence + length - 1, expected_, kWindow);
 }
 
 // False: there is nothing more to look at.
@@ -333,7 +343,8 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	}
 	if (before(first_, upto))
 		acknowledged(upto);
-	else if (upto == first_ && in_flight() && !segment.length() && peer_window_ == window && window)
+	else if (upto == first_ && in_flight() && !segment.length() && peer_window_ == window &&
+		 window)
 		duplicate();
 	return state_ != State::Closed;
 }
@@ -350,7 +361,8 @@ void Connection::acknowledged(std::uint32_t upto)
 		if (part == front.size())
 			written_.pop_front();
 		else
-			front.erase(front.begin(), front.begin() + static_cast<std::ptrdiff_t>(part));
+			front.erase(front.begin(),
+				    front.begin() + static_cast<std::ptrdiff_t>(part));
 		bytes -= part;
 	}
 	first_ = upto;
@@ -404,7 +416,8 @@ void Connection::finished_sending()
 
 void Connection::take_data(const Segment &segment)
 {
-	const bool open = state_ == State::Established || state_ == State::FinWait1 || state_ == State::FinWait2;
+	const bool open = state_ == State::Established || state_ == State::FinWait1 ||
+			  state_ == State::FinWait2;
 	if (!segment.length())
 		return;
 	if (!open)
@@ -414,7 +427,8 @@ void Connection::take_data(const Segment &segment)
 	const std::uint64_t offset = received_ + static_cast<std::uint64_t>(std::int64_t{ahead});
 	View bytes = segment.payload;
 	if (ahead > 0)
-		bytes = bytes.first(std::min<std::size_t>(bytes.size(), kWindow - static_cast<std::uint32_t>(ahead)));
+		bytes = bytes.first(std::min<std::size_t>(
+			bytes.size(), kWindow - static_cast<std::uint32_t>(ahead)));
 	if ((segment.flags & kFin) && bytes.size() == segment.payload.size())
 		fin_at_ = offset + bytes.size();
 	const bool in_order = ahead <= 0;

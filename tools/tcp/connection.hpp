@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A TCP connection (RFC 9293), as an RNIC needs one: what comes is handed on at once, so that the window is always whole; what is written goes
-// out in segments as it was written, where the window and the peer's segments allow it. Without window scaling, timestamps, SACK
-// and urgent data.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A TCP connection (RFC 9293), as an RNIC
+// needs one: what comes is handed on at once, so that the window is always whole; what is written
+// goes out in segments as it was written, where the window and the peer's segments allow it.
+// Without window scaling, timestamps, SACK and urgent data.
 //
 // All on one loop. A user's functions may call write(), close() and abort().
 #pragma once
@@ -37,9 +37,9 @@ struct Pair {
 };
 
 enum class End {
-	Closed,	     // by both, in order
+	Closed,      // by both, in order
 	Aborted,     // by abort()
-	Reset,	     // by the other
+	Reset,       // by the other
 	TimedOut,    // nobody answers
 	Unreachable, // there is no such neighbour
 };
@@ -83,7 +83,8 @@ public:
 	static constexpr std::size_t kMostEarly = 64;
 	// Times that one is sent again before the connection is given up.
 	static constexpr unsigned kMostTries = 8;
-	// How long an acknowledgement waits for company, and how long a closed connection's place is kept (the RFC: four minutes).
+	// How long an acknowledgement waits for company, and how long a closed connection's place
+	// is kept (the RFC: four minutes).
 	static constexpr Clock::duration kDelayedAck = std::chrono::milliseconds(20);
 	static constexpr Clock::duration kTimeWait = std::chrono::seconds(10);
 
@@ -155,7 +156,8 @@ private:
 	State state_ = State::Closed;
 	std::uint32_t mss_;
 
-	// Out. Sequence numbers: of the first byte that is not acknowledged, of the next to send, of the one behind what was sent.
+	// Out. Sequence numbers: of the first byte that is not acknowledged, of the next to send,
+	// of the one behind what was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
 	std::deque<Bytes> written_; // from first_ on, each a segment
@@ -171,7 +173,7 @@ private:
 
 	// In.
 	std::uint32_t expected_ = 0;
-	std::uint64_t received_ = 0; // bytes: the offset of expected_
+	std::uint64_t received_ = 0;           // bytes: the offset of expected_
 	std::map<std::uint64_t, Bytes> early_; // by offset
 	std::optional<std::uint64_t> fin_at_;
 	unsigned unacknowledged_ = 0; // segments

@@ -8,7 +8,8 @@ namespace weft::tcp
 {
 
 Neighbours::Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable)
-    : loop_(loop), ask_(std::move(ask)), unreachable_(std::move(unreachable)), timer_(loop, [this] { run(); })
+    : loop_(loop), ask_(std::move(ask)), unreachable_(std::move(unreachable)),
+      timer_(loop, [this] { run(); })
 {
 }
 
@@ -68,7 +69,8 @@ Neighbours::Neighbour *Neighbours::place_for(Ip address)
 	if (known_.size() == kMostNeighbours) {
 		auto oldest = known_.end();
 		for (auto it = known_.begin(); it != known_.end(); ++it)
-			if (!it->second.tries && (oldest == known_.end() || it->second.since < oldest->second.since))
+			if (!it->second.tries &&
+			    (oldest == known_.end() || it->second.since < oldest->second.since))
 				oldest = it;
 		if (oldest == known_.end())
 			return nullptr;

@@ -18,7 +18,8 @@ class Neighbours
 {
 public:
 	static constexpr std::size_t kMostNeighbours = 256;
-	// Frames that wait for one's address, the newest; times that it is asked for, and how long an answer is waited for.
+	// Frames that wait for one's address, the newest; times that it is asked for, and how long
+	// an answer is waited for.
 	static constexpr std::size_t kMostWaiting = 4;
 	static constexpr unsigned kMostTries = 3;
 	static constexpr Clock::duration kPatience = std::chrono::seconds(1);
@@ -28,7 +29,8 @@ public:
 	// @ask: who has the address? @unreachable: nobody has.
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
-	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever is.
+	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
+	// is.
 	void reach(Ip address, std::function<void(Mac)> send);
 	// Somebody says who he is. It counts if he was asked, or is known.
 	void learn(Ip address, Mac mac);
@@ -39,9 +41,9 @@ public:
 
 private:
 	struct Neighbour {
-		Mac mac = 0; // 0: not known
+		Mac mac = 0;               // 0: not known
 		Clock::time_point since{}; // known, or asked last
-		unsigned tries = 0; // while it is asked for
+		unsigned tries = 0;        // while it is asked for
 		std::vector<std::function<void(Mac)>> waiting{};
 	};
 

@@ -25,7 +25,8 @@ Stack::Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> 
 	      [this](Ip wanted) {
 		      const auto source = source_towards(wanted);
 		      if (source)
-			      send_(encode({kBroadcast, config_.mac, kTypeArp}, Arp{false, config_.mac, 0, *source, wanted}));
+			      send_(encode({kBroadcast, config_.mac, kTypeArp},
+					   Arp{false, config_.mac, 0, *source, wanted}));
 	      },
 	      [this](Ip address) { unreachable(address); }),
       burial_(loop, [this] { buried_.clear(); })
@@ -49,13 +50,15 @@ bool Stack::add_address(Ip address, Ip mask)
 		return false;
 	addresses_.push_back({address, mask});
 	// Who knew another by it learns better (RFC 5227 section 2.3).
-	send_(encode({kBroadcast, config_.mac, kTypeArp}, Arp{false, config_.mac, 0, address, address}));
+	send_(encode({kBroadcast, config_.mac, kTypeArp},
+		     Arp{false, config_.mac, 0, address, address}));
 	return true;
 }
 
 void Stack::remove_address(Ip address)
 {
-	if (!std::erase_if(addresses_, [&](const Address &each) { return each.address == address; }))
+	if (!std::erase_if(addresses_,
+			   [&](const Address &each) { return each.address == address; }))
 		return;
 	std::vector<ConnectionPtr> ending;
 	for (const auto &[pair, connection] : connections_)
@@ -67,7 +70,8 @@ void Stack::remove_address(Ip address)
 
 bool Stack::owns(Ip address) const
 {
-	return std::ranges::any_of(addresses_, [&](const Address &each) { return each.address == address; });
+	return std::ranges::any_of(addresses_,
+				   [&](const Address &each) { return each.address == address; });
 }
 
 std::optional<Ip> Stack::next_hop(Ip destination) const
@@ -176,7 +180,8 @@ void Stack::bury(const Pair &pair)
 void Stack::receive(View frame)
 {
 	const auto ethernet = parse_ethernet(frame);
-	if (!ethernet || (ethernet->destination != config_.mac && ethernet->destination != kBroadcast))
+	if (!ethernet ||
+	    (ethernet->destination != config_.mac && ethernet->destination != kBroadcast))
 		return;
 	const View payload = frame.subspan(kEthernetHeader);
 	if (ethernet->type == kTypeArp) {
@@ -212,7 +217,8 @@ void Stack::take_arp(const Arp &arp)
 
 void Stack::take_echo(const Packet &packet)
 {
-	if (packet.payload.size() < kEchoHeader || packet.payload[0] != kEchoRequest || checksum(packet.payload))
+	if (packet.payload.size() < kEchoHeader || packet.payload[0] != kEchoRequest ||
+	    checksum(packet.payload))
 		return;
 	Bytes reply(packet.payload.begin(), packet.payload.end());
 	reply[0] = kEchoReply;
@@ -228,7 +234,8 @@ void Stack::take_segment(const Packet &packet)
 	const auto segment = parse_segment(packet);
 	if (!segment)
 		return;
-	const Pair pair{{packet.destination, segment->destination}, {packet.source, segment->source}};
+	const Pair pair{{packet.destination, segment->destination},
+			{packet.source, segment->source}};
 	if (const auto found = connections_.find(pair); found != connections_.end()) {
 		// It may end by what it takes.
 		const ConnectionPtr connection = found->second;
@@ -299,7 +306,8 @@ void Stack::unreachable(Ip neighbour)
 {
 	std::vector<ConnectionPtr> ending;
 	for (const auto &[pair, connection] : connections_)
-		if (connection->state() == State::SynSent && next_hop(pair.remote.address) == neighbour)
+		if (connection->state() == State::SynSent &&
+		    next_hop(pair.remote.address) == neighbour)
 			ending.push_back(connection);
 	for (const ConnectionPtr &connection : ending)
 		connection->fail(End::Unreachable);

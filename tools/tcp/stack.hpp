@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A station's IPv4 and TCP over Ethernet: its addresses, its neighbours, its connections. One for each card, on the card's loop; it has no
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A station's IPv4 and TCP over Ethernet: its
+// addresses, its neighbours, its connections. One for each card, on the card's loop; it has no
 // thread, clock or socket of its own.
 #pragma once
 
@@ -26,7 +26,8 @@ class Stack
 {
 public:
 	static constexpr std::size_t kMostAddresses = 16;
-	// Of all states; of those that a listener's callers have not finished, which give way to newer ones.
+	// Of all states; of those that a listener's callers have not finished, which give way to
+	// newer ones.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
@@ -38,7 +39,8 @@ public:
 
 	// @send: puts a frame on the cable.
 	Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> send);
-	// All connections are over, and nobody is told; the others are when they speak to whoever comes.
+	// All connections are over, and nobody is told; the others are when they speak to whoever
+	// comes.
 	~Stack();
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;
@@ -50,12 +52,13 @@ public:
 	// For what is on no network of one's own; 0: there is none.
 	void set_gateway(Ip address) { gateway_ = address; }
 
-	// @accept: gets each connection of somebody's to @local (address 0: to any), established, whose user it sets. False: the place is
-	// taken, or there are enough.
+	// @accept: gets each connection of somebody's to @local (address 0: to any), established,
+	// whose user it sets. False: the place is taken, or there are enough.
 	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
 	// Those that are not established end.
 	void stop_listening(const Endpoint &local);
-	// The local port is one that nobody uses. Null: no own address leads there, or there is no room.
+	// The local port is one that nobody uses. Null: no own address leads there, or there is no
+	// room.
 	ConnectionPtr connect(const Endpoint &remote, User &user);
 
 	// A frame of the cable.

@@ -25,7 +25,8 @@ public:
 			smoothed_ = sample;
 			variation_ = sample / 2;
 		} else {
-			const Duration off = smoothed_ > sample ? smoothed_ - sample : sample - smoothed_;
+			const Duration off =
+				smoothed_ > sample ? smoothed_ - sample : sample - smoothed_;
 			variation_ = (3 * variation_ + off) / 4;
 			smoothed_ = (7 * smoothed_ + sample) / 8;
 		}

@@ -45,8 +45,8 @@ Bytes begin(const EthernetHeader &ethernet)
 // Of the addresses, the protocol and the length, which a segment's check covers too.
 std::uint32_t pseudo_header(Ip source, Ip destination, std::size_t length)
 {
-	return (source >> 16) + (source & 0xffff) + (destination >> 16) + (destination & 0xffff) + kProtocolTcp +
-	       static_cast<std::uint32_t>(length);
+	return (source >> 16) + (source & 0xffff) + (destination >> 16) + (destination & 0xffff) +
+	       kProtocolTcp + static_cast<std::uint32_t>(length);
 }
 
 // False if the options are none.
@@ -139,7 +139,8 @@ std::optional<EthernetHeader> parse_ethernet(View frame)
 {
 	if (frame.size() < kEthernetHeader)
 		return std::nullopt;
-	return EthernetHeader{get(frame, 0, 6), get(frame, 6, 6), static_cast<std::uint16_t>(get(frame, 12, 2))};
+	return EthernetHeader{get(frame, 0, 6), get(frame, 6, 6),
+			      static_cast<std::uint16_t>(get(frame, 12, 2))};
 }
 
 std::optional<Arp> parse_arp(View payload)
@@ -149,8 +150,8 @@ std::optional<Arp> parse_arp(View payload)
 	const auto operation = get(payload, 6, 2);
 	if (operation != 1 && operation != 2)
 		return std::nullopt;
-	return Arp{operation == 2, get(payload, 8, 6), get(payload, 18, 6), static_cast<Ip>(get(payload, 14, 4)),
-		   static_cast<Ip>(get(payload, 24, 4))};
+	return Arp{operation == 2, get(payload, 8, 6), get(payload, 18, 6),
+		   static_cast<Ip>(get(payload, 14, 4)), static_cast<Ip>(get(payload, 24, 4))};
 }
 
 std::optional<Packet> parse_packet(View payload)
@@ -165,8 +166,8 @@ std::optional<Packet> parse_packet(View payload)
 	const bool fragment = get(payload, 6, 2) & 0x3fff;
 	if (fragment || checksum(payload.first(header)))
 		return std::nullopt;
-	return Packet{static_cast<Ip>(get(payload, 12, 4)), static_cast<Ip>(get(payload, 16, 4)), payload[9],
-		      payload.subspan(header, length - header)};
+	return Packet{static_cast<Ip>(get(payload, 12, 4)), static_cast<Ip>(get(payload, 16, 4)),
+		      payload[9], payload.subspan(header, length - header)};
 }
 
 std::optional<Segment> parse_segment(const Packet &packet)

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ARP (RFC 826), IPv4 (RFC 791) and TCP segments (RFC 9293 section 3.1) as they lie in Ethernet frames.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB ARP (RFC 826), IPv4 (RFC 791) and TCP
+// segments (RFC 9293 section 3.1) as they lie in Ethernet frames.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,8 @@ struct Segment {
 	// What it takes of the sequence space.
 	std::uint32_t length() const
 	{
-		return static_cast<std::uint32_t>(payload.size()) + (flags & kSyn ? 1 : 0) + (flags & kFin ? 1 : 0);
+		return static_cast<std::uint32_t>(payload.size()) + (flags & kSyn ? 1 : 0) +
+		       (flags & kFin ? 1 : 0);
 	}
 };
 
@@ -66,7 +67,8 @@ Bytes encode(const EthernetHeader &ethernet, const Packet &packet);
 // A packet's payload, with its check.
 Bytes encode(Ip source, Ip destination, const Segment &segment);
 
-// Nothing for what is not whole, is a fragment, or whose check is wrong. Views are parts of what is parsed.
+// Nothing for what is not whole, is a fragment, or whose check is wrong. Views are parts of what is
+// parsed.
 std::optional<EthernetHeader> parse_ethernet(View frame);
 std::optional<Arp> parse_arp(View payload);
 std::optional<Packet> parse_packet(View payload);

@@ -58,7 +58,8 @@ public:
 	std::string word(const Arguments &arguments);
 	std::string state(const Arguments &arguments);
 	std::string resize(const Arguments &arguments);
-	// `count` messages in bursts at times of their own by `seed`, each burst's last a solicited one.
+	// `count` messages in bursts at times of their own by `seed`, each burst's last a solicited
+	// one.
 	std::string burst(const Arguments &arguments);
 
 private:

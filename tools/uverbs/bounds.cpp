@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What one user may have of a device: so many of each, and no more, as another user still may (Documentation/user-verbs.rst, "Bounds").
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What one user may have of a device: so many
+// of each, and no more, as another user still may (Documentation/user-verbs.rst, "Bounds").
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,10 +15,11 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048, attachments_max = 1024, group_max = 30, chain_max = 24;
+constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048,
+		   attachments_max = 1024, group_max = 30, chain_max = 24;
 
 /* Whether another user can do so, who has nothing yet. */
-template <class Act>
+template<class Act>
 bool another_can(Act act)
 {
 	const pid_t child = fork();
@@ -35,7 +36,8 @@ void try_contexts()
 
 	Program more(false);
 	expect("a context more than a user may have", more.make_context(), EDQUOT);
-	expect("a context of another user", another_can([] { return Program(false).make_context() == 0; }), 1);
+	expect("a context of another user",
+	       another_can([] { return Program(false).make_context() == 0; }), 1);
 	programs.pop_back();
 	expect("a context in place of another", more.make_context(), 0);
 }
@@ -64,7 +66,8 @@ void try_pds()
 /* Each file has one for its asynchronous events. */
 void try_event_files()
 {
-	const rlimit open_files = {.rlim_cur = event_files_max + 256, .rlim_max = event_files_max + 256};
+	const rlimit open_files = {.rlim_cur = event_files_max + 256,
+				   .rlim_max = event_files_max + 256};
 	expect("setrlimit", error_of(::setrlimit(RLIMIT_NOFILE, &open_files)), 0);
 	const Program one, other;
 	std::vector<Descriptor> channels(event_files_max - 2);
@@ -98,12 +101,14 @@ void try_attachments()
 	long failed = 0;
 
 	const auto group = [](unsigned number) {
-		return MulticastGid{0xff, 0x12, 0, static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
+		return MulticastGid{0xff, 0x12, 0, static_cast<std::uint8_t>(number >> 8),
+				    static_cast<std::uint8_t>(number)};
 	};
 	for (unsigned i = 0; i < attachments_max; i++)
 		failed |= own.program.attach(own.qp, 0xc000, group(i));
 	expect("as many attachments as a user may have", failed, 0);
-	expect("an attachment more", own.program.attach(own.qp, 0xc000, group(attachments_max)), EDQUOT);
+	expect("an attachment more", own.program.attach(own.qp, 0xc000, group(attachments_max)),
+	       EDQUOT);
 	expect("one that is there", own.program.attach(own.qp, 0xc000, group(0)), 0);
 }
 

@@ -28,7 +28,8 @@ constexpr const char *mounted_name = "/tmp/weft-xrc-mount/domain";
 
 long close_domain(const Program &program, std::uint32_t handle)
 {
-	return program.command(IB_USER_VERBS_CMD_CLOSE_XRCD, ib_uverbs_close_xrcd{.xrcd_handle = handle});
+	return program.command(IB_USER_VERBS_CMD_CLOSE_XRCD,
+			       ib_uverbs_close_xrcd{.xrcd_handle = handle});
 }
 
 struct Target {
@@ -61,12 +62,16 @@ long open_target(const Program &program, std::uint32_t domain, std::uint32_t num
 	return error;
 }
 
-/* The number of the QP at the other end, as the kernel answers for the handle; or an errno, negated. */
+/*
+ * The number of the QP at the other end, as the kernel answers for the handle; or an errno,
+ * negated.
+ */
 long state_of(const Program &program, std::uint32_t handle)
 {
 	ib_uverbs_query_qp_resp answer{};
-	const long error =
-		program.command(IB_USER_VERBS_CMD_QUERY_QP, ib_uverbs_query_qp{.response = 0, .qp_handle = handle, .attr_mask = 0}, answer);
+	const long error = program.command(
+		IB_USER_VERBS_CMD_QUERY_QP,
+		ib_uverbs_query_qp{.response = 0, .qp_handle = handle, .attr_mask = 0}, answer);
 
 	return error ? -error : answer.qp_state;
 }
@@ -83,9 +88,11 @@ void try_one_program()
 	expect("a descriptor that is closed", program.open_domain(1000, O_CREAT, pd), EBADF);
 	expect("a target", create_target(program, domain, target), 0);
 	expect("a domain with a target", close_domain(program, domain), EBUSY);
-	expect("the target of another domain", open_target(program, other, target.number, again), EINVAL);
+	expect("the target of another domain", open_target(program, other, target.number, again),
+	       EINVAL);
 	expect("a target that is none", open_target(program, domain, 77, again), EINVAL);
-	expect("a QP that is no target", open_target(program, domain, target.number, again, qp_type_rc), EINVAL);
+	expect("a QP that is no target",
+	       open_target(program, domain, target.number, again, qp_type_rc), EINVAL);
 	expect("the target once more", open_target(program, domain, target.number, again), 0);
 	expect("its number", again.number, target.number);
 	expect("the first handle goes", program.destroy_qp(target.handle), 0);
@@ -95,9 +102,11 @@ void try_one_program()
 
 	expect("ALLOC_PD", program.alloc_pd(pd), 0);
 	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
-	expect("an XRC SRQ without a domain", program.create_xrc_srq(pd, 99, cq, srq, number), ENOENT);
+	expect("an XRC SRQ without a domain", program.create_xrc_srq(pd, 99, cq, srq, number),
+	       ENOENT);
 	expect("a PD for its domain", program.create_xrc_srq(pd, pd, cq, srq, number), EINVAL);
-	expect("an XRC SRQ without a CQ", program.create_xrc_srq(pd, domain, 99, srq, number), ENOENT);
+	expect("an XRC SRQ without a CQ", program.create_xrc_srq(pd, domain, 99, srq, number),
+	       ENOENT);
 	expect("an XRC SRQ", program.create_xrc_srq(pd, domain, cq, srq, number), 0);
 	expect("its number is said", number != 0, 1);
 	expect("a domain with an SRQ", close_domain(program, domain), EBUSY);
@@ -122,11 +131,15 @@ void try_a_file()
 	expect("a domain that is not there", heir.open_domain(file.number(), 0, domain), EAGAIN);
 	{
 		const Program maker;
-		expect("a new domain", maker.open_domain(file.number(), O_CREAT | O_EXCL, domain), 0);
-		expect("only a new one", heir.open_domain(by_other_name.number(), O_CREAT | O_EXCL, shared), EINVAL);
-		expect("by the file's other name", heir.open_domain(by_other_name.number(), 0, shared), 0);
+		expect("a new domain", maker.open_domain(file.number(), O_CREAT | O_EXCL, domain),
+		       0);
+		expect("only a new one",
+		       heir.open_domain(by_other_name.number(), O_CREAT | O_EXCL, shared), EINVAL);
+		expect("by the file's other name",
+		       heir.open_domain(by_other_name.number(), 0, shared), 0);
 		expect("a target", create_target(maker, domain, target), 0);
-		expect("another program opens it", open_target(heir, shared, target.number, inherited), 0);
+		expect("another program opens it",
+		       open_target(heir, shared, target.number, inherited), 0);
 	}
 	expect("the QP outlives its maker", state_of(heir, inherited.handle), 0);
 	expect("and so does the domain", close_domain(heir, shared), EBUSY);
@@ -137,7 +150,9 @@ void try_a_file()
 	::unlink(other_name);
 }
 
-/* The file system of a domain's file stays as long as the domain, though nobody has the file open. */
+/*
+ * The file system of a domain's file stays as long as the domain, though nobody has the file open.
+ */
 void try_a_mount()
 {
 	::mkdir(mount_name, 0700);
@@ -146,7 +161,8 @@ void try_a_mount()
 		const Program program;
 		std::uint32_t domain;
 		Descriptor file(::open(mounted_name, O_CREAT | O_RDWR, 0600));
-		expect("a domain of its file", program.open_domain(file.number(), O_CREAT, domain), 0);
+		expect("a domain of its file", program.open_domain(file.number(), O_CREAT, domain),
+		       0);
 		file.reset();
 		expect("it is in use", error_of(::umount(mount_name)), EBUSY);
 		expect("the domain goes", close_domain(program, domain), 0);
@@ -165,8 +181,11 @@ public:
 			return;
 		uffdio_api api = {.api = UFFD_API, .features = 0, .ioctls = 0};
 		expect("UFFDIO_API", error_of(ioctl(file_.number(), UFFDIO_API, &api)), 0);
-		uffdio_register its = {.range = {.start = page(), .len = 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};
-		expect("UFFDIO_REGISTER", error_of(ioctl(file_.number(), UFFDIO_REGISTER, &its)), 0);
+		uffdio_register its = {.range = {.start = page(), .len = 4096},
+				       .mode = UFFDIO_REGISTER_MODE_MISSING,
+				       .ioctls = 0};
+		expect("UFFDIO_REGISTER", error_of(ioctl(file_.number(), UFFDIO_REGISTER, &its)),
+		       0);
 	}
 	~Lazy() { munmap(memory_, 8192); }
 
@@ -180,16 +199,23 @@ public:
 	}
 	void give(const void *content) const
 	{
-		uffdio_copy copy = {.dst = page(), .src = reinterpret_cast<std::uintptr_t>(content), .len = 4096, .mode = 0, .copy = 0};
+		uffdio_copy copy = {.dst = page(),
+				    .src = reinterpret_cast<std::uintptr_t>(content),
+				    .len = 4096,
+				    .mode = 0,
+				    .copy = 0};
 		expect("UFFDIO_COPY", error_of(ioctl(file_.number(), UFFDIO_COPY, &copy)), 0);
 	}
 
 private:
-	void *const memory_ = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *const memory_ =
+		mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const Descriptor file_;
 };
 
-/* A program that waits in a command for its own memory holds up nobody who shares a domain with it. */
+/*
+ * A program that waits in a command for its own memory holds up nobody who shares a domain with it.
+ */
 void try_a_program_that_waits()
 {
 	const Descriptor file(::open(file_name, O_CREAT | O_RDWR, 0600));
@@ -215,16 +241,21 @@ void try_a_program_that_waits()
 	};
 	ib_uverbs_resize_cq_resp answer{};
 	Command command{};
-	command.header = {IB_USER_VERBS_CMD_RESIZE_CQ, (sizeof(Command) + sizeof(mlx4_ib_resize_cq)) / 4, sizeof(answer) / 4};
+	command.header = {IB_USER_VERBS_CMD_RESIZE_CQ,
+			  (sizeof(Command) + sizeof(mlx4_ib_resize_cq)) / 4, sizeof(answer) / 4};
 	command.request.response = reinterpret_cast<std::uintptr_t>(&answer);
 	command.request.cq_handle = cq;
 	command.request.cqe = 100;
 	auto *const begin = reinterpret_cast<char *>(lazy.page()) - sizeof(command);
 	std::memcpy(begin, &command, sizeof(command));
-	auto resizing = std::async(std::launch::async, [&] { return slow.write(begin, sizeof(command) + sizeof(mlx4_ib_resize_cq)); });
+	auto resizing = std::async(std::launch::async, [&] {
+		return slow.write(begin, sizeof(command) + sizeof(mlx4_ib_resize_cq));
+	});
 	lazy.await();
-	auto ending = std::async(std::launch::async, [&] { return other.destroy_qp(target.handle); });
-	expect("the target ends meanwhile", ending.wait_for(std::chrono::seconds(20)) == std::future_status::ready, 1);
+	auto ending =
+		std::async(std::launch::async, [&] { return other.destroy_qp(target.handle); });
+	expect("the target ends meanwhile",
+	       ending.wait_for(std::chrono::seconds(20)) == std::future_status::ready, 1);
 
 	static mlx4_ib_resize_cq driver[4096 / sizeof(mlx4_ib_resize_cq)];
 	driver[0].buf_addr = Program::ring();

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What ends when: files closed in any order, with all that was made by them; programs that die; a device that goes.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What ends when: files closed in any order,
+// with all that was made by them; programs that die; a device that goes.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -170,14 +170,19 @@ void outlive_device()
 	uar[5] = 0x5eed;
 	expect("a mapping is nobody's memory", uar[5], 0x5eed);
 	expect("mmap after the device",
-	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, program.number(), 0) == MAP_FAILED ? errno : 0, EIO);
+	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, program.number(), 0) == MAP_FAILED
+		       ? errno
+		       : 0,
+	       EIO);
 
 	/* The port may have had something to say before. */
 	do
-		expect("an asynchronous event", ::read(program.events(), &event, sizeof(event)), sizeof(event));
+		expect("an asynchronous event", ::read(program.events(), &event, sizeof(event)),
+		       sizeof(event));
 	while (event.event_type != device_fatal && !failures());
 	fcntl(program.events(), F_SETFL, O_NONBLOCK);
-	expect("the device's end is the last", error_of(::read(program.events(), &event, sizeof(event))), EAGAIN);
+	expect("the device's end is the last",
+	       error_of(::read(program.events(), &event, sizeof(event))), EAGAIN);
 	pollfd waiting = {.fd = made.channel.number(), .events = POLLIN, .revents = 0};
 	expect("poll of the channel", ::poll(&waiting, 1, 0), 1);
 	expect("its answer", waiting.revents, POLLERR);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MADs by /dev/infiniband/umad0 and issm0: what must be refused, what comes back and how much of it, what ends when.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MADs by /dev/infiniband/umad0 and issm0:
+// what must be refused, what comes back and how much of it, what ends when.
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_mad.h>
@@ -53,7 +53,8 @@ struct Record {
 static_assert(offsetof(Record, mad) == sizeof(ib_user_mad_hdr));
 
 /* What an agent is asked for by; a class of 0 for one that only asks. */
-ib_user_mad_reg_req registration(std::uint8_t qpn, std::uint8_t mgmt_class = 0, std::uint8_t version = 0, std::uint8_t rmpp = 0)
+ib_user_mad_reg_req registration(std::uint8_t qpn, std::uint8_t mgmt_class = 0,
+				 std::uint8_t version = 0, std::uint8_t rmpp = 0)
 {
 	ib_user_mad_reg_req request{};
 	request.qpn = qpn;
@@ -66,30 +67,45 @@ ib_user_mad_reg_req registration(std::uint8_t qpn, std::uint8_t mgmt_class = 0, 
 class Mads
 {
 public:
-	explicit Mads(int flags = O_NONBLOCK, bool with_pkey = true) : file_(open(umad_node, O_RDWR | flags))
+	explicit Mads(int flags = O_NONBLOCK, bool with_pkey = true)
+	    : file_(open(umad_node, O_RDWR | flags))
 	{
 		expect("open of umad0", file_.number() < 0, 0);
 		if (with_pkey)
-			expect("ENABLE_PKEY", error_of(ioctl(number(), IB_USER_MAD_ENABLE_PKEY)), 0);
+			expect("ENABLE_PKEY", error_of(ioctl(number(), IB_USER_MAD_ENABLE_PKEY)),
+			       0);
 	}
 	int number() const { return file_.number(); }
 	void close() { file_.reset(); }
 
-	long add(ib_user_mad_reg_req &request) const { return error_of(ioctl(number(), IB_USER_MAD_REGISTER_AGENT, &request)); }
-	long add(ib_user_mad_reg_req2 &request) const { return error_of(ioctl(number(), IB_USER_MAD_REGISTER_AGENT2, &request)); }
-	std::uint32_t add(std::uint8_t qpn, std::uint8_t mgmt_class = 0, std::uint8_t rmpp = 0) const
+	long add(ib_user_mad_reg_req &request) const
 	{
-		ib_user_mad_reg_req request = registration(qpn, mgmt_class, mgmt_class == sa ? 2 : 1, rmpp);
+		return error_of(ioctl(number(), IB_USER_MAD_REGISTER_AGENT, &request));
+	}
+	long add(ib_user_mad_reg_req2 &request) const
+	{
+		return error_of(ioctl(number(), IB_USER_MAD_REGISTER_AGENT2, &request));
+	}
+	std::uint32_t add(std::uint8_t qpn, std::uint8_t mgmt_class = 0,
+			  std::uint8_t rmpp = 0) const
+	{
+		ib_user_mad_reg_req request =
+			registration(qpn, mgmt_class, mgmt_class == sa ? 2 : 1, rmpp);
 		expect("REGISTER_AGENT", add(request), 0);
 		return request.id;
 	}
-	long remove(std::uint32_t id) const { return error_of(ioctl(number(), IB_USER_MAD_UNREGISTER_AGENT, &id)); }
+	long remove(std::uint32_t id) const
+	{
+		return error_of(ioctl(number(), IB_USER_MAD_UNREGISTER_AGENT, &id));
+	}
 	/* 0 or an errno; EPROTO for another count than was written. */
 	long write(const Record &record, std::size_t size = sizeof(ib::Mad)) const
 	{
 		const std::size_t count = sizeof(record.header) + size;
 		const ssize_t written = ::write(number(), &record, count);
-		return written < 0 ? errno : static_cast<std::size_t>(written) == count ? 0 : EPROTO;
+		return written < 0                                  ? errno
+		       : static_cast<std::size_t>(written) == count ? 0
+								    : EPROTO;
 	}
 	/* How many bytes, or the negative errno. */
 	long read(Record &record, std::size_t room = sizeof(Record)) const
@@ -133,7 +149,8 @@ Record local_question(std::uint32_t agent, std::uint64_t tid)
 	return record;
 }
 
-Record question(std::uint32_t agent, std::uint64_t tid, std::uint8_t mgmt_class, std::uint8_t method, std::uint16_t lid, std::uint32_t timeout_ms)
+Record question(std::uint32_t agent, std::uint64_t tid, std::uint8_t mgmt_class,
+		std::uint8_t method, std::uint16_t lid, std::uint32_t timeout_ms)
 {
 	Record record;
 	record.header.id = agent;
@@ -154,14 +171,20 @@ void try_agents()
 	ib_user_mad_reg_req request;
 
 	expect("an unknown command", error_of(ioctl(file.number(), 0x1b77)), ENOTTY);
-	expect("a registration of no memory", error_of(ioctl(file.number(), IB_USER_MAD_REGISTER_AGENT, 4096)), EFAULT);
+	expect("a registration of no memory",
+	       error_of(ioctl(file.number(), IB_USER_MAD_REGISTER_AGENT, 4096)), EFAULT);
 	const struct {
 		const char *what;
 		std::uint8_t qpn, mgmt_class, version, rmpp;
 	} refused[] = {
-		{"QP2", 2, 0, 0, 0},	    {"SMPs on QP1", 1, 0x01, 1, 0},   {"SA on QP0", 0, sa, 2, 0},
-		{"class 0x50", 1, 0x50, 1, 0},	    {"version 0x83", 1, perf, 0x83, 0}, {"a vendor without a name", 1, vendor, 1, 0},
-		{"RMPP 2", 1, sa, 2, 2},	    {"RMPP without segments", 1, perf, 1, 1},
+		{"QP2", 2, 0, 0, 0},
+		{"SMPs on QP1", 1, 0x01, 1, 0},
+		{"SA on QP0", 0, sa, 2, 0},
+		{"class 0x50", 1, 0x50, 1, 0},
+		{"version 0x83", 1, perf, 0x83, 0},
+		{"a vendor without a name", 1, vendor, 1, 0},
+		{"RMPP 2", 1, sa, 2, 2},
+		{"RMPP without segments", 1, perf, 1, 1},
 	};
 	for (const auto &wrong : refused) {
 		request = registration(wrong.qpn, wrong.mgmt_class, wrong.version, wrong.rmpp);
@@ -185,9 +208,13 @@ void try_agents()
 	expect("an agent twice", file.remove(7), EINVAL);
 	expect("no agent's number", file.remove(agents_max), EINVAL);
 	expect("the number is free again", file.add(1), 7);
-	expect("ENABLE_PKEY after an agent", error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), EINVAL);
+	expect("ENABLE_PKEY after an agent",
+	       error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), EINVAL);
 
-	/* A method of a class is one's alone; the two classes of SMPs are two, as OpenSM takes them. */
+	/*
+	 * A method of a class is one's alone; the two classes of SMPs are two, as OpenSM takes
+	 * them.
+	 */
 	const Mads one, other;
 	for (const std::uint8_t mgmt_class : {std::uint8_t{0x81}, std::uint8_t{0x01}}) {
 		request = registration(0, mgmt_class, 1);
@@ -207,18 +234,24 @@ void try_writes()
 	expect("nothing", error_of(::write(file.number(), &record, 0)), EINVAL);
 	expect("more than a MAD", file.write(record, sizeof(ib::Mad) + 1), EINVAL);
 	const std::vector<char> huge(65 + (16 << 20));
-	expect("more than any message", error_of(::write(file.number(), huge.data(), huge.size())), EINVAL);
-	expect("memory that is not there", error_of(::write(file.number(), reinterpret_cast<void *>(4096), 320)), EFAULT);
+	expect("more than any message", error_of(::write(file.number(), huge.data(), huge.size())),
+	       EINVAL);
+	expect("memory that is not there",
+	       error_of(::write(file.number(), reinterpret_cast<void *>(4096), 320)), EFAULT);
 	record.header.id = agents_max;
 	expect("no agent's number", file.write(record), EINVAL);
 	record.header.id = 5;
 	expect("an agent that there is not", file.write(record), EIO);
-	/* An answer that nobody has asked for, to another's question: the number is its, and it is sent. */
+	/*
+	 * An answer that nobody has asked for, to another's question: the number is its, and it is
+	 * sent.
+	 */
 	record = question(agent, 0x1234567800000001, perf, get_response, nobody, 0);
 	expect("an answer", file.write(record), 0);
 	record = question(agent, 1, 0x01, get, nobody, 0);
 	expect("an SMP on QP1", file.write(record), EINVAL);
-	expect("SA's headers in part", file.write(question(agent, 1, sa, get, nobody, 0), sa_headers - 1), EINVAL);
+	expect("SA's headers in part",
+	       file.write(question(agent, 1, sa, get, nobody, 0), sa_headers - 1), EINVAL);
 
 	record = question(agent, 2, perf, send, nobody, 60000);
 	expect("a question", file.write(record), 0);
@@ -255,7 +288,8 @@ void try_reads()
 	char shifted[56 + 256];
 	std::memcpy(shifted, &asked, 56);
 	std::memcpy(shifted + 56, &asked.mad, 256);
-	expect("a question with a short header", ::write(old.number(), shifted, sizeof(shifted)), sizeof(shifted));
+	expect("a question with a short header", ::write(old.number(), shifted, sizeof(shifted)),
+	       sizeof(shifted));
 	old.wait_readable();
 	expect("an answer with a short header", old.read(record), 56 + 256);
 	expect("its length", record.header.length, 56 + 256);
@@ -272,7 +306,10 @@ void try_reads()
 	expect("with its id", record.mad.header.tid.value() & 0xffffffff, 8);
 }
 
-/* A table of the subnet administration in several segments, which the kernel puts together, and which the program does. */
+/*
+ * A table of the subnet administration in several segments, which the kernel puts together, and
+ * which the program does.
+ */
 void try_rmpp()
 {
 	const auto manager = static_cast<std::uint16_t>(port_value("sm_lid"));
@@ -300,14 +337,17 @@ void try_rmpp()
 	expect("REGISTER_AGENT2", own.add(request), 0);
 	asked.header.id = request.id;
 	expect("the same question", own.write(asked), 0);
-	for (std::uint32_t segment = 1, flags = 0; !(flags & ib::RmppHeader::last) && !failures(); segment++) {
+	for (std::uint32_t segment = 1, flags = 0; !(flags & ib::RmppHeader::last) && !failures();
+	     segment++) {
 		Record part;
 		own.wait_readable();
 		expect("a segment", own.read(part), 64 + 256);
 		expect("its number", part.rmpp().segment.value(), segment);
 		flags = part.rmpp().flags();
-		const std::size_t before = 64 + sa_headers + (segment - 1) * 200, data = length - before < 200 ? length - before : 200;
-		expect("what is in it", std::memcmp(part.bytes + sa_headers, whole.bytes + (before - 64), data), 0);
+		const std::size_t before = 64 + sa_headers + (segment - 1) * 200,
+				  data = length - before < 200 ? length - before : 200;
+		expect("what is in it",
+		       std::memcmp(part.bytes + sa_headers, whole.bytes + (before - 64), data), 0);
 		part.header.timeout_ms = part.header.retries = 0;
 		part.mad.header.method = get_table;
 		part.rmpp().type = ib::RmppHeader::ack;
@@ -317,7 +357,8 @@ void try_rmpp()
 }
 
 /*
- * A question still counts for the moment between its answer's arrival and its own end: the last of many may be refused for that, and have room right after.
+ * A question still counts for the moment between its answer's arrival and its own end: the last of
+ * many may be refused for that, and have room right after.
  */
 long write_in_time(const Mads &file, const Record &record)
 {
@@ -345,10 +386,13 @@ void try_bounds()
 		record.rmpp().type = ib::RmppHeader::data;
 		record.rmpp().time_flags = ib::RmppHeader::active;
 		std::memcpy(&message, &record, 64 + 256);
-		expect("a long message", error_of(::write(sender.number(), &message, sizeof(message))), i < mads_max / segments ? 0 : ENOBUFS);
+		expect("a long message",
+		       error_of(::write(sender.number(), &message, sizeof(message))),
+		       i < mads_max / segments ? 0 : ENOBUFS);
 	}
 	expect("UNREGISTER_AGENT", sender.remove(agent), 0);
-	expect("room again", sender.write(question(sender.add(1), 1, perf, send, nobody, 60000)), 0);
+	expect("room again", sender.write(question(sender.add(1), 1, perf, send, nobody, 60000)),
+	       0);
 
 	const Mads hoarder, last;
 	const std::uint32_t many = hoarder.add(0);
@@ -372,7 +416,8 @@ void try_close()
 		Mads file(round & 1 ? O_NONBLOCK : 0);
 		const std::uint32_t agent = file.add(1), local = file.add(0);
 		for (unsigned i = 0; i < 16; i++) {
-			expect("a question to nobody", file.write(question(agent, i, perf, send, nobody, 3600000)), 0);
+			expect("a question to nobody",
+			       file.write(question(agent, i, perf, send, nobody, 3600000)), 0);
 			expect("a question to itself", file.write(local_question(local, i)), 0);
 		}
 		if (round & 2)
@@ -430,7 +475,8 @@ void outlive_port()
 	Record record;
 	int status;
 
-	expect("a question to nobody", file.write(question(agent, 1, perf, send, nobody, 3600000)), 0);
+	expect("a question to nobody", file.write(question(agent, 1, perf, send, nobody, 3600000)),
+	       0);
 	const pid_t reader = fork();
 	if (reader == 0)
 		_exit(file.read(record) == -EIO ? 0 : 1);

@@ -34,9 +34,11 @@ int main(int count, char **words)
 	else if (what == "bounds")
 		weft::uverbs::try_shares();
 	else if (what == "random" && count == 4)
-		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
+		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0),
+					 std::strtoul(words[3], nullptr, 0));
 	else if (what == "deaths" && count == 4)
-		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0));
+		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0),
+					 std::strtoul(words[3], nullptr, 0));
 	else if (what == "ends")
 		weft::uverbs::try_ends();
 	else if (what == "domains")

@@ -24,7 +24,7 @@ constexpr std::uint32_t srq_type_xrc = 1;
 constexpr std::size_t ring_bytes = 1 << 16;
 
 /* A request with what the mlx4 provider says behind it. */
-template <class Request, class Driver>
+template<class Request, class Driver>
 std::vector<char> with(const Request &request, const Driver &driver)
 {
 	std::vector<char> bytes(sizeof(request) + sizeof(driver));
@@ -94,7 +94,8 @@ long Program::write(const void *bytes, std::size_t size) const
 	return static_cast<std::size_t>(written) == size ? 0 : EPROTO;
 }
 
-long Program::plain(unsigned number, const void *request, std::size_t size, std::size_t answer) const
+long Program::plain(unsigned number, const void *request, std::size_t size,
+		    std::size_t answer) const
 {
 	const std::size_t whole = sizeof(ib_uverbs_cmd_hdr) + size;
 	const ib_uverbs_cmd_hdr header = {.command = number,
@@ -109,8 +110,8 @@ long Program::plain(unsigned number, const void *request, std::size_t size, std:
 
 std::uint64_t Program::ring()
 {
-	static void *const memory =
-		mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static void *const memory = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return reinterpret_cast<std::uintptr_t>(memory);
 }
 
@@ -137,8 +138,8 @@ long Program::dealloc_pd(std::uint32_t handle) const
 long Program::create_channel(Descriptor &made) const
 {
 	ib_uverbs_create_comp_channel_resp answer{};
-	const long error =
-		command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, ib_uverbs_create_comp_channel{}, answer);
+	const long error = command(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL,
+				   ib_uverbs_create_comp_channel{}, answer);
 
 	made = Descriptor(error ? -1 : static_cast<int>(answer.fd));
 	return error;
@@ -153,8 +154,10 @@ long Program::create_cq(int channel, std::uint32_t &made) const
 	request.response = reinterpret_cast<std::uintptr_t>(&answer);
 	request.cqe = 15;
 	request.comp_channel = channel;
-	const auto both = with(request, mlx4_ib_create_cq{.buf_addr = ring(), .db_addr = doorbells()});
-	const long error = plain(IB_USER_VERBS_CMD_CREATE_CQ, both.data(), both.size(), sizeof(answer));
+	const auto both =
+		with(request, mlx4_ib_create_cq{.buf_addr = ring(), .db_addr = doorbells()});
+	const long error =
+		plain(IB_USER_VERBS_CMD_CREATE_CQ, both.data(), both.size(), sizeof(answer));
 	made = answer[0];
 	return error;
 }
@@ -162,10 +165,12 @@ long Program::create_cq(int channel, std::uint32_t &made) const
 long Program::destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const
 {
 	return command(IB_USER_VERBS_CMD_DESTROY_CQ,
-		       ib_uverbs_destroy_cq{.response = 0, .cq_handle = handle, .reserved = 0}, answer);
+		       ib_uverbs_destroy_cq{.response = 0, .cq_handle = handle, .reserved = 0},
+		       answer);
 }
 
-long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made, std::uint8_t type) const
+long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
+			std::uint8_t type) const
 {
 	ib_uverbs_create_qp request{};
 	mlx4_ib_create_qp driver{};
@@ -185,7 +190,8 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 	driver.log_sq_bb_count = 6;
 	driver.log_sq_stride = 6;
 	const auto both = with(request, driver);
-	const long error = plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
+	const long error =
+		plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
 	made = answer.qp_handle;
 	return error;
 }
@@ -228,7 +234,9 @@ long Program::resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64
 long Program::open_domain(int file, int flags, std::uint32_t &made) const
 {
 	ib_uverbs_open_xrcd_resp answer{};
-	const ib_uverbs_open_xrcd request = {.response = 0, .fd = static_cast<std::uint32_t>(file), .oflags = static_cast<std::uint32_t>(flags)};
+	const ib_uverbs_open_xrcd request = {.response = 0,
+					     .fd = static_cast<std::uint32_t>(file),
+					     .oflags = static_cast<std::uint32_t>(flags)};
 	const long error = command(IB_USER_VERBS_CMD_OPEN_XRCD, request, answer);
 
 	made = answer.xrcd_handle;
@@ -240,11 +248,12 @@ long Program::destroy_qp(std::uint32_t handle) const
 	ib_uverbs_destroy_qp_resp answer{};
 
 	return command(IB_USER_VERBS_CMD_DESTROY_QP,
-		       ib_uverbs_destroy_qp{.response = 0, .qp_handle = handle, .reserved = 0}, answer);
+		       ib_uverbs_destroy_qp{.response = 0, .qp_handle = handle, .reserved = 0},
+		       answer);
 }
 
-long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made,
-			     std::uint32_t &number) const
+long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq,
+			     std::uint32_t &made, std::uint32_t &number) const
 {
 	ib_uverbs_create_xsrq request{};
 	std::array<std::uint32_t, 4 + sizeof(mlx4_ib_create_srq_resp) / 4> answer{};
@@ -256,8 +265,10 @@ long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t
 	request.cq_handle = cq;
 	request.max_wr = 3;
 	request.max_sge = 1;
-	const auto both = with(request, mlx4_ib_create_srq{.buf_addr = ring(), .db_addr = doorbells() + 128});
-	const long error = plain(IB_USER_VERBS_CMD_CREATE_XSRQ, both.data(), both.size(), sizeof(answer));
+	const auto both =
+		with(request, mlx4_ib_create_srq{.buf_addr = ring(), .db_addr = doorbells() + 128});
+	const long error =
+		plain(IB_USER_VERBS_CMD_CREATE_XSRQ, both.data(), both.size(), sizeof(answer));
 	made = answer[0];
 	number = answer[3];
 	return error;
@@ -268,10 +279,12 @@ long Program::destroy_srq(std::uint32_t handle) const
 	ib_uverbs_destroy_srq_resp answer{};
 
 	return command(IB_USER_VERBS_CMD_DESTROY_SRQ,
-		       ib_uverbs_destroy_srq{.response = 0, .srq_handle = handle, .reserved = 0}, answer);
+		       ib_uverbs_destroy_srq{.response = 0, .srq_handle = handle, .reserved = 0},
+		       answer);
 }
 
-long Program::register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const
+long Program::register_memory(std::uint32_t pd, void *start, std::size_t length,
+			      std::uint32_t &made) const
 {
 	ib_uverbs_reg_mr request{};
 	ib_uverbs_reg_mr_resp answer{};
@@ -285,7 +298,8 @@ long Program::register_memory(std::uint32_t pd, void *start, std::size_t length,
 	return error;
 }
 
-long Program::register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd, void *start, std::size_t length) const
+long Program::register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd,
+			     void *start, std::size_t length) const
 {
 	ib_uverbs_rereg_mr request{};
 	ib_uverbs_rereg_mr_resp answer{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program on /dev/infiniband/uverbs0 without a library: commands as the kernel's own headers lay them out, which are not those that
- * the module is written from.
+ * A program on /dev/infiniband/uverbs0 without a library: commands as the kernel's own headers lay
+ * them out, which are not those that the module is written from.
  */
 #pragma once
 #include <array>
@@ -19,7 +19,8 @@ namespace weft::uverbs
 {
 
 inline constexpr const char *node = "/dev/infiniband/uverbs0";
-inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4, qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
+inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4,
+			      qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
 
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
@@ -67,21 +68,22 @@ public:
 	/* What was written, as it is: 0 or an errno; EPROTO for another count than was written. */
 	long write(const void *bytes, std::size_t size) const;
 	/*
-	 * A plain command: `request` without the header, its address of the response filled in if there is one, `driver` behind it; the answer
-	 * goes to `answer`.
+	 * A plain command: `request` without the header, its address of the response filled in if
+	 * there is one, `driver` behind it; the answer goes to `answer`.
 	 */
-	template <class Request, class Answer>
+	template<class Request, class Answer>
 	long command(unsigned number, Request request, Answer &answer) const
 	{
 		request.response = reinterpret_cast<std::uintptr_t>(&answer);
 		return plain(number, &request, sizeof(request), sizeof(answer));
 	}
-	template <class Request>
+	template<class Request>
 	long command(unsigned number, const Request &request) const
 	{
 		return plain(number, &request, sizeof(request), 0);
 	}
-	long plain(unsigned number, const void *request, std::size_t size, std::size_t answer) const;
+	long plain(unsigned number, const void *request, std::size_t size,
+		   std::size_t answer) const;
 
 	/* Memory for rings and doorbell records, larger than any that is asked for here. */
 	static std::uint64_t ring();
@@ -93,23 +95,32 @@ public:
 	long create_channel(Descriptor &made) const;
 	long create_cq(int channel, std::uint32_t &made) const;
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
-	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made, std::uint8_t type = qp_type_rc) const;
+	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
+		       std::uint8_t type = qp_type_rc) const;
 	/* To a multicast group, by that LID. */
-	long attach(std::uint32_t qp, std::uint16_t lid, const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}) const;
+	long attach(std::uint32_t qp, std::uint16_t lid,
+		    const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+					       1}) const;
 	long destroy_qp(std::uint32_t handle) const;
 	/* To a state, with so many of the attributes that are said, of which all are small. */
 	long modify_qp(std::uint32_t handle, std::uint64_t state, std::uint32_t mask) const;
-	long modify_qp(const ib_uverbs_modify_qp &request) const { return command(IB_USER_VERBS_CMD_MODIFY_QP, request); }
+	long modify_qp(const ib_uverbs_modify_qp &request) const
+	{
+		return command(IB_USER_VERBS_CMD_MODIFY_QP, request);
+	}
 	/* Into a ring at that address. */
 	long resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64_t ring) const;
 	/* An XRC domain by a file, or by none; flags: of open(2). */
 	long open_domain(int file, int flags, std::uint32_t &made) const;
 	/* An SRQ of a domain; its number in `number`. */
-	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq, std::uint32_t &made, std::uint32_t &number) const;
+	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq,
+			    std::uint32_t &made, std::uint32_t &number) const;
 	long destroy_srq(std::uint32_t handle) const;
-	long register_memory(std::uint32_t pd, void *start, std::size_t length, std::uint32_t &made) const;
+	long register_memory(std::uint32_t pd, void *start, std::size_t length,
+			     std::uint32_t &made) const;
 	/* flags: what changes (IBV_REREG_MR_…). */
-	long register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd, void *start, std::size_t length) const;
+	long register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd,
+			    void *start, std::size_t length) const;
 	long deregister_memory(std::uint32_t handle) const;
 
 private:
@@ -117,13 +128,19 @@ private:
 	Descriptor events_;
 };
 
-/* The tests of refusals, of the interface by ioctl(), of bounds, of random commands, of death in each of them, and of what ends when. */
+/*
+ * The tests of refusals, of the interface by ioctl(), of bounds, of random commands, of death in
+ * each of them, and of what ends when.
+ */
 void try_refusals();
 void try_methods();
 void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
 void try_deaths(std::uint64_t seed, unsigned long times);
-/* A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if anywhere. */
+/*
+ * A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if
+ * anywhere.
+ */
 void call_at_random(const Program &program, std::mt19937_64 &random, void *room);
 void try_ends();
 /* XRC domains, and who shares them. */
@@ -136,7 +153,10 @@ void outlive_with_many();
 void stay();
 /* The same with a QP in a multicast group, and nothing that ends before it. */
 void stay_in_group();
-/* MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the same as outlive_device(). */
+/*
+ * MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the
+ * same as outlive_device().
+ */
 void try_mads();
 void outlive_port();
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls at random, from several threads on the same file: what counts is what the kernel says of itself meanwhile.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Calls at random, from several threads on
+// the same file: what counts is what the kernel says of itself meanwhile.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,43 +19,58 @@ using Random = std::mt19937_64;
 
 constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 constexpr unsigned threads = 4, calls_of_a_round = 50, numbers = 60;
-constexpr std::uint8_t qp_types[] = {qp_type_rc, qp_type_uc, qp_type_ud, qp_type_xrc_initiator, qp_type_xrc_target};
+constexpr std::uint8_t qp_types[] = {qp_type_rc, qp_type_uc, qp_type_ud, qp_type_xrc_initiator,
+				     qp_type_xrc_target};
 char memory[4 * 4096] __attribute__((aligned(4096)));
 
 struct Answer {
 	std::uint32_t words[128];
 };
 
-/* A command, or a method, of which anything may be wrong. number: of the command, if it is to be that one. */
+/*
+ * A command, or a method, of which anything may be wrong. number: of the command, if it is to be
+ * that one.
+ */
 void call_wrongly(const Program &program, Random &random, int number = -1)
 {
 	static Answer answer;
 	std::uint64_t request[20];
 
-	/* Small numbers are handles, sizes and flags; the answer's address is right as often as not. */
+	/*
+	 * Small numbers are handles, sizes and flags; the answer's address is right as often as
+	 * not.
+	 */
 	for (std::uint64_t &word : request) {
 		const std::uint64_t any = random();
-		word = any % 4 == 0 ? any : any % 4 == 1 ? any % 8 : any % 4 == 2 ? (any % 8) << 32 | any % 5 : 0;
+		word = any % 4 == 0   ? any
+		       : any % 4 == 1 ? any % 8
+		       : any % 4 == 2 ? (any % 8) << 32 | any % 5
+				      : 0;
 	}
 	if (random() % 2)
 		request[0] = reinterpret_cast<std::uintptr_t>(&answer);
 	if (number < 0 && random() % 2)
 		return call_at_random(program, random, &answer);
-	const auto command = static_cast<unsigned>(number < 0 ? static_cast<int>(random() % numbers) : number);
+	const auto command =
+		static_cast<unsigned>(number < 0 ? static_cast<int>(random() % numbers) : number);
 	const std::size_t size = random() % 18 * 8;
 	if (random() % 4) {
 		program.plain(command, request, size, random() % 64 * 4);
 		return;
 	}
 	std::uint64_t bytes[24] = {};
-	const ib_uverbs_cmd_hdr header = {command | extended, static_cast<std::uint16_t>(size / 8), static_cast<std::uint16_t>(random() % 40)};
+	const ib_uverbs_cmd_hdr header = {command | extended, static_cast<std::uint16_t>(size / 8),
+					  static_cast<std::uint16_t>(random() % 40)};
 	std::memcpy(bytes, &header, sizeof(header));
 	bytes[1] = reinterpret_cast<std::uintptr_t>(&answer);
 	std::memcpy(bytes + 3, request, size);
 	program.write(bytes, 24 + size);
 }
 
-/* A command as a program means it, on whatever has the number by now: another thread may make or end it at the same time. */
+/*
+ * A command as a program means it, on whatever has the number by now: another thread may make or
+ * end it at the same time.
+ */
 void call_rightly(const Program &program, Random &random)
 {
 	const auto any = [&random] { return static_cast<std::uint32_t>(random() % 24); };
@@ -92,7 +107,8 @@ void call_rightly(const Program &program, Random &random)
 		program.register_memory(any(), memory, 1 + random() % sizeof(memory), made);
 		break;
 	case 10:
-		program.register_again(any(), static_cast<std::uint32_t>(random() % 8), any(), memory, 1 + random() % sizeof(memory));
+		program.register_again(any(), static_cast<std::uint32_t>(random() % 8), any(),
+				       memory, 1 + random() % sizeof(memory));
 		break;
 	case 11:
 		program.deregister_memory(any());
@@ -101,10 +117,12 @@ void call_rightly(const Program &program, Random &random)
 		program.attach(any(), 0xc000);
 		break;
 	case 13:
-		program.modify_qp(any(), random() % 8, static_cast<std::uint32_t>(random() % (1 << 21)));
+		program.modify_qp(any(), random() % 8,
+				  static_cast<std::uint32_t>(random() % (1 << 21)));
 		break;
 	case 14:
-		program.resize_cq(any(), static_cast<std::uint32_t>(random() % 64), Program::ring());
+		program.resize_cq(any(), static_cast<std::uint32_t>(random() % 64),
+				  Program::ring());
 		break;
 	default:
 		program.open_domain(-1, 0, made);
@@ -172,10 +190,13 @@ void try_deaths(std::uint64_t seed, unsigned long times)
 			char byte;
 			::close(ready[1]);
 			expect("a victim to work", ::read(ready[0], &byte, 1), 1);
-			usleep(static_cast<useconds_t>((seed + i * 7 + static_cast<unsigned long>(number + 1) * 131) % 1500));
+			usleep(static_cast<useconds_t>(
+				(seed + i * 7 + static_cast<unsigned long>(number + 1) * 131) %
+				1500));
 			kill(victim, SIGKILL);
 			waitpid(victim, &status, 0);
-			expect("a victim that was killed", WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGKILL);
+			expect("a victim that was killed",
+			       WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGKILL);
 			::close(ready[0]);
 		}
 	}

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a file must refuse, by tables: each line is one thing that is wrong, and the error that programs know it by.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a file must refuse, by tables: each
+// line is one thing that is wrong, and the error that programs know it by.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -20,7 +20,10 @@ struct Answer {
 	std::uint32_t words[128];
 };
 
-/* A plain command, word by word: header, then the request; "response" stands for the address of room for an answer. */
+/*
+ * A plain command, word by word: header, then the request; "response" stands for the address of
+ * room for an answer.
+ */
 struct Frame {
 	const char *what;
 	std::uint32_t command;
@@ -98,7 +101,8 @@ long write_frame(const Program &program, const ExtendedFrame &frame, Answer &ans
 		std::uint64_t tail;
 	} bytes{};
 
-	bytes.header = {IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, frame.in_words, frame.out_words};
+	bytes.header = {IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, frame.in_words,
+			frame.out_words};
 	bytes.extended.response = frame.response ? reinterpret_cast<std::uintptr_t>(&answer) : 0;
 	bytes.extended.provider_in_words = frame.driver_in;
 	bytes.extended.provider_out_words = frame.driver_out;
@@ -116,7 +120,8 @@ void try_frames()
 		expect(frame.what, write_frame(program, frame), frame.expected);
 	for (const ExtendedFrame &frame : extended_frames) {
 		std::memset(&answer, 0xff, sizeof(answer));
-		expect(std::string("extended: ") + frame.what, write_frame(program, frame, answer), frame.expected);
+		expect(std::string("extended: ") + frame.what, write_frame(program, frame, answer),
+		       frame.expected);
 	}
 	/* The last had room for more: that is cleared, and nothing behind it is touched. */
 	const std::uint32_t *behind = answer.words + whole_answer * 2;
@@ -127,7 +132,9 @@ void try_frames()
 	std::uint32_t handle;
 	expect("a command before the context", fresh.alloc_pd(handle), EINVAL);
 	expect("mmap before the context",
-	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, fresh.number(), 0) == MAP_FAILED ? errno : 0, EINVAL);
+	       mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, fresh.number(), 0) == MAP_FAILED ? errno
+											    : 0,
+	       EINVAL);
 }
 
 void try_handles()
@@ -152,14 +159,18 @@ void try_handles()
 	expect("another file's PD", stranger.dealloc_pd(pd), ENOENT);
 	expect("another file's QP", stranger.destroy_qp(qp), ENOENT);
 
-	expect("memory that is not there", program.register_memory(pd, reinterpret_cast<void *>(4096), 4096, other), EFAULT);
-	expect("memory that wraps", program.register_memory(pd, memory, ~std::size_t{0} - 4096, other), EINVAL);
+	expect("memory that is not there",
+	       program.register_memory(pd, reinterpret_cast<void *>(4096), 4096, other), EFAULT);
+	expect("memory that wraps",
+	       program.register_memory(pd, memory, ~std::size_t{0} - 4096, other), EINVAL);
 	expect("no memory at all", program.register_memory(pd, memory, 0, other), EINVAL);
 	expect("memory by another's PD", stranger.register_memory(pd, memory, 4096, other), ENOENT);
 
 	/* An answer that cannot be given leaves nothing behind: the number is free again. */
 	const struct ib_uverbs_alloc_pd unanswered = {.response = 4096};
-	expect("an answer to nowhere", program.plain(IB_USER_VERBS_CMD_ALLOC_PD, &unanswered, sizeof(unanswered), 12), EFAULT);
+	expect("an answer to nowhere",
+	       program.plain(IB_USER_VERBS_CMD_ALLOC_PD, &unanswered, sizeof(unanswered), 12),
+	       EFAULT);
 	expect("ALLOC_PD", program.alloc_pd(other), 0);
 	expect("the number of what was not answered is free", other, qp + 1);
 	expect("DEALLOC_PD", program.dealloc_pd(other), 0);
@@ -186,15 +197,21 @@ void try_registering_again()
 	expect("ALLOC_PD", program.alloc_pd(second), 0);
 	expect("nothing to change", program.register_again(mr, 0, first, memory, 4096), EINVAL);
 	expect("something unknown", program.register_again(mr, 8, first, memory, 4096), EOPNOTSUPP);
-	expect("a region that there is not", program.register_again(99, access, first, memory, 4096), ENOENT);
-	expect("a PD for a region", program.register_again(first, access, first, memory, 4096), EINVAL);
-	expect("into a PD that there is not", program.register_again(mr, domain, 99, memory, 4096), ENOENT);
+	expect("a region that there is not",
+	       program.register_again(99, access, first, memory, 4096), ENOENT);
+	expect("a PD for a region", program.register_again(first, access, first, memory, 4096),
+	       EINVAL);
+	expect("into a PD that there is not", program.register_again(mr, domain, 99, memory, 4096),
+	       ENOENT);
 	expect("into another PD", program.register_again(mr, domain, second, memory, 4096), 0);
 	expect("the PD that it was in", program.dealloc_pd(first), 0);
 	expect("the PD that it is in", program.dealloc_pd(second), EBUSY);
-	expect("other memory, and rights", program.register_again(mr, address | access, second, memory, sizeof(memory)), 0);
+	expect("other memory, and rights",
+	       program.register_again(mr, address | access, second, memory, sizeof(memory)), 0);
 	/* What it has then is said by the card, which tests of drivers ask. */
-	expect("memory that is not there", program.register_again(mr, address, second, reinterpret_cast<void *>(4096), 4096), EFAULT);
+	expect("memory that is not there",
+	       program.register_again(mr, address, second, reinterpret_cast<void *>(4096), 4096),
+	       EFAULT);
 	expect("DEREG_MR", program.deregister_memory(mr), 0);
 	expect("the PD that it was in", program.dealloc_pd(second), 0);
 
@@ -212,7 +229,8 @@ void try_files()
 	std::uint32_t cq;
 	char bytes[16];
 
-	expect("read of the node", error_of(::read(program.number(), bytes, sizeof(bytes))), EINVAL);
+	expect("read of the node", error_of(::read(program.number(), bytes, sizeof(bytes))),
+	       EINVAL);
 	expect("lseek of the node", error_of(lseek(program.number(), 0, SEEK_SET)), ESPIPE);
 
 	expect("CREATE_COMP_CHANNEL", program.create_channel(channel), 0);
@@ -234,7 +252,8 @@ void try_files()
 	}
 
 	const auto map = [&](int protection, int flags, long page, std::size_t length) -> long {
-		void *mapped = mmap(nullptr, length, protection, flags, program.number(), page * 4096);
+		void *mapped =
+			mmap(nullptr, length, protection, flags, program.number(), page * 4096);
 		if (mapped == MAP_FAILED)
 			return errno;
 		munmap(mapped, length);
@@ -250,18 +269,23 @@ void try_files()
 /* Attributes of a QP (enum ib_qp_attr_mask), and states. */
 namespace attribute
 {
-constexpr std::uint32_t state = 1, access = 8, pkey = 16, port = 32, path = 128, mtu = 256, timeout = 512, retries = 1024, rnr_retries = 2048,
-			receive_psn = 4096, reads = 8192, rnr_timer = 32768, send_psn = 65536, reads_answered = 131072, peer = 1 << 20;
+constexpr std::uint32_t state = 1, access = 8, pkey = 16, port = 32, path = 128, mtu = 256,
+			timeout = 512, retries = 1024, rnr_retries = 2048, receive_psn = 4096,
+			reads = 8192, rnr_timer = 32768, send_psn = 65536, reads_answered = 131072,
+			peer = 1 << 20;
 } // namespace attribute
 constexpr std::uint8_t state_init = 1, state_rtr = 2, state_rts = 3, state_sqd = 4;
 
 long query(const Program &program, std::uint32_t qp, ib_uverbs_query_qp_resp &answer)
 {
-	return program.command(IB_USER_VERBS_CMD_QUERY_QP, ib_uverbs_query_qp{.response = 0, .qp_handle = qp, .attr_mask = 0}, answer);
+	return program.command(IB_USER_VERBS_CMD_QUERY_QP,
+			       ib_uverbs_query_qp{.response = 0, .qp_handle = qp, .attr_mask = 0},
+			       answer);
 }
 
 /* A QP whose sends have been stopped, at port 1. */
-ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint32_t cq, std::uint8_t type)
+ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint32_t cq,
+			    std::uint8_t type)
 {
 	using namespace attribute;
 	const bool reliable = type == qp_type_rc;
@@ -277,7 +301,8 @@ ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint3
 	change.dest.dlid = 1;
 	change.path_mtu = 1;
 	to(state_init, pkey | port | access);
-	to(state_rtr, path | mtu | peer | receive_psn | (reliable ? reads_answered | rnr_timer : 0));
+	to(state_rtr,
+	   path | mtu | peer | receive_psn | (reliable ? reads_answered | rnr_timer : 0));
 	to(state_rts, send_psn | (reliable ? timeout | retries | rnr_retries | reads : 0));
 	to(state_sqd, 0);
 	/* The card takes changes when what was sent before has come to its end. */

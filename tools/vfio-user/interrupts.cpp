@@ -12,9 +12,9 @@
 namespace weft::vfio_user
 {
 
-// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor): an eventfd, one read of
-// which takes all that it counts. One that counts on after kMostCounts of them is no such descriptor, and would keep the
-// loop busy for ever: it is not waited for any more.
+// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor): an
+// eventfd, one read of which takes all that it counts. One that counts on after kMostCounts of them
+// is no such descriptor, and would keep the loop busy for ever: it is not waited for any more.
 class Interrupts::UnmaskWatch
 {
 public:
@@ -22,7 +22,8 @@ public:
 	    : fd_(std::move(fd)), unmask_(std::move(unmask))
 	{
 		try {
-			watch_.emplace(loop, fd_.get(), Watch::Readable, [this](unsigned) { take(); });
+			watch_.emplace(loop, fd_.get(), Watch::Readable,
+				       [this](unsigned) { take(); });
 		} catch (const std::system_error &) {
 			// A file that nobody can wait for: it never tells anything.
 		}

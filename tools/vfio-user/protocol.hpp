@@ -16,8 +16,8 @@ constexpr std::uint16_t kVersionMinor = 1;
 // The largest transfer of one region access, and so what bounds a message ("Message sizes").
 constexpr std::uint32_t kMaxDataTransfer = 1 << 20;
 constexpr std::uint32_t kMaxMessageFds = 16;
-// Sections that a machine may share: a machine of QEMU's has some ten, and one more for each piece of
-// memory that is plugged in. A client that would use more is told so ("max_dma_maps").
+// Sections that a machine may share: a machine of QEMU's has some ten, and one more for each piece
+// of memory that is plugged in. A client that would use more is told so ("max_dma_maps").
 constexpr std::uint32_t kMaxDmaMaps = 4096;
 // Of a proposal's version data, its terminating zero included: QEMU's is some 200 bytes long.
 constexpr std::size_t kMaxVersionData = 4096;

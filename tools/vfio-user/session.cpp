@@ -135,8 +135,8 @@ int Session::dispatch(const Header &header, Message &message)
 		error = (this->*entry->handler)(message);
 	if (error)
 		log_->warn("request {} ({}) of {} bytes refused: {}", header.command,
-			   entry == std::end(kEntries) ? "unknown" : entry->name,
-			   header.size, std::strerror(error));
+			   entry == std::end(kEntries) ? "unknown" : entry->name, header.size,
+			   std::strerror(error));
 	return error;
 }
 
@@ -191,8 +191,7 @@ int Session::version(Message &message)
 	// By reference: to copy a value takes a frame of the stack for each level of it.
 	static const auto none = nlohmann::json::object();
 	const nlohmann::json &capabilities = proposed == data.end() ? none : *proposed;
-	const auto common =
-		common_capabilities(capabilities, endpoint_.lender()->most_mappings());
+	const auto common = common_capabilities(capabilities, endpoint_.lender()->most_mappings());
 
 	append(VersionHeader{kVersionMajor, std::min(proposal.minor, kVersionMinor)});
 	const std::string text = nlohmann::json{{"capabilities", common}}.dump();
@@ -288,9 +287,8 @@ int Session::get_irq_info(Message &message)
 
 int Session::set_irqs(Message &message)
 {
-	return interrupts_.set(request<IrqSet>(message),
-					  message.payload.subspan(sizeof(IrqSet)),
-					  std::move(message.fds));
+	return interrupts_.set(request<IrqSet>(message), message.payload.subspan(sizeof(IrqSet)),
+			       std::move(message.fds));
 }
 
 int Session::region_read(Message &message)

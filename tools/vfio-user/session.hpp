@@ -27,7 +27,8 @@ using pci::Message;
 class Session final : public pci::Session
 {
 public:
-	Session(pci::Endpoint &endpoint, Interrupts &interrupts, std::shared_ptr<spdlog::logger> log);
+	Session(pci::Endpoint &endpoint, Interrupts &interrupts,
+		std::shared_ptr<spdlog::logger> log);
 
 	// Every request but one that ends the session is answered; one that cannot be met with an
 	// error.

@@ -30,7 +30,9 @@ static_assert(sizeof(Answer) == sizeof(Header) + sizeof(Integer));
 
 constexpr Call make_call(std::uint32_t queue, std::uint32_t flags)
 {
-	return {{static_cast<std::uint32_t>(BackendRequest::VringCall), kVersion | flags, sizeof(VringState)}, {queue, 0}};
+	return {{static_cast<std::uint32_t>(BackendRequest::VringCall), kVersion | flags,
+		 sizeof(VringState)},
+		{queue, 0}};
 }
 
 } // namespace
@@ -58,8 +60,11 @@ bool Channel::call(std::uint32_t queue) const
 	const auto &[socket, environment] = std::get<Answering>(way_);
 	const Call call = make_call(queue, kFlagNeedReply);
 	Answer answer;
-	return ::send(socket.get(), &call, sizeof(call), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(call) && environment->hear(socket.get()) &&
-	       ::recv(socket.get(), &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer) && answer.header.request == call.header.request;
+	return ::send(socket.get(), &call, sizeof(call), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+		       sizeof(call) &&
+	       environment->hear(socket.get()) &&
+	       ::recv(socket.get(), &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer) &&
+	       answer.header.request == call.header.request;
 }
 
 } // namespace weft::vhost_user

@@ -20,12 +20,13 @@ namespace weft::vhost_user
 class Channel
 {
 public:
-	// Takes @fd, or gives nothing if it is none that can be used so. Throws std::system_error if the process lacks something that
-	// it takes. @environment outlives it.
+	// Takes @fd, or gives nothing if it is none that can be used so. Throws std::system_error
+	// if the process lacks something that it takes. @environment outlives it.
 	static std::optional<Channel> take(FileDescriptor fd, Environment &environment);
 
-	// Calls the machine for @queue. In shared time it has taken note when this returns, or false: it does not answer. In any
-	// other it is not waited for, and if it leaves so many calls unread that there is no room for one more, hears by those.
+	// Calls the machine for @queue. In shared time it has taken note when this returns, or
+	// false: it does not answer. In any other it is not waited for, and if it leaves so many
+	// calls unread that there is no room for one more, hears by those.
 	bool call(std::uint32_t queue) const;
 
 private:

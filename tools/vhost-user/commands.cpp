@@ -56,8 +56,7 @@ std::span<const std::byte> Commands::execute(std::span<const std::byte> bytes, s
 bool Commands::read(std::uint32_t region, const Command &command)
 {
 	return command.size <= data_.size() &&
-	       endpoint_.region_read(region, command.address,
-				     std::span(data_).first(command.size));
+	       endpoint_.region_read(region, command.address, std::span(data_).first(command.size));
 }
 
 void Commands::write(std::uint32_t region, const Command &command, std::span<const std::byte> data)

@@ -22,9 +22,9 @@ class Commands
 public:
 	explicit Commands(pci::Endpoint &endpoint) : endpoint_(endpoint) {}
 
-	// Executes @command, a Command and the data that goes with it. Returns what a read gives, @room bytes at
-	// most, valid until the next call. As on a bus where nobody answers, a read that is not possible gives
-	// ones, and another command that is not possible does nothing.
+	// Executes @command, a Command and the data that goes with it. Returns what a read gives,
+	// @room bytes at most, valid until the next call. As on a bus where nobody answers, a read
+	// that is not possible gives ones, and another command that is not possible does nothing.
 	std::span<const std::byte> execute(std::span<const std::byte> command, std::size_t room);
 
 private:

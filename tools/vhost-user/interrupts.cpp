@@ -6,9 +6,7 @@
 namespace weft::vhost_user
 {
 
-Interrupts::Interrupts(unsigned vectors) : table_(vectors), pending_(vectors)
-{
-}
+Interrupts::Interrupts(unsigned vectors) : table_(vectors), pending_(vectors) {}
 
 void Interrupts::disconnect(const MessagePort &port)
 {
@@ -55,7 +53,8 @@ void Interrupts::clear_pending()
 
 void Interrupts::read_table(std::uint64_t offset, std::span<std::byte> data) const
 {
-	std::ranges::copy(std::as_bytes(std::span(table_)).subspan(offset, data.size()), data.begin());
+	std::ranges::copy(std::as_bytes(std::span(table_)).subspan(offset, data.size()),
+			  data.begin());
 }
 
 void Interrupts::write_table(std::uint64_t offset, std::span<const std::byte> data)

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is on the wire and in the rings: the vhost-user protocol after QEMU's docs/interop/vhost-user.rst, split
-// virtqueues after the virtio specification (1.1, 2.6), and the commands of a PCI function over them, after
-// Linux's uapi <linux/virtio_pcidev.h>. All values are in the host's byte order, which is little-endian where
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What is on the wire and in the rings: the
+// vhost-user protocol after QEMU's docs/interop/vhost-user.rst, split virtqueues after the virtio
+// specification (1.1, 2.6), and the commands of a PCI function over them, after Linux's uapi
+// <linux/virtio_pcidev.h>. All values are in the host's byte order, which is little-endian where
 // virtio asks for it.
 #pragma once
 
@@ -122,7 +122,8 @@ constexpr std::uint16_t kNoInterrupt = 1; // flags of the available ring
 // Entries that a queue may have: what UML asks for.
 constexpr std::uint32_t kMaxRing = 256;
 
-// What a command or a message begins with; @size bytes follow where it carries data, one for a MemorySet.
+// What a command or a message begins with; @size bytes follow where it carries data, one for a
+// MemorySet.
 enum class Operation : std::uint8_t {
 	ConfigRead = 1,
 	ConfigWrite = 2,

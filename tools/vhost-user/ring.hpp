@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device's end of a split virtqueue (virtio 1.1, 2.6). It lies in memory that the machine may change at any
-// time or take away, so each access is checked, and whatever is read is read once.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The device's end of a split virtqueue
+// (virtio 1.1, 2.6). It lies in memory that the machine may change at any time or take away, so
+// each access is checked, and whatever is read is read once.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,8 @@ public:
 		std::vector<Descriptor> writable;
 	};
 
-	// Nothing: none is there. Broken: it makes no sense, see trouble(); nothing can be said of what follows.
+	// Nothing: none is there. Broken: it makes no sense, see trouble(); nothing can be said of
+	// what follows.
 	enum class Taken { Chain, Nothing, Broken };
 
 	explicit Ring(GuestMemory &memory) : memory_(memory) {}
@@ -52,7 +53,8 @@ public:
 
 	std::uint32_t entries() const { return entries_; }
 
-	// The next chain. The total of its lengths is @most at most. It is given back before the next is taken.
+	// The next chain. The total of its lengths is @most at most. It is given back before the
+	// next is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }
 	// With @written bytes of its writable part. False if the ring is broken.
@@ -67,15 +69,18 @@ private:
 	GuestMemory &memory_;
 	std::uint32_t entries_ = 0;
 	std::optional<Addresses> addresses_;
-	std::uint16_t next_ = 0; // the entry of the available ring that is looked at next; the used ring's index
+	std::uint16_t next_ =
+		0; // the entry of the available ring that is looked at next; the used ring's index
 	bool enabled_ = false;
 	const char *trouble_ = nullptr;
 };
 
-// Copies what a chain gives, up to @data's size; returns how much that was, or nothing if it is not in memory.
+// Copies what a chain gives, up to @data's size; returns how much that was, or nothing if it is not
+// in memory.
 std::optional<std::size_t> gather(const GuestMemory &memory, const std::vector<Descriptor> &parts,
 				  std::span<std::byte> data);
-// Copies @data to where a chain takes. False, and perhaps some was written, if it has no room or is not in memory.
+// Copies @data to where a chain takes. False, and perhaps some was written, if it has no room or is
+// not in memory.
 bool scatter(GuestMemory &memory, const std::vector<Descriptor> &parts,
 	     std::span<const std::byte> data);
 

@@ -130,7 +130,8 @@ int Session::dispatch(Message &message)
 	});
 	if (entry == std::end(kEntries))
 		return ENOSYS;
-	if (message.payload.size() < entry->smallest_payload || message.fds.size() > entry->most_fds)
+	if (message.payload.size() < entry->smallest_payload ||
+	    message.fds.size() > entry->most_fds)
 		return EINVAL;
 	return (this->*entry->handler)(message);
 }
@@ -279,7 +280,8 @@ int Session::set_backend_request_fd(Message &message)
 	if (message.fds.size() != 1)
 		return EINVAL;
 	try {
-		auto channel = Channel::take(std::move(message.fds.front()), endpoint_.loop().environment());
+		auto channel = Channel::take(std::move(message.fds.front()),
+					     endpoint_.loop().environment());
 		if (!channel)
 			return EINVAL;
 		channel_ = std::move(channel);

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One machine's conversation: its requests, its two queues, and the calls by which it learns of messages.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One machine's conversation: its requests,
+// its two queues, and the calls by which it learns of messages.
 //
-// A machine whose queues make no sense, or which cannot be told of an error, is dropped: with its next request, if that
-// shows while it sends none.
+// A machine whose queues make no sense, or which cannot be told of an error, is dropped: with its
+// next request, if that shows while it sends none.
 #pragma once
 
 #include <array>
@@ -31,7 +31,8 @@ using pci::Message;
 class Session final : public pci::Session, private MessagePort
 {
 public:
-	Session(pci::Endpoint &endpoint, Interrupts &interrupts, std::shared_ptr<spdlog::logger> log);
+	Session(pci::Endpoint &endpoint, Interrupts &interrupts,
+		std::shared_ptr<spdlog::logger> log);
 	~Session() override;
 
 	std::span<const std::byte> handle(Message &message) override;

@@ -43,7 +43,8 @@ std::filesystem::path program_below(const std::string &name)
 }
 
 // Becomes the other half of these commands; returns only to throw.
-[[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory, const Words &words)
+[[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory,
+			 const Words &words)
 {
 	const auto program = program_below(name);
 	Words arguments{program.string(), "--socket-dir", socket_directory.string()};
@@ -61,8 +62,9 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// The words of a command for machines, of which CLI11 has @taken the first ones, or all. The -- before them is nobody's word: CLI11
-// leaves it where it found it, which is among those that it took once a positional came before it.
+// The words of a command for machines, of which CLI11 has @taken the first ones, or all. The --
+// before them is nobody's word: CLI11 leaves it where it found it, which is among those that it
+// took once a positional came before it.
 Words words_of(const CLI::App &command, const Words &taken)
 {
 	Words words = taken;
@@ -96,7 +98,8 @@ public:
 		Words result;
 		for (const Each &each : options_)
 			for (const auto &value : each.option->results())
-				result.push_back(each.has_value ? each.name + "=" + value : each.name);
+				result.push_back(each.has_value ? each.name + "=" + value
+								: each.name);
 		return result;
 	}
 
@@ -157,7 +160,8 @@ std::string read_file(const std::string &file)
 	return text;
 }
 
-void apply(const std::filesystem::path &socket_directory, const std::string &file, bool dry_run, bool as_json)
+void apply(const std::filesystem::path &socket_directory, const std::string &file, bool dry_run,
+	   bool as_json)
 {
 	const auto folder = std::filesystem::absolute(file).parent_path().string();
 	const auto result = ControlClient(socket_directory)
@@ -174,7 +178,8 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 			std::cout << line.get<std::string>() << '\n';
 	std::cout << std::flush;
 	// Of a lab that has machines, those of hosts that came or went follow.
-	if (dry_run || result.at("changes").empty() || !std::filesystem::exists(socket_directory / "lab.sock"))
+	if (dry_run || result.at("changes").empty() ||
+	    !std::filesystem::exists(socket_directory / "lab.sock"))
 		return;
 	Words words{"settle"};
 	for (const auto &host : result.at("replaced"))
@@ -208,10 +213,13 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		become_session(socket_directory, words);
 	});
 
-	auto *change = lab->add_subcommand("apply", "make the running lab what a file says, and show the difference");
+	auto *change = lab->add_subcommand(
+		"apply", "make the running lab what a file says, and show the difference");
 	auto file = std::make_shared<std::string>();
 	auto dry_run = std::make_shared<bool>(false);
-	change->add_option("FILE", *file, "the lab file, see weft-lab.toml(5)")->required()->check(CLI::ExistingFile);
+	change->add_option("FILE", *file, "the lab file, see weft-lab.toml(5)")
+		->required()
+		->check(CLI::ExistingFile);
 	change->add_flag("--dry-run", *dry_run, "only show it");
 	change->callback([&socket_directory, &as_json, file, dry_run] {
 		apply(socket_directory, *file, *dry_run, as_json);
@@ -227,7 +235,8 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	constexpr int kMostHosts = 19455, kMostSwitches = 4096, kMostPorts = 253;
 	auto *topology = app.add_subcommand("topology", "print the lab file of a topology");
 	topology->require_subcommand(1);
-	topology->footer("As in: weft topology torus --size 4x4 >lab.toml && weft lab up --lab lab.toml");
+	topology->footer(
+		"As in: weft topology torus --size 4x4 >lab.toml && weft lab up --lab lab.toml");
 	const auto add = [&](const std::string &kind, const std::string &description) {
 		auto *command = topology->add_subcommand(kind, description);
 		auto passed = std::make_shared<Passed>(*command);
@@ -245,18 +254,23 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	};
 	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
 	hosts(*fat_tree, "how many")->required();
-	fat_tree->option("--ports", "of each switch (default: 36)")->check(CLI::Range(4, kMostPorts));
-	fat_tree->option("--each", "hosts at a leaf, which has one link to each spine")->check(CLI::Range(1, kMostPorts));
-	fat_tree->option("--spines", "how many; goes with --each")->check(CLI::Range(1, kMostPorts));
+	fat_tree->option("--ports", "of each switch (default: 36)")
+		->check(CLI::Range(4, kMostPorts));
+	fat_tree->option("--each", "hosts at a leaf, which has one link to each spine")
+		->check(CLI::Range(1, kMostPorts));
+	fat_tree->option("--spines", "how many; goes with --each")
+		->check(CLI::Range(1, kMostPorts));
 	const auto ring = add("ring", "switches in a circle");
 	ring->option("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
 	hosts(*ring, "how many (default: one for each switch)");
 	const auto torus = add("torus", "switches in a grid whose ends meet");
 	torus->option("--size", "as in 4x4 or 4x4x2")->required();
 	hosts(*torus, "how many (default: one for each switch)");
-	hosts(*add("dragonfly", "groups of switches, each linked to each other one"), "how many")->required();
+	hosts(*add("dragonfly", "groups of switches, each linked to each other one"), "how many")
+		->required();
 
-	auto *import = topology->add_subcommand("import", "that of a subnet, from what ibnetdiscover printed");
+	auto *import = topology->add_subcommand(
+		"import", "that of a subnet, from what ibnetdiscover printed");
 	auto file = std::make_shared<std::string>();
 	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
 	auto passed = std::make_shared<Passed>(*import);
@@ -272,16 +286,22 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 
 void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 {
-	auto *web = app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
-	web->footer("It prints its address. Who reaches the port may look; changing takes --allow, and the whole address.");
+	auto *web =
+		app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
+	web->footer(
+		"It prints its address. Who reaches the port may look; changing takes --allow, and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
 	passed->option("--listen", "the address to listen on (default: 127.0.0.1)");
-	passed->option("--port", "the port (default: 8317); 0 is any that is free")->check(CLI::Range(0, 65535));
-	passed->option("--name", "another name of this machine that browsers may use; may be given again")->take_all();
+	passed->option("--port", "the port (default: 8317); 0 is any that is free")
+		->check(CLI::Range(0, 65535));
+	passed->option("--name",
+		       "another name of this machine that browsers may use; may be given again")
+		->take_all();
 	passed->option("--allow", "what a page may do: faults, captures; may be given again")
 		->take_all()
 		->check(CLI::IsMember({"faults", "captures"}));
-	passed->option("--interval", "seconds between two looks (default: 1)")->check(CLI::Range(0.2, 3600.0));
+	passed->option("--interval", "seconds between two looks (default: 1)")
+		->check(CLI::Range(0.2, 3600.0));
 	web->callback([&socket_directory, passed] {
 		Words words{"--weft", (own_directory() / "weft").string()};
 		const Words given = passed->words();
@@ -301,11 +321,20 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
 		->type_name("FILE");
 	passed->option("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
 	passed->flag("--quiet", "say nothing of what the lab does");
-	auto *deterministic = passed->flag("--deterministic", "in virtual time, on kernels that are programs: the same seed does the same, to "
-							      "the last packet");
-	passed->option("--seed", "of all that is drawn (default: another each time)")->needs(deterministic)->check(CLI::Range(0u, 0xffffffffu));
-	passed->option("--at", "what happens when, as in \"2.5 link down node1\"; may be given again")->needs(deterministic)->take_all();
-	passed->option("--capture", "record all links into this file")->needs(deterministic)->type_name("FILE");
+	auto *deterministic = passed->flag(
+		"--deterministic",
+		"in virtual time, on kernels that are programs: the same seed does the same, to "
+		"the last packet");
+	passed->option("--seed", "of all that is drawn (default: another each time)")
+		->needs(deterministic)
+		->check(CLI::Range(0u, 0xffffffffu));
+	passed->option("--at",
+		       "what happens when, as in \"2.5 link down node1\"; may be given again")
+		->needs(deterministic)
+		->take_all();
+	passed->option("--capture", "record all links into this file")
+		->needs(deterministic)
+		->type_name("FILE");
 	auto command = std::make_shared<Words>();
 	run->add_option("COMMAND", *command, "a line for bash, or a command and its words");
 	run->positionals_at_end();

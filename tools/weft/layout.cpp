@@ -47,7 +47,8 @@ struct Grid {
 class Arrangement
 {
 public:
-	Arrangement(const std::vector<Node> &nodes, const std::vector<std::pair<std::string, std::string>> &links)
+	Arrangement(const std::vector<Node> &nodes,
+		    const std::vector<std::pair<std::string, std::string>> &links)
 	    : nodes_(nodes), neighbours_(nodes.size()), tier_(nodes.size(), -1)
 	{
 		for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -143,7 +144,8 @@ private:
 	int block_height(int columns) const
 	{
 		const int rows = (most_below() + columns - 1) / columns;
-		const int head = compact_ ? sizes_.box_height + 30 : sizes_.box_height + sizes_.tier_gap;
+		const int head =
+			compact_ ? sizes_.box_height + 30 : sizes_.box_height + sizes_.tier_gap;
 		return head + rows * (sizes_.box_height + sizes_.row_gap);
 	}
 	int upper_height() const
@@ -154,15 +156,22 @@ private:
 	{
 		int width = grid.across * block_width(grid.columns);
 		for (const auto &row : upper_)
-			width = std::max(width, static_cast<int>(row.size()) * (sizes_.box_width + sizes_.gutter));
+			width = std::max(width, static_cast<int>(row.size()) *
+							(sizes_.box_width + sizes_.gutter));
 		return width;
 	}
-	int row_pitch(const Grid &grid) const { return block_height(grid.columns) + (compact_ ? 50 : 80); }
+	int row_pitch(const Grid &grid) const
+	{
+		return block_height(grid.columns) + (compact_ ? 50 : 80);
+	}
 	int rows_of(const Grid &grid) const
 	{
 		return (static_cast<int>(blocks_.size()) + grid.across - 1) / grid.across;
 	}
-	int height_of(const Grid &grid) const { return upper_height() + rows_of(grid) * row_pitch(grid); }
+	int height_of(const Grid &grid) const
+	{
+		return upper_height() + rows_of(grid) * row_pitch(grid);
+	}
 
 	Grid best_grid() const
 	{
@@ -175,7 +184,8 @@ private:
 		for (int columns = 1; columns <= most_below(); ++columns)
 			for (int across = one_row ? blocks : 1; across <= blocks; ++across) {
 				const Grid grid{columns, across};
-				const double off = std::abs(std::log(double(width_of(grid)) / height_of(grid) / kAspect));
+				const double off = std::abs(std::log(double(width_of(grid)) /
+								     height_of(grid) / kAspect));
 				if (off < least) {
 					least = off;
 					best = grid;
@@ -184,7 +194,8 @@ private:
 		return best;
 	}
 
-	void put(Layout &layout, std::size_t node, int x, int y, int block = -1, int column = 0) const
+	void put(Layout &layout, std::size_t node, int x, int y, int block = -1,
+		 int column = 0) const
 	{
 		layout.by_name.emplace(nodes_[node].name, layout.boxes.size());
 		layout.boxes.push_back({nodes_[node], x, y, block, column});
@@ -193,8 +204,8 @@ private:
 	const std::vector<Node> &nodes_;
 	std::map<std::string, std::size_t> number_;
 	std::vector<std::vector<std::size_t>> neighbours_;
-	std::vector<int> tier_;				// of switches
-	std::vector<std::vector<std::size_t>> upper_;	// from the lowest
+	std::vector<int> tier_;                       // of switches
+	std::vector<std::vector<std::size_t>> upper_; // from the lowest
 	std::vector<Block> blocks_;
 	bool compact_ = false;
 	Sizes sizes_{};
@@ -223,29 +234,37 @@ Layout Arrangement::place()
 		const int pitch = inner / static_cast<int>(row->size());
 		for (std::size_t i = 0; i < row->size(); ++i)
 			put(layout, (*row)[i],
-			    kMargin + static_cast<int>(i) * pitch + (pitch - sizes_.box_width) / 2, y);
+			    kMargin + static_cast<int>(i) * pitch + (pitch - sizes_.box_width) / 2,
+			    y);
 		y += sizes_.box_height + sizes_.tier_gap;
 	}
 	const int width = block_width(grid.columns);
 	const int left = kMargin + (inner - grid.across * width) / 2;
-	const int head = block_height(grid.columns) -
-			 (most_below() + grid.columns - 1) / grid.columns * (sizes_.box_height + sizes_.row_gap);
+	const int head = block_height(grid.columns) - (most_below() + grid.columns - 1) /
+							      grid.columns *
+							      (sizes_.box_height + sizes_.row_gap);
 	for (std::size_t number = 0; number < blocks_.size(); ++number) {
 		const int across = static_cast<int>(number) % grid.across;
 		const int x = left + across * width;
 		const int top = y + static_cast<int>(number) / grid.across * row_pitch(grid);
 		const Block &block = blocks_[number];
 		if (block.head)
-			put(layout, *block.head, x + (width - sizes_.box_width) / 2, top, static_cast<int>(number));
-		// A last row, or an only one, that is not full stands in the middle where lines are straight.
+			put(layout, *block.head, x + (width - sizes_.box_width) / 2, top,
+			    static_cast<int>(number));
+		// A last row, or an only one, that is not full stands in the middle where lines are
+		// straight.
 		const int used = std::min(grid.columns, static_cast<int>(block.below.size()));
-		const int indent = compact_ ? 0 : (grid.columns - used) * (sizes_.box_width + sizes_.gutter) / 2;
+		const int indent =
+			compact_ ? 0
+				 : (grid.columns - used) * (sizes_.box_width + sizes_.gutter) / 2;
 		for (std::size_t i = 0; i < block.below.size(); ++i) {
 			const int column = static_cast<int>(i) % grid.columns;
 			const int row = static_cast<int>(i) / grid.columns;
 			put(layout, block.below[i],
-			    x + indent + sizes_.gutter + column * (sizes_.box_width + sizes_.gutter),
-			    top + head + row * (sizes_.box_height + sizes_.row_gap), static_cast<int>(number), column);
+			    x + indent + sizes_.gutter +
+				    column * (sizes_.box_width + sizes_.gutter),
+			    top + head + row * (sizes_.box_height + sizes_.row_gap),
+			    static_cast<int>(number), column);
 		}
 	}
 	layout.height = kMargin;
@@ -256,7 +275,8 @@ Layout Arrangement::place()
 
 } // namespace
 
-Layout lay_out(const std::vector<Node> &nodes, const std::vector<std::pair<std::string, std::string>> &links)
+Layout lay_out(const std::vector<Node> &nodes,
+	       const std::vector<std::pair<std::string, std::string>> &links)
 {
 	return Arrangement(nodes, links).place();
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where the nodes of a fabric are drawn: switches with hosts in a row (or in rows, where there are no others), each with its hosts
-// below it; other switches above them, by how far they are from a host.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Where the nodes of a fabric are drawn:
+// switches with hosts in a row (or in rows, where there are no others), each with its hosts below
+// it; other switches above them, by how far they are from a host.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct Box {
 struct Layout {
 	int width = 0, height = 0;
 	int box_width = 0, box_height = 0;
-	int gutter = 0;	      // before each column of a block, in which lines run
+	int gutter = 0;       // before each column of a block, in which lines run
 	bool compact = false; // many hosts: names alone
 	std::vector<Box> boxes;
 	std::map<std::string, std::size_t> by_name;
@@ -42,6 +42,7 @@ struct Layout {
 };
 
 // @links are pairs of nodes' names; those of unknown nodes are passed over.
-Layout lay_out(const std::vector<Node> &nodes, const std::vector<std::pair<std::string, std::string>> &links);
+Layout lay_out(const std::vector<Node> &nodes,
+	       const std::vector<std::pair<std::string, std::string>> &links);
 
 } // namespace weft::cli

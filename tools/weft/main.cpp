@@ -91,10 +91,11 @@ void add_link(CLI::App &app, const Options &options)
 	auto settings = std::make_shared<std::vector<std::string>>();
 	set->add_option("LINK", *name, "which")->required();
 	set->add_option("SETTINGS", *settings, "what, and to what")->required();
-	set->footer("Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
-		    "state (up, down), training, delay and jitter (as in 20us, 1ms), loss, duplication,\n"
-		    "reordering, corruption, silent_corruption (0 to 1, or as in 2%).\n"
-		    "Example: weft link set node1 delay=50us loss=1%");
+	set->footer(
+		"Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
+		"state (up, down), training, delay and jitter (as in 20us, 1ms), loss, duplication,\n"
+		"reordering, corruption, silent_corruption (0 to 1, or as in 2%).\n"
+		"Example: weft link set node1 delay=50us loss=1%");
 	set->callback([&options, name, settings] {
 		json values = json::object();
 		for (const auto &setting : *settings) {
@@ -246,8 +247,10 @@ void add_top(CLI::App &app, const Options &options)
 		->capture_default_str();
 	top->add_option("--count", *count, "end after so many")->check(CLI::Range(1, 1000000));
 	top->add_option("--sort", *order, "what comes first: rate, errors or name")
-		->transform(CLI::CheckedTransformer(std::map<std::string, cli::TopOrder>{
-			{"rate", cli::TopOrder::Rate}, {"errors", cli::TopOrder::Errors}, {"name", cli::TopOrder::Name}}));
+		->transform(CLI::CheckedTransformer(
+			std::map<std::string, cli::TopOrder>{{"rate", cli::TopOrder::Rate},
+							     {"errors", cli::TopOrder::Errors},
+							     {"name", cli::TopOrder::Name}}));
 	top->callback([&options, interval, count, order] {
 		cli::run_top(options.socket_directory, *interval, *count, *order);
 	});
@@ -257,7 +260,8 @@ void add_log(CLI::App &app, const Options &options)
 {
 	auto *log = app.add_subcommand("log", "the latest lines of weftd's log");
 	auto part = std::make_shared<std::string>();
-	log->add_option("PART", *part, "only those of sm, link, switch, fabric, control, weftd, or a host's card");
+	log->add_option("PART", *part,
+			"only those of sm, link, switch, fabric, control, weftd, or a host's card");
 	log->callback([&options, part] {
 		json arguments = json::object();
 		if (!part->empty())

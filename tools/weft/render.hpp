@@ -24,7 +24,6 @@ std::string log_text(const nlohmann::json &log);
 // A link's state and settings, on a line.
 std::string link_text(const nlohmann::json &link);
 
-
 // What `weft top` puts first.
 enum class TopOrder { Rate, Errors, Name };
 // By its key: r, e, n.
@@ -35,9 +34,10 @@ struct TopView {
 	TopOrder order = TopOrder::Rate;
 	std::string title;
 };
-// Of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates in between.
-std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before, const nlohmann::json &now,
-		     const TopView &view);
+// Of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates in
+// between.
+std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before,
+		     const nlohmann::json &now, const TopView &view);
 
 // The subnet manager's state, on a line.
 std::string subnet_manager_text(const nlohmann::json &manager);

@@ -82,12 +82,15 @@ string draw_box(const Layout &layout, const Box &box, bool on)
 	const int middle = box.x + layout.box_width / 2;
 	string out = fmt::format("<g class=\"node {}{}\" data-name=\"{}\"><title>{}, {}</title>"
 				 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{}\"/>",
-				 class_of(box.node.kind), on ? " on" : "", escaped(box.node.name), escaped(box.node.name),
-				 escaped(box.node.detail), box.x, box.y, layout.box_width, layout.box_height,
-				 layout.compact ? 3 : 6);
+				 class_of(box.node.kind), on ? " on" : "", escaped(box.node.name),
+				 escaped(box.node.name), escaped(box.node.detail), box.x, box.y,
+				 layout.box_width, layout.box_height, layout.compact ? 3 : 6);
 	if (layout.compact)
-		return out + fmt::format("<text x=\"{}\" y=\"{}\" class=\"small\">{}</text></g>\n", middle, box.y + 14,
-					 escaped(shortened(box.node.name, static_cast<std::size_t>(layout.box_width / 7))));
+		return out + fmt::format("<text x=\"{}\" y=\"{}\" class=\"small\">{}</text></g>\n",
+					 middle, box.y + 14,
+					 escaped(shortened(
+						 box.node.name,
+						 static_cast<std::size_t>(layout.box_width / 7))));
 	return out + fmt::format("<text x=\"{}\" y=\"{}\" class=\"name\">{}</text>"
 				 "<text x=\"{}\" y=\"{}\" class=\"detail\">{}</text></g>\n",
 				 middle, box.y + 19, escaped(box.node.name), middle, box.y + 35,
@@ -108,26 +111,31 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 	const int x1 = from.x + half + shift, x2 = to.x + half + shift;
 	const int y1 = from.y + middle, y2 = to.y + middle;
 	const bool one_block = from.block >= 0 && from.block == to.block;
-	if (layout.compact && one_block && (from.node.kind == NodeKind::Switch) != (to.node.kind == NodeKind::Switch)) {
+	if (layout.compact && one_block &&
+	    (from.node.kind == NodeKind::Switch) != (to.node.kind == NodeKind::Switch)) {
 		// Below its switch: along the columns, as a stair, not through other hosts.
 		const Box &head = from.node.kind == NodeKind::Switch ? from : to;
 		const Box &host = &head == &from ? to : from;
 		const int trunk = host.x - layout.gutter / 2;
 		const int bus = head.y + layout.box_height + 10;
-		return {fmt::format("M{} {}V{}H{}V{}H{}", head.x + half, head.y + middle, bus, trunk,
-				    host.y + middle + shift, host.x),
+		return {fmt::format("M{} {}V{}H{}V{}H{}", head.x + half, head.y + middle, bus,
+				    trunk, host.y + middle + shift, host.x),
 			trunk, host.y};
 	}
 	if (y1 == y2) {
 		// Nodes of one row: around those between.
-		const int depth = layout.compact ? std::min(70, 24 + std::abs(x2 - x1) / 12) + 4 * lane : 60 + 14 * lane;
-		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, (x1 + x2) / 2, y1 - depth, x2, y2), (x1 + x2) / 2,
-			y1 - depth / 2};
+		const int depth = layout.compact
+					  ? std::min(70, 24 + std::abs(x2 - x1) / 12) + 4 * lane
+					  : 60 + 14 * lane;
+		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, (x1 + x2) / 2, y1 - depth, x2,
+				    y2),
+			(x1 + x2) / 2, y1 - depth / 2};
 	}
 	if (layout.compact && from.block >= 0 && to.block >= 0 && from.x == to.x) {
 		// Blocks of one column: beside those between.
 		const int side = std::max(0, std::min(from.x, to.x) - layout.gutter - 4 * lane);
-		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, side, (y1 + y2) / 2, x2, y2), side, (y1 + y2) / 2};
+		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, side, (y1 + y2) / 2, x2, y2),
+			side, (y1 + y2) / 2};
 	}
 	return {fmt::format("M{} {}L{} {}", x1, y1, x2, y2), (x1 + x2) / 2, (y1 + y2) / 2};
 }
@@ -137,10 +145,12 @@ string draw_link(const json &link, const Line &line, bool labelled)
 	const auto &settings = link.at("settings");
 	const bool up = link.at("up").get<bool>();
 	const auto name = escaped(link.at("name").get<string>());
-	string out = fmt::format("<g class=\"link\" data-name=\"{}\"><title>{}</title><path d=\"{}\" class=\"{}\"/>", name,
-				 name, line.path, up ? "up" : "down");
+	string out = fmt::format(
+		"<g class=\"link\" data-name=\"{}\"><title>{}</title><path d=\"{}\" class=\"{}\"/>",
+		name, name, line.path, up ? "up" : "down");
 	if (labelled)
-		out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}</text>", line.label_x, line.label_y,
+		out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}</text>",
+				   line.label_x, line.label_y,
 				   escaped(settings.at("width").get<string>()),
 				   escaped(settings.at("speed").get<string>()), up ? "" : " down");
 	return out + "</g>\n";
@@ -164,12 +174,14 @@ string fabric_svg(const json &fabric)
 				 fmt::format("switch, LID {}", node.at("lid").get<unsigned>())});
 	for (const auto &node : fabric.at("hosts")) {
 		const bool machine = node.at("machine").get<bool>();
-		nodes.push_back({node.at("name").get<string>(), NodeKind::Host, machine ? "machine on" : "no machine"});
+		nodes.push_back({node.at("name").get<string>(), NodeKind::Host,
+				 machine ? "machine on" : "no machine"});
 		if (machine)
 			on.insert(nodes.back().name);
 	}
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
-		nodes.push_back({manager.at("node").get<string>(), NodeKind::Manager, "subnet manager"});
+		nodes.push_back(
+			{manager.at("node").get<string>(), NodeKind::Manager, "subnet manager"});
 
 	const auto &links = fabric.at("links");
 	std::vector<std::pair<string, string>> pairs;
@@ -182,15 +194,17 @@ string fabric_svg(const json &fabric)
 	}
 
 	const Layout layout = lay_out(nodes, pairs);
-	string out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-				 "viewBox=\"0 0 {0} {1}\">\n<style>{2}path{{stroke-width:{3}}}</style>\n"
-				 "<rect class=\"background\" width=\"{0}\" height=\"{1}\"/>\n",
-				 layout.width, layout.height, kStyle, layout.compact ? 1 : 2);
+	string out = fmt::format(
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+		"viewBox=\"0 0 {0} {1}\">\n<style>{2}path{{stroke-width:{3}}}</style>\n"
+		"<rect class=\"background\" width=\"{0}\" height=\"{1}\"/>\n",
+		layout.width, layout.height, kStyle, layout.compact ? 1 : 2);
 	std::map<std::pair<string, string>, int> lanes;
 	for (std::size_t i = 0; i < pairs.size(); ++i) {
 		const Box *from = layout.find(pairs[i].first), *to = layout.find(pairs[i].second);
 		if (from && to)
-			out += draw_link(links[i], line_between(layout, *from, *to, lanes[pairs[i]]++),
+			out += draw_link(links[i],
+					 line_between(layout, *from, *to, lanes[pairs[i]]++),
 					 links.size() <= kMostLabels);
 	}
 	for (const Box &box : layout.boxes)

@@ -66,11 +66,13 @@ string ethernet_text(const json &ethernet)
 string link_text(const json &link)
 {
 	const auto &settings = link.at("settings");
-	const string kind = settings.contains("width") ? fmt::format("{} {} MTU {}", text(settings, "width"),
-								     text(settings, "speed"), text(settings, "mtu"))
-						       : "Ethernet";
-	string line = fmt::format("{:<28} {:<4}  {}{}", text(link, "name"), link.at("up").get<bool>() ? "up" : "down",
-				  kind, unusual(settings));
+	const string kind = settings.contains("width")
+				    ? fmt::format("{} {} MTU {}", text(settings, "width"),
+						  text(settings, "speed"), text(settings, "mtu"))
+				    : "Ethernet";
+	string line =
+		fmt::format("{:<28} {:<4}  {}{}", text(link, "name"),
+			    link.at("up").get<bool>() ? "up" : "down", kind, unusual(settings));
 	if (const auto captured = link.find("captured_packets"); captured != link.end())
 		line += fmt::format(" captured={}", captured->get<std::uint64_t>());
 	return line + '\n';
@@ -87,7 +89,8 @@ string fabric_text(const json &fabric)
 	}
 	for (const auto &node : fabric.at("hosts")) {
 		const bool pluggable = node.at("socket").is_string();
-		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"), text(node, "guid"),
+		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"),
+				   text(node, "guid"),
 				   node.at("machine").get<bool>() ? "machine on" : "no machine",
 				   text(node, pluggable ? "socket" : "model"));
 		add_ports(out, node);
@@ -112,8 +115,8 @@ string log_text(const json &log)
 {
 	string out;
 	for (const auto &line : log.at("lines"))
-		out += fmt::format("{} {:<7} {}: {}\n", text(line, "time"), text(line, "level"), text(line, "part"),
-				   text(line, "text"));
+		out += fmt::format("{} {:<7} {}: {}\n", text(line, "time"), text(line, "level"),
+				   text(line, "part"), text(line, "text"));
 	return out;
 }
 
@@ -132,7 +135,8 @@ string counters_text(const json &counters, bool all)
 	for (const auto &[port, values] : counters.items()) {
 		out += fmt::format("{:<{}}", port, longest);
 		for (const auto &name : shown)
-			if (const auto value = values.find(name); value != values.end() && (*value != 0 || all))
+			if (const auto value = values.find(name);
+			    value != values.end() && (*value != 0 || all))
 				out += fmt::format("  {}={}", name, value->get<std::uint64_t>());
 		out += '\n';
 	}

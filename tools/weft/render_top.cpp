@@ -18,16 +18,16 @@ using std::string;
 namespace
 {
 
-constexpr std::array<const char *, 7> kNoErrors{"xmit_packets",		  "rcv_packets",
-						"xmit_data",		  "rcv_data",
-						"multicast_xmit_packets", "multicast_rcv_packets",
-						"xmit_wait"};
+constexpr std::array<const char *, 7> kNoErrors{
+	"xmit_packets",           "rcv_packets",           "xmit_data", "rcv_data",
+	"multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"};
 
 // A sample's counters by name, from its columns.
 class Sample
 {
 public:
-	explicit Sample(const json &sample) : ports_(sample.at("ports")), time_(sample.at("time").get<double>())
+	explicit Sample(const json &sample)
+	    : ports_(sample.at("ports")), time_(sample.at("time").get<double>())
 	{
 		std::size_t column = 0;
 		for (const auto &name : sample.at("columns")) {
@@ -78,7 +78,9 @@ Row row_of(const json &link, bool up, const Sample &before, const Sample &now)
 {
 	const auto &settings = link.at("settings");
 	Row row{link.at("name").get<string>(),
-		fmt::format("{} {}", settings.at("width").get<string>(), settings.at("speed").get<string>()), up};
+		fmt::format("{} {}", settings.at("width").get<string>(),
+			    settings.at("speed").get<string>()),
+		up};
 	const double seconds = now.time() - before.time();
 	for (unsigned side = 0; side < 2; ++side) {
 		const auto port = link.at("ends").at(side).get<string>();
@@ -118,7 +120,8 @@ string scaled(double value)
 	for (; value >= 999.5 && unit + 1 < std::size(units); ++unit)
 		value /= 1000;
 	return unit ? fmt::format("{:.{}f}{}", value, value < 99.95 ? 1 : 0, units[unit])
-		    : fmt::format("{:.{}f}", value, value < 9.95 && value != std::floor(value) ? 1 : 0);
+		    : fmt::format("{:.{}f}", value,
+				  value < 9.95 && value != std::floor(value) ? 1 : 0);
 }
 
 // No name moves the cursor.
@@ -178,21 +181,28 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 		manager = fmt::format("sm {}, {} sweeps", state.at("state").get<string>(),
 				      state.at("sweeps").get<std::uint64_t>());
 	lines.push_back(fmt::format("weft top  {}", view.title));
-	lines.push_back(fmt::format("links {} up, {} down   machines {} of {}   {}", rows.size() - down.size(), down.size(),
+	lines.push_back(fmt::format("links {} up, {} down   machines {} of {}   {}",
+				    rows.size() - down.size(), down.size(),
 				    now.at("machines").size(), fabric.at("hosts").size(), manager));
-	lines.push_back(fmt::format("by {} (r rate, e errors, n name, q ends); > is from the first end", name_of(view.order)));
+	lines.push_back(
+		fmt::format("by {} (r rate, e errors, n name, q ends); > is from the first end",
+			    name_of(view.order)));
 	lines.emplace_back();
-	lines.push_back(fmt::format("{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}", "LINK", longest, "STATE",
-				    "SPEED", "> bit/s", "< bit/s", "> pkt/s", "< pkt/s", "errors", "err/s", "waits/s"));
+	lines.push_back(fmt::format("{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+				    "LINK", longest, "STATE", "SPEED", "> bit/s", "< bit/s",
+				    "> pkt/s", "< pkt/s", "errors", "err/s", "waits/s"));
 	const std::size_t room = view.height > lines.size() ? view.height - lines.size() : 0;
 	// The last line of a screen that is too small says what is not on it.
-	const std::size_t fits = !view.height || rows.size() <= room ? rows.size() : room ? room - 1 : 0;
+	const std::size_t fits = !view.height || rows.size() <= room ? rows.size()
+				 : room                              ? room - 1
+								     : 0;
 	for (std::size_t i = 0; i < fits; ++i) {
 		const Row &row = rows[i];
-		lines.push_back(fmt::format("{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}", row.name, longest,
-					    row.up ? "up" : "DOWN", row.rate, scaled(row.bits[0]), scaled(row.bits[1]),
-					    scaled(row.packets[0]), scaled(row.packets[1]), scaled(row.errors),
-					    scaled(row.new_errors), scaled(row.waits)));
+		lines.push_back(fmt::format(
+			"{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}", row.name,
+			longest, row.up ? "up" : "DOWN", row.rate, scaled(row.bits[0]),
+			scaled(row.bits[1]), scaled(row.packets[0]), scaled(row.packets[1]),
+			scaled(row.errors), scaled(row.new_errors), scaled(row.waits)));
 	}
 	if (fits < rows.size())
 		lines.push_back(fmt::format("... and {} links more", rows.size() - fits));

@@ -40,7 +40,8 @@ void write_all(const std::string &text)
 	}
 }
 
-// The terminal while it is ours: keys at once and unseen, another screen, no cursor. It is given back as it was.
+// The terminal while it is ours: keys at once and unseen, another screen, no cursor. It is given
+// back as it was.
 class Screen
 {
 public:
@@ -59,7 +60,8 @@ public:
 	{
 		constexpr char back[] = "\x1b[?25h\x1b[?1049l";
 		// Nobody is left to tell.
-		[[maybe_unused]] const auto written = ::write(STDOUT_FILENO, back, sizeof(back) - 1);
+		[[maybe_unused]] const auto written =
+			::write(STDOUT_FILENO, back, sizeof(back) - 1);
 		::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 	}
 
@@ -106,7 +108,8 @@ enum class Event { Time, Again, End };
 Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
 {
 	for (;;) {
-		const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+		const auto left =
+			std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
 		if (left <= 0)
 			return Event::Time;
 		pollfd waiting[] = {{signals, POLLIN, 0}, {keys ? STDIN_FILENO : -1, POLLIN, 0}};
@@ -133,16 +136,19 @@ Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
 
 } // namespace
 
-void run_top(const std::filesystem::path &socket_directory, double interval, unsigned count, TopOrder order)
+void run_top(const std::filesystem::path &socket_directory, double interval, unsigned count,
+	     TopOrder order)
 {
 	const bool terminal = ::isatty(STDOUT_FILENO) && ::isatty(STDIN_FILENO);
 	const auto signals = signal_descriptor({SIGINT, SIGTERM, SIGHUP, SIGWINCH});
 	ControlClient client(socket_directory);
-	json fabric = client.call("fabric.show"), before = client.call("fabric.sample"), now = before;
+	json fabric = client.call("fabric.show"), before = client.call("fabric.sample"),
+	     now = before;
 	std::optional<Screen> screen;
 	if (terminal)
 		screen.emplace();
-	const auto step = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
+	const auto step = std::chrono::duration_cast<Clock::duration>(
+		std::chrono::duration<double>(interval));
 	auto next = Clock::now() + step;
 	unsigned shown = 0;
 	const auto show = [&] {

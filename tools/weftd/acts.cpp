@@ -34,15 +34,21 @@ std::vector<Act> load_acts(const std::filesystem::path &file)
 			continue;
 		const json act = json::parse(line, nullptr, false);
 		const auto at = act.is_object() ? act.find("at") : act.end();
-		if (!act.is_object() || at == act.end() || !at->is_number() || at->get<double>() < 0 || at->get<double>() > kLatest)
-			throw std::runtime_error(fmt::format("{}: line {} is no object with a time 'at', in seconds", file.string(), number));
-		acts.push_back({std::chrono::nanoseconds(std::llround(at->get<double>() * 1e9)), line});
+		if (!act.is_object() || at == act.end() || !at->is_number() ||
+		    at->get<double>() < 0 || at->get<double>() > kLatest)
+			throw std::runtime_error(
+				fmt::format("{}: line {} is no object with a time 'at', in seconds",
+					    file.string(), number));
+		acts.push_back(
+			{std::chrono::nanoseconds(std::llround(at->get<double>() * 1e9)), line});
 	}
 	return acts;
 }
 
-Acts::Acts(Loop &loop, World &world, std::vector<Act> acts, std::function<void(const std::string &)> ended)
-    : ended_(std::move(ended)), session_(world, [this] { ended_("an act says so"); }), acts_(std::move(acts))
+Acts::Acts(Loop &loop, World &world, std::vector<Act> acts,
+	   std::function<void(const std::string &)> ended)
+    : ended_(std::move(ended)), session_(world, [this] { ended_("an act says so"); }),
+      acts_(std::move(acts))
 {
 	for (const Act &act : acts_)
 		timers_.emplace_back(loop, [this, &act] { perform(act); }).arm(act.at);
@@ -54,7 +60,8 @@ void Acts::perform(const Act &act)
 	if (answer.at("ok").get<bool>())
 		return;
 	timers_.clear();
-	ended_(fmt::format("{} is refused: {}", act.request, answer.at("error").get<std::string>()));
+	ended_(fmt::format("{} is refused: {}", act.request,
+			   answer.at("error").get<std::string>()));
 }
 
 } // namespace weft::weftd

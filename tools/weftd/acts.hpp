@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that a lab in virtual time is to be made at their times: what a client asks for comes when it likes, and would be
-// another time in the next run.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Requests that a lab in virtual time is to
+// be made at their times: what a client asks for comes when it likes, and would be another time in
+// the next run.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,20 @@ class World;
 
 struct Act {
 	std::chrono::nanoseconds at{0}; // since the beginning
-	std::string request; // as to the control socket
+	std::string request;            // as to the control socket
 };
 
-// Reads a file of acts, one a line: {"at": SECONDS, "command": ...}. Throws std::runtime_error with the line that is none.
+// Reads a file of acts, one a line: {"at": SECONDS, "command": ...}. Throws std::runtime_error with
+// the line that is none.
 std::vector<Act> load_acts(const std::filesystem::path &file);
 
 class Acts
 {
 public:
-	// Begins now, on @loop. The first that is refused ends it: @ended is told which, and why. @world and @loop outlive it.
-	Acts(Loop &loop, World &world, std::vector<Act> acts, std::function<void(const std::string &reason)> ended);
+	// Begins now, on @loop. The first that is refused ends it: @ended is told which, and why.
+	// @world and @loop outlive it.
+	Acts(Loop &loop, World &world, std::vector<Act> acts,
+	     std::function<void(const std::string &reason)> ended);
 
 private:
 	void perform(const Act &act);

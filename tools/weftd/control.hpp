@@ -23,7 +23,8 @@ class ControlSession
 {
 public:
 	// @log, which may be null, is what the client may read of the daemon's log.
-	ControlSession(World &world, std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {});
+	ControlSession(World &world, std::function<void()> shut_down,
+		       std::shared_ptr<LogHistory> log = {});
 	// Ends the captures that the client began.
 	~ControlSession();
 

@@ -31,7 +31,8 @@ constexpr std::size_t kMostClients = 64;
 class ControlServer::Impl
 {
 public:
-	Impl(Loop &loop, World &world, std::function<void()> shut_down, std::shared_ptr<LogHistory> log)
+	Impl(Loop &loop, World &world, std::function<void()> shut_down,
+	     std::shared_ptr<LogHistory> log)
 	    : loop_(loop), world_(world), shut_down_(std::move(shut_down)), log_(std::move(log))
 	{
 	}
@@ -49,9 +50,10 @@ private:
 	{
 	public:
 		Client(Loop &loop, FileDescriptor socket, World &world,
-		       const std::function<void()> &shut_down, const std::shared_ptr<LogHistory> &log,
-		       std::function<void()> gone)
-		    : socket_(std::move(socket)), session_(world, shut_down, log), gone_(std::move(gone)),
+		       const std::function<void()> &shut_down,
+		       const std::shared_ptr<LogHistory> &log, std::function<void()> gone)
+		    : socket_(std::move(socket)), session_(world, shut_down, log),
+		      gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::Readable, [this](unsigned) { work(); })
 		{
 		}
@@ -60,10 +62,12 @@ private:
 		// A line at the most, so that one who sends many does not keep the others waiting.
 		void work()
 		{
-			// With the client's session go the captures that it began. The last, as it ends this.
+			// With the client's session go the captures that it began. The last, as it
+			// ends this.
 			if (!go_on())
 				return gone_();
-			watch_.want(output_.empty() && !has_line() ? Watch::Readable : Watch::Writable);
+			watch_.want(output_.empty() && !has_line() ? Watch::Readable
+								   : Watch::Writable);
 		}
 
 		bool go_on()
@@ -81,11 +85,13 @@ private:
 		bool read()
 		{
 			std::array<char, 4096> bytes;
-			const auto size = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+			const auto size =
+				::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
 			if (size < 0)
 				return errno == EAGAIN || errno == EINTR;
 			input_.append(bytes.data(), static_cast<std::size_t>(size));
-			line_end_ = input_.find('\n', input_.size() - static_cast<std::size_t>(size));
+			line_end_ =
+				input_.find('\n', input_.size() - static_cast<std::size_t>(size));
 			return size != 0 && std::min(line_end_, input_.size()) < kLongestLine;
 		}
 
@@ -98,8 +104,9 @@ private:
 
 		bool write()
 		{
-			const auto size = ::send(socket_.get(), output_.data() + sent_,
-						 output_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+			const auto size =
+				::send(socket_.get(), output_.data() + sent_,
+				       output_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
 			if (size < 0)
 				return errno == EAGAIN || errno == EINTR;
 			sent_ += static_cast<std::size_t>(size);
@@ -128,8 +135,8 @@ private:
 			return;
 		}
 		const auto place = clients_.emplace(clients_.end());
-		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_, log_,
-						  [this, place] { clients_.erase(place); });
+		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_,
+						  log_, [this, place] { clients_.erase(place); });
 	}
 
 	Loop &loop_;

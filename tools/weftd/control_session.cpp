@@ -117,7 +117,8 @@ json describe(Host &host)
 		{"ports", ports}};
 }
 
-json set_station(World &world, const ethernet::StationState &station, const ethernet::LinkSettings &settings)
+json set_station(World &world, const ethernet::StationState &station,
+		 const ethernet::LinkSettings &settings)
 {
 	world.ethernet().set_link(station.name, settings);
 	ethernet::LinkState link = station.link;
@@ -147,7 +148,8 @@ json set_link(World &world, const json &request)
 		auto wanted = station->link.settings;
 		for (const auto &[name, value] : settings->items())
 			apply_ethernet_setting(wanted, name,
-					       value.is_string() ? value.get<std::string>() : value.dump());
+					       value.is_string() ? value.get<std::string>()
+								 : value.dump());
 		spdlog::info("link {}: set {}", station->link.name, settings->dump());
 		return set_station(world, *station, wanted);
 	}
@@ -283,8 +285,7 @@ json garble(World &world, const json &request)
 {
 	auto &garbler = manager_of(world).garbler();
 	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
-	const auto one_in =
-		static_cast<std::uint32_t>(number_of(request, "one_in", 1, 0xffffffff));
+	const auto one_in = static_cast<std::uint32_t>(number_of(request, "one_in", 1, 0xffffffff));
 	garbler.randomise(seed, one_in);
 	spdlog::info("subnet administration: nonsense, one in {}, seed {:#x}", one_in, seed);
 	return {{"garbled", garbler.garbled()}};
@@ -297,7 +298,8 @@ json apply_lab(World &world, const json &request)
 	if (!folder.is_absolute())
 		throw BadRequest("'folder' must be an absolute path");
 	const Lab running = world.lab();
-	Lab wanted = parse_lab(text_of(request, "text"), text_of(request, "source"), running.name, &running);
+	Lab wanted = parse_lab(text_of(request, "text"), text_of(request, "source"), running.name,
+			       &running);
 	resolve_paths(wanted, folder);
 	const LabDifference changes = dry_run ? world.compare(wanted) : world.apply(wanted);
 	return {{"changes", changes.lines},
@@ -359,8 +361,8 @@ struct ControlSession::Captures {
 		const std::filesystem::path file = text_of(request, "file");
 		if (!file.is_absolute())
 			throw BadRequest("'file' must be an absolute path");
-		const auto most_bytes =
-			number_of(request, "most_bytes", fabric::Capture::unlimited, fabric::Capture::unlimited);
+		const auto most_bytes = number_of(request, "most_bytes", fabric::Capture::unlimited,
+						  fabric::Capture::unlimited);
 		const auto name = text_of(request, "link");
 		if (const auto stations = ethernet.find(name); !stations.empty()) {
 			ethernet.start(stations, file, most_bytes);
@@ -379,7 +381,8 @@ struct ControlSession::Captures {
 			if (link->capture())
 				throw BadRequest(
 					fmt::format("link {} is captured already", link->name()));
-		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes, world.environment());
+		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes,
+								       world.environment());
 		json names = json::array();
 		for (fabric::Link *link : links) {
 			link->set_capture(capture);
@@ -420,8 +423,8 @@ struct ControlSession::Captures {
 namespace
 {
 
-// A request has no more levels than these: the JSON library copies and writes a value with a frame of the stack for
-// each, and a line has room for tens of thousands.
+// A request has no more levels than these: the JSON library copies and writes a value with a frame
+// of the stack for each, and a line has room for tens of thousands.
 constexpr int kMostLevels = 8;
 
 // No object if @line is none, or has more levels.
@@ -442,7 +445,8 @@ json parse_request(std::string_view line)
 
 ControlSession::ControlSession(World &world, std::function<void()> shut_down,
 			       std::shared_ptr<LogHistory> log)
-    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)), captures_(std::make_unique<Captures>(world))
+    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)),
+      captures_(std::make_unique<Captures>(world))
 {
 }
 

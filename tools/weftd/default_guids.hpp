@@ -18,8 +18,8 @@ namespace weft::weftd
  *
  * 18 bits of the rest are made from the lab's name, so that labs differ and a lab is the same at
  * each start; 14 bits number the nodes. The subnet manager has the lowest, because among managers
- * of equal priority the lower GUID is master. Hosts beyond those that 14 bits number, as subnets without
- * machines have them, have 04 instead of 03, 16 bits of the name's and 16 of their own.
+ * of equal priority the lower GUID is master. Hosts beyond those that 14 bits number, as subnets
+ * without machines have them, have 04 instead of 03, 16 bits of the name's and 16 of their own.
  */
 class DefaultGuids
 {

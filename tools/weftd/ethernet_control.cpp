@@ -64,7 +64,8 @@ json describe_station(const ethernet::StationState &station)
 
 json describe_ethernet(const ethernet::NetworkState &state)
 {
-	json result{{"switches", json::array()}, {"stations", json::array()}, {"links", json::array()}};
+	json result{
+		{"switches", json::array()}, {"stations", json::array()}, {"links", json::array()}};
 	for (const auto &node : state.switches)
 		result["switches"].push_back({{"name", node.name}, {"addresses", node.addresses}});
 	for (const auto &station : state.stations) {
@@ -76,7 +77,8 @@ json describe_ethernet(const ethernet::NetworkState &state)
 
 json observe_ethernet(const ethernet::NetworkState &state)
 {
-	json result{{"columns", json::array()}, {"ports", json::object()}, {"links", json::object()}};
+	json result{
+		{"columns", json::array()}, {"ports", json::object()}, {"links", json::object()}};
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
 	for (const auto &station : state.stations) {
@@ -104,19 +106,21 @@ std::vector<ethernet::StationState> EthernetCaptures::find(const std::string &na
 {
 	std::vector<ethernet::StationState> found = network_.state().stations;
 	std::erase_if(found, [&](const ethernet::StationState &station) {
-		return name != station.network && name != station.link.name && name != station.link.ends[0].name &&
-		       name != station.link.ends[1].name;
+		return name != station.network && name != station.link.name &&
+		       name != station.link.ends[0].name && name != station.link.ends[1].name;
 	});
 	return found;
 }
 
-void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations, const std::filesystem::path &file,
-			     std::uint64_t most_bytes)
+void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations,
+			     const std::filesystem::path &file, std::uint64_t most_bytes)
 {
 	for (const auto &station : stations)
 		if (station.link.capture)
-			throw std::runtime_error(fmt::format("link {} is captured already", station.link.name));
-	auto capture = std::make_shared<ethernet::Capture>(file.string(), network_.environment(), most_bytes);
+			throw std::runtime_error(
+				fmt::format("link {} is captured already", station.link.name));
+	auto capture = std::make_shared<ethernet::Capture>(file.string(), network_.environment(),
+							   most_bytes);
 	for (const auto &station : stations)
 		network_.set_capture(station.name, capture);
 	running_.push_back(std::move(capture));

@@ -21,7 +21,8 @@ nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
 // A station's place, as its host is described with it.
 nlohmann::json describe_station(const ethernet::StationState &station);
-// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers, and whether each link is up.
+// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers, and
+// whether each link is up.
 nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
 // Port: counter: value.
 nlohmann::json ethernet_counters(const ethernet::NetworkState &state);
@@ -32,11 +33,12 @@ class EthernetCaptures
 public:
 	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
 
-	// Those that @name means: one station's link, or all of the Ethernet of that name; none if there is no such.
+	// Those that @name means: one station's link, or all of the Ethernet of that name; none if
+	// there is no such.
 	std::vector<ethernet::StationState> find(const std::string &name) const;
 	// Records the links of @stations into @file. Throws std::runtime_error.
-	void start(const std::vector<ethernet::StationState> &stations, const std::filesystem::path &file,
-		   std::uint64_t most_bytes);
+	void start(const std::vector<ethernet::StationState> &stations,
+		   const std::filesystem::path &file, std::uint64_t most_bytes);
 	// Frames so far, written out.
 	std::uint64_t flush() const;
 	bool full() const;

@@ -274,8 +274,8 @@ LabLink parse_link(Section &section)
 }
 
 /*
- * GUIDs for nodes that the file gives none: that of the running lab's node of the same name, or else the next of the
- * default ones that the running lab does not use.
+ * GUIDs for nodes that the file gives none: that of the running lab's node of the same name, or
+ * else the next of the default ones that the running lab does not use.
  */
 class GuidChoice
 {
@@ -304,10 +304,12 @@ public:
 
 private:
 	template<typename Node, typename Default>
-	ib::Guid choose(const std::vector<Node> *running, const std::string &name, std::size_t index, Default of)
+	ib::Guid choose(const std::vector<Node> *running, const std::string &name,
+			std::size_t index, Default of)
 	{
 		if (running)
-			if (const auto known = std::ranges::find(*running, name, &Node::name); known != running->end())
+			if (const auto known = std::ranges::find(*running, name, &Node::name);
+			    known != running->end())
 				return known->guid;
 		ib::Guid guid = of(index);
 		while (guid && !used_.insert(guid).second)
@@ -403,14 +405,15 @@ void parse_machine(Section &section, LabHost &host, Lab &lab)
 		host.boot = parse_boot(*boot);
 	if (const toml::node *place = section.find("ethernet")) {
 		lab.stations.push_back(parse_station(section, host.name));
-		if (std::ranges::find(lab.ethernets, lab.stations.back().network, &LabEthernet::name) ==
-		    lab.ethernets.end())
+		if (std::ranges::find(lab.ethernets, lab.stations.back().network,
+				      &LabEthernet::name) == lab.ethernets.end())
 			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
 							 lab.stations.back().network));
-		if (std::ranges::count(lab.stations, lab.stations.back().network, &LabStation::network) >
-		    ethernet::Switch::kMostPorts)
+		if (std::ranges::count(lab.stations, lab.stations.back().network,
+				       &LabStation::network) > ethernet::Switch::kMostPorts)
 			section.fail(*place, fmt::format("Ethernet '{}' has {} places, and no more",
-							 lab.stations.back().network, ethernet::Switch::kMostPorts));
+							 lab.stations.back().network,
+							 ethernet::Switch::kMostPorts));
 	}
 }
 
@@ -431,10 +434,11 @@ LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
 	if (host.guid >> 56 == kAssignedServiceId)
-		lab.warnings.push_back(fmt::format("{}: guid {:#018x} begins with 0x02: communication "
-					       "managers refuse software "
-					       "that listens on it, as SRP targets do",
-					       section.where("guid"), host.guid));
+		lab.warnings.push_back(
+			fmt::format("{}: guid {:#018x} begins with 0x02: communication "
+				    "managers refuse software "
+				    "that listens on it, as SRP targets do",
+				    section.where("guid"), host.guid));
 	for (const auto flag : model.flags)
 		if (section.flag(flag).value_or(false))
 			host.flags.emplace(flag);
@@ -570,7 +574,8 @@ void check_unique(const Lab &lab, const Places &places)
 		const std::string &where = places.hosts[i];
 		claim(where, names, host.name, fmt::format("the name '{}'", host.name));
 		if (host.model->pluggable)
-			claim(where, sockets, host.socket, fmt::format("the socket '{}'", host.socket));
+			claim(where, sockets, host.socket,
+			      fmt::format("the socket '{}'", host.socket));
 		for (unsigned port = 0; port <= host.ports; ++port)
 			claim(where, guids, host.guid + port,
 			      fmt::format("the GUID {:#018x}", host.guid + port));
@@ -601,14 +606,16 @@ public:
 	{
 		const auto found = taken_.find(end.node);
 		if (found == taken_.end())
-			throw LabError(fmt::format("{}: there is no node '{}'", link.where, end.node));
+			throw LabError(
+				fmt::format("{}: there is no node '{}'", link.where, end.node));
 		return found->second;
 	}
 	// Those that nobody has, of a node that is there or is not.
 	bool free(const std::string &node, unsigned port) const
 	{
 		const auto found = taken_.find(node);
-		return found != taken_.end() && port >= 1 && port <= found->second.size() && !found->second[port - 1];
+		return found != taken_.end() && port >= 1 && port <= found->second.size() &&
+		       !found->second[port - 1];
 	}
 	// 0 if none is.
 	unsigned first_free(const std::string &node) const
@@ -626,11 +633,12 @@ private:
 // An end that the file gives no port may have that of @old.
 bool may_be(const Ports &ports, const LabEnd &end, const LabEnd &old)
 {
-	return end.node == old.node && (end.port ? end.port == old.port : ports.free(old.node, old.port));
+	return end.node == old.node &&
+	       (end.port ? end.port == old.port : ports.free(old.node, old.port));
 }
 
-// Links between the same nodes have the ports that they have in the running lab: nothing is plugged elsewhere only
-// because the file has a link more before it.
+// Links between the same nodes have the ports that they have in the running lab: nothing is plugged
+// elsewhere only because the file has a link more before it.
 void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 {
 	std::set<std::string> used;
@@ -641,10 +649,12 @@ void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 		if (link.ends[0].port && link.ends[1].port)
 			continue;
 		for (const unsigned turn : {0u, 1u}) {
-			const auto [first, last] = known.equal_range({link.ends[turn].node, link.ends[1 - turn].node});
+			const auto [first, last] =
+				known.equal_range({link.ends[turn].node, link.ends[1 - turn].node});
 			const auto found = std::find_if(first, last, [&](const auto &entry) {
 				const LabLink &old = *entry.second;
-				return !used.contains(old.name()) && may_be(ports, link.ends[turn], old.ends[0]) &&
+				return !used.contains(old.name()) &&
+				       may_be(ports, link.ends[turn], old.ends[0]) &&
 				       may_be(ports, link.ends[1 - turn], old.ends[1]);
 			});
 			if (found == last)
@@ -661,13 +671,16 @@ void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 }
 
 // Where the running lab has the subnet manager, if it may be there in this one.
-std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports, const Lab &running)
+std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports,
+					       const Lab &running)
 {
 	for (const LabLink &old : running.links)
 		if (const LabEnd &end = old.ends[1];
-		    running.sm_enabled && old.ends[0].node == kSmNode && ports.free(end.node, end.port) &&
+		    running.sm_enabled && old.ends[0].node == kSmNode &&
+		    ports.free(end.node, end.port) &&
 		    (lab.sm_switch.empty() || lab.sm_switch == end.node) &&
-		    std::ranges::find(lab.switches, end.node, &fabric::SwitchConfig::name) != lab.switches.end())
+		    std::ranges::find(lab.switches, end.node, &fabric::SwitchConfig::name) !=
+			    lab.switches.end())
 			return end;
 	return std::nullopt;
 }
@@ -676,20 +689,22 @@ std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &port
 LabEnd place_of_manager(Lab &lab, const Ports &ports, const Places &places)
 {
 	if (!lab.sm_switch.empty() && !ports.first_free(lab.sm_switch))
-		throw LabError(fmt::format("{}: switch '{}' has no free port for the subnet manager", places.sm,
-					   lab.sm_switch));
+		throw LabError(
+			fmt::format("{}: switch '{}' has no free port for the subnet manager",
+				    places.sm, lab.sm_switch));
 	if (lab.sm_switch.empty())
 		for (const auto &config : lab.switches)
 			if (lab.sm_switch.empty() && ports.first_free(config.name))
 				lab.sm_switch = config.name;
 	if (lab.sm_switch.empty())
-		throw LabError(places.sm + ": the subnet manager needs a switch with a free port; say "
-					   "sm.enabled = false if one of the hosts runs its own");
+		throw LabError(places.sm +
+			       ": the subnet manager needs a switch with a free port; say "
+			       "sm.enabled = false if one of the hosts runs its own");
 	return {lab.sm_switch, ports.first_free(lab.sm_switch)};
 }
 
-// Every end names a port that is there and is not taken; ends without a number get that which they have in the
-// running lab, or the first that no link asks for.
+// Every end names a port that is there and is not taken; ends without a number get that which they
+// have in the running lab, or the first that no link asks for.
 void assign_ports(Lab &lab, const Places &places, const Lab *running)
 {
 	Ports ports(lab);
@@ -699,10 +714,11 @@ void assign_ports(Lab &lab, const Places &places, const Lab *running)
 			if (!end.port)
 				continue;
 			if (end.port > own.size())
-				throw LabError(fmt::format("{}: '{}' has {} ports", link.where, end.node, own.size()));
+				throw LabError(fmt::format("{}: '{}' has {} ports", link.where,
+							   end.node, own.size()));
 			if (own[end.port - 1])
-				throw LabError(fmt::format("{}: port {}/{} has a link already", link.where, end.node,
-							   end.port));
+				throw LabError(fmt::format("{}: port {}/{} has a link already",
+							   link.where, end.node, end.port));
 			ports.take(end.node, end.port);
 		}
 	std::optional<LabEnd> manager;
@@ -724,7 +740,8 @@ void assign_ports(Lab &lab, const Places &places, const Lab *running)
 				manager.reset();
 			}
 			if (!end.port)
-				throw LabError(fmt::format("{}: no port of '{}' is free", link.where, end.node));
+				throw LabError(fmt::format("{}: no port of '{}' is free",
+							   link.where, end.node));
 			ports.take(end.node, end.port);
 		}
 	if (!lab.sm_enabled)
@@ -759,8 +776,9 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	const auto seed = root.word("seed");
 	lab.seed = running ? running->seed : seed.value_or(lab.seed);
 	if (seed && *seed != lab.seed)
-		lab.warnings.push_back(fmt::format("{}: the seed is another from the next start of weftd on",
-						   root.where("seed")));
+		lab.warnings.push_back(
+			fmt::format("{}: the seed is another from the next start of weftd on",
+				    root.where("seed")));
 	lab.name = root.text("name").value_or(default_name);
 	const DefaultGuids default_guids(lab.name);
 	lab.sm.guid = running ? running->sm.guid : default_guids.subnet_manager();

@@ -53,7 +53,7 @@ struct LabHost {
 	unsigned ports = 1;
 	ib::Guid guid = 0;
 	LabBus bus = LabBus::VfioUser;
-	std::string socket; // a file name in the socket directory, or an absolute path
+	std::string socket;  // a file name in the socket directory, or an absolute path
 	bool trusted = true; // its machine may manage the subnet
 	const cards::Model *model = nullptr;
 	std::set<std::string, std::less<>> flags; // the model's own that are true
@@ -108,8 +108,8 @@ struct Lab {
 
 // Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
 // GUIDs that it does not give are made from the name. @running: a lab that this one is to take the
-// place of: nodes of the same name keep their GUIDs and links their ports where the file gives none.
-// Throws LabError.
+// place of: nodes of the same name keep their GUIDs and links their ports where the file gives
+// none. Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
 	      const std::string &default_name = {}, const Lab *running = nullptr);
 // Paths in @lab are relative to @folder.

@@ -64,7 +64,8 @@ Changes changes_of(const fabric::LinkConfig &now, const fabric::LinkConfig &want
 {
 	Changes changes;
 	for (const auto name : link_setting_names())
-		compare(changes, string(name).c_str(), link_setting(now, name), link_setting(wanted, name));
+		compare(changes, string(name).c_str(), link_setting(now, name),
+			link_setting(wanted, name));
 	return changes;
 }
 
@@ -79,8 +80,9 @@ std::map<string, const Node *> by_name(const std::vector<Node> &nodes)
 
 // @kind: of node, for people. @loss: what else a change of one means.
 template<typename Node>
-void compare_nodes(const std::vector<Node> &now, const std::vector<Node> &wanted, const string &kind, const string &loss,
-		   std::set<string> &out, std::set<string> &in, Changes &lines)
+void compare_nodes(const std::vector<Node> &now, const std::vector<Node> &wanted,
+		   const string &kind, const string &loss, std::set<string> &out,
+		   std::set<string> &in, Changes &lines)
 {
 	const auto before = by_name(now), after = by_name(wanted);
 	for (const Node &node : now)
@@ -100,7 +102,8 @@ void compare_nodes(const std::vector<Node> &now, const std::vector<Node> &wanted
 			continue;
 		out.insert(node.name);
 		in.insert(node.name);
-		lines.push_back(fmt::format("~ {} {}: {}; {}", kind, node.name, fmt::join(changes, ", "), loss));
+		lines.push_back(fmt::format("~ {} {}: {}; {}", kind, node.name,
+					    fmt::join(changes, ", "), loss));
 	}
 }
 
@@ -120,12 +123,14 @@ Changes changes_of(const ethernet::LinkSettings &now, const ethernet::LinkSettin
 {
 	Changes changes;
 	for (const auto name : ethernet_setting_names())
-		compare(changes, string(name).c_str(), ethernet_setting(now, name), ethernet_setting(wanted, name));
+		compare(changes, string(name).c_str(), ethernet_setting(now, name),
+			ethernet_setting(wanted, name));
 	return changes;
 }
 
 // A place that is a card's goes and comes with the card.
-bool is_replaced(const Lab &now, const Lab &wanted, const LabStation &station, const LabDifference &result)
+bool is_replaced(const Lab &now, const Lab &wanted, const LabStation &station,
+		 const LabDifference &result)
 {
 	if (!result.hosts_out.contains(station.host))
 		return false;
@@ -155,7 +160,8 @@ void compare_stations(const Lab &now, const Lab &wanted, LabDifference &result)
 		if (known == before.end() || known->second->network != station->network ||
 		    is_replaced(now, wanted, *station, result)) {
 			result.stations_in.push_back(*station);
-			result.lines.push_back(fmt::format("+ {} on Ethernet {}", name, station->network));
+			result.lines.push_back(
+				fmt::format("+ {} on Ethernet {}", name, station->network));
 			continue;
 		}
 		const Changes changes = changes_of(known->second->link, station->link);
@@ -184,8 +190,9 @@ void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 
 bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches)
 {
-	return std::ranges::any_of(
-		link.ends, [&](const LabEnd &end) { return hosts.contains(end.node) || switches.contains(end.node); });
+	return std::ranges::any_of(link.ends, [&](const LabEnd &end) {
+		return hosts.contains(end.node) || switches.contains(end.node);
+	});
 }
 
 } // namespace
@@ -200,10 +207,10 @@ std::vector<string> LabDifference::replaced_hosts() const
 LabDifference difference(const Lab &now, const Lab &wanted)
 {
 	LabDifference result;
-	compare_nodes(now.switches, wanted.switches, "switch", "its links go down meanwhile", result.switches_out,
-		      result.switches_in, result.lines);
-	compare_nodes(now.hosts, wanted.hosts, "host", "its machine loses the card", result.hosts_out, result.hosts_in,
-		      result.lines);
+	compare_nodes(now.switches, wanted.switches, "switch", "its links go down meanwhile",
+		      result.switches_out, result.switches_in, result.lines);
+	compare_nodes(now.hosts, wanted.hosts, "host", "its machine loses the card",
+		      result.hosts_out, result.hosts_in, result.lines);
 
 	std::map<std::pair<string, string>, const LabLink *> before, after;
 	for (const LabLink &link : now.links)
@@ -230,22 +237,27 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		else if (!changes.empty())
 			result.links_set.push_back(link);
 		if (!changes.empty())
-			result.lines.push_back(fmt::format("~ link {}: {}", link.name(), fmt::join(changes, ", ")));
+			result.lines.push_back(fmt::format("~ link {}: {}", link.name(),
+							   fmt::join(changes, ", ")));
 	}
 
 	compare_ethernets(now, wanted, result);
 
 	const auto hosts = by_name(now.hosts);
 	for (const LabHost &host : wanted.hosts)
-		if (const auto known = hosts.find(host.name); known != hosts.end() && !(known->second->boot == host.boot))
-			result.lines.push_back(
-				fmt::format("~ host {}: what its machine boots, from the next time on", host.name));
+		if (const auto known = hosts.find(host.name);
+		    known != hosts.end() && !(known->second->boot == host.boot))
+			result.lines.push_back(fmt::format(
+				"~ host {}: what its machine boots, from the next time on",
+				host.name));
 
-	result.manager = now.sm_enabled != wanted.sm_enabled || (wanted.sm_enabled && !(now.sm == wanted.sm));
+	result.manager = now.sm_enabled != wanted.sm_enabled ||
+			 (wanted.sm_enabled && !(now.sm == wanted.sm));
 	if (now.sm_enabled != wanted.sm_enabled)
 		result.lines.push_back(wanted.sm_enabled ? "+ subnet manager" : "- subnet manager");
 	else if (result.manager)
-		result.lines.push_back("~ subnet manager: starts again, for it is told other things");
+		result.lines.push_back(
+			"~ subnet manager: starts again, for it is told other things");
 	return result;
 }
 

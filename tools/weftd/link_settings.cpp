@@ -246,7 +246,8 @@ const std::vector<string_view> &ethernet_setting_names()
 void apply_ethernet_setting(ethernet::LinkSettings &settings, string_view name, string_view value)
 {
 	if (std::ranges::find(ethernet_setting_names(), name) == ethernet_setting_names().end())
-		throw std::invalid_argument(fmt::format("an Ethernet link has no '{}'; it has {}", name,
+		throw std::invalid_argument(fmt::format("an Ethernet link has no '{}'; it has {}",
+							name,
 							fmt::join(ethernet_setting_names(), ", ")));
 	LinkConfig config = config_of(settings);
 	apply_link_setting(config, name, value);

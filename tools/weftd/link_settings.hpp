@@ -14,7 +14,8 @@ namespace weft::weftd
 
 // As @link is now.
 fabric::LinkConfig config_of(const fabric::Link &link);
-// Makes @link as @wanted says; only what differs takes effect, so that a link is not trained again for nothing.
+// Makes @link as @wanted says; only what differs takes effect, so that a link is not trained again
+// for nothing.
 void change_link(fabric::Link &link, const fabric::LinkConfig &wanted);
 
 // The names, in the order in which they are best shown.
@@ -29,7 +30,8 @@ std::string link_setting(const fabric::LinkConfig &config, std::string_view name
 
 // The same of an Ethernet link, which has some of these settings.
 const std::vector<std::string_view> &ethernet_setting_names();
-void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name, std::string_view value);
+void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name,
+			    std::string_view value);
 std::string ethernet_setting(const ethernet::LinkSettings &settings, std::string_view name);
 
 } // namespace weft::weftd

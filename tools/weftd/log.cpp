@@ -78,11 +78,10 @@ void JsonFormatter::format(const spdlog::details::log_msg &message, spdlog::memo
 {
 	const auto text = view(message.payload);
 	const auto level = spdlog::level::to_string_view(message.level);
-	const nlohmann::ordered_json line{
-		{"time", utc_text(message.time)},
-		{"level", std::string(level.data(), level.size())},
-		{"part", part_of(view(message.logger_name), text)},
-		{"text", text}};
+	const nlohmann::ordered_json line{{"time", utc_text(message.time)},
+					  {"level", std::string(level.data(), level.size())},
+					  {"part", part_of(view(message.logger_name), text)},
+					  {"text", text}};
 	// Names come from lab files, and need not be UTF-8.
 	const auto written =
 		line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
@@ -103,7 +102,8 @@ std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum l
 		out->set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");
 	const auto history = std::make_shared<LogHistory>();
 	const auto rated = std::make_shared<pci::RatedSink>(
-		Environment::host(), kDaemon, std::vector<spdlog::sink_ptr>{out, history}, kMostLogLines);
+		Environment::host(), kDaemon, std::vector<spdlog::sink_ptr>{out, history},
+		kMostLogLines);
 	spdlog::set_default_logger(std::make_shared<spdlog::logger>(kDaemon, rated));
 	spdlog::set_level(level);
 	return history;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The daemon's log: lines for people or for programs, so many a second, and the latest kept for who asks.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The daemon's log: lines for people or for
+// programs, so many a second, and the latest kept for who asks.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@
 namespace weft::weftd
 {
 
-// What a line is about: a card by its logger's name, else the part of the fabric that the text begins with
-// ("sm", "link", "switch", "fabric", "control"), else "weftd".
+// What a line is about: a card by its logger's name, else the part of the fabric that the text
+// begins with ("sm", "link", "switch", "fabric", "control"), else "weftd".
 std::string_view part_of(std::string_view logger, std::string_view text);
 
 // Keeps the latest lines. Any thread.
@@ -37,7 +37,8 @@ public:
 		std::string text; // cut at kLongestText
 	};
 
-	// The kept lines whose number is greater than @number, in order; with a @part only those about it.
+	// The kept lines whose number is greater than @number, in order; with a @part only those
+	// about it.
 	std::vector<Line> after(std::uint64_t number, std::string_view part = {});
 	// The number of the latest line.
 	std::uint64_t last();
@@ -63,8 +64,8 @@ std::string utc_text(std::chrono::system_clock::time_point time);
 
 enum class LogForm { Text, Json };
 
-// Has the default logger write to standard error in that form, and to the history that it returns. The whole daemon
-// writes so many lines a second; those beyond are counted, as RatedSink does.
+// Has the default logger write to standard error in that form, and to the history that it returns.
+// The whole daemon writes so many lines a second; those beyond are counted, as RatedSink does.
 constexpr unsigned kMostLogLines = 500;
 std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum level);
 

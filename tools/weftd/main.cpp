@@ -55,9 +55,8 @@ struct Options {
 
 Options parse(int argc, char **argv)
 {
-	CLI::App app(
-		"Emulated InfiniBand cards on a virtual fabric, for QEMU by vfio-user.",
-		"weftd");
+	CLI::App app("Emulated InfiniBand cards on a virtual fabric, for QEMU by vfio-user.",
+		     "weftd");
 	app.footer("Without --lab: one switch, hosts node1 and node2, a subnet manager.\n"
 		   "Give QEMU the card of node1:\n"
 		   "  -device '{\"driver\":\"vfio-user-pci\",\"socket\":"
@@ -73,9 +72,11 @@ Options parse(int argc, char **argv)
 		       "where LIDs are kept over a restart (default: with the sockets)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
-	auto *calendar = app.add_flag("--calendar", options.calendar,
-				      "live in time that the hosts' kernels, which are programs, share by calendar.sock");
-	app.add_option("--acts", options.acts, "requests to make of itself at their times, see weftd(1)")
+	auto *calendar = app.add_flag(
+		"--calendar", options.calendar,
+		"live in time that the hosts' kernels, which are programs, share by calendar.sock");
+	app.add_option("--acts", options.acts,
+		       "requests to make of itself at their times, see weftd(1)")
 		->check(CLI::ExistingFile)
 		->needs(calendar);
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
@@ -122,7 +123,8 @@ FileDescriptor take_signals()
 	return signals;
 }
 
-// The name of a lab that has none in its file: no other daemon has it, and the same lab has it again.
+// The name of a lab that has none in its file: no other daemon has it, and the same lab has it
+// again.
 std::string place_of_lab(const std::filesystem::path &directory)
 {
 	std::array<char, HOST_NAME_MAX + 1> host{};
@@ -136,10 +138,11 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
 	// A lab that does the same again has its GUIDs again, wherever it runs.
 	const auto name = options.calendar ? "calendar" : place_of_lab(directory);
-	auto lab = options.lab.empty() ? weftd::default_lab(name)
-				       : weftd::load_lab(options.lab, name);
-	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty() ? directory
-										: options.state_directory) /
+	auto lab =
+		options.lab.empty() ? weftd::default_lab(name) : weftd::load_lab(options.lab, name);
+	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
+							? directory
+							: options.state_directory) /
 		      "lids";
 	if (options.seed)
 		lab.seed = *options.seed;
@@ -153,7 +156,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	std::optional<calendar::SharedTime> time;
 	if (options.calendar)
 		time.emplace(lab.seed);
-	Reactor reactor("weftd", Reactor::Drive::Manual, time ? static_cast<Environment &>(*time) : Environment::host());
+	Reactor reactor("weftd", Reactor::Drive::Manual,
+			time ? static_cast<Environment &>(*time) : Environment::host());
 	Loop main_loop("weftd", reactor);
 	bool ended = false;
 	std::optional<calendar::Calendar> calendar;
@@ -182,7 +186,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		for (const weftd::LabHost &host : lab.hosts)
 			if (host.model->pluggable)
 				names.push_back(host.name);
-		calendar.emplace(main_loop, *time, std::move(names), directory / "calendar.sock", end);
+		calendar.emplace(main_loop, *time, std::move(names), directory / "calendar.sock",
+				 end);
 		if (!options.acts.empty())
 			acts.emplace(main_loop, world, weftd::load_acts(options.acts), end);
 	}
@@ -192,8 +197,9 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	else
 		control_loop.emplace("control");
 	// Last, so that it says that all the others are there.
-	weftd::ControlServer control(*control_loop, world, directory / "control.sock",
-				     [&] { main_loop.post([&] { ended = true; }); }, log);
+	weftd::ControlServer control(
+		*control_loop, world, directory / "control.sock",
+		[&] { main_loop.post([&] { ended = true; }); }, log);
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
@@ -207,7 +213,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 int main(int argc, char **argv)
 {
 	const Options options = parse(argc, argv);
-	const auto log = weftd::set_up_log(options.log_form, spdlog::level::from_str(options.log_level));
+	const auto log =
+		weftd::set_up_log(options.log_form, spdlog::level::from_str(options.log_level));
 	try {
 		return run(options, log);
 	} catch (const std::exception &error) {

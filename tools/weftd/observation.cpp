@@ -93,12 +93,9 @@ json observe(World &world)
 {
 	// The machine's own time: who looks lives in it, whatever the lab lives in.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
-	json result{{"time", now.count()},
-		    {"columns", json::array()},
-		    {"ports", json::object()},
-		    {"down", json::array()},
-		    {"machines", json::array()},
-		    {"subnet_manager", json()}};
+	json result{{"time", now.count()},       {"columns", json::array()},
+		    {"ports", json::object()},   {"down", json::array()},
+		    {"machines", json::array()}, {"subnet_manager", json()}};
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
 	auto &ports = result["ports"];
@@ -107,7 +104,8 @@ json observe(World &world)
 			continue;
 		json values = json::array();
 		for (const CounterName &counter : kCounters)
-			values.push_back((port->counters().*counter.value).load(std::memory_order_relaxed));
+			values.push_back(
+				(port->counters().*counter.value).load(std::memory_order_relaxed));
 		ports[port->name()] = std::move(values);
 	}
 	for (const fabric::Link *link : world.fabric().links())

@@ -22,17 +22,19 @@ namespace weft::weftd
 namespace
 {
 
-// Threads that cards share when there are more cards: more than can run at a time, so that a machine which keeps
-// its card busy holds up few others.
+// Threads that cards share when there are more cards: more than can run at a time, so that a
+// machine which keeps its card busy holds up few others.
 constexpr std::size_t kMostCardThreads = 32;
 
-std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card, std::size_t most_mappings)
+std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card,
+					 std::size_t most_mappings)
 {
 	if (!card)
 		return nullptr;
 	switch (config.bus) {
 	case LabBus::VfioUser:
-		return std::make_unique<vfio_user::Server>(*loop, *card, config.name, most_mappings);
+		return std::make_unique<vfio_user::Server>(*loop, *card, config.name,
+							   most_mappings);
 	case LabBus::VhostUser:
 		return std::make_unique<vhost_user::Server>(*loop, *card, config.name);
 	}
@@ -52,8 +54,9 @@ void check_trust(const Lab &lab)
 		for (const unsigned side : {0u, 1u}) {
 			const LabEnd &own = link.ends[side], &other = link.ends[1 - side];
 			if (untrusted.contains(own.node) && !switches.contains(other.node))
-				throw LabError(fmt::format("{}/{} is not trusted, so it must be linked to a switch, not to {}/{}",
-							   own.node, own.port, other.node, other.port));
+				throw LabError(fmt::format(
+					"{}/{} is not trusted, so it must be linked to a switch, not to {}/{}",
+					own.node, own.port, other.node, other.port));
 		}
 }
 
@@ -64,13 +67,18 @@ Environment &environment_of(Reactor *reactor)
 
 } // namespace
 
-Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
-	   std::shared_ptr<Reactor> thread, std::size_t mappings)
-    : name(config.name), guid(config.guid), model(config.model->name), socket(std::move(socket_path)),
-      most_mappings(mappings), boot(config.boot), ports(std::move(fabric_ports)),
-      ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr), reactor(std::move(thread)),
+Host::Host(const LabHost &config, std::filesystem::path socket_path,
+	   std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
+	   std::size_t mappings)
+    : name(config.name), guid(config.guid), model(config.model->name),
+      socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
+      ports(std::move(fabric_ports)),
+      ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr),
+      reactor(std::move(thread)),
       loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
-      card(config.model->make({config.name, config.guid, ports, ethernet, config.trusted, config.flags}, loop.get())),
+      card(config.model->make(
+	      {config.name, config.guid, ports, ethernet, config.trusted, config.flags},
+	      loop.get())),
       server(make_server(config, loop.get(), card->function(), most_mappings))
 {
 	if (server)
@@ -78,8 +86,9 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path, std::vector
 }
 
 World::World(const Lab &lab, const std::filesystem::path &socket_directory, Reactor *reactor)
-    : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads), fabric_(lab.seed, reactor),
-      ethernet_(lab.seed, reactor), mkey_(sm::random_mkey(environment_of(reactor)))
+    : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads),
+      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      mkey_(sm::random_mkey(environment_of(reactor)))
 {
 	lab_.name = lab.name;
 	lab_.seed = lab.seed;
@@ -98,13 +107,15 @@ Environment &World::environment() const
 Lab World::lab() const
 {
 	Lab lab = lab_;
-	// By either port: the file may name them the other way round than the one by which the link was made.
+	// By either port: the file may name them the other way round than the one by which the link
+	// was made.
 	std::map<std::string_view, const fabric::Link *> links;
 	for (const fabric::Link *link : fabric_.links())
 		for (const unsigned side : {0u, 1u})
 			links[link->end(side).name()] = link;
 	for (LabLink &link : lab.links)
-		if (const auto found = links.find(fmt::format("{}/{}", link.ends[0].node, link.ends[0].port));
+		if (const auto found =
+			    links.find(fmt::format("{}/{}", link.ends[0].node, link.ends[0].port));
 		    found != links.end())
 			link.config = config_of(*found->second);
 	std::map<std::string, ethernet::LinkSettings> settings;
@@ -134,7 +145,8 @@ LabDifference World::apply(const Lab &wanted)
 		try {
 			change(difference(lab(), before), before);
 		} catch (const std::exception &second) {
-			throw LabError(fmt::format("{}; and the way back failed: {}", reason.what(), second.what()));
+			throw LabError(fmt::format("{}; and the way back failed: {}", reason.what(),
+						   second.what()));
 		}
 		throw LabError(reason.what());
 	}
@@ -143,8 +155,8 @@ LabDifference World::apply(const Lab &wanted)
 	return changes;
 }
 
-// What goes goes before what comes, which may have its name, its socket or its ports. lab_ follows step by step, so that
-// there is a way back from each.
+// What goes goes before what comes, which may have its name, its socket or its ports. lab_ follows
+// step by step, so that there is a way back from each.
 void World::change(const LabDifference &changes, const Lab &wanted)
 {
 	if (changes.manager && subnet_manager_)
@@ -156,7 +168,8 @@ void World::change(const LabDifference &changes, const Lab &wanted)
 	for (const auto &name : changes.switches_out) {
 		if (fabric::Switch *node = fabric_.find_switch(name))
 			fabric_.remove_switch(*node);
-		std::erase_if(lab_.switches, [&](const auto &config) { return config.name == name; });
+		std::erase_if(lab_.switches,
+			      [&](const auto &config) { return config.name == name; });
 	}
 	const auto sm_name = fmt::format("{}/1", kSmNode);
 	if (lab_.sm_enabled && !wanted.sm_enabled)
@@ -202,7 +215,8 @@ void World::remove_ethernets(const LabDifference &changes)
 {
 	for (const LabStation &station : changes.stations_out) {
 		ethernet_.remove_station(station.name());
-		std::erase_if(lab_.stations, [&](const auto &each) { return each.host == station.host; });
+		std::erase_if(lab_.stations,
+			      [&](const auto &each) { return each.host == station.host; });
 	}
 	for (const auto &name : changes.ethernets_out) {
 		ethernet_.remove_switch(name);
@@ -217,12 +231,14 @@ void World::add_ethernets(const LabDifference &changes)
 		lab_.ethernets.push_back({name});
 	}
 	for (const LabStation &station : changes.stations_in) {
-		const auto host = std::ranges::find(hosts_, station.host, [](const auto &each) { return each->name; });
+		const auto host = std::ranges::find(hosts_, station.host,
+						    [](const auto &each) { return each->name; });
 		if ((*host)->ethernet)
-			ethernet_.add_card(station.name(), station.network, (*host)->ethernet, station.link);
+			ethernet_.add_card(station.name(), station.network, (*host)->ethernet,
+					   station.link);
 		else
-			ethernet_.add_station(station.name(), station.network, socket_directory_ / station.socket(),
-					      station.link);
+			ethernet_.add_station(station.name(), station.network,
+					      socket_directory_ / station.socket(), station.link);
 		lab_.stations.push_back(station);
 	}
 	for (const LabStation &station : changes.stations_set)
@@ -233,12 +249,15 @@ void World::remove_hosts(const std::set<std::string> &names)
 {
 	std::erase_if(hosts_, [&](const auto &host) { return names.contains(host->name); });
 	for (const LabHost &config : lab_.hosts)
-		for (unsigned number = 1; names.contains(config.name) && number <= config.ports; ++number)
-			if (fabric::Port *port = fabric_.find_port(fmt::format("{}/{}", config.name, number)))
+		for (unsigned number = 1; names.contains(config.name) && number <= config.ports;
+		     ++number)
+			if (fabric::Port *port =
+				    fabric_.find_port(fmt::format("{}/{}", config.name, number)))
 				fabric_.remove_port(*port);
 	for (const auto &name : names)
 		untrusted_.erase(name);
-	std::erase_if(lab_.hosts, [&](const LabHost &config) { return names.contains(config.name); });
+	std::erase_if(lab_.hosts,
+		      [&](const LabHost &config) { return names.contains(config.name); });
 }
 
 // Whose links are there.
@@ -252,11 +271,12 @@ void World::add_hosts(const LabDifference &changes, const Lab &wanted)
 		for (unsigned number = 1; number <= config.ports; ++number)
 			ports.push_back(&port_of({config.name, number}, config.name));
 		if (config.model->pluggable)
-			hosts_.push_back(std::make_unique<Host>(config, socket_directory_ / config.socket, std::move(ports),
-								thread_for_card(), most_mappings));
+			hosts_.push_back(std::make_unique<Host>(
+				config, socket_directory_ / config.socket, std::move(ports),
+				thread_for_card(), most_mappings));
 		else
-			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(), std::move(ports),
-								nullptr, 0));
+			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(),
+								std::move(ports), nullptr, 0));
 	}
 }
 
@@ -273,13 +293,16 @@ void World::remove_link(const LabLink &link)
 	if (old)
 		fabric_.disconnect(*old);
 	restrict(link, false);
-	std::erase_if(lab_.links, [&](const LabLink &each) { return std::ranges::equal(each.ends, link.ends); });
+	std::erase_if(lab_.links, [&](const LabLink &each) {
+		return std::ranges::equal(each.ends, link.ends);
+	});
 }
 
 void World::add_link(const LabLink &link)
 {
 	restrict(link, true);
-	fabric_.connect(port_of(link.ends[0], link.where), port_of(link.ends[1], link.where), link.config);
+	fabric_.connect(port_of(link.ends[0], link.where), port_of(link.ends[1], link.where),
+			link.config);
 	lab_.links.push_back(link);
 }
 
@@ -288,18 +311,19 @@ void World::start_manager()
 	sm::Config config = lab_.sm;
 	if (!config.mkey)
 		config.mkey = mkey_;
-	subnet_manager_ =
-		std::make_unique<sm::SubnetManager>(port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
+	subnet_manager_ = std::make_unique<sm::SubnetManager>(
+		port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
 }
 
-// None can take another's share of the process's mappings. Half of what is left is left to those who come later, where
-// that does not make the share small.
+// None can take another's share of the process's mappings. Half of what is left is left to those
+// who come later, where that does not make the share small.
 std::size_t World::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
 {
 	constexpr std::size_t kEnough = 64, kLeast = 4;
-	const auto come = static_cast<std::size_t>(std::ranges::count_if(wanted.hosts, [&](const LabHost &config) {
-		return config.model->pluggable && changes.hosts_in.contains(config.name);
-	}));
+	const auto come = static_cast<std::size_t>(
+		std::ranges::count_if(wanted.hosts, [&](const LabHost &config) {
+			return config.model->pluggable && changes.hosts_in.contains(config.name);
+		}));
 	if (come == 0)
 		return 0;
 	std::size_t left = kMostLentMappings;
@@ -307,10 +331,12 @@ std::size_t World::share_of_mappings(const LabDifference &changes, const Lab &wa
 		if (!changes.hosts_out.contains(host->name))
 			left -= host->most_mappings;
 	const std::size_t all = left / come;
-	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps, std::max(all / 2, std::min(all, kEnough)));
+	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps,
+							std::max(all / 2, std::min(all, kEnough)));
 	if (share < kLeast)
-		throw LabError(fmt::format("{} hosts more are too many: there are {} mappings of memory left for them",
-					   come, left));
+		throw LabError(fmt::format(
+			"{} hosts more are too many: there are {} mappings of memory left for them",
+			come, left));
 	return share;
 }
 
@@ -336,7 +362,8 @@ void World::restrict(const LabLink &link, bool restricted)
 std::optional<ethernet::StationState> World::find_station(std::string_view name) const
 {
 	for (ethernet::StationState &station : ethernet_.state().stations)
-		if (name == station.link.name || name == station.link.ends[0].name || name == station.link.ends[1].name)
+		if (name == station.link.name || name == station.link.ends[0].name ||
+		    name == station.link.ends[1].name)
 			return std::move(station);
 	return std::nullopt;
 }

@@ -27,10 +27,12 @@ class SubnetManager;
 namespace weft::weftd
 {
 
-// A host as the fabric sees it: one card, which a machine may or may not have plugged in, or never can.
+// A host as the fabric sees it: one card, which a machine may or may not have plugged in, or never
+// can.
 struct Host {
-	Host(const LabHost &config, std::filesystem::path socket_path, std::vector<fabric::Port *> fabric_ports,
-	     std::shared_ptr<Reactor> thread, std::size_t mappings);
+	Host(const LabHost &config, std::filesystem::path socket_path,
+	     std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
+	     std::size_t mappings);
 
 	// Whether a machine has its card.
 	bool has_machine() const { return server && server->connected(); }
@@ -51,15 +53,17 @@ struct Host {
 };
 
 /*
- * One thread at a time calls it: the control loop, once there is one. What it holds is there until the next apply().
+ * One thread at a time calls it: the control loop, once there is one. What it holds is there until
+ * the next apply().
  */
 class World
 {
 public:
 	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
-	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its time; null: each card by a
-	// thread of its own, in the machine's.
-	World(const Lab &lab, const std::filesystem::path &socket_directory, Reactor *reactor = nullptr);
+	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its
+	// time; null: each card by a thread of its own, in the machine's.
+	World(const Lab &lab, const std::filesystem::path &socket_directory,
+	      Reactor *reactor = nullptr);
 	~World();
 	World(const World &) = delete;
 	World &operator=(const World &) = delete;
@@ -68,8 +72,9 @@ public:
 	Lab lab() const;
 	// What apply() would do. Throws LabError if it would refuse.
 	LabDifference compare(const Lab &wanted) const;
-	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of theirs changes. Throws
-	// LabError; everything is as before then, but for cards that were to be replaced: their machines have lost them.
+	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of
+	// theirs changes. Throws LabError; everything is as before then, but for cards that were to
+	// be replaced: their machines have lost them.
 	LabDifference apply(const Lab &wanted);
 
 	// Whose time it lives in.
@@ -84,7 +89,8 @@ public:
 	fabric::Link &find_link(std::string_view name) const;
 
 	ethernet::Network &ethernet() { return ethernet_; }
-	// The station whose link @name means: the link's own name ("node1/eth0-lan/1") or either port's. Nothing if none is.
+	// The station whose link @name means: the link's own name ("node1/eth0-lan/1") or either
+	// port's. Nothing if none is.
 	std::optional<ethernet::StationState> find_station(std::string_view name) const;
 
 private:
@@ -96,7 +102,8 @@ private:
 	void start_manager();
 	void remove_ethernets(const LabDifference &changes);
 	void add_ethernets(const LabDifference &changes);
-	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError if few are left.
+	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError
+	// if few are left.
 	std::size_t share_of_mappings(const LabDifference &changes, const Lab &wanted) const;
 	// Whether the switch that faces an untrusted host's port passes management of its.
 	void restrict(const LabLink &link, bool restricted);
@@ -107,7 +114,8 @@ private:
 	Reactor *const reactor_;
 	// Of the cards: with few of them each has its own.
 	ReactorPool threads_;
-	// What there is, at each moment of a change; a host that could not be made may be in it and not in hosts_.
+	// What there is, at each moment of a change; a host that could not be made may be in it and
+	// not in hosts_.
 	Lab lab_;
 	// The hosts of lab_ that are not trusted, by name.
 	std::set<std::string, std::less<>> untrusted_;

@@ -11,11 +11,17 @@ namespace ipoib
 namespace
 {
 
-/* After a refusal, no answer, or a connection that carried nothing, datagrams have to do for so long. */
+/*
+ * After a refusal, no answer, or a connection that carried nothing, datagrams have to do for so
+ * long.
+ */
 constexpr u64 reconnect_after_ns = 10'000'000'000;
 /* 1 s for an answer of the peer, and asked for four times. */
 constexpr u8 response_timeout = 18, cm_retries = 3;
-/* A message is lost with any of its packets, and is many: so lost ones are repeated, and a peer without a buffer is given time, but not for ever. */
+/*
+ * A message is lost with any of its packets, and is many: so lost ones are repeated, and a peer
+ * without a buffer is given time, but not for ever.
+ */
 constexpr u8 retries = 7, rnr_retries = 6;
 
 static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge));
@@ -82,10 +88,11 @@ constexpr bool ActiveConnections::leads(State from, State to)
 }
 
 /*
- * The only way to another state, with all that goes with it. False if it does not lead there, and nothing has changed. released: packets that
- * waited, to be sent anew.
+ * The only way to another state, with all that goes with it. False if it does not lead there, and
+ * nothing has changed. released: packets that waited, to be sent anew.
  */
-bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released, Way way)
+bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released,
+				    Way way)
 {
 	const State from = connection.state_;
 	if (!leads(from, to))
@@ -103,7 +110,10 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 		release_locked(connection, released);
 		if (from != State::up)
 			failed_++;
-		/* One that was made and is of no use is made again no faster than one that is refused. */
+		/*
+		 * One that was made and is of no use is made again no faster than one that is
+		 * refused.
+		 */
 		if (!connection.carried_)
 			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
 		if (way == Way::doubtful)
@@ -140,9 +150,11 @@ bool ActiveConnections::move(Connection &connection, State to, Way way)
 
 Connection *ActiveConnections::create_locked(Destination &destination)
 {
-	if (count_ >= connections_max || destination.is_removed() || kern::now_ns() < destination.connect_at_)
+	if (count_ >= connections_max || destination.is_removed() ||
+	    kern::now_ns() < destination.connect_at_)
 		return nullptr;
-	auto made = kern::make<Connection>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, kern::Ref<Destination>::share(destination));
+	auto made = kern::make<Connection>(kern::Gfp::atomic | kern::Gfp::no_warn, *this,
+					   kern::Ref<Destination>::share(destination));
 	if (!made.ok() || !destinations_.path_of(destination, made.value()->path_))
 		return nullptr;
 	Connection *connection = made.take().release();
@@ -153,7 +165,8 @@ Connection *ActiveConnections::create_locked(Destination &destination)
 	return connection;
 }
 
-ActiveConnections::Outcome ActiveConnections::send(Destination &destination, sk_buff *skb, u32 datagram_bytes)
+ActiveConnections::Outcome ActiveConnections::send(Destination &destination, sk_buff *skb,
+						   u32 datagram_bytes)
 {
 	kern_tx_packet packet;
 	kern_skb_tx_packet(skb, &packet);
@@ -187,19 +200,23 @@ void ActiveConnections::drop_locked(sk_buff *skb)
 }
 
 /* packet: as it was with the address in front. */
-void ActiveConnections::send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
+void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
+				    const kern_tx_packet &packet)
 {
 	Request *const request = free_;
-	if (connection.outstanding_ >= (free_count_ < requests_of_one_max ? free_count_ : requests_of_one_max)) {
+	if (connection.outstanding_ >=
+	    (free_count_ < requests_of_one_max ? free_count_ : requests_of_one_max)) {
 		drop_locked(skb);
 		return;
 	}
 	kern_skb_pull(skb, address_bytes);
-	if (packet.fragments + (packet.linear > address_bytes) > send_sge_ && kern_skb_linearize(skb)) [[unlikely]] {
+	if (packet.fragments + (packet.linear > address_bytes) > send_sge_ &&
+	    kern_skb_linearize(skb)) [[unlikely]] {
 		drop_locked(skb);
 		return;
 	}
-	const int mapped = kern_skb_map(room_.device->dma_device, skb, 0, reinterpret_cast<kern_tx_piece *>(request->sge));
+	const int mapped = kern_skb_map(room_.device->dma_device, skb, 0,
+					reinterpret_cast<kern_tx_piece *>(request->sge));
 	if (mapped < 0) [[unlikely]] {
 		drop_locked(skb);
 		return;
@@ -215,7 +232,8 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb, const 
 	const ib_send_wr *bad;
 	if (ib_post_send(connection.qp_, &request->wr, &bad)) [[unlikely]] {
 		/* It never completes. */
-		kern_skb_unmap(room_.device->dma_device, skb, 0, reinterpret_cast<kern_tx_piece *>(request->sge));
+		kern_skb_unmap(room_.device->dma_device, skb, 0,
+			       reinterpret_cast<kern_tx_piece *>(request->sge));
 		drop_locked(skb);
 		connection.outstanding_--;
 		free_locked(*request);
@@ -237,7 +255,8 @@ void ActiveConnections::free_locked(Request &request)
 void ActiveConnections::complete(const ib_wc &wc, int budget)
 {
 	Request &request = *reinterpret_cast<Request *>(wc.wr_id);
-	kern_skb_unmap(room_.device->dma_device, request.skb, 0, reinterpret_cast<kern_tx_piece *>(request.sge));
+	kern_skb_unmap(room_.device->dma_device, request.skb, 0,
+		       reinterpret_cast<kern_tx_piece *>(request.sge));
 	kern_skb_consume(request.skb, budget);
 	kern::Owned<Connection> gone;
 	kern::Guard guard(lock_);
@@ -330,7 +349,9 @@ void ActiveConnections::end(Connection &connection)
 /* It goes when both have happened: it has ended, and its last request is back. */
 kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &connection)
 {
-	return kern::Owned<Connection>::adopt(connection.state_ == State::ended && !connection.outstanding_ ? &connection : nullptr);
+	return kern::Owned<Connection>::adopt(
+		connection.state_ == State::ended && !connection.outstanding_ ? &connection
+									      : nullptr);
 }
 
 /* The peer has agreed. Context: handler of the id. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections that an interface sends by (RFC 4755): at most one to each peer, made when there is something to send. Beside them everything can go
- * as a datagram that is not too long for one, and does while there is no connection.
+ * The connections that an interface sends by (RFC 4755): at most one to each peer, made when there
+ * is something to send. Beside them everything can go as a datagram that is not too long for one,
+ * and does while there is no connection.
  *
- * Locks: the lock of the connections, inside which is that of the DestinationTable. Context: what a function says; run() is one work's.
+ * Locks: the lock of the connections, inside which is that of the DestinationTable. Context: what a
+ * function says; run() is one work's.
  */
 #pragma once
 
@@ -36,12 +38,15 @@ public:
 	enum class State : u8 {
 		wanted, /* to be asked for */
 		asking, /* REQ is out */
-		up,	/* packets go */
-		over,	/* none goes any more: to be ended */
-		ended,	/* without QP and id; it goes with its last request */
+		up,     /* packets go */
+		over,   /* none goes any more: to be ended */
+		ended,  /* without QP and id; it goes with its last request */
 	};
 
-	Connection(class ActiveConnections &all, kern::Ref<Destination> to) : all_(all), destination_(std::move(to)) {}
+	Connection(class ActiveConnections &all, kern::Ref<Destination> to)
+	    : all_(all), destination_(std::move(to))
+	{
+	}
 
 private:
 	friend class ActiveConnections;
@@ -68,30 +73,40 @@ public:
 	/* At a time. Peers beyond that are sent datagrams. */
 	static constexpr u32 connections_max = 1024;
 	/*
-	 * Packets on their way by all connections, and by one, which has no more than are left besides: peers that do not receive never take them all.
-	 * What is beyond is dropped.
+	 * Packets on their way by all connections, and by one, which has no more than are left
+	 * besides: peers that do not receive never take them all. What is beyond is dropped.
 	 */
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_of_one_max = 256;
-	/* Packets, too long for a datagram, that wait for one connection, and for all: 16 MiB at most. */
+	/*
+	 * Packets, too long for a datagram, that wait for one connection, and for all: 16 MiB at
+	 * most.
+	 */
 	static constexpr u32 waiting_max = 64;
 	static constexpr u32 waiting_of_all_max = 256;
 
-	ActiveConnections(DestinationTable &destinations, kern::Work &work) : destinations_(destinations), work_(work) {}
+	ActiveConnections(DestinationTable &destinations, kern::Work &work)
+	    : destinations_(destinations), work_(work)
+	{
+	}
 	~ActiveConnections() { kern_assert(connections_.empty() && requests_.empty()); }
 
 	/* Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(const ConnectionRoom &room);
-	/* What never came back; all connections are ended, and nothing completes any more. Context: process. */
+	/*
+	 * What never came back; all connections are ended, and nothing completes any more. Context:
+	 * process.
+	 */
 	void reclaim();
 
 	/* What has become of a packet. */
 	struct Outcome {
 		bool taken; /* be it to be dropped; else it is the caller's, to be sent as a datagram */
-		u32 limit;  /* bytes of what the peer takes by a connection, if that was too little */
+		u32 limit; /* bytes of what the peer takes by a connection, if that was too little */
 	};
 	/**
-	 * send() - a packet by the connection to its destination, for which there is one from now on
+	 * send() - a packet by the connection to its destination, for which there is one from now
+	 * on
 	 * @skb: begins with the address
 	 * @datagram_bytes: what would go as a datagram, with the encapsulation header
 	 *
@@ -105,7 +120,10 @@ public:
 	void run();
 	/* Everything is over; run() is to follow. Context: any but hard interrupt. */
 	void end_all();
-	/* Those are over whose destination nobody sends to any more. Context: any but hard interrupt. */
+	/*
+	 * Those are over whose destination nobody sends to any more. Context: any but hard
+	 * interrupt.
+	 */
 	void end_unused();
 
 	const TransmitCounters &counters() const { return counters_; }
@@ -123,14 +141,19 @@ private:
 		ib_sge sge[max_pieces];
 	};
 	using State = Connection::State;
-	enum class Way : u8 { good, doubtful }; /* after a message that did not get through, the path is to be asked for again */
+	enum class Way : u8 {
+		good,
+		doubtful
+	}; /* after a message that did not get through, the path is to be asked for again */
 
 	static constexpr bool leads(State from, State to);
-	bool move_locked(Connection &connection, State to, kern_skb_queue &released, Way way = Way::good) REQUIRES(lock_);
+	bool move_locked(Connection &connection, State to, kern_skb_queue &released,
+			 Way way = Way::good) REQUIRES(lock_);
 	bool move(Connection &connection, State to, Way way = Way::good);
 	void release_locked(Connection &connection, kern_skb_queue &released) REQUIRES(lock_);
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);
-	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet) REQUIRES(lock_);
+	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
+		REQUIRES(lock_);
 	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
 	void drop_locked(sk_buff *skb) REQUIRES(lock_);
 	void free_locked(Request &request) REQUIRES(lock_);

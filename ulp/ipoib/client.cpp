@@ -13,7 +13,9 @@ namespace
 
 constexpr u16 default_pkey = 0xffff;
 
-/* The interfaces of one port. Changed under the rtnl lock and the lock; either is enough to look. */
+/*
+ * The interfaces of one port. Changed under the rtnl lock and the lock; either is enough to look.
+ */
 struct Port {
 	kern::List<Interface, &Interface::port_node> interfaces;
 	kern::IrqSpinLock lock{KERN_LOCK_CLASS("ipoib.port")};
@@ -31,7 +33,8 @@ public:
 	void forget(Interface &interface);
 	Port *port(u32 port_num)
 	{
-		return port_num >= 1 && port_num <= ports_.size() ? ports_[port_num - 1].get() : nullptr;
+		return port_num >= 1 && port_num <= ports_.size() ? ports_[port_num - 1].get()
+								  : nullptr;
 	}
 
 private:
@@ -55,7 +58,8 @@ constinit ib_sa_client at_sa{};
 kern::Result<kern::Owned<DeviceInterfaces>> DeviceInterfaces::create(ib_device *device)
 {
 	auto all = TRY(kern::make<DeviceInterfaces>(kern::Gfp::kernel, device));
-	all->ports_ = TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device->phys_port_cnt));
+	all->ports_ =
+		TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device->phys_port_cnt));
 	for (kern::Owned<Port> &port : all->ports_)
 		port = TRY(kern::make<Port>(kern::Gfp::kernel));
 
@@ -63,12 +67,17 @@ kern::Result<kern::Owned<DeviceInterfaces>> DeviceInterfaces::create(ib_device *
 		if (!rdma_protocol_ib(device, port_num))
 			continue;
 		u16 pkey = 0;
-		/* The interface is that of the port's first partition, as a full member (RFC 4391 section 4.1). */
+		/*
+		 * The interface is that of the port's first partition, as a full member (RFC 4391
+		 * section 4.1).
+		 */
 		if (ib_get_cached_pkey(device, port_num, 0, &pkey) || ib::pkey_base(pkey) == 0)
 			pkey = default_pkey;
 		kern::RtnlGuard rtnl;
-		if (auto added = all->add(port_num, pkey | ib::pkey_full_bit, nullptr, nullptr); !added.ok())
-			kern_warning("%s port %u: no interface: %d\n", device->name, port_num, added.error());
+		if (auto added = all->add(port_num, pkey | ib::pkey_full_bit, nullptr, nullptr);
+		    !added.ok())
+			kern_warning("%s port %u: no interface: %d\n", device->name, port_num,
+				     added.error());
 	}
 	all->handler_.owner = all.get();
 	INIT_IB_EVENT_HANDLER(&all->handler_, device, on_event);

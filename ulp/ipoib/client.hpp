@@ -27,8 +27,8 @@ ib_sa_client &sa_client();
  * @dev: what the stack made for it, or nullptr to have one made by the name of its parent's
  * @pkey: its partition
  *
- * Context: rtnl lock held. Errors: EINVAL for partition 0 or a parent that is a child; EEXIST if the port has that partition
- * already; those of Interface::create().
+ * Context: rtnl lock held. Errors: EINVAL for partition 0 or a parent that is a child; EEXIST if
+ * the port has that partition already; those of Interface::create().
  */
 kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey);
 /* The child of a port's own interface in a partition, or nullptr. Context: rtnl lock held. */

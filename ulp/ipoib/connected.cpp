@@ -65,8 +65,12 @@ kern::Result<> Connected::make()
 	ib_cq_init_attr cq{};
 	cq.cqe = LargeReceive::depth + ActiveConnections::requests_max;
 	room_.cq = TRY(own(ib_create_cq(
-		room_.device, [](ib_cq *, void *self) { static_cast<Connected *>(self)->schedule(); },
-		[](ib_event *, void *self) { static_cast<Connected *>(self)->faults_.report(fault_queue); }, this, &cq)));
+		room_.device,
+		[](ib_cq *, void *self) { static_cast<Connected *>(self)->schedule(); },
+		[](ib_event *, void *self) {
+			static_cast<Connected *>(self)->faults_.report(fault_queue);
+		},
+		this, &cq)));
 	ib_srq_init_attr srq{};
 	srq.attr.max_wr = LargeReceive::depth;
 	srq.attr.max_sge = 1;
@@ -95,7 +99,10 @@ kern::Result<> Connected::run()
 	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
 }
 
-/* No new ones first; then all are over, and ended by the work that does so always. What they had on its way completes here at the latest. */
+/*
+ * No new ones first; then all are over, and ended by the work that does so always. What they had on
+ * its way completes here at the latest.
+ */
 void Connected::halt()
 {
 	if (ib_cm_id *listener = std::exchange(listener_, nullptr))
@@ -116,7 +123,8 @@ void Connected::halt()
 }
 
 /*
- * A passive connection is where a completion's QP leads to, so that nothing may be polled while one ends; those that come later have no QP.
+ * A passive connection is where a completion's QP leads to, so that nothing may be polled while one
+ * ends; those that come later have no QP.
  * Context: work queue; the NAPI is on.
  */
 void Connected::end_what_is_over()
@@ -144,7 +152,9 @@ int Connected::on_request(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<Connected *>(id->context);
 	/* Who asks which QP serves (SIDR) is asking for something else. */
-	return event->event == IB_CM_REQ_RECEIVED ? self.passive_.accept(*id, *event) : event->event == IB_CM_SIDR_REQ_RECEIVED ? -EINVAL : 0;
+	return event->event == IB_CM_REQ_RECEIVED        ? self.passive_.accept(*id, *event)
+	       : event->event == IB_CM_SIDR_REQ_RECEIVED ? -EINVAL
+							 : 0;
 }
 
 void Connected::take(const ib_wc &wc, int budget)
@@ -184,8 +194,12 @@ int Connected::poll(int budget)
 	}
 	if (work >= budget)
 		return budget;
-	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
-	if (complete_done(work) && ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+	/*
+	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
+	 * between.
+	 */
+	if (complete_done(work) &&
+	    ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
 		schedule();
 	return work;
 }

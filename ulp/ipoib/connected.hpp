@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connected mode of an interface (RFC 4755): what its connections share, which is a CQ with its NAPI, an SRQ with its buffers, and the listener.
+ * Connected mode of an interface (RFC 4755): what its connections share, which is a CQ with its
+ * NAPI, an SRQ with its buffers, and the listener.
  *
  * Context: that of the interface's ladder (rtnl lock), but for what says otherwise.
  */
@@ -20,12 +21,15 @@ class Connected : public kern::Napi<Connected>
 public:
 	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
 	enum class State : u8 {
-		none,	 /* as in datagram mode: nothing is made */
-		made,	 /* CQ and SRQ, which has all its buffers */
+		none,    /* as in datagram mode: nothing is made */
+		made,    /* CQ and SRQ, which has all its buffers */
 		running, /* completions are polled, peers may connect, and are connected to */
 	};
 
-	Connected(DestinationTable &destinations, kern::DelayedWork &mend) : faults_(mend), active_(destinations, work_) {}
+	Connected(DestinationTable &destinations, kern::DelayedWork &mend)
+	    : faults_(mend), active_(destinations, work_)
+	{
+	}
 	~Connected() { kern_assert(state() == State::none); }
 
 	/* Once. */

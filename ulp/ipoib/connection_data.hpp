@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What both ends of a connection do alike: the private data of REQ and REP, and the states of the QP by what the CM says of it.
+ * What both ends of a connection do alike: the private data of REQ and REP, and the states of the
+ * QP by what the CM says of it.
  * Context: process.
  */
 #pragma once
@@ -17,12 +18,13 @@ constexpr u32 psn_mask = 0xff'ffff;
 /* What a peer without a buffer is given until it sends again: 0.64 ms (IBA 9.7.5.2.8). */
 constexpr u8 min_rnr_timer = 12;
 /*
- * What a peer may ask for: that we repeat for it, when it has no buffer, a few times and not for ever (7), and wait for its acknowledgement for
- * 4 s at most (IBA 9.7.6.1.3). Packets that wait for it are others' that cannot be sent.
+ * What a peer may ask for: that we repeat for it, when it has no buffer, a few times and not for
+ * ever (7), and wait for its acknowledgement for 4 s at most (IBA 9.7.6.1.3). Packets that wait for
+ * it are others' that cannot be sent.
  */
 constexpr u8 rnr_retry_max = 6, ack_timeout_max = 20;
 
-template <class T>
+template<class T>
 kern::Result<T *> own(T *object)
 {
 	if (rdma::is_err(object))
@@ -36,8 +38,8 @@ inline ConnectionData connection_data(const ConnectionRoom &room)
 }
 
 /*
- * Bytes that the peer receives in one message. Errors: EINVAL for private data that no interface sends: a QP number that is none, or less room than
- * any IP packet may want.
+ * Bytes that the peer receives in one message. Errors: EINVAL for private data that no interface
+ * sends: a QP number that is none, or less room than any IP packet may want.
  */
 inline kern::Result<u32> peer_receives(const ib_cm_event &event)
 {
@@ -59,7 +61,8 @@ inline kern::Result<> to_init(ib_qp &qp, const ConnectionRoom &room)
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = room.pkey_index;
 	attr.port_num = room.port_num;
-	return kern::check(ib_modify_qp(&qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS));
+	return kern::check(ib_modify_qp(
+		&qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS));
 }
 
 inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
@@ -84,7 +87,8 @@ inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
 	attr.max_rd_atomic = 0;
 	attr.rnr_retry = attr.rnr_retry < rnr_retry_max ? attr.rnr_retry : rnr_retry_max;
 	/* 0 is for ever. */
-	attr.timeout = attr.timeout && attr.timeout < ack_timeout_max ? attr.timeout : ack_timeout_max;
+	attr.timeout =
+		attr.timeout && attr.timeout < ack_timeout_max ? attr.timeout : ack_timeout_max;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));
 }
 

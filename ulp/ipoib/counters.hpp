@@ -19,7 +19,8 @@ struct ReceiveCounters {
 
 struct TransmitCounters {
 	u64 packets, bytes, errors;
-	u64 inlined, segmented; /* packets copied into the work request; packets cut by the device */
+	u64 inlined,
+		segmented; /* packets copied into the work request; packets cut by the device */
 	u64 doorbells, completions;
 	u64 queue_stops, rearms_missed;
 

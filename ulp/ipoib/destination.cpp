@@ -92,7 +92,8 @@ DestinationTable::Action DestinationTable::wait(const HardwareAddress &address, 
 	if (!entry) {
 		if (count_ >= capacity)
 			return Action::drop;
-		auto made = kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, address);
+		auto made = kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn,
+							*this, address);
 		if (!made.ok())
 			return Action::drop;
 		entry = made.take().release();
@@ -143,7 +144,8 @@ bool DestinationTable::path_of(const Destination &destination, sa_path_rec &path
 	return true;
 }
 
-kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path)
+kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<Handle> handle,
+					  kern::Owned<sa_path_rec> path)
 {
 	kern_skb_queue waiting{};
 	kern::Owned<Handle> former;
@@ -182,13 +184,14 @@ void DestinationTable::end_rested(unsigned rounds)
 	const auto next = [&] {
 		kern::Guard guard(lock_);
 		Handle *longest = resting_.front();
-		return kern::Owned<Handle>::adopt(longest && longest->rounds > rounds ? resting_.pop_front() : nullptr);
+		return kern::Owned<Handle>::adopt(
+			longest && longest->rounds > rounds ? resting_.pop_front() : nullptr);
 	};
 	while (next())
 		;
 }
 
-template <class Condition>
+template<class Condition>
 u32 DestinationTable::remove_if(Condition condition)
 {
 	u32 dropped = 0;
@@ -211,7 +214,8 @@ u32 DestinationTable::remove_if(Condition condition)
 
 u32 DestinationTable::remove(const HardwareAddress &address)
 {
-	return remove_if([&](const Destination &entry) { return entry.address_.same_peer(address); });
+	return remove_if(
+		[&](const Destination &entry) { return entry.address_.same_peer(address); });
 }
 
 u32 DestinationTable::remove_all()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where packets go: hardware addresses, and the address handles that reach them. Looked up without a lock for every packet; made, resolved
- * and dropped under one.
+ * Where packets go: hardware addresses, and the address handles that reach them. Looked up without
+ * a lock for every packet; made, resolved and dropped under one.
  */
 #pragma once
 
@@ -19,8 +19,9 @@ namespace ipoib
 {
 
 /*
- * An address handle that a destination has or had. It outlives all requests that name it (rdma_destroy_ah()): what a destination has no
- * use for any more rests in its table until they are over.
+ * An address handle that a destination has or had. It outlives all requests that name it
+ * (rdma_destroy_ah()): what a destination has no use for any more rests in its table until they are
+ * over.
  */
 struct Handle {
 	/* Empty if there is no memory, or the device has none. Context: any. */
@@ -41,7 +42,10 @@ struct Handle {
 class Destination : public kern::RefCounted<Destination>
 {
 public:
-	Destination(class DestinationTable &table, const HardwareAddress &address) : table_(table), address_(address) {}
+	Destination(class DestinationTable &table, const HardwareAddress &address)
+	    : table_(table), address_(address)
+	{
+	}
 	~Destination();
 
 	const HardwareAddress &address() const { return address_; }
@@ -52,7 +56,10 @@ public:
 	/* Not in the table any more. Context: any. */
 	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }
 
-	/* A packet goes there. Looked at in rounds: what was not touched between two of them is unused. */
+	/*
+	 * A packet goes there. Looked at in rounds: what was not touched between two of them is
+	 * unused.
+	 */
 	void touch()
 	{
 		if (!__atomic_load_n(&touched_, __ATOMIC_RELAXED))
@@ -77,7 +84,7 @@ private:
 	bool stale_ = false; /* usable, but to be asked for again */
 	bool removed_ = false;
 	kern::Owned<sa_path_rec> path_; /* in connected mode: the way that handle_ is of */
-	u64 retry_at_ = 0;   /* no new attempt before, in ns */
+	u64 retry_at_ = 0;              /* no new attempt before, in ns */
 	kern::rcu::Deferred deferred_;
 
 	/* Of ActiveConnections, under its lock. */
@@ -91,7 +98,10 @@ class DestinationTable
 {
 public:
 	static constexpr u32 buckets = 1024;
-	/* Beyond this the interface is being flooded with made-up addresses: packets to further ones are dropped. */
+	/*
+	 * Beyond this the interface is being flooded with made-up addresses: packets to further
+	 * ones are dropped.
+	 */
 	static constexpr u32 capacity = 16384;
 	/* Packets that wait for one address. */
 	static constexpr u32 waiting_max = 64;
@@ -105,28 +115,42 @@ public:
 	kern::Ref<Destination> get(const HardwareAddress &address);
 
 	enum class Action : u8 {
-		send,	 /* resolved meanwhile: send it now */
-		wait,	 /* queued; someone resolves it already */
+		send,    /* resolved meanwhile: send it now */
+		wait,    /* queued; someone resolves it already */
 		resolve, /* queued; the caller is to resolve it */
-		drop,	 /* refused: too many wait, or the last attempt is too fresh */
+		drop,    /* refused: too many wait, or the last attempt is too fresh */
 	};
-	/* Finds or makes the destination of a packet that has no address yet, and lets the packet wait there. Context: softirq. */
-	Action wait(const HardwareAddress &address, sk_buff *skb, kern::Ref<Destination> &destination);
+	/*
+	 * Finds or makes the destination of a packet that has no address yet, and lets the packet
+	 * wait there. Context: softirq.
+	 */
+	Action wait(const HardwareAddress &address, sk_buff *skb,
+		    kern::Ref<Destination> &destination);
 	/* True for the one who is to ask again. Context: any but hard interrupt. */
 	bool begin_refresh(Destination &destination);
 
 	/* The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
 	 * Context: process; any but hard interrupt without a handle. */
-	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path = {});
-	/* The way of a resolved destination; false if it was not kept. Context: any but hard interrupt. */
+	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle,
+				kern::Owned<sa_path_rec> path = {});
+	/*
+	 * The way of a resolved destination; false if it was not kept. Context: any but hard
+	 * interrupt.
+	 */
 	bool path_of(const Destination &destination, sa_path_rec &path);
-	/* Forgets a destination, or all, or those unused for so many rounds of asking. Packets that wait are dropped; how many. Context: process. */
+	/*
+	 * Forgets a destination, or all, or those unused for so many rounds of asking. Packets that
+	 * wait are dropped; how many. Context: process.
+	 */
 	u32 remove(const HardwareAddress &address);
 	u32 remove_all();
 	u32 remove_unused(unsigned rounds);
 	/* A handle that no reader finds any more. Context: any but hard interrupt. */
 	void rest(kern::Owned<Handle> handle);
-	/* Ends the handles that have rested for so many rounds of asking; 0: all, for there are no requests. Context: any but hard interrupt. */
+	/*
+	 * Ends the handles that have rested for so many rounds of asking; 0: all, for there are no
+	 * requests. Context: any but hard interrupt.
+	 */
 	void end_rested(unsigned rounds);
 	/* Marks all that are resolved: they stay in use until someone has asked again. */
 	void mark_stale();
@@ -141,7 +165,7 @@ public:
 private:
 	static u32 bucket_of(const HardwareAddress &address);
 	Destination *find_locked(const HardwareAddress &address) REQUIRES(lock_);
-	template <class Condition>
+	template<class Condition>
 	u32 remove_if(Condition condition);
 
 	Destination *heads_[buckets]{};

@@ -13,9 +13,13 @@ namespace ipoib
 /* From what costs least to mend to what costs most. */
 enum Fault : u32 {
 	fault_none = 0,
-	fault_look = 1 << 0,  /* a request failed: its QP may have stopped (SQE, IBA 10.3.1), or be in ERR */
-	fault_queue = 1 << 1, /* a QP is in error, or nothing comes back from it any more: down and up again */
-	fault_cq = 1 << 2,    /* a CQ has lost completions: only a new one helps */
+	fault_look =
+		1
+		<< 0, /* a request failed: its QP may have stopped (SQE, IBA 10.3.1), or be in ERR */
+	fault_queue =
+		1
+		<< 1, /* a QP is in error, or nothing comes back from it any more: down and up again */
+	fault_cq = 1 << 2, /* a CQ has lost completions: only a new one helps */
 };
 
 class Faults

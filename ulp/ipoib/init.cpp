@@ -17,7 +17,10 @@ extern "C" int weft_ipoib_init()
 
 extern "C" void weft_ipoib_exit()
 {
-	/* The interfaces go with the client; the kind, which would take those that are left with it, after them. */
+	/*
+	 * The interfaces go with the client; the kind, which would take those that are left with
+	 * it, after them.
+	 */
 	ipoib::stop_client();
 	ipoib::unregister_link_kind();
 	kern::rcu::barrier();

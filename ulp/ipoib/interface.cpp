@@ -15,7 +15,10 @@ namespace
 {
 
 constexpr unsigned short arphrd_infiniband = 32;
-/* To restart a queue loses what is in it, and a card whose host is busy may take seconds (seen: two) for a completion. */
+/*
+ * To restart a queue loses what is in it, and a card whose host is busy may take seconds (seen:
+ * two) for a completion.
+ */
 constexpr unsigned watchdog_ms = 10'000;
 constexpr unsigned tx_queue_len = 1000;
 /* A destination that was not used in four rounds of half a minute is forgotten. */
@@ -25,7 +28,10 @@ constexpr unsigned idle_rounds = 4;
  * round is restarted by the stack's watchdog, which ends them all. */
 constexpr unsigned rest_rounds = 1;
 constexpr unsigned gso_max_size = 65536;
-/* Queues that could not be started are tried again after so long, or when something happens at the port. */
+/*
+ * Queues that could not be started are tried again after so long, or when something happens at the
+ * port.
+ */
 constexpr unsigned restart_ms = 2'000;
 
 bool is_power_of_two(u32 value)
@@ -46,10 +52,11 @@ Interface::~Interface()
 	kern_assert(state() == State::gone);
 }
 
-kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16 pkey, Interface *parent,
-					    net_device *dev)
+kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16 pkey,
+					    Interface *parent, net_device *dev)
 {
-	auto interface = TRY(kern::adopt(new (kern::Gfp::kernel) Interface(device, port_num, pkey, parent)));
+	auto interface =
+		TRY(kern::adopt(new (kern::Gfp::kernel) Interface(device, port_num, pkey, parent)));
 	ib_port_attr attr;
 	TRY_ERRNO(ib_query_port(device, port_num, &attr));
 	const bool allocated = dev == nullptr;
@@ -102,7 +109,10 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 		return kern::Error{status};
 	}
 	interface->registered_.store_release(true);
-	/* Before the device can be opened: the rtnl lock is held. Fewer than allocated are always to be had. */
+	/*
+	 * Before the device can be opened: the rtnl lock is held. Fewer than allocated are always
+	 * to be had.
+	 */
 	kern_netdev_use_tx_queues(dev, interface->queues_.transmit_queues());
 	return interface.release();
 }
@@ -120,7 +130,8 @@ void Interface::remove()
 }
 
 /*
- * What each step up adds, and the step down takes away, also if it was added in part only. The one place that knows.
+ * What each step up adds, and the step down takes away, also if it was added in part only. The one
+ * place that knows.
  * Context: rtnl lock.
  */
 kern::Result<> Interface::step_up(State to)
@@ -198,7 +209,10 @@ kern::Result<> Interface::start_queues()
 	return {};
 }
 
-/* Ends the address handles of all destinations that there were, after their readers. The QPs are in RESET, or no more. */
+/*
+ * Ends the address handles of all destinations that there were, after their readers. The QPs are in
+ * RESET, or no more.
+ */
 void Interface::end_addresses()
 {
 	kern::rcu::barrier();
@@ -208,7 +222,10 @@ void Interface::end_addresses()
 /* From here on there is no packet of the stack's and no answer of the SA's on its way. */
 void Interface::stop_queues()
 {
-	/* Groups are left before their QP may go; what begins to be sent meanwhile goes when it cannot be any more. */
+	/*
+	 * Groups are left before their QP may go; what begins to be sent meanwhile goes when it
+	 * cannot be any more.
+	 */
 	leave_domain();
 	kern::ignore(queues_.to(Queues::State::made));
 	cancel_queries();
@@ -217,7 +234,10 @@ void Interface::stop_queues()
 	end_addresses();
 }
 
-/* What the port says of itself now. Errors: ENOENT while the partition is not there, or the GID that is wanted; those of the cache. */
+/*
+ * What the port says of itself now. Errors: ENOENT while the partition is not there, or the GID
+ * that is wanted; those of the cache.
+ */
 kern::Result<> Interface::read_port()
 {
 	ib_gid gid;
@@ -306,7 +326,8 @@ void Interface::on_event(ib_event_type event)
 }
 
 /*
- * Brings the interface into line with its port. The one place that does, so that events that come together cost one pass.
+ * Brings the interface into line with its port. The one place that does, so that events that come
+ * together cost one pass.
  * Context: work queue.
  */
 void Interface::refresh()
@@ -361,7 +382,8 @@ kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 	TRY(queues_.set_qkey(record.qkey.value()));
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
 	if (datagram > 0) {
-		__atomic_store_n(&domain_mtu_, ip_mtu(static_cast<unsigned>(datagram)), __ATOMIC_RELAXED);
+		__atomic_store_n(&domain_mtu_, ip_mtu(static_cast<unsigned>(datagram)),
+				 __ATOMIC_RELAXED);
 		if (mode() == Mode::datagram && datagram_mtu() != kern_netdev_mtu(dev_))
 			set_mtu(datagram_mtu());
 	}
@@ -379,7 +401,10 @@ void Interface::leave_domain()
 /* Mends what the queues cannot, or tries again what has failed before. Context: work queue. */
 void Interface::recover()
 {
-	/* A card may speak of a QP that is just made. One that makes an interface and fails waits for this, rtnl lock held. */
+	/*
+	 * A card may speak of a QP that is just made. One that makes an interface and fails waits
+	 * for this, rtnl lock held.
+	 */
 	if (!registered_.load_acquire())
 		return;
 	kern::RtnlGuard rtnl;
@@ -414,7 +439,8 @@ void Interface::try_again_later(int error)
 /* Looks after what time brings. Context: work queue. */
 void Interface::tend()
 {
-	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds),
+			   __ATOMIC_RELAXED);
 	destinations_.end_rested(rest_rounds);
 	multicast_.leave_unused();
 	connected_.tend();
@@ -422,7 +448,8 @@ void Interface::tend()
 }
 
 /*
- * Another GID of the port's: QP and subnet are not the administrator's to choose. Until it is in the port's table the interface has no carrier.
+ * Another GID of the port's: QP and subnet are not the administrator's to choose. Until it is in
+ * the port's table the interface has no carrier.
  * Context: rtnl lock.
  */
 int Interface::set_address(const HardwareAddress &wanted)
@@ -432,18 +459,22 @@ int Interface::set_address(const HardwareAddress &wanted)
 
 	__builtin_memcpy(gid.raw, wanted.gid.raw, sizeof(gid.raw));
 	__builtin_memcpy(expected.gid.raw + 8, wanted.gid.raw + 8, 8);
-	if (gid.global.interface_id == 0u || __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
+	if (gid.global.interface_id == 0u ||
+	    __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
 		return -EINVAL;
 	/* By its first GUID it has what the port has, whatever that will be. */
 	ib_gid first;
-	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 && first.global.interface_id == gid.global.interface_id;
+	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 &&
+			 first.global.interface_id == gid.global.interface_id;
 	go_by(own ? __be64{} : gid.global.interface_id);
 	/* Children have what their parent has, until they are told otherwise. */
 	each_child(*this, [](Interface &child) { child.go_by(child.parent_->wanted_guid_); });
 	return 0;
 }
 
-/* The GUID of its GID is another one of the port's from now on; 0: the first. Context: rtnl lock. */
+/*
+ * The GUID of its GID is another one of the port's from now on; 0: the first. Context: rtnl lock.
+ */
 void Interface::go_by(__be64 guid)
 {
 	wanted_guid_ = guid;
@@ -479,17 +510,21 @@ void Interface::tx_timeout()
 	queues_.report(fault_queue);
 }
 
-/* New rings mean a new QP, and so a new hardware address: only while the interface is down. Context: rtnl lock. */
+/*
+ * New rings mean a new QP, and so a new hardware address: only while the interface is down.
+ * Context: rtnl lock.
+ */
 int Interface::set_rings(u32 receive, u32 transmit)
 {
-	if (!is_power_of_two(receive) || receive < ReceiveQueue::min_depth || receive > ReceiveQueue::max_depth ||
-	    !is_power_of_two(transmit) || transmit < TransmitQueue::min_depth ||
-	    transmit > TransmitQueue::max_depth)
+	if (!is_power_of_two(receive) || receive < ReceiveQueue::min_depth ||
+	    receive > ReceiveQueue::max_depth || !is_power_of_two(transmit) ||
+	    transmit < TransmitQueue::min_depth || transmit > TransmitQueue::max_depth)
 		return -EINVAL;
 	if (state() != State::down)
 		return -EBUSY;
 
-	const u32 former_receive = queues_.receive_depth(), former_transmit = queues_.transmit_depth();
+	const u32 former_receive = queues_.receive_depth(),
+		  former_transmit = queues_.transmit_depth();
 	kern::ignore(queues_.to(Queues::State::none));
 	queues_.set_depths(receive, transmit);
 	const auto made = queues_.to(Queues::State::made);

@@ -2,8 +2,9 @@
 /*
  * One IPoIB interface: a port and a partition of it, as a network device.
  *
- * Locks, outermost first: the rtnl lock, under which its state changes; the locks of Multicast, of DestinationTable and of the queries. The
- * SA client is waited for under the first alone: its callbacks do not take that.
+ * Locks, outermost first: the rtnl lock, under which its state changes; the locks of Multicast, of
+ * DestinationTable and of the queries. The SA client is waited for under the first alone: its
+ * callbacks do not take that.
  */
 #pragma once
 
@@ -26,18 +27,24 @@ public:
 	/* What an event asks for, from least to most. */
 	enum Flush : u32 {
 		flush_none = 0,
-		flush_light = 1 << 0,  /* the SM may have changed its mind: paths are asked for again, and used meanwhile */
-		flush_normal = 1 << 1, /* addresses of ours are void: groups are left, destinations forgotten */
-		flush_heavy = 1 << 2,  /* the QP itself is bound to what changed: it is taken down and up */
+		flush_light =
+			1
+			<< 0, /* the SM may have changed its mind: paths are asked for again, and used meanwhile */
+		flush_normal =
+			1
+			<< 1, /* addresses of ours are void: groups are left, destinations forgotten */
+		flush_heavy =
+			1
+			<< 2, /* the QP itself is bound to what changed: it is taken down and up */
 	};
 
 	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
 	enum class State : u8 {
-		gone,	 /* not registered yet, or not any more; nothing of the device's is in use */
-		down,	 /* the administrator does not want it; its QPs are made, and so it has a hardware address */
-		halted,	 /* wanted, but its queues do not run: they could not be started, which is tried again */
+		gone, /* not registered yet, or not any more; nothing of the device's is in use */
+		down, /* the administrator does not want it; its QPs are made, and so it has a hardware address */
+		halted, /* wanted, but its queues do not run: they could not be started, which is tried again */
 		waiting, /* the queues run; no carrier until its port and its broadcast group are there */
-		active,	 /* in its broadcast domain: carrier */
+		active, /* in its broadcast domain: carrier */
 	};
 
 	/* How it sends to those who can do either. */
@@ -55,18 +62,24 @@ public:
 	 * It belongs to the stack afterwards: remove() ends it. Context: process, rtnl lock held.
 	 * Errors: ENOMEM, those of the verbs and of the registration.
 	 */
-	static kern::Result<Interface *> create(ib_device *device, u32 port_num, u16 pkey, Interface *parent,
-						net_device *dev);
+	static kern::Result<Interface *> create(ib_device *device, u32 port_num, u16 pkey,
+						Interface *parent, net_device *dev);
 	/* Context: process, rtnl lock held. */
 	void remove();
 
-	/* Transmit queues that an interface has if its device has the completion vectors: one for each CPU, within reason. */
+	/*
+	 * Transmit queues that an interface has if its device has the completion vectors: one for
+	 * each CPU, within reason.
+	 */
 	static unsigned transmit_queues_wanted();
 
 	/* The interface of a device of the stack's, or nullptr. */
 	static Interface *of(net_device *dev);
 
-	/* What the administrator says by rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the device cannot, those of the start. Context: rtnl lock. */
+	/*
+	 * What the administrator says by rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the
+	 * device cannot, those of the start. Context: rtnl lock.
+	 */
 	int change(const kern_link_settings &settings);
 
 	/* Context: that of an event handler. */
@@ -88,14 +101,22 @@ public:
 	ib_sa_client *sa_client();
 	kern::ListNode port_node; /* in Port::interfaces, under the rtnl lock and the port's own */
 
-	/* From Multicast: a group that was joined: attach it, if it is to be heard. Errors: those of the verbs. Context: process. */
+	/*
+	 * From Multicast: a group that was joined: attach it, if it is to be heard. Errors: those
+	 * of the verbs. Context: process.
+	 */
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);
-	/* How the search for an address ended: with a handle, or none. Context: process or softirq. */
+	/*
+	 * How the search for an address ended: with a handle, or none. Context: process or softirq.
+	 */
 	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
 	void forget(const HardwareAddress &address);
 	/* Whether packets go there, or have until lately. Context: any but hard interrupt. */
-	bool sends_to(const HardwareAddress &address) { return static_cast<bool>(destinations_.get(address)); }
+	bool sends_to(const HardwareAddress &address)
+	{
+		return static_cast<bool>(destinations_.get(address));
+	}
 	/* The broadcast group was joined or lost. Context: any. */
 	void domain_changed() { refresh_work_.queue(); }
 
@@ -103,9 +124,15 @@ private:
 	friend struct NetdevOps;
 	friend struct TimePasses; /* of the tests */
 	friend class Ladder<Interface, State>;
-	/* A path being asked for. Keeps the destination; the interface waits for it before it is gone. */
+	/*
+	 * A path being asked for. Keeps the destination; the interface waits for it before it is
+	 * gone.
+	 */
 	struct PathQuery : kern::RefCounted<PathQuery> {
-		PathQuery(Interface &asker, kern::Ref<Destination> to) : interface(asker), destination(std::move(to)) {}
+		PathQuery(Interface &asker, kern::Ref<Destination> to)
+		    : interface(asker), destination(std::move(to))
+		{
+		}
 
 		Interface &interface;
 		kern::Ref<Destination> destination;
@@ -158,7 +185,8 @@ private:
 	void refresh_path(Destination &destination);
 	void begin_path_query(kern::Ref<Destination> destination);
 	void path_answered(PathQuery &query, int status, sa_path_rec *path);
-	void finish(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path = {});
+	void finish(Destination &destination, kern::Owned<Handle> handle,
+		    kern::Owned<sa_path_rec> path = {});
 	void cancel_queries();
 
 	void refresh();
@@ -193,11 +221,12 @@ private:
 
 	/* Under the rtnl lock. */
 	Ladder<Interface, State> ladder_{*this};
-	kern::Atomic<u8> mode_{static_cast<u8>(Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
+	kern::Atomic<u8> mode_{static_cast<u8>(
+		Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
 	bool umcast_ = false;
 	unsigned max_datagram_mtu_ = 0; /* the port's */
-	unsigned wanted_mtu_ = 0; /* the administrator's, in datagram mode */
-	unsigned domain_mtu_ = 0; /* the broadcast group's; 0 while it is not known */
+	unsigned wanted_mtu_ = 0;       /* the administrator's, in datagram mode */
+	unsigned domain_mtu_ = 0;       /* the broadcast group's; 0 while it is not known */
 
 	u32 pending_flush_ = 0;
 	u64 tx_dropped_ = 0;

@@ -15,8 +15,9 @@ constexpr u32 too_big_max = 64;
 } // namespace
 
 /*
- * The stack's way to send in connected mode; that of datagram mode has no part in it. What has no connection, or not yet, goes as a datagram, if it
- * is not too long for one. Context: softirq, one at a time for each queue.
+ * The stack's way to send in connected mode; that of datagram mode has no part in it. What has no
+ * connection, or not yet, goes as a datagram, if it is not too long for one. Context: softirq, one
+ * at a time for each queue.
  */
 int Interface::start_xmit_connected(sk_buff *skb)
 {
@@ -31,7 +32,10 @@ int Interface::start_xmit_connected(sk_buff *skb)
 		return KERN_XMIT_OK;
 	}
 	destination->touch();
-	/* It is used meanwhile, and what is sent by a connection never comes to where others are asked for. */
+	/*
+	 * It is used meanwhile, and what is sent by a connection never comes to where others are
+	 * asked for.
+	 */
 	if (DestinationTable::is_stale(*destination)) [[unlikely]]
 		refresh_path(*destination);
 	ActiveConnections::Outcome outcome{};
@@ -40,7 +44,8 @@ int Interface::start_xmit_connected(sk_buff *skb)
 	if (outcome.taken) {
 		queue.flush_unless_more();
 	} else if (!fits_datagram(skb)) {
-		report_too_big(skb, outcome.limit ? outcome.limit - static_cast<u32>(sizeof(Header)) : largest_datagram());
+		report_too_big(skb, outcome.limit ? outcome.limit - static_cast<u32>(sizeof(Header))
+						  : largest_datagram());
 		queue.flush_unless_more();
 	} else {
 		kern_skb_pull(skb, address_bytes);
@@ -49,7 +54,10 @@ int Interface::start_xmit_connected(sk_buff *skb)
 	return KERN_XMIT_OK;
 }
 
-/* The largest IP packet where there is no connection: the domain's, or, as long as that says nothing, the port's. Context: any. */
+/*
+ * The largest IP packet where there is no connection: the domain's, or, as long as that says
+ * nothing, the port's. Context: any.
+ */
 u32 Interface::largest_datagram() const
 {
 	const unsigned domain = __atomic_load_n(&domain_mtu_, __ATOMIC_RELAXED);
@@ -71,7 +79,10 @@ bool Interface::fits_datagram(sk_buff *skb) const
 	return length - address_bytes <= datagram_bytes();
 }
 
-/* Its sender is told from a task: what that causes may come back here, where a queue's lock is held. */
+/*
+ * Its sender is told from a task: what that causes may come back here, where a queue's lock is
+ * held.
+ */
 void Interface::report_too_big(sk_buff *skb, u32 limit)
 {
 	{
@@ -117,8 +128,8 @@ kern::Result<> Interface::start_connections()
 }
 
 /*
- * To another mode, and up again if it was up. Errors: EOPNOTSUPP for a device without SRQs or the CM; those of the start, which leave it in datagram
- * mode. Context: rtnl lock.
+ * To another mode, and up again if it was up. Errors: EOPNOTSUPP for a device without SRQs or the
+ * CM; those of the start, which leave it in datagram mode. Context: rtnl lock.
  */
 int Interface::set_mode(Mode mode)
 {
@@ -148,7 +159,8 @@ void Interface::adopt_mode(Mode mode)
 {
 	mode_.store_relaxed(static_cast<u8>(mode));
 	const bool connected = mode == Mode::connected;
-	kern_netdev_set_start_xmit(dev_, connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
+	kern_netdev_set_start_xmit(dev_,
+				   connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
 	/* A reliable connection computes no checksum, and cuts no segment. */
 	kern_netdev_set_offloads(dev_, !connected);
 	publish_address();
@@ -165,7 +177,10 @@ void Interface::set_mtu(unsigned mtu)
 	wanted_mtu_ = wanted;
 }
 
-/* Of datagram mode: what the administrator wants, as far as the broadcast domain has it, or, while that says nothing, any domain has. */
+/*
+ * Of datagram mode: what the administrator wants, as far as the broadcast domain has it, or, while
+ * that says nothing, any domain has.
+ */
 unsigned Interface::datagram_mtu() const
 {
 	const unsigned domain = domain_mtu_ ? domain_mtu_ : ip_mtu(2048);

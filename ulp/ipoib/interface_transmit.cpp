@@ -15,7 +15,8 @@ constexpr int path_retries = 2;
 } // namespace
 
 /*
- * The packet begins with the address that header_create() put there. Context: softirq, one at a time for each queue.
+ * The packet begins with the address that header_create() put there. Context: softirq, one at a
+ * time for each queue.
  */
 int Interface::start_xmit(sk_buff *skb)
 {
@@ -50,7 +51,10 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	const HardwareAddress address = to;
 	switch (destinations_.wait(address, skb, destination)) {
 	case DestinationTable::Action::send:
-		/* It was resolved just now, or it is old. What is left of connected mode may be too long, whatever the mode is now. */
+		/*
+		 * It was resolved just now, or it is old. What is left of connected mode may be too
+		 * long, whatever the mode is now.
+		 */
 		if (!fits_datagram(skb)) {
 			count(tx_dropped_);
 			kern_skb_drop(skb);
@@ -76,14 +80,20 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	queue.flush_unless_more();
 }
 
-/* Asks again for the way to a peer that is used meanwhile, if nobody does. Context: any but hard interrupt. */
+/*
+ * Asks again for the way to a peer that is used meanwhile, if nobody does. Context: any but hard
+ * interrupt.
+ */
 void Interface::refresh_path(Destination &destination)
 {
 	if (destinations_.begin_refresh(destination) && !destination.address().is_multicast())
 		begin_path_query(kern::Ref<Destination>::share(destination));
 }
 
-/* Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but hard interrupt. */
+/*
+ * Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but
+ * hard interrupt.
+ */
 void Interface::begin_path_query(kern::Ref<Destination> destination)
 {
 	sa_path_rec path{};
@@ -96,7 +106,8 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 			     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_REVERSIBLE;
 
 	Destination &target = *destination;
-	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, std::move(destination));
+	auto made = kern::make_ref<PathQuery>(kern::Gfp::atomic | kern::Gfp::no_warn, *this,
+					      std::move(destination));
 	if (!made.ok()) {
 		finish(target, {});
 		return;
@@ -140,7 +151,9 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 	if (status == 0 && ib_init_ah_attr_from_path(device_, port_num_, path, &where) == 0)
 		handle = Handle::create(pd_, where);
 	finish(*query.destination, std::move(handle), std::move(kept));
-	/* The table may have dropped it meanwhile: its handle must be gone before the interface is. */
+	/*
+	 * The table may have dropped it meanwhile: its handle must be gone before the interface is.
+	 */
 	query.destination.reset();
 	kern::Guard guard(queries_lock_);
 	query.node.unlink();
@@ -148,7 +161,10 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 		queries_done_.complete();
 }
 
-/* Gives up all that is asked, and waits for the last callback. Nothing is sent, so nothing more is asked. Context: rtnl lock. */
+/*
+ * Gives up all that is asked, and waits for the last callback. Nothing is sent, so nothing more is
+ * asked. Context: rtnl lock.
+ */
 void Interface::cancel_queries()
 {
 	for (;;) {
@@ -185,10 +201,12 @@ void Interface::resolved(const HardwareAddress &address, kern::Owned<Handle> han
 }
 
 /* Sends what waited, from the start, or drops it. */
-void Interface::finish(Destination &destination, kern::Owned<Handle> handle, kern::Owned<sa_path_rec> path)
+void Interface::finish(Destination &destination, kern::Owned<Handle> handle,
+		       kern::Owned<sa_path_rec> path)
 {
 	const bool found = static_cast<bool>(handle);
-	kern_skb_queue waiting = destinations_.resolved(destination, std::move(handle), std::move(path));
+	kern_skb_queue waiting =
+		destinations_.resolved(destination, std::move(handle), std::move(path));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
 		/* In datagram mode no more is looked at what is left of connected mode. */
 		if (found && (mode() == Mode::connected || fits_datagram(skb))) {

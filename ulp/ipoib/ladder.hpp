@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A state machine whose states are the rungs of a ladder: each has all that those below it have, and one thing more. From any to
- * any other the way leads over those between, so that there is one function for each step up and one for each step down, and nothing
- * is begun or ended twice.
+ * A state machine whose states are the rungs of a ladder: each has all that those below it have,
+ * and one thing more. From any to any other the way leads over those between, so that there is one
+ * function for each step up and one for each step down, and nothing is begun or ended twice.
  *
  *	class Door {
  *		enum class State : u8 { shut, unlocked, open };
@@ -21,7 +21,7 @@
 namespace ipoib
 {
 
-template <class Owner, class State>
+template<class Owner, class State>
 class Ladder
 {
 public:
@@ -30,9 +30,15 @@ public:
 	Ladder(const Ladder &) = delete;
 	Ladder &operator=(const Ladder &) = delete;
 
-	State state() const { return static_cast<State>(__atomic_load_n(&state_, __ATOMIC_RELAXED)); }
+	State state() const
+	{
+		return static_cast<State>(__atomic_load_n(&state_, __ATOMIC_RELAXED));
+	}
 
-	/* The only way to another state. A step up that fails is undone, and ends the climb; going down never fails. */
+	/*
+	 * The only way to another state. A step up that fails is undone, and ends the climb; going
+	 * down never fails.
+	 */
 	kern::Result<> to(State wanted)
 	{
 		while (state() < wanted) {
@@ -49,7 +55,10 @@ public:
 	}
 
 private:
-	void set(State state) { __atomic_store_n(&state_, static_cast<Number>(state), __ATOMIC_RELAXED); }
+	void set(State state)
+	{
+		__atomic_store_n(&state_, static_cast<Number>(state), __ATOMIC_RELAXED);
+	}
 
 	Owner &owner_;
 	/* A number: clang takes no atomic of a scoped enumeration. */

@@ -16,7 +16,8 @@ constexpr auto direction = kern::dma::Direction::from_device;
 
 kern::Result<LargeReceive::Block> LargeReceive::make(kern::Gfp flags)
 {
-	page *pages = kern_alloc_pages(block_order, kern_node_id(), static_cast<unsigned>(flags | kern::Gfp::no_warn));
+	page *pages = kern_alloc_pages(block_order, kern_node_id(),
+				       static_cast<unsigned>(flags | kern::Gfp::no_warn));
 	if (!pages)
 		return kern::Error{-ENOMEM};
 	auto mapped = kern::dma::map_page(device_->dma_device, pages, 0, block_bytes, direction);
@@ -102,7 +103,10 @@ bool LargeReceive::post()
 	return back_ < depth;
 }
 
-/* A spare that the stack is done with: of those that it has had for longest, the first two are looked at. */
+/*
+ * A spare that the stack is done with: of those that it has had for longest, the first two are
+ * looked at.
+ */
 bool LargeReceive::take_spare(Block &block)
 {
 	for (unsigned looks = 0; looks < 2 && spares_first_ != spares_end_; looks++) {
@@ -141,7 +145,8 @@ void LargeReceive::receive(kern_napi &napi, const ib_wc &wc)
 		} else if (wc.byte_len > connected_bytes) {
 			counters_.too_long++;
 		} else {
-			kern::dma::sync_for_cpu(device_->dma_device, slot.block.dma, wc.byte_len, direction);
+			kern::dma::sync_for_cpu(device_->dma_device, slot.block.dma, wc.byte_len,
+						direction);
 			deliver(napi, slot, wc.byte_len);
 		}
 	} else if (wc.status != IB_WC_WR_FLUSH_ERR) {
@@ -179,7 +184,8 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
 	const Block given = slot.block;
 	if (replaced)
 		kern_get_page(given.pages);
-	if (replaced ? !kern_napi_receive(&napi, dev_, &packet) : !kern_napi_receive_copy(&napi, dev_, &packet)) [[unlikely]] {
+	if (replaced ? !kern_napi_receive(&napi, dev_, &packet)
+		     : !kern_napi_receive_copy(&napi, dev_, &packet)) [[unlikely]] {
 		counters_.no_memory++;
 		if (replaced) {
 			kern_put_page(given.pages);
@@ -191,7 +197,10 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
 	counters_.bytes += packet.length;
 	if (replaced) {
 		install(slot, fresh);
-		/* There is room: take_another() has taken one out, or seen some. The stack may be done with it already. */
+		/*
+		 * There is room: take_another() has taken one out, or seen some. The stack may be
+		 * done with it already.
+		 */
 		spares_[spares_end_++ % spares_max] = given;
 	}
 }

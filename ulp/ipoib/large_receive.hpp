@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The buffers that all connections of an interface receive into: an SRQ of blocks of pages, each large enough for any packet. Large packets are
- * handed to the stack where they lie, if there is another block in their place, and copied if there is none, or if they would waste a block.
+ * The buffers that all connections of an interface receive into: an SRQ of blocks of pages, each
+ * large enough for any packet. Large packets are handed to the stack where they lie, if there is
+ * another block in their place, and copied if there is none, or if they would waste a block.
  *
  * Context: NAPI of the owner, but for what says otherwise.
  */
@@ -29,7 +30,10 @@ public:
 
 	~LargeReceive() { kern_assert(slots_.empty()); }
 
-	/* Blocks for the whole queue, posted to it. Context: process. Errors: ENOMEM, those of ib_post_srq_recv(). */
+	/*
+	 * Blocks for the whole queue, posted to it. Context: process. Errors: ENOMEM, those of
+	 * ib_post_srq_recv().
+	 */
 	kern::Result<> fill(net_device *dev, ib_device *device, ib_srq *srq, u32 lkey);
 	/* All memory back. The SRQ is no more. Context: process. */
 	void reclaim();
@@ -37,7 +41,10 @@ public:
 	/* Whether a completion is of a receive. */
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
 	void receive(kern_napi &napi, const ib_wc &wc);
-	/* Posts what is back. False if the queue takes nothing and has nothing, so that nothing will ever come. */
+	/*
+	 * Posts what is back. False if the queue takes nothing and has nothing, so that nothing
+	 * will ever come.
+	 */
 	bool post();
 
 	const ReceiveCounters &counters() const { return counters_; }
@@ -73,7 +80,7 @@ private:
 	kern::OwnedArray<Slot> slots_;
 	Block spares_[spares_max]{};
 	u32 spares_first_ = 0, spares_end_ = 0; /* modulo spares_max */
-	ib_recv_wr *back_first_ = nullptr;	/* to be posted */
+	ib_recv_wr *back_first_ = nullptr;      /* to be posted */
 	ib_recv_wr *back_last_ = nullptr;
 	u32 back_ = 0;
 	ReceiveCounters counters_{};

@@ -18,14 +18,18 @@ Interface &of(void *owner)
 	return *static_cast<Interface *>(owner);
 }
 
-/* A device that fails here the stack itself frees, if it is not registered; one that is, is unregistered by us. */
+/*
+ * A device that fails here the stack itself frees, if it is not registered; one that is, is
+ * unregistered by us.
+ */
 int new_link(net_device *dev, net_device *parent_dev, const kern_link_settings *settings)
 {
 	Interface *parent = Interface::of(parent_dev);
 	if (!parent)
 		return -ENODEV;
 	const auto pkey = settings->pkey < 0 ? parent->pkey() : static_cast<u16>(settings->pkey);
-	if (settings->mode == KERN_LINK_CONNECTED && !Connected::possible(parent->device(), parent->port_num()))
+	if (settings->mode == KERN_LINK_CONNECTED &&
+	    !Connected::possible(parent->device(), parent->port_num()))
 		return -EOPNOTSUPP;
 	if (const int status = add_child(*parent, dev, pkey).error())
 		return status;
@@ -42,7 +46,8 @@ int change(void *owner, const kern_link_settings *settings)
 void get(void *owner, kern_link_settings *settings)
 {
 	const Interface &interface = of(owner);
-	*settings = {interface.pkey(), static_cast<int>(interface.mode()), interface.ignores_users_groups()};
+	*settings = {interface.pkey(), static_cast<int>(interface.mode()),
+		     interface.ignores_users_groups()};
 }
 
 int create_child(void *owner, u16 pkey)

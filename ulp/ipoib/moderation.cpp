@@ -26,7 +26,8 @@ int Moderation::tell_locked(const kern_coalesce &wanted)
 		return 0;
 	const Moderator::Level level = chosen();
 	return wanted.adaptive ? rdma_set_cq_moderation(cq_, level.frames, level.usecs)
-			       : rdma_set_cq_moderation(cq_, static_cast<u16>(wanted.frames), static_cast<u16>(wanted.usecs));
+			       : rdma_set_cq_moderation(cq_, static_cast<u16>(wanted.frames),
+							static_cast<u16>(wanted.usecs));
 }
 
 int Moderation::set(const kern_coalesce &wanted)
@@ -53,8 +54,9 @@ void Moderation::end_interval(u64 completions, u64 bytes)
 	if (now - begin_.ns < Moderator::interval_ns)
 		return;
 	const u32 events = __atomic_load_n(&events_, __ATOMIC_RELAXED);
-	const u32 level = moderator_.interval(now - begin_.ns, events - begin_.events,
-					      completions - begin_.completions, bytes - begin_.bytes);
+	const u32 level =
+		moderator_.interval(now - begin_.ns, events - begin_.events,
+				    completions - begin_.completions, bytes - begin_.bytes);
 	begin_ = {now, completions, bytes, events};
 	if (level == level_)
 		return;

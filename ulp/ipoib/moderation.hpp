@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How long a completion queue's events are held back. Adaptive moderation tries the next longer delay now and then, keeps it if there
- * were fewer events for no less traffic, and goes without any where events carry hardly more than one completion: then each
- * is waited for by someone, and a delay only makes that longer.
+ * How long a completion queue's events are held back. Adaptive moderation tries the next longer
+ * delay now and then, keeps it if there were fewer events for no less traffic, and goes without any
+ * where events carry hardly more than one completion: then each is waited for by someone, and a
+ * delay only makes that longer.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ private:
 	u32 fall_back(u32 level);
 
 	u32 level_ = 0;
-	u32 rest_ = 1;	 /* between tries */
+	u32 rest_ = 1;   /* between tries */
 	u32 rested_ = 0; /* intervals since the last */
 	bool trying_ = false;
 	/* Of the interval before a try, per millisecond, and events for 1024 completions. */
@@ -54,23 +55,33 @@ class Moderation
 public:
 	Moderation() = default;
 
-	/* A CQ to moderate as was set, as far as its device can; it lives until detach(). Context: process. */
+	/*
+	 * A CQ to moderate as was set, as far as its device can; it lives until detach(). Context:
+	 * process.
+	 */
 	void attach(ib_cq *cq);
 	void detach();
 	/* No NAPI runs, and from here on no command goes to the device. Context: process. */
 	void stop() { apply_work_.cancel(); }
 
-	/* What ethtool asks for, and what a CQ that is attached later gets. Context: process. Errors: EINVAL for what no CQ can have; those of rdma_set_cq_moderation(). */
+	/*
+	 * What ethtool asks for, and what a CQ that is attached later gets. Context: process.
+	 * Errors: EINVAL for what no CQ can have; those of rdma_set_cq_moderation().
+	 */
 	int set(const kern_coalesce &wanted);
 	/* What is in force. Context: process. */
 	kern_coalesce get();
 
 	/* An event came from the CQ. Context: its handler. */
 	void on_event() { __atomic_store_n(&events_, events_ + 1, __ATOMIC_RELAXED); }
-	/* All completions that were there are taken: so many, of so many bytes, since the beginning. Context: NAPI of the CQ. */
+	/*
+	 * All completions that were there are taken: so many, of so many bytes, since the
+	 * beginning. Context: NAPI of the CQ.
+	 */
 	void idle(u64 completions, u64 bytes)
 	{
-		if (__atomic_load_n(&events_, __ATOMIC_RELAXED) - begin_.events >= Moderator::interval_events)
+		if (__atomic_load_n(&events_, __ATOMIC_RELAXED) - begin_.events >=
+		    Moderator::interval_events)
 			end_interval(completions, bytes);
 	}
 
@@ -84,7 +95,10 @@ private:
 	void apply();
 	int tell_locked(const kern_coalesce &wanted) REQUIRES(lock_);
 
-	Moderator::Level chosen() const { return Moderator::levels[__atomic_load_n(&level_, __ATOMIC_RELAXED)]; }
+	Moderator::Level chosen() const
+	{
+		return Moderator::levels[__atomic_load_n(&level_, __ATOMIC_RELAXED)];
+	}
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")}; /* for what the device is told */
 	ib_cq *cq_ GUARDED_BY(lock_) = nullptr;

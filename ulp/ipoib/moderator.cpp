@@ -38,7 +38,8 @@ u32 Moderator::interval(u64 ns, u64 events, u64 completions, u64 bytes)
 	if (level_ && completions < 2 * events)
 		return fall_back(0);
 	if (trying_) {
-		if (much_less(byte_rate, former_bytes_) || much_less(completion_rate, former_completions_) ||
+		if (much_less(byte_rate, former_bytes_) ||
+		    much_less(completion_rate, former_completions_) ||
 		    !much_less(event_share, former_events_))
 			return fall_back(level_ - 1);
 		trying_ = false;

@@ -84,13 +84,17 @@ void Multicast::want_to_send(const HardwareAddress &address)
 		kern::Guard guard(lock_);
 		Group *group = find_locked(address);
 		if (!group && running_ && senders_locked() < send_only_max)
-			group = add_locked(address, Group::Use::send, kern::Gfp::atomic | kern::Gfp::no_warn);
+			group = add_locked(address, Group::Use::send,
+					   kern::Gfp::atomic | kern::Gfp::no_warn);
 		if (!group || !running_) {
 			refused = true;
 		} else {
 			if (group->use == Group::Use::none)
 				group->use = Group::Use::send;
-			/* Joined already: what is missing is its destination, which a joined group gets again. */
+			/*
+			 * Joined already: what is missing is its destination, which a joined group
+			 * gets again.
+			 */
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
 				group->outcome = 0;
@@ -106,7 +110,10 @@ void Multicast::leave_unused()
 {
 	kern::Guard guard(lock_);
 	bool any = false;
-	/* Who sends makes the destination first, and asks for the group after that: either is seen here. */
+	/*
+	 * Who sends makes the destination first, and asks for the group after that: either is seen
+	 * here.
+	 */
 	for (Group &group : groups_) {
 		if (group.use != Group::Use::send || interface_.sends_to(group.address))
 			continue;
@@ -168,7 +175,10 @@ void Multicast::run()
 	work_.queue(next_run_ > now ? static_cast<unsigned>((next_run_ - now) / ns_per_ms) + 1 : 0);
 }
 
-/* With umcast: a group that this interface is not in, and a program on the port is, hears its packets itself. */
+/*
+ * With umcast: a group that this interface is not in, and a program on the port is, hears its
+ * packets itself.
+ */
 bool Multicast::is_users(const HardwareAddress &address)
 {
 	if (!interface_.ignores_users_groups())
@@ -181,7 +191,8 @@ bool Multicast::is_users(const HardwareAddress &address)
 	ib_gid mgid;
 	ib_sa_mcmember_rec record;
 	__builtin_memcpy(mgid.raw, address.gid.raw, sizeof(mgid.raw));
-	return ib_sa_get_mcmember_rec(interface_.device(), interface_.port_num(), &mgid, &record) == 0;
+	return ib_sa_get_mcmember_rec(interface_.device(), interface_.port_num(), &mgid, &record) ==
+	       0;
 }
 
 /* Brings the groups into line with the stack's list. */
@@ -200,13 +211,18 @@ void Multicast::collect_listened()
 		[](void *context, const u8 *bytes) {
 			auto &self = *static_cast<Multicast *>(context);
 			const auto &address = *reinterpret_cast<const HardwareAddress *>(bytes);
-			/* The stack may have addresses of another partition or scope, made for another interface. */
-			if (!is_group_of(address, self.interface_.broadcast()) || self.is_users(address))
+			/*
+			 * The stack may have addresses of another partition or scope, made for
+			 * another interface.
+			 */
+			if (!is_group_of(address, self.interface_.broadcast()) ||
+			    self.is_users(address))
 				return;
 			kern::Guard guard(self.lock_);
 			Group *group = self.find_locked(address);
 			if (!group)
-				group = self.add_locked(address, Group::Use::listen, kern::Gfp::atomic);
+				group = self.add_locked(address, Group::Use::listen,
+							kern::Gfp::atomic);
 			if (group)
 				group->in_list = true;
 			else
@@ -235,7 +251,8 @@ void Multicast::leave_unwanted()
 			kern::Guard guard(lock_);
 			for (Group &group : groups_) {
 				gone = group.use == Group::Use::none;
-				if (!gone && (group.state == Group::State::idle || group.joined_for == group.use))
+				if (!gone && (group.state == Group::State::idle ||
+					      group.joined_for == group.use))
 					continue;
 				if (gone)
 					group.node.unlink();
@@ -250,7 +267,10 @@ void Multicast::leave_unwanted()
 		end_membership(*found);
 		if (!gone)
 			continue;
-		/* Of one that could not be joined the destination stays, and with it the time before which nobody asks again. */
+		/*
+		 * Of one that could not be joined the destination stays, and with it the time
+		 * before which nobody asks again.
+		 */
 		if (found->was_joined)
 			interface_.forget(found->address);
 		kern::destroy(found);
@@ -258,20 +278,22 @@ void Multicast::leave_unwanted()
 }
 
 /*
- * Who only sends does not keep a group alive. When it has ended, its LID may become another group's: we must not send there any more.
+ * Who only sends does not keep a group alive. When it has ended, its LID may become another
+ * group's: we must not send there any more.
  * Context: run().
  */
 void Multicast::hear_of_deletions()
 {
 	{
 		kern::Guard guard(lock_);
-		if (deletions_ || !running_ || broadcast_.state != Group::State::joined || !senders_locked() ||
-		    kern::now_ns() < subscribe_at_)
+		if (deletions_ || !running_ || broadcast_.state != Group::State::joined ||
+		    !senders_locked() || kern::now_ns() < subscribe_at_)
 			return;
 		refused_ = nullptr;
 	}
-	ib_inform_info *info = ib_sa_register_inform_info(interface_.sa_client(), interface_.device(),
-							  interface_.port_num(), trap_group_deleted, on_deletion, this);
+	ib_inform_info *info = ib_sa_register_inform_info(
+		interface_.sa_client(), interface_.device(), interface_.port_num(),
+		trap_group_deleted, on_deletion, this);
 	if (rdma::is_err(info))
 		return;
 	{
@@ -300,9 +322,10 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 	 * nobody sends any more. */
 	const bool lost = status == -ENETRESET;
 	for (Group &group : self.groups_) {
-		const bool ended = lost || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
-									 group.address.gid.raw,
-									 sizeof(group.address.gid.raw)) == 0);
+		const bool ended =
+			lost || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
+							    group.address.gid.raw,
+							    sizeof(group.address.gid.raw)) == 0);
 		if (ended && group.use == Group::Use::send)
 			group.use = Group::Use::none;
 	}
@@ -392,7 +415,10 @@ void Multicast::fail(Group &group)
 	bool asks_again = true;
 	{
 		kern::Guard guard(lock_);
-		/* There is no such group, for nobody listens. The next packet asks for it, no sooner than its destination allows. */
+		/*
+		 * There is no such group, for nobody listens. The next packet asks for it, no
+		 * sooner than its destination allows.
+		 */
 		if (group.use == Group::Use::send) {
 			group.use = Group::Use::none;
 			asks_again = false;
@@ -431,7 +457,8 @@ void Multicast::join_due()
 				return;
 			const bool all = broadcast_.state == Group::State::joined;
 			for (Group &group : groups_) {
-				if (group.state != Group::State::idle || group.use == Group::Use::none ||
+				if (group.state != Group::State::idle ||
+				    group.use == Group::Use::none ||
 				    !(all || &group == &broadcast_))
 					continue;
 				if (group.retry_at <= now) {
@@ -462,10 +489,14 @@ bool Multicast::begin_join(Group &group)
 	const bool full = group.joined_for == Group::Use::listen;
 	wanted.join_state = 1u << (full ? FULLMEMBER_JOIN : SENDONLY_NONMEBER_JOIN);
 	if (full && broadcast_record(domain)) {
-		/* The first member makes the group in the image of the broadcast group, RFC 4391 section 5. */
-		mask |= IB_SA_MCMEMBER_REC_QKEY | IB_SA_MCMEMBER_REC_MTU_SELECTOR | IB_SA_MCMEMBER_REC_MTU |
-			IB_SA_MCMEMBER_REC_TRAFFIC_CLASS | IB_SA_MCMEMBER_REC_RATE_SELECTOR |
-			IB_SA_MCMEMBER_REC_RATE | IB_SA_MCMEMBER_REC_SL | IB_SA_MCMEMBER_REC_FLOW_LABEL |
+		/*
+		 * The first member makes the group in the image of the broadcast group, RFC 4391
+		 * section 5.
+		 */
+		mask |= IB_SA_MCMEMBER_REC_QKEY | IB_SA_MCMEMBER_REC_MTU_SELECTOR |
+			IB_SA_MCMEMBER_REC_MTU | IB_SA_MCMEMBER_REC_TRAFFIC_CLASS |
+			IB_SA_MCMEMBER_REC_RATE_SELECTOR | IB_SA_MCMEMBER_REC_RATE |
+			IB_SA_MCMEMBER_REC_SL | IB_SA_MCMEMBER_REC_FLOW_LABEL |
 			IB_SA_MCMEMBER_REC_HOP_LIMIT;
 		wanted.qkey = domain.qkey;
 		wanted.mtu_selector = IB_SA_EQ;
@@ -477,9 +508,9 @@ bool Multicast::begin_join(Group &group)
 		wanted.flow_label = domain.flow_label;
 		wanted.hop_limit = domain.hop_limit;
 	}
-	ib_sa_multicast *membership =
-		ib_sa_join_multicast(interface_.sa_client(), interface_.device(), interface_.port_num(), &wanted,
-				     mask, static_cast<unsigned>(kern::Gfp::kernel), on_join, &group);
+	ib_sa_multicast *membership = ib_sa_join_multicast(
+		interface_.sa_client(), interface_.device(), interface_.port_num(), &wanted, mask,
+		static_cast<unsigned>(kern::Gfp::kernel), on_join, &group);
 	if (rdma::is_err(membership))
 		return false;
 	group.membership = membership;

@@ -12,12 +12,32 @@ namespace
 
 /* In the order of Interface::get_counters(). */
 constexpr const char *counter_names[] = {
-	"rx_too_short",	   "rx_too_long",    "rx_unknown_type", "rx_from_self",	 "rx_no_memory",
-	"rx_errors",	   "rx_polls",	     "rx_rearms_missed", "rx_pages_reused", "rx_pages_allocated",
-	"tx_inlined",	   "tx_segmented",   "tx_doorbells",	"tx_completions", "tx_queue_stops",
-	"tx_rearms_missed", "tx_unresolved_dropped", "path_queries",
-	"connected_tx",	   "connected_tx_dropped", "connected_rx", "connected_rx_no_memory",
-	"connections_made", "connections_failed", "connections_accepted", "connections_refused",
+	"rx_too_short",
+	"rx_too_long",
+	"rx_unknown_type",
+	"rx_from_self",
+	"rx_no_memory",
+	"rx_errors",
+	"rx_polls",
+	"rx_rearms_missed",
+	"rx_pages_reused",
+	"rx_pages_allocated",
+	"tx_inlined",
+	"tx_segmented",
+	"tx_doorbells",
+	"tx_completions",
+	"tx_queue_stops",
+	"tx_rearms_missed",
+	"tx_unresolved_dropped",
+	"path_queries",
+	"connected_tx",
+	"connected_tx_dropped",
+	"connected_rx",
+	"connected_rx_no_memory",
+	"connections_made",
+	"connections_failed",
+	"connections_accepted",
+	"connections_refused",
 };
 
 } // namespace
@@ -38,8 +58,8 @@ struct NetdevOps {
 
 	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. Who sends by a packet socket without saying
 	 * where to has none. */
-	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr, const void *,
-				 unsigned int)
+	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr,
+				 const void *, unsigned int)
 	{
 		auto *header = static_cast<Header *>(kern_skb_push(skb, sizeof(Header)));
 		header->type = type;
@@ -68,10 +88,13 @@ struct NetdevOps {
 	static int get_iflink(void *owner)
 	{
 		const Interface &interface = of(owner);
-		return kern_netdev_ifindex((interface.parent_ ? interface.parent_ : &interface)->dev_);
+		return kern_netdev_ifindex(
+			(interface.parent_ ? interface.parent_ : &interface)->dev_);
 	}
 
-	/* Down already, and out of the stack's sight; there may still be references to the device. */
+	/*
+	 * Down already, and out of the stack's sight; there may still be references to the device.
+	 */
 	static void uninit(void *owner) { of(owner).uninit(); }
 
 	/* Without the rtnl lock: what takes it can be waited for. */
@@ -107,9 +130,11 @@ struct NetdevOps {
 		const Interface &interface = of(owner);
 		ib_port_attr attr;
 		*speed = {};
-		if (ib_query_port(interface.device_, interface.port_num_, &attr) || attr.state != IB_PORT_ACTIVE)
+		if (ib_query_port(interface.device_, interface.port_num_, &attr) ||
+		    attr.state != IB_PORT_ACTIVE)
 			return;
-		const int lanes = ib_width_enum_to_int(static_cast<ib_port_width>(attr.active_width));
+		const int lanes =
+			ib_width_enum_to_int(static_cast<ib_port_width>(attr.active_width));
 		u32 lane = 0;
 		switch (attr.active_speed) {
 		case IB_SPEED_SDR:
@@ -166,7 +191,10 @@ constinit const kern_netdev_ops netdev_ops = {
 	.driver_name = "weft_ipoib",
 };
 
-/* Without a lock, as all readers of statistics: the queues keep their places, and their counters, as long as the device is there. */
+/*
+ * Without a lock, as all readers of statistics: the queues keep their places, and their counters,
+ * as long as the device is there.
+ */
 void Interface::get_stats(kern_net_stats &stats) const
 {
 	const auto &in = queues_.received();
@@ -176,13 +204,16 @@ void Interface::get_stats(kern_net_stats &stats) const
 	stats.rx_packets = in.packets + large_in.packets;
 	stats.rx_bytes = in.bytes + large_in.bytes;
 	stats.multicast = in.multicast;
-	stats.rx_length_errors = in.too_short + in.too_long + large_in.too_short + large_in.too_long;
+	stats.rx_length_errors =
+		in.too_short + in.too_long + large_in.too_short + large_in.too_long;
 	stats.rx_errors = in.errors + large_in.errors + stats.rx_length_errors;
-	stats.rx_dropped = in.unknown_type + in.no_memory + large_in.unknown_type + large_in.no_memory;
+	stats.rx_dropped =
+		in.unknown_type + in.no_memory + large_in.unknown_type + large_in.no_memory;
 	stats.tx_packets = out.packets + large_out.packets;
 	stats.tx_bytes = out.bytes + large_out.bytes;
 	stats.tx_errors = out.errors + large_out.errors;
-	stats.tx_dropped = __atomic_load_n(&tx_dropped_, __ATOMIC_RELAXED) + connected_.active().dropped();
+	stats.tx_dropped =
+		__atomic_load_n(&tx_dropped_, __ATOMIC_RELAXED) + connected_.active().dropped();
 }
 
 void Interface::get_counters(u64 *values) const
@@ -190,16 +221,35 @@ void Interface::get_counters(u64 *values) const
 	const auto &in = queues_.received();
 	const TransmitCounters out = queues_.sent();
 	const u64 all[] = {
-		in.too_short,	 in.too_long,	  in.unknown_type,  in.from_self,    in.no_memory,
-		in.errors,	 in.polls,	  in.rearms_missed, in.pages_reused, in.pages_allocated,
-		out.inlined,	 out.segmented,	  out.doorbells,    out.completions, out.queue_stops,
-		out.rearms_missed, tx_dropped_, path_queries_,
-		connected_.active().counters().packets, connected_.active().dropped(),
-		connected_.received().packets, connected_.received().no_memory,
-		connected_.active().made(), connected_.active().failed(),
-		connected_.passive().accepted(), connected_.passive().refused(),
+		in.too_short,
+		in.too_long,
+		in.unknown_type,
+		in.from_self,
+		in.no_memory,
+		in.errors,
+		in.polls,
+		in.rearms_missed,
+		in.pages_reused,
+		in.pages_allocated,
+		out.inlined,
+		out.segmented,
+		out.doorbells,
+		out.completions,
+		out.queue_stops,
+		out.rearms_missed,
+		tx_dropped_,
+		path_queries_,
+		connected_.active().counters().packets,
+		connected_.active().dropped(),
+		connected_.received().packets,
+		connected_.received().no_memory,
+		connected_.active().made(),
+		connected_.active().failed(),
+		connected_.passive().accepted(),
+		connected_.passive().refused(),
 	};
-	static_assert(sizeof(all) / sizeof(all[0]) == sizeof(counter_names) / sizeof(counter_names[0]));
+	static_assert(sizeof(all) / sizeof(all[0]) ==
+		      sizeof(counter_names) / sizeof(counter_names[0]));
 	__builtin_memcpy(values, all, sizeof(all));
 }
 

@@ -8,7 +8,10 @@ namespace ipoib
 namespace
 {
 
-/* What a sender whose REP is this does where we have no buffer: it asks again for ever, as it cannot know better (IBA 9.7.5.2.8). */
+/*
+ * What a sender whose REP is this does where we have no buffer: it asks again for ever, as it
+ * cannot know better (IBA 9.7.5.2.8).
+ */
 constexpr u8 rnr_retry_for_ever = 7;
 
 } // namespace
@@ -72,7 +75,8 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 	const ib_cm_req_event_param &req = event.param.req_rcvd;
 	if (req.qp_type != IB_QPT_RC || !peer_receives(event).ok())
 		return refuse(id, IB_CM_REJ_CONSUMER_DEFINED);
-	auto made = kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
+	auto made =
+		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
 	if (!made.ok())
 		return made.error();
 	PassiveConnection &connection = *made.value();
@@ -161,7 +165,10 @@ PassiveConnection *PassiveConnections::take_over()
 	return nullptr;
 }
 
-/* The id first: its handler uses the connection and its QP. That is what may take long; what peers send to others is received meanwhile. */
+/*
+ * The id first: its handler uses the connection and its QP. That is what may take long; what peers
+ * send to others is received meanwhile.
+ */
 u32 PassiveConnections::quieten()
 {
 	u32 taken = 0;

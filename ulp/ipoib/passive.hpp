@@ -17,9 +17,9 @@ public:
 	/* Documentation/ipoib.rst draws it. */
 	enum class State : u8 {
 		answered, /* made, or being made; REP is out, or about to be */
-		up,	  /* the peer has it */
-		over,	  /* to be ended */
-		quiet,	  /* being ended: no id, and nothing more is received */
+		up,       /* the peer has it */
+		over,     /* to be ended */
+		quiet,    /* being ended: no id, and nothing more is received */
 	};
 
 	/* Something has come by it. Context: NAPI. */
@@ -29,7 +29,10 @@ public:
 			__atomic_store_n(&touched_, true, __ATOMIC_RELAXED);
 	}
 
-	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer) : all_(all), id_(&id), peer_(peer) {}
+	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer)
+	    : all_(all), id_(&id), peer_(peer)
+	{
+	}
 
 private:
 	friend class PassiveConnections;
@@ -50,12 +53,17 @@ class PassiveConnections
 {
 public:
 	/*
-	 * At a time, and of these from one port of a peer; what is beyond is refused, and its sender goes on with datagrams. The port is the one that
-	 * the REQ names, which whoever may send as QP1 may invent: such a one has the sender's place, and can keep others to datagrams, no more.
+	 * At a time, and of these from one port of a peer; what is beyond is refused, and its
+	 * sender goes on with datagrams. The port is the one that the REQ names, which whoever may
+	 * send as QP1 may invent: such a one has the sender's place, and can keep others to
+	 * datagrams, no more.
 	 */
 	static constexpr u32 connections_max = 256;
 	static constexpr u32 of_peer_max = 8;
-	/* By a connection that nothing has come by for so many rounds, half a minute each, nothing will. */
+	/*
+	 * By a connection that nothing has come by for so many rounds, half a minute each, nothing
+	 * will.
+	 */
 	static constexpr u8 idle_rounds_max = 10;
 
 	explicit PassiveConnections(kern::Work &work) : work_(work) {}
@@ -64,14 +72,17 @@ public:
 	void set_room(const ConnectionRoom &room) { room_ = room; }
 	/* A REQ. What it returns is the handler's to return. Context: handler of the listener. */
 	int accept(ib_cm_id &id, const ib_cm_event &event);
-	/* A receive of one has failed, which leaves its QP in ERR. Context: any but hard interrupt. */
+	/*
+	 * A receive of one has failed, which leaves its QP in ERR. Context: any but hard interrupt.
+	 */
 	void broken(PassiveConnection &connection) { (void)move(connection, State::over); }
 
 	/* Of those that are over, these are ended at a time: so long nothing is polled. */
 	static constexpr u32 batch_max = 16;
 	/*
-	 * Begins to end some: they hear nothing of their peers any more. How many they are, for the caller to end them all by end_quiet(), nothing being
-	 * polled meanwhile. Context: process, one at a time.
+	 * Begins to end some: they hear nothing of their peers any more. How many they are, for the
+	 * caller to end them all by end_quiet(), nothing being polled meanwhile. Context: process,
+	 * one at a time.
 	 */
 	u32 quieten();
 	void end_quiet();

@@ -47,8 +47,13 @@ void Queues::set_depths(u32 receive, u32 transmit)
 kern::Result<> Queues::place(net_device *dev, const ib::Gid &broadcast)
 {
 	broadcast_ = broadcast;
-	/* More queues than vectors would share their interrupts; fewer than the device was made with are always allowed. */
-	const u32 queues = at_most(at_most(kern_netdev_tx_queue_count(dev), device_->num_comp_vectors), max_transmit_queues);
+	/*
+	 * More queues than vectors would share their interrupts; fewer than the device was made
+	 * with are always allowed.
+	 */
+	const u32 queues =
+		at_most(at_most(kern_netdev_tx_queue_count(dev), device_->num_comp_vectors),
+			max_transmit_queues);
 	senders_ = TRY(kern::make_array<Sender>(kern::Gfp::kernel, queues));
 	dev_ = dev;
 	receive_.place(dev, faults_);
@@ -68,7 +73,10 @@ void Queues::displace()
 		sender.queue.del();
 }
 
-/* What each step up adds, and the step down takes away, also if it was added in part only. Context: rtnl lock. */
+/*
+ * What each step up adds, and the step down takes away, also if it was added in part only. Context:
+ * rtnl lock.
+ */
 kern::Result<> Queues::step_up(State to)
 {
 	switch (to) {
@@ -153,7 +161,8 @@ kern::Result<ib_qp *> Queues::make_qp(ib_cq *send_cq, u32 receive_depth, u32 tra
 		qp = ib_create_qp(pd_, &init);
 	}
 	send_sge_ = init.cap.max_send_sge;
-	inline_bytes_ = init.cap.max_inline_data < wanted_inline ? init.cap.max_inline_data : wanted_inline;
+	inline_bytes_ =
+		init.cap.max_inline_data < wanted_inline ? init.cap.max_inline_data : wanted_inline;
 	return rdma::check(qp);
 }
 
@@ -164,7 +173,10 @@ kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_de
 	sender.cq = TRY(make_cq(
 		transmit_depth, 1 + index,
 		[](ib_cq *, void *queue) { static_cast<TransmitQueue *>(queue)->on_completion(); },
-		[](ib_event *, void *queue) { static_cast<TransmitQueue *>(queue)->report(fault_cq); }, &sender.queue));
+		[](ib_event *, void *queue) {
+			static_cast<TransmitQueue *>(queue)->report(fault_cq);
+		},
+		&sender.queue));
 	sender.qp = TRY(make_qp(sender.cq, index ? 0 : receive_depth, transmit_depth));
 	TRY(sender.queue.allocate(transmit_depth, pd_->local_dma_lkey));
 	sender.queue.attach(device_, sender.qp, sender.cq, send_sge_, inline_bytes_);
@@ -172,14 +184,21 @@ kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_de
 	return {};
 }
 
-/* All rings and their QPs. The first QP's number is part of the hardware address, so it lives as long as the interface keeps its rings. */
+/*
+ * All rings and their QPs. The first QP's number is part of the hardware address, so it lives as
+ * long as the interface keeps its rings.
+ */
 kern::Result<> Queues::make()
 {
 	ib_port_attr port;
 	TRY_ERRNO(ib_query_port(device_, port_num_, &port));
 	receive_cq_ = TRY(make_cq(
-		receive_depth_, 0, [](ib_cq *, void *queue) { static_cast<ReceiveQueue *>(queue)->on_completion(); },
-		[](ib_event *, void *queue) { static_cast<ReceiveQueue *>(queue)->report(fault_cq); }, &receive_));
+		receive_depth_, 0,
+		[](ib_cq *, void *queue) { static_cast<ReceiveQueue *>(queue)->on_completion(); },
+		[](ib_event *, void *queue) {
+			static_cast<ReceiveQueue *>(queue)->report(fault_cq);
+		},
+		&receive_));
 	const auto datagram = static_cast<u32>(ib_mtu_enum_to_int(port.max_mtu));
 	TRY(receive_.allocate(device_, receive_depth_, datagram, pd_->local_dma_lkey));
 	for (u32 index = 0; index < senders_.size(); index++)
@@ -251,8 +270,8 @@ kern::Result<> Queues::connect()
 }
 
 /*
- * Every buffer back: by its completion or, if the device gives none any more, by the RESET. A QP that refuses even that is of no use
- * any more, and the interface begins again with new ones.
+ * Every buffer back: by its completion or, if the device gives none any more, by the RESET. A QP
+ * that refuses even that is of no use any more, and the interface begins again with new ones.
  */
 Queues::State Queues::disconnect()
 {
@@ -263,7 +282,9 @@ Queues::State Queues::disconnect()
 			sent = sender.queue.drain() && sent;
 		if (!received || !sent)
 			kern_warning_limited("%s: the device kept %s\n", kern_netdev_name(dev_),
-					     received ? "sends" : sent ? "receives" : "sends and receives");
+					     received ? "sends"
+					     : sent   ? "receives"
+						      : "sends and receives");
 	}
 	if (!to_qp_state(IB_QPS_RESET).ok()) {
 		unmake();
@@ -302,7 +323,8 @@ bool Queues::send_again()
 			continue;
 		attr.cur_qp_state = IB_QPS_SQE;
 		attr.qp_state = IB_QPS_RTS;
-		if (found.qp_state != IB_QPS_SQE || ib_modify_qp(sender.qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE))
+		if (found.qp_state != IB_QPS_SQE ||
+		    ib_modify_qp(sender.qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE))
 			return false;
 	}
 	return true;
@@ -322,7 +344,8 @@ void Queues::get_coalesce(kern_coalesce &rx, kern_coalesce &tx)
 	/* They have one setting, and each finds its own delay: the longest. */
 	tx = senders_[0].queue.moderation().get();
 	for (Sender &sender : senders_)
-		if (const kern_coalesce other = sender.queue.moderation().get(); other.usecs > tx.usecs)
+		if (const kern_coalesce other = sender.queue.moderation().get();
+		    other.usecs > tx.usecs)
 			tx = other;
 }
 

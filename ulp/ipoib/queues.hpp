@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queues of an interface with the verbs objects under them: one receives, and each of a few transmit queues has a QP and a CQ of its
- * own, so that CPUs do not meet there.
+ * The queues of an interface with the verbs objects under them: one receives, and each of a few
+ * transmit queues has a QP and a CQ of its own, so that CPUs do not meet there.
  *
  * Locks: the rtnl lock for all but what says otherwise.
  */
@@ -20,9 +20,9 @@ class Queues
 public:
 	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
 	enum class State : u8 {
-		none,	 /* no verbs object, no ring */
-		made,	 /* rings, CQs and QPs, which are in RESET: the interface has a hardware address */
-		ready,	 /* the QPs are in RTS, all receives are posted */
+		none, /* no verbs object, no ring */
+		made, /* rings, CQs and QPs, which are in RESET: the interface has a hardware address */
+		ready,   /* the QPs are in RTS, all receives are posted */
 		running, /* completions are polled, the stack may transmit */
 	};
 
@@ -32,8 +32,9 @@ public:
 	Queues &operator=(const Queues &) = delete;
 
 	/*
-	 * Gives the queues their places in a network device, once; in these they stay, whatever becomes of their rings, so that counters and
-	 * settings are there as long as the device is. Context: process. Errors: ENOMEM.
+	 * Gives the queues their places in a network device, once; in these they stay, whatever
+	 * becomes of their rings, so that counters and settings are there as long as the device is.
+	 * Context: process. Errors: ENOMEM.
 	 */
 	kern::Result<> place(net_device *dev, const ib::Gid &broadcast);
 	/* The device will not be used any more. State: none. */
@@ -54,7 +55,10 @@ public:
 	u32 transmit_depth() const { return transmit_depth_; }
 
 	/* The first is that of the hardware address: it receives, too. nullptr in state none. */
-	ib_qp *qp(u32 sender = 0) const { return sender < senders_.size() ? senders_[sender].qp : nullptr; }
+	ib_qp *qp(u32 sender = 0) const
+	{
+		return sender < senders_.size() ? senders_[sender].qp : nullptr;
+	}
 	u32 transmit_queues() const { return static_cast<u32>(senders_.size()); }
 
 	/* Of all QPs, in state ready or above. The first error, if there was any. */

@@ -34,7 +34,8 @@ u32 header_length(const u8 *datagram, u32 length)
 		return header_guess < length ? header_guess : length;
 	/* The data offset, in words, is the high half of the thirteenth byte. */
 	const u32 end = tcp + 20 < length ? tcp + (datagram[tcp + 12] >> 4) * 4u : length;
-	return end < length && end <= copy_limit ? end : (header_guess < length ? header_guess : length);
+	return end < length && end <= copy_limit ? end
+						 : (header_guess < length ? header_guess : length);
 }
 
 [[gnu::always_inline]] inline u32 linear_part(const u8 *datagram, u32 length)
@@ -58,7 +59,8 @@ ReceiveQueue::~ReceiveQueue()
 kern::Result<> ReceiveQueue::allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey)
 {
 	device_ = device;
-	buffer_bytes_ = datagram_bytes <= kern::page_size / 2 ? kern::page_size / 2 : kern::page_size;
+	buffer_bytes_ =
+		datagram_bytes <= kern::page_size / 2 ? kern::page_size / 2 : kern::page_size;
 	grh_area_ = TRY(kern::DmaBuffer::create(device->dma_device, entries * grh_stride));
 	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
 	mask_ = entries - 1;
@@ -166,7 +168,8 @@ void ReceiveQueue::release(Buffer &buffer)
 {
 	if (!buffer.page)
 		return;
-	kern::dma::unmap_page(device_->dma_device, buffer.dma, kern::page_size, kern::dma::Direction::from_device);
+	kern::dma::unmap_page(device_->dma_device, buffer.dma, kern::page_size,
+			      kern::dma::Direction::from_device);
 	kern_page_put(buffer.page);
 	buffer.page = nullptr;
 }
@@ -205,7 +208,10 @@ int ReceiveQueue::post()
 	return 0;
 }
 
-/* What is refused is made up for at the next poll; and if that can never come, the QP has nothing to complete, the interface is told. */
+/*
+ * What is refused is made up for at the next poll; and if that can never come, the QP has nothing
+ * to complete, the interface is told.
+ */
 void ReceiveQueue::make_up()
 {
 	if (supply_ == Supply::kept && post() && posted_ == taken_) [[unlikely]]
@@ -216,7 +222,9 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 {
 	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
 		if (wc.status == IB_WC_WR_FLUSH_ERR) {
-			/* Nobody but we stops the QP, and not while it is polled: it is in error. */
+			/*
+			 * Nobody but we stops the QP, and not while it is polled: it is in error.
+			 */
 			supply_ = Supply::cut;
 			report(fault_queue);
 		} else {
@@ -234,8 +242,12 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 		counters_.too_long++;
 		return;
 	}
-	/* A multicast packet comes back to its sender (IBA 9.4); so the stack would see its own neighbour discovery. */
-	if (wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED) && is_own_qp(wc.src_qp)) [[unlikely]] {
+	/*
+	 * A multicast packet comes back to its sender (IBA 9.4); so the stack would see its own
+	 * neighbour discovery.
+	 */
+	if (wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED) && is_own_qp(wc.src_qp))
+		[[unlikely]] {
 		counters_.from_self++;
 		return;
 	}
@@ -251,7 +263,8 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 {
 	LinkHeader mac{};
 
-	const auto *datagram = static_cast<const u8 *>(kern_page_bytes(slot.buffer.page)) + slot.offset;
+	const auto *datagram =
+		static_cast<const u8 *>(kern_page_bytes(slot.buffer.page)) + slot.offset;
 	mac.header = *reinterpret_cast<const Header *>(datagram);
 	const auto type = mac.header.type.value();
 	if (!carries(type)) [[unlikely]] {
@@ -275,8 +288,8 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 		const auto *grh = reinterpret_cast<const ib_grh *>(
 			grh_area_.as<u8>() + static_cast<u32>(wc.wr_id) * grh_stride);
 		if (rdma_is_multicast_gid(&grh->dgid)) {
-			const bool broadcast =
-				__builtin_memcmp(grh->dgid.raw, broadcast_.raw, sizeof(broadcast_.raw)) == 0;
+			const bool broadcast = __builtin_memcmp(grh->dgid.raw, broadcast_.raw,
+								sizeof(broadcast_.raw)) == 0;
 			packet.type = broadcast ? KERN_PACKET_BROADCAST : KERN_PACKET_MULTICAST;
 			counters_.multicast++;
 		}
@@ -347,7 +360,10 @@ int ReceiveQueue::poll(int budget)
 	if (posted_ == taken_) [[unlikely]]
 		make_up();
 	moderation_.idle(counters_.packets, counters_.bytes);
-	/* NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in between. */
+	/*
+	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
+	 * between.
+	 */
 	if (complete_done(work) &&
 	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
 		counters_.rearms_missed++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receiving side of an interface's UD QP: a ring of halves of pages, handed to the stack without a copy but for the headers, and
- * used again when the stack is done with them. A buffer is given to the stack only where there is another in its place, so that the ring
- * never runs dry for want of memory (MGMT-12).
+ * The receiving side of an interface's UD QP: a ring of halves of pages, handed to the stack
+ * without a copy but for the headers, and used again when the stack is done with them. A buffer is
+ * given to the stack only where there is another in its place, so that the ring never runs dry for
+ * want of memory (MGMT-12).
  */
 #pragma once
 
@@ -22,15 +23,19 @@ namespace ipoib
 /* Of one interface: beyond this, CPUs share them. */
 constexpr u32 max_transmit_queues = 16;
 
-/* The stack's link-layer header of what is received: to nobody in particular, then the encapsulation header. */
+/*
+ * The stack's link-layer header of what is received: to nobody in particular, then the
+ * encapsulation header.
+ */
 struct LinkHeader {
 	u8 to[address_bytes];
 	Header header;
 };
 
 /*
- * The bytes of a packet of `length` that belong into its linear part, its encapsulation header among them: all of a small one, and of others those
- * before a TCP payload exactly, so that payloads of one flow can be strung together as pages.
+ * The bytes of a packet of `length` that belong into its linear part, its encapsulation header
+ * among them: all of a small one, and of others those before a TCP payload exactly, so that
+ * payloads of one flow can be strung together as pages.
  */
 u32 linear_length(const u8 *datagram, u32 length);
 
@@ -45,7 +50,10 @@ public:
 	~ReceiveQueue();
 	/* The interface, and who hears of what the queue cannot mend; once. */
 	void place(net_device *dev, Faults &faults);
-	/* A ring. entries: a power of two; datagram_bytes: the largest MTU that the port can have. Context: process. Errors: ENOMEM. */
+	/*
+	 * A ring. entries: a power of two; datagram_bytes: the largest MTU that the port can have.
+	 * Context: process. Errors: ENOMEM.
+	 */
 	kern::Result<> allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey);
 	void free();
 	/* The QP and its CQ, until detach(); before fill(). */
@@ -54,12 +62,18 @@ public:
 	/* One more QP that the interface sends from. Before start(). */
 	void add_own_qp(u32 number);
 
-	/* Posts all receives to a QP that takes them; if that fails, some. Context: process. Errors: ENOMEM, those of ib_post_recv(). */
+	/*
+	 * Posts all receives to a QP that takes them; if that fails, some. Context: process.
+	 * Errors: ENOMEM, those of ib_post_recv().
+	 */
 	kern::Result<> fill(const ib::Gid &broadcast);
 	/* Begins and ends NAPI. Context: process. */
 	void start();
 	void stop();
-	/* Waits for all that is posted to complete, NAPI being off. False if the device gives none any more. */
+	/*
+	 * Waits for all that is posted to complete, NAPI being off. False if the device gives none
+	 * any more.
+	 */
 	bool drain();
 	/* Gives up what never came back. The QP is in RESET, or no more. */
 	void reclaim();
@@ -126,7 +140,7 @@ private:
 
 	/* Under NAPI: buffers are posted and come back in the order of the ring. */
 	u32 posted_ = 0; /* next to post */
-	u32 taken_ = 0;	 /* next to come back */
+	u32 taken_ = 0;  /* next to come back */
 	Supply supply_ = Supply::kept;
 	ReceiveCounters counters_{};
 	ib_wc wc_[16];

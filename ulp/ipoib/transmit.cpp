@@ -8,7 +8,10 @@ namespace ipoib
 namespace
 {
 
-/* A completion is asked for at least this often, so that a ring of inlined packets comes back in time. */
+/*
+ * A completion is asked for at least this often, so that a ring of inlined packets comes back in
+ * time.
+ */
 constexpr u32 unsignalled_limit = 32;
 /* Room that a packet may need: the queue stops when less is left, and runs again at a quarter. */
 constexpr u32 stop_below = 4;
@@ -105,12 +108,16 @@ void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
 	slot.bytes = packet.length;
 	slot.wr.ah = ah;
 	slot.wr.remote_qpn = qpn;
-	slot.wr.wr.send_flags = (inlined ? IB_SEND_INLINE : 0) | (packet.checksum ? IB_SEND_IP_CSUM : 0);
+	slot.wr.wr.send_flags =
+		(inlined ? IB_SEND_INLINE : 0) | (packet.checksum ? IB_SEND_IP_CSUM : 0);
 	append(slot);
 	counters_.packets += packet.gso_size ? packet.gso_segments : 1;
 	counters_.bytes += packet.length;
 
-	/* An inlined packet is the stack's again at once, so the byte limit has nothing to say about it. */
+	/*
+	 * An inlined packet is the stack's again at once, so the byte limit has nothing to say
+	 * about it.
+	 */
 	bool last = inlined ? !kern_xmit_more() : kern_txq_sent(queue_, packet.length);
 	if (depth() - used() < stop_below) [[unlikely]] {
 		kern_txq_stop(queue_);
@@ -147,7 +154,9 @@ bool TransmitQueue::prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packe
 	u16 skip = 0;
 	slot.wr.wr.opcode = IB_WR_SEND;
 	if (packet.gso_size) {
-		/* The headers go into the request; the device puts them in front of every segment. */
+		/*
+		 * The headers go into the request; the device puts them in front of every segment.
+		 */
 		if (packet.header_length > packet.linear) [[unlikely]]
 			return false;
 		skip = static_cast<u16>(packet.header_length);
@@ -182,7 +191,10 @@ void TransmitQueue::append(Slot &slot)
 	unsignalled_++;
 }
 
-/* One doorbell for all that is queued. Only the last request completes visibly, and not even that if nothing waits for it. */
+/*
+ * One doorbell for all that is queued. Only the last request completes visibly, and not even that
+ * if nothing waits for it.
+ */
 void TransmitQueue::post_chain()
 {
 	Slot *const first = chain_first_;
@@ -266,8 +278,8 @@ int TransmitQueue::take_completions(int budget)
 }
 
 /*
- * Runs a queue that was stopped for want of room. Both sides change their end of the ring or the queue first, and look at the other's
- * only then, so that one of them sees that it is to be run.
+ * Runs a queue that was stopped for want of room. Both sides change their end of the ring or the
+ * queue first, and look at the other's only then, so that one of them sees that it is to be run.
  */
 void TransmitQueue::wake_if_room()
 {
@@ -304,7 +316,10 @@ int TransmitQueue::poll(int budget)
 bool TransmitQueue::drain()
 {
 	const auto deadline = kern::Deadline::in_ms(drain_ms);
-	/* Those behind the last visible one were inlined: they hold nothing, and may be done without a word. */
+	/*
+	 * Those behind the last visible one were inlined: they hold nothing, and may be done
+	 * without a word.
+	 */
 	while (static_cast<int>(signalled_end_ - tail_) > 0) {
 		if (ib_poll_cq(cq_, 1, wc_) > 0) {
 			complete(wc_[0], 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sending side of an interface's UD QP: a ring of prepared work requests, completed in NAPI context.
+ * The sending side of an interface's UD QP: a ring of prepared work requests, completed in NAPI
+ * context.
  */
 #pragma once
 
@@ -24,7 +25,9 @@ public:
 	static constexpr u32 min_depth = 64;
 
 	TransmitQueue() = default;
-	/* The interface, which of its queues this is, and who hears of what it cannot mend; once. */
+	/*
+	 * The interface, which of its queues this is, and who hears of what it cannot mend; once.
+	 */
 	void place(net_device *dev, u32 index, Faults &faults);
 	/* A ring. entries: a power of two. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(u32 entries, u32 lkey);
@@ -35,9 +38,15 @@ public:
 
 	/* Begins NAPI, and lets the stack transmit. */
 	void start();
-	/* Ends NAPI; the stack is to be stopped after that, since a completion lets it transmit. Context: process. */
+	/*
+	 * Ends NAPI; the stack is to be stopped after that, since a completion lets it transmit.
+	 * Context: process.
+	 */
 	void stop();
-	/* Takes completions until all requests that hold memory are back. False if the device gives none any more. */
+	/*
+	 * Takes completions until all requests that hold memory are back. False if the device gives
+	 * none any more.
+	 */
 	bool drain();
 	/* Gives up what never came back. The QP is in RESET, or no more. */
 	void reclaim();
@@ -51,7 +60,10 @@ public:
 	 * Context: start_xmit of the interface.
 	 */
 	void send(sk_buff *skb, ib_ah *ah, u32 qpn);
-	/* Tells the hardware of what is queued, if a packet that was not sent is the last for now. Context: as send(). */
+	/*
+	 * Tells the hardware of what is queued, if a packet that was not sent is the last for now.
+	 * Context: as send().
+	 */
 	void flush_unless_more()
 	{
 		if (chain_first_ && !kern_xmit_more())
@@ -109,7 +121,7 @@ private:
 	u32 head_ = 0;
 	Slot *chain_first_ = nullptr; /* prepared, not yet posted */
 	Slot *chain_last_ = nullptr;
-	u32 unsignalled_ = 0; /* posted since the last that completes visibly */
+	u32 unsignalled_ = 0;   /* posted since the last that completes visibly */
 	u32 signalled_end_ = 0; /* one past that last */
 	bool chain_holds_memory_ = false;
 

@@ -41,7 +41,8 @@ struct HardwareAddress {
 
 	constexpr std::uint32_t qpn() const
 	{
-		return std::uint32_t{qpn_bytes[0]} << 16 | std::uint32_t{qpn_bytes[1]} << 8 | qpn_bytes[2];
+		return std::uint32_t{qpn_bytes[0]} << 16 | std::uint32_t{qpn_bytes[1]} << 8 |
+		       qpn_bytes[2];
 	}
 	constexpr bool is_multicast() const { return gid.is_multicast(); }
 	/* Its owner takes reliable connections, too (RFC 4755 section 5.1). */
@@ -71,17 +72,26 @@ constexpr unsigned ip_mtu(unsigned datagram_bytes)
 	return datagram_bytes - static_cast<unsigned>(sizeof(Header));
 }
 
-/* Connected mode, RFC 4755: the largest IP packet of a connection, and what is received of it with its encapsulation header. */
+/*
+ * Connected mode, RFC 4755: the largest IP packet of a connection, and what is received of it with
+ * its encapsulation header.
+ */
 constexpr unsigned connected_mtu = 65520;
 constexpr unsigned connected_bytes = connected_mtu + static_cast<unsigned>(sizeof(Header));
 
-/* The service by which an interface takes connections (section 3.4); the QP is that of its hardware address. The first byte is as Linux has it. */
+/*
+ * The service by which an interface takes connections (section 3.4); the QP is that of its hardware
+ * address. The first byte is as Linux has it.
+ */
 constexpr std::uint64_t connection_service(std::uint32_t qpn)
 {
 	return std::uint64_t{0x10} << 56 | qpn;
 }
 
-/* What REQ and REP say in their private data (section 3.5): whose connection it is, and how much its sender receives in one message. */
+/*
+ * What REQ and REP say in their private data (section 3.5): whose connection it is, and how much
+ * its sender receives in one message.
+ */
 struct ConnectionData {
 	ib::be32 qpn; /* of the hardware address */
 	ib::be32 receive_bytes;

@@ -118,8 +118,9 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
 }
 
 /*
- * IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. A starting PSN is the one that the other side sends first
- * (IBA 12.7, "Starting PSN"): what this side has said is what its QP expects, what the peer has said is where it begins.
+ * IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. A
+ * starting PSN is the one that the other side sends first (IBA 12.7, "Starting PSN"): what this
+ * side has said is what its QP expects, what the peer has said is where it begins.
  */
 void cm_03_attributes_of_qps(Test &test)
 {
@@ -131,7 +132,8 @@ void cm_03_attributes_of_qps(Test &test)
 	ASSERT_TRUE(pair->request());
 	EXPECT_EQ(attributes(pair->active, IB_QPS_INIT, attr, mask), 0);
 	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_PORT);
-	EXPECT_EQ(attr.qp_access_flags, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
+	EXPECT_EQ(attr.qp_access_flags,
+		  IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
 	EXPECT_EQ(attr.port_num, 1u);
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), -EINVAL);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
@@ -139,7 +141,8 @@ void cm_03_attributes_of_qps(Test &test)
 	/* Its QP is made ready before REP says so: what the REQ has asked for counts until then. */
 	EXPECT_EQ(attr.max_dest_rd_atomic, 3);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_INIT, attr, mask), 0);
-	EXPECT_EQ(attr.qp_access_flags, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
+	EXPECT_EQ(attr.qp_access_flags,
+		  IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTS, attr, mask), 0);
 	EXPECT_EQ(attr.max_rd_atomic, 4);
 	EXPECT_EQ(attr.sq_psn, 0x111111u);
@@ -147,15 +150,16 @@ void cm_03_attributes_of_qps(Test &test)
 	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
 
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
-	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				IB_QP_MIN_RNR_TIMER);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+				IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 	EXPECT_EQ(attr.dest_qp_num, other_qpn);
 	EXPECT_EQ(attr.rq_psn, 0x111111u);
 	EXPECT_EQ(attr.path_mtu, IB_MTU_2048);
 	EXPECT_EQ(attr.max_dest_rd_atomic, 4);
 	EXPECT_EQ(rdma_ah_get_dlid(&attr.ah_attr), 2u);
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
-	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_TIMEOUT);
+	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+				IB_QP_MAX_QP_RD_ATOMIC | IB_QP_TIMEOUT);
 	EXPECT_EQ(attr.sq_psn, 0x222222u);
 	EXPECT_EQ(attr.retry_cnt, 7);
 	EXPECT_EQ(attr.rnr_retry, 5);
@@ -175,7 +179,10 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(attr.timeout, 11);
 }
 
-/* A REQ that was refused here leaves nothing for the next: no alternate path that the peer has never heard of. */
+/*
+ * A REQ that was refused here leaves nothing for the next: no alternate path that the peer has
+ * never heard of.
+ */
 void cm_03_request_that_failed_leaves_nothing(Test &test)
 {
 	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
@@ -196,7 +203,9 @@ void cm_03_request_that_failed_leaves_nothing(Test &test)
 	EXPECT_EQ(mask & IB_QP_PATH_MIG_STATE, 0);
 }
 
-/* The alternate path of a REQ is loaded if the REP says that the peer has taken it, and only then. */
+/*
+ * The alternate path of a REQ is loaded if the REP says that the peer has taken it, and only then.
+ */
 void cm_03_alternate_path_of_request(Test &test)
 {
 	for (u8 failover : {0, 1, 2}) {
@@ -204,7 +213,8 @@ void cm_03_alternate_path_of_request(Test &test)
 		ib_qp_attr attr;
 		int mask = 0;
 		ASSERT_TRUE(pair.ok());
-		const sa_path_rec path = pair->a.path_to(pair->b), alternate = pair->a.path_to(pair->b, 12);
+		const sa_path_rec path = pair->a.path_to(pair->b),
+				  alternate = pair->a.path_to(pair->b, 12);
 		auto param = End::request_of(path);
 		param.alternate_path = &alternate;
 		ASSERT_EQ(ib_send_cm_req(pair->active.id, &param), 0);
@@ -220,7 +230,10 @@ void cm_03_alternate_path_of_request(Test &test)
 	}
 }
 
-/* Data that come before RTU say that the connection is there; the RTU that follows is one too many, and no harm. */
+/*
+ * Data that come before RTU say that the connection is there; the RTU that follows is one too many,
+ * and no harm.
+ */
 void cm_03_data_before_ready_to_use(Test &test)
 {
 	Boxed<Pair> pair;
@@ -232,7 +245,8 @@ void cm_03_data_before_ready_to_use(Test &test)
 	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_COMM_EST), -EISCONN);
 	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_SQ_DRAINED), -EINVAL);
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
-	EXPECT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_RTU] == 1; }));
+	EXPECT_TRUE(
+		eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_RTU] == 1; }));
 	EXPECT_EQ(pair->passive.told(IB_CM_RTU_RECEIVED), 0u);
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
 }
@@ -274,7 +288,9 @@ void cm_03_with_itself(Test &test)
 	EXPECT_TRUE(pair->passive.hears(IB_CM_DREP_RECEIVED));
 }
 
-/* An id that has been in a connection may begin another, under a number that the peer has not seen. */
+/*
+ * An id that has been in a connection may begin another, under a number that the peer has not seen.
+ */
 void cm_03_an_id_serves_again(Test &test)
 {
 	Boxed<Pair> pair;
@@ -285,8 +301,10 @@ void cm_03_an_id_serves_again(Test &test)
 		EXPECT_NE(pair->active.id->local_id.value(), last);
 		last = pair->active.id->local_id.value();
 		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
-		ASSERT_EQ(ib_send_cm_rej(pair->passive.id, IB_CM_REJ_NO_QP, nullptr, 0, nullptr, 0), 0);
-		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED, static_cast<unsigned>(round) + 1));
+		ASSERT_EQ(ib_send_cm_rej(pair->passive.id, IB_CM_REJ_NO_QP, nullptr, 0, nullptr, 0),
+			  0);
+		ASSERT_TRUE(
+			pair->active.hears(IB_CM_REJ_RECEIVED, static_cast<unsigned>(round) + 1));
 		EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
 		pair->passive.close();
 		pair->listener.fresh = &pair->passive;
@@ -307,7 +325,9 @@ void cm_03_bad_arguments(Test &test)
 		{[](ib_cm_req_param &param) { param.qp_num = 0x1000000; }},
 		{[](ib_cm_req_param &param) { param.qp_type = IB_QPT_UD; }},
 		{[](ib_cm_req_param &param) { param.starting_psn = 0x1000000; }},
-		{[](ib_cm_req_param &param) { param.private_data_len = IB_CM_REQ_PRIVATE_DATA_SIZE + 1; }},
+		{[](ib_cm_req_param &param) {
+			param.private_data_len = IB_CM_REQ_PRIVATE_DATA_SIZE + 1;
+		}},
 		{[](ib_cm_req_param &param) { param.private_data = nullptr; }},
 		{[](ib_cm_req_param &param) { param.peer_to_peer = 1; }},
 		{[](ib_cm_req_param &param) { param.remote_cm_response_timeout = 32; }},
@@ -335,8 +355,10 @@ void cm_03_bad_arguments(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects), KUNIT_CASE(cm_03_request_is_told),
-	    KUNIT_CASE(cm_03_request_for_the_second_gid), KUNIT_CASE(cm_03_attributes_of_qps),
-	    KUNIT_CASE(cm_03_request_that_failed_leaves_nothing), KUNIT_CASE(cm_03_alternate_path_of_request),
-	    KUNIT_CASE(cm_03_data_before_ready_to_use), KUNIT_CASE(cm_03_both_at_once), KUNIT_CASE(cm_03_with_itself),
+SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects),
+	    KUNIT_CASE(cm_03_request_is_told), KUNIT_CASE(cm_03_request_for_the_second_gid),
+	    KUNIT_CASE(cm_03_attributes_of_qps),
+	    KUNIT_CASE(cm_03_request_that_failed_leaves_nothing),
+	    KUNIT_CASE(cm_03_alternate_path_of_request), KUNIT_CASE(cm_03_data_before_ready_to_use),
+	    KUNIT_CASE(cm_03_both_at_once), KUNIT_CASE(cm_03_with_itself),
 	    KUNIT_CASE(cm_03_an_id_serves_again), KUNIT_CASE(cm_03_bad_arguments));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of connections share: nodes with the CM, ends that note what they are told, and a stranger who speaks for himself.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of connections share: nodes
+// with the CM, ends that note what they are told, and a stranger who speaks for himself.
 #pragma once
 #include <ib/cm.hpp>
 #include <kern/atomic.hpp>
@@ -14,8 +14,11 @@ namespace cm_fixture
 using kern::kunit::Boxed;
 using kern::kunit::Test;
 
-/* Waits until the condition holds; false if it does not within a minute. Looks less often as it waits: time-outs here are of seconds. */
-template <class Condition>
+/*
+ * Waits until the condition holds; false if it does not within a minute. Looks less often as it
+ * waits: time-outs here are of seconds.
+ */
+template<class Condition>
 bool eventually(Condition condition)
 {
 	const auto deadline = kern::Deadline::in_ms(60'000);
@@ -32,7 +35,8 @@ constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
 constexpr u32 some_qpn = 0x000123, other_qpn = 0x000456;
 
 /* A device on the fabric. */
-class Node {
+class Node
+{
 public:
 	explicit Node(u16 lid, u32 lacks = 0, unsigned int ports = 1) : lid_(lid)
 	{
@@ -90,7 +94,8 @@ private:
 };
 
 /* One end, and what its handler was told. */
-class End {
+class End
+{
 public:
 	/* What the handler does; its return. */
 	using Act = int (*)(End &end, const ib_cm_event &event);
@@ -146,7 +151,8 @@ public:
 		ib_cm_req_param param = request_of(path, qpn, which);
 		return ib_send_cm_req(id, &param);
 	}
-	static ib_cm_req_param request_of(const sa_path_rec &path, u32 qpn = some_qpn, u64 which = service)
+	static ib_cm_req_param request_of(const sa_path_rec &path, u32 qpn = some_qpn,
+					  u64 which = service)
 	{
 		static constexpr u8 data[] = "request";
 		ib_cm_req_param param{};
@@ -187,9 +193,9 @@ public:
 
 	ib_cm_id *id = nullptr;
 	Act act;
-	End *fresh = nullptr; /* of a listener: who gets the next new id */
+	End *fresh = nullptr;       /* of a listener: who gets the next new id */
 	ib_cm_id *newest = nullptr; /* the last that nobody got */
-	ib_cm_event last{};   /* pointers apart; of any event */
+	ib_cm_event last{};         /* pointers apart; of any event */
 	u8 data[256]{};
 	sa_path_rec path{};
 	kern::Atomic<unsigned int> running{}, overlaps{};
@@ -198,7 +204,8 @@ private:
 	static int handle(ib_cm_id *cm_id, const ib_cm_event *event)
 	{
 		auto *end = static_cast<End *>(cm_id->context);
-		const bool fresh_id = event->event == IB_CM_REQ_RECEIVED || event->event == IB_CM_SIDR_REQ_RECEIVED;
+		const bool fresh_id = event->event == IB_CM_REQ_RECEIVED ||
+				      event->event == IB_CM_SIDR_REQ_RECEIVED;
 		if (fresh_id && end->fresh) {
 			End *taker = std::exchange(end->fresh, nullptr);
 			cm_id->context = taker;
@@ -235,16 +242,25 @@ struct Pair {
 	bool ok()
 	{
 		listener.fresh = &passive;
-		return a.ok() && b.ok() && active.open(a) && listener.open(b) && ib_cm_listen(listener.id, service, 0) == 0;
+		return a.ok() && b.ok() && active.open(a) && listener.open(b) &&
+		       ib_cm_listen(listener.id, service, 0) == 0;
 	}
 	/* As far as REQ has arrived. */
 	bool request() { return active.request(a, b) == 0 && passive.hears(IB_CM_REQ_RECEIVED); }
-	bool reply() { return request() && passive.reply() == 0 && active.hears(IB_CM_REP_RECEIVED); }
-	bool connect() { return reply() && ib_send_cm_rtu(active.id, nullptr, 0) == 0 && passive.hears(IB_CM_RTU_RECEIVED); }
+	bool reply()
+	{
+		return request() && passive.reply() == 0 && active.hears(IB_CM_REP_RECEIVED);
+	}
+	bool connect()
+	{
+		return reply() && ib_send_cm_rtu(active.id, nullptr, 0) == 0 &&
+		       passive.hears(IB_CM_RTU_RECEIVED);
+	}
 };
 
 /* A node without the CM, from which the test says whatever it likes. */
-class Stranger {
+class Stranger
+{
 public:
 	static constexpr unsigned int kept = 64;
 
@@ -271,14 +287,16 @@ public:
 		request.mgmt_class = IB_MGMT_CLASS_CM;
 		request.mgmt_class_version = 2;
 		request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
-		auto *agent = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, &request, 0, on_sent, on_received, this, 0);
+		auto *agent = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, &request, 0,
+						    on_sent, on_received, this, 0);
 		if (rdma::is_err(agent))
 			return false;
 		agent_ = agent;
 		return true;
 	}
 
-	static ib::Mad make(ib::CmAttribute attribute, u32 local_id, u32 remote_id, u64 tid = 0x5555)
+	static ib::Mad make(ib::CmAttribute attribute, u32 local_id, u32 remote_id,
+			    u64 tid = 0x5555)
 	{
 		ib::Mad mad{};
 		mad.header.base_version = ib::mad_base_version;
@@ -293,7 +311,8 @@ public:
 		return mad;
 	}
 	/* A right one, to a node. */
-	ib::Mad make_req(const Node &to, u32 local_id, u32 qpn = other_qpn, u64 which = service) const
+	ib::Mad make_req(const Node &to, u32 local_id, u32 qpn = other_qpn,
+			 u64 which = service) const
 	{
 		ib::Mad mad = make(ib::CmAttribute::req, local_id, 0);
 		auto &req = ib::cm_message<ib::CmReq>(mad);
@@ -319,7 +338,8 @@ public:
 	}
 	bool send(const Node &to, const ib::Mad &mad)
 	{
-		auto *send = ib_create_send_mad(agent_, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(agent_, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+						gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return false;
 		rdma_ah_attr attr{};
@@ -364,7 +384,10 @@ public:
 	Node node;
 
 private:
-	static std::size_t index(ib::CmAttribute attribute) { return static_cast<std::size_t>(attribute) - 0x10; }
+	static std::size_t index(ib::CmAttribute attribute)
+	{
+		return static_cast<std::size_t>(attribute) - 0x10;
+	}
 	static void on_sent(ib_mad_agent *, ib_mad_send_wc *wc)
 	{
 		rdma_destroy_ah(wc->send_buf->ah, 0);

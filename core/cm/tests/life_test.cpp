@@ -9,12 +9,17 @@ using namespace cm_fixture;
 namespace
 {
 
-/* A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the peer asks again. */
+/*
+ * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
+ * peer asks again.
+ */
 void cm_07_handlers_end_ids(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
-	pair->passive.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_REQ_RECEIVED ? -ENOMEM : 0; };
+	pair->passive.act = [](End &, const ib_cm_event &event) {
+		return event.event == IB_CM_REQ_RECEIVED ? -ENOMEM : 0;
+	};
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
 	pair->passive.act = nullptr;
@@ -27,13 +32,18 @@ void cm_07_handlers_end_ids(Test &test)
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
 	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
 
-	pair->passive.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_DREQ_RECEIVED ? 1 : 0; };
+	pair->passive.act = [](End &, const ib_cm_event &event) {
+		return event.event == IB_CM_DREQ_RECEIVED ? 1 : 0;
+	};
 	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
 	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
 
-/* In silence only as long as the peer has no answer: one that has got REP, or MRA, is told that it comes to nothing. */
+/*
+ * In silence only as long as the peer has no answer: one that has got REP, or MRA, is told that it
+ * comes to nothing.
+ */
 void cm_07_silence_is_for_the_unanswered(Test &test)
 {
 	for (bool replies : {true, false}) {
@@ -46,7 +56,8 @@ void cm_07_silence_is_for_the_unanswered(Test &test)
 		};
 		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
-		EXPECT_TRUE(eventually([&] { return pair->b.counters().sent[IB_CM_COUNTER_REJ] == 1; }));
+		EXPECT_TRUE(eventually(
+			[&] { return pair->b.counters().sent[IB_CM_COUNTER_REJ] == 1; }));
 		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
 		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
 	}
@@ -97,23 +108,28 @@ void cm_07_destruction_waits_for_handlers(Test &test)
 		if (of_listener) {
 			pair->passive.act = hold;
 			ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
-			ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
+			ASSERT_TRUE(eventually(
+				[&] { return pair->passive.running.load_acquire() == 1; }));
 			id = std::exchange(pair->listener.id, nullptr);
 		} else {
 			pair->active.act = hold;
 			ASSERT_TRUE(pair->request());
 			ASSERT_EQ(pair->passive.reply(), 0);
-			ASSERT_TRUE(eventually([&] { return pair->active.running.load_acquire() == 1; }));
+			ASSERT_TRUE(eventually(
+				[&] { return pair->active.running.load_acquire() == 1; }));
 			id = std::exchange(pair->active.id, nullptr);
 		}
 		Destroyer destroyer(id);
-		auto thread = kern::Thread::create("cm_test", kern::method<&Destroyer::run>, &destroyer);
+		auto thread =
+			kern::Thread::create("cm_test", kern::method<&Destroyer::run>, &destroyer);
 		ASSERT_OK(thread);
 		/* Long enough to get there, if it did not wait. */
 		EXPECT_FALSE(destroyer.done.wait_for(500));
 		held.store_release(false);
 		EXPECT_TRUE(destroyer.done.wait_for(60'000));
-		EXPECT_EQ(pair->active.running.load_acquire() + pair->passive.running.load_acquire(), 0u);
+		EXPECT_EQ(pair->active.running.load_acquire() +
+				  pair->passive.running.load_acquire(),
+			  0u);
 	}
 }
 
@@ -130,7 +146,10 @@ struct Leaver {
 	}
 };
 
-/* The same of a listener that its own handler ends, as its device goes: what a new id is told of has the listener in it. */
+/*
+ * The same of a listener that its own handler ends, as its device goes: what a new id is told of
+ * has the listener in it.
+ */
 void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
@@ -142,7 +161,9 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 			eventually([] { return !held.load_acquire(); });
 		return 0;
 	};
-	pair->listener.act = [](End &, const ib_cm_event &event) { return event.event == IB_CM_DEVICE_REMOVAL ? 1 : 0; };
+	pair->listener.act = [](End &, const ib_cm_event &event) {
+		return event.event == IB_CM_DEVICE_REMOVAL ? 1 : 0;
+	};
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 	ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
 	Leaver leaver(pair->b);
@@ -156,7 +177,10 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 	EXPECT_TRUE(pair->passive.hears(IB_CM_DEVICE_REMOVAL));
 }
 
-/* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while messages are on their way. */
+/*
+ * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
+ * while messages are on their way.
+ */
 void cm_07_destruction_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
@@ -167,7 +191,9 @@ void cm_07_destruction_at_any_moment(Test &test)
 			return event.event == IB_CM_REQ_RECEIVED ? end.reply() : 0;
 		};
 		pair->active.act = [](End &end, const ib_cm_event &event) {
-			return event.event == IB_CM_REP_RECEIVED ? ib_send_cm_rtu(end.id, nullptr, 0) : 0;
+			return event.event == IB_CM_REP_RECEIVED
+				       ? ib_send_cm_rtu(end.id, nullptr, 0)
+				       : 0;
 		};
 		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 		const u32 first = random.below(3);
@@ -181,18 +207,26 @@ void cm_07_destruction_at_any_moment(Test &test)
 				pair->listener.close();
 				break;
 			default:
-				/* Its handler may be giving it to us just now; then the pair closes it. */
+				/*
+				 * Its handler may be giving it to us just now; then the pair closes
+				 * it.
+				 */
 				if (pair->passive.told(IB_CM_REQ_RECEIVED))
 					pair->passive.close();
 				break;
 			}
 		}
 		pair->listener.close();
-		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+		EXPECT_EQ(pair->active.overlaps.load_acquire() +
+				  pair->passive.overlaps.load_acquire(),
+			  0u);
 	}
 }
 
-/* Any bytes, and right messages with some bytes changed: a connection that is there and a listener bear it, and go on. */
+/*
+ * Any bytes, and right messages with some bytes changed: a connection that is there and a listener
+ * bear it, and go on.
+ */
 void cm_01_any_bytes(Test &test)
 {
 	Boxed<Pair> pair;
@@ -205,8 +239,10 @@ void cm_01_any_bytes(Test &test)
 	for (int n = 0; n < 800; n++) {
 		auto mad = peer->make_req(pair->b, 1 + random.below(4), 1 + random.below(4));
 		if (random.below(4)) {
-			mad = Stranger::make(static_cast<ib::CmAttribute>(0x0f + random.below(14)), random.below(4),
-					     random.below(2) ? pair->passive.id->local_id.value() : random.below(4));
+			mad = Stranger::make(static_cast<ib::CmAttribute>(0x0f + random.below(14)),
+					     random.below(4),
+					     random.below(2) ? pair->passive.id->local_id.value()
+							     : random.below(4));
 			for (unsigned i = 8; i < sizeof(mad.data); i++)
 				mad.data[i] = static_cast<u8>(random.next());
 		}
@@ -230,6 +266,8 @@ void cm_01_any_bytes(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids), KUNIT_CASE(cm_07_silence_is_for_the_unanswered),
-	    KUNIT_CASE(cm_07_destruction_waits_for_handlers), KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
+SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids),
+	    KUNIT_CASE(cm_07_silence_is_for_the_unanswered),
+	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
+	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
 	    KUNIT_CASE(cm_07_destruction_at_any_moment), KUNIT_CASE(cm_01_any_bytes));

@@ -81,7 +81,8 @@ void cm_08_masks(Test &test)
 	Boxed<Pair> pair;
 	Boxed<End> all, some, one, more;
 	ASSERT_TRUE(pair.ok());
-	ASSERT_TRUE(all->open(pair->b) && some->open(pair->b) && one->open(pair->b) && more->open(pair->b));
+	ASSERT_TRUE(all->open(pair->b) && some->open(pair->b) && one->open(pair->b) &&
+		    more->open(pair->b));
 	const auto refuse = [](End &, const ib_cm_event &) { return 1; };
 	all->act = some->act = one->act = refuse;
 	ASSERT_EQ(listen(*all, range, 0xff00000000000000), 0);
@@ -113,7 +114,10 @@ void cm_08_masks(Test &test)
 	EXPECT_EQ(listen(*more, range, ~u64{0} << 20), 0);
 }
 
-/* A flood of REQs fills the backlog of its listener, and no more; another listener is served meanwhile, and after that this one again. */
+/*
+ * A flood of REQs fills the backlog of its listener, and no more; another listener is served
+ * meanwhile, and after that this one again.
+ */
 void cm_08_backlog(Test &test)
 {
 	constexpr unsigned int backlog = 8, flood = 30;
@@ -149,7 +153,10 @@ void cm_08_backlog(Test &test)
 	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog + 1));
 }
 
-/* A listener with the usual backlog, whose handler sleeps: of its new ids 16 are told at a time, and the ids of others are not held up. */
+/*
+ * A listener with the usual backlog, whose handler sleeps: of its new ids 16 are told at a time,
+ * and the ids of others are not held up.
+ */
 void cm_08_one_listener_leaves_room(Test &test)
 {
 	constexpr unsigned int backlog = 256, flood = 300, turns = 16;
@@ -199,9 +206,12 @@ void cm_08_lookup_does_not_grow(Test &test)
 		u32 (*number)(std::size_t i);
 		u64 (*guid)(std::size_t i);
 	} choices[] = {
-		{[](std::size_t i) { return static_cast<u32>(i); }, [](std::size_t) { return u64{1}; }},
-		{[](std::size_t i) { return static_cast<u32>(i << 18); }, [](std::size_t i) { return static_cast<u64>(i >> 14); }},
-		{[](std::size_t) { return 7u; }, [](std::size_t i) { return static_cast<u64>(i) << 48; }},
+		{[](std::size_t i) { return static_cast<u32>(i); },
+		 [](std::size_t) { return u64{1}; }},
+		{[](std::size_t i) { return static_cast<u32>(i << 18); },
+		 [](std::size_t i) { return static_cast<u64>(i >> 14); }},
+		{[](std::size_t) { return 7u; },
+		 [](std::size_t i) { return static_cast<u64>(i) << 48; }},
 	};
 	for (const auto &choice : choices) {
 		cm::PairTable<Known> table;
@@ -210,7 +220,8 @@ void cm_08_lookup_does_not_grow(Test &test)
 		EXPECT_LE(table.longest(), 16u);
 		bool right = true;
 		for (std::size_t i = 0; i < count; i++)
-			right = right && table.find(choice.number(i), choice.guid(i)) == all[i].get();
+			right = right &&
+				table.find(choice.number(i), choice.guid(i)) == all[i].get();
 		EXPECT_TRUE(right);
 		EXPECT_TRUE(table.find(0xffffffff, 3) == nullptr);
 		for (const auto &known : all)
@@ -221,6 +232,6 @@ void cm_08_lookup_does_not_grow(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids), KUNIT_CASE(cm_08_masks),
-	    KUNIT_CASE(cm_08_backlog), KUNIT_CASE(cm_08_one_listener_leaves_room),
-	    KUNIT_CASE(cm_08_lookup_does_not_grow));
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids),
+	   KUNIT_CASE(cm_08_masks), KUNIT_CASE(cm_08_backlog),
+	   KUNIT_CASE(cm_08_one_listener_leaves_room), KUNIT_CASE(cm_08_lookup_does_not_grow));

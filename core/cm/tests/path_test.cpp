@@ -8,7 +8,8 @@ using namespace cm_fixture;
 namespace
 {
 
-int resolve(End &end, const Node &from, const Node &to, u64 which = service, unsigned long timeout_ms = 500)
+int resolve(End &end, const Node &from, const Node &to, u64 which = service,
+	    unsigned long timeout_ms = 500)
 {
 	const sa_path_rec path = from.path_to(to);
 	ib_cm_sidr_req_param param{};
@@ -107,7 +108,8 @@ void cm_10_alternate_path(Test &test)
 			EXPECT_EQ(mask == (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE), round == 2);
 			if (round == 2) {
 				EXPECT_EQ(attr.path_mig_state, IB_MIG_REARM);
-				EXPECT_EQ(rdma_ah_get_dlid(&attr.alt_ah_attr), end == &pair->active ? 2u : 1u);
+				EXPECT_EQ(rdma_ah_get_dlid(&attr.alt_ah_attr),
+					  end == &pair->active ? 2u : 1u);
 				EXPECT_EQ(attr.alt_timeout, 13);
 			}
 		}
@@ -123,7 +125,10 @@ void cm_10_alternate_path(Test &test)
 	EXPECT_FALSE(mask & IB_QP_ALT_PATH);
 }
 
-/* A proposal that nobody answers is given up, and the connection stays; an answer that is lost is given again. */
+/*
+ * A proposal that nobody answers is given up, and the connection stays; an answer that is lost is
+ * given again.
+ */
 void cm_10_proposals_are_lost(Test &test)
 {
 	Boxed<Pair> pair;
@@ -137,41 +142,53 @@ void cm_10_proposals_are_lost(Test &test)
 	EXPECT_EQ(pair->b.counters().duplicates[IB_CM_COUNTER_LAP], 3u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	/* It is not the one that is lost. */
-	ASSERT_TRUE(eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
+	ASSERT_TRUE(
+		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
 
 	static constinit kern::Atomic<int> left{};
 	left.store_release(1);
 	soft_watch(
 		pair->b.device(),
 		[](void *, const void *payload, size_t) {
-			return static_cast<const ib_mad_hdr *>(payload)->attr_id.value() == static_cast<u16>(ib::CmAttribute::apr) &&
+			return static_cast<const ib_mad_hdr *>(payload)->attr_id.value() ==
+				       static_cast<u16>(ib::CmAttribute::apr) &&
 			       left.fetch_sub(1) > 0;
 		},
 		nullptr);
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, nullptr, 0), 0);
 	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
-	ASSERT_TRUE(eventually([&] { return pair->b.counters().received[IB_CM_COUNTER_LAP] >= 6; }));
-	ASSERT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4 || pair->passive.told(IB_CM_LAP_RECEIVED) > 2; }));
+	ASSERT_TRUE(
+		eventually([&] { return pair->b.counters().received[IB_CM_COUNTER_LAP] >= 6; }));
+	ASSERT_TRUE(eventually([&] {
+		return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4 ||
+		       pair->passive.told(IB_CM_LAP_RECEIVED) > 2;
+	}));
 	ASSERT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 2u);
 	EXPECT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED));
 	soft_watch(pair->b.device(), nullptr, nullptr);
 }
 
-/* An answer to a proposal that was given up is none to the next one: both ends load what both have agreed to. */
+/*
+ * An answer to a proposal that was given up is none to the next one: both ends load what both have
+ * agreed to.
+ */
 void cm_10_late_answer(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair->connect());
-	const sa_path_rec first = pair->a.path_to(pair->b, 12), second = pair->a.path_to(pair->b, 17);
+	const sa_path_rec first = pair->a.path_to(pair->b, 12),
+			  second = pair->a.path_to(pair->b, 17);
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &first, nullptr, 0), 0);
 	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &second, nullptr, 0), 0);
-	ASSERT_TRUE(eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4; }));
+	ASSERT_TRUE(
+		eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4; }));
 	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
-	ASSERT_TRUE(eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
+	ASSERT_TRUE(
+		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
 	EXPECT_EQ(pair->active.told(IB_CM_APR_RECEIVED), 0u);
 	/* Repeated, the second is heard of, and answered. */
 	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
@@ -248,11 +265,15 @@ void cm_12_messages_are_counted(Test &test)
 	EXPECT_EQ(ib_cm_query_counters(without->node.device(), 1, &counters), -ENODEV);
 }
 
-/* As long as somebody shows counters, they are those that are counted, by the names that people know. */
+/*
+ * As long as somebody shows counters, they are those that are counted, by the names that people
+ * know.
+ */
 void cm_12_counters_are_shown(Test &test)
 {
 	static const ib_port_counters *seen;
-	static constexpr ib_port_counters_viewer viewer = {.show = [](const ib_port_counters *counters) { seen = counters; }};
+	static constexpr ib_port_counters_viewer viewer = {
+		.show = [](const ib_port_counters *counters) { seen = counters; }};
 	seen = nullptr;
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok() && pair->connect());
@@ -267,7 +288,9 @@ void cm_12_counters_are_shown(Test &test)
 	};
 	const auto shown = [&](const Node &node, const char *directory, const char *name) {
 		u64 value = ~u64{0};
-		seen->read(node.device(), 1, place(seen->directories, seen->directory_count, directory), place(seen->names, seen->count, name), &value);
+		seen->read(node.device(), 1,
+			   place(seen->directories, seen->directory_count, directory),
+			   place(seen->names, seen->count, name), &value);
 		return value;
 	};
 	EXPECT_EQ(shown(pair->a, "cm_tx_msgs", "req"), 1u);
@@ -275,7 +298,9 @@ void cm_12_counters_are_shown(Test &test)
 	EXPECT_EQ(shown(pair->b, "cm_tx_msgs", "rep"), 1u);
 	EXPECT_EQ(shown(pair->a, "cm_rx_msgs", "rep"), 1u);
 	EXPECT_EQ(shown(pair->a, "cm_tx_msgs", "rtu"), 1u);
-	EXPECT_EQ(shown(pair->a, "cm_rx_msgs", "req") + shown(pair->b, "cm_tx_retries", "rep") + shown(pair->b, "cm_rx_duplicates", "req"), 0u);
+	EXPECT_EQ(shown(pair->a, "cm_rx_msgs", "req") + shown(pair->b, "cm_tx_retries", "rep") +
+			  shown(pair->b, "cm_rx_duplicates", "req"),
+		  0u);
 	EXPECT_TRUE(seen->has(pair->a.device(), 1));
 	u64 value;
 	EXPECT_EQ(seen->read(pair->a.device(), 2, 0, 0, &value), -ENODEV);
@@ -285,5 +310,8 @@ void cm_12_counters_are_shown(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved), KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
-	    KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer), KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted), KUNIT_CASE(cm_12_counters_are_shown));
+CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved),
+	   KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
+	   KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer),
+	   KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted),
+	   KUNIT_CASE(cm_12_counters_are_shown));

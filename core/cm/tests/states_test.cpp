@@ -13,7 +13,10 @@ namespace
 
 constexpr u32 their_id = 0x7e57;
 
-/* IBA 12.9 as a list: in which states an event has its effect, and where that leads. Nothing else may. */
+/*
+ * IBA 12.9 as a list: in which states an event has its effect, and where that leads. Nothing else
+ * may.
+ */
 struct Row {
 	Event event;
 	u32 from; /* a bit for each state */
@@ -24,16 +27,19 @@ constexpr u32 bit(State state)
 {
 	return 1u << static_cast<unsigned>(state);
 }
-template <class... States>
+template<class... States>
 constexpr u32 any_of(States... states)
 {
 	return (bit(states) | ...);
 }
 
-constexpr u32 connected = any_of(State::established, State::lap_sent, State::mra_lap_rcvd, State::lap_rcvd, State::mra_lap_sent);
+constexpr u32 connected = any_of(State::established, State::lap_sent, State::mra_lap_rcvd,
+				 State::lap_rcvd, State::mra_lap_sent);
 constexpr u32 everything = (1u << cm::state_count) - 1;
-constexpr u32 before_reply = any_of(State::req_sent, State::mra_req_rcvd), asked = any_of(State::req_rcvd, State::mra_req_sent),
-	      replied = any_of(State::rep_sent, State::mra_rep_rcvd), answered = any_of(State::rep_rcvd, State::mra_rep_sent);
+constexpr u32 before_reply = any_of(State::req_sent, State::mra_req_rcvd),
+	      asked = any_of(State::req_rcvd, State::mra_req_sent),
+	      replied = any_of(State::rep_sent, State::mra_rep_rcvd),
+	      answered = any_of(State::rep_rcvd, State::mra_rep_sent);
 
 constexpr Row rows[] = {
 	{Event::new_req, bit(State::idle), State::req_rcvd},
@@ -47,7 +53,9 @@ constexpr Row rows[] = {
 	{Event::got_drep, any_of(State::dreq_sent, State::dreq_rcvd), State::timewait},
 	{Event::got_rej, before_reply | asked | replied, State::idle},
 	{Event::got_rej, answered | connected | bit(State::dreq_sent), State::timewait},
-	{Event::got_rej_stale, before_reply | asked | replied | answered | connected | bit(State::dreq_sent), State::timewait},
+	{Event::got_rej_stale,
+	 before_reply | asked | replied | answered | connected | bit(State::dreq_sent),
+	 State::timewait},
 	{Event::got_lap, bit(State::established), State::lap_rcvd},
 	{Event::got_apr, any_of(State::lap_sent, State::mra_lap_rcvd), State::established},
 	{Event::got_sidr_rep, bit(State::sidr_req_sent), State::idle},
@@ -98,7 +106,8 @@ void cm_02_table_is_the_specification(Test &test)
 			}
 		}
 	EXPECT_TRUE(cm::awaits_answer(State::req_sent) && cm::awaits_answer(State::mra_lap_rcvd));
-	EXPECT_FALSE(cm::awaits_answer(State::req_rcvd) || cm::awaits_answer(State::timewait) || cm::awaits_answer(State::dreq_rcvd));
+	EXPECT_FALSE(cm::awaits_answer(State::req_rcvd) || cm::awaits_answer(State::timewait) ||
+		     cm::awaits_answer(State::dreq_rcvd));
 }
 
 /* A node with the CM, and a stranger who takes one id of it to any state. */
@@ -113,7 +122,8 @@ struct Walk {
 	{
 		ib::Mad mad = message(attribute);
 		if (attribute == ib::CmAttribute::mra) {
-			ib::cm_message<ib::CmMra>(mad).set_subject(static_cast<ib::CmSubject>(subject));
+			ib::cm_message<ib::CmMra>(mad).set_subject(
+				static_cast<ib::CmSubject>(subject));
 			ib::cm_message<ib::CmMra>(mad).set_service_timeout(20);
 		}
 		return peer.says(node, mad);
@@ -121,7 +131,8 @@ struct Walk {
 	/* What is right for the id as it is. */
 	ib::Mad message(ib::CmAttribute attribute)
 	{
-		ib::Mad mad = Stranger::make(attribute, their_id, one.id ? one.id->local_id.value() : 1);
+		ib::Mad mad =
+			Stranger::make(attribute, their_id, one.id ? one.id->local_id.value() : 1);
 		/* Those that answer LAP are of its transaction. */
 		if (attribute == ib::CmAttribute::mra || attribute == ib::CmAttribute::apr)
 			mad.header.tid = peer.last(ib::CmAttribute::lap).header.tid;
@@ -140,7 +151,8 @@ struct Walk {
 			ib::cm_message<ib::CmDreq>(mad).remote_qpn = some_qpn;
 			break;
 		case ib::CmAttribute::lap:
-			ib::cm_message<ib::CmLap>(mad).set_path(ib::cm_message<ib::CmReq>(peer.make_req(node, their_id)).primary);
+			ib::cm_message<ib::CmLap>(mad).set_path(
+				ib::cm_message<ib::CmReq>(peer.make_req(node, their_id)).primary);
 			break;
 		case ib::CmAttribute::sidr_req: {
 			auto &req = ib::cm_message<ib::CmSidrReq>(mad);
@@ -168,7 +180,8 @@ struct Walk {
 			return false;
 		listener.fresh = &one;
 		const bool resolves = wanted == State::sidr_req_rcvd;
-		ib::Mad mad = resolves ? message(ib::CmAttribute::sidr_req) : peer.make_req(node, their_id);
+		ib::Mad mad = resolves ? message(ib::CmAttribute::sidr_req)
+				       : peer.make_req(node, their_id);
 		if (resolves) {
 			ib::cm_message<ib::CmSidrReq>(mad).service_id = service;
 		} else {
@@ -176,7 +189,8 @@ struct Walk {
 			req.set_local_response_timeout(20);
 			req.primary.set_ack_timeout(20);
 		}
-		if (!peer.send(node, mad) || !one.hears(resolves ? IB_CM_SIDR_REQ_RECEIVED : IB_CM_REQ_RECEIVED))
+		if (!peer.send(node, mad) ||
+		    !one.hears(resolves ? IB_CM_SIDR_REQ_RECEIVED : IB_CM_REQ_RECEIVED))
 			return false;
 		if (wanted == State::req_rcvd || resolves)
 			return true;
@@ -198,11 +212,13 @@ struct Walk {
 		case State::dreq_rcvd:
 		case State::timewait:
 			return says(ib::CmAttribute::dreq) && one.hears(IB_CM_DREQ_RECEIVED) &&
-			       (wanted == State::dreq_rcvd || ib_send_cm_drep(one.id, nullptr, 0) == 0);
+			       (wanted == State::dreq_rcvd ||
+				ib_send_cm_drep(one.id, nullptr, 0) == 0);
 		case State::lap_rcvd:
 		case State::mra_lap_sent:
 			return says(ib::CmAttribute::lap) && one.hears(IB_CM_LAP_RECEIVED) &&
-			       (wanted == State::lap_rcvd || ib_send_cm_mra(one.id, 20, nullptr, 0) == 0);
+			       (wanted == State::lap_rcvd ||
+				ib_send_cm_mra(one.id, 20, nullptr, 0) == 0);
 		default:
 			return false;
 		}
@@ -239,10 +255,12 @@ struct Walk {
 			return true;
 		if (wanted == State::mra_rep_sent)
 			return ib_send_cm_mra(one.id, 20, nullptr, 0) == 0;
-		if (ib_send_cm_rtu(one.id, nullptr, 0) || ib_send_cm_lap(one.id, &path, nullptr, 0) ||
+		if (ib_send_cm_rtu(one.id, nullptr, 0) ||
+		    ib_send_cm_lap(one.id, &path, nullptr, 0) ||
 		    !peer.hears(ib::CmAttribute::lap, proposals + 1))
 			return false;
-		return wanted == State::lap_sent || (says(ib::CmAttribute::mra, 2) && one.hears(IB_CM_MRA_RECEIVED));
+		return wanted == State::lap_sent ||
+		       (says(ib::CmAttribute::mra, 2) && one.hears(IB_CM_MRA_RECEIVED));
 	}
 	bool reach(State wanted)
 	{
@@ -280,13 +298,20 @@ struct Kind {
 	u8 detail;
 };
 constexpr Kind kinds[] = {
-	{Event::got_req, ib::CmAttribute::req, 0},	   {Event::got_mra_req, ib::CmAttribute::mra, 0},
-	{Event::got_mra_rep, ib::CmAttribute::mra, 1},	   {Event::got_mra_lap, ib::CmAttribute::mra, 2},
-	{Event::got_rej, ib::CmAttribute::rej, 28},	   {Event::got_rej_stale, ib::CmAttribute::rej, 10},
-	{Event::got_rep, ib::CmAttribute::rep, 0},	   {Event::got_rtu, ib::CmAttribute::rtu, 0},
-	{Event::got_dreq, ib::CmAttribute::dreq, 0},	   {Event::got_drep, ib::CmAttribute::drep, 0},
-	{Event::got_lap, ib::CmAttribute::lap, 0},	   {Event::got_apr, ib::CmAttribute::apr, 0},
-	{Event::got_sidr_req, ib::CmAttribute::sidr_req, 0}, {Event::got_sidr_rep, ib::CmAttribute::sidr_rep, 0},
+	{Event::got_req, ib::CmAttribute::req, 0},
+	{Event::got_mra_req, ib::CmAttribute::mra, 0},
+	{Event::got_mra_rep, ib::CmAttribute::mra, 1},
+	{Event::got_mra_lap, ib::CmAttribute::mra, 2},
+	{Event::got_rej, ib::CmAttribute::rej, 28},
+	{Event::got_rej_stale, ib::CmAttribute::rej, 10},
+	{Event::got_rep, ib::CmAttribute::rep, 0},
+	{Event::got_rtu, ib::CmAttribute::rtu, 0},
+	{Event::got_dreq, ib::CmAttribute::dreq, 0},
+	{Event::got_drep, ib::CmAttribute::drep, 0},
+	{Event::got_lap, ib::CmAttribute::lap, 0},
+	{Event::got_apr, ib::CmAttribute::apr, 0},
+	{Event::got_sidr_req, ib::CmAttribute::sidr_req, 0},
+	{Event::got_sidr_rep, ib::CmAttribute::sidr_rep, 0},
 };
 
 ib::Mad of_kind(Walk &walk, const Kind &kind)
@@ -309,7 +334,10 @@ u64 duplicates(const Node &node)
 	return sum;
 }
 
-/* Every message in every state: one that has its effect changes the state and is told of once; any other does neither. */
+/*
+ * Every message in every state: one that has its effect changes the state and is told of once; any
+ * other does neither.
+ */
 void cm_02_every_message_in_every_state(Test &test)
 {
 	Boxed<Walk> walk;
@@ -328,11 +356,13 @@ void cm_02_every_message_in_every_state(Test &test)
 			const u64 before = duplicates(walk->node);
 			ASSERT_TRUE(walk->peer.says(walk->node, of_kind(*walk, kind)));
 			const bool taken = expected.action == Action::take;
-			const bool again = expected.action == Action::duplicate || expected.action == Action::answer_again ||
+			const bool again = expected.action == Action::duplicate ||
+					   expected.action == Action::answer_again ||
 					   expected.action == Action::reject_again;
 			if (taken)
 				eventually([&] { return walk->one.all() > told; });
-			const bool right = walk->one.state() == shown(expected.next) && walk->one.all() == told + taken &&
+			const bool right = walk->one.state() == shown(expected.next) &&
+					   walk->one.all() == told + taken &&
 					   duplicates(walk->node) == before + again;
 			if (!right) {
 				EXPECT_EQ(walk->one.state(), shown(expected.next));
@@ -360,7 +390,9 @@ void cm_10_paths_of_no_address_are_told(Test &test)
 	lap.set_path(path);
 	ASSERT_TRUE(walk->peer.says(walk->node, mad));
 	ASSERT_TRUE(walk->one.hears(IB_CM_LAP_RECEIVED));
-	EXPECT_EQ(ib_send_cm_apr(walk->one.id, IB_CM_APR_INVALID_PACKET_RATE, nullptr, 0, nullptr, 0), 0);
+	EXPECT_EQ(
+		ib_send_cm_apr(walk->one.id, IB_CM_APR_INVALID_PACKET_RATE, nullptr, 0, nullptr, 0),
+		0);
 	EXPECT_TRUE(walk->peer.hears(ib::CmAttribute::apr));
 	walk->end();
 }
@@ -370,7 +402,8 @@ void cm_02_messages_of_others_change_nothing(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
-	for (State state : {State::rep_sent, State::rep_rcvd, State::established, State::dreq_sent, State::lap_sent, State::timewait}) {
+	for (State state : {State::rep_sent, State::rep_rcvd, State::established, State::dreq_sent,
+			    State::lap_sent, State::timewait}) {
 		for (const Kind &kind : kinds) {
 			ASSERT_TRUE(walk->reach(state));
 			const unsigned int told = walk->one.all();
@@ -399,7 +432,10 @@ void cm_02_every_call_in_every_state(Test &test)
 		Event event;
 		int (*call)(ib_cm_id *id, const sa_path_rec &path);
 	} const calls[] = {
-		{Event::listen, [](ib_cm_id *id, const sa_path_rec &) { return ib_cm_listen(id, service + 2, u64{0}); }},
+		{Event::listen,
+		 [](ib_cm_id *id, const sa_path_rec &) {
+			 return ib_cm_listen(id, service + 2, u64{0});
+		 }},
 		{Event::send_req,
 		 [](ib_cm_id *id, const sa_path_rec &to) {
 			 const auto param = End::request_of(to);
@@ -410,16 +446,25 @@ void cm_02_every_call_in_every_state(Test &test)
 			 const auto param = End::reply_of(some_qpn);
 			 return ib_send_cm_rep(id, &param);
 		 }},
-		{Event::send_rtu, [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_rtu(id, nullptr, 0); }},
+		{Event::send_rtu,
+		 [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_rtu(id, nullptr, 0); }},
 		{Event::send_rej,
 		 [](ib_cm_id *id, const sa_path_rec &) {
-			 return ib_send_cm_rej(id, IB_CM_REJ_CONSUMER_DEFINED, nullptr, 0, nullptr, 0);
+			 return ib_send_cm_rej(id, IB_CM_REJ_CONSUMER_DEFINED, nullptr, 0, nullptr,
+					       0);
 		 }},
-		{Event::send_mra, [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_mra(id, 20, nullptr, 0); }},
-		{Event::send_dreq, [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_dreq(id, nullptr, 0); }},
-		{Event::send_drep, [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_drep(id, nullptr, 0); }},
+		{Event::send_mra,
+		 [](ib_cm_id *id, const sa_path_rec &) {
+			 return ib_send_cm_mra(id, 20, nullptr, 0);
+		 }},
+		{Event::send_dreq,
+		 [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_dreq(id, nullptr, 0); }},
+		{Event::send_drep,
+		 [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_drep(id, nullptr, 0); }},
 		{Event::send_apr,
-		 [](ib_cm_id *id, const sa_path_rec &) { return ib_send_cm_apr(id, IB_CM_APR_REJECT, nullptr, 0, nullptr, 0); }},
+		 [](ib_cm_id *id, const sa_path_rec &) {
+			 return ib_send_cm_apr(id, IB_CM_APR_REJECT, nullptr, 0, nullptr, 0);
+		 }},
 		{Event::send_sidr_req,
 		 [](ib_cm_id *id, const sa_path_rec &to) {
 			 ib_cm_sidr_req_param param{};
@@ -433,7 +478,10 @@ void cm_02_every_call_in_every_state(Test &test)
 			 const ib_cm_sidr_rep_param param{};
 			 return ib_send_cm_sidr_rep(id, &param);
 		 }},
-		{Event::communicates, [](ib_cm_id *id, const sa_path_rec &) { return ib_cm_notify(id, IB_EVENT_COMM_EST); }},
+		{Event::communicates,
+		 [](ib_cm_id *id, const sa_path_rec &) {
+			 return ib_cm_notify(id, IB_EVENT_COMM_EST);
+		 }},
 	};
 	for (std::size_t s = 0; s < cm::state_count; s++)
 		for (const auto &one : calls) {
@@ -441,7 +489,7 @@ void cm_02_every_call_in_every_state(Test &test)
 			const auto expected = cm::transition(state, one.event);
 			ASSERT_TRUE(walk->reach(state));
 			const int said = one.call(walk->one.id, path);
-			const int right = expected.action == Action::take		? 0
+			const int right = expected.action == Action::take               ? 0
 					  : expected.action == Action::refuse_connected ? -EISCONN
 											: -EINVAL;
 			if (said != right || walk->one.state() != shown(expected.next)) {
@@ -487,20 +535,25 @@ void cm_07_last_words_in_every_state(Test &test)
 		const unsigned int before = walk->peer.heard(word);
 		const auto sent = walk->node.counters().sent[static_cast<std::size_t>(word) - 0x10];
 		walk->one.close();
-		EXPECT_EQ(walk->node.counters().sent[static_cast<std::size_t>(word) - 0x10] - sent, speaks ? 1u : 0u);
+		EXPECT_EQ(walk->node.counters().sent[static_cast<std::size_t>(word) - 0x10] - sent,
+			  speaks ? 1u : 0u);
 		if (speaks) {
 			EXPECT_TRUE(walk->peer.hears(word, before + 1));
 			const ib::Mad &last = walk->peer.last(word);
 			if (word == ib::CmAttribute::rej)
 				EXPECT_EQ(ib::cm_message<ib::CmRej>(last).reason, reason);
 			if (word == ib::CmAttribute::sidr_rep)
-				EXPECT_EQ(ib::cm_message<ib::CmSidrRep>(last).status, IB_SIDR_REJECT);
+				EXPECT_EQ(ib::cm_message<ib::CmSidrRep>(last).status,
+					  IB_SIDR_REJECT);
 		}
 		walk->end();
 	}
 }
 
-/* The device goes while an id is in any state: it hears so, once, as its last; nothing more can be asked of it. */
+/*
+ * The device goes while an id is in any state: it hears so, once, as its last; nothing more can be
+ * asked of it.
+ */
 void cm_11_device_goes_in_every_state(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++) {
@@ -520,6 +573,9 @@ void cm_11_device_goes_in_every_state(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification), KUNIT_CASE(cm_02_every_message_in_every_state),
-	    KUNIT_CASE(cm_02_messages_of_others_change_nothing), KUNIT_CASE(cm_10_paths_of_no_address_are_told), KUNIT_CASE(cm_02_every_call_in_every_state),
-	    KUNIT_CASE(cm_07_last_words_in_every_state), KUNIT_CASE(cm_11_device_goes_in_every_state));
+CARD_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification),
+	   KUNIT_CASE(cm_02_every_message_in_every_state),
+	   KUNIT_CASE(cm_02_messages_of_others_change_nothing),
+	   KUNIT_CASE(cm_10_paths_of_no_address_are_told),
+	   KUNIT_CASE(cm_02_every_call_in_every_state), KUNIT_CASE(cm_07_last_words_in_every_state),
+	   KUNIT_CASE(cm_11_device_goes_in_every_state));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is lost, doubled, late, or never answered: repetitions and time-outs by the messages' own numbers.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What is lost, doubled, late, or never
+// answered: repetitions and time-outs by the messages' own numbers.
 #include "../times.hpp"
 #include "fixture.hpp"
 
@@ -17,7 +17,8 @@ struct Alone {
 	bool ok()
 	{
 		listener.fresh = &passive;
-		return node.ok() && peer.open() && active.open(node) && listener.open(node) && ib_cm_listen(listener.id, service, 0) == 0;
+		return node.ok() && peer.open() && active.open(node) && listener.open(node) &&
+		       ib_cm_listen(listener.id, service, 0) == 0;
 	}
 	ib::Mad to_active(ib::CmAttribute attribute, u32 their_id = 0x77)
 	{
@@ -32,8 +33,9 @@ struct Alone {
 	}
 	bool connect()
 	{
-		return active.request(node, peer.node) == 0 && peer.hears(ib::CmAttribute::req) && peer.says(node, reply()) &&
-		       active.hears(IB_CM_REP_RECEIVED) && ib_send_cm_rtu(active.id, "rtu", 4) == 0;
+		return active.request(node, peer.node) == 0 && peer.hears(ib::CmAttribute::req) &&
+		       peer.says(node, reply()) && active.hears(IB_CM_REP_RECEIVED) &&
+		       ib_send_cm_rtu(active.id, "rtu", 4) == 0;
 	}
 };
 
@@ -134,7 +136,10 @@ void cm_04_peer_asks_for_time(Test &test)
 	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), 4u);
 }
 
-/* A peer that asks for 2.4 hours, again and again, gets 90 seconds for each of the tries that there are. */
+/*
+ * A peer that asks for 2.4 hours, again and again, gets 90 seconds for each of the tries that there
+ * are.
+ */
 void cm_04_no_peer_makes_us_wait_for_ever(Test &test)
 {
 	Boxed<Alone> alone;
@@ -164,24 +169,29 @@ void cm_04_lost_messages_are_repeated(Test &test)
 		ib_device *device;
 		u16 attribute;
 		kern::Atomic<int> left;
-		Loss(ib_device *of, ib::CmAttribute which, int times) : device(of), attribute(static_cast<u16>(which)), left(times)
+		Loss(ib_device *of, ib::CmAttribute which, int times)
+		    : device(of), attribute(static_cast<u16>(which)), left(times)
 		{
 			soft_watch(
 				of,
 				[](void *context, const void *payload, size_t) {
 					auto &self = *static_cast<Loss *>(context);
-					return static_cast<const ib_mad_hdr *>(payload)->attr_id.value() == self.attribute &&
+					return static_cast<const ib_mad_hdr *>(payload)
+							       ->attr_id.value() ==
+						       self.attribute &&
 					       self.left.fetch_sub(1) > 0;
 				},
 				this);
 		}
 		~Loss() { soft_watch(device, nullptr, nullptr); }
 	};
-	for (auto lost : {ib::CmAttribute::req, ib::CmAttribute::rep, ib::CmAttribute::rtu, ib::CmAttribute::dreq, ib::CmAttribute::drep})
+	for (auto lost : {ib::CmAttribute::req, ib::CmAttribute::rep, ib::CmAttribute::rtu,
+			  ib::CmAttribute::dreq, ib::CmAttribute::drep})
 		for (int times = 1; times <= 2; times++) {
 			Boxed<Pair> pair;
 			ASSERT_TRUE(pair.ok());
-			const Loss from_a(pair->a.device(), lost, times), from_b(pair->b.device(), lost, times);
+			const Loss from_a(pair->a.device(), lost, times),
+				from_b(pair->b.device(), lost, times);
 			ASSERT_TRUE(pair->connect());
 			ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
 			ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
@@ -194,7 +204,10 @@ void cm_04_lost_messages_are_repeated(Test &test)
 		}
 }
 
-/* A REP again means that our RTU was lost: it is sent again as it was. A REQ again gets the MRA it had. */
+/*
+ * A REP again means that our RTU was lost: it is sent again as it was. A REQ again gets the MRA it
+ * had.
+ */
 void cm_05_answers_are_repeated(Test &test)
 {
 	Boxed<Alone> alone;
@@ -219,7 +232,6 @@ void cm_05_answers_are_repeated(Test &test)
 	const ib::Mad &mra = alone->peer.last(ib::CmAttribute::mra);
 	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).service_timeout(), 20);
 	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).remote_id, 0x55u);
-
 }
 
 /* A DREQ again gets the DREP it had. */
@@ -238,7 +250,10 @@ void cm_05_disconnections_are_answered_again(Test &test)
 		ASSERT_TRUE(alone->peer.says(alone->node, dreq));
 		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep, 2));
 	}
-	/* And when we know nothing of it any more, it is answered all the same, or the peer would wait through all its tries. */
+	/*
+	 * And when we know nothing of it any more, it is answered all the same, or the peer would
+	 * wait through all its tries.
+	 */
 	const unsigned int before = alone->peer.heard(ib::CmAttribute::drep);
 	const u32 local = alone->active.id->local_id;
 	alone->active.close();
@@ -262,7 +277,10 @@ void cm_05_disconnection_of_another_qp(Test &test)
 	EXPECT_EQ(alone->active.told(IB_CM_DREQ_RECEIVED), 0u);
 }
 
-/* A peer that comes back with the same QP: its REQ is refused as stale, and the old connection ends. After that it may connect. */
+/*
+ * A peer that comes back with the same QP: its REQ is refused as stale, and the old connection
+ * ends. After that it may connect.
+ */
 void cm_05_peer_comes_back_with_its_qp(Test &test)
 {
 	Boxed<Alone> alone;
@@ -302,7 +320,9 @@ void cm_05_reply_with_a_qp_in_use(Test &test)
 	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
 }
 
-/* An answer that could not be sent is none: the REP that comes again is answered by what has been. */
+/*
+ * An answer that could not be sent is none: the REP that comes again is answered by what has been.
+ */
 void cm_05_answer_that_could_not_be_sent(Test &test)
 {
 	Boxed<Alone> alone;
@@ -317,7 +337,10 @@ void cm_05_answer_that_could_not_be_sent(Test &test)
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), -ENOMEM);
 	kern_fail_allocation(0);
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
-	EXPECT_TRUE(eventually([&] { return alone->peer.heard(ib::CmAttribute::mra) == 2 || alone->peer.heard(ib::CmAttribute::rtu); }));
+	EXPECT_TRUE(eventually([&] {
+		return alone->peer.heard(ib::CmAttribute::mra) == 2 ||
+		       alone->peer.heard(ib::CmAttribute::rtu);
+	}));
 	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::rtu), 0u);
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
 }
@@ -337,7 +360,10 @@ void cm_01_reply_without_a_qp(Test &test)
 	EXPECT_TRUE(alone->active.hears(IB_CM_REP_RECEIVED));
 }
 
-/* A REQ that is refused as stale leads to a time-wait of the path that it asked for: 2^19 * 4.096 us = 2.1 s. */
+/*
+ * A REQ that is refused as stale leads to a time-wait of the path that it asked for: 2^19 * 4.096
+ * us = 2.1 s.
+ */
 void cm_06_stale_request_waits(Test &test)
 {
 	Boxed<Alone> alone;
@@ -355,35 +381,47 @@ void cm_06_stale_request_waits(Test &test)
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, u64{cm::wait_ms(cm::time_ns(19))});
 }
 
-/* What could not be answered for want of memory is counted as that: nothing is wrong with the message. */
+/*
+ * What could not be answered for want of memory is counted as that: nothing is wrong with the
+ * message.
+ */
 void cm_12_lack_of_memory(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	soft_fail(alone->node.device(), SOFT_CREATE_AH, 1, -ENOMEM);
-	ASSERT_TRUE(alone->peer.says(alone->node, Stranger::make(ib::CmAttribute::dreq, 0x77, 0x88)));
+	ASSERT_TRUE(
+		alone->peer.says(alone->node, Stranger::make(ib::CmAttribute::dreq, 0x77, 0x88)));
 	EXPECT_EQ(alone->node.counters().no_memory, 1u);
 	EXPECT_EQ(alone->node.counters().malformed, 0u);
 }
 
-/* Every reason, with its information and private data, at either step, arrives as it was sent, and has words. */
+/*
+ * Every reason, with its information and private data, at either step, arrives as it was sent, and
+ * has words.
+ */
 void cm_06_every_reason_to_refuse(Test &test)
 {
-	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED; reason++) {
-		EXPECT_TRUE((__builtin_strcmp(ibcm_reject_msg(reason), ibcm_reject_msg(0)) == 0) == (reason == 34));
+	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
+	     reason++) {
+		EXPECT_TRUE((__builtin_strcmp(ibcm_reject_msg(reason), ibcm_reject_msg(0)) == 0) ==
+			    (reason == 34));
 		for (bool replied : {false, true}) {
 			Boxed<Pair> pair;
 			ASSERT_TRUE(pair.ok());
 			ASSERT_TRUE(replied ? pair->reply() : pair->request());
 			End &from = replied ? pair->active : pair->passive;
 			End &to = replied ? pair->passive : pair->active;
-			ASSERT_EQ(ib_send_cm_rej(from.id, static_cast<ib_cm_rej_reason>(reason), "why", 4, "sorry", 6), 0);
+			ASSERT_EQ(ib_send_cm_rej(from.id, static_cast<ib_cm_rej_reason>(reason),
+						 "why", 4, "sorry", 6),
+				  0);
 			ASSERT_TRUE(to.hears(IB_CM_REJ_RECEIVED));
 			EXPECT_EQ(to.last.param.rej_rcvd.reason, reason);
 			EXPECT_EQ(to.last.param.rej_rcvd.ari_length, 4);
 			EXPECT_EQ(__builtin_memcmp(to.data, "sorry", 6), 0);
 			EXPECT_EQ(from.state(), IB_CM_IDLE);
-			EXPECT_EQ(to.state(), reason == IB_CM_REJ_STALE_CONN ? IB_CM_TIMEWAIT : IB_CM_IDLE);
+			EXPECT_EQ(to.state(),
+				  reason == IB_CM_REJ_STALE_CONN ? IB_CM_TIMEWAIT : IB_CM_IDLE);
 		}
 	}
 	EXPECT_TRUE(__builtin_strcmp(ibcm_reject_msg(-1), ibcm_reject_msg(36)) == 0);
@@ -399,18 +437,23 @@ void cm_06_refused_by_the_cm(Test &test)
 		u8 info_length;
 		void (*wrong)(ib::CmReq &req);
 	} const cases[] = {
-		{IB_CM_REJ_INVALID_SERVICE_ID, 0, [](ib::CmReq &req) { req.service_id = service + 9; }},
-		{IB_CM_REJ_INVALID_TRANSPORT_TYPE, 0, [](ib::CmReq &req) { req.set_transport(ib::CmTransport::rd); }},
+		{IB_CM_REJ_INVALID_SERVICE_ID, 0,
+		 [](ib::CmReq &req) { req.service_id = service + 9; }},
+		{IB_CM_REJ_INVALID_TRANSPORT_TYPE, 0,
+		 [](ib::CmReq &req) { req.set_transport(ib::CmTransport::rd); }},
 		{IB_CM_REJ_INVALID_MTU, 1, [](ib::CmReq &req) { req.set_path_mtu(9); }},
-		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid.raw[15] ^= 0x40; }},
+		{IB_CM_REJ_INVALID_GID, 16,
+		 [](ib::CmReq &req) { req.primary.remote_gid.raw[15] ^= 0x40; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0x1234}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid = {}; }},
 		/* No address can be made of these. */
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.set_rate(1); }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.local_lid = 0u; }},
-		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.local_lid = 0xc001u; }},
-		{IB_CM_REJ_INVALID_ALT_GID, 16, [](ib::CmReq &req) { req.alternate.local_lid = 5u; }},
+		{IB_CM_REJ_INVALID_GID, 16,
+		 [](ib::CmReq &req) { req.primary.local_lid = 0xc001u; }},
+		{IB_CM_REJ_INVALID_ALT_GID, 16,
+		 [](ib::CmReq &req) { req.alternate.local_lid = 5u; }},
 	};
 	unsigned int heard = 0;
 	for (const auto &one : cases) {
@@ -432,10 +475,13 @@ void cm_06_refused_by_the_cm(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers), KUNIT_CASE(cm_04_reply_nobody_answers),
-	    KUNIT_CASE(cm_04_disconnection_nobody_answers), KUNIT_CASE(cm_04_peer_asks_for_time),
-	    KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever), KUNIT_CASE(cm_04_lost_messages_are_repeated),
-	    KUNIT_CASE(cm_05_answers_are_repeated), KUNIT_CASE(cm_05_disconnections_are_answered_again), KUNIT_CASE(cm_05_disconnection_of_another_qp),
-	    KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
-	    KUNIT_CASE(cm_05_answer_that_could_not_be_sent), KUNIT_CASE(cm_01_reply_without_a_qp), KUNIT_CASE(cm_06_stale_request_waits),
-	    KUNIT_CASE(cm_12_lack_of_memory), KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));
+CARD_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers),
+	   KUNIT_CASE(cm_04_reply_nobody_answers), KUNIT_CASE(cm_04_disconnection_nobody_answers),
+	   KUNIT_CASE(cm_04_peer_asks_for_time), KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever),
+	   KUNIT_CASE(cm_04_lost_messages_are_repeated), KUNIT_CASE(cm_05_answers_are_repeated),
+	   KUNIT_CASE(cm_05_disconnections_are_answered_again),
+	   KUNIT_CASE(cm_05_disconnection_of_another_qp),
+	   KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
+	   KUNIT_CASE(cm_05_answer_that_could_not_be_sent), KUNIT_CASE(cm_01_reply_without_a_qp),
+	   KUNIT_CASE(cm_06_stale_request_waits), KUNIT_CASE(cm_12_lack_of_memory),
+	   KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Prints a line `figure NAME UNIT OURS REFERENCE` for each operation when the module is inserted; scripts/bench reads them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Prints a line `figure NAME UNIT OURS
+// REFERENCE` for each operation when the module is inserted; scripts/bench reads them.
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
@@ -16,13 +16,13 @@ namespace
 constinit u64 counter;
 
 /* Keeps the compiler from knowing where a value came from, as OPTIMIZER_HIDE_VAR does in C. */
-template <class T>
+template<class T>
 void hide(T *&pointer)
 {
 	asm volatile("" : "+r"(pointer));
 }
 
-template <class Lock>
+template<class Lock>
 [[gnu::noinline]] long guard(kern::LockClass &lock_class)
 {
 	Lock lock(lock_class);
@@ -103,7 +103,10 @@ struct Block {
 	return input * 3;
 }
 
-[[gnu::noinline]] kern::Result<u64> parse_and_add(u64 input) { return TRY(parse(input)) + 1; }
+[[gnu::noinline]] kern::Result<u64> parse_and_add(u64 input)
+{
+	return TRY(parse(input)) + 1;
+}
 
 [[gnu::noinline]] long result_return()
 {
@@ -141,11 +144,13 @@ void figure(const char *name, long ours, long reference)
 int weft_kern_bench_init()
 {
 	figure("guard", guard<kern::SpinLock>(KERN_LOCK_CLASS("bench.spin")), bench_c_spin_lock());
-	figure("irq-guard", guard<kern::IrqSpinLock>(KERN_LOCK_CLASS("bench.irq")), bench_c_irq_spin_lock());
+	figure("irq-guard", guard<kern::IrqSpinLock>(KERN_LOCK_CLASS("bench.irq")),
+	       bench_c_irq_spin_lock());
 	figure("mutex-guard", guard<kern::Mutex>(KERN_LOCK_CLASS("bench.mutex")), bench_c_mutex());
 	figure("locked", locked(), bench_c_spin_lock());
 	figure("ref-copy", reference(), bench_c_reference());
-	figure("virtual-call", virtual_call(kern::read_once(counter) == 0), bench_c_indirect_call());
+	figure("virtual-call", virtual_call(kern::read_once(counter) == 0),
+	       bench_c_indirect_call());
 	figure("new-delete", allocation(), bench_c_allocation());
 	figure("result-return", result_return(), bench_c_error_return());
 	figure("register-write", register_write(), bench_c_register_write());

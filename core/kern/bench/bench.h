@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What an operation costs in C++ beside the same in C, both measured by the same macro: the smallest difference of
- * the time-stamp counter around it, less that around nothing. Under `qemu -icount shift=0` a tick is an instruction, and the
- * figures are exact.
+ * What an operation costs in C++ beside the same in C, both measured by the same macro: the
+ * smallest difference of the time-stamp counter around it, less that around nothing. Under `qemu
+ * -icount shift=0` a tick is an instruction, and the figures are exact.
  */
 #pragma once
 #include <kern/types.h>
@@ -11,8 +11,13 @@ static inline u64 bench_ticks(void)
 {
 	u64 ticks;
 
-	/* All of it in one piece, so that the compiler moves no part to where it would be counted. */
-	__asm__ volatile("rdtsc; shl $32, %%rdx; or %%rdx, %%rax" : "=a"(ticks) : : "rdx", "cc", "memory");
+	/*
+	 * All of it in one piece, so that the compiler moves no part to where it would be counted.
+	 */
+	__asm__ volatile("rdtsc; shl $32, %%rdx; or %%rdx, %%rax"
+			 : "=a"(ticks)
+			 :
+			 : "rdx", "cc", "memory");
 	return ticks;
 }
 

@@ -81,8 +81,8 @@ static noinline u64 square_area(struct shape *shape, u64 scale)
 
 long bench_c_indirect_call(void)
 {
-	static const struct shape_operations operations = { .area = square_area };
-	struct shape square = { .operations = &operations, .side = 3 };
+	static const struct shape_operations operations = {.area = square_area};
+	struct shape square = {.operations = &operations, .side = 3};
 	struct shape *shape = &square;
 
 	OPTIMIZER_HIDE_VAR(shape);

@@ -55,9 +55,7 @@ void bench_wake(void)
 	complete(&woken);
 }
 
-static void nothing(struct tasklet_struct *tasklet)
-{
-}
+static void nothing(struct tasklet_struct *tasklet) {}
 
 static DECLARE_TASKLET(empty, nothing);
 

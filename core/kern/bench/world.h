@@ -30,7 +30,10 @@ void bench_wake(void);
 
 /* Asks for a soft interrupt in which nothing is done: what one costs by itself. */
 void bench_soft_interrupt(void);
-/* Queues work that does bench_wake() alone, on a work queue of no CPU's own; returns bench_ticks() of its run, having waited. */
+/*
+ * Queues work that does bench_wake() alone, on a work queue of no CPU's own; returns bench_ticks()
+ * of its run, having waited.
+ */
 u64 bench_work(void);
 
 void bench_interrupts_off(void);

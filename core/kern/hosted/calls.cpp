@@ -84,7 +84,9 @@ void begin(const void *item, std::uint64_t serial, Call call)
 
 	if (call.queued)
 		call.queued();
-	scheduler().start(kind, std::move(name), [item, serial, call = std::move(call)] { carry_out(item, serial, call); });
+	scheduler().start(kind, std::move(name), [item, serial, call = std::move(call)] {
+		carry_out(item, serial, call);
+	});
 }
 
 void wait_for_runners(const void *item)
@@ -92,7 +94,8 @@ void wait_for_runners(const void *item)
 	const Fiber *self = &scheduler().current();
 
 	for (const Item *state = find(item); state && !state->runners.empty(); state = find(item)) {
-		if (std::find(state->runners.begin(), state->runners.end(), self) != state->runners.end())
+		if (std::find(state->runners.begin(), state->runners.end(), self) !=
+		    state->runners.end())
 			fail("a call waits for its own end", state->name);
 		scheduler().block(item);
 	}
@@ -189,9 +192,11 @@ std::string active_within(const void *memory, std::size_t size)
 {
 	const Fiber *self = scheduler().inside() ? &scheduler().current() : nullptr;
 
-	for (auto it = items.lower_bound(key(memory)); it != items.end() && it->first < key(memory) + size; ++it) {
+	for (auto it = items.lower_bound(key(memory));
+	     it != items.end() && it->first < key(memory) + size; ++it) {
 		const Item &item = it->second;
-		if (item.serial || std::any_of(item.runners.begin(), item.runners.end(), [&](const Fiber *runner) { return runner != self; }))
+		if (item.serial || std::any_of(item.runners.begin(), item.runners.end(),
+					       [&](const Fiber *runner) { return runner != self; }))
 			return item.name;
 	}
 	return {};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Calls that somebody has asked for and that happen in lines of execution of their own: timers, tasklets, interrupts, works. All of them
- * are known by the address of the item that the caller owns, which may go as soon as its call is neither due nor running; so what is known of an item is kept here, not in it.
+ * Calls that somebody has asked for and that happen in lines of execution of their own: timers,
+ * tasklets, interrupts, works. All of them are known by the address of the item that the caller
+ * owns, which may go as soon as its call is neither due nor running; so what is known of an item is
+ * kept here, not in it.
  */
 #pragma once
 #include <cstddef>

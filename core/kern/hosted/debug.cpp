@@ -7,7 +7,8 @@
 
 using namespace hosted;
 
-// Whose numbers kern_cpu() gives, by turns: each line of execution has a CPU of its own, but arrays of one entry a CPU are finite.
+// Whose numbers kern_cpu() gives, by turns: each line of execution has a CPU of its own, but arrays
+// of one entry a CPU are finite.
 constexpr unsigned int cpus = 4;
 
 extern "C" {
@@ -21,7 +22,8 @@ void hosted_access(const volatile void *address)
 
 void kern_warn_at(const char *file, int line, const char *what)
 {
-	fail(what, std::string(file) + ":" + std::to_string(line) + (scheduler().inside() ? ", " + scheduler().current().name : ""));
+	fail(what, std::string(file) + ":" + std::to_string(line) +
+			   (scheduler().inside() ? ", " + scheduler().current().name : ""));
 }
 
 void kern_bug_at(const char *file, int line, const char *what)
@@ -75,7 +77,8 @@ bool kern_may_sleep(void)
 
 unsigned long kern_context(void)
 {
-	return (scheduler().current().id + 1ul) << 2 | static_cast<unsigned long>(scheduler().current().kind);
+	return (scheduler().current().id + 1ul) << 2 |
+	       static_cast<unsigned long>(scheduler().current().kind);
 }
 
 unsigned int kern_cpu(void)
@@ -87,5 +90,4 @@ unsigned int kern_cpu_count(void)
 {
 	return cpus;
 }
-
 }

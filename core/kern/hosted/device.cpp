@@ -51,7 +51,10 @@ void reset_devices()
 std::string left_mappings()
 {
 	for (const device *device : devices)
-		return device->name + (device->mapped.empty() ? "" : ", with memory mapped at " + where(device->mapped.begin()->second));
+		return device->name + (device->mapped.empty()
+					       ? ""
+					       : ", with memory mapped at " +
+							 where(device->mapped.begin()->second));
 	return {};
 }
 
@@ -71,7 +74,8 @@ void kern_kunit_device_destroy(struct device *device)
 {
 	HOSTED_STEP(device);
 	if (!device->mapped.empty())
-		fail("memory is mapped for a device that goes", where(device->mapped.begin()->second));
+		fail("memory is mapped for a device that goes",
+		     where(device->mapped.begin()->second));
 	devices.erase(device);
 	delete device;
 }
@@ -94,14 +98,18 @@ void kern_dma_free_coherent(struct device *, size_t, void *memory, u64)
 	kern_free_large(memory);
 }
 
-int kern_dma_map_single(struct device *device, void *memory, size_t, enum kern_dma_direction, u64 *address)
+int kern_dma_map_single(struct device *device, void *memory, size_t, enum kern_dma_direction,
+			u64 *address)
 {
-	return map(device, reinterpret_cast<std::uint64_t>(memory), __builtin_return_address(0), address);
+	return map(device, reinterpret_cast<std::uint64_t>(memory), __builtin_return_address(0),
+		   address);
 }
 
-int kern_dma_map_page(struct device *device, struct page *page, size_t offset, size_t, enum kern_dma_direction, u64 *address)
+int kern_dma_map_page(struct device *device, struct page *page, size_t offset, size_t,
+		      enum kern_dma_direction, u64 *address)
 {
-	return map(device, reinterpret_cast<std::uint64_t>(kern_page_address(page)) + offset, __builtin_return_address(0), address);
+	return map(device, reinterpret_cast<std::uint64_t>(kern_page_address(page)) + offset,
+		   __builtin_return_address(0), address);
 }
 
 void kern_dma_unmap_single(struct device *device, u64 address, size_t, enum kern_dma_direction)
@@ -125,5 +133,4 @@ void kern_dma_sync_for_device(struct device *device, u64, size_t, enum kern_dma_
 {
 	HOSTED_STEP(device);
 }
-
 }

@@ -33,16 +33,19 @@ std::string where(const void *address)
 	if (!address)
 		return "the beginning";
 	/* The instruction of the call, not the one behind it. */
-	__sanitizer_symbolize_pc(const_cast<char *>(static_cast<const char *>(address)) - 1, "%f %s:%l", text, sizeof(text) - 1);
+	__sanitizer_symbolize_pc(const_cast<char *>(static_cast<const char *>(address)) - 1,
+				 "%f %s:%l", text, sizeof(text) - 1);
 	/* One text for each inlined frame, from the inside out. */
 	std::string found = text;
-	for (const char *frame = text; frame < text + sizeof(text) && *frame; frame += std::strlen(frame) + 1) {
+	for (const char *frame = text; frame < text + sizeof(text) && *frame;
+	     frame += std::strlen(frame) + 1) {
 		found = frame;
 		if (found.find("/include/kern/") == std::string::npos)
 			break;
 	}
 	for (const char *room : {"/core/", "/include/", "/hw/", "/ulp/", "/tools/"})
-		if (const auto at = found.rfind(room), space = found.rfind(" /"); at != std::string::npos && space != std::string::npos && at > space)
+		if (const auto at = found.rfind(room), space = found.rfind(" /");
+		    at != std::string::npos && space != std::string::npos && at > space)
 			return found.substr(0, space + 1) + found.substr(at + 1);
 	return found;
 }

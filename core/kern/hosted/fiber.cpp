@@ -25,7 +25,10 @@ Fiber *resumed;
 
 } // namespace
 
-/* Keeps what a function call keeps, on the stack; the stack pointer to *from, and on with another's. */
+/*
+ * Keeps what a function call keeps, on the stack; the stack pointer to *from, and on with
+ * another's.
+ */
 extern "C" void hosted_switch(void **from, void *to);
 asm(R"(
 	.text
@@ -51,7 +54,8 @@ hosted_switch:
 
 Fiber::Fiber() : size_(stack_size)
 {
-	void *memory = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		std::abort();
 	stack_ = static_cast<std::byte *>(memory);
@@ -60,9 +64,7 @@ Fiber::Fiber() : size_(stack_size)
 	mprotect(stack_, 4096, PROT_NONE);
 }
 
-Fiber::Fiber(std::nullptr_t) : name("the scheduler")
-{
-}
+Fiber::Fiber(std::nullptr_t) : name("the scheduler") {}
 
 Fiber::~Fiber()
 {
@@ -76,7 +78,8 @@ Fiber &Fiber::root()
 	return fiber;
 }
 
-void Fiber::prepare(unsigned int number, Kind of_kind, std::string its_name, std::function<void()> body)
+void Fiber::prepare(unsigned int number, Kind of_kind, std::string its_name,
+		    std::function<void()> body)
 {
 	/* The frames of the one before ended without a return, in part. */
 	__asan_unpoison_memory_region(stack_, stack_size);
@@ -98,7 +101,8 @@ void Fiber::prepare(unsigned int number, Kind of_kind, std::string its_name, std
 	body_ = std::move(body);
 	fake_stack_ = nullptr;
 	auto *top = reinterpret_cast<void **>(stack_ + stack_size);
-	*--top = nullptr; // where enter() would return to; and the stack is aligned as behind a call
+	*--top =
+		nullptr; // where enter() would return to; and the stack is aligned as behind a call
 	*--top = reinterpret_cast<void *>(&Fiber::enter);
 	for (int registers = 0; registers < 6; registers++)
 		*--top = nullptr;
@@ -109,9 +113,12 @@ void Fiber::resume(Fiber &from)
 {
 	resumed_from = &from;
 	resumed = this;
-	__sanitizer_start_switch_fiber(from.state == State::finished && from.stack_ ? nullptr : &from.fake_stack_, bottom_, size_);
+	__sanitizer_start_switch_fiber(
+		from.state == State::finished && from.stack_ ? nullptr : &from.fake_stack_, bottom_,
+		size_);
 	hosted_switch(&from.saved_, saved_);
-	__sanitizer_finish_switch_fiber(from.fake_stack_, &resumed_from->bottom_, &resumed_from->size_);
+	__sanitizer_finish_switch_fiber(from.fake_stack_, &resumed_from->bottom_,
+					&resumed_from->size_);
 }
 
 void Fiber::enter()

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A line of execution of the hosted kernel, with a stack of its own: a task, or an interrupt on a CPU of its own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A line of execution of the hosted kernel,
+// with a stack of its own: a task, or an interrupt on a CPU of its own.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,8 @@ struct HeldLock {
 	const void *lock_class;
 };
 
-class Fiber {
+class Fiber
+{
 public:
 	Fiber();
 	~Fiber();
@@ -43,17 +44,25 @@ public:
 	void prepare(unsigned int id, Kind kind, std::string name, std::function<void()> body);
 	/* Goes on with it; returns when somebody goes on with `from`. */
 	void resume(Fiber &from);
-	/* The same for the line of execution that the program began with, which has no Fiber's stack. */
+	/*
+	 * The same for the line of execution that the program began with, which has no Fiber's
+	 * stack.
+	 */
 	static Fiber &root();
 
 	bool may_sleep() const
 	{
-		return kind == Kind::task && preempt_off == 0 && bh_off == 0 && irqs_off == 0 && rcu_readers == 0 && non_block == 0;
+		return kind == Kind::task && preempt_off == 0 && bh_off == 0 && irqs_off == 0 &&
+		       rcu_readers == 0 && non_block == 0;
 	}
-	/* Somewhere that a grace period waits for: the kernel's RCU waits for all that cannot be preempted. */
+	/*
+	 * Somewhere that a grace period waits for: the kernel's RCU waits for all that cannot be
+	 * preempted.
+	 */
 	bool delays_grace_period() const
 	{
-		return begun && (kind != Kind::task || preempt_off || bh_off || irqs_off || rcu_readers);
+		return begun &&
+		       (kind != Kind::task || preempt_off || bh_off || irqs_off || rcu_readers);
 	}
 
 	unsigned int id = 0;

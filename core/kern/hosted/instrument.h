@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Included before everything else that is compiled for core/kern/hosted (-include), so that the scheduler may switch at each atomic access,
- * too: the compiler's own operations, by which include/kern/atomic.hpp and its users do them, first say where they are. A macro does not
- * expand itself again, so what follows the comma is the operation.
+ * Included before everything else that is compiled for core/kern/hosted (-include), so that the
+ * scheduler may switch at each atomic access, too: the compiler's own operations, by which
+ * include/kern/atomic.hpp and its users do them, first say where they are. A macro does not expand
+ * itself again, so what follows the comma is the operation.
  */
 #pragma once
 
@@ -12,7 +13,8 @@ extern "C" void hosted_access(const volatile void *address);
 #define __atomic_load_n(p, ...) (hosted_access(p), __atomic_load_n(p, __VA_ARGS__))
 #define __atomic_store_n(p, ...) (hosted_access(p), __atomic_store_n(p, __VA_ARGS__))
 #define __atomic_exchange_n(p, ...) (hosted_access(p), __atomic_exchange_n(p, __VA_ARGS__))
-#define __atomic_compare_exchange_n(p, ...) (hosted_access(p), __atomic_compare_exchange_n(p, __VA_ARGS__))
+#define __atomic_compare_exchange_n(p, ...)                                                        \
+	(hosted_access(p), __atomic_compare_exchange_n(p, __VA_ARGS__))
 #define __atomic_fetch_add(p, ...) (hosted_access(p), __atomic_fetch_add(p, __VA_ARGS__))
 #define __atomic_fetch_sub(p, ...) (hosted_access(p), __atomic_fetch_sub(p, __VA_ARGS__))
 #define __atomic_fetch_or(p, ...) (hosted_access(p), __atomic_fetch_or(p, __VA_ARGS__))

@@ -34,7 +34,8 @@ struct NativeSuite {
 	NativeCase *cases;
 	void *rest;
 };
-static_assert(sizeof(NativeSuite) == KERN_SIZEOF_kunit_suite && offsetof(NativeSuite, init) == KERN_OFFSETOF_kunit_suite_init &&
+static_assert(sizeof(NativeSuite) == KERN_SIZEOF_kunit_suite &&
+	      offsetof(NativeSuite, init) == KERN_OFFSETOF_kunit_suite_init &&
 	      offsetof(NativeSuite, cases) == KERN_OFFSETOF_kunit_suite_test_cases);
 
 std::string shown(const kern_kunit_value &value)
@@ -67,7 +68,8 @@ std::vector<Case> cases_of(const void *const *begin, const void *const *end)
 	for (const void *const *entry = begin; entry != end; entry++) {
 		const auto &suite = *static_cast<const NativeSuite *>(*entry);
 		for (const NativeCase *one = suite.cases; one->run; one++)
-			cases.push_back({std::string(suite.name) + "." + one->name, suite.init, one->run});
+			cases.push_back(
+				{std::string(suite.name) + "." + one->name, suite.init, one->run});
 	}
 	return cases;
 }
@@ -91,11 +93,13 @@ void kern_kunit_fail(struct kunit *, const char *file, int line, const char *tex
 	fail(text, place(file, line));
 }
 
-void kern_kunit_fail_compare(struct kunit *, const char *file, int line, const char *relation, const struct kern_kunit_value *left,
+void kern_kunit_fail_compare(struct kunit *, const char *file, int line, const char *relation,
+			     const struct kern_kunit_value *left,
 			     const struct kern_kunit_value *right)
 {
 	fail(std::string("expected ") + left->expression + " " + relation + " " + right->expression,
-	     place(file, line) + ": " + left->expression + " is " + shown(*left) + ", " + right->expression + " is " + shown(*right));
+	     place(file, line) + ": " + left->expression + " is " + shown(*left) + ", " +
+		     right->expression + " is " + shown(*right));
 }
 
 void kern_kunit_skip(struct kunit *test, const char *why)
@@ -103,9 +107,7 @@ void kern_kunit_skip(struct kunit *test, const char *why)
 	test->skipped = why;
 }
 
-void kern_kunit_note(struct kunit *, const char *, ...)
-{
-}
+void kern_kunit_note(struct kunit *, const char *, ...) {}
 
 /* A failure is the end of the run. */
 bool kern_kunit_failed(struct kunit *)
@@ -117,5 +119,4 @@ u64 kern_kunit_seed(void)
 {
 	return scheduler().strategy().seed() | 1;
 }
-
 }

@@ -16,9 +16,14 @@ struct Case {
 	void (*run)(kunit *);
 };
 
-/* In the order of the suites in the shared object. begin, end: what the linker says of the section. */
+/*
+ * In the order of the suites in the shared object. begin, end: what the linker says of the section.
+ */
 std::vector<Case> cases_of(const void *const *begin, const void *const *end);
-/* Runs one, inside of a run; returns why it was skipped, or empty. A failed check is a failure of the run. */
+/*
+ * Runs one, inside of a run; returns why it was skipped, or empty. A failed check is a failure of
+ * the run.
+ */
 std::string run_case(const Case &one);
 
 } // namespace hosted

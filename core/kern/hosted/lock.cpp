@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/lock.h: whoever waits for a lock is stopped until it is free, also for one that spins.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB include/kern/abi/lock.h: whoever waits for
+// a lock is stopped until it is free, also for one that spins.
 #include <cerrno>
 #include <kern/abi/lock.h>
 #include "failure.hpp"
@@ -18,9 +18,10 @@ struct Lock {
 	unsigned int readers;
 	unsigned int waiting_writers;
 };
-static_assert(sizeof(Lock) <= sizeof(kern_spinlock) && sizeof(Lock) <= sizeof(kern_mutex) && sizeof(Lock) <= sizeof(kern_rw_semaphore));
+static_assert(sizeof(Lock) <= sizeof(kern_spinlock) && sizeof(Lock) <= sizeof(kern_mutex) &&
+	      sizeof(Lock) <= sizeof(kern_rw_semaphore));
 
-template <class T>
+template<class T>
 Lock &of(T *native)
 {
 	return *reinterpret_cast<Lock *>(native);
@@ -53,7 +54,8 @@ bool try_acquire(Lock &lock)
 void release(Lock &lock)
 {
 	if (lock.owner != &scheduler().current())
-		fail("a lock is released by one who does not hold it", lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
+		fail("a lock is released by one who does not hold it",
+		     lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
 	lock_order::released(&lock);
 	lock.owner = nullptr;
 	scheduler().wake(&lock);
@@ -62,7 +64,8 @@ void release(Lock &lock)
 void assert_held(const Lock &lock)
 {
 	if (!lock_order::holds(&lock))
-		fail("a lock is not held that should be", lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
+		fail("a lock is not held that should be",
+		     lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
 }
 
 } // namespace
@@ -155,7 +158,8 @@ void kern_spin_unlock_irqrestore(struct kern_spinlock *lock, unsigned long flags
 	leave_section(&Fiber::preempt_off);
 	leave_section(&Fiber::irqs_off);
 	if (scheduler().current().irqs_off != flags)
-		fail("interrupts are not restored to what they were", describe(scheduler().current().place));
+		fail("interrupts are not restored to what they were",
+		     describe(scheduler().current().place));
 	HOSTED_STEP(lock);
 }
 
@@ -205,7 +209,8 @@ void kern_mutex_assert_held(struct kern_mutex *lock)
 	assert_held(of(lock));
 }
 
-void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name, struct kern_lock_class_key *key)
+void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name,
+		     struct kern_lock_class_key *key)
 {
 	init(of(lock), name, key);
 }
@@ -259,5 +264,4 @@ void kern_rwsem_assert_held(struct kern_rw_semaphore *lock)
 {
 	assert_held(of(lock));
 }
-
 }

@@ -17,7 +17,9 @@ void check_may_sleep(const std::string &what)
 	const Fiber &self = scheduler().current();
 	if (self.may_sleep())
 		return;
-	std::string why = self.kind == Kind::hard_interrupt ? "in a hard interrupt" : self.kind == Kind::soft_interrupt ? "in a soft interrupt" : "";
+	std::string why = self.kind == Kind::hard_interrupt   ? "in a hard interrupt"
+			  : self.kind == Kind::soft_interrupt ? "in a soft interrupt"
+							      : "";
 	for (const HeldLock &held : self.held)
 		why += " holding " + lock_name(held.lock_class);
 	if (self.rcu_readers)
@@ -26,7 +28,8 @@ void check_may_sleep(const std::string &what)
 		why += " with soft interrupts off";
 	if (self.non_block)
 		why += " where sleeping is forbidden";
-	fail("sleeping where one must not", self.name + " " + what + ", " + why + "; " + describe(self.place));
+	fail("sleeping where one must not",
+	     self.name + " " + what + ", " + why + "; " + describe(self.place));
 }
 
 namespace
@@ -51,7 +54,8 @@ bool leads_to(const void *from, const void *to, std::set<const void *> &seen, st
 	for (const auto &[next, place] : classes[from].followers) {
 		if (next != to && !leads_to(next, to, seen, way))
 			continue;
-		way = "  " + classes[next].name + " was taken under " + classes[from].name + ": " + describe(place) + "\n" + way;
+		way = "  " + classes[next].name + " was taken under " + classes[from].name + ": " +
+		      describe(place) + "\n" + way;
 		return true;
 	}
 	return false;
@@ -68,9 +72,11 @@ void note_use(LockClass &its, const Fiber &self)
 	else if (self.kind == Kind::task && self.irqs_off == 0 && self.bh_off == 0)
 		its.with_soft_interrupts_on = true;
 	if (its.in_hard_interrupt && its.with_hard_interrupts_on)
-		fail("a lock of hard interrupts is taken with these on", its.name + ", " + describe(self.place));
+		fail("a lock of hard interrupts is taken with these on",
+		     its.name + ", " + describe(self.place));
 	if (its.in_soft_interrupt && its.with_soft_interrupts_on)
-		fail("a lock of soft interrupts is taken with these on", its.name + ", " + describe(self.place));
+		fail("a lock of soft interrupts is taken with these on",
+		     its.name + ", " + describe(self.place));
 }
 
 } // namespace
@@ -101,14 +107,16 @@ void taking(const void *lock, const void *lock_class, bool spins)
 		if (held.lock == lock)
 			fail("a lock is taken twice", its.name + ", " + describe(self.place));
 		if (held.lock_class == lock_class)
-			fail("a lock is taken under another of its class", its.name + ", " + describe(self.place));
+			fail("a lock is taken under another of its class",
+			     its.name + ", " + describe(self.place));
 		if (!classes[held.lock_class].followers.try_emplace(lock_class, self.place).second)
 			continue;
 		std::set<const void *> seen;
 		std::string way;
 		if (leads_to(lock_class, held.lock_class, seen, way))
 			fail("locks are taken in a circle",
-			     "  " + its.name + " is taken under " + classes[held.lock_class].name + ": " + describe(self.place) + "\n" + way);
+			     "  " + its.name + " is taken under " + classes[held.lock_class].name +
+				     ": " + describe(self.place) + "\n" + way);
 	}
 }
 
@@ -120,10 +128,12 @@ void took(const void *lock, const void *lock_class)
 void released(const void *lock)
 {
 	auto &held = scheduler().current().held;
-	const auto found = std::find_if(held.rbegin(), held.rend(), [&](const HeldLock &one) { return one.lock == lock; });
+	const auto found = std::find_if(held.rbegin(), held.rend(),
+					[&](const HeldLock &one) { return one.lock == lock; });
 
 	if (found == held.rend())
-		fail("a lock is released by one who does not hold it", describe(scheduler().current().place));
+		fail("a lock is released by one who does not hold it",
+		     describe(scheduler().current().place));
 	held.erase(std::next(found).base());
 }
 
@@ -131,7 +141,8 @@ bool holds(const void *lock)
 {
 	const auto &held = scheduler().current().held;
 
-	return std::any_of(held.begin(), held.end(), [&](const HeldLock &one) { return one.lock == lock; });
+	return std::any_of(held.begin(), held.end(),
+			   [&](const HeldLock &one) { return one.lock == lock; });
 }
 
 std::string held_within(const void *memory, std::size_t size)

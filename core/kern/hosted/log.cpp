@@ -116,7 +116,9 @@ void kern_debugfs_print(struct seq_file *out, const char *format, __builtin_va_l
 	const size_t room = out->used < out->size ? out->size - out->used : 0;
 	const int length = std::vsnprintf(out->text + out->used, room, format, args);
 
-	out->used = out->used + static_cast<size_t>(length) < out->size ? out->used + static_cast<size_t>(length) : out->size - 1;
+	out->used = out->used + static_cast<size_t>(length) < out->size
+			    ? out->used + static_cast<size_t>(length)
+			    : out->size - 1;
 }
 
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
@@ -127,5 +129,4 @@ size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size)
 	file->show(file, &out);
 	return out.used;
 }
-
 }

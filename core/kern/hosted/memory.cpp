@@ -26,11 +26,11 @@ namespace
 {
 
 /* The table of blocks is not made by the operators that look into it. */
-template <class T>
+template<class T>
 struct Malloc {
 	using value_type = T;
 	Malloc() = default;
-	template <class U>
+	template<class U>
 	Malloc(const Malloc<U> &)
 	{
 	}
@@ -46,7 +46,8 @@ struct Block {
 	const void *caller;
 	unsigned int fiber;
 };
-using Blocks = std::unordered_map<const void *, Block, std::hash<const void *>, std::equal_to<>, Malloc<std::pair<const void *const, Block>>>;
+using Blocks = std::unordered_map<const void *, Block, std::hash<const void *>, std::equal_to<>,
+				  Malloc<std::pair<const void *const, Block>>>;
 
 Blocks &blocks()
 {
@@ -67,13 +68,18 @@ void *allocate(std::size_t size, unsigned int flags, Sort sort, const void *call
 {
 	if (fails(flags, caller))
 		return nullptr;
-	/* Aligned to a power-of-two size, as the kernel's is; a size of nothing has an address, too. */
+	/*
+	 * Aligned to a power-of-two size, as the kernel's is; a size of nothing has an address,
+	 * too.
+	 */
 	void *memory = nullptr;
 	const bool power_of_two = size && (size & (size - 1)) == 0;
-	if (posix_memalign(&memory, power_of_two && size > 16 ? (size < 4096 ? size : 4096) : 16, size ? size : 1))
+	if (posix_memalign(&memory, power_of_two && size > 16 ? (size < 4096 ? size : 4096) : 16,
+			   size ? size : 1))
 		return nullptr;
 	std::memset(memory, flags & KERN_GFP_ZERO ? 0 : 0xa5, size);
-	blocks()[memory] = {sort, size, caller, scheduler().inside() ? scheduler().current().id : 0};
+	blocks()[memory] = {sort, size, caller,
+			    scheduler().inside() ? scheduler().current().id : 0};
 	return memory;
 }
 
@@ -89,11 +95,14 @@ void release(const void *memory, Sort sort)
 	}
 	const Block block = found->second;
 	if (block.sort != sort)
-		fail("memory is freed by another function than its own", "allocated at " + where(block.caller));
+		fail("memory is freed by another function than its own",
+		     "allocated at " + where(block.caller));
 	if (const std::string active = calls::active_within(memory, block.size); !active.empty())
-		fail("memory is freed while a call in it is due or runs", active + "; the memory is of " + where(block.caller));
+		fail("memory is freed while a call in it is due or runs",
+		     active + "; the memory is of " + where(block.caller));
 	if (const std::string held = lock_order::held_within(memory, block.size); !held.empty())
-		fail("memory is freed while a lock in it is held", held + "; the memory is of " + where(block.caller));
+		fail("memory is freed while a lock in it is held",
+		     held + "; the memory is of " + where(block.caller));
 	blocks().erase(found);
 	std::free(const_cast<void *>(memory));
 }
@@ -102,7 +111,9 @@ std::size_t product(std::size_t count, std::size_t size)
 {
 	std::size_t result;
 
-	return __builtin_mul_overflow(count, size, &result) ? std::numeric_limits<std::size_t>::max() : result;
+	return __builtin_mul_overflow(count, size, &result)
+		       ? std::numeric_limits<std::size_t>::max()
+		       : result;
 }
 
 } // namespace
@@ -120,7 +131,8 @@ bool fails(unsigned int flags, const void *caller)
 		return true;
 	if (&self == failing && until_failure && --until_failure == 0)
 		return true;
-	return coping_sections > 0 && &self == coping && scheduler().strategy().fails_allocation(self);
+	return coping_sections > 0 && &self == coping &&
+	       scheduler().strategy().fails_allocation(self);
 }
 
 std::string left()
@@ -130,8 +142,10 @@ std::string left()
 
 	for (const auto &[memory, block] : blocks()) {
 		if (++shown > 8)
-			return text + "  … and more: " + std::to_string(blocks().size()) + " in all\n";
-		text += "  " + std::to_string(block.size) + " bytes of " + where(block.caller) + "\n";
+			return text + "  … and more: " + std::to_string(blocks().size()) +
+			       " in all\n";
+		text += "  " + std::to_string(block.size) + " bytes of " + where(block.caller) +
+			"\n";
 	}
 	return text;
 }
@@ -188,7 +202,9 @@ void *kern_alloc_array(size_t count, size_t size, unsigned int flags)
 {
 	const std::size_t bytes = memory::product(count, size);
 
-	return bytes > PTRDIFF_MAX ? nullptr : memory::allocate(bytes, flags, Sort::object, __builtin_return_address(0));
+	return bytes > PTRDIFF_MAX
+		       ? nullptr
+		       : memory::allocate(bytes, flags, Sort::object, __builtin_return_address(0));
 }
 
 void kern_free(const void *object)
@@ -202,7 +218,9 @@ void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
 {
 	const std::size_t bytes = memory::product(count, size);
 
-	return bytes > PTRDIFF_MAX ? nullptr : memory::allocate(bytes, flags, Sort::large, __builtin_return_address(0));
+	return bytes > PTRDIFF_MAX
+		       ? nullptr
+		       : memory::allocate(bytes, flags, Sort::large, __builtin_return_address(0));
 }
 
 /* What was allocated as an array without fallback is freed by this, too. */
@@ -212,12 +230,16 @@ void kern_free_large(const void *object)
 	if (!object)
 		return;
 	const auto found = memory::blocks().find(object);
-	memory::release(object, found != memory::blocks().end() && found->second.sort == Sort::object ? Sort::object : Sort::large);
+	memory::release(object,
+			found != memory::blocks().end() && found->second.sort == Sort::object
+				? Sort::object
+				: Sort::large);
 }
 
 struct page *kern_alloc_pages(unsigned int order, int, unsigned int flags)
 {
-	void *contents = memory::allocate(size_t{4096} << order, flags, Sort::pages, __builtin_return_address(0));
+	void *contents = memory::allocate(size_t{4096} << order, flags, Sort::pages,
+					  __builtin_return_address(0));
 
 	if (!contents)
 		return nullptr;
@@ -268,5 +290,4 @@ unsigned int kern_fail_work_allocation(unsigned int nth)
 {
 	return std::exchange(memory::until_work_failure, nth);
 }
-
 }

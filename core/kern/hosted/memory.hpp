@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The hosted kernel's memory: whatever is allocated in a run has been freed at its end, and nothing is freed that is still in use.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The hosted kernel's memory: whatever is
+// allocated in a run has been freed at its end, and nothing is freed that is still in use.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -11,7 +11,10 @@ namespace hosted::memory
 std::string left();
 /* A new run begins. */
 void reset();
-/* An allocation, of KERN_GFP_…, that the kernel makes on behalf of the running one, from `caller`: whether it fails. */
+/*
+ * An allocation, of KERN_GFP_…, that the kernel makes on behalf of the running one, from `caller`:
+ * whether it fails.
+ */
 bool fails(unsigned int flags, const void *caller);
 /* Between these the running one copes with allocations that fail. */
 void begin_failures();

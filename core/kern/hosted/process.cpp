@@ -15,5 +15,4 @@ u32 kern_process_number(struct kern_process *)
 {
 	return 0;
 }
-
 }

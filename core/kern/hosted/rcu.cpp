@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/rcu.h. A grace period is over at the first moment at which it may be: when every section that there was at its beginning has ended.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB include/kern/abi/rcu.h. A grace period is
+// over at the first moment at which it may be: when every section that there was at its beginning
+// has ended.
 #include <vector>
 #include <kern/abi/rcu.h>
 #include "calls.hpp"
@@ -13,7 +14,8 @@ using namespace hosted;
 namespace
 {
 
-class GracePeriod {
+class GracePeriod
+{
 public:
 	GracePeriod()
 	{
@@ -25,7 +27,9 @@ public:
 	{
 		for (const Section &section : sections_)
 			for (const Fiber *fiber : scheduler().fibers())
-				if (fiber == section.fiber && fiber->id == section.id && fiber->section == section.number && fiber->delays_grace_period())
+				if (fiber == section.fiber && fiber->id == section.id &&
+				    fiber->section == section.number &&
+				    fiber->delays_grace_period())
 					return false;
 		return true;
 	}
@@ -88,8 +92,9 @@ void kern_rcu_call(struct kern_rcu_item *item)
 	const Fiber *caller = &self;
 	const auto period = GracePeriod();
 	const auto over = [=] {
-		return period.over() && !(inside && caller->id == id && caller->section == section && caller->delays_grace_period() &&
-					  caller->state != State::finished);
+		return period.over() &&
+		       !(inside && caller->id == id && caller->section == section &&
+			 caller->delays_grace_period() && caller->state != State::finished);
 	};
 	const calls::Call call = {
 		.kind = Kind::soft_interrupt,
@@ -110,7 +115,6 @@ void kern_rcu_barrier(void)
 	while (deferred)
 		scheduler().block(&deferred);
 }
-
 }
 
 namespace hosted

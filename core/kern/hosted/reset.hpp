@@ -12,7 +12,10 @@ void reset_devices();
 void reset_messages();
 void reset_kunit();
 
-/* A queue of works that has not been destroyed, a mapping for DMA or a device that has not been ended: its name, or empty. */
+/*
+ * A queue of works that has not been destroyed, a mapping for DMA or a device that has not been
+ * ended: its name, or empty.
+ */
 std::string left_queues();
 std::string left_mappings();
 /* The kernel's log of the run. */

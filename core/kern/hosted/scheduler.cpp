@@ -12,7 +12,8 @@ namespace
 constexpr std::uint64_t step_ns = 100;
 // After so many steps alone a line of execution is taken for one that waits for another in a loop.
 constexpr std::uint64_t spinning = 5000;
-// Time goes on early only to a deadline as near as this: a machine may lose so much of it, but not a minute.
+// Time goes on early only to a deadline as near as this: a machine may lose so much of it, but not
+// a minute.
 constexpr std::uint64_t longest_leap_ns = 200'000'000;
 
 } // namespace
@@ -74,7 +75,9 @@ void Scheduler::cancel_alarm(std::uint64_t alarm)
 
 void Scheduler::ring_alarm(std::uint64_t alarm)
 {
-	const auto found = std::find_if(alarms_.begin(), alarms_.end(), [&](const auto &entry) { return entry.second.number == alarm; });
+	const auto found = std::find_if(alarms_.begin(), alarms_.end(), [&](const auto &entry) {
+		return entry.second.number == alarm;
+	});
 	auto expired = std::move(found->second.expired);
 
 	alarms_.erase(found);
@@ -125,7 +128,8 @@ Fiber *Scheduler::choose(Fiber *from, bool yields)
 	}
 	if (runnable_.size() == 1)
 		return runnable_.front();
-	std::sort(runnable_.begin(), runnable_.end(), [](const Fiber *a, const Fiber *b) { return a->ready < b->ready; });
+	std::sort(runnable_.begin(), runnable_.end(),
+		  [](const Fiber *a, const Fiber *b) { return a->ready < b->ready; });
 	Fiber *plain = from->state == State::runnable && !yields ? from : runnable_.front();
 	return strategy_->choose(from, runnable_, plain);
 }
@@ -151,8 +155,11 @@ void Scheduler::step(const Place &place)
 	self.steps++;
 	now_ += step_ns;
 	if (++steps_ > limit_)
-		fail("the run does not come to its end", "after " + std::to_string(limit_) + " steps");
-	if (const std::uint64_t next = next_deadline(); next != never && next > now_ && next - now_ <= longest_leap_ns && strategy_->lets_time_pass(self))
+		fail("the run does not come to its end",
+		     "after " + std::to_string(limit_) + " steps");
+	if (const std::uint64_t next = next_deadline(); next != never && next > now_ &&
+							next - now_ <= longest_leap_ns &&
+							strategy_->lets_time_pass(self))
 		now_ = next;
 	const bool spins = ++alone_ > spinning;
 	if (spins) {
@@ -171,7 +178,8 @@ void Scheduler::yield(const Place &place)
 	now_ += step_ns;
 	strategy_->has_spun(self);
 	if (++steps_ > limit_)
-		fail("the run does not come to its end", "after " + std::to_string(limit_) + " steps");
+		fail("the run does not come to its end",
+		     "after " + std::to_string(limit_) + " steps");
 	self.ready = ++readied_;
 	go_on_with(*choose(&self, true));
 }
@@ -207,8 +215,10 @@ void Scheduler::finish()
 	Fiber &self = *running_;
 
 	if (!self.held.empty())
-		fail("a lock is held at the end of its task or interrupt", lock_name(self.held.back().lock_class));
-	if (self.preempt_off || self.bh_off || self.rcu_readers || self.non_block || self.irqs_off != (self.kind == Kind::hard_interrupt))
+		fail("a lock is held at the end of its task or interrupt",
+		     lock_name(self.held.back().lock_class));
+	if (self.preempt_off || self.bh_off || self.rcu_readers || self.non_block ||
+	    self.irqs_off != (self.kind == Kind::hard_interrupt))
 		fail("a section is still open at the end of its task or interrupt", "");
 	self.state = State::finished;
 	if (self.kind != Kind::task)
@@ -234,7 +244,8 @@ void Scheduler::finish()
 void Scheduler::end_stretch()
 {
 	if (recording_)
-		stretches_.push_back({running_->id, running_->name, stretch_from_, running_->place, steps_ - stretch_begin_, now_});
+		stretches_.push_back({running_->id, running_->name, stretch_from_, running_->place,
+				      steps_ - stretch_begin_, now_});
 	stretch_begin_ = steps_;
 }
 
@@ -250,7 +261,8 @@ void Scheduler::deadlock()
 	std::string text;
 
 	for (const Fiber *fiber : live_)
-		text += "  " + fiber->name + " (" + std::to_string(fiber->id) + ") waits in " + describe(fiber->place) + "\n";
+		text += "  " + fiber->name + " (" + std::to_string(fiber->id) + ") waits in " +
+			describe(fiber->place) + "\n";
 	fail("nobody can run, and nobody waits for a moment", text);
 }
 

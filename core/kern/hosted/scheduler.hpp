@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The hosted kernel's scheduler: one line of execution runs at a time, as if each had a CPU of its own, and at each call of the seam and at
- * each atomic access the run's strategy says which goes on. Time is virtual: a step takes a tenth of a microsecond, and where nobody can
- * run the clock jumps to the next deadline. So a run is what its strategy makes it, and the same each time.
+ * The hosted kernel's scheduler: one line of execution runs at a time, as if each had a CPU of its
+ * own, and at each call of the seam and at each atomic access the run's strategy says which goes
+ * on. Time is virtual: a step takes a tenth of a microsecond, and where nobody can run the clock
+ * jumps to the next deadline. So a run is what its strategy makes it, and the same each time.
  */
 #pragma once
 #include <cstdint>
@@ -27,11 +28,12 @@ struct Stretch {
 	std::uint64_t at;
 };
 
-class Scheduler {
+class Scheduler
+{
 public:
 	/*
-	 * Runs `body` as a task, and all that comes of it, until everybody has finished. A failure does not return: fail().
-	 * limit: of steps.
+	 * Runs `body` as a task, and all that comes of it, until everybody has finished. A failure
+	 * does not return: fail(). limit: of steps.
 	 */
 	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
 
@@ -48,13 +50,18 @@ public:
 	void step(const Place &place);
 	/* The same, and if anybody else can run, somebody else does. */
 	void yield(const Place &place);
-	/* Stops the running one until wake() of the same address, or the deadline. False for that. */
+	/*
+	 * Stops the running one until wake() of the same address, or the deadline. False for that.
+	 */
 	bool block(const volatile void *on, std::uint64_t deadline = never);
 	void wake(const volatile void *on);
 	void wake(Fiber &fiber);
 	/* A new line of execution, which can run at once. */
 	Fiber &start(Kind kind, std::string name, std::function<void()> body);
-	/* Calls `expired` at a moment, with no line of execution's own state to rely on. The number is for cancel(). */
+	/*
+	 * Calls `expired` at a moment, with no line of execution's own state to rely on. The number
+	 * is for cancel().
+	 */
 	std::uint64_t set_alarm(std::uint64_t at, std::function<void()> expired);
 	void cancel_alarm(std::uint64_t alarm);
 	/* Its moment is now. */
@@ -77,7 +84,10 @@ private:
 	/* Whatever is due becomes able to run. */
 	void expire();
 	void make_ready(Fiber &fiber);
-	/* Who goes on; jumps to the next deadline where nobody can. nullptr: everybody has finished. */
+	/*
+	 * Who goes on; jumps to the next deadline where nobody can. nullptr: everybody has
+	 * finished.
+	 */
 	Fiber *choose(Fiber *from, bool yields);
 	void go_on_with(Fiber &next);
 	void end_stretch();
@@ -110,7 +120,8 @@ inline char grace_periods;
 #define HOSTED_STEP(object)                                                                        \
 	do {                                                                                       \
 		if (::hosted::scheduler().inside())                                                \
-			::hosted::scheduler().step({__func__, object, __builtin_return_address(0)}); \
+			::hosted::scheduler().step(                                                \
+				{__func__, object, __builtin_return_address(0)});                  \
 	} while (0)
 
 } // namespace hosted

@@ -29,9 +29,11 @@ namespace
 // A run's time may go on early so often: who waits for a minute is to see his minute.
 constexpr unsigned int leaps_of_run = 16;
 
-class Walk final : public Strategy {
+class Walk final : public Strategy
+{
 public:
-	explicit Walk(std::uint64_t seed) : Strategy(seed), random_(seed), one_in_(std::uint64_t{2} << random_.below(6))
+	explicit Walk(std::uint64_t seed)
+	    : Strategy(seed), random_(seed), one_in_(std::uint64_t{2} << random_.below(6))
 	{
 		leap_one_in_ = std::uint64_t{64} << random_.below(5);
 		fail_one_in_ = std::uint64_t{4} << random_.below(6);
@@ -58,7 +60,8 @@ private:
 	unsigned int leaps_ = 0;
 };
 
-class Priorities final : public Strategy {
+class Priorities final : public Strategy
+{
 public:
 	Priorities(std::uint64_t seed, std::uint64_t length) : Strategy(seed), random_(seed)
 	{
@@ -77,8 +80,10 @@ public:
 		if (std::find(changes_.begin(), changes_.end(), steps_) != changes_.end())
 			from->priority = --lowest_;
 		steps_++;
-		return *std::max_element(runnable.begin(), runnable.end(),
-					 [](Fiber *a, Fiber *b) { return std::tuple(a->priority, b->ready) < std::tuple(b->priority, a->ready); });
+		return *std::max_element(runnable.begin(), runnable.end(), [](Fiber *a, Fiber *b) {
+			return std::tuple(a->priority, b->ready) <
+			       std::tuple(b->priority, a->ready);
+		});
 	}
 	bool lets_time_pass(const Fiber &) override { return steps_ == leap_at_; }
 	bool fails_allocation(const Fiber &) override { return random_.below(fail_one_in_) == 0; }
@@ -92,7 +97,8 @@ private:
 	std::uint64_t leap_at_, fail_one_in_, steps_ = 0, lowest_ = top;
 };
 
-class Planned final : public Strategy {
+class Planned final : public Strategy
+{
 public:
 	Planned(std::uint64_t seed, const Plan &plan) : Strategy(seed)
 	{
@@ -102,10 +108,13 @@ public:
 
 	Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) override
 	{
-		const auto found = decisions_.find({Decision::What::give_way, from->id, from->steps});
+		const auto found =
+			decisions_.find({Decision::What::give_way, from->id, from->steps});
 		if (found == decisions_.end())
 			return plain;
-		const auto next = std::find_if(runnable.begin(), runnable.end(), [&](Fiber *fiber) { return fiber->id == found->second; });
+		const auto next = std::find_if(runnable.begin(), runnable.end(), [&](Fiber *fiber) {
+			return fiber->id == found->second;
+		});
 		return next == runnable.end() ? plain : *next;
 	}
 	bool lets_time_pass(const Fiber &from) override
@@ -114,11 +123,13 @@ public:
 	}
 	bool fails_allocation(const Fiber &from) override
 	{
-		return decisions_.contains({Decision::What::fail_allocation, from.id, from.allocations});
+		return decisions_.contains(
+			{Decision::What::fail_allocation, from.id, from.allocations});
 	}
 
 private:
-	std::map<std::tuple<Decision::What, std::uint32_t, std::uint64_t>, std::uint32_t> decisions_;
+	std::map<std::tuple<Decision::What, std::uint32_t, std::uint64_t>, std::uint32_t>
+		decisions_;
 };
 
 } // namespace

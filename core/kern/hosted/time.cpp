@@ -105,7 +105,8 @@ void kern_random_bytes(void *to, size_t size)
 		bytes[i] = static_cast<unsigned char>(draw());
 }
 
-struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name, int *error)
+struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,
+				      int *error)
 {
 	HOSTED_STEP(nullptr);
 	check_may_sleep("starts a thread");
@@ -147,5 +148,4 @@ bool kern_thread_should_stop(void)
 	HOSTED_STEP(nullptr);
 	return static_cast<task_struct *>(scheduler().current().thread)->stops;
 }
-
 }

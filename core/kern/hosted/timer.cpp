@@ -22,9 +22,7 @@ calls::Call call_of(kern_timer_item *item)
 
 extern "C" {
 
-void kern_timer_init(struct kern_timer_item *, const char *, struct kern_lock_class_key *)
-{
-}
+void kern_timer_init(struct kern_timer_item *, const char *, struct kern_lock_class_key *) {}
 
 void kern_timer_exit(struct kern_timer_item *item)
 {
@@ -59,14 +57,14 @@ bool kern_timer_pending(struct kern_timer_item *item)
 	return calls::due(item);
 }
 
-void kern_tasklet_init(struct kern_tasklet_item *)
-{
-}
+void kern_tasklet_init(struct kern_tasklet_item *) {}
 
 void kern_tasklet_schedule(struct kern_tasklet_item *item)
 {
 	HOSTED_STEP(item);
-	calls::request(item, {.kind = Kind::soft_interrupt, .name = "tasklet", .run = [item] { item->run(item); }});
+	calls::request(item, {.kind = Kind::soft_interrupt, .name = "tasklet", .run = [item] {
+				      item->run(item);
+			      }});
 	HOSTED_STEP(item);
 }
 
@@ -76,14 +74,15 @@ void kern_tasklet_cancel_sync(struct kern_tasklet_item *item)
 	calls::cancel_and_wait(item, true);
 }
 
-void kern_irq_work_init(struct kern_irq_work_item *)
-{
-}
+void kern_irq_work_init(struct kern_irq_work_item *) {}
 
 bool kern_irq_work_queue(struct kern_irq_work_item *item)
 {
 	HOSTED_STEP(item);
-	const bool fresh = calls::request(item, {.kind = Kind::hard_interrupt, .name = "hard interrupt", .run = [item] { item->run(item); }, .overlaps = true});
+	const bool fresh = calls::request(item, {.kind = Kind::hard_interrupt,
+						 .name = "hard interrupt",
+						 .run = [item] { item->run(item); },
+						 .overlaps = true});
 	HOSTED_STEP(item);
 	return fresh;
 }
@@ -95,5 +94,4 @@ void kern_irq_work_sync(struct kern_irq_work_item *item)
 	while (calls::flush(item))
 		;
 }
-
 }

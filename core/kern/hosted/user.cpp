@@ -19,5 +19,4 @@ int kern_user_is_zero(const void __user *, size_t)
 {
 	return -EFAULT;
 }
-
 }

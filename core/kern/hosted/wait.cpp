@@ -113,7 +113,8 @@ bool kern_completion_done(struct kern_completion *completion)
 	return count(completion) != 0;
 }
 
-void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name, struct kern_lock_class_key *key)
+void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name,
+			  struct kern_lock_class_key *key)
 {
 	of(queue) = {.first = nullptr, .lock_class = key};
 	lock_order::name(key, name);
@@ -136,7 +137,10 @@ void kern_wake_up_all(struct kern_wait_queue *queue)
 
 void kern_wait_entry_init(struct kern_wait_entry *native)
 {
-	of(native) = {.next = nullptr, .previous = nullptr, .fiber = &scheduler().current(), .woken = false};
+	of(native) = {.next = nullptr,
+		      .previous = nullptr,
+		      .fiber = &scheduler().current(),
+		      .woken = false};
 }
 
 long kern_wait_prepare(struct kern_wait_queue *native, struct kern_wait_entry *waiter, bool)
@@ -162,7 +166,10 @@ long kern_wait_sleep(long jiffies)
 	Fiber &self = scheduler().current();
 	auto *entry = static_cast<Entry *>(self.wait_entry);
 	const std::uint64_t now = scheduler().now();
-	const std::uint64_t deadline = jiffies == KERN_FOREVER ? never : now + static_cast<std::uint64_t>(jiffies) * nanoseconds_of_jiffy;
+	const std::uint64_t deadline =
+		jiffies == KERN_FOREVER
+			? never
+			: now + static_cast<std::uint64_t>(jiffies) * nanoseconds_of_jiffy;
 
 	HOSTED_STEP(entry);
 	check_may_sleep("waits for a condition");
@@ -171,7 +178,9 @@ long kern_wait_sleep(long jiffies)
 	if (jiffies == KERN_FOREVER)
 		return KERN_FOREVER;
 	const std::uint64_t then = scheduler().now();
-	return then >= deadline ? 0 : static_cast<long>((deadline - then + nanoseconds_of_jiffy - 1) / nanoseconds_of_jiffy);
+	return then >= deadline ? 0
+				: static_cast<long>((deadline - then + nanoseconds_of_jiffy - 1) /
+						    nanoseconds_of_jiffy);
 }
 
 void kern_wait_finish(struct kern_wait_queue *native, struct kern_wait_entry *waiter)
@@ -187,5 +196,4 @@ void kern_wait_finish(struct kern_wait_queue *native, struct kern_wait_entry *wa
 	}
 	HOSTED_STEP(native);
 }
-
 }

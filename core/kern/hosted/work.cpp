@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/work.h: each work runs in a task of its own; those of an ordered queue one after the other.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB include/kern/abi/work.h: each work runs in
+// a task of its own; those of an ordered queue one after the other.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -35,7 +35,7 @@ static_assert(sizeof(Native) <= sizeof(kern_work) && sizeof(Native) <= sizeof(ke
 std::uint64_t queued;
 std::set<const workqueue_struct *> queues;
 
-template <class Item>
+template<class Item>
 Native &native(Item *item)
 {
 	return *reinterpret_cast<Native *>(&item->native);
@@ -52,7 +52,7 @@ std::string short_name(const std::string &name)
 	return "work " + name.substr(from, name.find(';', from) - from);
 }
 
-template <class Item>
+template<class Item>
 void init(Item *item, const char *name, kern_lock_class_key *key)
 {
 	native(item) = {.lock_class = key, .name = name};
@@ -61,13 +61,13 @@ void init(Item *item, const char *name, kern_lock_class_key *key)
 }
 
 /* Whoever waits for a work waits for all that it takes. */
-template <class Item>
+template<class Item>
 void take_as_lock(Item *item)
 {
 	lock_order::taking(item, native(item).lock_class, false);
 }
 
-template <class Item>
+template<class Item>
 calls::Call call_of(workqueue_struct *queue, Item *item)
 {
 	const void *lock_class = native(item).lock_class;
@@ -89,7 +89,11 @@ calls::Call call_of(workqueue_struct *queue, Item *item)
 				*serial = ++queued;
 				queue->unfinished.push_back(*serial);
 			},
-		.turn = [queue, serial] { return queue->kind != KERN_WORKQUEUE_ORDERED || queue->unfinished.front() == *serial; },
+		.turn =
+			[queue, serial] {
+				return queue->kind != KERN_WORKQUEUE_ORDERED ||
+				       queue->unfinished.front() == *serial;
+			},
 		.turn_of = queue,
 		.ended =
 			[queue, serial] {
@@ -103,10 +107,11 @@ bool queue_after(workqueue_struct *queue, kern_delayed_work_item *item, unsigned
 {
 	if (ms == 0)
 		return calls::request(item, call_of(queue, item));
-	return calls::request_at(item, scheduler().now() + ms * nanoseconds_of_ms, call_of(queue, item));
+	return calls::request_at(item, scheduler().now() + ms * nanoseconds_of_ms,
+				 call_of(queue, item));
 }
 
-template <class Item>
+template<class Item>
 bool cancel_sync(Item *item)
 {
 	take_as_lock(item);
@@ -177,7 +182,8 @@ bool kern_work_pending(struct kern_work_item *item)
 	return calls::due(item);
 }
 
-void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name, struct kern_lock_class_key *key)
+void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name,
+			    struct kern_lock_class_key *key)
 {
 	init(item, name, key);
 }
@@ -190,7 +196,8 @@ void kern_delayed_work_exit(struct kern_delayed_work_item *item)
 	cancel_sync(item);
 }
 
-bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms)
+bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
+			     unsigned int ms)
 {
 	HOSTED_STEP(item);
 	item->used = true;
@@ -199,7 +206,8 @@ bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed
 	return fresh;
 }
 
-bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms)
+bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
+			      unsigned int ms)
 {
 	HOSTED_STEP(item);
 	item->used = true;
@@ -261,5 +269,4 @@ struct workqueue_struct *kern_workqueue_system(void)
 {
 	return &system_queue;
 }
-
 }

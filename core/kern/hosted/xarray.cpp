@@ -17,7 +17,7 @@ namespace
 using Map = std::map<unsigned long, void *>;
 using Numbers = std::set<unsigned int>;
 
-template <class T, class Native>
+template<class T, class Native>
 T *&of(Native *native)
 {
 	static_assert(sizeof(Native) >= sizeof(T *));
@@ -79,7 +79,8 @@ int kern_xa_insert(struct kern_xarray *array, unsigned long index, void *entry, 
 	return of<Map>(array)->try_emplace(index, entry).second ? 0 : -EBUSY;
 }
 
-int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, unsigned int flags)
+int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+		  unsigned int flags)
 {
 	check_interrupts_on();
 	if (memory::fails(flags, __builtin_return_address(0)))
@@ -91,13 +92,15 @@ int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u
 	return 0;
 }
 
-int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, u32 *next, unsigned int flags)
+int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+			 u32 *next, unsigned int flags)
 {
 	check_interrupts_on();
 	if (memory::fails(flags, __builtin_return_address(0)))
 		return -ENOMEM;
 	Map &map = *of<Map>(array);
-	if (!find_free(map, *next > min ? *next : min, max, *index) && !find_free(map, min, max, *index))
+	if (!find_free(map, *next > min ? *next : min, max, *index) &&
+	    !find_free(map, min, max, *index))
 		return -EBUSY;
 	map[*index] = entry;
 	*next = *index + 1;
@@ -161,5 +164,4 @@ bool kern_ida_empty(struct kern_ida *ida)
 {
 	return of<Numbers>(ida)->empty();
 }
-
 }

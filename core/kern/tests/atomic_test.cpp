@@ -4,7 +4,8 @@
 #include <kern/thread.hpp>
 #include <kern/time.hpp>
 
-namespace {
+namespace
+{
 
 constexpr int rounds = 20000;
 
@@ -25,11 +26,13 @@ void atomic_adds_are_not_lost(kern::kunit::Test &test)
 	Adder adders[4] = {{&counter}, {&counter}, {&counter}, {&counter}};
 	kern::Thread threads[4];
 	for (int i = 0; i < 4; i++) {
-		auto thread = kern::Thread::create("kern-atomic", kern::method<&Adder::run>, &adders[i]);
+		auto thread =
+			kern::Thread::create("kern-atomic", kern::method<&Adder::run>, &adders[i]);
 		ASSERT_OK(thread);
 		threads[i] = thread.take();
 	}
-	// A thread that is stopped before it began returns -EINTR, so let each come to an end by itself.
+	// A thread that is stopped before it began returns -EINTR, so let each come to an end by
+	// itself.
 	while (counter.load_acquire() < u64{4} * rounds && !test.failed())
 		kern::sleep_ms(1);
 	for (auto &thread : threads)

@@ -2,7 +2,8 @@
 #include <kern/bits.hpp>
 #include <kern/kunit.hpp>
 
-namespace {
+namespace
+{
 
 using Low = kern::Field<u32, 3, 0>;
 using High = kern::Field<u32, 31, 28>;

@@ -2,9 +2,13 @@
 #include <kern/budget.hpp>
 #include <kern/kunit.hpp>
 
-namespace {
+namespace
+{
 
-/* What is taken never is more than there is, however it is asked for; what goes back can be had again. */
+/*
+ * What is taken never is more than there is, however it is asked for; what goes back can be had
+ * again.
+ */
 void budget_is_never_exceeded(kern::kunit::Test &test)
 {
 	kern::Budget budget(10, -EDQUOT);

@@ -3,7 +3,8 @@
 #include <kern/errno.h>
 #include <kern/kunit.hpp>
 
-namespace {
+namespace
+{
 
 struct Shown {
 	void show(kern::debugfs::Output &out) { out.print("number %d of %s\n", number, "all"); }
@@ -52,4 +53,5 @@ void debugfs_entries_come_and_go(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_shows_and_takes), KUNIT_CASE(debugfs_entries_come_and_go));
+KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_shows_and_takes),
+	    KUNIT_CASE(debugfs_entries_come_and_go));

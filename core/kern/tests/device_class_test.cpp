@@ -4,7 +4,8 @@
 #include <kern/file.hpp>
 #include <kern/kunit.hpp>
 
-namespace {
+namespace
+{
 
 struct Value {
 	kern::Result<> show(kern::sysfs::Output &out)
@@ -28,11 +29,13 @@ void device_class_entries_come_and_go(kern::kunit::Test &test)
 	kern::kunit::FakeDevice parent("weft-kern-test-class");
 	ASSERT_TRUE(parent.native() != nullptr);
 	for (int round = 0; round < 2; round++) {
-		auto made = kern::DeviceClass::create("weft_kern_test", {.abi_version = "6", .node_mode = 0, .tells_name = true});
+		auto made = kern::DeviceClass::create(
+			"weft_kern_test", {.abi_version = "6", .node_mode = 0, .tells_name = true});
 		ASSERT_OK(made);
 		const kern::DeviceClass kind = made.take();
 		Value value;
-		kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>, &value);
+		kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>,
+				       &value);
 		const kern_class_file files[] = {{"value", &file.native()}};
 		auto first = kern::ClassDevice::create(kind, parent.native(), "first0", files);
 		ASSERT_OK(first);
@@ -41,7 +44,8 @@ void device_class_entries_come_and_go(kern::kunit::Test &test)
 		EXPECT_OK(alone);
 		{
 			// Below a class device as below any other.
-			auto below = kern::sysfs::Directory::create("below", first.value().native());
+			auto below =
+				kern::sysfs::Directory::create("below", first.value().native());
 			EXPECT_OK(below);
 		}
 	}
@@ -86,4 +90,5 @@ void misc_nodes_come_and_go(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_nodes_come_and_go), KUNIT_CASE(device_class_entries_come_and_go), KUNIT_CASE(device_class_file_is_stored));
+KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_nodes_come_and_go),
+	    KUNIT_CASE(device_class_entries_come_and_go), KUNIT_CASE(device_class_file_is_stored));

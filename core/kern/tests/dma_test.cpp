@@ -3,7 +3,8 @@
 #include <kern/kunit.hpp>
 #include <kern/span.hpp>
 
-namespace {
+namespace
+{
 
 /* A coherent buffer is zeroed, aligned to a page, and has one owner. */
 void coherent_buffer_is_zeroed(kern::kunit::Test &test)
@@ -56,11 +57,15 @@ void streaming_maps(kern::kunit::Test &test)
 	auto whole = kern::dma::map_single(device.native(), pages.address(), pages.size(),
 					   kern::dma::Direction::from_device);
 	ASSERT_OK(whole);
-	kern::dma::sync_for_cpu(device.native(), whole.value(), 64, kern::dma::Direction::from_device);
-	kern::dma::sync_for_device(device.native(), whole.value(), 64, kern::dma::Direction::from_device);
-	kern::dma::unmap_single(device.native(), whole.value(), pages.size(), kern::dma::Direction::from_device);
+	kern::dma::sync_for_cpu(device.native(), whole.value(), 64,
+				kern::dma::Direction::from_device);
+	kern::dma::sync_for_device(device.native(), whole.value(), 64,
+				   kern::dma::Direction::from_device);
+	kern::dma::unmap_single(device.native(), whole.value(), pages.size(),
+				kern::dma::Direction::from_device);
 
-	auto part = kern::dma::map_page(device.native(), pages.get(), 256, 512, kern::dma::Direction::to_device);
+	auto part = kern::dma::map_page(device.native(), pages.get(), 256, 512,
+					kern::dma::Direction::to_device);
 	ASSERT_OK(part);
 	EXPECT_EQ(part.value() % kern::page_size, 256u);
 	kern::dma::unmap_page(device.native(), part.value(), 512, kern::dma::Direction::to_device);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MSI-X vectors and their handlers, with the interrupts of a network controller that QEMU models: an Intel 82574L, which raises
-// any of its causes when software writes the cause's bit.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MSI-X vectors and their handlers, with the
+// interrupts of a network controller that QEMU models: an Intel 82574L, which raises any of its
+// causes when software writes the cause's bit.
 #include <kern/completion.hpp>
 #include <kern/irq.hpp>
 #include <kern/kunit.hpp>
@@ -8,10 +8,12 @@
 
 extern "C" const struct pci_device_id kern_test_nic_ids[];
 
-namespace {
+namespace
+{
 
 /* Registers of BAR 0, and causes (82574 datasheet, 10.2.4). */
-namespace nic {
+namespace nic
+{
 constexpr u64 icr = 0xc0, ics = 0xc8, ims = 0xd0, imc = 0xd8, eiac = 0xdc, ivar = 0xe4;
 constexpr u32 rx_queue_0 = 1u << 20, rx_queue_1 = 1u << 21;
 constexpr u32 vectors_0_and_1 = 0x8 | 0x9 << 4; /* valid, vector: of receive queue 0 and of 1 */
@@ -40,7 +42,8 @@ struct Seen {
 	bool own = true, others = false, after_free = false;
 } seen;
 
-class Nic {
+class Nic
+{
 public:
 	static kern::Result<kern::Owned<Nic>> probe(kern::pci::Device pci, unsigned long)
 	{
@@ -48,8 +51,10 @@ public:
 		nic->enabled_ = TRY(kern::pci::Enabled::create(pci, "weft_kern_test"));
 		nic->registers_ = TRY(pci.map_bar(0));
 		/* More than it has. */
-		seen.asked_too_many = static_cast<unsigned int>(-kern::pci::InterruptVectors::create(pci, 64, 64).error());
-		nic->vectors_ = TRY(kern::pci::InterruptVectors::create(pci, vector_count, vector_count));
+		seen.asked_too_many = static_cast<unsigned int>(
+			-kern::pci::InterruptVectors::create(pci, 64, 64).error());
+		nic->vectors_ =
+			TRY(kern::pci::InterruptVectors::create(pci, vector_count, vector_count));
 		seen.given = nic->vectors_.count();
 		TRY(nic->interrupt());
 		seen.probed++;
@@ -76,7 +81,9 @@ private:
 		}
 		seen.times = lines[0].times.load_relaxed();
 		seen.others = lines[1].times.load_relaxed() != 0;
-		/* One handler is gone; the other's interrupt comes behind what it would have got. */
+		/*
+		 * One handler is gone; the other's interrupt comes behind what it would have got.
+		 */
 		lines[0].irq.free();
 		const unsigned int before = lines[0].times.load_relaxed();
 		raise(causes[0]);

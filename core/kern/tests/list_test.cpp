@@ -2,7 +2,8 @@
 #include <kern/kunit.hpp>
 #include <kern/list.hpp>
 
-namespace {
+namespace
+{
 
 struct Element {
 	explicit Element(int v) : value(v) {}
@@ -81,5 +82,5 @@ void list_splices(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order), KUNIT_CASE(list_element_leaves_inside_the_loop),
-	    KUNIT_CASE(list_splices));
+KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order),
+	    KUNIT_CASE(list_element_leaves_inside_the_loop), KUNIT_CASE(list_splices));

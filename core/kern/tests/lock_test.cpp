@@ -5,13 +5,14 @@
 #include <kern/thread.hpp>
 #include <kern/time.hpp>
 
-namespace {
+namespace
+{
 
 constexpr int threads = 4;
 constexpr int rounds = 3000;
 
 /* A read-modify-write that loses updates if two are in it at once. */
-template <class Lock>
+template<class Lock>
 struct Contended {
 	explicit Contended(kern::LockClass &lock_class) : lock(lock_class) {}
 	int run()
@@ -33,13 +34,14 @@ struct Contended {
 	kern::Completion done;
 };
 
-template <class Lock>
+template<class Lock>
 void excludes(kern::kunit::Test &test, kern::LockClass &lock_class)
 {
 	Contended<Lock> contended(lock_class);
 	kern::Thread running[threads];
 	for (auto &thread : running) {
-		auto created = kern::Thread::create("kern-lock", kern::method<&Contended<Lock>::run>, &contended);
+		auto created = kern::Thread::create(
+			"kern-lock", kern::method<&Contended<Lock>::run>, &contended);
 		ASSERT_OK(created);
 		thread = created.take();
 	}
@@ -50,16 +52,32 @@ void excludes(kern::kunit::Test &test, kern::LockClass &lock_class)
 }
 
 /* Under each kind of lock, one at a time. */
-void spin_lock_excludes(kern::kunit::Test &test) { excludes<kern::SpinLock>(test, KERN_LOCK_CLASS("test.spin")); }
-void bh_lock_excludes(kern::kunit::Test &test) { excludes<kern::BhSpinLock>(test, KERN_LOCK_CLASS("test.bh")); }
-void irq_lock_excludes(kern::kunit::Test &test) { excludes<kern::IrqSpinLock>(test, KERN_LOCK_CLASS("test.irq")); }
-void mutex_excludes(kern::kunit::Test &test) { excludes<kern::Mutex>(test, KERN_LOCK_CLASS("test.mutex")); }
-void rw_lock_excludes_writers(kern::kunit::Test &test) { excludes<kern::RwLock>(test, KERN_LOCK_CLASS("test.rw")); }
+void spin_lock_excludes(kern::kunit::Test &test)
+{
+	excludes<kern::SpinLock>(test, KERN_LOCK_CLASS("test.spin"));
+}
+void bh_lock_excludes(kern::kunit::Test &test)
+{
+	excludes<kern::BhSpinLock>(test, KERN_LOCK_CLASS("test.bh"));
+}
+void irq_lock_excludes(kern::kunit::Test &test)
+{
+	excludes<kern::IrqSpinLock>(test, KERN_LOCK_CLASS("test.irq"));
+}
+void mutex_excludes(kern::kunit::Test &test)
+{
+	excludes<kern::Mutex>(test, KERN_LOCK_CLASS("test.mutex"));
+}
+void rw_lock_excludes_writers(kern::kunit::Test &test)
+{
+	excludes<kern::RwLock>(test, KERN_LOCK_CLASS("test.rw"));
+}
 
 /* The guard of an IrqSpinLock disables interrupts and gives back what was before. */
 void irq_guard_restores(kern::kunit::Test &test)
 {
-	kern::IrqSpinLock outer(KERN_LOCK_CLASS("test.outer")), inner(KERN_LOCK_CLASS("test.inner"));
+	kern::IrqSpinLock outer(KERN_LOCK_CLASS("test.outer")),
+		inner(KERN_LOCK_CLASS("test.inner"));
 	bool in_outer, in_inner, after_inner;
 
 	EXPECT_FALSE(kern_irqs_disabled());
@@ -124,7 +142,8 @@ void shared_and_try(kern::kunit::Test &test)
 	} tryer{&mutex, true, {}};
 	{
 		kern::SharedGuard guard(lock);
-		auto thread = kern::Thread::create("kern-reader", kern::method<&Reader::run>, &reader);
+		auto thread =
+			kern::Thread::create("kern-reader", kern::method<&Reader::run>, &reader);
 		ASSERT_OK(thread);
 		EXPECT_TRUE(reader.inside.wait_for(10000));
 	}
@@ -140,6 +159,7 @@ void shared_and_try(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_lock, KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes), KUNIT_CASE(irq_lock_excludes),
-	    KUNIT_CASE(mutex_excludes), KUNIT_CASE(rw_lock_excludes_writers), KUNIT_CASE(irq_guard_restores),
+KUNIT_SUITE(kern_lock, KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes),
+	    KUNIT_CASE(irq_lock_excludes), KUNIT_CASE(mutex_excludes),
+	    KUNIT_CASE(rw_lock_excludes_writers), KUNIT_CASE(irq_guard_restores),
 	    KUNIT_CASE(locked_gives_access), KUNIT_CASE(shared_and_try));

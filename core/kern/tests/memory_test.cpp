@@ -3,7 +3,8 @@
 #include <kern/memory.hpp>
 #include <kern/span.hpp>
 
-namespace {
+namespace
+{
 
 struct Base {
 	virtual ~Base() = default;
@@ -20,7 +21,9 @@ struct Derived : Other, Base {
 	int *destroyed;
 };
 
-/* An Owned destroys its object once, also through a base that does not begin where the object does. */
+/*
+ * An Owned destroys its object once, also through a base that does not begin where the object does.
+ */
 void owned_destroys_once(kern::kunit::Test &test)
 {
 	int destroyed = 0;

@@ -2,7 +2,8 @@
 #include <kern/kunit.hpp>
 #include <kern/mmio.hpp>
 
-namespace {
+namespace
+{
 
 /* An access touches its bytes and no others, in the byte order that it names. */
 void mmio_touches_its_bytes(kern::kunit::Test &test)

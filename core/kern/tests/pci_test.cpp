@@ -5,7 +5,8 @@
 
 extern "C" const struct pci_device_id kern_test_pci_ids[];
 
-namespace {
+namespace
+{
 
 struct Seen {
 	int alive = 0;
@@ -17,7 +18,8 @@ struct Seen {
 } seen;
 
 /* Looks at a host bridge, which has no driver of its own, and touches nothing. */
-class Probe {
+class Probe
+{
 public:
 	static kern::Result<kern::Owned<Probe>> probe(kern::pci::Device pci, unsigned long data)
 	{
@@ -26,7 +28,8 @@ public:
 		seen.config_id = TRY(pci.read_config32(0));
 		seen.vendor = pci.vendor_id();
 		seen.device = pci.device_id();
-		seen.bad_offset_refused = !pci.read_config32(0x1001).ok() && !pci.map_bar(0, 0, ~u64{0}).ok();
+		seen.bad_offset_refused =
+			!pci.read_config32(0x1001).ok() && !pci.map_bar(0, 0, ~u64{0}).ok();
 		return kern::adopt(new (kern::Gfp::kernel) Probe());
 	}
 	~Probe() { seen.alive--; }

@@ -6,7 +6,8 @@
 #include <kern/thread.hpp>
 #include <kern/time.hpp>
 
-namespace {
+namespace
+{
 
 struct Table {
 	u64 a = 1, b = 1;
@@ -83,4 +84,5 @@ void deferred_waits_for_readers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_rcu, KUNIT_CASE(reader_sees_a_whole_table), KUNIT_CASE(deferred_waits_for_readers));
+KUNIT_SUITE(kern_rcu, KUNIT_CASE(reader_sees_a_whole_table),
+	    KUNIT_CASE(deferred_waits_for_readers));

@@ -2,7 +2,8 @@
 #include <kern/kunit.hpp>
 #include <kern/ref.hpp>
 
-namespace {
+namespace
+{
 
 struct Object : kern::RefCounted<Object> {
 	explicit Object(int &d) : destroyed(d) {}

@@ -3,7 +3,8 @@
 #include <kern/memory.hpp>
 #include <kern/result.hpp>
 
-namespace {
+namespace
+{
 
 struct Counted {
 	explicit Counted(int &c) : count(&c) { ++*count; }
@@ -19,7 +20,10 @@ kern::Result<int> half(int value)
 	return value / 2;
 }
 
-kern::Result<int> quarter(int value) { return TRY(half(TRY(half(value)))); }
+kern::Result<int> quarter(int value)
+{
+	return TRY(half(TRY(half(value))));
+}
 
 kern::Result<> refuse(int status)
 {
@@ -71,5 +75,5 @@ void result_destroys_its_value(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_result, KUNIT_CASE(result_carries_value_or_error), KUNIT_CASE(try_passes_errors_on),
-	    KUNIT_CASE(result_destroys_its_value));
+KUNIT_SUITE(kern_result, KUNIT_CASE(result_carries_value_or_error),
+	    KUNIT_CASE(try_passes_errors_on), KUNIT_CASE(result_destroys_its_value));

@@ -4,7 +4,8 @@
 #include <kern/memory.hpp>
 #include <kern/sysfs.hpp>
 
-namespace {
+namespace
+{
 
 struct Shown {
 	kern::Result<> show(kern::sysfs::Output &out)
@@ -35,7 +36,10 @@ void sysfs_file_shows_a_page(kern::kunit::Test &test)
 	EXPECT_EQ(file.native().show(&file.native(), text), -EIO);
 }
 
-/* Directories and files come and go as their owners do; a name is taken while it is there, and free again. */
+/*
+ * Directories and files come and go as their owners do; a name is taken while it is there, and free
+ * again.
+ */
 void sysfs_entries_come_and_go(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("weft-kern-test-sysfs");

@@ -4,9 +4,13 @@
 #include <kern/thread.hpp>
 #include <kern/time.hpp>
 
-namespace {
+namespace
+{
 
-/* A thread runs until it is told to stop, and gives its result; one that has ended already does too. */
+/*
+ * A thread runs until it is told to stop, and gives its result; one that has ended already does
+ * too.
+ */
 void thread_stops_with_its_result(kern::kunit::Test &test)
 {
 	struct Worker {
@@ -22,7 +26,8 @@ void thread_stops_with_its_result(kern::kunit::Test &test)
 	};
 	for (bool at_once : {false, true}) {
 		Worker worker{at_once, {}};
-		auto thread = kern::Thread::create("kern-thread", kern::method<&Worker::run>, &worker);
+		auto thread =
+			kern::Thread::create("kern-thread", kern::method<&Worker::run>, &worker);
 		ASSERT_OK(thread);
 		EXPECT_TRUE(worker.started.wait_for(10000));
 		EXPECT_EQ(thread.value().stop(), 42);

@@ -5,7 +5,8 @@
 #include <kern/time.hpp>
 #include <kern/timer.hpp>
 
-namespace {
+namespace
+{
 
 /* Not on the stack, where the kernel's object debugging does not want a timer. */
 struct Alarm {
@@ -25,7 +26,10 @@ void timer_fires_after_its_time(kern::kunit::Test &test)
 	auto made = kern::make<Alarm>(kern::Gfp::kernel);
 	ASSERT_OK(made);
 	Alarm &alarm = *made.value();
-	/* In the timer's own unit: a guest's clocks do not agree where the host was busy as they were calibrated. */
+	/*
+	 * In the timer's own unit: a guest's clocks do not agree where the host was busy as they
+	 * were calibrated.
+	 */
 	const u64 before = kern_jiffies();
 	alarm.timer.start(20);
 	EXPECT_TRUE(alarm.timer.pending());
@@ -52,4 +56,5 @@ void timer_is_cancelled_and_moved(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time), KUNIT_CASE(timer_is_cancelled_and_moved));
+KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time),
+	    KUNIT_CASE(timer_is_cancelled_and_moved));

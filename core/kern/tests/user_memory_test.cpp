@@ -3,7 +3,8 @@
 #include <kern/kunit_process.hpp>
 #include <kern/user_memory.hpp>
 
-namespace {
+namespace
+{
 
 using kern::page_size;
 using kern::UserMemory;
@@ -22,7 +23,9 @@ struct Bench {
 	u64 pinned() const { return process.pinned_pages() - pinned_before; }
 };
 
-/* The device sees the process's bytes and the process the device's, in the order of the addresses. */
+/*
+ * The device sees the process's bytes and the process the device's, in the order of the addresses.
+ */
 void both_sides_see_the_same(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 600; // more pages than are pinned in one step
@@ -31,7 +34,10 @@ void both_sides_see_the_same(kern::kunit::Test &test)
 	Mapping mapping(count * page_size);
 	ASSERT_NE(mapping.address(), 0u);
 	for (u32 i = 0; i < count; i++)
-		ASSERT_EQ(kern_copy_to_user(reinterpret_cast<void *>(mapping.address() + i * page_size), &i, sizeof(i)), 0);
+		ASSERT_EQ(kern_copy_to_user(
+				  reinterpret_cast<void *>(mapping.address() + i * page_size), &i,
+				  sizeof(i)),
+			  0);
 	auto memory = bench.pin(mapping.address() + 8, mapping.size() - 16);
 	ASSERT_OK(memory);
 	EXPECT_EQ(memory.value().pages(), count);
@@ -41,7 +47,8 @@ void both_sides_see_the_same(kern::kunit::Test &test)
 	u32 page = 0;
 	memory.value().for_each([&](u64 address, u64 size) {
 		for (u64 at = 0; at < size; at += page_size, page++) {
-			u32 *seen = static_cast<u32 *>(kern_kunit_dma_memory(bench.device.native(), address + at));
+			u32 *seen = static_cast<u32 *>(
+				kern_kunit_dma_memory(bench.device.native(), address + at));
 			EXPECT_EQ(*seen, page);
 			*seen = ~page;
 		}
@@ -50,7 +57,10 @@ void both_sides_see_the_same(kern::kunit::Test &test)
 	EXPECT_EQ(page, count);
 	for (u32 i = 0; i < count; i++) {
 		u32 got = 0;
-		EXPECT_EQ(kern_copy_from_user(&got, reinterpret_cast<void *>(mapping.address() + i * page_size), sizeof(got)), 0);
+		EXPECT_EQ(kern_copy_from_user(
+				  &got, reinterpret_cast<void *>(mapping.address() + i * page_size),
+				  sizeof(got)),
+			  0);
 		ASSERT_EQ(got, ~i);
 	}
 	memory.value() = UserMemory();
@@ -83,7 +93,8 @@ void rights_of_the_mapping_hold(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
-	Mapping own(2 * page_size, false), shared(2 * page_size, false, true), both(2 * page_size, true, true);
+	Mapping own(2 * page_size, false), shared(2 * page_size, false, true),
+		both(2 * page_size, true, true);
 	ASSERT_NE(own.address(), 0u);
 	ASSERT_NE(shared.address(), 0u);
 	ASSERT_NE(both.address(), 0u);
@@ -132,10 +143,13 @@ struct Pieces : kern::DescribedByPages<Pieces> {
 		u64 address, size;
 	} piece[3];
 
-	constexpr Pieces(u64 start, u64 length, Piece a, Piece b, Piece c) : first_byte(start), bytes(length), piece{a, b, c} {}
+	constexpr Pieces(u64 start, u64 length, Piece a, Piece b, Piece c)
+	    : first_byte(start), bytes(length), piece{a, b, c}
+	{
+	}
 	u64 start() const { return first_byte; }
 	u64 length() const { return bytes; }
-	template <class Body>
+	template<class Body>
 	void for_each(Body body) const
 	{
 		for (const Piece &one : piece)
@@ -153,16 +167,55 @@ void largest_pages_describe_it(kern::kunit::Test &test)
 		u64 iova;
 		unsigned int shift, pages;
 	} cases[] = {
-		{"pages apart", {0x1000, 0x3000, {0x5000, 0x1000}, {0x9000, 0x1000}, {0x2000, 0x1000}}, 0x1000, 12, 3},
-		{"a border within a large page", {0, 0x2000, {0x40000000, 0x1000}, {0x50001000, 0x1000}, {}}, 0, 12, 2},
-		{"large pages", {0, 0x600000, {0x40000000, 0x200000}, {0x80000000, 0x200000}, {0x600000, 0x200000}}, 0, 21, 3},
-		{"the first begins within", {0x1ff064, 0x201000, {0x7ff000, 0x1000}, {0x200000, 0x200000}, {0xa00000, 0x1000}},
-		 0x1ff064, 21, 3},
-		{"the last ends within", {0, 0x201000, {0x40000000, 0x200000}, {0x600000, 0x1000}, {}}, 0x200000, 21, 2},
-		{"the iova is elsewhere in its page", {0, 0x400000, {0x40000000, 0x200000}, {0x600000, 0x200000}, {}}, 0x4000, 14, 256},
-		{"one page that holds all", {0x64, 0x2000, {0x40002000, 0x3000}, {}, {}}, 0x2064, 15, 1},
-		{"one piece, one page", {0, 0x200000, {0x40000000, 0x200000}, {}, {}}, 0x600000, 21, 1},
-		{"at the end of all addresses", {0, 0x1000, {0x7000, 0x1000}, {}, {}}, ~u64{0} - 0x1fff, 12, 1},
+		{"pages apart",
+		 {0x1000, 0x3000, {0x5000, 0x1000}, {0x9000, 0x1000}, {0x2000, 0x1000}},
+		 0x1000,
+		 12,
+		 3},
+		{"a border within a large page",
+		 {0, 0x2000, {0x40000000, 0x1000}, {0x50001000, 0x1000}, {}},
+		 0,
+		 12,
+		 2},
+		{"large pages",
+		 {0,
+		  0x600000,
+		  {0x40000000, 0x200000},
+		  {0x80000000, 0x200000},
+		  {0x600000, 0x200000}},
+		 0,
+		 21,
+		 3},
+		{"the first begins within",
+		 {0x1ff064, 0x201000, {0x7ff000, 0x1000}, {0x200000, 0x200000}, {0xa00000, 0x1000}},
+		 0x1ff064,
+		 21,
+		 3},
+		{"the last ends within",
+		 {0, 0x201000, {0x40000000, 0x200000}, {0x600000, 0x1000}, {}},
+		 0x200000,
+		 21,
+		 2},
+		{"the iova is elsewhere in its page",
+		 {0, 0x400000, {0x40000000, 0x200000}, {0x600000, 0x200000}, {}},
+		 0x4000,
+		 14,
+		 256},
+		{"one page that holds all",
+		 {0x64, 0x2000, {0x40002000, 0x3000}, {}, {}},
+		 0x2064,
+		 15,
+		 1},
+		{"one piece, one page",
+		 {0, 0x200000, {0x40000000, 0x200000}, {}, {}},
+		 0x600000,
+		 21,
+		 1},
+		{"at the end of all addresses",
+		 {0, 0x1000, {0x7000, 0x1000}, {}, {}},
+		 ~u64{0} - 0x1fff,
+		 12,
+		 1},
 	};
 	for (const auto &one : cases) {
 		const unsigned int shift = one.memory.page_shift_for(one.iova, 31);
@@ -182,14 +235,16 @@ void largest_pages_describe_it(kern::kunit::Test &test)
 		u64 at = one.iova - one.memory.start() % page_size;
 		one.memory.for_each([&](u64 address, u64 size) {
 			for (u64 done = 0; done < size; done += page_size, at += page_size)
-				EXPECT_EQ(entries[(at >> shift) - (one.iova >> shift)] + (at & ((u64{1} << shift) - 1)), address + done);
+				EXPECT_EQ(entries[(at >> shift) - (one.iova >> shift)] +
+						  (at & ((u64{1} << shift) - 1)),
+					  address + done);
 			return true;
 		});
 	}
 }
 
-KUNIT_SUITE(kern_user_memory, KUNIT_CASE(both_sides_see_the_same), KUNIT_CASE(ranges_that_cannot_be_are_refused),
-	    KUNIT_CASE(rights_of_the_mapping_hold), KUNIT_CASE(limit_holds_to_the_page),
-	    KUNIT_CASE(largest_pages_describe_it));
+KUNIT_SUITE(kern_user_memory, KUNIT_CASE(both_sides_see_the_same),
+	    KUNIT_CASE(ranges_that_cannot_be_are_refused), KUNIT_CASE(rights_of_the_mapping_hold),
+	    KUNIT_CASE(limit_holds_to_the_page), KUNIT_CASE(largest_pages_describe_it));
 
 } // namespace

@@ -6,7 +6,8 @@
 #include <kern/time.hpp>
 #include <kern/wait_queue.hpp>
 
-namespace {
+namespace
+{
 
 /* Each complete() lets one waiter through; complete_all() lets all. */
 void completion_counts(kern::kunit::Test &test)
@@ -34,7 +35,8 @@ void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 		int run()
 		{
 			for (int i = 0; i < rounds; i++) {
-				if (!queue->wait_for(30000, [&] { return ball->load_acquire() == mine; })) {
+				if (!queue->wait_for(
+					    30000, [&] { return ball->load_acquire() == mine; })) {
 					lost = true;
 					break;
 				}

@@ -6,7 +6,8 @@
 #include <kern/time.hpp>
 #include <kern/work.hpp>
 
-namespace {
+namespace
+{
 
 /* None of these on the stack, where the kernel's object debugging does not want a work. */
 struct Job {
@@ -70,7 +71,9 @@ void ordered_queue_keeps_order(kern::kunit::Test &test)
 	EXPECT_EQ(b.value()->order, 2);
 }
 
-/* Delayed work runs after its delay, or at once when it is flushed, or never when it is cancelled. */
+/*
+ * Delayed work runs after its delay, or at once when it is flushed, or never when it is cancelled.
+ */
 void delayed_work_waits(kern::kunit::Test &test)
 {
 	struct Later {

@@ -2,7 +2,8 @@
 #include <kern/kunit.hpp>
 #include <kern/xarray.hpp>
 
-namespace {
+namespace
+{
 
 /* An object is found at its index and nowhere else, and a place is taken once. */
 void xarray_finds_what_is_there(kern::kunit::Test &test)
@@ -63,5 +64,5 @@ void id_allocator_gives_once(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_finds_what_is_there), KUNIT_CASE(xarray_allocates_free_indices),
-	    KUNIT_CASE(id_allocator_gives_once));
+KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_finds_what_is_there),
+	    KUNIT_CASE(xarray_allocates_free_indices), KUNIT_CASE(id_allocator_gives_once));

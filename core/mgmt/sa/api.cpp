@@ -20,7 +20,7 @@ mgmt::sa::Port *find_port(ib_device *device, u32 port_num)
 }
 
 /* Asks, and gives the consumer what it may cancel by. */
-template <class Query, class Wire>
+template<class Query, class Wire>
 kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, const Request &request,
 		      const Wire &wire, kern::Result<kern::Ref<Query>> made, ib_sa_query **handle)
 {
@@ -28,7 +28,10 @@ kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, con
 	if (!port)
 		return kern::Error{-ENODEV};
 	auto query = TRY(std::move(made));
-	/* Set before the answer can come; the consumer looks at it only with the id that a success returns. */
+	/*
+	 * Set before the answer can come; the consumer looks at it only with the id that a success
+	 * returns.
+	 */
 	if (handle)
 		*handle = query.get();
 	return query->start(*port, client, request, &wire, sizeof(wire));
@@ -45,13 +48,14 @@ constexpr bool needs_grh(u8 hop_limit)
 	return hop_limit > 1;
 }
 
-int fill_grh(ib_device *device, u32 port_num, const ib_gid &sgid, const ib_gid &dgid, u32 flow_label,
-	     u8 hop_limit, u8 traffic_class, rdma_ah_attr *ah_attr)
+int fill_grh(ib_device *device, u32 port_num, const ib_gid &sgid, const ib_gid &dgid,
+	     u32 flow_label, u8 hop_limit, u8 traffic_class, rdma_ah_attr *ah_attr)
 {
 	u16 index;
 	if (int status = ib_find_cached_gid_by_port(device, &sgid, port_num, &index))
 		return status;
-	rdma_ah_set_grh(ah_attr, &dgid, flow_label, static_cast<u8>(index), hop_limit, traffic_class);
+	rdma_ah_set_grh(ah_attr, &dgid, flow_label, static_cast<u8>(index), hop_limit,
+			traffic_class);
 	return 0;
 }
 
@@ -81,8 +85,9 @@ void ib_sa_cancel_query(int id, ib_sa_query *query)
 }
 
 int ib_sa_path_rec_get(ib_sa_client *client, ib_device *device, u32 port_num, sa_path_rec *rec,
-		       ib_sa_comp_mask comp_mask, unsigned long timeout_ms, int retries, unsigned int gfp,
-		       void (*callback)(int, sa_path_rec *, void *), void *context, ib_sa_query **query)
+		       ib_sa_comp_mask comp_mask, unsigned long timeout_ms, int retries,
+		       unsigned int gfp, void (*callback)(int, sa_path_rec *, void *),
+		       void *context, ib_sa_query **query)
 {
 	using Query = mgmt::sa::RecordQuery<sa_path_rec, ib::PathRecord, decltype(callback)>;
 	if (!callback)
@@ -101,13 +106,15 @@ int ib_sa_path_rec_get(ib_sa_client *client, ib_device *device, u32 port_num, sa
 }
 
 int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_num, u8 method,
-			    ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms,
-			    int retries, unsigned int gfp, void (*callback)(int, ib_sa_service_rec *, void *),
-			    void *context, ib_sa_query **query)
+			    ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask,
+			    unsigned long timeout_ms, int retries, unsigned int gfp,
+			    void (*callback)(int, ib_sa_service_rec *, void *), void *context,
+			    ib_sa_query **query)
 {
-	using Query = mgmt::sa::RecordQuery<ib_sa_service_rec, ib::ServiceRecord, decltype(callback)>;
-	if (!callback ||
-	    (method != IB_MGMT_METHOD_GET && method != IB_MGMT_METHOD_SET && method != IB_SA_METHOD_DELETE))
+	using Query =
+		mgmt::sa::RecordQuery<ib_sa_service_rec, ib::ServiceRecord, decltype(callback)>;
+	if (!callback || (method != IB_MGMT_METHOD_GET && method != IB_MGMT_METHOD_SET &&
+			  method != IB_SA_METHOD_DELETE))
 		return -EINVAL;
 	const Request request{
 		.method = method,
@@ -122,12 +129,13 @@ int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_nu
 			       kern::make_ref<Query>(request.gfp, callback, context), query));
 }
 
-int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 port_num, unsigned long timeout_ms,
-				int retries, unsigned int gfp,
+int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 port_num,
+				unsigned long timeout_ms, int retries, unsigned int gfp,
 				void (*callback)(int, ib_class_port_info *, void *), void *context,
 				ib_sa_query **query)
 {
-	using Query = mgmt::sa::RecordQuery<ib_class_port_info, ib::ClassPortInfo, decltype(callback)>;
+	using Query =
+		mgmt::sa::RecordQuery<ib_class_port_info, ib::ClassPortInfo, decltype(callback)>;
 	if (!callback)
 		return -EINVAL;
 	const Request request{
@@ -141,15 +149,18 @@ int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 por
 			       kern::make_ref<Query>(request.gfp, callback, context), query));
 }
 
-ib_inform_info *ib_sa_register_inform_info(ib_sa_client *client, ib_device *device, u32 port_num, u16 trap_number,
-					   int (*callback)(int, ib_inform_info *, ib_sa_notice *), void *context)
+ib_inform_info *ib_sa_register_inform_info(ib_sa_client *client, ib_device *device, u32 port_num,
+					   u16 trap_number,
+					   int (*callback)(int, ib_inform_info *, ib_sa_notice *),
+					   void *context)
 {
 	if (!callback)
 		return rdma::err_ptr<ib_inform_info>(-EINVAL);
 	mgmt::sa::Port *port = find_port(device, port_num);
 	if (!port)
 		return rdma::err_ptr<ib_inform_info>(-ENODEV);
-	auto listener = port->informs().listen(trap_number, Patience::of(client), callback, context);
+	auto listener =
+		port->informs().listen(trap_number, Patience::of(client), callback, context);
 	return listener.ok() ? listener.take() : rdma::err_ptr<ib_inform_info>(listener.error());
 }
 
@@ -160,13 +171,15 @@ void ib_sa_unregister_inform_info(ib_inform_info *info)
 }
 
 ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *client, ib_device *device, u32 port_num,
-				      ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask, unsigned int,
-				      int (*callback)(int, ib_sa_multicast *), void *context)
+				      ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask,
+				      unsigned int, int (*callback)(int, ib_sa_multicast *),
+				      void *context)
 {
 	mgmt::sa::Port *port = find_port(device, port_num);
 	if (!port || !callback)
 		return rdma::err_ptr<ib_sa_multicast>(-EINVAL);
-	auto member = port->groups().join(*rec, comp_mask.value(), Patience::of(client), callback, context);
+	auto member = port->groups().join(*rec, comp_mask.value(), Patience::of(client), callback,
+					  context);
 	return member.ok() ? member.take() : rdma::err_ptr<ib_sa_multicast>(member.error());
 }
 
@@ -176,7 +189,8 @@ void ib_sa_free_multicast(ib_sa_multicast *multicast)
 	member.owner->leave(member);
 }
 
-int ib_sa_get_mcmember_rec(ib_device *device, u32 port_num, const ib_gid *mgid, ib_sa_mcmember_rec *rec)
+int ib_sa_get_mcmember_rec(ib_device *device, u32 port_num, const ib_gid *mgid,
+			   ib_sa_mcmember_rec *rec)
 {
 	mgmt::sa::Port *port = find_port(device, port_num);
 	if (!port)
@@ -199,11 +213,12 @@ int ib_init_ah_from_mcmember(ib_device *device, u32 port_num, ib_sa_mcmember_rec
 	rdma_ah_set_port_num(ah_attr, port_num);
 	rdma_ah_set_static_rate(ah_attr, rec->rate);
 	/* A multicast packet always has a GRH (IBA 9.6.1.5). */
-	return fill_grh(device, port_num, rec->port_gid, rec->mgid, rec->flow_label.value(), rec->hop_limit,
-			rec->traffic_class, ah_attr);
+	return fill_grh(device, port_num, rec->port_gid, rec->mgid, rec->flow_label.value(),
+			rec->hop_limit, rec->traffic_class, ah_attr);
 }
 
-int ib_init_ah_attr_from_path(ib_device *device, u32 port_num, sa_path_rec *rec, rdma_ah_attr *ah_attr)
+int ib_init_ah_attr_from_path(ib_device *device, u32 port_num, sa_path_rec *rec,
+			      rdma_ah_attr *ah_attr)
 {
 	u8 lmc;
 
@@ -220,8 +235,8 @@ int ib_init_ah_attr_from_path(ib_device *device, u32 port_num, sa_path_rec *rec,
 	rdma_ah_set_static_rate(ah_attr, rec->rate);
 	if (!needs_grh(rec->hop_limit) && !rdma_is_grh_required(device, port_num))
 		return 0;
-	return fill_grh(device, port_num, rec->sgid, rec->dgid, rec->flow_label.value(), rec->hop_limit,
-			rec->traffic_class, ah_attr);
+	return fill_grh(device, port_num, rec->sgid, rec->dgid, rec->flow_label.value(),
+			rec->hop_limit, rec->traffic_class, ah_attr);
 }
 
 void ib_sa_pack_path(const sa_path_rec *rec, void *attribute)

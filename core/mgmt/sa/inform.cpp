@@ -33,7 +33,8 @@ private:
 
 bool covers(const Topic &topic, const ib_sa_notice &notice)
 {
-	return topic.trap_number == IB_SA_ANY_TRAP || (notice.is_generic && topic.trap_number == notice.trap_number);
+	return topic.trap_number == IB_SA_ANY_TRAP ||
+	       (notice.is_generic && topic.trap_number == notice.trap_number);
 }
 
 } // namespace
@@ -67,7 +68,8 @@ void Informs::kick_locked(Topic &topic)
 	work_.queue();
 }
 
-kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Callback callback, void *context)
+kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Callback callback,
+					 void *context)
 {
 	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel));
 	auto fresh = TRY(kern::make_ref<Topic>(kern::Gfp::kernel, trap_number));
@@ -137,13 +139,17 @@ void Informs::on_answer(Topic &topic, bool subscribing, int status)
 	kern::Guard guard(lock_);
 
 	topic.asking = false;
-	/* Refused or unheard, the end of a subscription is one all the same: the SA gives a port up that does not answer. */
+	/*
+	 * Refused or unheard, the end of a subscription is one all the same: the SA gives a port up
+	 * that does not answer.
+	 */
 	topic.subscribed = subscribing && status == 0;
 	if (subscribing && status) {
 		for (Listener &listener : topic.listeners) {
 			if (!listener.counts())
 				continue;
-			listener.outcome = listener.state == Listener::State::subscribed ? -ENETRESET : status;
+			listener.outcome =
+				listener.state == Listener::State::subscribed ? -ENETRESET : status;
 			listener.state = Listener::State::ended;
 			listener.to_tell = true;
 		}
@@ -197,12 +203,16 @@ void Informs::serve(Topic &topic)
 				step = Step::unsubscribe;
 			topic.renew = false;
 			topic.asking = step != Step::nothing;
-			/* Ended from now on: who listens meanwhile must wait for a subscription of his own. */
+			/*
+			 * Ended from now on: who listens meanwhile must wait for a subscription of
+			 * his own.
+			 */
 			if (step == Step::unsubscribe)
 				topic.subscribed = false;
 		}
 		patience = topic.patience;
-		if (!topic.asking && topic.listeners.empty() && !topic.subscribed && topic.node.linked()) {
+		if (!topic.asking && topic.listeners.empty() && !topic.subscribed &&
+		    topic.node.linked()) {
 			topic.node.unlink();
 			last = kern::Ref<Topic>::adopt(&topic);
 		}
@@ -229,7 +239,8 @@ void Informs::ask(Topic &topic, bool subscribing, const Patience &patience)
 		.gfp = kern::Gfp::kernel,
 	};
 	int status;
-	if (auto query = kern::make_ref<TopicQuery>(kern::Gfp::kernel, *this, topic, subscribing); query.ok())
+	if (auto query = kern::make_ref<TopicQuery>(kern::Gfp::kernel, *this, topic, subscribing);
+	    query.ok())
 		status = query.value()->start(port_, nullptr, request, &wire, sizeof(wire)).error();
 	else
 		status = query.error();
@@ -243,7 +254,8 @@ Listener *Informs::who_has_not_heard_locked(const Report &report)
 		if (!covers(topic, report.notice))
 			continue;
 		for (Listener &listener : topic.listeners)
-			if (listener.state == Listener::State::subscribed && listener.heard < report.number)
+			if (listener.state == Listener::State::subscribed &&
+			    listener.heard < report.number)
 				return &listener;
 	}
 	return nullptr;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a port's consumers want to hear from the subnet administrator (IBA 13.4.8.3, 15.4.4). As with multicast groups the SA hears of the
- * first who wants a trap and of the last, and of all again when it may have forgotten.
+ * What a port's consumers want to hear from the subnet administrator (IBA 13.4.8.3, 15.4.4). As
+ * with multicast groups the SA hears of the first who wants a trap and of the last, and of all
+ * again when it may have forgotten.
  */
 #pragma once
 
@@ -21,7 +22,10 @@ struct Topic;
 class Informs;
 class Port;
 
-/* Reports of one port that wait for their callbacks; more are not acknowledged, so that the SA sends them again. */
+/*
+ * Reports of one port that wait for their callbacks; more are not acknowledged, so that the SA
+ * sends them again.
+ */
 constexpr std::size_t reports_max = 64;
 
 /* One consumer's interest in one trap. Its state is under Informs::lock_. */
@@ -39,9 +43,10 @@ public:
 	kern::Ref<Topic> topic;
 	Patience patience;
 	State state = State::waiting;
-	int outcome = 0;     /* what the callback is to be told */
+	int outcome = 0;      /* what the callback is to be told */
 	bool to_tell = false; /* of the outcome */
-	u64 heard = 0;	     /* the number of the last report that it was told of, or that came before it */
+	u64 heard =
+		0; /* the number of the last report that it was told of, or that came before it */
 	Told told;
 
 	bool counts() const { return state != State::ended; }
@@ -53,13 +58,14 @@ struct Topic : kern::RefCounted<Topic> {
 	~Topic() { kern_assert(listeners.empty()); }
 
 	const u16 trap_number;
-	kern::ListNode node; /* in Informs::topics_, with a reference, while it has listeners or the SA believes so */
+	kern::ListNode
+		node; /* in Informs::topics_, with a reference, while it has listeners or the SA believes so */
 	kern::List<Listener, &Listener::node> listeners;
 	Patience patience{};
 	bool subscribed = false; /* as far as the SA has said */
-	bool asking = false;	 /* a query is out */
-	bool renew = false;	 /* the SA may have forgotten */
-	bool attention = false;	 /* run() is to look at it */
+	bool asking = false;     /* a query is out */
+	bool renew = false;      /* the SA may have forgotten */
+	bool attention = false;  /* run() is to look at it */
 
 	bool wanted() const
 	{
@@ -82,13 +88,17 @@ public:
 
 	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
 	/* Context: process. Errors: ENOMEM, ENODEV. */
-	kern::Result<Listener *> listen(u16 trap_number, Patience patience, Callback callback, void *context);
+	kern::Result<Listener *> listen(u16 trap_number, Patience patience, Callback callback,
+					void *context);
 	/* Context: process, not from the listener's callback. */
 	void leave(Listener &listener);
 	/* Tells the SA again of every subscription. Context: any. */
 	void renew();
 
-	/* A report has come. Errors: ENOMEM, ENOBUFS; it is to be acknowledged only without one. Context: any. */
+	/*
+	 * A report has come. Errors: ENOMEM, ENOBUFS; it is to be acknowledged only without one.
+	 * Context: any.
+	 */
 	kern::Result<> on_report(const ib::Notice &notice);
 	/* How a query ended. Context: any. */
 	void on_answer(Topic &topic, bool subscribing, int status);

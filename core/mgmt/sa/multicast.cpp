@@ -12,27 +12,32 @@ namespace
 /* Whether a group that is joined already is what a consumer asked for. */
 bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u64 mask)
 {
-	const auto asks = [mask](unsigned component) { return (mask & ib::component(component)) != 0; };
+	const auto asks = [mask](unsigned component) {
+		return (mask & ib::component(component)) != 0;
+	};
 	using R = ib::McMemberRecord;
 
 	return (!asks(R::c_qkey) || have.qkey == want.qkey) &&
 	       (!asks(R::c_mlid) || have.mlid == want.mlid) &&
-	       (!asks(R::c_pkey) || have.pkey == want.pkey) && (!asks(R::c_sl) || have.sl == want.sl) &&
+	       (!asks(R::c_pkey) || have.pkey == want.pkey) &&
+	       (!asks(R::c_sl) || have.sl == want.sl) &&
 	       (!asks(R::c_traffic_class) || have.traffic_class == want.traffic_class) &&
 	       (!asks(R::c_flow_label) || have.flow_label == want.flow_label) &&
 	       (!asks(R::c_hop_limit) || have.hop_limit == want.hop_limit) &&
 	       (!asks(R::c_scope) || have.scope == want.scope) &&
 	       (!(asks(R::c_mtu_selector) && asks(R::c_mtu)) ||
-		ib::selector_allows(static_cast<ib::Selector>(want.mtu_selector), have.mtu, want.mtu)) &&
+		ib::selector_allows(static_cast<ib::Selector>(want.mtu_selector), have.mtu,
+				    want.mtu)) &&
 	       (!(asks(R::c_rate_selector) && asks(R::c_rate)) ||
-		ib::selector_allows(static_cast<ib::Selector>(want.rate_selector), have.rate, want.rate));
+		ib::selector_allows(static_cast<ib::Selector>(want.rate_selector), have.rate,
+				    want.rate));
 }
 
 /* What a member sees of a group must not change under it. */
 bool same_group(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 {
-	return a.mlid == b.mlid && a.qkey == b.qkey && a.pkey == b.pkey && a.mtu == b.mtu && a.sl == b.sl &&
-	       a.flow_label == b.flow_label && a.hop_limit == b.hop_limit &&
+	return a.mlid == b.mlid && a.qkey == b.qkey && a.pkey == b.pkey && a.mtu == b.mtu &&
+	       a.sl == b.sl && a.flow_label == b.flow_label && a.hop_limit == b.hop_limit &&
 	       a.traffic_class == b.traffic_class;
 }
 
@@ -53,7 +58,8 @@ class GroupQuery final : public Query
 {
 public:
 	GroupQuery(Groups &groups, Group &group, bool joining, u8 states)
-	    : groups_(groups), group_(kern::Ref<Group>::share(group)), joining_(joining), states_(states)
+	    : groups_(groups), group_(kern::Ref<Group>::share(group)), joining_(joining),
+	      states_(states)
 	{
 	}
 
@@ -99,8 +105,9 @@ void Groups::kick_locked(Group &group)
 	work_.queue();
 }
 
-kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask, Patience patience,
-				    int (*callback)(int, ib_sa_multicast *), void *context)
+kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    void *context)
 {
 	using R = ib::McMemberRecord;
 	constexpr u64 needed = ib::component(R::c_mgid) | ib::component(R::c_port_gid) |
@@ -200,10 +207,12 @@ Groups::Step Groups::next_step_locked(Group &group)
 		group.rejoin = false;
 		if (const u8 states = group.joined & wanted) {
 			/* An SA that knows nothing of the group creates it as it was. */
-			constexpr u64 properties = ib::component(R::c_qkey) | ib::component(R::c_pkey) |
-						   ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
-						   ib::component(R::c_flow_label);
-			return {Step::Kind::join, group.rec, identity | properties, states, group.patience};
+			constexpr u64 properties =
+				ib::component(R::c_qkey) | ib::component(R::c_pkey) |
+				ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
+				ib::component(R::c_flow_label);
+			return {Step::Kind::join, group.rec, identity | properties, states,
+				group.patience};
 		}
 		group.joined = 0;
 	}
@@ -312,7 +321,8 @@ void Groups::ask(Group &group, const Step &step)
 		.gfp = kern::Gfp::kernel,
 	};
 	int status;
-	if (auto query = kern::make_ref<GroupQuery>(kern::Gfp::kernel, *this, group, joining, step.states);
+	if (auto query = kern::make_ref<GroupQuery>(kern::Gfp::kernel, *this, group, joining,
+						    step.states);
 	    query.ok())
 		status = query.value()->start(port_, nullptr, request, &wire, sizeof(wire)).error();
 	else
@@ -321,7 +331,8 @@ void Groups::ask(Group &group, const Step &step)
 		on_answer(group, joining, step.states, status, {});
 }
 
-void Groups::on_answer(Group &group, bool joining, u8 states, int status, const ib_sa_mcmember_rec &rec)
+void Groups::on_answer(Group &group, bool joining, u8 states, int status,
+		       const ib_sa_mcmember_rec &rec)
 {
 	kern::Guard guard(lock_);
 
@@ -340,7 +351,10 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status, const 
 	kick_locked(group);
 }
 
-/* Ends the memberships that rest on these join states: those that wait hear `outcome`, those that had joined that it is lost. */
+/*
+ * Ends the memberships that rest on these join states: those that wait hear `outcome`, those that
+ * had joined that it is lost.
+ */
 void Groups::end_members_locked(Group &group, u8 states, int outcome)
 {
 	for (Member &member : group.members) {

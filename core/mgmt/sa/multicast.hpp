@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast memberships of a port, shared between consumers: the SA hears of the first member of a kind and of the last, and of all again
- * when it may have forgotten.
+ * Multicast memberships of a port, shared between consumers: the SA hears of the first member of a
+ * kind and of the last, and of all again when it may have forgotten.
  */
 #pragma once
 
@@ -34,8 +34,8 @@ public:
 	Groups *owner;
 	kern::Ref<Group> group;
 	State state = State::waiting;
-	int outcome = 0;	   /* what the callback is to be told */
-	bool to_tell = false;	   /* the callback is due */
+	int outcome = 0;      /* what the callback is to be told */
+	bool to_tell = false; /* the callback is due */
 	Patience patience;
 	Told told;
 
@@ -48,14 +48,15 @@ struct Group : kern::RefCounted<Group> {
 	~Group() { kern_assert(members.empty()); }
 
 	const ib_gid mgid;
-	kern::ListNode node; /* in Groups::list_, with a reference, while it has members or the SA believes so */
+	kern::ListNode
+		node; /* in Groups::list_, with a reference, while it has members or the SA believes so */
 	kern::List<Member, &Member::node> members;
 	ib_sa_mcmember_rec rec{}; /* as the SA gave it; valid while joined is not 0 */
-	u8 joined = 0;		  /* join states that the SA knows of, and is not being told to forget */
-	Patience patience{};	  /* the last member's */
-	bool asking = false;	  /* a query is out */
-	bool rejoin = false;	  /* the SA may have forgotten what is in joined */
-	bool attention = false;	  /* run() is to look at it */
+	u8 joined = 0;       /* join states that the SA knows of, and is not being told to forget */
+	Patience patience{}; /* the last member's */
+	bool asking = false; /* a query is out */
+	bool rejoin = false; /* the SA may have forgotten what is in joined */
+	bool attention = false; /* run() is to look at it */
 };
 
 /* All groups of a port. Lock order: lock_ alone; callbacks and queries are made without it. */
@@ -65,12 +66,16 @@ public:
 	explicit Groups(Port &port) : port_(port) {}
 	/* No query may be out any more. */
 	~Groups();
-	/* No members may be left, and none can come. What the SA believes meanwhile it finds out by itself when the port goes. */
+	/*
+	 * No members may be left, and none can come. What the SA believes meanwhile it finds out by
+	 * itself when the port goes.
+	 */
 	void close();
 
 	/* Context: process. Errors: EINVAL, ENOMEM, ENODEV. */
-	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask, Patience patience,
-				    int (*callback)(int, ib_sa_multicast *), void *context);
+	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    void *context);
 	/* Context: process, not from the member's callback. */
 	void leave(Member &member);
 	/* Errors: EADDRNOTAVAIL. Context: any. */
@@ -79,7 +84,8 @@ public:
 	void rejoin();
 
 	/* How a query ended; rec is valid if status is 0. Context: any. */
-	void on_answer(Group &group, bool joining, u8 states, int status, const ib_sa_mcmember_rec &rec);
+	void on_answer(Group &group, bool joining, u8 states, int status,
+		       const ib_sa_mcmember_rec &rec);
 
 private:
 	struct Step;

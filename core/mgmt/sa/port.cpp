@@ -51,7 +51,10 @@ u64 Port::next_tid()
 
 void Port::on_event(ib_event_type event)
 {
-	/* The subnet manager that comes, or comes back, does not know what its predecessor was told (IBA 14.4.11). */
+	/*
+	 * The subnet manager that comes, or comes back, does not know what its predecessor was told
+	 * (IBA 14.4.11).
+	 */
 	if (event == IB_EVENT_SM_CHANGE || event == IB_EVENT_CLIENT_REREGISTER ||
 	    event == IB_EVENT_LID_CHANGE)
 		__atomic_store_n(&rejoin_due_, 1, __ATOMIC_RELEASE);
@@ -66,7 +69,10 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	TRY_ERRNO(ib_query_port(device(), port_num(), &attr));
 	if (attr.sm_lid == 0 || attr.state != IB_PORT_ACTIVE)
 		return kern::Ref<SmAddress>{};
-	/* The default partition has any place in the table (IBA 10.9.2); in a table without, the first is as good as another. */
+	/*
+	 * The default partition has any place in the table (IBA 10.9.2); in a table without, the
+	 * first is as good as another.
+	 */
 	u16 pkey_index;
 	if (ib_find_cached_pkey(device(), port_num(), IB_DEFAULT_PKEY_FULL, &pkey_index))
 		pkey_index = 0;
@@ -84,14 +90,17 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	return made;
 }
 
-/* Context: work queue. Asks the device where the SM is now; if that fails, again in a while, without another event. */
+/*
+ * Context: work queue. Asks the device where the SM is now; if that fails, again in a while,
+ * without another event.
+ */
 void Port::refresh()
 {
 	auto found = find_manager();
 
 	if (!found.ok()) {
-		kern_warning_limited("%s port %u: no address of the subnet manager yet: %d\n", device()->name, port_num(),
-				     found.error());
+		kern_warning_limited("%s port %u: no address of the subnet manager yet: %d\n",
+				     device()->name, port_num(), found.error());
 		refresh_work_.queue(back_off_.next_ms());
 		back_off_.failed();
 		return;
@@ -115,7 +124,8 @@ void Port::on_report(const Receive &receive)
 	const auto &report = *reinterpret_cast<const ib::SaMad *>(&receive.buffer.mad);
 	if (report.header.attr_id != ib::attr_notice)
 		return;
-	if (auto taken = informs_.on_report(*reinterpret_cast<const ib::Notice *>(report.data)); !taken.ok())
+	if (auto taken = informs_.on_report(*reinterpret_cast<const ib::Notice *>(report.data));
+	    !taken.ok())
 		return;
 	ib::Mad answer = receive.buffer.mad;
 	answer.header.method = static_cast<std::uint8_t>(ib::MadMethod::report_resp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One port's way to the subnet administrator: the agent that asks, and the address of the subnet manager, kept right as it moves.
+ * One port's way to the subnet administrator: the agent that asks, and the address of the subnet
+ * manager, kept right as it moves.
  */
 #pragma once
 
@@ -59,7 +60,8 @@ private:
 
 	SpecialQp &gsi_;
 	kern::Owned<Agent> agent_;
-	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{KERN_LOCK_CLASS("sa.sm_address")};
+	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{
+		KERN_LOCK_CLASS("sa.sm_address")};
 	u32 last_tid_ = 0;
 	Groups groups_{*this};
 	Informs informs_{*this};

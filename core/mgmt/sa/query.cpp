@@ -56,8 +56,8 @@ Query::~Query()
 		kern::destroy(send_);
 }
 
-kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &request, const void *record,
-			       std::size_t size)
+kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &request,
+			       const void *record, std::size_t size)
 {
 	if (client && !client->state)
 		return kern::Error{-ENOMEM};
@@ -68,8 +68,8 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 	if (!address_)
 		return kern::Error{-EAGAIN};
 
-	auto send = TRY(Send::create(port.agent(), ib::qpn_gsi, address_->pkey_index(), false, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA,
-				     request.gfp));
+	auto send = TRY(Send::create(port.agent(), ib::qpn_gsi, address_->pkey_index(), false,
+				     IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, request.gfp));
 	auto &mad = *reinterpret_cast<ib::SaMad *>(send->first().bytes);
 	mad.header.base_version = ib::mad_base_version;
 	mad.header.mgmt_class = static_cast<u8>(ib::MgmtClass::subn_adm);
@@ -86,8 +86,10 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 	send->context[0] = this;
 	send_ = send.release();
 
-	const int given_id =
-		live_queries->with([&](LiveQueries &live) { live.add(*this); return id; });
+	const int given_id = live_queries->with([&](LiveQueries &live) {
+		live.add(*this);
+		return id;
+	});
 	if (client) {
 		client_ = client->state;
 		client_->users.get();

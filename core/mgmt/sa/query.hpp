@@ -22,7 +22,9 @@ struct ib_sa_client_state {
 	}
 };
 
-/* What the consumer holds to cancel by; compared, never looked into, before it is found by its id. */
+/*
+ * What the consumer holds to cancel by; compared, never looked into, before it is found by its id.
+ */
 struct ib_sa_query : kern::RefCounted<ib_sa_query> {
 	virtual ~ib_sa_query() = default;
 
@@ -44,7 +46,8 @@ struct Patience {
 	/* A client's own, for what is asked on its behalf. */
 	static constexpr Patience of(const ib_sa_client *client)
 	{
-		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries} : Patience{1'000, 3};
+		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries}
+						    : Patience{1'000, 3};
 	}
 };
 
@@ -69,10 +72,11 @@ public:
 	 * @record: the record's bytes, @size of them
 	 *
 	 * After success, the callback comes once. Context: as the request's gfp says.
-	 * Return: an id for cancel(); EINVAL for no time to wait in; EAGAIN while no SM is known; ENOMEM; the errors of ib_post_send_mad().
+	 * Return: an id for cancel(); EINVAL for no time to wait in; EAGAIN while no SM is known;
+	 * ENOMEM; the errors of ib_post_send_mad().
 	 */
-	kern::Result<int> start(Port &port, ib_sa_client *client, const Request &request, const void *record,
-				std::size_t size);
+	kern::Result<int> start(Port &port, ib_sa_client *client, const Request &request,
+				const void *record, std::size_t size);
 
 	/* Ends the query of that id, if it is this one, with EINTR. Context: any. */
 	static void cancel(int id, const ib_sa_query *query);
@@ -99,7 +103,7 @@ void begin_queries();
 void end_queries();
 
 /* A query whose answer is a function call. */
-template <class Record, class Wire, class Callback>
+template<class Record, class Wire, class Callback>
 class RecordQuery final : public Query
 {
 public:

@@ -26,8 +26,8 @@ void pack(const sa_path_rec &from, ib::PathRecord &to)
 	to.sgid = to_gid(from.sgid);
 	to.dlid = from.ib.dlid.value();
 	to.slid = from.ib.slid.value();
-	to.raw_flow_hop = (from.ib.raw_traffic ? 1u << 31 : 0) | (from.flow_label.value() & 0xfffff) << 8 |
-			  from.hop_limit;
+	to.raw_flow_hop = (from.ib.raw_traffic ? 1u << 31 : 0) |
+			  (from.flow_label.value() & 0xfffff) << 8 | from.hop_limit;
 	to.traffic_class = from.traffic_class;
 	to.reversible_num_path =
 		static_cast<std::uint8_t>((from.reversible ? 0x80 : 0) | (from.numb_path & 0x7f));

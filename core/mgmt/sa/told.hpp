@@ -14,7 +14,10 @@ class Told
 {
 public:
 	void begin_locked() { telling_ = true; }
-	/* The callback has returned. True if the consumer waits in let_go(): the object is the consumer's. */
+	/*
+	 * The callback has returned. True if the consumer waits in let_go(): the object is the
+	 * consumer's.
+	 */
 	bool end_locked()
 	{
 		telling_ = false;

@@ -17,7 +17,8 @@ struct Pair {
 	bool ok()
 	{
 		server.answering = true;
-		return a.ok() && b.ok() && client.open(vendor_class, send) == 0 && server.open(vendor_class, get) == 0;
+		return a.ok() && b.ok() && client.open(vendor_class, send) == 0 &&
+		       server.open(vendor_class, get) == 0;
 	}
 };
 
@@ -36,7 +37,10 @@ void mgmt_03_request_is_answered(Test &test)
 	}
 }
 
-/* MADs and completions that come after the last poll and before the arm, on hardware that raises no event for them: each is told, and each is answered. */
+/*
+ * MADs and completions that come after the last poll and before the arm, on hardware that raises no
+ * event for them: each is told, and each is answered.
+ */
 void notify_09_a_mad_into_the_window(Test &test)
 {
 	Node asking{1, SOFT_NOTIFY_REPORTS, SOFT_TASK}, asked{2, SOFT_NOTIFY_REPORTS, SOFT_TASK};
@@ -49,8 +53,10 @@ void notify_09_a_mad_into_the_window(Test &test)
 	soft_complete_late(asked.device(), true);
 	for (unsigned int round = 0; round < 5; round++) {
 		/* The first one's event is heard of; what comes until the arm is not. */
-		Sent burst[] = {{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0}, {client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
-				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0}, {client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0}};
+		Sent burst[] = {{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
+				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
+				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
+				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0}};
 		for (Sent &sent : burst) {
 			ASSERT_TRUE(sent.ok());
 			ASSERT_EQ(sent.post(), 0);
@@ -65,8 +71,8 @@ void notify_09_a_mad_into_the_window(Test &test)
 }
 
 /*
- * The interface is what is bound to QP0 or QP1, and each has its classes and, QP1, its Q_Key; what answers there is an agent. Who speaks to
- * QP1 from a QP of his own is heard if he has that Q_Key.
+ * The interface is what is bound to QP0 or QP1, and each has its classes and, QP1, its Q_Key; what
+ * answers there is an agent. Who speaks to QP1 from a QP of his own is heard if he has that Q_Key.
  */
 void mgmt_01_interfaces_and_agents(Test &test)
 {
@@ -78,7 +84,8 @@ void mgmt_01_interfaces_and_agents(Test &test)
 		u8 its_class, other_class;
 	} const interfaces[] = {
 		{IB_QPT_SMI, IB_QP0, IB_MGMT_CLASS_SUBN_LID_ROUTED, IB_MGMT_CLASS_PERF_MGMT},
-		{IB_QPT_GSI, IB_QP1.value(), IB_MGMT_CLASS_PERF_MGMT, IB_MGMT_CLASS_SUBN_LID_ROUTED},
+		{IB_QPT_GSI, IB_QP1.value(), IB_MGMT_CLASS_PERF_MGMT,
+		 IB_MGMT_CLASS_SUBN_LID_ROUTED},
 	};
 	const auto bind = [&](ib_qp_type type, u8 mgmt_class) {
 		ib_mad_reg_req request{};
@@ -86,11 +93,16 @@ void mgmt_01_interfaces_and_agents(Test &test)
 		request.mgmt_class_version = 1;
 		request.method_mask[0] = get;
 		return ib_register_mad_agent(
-			node.device(), 1, type, &request, 0, [](ib_mad_agent *, ib_mad_send_wc *) {},
-			[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); }, nullptr, 0);
+			node.device(), 1, type, &request, 0,
+			[](ib_mad_agent *, ib_mad_send_wc *) {},
+			[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
+				ib_free_recv_mad(wc);
+			},
+			nullptr, 0);
 	};
 	for (const auto &interface : interfaces) {
-		EXPECT_EQ(rdma::ptr_err(bind(interface.type, interface.other_class)), -EPROTONOSUPPORT);
+		EXPECT_EQ(rdma::ptr_err(bind(interface.type, interface.other_class)),
+			  -EPROTONOSUPPORT);
 		auto *agent = bind(interface.type, interface.its_class);
 		ASSERT_FALSE(rdma::is_err(agent));
 		EXPECT_EQ(agent->qp->qp_num, interface.number);
@@ -121,7 +133,10 @@ void mgmt_01_interfaces_and_agents(Test &test)
 	ASSERT_FALSE(rdma::is_err(ah));
 	for (u32 qkey : {0x1234u, 0x10000u, IB_QP1_QKEY}) {
 		ib_sge sge = fixture::sge_of(pd.value(), memory.at(0), IB_MGMT_MAD_SIZE);
-		ib_ud_wr wr = {.wr = fixture::send_wr(&sge, IB_WR_SEND), .ah = ah, .remote_qpn = 1, .remote_qkey = qkey};
+		ib_ud_wr wr = {.wr = fixture::send_wr(&sge, IB_WR_SEND),
+			       .ah = ah,
+			       .remote_qpn = 1,
+			       .remote_qkey = qkey};
 		EXPECT_EQ(qp.value().post_send(&wr.wr), 0);
 		ib_wc wc;
 		EXPECT_TRUE(fixture::next(cq.value(), wc));
@@ -226,8 +241,8 @@ void mgmt_03_unregistration_ends_each_send_once(Test &test)
 	ASSERT_OK(made);
 	auto sends = made.take();
 	for (auto &sent : sends) {
-		auto one = kern::make<Sent>(kern::Gfp::kernel, pair.client, u16{2}, vendor_class, u8{IB_MGMT_METHOD_GET},
-					    600'000, 3);
+		auto one = kern::make<Sent>(kern::Gfp::kernel, pair.client, u16{2}, vendor_class,
+					    u8{IB_MGMT_METHOD_GET}, 600'000, 3);
 		ASSERT_OK(one);
 		sent = one.take();
 		ASSERT_TRUE(sent->ok());
@@ -279,7 +294,10 @@ void mgmt_03_unasked_response_is_dropped(Test &test)
 	EXPECT_EQ(pair.client.received.load_acquire(), 1u);
 }
 
-/* A MAD goes to the one agent that registered for its class, version, method and OUI; others may not claim it too. */
+/*
+ * A MAD goes to the one agent that registered for its class, version, method and OUI; others may
+ * not claim it too.
+ */
 void mgmt_03_unsolicited_are_routed(Test &test)
 {
 	constexpr u8 oui_class = vendor_rmpp_class;
@@ -314,7 +332,9 @@ void mgmt_03_unsolicited_are_routed(Test &test)
 	EXPECT_EQ(oui8.received.load_acquire(), 1u);
 }
 
-/* A MAD of a wrong version is dropped; a send of a wrong class, or without an address, is refused. */
+/*
+ * A MAD of a wrong version is dropped; a send of a wrong class, or without an address, is refused.
+ */
 void mgmt_03_malformed_is_dropped(Test &test)
 {
 	Pair pair;
@@ -339,8 +359,9 @@ void mgmt_03_malformed_is_dropped(Test &test)
 }
 
 /*
- * Two who ask each other under one transaction id, which is the asker's to choose: what each hears of its own question is not taken for word
- * on its answer to the other's, nor the other way round, whichever is older.
+ * Two who ask each other under one transaction id, which is the asker's to choose: what each hears
+ * of its own question is not taken for word on its answer to the other's, nor the other way round,
+ * whichever is older.
  */
 void mgmt_03_same_transaction_both_ways(Test &test)
 {
@@ -352,10 +373,12 @@ void mgmt_03_same_transaction_both_ways(Test &test)
 	here.answer_bytes = there.answer_bytes = 2 * IB_MGMT_VENDOR_DATA;
 	for (Agent *agent : {&here, &there})
 		ASSERT_EQ(agent->open(vendor_rmpp_class, get, 1, IB_MGMT_RMPP_VERSION), 0);
-	const u64 ours = u64{here.agent->hi_tid} << 32 | low, theirs = u64{there.agent->hi_tid} << 32 | low;
+	const u64 ours = u64{here.agent->hi_tid} << 32 | low,
+		  theirs = u64{there.agent->hi_tid} << 32 | low;
 
 	/* An answer of ours that nobody acknowledges, older than our question. */
-	Sent unheard(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0, 2 * IB_MGMT_VENDOR_DATA);
+	Sent unheard(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0,
+		     2 * IB_MGMT_VENDOR_DATA);
 	Sent question(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
 	ASSERT_TRUE(unheard.ok() && question.ok());
 	unheard.header().tid = question.header().tid = ours;
@@ -365,7 +388,10 @@ void mgmt_03_same_transaction_both_ways(Test &test)
 	EXPECT_EQ(question.status(), IB_WC_SUCCESS);
 	EXPECT_EQ(here.answers.load_acquire(), 1u);
 
-	/* A question of ours that nobody answers, older than our answer, whose ACKs are still for the answer. */
+	/*
+	 * A question of ours that nobody answers, older than our answer, whose ACKs are still for
+	 * the answer.
+	 */
 	Sent unanswered(here, 99, vendor_rmpp_class, IB_MGMT_METHOD_GET, 600'000, 0);
 	Sent asked(there, 1, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
 	ASSERT_TRUE(unanswered.ok() && asked.ok());
@@ -379,7 +405,10 @@ void mgmt_03_same_transaction_both_ways(Test &test)
 	EXPECT_EQ(here.answers_failed.load_acquire(), 0u);
 }
 
-/* The upper half of the transaction ids differs between the agents of a special QP, and, but for chance, between nodes. */
+/*
+ * The upper half of the transaction ids differs between the agents of a special QP, and, but for
+ * chance, between nodes.
+ */
 void mgmt_03_transaction_ids_differ(Test &test)
 {
 	Node a{1}, b{2}, c{3};
@@ -391,7 +420,8 @@ void mgmt_03_transaction_ids_differ(Test &test)
 	}
 	EXPECT_NE(agents[0].agent->hi_tid, agents[1].agent->hi_tid);
 	/* Three that are the same by chance come once in 2^62 runs. */
-	EXPECT_FALSE(agents[0].agent->hi_tid == agents[2].agent->hi_tid && agents[0].agent->hi_tid == agents[3].agent->hi_tid);
+	EXPECT_FALSE(agents[0].agent->hi_tid == agents[2].agent->hi_tid &&
+		     agents[0].agent->hi_tid == agents[3].agent->hi_tid);
 }
 
 struct Snooped {
@@ -435,8 +465,8 @@ void mgmt_03_snooping_sees_both_ways(Test &test)
 }
 
 /*
- * An error on the send queue stops it (IBA 10.3.1). A bad request is put among the MADs while the fabric is held up; those behind it are
- * flushed, and go out when the queue is back.
+ * An error on the send queue stops it (IBA 10.3.1). A bad request is put among the MADs while the
+ * fabric is held up; those behind it are flushed, and go out when the queue is back.
  */
 void mgmt_03_send_queue_recovers(Test &test)
 {
@@ -503,11 +533,16 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents), KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(notify_09_a_mad_into_the_window), KUNIT_CASE(mgmt_07_receive_names_the_sender),
-	    KUNIT_CASE(mgmt_03_times_out_with_back_off), KUNIT_CASE(mgmt_03_retransmission_is_answered),
-	    KUNIT_CASE(mgmt_03_busy_is_asked_again), KUNIT_CASE(mgmt_03_cancel_and_modify),
-	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once), KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
-	    KUNIT_CASE(mgmt_03_same_transaction_both_ways), KUNIT_CASE(mgmt_03_transaction_ids_differ),
-	    KUNIT_CASE(mgmt_03_unasked_response_is_dropped), KUNIT_CASE(mgmt_03_unsolicited_are_routed),
-	    KUNIT_CASE(mgmt_03_malformed_is_dropped), KUNIT_CASE(mgmt_03_snooping_sees_both_ways),
-	    KUNIT_CASE(mgmt_03_send_queue_recovers));
+SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents),
+	    KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(notify_09_a_mad_into_the_window),
+	    KUNIT_CASE(mgmt_07_receive_names_the_sender),
+	    KUNIT_CASE(mgmt_03_times_out_with_back_off),
+	    KUNIT_CASE(mgmt_03_retransmission_is_answered), KUNIT_CASE(mgmt_03_busy_is_asked_again),
+	    KUNIT_CASE(mgmt_03_cancel_and_modify),
+	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once),
+	    KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
+	    KUNIT_CASE(mgmt_03_same_transaction_both_ways),
+	    KUNIT_CASE(mgmt_03_transaction_ids_differ),
+	    KUNIT_CASE(mgmt_03_unasked_response_is_dropped),
+	    KUNIT_CASE(mgmt_03_unsolicited_are_routed), KUNIT_CASE(mgmt_03_malformed_is_dropped),
+	    KUNIT_CASE(mgmt_03_snooping_sees_both_ways), KUNIT_CASE(mgmt_03_send_queue_recovers));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each entry point of management that allocates, with its first allocation failing, then its second, and so on.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Each entry point of management that
+// allocates, with its first allocation failing, then its second, and so on.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;
@@ -27,21 +27,22 @@ void allocation_mad(Test &test)
 	request.mgmt_class_version = 1;
 	request.method_mask[0] = get;
 	fail_each(test, [&] {
-		return outcome(ib_register_mad_agent(device, 1, IB_QPT_GSI, &request, IB_MGMT_RMPP_VERSION, ignore_sent,
+		return outcome(ib_register_mad_agent(device, 1, IB_QPT_GSI, &request,
+						     IB_MGMT_RMPP_VERSION, ignore_sent,
 						     ignore_received, nullptr, 0),
 			       ib_unregister_mad_agent);
 	});
 	fail_each(test, [&] {
-		return outcome(ib_register_mad_snoop(device, 1, IB_QPT_SMI, IB_MAD_SNOOP_RECVS, nullptr, ignore_received,
-						     nullptr),
+		return outcome(ib_register_mad_snoop(device, 1, IB_QPT_SMI, IB_MAD_SNOOP_RECVS,
+						     nullptr, ignore_received, nullptr),
 			       ib_unregister_mad_agent);
 	});
 	Agent agent{node};
 	ASSERT_EQ(agent.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
 	for (int data_bytes : {10, 5 * IB_MGMT_VENDOR_DATA})
 		fail_each(test, [&] {
-			return outcome(ib_create_send_mad(agent.agent, 1, 0, 1, IB_MGMT_VENDOR_HDR, data_bytes, gfp,
-							  IB_MGMT_BASE_VERSION),
+			return outcome(ib_create_send_mad(agent.agent, 1, 0, 1, IB_MGMT_VENDOR_HDR,
+							  data_bytes, gfp, IB_MGMT_BASE_VERSION),
 				       ib_free_send_mad);
 		});
 }
@@ -85,38 +86,45 @@ void allocation_sa(Test &test)
 		ib_sa_query *query = nullptr;
 		const int id = ib_sa_class_port_info_query(
 			&client, device, 1, 600'000, 0, gfp,
-			[](int, ib_class_port_info *, void *) { calls.fetch_add(1); }, nullptr, &query);
+			[](int, ib_class_port_info *, void *) { calls.fetch_add(1); }, nullptr,
+			&query);
 		return end(id, query);
 	});
 	fail_each(test, [&] {
 		ib_sa_service_rec rec{};
 		ib_sa_query *query = nullptr;
 		const int id = ib_sa_service_rec_query(
-			&client, device, 1, IB_MGMT_METHOD_GET, &rec, IB_SA_SERVICE_REC_SERVICE_ID, 600'000, 0, gfp,
-			[](int, ib_sa_service_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
+			&client, device, 1, IB_MGMT_METHOD_GET, &rec, IB_SA_SERVICE_REC_SERVICE_ID,
+			600'000, 0, gfp,
+			[](int, ib_sa_service_rec *, void *) { calls.fetch_add(1); }, nullptr,
+			&query);
 		return end(id, query);
 	});
 	fail_each(test, [&] {
 		ib_sa_mcmember_rec rec{};
 		rec.mgid.raw[0] = 0xff;
 		rec.join_state = ib::McMemberRecord::full_member;
-		return outcome(ib_sa_join_multicast(&client, device, 1, &rec,
-						    IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
-							    IB_SA_MCMEMBER_REC_JOIN_STATE,
-						    gfp, [](int, ib_sa_multicast *) { return 0; }, nullptr),
+		return outcome(ib_sa_join_multicast(
+				       &client, device, 1, &rec,
+				       IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
+					       IB_SA_MCMEMBER_REC_JOIN_STATE,
+				       gfp, [](int, ib_sa_multicast *) { return 0; }, nullptr),
 			       ib_sa_free_multicast);
 	});
 	fail_each(test, [&] {
-		return outcome(ib_sa_register_inform_info(&client, device, 1, IB_SA_ANY_TRAP,
-							  [](int, ib_inform_info *, ib_sa_notice *) { return 0; }, nullptr),
+		return outcome(ib_sa_register_inform_info(
+				       &client, device, 1, IB_SA_ANY_TRAP,
+				       [](int, ib_inform_info *, ib_sa_notice *) { return 0; },
+				       nullptr),
 			       ib_sa_unregister_inform_info);
 	});
 	ib_sa_unregister_client(&client);
 }
 
 /*
- * A message and its answer, with each allocation that either side makes on the way failing once: buffers of the receive queues, assembly,
- * ACKs, answers of the suite's own, and what the hardware needs. The send ends once, however it ends, and the next exchange succeeds.
+ * A message and its answer, with each allocation that either side makes on the way failing once:
+ * buffers of the receive queues, assembly, ACKs, answers of the suite's own, and what the hardware
+ * needs. The send ends once, however it ends, and the next exchange succeeds.
  */
 void allocation_on_the_way(Test &test)
 {
@@ -149,8 +157,8 @@ void allocation_on_the_way(Test &test)
 }
 
 /*
- * A device comes while memory fails anywhere in what management does for it: it is there without management, and says so,
- * or it is not there.
+ * A device comes while memory fails anywhere in what management does for it: it is there without
+ * management, and says so, or it is not there.
  */
 void allocation_device_with_management(Test &test)
 {
@@ -167,8 +175,8 @@ void allocation_device_with_management(Test &test)
 			EXPECT_TRUE(failed);
 			continue;
 		}
-		auto *agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, nullptr, 0, ignore_sent, ignore_received, nullptr,
-						    0);
+		auto *agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, nullptr, 0, ignore_sent,
+						    ignore_received, nullptr, 0);
 		if (rdma::is_err(agent)) {
 			EXPECT_EQ(rdma::ptr_err(agent), -ENODEV);
 			EXPECT_TRUE(failed);
@@ -179,7 +187,10 @@ void allocation_device_with_management(Test &test)
 	}
 }
 
-/* A client comes while memory fails: it is refused, or goes without the device; what was added is removed. */
+/*
+ * A client comes while memory fails: it is refused, or goes without the device; what was added is
+ * removed.
+ */
 void allocation_client(Test &test)
 {
 	static constinit kern::Atomic<int> present{};
@@ -211,5 +222,6 @@ void allocation_client(Test &test)
 
 } // namespace
 
-CARD_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa), KUNIT_CASE(allocation_on_the_way),
-	    KUNIT_CASE(allocation_device_with_management), KUNIT_CASE(allocation_client));
+CARD_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa),
+	   KUNIT_CASE(allocation_on_the_way), KUNIT_CASE(allocation_device_with_management),
+	   KUNIT_CASE(allocation_client));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: what a peer or a consumer gets wrong has a defined end: refused, answered, or dropped and counted.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-03: what a peer or a consumer gets
+// wrong has a defined end: refused, answered, or dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"
 
@@ -21,14 +21,17 @@ struct Scene {
 	bool ok()
 	{
 		server.answering = true;
-		return a.ok() && b.ok() && hostile.open() == 0 && server.open(vendor_class, get) == 0 &&
-		       rmpp_server.open(vendor_rmpp_class, 1ul << method_get_multi, 1, IB_MGMT_RMPP_VERSION) == 0;
+		return a.ok() && b.ok() && hostile.open() == 0 &&
+		       server.open(vendor_class, get) == 0 &&
+		       rmpp_server.open(vendor_rmpp_class, 1ul << method_get_multi, 1,
+					IB_MGMT_RMPP_VERSION) == 0;
 	}
 	/* All is well behind it. */
 	bool answers()
 	{
 		Sent sent(hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 10);
-		return sent.ok() && sent.post() == 0 && sent.ended() && sent.status() == IB_WC_SUCCESS;
+		return sent.ok() && sent.post() == 0 && sent.ended() &&
+		       sent.status() == IB_WC_SUCCESS;
 	}
 };
 
@@ -41,7 +44,10 @@ void begin(ib_mad_hdr &header, u8 mgmt_class, u8 method)
 	header.tid = u64{0x77};
 }
 
-/* Lengths other than a MAD's, another base version, a class of the other interface: dropped, counted, and the queue stays full. */
+/*
+ * Lengths other than a MAD's, another base version, a class of the other interface: dropped,
+ * counted, and the queue stays full.
+ */
 void mgmt_03_malformed_are_counted(Test &test)
 {
 	Scene scene;
@@ -52,7 +58,8 @@ void mgmt_03_malformed_are_counted(Test &test)
 	u64 malformed = 0;
 	const auto is_dropped = [&](u32 length) {
 		malformed++;
-		return raw.send(length) && eventually([&] { return dropped(scene.b).malformed == malformed; });
+		return raw.send(length) &&
+		       eventually([&] { return dropped(scene.b).malformed == malformed; });
 	};
 	begin(raw.mad().mad_hdr, vendor_class, IB_MGMT_METHOD_GET);
 	for (u32 length : {1u, 24u, 255u, 257u, 2048u})
@@ -68,7 +75,10 @@ void mgmt_03_malformed_are_counted(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
-/* A Get or Set that nobody serves is answered so; of other methods, and of answers to nothing, the sender hears nothing. */
+/*
+ * A Get or Set that nobody serves is answered so; of other methods, and of answers to nothing, the
+ * sender hears nothing.
+ */
 void mgmt_03_unserved_are_refused_or_counted(Test &test)
 {
 	Scene scene;
@@ -93,7 +103,10 @@ void mgmt_03_unserved_are_refused_or_counted(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
-/* Segments that break the protocol are answered by ABORT with the reason; those of no message, and ACKs of none, are dropped. */
+/*
+ * Segments that break the protocol are answered by ABORT with the reason; those of no message, and
+ * ACKs of none, are dropped.
+ */
 void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 {
 	struct {
@@ -104,8 +117,8 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 		{2, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0, IB_MGMT_RMPP_STATUS_UNV},
 		{1, 9, IB_MGMT_RMPP_FLAG_FIRST, 1, 0, IB_MGMT_RMPP_STATUS_BADT},
 		{1, IB_MGMT_RMPP_TYPE_DATA, 0, 1, 0, IB_MGMT_RMPP_STATUS_BAD_SEG},
-		{1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST, 1, 221,
-		 IB_MGMT_RMPP_STATUS_BAD_LEN},
+		{1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST, 1,
+		 221, IB_MGMT_RMPP_STATUS_BAD_LEN},
 		{1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST | IB_MGMT_RMPP_FLAG_LAST, 1, 3,
 		 IB_MGMT_RMPP_STATUS_BAD_LEN},
 	};
@@ -156,7 +169,8 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 
 	/* Messages begun and never ended: so many are kept, the others dropped. */
 	for (unsigned int n = 0; n < 64 + 10; n++)
-		ASSERT_TRUE(tell(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
+		ASSERT_TRUE(
+			tell(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
 	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 14; }));
 	EXPECT_EQ(scene.rmpp_server.received.load_acquire(), 0u);
 	EXPECT_TRUE(scene.answers());
@@ -169,10 +183,14 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
 	request.mgmt_class = vendor_class;
 	request.mgmt_class_version = 1;
 	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
-	return ib_register_mad_agent(device, 1, IB_QPT_GSI, &request, 0, nullptr, handler, context, 0);
+	return ib_register_mad_agent(device, 1, IB_QPT_GSI, &request, 0, nullptr, handler, context,
+				     0);
 }
 
-/* A flood upon a consumer that does not keep up takes no more than a receive queue of memory, and ends with it. */
+/*
+ * A flood upon a consumer that does not keep up takes no more than a receive queue of memory, and
+ * ends with it.
+ */
 void mgmt_03_flood_is_bounded(Test &test)
 {
 	struct Slow {
@@ -205,7 +223,10 @@ void mgmt_03_flood_is_bounded(Test &test)
 	EXPECT_LT(slow.received.load_acquire(), more_than_a_queue);
 }
 
-/* What waits for handlers leaves its places in the receive queue to what comes next: two bursts, each of nearly a queue, while a handler takes its time. */
+/*
+ * What waits for handlers leaves its places in the receive queue to what comes next: two bursts,
+ * each of nearly a queue, while a handler takes its time.
+ */
 void mgmt_12_bursts_find_room(Test &test)
 {
 	constexpr unsigned int burst = 500;
@@ -231,7 +252,8 @@ void mgmt_12_bursts_find_room(Test &test)
 		sent = made.value()->send(IB_MGMT_MAD_SIZE);
 		for (unsigned int n = 0; n < 2; n++) {
 			/* The handler of the first, and that of the first of a burst. */
-			sent = sent && eventually([&] { return slow.received.load_acquire() == n + 1; });
+			sent = sent &&
+			       eventually([&] { return slow.received.load_acquire() == n + 1; });
 			for (unsigned int i = 0; i < burst; i++)
 				sent = sent && made.value()->send(IB_MGMT_MAD_SIZE);
 			slow.gates[n].complete_all();
@@ -250,20 +272,25 @@ void mgmt_03_registration_refuses(Test &test)
 	Node node{1};
 	ASSERT_TRUE(node.ok());
 	const auto ignore_sent = [](ib_mad_agent *, ib_mad_send_wc *) {};
-	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); };
+	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
+		ib_free_recv_mad(wc);
+	};
 	ib_mad_reg_req fits{};
 	fits.mgmt_class = vendor_class;
 	fits.mgmt_class_version = 1;
 	fits.method_mask[0] = get;
-	const auto refused = [&](u32 port, ib_qp_type type, ib_mad_reg_req *request, u8 rmpp_version,
-				 ib_mad_send_handler on_sent, ib_mad_recv_handler on_received, u32 flags) {
-		return rdma::ptr_err(ib_register_mad_agent(node.device(), port, type, request, rmpp_version, on_sent,
-							   on_received, nullptr, flags));
+	const auto refused = [&](u32 port, ib_qp_type type, ib_mad_reg_req *request,
+				 u8 rmpp_version, ib_mad_send_handler on_sent,
+				 ib_mad_recv_handler on_received, u32 flags) {
+		return rdma::ptr_err(ib_register_mad_agent(node.device(), port, type, request,
+							   rmpp_version, on_sent, on_received,
+							   nullptr, flags));
 	};
 	EXPECT_EQ(refused(0, IB_QPT_GSI, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
 	EXPECT_EQ(refused(2, IB_QPT_GSI, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
 	EXPECT_EQ(refused(1, IB_QPT_UD, &fits, 0, ignore_sent, ignore_received, 0), -EINVAL);
-	EXPECT_EQ(refused(1, IB_QPT_SMI, &fits, 0, ignore_sent, ignore_received, 0), -EPROTONOSUPPORT);
+	EXPECT_EQ(refused(1, IB_QPT_SMI, &fits, 0, ignore_sent, ignore_received, 0),
+		  -EPROTONOSUPPORT);
 	EXPECT_EQ(refused(1, IB_QPT_GSI, &fits, 2, ignore_sent, ignore_received, 0), -EINVAL);
 	EXPECT_EQ(refused(1, IB_QPT_GSI, &fits, 0, ignore_sent, nullptr, 0), -EINVAL);
 	EXPECT_EQ(refused(1, IB_QPT_GSI, nullptr, 0, nullptr, nullptr, 0), -EINVAL);
@@ -276,7 +303,8 @@ void mgmt_03_registration_refuses(Test &test)
 	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EINVAL);
 	bad = fits;
 	bad.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
-	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0), -EPROTONOSUPPORT);
+	EXPECT_EQ(refused(1, IB_QPT_GSI, &bad, 0, ignore_sent, ignore_received, 0),
+		  -EPROTONOSUPPORT);
 	struct {
 		u32 port;
 		ib_qp_type type;
@@ -289,8 +317,9 @@ void mgmt_03_registration_refuses(Test &test)
 			    {2, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, ignore_received},
 			    {1, IB_QPT_RC, IB_MAD_SNOOP_RECVS, ignore_received}};
 	for (const auto &row : snoops)
-		EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), row.port, row.type, row.flags, nullptr,
-							      row.on_received, nullptr)),
+		EXPECT_EQ(rdma::ptr_err(ib_register_mad_snoop(node.device(), row.port, row.type,
+							      row.flags, nullptr, row.on_received,
+							      nullptr)),
 			  -EINVAL);
 	ib_mad_counters counters;
 	EXPECT_EQ(ib_query_mad_counters(node.device(), 2, IB_QPT_GSI, &counters), -EINVAL);
@@ -298,8 +327,10 @@ void mgmt_03_registration_refuses(Test &test)
 
 	Agent agent{node};
 	ASSERT_EQ(agent.open(), 0);
-	const auto no_send = [&](int rmpp, int header, int data, u8 version = IB_MGMT_BASE_VERSION) {
-		return rdma::ptr_err(ib_create_send_mad(agent.agent, 1, 0, rmpp, header, data, gfp, version));
+	const auto no_send = [&](int rmpp, int header, int data,
+				 u8 version = IB_MGMT_BASE_VERSION) {
+		return rdma::ptr_err(
+			ib_create_send_mad(agent.agent, 1, 0, rmpp, header, data, gfp, version));
 	};
 	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, 2), -EINVAL);
 	EXPECT_EQ(no_send(0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA + 1), -EINVAL);
@@ -309,7 +340,10 @@ void mgmt_03_registration_refuses(Test &test)
 	EXPECT_EQ(no_send(1, IB_MGMT_VENDOR_HDR, 10), -EINVAL);
 }
 
-/* Sends that do not fit their agent, their class or themselves are refused before anything is sent, and of a list what is behind them. */
+/*
+ * Sends that do not fit their agent, their class or themselves are refused before anything is sent,
+ * and of a list what is behind them.
+ */
 void mgmt_03_sends_refused(Test &test)
 {
 	Scene scene;
@@ -317,7 +351,8 @@ void mgmt_03_sends_refused(Test &test)
 	Agent rmpp{scene.a};
 	ASSERT_EQ(rmpp.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
 	const auto size = [&](int header, int data) {
-		auto *send = ib_create_send_mad(rmpp.agent, 1, 0, 1, header, data, gfp, IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(rmpp.agent, 1, 0, 1, header, data, gfp,
+						IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return rdma::ptr_err(send);
 		EXPECT_TRUE(ib_get_rmpp_segment(send, 0) == nullptr);
@@ -337,25 +372,35 @@ void mgmt_03_sends_refused(Test &test)
 		u8 mgmt_class;
 		int timeout_ms, retries;
 	} constexpr wrong[] = {
-		{vendor_class, -1, 0}, {vendor_class, 10, -1}, {vendor_class, 0, 1},
-		{IB_MGMT_CLASS_SUBN_LID_ROUTED, 10, 0}, {IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, 10, 0},
+		{vendor_class, -1, 0},
+		{vendor_class, 10, -1},
+		{vendor_class, 0, 1},
+		{IB_MGMT_CLASS_SUBN_LID_ROUTED, 10, 0},
+		{IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, 10, 0},
 	};
 	for (const auto &row : wrong) {
-		Sent sent(scene.hostile, 2, row.mgmt_class, IB_MGMT_METHOD_GET, row.timeout_ms, row.retries);
+		Sent sent(scene.hostile, 2, row.mgmt_class, IB_MGMT_METHOD_GET, row.timeout_ms,
+			  row.retries);
 		ASSERT_TRUE(sent.ok());
 		EXPECT_EQ(sent.post(), -EINVAL);
 	}
 
 	/* Nobody would hear how it ended, or the answer. */
-	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); };
-	auto *silent = ib_register_mad_agent(scene.a.device(), 1, IB_QPT_GSI, nullptr, 0, nullptr, ignore_received, nullptr, 0);
-	auto *deaf = ib_register_mad_agent(scene.a.device(), 1, IB_QPT_GSI, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr,
-					   nullptr, 0);
-	auto *snoop = ib_register_mad_snoop(scene.a.device(), 1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr,
-					    [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *) {}, nullptr);
+	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
+		ib_free_recv_mad(wc);
+	};
+	auto *silent = ib_register_mad_agent(scene.a.device(), 1, IB_QPT_GSI, nullptr, 0, nullptr,
+					     ignore_received, nullptr, 0);
+	auto *deaf = ib_register_mad_agent(
+		scene.a.device(), 1, IB_QPT_GSI, nullptr, 0,
+		[](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
+	auto *snoop = ib_register_mad_snoop(
+		scene.a.device(), 1, IB_QPT_GSI, IB_MAD_SNOOP_RECVS, nullptr,
+		[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *) {}, nullptr);
 	for (ib_mad_agent *agent : {silent, deaf, snoop}) {
 		ASSERT_FALSE(rdma::is_err(agent));
-		auto *send = ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+						gfp, IB_MGMT_BASE_VERSION);
 		ASSERT_FALSE(rdma::is_err(send));
 		begin(static_cast<ib_mad *>(send->mad)->mad_hdr, vendor_class, IB_MGMT_METHOD_GET);
 		send->ah = scene.a.address(2);
@@ -416,7 +461,8 @@ void mgmt_03_devices_without_mads(Test &test)
 /* Ports that speak no MADs, or have no SMI. */
 void mgmt_03_ports_without_mads(Test &test)
 {
-	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}), without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
+	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}),
+		without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
 	ASSERT_TRUE(without_mads.ok() && without_smi.ok());
 	struct {
 		ib_device *device;
@@ -429,10 +475,13 @@ void mgmt_03_ports_without_mads(Test &test)
 	for (const auto &row : rows) {
 		ib_mad_counters counters;
 		EXPECT_EQ(ib_query_mad_counters(row.device, 1, row.type, &counters), row.expected);
-		auto *agent = ib_register_mad_agent(row.device, 1, row.type, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr,
-						    nullptr, 0);
-		auto *snoop = ib_register_mad_snoop(row.device, 1, row.type, IB_MAD_SNOOP_SEND_COMPLETIONS,
-						    [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_send_wc *) {}, nullptr, nullptr);
+		auto *agent = ib_register_mad_agent(
+			row.device, 1, row.type, nullptr, 0,
+			[](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
+		auto *snoop = ib_register_mad_snoop(
+			row.device, 1, row.type, IB_MAD_SNOOP_SEND_COMPLETIONS,
+			[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_send_wc *) {}, nullptr,
+			nullptr);
 		for (ib_mad_agent *made : {agent, snoop}) {
 			EXPECT_EQ(rdma::is_err(made) ? rdma::ptr_err(made) : 0, row.expected);
 			if (!rdma::is_err(made))
@@ -446,7 +495,9 @@ void mgmt_03_segments_for_an_agent_that_hears_nothing(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
-	auto *deaf = ib_register_mad_agent(scene.b.device(), 1, IB_QPT_GSI, nullptr, 0, [](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
+	auto *deaf = ib_register_mad_agent(
+		scene.b.device(), 1, IB_QPT_GSI, nullptr, 0,
+		[](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
 	ASSERT_FALSE(rdma::is_err(deaf));
 	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
 	ASSERT_OK(made);
@@ -464,8 +515,9 @@ void mgmt_03_segments_for_an_agent_that_hears_nothing(Test &test)
 
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
-	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted), KUNIT_CASE(mgmt_03_flood_is_bounded),
-	    KUNIT_CASE(mgmt_12_bursts_find_room),
+	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
+	    KUNIT_CASE(mgmt_03_flood_is_bounded), KUNIT_CASE(mgmt_12_bursts_find_room),
 	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
-	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
+	    KUNIT_CASE(mgmt_03_senders_that_are_none), KUNIT_CASE(mgmt_03_devices_without_mads),
+	    KUNIT_CASE(mgmt_03_ports_without_mads),
 	    KUNIT_CASE(mgmt_03_segments_for_an_agent_that_hears_nothing));

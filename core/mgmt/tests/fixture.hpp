@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of management datagrams share: nodes on the software fabric, agents on them, and sends that count how often they end.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of management datagrams
+// share: nodes on the software fabric, agents on them, and sends that count how often they end.
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_mad.h>
@@ -17,9 +17,11 @@ constexpr u8 vendor_rmpp_class = IB_MGMT_CLASS_VENDOR_RANGE2_START;
 constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
 
 /* A device with one port, and addresses of others from there. */
-class Node {
+class Node
+{
 public:
-	explicit Node(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
+	explicit Node(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES,
+		      soft_context context = SOFT_HARD_INTERRUPT)
 	    : device_({.notify = notify, .context = context, .lid = lid})
 	{
 		if (device_.ok())
@@ -57,10 +59,10 @@ struct Agent {
 	Node &node;
 	ib_mad_agent *agent = nullptr;
 	kern::Atomic<unsigned int> received{}, answers{};
-	unsigned int busy = 0;		/* answers so many requests with: busy */
-	bool answering = false;		/* answers requests */
-	int answer_bytes = 0;		/* with RMPP, if not 0 */
-	ib_wc last{};			/* of the last one received */
+	unsigned int busy = 0;  /* answers so many requests with: busy */
+	bool answering = false; /* answers requests */
+	int answer_bytes = 0;   /* with RMPP, if not 0 */
+	ib_wc last{};           /* of the last one received */
 	int last_length = 0;
 	u16 last_status = 0;
 	bool content_right = true;
@@ -72,15 +74,17 @@ struct Agent {
 	Agent &operator=(const Agent &) = delete;
 
 	/* methods: a bit for each unsolicited method wanted; 0: none. Returns an errno. */
-	int open(u8 mgmt_class = 0, unsigned long methods = 0, u8 version = 1, u8 rmpp_version = 0, u8 oui = 0)
+	int open(u8 mgmt_class = 0, unsigned long methods = 0, u8 version = 1, u8 rmpp_version = 0,
+		 u8 oui = 0)
 	{
 		ib_mad_reg_req request{};
 		request.mgmt_class = mgmt_class;
 		request.mgmt_class_version = version;
 		request.oui[2] = oui;
 		request.method_mask[0] = methods;
-		agent = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, methods ? &request : nullptr, rmpp_version,
-					      on_sent, on_received, this, 0);
+		agent = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI,
+					      methods ? &request : nullptr, rmpp_version, on_sent,
+					      on_received, this, 0);
 		if (!rdma::is_err(agent))
 			return 0;
 		const int error = rdma::ptr_err(agent);
@@ -132,15 +136,17 @@ private:
 			const auto *buf = reinterpret_cast<const ib_mad_recv_buf *>(at);
 			const auto *bytes = reinterpret_cast<const u8 *>(buf->mad) + header;
 			for (int i = 0; i < payload && offset < wc.mad_len - header; i++, offset++)
-				content_right = content_right && bytes[i] == pattern(static_cast<u32>(offset));
+				content_right = content_right &&
+						bytes[i] == pattern(static_cast<u32>(offset));
 		}
 		content_right = content_right && offset == wc.mad_len - header;
 	}
 	void answer(const ib_mad_recv_wc &wc)
 	{
 		const bool rmpp = answer_bytes != 0;
-		auto *send = ib_create_send_mad(agent, wc.wc->src_qp, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
-						rmpp ? answer_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(
+			agent, wc.wc->src_qp, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
+			rmpp ? answer_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return;
 		if (rmpp)
@@ -164,16 +170,19 @@ private:
 };
 
 /* A MAD sent by a test, and how it ended. */
-class Sent {
+class Sent
+{
 public:
 	/* data_bytes: of an RMPP message; 0: a single datagram. */
-	Sent(Agent &from, u16 lid, u8 mgmt_class, u8 method, int timeout_ms, int retries, int data_bytes = 0)
+	Sent(Agent &from, u16 lid, u8 mgmt_class, u8 method, int timeout_ms, int retries,
+	     int data_bytes = 0)
 	{
 		static constinit kern::Atomic<u32> next_tid{};
 		const bool rmpp = data_bytes != 0;
 
-		buf_ = ib_create_send_mad(from.agent, 1, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
-					  rmpp ? data_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+		buf_ = ib_create_send_mad(
+			from.agent, 1, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
+			rmpp ? data_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(buf_))
 			return;
 		buf_->ah = from.node.address(lid);
@@ -262,7 +271,10 @@ inline ib_mad_counters dropped(const Node &node, ib_qp_type type = IB_QPT_GSI)
 	return counters;
 }
 
-/* A datagram past the midlayer, from the agent's special QP to the one of the same number at a LID. One at a time. */
+/*
+ * A datagram past the midlayer, from the agent's special QP to the one of the same number at a LID.
+ * One at a time.
+ */
 class Raw : ib_cqe
 {
 public:
@@ -341,7 +353,8 @@ struct Spy {
 			[](void *context, const void *payload, size_t length) {
 				auto &self = *static_cast<Spy *>(context);
 				if (length == IB_MGMT_MAD_SIZE) {
-					const auto &rmpp = static_cast<const ib_rmpp_mad *>(payload)->rmpp_hdr;
+					const auto &rmpp =
+						static_cast<const ib_rmpp_mad *>(payload)->rmpp_hdr;
 					self.status.store_release(rmpp.rmpp_status);
 					self.type.store_release(rmpp.rmpp_type);
 				}
@@ -357,7 +370,8 @@ struct Spy {
 	bool aborted(u32 with)
 	{
 		return eventually([&] {
-			return type.load_acquire() == IB_MGMT_RMPP_TYPE_ABORT && status.load_acquire() == with;
+			return type.load_acquire() == IB_MGMT_RMPP_TYPE_ABORT &&
+			       status.load_acquire() == with;
 		});
 	}
 };

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: sends end once whatever goes away beneath them, and the interface comes back: errors of the QP, the port, the device.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-03: sends end once whatever goes away
+// beneath them, and the interface comes back: errors of the QP, the port, the device.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;
@@ -16,17 +16,22 @@ struct Pair {
 	bool ok()
 	{
 		server.answering = true;
-		return a.ok() && b.ok() && client.open() == 0 && server.open(vendor_class, get) == 0;
+		return a.ok() && b.ok() && client.open() == 0 &&
+		       server.open(vendor_class, get) == 0;
 	}
 	ib_wc_status ask(int timeout_ms = 30'000)
 	{
 		Sent sent(client, 2, vendor_class, IB_MGMT_METHOD_GET, timeout_ms, 0);
-		return sent.ok() && sent.post() == 0 && sent.ended() && sent.completions() == 1 ? sent.status()
-												 : IB_WC_FATAL_ERR;
+		return sent.ok() && sent.post() == 0 && sent.ended() && sent.completions() == 1
+			       ? sent.status()
+			       : IB_WC_FATAL_ERR;
 	}
 };
 
-/* A QP that falls into error as a whole is made anew; what waited to be sent goes out, and the receive queue is full again. */
+/*
+ * A QP that falls into error as a whole is made anew; what waited to be sent goes out, and the
+ * receive queue is full again.
+ */
 void mgmt_03_qp_error_recovers(Test &test)
 {
 	Pair pair;
@@ -50,7 +55,10 @@ void mgmt_03_qp_error_recovers(Test &test)
 		ASSERT_EQ(pair.ask(), IB_WC_SUCCESS);
 }
 
-/* Where the recovery fails, sends end with an error instead of waiting for ever; it is tried again, and once it succeeds all is well. */
+/*
+ * Where the recovery fails, sends end with an error instead of waiting for ever; it is tried again,
+ * and once it succeeds all is well.
+ */
 void mgmt_03_qp_that_stays_broken(Test &test)
 {
 	Pair pair;
@@ -75,7 +83,10 @@ void set_state(const Node &node, ib_port_state state, ib_event_type event)
 	report(node, event);
 }
 
-/* While the port is down, sends time out and the SA cannot be asked; when it is back both go on, with no agent made anew. */
+/*
+ * While the port is down, sends time out and the SA cannot be asked; when it is back both go on,
+ * with no agent made anew.
+ */
 void mgmt_03_port_loss_and_return(Test &test)
 {
 	Pair pair;
@@ -135,8 +146,9 @@ struct Guest {
 		if (agent->open() || ib_register_client(&client))
 			return false;
 		for (auto &sent : sends) {
-			auto made = kern::make<Sent>(kern::Gfp::kernel, *agent, nobody, vendor_class, u8{IB_MGMT_METHOD_GET},
-						     600'000, 3);
+			auto made =
+				kern::make<Sent>(kern::Gfp::kernel, *agent, nobody, vendor_class,
+						 u8{IB_MGMT_METHOD_GET}, 600'000, 3);
 			if (!made.ok())
 				return false;
 			sent = made.take();
@@ -153,7 +165,8 @@ struct Guest {
 			return;
 		self.agent->close();
 		for (const auto &sent : self.sends)
-			self.ended += sent->completions() == 1 && sent->status() == IB_WC_WR_FLUSH_ERR;
+			self.ended +=
+				sent->completions() == 1 && sent->status() == IB_WC_WR_FLUSH_ERR;
 		self.sends = {};
 		ib_dealloc_pd(self.pd);
 		self.removed++;
@@ -174,5 +187,6 @@ void mgmt_03_device_removal(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers), KUNIT_CASE(mgmt_03_qp_that_stays_broken),
-	    KUNIT_CASE(mgmt_03_port_loss_and_return), KUNIT_CASE(mgmt_03_device_removal));
+SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers),
+	    KUNIT_CASE(mgmt_03_qp_that_stays_broken), KUNIT_CASE(mgmt_03_port_loss_and_return),
+	    KUNIT_CASE(mgmt_03_device_removal));

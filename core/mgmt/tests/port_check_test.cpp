@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-04: a device whose own agent has dealt with a Set is asked again, and what is new is heard of although the device says nothing.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-04: a device whose own agent has dealt
+// with a Set is asked again, and what is new is heard of although the device says nothing.
 #include <rdma/ib_cache.h>
 #include "smi_fixture.hpp"
 
@@ -15,7 +15,8 @@ kern::Atomic<u8> wanted{}; /* a Change */
 constexpr u16 new_pkey = 0x8123;
 constexpr ib_gid new_gid = {.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7}};
 
-int obey(ib_device *device, int, u32 port_num, const ib_wc *, const ib_grh *, const ib_mad *in, ib_mad *out, size_t *, u16 *)
+int obey(ib_device *device, int, u32 port_num, const ib_wc *, const ib_grh *, const ib_mad *in,
+	 ib_mad *out, size_t *, u16 *)
 {
 	if (in->mad_hdr.method != IB_MGMT_METHOD_GET && in->mad_hdr.method != IB_MGMT_METHOD_SET)
 		return IB_MAD_RESULT_SUCCESS;
@@ -61,7 +62,8 @@ struct Heard : ib_event_handler {
 	~Heard() { ib_unregister_event_handler(this); }
 	bool hears(unsigned int count, ib_event_type type) const
 	{
-		return eventually([&] { return events.load_acquire() == count; }) && last.load_acquire() == type;
+		return eventually([&] { return events.load_acquire() == count; }) &&
+		       last.load_acquire() == type;
 	}
 };
 
@@ -73,7 +75,8 @@ void set(Test &test, ib_device *device, Change change, u16 attribute)
 
 void mgmt_04_device_is_asked_again(Test &test)
 {
-	Device near({.lid = 1, .process_mad = answer_in_device}), far({.lid = 2, .process_mad = obey});
+	Device near({.lid = 1, .process_mad = answer_in_device}),
+		far({.lid = 2, .process_mad = obey});
 	ASSERT_TRUE(near.ok() && far.ok());
 	soft_connect(near, 1, far, 1);
 	Heard heard(far);
@@ -100,10 +103,14 @@ void mgmt_04_device_is_asked_again(Test &test)
 	EXPECT_TRUE(gid == new_gid);
 }
 
-/* Only what may have changed is asked for, and nothing is said where nothing did. A port that cannot be read is read later. */
+/*
+ * Only what may have changed is asked for, and nothing is said where nothing did. A port that
+ * cannot be read is read later.
+ */
 void mgmt_04_device_is_asked_no_more_than_needed(Test &test)
 {
-	Device near({.lid = 1, .process_mad = answer_in_device}), far({.lid = 2, .process_mad = obey});
+	Device near({.lid = 1, .process_mad = answer_in_device}),
+		far({.lid = 2, .process_mad = obey});
 	ASSERT_TRUE(near.ok() && far.ok());
 	soft_connect(near, 1, far, 1);
 	Heard heard(far);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: a special QP that falls into error, on each kind of hardware, with each step of its recovery failing once; and what its
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-03: a special QP that falls into
+// error, on each kind of hardware, with each step of its recovery failing once; and what its
 // consumers may rely on meanwhile.
 #include "../recovery_state.hpp"
 #include "fixture.hpp"
@@ -36,7 +36,8 @@ void mgmt_03_states_of_a_special_qp(Test &test)
 	};
 	for (int state = 0; state < states; state++)
 		for (int event = 0; event < events; event++)
-			EXPECT_EQ(next_state(static_cast<SpecialQpState>(state), static_cast<SpecialQpEvent>(event)),
+			EXPECT_EQ(next_state(static_cast<SpecialQpState>(state),
+					     static_cast<SpecialQpEvent>(event)),
 				  table[state][event]);
 }
 
@@ -48,7 +49,8 @@ struct Scene {
 	bool ok()
 	{
 		server.answering = true;
-		return a.ok() && b.ok() && client.open() == 0 && server.open(vendor_class, get) == 0;
+		return a.ok() && b.ok() && client.open() == 0 &&
+		       server.open(vendor_class, get) == 0;
 	}
 	ib_qp *qp() const { return server.agent->qp; }
 	bool move_to(ib_qp_state state) const
@@ -65,7 +67,8 @@ struct Scene {
 	{
 		return eventually([this] {
 			Sent sent(client, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 0);
-			return sent.ok() && sent.post() == 0 && sent.ended() && sent.status() == IB_WC_SUCCESS;
+			return sent.ok() && sent.post() == 0 && sent.ended() &&
+			       sent.status() == IB_WC_SUCCESS;
 		});
 	}
 };
@@ -77,7 +80,8 @@ struct FailsOnce {
 	unsigned int nth;
 	kern::Atomic<unsigned int> calls{};
 
-	FailsOnce(ib_device *of, soft_method which, unsigned int when) : device(of), method(which), nth(when)
+	FailsOnce(ib_device *of, soft_method which, unsigned int when)
+	    : device(of), method(which), nth(when)
 	{
 		soft_interpose(
 			device, method,
@@ -103,7 +107,9 @@ struct BadRequest : ib_cqe {
 
 	BadRequest() : ib_cqe{}
 	{
-		done = [](ib_cq *, ib_wc *wc) { static_cast<BadRequest *>(wc->wr_cqe)->ended.complete(); };
+		done = [](ib_cq *, ib_wc *wc) {
+			static_cast<BadRequest *>(wc->wr_cqe)->ended.complete();
+		};
 	}
 	int post(ib_qp *qp, ib_ah *ah)
 	{
@@ -122,13 +128,14 @@ struct BadRequest : ib_cqe {
 };
 
 /*
- * Breaks the server's QP with a call of a method failing on the way back. True if it came to that call; the QP works again, and what was on
- * its way has ended once.
+ * Breaks the server's QP with a call of a method failing on the way back. True if it came to that
+ * call; the QP works again, and what was on its way has ended once.
  */
 bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method, unsigned int nth)
 {
 	const bool modifies = method == SOFT_MODIFY_QP;
-	FailsOnce fault(scene.b.device(), method, nth + (modifies ? own_calls[static_cast<int>(how)] : 0));
+	FailsOnce fault(scene.b.device(), method,
+			nth + (modifies ? own_calls[static_cast<int>(how)] : 0));
 	Sent sends[] = {{scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0},
 			{scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0}};
 	BadRequest bad;
@@ -159,9 +166,10 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
 }
 
 /*
- * Each way to break, on hardware like a card; and those where hardware may differ, on others: the first change of state on the way back fails,
- * then the second, until there is none left to fail; then posting of the first receive, and of one in the middle. In the end it is as good as
- * new: a queue's length of questions is answered.
+ * Each way to break, on hardware like a card; and those where hardware may differ, on others: the
+ * first change of state on the way back fails, then the second, until there is none left to fail;
+ * then posting of the first receive, and of one in the middle. In the end it is as good as new: a
+ * queue's length of questions is answered.
  */
 void mgmt_03_recovery_with_each_step_failing(Test &test)
 {
@@ -176,25 +184,34 @@ void mgmt_03_recovery_with_each_step_failing(Test &test)
 			if (!all && how != Break::with_sends)
 				continue;
 			unsigned int nth = 1;
-			while (!test.failed() && breaks_and_recovers(test, scene, how, SOFT_MODIFY_QP, nth))
+			while (!test.failed() &&
+			       breaks_and_recovers(test, scene, how, SOFT_MODIFY_QP, nth))
 				nth++;
-			/* SQE to RTS; or RESET, INIT, RTR, RTS, and perhaps the attempts that find out that it takes so many. */
+			/*
+			 * SQE to RTS; or RESET, INIT, RTR, RTS, and perhaps the attempts that find
+			 * out that it takes so many.
+			 */
 			EXPECT_GE(nth, how == Break::send_queue ? 2u : 5u);
 			EXPECT_LE(nth, 7u);
 			if (test.failed())
-				kern_kunit_note(test.native(), "habits %d, break %d, step %u", habits, static_cast<int>(how), nth);
+				kern_kunit_note(test.native(), "habits %d, break %d, step %u",
+						habits, static_cast<int>(how), nth);
 			ASSERT_FALSE(test.failed());
 		}
 		if (!all)
 			continue;
 		for (unsigned int nth : {1u, 300u})
-			EXPECT_TRUE(breaks_and_recovers(test, scene, Break::idle, SOFT_POST_RECV, nth));
+			EXPECT_TRUE(
+				breaks_and_recovers(test, scene, Break::idle, SOFT_POST_RECV, nth));
 		for (unsigned int n = 0; n <= receive_queue; n++)
 			ASSERT_TRUE(scene.answers());
 	}
 }
 
-/* Receive buffers that the hardware does not take for a while are made up for (MGMT-12), also if nothing comes in any more. */
+/*
+ * Receive buffers that the hardware does not take for a while are made up for (MGMT-12), also if
+ * nothing comes in any more.
+ */
 void mgmt_12_mad_receive_queue_makes_up_for_a_shortage(Test &test)
 {
 	Scene scene;
@@ -231,8 +248,9 @@ struct Insistent {
 };
 
 /*
- * Handlers are called in a task, by nobody who posts or cancels (LOCK-05), whatever the QP is like: here it is broken, so that every send ends
- * as soon as it is posted. One that posts again is called again, and not from within itself.
+ * Handlers are called in a task, by nobody who posts or cancels (LOCK-05), whatever the QP is like:
+ * here it is broken, so that every send ends as soon as it is posted. One that posts again is
+ * called again, and not from within itself.
  */
 void mgmt_03_handlers_are_called_by_one_work_item_alone(Test &test)
 {
@@ -240,9 +258,11 @@ void mgmt_03_handlers_are_called_by_one_work_item_alone(Test &test)
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
 	Insistent insistent(rounds);
-	insistent.agent = ib_register_mad_agent(scene.b.device(), 1, IB_QPT_GSI, nullptr, 0, Insistent::on_sent, nullptr, &insistent, 0);
+	insistent.agent = ib_register_mad_agent(scene.b.device(), 1, IB_QPT_GSI, nullptr, 0,
+						Insistent::on_sent, nullptr, &insistent, 0);
 	ASSERT_FALSE(rdma::is_err(insistent.agent));
-	insistent.send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+	insistent.send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR,
+					    IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
 	ASSERT_FALSE(rdma::is_err(insistent.send));
 	auto &header = static_cast<ib_mad *>(insistent.send->mad)->mad_hdr;
 	header.base_version = IB_MGMT_BASE_VERSION;
@@ -258,7 +278,8 @@ void mgmt_03_handlers_are_called_by_one_work_item_alone(Test &test)
 	/* It has given up for now when one ends so. */
 	EXPECT_TRUE(eventually([&] {
 		Sent sent(scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
-		return sent.ok() && sent.post() == 0 && sent.ended() && sent.status() == IB_WC_WR_FLUSH_ERR;
+		return sent.ok() && sent.post() == 0 && sent.ended() &&
+		       sent.status() == IB_WC_WR_FLUSH_ERR;
 	}));
 
 	kern::IrqSpinLock lock(KERN_LOCK_CLASS("mad_test.poster"));
@@ -288,11 +309,13 @@ void mgmt_03_cancelled_under_a_lock(Test &test)
 	Insistent insistent(1);
 	insistent.agent = ib_register_mad_agent(
 		scene.b.device(), 1, IB_QPT_GSI, nullptr, 0, Insistent::on_sent,
-		[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); }, &insistent, 0);
+		[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); },
+		&insistent, 0);
 	ASSERT_FALSE(rdma::is_err(insistent.agent));
 	Sent like(scene.server, 99, vendor_class, IB_MGMT_METHOD_GET, 600'000, 0);
 	ASSERT_TRUE(like.ok());
-	auto *send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+	auto *send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+					gfp, IB_MGMT_BASE_VERSION);
 	ASSERT_FALSE(rdma::is_err(send));
 	static_cast<ib_mad *>(send->mad)->mad_hdr = like.header();
 	send->ah = like.buf()->ah;
@@ -314,7 +337,9 @@ void mgmt_03_cancelled_under_a_lock(Test &test)
 } // namespace
 
 /* These say themselves what hardware they want. */
-KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices, KUNIT_CASE(mgmt_03_states_of_a_special_qp),
+KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
+		   KUNIT_CASE(mgmt_03_states_of_a_special_qp),
 		   KUNIT_CASE(mgmt_03_recovery_with_each_step_failing),
 		   KUNIT_CASE(mgmt_12_mad_receive_queue_makes_up_for_a_shortage),
-		   KUNIT_CASE(mgmt_03_handlers_are_called_by_one_work_item_alone), KUNIT_CASE(mgmt_03_cancelled_under_a_lock));
+		   KUNIT_CASE(mgmt_03_handlers_are_called_by_one_work_item_alone),
+		   KUNIT_CASE(mgmt_03_cancelled_under_a_lock));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The windows of RMPP, by themselves (IBA 13.6). The functions are pure: this module has its own copy of them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The windows of RMPP, by themselves (IBA
+// 13.6). The functions are pure: this module has its own copy of them.
 #include "../rmpp.cpp"
 
 #include <kern/kunit.hpp>
@@ -62,7 +62,10 @@ void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
 	EXPECT_EQ(status, 0);
 }
 
-/* Without an ACK it goes back to the first that is not acknowledged; what was acknowledged stays so. */
+/*
+ * Without an ACK it goes back to the first that is not acknowledged; what was acknowledged stays
+ * so.
+ */
 void mgmt_03_rmpp_sender_goes_back(Test &test)
 {
 	RmppSender sender(8);
@@ -96,7 +99,10 @@ void mgmt_03_rmpp_sender_refuses_violations(Test &test)
 	EXPECT_EQ(status, static_cast<std::uint8_t>(ib::rmpp_status_segment_too_big));
 }
 
-/* Segments are taken in order; the first, the last of a window and the last of all are acknowledged. */
+/*
+ * Segments are taken in order; the first, the last of a window and the last of all are
+ * acknowledged.
+ */
 void mgmt_03_rmpp_receiver_takes_in_order(Test &test)
 {
 	RmppReceiver receiver;
@@ -134,23 +140,32 @@ void mgmt_03_rmpp_receiver_drops_what_is_out_of_order(Test &test)
 
 void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 {
-	const auto status_of = [](const ib::RmppHeader &header) { return RmppReceiver().on_data(header, 4).status; };
+	const auto status_of = [](const ib::RmppHeader &header) {
+		return RmppReceiver().on_data(header, 4).status;
+	};
 	constexpr auto first = ib::RmppHeader::first, last = ib::RmppHeader::last;
 
-	EXPECT_EQ(status_of(data(0)), static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
-	EXPECT_EQ(status_of(data(2, first)), static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
-	EXPECT_EQ(status_of(data(1)), static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
+	EXPECT_EQ(status_of(data(0)),
+		  static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
+	EXPECT_EQ(status_of(data(2, first)),
+		  static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
+	EXPECT_EQ(status_of(data(1)),
+		  static_cast<u8>(ib::rmpp_status_inconsistent_first_and_segment));
 	EXPECT_EQ(status_of(data(1, first | last, 221)),
 		  static_cast<u8>(ib::rmpp_status_inconsistent_last_and_length));
-	EXPECT_EQ(status_of(data(1, first | last, 3)), static_cast<u8>(ib::rmpp_status_inconsistent_last_and_length));
-	EXPECT_EQ(status_of(data(rmpp_segments_max + 1)), static_cast<u8>(ib::rmpp_status_resources_exhausted));
+	EXPECT_EQ(status_of(data(1, first | last, 3)),
+		  static_cast<u8>(ib::rmpp_status_inconsistent_last_and_length));
+	EXPECT_EQ(status_of(data(rmpp_segments_max + 1)),
+		  static_cast<u8>(ib::rmpp_status_resources_exhausted));
 	EXPECT_EQ(status_of(data(1, first | last, 220)), 0);
 }
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_keeps_to_the_window), KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
+KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_keeps_to_the_window),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_goes_back),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations), KUNIT_CASE(mgmt_03_rmpp_receiver_takes_in_order),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations),
+	    KUNIT_CASE(mgmt_03_rmpp_receiver_takes_in_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_drops_what_is_out_of_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_refuses_violations));

@@ -43,7 +43,10 @@ void mgmt_03_rmpp_both_ways(Test &test)
 	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
 }
 
-/* More messages than are assembled at a time, each begun when the one before has ended, though ended ones are remembered for a while. */
+/*
+ * More messages than are assembled at a time, each begun when the one before has ended, though
+ * ended ones are remembered for a while.
+ */
 void mgmt_03_rmpp_in_quick_succession(Test &test)
 {
 	Pair pair;
@@ -91,7 +94,8 @@ void mgmt_03_rmpp_abort_and_stop(Test &test)
 		/* All data is lost: the message waits for the peer. */
 		Watch watch(pair.a.device(), ~0ul);
 		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 600'000, 0, 5000);
-		Sent word(pair.server, 1, vendor_rmpp_class, method_get_multi | IB_MGMT_METHOD_RESP, 0, 0);
+		Sent word(pair.server, 1, vendor_rmpp_class, method_get_multi | IB_MGMT_METHOD_RESP,
+			  0, 0);
 		ASSERT_TRUE(sent.ok() && word.ok());
 		ASSERT_EQ(sent.post(), 0);
 		auto &mad = *static_cast<ib_rmpp_mad *>(word.buf()->mad);
@@ -108,7 +112,10 @@ void mgmt_03_rmpp_abort_and_stop(Test &test)
 	}
 }
 
-/* A sender that is not acknowledged gives up, and says so to its peer; one that lacks only the answer has nothing to take back. */
+/*
+ * A sender that is not acknowledged gives up, and says so to its peer; one that lacks only the
+ * answer has nothing to take back.
+ */
 void mgmt_03_rmpp_sender_gives_up(Test &test)
 {
 	Pair pair;
@@ -117,7 +124,8 @@ void mgmt_03_rmpp_sender_gives_up(Test &test)
 	for (bool acknowledged : {false, true}) {
 		Watch watch(pair.b.device(), acknowledged ? 0 : ~0ul);
 		Spy spy(pair.a.device());
-		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, acknowledged ? 500 : 50, 1, 500);
+		Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi,
+			  acknowledged ? 500 : 50, 1, 500);
 		ASSERT_TRUE(sent.ok());
 		ASSERT_EQ(sent.post(), 0);
 		ASSERT_TRUE(sent.ended());
@@ -135,7 +143,10 @@ void mgmt_03_rmpp_sender_gives_up(Test &test)
 	EXPECT_EQ(dropped(pair.b).rmpp_discarded, 0u);
 }
 
-/* Two nodes ask under one transaction id; each gets its own answer, and the answers' ACKs are not mixed up. */
+/*
+ * Two nodes ask under one transaction id; each gets its own answer, and the answers' ACKs are not
+ * mixed up.
+ */
 void mgmt_03_rmpp_peers_are_told_apart(Test &test)
 {
 	Pair pair;
@@ -194,11 +205,16 @@ bool send_segment(Raw &raw, u32 id, u32 number)
 	mad.rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
 	mad.rmpp_hdr.seg_num = number;
 	mad.rmpp_hdr.paylen_newwin = number == 2 ? 100 : 0;
-	ib_set_rmpp_flags(&mad.rmpp_hdr, IB_MGMT_RMPP_FLAG_ACTIVE | (number == 1 ? IB_MGMT_RMPP_FLAG_FIRST : IB_MGMT_RMPP_FLAG_LAST));
+	ib_set_rmpp_flags(&mad.rmpp_hdr,
+			  IB_MGMT_RMPP_FLAG_ACTIVE |
+				  (number == 1 ? IB_MGMT_RMPP_FLAG_FIRST : IB_MGMT_RMPP_FLAG_LAST));
 	return raw.send(IB_MGMT_MAD_SIZE);
 }
 
-/* A message whose peer falls silent is given up after 40 s, not before; what comes of it then begins nothing. */
+/*
+ * A message whose peer falls silent is given up after 40 s, not before; what comes of it then
+ * begins nothing.
+ */
 void mgmt_03_rmpp_receiver_gives_up(Test &test)
 {
 	Pair pair;
@@ -223,7 +239,10 @@ void mgmt_03_rmpp_receiver_gives_up(Test &test)
 	EXPECT_EQ(acknowledged.seen.load_acquire(), 3u);
 }
 
-/* Whose ACK was lost repeats the last segment, and is answered for 10 s after the message was whole, however often it does. */
+/*
+ * Whose ACK was lost repeats the last segment, and is answered for 10 s after the message was
+ * whole, however often it does.
+ */
 void mgmt_03_rmpp_receiver_lingers(Test &test)
 {
 	Pair pair;
@@ -248,8 +267,11 @@ void mgmt_03_rmpp_receiver_lingers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways), KUNIT_CASE(mgmt_03_rmpp_in_quick_succession), KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric),
-	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop), KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
-	    KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart), KUNIT_CASE(mgmt_03_rmpp_unregistration));
+SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_both_ways),
+	    KUNIT_CASE(mgmt_03_rmpp_in_quick_succession),
+	    KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric), KUNIT_CASE(mgmt_03_rmpp_abort_and_stop),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_gives_up), KUNIT_CASE(mgmt_03_rmpp_peers_are_told_apart),
+	    KUNIT_CASE(mgmt_03_rmpp_unregistration));
 /* Minutes, which cost nothing where time is virtual: once is enough. */
-CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up), KUNIT_CASE(mgmt_03_rmpp_receiver_lingers));
+CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up),
+	   KUNIT_CASE(mgmt_03_rmpp_receiver_lingers));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of the SA client share: an administrator of the test's own on a node, and clients of it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of the SA client share: an
+// administrator of the test's own on a node, and clients of it.
 #pragma once
 #include "fixture.hpp"
 
@@ -10,17 +10,23 @@ namespace mad_fixture
 {
 
 /* Answers what clients ask as told to, and reports traps. */
-class Administrator {
+class Administrator
+{
 public:
 	kern::Atomic<unsigned int> gets{}, joins{}, leaves{}, subscriptions{}, ends{};
 	kern::Atomic<unsigned int> acknowledged{}, unacknowledged{}; /* reports */
 	kern::Atomic<u32> last_trap{};
 	kern::Atomic<u32> refuse{}; /* answers with this status */
 	kern::Atomic<u32> mlid{0xc001};
-	kern::Atomic<u32> group_mtu{}; /* of every group, with its selector; 0: as it was asked for */
-	kern::Atomic<u32> deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
+	kern::Atomic<u32>
+		group_mtu{}; /* of every group, with its selector; 0: as it was asked for */
+	kern::Atomic<u32>
+		deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
 
-	/* What it says of a path, which comes as the question was; else all lead to LID 77. Set before anybody asks. */
+	/*
+	 * What it says of a path, which comes as the question was; else all lead to LID 77. Set
+	 * before anybody asks.
+	 */
 	void (*describe)(void *context, ib::PathRecord &path) = nullptr;
 	void *describe_context = nullptr;
 
@@ -31,7 +37,8 @@ public:
 		request.mgmt_class_version = IB_SA_CLASS_VERSION;
 		request.method_mask[0] = 1ul << IB_MGMT_METHOD_GET | 1ul << IB_MGMT_METHOD_SET |
 					 1ul << IB_SA_METHOD_DELETE;
-		agent_ = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, &request, 0, on_sent, on_received, this, 0);
+		agent_ = ib_register_mad_agent(node.device(), 1, IB_QPT_GSI, &request, 0, on_sent,
+					       on_received, this, 0);
 	}
 	~Administrator()
 	{
@@ -40,11 +47,13 @@ public:
 	}
 	bool ok() const { return !rdma::is_err(agent_); }
 
-	/* Reports a trap that names a GID to the node of a LID; asked for once, waited for so long. */
+	/*
+	 * Reports a trap that names a GID to the node of a LID; asked for once, waited for so long.
+	 */
 	bool report(u16 lid, u16 trap, u8 gid, int timeout_ms = 5000)
 	{
-		auto *send = ib_create_send_mad(agent_, 1, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, gfp,
-						IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(agent_, 1, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA,
+						gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return false;
 		auto &mad = *static_cast<ib::SaMad *>(send->mad);
@@ -55,7 +64,8 @@ public:
 		mad.header.attr_id = u16{ib::attr_notice};
 		mad.header.tid = u64{agent_->hi_tid} << 32 | next_tid_++;
 		auto &notice = *reinterpret_cast<ib::Notice *>(mad.data);
-		notice.generic_type = ib::Notice::generic_bit | static_cast<u8>(ib::NoticeType::subnet_management);
+		notice.generic_type = ib::Notice::generic_bit |
+				      static_cast<u8>(ib::NoticeType::subnet_management);
 		notice.producer = 4u;
 		notice.trap_number = trap;
 		notice.issuer_lid = u16{1};
@@ -75,7 +85,8 @@ private:
 	{
 		auto &self = *static_cast<Administrator *>(agent->context);
 		if (wc->send_buf->timeout_ms)
-			(wc->status == IB_WC_SUCCESS ? self.acknowledged : self.unacknowledged).fetch_add(1);
+			(wc->status == IB_WC_SUCCESS ? self.acknowledged : self.unacknowledged)
+				.fetch_add(1);
 		rdma_destroy_ah(wc->send_buf->ah, 0);
 		ib_free_send_mad(wc->send_buf);
 	}
@@ -96,11 +107,12 @@ private:
 		const auto &question = *reinterpret_cast<const ib::SaMad *>(wc.recv_buf.mad);
 		if (is_end(question) && deaf_to_ends.load_acquire()) {
 			deaf_to_ends.fetch_sub(1);
-			(question.header.method == IB_SA_METHOD_DELETE ? leaves : ends).fetch_add(1);
+			(question.header.method == IB_SA_METHOD_DELETE ? leaves : ends)
+				.fetch_add(1);
 			return;
 		}
-		auto *send = ib_create_send_mad(agent_, wc.wc->src_qp, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, gfp,
-						IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(agent_, wc.wc->src_qp, 0, 0, IB_MGMT_SA_HDR,
+						IB_MGMT_SA_DATA, gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return;
 		auto &mad = *static_cast<ib::SaMad *>(send->mad);
@@ -108,9 +120,10 @@ private:
 		mad.header.status = static_cast<u16>(refuse.load_acquire());
 		fill_in(mad);
 		/* Set is answered by GetResp, the others by the response of their own. */
-		mad.header.method = question.header.is_method(ib::MadMethod::set)
-					    ? static_cast<u8>(ib::MadMethod::get_resp)
-					    : static_cast<u8>(question.header.method | IB_MGMT_METHOD_RESP);
+		mad.header.method =
+			question.header.is_method(ib::MadMethod::set)
+				? static_cast<u8>(ib::MadMethod::get_resp)
+				: static_cast<u8>(question.header.method | IB_MGMT_METHOD_RESP);
 		send->ah = ib_create_ah_from_wc(node_.pd(), wc.wc, wc.recv_buf.grh, 1);
 		if (rdma::is_err(send->ah)) {
 			ib_free_send_mad(send);
@@ -124,9 +137,11 @@ private:
 	{
 		switch (mad.header.attr_id.value()) {
 		case ib::attr_mc_member_record:
-			reinterpret_cast<ib::McMemberRecord *>(mad.data)->mlid = static_cast<u16>(mlid.load_acquire());
+			reinterpret_cast<ib::McMemberRecord *>(mad.data)->mlid =
+				static_cast<u16>(mlid.load_acquire());
 			if (const u32 mtu = group_mtu.load_acquire())
-				reinterpret_cast<ib::McMemberRecord *>(mad.data)->mtu_selector = static_cast<u8>(mtu);
+				reinterpret_cast<ib::McMemberRecord *>(mad.data)->mtu_selector =
+					static_cast<u8>(mtu);
 			(mad.header.method == IB_SA_METHOD_DELETE ? leaves : joins).fetch_add(1);
 			break;
 		case ib::attr_inform_info: {
@@ -136,7 +151,8 @@ private:
 			break;
 		}
 		case ib::attr_class_port_info:
-			reinterpret_cast<ib::ClassPortInfo *>(mad.data)->capability_mask = u16{ib::sa_cap_ud_multicast};
+			reinterpret_cast<ib::ClassPortInfo *>(mad.data)->capability_mask =
+				u16{ib::sa_cap_ud_multicast};
 			gets.fetch_add(1);
 			break;
 		case ib::attr_path_record:

@@ -22,7 +22,8 @@ struct Listening {
 
 	int start(Client &client, const Node &node, u16 trap_number)
 	{
-		info = ib_sa_register_inform_info(&client, node.device(), 1, trap_number, on_call, this);
+		info = ib_sa_register_inform_info(&client, node.device(), 1, trap_number, on_call,
+						  this);
 		return rdma::is_err(info) ? rdma::ptr_err(std::exchange(info, nullptr)) : 0;
 	}
 	void stop()
@@ -52,7 +53,10 @@ private:
 	}
 };
 
-/* Each hears of the trap that it asked for; the SA hears of the first and the last who ask; every report is acknowledged. */
+/*
+ * Each hears of the trap that it asked for; the SA hears of the first and the last who ask; every
+ * report is acknowledged.
+ */
 void mgmt_03_sa_reports(Test &test)
 {
 	Node manager{1}, node{2};
@@ -86,7 +90,10 @@ void mgmt_03_sa_reports(Test &test)
 	}
 	EXPECT_EQ(out.reports.load_acquire(), 0u);
 
-	/* The end of another subscription comes behind: were the first one's leaving told to the SA, it would be by then. */
+	/*
+	 * The end of another subscription comes behind: were the first one's leaving told to the
+	 * SA, it would be by then.
+	 */
 	in.stop();
 	out.stop();
 	EXPECT_TRUE(eventually([&] { return sa.ends.load_acquire() == 1; }));
@@ -97,7 +104,10 @@ void mgmt_03_sa_reports(Test &test)
 	EXPECT_EQ(in.reports.load_acquire(), 2u);
 }
 
-/* Renewed unheard where the SM has changed or asks for it; told of when the SA will not have it any more. */
+/*
+ * Renewed unheard where the SM has changed or asks for it; told of when the SA will not have it any
+ * more.
+ */
 void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
@@ -151,7 +161,10 @@ void mgmt_03_sa_subscription_waits_for_an_end(Test &test)
 	other.stop();
 }
 
-/* A flood while a listener is busy: so many are kept, the others not acknowledged, and none is lost of those that were. */
+/*
+ * A flood while a listener is busy: so many are kept, the others not acknowledged, and none is lost
+ * of those that were.
+ */
 void mgmt_03_sa_reports_are_bounded(Test &test)
 {
 	constexpr unsigned int kept = 64, flood = kept + 20;
@@ -178,7 +191,8 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 		},
 		&answers, &query);
 	const bool answered = asked > 0 && eventually([&] { return answers.load_acquire() == 1; });
-	const bool acknowledged = eventually([&] { return sa.acknowledged.load_acquire() == kept; });
+	const bool acknowledged =
+		eventually([&] { return sa.acknowledged.load_acquire() == kept; });
 	gate.complete_all();
 	EXPECT_TRUE(sent && answered && acknowledged);
 	EXPECT_TRUE(slow.told(1 + kept));
@@ -191,5 +205,7 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports), KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
-	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_an_end), KUNIT_CASE(mgmt_03_sa_reports_are_bounded));
+SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports),
+	    KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
+	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_an_end),
+	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded));

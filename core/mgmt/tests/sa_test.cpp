@@ -18,15 +18,17 @@ struct Question {
 	int ask(Client &client, const Node &node, unsigned long timeout_ms, int retries)
 	{
 		sa_path_rec rec{};
-		id = ib_sa_path_rec_get(&client, node.device(), 1, &rec, IB_SA_PATH_REC_DGID, timeout_ms, retries, gfp,
-					[](int result, sa_path_rec *answer, void *context) {
-						auto &self = *static_cast<Question *>(context);
-						self.status = result;
-						if (answer)
-							self.dlid = answer->ib.dlid.value();
-						self.calls.fetch_add(1);
-					},
-					this, &query);
+		id = ib_sa_path_rec_get(
+			&client, node.device(), 1, &rec, IB_SA_PATH_REC_DGID, timeout_ms, retries,
+			gfp,
+			[](int result, sa_path_rec *answer, void *context) {
+				auto &self = *static_cast<Question *>(context);
+				self.status = result;
+				if (answer)
+					self.dlid = answer->ib.dlid.value();
+				self.calls.fetch_add(1);
+			},
+			this, &query);
 		return id;
 	}
 	bool answered()
@@ -103,7 +105,8 @@ void mgmt_03_sa_manager_moves(Test &test)
 	ASSERT_TRUE(move_manager(node, 3));
 	EXPECT_TRUE(eventually([&] {
 		Question question;
-		return question.ask(client, node, 1000, 0) > 0 && question.answered() && new_sa.gets.load_acquire() > 0;
+		return question.ask(client, node, 1000, 0) > 0 && question.answered() &&
+		       new_sa.gets.load_acquire() > 0;
 	}));
 	const unsigned int asked_before = old_sa.gets.load_acquire();
 	Question question;
@@ -129,11 +132,15 @@ void mgmt_03_sa_default_partition(Test &test)
 	report(node, IB_EVENT_PKEY_CHANGE);
 	EXPECT_TRUE(eventually([&] {
 		Question question;
-		return question.ask(client, node, 100, 0) > 0 && question.answered() && question.status == 0;
+		return question.ask(client, node, 100, 0) > 0 && question.answered() &&
+		       question.status == 0;
 	}));
 }
 
-/* An address of the subnet manager that could not be had at first is had a little later, without another event. */
+/*
+ * An address of the subnet manager that could not be had at first is had a little later, without
+ * another event.
+ */
 void mgmt_03_sa_manager_found_at_second_try(Test &test)
 {
 	Node manager{1}, node{2};
@@ -144,7 +151,10 @@ void mgmt_03_sa_manager_found_at_second_try(Test &test)
 	for (soft_method method : {SOFT_CREATE_AH, SOFT_QUERY_PORT}) {
 		ASSERT_TRUE(move_manager(node, 0));
 		ASSERT_TRUE(knows_of_no_manager(client, node));
-		/* Fails its own calls only: nobody else asks the port or makes addresses here before it has given up once. */
+		/*
+		 * Fails its own calls only: nobody else asks the port or makes addresses here
+		 * before it has given up once.
+		 */
 		const unsigned long before = soft_calls(node.device(), method);
 		if (method == SOFT_CREATE_AH)
 			soft_fail(node.device(), method, 1, -ENOMEM);
@@ -158,7 +168,8 @@ void mgmt_03_sa_manager_found_at_second_try(Test &test)
 		EXPECT_TRUE(eventually([&] { return soft_calls(node.device(), method) > before; }));
 		EXPECT_TRUE(eventually([&] {
 			Question question;
-			return question.ask(client, node, 1000, 0) > 0 && question.answered() && question.status == 0;
+			return question.ask(client, node, 1000, 0) > 0 && question.answered() &&
+			       question.status == 0;
 		}));
 		soft_fail(node.device(), method, 0, 0);
 	}
@@ -178,10 +189,11 @@ struct Membership {
 		rec.mgid.raw[15] = group;
 		rec.port_gid.raw[15] = 2;
 		rec.join_state = ib::McMemberRecord::full_member;
-		multicast = ib_sa_join_multicast(&client, node.device(), 1, &rec,
-						 IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
-							 IB_SA_MCMEMBER_REC_JOIN_STATE,
-						 gfp, on_change, this);
+		multicast =
+			ib_sa_join_multicast(&client, node.device(), 1, &rec,
+					     IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
+						     IB_SA_MCMEMBER_REC_JOIN_STATE,
+					     gfp, on_change, this);
 		return rdma::is_err(multicast) ? rdma::ptr_err(multicast) : 0;
 	}
 	/* The status of the n-th call. */
@@ -220,7 +232,10 @@ void mgmt_03_sa_membership_is_shared(Test &test)
 	EXPECT_EQ(other.status.load_acquire(), 0);
 	EXPECT_EQ(sa.joins.load_acquire(), 1u);
 
-	/* A join of another group is served after the first leave: had that been told to the SA, it would be by then. */
+	/*
+	 * A join of another group is served after the first leave: had that been told to the SA, it
+	 * would be by then.
+	 */
 	Membership marker;
 	one.leave();
 	ASSERT_EQ(marker.join(client, node, 2), 0);
@@ -232,7 +247,10 @@ void mgmt_03_sa_membership_is_shared(Test &test)
 	EXPECT_TRUE(eventually([&] { return sa.leaves.load_acquire() == 2; }));
 }
 
-/* Who joins while the SA is being told of the last one's leaving is joined anew: the SA will have forgotten the old membership. */
+/*
+ * Who joins while the SA is being told of the last one's leaving is joined anew: the SA will have
+ * forgotten the old membership.
+ */
 void mgmt_03_sa_join_waits_for_a_leave(Test &test)
 {
 	Node manager{1}, node{2};
@@ -256,7 +274,10 @@ void mgmt_03_sa_join_waits_for_a_leave(Test &test)
 	other.leave();
 }
 
-/* After a client reregister the group is joined again, unheard by its members; one that comes back different is lost to them. */
+/*
+ * After a client reregister the group is joined again, unheard by its members; one that comes back
+ * different is lost to them.
+ */
 void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 {
 	Node manager{1}, node{2};
@@ -305,7 +326,10 @@ void mgmt_03_sa_join_is_as_patient_as_its_client(Test &test)
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
 	Client client;
-	/* Long enough for each to be on the wire before the next: one that still waits there is not sent again. */
+	/*
+	 * Long enough for each to be on the wire before the next: one that still waits there is not
+	 * sent again.
+	 */
 	client.timeout_ms = 50;
 	client.retries = 4;
 	Watch watch(node.device(), ~0ul);
@@ -341,7 +365,8 @@ void mgmt_03_sa_service_record(Test &test)
 		rec.name[0] = 'n';
 		rec.data64[1] = 0x99;
 		return ib_sa_service_rec_query(
-			&client, node.device(), 1, method, &rec, IB_SA_SERVICE_REC_SERVICE_ID, timeout_ms, retries, gfp,
+			&client, node.device(), 1, method, &rec, IB_SA_SERVICE_REC_SERVICE_ID,
+			timeout_ms, retries, gfp,
 			[](int result, ib_sa_service_rec *answer, void *context) {
 				auto &self = *static_cast<Outcome *>(context);
 				self.status = result;
@@ -356,7 +381,8 @@ void mgmt_03_sa_service_record(Test &test)
 			&outcome, &query);
 	};
 	unsigned int calls = 0;
-	for (u8 method : {u8{IB_MGMT_METHOD_SET}, u8{IB_MGMT_METHOD_GET}, u8{IB_SA_METHOD_DELETE}}) {
+	for (u8 method :
+	     {u8{IB_MGMT_METHOD_SET}, u8{IB_MGMT_METHOD_GET}, u8{IB_SA_METHOD_DELETE}}) {
 		outcome.id = 0;
 		ASSERT_GT(ask(method), 0);
 		calls++;
@@ -424,9 +450,11 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
 	    KUNIT_CASE(mgmt_03_sa_manager_moves), KUNIT_CASE(mgmt_03_sa_default_partition),
-	    KUNIT_CASE(mgmt_03_sa_manager_found_at_second_try), KUNIT_CASE(mgmt_03_sa_membership_is_shared),
+	    KUNIT_CASE(mgmt_03_sa_manager_found_at_second_try),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_shared),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost), KUNIT_CASE(mgmt_03_sa_join_is_refused),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost),
+	    KUNIT_CASE(mgmt_03_sa_join_is_refused),
 	    KUNIT_CASE(mgmt_03_sa_membership_follows_the_manager),
-	    KUNIT_CASE(mgmt_03_sa_join_is_as_patient_as_its_client), KUNIT_CASE(mgmt_03_sa_service_record),
-	    KUNIT_CASE(mgmt_03_sa_class_port_info));
+	    KUNIT_CASE(mgmt_03_sa_join_is_as_patient_as_its_client),
+	    KUNIT_CASE(mgmt_03_sa_service_record), KUNIT_CASE(mgmt_03_sa_class_port_info));

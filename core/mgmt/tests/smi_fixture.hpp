@@ -30,7 +30,8 @@ inline void turn_round(const ib_mad &question, ib_mad &answer)
 	answer.data[40] = 0x5a;
 }
 
-inline int answer_in_device(ib_device *, int, u32, const ib_wc *, const ib_grh *, const ib_mad *in, ib_mad *out, size_t *, u16 *)
+inline int answer_in_device(ib_device *, int, u32, const ib_wc *, const ib_grh *, const ib_mad *in,
+			    ib_mad *out, size_t *, u16 *)
 {
 	if (in->mad_hdr.method != IB_MGMT_METHOD_GET)
 		return IB_MAD_RESULT_SUCCESS;
@@ -60,11 +61,12 @@ struct Asked {
 
 struct Route {
 	u8 hops = 0;
-	u8 ports[4] = {1, 1, 1, 1};		/* out of the asker, and of each switch behind it */
-	u16 by_lid = ib::lid_permissive;	/* where it goes from there */
-	u16 begins_at = ib::lid_permissive;	/* where the ports begin: another node's LID, to which it goes first */
-	u16 asker = ib::lid_permissive;		/* then the asker's own, for the way back */
-	u32 from_port = 1;			/* of the asker: 0 for a switch */
+	u8 ports[4] = {1, 1, 1, 1};      /* out of the asker, and of each switch behind it */
+	u16 by_lid = ib::lid_permissive; /* where it goes from there */
+	u16 begins_at = ib::
+		lid_permissive; /* where the ports begin: another node's LID, to which it goes first */
+	u16 asker = ib::lid_permissive; /* then the asker's own, for the way back */
+	u32 from_port = 1;              /* of the asker: 0 for a switch */
 	ib_wc_status expected = IB_WC_SUCCESS;
 	u8 method = IB_MGMT_METHOD_GET;
 	u16 attribute = 0;
@@ -74,7 +76,8 @@ struct Route {
 inline void ask(Test &test, ib_device *device, const Route &route)
 {
 	Asked asked;
-	auto *agent = ib_register_mad_agent(device, route.from_port, IB_QPT_SMI, nullptr, 0, Asked::on_sent, Asked::on_received, &asked, 0);
+	auto *agent = ib_register_mad_agent(device, route.from_port, IB_QPT_SMI, nullptr, 0,
+					    Asked::on_sent, Asked::on_received, &asked, 0);
 	ASSERT_FALSE(rdma::is_err(agent));
 	ib_pd *pd = ib_alloc_pd(device, 0);
 	rdma_ah_attr attr{};
@@ -82,7 +85,8 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 	rdma_ah_set_dlid(&attr, route.begins_at);
 	rdma_ah_set_port_num(&attr, route.from_port);
 	ib_ah *ah = rdma_create_ah(pd, &attr, 0);
-	auto *send = ib_create_send_mad(agent, 0, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+	auto *send = ib_create_send_mad(agent, 0, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp,
+					IB_MGMT_BASE_VERSION);
 	if (EXPECT_FALSE(rdma::is_err(pd) || rdma::is_err(ah) || rdma::is_err(send))) {
 		auto &packet = *static_cast<ib::Smp *>(send->mad);
 		packet = smp(0, route.hops);
@@ -117,13 +121,15 @@ struct Manager {
 	ib_pd *pd;
 	ib_mad_agent *agent;
 
-	explicit Manager(ib_device *device, u32 port = 1) : port_num(port), pd(ib_alloc_pd(device, 0))
+	explicit Manager(ib_device *device, u32 port = 1)
+	    : port_num(port), pd(ib_alloc_pd(device, 0))
 	{
 		ib_mad_reg_req request{};
 		request.mgmt_class = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 		request.mgmt_class_version = 1;
 		request.method_mask[0] = 1ul << IB_MGMT_METHOD_GET;
-		agent = ib_register_mad_agent(device, port, IB_QPT_SMI, &request, 0, on_sent, on_received, this, 0);
+		agent = ib_register_mad_agent(device, port, IB_QPT_SMI, &request, 0, on_sent,
+					      on_received, this, 0);
 	}
 	~Manager()
 	{
@@ -138,8 +144,8 @@ struct Manager {
 	static void on_received(ib_mad_agent *agent, ib_mad_send_buf *, ib_mad_recv_wc *wc)
 	{
 		auto &self = *static_cast<Manager *>(agent->context);
-		auto *send = ib_create_send_mad(agent, wc->wc->src_qp, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA, gfp,
-						IB_MGMT_BASE_VERSION);
+		auto *send = ib_create_send_mad(agent, wc->wc->src_qp, 0, 0, IB_MGMT_MAD_HDR,
+						IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
 		turn_round(*wc->recv_buf.mad, *static_cast<ib_mad *>(send->mad));
 		send->ah = ib_create_ah_from_wc(self.pd, wc->wc, wc->recv_buf.grh, self.port_num);
 		if (ib_post_send_mad(send, nullptr)) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-04, on a switch (IBA 14.2.2): what a directed route leads through it goes on by the right port, there and back; what is for it is
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-04, on a switch (IBA 14.2.2): what a
+// directed route leads through it goes on by the right port, there and back; what is for it is
 // answered; what breaks a rule is counted and goes nowhere.
 #include "smi_fixture.hpp"
 
@@ -13,8 +13,10 @@ struct Line {
 	Device near, first, second, far;
 
 	explicit Line(decltype(soft_options::process_mad) agent)
-	    : near({.lid = 1, .process_mad = agent}), first({.ports = 3, .is_switch = true, .lid = 2, .process_mad = agent}),
-	      second({.ports = 3, .is_switch = true, .lid = 3, .process_mad = agent}), far({.lid = 4, .process_mad = agent})
+	    : near({.lid = 1, .process_mad = agent}),
+	      first({.ports = 3, .is_switch = true, .lid = 2, .process_mad = agent}),
+	      second({.ports = 3, .is_switch = true, .lid = 3, .process_mad = agent}),
+	      far({.lid = 4, .process_mad = agent})
 	{
 		if (!ok())
 			return;
@@ -45,8 +47,8 @@ void mgmt_04_switch_passes_on(Test &test)
 /* The port that a switch's own agent is told it was asked by. */
 kern::Atomic<u32> asked_by{};
 
-int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh, const ib_mad *in, ib_mad *out,
-	      size_t *size, u16 *pkey_index)
+int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
+	      const ib_mad *in, ib_mad *out, size_t *size, u16 *pkey_index)
 {
 	if (device->is_switch && in->mad_hdr.method == IB_MGMT_METHOD_GET)
 		asked_by.store_release(port_num);
@@ -85,7 +87,10 @@ void mgmt_04_switch_asks(Test &test)
 	ask(test, line.first, {.hops = 2, .ports = {2, 3}, .from_port = 0});
 }
 
-/* At the end of the directed part a switch sends on by LID; the answer comes to it by LID, and goes back by the route. */
+/*
+ * At the end of the directed part a switch sends on by LID; the answer comes to it by LID, and goes
+ * back by the route.
+ */
 void mgmt_04_switch_sends_on_by_lid(Test &test)
 {
 	Line line(answer_in_device);
@@ -94,7 +99,10 @@ void mgmt_04_switch_sends_on_by_lid(Test &test)
 	ask(test, line.near, {.hops = 2, .ports = {1, 2}, .by_lid = 4});
 }
 
-/* A path that begins by LID goes on from that node, or ends there, and not where it is asked from; so does the answer. */
+/*
+ * A path that begins by LID goes on from that node, or ends there, and not where it is asked from;
+ * so does the answer.
+ */
 void mgmt_04_route_begins_by_lid(Test &test)
 {
 	Line line(note_port);
@@ -109,7 +117,12 @@ void mgmt_04_route_begins_by_lid(Test &test)
 	ask(test, line.near, {.begins_at = 4, .asker = 1});
 	EXPECT_EQ(asked_by.exchange(0), 0u);
 	/* By a port that the switch does not have. */
-	ask(test, line.near, {.hops = 1, .ports = {4}, .begins_at = 2, .asker = 1, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	ask(test, line.near,
+	    {.hops = 1,
+	     .ports = {4},
+	     .begins_at = 2,
+	     .asker = 1,
+	     .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 1u);
 }
 
@@ -144,7 +157,8 @@ void mgmt_04_switch_transit_fails(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_passes_on), KUNIT_CASE(mgmt_04_switch_answers),
-	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_asks),
-	    KUNIT_CASE(mgmt_04_switch_sends_on_by_lid), KUNIT_CASE(mgmt_04_route_begins_by_lid), KUNIT_CASE(mgmt_04_switch_refuses),
+SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_passes_on),
+	    KUNIT_CASE(mgmt_04_switch_answers), KUNIT_CASE(mgmt_04_switch_agent_answers),
+	    KUNIT_CASE(mgmt_04_switch_asks), KUNIT_CASE(mgmt_04_switch_sends_on_by_lid),
+	    KUNIT_CASE(mgmt_04_route_begins_by_lid), KUNIT_CASE(mgmt_04_switch_refuses),
 	    KUNIT_CASE(mgmt_04_switch_transit_fails));

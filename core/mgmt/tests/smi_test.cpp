@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Directed routes (IBA 14.2.2), and MGMT-04: nodes whose device answers SMPs, and nodes where an agent of ours does.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Directed routes (IBA 14.2.2), and MGMT-04:
+// nodes whose device answers SMPs, and nodes where an agent of ours does.
 #include "../smi.hpp"
 #include "smi_fixture.hpp"
 
@@ -46,11 +46,13 @@ void mgmt_04_directed_route_there_and_back(Test &test)
 
 enum class At : u8 { adapter, fabric_switch };
 
-[[gnu::noinline]] SmiAction in(At node, u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 second_port = 1)
+[[gnu::noinline]] SmiAction in(At node, u8 hop_ptr, u8 hop_cnt, bool returning = false,
+			       u8 second_port = 1)
 {
 	ib::Smp packet = smp(hop_ptr, hop_cnt, returning);
 	packet.initial_path[2] = second_port;
-	return (node == At::adapter ? smi_inbound(packet, adapter, 1) : through_switch(packet, 1)).action;
+	return (node == At::adapter ? smi_inbound(packet, adapter, 1) : through_switch(packet, 1))
+		.action;
 }
 
 [[gnu::noinline]] SmiAction out(u8 hop_ptr, u8 hop_cnt, bool returning = false, u8 first_port = 1)
@@ -68,7 +70,10 @@ void mgmt_04_directed_route_violations(Test &test)
 	EXPECT_EQ(in(At::fabric_switch, 0, 2), SmiAction::discard);
 	EXPECT_EQ(in(At::fabric_switch, 1, 2, false, 9), SmiAction::discard);
 	EXPECT_EQ(in(At::adapter, 1, 2), SmiAction::discard);
-	/* Behind its end a path goes on by LID, and so arrives (C14-9 step 4); a way back begins so too (C14-13). */
+	/*
+	 * Behind its end a path goes on by LID, and so arrives (C14-9 step 4); a way back begins so
+	 * too (C14-13).
+	 */
 	EXPECT_EQ(in(At::adapter, 3, 2), SmiAction::local);
 	EXPECT_EQ(in(At::fabric_switch, 3, 2, true), SmiAction::forward);
 	EXPECT_EQ(in(At::adapter, 3, 2, true), SmiAction::discard);
@@ -79,7 +84,10 @@ void mgmt_04_directed_route_violations(Test &test)
 	EXPECT_EQ(out(1, 2, true), SmiAction::discard);
 	EXPECT_EQ(out(0, 255), SmiAction::discard);
 	EXPECT_EQ(out(0, 1, false, 2), SmiAction::discard);
-	/* Without hops: asked by itself or by the wire, which the hop pointer tells; the answer goes back the same way. */
+	/*
+	 * Without hops: asked by itself or by the wire, which the hop pointer tells; the answer
+	 * goes back the same way.
+	 */
 	EXPECT_EQ(in(At::adapter, 0, 0), SmiAction::local);
 	EXPECT_EQ(out(0, 0, true), SmiAction::local);
 	EXPECT_EQ(out(1, 0, true), SmiAction::forward);
@@ -87,7 +95,10 @@ void mgmt_04_directed_route_violations(Test &test)
 	EXPECT_EQ(out(2, 0, true), SmiAction::discard);
 }
 
-/* A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops; where it begins it becomes a directed one. */
+/*
+ * A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops;
+ * where it begins it becomes a directed one.
+ */
 void mgmt_04_directed_route_behind_a_lid(Test &test)
 {
 	for (u8 hops : {0, 1, 2}) {
@@ -120,7 +131,8 @@ void mgmt_04_directed_route_behind_a_lid(Test &test)
 /* The device answers: itself for itself, and over the wire. */
 void mgmt_04_device_answers(Test &test)
 {
-	Device near({.lid = 1, .process_mad = answer_in_device}), far({.lid = 2, .process_mad = answer_in_device});
+	Device near({.lid = 1, .process_mad = answer_in_device}),
+		far({.lid = 2, .process_mad = answer_in_device});
 	ASSERT_TRUE(near.ok() && far.ok());
 	soft_connect(near, 1, far, 1);
 	ask(test, near, {});
@@ -162,17 +174,24 @@ struct Answers {
 };
 
 /*
- * A question without hops belongs to its own node and is never sent (IBA 14.2.2.1). One that comes by the wire all the same is answered,
- * by the wire, whoever answers: the device, an agent of ours, or nobody; on a switch, too.
+ * A question without hops belongs to its own node and is never sent (IBA 14.2.2.1). One that comes
+ * by the wire all the same is answered, by the wire, whoever answers: the device, an agent of ours,
+ * or nobody; on a switch, too.
  */
 void mgmt_04_question_without_hops_by_the_wire(Test &test)
 {
 	struct {
 		bool is_switch, device_answers, agent_answers;
-	} constexpr rows[] = {{false, true, false}, {false, false, true}, {false, false, false}, {true, true, false}, {true, false, false}};
+	} constexpr rows[] = {{false, true, false},
+			      {false, false, true},
+			      {false, false, false},
+			      {true, true, false},
+			      {true, false, false}};
 	for (const auto &row : rows) {
 		Node near{1};
-		Device far({.ports = row.is_switch ? 3u : 1u, .is_switch = row.is_switch, .lid = 2,
+		Device far({.ports = row.is_switch ? 3u : 1u,
+			    .is_switch = row.is_switch,
+			    .lid = 2,
 			    .process_mad = row.device_answers ? answer_in_device : nullptr});
 		ASSERT_TRUE(near.ok() && far.ok());
 		soft_connect(near.device(), 1, far, row.is_switch ? 2 : 1);
@@ -184,7 +203,8 @@ void mgmt_04_question_without_hops_by_the_wire(Test &test)
 		}
 		Asked asked;
 		Agent asker(near);
-		asker.agent = ib_register_mad_agent(near.device(), 1, IB_QPT_SMI, nullptr, 0, Asked::on_sent, Asked::on_received, &asked, 0);
+		asker.agent = ib_register_mad_agent(near.device(), 1, IB_QPT_SMI, nullptr, 0,
+						    Asked::on_sent, Asked::on_received, &asked, 0);
 		ASSERT_FALSE(rdma::is_err(asker.agent));
 		auto made = kern::make<Raw>(kern::Gfp::kernel, asker, u16{IB_LID_PERMISSIVE_HOST});
 		ASSERT_OK(made);
@@ -209,7 +229,8 @@ void mgmt_04_question_without_hops_by_the_wire(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back), KUNIT_CASE(mgmt_04_directed_route_violations),
-	    KUNIT_CASE(mgmt_04_directed_route_behind_a_lid),
-	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
+SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_there_and_back),
+	    KUNIT_CASE(mgmt_04_directed_route_violations),
+	    KUNIT_CASE(mgmt_04_directed_route_behind_a_lid), KUNIT_CASE(mgmt_04_device_answers),
+	    KUNIT_CASE(mgmt_04_agent_answers),
 	    KUNIT_CASE(mgmt_04_question_without_hops_by_the_wire));

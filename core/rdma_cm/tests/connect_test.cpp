@@ -9,7 +9,10 @@ using rdma_cm::State;
 namespace
 {
 
-/* Addresses, path, REQ, REP, RTU, DREQ, DREP, and what each end is told of them; by IPv4 and by IPv6. */
+/*
+ * Addresses, path, REQ, REP, RTU, DREQ, DREP, and what each end is told of them; by IPv4 and by
+ * IPv6.
+ */
 void rcm_01_connects_and_disconnects(Test &test)
 {
 	for (bool v6 : {false, true}) {
@@ -17,7 +20,8 @@ void rcm_01_connects_and_disconnects(Test &test)
 		ASSERT_TRUE(pair.there() && pair->stand());
 		ASSERT_TRUE(pair->listen(rdma_cm::any_of(v6 ? RDMA_AF_INET6 : RDMA_AF_INET)));
 		EXPECT_EQ(pair->listener.state(), State::listen);
-		const Address to = v6 ? ipv6(2, Pair::port) : ipv4(2, Pair::port), from = v6 ? ipv6(1) : ipv4(1);
+		const Address to = v6 ? ipv6(2, Pair::port) : ipv4(2, Pair::port),
+			      from = v6 ? ipv6(1) : ipv4(1);
 		ASSERT_TRUE(pair->request(to));
 		rdma_cm_id *active = pair->active.id, *passive = pair->passive.id;
 		EXPECT_EQ(pair->active.state(), State::connect);
@@ -31,7 +35,8 @@ void rcm_01_connects_and_disconnects(Test &test)
 		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.src_addr, to));
 		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.dst_addr, from));
 		EXPECT_EQ(rdma_cm::port_of(passive->route.addr.src_addr), Pair::port);
-		EXPECT_EQ(rdma_cm::port_of(passive->route.addr.dst_addr), rdma_cm::port_of(active->route.addr.src_addr));
+		EXPECT_EQ(rdma_cm::port_of(passive->route.addr.dst_addr),
+			  rdma_cm::port_of(active->route.addr.src_addr));
 		EXPECT_TRUE(passive->route.addr.sgid == active->route.addr.dgid);
 		EXPECT_TRUE(passive->route.addr.dgid == active->route.addr.sgid);
 		EXPECT_EQ(active->route.num_paths, 1);
@@ -70,7 +75,10 @@ void rcm_01_connects_and_disconnects(Test &test)
 	}
 }
 
-/* The same between GIDs, by a service of TCP's: in the partition that the addresses name, which has to be there, or in the port's first. */
+/*
+ * The same between GIDs, by a service of TCP's: in the partition that the addresses name, which has
+ * to be there, or in the port's first.
+ */
 void rcm_01_connects_gids(Test &test)
 {
 	for (u16 pkey : {u16{0}, u16{IB_DEFAULT_PKEY_FULL}}) {
@@ -109,7 +117,10 @@ void rcm_01_connects_gids(Test &test)
 	}
 }
 
-/* A connection that could not be asked for has not begun: there is nothing to end, a QP begins as before, and one may ask again. */
+/*
+ * A connection that could not be asked for has not begun: there is nothing to end, a QP begins as
+ * before, and one may ask again.
+ */
 void rcm_01_connect_is_tried_again(Test &test)
 {
 	static constexpr u8 data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
@@ -164,7 +175,10 @@ ib_qp_state state_of(ib_qp *qp)
 	return ib_query_qp(qp, &attr, IB_QP_STATE, &init) ? IB_QPS_RESET : attr.qp_state;
 }
 
-/* A QP of the id's own goes along with the connection, to both its ends, and data go through it: the packet numbers are right. */
+/*
+ * A QP of the id's own goes along with the connection, to both its ends, and data go through it:
+ * the packet numbers are right.
+ */
 void rcm_02_qps_go_along(Test &test)
 {
 	Boxed<Pair> pair;
@@ -187,8 +201,12 @@ void rcm_02_qps_go_along(Test &test)
 
 		ib_qp_attr near{}, far{};
 		ib_qp_init_attr init{};
-		ASSERT_EQ(ib_query_qp(pair->active.id->qp, &near, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init), 0);
-		ASSERT_EQ(ib_query_qp(pair->passive.id->qp, &far, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init), 0);
+		ASSERT_EQ(
+			ib_query_qp(pair->active.id->qp, &near, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init),
+			0);
+		ASSERT_EQ(
+			ib_query_qp(pair->passive.id->qp, &far, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init),
+			0);
 		EXPECT_EQ(near.sq_psn, far.rq_psn);
 		EXPECT_EQ(far.sq_psn, near.rq_psn);
 
@@ -217,7 +235,9 @@ void rcm_03_refusals(Test &test)
 		ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, port)));
 		ASSERT_EQ(pair->active.connect(), 0);
 		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
-		EXPECT_EQ(pair->active.last.status, port == Pair::port ? IB_CM_REJ_CONSUMER_DEFINED : IB_CM_REJ_INVALID_SERVICE_ID);
+		EXPECT_EQ(pair->active.last.status, port == Pair::port
+							    ? IB_CM_REJ_CONSUMER_DEFINED
+							    : IB_CM_REJ_INVALID_SERVICE_ID);
 	}
 	EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
 	/* The address that was asked for is another interface's. */
@@ -237,7 +257,8 @@ void rcm_04_addresses_are_resolved(Test &test)
 	ASSERT_TRUE(pair.there() && pair->stand());
 	Addresses &addresses = pair->ground.addresses;
 	End &end = pair->active;
-	const Address to = ipv4(2, Pair::port), nowhere = ipv4(99), silent = ipv4(77), other = ipv6(2);
+	const Address to = ipv4(2, Pair::port), nowhere = ipv4(99), silent = ipv4(77),
+		      other = ipv6(2);
 
 	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &nowhere, 1000), -ENETUNREACH);
 	EXPECT_EQ(end.state(), State::addr_bound);
@@ -315,7 +336,10 @@ void rcm_05_routes_are_resolved(Test &test)
 	EXPECT_EQ(end.id->route.num_paths, 1);
 }
 
-/* Whoever keeps handlers out, as queries do, sees no half of what is found meanwhile: all of it comes with its event. */
+/*
+ * Whoever keeps handlers out, as queries do, sees no half of what is found meanwhile: all of it
+ * comes with its event.
+ */
 void rcm_05_results_come_with_their_events(Test &test)
 {
 	Boxed<Pair> pair;
@@ -344,7 +368,10 @@ void rcm_05_results_come_with_their_events(Test &test)
 	EXPECT_EQ(end.id->route.path_rec.ib.dlid, 2u);
 }
 
-/* An interface that is on another port all at once: who is bound to it is told, and nothing else happens to the connection. */
+/*
+ * An interface that is on another port all at once: who is bound to it is told, and nothing else
+ * happens to the connection.
+ */
 void rcm_14_addresses_move(Test &test)
 {
 	Boxed<Pair> pair;
@@ -363,7 +390,8 @@ void rcm_14_addresses_move(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects), KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_tried_again),
+SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
+	    KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_tried_again),
 	    KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
-	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved), KUNIT_CASE(rcm_05_results_come_with_their_events),
-	    KUNIT_CASE(rcm_14_addresses_move));
+	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
+	    KUNIT_CASE(rcm_05_results_come_with_their_events), KUNIT_CASE(rcm_14_addresses_move));

@@ -55,7 +55,8 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	EXPECT_EQ(pair->active.last.status, IB_SIDR_UNSUPPORTED);
 }
 
-constexpr u8 broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+constexpr u8 broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0,    0,
+			      0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
 
 bool is(const ib_gid &gid, std::initializer_list<u8> bytes)
 {
@@ -74,14 +75,19 @@ void rcm_10_groups_have_mgids(Test &test)
 	six.in6.addr[1] = 0x0e;
 	six.in6.addr[5] = 0x55;
 	six.in6.addr[6] = 0x66;
-	EXPECT_TRUE(is(rdma_cm::mgid_of(four, RDMA_PS_IPOIB, base), {0xff, 0x12, 0x40, 0x1b, 0x80, 1, 0, 0, 0, 0, 0, 0, 0x0f, 1, 0, 9}));
-	EXPECT_TRUE(is(rdma_cm::mgid_of(four, RDMA_PS_UDP, base), {0xff, 0x12, 0x40, 0x01, 0x80, 1, 0, 0, 0, 0, 0, 0, 0x0f, 1, 0, 9}));
-	EXPECT_TRUE(is(rdma_cm::mgid_of(six, RDMA_PS_IPOIB, base), {0xff, 0x12, 0x60, 0x1b, 0x80, 1, 0x66, 0, 0, 0, 0, 0, 0, 0, 0, 9}));
-	EXPECT_TRUE(is(rdma_cm::mgid_of(six, RDMA_PS_UDP, base), {0xff, 0x12, 0x60, 0x01, 0x80, 1, 0x66, 0, 0, 0, 0, 0, 0, 0, 0, 9}));
+	EXPECT_TRUE(is(rdma_cm::mgid_of(four, RDMA_PS_IPOIB, base),
+		       {0xff, 0x12, 0x40, 0x1b, 0x80, 1, 0, 0, 0, 0, 0, 0, 0x0f, 1, 0, 9}));
+	EXPECT_TRUE(is(rdma_cm::mgid_of(four, RDMA_PS_UDP, base),
+		       {0xff, 0x12, 0x40, 0x01, 0x80, 1, 0, 0, 0, 0, 0, 0, 0x0f, 1, 0, 9}));
+	EXPECT_TRUE(is(rdma_cm::mgid_of(six, RDMA_PS_IPOIB, base),
+		       {0xff, 0x12, 0x60, 0x1b, 0x80, 1, 0x66, 0, 0, 0, 0, 0, 0, 0, 0, 9}));
+	EXPECT_TRUE(is(rdma_cm::mgid_of(six, RDMA_PS_UDP, base),
+		       {0xff, 0x12, 0x60, 0x01, 0x80, 1, 0x66, 0, 0, 0, 0, 0, 0, 0, 0, 9}));
 	six.in6.addr[1] = 0x15;
 	six.in6.addr[2] = 0xa0;
 	six.in6.addr[3] = 0x1b;
-	EXPECT_EQ(__builtin_memcmp(rdma_cm::mgid_of(six, RDMA_PS_UDP, base).raw, six.in6.addr, 16), 0);
+	EXPECT_EQ(__builtin_memcmp(rdma_cm::mgid_of(six, RDMA_PS_UDP, base).raw, six.in6.addr, 16),
+		  0);
 	EXPECT_TRUE(rdma_is_zero_gid([&] {
 		static ib_gid none;
 		none = rdma_cm::mgid_of(rdma_cm::any_of(RDMA_AF_INET), RDMA_PS_UDP, base);
@@ -114,7 +120,8 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		rec.qkey = 0xb1bu;
 		auto *membership = ib_sa_join_multicast(
 			&ipoib, pair->a.device(), 1, &rec,
-			IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID | IB_SA_MCMEMBER_REC_JOIN_STATE | IB_SA_MCMEMBER_REC_PKEY |
+			IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
+				IB_SA_MCMEMBER_REC_JOIN_STATE | IB_SA_MCMEMBER_REC_PKEY |
 				IB_SA_MCMEMBER_REC_QKEY,
 			mad_fixture::gfp,
 			[](int status, ib_sa_multicast *) {
@@ -138,9 +145,13 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		Address of_ipoib{};
 		of_ipoib.family = RDMA_AF_IB;
 		of_ipoib.ib.addr = rec.mgid;
-		EXPECT_EQ(rdma_join_multicast(end.id, &of_ipoib, FULLMEMBER_JOIN, &another), -EINVAL);
+		EXPECT_EQ(rdma_join_multicast(end.id, &of_ipoib, FULLMEMBER_JOIN, &another),
+			  -EINVAL);
 
-		/* The same group by another address is another membership, and ends by that address. */
+		/*
+		 * The same group by another address is another membership, and ends by that
+		 * address.
+		 */
 		Address with_port = group;
 		with_port.in.port = u16{1};
 		ASSERT_EQ(rdma_join_multicast(end.id, &with_port, FULLMEMBER_JOIN, &another), 0);
@@ -169,5 +180,5 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_datagrams_find_their_qp), KUNIT_CASE(rcm_10_groups_have_mgids),
-	    KUNIT_CASE(rcm_10_groups_are_joined_and_left));
+SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_datagrams_find_their_qp),
+	    KUNIT_CASE(rcm_10_groups_have_mgids), KUNIT_CASE(rcm_10_groups_are_joined_and_left));

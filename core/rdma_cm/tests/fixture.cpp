@@ -49,7 +49,8 @@ void Addresses::add(const Node &node, u8 host, u16 pkey)
 		entry.interface.index = host;
 		entry.interface.gid = gid_of(node);
 		entry.interface.pkey = pkey;
-		static constexpr u8 broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+		static constexpr u8 broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0,   0, 0,
+						     0,    0,    0,    0xff, 0xff, 0xff, 0xff};
 		__builtin_memcpy(entry.interface.broadcast.raw, broadcast, sizeof(broadcast));
 		return;
 	}
@@ -83,7 +84,8 @@ kern::Result<Interface> Addresses::route(const Address &to, Address &source)
 	if (host_of(to) == 99)
 		return kern::Error{-ENETUNREACH};
 	if (rdma_cm::is_any(source))
-		rdma_cm::set_host(source, rdma_cm::to_ip(to.family == RDMA_AF_INET ? ipv4(1) : ipv6(1)));
+		rdma_cm::set_host(source,
+				  rdma_cm::to_ip(to.family == RDMA_AF_INET ? ipv4(1) : ipv6(1)));
 	return find(source);
 }
 
@@ -96,7 +98,8 @@ kern::Result<ib_gid> Addresses::neighbour(const Address &to, const Interface &)
 	return there.ok() ? kern::Result<ib_gid>(there.value().gid) : kern::Error{-EAGAIN};
 }
 
-kern::Result<Interface> Addresses::incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &)
+kern::Result<Interface> Addresses::incoming(const ib_gid &gid, u16 pkey, const Address &to,
+					    const Address &)
 {
 	if (holding.load_acquire()) {
 		held.fetch_add(1);
@@ -140,8 +143,10 @@ int End::handle(rdma_cm_id *id, rdma_cm_event *event)
 		end->overlaps.fetch_add(1);
 	end->last = *event;
 	const bool datagrams = id->qp_type == IB_QPT_UD;
-	const void *data = datagrams ? event->param.ud.private_data : event->param.conn.private_data;
-	const u8 length = datagrams ? event->param.ud.private_data_len : event->param.conn.private_data_len;
+	const void *data =
+		datagrams ? event->param.ud.private_data : event->param.conn.private_data;
+	const u8 length =
+		datagrams ? event->param.ud.private_data_len : event->param.conn.private_data_len;
 	if (data)
 		__builtin_memcpy(end->data, data, length);
 	/* A new id that nobody asked for is given back. */
@@ -195,7 +200,11 @@ Pair::Pair()
 		auto &pair = *static_cast<Pair *>(context);
 		sa_path_rec path{};
 		ib_sa_unpack_path(&record, &path);
-		const auto lid_of = [&](const ib_gid &gid) { return gid == gid_of(pair.b) ? 2u : pair.third && gid == gid_of(*pair.third) ? 3u : 1u; };
+		const auto lid_of = [&](const ib_gid &gid) {
+			return gid == gid_of(pair.b)                      ? 2u
+			       : pair.third && gid == gid_of(*pair.third) ? 3u
+									  : 1u;
+		};
 		sa_path_set_dlid(&path, lid_of(path.dgid));
 		sa_path_set_slid(&path, lid_of(path.sgid));
 		path.mtu = IB_MTU_2048;
@@ -220,12 +229,14 @@ bool Pair::listen(const Address &at, rdma_ucm_port_space space, ib_qp_type type)
 	Address bound = at;
 	rdma_cm::set_port(bound, space, port);
 	listener.fresh = &passive;
-	return listener.open(space, type) && rdma_bind_addr(listener.id, &bound) == 0 && rdma_listen(listener.id, 0) == 0;
+	return listener.open(space, type) && rdma_bind_addr(listener.id, &bound) == 0 &&
+	       rdma_listen(listener.id, 0) == 0;
 }
 
 bool Pair::request(const Address &to)
 {
-	return active.resolve(to) && active.connect() == 0 && passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST);
+	return active.resolve(to) && active.connect() == 0 &&
+	       passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
 /* Without QPs of the ids: as programs do it. */

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of connections by address share: addresses that nobody has configured, nodes that have them, and ends that note what they are told.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of connections by address
+// share: addresses that nobody has configured, nodes that have them, and ends that note what they
+// are told.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>
@@ -35,7 +36,8 @@ public:
 	kern::Result<Interface> owner(const Address &address) override;
 	kern::Result<Interface> route(const Address &to, Address &source) override;
 	kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) override;
-	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to, const Address &peer) override;
+	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
+					 const Address &peer) override;
 	void local_ports(u16 &first, u16 &last) override
 	{
 		first = first_port;
@@ -108,7 +110,8 @@ public:
 	End(const End &) = delete;
 	End &operator=(const End &) = delete;
 
-	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC, bool of_process = false);
+	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC,
+		  bool of_process = false);
 	/* It has heard nothing then. */
 	void close();
 
@@ -161,14 +164,15 @@ struct Pair {
 	/* Without a listener. */
 	bool stand();
 	bool ok() { return stand() && listen(); }
-	bool listen(const Address &at = rdma_cm::any_of(RDMA_AF_INET), rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
+	bool listen(const Address &at = rdma_cm::any_of(RDMA_AF_INET),
+		    rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
 	/* As far as CONNECT_REQUEST, and on. */
 	bool request(const Address &to = ipv4(2, port));
 	bool establish(const Address &to = ipv4(2, port));
 };
 
 /* Ends beside those of a pair; to be declared after it, for they leave first. */
-template <unsigned int count>
+template<unsigned int count>
 struct Ends {
 	End ends[count];
 };

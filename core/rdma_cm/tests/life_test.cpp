@@ -10,13 +10,18 @@ using rdma_cm::State;
 namespace
 {
 
-/* A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the peer asks again. */
+/*
+ * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
+ * peer asks again.
+ */
 void rcm_11_handlers_end_ids(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
 	End &end = pair->active;
-	end.act = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_ADDR_RESOLVED ? 1 : 0; };
+	end.act = [](End &, const rdma_cm_event &event) {
+		return event.event == RDMA_CM_EVENT_ADDR_RESOLVED ? 1 : 0;
+	};
 	const Address to = ipv4(2, Pair::port);
 	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
 	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
@@ -25,7 +30,9 @@ void rcm_11_handlers_end_ids(Test &test)
 	end.act = nullptr;
 	end.close();
 	ASSERT_TRUE(end.open() && pair->request());
-	pair->passive.act = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_ESTABLISHED ? 1 : 0; };
+	pair->passive.act = [](End &, const rdma_cm_event &event) {
+		return event.event == RDMA_CM_EVENT_ESTABLISHED ? 1 : 0;
+	};
 	ASSERT_EQ(pair->passive.accept(), 0);
 	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
 	ASSERT_EQ(end.accept(), 0);
@@ -45,7 +52,10 @@ void rcm_11_no_memory_is_silent(Test &test)
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(pair->listener.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
 	ib_cm_counters counters{};
-	/* What it would say it says before it takes the next request: of another id, which is refused. */
+	/*
+	 * What it would say it says before it takes the next request: of another id, which is
+	 * refused.
+	 */
 	pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
 	End other;
 	ASSERT_TRUE(other.open() && other.resolve(ipv4(2, Pair::port)));
@@ -86,27 +96,35 @@ void rcm_12_destruction_waits_for_handlers(Test &test)
 			ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
 			pair->passive.act = hold;
 			ASSERT_EQ(pair->active.connect(), 0);
-			ASSERT_TRUE(eventually([&] { return pair->passive.running.load_acquire() == 1; }));
+			ASSERT_TRUE(eventually(
+				[&] { return pair->passive.running.load_acquire() == 1; }));
 			id = std::exchange(pair->listener.id, nullptr);
 		} else {
 			pair->active.act = hold;
 			const Address to = ipv4(2, Pair::port);
 			ASSERT_EQ(rdma_resolve_addr(pair->active.id, nullptr, &to, 1000), 0);
-			ASSERT_TRUE(eventually([&] { return pair->active.running.load_acquire() == 1; }));
+			ASSERT_TRUE(eventually(
+				[&] { return pair->active.running.load_acquire() == 1; }));
 			id = std::exchange(pair->active.id, nullptr);
 		}
 		Destroyer destroyer(id);
-		auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
+		auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>,
+						   &destroyer);
 		ASSERT_OK(thread);
 		/* Long enough to get there, if it did not wait. */
 		EXPECT_FALSE(destroyer.done.wait_for(200));
 		held.store_release(false);
 		EXPECT_TRUE(destroyer.done.wait_for(60'000));
-		EXPECT_EQ(pair->active.running.load_acquire() + pair->passive.running.load_acquire(), 0u);
+		EXPECT_EQ(pair->active.running.load_acquire() +
+				  pair->passive.running.load_acquire(),
+			  0u);
 	}
 }
 
-/* Whoever has the handler lock is told nothing, whatever happens; what has happened comes when it is given back. */
+/*
+ * Whoever has the handler lock is told nothing, whatever happens; what has happened comes when it
+ * is given back.
+ */
 void rcm_12_handlers_wait_for_the_lock(Test &test)
 {
 	Boxed<Pair> pair;
@@ -122,7 +140,10 @@ void rcm_12_handlers_wait_for_the_lock(Test &test)
 	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
 }
 
-/* Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it, while they resolve, ask and answer. */
+/*
+ * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
+ * while they resolve, ask and answer.
+ */
 void rcm_12_destruction_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
@@ -131,7 +152,9 @@ void rcm_12_destruction_at_any_moment(Test &test)
 		ASSERT_TRUE(pair.there() && pair->ok());
 		pair->passive.act = [](End &end, const rdma_cm_event &event) {
 			const auto param = End::param(0x456, "reply");
-			return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? rdma_accept(end.id, &param) : 0;
+			return event.event == RDMA_CM_EVENT_CONNECT_REQUEST
+				       ? rdma_accept(end.id, &param)
+				       : 0;
 		};
 		pair->active.act = [](End &end, const rdma_cm_event &event) {
 			const auto param = End::param(0x123, "request");
@@ -165,17 +188,25 @@ void rcm_12_destruction_at_any_moment(Test &test)
 				pair->listener.close();
 				break;
 			default:
-				/* Its handler may be giving it to us just now; then the pair closes it. */
+				/*
+				 * Its handler may be giving it to us just now; then the pair closes
+				 * it.
+				 */
 				if (pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST))
 					pair->passive.close();
 				break;
 			}
 		}
-		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+		EXPECT_EQ(pair->active.overlaps.load_acquire() +
+				  pair->passive.overlaps.load_acquire(),
+			  0u);
 	}
 }
 
-/* A listener that ends while its request is looked at is in nobody's way: the next of the port may listen at once, and hears what comes. */
+/*
+ * A listener that ends while its request is looked at is in nobody's way: the next of the port may
+ * listen at once, and hears what comes.
+ */
 void rcm_08_listeners_follow_each_other(Test &test)
 {
 	Boxed<Pair> pair;
@@ -184,14 +215,16 @@ void rcm_08_listeners_follow_each_other(Test &test)
 	auto &[next, asking] = two->ends;
 	const Address beside = ipv4(2, Pair::port);
 	Addresses &addresses = pair->ground.addresses;
-	ASSERT_TRUE(pair->active.resolve(ipv4(1, Pair::port)) && asking.open() && asking.resolve(beside));
+	ASSERT_TRUE(pair->active.resolve(ipv4(1, Pair::port)) && asking.open() &&
+		    asking.resolve(beside));
 	ASSERT_TRUE(next.open());
 	ASSERT_EQ(rdma_bind_addr(next.id, &beside), 0);
 	addresses.holding.store_release(true);
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(eventually([&] { return addresses.held.load_acquire() == 1; }));
 	Destroyer destroyer(std::exchange(pair->listener.id, nullptr));
-	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
+	auto thread =
+		kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
 	ASSERT_OK(thread);
 	/* It is about to end, and waits; the other device's is behind it. */
 	EXPECT_FALSE(destroyer.done.wait_for(200));
@@ -204,12 +237,17 @@ void rcm_08_listeners_follow_each_other(Test &test)
 	EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
 }
 
-/* A device that goes: every id on it is told, once, and nothing after that; it waits for their end; a listener for all stays. */
+/*
+ * A device that goes: every id on it is told, once, and nothing after that; it waits for their end;
+ * a listener for all stays.
+ */
 void rcm_13_devices_go(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
-	static constexpr auto leave = [](End &, const rdma_cm_event &event) { return event.event == RDMA_CM_EVENT_DEVICE_REMOVAL ? 1 : 0; };
+	static constexpr auto leave = [](End &, const rdma_cm_event &event) {
+		return event.event == RDMA_CM_EVENT_DEVICE_REMOVAL ? 1 : 0;
+	};
 	auto made = kern::make<Node>(kern::Gfp::kernel, u16{3});
 	ASSERT_OK(made);
 	auto node = made.take();
@@ -294,7 +332,10 @@ int go_on(End &end, const rdma_cm_event &event)
 	}
 }
 
-/* A device goes at a moment drawn from the seed, under the side that asks or the one that is asked: its ids hear so once, and nothing after that. */
+/*
+ * A device goes at a moment drawn from the seed, under the side that asks or the one that is asked:
+ * its ids hear so once, and nothing after that.
+ */
 void rcm_13_devices_go_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
@@ -307,7 +348,8 @@ void rcm_13_devices_go_at_any_moment(Test &test)
 		pair->third = node.get();
 		pair->ground.addresses.add(*node, 3);
 		const bool asked = round % 2;
-		const Address there = asked ? ipv4(3) : ipv4(2), from = asked ? ipv4(1) : ipv4(3), to = asked ? ipv4(3, Pair::port) : ipv4(2, Pair::port);
+		const Address there = asked ? ipv4(3) : ipv4(2), from = asked ? ipv4(1) : ipv4(3),
+			      to = asked ? ipv4(3, Pair::port) : ipv4(2, Pair::port);
 		for (End *end : {&pair->active, &pair->listener, &pair->passive})
 			end->act = go_on;
 		ASSERT_TRUE(pair->listen(there));
@@ -317,9 +359,12 @@ void rcm_13_devices_go_at_any_moment(Test &test)
 		EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 0u : 1u);
 		EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 1u : 0u);
 		const bool began = pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST);
-		EXPECT_EQ(pair->passive.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked && began ? 1u : 0u);
+		EXPECT_EQ(pair->passive.told(RDMA_CM_EVENT_DEVICE_REMOVAL),
+			  asked && began ? 1u : 0u);
 		EXPECT_TRUE((asked ? pair->listener : pair->active).id == nullptr);
-		EXPECT_EQ(pair->active.overlaps.load_acquire() + pair->passive.overlaps.load_acquire(), 0u);
+		EXPECT_EQ(pair->active.overlaps.load_acquire() +
+				  pair->passive.overlaps.load_acquire(),
+			  0u);
 		pair->third = nullptr;
 	}
 }
@@ -337,7 +382,10 @@ struct Remover {
 	}
 };
 
-/* The device goes, and the listener meanwhile, while a request is looked at: what it asks for is there until that has been done. */
+/*
+ * The device goes, and the listener meanwhile, while a request is looked at: what it asks for is
+ * there until that has been done.
+ */
 void rcm_13_services_outlast_requests(Test &test)
 {
 	Boxed<Pair> pair;
@@ -365,6 +413,12 @@ void rcm_13_services_outlast_requests(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids), KUNIT_CASE(rcm_11_no_memory_is_silent),
-	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers), KUNIT_CASE(rcm_12_handlers_wait_for_the_lock), KUNIT_CASE(rcm_12_destruction_at_any_moment), KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
-	    KUNIT_CASE(rcm_13_devices_wait_for_consumers), KUNIT_CASE(rcm_13_devices_go_at_any_moment), KUNIT_CASE(rcm_13_services_outlast_requests));
+SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids),
+	    KUNIT_CASE(rcm_11_no_memory_is_silent),
+	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
+	    KUNIT_CASE(rcm_12_handlers_wait_for_the_lock),
+	    KUNIT_CASE(rcm_12_destruction_at_any_moment),
+	    KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
+	    KUNIT_CASE(rcm_13_devices_wait_for_consumers),
+	    KUNIT_CASE(rcm_13_devices_go_at_any_moment),
+	    KUNIT_CASE(rcm_13_services_outlast_requests));

@@ -15,7 +15,10 @@ u16 bound_port(const End &end)
 	return rdma_cm::port_of(end.id->route.addr.src_addr);
 }
 
-/* Chosen ports are of the range, no two alike, and there is an end to them; low ports are for the privileged. */
+/*
+ * Chosen ports are of the range, no two alike, and there is an end to them; low ports are for the
+ * privileged.
+ */
 void rcm_07_ports_are_chosen(Test &test)
 {
 	Boxed<Pair> pair;
@@ -40,7 +43,10 @@ void rcm_07_ports_are_chosen(Test &test)
 	ASSERT_TRUE(more.open());
 	EXPECT_EQ(rdma_bind_addr(more.id, &any), -EADDRNOTAVAIL);
 	EXPECT_EQ(more.state(), State::idle);
-	/* Another port space has its own: each of them it gives, and which it gave last is nothing to the first. */
+	/*
+	 * Another port space has its own: each of them it gives, and which it gave last is nothing
+	 * to the first.
+	 */
 	const u16 freed = bound_port(ends[0]);
 	u16 elsewhere = 0;
 	while (elsewhere != freed) {
@@ -57,7 +63,9 @@ void rcm_07_ports_are_chosen(Test &test)
 	addresses.privileged.store_release(false);
 	Address low = any;
 	rdma_cm::set_port(low, RDMA_PS_TCP, 1023);
-	for (auto [space, type] : {std::pair{RDMA_PS_IB, IB_QPT_RC}, std::pair{RDMA_PS_UDP, IB_QPT_UD}, std::pair{RDMA_PS_TCP, IB_QPT_RC}}) {
+	for (auto [space, type] :
+	     {std::pair{RDMA_PS_IB, IB_QPT_RC}, std::pair{RDMA_PS_UDP, IB_QPT_UD},
+	      std::pair{RDMA_PS_TCP, IB_QPT_RC}}) {
 		ends[0].close();
 		ASSERT_TRUE(ends[0].open(space, type));
 		EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), -EACCES);
@@ -88,7 +96,10 @@ constexpr ServiceCase services[] = {
 	{RDMA_PS_TCP, 0x013f0000, but_port, -EPROTONOSUPPORT, {}},
 };
 
-/* Of AF_IB's addresses the service says whose port it is, and whole it is what the id has then; such ports are one with those of IP addresses. */
+/*
+ * Of AF_IB's addresses the service says whose port it is, and whole it is what the id has then;
+ * such ports are one with those of IP addresses.
+ */
 void rcm_07_services_name_ports(Test &test)
 {
 	Boxed<Pair> pair;
@@ -105,7 +116,8 @@ void rcm_07_services_name_ports(Test &test)
 			continue;
 		const u16 port = bound_port(end);
 		EXPECT_NE(port, 0);
-		EXPECT_EQ(end.id->route.addr.src_addr.ib.sid.value(), rdma_cm::service_of(one.space, port));
+		EXPECT_EQ(end.id->route.addr.src_addr.ib.sid.value(),
+			  rdma_cm::service_of(one.space, port));
 		EXPECT_EQ(end.id->route.addr.src_addr.ib.sid_mask.value(), whole);
 	}
 	Address same = rdma_cm::any_of(RDMA_AF_INET);
@@ -161,7 +173,10 @@ struct PortCase {
 	EXPECT_NE(rdma_bind_addr(third.id, &one.second), 0);
 }
 
-/* One port for several ids: of different hosts or families, or as both agree to it; and never with one that listens. */
+/*
+ * One port for several ids: of different hosts or families, or as both agree to it; and never with
+ * one that listens.
+ */
 void rcm_07_ports_are_shared(Test &test)
 {
 	constexpr u16 port = 7000;
@@ -192,7 +207,7 @@ void rcm_07_ports_are_shared(Test &test)
 }
 
 /* A call in a task of its own. */
-template <class Call>
+template<class Call>
 struct Apart {
 	Call call;
 	kern::Completion done{};
@@ -205,7 +220,7 @@ struct Apart {
 		return 0;
 	}
 };
-template <class Call>
+template<class Call>
 Apart(Call) -> Apart<Call>;
 
 /* Who is about to be refused to listen shares its port with others all the while. */
@@ -229,11 +244,13 @@ void rcm_07_refused_listeners_share_all_along(Test &test)
 	Addresses &addresses = pair->ground.addresses;
 	addresses.holding_ports.store_release(true);
 	Apart binding{[id = late.id, &any4] { return rdma_bind_addr(id, &any4); }};
-	auto binder = kern::Thread::create("rdma_cm_test", kern::method<&decltype(binding)::run>, &binding);
+	auto binder = kern::Thread::create("rdma_cm_test", kern::method<&decltype(binding)::run>,
+					   &binding);
 	ASSERT_OK(binder);
 	ASSERT_TRUE(eventually([&] { return addresses.held.load_acquire() == 1; }));
 	Apart listening{[id = listener.id] { return rdma_listen(id, 1); }};
-	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&decltype(listening)::run>, &listening);
+	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&decltype(listening)::run>,
+					   &listening);
 	ASSERT_OK(thread);
 	/* It waits for the world, with its own lock. */
 	kern::Mutex &lock = rdma_cm::Id::of(listener.id).lock();
@@ -249,7 +266,10 @@ void rcm_07_refused_listeners_share_all_along(Test &test)
 	EXPECT_EQ(listening.status, -EADDRINUSE);
 }
 
-/* A request goes to the listener of its address; "any" has what nobody else has, on devices that come later, too. */
+/*
+ * A request goes to the listener of its address; "any" has what nobody else has, on devices that
+ * come later, too.
+ */
 void rcm_08_requests_find_their_listener(Test &test)
 {
 	Boxed<Pair> pair;
@@ -279,24 +299,33 @@ void rcm_08_requests_find_their_listener(Test &test)
 
 	Node later(3);
 	pair->ground.addresses.add(later, 3);
-	/* Their path leads to LID 1 with this administrator, so only that somebody listens there is looked at. */
-	ib_cm_id *taken = ib_create_cm_id(later.device(), [](ib_cm_id *, const ib_cm_event *) { return 0; }, nullptr);
+	/*
+	 * Their path leads to LID 1 with this administrator, so only that somebody listens there is
+	 * looked at.
+	 */
+	ib_cm_id *taken = ib_create_cm_id(
+		later.device(), [](ib_cm_id *, const ib_cm_event *) { return 0; }, nullptr);
 	ASSERT_FALSE(rdma::is_err(taken));
-	EXPECT_EQ(ib_cm_listen(taken, rdma_cm::service_of(RDMA_PS_TCP, Pair::port), u64{0}), -EBUSY);
+	EXPECT_EQ(ib_cm_listen(taken, rdma_cm::service_of(RDMA_PS_TCP, Pair::port), u64{0}),
+		  -EBUSY);
 	six.close();
 	pair->listener.close();
 	EXPECT_EQ(ib_cm_listen(taken, rdma_cm::service_of(RDMA_PS_TCP, Pair::port), u64{0}), 0);
 	ib_destroy_cm_id(taken);
 }
 
-/* What a request says of itself is not believed: other versions, other types, addresses that are nobody's. */
+/*
+ * What a request says of itself is not believed: other versions, other types, addresses that are
+ * nobody's.
+ */
 void rcm_08_bad_requests_are_refused(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
 	struct {
 		u8 offset, value;
-	} const changes[] = {{0, 0x10}, {0, 0x01}, {32, 127}, {32, 224}, {32, 0}, {16, 127}, {16, 239}, {35, 7}};
+	} const changes[] = {{0, 0x10}, {0, 0x01}, {32, 127}, {32, 224},
+			     {32, 0},   {16, 127}, {16, 239}, {35, 7}};
 	for (const auto &change : changes) {
 		End &end = pair->active;
 		end.close();
@@ -313,7 +342,9 @@ void rcm_08_bad_requests_are_refused(Test &test)
 			pair->a.device(),
 			[](ib_cm_id *id, const ib_cm_event *event) {
 				if (event->event == IB_CM_REJ_RECEIVED)
-					static_cast<Answer *>(id->context)->reason.store_release(event->param.rej_rcvd.reason);
+					static_cast<Answer *>(id->context)
+						->reason.store_release(
+							event->param.rej_rcvd.reason);
 				return 0;
 			},
 			&answer);
@@ -334,7 +365,10 @@ void rcm_08_bad_requests_are_refused(Test &test)
 	EXPECT_EQ(pair->listener.all() + pair->passive.all(), 0u);
 }
 
-/* Whatever a request's private data begins with is of no IP address, refused, or says the same when it is made again from what was read. */
+/*
+ * Whatever a request's private data begins with is of no IP address, refused, or says the same when
+ * it is made again from what was read.
+ */
 void rcm_08_any_bytes(Test &test)
 {
 	using rdma_cm::IpHeader;
@@ -347,23 +381,33 @@ void rcm_08_any_bytes(Test &test)
 		if (random.below(4))
 			bytes[0] = 0;
 		if (random.below(4))
-			bytes[1] = static_cast<u8>((random.below(2) ? 0x40 : 0x60) | random.below(16));
+			bytes[1] =
+				static_cast<u8>((random.below(2) ? 0x40 : 0x60) | random.below(16));
 		const auto read = rdma_cm::read_header(bytes, RDMA_PS_TCP, Pair::port);
 		const bool v4 = bytes[1] >> 4 == 4, v6 = bytes[1] >> 4 == 6;
 		ASSERT_EQ(read.ok(), (!v4 && !v6) || bytes[0] == 0);
 		if (!read.ok())
 			continue;
 		const rdma_cm::Ends &ends = read.value();
-		ASSERT_EQ(ends.local.family, v4 ? u16{RDMA_AF_INET} : v6 ? u16{RDMA_AF_INET6} : u16{0});
+		ASSERT_EQ(ends.local.family, v4   ? u16{RDMA_AF_INET}
+					     : v6 ? u16{RDMA_AF_INET6}
+						  : u16{0});
 		ASSERT_EQ(ends.header, v4 || v6 ? sizeof(IpHeader) : 0u);
 		if (!v4 && !v6)
 			continue;
 		ASSERT_EQ(rdma_cm::port_of(ends.local), Pair::port);
 		const IpHeader again = rdma_cm::make_header(ends.peer, ends.local);
 		const std::size_t begin = v4 ? 12 : 0;
-		ASSERT_EQ(__builtin_memcmp(&again.source_port, bytes + offsetof(IpHeader, source_port), 2), 0);
-		ASSERT_EQ(__builtin_memcmp(again.source + begin, bytes + offsetof(IpHeader, source) + begin, 16 - begin), 0);
-		ASSERT_EQ(__builtin_memcmp(again.destination + begin, bytes + offsetof(IpHeader, destination) + begin, 16 - begin), 0);
+		ASSERT_EQ(__builtin_memcmp(&again.source_port,
+					   bytes + offsetof(IpHeader, source_port), 2),
+			  0);
+		ASSERT_EQ(__builtin_memcmp(again.source + begin,
+					   bytes + offsetof(IpHeader, source) + begin, 16 - begin),
+			  0);
+		ASSERT_EQ(__builtin_memcmp(again.destination + begin,
+					   bytes + offsetof(IpHeader, destination) + begin,
+					   16 - begin),
+			  0);
 	}
 }
 
@@ -383,7 +427,8 @@ public:
 class Moving final : public rdma_cm::Request
 {
 public:
-	explicit Moving(Pair &of) : pair(of), header(rdma_cm::make_header(ipv4(1, 5000), ipv4(2, Pair::port)))
+	explicit Moving(Pair &of)
+	    : pair(of), header(rdma_cm::make_header(ipv4(1, 5000), ipv4(2, Pair::port)))
 	{
 		device = pair.b.device();
 		port_num = 1;
@@ -413,7 +458,10 @@ public:
 	bool can_be_told = false;
 };
 
-/* What becomes of the interface of a new id that id hears, and after the request; one that is given back hears nothing. */
+/*
+ * What becomes of the interface of a new id that id hears, and after the request; one that is given
+ * back hears nothing.
+ */
 void rcm_08_requests_come_first(Test &test)
 {
 	for (bool wanted : {true, false}) {
@@ -422,7 +470,8 @@ void rcm_08_requests_come_first(Test &test)
 		if (!wanted)
 			pair->listener.fresh = nullptr;
 		Moving request(*pair);
-		const auto service = kern::Ref<rdma_cm::Service>::share(*rdma_cm::Id::of(pair->listener.id).service);
+		const auto service = kern::Ref<rdma_cm::Service>::share(
+			*rdma_cm::Id::of(pair->listener.id).service);
 		EXPECT_EQ(rdma_cm::take_request(*service, request), wanted ? 0 : -EPERM);
 		EXPECT_FALSE(request.can_be_told);
 		if (wanted)
@@ -434,6 +483,9 @@ void rcm_08_requests_come_first(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen), KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared), KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
-	    KUNIT_CASE(rcm_08_requests_find_their_listener), KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
+SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
+	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
+	    KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
+	    KUNIT_CASE(rcm_08_requests_find_their_listener),
+	    KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
 	    KUNIT_CASE(rcm_08_requests_come_first));

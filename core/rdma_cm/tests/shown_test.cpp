@@ -12,15 +12,23 @@ namespace
 struct Look {
 	ib_resource_info info;
 
-	bool at(ib_device *device, u32 number) { return ib_next_resource(device, IB_RESOURCE_CM_ID, number, &info) == 0; }
+	bool at(ib_device *device, u32 number)
+	{
+		return ib_next_resource(device, IB_RESOURCE_CM_ID, number, &info) == 0;
+	}
 	bool says(State state, const Address &source, const Address &destination) const
 	{
-		return info.cm_id.state == static_cast<u8>(state) && __builtin_memcmp(info.cm_id.source, &source, sizeof(source)) == 0 &&
-		       __builtin_memcmp(info.cm_id.destination, &destination, sizeof(destination)) == 0;
+		return info.cm_id.state == static_cast<u8>(state) &&
+		       __builtin_memcmp(info.cm_id.source, &source, sizeof(source)) == 0 &&
+		       __builtin_memcmp(info.cm_id.destination, &destination,
+					sizeof(destination)) == 0;
 	}
 };
 
-/* Those that are bound to a device, with their ends and QPs; not those of no device, nor those that have ended. */
+/*
+ * Those that are bound to a device, with their ends and QPs; not those of no device, nor those that
+ * have ended.
+ */
 void rcm_15_ids_of_a_device_are_shown(Test &test)
 {
 	Boxed<Pair> pair;
@@ -28,14 +36,17 @@ void rcm_15_ids_of_a_device_are_shown(Test &test)
 	ASSERT_TRUE(pair.there() && look.there() && pair->ok());
 	ib_device *a = pair->a.device(), *b = pair->b.device();
 	/* The listener is for all devices, and the other one for none as yet. */
-	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID) + ib_count_resources(b, IB_RESOURCE_CM_ID), 0u);
+	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID) +
+			  ib_count_resources(b, IB_RESOURCE_CM_ID),
+		  0u);
 	EXPECT_FALSE(look->at(a, 0) || look->at(b, 0));
 
 	ASSERT_TRUE(pair->establish());
 	const rdma_addr &ends = pair->active.id->route.addr;
 	ASSERT_TRUE(look->at(a, 0));
 	EXPECT_TRUE(look->says(State::connect, ends.src_addr, ends.dst_addr));
-	EXPECT_TRUE(look->info.cm_id.has_qp && look->info.cm_id.qp_number == 0x123 && look->info.cm_id.qp_type == IB_QPT_RC);
+	EXPECT_TRUE(look->info.cm_id.has_qp && look->info.cm_id.qp_number == 0x123 &&
+		    look->info.cm_id.qp_type == IB_QPT_RC);
 	EXPECT_EQ(look->info.cm_id.port, 1u);
 	EXPECT_EQ(look->info.cm_id.port_space, u32{RDMA_PS_TCP});
 	EXPECT_EQ(__builtin_strcmp(look->info.owner, "weft_rdma_cm_test"), 0);
@@ -67,9 +78,11 @@ void rcm_15_ids_of_processes_are_theirs(Test &test)
 	ASSERT_EQ(rdma_listen(pair->listener.id, 0), 0);
 	ASSERT_TRUE(pair->request());
 	unsigned int seen = 0;
-	for (u32 number = 0; look->at(pair->b.device(), number); number = look->info.number + 1, seen++) {
+	for (u32 number = 0; look->at(pair->b.device(), number);
+	     number = look->info.number + 1, seen++) {
 		EXPECT_EQ(look->info.process, own);
-		EXPECT_EQ(look->info.cm_id.state, static_cast<u8>(seen == 0 ? State::listen : State::connect));
+		EXPECT_EQ(look->info.cm_id.state,
+			  static_cast<u8>(seen == 0 ? State::listen : State::connect));
 	}
 	EXPECT_EQ(seen, 2u);
 	EXPECT_EQ(ib_count_resources(pair->b.device(), IB_RESOURCE_CM_ID), 2u);
@@ -77,4 +90,5 @@ void rcm_15_ids_of_processes_are_theirs(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_shown), KUNIT_CASE(rcm_15_ids_of_processes_are_theirs));
+SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_shown),
+	    KUNIT_CASE(rcm_15_ids_of_processes_are_theirs));

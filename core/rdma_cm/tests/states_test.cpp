@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The one table: every cell of it, against a list of what may happen; and calls in every state that an id can be brought to.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The one table: every cell of it, against a
+// list of what may happen; and calls in every state that an id can be brought to.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;
@@ -17,7 +17,7 @@ struct Row {
 	State to;
 };
 
-template <class... States>
+template<class... States>
 constexpr u32 any_of(States... states)
 {
 	return ((1u << static_cast<unsigned>(states)) | ...);
@@ -48,15 +48,16 @@ constexpr Row rows[] = {
 	{Event::waited_enough, any_of(State::disconnect), State::disconnect},
 	{Event::join, any_of(State::addr_bound), State::addr_bound},
 	{Event::join, any_of(State::addr_resolved), State::addr_resolved},
-	{Event::device_gone, everything & ~any_of(State::device_removal, State::destroying), State::device_removal},
+	{Event::device_gone, everything & ~any_of(State::device_removal, State::destroying),
+	 State::device_removal},
 	{Event::destroy, everything & ~any_of(State::destroying), State::destroying},
 };
 
 /* Of these the state stays what it is, where they have an effect at all. */
 constexpr u32 where_it_stays(Event event)
 {
-	constexpr u32 bound = any_of(State::addr_bound, State::addr_query, State::addr_resolved, State::route_query, State::route_resolved,
-				     State::connect);
+	constexpr u32 bound = any_of(State::addr_bound, State::addr_query, State::addr_resolved,
+				     State::route_query, State::route_resolved, State::connect);
 	switch (event) {
 	case Event::joined:
 	case Event::join_failed:
@@ -83,7 +84,9 @@ void rcm_06_every_cell(Test &test)
 				}
 			}
 			const auto is = rdma_cm::transition(state, event);
-			EXPECT_EQ(is.action, takes ? Action::take : rdma_cm::is_call(event) ? Action::refuse : Action::ignore);
+			EXPECT_EQ(is.action, takes                     ? Action::take
+					     : rdma_cm::is_call(event) ? Action::refuse
+								       : Action::ignore);
 			EXPECT_EQ(is.next, next);
 		}
 	}
@@ -93,7 +96,9 @@ void rcm_06_every_cell(Test &test)
 void check_calls(Test &test, End &end)
 {
 	const State state = end.state();
-	const auto forbidden = [&](Event event) { return rdma_cm::transition(state, event).action == Action::refuse; };
+	const auto forbidden = [&](Event event) {
+		return rdma_cm::transition(state, event).action == Action::refuse;
+	};
 	rdma_cm_id *id = end.id;
 	const Address any = rdma_cm::any_of(RDMA_AF_INET), to = ipv4(2, Pair::port);
 	const sa_path_rec path{};

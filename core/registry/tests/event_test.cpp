@@ -36,7 +36,8 @@ struct Listener {
 		if (at == 0 && self->slow)
 			kern::delay_us(2000);
 		ib_port_state state;
-		if (event->element.port_num && !ib_get_cached_port_state(event->device, event->element.port_num, &state))
+		if (event->element.port_num &&
+		    !ib_get_cached_port_state(event->device, event->element.port_num, &state))
 			self->seen_state = state;
 		self->inside.fetch_sub(1);
 		self->recorded.fetch_add(1);
@@ -66,8 +67,9 @@ struct Listener {
 static_assert(__builtin_offsetof(Listener, handler) == 0);
 
 constexpr ib_event_type unaffiliated[] = {
-	IB_EVENT_DEVICE_FATAL, IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,		IB_EVENT_LID_CHANGE,
-	IB_EVENT_PKEY_CHANGE,  IB_EVENT_SM_CHANGE,   IB_EVENT_CLIENT_REREGISTER, IB_EVENT_GID_CHANGE,
+	IB_EVENT_DEVICE_FATAL,      IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
+	IB_EVENT_LID_CHANGE,        IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,
+	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_GID_CHANGE,
 };
 
 /* Every kind of event has a name of its own. */
@@ -114,9 +116,9 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 	srq.srq_context = &by_srq;
 
 	int expected = 0;
-	for (ib_event_type type : {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR, IB_EVENT_COMM_EST,
-				   IB_EVENT_SQ_DRAINED, IB_EVENT_PATH_MIG, IB_EVENT_PATH_MIG_ERR,
-				   IB_EVENT_QP_LAST_WQE_REACHED}) {
+	for (ib_event_type type : {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+				   IB_EVENT_COMM_EST, IB_EVENT_SQ_DRAINED, IB_EVENT_PATH_MIG,
+				   IB_EVENT_PATH_MIG_ERR, IB_EVENT_QP_LAST_WQE_REACHED}) {
 		rdma::dispatch(type, &qp);
 		EXPECT_EQ(by_qp.count, ++expected);
 		EXPECT_EQ(by_qp.last, type);
@@ -135,7 +137,10 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 	ib_unregister_event_handler(&listener.handler);
 }
 
-/* Every registered handler of the device hears every unaffiliated event, and those of other devices do not. */
+/*
+ * Every registered handler of the device hears every unaffiliated event, and those of other devices
+ * do not.
+ */
 void event_02_unaffiliated_events_reach_all_handlers(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device, other;
@@ -180,7 +185,10 @@ void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
 	EXPECT_EQ(lid, 77);
 }
 
-/* Handlers hear events in the order of dispatch, one at a time, though they come from several contexts. */
+/*
+ * Handlers hear events in the order of dispatch, one at a time, though they come from several
+ * contexts.
+ */
 void event_03_order_of_dispatch(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 200;
@@ -202,7 +210,10 @@ void event_03_order_of_dispatch(kern::kunit::Test &test)
 	ib_unregister_event_handler(&listener.handler);
 }
 
-/* When its unregistration has returned, a handler does not run and is not called, though events keep coming. */
+/*
+ * When its unregistration has returned, a handler does not run and is not called, though events
+ * keep coming.
+ */
 void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 {
 	struct Source {
@@ -293,7 +304,10 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 	EXPECT_EQ(listener.count.load_relaxed(), 3u);
 }
 
-/* A driver may report before and after the device is registered: nobody hears it, and nothing breaks. */
+/*
+ * A driver may report before and after the device is registered: nobody hears it, and nothing
+ * breaks.
+ */
 void events_of_an_unregistered_device_go_nowhere(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
@@ -311,6 +325,8 @@ void events_of_an_unregistered_device_go_nowhere(kern::kunit::Test &test)
 
 KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_name),
 	    KUNIT_CASE(event_02_affiliated_events_reach_their_object),
-	    KUNIT_CASE(event_02_unaffiliated_events_reach_all_handlers), KUNIT_CASE(event_02_cache_is_refreshed_first),
-	    KUNIT_CASE(event_03_order_of_dispatch), KUNIT_CASE(event_03_lock_12_no_handler_after_unregistration),
-	    KUNIT_CASE(lock_03_dispatch_from_any_context), KUNIT_CASE(events_of_an_unregistered_device_go_nowhere));
+	    KUNIT_CASE(event_02_unaffiliated_events_reach_all_handlers),
+	    KUNIT_CASE(event_02_cache_is_refreshed_first), KUNIT_CASE(event_03_order_of_dispatch),
+	    KUNIT_CASE(event_03_lock_12_no_handler_after_unregistration),
+	    KUNIT_CASE(lock_03_dispatch_from_any_context),
+	    KUNIT_CASE(events_of_an_unregistered_device_go_nowhere));

@@ -13,7 +13,8 @@ struct FakeDevice {
 };
 
 /* Owns one, registered or not. */
-class FakeDeviceOwner {
+class FakeDeviceOwner
+{
 public:
 	explicit FakeDeviceOwner(u32 ports = 2);
 	~FakeDeviceOwner();

@@ -16,7 +16,10 @@ enum PairState { apart, adding, together, refused, removing };
 
 struct Actor;
 
-/* What all actors do to each other. Each has one client and one device, and registers and unregisters them at random. */
+/*
+ * What all actors do to each other. Each has one client and one device, and registers and
+ * unregisters them at random.
+ */
 struct Stage {
 	Actor *actor[actors];
 	/* [client][device] */
@@ -64,7 +67,8 @@ struct Actor {
 		HOLDS(ib_get_client_data(device, &client) == this);
 		const bool refuse = own.below(8) == 0;
 		expected = adding;
-		HOLDS(stage->pair[number][d].compare_exchange(expected, refuse ? refused : together));
+		HOLDS(stage->pair[number][d].compare_exchange(expected,
+							      refuse ? refused : together));
 		stage->adds.fetch_add(1);
 		stage->refusals.fetch_add(refuse);
 		return refuse ? -EOPNOTSUPP : 0;
@@ -84,7 +88,10 @@ struct Actor {
 		stage->removes.fetch_add(1);
 	}
 
-	/* What both sides may rely on after the return of an unregistration: nothing is left, and refusals are forgotten. */
+	/*
+	 * What both sides may rely on after the return of an unregistration: nothing is left, and
+	 * refusals are forgotten.
+	 */
 	static void end_pair(kern::Atomic<int> &pair)
 	{
 		const int state = pair.load_acquire();
@@ -157,17 +164,20 @@ unsigned int Actor::number_of(ib_device *device)
 	return 0;
 }
 
-template <unsigned int Number>
+template<unsigned int Number>
 void give_callbacks(ib_client &client)
 {
 	client.name = "racer";
 	client.add = [](ib_device *device) { return stage->actor[Number]->add(device); };
-	client.remove = [](ib_device *device, void *data) { stage->actor[Number]->remove(device, data); };
+	client.remove = [](ib_device *device, void *data) {
+		stage->actor[Number]->remove(device, data);
+	};
 }
 
 /*
- * Clients and devices that come and go at random: each pair sees one add and then at most one remove, one after the other; who has
- * refused is not asked again; when an unregistration has returned, no callback of it runs or comes (LOCK-12).
+ * Clients and devices that come and go at random: each pair sees one add and then at most one
+ * remove, one after the other; who has refused is not asked again; when an unregistration has
+ * returned, no callback of it runs or comes (LOCK-12).
  */
 void lock_11_lock_12_hold_however_registrations_race(kern::kunit::Test &test)
 {
@@ -202,7 +212,8 @@ void lock_11_lock_12_hold_however_registrations_race(kern::kunit::Test &test)
 		(void)actor->thread.stop();
 	EXPECT_EQ(stage->violations.load_relaxed(), 0);
 	EXPECT_EQ(stage->first_violation.load_relaxed(), 0); // its line
-	EXPECT_EQ(stage->adds.load_relaxed(), stage->removes.load_relaxed() + stage->refusals.load_relaxed());
+	EXPECT_EQ(stage->adds.load_relaxed(),
+		  stage->removes.load_relaxed() + stage->refusals.load_relaxed());
 	EXPECT_GT(stage->adds.load_relaxed(), turns);
 	for (auto &pairs : stage->pair)
 		for (auto &pair : pairs)

@@ -30,7 +30,7 @@ struct Diary {
 constinit Diary diary;
 
 /* A client that writes the diary, and refuses devices when it is told to. */
-template <int Number>
+template<int Number>
 struct Writer {
 	static inline int answer = 0;
 	static int add(ib_device *device)
@@ -43,7 +43,8 @@ struct Writer {
 	{
 		diary.write(data == device->name ? 'r' : '!', &client, device);
 	}
-	static constinit inline ib_client client{.name = "writer", .add = add, .remove = remove, .registry = nullptr};
+	static constinit inline ib_client client{
+		.name = "writer", .add = add, .remove = remove, .registry = nullptr};
 };
 using One = Writer<1>;
 using Two = Writer<2>;
@@ -74,7 +75,9 @@ void lock_11_client_gets_present_devices(kern::kunit::Test &test)
 	EXPECT_EQ(diary.count.load_relaxed(), 4u);
 }
 
-/* Registering a device calls add of every client that is there, in the order of their registration. */
+/*
+ * Registering a device calls add of every client that is there, in the order of their registration.
+ */
 void lock_11_device_gets_present_clients(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -114,7 +117,10 @@ void lock_11_remove_reverses_add(kern::kunit::Test &test)
 	EXPECT_EQ(diary.count.load_relaxed(), 6u);
 }
 
-/* A client whose add failed is neither removed nor called again for that device, and has no data with it. */
+/*
+ * A client whose add failed is neither removed nor called again for that device, and has no data
+ * with it.
+ */
 void lock_11_failed_add_is_final(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -125,7 +131,8 @@ void lock_11_failed_add_is_final(kern::kunit::Test &test)
 	One::answer = 0;
 	ASSERT_EQ(ib_register_client(&Two::client), 0);
 	EXPECT_EQ(ib_get_client_data(device.ib(), &One::client), nullptr);
-	EXPECT_EQ(ib_get_client_data(device.ib(), &Two::client), static_cast<void *>(device.ib()->name));
+	EXPECT_EQ(ib_get_client_data(device.ib(), &Two::client),
+		  static_cast<void *>(device.ib()->name));
 	device.remove();
 	EXPECT_EQ(diary.count.load_relaxed(), 3u);
 	EXPECT_TRUE(diary.is(2, 'r', &Two::client, device.ib()));
@@ -134,7 +141,10 @@ void lock_11_failed_add_is_final(kern::kunit::Test &test)
 	EXPECT_EQ(diary.count.load_relaxed(), 3u);
 }
 
-/* A client that registers another one from its add, which is then added too: no lock is held meanwhile. */
+/*
+ * A client that registers another one from its add, which is then added too: no lock is held
+ * meanwhile.
+ */
 struct Inviter {
 	static inline ib_device *found;
 	static inline int status;
@@ -155,7 +165,8 @@ struct Inviter {
 		(void)device;
 		ib_unregister_event_handler(&handler);
 	}
-	static constinit inline ib_client client{.name = "inviter", .add = add, .remove = remove, .registry = nullptr};
+	static constinit inline ib_client client{
+		.name = "inviter", .add = add, .remove = remove, .registry = nullptr};
 };
 
 void lock_08_callbacks_may_use_the_midlayer(kern::kunit::Test &test)
@@ -174,14 +185,18 @@ void lock_08_callbacks_may_use_the_midlayer(kern::kunit::Test &test)
 	EXPECT_TRUE(diary.is(1, 'r', &Two::client, device.ib()));
 }
 
-/* All that is constant about a device is known when the first add is called, and until the last remove has returned. */
+/*
+ * All that is constant about a device is known when the first add is called, and until the last
+ * remove has returned.
+ */
 struct Looker {
 	static inline bool complete_in_add, complete_in_remove;
 	static bool complete(ib_device *device)
 	{
 		ib_port_attr attr;
-		return device->name[0] && device->attrs.vendor_id == 0x1234 && device->port_immutable &&
-		       device->port_immutable[2].pkey_tbl_len == 1 && ib_query_port(device, 1, &attr) == 0 &&
+		return device->name[0] && device->attrs.vendor_id == 0x1234 &&
+		       device->port_immutable && device->port_immutable[2].pkey_tbl_len == 1 &&
+		       ib_query_port(device, 1, &attr) == 0 &&
 		       ib_query_port(device, 3, &attr) == -EINVAL;
 	}
 	static int add(ib_device *device)
@@ -190,7 +205,8 @@ struct Looker {
 		return 0;
 	}
 	static void remove(ib_device *device, void *) { complete_in_remove = complete(device); }
-	static constinit inline ib_client client{.name = "looker", .add = add, .remove = remove, .registry = nullptr};
+	static constinit inline ib_client client{
+		.name = "looker", .add = add, .remove = remove, .registry = nullptr};
 };
 
 void lock_09_device_is_complete_while_clients_have_it(kern::kunit::Test &test)
@@ -205,7 +221,10 @@ void lock_09_device_is_complete_while_clients_have_it(kern::kunit::Test &test)
 	EXPECT_TRUE(Looker::complete_in_remove);
 }
 
-/* A client that leaves something behind does not keep the device from going, nor is its handler called any more. */
+/*
+ * A client that leaves something behind does not keep the device from going, nor is its handler
+ * called any more.
+ */
 void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
 {
 	static int heard;
@@ -213,7 +232,8 @@ void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
 	FakeDeviceOwner device;
 	heard = 0;
 	ASSERT_EQ(device.add(), 0);
-	INIT_IB_EVENT_HANDLER(&handler, device.ib(), ([](ib_event_handler *, ib_event *) { heard++; }));
+	INIT_IB_EVENT_HANDLER(&handler, device.ib(),
+			      ([](ib_event_handler *, ib_event *) { heard++; }));
 	ib_register_event_handler(&handler);
 	device.remove();
 	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
@@ -222,7 +242,10 @@ void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
 	EXPECT_EQ(heard, 0);
 }
 
-/* A name is the lowest free one of its pattern, once; a bad one is refused and nothing is left of the attempt. */
+/*
+ * A name is the lowest free one of its pattern, once; a bad one is refused and nothing is left of
+ * the attempt.
+ */
 void device_names_are_unique(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -240,8 +263,9 @@ void device_names_are_unique(kern::kunit::Test &test)
 	EXPECT_EQ(found, c.ib());
 	if (found)
 		ib_device_put(found);
-	for (const char *bad : {"", "a%db%d", "a%s", "a/b", "a b",
-				"long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
+	for (const char *bad :
+	     {"", "a%db%d", "a%s", "a/b", "a b",
+	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
 		EXPECT_EQ(a.add(bad), -EINVAL);
 	ASSERT_EQ(ib_register_client(&One::client), 0);
 	EXPECT_EQ(diary.count.load_relaxed(), 2u);
@@ -261,14 +285,19 @@ void lock_09_device_that_is_gone_is_not_kept(kern::kunit::Test &test)
 	EXPECT_FALSE(ib_device_try_get(device.ib()));
 }
 
-/* A device that cannot say what it is, or lacks what every device has, is not registered and no client sees it. */
+/*
+ * A device that cannot say what it is, or lacks what every device has, is not registered and no
+ * client sees it.
+ */
 void unfit_device_is_refused(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	ASSERT_EQ(ib_register_client(&One::client), 0);
 	{
 		FakeDeviceOwner device;
-		device->ib.ops.query_device = [](ib_device *, ib_device_attr *, ib_udata *) { return -EIO; };
+		device->ib.ops.query_device = [](ib_device *, ib_device_attr *, ib_udata *) {
+			return -EIO;
+		};
 		EXPECT_EQ(device.add(), -EIO);
 		device->ib.ops.poll_cq = nullptr;
 		EXPECT_EQ(device.add(), -EINVAL);
@@ -286,7 +315,9 @@ void unfit_device_is_refused(kern::kunit::Test &test)
 
 KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_09_device_is_complete_while_clients_have_it),
-	    KUNIT_CASE(lock_10_leaked_handler_does_not_block), KUNIT_CASE(lock_11_client_gets_present_devices),
-	    KUNIT_CASE(lock_11_device_gets_present_clients), KUNIT_CASE(lock_11_remove_reverses_add),
-	    KUNIT_CASE(lock_11_failed_add_is_final), KUNIT_CASE(lock_09_device_that_is_gone_is_not_kept), KUNIT_CASE(device_names_are_unique),
-	    KUNIT_CASE(unfit_device_is_refused));
+	    KUNIT_CASE(lock_10_leaked_handler_does_not_block),
+	    KUNIT_CASE(lock_11_client_gets_present_devices),
+	    KUNIT_CASE(lock_11_device_gets_present_clients),
+	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
+	    KUNIT_CASE(lock_09_device_that_is_gone_is_not_kept),
+	    KUNIT_CASE(device_names_are_unique), KUNIT_CASE(unfit_device_is_refused));

@@ -10,7 +10,10 @@ using ucm::Source;
 namespace
 {
 
-/* The oldest first, with the program's own number for the id, and what came from the peer; the end of an id says how many have been read. */
+/*
+ * The oldest first, with the program's own number for the id, and what came from the peer; the end
+ * of an id says how many have been read.
+ */
 void ucm_tells_events_in_order(Test &test)
 {
 	Bench bench;
@@ -25,12 +28,18 @@ void ucm_tells_events_in_order(Test &test)
 
 	static u8 data[148];
 	__builtin_memset(data, 0x5a, sizeof(data));
-	rdma_cm_event rejected{.event = RDMA_CM_EVENT_REJECTED, .status = 28, .param = {}, .join_context = nullptr};
+	rdma_cm_event rejected{.event = RDMA_CM_EVENT_REJECTED,
+			       .status = 28,
+			       .param = {},
+			       .join_context = nullptr};
 	rejected.param.conn.private_data = data;
 	rejected.param.conn.private_data_len = sizeof(data);
 	rejected.param.conn.initiator_depth = 3;
 	rejected.param.conn.qp_num = 0x123456;
-	rdma_cm_event established{.event = RDMA_CM_EVENT_ESTABLISHED, .status = 0, .param = {}, .join_context = nullptr};
+	rdma_cm_event established{.event = RDMA_CM_EVENT_ESTABLISHED,
+				  .status = 0,
+				  .param = {},
+				  .join_context = nullptr};
 	established.param.ud.qp_num = 0x654321;
 	established.param.ud.qkey = 0x01234567;
 	rdma_ah_set_dlid(&established.param.ud.ah_attr, 5);
@@ -68,7 +77,10 @@ void ucm_tells_events_in_order(Test &test)
 	EXPECT_EQ(fake::alive(), 0u);
 }
 
-/* A program that asks again and again, and does not read, is refused; what comes by itself has room beyond, and then no more. */
+/*
+ * A program that asks again and again, and does not read, is refused; what comes by itself has room
+ * beyond, and then no more.
+ */
 void ucm_bounds_what_is_unread(Test &test)
 {
 	Bench bench;
@@ -77,7 +89,10 @@ void ucm_bounds_what_is_unread(Test &test)
 	u32 id, read;
 	fake::Cm *cm;
 	ASSERT_EQ(program.create(id, 1, &cm), 0);
-	const auto ask = [&] { return program.command(abi::resolve_route, abi::ResolveRoute{.id = id, .timeout_ms = 1}); };
+	const auto ask = [&] {
+		return program.command(abi::resolve_route,
+				       abi::ResolveRoute{.id = id, .timeout_ms = 1});
+	};
 	for (u32 i = 0; i < Source::asks_max; i++) {
 		EXPECT_EQ(ask(), 0);
 		EXPECT_EQ(cm->tell(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT), 0);
@@ -90,8 +105,11 @@ void ucm_bounds_what_is_unread(Test &test)
 	EXPECT_EQ(program.command(abi::resolve_addr, resolve), -ENOBUFS);
 	abi::PathData path{.flags = abi::path_all, .reserved = 0, .record = {}};
 	ASSERT_OK(kern::copy_out(bench.answers(), &path, sizeof(path)));
-	EXPECT_EQ(program.command(abi::set_option,
-				  abi::SetOption{.optval = bench.answers(), .id = id, .level = 1, .optname = abi::option_path, .optlen = sizeof(path)}),
+	EXPECT_EQ(program.command(abi::set_option, abi::SetOption{.optval = bench.answers(),
+								  .id = id,
+								  .level = 1,
+								  .optname = abi::option_path,
+								  .optlen = sizeof(path)}),
 		  -ENOBUFS);
 	EXPECT_EQ(fake::calls(Call::resolve_addr) + fake::calls(Call::set_path), 0u);
 	for (u32 i = 0; i < Source::unread_max; i++)
@@ -99,7 +117,8 @@ void ucm_bounds_what_is_unread(Test &test)
 	abi::Event event{};
 	for (u32 i = 0; i < Source::unread_max; i++) {
 		EXPECT_EQ(program.read(event), 0);
-		EXPECT_EQ(event.event, u32{i < Source::asks_max ? RDMA_CM_EVENT_ROUTE_ERROR : RDMA_CM_EVENT_ADDR_CHANGE});
+		EXPECT_EQ(event.event, u32{i < Source::asks_max ? RDMA_CM_EVENT_ROUTE_ERROR
+								: RDMA_CM_EVENT_ADDR_CHANGE});
 	}
 	EXPECT_EQ(program.read(event), -EAGAIN);
 	EXPECT_EQ(ask(), 0);
@@ -107,7 +126,10 @@ void ucm_bounds_what_is_unread(Test &test)
 	EXPECT_EQ(read, Source::unread_max);
 }
 
-/* A request is an event of the listener, and brings a new id; events of that come when the program has said what it calls it. */
+/*
+ * A request is an event of the listener, and brings a new id; events of that come when the program
+ * has said what it calls it.
+ */
 void ucm_tells_requests(Test &test)
 {
 	Bench bench;
@@ -154,7 +176,10 @@ void ucm_tells_requests(Test &test)
 	EXPECT_EQ(read, 1u);
 }
 
-/* As many requests wait to be read as the program has said, and at most as many as is stated; no more come to be by listening again. */
+/*
+ * As many requests wait to be read as the program has said, and at most as many as is stated; no
+ * more come to be by listening again.
+ */
 void ucm_bounds_requests(Test &test)
 {
 	Bench bench;
@@ -180,7 +205,8 @@ void ucm_bounds_requests(Test &test)
 	EXPECT_EQ(program.listen(listener, 3), -EINVAL);
 	fake::set_result(0);
 	EXPECT_EQ(cm->request(), -ENOMEM);
-	for (s32 backlog : {0, -1, static_cast<s32>(Id::backlog_max) + 1, static_cast<s32>(Id::backlog_max)})
+	for (s32 backlog :
+	     {0, -1, static_cast<s32>(Id::backlog_max) + 1, static_cast<s32>(Id::backlog_max)})
 		ASSERT_EQ(program.listen(listener, backlog), 0);
 	for (u32 i = 2; i < Id::backlog_max; i++)
 		ASSERT_EQ(cm->request(), 0);
@@ -192,8 +218,8 @@ void ucm_bounds_requests(Test &test)
 }
 
 /*
- * Events of a membership have its number and what the program calls it; when it ends, those that have not been read go. Those that have, count for the
- * membership and for its id.
+ * Events of a membership have its number and what the program calls it; when it ends, those that
+ * have not been read go. Those that have, count for the membership and for its id.
  */
 void ucm_tells_of_groups(Test &test)
 {
@@ -215,10 +241,16 @@ void ucm_tells_of_groups(Test &test)
 	EXPECT_EQ(program.join(id, 0x3333, 3, again), 0);
 	EXPECT_EQ(program.leave(again, read), 0);
 
-	rdma_cm_event joined{.event = RDMA_CM_EVENT_MULTICAST_JOIN, .status = 0, .param = {}, .join_context = first};
+	rdma_cm_event joined{.event = RDMA_CM_EVENT_MULTICAST_JOIN,
+			     .status = 0,
+			     .param = {},
+			     .join_context = first};
 	joined.param.ud.qp_num = IB_MULTICAST_QPN;
 	EXPECT_EQ(cm->tell(joined), 0);
-	rdma_cm_event lost{.event = RDMA_CM_EVENT_MULTICAST_ERROR, .status = -ENETRESET, .param = {}, .join_context = first};
+	rdma_cm_event lost{.event = RDMA_CM_EVENT_MULTICAST_ERROR,
+			   .status = -ENETRESET,
+			   .param = {},
+			   .join_context = first};
 	EXPECT_EQ(cm->tell(lost), 0);
 	EXPECT_EQ(cm->tell(RDMA_CM_EVENT_ADDR_CHANGE), 0);
 	abi::Event event{};
@@ -242,5 +274,6 @@ void ucm_tells_of_groups(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_tells_events_in_order), KUNIT_CASE(ucm_bounds_what_is_unread), KUNIT_CASE(ucm_tells_requests),
+KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_tells_events_in_order),
+	    KUNIT_CASE(ucm_bounds_what_is_unread), KUNIT_CASE(ucm_tells_requests),
 	    KUNIT_CASE(ucm_bounds_requests), KUNIT_CASE(ucm_tells_of_groups));

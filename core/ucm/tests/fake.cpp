@@ -115,7 +115,10 @@ int Cm::request(const void *data, u8 length)
 	if (!made)
 		return made.error();
 	kern::Owned<Cm> fresh = made.take();
-	rdma_cm_event event{.event = RDMA_CM_EVENT_CONNECT_REQUEST, .status = 0, .param = {}, .join_context = nullptr};
+	rdma_cm_event event{.event = RDMA_CM_EVENT_CONNECT_REQUEST,
+			    .status = 0,
+			    .param = {},
+			    .join_context = nullptr};
 	event.param.conn.private_data = data;
 	event.param.conn.private_data_len = length;
 	fresh->resolve();
@@ -135,8 +138,10 @@ void Cm::resolve()
 	route.addr.pkey = 0xffff;
 	route.addr.sgid.raw[15] = 1;
 	route.addr.dgid.raw[15] = 2;
-	route.addr.src_addr.in = {.family = RDMA_AF_INET, .port = u16{18515}, .addr = {10, 0, 0, 1}, .zero = {}};
-	route.addr.dst_addr.in = {.family = RDMA_AF_INET, .port = u16{7471}, .addr = {10, 0, 0, 2}, .zero = {}};
+	route.addr.src_addr.in = {
+		.family = RDMA_AF_INET, .port = u16{18515}, .addr = {10, 0, 0, 1}, .zero = {}};
+	route.addr.dst_addr.in = {
+		.family = RDMA_AF_INET, .port = u16{7471}, .addr = {10, 0, 0, 2}, .zero = {}};
 	route.path_rec.pkey = u16{0xffff};
 	route.path_rec.mtu = IB_MTU_2048;
 	sa_path_set_dlid(&route.path_rec, 2);
@@ -153,7 +158,8 @@ using fake::say;
 
 extern "C" {
 
-rdma_cm_id *__rdma_create_id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space ps, ib_qp_type type, bool, const char *)
+rdma_cm_id *__rdma_create_id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space ps,
+			     ib_qp_type type, bool, const char *)
 {
 	if (type == IB_QPT_SMI || type == IB_QPT_GSI)
 		return rdma::err_ptr<rdma_cm_id>(-EINVAL);
@@ -283,5 +289,4 @@ __be64 rdma_get_service_id(rdma_cm_id *id, const rdma_sockaddr *addr)
 {
 	return static_cast<u64>(id->ps) << 16 | addr->in.port.value();
 }
-
 }

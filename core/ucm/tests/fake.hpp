@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What stands for rdma_cm below: ids that do nothing by themselves. A test has them say what it likes, as often and in whatever order; they keep rdma_cm's
- * rules about handlers and locks, which lockdep then sees.
+ * What stands for rdma_cm below: ids that do nothing by themselves. A test has them say what it
+ * likes, as often and in whatever order; they keep rdma_cm's rules about handlers and locks, which
+ * lockdep then sees.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -12,9 +13,25 @@ namespace fake
 {
 
 /* The calls that a test asks about. */
-enum class Call : u8 { bind, resolve_addr, resolve_route, set_path, connect, listen, accept, reject, disconnect, notify, join, leave, option, calls };
+enum class Call : u8 {
+	bind,
+	resolve_addr,
+	resolve_route,
+	set_path,
+	connect,
+	listen,
+	accept,
+	reject,
+	disconnect,
+	notify,
+	join,
+	leave,
+	option,
+	calls
+};
 
-class Cm : public rdma_cm_id {
+class Cm : public rdma_cm_id
+{
 public:
 	Cm(rdma_cm_event_handler handler, void *of, rdma_ucm_port_space space, ib_qp_type type);
 	~Cm();
@@ -23,7 +40,11 @@ public:
 
 	/* As an event comes. */
 	int tell(rdma_cm_event event);
-	int tell(rdma_cm_event_type type, int status = 0) { return tell({.event = type, .status = status, .param = {}, .join_context = nullptr}); }
+	int tell(rdma_cm_event_type type, int status = 0)
+	{
+		return tell(
+			{.event = type, .status = status, .param = {}, .join_context = nullptr});
+	}
 	/* Of a listener: as a request comes. What the handler has returned. */
 	int request(const void *data = nullptr, u8 length = 0);
 	/* From now on it has a device, and a path. */

@@ -42,7 +42,8 @@ long Program::write(abi::Header header, const void *request, std::size_t written
 {
 	const u64 at = bench_.requests();
 	if (!kern::copy_out(at, &header, sizeof(header)) ||
-	    (written > sizeof(header) && !kern::copy_out(at + sizeof(header), request, written - sizeof(header))))
+	    (written > sizeof(header) &&
+	     !kern::copy_out(at + sizeof(header), request, written - sizeof(header))))
 		return -EFAULT;
 	const auto taken = file_->write(at, written);
 	return taken ? 0 : taken.error();
@@ -51,7 +52,11 @@ long Program::write(abi::Header header, const void *request, std::size_t written
 long Program::create(u32 &id, u64 uid, fake::Cm **cm, u16 ps)
 {
 	abi::Made made{};
-	const long done = ask(abi::create_id, abi::CreateId{.uid = uid, .response = 0, .ps = ps, .qp_type = IB_QPT_RC, .reserved = {}}, made);
+	const long done = ask(
+		abi::create_id,
+		abi::CreateId{
+			.uid = uid, .response = 0, .ps = ps, .qp_type = IB_QPT_RC, .reserved = {}},
+		made);
 	if (done)
 		return done;
 	id = made.id;
@@ -73,7 +78,8 @@ long Program::accept(u32 id, u64 uid)
 long Program::join(u32 id, u64 uid, u8 last_byte, u32 &membership, u64 to)
 {
 	abi::JoinMcast request{};
-	const rdma_sockaddr_in group = {.family = RDMA_AF_INET, .port = u16{0}, .addr = {239, 0, 0, last_byte}, .zero = {}};
+	const rdma_sockaddr_in group = {
+		.family = RDMA_AF_INET, .port = u16{0}, .addr = {239, 0, 0, last_byte}, .zero = {}};
 	request.uid = uid;
 	request.id = id;
 	request.addr_size = sizeof(group);
@@ -87,7 +93,8 @@ long Program::join(u32 id, u64 uid, u8 last_byte, u32 &membership, u64 to)
 long Program::end(u32 number, u32 id, u32 &read)
 {
 	abi::Ended ended{};
-	const long done = ask(number, abi::DestroyId{.response = 0, .id = id, .reserved = 0}, ended);
+	const long done =
+		ask(number, abi::DestroyId{.response = 0, .id = id, .reserved = 0}, ended);
 	read = ended.events_reported;
 	return done;
 }

@@ -24,10 +24,12 @@ constexpr u32 root = 0, somebody = 1000;
 constexpr u64 nowhere = 4096;
 
 /* The table, and the memory of the programs. */
-class Bench {
+class Bench
+{
 public:
 	/* ids, memberships: of all programs. */
-	explicit Bench(u32 ids = ucm::Table::ids_max, u32 memberships = ucm::Table::memberships_max);
+	explicit Bench(u32 ids = ucm::Table::ids_max,
+		       u32 memberships = ucm::Table::memberships_max);
 	~Bench();
 
 	bool ok() const { return ok_ && memory.address(); }
@@ -43,7 +45,8 @@ private:
 };
 
 /* One that has opened the node, and does not wait. Calls return 0 or a negative errno. */
-class Program {
+class Program
+{
 public:
 	explicit Program(Bench &bench, u32 user = root);
 	~Program() { close(); }
@@ -56,18 +59,20 @@ public:
 
 	/* Bytes as they are: `written` of them, header included. */
 	long write(abi::Header header, const void *request, std::size_t written);
-	template <class Request>
+	template<class Request>
 	long command(u32 number, const Request &request)
 	{
-		return write({.command = number, .in = sizeof(request), .out = 0}, &request, sizeof(abi::Header) + sizeof(request));
+		return write({.command = number, .in = sizeof(request), .out = 0}, &request,
+			     sizeof(abi::Header) + sizeof(request));
 	}
 	/* With an answer; to: where it goes, 0 for where there is room. */
-	template <class Request, class Answer>
+	template<class Request, class Answer>
 	long ask(u32 number, Request request, Answer &answer, u64 to = 0)
 	{
 		request.response = to ? to : bench_.answers();
 		const long done =
-			write({.command = number, .in = sizeof(request), .out = sizeof(answer)}, &request, sizeof(abi::Header) + sizeof(request));
+			write({.command = number, .in = sizeof(request), .out = sizeof(answer)},
+			      &request, sizeof(abi::Header) + sizeof(request));
 		if (!done && !kern::copy_in(&answer, bench_.answers(), sizeof(answer)))
 			return -EFAULT;
 		return done;
@@ -75,14 +80,20 @@ public:
 
 	/* An id with a device and a path; its rdma_cm's in `cm`. */
 	long create(u32 &id, u64 uid, fake::Cm **cm = nullptr, u16 ps = RDMA_PS_TCP);
-	long listen(u32 id, s32 backlog) { return command(abi::listen, abi::Listen{.id = id, .backlog = backlog}); }
+	long listen(u32 id, s32 backlog)
+	{
+		return command(abi::listen, abi::Listen{.id = id, .backlog = backlog});
+	}
 	long accept(u32 id, u64 uid);
 	/* read: how many of its events have been. */
 	long destroy(u32 id, u32 &read) { return end(abi::destroy_id, id, read); }
 	long leave(u32 membership, u32 &read) { return end(abi::leave_mcast, membership, read); }
 	/* 239.0.0.last_byte. */
 	long join(u32 id, u64 uid, u8 last_byte, u32 &membership, u64 to = 0);
-	long read(abi::Event &event, u64 to = 0) { return ask(abi::get_event, abi::GetEvent{}, event, to); }
+	long read(abi::Event &event, u64 to = 0)
+	{
+		return ask(abi::get_event, abi::GetEvent{}, event, to);
+	}
 
 private:
 	long end(u32 number, u32 id, u32 &read);

@@ -8,7 +8,10 @@ using ucm::Share;
 namespace
 {
 
-/* The lowest free number; as many as a user may have by all his files, and as many as all may; refused, a request is as if it had been lost. */
+/*
+ * The lowest free number; as many as a user may have by all his files, and as many as all may;
+ * refused, a request is as if it had been lost.
+ */
 void ucm_bounds_ids(Test &test)
 {
 	constexpr u32 of_all = Share::ids_max + 2;
@@ -44,7 +47,10 @@ void ucm_bounds_ids(Test &test)
 	EXPECT_EQ(ucm::table().ids(), 2u);
 }
 
-/* The same of memberships. Those that have ended, by themselves or with their program, count no more. */
+/*
+ * The same of memberships. Those that have ended, by themselves or with their program, count no
+ * more.
+ */
 void ucm_bounds_memberships(Test &test)
 {
 	constexpr u32 of_all = Share::memberships_max + 1, each = 256;
@@ -73,7 +79,10 @@ void ucm_bounds_memberships(Test &test)
 	EXPECT_EQ(again.join(id, 1, 1, membership), 0);
 }
 
-/* With an id goes what is unread of it, in its order, and the count of what is read; the other file has nothing of it any more. */
+/*
+ * With an id goes what is unread of it, in its order, and the count of what is read; the other file
+ * has nothing of it any more.
+ */
 void ucm_moves_ids(Test &test)
 {
 	Bench bench;
@@ -101,7 +110,8 @@ void ucm_moves_ids(Test &test)
 	ASSERT_OK(nowhere_new);
 	EXPECT_EQ(from.destroy(moving, read), -EINVAL);
 	EXPECT_EQ(cm->tell(RDMA_CM_EVENT_DISCONNECTED), 0);
-	for (u32 expected : {RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED}) {
+	for (u32 expected : {RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ESTABLISHED,
+			     RDMA_CM_EVENT_DISCONNECTED}) {
 		EXPECT_EQ(to.read(event), 0);
 		EXPECT_EQ(event.event, expected);
 		EXPECT_EQ(event.id, moving);
@@ -115,7 +125,10 @@ void ucm_moves_ids(Test &test)
 	EXPECT_EQ(read, 4u);
 }
 
-/* What has come by a listener, and has not been read, goes with it: the program accepts it where it reads of it. What it has read stays. */
+/*
+ * What has come by a listener, and has not been read, goes with it: the program accepts it where it
+ * reads of it. What it has read stays.
+ */
 void ucm_moves_requests(Test &test)
 {
 	Bench bench;
@@ -152,7 +165,10 @@ void ucm_moves_requests(Test &test)
 	EXPECT_EQ(read, 2u);
 }
 
-/* A request that could not be told, since there was no memory for it, goes after its listener with what it has made. */
+/*
+ * A request that could not be told, since there was no memory for it, goes after its listener with
+ * what it has made.
+ */
 void ucm_moves_requests_half_told(Test &test)
 {
 	Bench bench;
@@ -173,7 +189,10 @@ void ucm_moves_requests_half_told(Test &test)
 	EXPECT_EQ(to.accept(event.id, 3), 0);
 }
 
-/* The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program has not accepted yet; and the number is the program's still. */
+/*
+ * The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program
+ * has not accepted yet; and the number is the program's still.
+ */
 void ucm_loses_devices(Test &test)
 {
 	Bench bench;
@@ -205,7 +224,10 @@ void ucm_loses_devices(Test &test)
 	EXPECT_EQ(read, 1u);
 }
 
-/* Who closes a file while somebody else ends one of its ids ends all others; the file is not looked at again by what goes on. */
+/*
+ * Who closes a file while somebody else ends one of its ids ends all others; the file is not looked
+ * at again by what goes on.
+ */
 void ucm_closes_beside_an_end(Test &test)
 {
 	Bench bench;
@@ -244,7 +266,10 @@ struct Asker {
 	}
 };
 
-/* Whatever is under way when a program dies, or ends a listener: nothing is left of it, neither ids nor numbers, memberships or events. */
+/*
+ * Whatever is under way when a program dies, or ends a listener: nothing is left of it, neither ids
+ * nor numbers, memberships or events.
+ */
 void ucm_ends_at_any_moment(Test &test)
 {
 	Bench bench;
@@ -260,12 +285,17 @@ void ucm_ends_at_any_moment(Test &test)
 		ASSERT_TRUE(program.ok());
 		ASSERT_EQ(program.create(group, 1, &grouped, RDMA_PS_UDP), 0);
 		ASSERT_EQ(program.join(group, 2, 1, membership), 0);
-		EXPECT_EQ(grouped->tell({.event = RDMA_CM_EVENT_MULTICAST_JOIN, .status = 0, .param = {}, .join_context = grouped->join_context}), 0);
+		EXPECT_EQ(grouped->tell({.event = RDMA_CM_EVENT_MULTICAST_JOIN,
+					 .status = 0,
+					 .param = {},
+					 .join_context = grouped->join_context}),
+			  0);
 		ASSERT_EQ(program.create(listener, 3, &cm), 0);
 		ASSERT_EQ(program.listen(listener, 5), 0);
 		fake::set_spoken_for(cm);
 		const unsigned int before = asker.said.load_acquire();
-		ASSERT_TRUE(eventually([&] { return asker.said.load_acquire() > before + 1 + round % 7; }));
+		ASSERT_TRUE(eventually(
+			[&] { return asker.said.load_acquire() > before + 1 + round % 7; }));
 		abi::Event event{};
 		if (round % 2)
 			EXPECT_EQ(program.read(event), 0);
@@ -281,5 +311,7 @@ void ucm_ends_at_any_moment(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests), KUNIT_CASE(ucm_moves_requests_half_told),
-	    KUNIT_CASE(ucm_loses_devices), KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_bounds_memberships),
+	    KUNIT_CASE(ucm_moves_ids), KUNIT_CASE(ucm_moves_requests),
+	    KUNIT_CASE(ucm_moves_requests_half_told), KUNIT_CASE(ucm_loses_devices),
+	    KUNIT_CASE(ucm_closes_beside_an_end), KUNIT_CASE(ucm_ends_at_any_moment));

@@ -21,10 +21,12 @@ Service::Service()
 bool Service::begin()
 {
 	/* Of the numbers that the suite's module has where it is loaded. */
-	if (!umad::file_kind().create(nullptr) || !umad::manager_kind().create(nullptr) || !shared->umad.create(231, 0, "infiniband_mad") ||
+	if (!umad::file_kind().create(nullptr) || !umad::manager_kind().create(nullptr) ||
+	    !shared->umad.create(231, 0, "infiniband_mad") ||
 	    !shared->issm.create(231, 64, "infiniband_mad"))
 		return false;
-	auto made = kern::DeviceClass::create("infiniband_mad", {.abi_version = "5", .node_mode = 0600, .tells_name = false});
+	auto made = kern::DeviceClass::create(
+		"infiniband_mad", {.abi_version = "5", .node_mode = 0600, .tells_name = false});
 	if (!made)
 		return false;
 	shared->mad_class = made.take();
@@ -79,7 +81,8 @@ u32 Program::add(u8 mgmt_class, u8 methods, u8 rmpp_version)
 	asked.method_mask[0] = methods ? u64{1} << methods : 0;
 	asked.oui = mgmt_class == vendor_rmpp_class ? 1 : 0;
 	asked.rmpp_version = rmpp_version;
-	if (!kern::copy_out(at, &asked, sizeof(asked)) || !file_->control(umad::abi::register_agent2, at) ||
+	if (!kern::copy_out(at, &asked, sizeof(asked)) ||
+	    !file_->control(umad::abi::register_agent2, at) ||
 	    !kern::copy_in(&asked, at, sizeof(asked)))
 		return no_agent;
 	return asked.id;
@@ -131,7 +134,8 @@ long Program::read(Record &record, bool wait, std::size_t room)
 
 	if (!got)
 		return got.error();
-	return kern::copy_in(&record, at, sizeof(record)) ? static_cast<long>(got.value()) : -EFAULT;
+	return kern::copy_in(&record, at, sizeof(record)) ? static_cast<long>(got.value())
+							  : -EFAULT;
 }
 
 Program::Read Program::read_all()

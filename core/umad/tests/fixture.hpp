@@ -28,7 +28,8 @@ struct Record {
 static_assert(sizeof(Record) == sizeof(umad::abi::Header) + IB_MGMT_MAD_SIZE);
 
 /* What the module is to its ports. */
-class Service {
+class Service
+{
 public:
 	Service();
 	~Service();
@@ -58,7 +59,8 @@ struct Bench {
 };
 
 /* One that has opened the node. Its numbers are 0 or more, or a negative errno. */
-class Program {
+class Program
+{
 public:
 	explicit Program(Bench &bench);
 	~Program();
@@ -71,7 +73,8 @@ public:
 	long remove(u32 agent);
 	long write(const Record &record, std::size_t mad_size = IB_MGMT_MAD_SIZE);
 	/* A question of an agent, which expects an answer within so long. */
-	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);
+	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class,
+		 u8 method = IB_MGMT_METHOD_GET);
 	/* room: behind the header. */
 	long read(Record &record, bool wait = false, std::size_t room = IB_MGMT_MAD_SIZE);
 	/* All that is there: of so many the status is ETIMEDOUT, and of so many nothing. */
@@ -90,6 +93,7 @@ private:
 void wait_ms(Test &test, Bench &bench, u32 ms);
 
 /* What Program::ask() writes. */
-Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class, u8 method = IB_MGMT_METHOD_GET);
+Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class,
+		u8 method = IB_MGMT_METHOD_GET);
 
 } // namespace umad_fixture

@@ -7,7 +7,10 @@ using namespace umad_fixture;
 namespace
 {
 
-/* Of an agent that has said nothing of RMPP, too: it gets every segment, of which the first is the answer. */
+/*
+ * Of an agent that has said nothing of RMPP, too: it gets every segment, of which the first is the
+ * answer.
+ */
 void umad_own_rmpp_gets_all_segments(Test &test)
 {
 	constexpr u8 get_multi = 0x14;

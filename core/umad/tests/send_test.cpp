@@ -7,7 +7,10 @@ using namespace umad_fixture;
 namespace
 {
 
-/* What cannot be sent is refused, or comes back if it should have been answered; what an agent had under way at its end does not. */
+/*
+ * What cannot be sent is refused, or comes back if it should have been answered; what an agent had
+ * under way at its end does not.
+ */
 void umad_sends_that_fail_come_back(Test &test)
 {
 	constexpr u32 long_time = 600'000;
@@ -17,7 +20,8 @@ void umad_sends_that_fail_come_back(Test &test)
 	ASSERT_TRUE(program.ok());
 	const u32 agent = program.add();
 	Record record = question(agent, 2, 1, long_time);
-	record.header.pkey_index = static_cast<u16>(bench.near.device()->port_immutable[1].pkey_tbl_len);
+	record.header.pkey_index =
+		static_cast<u16>(bench.near.device()->port_immutable[1].pkey_tbl_len);
 	EXPECT_EQ(program.write(record), -EINVAL);
 
 	for (u32 timeout_ms : {long_time, 0u}) {

@@ -44,7 +44,8 @@ struct Flood {
 			if (sent % at_once && sent != count)
 				continue;
 			marks++;
-			if (!one(mark_class) || !eventually([&] { return mark.received.load_acquire() == marks; }))
+			if (!one(mark_class) ||
+			    !eventually([&] { return mark.received.load_acquire() == marks; }))
 				return false;
 		}
 		return true;
@@ -52,8 +53,9 @@ struct Flood {
 };
 
 /*
- * What came unasked is dropped beyond the bound. What a program has asked for is told, be it answer or time-out: it may wait for that without
- * limit. An answer of many segments for which there is no room counts as none.
+ * What came unasked is dropped beyond the bound. What a program has asked for is told, be it answer
+ * or time-out: it may wait for that without limit. An answer of many segments for which there is no
+ * room counts as none.
  */
 void umad_tells_how_sends_end(Test &test)
 {
@@ -68,8 +70,11 @@ void umad_tells_how_sends_end(Test &test)
 	Flood flood(bench);
 	Program program(bench);
 	ASSERT_TRUE(flood.raw && program.ok());
-	const u32 agent = program.add(vendor_class, IB_MGMT_METHOD_SEND), asking = program.add(0, 0, IB_MGMT_RMPP_VERSION);
-	const auto ask_for_much = [&](u32 tid) { return program.ask(asking, 2, tid, 60'000, vendor_rmpp_class, get_multi); };
+	const u32 agent = program.add(vendor_class, IB_MGMT_METHOD_SEND),
+		  asking = program.add(0, 0, IB_MGMT_RMPP_VERSION);
+	const auto ask_for_much = [&](u32 tid) {
+		return program.ask(asking, 2, tid, 60'000, vendor_rmpp_class, get_multi);
+	};
 
 	EXPECT_EQ(ask_for_much(3), 0);
 	wait_ms(test, bench, 1000);
@@ -109,4 +114,5 @@ void umad_bounds_what_is_asked(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(umad_unread, KUNIT_CASE(umad_tells_how_sends_end), KUNIT_CASE(umad_bounds_what_is_asked));
+KUNIT_SUITE(umad_unread, KUNIT_CASE(umad_tells_how_sends_end),
+	    KUNIT_CASE(umad_bounds_what_is_asked));

@@ -20,7 +20,11 @@ enum : u16 { fixed, growing, bytes, choice, bits, answer, object, made, descript
 
 constexpr Attribute known[] = {
 	{.id = fixed, .form = Form::in, .mandatory = true, .size = 4, .bound = 0},
-	{.id = growing, .form = Form::in_growing, .mandatory = false, .size = sizeof(Capacity), .bound = 0},
+	{.id = growing,
+	 .form = Form::in_growing,
+	 .mandatory = false,
+	 .size = sizeof(Capacity),
+	 .bound = 0},
 	{.id = bytes, .form = Form::in_bytes, .mandatory = false, .size = 0, .bound = 0},
 	{.id = choice, .form = Form::constant, .mandatory = false, .size = 0, .bound = 10},
 	{.id = bits, .form = Form::flags, .mandatory = false, .size = 0, .bound = 0x1002},
@@ -40,20 +44,30 @@ struct Program {
 	bool ok() const { return process && memory.address(); }
 	bool say(const abi::Attribute &attribute)
 	{
-		return kern::copy_out(memory.address() + count++ * sizeof(attribute), &attribute, sizeof(attribute)).ok();
+		return kern::copy_out(memory.address() + count++ * sizeof(attribute), &attribute,
+				      sizeof(attribute))
+			.ok();
 	}
 	abi::Attribute look(size_t place) const
 	{
 		abi::Attribute attribute = {};
-		kern::ignore(kern::copy_in(&attribute, memory.address() + place * sizeof(attribute), sizeof(attribute)));
+		kern::ignore(kern::copy_in(&attribute, memory.address() + place * sizeof(attribute),
+					   sizeof(attribute)));
 		return attribute;
 	}
 	kern::Result<> take(Attributes &said) const { return said.take(memory.address(), count); }
 };
 
-constexpr abi::Attribute well = {.id = fixed, .length = 4, .flags = abi::attribute_mandatory, .reserved = 0, .data = 0xffffffff00000007};
+constexpr abi::Attribute well = {.id = fixed,
+				 .length = 4,
+				 .flags = abi::attribute_mandatory,
+				 .reserved = 0,
+				 .data = 0xffffffff00000007};
 
-/* One that is wrong, beside the one that must be there. The data of what is longer than a word lie behind: "address" stands for theirs. */
+/*
+ * One that is wrong, beside the one that must be there. The data of what is longer than a word lie
+ * behind: "address" stands for theirs.
+ */
 constexpr u64 address = 0xadd;
 struct Case {
 	const char *what;
@@ -134,8 +148,10 @@ void what_is_said_is_read(Test &test)
 	const Capacity capacity = {{1, 2, 3}};
 	ASSERT_TRUE(program.ok());
 	ASSERT_OK(kern::copy_out(program.data(), &capacity, sizeof(capacity)));
-	ASSERT_TRUE(program.say(well) && program.say({growing, sizeof(capacity), must, 0, program.data()}) &&
-		    program.say({bytes, 3, must, 0, 0x030201}) && program.say({descriptor, 0, must, 0, 5}));
+	ASSERT_TRUE(program.say(well) &&
+		    program.say({growing, sizeof(capacity), must, 0, program.data()}) &&
+		    program.say({bytes, 3, must, 0, 0x030201}) &&
+		    program.say({descriptor, 0, must, 0, 5}));
 	ASSERT_OK(program.take(said));
 
 	EXPECT_EQ(said.number(fixed), 7u);
@@ -154,7 +170,10 @@ void what_is_said_is_read(Test &test)
 	EXPECT_OK(said.tell(answer, u64{1})); // nobody asked
 }
 
-/* An answer is in its room, with nothing behind it, and the program's list says so; the number of what is made is in the list. */
+/*
+ * An answer is in its room, with nothing behind it, and the program's list says so; the number of
+ * what is made is in the list.
+ */
 void answers_are_where_they_belong(Test &test)
 {
 	Program program;
@@ -163,7 +182,8 @@ void answers_are_where_they_belong(Test &test)
 	__builtin_memset(room, 0xff, sizeof(room));
 	ASSERT_TRUE(program.ok());
 	ASSERT_OK(kern::copy_out(program.data(), room, sizeof(room)));
-	ASSERT_TRUE(program.say(well) && program.say({answer, 11, must, 0, program.data()}) && program.say({made, 0, must, 0, 99}));
+	ASSERT_TRUE(program.say(well) && program.say({answer, 11, must, 0, program.data()}) &&
+		    program.say({made, 0, must, 0, 99}));
 	ASSERT_OK(program.take(said));
 	EXPECT_OK(said.tell(answer, u64{0x0807060504030201}));
 	EXPECT_OK(said.tell_made(made, 42));
@@ -180,5 +200,6 @@ void answers_are_where_they_belong(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(what_is_wrong_is_refused), KUNIT_CASE(what_is_not_there_is_refused), KUNIT_CASE(what_is_said_is_read),
+KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(what_is_wrong_is_refused),
+	    KUNIT_CASE(what_is_not_there_is_refused), KUNIT_CASE(what_is_said_is_read),
 	    KUNIT_CASE(answers_are_where_they_belong));

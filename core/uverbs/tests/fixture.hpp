@@ -14,19 +14,26 @@ struct Account {
 	u32 ended[most] = {};
 	u32 count = 0;
 	u32 alive = 0;
-	/* The device does not take back these: a bit for each name, below 64. And how many times, all together. */
+	/*
+	 * The device does not take back these: a bit for each name, below 64. And how many times,
+	 * all together.
+	 */
 	u64 refused = 0;
 	u32 refusals = 0;
 };
 
-template <Kind its_kind>
-class Thing : public Object {
+template<Kind its_kind>
+class Thing : public Object
+{
 public:
 	static constexpr Kind kind = its_kind;
 
-	Thing(Account &account, u32 name) : Object(its_kind), account_(account), name_(name) { account_.alive++; }
+	Thing(Account &account, u32 name) : Object(its_kind), account_(account), name_(name)
+	{
+		account_.alive++;
+	}
 	/* Made in another, which it holds. */
-	template <class Parent>
+	template<class Parent>
 	Thing(Account &account, u32 name, Hold<Parent> parent) : Thing(account, name)
 	{
 		static_assert(std::is_same_v<Parent, Thing<Kind::pd>>);
@@ -65,7 +72,7 @@ using Srq = Thing<Kind::srq>;
 using Qp = Thing<Kind::qp>;
 
 /* Makes one and finishes it: its handle. */
-template <class T, class... Args>
+template<class T, class... Args>
 kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&...args)
 {
 	auto draft = TRY(Draft<T>::create(table, account, name, std::forward<Args>(args)...));
@@ -76,7 +83,7 @@ kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&..
 }
 
 /* Ends one as a command does. */
-template <class T>
+template<class T>
 kern::Result<> destroy(ObjectTable &table, u32 handle)
 {
 	T *object = TRY(table.claim<T>(handle));

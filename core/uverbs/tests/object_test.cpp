@@ -9,7 +9,10 @@ namespace
 
 constexpr u32 root = 0;
 
-/* Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken for it, and none is none. */
+/*
+ * Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken
+ * for it, and none is none.
+ */
 void numbers_are_the_lowest_free(kern::kunit::Test &test)
 {
 	Account account;
@@ -30,7 +33,10 @@ void numbers_are_the_lowest_free(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 0u);
 }
 
-/* What a command uses, or something is made in, is not ended; what is being made or ended is nobody else's. */
+/*
+ * What a command uses, or something is made in, is not ended; what is being made or ended is nobody
+ * else's.
+ */
 void what_is_held_does_not_end(kern::kunit::Test &test)
 {
 	Account account;
@@ -77,7 +83,10 @@ void a_refused_end_may_come_again(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 0u);
 }
 
-/* At the end objects go in the reverse order of their making; numbers stay until they are given back. */
+/*
+ * At the end objects go in the reverse order of their making; numbers stay until they are given
+ * back.
+ */
 void the_end_is_the_mirror_of_the_making(kern::kunit::Test &test)
 {
 	Account account;
@@ -119,8 +128,8 @@ void what_was_in_the_way_goes_first(kern::kunit::Test &test)
 }
 
 /*
- * What the device keeps is lost: neither it nor what it stands on is freed or named any more, as the device may still call it. The rest
- * goes. The user still has it.
+ * What the device keeps is lost: neither it nor what it stands on is freed or named any more, as
+ * the device may still call it. The rest goes. The user still has it.
  */
 void what_the_device_keeps_is_lost(kern::kunit::Test &test)
 {
@@ -157,6 +166,7 @@ void what_the_device_keeps_is_lost(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_objects, KUNIT_CASE(numbers_are_the_lowest_free), KUNIT_CASE(what_is_held_does_not_end),
-	    KUNIT_CASE(a_refused_end_may_come_again), KUNIT_CASE(the_end_is_the_mirror_of_the_making),
+KUNIT_SUITE(uverbs_objects, KUNIT_CASE(numbers_are_the_lowest_free),
+	    KUNIT_CASE(what_is_held_does_not_end), KUNIT_CASE(a_refused_end_may_come_again),
+	    KUNIT_CASE(the_end_is_the_mirror_of_the_making),
 	    KUNIT_CASE(what_was_in_the_way_goes_first), KUNIT_CASE(what_the_device_keeps_is_lost));

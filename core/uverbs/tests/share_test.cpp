@@ -9,8 +9,11 @@ namespace
 
 constexpr u32 root = 0, somebody = 1000;
 
-/* One more than a user may have of a kind, over two files of his: it is refused, and what is given back can be had again. */
-template <class T, class Other = T>
+/*
+ * One more than a user may have of a kind, over two files of his: it is refused, and what is given
+ * back can be had again.
+ */
+template<class T, class Other = T>
 void try_bound(kern::kunit::Test &test, kern::Budget Share::*budget, u32 bound)
 {
 	Account account;
@@ -19,7 +22,8 @@ void try_bound(kern::kunit::Test &test, kern::Budget Share::*budget, u32 bound)
 
 	EXPECT_EQ((share.*budget).limit(), bound);
 	for (u32 i = 0; i < bound; i++) {
-		const int error = i % 2 ? make<T>(first, account, 1).error() : make<Other>(second, account, 1).error();
+		const int error = i % 2 ? make<T>(first, account, 1).error()
+					: make<Other>(second, account, 1).error();
 		ASSERT_EQ(error, 0);
 	}
 	EXPECT_ERROR(make<T>(first, account, 1), -EDQUOT);
@@ -57,7 +61,10 @@ void a_user_has_so_many_queues(kern::kunit::Test &test)
 	try_bound<test::Qp>(test, &Share::qps, 1024);
 }
 
-/* A user's QPs get a quarter of a group's places, and of each group anew; another user gets his, whatever the first has. */
+/*
+ * A user's QPs get a quarter of a group's places, and of each group anew; another user gets his,
+ * whatever the first has.
+ */
 void a_user_has_a_quarter_of_a_group(kern::kunit::Test &test)
 {
 	constexpr u32 group_size = 120, quarter = 30;
@@ -80,13 +87,16 @@ void a_user_has_a_quarter_of_a_group(kern::kunit::Test &test)
 	EXPECT_OK(share.groups.take(of_small, elsewhere, 2));
 }
 
-/* All files of a user have one share; who has lost something is remembered, who has nothing is not. */
+/*
+ * All files of a user have one share; who has lost something is remembered, who has nothing is not.
+ */
 void a_share_is_its_users(kern::kunit::Test &test)
 {
 	Shares shares;
 	kern::Portion lost;
 	{
-		const auto first = shares.enter(somebody), second = shares.enter(somebody), other = shares.enter(root);
+		const auto first = shares.enter(somebody), second = shares.enter(somebody),
+			   other = shares.enter(root);
 		ASSERT_OK(first);
 		ASSERT_OK(second);
 		ASSERT_OK(other);
@@ -107,4 +117,5 @@ void a_share_is_its_users(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(uverbs_shares, KUNIT_CASE(a_user_has_so_many_pds), KUNIT_CASE(a_user_has_so_many_keys),
-	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_user_has_a_quarter_of_a_group), KUNIT_CASE(a_share_is_its_users));
+	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_user_has_a_quarter_of_a_group),
+	    KUNIT_CASE(a_share_is_its_users));

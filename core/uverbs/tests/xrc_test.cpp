@@ -24,13 +24,19 @@ struct Holder {
 	}
 	kern::Result<> create(XrcDomain &domain)
 	{
-		ib_qp_init_attr attr = {.event_handler = hear, .qp_context = this, .xrcd = &domain.ib(), .qp_type = IB_QPT_XRC_TGT};
+		ib_qp_init_attr attr = {.event_handler = hear,
+					.qp_context = this,
+					.xrcd = &domain.ib(),
+					.qp_type = IB_QPT_XRC_TGT};
 		handle = TRY(domain.create_target(attr));
 		return {};
 	}
 	kern::Result<> open(XrcDomain &domain, u32 number)
 	{
-		ib_qp_open_attr attr = {.event_handler = hear, .qp_context = this, .qp_num = number, .qp_type = IB_QPT_XRC_TGT};
+		ib_qp_open_attr attr = {.event_handler = hear,
+					.qp_context = this,
+					.qp_num = number,
+					.qp_type = IB_QPT_XRC_TGT};
 		handle = TRY(domain.open_target(attr));
 		return {};
 	}
@@ -47,7 +53,10 @@ void raise(ib_qp &real)
 	ib_dispatch_event(&event);
 }
 
-/* An event is told to each who has a handle, once; nobody is told who has given his back, not even who made the QP. */
+/*
+ * An event is told to each who has a handle, once; nobody is told who has given his back, not even
+ * who made the QP.
+ */
 void a_targets_events_are_its_holders(kern::kunit::Test &test)
 {
 	const Device device;
@@ -63,7 +72,9 @@ void a_targets_events_are_its_holders(kern::kunit::Test &test)
 	ib_qp &real = *maker.handle->real_qp;
 	/* No program's QP may what the kernel's may, though nobody's word made this one. */
 	EXPECT_TRUE(real.res.user);
-	/* The QP is of no program, which may go before it; a handle is of who has it, and shown so. */
+	/*
+	 * The QP is of no program, which may go before it; a handle is of who has it, and shown so.
+	 */
 	EXPECT_TRUE(maker.handle->res.user);
 	raise(real);
 	EXPECT_EQ(maker.told, 1u);

@@ -9,7 +9,10 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
-/* Takes a QP from wherever it is to ready-to-receive, with this path (address, MTU, peer); what the last step said. */
+/*
+ * Takes a QP from wherever it is to ready-to-receive, with this path (address, MTU, peer); what the
+ * last step said.
+ */
 int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
 {
 	ib_qp_attr attr = path;
@@ -17,13 +20,19 @@ int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
 	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
 	attr.qp_state = IB_QPS_INIT;
 	attr.port_num = 1;
-	EXPECT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS), 0);
+	EXPECT_EQ(ib_modify_qp(qp, &attr,
+			       IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
+		  0);
 	attr.qp_state = IB_QPS_RTR;
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-					       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	return ib_modify_qp(qp, &attr,
+			    IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+				    IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 }
 
-/* A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it was given: its own, each way. */
+/*
+ * A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it
+ * was given: its own, each way.
+ */
 void mgmt_06_address_vector(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
@@ -60,8 +69,10 @@ void mgmt_06_address_vector(Test &test)
 	ASSERT_EQ(ready_to_receive(test, qp, attr), 0);
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = 0x123456;
-	ASSERT_EQ(ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-						  IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC), 0);
+	ASSERT_EQ(ib_modify_qp(qp, &attr,
+			       IB_QP_STATE | IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+				       IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC),
+		  0);
 	ib_qp_attr is = {};
 	ib_qp_init_attr init;
 	ASSERT_EQ(ib_query_qp(qp, &is, IB_QP_AV | IB_QP_RQ_PSN | IB_QP_SQ_PSN, &init), 0);
@@ -73,8 +84,8 @@ void mgmt_06_address_vector(Test &test)
 }
 
 /*
- * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle, and by a connected QP for all that it
- * sends; a rate that there is not is refused.
+ * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle,
+ * and by a connected QP for all that it sends; a rate that there is not is refused.
  */
 void mgmt_05_static_rate(Test &test)
 {
@@ -84,7 +95,8 @@ void mgmt_05_static_rate(Test &test)
 	ASSERT_TRUE(pair.ok);
 	rdma_ah_attr address = {.port_num = 1}, is = {};
 	rdma_ah_set_dlid(&address, 1);
-	for (ib_rate rate : {IB_RATE_PORT_CURRENT, IB_RATE_2_5_GBPS, IB_RATE_10_GBPS, IB_RATE_120_GBPS}) {
+	for (ib_rate rate :
+	     {IB_RATE_PORT_CURRENT, IB_RATE_2_5_GBPS, IB_RATE_10_GBPS, IB_RATE_120_GBPS}) {
 		rdma_ah_set_static_rate(&address, static_cast<u8>(rate));
 		auto ah = rdma::AddressHandle::create(pair.pd, address);
 		ASSERT_OK(ah);
@@ -116,7 +128,10 @@ void mgmt_11_path_mtus(Test &test)
 	rdma_ah_set_dlid(&address, 1);
 	for (int mtu = 0; mtu <= IB_MTU_4096 + 1; mtu++) {
 		const bool exists = mtu >= IB_MTU_256 && mtu <= IB_MTU_4096;
-		EXPECT_EQ(ready_to_receive(test, qp, {.path_mtu = static_cast<ib_mtu>(mtu), .ah_attr = address}), exists ? 0 : -EINVAL);
+		EXPECT_EQ(ready_to_receive(
+				  test, qp,
+				  {.path_mtu = static_cast<ib_mtu>(mtu), .ah_attr = address}),
+			  exists ? 0 : -EINVAL);
 		EXPECT_EQ(ib_mtu_enum_to_int(static_cast<ib_mtu>(mtu)), exists ? 128 << mtu : -1);
 	}
 	/* A port's MTU is taken as it is. */
@@ -124,15 +139,20 @@ void mgmt_11_path_mtus(Test &test)
 	ASSERT_EQ(ib_query_port(device, 1, &port), 0);
 	port.max_mtu = port.active_mtu = IB_MTU_256;
 	soft_set_port(device, 1, &port);
-	ib_event event = {.device = device, .element = {.port_num = 1}, .event = IB_EVENT_PORT_ACTIVE};
+	ib_event event = {
+		.device = device, .element = {.port_num = 1}, .event = IB_EVENT_PORT_ACTIVE};
 	ib_dispatch_event(&event);
 	EXPECT_TRUE(eventually([&] {
 		ib_port_cache cached;
-		return ib_get_cached_port(device, 1, &cached) == 0 && cached.active_mtu == IB_MTU_256;
+		return ib_get_cached_port(device, 1, &cached) == 0 &&
+		       cached.active_mtu == IB_MTU_256;
 	}));
 }
 
-/* MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the request gives none. */
+/*
+ * MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the
+ * request gives none.
+ */
 void mgmt_07_datagram(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
@@ -173,7 +193,9 @@ void mgmt_07_datagram(Test &test)
 		ASSERT_OK(ah);
 		__builtin_memcpy(memory.at(1000), "datagram", 8);
 		ib_sge from = sge_of(a.pd, memory.at(1000), 8);
-		ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND), .ah = ah.value().get(), .remote_qpn = b.qp.number(),
+		ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND),
+			       .ah = ah.value().get(),
+			       .remote_qpn = b.qp.number(),
 			       .remote_qkey = qkey};
 		ASSERT_EQ(a.qp.post_send(&wr.wr), 0);
 		ib_wc wc;
@@ -200,7 +222,10 @@ void mgmt_07_datagram(Test &test)
 	}
 }
 
-/* An answer's address from a GRH; a header that is none, and a destination that is not ours, are refused. */
+/*
+ * An answer's address from a GRH; a header that is none, and a destination that is not ours, are
+ * refused.
+ */
 void ah_from_grh(Test &test)
 {
 	Device device(plain);
@@ -266,7 +291,9 @@ void address_multicast(Test &test)
 	auto ah = rdma::AddressHandle::create(pd.value(), address);
 	ASSERT_OK(ah);
 	ib_sge from = sge_of(pd.value(), memory.at(200), 10);
-	ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND, 77), .ah = ah.value().get(), .remote_qpn = IB_MULTICAST_QPN,
+	ib_ud_wr wr = {.wr = send_wr(&from, IB_WR_SEND, 77),
+		       .ah = ah.value().get(),
+		       .remote_qpn = IB_MULTICAST_QPN,
 		       .remote_qkey = 1};
 	ASSERT_EQ(stranger.value().post_send(&wr.wr), 0);
 	unsigned int received = 0;
@@ -284,5 +311,6 @@ void address_multicast(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate), KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
+SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate),
+	    KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
 	    KUNIT_CASE(address_multicast));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each entry point that allocates, with its first allocation failing, then its second, and so on until none is left.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Each entry point that allocates, with its
+// first allocation failing, then its second, and so on until none is left.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -29,15 +29,19 @@ void allocation_objects(Test &test)
 	fail_each(test, [&] { return outcome(ib_alloc_pd(device, 0), ib_dealloc_pd); });
 	fail_each(test, [&] { return outcome(ib_alloc_xrcd(device), ib_dealloc_xrcd); });
 	fail_each(test, [&] {
-		return outcome(ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr), ib_destroy_cq);
+		return outcome(ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr),
+			       ib_destroy_cq);
 	});
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_DIRECT})
-		fail_each(test, [&] { return outcome(ib_alloc_cq(device, nullptr, 8, 0, context), ib_free_cq); });
+		fail_each(test, [&] {
+			return outcome(ib_alloc_cq(device, nullptr, 8, 0, context), ib_free_cq);
+		});
 	fail_each(test, [&] {
 		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 		return outcome(ib_create_srq(pd, &attr), ib_destroy_srq);
 	});
-	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_SMI, IB_QPT_GSI, IB_QPT_XRC_INI})
+	for (ib_qp_type type :
+	     {IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_SMI, IB_QPT_GSI, IB_QPT_XRC_INI})
 		fail_each(test, [&] {
 			ib_qp_init_attr attr = qp_attr(type);
 			attr.send_cq = cq;
@@ -45,19 +49,22 @@ void allocation_objects(Test &test)
 			return outcome(ib_create_qp(pd, &attr), ib_destroy_qp);
 		});
 	fail_each(test, [&] { return outcome(ib_get_dma_mr(pd, 0), ib_dereg_mr); });
-	fail_each(test, [&] { return outcome(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 8), ib_dereg_mr); });
+	fail_each(test,
+		  [&] { return outcome(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 8), ib_dereg_mr); });
 	for (ib_mw_type type : {IB_MW_TYPE_1, IB_MW_TYPE_2})
 		fail_each(test, [&] { return outcome(ib_alloc_mw(pd, type), ib_dealloc_mw); });
 	for (u32 flags : {0u, u32{RDMA_CREATE_AH_SLEEPABLE}})
 		fail_each(test, [&] {
 			rdma_ah_attr attr = {.port_num = 1};
 			rdma_ah_set_dlid(&attr, 1);
-			return outcome(rdma_create_ah(pd, &attr, flags), [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
+			return outcome(rdma_create_ah(pd, &attr, flags),
+				       [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
 		});
 	fail_each(test, [&] {
 		ib_wc wc = {};
 		wc.slid = 1;
-		return outcome(ib_create_ah_from_wc(pd, &wc, nullptr, 1), [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
+		return outcome(ib_create_ah_from_wc(pd, &wc, nullptr, 1),
+			       [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
 	});
 	EXPECT_EQ(pd->usecnt, 0);
 	EXPECT_EQ(cq->usecnt, 0);
@@ -74,9 +81,10 @@ void allocation_xrc(Test &test)
 	ASSERT_TRUE(owner.ok() && queue.ok() && !rdma::is_err(xrcd));
 	ib_pd *pd = owner.value()->get();
 	fail_each(test, [&] {
-		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1},
-					 .srq_type = IB_SRQT_XRC,
-					 .ext = {.cq = queue.value()->get(), .xrc = {.xrcd = xrcd}}};
+		ib_srq_init_attr attr = {
+			.attr = {.max_wr = 8, .max_sge = 1},
+			.srq_type = IB_SRQT_XRC,
+			.ext = {.cq = queue.value()->get(), .xrc = {.xrcd = xrcd}}};
 		return outcome(ib_create_srq(pd, &attr), ib_destroy_srq);
 	});
 	fail_each(test, [&] {
@@ -124,7 +132,10 @@ void allocation_owners(Test &test)
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
 	fail_each(test, [&] { return rdma::Pd::create(device).error(); });
-	fail_each(test, [&] { return rdma::CompletionQueue::create(device, nullptr, 8, 0, IB_POLL_SOFTIRQ).error(); });
+	fail_each(test, [&] {
+		return rdma::CompletionQueue::create(device, nullptr, 8, 0, IB_POLL_SOFTIRQ)
+			.error();
+	});
 	auto pd = rdma::Pd::create(device);
 	ASSERT_OK(pd);
 	fail_each(test, [&] {
@@ -140,7 +151,10 @@ void allocation_owners(Test &test)
 	EXPECT_EQ(pd.value()->get()->usecnt, 0);
 }
 
-/* Each method of the driver that creates something fails once: the error comes through, nothing is left in use. */
+/*
+ * Each method of the driver that creates something fails once: the error comes through, nothing is
+ * left in use.
+ */
 void failing_driver(Test &test)
 {
 	Device device(plain);
@@ -155,9 +169,11 @@ void failing_driver(Test &test)
 		EXPECT_EQ(body(), 0);
 	};
 	expect_fails(SOFT_ALLOC_PD, [&] { return outcome(ib_alloc_pd(device, 0), ib_dealloc_pd); });
-	expect_fails(SOFT_ALLOC_XRCD, [&] { return outcome(ib_alloc_xrcd(device), ib_dealloc_xrcd); });
-	expect_fails(SOFT_CREATE_CQ,
-		     [&] { return outcome(ib_alloc_cq(device, nullptr, 8, 0, IB_POLL_SOFTIRQ), ib_free_cq); });
+	expect_fails(SOFT_ALLOC_XRCD,
+		     [&] { return outcome(ib_alloc_xrcd(device), ib_dealloc_xrcd); });
+	expect_fails(SOFT_CREATE_CQ, [&] {
+		return outcome(ib_alloc_cq(device, nullptr, 8, 0, IB_POLL_SOFTIRQ), ib_free_cq);
+	});
 	expect_fails(SOFT_CREATE_SRQ, [&] {
 		ib_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 		return outcome(ib_create_srq(pd, &attr), ib_destroy_srq);
@@ -168,18 +184,24 @@ void failing_driver(Test &test)
 		return outcome(ib_create_qp(pd, &attr), ib_destroy_qp);
 	});
 	expect_fails(SOFT_GET_DMA_MR, [&] { return outcome(ib_get_dma_mr(pd, 0), ib_dereg_mr); });
-	expect_fails(SOFT_ALLOC_MR, [&] { return outcome(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 8), ib_dereg_mr); });
-	expect_fails(SOFT_ALLOC_MW, [&] { return outcome(ib_alloc_mw(pd, IB_MW_TYPE_1), ib_dealloc_mw); });
+	expect_fails(SOFT_ALLOC_MR,
+		     [&] { return outcome(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 8), ib_dereg_mr); });
+	expect_fails(SOFT_ALLOC_MW,
+		     [&] { return outcome(ib_alloc_mw(pd, IB_MW_TYPE_1), ib_dealloc_mw); });
 	expect_fails(SOFT_CREATE_AH, [&] {
 		rdma_ah_attr attr = {.port_num = 1};
 		rdma_ah_set_dlid(&attr, 1);
-		return outcome(rdma_create_ah(pd, &attr, 0), [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
+		return outcome(rdma_create_ah(pd, &attr, 0),
+			       [](ib_ah *ah) { rdma_destroy_ah(ah, 0); });
 	});
 	EXPECT_EQ(pd->usecnt, 0);
 	EXPECT_EQ(queue.value()->get()->usecnt, 0);
 }
 
-/* The error of each method that asks or changes something comes through; what could not be undone is there still. */
+/*
+ * The error of each method that asks or changes something comes through; what could not be undone
+ * is there still.
+ */
 void failing_driver_of_objects(Test &test)
 {
 	Device device(plain);
@@ -199,8 +221,8 @@ void failing_driver_of_objects(Test &test)
 	ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
 	ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
 	ib_xrcd *xrcd = ib_alloc_xrcd(device);
-	ASSERT_FALSE(rdma::is_err(qp) || rdma::is_err(ah) || rdma::is_err(srq) || rdma::is_err(mr) ||
-		     rdma::is_err(mw) || rdma::is_err(xrcd));
+	ASSERT_FALSE(rdma::is_err(qp) || rdma::is_err(ah) || rdma::is_err(srq) ||
+		     rdma::is_err(mr) || rdma::is_err(mw) || rdma::is_err(xrcd));
 
 	const auto expect_fails = [&](soft_method method, auto body) {
 		soft_fail(device, method, 1, -ENXIO);
@@ -252,6 +274,7 @@ void failing_driver_of_objects(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects), KUNIT_CASE(allocation_xrc),
-	    KUNIT_CASE(allocation_on_objects), KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
+SOFT_SUITES(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects),
+	    KUNIT_CASE(allocation_xrc), KUNIT_CASE(allocation_on_objects),
+	    KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
 	    KUNIT_CASE(failing_driver_of_objects));

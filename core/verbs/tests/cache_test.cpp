@@ -41,8 +41,8 @@ void cache_reads_ports(Test &test)
 }
 
 /*
- * A device registers with its links down, and can be used; each port's link comes, goes and is read again by itself, and an
- * event names the port that it is about.
+ * A device registers with its links down, and can be used; each port's link comes, goes and is read
+ * again by itself, and an event names the port that it is about.
  */
 void mgmt_10_ports_by_themselves(Test &test)
 {
@@ -71,7 +71,8 @@ void mgmt_10_ports_by_themselves(Test &test)
 	attr.state = IB_PORT_ACTIVE;
 	attr.lid = 22;
 	soft_set_port(device, 2, &attr);
-	ib_event event = {.device = device, .element = {.port_num = 2}, .event = IB_EVENT_PORT_ACTIVE};
+	ib_event event = {
+		.device = device, .element = {.port_num = 2}, .event = IB_EVENT_PORT_ACTIVE};
 	ib_dispatch_event(&event);
 	EXPECT_TRUE(eventually([&] { return heard.of[2].load_relaxed() == 1; }));
 	EXPECT_EQ(state_of(2).state, IB_PORT_ACTIVE);
@@ -123,10 +124,12 @@ void cache_finds_pkeys(Test &test)
 	soft_set_pkey(device, 1, 2, 0x1234);
 	soft_set_pkey(device, 1, 3, 0x9234);
 	soft_set_pkey(device, 1, 4, 0x0042);
-	ib_event event = {.device = device, .element = {.port_num = 1}, .event = IB_EVENT_PKEY_CHANGE};
+	ib_event event = {
+		.device = device, .element = {.port_num = 1}, .event = IB_EVENT_PKEY_CHANGE};
 	ib_dispatch_event(&event);
 	u16 index;
-	ASSERT_TRUE(eventually([&] { return ib_find_cached_pkey(device, 1, 0x1234, &index) == 0; }));
+	ASSERT_TRUE(
+		eventually([&] { return ib_find_cached_pkey(device, 1, 0x1234, &index) == 0; }));
 	EXPECT_EQ(index, 3);
 	EXPECT_EQ(ib_find_exact_cached_pkey(device, 1, 0x1234, &index), 0);
 	EXPECT_EQ(index, 2);
@@ -169,8 +172,9 @@ struct FromInterrupt {
 /* Of each event that changes a port, a handler that looks sees the new value. */
 void event_02_handlers_see_the_new_value(Test &test)
 {
-	constexpr ib_event_type events[] = {IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,	 IB_EVENT_LID_CHANGE,
-					    IB_EVENT_PKEY_CHANGE, IB_EVENT_SM_CHANGE,	 IB_EVENT_CLIENT_REREGISTER,
+	constexpr ib_event_type events[] = {IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
+					    IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,
+					    IB_EVENT_SM_CHANGE,   IB_EVENT_CLIENT_REREGISTER,
 					    IB_EVENT_GID_CHANGE};
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -190,18 +194,23 @@ void event_02_handlers_see_the_new_value(Test &test)
 				{.device = device, .element = {.port_num = 2}, .event = type});
 		}
 		dispatched++;
-		ASSERT_TRUE(eventually([&] { return listener.events.load_relaxed() == dispatched; }));
+		ASSERT_TRUE(
+			eventually([&] { return listener.events.load_relaxed() == dispatched; }));
 		EXPECT_EQ(listener.lid.load_relaxed(), lid);
 	}
 }
 
-/* A port that cannot be read keeps its old values; the event is delivered all the same, and the next one heals. */
+/*
+ * A port that cannot be read keeps its old values; the event is delivered all the same, and the
+ * next one heals.
+ */
 void cache_survives_a_failed_refresh(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
 	Listener listener(device);
-	const ib_event event = {.device = device, .element = {.port_num = 1}, .event = IB_EVENT_LID_CHANGE};
+	const ib_event event = {
+		.device = device, .element = {.port_num = 1}, .event = IB_EVENT_LID_CHANGE};
 	ib_port_attr attr;
 	ASSERT_EQ(ib_query_port(device, 1, &attr), 0);
 	attr.lid = 77;
@@ -217,6 +226,7 @@ void cache_survives_a_failed_refresh(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_by_themselves), KUNIT_CASE(cache_refuses_bad_arguments),
-	    KUNIT_CASE(cache_finds_pkeys), KUNIT_CASE(event_02_handlers_see_the_new_value),
+KUNIT_SUITE(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_by_themselves),
+	    KUNIT_CASE(cache_refuses_bad_arguments), KUNIT_CASE(cache_finds_pkeys),
+	    KUNIT_CASE(event_02_handlers_see_the_new_value),
 	    KUNIT_CASE(cache_survives_a_failed_refresh));

@@ -16,7 +16,8 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* Takes the place of the log while it lives. One at a time. */
-class Observer {
+class Observer
+{
 public:
 	Observer()
 	{
@@ -28,7 +29,10 @@ public:
 	Observer(const Observer &) = delete;
 	Observer &operator=(const Observer &) = delete;
 
-	unsigned int count(Rule rule) const { return counts_[static_cast<int>(rule)].load_relaxed(); }
+	unsigned int count(Rule rule) const
+	{
+		return counts_[static_cast<int>(rule)].load_relaxed();
+	}
 	/* What was said last, in words. */
 	const char *last() const { return last_.load_relaxed(); }
 	unsigned int total() const
@@ -46,10 +50,14 @@ private:
 		last_.store_relaxed(what);
 	}
 	static inline constinit kern::Atomic<const char *> last_{nullptr};
-	static inline constinit kern::Atomic<unsigned int> counts_[static_cast<int>(Rule::obligation) + 1] = {};
+	static inline constinit kern::Atomic<unsigned int>
+		counts_[static_cast<int>(Rule::obligation) + 1] = {};
 };
 
-/* A function that may sleep, called from within a method that must not: the driver's handler runs inside req_notify_cq. */
+/*
+ * A function that may sleep, called from within a method that must not: the driver's handler runs
+ * inside req_notify_cq.
+ */
 void lock_01_method_sleeps(Test &test)
 {
 	Device device({.context = SOFT_INLINE, .lid = 1});
@@ -121,7 +129,10 @@ void lock_02_called_in_atomic(Test &test)
 	EXPECT_EQ(observer.total(), 1u);
 }
 
-/* Every function that may sleep says so where nothing may, whatever it was given. Each call ends before it would sleep. */
+/*
+ * Every function that may sleep says so where nothing may, whatever it was given. Each call ends
+ * before it would sleep.
+ */
 void lock_02_every_function(Test &test)
 {
 	Device device(plain);
@@ -147,8 +158,9 @@ void lock_02_every_function(Test &test)
 	objects.qp = ib_create_qp(objects.pd, &attr);
 	objects.mr = ib_alloc_mr(objects.pd, IB_MR_TYPE_MEM_REG, 4);
 	objects.mw = ib_alloc_mw(objects.pd, IB_MW_TYPE_2);
-	ASSERT_FALSE(rdma::is_err(objects.srq) || rdma::is_err(objects.qp) || rdma::is_err(objects.mr) ||
-		     rdma::is_err(objects.mw) || rdma::is_err(objects.xrcd));
+	ASSERT_FALSE(rdma::is_err(objects.srq) || rdma::is_err(objects.qp) ||
+		     rdma::is_err(objects.mr) || rdma::is_err(objects.mw) ||
+		     rdma::is_err(objects.xrcd));
 
 	struct Call {
 		const char *name;
@@ -221,13 +233,17 @@ void lock_02_every_function(Test &test)
 /* A driver that runs the completion handler from within req_notify_cq. */
 void lock_05_handler_inside_method(Test &test)
 {
-	for (soft_context context : {SOFT_INLINE, SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
+	for (soft_context context :
+	     {SOFT_INLINE, SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
 		Device device({.context = context, .lid = 1});
 		ASSERT_TRUE(device.ok());
 		kern::Completion handled;
 		auto cq = rdma::CompletionQueue::create(
-			device, [](ib_cq *, void *done) { static_cast<kern::Completion *>(done)->complete(); }, &handled,
-			8);
+			device,
+			[](ib_cq *, void *done) {
+				static_cast<kern::Completion *>(done)->complete();
+			},
+			&handled, 8);
 		ASSERT_OK(cq);
 		ib_wc wc = {};
 		ASSERT_TRUE(soft_complete(cq.value()->get(), &wc, false));
@@ -269,7 +285,8 @@ void lock_07_handler_sleeps(Test &test)
 	ASSERT_TRUE(device.ok());
 	static constinit kern::Atomic<int> may_sleep{-1};
 	auto cq = rdma::CompletionQueue::create(
-		device, [](ib_cq *, void *) { may_sleep.store_relaxed(kern_may_sleep()); }, nullptr, 8);
+		device, [](ib_cq *, void *) { may_sleep.store_relaxed(kern_may_sleep()); }, nullptr,
+		8);
 	ASSERT_OK(cq);
 	if (!sleeping_is_watched()) {
 		test.skip("the kernel does not look for sleepers");
@@ -280,7 +297,10 @@ void lock_07_handler_sleeps(Test &test)
 	EXPECT_TRUE(kern_may_sleep());
 }
 
-/* Nor inside a handler of an asynchronous event, of an object or of the device, called in a task or not. */
+/*
+ * Nor inside a handler of an asynchronous event, of an object or of the device, called in a task or
+ * not.
+ */
 void lock_07_event_handler_sleeps(Test &test)
 {
 	struct Listener {
@@ -311,7 +331,9 @@ void lock_07_event_handler_sleeps(Test &test)
 	Listener by_cq, by_srq, by_qp, by_device;
 	const ib_cq_init_attr cq_attr = {.cqe = 4, .comp_vector = 0, .flags = 0};
 	ib_cq *cq = ib_create_cq(device, nullptr, Listener::by_object, &by_cq, &cq_attr);
-	ib_srq_init_attr srq_attr = {.event_handler = Listener::by_object, .srq_context = &by_srq, .attr = {.max_wr = 4, .max_sge = 1}};
+	ib_srq_init_attr srq_attr = {.event_handler = Listener::by_object,
+				     .srq_context = &by_srq,
+				     .attr = {.max_wr = 4, .max_sge = 1}};
 	ib_srq *srq = ib_create_srq(pd.value()->get(), &srq_attr);
 	auto attr = qp_attr(IB_QPT_RC);
 	attr.send_cq = attr.recv_cq = cq;
@@ -387,7 +409,10 @@ void driver_is_told_what_it_lacks(Test &test)
 	}
 }
 
-/* A driver that arms for flags that fit nothing, or says unasked that something was missed, is found out. */
+/*
+ * A driver that arms for flags that fit nothing, or says unasked that something was missed, is
+ * found out.
+ */
 void notify_04_driver_answers_unasked(Test &test)
 {
 	Device device(plain);
@@ -403,7 +428,9 @@ void notify_04_driver_answers_unasked(Test &test)
 	EXPECT_EQ(observer.count(Rule::notify_01), 1u);
 }
 
-/* What is left behind is reported once for each kind and owner, and the device goes all the same. */
+/*
+ * What is left behind is reported once for each kind and owner, and the device goes all the same.
+ */
 void lock_10_leaked_objects_are_named(Test &test)
 {
 	const soft_options options = plain;
@@ -415,7 +442,8 @@ void lock_10_leaked_objects_are_named(Test &test)
 	ib_xrcd *same = __ib_alloc_xrcd(device, nullptr, "another");
 	ib_xrcd *third = __ib_alloc_xrcd(device, nullptr, "a third");
 	ib_cq *cq = ib_create_cq(device, nullptr, nullptr, nullptr, &attr);
-	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) || rdma::is_err(third) || rdma::is_err(cq));
+	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(xrcd) || rdma::is_err(same) ||
+		     rdma::is_err(third) || rdma::is_err(cq));
 	ib_destroy_cq(cq);
 	Observer observer;
 	soft_destroy(device);
@@ -431,8 +459,8 @@ void lock_10_leaked_objects_are_named(Test &test)
 } // namespace
 
 KUNIT_SUITE(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
-	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_02_every_function), KUNIT_CASE(lock_05_handler_inside_method),
-	    KUNIT_CASE(lock_06_handler_twice_at_once), KUNIT_CASE(lock_07_handler_sleeps),
-	    KUNIT_CASE(lock_07_event_handler_sleeps), KUNIT_CASE(driver_is_told_what_it_lacks),
-	    KUNIT_CASE(notify_04_driver_answers_unasked),
+	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_02_every_function),
+	    KUNIT_CASE(lock_05_handler_inside_method), KUNIT_CASE(lock_06_handler_twice_at_once),
+	    KUNIT_CASE(lock_07_handler_sleeps), KUNIT_CASE(lock_07_event_handler_sleeps),
+	    KUNIT_CASE(driver_is_told_what_it_lacks), KUNIT_CASE(notify_04_driver_answers_unasked),
 	    KUNIT_CASE(lock_10_leaked_objects_are_named));

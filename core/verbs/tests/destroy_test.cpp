@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What becomes of the requests of a QP that is destroyed (MGMT-09): each completes, once, in order, by then.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What becomes of the requests of a QP that
+// is destroyed (MGMT-09): each completes, once, in order, by then.
 #include <kern/atomic.hpp>
 #include <kern/work.hpp>
 #include "fixture.hpp"
@@ -45,7 +45,8 @@ void Request::done(ib_cq *, ib_wc *wc)
 	/* Slowly, so that who does not wait is over before. */
 	kern::delay_us(500);
 	/* The QP is there to be looked at. */
-	if (wc->status != IB_WC_WR_FLUSH_ERR || self.number != seen.done.load_relaxed() || wc->qp->qp_context != &seen)
+	if (wc->status != IB_WC_WR_FLUSH_ERR || self.number != seen.done.load_relaxed() ||
+	    wc->qp->qp_context != &seen)
 		seen.wrong.add_relaxed(1);
 	seen.done.fetch_add(1);
 }
@@ -60,8 +61,8 @@ struct Laden {
 		attr.qp_context = context;
 		qp = ib_create_qp(the_pd->get(), &attr);
 		peer = ib_create_qp(the_pd->get(), &attr);
-		ok = !rdma::is_err(qp) && !rdma::is_err(peer) && connect(qp, peer->qp_num, 1) == 0 &&
-		     connect(peer, qp->qp_num, 1) == 0;
+		ok = !rdma::is_err(qp) && !rdma::is_err(peer) &&
+		     connect(qp, peer->qp_num, 1) == 0 && connect(peer, qp->qp_num, 1) == 0;
 	}
 	~Laden()
 	{
@@ -92,7 +93,10 @@ struct Laden {
 	ib_qp *qp = nullptr, *peer = nullptr;
 };
 
-/* Of a CQ that the consumer polls, all wait there, flushed, in the order of each queue, and name no QP. */
+/*
+ * Of a CQ that the consumer polls, all wait there, flushed, in the order of each queue, and name no
+ * QP.
+ */
 void mgmt_09_destroy_flushes_in_order(Test &test)
 {
 	Device device(plain);
@@ -118,7 +122,10 @@ void mgmt_09_destroy_flushes_in_order(Test &test)
 	}
 }
 
-/* Of a CQ that the midlayer polls, every done function has returned by then, and found the QP; others go on. */
+/*
+ * Of a CQ that the midlayer polls, every done function has returned by then, and found the QP;
+ * others go on.
+ */
 void mgmt_09_destroy_waits_for_done(Test &test)
 {
 	Device device(plain);
@@ -147,7 +154,10 @@ void mgmt_09_destroy_waits_for_done(Test &test)
 	}
 }
 
-/* What had completed before says so, and a QP that has gone through RESET, or has been drained, leaves nothing. */
+/*
+ * What had completed before says so, and a QP that has gone through RESET, or has been drained,
+ * leaves nothing.
+ */
 void mgmt_09_destroy_adds_nothing(Test &test)
 {
 	Device device(plain);
@@ -206,7 +216,10 @@ void mgmt_09_destroy_adds_nothing(Test &test)
 	ib_free_cq(cq);
 }
 
-/* A handler that answers each flush with another request keeps nobody from the end; each that was taken completes. */
+/*
+ * A handler that answers each flush with another request keeps nobody from the end; each that was
+ * taken completes.
+ */
 void mgmt_09_destroy_with_a_handler_that_posts(Test &test)
 {
 	struct Poster {
@@ -258,7 +271,11 @@ void mgmt_09_destroy_tells_the_handler(Test &test)
 		auto pd = rdma::Pd::create(device);
 		kern::Atomic<unsigned int> told{0};
 		auto cq = rdma::CompletionQueue::create(
-			device, [](ib_cq *, void *of) { static_cast<kern::Atomic<unsigned int> *>(of)->fetch_add(1); }, &told, 64);
+			device,
+			[](ib_cq *, void *of) {
+				static_cast<kern::Atomic<unsigned int> *>(of)->fetch_add(1);
+			},
+			&told, 64);
 		ASSERT_TRUE(pd.ok() && cq.ok());
 		Laden laden(pd.value(), cq.value()->get(), cq.value()->get());
 		ASSERT_TRUE(laden.ok);
@@ -272,6 +289,7 @@ void mgmt_09_destroy_tells_the_handler(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order), KUNIT_CASE(mgmt_09_destroy_waits_for_done),
-	    KUNIT_CASE(mgmt_09_destroy_adds_nothing), KUNIT_CASE(mgmt_09_destroy_with_a_handler_that_posts),
+SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
+	    KUNIT_CASE(mgmt_09_destroy_waits_for_done), KUNIT_CASE(mgmt_09_destroy_adds_nothing),
+	    KUNIT_CASE(mgmt_09_destroy_with_a_handler_that_posts),
 	    KUNIT_CASE(mgmt_09_destroy_tells_the_handler));

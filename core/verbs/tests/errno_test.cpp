@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a consumer can get wrong in each function of rdma/ib_verbs.h, and the errno that the function's comment promises. Queue pairs'
-// states and values are in qp_test.cpp, completions in error in traffic_test.cpp, CQs in poller_test.cpp, the cache in cache_test.cpp.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a consumer can get wrong in each
+// function of rdma/ib_verbs.h, and the errno that the function's comment promises. Queue pairs'
+// states and values are in qp_test.cpp, completions in error in traffic_test.cpp, CQs in
+// poller_test.cpp, the cache in cache_test.cpp.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -40,8 +41,8 @@ struct Bench {
 		all = ib_get_dma_mr(pd, 0);
 		rdma_ah_attr address = good_address();
 		ah = rdma_create_ah(pd, &address, 0);
-		return !(rdma::is_err(srq) || rdma::is_err(ud) || rdma::is_err(rc) || rdma::is_err(mr) || rdma::is_err(all) ||
-			 rdma::is_err(ah));
+		return !(rdma::is_err(srq) || rdma::is_err(ud) || rdma::is_err(rc) ||
+			 rdma::is_err(mr) || rdma::is_err(all) || rdma::is_err(ah));
 	}
 	~Bench()
 	{
@@ -73,13 +74,13 @@ struct Case {
 	int (*call)(Bench &bench);
 };
 
-template <class T>
+template<class T>
 int error_of(T *object)
 {
 	return rdma::is_err(object) ? rdma::ptr_err(object) : 0;
 }
 
-template <unsigned int count>
+template<unsigned int count>
 void expect_each(Test &test, const Case (&cases)[count])
 {
 	auto made = kern::make<Bench>(kern::Gfp::kernel);
@@ -165,7 +166,8 @@ void errno_addresses(Test &test)
 		rdma_ah_attr address = Bench::good_address();
 		wrong(address);
 		EXPECT_EQ(error_of(rdma_create_ah(bench.pd, &address, 0)), -EINVAL);
-		EXPECT_EQ(error_of(rdma_create_ah(bench.pd, &address, RDMA_CREATE_AH_SLEEPABLE)), -EINVAL);
+		EXPECT_EQ(error_of(rdma_create_ah(bench.pd, &address, RDMA_CREATE_AH_SLEEPABLE)),
+			  -EINVAL);
 		EXPECT_EQ(rdma_modify_ah(bench.ah, &address), -EINVAL);
 	}
 	rdma_ah_attr address = Bench::good_address();
@@ -287,7 +289,8 @@ int open_qp(ib_xrcd *xrcd)
 	return error_of(ib_open_qp(xrcd, &attr));
 }
 
-int attach(ib_qp *qp, u8 first_byte, u16 lid, int (*function)(ib_qp *, const ib_gid *, u16) = ib_attach_mcast)
+int attach(ib_qp *qp, u8 first_byte, u16 lid,
+	   int (*function)(ib_qp *, const ib_gid *, u16) = ib_attach_mcast)
 {
 	const ib_gid gid = {.raw = {first_byte, 0x12}};
 
@@ -404,7 +407,7 @@ void errno_memory(Test &test)
 }
 
 /* What a driver does not have is EOPNOTSUPP, before anything else is looked at. */
-template <class Method, class Call>
+template<class Method, class Call>
 int without(Method &method, Call call)
 {
 	const Method saved = std::exchange(method, nullptr);
@@ -474,5 +477,6 @@ void errno_missing_methods(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_errno, KUNIT_CASE(errno_ports), KUNIT_CASE(errno_addresses), KUNIT_CASE(errno_senders), KUNIT_CASE(errno_queues),
-	    KUNIT_CASE(errno_queue_pairs), KUNIT_CASE(errno_memory), KUNIT_CASE(errno_missing_methods));
+KUNIT_SUITE(verbs_errno, KUNIT_CASE(errno_ports), KUNIT_CASE(errno_addresses),
+	    KUNIT_CASE(errno_senders), KUNIT_CASE(errno_queues), KUNIT_CASE(errno_queue_pairs),
+	    KUNIT_CASE(errno_memory), KUNIT_CASE(errno_missing_methods));

@@ -17,17 +17,25 @@ using kern::kunit::Test;
 using CqRef = kern::Ref<rdma::CompletionQueue>;
 using PdRef = kern::Ref<rdma::Pd>;
 
-inline void on_plain_devices() { soft_set_habits(SOFT_PLAIN); }
-inline void on_devices_like_a_card() { soft_set_habits(SOFT_CARD_SENDS_FIRST); }
+inline void on_plain_devices()
+{
+	soft_set_habits(SOFT_PLAIN);
+}
+inline void on_devices_like_a_card()
+{
+	soft_set_habits(SOFT_CARD_SENDS_FIRST);
+}
 
 /* A suite whose cases run on plain software devices, and again on such as behave like a card. */
 #define SOFT_SUITES(name, ...)                                                                     \
 	KUNIT_SUITE_BEFORE(name, ::fixture::on_plain_devices, __VA_ARGS__);                        \
 	KUNIT_SUITE_BEFORE(name##_card, ::fixture::on_devices_like_a_card, __VA_ARGS__)
 /* One that runs on the latter alone: what it asks of a device costs too much to be asked twice. */
-#define CARD_SUITE(name, ...) KUNIT_SUITE_BEFORE(name, ::fixture::on_devices_like_a_card, __VA_ARGS__)
+#define CARD_SUITE(name, ...)                                                                      \
+	KUNIT_SUITE_BEFORE(name, ::fixture::on_devices_like_a_card, __VA_ARGS__)
 
-class Device {
+class Device
+{
 public:
 	explicit Device(const soft_options &options = {}) : device_(soft_create(&options)) {}
 	~Device()
@@ -58,7 +66,11 @@ using kern::kunit::eventually;
 inline ib_qp_init_attr qp_attr(ib_qp_type type)
 {
 	return {
-		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64},
+		.cap = {.max_send_wr = 16,
+			.max_recv_wr = 16,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = 64},
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = type,
 		.port_num = 1,
@@ -85,8 +97,8 @@ inline int connect_datagram(ib_qp *qp, u32 qkey, u32 port_num = 1)
 	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
 }
 
-inline constexpr int all_access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-				  IB_ACCESS_REMOTE_ATOMIC;
+inline constexpr int all_access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				  IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
 
 /* Takes an RC, UC or XRC QP as far as RTS, towards a peer at a LID. */
 inline int connect(ib_qp *qp, u32 peer_number, u32 peer_lid, u8 rnr_retry = 7)
@@ -98,7 +110,8 @@ inline int connect(ib_qp *qp, u32 peer_number, u32 peer_lid, u8 rnr_retry = 7)
 	attr.qp_state = IB_QPS_INIT;
 	attr.port_num = 1;
 	attr.qp_access_flags = all_access;
-	if (int error = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS))
+	if (int error = ib_modify_qp(
+		    qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS))
 		return error;
 	attr.qp_state = IB_QPS_RTR;
 	attr.path_mtu = IB_MTU_2048;
@@ -137,7 +150,8 @@ struct Pair {
 			return;
 		pd = made.take();
 		for (auto *cq : {&cq_a, &cq_b}) {
-			auto queue = rdma::CompletionQueue::create(device, nullptr, nullptr, entries);
+			auto queue =
+				rdma::CompletionQueue::create(device, nullptr, nullptr, entries);
 			if (!queue.ok())
 				return;
 			*cq = queue.take();
@@ -166,7 +180,9 @@ inline bool next(const CqRef &cq, ib_wc &wc)
 
 inline ib_sge sge_of(const PdRef &pd, void *memory, u32 length)
 {
-	return {.addr = reinterpret_cast<u64>(memory), .length = length, .lkey = pd->local_dma_lkey()};
+	return {.addr = reinterpret_cast<u64>(memory),
+		.length = length,
+		.lkey = pd->local_dma_lkey()};
 }
 
 /* Memory that both ends use, and a key that opens it to the peer. */
@@ -201,10 +217,11 @@ inline ib_send_wr send_wr(ib_sge *sge, ib_wr_opcode opcode, u64 wr_id = 0)
 }
 
 /*
- * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is ENOMEM, the first run
- * that has no allocation left to fail succeeds, and at least one failed on the way.
+ * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is
+ * ENOMEM, the first run that has no allocation left to fail succeeds, and at least one failed on
+ * the way.
  */
-template <class Body>
+template<class Body>
 void fail_each(Test &test, Body body)
 {
 	for (unsigned int nth = 1; nth < 100; nth++) {
@@ -223,7 +240,7 @@ void fail_each(Test &test, Body body)
 }
 
 /* The error of making something; what was made is unmade. */
-template <class T, class End>
+template<class T, class End>
 int outcome(T *object, End end)
 {
 	if (rdma::is_err(object))

@@ -18,7 +18,10 @@ struct Counted {
 		if (made.ok())
 			cq = made.take();
 	}
-	static void handler(ib_cq *, void *context) { static_cast<Counted *>(context)->events.add_relaxed(1); }
+	static void handler(ib_cq *, void *context)
+	{
+		static_cast<Counted *>(context)->events.add_relaxed(1);
+	}
 
 	bool complete(bool solicited = false, ib_wc_status status = IB_WC_SUCCESS)
 	{
@@ -49,9 +52,12 @@ void notify_01_flags(Test &test)
 		ASSERT_TRUE(counted.cq);
 		for (unsigned int flags = 0; flags < 16; flags++) {
 			const unsigned int wanted = flags & IB_CQ_SOLICITED_MASK;
-			const bool valid = (wanted == IB_CQ_SOLICITED || wanted == IB_CQ_NEXT_COMP) && flags < 8;
+			const bool valid =
+				(wanted == IB_CQ_SOLICITED || wanted == IB_CQ_NEXT_COMP) &&
+				flags < 8;
 			if (!valid)
-				EXPECT_EQ(counted.arm(static_cast<ib_cq_notify_flags>(flags)), -EINVAL);
+				EXPECT_EQ(counted.arm(static_cast<ib_cq_notify_flags>(flags)),
+					  -EINVAL);
 		}
 		EXPECT_TRUE(counted.complete(true));
 		EXPECT_EQ(counted.count(), 0u);
@@ -86,7 +92,9 @@ void notify_03_armed(Test &test)
 		EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
 		EXPECT_TRUE(counted.complete());
 		EXPECT_EQ(counted.count(), 1u);
-		/* With one waiting: an event comes, or the consumer is told to poll. Never neither. */
+		/*
+		 * With one waiting: an event comes, or the consumer is told to poll. Never neither.
+		 */
 		const int result = counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		EXPECT_GE(result, 0);
 		EXPECT_TRUE(result > 0 || counted.count() == 2);
@@ -108,7 +116,10 @@ void notify_04_missed(Test &test)
 	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
 }
 
-/* Without REPORT_MISSED_EVENTS an arm is one call of the driver, which does not look whether something waits. */
+/*
+ * Without REPORT_MISSED_EVENTS an arm is one call of the driver, which does not look whether
+ * something waits.
+ */
 void notify_05_no_look_unasked(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -130,7 +141,10 @@ void notify_05_no_look_unasked(Test &test)
 	}
 }
 
-/* Hardware that fires late never says that something was missed; the other kind says so and does not fire. */
+/*
+ * Hardware that fires late never says that something was missed; the other kind says so and does
+ * not fire.
+ */
 void notify_06_both_kinds(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -145,7 +159,10 @@ void notify_06_both_kinds(Test &test)
 	}
 }
 
-/* A solicited arm hears solicited completions and errors only. NEXT_COMP widens it, SOLICITED does not narrow that. */
+/*
+ * A solicited arm hears solicited completions and errors only. NEXT_COMP widens it, SOLICITED does
+ * not narrow that.
+ */
 void notify_07_solicited(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -195,10 +212,12 @@ void notify_08_once(Test &test)
 }
 
 /*
- * A consumer as NAPI has it: poll until empty, arm, look whether something was missed, sleep. The producer is called
- * from the window between the last empty poll and the arm, or right behind it, by turns.
+ * A consumer as NAPI has it: poll until empty, arm, look whether something was missed, sleep. The
+ * producer is called from the window between the last empty poll and the arm, or right behind it,
+ * by turns.
  */
-class Race {
+class Race
+{
 public:
 	Race(ib_device *device, unsigned int total) : total_(total)
 	{
@@ -207,7 +226,10 @@ public:
 			cq_ = made.take();
 	}
 
-	/* Completions that the consumer has seen when all have been produced and nothing more happens. */
+	/*
+	 * Completions that the consumer has seen when all have been produced and nothing more
+	 * happens.
+	 */
 	unsigned int run(u64 seed)
 	{
 		kern::SeededRandom random(seed);
@@ -218,7 +240,10 @@ public:
 		cq_->request_notification(IB_CQ_NEXT_COMP);
 		produce(1 + random.below(4));
 		while (true) {
-			/* Asleep. Everything runs in this task and in interrupts upon it, so no event is on its way. */
+			/*
+			 * Asleep. Everything runs in this task and in interrupts upon it, so no
+			 * event is on its way.
+			 */
 			if (!kern::read_once(event_))
 				return seen_;
 			kern::write_once(event_, false);
@@ -230,11 +255,15 @@ public:
 				/* The window. */
 				if (random.below(4))
 					produce(1 + random.below(4));
-				again = cq_->request_notification(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+				again = cq_->request_notification(IB_CQ_NEXT_COMP |
+								  IB_CQ_REPORT_MISSED_EVENTS) > 0;
 				if (random.below(4) == 0)
 					produce(1 + random.below(4));
 			} while (again);
-			/* About to sleep upon an empty queue: something has to come for the run to go on. Upon one that is not, it ends. */
+			/*
+			 * About to sleep upon an empty queue: something has to come for the run to
+			 * go on. Upon one that is not, it ends.
+			 */
 			if (!kern::read_once(event_) && ib_peek_cq(cq_->get(), 1) == 0)
 				produce(1);
 			if ((seen_ & 0xfff) == 0)
@@ -244,7 +273,10 @@ public:
 	unsigned int produced() const { return produced_; }
 
 private:
-	static void handler(ib_cq *, void *context) { kern::write_once(static_cast<Race *>(context)->event_, true); }
+	static void handler(ib_cq *, void *context)
+	{
+		kern::write_once(static_cast<Race *>(context)->event_, true);
+	}
 
 	void produce(unsigned int count)
 	{
@@ -263,7 +295,10 @@ private:
 
 constexpr unsigned int a_million = 1000000;
 
-/* Of a million completions timed into the window none is lost, on either kind of hardware; fewer where a million take minutes. */
+/*
+ * Of a million completions timed into the window none is lost, on either kind of hardware; fewer
+ * where a million take minutes.
+ */
 void notify_09_race(Test &test)
 {
 	const unsigned int count = sleeping_is_watched() ? a_million / 50 : a_million;
@@ -287,7 +322,10 @@ void notify_09_race_finds_the_mutant(Test &test)
 	EXPECT_LT(seen, a_million);
 }
 
-/* The same with a producer on another CPU, or preempting at any instruction, against the midlayer's own poller. */
+/*
+ * The same with a producer on another CPU, or preempting at any instruction, against the midlayer's
+ * own poller.
+ */
 struct Storm {
 	explicit Storm(ib_device *device, ib_poll_context context)
 	{
@@ -311,7 +349,8 @@ struct Storm {
 			while (produced - seen.load_relaxed() > 512)
 				kern::sleep_us(10, 20);
 			soft_complete(cq->get(), &wc, false);
-			if (produced % 7 == 0 && !eventually([&] { return seen.load_relaxed() > produced; }))
+			if (produced % 7 == 0 &&
+			    !eventually([&] { return seen.load_relaxed() > produced; }))
 				break;
 		}
 		finished.complete();
@@ -319,7 +358,10 @@ struct Storm {
 	}
 
 	static constexpr unsigned int total = 5000;
-	/* A slow machine may take its time; only a lost event makes a burst wait for all of `eventually`. */
+	/*
+	 * A slow machine may take its time; only a lost event makes a burst wait for all of
+	 * `eventually`.
+	 */
 	static constexpr unsigned int limit_ms = 60000;
 	kern::Completion finished;
 	CqRef cq;
@@ -330,7 +372,8 @@ struct Storm {
 void notify_09_poller_storm(Test &test)
 {
 	for (soft_notify kind : kinds) {
-		for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE}) {
+		for (ib_poll_context context :
+		     {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE}) {
 			Device device({.notify = kind, .context = SOFT_HARD_INTERRUPT, .lid = 1});
 			ASSERT_TRUE(device.ok());
 			Storm storm(device, context);
@@ -338,19 +381,21 @@ void notify_09_poller_storm(Test &test)
 			/* Into the window, also where one CPU is all there is. */
 			soft_complete_late(device, true);
 			{
-				auto thread = kern::Thread::create("weft-storm", kern::method<&Storm::produce>, &storm);
+				auto thread = kern::Thread::create(
+					"weft-storm", kern::method<&Storm::produce>, &storm);
 				ASSERT_OK(thread);
 				EXPECT_TRUE(storm.finished.wait_for(Storm::limit_ms));
 			}
-			ASSERT_TRUE(eventually([&] { return storm.seen.load_relaxed() == Storm::total; }));
+			ASSERT_TRUE(eventually(
+				[&] { return storm.seen.load_relaxed() == Storm::total; }));
 		}
 	}
 }
 
 } // namespace
 
-KUNIT_SUITE(verbs_notify, KUNIT_CASE(notify_01_flags), KUNIT_CASE(notify_02_failure), KUNIT_CASE(notify_03_armed),
-	    KUNIT_CASE(notify_04_missed), KUNIT_CASE(notify_05_no_look_unasked),
-	    KUNIT_CASE(notify_06_both_kinds), KUNIT_CASE(notify_07_solicited),
-	    KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_finds_the_mutant),
-	    KUNIT_CASE(notify_09_poller_storm));
+KUNIT_SUITE(verbs_notify, KUNIT_CASE(notify_01_flags), KUNIT_CASE(notify_02_failure),
+	    KUNIT_CASE(notify_03_armed), KUNIT_CASE(notify_04_missed),
+	    KUNIT_CASE(notify_05_no_look_unasked), KUNIT_CASE(notify_06_both_kinds),
+	    KUNIT_CASE(notify_07_solicited), KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race),
+	    KUNIT_CASE(notify_09_race_finds_the_mutant), KUNIT_CASE(notify_09_poller_storm));

@@ -42,10 +42,15 @@ void cq_refuses_bad_arguments(Test &test)
 	EXPECT_EQ(rdma::ptr_err(ib_create_cq(device, nullptr, nullptr, nullptr, &attr)), -EINVAL);
 	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, -1, 0, IB_POLL_SOFTIRQ)), -EINVAL);
 	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, -1, IB_POLL_SOFTIRQ)), -EINVAL);
-	EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, 0, static_cast<ib_poll_context>(9))), -EINVAL);
+	EXPECT_EQ(
+		rdma::ptr_err(ib_alloc_cq(device, nullptr, 1, 0, static_cast<ib_poll_context>(9))),
+		-EINVAL);
 }
 
-/* A CQ names one of the device's vectors, and its events come by that one's interrupt and no other's; beyond them is EINVAL. */
+/*
+ * A CQ names one of the device's vectors, and its events come by that one's interrupt and no
+ * other's; beyond them is EINVAL.
+ */
 void chan_01_completion_vectors(Test &test)
 {
 	struct Told {
@@ -64,7 +69,8 @@ void chan_01_completion_vectors(Test &test)
 	unsigned long raised[vectors] = {};
 	for (int vector = -1; vector <= vectors; vector++) {
 		Told told;
-		const ib_cq_init_attr attr = {.cqe = 1, .comp_vector = static_cast<u32>(vector), .flags = 0};
+		const ib_cq_init_attr attr = {
+			.cqe = 1, .comp_vector = static_cast<u32>(vector), .flags = 0};
 		ib_cq *own = ib_create_cq(device, Told::handler, nullptr, &told, &attr);
 		ib_cq *polled = ib_alloc_cq(device, nullptr, 1, vector, IB_POLL_SOFTIRQ);
 		if (vector < 0 || vector == vectors) {
@@ -80,7 +86,9 @@ void chan_01_completion_vectors(Test &test)
 		wc.wr_cqe = &request.cqe;
 		EXPECT_TRUE(soft_complete(own, &wc, false));
 		EXPECT_TRUE(soft_complete(polled, &wc, false));
-		EXPECT_TRUE(eventually([&] { return told.interrupts.load_relaxed() + told.other.load_relaxed() > 0; }));
+		EXPECT_TRUE(eventually([&] {
+			return told.interrupts.load_relaxed() + told.other.load_relaxed() > 0;
+		}));
 		EXPECT_TRUE(eventually([&] { return request.completions.load_relaxed() == 1; }));
 		EXPECT_EQ(told.interrupts.load_relaxed(), 1u);
 		EXPECT_EQ(told.other.load_relaxed(), 0u);
@@ -92,7 +100,10 @@ void chan_01_completion_vectors(Test &test)
 	}
 }
 
-/* The kernel's half of CHAN-03: a CQ that nobody has asked to be told of is polled and armed like any other. */
+/*
+ * The kernel's half of CHAN-03: a CQ that nobody has asked to be told of is polled and armed like
+ * any other.
+ */
 void chan_03_nobody_is_told(Test &test)
 {
 	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
@@ -115,7 +126,10 @@ void chan_03_nobody_is_told(Test &test)
 	}
 }
 
-/* The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler runs afterwards. */
+/*
+ * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
+ * runs afterwards.
+ */
 void chan_05_no_event_after_the_end(Test &test)
 {
 	struct Consumer {
@@ -134,25 +148,32 @@ void chan_05_no_event_after_the_end(Test &test)
 				[](ib_cq *, void *of) {
 					auto &self = *static_cast<Consumer *>(of);
 					self.entered.store_release(true);
-					for (unsigned int i = 0; i < turns && !self.ended.load_acquire(); i++)
+					for (unsigned int i = 0;
+					     i < turns && !self.ended.load_acquire(); i++)
 						kern::delay_us(short_us);
-					(self.ended.load_acquire() ? self.late : self.told).fetch_add(1);
+					(self.ended.load_acquire() ? self.late : self.told)
+						.fetch_add(1);
 				},
 				nullptr, &consumer, &attr);
 			ASSERT_FALSE(rdma::is_err(cq));
 			EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
 			const ib_wc wc = {};
 			EXPECT_TRUE(soft_complete(cq, &wc, false));
-			/* Every other one ends while its handler runs, if that is not over by then. */
+			/*
+			 * Every other one ends while its handler runs, if that is not over by then.
+			 */
 			if ((&consumer - consumers) % 2)
-				EXPECT_TRUE(eventually([&] { return consumer.entered.load_acquire(); }));
+				EXPECT_TRUE(eventually(
+					[&] { return consumer.entered.load_acquire(); }));
 			ib_destroy_cq(cq);
 			consumer.ended.store_release(true);
 		}
 		/* Events of a CQ that is there still come, behind any that were left. */
 		Consumer last;
 		ib_cq *cq = ib_create_cq(
-			device, [](ib_cq *, void *of) { static_cast<Consumer *>(of)->told.fetch_add(1); }, nullptr, &last, &attr);
+			device,
+			[](ib_cq *, void *of) { static_cast<Consumer *>(of)->told.fetch_add(1); },
+			nullptr, &last, &attr);
 		ASSERT_FALSE(rdma::is_err(cq));
 		EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
 		const ib_wc wc = {};
@@ -223,7 +244,8 @@ void cq_any_takes_vectors_in_turn(Test &test)
 /* MGMT-13: in each context every request's done function is called once, in order of completion. */
 void mgmt_13_polling_contexts(Test &test)
 {
-	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
+	for (ib_poll_context context :
+	     {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
 		Device device(plain);
 		ASSERT_TRUE(device.ok());
 		auto cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, context);
@@ -270,7 +292,10 @@ void cq_free_while_busy(Test &test)
 	}
 }
 
-/* MGMT-09: a QP put into error completes everything outstanding, once, in order, with a flush error. */
+/*
+ * MGMT-09: a QP put into error completes everything outstanding, once, in order, with a flush
+ * error.
+ */
 void mgmt_09_flush_in_order(Test &test)
 {
 	Device device(plain);
@@ -339,7 +364,8 @@ void mgmt_09_drain(Test &test)
 			ib_drain_qp(qp.value().get());
 			for (Request &request : requests) {
 				EXPECT_EQ(request.completions.load_relaxed(), 1u);
-				EXPECT_EQ(request.status.load_relaxed(), static_cast<int>(IB_WC_WR_FLUSH_ERR));
+				EXPECT_EQ(request.status.load_relaxed(),
+					  static_cast<int>(IB_WC_WR_FLUSH_ERR));
 			}
 		}
 	}
@@ -373,9 +399,9 @@ void cq_overrun(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments),
-	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(chan_03_nobody_is_told),
-	    KUNIT_CASE(chan_05_no_event_after_the_end), KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
+SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments), KUNIT_CASE(chan_01_completion_vectors),
+	    KUNIT_CASE(chan_03_nobody_is_told), KUNIT_CASE(chan_05_no_event_after_the_end),
+	    KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
 	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),
-	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order), KUNIT_CASE(mgmt_09_drain),
-	    KUNIT_CASE(cq_overrun));
+	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order),
+	    KUNIT_CASE(mgmt_09_drain), KUNIT_CASE(cq_overrun));

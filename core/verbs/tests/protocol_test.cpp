@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Devices that do not speak InfiniBand: what the midlayer asks of an RNIC, and what it lets be done with one.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Devices that do not speak InfiniBand: what
+// the midlayer asks of an RNIC, and what it lets be done with one.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"
@@ -9,7 +9,8 @@ using namespace fixture;
 namespace
 {
 
-class Rnic {
+class Rnic
+{
 public:
 	Rnic()
 	{
@@ -32,14 +33,18 @@ private:
 	ib_device *device_;
 };
 
-/* An RNIC registers without GIDs and P_Keys, and says what it is; nothing of a subnet is found on it. */
+/*
+ * An RNIC registers without GIDs and P_Keys, and says what it is; nothing of a subnet is found on
+ * it.
+ */
 void iwarp_device_has_no_subnet(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
 	EXPECT_EQ(device.get()->node_type, RDMA_NODE_RNIC);
 	EXPECT_TRUE(rdma_protocol_iwarp(device, 1) && rdma_cap_iw_cm(device, 1));
-	EXPECT_FALSE(rdma_protocol_ib(device, 1) || rdma_cap_ib_mad(device, 1) || rdma_cap_ib_cm(device, 1) || rdma_cap_ib_sa(device, 1) ||
+	EXPECT_FALSE(rdma_protocol_ib(device, 1) || rdma_cap_ib_mad(device, 1) ||
+		     rdma_cap_ib_cm(device, 1) || rdma_cap_ib_sa(device, 1) ||
 		     rdma_cap_ib_smi(device, 1));
 	EXPECT_EQ(rdma_max_mad_size(device, 1), size_t{0});
 	EXPECT_EQ(rdma_port_get_link_layer(device, 1), IB_LINK_LAYER_ETHERNET);
@@ -96,9 +101,12 @@ void iwarp_qp_types(Test &test)
 int lead_to(ib_qp *qp, ib_qp_state state)
 {
 	constexpr ib_qp_state ways[][4] = {
-		{IB_QPS_RESET, IB_QPS_RESET, IB_QPS_RESET, IB_QPS_RESET}, {IB_QPS_INIT, IB_QPS_INIT, IB_QPS_INIT, IB_QPS_INIT},
-		{IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RESET, IB_QPS_RESET},	  {IB_QPS_INIT, IB_QPS_RTS, IB_QPS_RTS, IB_QPS_RTS},
-		{IB_QPS_INIT, IB_QPS_RTS, IB_QPS_SQD, IB_QPS_SQD},	  {IB_QPS_INIT, IB_QPS_RTS, IB_QPS_SQE, IB_QPS_SQE},
+		{IB_QPS_RESET, IB_QPS_RESET, IB_QPS_RESET, IB_QPS_RESET},
+		{IB_QPS_INIT, IB_QPS_INIT, IB_QPS_INIT, IB_QPS_INIT},
+		{IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RESET, IB_QPS_RESET},
+		{IB_QPS_INIT, IB_QPS_RTS, IB_QPS_RTS, IB_QPS_RTS},
+		{IB_QPS_INIT, IB_QPS_RTS, IB_QPS_SQD, IB_QPS_SQD},
+		{IB_QPS_INIT, IB_QPS_RTS, IB_QPS_SQE, IB_QPS_SQE},
 		{IB_QPS_ERR, IB_QPS_ERR, IB_QPS_ERR, IB_QPS_ERR},
 	};
 	ib_qp_attr attr = {};
@@ -139,12 +147,14 @@ struct StreamedPair {
 		for (const auto *qp : {&qp_a, &qp_b}) {
 			attr.qp_state = IB_QPS_INIT;
 			attr.qp_access_flags = all_access & ~IB_ACCESS_REMOTE_ATOMIC;
-			if (int error = ib_modify_qp(qp->get(), &attr, IB_QP_STATE | IB_QP_ACCESS_FLAGS))
+			if (int error = ib_modify_qp(qp->get(), &attr,
+						     IB_QP_STATE | IB_QP_ACCESS_FLAGS))
 				return error;
 			attr.qp_state = IB_QPS_RTS;
 			attr.max_rd_atomic = attr.max_dest_rd_atomic = 4;
 			if (int error = ib_modify_qp(qp->get(), &attr,
-						     IB_QP_STATE | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC))
+						     IB_QP_STATE | IB_QP_MAX_QP_RD_ATOMIC |
+							     IB_QP_MAX_DEST_RD_ATOMIC))
 				return error;
 		}
 		return 0;
@@ -162,8 +172,10 @@ void iwarp_qp_states_every_pair(Test &test)
 	constexpr int state_count = IB_QPS_ERR + 1;
 	/* Rows: from; columns: to. */
 	constexpr const char *table[state_count] = {
-		"ooxxxxo" /* RESET */, "ooooxxo" /* INIT */, "oxxoxxo" /* RTR */, "xxxoooo" /* RTS: Closing, Terminate */,
-		"oxxxoxo" /* SQD: Closing */, "xxxxxxo" /* SQE: Terminate */, "oxxxxxo" /* ERR */,
+		"ooxxxxo" /* RESET */,        "ooooxxo" /* INIT */,
+		"oxxoxxo" /* RTR */,          "xxxoooo" /* RTS: Closing, Terminate */,
+		"oxxxoxo" /* SQD: Closing */, "xxxxxxo" /* SQE: Terminate */,
+		"oxxxxxo" /* ERR */,
 	};
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -178,7 +190,10 @@ void iwarp_qp_states_every_pair(Test &test)
 			attr.qp_state = static_cast<ib_qp_state>(to);
 			const bool allowed = table[from][to] == 'o';
 			const int error = ib_modify_qp(qp, &attr, IB_QP_STATE);
-			/* A closed connection's end may be connected no more: that is the driver's word. */
+			/*
+			 * A closed connection's end may be connected no more: that is the driver's
+			 * word.
+			 */
 			EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP) - asked, allowed ? 1ul : 0ul);
 			if ((error == -EINVAL) == allowed)
 				kern_kunit_note(test.native(), "%d to %d: %d", from, to, error);
@@ -187,14 +202,18 @@ void iwarp_qp_states_every_pair(Test &test)
 	}
 }
 
-/* What only a subnet has an address, a key or a sequence number for is refused before the driver hears of it. */
+/*
+ * What only a subnet has an address, a key or a sequence number for is refused before the driver
+ * hears of it.
+ */
 void iwarp_qp_attributes(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
 	StreamedPair pair(device);
 	ASSERT_TRUE(pair.ok);
-	constexpr int allowed = IB_QP_ACCESS_FLAGS | IB_QP_PORT | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
+	constexpr int allowed =
+		IB_QP_ACCESS_FLAGS | IB_QP_PORT | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
 	ib_qp *qp = pair.qp_a.get();
 	for (int bit = 1; bit <= IB_QP_DEST_QPN; bit <<= 1) {
 		if (bit == IB_QP_STATE || bit == IB_QP_CUR_STATE)
@@ -206,7 +225,10 @@ void iwarp_qp_attributes(Test &test)
 	}
 }
 
-/* A QP without a stream is not connected; messages go by the stream, and an end of it is an error for both. */
+/*
+ * A QP without a stream is not connected; messages go by the stream, and an end of it is an error
+ * for both.
+ */
 void iwarp_stream_carries_messages(Test &test)
 {
 	Rnic device;
@@ -220,7 +242,8 @@ void iwarp_stream_carries_messages(Test &test)
 	Memory memory(pair.pd);
 	ASSERT_TRUE(memory.ok);
 
-	ib_sge from = sge_of(pair.pd, memory.at(0), 100), to = sge_of(pair.pd, memory.at(1000), 100);
+	ib_sge from = sge_of(pair.pd, memory.at(0), 100),
+	       to = sge_of(pair.pd, memory.at(1000), 100);
 	__builtin_memset(memory.at(0), 0x5a, 100);
 	ib_recv_wr recv = {};
 	recv.wr_id = 7;
@@ -263,7 +286,9 @@ void iwarp_stream_carries_messages(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
 }
 
-/* A message for which there is no buffer ends the stream: nothing like RNR lets it be tried again. */
+/*
+ * A message for which there is no buffer ends the stream: nothing like RNR lets it be tried again.
+ */
 void iwarp_no_buffer_ends_the_stream(Test &test)
 {
 	Rnic device;
@@ -308,7 +333,8 @@ constexpr ib_device_ops least_ops = {
 	.size_ib_qp = sizeof(ib_qp),
 };
 
-int registered_with(u8 node_type, bool tables, int (*immutable)(ib_device *, u32, ib_port_immutable *))
+int registered_with(u8 node_type, bool tables,
+		    int (*immutable)(ib_device *, u32, ib_port_immutable *))
 {
 	ib_device *device = _ib_alloc_device(sizeof(ib_device));
 
@@ -329,7 +355,10 @@ int registered_with(u8 node_type, bool tables, int (*immutable)(ib_device *, u32
 	return error;
 }
 
-/* A port speaks what its device's kind does, and that alone; and has the tables that its protocol demands, with the methods that read them. */
+/*
+ * A port speaks what its device's kind does, and that alone; and has the tables that its protocol
+ * demands, with the methods that read them.
+ */
 void ports_speak_what_their_device_does(Test &test)
 {
 	struct Claim {
@@ -338,16 +367,17 @@ void ports_speak_what_their_device_does(Test &test)
 		bool tables;
 		int (*immutable)(ib_device *, u32, ib_port_immutable *);
 	};
-#define CLAIM(type, outcome, can_read, pkeys, gids, flags)                                                            \
-	{type, outcome, can_read, [](ib_device *, u32, ib_port_immutable *immutable) {                                          \
-		 *immutable = {pkeys, gids, flags, 0};                                                                \
-		 return 0;                                                                                            \
+#define CLAIM(type, outcome, can_read, pkeys, gids, flags)                                         \
+	{type, outcome, can_read, [](ib_device *, u32, ib_port_immutable *immutable) {             \
+		 *immutable = {pkeys, gids, flags, 0};                                             \
+		 return 0;                                                                         \
 	 }}
 	static constexpr Claim claims[] = {
 		CLAIM(RDMA_NODE_RNIC, 0, false, 0, 0, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, 0, true, 1, 1, RDMA_CORE_CAP_PROT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_PORT_IBA_IB),
-		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_PORT_IWARP | RDMA_CORE_CAP_PROT_IB),
+		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0,
+		      RDMA_CORE_PORT_IWARP | RDMA_CORE_CAP_PROT_IB),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_CAP_IW_CM),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_CAP_PROT_ROCE),
 		/* Tables that nobody can read, and such as are too long or less than nothing. */
@@ -355,7 +385,10 @@ void ports_speak_what_their_device_does(Test &test)
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 1, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, true, -1, 0, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, true, 0, 0x10000, RDMA_CORE_PORT_IWARP),
-		/* InfiniBand demands them. MADs are left out: nobody is to send any by a driver that does nothing. */
+		/*
+		 * InfiniBand demands them. MADs are left out: nobody is to send any by a driver
+		 * that does nothing.
+		 */
 		CLAIM(RDMA_NODE_IB_CA, 0, true, 1, 1, RDMA_CORE_CAP_PROT_IB),
 		CLAIM(RDMA_NODE_IB_CA, -EINVAL, true, 0, 1, RDMA_CORE_CAP_PROT_IB),
 		CLAIM(RDMA_NODE_IB_CA, -EINVAL, true, 1, 0, RDMA_CORE_CAP_PROT_IB),
@@ -367,7 +400,8 @@ void ports_speak_what_their_device_does(Test &test)
 		const int error = registered_with(claim.node_type, claim.tables, claim.immutable);
 		EXPECT_EQ(error, claim.error);
 		if (error != claim.error)
-			kern_kunit_note(test.native(), "claim %u", static_cast<unsigned int>(&claim - claims));
+			kern_kunit_note(test.native(), "claim %u",
+					static_cast<unsigned int>(&claim - claims));
 	}
 	/* A driver that does not say has plain ports of its protocol. */
 	EXPECT_EQ(registered_with(RDMA_NODE_RNIC, false, nullptr), 0);
@@ -375,6 +409,8 @@ void ports_speak_what_their_device_does(Test &test)
 
 } // namespace
 
-SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet), KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_qp_types),
-	    KUNIT_CASE(iwarp_qp_states_every_pair), KUNIT_CASE(iwarp_qp_attributes), KUNIT_CASE(iwarp_stream_carries_messages),
-	    KUNIT_CASE(iwarp_no_buffer_ends_the_stream), KUNIT_CASE(ports_speak_what_their_device_does));
+SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet),
+	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_qp_types),
+	    KUNIT_CASE(iwarp_qp_states_every_pair), KUNIT_CASE(iwarp_qp_attributes),
+	    KUNIT_CASE(iwarp_stream_carries_messages), KUNIT_CASE(iwarp_no_buffer_ends_the_stream),
+	    KUNIT_CASE(ports_speak_what_their_device_does));

@@ -10,16 +10,24 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
-constexpr ib_qp_type types[] = {IB_QPT_SMI, IB_QPT_GSI, IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_XRC_INI, IB_QPT_XRC_TGT};
+constexpr ib_qp_type types[] = {IB_QPT_SMI, IB_QPT_GSI,     IB_QPT_RC,     IB_QPT_UC,
+				IB_QPT_UD,  IB_QPT_XRC_INI, IB_QPT_XRC_TGT};
 constexpr int state_count = IB_QPS_ERR + 1;
 
-/* From every state, RESET and ERR can be gone to without attributes; no other transition skips a state. */
+/*
+ * From every state, RESET and ERR can be gone to without attributes; no other transition skips a
+ * state.
+ */
 void qp_states_every_pair(Test &test)
 {
-	/* Rows: from; columns: to. x: never; o: by every type; s: not by RC and XRC, which have no SQE. */
+	/*
+	 * Rows: from; columns: to. x: never; o: by every type; s: not by RC and XRC, which have no
+	 * SQE.
+	 */
 	constexpr const char *table[state_count] = {
-		"ooxxxxo" /* RESET */, "oooxxxo" /* INIT */, "oxxoxxo" /* RTR */, "oxxooxo" /* RTS */,
-		"oxxooxo" /* SQD */,   "oxxsxxo" /* SQE */,	 "oxxxxxo" /* ERR */,
+		"ooxxxxo" /* RESET */, "oooxxxo" /* INIT */, "oxxoxxo" /* RTR */,
+		"oxxooxo" /* RTS */,   "oxxooxo" /* SQD */,  "oxxsxxo" /* SQE */,
+		"oxxxxxo" /* ERR */,
 	};
 	/* One of these is what any possible transition requires. */
 	constexpr int peer = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
@@ -32,10 +40,12 @@ void qp_states_every_pair(Test &test)
 		peer | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
 		IB_QP_SQ_PSN,
 		IB_QP_SQ_PSN | IB_QP_TIMEOUT,
-		IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC,
+		IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			IB_QP_MAX_QP_RD_ATOMIC,
 	};
 	for (ib_qp_type type : types) {
-		const bool reliable = type == IB_QPT_RC || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
+		const bool reliable =
+			type == IB_QPT_RC || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 		for (int from = 0; from < state_count; from++) {
 			for (int to = 0; to < state_count; to++) {
 				const char entry = table[from][to];
@@ -43,18 +53,22 @@ void qp_states_every_pair(Test &test)
 				/* Some set of attributes makes it possible, or none. */
 				bool possible = false;
 				for (int mask : masks)
-					possible |= ib_modify_qp_is_ok(static_cast<ib_qp_state>(from),
-								       static_cast<ib_qp_state>(to), type,
-								       static_cast<ib_qp_attr_mask>(IB_QP_STATE | mask));
+					possible |= ib_modify_qp_is_ok(
+						static_cast<ib_qp_state>(from),
+						static_cast<ib_qp_state>(to), type,
+						static_cast<ib_qp_attr_mask>(IB_QP_STATE | mask));
 				EXPECT_EQ(possible, expected);
 				if (possible != expected)
-					kern_kunit_note(test.native(), "type %d, %d to %d", type, from, to);
+					kern_kunit_note(test.native(), "type %d, %d to %d", type,
+							from, to);
 			}
 		}
 	}
 }
 
-/* Each required attribute is required, and each that is neither required nor optional is refused. */
+/*
+ * Each required attribute is required, and each that is neither required nor optional is refused.
+ */
 void qp_states_attributes(Test &test)
 {
 	struct Row {
@@ -63,18 +77,24 @@ void qp_states_attributes(Test &test)
 		int required, optional;
 	};
 	constexpr Row rows[] = {
-		{IB_QPT_UD, IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY, 0},
+		{IB_QPT_UD, IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY,
+		 0},
 		{IB_QPT_GSI, IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_QKEY, 0},
 		{IB_QPT_RC, IB_QPS_INIT, IB_QPS_RTR,
-		 IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+		 IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			 IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
 		 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
-		{IB_QPT_UC, IB_QPS_INIT, IB_QPS_RTR, IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN,
+		{IB_QPT_UC, IB_QPS_INIT, IB_QPS_RTR,
+		 IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN,
 		 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
 		{IB_QPT_RC, IB_QPS_RTR, IB_QPS_RTS,
-		 IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
-		 IB_QP_CUR_STATE | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER | IB_QP_PATH_MIG_STATE},
+		 IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+			 IB_QP_MAX_QP_RD_ATOMIC,
+		 IB_QP_CUR_STATE | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER |
+			 IB_QP_PATH_MIG_STATE},
 		{IB_QPT_XRC_TGT, IB_QPS_RTR, IB_QPS_RTS, IB_QP_TIMEOUT | IB_QP_SQ_PSN,
-		 IB_QP_CUR_STATE | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER | IB_QP_PATH_MIG_STATE},
+		 IB_QP_CUR_STATE | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER |
+			 IB_QP_PATH_MIG_STATE},
 		{IB_QPT_UD, IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
 		{IB_QPT_RC, IB_QPS_RTS, IB_QPS_SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
 		{IB_QPT_UD, IB_QPS_SQE, IB_QPS_RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
@@ -153,8 +173,8 @@ void qp_modify_refuses_values(Test &test)
 	attr.dest_qp_num = 5;
 	attr.ah_attr.port_num = 1;
 	rdma_ah_set_dlid(&attr.ah_attr, 1);
-	mask = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-	       IB_QP_MIN_RNR_TIMER;
+	mask = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+	       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.path_mtu = static_cast<ib_mtu>(6); });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.dest_qp_num = 1 << 24; });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.rq_psn = 1 << 24; });
@@ -164,11 +184,13 @@ void qp_modify_refuses_values(Test &test)
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.ah_attr.sl = 16; });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.ah_attr.static_rate = 1; });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.ah_attr.ib.dlid = 0; });
-	expect_refused(attr, mask, [](ib_qp_attr &a) { rdma_ah_set_grh(&a.ah_attr, nullptr, 0, 8, 1, 0); });
+	expect_refused(attr, mask,
+		       [](ib_qp_attr &a) { rdma_ah_set_grh(&a.ah_attr, nullptr, 0, 8, 1, 0); });
 	ASSERT_EQ(ib_modify_qp(raw, &attr, mask), 0);
 
 	attr.qp_state = IB_QPS_RTS;
-	mask = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC;
+	mask = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+	       IB_QP_MAX_QP_RD_ATOMIC;
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.timeout = 32; });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.retry_cnt = 8; });
 	expect_refused(attr, mask, [](ib_qp_attr &a) { a.rnr_retry = 8; });
@@ -207,7 +229,8 @@ void qp_create_refuses(Test &test)
 	expect_refused(IB_QPT_RC, [](ib_qp_init_attr &a) { a.cap.max_recv_wr = 1 << 20; });
 	expect_refused(IB_QPT_RC, [](ib_qp_init_attr &a) { a.cap.max_send_sge = 99; });
 	expect_refused(IB_QPT_RC, [](ib_qp_init_attr &a) { a.cap.max_recv_sge = 99; });
-	expect_refused(IB_QPT_RC, [](ib_qp_init_attr &a) { a.sq_sig_type = static_cast<ib_sig_type>(2); });
+	expect_refused(IB_QPT_RC,
+		       [](ib_qp_init_attr &a) { a.sq_sig_type = static_cast<ib_sig_type>(2); });
 	expect_refused(IB_QPT_UD, [](ib_qp_init_attr &a) { a.create_flags = 1 << 20; });
 	expect_refused(IB_QPT_GSI, [](ib_qp_init_attr &a) { a.port_num = 0; });
 	expect_refused(IB_QPT_SMI, [](ib_qp_init_attr &a) { a.port_num = 2; });
@@ -249,7 +272,10 @@ void objects_in_use(Test &test)
 	EXPECT_EQ(soft_calls(device, SOFT_DETACH_MCAST), 1ul);
 	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), -EINVAL);
 
-	/* A card knows a group by its GID: by two LIDs the QP is in it twice for its consumer, once for the driver. */
+	/*
+	 * A card knows a group by its GID: by two LIDs the QP is in it twice for its consumer, once
+	 * for the driver.
+	 */
 	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc001), 0);
 	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc002), 0);
 	EXPECT_EQ(soft_calls(device, SOFT_ATTACH_MCAST), 2ul);
@@ -280,11 +306,15 @@ void mgmt_02_special_qps(Test &test)
 		ASSERT_TRUE(first.ok() && second.ok());
 		EXPECT_EQ(first.value().number(), type == IB_QPT_SMI ? 0u : 1u);
 		EXPECT_EQ(second.value().number(), first.value().number());
-		EXPECT_ERROR(rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr), -EBUSY);
+		EXPECT_ERROR(rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr),
+			     -EBUSY);
 	}
 }
 
-/* An XRC target QP is found again by number, has its events told to every handle, and outlives none of them. */
+/*
+ * An XRC target QP is found again by number, has its events told to every handle, and outlives none
+ * of them.
+ */
 void xrc_handles(Test &test)
 {
 	Device device(plain);
@@ -303,7 +333,8 @@ void xrc_handles(Test &test)
 	ASSERT_FALSE(rdma::is_err(qp));
 	EXPECT_EQ(ib_dealloc_xrcd(xrcd), -EBUSY);
 
-	ib_qp_open_attr open = {.event_handler = listen, .qp_num = qp->qp_num + 1, .qp_type = IB_QPT_XRC_TGT};
+	ib_qp_open_attr open = {
+		.event_handler = listen, .qp_num = qp->qp_num + 1, .qp_type = IB_QPT_XRC_TGT};
 	EXPECT_EQ(rdma::ptr_err(ib_open_qp(xrcd, &open)), -EINVAL);
 	open.qp_num = qp->qp_num;
 	open.qp_type = IB_QPT_RC;
@@ -328,7 +359,9 @@ void event_01_affiliated(Test &test)
 		const void *object;
 	};
 	static Heard last;
-	constexpr auto listen = [](ib_event *event, void *) { last = {event->event, event->element.qp}; };
+	constexpr auto listen = [](ib_event *event, void *) {
+		last = {event->event, event->element.qp};
+	};
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
 	auto pd = rdma::Pd::create(device);
@@ -343,9 +376,9 @@ void event_01_affiliated(Test &test)
 	attr.event_handler = listen;
 	ib_qp *qp = ib_create_qp(pd.value()->get(), &attr);
 	ASSERT_FALSE(rdma::is_err(cq) || rdma::is_err(srq) || rdma::is_err(qp));
-	for (ib_event_type type : {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR, IB_EVENT_COMM_EST,
-				   IB_EVENT_SQ_DRAINED, IB_EVENT_PATH_MIG, IB_EVENT_PATH_MIG_ERR,
-				   IB_EVENT_QP_LAST_WQE_REACHED}) {
+	for (ib_event_type type : {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+				   IB_EVENT_COMM_EST, IB_EVENT_SQ_DRAINED, IB_EVENT_PATH_MIG,
+				   IB_EVENT_PATH_MIG_ERR, IB_EVENT_QP_LAST_WQE_REACHED}) {
 		rdma::dispatch(type, qp);
 		EXPECT_EQ(last.type, type);
 		EXPECT_EQ(last.object, static_cast<const void *>(qp));
@@ -366,6 +399,7 @@ void event_01_affiliated(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_states_every_pair), KUNIT_CASE(qp_states_attributes),
-	    KUNIT_CASE(qp_modify_refuses_masks), KUNIT_CASE(qp_modify_refuses_values), KUNIT_CASE(qp_create_refuses),
-	    KUNIT_CASE(objects_in_use), KUNIT_CASE(mgmt_02_special_qps), KUNIT_CASE(xrc_handles),
+	    KUNIT_CASE(qp_modify_refuses_masks), KUNIT_CASE(qp_modify_refuses_values),
+	    KUNIT_CASE(qp_create_refuses), KUNIT_CASE(objects_in_use),
+	    KUNIT_CASE(mgmt_02_special_qps), KUNIT_CASE(xrc_handles),
 	    KUNIT_CASE(event_01_affiliated));

@@ -18,14 +18,19 @@ struct Buffer : ib_cqe {
 	static constexpr u32 dma_bytes = sizeof(number);
 
 	void *dma_memory() { return &number; }
-	static kern::Result<kern::Owned<Buffer>> create() { return kern::make<Buffer>(kern::Gfp::atomic | kern::Gfp::no_warn); }
+	static kern::Result<kern::Owned<Buffer>> create()
+	{
+		return kern::make<Buffer>(kern::Gfp::atomic | kern::Gfp::no_warn);
+	}
 };
 
 /* What is received is added up, and kept, or not. */
 struct Consumer {
 	using Queue = rdma::ReceiveQueue<Buffer>;
 
-	explicit Consumer(ib_pd *pd) : queue(pd, depth, done, kern::method<&Consumer::wake>, this) {}
+	explicit Consumer(ib_pd *pd) : queue(pd, depth, done, kern::method<&Consumer::wake>, this)
+	{
+	}
 
 	bool keeps = false;
 	u32 sum = 0;
@@ -52,10 +57,16 @@ struct Consumer {
 		sum += number;
 		seen++;
 	}
-	static void done(ib_cq *cq, ib_wc *wc) { static_cast<Consumer *>(cq->cq_context)->receive(wc); }
+	static void done(ib_cq *cq, ib_wc *wc)
+	{
+		static_cast<Consumer *>(cq->cq_context)->receive(wc);
+	}
 };
 
-/* Two connected QPs; what the second receives, a queue keeps up. Its CQ is polled here, in this task. */
+/*
+ * Two connected QPs; what the second receives, a queue keeps up. Its CQ is polled here, in this
+ * task.
+ */
 struct Stage {
 	explicit Stage(ib_device *device)
 	{
@@ -69,7 +80,8 @@ struct Stage {
 		if (!made_consumer.ok())
 			return;
 		consumer = made_consumer.take();
-		auto made_cq = rdma::CompletionQueue::create(device, consumer.get(), 64, 0, IB_POLL_DIRECT);
+		auto made_cq = rdma::CompletionQueue::create(device, consumer.get(), 64, 0,
+							     IB_POLL_DIRECT);
 		if (!made_cq.ok())
 			return;
 		cq = made_cq.take();
@@ -81,7 +93,8 @@ struct Stage {
 		a = made_a.take();
 		b = made_b.take();
 		consumer->queue.open(b.get());
-		ok = connect(a.get(), b.number(), 1) == 0 && connect(b.get(), a.number(), 1) == 0 && consumer->queue.fill().ok();
+		ok = connect(a.get(), b.number(), 1) == 0 && connect(b.get(), a.number(), 1) == 0 &&
+		     consumer->queue.fill().ok();
 	}
 	~Stage()
 	{
@@ -123,7 +136,10 @@ struct Stage {
 	rdma::QueuePair a, b;
 };
 
-/* Many times the depth is received, whether the consumer keeps the memory or not, and the queue stays full. */
+/*
+ * Many times the depth is received, whether the consumer keeps the memory or not, and the queue
+ * stays full.
+ */
 void mgmt_12_refills(Test &test)
 {
 	for (bool keeps : {false, true}) {
@@ -145,7 +161,10 @@ void mgmt_12_refills(Test &test)
 	}
 }
 
-/* Without memory for another the queue stays full, and the message is lost; what the QP refuses is missing, and is made up for when it is time. */
+/*
+ * Without memory for another the queue stays full, and the message is lost; what the QP refuses is
+ * missing, and is made up for when it is time.
+ */
 void mgmt_12_makes_up_for_a_shortage(Test &test)
 {
 	Device device(plain);
@@ -181,4 +200,5 @@ void mgmt_12_makes_up_for_a_shortage(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills), KUNIT_CASE(mgmt_12_makes_up_for_a_shortage));
+SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills),
+	    KUNIT_CASE(mgmt_12_makes_up_for_a_shortage));

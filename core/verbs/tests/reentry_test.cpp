@@ -10,14 +10,15 @@ namespace
 {
 
 /*
- * Two callers who are inside the driver at one time: whoever comes first stays until the other is there, which would be
- * never if the midlayer held a lock around the method.
+ * Two callers who are inside the driver at one time: whoever comes first stays until the other is
+ * there, which would be never if the midlayer held a lock around the method.
  */
-class Meeting {
+class Meeting
+{
 public:
 	explicit Meeting(ib_device *device) : device_(device) {}
 
-	template <class Body>
+	template<class Body>
 	bool takes_place(soft_method method, Body body)
 	{
 		struct Caller {
@@ -33,9 +34,12 @@ public:
 
 		inside_.store_relaxed(0);
 		met_.store_relaxed(false);
-		soft_interpose(device_, method, [](void *context) { static_cast<Meeting *>(context)->enter(); }, this);
+		soft_interpose(
+			device_, method,
+			[](void *context) { static_cast<Meeting *>(context)->enter(); }, this);
 		{
-			auto thread = kern::Thread::create("weft-lock-04", kern::method<&Caller::run>, &other);
+			auto thread = kern::Thread::create("weft-lock-04",
+							   kern::method<&Caller::run>, &other);
 			if (thread.ok()) {
 				body();
 				other.left.wait();
@@ -46,7 +50,10 @@ public:
 	}
 
 private:
-	/* The methods of the data path may not sleep, so this does not, and whoever is to come needs a CPU of its own. */
+	/*
+	 * The methods of the data path may not sleep, so this does not, and whoever is to come
+	 * needs a CPU of its own.
+	 */
 	void enter()
 	{
 		if (inside_.fetch_add(1) == 1)
@@ -133,7 +140,8 @@ void lock_04_the_rest_is_reentrant(Test &test)
 		ib_qp_init_attr init;
 		ib_query_qp(pair.qp_a.get(), &attr, IB_QP_STATE, &init);
 	}));
-	EXPECT_TRUE(meeting.takes_place(SOFT_RESIZE_CQ, [&] { ib_resize_cq(pair.cq_a->get(), 64); }));
+	EXPECT_TRUE(
+		meeting.takes_place(SOFT_RESIZE_CQ, [&] { ib_resize_cq(pair.cq_a->get(), 64); }));
 	EXPECT_TRUE(meeting.takes_place(SOFT_CREATE_AH, [&] {
 		rdma_ah_attr attr = {.port_num = 1};
 		rdma_ah_set_dlid(&attr, 5);
@@ -156,4 +164,5 @@ void lock_04_the_rest_is_reentrant(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_reentry, KUNIT_CASE(lock_04_data_path_is_reentrant), KUNIT_CASE(lock_04_the_rest_is_reentrant));
+KUNIT_SUITE(verbs_reentry, KUNIT_CASE(lock_04_data_path_is_reentrant),
+	    KUNIT_CASE(lock_04_the_rest_is_reentrant));

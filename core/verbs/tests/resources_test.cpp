@@ -94,7 +94,8 @@ void an_object_ends_when_nobody_looks_at_it(Test &test)
 	const u32 before = ib_count_resources(device, IB_RESOURCE_QP);
 	look->qp = ib_create_qp(pd.value()->get(), &attr);
 	ASSERT_FALSE(rdma::is_err(look->qp));
-	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 && look->info.qp.number != look->qp->qp_num)
+	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 &&
+	       look->info.qp.number != look->qp->qp_num)
 		look->number = look->info.number + 1;
 	EXPECT_EQ(look->info.qp.state, IB_QPS_RESET);
 
@@ -106,10 +107,13 @@ void an_object_ends_when_nobody_looks_at_it(Test &test)
 		look->inside.wait();
 		auto ending = kern::Thread::create("end", kern::method<&Look::destroy>, &*look);
 		/* Nobody else finds it any more, but the driver has not been told to end it. */
-		EXPECT_TRUE(ending.ok() && eventually([&] { return ib_count_resources(device, IB_RESOURCE_QP) == before; }));
+		EXPECT_TRUE(ending.ok() && eventually([&] {
+				    return ib_count_resources(device, IB_RESOURCE_QP) == before;
+			    }));
 		EXPECT_EQ(soft_calls(device, SOFT_DESTROY_QP), destructions);
 		look->on.complete_all();
-		EXPECT_TRUE(eventually([&] { return soft_calls(device, SOFT_DESTROY_QP) == destructions + 1; }));
+		EXPECT_TRUE(eventually(
+			[&] { return soft_calls(device, SOFT_DESTROY_QP) == destructions + 1; }));
 	}
 	soft_interpose(device, SOFT_QUERY_QP, nullptr, nullptr);
 	EXPECT_EQ(look->looked, 0);
@@ -129,7 +133,8 @@ void what_does_not_end_is_shown_again(Test &test)
 	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
 	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_QP), all);
 	/* What its device says nothing of is left out, and what follows it is not. */
-	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 && look->info.qp.number != qp->qp_num)
+	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 &&
+	       look->info.qp.number != qp->qp_num)
 		look->number = look->info.number + 1;
 	EXPECT_EQ(look->info.qp.state, IB_QPS_RTS);
 	EXPECT_EQ(look->info.qp.dest_number, pair.qp_b.number());
@@ -173,10 +178,11 @@ void port_counters_find_their_viewer(Test &test)
 {
 	static const ib_port_counters *seen;
 	static unsigned int times;
-	static constexpr ib_port_counters_viewer viewer = {.show = [](const ib_port_counters *counters) {
-		seen = counters;
-		times++;
-	}};
+	static constexpr ib_port_counters_viewer viewer = {
+		.show = [](const ib_port_counters *counters) {
+			seen = counters;
+			times++;
+		}};
 	static constexpr ib_port_counters counters{};
 	seen = nullptr;
 	times = 0;
@@ -202,12 +208,20 @@ void nodes_are_found_while_they_are_published(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
-	ib_node node = {.kind = IB_NODE_UMAD, .device = device, .port = 1, .name = "umad9", .major = 231, .minor = 9, .abi_version = 5, .links = {}};
+	ib_node node = {.kind = IB_NODE_UMAD,
+			.device = device,
+			.port = 1,
+			.name = "umad9",
+			.major = 231,
+			.minor = 9,
+			.abi_version = 5,
+			.links = {}};
 	ib_node_info info;
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), -ENOENT);
 	ib_publish_node(&node);
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), 0);
-	EXPECT_TRUE(__builtin_strcmp(info.name, "umad9") == 0 && info.major == 231 && info.minor == 9 && info.abi_version == 5);
+	EXPECT_TRUE(__builtin_strcmp(info.name, "umad9") == 0 && info.major == 231 &&
+		    info.minor == 9 && info.abi_version == 5);
 	EXPECT_EQ(ib_find_node(IB_NODE_ISSM, device, 1, &info), -ENOENT);
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 2, &info), -ENOENT);
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, nullptr, 1, &info), -ENOENT);
@@ -233,8 +247,11 @@ void devices_are_found_by_numbers_that_none_has_again(Test &test)
 	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1) == nullptr);
 }
 
-KUNIT_SUITE(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making), KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
-	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs), KUNIT_CASE(port_counters_find_their_viewer), KUNIT_CASE(nodes_are_found_while_they_are_published),
+KUNIT_SUITE(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making),
+	    KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
+	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs),
+	    KUNIT_CASE(port_counters_find_their_viewer),
+	    KUNIT_CASE(nodes_are_found_while_they_are_published),
 	    KUNIT_CASE(devices_are_found_by_numbers_that_none_has_again));
 
 } // namespace

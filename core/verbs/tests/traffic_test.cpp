@@ -59,7 +59,8 @@ void traffic_rdma_and_atomics(Test &test)
 	ib_wc wc;
 	__builtin_memcpy(memory.at(0), "written", 7);
 	ib_sge local = sge_of(pair.pd, memory.at(0), 7);
-	ib_rdma_wr rdma = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(512),
+	ib_rdma_wr rdma = {.wr = send_wr(&local, IB_WR_RDMA_WRITE),
+			   .remote_addr = memory.address(512),
 			   .rkey = memory.region->rkey};
 	ASSERT_EQ(pair.qp_a.post_send(&rdma.wr), 0);
 	ASSERT_TRUE(next(pair.cq_a, wc));
@@ -83,7 +84,8 @@ void traffic_rdma_and_atomics(Test &test)
 		{IB_WR_ATOMIC_FETCH_AND_ADD, IB_WC_FETCH_ADD, 5, 0, 0, 0, 10, 15},
 		{IB_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP, 15, 99, 0, 0, 15, 99},
 		{IB_WR_ATOMIC_CMP_AND_SWP, IB_WC_COMP_SWAP, 15, 7, 0, 0, 99, 99},
-		{IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WC_MASKED_COMP_SWAP, 0x03, 0xf0, 0x0f, 0xf0, 0x63, 0xf3},
+		{IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WC_MASKED_COMP_SWAP, 0x03, 0xf0, 0x0f, 0xf0,
+		 0x63, 0xf3},
 	};
 	for (const auto &atomic : atomics) {
 		auto *target = reinterpret_cast<u64 *>(memory.at(1024));
@@ -128,7 +130,9 @@ void traffic_fast_registration(Test &test)
 	EXPECT_EQ(mr->length, 4096u);
 
 	ib_update_fast_reg_key(mr, 0x42);
-	ib_reg_wr reg = {.wr = send_wr(nullptr, IB_WR_REG_MR), .mr = mr, .key = mr->rkey,
+	ib_reg_wr reg = {.wr = send_wr(nullptr, IB_WR_REG_MR),
+			 .mr = mr,
+			 .key = mr->rkey,
 			 .access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ};
 	ib_wc wc;
 	ASSERT_EQ(pair.qp_a.post_send(&reg.wr), 0);
@@ -138,7 +142,8 @@ void traffic_fast_registration(Test &test)
 
 	__builtin_memcpy(memory.at(0), "paged", 5);
 	ib_sge local = sge_of(pair.pd, memory.at(3000), 5);
-	ib_rdma_wr read = {.wr = send_wr(&local, IB_WR_RDMA_READ), .remote_addr = mr->iova, .rkey = mr->rkey};
+	ib_rdma_wr read = {
+		.wr = send_wr(&local, IB_WR_RDMA_READ), .remote_addr = mr->iova, .rkey = mr->rkey};
 	ASSERT_EQ(pair.qp_a.post_send(&read.wr), 0);
 	ASSERT_TRUE(next(pair.cq_a, wc));
 	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
@@ -154,7 +159,10 @@ void traffic_fast_registration(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_REM_ACCESS_ERR);
 }
 
-/* The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an offset into the first. */
+/*
+ * The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an
+ * offset into the first.
+ */
 void traffic_pieces_to_pages(Test &test)
 {
 	struct Row {
@@ -207,8 +215,12 @@ void traffic_memory_window(Test &test)
 	ASSERT_TRUE(memory.ok && window.ok());
 	EXPECT_ERROR(rdma::MemoryWindow::create(pair.pd, static_cast<ib_mw_type>(3)), -EINVAL);
 	ib_mw *mw = window.value().get();
-	ib_bind_mw_wr bind = {.wr = send_wr(nullptr, IB_WR_BIND_MW), .mw = mw, .rkey = ib_inc_rkey(mw->rkey),
-			      .mr = memory.region.get(), .addr = memory.address(0), .length = 16,
+	ib_bind_mw_wr bind = {.wr = send_wr(nullptr, IB_WR_BIND_MW),
+			      .mw = mw,
+			      .rkey = ib_inc_rkey(mw->rkey),
+			      .mr = memory.region.get(),
+			      .addr = memory.address(0),
+			      .length = 16,
 			      .access = IB_ACCESS_REMOTE_WRITE};
 	ib_wc wc;
 	ASSERT_EQ(pair.qp_a.post_send(&bind.wr), 0);
@@ -216,7 +228,9 @@ void traffic_memory_window(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
 	EXPECT_EQ(wc.opcode, IB_WC_BIND_MW);
 	ib_sge local = sge_of(pair.pd, memory.at(100), 16);
-	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(0), .rkey = bind.rkey};
+	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE),
+			    .remote_addr = memory.address(0),
+			    .rkey = bind.rkey};
 	ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
 	ASSERT_TRUE(next(pair.cq_a, wc));
 	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
@@ -259,7 +273,8 @@ void traffic_errors(Test &test)
 		}
 		ib_sge local = sge_of(pair.pd, memory.at(100), 10);
 		local.lkey += row.lkey_change;
-		ib_rdma_wr wr = {.wr = send_wr(&local, row.opcode), .remote_addr = memory.address(0),
+		ib_rdma_wr wr = {.wr = send_wr(&local, row.opcode),
+				 .remote_addr = memory.address(0),
 				 .rkey = memory.region->rkey + row.rkey_change};
 		ASSERT_EQ(pair.qp_a.post_send(&wr.wr), 0);
 		ib_wc wc;
@@ -283,9 +298,11 @@ void traffic_wrong_domain(Test &test)
 		ASSERT_TRUE(pair.ok && other.ok());
 		Memory own(pair.pd), foreign(other.value());
 		ASSERT_TRUE(own.ok && foreign.ok);
-		ib_sge local = {.addr = own.address(0), .length = 8,
+		ib_sge local = {.addr = own.address(0),
+				.length = 8,
 				.lkey = (local_end ? foreign : own).region->lkey};
-		ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = own.address(64),
+		ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE),
+				    .remote_addr = own.address(64),
 				    .rkey = (local_end ? own : foreign).region->rkey};
 		ASSERT_EQ(pair.qp_a.post_send(&write.wr), 0);
 		ib_wc wc;
@@ -338,7 +355,8 @@ void traffic_loss(Test &test)
 	Memory memory(pair.pd);
 	ASSERT_TRUE(memory.ok);
 	ib_sge local = sge_of(pair.pd, memory.at(0), 8);
-	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE), .remote_addr = memory.address(64),
+	ib_rdma_wr write = {.wr = send_wr(&local, IB_WR_RDMA_WRITE),
+			    .remote_addr = memory.address(64),
 			    .rkey = memory.region->rkey};
 	soft_disturb(device, 100, 0, test.seed());
 	ib_wc wc;
@@ -364,10 +382,11 @@ void traffic_srq(Test &test)
 	auto pd = rdma::Pd::create(device);
 	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 32);
 	ASSERT_TRUE(pd.ok() && cq.ok());
-	ib_srq_init_attr srq_attr = {.event_handler = [](ib_event *event, void *) {
-					     if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
-						     limits.add_relaxed(1);
-				     },
+	ib_srq_init_attr srq_attr = {.event_handler =
+					     [](ib_event *event, void *) {
+						     if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
+							     limits.add_relaxed(1);
+					     },
 				     .attr = {.max_wr = 0, .max_sge = 1}};
 	EXPECT_ERROR(rdma::SharedReceiveQueue::create(pd.value(), srq_attr), -EINVAL);
 	srq_attr.attr = {.max_wr = 8, .max_sge = 1, .srq_limit = 9};
@@ -386,7 +405,8 @@ void traffic_srq(Test &test)
 	for (int i = 0; i < 4; i++)
 		ASSERT_EQ(srq.value()->post(&recv), 0);
 	ib_srq_attr limit = {.srq_limit = 3};
-	EXPECT_EQ(ib_modify_srq(srq.value()->get(), &limit, static_cast<ib_srq_attr_mask>(8)), -EINVAL);
+	EXPECT_EQ(ib_modify_srq(srq.value()->get(), &limit, static_cast<ib_srq_attr_mask>(8)),
+		  -EINVAL);
 	ASSERT_EQ(ib_modify_srq(srq.value()->get(), &limit, IB_SRQ_LIMIT), 0);
 	for (auto *qp : {&a.value(), &b.value()}) {
 		ib_send_wr send = send_wr(nullptr, IB_WR_SEND);
@@ -401,8 +421,8 @@ void traffic_srq(Test &test)
 }
 
 /*
- * Over one XRC connection a message reaches the SRQ that it names, completes on that SRQ's CQ, and opens memory of that
- * SRQ's domain; one that names none, or one of another XRC domain, is refused.
+ * Over one XRC connection a message reaches the SRQ that it names, completes on that SRQ's CQ, and
+ * opens memory of that SRQ's domain; one that names none, or one of another XRC domain, is refused.
  */
 void traffic_xrc(Test &test)
 {
@@ -477,10 +497,14 @@ void traffic_xrc(Test &test)
 		}
 		EXPECT_EQ(stranger.cq->poll(1, &wc), 0);
 
-		/* A write takes no receive, but is of the named SRQ's protection domain all the same. */
+		/*
+		 * A write takes no receive, but is of the named SRQ's protection domain all the
+		 * same.
+		 */
 		ib_sge from = sge_of(pd, memory.at(0), 6);
 		ib_xrc_wr write = {};
-		write.rdma = {.wr = send_wr(&from, IB_WR_RDMA_WRITE), .remote_addr = memory.address(512),
+		write.rdma = {.wr = send_wr(&from, IB_WR_RDMA_WRITE),
+			      .remote_addr = memory.address(512),
 			      .rkey = memory.region->rkey};
 		write.remote_srqn = first.srq->ext.xrc.srq_num;
 		ASSERT_EQ(sender.value().post_send(&write.wr), 0);
@@ -502,6 +526,6 @@ void traffic_xrc(Test &test)
 
 SOFT_SUITES(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
 	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
-	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors), KUNIT_CASE(traffic_wrong_domain),
-	    KUNIT_CASE(traffic_full_queues), KUNIT_CASE(traffic_loss),
-	    KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));
+	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors),
+	    KUNIT_CASE(traffic_wrong_domain), KUNIT_CASE(traffic_full_queues),
+	    KUNIT_CASE(traffic_loss), KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));

@@ -21,7 +21,10 @@ struct Command {
 		       .outlen = 0,
 		       .context = nullptr};
 
-	bool put(size_t at, u8 byte) { return kern_copy_to_user(static_cast<char *>(memory.pointer()) + at, &byte, 1) == 0; }
+	bool put(size_t at, u8 byte)
+	{
+		return kern_copy_to_user(static_cast<char *>(memory.pointer()) + at, &byte, 1) == 0;
+	}
 };
 
 /* A device that lets programs in, and remembers what it was asked. */
@@ -61,7 +64,8 @@ struct Bench {
 			return 0;
 		};
 		ops.dereg_mr = [](ib_mr *, ib_udata *) { return 0; };
-		ops.rereg_user_mr = [](ib_mr *, int asked, u64, u64, u64, int, ib_pd *, ib_udata *udata) {
+		ops.rereg_user_mr = [](ib_mr *, int asked, u64, u64, u64, int, ib_pd *,
+				       ib_udata *udata) {
 			told = udata;
 			flags = asked;
 			return answer;
@@ -73,7 +77,10 @@ struct Bench {
 		if (ok())
 			ib_dealloc_ucontext(context);
 	}
-	bool ok() const { return process && command.memory.address() && context && !rdma::is_err(context); }
+	bool ok() const
+	{
+		return process && command.memory.address() && context && !rdma::is_err(context);
+	}
 	ib_udata *udata() { return &command.udata; }
 };
 
@@ -129,7 +136,10 @@ void contexts_begin_and_end(Test &test)
 	EXPECT_EQ(ib_mmap_ucontext(bench.context, 0, kern::page_size, &mapping), -EINVAL);
 }
 
-/* A program's objects are its for life, have no keys of the kernel's, and refuse where those of the kernel only report. */
+/*
+ * A program's objects are its for life, have no keys of the kernel's, and refuse where those of the
+ * kernel only report.
+ */
 void objects_know_whose_they_are(Test &test)
 {
 	Bench bench;
@@ -143,7 +153,8 @@ void objects_know_whose_they_are(Test &test)
 	const u32 context = shown.context;
 	EXPECT_EQ(context, shown.number);
 	u32 at = 0;
-	while (ib_next_resource(bench.device, IB_RESOURCE_PD, at, &shown) == 0 && shown.context == IB_NO_RESOURCE)
+	while (ib_next_resource(bench.device, IB_RESOURCE_PD, at, &shown) == 0 &&
+	       shown.context == IB_NO_RESOURCE)
 		at = shown.number + 1;
 	EXPECT_EQ(shown.context, context);
 	EXPECT_NE(shown.process, 0u);
@@ -155,7 +166,8 @@ void objects_know_whose_they_are(Test &test)
 	ib_dealloc_pd(kernels);
 
 	const ib_cq_init_attr cq_attr = {.cqe = 16, .comp_vector = 0, .flags = 0};
-	ib_cq *cq = ib_create_cq_user(bench.device, nullptr, nullptr, nullptr, &cq_attr, bench.udata());
+	ib_cq *cq =
+		ib_create_cq_user(bench.device, nullptr, nullptr, nullptr, &cq_attr, bench.udata());
 	ASSERT_FALSE(rdma::is_err(cq));
 	EXPECT_TRUE(cq->res.user);
 	ib_qp_init_attr attr = qp_attr(IB_QPT_RC);
@@ -165,7 +177,8 @@ void objects_know_whose_they_are(Test &test)
 		special.qp_type = type;
 		EXPECT_EQ(rdma::ptr_err(ib_create_qp_user(pd, &special, bench.udata())), -EINVAL);
 	}
-	for (u32 flag : {u32{IB_QP_CREATE_IPOIB_UD_LSO}, u32{IB_QP_CREATE_NETIF_QP}, u32{IB_QP_CREATE_RESERVED_START}}) {
+	for (u32 flag : {u32{IB_QP_CREATE_IPOIB_UD_LSO}, u32{IB_QP_CREATE_NETIF_QP},
+			 u32{IB_QP_CREATE_RESERVED_START}}) {
 		ib_qp_init_attr flagged = attr;
 		flagged.create_flags = flag;
 		EXPECT_EQ(rdma::ptr_err(ib_create_qp_user(pd, &flagged, bench.udata())), -EINVAL);
@@ -174,7 +187,10 @@ void objects_know_whose_they_are(Test &test)
 	ASSERT_FALSE(rdma::is_err(qp));
 	EXPECT_TRUE(qp->res.user);
 
-	/* A target is made by the kernel, for all who have its domain; what it writes into is theirs. */
+	/*
+	 * A target is made by the kernel, for all who have its domain; what it writes into is
+	 * theirs.
+	 */
 	for (ib_udata *udata : {bench.udata(), static_cast<ib_udata *>(nullptr)}) {
 		ib_xrcd *domain = ib_alloc_xrcd_user(bench.device, udata);
 		ASSERT_FALSE(rdma::is_err(domain));
@@ -217,10 +233,14 @@ void regions_are_changed_in_place(Test &test)
 	mr->usecnt = 1;
 	EXPECT_EQ(change(IB_MR_REREG_PD, 0, 0, 0, 0, other), -EBUSY);
 	mr->usecnt = 0;
-	/* Nothing of this has got as far as the driver; and what the driver refuses leaves the region as it was. */
+	/*
+	 * Nothing of this has got as far as the driver; and what the driver refuses leaves the
+	 * region as it was.
+	 */
 	EXPECT_EQ(Bench::flags, 0);
 	Bench::answer = -ENOMEM;
-	EXPECT_EQ(change(IB_MR_REREG_PD | IB_MR_REREG_TRANS, 0x3000, 0x10, 0x7000, 0, other), -ENOMEM);
+	EXPECT_EQ(change(IB_MR_REREG_PD | IB_MR_REREG_TRANS, 0x3000, 0x10, 0x7000, 0, other),
+		  -ENOMEM);
 	EXPECT_TRUE(mr->pd == pd && mr->iova == 0x5000 && mr->length == 0x800);
 	EXPECT_EQ(ib_dealloc_pd_user(pd), -EBUSY);
 
@@ -233,7 +253,8 @@ void regions_are_changed_in_place(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(other), 0);
 }
 
-KUNIT_SUITE(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds), KUNIT_CASE(contexts_begin_and_end),
-	    KUNIT_CASE(objects_know_whose_they_are), KUNIT_CASE(regions_are_changed_in_place));
+KUNIT_SUITE(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
+	    KUNIT_CASE(contexts_begin_and_end), KUNIT_CASE(objects_know_whose_they_are),
+	    KUNIT_CASE(regions_are_changed_in_place));
 
 } // namespace

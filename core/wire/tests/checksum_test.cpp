@@ -57,15 +57,19 @@ TEST(Checksum, mgmt_08_vcrc_covers_every_bit)
 	std::vector<std::uint8_t> packet(example, example + sizeof(example));
 	for (std::uint8_t byte : {0x96, 0x25, 0xb7, 0x5a})
 		packet.push_back(byte);
-	const std::uint16_t crc = packet::vcrc_of(packet.data(), static_cast<unsigned>(packet.size()));
+	const std::uint16_t crc =
+		packet::vcrc_of(packet.data(), static_cast<unsigned>(packet.size()));
 	for (std::size_t bit = 0; bit < 8 * packet.size(); bit++) {
 		auto changed = packet;
 		changed[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-		EXPECT_NE(crc, packet::vcrc_of(changed.data(), static_cast<unsigned>(changed.size()))) << bit;
+		EXPECT_NE(crc,
+			  packet::vcrc_of(changed.data(), static_cast<unsigned>(changed.size())))
+			<< bit;
 	}
 	// A receiver that runs over a packet and its VCRC finds one and the same remainder.
 	const auto remainder = [](std::vector<std::uint8_t> whole) {
-		const std::uint16_t own = packet::vcrc_of(whole.data(), static_cast<unsigned>(whole.size()));
+		const std::uint16_t own =
+			packet::vcrc_of(whole.data(), static_cast<unsigned>(whole.size()));
 		whole.push_back(static_cast<std::uint8_t>(own));
 		whole.push_back(static_cast<std::uint8_t>(own >> 8));
 		return packet::vcrc_of(whole.data(), static_cast<unsigned>(whole.size()));

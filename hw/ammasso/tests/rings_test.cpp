@@ -16,10 +16,17 @@ constexpr u64 word_at = wire::receive_index - wire::receive_ring;
 
 /* What is in the card's memory, as the card reads it. */
 struct Memory {
-	kern::OwnedArray<u64> words = kern::make_array<u64>(kern::Gfp::kernel, ring_bytes / sizeof(u64)).take();
+	kern::OwnedArray<u64> words =
+		kern::make_array<u64>(kern::Gfp::kernel, ring_bytes / sizeof(u64)).take();
 	u8 *bytes() { return reinterpret_cast<u8 *>(&words[0]); }
-	kern::Mmio window(u64 offset, u64 size) { return kern::Mmio::over_memory(bytes() + offset, size); }
-	u16 be16(u64 offset) { return static_cast<u16>(bytes()[offset] << 8 | bytes()[offset + 1]); }
+	kern::Mmio window(u64 offset, u64 size)
+	{
+		return kern::Mmio::over_memory(bytes() + offset, size);
+	}
+	u16 be16(u64 offset)
+	{
+		return static_cast<u16>(bytes()[offset] << 8 | bytes()[offset + 1]);
+	}
 	u64 be64(u64 offset)
 	{
 		u64 value = 0;
@@ -41,7 +48,10 @@ u64 transmit_entry(u32 slot)
 
 } // namespace
 
-/* A descriptor is whole when the card may take it, and slots come back in their order, round the end. */
+/*
+ * A descriptor is whole when the card may take it, and slots come back in their order, round the
+ * end.
+ */
 static void transmits_come_back_in_order(kern::kunit::Test &test)
 {
 	Memory memory;
@@ -54,9 +64,12 @@ static void transmits_come_back_in_order(kern::kunit::Test &test)
 		for (u32 i = 0; i < wire::most_transmits; i++)
 			slot = ring.put(u64{0x123456789abc0000} + i, static_cast<u16>(60 + i));
 		EXPECT_TRUE(ring.full());
-		EXPECT_EQ(memory.be16(transmit_entry(slot)), static_cast<u16>(wire::TransmitFlags::ready));
-		EXPECT_EQ(memory.be16(transmit_entry(slot) + wire::transmit::length), 60u + wire::most_transmits - 1);
-		EXPECT_EQ(memory.be64(transmit_entry(slot) + wire::transmit::address), u64{0x123456789abc0000} + wire::most_transmits - 1);
+		EXPECT_EQ(memory.be16(transmit_entry(slot)),
+			  static_cast<u16>(wire::TransmitFlags::ready));
+		EXPECT_EQ(memory.be16(transmit_entry(slot) + wire::transmit::length),
+			  60u + wire::most_transmits - 1);
+		EXPECT_EQ(memory.be64(transmit_entry(slot) + wire::transmit::address),
+			  u64{0x123456789abc0000} + wire::most_transmits - 1);
 		EXPECT_FALSE(ring.finished(slot));
 		/* The second is done before the first: it waits. */
 		memory.set_be16(transmit_entry(first + 1), 0);
@@ -101,7 +114,8 @@ static void receives_are_looked_at(kern::kunit::Test &test)
 	ASSERT_OK(ring.allocate(device.native(), room));
 	ring.give_all();
 	for (u32 i = 0; i < wire::receive_entries; i++) {
-		EXPECT_EQ(memory.be16(i * wire::receive::size), static_cast<u16>(wire::ReceiveFlags::ready));
+		EXPECT_EQ(memory.be16(i * wire::receive::size),
+			  static_cast<u16>(wire::ReceiveFlags::ready));
 		EXPECT_EQ(memory.be16(i * wire::receive::size + wire::receive::length), room);
 		EXPECT_NE(memory.be64(i * wire::receive::size + wire::receive::address), 0u);
 	}
@@ -110,20 +124,24 @@ static void receives_are_looked_at(kern::kunit::Test &test)
 		u16 length;
 		Arrival expected;
 	} said[] = {
-		{1, 60, Arrival::frame}, {1, room, Arrival::frame}, {1, room + 1, Arrival::bad}, {1, 0xffff, Arrival::bad},
-		{1, 13, Arrival::bad},	 {2, 60, Arrival::bad},	    {0, 60, Arrival::bad},	 {1, 14, Arrival::frame},
+		{1, 60, Arrival::frame},   {1, room, Arrival::frame}, {1, room + 1, Arrival::bad},
+		{1, 0xffff, Arrival::bad}, {1, 13, Arrival::bad},     {2, 60, Arrival::bad},
+		{0, 60, Arrival::bad},     {1, 14, Arrival::frame},
 	};
 	u32 index = 250;
 	for (const auto &[status, length, expected] : said) {
 		const u8 *bytes;
 		u32 found;
 		ASSERT_EQ(ring.look(bytes, found), Arrival::none);
-		auto &header = *reinterpret_cast<wire::ReceiveHeader *>(const_cast<u8 *>(bytes) - sizeof(wire::ReceiveHeader));
+		auto &header = *reinterpret_cast<wire::ReceiveHeader *>(
+			const_cast<u8 *>(bytes) - sizeof(wire::ReceiveHeader));
 		header = {static_cast<u16>(wire::ReceiveFlags::done), status, length, 0};
-		memory.set_be16(index * wire::receive::size, static_cast<u16>(wire::ReceiveFlags::done));
+		memory.set_be16(index * wire::receive::size,
+				static_cast<u16>(wire::ReceiveFlags::done));
 		EXPECT_EQ(ring.look(bytes, found), expected);
 		ring.advance();
-		EXPECT_EQ(memory.be16(index * wire::receive::size), static_cast<u16>(wire::ReceiveFlags::ready));
+		EXPECT_EQ(memory.be16(index * wire::receive::size),
+			  static_cast<u16>(wire::ReceiveFlags::ready));
 		EXPECT_EQ(header.flags, 0u);
 		index = (index + 1) % wire::receive_entries;
 	}
@@ -181,6 +199,7 @@ static void the_page_is_believed_in_parts(kern::kunit::Test &test)
 	EXPECT_OK(read_register_page(window));
 }
 
-KUNIT_SUITE(ammasso_rings, KUNIT_CASE(transmits_come_back_in_order), KUNIT_CASE(transmits_are_taken_back),
-	    KUNIT_CASE(receives_are_looked_at), KUNIT_CASE(a_card_that_does_not_answer_is_given_up),
+KUNIT_SUITE(ammasso_rings, KUNIT_CASE(transmits_come_back_in_order),
+	    KUNIT_CASE(transmits_are_taken_back), KUNIT_CASE(receives_are_looked_at),
+	    KUNIT_CASE(a_card_that_does_not_answer_is_given_up),
 	    KUNIT_CASE(the_page_is_believed_in_parts));

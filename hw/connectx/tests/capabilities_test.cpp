@@ -33,11 +33,21 @@ static void a_contradiction_is_refused(kern::kunit::Test &test)
 		wire::Field field;
 		u32 value;
 	} spoilt[] = {
-		{Cap::num_ports, 0},	      {Cap::num_ports, 3},	   {Cap::log_min_page_size, 16},
-		{Cap::log_max_qp_size, 16},   {Cap::log_max_qp_size, 0},   {Cap::log_max_cq_size, 30},
-		{Cap::max_sq_wqe_size, 16},   {Cap::max_sq_wqe_size, 4096}, {Cap::max_rq_sge, 0},
-		{Cap::mtt_entry_size, 16},    {Cap::qpc_entry_size, 100},  {Cap::dmpt_entry_size, 0},
-		{Cap::log_max_message, 0},    {Cap::log_uar_size, 63},	   {Cap::log_max_requester_reads, 20},
+		{Cap::num_ports, 0},
+		{Cap::num_ports, 3},
+		{Cap::log_min_page_size, 16},
+		{Cap::log_max_qp_size, 16},
+		{Cap::log_max_qp_size, 0},
+		{Cap::log_max_cq_size, 30},
+		{Cap::max_sq_wqe_size, 16},
+		{Cap::max_sq_wqe_size, 4096},
+		{Cap::max_rq_sge, 0},
+		{Cap::mtt_entry_size, 16},
+		{Cap::qpc_entry_size, 100},
+		{Cap::dmpt_entry_size, 0},
+		{Cap::log_max_message, 0},
+		{Cap::log_uar_size, 63},
+		{Cap::log_max_requester_reads, 20},
 		{Cap::rdmarc_entry_size, 24},
 	};
 	for (const auto &[field, value] : spoilt) {
@@ -47,7 +57,10 @@ static void a_contradiction_is_refused(kern::kunit::Test &test)
 	}
 }
 
-/* Regions lie apart, each aligned to its own size, within what the card was told; the cMPT tables keep their distance. */
+/*
+ * Regions lie apart, each aligned to its own size, within what the card was told; the cMPT tables
+ * keep their distance.
+ */
 static void regions_lie_apart(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -91,6 +104,6 @@ static void a_card_without_room_is_refused(kern::kunit::Test &test)
 	EXPECT_ERROR(lay_out_icm(cap.value(), {}), -ENOSPC);
 }
 
-KUNIT_SUITE(connectx_capabilities, KUNIT_CASE(a_sound_answer_is_understood), KUNIT_CASE(a_contradiction_is_refused),
-	    KUNIT_CASE(regions_lie_apart), KUNIT_CASE(a_crowded_card_is_refused),
-	    KUNIT_CASE(a_card_without_room_is_refused));
+KUNIT_SUITE(connectx_capabilities, KUNIT_CASE(a_sound_answer_is_understood),
+	    KUNIT_CASE(a_contradiction_is_refused), KUNIT_CASE(regions_lie_apart),
+	    KUNIT_CASE(a_crowded_card_is_refused), KUNIT_CASE(a_card_without_room_is_refused));

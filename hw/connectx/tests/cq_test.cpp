@@ -3,9 +3,11 @@
 #include <kern/kunit.hpp>
 #include "../cq.hpp"
 
-namespace connectx {
+namespace connectx
+{
 
-class CqBench final : private FailureListener {
+class CqBench final : private FailureListener
+{
 public:
 	static kern::Result<kern::Owned<CqBench>> create()
 	{
@@ -18,13 +20,19 @@ public:
 		state().consumer_ = consumer;
 		state().record_ = record_;
 		state().report_consumer(consumer);
-		/* No table and no ring: whoever looks into them reads where nothing is, and that is the end of the kernel. */
+		/*
+		 * No table and no ring: whoever looks into them reads where nothing is, and that is
+		 * the end of the kernel.
+		 */
 		state().entries_ = nullptr;
 		state().qps_ = nullptr;
 	}
 	~CqBench() { Cq::Object::destruct(cq()); }
 
-	int request_notify(int flags) { return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags)); }
+	int request_notify(int flags)
+	{
+		return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags));
+	}
 	u32 armed_record() const { return __builtin_bswap32(record_[1]); }
 	u64 doorbell() const { return page().read_be64(wire::uar::cq_doorbell); }
 	/* Nothing has been asked of the card. */
@@ -44,7 +52,8 @@ private:
 	/* The midlayer allocates to a cache line; this is not. */
 	ib_cq *cq()
 	{
-		return reinterpret_cast<ib_cq *>(kern::align_up(reinterpret_cast<u64>(object_), u64{kern::cache_line}));
+		return reinterpret_cast<ib_cq *>(
+			kern::align_up(reinterpret_cast<u64>(object_), u64{kern::cache_line}));
 	}
 	Cq &state() { return Cq::of(cq()); }
 	const kern::Mmio &page() const { return page_; }
@@ -54,7 +63,9 @@ private:
 	u64 registers_[wire::uar::page_size / 8] = {};
 	const kern::Mmio none_;
 	const kern::Mmio page_ = kern::Mmio::over_memory(registers_, sizeof(registers_));
-	const kern::Mmio uar_ = kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset, page_offset + sizeof(registers_));
+	const kern::Mmio uar_ =
+		kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset,
+					page_offset + sizeof(registers_));
 	Hca hca_{kern::pci::Device(nullptr), none_, uar_, *this};
 };
 
@@ -62,11 +73,13 @@ private:
 
 using connectx::CqBench;
 
-namespace {
+namespace
+{
 
 /*
- * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion. The card raises an event for what is
- * already there, so that it does not with the flag either (NOTIFY-06).
+ * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion.
+ * The card raises an event for what is already there, so that it does not with the flag either
+ * (NOTIFY-06).
  */
 void notify_05_arming_looks_at_nothing(kern::kunit::Test &test)
 {
@@ -79,7 +92,9 @@ void notify_05_arming_looks_at_nothing(kern::kunit::Test &test)
 		u32 record[2];
 		for (const int asked : {0, 1}) {
 			bench.clear();
-			EXPECT_EQ(bench.request_notify(kind | (asked ? IB_CQ_REPORT_MISSED_EVENTS : 0)), 0);
+			EXPECT_EQ(bench.request_notify(kind |
+						       (asked ? IB_CQ_REPORT_MISSED_EVENTS : 0)),
+				  0);
 			doorbell[asked] = bench.doorbell();
 			record[asked] = bench.armed_record();
 		}
@@ -99,7 +114,8 @@ void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 	ASSERT_OK(made);
 	CqBench &bench = *made.value();
 
-	for (const int flags : {0, static_cast<int>(IB_CQ_SOLICITED_MASK), static_cast<int>(IB_CQ_REPORT_MISSED_EVENTS), 16}) {
+	for (const int flags : {0, static_cast<int>(IB_CQ_SOLICITED_MASK),
+				static_cast<int>(IB_CQ_REPORT_MISSED_EVENTS), 16}) {
 		EXPECT_EQ(bench.request_notify(flags), -EINVAL);
 		EXPECT_EQ(bench.doorbell(), u64{0});
 		EXPECT_EQ(bench.armed_record(), 0u);
@@ -108,4 +124,5 @@ void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(connectx_cq, KUNIT_CASE(notify_05_arming_looks_at_nothing), KUNIT_CASE(notify_01_bad_flags_arm_nothing));
+KUNIT_SUITE(connectx_cq, KUNIT_CASE(notify_05_arming_looks_at_nothing),
+	    KUNIT_CASE(notify_01_bad_flags_arm_nothing));

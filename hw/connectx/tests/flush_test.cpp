@@ -6,7 +6,8 @@
 
 using mellanox::test::CardOfMemory;
 
-namespace {
+namespace
+{
 
 /* A card, and of its driver as much as a QP's end asks for. */
 struct Flushed final : mellanox::FailureListener {
@@ -26,14 +27,18 @@ struct Flushed final : mellanox::FailureListener {
 	}
 };
 
-/* It is asked until its counters say that nothing is left; and one that answers no more is not waited for. */
+/*
+ * It is asked until its counters say that nothing is left; and one that answers no more is not
+ * waited for.
+ */
 void a_card_may_fall_silent_while_it_flushes(kern::kunit::Test &test)
 {
 	Flushed flushed;
 	ASSERT_TRUE(flushed.begin());
 	for (const bool falls_silent : {false, true}) {
 		flushed.sq.head = 1;
-		auto flushing = kern::Thread::create("weft-flushing", kern::method<&Flushed::run>, &flushed);
+		auto flushing = kern::Thread::create("weft-flushing", kern::method<&Flushed::run>,
+						     &flushed);
 		ASSERT_OK(flushing);
 		/* Its counters are nought still. */
 		for (unsigned int i = 0; i < 3; i++)

@@ -9,7 +9,8 @@
 using namespace connectx;
 using connectx::test::SampleCard;
 
-namespace {
+namespace
+{
 
 Capabilities sample_capabilities()
 {
@@ -27,16 +28,21 @@ static void transitions_are_those_of_the_specification(kern::kunit::Test &test)
 		ib_qp_state from, to;
 		Opcode opcode;
 	} legal[] = {
-		{IB_QPS_RESET, IB_QPS_INIT, Opcode::rst2init_qp}, {IB_QPS_INIT, IB_QPS_INIT, Opcode::init2init_qp},
-		{IB_QPS_INIT, IB_QPS_RTR, Opcode::init2rtr_qp},	  {IB_QPS_RTR, IB_QPS_RTS, Opcode::rtr2rts_qp},
-		{IB_QPS_RTS, IB_QPS_RTS, Opcode::rts2rts_qp},	  {IB_QPS_SQE, IB_QPS_RTS, Opcode::sqerr2rts_qp},
-		{IB_QPS_RTS, IB_QPS_SQD, Opcode::rts2sqd_qp},	  {IB_QPS_SQD, IB_QPS_RTS, Opcode::sqd2rts_qp},
+		{IB_QPS_RESET, IB_QPS_INIT, Opcode::rst2init_qp},
+		{IB_QPS_INIT, IB_QPS_INIT, Opcode::init2init_qp},
+		{IB_QPS_INIT, IB_QPS_RTR, Opcode::init2rtr_qp},
+		{IB_QPS_RTR, IB_QPS_RTS, Opcode::rtr2rts_qp},
+		{IB_QPS_RTS, IB_QPS_RTS, Opcode::rts2rts_qp},
+		{IB_QPS_SQE, IB_QPS_RTS, Opcode::sqerr2rts_qp},
+		{IB_QPS_RTS, IB_QPS_SQD, Opcode::rts2sqd_qp},
+		{IB_QPS_SQD, IB_QPS_RTS, Opcode::sqd2rts_qp},
 		{IB_QPS_SQD, IB_QPS_SQD, Opcode::sqd2sqd_qp},
 	};
 	unsigned int found = 0;
 	for (int from = IB_QPS_RESET; from <= IB_QPS_ERR; from++) {
 		for (int to = IB_QPS_RESET; to <= IB_QPS_ERR; to++) {
-			const auto got = transition_command(static_cast<ib_qp_state>(from), static_cast<ib_qp_state>(to));
+			const auto got = transition_command(static_cast<ib_qp_state>(from),
+							    static_cast<ib_qp_state>(to));
 			if (to == IB_QPS_RESET) {
 				EXPECT_TRUE(got.ok() && got.value() == Opcode::to_rst_qp);
 				continue;
@@ -91,7 +97,10 @@ static void a_path_survives_the_context(kern::kunit::Test &test)
 	EXPECT_ERROR(put_path(path, cap, address, 2), -EINVAL);
 }
 
-/* Only what is named goes into the mask of optional parameters, and values out of range are refused. */
+/*
+ * Only what is named goes into the mask of optional parameters, and values out of range are
+ * refused.
+ */
 static void attributes_are_named_and_checked(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
@@ -99,7 +108,8 @@ static void attributes_are_named_and_checked(kern::kunit::Test &test)
 	ib_qp_attr attr{};
 	attr.qkey = 0x80010000;
 	attr.pkey_index = 7;
-	const auto named = put_attributes(context, cap, attr, IB_QP_QKEY | IB_QP_PKEY_INDEX, 1, IB_QPT_UD);
+	const auto named =
+		put_attributes(context, cap, attr, IB_QP_QKEY | IB_QP_PKEY_INDEX, 1, IB_QPT_UD);
 	ASSERT_OK(named);
 	EXPECT_EQ(named.value(), wire::qp_opt::qkey | wire::qp_opt::pkey_index);
 	EXPECT_EQ(wire::QpContext::qkey.get(context), 0x80010000u);
@@ -108,10 +118,13 @@ static void attributes_are_named_and_checked(kern::kunit::Test &test)
 	attr.pkey_index = 128;
 	EXPECT_ERROR(put_attributes(context, cap, attr, IB_QP_PKEY_INDEX, 1, IB_QPT_RC), -EINVAL);
 	attr.max_rd_atomic = 200;
-	EXPECT_ERROR(put_attributes(context, cap, attr, IB_QP_MAX_QP_RD_ATOMIC, 1, IB_QPT_RC), -EINVAL);
+	EXPECT_ERROR(put_attributes(context, cap, attr, IB_QP_MAX_QP_RD_ATOMIC, 1, IB_QPT_RC),
+		     -EINVAL);
 }
 
-/* Queues hold at least what was asked for, lie apart, the larger stride first; too much is refused. */
+/*
+ * Queues hold at least what was asked for, lie apart, the larger stride first; too much is refused.
+ */
 static void queues_hold_what_was_asked_for(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
@@ -120,7 +133,10 @@ static void queues_hold_what_was_asked_for(kern::kunit::Test &test)
 		for (u32 sges = 1; sges <= 30; sges++) {
 			ib_qp_init_attr attr{};
 			attr.qp_type = type;
-			attr.cap = {.max_send_wr = 100, .max_recv_wr = 300, .max_send_sge = sges, .max_recv_sge = sges,
+			attr.cap = {.max_send_wr = 100,
+				    .max_recv_wr = 300,
+				    .max_send_sge = sges,
+				    .max_recv_sge = sges,
 				    .max_inline_data = sges * 10};
 			const auto made = plan_queues(cap, attr);
 			ASSERT_OK(made);
@@ -131,10 +147,13 @@ static void queues_hold_what_was_asked_for(kern::kunit::Test &test)
 			EXPECT_GE(plan.max_recv_sge, sges);
 			EXPECT_GE(plan.max_inline, sges * 10);
 			EXPECT_GE(plan.log_sq_stride, 6u);
-			const u32 sq_end = plan.sq_offset + (1u << (plan.log_sq_size + plan.log_sq_stride));
-			const u32 rq_end = plan.rq_offset + (1u << (plan.log_rq_size + plan.log_rq_stride));
+			const u32 sq_end =
+				plan.sq_offset + (1u << (plan.log_sq_size + plan.log_sq_stride));
+			const u32 rq_end =
+				plan.rq_offset + (1u << (plan.log_rq_size + plan.log_rq_stride));
 			EXPECT_TRUE(sq_end == plan.rq_offset || rq_end == plan.sq_offset);
-			EXPECT_EQ(plan.log_rq_stride > plan.log_sq_stride, plan.rq_offset < plan.sq_offset);
+			EXPECT_EQ(plan.log_rq_stride > plan.log_sq_stride,
+				  plan.rq_offset < plan.sq_offset);
 			EXPECT_EQ(plan.bytes, sq_end > rq_end ? sq_end : rq_end);
 		}
 	}
@@ -142,11 +161,18 @@ static void queues_hold_what_was_asked_for(kern::kunit::Test &test)
 	greedy.qp_type = IB_QPT_RC;
 	greedy.cap.max_send_wr = 1 << 20;
 	EXPECT_ERROR(plan_queues(cap, greedy), -EINVAL);
-	greedy.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 62, .max_recv_sge = 1, .max_inline_data = 0};
+	greedy.cap = {.max_send_wr = 1,
+		      .max_recv_wr = 1,
+		      .max_send_sge = 62,
+		      .max_recv_sge = 1,
+		      .max_inline_data = 0};
 	EXPECT_ERROR(plan_queues(cap, greedy), -EINVAL);
 }
 
-/* Inline data of any length is found again by the card's rule: no piece crosses a multiple of 64, each begins on a unit. */
+/*
+ * Inline data of any length is found again by the card's rule: no piece crosses a multiple of 64,
+ * each begins on a unit.
+ */
 static void inline_data_is_found_again(kern::kunit::Test &test)
 {
 	for (u32 offset = 16; offset <= 64; offset += 16) {
@@ -156,19 +182,23 @@ static void inline_data_is_found_again(kern::kunit::Test &test)
 			for (u32 i = 0; i < length; i++)
 				data[i] = static_cast<u8>(i * 7 + 1);
 			__builtin_memset(wqe, 0xcc, sizeof(wqe));
-			const ib_sge sge[2] = {{reinterpret_cast<u64>(data), length / 2, 0},
-					       {reinterpret_cast<u64>(data + length / 2), length - length / 2, 0}};
+			const ib_sge sge[2] = {
+				{reinterpret_cast<u64>(data), length / 2, 0},
+				{reinterpret_cast<u64>(data + length / 2), length - length / 2, 0}};
 			const u8 *end = put_inline_sges(wqe, wqe + offset, 300, sge, 2);
 			ASSERT_TRUE(end != nullptr);
-			ASSERT_EQ(static_cast<u32>(end - wqe), offset + inline_bytes(offset, length));
+			ASSERT_EQ(static_cast<u32>(end - wqe),
+				  offset + inline_bytes(offset, length));
 			u32 at = offset, found = 0;
 			while (at < static_cast<u32>(end - wqe)) {
-				const auto &segment = *reinterpret_cast<const wire::WqeInline *>(wqe + at);
+				const auto &segment =
+					*reinterpret_cast<const wire::WqeInline *>(wqe + at);
 				ASSERT_TRUE(segment.byte_count.value() & wire::WqeData::inline_bit);
 				const u32 part = segment.length();
 				ASSERT_LE(at % 64 + 4 + part, 64u);
 				for (u32 i = 0; i < part; i++)
-					ASSERT_EQ(wqe[at + 4 + i], static_cast<u8>((found + i) * 7 + 1));
+					ASSERT_EQ(wqe[at + 4 + i],
+						  static_cast<u8>((found + i) * 7 + 1));
 				found += part;
 				at = (at + 4 + part + 15) & ~15u;
 			}

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The answers of a plausible card, for tests to use and to spoil (Documentation/connectx.rst, "Reference images").
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The answers of a plausible card, for tests
+// to use and to spoil (Documentation/connectx.rst, "Reference images").
 #pragma once
 #include <hw/connectx/commands.hpp>
 
-namespace connectx::test {
+namespace connectx::test
+{
 
 struct SampleCard {
 	u8 capabilities[0x100] = {};
@@ -26,7 +27,8 @@ struct SampleCard {
 		};
 		for (const auto &row : rows)
 			for (unsigned int i = 0; i < 4; i++)
-				hw::connectx::store_be32(capabilities, row.offset + 4 * i, row.words[i]);
+				hw::connectx::store_be32(capabilities, row.offset + 4 * i,
+							 row.words[i]);
 	}
 	void set(hw::connectx::Field field, u32 value) { field.set(capabilities, value); }
 };

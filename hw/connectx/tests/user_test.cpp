@@ -7,13 +7,18 @@
 using namespace connectx;
 using connectx::test::SampleCard;
 
-namespace {
+namespace
+{
 
 ib_qp_init_attr asked()
 {
 	ib_qp_init_attr attr{};
 	attr.qp_type = IB_QPT_RC;
-	attr.cap = {.max_send_wr = 10, .max_recv_wr = 100, .max_send_sge = 3, .max_recv_sge = 3, .max_inline_data = 20};
+	attr.cap = {.max_send_wr = 10,
+		    .max_recv_wr = 100,
+		    .max_send_sge = 3,
+		    .max_recv_sge = 3,
+		    .max_inline_data = 20};
 	return attr;
 }
 constexpr user_abi::CreateQp said{.buffer = 0x10000,
@@ -44,7 +49,10 @@ void queues_lie_as_the_library_has_them(kern::kunit::Test &test)
 	EXPECT_EQ(plan.max_inline, 20u);
 }
 
-/* The receive queue comes first if its stride is the larger; a type without one has the send queue alone. */
+/*
+ * The receive queue comes first if its stride is the larger; a type without one has the send queue
+ * alone.
+ */
 void the_larger_stride_comes_first(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -92,8 +100,9 @@ void no_word_of_a_program_goes_too_far(kern::kunit::Test &test)
 	u32 strides = 0;
 	while (u32{32} << strides < cap.max_sq_wqe_bytes)
 		strides++;
-	const u32 sizes = cap.log_max_qp_size + 1 < wire::QpContext::no_send_queue ? cap.log_max_qp_size + 1 :
-											wire::QpContext::no_send_queue;
+	const u32 sizes = cap.log_max_qp_size + 1 < wire::QpContext::no_send_queue
+				  ? cap.log_max_qp_size + 1
+				  : wire::QpContext::no_send_queue;
 	EXPECT_EQ(accepted, sizes * strides);
 
 	const auto refused = [&](auto change) {
@@ -111,7 +120,8 @@ void no_word_of_a_program_goes_too_far(kern::kunit::Test &test)
 	refused([](auto &attr, auto &) { attr.qp_type = IB_QPT_XRC_INI; });
 }
 
-KUNIT_SUITE(connectx_user, KUNIT_CASE(queues_lie_as_the_library_has_them), KUNIT_CASE(the_larger_stride_comes_first),
+KUNIT_SUITE(connectx_user, KUNIT_CASE(queues_lie_as_the_library_has_them),
+	    KUNIT_CASE(the_larger_stride_comes_first),
 	    KUNIT_CASE(no_word_of_a_program_goes_too_far));
 
 } // namespace

@@ -61,10 +61,22 @@ static void a_contradiction_is_refused(kern::kunit::Test &test)
 		wire::Field field;
 		u32 value;
 	} spoilt[] = {
-		{Lim::num_ports, 0},	    {Lim::num_ports, 3},       {Lim::log_min_page_size, 16}, {Lim::log_max_qp_size, 16},
-		{Lim::log_max_qp_size, 0},  {Lim::log_max_cq_size, 30}, {Lim::max_sq_wqe_size, 16},   {Lim::max_rq_sge, 0},
-		{Lim::mtt_entry_size, 16},  {Lim::qpc_entry_size, 100}, {Lim::mpt_entry_size, 0},     {Lim::log_uar_size, 63},
-		{Lim::log_max_gids, 6},	    {Lim::max_mtu, 5},		{Lim::max_mtu, 0},	      {Lim::log_max_requester_reads, 20},
+		{Lim::num_ports, 0},
+		{Lim::num_ports, 3},
+		{Lim::log_min_page_size, 16},
+		{Lim::log_max_qp_size, 16},
+		{Lim::log_max_qp_size, 0},
+		{Lim::log_max_cq_size, 30},
+		{Lim::max_sq_wqe_size, 16},
+		{Lim::max_rq_sge, 0},
+		{Lim::mtt_entry_size, 16},
+		{Lim::qpc_entry_size, 100},
+		{Lim::mpt_entry_size, 0},
+		{Lim::log_uar_size, 63},
+		{Lim::log_max_gids, 6},
+		{Lim::max_mtu, 5},
+		{Lim::max_mtu, 0},
+		{Lim::log_max_requester_reads, 20},
 		{Lim::log_max_srq_size, 16},
 	};
 	for (const auto &[field, value] : spoilt) {
@@ -78,7 +90,8 @@ static void a_contradiction_is_refused(kern::kunit::Test &test)
 [[gnu::noinline]] static kern::Result<IcmLayout> layout_of(const SampleCard &card)
 {
 	const auto cap = parse_capabilities(card.limits);
-	return cap ? lay_out_icm(cap.value(), {}) : kern::Result<IcmLayout>(kern::Error{cap.error()});
+	return cap ? lay_out_icm(cap.value(), {})
+		   : kern::Result<IcmLayout>(kern::Error{cap.error()});
 }
 
 /* Regions lie apart, each aligned to its own size or a page, within what the card was told. */
@@ -116,6 +129,8 @@ static void a_card_without_room_is_refused(kern::kunit::Test &test)
 	EXPECT_ERROR(layout_of(card), -ENOSPC);
 }
 
-KUNIT_SUITE(infinihost_capabilities, KUNIT_CASE(a_sound_answer_is_understood), KUNIT_CASE(registers_are_found_by_their_addresses),
-	    KUNIT_CASE(registers_outside_the_bar_are_refused), KUNIT_CASE(a_contradiction_is_refused), KUNIT_CASE(regions_lie_apart),
+KUNIT_SUITE(infinihost_capabilities, KUNIT_CASE(a_sound_answer_is_understood),
+	    KUNIT_CASE(registers_are_found_by_their_addresses),
+	    KUNIT_CASE(registers_outside_the_bar_are_refused),
+	    KUNIT_CASE(a_contradiction_is_refused), KUNIT_CASE(regions_lie_apart),
 	    KUNIT_CASE(a_crowded_card_is_refused), KUNIT_CASE(a_card_without_room_is_refused));

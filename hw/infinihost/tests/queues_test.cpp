@@ -11,9 +11,11 @@
 #include "../user_context.hpp"
 #include "sample_card.hpp"
 
-namespace infinihost {
+namespace infinihost
+{
 
-class Bench final : private FailureListener {
+class Bench final : private FailureListener
+{
 public:
 	static constexpr u32 qpn = 0x10, cqn = 0x21, log_stride = 7, log_entries = 4;
 	static constexpr u32 sq_base = 0x7f000000;
@@ -38,11 +40,17 @@ public:
 	Qp &queue() { return Qp::of(qp()); }
 	Cq &completions() { return Cq::of(cq()); }
 	int poll(int count, ib_wc *wc) { return Cq::poll(cq(), count, wc); }
-	int request_notify(int flags) { return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags)); }
+	int request_notify(int flags)
+	{
+		return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags));
+	}
 	/* An event has been handled. */
 	void count_event() { completions().sequence_++; }
 	void consume_to(u32 index) { completions().consumer_ = index; }
-	const wire::WqeNext &link(u32 slot) const { return *reinterpret_cast<const wire::WqeNext *>(&sends_[slot << log_stride]); }
+	const wire::WqeNext &link(u32 slot) const
+	{
+		return *reinterpret_cast<const wire::WqeNext *>(&sends_[slot << log_stride]);
+	}
 	wire::Cqe &entry(u32 index) { return completions().ring_.at(index); }
 	/* The card has written an entry. */
 	void complete(u32 index, u32 number, u8 opcode, bool send, u32 slot, u8 syndrome = 0)
@@ -60,7 +68,8 @@ public:
 	void send_datagrams() { queue().kind_ = QpKind::datagram; }
 	const wire::WqeDatagram &datagram(u32 slot) const
 	{
-		return *reinterpret_cast<const wire::WqeDatagram *>(&sends_[(slot << log_stride) + sizeof(wire::WqeNext)]);
+		return *reinterpret_cast<const wire::WqeDatagram *>(
+			&sends_[(slot << log_stride) + sizeof(wire::WqeNext)]);
 	}
 	u64 bogus_entries() { return completions().bogus_entries_; }
 	u64 doorbell(u64 offset) const { return page_.read_be64(offset); }
@@ -80,10 +89,11 @@ private:
 	static constexpr u64 page_offset = u64{2} * wire::uar::page_size;
 
 	/* The midlayer allocates to a cache line; this is not. */
-	template <class Verbs>
+	template<class Verbs>
 	static Verbs *aligned(std::byte *memory)
 	{
-		return reinterpret_cast<Verbs *>(kern::align_up(reinterpret_cast<u64>(memory), u64{kern::cache_line}));
+		return reinterpret_cast<Verbs *>(
+			kern::align_up(reinterpret_cast<u64>(memory), u64{kern::cache_line}));
 	}
 	ib_cq *cq() { return aligned<ib_cq>(cq_); }
 	void card_failed(const char *) override {}
@@ -92,11 +102,14 @@ private:
 	{
 		if (!device_.native())
 			return kern::Error{-ENOMEM};
-		bar0_memory_ = TRY(kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
+		bar0_memory_ = TRY(
+			kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
 		bar0_ = kern::Mmio::over_memory(bar0_memory_.data(), wire::bar0::size);
-		sends_ = TRY(kern::make_array<u8>(kern::Gfp::kernel, size_t{1} << (log_sends + log_stride)));
+		sends_ = TRY(kern::make_array<u8>(kern::Gfp::kernel,
+						  size_t{1} << (log_sends + log_stride)));
 		ids_ = TRY(kern::make_array<u64>(kern::Gfp::kernel, size_t{1} << log_sends));
-		hca_.commands_ = TRY(CommandInterface::create(bar0_, device_.native(), HandOver::go, *this));
+		hca_.commands_ =
+			TRY(CommandInterface::create(bar0_, device_.native(), HandOver::go, *this));
 		hca_.capabilities_.reserved_uars = 1;
 		hca_.qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, 32));
 		Qp::Object::construct(qp(), hca_, *qp());
@@ -140,7 +153,9 @@ private:
 	u64 registers_[wire::uar::page_size / 8] = {};
 	kern::Mmio bar0_;
 	const kern::Mmio page_ = kern::Mmio::over_memory(registers_, sizeof(registers_));
-	const kern::Mmio uar_ = kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset, page_offset + sizeof(registers_));
+	const kern::Mmio uar_ =
+		kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset,
+					page_offset + sizeof(registers_));
 	Hca hca_{kern::pci::Device(nullptr), bar0_, uar_, *this};
 };
 
@@ -149,9 +164,11 @@ private:
 using namespace infinihost;
 using infinihost::test::SampleCard;
 
-namespace {
+namespace
+{
 
-constexpr u32 send_opcode = static_cast<u32>(wire::WqeOpcode::send), write_opcode = static_cast<u32>(wire::WqeOpcode::rdma_write);
+constexpr u32 send_opcode = static_cast<u32>(wire::WqeOpcode::send),
+	      write_opcode = static_cast<u32>(wire::WqeOpcode::rdma_write);
 
 /* As many sends of a QP in a list, the first with this number. */
 struct Sends {
@@ -171,7 +188,10 @@ struct Sends {
 	const ib_send_wr *list() const { return &requests[0].wr; }
 };
 
-/* A descriptor is described by the one before it, the first one by the last of the ring, and once more by the doorbell. */
+/*
+ * A descriptor is described by the one before it, the first one by the last of the ring, and once
+ * more by the doorbell.
+ */
 void a_send_is_described_by_the_one_before(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -201,7 +221,10 @@ void a_send_is_described_by_the_one_before(kern::kunit::Test &test)
 	EXPECT_EQ(bench.send_record(), 2u);
 }
 
-/* What a place says of the one behind it stays while that may not have been executed, though the place itself is used again. */
+/*
+ * What a place says of the one behind it stays while that may not have been executed, though the
+ * place itself is used again.
+ */
 void a_place_used_again_keeps_its_link(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -222,7 +245,8 @@ void a_place_used_again_keeps_its_link(kern::kunit::Test &test)
 	EXPECT_EQ(bench.link(0).opcode(), write_opcode);
 	EXPECT_EQ(bench.link(0).units(), 3u);
 	EXPECT_EQ(bench.link(3).opcode(), send_opcode);
-	EXPECT_EQ(bench.doorbell(wire::uar::send_doorbell) >> 32, u64{1 << 24 | 4 << 8 | send_opcode});
+	EXPECT_EQ(bench.doorbell(wire::uar::send_doorbell) >> 32,
+		  u64{1 << 24 | 4 << 8 | send_opcode});
 }
 
 /* A doorbell tells of 255 at most. */
@@ -240,11 +264,15 @@ void a_long_list_takes_more_doorbells(kern::kunit::Test &test)
 		requests.value()[i].next = i + 1 < 300 ? &requests.value()[i + 1] : nullptr;
 	}
 	EXPECT_EQ(bench.queue().post_send(&requests.value()[0], &bad), 0);
-	EXPECT_EQ(bench.doorbell(wire::uar::send_doorbell) >> 32, u64{45 << 24 | 255 << 8 | send_opcode});
+	EXPECT_EQ(bench.doorbell(wire::uar::send_doorbell) >> 32,
+		  u64{45 << 24 | 255 << 8 | send_opcode});
 	EXPECT_EQ(bench.send_record(), 300u);
 }
 
-/* A card names a QP of which there can be none, in each way that looks like "the one before" to a CQ that has had none. */
+/*
+ * A card names a QP of which there can be none, in each way that looks like "the one before" to a
+ * CQ that has had none.
+ */
 void no_qp_is_found_by_a_number_that_is_too_long(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -254,12 +282,16 @@ void no_qp_is_found_by_a_number_that_is_too_long(kern::kunit::Test &test)
 
 	bench.complete(0, 0xffffffff, send_opcode, true, 0);
 	bench.complete(1, 0x7fffffff, send_opcode, true, 0);
-	bench.complete(2, 0x7fffffff, wire::Cqe::send_error, true, 0, static_cast<u8>(wire::CqeSyndrome::flushed));
+	bench.complete(2, 0x7fffffff, wire::Cqe::send_error, true, 0,
+		       static_cast<u8>(wire::CqeSyndrome::flushed));
 	EXPECT_EQ(bench.poll(4, wc), 0);
 	EXPECT_EQ(bench.bogus_entries(), u64{3});
 }
 
-/* Entries become completions by the addresses of their requests; those before, which did not ask for one, are over with them. */
+/*
+ * Entries become completions by the addresses of their requests; those before, which did not ask
+ * for one, are over with them.
+ */
 void completions_are_found_by_address(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -274,7 +306,8 @@ void completions_are_found_by_address(kern::kunit::Test &test)
 	// Of no QP of this queue, then of no request.
 	bench.complete(1, Bench::qpn + 1, send_opcode, true, 2);
 	bench.complete(2, Bench::qpn, send_opcode, true, 0);
-	bench.complete(3, Bench::qpn, wire::Cqe::send_error, true, 2, static_cast<u8>(wire::CqeSyndrome::flushed));
+	bench.complete(3, Bench::qpn, wire::Cqe::send_error, true, 2,
+		       static_cast<u8>(wire::CqeSyndrome::flushed));
 	EXPECT_EQ(bench.poll(4, wc), 2);
 	EXPECT_EQ(wc[0].wr_id, u64{11});
 	EXPECT_EQ(wc[0].status, IB_WC_SUCCESS);
@@ -301,7 +334,8 @@ void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
 	Sends two(20, 2);
 	ASSERT_EQ(bench.queue().post_send(two.list(), &bad), 0);
 	bench.complete(0, Bench::qpn, send_opcode, true, 0);
-	bench.complete(1, Bench::qpn, wire::Cqe::send_error, true, 1, static_cast<u8>(wire::CqeSyndrome::flushed));
+	bench.complete(1, Bench::qpn, wire::Cqe::send_error, true, 1,
+		       static_cast<u8>(wire::CqeSyndrome::flushed));
 	EXPECT_EQ(bench.bury(), 2u);
 	EXPECT_EQ(bench.poll(4, wc), 2);
 	EXPECT_EQ(wc[0].wr_id, u64{20});
@@ -312,8 +346,8 @@ void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
 }
 
 /*
- * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion; each arming after an event has the
- * next number (NOTIFY-06).
+ * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion;
+ * each arming after an event has the next number (NOTIFY-06).
  */
 void notify_05_arming_looks_at_nothing(kern::kunit::Test &test)
 {
@@ -324,11 +358,13 @@ void notify_05_arming_looks_at_nothing(kern::kunit::Test &test)
 	for (u32 event = 0; event < 5; event++, bench.count_event()) {
 		const u32 sequence = (event + 1) & 3;
 		EXPECT_EQ(bench.request_notify(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
-		EXPECT_EQ(bench.doorbell(wire::uar::cq_doorbell) >> 32, u64{sequence << 28 | 2 << 24 | Bench::cqn});
+		EXPECT_EQ(bench.doorbell(wire::uar::cq_doorbell) >> 32,
+			  u64{sequence << 28 | 2 << 24 | Bench::cqn});
 		EXPECT_EQ(bench.arm_record(1), Bench::cqn << 8 | 2u << 5 | sequence << 3 | 2);
 		EXPECT_EQ(bench.arm_record(0), bench.consumer_record());
 	}
-	for (const int flags : {0, static_cast<int>(IB_CQ_SOLICITED_MASK), static_cast<int>(IB_CQ_REPORT_MISSED_EVENTS), 16})
+	for (const int flags : {0, static_cast<int>(IB_CQ_SOLICITED_MASK),
+				static_cast<int>(IB_CQ_REPORT_MISSED_EVENTS), 16})
 		EXPECT_EQ(bench.request_notify(flags), -EINVAL);
 }
 
@@ -372,7 +408,9 @@ void address_vectors_are_as_the_card_reads_them(kern::kunit::Test &test)
 	EXPECT_EQ(static_rate(cap, IB_RATE_5_GBPS, sdr_4x_tenths), rate_code::quarter);
 }
 
-/* A request has its own copy of the address: its handle may change, or go, as soon as it is posted. */
+/*
+ * A request has its own copy of the address: its handle may change, or go, as soon as it is posted.
+ */
 void a_posted_request_keeps_its_address(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -380,9 +418,11 @@ void a_posted_request_keeps_its_address(kern::kunit::Test &test)
 	Bench &bench = *made.value();
 	bench.send_datagrams();
 
-	auto memory = kern::make_array<std::byte>(kern::Gfp::kernel, sizeof(Ah::Object) + kern::cache_line);
+	auto memory = kern::make_array<std::byte>(kern::Gfp::kernel,
+						  sizeof(Ah::Object) + kern::cache_line);
 	ASSERT_OK(memory);
-	auto *const ah = reinterpret_cast<ib_ah *>(kern::align_up(reinterpret_cast<u64>(memory.value().data()), u64{kern::cache_line}));
+	auto *const ah = reinterpret_cast<ib_ah *>(kern::align_up(
+		reinterpret_cast<u64>(memory.value().data()), u64{kern::cache_line}));
 	wire::AddressVector vector{};
 	vector.dlid = 0x1234;
 	Ah::Object::construct(ah, vector, rdma_ah_attr{});
@@ -399,7 +439,10 @@ void a_posted_request_keeps_its_address(kern::kunit::Test &test)
 	EXPECT_EQ(bench.datagram(0).qpn(), 0x77u);
 }
 
-/* Queues are powers of two that hold what is asked for, and more than the card's descriptors hold is refused. */
+/*
+ * Queues are powers of two that hold what is asked for, and more than the card's descriptors hold
+ * is refused.
+ */
 void queues_hold_what_is_asked_for(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -408,7 +451,11 @@ void queues_hold_what_is_asked_for(kern::kunit::Test &test)
 	for (const ib_qp_type type : {IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI}) {
 		ib_qp_init_attr attr{};
 		attr.qp_type = type;
-		attr.cap = {.max_send_wr = 100, .max_recv_wr = 33, .max_send_sge = 4, .max_recv_sge = 3, .max_inline_data = 100};
+		attr.cap = {.max_send_wr = 100,
+			    .max_recv_wr = 33,
+			    .max_send_sge = 4,
+			    .max_recv_sge = 3,
+			    .max_inline_data = 100};
 		const auto planned = plan_queues(cap.value(), attr);
 		ASSERT_OK(planned);
 		const QpGeometry &plan = planned.value();
@@ -419,10 +466,14 @@ void queues_hold_what_is_asked_for(kern::kunit::Test &test)
 		EXPECT_GE(plan.max_inline, 100u);
 		EXPECT_GE(plan.log_rq_stride, 6u);
 		EXPECT_GE(plan.sq_offset, 1u << (plan.log_rq_size + plan.log_rq_stride));
-		EXPECT_EQ(plan.bytes, plan.sq_offset + (1u << (plan.log_sq_size + plan.log_sq_stride)));
+		EXPECT_EQ(plan.bytes,
+			  plan.sq_offset + (1u << (plan.log_sq_size + plan.log_sq_stride)));
 	}
-	const ib_qp_cap too_much[] = {
-		{.max_send_wr = 16385}, {.max_recv_wr = 16385}, {.max_send_sge = 60}, {.max_recv_sge = 60}, {.max_inline_data = 1000}};
+	const ib_qp_cap too_much[] = {{.max_send_wr = 16385},
+				      {.max_recv_wr = 16385},
+				      {.max_send_sge = 60},
+				      {.max_recv_sge = 60},
+				      {.max_inline_data = 1000}};
 	for (const ib_qp_cap &want : too_much) {
 		ib_qp_init_attr attr{};
 		attr.qp_type = IB_QPT_RC;
@@ -438,7 +489,8 @@ void members_are_marked(kern::kunit::Test &test)
 	u8 entry[sizeof(wire::McgHeader) + room * wire::McgMember::size] = {};
 	EXPECT_EQ(marked_group.count(entry, room), 0u);
 	for (u32 i = 0; i < room; i++) {
-		wire::store_be32(entry, MarkedGroup::place(i), (0x14 + i) | marked_group.member_flags(true));
+		wire::store_be32(entry, MarkedGroup::place(i),
+				 (0x14 + i) | marked_group.member_flags(true));
 		marked_group.set_count(entry, i + 1, room);
 		EXPECT_EQ(marked_group.count(entry, room), i + 1);
 	}
@@ -447,8 +499,8 @@ void members_are_marked(kern::kunit::Test &test)
 }
 
 /*
- * What a program says that its queue lies in must be a region of its own, by key and by domain; and that stays as long as the queue
- * does, or the card would write into whatever has the key next.
+ * What a program says that its queue lies in must be a region of its own, by key and by domain; and
+ * that stays as long as the queue does, or the card would write into whatever has the key next.
  */
 void a_queue_lies_in_a_region_of_its_program(kern::kunit::Test &test)
 {
@@ -480,8 +532,14 @@ void a_queue_lies_in_a_region_of_its_program(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before), KUNIT_CASE(a_place_used_again_keeps_its_link),
-	    KUNIT_CASE(a_long_list_takes_more_doorbells), KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long), KUNIT_CASE(completions_are_found_by_address),
-	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp), KUNIT_CASE(notify_05_arming_looks_at_nothing),
-	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them), KUNIT_CASE(a_posted_request_keeps_its_address),
-	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked), KUNIT_CASE(a_queue_lies_in_a_region_of_its_program));
+KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before),
+	    KUNIT_CASE(a_place_used_again_keeps_its_link),
+	    KUNIT_CASE(a_long_list_takes_more_doorbells),
+	    KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long),
+	    KUNIT_CASE(completions_are_found_by_address),
+	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp),
+	    KUNIT_CASE(notify_05_arming_looks_at_nothing),
+	    KUNIT_CASE(address_vectors_are_as_the_card_reads_them),
+	    KUNIT_CASE(a_posted_request_keeps_its_address),
+	    KUNIT_CASE(queues_hold_what_is_asked_for), KUNIT_CASE(members_are_marked),
+	    KUNIT_CASE(a_queue_lies_in_a_region_of_its_program));

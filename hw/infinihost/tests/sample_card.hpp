@@ -3,7 +3,8 @@
 #pragma once
 #include <hw/infinihost/commands.hpp>
 
-namespace infinihost::test {
+namespace infinihost::test
+{
 
 struct SampleCard {
 	u8 limits[0x100] = {};
@@ -26,7 +27,8 @@ struct SampleCard {
 		};
 		for (const auto &row : rows)
 			for (unsigned int i = 0; i < 4; i++)
-				hw::infinihost::store_be32(limits, row.offset + 4 * i, row.words[i]);
+				hw::infinihost::store_be32(limits, row.offset + 4 * i,
+							   row.words[i]);
 	}
 	void set(hw::infinihost::Field field, u32 value) { field.set(limits, value); }
 };

@@ -7,13 +7,18 @@
 using namespace infinihost;
 using infinihost::test::SampleCard;
 
-namespace {
+namespace
+{
 
 ib_qp_init_attr asked(ib_qp_type type)
 {
 	ib_qp_init_attr attr{};
 	attr.qp_type = type;
-	attr.cap = {.max_send_wr = 10, .max_recv_wr = 100, .max_send_sge = 3, .max_recv_sge = 3, .max_inline_data = 20};
+	attr.cap = {.max_send_wr = 10,
+		    .max_recv_wr = 100,
+		    .max_send_sge = 3,
+		    .max_recv_sge = 3,
+		    .max_inline_data = 20};
 	return attr;
 }
 
@@ -26,12 +31,12 @@ void queues_lie_as_the_library_has_them(kern::kunit::Test &test)
 		ib_qp_type type;
 		u32 sges, inlined, log_stride;
 	} rows[] = {
-		{IB_QPT_RC, 3, 20, 7},	// 16 + 16 + 48
-		{IB_QPT_RC, 1, 0, 6},	// an atomic with a piece: 16 + 16 + 16 + 16
-		{IB_QPT_UC, 1, 0, 6},	// 16 + 16 + 16
-		{IB_QPT_UC, 0, 0, 6},	// the place to bind a window
-		{IB_QPT_UC, 2, 29, 7},	// 4 + 29 bytes are three pieces
-		{IB_QPT_UD, 3, 20, 7},	// 16 + 48 + 48
+		{IB_QPT_RC, 3, 20, 7},  // 16 + 16 + 48
+		{IB_QPT_RC, 1, 0, 6},   // an atomic with a piece: 16 + 16 + 16 + 16
+		{IB_QPT_UC, 1, 0, 6},   // 16 + 16 + 16
+		{IB_QPT_UC, 0, 0, 6},   // the place to bind a window
+		{IB_QPT_UC, 2, 29, 7},  // 4 + 29 bytes are three pieces
+		{IB_QPT_UD, 3, 20, 7},  // 16 + 48 + 48
 		{IB_QPT_UD, 1, 236, 9}, // 16 + 48 + 240
 	};
 	for (const auto &row : rows) {
@@ -52,7 +57,10 @@ void queues_lie_as_the_library_has_them(kern::kunit::Test &test)
 	}
 }
 
-/* A queue that nobody asked for takes no place; beside an SRQ, one that was asked for does; the send queue begins at a border of its stride. */
+/*
+ * A queue that nobody asked for takes no place; beside an SRQ, one that was asked for does; the
+ * send queue begins at a border of its stride.
+ */
 void what_is_not_asked_for_takes_no_place(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -82,7 +90,9 @@ void what_is_not_asked_for_takes_no_place(kern::kunit::Test &test)
 	EXPECT_EQ(receives.value().bytes, 512u);
 }
 
-/* Whatever a program asks for, a plan is one that the card's contexts can name, or there is none. */
+/*
+ * Whatever a program asks for, a plan is one that the card's contexts can name, or there is none.
+ */
 void no_word_of_a_program_goes_too_far(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -115,7 +125,8 @@ void no_word_of_a_program_goes_too_far(kern::kunit::Test &test)
 	EXPECT_EQ(largest.value().log_sq_size, 14u);
 }
 
-KUNIT_SUITE(infinihost_user, KUNIT_CASE(queues_lie_as_the_library_has_them), KUNIT_CASE(what_is_not_asked_for_takes_no_place),
+KUNIT_SUITE(infinihost_user, KUNIT_CASE(queues_lie_as_the_library_has_them),
+	    KUNIT_CASE(what_is_not_asked_for_takes_no_place),
 	    KUNIT_CASE(no_word_of_a_program_goes_too_far));
 
 } // namespace

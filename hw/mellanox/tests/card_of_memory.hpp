@@ -5,7 +5,8 @@
 #include <kern/time.hpp>
 #include "../command.hpp"
 
-namespace mellanox::test {
+namespace mellanox::test
+{
 
 struct CardOfMemory {
 	static constexpr size_t bar_size = 1 << 20;
@@ -31,7 +32,10 @@ struct CardOfMemory {
 		return commands->use_events(1).error() == 0;
 	}
 	u32 control() { return bar0.read_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::control); }
-	void set_control(u32 value) { bar0.write_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::control, value); }
+	void set_control(u32 value)
+	{
+		bar0.write_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::control, value);
+	}
 	bool is_asked() { return hw::mellanox::hcr::go.of(control()) != 0; }
 	/* Waits for a command. */
 	void await()
@@ -39,11 +43,15 @@ struct CardOfMemory {
 		while (!is_asked())
 			kern::sleep_ms(1);
 	}
-	/* Waits for a command that asks for an event, and takes it out of the register: what answer() is to be told. */
+	/*
+	 * Waits for a command that asks for an event, and takes it out of the register: what
+	 * answer() is to be told.
+	 */
 	u16 take()
 	{
 		await();
-		const auto token = hw::mellanox::hcr::token.of(bar0.read_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::token.offset));
+		const auto token = hw::mellanox::hcr::token.of(
+			bar0.read_be32(hw::mellanox::hcr::at + hw::mellanox::hcr::token.offset));
 		set_control(0);
 		return static_cast<u16>(token);
 	}

@@ -5,7 +5,8 @@
 using mellanox::test::CardOfMemory;
 namespace wire = hw::mellanox;
 
-namespace {
+namespace
+{
 
 /* A card that has left the bus, and who hears of it: the first stays until he is let go. */
 struct Gone final : CardOfMemory, mellanox::FailureListener {
@@ -26,8 +27,8 @@ struct Gone final : CardOfMemory, mellanox::FailureListener {
 };
 
 /*
- * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told so, the second to find out as little as
- * the first, before the card has been cut off from memory.
+ * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told
+ * so, the second to find out as little as the first, before the card has been cut off from memory.
  */
 void a_card_has_failed_when_it_is_cut_off(kern::kunit::Test &test)
 {
@@ -53,12 +54,16 @@ struct Slow final : CardOfMemory, mellanox::FailureListener {
 	void card_failed(const char *) override {}
 	int run()
 	{
-		const auto done = commands->execute({.opcode = wire::Opcode::sw2hw_mpt, .answer = mellanox::Answer::at_once});
+		const auto done = commands->execute(
+			{.opcode = wire::Opcode::sw2hw_mpt, .answer = mellanox::Answer::at_once});
 		return done ? static_cast<int>(done.value()) : done.error();
 	}
 };
 
-/* A command whose answer is in the register asks for no event, and waits for none, though other commands do. */
+/*
+ * A command whose answer is in the register asks for no event, and waits for none, though other
+ * commands do.
+ */
 void an_answer_at_once_is_in_the_register(kern::kunit::Test &test)
 {
 	Slow card;
@@ -74,4 +79,5 @@ void an_answer_at_once_is_in_the_register(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off), KUNIT_CASE(an_answer_at_once_is_in_the_register));
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(a_card_has_failed_when_it_is_cut_off),
+	    KUNIT_CASE(an_answer_at_once_is_in_the_register));

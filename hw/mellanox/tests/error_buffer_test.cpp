@@ -4,11 +4,15 @@
 
 using mellanox::ErrorBuffer;
 
-namespace {
+namespace
+{
 
 constexpr u32 said = 0x03000001;
 
-/* A card that has broken down says so in whichever word it likes of those that count, and in none that are details. */
+/*
+ * A card that has broken down says so in whichever word it likes of those that count, and in none
+ * that are details.
+ */
 void any_telling_word_is_heard(kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
@@ -38,6 +42,7 @@ void its_bounds_are_kept(kern::kunit::Test &test)
 	EXPECT_EQ(told, 16u);
 }
 
-KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_telling_word_is_heard), KUNIT_CASE(its_bounds_are_kept));
+KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_telling_word_is_heard),
+	    KUNIT_CASE(its_bounds_are_kept));
 
 } // namespace

@@ -46,7 +46,9 @@ static void an_empty_range_is_refused(kern::kunit::Test &test)
 	EXPECT_ERROR(NumberAllocator::create(5, 5), -EINVAL);
 }
 
-/* Runs are aligned to their size and do not overlap; when all are back, the whole can be had again. */
+/*
+ * Runs are aligned to their size and do not overlap; when all are back, the whole can be had again.
+ */
 static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 {
 	constexpr unsigned int log_size = 10;
@@ -64,7 +66,8 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 		Run &run = runs[slot];
 		if (run.live) {
 			for (u32 i = 0; i < 1u << run.order; i++)
-				ASSERT_EQ(std::exchange(owner[run.first + i], u16{0}), static_cast<u16>(slot + 1));
+				ASSERT_EQ(std::exchange(owner[run.first + i], u16{0}),
+					  static_cast<u16>(slot + 1));
 			buddy->free(run.first, run.order);
 			run.live = false;
 			continue;
@@ -77,7 +80,8 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 		run.live = true;
 		ASSERT_EQ(run.first & ((1u << run.order) - 1), 0u);
 		for (u32 i = 0; i < 1u << run.order; i++)
-			ASSERT_EQ(std::exchange(owner[run.first + i], static_cast<u16>(slot + 1)), u16{0});
+			ASSERT_EQ(std::exchange(owner[run.first + i], static_cast<u16>(slot + 1)),
+				  u16{0});
 	}
 	for (const Run &run : runs)
 		if (run.live)
@@ -88,7 +92,10 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 	EXPECT_ERROR(buddy->allocate(0), -ENOSPC);
 }
 
-/* Who is to leave some gets none of the last, however they lie; others do, and what is given back counts again. */
+/*
+ * Who is to leave some gets none of the last, however they lie; others do, and what is given back
+ * counts again.
+ */
 static void some_are_kept_for_others(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
@@ -104,5 +111,6 @@ static void some_are_kept_for_others(kern::kunit::Test &test)
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(connectx_numbers, KUNIT_CASE(some_are_kept_for_others), KUNIT_CASE(numbers_are_given_once), KUNIT_CASE(a_freed_number_rests),
+KUNIT_SUITE(connectx_numbers, KUNIT_CASE(some_are_kept_for_others),
+	    KUNIT_CASE(numbers_are_given_once), KUNIT_CASE(a_freed_number_rests),
 	    KUNIT_CASE(an_empty_range_is_refused), KUNIT_CASE(runs_are_aligned_and_apart));

@@ -5,7 +5,8 @@
 
 using mellanox::test::CardOfMemory;
 
-namespace {
+namespace
+{
 
 /* A card with a port, whose agent says nothing but zeroes. */
 struct Ported final : mellanox::FailureListener, mellanox::PortControl {
@@ -19,7 +20,8 @@ struct Ported final : mellanox::FailureListener, mellanox::PortControl {
 	{
 		if (!card.begin(mellanox::HandOver::go, *this, 0))
 			return false;
-		auto making = kern::Thread::create("weft-making", kern::method<&Ported::make>, this);
+		auto making =
+			kern::Thread::create("weft-making", kern::method<&Ported::make>, this);
 		if (!making.ok())
 			return false;
 		for (unsigned int i = 0; i < questions; i++)
@@ -32,7 +34,9 @@ struct Ported final : mellanox::FailureListener, mellanox::PortControl {
 	kern::Result<> set_capabilities(u32, u32, bool) override { return {}; }
 	int make()
 	{
-		auto made = mellanox::Port::create(*card.commands, *this, 1, {.max_mtu = 5, .gids = 8, .pkeys = 32, .max_vls = 1}, 30);
+		auto made = mellanox::Port::create(
+			*card.commands, *this, 1,
+			{.max_mtu = 5, .gids = 8, .pkeys = 32, .max_vls = 1}, 30);
 		if (!made)
 			return made.error();
 		port = made.take();
@@ -41,7 +45,10 @@ struct Ported final : mellanox::FailureListener, mellanox::PortControl {
 	int read() { return port->read_tables().error(); }
 };
 
-/* Who has begun to read the tables later has seen more of what happened: nobody overtakes him, to put in their place what was before. */
+/*
+ * Who has begun to read the tables later has seen more of what happened: nobody overtakes him, to
+ * put in their place what was before.
+ */
 void readers_of_tables_come_one_after_the_other(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's registers and its Ethernet rings: what its model (tools/ammasso) and its driver (hw/ammasso) agree on.
+ * The Ammasso 1100's registers and its Ethernet rings: what its model (tools/ammasso) and its
+ * driver (hw/ammasso) agree on.
  *
- * BAR 0 is little-endian. All of BAR 4 is big-endian. Of what lies in the host's memory, the header before a received frame alone is
- * little-endian.
+ * BAR 0 is little-endian. All of BAR 4 is big-endian. Of what lies in the host's memory, the header
+ * before a received frame alone is little-endian.
  */
 #pragma once
 
@@ -118,7 +119,9 @@ inline constexpr size_t size = 16;
 } // namespace receive
 static_assert(receive_ring + receive_entries * receive::size == transmit_ring);
 
-/* Written with the index: forget every buffer. The card answers by its own index, without the bit. */
+/*
+ * Written with the index: forget every buffer. The card answers by its own index, without the bit.
+ */
 inline constexpr uint32_t receive_quiesce = 1u << 31;
 
 enum class ReceiveStatus : uint16_t {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Mailbox layouts of commands; opcodes, status codes and what the family has in common are in <hw/mellanox/commands.hpp>.
- * (Documentation/connectx.rst, "Command interface" and "Mailbox layouts")
+ * Mailbox layouts of commands; opcodes, status codes and what the family has in common are in
+ * <hw/mellanox/commands.hpp>. (Documentation/connectx.rst, "Command interface" and "Mailbox
+ * layouts")
  */
 #pragma once
 

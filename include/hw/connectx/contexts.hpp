@@ -60,7 +60,7 @@ struct QpContext : Storage<0xf8> {
 	static constexpr Field log_rq_size{0x08, 22, 19};
 	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
 	static constexpr Field sq_no_prefetch{0x08, 15, 15};
-	static constexpr Field log_sq_size{0x08, 14, 11}; /* or no_send_queue */
+	static constexpr Field log_sq_size{0x08, 14, 11};  /* or no_send_queue */
 	static constexpr Field log_sq_stride{0x08, 10, 8}; /* less 4 */
 	/* More than there can be: what Linux, too, says of the target of XRC. */
 	static constexpr std::uint32_t no_send_queue = 15;
@@ -169,7 +169,7 @@ static_assert(sizeof(SrqContext) == 48);
 
 /* A memory protection entry: one memory region or window. */
 struct MptEntry : mellanox::MptEntry {
-	static constexpr Field qpn{0x04, 31, 8};     /* of a type-2 window */
+	static constexpr Field qpn{0x04, 31, 8}; /* of a type-2 window */
 	static constexpr Field bound_to_qp{0x04, 7, 7};
 	static constexpr Field remote_access_enable{0x0c, 28, 28};
 	static constexpr Field fast_register_enable{0x0c, 27, 27};

@@ -229,7 +229,10 @@ static_assert(sizeof(SrqNext) == 16 && offsetof(SrqNext, next_index) == 2);
 /* Send doorbell: the QP number above eight zero bits, written at this offset of a UAR page. */
 constexpr unsigned send_doorbell_offset = 0x14;
 constexpr unsigned send_doorbell_qpn_shift = 8;
-/* Set in the number of an XRC target QP, on the wire and in completions, too; its context lies by the rest. */
+/*
+ * Set in the number of an XRC target QP, on the wire and in completions, too; its context lies by
+ * the rest.
+ */
 constexpr std::uint32_t xrc_target_qpn = 1u << 23;
 
 } // namespace hw::connectx

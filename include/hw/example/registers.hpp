@@ -2,11 +2,12 @@
 /*
  * The example device, whole: what its model (tools/example) and its driver (hw/example) agree on.
  *
- * It carries bytes from one place of its machine's memory to another. It has one register, one queue of requests in memory, and
- * one interrupt (MSI-X vector 0). All numbers are little-endian.
+ * It carries bytes from one place of its machine's memory to another. It has one register, one
+ * queue of requests in memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.
  *
- * A write to the doorbell says where the queue is and how many requests have been posted since the queue was first named, modulo
- * `counts`; the requests are carried out in order, each gets a status, and then comes an interrupt, which may be for several.
+ * A write to the doorbell says where the queue is and how many requests have been posted since the
+ * queue was first named, modulo `counts`; the requests are carried out in order, each gets a
+ * status, and then comes an interrupt, which may be for several.
  */
 #pragma once
 
@@ -29,9 +30,10 @@ inline constexpr uint64_t count_mask = counts - 1;
 
 /* Read: the state in the low byte. */
 enum class State : uint8_t {
-	idle = 0,    /* no queue: after power-on, a reset, and when the device may not access memory */
+	idle = 0, /* no queue: after power-on, a reset, and when the device may not access memory */
 	running = 1, /* has one */
-	failed = 2,  /* the driver has broken a rule, or the queue is out of reach; until a reset or until bus mastering ends */
+	failed =
+		2, /* the driver has broken a rule, or the queue is out of reach; until a reset or until bus mastering ends */
 };
 
 /* BAR 2: what is MSI-X's. */
@@ -56,6 +58,7 @@ struct Request {
 	uint64_t reserved;
 };
 static_assert(sizeof(Request) == 32 && offsetof(Request, status) == 20);
-static_assert(queue_entries * sizeof(Request) <= counts, "the queue lies in one page, which the doorbell names");
+static_assert(queue_entries * sizeof(Request) <= counts,
+	      "the queue lies in one page, which the doorbell names");
 
 } // namespace hw::example

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands of the InfiniHost III where they are not those of its family (hw/mellanox/commands.hpp): opcodes that only it has, and
- * mailboxes. (Documentation/infinihost.rst, "Commands")
+ * Commands of the InfiniHost III where they are not those of its family (hw/mellanox/commands.hpp):
+ * opcodes that only it has, and mailboxes. (Documentation/infinihost.rst, "Commands")
  */
 #pragma once
 

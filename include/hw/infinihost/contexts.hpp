@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the InfiniHost III's objects as they stand in command mailboxes. (Documentation/infinihost.rst, "Contexts")
+ * The contexts of the InfiniHost III's objects as they stand in command mailboxes.
+ * (Documentation/infinihost.rst, "Contexts")
  */
 #pragma once
 
@@ -88,7 +89,8 @@ struct QpContext : Storage<0x100> {
 	static constexpr Field signal_all_receives{0x90, 3, 3};
 	static constexpr Field min_rnr_timer{0x94, 28, 24};
 	static constexpr Field next_receive_psn{0x94, 23, 0};
-	static constexpr Field rdb_address{0x98, 31, 5}; /* low dword of the place of its entries in ICM */
+	static constexpr Field rdb_address{0x98, 31,
+					   5}; /* low dword of the place of its entries in ICM */
 	static constexpr Field receive_cqn{0x9c, 23, 0};
 	static constexpr Field receive_base{0xa0, 31, 6};
 	static constexpr Field receive_record{0xa4, 31, 0};
@@ -160,8 +162,8 @@ static_assert(sizeof(SrqContext) == 48);
 inline constexpr uint32_t log_mtt_segment = 3;
 
 struct MptEntry : mellanox::MptEntry {
-	static constexpr Field log_page_size{0x04, 4, 0}; /* less 12 */
-	static constexpr uint64_t whole = ~uint64_t{0}; /* a length: everything */
+	static constexpr Field log_page_size{0x04, 4, 0};  /* less 12 */
+	static constexpr uint64_t whole = ~uint64_t{0};    /* a length: everything */
 	static constexpr Field64 mtt_address{0x2c, 63, 3}; /* in ICM, absolute */
 };
 static_assert(sizeof(MptEntry) == 64);

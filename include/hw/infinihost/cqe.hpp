@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queue entries of the InfiniHost III. An entry is the card's as long as its owner bit is set, whatever the lap; software
- * sets it again. (Documentation/infinihost.rst, "Completions")
+ * Completion queue entries of the InfiniHost III. An entry is the card's as long as its owner bit
+ * is set, whatever the lap; software sets it again. (Documentation/infinihost.rst, "Completions")
  */
 #pragma once
 
@@ -19,7 +19,10 @@ struct Cqe {
 	be32 eec_word;
 	be32 remote_qpn;
 	be32 source_word;
-	/* Immediate data; else the P_Key index in the upper half. Of an error: syndrome in the top byte. */
+	/*
+	 * Immediate data; else the P_Key index in the upper half. Of an error: syndrome in the top
+	 * byte.
+	 */
 	be32 immediate;
 	be32 byte_count;
 	be32 wqe_address; /* units of 64 bytes */
@@ -37,11 +40,18 @@ struct Cqe {
 	{
 		source_word = sl << 28 | (grh ? 1u << 23 : 0) | (path_bits & 0x7f) << 16 | lid;
 	}
-	constexpr void set_syndrome(std::uint8_t syndrome) { immediate = std::uint32_t{syndrome} << 24; }
-	constexpr std::uint8_t syndrome() const { return static_cast<std::uint8_t>(immediate.value() >> 24); }
+	constexpr void set_syndrome(std::uint8_t syndrome)
+	{
+		immediate = std::uint32_t{syndrome} << 24;
+	}
+	constexpr std::uint8_t syndrome() const
+	{
+		return static_cast<std::uint8_t>(immediate.value() >> 24);
+	}
 	constexpr bool is_error() const { return opcode == send_error || opcode == receive_error; }
 };
-static_assert(sizeof(Cqe) == 32 && offsetof(Cqe, immediate) == 0x10 && offsetof(Cqe, wqe_address) == 0x18);
+static_assert(sizeof(Cqe) == 32 && offsetof(Cqe, immediate) == 0x10 &&
+	      offsetof(Cqe, wqe_address) == 0x18);
 static_assert(offsetof(Cqe, opcode) == 0x1c && offsetof(Cqe, owner) == 0x1f);
 
 /* What a completed receive was: the opcode of the packet, of which drivers look at these. */

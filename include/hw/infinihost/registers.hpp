@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Registers of the InfiniHost III in memory-free mode. The command register is that of its family
- * (hw/mellanox/commands.hpp, hcr), but for the toggle bit. (Documentation/infinihost.rst, "Registers")
+ * (hw/mellanox/commands.hpp, hcr), but for the toggle bit. (Documentation/infinihost.rst,
+ * "Registers")
  */
 #pragma once
 
@@ -21,7 +22,10 @@ using mellanox::store_be64;
 inline constexpr uint16_t pci_vendor_id = 0x15b3;
 inline constexpr uint16_t pci_device_id = 0x6282; /* InfiniHost III Ex, memory-free, two ports */
 
-/* BAR 0. Where the registers of event queues lie the card says itself (QUERY_FW), as addresses on the bus. */
+/*
+ * BAR 0. Where the registers of event queues lie the card says itself (QUERY_FW), as addresses on
+ * the bus.
+ */
 namespace bar0
 {
 inline constexpr size_t size = 1 << 20;
@@ -56,9 +60,13 @@ inline constexpr uint32_t cq_arm_solicited = 1;
 inline constexpr uint32_t cq_arm_next = 2;
 } // namespace uar
 
-/* A doorbell record: one of those that lie in the context memory of a user access region (UARC), by index. */
+/*
+ * A doorbell record: one of those that lie in the context memory of a user access region (UARC), by
+ * index.
+ */
 struct DoorbellRecord : Storage<8> {
-	static constexpr size_t counter = 0x00; /* 16 bits for work queues, 32 for consumer indexes */
+	static constexpr size_t counter =
+		0x00; /* 16 bits for work queues, 32 for consumer indexes */
 	static constexpr Field number{0x04, 31, 8};
 	static constexpr Field type{0x04, 7, 5};
 	static constexpr Field arm_sequence{0x04, 4, 3};

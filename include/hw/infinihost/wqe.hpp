@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the one behind it; segments follow, of which
- * those of data, remote addresses and atomics are the family's (hw/mellanox/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
+ * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the one behind
+ * it; segments follow, of which those of data, remote addresses and atomics are the family's
+ * (hw/mellanox/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once
 
@@ -13,7 +14,10 @@ namespace hw::infinihost
 using ib::be32;
 using ib::field_get;
 
-/* The opcodes that this card has of the family's: all up to fetch-and-add, without those about keys. */
+/*
+ * The opcodes that this card has of the family's: all up to fetch-and-add, without those about
+ * keys.
+ */
 using mellanox::WqeAtomic;
 using mellanox::WqeData;
 using mellanox::WqeInline;
@@ -46,13 +50,17 @@ struct WqeNext {
 	static constexpr std::uint32_t permissive_source = 1u << 16;
 
 	constexpr std::uint32_t next_address() const { return next_word & address_mask; }
-	constexpr std::uint8_t opcode() const { return static_cast<std::uint8_t>(field_get<4, 0>(next_word.value())); }
+	constexpr std::uint8_t opcode() const
+	{
+		return static_cast<std::uint8_t>(field_get<4, 0>(next_word.value()));
+	}
 	constexpr bool fence() const { return (size_word & fence_bit) != 0; }
 	/* Size of the next WQE in units of 16 bytes. */
 	constexpr unsigned units() const { return field_get<5, 0>(size_word.value()); }
 	constexpr bool has(Flag flag) const { return (flags & flag) != 0; }
 };
-static_assert(sizeof(WqeNext) == 16 && offsetof(WqeNext, flags) == 8 && offsetof(WqeNext, immediate) == 12);
+static_assert(sizeof(WqeNext) == 16 && offsetof(WqeNext, flags) == 8 &&
+	      offsetof(WqeNext, immediate) == 12);
 
 /* The first 32 bytes of a datagram segment; user space builds them, too. */
 struct AddressVector {
@@ -75,10 +83,17 @@ struct AddressVector {
 	constexpr unsigned path_bits() const { return field_get<6, 0>(grh_path_bits); }
 	constexpr unsigned gid() const { return sgid_index % gids_per_port; }
 	constexpr unsigned sl() const { return field_get<31, 28>(sl_class_flow.value()); }
-	constexpr unsigned traffic_class() const { return field_get<27, 20>(sl_class_flow.value()); }
-	constexpr std::uint32_t flow_label() const { return field_get<19, 0>(sl_class_flow.value()); }
+	constexpr unsigned traffic_class() const
+	{
+		return field_get<27, 20>(sl_class_flow.value());
+	}
+	constexpr std::uint32_t flow_label() const
+	{
+		return field_get<19, 0>(sl_class_flow.value());
+	}
 };
-static_assert(sizeof(AddressVector) == 32 && offsetof(AddressVector, sgid_index) == 9 && offsetof(AddressVector, dgid) == 16);
+static_assert(sizeof(AddressVector) == 32 && offsetof(AddressVector, sgid_index) == 9 &&
+	      offsetof(AddressVector, dgid) == 16);
 
 struct WqeDatagram {
 	AddressVector address;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the cards of the family, InfiniHost and ConnectX, have in common: the command register, opcodes, status codes, and the layouts that
- * did not change from one to the next. (Documentation/connectx.rst, "Command interface")
+ * What the cards of the family, InfiniHost and ConnectX, have in common: the command register,
+ * opcodes, status codes, and the layouts that did not change from one to the next.
+ * (Documentation/connectx.rst, "Command interface")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the contexts of the family's cards have in common: states, numbers and bits that mean the same in each, wherever a card keeps them.
- * (Documentation/connectx.rst, "Contexts")
+ * What the contexts of the family's cards have in common: states, numbers and bits that mean the
+ * same in each, wherever a card keeps them. (Documentation/connectx.rst, "Contexts")
  */
 #pragma once
 
@@ -113,7 +113,10 @@ constexpr uint32_t memory_key(uint32_t mpt_key)
 	return mpt_key << 8 | mpt_key >> 24;
 }
 
-/* The head of a multicast group entry; member dwords follow, each with the number of a QP at its lower end. */
+/*
+ * The head of a multicast group entry; member dwords follow, each with the number of a QP at its
+ * lower end.
+ */
 struct McgHeader : Storage<32> {
 	static constexpr Field next{0x00, 31, 6};
 	static constexpr size_t gid = 0x10;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What completion queue entries of the family's cards have in common. (Documentation/connectx.rst, "CQE")
+ * What completion queue entries of the family's cards have in common. (Documentation/connectx.rst,
+ * "CQE")
  */
 #pragma once
 

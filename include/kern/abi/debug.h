@@ -22,7 +22,10 @@ bool kern_in_atomic(void);
 bool kern_irqs_disabled(void);
 /* False where the kernel would report a caller that sleeps, if it looks. */
 bool kern_may_sleep(void);
-/* A number that two callers share if and only if one runs inside the other's calls: the task and the kind of interrupt. */
+/*
+ * A number that two callers share if and only if one runs inside the other's calls: the task and
+ * the kind of interrupt.
+ */
 unsigned long kern_context(void);
 unsigned int kern_cpu(void);
 unsigned int kern_cpu_count(void);

@@ -15,7 +15,10 @@ struct kern_debugfs_file {
 	struct dentry *entry;
 };
 
-/* parent NULL: the root. Never fails as far as the caller can see: debugfs is for looking, nothing depends on it. */
+/*
+ * parent NULL: the root. Never fails as far as the caller can see: debugfs is for looking, nothing
+ * depends on it.
+ */
 struct dentry *kern_debugfs_directory(const char *name, struct dentry *parent);
 void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent);
 /* Waits for those who read or write it, and for all below it. */

@@ -17,7 +17,10 @@ struct kern_class_options {
 	bool tells_name;
 };
 
-/* A value in a device's directory; there from the device's first moment to its last. Readable by all, writable where it can be stored. */
+/*
+ * A value in a device's directory; there from the device's first moment to its last. Readable by
+ * all, writable where it can be stored.
+ */
 struct kern_class_file {
 	const char *name;
 	struct kern_sysfs_file *file;
@@ -29,11 +32,13 @@ struct kern_class *kern_class_create(const char *name, const struct kern_class_o
 void kern_class_destroy(struct kern_class *class_);
 
 /*
- * A device of a class, with its files; user space is not told of it before kern_class_device_announce(). parent: may be NULL. An error
- * pointer: ENOMEM, EEXIST.
+ * A device of a class, with its files; user space is not told of it before
+ * kern_class_device_announce(). parent: may be NULL. An error pointer: ENOMEM, EEXIST.
  */
-struct kern_class_device *kern_class_device_create(struct kern_class *class_, struct device *parent, const char *name,
-						   const struct kern_class_file *files, unsigned int count);
+struct kern_class_device *kern_class_device_create(struct kern_class *class_, struct device *parent,
+						   const char *name,
+						   const struct kern_class_file *files,
+						   unsigned int count);
 void kern_class_device_announce(struct kern_class_device *device);
 /* Waits for those who read its files. */
 void kern_class_device_remove(struct kern_class_device *device);

@@ -25,11 +25,14 @@ enum {
 };
 
 /*
- * What the files of a kind do; owner is who opened or made the file. read and write: addresses in the calling process; how many bytes, or a
- * negative errno; NULL where there is no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and is
- * begun again where the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a negative errno; ENOSYS
- * for a command that there is not, which the program knows as ENOTTY. map is not called any more once the file has been revoked; it must not reach for
- * memory of the process. release: the last descriptor and the last mapping have gone; called once, the owner is not used any more.
+ * What the files of a kind do; owner is who opened or made the file. read and write: addresses in
+ * the calling process; how many bytes, or a negative errno; NULL where there is no such call. wait:
+ * false for a file that does not wait. An interrupted wait is EINTR here, and is begun again where
+ * the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a
+ * negative errno; ENOSYS for a command that there is not, which the program knows as ENOTTY. map is
+ * not called any more once the file has been revoked; it must not reach for memory of the process.
+ * release: the last descriptor and the last mapping have gone; called once, the owner is not used
+ * any more.
  */
 struct kern_file_ops {
 	long (*read)(void *owner, u64 to, size_t count, bool wait);
@@ -42,7 +45,8 @@ struct kern_file_ops {
 };
 
 /* NULL without memory. The module is held while there is a file of the kind. */
-struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops, struct module *module);
+struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops,
+					     struct module *module);
 /* There is no file of it. */
 void kern_file_kind_destroy(struct kern_file_kind *kind);
 
@@ -51,20 +55,28 @@ struct kern_new_file {
 	struct kern_file *file;
 	int descriptor;
 };
-/* For reading only, closed by exec. owner is taken over unless it fails: ENOMEM, EMFILE, ENFILE. name: stays. */
-int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner, struct kern_new_file *created);
+/*
+ * For reading only, closed by exec. owner is taken over unless it fails: ENOMEM, EMFILE, ENFILE.
+ * name: stays.
+ */
+int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner,
+		     struct kern_new_file *created);
 void kern_file_install(const struct kern_new_file *created);
 /* The file ends, release is called soon after. */
 void kern_file_cancel(const struct kern_new_file *created);
 
-/* The owner of the file that the calling process has by that number, held until kern_file_put(); NULL if it has none of that kind. */
+/*
+ * The owner of the file that the calling process has by that number, held until kern_file_put();
+ * NULL if it has none of that kind.
+ */
 void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_file **file);
 void kern_file_put(struct kern_file *file);
 
 /*
- * What the calling process has open by that number, as the file systems know it: @inode is the same for each of its names and descriptors. It is held,
- * and so is no other's, until kern_inode_put(), and with it the mount that it was found by, for a file system may not go under an inode. False if the
- * process has no such descriptor. May sleep.
+ * What the calling process has open by that number, as the file systems know it: @inode is the same
+ * for each of its names and descriptors. It is held, and so is no other's, until kern_inode_put(),
+ * and with it the mount that it was found by, for a file system may not go under an inode. False if
+ * the process has no such descriptor. May sleep.
  */
 struct vfsmount;
 struct dentry;
@@ -76,24 +88,36 @@ struct kern_inode {
 bool kern_inode_get(int descriptor, struct kern_inode *held);
 void kern_inode_put(const struct kern_inode *held);
 
-/* Mappings lose the device's registers, now and for ever: what is read there is nothing, and what is written is nobody's. May sleep. */
+/*
+ * Mappings lose the device's registers, now and for ever: what is read there is nothing, and what
+ * is written is nobody's. May sleep.
+ */
 void kern_file_revoke(struct kern_file *file);
 /* SIGIO for whoever asked for it. Any context. */
 void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
-/* Whether it was opened to wait for what is not there yet: without O_NONBLOCK. For those who open it. */
+/*
+ * Whether it was opened to wait for what is not there yet: without O_NONBLOCK. For those who open
+ * it.
+ */
 bool kern_file_waits(const struct kern_file *file);
 
-/* The user who opened it, by his number outside of all user namespaces: the one whose processes a limit counts. */
+/*
+ * The user who opened it, by his number outside of all user namespaces: the one whose processes a
+ * limit counts.
+ */
 u32 kern_file_user(const struct kern_file *file);
 
-/* Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW). */
+/*
+ * Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW).
+ */
 bool kern_has_raw_network(void);
 
 /*
- * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of an opened file, 0 or a negative errno, EINTR
- * as for read; it is not called any more once the node has been removed, and removal waits for it. number: below KERN_NODES.
+ * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of
+ * an opened file, 0 or a negative errno, EINTR as for read; it is not called any more once the node
+ * has been removed, and removal waits for it. number: below KERN_NODES.
  */
 struct kern_node_ops {
 	int (*open)(void *context, struct kern_file *file, void **owner);
@@ -111,19 +135,24 @@ struct kern_node_options {
 	unsigned int major;
 	unsigned int minor;
 };
-struct kern_node *kern_node_create(struct kern_class *class_, struct device *parent, const char *name,
-				   const struct kern_class_file *files, unsigned int count,
-				   const struct kern_node_options *options);
+struct kern_node *kern_node_create(struct kern_class *class_, struct device *parent,
+				   const char *name, const struct kern_class_file *files,
+				   unsigned int count, const struct kern_node_options *options);
 void kern_node_announce(struct kern_node *node);
-/* Nobody opens it any more; what is open stays so. Waits for those who open it or read its files. May sleep. */
+/*
+ * Nobody opens it any more; what is open stays so. Waits for those who open it or read its files.
+ * May sleep.
+ */
 void kern_node_remove(struct kern_node *node);
 
 /*
- * A node in /dev/infiniband that is of no device: all may read and write it; it is of the class misc, with the file abi_version. The kind's files are all of
- * this node. An error pointer: ENOMEM, EEXIST, EBUSY. name, abi_version: stay.
+ * A node in /dev/infiniband that is of no device: all may read and write it; it is of the class
+ * misc, with the file abi_version. The kind's files are all of this node. An error pointer: ENOMEM,
+ * EEXIST, EBUSY. name, abi_version: stay.
  */
 struct kern_misc_node;
-struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version, const struct kern_node_ops *ops, void *context,
+struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version,
+					     const struct kern_node_ops *ops, void *context,
 					     struct kern_file_kind *kind);
 /* Nobody opens it any more; what is open stays so. Waits for those who open it. May sleep. */
 void kern_misc_node_remove(struct kern_misc_node *node);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the kernel knows of IP addresses: whose they are, and how to get to them. All of the initial network namespace. */
+/*
+ * What the kernel knows of IP addresses: whose they are, and how to get to them. All of the initial
+ * network namespace.
+ */
 #pragma once
 #include <kern/abi/base.h>
 
 KERN_C_BEGIN
 
-enum { KERN_LINK_ADDRESS_SIZE = 20 /* an InfiniBand interface's: 4 bytes of flags and QPN, and the GID */ };
+enum {
+	KERN_LINK_ADDRESS_SIZE =
+		20 /* an InfiniBand interface's: 4 bytes of flags and QPN, and the GID */
+};
 
 struct kern_ip_address {
 	u8 bytes[16]; /* of IPv4 the first four */
@@ -28,29 +34,38 @@ struct kern_ip_watcher;
 /* The interface that has an address. -EADDRNOTAVAIL: none. */
 int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interface *interface);
 /*
- * By which interface, and with which source address, one gets to `to`. `source` is the one to use, or all zero for any; filled in. -EADDRNOTAVAIL
- * if the way leads through a gateway of InfiniBand; what the routing tables say.
+ * By which interface, and with which source address, one gets to `to`. `source` is the one to use,
+ * or all zero for any; filled in. -EADDRNOTAVAIL if the way leads through a gateway of InfiniBand;
+ * what the routing tables say.
  */
-int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *source, struct kern_ip_interface *interface);
-/* The link address of a neighbour. -EAGAIN: it is being asked for, and kern_ip_watch()'s `neighbour` called when it is known. */
-int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_interface *interface, u8 *link_address);
+int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *source,
+		  struct kern_ip_interface *interface);
 /*
- * The InfiniBand interface of a GID and a P_Key, of several the one that has `address`. -ENODEV: none; -EHOSTUNREACH: it is down, or the way to
- * `peer` is another.
+ * The link address of a neighbour. -EAGAIN: it is being asked for, and kern_ip_watch()'s
+ * `neighbour` called when it is known.
  */
-int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address, const struct kern_ip_address *peer,
-		     struct kern_ip_interface *interface);
+int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_interface *interface,
+		      u8 *link_address);
+/*
+ * The InfiniBand interface of a GID and a P_Key, of several the one that has `address`. -ENODEV:
+ * none; -EHOSTUNREACH: it is down, or the way to `peer` is another.
+ */
+int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address,
+		     const struct kern_ip_address *peer, struct kern_ip_interface *interface);
 
-/* net.ipv4.ip_local_port_range; net.ipv6.bindv6only; whether the caller may have ports below 1024. */
+/*
+ * net.ipv4.ip_local_port_range; net.ipv6.bindv6only; whether the caller may have ports below 1024.
+ */
 void kern_ip_local_ports(u16 *first, u16 *last);
 bool kern_ip_v6only(void);
 bool kern_ip_may_use_low_ports(void);
 
 /*
- * `neighbour` is called when a neighbour's link address may have become known, in any context; `interface` when an interface has another, with the rtnl
- * lock held. NULL without memory.
+ * `neighbour` is called when a neighbour's link address may have become known, in any context;
+ * `interface` when an interface has another, with the rtnl lock held. NULL without memory.
  */
-struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context), void (*interface)(void *context), void *context);
+struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context),
+				      void (*interface)(void *context), void *context);
 /* When this has returned, they are not called any more. */
 void kern_ip_unwatch(struct kern_ip_watcher *watcher);
 

@@ -17,9 +17,11 @@ struct kern_kunit_value {
 /* Marks the test as failed; it goes on. */
 void kern_kunit_fail(struct kunit *test, const char *file, int line, const char *text);
 void kern_kunit_fail_compare(struct kunit *test, const char *file, int line, const char *relation,
-			     const struct kern_kunit_value *left, const struct kern_kunit_value *right);
+			     const struct kern_kunit_value *left,
+			     const struct kern_kunit_value *right);
 void kern_kunit_skip(struct kunit *test, const char *why);
-void kern_kunit_note(struct kunit *test, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void kern_kunit_note(struct kunit *test, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 bool kern_kunit_failed(struct kunit *test);
 /* The module parameter weft_kern.kunit_seed, or a new number each time. */
 u64 kern_kunit_seed(void);
@@ -37,8 +39,12 @@ size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
 /* What an administrator does to an interface, rtnl lock held. 0 or a negative errno. */
 struct net_device;
 int kern_kunit_netdev_up(struct net_device *dev, bool up);
-/* Has the stack send `length` bytes of a pattern to a hardware address. What the stack says: 0, NET_XMIT_*, or a negative errno. */
-int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol, unsigned int length);
+/*
+ * Has the stack send `length` bytes of a pattern to a hardware address. What the stack says: 0,
+ * NET_XMIT_*, or a negative errno.
+ */
+int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
+			   unsigned int length);
 /* The statistics, as /proc/net/dev has them: without a lock. */
 struct kern_net_stats;
 void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats);

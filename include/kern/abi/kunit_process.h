@@ -7,9 +7,10 @@ struct kern_file;
 KERN_C_BEGIN
 
 /*
- * The test's task in the place of a process, whose memory is the first process's: what is mapped there is the test's alone. enter: false
- * without one; each map: the address, or 0, of untouched memory; pinned: pages; limit: calls body as a process that may lock so many
- * bytes, and is not privileged to lock more.
+ * The test's task in the place of a process, whose memory is the first process's: what is mapped
+ * there is the test's alone. enter: false without one; each map: the address, or 0, of untouched
+ * memory; pinned: pages; limit: calls body as a process that may lock so many bytes, and is not
+ * privileged to lock more.
  */
 bool kern_kunit_process_enter(void);
 void kern_kunit_process_leave(void);

@@ -26,7 +26,8 @@ bool kern_mutex_trylock(struct kern_mutex *lock);
 void kern_mutex_unlock(struct kern_mutex *lock);
 void kern_mutex_assert_held(struct kern_mutex *lock);
 
-void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name, struct kern_lock_class_key *key);
+void kern_rwsem_init(struct kern_rw_semaphore *lock, const char *name,
+		     struct kern_lock_class_key *key);
 void kern_rwsem_lock(struct kern_rw_semaphore *lock);
 void kern_rwsem_unlock(struct kern_rw_semaphore *lock);
 void kern_rwsem_lock_shared(struct kern_rw_semaphore *lock);

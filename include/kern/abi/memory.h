@@ -4,7 +4,9 @@
 
 KERN_C_BEGIN
 
-/* flags: kern::Gfp. Memory is aligned to the next power of two of a power-of-two size, else to 8. */
+/*
+ * flags: kern::Gfp. Memory is aligned to the next power of two of a power-of-two size, else to 8.
+ */
 void *kern_alloc(size_t size, unsigned int flags);
 void *kern_alloc_array(size_t count, size_t size, unsigned int flags);
 void kern_free(const void *object);
@@ -20,12 +22,15 @@ void *kern_page_address(struct page *page);
 int kern_node_id(void);
 
 /*
- * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0 ends it. And whether it
- * has come to that. One task at a time.
+ * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0
+ * ends it. And whether it has come to that. One task at a time.
  */
 void kern_fail_allocation(unsigned int nth);
 bool kern_allocation_failed(void);
-/* The nth allocation of all work items together from now on fails once; 0: none. Returns how many were still to come. */
+/*
+ * The nth allocation of all work items together from now on fails once; 0: none. Returns how many
+ * were still to come.
+ */
 unsigned int kern_fail_work_allocation(unsigned int nth);
 
 KERN_C_END

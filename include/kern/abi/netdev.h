@@ -23,7 +23,10 @@ struct kern_rings {
 	u32 tx, tx_max;
 };
 
-/* When the interrupt of one direction is due: after so many microseconds or packets; adaptive: as the interface finds best. */
+/*
+ * When the interrupt of one direction is due: after so many microseconds or packets; adaptive: as
+ * the interface finds best.
+ */
 struct kern_coalesce {
 	u32 usecs;
 	u32 frames;
@@ -36,24 +39,33 @@ struct kern_link_speed {
 };
 
 /*
- * What an interface does. The first two are called by the stack itself, with its own types; the others through one C function
- * each. All but start_xmit, header_create, set_rx_mode, get_stats and tx_timeout hold the rtnl lock and may sleep. 0 or a negative
- * errno unless it says otherwise.
+ * What an interface does. The first two are called by the stack itself, with its own types; the
+ * others through one C function each. All but start_xmit, header_create, set_rx_mode, get_stats and
+ * tx_timeout hold the rtnl lock and may sleep. 0 or a negative errno unless it says otherwise.
  */
 struct kern_netdev_ops {
 	/* KERN_XMIT_*. In a soft interrupt, one at a time for each queue. */
 	int (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
-	/* Bytes put in front, or minus their number if they lack an address: the caller has none, and daddr is NULL. */
-	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type, const void *daddr,
-			     const void *saddr, unsigned int len);
+	/*
+	 * Bytes put in front, or minus their number if they lack an address: the caller has none,
+	 * and daddr is NULL.
+	 */
+	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type,
+			     const void *daddr, const void *saddr, unsigned int len);
 
 	int (*open)(void *owner);
 	void (*stop)(void *owner);
 	void (*set_rx_mode)(void *owner);
 	int (*change_mtu)(void *owner, unsigned int mtu);
-	/* The administrator wants this hardware address: kern_netdev_set_address() says what has become of it. */
+	/*
+	 * The administrator wants this hardware address: kern_netdev_set_address() says what has
+	 * become of it.
+	 */
 	int (*set_address)(void *owner, const u8 *address);
-	/* Whether to believe what the device found of checksums; asked for only if it has KERN_NETDEV_CSUM. */
+	/*
+	 * Whether to believe what the device found of checksums; asked for only if it has
+	 * KERN_NETDEV_CSUM.
+	 */
 	void (*set_rx_checksum)(void *owner, bool on);
 	void (*tx_timeout)(void *owner, unsigned int queue);
 	void (*get_stats)(void *owner, struct kern_net_stats *stats);
@@ -67,7 +79,8 @@ struct kern_netdev_ops {
 	void (*get_rings)(void *owner, struct kern_rings *rings);
 	int (*set_rings)(void *owner, u32 rx, u32 tx);
 	void (*get_coalesce)(void *owner, struct kern_coalesce *rx, struct kern_coalesce *tx);
-	int (*set_coalesce)(void *owner, const struct kern_coalesce *rx, const struct kern_coalesce *tx);
+	int (*set_coalesce)(void *owner, const struct kern_coalesce *rx,
+			    const struct kern_coalesce *tx);
 	void (*get_link_speed)(void *owner, struct kern_link_speed *speed);
 	/* Names of the counters of ethtool -S, and their values. */
 	unsigned int counter_count;
@@ -84,7 +97,7 @@ enum {
 enum kern_netdev_feature {
 	KERN_NETDEV_SG = 1 << 0,
 	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, both directions */
-	KERN_NETDEV_TSO = 1 << 2, /* of both, too */
+	KERN_NETDEV_TSO = 1 << 2,  /* of both, too */
 };
 
 struct kern_netdev_config {
@@ -107,11 +120,14 @@ struct kern_netdev_config {
 /* name: with at most one %d. Process context. NULL without memory. */
 struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
 /* One beside another, in its namespace and by its name with a dot and a number in hexadecimal. */
-struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number, unsigned int tx_queues);
+struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number,
+					   unsigned int tx_queues);
 void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config);
 /* Frees one that was not registered; its owner's destroy is not called. */
 void kern_netdev_free(struct net_device *dev);
-/* With the rtnl lock held. After unregister, the last reference frees the device and calls destroy. */
+/*
+ * With the rtnl lock held. After unregister, the last reference frees the device and calls destroy.
+ */
 int kern_netdev_register_locked(struct net_device *dev);
 void kern_netdev_unregister_locked(struct net_device *dev);
 
@@ -128,8 +144,12 @@ unsigned int kern_netdev_mtu(const struct net_device *dev);
 int kern_netdev_set_mtu(struct net_device *dev, unsigned int mtu);
 void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
 /* Another function to transmit by; the queues are stopped. */
-void kern_netdev_set_start_xmit(struct net_device *dev, int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
-/* Whether the device is to compute checksums and cut segments on the way out, as far as it can. With the rtnl lock held. */
+void kern_netdev_set_start_xmit(struct net_device *dev,
+				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
+/*
+ * Whether the device is to compute checksums and cut segments on the way out, as far as it can.
+ * With the rtnl lock held.
+ */
 void kern_netdev_set_offloads(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
 const u8 *kern_netdev_address(const struct net_device *dev);
@@ -140,14 +160,14 @@ bool kern_netdev_carrier_ok(const struct net_device *dev);
 void kern_netdev_start_queues(struct net_device *dev);
 void kern_netdev_stop_queues(struct net_device *dev);
 /* Calls each for every multicast address; the address lock is held, so it must not sleep. */
-void kern_netdev_for_each_multicast(struct net_device *dev, void (*each)(void *context, const u8 *address),
-				    void *context);
+void kern_netdev_for_each_multicast(struct net_device *dev,
+				    void (*each)(void *context, const u8 *address), void *context);
 
 /* Transmit queues that the device was allocated with. */
 unsigned int kern_netdev_tx_queue_count(const struct net_device *dev);
 /*
- * Uses the first `count` of them, and has each CPU prefer one of its own. The device is registered, the rtnl lock held. 0 or a
- * negative errno.
+ * Uses the first `count` of them, and has each CPU prefer one of its own. The device is registered,
+ * the rtnl lock held. 0 or a negative errno.
  */
 int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count);
 struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index);
@@ -155,14 +175,17 @@ void kern_txq_stop(struct netdev_queue *queue);
 void kern_txq_wake(struct netdev_queue *queue);
 bool kern_txq_stopped(const struct netdev_queue *queue);
 void kern_txq_reset(struct netdev_queue *queue);
-/* A packet of so many bytes was queued. True if the hardware has to be told now: no more is coming, or the queue is full. */
+/*
+ * A packet of so many bytes was queued. True if the hardware has to be told now: no more is coming,
+ * or the queue is full.
+ */
 bool kern_txq_sent(struct netdev_queue *queue, unsigned int bytes);
 void kern_txq_completed(struct netdev_queue *queue, unsigned int packets, unsigned int bytes);
 bool kern_xmit_more(void);
 
 /* NAPI. poll gets the address of napi, which is also that of struct napi_struct. */
-void kern_napi_add(struct net_device *dev, struct kern_napi *napi, int (*poll)(struct kern_napi *napi, int budget),
-		   bool transmit);
+void kern_napi_add(struct net_device *dev, struct kern_napi *napi,
+		   int (*poll)(struct kern_napi *napi, int budget), bool transmit);
 void kern_napi_del(struct kern_napi *napi);
 void kern_napi_enable(struct kern_napi *napi);
 void kern_napi_disable(struct kern_napi *napi);
@@ -176,22 +199,27 @@ bool kern_napi_complete_done(struct kern_napi *napi, int work);
 struct kern_tx_packet {
 	u8 *data;
 	unsigned int length;
-	unsigned int linear;   /* bytes at data; the rest is in fragments */
+	unsigned int linear; /* bytes at data; the rest is in fragments */
 	unsigned int fragments;
 	unsigned int gso_size; /* 0: one packet */
 	unsigned int gso_segments;
 	unsigned int header_length; /* of a GSO packet: up to the TCP payload, from data */
-	bool checksum;	       /* the device has to fill it in */
+	bool checksum;              /* the device has to fill it in */
 };
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
-/* Lends the packet from `skip` bytes of its linear part on. The number of pieces, or a negative errno and none. */
+/*
+ * Lends the packet from `skip` bytes of its linear part on. The number of pieces, or a negative
+ * errno and none.
+ */
 struct kern_tx_piece {
 	u64 address;
 	u32 length;
 	u32 key; /* the caller's; not touched */
 };
-int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip, struct kern_tx_piece *pieces);
-void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip, const struct kern_tx_piece *pieces);
+int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip,
+		 struct kern_tx_piece *pieces);
+void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip,
+		    const struct kern_tx_piece *pieces);
 /* Copies all of it, linear or not. */
 void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length);
 void *kern_skb_push(struct sk_buff *skb, unsigned int length);
@@ -204,7 +232,10 @@ void *kern_skb_control(struct sk_buff *skb);
 u16 kern_skb_protocol(const struct sk_buff *skb);
 /* Sends a packet again from the start: for one that waited for its address. */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
-/* Drops a packet that is longer than the way it would go can carry, and tells its sender how much that is. Process context. */
+/*
+ * Drops a packet that is longer than the way it would go can carry, and tells its sender how much
+ * that is. Process context.
+ */
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu);
 /* budget: of the poll function that calls; 0 elsewhere. Any context. */
 void kern_skb_consume(struct sk_buff *skb, int budget);
@@ -225,24 +256,33 @@ enum kern_packet_type {
 	KERN_PACKET_MULTICAST,
 };
 
-/* A packet for the stack: `copied` bytes are copied into its linear part, the rest of `length` stays in the page. */
+/*
+ * A packet for the stack: `copied` bytes are copied into its linear part, the rest of `length`
+ * stays in the page.
+ */
 struct kern_rx_packet {
-	const void *mac_header; /* mac_length bytes that stand in front, as the stack's link-layer header */
+	const void *
+		mac_header; /* mac_length bytes that stand in front, as the stack's link-layer header */
 	unsigned int mac_length;
 	const u8 *data;
 	unsigned int length;
 	unsigned int copied;
-	struct page *page;	/* if copied < length: its reference is handed over */
+	struct page *page;        /* if copied < length: its reference is handed over */
 	unsigned int page_offset; /* of data */
-	unsigned int truesize;	/* of the piece of page */
-	u16 protocol;		/* host order */
+	unsigned int truesize;    /* of the piece of page */
+	u16 protocol;             /* host order */
 	enum kern_packet_type type;
 	bool checksum_ok;
 };
-/* False without memory: the page's reference stays the caller's. Only from within the poll function of napi. */
-bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet);
+/*
+ * False without memory: the page's reference stays the caller's. Only from within the poll function
+ * of napi.
+ */
+bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev,
+		       const struct kern_rx_packet *packet);
 /* The same, with all of the packet copied into pages of its own; its page is not looked at. */
-bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev, const struct kern_rx_packet *packet);
+bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev,
+			    const struct kern_rx_packet *packet);
 
 /* Pages of the receive ring. */
 struct page *kern_page_alloc(void);
@@ -271,13 +311,17 @@ struct kern_link_settings {
 struct kern_link_ops {
 	const char *kind;
 	/* dev: allocated, named, not configured; parent: what IFLA_LINK named. rtnl lock held. */
-	int (*newlink)(struct net_device *dev, struct net_device *parent, const struct kern_link_settings *settings);
+	int (*newlink)(struct net_device *dev, struct net_device *parent,
+		       const struct kern_link_settings *settings);
 	/* The P_Key is not to be changed, and not looked at. rtnl lock held. */
 	int (*change)(void *owner, const struct kern_link_settings *settings);
 	void (*get)(void *owner, struct kern_link_settings *settings);
 	/* May user space delete it? */
 	bool (*may_delete)(void *owner);
-	/* The older way to make and to delete one: by the P_Key, of an interface that has a port. rtnl lock held. */
+	/*
+	 * The older way to make and to delete one: by the P_Key, of an interface that has a port.
+	 * rtnl lock held.
+	 */
 	int (*create_child)(void *owner, u16 pkey);
 	int (*delete_child)(void *owner, u16 pkey);
 	/* Transmit queues of a device that is about to be made. */
@@ -288,7 +332,10 @@ struct kern_link_ops {
 struct kern_link_kind;
 struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops);
 void kern_link_unregister(struct kern_link_kind *kind);
-/* Makes a device one of the kind, so that user space sees its attributes, by rtnetlink and in its directory in sysfs. Before it is registered. */
+/*
+ * Makes a device one of the kind, so that user space sees its attributes, by rtnetlink and in its
+ * directory in sysfs. Before it is registered.
+ */
 void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev);
 /* The owner of a device with these ops, NULL for any other. */
 void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops);

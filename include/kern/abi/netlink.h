@@ -6,7 +6,10 @@ KERN_C_BEGIN
 
 struct module;
 
-/* A question of a program. Its attributes are as it wrote them: any that is not looked for is not looked at. */
+/*
+ * A question of a program. Its attributes are as it wrote them: any that is not looked for is not
+ * looked at.
+ */
 struct kern_netlink_request {
 	u16 type;
 	const void *attributes;
@@ -14,16 +17,24 @@ struct kern_netlink_request {
 	const void *native;
 };
 /* The first attribute of a type, and its bytes; NULL if there is none. */
-const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type, unsigned int *size);
+const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type,
+			      unsigned int *size);
 /* Whether who asks may administer the network: CAP_NET_ADMIN. Context: that of the question. */
 bool kern_netlink_may_administer(const struct kern_netlink_request *request);
 
-/* What is answered. Whatever puts something into it says false where there is no room, and has put nothing. */
+/*
+ * What is answered. Whatever puts something into it says false where there is no room, and has put
+ * nothing.
+ */
 struct kern_netlink_message;
-/* A message of a type, which what is put in from here on belongs to; NULL where there is no room for it. */
+/*
+ * A message of a type, which what is put in from here on belongs to; NULL where there is no room
+ * for it.
+ */
 void *kern_netlink_begin(struct kern_netlink_message *message, u16 type);
 void kern_netlink_end(struct kern_netlink_message *message, void *begun);
-bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void *data, unsigned int size);
+bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void *data,
+		      unsigned int size);
 /* With its alignment, for which there is an attribute 0. */
 bool kern_netlink_put_u64(struct kern_netlink_message *message, u16 type, u64 value);
 /* An attribute that has attributes; said: marked as such. */
@@ -34,22 +45,27 @@ const void *kern_netlink_mark(const struct kern_netlink_message *message);
 void kern_netlink_rewind(struct kern_netlink_message *message, const void *mark);
 
 /*
- * What answers the questions of a protocol. All in process context; several at a time, but of one dump only one.
- * dumps: 1 if the question, which is for all there is, goes to dump, 0 if to answer, or a negative errno.
- * answer: 0 or a negative errno; an acknowledgement follows where it was asked for.
- * dump: called again and again, with an empty message and place as it was left (zeroes at first), as long as it says 1 for more; 0 when all is told.
+ * What answers the questions of a protocol. All in process context; several at a time, but of one
+ * dump only one. dumps: 1 if the question, which is for all there is, goes to dump, 0 if to answer,
+ * or a negative errno. answer: 0 or a negative errno; an acknowledgement follows where it was asked
+ * for. dump: called again and again, with an empty message and place as it was left (zeroes at
+ * first), as long as it says 1 for more; 0 when all is told.
  */
 struct kern_netlink_ops {
 	int (*dumps)(const struct kern_netlink_request *request);
-	int (*answer)(const struct kern_netlink_request *request, struct kern_netlink_message *message);
-	int (*dump)(const struct kern_netlink_request *request, struct kern_netlink_message *message, unsigned long place[4]);
+	int (*answer)(const struct kern_netlink_request *request,
+		      struct kern_netlink_message *message);
+	int (*dump)(const struct kern_netlink_request *request,
+		    struct kern_netlink_message *message, unsigned long place[4]);
 };
 
 /*
- * The kernel's end of a protocol of netlink, in every network namespace. One protocol at a time. The module stays as long as a program has a socket of it.
- * 0; EBUSY if the protocol is someone else's, or this is in use; ENOMEM.
+ * The kernel's end of a protocol of netlink, in every network namespace. One protocol at a time.
+ * The module stays as long as a program has a socket of it. 0; EBUSY if the protocol is someone
+ * else's, or this is in use; ENOMEM.
  */
-int kern_netlink_create(unsigned int protocol, const struct kern_netlink_ops *ops, struct module *module);
+int kern_netlink_create(unsigned int protocol, const struct kern_netlink_ops *ops,
+			struct module *module);
 void kern_netlink_destroy(void);
 
 KERN_C_END

@@ -12,14 +12,19 @@ KERN_OPAQUE(pci_driver);
 
 struct kern_pci_driver_item {
 	struct kern_pci_driver native;
-	/* 0 or a negative errno, having undone everything. data: of the matching entry of the table. */
-	int (*probe)(struct kern_pci_driver_item *driver, struct pci_dev *device, unsigned long data);
+	/*
+	 * 0 or a negative errno, having undone everything. data: of the matching entry of the
+	 * table.
+	 */
+	int (*probe)(struct kern_pci_driver_item *driver, struct pci_dev *device,
+		     unsigned long data);
 	void (*remove)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/* Before a reboot or kexec: the device's DMA and interrupts end. */
 	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/*
-	 * Before and after the function is reset by someone else's wish, such as a write to its `reset` in sysfs; configuration
-	 * space is restored between. NULL if the driver need not know.
+	 * Before and after the function is reset by someone else's wish, such as a write to its
+	 * `reset` in sysfs; configuration space is restored between. NULL if the driver need not
+	 * know.
 	 */
 	void (*reset_prepare)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	void (*reset_done)(struct kern_pci_driver_item *driver, struct pci_dev *device);
@@ -56,9 +61,13 @@ void kern_pci_restore_state(struct pci_dev *pci);
 
 u64 kern_pci_bar_size(struct pci_dev *pci, unsigned int bar);
 u64 kern_pci_bar_address(struct pci_dev *pci, unsigned int bar);
-void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size, bool write_combining);
+void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 size,
+		       bool write_combining);
 void kern_iounmap(void *address);
-/* A register of 1, 2, 4 or 8 bytes, where reaching it takes the kernel's help (CONFIG_INDIRECT_IOMEM). Any context. */
+/*
+ * A register of 1, 2, 4 or 8 bytes, where reaching it takes the kernel's help
+ * (CONFIG_INDIRECT_IOMEM). Any context.
+ */
 u64 kern_mmio_read(const volatile void *address, unsigned int size);
 void kern_mmio_write(volatile void *address, u64 value, unsigned int size);
 

@@ -19,13 +19,18 @@ struct kern_sysfs_file {
 	struct kobject *directory;
 };
 
-/* The device's own directory; NULL as the parent of one stands for none. It stays as long as the device. */
+/*
+ * The device's own directory; NULL as the parent of one stands for none. It stays as long as the
+ * device.
+ */
 struct kobject *kern_sysfs_device(struct device *device);
 /* NULL without memory, or where the name is taken. */
 struct kobject *kern_sysfs_directory(const char *name, struct kobject *parent);
 /* Empty by now. */
 void kern_sysfs_remove_directory(struct kobject *directory);
-/* 0 or a negative errno. name: stays. Readable by all; what can be stored is writable by its owner. */
+/*
+ * 0 or a negative errno. name: stays. Readable by all; what can be stored is writable by its owner.
+ */
 int kern_sysfs_add(struct kern_sysfs_file *file, const char *name, struct kobject *directory);
 /* Waits for those who read it. */
 void kern_sysfs_remove(struct kern_sysfs_file *file);

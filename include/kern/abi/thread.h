@@ -6,8 +6,12 @@ KERN_C_BEGIN
 
 struct task_struct;
 
-/* The started thread, or the negative errno as a pointer's value is given to *error and NULL returned. */
-struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name, int *error);
+/*
+ * The started thread, or the negative errno as a pointer's value is given to *error and NULL
+ * returned.
+ */
+struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,
+				      int *error);
 int kern_thread_stop(struct task_struct *task);
 bool kern_thread_should_stop(void);
 

@@ -12,7 +12,8 @@ struct kern_timer_item {
 	void *context;
 };
 
-void kern_timer_init(struct kern_timer_item *item, const char *name, struct kern_lock_class_key *key);
+void kern_timer_init(struct kern_timer_item *item, const char *name,
+		     struct kern_lock_class_key *key);
 /* Cancels it, waiting for one that runs, and ends its life. */
 void kern_timer_exit(struct kern_timer_item *item);
 void kern_timer_start(struct kern_timer_item *item, unsigned int ms);

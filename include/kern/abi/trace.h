@@ -14,8 +14,9 @@ enum kern_trace_point {
 };
 
 /*
- * Told when somebody begins to watch a point, and when nobody does any more; what is watched when it is added, at once. So that what nobody
- * watches costs nothing: the one who is told puts the report where the way leads, and takes it away again.
+ * Told when somebody begins to watch a point, and when nobody does any more; what is watched when
+ * it is added, at once. So that what nobody watches costs nothing: the one who is told puts the
+ * report where the way leads, and takes it away again.
  */
 struct kern_trace_listener {
 	struct {
@@ -49,7 +50,10 @@ struct kern_trace_mad {
 void kern_trace_mad_sent(const char *device, const struct kern_trace_mad *mad);
 void kern_trace_mad_received(const char *device, const struct kern_trace_mad *mad);
 
-/* An asynchronous event: its number and name, and the port, or the number of the object, that it is about. */
+/*
+ * An asynchronous event: its number and name, and the port, or the number of the object, that it is
+ * about.
+ */
 void kern_trace_async_event(const char *device, u32 type, const char *name, u32 number);
 
 KERN_C_END

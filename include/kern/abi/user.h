@@ -4,7 +4,9 @@
 
 KERN_C_BEGIN
 
-/* The calling process's memory. 0 or -EFAULT; after that the destination is undefined. May sleep. */
+/*
+ * The calling process's memory. 0 or -EFAULT; after that the destination is undefined. May sleep.
+ */
 int kern_copy_from_user(void *to, const void __user *from, size_t size);
 int kern_copy_to_user(void __user *to, const void *from, size_t size);
 /* 1 if all of it is 0, 0 if not, or -EFAULT. */

@@ -24,11 +24,14 @@ struct kern_delayed_work_item {
 	bool used;
 };
 
-/* name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes is reported. */
+/*
+ * name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes
+ * is reported.
+ */
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
 /*
- * Cancels it, and ends its life. One that was never queued may end under locks that it would take: what is given up before anybody
- * knows it has nothing to wait for.
+ * Cancels it, and ends its life. One that was never queued may end under locks that it would take:
+ * what is given up before anybody knows it has nothing to wait for.
  */
 void kern_work_exit(struct kern_work_item *item);
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
@@ -39,7 +42,8 @@ bool kern_work_pending(struct kern_work_item *item);
 void kern_delayed_work_init(struct kern_delayed_work_item *item, const char *name,
 			    struct kern_lock_class_key *key);
 void kern_delayed_work_exit(struct kern_delayed_work_item *item);
-bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item, unsigned int ms);
+bool kern_delayed_work_queue(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
+			     unsigned int ms);
 bool kern_delayed_work_modify(struct workqueue_struct *queue, struct kern_delayed_work_item *item,
 			      unsigned int ms);
 bool kern_delayed_work_cancel(struct kern_delayed_work_item *item);

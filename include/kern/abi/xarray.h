@@ -14,10 +14,11 @@ void *kern_xa_load(struct kern_xarray *array, unsigned long index);
 /* 0, -EBUSY if the place is taken, -ENOMEM. */
 int kern_xa_insert(struct kern_xarray *array, unsigned long index, void *entry, unsigned int flags);
 /* The lowest free index of min..max: 0, -EBUSY if there is none, -ENOMEM. */
-int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, unsigned int flags);
+int kern_xa_alloc(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+		  unsigned int flags);
 /* The same, going round from *next. */
-int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max, u32 *next,
-			 unsigned int flags);
+int kern_xa_alloc_cyclic(struct kern_xarray *array, u32 *index, void *entry, u32 min, u32 max,
+			 u32 *next, unsigned int flags);
 void *kern_xa_erase(struct kern_xarray *array, unsigned long index);
 /* The first entry at or after *index, which becomes its index; NULL if there is none. */
 void *kern_xa_find(struct kern_xarray *array, unsigned long *index);

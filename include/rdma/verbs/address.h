@@ -84,7 +84,8 @@ struct ib_ah_attr {
  * @static_rate: an enum ib_rate; IB_RATE_PORT_CURRENT for no limit
  * @port_num: the port that sends
  * @ah_flags: enum ib_ah_flags
- * @type: which member of the union holds; the midlayer fills in RDMA_AH_ATTR_TYPE_IB where it is undefined
+ * @type: which member of the union holds; the midlayer fills in RDMA_AH_ATTR_TYPE_IB where it is
+ * undefined
  * @ib: LID, in host order, and the low bits of the source LID
  */
 struct rdma_ah_attr {
@@ -195,8 +196,8 @@ static inline struct ib_global_route *rdma_ah_retrieve_grh(struct rdma_ah_attr *
  *
  * Context: any.
  */
-static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr, const union ib_gid *dgid, u32 flow_label,
-				   u8 sgid_index, u8 hop_limit, u8 traffic_class)
+static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr, const union ib_gid *dgid,
+				   u32 flow_label, u8 sgid_index, u8 hop_limit, u8 traffic_class)
 {
 	attr->ah_flags = IB_AH_GRH;
 	if (dgid)

@@ -56,8 +56,8 @@ struct ib_cq_caps {
 /**
  * struct ib_device_attr - the limits of a device, constant while it is registered
  *
- * Sizes are counts of objects or entries unless the name says otherwise; @page_size_cap has a bit for each page
- * size in bytes; @local_ca_ack_delay is 4.096 us * 2^n.
+ * Sizes are counts of objects or entries unless the name says otherwise; @page_size_cap has a bit
+ * for each page size in bytes; @local_ca_ack_delay is 4.096 us * 2^n.
  */
 struct ib_device_attr {
 	u64 fw_ver;
@@ -100,7 +100,8 @@ struct ib_device_attr {
 /**
  * struct ib_port_attr - a port as it is now
  *
- * LIDs are in host order; @subnet_prefix too. @port_cap_flags are the capability bits of PortInfo (IBA 14.2.5.6).
+ * LIDs are in host order; @subnet_prefix too. @port_cap_flags are the capability bits of PortInfo
+ * (IBA 14.2.5.6).
  */
 struct ib_port_attr {
 	u64 subnet_prefix;

@@ -27,21 +27,22 @@ enum ib_mad_result {
 /**
  * struct ib_device_ops - the methods of a driver
  *
- * Each returns 0, or what it counts, or a negative errno, unless its comment says otherwise. All are reentrant, on
- * one object too (LOCK-04). Those under "any context" must not sleep (LOCK-01); the others may (LOCK-02). None calls
- * a handler of a consumer from within (LOCK-05). A create method gets an object that the midlayer has allocated,
- * zeroed and given device and parents; a destroy method leaves the freeing to it, and after it has returned no
- * handler of the object runs. A destroy method may fail only if the object was in use by the hardware's own reasons,
- * and then has changed nothing. destroy_qp flushes what is outstanding (MGMT-09) and returns how many completions of the
- * QP it has left in CQs; as the QP's number and memory are used again, they stand for themselves, their ib_wc.qp being
- * what rdma::remaining_qp() says.
+ * Each returns 0, or what it counts, or a negative errno, unless its comment says otherwise. All
+ * are reentrant, on one object too (LOCK-04). Those under "any context" must not sleep (LOCK-01);
+ * the others may (LOCK-02). None calls a handler of a consumer from within (LOCK-05). A create
+ * method gets an object that the midlayer has allocated, zeroed and given device and parents; a
+ * destroy method leaves the freeing to it, and after it has returned no handler of the object runs.
+ * A destroy method may fail only if the object was in use by the hardware's own reasons, and then
+ * has changed nothing. destroy_qp flushes what is outstanding (MGMT-09) and returns how many
+ * completions of the QP it has left in CQs; as the QP's number and memory are used again, they
+ * stand for themselves, their ib_wc.qp being what rdma::remaining_qp() says.
  *
- * udata is NULL unless the call is on behalf of a program (see struct ib_udata), and NULL always in those that end an
- * object, which may outlive the program: the object knows (ib_resource.user). Of a program's QP destroy_qp leaves nothing
- * in CQs and returns 0.
+ * udata is NULL unless the call is on behalf of a program (see struct ib_udata), and NULL always in
+ * those that end an object, which may outlive the program: the object knows (ib_resource.user). Of
+ * a program's QP destroy_qp leaves nothing in CQs and returns 0.
  *
- * A method that is NULL makes its ib_* function return -EOPNOTSUPP, where that says so; query_port, query_gid,
- * query_pkey, the methods of PD, CQ and QP, and the any-context methods are obligatory.
+ * A method that is NULL makes its ib_* function return -EOPNOTSUPP, where that says so; query_port,
+ * query_gid, query_pkey, the methods of PD, CQ and QP, and the any-context methods are obligatory.
  */
 struct ib_device_ops {
 	/* Any context. First, and together: one cache line or two. */
@@ -64,14 +65,20 @@ struct ib_device_ops {
 	int (*modify_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
-	/* The device. query_device is called once, at registration, and for programs; fw_str has IB_FW_VERSION_NAME_MAX bytes. */
+	/*
+	 * The device. query_device is called once, at registration, and for programs; fw_str has
+	 * IB_FW_VERSION_NAME_MAX bytes.
+	 */
 	int (*query_device)(struct ib_device *device, struct ib_device_attr *device_attr,
 			    struct ib_udata *udata);
 	int (*modify_device)(struct ib_device *device, int device_modify_mask,
 			     struct ib_device_modify *device_modify);
 	void (*get_dev_fw_str)(struct ib_device *device, char *str);
 
-	/* Its ports. get_port_immutable is called once for each, at registration, and may use the queries. */
+	/*
+	 * Its ports. get_port_immutable is called once for each, at registration, and may use the
+	 * queries.
+	 */
 	int (*get_port_immutable)(struct ib_device *device, u32 port_num,
 				  struct ib_port_immutable *immutable);
 	enum rdma_link_layer (*get_link_layer)(struct ib_device *device, u32 port_num);
@@ -81,22 +88,28 @@ struct ib_device_ops {
 	int (*query_gid)(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
-	/* The agents that the device has built in; returns enum ib_mad_result. NULL if it has none (MGMT-04). */
+	/*
+	 * The agents that the device has built in; returns enum ib_mad_result. NULL if it has none
+	 * (MGMT-04).
+	 */
 	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num,
-			   const struct ib_wc *in_wc, const struct ib_grh *in_grh, const struct ib_mad *in_mad,
-			   struct ib_mad *out_mad, size_t *out_mad_size, u16 *out_mad_pkey_index);
+			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			   const struct ib_mad *in_mad, struct ib_mad *out_mad,
+			   size_t *out_mad_size, u16 *out_mad_pkey_index);
 
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*alloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
 	int (*dealloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
 
-	int (*create_cq)(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct ib_udata *udata);
+	int (*create_cq)(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			 struct ib_udata *udata);
 	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 	int (*destroy_cq)(struct ib_cq *cq, struct ib_udata *udata);
 
-	int (*create_srq)(struct ib_srq *srq, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata);
+	int (*create_srq)(struct ib_srq *srq, struct ib_srq_init_attr *srq_init_attr,
+			  struct ib_udata *udata);
 	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 			  enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
 	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
@@ -107,7 +120,8 @@ struct ib_device_ops {
 	 * the driver refuses those that its own view of the state forbids. drain_sq and drain_rq are NULL where
 	 * the midlayer's own way (a marker request behind all others in a QP in error) will do.
 	 */
-	int (*create_qp)(struct ib_qp *qp, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata);
+	int (*create_qp)(struct ib_qp *qp, struct ib_qp_init_attr *qp_init_attr,
+			 struct ib_udata *udata);
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			 struct ib_udata *udata);
 	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
@@ -115,18 +129,27 @@ struct ib_device_ops {
 	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 	void (*drain_sq)(struct ib_qp *qp);
 	void (*drain_rq)(struct ib_qp *qp);
-	/* Once for each GID, whatever LIDs the consumer gives it; lid is the first, or the last, of them. */
+	/*
+	 * Once for each GID, whatever LIDs the consumer gives it; lid is the first, or the last, of
+	 * them.
+	 */
 	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
-	/* Departure from Linux: these too get their object from the midlayer instead of returning one. */
+	/*
+	 * Departure from Linux: these too get their object from the midlayer instead of returning
+	 * one.
+	 */
 	int (*get_dma_mr)(struct ib_mr *mr, int mr_access_flags);
-	int (*reg_user_mr)(struct ib_mr *mr, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-			   struct ib_udata *udata);
+	int (*reg_user_mr)(struct ib_mr *mr, u64 start, u64 length, u64 virt_addr,
+			   int mr_access_flags, struct ib_udata *udata);
 	int (*alloc_mr)(struct ib_mr *mr, enum ib_mr_type mr_type, u32 max_num_sg);
-	/* See ib_rereg_user_mr(); the midlayer has checked what it names, and changes pd, iova and length of the region itself. */
-	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-			     struct ib_pd *pd, struct ib_udata *udata);
+	/*
+	 * See ib_rereg_user_mr(); the midlayer has checked what it names, and changes pd, iova and
+	 * length of the region itself.
+	 */
+	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
+			     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
 	int (*dealloc_mw)(struct ib_mw *mw);
@@ -134,8 +157,12 @@ struct ib_device_ops {
 	/* A device without alloc_ucontext is not for programs. mmap: see ib_mmap_ucontext(). */
 	int (*alloc_ucontext)(struct ib_ucontext *context, struct ib_udata *udata);
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
-	int (*mmap)(struct ib_ucontext *context, u64 page_offset, size_t length, struct ib_user_mapping *mapping);
-	/* How a library knows what it talks to: enum rdma_driver_id, and the version of what lies in udata. */
+	int (*mmap)(struct ib_ucontext *context, u64 page_offset, size_t length,
+		    struct ib_user_mapping *mapping);
+	/*
+	 * How a library knows what it talks to: enum rdma_driver_id, and the version of what lies
+	 * in udata.
+	 */
 	unsigned long driver_id;
 	unsigned long uverbs_abi_ver;
 
@@ -167,7 +194,8 @@ enum { IB_FW_VERSION_NAME_MAX = 32 };
  * @dma_device: what DMA addresses are for; NULL if the device reads memory by the CPU's addresses
  * @phys_port_cnt: ports, numbered from 1; the driver fills it in
  * @num_comp_vectors: completion vectors (CHAN-01); the driver fills it in, at least 1
- * @local_dma_lkey: key for any DMA address, if attrs.kernel_cap_flags has IBK_LOCAL_DMA_LKEY; the driver's
+ * @local_dma_lkey: key for any DMA address, if attrs.kernel_cap_flags has IBK_LOCAL_DMA_LKEY; the
+ * driver's
  * @node_guid: the driver fills it in
  * @node_type: enum rdma_node_type; the same
  * @is_switch: the ports are those of a switch: its port 0 is the one port that counts
@@ -197,8 +225,10 @@ struct ib_device {
 /**
  * struct ib_client - a user of all devices
  * @name: for messages
- * @add: called once for each device; may sleep; an errno means that the client does not want the device
- * @remove: called once for each device whose add succeeded, in reverse order; may sleep; when it returns the client
+ * @add: called once for each device; may sleep; an errno means that the client does not want the
+ * device
+ * @remove: called once for each device whose add succeeded, in reverse order; may sleep; when it
+ * returns the client
  *	has freed everything it had on the device (LOCK-10). @client_data is what ib_set_client_data() set.
  * @registry: state of core/registry
  */
@@ -219,10 +249,14 @@ RDMA_C_BEGIN
  */
 struct ib_device *_ib_alloc_device(size_t size);
 
-/* The driver's own type; @member must be its first. In C++, rdma::alloc_device() in rdma/driver.hpp is kinder. */
-#define ib_alloc_device(drv_struct, member)                                                                   \
-	((struct drv_struct *)_ib_alloc_device(sizeof(struct drv_struct) +                                    \
-					       0 / (__builtin_offsetof(struct drv_struct, member) == 0)))
+/*
+ * The driver's own type; @member must be its first. In C++, rdma::alloc_device() in rdma/driver.hpp
+ * is kinder.
+ */
+#define ib_alloc_device(drv_struct, member)                                                        \
+	((struct drv_struct *)_ib_alloc_device(                                                    \
+		sizeof(struct drv_struct) +                                                        \
+		0 / (__builtin_offsetof(struct drv_struct, member) == 0)))
 
 /**
  * ib_dealloc_device - free a device that is not, or no longer, registered (drivers)
@@ -257,8 +291,8 @@ int ib_register_device(struct ib_device *device, const char *name, struct device
  * ib_unregister_device - take a device from its clients (drivers)
  * @device: a registered one
  *
- * When this has returned, nobody uses the device and no handler of it runs (LOCK-12). What clients left behind is
- * reported by owner and count (LOCK-10).
+ * When this has returned, nobody uses the device and no handler of it runs (LOCK-12). What clients
+ * left behind is reported by owner and count (LOCK-10).
  * Context: process.
  */
 void ib_unregister_device(struct ib_device *device);
@@ -267,7 +301,8 @@ void ib_unregister_device(struct ib_device *device);
  * ib_device_try_get - keep a device registered for a while
  * @device: one whose memory is known to be there
  *
- * Context: any. Return: true, and then ib_device_put() is due; false if it is going away, has gone, or has not come.
+ * Context: any. Return: true, and then ib_device_put() is due; false if it is going away, has gone,
+ * or has not come.
  */
 bool ib_device_try_get(struct ib_device *device);
 

@@ -34,7 +34,8 @@ struct ib_srq;
 /**
  * struct ib_event - something that happened without being asked for
  * @device: where
- * @element: the object or port it happened to, by @event: a CQ, QP or SRQ for the affiliated events, otherwise the port
+ * @element: the object or port it happened to, by @event: a CQ, QP or SRQ for the affiliated
+ * events, otherwise the port
  * @event: what
  */
 struct ib_event {
@@ -51,7 +52,8 @@ struct ib_event {
 /**
  * struct ib_event_handler - a consumer's wish to hear a device's unaffiliated events
  * @device: which device
- * @handler: called in the order of dispatch, one event at a time per device (EVENT-03). It must not sleep (LOCK-07)
+ * @handler: called in the order of dispatch, one event at a time per device (EVENT-03). It must not
+ * sleep (LOCK-07)
  *	and must not register or unregister handlers of the same device.
  * @links: the midlayer's
  *
@@ -69,9 +71,10 @@ inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
 {
 	*handler = {device, function, {}};
 }
-#define INIT_IB_EVENT_HANDLER(pointer, device, function) ib_init_event_handler(pointer, device, function)
+#define INIT_IB_EVENT_HANDLER(pointer, device, function)                                           \
+	ib_init_event_handler(pointer, device, function)
 #else
-#define INIT_IB_EVENT_HANDLER(pointer, _device, _function)                                                    \
+#define INIT_IB_EVENT_HANDLER(pointer, _device, _function)                                         \
 	(*(pointer) = (struct ib_event_handler){.device = (_device), .handler = (_function)})
 #endif
 
@@ -106,9 +109,9 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler);
  * ib_dispatch_event - report an event (drivers)
  * @event: copied; may be on the caller's stack
  *
- * An affiliated event reaches the handler of its CQ, QP or SRQ before this returns; the driver keeps the object
- * alive so long. An unaffiliated event is queued: the midlayer's caches take the change in before the first handler
- * sees it (EVENT-02).
+ * An affiliated event reaches the handler of its CQ, QP or SRQ before this returns; the driver
+ * keeps the object alive so long. An unaffiliated event is queued: the midlayer's caches take the
+ * change in before the first handler sees it (EVENT-02).
  * Context: any, hard interrupt included (LOCK-03).
  */
 void ib_dispatch_event(const struct ib_event *event);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The objects of the verbs. A driver's own object begins with one of these; the midlayer allocates it zeroed in
- * the size that the driver states in ib_device_ops and frees it. Members are read by all and written by the
- * midlayer, except where a comment says that the driver's create method fills them in.
+ * The objects of the verbs. A driver's own object begins with one of these; the midlayer allocates
+ * it zeroed in the size that the driver states in ib_device_ops and frees it. Members are read by
+ * all and written by the midlayer, except where a comment says that the driver's create method
+ * fills them in.
  */
 #pragma once
 #include <rdma/verbs/qp.h>
@@ -11,7 +12,10 @@
 struct ib_cq_poller;
 struct ib_qp_core;
 
-/* Where an object stands in its device's list of live objects, who made it (LOCK-10), and whether for a program. */
+/*
+ * Where an object stands in its device's list of live objects, who made it (LOCK-10), and whether
+ * for a program.
+ */
 struct ib_resource {
 	struct ib_links links;
 	const char *owner;
@@ -19,7 +23,10 @@ struct ib_resource {
 };
 
 enum ib_pd_flags {
-	/* Make a region of all memory with remote access; its key is unsafe_global_rkey. For trusted peers only. */
+	/*
+	 * Make a region of all memory with remote access; its key is unsafe_global_rkey. For
+	 * trusted peers only.
+	 */
 	IB_PD_UNSAFE_GLOBAL_RKEY = 1 << 0,
 };
 
@@ -104,7 +111,8 @@ struct ib_cq_init_attr {
 /**
  * struct ib_cq - completion queue
  * @device: whose
- * @comp_handler: what the driver calls on a completion event, once per event, in any context, never two at a time on
+ * @comp_handler: what the driver calls on a completion event, once per event, in any context, never
+ * two at a time on
  *	one CQ (LOCK-06), never from inside post_send, post_recv, poll_cq or req_notify_cq (LOCK-05)
  * @event_handler: gets IB_EVENT_CQ_ERR; may be NULL
  * @cq_context: handed to both
@@ -178,7 +186,8 @@ struct ib_srq_init_attr {
  * @srq_context: handed to it
  * @srq_type: enum ib_srq_type
  * @usecnt: QPs that receive from it
- * @ext: XRC only: the CQ, the domain, and the number by which peers name it (the driver's create fills that in)
+ * @ext: XRC only: the CQ, the domain, and the number by which peers name it (the driver's create
+ * fills that in)
  * @res: the midlayer's
  */
 struct ib_srq {
@@ -209,7 +218,8 @@ struct ib_srq {
  * @real_qp: the QP itself; another one for a handle from ib_open_qp()
  * @event_handler: gets its affiliated events; may be NULL
  * @qp_context: handed to it
- * @qp_num: the number by which peers name it; the driver's create fills it in. 0 and 1 for SMI and GSI, whatever the
+ * @qp_num: the number by which peers name it; the driver's create fills it in. 0 and 1 for SMI and
+ * GSI, whatever the
  *	hardware's own number is (MGMT-02).
  * @port: the port it was last tied to, 0 if none
  * @qp_type: enum ib_qp_type

@@ -121,7 +121,10 @@ enum ib_rnr_timeout {
 	IB_RNR_TIMER_491_52,
 };
 
-/* Sizes of a QP's queues. What ib_create_qp() leaves here is what was got: at least what was asked for. */
+/*
+ * Sizes of a QP's queues. What ib_create_qp() leaves here is what was got: at least what was asked
+ * for.
+ */
 struct ib_qp_cap {
 	u32 max_send_wr;
 	u32 max_recv_wr;

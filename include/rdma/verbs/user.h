@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What programs add to the verbs. weft_uverbs carries a program's commands out by the same functions that kernel
- * consumers call, in their forms that end in _user; the driver finds out by its udata not being NULL.
+ * What programs add to the verbs. weft_uverbs carries a program's commands out by the same
+ * functions that kernel consumers call, in their forms that end in _user; the driver finds out by
+ * its udata not being NULL.
  *
- * An object of a program knows it (ib_resource.user) for its whole life. Its queues are the program's memory, posted to
- * and polled by the program alone: of a program's objects nobody in the kernel calls the any-context methods
- * (post_send, post_recv, post_srq_recv, poll_cq, peek_cq, req_notify_cq, map_mr_sg), drains, or polls, and
- * ib_destroy_qp() leaves what had not completed to the program's library, which cleans its CQs itself.
+ * An object of a program knows it (ib_resource.user) for its whole life. Its queues are the
+ * program's memory, posted to and polled by the program alone: of a program's objects nobody in the
+ * kernel calls the any-context methods (post_send, post_recv, post_srq_recv, poll_cq, peek_cq,
+ * req_notify_cq, map_mr_sg), drains, or polls, and ib_destroy_qp() leaves what had not completed to
+ * the program's library, which cleans its CQs itself.
  */
 #pragma once
 #include <rdma/types.h>
@@ -23,8 +25,8 @@ struct ib_qp_attr;
  * @outlen: bytes of @outbuf
  * @context: on whose behalf; every object that the call names belongs to it, or is shared with it
  *
- * A method gets one for calls on behalf of a program only, in the program's own process; NULL says that the kernel
- * calls for itself. Copy with ib_copy_from_udata() and ib_copy_to_udata().
+ * A method gets one for calls on behalf of a program only, in the program's own process; NULL says
+ * that the kernel calls for itself. Copy with ib_copy_from_udata() and ib_copy_to_udata().
  */
 struct ib_udata {
 	const void __user *inbuf;
@@ -95,31 +97,37 @@ int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size);
 int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
 
 /**
- * ib_check_udata_tail - see that a library asks for nothing that the driver has not heard of (drivers)
+ * ib_check_udata_tail - see that a library asks for nothing that the driver has not heard of
+ * (drivers)
  * @udata: the command
  * @known: bytes that the driver knows
  *
- * Context: process, the program's. Return: 0 if all bytes behind them are 0; -EOPNOTSUPP if not; -EFAULT.
+ * Context: process, the program's. Return: 0 if all bytes behind them are 0; -EOPNOTSUPP if not;
+ * -EFAULT.
  */
 int ib_check_udata_tail(struct ib_udata *udata, size_t known);
 
-struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata, const char *caller);
+struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata,
+					const char *caller);
 
 /**
  * ib_alloc_ucontext - let a program use a device
  * @device: the device
  * @udata: its context is set to the new one
  *
- * Context: process. Return: the context; -EOPNOTSUPP if the device is not for programs; -ENOMEM; the driver's errors.
+ * Context: process. Return: the context; -EOPNOTSUPP if the device is not for programs; -ENOMEM;
+ * the driver's errors.
  */
-static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata)
+static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device,
+						    struct ib_udata *udata)
 {
 	return __ib_alloc_ucontext(device, udata, RDMA_CALLER);
 }
 
 /**
  * ib_dealloc_ucontext - end it
- * @context: nothing made with it is left but XRC domains and XRC target QPs, which may be shared with others; nothing
+ * @context: nothing made with it is left but XRC domains and XRC target QPs, which may be shared
+ * with others; nothing
  *	of the device is mapped into a process through it
  *
  * Context: process, any: the program may be no more.
@@ -136,7 +144,8 @@ void ib_dealloc_ucontext(struct ib_ucontext *context);
  * The pages are the context's until ib_dealloc_ucontext(). Context: process.
  * Return: 0; -EINVAL for what cannot be mapped, or not in this length.
  */
-int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length, struct ib_user_mapping *mapping);
+int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
+		     struct ib_user_mapping *mapping);
 
 /**
  * ib_query_device_user - what a device can do, with what the driver tells its library
@@ -146,7 +155,8 @@ int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length
  *
  * Context: process. Return: 0 or the driver's errors.
  */
-int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata);
+int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
+			 struct ib_udata *udata);
 
 /**
  * ib_resize_cq_user - ib_resize_cq() for a program
@@ -167,8 +177,8 @@ int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
  *
  * Context: process, the program's. Return: as ib_modify_srq().
  */
-int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib_srq_attr_mask srq_attr_mask,
-		       struct ib_udata *udata);
+int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+		       enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
 
 /**
  * ib_modify_qp_user - ib_modify_qp() for a program
@@ -180,7 +190,8 @@ int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr, enum ib
  * What only privileged programs may set is the caller's to refuse. Context: process, the program's.
  * Return: as ib_modify_qp().
  */
-int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask, struct ib_udata *udata);
+int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		      struct ib_udata *udata);
 
 /**
  * ib_rereg_user_mr - change a region of a program's memory
@@ -193,18 +204,20 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
  * @pd: with PD: the new domain
  * @udata: the command
  *
- * The region's keys may be others afterwards. After an error the region is as it was, or has no memory any more
- * (nothing can be done by its keys): it is to be deregistered either way. Context: process, the program's.
- * Return: 0; -EINVAL for no flags, and as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY while windows are
- * known to be bound to it; the driver's errors.
+ * The region's keys may be others afterwards. After an error the region is as it was, or has no
+ * memory any more (nothing can be done by its keys): it is to be deregistered either way. Context:
+ * process, the program's.
+ * Return: 0; -EINVAL for no flags, and as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY
+ * while windows are known to be bound to it; the driver's errors.
  */
-int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr, int mr_access_flags,
-		     struct ib_pd *pd, struct ib_udata *udata);
+int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
+		     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
 
 /*
- * The ends of objects of a program, which are refused where those of the kernel's only report: it is not a fault of
- * the kernel if a program destroys what it still uses. ib_destroy_qp(), ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw()
- * and ib_dealloc_xrcd() do so for both. The caller sees to it that nobody begins to use the object meanwhile.
+ * The ends of objects of a program, which are refused where those of the kernel's only report: it
+ * is not a fault of the kernel if a program destroys what it still uses. ib_destroy_qp(),
+ * ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw() and ib_dealloc_xrcd() do so for both. The caller
+ * sees to it that nobody begins to use the object meanwhile.
  */
 
 /**
@@ -220,7 +233,8 @@ int ib_dealloc_pd_user(struct ib_pd *pd);
  * ib_destroy_cq_user - undo ib_create_cq_user()
  * @cq: the queue
  *
- * When this has returned 0, neither handler runs. Context: process, any: the program may be no more.
+ * When this has returned 0, neither handler runs. Context: process, any: the program may be no
+ * more.
  * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed; the driver's errors.
  */
 int ib_destroy_cq_user(struct ib_cq *cq);

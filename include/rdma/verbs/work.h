@@ -64,7 +64,8 @@ enum ib_send_flags {
 
 /**
  * struct ib_sge - a piece of a registered memory region
- * @addr: address in the region's own terms: a DMA address for the PD's local_dma_lkey, otherwise from the MR's iova
+ * @addr: address in the region's own terms: a DMA address for the PD's local_dma_lkey, otherwise
+ * from the MR's iova
  * @length: bytes
  * @lkey: the region
  */
@@ -76,7 +77,8 @@ struct ib_sge {
 
 /**
  * struct ib_cqe - what becomes of one work request, for CQs from ib_alloc_cq()
- * @done: called once per completion, in the CQ's polling context; @wc is valid during the call only. Of a completion
+ * @done: called once per completion, in the CQ's polling context; @wc is valid during the call
+ * only. Of a completion
  *	in error only wr_cqe, status, vendor_err and qp are defined.
  *
  * Embedded in the consumer's request, found again by container_of; its address is the request's wr_cqe.
@@ -90,7 +92,8 @@ struct ib_cqe {
  * @next: the next of a list that is posted together, or NULL
  * @wr_id: given back in the completion; of the consumer's own choice on CQs from ib_create_cq()
  * @wr_cqe: the same, on CQs from ib_alloc_cq()
- * @sg_list: the local memory, @num_sge pieces. With IB_SEND_INLINE the addresses are kernel virtual ones.
+ * @sg_list: the local memory, @num_sge pieces. With IB_SEND_INLINE the addresses are kernel virtual
+ * ones.
  * @num_sge: at most the QP's max_send_sge
  * @opcode: enum ib_wr_opcode; says which of the typed requests below this is embedded in
  * @send_flags: enum ib_send_flags
@@ -180,7 +183,8 @@ struct ib_reg_wr {
  * @length: bytes
  * @access: remote flags of enum ib_access_flags
  *
- * Linux took the kernel's own use of windows away with version 4.4; the member names are those that it had.
+ * Linux took the kernel's own use of windows away with version 4.4; the member names are those that
+ * it had.
  */
 struct ib_bind_mw_wr {
 	struct ib_send_wr wr;
@@ -199,7 +203,8 @@ struct ib_bind_mw_wr {
  * @atomic: the same, of an atomic opcode
  * @reg: the same, of IB_WR_REG_MR
  * @bind: the same, of IB_WR_BIND_MW
- * @remote_srqn: the SRQ at the other end that the message goes through (IBA annex A14), from its ext.xrc.srq_num. Every
+ * @remote_srqn: the SRQ at the other end that the message goes through (IBA annex A14), from its
+ * ext.xrc.srq_num. Every
  *	message names one, though only sends and writes with immediate data take a receive from it.
  *
  * Linux's kernel users cannot send on such a QP: it has no request for them.
@@ -233,7 +238,10 @@ struct ib_recv_wr {
 	int num_sge;
 };
 
-/* From the request to the typed request that it is embedded in; @wr must have an opcode, or be for a QP, of that type. */
+/*
+ * From the request to the typed request that it is embedded in; @wr must have an opcode, or be for
+ * a QP, of that type.
+ */
 static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_rdma_wr *)wr;

@@ -1,15 +1,16 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Process 1 of a test guest: runs the host's commands, sends their output back as it comes, reaps orphans.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Process 1 of a test guest: runs the host's
+// commands, sends their output back as it comes, reaps orphans.
 //
-// It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then `size` bytes.
+// It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then
+// `size` bytes.
 //   from the host:  run (a command for bash), put (path, NUL, contents), get (path), kill (signal: u32)
 //   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n),
 //                   taken (bytes of the host's so far: u32; of a serial line only)
 // A command's id is chosen by the host and names it in every frame about it.
 //
-// A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken away when the line's buffer fills
-// (deactivate_fd() in line_throttle()), and nothing brings it back. So the host has no more on its way than the buffer holds, and is told what
-// has left it.
+// A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken
+// away when the line's buffer fills (deactivate_fd() in line_throttle()), and nothing brings it
+// back. So the host has no more on its way than the buffer holds, and is told what has left it.
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -28,7 +29,8 @@
 #include <unistd.h>
 #include <vector>
 
-namespace {
+namespace
+{
 
 enum class Type : uint32_t { run = 1, put, get, kill, ready = 16, out, err, exit, taken };
 
@@ -41,7 +43,8 @@ struct Header {
 	uint32_t type;
 };
 
-// A running or just ended command. Output may outlive it: a child that it left behind can hold the pipes.
+// A running or just ended command. Output may outlive it: a child that it left behind can hold the
+// pipes.
 struct Command {
 	pid_t pid = -1;
 	int out = -1;
@@ -55,7 +58,8 @@ struct Command {
 	_exit(1);
 }
 
-class Agent {
+class Agent
+{
 public:
 	explicit Agent(const char *port)
 	{
@@ -91,7 +95,8 @@ public:
 private:
 	void send(uint32_t id, Type type, std::string_view data)
 	{
-		const Header header{static_cast<uint32_t>(data.size()), id, static_cast<uint32_t>(type)};
+		const Header header{static_cast<uint32_t>(data.size()), id,
+				    static_cast<uint32_t>(type)};
 		std::string frame(reinterpret_cast<const char *>(&header), sizeof(header));
 		frame += data;
 		for (size_t done = 0; done < frame.size();) {
@@ -111,7 +116,8 @@ private:
 	void receive(void *buffer, size_t size)
 	{
 		for (size_t done = 0; done < size;) {
-			const ssize_t n = read(port_, static_cast<char *>(buffer) + done, size - done);
+			const ssize_t n =
+				read(port_, static_cast<char *>(buffer) + done, size - done);
 			if (n > 0) {
 				done += static_cast<size_t>(n);
 				took(static_cast<uint32_t>(n));
@@ -131,7 +137,8 @@ private:
 		send(0, Type::taken, {reinterpret_cast<const char *>(&told_), sizeof(told_)});
 	}
 
-	// read() gives 0 while the host has its end closed; it only reopens it after a reset of ours.
+	// read() gives 0 while the host has its end closed; it only reopens it after a reset of
+	// ours.
 	static void pause_for_host() { usleep(10'000); }
 
 	void wait_and_handle()
@@ -294,7 +301,8 @@ private:
 		}
 		const auto found = commands_.find(id);
 		found->second.pid = 0;
-		send_exit(id, static_cast<uint32_t>(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+		send_exit(id, static_cast<uint32_t>(WIFEXITED(status) ? WEXITSTATUS(status)
+								      : 128 + WTERMSIG(status)));
 		forget_if_over(id);
 	}
 

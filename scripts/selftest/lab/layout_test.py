@@ -50,6 +50,9 @@ class Tree(unittest.TestCase):
         self.assertEqual(layout.complaints(self.tree, known), [])
         self.assertEqual(layout.format_tree(self.tree), [])
 
+    def test_this_tree_is_laid_out(self):
+        self.assertEqual(layout.complaints(cache.TREE, cache.TREE / "build/layout"), [])
+
     def test_rows_that_are_kept(self):
         rows = "// clang-format off\nint a[] = {1,  2,\n           3};\n// clang-format on\n"
         self.plant("core/rows.cpp", rows)

@@ -8,10 +8,7 @@ static void fail(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, 1 + 1, 3, "planted failure");
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(fail),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(fail), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_fail",

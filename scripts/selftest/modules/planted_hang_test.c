@@ -11,10 +11,7 @@ static void hang(struct kunit *test)
 	wait_for_completion(&never);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(hang),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(hang), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_hang",

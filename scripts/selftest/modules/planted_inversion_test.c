@@ -20,10 +20,7 @@ static void inversion(struct kunit *test)
 	mutex_unlock(&second);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(inversion),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(inversion), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_inversion",

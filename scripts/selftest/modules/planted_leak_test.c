@@ -13,10 +13,7 @@ static void leak(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, kmalloc(200, GFP_KERNEL));
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(leak),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(leak), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_leak",

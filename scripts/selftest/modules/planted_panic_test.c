@@ -13,10 +13,7 @@ static void planted_panic(struct kunit *test)
 	panic_here();
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(planted_panic),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(planted_panic), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_panic",

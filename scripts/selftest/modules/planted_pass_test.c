@@ -8,10 +8,7 @@ static void pass(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1 + 1, 2);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(pass),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(pass), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_pass",

@@ -9,10 +9,7 @@ static void residue(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_planted", NULL)));
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(residue),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(residue), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_residue",

@@ -14,10 +14,7 @@ static void sleep(struct kunit *test)
 	spin_unlock(&lock);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(sleep),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(sleep), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_sleep",

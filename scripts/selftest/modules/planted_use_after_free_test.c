@@ -14,10 +14,7 @@ static void use_after_free(struct kunit *test)
 	READ_ONCE(*number);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(use_after_free),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(use_after_free), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_use_after_free",

@@ -8,10 +8,7 @@ static void warning(struct kunit *test)
 	WARN_ON(test);
 }
 
-static struct kunit_case planted_cases[] = {
-	KUNIT_CASE(warning),
-	{}
-};
+static struct kunit_case planted_cases[] = {KUNIT_CASE(warning), {}};
 
 static struct kunit_suite planted_suite = {
 	.name = "planted_warning",

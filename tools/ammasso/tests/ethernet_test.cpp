@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's Ethernet interface as its driver sees it: a tiny driver, with a channel where the cable would be.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The card's Ethernet interface as its driver
+// sees it: a tiny driver, with a channel where the cable would be.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -23,8 +23,8 @@ namespace wire = hw::ammasso;
 using ethernet::Frame;
 using ethernet::FramePtr;
 
-constexpr std::uint64_t kOut = 0x10000;	    // frames to send
-constexpr std::uint64_t kIn = 0x100000;	    // buffers, of kRoom each
+constexpr std::uint64_t kOut = 0x10000; // frames to send
+constexpr std::uint64_t kIn = 0x100000; // buffers, of kRoom each
 constexpr std::size_t kRoom = 2048;
 
 class AmmassoEthernet : public ::testing::Test
@@ -35,9 +35,15 @@ protected:
 		const cards::Model *model = cards::find_model("ammasso");
 		if (!model)
 			throw std::logic_error("nobody has registered the model");
-		card_ = model->make({.name = "node1", .guid = 77, .ports = {}, .ethernet = channel_, .flags = {}}, &host_.loop());
+		card_ = model->make({.name = "node1",
+				     .guid = 77,
+				     .ports = {},
+				     .ethernet = channel_,
+				     .flags = {}},
+				    &host_.loop());
 		host_.plug(*card_->function());
-		host_.write<std::uint32_t>(0, wire::reg::nimr0, ~(wire::nisr_receive | wire::nisr_transmit));
+		host_.write<std::uint32_t>(0, wire::reg::nimr0,
+					   ~(wire::nisr_receive | wire::nisr_transmit));
 		host_.write<std::uint32_t>(0, wire::reg::idis, 0);
 	}
 	~AmmassoEthernet() override { host_.unplug(); }
@@ -57,7 +63,10 @@ protected:
 		return load_be<T>(bytes);
 	}
 	std::uint32_t status() { return host_.read<std::uint32_t>(0, wire::reg::nisr0); }
-	void acknowledge(std::uint32_t bits) { host_.write<std::uint32_t>(0, wire::reg::nisr0, bits); }
+	void acknowledge(std::uint32_t bits)
+	{
+		host_.write<std::uint32_t>(0, wire::reg::nisr0, bits);
+	}
 
 	static std::uint64_t transmit_entry(unsigned index)
 	{
@@ -67,15 +76,22 @@ protected:
 	{
 		return wire::receive_ring + index % wire::receive_entries * wire::receive::size;
 	}
-	static std::uint64_t buffer(unsigned index) { return kIn + index % wire::receive_entries * kRoom; }
+	static std::uint64_t buffer(unsigned index)
+	{
+		return kIn + index % wire::receive_entries * kRoom;
+	}
 
-	// As the old driver writes a descriptor: the address in two halves, at no multiple of eight.
+	// As the old driver writes a descriptor: the address in two halves, at no multiple of
+	// eight.
 	void transmit(unsigned index, std::uint64_t address, std::uint16_t length)
 	{
-		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address, static_cast<std::uint32_t>(address >> 32));
-		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address + 4, static_cast<std::uint32_t>(address));
+		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address,
+				   static_cast<std::uint32_t>(address >> 32));
+		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address + 4,
+				   static_cast<std::uint32_t>(address));
 		put<std::uint16_t>(transmit_entry(index) + wire::transmit::length, length);
-		put<std::uint16_t>(transmit_entry(index), static_cast<std::uint16_t>(wire::TransmitFlags::ready));
+		put<std::uint16_t>(transmit_entry(index),
+				   static_cast<std::uint16_t>(wire::TransmitFlags::ready));
 	}
 	wire::TransmitFlags transmit_flags(unsigned index)
 	{
@@ -86,20 +102,31 @@ protected:
 		host_.object<wire::ReceiveHeader>(buffer(index)) = {};
 		put<std::uint16_t>(receive_entry(index) + wire::receive::length, room);
 		put<std::uint64_t>(receive_entry(index) + wire::receive::address, buffer(index));
-		put<std::uint16_t>(receive_entry(index), static_cast<std::uint16_t>(wire::ReceiveFlags::ready));
+		put<std::uint16_t>(receive_entry(index),
+				   static_cast<std::uint16_t>(wire::ReceiveFlags::ready));
 	}
-	const wire::ReceiveHeader &header(unsigned index) { return host_.object<wire::ReceiveHeader>(buffer(index)); }
+	const wire::ReceiveHeader &header(unsigned index)
+	{
+		return host_.object<wire::ReceiveHeader>(buffer(index));
+	}
 	bool arrived(unsigned index) { return header(index).flags == 2; }
 
-	ethernet::Address own() { return get<std::uint64_t>(wire::page_base + wire::page::host_address) >> 16; }
+	ethernet::Address own()
+	{
+		return get<std::uint64_t>(wire::page_base + wire::page::host_address) >> 16;
+	}
 	static Frame frame_to(ethernet::Address destination, std::size_t size, std::uint8_t filler)
 	{
 		Frame frame(size, filler);
 		for (int i = 0; i < 6; ++i)
-			frame[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(destination >> (40 - 8 * i));
+			frame[static_cast<std::size_t>(i)] =
+				static_cast<std::uint8_t>(destination >> (40 - 8 * i));
 		return frame;
 	}
-	void from_cable(Frame frame) { cable_.send(std::make_shared<const Frame>(std::move(frame))); }
+	void from_cable(Frame frame)
+	{
+		cable_.send(std::make_shared<const Frame>(std::move(frame)));
+	}
 	std::uint64_t counted(std::string_view name)
 	{
 		for (const cards::Count &count : card_->activity())
@@ -126,7 +153,8 @@ TEST_F(AmmassoEthernet, SaysWhatItIs)
 	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::ivn), 18u);
 	EXPECT_EQ(own() >> 24, 0x000db2u);
 	EXPECT_EQ(get<std::uint64_t>(wire::page_base + wire::page::rdma_address) >> 16, own() + 1);
-	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::next_receive), wire::receive_ring_address);
+	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::next_receive),
+		  wire::receive_ring_address);
 	EXPECT_EQ(host_.read<std::uint32_t>(0, wire::reg::host_hint), wire::hint_none);
 	EXPECT_EQ(host_.read<std::uint32_t>(2, 0), 0u);
 	put<std::uint32_t>(wire::page_base + wire::page::version, 7);
@@ -154,17 +182,20 @@ TEST_F(AmmassoEthernet, SendsFramesInOrderAndPadsThem)
 	EXPECT_FALSE(host_.intx());
 }
 
-// A full ring goes out in slices and round the end; a driver that was loaded anew begins at its start.
+// A full ring goes out in slices and round the end; a driver that was loaded anew begins at its
+// start.
 TEST_F(AmmassoEthernet, GoesRoundTheRing)
 {
 	unsigned next = 0;
 	for (std::size_t round = 1; round <= 3; ++round) {
 		for (unsigned i = 0; i < wire::most_transmits; ++i)
 			transmit(next++, kOut, 60);
-		ASSERT_TRUE(host_.loop().run_until([&] { return sent_.size() == round * wire::most_transmits; }));
+		ASSERT_TRUE(host_.loop().run_until(
+			[&] { return sent_.size() == round * wire::most_transmits; }));
 	}
 	transmit(0, kOut, 60);
-	ASSERT_TRUE(host_.loop().run_until([&] { return sent_.size() == 3 * wire::most_transmits + 1; }));
+	ASSERT_TRUE(host_.loop().run_until(
+		[&] { return sent_.size() == 3 * wire::most_transmits + 1; }));
 	EXPECT_EQ(counted("transmitted"), 3u * wire::most_transmits + 1);
 }
 
@@ -206,13 +237,15 @@ TEST_F(AmmassoEthernet, ReceivesWhatIsForTheHost)
 	for (unsigned i = 0; i < 3; ++i) {
 		EXPECT_EQ(header(i).status, static_cast<std::uint16_t>(wire::ReceiveStatus::good));
 		EXPECT_EQ(header(i).length, expected[i].first);
-		const auto bytes = host_.memory(buffer(i) + sizeof(wire::ReceiveHeader), expected[i].first);
+		const auto bytes =
+			host_.memory(buffer(i) + sizeof(wire::ReceiveHeader), expected[i].first);
 		EXPECT_EQ(static_cast<int>(bytes.back()), expected[i].second);
 	}
 	EXPECT_FALSE(arrived(3));
 	EXPECT_EQ(status(), wire::nisr_receive);
 	EXPECT_TRUE(host_.intx());
-	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::next_receive), wire::receive_ring_address + 48);
+	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::next_receive),
+		  wire::receive_ring_address + 48);
 }
 
 // No buffer, one that is too small, one that is not there: a frame is lost, and the next arrives.

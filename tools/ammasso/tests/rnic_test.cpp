@@ -29,7 +29,8 @@ using wire::MessageId;
 using wire::Status;
 
 // In the host's memory, as an old driver has its words: at no multiple of four.
-constexpr std::uint64_t kHintCount = 0x2001a, kRequestWord = 0x2001c, kReplyWord = 0x2001e, kEventWord = 0x20020;
+constexpr std::uint64_t kHintCount = 0x2001a, kRequestWord = 0x2001c, kReplyWord = 0x2001e,
+			kEventWord = 0x20020;
 constexpr std::uint64_t kReplies = 0x30000, kEvents = 0x40000;
 constexpr std::uint64_t kContext = 0x80563412808800ff;
 constexpr std::uint32_t kAddress = 0x0a000001, kPeer = 0x0a000002, kMask = 0xffffff00;
@@ -43,7 +44,12 @@ protected:
 		const cards::Model *model = cards::find_model("ammasso");
 		if (!model)
 			throw std::logic_error("nobody has registered the model");
-		card_ = model->make({.name = "node1", .guid = 77, .ports = {}, .ethernet = channel_, .flags = {}}, &host_.loop());
+		card_ = model->make({.name = "node1",
+				     .guid = 77,
+				     .ports = {},
+				     .ethernet = channel_,
+				     .flags = {}},
+				    &host_.loop());
 		host_.plug(*card_->function());
 		host_.write<std::uint32_t>(0, wire::reg::idis, 0);
 		shared_ = wire::page_base + page(wire::page::q0_shared);
@@ -67,8 +73,14 @@ protected:
 		host_.read_register(4, wire::page_base + offset, bytes);
 		return load_be<std::uint32_t>(bytes);
 	}
-	std::uint16_t word(std::uint64_t address) { return load_be<std::uint16_t>(host_.memory(address, 2)); }
-	void put_word(std::uint64_t address, std::uint16_t value) { store_be<std::uint16_t>(host_.memory(address, 2), 0, value); }
+	std::uint16_t word(std::uint64_t address)
+	{
+		return load_be<std::uint16_t>(host_.memory(address, 2));
+	}
+	void put_word(std::uint64_t address, std::uint16_t value)
+	{
+		store_be<std::uint16_t>(host_.memory(address, 2), 0, value);
+	}
 
 	using Words = std::vector<std::pair<std::size_t, std::uint32_t>>;
 	// Puts a request with these words into its slot, garbage around it, without telling of it.
@@ -86,12 +98,26 @@ protected:
 	void tell() { put<std::uint16_t>(shared_ + wire::shared::index, produced_); }
 	void initialise()
 	{
-		const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-		fill(MessageId::init, {{0x10, 0}, {0x14, low(kHintCount)}, {0x18, 0}, {0x1c, low(kRequestWord)}, {0x20, 0},
-				       {0x24, low(kReplyWord)}, {0x28, 0}, {0x2c, low(kReplies)}, {0x30, 0},
-				       {0x34, low(kEventWord)}, {0x38, 0}, {0x3c, low(kEvents)}}, 0);
+		const auto low = [](std::uint64_t value) {
+			return static_cast<std::uint32_t>(value);
+		};
+		fill(MessageId::init,
+		     {{0x10, 0},
+		      {0x14, low(kHintCount)},
+		      {0x18, 0},
+		      {0x1c, low(kRequestWord)},
+		      {0x20, 0},
+		      {0x24, low(kReplyWord)},
+		      {0x28, 0},
+		      {0x2c, low(kReplies)},
+		      {0x30, 0},
+		      {0x34, low(kEventWord)},
+		      {0x38, 0},
+		      {0x3c, low(kEvents)}},
+		     0);
 		tell();
-		ASSERT_TRUE(host_.loop().run_until([&] { return word(kRequestWord) == produced_; }));
+		ASSERT_TRUE(
+			host_.loop().run_until([&] { return word(kRequestWord) == produced_; }));
 	}
 	// The reply's slot, once it is there.
 	std::span<std::byte> ask(MessageId id, const Words &words = {})
@@ -103,16 +129,22 @@ protected:
 		put<std::uint16_t>(reply_shared_ + wire::shared::index, word(kReplyWord));
 		return host_.memory(kReplies + before * wire::message_size, wire::message_size);
 	}
-	static Status result(std::span<const std::byte> reply) { return static_cast<Status>(reply[wire::header::result]); }
+	static Status result(std::span<const std::byte> reply)
+	{
+		return static_cast<Status>(reply[wire::header::result]);
+	}
 	std::uint32_t open()
 	{
-		const auto reply = ask(MessageId::rnic_open, {{0x10, 0x11}, {0x14, 0x22}, {0x18, 0x800000}});
+		const auto reply =
+			ask(MessageId::rnic_open, {{0x10, 0x11}, {0x14, 0x22}, {0x18, 0x800000}});
 		EXPECT_EQ(result(reply), Status::ok);
 		return load_be<std::uint32_t>(reply, wire::rnic_open::reply_handle);
 	}
 	Status configure(std::uint32_t handle, std::uint32_t option, std::uint32_t address)
 	{
-		return result(ask(MessageId::rnic_setconfig, {{0x10, handle}, {0x14, option}, {0x18, address}, {0x1c, kMask}}));
+		return result(
+			ask(MessageId::rnic_setconfig,
+			    {{0x10, handle}, {0x14, option}, {0x18, address}, {0x1c, kMask}}));
 	}
 
 	testing::FakeHost host_;
@@ -125,7 +157,8 @@ protected:
 	std::uint16_t produced_ = 0;
 };
 
-// The words are cleared before anything is said; then a reply comes with one hint, counted, and an interrupt.
+// The words are cleared before anything is said; then a reply comes with one hint, counted, and an
+// interrupt.
 TEST_F(AmmassoRnic, IsInitialisedAndOpened)
 {
 	initialise();
@@ -141,7 +174,8 @@ TEST_F(AmmassoRnic, IsInitialisedAndOpened)
 	EXPECT_EQ(host_.read<std::uint32_t>(0, wire::reg::host_hint), 1u);
 	EXPECT_EQ(host_.read<std::uint32_t>(0, wire::reg::host_hint), wire::hint_none);
 	EXPECT_TRUE(host_.intx());
-	host_.write<std::uint32_t>(0, wire::reg::disr, host_.read<std::uint32_t>(0, wire::reg::disr));
+	host_.write<std::uint32_t>(0, wire::reg::disr,
+				   host_.read<std::uint32_t>(0, wire::reg::disr));
 	EXPECT_FALSE(host_.intx());
 }
 
@@ -154,13 +188,15 @@ TEST_F(AmmassoRnic, SaysWhatItIs)
 	EXPECT_EQ(load_be<std::uint64_t>(reply, wire::rnic_query::user_context), 0x1100000022u);
 	EXPECT_EQ(load_be<std::uint32_t>(reply, wire::rnic_query::vendor_id), wire::pci_vendor_id);
 	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle + 1}})), Status::invalid_rnic);
-	EXPECT_EQ(result(ask(static_cast<MessageId>(6), {{0x10, handle}})), Status::not_implemented);
+	EXPECT_EQ(result(ask(static_cast<MessageId>(6), {{0x10, handle}})),
+		  Status::not_implemented);
 	EXPECT_EQ(result(ask(MessageId::rnic_open)), Status::in_use);
 	EXPECT_EQ(result(ask(MessageId::rnic_close, {{0x10, handle}})), Status::ok);
 	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle}})), Status::invalid_rnic);
 }
 
-// A station of its own: it answers for its address with the RNIC's hardware address, and pings, until the address goes.
+// A station of its own: it answers for its address with the RNIC's hardware address, and pings,
+// until the address goes.
 TEST_F(AmmassoRnic, AnswersForItsAddresses)
 {
 	initialise();
@@ -174,7 +210,8 @@ TEST_F(AmmassoRnic, AnswersForItsAddresses)
 	sent_.clear(); // it has announced itself
 
 	const auto request = [&] {
-		Frame frame = tcp::encode({tcp::kBroadcast, kPeerMac, tcp::kTypeArp}, tcp::Arp{false, kPeerMac, 0, kPeer, kAddress});
+		Frame frame = tcp::encode({tcp::kBroadcast, kPeerMac, tcp::kTypeArp},
+					  tcp::Arp{false, kPeerMac, 0, kPeer, kAddress});
 		cable_.send(std::make_shared<const Frame>(std::move(frame)));
 	};
 	request();
@@ -193,7 +230,8 @@ TEST_F(AmmassoRnic, AnswersForItsAddresses)
 	echo[2] = static_cast<std::uint8_t>(sum >> 8);
 	echo[3] = static_cast<std::uint8_t>(sum);
 	const tcp::Packet packet{kPeer, kAddress, tcp::kProtocolIcmp, echo};
-	cable_.send(std::make_shared<const Frame>(tcp::encode({own, kPeerMac, tcp::kTypeIp}, packet)));
+	cable_.send(
+		std::make_shared<const Frame>(tcp::encode({own, kPeerMac, tcp::kTypeIp}, packet)));
 	ASSERT_TRUE(host_.loop().run_until([&] { return !sent_.empty(); }));
 	const auto pong = tcp::parse_packet(tcp::View(*sent_[0]).subspan(tcp::kEthernetHeader));
 	ASSERT_TRUE(pong);
@@ -206,7 +244,8 @@ TEST_F(AmmassoRnic, AnswersForItsAddresses)
 	EXPECT_TRUE(sent_.empty());
 }
 
-// Replies are held while their queue is full, and requests behind them; none is lost, and their order stays.
+// Replies are held while their queue is full, and requests behind them; none is lost, and their
+// order stays.
 TEST_F(AmmassoRnic, HoldsRepliesWhileTheQueueIsFull)
 {
 	initialise();
@@ -219,8 +258,11 @@ TEST_F(AmmassoRnic, HoldsRepliesWhileTheQueueIsFull)
 		tell();
 	};
 	const auto read_all = [&] {
-		for (; seen != word(kReplyWord); seen = static_cast<std::uint16_t>((seen + 1) % wire::reply_entries))
-			EXPECT_EQ(load_be<std::uint64_t>(host_.memory(kReplies + seen * wire::message_size, 16), wire::header::context),
+		for (; seen != word(kReplyWord);
+		     seen = static_cast<std::uint16_t>((seen + 1) % wire::reply_entries))
+			EXPECT_EQ(load_be<std::uint64_t>(
+					  host_.memory(kReplies + seen * wire::message_size, 16),
+					  wire::header::context),
 				  ++answered);
 		put<std::uint16_t>(reply_shared_ + wire::shared::index, seen);
 	};
@@ -229,12 +271,14 @@ TEST_F(AmmassoRnic, HoldsRepliesWhileTheQueueIsFull)
 		ASSERT_TRUE(host_.loop().run_until(taken));
 	}
 	post();
-	ASSERT_TRUE(host_.loop().run_until([&] { return word(kReplyWord) == wire::reply_entries - 1; }));
+	ASSERT_TRUE(host_.loop().run_until(
+		[&] { return word(kReplyWord) == wire::reply_entries - 1; }));
 	host_.loop().poll();
 	EXPECT_FALSE(taken());
 	EXPECT_EQ(word(kReplyWord), wire::reply_entries - 1);
 	read_all();
-	ASSERT_TRUE(host_.loop().run_until([&] { return word(kReplyWord) == asked % wire::reply_entries; }));
+	ASSERT_TRUE(host_.loop().run_until(
+		[&] { return word(kReplyWord) == asked % wire::reply_entries; }));
 	read_all();
 	EXPECT_EQ(answered, asked);
 	EXPECT_EQ(word(kHintCount), asked);

@@ -46,9 +46,8 @@ TEST(Acceptor, WaitsForADescriptor)
 			  ("weft-acceptor-" + std::to_string(::getpid()));
 	Loop loop("test", Loop::Mode::Manual);
 	std::vector<FileDescriptor> connected;
-	Acceptor acceptor(loop, weft::UnixListener(path), [&](FileDescriptor socket) {
-		connected.push_back(std::move(socket));
-	});
+	Acceptor acceptor(loop, weft::UnixListener(path),
+			  [&](FileDescriptor socket) { connected.push_back(std::move(socket)); });
 	const auto client = weft::connect_unix(path);
 	{
 		const NoDescriptors none;

@@ -80,8 +80,8 @@ TEST(Bell, CountsItsRings)
 	EXPECT_EQ(count_of(event), 1u);
 }
 
-// Of what the machine has for all its programs, a thread that rings takes so little that a daemon can have a thousand
-// cards, a thread each; and no descriptor.
+// Of what the machine has for all its programs, a thread that rings takes so little that a daemon
+// can have a thousand cards, a thread each; and no descriptor.
 TEST(Bell, ThousandThreadsRingAtATime)
 {
 	constexpr int kThreads = 1100;

@@ -49,8 +49,8 @@ TEST(Loop, RunPassesExceptions)
 	EXPECT_TRUE(ran);
 }
 
-// What a handler lets escape is told to who contains it, on the loop, which goes on: other handlers,
-// timers and the thread that failed itself.
+// What a handler lets escape is told to who contains it, on the loop, which goes on: other
+// handlers, timers and the thread that failed itself.
 TEST(Loop, ContainsWhatHandlersThrow)
 {
 	weft::Loop loop("test"), other("other");
@@ -67,8 +67,8 @@ TEST(Loop, ContainsWhatHandlersThrow)
 	bool ran = false;
 	loop.run([&] { ran = true; });
 	EXPECT_TRUE(ran);
-	EXPECT_EQ(failures, (std::vector<std::string>{"std::bad_alloc", "a reason",
-						      "unknown exception"}));
+	EXPECT_EQ(failures,
+		  (std::vector<std::string>{"std::bad_alloc", "a reason", "unknown exception"}));
 	other.run([&] { ran = false; });
 	EXPECT_FALSE(ran);
 }
@@ -164,8 +164,8 @@ TEST(Timer, VirtualTimePassesAtOnce)
 	EXPECT_EQ(loop.now() - begin, 24h);
 }
 
-// Numbers drawn follow from the seed.
-// Those that are due at the same time fire in the order in which they were armed, wherever they lie in memory.
+// Numbers drawn follow from the seed. Those that are due at the same time fire in the order in
+// which they were armed, wherever they lie in memory.
 TEST(Timer, EqualDeadlinesKeepOrder)
 {
 	weft::VirtualEnvironment environment;
@@ -173,14 +173,16 @@ TEST(Timer, EqualDeadlinesKeepOrder)
 	std::vector<std::unique_ptr<weft::Timer>> timers;
 	std::vector<unsigned> fired;
 	for (unsigned i = 0; i < 64; ++i)
-		timers.push_back(std::make_unique<weft::Timer>(loop, [&fired, i] { fired.push_back(i); }));
+		timers.push_back(
+			std::make_unique<weft::Timer>(loop, [&fired, i] { fired.push_back(i); }));
 	std::vector<unsigned> order;
 	for (unsigned i = 0; i < 64; ++i)
 		order.push_back(i * 37 % 64);
 	const auto deadline = loop.now() + std::chrono::seconds(1);
 	for (const unsigned each : order)
 		timers[each]->arm_at(deadline);
-	ASSERT_TRUE(loop.run_until([&] { return fired.size() == timers.size(); }, std::chrono::seconds(5)));
+	ASSERT_TRUE(loop.run_until([&] { return fired.size() == timers.size(); },
+				   std::chrono::seconds(5)));
 	EXPECT_EQ(fired, order);
 }
 
@@ -193,7 +195,8 @@ TEST(Environment, ChanceFollowsFromTheSeed)
 	EXPECT_NE(first, one.random());
 }
 
-// Loops may share a thread: what one lets escape is its own affair, and when one goes, what was posted to it goes.
+// Loops may share a thread: what one lets escape is its own affair, and when one goes, what was
+// posted to it goes.
 TEST(Reactor, LoopsShareAThread)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::Manual);
@@ -217,7 +220,8 @@ TEST(Reactor, LoopsShareAThread)
 	EXPECT_FALSE(lost);
 }
 
-// One that shares a thread that runs may be ended from another, in the middle of what is posted to it.
+// One that shares a thread that runs may be ended from another, in the middle of what is posted to
+// it.
 TEST(Reactor, LoopsOfARunningThreadComeAndGo)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::Thread);
@@ -236,10 +240,7 @@ TEST(Reactor, LoopsOfARunningThreadComeAndGo)
 }
 
 struct Pipe {
-	Pipe()
-	{
-		EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-	}
+	Pipe() { EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0); }
 	~Pipe()
 	{
 		::close(ends[0]);
@@ -249,17 +250,18 @@ struct Pipe {
 	int ends[2];
 };
 
-// A descriptor is told of as long as it is ready and wanted, its end too, and no more once the watch is gone:
-// its own handler may end it, or another's in the same turn.
+// A descriptor is told of as long as it is ready and wanted, its end too, and no more once the
+// watch is gone: its own handler may end it, or another's in the same turn.
 TEST(Watch, TellsWhatIsReady)
 {
 	weft::Loop loop("test", weft::Loop::Mode::Manual);
 	Pipe pipe;
 	unsigned told = 0, times = 0;
-	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::Readable, [&](unsigned ready) {
-		told = ready;
-		++times;
-	});
+	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::Readable,
+						   [&](unsigned ready) {
+							   told = ready;
+							   ++times;
+						   });
 	const auto turn = [&] { loop.reactor().turn(weft::Clock::time_point::min()); };
 	turn();
 	EXPECT_EQ(times, 0u);

@@ -50,7 +50,8 @@ bool readable(int fd)
 	return ::poll(&state, 1, 0) == 1;
 }
 
-// The errno value that mapping a page of @file gives; 0 if it is mapped, and then kept in @mappings.
+// The errno value that mapping a page of @file gives; 0 if it is mapped, and then kept in
+// @mappings.
 int error_of_mapping(const FileDescriptor &file, const std::shared_ptr<MemoryLender> &lender,
 		     std::vector<std::shared_ptr<const MemoryMapping>> &mappings)
 {
@@ -79,8 +80,8 @@ TEST(MemoryMapping, MapsFilesWithinTheirSize)
 	EXPECT_THROW(MemoryMapping::map_file(-1, 0, kPage, true), std::system_error);
 }
 
-// A lender that truncates its file while it is in use loses what it has lent and is told of; another
-// lender's memory, and what it holds, are as before.
+// A lender that truncates its file while it is in use loses what it has lent and is told of;
+// another lender's memory, and what it holds, are as before.
 TEST(MemoryMapping, TruncatedMemoryIsItsLendersLossAlone)
 {
 	const auto file = make_file(4 * kPage);
@@ -174,7 +175,8 @@ TEST(MemoryMapping, SurvivesAFullFileSystem)
 		const auto lender = std::make_shared<MemoryLender>();
 		if (!file || ::ftruncate(file.get(), 64 * kPage))
 			::_exit(not_possible);
-		const auto mapping = MemoryMapping::map_file(file.get(), 0, 64 * kPage, true, lender);
+		const auto mapping =
+			MemoryMapping::map_file(file.get(), 0, 64 * kPage, true, lender);
 		std::memset(mapping->data(), 1, 64 * kPage);
 		::_exit(lender->failed() ? contained : killed_otherwise);
 	}
@@ -186,7 +188,8 @@ TEST(MemoryMapping, SurvivesAFullFileSystem)
 	EXPECT_EQ(WEXITSTATUS(status), contained);
 }
 
-// The machine's pool of huge pages has one at least while this lives, if that can be had: an administrator has one made.
+// The machine's pool of huge pages has one at least while this lives, if that can be had: an
+// administrator has one made.
 class HugePages
 {
 public:
@@ -204,8 +207,12 @@ public:
 	HugePages(const HugePages &) = delete;
 	HugePages &operator=(const HugePages &) = delete;
 
-	// So many, and none that the kernel would make when they are asked for: the pool has an end.
-	bool has_an_end() const { return read("nr_hugepages") > 0 && read("nr_overcommit_hugepages") == 0; }
+	// So many, and none that the kernel would make when they are asked for: the pool has an
+	// end.
+	bool has_an_end() const
+	{
+		return read("nr_hugepages") > 0 && read("nr_overcommit_hugepages") == 0;
+	}
 	long size() const { return read("nr_hugepages"); }
 
 private:
@@ -220,8 +227,9 @@ private:
 	bool made_ = false;
 };
 
-// A machine whose memory is of huge pages may give one back after all, and somebody else may have the pool's last: there is none for
-// the hole then. (Of a file that has all its pages the kernel keeps as many as are mapped.)
+// A machine whose memory is of huge pages may give one back after all, and somebody else may have
+// the pool's last: there is none for the hole then. (Of a file that has all its pages the kernel
+// keeps as many as are mapped.)
 TEST(MemoryMapping, SurvivesAPoolOfHugePagesThatIsUsedUp)
 {
 	enum Result { contained, killed_otherwise, not_possible };
@@ -244,14 +252,16 @@ TEST(MemoryMapping, SurvivesAPoolOfHugePagesThatIsUsedUp)
 		GuestMemory memory;
 		// A section may have a part of one.
 		const auto size = static_cast<std::uint64_t>(huge) / 2;
-		memory.map(0, size, true, true, MemoryMapping::map_file(file.get(), 0, size, true, lender));
+		memory.map(0, size, true, true,
+			   MemoryMapping::map_file(file.get(), 0, size, true, lender));
 		if (!memory.write_as<std::uint32_t>(kPage, 1) || lender->failed() ||
 		    ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, huge))
 			::_exit(killed_otherwise);
 		for (off_t at = 0; ::fallocate(rest.get(), 0, at, huge) == 0; at += huge)
 			;
 		const bool zero = memory.read_as<std::uint32_t>(kPage) == 0u;
-		const bool own = memory.write_as<std::uint32_t>(size - kPage, 7) && memory.read_as<std::uint32_t>(size - kPage) == 7u;
+		const bool own = memory.write_as<std::uint32_t>(size - kPage, 7) &&
+				 memory.read_as<std::uint32_t>(size - kPage) == 7u;
 		::_exit(zero && own && lender->failed() ? contained : killed_otherwise);
 	}
 	int status = 0;
@@ -262,8 +272,9 @@ TEST(MemoryMapping, SurvivesAPoolOfHugePagesThatIsUsedUp)
 	EXPECT_EQ(WEXITSTATUS(status), contained);
 }
 
-// A file whose pages somebody else's program may have to bring is nobody's memory: who reads it would wait for that. Files
-// of FUSE are such; of an overlay, which shows the files of any other file system, one cannot know.
+// A file whose pages somebody else's program may have to bring is nobody's memory: who reads it
+// would wait for that. Files of FUSE are such; of an overlay, which shows the files of any other
+// file system, one cannot know.
 TEST(MemoryMapping, FilesOfForeignFileSystemsAreRefused)
 {
 	enum Result { refused, taken, not_possible };
@@ -272,14 +283,19 @@ TEST(MemoryMapping, FilesOfForeignFileSystemsAreRefused)
 		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
 		    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
 		    ::mount("layers", "/tmp", "tmpfs", 0, nullptr) || ::mkdir("/tmp/below", 0700) ||
-		    ::mkdir("/tmp/above", 0700) || ::mkdir("/tmp/work", 0700) || ::mkdir("/tmp/all", 0700) ||
-		    ::mount("all", "/tmp/all", "overlay", 0, "lowerdir=/tmp/below,upperdir=/tmp/above,workdir=/tmp/work"))
+		    ::mkdir("/tmp/above", 0700) || ::mkdir("/tmp/work", 0700) ||
+		    ::mkdir("/tmp/all", 0700) ||
+		    ::mount("all", "/tmp/all", "overlay", 0,
+			    "lowerdir=/tmp/below,upperdir=/tmp/above,workdir=/tmp/work"))
 			::_exit(not_possible);
 		const FileDescriptor file(::open("/tmp/all/memory", O_RDWR | O_CREAT, 0600));
 		if (!file || ::ftruncate(file.get(), kPage))
 			::_exit(not_possible);
 		std::vector<std::shared_ptr<const MemoryMapping>> mappings;
-		::_exit(error_of_mapping(file, std::make_shared<MemoryLender>(), mappings) == EOPNOTSUPP ? refused : taken);
+		::_exit(error_of_mapping(file, std::make_shared<MemoryLender>(), mappings) ==
+					EOPNOTSUPP
+				? refused
+				: taken);
 	}
 	int status = 0;
 	ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -289,10 +305,12 @@ TEST(MemoryMapping, FilesOfForeignFileSystemsAreRefused)
 	EXPECT_EQ(WEXITSTATUS(status), refused);
 }
 
-// Memory may be in a file of a disk, where there is no other room for it; and it is a file, whatever else can be mapped.
+// Memory may be in a file of a disk, where there is no other room for it; and it is a file,
+// whatever else can be mapped.
 TEST(MemoryMapping, FilesOfOwnFileSystemsAreTaken)
 {
-	const FileDescriptor file(::open(::testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	const FileDescriptor file(
+		::open(::testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (!file)
 		GTEST_SKIP() << "no file without a name in " << ::testing::TempDir();
 	ASSERT_EQ(::ftruncate(file.get(), kPage), 0);
@@ -333,16 +351,18 @@ TEST(MemoryMapping, ALendersMappingsEnd)
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
 }
 
-// Nor are they larger, all together, than a bound, however many fewer they are: memory that is not there costs a client
-// nothing, and addresses are everybody's.
+// Nor are they larger, all together, than a bound, however many fewer they are: memory that is not
+// there costs a client nothing, and addresses are everybody's.
 TEST(MemoryMapping, ALendersBytesEnd)
 {
 	constexpr std::uint64_t most = 2 * kLentBytesPerMapping;
 	const auto file = make_file(1ull << 46);
 	const auto lender = std::make_shared<MemoryLender>(2);
 	EXPECT_EQ(lender->most_bytes(), most);
-	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, most + kPage, true, lender), std::system_error);
-	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 1ull << 46, true, lender), std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, most + kPage, true, lender),
+		     std::system_error);
+	EXPECT_THROW(MemoryMapping::map_file(file.get(), 0, 1ull << 46, true, lender),
+		     std::system_error);
 	EXPECT_EQ(lender->bytes(), 0u);
 	auto large = MemoryMapping::map_file(file.get(), 0, most - kPage, true, lender);
 	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
@@ -351,14 +371,15 @@ TEST(MemoryMapping, ALendersBytesEnd)
 	mappings.clear();
 	large.reset();
 	large = MemoryMapping::map_file(file.get(), 0, most, true, lender);
-	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC) << "one mapping of two, and no byte left";
+	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC)
+		<< "one mapping of two, and no byte left";
 	EXPECT_EQ(lender->mappings(), 1u);
 	large.reset();
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
 }
 
-// All clients together have half of the mappings that the kernel grants a process; each can be lost,
-// the last as well as the first.
+// All clients together have half of the mappings that the kernel grants a process; each can be
+// lost, the last as well as the first.
 TEST(MemoryMapping, TheProcesssMappingsEnd)
 {
 	const auto file = make_file(kPage);

@@ -26,7 +26,8 @@ TEST(ReactorPool, SharesWhatThereIs)
 		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
 }
 
-// What was given back goes to the next, before another thread is made and before one is shared more.
+// What was given back goes to the next, before another thread is made and before one is shared
+// more.
 TEST(ReactorPool, GivesAgainWhatCameBack)
 {
 	weft::ReactorPool pool("pool", 3);

@@ -47,8 +47,8 @@ TEST_F(RuntimeDirectory, IsMadePrivate)
 	EXPECT_TRUE(opens(path));
 }
 
-// What somebody else may have put there is refused: a link, a file, a directory that others may write
-// to or look into, another user's directory.
+// What somebody else may have put there is refused: a link, a file, a directory that others may
+// write to or look into, another user's directory.
 TEST_F(RuntimeDirectory, RefusesWhatIsNotItsOwn)
 {
 	const auto own = root_ / "own";

@@ -95,7 +95,8 @@ protected:
 		Message message{};
 		run_until([&] {
 			// The turn that comes with time is given without a handler being run.
-			return ::recv(fd.get(), &message, sizeof(message), MSG_DONTWAIT) == sizeof(message);
+			return ::recv(fd.get(), &message, sizeof(message), MSG_DONTWAIT) ==
+			       sizeof(message);
 		});
 		return message;
 	}
@@ -137,7 +138,8 @@ protected:
 	std::uint32_t sequence = 0;
 };
 
-// Nobody begins before all are there; then one runs at a time, in order of number, then of time; what the process has planned takes part.
+// Nobody begins before all are there; then one runs at a time, in order of number, then of time;
+// what the process has planned takes part.
 TEST_F(CalendarTest, LetsOneRunAtATime)
 {
 	const auto second = join(2);
@@ -166,7 +168,8 @@ TEST_F(CalendarTest, LetsOneRunAtATime)
 	EXPECT_TRUE(ends.empty());
 }
 
-// What is posted or due here waits while one has its turn: otherwise its outcome would depend on which is faster.
+// What is posted or due here waits while one has its turn: otherwise its outcome would depend on
+// which is faster.
 TEST_F(CalendarTest, HoldsWhatIsToBeDoneHereWhileOneRuns)
 {
 	start({"node1"});
@@ -186,7 +189,8 @@ TEST_F(CalendarTest, HoldsWhatIsToBeDoneHereWhileOneRuns)
 	EXPECT_EQ(done, 2u);
 }
 
-// One that waits is asked something, and asks for the time and for a turn before it answers: nothing else is done meanwhile.
+// One that waits is asked something, and asks for the time and for a turn before it answers:
+// nothing else is done meanwhile.
 TEST_F(CalendarTest, HearsAnAnswer)
 {
 	start({"node1"});
@@ -272,12 +276,14 @@ TEST_F(CalendarTest, SaysWhoDoesNotKeepToIt)
 	hear(first);
 	send(first, Operation::Update, 1);
 	run_until_ended();
-	EXPECT_EQ(ends, std::vector<std::string>{"node1 does not keep to the calendar (it is ahead of the "
-						 "time that it was given) at 0.000000000 s"});
+	EXPECT_EQ(ends, std::vector<std::string>{
+				"node1 does not keep to the calendar (it is ahead of the "
+				"time that it was given) at 0.000000000 s"});
 	run_until_closed(second);
 }
 
-// Strangers are turned away and end nothing: those that are no member, that come twice, that say something else, or half of it.
+// Strangers are turned away and end nothing: those that are no member, that come twice, that say
+// something else, or half of it.
 TEST_F(CalendarTest, TurnsStrangersAway)
 {
 	const auto first = join(1);
@@ -338,7 +344,8 @@ TEST_F(CalendarTest, DropsWhoDoesNotListen)
 	hear(deaf);
 	const Message question{Operation::Get, 1, 0};
 	run_until([&] {
-		while (::send(deaf.get(), &question, sizeof(question), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+		while (::send(deaf.get(), &question, sizeof(question),
+			      MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
 		}
 		return !ends.empty();
 	});

@@ -13,7 +13,8 @@ using State = Member::State;
 
 constexpr std::uint64_t kNow = 1000, kTimeOfDay = 77;
 
-Member::Outcome say(Member &member, Operation operation, std::uint64_t time = 0, std::uint32_t sequence = 5)
+Member::Outcome say(Member &member, Operation operation, std::uint64_t time = 0,
+		    std::uint32_t sequence = 5)
 {
 	return member.take({operation, sequence, time}, kNow, kTimeOfDay);
 }
@@ -53,7 +54,8 @@ TEST(Member, BeginsWithItsFirstTurn)
 	EXPECT_FALSE(member.due());
 }
 
-// It asks for a time, waits, may ask for another meanwhile, and gets its turn with the time that it is.
+// It asks for a time, waits, may ask for another meanwhile, and gets its turn with the time that it
+// is.
 TEST(Member, TakesTurns)
 {
 	Member member = running();
@@ -118,7 +120,8 @@ TEST(Member, RefusesWhatNoKernelSays)
 	}
 }
 
-// Whatever it says, it is never due before now, never answered twice for one message, and its turn is the calendar's to give.
+// Whatever it says, it is never due before now, never answered twice for one message, and its turn
+// is the calendar's to give.
 TEST(Member, SurvivesAnything)
 {
 	std::mt19937_64 random(1);
@@ -135,7 +138,8 @@ TEST(Member, SurvivesAnything)
 			EXPECT_GE(member.due().value_or(kNow), kNow);
 			if (outcome.trouble)
 				break;
-			if ((member.state() == State::Ready || member.state() == State::Waiting) && random() % 2)
+			if ((member.state() == State::Ready || member.state() == State::Waiting) &&
+			    random() % 2)
 				member.run(kNow);
 		}
 	}

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any bytes: what check() accepts holds the promises that the communication manager builds on, and accessors read and write the same bits.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any bytes: what check() accepts holds the
+// promises that the communication manager builds on, and accessors read and write the same bits.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -30,7 +30,8 @@ void same_path(const ib::CmPath &path)
 void look_into(const ib::CmReq &req)
 {
 	ib::CmReq again = req;
-	require(req.local_id != 0 && req.qpn != 0 && ib::mtu_bytes(static_cast<ib::Mtu>(req.path_mtu())) != 0);
+	require(req.local_id != 0 && req.qpn != 0 &&
+		ib::mtu_bytes(static_cast<ib::Mtu>(req.path_mtu())) != 0);
 	require(req.transport() != ib::CmTransport::rd);
 	again.set_remote_response_timeout(req.remote_response_timeout());
 	again.set_transport(req.transport());
@@ -72,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		ib::CmLap lap = ib::cm_message<ib::CmLap>(mad);
 		same_path(lap.path());
 		lap.set_path(lap.path());
-		require(std::memcmp(lap.private_data, ib::cm_message<ib::CmLap>(mad).private_data, sizeof(lap.private_data)) == 0);
+		require(std::memcmp(lap.private_data, ib::cm_message<ib::CmLap>(mad).private_data,
+				    sizeof(lap.private_data)) == 0);
 		break;
 	}
 	default:

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any private data of a request: what A11's header and IPoIB's connections take from it holds what is built on it, and nothing else is taken.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any private data of a request: what A11's
+// header and IPoIB's connections take from it holds what is built on it, and nothing else is taken.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,10 @@ void require(bool holds)
 		std::abort();
 }
 
-/* IBA A11.4.3: of no version that there is, no header; of IP's, one that says the same when it is made again from what was read. */
+/*
+ * IBA A11.4.3: of no version that there is, no header; of IP's, one that says the same when it is
+ * made again from what was read.
+ */
 void look_into_header(const u8 (&bytes)[IB_CM_REQ_PRIVATE_DATA_SIZE])
 {
 	constexpr u16 port = 7174;
@@ -28,16 +31,25 @@ void look_into_header(const u8 (&bytes)[IB_CM_REQ_PRIVATE_DATA_SIZE])
 		return;
 	const rdma_cm::Ends &ends = read.value();
 	require(ends.header == (v4 || v6 ? RDMA_CM_IP_HEADER_SIZE : 0));
-	require(ends.local.family == (v4 ? RDMA_AF_INET : v6 ? RDMA_AF_INET6 : 0) && ends.peer.family == ends.local.family);
+	require(ends.local.family == (v4   ? RDMA_AF_INET
+				      : v6 ? RDMA_AF_INET6
+					   : 0) &&
+		ends.peer.family == ends.local.family);
 	if (!v4 && !v6)
 		return;
 	require(rdma_cm::port_of(ends.local) == port);
-	require(rdma_cm::is_any(ends.peer) + rdma_cm::is_loopback(ends.peer) + rdma_cm::is_group_or_broadcast(ends.peer) <= 1);
+	require(rdma_cm::is_any(ends.peer) + rdma_cm::is_loopback(ends.peer) +
+			rdma_cm::is_group_or_broadcast(ends.peer) <=
+		1);
 	const rdma_cm::IpHeader again = rdma_cm::make_header(ends.peer, ends.local);
 	const std::size_t begin = v4 ? 12 : 0;
-	require(std::memcmp(&again.source_port, bytes + offsetof(rdma_cm::IpHeader, source_port), 2) == 0);
-	require(std::memcmp(again.source + begin, bytes + offsetof(rdma_cm::IpHeader, source) + begin, 16 - begin) == 0);
-	require(std::memcmp(again.destination + begin, bytes + offsetof(rdma_cm::IpHeader, destination) + begin, 16 - begin) == 0);
+	require(std::memcmp(&again.source_port, bytes + offsetof(rdma_cm::IpHeader, source_port),
+			    2) == 0);
+	require(std::memcmp(again.source + begin,
+			    bytes + offsetof(rdma_cm::IpHeader, source) + begin, 16 - begin) == 0);
+	require(std::memcmp(again.destination + begin,
+			    bytes + offsetof(rdma_cm::IpHeader, destination) + begin,
+			    16 - begin) == 0);
 }
 
 /* RFC 4755, section 3.5: of a QP that there can be, with room for the least IP packet. */
@@ -45,12 +57,15 @@ void look_into_connection(const std::uint8_t *data, std::size_t size)
 {
 	ib_cm_event event{};
 	event.private_data = data;
-	event.private_data_len = static_cast<u8>(size < IB_CM_REQ_PRIVATE_DATA_SIZE ? size : IB_CM_REQ_PRIVATE_DATA_SIZE);
+	event.private_data_len = static_cast<u8>(
+		size < IB_CM_REQ_PRIVATE_DATA_SIZE ? size : IB_CM_REQ_PRIVATE_DATA_SIZE);
 	const auto receives = ipoib::peer_receives(event);
 	if (!receives.ok())
 		return;
-	const std::uint32_t qpn = std::uint32_t{data[1]} << 16 | std::uint32_t{data[2]} << 8 | data[3];
-	const std::uint32_t room = std::uint32_t{data[4]} << 24 | std::uint32_t{data[5]} << 16 | std::uint32_t{data[6]} << 8 | data[7];
+	const std::uint32_t qpn =
+		std::uint32_t{data[1]} << 16 | std::uint32_t{data[2]} << 8 | data[3];
+	const std::uint32_t room = std::uint32_t{data[4]} << 24 | std::uint32_t{data[5]} << 16 |
+				   std::uint32_t{data[6]} << 8 | data[7];
 	require(size >= 8 && qpn > 1 && qpn != 0xffffff && receives.value() == room && room >= 72);
 }
 

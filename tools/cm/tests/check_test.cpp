@@ -27,7 +27,8 @@ ib::Mad right(ib::CmAttribute attribute)
 		auto &req = cm_message<ib::CmReq>(mad);
 		req.qpn = 5;
 		req.set_path_mtu(1);
-	} else if (attribute != ib::CmAttribute::sidr_req && attribute != ib::CmAttribute::sidr_rep) {
+	} else if (attribute != ib::CmAttribute::sidr_req &&
+		   attribute != ib::CmAttribute::sidr_rep) {
 		pair.remote_id = 2;
 	}
 	return mad;
@@ -37,7 +38,8 @@ TEST(CmCheck, cm_01_least_messages_are_right)
 {
 	for (unsigned attribute = 0; attribute <= 0x20; attribute++) {
 		const auto known = attribute >= 0x10 && attribute < 0x10 + ib::cm_attribute_count;
-		EXPECT_EQ(known ? cm::Fault::none : cm::Fault::not_ours, cm::check(right(static_cast<ib::CmAttribute>(attribute))))
+		EXPECT_EQ(known ? cm::Fault::none : cm::Fault::not_ours,
+			  cm::check(right(static_cast<ib::CmAttribute>(attribute))))
 			<< attribute;
 	}
 }
@@ -50,33 +52,65 @@ TEST(CmCheck, cm_01_broken_messages_are_refused)
 		cm::Fault fault;
 		Break wrong;
 	} const cases[] = {
-		{ib::CmAttribute::req, cm::Fault::not_ours, [](ib::Mad &mad) { mad.header.base_version = 2; }},
-		{ib::CmAttribute::req, cm::Fault::not_ours, [](ib::Mad &mad) { mad.header.mgmt_class = 6; }},
-		{ib::CmAttribute::req, cm::Fault::not_ours, [](ib::Mad &mad) { mad.header.class_version = 1; }},
-		{ib::CmAttribute::req, cm::Fault::not_ours, [](ib::Mad &mad) { mad.header.method = 0x83; }},
-		{ib::CmAttribute::req, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).local_id = 0; }},
-		{ib::CmAttribute::req, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).qpn = 0; }},
-		{ib::CmAttribute::req, cm::Fault::transport_type, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_transport(ib::CmTransport::rd); }},
-		{ib::CmAttribute::req, cm::Fault::transport_type, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_transport(ib::CmTransport::extended); }},
-		{ib::CmAttribute::req, cm::Fault::path_mtu, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_path_mtu(0); }},
-		{ib::CmAttribute::req, cm::Fault::path_mtu, [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_path_mtu(6); }},
-		{ib::CmAttribute::mra, cm::Fault::malformed, [](ib::Mad &mad) { mad.data[8] = 3 << 6; }},
-		{ib::CmAttribute::mra, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmMra>(mad).remote_id = 0; }},
-		{ib::CmAttribute::rej, cm::Fault::malformed, [](ib::Mad &mad) { mad.data[8] = 3 << 6; }},
-		{ib::CmAttribute::rej, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmRej>(mad).set_info_length(73); }},
+		{ib::CmAttribute::req, cm::Fault::not_ours,
+		 [](ib::Mad &mad) { mad.header.base_version = 2; }},
+		{ib::CmAttribute::req, cm::Fault::not_ours,
+		 [](ib::Mad &mad) { mad.header.mgmt_class = 6; }},
+		{ib::CmAttribute::req, cm::Fault::not_ours,
+		 [](ib::Mad &mad) { mad.header.class_version = 1; }},
+		{ib::CmAttribute::req, cm::Fault::not_ours,
+		 [](ib::Mad &mad) { mad.header.method = 0x83; }},
+		{ib::CmAttribute::req, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).local_id = 0; }},
+		{ib::CmAttribute::req, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).qpn = 0; }},
+		{ib::CmAttribute::req, cm::Fault::transport_type,
+		 [](ib::Mad &mad) {
+			 cm_message<ib::CmReq>(mad).set_transport(ib::CmTransport::rd);
+		 }},
+		{ib::CmAttribute::req, cm::Fault::transport_type,
+		 [](ib::Mad &mad) {
+			 cm_message<ib::CmReq>(mad).set_transport(ib::CmTransport::extended);
+		 }},
+		{ib::CmAttribute::req, cm::Fault::path_mtu,
+		 [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_path_mtu(0); }},
+		{ib::CmAttribute::req, cm::Fault::path_mtu,
+		 [](ib::Mad &mad) { cm_message<ib::CmReq>(mad).set_path_mtu(6); }},
+		{ib::CmAttribute::mra, cm::Fault::malformed,
+		 [](ib::Mad &mad) { mad.data[8] = 3 << 6; }},
+		{ib::CmAttribute::mra, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmMra>(mad).remote_id = 0; }},
 		{ib::CmAttribute::rej, cm::Fault::malformed,
-		 [](ib::Mad &mad) { cm_message<ib::CmRej>(mad).local_id = cm_message<ib::CmRej>(mad).remote_id = 0; }},
-		{ib::CmAttribute::rep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).local_id = 0; }},
-		{ib::CmAttribute::rep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).remote_id = 0; }},
-		{ib::CmAttribute::rep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).set_failover_accepted(3); }},
-		{ib::CmAttribute::rtu, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmRtu>(mad).local_id = 0; }},
-		{ib::CmAttribute::dreq, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmDreq>(mad).remote_id = 0; }},
-		{ib::CmAttribute::drep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmDrep>(mad).remote_id = 0; }},
-		{ib::CmAttribute::lap, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmLap>(mad).local_id = 0; }},
-		{ib::CmAttribute::apr, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmApr>(mad).info_length = 73; }},
-		{ib::CmAttribute::sidr_req, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmSidrReq>(mad).request_id = 0; }},
-		{ib::CmAttribute::sidr_rep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmSidrRep>(mad).request_id = 0; }},
-		{ib::CmAttribute::sidr_rep, cm::Fault::malformed, [](ib::Mad &mad) { cm_message<ib::CmSidrRep>(mad).info_length = 73; }},
+		 [](ib::Mad &mad) { mad.data[8] = 3 << 6; }},
+		{ib::CmAttribute::rej, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmRej>(mad).set_info_length(73); }},
+		{ib::CmAttribute::rej, cm::Fault::malformed,
+		 [](ib::Mad &mad) {
+			 cm_message<ib::CmRej>(mad).local_id =
+				 cm_message<ib::CmRej>(mad).remote_id = 0;
+		 }},
+		{ib::CmAttribute::rep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).local_id = 0; }},
+		{ib::CmAttribute::rep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).remote_id = 0; }},
+		{ib::CmAttribute::rep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmRep>(mad).set_failover_accepted(3); }},
+		{ib::CmAttribute::rtu, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmRtu>(mad).local_id = 0; }},
+		{ib::CmAttribute::dreq, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmDreq>(mad).remote_id = 0; }},
+		{ib::CmAttribute::drep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmDrep>(mad).remote_id = 0; }},
+		{ib::CmAttribute::lap, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmLap>(mad).local_id = 0; }},
+		{ib::CmAttribute::apr, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmApr>(mad).info_length = 73; }},
+		{ib::CmAttribute::sidr_req, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmSidrReq>(mad).request_id = 0; }},
+		{ib::CmAttribute::sidr_rep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmSidrRep>(mad).request_id = 0; }},
+		{ib::CmAttribute::sidr_rep, cm::Fault::malformed,
+		 [](ib::Mad &mad) { cm_message<ib::CmSidrRep>(mad).info_length = 73; }},
 	};
 	for (const auto &one : cases) {
 		ib::Mad mad = right(one.attribute);
@@ -87,7 +121,8 @@ TEST(CmCheck, cm_01_broken_messages_are_refused)
 
 TEST(CmCheck, cm_01_limits_are_right)
 {
-	ib::Mad rej = right(ib::CmAttribute::rej), xrc = right(ib::CmAttribute::req), apr = right(ib::CmAttribute::apr);
+	ib::Mad rej = right(ib::CmAttribute::rej), xrc = right(ib::CmAttribute::req),
+		apr = right(ib::CmAttribute::apr);
 	cm_message<ib::CmRej>(rej).set_info_length(72);
 	EXPECT_EQ(cm::Fault::none, cm::check(rej));
 	// Before a REQ was answered its receiver has no id to tell.

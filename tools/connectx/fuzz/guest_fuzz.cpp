@@ -44,7 +44,8 @@ class Subject
 {
 public:
 	static constexpr std::uint64_t kMemorySize = TinyDriver::kMemorySize;
-	static constexpr std::uint64_t kBarSizes[6] = {hw::connectx::bar0::size, 0, limits::kUarSize, 0, limits::kMsixBarSize};
+	static constexpr std::uint64_t kBarSizes[6] = {hw::connectx::bar0::size, 0,
+						       limits::kUarSize, 0, limits::kMsixBarSize};
 
 	Subject() : driver_(1, [](CardContext &context) { return make_transport(context); }) {}
 
@@ -86,27 +87,42 @@ public:
 	std::uint64_t everything() const { return everything_.bus; }
 	std::span<std::byte> table(bool which)
 	{
-		return driver_.host.memory(driver_.icm_bus(which ? TinyDriver::kDmptBase : TinyDriver::kMttBase), which ? 64 * 64 : 512);
+		return driver_.host.memory(
+			driver_.icm_bus(which ? TinyDriver::kDmptBase : TinyDriver::kMttBase),
+			which ? 64 * 64 : 512);
 	}
-	static Opcode any_opcode(std::uint8_t choice) { return kOpcodes[choice % std::size(kOpcodes)]; }
-	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in, std::uint64_t out, bool event,
-		 std::uint16_t token)
+	static Opcode any_opcode(std::uint8_t choice)
+	{
+		return kOpcodes[choice % std::size(kOpcodes)];
+	}
+	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in,
+		 std::uint64_t out, bool event, std::uint16_t token)
 	{
 		driver_.raw(opcode, modifier, op_modifier, in, out, event, token);
 	}
-	static std::uint32_t qpn(std::uint8_t choice) { return choice & 0x40 ? 128 + choice % 8 : TinyDriver::kFirstQp + choice % 4; }
+	static std::uint32_t qpn(std::uint8_t choice)
+	{
+		return choice & 0x40 ? 128 + choice % 8 : TinyDriver::kFirstQp + choice % 4;
+	}
 	void ring(std::uint32_t qpn)
 	{
-		driver_.host.write<std::uint32_t>(2, 4096 * TinyDriver::kUarPage + 0x14, __builtin_bswap32(qpn << 8));
+		driver_.host.write<std::uint32_t>(2, 4096 * TinyDriver::kUarPage + 0x14,
+						  __builtin_bswap32(qpn << 8));
 	}
-	void end(std::uint32_t qpn, bool by_error) { driver_.command(by_error ? Opcode::to_err_qp : Opcode::to_rst_qp, qpn); }
+	void end(std::uint32_t qpn, bool by_error)
+	{
+		driver_.command(by_error ? Opcode::to_err_qp : Opcode::to_rst_qp, qpn);
+	}
 	void arm(Input &input)
 	{
 		const auto next = static_cast<std::uint32_t>(1 + input.take<std::uint8_t>() % 2);
 		driver_.arm(cq_, next, input.take<std::uint8_t>());
 	}
 	void consume(Input &input) { driver_.set_consumer(cq_, input.take<std::uint32_t>()); }
-	void set_port_active() { driver_.context().port(1)->info().set_state(ib::PortState::active); }
+	void set_port_active()
+	{
+		driver_.context().port(1)->info().set_state(ib::PortState::active);
+	}
 	void set_cable(bool in) { in ? driver_.peers[0]->enable() : driver_.peers[0]->disable(); }
 
 	void create_qp(std::uint32_t qpn, Input &input)
@@ -189,7 +205,8 @@ private:
 
 	void write(std::uint64_t address, std::span<const std::uint8_t> bytes)
 	{
-		std::ranges::copy(std::as_bytes(bytes), driver_.host.memory(address, bytes.size()).begin());
+		std::ranges::copy(std::as_bytes(bytes),
+				  driver_.host.memory(address, bytes.size()).begin());
 	}
 
 	TinyDriver driver_;

@@ -200,7 +200,8 @@ TEST_F(MemoryTableTest, FastRegistrationGivesAKeyItsPagesAndInvalidationTakesThe
 	request.start = std::uint64_t{0x10000};
 	request.length = std::uint64_t{0x2000};
 	request.page_shift = 12;
-	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd + 1), MemoryError::protection_domain);
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd + 1),
+		  MemoryError::protection_domain);
 	WqeFastRegister too_long = request;
 	too_long.length = std::uint64_t{0x5000};
 	EXPECT_EQ(memory().fast_register(transport::decoded(too_long), kPd), MemoryError::bounds);
@@ -213,7 +214,9 @@ TEST_F(MemoryTableTest, FastRegistrationGivesAKeyItsPagesAndInvalidationTakesThe
 	EXPECT_EQ(ranges.at(0).address, pages + 0x1000);
 	EXPECT_EQ(resolve(KeyAccess::local_read, 0x10000, 1, kKey), MemoryError::invalid_key)
 		<< "the old variant";
-	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::bad_request) << "not free";
+	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd),
+		  MemoryError::bad_request)
+		<< "not free";
 	EXPECT_EQ(memory().invalidate(new_key, kPd + 1, 1, false), MemoryError::protection_domain);
 	EXPECT_EQ(memory().invalidate(new_key, kPd, 1, true), MemoryError::none);
 	EXPECT_EQ(resolve(KeyAccess::remote_read, 0x11000, 16, new_key), MemoryError::invalid_key);
@@ -277,9 +280,11 @@ TEST_F(MemoryTableTest, WindowNeedsARegionThatAllowsIt)
 	request.region_lkey = kKey;
 	request.address = kStart;
 	request.length = std::uint64_t{1};
-	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5), MemoryError::permission);
+	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5),
+		  MemoryError::permission);
 	request.region_lkey = kKey + 1;
-	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5), MemoryError::invalid_key);
+	EXPECT_EQ(memory().bind_window(transport::decoded(request), kPd, 5),
+		  MemoryError::invalid_key);
 	EXPECT_EQ(resolve(KeyAccess::remote_read, kStart, 1, 30 << 8), MemoryError::permission);
 }
 
@@ -323,7 +328,8 @@ TEST_F(MemoryTableTest, TheDataPathIsToldOfKeysThatGo)
 	ASSERT_EQ(driver.command(Opcode::hw2sw_mpt, kIndex, 1).status, Status::ok);
 	EXPECT_EQ(driver.transport().gone_keys, std::vector<std::uint32_t>{kIndex});
 	EXPECT_FALSE(memory().holds(kKey));
-	EXPECT_EQ(memory().slot(kIndex), memory().slot(kIndex & 0xff)) << "whatever is beyond the table";
+	EXPECT_EQ(memory().slot(kIndex), memory().slot(kIndex & 0xff))
+		<< "whatever is beyond the table";
 
 	const unsigned before = driver.transport().key_changes;
 	driver.command(Opcode::sync_tpt);
@@ -332,7 +338,8 @@ TEST_F(MemoryTableTest, TheDataPathIsToldOfKeysThatGo)
 	EXPECT_EQ(driver.transport().key_changes, before + 2);
 }
 
-// So they are of memory that the machine takes away or adds: no key holds for a moment, and then those that did.
+// So they are of memory that the machine takes away or adds: no key holds for a moment, and then
+// those that did.
 TEST_F(MemoryTableTest, TheDataPathIsToldOfMemoryThatGoes)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;

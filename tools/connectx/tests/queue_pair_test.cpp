@@ -239,7 +239,8 @@ TEST_F(QueuePairTest, RefusedTransitionChangesNothing)
 	EXPECT_EQ(go(Opcode::init2rtr_qp, bad), Status::bad_parameter);
 	bad = rtr;
 	hw::connectx::qp_mailbox_opt_mask.set(bad.data(), qp_opt::alternate_path);
-	EXPECT_EQ(go(Opcode::init2rtr_qp, bad), Status::bad_parameter) << "there is no path migration";
+	EXPECT_EQ(go(Opcode::init2rtr_qp, bad), Status::bad_parameter)
+		<< "there is no path migration";
 	EXPECT_TRUE(driver.transport().changes.empty());
 }
 

@@ -65,8 +65,8 @@ protected:
 	TinyDriver driver;
 };
 
-// Queue pairs, completion queues and shared receive queues end, however large the tables and however
-// little memory the guest lends for them; one that goes makes room for another.
+// Queue pairs, completion queues and shared receive queues end, however large the tables and
+// however little memory the guest lends for them; one that goes makes room for another.
 TEST_F(Quota, ObjectsAreBounded)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());
@@ -110,8 +110,8 @@ TEST_F(Quota, ObjectsAreBounded)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
-// A command writes no more of a queue than its largest size: completion queues, made and resized, and event
-// queues.
+// A command writes no more of a queue than its largest size: completion queues, made and resized,
+// and event queues.
 TEST_F(Quota, QueuesAreBounded)
 {
 	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
@@ -130,8 +130,9 @@ TEST_F(Quota, QueuesAreBounded)
 		return context;
 	};
 	const auto make = [&](unsigned log_size) {
-		const auto status =
-			driver.command(Opcode::sw2hw_cq, TinyDriver::kFirstCq + 1, 0, sized(log_size).bytes).status;
+		const auto status = driver.command(Opcode::sw2hw_cq, TinyDriver::kFirstCq + 1, 0,
+						   sized(log_size).bytes)
+					    .status;
 		driver.command(Opcode::hw2sw_cq, TinyDriver::kFirstCq + 1, 1);
 		return status;
 	};
@@ -146,8 +147,9 @@ TEST_F(Quota, QueuesAreBounded)
 		hw::connectx::EqContext::log_size.set(context.bytes, log_size);
 		hw::connectx::EqContext::log_page_size.set(context.bytes, log_page - 12);
 		hw::connectx::EqContext::mtt_offset.set(context.bytes, mtt);
-		const auto status =
-			driver.command(Opcode::sw2hw_eq, TinyDriver::kCompletionEq + 1, 0, context.bytes).status;
+		const auto status = driver.command(Opcode::sw2hw_eq, TinyDriver::kCompletionEq + 1,
+						   0, context.bytes)
+					    .status;
 		driver.command(Opcode::hw2sw_eq, TinyDriver::kCompletionEq + 1);
 		return status;
 	};
@@ -169,12 +171,11 @@ TEST_F(Quota, TablesAreBounded)
 		field.set(init.bytes, value);
 		return driver.command(Opcode::init_hca, 0, 0, init.bytes).status;
 	};
-	for (const auto &[field, most] :
-	     {std::pair(InitHca::log_qps, limits::kLogMaxQps),
-	      std::pair(InitHca::log_cqs, limits::kLogMaxCqs),
-	      std::pair(InitHca::log_srqs, limits::kLogMaxSrqs),
-	      std::pair(InitHca::log_eqs, limits::kLogMaxEqs),
-	      std::pair(InitHca::log_dmpts, limits::kLogMaxMpts)}) {
+	for (const auto &[field, most] : {std::pair(InitHca::log_qps, limits::kLogMaxQps),
+					  std::pair(InitHca::log_cqs, limits::kLogMaxCqs),
+					  std::pair(InitHca::log_srqs, limits::kLogMaxSrqs),
+					  std::pair(InitHca::log_eqs, limits::kLogMaxEqs),
+					  std::pair(InitHca::log_dmpts, limits::kLogMaxMpts)}) {
 		EXPECT_EQ(with(field, most), Status::ok);
 		EXPECT_EQ(with(field, most + 1), Status::exceeds_limit);
 	}
@@ -267,8 +268,7 @@ TEST_F(Quota, LentPagesAreNoKeysAndAreNotWrittenAhead)
 	MptEntry::physical.set(key.bytes, 1);
 	MptEntry::length64.set(key.bytes, 1);
 	MptEntry::mem_key.set(key.bytes, hw::connectx::mpt_key((per_page + 2) << 8));
-	ASSERT_EQ(driver.command(Opcode::sw2hw_mpt, per_page + 2, 0, key.bytes).status,
-		  Status::ok);
+	ASSERT_EQ(driver.command(Opcode::sw2hw_mpt, per_page + 2, 0, key.bytes).status, Status::ok);
 	EXPECT_TRUE(readable(per_page + 2));
 	EXPECT_FALSE(readable(per_page + 3));
 
@@ -280,8 +280,8 @@ TEST_F(Quota, LentPagesAreNoKeysAndAreNotWrittenAhead)
 	EXPECT_FALSE(readable(per_page + 2));
 }
 
-// Groups that hold something end, whatever the table's size; and a packet has so many members at the
-// most, for which so many entries are looked through.
+// Groups that hold something end, whatever the table's size; and a packet has so many members at
+// the most, for which so many entries are looked through.
 TEST(MulticastQuota, GroupsAndMembersAreBounded)
 {
 	MulticastTable table;
@@ -310,7 +310,8 @@ TEST(MulticastQuota, GroupsAndMembersAreBounded)
 
 	std::vector<MulticastTable::Member> found;
 	table.members(gid, found);
-	EXPECT_EQ(found.size(), std::min(MulticastTable::kMostMembers, MulticastTable::kMostSteps * room));
+	EXPECT_EQ(found.size(),
+		  std::min(MulticastTable::kMostMembers, MulticastTable::kMostSteps * room));
 
 	// What lies beyond so many entries of others is not found.
 	for (std::uint32_t index = 16; index < 16 + MulticastTable::kMostSteps; ++index)

@@ -37,7 +37,8 @@ CardConfig make_config(const std::vector<fabric::Port *> &ports, bool trusted)
 } // namespace
 
 TinyDriver::TinyDriver(unsigned ports, TransportFactory make_transport, bool trusted)
-    : CardDriver(host), card(
+    : CardDriver(host),
+      card(
 	      make_config(add_ports(fabric, ports, peers), trusted),
 	      make_transport ? std::move(make_transport)
 			     : [this](CardContext &) -> std::unique_ptr<Transport> {

@@ -36,8 +36,8 @@ public:
 	RecordingTransport &transport() { return *transport_; }
 	CardContext &context() { return *card.context(); }
 
-	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering on.
-	// Only the links' other ends are as they were.
+	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering
+	// on. Only the links' other ends are as they were.
 	void start_over();
 
 private:

@@ -53,7 +53,8 @@ private:
 			++others;
 			return;
 		}
-		Trap trap{Environment::host().now(), mad->address, reinterpret_cast<const ib::Smp &>(mad->mad)};
+		Trap trap{Environment::host().now(), mad->address,
+			  reinterpret_cast<const ib::Smp &>(mad->mad)};
 		std::memcpy(&trap.notice, trap.smp.data, ib::notice_smp_bytes);
 		traps.push_back(trap);
 	}

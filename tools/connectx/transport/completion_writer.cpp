@@ -14,9 +14,12 @@ using hw::connectx::CqeReceiveOpcode;
 using hw::connectx::ErrorCqe;
 
 /* The checksums of a datagram are told in the entry's own bits. */
-static_assert(unsigned{ChecksumStatus::ipv4} == Cqe::ipv4 && unsigned{ChecksumStatus::ipv4_fragment} == Cqe::ipv4_fragment);
-static_assert(unsigned{ChecksumStatus::ipv6} == Cqe::ipv6 && unsigned{ChecksumStatus::ipv4_options} == Cqe::ipv4_options);
-static_assert(unsigned{ChecksumStatus::tcp} == Cqe::tcp && unsigned{ChecksumStatus::udp} == Cqe::udp);
+static_assert(unsigned{ChecksumStatus::ipv4} == Cqe::ipv4 &&
+	      unsigned{ChecksumStatus::ipv4_fragment} == Cqe::ipv4_fragment);
+static_assert(unsigned{ChecksumStatus::ipv6} == Cqe::ipv6 &&
+	      unsigned{ChecksumStatus::ipv4_options} == Cqe::ipv4_options);
+static_assert(unsigned{ChecksumStatus::tcp} == Cqe::tcp &&
+	      unsigned{ChecksumStatus::udp} == Cqe::udp);
 static_assert(unsigned{ChecksumStatus::ip_checksum_ok} == Cqe::ip_checksum_ok);
 static_assert(ChecksumStatus::l4_checksum_ok == Cqe::l4_checksum_ok);
 
@@ -46,11 +49,13 @@ bool CompletionWriter::sent(const hca::QueuePair &qp, const SendDone &done)
 	cqe.qpn_word = qp.qpn;
 	cqe.byte_count = done.byte_count;
 	cqe.wqe_index = done.index;
-	cqe.owner_opcode = static_cast<std::uint8_t>(static_cast<std::uint8_t>(wqe_opcode(done.opcode)) | Cqe::send_bit);
+	cqe.owner_opcode = static_cast<std::uint8_t>(
+		static_cast<std::uint8_t>(wqe_opcode(done.opcode)) | Cqe::send_bit);
 	return post(qp.send_cqn, cqe, false);
 }
 
-bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn, const ReceiveDone &done)
+bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
+				const ReceiveDone &done)
 {
 	Cqe cqe{};
 	cqe.qpn_word = qp.qpn;
@@ -73,8 +78,8 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 	error.qpn_word = qp.qpn;
 	error.wqe_index = failure.index;
 	error.syndrome = static_cast<std::uint8_t>(cqe_syndrome(failure.syndrome));
-	error.owner_opcode =
-		static_cast<std::uint8_t>(hw::connectx::cqe_opcode_error | (failure.is_send ? Cqe::send_bit : 0));
+	error.owner_opcode = static_cast<std::uint8_t>(hw::connectx::cqe_opcode_error |
+						       (failure.is_send ? Cqe::send_bit : 0));
 	Cqe cqe = std::bit_cast<Cqe>(error);
 	// Where a good completion has it: drivers look there in either case.
 	if (failure.srqn)

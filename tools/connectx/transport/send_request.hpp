@@ -29,8 +29,7 @@ namespace weft::connectx::transport
  *
  * Returns Syndrome::none or the syndrome with which the WQE shall complete.
  */
-Syndrome decode(std::span<const std::byte> wqe, ServiceType service,
-				 SendRequest &out);
+Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest &out);
 
 /**
  * decode_receive() - read the scatter list of a receive WQE

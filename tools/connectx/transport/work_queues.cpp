@@ -63,8 +63,8 @@ std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint1
 	return waiting <= qp.receive_queue.size() ? waiting : 0;
 }
 
-Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, hca::SharedReceiveQueue *xrc_srq,
-			       ReceiveWork &work)
+Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
+			       hca::SharedReceiveQueue *xrc_srq, ReceiveWork &work)
 {
 	const QueuePair &qp = own(pair);
 	std::array<std::byte, receive_bytes_max> bytes;
@@ -114,7 +114,8 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next, 
 	return Taken::yes;
 }
 
-Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request, Syndrome &failure)
+Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request,
+			    Syndrome &failure)
 {
 	const QueuePair &qp = own(pair);
 	if (!qp.send_queue.present || !owner_matches(card_, qp, index))

@@ -21,10 +21,11 @@ public:
 	explicit WorkQueues(const CardContext &card) : card_(card) {}
 
 	/* Ends with the first WQE whose owner bit is not that of the lap. */
-	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request, Syndrome &failure) override;
+	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
+			Syndrome &failure) override;
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;
-	Taken take_receive(const hca::QueuePair &qp, std::uint16_t &next, hca::SharedReceiveQueue *xrc_srq,
-			   ReceiveWork &work) override;
+	Taken take_receive(const hca::QueuePair &qp, std::uint16_t &next,
+			   hca::SharedReceiveQueue *xrc_srq, ReceiveWork &work) override;
 	hca::SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const override;
 
 private:

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any stream of bytes from a machine, in pieces of any size, through a link with faults to a switch: no more memory than the bounds say,
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any stream of bytes from a machine, in
+// pieces of any size, through a link with faults to a switch: no more memory than the bounds say,
 // no frame that is none, and the sum of what was counted is what was sent.
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		settings.faults.silent_corruption = 0.5;
 	if (how & 8)
 		settings.faults.duplication = 0.5;
-	Link near(loop, machine, lan.add_port(), settings, 1), far(loop, other, lan.add_port(), {}, 2);
+	Link near(loop, machine, lan.add_port(), settings, 1),
+		far(loop, other, lan.add_port(), {}, 2);
 	FrameReader reader;
 	std::uint64_t sent = 0;
 	while (!stream.empty()) {

@@ -26,8 +26,10 @@ protected:
 	// The fields of each packet, a line each.
 	std::string tshark(const std::string &options)
 	{
-		const std::string command = "tshark -n -r " + file.string() + " -T fields " + options + " 2>/dev/null"; // where it says who runs it
-		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"), ::pclose);
+		const std::string command = "tshark -n -r " + file.string() + " -T fields " +
+					    options + " 2>/dev/null"; // where it says who runs it
+		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"),
+								  ::pclose);
 		std::string output;
 		std::array<char, 4096> part;
 		while (const auto size = std::fread(part.data(), 1, part.size(), pipe.get()))
@@ -36,7 +38,8 @@ protected:
 	}
 
 	const std::filesystem::path file =
-		std::filesystem::temp_directory_path() / ("weft-ethernet-" + std::to_string(::getpid()) + ".pcapng");
+		std::filesystem::temp_directory_path() /
+		("weft-ethernet-" + std::to_string(::getpid()) + ".pcapng");
 	VirtualEnvironment environment;
 };
 
@@ -56,7 +59,8 @@ TEST_F(EthernetCapture, IsWhatTsharkReads)
 		Node d("d");
 		Link second(loop, c.port, d.port, {}, 1);
 		second.set_capture(capture);
-		d.port.send(frame_to(0x02000000000c, 0x02000000000d, 'y', kMostFrame - kLeastFrame));
+		d.port.send(
+			frame_to(0x02000000000c, 0x02000000000d, 'y', kMostFrame - kLeastFrame));
 	}
 	capture->flush();
 	EXPECT_EQ(capture->frames(), 5u);

@@ -20,7 +20,8 @@ class EthernetChannel : public ::testing::Test
 protected:
 	void open_card()
 	{
-		card.emplace(channel, Channel::kCard, loop, [this](const FramePtr &frame) { arrived.push_back(frame); });
+		card.emplace(channel, Channel::kCard, loop,
+			     [this](const FramePtr &frame) { arrived.push_back(frame); });
 	}
 	static FramePtr some_frame(std::uint8_t filler, std::size_t size = 46)
 	{
@@ -45,14 +46,16 @@ TEST_F(EthernetChannel, CarriesBothWaysInOrder)
 		EXPECT_TRUE(card->send(some_frame(i)));
 		other.port.send(some_frame(i));
 	}
-	ASSERT_TRUE(loop.run_until([&] { return other.arrived.size() == 200 && arrived.size() == 200; }));
+	ASSERT_TRUE(loop.run_until(
+		[&] { return other.arrived.size() == 200 && arrived.size() == 200; }));
 	for (std::uint8_t i = 0; i < 200; ++i) {
 		EXPECT_EQ(other.arrived[i]->back(), i);
 		EXPECT_EQ(arrived[i]->back(), i);
 	}
 }
 
-// A card whose loop does not get its turn holds a bounded amount; what is beyond is counted and left out.
+// A card whose loop does not get its turn holds a bounded amount; what is beyond is counted and
+// left out.
 TEST_F(EthernetChannel, HoldsNoMoreThanItsBound)
 {
 	open_card();
@@ -81,7 +84,8 @@ TEST_F(EthernetChannel, EndsComeAndGo)
 	ASSERT_TRUE(loop.run_until([&] { return !arrived.empty(); }));
 	ASSERT_EQ(arrived.size(), 1u);
 	EXPECT_EQ(arrived[0]->back(), 'c');
-	EXPECT_THROW(Channel::End(channel, Channel::kCard, loop, [](const FramePtr &) {}), std::logic_error);
+	EXPECT_THROW(Channel::End(channel, Channel::kCard, loop, [](const FramePtr &) {}),
+		     std::logic_error);
 }
 
 // A place may be taken from a card that stays, and given back.

@@ -215,7 +215,8 @@ TEST_F(EthernetLink, ReorderingTakesNothingOfTheOtherFaults)
 	EXPECT_EQ(b.fillers(), "aa");
 }
 
-// Of much that is due at once a part arrives at a time, so that what reads is written to in between.
+// Of much that is due at once a part arrives at a time, so that what reads is written to in
+// between.
 TEST_F(EthernetLink, WhatIsDueAtOnceArrivesInParts)
 {
 	set({.delay = 5ms});

@@ -15,7 +15,8 @@ namespace weft::ethernet
 constexpr Address kBroadcast = 0xffffffffffff;
 
 // A payload of @size bytes that are all @filler.
-inline FramePtr frame_to(Address destination, Address source, std::uint8_t filler = 0, std::size_t size = 46)
+inline FramePtr frame_to(Address destination, Address source, std::uint8_t filler = 0,
+			 std::size_t size = 46)
 {
 	Frame frame;
 	for (const Address address : {destination, source})

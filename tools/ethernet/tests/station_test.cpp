@@ -46,7 +46,8 @@ public:
 	{
 		std::size_t sent = 0;
 		while (sent < bytes.size()) {
-			const auto size = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+			const auto size = ::send(socket_.get(), bytes.data() + sent,
+						 bytes.size() - sent, MSG_NOSIGNAL);
 			ASSERT_GT(size, 0);
 			sent += static_cast<std::size_t>(size);
 		}
@@ -62,9 +63,12 @@ public:
 	std::string take()
 	{
 		std::array<std::uint8_t, 65536> part;
-		for (ssize_t size; (size = ::recv(socket_.get(), part.data(), part.size(), MSG_DONTWAIT)) > 0;)
+		for (ssize_t size;
+		     (size = ::recv(socket_.get(), part.data(), part.size(), MSG_DONTWAIT)) > 0;)
 			reader_.feed(std::span(part).first(static_cast<std::size_t>(size)),
-				     [&](const Frame &frame) { fillers_ += static_cast<char>(frame.back()); });
+				     [&](const Frame &frame) {
+					     fillers_ += static_cast<char>(frame.back());
+				     });
 		return fillers_;
 	}
 
@@ -108,8 +112,8 @@ protected:
 	Counters counters(const std::string &name) { return station(name).link.ends[0].counters; }
 	bool until(const std::function<bool()> &done) { return loop.run_until(done, 5s); }
 
-	const std::filesystem::path directory =
-		std::filesystem::temp_directory_path() / ("weft-station-" + std::to_string(::getpid()));
+	const std::filesystem::path directory = std::filesystem::temp_directory_path() /
+						("weft-station-" + std::to_string(::getpid()));
 	Loop loop{"test", Loop::Mode::Manual};
 	std::unique_ptr<Network> network;
 };
@@ -136,11 +140,14 @@ TEST_F(EthernetStation, CarriesFramesCutAnywhere)
 TEST_F(EthernetStation, LengthsThatAreNoFramesAreLeftOut)
 {
 	Client a = connect("a"), b = connect("b");
-	for (const std::size_t length : {std::size_t{0}, std::size_t{13}, kMostFrame + 1, FrameReader::kMostLength}) {
+	for (const std::size_t length :
+	     {std::size_t{0}, std::size_t{13}, kMostFrame + 1, FrameReader::kMostLength}) {
 		const auto prefix = length_prefix(length);
 		a.send(Bytes(prefix.begin(), prefix.end()));
 		a.send(Bytes(length, 0xff));
-		ASSERT_TRUE(until([&] { return counters("a").xmit_undersize + counters("a").xmit_oversize != 0; }));
+		ASSERT_TRUE(until([&] {
+			return counters("a").xmit_undersize + counters("a").xmit_oversize != 0;
+		}));
 	}
 	a.send(frame_to(kBroadcast, kA, 0, 0));
 	a.send(frame_to(kBroadcast, kA, 'y', kMostFrame - kLeastFrame));
@@ -166,7 +173,8 @@ TEST_F(EthernetStation, WhoSendsNonsenseLosesItsConnectionAlone)
 	EXPECT_TRUE(until([&] { return c.take() == "123"; })) << c.take();
 }
 
-// One that never reads has its own frames discarded, whole, beyond the bound; the others' traffic goes on.
+// One that never reads has its own frames discarded, whole, beyond the bound; the others' traffic
+// goes on.
 TEST_F(EthernetStation, WhoNeverReadsHurtsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
@@ -181,7 +189,8 @@ TEST_F(EthernetStation, WhoNeverReadsHurtsOnlyItself)
 	EXPECT_GT(discarded, 100u);
 	EXPECT_EQ(counters("c").rcv_discards, 0u);
 	// What was kept is whole, and more follows once it reads.
-	EXPECT_TRUE(until([&] { return b.take().size() == kFrames - discarded; })) << b.take().size();
+	EXPECT_TRUE(until([&] { return b.take().size() == kFrames - discarded; }))
+		<< b.take().size();
 	a.send(frame_to(kBroadcast, kA, 'y'));
 	EXPECT_TRUE(until([&] { return b.take().back() == 'y'; }));
 }
@@ -198,7 +207,8 @@ TEST_F(EthernetStation, StationsComeAndGo)
 {
 	Client a = connect("a"), b = connect("b");
 	EXPECT_THROW(network->remove_switch("lan"), std::invalid_argument);
-	EXPECT_THROW(network->add_station("a", "lan", directory / "other", {}), std::invalid_argument);
+	EXPECT_THROW(network->add_station("a", "lan", directory / "other", {}),
+		     std::invalid_argument);
 	EXPECT_THROW(network->add_station("d", "none", directory / "d", {}), std::invalid_argument);
 	EXPECT_FALSE(std::filesystem::exists(directory / "d"));
 	EXPECT_THROW(network->add_station("d", "lan", directory / "a", {}), std::system_error);

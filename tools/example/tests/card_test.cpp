@@ -31,7 +31,8 @@ protected:
 		const cards::Model *model = cards::find_model("example");
 		if (!model)
 			throw std::logic_error("nobody has registered the model");
-		card_ = model->make({.name = "node1", .guid = 1, .ports = {}, .flags = {}}, &host_.loop());
+		card_ = model->make({.name = "node1", .guid = 1, .ports = {}, .flags = {}},
+				    &host_.loop());
 		host_.plug(*card_->function());
 	}
 	~Example() override { host_.unplug(); }
@@ -39,7 +40,7 @@ protected:
 	wire::Request &request(std::uint32_t number)
 	{
 		return host_.object<wire::Request>(kQueue + number % wire::queue_entries *
-								     sizeof(wire::Request));
+								    sizeof(wire::Request));
 	}
 	// Fills in one more request, without a doorbell.
 	wire::Request &put(std::uint64_t source, std::uint64_t destination, std::uint32_t length)
@@ -53,7 +54,10 @@ protected:
 	{
 		host_.write<std::uint64_t>(0, wire::doorbell, queue | (count & wire::count_mask));
 	}
-	State state() { return static_cast<State>(host_.read<std::uint64_t>(0, wire::doorbell) & 0xff); }
+	State state()
+	{
+		return static_cast<State>(host_.read<std::uint64_t>(0, wire::doorbell) & 0xff);
+	}
 	std::uint64_t counted(std::string_view name)
 	{
 		for (const auto &counts : {card_->activity(), card_->faults()})
@@ -77,14 +81,16 @@ TEST_F(Example, CarriesBytes)
 	ring();
 	EXPECT_EQ(entry.status, Status::done);
 	EXPECT_EQ(state(), State::running);
-	EXPECT_TRUE(std::ranges::equal(host_.memory(kSource, 100), host_.memory(kDestination, 100)));
+	EXPECT_TRUE(
+		std::ranges::equal(host_.memory(kSource, 100), host_.memory(kDestination, 100)));
 	EXPECT_EQ(host_.object<std::uint8_t>(kDestination + 100), 0);
 	EXPECT_EQ(host_.take_interrupts(0), 1u);
 	EXPECT_EQ(counted("doorbells"), 1u);
 	EXPECT_EQ(counted("requests"), 1u);
 }
 
-// A full queue is served in slices, between which the machine gets its turn; and the ring goes round, as the count does.
+// A full queue is served in slices, between which the machine gets its turn; and the ring goes
+// round, as the count does.
 TEST_F(Example, ServesAFullQueueInSlices)
 {
 	for (std::uint32_t round = 0; round < 2 * wire::counts / wire::queue_entries; ++round) {

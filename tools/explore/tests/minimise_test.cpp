@@ -21,7 +21,8 @@ Plan plan_of(std::uint32_t count)
 
 bool has(const Plan &plan, std::uint32_t fiber)
 {
-	return std::any_of(plan.begin(), plan.end(), [&](const Decision &decision) { return decision.fiber == fiber; });
+	return std::any_of(plan.begin(), plan.end(),
+			   [&](const Decision &decision) { return decision.fiber == fiber; });
 }
 
 } // namespace
@@ -29,7 +30,9 @@ bool has(const Plan &plan, std::uint32_t fiber)
 /* What is needed stays, in its order, and nothing else. */
 TEST(ExplorerMinimise, keeps_what_is_needed)
 {
-	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) { return has(plan, 3) && has(plan, 700) && has(plan, 999); });
+	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
+		return has(plan, 3) && has(plan, 700) && has(plan, 999);
+	});
 
 	ASSERT_EQ(left.size(), 3u);
 	EXPECT_EQ(left[0].fiber, 3u);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each check of core/kern/hosted is seen to report its planted defect (core/kern/hosted/tests/planted.cpp), and races are found by seeds.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Each check of core/kern/hosted is seen to
+// report its planted defect (core/kern/hosted/tests/planted.cpp), and races are found by seeds.
 #include "explored.hpp"
 
 using namespace explore;
@@ -12,7 +12,8 @@ Failure failure_of(const std::string &name, std::uint64_t seeds = 200, const Lim
 {
 	const Explored explored = explore_seeds(case_of(name), 1, seeds, limits);
 
-	EXPECT_TRUE(explored.failure.has_value()) << name << " did not fail by " << explored.runs << " seeds";
+	EXPECT_TRUE(explored.failure.has_value())
+		<< name << " did not fail by " << explored.runs << " seeds";
 	return explored.failure.value_or(Failure{});
 }
 
@@ -25,7 +26,10 @@ void expect_reported(const std::string &name, const std::string &title)
 	EXPECT_EQ(failure.seed, 0u);
 }
 
-/* It is right in the plain order, and fails by a seed; the same by that seed again, and by a plan without anything that it does not need. */
+/*
+ * It is right in the plain order, and fails by a seed; the same by that seed again, and by a plan
+ * without anything that it does not need.
+ */
 void expect_found(const std::string &name, const std::string &title)
 {
 	const Failure first = failure_of(name, 2000), again = failure_of(name, first.seed);
@@ -41,27 +45,80 @@ void expect_found(const std::string &name, const std::string &title)
 
 } // namespace
 
-TEST(ExplorerSeam, reports_locks_taken_in_a_circle) { expect_reported("locks_in_a_circle", "locks are taken in a circle"); }
-TEST(ExplorerSeam, reports_a_lock_taken_twice) { expect_reported("lock_twice", "a lock is taken twice"); }
-TEST(ExplorerSeam, reports_a_lock_that_another_has) { expect_reported("lock_of_another", "a lock is released by one who does not hold it"); }
-TEST(ExplorerSeam, reports_sleeping_under_a_lock) { expect_reported("sleep_under_a_lock", "sleeping where one must not"); }
-TEST(ExplorerSeam, reports_a_reader_that_waits_for_readers) { expect_reported("sleep_as_a_reader", "sleeping where one must not"); }
-TEST(ExplorerSeam, reports_an_interrupt_that_allocates) { expect_reported("allocation_in_an_interrupt", "sleeping where one must not"); }
-TEST(ExplorerSeam, reports_a_lock_of_interrupts_with_these_on) { expect_reported("lock_of_interrupts", "a lock of hard interrupts is taken with these on"); }
-TEST(ExplorerSeam, reports_waiting_for_a_work_under_its_lock) { expect_reported("work_waited_for_under_its_lock", "locks are taken in a circle"); }
-TEST(ExplorerSeam, reports_a_leak) { expect_reported("leak", "memory is left"); }
-TEST(ExplorerSeam, reports_memory_freed_with_a_timer_due) { expect_reported("freed_with_a_timer_due", "memory is freed while a call in it is due"); }
-TEST(ExplorerSeam, reports_memory_left_mapped) { expect_reported("mapped_and_left", "memory is mapped for a device that goes"); }
-TEST(ExplorerSeam, reports_undefined_behaviour) { expect_reported("shifted_too_far", "undefined behaviour"); }
+TEST(ExplorerSeam, reports_locks_taken_in_a_circle)
+{
+	expect_reported("locks_in_a_circle", "locks are taken in a circle");
+}
+TEST(ExplorerSeam, reports_a_lock_taken_twice)
+{
+	expect_reported("lock_twice", "a lock is taken twice");
+}
+TEST(ExplorerSeam, reports_a_lock_that_another_has)
+{
+	expect_reported("lock_of_another", "a lock is released by one who does not hold it");
+}
+TEST(ExplorerSeam, reports_sleeping_under_a_lock)
+{
+	expect_reported("sleep_under_a_lock", "sleeping where one must not");
+}
+TEST(ExplorerSeam, reports_a_reader_that_waits_for_readers)
+{
+	expect_reported("sleep_as_a_reader", "sleeping where one must not");
+}
+TEST(ExplorerSeam, reports_an_interrupt_that_allocates)
+{
+	expect_reported("allocation_in_an_interrupt", "sleeping where one must not");
+}
+TEST(ExplorerSeam, reports_a_lock_of_interrupts_with_these_on)
+{
+	expect_reported("lock_of_interrupts", "a lock of hard interrupts is taken with these on");
+}
+TEST(ExplorerSeam, reports_waiting_for_a_work_under_its_lock)
+{
+	expect_reported("work_waited_for_under_its_lock", "locks are taken in a circle");
+}
+TEST(ExplorerSeam, reports_a_leak)
+{
+	expect_reported("leak", "memory is left");
+}
+TEST(ExplorerSeam, reports_memory_freed_with_a_timer_due)
+{
+	expect_reported("freed_with_a_timer_due", "memory is freed while a call in it is due");
+}
+TEST(ExplorerSeam, reports_memory_left_mapped)
+{
+	expect_reported("mapped_and_left", "memory is mapped for a device that goes");
+}
+TEST(ExplorerSeam, reports_undefined_behaviour)
+{
+	expect_reported("shifted_too_far", "undefined behaviour");
+}
 
 TEST(ExplorerSeam, reports_a_run_without_end)
 {
-	EXPECT_EQ(failure_of("planted_seam.without_end", 1, {.steps = 10'000}).title, "the run does not come to its end");
+	EXPECT_EQ(failure_of("planted_seam.without_end", 1, {.steps = 10'000}).title,
+		  "the run does not come to its end");
 }
 
-TEST(ExplorerSeam, finds_a_use_after_a_grace_period) { expect_found("planted_seam.used_after_a_grace_period", "AddressSanitizer: heap-use-after-free"); }
-TEST(ExplorerSeam, finds_a_lost_addition) { expect_found("planted_seam.lost_addition", "expected number.load_relaxed() == 2"); }
-TEST(ExplorerSeam, finds_a_lost_wakeup) { expect_found("planted_seam.lost_wakeup", "nobody can run"); }
-TEST(ExplorerSeam, finds_time_that_passes) { expect_found("planted_seam.time_that_passes", "expected not race.late"); }
+TEST(ExplorerSeam, finds_a_use_after_a_grace_period)
+{
+	expect_found("planted_seam.used_after_a_grace_period",
+		     "AddressSanitizer: heap-use-after-free");
+}
+TEST(ExplorerSeam, finds_a_lost_addition)
+{
+	expect_found("planted_seam.lost_addition", "expected number.load_relaxed() == 2");
+}
+TEST(ExplorerSeam, finds_a_lost_wakeup)
+{
+	expect_found("planted_seam.lost_wakeup", "nobody can run");
+}
+TEST(ExplorerSeam, finds_time_that_passes)
+{
+	expect_found("planted_seam.time_that_passes", "expected not race.late");
+}
 /* NOTIFY-09, and a driver that forgets to look after arming. */
-TEST(ExplorerSeam, finds_a_lost_completion) { expect_found("planted_notify.forgets", "nobody can run"); }
+TEST(ExplorerSeam, finds_a_lost_completion)
+{
+	expect_found("planted_notify.forgets", "nobody can run");
+}

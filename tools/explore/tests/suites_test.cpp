@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rooms of the kernel half under many interleavings: a few seeds of each case in every run, as many as ten seconds allow with WEFT_FULL.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Rooms of the kernel half under many
+// interleavings: a few seeds of each case in every run, as many as ten seconds allow with
+// WEFT_FULL.
 #include <cstdlib>
 #include "explored.hpp"
 
@@ -28,12 +29,33 @@ void expect_holds(const std::string &suite, std::uint64_t seeds)
 
 } // namespace
 
-TEST(Explorer, notify_09_is_held_by_the_midlayers_poller) { expect_holds("explore_notify", 500); }
-TEST(Explorer, lock_11_is_held_by_the_registry) { expect_holds("core_registry", 50); }
-TEST(Explorer, events_reach_all_handlers) { expect_holds("core_events.event_02_unaffiliated_events_reach_all_handlers", 50); }
+TEST(Explorer, notify_09_is_held_by_the_midlayers_poller)
+{
+	expect_holds("explore_notify", 500);
+}
+TEST(Explorer, lock_11_is_held_by_the_registry)
+{
+	expect_holds("core_registry", 50);
+}
+TEST(Explorer, events_reach_all_handlers)
+{
+	expect_holds("core_events.event_02_unaffiliated_events_reach_all_handlers", 50);
+}
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
-TEST(Explorer, requests_are_answered) { expect_holds("mad_agent.mgmt_03_request_is_answered", 4); }
-TEST(Explorer, sends_end_once_when_a_device_goes) { expect_holds("mad_life_card.mgmt_03_device_removal", 6); }
+TEST(Explorer, requests_are_answered)
+{
+	expect_holds("mad_agent.mgmt_03_request_is_answered", 4);
+}
+TEST(Explorer, sends_end_once_when_a_device_goes)
+{
+	expect_holds("mad_life_card.mgmt_03_device_removal", 6);
+}
 /* A walk that began before it had the lock is found by the 375th seed. */
-TEST(Explorer, destinations_go_while_they_are_walked) { expect_holds("explore_destinations", 1000); }
-TEST(Explorer, objects_are_numbered_and_looked_at) { expect_holds("explore_resources", 100); }
+TEST(Explorer, destinations_go_while_they_are_walked)
+{
+	expect_holds("explore_destinations", 1000);
+}
+TEST(Explorer, objects_are_numbered_and_looked_at)
+{
+	expect_holds("explore_resources", 100);
+}

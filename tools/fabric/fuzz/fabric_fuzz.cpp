@@ -68,8 +68,8 @@ bool changes_nothing(const Packet &packet)
 	return !mad || mad->mad.header.is_method(ib::MadMethod::get);
 }
 
-// The input: a length byte pair, then so many bytes of one packet, and so on. Whether the rig is as it
-// was.
+// The input: a length byte pair, then so many bytes of one packet, and so on. Whether the rig is as
+// it was.
 bool feed(Port &port, std::span<const std::byte> input)
 {
 	bool unchanged = true;
@@ -98,7 +98,8 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	// Making it costs a hundred times what an input does, so it is made anew only when it has changed.
+	// Making it costs a hundred times what an input does, so it is made anew only when it has
+	// changed.
 	static std::optional<Rig> rig;
 	if (!rig)
 		rig.emplace();

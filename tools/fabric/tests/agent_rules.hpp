@@ -94,9 +94,8 @@ struct AgentRules : ::testing::Test {
 	}
 	void turn(ib::PhysState wanted)
 	{
-		EXPECT_EQ(status(change([wanted](ib::PortInfo &info) {
-				  info.set_phys_state(wanted);
-			  })),
+		EXPECT_EQ(status(change(
+				  [wanted](ib::PortInfo &info) { info.set_phys_state(wanted); })),
 			  0u);
 		node.settle();
 	}
@@ -178,9 +177,8 @@ TYPED_TEST_P(AgentRules, refuses_what_no_port_can_be)
 {
 	this->expect_refused(
 		[](ib::PortInfo &info) { info.set_neighbor_mtu(static_cast<ib::Mtu>(6)); });
-	this->expect_refused([](ib::PortInfo &info) {
-		info.set_operational_vls(info.vl_cap() + 1u);
-	});
+	this->expect_refused(
+		[](ib::PortInfo &info) { info.set_operational_vls(info.vl_cap() + 1u); });
 	this->expect_refused(
 		[](ib::PortInfo &info) { info.set_state(static_cast<ib::PortState>(7)); });
 	this->expect_refused(
@@ -196,9 +194,9 @@ TYPED_TEST_P(AgentRules, refuses_what_no_port_can_be)
 		info.set_lmc(1);
 	}); // no multiple of its number of LIDs, IBA 4.1.3
 	EXPECT_EQ(this->status(this->change([](ib::PortInfo &info) {
-			  info.lid = std::uint16_t{6};
-			  info.set_lmc(1);
-		  })),
+		info.lid = std::uint16_t{6};
+		info.set_lmc(1);
+	})),
 		  0u);
 }
 

@@ -91,7 +91,8 @@ TEST(Capture, tshark_reads_every_kind_of_packet)
 
 TEST(Capture, a_file_is_no_longer_than_asked)
 {
-	const auto path = std::filesystem::temp_directory_path() / ("weft-bound-" + std::to_string(getpid()) + ".pcap");
+	const auto path = std::filesystem::temp_directory_path() /
+			  ("weft-bound-" + std::to_string(getpid()) + ".pcap");
 	const std::vector<std::byte> packet(100);
 	// The file's header, and two packets of 16 + 16 + 100 bytes.
 	for (const std::uint64_t most : {24 + 2 * 132, 24 + 3 * 132 - 1}) {

@@ -20,7 +20,8 @@ using testing::MadNode;
 using testing::PacketNode;
 using testing::ud_packet;
 
-// A link that is removed takes its ports down and leaves them free for others; it comes back as it is told to.
+// A link that is removed takes its ports down and leaves them free for others; it comes back as it
+// is told to.
 TEST(Change, a_link_goes_and_comes_back)
 {
 	Fabric fabric;
@@ -46,7 +47,8 @@ TEST(Change, a_link_goes_and_comes_back)
 	EXPECT_EQ(ib::Mtu::mtu_1024, a.port.mtu_cap());
 	Packet arrives = ud_packet(1, 2, 64);
 	EXPECT_EQ(Sent::done, a.port.send(arrives));
-	EXPECT_EQ(1u, b.packets.size()) << "the packet that was in flight is lost, and so is the delay";
+	EXPECT_EQ(1u, b.packets.size())
+		<< "the packet that was in flight is lost, and so is the delay";
 }
 
 // A port is not removed from under its link; it comes back by its name, with its counters.
@@ -119,7 +121,8 @@ TEST(Change, traffic_survives_what_comes_and_goes)
 	std::thread forth([&] { traffic(a); }), back([&] { traffic(b); });
 	for (int round = 0; round < 200; round++) {
 		Switch &sw = fabric.add_switch({.name = "s", .ports = 2, .guid = 0x500});
-		Link &first = fabric.connect(a.port, sw.port(1), {.faults = {.jitter = 1us, .reordering = 0.1}});
+		Link &first = fabric.connect(a.port, sw.port(1),
+					     {.faults = {.jitter = 1us, .reordering = 0.1}});
 		fabric.connect(b.port, sw.port(2));
 		if (round % 2)
 			fabric.disconnect(first);
@@ -139,13 +142,16 @@ TEST(Change, the_timeline_forgets)
 	const auto planned = std::make_shared<int>(0);
 	std::atomic<int> runs{0};
 	std::atomic<bool> running{false}, may_end{false}, ended{false};
-	timeline.at(timeline.now(), [&] {
-		running = true;
-		while (!may_end)
-			std::this_thread::yield();
-		timeline.after(1h, [planned] {}, &owner);
-		ended = true;
-	}, &owner);
+	timeline.at(
+		timeline.now(),
+		[&] {
+			running = true;
+			while (!may_end)
+				std::this_thread::yield();
+			timeline.after(1h, [planned] {}, &owner);
+			ended = true;
+		},
+		&owner);
 	timeline.after(1ms, [&, planned] { ++runs; }, &owner);
 	while (!running)
 		std::this_thread::yield();
@@ -156,7 +162,10 @@ TEST(Change, the_timeline_forgets)
 	EXPECT_EQ(1, planned.use_count()) << "nothing is planned any more";
 	other.join();
 	std::atomic<bool> after{false};
-	timeline.after(5ms, [&] { after = true; after.notify_all(); });
+	timeline.after(5ms, [&] {
+		after = true;
+		after.notify_all();
+	});
 	after.wait(false);
 	EXPECT_EQ(before, runs);
 }

@@ -29,7 +29,9 @@ Payload lent(const Memory &memory, const std::shared_ptr<Lease> &lease)
 
 } // namespace
 
-/* A payload of lent bytes can be read until the lease ends, and then none of it, nor of its parts. */
+/*
+ * A payload of lent bytes can be read until the lease ends, and then none of it, nor of its parts.
+ */
 TEST(Lease, ends_for_all_that_refer_to_it)
 {
 	const Memory memory(1000, std::byte{1}), other(10, std::byte{2});

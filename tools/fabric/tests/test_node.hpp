@@ -89,7 +89,8 @@ public:
 
 struct MadNode {
 	explicit MadNode(Port &port, ib::Guid guid = 0x100, Loop *loop = nullptr)
-	    : received(loop), mads(port, {.description = "test", .node_guid = guid},
+	    : received(loop),
+	      mads(port, {.description = "test", .node_guid = guid},
 		   {.received = [this](AddressedMad &&mad) { received.push(std::move(mad)); },
 		    .port_changed = {}})
 	{

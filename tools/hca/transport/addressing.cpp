@@ -31,8 +31,8 @@ void address_connected(const CardPort &port, const AddressPath &path, packet::He
 	headers.bth.pkey = port.pkey(path.pkey_index);
 }
 
-void address_datagram(const CardPort &port, const Datagram &address,
-		      unsigned pkey_index, packet::Headers &headers)
+void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
+		      packet::Headers &headers)
 {
 	headers.lrh.set_vl(port.vl(address.sl));
 	headers.lrh.set_sl(address.sl);

@@ -17,8 +17,8 @@ namespace weft::hca::transport
 void address_connected(const CardPort &port, const AddressPath &path, packet::Headers &headers);
 
 /* The same for a datagram with an address vector. @pkey_index: the QP's. */
-void address_datagram(const CardPort &port, const Datagram &address,
-		      unsigned pkey_index, packet::Headers &headers);
+void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
+		      packet::Headers &headers);
 
 /* Turn the addresses of a received datagram round, for an answer with the same P_Key. */
 void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers);

@@ -58,14 +58,16 @@ void Completions::sent(Qp &qp, const SendRequest &request, std::uint16_t index,
 		       std::uint32_t byte_count)
 {
 	if (request.signalled)
-		check(qp, engine_.card().completions.sent(qp.pair, {index, request.opcode, byte_count}));
+		check(qp, engine_.card().completions.sent(qp.pair,
+							  {index, request.opcode, byte_count}));
 }
 
 void Completions::send_failed(Qp &qp, std::uint16_t index, Syndrome syndrome)
 {
 	count(engine_.card().diagnostics, syndrome, true);
-	check(qp, engine_.card().completions.failed(qp.pair, qp.pair.send_cqn,
-						    {.index = index, .syndrome = syndrome, .is_send = true}));
+	check(qp, engine_.card().completions.failed(
+			  qp.pair, qp.pair.send_cqn,
+			  {.index = index, .syndrome = syndrome, .is_send = true}));
 }
 
 void Completions::received(Qp &qp, const ReceiveWork &work, ReceiveDone done)
@@ -79,7 +81,8 @@ void Completions::receive_failed(Qp &qp, const ReceiveWork &work, Syndrome syndr
 {
 	count(engine_.card().diagnostics, syndrome, false);
 	check(qp, engine_.card().completions.failed(
-			  qp.pair, work.cqn, {.index = work.index, .srqn = work.srqn, .syndrome = syndrome}));
+			  qp.pair, work.cqn,
+			  {.index = work.index, .srqn = work.srqn, .syndrome = syndrome}));
 }
 
 void Completions::check(Qp &qp, bool written)

@@ -51,7 +51,9 @@ public:
 	MemoryError refer(Qp &qp, const KeyUse &use, std::uint64_t address, std::uint32_t length,
 			  fabric::Payload &out);
 
-	/* Copy out.size() bytes of the data of a request, from @offset on; not beyond its length. */
+	/*
+	 * Copy out.size() bytes of the data of a request, from @offset on; not beyond its length.
+	 */
 	MemoryError gather(const SendRequest &request, std::uint64_t offset, const KeyUse &user,
 			   std::span<std::byte> out);
 

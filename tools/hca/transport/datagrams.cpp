@@ -13,7 +13,6 @@
 namespace weft::hca::transport
 {
 
-
 namespace
 {
 
@@ -26,7 +25,10 @@ constexpr std::uint64_t large_send_max = 1 << 18;
 
 } // namespace
 
-Datagrams::Datagrams(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
+Datagrams::Datagrams(Engine &engine)
+    : engine_(engine), mover_(engine.card().memory, engine.leases())
+{
+}
 
 bool Datagrams::advance(Qp &qp, unsigned budget)
 {
@@ -92,7 +94,7 @@ void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload paylo
 
 /* The headers of a datagram, but for its PSN. */
 Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
-			       packet::Headers &headers) const
+			    packet::Headers &headers) const
 {
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	const auto &datagram = request.datagram;
@@ -288,11 +290,10 @@ void Datagrams::receive(Qp &qp, int special, unsigned port_number, const fabric:
 	user.pd = receive_.pd;
 	Syndrome syndrome = Syndrome::none;
 	if (headers.has_grh &&
-	    mover_.scatter(receive_.pieces, 0, std::as_bytes(std::span(&headers.grh, 1)),
-			   user) != MemoryError::none)
+	    mover_.scatter(receive_.pieces, 0, std::as_bytes(std::span(&headers.grh, 1)), user) !=
+		    MemoryError::none)
 		syndrome = Syndrome::local_protection;
-	else if (mover_.scatter(receive_.pieces, grh_room, payload, user) !=
-		 MemoryError::none)
+	else if (mover_.scatter(receive_.pieces, grh_room, payload, user) != MemoryError::none)
 		syndrome = Syndrome::local_protection;
 	receive_.taken = false;
 	if (syndrome != Syndrome::none) {

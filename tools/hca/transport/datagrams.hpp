@@ -40,8 +40,7 @@ private:
 	Syndrome send(Qp &qp, const SendRequest &request);
 	Syndrome begin_large(Qp &qp);
 	Syndrome send_whole(Qp &qp, const SendRequest &request);
-	Syndrome address(const Qp &qp, const SendRequest &request,
-			    packet::Headers &headers) const;
+	Syndrome address(const Qp &qp, const SendRequest &request, packet::Headers &headers) const;
 	unsigned mtu(const Qp &qp) const;
 	void fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome);
 	/* The request just taken is too short. @due: next_wqe before it was taken. */

@@ -13,7 +13,10 @@ namespace weft::hca::transport
 namespace
 {
 
-/* Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in one slice. */
+/*
+ * Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in
+ * one slice.
+ */
 constexpr unsigned turn_budget = 32;
 constexpr unsigned slice_turns = 16;
 /* Timers that are due and looked at before other work gets its turn. */
@@ -90,9 +93,12 @@ QueuePairProgress Engine::progress(const QueuePair &pair) const
 	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
 	progress.receive_msn = qp->receive.msn;
 	progress.ssn = qp->send.ssn;
-	// The oldest request of each queue that is not done: a flush is over when these are as software left them.
-	progress.sq_counter = qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
-	progress.rq_counter = static_cast<std::uint16_t>(qp->receive.next_wqe - qp->receive.receive.taken);
+	// The oldest request of each queue that is not done: a flush is over when these are as
+	// software left them.
+	progress.sq_counter =
+		qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
+	progress.rq_counter =
+		static_cast<std::uint16_t>(qp->receive.next_wqe - qp->receive.receive.taken);
 	progress.current_retry = static_cast<std::uint8_t>(qp->send.retries_left);
 	progress.current_rnr_retry = static_cast<std::uint8_t>(qp->send.rnr_retries_left);
 	return progress;
@@ -317,8 +323,9 @@ bool Engine::send_waiting(Qp &qp)
 
 void Engine::wait_for_credit(Qp &qp)
 {
-	const std::size_t lane = output_.refused_inside() ? lane_inside
-							  : lane_of(qp.pair.path.port, qp.waiting->lrh().vl());
+	const std::size_t lane = output_.refused_inside()
+					 ? lane_inside
+					 : lane_of(qp.pair.path.port, qp.waiting->lrh().vl());
 	if (qp.blocked == lane)
 		return;
 	/* The packet that it waited with was given up, and the next goes another way. */
@@ -341,7 +348,10 @@ void Engine::credit_available(unsigned port, std::uint8_t vl)
 	unblock(lane_of(port, vl));
 }
 
-/* Credit that came back while the port had no link was told to nobody: who waits for it looks again. */
+/*
+ * Credit that came back while the port had no link was told to nobody: who waits for it looks
+ * again.
+ */
 void Engine::port_changed(unsigned port)
 {
 	for (std::uint8_t vl = 0; vl < fabric::Port::vls; vl++)
@@ -379,7 +389,10 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	}
 	if (!looped_back && !port->owns_lid(dlid))
 		return;
-	/* QP0 goes by 0 alone: by the number that its driver knows it by, what comes on a lane of data would pass its checks. */
+	/*
+	 * QP0 goes by 0 alone: by the number that its driver knows it by, what comes on a lane of
+	 * data would pass its checks.
+	 */
 	if (card_.special_number(number) == 0)
 		return;
 	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))

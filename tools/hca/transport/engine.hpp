@@ -117,8 +117,8 @@ private:
 	Datagrams datagrams_;
 	std::deque<Qp *> runnable_;
 	/*
-	 * QPs whose packet was refused, by what they wait for: room on the way back into the card, or a credit of a
-	 * port's VL.
+	 * QPs whose packet was refused, by what they wait for: room on the way back into the card,
+	 * or a credit of a port's VL.
 	 */
 	static constexpr std::size_t lane_inside = 0;
 	static constexpr unsigned ports_max = 2;
@@ -130,8 +130,9 @@ private:
 	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
 	/*
-	 * Multicast packets that have not reached all members, in order. Those that came by the wire hold
-	 * their credits; while there are any, none is taken that came back from the card itself.
+	 * Multicast packets that have not reached all members, in order. Those that came by the
+	 * wire hold their credits; while there are any, none is taken that came back from the card
+	 * itself.
 	 */
 	struct FanOut {
 		unsigned port;

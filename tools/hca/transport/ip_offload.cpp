@@ -11,7 +11,6 @@
 namespace weft::hca::transport
 {
 
-
 namespace
 {
 

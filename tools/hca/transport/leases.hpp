@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a card has lent of its guest's memory to packets that are under way. Whatever takes a right to
- * memory away ends the leases that rest on it, before the guest is told that it has been taken: a QP
- * that is reset or fails, a key that is invalidated or deregistered.
+ * What a card has lent of its guest's memory to packets that are under way. Whatever takes a right
+ * to memory away ends the leases that rest on it, before the guest is told that it has been taken:
+ * a QP that is reset or fails, a key that is invalidated or deregistered.
  *
- * There is a lease for each QP, key and mapping, as long as a packet refers to it. Card's loop only.
+ * There is a lease for each QP, key and mapping, as long as a packet refers to it. Card's loop
+ * only.
  */
 #pragma once
 

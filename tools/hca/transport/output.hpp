@@ -37,7 +37,10 @@ public:
 		fabric::Packet packet;
 	};
 	std::deque<Looped> &looped() { return looped_; }
-	/* A sender was refused because too many packets were on their way back: since the last take, and the last one. */
+	/*
+	 * A sender was refused because too many packets were on their way back: since the last
+	 * take, and the last one.
+	 */
 	bool take_starved() { return std::exchange(starved_, false); }
 	bool refused_inside() const { return refused_inside_; }
 

@@ -23,7 +23,6 @@
 namespace weft::hca::transport
 {
 
-
 /*
  * Packets that go out as one run (see fabric::Packet), of those that may: as much as one card
  * writes to its guest at a stretch while the other prepares the next.
@@ -52,8 +51,8 @@ struct SendWork {
 };
 
 /*
- * The sending half of a connected QP. UD and MLX use only `next_wqe`, `rung` and `psn`, and `work` for
- * a large send.
+ * The sending half of a connected QP. UD and MLX use only `next_wqe`, `rung` and `psn`, and `work`
+ * for a large send.
  */
 struct RequesterState {
 	/* Free-running index of the WQE to be fetched next. */

@@ -12,7 +12,6 @@
 namespace weft::hca::transport
 {
 
-
 namespace
 {
 
@@ -60,7 +59,10 @@ ib::Transport transport_of(ServiceType service)
 
 } // namespace
 
-Requester::Requester(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
+Requester::Requester(Engine &engine)
+    : engine_(engine), mover_(engine.card().memory, engine.leases())
+{
+}
 
 void Requester::start(Qp &qp)
 {
@@ -131,8 +133,8 @@ bool Requester::fetch(Qp &qp)
 }
 
 /*
- * A QP that holds none may always fetch one, so that each gets on by itself: its own completions call
- * it again.
+ * A QP that holds none may always fetch one, so that each gets on by itself: its own completions
+ * call it again.
  */
 bool Requester::may_fetch(const Qp &qp) const
 {
@@ -259,7 +261,9 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 			qp.send.stopped = true;
 			return step(qp, work);
 		}
-		/* Not where it was refused: the key may be another's, whose packets are under way. */
+		/*
+		 * Not where it was refused: the key may be another's, whose packets are under way.
+		 */
 		if (gone)
 			engine_.key_gone(*gone >> 8);
 		work.finished = true;
@@ -417,7 +421,8 @@ void Requester::restart_timer(Qp &qp)
 	if (!qp.is_connected() || !timeout || qp.send.rnr_wait)
 		return;
 	/* Between once and four times the nominal value is right, IBA 9.7.6.1.3. */
-	engine_.set_deadline(qp, engine_.card().loop.now() + std::max(2 * *timeout, shortest_timeout));
+	engine_.set_deadline(qp,
+			     engine_.card().loop.now() + std::max(2 * *timeout, shortest_timeout));
 }
 
 void Requester::fail_front(Qp &qp, Syndrome syndrome)

@@ -40,7 +40,9 @@ public:
 	/* Whether nothing that was started is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
-	/* Requests in QPs, from fetching to completion: what is fetched ahead is bounded by them. */
+	/*
+	 * Requests in QPs, from fetching to completion: what is fetched ahead is bounded by them.
+	 */
 	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
 	/* The QP's oldest one, to be completed; there is one. */
 	std::unique_ptr<SendWork> release(Qp &qp);
@@ -53,8 +55,9 @@ public:
 	static constexpr std::size_t held_all_max = 16384;
 
 	/*
-	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies under way
-	 * on it goes a packet at a time, so that there are no more than there are credits.
+	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies
+	 * under way on it goes a packet at a time, so that there are no more than there are
+	 * credits.
 	 */
 	static constexpr std::size_t copied_max = 4 << 20;
 	/* Bytes of such copies that are under way. */

@@ -200,7 +200,8 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 			s.rnr_retries_left--;
 		s.rnr_wait = true;
 		go_back(qp, psn);
-		engine_.set_deadline(qp, engine_.card().loop.now() + rnr_delay(headers.aeth.value()));
+		engine_.set_deadline(qp,
+				     engine_.card().loop.now() + rnr_delay(headers.aeth.value()));
 		return;
 	}
 	if (headers.aeth.kind() != ib::Aeth::Kind::nak)

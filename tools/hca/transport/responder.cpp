@@ -56,7 +56,10 @@ bool length_fits(Traits traits, std::uint32_t bytes, unsigned mtu)
 
 } // namespace
 
-Responder::Responder(Engine &engine) : engine_(engine), mover_(engine.card().memory, engine.leases()) {}
+Responder::Responder(Engine &engine)
+    : engine_(engine), mover_(engine.card().memory, engine.leases())
+{
+}
 
 void Responder::start(Qp &qp)
 {
@@ -424,9 +427,8 @@ void Responder::complete(Qp &qp, const packet::Headers &headers, ReceiveOpcode o
 {
 	ReceiveDone report;
 	report.opcode = opcode;
-	report.immediate = opcode == ReceiveOpcode::send_invalidate
-				   ? headers.ieth.rkey.value()
-				   : headers.immdt.value.value();
+	report.immediate = opcode == ReceiveOpcode::send_invalidate ? headers.ieth.rkey.value()
+								    : headers.immdt.value.value();
 	report.byte_count = byte_count;
 	report.source_qpn = qp.pair.remote_qpn;
 	report.source_lid = headers.lrh.slid;
@@ -593,8 +595,7 @@ void Responder::send_response(Qp &qp, Response &response)
 	auto bytes = static_cast<std::uint32_t>(
 		std::min<std::uint64_t>(std::uint64_t{packets} * qp.mtu(), response.length));
 	fabric::Payload payload;
-	if (mover_.refer(qp,
-			 remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
+	if (mover_.refer(qp, remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
 			 response.address, bytes, payload) != MemoryError::none) {
 		/* The key has gone since the request was let in. */
 		qp.receive.responses.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Taking work requests from the queues of a guest, in order: the card reads them, here is where each queue has got to.
+ * Taking work requests from the queues of a guest, in order: the card reads them, here is where
+ * each queue has got to.
  */
 #pragma once
 

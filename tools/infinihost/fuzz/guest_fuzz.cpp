@@ -28,15 +28,19 @@ namespace opcode = hw::infinihost::opcode;
 namespace uar = hw::infinihost::uar;
 
 constexpr Opcode kOpcodes[] = {
-	opcode::query_dev_lim, opcode::enable_lam,   opcode::init_ib,	   opcode::close_ib,	  opcode::set_ib,	opcode::resize_cq,
-	Opcode::query_fw,      Opcode::query_adapter, Opcode::init_hca,	   Opcode::close_hca,	  Opcode::sw2hw_mpt,	Opcode::query_mpt,
-	Opcode::hw2sw_mpt,     Opcode::write_mtt,    Opcode::map_eq,	   Opcode::sw2hw_eq,	  Opcode::hw2sw_eq,	Opcode::query_eq,
-	Opcode::sw2hw_cq,      Opcode::hw2sw_cq,     Opcode::query_cq,	   Opcode::rst2init_qp,	  Opcode::init2rtr_qp,	Opcode::rtr2rts_qp,
-	Opcode::rts2rts_qp,    Opcode::sqerr2rts_qp, Opcode::to_err_qp,	   Opcode::rts2sqd_qp,	  Opcode::sqd2rts_qp,	Opcode::to_rst_qp,
-	Opcode::query_qp,      Opcode::conf_special_qp, Opcode::mad_ifc,   Opcode::read_mcg,	  Opcode::write_mcg,	Opcode::mgid_hash,
-	Opcode::init2init_qp,  Opcode::sync_tpt,     Opcode::nop,	   Opcode::sw2hw_srq,	  Opcode::hw2sw_srq,	Opcode::query_srq,
-	Opcode::sqd2sqd_qp,    Opcode::arm_srq,	     Opcode::run_fw,	   Opcode::unmap_icm,	  Opcode::map_icm,	Opcode::unmap_icm_aux,
-	Opcode::map_icm_aux,   Opcode::set_icm_size, Opcode::unmap_fa,	   Opcode::map_fa,
+	opcode::query_dev_lim, opcode::enable_lam,   opcode::init_ib,     opcode::close_ib,
+	opcode::set_ib,        opcode::resize_cq,    Opcode::query_fw,    Opcode::query_adapter,
+	Opcode::init_hca,      Opcode::close_hca,    Opcode::sw2hw_mpt,   Opcode::query_mpt,
+	Opcode::hw2sw_mpt,     Opcode::write_mtt,    Opcode::map_eq,      Opcode::sw2hw_eq,
+	Opcode::hw2sw_eq,      Opcode::query_eq,     Opcode::sw2hw_cq,    Opcode::hw2sw_cq,
+	Opcode::query_cq,      Opcode::rst2init_qp,  Opcode::init2rtr_qp, Opcode::rtr2rts_qp,
+	Opcode::rts2rts_qp,    Opcode::sqerr2rts_qp, Opcode::to_err_qp,   Opcode::rts2sqd_qp,
+	Opcode::sqd2rts_qp,    Opcode::to_rst_qp,    Opcode::query_qp,    Opcode::conf_special_qp,
+	Opcode::mad_ifc,       Opcode::read_mcg,     Opcode::write_mcg,   Opcode::mgid_hash,
+	Opcode::init2init_qp,  Opcode::sync_tpt,     Opcode::nop,         Opcode::sw2hw_srq,
+	Opcode::hw2sw_srq,     Opcode::query_srq,    Opcode::sqd2sqd_qp,  Opcode::arm_srq,
+	Opcode::run_fw,        Opcode::unmap_icm,    Opcode::map_icm,     Opcode::unmap_icm_aux,
+	Opcode::map_icm_aux,   Opcode::set_icm_size, Opcode::unmap_fa,    Opcode::map_fa,
 };
 
 // Subject - what HostileGuest asks for. The card's ports are cabled to each other.
@@ -44,7 +48,8 @@ class Subject
 {
 public:
 	static constexpr std::uint64_t kMemorySize = TinyDriver::kMemorySize;
-	static constexpr std::uint64_t kBarSizes[6] = {hw::infinihost::bar0::size, 0, limits::kUarSize, 0, limits::kMsixBarSize};
+	static constexpr std::uint64_t kBarSizes[6] = {hw::infinihost::bar0::size, 0,
+						       limits::kUarSize, 0, limits::kMsixBarSize};
 
 	void start()
 	{
@@ -86,21 +91,32 @@ public:
 	std::span<std::byte> table(bool which)
 	{
 		const std::uint64_t records = TinyDriver::kUarcs + (TinyDriver::kUar << 12);
-		return driver_.host.memory(driver_.icm_bus(which ? records : TinyDriver::kMtts), which ? uar::page_size : 512);
+		return driver_.host.memory(driver_.icm_bus(which ? records : TinyDriver::kMtts),
+					   which ? uar::page_size : 512);
 	}
-	static Opcode any_opcode(std::uint8_t choice) { return kOpcodes[choice % std::size(kOpcodes)]; }
-	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in, std::uint64_t out, bool event,
-		 std::uint16_t token)
+	static Opcode any_opcode(std::uint8_t choice)
+	{
+		return kOpcodes[choice % std::size(kOpcodes)];
+	}
+	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in,
+		 std::uint64_t out, bool event, std::uint16_t token)
 	{
 		driver_.submit(opcode, modifier, op_modifier, in, out, event, token);
 	}
-	static std::uint32_t qpn(std::uint8_t choice) { return choice & 0x40 ? TinyDriver::kSpecialQps + choice % 4 : kFirstQp + choice % 4; }
+	static std::uint32_t qpn(std::uint8_t choice)
+	{
+		return choice & 0x40 ? TinyDriver::kSpecialQps + choice % 4 : kFirstQp + choice % 4;
+	}
 	// As many as lie in the record, from wherever the last ended.
 	void ring(std::uint32_t qpn)
 	{
 		const std::uint64_t place = uar::page_size * TinyDriver::kUar + uar::send_doorbell;
-		const std::uint32_t first = rung_[qpn % 8], end = driver_.record(send_record(qpn)) & 0xffff;
-		driver_.write_be32(2, place, (end - first) << 24 | first << 8 | static_cast<std::uint32_t>(hw::mellanox::WqeOpcode::send));
+		const std::uint32_t first = rung_[qpn % 8],
+				    end = driver_.record(send_record(qpn)) & 0xffff;
+		driver_.write_be32(
+			2, place,
+			(end - first) << 24 | first << 8 |
+				static_cast<std::uint32_t>(hw::mellanox::WqeOpcode::send));
 		driver_.write_be32(2, place + 4, qpn << 8 | 2);
 		rung_[qpn % 8] = end;
 	}
@@ -113,7 +129,8 @@ public:
 	void arm(Input &input)
 	{
 		const std::uint64_t place = uar::page_size * TinyDriver::kUar + uar::cq_doorbell;
-		driver_.write_be32(2, place, std::uint32_t{input.take<std::uint8_t>()} << 24 | kCqn);
+		driver_.write_be32(2, place,
+				   std::uint32_t{input.take<std::uint8_t>()} << 24 | kCqn);
 		driver_.write_be32(2, place + 4, input.take<std::uint8_t>());
 	}
 	void consume(Input &input) { driver_.record(kIndexRecord) = input.take<std::uint32_t>(); }
@@ -133,9 +150,11 @@ public:
 
 	void create_qp(std::uint32_t qpn, Input &input)
 	{
-		constexpr ServiceType services[] = {ServiceType::rc, ServiceType::uc, ServiceType::ud};
+		constexpr ServiceType services[] = {ServiceType::rc, ServiceType::uc,
+						    ServiceType::ud};
 		const bool special = qpn < kFirstQp;
-		const ServiceType service = special ? ServiceType::mlx : services[input.take<std::uint8_t>() % 3];
+		const ServiceType service =
+			special ? ServiceType::mlx : services[input.take<std::uint8_t>() % 3];
 		std::vector<std::uint8_t> mailbox(hw::infinihost::qp_mailbox_size);
 		std::uint8_t *const c = mailbox.data() + hw::infinihost::qp_mailbox_context;
 		QpContext::service_type.set(c, static_cast<std::uint32_t>(service));
@@ -148,10 +167,13 @@ public:
 			size->set(c, kLogQueue);
 		for (const auto *stride : {&QpContext::log_sq_stride, &QpContext::log_rq_stride})
 			stride->set(c, kLogStride - 4);
-		for (const auto &right : {QpContext::remote_read, QpContext::remote_write, QpContext::remote_atomic})
+		for (const auto &right :
+		     {QpContext::remote_read, QpContext::remote_write, QpContext::remote_atomic})
 			right.set(c, 1);
-		hw::mellanox::store_be32(c, QpContext::send_base.offset, static_cast<std::uint32_t>(send_ring(qpn)));
-		hw::mellanox::store_be32(c, QpContext::receive_base.offset, static_cast<std::uint32_t>(receive_ring(qpn)));
+		hw::mellanox::store_be32(c, QpContext::send_base.offset,
+					 static_cast<std::uint32_t>(send_ring(qpn)));
+		hw::mellanox::store_be32(c, QpContext::receive_base.offset,
+					 static_cast<std::uint32_t>(receive_ring(qpn)));
 		QpContext::send_record.set(c, send_record(qpn));
 		QpContext::receive_record.set(c, receive_record(qpn));
 		PathLayout::port.set(c + QpContext::primary_path, special ? 1 + qpn % 2 : 1);
@@ -174,19 +196,25 @@ public:
 		driver_.command(Opcode::rtr2rts_qp, qpn, 0, mailbox);
 	}
 
-	// A send with its description in the one before, and a receive; then the records and the doorbell.
+	// A send with its description in the one before, and a receive; then the records and the
+	// doorbell.
 	void post(std::uint32_t qpn, Input &input)
 	{
 		const std::uint32_t index = driver_.record(send_record(qpn)) & 0xffff;
-		const std::uint64_t own = send_ring(qpn) + place(index), before = send_ring(qpn) + place(index - 1);
-		std::ranges::copy(std::as_bytes(input.take(112)), driver_.host.memory(own + 16, 112).begin());
-		driver_.host.object<WqeNext>(own).flags = input.take<std::uint8_t>() | WqeNext::completion;
+		const std::uint64_t own = send_ring(qpn) + place(index),
+				    before = send_ring(qpn) + place(index - 1);
+		std::ranges::copy(std::as_bytes(input.take(112)),
+				  driver_.host.memory(own + 16, 112).begin());
+		driver_.host.object<WqeNext>(own).flags =
+			input.take<std::uint8_t>() | WqeNext::completion;
 		auto &link = driver_.host.object<WqeNext>(before);
-		link.next_word = static_cast<std::uint32_t>(own) | (input.take<std::uint8_t>() & 0x1f);
+		link.next_word =
+			static_cast<std::uint32_t>(own) | (input.take<std::uint8_t>() & 0x1f);
 		link.size_word = WqeNext::doorbell | (input.take<std::uint8_t>() & 0x4f);
 		auto &received = driver_.record(receive_record(qpn));
-		driver_.host.object<WqeData>(receive_ring(qpn) + place(received) + 16) = {input.take<std::uint16_t>(), TinyDriver::kKey,
-											    everything_ + input.take<std::uint16_t>()};
+		driver_.host.object<WqeData>(receive_ring(qpn) + place(received) +
+					     16) = {input.take<std::uint16_t>(), TinyDriver::kKey,
+						    everything_ + input.take<std::uint16_t>()};
 		received = received + 1;
 		driver_.record(send_record(qpn)) = index + 1;
 		ring(qpn);
@@ -194,13 +222,20 @@ public:
 
 private:
 	static constexpr unsigned kLogCq = 6, kLogQueue = 3, kLogStride = 7;
-	static constexpr std::uint32_t kCqn = 0x21, kFirstQp = 0x20, kIndexRecord = 500, kArmRecord = 100;
+	static constexpr std::uint32_t kCqn = 0x21, kFirstQp = 0x20, kIndexRecord = 500,
+				       kArmRecord = 100;
 	static_assert(kFirstQp > TinyDriver::kSpecialQps + 3);
 
 	static std::uint32_t send_record(std::uint32_t qpn) { return qpn % 8; }
 	static std::uint32_t receive_record(std::uint32_t qpn) { return 400 + qpn % 8; }
-	static std::uint64_t place(std::uint32_t index) { return std::uint64_t{index % (1u << kLogQueue)} << kLogStride; }
-	std::uint64_t send_ring(std::uint32_t qpn) const { return everything_ + (std::uint64_t{qpn % 8} << 12); }
+	static std::uint64_t place(std::uint32_t index)
+	{
+		return std::uint64_t{index % (1u << kLogQueue)} << kLogStride;
+	}
+	std::uint64_t send_ring(std::uint32_t qpn) const
+	{
+		return everything_ + (std::uint64_t{qpn % 8} << 12);
+	}
 	std::uint64_t receive_ring(std::uint32_t qpn) const { return send_ring(qpn) + 2048; }
 
 	TinyDriver driver_;

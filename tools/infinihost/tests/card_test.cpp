@@ -48,7 +48,8 @@ TEST(InfiniHostMemory, TheDataPathIsToldOfMemoryThatGoes)
 	fabric::Fabric fabric;
 	weft::testing::FakeHost host{1 << 20};
 	hca::testing::RecordingTransport *transport = nullptr;
-	Card card{{"test", 0x0002c90200000100, {&fabric.add_port("1"), &fabric.add_port("2")}}, [&](hca::Context &) {
+	Card card{{"test", 0x0002c90200000100, {&fabric.add_port("1"), &fabric.add_port("2")}},
+		  [&](hca::Context &) {
 			  auto made = std::make_unique<hca::testing::RecordingTransport>();
 			  transport = made.get();
 			  return made;
@@ -60,16 +61,20 @@ TEST(InfiniHostMemory, TheDataPathIsToldOfMemoryThatGoes)
 	const unsigned before = transport->key_changes;
 	ASSERT_TRUE(host.dma().unmap(elsewhere, 4096));
 	card.memory_changed();
-	EXPECT_EQ(transport->key_changes, before + 2) << "no key holds for a moment, and then those that did";
+	EXPECT_EQ(transport->key_changes, before + 2)
+		<< "no key holds for a moment, and then those that did";
 	host.unplug();
 }
 
-// There is no memory on the card, and a command before its time, or one that the card lacks, says so.
+// There is no memory on the card, and a command before its time, or one that the card lacks, says
+// so.
 TEST_F(InfiniHost, RefusesWhatIsNotItsTurn)
 {
 	EXPECT_EQ(driver.command(opcode::enable_lam, 0, 0, {}, 0).status, Status::no_local_memory);
-	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status, Status::bad_system_state);
-	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, driver.init().bytes).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status,
+		  Status::bad_system_state);
+	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, driver.init().bytes).status,
+		  Status::bad_system_state);
 	EXPECT_EQ(driver.command(Opcode::query_port, 1, 0, {}, 0x100).status, Status::bad_opcode);
 	driver.start_firmware();
 	auto init = driver.init();
@@ -77,13 +82,14 @@ TEST_F(InfiniHost, RefusesWhatIsNotItsTurn)
 	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::exceeds_limit);
 	init = driver.init();
 	hw::infinihost::InitHca::mcg_hash_size.set(init.bytes, 17);
-	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::bad_parameter) << "more than the table has";
+	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::bad_parameter)
+		<< "more than the table has";
 	hw::infinihost::InitHca::mcg_hash_size.set(init.bytes, 0);
 	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::bad_parameter);
 }
 
-// A command tells of its end by an event, with the token that it came with; an armed queue interrupts once, and at once if it is
-// armed with an entry in it.
+// A command tells of its end by an event, with the token that it came with; an armed queue
+// interrupts once, and at once if it is armed with an entry in it.
 TEST_F(InfiniHost, TellsOfCommandsByEvents)
 {
 	driver.bring_up();
@@ -103,7 +109,8 @@ TEST_F(InfiniHost, TellsOfCommandsByEvents)
 	// The queue goes round: what software has given back is the card's again.
 	for (unsigned i = 0; i < 40; ++i) {
 		driver.command(Opcode::nop, 0x1f, 0, {}, 0, 0, true);
-		ASSERT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command)) << i;
+		ASSERT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command))
+			<< i;
 	}
 }
 
@@ -113,22 +120,27 @@ TEST_F(InfiniHost, KeysStandForMemoryUntilTheyAreTakenBack)
 	driver.bring_up();
 	MemoryTable &memory = driver.context().memory;
 	std::vector<BusRange> ranges;
-	KeyUse use{.key = TinyDriver::kKey, .access = KeyAccess::remote_write, .pd = TinyDriver::kPd};
+	KeyUse use{
+		.key = TinyDriver::kKey, .access = KeyAccess::remote_write, .pd = TinyDriver::kPd};
 	ASSERT_EQ(memory.resolve(use, 0x123456789, 16, ranges), MemoryError::none);
 	EXPECT_EQ(ranges.at(0).address, 0x123456789u);
 	use.pd++;
 	EXPECT_EQ(memory.resolve(use, 0, 1, ranges), MemoryError::protection_domain);
 	use.pd--;
 	use.key ^= 1;
-	EXPECT_EQ(memory.resolve(use, 0, 1, ranges), MemoryError::invalid_key) << "an older key of the same place";
+	EXPECT_EQ(memory.resolve(use, 0, 1, ranges), MemoryError::invalid_key)
+		<< "an older key of the same place";
 	use.key ^= 1;
-	EXPECT_EQ(driver.command(Opcode::hw2sw_mpt, TinyDriver::kKeyIndex & 0xff, 1).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::hw2sw_mpt, TinyDriver::kKeyIndex & 0xff, 1).status,
+		  Status::ok);
 	EXPECT_EQ(memory.resolve(use, 0, 1, ranges), MemoryError::invalid_key);
 	std::uint8_t nothing[64]{};
-	EXPECT_EQ(driver.command(Opcode::sw2hw_mpt, 1, 0, nothing).status, Status::bad_resource) << "lkey 0x100 ends lists";
+	EXPECT_EQ(driver.command(Opcode::sw2hw_mpt, 1, 0, nothing).status, Status::bad_resource)
+		<< "lkey 0x100 ends lists";
 }
 
-// A region of pages: their list is named by its place in all of context memory, their size as its power of two over 4 KiB.
+// A region of pages: their list is named by its place in all of context memory, their size as its
+// power of two over 4 KiB.
 TEST_F(InfiniHost, PageListsAreNamedByTheirPlaceInContextMemory)
 {
 	driver.bring_up();
@@ -159,7 +171,8 @@ TEST_F(InfiniHost, PageListsAreNamedByTheirPlaceInContextMemory)
 	std::byte entry[32]{};
 	EXPECT_TRUE(driver.context().memory.read(queue, 0, entry));
 	EXPECT_FALSE(driver.context().memory.write(queue, 0, entry)) << "the key is for reading";
-	EXPECT_FALSE(mellanox::store_entry(driver.context().memory, queue, 0, std::array<std::uint8_t, 32>{}));
+	EXPECT_FALSE(mellanox::store_entry(driver.context().memory, queue, 0,
+					   std::array<std::uint8_t, 32>{}));
 }
 
 // A card that is broken on purpose errs as often as it was asked to, where its driver looks.
@@ -179,15 +192,17 @@ TEST_F(InfiniHost, GoesWrongOnPurpose)
 	faults.arm(Fault::command_twice, 1);
 	driver.command(Opcode::nop, 0x1f, 0, {}, 0, 0, true);
 	for (unsigned time = 0; time < 2; ++time)
-		EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command)) << time;
+		EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command))
+			<< time;
 	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
 	driver.host.take_interrupts(0);
 	driver.card.interrupt_idly();
 	EXPECT_EQ(driver.host.take_interrupts(0), 1u);
 }
 
-// A machine that is not trusted reads its own node, and neither sets anything nor says who it is; the card answers the subnet manager itself, and what that
-// sets the driver hears of by the one event that there is.
+// A machine that is not trusted reads its own node, and neither sets anything nor says who it is;
+// the card answers the subnet manager itself, and what that sets the driver hears of by the one
+// event that there is.
 TEST(UntrustedInfiniHost, ReadsAndManagesNothing)
 {
 	TinyDriver driver(false);
@@ -204,7 +219,11 @@ TEST(UntrustedInfiniHost, ReadsAndManagesNothing)
 	};
 	const auto by_driver = [&](ib::MadMethod method, std::uint16_t attribute) {
 		const ib::Smp asked = smp(method, attribute);
-		return driver.command(Opcode::mad_ifc, 1, 3, {reinterpret_cast<const std::uint8_t *>(&asked), sizeof(asked)}, 256).status;
+		return driver
+			.command(Opcode::mad_ifc, 1, 3,
+				 {reinterpret_cast<const std::uint8_t *>(&asked), sizeof(asked)},
+				 256)
+			.status;
 	};
 	EXPECT_EQ(by_driver(ib::MadMethod::get, ib::attr_port_info), Status::ok);
 	EXPECT_EQ(by_driver(ib::MadMethod::set, ib::attr_pkey_table), Status::bad_packet);
@@ -216,7 +235,8 @@ TEST(UntrustedInfiniHost, ReadsAndManagesNothing)
 	hw::infinihost::InitIb::guid0_valid.set(init.bytes, 1);
 	EXPECT_EQ(driver.command(opcode::init_ib, 1, 0, init.bytes).status, Status::bad_parameter);
 	std::uint8_t capabilities[hw::infinihost::SetIb::size]{};
-	hw::infinihost::SetIb::capability_mask.set(capabilities, ib::port_cap_is_sm | ib::port_cap_trap);
+	hw::infinihost::SetIb::capability_mask.set(capabilities,
+						   ib::port_cap_is_sm | ib::port_cap_trap);
 	ASSERT_EQ(driver.command(opcode::set_ib, 1, 0, capabilities).status, Status::ok);
 	EXPECT_EQ(port.info().capability_mask, std::uint32_t{ib::port_cap_trap});
 
@@ -233,13 +253,15 @@ TEST(UntrustedInfiniHost, ReadsAndManagesNothing)
 	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
 }
 
-// One RC queue pair that speaks to itself: requests by links and doorbells, completions by addresses.
+// One RC queue pair that speaks to itself: requests by links and doorbells, completions by
+// addresses.
 class InfiniHostTraffic : public InfiniHost
 {
 protected:
 	static constexpr std::uint32_t kCqn = 0x010020, kQpn = 0x0e0020;
 	static constexpr unsigned kLogCq = 3, kLogQueue = 3;
-	static constexpr std::uint32_t kStride = 64, kCiRecord = 500, kArmRecord = 1, kSendRecord = 2, kReceiveRecord = 499;
+	static constexpr std::uint32_t kStride = 64, kCiRecord = 500, kArmRecord = 1,
+				       kSendRecord = 2, kReceiveRecord = 499;
 
 	void SetUp() override
 	{
@@ -256,7 +278,8 @@ protected:
 		CqContext::lkey.set(context.bytes, TinyDriver::kKey);
 		CqContext::ci_record.set(context.bytes, kCiRecord);
 		CqContext::arm_record.set(context.bytes, kArmRecord);
-		ASSERT_EQ(driver.command(Opcode::sw2hw_cq, kCqn, 0, context.bytes).status, Status::ok);
+		ASSERT_EQ(driver.command(Opcode::sw2hw_cq, kCqn, 0, context.bytes).status,
+			  Status::ok);
 
 		receive_queue = driver.allocate(kStride << kLogQueue);
 		send_queue = driver.allocate(kStride << kLogQueue);
@@ -271,17 +294,21 @@ protected:
 		QpContext::wqe_lkey.set(qp, TinyDriver::kKey);
 		QpContext::send_cqn.set(qp, kCqn);
 		QpContext::receive_cqn.set(qp, kCqn);
-		hw::mellanox::store_be32(qp, QpContext::send_base.offset, static_cast<std::uint32_t>(send_queue));
-		hw::mellanox::store_be32(qp, QpContext::receive_base.offset, static_cast<std::uint32_t>(receive_queue));
+		hw::mellanox::store_be32(qp, QpContext::send_base.offset,
+					 static_cast<std::uint32_t>(send_queue));
+		hw::mellanox::store_be32(qp, QpContext::receive_base.offset,
+					 static_cast<std::uint32_t>(receive_queue));
 		QpContext::send_record.set(qp, kSendRecord);
 		QpContext::receive_record.set(qp, kReceiveRecord);
 		QpContext::remote_write.set(qp, 1);
 		hw::infinihost::PathLayout::port.set(qp + QpContext::primary_path, 1);
 		ASSERT_EQ(driver.command(Opcode::rst2init_qp, kQpn, 0, mailbox).status, Status::ok);
-		ASSERT_EQ(driver.command(Opcode::rst2init_qp, kQpn ^ 0x30000, 0, mailbox).status, Status::bad_qp_state)
+		ASSERT_EQ(driver.command(Opcode::rst2init_qp, kQpn ^ 0x30000, 0, mailbox).status,
+			  Status::bad_qp_state)
 			<< "another number in the same place";
 		QpContext::mtu.set(qp, static_cast<std::uint32_t>(ib::Mtu::mtu_4096));
-		EXPECT_EQ(driver.command(Opcode::init2rtr_qp, kQpn, 0, mailbox).status, Status::bad_parameter);
+		EXPECT_EQ(driver.command(Opcode::init2rtr_qp, kQpn, 0, mailbox).status,
+			  Status::bad_parameter);
 		QpContext::mtu.set(qp, static_cast<std::uint32_t>(ib::Mtu::mtu_1024));
 		QpContext::log_max_message.set(qp, 31);
 		QpContext::remote_qpn.set(qp, kQpn);
@@ -300,9 +327,11 @@ protected:
 		driver.record(kReceiveRecord) = received;
 	}
 	// A WQE, and its description in the one before.
-	void write_send(WqeOpcode code, WqeData piece, std::uint32_t flags = WqeNext::completion | WqeNext::always)
+	void write_send(WqeOpcode code, WqeData piece,
+			std::uint32_t flags = WqeNext::completion | WqeNext::always)
 	{
-		const std::uint64_t wqe = send_queue + kStride * (posted % 8), before = send_queue + kStride * ((posted + 7) % 8);
+		const std::uint64_t wqe = send_queue + kStride * (posted % 8),
+				    before = send_queue + kStride * ((posted + 7) % 8);
 		auto &own = driver.host.object<WqeNext>(wqe);
 		own.flags = flags;
 		driver.host.object<WqeData>(wqe + 16) = piece;
@@ -315,7 +344,9 @@ protected:
 	{
 		driver.record(kSendRecord) = posted;
 		const std::uint64_t place = uar::page_size * page + uar::send_doorbell;
-		driver.write_be32(2, place, count << 24 | (first & 0xffff) << 8 | static_cast<std::uint32_t>(WqeOpcode::send));
+		driver.write_be32(2, place,
+				  count << 24 | (first & 0xffff) << 8 |
+					  static_cast<std::uint32_t>(WqeOpcode::send));
 		driver.write_be32(2, place + 4, kQpn << 8 | 2);
 		settle();
 	}
@@ -340,7 +371,8 @@ protected:
 	std::uint16_t posted = 0, received = 0;
 };
 
-// Two requests of one doorbell, twenty times round: data arrives, each WQE is named by its address, and the lap does not matter.
+// Two requests of one doorbell, twenty times round: data arrives, each WQE is named by its address,
+// and the lap does not matter.
 TEST_F(InfiniHostTraffic, LinkedRequestsGoRound)
 {
 	const std::uint64_t from = driver.allocate(4096), to = driver.allocate(4096);
@@ -358,7 +390,9 @@ TEST_F(InfiniHostTraffic, LinkedRequestsGoRound)
 			EXPECT_EQ(cqe->qpn, kQpn);
 			const bool is_send = cqe->is_send & Cqe::send_bit;
 			const std::uint64_t base = is_send ? send_queue : receive_queue;
-			EXPECT_EQ(cqe->wqe_address, base + kStride * ((first + (is_send ? sends : receives)) % 8)) << round;
+			EXPECT_EQ(cqe->wqe_address,
+				  base + kStride * ((first + (is_send ? sends : receives)) % 8))
+				<< round;
 			++(is_send ? sends : receives);
 		}
 		EXPECT_EQ(sends, 2u);
@@ -391,7 +425,8 @@ TEST_F(InfiniHostTraffic, CompletionsGoWrongOnPurpose)
 	EXPECT_FALSE(complete(Fault::cqe_owner));
 }
 
-// A doorbell on another page than the queue pair's own rings for nothing, nor does one that goes back or tells of more than fits.
+// A doorbell on another page than the queue pair's own rings for nothing, nor does one that goes
+// back or tells of more than fits.
 TEST_F(InfiniHostTraffic, DoorbellsThatCannotBeRingForNothing)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -424,8 +459,10 @@ TEST_F(InfiniHostTraffic, ArmedQueuesTellOfCompletions)
 	};
 	const auto completion_events = [this] {
 		unsigned events = 0;
-		for (Eqe entry = driver.next_event(); Eqe::type.get(entry.bytes) != 0xff; entry = driver.next_event())
-			events += Eqe::type.get(entry.bytes) == unsigned(EventType::completion) && Eqe::number.get(entry.bytes) == kCqn;
+		for (Eqe entry = driver.next_event(); Eqe::type.get(entry.bytes) != 0xff;
+		     entry = driver.next_event())
+			events += Eqe::type.get(entry.bytes) == unsigned(EventType::completion) &&
+				  Eqe::number.get(entry.bytes) == kCqn;
 		return events;
 	};
 	send();
@@ -440,7 +477,8 @@ TEST_F(InfiniHostTraffic, ArmedQueuesTellOfCompletions)
 	EXPECT_EQ(completion_events(), 1u);
 }
 
-// In the error state each request completes as flushed, signalled or not, and what is posted then, too.
+// In the error state each request completes as flushed, signalled or not, and what is posted then,
+// too.
 TEST_F(InfiniHostTraffic, FlushesEachRequest)
 {
 	post_receive({8, TinyDriver::kKey, 0x1000});
@@ -462,7 +500,8 @@ TEST_F(InfiniHostTraffic, FlushesEachRequest)
 	EXPECT_EQ(cqe->is_send, Cqe::send_bit);
 }
 
-// A queue goes on in another buffer at the next index; one that is too small is refused, and the old one stays.
+// A queue goes on in another buffer at the next index; one that is too small is refused, and the
+// old one stays.
 TEST_F(InfiniHostTraffic, ResizedQueuesGoOn)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -481,15 +520,20 @@ TEST_F(InfiniHostTraffic, ResizedQueuesGoOn)
 	hw::infinihost::ResizeCq::start.set(resize.bytes, larger);
 	hw::infinihost::ResizeCq::lkey.set(resize.bytes, TinyDriver::kKey);
 	hw::infinihost::ResizeCq::log_size.set(resize.bytes, 1);
-	EXPECT_EQ(driver.command(opcode::resize_cq, kCqn, 1, resize.bytes).status, Status::bad_parameter) << "three do not fit";
+	EXPECT_EQ(driver.command(opcode::resize_cq, kCqn, 1, resize.bytes).status,
+		  Status::bad_parameter)
+		<< "three do not fit";
 	hw::infinihost::ResizeCq::log_size.set(resize.bytes, 4);
 	ASSERT_EQ(driver.command(opcode::resize_cq, kCqn, 1, resize.bytes).status, Status::ok);
 	send();
-	EXPECT_EQ(driver.host.object<Cqe>(larger + 32 * 3).owner & Cqe::owner_bit, 0) << "the fourth";
-	EXPECT_NE(driver.host.object<Cqe>(larger).owner & Cqe::owner_bit, 0) << "software moves the others";
+	EXPECT_EQ(driver.host.object<Cqe>(larger + 32 * 3).owner & Cqe::owner_bit, 0)
+		<< "the fourth";
+	EXPECT_NE(driver.host.object<Cqe>(larger).owner & Cqe::owner_bit, 0)
+		<< "software moves the others";
 }
 
-// A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an address beyond it is cut to it.
+// A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
+// address beyond it is cut to it.
 TEST_F(InfiniHost, SharedReceiveQueuesFollowTheLinks)
 {
 	driver.bring_up();
@@ -506,7 +550,8 @@ TEST_F(InfiniHost, SharedReceiveQueuesFollowTheLinks)
 	ASSERT_EQ(driver.command(Opcode::sw2hw_srq, 0x11, 0, context.bytes).status, Status::ok);
 	SharedReceiveQueue &srq = *driver.context().shared_receive_queue(0x11);
 	EXPECT_FALSE(srq.take());
-	driver.host.object<WqeNext>(buffer).next_word = static_cast<std::uint32_t>(buffer + 128) | 1;
+	driver.host.object<WqeNext>(buffer).next_word =
+		static_cast<std::uint32_t>(buffer + 128) | 1;
 	driver.host.object<WqeNext>(buffer + 128).next_word = 0xffffffc0u;
 	driver.record(400) = 3;
 	EXPECT_EQ(srq.take(), 0);
@@ -541,7 +586,8 @@ TEST_F(InfiniHost, MulticastMembersAreMarked)
 	EXPECT_FALSE(members[1].block_loopback);
 }
 
-// The subnet manager is answered by the card as long as the driver does not listen, and then by the driver.
+// The subnet manager is answered by the card as long as the driver does not listen, and then by the
+// driver.
 TEST_F(InfiniHost, TheDriverAnswersTheManagerOnceItListens)
 {
 	driver.bring_up();
@@ -554,7 +600,8 @@ TEST_F(InfiniHost, TheDriverAnswersTheManagerOnceItListens)
 	bool handled = false;
 	EXPECT_TRUE(driver.context().management.wire_smp(1, get, 1, handled));
 	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 16, 0).status, Status::ok);
-	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 19, 1).status, Status::bad_index) << "GSI follows SMI";
+	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 19, 1).status, Status::bad_index)
+		<< "GSI follows SMI";
 	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 18, 1).status, Status::ok);
 	auto qp = std::make_unique<QueuePair>();
 	qp->qpn = 16;
@@ -582,12 +629,15 @@ TEST_F(InfiniHost, ResetForgetsEverything)
 	driver.card.break_down(0x03000bad);
 	constexpr std::uint64_t broken = limits::kErrorBuffer + 4 * limits::kBreakdownDword;
 	EXPECT_EQ(__builtin_bswap32(driver.host.read<std::uint32_t>(0, broken)), 0x03000badu);
-	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u) << "drivers look at each word";
+	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u)
+		<< "drivers look at each word";
 	driver.write_be32(0, hw::infinihost::bar0::reset, 1);
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, broken), 0u);
-	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status,
+		  Status::bad_system_state);
 	EXPECT_EQ(driver.context().completion_queue(0x010020), nullptr);
-	EXPECT_EQ(driver.context().port(1)->guid(), own) << "and not what the last driver called it";
+	EXPECT_EQ(driver.context().port(1)->guid(), own)
+		<< "and not what the last driver called it";
 }
 
 } // namespace weft::infinihost::testing

@@ -25,7 +25,8 @@ struct Posted {
 	WqeNext link{};
 	std::vector<std::byte> bytes;
 
-	explicit Posted(WqeOpcode opcode, std::uint32_t flags = WqeNext::completion | WqeNext::always)
+	explicit Posted(WqeOpcode opcode,
+			std::uint32_t flags = WqeNext::completion | WqeNext::always)
 	{
 		link.next_word = static_cast<std::uint32_t>(opcode);
 		WqeNext own{};
@@ -37,7 +38,8 @@ struct Posted {
 	Posted &add(const Segment &segment)
 	{
 		bytes.resize(bytes.size() + sizeof(segment));
-		std::memcpy(bytes.data() + bytes.size() - sizeof(segment), &segment, sizeof(segment));
+		std::memcpy(bytes.data() + bytes.size() - sizeof(segment), &segment,
+			    sizeof(segment));
 		link.size_word = static_cast<std::uint32_t>(bytes.size() / 16) | WqeNext::doorbell;
 		return *this;
 	}
@@ -53,7 +55,9 @@ struct Posted {
 TEST(SendDecoder, takes_the_kind_from_the_link_before)
 {
 	Posted posted(WqeOpcode::rdma_write_imm, WqeNext::always | WqeNext::solicited);
-	posted.add(WqeRemoteAddress{0x1000, 0x55, 0}).add(WqeData{100, 0x1234, 0xabcdef000}).add(WqeData{0, 7, 9});
+	posted.add(WqeRemoteAddress{0x1000, 0x55, 0})
+		.add(WqeData{100, 0x1234, 0xabcdef000})
+		.add(WqeData{0, 7, 9});
 	posted.link.size_word = posted.link.size_word | WqeNext::fence_bit;
 	SendRequest request;
 	ASSERT_EQ(posted.decode(ServiceType::rc, request), Syndrome::none);
@@ -79,7 +83,11 @@ TEST(SendDecoder, finds_the_gid_of_the_second_port)
 	segment.qpn_word = 0x020014u;
 	segment.qkey = 0x80010000u;
 	SendRequest request;
-	ASSERT_EQ(Posted(WqeOpcode::send).add(segment).add(WqeData{8, 1, 2}).decode(ServiceType::ud, request), Syndrome::none);
+	ASSERT_EQ(Posted(WqeOpcode::send)
+			  .add(segment)
+			  .add(WqeData{8, 1, 2})
+			  .decode(ServiceType::ud, request),
+		  Syndrome::none);
 	const Datagram &to = request.datagram;
 	EXPECT_EQ(to.port, 2u);
 	EXPECT_EQ(to.pd, 0x123456u);
@@ -116,14 +124,24 @@ TEST(SendDecoder, refuses_what_does_not_fit)
 	cut.add(WqeData{8, 1, 0x1000});
 	cut.link.size_word = cut.link.size_word + 1;
 	EXPECT_EQ(cut.decode(ServiceType::rc, request), Syndrome::local_qp_operation);
-	EXPECT_EQ(Posted(WqeOpcode::send).add(WqeData{8, 1, 2}).decode(ServiceType::ud, request), Syndrome::local_qp_operation)
+	EXPECT_EQ(Posted(WqeOpcode::send).add(WqeData{8, 1, 2}).decode(ServiceType::ud, request),
+		  Syndrome::local_qp_operation)
 		<< "no address";
-	for (auto opcode : {WqeOpcode::lso, WqeOpcode::fast_register, WqeOpcode::local_invalidate, WqeOpcode::bind_window,
-			    WqeOpcode::masked_fetch_add, WqeOpcode::send_invalidate})
-		EXPECT_EQ(Posted(opcode).add(WqeDatagram{}).decode(ServiceType::rc, request), Syndrome::local_qp_operation)
+	for (auto opcode :
+	     {WqeOpcode::lso, WqeOpcode::fast_register, WqeOpcode::local_invalidate,
+	      WqeOpcode::bind_window, WqeOpcode::masked_fetch_add, WqeOpcode::send_invalidate})
+		EXPECT_EQ(Posted(opcode).add(WqeDatagram{}).decode(ServiceType::rc, request),
+			  Syndrome::local_qp_operation)
 			<< unsigned(opcode);
-	EXPECT_EQ(Posted(WqeOpcode::rdma_read).add(WqeRemoteAddress{}).decode(ServiceType::uc, request), Syndrome::local_qp_operation);
-	EXPECT_EQ(Posted(WqeOpcode::fetch_add).add(WqeRemoteAddress{}).add(WqeAtomic{}).add(WqeData{4, 1, 2}).decode(ServiceType::rc, request),
+	EXPECT_EQ(Posted(WqeOpcode::rdma_read)
+			  .add(WqeRemoteAddress{})
+			  .decode(ServiceType::uc, request),
+		  Syndrome::local_qp_operation);
+	EXPECT_EQ(Posted(WqeOpcode::fetch_add)
+			  .add(WqeRemoteAddress{})
+			  .add(WqeAtomic{})
+			  .add(WqeData{4, 1, 2})
+			  .decode(ServiceType::rc, request),
 		  Syndrome::local_length);
 	EXPECT_EQ(decode(WqeNext{}, {}, ServiceType::rc, request), Syndrome::local_qp_operation);
 }
@@ -150,7 +168,9 @@ TEST(SendDecoder, survives_random_bytes)
 			for (const Piece &piece : request.pieces) {
 				sum += piece.length;
 				if (piece.is_inline) {
-					ASSERT_LE(piece.address + piece.length, request.inline_data.size()) << "seed " << seed;
+					ASSERT_LE(piece.address + piece.length,
+						  request.inline_data.size())
+						<< "seed " << seed;
 				}
 			}
 			ASSERT_EQ(sum, request.length) << "seed " << seed << " round " << round;
@@ -162,7 +182,8 @@ TEST(SendDecoder, survives_random_bytes)
 // A receive list ends at the key that stands for nothing, whatever the size beside it.
 TEST(ReceiveDecoder, ends_at_the_terminator)
 {
-	WqeData list[] = {{64, 5, 0x1000}, {0, 9, 0}, {16, 6, 0x2000}, {77, 0x100, 0}, {999, 7, 0x3000}};
+	WqeData list[] = {
+		{64, 5, 0x1000}, {0, 9, 0}, {16, 6, 0x2000}, {77, 0x100, 0}, {999, 7, 0x3000}};
 	std::vector<Piece> pieces;
 	EXPECT_EQ(decode_receive(std::as_bytes(std::span(list)), pieces), 80u);
 	ASSERT_EQ(pieces.size(), 2u);

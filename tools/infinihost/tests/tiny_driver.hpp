@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a fake machine, with a driver small enough for a test. The two ports are cabled to each other.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card in a fake machine, with a driver
+// small enough for a test. The two ports are cabled to each other.
 #pragma once
 
 #include <array>
@@ -42,7 +42,8 @@ public:
 	static constexpr std::uint32_t kUar = 2, kPd = 5, kKeyIndex = 0x77000020, kKey = 0x00002077;
 	static constexpr std::uint32_t kEqn = 1, kSpecialQps = 16;
 
-	explicit TinyDriver(bool trusted = true) : card({"test", 0x0002c90200000100, {&port1, &port2}, trusted}, make_transport)
+	explicit TinyDriver(bool trusted = true)
+	    : card({"test", 0x0002c90200000100, {&port1, &port2}, trusted}, make_transport)
 	{
 		host.set_bus_master(true);
 		host.set_msix_enabled(true);
@@ -61,19 +62,26 @@ public:
 	{
 		host.write(bar, offset, __builtin_bswap32(value));
 	}
-	// With mailboxes wherever the caller wants them; the status and out_param stand in the register.
-	void submit(Opcode opcode, std::uint32_t in_modifier, unsigned op_modifier, std::uint64_t in_param, std::uint64_t out_param, bool by_event,
+	// With mailboxes wherever the caller wants them; the status and out_param stand in the
+	// register.
+	void submit(Opcode opcode, std::uint32_t in_modifier, unsigned op_modifier,
+		    std::uint64_t in_param, std::uint64_t out_param, bool by_event,
 		    std::uint16_t token = kToken)
 	{
-		const std::uint32_t words[] = {static_cast<std::uint32_t>(in_param >> 32), static_cast<std::uint32_t>(in_param),
-					       in_modifier, static_cast<std::uint32_t>(out_param >> 32),
-					       static_cast<std::uint32_t>(out_param), std::uint32_t{token} << 16,
-					       (by_event ? 3u : 2u) << 22 | op_modifier << 12 | static_cast<std::uint32_t>(opcode)};
+		const std::uint32_t words[] = {static_cast<std::uint32_t>(in_param >> 32),
+					       static_cast<std::uint32_t>(in_param),
+					       in_modifier,
+					       static_cast<std::uint32_t>(out_param >> 32),
+					       static_cast<std::uint32_t>(out_param),
+					       std::uint32_t{token} << 16,
+					       (by_event ? 3u : 2u) << 22 | op_modifier << 12 |
+						       static_cast<std::uint32_t>(opcode)};
 		for (unsigned i = 0; i < 7; ++i)
 			write_be32(0, hw::infinihost::bar0::hcr + 4 * i, words[i]);
 	}
-	Result command(Opcode opcode, std::uint32_t in_modifier = 0, unsigned op_modifier = 0, std::span<const std::uint8_t> in = {},
-		       std::size_t out_size = 0, std::uint64_t in_param = 0, bool by_event = false)
+	Result command(Opcode opcode, std::uint32_t in_modifier = 0, unsigned op_modifier = 0,
+		       std::span<const std::uint8_t> in = {}, std::size_t out_size = 0,
+		       std::uint64_t in_param = 0, bool by_event = false)
 	{
 		if (!in.empty()) {
 			std::ranges::copy(std::as_bytes(in), host.memory(kIn, in.size()).begin());
@@ -84,15 +92,19 @@ public:
 		std::uint32_t answer[3];
 		for (unsigned i = 0; i < 3; ++i)
 			answer[i] = __builtin_bswap32(host.read<std::uint32_t>(
-				0, hw::infinihost::bar0::hcr + (i == 2 ? std::uint64_t{hcr::control} : hcr::out_param + 4 * i)));
+				0, hw::infinihost::bar0::hcr + (i == 2 ? std::uint64_t{hcr::control}
+								       : hcr::out_param + 4 * i)));
 		EXPECT_EQ(answer[2] >> 23 & 1, 0u) << "the command has not ended";
-		Result result{static_cast<Status>(answer[2] >> 24), std::uint64_t{answer[0]} << 32 | answer[1], {}};
+		Result result{static_cast<Status>(answer[2] >> 24),
+			      std::uint64_t{answer[0]} << 32 | answer[1],
+			      {}};
 		const auto out = host.memory(kOut, out_size);
 		for (const std::byte byte : out)
 			result.out.push_back(static_cast<std::uint8_t>(byte));
 		return result;
 	}
-	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering on. Only the cable is as it was.
+	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering
+	// on. Only the cable is as it was.
 	void start_over()
 	{
 		host.set_bus_master(true);
@@ -144,8 +156,10 @@ public:
 		using Mpt = hw::infinihost::MptEntry;
 		using Family = hw::connectx::MptEntry;
 		Mpt mpt{};
-		for (const auto *right : {&Family::local_read, &Family::local_write, &Family::remote_read, &Family::remote_write,
-					  &Family::remote_atomic, &Family::physical, &Family::region})
+		for (const auto *right :
+		     {&Family::local_read, &Family::local_write, &Family::remote_read,
+		      &Family::remote_write, &Family::remote_atomic, &Family::physical,
+		      &Family::region})
 			right->set(mpt.bytes, 1);
 		Family::status.set(mpt.bytes, 0xf); // as Linux writes it
 		Mpt::mem_key.set(mpt.bytes, kKeyIndex);
@@ -171,12 +185,14 @@ public:
 		Eq::pd.set(context.bytes, kPd);
 		Eq::lkey.set(context.bytes, kKey);
 		ASSERT_EQ(command(Opcode::sw2hw_eq, kEqn, 0, context.bytes).status, Status::ok);
-		ASSERT_EQ(command(Opcode::map_eq, kEqn, 0, {}, 0, ~std::uint64_t{0}).status, Status::ok);
+		ASSERT_EQ(command(Opcode::map_eq, kEqn, 0, {}, 0, ~std::uint64_t{0}).status,
+			  Status::ok);
 	}
 	// The next event, given back to the card; type 0xff if there is none.
 	hw::mellanox::Eqe next_event()
 	{
-		auto entry = host.object<hw::mellanox::Eqe>(eq + 32 * (eq_consumer_ % (1u << kLogEq)));
+		auto entry =
+			host.object<hw::mellanox::Eqe>(eq + 32 * (eq_consumer_ % (1u << kLogEq)));
 		if (entry.bytes[31] & 0x80) {
 			hw::mellanox::Eqe::type.set(entry.bytes, 0xff);
 			return entry;
@@ -187,7 +203,10 @@ public:
 	}
 	void arm_eq() { write_be32(0, limits::kEqArm + 4, 1u << kEqn); }
 	std::uint64_t icm_bus(std::uint64_t icm) const { return icm_ + icm; }
-	ib::be32 &record(std::uint32_t index) { return host.object<ib::be32>(icm_bus(kUarcs) + (kUar << 12) + 8 * index); }
+	ib::be32 &record(std::uint32_t index)
+	{
+		return host.object<ib::be32>(icm_bus(kUarcs) + (kUar << 12) + 8 * index);
+	}
 	CardContext &context() { return *card.context(); }
 
 	static constexpr unsigned kLogEq = 4;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// RDMAP messages that are nearly right: two streams talk as the input says, and one of the input's segments is put between theirs. Nothing is placed
-// outside of what was given away, and each end comes once.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB RDMAP messages that are nearly right: two
+// streams talk as the input says, and one of the input's segments is put between theirs. Nothing is
+// placed outside of what was given away, and each end comes once.
 #include <algorithm>
 #include <cstdlib>
 
@@ -41,13 +41,19 @@ private:
 Segment segment_of(Input &input, Bytes &payload)
 {
 	payload.assign(input.next() % 64, 0x5a);
-	Segment segment{.opcode = static_cast<Opcode>(input.next() % 8), .last = input.next() % 4 != 0, .stag = input.stag(), .payload = payload};
+	Segment segment{.opcode = static_cast<Opcode>(input.next() % 8),
+			.last = input.next() % 4 != 0,
+			.stag = input.stag(),
+			.payload = payload};
 	segment.offset = input.offset();
-	segment.queue = segment.opcode == Opcode::ReadRequest ? kReadQueue : segment.opcode == Opcode::Terminate ? kTerminateQueue : kSendQueue;
+	segment.queue = segment.opcode == Opcode::ReadRequest ? kReadQueue
+			: segment.opcode == Opcode::Terminate ? kTerminateQueue
+							      : kSendQueue;
 	segment.sequence = 1 + input.next() % 6;
 	segment.message_offset = input.next() % 4 ? 0 : 64;
 	if (segment.opcode == Opcode::ReadRequest)
-		payload = encode(ReadRequest{input.stag(), input.offset(), input.next(), input.stag(), input.offset()});
+		payload = encode(ReadRequest{input.stag(), input.offset(), input.next(),
+					     input.stag(), input.offset()});
 	segment.payload = payload;
 	return segment;
 }
@@ -57,7 +63,8 @@ Segment segment_of(Input &input, Bytes &payload)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
 	Input input(data, size);
-	Party a(StreamConfig{.initiator = true, .most_ulpdu = 64, .ird = 2, .ord = 2}), b(StreamConfig{.most_ulpdu = 64, .ird = 2, .ord = 2});
+	Party a(StreamConfig{.initiator = true, .most_ulpdu = 64, .ird = 2, .ord = 2}),
+		b(StreamConfig{.most_ulpdu = 64, .ird = 2, .ord = 2});
 	for (Party *party : {&a, &b}) {
 		for (Stag stag = 1; stag <= 3; ++stag)
 			party->regions[stag] = {Bytes(300), 0x1000, stag != 2, stag != 3};
@@ -70,13 +77,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		Party &party = input.next() % 2 ? a : b, &other = &party == &a ? b : a;
 		switch (input.next() % 5) {
 		case 0:
-			party.send(Bytes(input.next()), static_cast<Opcode>(3 + input.next() % 4), input.stag());
+			party.send(Bytes(input.next()), static_cast<Opcode>(3 + input.next() % 4),
+				   input.stag());
 			break;
 		case 1:
 			party.write(Bytes(input.next()), input.stag(), input.offset());
 			break;
 		case 2:
-			party.read({input.stag(), input.offset(), input.next(), input.stag(), input.offset()});
+			party.read({input.stag(), input.offset(), input.next(), input.stag(),
+				    input.offset()});
 			break;
 		case 3: {
 			other.stream.feed(party.output());

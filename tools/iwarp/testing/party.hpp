@@ -43,17 +43,24 @@ public:
 
 	Access place(Stag stag, std::uint64_t offset, View payload) override
 	{
-		return access(stag, offset, payload.size(), true, [&](std::uint8_t *at) { std::ranges::copy(payload, at); });
+		return access(stag, offset, payload.size(), true,
+			      [&](std::uint8_t *at) { std::ranges::copy(payload, at); });
 	}
 	Access place_response(Stag stag, std::uint64_t offset, View payload) override
 	{
-		return access(stag, offset, payload.size(), true, [&](std::uint8_t *at) { std::ranges::copy(payload, at); });
+		return access(stag, offset, payload.size(), true,
+			      [&](std::uint8_t *at) { std::ranges::copy(payload, at); });
 	}
 	Access fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into) override
 	{
-		return access(stag, offset, into.size(), false, [&](const std::uint8_t *at) { std::copy_n(at, into.size(), into.begin()); });
+		return access(stag, offset, into.size(), false, [&](const std::uint8_t *at) {
+			std::copy_n(at, into.size(), into.begin());
+		});
 	}
-	Access invalidate(Stag stag) override { return regions.erase(stag) ? Access::Done : Access::InvalidStag; }
+	Access invalidate(Stag stag) override
+	{
+		return regions.erase(stag) ? Access::Done : Access::InvalidStag;
+	}
 
 	std::optional<std::uint64_t> next_receive() override
 	{
@@ -80,20 +87,32 @@ public:
 
 	void send(Bytes bytes, Opcode opcode = Opcode::Send, Stag stag = 0)
 	{
-		stream.post({.opcode = opcode, .id = ++last_id, .source = source_of(std::move(bytes)), .stag = stag});
+		stream.post({.opcode = opcode,
+			     .id = ++last_id,
+			     .source = source_of(std::move(bytes)),
+			     .stag = stag});
 	}
 	void write(Bytes bytes, Stag stag, std::uint64_t offset)
 	{
-		stream.post({.opcode = Opcode::Write, .id = ++last_id, .source = source_of(std::move(bytes)), .stag = stag, .offset = offset});
+		stream.post({.opcode = Opcode::Write,
+			     .id = ++last_id,
+			     .source = source_of(std::move(bytes)),
+			     .stag = stag,
+			     .offset = offset});
 	}
 	void read(const ReadRequest &what, bool fence = false)
 	{
-		stream.post({.opcode = Opcode::ReadRequest, .id = ++last_id, .fence = fence, .read = what});
+		stream.post({.opcode = Opcode::ReadRequest,
+			     .id = ++last_id,
+			     .fence = fence,
+			     .read = what});
 	}
 	static Source source_of(Bytes bytes)
 	{
 		const auto length = static_cast<std::uint32_t>(bytes.size());
-		return {.length = length, .read = [bytes = std::move(bytes)](std::uint32_t offset, std::span<std::uint8_t> into) {
+		return {.length = length,
+			.read = [bytes = std::move(bytes)](std::uint32_t offset,
+							   std::span<std::uint8_t> into) {
 				std::copy_n(bytes.begin() + offset, into.size(), into.begin());
 				return true;
 			}};
@@ -104,10 +123,12 @@ public:
 		Bytes all;
 		Bytes part(std::min<std::size_t>(most, 4096));
 		while (all.size() < most) {
-			const std::size_t size = stream.take(std::span(part).first(std::min(part.size(), most - all.size())));
+			const std::size_t size = stream.take(
+				std::span(part).first(std::min(part.size(), most - all.size())));
 			if (size == 0)
 				break;
-			all.insert(all.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(size));
+			all.insert(all.end(), part.begin(),
+				   part.begin() + static_cast<std::ptrdiff_t>(size));
 		}
 		return all;
 	}
@@ -142,8 +163,10 @@ private:
 	}
 };
 
-// Moves bytes both ways, @most at a time, until neither has anything to say; or each FPDU by itself, which is appended to @log.
-inline void pump(Party &a, Party &b, std::size_t most = SIZE_MAX, std::vector<std::pair<int, Bytes>> *log = nullptr)
+// Moves bytes both ways, @most at a time, until neither has anything to say; or each FPDU by
+// itself, which is appended to @log.
+inline void pump(Party &a, Party &b, std::size_t most = SIZE_MAX,
+		 std::vector<std::pair<int, Bytes>> *log = nullptr)
 {
 	for (bool moved = true; moved;) {
 		moved = false;
@@ -152,7 +175,11 @@ inline void pump(Party &a, Party &b, std::size_t most = SIZE_MAX, std::vector<st
 			if (log) {
 				Bytes part(kMostUlpdu + 1000);
 				while (const std::size_t size = from.stream.take(part)) {
-					log->emplace_back(side, Bytes(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(size)));
+					log->emplace_back(
+						side,
+						Bytes(part.begin(),
+						      part.begin() +
+							      static_cast<std::ptrdiff_t>(size)));
 					to.stream.feed(log->back().second);
 					moved = true;
 				}

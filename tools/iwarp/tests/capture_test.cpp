@@ -28,7 +28,8 @@ using testing::pump;
 class Conversation
 {
 public:
-	explicit Conversation(ethernet::Capture &capture) : capture_(capture), interface_(capture.add_interface("wire"))
+	explicit Conversation(ethernet::Capture &capture)
+	    : capture_(capture), interface_(capture.add_interface("wire"))
 	{
 		segment(0, kSyn, {});
 		segment(1, kSyn | kAck, {});
@@ -88,10 +89,13 @@ protected:
 
 	std::string tshark(const std::string &options)
 	{
-		// The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
-		const std::string command = "tshark -n --enable-heuristic iwarp_mpa_tcp --disable-protocol rpcordma -o tcp.check_checksum:FALSE -o ip.check_checksum:FALSE -r " +
-					    file.string() + " " + options + " 2>/dev/null";
-		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"), ::pclose);
+		// The payload is of no protocol; to RPC over RDMA, four bytes may look like its
+		// own.
+		const std::string command =
+			"tshark -n --enable-heuristic iwarp_mpa_tcp --disable-protocol rpcordma -o tcp.check_checksum:FALSE -o ip.check_checksum:FALSE -r " +
+			file.string() + " " + options + " 2>/dev/null";
+		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"),
+								  ::pclose);
 		std::string output;
 		std::array<char, 4096> part;
 		while (const auto size = std::fread(part.data(), 1, part.size(), pipe.get()))
@@ -99,11 +103,12 @@ protected:
 		return output;
 	}
 
-	const std::filesystem::path file =
-		std::filesystem::temp_directory_path() / ("weft-iwarp-" + std::to_string(::getpid()) + ".pcapng");
+	const std::filesystem::path file = std::filesystem::temp_directory_path() /
+					   ("weft-iwarp-" + std::to_string(::getpid()) + ".pcapng");
 };
 
-// All kinds of messages, with and without markers: tshark names each, agrees with every check, and finds nothing malformed.
+// All kinds of messages, with and without markers: tshark names each, agrees with every check, and
+// finds nothing malformed.
 TEST_P(IwarpCapture, IsWhatTsharkReads)
 {
 	if (std::system("command -v tshark >/dev/null"))
@@ -111,7 +116,9 @@ TEST_P(IwarpCapture, IsWhatTsharkReads)
 	const bool markers = GetParam();
 	// With which an FPDU and its markers fit into a segment: tshark takes one for each.
 	constexpr std::size_t kMostUlpdu = 1436;
-	Party a(StreamConfig{.initiator = true, .start = {.markers = markers, .private_data = {'h', 'i'}}, .most_ulpdu = kMostUlpdu});
+	Party a(StreamConfig{.initiator = true,
+			     .start = {.markers = markers, .private_data = {'h', 'i'}},
+			     .most_ulpdu = kMostUlpdu});
 	Party b(StreamConfig{.start = {.markers = markers}, .most_ulpdu = kMostUlpdu});
 	a.regions[0x100] = {Bytes(5000), 0};
 	b.regions[0x200] = {pattern(5000), 0x1000};
@@ -123,7 +130,11 @@ TEST_P(IwarpCapture, IsWhatTsharkReads)
 	a.send(pattern(3000), Opcode::SendSolicitedInvalidate, 2);
 	a.write(pattern(4000), 0x200, 0x1000);
 	a.write({}, 1, 0);
-	a.read({.sink = 0x100, .sink_offset = 0, .length = 5000, .source = 0x200, .source_offset = 0x1000});
+	a.read({.sink = 0x100,
+		.sink_offset = 0,
+		.length = 5000,
+		.source = 0x200,
+		.source_offset = 0x1000});
 	std::vector<std::pair<int, Bytes>> log;
 	pump(a, b, SIZE_MAX, &log);
 	ASSERT_EQ(a.done.size(), 7u);
@@ -139,11 +150,14 @@ TEST_P(IwarpCapture, IsWhatTsharkReads)
 			conversation.say(side, bytes);
 		capture.flush();
 	}
-	EXPECT_EQ(tshark("-Y '_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length'"), "");
+	EXPECT_EQ(
+		tshark("-Y '_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length'"),
+		"");
 	const std::string all = tshark("-V");
 	const auto count = [&](const std::string &what) {
 		std::size_t found = 0;
-		for (std::size_t at = 0; (at = all.find(what, at)) != std::string::npos; at += what.size())
+		for (std::size_t at = 0; (at = all.find(what, at)) != std::string::npos;
+		     at += what.size())
 			++found;
 		return found;
 	};

@@ -25,7 +25,8 @@ Bytes from_hex(std::string_view text)
 	for (const char character : text) {
 		if (character == ' ')
 			continue;
-		half = half << 4 | static_cast<unsigned>(character <= '9' ? character - '0' : character - 'a' + 10);
+		half = half << 4 | static_cast<unsigned>(character <= '9' ? character - '0'
+									  : character - 'a' + 10);
 		if (++digits % 2 == 0)
 			bytes.push_back(static_cast<std::uint8_t>(half));
 	}
@@ -38,7 +39,8 @@ Bytes text(std::string_view characters)
 }
 
 // @stream in parts of @step bytes: the ULPDUs in it, and what went wrong.
-std::pair<std::vector<Bytes>, std::optional<Error>> read_all(FpduReader &reader, View stream, std::size_t step)
+std::pair<std::vector<Bytes>, std::optional<Error>> read_all(FpduReader &reader, View stream,
+							     std::size_t step)
 {
 	std::vector<Bytes> ulpdus;
 	std::optional<Error> failed;
@@ -63,11 +65,15 @@ TEST(Crc32c, IsCastagnolis)
 TEST(Mpa, StartFramesAreTheirBytes)
 {
 	EXPECT_EQ(encode(StartFrame{}), from_hex("4d504120494420526571204672616d65 40 01 0000"));
-	EXPECT_EQ(encode(StartFrame{.reply = true, .revision = 0}), from_hex("4d504120494420526570204672616d65 40 00 0000"));
+	EXPECT_EQ(encode(StartFrame{.reply = true, .revision = 0}),
+		  from_hex("4d504120494420526570204672616d65 40 00 0000"));
 	// siw's request, and an answer to it.
-	EXPECT_EQ(encode(StartFrame{.crc = false, .revision = 2, .enhanced = Enhanced{.ird = 16, .ord = 16}}),
+	EXPECT_EQ(encode(StartFrame{
+			  .crc = false, .revision = 2, .enhanced = Enhanced{.ird = 16, .ord = 16}}),
 		  from_hex("4d504120494420526571204672616d65 10 02 0004 0010 0010"));
-	EXPECT_EQ(encode(StartFrame{.reply = true, .revision = 2, .enhanced = Enhanced{.ird = 16, .ord = 16}}),
+	EXPECT_EQ(encode(StartFrame{.reply = true,
+				    .revision = 2,
+				    .enhanced = Enhanced{.ird = 16, .ord = 16}}),
 		  from_hex("4d504120494420526570204672616d65 50 02 0004 0010 0010"));
 }
 
@@ -78,7 +84,12 @@ TEST(Mpa, StartFramesComeBackHoweverTheyAreCut)
 		{.markers = true, .crc = false, .private_data = pattern(kMostPrivateData)},
 		{.reply = true, .reject = true, .revision = 1, .private_data = text("why")},
 		{.revision = 2,
-		 .enhanced = Enhanced{.ird = 1, .ord = Enhanced::kUnlimited, .peer_to_peer = true, .by_send = true, .by_write = true, .by_read = true},
+		 .enhanced = Enhanced{.ird = 1,
+				      .ord = Enhanced::kUnlimited,
+				      .peer_to_peer = true,
+				      .by_send = true,
+				      .by_write = true,
+				      .by_read = true},
 		 .private_data = text("private")},
 	};
 	for (const StartFrame &frame : frames) {
@@ -130,26 +141,50 @@ TEST(Mpa, WhatIsNoStartFrameIsRefused)
 TEST(Mpa, FpdusAreTheirBytes)
 {
 	FpduWriter writer(false, true);
-	const auto send = [](std::string_view data, std::uint32_t sequence, Opcode opcode = Opcode::Send, Stag stag = 0) {
+	const auto send = [](std::string_view data, std::uint32_t sequence,
+			     Opcode opcode = Opcode::Send, Stag stag = 0) {
 		const Bytes payload = text(data);
-		return encode(Segment{.opcode = opcode, .last = true, .stag = stag, .sequence = sequence, .payload = payload});
+		return encode(Segment{.opcode = opcode,
+				      .last = true,
+				      .stag = stag,
+				      .sequence = sequence,
+				      .payload = payload});
 	};
-	EXPECT_EQ(writer.frame(send("ping", 1)), from_hex("0016 4143 00000000 00000000 00000001 00000000 70696e67 a5487fa7"));
-	EXPECT_EQ(writer.frame(send("hello", 1)), from_hex("0017 4143 00000000 00000000 00000001 00000000 68656c6c6f 000000 b990b10c"));
+	EXPECT_EQ(writer.frame(send("ping", 1)),
+		  from_hex("0016 4143 00000000 00000000 00000001 00000000 70696e67 a5487fa7"));
+	EXPECT_EQ(
+		writer.frame(send("hello", 1)),
+		from_hex(
+			"0017 4143 00000000 00000000 00000001 00000000 68656c6c6f 000000 b990b10c"));
 	EXPECT_EQ(writer.frame(send("ping", 2, Opcode::SendSolicitedInvalidate, 0x200)),
 		  from_hex("0016 4146 00000200 00000000 00000002 00000000 70696e67 83ca2199"));
 	const Bytes beef = from_hex("deadbeef");
-	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Write, .last = true, .stag = 0x200, .offset = 0x2000, .payload = beef})),
+	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Write,
+					      .last = true,
+					      .stag = 0x200,
+					      .offset = 0x2000,
+					      .payload = beef})),
 		  from_hex("0012 c140 00000200 0000000000002000 deadbeef 0aa59125"));
 	const Bytes request = encode(ReadRequest{0x100, 0x1000, 4096, 0x200, 0x2000});
-	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::ReadRequest, .last = true, .queue = kReadQueue, .sequence = 1, .payload = request})),
-		  from_hex("002e 4141 00000000 00000001 00000001 00000000 00000100 0000000000001000 00001000 00000200 0000000000002000 a1fb0058"));
+	EXPECT_EQ(
+		writer.frame(encode(Segment{.opcode = Opcode::ReadRequest,
+					    .last = true,
+					    .queue = kReadQueue,
+					    .sequence = 1,
+					    .payload = request})),
+		from_hex(
+			"002e 4141 00000000 00000001 00000001 00000000 00000100 0000000000001000 00001000 00000200 0000000000002000 a1fb0058"));
 	const Bytes terminate = encode(errors::kCrc);
-	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Terminate, .last = true, .queue = kTerminateQueue, .sequence = 1, .payload = terminate})),
+	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Terminate,
+					      .last = true,
+					      .queue = kTerminateQueue,
+					      .sequence = 1,
+					      .payload = terminate})),
 		  from_hex("0016 4147 00000000 00000002 00000001 00000000 20020000 7fe42585"));
 }
 
-// Every length around the padding and the markers, with each of the two on and off, cut into parts of any size.
+// Every length around the padding and the markers, with each of the two on and off, cut into parts
+// of any size.
 TEST(Mpa, FpdusComeBackHoweverTheyAreCut)
 {
 	for (const bool markers : {false, true})
@@ -157,7 +192,10 @@ TEST(Mpa, FpdusComeBackHoweverTheyAreCut)
 			FpduWriter writer(markers, crc);
 			std::vector<Bytes> sent;
 			Bytes stream;
-			for (std::size_t size : std::initializer_list<std::size_t>{0, 1, 2, 3, 4, 5, 490, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 1454, 4000, 1, kMostUlpdu, 2, kMostUlpdu}) {
+			for (std::size_t size : std::initializer_list<std::size_t>{
+				     0,   1,   2,    3,    4,   5,          490, 498,       499,
+				     500, 501, 502,  503,  504, 505,        506, 507,       508,
+				     509, 510, 1454, 4000, 1,   kMostUlpdu, 2,   kMostUlpdu}) {
 				sent.push_back(pattern(size, static_cast<unsigned>(size)));
 				const Bytes fpdu = writer.frame(sent.back());
 				stream.insert(stream.end(), fpdu.begin(), fpdu.end());
@@ -173,7 +211,8 @@ TEST(Mpa, FpdusComeBackHoweverTheyAreCut)
 		}
 }
 
-// RFC 5044 section 4.3: every 512 bytes from the first on, and each says how far back its FPDU begins.
+// RFC 5044 section 4.3: every 512 bytes from the first on, and each says how far back its FPDU
+// begins.
 TEST(Mpa, MarkersAreWhereTheyMustBe)
 {
 	FpduWriter writer(true, true);
@@ -195,7 +234,8 @@ TEST(Mpa, MarkersAreWhereTheyMustBe)
 	}
 }
 
-// A bit anywhere: nothing that differs from what was sent is taken for it, and what was before it is.
+// A bit anywhere: nothing that differs from what was sent is taken for it, and what was before it
+// is.
 TEST(Mpa, ABitThatIsWrongIsFound)
 {
 	for (const bool markers : {false, true}) {

@@ -42,32 +42,48 @@ protected:
 	{
 		ASSERT_TRUE(b.end) << "nothing was said of it";
 		EXPECT_EQ(*b.end, (End{End::Kind::Failed, error}))
-			<< unsigned{b.end->error.layer} << "/" << unsigned{b.end->error.type} << "/" << unsigned{b.end->error.code};
+			<< unsigned{b.end->error.layer} << "/" << unsigned{b.end->error.type} << "/"
+			<< unsigned{b.end->error.code};
 		const Bytes out = b.output();
 		ASSERT_GE(out.size(), 2 + kUntaggedHeader + 4 + 4);
 		const Bytes payload = encode(error);
-		const Bytes terminate =
-			FpduWriter(false, true)
-				.frame(encode(Segment{
-					.opcode = Opcode::Terminate, .last = true, .queue = kTerminateQueue, .sequence = 1, .payload = payload}));
+		const Bytes terminate = FpduWriter(false, true)
+						.frame(encode(Segment{.opcode = Opcode::Terminate,
+								      .last = true,
+								      .queue = kTerminateQueue,
+								      .sequence = 1,
+								      .payload = payload}));
 		EXPECT_TRUE(std::ranges::equal(View(out).last(terminate.size()), terminate));
 		EXPECT_TRUE(b.stream.finished());
 		EXPECT_EQ(b.regions[kRegion].bytes, before);
 		EXPECT_TRUE(b.messages.empty());
 	}
-	Segment send(View payload, std::uint32_t sequence = 1, std::uint32_t offset = 0, bool last = true)
+	Segment send(View payload, std::uint32_t sequence = 1, std::uint32_t offset = 0,
+		     bool last = true)
 	{
-		return {.opcode = Opcode::Send, .last = last, .sequence = sequence, .message_offset = offset, .payload = payload};
+		return {.opcode = Opcode::Send,
+			.last = last,
+			.sequence = sequence,
+			.message_offset = offset,
+			.payload = payload};
 	}
 	Segment write(View payload, Stag stag, std::uint64_t offset)
 	{
-		return {.opcode = Opcode::Write, .last = true, .stag = stag, .offset = offset, .payload = payload};
+		return {.opcode = Opcode::Write,
+			.last = true,
+			.stag = stag,
+			.offset = offset,
+			.payload = payload};
 	}
 	// @payload is kept for the segment.
 	Segment ask(const ReadRequest &request, std::uint32_t sequence = 1)
 	{
 		kept = encode(request);
-		return {.opcode = Opcode::ReadRequest, .last = true, .queue = kReadQueue, .sequence = sequence, .payload = kept};
+		return {.opcode = Opcode::ReadRequest,
+			.last = true,
+			.queue = kReadQueue,
+			.sequence = sequence,
+			.payload = kept};
 	}
 
 	Party b{StreamConfig{.ird = 2}};
@@ -113,23 +129,25 @@ TEST_P(HeaderRefusal, EndsTheStream)
 
 INSTANTIATE_TEST_SUITE_P(
 	Headers, HeaderRefusal,
-	::testing::Values(Edit{"tagged DDP version", true, 0, 0xc2, errors::kTaggedVersion},
-			  Edit{"untagged DDP version", false, 0, 0x40, errors::kUntaggedVersion},
-			  Edit{"RDMAP version", true, 1, 0x80, errors::kRdmapVersion},
-			  Edit{"no opcode", true, 1, 0x48, errors::kUnexpectedOpcode},
-			  Edit{"a Send that is tagged", true, 1, 0x43, errors::kUnexpectedOpcode},
-			  Edit{"a Write that is not", false, 1, 0x40, errors::kUnexpectedOpcode},
-			  Edit{"a Send on the queue of Reads", false, 9, 1, errors::kUnexpectedOpcode},
-			  Edit{"a queue that there is not", false, 9, 3, errors::kQueueNumber},
-			  Edit{"message 2 before 1", false, 13, 2, errors::kSequenceNumber},
-			  Edit{"a message that begins in its middle", false, 17, 1, errors::kMessageOffset},
-			  Edit{"an STag that there is not", true, 5, 1, errors::kTaggedInvalidStag},
-			  Edit{"a place before the region", true, 11, 0, errors::kTaggedBounds},
-			  Edit{"a response that nobody asked for", true, 1, 0x42, errors::kUnexpectedOpcode}),
+	::testing::Values(
+		Edit{"tagged DDP version", true, 0, 0xc2, errors::kTaggedVersion},
+		Edit{"untagged DDP version", false, 0, 0x40, errors::kUntaggedVersion},
+		Edit{"RDMAP version", true, 1, 0x80, errors::kRdmapVersion},
+		Edit{"no opcode", true, 1, 0x48, errors::kUnexpectedOpcode},
+		Edit{"a Send that is tagged", true, 1, 0x43, errors::kUnexpectedOpcode},
+		Edit{"a Write that is not", false, 1, 0x40, errors::kUnexpectedOpcode},
+		Edit{"a Send on the queue of Reads", false, 9, 1, errors::kUnexpectedOpcode},
+		Edit{"a queue that there is not", false, 9, 3, errors::kQueueNumber},
+		Edit{"message 2 before 1", false, 13, 2, errors::kSequenceNumber},
+		Edit{"a message that begins in its middle", false, 17, 1, errors::kMessageOffset},
+		Edit{"an STag that there is not", true, 5, 1, errors::kTaggedInvalidStag},
+		Edit{"a place before the region", true, 11, 0, errors::kTaggedBounds},
+		Edit{"a response that nobody asked for", true, 1, 0x42, errors::kUnexpectedOpcode}),
 	[](const auto &edit) {
 		std::string name;
 		for (const char character : std::string_view(edit.param.what))
-			name += std::isalnum(static_cast<unsigned char>(character)) ? character : '_';
+			name += std::isalnum(static_cast<unsigned char>(character)) ? character
+										    : '_';
 		return name;
 	});
 
@@ -221,7 +239,8 @@ TEST_F(Refusal, ReadsThatWrap)
 TEST_F(Refusal, MoreReadsThanWereAgreedOn)
 {
 	for (const std::uint32_t sequence : {1u, 2u, 3u})
-		tell(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase}, sequence));
+		tell(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase},
+			 sequence));
 	expect(errors::kNoBuffer);
 }
 
@@ -293,12 +312,20 @@ protected:
 	ResponseRefusal()
 	{
 		tell(write({}, 0, 0)); // it may speak
-		b.read({.sink = kRegion, .sink_offset = kBase, .length = 60, .source = 1, .source_offset = 0});
+		b.read({.sink = kRegion,
+			.sink_offset = kBase,
+			.length = 60,
+			.source = 1,
+			.source_offset = 0});
 		b.output();
 	}
 	Segment response(View payload, std::uint64_t offset, bool last, Stag stag = kRegion)
 	{
-		return {.opcode = Opcode::ReadResponse, .last = last, .stag = stag, .offset = offset, .payload = payload};
+		return {.opcode = Opcode::ReadResponse,
+			.last = last,
+			.stag = stag,
+			.offset = offset,
+			.payload = payload};
 	}
 };
 
@@ -345,7 +372,11 @@ TEST_F(ResponseRefusal, TheSinkHasGone)
 TEST_F(Refusal, ATerminateEndsIt)
 {
 	const Bytes payload = encode(errors::kTaggedBounds);
-	tell(Segment{.opcode = Opcode::Terminate, .last = true, .queue = kTerminateQueue, .sequence = 1, .payload = payload});
+	tell(Segment{.opcode = Opcode::Terminate,
+		     .last = true,
+		     .queue = kTerminateQueue,
+		     .sequence = 1,
+		     .payload = payload});
 	EXPECT_EQ(b.end, (End{End::Kind::Terminated, errors::kTaggedBounds}));
 	EXPECT_TRUE(b.output().empty());
 	EXPECT_TRUE(b.stream.finished());
@@ -357,7 +388,10 @@ TEST_F(Refusal, ASourceThatFails)
 	tell(write({}, 0, 0));
 	b.stream.post({.opcode = Opcode::Send,
 		       .id = 1,
-		       .source = {.length = 3000, .read = [](std::uint32_t offset, std::span<std::uint8_t>) { return offset == 0; }}});
+		       .source = {.length = 3000,
+				  .read = [](std::uint32_t offset, std::span<std::uint8_t>) {
+					  return offset == 0;
+				  }}});
 	const Bytes out = b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kLocalCatastrophic}));
 	EXPECT_TRUE(b.done.empty());

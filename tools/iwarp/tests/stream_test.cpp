@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two streams that face each other: what arrives, in what order, whatever way the bytes are cut; and what they agree on.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Two streams that face each other: what
+// arrives, in what order, whatever way the bytes are cut; and what they agree on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ StreamConfig initiator(StartFrame start = {})
 }
 
 struct Pair {
-	explicit Pair(const StreamConfig &first = initiator(), const StreamConfig &second = {}, std::size_t memory = 4096)
+	explicit Pair(const StreamConfig &first = initiator(), const StreamConfig &second = {},
+		      std::size_t memory = 4096)
 	    : a(first), b(second)
 	{
 		b.regions[kRemote] = {pattern(memory, 7), 0x10000};
@@ -35,7 +36,8 @@ struct Pair {
 };
 
 // Sizes around words, and around what fits into one segment, tagged and untagged.
-constexpr std::uint32_t kSizes[] = {0, 1, 2, 3, 4, 5, 1435, 1436, 1437, 1439, 1440, 1441, 2872, 2873, 65535, 65536, kMuch};
+constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,    4,    5,     1435,  1436, 1437,
+				    1439, 1440, 1441, 2872, 2873, 65535, 65536, kMuch};
 
 struct Way {
 	bool markers_a, markers_b, crc;
@@ -49,7 +51,8 @@ class EveryWay : public ::testing::TestWithParam<Way>
 TEST_P(EveryWay, MessagesArriveWhole)
 {
 	const Way way = GetParam();
-	Pair pair(initiator({.markers = way.markers_a, .crc = way.crc}), {.start = {.markers = way.markers_b, .crc = way.crc}}, kMuch);
+	Pair pair(initiator({.markers = way.markers_a, .crc = way.crc}),
+		  {.start = {.markers = way.markers_b, .crc = way.crc}}, kMuch);
 	auto &[a, b] = pair;
 	std::size_t count = 0;
 	for (const std::uint32_t size : kSizes) {
@@ -58,20 +61,28 @@ TEST_P(EveryWay, MessagesArriveWhole)
 		b.receives.push_back(size);
 		a.send(pattern(size, size));
 		a.write(pattern(size, size + 1), kRemote, 0x10000);
-		a.read({.sink = kLocal, .sink_offset = 0x20000, .length = size, .source = kRemote, .source_offset = 0x10000});
+		a.read({.sink = kLocal,
+			.sink_offset = 0x20000,
+			.length = size,
+			.source = kRemote,
+			.source_offset = 0x10000});
 		pump(a, b, way.most);
 		ASSERT_EQ(a.done.size(), count += 3) << size;
 		EXPECT_EQ(b.messages.back().bytes, pattern(size, size));
 		const Bytes written = pattern(size, size + 1);
-		EXPECT_TRUE(std::ranges::equal(View(b.regions[kRemote].bytes).first(size), written)) << size;
-		EXPECT_TRUE(std::ranges::equal(View(a.regions[kLocal].bytes).first(size), written)) << size;
+		EXPECT_TRUE(std::ranges::equal(View(b.regions[kRemote].bytes).first(size), written))
+			<< size;
+		EXPECT_TRUE(std::ranges::equal(View(a.regions[kLocal].bytes).first(size), written))
+			<< size;
 	}
 	EXPECT_FALSE(a.end || b.end);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, EveryWay,
-			 ::testing::Values(Way{false, false, true, SIZE_MAX}, Way{false, false, false, 1000}, Way{true, true, true, 999},
-					   Way{true, false, true, 7}, Way{false, true, false, 1}));
+			 ::testing::Values(Way{false, false, true, SIZE_MAX},
+					   Way{false, false, false, 1000},
+					   Way{true, true, true, 999}, Way{true, false, true, 7},
+					   Way{false, true, false, 1}));
 
 TEST(Stream, KindsOfSendsAreTold)
 {
@@ -104,11 +115,17 @@ TEST(Stream, BothTalkAtOnce)
 		b.receives.push_back(5000);
 		a.send(pattern(5000, 2 * static_cast<unsigned>(i)));
 		b.send(pattern(4999, 2 * static_cast<unsigned>(i) + 1));
-		a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 3000, .source = kRemote, .source_offset = 0x10000});
+		a.read({.sink = kLocal,
+			.sink_offset = 0x20000,
+			.length = 3000,
+			.source = kRemote,
+			.source_offset = 0x10000});
 	}
 	pump(a, b, 333);
-	EXPECT_FALSE(a.end) << unsigned{a.end->error.layer} << "/" << unsigned{a.end->error.type} << "/" << unsigned{a.end->error.code};
-	EXPECT_FALSE(b.end) << unsigned{b.end->error.layer} << "/" << unsigned{b.end->error.type} << "/" << unsigned{b.end->error.code};
+	EXPECT_FALSE(a.end) << unsigned{a.end->error.layer} << "/" << unsigned{a.end->error.type}
+			    << "/" << unsigned{a.end->error.code};
+	EXPECT_FALSE(b.end) << unsigned{b.end->error.layer} << "/" << unsigned{b.end->error.type}
+			    << "/" << unsigned{b.end->error.code};
 	EXPECT_EQ(a.messages.size(), 40u);
 	EXPECT_EQ(b.messages.size(), 40u);
 	EXPECT_EQ(a.done.size(), 80u);
@@ -181,7 +198,11 @@ TEST(Stream, ReadsAreAgreedOn)
 	Pair pair(first, second);
 	auto &[a, b] = pair;
 	for (int i = 0; i < 6; ++i)
-		a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 8, .source = kRemote, .source_offset = 0x10000});
+		a.read({.sink = kLocal,
+			.sink_offset = 0x20000,
+			.length = 8,
+			.source = kRemote,
+			.source_offset = 0x10000});
 	b.stream.feed(a.output());
 	a.stream.feed(b.output());
 	EXPECT_EQ(a.reply->enhanced, (Enhanced{.ird = 2, .ord = 3}));
@@ -199,8 +220,15 @@ TEST(Stream, AFenceWaitsForReads)
 	auto &[a, b] = pair;
 	pump(a, b);
 	b.receives = {1};
-	a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 8, .source = kRemote, .source_offset = 0x10000});
-	a.stream.post({.opcode = Opcode::Send, .id = 99, .fence = true, .source = Party::source_of({'x'})});
+	a.read({.sink = kLocal,
+		.sink_offset = 0x20000,
+		.length = 8,
+		.source = kRemote,
+		.source_offset = 0x10000});
+	a.stream.post({.opcode = Opcode::Send,
+		       .id = 99,
+		       .fence = true,
+		       .source = Party::source_of({'x'})});
 	const Bytes request = a.output();
 	EXPECT_TRUE(a.output().empty());
 	b.stream.feed(request);
@@ -213,9 +241,10 @@ TEST(Stream, AFenceWaitsForReads)
 // RFC 6581 section 5: the responder may speak first, once a message that is nothing has come.
 TEST(Stream, PeerToPeer)
 {
-	const std::pair<Enhanced, Opcode> offers[] = {{{.by_send = true}, Opcode::Send},
-						      {{.by_send = true, .by_write = true, .by_read = true}, Opcode::Write},
-						      {{.by_send = true, .by_read = true}, Opcode::ReadRequest}};
+	const std::pair<Enhanced, Opcode> offers[] = {
+		{{.by_send = true}, Opcode::Send},
+		{{.by_send = true, .by_write = true, .by_read = true}, Opcode::Write},
+		{{.by_send = true, .by_read = true}, Opcode::ReadRequest}};
 	for (auto [offer, kind] : offers) {
 		offer.peer_to_peer = true;
 		offer.ird = offer.ord = 4;
@@ -269,7 +298,11 @@ TEST(Stream, AnOutstandingReadMakesAnyEndALoss)
 	Pair pair;
 	auto &[a, b] = pair;
 	pump(a, b);
-	a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 8, .source = kRemote, .source_offset = 0x10000});
+	a.read({.sink = kLocal,
+		.sink_offset = 0x20000,
+		.length = 8,
+		.source = kRemote,
+		.source_offset = 0x10000});
 	a.output();
 	a.stream.closed(true);
 	EXPECT_EQ(a.end->kind, End::Kind::Lost);
@@ -279,10 +312,15 @@ TEST(Stream, AnOutstandingReadMakesAnyEndALoss)
 // A Read of one whose peer answers none would wait for ever, and all that is asked for after it.
 TEST(Stream, AReadThatNobodyAnswersEndsIt)
 {
-	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}), {.start = {.revision = 2}, .ird = 0, .ord = 4});
+	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
+		  {.start = {.revision = 2}, .ird = 0, .ord = 4});
 	pump(pair.a, pair.b);
 	ASSERT_EQ(pair.a.reply->enhanced->ird, 0u);
-	pair.a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 10, .source = kRemote, .source_offset = 0x10000});
+	pair.a.read({.sink = kLocal,
+		     .sink_offset = 0x20000,
+		     .length = 10,
+		     .source = kRemote,
+		     .source_offset = 0x10000});
 	pair.a.send(pattern(3));
 	pump(pair.a, pair.b);
 	EXPECT_TRUE(pair.a.end && pair.b.end);
@@ -317,14 +355,19 @@ TEST(Stream, AnFpduAndItsMarkersFitIntoASegment)
 	}
 }
 
-// The whole life of a stream, ended at each byte of it: in order where a message has ended, lost elsewhere; and what was told before is right.
+// The whole life of a stream, ended at each byte of it: in order where a message has ended, lost
+// elsewhere; and what was told before is right.
 TEST(Stream, CutAtEveryByte)
 {
 	const auto talk = [](Party &a, Party &b) {
 		b.receives = {2000, 10};
 		a.send(pattern(2000));
 		a.write(pattern(1500), kRemote, 0x10000);
-		a.read({.sink = kLocal, .sink_offset = 0x20000, .length = 10, .source = kRemote, .source_offset = 0x10000});
+		a.read({.sink = kLocal,
+			.sink_offset = 0x20000,
+			.length = 10,
+			.source = kRemote,
+			.source_offset = 0x10000});
 		a.send(pattern(10), Opcode::SendSolicited);
 	};
 	for (const bool markers : {false, true}) {
@@ -349,7 +392,9 @@ TEST(Stream, CutAtEveryByte)
 			b.output();
 			b.stream.closed(true);
 			ASSERT_TRUE(b.end);
-			EXPECT_TRUE(b.end->kind == End::Kind::Closed || b.end->kind == End::Kind::Lost) << cut;
+			EXPECT_TRUE(b.end->kind == End::Kind::Closed ||
+				    b.end->kind == End::Kind::Lost)
+				<< cut;
 			in_order += b.end->kind == End::Kind::Closed;
 			if (!b.messages.empty()) {
 				EXPECT_EQ(b.messages[0].bytes, pattern(2000));

@@ -89,8 +89,8 @@ TEST(IcmMap, PiecesAreBounded)
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
 }
 
-// Neither by taking a page out of the middle of a piece, nor by putting another one there, are there
-// more: what would make one too many changes nothing.
+// Neither by taking a page out of the middle of a piece, nor by putting another one there, are
+// there more: what would make one too many changes nothing.
 TEST(IcmMap, CutsAreBounded)
 {
 	IcmMap icm;

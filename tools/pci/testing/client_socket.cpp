@@ -75,7 +75,8 @@ bool ClientSocket::wait_until(const std::function<bool()> &done, short events)
 		return loop_->run_until(done, patience_);
 	const auto deadline = Environment::host().now() + patience_;
 	while (!done()) {
-		const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Environment::host().now());
+		const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+			deadline - Environment::host().now());
 		pollfd state{socket_.get(), events, 0};
 		if (left.count() <= 0 || ::poll(&state, 1, static_cast<int>(left.count())) == 0)
 			return done();

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The client's end of a server's socket, for tests, on the test's own thread. The server is in the same thread, over a
-// socket pair, its loop in manual mode and run whenever the client waits for something; or it is another process.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The client's end of a server's socket, for
+// tests, on the test's own thread. The server is in the same thread, over a socket pair, its loop
+// in manual mode and run whenever the client waits for something; or it is another process.
 #pragma once
 
 #include <chrono>
@@ -54,7 +54,9 @@ public:
 	};
 
 	// @socket is the client's end; @loop is the server's, in manual mode.
-	ClientSocket(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket)) {}
+	ClientSocket(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket))
+	{
+	}
 	// The server is another process, which may take as long as @patience for an answer.
 	ClientSocket(FileDescriptor socket, Clock::duration patience)
 	    : socket_(std::move(socket)), patience_(patience)
@@ -66,7 +68,8 @@ public:
 
 	// Sends bytes as they are. Descriptors are lent for the call.
 	void send_raw(std::span<const std::byte> bytes, const std::vector<int> &fds = {});
-	// Fills @data. Throws HungUp, or another std::runtime_error if that much does not come in time.
+	// Fills @data. Throws HungUp, or another std::runtime_error if that much does not come in
+	// time.
 	void receive_raw(std::span<std::byte> data);
 	template<typename T>
 	T receive_as()

@@ -53,7 +53,10 @@ public:
 	GuestMemory &dma() override { return dma_; }
 	bool bus_master() const override { return bus_master_; }
 	// BARs lie nowhere else than they do in a real machine: above all memory.
-	std::uint64_t bar_address(unsigned bar) const override { return kBarBase + (std::uint64_t{bar} << 32); }
+	std::uint64_t bar_address(unsigned bar) const override
+	{
+		return kBarBase + (std::uint64_t{bar} << 32);
+	}
 	static constexpr std::uint64_t kBarBase = std::uint64_t{1} << 40;
 	bool msix_enabled() const override { return msix_enabled_; }
 	void raise_msix(unsigned vector) override
@@ -94,7 +97,8 @@ public:
 	{
 		device_->region_read(bar, offset, data);
 	}
-	void write_register(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) override
+	void write_register(unsigned bar, std::uint64_t offset,
+			    std::span<const std::byte> data) override
 	{
 		device_->region_write(bar, offset, data);
 	}

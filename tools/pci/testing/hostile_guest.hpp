@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest of a channel adapter: commands, doorbells, register accesses, queue and table contents in any order
-// and with any content, memory that goes away, links that go down. What is wrong is found by the
-// sanitizers; and whatever the guest did, the card must come back by a reset.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A hostile guest of a channel adapter:
+// commands, doorbells, register accesses, queue and table contents in any order and with any
+// content, memory that goes away, links that go down. What is wrong is found by the sanitizers; and
+// whatever the guest did, the card must come back by a reset.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,8 @@ private:
 	std::span<const std::uint8_t> bytes_;
 };
 
-// HostileGuest - a driver that does most things right, so that what it does wrong gets far. Subject is a driver of the card in question:
+// HostileGuest - a driver that does most things right, so that what it does wrong gets far. Subject
+// is a driver of the card in question:
 //
 //	static constexpr std::uint64_t kMemorySize;		// of its machine
 //	static constexpr std::uint64_t kBarSizes[6];			// 0: no BAR
@@ -90,7 +91,9 @@ private:
 		case 1: // queue and data content
 		case 2: {
 			const auto at = input.take<std::uint16_t>() % kHostileScratch;
-			const std::uint64_t place = input.take<std::uint8_t>() % 2 ? subject_.scratch() : subject_.everything();
+			const std::uint64_t place = input.take<std::uint8_t>() % 2
+							    ? subject_.scratch()
+							    : subject_.everything();
 			write(place + at, input.take(64));
 			break;
 		}
@@ -107,9 +110,11 @@ private:
 			any_access(input);
 			break;
 		case 7: { // straight into the tables that lie in the guest's memory
-			const std::span<std::byte> table = subject_.table(input.take<std::uint8_t>() & 1);
+			const std::span<std::byte> table =
+				subject_.table(input.take<std::uint8_t>() & 1);
 			const std::size_t at = input.take<std::uint16_t>() % (table.size() - 8);
-			std::ranges::copy(std::as_bytes(input.take(8)), table.begin() + static_cast<std::ptrdiff_t>(at));
+			std::ranges::copy(std::as_bytes(input.take(8)),
+					  table.begin() + static_cast<std::ptrdiff_t>(at));
 			break;
 		}
 		case 8:
@@ -133,8 +138,10 @@ private:
 
 	void write(std::uint64_t address, std::span<const std::uint8_t> bytes)
 	{
-		const auto part = bytes.first(std::min<std::size_t>(bytes.size(), Subject::kMemorySize - address));
-		std::ranges::copy(std::as_bytes(part), subject_.host().memory(address, part.size()).begin());
+		const auto part = bytes.first(
+			std::min<std::size_t>(bytes.size(), Subject::kMemorySize - address));
+		std::ranges::copy(std::as_bytes(part),
+				  subject_.host().memory(address, part.size()).begin());
 	}
 
 	void any_command(Input &input)
@@ -145,11 +152,14 @@ private:
 		if (shape & 1)
 			modifier &= 0xff;
 		const std::uint32_t op_modifier = shape & 2 ? input.take<std::uint8_t>() % 16 : 0;
-		const std::uint64_t in = shape & 4 ? input.take<std::uint64_t>() : subject_.scratch();
-		const std::uint64_t out = shape & 8 ? input.take<std::uint64_t>() : subject_.scratch() + 4096;
+		const std::uint64_t in =
+			shape & 4 ? input.take<std::uint64_t>() : subject_.scratch();
+		const std::uint64_t out =
+			shape & 8 ? input.take<std::uint64_t>() : subject_.scratch() + 4096;
 		if (!(shape & 16))
 			write(subject_.scratch(), input.take(128));
-		subject_.raw(opcode, modifier, op_modifier, in, out, shape & 32, input.take<std::uint16_t>());
+		subject_.raw(opcode, modifier, op_modifier, in, out, shape & 32,
+			     input.take<std::uint16_t>());
 	}
 
 	void any_access(Input &input)
@@ -157,7 +167,8 @@ private:
 		const unsigned bar = input.take<std::uint8_t>() % 3 * 2;
 		const std::uint64_t size = Subject::kBarSizes[bar];
 		const std::uint64_t offset = input.take<std::uint32_t>() % size;
-		const std::uint64_t length = std::min<std::uint64_t>(1 + input.take<std::uint8_t>() % 32, size - offset);
+		const std::uint64_t length =
+			std::min<std::uint64_t>(1 + input.take<std::uint8_t>() % 32, size - offset);
 		std::vector<std::byte> data(length);
 		if (input.take<std::uint8_t>() & 1) {
 			subject_.card().region_read(bar, offset, data);

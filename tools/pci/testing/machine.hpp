@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine as the driver of a device in it sees it: the device's registers, and the machine's memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine as the driver of a device in it
+// sees it: the device's registers, and the machine's memory.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,10 @@ class Machine
 public:
 	virtual ~Machine() = default;
 
-	virtual void read_register(unsigned bar, std::uint64_t offset, std::span<std::byte> data) = 0;
-	virtual void write_register(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) = 0;
+	virtual void read_register(unsigned bar, std::uint64_t offset,
+				   std::span<std::byte> data) = 0;
+	virtual void write_register(unsigned bar, std::uint64_t offset,
+				    std::span<const std::byte> data) = 0;
 	// The machine's own view of its memory; throws std::out_of_range outside of it.
 	virtual std::span<std::byte> memory(std::uint64_t address, std::size_t size) = 0;
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How long the subnet manager takes to bring a large subnet into service, and after a link has flapped.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How long the subnet manager takes to bring
+// a large subnet into service, and after a link has flapped.
 //
 //     subnet_bench [LEAVES HOSTS_OF_EACH SPINES]
 #include <chrono>
@@ -24,7 +24,8 @@ double since(BenchClock::time_point start)
 
 unsigned argument(int argc, char **argv, int index, unsigned otherwise)
 {
-	return argc > index ? static_cast<unsigned>(std::strtoul(argv[index], nullptr, 10)) : otherwise;
+	return argc > index ? static_cast<unsigned>(std::strtoul(argv[index], nullptr, 10))
+			    : otherwise;
 }
 
 } // namespace
@@ -34,8 +35,8 @@ int main(int argc, char **argv)
 	spdlog::set_level(spdlog::level::warn);
 	const auto begin = BenchClock::now();
 	fabric::Fabric fabric;
-	sm::testing::BigSubnet subnet(fabric, argument(argc, argv, 1, 250), argument(argc, argv, 2, 40),
-				      argument(argc, argv, 3, 4));
+	sm::testing::BigSubnet subnet(fabric, argument(argc, argv, 1, 250),
+				      argument(argc, argv, 2, 40), argument(argc, argv, 3, 4));
 	fabric::Port &port = subnet.manager_port(fabric);
 	std::printf("made %.3f\n", since(begin));
 
@@ -43,7 +44,9 @@ int main(int argc, char **argv)
 	sm::SubnetManager manager(port, {});
 	const auto complete = [&](std::uint64_t before) {
 		return manager.wait_for(
-			[&](const auto &status) { return status.sweeps > before && status.complete; },
+			[&](const auto &status) {
+				return status.sweeps > before && status.complete;
+			},
 			std::chrono::minutes(5));
 	};
 	if (!complete(0) || subnet.active() != subnet.hosts.size())

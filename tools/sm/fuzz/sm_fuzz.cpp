@@ -33,9 +33,14 @@ struct World {
 								  answered = mad.mad.header.tid;
 							  },
 						  .port_changed = {}});
-		/* On this thread: each input then does the same every time, and waits for no other thread. */
+		/*
+		 * On this thread: each input then does the same every time, and waits for no other
+		 * thread.
+		 */
 		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{}, &reactor);
-		const auto swept = [](const sm::SubnetManager::Status &status) { return status.sweeps != 0; };
+		const auto swept = [](const sm::SubnetManager::Status &status) {
+			return status.sweeps != 0;
+		};
 		if (!manager->wait_for(swept, std::chrono::seconds(1)))
 			std::abort();
 	}
@@ -62,7 +67,9 @@ struct World {
 		mad.header.tid = ++tid;
 		for (int tries = 0; tries < 10; tries++) {
 			host->send(address(1), mad);
-			const auto done = [this](const sm::SubnetManager::Status &) { return answered == tid; };
+			const auto done = [this](const sm::SubnetManager::Status &) {
+				return answered == tid;
+			};
 			if (manager->wait_for(done, std::chrono::seconds(2)))
 				return;
 		}

@@ -14,26 +14,30 @@ namespace weft::sm::testing
 {
 
 struct BigSubnet {
-	BigSubnet(fabric::Fabric &fabric, unsigned leaf_count, unsigned hosts_each, unsigned spine_count)
+	BigSubnet(fabric::Fabric &fabric, unsigned leaf_count, unsigned hosts_each,
+		  unsigned spine_count)
 	{
 		for (unsigned spine = 0; spine < spine_count; ++spine)
 			spines.push_back(&fabric.add_switch(
 				{.name = "spine" + std::to_string(spine), .ports = leaf_count}));
 		for (unsigned leaf = 0; leaf < leaf_count; ++leaf) {
 			// One port more, for a manager.
-			leaves.push_back(&fabric.add_switch({.name = "leaf" + std::to_string(leaf),
-							     .ports = hosts_each + spine_count + 1}));
+			leaves.push_back(
+				&fabric.add_switch({.name = "leaf" + std::to_string(leaf),
+						    .ports = hosts_each + spine_count + 1}));
 			for (unsigned spine = 0; spine < spine_count; ++spine)
 				fabric.connect(leaves[leaf]->port(hosts_each + 1 + spine),
 					       spines[spine]->port(leaf + 1));
 			for (unsigned host = 0; host < hosts_each; ++host) {
 				const auto name = "host" + std::to_string(hosts.size());
 				fabric::Port &port = fabric.add_port(name);
-				links.push_back(&fabric.connect(port, leaves[leaf]->port(host + 1)));
+				links.push_back(
+					&fabric.connect(port, leaves[leaf]->port(host + 1)));
 				hosts.push_back(std::make_unique<fabric::MadPort>(
 					port,
 					fabric::MadPort::Config{.description = name,
-								.node_guid = 0x0002c90400000000 + 4 * hosts.size()},
+								.node_guid = 0x0002c90400000000 +
+									     4 * hosts.size()},
 					fabric::MadPort::Handlers{}));
 			}
 		}

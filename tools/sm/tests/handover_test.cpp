@@ -25,7 +25,8 @@ class Peer
 {
 public:
 	Peer(fabric::Port &port, ib::Guid guid, unsigned priority, SmState first, Loop &loop)
-	    : state(first), polled(&loop), orders(&loop), guid_(guid), priority_(priority), answers_(&loop),
+	    : state(first), polled(&loop), orders(&loop), guid_(guid), priority_(priority),
+	      answers_(&loop),
 	      mads_(port, {.description = "peer", .node_guid = guid, .is_sm = true},
 		    {.received = [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); },
 		     .port_changed = {}})

@@ -144,7 +144,8 @@ struct Lab {
 	{
 		fabric::Port &end = fabric.add_port("sm" + std::to_string(port));
 		fabric.connect(end, sw.port(port));
-		managers.push_back(std::make_unique<SubnetManager>(end, std::move(config), &reactor));
+		managers.push_back(
+			std::make_unique<SubnetManager>(end, std::move(config), &reactor));
 		return *managers.back();
 	}
 	// Wait until a complete sweep after `count` others.

@@ -17,7 +17,11 @@ namespace
 class Lids : public ::testing::Test
 {
 protected:
-	Lids() : path_(std::filesystem::temp_directory_path() / ("weft-lids-" + std::to_string(::getpid()))) {}
+	Lids()
+	    : path_(std::filesystem::temp_directory_path() /
+		    ("weft-lids-" + std::to_string(::getpid())))
+	{
+	}
 	~Lids() override { std::filesystem::remove_all(path_); }
 
 	const std::filesystem::path path_;
@@ -41,11 +45,17 @@ TEST_F(Lids, last)
 	EXPECT_FALSE(std::filesystem::exists(path_.string() + ".new"));
 }
 
-// A table takes none that another port has, none that there is not, and none that does not begin where it has to.
+// A table takes none that another port has, none that there is not, and none that does not begin
+// where it has to.
 TEST_F(Lids, are_taken_where_they_are_free)
 {
 	LidTable table;
-	table.restore({{0x10, 4, 1}, {0x20, 5, 0}, {0x30, 7, 1}, {0x40, 0, 0}, {0x10, 8, 0}, {0x50, ib::lid_unicast_last, 0}});
+	table.restore({{0x10, 4, 1},
+		       {0x20, 5, 0},
+		       {0x30, 7, 1},
+		       {0x40, 0, 0},
+		       {0x10, 8, 0},
+		       {0x50, ib::lid_unicast_last, 0}});
 	const auto entries = table.entries();
 	ASSERT_EQ(2u, entries.size());
 	EXPECT_EQ(0x10u, entries[0].guid);
@@ -53,12 +63,14 @@ TEST_F(Lids, are_taken_where_they_are_free)
 	EXPECT_EQ(0x50u, entries[1].guid);
 }
 
-// A file that is damaged gives what can be read of it; none is none; one that cannot be written is done without.
+// A file that is damaged gives what can be read of it; none is none; one that cannot be written is
+// done without.
 TEST_F(Lids, survive_a_bad_file)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());
 	EXPECT_TRUE(LidFile("").load().empty());
-	std::ofstream(path_) << "0x10 9 0\nnonsense\n0x0 3 0\n0x20 70000 0\n0x30 4 8\n0x40 5 0 more\n0x50\n\n0x60 6 1\n";
+	std::ofstream(path_)
+		<< "0x10 9 0\nnonsense\n0x0 3 0\n0x20 70000 0\n0x30 4 8\n0x40 5 0 more\n0x50\n\n0x60 6 1\n";
 	const auto loaded = LidFile(path_).load();
 	ASSERT_EQ(2u, loaded.size());
 	EXPECT_EQ(0x60u, loaded[1].guid);

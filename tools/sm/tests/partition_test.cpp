@@ -183,7 +183,8 @@ TEST_F(PartitionTest, a_port_that_says_nothing_of_itself_does_the_manager_nothin
 	own.smp_retries = 1;
 	auto &sm = lab.start(left, 7, own);
 	ASSERT_TRUE(shy.asked.next());
-	ASSERT_TRUE(sm.wait_for([&](const auto &) { return a.active() && b.active() && c.active(); }, patience));
+	ASSERT_TRUE(sm.wait_for(
+		[&](const auto &) { return a.active() && b.active() && c.active(); }, patience));
 }
 
 TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)

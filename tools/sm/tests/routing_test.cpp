@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Routing of whole topologies: every end port is reached from every switch, by the fewest hops where that is safe, and never so that packets could
-// wait for each other in a circle. The judge of that knows nothing of how routes are found: it follows the tables.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Routing of whole topologies: every end port
+// is reached from every switch, by the fewest hops where that is safe, and never so that packets
+// could wait for each other in a circle. The judge of that knows nothing of how routes are found:
+// it follows the tables.
 #include "sm/routing.hpp"
 
 #include <map>
@@ -33,7 +34,8 @@ Subnet make_subnet(int switches, const std::vector<Cable> &cables, int with_host
 		ports.emplace_back().peer = peer;
 	};
 	const auto next_port = [&](int at) {
-		return static_cast<std::uint8_t>(subnet.nodes[static_cast<std::size_t>(at)].ports.size());
+		return static_cast<std::uint8_t>(
+			subnet.nodes[static_cast<std::size_t>(at)].ports.size());
 	};
 	for (auto [one, other] : cables) {
 		const PortRef a{one, next_port(one)}, b{other, next_port(other)};
@@ -55,8 +57,8 @@ Subnet make_subnet(int switches, const std::vector<Cable> &cables, int with_host
 	return subnet;
 }
 
-// Follows the tables from each switch with a host to each LID: the hops of all ways, and which channel (a port of a switch) is waited for by
-// what holds which other one.
+// Follows the tables from each switch with a host to each LID: the hops of all ways, and which
+// channel (a port of a switch) is waited for by what holds which other one.
 struct Followed {
 	bool all_arrive = true;
 	unsigned hops = 0;
@@ -75,7 +77,8 @@ Followed follow(const Subnet &subnet)
 			while (at.node != target.node && hops <= subnet.switches.size()) {
 				const Node &node = subnet.node(at);
 				const std::uint8_t out =
-					subnet.lfts[static_cast<std::size_t>(node.switch_index)][lid];
+					subnet.lfts[static_cast<std::size_t>(node.switch_index)]
+						   [lid];
 				if (out == ib::lft_drop || out >= node.ports.size())
 					break;
 				const std::pair<int, int> wanted{at.node, out};
@@ -200,15 +203,18 @@ TEST(Routing, PartsDoNotLockUpEither)
 	EXPECT_FALSE(walk(subnet, subnet.end_ports[0], 11));
 }
 
-// Where fewest hops are safe they stay, by all spines: a rule with one root would take all traffic by that one.
+// Where fewest hops are safe they stay, by all spines: a rule with one root would take all traffic
+// by that one.
 TEST(Routing, FatTreesKeepTheirShortWaysAndAllSpines)
 {
-	Subnet subnet = make_subnet(6 + 3, tree(6, 3), 6 + 1); // a host at the first spine, too, as the manager may be
+	Subnet subnet = make_subnet(6 + 3, tree(6, 3),
+				    6 + 1); // a host at the first spine, too, as the manager may be
 	route(subnet);
 	const auto followed = follow(subnet);
 	EXPECT_TRUE(followed.all_arrive);
 	EXPECT_FALSE(goes_round(followed));
-	// Between leaves 3 steps with the last one to the host, to itself 1, between a leaf and that spine 2.
+	// Between leaves 3 steps with the last one to the host, to itself 1, between a leaf and
+	// that spine 2.
 	EXPECT_EQ(followed.hops, 6u * 5 * 3 + 7 * 1 + 2 * 6 * 2);
 	std::set<int> used;
 	for (const auto &[channel, others] : followed.waits)

@@ -353,7 +353,8 @@ TEST_F(SaTest, tables_come_in_segments)
 	EXPECT_EQ(ib::sa_status_too_many_records, a.ask_sa(several)->header.status);
 }
 
-// Asks for so many tables, of which none is acknowledged: how many are begun. send: gives a request to the fabric.
+// Asks for so many tables, of which none is acknowledged: how many are begun. send: gives a request
+// to the fabric.
 template<class Send>
 std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 {
@@ -369,10 +370,11 @@ std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 
 TEST_F(SaTest, one_requester_has_its_share_of_tables_under_way)
 {
-	EXPECT_EQ(sm::RmppSender::transfers_of_one, tables_begun(a, sm::RmppSender::transfers_of_one + 5, [this](ib::SaMad mad) {
-		a.send_sa(mad);
-		return std::uint64_t{mad.header.tid};
-	}));
+	EXPECT_EQ(sm::RmppSender::transfers_of_one,
+		  tables_begun(a, sm::RmppSender::transfers_of_one + 5, [this](ib::SaMad mad) {
+			  a.send_sa(mad);
+			  return std::uint64_t{mad.header.tid};
+		  }));
 	// Others are served.
 	ASSERT_TRUE(b.ask_table(b.request(MadMethod::get_table, ib::attr_node_record, 0)));
 }
@@ -387,15 +389,17 @@ TEST(SaShare, is_of_a_port_and_not_of_each_lid)
 	config.lmc = 1;
 	ASSERT_TRUE(Lab::settled(lab.start(sw, 8, config)));
 	unsigned sent = 0;
-	EXPECT_EQ(sm::RmppSender::transfers_of_one, tables_begun(host, sm::RmppSender::transfers_of_one + 5, [&](ib::SaMad mad) {
-		mad.header.tid = ++host.tid;
-		fabric::MadAddress to = host.sa_address();
-		to.slid = static_cast<ib::Lid>(host.lid() + sent++ % 2);
-		to.vl = 0;
-		fabric::Packet packet = fabric::make_mad_packet(to, reinterpret_cast<const ib::Mad &>(mad));
-		EXPECT_EQ(fabric::Sent::done, lab.links[0]->end(0).send(packet));
-		return std::uint64_t{mad.header.tid};
-	}));
+	EXPECT_EQ(sm::RmppSender::transfers_of_one,
+		  tables_begun(host, sm::RmppSender::transfers_of_one + 5, [&](ib::SaMad mad) {
+			  mad.header.tid = ++host.tid;
+			  fabric::MadAddress to = host.sa_address();
+			  to.slid = static_cast<ib::Lid>(host.lid() + sent++ % 2);
+			  to.vl = 0;
+			  fabric::Packet packet = fabric::make_mad_packet(
+				  to, reinterpret_cast<const ib::Mad &>(mad));
+			  EXPECT_EQ(fabric::Sent::done, lab.links[0]->end(0).send(packet));
+			  return std::uint64_t{mad.header.tid};
+		  }));
 }
 
 TEST_F(SaTest, a_table_survives_loss_in_both_directions)

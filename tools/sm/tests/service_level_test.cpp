@@ -161,12 +161,14 @@ TEST_F(ServiceLevel, levels_share_the_lanes_of_the_links)
 	EXPECT_EQ(0, path_of_pkey(a, b, 0x8010)->header.status);
 }
 
-// One SMP for all tables of a switch that takes one, and one for each pair of ports of others; the tables are the same.
+// One SMP for all tables of a switch that takes one, and one for each pair of ports of others; the
+// tables are the same.
 TEST(Lanes, tables_of_a_switch_are_written_at_once)
 {
 	const auto cost = [](bool at_once) {
 		Lab lab;
-		fabric::Switch &node = lab.fabric.add_switch({.name = "s", .ports = 12, .optimized_sl_to_vl = at_once});
+		fabric::Switch &node = lab.fabric.add_switch(
+			{.name = "s", .ports = 12, .optimized_sl_to_vl = at_once});
 		Host &host = lab.add_host(node, 1);
 		Config config;
 		config.vls = 4; // eight lanes
@@ -176,13 +178,16 @@ TEST(Lanes, tables_of_a_switch_are_written_at_once)
 			for (unsigned out = 0; out <= 12; out++) {
 				if (in == out)
 					continue;
-				const auto answer = host.ask({1}, MadMethod::get, ib::attr_sl_to_vl, in << 8 | out);
+				const auto answer = host.ask({1}, MadMethod::get, ib::attr_sl_to_vl,
+							     in << 8 | out);
 				if (!answer) {
 					ADD_FAILURE() << "no answer";
 					return std::uint64_t{0};
 				}
 				for (unsigned sl = 0; sl < 16; sl++)
-					EXPECT_EQ(sl % 8, ib::smp_attribute<ib::SlToVl>(*answer).vl(sl)) << in << " to " << out;
+					EXPECT_EQ(sl % 8,
+						  ib::smp_attribute<ib::SlToVl>(*answer).vl(sl))
+						<< in << " to " << out;
 			}
 		return sm.status().requests;
 	};

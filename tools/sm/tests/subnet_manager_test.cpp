@@ -328,7 +328,8 @@ TEST(LargeSubnet, a_link_that_flaps_costs_a_sweep_of_what_has_changed)
 	subnet.links[17]->set_plugged(true);
 	ASSERT_TRUE(Lab::settled(sm, gone.sweeps));
 	EXPECT_EQ(subnet.hosts.size(), subnet.active());
-	// Each of a few sweeps asks every switch whether something has changed, and reads the ports of one.
+	// Each of a few sweeps asks every switch whether something has changed, and reads the ports
+	// of one.
 	const std::uint64_t cost = sm.status().requests - whole.requests;
 	EXPECT_GT(5 * (whole.subnet->switches.size() + 2 * 14 + 20), cost);
 	EXPECT_GT(whole.requests / 10, cost);
@@ -355,7 +356,8 @@ TEST(LargeSubnet, a_sweep_of_changes_finds_what_a_whole_one_does)
 		const auto changes = sm.status().subnet;
 		const auto swept = sm.status().sweeps;
 		sm.request_sweep();
-		ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > swept; }, patience));
+		ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > swept; },
+					patience));
 		const auto all = sm.status().subnet;
 		ASSERT_EQ(all->nodes.size(), changes->nodes.size()) << "round " << round;
 		ASSERT_EQ(all->end_ports.size(), changes->end_ports.size()) << "round " << round;
@@ -370,7 +372,8 @@ TEST(LargeSubnet, a_sweep_of_changes_finds_what_a_whole_one_does)
 	// With all in place again, everybody is served.
 	for (fabric::Link *link : links)
 		link->set_plugged(true);
-	EXPECT_TRUE(sm.wait_for([&](const auto &) { return subnet.active() == subnet.hosts.size(); }, 60s));
+	EXPECT_TRUE(sm.wait_for(
+		[&](const auto &) { return subnet.active() == subnet.hosts.size(); }, 60s));
 }
 
 } // namespace

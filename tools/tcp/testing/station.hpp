@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A station with a stack, on a port of an Ethernet link; and a user of a connection that keeps what it is told.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A station with a stack, on a port of an
+// Ethernet link; and a user of a connection that keeps what it is told.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,10 @@ constexpr Ip kMask = 0xffffff00;
 
 struct Client final : User {
 	void connected() override { ++connections; }
-	void received(View bytes) override { input.insert(input.end(), bytes.begin(), bytes.end()); }
+	void received(View bytes) override
+	{
+		input.insert(input.end(), bytes.begin(), bytes.end());
+	}
 	void writable() override { send(); }
 	void peer_closed() override
 	{
@@ -29,7 +32,8 @@ struct Client final : User {
 	}
 	void ended(End how) override { end = how; }
 
-	// Gives what is left of the output to the connection, as far as there is room, in pieces of @piece bytes.
+	// Gives what is left of the output to the connection, as far as there is room, in pieces of
+	// @piece bytes.
 	void send()
 	{
 		while (done < output.size()) {
@@ -62,8 +66,9 @@ struct Station {
 							       stack.receive(*frame);
 						       });
 					       }),
-	      stack(loop, {.mac = Mac{0x020000000000} | number},
-		    [this](Bytes frame) { port.send(std::make_shared<const ethernet::Frame>(std::move(frame))); })
+	      stack(loop, {.mac = Mac{0x020000000000} | number}, [this](Bytes frame) {
+		      port.send(std::make_shared<const ethernet::Frame>(std::move(frame)));
+	      })
 	{
 	}
 

@@ -47,7 +47,10 @@ protected:
 		client.connection = a.stack.connect({b.address, 80}, client);
 		ASSERT_NE(client.connection, nullptr);
 	}
-	bool until(const std::function<bool()> &done, Clock::duration time = 10min) { return loop.run_until(done, time); }
+	bool until(const std::function<bool()> &done, Clock::duration time = 10min)
+	{
+		return loop.run_until(done, time);
+	}
 	void pass(Clock::duration time)
 	{
 		bool over = false;
@@ -59,7 +62,8 @@ protected:
 	{
 		listen();
 		connect();
-		ASSERT_TRUE(until([&] { return client.connections == 1 && server.connections == 1; }));
+		ASSERT_TRUE(
+			until([&] { return client.connections == 1 && server.connections == 1; }));
 	}
 	// Both send, close, and are told the end.
 	void exchange(std::size_t size)

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Segments that no honest peer sends, made by hand: what becomes of the connection, and what anybody can take.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Segments that no honest peer sends, made by
+// hand: what becomes of the connection, and what anybody can take.
 #include <chrono>
 #include <vector>
 
@@ -36,10 +36,12 @@ protected:
 	// The peer is heard of, by which it is known for a while.
 	void announce()
 	{
-		stack.receive(encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn}));
+		stack.receive(encode({kBroadcast, kPeerMac, kTypeArp},
+				     Arp{false, kPeerMac, 0, kPeer, kOwn}));
 		sent.clear();
 	}
-	static Segment segment(std::uint8_t flags, std::uint32_t sequence, std::uint32_t acknowledgement = 0, View payload = {})
+	static Segment segment(std::uint8_t flags, std::uint32_t sequence,
+			       std::uint32_t acknowledgement = 0, View payload = {})
 	{
 		Segment made;
 		made.source = kPeerPort;
@@ -54,7 +56,8 @@ protected:
 	void say(const Segment &said, Ip from = kPeer)
 	{
 		const Bytes bytes = encode(from, kOwn, said);
-		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp}, Packet{from, kOwn, kProtocolTcp, bytes}));
+		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp},
+				     Packet{from, kOwn, kProtocolTcp, bytes}));
 	}
 	// The segments that were sent since this was asked last; their payloads are gone.
 	std::vector<Segment> heard()
@@ -88,11 +91,13 @@ protected:
 	Loop loop{"test", Loop::Mode::Manual, environment};
 	Client server;
 	std::vector<Bytes> sent;
-	Stack stack{loop, {.mac = kOwnMac}, [this](Bytes frame) { sent.push_back(std::move(frame)); }};
+	Stack stack{
+		loop, {.mac = kOwnMac}, [this](Bytes frame) { sent.push_back(std::move(frame)); }};
 	std::uint32_t own = 0;
 };
 
-// Only the very next number resets; a guess within the window is asked about, one outside of it too, but for a RST.
+// Only the very next number resets; a guess within the window is asked about, one outside of it
+// too, but for a RST.
 TEST_F(TcpPeer, AGuessedResetIsAskedAbout)
 {
 	establish();
@@ -157,7 +162,8 @@ TEST_F(TcpPeer, WhatComesEarlyIsBounded)
 	EXPECT_EQ(server.input.size(), rest.size());
 }
 
-// Without waiting: the first that is missing, and of the same window the next, when it shows (RFC 6582).
+// Without waiting: the first that is missing, and of the same window the next, when it shows (RFC
+// 6582).
 TEST_F(TcpPeer, EqualAcknowledgementsAskForWhatIsLost)
 {
 	establish();
@@ -247,8 +253,9 @@ TEST_F(TcpPeer, WhatIsNobodysIsRefused)
 // Checks that are wrong, lengths that lie, fragments, options without an end.
 TEST_F(TcpPeer, WhatIsNoPacketIsIgnored)
 {
-	const Bytes good = encode({kOwnMac, kPeerMac, kTypeIp},
-				  Packet{kPeer, kOwn, kProtocolTcp, encode(kPeer, kOwn, segment(kSyn, 1))});
+	const Bytes good =
+		encode({kOwnMac, kPeerMac, kTypeIp},
+		       Packet{kPeer, kOwn, kProtocolTcp, encode(kPeer, kOwn, segment(kSyn, 1))});
 	for (std::size_t i = kEthernetHeader; i < good.size(); ++i)
 		for (const std::uint8_t bit : {0x01, 0x80}) {
 			Bytes spoilt = good;
@@ -266,20 +273,23 @@ TEST_F(TcpPeer, WhatIsNoPacketIsIgnored)
 
 TEST_F(TcpPeer, AnswersArpAndPing)
 {
-	stack.receive(encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn}));
+	stack.receive(
+		encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn}));
 	ASSERT_EQ(sent.size(), 1u);
 	const auto arp = parse_arp(View(sent[0]).subspan(kEthernetHeader));
 	ASSERT_TRUE(arp);
 	EXPECT_TRUE(arp->reply);
 	EXPECT_EQ(arp->sender_mac, kOwnMac);
 	sent.clear();
-	stack.receive(encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn + 5}));
+	stack.receive(
+		encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn + 5}));
 	EXPECT_TRUE(sent.empty());
 	Bytes echo{8, 0, 0, 0, 0, 1, 0, 2, 'h', 'i'};
 	const auto sum = checksum(echo);
 	echo[2] = static_cast<std::uint8_t>(sum >> 8);
 	echo[3] = static_cast<std::uint8_t>(sum);
-	stack.receive(encode({kOwnMac, kPeerMac, kTypeIp}, Packet{kPeer, kOwn, kProtocolIcmp, echo}));
+	stack.receive(
+		encode({kOwnMac, kPeerMac, kTypeIp}, Packet{kPeer, kOwn, kProtocolIcmp, echo}));
 	ASSERT_EQ(sent.size(), 1u);
 	const auto packet = parse_packet(View(sent[0]).subspan(kEthernetHeader));
 	ASSERT_TRUE(packet);

@@ -33,7 +33,10 @@ public:
 	~CapturedLog() { spdlog::set_default_logger(former_); }
 
 	std::string text() const { return text_.str(); }
-	std::size_t lines() const { return static_cast<std::size_t>(std::ranges::count(text(), '\n')); }
+	std::size_t lines() const
+	{
+		return static_cast<std::size_t>(std::ranges::count(text(), '\n'));
+	}
 
 private:
 	std::ostringstream text_;
@@ -126,8 +129,8 @@ TEST_F(Connecting, DescriptorsWithoutANumberAreOurFault)
 	EXPECT_THAT(log.text(), ::testing::HasSubstr("no descriptor left"));
 }
 
-// A device that fails takes the card from its machine, and from it alone: the server goes on, and the
-// next client finds a device that was plugged in anew.
+// A device that fails takes the card from its machine, and from it alone: the server goes on, and
+// the next client finds a device that was plugged in anew.
 TEST_F(Connecting, AFailingDeviceEndsItsConnection)
 {
 	device_.fail_next_write = true;
@@ -141,8 +144,8 @@ TEST_F(Connecting, AFailingDeviceEndsItsConnection)
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
 }
 
-// A device that cannot be plugged in anew is not lost: it is tried again until it can be had, and knows of no machine
-// meanwhile.
+// A device that cannot be plugged in anew is not lost: it is tried again until it can be had, and
+// knows of no machine meanwhile.
 TEST_F(Connecting, ADeviceThatCannotBeHadIsTriedAgain)
 {
 	device_.fail_next_write = true;
@@ -171,8 +174,8 @@ TEST_F(Connecting, OneClientAtATime)
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
 
-// No request has a socket in it, and a socket may be the client's own end of the connection: whoever keeps that never
-// sees the client go, however long it is dead.
+// No request has a socket in it, and a socket may be the client's own end of the connection:
+// whoever keeps that never sees the client go, however long it is dead.
 TEST_F(Connecting, AClientThatSendsASocketIsDropped)
 {
 	client().send_raw(Bytes(4), {client().fd()});
@@ -201,7 +204,8 @@ TEST_F(Connecting, LogLinesAreBounded)
 	EXPECT_LT(log.lines(), 1000u);
 	// The count comes with a line of another second.
 	const auto end = Environment::host().now() + std::chrono::seconds(10);
-	while (Environment::host().now() < end && log.text().find("lines more") == std::string::npos)
+	while (Environment::host().now() < end &&
+	       log.text().find("lines more") == std::string::npos)
 		other.call(static_cast<Command>(999));
 	EXPECT_THAT(log.text(), ::testing::HasSubstr("lines more"));
 }

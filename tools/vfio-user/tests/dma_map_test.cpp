@@ -86,8 +86,8 @@ TEST_F(DmaMapMessage, RefusesNonsense)
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
 
-// A client has as many sections as it was told that it may, within reach or not; the next is refused,
-// and possible once another is gone.
+// A client has as many sections as it was told that it may, within reach or not; the next is
+// refused, and possible once another is gone.
 TEST_F(DmaMapMessage, SectionsEnd)
 {
 	const auto fd = make_memory(kPage);
@@ -102,7 +102,8 @@ TEST_F(DmaMapMessage, SectionsEnd)
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
 }
 
-// So many bytes as its sections are worth, in however few of them; one out of reach takes none of the process's addresses.
+// So many bytes as its sections are worth, in however few of them; one out of reach takes none of
+// the process's addresses.
 TEST_F(DmaMapMessage, BytesEnd)
 {
 	constexpr std::uint64_t most = kMaxDmaMaps * kLentBytesPerMapping;

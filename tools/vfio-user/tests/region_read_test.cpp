@@ -39,7 +39,8 @@ TEST_F(RegionReadMessage, ReadsLargeRanges)
 	EXPECT_TRUE(client().read(0, 0, 0).empty());
 }
 
-// The MSI-X structures are the client's; the server's table is empty, and the model never sees them.
+// The MSI-X structures are the client's; the server's table is empty, and the model never sees
+// them.
 TEST_F(RegionReadMessage, HidesMsixStructures)
 {
 	std::ranges::fill(device_.memory(4), std::byte{0xff});

@@ -55,8 +55,8 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformed)
 	EXPECT_EQ(send(0), 0u);
 }
 
-// A message has no more writes than QEMU ever puts into one, and a loop's slice no more than a bound, however many
-// messages they come in: other work of the loop gets its turn between.
+// A message has no more writes than QEMU ever puts into one, and a loop's slice no more than a
+// bound, however many messages they come in: other work of the loop gets its turn between.
 TEST_F(RegionWriteMultiMessage, WritesAreBounded)
 {
 	const auto many = [&](std::size_t count) {
@@ -73,9 +73,7 @@ TEST_F(RegionWriteMultiMessage, WritesAreBounded)
 		client().send(Command::RegionWriteMulti, full, {}, kFlagNoReply);
 	// Posted by the first handler that runs, and so after the first slice.
 	std::size_t seen = 0;
-	device_.on_write = [&] {
-		loop_.post([&] { seen = device_.writes.size(); });
-	};
+	device_.on_write = [&] { loop_.post([&] { seen = device_.writes.size(); }); };
 	ASSERT_TRUE(loop_.run_until([&] { return device_.writes.size() == 200 * kMessages; }));
 	EXPECT_GT(seen, 0u);
 	EXPECT_LE(seen, 64u + 200);

@@ -168,8 +168,8 @@ TEST_F(SetIrqsMessage, IntxUnmaskedByDescriptor)
 	EXPECT_EQ(take(first_), 0u);
 }
 
-// A descriptor whose counter is full does not hold up the device, and whether it would block is the client's to say:
-// the flag belongs to what both share.
+// A descriptor whose counter is full does not hold up the device, and whether it would block is the
+// client's to say: the flag belongs to what both share.
 TEST_F(SetIrqsMessage, NeverWaitsForADescriptor)
 {
 	enable_msix();
@@ -189,8 +189,8 @@ TEST_F(SetIrqsMessage, NeverWaitsForADescriptor)
 	EXPECT_EQ(take(first_), 1u);
 }
 
-// Interrupts travel by eventfds, as QEMU and KVM have them; what else a client sends is not kept: it could hold up the
-// device, or keep a connection open whose client is gone.
+// Interrupts travel by eventfds, as QEMU and KVM have them; what else a client sends is not kept:
+// it could hold up the device, or keep a connection open whose client is gone.
 TEST_F(SetIrqsMessage, TakesEventDescriptorsOnly)
 {
 	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
@@ -201,7 +201,8 @@ TEST_F(SetIrqsMessage, TakesEventDescriptorsOnly)
 	const auto memory = make_memory(4096);
 	for (const FileDescriptor *other : {&reader, &writer, &timer, &memory}) {
 		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {other->get()}), EBADF);
-		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), other->get()}), EBADF);
+		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), other->get()}),
+			  EBADF);
 		EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {other->get()}), EBADF);
 		EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {other->get()}), EBADF);
 	}
@@ -210,8 +211,8 @@ TEST_F(SetIrqsMessage, TakesEventDescriptorsOnly)
 	EXPECT_EQ(take(first_), 0u) << "a refused request wires nothing";
 }
 
-// A descriptor that stays readable, however often it is read, is not waited for any more; nor is one read that the
-// client has read first, whatever its flag.
+// A descriptor that stays readable, however often it is read, is not waited for any more; nor is
+// one read that the client has read first, whatever its flag.
 TEST_F(SetIrqsMessage, UnmaskDescriptorsDoNotBusyTheLoop)
 {
 	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;

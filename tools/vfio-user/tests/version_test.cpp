@@ -83,8 +83,8 @@ TEST_F(Version, RefusesMalformedData)
 	EXPECT_EQ(client().greet().error(), 0u);
 }
 
-// Well-formed data is refused for its size before it is looked at: nesting as deep as a message is long would
-// take the stack of whatever copies it. A proposal of the largest size is taken.
+// Well-formed data is refused for its size before it is looked at: nesting as deep as a message is
+// long would take the stack of whatever copies it. A proposal of the largest size is taken.
 TEST_F(Version, DataIsBounded)
 {
 	const VersionHeader header{0, 1};
@@ -95,7 +95,8 @@ TEST_F(Version, DataIsBounded)
 		  EINVAL);
 	const std::string head = R"({"capabilities":{"x":)", tail = "}}";
 	const auto of_size = [&](std::size_t size) {
-		const std::size_t room = size - head.size() - tail.size() - 1; // and the terminating zero
+		const std::size_t room =
+			size - head.size() - tail.size() - 1; // and the terminating zero
 		return head + std::string(room / 2, '[') + std::string(room % 2, ' ') +
 		       std::string(room / 2, ']') + tail;
 	};

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine that means no good: any requests, and queues of any content. No input may reach outside of a buffer, a region or a
-// mapping, or upset the device. The first byte says how the rest is fed.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine that means no good: any requests,
+// and queues of any content. No input may reach outside of a buffer, a region or a mapping, or
+// upset the device. The first byte says how the rest is fed.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -26,8 +26,9 @@ using testing::bytes_of;
 constexpr std::uint64_t kGuestMemory = 64 << 10;
 
 // Bits of the first byte.
-constexpr unsigned kGreet = 1 << 0;       // both queues work already
-constexpr unsigned kFramed = 1 << 1;      // requests with right sizes, and changes of memory between them
+constexpr unsigned kGreet = 1 << 0; // both queues work already
+constexpr unsigned kFramed =
+	1 << 1; // requests with right sizes, and changes of memory between them
 constexpr unsigned kDescriptors = 1 << 2; // each read brings a descriptor
 constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
 
@@ -44,7 +45,8 @@ struct World {
 			std::abort();
 		reader.reset(ends[0]);
 		writer.reset(ends[1]);
-		void *place = ::mmap(nullptr, kGuestMemory, PROT_READ | PROT_WRITE, MAP_SHARED, guest.get(), 0);
+		void *place = ::mmap(nullptr, kGuestMemory, PROT_READ | PROT_WRITE, MAP_SHARED,
+				     guest.get(), 0);
 		if (place == MAP_FAILED)
 			std::abort();
 		memory = {static_cast<std::byte *>(place), kGuestMemory};
@@ -65,7 +67,8 @@ class Machine
 public:
 	Machine(World &world, unsigned how)
 	    : world_(world), how_(how), interrupts_(world.device.description().msix.vectors),
-	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(), kMaxRegions),
+	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+			kMaxRegions),
 	      session_(endpoint_, interrupts_, spdlog::default_logger()), reader_(kFraming)
 	{
 		std::memset(world.memory.data(), 0, world.memory.size());
@@ -96,14 +99,15 @@ public:
 		}
 	}
 
-	// Steps from @input: a code, a size, as many bytes. Codes of no request write to memory, at a place that two bytes say.
+	// Steps from @input: a code, a size, as many bytes. Codes of no request write to memory, at
+	// a place that two bytes say.
 	void feed_framed(std::span<const std::byte> input)
 	{
 		constexpr std::size_t kHead = 2;
 		while (input.size() >= kHead && alive()) {
 			const auto code = std::to_integer<std::uint32_t>(input[0]);
-			const auto size = std::min<std::size_t>(std::to_integer<std::size_t>(input[1]),
-								input.size() - kHead);
+			const auto size = std::min<std::size_t>(
+				std::to_integer<std::size_t>(input[1]), input.size() - kHead);
 			const auto data = input.subspan(kHead, size);
 			input = input.subspan(kHead + size);
 			if (code < 64)

@@ -98,8 +98,8 @@ std::uint64_t FakeGuest::place(std::uint32_t number)
 		return error;
 	return call_with(Request::SetVringAddr,
 			 VringAddresses{number, 0, queue.descriptors + kClientOffset,
-					queue.used + kClientOffset,
-					queue.available + kClientOffset, ~std::uint64_t{0}});
+					queue.used + kClientOffset, queue.available + kClientOffset,
+					~std::uint64_t{0}});
 }
 
 std::uint64_t FakeGuest::enable(std::uint32_t number, bool on)
@@ -133,7 +133,8 @@ std::span<std::byte> FakeGuest::memory(std::uint64_t address, std::size_t size)
 void FakeGuest::set_descriptor(std::uint32_t number, std::uint16_t index,
 			       const Descriptor &descriptor)
 {
-	object<Descriptor>(queues_.at(number).descriptors + sizeof(Descriptor) * index) = descriptor;
+	object<Descriptor>(queues_.at(number).descriptors + sizeof(Descriptor) * index) =
+		descriptor;
 }
 
 void FakeGuest::make_available(std::uint32_t number, std::uint16_t head)
@@ -161,7 +162,8 @@ std::vector<std::uint32_t> FakeGuest::take_calls()
 		VringState state;
 	} request;
 	while (::read(calls_.get(), &request, sizeof(request)) == sizeof(request)) {
-		if (request.header.request != static_cast<std::uint32_t>(BackendRequest::VringCall) ||
+		if (request.header.request !=
+			    static_cast<std::uint32_t>(BackendRequest::VringCall) ||
 		    request.header.flags != kVersion || request.header.size != sizeof(VringState))
 			throw std::runtime_error("a request that is no call");
 		queues.push_back(request.state.index);
@@ -172,8 +174,8 @@ std::vector<std::uint32_t> FakeGuest::take_calls()
 Bytes FakeGuest::execute(Operation operation, std::uint8_t bar, std::uint64_t address,
 			 std::uint32_t size, const Bytes &data, std::uint32_t room)
 {
-	const auto command =
-		bytes_of(Command{static_cast<std::uint8_t>(operation), bar, 0, size, address}, data);
+	const auto command = bytes_of(
+		Command{static_cast<std::uint8_t>(operation), bar, 0, size, address}, data);
 	std::memcpy(memory(kCommandPlace, command.size()).data(), command.data(), command.size());
 	set_descriptor(kCommandQueue, 0,
 		       {kCommandPlace, static_cast<std::uint32_t>(command.size()),

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine that has a function by vhost-user, for tests: what User-Mode Linux is to the server, and the worse things that
-// a process can do in its place.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine that has a function by
+// vhost-user, for tests: what User-Mode Linux is to the server, and the worse things that a process
+// can do in its place.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace weft::testing
 class FakeGuest final : public ClientSocket
 {
 public:
-	// Its memory, and what it has there. The client's own addresses are others than the guest's.
+	// Its memory, and what it has there. The client's own addresses are others than the
+	// guest's.
 	static constexpr std::uint64_t kMemory = 0x100000;
 	static constexpr std::uint64_t kMemorySize = 256 << 10;
 	static constexpr std::uint64_t kClientOffset = 0x7000'0000'0000;
@@ -39,7 +40,8 @@ public:
 	FakeGuest(Loop &loop, FileDescriptor socket);
 
 	// A request, and the answer to it: the number that was asked for, or an error (0: none).
-	void send(vhost_user::Request request, const Bytes &payload = {}, const std::vector<int> &fds = {},
+	void send(vhost_user::Request request, const Bytes &payload = {},
+		  const std::vector<int> &fds = {},
 		  std::uint32_t flags = vhost_user::kFlagNeedReply);
 	std::uint64_t call(vhost_user::Request request, const Bytes &payload = {},
 			   const std::vector<int> &fds = {});
@@ -76,29 +78,33 @@ public:
 	// The queues of the calls that came since the last call.
 	std::vector<std::uint32_t> take_calls();
 
-	// Executes a command as UML does: its head and data at one place, an answer of @room bytes at another. What
-	// was written of the answer.
+	// Executes a command as UML does: its head and data at one place, an answer of @room bytes
+	// at another. What was written of the answer.
 	Bytes execute(vhost_user::Operation operation, std::uint8_t bar, std::uint64_t address,
 		      std::uint32_t size, const Bytes &data, std::uint32_t room);
 	template<typename T>
 	T read(std::uint8_t bar, std::uint64_t address)
 	{
-		return value<T>(execute(vhost_user::Operation::MemoryRead, bar, address, sizeof(T), {}, sizeof(T)));
+		return value<T>(execute(vhost_user::Operation::MemoryRead, bar, address, sizeof(T),
+					{}, sizeof(T)));
 	}
 	template<typename T>
 	T read_config(std::uint64_t address)
 	{
-		return value<T>(execute(vhost_user::Operation::ConfigRead, 0, address, sizeof(T), {}, sizeof(T)));
+		return value<T>(execute(vhost_user::Operation::ConfigRead, 0, address, sizeof(T),
+					{}, sizeof(T)));
 	}
 	template<typename T>
 	void write(std::uint8_t bar, std::uint64_t address, T data)
 	{
-		execute(vhost_user::Operation::MemoryWrite, bar, address, sizeof(T), bytes_of(data), 0);
+		execute(vhost_user::Operation::MemoryWrite, bar, address, sizeof(T), bytes_of(data),
+			0);
 	}
 	template<typename T>
 	void write_config(std::uint64_t address, T data)
 	{
-		execute(vhost_user::Operation::ConfigWrite, 0, address, sizeof(T), bytes_of(data), 0);
+		execute(vhost_user::Operation::ConfigWrite, 0, address, sizeof(T), bytes_of(data),
+			0);
 	}
 	// The offset of a capability, found as a driver finds it; 0 if there is none.
 	std::uint8_t find_capability(std::uint8_t id);

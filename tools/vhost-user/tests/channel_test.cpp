@@ -64,7 +64,8 @@ protected:
 	bool answer(std::uint32_t request)
 	{
 		const AnswerMessage message{{request, kVersion | kFlagReply, sizeof(Integer)}, {0}};
-		return ::send(machine_.get(), &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message);
+		return ::send(machine_.get(), &message, sizeof(message), MSG_NOSIGNAL) ==
+		       sizeof(message);
 	}
 
 	Shared environment_;

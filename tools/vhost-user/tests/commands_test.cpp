@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The queue of commands: accesses to configuration space and registers, and rings that make no sense.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The queue of commands: accesses to
+// configuration space and registers, and rings that make no sense.
 #include <cerrno>
 
 #include "vhost-user/tests/fixture.hpp"
@@ -17,7 +17,8 @@ using Commands = GreetedTest;
 
 constexpr std::byte kOnes{0xff};
 
-// Registers and configuration space are read and written by 1, 2, 4 and 8 bytes, before the kick is acknowledged.
+// Registers and configuration space are read and written by 1, 2, 4 and 8 bytes, before the kick is
+// acknowledged.
 TEST_F(Commands, ReachRegistersAndConfiguration)
 {
 	EXPECT_EQ(guest().read_config<std::uint16_t>(2), device_.description().device);
@@ -47,13 +48,16 @@ TEST_F(Commands, CopyAndFill)
 	for (std::size_t i = 0; i < data.size(); ++i)
 		data[i] = static_cast<std::byte>(i * 7);
 	guest().execute(Operation::MemoryWrite, 2, 0, kMaxTransfer, data, 0);
-	EXPECT_EQ(guest().execute(Operation::MemoryRead, 2, 0, kMaxTransfer, {}, kMaxTransfer), data);
+	EXPECT_EQ(guest().execute(Operation::MemoryRead, 2, 0, kMaxTransfer, {}, kMaxTransfer),
+		  data);
 	guest().execute(Operation::MemorySet, 2, 16, 100, {std::byte{9}}, 0);
-	EXPECT_THAT(guest().execute(Operation::MemoryRead, 2, 16, 100, {}, 100), Each(std::byte{9}));
+	EXPECT_THAT(guest().execute(Operation::MemoryRead, 2, 16, 100, {}, 100),
+		    Each(std::byte{9}));
 	EXPECT_EQ(guest().read<std::uint8_t>(2, 116), std::to_integer<std::uint8_t>(data[116]));
 }
 
-// As on a bus where nobody answers: what cannot be read gives ones, what cannot be written does nothing.
+// As on a bus where nobody answers: what cannot be read gives ones, what cannot be written does
+// nothing.
 TEST_F(Commands, AnswerOnesWhereNothingIs)
 {
 	const auto refused = [&](Operation operation, std::uint8_t bar, std::uint64_t address,
@@ -83,12 +87,14 @@ TEST_F(Commands, AnswerOnesWhereNothingIs)
 	EXPECT_THAT(device_.bus_master, IsEmpty());
 }
 
-// Operations that are for the other direction, or that nobody knows, are given back undone; so is half a command.
+// Operations that are for the other direction, or that nobody knows, are given back undone; so is
+// half a command.
 TEST_F(Commands, GiveBackWhatIsNone)
 {
 	for (const unsigned operation : {0u, 6u, 7u, 8u, 9u, 255u})
-		EXPECT_THAT(guest().execute(static_cast<Operation>(operation), 0, 0, 4, Bytes(4), 8),
-			    IsEmpty());
+		EXPECT_THAT(
+			guest().execute(static_cast<Operation>(operation), 0, 0, 4, Bytes(4), 8),
+			IsEmpty());
 	guest().set_descriptor(kCommandQueue, 3, {FakeGuest::kBuffers, 15, 0, 0});
 	guest().make_available(kCommandQueue, 3);
 	EXPECT_EQ(guest().kick(kCommandQueue), 0u);
@@ -107,8 +113,9 @@ TEST_F(Commands, MayLieInPieces)
 		static_cast<std::uint8_t>(Operation::MemoryRead), 0, 0, 4, 0x40};
 	guest().set_descriptor(kCommandQueue, 2, {FakeGuest::kBuffers, 5, kDescriptorNext, 9});
 	guest().set_descriptor(kCommandQueue, 9, {FakeGuest::kBuffers + 5, 11, kDescriptorNext, 4});
-	guest().set_descriptor(kCommandQueue, 4,
-			       {FakeGuest::kBuffers + 64, 1, kDescriptorWritable | kDescriptorNext, 5});
+	guest().set_descriptor(
+		kCommandQueue, 4,
+		{FakeGuest::kBuffers + 64, 1, kDescriptorWritable | kDescriptorNext, 5});
 	guest().set_descriptor(kCommandQueue, 5,
 			       {FakeGuest::kBuffers + 80, 3, kDescriptorWritable, 0});
 	guest().make_available(kCommandQueue, 2);
@@ -119,7 +126,8 @@ TEST_F(Commands, MayLieInPieces)
 	EXPECT_EQ(guest().execute(Operation::MemoryRead, 0, 0x40, 4, {}, 2).size(), 2u);
 }
 
-// Posted commands are called for, so that their memory is freed; an answer is looked for by who waits for it.
+// Posted commands are called for, so that their memory is freed; an answer is looked for by who
+// waits for it.
 TEST_F(Commands, CallForPostedOnes)
 {
 	guest().take_calls();
@@ -127,7 +135,8 @@ TEST_F(Commands, CallForPostedOnes)
 	EXPECT_THAT(guest().take_calls(), ElementsAre(kCommandQueue));
 	guest().read<std::uint32_t>(0, 0);
 	EXPECT_THAT(guest().take_calls(), IsEmpty());
-	guest().object<std::uint16_t>(guest().queue(kCommandQueue).available + kRingFlags) = kNoInterrupt;
+	guest().object<std::uint16_t>(guest().queue(kCommandQueue).available + kRingFlags) =
+		kNoInterrupt;
 	guest().write<std::uint32_t>(0, 0, 2);
 	EXPECT_THAT(guest().take_calls(), IsEmpty());
 	EXPECT_EQ(guest().kick(2), std::uint64_t{EINVAL}) << "no such queue";
@@ -138,8 +147,8 @@ TEST_F(Commands, WholeRings)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
-		guest().object<Command>(place) = {
-			static_cast<std::uint8_t>(Operation::MemoryWrite), 0, 0, 4, 0};
+		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
+						  0, 0, 4, 0};
 		guest().object<std::uint32_t>(place + sizeof(Command)) = i;
 		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
 	}
@@ -247,7 +256,8 @@ TEST_F(BrokenRings, BuffersOutsideOfMemory)
 	expect_lost_by(0);
 	describe(0, {~std::uint64_t{7}, 16, 0, 0});
 	expect_lost_by(0);
-	guest().object<Command>(kPlace) = {static_cast<std::uint8_t>(Operation::ConfigRead), 0, 0, 8, 0};
+	guest().object<Command>(kPlace) = {static_cast<std::uint8_t>(Operation::ConfigRead), 0, 0,
+					   8, 0};
 	describe(0, {kPlace, 16, kDescriptorNext, 1});
 	describe(1, {end - 4, 8, kDescriptorWritable, 0});
 	expect_lost_by(0);

@@ -35,7 +35,8 @@ protected:
 	}
 	FakeGuest &guest() { return *guest_; }
 
-	// The machine is dropped, the card plugged in anew for the next one, which finds it working.
+	// The machine is dropped, the card plugged in anew for the next one, which finds it
+	// working.
 	void expect_lost()
 	{
 		EXPECT_TRUE(guest().wait_closed());

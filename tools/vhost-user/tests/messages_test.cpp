@@ -46,7 +46,10 @@ protected:
 	{
 		guest().write<std::uint32_t>(kBar, entry(vector) + 12, masked);
 	}
-	std::uint32_t pending() { return guest().read<std::uint32_t>(kBar, FakeDevice::kPbaOffset); }
+	std::uint32_t pending()
+	{
+		return guest().read<std::uint32_t>(kBar, FakeDevice::kPbaOffset);
+	}
 };
 
 // The table is memory, masked at first; the model sees nothing of it.
@@ -80,7 +83,8 @@ TEST_F(Messages, CarryWhatTheTableSays)
 	EXPECT_FALSE(guest().take_message()) << "no such vector";
 }
 
-// What is masked is pending, once, shows so, and comes when it is unmasked; by the vector's mask or the function's.
+// What is masked is pending, once, shows so, and comes when it is unmasked; by the vector's mask or
+// the function's.
 TEST_F(Messages, WaitWhileMasked)
 {
 	enable(0xc000);
@@ -142,7 +146,8 @@ TEST_F(Messages, NeedAMasterWithMsixEnabled)
 	EXPECT_FALSE(guest().take_message());
 }
 
-// What is pending stays so while the function is no master, whatever is unmasked, and comes when it is one again.
+// What is pending stays so while the function is no master, whatever is unmasked, and comes when it
+// is one again.
 TEST_F(Messages, PendingOnesNeedAMasterToo)
 {
 	enable();
@@ -161,7 +166,8 @@ TEST_F(Messages, PendingOnesNeedAMasterToo)
 	EXPECT_EQ(pending(), 0u);
 }
 
-// Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both share.
+// Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both
+// share.
 TEST_F(Messages, AFullPipeIsNotWaitedFor)
 {
 	int ends[2];
@@ -206,9 +212,10 @@ TEST_F(Messages, CallsThatNobodyReadsAreDropped)
 // A buffer that is too small for a message, or nowhere, ends it at the next request.
 TEST_F(Messages, BadBuffersEndIt)
 {
-	for (const Descriptor &bad : {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},
-				      Descriptor{FakeGuest::kBuffers, 20, 0, 0},
-				      Descriptor{FakeGuest::kMemory - 4, 20, kDescriptorWritable, 0}}) {
+	for (const Descriptor &bad :
+	     {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},
+	      Descriptor{FakeGuest::kBuffers, 20, 0, 0},
+	      Descriptor{FakeGuest::kMemory - 4, 20, kDescriptorWritable, 0}}) {
 		enable();
 		set_vector(0, 90);
 		guest().set_descriptor(kMessageQueue, 0, bad);

@@ -31,8 +31,8 @@ TEST_F(Requests, FeaturesAreThoseServed)
 		  std::uint64_t{EINVAL});
 }
 
-// Requests that nobody knows, that are too short, or that bring descriptors which nobody asked for are refused, and the
-// conversation goes on.
+// Requests that nobody knows, that are too short, or that bring descriptors which nobody asked for
+// are refused, and the conversation goes on.
 TEST_F(Requests, RefusesWhatMakesNoSense)
 {
 	guest().greet();
@@ -64,7 +64,8 @@ TEST_F(Requests, BadHeadersEndIt)
 	guest().greet();
 }
 
-// A ring has a power of two of entries, 256 at most; it lies in memory, aligned as virtio has it; and there are two.
+// A ring has a power of two of entries, 256 at most; it lies in memory, aligned as virtio has it;
+// and there are two.
 TEST_F(Requests, RingsAreChecked)
 {
 	guest().agree();
@@ -74,7 +75,8 @@ TEST_F(Requests, RingsAreChecked)
 		EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, entries}),
 			  std::uint64_t{EINVAL})
 			<< entries;
-	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{2, 16}), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{2, 16}),
+		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().enable(0), std::uint64_t{EINVAL}) << "without a place";
 	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 256}), 0u);
 	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 1 << 16}),
@@ -84,9 +86,8 @@ TEST_F(Requests, RingsAreChecked)
 	constexpr auto end = begin + FakeGuest::kMemorySize;
 	const auto place = [&](std::uint64_t descriptors, std::uint64_t used,
 			       std::uint64_t available, std::uint32_t flags = 0) {
-		return guest().call_with(
-			Request::SetVringAddr,
-			VringAddresses{0, flags, descriptors, used, available, 0});
+		return guest().call_with(Request::SetVringAddr,
+					 VringAddresses{0, flags, descriptors, used, available, 0});
 	};
 	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4000), 0u);
 	EXPECT_EQ(place(begin + 8, begin + 0x2000, begin + 0x4000), std::uint64_t{EINVAL});
@@ -108,8 +109,10 @@ TEST_F(Requests, RingsAreChecked)
 TEST_F(Requests, ARingThatWorksStaysWhereItIs)
 {
 	guest().greet();
-	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 16}), std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 0}), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 16}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 0}),
+		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().share_memory(), std::uint64_t{EBUSY});
 	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 }
@@ -129,15 +132,17 @@ TEST_F(Requests, QueuesNeedAChannel)
 	EXPECT_EQ(guest().enable(0), 0u);
 }
 
-// A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that would keep the connection open
-// whose client is gone: the client's own end, or one in which that is on its way.
+// A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that
+// would keep the connection open whose client is gone: the client's own end, or one in which that
+// is on its way.
 TEST_F(Requests, ChannelsDoNotOutliveTheirMachine)
 {
 	guest().agree();
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	const FileDescriptor reader(ends[0]), writer(ends[1]);
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {reader.get()}), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {reader.get()}),
+		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
 	auto [far, near] = FakeGuest::make_sockets();
 	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {far.get()}), 0u);
@@ -148,7 +153,8 @@ TEST_F(Requests, ChannelsDoNotOutliveTheirMachine)
 TEST_F(Requests, SocketsWithSocketsInThemAreRefused)
 {
 	auto [far, near] = FakeGuest::make_sockets();
-	testing::ClientSocket(std::move(near), std::chrono::seconds(5)).send_raw(Bytes(1), {guest().fd()});
+	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
+		.send_raw(Bytes(1), {guest().fd()});
 	// Not even a whole message.
 	guest().send_raw(Bytes(4), {far.get()});
 	far.reset();
@@ -156,8 +162,8 @@ TEST_F(Requests, SocketsWithSocketsInThemAreRefused)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-// A machine that has gone has all its descriptors back: who reads its pipe sees the end of it, although no next machine
-// has come.
+// A machine that has gone has all its descriptors back: who reads its pipe sees the end of it,
+// although no next machine has come.
 TEST_F(Requests, NothingOfAMachineThatIsGoneIsKept)
 {
 	guest().greet();
@@ -175,8 +181,8 @@ TEST_F(Requests, NothingOfAMachineThatIsGoneIsKept)
 	EXPECT_TRUE(state.revents & POLLHUP);
 }
 
-// The memory table: so many regions as the protocol has, with a descriptor each, in whole pages, apart from each other.
-// One that is refused leaves no memory.
+// The memory table: so many regions as the protocol has, with a descriptor each, in whole pages,
+// apart from each other. One that is refused leaves no memory.
 TEST_F(Requests, MemoryTablesAreChecked)
 {
 	guest().agree();
@@ -218,7 +224,8 @@ TEST_F(Requests, MemoryTablesAreChecked)
 	EXPECT_EQ(share(1, {good}, 1), 0u);
 }
 
-// When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and one at a time is served.
+// When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and
+// one at a time is served.
 TEST_F(Requests, OneMachineAfterTheOther)
 {
 	guest().greet();
@@ -238,7 +245,8 @@ TEST_F(Requests, OneMachineAfterTheOther)
 	EXPECT_EQ(guest().read_config<std::uint16_t>(4), 0);
 }
 
-// A machine that takes its memory back loses the card, and a device that fails is taken from its machine.
+// A machine that takes its memory back loses the card, and a device that fails is taken from its
+// machine.
 TEST_F(Requests, ALossEndsTheConnectionAlone)
 {
 	guest().greet();

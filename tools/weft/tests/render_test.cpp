@@ -116,7 +116,9 @@ TEST(FabricText, a_host_without_a_machine_has_its_model)
 	json fabric = two_hosts();
 	fabric["hosts"][1]["socket"] = nullptr;
 	fabric["hosts"][1]["model"] = "endpoint";
-	EXPECT_THAT(fabric_text(fabric), HasSubstr("host   b                0x0002c90300000100  no machine  endpoint\n"));
+	EXPECT_THAT(
+		fabric_text(fabric),
+		HasSubstr("host   b                0x0002c90300000100  no machine  endpoint\n"));
 }
 
 TEST(FabricText, is_a_line_for_each_node_port_and_link)
@@ -160,23 +162,32 @@ json ethernet()
 {
 	const json settings{{"state", "up"}, {"delay", "1ms"}, {"loss", "0"}};
 	return {{"switches", {{{"name", "lan"}, {"addresses", 2}}}},
-		{"stations", {{{"name", "a/eth0"}, {"machine", true}, {"socket", "/run/a-eth0.sock"}}}},
-		{"links", {{{"name", "a/eth0-lan/1"}, {"up", true}, {"settings", settings}, {"captured_packets", 5}}}}};
+		{"stations",
+		 {{{"name", "a/eth0"}, {"machine", true}, {"socket", "/run/a-eth0.sock"}}}},
+		{"links",
+		 {{{"name", "a/eth0-lan/1"},
+		   {"up", true},
+		   {"settings", settings},
+		   {"captured_packets", 5}}}}};
 }
 
 TEST(FabricText, has_the_ethernets_behind_it)
 {
 	json fabric = two_hosts();
 	fabric["ethernet"] = ethernet();
-	EXPECT_THAT(fabric_text(fabric), HasSubstr("Ethernet lan            knows 2 addresses\n"
-						   "    a/eth0           machine on  /run/a-eth0.sock\n"
-						   "link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
+	EXPECT_THAT(
+		fabric_text(fabric),
+		HasSubstr(
+			"Ethernet lan            knows 2 addresses\n"
+			"    a/eth0           machine on  /run/a-eth0.sock\n"
+			"link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
 }
 
 TEST(CountersText, shows_ports_that_count_other_things)
 {
 	const json counters{{"a/1", {{"xmit_packets", 3}}}, {"a/eth0", {{"xmit_frames", 4}}}};
-	EXPECT_EQ(counters_text(counters, false), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
+	EXPECT_EQ(counters_text(counters, false),
+		  "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
 	EXPECT_EQ(counters_text(counters, true), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
 }
 
@@ -258,7 +269,11 @@ json switch_named(const std::string &name)
 // Leaves with hosts, spines above, each linked to each.
 json fat_tree(int leaves, int spines, int hosts)
 {
-	json fabric = {{"seed", "0x1"}, {"switches", json::array()}, {"hosts", json::array()}, {"links", json::array()}, {"subnet_manager", nullptr}};
+	json fabric = {{"seed", "0x1"},
+		       {"switches", json::array()},
+		       {"hosts", json::array()},
+		       {"links", json::array()},
+		       {"subnet_manager", nullptr}};
 	for (int leaf = 0; leaf < leaves; ++leaf)
 		fabric["switches"].push_back(switch_named("leaf" + std::to_string(leaf)));
 	for (int spine = 0; spine < spines; ++spine)
@@ -266,26 +281,32 @@ json fat_tree(int leaves, int spines, int hosts)
 	for (int number = 0; number < hosts; ++number) {
 		const auto name = "node" + std::to_string(number);
 		fabric["hosts"].push_back(host(name, false, json::array()));
-		fabric["links"].push_back(link(name + "/1", "leaf" + std::to_string(number * leaves / hosts) + "/" + std::to_string(number + 1)));
+		fabric["links"].push_back(
+			link(name + "/1", "leaf" + std::to_string(number * leaves / hosts) + "/" +
+						  std::to_string(number + 1)));
 	}
 	for (int leaf = 0; leaf < leaves; ++leaf)
 		for (int spine = 0; spine < spines; ++spine)
-			fabric["links"].push_back(link("leaf" + std::to_string(leaf) + "/" + std::to_string(300 + spine),
-						       "spine" + std::to_string(spine) + "/" + std::to_string(leaf + 1)));
+			fabric["links"].push_back(link(
+				"leaf" + std::to_string(leaf) + "/" + std::to_string(300 + spine),
+				"spine" + std::to_string(spine) + "/" + std::to_string(leaf + 1)));
 	return fabric;
 }
 
-// 18 switches and 215 hosts fit a screen, spines above leaves above their hosts; so do rings and single switches of many hosts.
+// 18 switches and 215 hosts fit a screen, spines above leaves above their hosts; so do rings and
+// single switches of many hosts.
 TEST(FabricSvg, keeps_large_fabrics_to_a_screen)
 {
 	json ring = fat_tree(16, 0, 64);
 	for (int at = 0; at < 16; ++at)
-		ring["links"].push_back(link("leaf" + std::to_string(at) + "/400", "leaf" + std::to_string((at + 1) % 16) + "/401"));
+		ring["links"].push_back(link("leaf" + std::to_string(at) + "/400",
+					     "leaf" + std::to_string((at + 1) % 16) + "/401"));
 	for (const json &fabric : {fat_tree(12, 6, 215), fat_tree(1, 0, 200), ring}) {
 		const std::string svg = fabric_svg(fabric);
 		elements(svg);
 		std::smatch size;
-		ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
+		ASSERT_TRUE(
+			std::regex_search(svg, size, std::regex("viewBox=\"0 0 (\\d+) (\\d+)\"")));
 		EXPECT_LE(std::stoi(size[1]), 1500);
 		EXPECT_LE(std::stoi(size[2]), 1000);
 		const auto boxes = boxes_of(svg);
@@ -295,7 +316,10 @@ TEST(FabricSvg, keeps_large_fabrics_to_a_screen)
 	const std::string svg = fabric_svg(fat_tree(12, 6, 215));
 	const auto y_of = [&](const std::string &name) {
 		std::smatch at;
-		EXPECT_TRUE(std::regex_search(svg, at, std::regex("data-name=\"" + name + "\"><title>[^<]*</title><rect x=\"\\d+\" y=\"(\\d+)\"")));
+		EXPECT_TRUE(std::regex_search(
+			svg, at,
+			std::regex("data-name=\"" + name +
+				   "\"><title>[^<]*</title><rect x=\"\\d+\" y=\"(\\d+)\"")));
 		return std::stoi(at[1]);
 	};
 	EXPECT_LT(y_of("spine5"), y_of("leaf0"));
@@ -305,30 +329,42 @@ TEST(FabricSvg, keeps_large_fabrics_to_a_screen)
 
 json sample(double time, json ports, json down)
 {
-	return {{"time", time}, {"columns", {"xmit_packets", "xmit_data", "symbol_errors", "xmit_wait"}}, {"ports", std::move(ports)}, {"down", std::move(down)},
-		{"machines", {"a"}}, {"subnet_manager", {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
+	return {{"time", time},
+		{"columns", {"xmit_packets", "xmit_data", "symbol_errors", "xmit_wait"}},
+		{"ports", std::move(ports)},
+		{"down", std::move(down)},
+		{"machines", {"a"}},
+		{"subnet_manager",
+		 {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
 }
 
 json ports_of_two_hosts(int packets, int errors)
 {
 	const json still = {0, 0, 0, 0};
-	return {{"a/1", {packets, 1000 * packets, 0, 3 * packets}}, {"s1/1", still}, {"b/1", {0, 0, errors, 0}}, {"s1/2", still}, {"sm/1", still}, {"s1/3", still}};
+	return {{"a/1", {packets, 1000 * packets, 0, 3 * packets}},
+		{"s1/1", still},
+		{"b/1", {0, 0, errors, 0}},
+		{"s1/2", still},
+		{"sm/1", still},
+		{"s1/3", still}};
 }
 
 TEST(TopText, shows_what_grew_between_two_looks)
 {
 	TopView view;
 	view.title = "dir";
-	const auto before = sample(10, ports_of_two_hosts(100, 1), json::array()), now = sample(12, ports_of_two_hosts(300, 5), {"b/1-s1/2"});
-	EXPECT_EQ(top_text(two_hosts(), before, now, view),
-		  "weft top  dir\n"
-		  "links 2 up, 1 down   machines 1 of 2   sm master, 7 sweeps\n"
-		  "by rate (r rate, e errors, n name, q ends); > is from the first end\n"
-		  "\n"
-		  "LINK          STATE SPEED   > bit/s < bit/s > pkt/s < pkt/s  errors   err/s waits/s\n"
-		  "a/1-s1/1      up    4x QDR     3.2M       0     100       0       0       0     300\n"
-		  "b/1-s1/2      DOWN  4x QDR        0       0       0       0       5       2       0\n"
-		  "sm/1-s1/3     up    4x QDR        0       0       0       0       0       0       0");
+	const auto before = sample(10, ports_of_two_hosts(100, 1), json::array()),
+		   now = sample(12, ports_of_two_hosts(300, 5), {"b/1-s1/2"});
+	EXPECT_EQ(
+		top_text(two_hosts(), before, now, view),
+		"weft top  dir\n"
+		"links 2 up, 1 down   machines 1 of 2   sm master, 7 sweeps\n"
+		"by rate (r rate, e errors, n name, q ends); > is from the first end\n"
+		"\n"
+		"LINK          STATE SPEED   > bit/s < bit/s > pkt/s < pkt/s  errors   err/s waits/s\n"
+		"a/1-s1/1      up    4x QDR     3.2M       0     100       0       0       0     300\n"
+		"b/1-s1/2      DOWN  4x QDR        0       0       0       0       5       2       0\n"
+		"sm/1-s1/3     up    4x QDR        0       0       0       0       0       0       0");
 	view.order = TopOrder::Errors;
 	const auto by_errors = top_text(two_hosts(), before, now, view);
 	EXPECT_LT(by_errors.find("b/1-s1/2"), by_errors.find("a/1-s1/1"));
@@ -351,7 +387,9 @@ TEST(TopText, keeps_to_the_screen_and_to_text)
 			at = end + 1;
 		}
 	}
-	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::Name, ""}).find("... and 2 links more"), std::string::npos);
+	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::Name, ""})
+			  .find("... and 2 links more"),
+		  std::string::npos);
 	EXPECT_EQ(top_order_of('x'), std::nullopt);
 }
 

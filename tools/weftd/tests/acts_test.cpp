@@ -30,7 +30,9 @@ using ::testing::IsEmpty;
 class ActsTest : public ::testing::Test
 {
 protected:
-	ActsTest() : directory_(std::filesystem::temp_directory_path() / ("weft-acts-" + std::to_string(::getpid())))
+	ActsTest()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-acts-" + std::to_string(::getpid())))
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
@@ -68,10 +70,11 @@ protected:
 TEST_F(ActsTest, HappenAtTheirTimes)
 {
 	World world(default_lab(), directory_, &reactor_);
-	Acts acts(loop_, world,
-		  load("{\"at\": 2.5, \"command\": \"link.down\", \"link\": \"sm\"}\n\n{\"at\": 1, \"command\": \"fabric.show\"}\n"
-		       "{\"at\": 3.5, \"command\": \"link.up\", \"link\": \"sm\"}\n{\"at\": 4, \"command\": \"shutdown\"}\n"),
-		  [this](const std::string &reason) { ends_.push_back(reason); });
+	Acts acts(
+		loop_, world,
+		load("{\"at\": 2.5, \"command\": \"link.down\", \"link\": \"sm\"}\n\n{\"at\": 1, \"command\": \"fabric.show\"}\n"
+		     "{\"at\": 3.5, \"command\": \"link.up\", \"link\": \"sm\"}\n{\"at\": 4, \"command\": \"shutdown\"}\n"),
+		[this](const std::string &reason) { ends_.push_back(reason); });
 	const fabric::Link &link = world.find_link("sm");
 	pass(2400ms);
 	EXPECT_TRUE(link.plugged());
@@ -88,18 +91,23 @@ TEST_F(ActsTest, HappenAtTheirTimes)
 TEST_F(ActsTest, EndWithTheFirstThatIsRefused)
 {
 	World world(default_lab(), directory_, &reactor_);
-	Acts acts(loop_, world,
-		  load("{\"at\": 1, \"command\": \"link.down\", \"link\": \"nowhere\"}\n{\"at\": 2, \"command\": \"link.down\", \"link\": \"sm\"}\n"),
-		  [this](const std::string &reason) { ends_.push_back(reason); });
+	Acts acts(
+		loop_, world,
+		load("{\"at\": 1, \"command\": \"link.down\", \"link\": \"nowhere\"}\n{\"at\": 2, \"command\": \"link.down\", \"link\": \"sm\"}\n"),
+		[this](const std::string &reason) { ends_.push_back(reason); });
 	pass(3s);
-	EXPECT_THAT(ends_, ElementsAre(HasSubstr("is refused: there is no link, port or node 'nowhere'")));
+	EXPECT_THAT(ends_,
+		    ElementsAre(HasSubstr("is refused: there is no link, port or node 'nowhere'")));
 	EXPECT_TRUE(world.find_link("sm").plugged());
 }
 
 TEST_F(ActsTest, AreObjectsWithATime)
 {
-	for (const char *line : {"no JSON", "[1]", "{\"command\": \"sm.sweep\"}", "{\"at\": -1}", "{\"at\": 1e30}", "{\"at\": \"1\"}", "{"})
-		EXPECT_THAT(trouble(std::string("{\"at\": 0}\n") + line + "\n"), HasSubstr("line 2 is no object with a time 'at'")) << line;
+	for (const char *line : {"no JSON", "[1]", "{\"command\": \"sm.sweep\"}", "{\"at\": -1}",
+				 "{\"at\": 1e30}", "{\"at\": \"1\"}", "{"})
+		EXPECT_THAT(trouble(std::string("{\"at\": 0}\n") + line + "\n"),
+			    HasSubstr("line 2 is no object with a time 'at'"))
+			<< line;
 	EXPECT_THROW(load_acts(directory_ / "missing"), std::runtime_error);
 }
 

@@ -51,7 +51,8 @@ class Apply : public ::testing::Test
 {
 protected:
 	Apply()
-	    : directory_(std::filesystem::temp_directory_path() / ("weft-apply-" + std::to_string(::getpid())))
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-apply-" + std::to_string(::getpid())))
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
@@ -67,7 +68,10 @@ protected:
 
 	static json request(const std::string &text)
 	{
-		return {{"command", "lab.apply"}, {"source", "new"}, {"folder", "/labs"}, {"text", text}};
+		return {{"command", "lab.apply"},
+			{"source", "new"},
+			{"folder", "/labs"},
+			{"text", text}};
 	}
 	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
 	std::vector<std::string> apply(const std::string &text)
@@ -95,7 +99,8 @@ protected:
 	{
 		return world_->subnet_manager()->wait_for(
 			[&](const auto &status) {
-				return status.complete && status.subnet && status.subnet->end_ports.size() == end_ports;
+				return status.complete && status.subnet &&
+				       status.subnet->end_ports.size() == end_ports;
 			},
 			10s);
 	}
@@ -112,7 +117,8 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-// The same file changes nothing, said twice; a comment and the order of the hosts are no change either.
+// The same file changes nothing, said twice; a comment and the order of the hosts are no change
+// either.
 TEST_F(Apply, TheSameFileChangesNothing)
 {
 	const Host *const a = world_->hosts()[0].get();
@@ -121,16 +127,21 @@ TEST_F(Apply, TheSameFileChangesNothing)
 			  "[[host]]\nname = \"b\"\n[[host]]\nname = \"a\"\n"
 			  "[[link]]\nends = [\"s1\", \"b\"]\n[[link]]\nends = [\"a\", \"s1\"]\n"),
 		    IsEmpty());
-	EXPECT_EQ(world_->hosts()[1].get(), a) << "the card is the same one, and in the file's order";
+	EXPECT_EQ(world_->hosts()[1].get(), a)
+		<< "the card is the same one, and in the file's order";
 	ask({{"command", "link.down"}, {"link", "b"}});
-	EXPECT_THAT(apply(kPair), ElementsAre("~ link b/1-s1/2: state down -> up")) << "named the other way round before";
+	EXPECT_THAT(apply(kPair), ElementsAre("~ link b/1-s1/2: state down -> up"))
+		<< "named the other way round before";
 }
 
-// Endpoints have no socket and no machine, and the subnet manager finds them, as they come and go beside cards.
+// Endpoints have no socket and no machine, and the subnet manager finds them, as they come and go
+// beside cards.
 TEST_F(Apply, EndpointsComeAndGo)
 {
-	const std::string endpoint = "[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
-	ASSERT_TRUE(managed(2)) << "the cards have no machine, so that the manager's port and the switch's are all";
+	const std::string endpoint =
+		"[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
+	ASSERT_TRUE(managed(2))
+		<< "the cards have no machine, so that the manager's port and the switch's are all";
 	EXPECT_THAT(apply(kPair + endpoint), ElementsAre("+ host e", "+ link e/1-s1/4"));
 	EXPECT_TRUE(managed(3));
 	const auto hosts = shown()["hosts"];
@@ -143,13 +154,16 @@ TEST_F(Apply, EndpointsComeAndGo)
 	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["machines"], json::array());
 	apply(kPair);
 	EXPECT_TRUE(managed(2));
-	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "trusted = false", "boot = {cpus = 1}", "ethernet = \"lan\"",
-				"small_bars = true"})
-		EXPECT_THAT(refusal(kPair + ("[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n" + std::string(key) + "\n")),
-			    HasSubstr("there is no '")) << key;
+	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "trusted = false",
+				"boot = {cpus = 1}", "ethernet = \"lan\"", "small_bars = true"})
+		EXPECT_THAT(refusal(kPair + ("[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n" +
+					     std::string(key) + "\n")),
+			    HasSubstr("there is no '"))
+			<< key;
 }
 
-// Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep GUID, port and card.
+// Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep
+// GUID, port and card.
 TEST_F(Apply, NodesComeAndGo)
 {
 	const Host *const a = world_->hosts()[0].get();
@@ -175,17 +189,20 @@ ends = ["a", "s1"]
 [[link]]
 ends = ["b", "s1"]
 )";
-	EXPECT_THAT(apply(larger), ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
+	EXPECT_THAT(apply(larger),
+		    ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
 	ASSERT_EQ(world_->hosts().size(), 3u);
 	EXPECT_EQ(world_->hosts()[1].get(), a);
 	EXPECT_EQ(guid_of("b"), guid) << "though it is the third now";
 	EXPECT_NE(guid_of("c"), 0u);
 	EXPECT_TRUE(std::filesystem::is_socket(directory_ / "c.sock"));
 
-	EXPECT_THAT(apply(kPair), ElementsAre("- switch s0", "- host c", "- link c/1-s0/1", "- link s0/2-s1/4"));
+	EXPECT_THAT(apply(kPair),
+		    ElementsAre("- switch s0", "- host c", "- link c/1-s0/1", "- link s0/2-s1/4"));
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "c.sock"));
 	EXPECT_EQ(shown()["links"].size(), 3u);
-	EXPECT_THAT(apply(larger), ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
+	EXPECT_THAT(apply(larger),
+		    ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
 }
 
 // The manager stays where it is while there are other ports, and makes room when there are none.
@@ -193,12 +210,13 @@ TEST_F(Apply, TheManagerMakesRoom)
 {
 	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
 	for (const char *host : {"c", "d", "e", "f", "g"})
-		text += std::string("[[host]]\nname = \"") + host + "\"\n[[link]]\nends = [\"" + host + "\", \"s1\"]\n";
+		text += std::string("[[host]]\nname = \"") + host + "\"\n[[link]]\nends = [\"" +
+			host + "\", \"s1\"]\n";
 	apply(text);
 	EXPECT_EQ(shown()["switches"][0]["ports"][2]["link"], "sm/1-s1/3");
 	text += "[[host]]\nname = \"h\"\n[[link]]\nends = [\"h\", \"s1\"]\n";
-	EXPECT_THAT(apply(text),
-		    ElementsAre("+ host h", "- link sm/1-s1/3", "+ link h/1-s1/3", "+ link sm/1-s0/1"));
+	EXPECT_THAT(apply(text), ElementsAre("+ host h", "- link sm/1-s1/3", "+ link h/1-s1/3",
+					     "+ link sm/1-s0/1"));
 }
 
 // What the manager sees follows.
@@ -206,11 +224,13 @@ TEST_F(Apply, TheManagerFollows)
 {
 	// One switch and the manager: the hosts' machines are off, and so are their ports.
 	ASSERT_TRUE(managed(2));
-	apply(std::string(kPair) + "[[switch]]\nname = \"s2\"\n[[link]]\nends = [\"s1\", \"s2\"]\n");
+	apply(std::string(kPair) +
+	      "[[switch]]\nname = \"s2\"\n[[link]]\nends = [\"s1\", \"s2\"]\n");
 	EXPECT_TRUE(managed(3));
 	apply(kPair);
 	EXPECT_TRUE(managed(2));
-	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nlmc = 1\n"), ElementsAre(HasSubstr("~ subnet manager")));
+	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nlmc = 1\n"),
+		    ElementsAre(HasSubstr("~ subnet manager")));
 	EXPECT_TRUE(managed(2));
 	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nenabled = false\n"),
 		    ElementsAre(HasSubstr("- link sm/1"), "- subnet manager"));
@@ -233,7 +253,8 @@ TEST_F(Apply, LidsLastOverARestart)
 	world_.reset();
 	const auto before = lid_of_switch();
 	world_.reset();
-	std::ofstream(lab.sm.lids) << std::hex << std::uint64_t{lab.switches[0].guid} << std::dec << " 77 0\n";
+	std::ofstream(lab.sm.lids)
+		<< std::hex << std::uint64_t{lab.switches[0].guid} << std::dec << " 77 0\n";
 	EXPECT_EQ(lid_of_switch(), 77);
 	EXPECT_NE(before, 77);
 	world_.reset();
@@ -246,13 +267,15 @@ TEST_F(Apply, LinksChange)
 {
 	ask({{"command", "link.down"}, {"link", "b"}});
 	const std::string slow = std::string(kPair) + "delay = \"1ms\"\n";
-	EXPECT_THAT(apply(slow), ElementsAre("~ link b/1-s1/2: state down -> up, delay 0ms -> 1ms"));
+	EXPECT_THAT(apply(slow),
+		    ElementsAre("~ link b/1-s1/2: state down -> up, delay 0ms -> 1ms"));
 	EXPECT_THAT(apply(slow), IsEmpty());
 	EXPECT_EQ(shown()["links"][1]["settings"]["delay"], "1ms");
 	EXPECT_EQ(shown()["links"][1]["settings"]["state"], "up");
 }
 
-// A card that is to be another is replaced, and so it is said; a switch with other ports is, with its links.
+// A card that is to be another is replaced, and so it is said; a switch with other ports is, with
+// its links.
 TEST_F(Apply, ChangedNodesAreReplaced)
 {
 	const std::string text = kPair;
@@ -267,7 +290,8 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 
 	auto smaller = two_ports;
 	smaller.replace(smaller.find("ports = 8"), 9, "ports = 4");
-	EXPECT_THAT(apply(smaller), ElementsAre("~ switch s1: ports 8 -> 4; its links go down meanwhile"));
+	EXPECT_THAT(apply(smaller),
+		    ElementsAre("~ switch s1: ports 8 -> 4; its links go down meanwhile"));
 	EXPECT_EQ(shown()["switches"][0]["ports"].size(), 4u);
 	EXPECT_EQ(shown()["links"].size(), 3u);
 }
@@ -276,8 +300,9 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 TEST_F(Apply, TrustFollowsTheLink)
 {
 	const auto text = [](const char *port) {
-		return std::string("[[switch]]\nname = \"s1\"\nports = 8\n[[host]]\nname = \"a\"\ntrusted = false\n"
-				   "[[link]]\nends = [\"a\", \"s1/") +
+		return std::string(
+			       "[[switch]]\nname = \"s1\"\nports = 8\n[[host]]\nname = \"a\"\ntrusted = false\n"
+			       "[[link]]\nends = [\"a\", \"s1/") +
 		       port + "\"]\n";
 	};
 	apply(text("1"));
@@ -292,21 +317,24 @@ TEST_F(Apply, TrustFollowsTheLink)
 	EXPECT_TRUE(s1.restricts_management(5));
 }
 
-// A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only looked at.
+// A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only
+// looked at.
 TEST_F(Apply, WrongFilesChangeNothing)
 {
 	const json before = shown_without_states();
 	const std::string more = std::string(kPair) + "[[host]]\nname = \"c\"\n";
 	for (const std::string &wrong :
-	     {std::string("[[host"), more + "[[host]]\nname = \"c\"\n", more + "[[link]]\nends = [\"c\", \"nowhere\"]\n",
-	      more + "colour = \"red\"\n", more + "[[link]]\nends = [\"c\", \"s1/9\"]\n", std::string(5000, '[')}) {
+	     {std::string("[[host"), more + "[[host]]\nname = \"c\"\n",
+	      more + "[[link]]\nends = [\"c\", \"nowhere\"]\n", more + "colour = \"red\"\n",
+	      more + "[[link]]\nends = [\"c\", \"s1/9\"]\n", std::string(5000, '[')}) {
 		EXPECT_THAT(refusal(wrong), HasSubstr("new:"));
 		EXPECT_EQ(shown_without_states(), before) << wrong;
 	}
 	// What shows only when the card's socket is made, after much else has been done.
-	const std::string unreachable = "[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n"
-					"[[host]]\nname = \"c\"\nsocket = \"/no/such/folder/c.sock\"\n"
-					"[[link]]\nends = [\"b/2\", \"s2\"]\n[[link]]\nends = [\"c\", \"s2\"]\n";
+	const std::string unreachable =
+		"[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n"
+		"[[host]]\nname = \"c\"\nsocket = \"/no/such/folder/c.sock\"\n"
+		"[[link]]\nends = [\"b/2\", \"s2\"]\n[[link]]\nends = [\"c\", \"s2\"]\n";
 	EXPECT_FALSE(refusal(unreachable).empty());
 	EXPECT_EQ(shown_without_states(), before);
 	EXPECT_TRUE(managed(2)) << "and there is a manager again";
@@ -324,8 +352,10 @@ TEST_F(Apply, AppliesFollowEachOther)
 {
 	Loop loop("control");
 	const auto path = directory_ / "control.sock";
-	const auto one = request(std::string(kPair) + "[[host]]\nname = \"c\"\n[[link]]\nends = [\"c\", \"s1\"]\n");
-	const auto other = request("[[switch]]\nname = \"s2\"\n[[host]]\nname = \"a\"\n[[link]]\nends = [\"a\", \"s2\"]\n");
+	const auto one = request(std::string(kPair) +
+				 "[[host]]\nname = \"c\"\n[[link]]\nends = [\"c\", \"s1\"]\n");
+	const auto other = request(
+		"[[switch]]\nname = \"s2\"\n[[host]]\nname = \"a\"\n[[link]]\nends = [\"a\", \"s2\"]\n");
 	{
 		ControlServer server(loop, *world_, path, [] {});
 		std::atomic<unsigned> wrong{0};
@@ -338,7 +368,8 @@ TEST_F(Apply, AppliesFollowEachOther)
 				std::string got;
 				while (!got.ends_with('\n')) {
 					char buffer[4096];
-					const auto bytes = ::recv(socket.get(), buffer, sizeof(buffer), 0);
+					const auto bytes =
+						::recv(socket.get(), buffer, sizeof(buffer), 0);
 					if (bytes <= 0)
 						break;
 					got.append(buffer, static_cast<std::size_t>(bytes));

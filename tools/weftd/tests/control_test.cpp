@@ -151,7 +151,8 @@ TEST_F(Control, Counts)
 	EXPECT_EQ(cards["node1"]["commands"], 0);
 }
 
-// What is watched: the counters of linked ports by column, what is down, the manager; nothing of it grows but with the lab.
+// What is watched: the counters of linked ports by column, what is down, the manager; nothing of it
+// grows but with the lab.
 TEST_F(Control, SamplesWhatIsWatched)
 {
 	fabric::Counters::add(world_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
@@ -195,9 +196,15 @@ TEST_F(Control, ReadsTheLog)
 TEST_F(Control, CapturesNoMoreThanAsked)
 {
 	const auto file = directory_ / "small.pcap";
-	EXPECT_EQ(refusal({{"command", "capture.start"}, {"link", "sm"}, {"file", file.string()}, {"most_bytes", -1}}),
+	EXPECT_EQ(refusal({{"command", "capture.start"},
+			   {"link", "sm"},
+			   {"file", file.string()},
+			   {"most_bytes", -1}}),
 		  "'most_bytes' must be a number of at most 18446744073709551615");
-	result({{"command", "capture.start"}, {"link", "sm"}, {"file", file.string()}, {"most_bytes", 2000}});
+	result({{"command", "capture.start"},
+		{"link", "sm"},
+		{"file", file.string()},
+		{"most_bytes", 2000}});
 	const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
 	do {
 		result({{"command", "sm.sweep"}});
@@ -254,8 +261,9 @@ TEST_F(Control, ControlsTheSubnetManager)
 			  {"host", "node1"},
 			  {"fault", "cqe-owner"},
 			  {"count", -1}})["ok"]);
-	EXPECT_THAT(refusal({{"command", "card.fault"}, {"host", "node1"}, {"fault", "a-headache"}}),
-		    HasSubstr("srq-list, catastrophic"));
+	EXPECT_THAT(
+		refusal({{"command", "card.fault"}, {"host", "node1"}, {"fault", "a-headache"}}),
+		HasSubstr("srq-list, catastrophic"));
 	EXPECT_EQ(result({{"command", "card.fault"},
 			  {"host", "node1"},
 			  {"fault", "catastrophic"}})["catastrophic"],
@@ -283,11 +291,13 @@ TEST_F(Control, AnswersNonsense)
 	EXPECT_EQ(json::parse(session_->handle(std::string(100000, '[')))["ok"], false);
 }
 
-// A request has 8 levels below its own at the most: what is deeper is not looked at, still less sent back.
+// A request has 8 levels below its own at the most: what is deeper is not looked at, still less
+// sent back.
 TEST_F(Control, LevelsAreBounded)
 {
 	const auto answer = [&](std::size_t levels) {
-		return json::parse(session_->handle(R"({"command":"fly","id":)" + std::string(levels, '[') +
+		return json::parse(session_->handle(R"({"command":"fly","id":)" +
+						    std::string(levels, '[') +
 						    std::string(levels, ']') + "}"));
 	};
 	EXPECT_TRUE(answer(8).contains("id"));

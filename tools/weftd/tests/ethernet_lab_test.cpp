@@ -61,19 +61,32 @@ TEST(EthernetLab, FileNamesPlacesAndSettings)
 TEST(EthernetLab, WrongFilesAreRefusedWithTheLine)
 {
 	const std::string lan = "[[ethernet]]\nname = \"lan\"\n";
-	EXPECT_THAT(refusal_of("[[host]]\nname = \"a\"\nethernet = \"lan\"\n"), HasSubstr("file:3: there is no [[ethernet]] 'lan'"));
+	EXPECT_THAT(refusal_of("[[host]]\nname = \"a\"\nethernet = \"lan\"\n"),
+		    HasSubstr("file:3: there is no [[ethernet]] 'lan'"));
 	EXPECT_THAT(refusal_of(lan + lan), HasSubstr("file:3: the name 'lan' is given twice"));
-	EXPECT_THAT(refusal_of(lan + "[[switch]]\nname = \"lan\"\n"), HasSubstr("the name 'lan' is given twice"));
+	EXPECT_THAT(refusal_of(lan + "[[switch]]\nname = \"lan\"\n"),
+		    HasSubstr("the name 'lan' is given twice"));
 	EXPECT_THAT(refusal_of(lan + "ports = 3\n"), HasSubstr("there is no 'ports' here"));
-	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = 3\n"), HasSubstr("ethernet must be a string"));
-	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = { network = \"lan\", width = \"4x\" }\n"),
-		    HasSubstr("there is no 'width' here"));
-	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = { network = \"lan\", loss = 2 }\n"), HasSubstr("loss: "));
-	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = \"lan\"\n[[host]]\nname = \"b\"\nsocket = \"a-eth0.sock\"\n"),
-		    HasSubstr("the socket 'a-eth0.sock' is given twice"));
+	EXPECT_THAT(refusal_of(lan + "[[host]]\nname = \"a\"\nethernet = 3\n"),
+		    HasSubstr("ethernet must be a string"));
+	EXPECT_THAT(
+		refusal_of(
+			lan +
+			"[[host]]\nname = \"a\"\nethernet = { network = \"lan\", width = \"4x\" }\n"),
+		HasSubstr("there is no 'width' here"));
+	EXPECT_THAT(
+		refusal_of(lan +
+			   "[[host]]\nname = \"a\"\nethernet = { network = \"lan\", loss = 2 }\n"),
+		HasSubstr("loss: "));
+	EXPECT_THAT(
+		refusal_of(
+			lan +
+			"[[host]]\nname = \"a\"\nethernet = \"lan\"\n[[host]]\nname = \"b\"\nsocket = \"a-eth0.sock\"\n"),
+		HasSubstr("the socket 'a-eth0.sock' is given twice"));
 	std::string crowd = lan;
 	for (unsigned i = 0; i < 254; ++i)
-		crowd += "[[host]]\nname = \"h" + std::to_string(i) + "\"\nmodel = \"example\"\nethernet = \"lan\"\n";
+		crowd += "[[host]]\nname = \"h" + std::to_string(i) +
+			 "\"\nmodel = \"example\"\nethernet = \"lan\"\n";
 	EXPECT_EQ(refusal_of("[sm]\nenabled = false\n" + crowd), "");
 	EXPECT_THAT(refusal_of(crowd + "[[host]]\nname = \"last\"\nethernet = \"lan\"\n"),
 		    HasSubstr(":1021: Ethernet 'lan' has 254 places, and no more"));
@@ -83,7 +96,8 @@ class EthernetWorld : public ::testing::Test
 {
 protected:
 	EthernetWorld()
-	    : directory_(std::filesystem::temp_directory_path() / ("weft-lan-" + std::to_string(::getpid())))
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-lan-" + std::to_string(::getpid())))
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
@@ -104,10 +118,14 @@ protected:
 	}
 	json apply(const std::string &text)
 	{
-		const auto answer = ask({{"command", "lab.apply"}, {"source", "new"}, {"folder", "/labs"}, {"text", text}});
+		const auto answer = ask({{"command", "lab.apply"},
+					 {"source", "new"},
+					 {"folder", "/labs"},
+					 {"text", text}});
 		return answer.is_object() ? answer["changes"] : answer;
 	}
-	static std::string edited(std::string text, const std::string &what, const std::string &with)
+	static std::string edited(std::string text, const std::string &what,
+				  const std::string &with)
 	{
 		return text.replace(text.find(what), what.size(), with);
 	}
@@ -134,16 +152,22 @@ TEST_F(EthernetWorld, IsShownWithItsLinks)
 TEST_F(EthernetWorld, LinksAreChangedByName)
 {
 	for (const char *name : {"a/eth0", "lan/1", "a/eth0-lan/1"}) {
-		auto link = ask({{"command", "link.set"}, {"link", name}, {"settings", {{"delay", "1ms"}, {"state", "down"}}}});
+		auto link = ask({{"command", "link.set"},
+				 {"link", name},
+				 {"settings", {{"delay", "1ms"}, {"state", "down"}}}});
 		EXPECT_EQ(link["settings"]["delay"], "1ms");
 		EXPECT_EQ(link["up"], false);
 		link = ask({{"command", "link.up"}, {"link", name}});
 		EXPECT_EQ(link["up"], true);
-		EXPECT_EQ(ask({{"command", "fabric.show"}})["ethernet"]["links"][0]["settings"]["delay"], "1ms");
+		EXPECT_EQ(ask({{"command",
+				"fabric.show"}})["ethernet"]["links"][0]["settings"]["delay"],
+			  "1ms");
 		ask({{"command", "link.set"}, {"link", name}, {"settings", {{"delay", "0ms"}}}});
 	}
-	EXPECT_THAT(ask({{"command", "link.set"}, {"link", "a/eth0"}, {"settings", {{"width", "4x"}}}}).get<std::string>(),
-		    HasSubstr("an Ethernet link has no 'width'"));
+	EXPECT_THAT(
+		ask({{"command", "link.set"}, {"link", "a/eth0"}, {"settings", {{"width", "4x"}}}})
+			.get<std::string>(),
+		HasSubstr("an Ethernet link has no 'width'"));
 }
 
 TEST_F(EthernetWorld, CountsAndIsSampled)
@@ -160,42 +184,50 @@ TEST_F(EthernetWorld, AWholeEthernetIsCaptured)
 	const auto file = directory_ / "lan.pcapng";
 	EXPECT_THAT(ask({{"command", "capture.start"}, {"link", "lan"}, {"file", file}})["links"],
 		    ElementsAre("a/eth0-lan/1", "b/eth0-lan/2"));
-	EXPECT_THAT(ask({{"command", "capture.start"}, {"link", "a/eth0"}, {"file", file}}).get<std::string>(),
+	EXPECT_THAT(ask({{"command", "capture.start"}, {"link", "a/eth0"}, {"file", file}})
+			    .get<std::string>(),
 		    HasSubstr("captured already"));
 	EXPECT_EQ(ask({{"command", "capture.progress"}})["packets"], 0);
 	ask({{"command", "capture.stop"}});
-	EXPECT_FALSE(ask({{"command", "fabric.show"}})["ethernet"]["links"][0].contains("captured_packets"));
+	EXPECT_FALSE(ask({{"command", "fabric.show"}})["ethernet"]["links"][0].contains(
+		"captured_packets"));
 	EXPECT_GT(std::filesystem::file_size(file), 28u);
 }
 
 TEST_F(EthernetWorld, ChangesWhileItRuns)
 {
 	EXPECT_THAT(apply(kPair), IsEmpty());
-	EXPECT_THAT(apply(edited(kPair, "loss = \"1%\"", "loss = \"2%\"")), ElementsAre("~ b/eth0: loss 0.01 -> 0.02"));
+	EXPECT_THAT(apply(edited(kPair, "loss = \"1%\"", "loss = \"2%\"")),
+		    ElementsAre("~ b/eth0: loss 0.01 -> 0.02"));
 	const auto second = edited(kPair, "[[host]]", "[[ethernet]]\nname = \"more\"\n[[host]]");
 	EXPECT_THAT(apply(edited(second, "ethernet = \"lan\"", "ethernet = \"more\"")),
-		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan", "+ a/eth0 on Ethernet more",
-				"~ b/eth0: loss 0.02 -> 0.01"));
-	EXPECT_EQ(ask({{"command", "fabric.show"}})["ethernet"]["links"][0]["name"], "a/eth0-more/1");
+		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan",
+				"+ a/eth0 on Ethernet more", "~ b/eth0: loss 0.02 -> 0.01"));
+	EXPECT_EQ(ask({{"command", "fabric.show"}})["ethernet"]["links"][0]["name"],
+		  "a/eth0-more/1");
 	EXPECT_THAT(apply("[sm]\nenabled = false\n"),
-		    ElementsAre("- host a", "- host b", "- Ethernet lan", "- Ethernet more", "- a/eth0 on Ethernet more",
-				"- b/eth0 on Ethernet lan"));
+		    ElementsAre("- host a", "- host b", "- Ethernet lan", "- Ethernet more",
+				"- a/eth0 on Ethernet more", "- b/eth0 on Ethernet lan"));
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 }
 
-// The card's own, not a network device's beside it: without a socket, and gone and come with the card.
+// The card's own, not a network device's beside it: without a socket, and gone and come with the
+// card.
 TEST_F(EthernetWorld, ACardMayHaveThePlace)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"ammasso\"");
-	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan", "+ a/eth0 on Ethernet lan"));
+	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",
+						  "+ a/eth0 on Ethernet lan"));
 	auto place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
 	EXPECT_FALSE(place.contains("socket"));
 	EXPECT_EQ(place["machine"], true);
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 	EXPECT_THAT(apply(with_card), IsEmpty());
-	const auto elsewhere = edited(with_card, "[[host]]", "[[ethernet]]\nname = \"more\"\n[[host]]");
+	const auto elsewhere =
+		edited(with_card, "[[host]]", "[[ethernet]]\nname = \"more\"\n[[host]]");
 	EXPECT_THAT(apply(edited(elsewhere, "ethernet = \"lan\"", "ethernet = \"more\"")),
-		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan", "+ a/eth0 on Ethernet more"));
+		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan",
+				"+ a/eth0 on Ethernet more"));
 	EXPECT_EQ(ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["machine"], true);
 	apply(kPair);
 	place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
@@ -207,7 +239,9 @@ TEST_F(EthernetWorld, ACardMayHaveThePlace)
 TEST_F(EthernetWorld, GoesBackWhereASocketIsTaken)
 {
 	const UnixListener other(directory_ / "c-eth0.sock");
-	EXPECT_THAT(apply(std::string(kPair) + "[[host]]\nname = \"c\"\nethernet = \"lan\"\n").get<std::string>(), HasSubstr("c-eth0.sock"));
+	EXPECT_THAT(apply(std::string(kPair) + "[[host]]\nname = \"c\"\nethernet = \"lan\"\n")
+			    .get<std::string>(),
+		    HasSubstr("c-eth0.sock"));
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["hosts"].size(), 2u);
 	EXPECT_EQ(shown["ethernet"]["stations"].size(), 2u);

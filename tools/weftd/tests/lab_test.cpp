@@ -47,14 +47,16 @@ name = "b"
 ports = 2
 )";
 
-// What a host's machine is to be is passed on; its paths are relative to the file, and the name of a kernel is no path.
+// What a host's machine is to be is passed on; its paths are relative to the file, and the name of
+// a kernel is no path.
 TEST(Lab, SaysWhatMachinesBoot)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
-	std::ofstream(file) << kTwoNodes
-			    << "boot = { kernel = \"../linux\", modules = \"/lib\", initrd = \"a.cpio\", "
-			       "share = \"./out\", append = \"quiet\", memory = \"2G\", cpus = 4 }\n"
-			    << "[[host]]\nname = \"third\"\nboot = { kernel = \"stock\" }\n";
+	std::ofstream(file)
+		<< kTwoNodes
+		<< "boot = { kernel = \"../linux\", modules = \"/lib\", initrd = \"a.cpio\", "
+		   "share = \"./out\", append = \"quiet\", memory = \"2G\", cpus = 4 }\n"
+		<< "[[host]]\nname = \"third\"\nboot = { kernel = \"stock\" }\n";
 	const Lab lab = load_lab(file);
 	const auto folder = file.parent_path();
 	const LabBoot &boot = lab.hosts[1].boot;
@@ -68,8 +70,10 @@ TEST(Lab, SaysWhatMachinesBoot)
 	EXPECT_EQ(lab.hosts[2].boot.kernel, "stock");
 	EXPECT_FALSE(lab.hosts[0].boot.kernel);
 
-	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { cpus = 0 }\n"), HasSubstr("cpus must be 1 to 64"));
-	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { kernal = \"x\" }\n"), HasSubstr("there is no 'kernal' here"));
+	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { cpus = 0 }\n"),
+		    HasSubstr("cpus must be 1 to 64"));
+	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { kernal = \"x\" }\n"),
+		    HasSubstr("there is no 'kernal' here"));
 }
 
 // Who is not trusted is known to the manager by the GUIDs of all its ports.
@@ -91,7 +95,9 @@ TEST(Lab, AHostSaysHowItsMachineHasTheCard)
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::VfioUser);
 	EXPECT_EQ(lab.hosts[1].bus, LabBus::VhostUser);
-	EXPECT_EQ(parse_lab(std::string(kTwoNodes) + "bus = \"vfio-user\"\n", "lab.toml").hosts[1].bus,
+	EXPECT_EQ(parse_lab(std::string(kTwoNodes) + "bus = \"vfio-user\"\n", "lab.toml")
+			  .hosts[1]
+			  .bus,
 		  LabBus::VfioUser);
 }
 
@@ -99,8 +105,8 @@ TEST(Lab, AHostSaysHowItsMachineHasTheCard)
 TEST(Lab, AHostSaysWhatItsCardIs)
 {
 	const auto registers = [](const std::string &host) {
-		const Lab lab = parse_lab("[[host]]\nname = \"h\"\n" + host + "[sm]\nenabled = false\n",
-					  "lab.toml");
+		const Lab lab = parse_lab(
+			"[[host]]\nname = \"h\"\n" + host + "[sm]\nenabled = false\n", "lab.toml");
 		const LabHost &config = lab.hosts.at(0);
 		fabric::Fabric fabric(1);
 		std::vector<fabric::Port *> ports;
@@ -108,7 +114,8 @@ TEST(Lab, AHostSaysWhatItsCardIs)
 			ports.push_back(&fabric.add_port("h"));
 		Loop loop("h");
 		const auto card = config.model->make(
-			{config.name, config.guid, ports, nullptr, config.trusted, config.flags}, &loop);
+			{config.name, config.guid, ports, nullptr, config.trusted, config.flags},
+			&loop);
 		const PciDescription &description = card->function()->description();
 		return std::pair(description.vendor, description.bars[0].size);
 	};
@@ -200,7 +207,8 @@ TEST(Lab, DefaultGuidsEnd)
 	EXPECT_EQ(all.size(), 3 * DefaultGuids::kHosts);
 	EXPECT_EQ(*all.begin() >> 32, 0x0002c903u);
 	EXPECT_EQ(*all.rbegin() >> 32, 0x0002c904u);
-	for (const ib::Guid own : {ids.subnet_manager(), ids.switch_node(0), ids.switch_node(DefaultGuids::kSwitches - 1)})
+	for (const ib::Guid own : {ids.subnet_manager(), ids.switch_node(0),
+				   ids.switch_node(DefaultGuids::kSwitches - 1)})
 		EXPECT_FALSE(all.contains(own));
 	EXPECT_EQ(ids.switch_node(DefaultGuids::kSwitches - 1) - ids.switch_node(0),
 		  DefaultGuids::kSwitches - 1);
@@ -376,7 +384,8 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\npkye = 5", "lab.toml:3: ", "'pkye'"},
 		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
 		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
-		{"[[host]]\nname = \"h\"\nmodel = \"x\"", "lab.toml:3: ", "there is ammasso, connectx"},
+		{"[[host]]\nname = \"h\"\nmodel = \"x\"",
+		 "lab.toml:3: ", "there is ammasso, connectx"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nports = 1",
 		 "lab.toml:4: ", "ports must be 0 to 0"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nsmall_bars = true",

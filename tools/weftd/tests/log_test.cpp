@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the log says what each line is about, is one JSON object a line whatever a name holds, and that what is kept of it is
-// bounded.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Proves that the log says what each line is
+// about, is one JSON object a line whatever a name holds, and that what is kept of it is bounded.
 #include "weftd/log.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +29,8 @@ TEST(Log, part_is_the_card_or_the_first_word)
 
 TEST(Log, a_line_is_a_json_object)
 {
-	const std::chrono::system_clock::time_point time{std::chrono::microseconds(1'700'000'000'000'042)};
+	const std::chrono::system_clock::time_point time{
+		std::chrono::microseconds(1'700'000'000'000'042)};
 	const std::string text = "link \"a\"\n\xff/1: up";
 	spdlog::memory_buf_t out;
 	JsonFormatter().clone()->format({time, {}, "weftd", spdlog::level::warn, text}, out);
@@ -66,7 +66,9 @@ TEST(Log, rate_is_bounded)
 {
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();
-	spdlog::logger log("weftd", std::make_shared<pci::RatedSink>(time, "weftd", std::vector<spdlog::sink_ptr>{history}, 10));
+	spdlog::logger log("weftd",
+			   std::make_shared<pci::RatedSink>(
+				   time, "weftd", std::vector<spdlog::sink_ptr>{history}, 10));
 	for (unsigned i = 0; i < 1000; ++i)
 		log.info("again");
 	EXPECT_EQ(history->last(), 10u);

@@ -32,12 +32,16 @@ inline ib_gid gid_of(const Host &host)
 
 /* Two hosts that the administrator knows the ways between. */
 struct Subnet : Pair {
-	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT, soft_notify notify = SOFT_NOTIFY_FIRES) : Pair(notify, context)
+	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT,
+			soft_notify notify = SOFT_NOTIFY_FIRES)
+	    : Pair(notify, context)
 	{
 		administrator.describe_context = this;
 		administrator.describe = [](void *context, ib::PathRecord &record) {
 			auto &subnet = *static_cast<Subnet *>(context);
-			const auto lid = [&](const ib_gid &gid) -> u16 { return gid == gid_of(subnet.a) ? 2 : 77; };
+			const auto lid = [&](const ib_gid &gid) -> u16 {
+				return gid == gid_of(subnet.a) ? 2 : 77;
+			};
 			sa_path_rec path{};
 			ib_sa_unpack_path(&record, &path);
 			sa_path_set_dlid(&path, lid(path.dgid));
@@ -107,7 +111,8 @@ private:
 	{
 		auto &self = *static_cast<Asker *>(id->context);
 		if (event->event == IB_CM_REP_RECEIVED)
-			self.outcome_.store_release(ib_send_cm_rtu(id, nullptr, 0) ? never_sent : agreed);
+			self.outcome_.store_release(ib_send_cm_rtu(id, nullptr, 0) ? never_sent
+										   : agreed);
 		else if (event->event == IB_CM_REJ_RECEIVED)
 			self.outcome_.store_release(event->param.rej_rcvd.reason);
 		return 0;

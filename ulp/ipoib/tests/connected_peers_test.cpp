@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode and its worst company: peers that agree and do not receive, answer nothing, or ask for too much; and moments in which something comes too early.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Connected mode and its worst company: peers
+// that agree and do not receive, answer nothing, or ask for too much; and moments in which
+// something comes too early.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;
@@ -13,9 +14,9 @@ class Taker
 {
 public:
 	enum class Answer : u8 {
-		none,	/* never */
+		none,   /* never */
 		nobody, /* a QP that is not there */
-		deaf,	/* a QP that has no buffer, and asks to be waited for for ever */
+		deaf,   /* a QP that has no buffer, and asks to be waited for for ever */
 	};
 
 	Taker(const Subnet &subnet, u32 qpn, Answer answer) : subnet_(subnet), answer_(answer)
@@ -36,7 +37,8 @@ public:
 		if (rdma::is_err(qp_))
 			return;
 		listener_ = ib_create_cm_id(subnet.b.device(), on_event, this);
-		ok_ = !rdma::is_err(listener_) && ib_cm_listen(listener_, connection_service(qpn), 0) == 0;
+		ok_ = !rdma::is_err(listener_) &&
+		      ib_cm_listen(listener_, connection_service(qpn), 0) == 0;
 	}
 	~Taker()
 	{
@@ -56,7 +58,10 @@ public:
 
 	bool ok() const { return ok_; }
 	/* A packet from the first host. */
-	bool send(unsigned length) const { return kern_kunit_netdev_send(subnet_.a.dev(), &address_, type_ipv4, length) == 0; }
+	bool send(unsigned length) const
+	{
+		return kern_kunit_netdev_send(subnet_.a.dev(), &address_, type_ipv4, length) == 0;
+	}
 
 private:
 	int accept(ib_cm_id *id, const ib_cm_req_event_param &req)
@@ -81,7 +86,10 @@ private:
 	}
 	static int on_event(ib_cm_id *id, const ib_cm_event *event)
 	{
-		return event->event == IB_CM_REQ_RECEIVED ? static_cast<Taker *>(id->context)->accept(id, event->param.req_rcvd) : 0;
+		return event->event == IB_CM_REQ_RECEIVED
+			       ? static_cast<Taker *>(id->context)
+					 ->accept(id, event->param.req_rcvd)
+			       : 0;
 	}
 
 	const Subnet &subnet_;
@@ -102,7 +110,10 @@ u64 lost(const Subnet &subnet)
 	return stats.tx_errors + stats.tx_dropped;
 }
 
-/* Who agrees and then does not receive is not connected to again and again; and the way there is asked for again. */
+/*
+ * Who agrees and then does not receive is not connected to again and again; and the way there is
+ * asked for again.
+ */
 void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
 {
 	Subnet subnet;
@@ -110,7 +121,8 @@ void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
 	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	Taker taker(subnet, 0x777, Taker::Answer::nobody);
 	ASSERT_TRUE(taker.ok());
-	const u64 made = subnet.a.counter("connections_made"), asked = subnet.a.counter("path_queries");
+	const u64 made = subnet.a.counter("connections_made"),
+		  asked = subnet.a.counter("path_queries");
 	for (unsigned round = 0; round < 20; round++) {
 		const u64 before = lost(subnet);
 		ASSERT_TRUE(taker.send(60'000));
@@ -146,7 +158,8 @@ void ipoib_05_packets_that_wait_are_bounded(Test &test)
 	kern::Owned<Taker> takers[peers];
 	u32 qpn = 0x777;
 	for (kern::Owned<Taker> &taker : takers) {
-		auto made = kern::make<Taker>(kern::Gfp::kernel, subnet, qpn++, Taker::Answer::none);
+		auto made =
+			kern::make<Taker>(kern::Gfp::kernel, subnet, qpn++, Taker::Answer::none);
 		ASSERT_OK(made);
 		taker = made.take();
 		ASSERT_TRUE(taker->ok());
@@ -179,7 +192,8 @@ void ipoib_02_long_packets_in_datagram_mode(Test &test)
 	ASSERT_TRUE(subnet.a.runs());
 	const kern_net_stats before = subnet.a.stats();
 	ASSERT_TRUE(subnet.a.send(subnet.b, 60'000));
-	EXPECT_TRUE(eventually([&] { return lost(subnet) == before.tx_errors + before.tx_dropped + 1; }));
+	EXPECT_TRUE(eventually(
+		[&] { return lost(subnet) == before.tx_errors + before.tx_dropped + 1; }));
 	EXPECT_EQ(subnet.a.stats().tx_errors, before.tx_errors);
 	EXPECT_TRUE(subnet.a.reaches(subnet.b));
 }
@@ -283,7 +297,11 @@ void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there), KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
-	    KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded), KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
-	    KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again), KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
-	    KUNIT_CASE(ipoib_05_connections_go_on_while_others_end), KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));
+CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there),
+	   KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
+	   KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded),
+	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
+	   KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again),
+	   KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
+	   KUNIT_CASE(ipoib_05_connections_go_on_while_others_end),
+	   KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));

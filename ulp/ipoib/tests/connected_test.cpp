@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode: packets of any size between two interfaces, and what is done where there is no connection to be had.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Connected mode: packets of any size between
+// two interfaces, and what is done where there is no connection to be had.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;
@@ -15,14 +15,18 @@ void ipoib_01_packets_of_all_sizes(Test &test)
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), connected_mtu);
-	for (const auto &[from, to] : {std::pair{&subnet.a, &subnet.b}, std::pair{&subnet.b, &subnet.a}}) {
+	for (const auto &[from, to] :
+	     {std::pair{&subnet.a, &subnet.b}, std::pair{&subnet.b, &subnet.a}}) {
 		EXPECT_TRUE(from->reaches(*to, 60'000));
-		for (const unsigned length : {60u, 250u, 2044u, 2045u, 8188u, 8189u, 30'000u, connected_mtu}) {
+		for (const unsigned length :
+		     {60u, 250u, 2044u, 2045u, 8188u, 8189u, 30'000u, connected_mtu}) {
 			const u64 before = to->stats().rx_bytes;
 			constexpr unsigned count = 20;
 			for (unsigned i = 0; i < count; i++)
 				EXPECT_TRUE(from->send(*to, length));
-			EXPECT_TRUE(eventually([&] { return to->stats().rx_bytes >= before + u64{count} * length; }));
+			EXPECT_TRUE(eventually([&] {
+				return to->stats().rx_bytes >= before + u64{count} * length;
+			}));
 		}
 		EXPECT_EQ(from->counter("connections_made"), 1u);
 		EXPECT_EQ(to->counter("connections_accepted"), 1u);
@@ -30,7 +34,10 @@ void ipoib_01_packets_of_all_sizes(Test &test)
 	}
 }
 
-/* Messages whose completions come after the last poll and before the arm: all are received, on hardware that raises no event for them. */
+/*
+ * Messages whose completions come after the last poll and before the arm: all are received, on
+ * hardware that raises no event for them.
+ */
 void notify_09_a_message_into_the_window(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
@@ -45,11 +52,16 @@ void notify_09_a_message_into_the_window(Test &test)
 		const unsigned count = 1 + random.below(8);
 		for (unsigned i = 0; i < count; i++)
 			EXPECT_TRUE(subnet.a.send(subnet.b, length));
-		ASSERT_TRUE(eventually([&] { return subnet.b.stats().rx_bytes >= received + u64{count} * length; }));
+		ASSERT_TRUE(eventually([&] {
+			return subnet.b.stats().rx_bytes >= received + u64{count} * length;
+		}));
 	}
 }
 
-/* To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and its sender is told. */
+/*
+ * To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and
+ * its sender is told.
+ */
 void ipoib_02_a_peer_that_takes_no_connections(Test &test)
 {
 	Subnet subnet;
@@ -59,7 +71,8 @@ void ipoib_02_a_peer_that_takes_no_connections(Test &test)
 	EXPECT_TRUE(subnet.a.send(subnet.b, 60'000));
 	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_dropped == dropped + 1; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 2044));
-	EXPECT_EQ(subnet.a.counter("connections_made") + subnet.a.counter("connections_failed"), 0u);
+	EXPECT_EQ(subnet.a.counter("connections_made") + subnet.a.counter("connections_failed"),
+		  0u);
 	EXPECT_EQ(subnet.b.counter("connected_rx"), 0u);
 
 	/* One who says that it takes them, and refuses. */
@@ -113,27 +126,36 @@ void ipoib_04_idle_connections_are_ended(Test &test)
 	EXPECT_TRUE(eventually([&] { return passive.size() == 0; }));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	ASSERT_TRUE(eventually([&] { return passive.size() == 1; }));
-	/* A destination that is not sent to is forgotten after four rounds, and with it goes the connection. */
+	/*
+	 * A destination that is not sent to is forgotten after four rounds, and with it goes the
+	 * connection.
+	 */
 	for (unsigned round = 0; round < 6; round++)
 		TimePasses::on(subnet.a.interface());
 	EXPECT_TRUE(eventually([&] { return passive.size() == 0; }));
 }
 
-/* A REQ is believed nothing, and one peer's are bounded; both are answered, and neither is in others' way. */
+/*
+ * A REQ is believed nothing, and one peer's are bounded; both are answered, and neither is in
+ * others' way.
+ */
 void ipoib_05_requests_are_bounded(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
-	const ConnectionData nobody{.qpn = 0u, .receive_bytes = connected_bytes}, group{.qpn = ib::qpn_multicast, .receive_bytes = connected_bytes},
-		narrow{.qpn = 0x123u, .receive_bytes = 71u}, good{.qpn = 0x123u, .receive_bytes = connected_bytes};
+	const ConnectionData nobody{.qpn = 0u, .receive_bytes = connected_bytes},
+		group{.qpn = ib::qpn_multicast, .receive_bytes = connected_bytes},
+		narrow{.qpn = 0x123u, .receive_bytes = 71u},
+		good{.qpn = 0x123u, .receive_bytes = connected_bytes};
 	for (const ConnectionData *bad : {&nobody, &group, &narrow})
 		EXPECT_EQ(Asker(subnet, bad, sizeof(*bad)).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
 	EXPECT_EQ(Asker(subnet, nullptr, 0).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
 	/* The byte above the QP number is reserved, and so whatever a peer has there. */
 	const ConnectionData reserved{.qpn = 0xff00'0123u, .receive_bytes = connected_bytes};
 	EXPECT_EQ(Asker(subnet, &reserved, sizeof(reserved)).outcome(), Asker::agreed);
-	EXPECT_TRUE(eventually([&] { return subnet.b.interface().connected().passive().size() == 1; }));
+	EXPECT_TRUE(
+		eventually([&] { return subnet.b.interface().connected().passive().size() == 1; }));
 
 	/* The host's own is one of them. */
 	kern::Owned<Asker> askers[PassiveConnections::of_peer_max - 1];
@@ -161,7 +183,8 @@ void ipoib_06_a_mode_is_had_or_not(Test &test)
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_TRUE(subnet.begin(Mode::datagram, Mode::connected));
 	const unsigned mtu = kern_netdev_mtu(subnet.a.dev());
-	for (const soft_method method : {SOFT_CREATE_CQ, SOFT_CREATE_SRQ, SOFT_POST_SRQ_RECV, SOFT_MODIFY_QP}) {
+	for (const soft_method method :
+	     {SOFT_CREATE_CQ, SOFT_CREATE_SRQ, SOFT_POST_SRQ_RECV, SOFT_MODIFY_QP}) {
 		bool failed = true;
 		for (unsigned nth = 1; failed && nth < 20; nth++) {
 			int status;
@@ -190,8 +213,12 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	for (const Host *host : {&subnet.a, &subnet.b}) {
-		/* Of the one who asks RTR and RTS come with the answer, and what fails then is refused; the other one refuses the request. */
-		for (const auto &[method, calls] : {std::pair{SOFT_CREATE_QP, 1u}, std::pair{SOFT_MODIFY_QP, 3u}}) {
+		/*
+		 * Of the one who asks RTR and RTS come with the answer, and what fails then is
+		 * refused; the other one refuses the request.
+		 */
+		for (const auto &[method, calls] :
+		     {std::pair{SOFT_CREATE_QP, 1u}, std::pair{SOFT_MODIFY_QP, 3u}}) {
 			for (unsigned nth = 1; nth <= calls; nth++) {
 				/* The first packet makes a connection. */
 				subnet.a.down();
@@ -201,7 +228,10 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 				{
 					FailNth fault(host->device(), method, nth);
 					(void)subnet.a.send(subnet.b, 60'000);
-					EXPECT_TRUE(eventually([&] { return subnet.a.counter("connections_failed") == failed + 1; }));
+					EXPECT_TRUE(eventually([&] {
+						return subnet.a.counter("connections_failed") ==
+						       failed + 1;
+					}));
 				}
 				EXPECT_TRUE(subnet.a.reaches(subnet.b, 1'000));
 			}
@@ -229,6 +259,11 @@ void ipoib_06_a_device_goes_in_connected_mode(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes), KUNIT_CASE(notify_09_a_message_into_the_window), KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
-	    KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again), KUNIT_CASE(ipoib_04_idle_connections_are_ended), KUNIT_CASE(ipoib_05_requests_are_bounded),
-	    KUNIT_CASE(ipoib_06_a_mode_is_had_or_not), KUNIT_CASE(ipoib_02_connecting_fails_at_any_command), KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));
+CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes),
+	   KUNIT_CASE(notify_09_a_message_into_the_window),
+	   KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
+	   KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again),
+	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
+	   KUNIT_CASE(ipoib_05_requests_are_bounded), KUNIT_CASE(ipoib_06_a_mode_is_had_or_not),
+	   KUNIT_CASE(ipoib_02_connecting_fails_at_any_command),
+	   KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What an interface owes the midlayer: it asks again where an arm says so, and ends no address handle that a request still names.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What an interface owes the midlayer: it
+// asks again where an arm says so, and ends no address handle that a request still names.
 #include <kern/rcu.hpp>
 #include "fixture.hpp"
 
@@ -17,12 +17,17 @@ struct TimePasses {
 namespace
 {
 
-/* Bursts whose completions come after the last poll and before the arm: all are received, and all that was sent is given back. */
+/*
+ * Bursts whose completions come after the last poll and before the arm: all are received, and all
+ * that was sent is given back.
+ */
 void notify_09_a_burst_into_the_window(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
-		/* An event is heard a while after it was raised, so that there is a window at all. */
+		/*
+		 * An event is heard a while after it was raised, so that there is a window at all.
+		 */
 		Pair pair(notify, SOFT_TASK);
 		ASSERT_TRUE(pair.ok());
 		ASSERT_TRUE(pair.begin());
@@ -33,9 +38,17 @@ void notify_09_a_burst_into_the_window(Test &test)
 			const unsigned count = 1 + random.below(8);
 			for (unsigned i = 0; i < count; i++)
 				EXPECT_TRUE(pair.a.send(pair.b, length));
-			ASSERT_TRUE(eventually([&] { return pair.b.stats().rx_bytes >= received + u64{count} * length; }));
-			/* The device copies nothing into its requests, so that each doorbell's last one completes visibly. */
-			ASSERT_TRUE(eventually([&] { return pair.a.counter("tx_completions") == pair.a.counter("tx_doorbells"); }));
+			ASSERT_TRUE(eventually([&] {
+				return pair.b.stats().rx_bytes >= received + u64{count} * length;
+			}));
+			/*
+			 * The device copies nothing into its requests, so that each doorbell's last
+			 * one completes visibly.
+			 */
+			ASSERT_TRUE(eventually([&] {
+				return pair.a.counter("tx_completions") ==
+				       pair.a.counter("tx_doorbells");
+			}));
 		}
 		/* Such hardware has told them so, again and again. */
 		if (notify == SOFT_NOTIFY_REPORTS) {
@@ -47,7 +60,10 @@ void notify_09_a_burst_into_the_window(Test &test)
 
 constexpr unsigned some = 8;
 
-/* An interface that forgets where its packets go, for its addresses are void, does not end what those on their way go by. */
+/*
+ * An interface that forgets where its packets go, for its addresses are void, does not end what
+ * those on their way go by.
+ */
 void an_address_outlives_what_is_sent_by_it(Test &test)
 {
 	Pair pair;
@@ -84,7 +100,9 @@ void addresses_end_when_the_queues_are_empty(Test &test)
 		for (unsigned i = 0; i < some; i++)
 			EXPECT_TRUE(pair.a.send(pair.b));
 		/* What waits for readers has its turn before the QPs are told to flush. */
-		soft_interpose(pair.a.device(), SOFT_MODIFY_QP, [](void *) { kern::rcu::barrier(); }, nullptr);
+		soft_interpose(
+			pair.a.device(), SOFT_MODIFY_QP, [](void *) { kern::rcu::barrier(); },
+			nullptr);
 		pair.a.down();
 		soft_interpose(pair.a.device(), SOFT_MODIFY_QP, nullptr, nullptr);
 		EXPECT_EQ(soft_addresses_lost(pair.a.device()), 0ul);
@@ -93,7 +111,10 @@ void addresses_end_when_the_queues_are_empty(Test &test)
 	}
 }
 
-/* A group that somebody sends to is kept as long as somebody does; then it is left, as is its destination. */
+/*
+ * A group that somebody sends to is kept as long as somebody does; then it is left, as is its
+ * destination.
+ */
 void a_group_that_nobody_sends_to_is_left(Test &test)
 {
 	constexpr unsigned rounds = 8;
@@ -103,7 +124,8 @@ void a_group_that_nobody_sends_to_is_left(Test &test)
 	HardwareAddress group = pair.a.interface().broadcast();
 	group.gid.raw[15] ^= 1;
 	const auto send = [&] {
-		return kern_kunit_netdev_send(pair.a.dev(), reinterpret_cast<const u8 *>(&group), type_ipv4, 100) == 0;
+		return kern_kunit_netdev_send(pair.a.dev(), reinterpret_cast<const u8 *>(&group),
+					      type_ipv4, 100) == 0;
 	};
 	const unsigned joins = pair.administrator.joins.load_relaxed();
 	EXPECT_TRUE(send());
@@ -125,5 +147,7 @@ void a_group_that_nobody_sends_to_is_left(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_contract, KUNIT_CASE(notify_09_a_burst_into_the_window), KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
-	    KUNIT_CASE(addresses_end_when_the_queues_are_empty), KUNIT_CASE(a_group_that_nobody_sends_to_is_left));
+SOFT_SUITES(ipoib_contract, KUNIT_CASE(notify_09_a_burst_into_the_window),
+	    KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
+	    KUNIT_CASE(addresses_end_when_the_queues_are_empty),
+	    KUNIT_CASE(a_group_that_nobody_sends_to_is_left));

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of interfaces share: hosts with a software device and an interface on it, and an administrator of their subnet.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of interfaces share: hosts
+// with a software device and an interface on it, and an administrator of their subnet.
 #pragma once
 #include <kern/netdev.hpp>
 #include "../../../core/mgmt/tests/sa_fixture.hpp"
@@ -39,8 +39,13 @@ private:
 class Host
 {
 public:
-	explicit Host(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
-	    : device_({.vectors = 4, .notify = notify, .context = context, .lid = lid, .dma_device = dma_.native()})
+	explicit Host(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES,
+		      soft_context context = SOFT_HARD_INTERRUPT)
+	    : device_({.vectors = 4,
+		       .notify = notify,
+		       .context = context,
+		       .lid = lid,
+		       .dma_device = dma_.native()})
 	{
 		if (!dma_.native() || !device_.ok())
 			return;
@@ -98,7 +103,10 @@ public:
 	{
 		return kern_kunit_netdev_send(dev(), to.address(), type_ipv4, length) == 0;
 	}
-	/* Sends until something arrives; one at a time, for what still is on its way would be taken for what a test sends next. */
+	/*
+	 * Sends until something arrives; one at a time, for what still is on its way would be taken
+	 * for what a test sends next.
+	 */
 	bool reaches(const Host &to, unsigned length = 1000) const
 	{
 		const u64 before = to.stats().rx_packets;
@@ -141,20 +149,28 @@ struct Pair {
 	mad_fixture::Administrator administrator{node};
 	Host a, b;
 
-	explicit Pair(soft_notify notify = SOFT_NOTIFY_FIRES, soft_context context = SOFT_HARD_INTERRUPT)
+	explicit Pair(soft_notify notify = SOFT_NOTIFY_FIRES,
+		      soft_context context = SOFT_HARD_INTERRUPT)
 	    : a(2, notify, context), b(77, notify, context)
 	{
 	}
-	bool ok() const { return module.ok() && node.ok() && administrator.ok() && a.ok() && b.ok(); }
+	bool ok() const
+	{
+		return module.ok() && node.ok() && administrator.ok() && a.ok() && b.ok();
+	}
 	/* Both run, and packets get through. */
-	bool begin() const { return a.up() == 0 && b.up() == 0 && a.runs() && b.runs() && a.reaches(b); }
+	bool begin() const
+	{
+		return a.up() == 0 && b.up() == 0 && a.runs() && b.runs() && a.reaches(b);
+	}
 };
 
 /* Has the nth call of a method fail, from now on, once. */
 class FailNth
 {
 public:
-	FailNth(ib_device *device, soft_method method, unsigned nth) : device_(device), method_(method), left_(static_cast<int>(nth))
+	FailNth(ib_device *device, soft_method method, unsigned nth)
+	    : device_(device), method_(method), left_(static_cast<int>(nth))
 	{
 		soft_interpose(
 			device, method,
@@ -180,7 +196,10 @@ private:
 	kern::Atomic<int> left_;
 };
 
-/* Completions of both hosts come in the window between a poll and an arm, for as long as this lives. */
+/*
+ * Completions of both hosts come in the window between a poll and an arm, for as long as this
+ * lives.
+ */
 class InTheWindow
 {
 public:

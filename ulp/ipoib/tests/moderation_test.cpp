@@ -11,7 +11,10 @@ namespace
 constexpr u64 ms = 1'000'000;
 constexpr u32 top = Moderator::level_count - 1;
 
-/* An interval of traffic whose events gather as many completions as the level lets them, at the same rate whatever the level. */
+/*
+ * An interval of traffic whose events gather as many completions as the level lets them, at the
+ * same rate whatever the level.
+ */
 u32 gathers(Moderator &moderator)
 {
 	const u64 completions_an_event = 4u << moderator.level();
@@ -92,15 +95,17 @@ void any_numbers_give_a_level(kern::kunit::Test &test)
 	Moderator moderator;
 	kern::SeededRandom random(test.seed());
 	for (unsigned i = 0; i < 10'000; i++)
-		ASSERT_LT(moderator.interval(random.below(200'000'000), random.below(1000), random.below(100'000),
-					     random.next() >> 24),
+		ASSERT_LT(moderator.interval(random.below(200'000'000), random.below(1000),
+					     random.below(100'000), random.next() >> 24),
 			  Moderator::level_count);
 	EXPECT_LT(moderator.interval(0, 0, 0, 0), Moderator::level_count);
 }
 
 } // namespace
 
-KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(a_stream_is_gathered), KUNIT_CASE(questions_and_answers_are_not_delayed),
-	    KUNIT_CASE(the_delay_ends_with_the_stream), KUNIT_CASE(a_delay_that_costs_throughput_is_given_up),
+KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(a_stream_is_gathered),
+	    KUNIT_CASE(questions_and_answers_are_not_delayed),
+	    KUNIT_CASE(the_delay_ends_with_the_stream),
+	    KUNIT_CASE(a_delay_that_costs_throughput_is_given_up),
 	    KUNIT_CASE(a_delay_for_nothing_is_given_up), KUNIT_CASE(thin_traffic_begins_anew),
 	    KUNIT_CASE(any_numbers_give_a_level));

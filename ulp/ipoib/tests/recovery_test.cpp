@@ -10,7 +10,10 @@ using namespace ipoib::fixture;
 namespace
 {
 
-/* Packets of all sizes get through: the whole data path, on a device that reads memory by what was mapped. */
+/*
+ * Packets of all sizes get through: the whole data path, on a device that reads memory by what was
+ * mapped.
+ */
 void packets_get_through(Test &test)
 {
 	Pair pair;
@@ -24,13 +27,17 @@ void packets_get_through(Test &test)
 		/* By bytes, too: the stack sends packets of its own, which are small. */
 		EXPECT_TRUE(eventually([&] {
 			const kern_net_stats now = pair.b.stats();
-			return now.rx_packets >= before.rx_packets + count && now.rx_bytes >= before.rx_bytes + u64{count} * length;
+			return now.rx_packets >= before.rx_packets + count &&
+			       now.rx_bytes >= before.rx_bytes + u64{count} * length;
 		}));
 	}
 	EXPECT_EQ(pair.b.stats().rx_errors, 0u);
 }
 
-/* When unregistration returns, rtnl lock held, nothing of the device's is in use any more, whoever still refers to the interface. */
+/*
+ * When unregistration returns, rtnl lock held, nothing of the device's is in use any more, whoever
+ * still refers to the interface.
+ */
 void verbs_objects_end_with_the_registration(Test &test)
 {
 	Pair pair;
@@ -77,7 +84,10 @@ void counters_outlive_rings(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
-/* Rings that cannot be had, and then not even the former ones: the interface says what it would have, and has it when it is opened. */
+/*
+ * Rings that cannot be had, and then not even the former ones: the interface says what it would
+ * have, and has it when it is opened.
+ */
 void an_interface_outlives_rings_that_cannot_be_had(Test &test)
 {
 	Pair pair;
@@ -104,7 +114,10 @@ void an_interface_outlives_rings_that_cannot_be_had(Test &test)
 	EXPECT_TRUE(pair.begin());
 }
 
-/* A receiver without memory drops, but keeps its buffers; one whose QP refused them all gets them back. */
+/*
+ * A receiver without memory drops, but keeps its buffers; one whose QP refused them all gets them
+ * back.
+ */
 void mgmt_12_a_receiver_never_starves(Test &test)
 {
 	Pair pair;
@@ -145,7 +158,8 @@ ib_qp_state state_of(const Host &host)
 	kern::RtnlGuard rtnl;
 	ib_qp_attr attr{};
 	ib_qp_init_attr init;
-	return ib_query_qp(host.interface().qp(), &attr, IB_QP_STATE, &init) ? IB_QPS_ERR : attr.qp_state;
+	return ib_query_qp(host.interface().qp(), &attr, IB_QP_STATE, &init) ? IB_QPS_ERR
+									     : attr.qp_state;
 }
 
 /* A QP that is in error, and completes all that it had: the interface brings it back. */
@@ -161,7 +175,10 @@ void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
 		const u64 flushed_sends = pair.b.stats().tx_errors;
 		ASSERT_EQ(ib_modify_qp(pair.b.interface().qp(), &attr, IB_QP_STATE), 0);
 		ASSERT_TRUE(eventually([&] { return state_of(pair.b) == IB_QPS_RTS; }));
-		/* A send that comes back flushed tells of it, too, and the stack sends now and then. */
+		/*
+		 * A send that comes back flushed tells of it, too, and the stack sends now and
+		 * then.
+		 */
 		by_receives += pair.b.stats().tx_errors == flushed_sends;
 		EXPECT_TRUE(pair.a.reaches(pair.b));
 	}
@@ -169,12 +186,15 @@ void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
 }
 
 /*
- * A send that fails stops its queue alone (SQE, IBA 10.3.1.6): one command sets that going again, and what waited behind the
- * request comes back.
+ * A send that fails stops its queue alone (SQE, IBA 10.3.1.6): one command sets that going again,
+ * and what waited behind the request comes back.
  */
 void a_send_queue_that_was_stopped_goes_on(Test &test)
 {
-	/* For any datagram: it is the stack that keeps to the MTU, and whoever talks to the interface past it need not. */
+	/*
+	 * For any datagram: it is the stack that keeps to the MTU, and whoever talks to the
+	 * interface past it need not.
+	 */
 	constexpr unsigned too_long = 5000, behind = 4;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -188,8 +208,10 @@ void a_send_queue_that_was_stopped_goes_on(Test &test)
 		for (unsigned i = 0; i < behind; i++)
 			EXPECT_TRUE(pair.a.send(pair.b));
 		soft_hold_datagrams(device, false);
-		EXPECT_TRUE(eventually([&] { return soft_calls(device, SOFT_MODIFY_QP) > before; }));
-		EXPECT_TRUE(eventually([&] { return pair.a.stats().tx_errors >= errors + 1 + behind; }));
+		EXPECT_TRUE(
+			eventually([&] { return soft_calls(device, SOFT_MODIFY_QP) > before; }));
+		EXPECT_TRUE(eventually(
+			[&] { return pair.a.stats().tx_errors >= errors + 1 + behind; }));
 		{
 			kern::RtnlGuard rtnl;
 		}
@@ -216,17 +238,22 @@ void a_sending_qp_in_error_is_brought_back(Test &test)
 		kern::RtnlGuard rtnl;
 		ib_qp_attr attr{};
 		ib_qp_init_attr init;
-		return ib_query_qp(pair.a.interface().qp(sender), &attr, IB_QP_STATE, &init) ? IB_QPS_RESET : attr.qp_state;
+		return ib_query_qp(pair.a.interface().qp(sender), &attr, IB_QP_STATE, &init)
+			       ? IB_QPS_RESET
+			       : attr.qp_state;
 	};
 	for (u32 sender = 1; pair.a.interface().qp(sender); sender++) {
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
 		ASSERT_EQ(ib_modify_qp(pair.a.interface().qp(sender), &attr, IB_QP_STATE), 0);
 		EXPECT_EQ(state_of_sender(sender), IB_QPS_ERR);
-		/* Which queue a packet takes is the stack's choice, by its protocol among others. */
+		/*
+		 * Which queue a packet takes is the stack's choice, by its protocol among others.
+		 */
 		u16 protocol = 0x8800;
 		EXPECT_TRUE(eventually([&] {
-			(void)kern_kunit_netdev_send(pair.a.dev(), pair.b.address(), protocol++, 1000);
+			(void)kern_kunit_netdev_send(pair.a.dev(), pair.b.address(), protocol++,
+						     1000);
 			return state_of_sender(sender) == IB_QPS_RTS;
 		}));
 		EXPECT_TRUE(pair.a.runs());
@@ -234,7 +261,10 @@ void a_sending_qp_in_error_is_brought_back(Test &test)
 	}
 }
 
-/* What the device says of the QP or of a CQ is heard (EVENT-02), and acted on. A CQ in error is replaced. */
+/*
+ * What the device says of the QP or of a CQ is heard (EVENT-02), and acted on. A CQ in error is
+ * replaced.
+ */
 void event_02_fatal_events_are_acted_on(Test &test)
 {
 	Pair pair;
@@ -242,10 +272,12 @@ void event_02_fatal_events_are_acted_on(Test &test)
 	ASSERT_TRUE(pair.begin());
 	for (const ib_event_type type :
 	     {IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR, IB_EVENT_CQ_ERR}) {
-		const soft_method method = type == IB_EVENT_CQ_ERR ? SOFT_CREATE_CQ : SOFT_MODIFY_QP;
+		const soft_method method =
+			type == IB_EVENT_CQ_ERR ? SOFT_CREATE_CQ : SOFT_MODIFY_QP;
 		const unsigned long before = soft_calls(pair.b.device(), method);
 		dispatch(type, pair.b.interface().qp());
-		EXPECT_TRUE(eventually([&] { return soft_calls(pair.b.device(), method) > before; }));
+		EXPECT_TRUE(
+			eventually([&] { return soft_calls(pair.b.device(), method) > before; }));
 		{
 			kern::RtnlGuard rtnl;
 		}
@@ -264,14 +296,19 @@ struct Flood {
 	}
 };
 
-/* Looks at the transmit queues when they are to be stopped, and holds up whoever polls until they are. */
+/*
+ * Looks at the transmit queues when they are to be stopped, and holds up whoever polls until they
+ * are.
+ */
 struct Watch {
 	Watch(const Host &host) : device(host.device()), dev(host.dev())
 	{
 		soft_interpose(
-			device, SOFT_MODIFY_QP, [](void *context) { static_cast<Watch *>(context)->on_modify(); }, this);
+			device, SOFT_MODIFY_QP,
+			[](void *context) { static_cast<Watch *>(context)->on_modify(); }, this);
 		soft_interpose(
-			device, SOFT_POLL_CQ, [](void *context) { static_cast<Watch *>(context)->on_poll(); }, this);
+			device, SOFT_POLL_CQ,
+			[](void *context) { static_cast<Watch *>(context)->on_poll(); }, this);
 	}
 	~Watch()
 	{
@@ -301,11 +338,15 @@ struct Watch {
 		if (stopped() != Interface::transmit_queues_wanted())
 			open.fetch_add(1);
 	}
-	/* So that its completions come when the queues are stopped, if they are stopped before it has ended. */
+	/*
+	 * So that its completions come when the queues are stopped, if they are stopped before it
+	 * has ended.
+	 */
 	void on_poll()
 	{
 		const auto deadline = kern::Deadline::in_ms(20);
-		while (holds.load_acquire() && stopped() != Interface::transmit_queues_wanted() && !deadline.passed())
+		while (holds.load_acquire() && stopped() != Interface::transmit_queues_wanted() &&
+		       !deadline.passed())
 			;
 	}
 
@@ -315,7 +356,10 @@ struct Watch {
 	kern::Atomic<bool> holds{};
 };
 
-/* While the queues are taken down no packet is handed over: completions that come meanwhile do not open them again. */
+/*
+ * While the queues are taken down no packet is handed over: completions that come meanwhile do not
+ * open them again.
+ */
 void queues_stay_stopped_while_they_are_taken_down(Test &test)
 {
 	if (!test.needs_another_cpu())
@@ -360,9 +404,13 @@ void a_restart_may_fail_at_any_command(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_get_through), KUNIT_CASE(verbs_objects_end_with_the_registration),
-	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_a_receiver_never_starves),
-	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back), KUNIT_CASE(a_send_queue_that_was_stopped_goes_on),
-	    KUNIT_CASE(a_sending_qp_in_error_is_brought_back), KUNIT_CASE(event_02_fatal_events_are_acted_on),
+SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_get_through),
+	    KUNIT_CASE(verbs_objects_end_with_the_registration), KUNIT_CASE(counters_outlive_rings),
+	    KUNIT_CASE(mgmt_12_a_receiver_never_starves),
+	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back),
+	    KUNIT_CASE(a_send_queue_that_was_stopped_goes_on),
+	    KUNIT_CASE(a_sending_qp_in_error_is_brought_back),
+	    KUNIT_CASE(event_02_fatal_events_are_acted_on),
 	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
-	    KUNIT_CASE(an_interface_outlives_rings_that_cannot_be_had), KUNIT_CASE(a_restart_may_fail_at_any_command));
+	    KUNIT_CASE(an_interface_outlives_rings_that_cannot_be_had),
+	    KUNIT_CASE(a_restart_may_fail_at_any_command));

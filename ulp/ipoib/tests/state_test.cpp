@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of an interface and of its queues: every way from each to each, with a failure in every step of it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The states of an interface and of its
+// queues: every way from each to each, with a failure in every step of it.
 #include "fixture.hpp"
 
 using namespace ipoib;
@@ -28,7 +28,10 @@ struct Climber {
 		return static_cast<State>(static_cast<u8>(from) - 1);
 	}
 	/* What it holds is what its state says. */
-	bool agrees() const { return held == (2u << static_cast<u8>(ladder.state())) - 2 && !twice; }
+	bool agrees() const
+	{
+		return held == (2u << static_cast<u8>(ladder.state())) - 2 && !twice;
+	}
 
 	State fails_at = State::a;
 	unsigned held = 0, steps = 0;
@@ -36,7 +39,10 @@ struct Climber {
 	Ladder<Climber, State> ladder{*this};
 };
 
-/* From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a step that failed is undone. */
+/*
+ * From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a
+ * step that failed is undone.
+ */
 void a_ladder_is_climbed_step_by_step(Test &test)
 {
 	using State = Climber::State;
@@ -49,17 +55,20 @@ void a_ladder_is_climbed_step_by_step(Test &test)
 				climber.fails_at = static_cast<State>(fails);
 				const bool fell = fails > from && fails <= to;
 				EXPECT_EQ(climber.ladder.to(static_cast<State>(to)).ok(), !fell);
-				EXPECT_EQ(static_cast<u8>(climber.ladder.state()), fell ? fails - 1 : to);
+				EXPECT_EQ(static_cast<u8>(climber.ladder.state()),
+					  fell ? fails - 1 : to);
 				EXPECT_TRUE(climber.agrees());
 				if (!fell)
-					EXPECT_EQ(climber.steps, from < to ? static_cast<unsigned>(to - from)
-									   : static_cast<unsigned>(from - to));
+					EXPECT_EQ(climber.steps,
+						  from < to ? static_cast<unsigned>(to - from)
+							    : static_cast<unsigned>(from - to));
 			}
 		}
 	}
 }
 
-constexpr soft_method queue_methods[] = {SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP, SOFT_MODIFY_QP, SOFT_POST_RECV};
+constexpr soft_method queue_methods[] = {SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP,
+					 SOFT_MODIFY_QP, SOFT_POST_RECV};
 
 /* Queues by themselves, in the place of those of an interface that is down. */
 class Bench
@@ -111,8 +120,8 @@ private:
 	bool ok_ = false;
 };
 
-constexpr Queues::State all_of_queues[] = {Queues::State::none, Queues::State::made, Queues::State::ready,
-					   Queues::State::running};
+constexpr Queues::State all_of_queues[] = {Queues::State::none, Queues::State::made,
+					   Queues::State::ready, Queues::State::running};
 
 /* Where queues may end that did not get from one state to another. */
 bool may_be_left(Queues::State from, Queues::State to, Queues::State now)
@@ -121,10 +130,10 @@ bool may_be_left(Queues::State from, Queues::State to, Queues::State now)
 }
 
 /*
- * `arm` has the nth call or allocation fail, and `disarm` says whether it came to that. However it went, the queues are in a state between, from
- * which all others can be had.
+ * `arm` has the nth call or allocation fail, and `disarm` says whether it came to that. However it
+ * went, the queues are in a state between, from which all others can be had.
  */
-template <class Arm, class Disarm>
+template<class Arm, class Disarm>
 void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 {
 	Queues &queues = bench.queues();
@@ -138,10 +147,13 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 				const auto moved = queues.to(to);
 				failed = disarm();
 				if (!failed || moved.ok())
-					EXPECT_TRUE(queues.state() == to || may_be_left(from, to, queues.state()));
+					EXPECT_TRUE(queues.state() == to ||
+						    may_be_left(from, to, queues.state()));
 				if (!moved.ok())
-					EXPECT_TRUE(from < to && may_be_left(from, to, queues.state()));
-				EXPECT_EQ(queues.qp() == nullptr, queues.state() == Queues::State::none);
+					EXPECT_TRUE(from < to &&
+						    may_be_left(from, to, queues.state()));
+				EXPECT_EQ(queues.qp() == nullptr,
+					  queues.state() == Queues::State::none);
 				ASSERT_OK(queues.to(Queues::State::running));
 				ASSERT_OK(queues.to(Queues::State::none));
 				ASSERT_TRUE(bench.is_empty());
@@ -159,7 +171,8 @@ void queues_go_from_each_state_to_each(Test &test)
 		walk_failing(
 			test, bench,
 			[&](unsigned nth) {
-				auto made = kern::make<FailNth>(kern::Gfp::kernel, bench.device(), method, nth);
+				auto made = kern::make<FailNth>(kern::Gfp::kernel, bench.device(),
+								method, nth);
 				if (made.ok())
 					fault = made.take();
 			},
@@ -202,12 +215,14 @@ void an_interface_is_made_or_not(Test &test)
 	::fixture::Device device({.vectors = 4, .lid = 2, .dma_device = dma.native()});
 	ASSERT_TRUE(module.ok() && dma.native() && device.ok());
 	kern::RtnlGuard rtnl;
-	for (const soft_method method : {SOFT_ALLOC_PD, SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP}) {
+	for (const soft_method method :
+	     {SOFT_ALLOC_PD, SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP}) {
 		bool failed = true;
 		unsigned made = 0;
 		for (unsigned nth = 1; failed && nth < 100; nth++) {
 			FailNth fault(device.get(), method, nth);
-			auto interface = Interface::create(device.get(), 1, 0xffff, nullptr, nullptr);
+			auto interface =
+				Interface::create(device.get(), 1, 0xffff, nullptr, nullptr);
 			failed = fault.failed();
 			if (interface.ok()) {
 				made++;
@@ -236,9 +251,11 @@ void opening_fails_at_any_command(Test &test)
 				const int status = pair.a.up();
 				failed = fault.failed();
 				if (status)
-					EXPECT_EQ(pair.a.interface().state(), Interface::State::down);
+					EXPECT_EQ(pair.a.interface().state(),
+						  Interface::State::down);
 				else
-					EXPECT_GE(pair.a.interface().state(), Interface::State::halted);
+					EXPECT_GE(pair.a.interface().state(),
+						  Interface::State::halted);
 			}
 			pair.a.down();
 			ASSERT_EQ(pair.a.interface().state(), Interface::State::down);
@@ -259,18 +276,25 @@ void a_restart_that_failed_is_tried_again(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair.begin());
 	const unsigned queues = Interface::transmit_queues_wanted();
-	/* A command of ERR, of RESET, of INIT, of RTS, and one that takes the broadcast group's Q_Key. */
-	for (const unsigned nth : {1u, queues + 1, 2 * queues + 1, 4 * queues + 1, 5 * queues + 1}) {
+	/*
+	 * A command of ERR, of RESET, of INIT, of RTS, and one that takes the broadcast group's
+	 * Q_Key.
+	 */
+	for (const unsigned nth :
+	     {1u, queues + 1, 2 * queues + 1, 4 * queues + 1, 5 * queues + 1}) {
 		FailNth fault(pair.a.device(), SOFT_MODIFY_QP, nth);
 		pair.a.restart();
 		EXPECT_TRUE(eventually([&] { return fault.failed(); }));
-		EXPECT_TRUE(eventually([&] { return pair.a.interface().state() == Interface::State::active; }));
+		EXPECT_TRUE(eventually(
+			[&] { return pair.a.interface().state() == Interface::State::active; }));
 		EXPECT_TRUE(pair.a.reaches(pair.b));
 	}
 }
 
 } // namespace
 
-SOFT_SUITES(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step), KUNIT_CASE(queues_go_from_each_state_to_each),
-	    KUNIT_CASE(queues_go_on_after_any_allocation_that_failed), KUNIT_CASE(an_interface_is_made_or_not),
-	    KUNIT_CASE(opening_fails_at_any_command), KUNIT_CASE(a_restart_that_failed_is_tried_again));
+SOFT_SUITES(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step),
+	    KUNIT_CASE(queues_go_from_each_state_to_each),
+	    KUNIT_CASE(queues_go_on_after_any_allocation_that_failed),
+	    KUNIT_CASE(an_interface_is_made_or_not), KUNIT_CASE(opening_fails_at_any_command),
+	    KUNIT_CASE(a_restart_that_failed_is_tried_again));

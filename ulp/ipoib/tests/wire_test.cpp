@@ -13,9 +13,13 @@ const u8 *bytes_of(const HardwareAddress &address)
 	return reinterpret_cast<const u8 *>(&address);
 }
 
-constexpr ib::Gid port_gid{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x03, 0x00, 0x4e, 0x8a, 0x11}};
+constexpr ib::Gid port_gid{
+	{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x03, 0x00, 0x4e, 0x8a, 0x11}};
 
-/* The encapsulation header is the protocol's number in the order of the wire, and two bytes of nothing (RFC 4391 section 6). */
+/*
+ * The encapsulation header is the protocol's number in the order of the wire, and two bytes of
+ * nothing (RFC 4391 section 6).
+ */
 void header_is_that_of_the_rfc(kern::kunit::Test &test)
 {
 	Header header{};
@@ -40,7 +44,10 @@ void four_protocols_are_carried(kern::kunit::Test &test)
 		EXPECT_TRUE(carries(type));
 }
 
-/* A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC 4391 section 9.1.1). */
+/*
+ * A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC
+ * 4391 section 9.1.1).
+ */
 void address_is_that_of_the_rfc(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x123456, port_gid);
@@ -66,7 +73,10 @@ void qp_numbers_survive(kern::kunit::Test &test)
 	EXPECT_EQ(HardwareAddress::make(0xffffff, port_gid).qpn(), 0xffffffu);
 }
 
-/* Who a peer is lies in its QP's number and its GID; what else it can do, in the flags, does not count. */
+/*
+ * Who a peer is lies in its QP's number and its GID; what else it can do, in the flags, does not
+ * count.
+ */
 void flags_do_not_make_another_peer(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x48, port_gid);
@@ -81,18 +91,24 @@ void flags_do_not_make_another_peer(kern::kunit::Test &test)
 	}
 }
 
-/* The broadcast address of a partition: all QPs, and ff12:401b:PKEY::ffff:ffff with the full-membership bit (RFC 4391 section 4). */
+/*
+ * The broadcast address of a partition: all QPs, and ff12:401b:PKEY::ffff:ffff with the
+ * full-membership bit (RFC 4391 section 4).
+ */
 void broadcast_is_that_of_the_partition(kern::kunit::Test &test)
 {
-	constexpr u8 expected[] = {0,	 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x81, 0x23,
-				   0,	 0,    0,    0,	   0,	 0,    0xff, 0xff, 0xff, 0xff};
+	constexpr u8 expected[] = {0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x81, 0x23,
+				   0, 0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
 	const auto address = broadcast_address(0x8123);
 	EXPECT_EQ(__builtin_memcmp(bytes_of(address), expected, sizeof(expected)), 0);
 	EXPECT_TRUE(address.is_multicast());
 	EXPECT_EQ(address.qpn(), 0xffffffu);
 }
 
-/* A group belongs to the domain if its QP number, scope and partition do, whatever its signature and group. */
+/*
+ * A group belongs to the domain if its QP number, scope and partition do, whatever its signature
+ * and group.
+ */
 void groups_are_those_of_the_domain(kern::kunit::Test &test)
 {
 	const auto broadcast = broadcast_address(0x8001);
@@ -126,7 +142,9 @@ void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc), KUNIT_CASE(four_protocols_are_carried),
-	    KUNIT_CASE(address_is_that_of_the_rfc), KUNIT_CASE(qp_numbers_survive),
-	    KUNIT_CASE(flags_do_not_make_another_peer), KUNIT_CASE(broadcast_is_that_of_the_partition),
-	    KUNIT_CASE(groups_are_those_of_the_domain), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header));
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc),
+	    KUNIT_CASE(four_protocols_are_carried), KUNIT_CASE(address_is_that_of_the_rfc),
+	    KUNIT_CASE(qp_numbers_survive), KUNIT_CASE(flags_do_not_make_another_peer),
+	    KUNIT_CASE(broadcast_is_that_of_the_partition),
+	    KUNIT_CASE(groups_are_those_of_the_domain),
+	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header));

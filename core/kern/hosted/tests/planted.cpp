@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects, one a case, each of which core/kern/hosted reports; tools/explore/tests/seam_test.cpp says by what words.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Defects, one a case, each of which
+// core/kern/hosted reports; tools/explore/tests/seam_test.cpp says by what words.
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>
 #include <kern/irq_work.hpp>
@@ -20,8 +20,9 @@ namespace
 {
 
 /* A thread that calls a function of the test. */
-template <class Body>
-class Other {
+template<class Body>
+class Other
+{
 public:
 	explicit Other(Body body) : body_(body)
 	{
@@ -126,7 +127,6 @@ void leak(Test &test)
 	(void)made.take().release();
 }
 
-
 void freed_with_a_timer_due(Test &)
 {
 	struct Owner {
@@ -139,7 +139,10 @@ void freed_with_a_timer_due(Test &)
 	kern_free(owner.take().release());
 }
 
-/* A pointer is used behind the section in which it was read: a race, since the writer must have got that far. */
+/*
+ * A pointer is used behind the section in which it was read: a race, since the writer must have got
+ * that far.
+ */
 void used_after_a_grace_period(Test &test)
 {
 	struct Box {
@@ -201,7 +204,8 @@ void mapped_and_left(Test &)
 {
 	kern::kunit::FakeDevice device("planted");
 	auto memory = kern::make<u64>(kern::Gfp::kernel);
-	(void)kern::dma::map_single(device.native(), memory.value().get(), 8, kern::dma::Direction::both);
+	(void)kern::dma::map_single(device.native(), memory.value().get(), 8,
+				    kern::dma::Direction::both);
 }
 
 /* Undefined behaviour that no address tells. */
@@ -227,8 +231,11 @@ void time_that_passes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(planted_seam, KUNIT_CASE(locks_in_a_circle), KUNIT_CASE(lock_twice), KUNIT_CASE(lock_of_another), KUNIT_CASE(sleep_under_a_lock),
-	    KUNIT_CASE(sleep_as_a_reader), KUNIT_CASE(allocation_in_an_interrupt), KUNIT_CASE(lock_of_interrupts),
-	    KUNIT_CASE(work_waited_for_under_its_lock), KUNIT_CASE(leak), KUNIT_CASE(freed_with_a_timer_due),
-	    KUNIT_CASE(used_after_a_grace_period), KUNIT_CASE(lost_addition), KUNIT_CASE(lost_wakeup), KUNIT_CASE(without_end),
-	    KUNIT_CASE(mapped_and_left), KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes));
+KUNIT_SUITE(planted_seam, KUNIT_CASE(locks_in_a_circle), KUNIT_CASE(lock_twice),
+	    KUNIT_CASE(lock_of_another), KUNIT_CASE(sleep_under_a_lock),
+	    KUNIT_CASE(sleep_as_a_reader), KUNIT_CASE(allocation_in_an_interrupt),
+	    KUNIT_CASE(lock_of_interrupts), KUNIT_CASE(work_waited_for_under_its_lock),
+	    KUNIT_CASE(leak), KUNIT_CASE(freed_with_a_timer_due),
+	    KUNIT_CASE(used_after_a_grace_period), KUNIT_CASE(lost_addition),
+	    KUNIT_CASE(lost_wakeup), KUNIT_CASE(without_end), KUNIT_CASE(mapped_and_left),
+	    KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes));

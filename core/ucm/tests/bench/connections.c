@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * connections ADDRESS COUNT: makes COUNT connections of one machine with itself, by /dev/infiniband/rdma_cm, without a library and without queue pairs, so that
- * what is counted is the kernel's connection management alone: of both ends, and of the datagrams between them.
+ * connections ADDRESS COUNT: makes COUNT connections of one machine with itself, by
+ * /dev/infiniband/rdma_cm, without a library and without queue pairs, so that what is counted is
+ * the kernel's connection management alone: of both ends, and of the datagrams between them.
  *
- * It is for a guest whose clock is its instruction counter: what passes of it is counted, less what the CPU is idle for, by /proc/timer_list. This program's own
- * part is small, and the same on each stack.
+ * It is for a guest whose clock is its instruction counter: what passes of it is counted, less what
+ * the CPU is idle for, by /proc/timer_list. This program's own part is small, and the same on each
+ * stack.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -21,7 +23,15 @@
 #include <unistd.h>
 
 /* Events as librdmacm counts them. */
-enum event { addr_resolved = 0, route_resolved = 2, connect_request = 4, connect_response = 5, established = 9, disconnected = 10, timewait_exit = 15 };
+enum event {
+	addr_resolved = 0,
+	route_resolved = 2,
+	connect_request = 4,
+	connect_response = 5,
+	established = 9,
+	disconnected = 10,
+	timewait_exit = 15
+};
 /* So many are on their way at once, and so many are counted together. */
 enum { reliable = 2, wait_ms = 5000, window = 64, few = 200, port = 7500 };
 /* Queue pairs that nobody has, but no two connections the same: of who asks, and of who answers. */
@@ -63,7 +73,8 @@ static unsigned long long busy(void)
 }
 
 /* One command: a header, what is asked, and where the answer goes. */
-static void command(unsigned int number, const void *request, size_t size, size_t room, const char *what)
+static void command(unsigned int number, const void *request, size_t size, size_t room,
+		    const char *what)
 {
 	char message[1024];
 	const struct rdma_ucm_cmd_hdr header = {.cmd = number, .in = size, .out = room};
@@ -78,7 +89,10 @@ static void command(unsigned int number, const void *request, size_t size, size_
 static unsigned int create_id(unsigned int number)
 {
 	struct rdma_ucm_create_id_resp answer = {};
-	const struct rdma_ucm_create_id request = {.uid = number + 1, .response = (unsigned long)&answer, .ps = RDMA_PS_TCP, .qp_type = reliable};
+	const struct rdma_ucm_create_id request = {.uid = number + 1,
+						   .response = (unsigned long)&answer,
+						   .ps = RDMA_PS_TCP,
+						   .qp_type = reliable};
 
 	command(RDMA_USER_CM_CMD_CREATE_ID, &request, sizeof(request), sizeof(answer), "create");
 	return answer.id;
@@ -90,7 +104,8 @@ static struct rdma_ucm_event_resp next_event(void)
 	const struct rdma_ucm_get_event request = {.response = (unsigned long)&answer};
 
 	do
-		command(RDMA_USER_CM_CMD_GET_EVENT, &request, sizeof(request), sizeof(answer), "event");
+		command(RDMA_USER_CM_CMD_GET_EVENT, &request, sizeof(request), sizeof(answer),
+			"event");
 	while (answer.event == timewait_exit);
 	return answer;
 }
@@ -105,13 +120,19 @@ static struct rdma_ucm_event_resp await(enum event expected)
 	const struct rdma_ucm_event_resp answer = next_event();
 
 	if (answer.event != expected)
-		errx(1, "event %u, status %d, where %u was expected", answer.event, (int)answer.status, expected);
+		errx(1, "event %u, status %d, where %u was expected", answer.event,
+		     (int)answer.status, expected);
 	return answer;
 }
 
 static struct rdma_ucm_conn_param param(unsigned int qp)
 {
-	return (struct rdma_ucm_conn_param){.qp_num = qp, .responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .valid = 1};
+	return (struct rdma_ucm_conn_param){.qp_num = qp,
+					    .responder_resources = 1,
+					    .initiator_depth = 1,
+					    .retry_count = 7,
+					    .rnr_retry_count = 7,
+					    .valid = 1};
 }
 
 static void accept_id(unsigned int id, const struct rdma_ucm_conn_param *with)
@@ -181,7 +202,8 @@ static unsigned int *ids;
 
 static void find_address(unsigned int number, const struct sockaddr_in *where)
 {
-	struct rdma_ucm_resolve_ip request = {.id = ids[number] = create_id(number), .timeout_ms = wait_ms};
+	struct rdma_ucm_resolve_ip request = {.id = ids[number] = create_id(number),
+					      .timeout_ms = wait_ms};
 
 	memcpy(&request.dst_addr, where, sizeof(*where));
 	command(RDMA_USER_CM_CMD_RESOLVE_IP, &request, sizeof(request), 0, "resolve address");
@@ -207,7 +229,8 @@ static void resolve(unsigned int from, unsigned int to, const struct sockaddr_in
 			continue;
 		}
 		if (event.event != route_resolved)
-			errx(1, "event %u, status %d, where a route was expected", event.event, (int)event.status);
+			errx(1, "event %u, status %d, where a route was expected", event.event,
+			     (int)event.status);
 		found++;
 		if (asked < to)
 			find_address(asked++, where);
@@ -216,7 +239,8 @@ static void resolve(unsigned int from, unsigned int to, const struct sockaddr_in
 
 static void ask(unsigned int number)
 {
-	const struct rdma_ucm_connect request = {.conn_param = param(asking_qps + number), .id = ids[number]};
+	const struct rdma_ucm_connect request = {.conn_param = param(asking_qps + number),
+						 .id = ids[number]};
 
 	command(RDMA_USER_CM_CMD_CONNECT, &request, sizeof(request), 0, "connect");
 }
@@ -247,8 +271,12 @@ static void end_all(unsigned int from, unsigned int to)
 	}
 }
 
-/* Instructions that each connection of from to to takes, to be found, to be made and to be ended: those that are to be kept are not ended. */
-static void count(const char *when, unsigned int from, unsigned int to, const struct sockaddr_in *where, bool keep)
+/*
+ * Instructions that each connection of from to to takes, to be found, to be made and to be ended:
+ * those that are to be kept are not ended.
+ */
+static void count(const char *when, unsigned int from, unsigned int to,
+		  const struct sockaddr_in *where, bool keep)
 {
 	const unsigned long long nothing = busy(), begun = busy();
 	resolve(from, to, where);
@@ -260,7 +288,8 @@ static void count(const char *when, unsigned int from, unsigned int to, const st
 	printf("figure cm.insn-connect%s %llu\n", when, (made - found - own) / (to - from));
 	if (!keep) {
 		end_all(from, to);
-		printf("figure cm.insn-disconnect%s %llu\n", when, (busy() - made - own) / (to - from));
+		printf("figure cm.insn-disconnect%s %llu\n", when,
+		       (busy() - made - own) / (to - from));
 	}
 	fflush(stdout);
 }
@@ -268,7 +297,8 @@ static void count(const char *when, unsigned int from, unsigned int to, const st
 /* KiB of the machine's memory that are free, and this program's, which are its own affair. */
 static long long memory_left(void)
 {
-	return (long long)(number_in("/proc/meminfo", "MemFree") + number_in("/proc/self/status", "VmRSS"));
+	return (long long)(number_in("/proc/meminfo", "MemFree") +
+			   number_in("/proc/self/status", "VmRSS"));
 }
 
 int main(int argc, char **argv)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the kernel's part of user verbs and user MADs costs, by stock libibverbs and by /dev/infiniband/umad0: the same program on each stack.
+ * What the kernel's part of user verbs and user MADs costs, by stock libibverbs and by
+ * /dev/infiniband/umad0: the same program on each stack.
  *
- * `counts` is for a guest whose clock is its instruction counter, so that a tick of the time-stamp counter is an instruction. What is counted is what
- * the calls take in the kernel: this program's own ioctl() and write() are those that libibverbs calls, and it knows what passes within them. Where
- * the CPU is idle meanwhile (a command waits for the card), the clock goes on: /proc/timer_list says for how long.
+ * `counts` is for a guest whose clock is its instruction counter, so that a tick of the time-stamp
+ * counter is an instruction. What is counted is what the calls take in the kernel: this program's
+ * own ioctl() and write() are those that libibverbs calls, and it knows what passes within them.
+ * Where the CPU is idle meanwhile (a command waits for the card), the clock goes on:
+ * /proc/timer_list says for how long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +51,10 @@ static inline uint64_t ticks(void)
 {
 	uint64_t ticks;
 
-	__asm__ volatile("rdtsc; shl $32, %%rdx; or %%rdx, %%rax" : "=a"(ticks) : : "rdx", "cc", "memory");
+	__asm__ volatile("rdtsc; shl $32, %%rdx; or %%rdx, %%rax"
+			 : "=a"(ticks)
+			 :
+			 : "rdx", "cc", "memory");
 	return ticks;
 }
 
@@ -123,7 +129,10 @@ struct world {
 
 static struct ibv_qp *new_qp(struct world *world)
 {
-	struct ibv_qp_init_attr wanted = {.send_cq = world->cq, .recv_cq = world->cq, .cap = {16, 16, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+	struct ibv_qp_init_attr wanted = {.send_cq = world->cq,
+					  .recv_cq = world->cq,
+					  .cap = {16, 16, 1, 1, 0},
+					  .qp_type = IBV_QPT_RC};
 
 	return need(ibv_create_qp(world->pd, &wanted), "ibv_create_qp");
 }
@@ -144,7 +153,9 @@ static char *new_memory(size_t size)
 
 static void reg_mr(struct world *world, size_t size)
 {
-	struct ibv_mr *mr = need(ibv_reg_mr(world->pd, world->memory, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "ibv_reg_mr");
+	struct ibv_mr *mr = need(ibv_reg_mr(world->pd, world->memory, size,
+					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+				 "ibv_reg_mr");
 
 	done(ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
@@ -166,7 +177,8 @@ static void reg_64m(struct world *world)
 
 static void cq(struct world *world)
 {
-	struct ibv_cq *made = need(ibv_create_cq(world->context, 100, NULL, NULL, 0), "ibv_create_cq");
+	struct ibv_cq *made =
+		need(ibv_create_cq(world->context, 100, NULL, NULL, 0), "ibv_create_cq");
 
 	done(ibv_destroy_cq(made), "ibv_destroy_cq");
 }
@@ -186,16 +198,16 @@ static void umad(struct world *world)
 	} record = {.header = {.id = world->agent, .timeout_ms = 1000}};
 	struct pollfd waiting = {.fd = world->umad, .events = POLLIN};
 
-	record.mad[0] = 1;		/* base version */
-	record.mad[1] = 0x81;		/* directed routes */
+	record.mad[0] = 1;    /* base version */
+	record.mad[1] = 0x81; /* directed routes */
 	record.mad[2] = 1;
-	record.mad[3] = 1;		/* Get */
-	record.mad[7] = 1;		/* hops */
+	record.mad[3] = 1; /* Get */
+	record.mad[7] = 1; /* hops */
 	tid++;
 	memcpy(record.mad + 12, &tid, sizeof(tid));
-	record.mad[17] = 0x11;		/* NodeInfo */
-	memset(record.mad + 32, 0xff, 4);	/* DrSLID and DrDLID: permissive */
-	record.mad[128 + 1] = 1;	/* out of port 1 */
+	record.mad[17] = 0x11;            /* NodeInfo */
+	memset(record.mad + 32, 0xff, 4); /* DrSLID and DrDLID: permissive */
+	record.mad[128 + 1] = 1;          /* out of port 1 */
 	record.header.lid = 0xffff;
 	if (write(world->umad, &record, sizeof(record)) != sizeof(record))
 		fail("write of a MAD");
@@ -211,7 +223,11 @@ static void umad(struct world *world)
 static void send_one(struct world *world)
 {
 	struct ibv_sge sge = {(uintptr_t)world->memory, 8, world->mr->lkey};
-	struct ibv_send_wr request = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr request = {.sg_list = &sge,
+				      .num_sge = 1,
+				      .opcode = IBV_WR_RDMA_WRITE,
+				      .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	request.wr.rdma.remote_addr = (uintptr_t)world->memory + 64;
 	request.wr.rdma.rkey = world->mr->rkey;
@@ -229,7 +245,10 @@ static void take_one(struct world *world)
 		fail("a completion");
 }
 
-/* A program that sleeps until its event is there: all that the kernel does, to sleep and to wake included. */
+/*
+ * A program that sleeps until its event is there: all that the kernel does, to sleep and to wake
+ * included.
+ */
 static void event_slept_for(struct world *world)
 {
 	struct ibv_cq *from;
@@ -279,8 +298,9 @@ static void count(struct world *world, const char *name, void (*what)(struct wor
 }
 
 /*
- * From the interrupt to what read() returns, where nobody sleeps: this program takes its completion by polling, and watches the clock until the
- * interrupt has come, which is the time that it does not see pass. Then it reads the event.
+ * From the interrupt to what read() returns, where nobody sleeps: this program takes its completion
+ * by polling, and watches the clock until the interrupt has come, which is the time that it does
+ * not see pass. Then it reads the event.
  */
 static void count_event(struct world *world)
 {
@@ -314,23 +334,41 @@ static void count_event(struct world *world)
 static void connect_to_itself(struct world *world)
 {
 	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
 	done(ibv_query_port(world->context, 1, &port), "ibv_query_port");
-	done(ibv_modify_qp(world->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048, .dest_qp_num = world->qp->qp_num, .max_dest_rd_atomic = 1,
-				    .min_rnr_timer = 12, .ah_attr = {.dlid = port.lid, .port_num = 1}};
-	done(ibv_modify_qp(world->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			   IBV_QP_MIN_RNR_TIMER), "to RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	done(ibv_modify_qp(world->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	done(ibv_modify_qp(world->qp, &attr,
+			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "to INIT");
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_2048,
+				    .dest_qp_num = world->qp->qp_num,
+				    .max_dest_rd_atomic = 1,
+				    .min_rnr_timer = 12,
+				    .ah_attr = {.dlid = port.lid, .port_num = 1}};
+	done(ibv_modify_qp(world->qp, &attr,
+			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				   IBV_QP_MIN_RNR_TIMER),
+	     "to RTR");
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 1};
+	done(ibv_modify_qp(world->qp, &attr,
+			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
 	     "to RTS");
 }
 
 static struct ibv_context *open_device(void)
 {
 	struct ibv_device **devices = need(ibv_get_device_list(NULL), "ibv_get_device_list");
-	struct ibv_context *context = need(ibv_open_device(need(devices[0], "a device")), "ibv_open_device");
+	struct ibv_context *context =
+		need(ibv_open_device(need(devices[0], "a device")), "ibv_open_device");
 
 	ibv_free_device_list(devices);
 	return context;
@@ -346,7 +384,9 @@ static void counts(void)
 	world.channel = need(ibv_create_comp_channel(world.context), "ibv_create_comp_channel");
 	world.cq = need(ibv_create_cq(world.context, 100, NULL, world.channel, 0), "ibv_create_cq");
 	world.qp = new_qp(&world);
-	world.mr = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "ibv_reg_mr");
+	world.mr = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+			"ibv_reg_mr");
 	connect_to_itself(&world);
 	world.umad = open("/dev/infiniband/umad0", O_RDWR);
 	if (world.umad < 0)
@@ -416,7 +456,8 @@ static void memory(void)
 
 	before = kernels_memory();
 	for (int i = 0; i < MRS; i++)
-		mrs[i] = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB, IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+		mrs[i] = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB, IBV_ACCESS_LOCAL_WRITE),
+			      "ibv_reg_mr");
 	printf("figure user.memory-mr %ld\n", (kernels_memory() - before) * KIB / MRS);
 	for (int i = 0; i < MRS; i++)
 		ibv_dereg_mr(mrs[i]);

@@ -13,11 +13,9 @@ static struct ib_wc wcs[BATCH];
 static struct ib_cq *alive[MANY];
 static struct ib_qp *alive_qps[MANY];
 
-static void done(struct ib_cq *cq, struct ib_wc *wc)
-{
-}
+static void done(struct ib_cq *cq, struct ib_wc *wc) {}
 
-static struct ib_cqe cqe = { .done = done };
+static struct ib_cqe cqe = {.done = done};
 
 static bool failed(const void *pointer)
 {
@@ -29,7 +27,7 @@ static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_cq *cq)
 	struct ib_qp_init_attr attr = {
 		.send_cq = cq,
 		.recv_cq = cq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};
@@ -39,7 +37,7 @@ static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_cq *cq)
 
 static void data_path(struct ib_qp *qp, struct ib_cq *cq, const struct figures_world *world)
 {
-	struct ib_send_wr send = { .opcode = IB_WR_SEND };
+	struct ib_send_wr send = {.opcode = IB_WR_SEND};
 	struct ib_recv_wr recv = {};
 
 	world->print("post-send", BENCH(ib_post_send(qp, &send, (void *)0)));
@@ -49,7 +47,8 @@ static void data_path(struct ib_qp *qp, struct ib_cq *cq, const struct figures_w
 			     ib_poll_cq(cq, BATCH, wcs);
 		     }));
 	world->print("req-notify", BENCH(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP)));
-	world->print("req-notify-report", BENCH(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS)));
+	world->print("req-notify-report",
+		     BENCH(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS)));
 	world->print("process-direct-of-16", BENCH({
 			     noop_pending = BATCH;
 			     ib_process_cq_direct(cq, -1);
@@ -64,32 +63,34 @@ static int dispatch(struct ib_device *device, const struct figures_world *world)
 		return (int)(long)cq;
 	/* From the driver's call to the end of the soft interrupt, with one completion found. */
 	world->print("dispatch-softirq", BENCH({
-			     noop_pending = 1;
-			     world->hold();
-			     cq->comp_handler(cq, cq->cq_context);
-			     world->release();
-		     }) - BENCH({
-			     world->hold();
-			     world->release();
-		     }));
+						 noop_pending = 1;
+						 world->hold();
+						 cq->comp_handler(cq, cq->cq_context);
+						 world->release();
+					 }) - BENCH({
+						 world->hold();
+						 world->release();
+					 }));
 	ib_free_cq(cq);
 	/* What of it is the kernel's own. */
 	world->print("softirq-alone", BENCH({
-			     world->hold();
-			     bench_soft_interrupt();
-			     world->release();
-		     }) - BENCH({
-			     world->hold();
-			     world->release();
-		     }));
+					      world->hold();
+					      bench_soft_interrupt();
+					      world->release();
+				      }) - BENCH({
+					      world->hold();
+					      world->release();
+				      }));
 	return 0;
 }
 
-static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq, const struct figures_world *world)
+static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq,
+		    const struct figures_world *world)
 {
 	int count;
 
-	world->print("cq-create-destroy", BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
+	world->print("cq-create-destroy",
+		     BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
 	world->print("qp-create-destroy", BENCH(ib_destroy_qp(new_qp(pd, cq))));
 	for (count = 0; count < MANY; count++) {
 		alive[count] = ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT);

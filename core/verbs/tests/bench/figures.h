@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the verbs cost over a driver that does nothing. figures.c is compiled twice: against rdma/ib_verbs.h of the suite,
- * and, in reference/, against that of the kernel, since both have the same names.
+ * What the verbs cost over a driver that does nothing. figures.c is compiled twice: against
+ * rdma/ib_verbs.h of the suite, and, in reference/, against that of the kernel, since both have the
+ * same names.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

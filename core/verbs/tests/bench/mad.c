@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A MAD from its post to its completion: what the MAD layer and the CQ's work queue do around a driver that does nothing. */
+/*
+ * A MAD from its post to its completion: what the MAD layer and the CQ's work queue do around a
+ * driver that does nothing.
+ */
 #include <rdma/ib_mad.h>
 #include "figures.h"
 #include "../../../kern/bench/bench.h"
@@ -26,8 +29,9 @@ static bool failed(const void *pointer)
 
 static struct ib_mad_send_buf *new_mad(struct ib_mad_agent *agent)
 {
-	struct ib_mad_send_buf *mad = ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
-							 bench_gfp_kernel(), IB_MGMT_BASE_VERSION);
+	struct ib_mad_send_buf *mad =
+		ib_create_send_mad(agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+				   bench_gfp_kernel(), IB_MGMT_BASE_VERSION);
 	struct ib_mad_hdr *header;
 
 	if (failed(mad))
@@ -60,7 +64,8 @@ int figures_mad(struct ib_device *device, const struct figures_world *world)
 	const u64 nothing = BENCH_SMALLEST((void)0);
 	u64 post = ~0ull, whole = ~0ull;
 	struct ib_mad_send_buf *mad;
-	struct ib_mad_agent *agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, (void *)0, 0, on_sent, (void *)0, (void *)0, 0);
+	struct ib_mad_agent *agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, (void *)0, 0,
+							   on_sent, (void *)0, (void *)0, 0);
 	int error = 0;
 
 	if (failed(agent))
@@ -80,7 +85,8 @@ int figures_mad(struct ib_device *device, const struct figures_world *world)
 			break;
 		noop_cqe = noop_sent;
 		noop_pending = 1;
-		agent->qp->send_cq->comp_handler(agent->qp->send_cq, agent->qp->send_cq->cq_context);
+		agent->qp->send_cq->comp_handler(agent->qp->send_cq,
+						 agent->qp->send_cq->cq_context);
 		bench_wait();
 		if (posted - begin < post)
 			post = posted - begin;
@@ -89,7 +95,9 @@ int figures_mad(struct ib_device *device, const struct figures_world *world)
 	}
 	world->print("mad-post", (long)(post - nothing));
 	world->print("mad-send-to-completion", (long)(whole - nothing));
-	/* What of it is the kernel's own: to queue work, and to change to the thread that does it. */
+	/*
+	 * What of it is the kernel's own: to queue work, and to change to the thread that does it.
+	 */
 	world->print("work-alone", (long)(work_alone() - nothing));
 	world->print("mad-create-free", BENCH(ib_free_send_mad(new_mad(agent))));
 	ib_free_send_mad(mad);

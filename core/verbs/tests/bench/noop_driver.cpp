@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The driver that does nothing, and the figures over it. reference/noop_driver.c is its equal in the kernel's own terms.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The driver that does nothing, and the
+// figures over it. reference/noop_driver.c is its equal in the kernel's own terms.
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
 #include <kern/memory.hpp>
@@ -84,7 +84,8 @@ constexpr ib_device_ops ops = {
 constinit kern::Static<kern::BhSpinLock> held;
 
 constexpr figures_world world = {
-	.print = [](const char *name, long instructions) { kern_info("figure verbs.%s %ld\n", name, instructions); },
+	.print = [](const char *name,
+		    long instructions) { kern_info("figure verbs.%s %ld\n", name, instructions); },
 	.hold = []() NO_THREAD_SAFETY_ANALYSIS { (void)held->lock(); },
 	.release = []() NO_THREAD_SAFETY_ANALYSIS { held->unlock({}); },
 };

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// NOTIFY-09 under the explorer: completions that come at any moment of the midlayer's poller, a few at a time, so that a run is short.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB NOTIFY-09 under the explorer: completions
+// that come at any moment of the midlayer's poller, a few at a time, so that a run is short.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "../fixture.hpp"
@@ -21,7 +21,12 @@ struct Producer {
 		counter.owner = this;
 	}
 	struct Counter : ib_cqe {
-		Counter() : ib_cqe{.done = [](ib_cq *, ib_wc *wc) { static_cast<Counter *>(wc->wr_cqe)->owner->seen_one(); }} {}
+		Counter()
+		    : ib_cqe{.done = [](ib_cq *, ib_wc *wc) {
+			      static_cast<Counter *>(wc->wr_cqe)->owner->seen_one();
+		      }}
+		{
+		}
 		Producer *owner = nullptr;
 	};
 	void seen_one()
@@ -45,7 +50,10 @@ struct Producer {
 	CqRef cq;
 };
 
-/* Of what is completed nothing is lost: it is waited for without a time-out, so that a lost event is a run that cannot go on. */
+/*
+ * Of what is completed nothing is lost: it is waited for without a time-out, so that a lost event
+ * is a run that cannot go on.
+ */
 void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 {
 	Device device({.notify = kind, .context = SOFT_HARD_INTERRUPT, .lid = 1});

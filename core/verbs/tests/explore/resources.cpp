@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The numbers of objects under the explorer: past the end of a block and of all of them, and while others come, go and look.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The numbers of objects under the explorer:
+// past the end of a block and of all of them, and while others come, go and look.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
@@ -51,7 +51,10 @@ struct Table : ResourceTable {
 	}
 };
 
-/* Blocks are left full, in part and empty; who is left is found in order, and nobody gets a number again. */
+/*
+ * Blocks are left full, in part and empty; who is left is found in order, and nobody gets a number
+ * again.
+ */
 void numbers_go_up(Test &test)
 {
 	constexpr u32 count = 3 * NumberBlock::size;
@@ -135,7 +138,8 @@ public:
 	}
 	bool begin()
 	{
-		auto made = kern::Thread::create("comings", kern::method<&Comings::come_and_go>, this);
+		auto made =
+			kern::Thread::create("comings", kern::method<&Comings::come_and_go>, this);
 		if (!made.ok())
 			return false;
 		thread_ = made.take();
@@ -178,4 +182,5 @@ void held_while_it_goes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_begin_anew), KUNIT_CASE(held_while_it_goes));
+KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_begin_anew),
+	    KUNIT_CASE(held_while_it_goes));

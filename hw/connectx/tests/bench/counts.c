@@ -124,7 +124,8 @@ static int count(struct ib_device *device, enum ib_qp_type type, enum ib_wr_opco
 
 int card_counts(struct ib_device *device)
 {
-	static const char *const interrupts[] = {"weft_connectx-completion", "mlx4-1@", "weft_infinihost-completion", "ib_mthca-comp@"};
+	static const char *const interrupts[] = {"weft_connectx-completion", "mlx4-1@",
+						 "weft_infinihost-completion", "ib_mthca-comp@"};
 	struct counts counts;
 	int irq = -ENOENT;
 	int error;

@@ -5,7 +5,9 @@
 
 static char *measure = "counts";
 module_param(measure, charp, 0);
-MODULE_PARM_DESC(measure, "counts (instructions), times (by the clock), doorbell (one of them), stream (for the card's own counters)");
+MODULE_PARM_DESC(
+	measure,
+	"counts (instructions), times (by the clock), doorbell (one of them), stream (for the card's own counters)");
 
 static struct ib_device *found;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A stream of small messages as a protocol sends them: chains of 16 with one completion each, and a consumer that polls until there
- * is nothing, arms, and waits for the event. The card counts what that takes of it.
+ * A stream of small messages as a protocol sends them: chains of 16 with one completion each, and a
+ * consumer that polls until there is nothing, arms, and waits for the event. The card counts what
+ * that takes of it.
  */
 #include <kern/errno.h>
 #include "loop.h"
@@ -46,7 +47,8 @@ int card_stream(struct ib_device *device)
 	int done = 0;
 
 	for (int i = CHAIN; i-- > 0 && !error;) {
-		struct ib_send_wr *request = loop_request(&loop, &requests[i], IB_WR_RDMA_WRITE, 32);
+		struct ib_send_wr *request =
+			loop_request(&loop, &requests[i], IB_WR_RDMA_WRITE, 32);
 
 		if (first)
 			request->send_flags = 0;
@@ -54,7 +56,8 @@ int card_stream(struct ib_device *device)
 		first = request;
 	}
 	while (done < MESSAGES && !error) {
-		for (; posted < MESSAGES && posted - done < AHEAD * CHAIN && !error; posted += CHAIN)
+		for (; posted < MESSAGES && posted - done < AHEAD * CHAIN && !error;
+		     posted += CHAIN)
 			error = ib_post_send(loop.qp, first, (void *)0);
 		if (!error) {
 			const int got = wait_completions(&loop);

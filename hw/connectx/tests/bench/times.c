@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What requests take by the clock; the consumer polls. Each figure is the time that a tenth of its samples do not exceed: the others
- * hold what the host did meanwhile.
+ * What requests take by the clock; the consumer polls. Each figure is the time that a tenth of its
+ * samples do not exceed: the others hold what the host did meanwhile.
  */
 #include <kern/errno.h>
 #include "loop.h"
@@ -28,7 +28,10 @@ static u64 lowest_tenth(int count)
 	return samples[count / 10];
 }
 
-/* Takes `count` samples of what `once` does; their lowest tenth, or 0 and what `once` returned in `error`. */
+/*
+ * Takes `count` samples of what `once` does; their lowest tenth, or 0 and what `once` returned in
+ * `error`.
+ */
 static u64 measure(struct loop *loop, int (*once)(struct loop *loop), int count, int *error)
 {
 	for (int i = 0; i < count && !*error; i++) {
@@ -89,8 +92,8 @@ static int write_1m(struct loop *loop)
 }
 
 /*
- * From a doorbell to the interrupt that answers it, with as little between them as a card can have: a CQ is armed that most likely
- * holds a completion already, of which nothing was told yet.
+ * From a doorbell to the interrupt that answers it, with as little between them as a card can have:
+ * a CQ is armed that most likely holds a completion already, of which nothing was told yet.
  */
 static int interrupt(struct loop *loop)
 {
@@ -104,7 +107,10 @@ static int interrupt(struct loop *loop)
 	return error;
 }
 
-/* 320 small messages in chains of 16, of which the last asks for a completion, two chains at a time. */
+/*
+ * 320 small messages in chains of 16, of which the last asks for a completion, two chains at a
+ * time.
+ */
 static int messages(struct loop *loop)
 {
 	int error = 0;

@@ -3,10 +3,12 @@
 #pragma once
 #include <kern/types.h>
 
-namespace traffic {
+namespace traffic
+{
 
 /* Looks at a text that ends in 0 and stays. Numbers are decimal, or hexadecimal after 0x. */
-class Arguments {
+class Arguments
+{
 public:
 	explicit Arguments(const char *text) : text_(text) {}
 
@@ -26,9 +28,10 @@ public:
 		const bool hex = at[0] == '0' && at[1] == 'x';
 		u64 value = 0;
 		for (at += hex ? 2 : 0;; at++) {
-			const u8 digit = static_cast<u8>(*at >= '0' && *at <= '9' ? *at - '0' :
-							 hex && *at >= 'a' && *at <= 'f' ? *at - 'a' + 10 :
-											   255);
+			const u8 digit =
+				static_cast<u8>(*at >= '0' && *at <= '9'          ? *at - '0'
+						: hex && *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
+										  : 255);
 			if (digit == 255)
 				return value;
 			value = value * (hex ? 16 : 10) + digit;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ib_drain_qp() and ib_destroy_qp() on the device, with requests outstanding: the first needs queues
-// that the midlayer polls, which an Endpoint's are not.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB ib_drain_qp() and ib_destroy_qp() on the
+// device, with requests outstanding: the first needs queues that the midlayer polls, which an
+// Endpoint's are not.
 #include "drain.hpp"
 #include <kern/atomic.hpp>
 #include <kern/time.hpp>
@@ -87,9 +87,10 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 	TRY(drained->receives.prepare(count));
 	drained->pd = TRY(checked(ib_alloc_pd(device, 0)));
 	const ib_cq_init_attr cq_attr{.cqe = 2 * count + 2, .comp_vector = 0, .flags = 0};
-	drained->cq = TRY(checked(polled ? ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr) :
-					   ib_alloc_cq(device, nullptr, static_cast<int>(cq_attr.cqe), 0,
-						       IB_POLL_WORKQUEUE)));
+	drained->cq =
+		TRY(checked(polled ? ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr)
+				   : ib_alloc_cq(device, nullptr, static_cast<int>(cq_attr.cqe), 0,
+						 IB_POLL_WORKQUEUE)));
 	ib_qp_init_attr init{};
 	init.send_cq = drained->cq;
 	init.recv_cq = xrc ? nullptr : drained->cq;

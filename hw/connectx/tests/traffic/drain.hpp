@@ -7,9 +7,9 @@ namespace traffic
 
 /*
  * Fills both queues of a QP of type rc or xrc, whose peer (lid, qpn, target, srqn) takes nothing,
- * with `count` requests each, drains it (how=destroy: destroys it; how=poll: the same with a CQ that
- * the midlayer does not poll), and says how many were flushed by then: sends= receives=, and disorder=
- * of those that came out of turn. May sleep.
+ * with `count` requests each, drains it (how=destroy: destroys it; how=poll: the same with a CQ
+ * that the midlayer does not poll), and says how many were flushed by then: sends= receives=, and
+ * disorder= of those that came out of turn. May sleep.
  */
 kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answer);
 

@@ -168,7 +168,8 @@ kern::Result<> Endpoint::connect(const Arguments &arguments)
 	remote_qpn_ = static_cast<u32>(arguments.number("qpn"));
 	remote_srqn_ = static_cast<u32>(arguments.number("srqn"));
 	if (type_ == IB_QPT_UD) {
-		rdma_ah_attr address = address_of(static_cast<u32>(arguments.number("av_port", port_)), arguments);
+		rdma_ah_attr address =
+			address_of(static_cast<u32>(arguments.number("av_port", port_)), arguments);
 		ah_ = TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
 	}
 	if (!target_)
@@ -353,8 +354,8 @@ kern::Result<> Endpoint::verify(const Arguments &arguments, Answer &answer)
 	if (offset + u64{count} * size > size_)
 		return kern::Error{-EINVAL};
 	for (u32 i = 0; i < count; i++) {
-		const u32 at =
-			check(static_cast<u32>(offset) + i * size, size, static_cast<u32>(arguments.number("seed")) + i);
+		const u32 at = check(static_cast<u32>(offset) + i * size, size,
+				     static_cast<u32>(arguments.number("seed")) + i);
 		if (at != size) {
 			answer.add("message %u wrong at %u ", i, at);
 			return kern::Error{-EBADMSG};
@@ -383,13 +384,17 @@ kern::Result<> Endpoint::state(const Arguments &arguments, Answer &answer)
 	static constexpr struct {
 		const char *name;
 		ib_qp_state state;
-	} names[] = {{"err", IB_QPS_ERR}, {"reset", IB_QPS_RESET}, {"sqd", IB_QPS_SQD}, {"rts", IB_QPS_RTS}};
+	} names[] = {{"err", IB_QPS_ERR},
+		     {"reset", IB_QPS_RESET},
+		     {"sqd", IB_QPS_SQD},
+		     {"rts", IB_QPS_RTS}};
 	for (const auto &[name, state] : names) {
 		if (!arguments.is("to", name))
 			continue;
 		attr.qp_state = state;
 		attr.en_sqd_async_notify = 1;
-		TRY(modify(attr, IB_QP_STATE | (state == IB_QPS_SQD ? IB_QP_EN_SQD_ASYNC_NOTIFY : 0)));
+		TRY(modify(attr,
+			   IB_QP_STATE | (state == IB_QPS_SQD ? IB_QP_EN_SQD_ASYNC_NOTIFY : 0)));
 	}
 	TRY_ERRNO(ib_query_qp(qp_, &attr, IB_QP_STATE, &init));
 	answer.add("state=%d ", attr.qp_state);
@@ -443,9 +448,11 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 				 [&] { return interrupts_.load_acquire() != armed_at_; }))
 		return kern::Error{-ETIMEDOUT};
 	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
-	// Taken only now: whoever waits for it may arm its CQ, and its event is not the one to be timed.
+	// Taken only now: whoever waits for it may arm its CQ, and its event is not the one to be
+	// timed.
 	const ib_wc called = TRY(wait_completion(send_cq_, patience_ms));
-	return called.status == IB_WC_SUCCESS ? kern::Result<>() : kern::Result<>(kern::Error{-EIO});
+	return called.status == IB_WC_SUCCESS ? kern::Result<>()
+					      : kern::Result<>(kern::Error{-EIO});
 }
 
 } // namespace traffic

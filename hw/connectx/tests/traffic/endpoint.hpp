@@ -26,8 +26,8 @@ kern::Result<T *> checked(T *pointer)
 inline constexpr u32 datagram_qkey = 0x11111111;
 
 /*
- * From RESET to RTS, or with until=rtr only so far: lid=, and of connected types mtu= psn= timeout= retry= rnr= deny=, and
- * alternate= for the LID of an armed alternate path.
+ * From RESET to RTS, or with until=rtr only so far: lid=, and of connected types mtu= psn= timeout=
+ * retry= rnr= deny=, and alternate= for the LID of an armed alternate path.
  */
 kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &arguments);
 
@@ -47,17 +47,26 @@ public:
 	create(ib_device *device, const Arguments &arguments, Answer &answer);
 	~Endpoint();
 
-	/* As connect_qp(); of type ud also makes the address, with av_port= for another port than the QP's. */
+	/*
+	 * As connect_qp(); of type ud also makes the address, with av_port= for another port than
+	 * the QP's.
+	 */
 	kern::Result<> connect(const Arguments &arguments);
 	/* Posts `count` receives of `size` bytes each, slot by slot. */
 	kern::Result<> post_receives(const Arguments &arguments);
-	/* Posts `count` requests, `after` so many messages have come, and waits for all; says what became of them. */
+	/*
+	 * Posts `count` requests, `after` so many messages have come, and waits for all; says what
+	 * became of them.
+	 */
 	kern::Result<> send(const Arguments &arguments, Answer &answer);
 	/* Waits for `count` receives and checks every byte; posts each again if `repost`. */
 	kern::Result<> receive(const Arguments &arguments, Answer &answer);
 	/* Checks the receiving region from `offset` on, byte for byte. */
 	kern::Result<> verify(const Arguments &arguments, Answer &answer);
-	/* Takes the QP to=err, reset, sqd (which is to be told of) or rts; says where it is, and what events have come. */
+	/*
+	 * Takes the QP to=err, reset, sqd (which is to be told of) or rts; says where it is, and
+	 * what events have come.
+	 */
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
 	/* The SRQ's event comes when fewer than `limit` receives are left. */
 	kern::Result<> limit(const Arguments &arguments);
@@ -66,14 +75,16 @@ public:
 	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
 	kern::Result<> moderate(const Arguments &arguments);
 	/*
-	 * Arms the receiving CQ; and how long its event came after `count` completions had, which stay unpolled. The peer sends them
-	 * `after` one message, by which it is called once this side looks, however slow its machine.
+	 * Arms the receiving CQ; and how long its event came after `count` completions had, which
+	 * stay unpolled. The peer sends them `after` one message, by which it is called once this
+	 * side looks, however slow its machine.
 	 */
 	kern::Result<> arm(const Arguments &arguments);
 	kern::Result<> delay(const Arguments &arguments, Answer &answer);
 	/*
-	 * The stress of notification: `count` messages in bursts at times of their own by `seed`, and their receiver, which sleeps
-	 * whenever arming says that it may; both after `post`. No event in `ms` is the end.
+	 * The stress of notification: `count` messages in bursts at times of their own by `seed`,
+	 * and their receiver, which sleeps whenever arming says that it may; both after `post`. No
+	 * event in `ms` is the end.
 	 */
 	kern::Result<> burst(const Arguments &arguments, Answer &answer);
 	kern::Result<> notify(const Arguments &arguments, Answer &answer);

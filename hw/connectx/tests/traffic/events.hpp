@@ -21,7 +21,8 @@ public:
 	{
 		for (u32 i = 0; i < kinds; i++)
 			if (const u32 count = counts_[i].load_acquire())
-				answer.add("[%s: %u]", ib_event_msg(static_cast<ib_event_type>(i)), count);
+				answer.add("[%s: %u]", ib_event_msg(static_cast<ib_event_type>(i)),
+					   count);
 	}
 
 private:

@@ -1,14 +1,19 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The NOTIFY rules under stress: one end sends bursts, the other polls, arms and waits, and must never wait in vain.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The NOTIFY rules under stress: one end
+// sends bursts, the other polls, arms and waits, and must never wait in vain.
 #include <kern/time.hpp>
 #include "endpoint.hpp"
 
-namespace traffic {
+namespace traffic
+{
 
-namespace {
+namespace
+{
 
 constexpr u32 largest_burst = 32;
-/* As far apart as polling, arming and going to sleep are, so that bursts come into the middle of each. */
+/*
+ * As far apart as polling, arming and going to sleep are, so that bursts come into the middle of
+ * each.
+ */
 constexpr u32 longest_gap_us = 60;
 
 } // namespace
@@ -26,7 +31,8 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 		const u32 n = wanted < count - sent ? wanted : count - sent;
 		for (u32 i = 0; i < n; i++) {
 			describe(requests_[i], arguments, sent + i);
-			requests_[i].wr.send_flags = i + 1 < n ? 0 : IB_SEND_SIGNALED | IB_SEND_SOLICITED;
+			requests_[i].wr.send_flags =
+				i + 1 < n ? 0 : IB_SEND_SIGNALED | IB_SEND_SOLICITED;
 			requests_[i].wr.next = i + 1 < n ? &requests_[i + 1].wr : nullptr;
 		}
 		const ib_send_wr *bad;
@@ -47,12 +53,14 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1000));
-	const unsigned int patience = static_cast<unsigned int>(arguments.number("ms", patience_ms));
+	const unsigned int patience =
+		static_cast<unsigned int>(arguments.number("ms", patience_ms));
 	kern::SeededRandom random(arguments.number("seed"));
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
 	for (;;) {
-		// Before the poll: an arm that is still in force may tell of what comes after it, and nothing is told of twice.
+		// Before the poll: an arm that is still in force may tell of what comes after it,
+		// and nothing is told of twice.
 		const u32 seen = interrupts_.load_acquire();
 		ib_wc wcs[8];
 		for (int got; (got = ib_poll_cq(recv_cq_, 8, wcs)) > 0;) {
@@ -71,11 +79,13 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			return kern::Error{-ECANCELED};
 		if (random.below(2))
 			kern::delay_us(random.below(longest_gap_us));
-		// Whoever does not ask to be told of what he has missed looks himself. A burst ends with a solicited message.
+		// Whoever does not ask to be told of what he has missed looks himself. A burst ends
+		// with a solicited message.
 		const bool told = random.below(2);
 		const int kind = random.below(2) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
 		const int armed = ib_req_notify_cq(
-			recv_cq_, static_cast<ib_cq_notify_flags>(kind | (told ? IB_CQ_REPORT_MISSED_EVENTS : 0)));
+			recv_cq_, static_cast<ib_cq_notify_flags>(
+					  kind | (told ? IB_CQ_REPORT_MISSED_EVENTS : 0)));
 		arms++;
 		if (armed < 0)
 			return kern::Error{armed};
@@ -84,14 +94,17 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			continue;
 		}
 		waits++;
-		if (!completed_.wait_for(patience, [&] { return interrupts_.load_acquire() != seen; })) {
+		if (!completed_.wait_for(patience,
+					 [&] { return interrupts_.load_acquire() != seen; })) {
 			answer.add("event of %s lost after %u messages, %d wait ",
-				   kind == IB_CQ_SOLICITED ? "solicited" : "any", received, ib_peek_cq(recv_cq_, 1));
+				   kind == IB_CQ_SOLICITED ? "solicited" : "any", received,
+				   ib_peek_cq(recv_cq_, 1));
 			return kern::Error{-ETIMEDOUT};
 		}
 	}
 	const u32 events = interrupts_.load_acquire() - events_before;
-	answer.add("received=%u arms=%u events=%u waits=%u missed=%u", received, arms, events, waits, missed);
+	answer.add("received=%u arms=%u events=%u waits=%u missed=%u", received, arms, events,
+		   waits, missed);
 	// NOTIFY-08. One that was armed before this began may have come as well.
 	return events <= arms + 1 ? kern::Result<>() : kern::Result<>(kern::Error{-EPROTO});
 }

@@ -207,7 +207,8 @@ kern::Result<> Endpoint::bind(const Arguments &arguments, Answer &answer)
 	if (!fast_)
 		return kern::Error{-EINVAL};
 	if (!window_)
-		window_ = TRY(checked(ib_alloc_mw(pd_, arguments.number("type", 2) == 1 ? IB_MW_TYPE_1 : IB_MW_TYPE_2)));
+		window_ = TRY(checked(ib_alloc_mw(
+			pd_, arguments.number("type", 2) == 1 ? IB_MW_TYPE_1 : IB_MW_TYPE_2)));
 	else
 		window_->rkey = (window_->rkey & ~0xffu) | ((window_->rkey + 1) & 0xff);
 	Request request{};

@@ -147,7 +147,10 @@ private:
 	Answer answer_;
 	ib_device *devices_[max_devices] = {};
 	ib_event_handler handlers_[max_devices] = {};
-	/* Of devices and ports, those of devices that are gone included: what ends a device is among them. */
+	/*
+	 * Of devices and ports, those of devices that are gone included: what ends a device is
+	 * among them.
+	 */
 	EventCounts events_;
 	kern::Owned<Endpoint> endpoints_[max_endpoints];
 	ib_device *owners_[max_endpoints] = {};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What the host can copy at best: memcpy BYTES of one buffer to another for SECONDS; prints bytes a microsecond. */
+/*
+ * What the host can copy at best: memcpy BYTES of one buffer to another for SECONDS; prints bytes a
+ * microsecond.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

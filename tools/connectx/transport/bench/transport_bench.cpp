@@ -112,21 +112,22 @@ void measure(ib::Mtu mtu, bool paged)
 	Bench bench(mtu);
 	std::vector<std::uint64_t> pages;
 	constexpr std::uint64_t largest = 1 << 20;
-	Region from = paged ? bench.a.paged_region(largest, 0x100000000, pages)
-			    : bench.a.region(largest);
-	Region to = paged ? bench.b.paged_region(largest, 0x100000000, pages)
-			  : bench.b.region(largest);
+	Region from =
+		paged ? bench.a.paged_region(largest, 0x100000000, pages) : bench.a.region(largest);
+	Region to =
+		paged ? bench.b.paged_region(largest, 0x100000000, pages) : bench.b.region(largest);
 	std::printf("mtu %u, %s memory\n", ib::mtu_bytes(mtu), paged ? "scattered" : "contiguous");
-	for (std::uint64_t size : {std::uint64_t{8}, std::uint64_t{4096}, std::uint64_t{65536},
-				   largest}) {
-		unsigned count =
-			static_cast<unsigned>(std::clamp<std::uint64_t>((1ull << 30) / size, 500, 200000));
+	for (std::uint64_t size :
+	     {std::uint64_t{8}, std::uint64_t{4096}, std::uint64_t{65536}, largest}) {
+		unsigned count = static_cast<unsigned>(
+			std::clamp<std::uint64_t>((1ull << 30) / size, 500, 200000));
 		struct Kind {
 			const char *name;
 			WqeOpcode opcode;
 		};
-		for (Kind kind : {Kind{"write", WqeOpcode::rdma_write}, Kind{"send", WqeOpcode::send},
-				  Kind{"read", WqeOpcode::rdma_read}}) {
+		for (Kind kind :
+		     {Kind{"write", WqeOpcode::rdma_write}, Kind{"send", WqeOpcode::send},
+		      Kind{"read", WqeOpcode::rdma_read}}) {
 			WqeBuilder builder(kind.opcode);
 			bool send = kind.opcode == WqeOpcode::send;
 			if (!send)
@@ -136,7 +137,8 @@ void measure(ib::Mtu mtu, bool paged)
 			double time = bench.run(wqe, 64, count, send ? &receive : nullptr);
 			double rate = static_cast<double>(size) * count / time;
 			std::printf("  %-6s %8llu bytes  %9.0f /s  %8.1f MB/s", kind.name,
-				    static_cast<unsigned long long>(size), count / time, rate / 1e6);
+				    static_cast<unsigned long long>(size), count / time,
+				    rate / 1e6);
 			if (size >= 4096 && !paged)
 				std::printf("  %5.1f %% of memcpy",
 					    100 * rate /

@@ -91,8 +91,8 @@ protected:
 } // namespace
 
 /*
- * A large send is cut as its segments can leave: one of 2^18 segments takes no more of the host than
- * the packets that found credit, and another QP of the card gets its turn before it ends.
+ * A large send is cut as its segments can leave: one of 2^18 segments takes no more of the host
+ * than the packets that found credit, and another QP of the card gets its turn before it ends.
  */
 TEST_F(Bounds, large_send_takes_what_has_credit)
 {
@@ -186,7 +186,8 @@ TEST_F(Bounds, one_timer_a_qp)
 {
 	QpOptions options;
 	options.ack_timeout = 31; /* hours */
-	QueuePair &from = a.create_qp(options, cq_a, cq_a), &into = b.create_qp(options, cq_b, cq_b);
+	QueuePair &from = a.create_qp(options, cq_a, cq_a),
+		  &into = b.create_qp(options, cq_b, cq_b);
 	a.connect(from, b, into, options);
 	b.connect(into, a, from, options);
 	Region data = a.region(64);
@@ -198,8 +199,8 @@ TEST_F(Bounds, one_timer_a_qp)
 }
 
 /*
- * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond that
- * a QP gets one at a time, and so gets on.
+ * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond
+ * that a QP gets one at a time, and so gets on.
  */
 TEST_F(Bounds, requests_fetched_ahead)
 {
@@ -234,14 +235,15 @@ TEST_F(Bounds, requests_fetched_ahead)
 }
 
 /*
- * What UC has completed lies in copies until it has arrived. However large the messages, and however long
- * nobody takes them, the copies end.
+ * What UC has completed lies in copies until it has arrived. However large the messages, and
+ * however long nobody takes them, the copies end.
  */
 TEST_F(Bounds, copies_of_unacknowledged_data)
 {
 	QpOptions options = of(ServiceType::uc);
 	options.mtu = ib::Mtu::mtu_4096;
-	QueuePair &from = a.create_qp(options, cq_a, cq_a), &into = b.create_qp(options, cq_b, cq_b);
+	QueuePair &from = a.create_qp(options, cq_a, cq_a),
+		  &into = b.create_qp(options, cq_b, cq_b);
 	a.connect(from, b, into, options);
 	b.connect(into, a, from, options);
 	constexpr std::uint64_t message = 1 << 20;

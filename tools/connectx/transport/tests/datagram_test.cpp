@@ -89,7 +89,10 @@ TEST_F(Datagram, ud_send)
 	EXPECT_TRUE(same(b.bytes(room.address + 40, 1001), a.bytes(data).first(1001)));
 }
 
-/* QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's datagram would pass its checks. */
+/*
+ * QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's
+ * datagram would pass its checks.
+ */
 TEST_F(Datagram, qp0_has_no_other_number)
 {
 	b.card().special_qp_base = special_base;
@@ -101,7 +104,9 @@ TEST_F(Datagram, qp0_has_no_other_number)
 	b.post_receive(smi, {room.piece(0, 4096)});
 	b.post_receive(other, {room.piece(4096, 4096)});
 	for (std::uint32_t qpn : {smi.qpn, other.qpn})
-		a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, qpn)).add(data.piece()).done());
+		a.post_send(
+			from,
+			WqeBuilder(WqeOpcode::send).add(to(b, 2, qpn)).add(data.piece()).done());
 	wait_good(a, cq_a, 2);
 	/* They arrive in order, if at all. */
 	EXPECT_EQ(wait(b, cq_b).qpn, other.qpn);
@@ -216,7 +221,10 @@ TEST_F(Datagram, address_vectors_are_checked_when_asked_for)
 	}
 }
 
-/* Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on once there is another. */
+/*
+ * Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on
+ * once there is another.
+ */
 TEST_F(Datagram, goes_on_after_another_cable)
 {
 	constexpr unsigned count = fabric::Port::default_credits + 16;
@@ -225,7 +233,8 @@ TEST_F(Datagram, goes_on_after_another_cable)
 	QueuePair &from = make(a, cq_a, options);
 	Region data = a.region(64);
 	for (unsigned i = 0; i < count; i++)
-		a.post(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, 0x999)).add(data.piece()).done());
+		a.post(from,
+		       WqeBuilder(WqeOpcode::send).add(to(b, 2, 0x999)).add(data.piece()).done());
 	a.ring(from);
 	while (a.poll()) {
 		/* to the last credit */
@@ -240,14 +249,20 @@ TEST_F(Datagram, goes_on_after_another_cable)
 	wait_good(a, cq_a, count);
 }
 
-/* Whoever may send to a QP cannot end it by what is longer than its receives: the request stays for the next one. */
+/*
+ * Whoever may send to a QP cannot end it by what is longer than its receives: the request stays for
+ * the next one.
+ */
 TEST_F(Datagram, too_long_for_the_receive)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
 	b.post_receive(into, {room.piece(0, 64)}); /* too short by the GRH's room */
 	const auto send = [&](std::uint32_t bytes) {
-		a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece(0, bytes)).done());
+		a.post_send(from, WqeBuilder(WqeOpcode::send)
+					  .add(to(b, 2, into.qpn))
+					  .add(data.piece(0, bytes))
+					  .done());
 		EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::none);
 		settle();
 	};
@@ -261,7 +276,10 @@ TEST_F(Datagram, too_long_for_the_receive)
 	EXPECT_EQ(done.byte_count, 64u);
 }
 
-/* Of a shared queue it takes the request, for others may have gone on with the queue; the QP stays there too. */
+/*
+ * Of a shared queue it takes the request, for others may have gone on with the queue; the QP stays
+ * there too.
+ */
 TEST_F(Datagram, too_long_for_a_shared_receive)
 {
 	QpOptions options = ud();
@@ -270,7 +288,8 @@ TEST_F(Datagram, too_long_for_a_shared_receive)
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b, options);
 	Region data = a.region(64), room = b.region(4096);
 	b.post_srq(srq, {room.piece(0, 64)});
-	a.post_send(from, WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece()).done());
+	a.post_send(from,
+		    WqeBuilder(WqeOpcode::send).add(to(b, 2, into.qpn)).add(data.piece()).done());
 	EXPECT_EQ(wait(b, cq_b).syndrome, CqeSyndrome::local_length);
 	EXPECT_EQ(into.state, QpState::rts);
 }
@@ -360,7 +379,10 @@ TEST_F(Datagram, large_send_and_checksums)
 	EXPECT_FALSE(a.poll_cq(cq_a)) << "one completion for all segments";
 }
 
-/* A special QP speaks by datagrams alone: a packet of another transport would pass for another QP's. */
+/*
+ * A special QP speaks by datagrams alone: a packet of another transport would pass for another
+ * QP's.
+ */
 TEST_F(Datagram, special_qps_send_datagrams_only)
 {
 	a.card().special_qp_base = special_base;
@@ -384,8 +406,8 @@ TEST_F(Datagram, special_qps_send_datagrams_only)
 }
 
 /*
- * The management lane leads to QP0 alone: what a special QP sends there to another number has passed
- * no check of partition or state on its way, and is dropped.
+ * The management lane leads to QP0 alone: what a special QP sends there to another number has
+ * passed no check of partition or state on its way, and is dropped.
  */
 TEST_F(Datagram, management_lane_leads_to_qp0_alone)
 {

@@ -137,7 +137,10 @@ TEST_F(Errors, receive_protection)
 	EXPECT_EQ(wait(b, cq_b).syndrome, CqeSyndrome::flushed);
 }
 
-/* A doorbell record that claims more receives than the ring holds claims none: not one is taken or flushed. */
+/*
+ * A doorbell record that claims more receives than the ring holds claims none: not one is taken or
+ * flushed.
+ */
 TEST_F(Errors, doorbell_record_beyond_the_ring)
 {
 	QpOptions options;

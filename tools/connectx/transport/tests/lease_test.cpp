@@ -91,7 +91,10 @@ TEST_F(Lent, ends_with_an_error)
 	reuse_and_expect_nothing();
 }
 
-/* Bus mastering ends, or the machine takes memory back, unplugged memory say (Card::memory_changed()). */
+/*
+ * Bus mastering ends, or the machine takes memory back, unplugged memory say
+ * (Card::memory_changed()).
+ */
 TEST_F(Lent, ends_where_no_key_holds)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});

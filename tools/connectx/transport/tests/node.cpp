@@ -31,16 +31,15 @@ constexpr unsigned page = 4096;
 } // namespace
 
 Node::Node(fabric::Port &port, ib::Lid lid)
-    : memory_(icm_, 0),
-      events_([](unsigned) {}), context_({.name = "test",
-					  .loop = host_.loop(),
-					  .memory = memory_,
-					  .events = events_,
-					  .multicast = multicast_,
-					  .management = agent_,
-					  .diagnostics = diagnostics_,
-					  .ports = ports_},
-					 log_objects),
+    : memory_(icm_, 0), events_([](unsigned) {}), context_({.name = "test",
+							    .loop = host_.loop(),
+							    .memory = memory_,
+							    .events = events_,
+							    .multicast = multicast_,
+							    .management = agent_,
+							    .diagnostics = diagnostics_,
+							    .ports = ports_},
+							   log_objects),
       free_memory_(icm_size)
 {
 	icm_.map(0, 0, icm_size);
@@ -259,9 +258,9 @@ QueuePair &Node::create_qp(const QpOptions &options, CompletionQueue &send_cq,
 			    .log_stride = 6,
 			    .present = !qp.uses_srq && options.service != ServiceType::xrc};
 	qp.has_receive_queue = qp.receive_queue.present;
-	QueueMemory queue = queue_memory(qp.receive_queue.offset +
-					 (std::uint64_t{1} << (options.log_receive + 6)) +
-					 sizeof(ib::be32));
+	QueueMemory queue =
+		queue_memory(qp.receive_queue.offset +
+			     (std::uint64_t{1} << (options.log_receive + 6)) + sizeof(ib::be32));
 	/* All send WQEs are the card's before the first lap. */
 	for (unsigned i = 0; i < qp.send_queue.size(); i++)
 		host_.object<ib::be32>(queue.address + qp.send_queue.wqe_offset(i)) = 1u << 31;
@@ -292,8 +291,8 @@ SharedReceiveQueue &Node::create_srq(unsigned log_size, std::uint16_t limit,
 	SrqContext::doorbell_record.set(context.bytes, driver.record);
 	srqs_[srqn] = driver;
 	auto &srq = context_.shared_receive_queues.insert(
-		srqn, std::make_unique<SharedReceiveQueue>(memory_, events_, nullptr, srqn,
-							    context));
+		srqn,
+		std::make_unique<SharedReceiveQueue>(memory_, events_, nullptr, srqn, context));
 	if (limit)
 		srq.arm_limit(limit);
 	return srq;

@@ -5,12 +5,10 @@
 #include <random>
 #include <string>
 
-
 #include "hca/transport/ip_offload.hpp"
 
 namespace weft::hca::transport
 {
-
 
 namespace
 {
@@ -103,7 +101,8 @@ TEST(Checksums, filled_in_hold)
 		auto status = check_checksums(bytes);
 		EXPECT_EQ(status.flags, ChecksumStatus::l4_checksum_ok);
 		EXPECT_EQ(status.checksum, ChecksumStatus::checksum_correct);
-		EXPECT_EQ(status.status, ChecksumStatus::ipv4 | ChecksumStatus::tcp | ChecksumStatus::ip_checksum_ok);
+		EXPECT_EQ(status.status, ChecksumStatus::ipv4 | ChecksumStatus::tcp |
+						 ChecksumStatus::ip_checksum_ok);
 	}
 }
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destinations under the explorer: one goes while all are marked, or looked up. Of the first bucket, so that few decisions lead there.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Destinations under the explorer: one goes
+// while all are marked, or looked up. Of the first bucket, so that few decisions lead there.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
@@ -37,7 +37,8 @@ public:
 		if (!packet)
 			return false;
 		kern::Ref<Destination> destination;
-		if (table.wait(first_bucket(), packet, destination) != DestinationTable::Action::resolve)
+		if (table.wait(first_bucket(), packet, destination) !=
+		    DestinationTable::Action::resolve)
 			return false;
 		kern_skb_queue waiting = table.resolved(*destination, {});
 		while (sk_buff *skb = kern_skb_dequeue(&waiting))
@@ -63,7 +64,10 @@ private:
 	kern::Thread thread_;
 };
 
-/* Nothing of one that is freed meanwhile is read: whoever walks a bucket without being a reader begins under the lock. */
+/*
+ * Nothing of one that is freed meanwhile is read: whoever walks a bucket without being a reader
+ * begins under the lock.
+ */
 void marked_while_one_goes(Test &test)
 {
 	auto removal = kern::make<Removal>(kern::Gfp::kernel);
@@ -91,4 +95,5 @@ void found_while_it_goes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_destinations, KUNIT_CASE(marked_while_one_goes), KUNIT_CASE(found_while_it_goes));
+KUNIT_SUITE(explore_destinations, KUNIT_CASE(marked_while_one_goes),
+	    KUNIT_CASE(found_while_it_goes));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What an administrator's tests do to an interface and the shell cannot: packet sockets, multicast groups by the hundred, XDP. Prints "ok", or
- * the name of the errno with which Linux refused.
+ * What an administrator's tests do to an interface and the shell cannot: packet sockets, multicast
+ * groups by the hundred, XDP. Prints "ok", or the name of the errno with which Linux refused.
  *
  *	administrator packet IFACE raw|dgram LENGTH [HEXADDRESS]   sends zeros, by send() on a bound socket, or by sendto() an address
  *	administrator listen IFACE GROUP COUNT                     joins COUNT groups from GROUP on, says so, and stays until it is killed
@@ -52,9 +52,13 @@ static int packet(int index, const char *kind, size_t length, const char *hex)
 	union {
 		struct sockaddr_ll ll;
 		uint8_t bytes[sizeof(struct sockaddr_ll) - 8 + address_max];
-	} to = {.ll = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = index}};
+	} to = {.ll = {.sll_family = AF_PACKET,
+		       .sll_protocol = htons(ETH_P_IP),
+		       .sll_ifindex = index}};
 	static const uint8_t zeros[65536];
-	const int fd = needs(socket(AF_PACKET, strcmp(kind, "raw") ? SOCK_DGRAM : SOCK_RAW, htons(ETH_P_IP)), "socket");
+	const int fd = needs(
+		socket(AF_PACKET, strcmp(kind, "raw") ? SOCK_DGRAM : SOCK_RAW, htons(ETH_P_IP)),
+		"socket");
 
 	if (!hex) {
 		needs(bind(fd, (struct sockaddr *)&to.ll, sizeof(to.ll)), "bind");
@@ -65,7 +69,8 @@ static int packet(int index, const char *kind, size_t length, const char *hex)
 
 		if (sscanf(hex, "%2x", &byte) != 1)
 			break;
-		to.bytes[offsetof(struct sockaddr_ll, sll_addr) + to.ll.sll_halen++] = (uint8_t)byte;
+		to.bytes[offsetof(struct sockaddr_ll, sll_addr) + to.ll.sll_halen++] =
+			(uint8_t)byte;
 	}
 	return outcome(sendto(fd, zeros, length, 0, (struct sockaddr *)&to, sizeof(to)));
 }
@@ -80,7 +85,8 @@ static int listen_to(int index, const char *first, unsigned int count)
 	int fd = -1;
 
 	for (unsigned int i = 0; i < count; i++) {
-		const struct ip_mreqn request = {.imr_multiaddr = group_at(first, i), .imr_ifindex = index};
+		const struct ip_mreqn request = {.imr_multiaddr = group_at(first, i),
+						 .imr_ifindex = index};
 
 		if (i % groups_a_socket == 0)
 			fd = needs(socket(AF_INET, SOCK_DGRAM, 0), "socket");
@@ -113,7 +119,9 @@ static int send_to(int index, const char *first, unsigned int count)
 
 	needs(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof(from)), "interface");
 	for (unsigned int i = 0; i < count; i++) {
-		const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = group_at(first, i)};
+		const struct sockaddr_in to = {.sin_family = AF_INET,
+					       .sin_port = htons(port),
+					       .sin_addr = group_at(first, i)};
 
 		if (sendto(fd, "hello", 5, 0, (const struct sockaddr *)&to, sizeof(to)) < 0)
 			return outcome(-1);
@@ -123,7 +131,8 @@ static int send_to(int index, const char *first, unsigned int count)
 
 static int checksums(int index)
 {
-	const struct sockaddr_ll here = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = index};
+	const struct sockaddr_ll here = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = index};
 	const int fd = needs(socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_IP)), "socket"), on = 1;
 
 	needs(setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)), "auxdata");
@@ -138,8 +147,12 @@ static int checksums(int index)
 			struct cmsghdr first;
 			char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
 		} control;
-		struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &data, .msg_iovlen = 1,
-					 .msg_control = &control, .msg_controllen = sizeof(control)};
+		struct msghdr message = {.msg_name = &from,
+					 .msg_namelen = sizeof(from),
+					 .msg_iov = &data,
+					 .msg_iovlen = 1,
+					 .msg_control = &control,
+					 .msg_controllen = sizeof(control)};
 		struct tpacket_auxdata found;
 
 		needs(recvmsg(fd, &message, 0), "recvmsg");
@@ -157,9 +170,13 @@ static int xdp(int index)
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
-	union bpf_attr program = {.prog_type = BPF_PROG_TYPE_XDP, .insns = (uintptr_t)pass, .insn_cnt = 2, .license = (uintptr_t)"GPL"};
+	union bpf_attr program = {.prog_type = BPF_PROG_TYPE_XDP,
+				  .insns = (uintptr_t)pass,
+				  .insn_cnt = 2,
+				  .license = (uintptr_t)"GPL"};
 	long fd = syscall(SYS_bpf, BPF_PROG_LOAD, &program, sizeof(program));
-	union bpf_attr link = {.link_create = {.attach_type = BPF_XDP, .flags = XDP_FLAGS_SKB_MODE}};
+	union bpf_attr link = {
+		.link_create = {.attach_type = BPF_XDP, .flags = XDP_FLAGS_SKB_MODE}};
 
 	if (fd < 0)
 		return outcome(fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The kernel's layout where the kernel is core/kern/hosted: what scripts/make/kbuild/layout.mk generates for a real one. The sizes are those
- * of hosted's own objects; each file that implements one asserts that it fits.
+ * The kernel's layout where the kernel is core/kern/hosted: what scripts/make/kbuild/layout.mk
+ * generates for a real one. The sizes are those of hosted's own objects; each file that implements
+ * one asserts that it fits.
  */
 #pragma once
 
@@ -46,7 +47,10 @@
 #define KERN_OFFSETOF_sk_buff_queue_mapping 8
 #define KERN_NETDEV_PRIVATE 512
 
-/* The bits of an allocation: it may sleep; it may not, and may use the reserves; it may not and does not. */
+/*
+ * The bits of an allocation: it may sleep; it may not, and may use the reserves; it may not and
+ * does not.
+ */
 #define KERN_GFP_DIRECT_RECLAIM 0x01u
 #define KERN_GFP_KERNEL 0x01u
 #define KERN_GFP_ATOMIC 0x02u

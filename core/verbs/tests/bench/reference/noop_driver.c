@@ -8,13 +8,15 @@ struct noop_device {
 	struct ib_device ib;
 };
 
-static int noop_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+static int noop_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
 {
 	noop_sent = wr->wr_cqe;
 	return 0;
 }
 
-static int noop_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+static int noop_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
 {
 	return 0;
 }
@@ -35,7 +37,8 @@ static int noop_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	return 0;
 }
 
-static int noop_query_device(struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata)
+static int noop_query_device(struct ib_device *device, struct ib_device_attr *attr,
+			     struct ib_udata *udata)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->max_cqe = attr->max_qp_wr = 1024;
@@ -52,12 +55,14 @@ static int noop_query_port(struct ib_device *device, u32 port, struct ib_port_at
 	return 0;
 }
 
-static int noop_port_immutable(struct ib_device *device, u32 port, struct ib_port_immutable *immutable)
+static int noop_port_immutable(struct ib_device *device, u32 port,
+			       struct ib_port_immutable *immutable)
 {
 	immutable->gid_tbl_len = 1;
 	immutable->pkey_tbl_len = 1;
 	/* What the MAD layer asks for on a GSI; nothing else of the stack above is loaded. */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
+	immutable->core_cap_flags =
+		RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
 	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
@@ -77,7 +82,8 @@ static int noop_pd(struct ib_pd *pd, struct ib_udata *udata)
 	return 0;
 }
 
-static int noop_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+static int noop_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			  struct ib_udata *udata)
 {
 	cq->cqe = attr->cqe;
 	return 0;
@@ -93,7 +99,8 @@ static int noop_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct
 	return 0;
 }
 
-static int noop_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+static int noop_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
 {
 	return 0;
 }
@@ -103,13 +110,17 @@ static int noop_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	return 0;
 }
 
-/* Memory regions are never asked for, but a driver without them is not one for the kernel's own consumers. */
+/*
+ * Memory regions are never asked for, but a driver without them is not one for the kernel's own
+ * consumers.
+ */
 static struct ib_mr *noop_get_dma_mr(struct ib_pd *pd, int access)
 {
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-static struct ib_mr *noop_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address, int access, struct ib_udata *udata)
+static struct ib_mr *noop_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 address,
+				      int access, struct ib_udata *udata)
 {
 	return ERR_PTR(-EOPNOTSUPP);
 }
@@ -119,9 +130,7 @@ static int noop_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
-static void noop_drain(struct ib_qp *qp)
-{
-}
+static void noop_drain(struct ib_qp *qp) {}
 
 static const struct ib_device_ops ops = {
 	.owner = THIS_MODULE,
@@ -168,7 +177,7 @@ static void print(const char *name, long instructions)
 	pr_info("verbs_reference: figure verbs.%s %ld\n", name, instructions);
 }
 
-static const struct figures_world world = { .print = print, .hold = hold, .release = release };
+static const struct figures_world world = {.print = print, .hold = hold, .release = release};
 
 static int __init noop_init(void)
 {
@@ -193,9 +202,7 @@ static int __init noop_init(void)
 }
 module_init(noop_init);
 
-static void __exit noop_exit(void)
-{
-}
+static void __exit noop_exit(void) {}
 module_exit(noop_exit);
 
 MODULE_DESCRIPTION("What the verbs of the kernel's ib_core cost, counted");
