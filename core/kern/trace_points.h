@@ -118,8 +118,11 @@ TRACE_EVENT(async_event,
 
 #endif
 
+// A path, not an expression.
+// clang-format off
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH ../ core / kern
+#define TRACE_INCLUDE_PATH ../core/kern
+// clang-format on
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace_points
 #include <trace/define_trace.h>
