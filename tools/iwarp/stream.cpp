@@ -111,6 +111,12 @@ void Stream::agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer)
 						     : Opcode::Send;
 }
 
+void Stream::set_reads(std::size_t ird, std::size_t ord)
+{
+	ird_ = config_.ird = ird;
+	ord_ = config_.ord = ord;
+}
+
 void Stream::accept(const Bytes &private_data)
 {
 	reply(false, private_data);

@@ -109,6 +109,8 @@ public:
 	Stream(const Stream &) = delete;
 	Stream &operator=(const Stream &) = delete;
 
+	// Of a responder that has not answered yet, as config's ird and ord.
+	void set_reads(std::size_t ird, std::size_t ord);
 	// A responder's answer to requested().
 	void accept(const Bytes &private_data);
 	void reject(const Bytes &private_data);
@@ -128,6 +130,13 @@ public:
 	// Whether all is said: who moves the bytes closes then.
 	bool finished() const { return finishing_ && output_.size() == taken_; }
 	bool ended() const { return ended_; }
+	// Whether all that was posted, and asked for by the other, is done: it may be closed in
+	// order.
+	bool quiet() const
+	{
+		return state_ == State::Open && requests_.empty() && !outgoing_ && reads_.empty() &&
+		       to_answer_.empty() && taken_ == output_.size();
+	}
 
 private:
 	enum class State { Starting, Asked, Open, Over };
@@ -165,7 +174,7 @@ private:
 	void fail(const Error &error);
 	void end(const End &how);
 
-	const StreamConfig config_;
+	StreamConfig config_;
 	Host &host_;
 	State state_ = State::Starting;
 	StartReader start_reader_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A stream with a host that has some memory, for tests.
+// A host of streams that has some memory, and a stream with one, for tests.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace weft::iwarp::testing
 {
 
-class Party final : public Host
+// Who has a stream says how it is spoken to.
+class Memory : public Host
 {
 public:
 	struct Region {
@@ -30,13 +31,14 @@ public:
 		std::optional<Stag> invalidated;
 	};
 
-	explicit Party(const StreamConfig &config) : stream(config, *this) {}
+	virtual void post(Request request) = 0;
+	virtual void accept(const Bytes &private_data) = 0;
 
 	void requested(const StartFrame &frame) override
 	{
 		request = frame;
 		if (accepts)
-			stream.accept(answer);
+			accept(answer);
 	}
 	void established(const StartFrame &frame) override { reply = frame; }
 	void refused(const StartFrame &frame) override { refusal = frame; }
@@ -87,25 +89,25 @@ public:
 
 	void send(Bytes bytes, Opcode opcode = Opcode::Send, Stag stag = 0)
 	{
-		stream.post({.opcode = opcode,
-			     .id = ++last_id,
-			     .source = source_of(std::move(bytes)),
-			     .stag = stag});
+		post({.opcode = opcode,
+		      .id = ++last_id,
+		      .source = source_of(std::move(bytes)),
+		      .stag = stag});
 	}
 	void write(Bytes bytes, Stag stag, std::uint64_t offset)
 	{
-		stream.post({.opcode = Opcode::Write,
-			     .id = ++last_id,
-			     .source = source_of(std::move(bytes)),
-			     .stag = stag,
-			     .offset = offset});
+		post({.opcode = Opcode::Write,
+		      .id = ++last_id,
+		      .source = source_of(std::move(bytes)),
+		      .stag = stag,
+		      .offset = offset});
 	}
 	void read(const ReadRequest &what, bool fence = false)
 	{
-		stream.post({.opcode = Opcode::ReadRequest,
-			     .id = ++last_id,
-			     .fence = fence,
-			     .read = what});
+		post({.opcode = Opcode::ReadRequest,
+		      .id = ++last_id,
+		      .fence = fence,
+		      .read = what});
 	}
 	static Source source_of(Bytes bytes)
 	{
@@ -117,22 +119,6 @@ public:
 				return true;
 			}};
 	}
-	// All that it has to say now.
-	Bytes output(std::size_t most = SIZE_MAX)
-	{
-		Bytes all;
-		Bytes part(std::min<std::size_t>(most, 4096));
-		while (all.size() < most) {
-			const std::size_t size = stream.take(
-				std::span(part).first(std::min(part.size(), most - all.size())));
-			if (size == 0)
-				break;
-			all.insert(all.end(), part.begin(),
-				   part.begin() + static_cast<std::ptrdiff_t>(size));
-		}
-		return all;
-	}
-
 	bool accepts = true;
 	Bytes answer;
 	std::map<Stag, Region> regions;
@@ -143,7 +129,6 @@ public:
 	std::optional<End> end;
 	std::uint64_t last_id = 0;
 	Bytes partial;
-	Stream stream; // last: it calls the others
 
 private:
 	template<typename Do>
@@ -161,6 +146,32 @@ private:
 		what(region.bytes.data() + (offset - region.base));
 		return Access::Done;
 	}
+};
+
+class Party final : public Memory
+{
+public:
+	explicit Party(const StreamConfig &config) : stream(config, *this) {}
+
+	void post(Request asked) override { stream.post(std::move(asked)); }
+	void accept(const Bytes &private_data) override { stream.accept(private_data); }
+	// All that it has to say now.
+	Bytes output(std::size_t most = SIZE_MAX)
+	{
+		Bytes all;
+		Bytes part(std::min<std::size_t>(most, 4096));
+		while (all.size() < most) {
+			const std::size_t size = stream.take(
+				std::span(part).first(std::min(part.size(), most - all.size())));
+			if (size == 0)
+				break;
+			all.insert(all.end(), part.begin(),
+				   part.begin() + static_cast<std::ptrdiff_t>(size));
+		}
+		return all;
+	}
+
+	Stream stream;
 };
 
 // Moves bytes both ways, @most at a time, until neither has anything to say; or each FPDU by
