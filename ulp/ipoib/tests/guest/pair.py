@@ -5,6 +5,7 @@ import json
 import subprocess
 
 from lab.fabric import PAIR, Fabric
+from lab.waiting import DeadlineExceeded
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_connectx", "weft_ipoib")
 
@@ -78,5 +79,10 @@ def iperf3(server, client, address, options="", amount="-n 8M", timeout=60):
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
     report = client.run(f"iperf3 -J -c {address} {amount} {options}", timeout=timeout)
-    listener.wait(60)
+    try:
+        listener.wait(60)
+    except DeadlineExceeded as error:
+        # Whose word has not arrived, and whether anything does.
+        seen = (f"{node.name}:\n{node.run(f'ss -tanoim; ip -s link show ib0; ip neigh', check=False).out}" for node in (server, client))
+        raise DeadlineExceeded("\n".join((str(error), *seen))) from None
     return json.loads(report.out)["end"]
