@@ -20,7 +20,7 @@ namespace weft::fabric
 class Lease
 {
 public:
-	/* @keep: keeps the bytes' addresses valid as long as the lease is referred to. */
+	/* @keep: keeps the bytes' addresses valid until the lease ends, or nobody refers to it. */
 	explicit Lease(std::shared_ptr<const void> keep) : keep_(std::move(keep)) {}
 	Lease(const Lease &) = delete;
 	Lease &operator=(const Lease &) = delete;
@@ -38,16 +38,22 @@ public:
 		if (state_.fetch_sub(1, std::memory_order_release) == (ended | 1))
 			state_.notify_all();
 	}
-	/* Let nobody begin to read, and wait for those who have. May be repeated. */
+	/*
+	 * Let nobody begin to read, and wait for those who have; then let go of what keeps the
+	 * bytes. It may be the last that does, and to unmap a machine's memory takes long: that is
+	 * then for the owner's thread, and not for whoever destroys the packet. May be repeated, on
+	 * the owner's thread.
+	 */
 	void end()
 	{
 		state_.fetch_or(ended, std::memory_order_acq_rel);
 		for (;;) {
 			const std::uint32_t seen = state_.load(std::memory_order_acquire);
 			if (seen == ended)
-				return;
+				break;
 			state_.wait(seen, std::memory_order_acquire);
 		}
+		keep_.reset();
 	}
 
 private:
@@ -55,7 +61,8 @@ private:
 	static constexpr std::uint32_t ended = 1u << 31;
 
 	std::atomic<std::uint32_t> state_{0};
-	const std::shared_ptr<const void> keep_;
+	/* The owner's thread alone; nobody reads when it goes. */
+	std::shared_ptr<const void> keep_;
 };
 
 } // namespace weft::fabric

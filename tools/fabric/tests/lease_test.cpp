@@ -55,6 +55,24 @@ TEST(Lease, ends_for_all_that_refer_to_it)
 	kept->end(); /* nobody has stayed inside */
 }
 
+/*
+ * What keeps the bytes goes with the lease, on the owner's thread, though packets still refer to
+ * it: to unmap a machine's memory would take long, and packets end on other machines' threads.
+ */
+TEST(Lease, lets_go_of_the_memory_when_it_ends)
+{
+	auto memory = std::make_shared<Memory>(100, std::byte{1});
+	const std::weak_ptr<Memory> alive = memory;
+	auto lease = std::make_shared<Lease>(memory);
+	Payload payload = lent(*memory, lease);
+	memory.reset();
+	EXPECT_FALSE(alive.expired());
+	lease->end();
+	EXPECT_TRUE(alive.expired());
+	Memory copy(100);
+	EXPECT_EQ(payload.copy_to(copy), 0u);
+}
+
 /* Whoever reads while the lease ends has read it all before end() returns. */
 TEST(Lease, is_waited_for)
 {
