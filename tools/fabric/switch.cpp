@@ -200,8 +200,12 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 		}
 		return receive_management(in, std::move(packet));
 	}
-	/* Data may come in from ARMED on, and go out when ACTIVE, IBA 7.2.4. */
-	if (in.state.load(std::memory_order_acquire) < ib::PortState::armed) {
+	/*
+	 * Data may come in from ARMED on, and go out when ACTIVE, IBA 7.2.4; on the lanes that both
+	 * ends have, so that nobody has the buffers of them all (7.6).
+	 */
+	if (in.state.load(std::memory_order_acquire) < ib::PortState::armed ||
+	    lrh.vl() >= in.operational_vls.load(std::memory_order_relaxed)) {
 		Counters::add(in.port.counters().rcv_errors);
 		return;
 	}

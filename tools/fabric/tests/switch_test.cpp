@@ -263,6 +263,25 @@ TEST_F(OneSwitch, drops_what_exceeds_the_neighbour_mtu)
 	EXPECT_EQ(1u, c.packets.size());
 }
 
+// Each lane has buffers of its own, and what comes in on any leaves by the one that its SL has: who
+// might use them all would have fifteen times his neighbours' share of that one.
+TEST_F(OneSwitch, takes_nothing_on_lanes_that_are_not_operational)
+{
+	PacketNode c(fabric.add_port("c"));
+	PacketNode node(b);
+	fabric.connect(c.port, sw.port(3));
+	route(7, 3);
+	activate(2);
+	activate(3);
+	for (std::uint8_t vl = 0; vl < ib::vl_management; vl++) {
+		Packet packet = ud_packet(5, 7, 64);
+		packet.lrh().set_vl(vl);
+		EXPECT_EQ(Sent::done, node.port.send(packet));
+	}
+	EXPECT_EQ(1u, c.packets.size()) << "of VL0, the one that begins operational";
+	EXPECT_EQ(14u, sw.port(2).counters().rcv_errors);
+}
+
 TEST_F(OneSwitch, replicates_multicast_to_all_members_but_the_sender)
 {
 	PacketNode node(b);
