@@ -3,11 +3,15 @@
  * Packets that wait for credit to leave by a port, in order, a queue for each VL. Used by switches
  * and by software end nodes. Thread-safe; holds no lock while a packet travels, because a packet on
  * its way may give back the credit that brings the next one here.
+ *
+ * Whoever comes by sends what others have left here, on his own thread, which may be another
+ * machine's card: so no more than turn_budget packets at a time, in all the queues that these lead
+ * him to. The rest is sent by who comes next, and by the fabric's timeline.
  */
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,11 +25,15 @@ namespace weft::fabric
 class EgressQueue
 {
 public:
-	/* @environment: whose time packets wait in. */
-	EgressQueue(Port &port, const Environment &environment)
-	    : port_(port), environment_(environment)
-	{
-	}
+	/* Packets of others that a thread sends before it goes on with its own work. */
+	static constexpr unsigned turn_budget = 64;
+
+	/* In the time of the port's fabric. */
+	explicit EgressQueue(Port &port) : port_(port) {}
+	EgressQueue(const EgressQueue &) = delete;
+	EgressQueue &operator=(const EgressQueue &) = delete;
+	/* After its port's node has detached. Not on the timeline's thread. */
+	~EgressQueue();
 
 	/*
 	 * Send now, or queue behind what waits already.
@@ -35,8 +43,8 @@ public:
 	enum class Result { sent, queued, link_down, dropped };
 	Result send(Packet &&packet, std::size_t limit);
 
-	/* Credit of this VL came back: send what waits. */
-	void drain(std::uint8_t vl);
+	/* Credit of this VL came back: send what waits, or have it sent. */
+	void drain(std::uint8_t vl) noexcept;
 
 	/* Take out what has waited on this VL since before that time, for the caller to drop. */
 	std::vector<Packet> expire(std::uint8_t vl, Clock::time_point before);
@@ -49,13 +57,18 @@ private:
 		Clock::time_point since;
 	};
 	struct VlQueue {
-		std::deque<Waiting> packets;
+		/* A list, so that what finds no credit is put back without memory. */
+		std::list<Waiting> packets;
 		bool draining = false;
 		bool again = false;
+		/* The timeline is going to drain it. */
+		bool planned = false;
 	};
 
+	Sent send_left(Packet &packet) noexcept;
+	void drain_later(std::uint8_t vl) noexcept;
+
 	Port &port_;
-	const Environment &environment_;
 	mutable std::mutex mutex_;
 	/* Made when first needed. */
 	std::unique_ptr<VlQueue> queues_[Port::vls];

@@ -73,7 +73,8 @@ Port &Fabric::make_port(std::string name, int credits_per_vl)
 		if (removed_ports_.size() >= most_removed)
 			throw std::length_error(
 				"so many ports were removed that the fabric takes no new ones");
-		ports_.push_back(std::make_unique<Port>(std::move(name), credits_per_vl));
+		ports_.push_back(
+			std::make_unique<Port>(std::move(name), *timeline_, credits_per_vl));
 	}
 	Port &port = *ports_.back();
 	ports_by_name_.emplace(port.name(), &port);

@@ -37,7 +37,7 @@ NodeAgent::Config agent_config(const MadPort::Config &config)
 
 MadPort::MadPort(Port &port, const Config &config, Handlers handlers)
     : port_(port), config_(config), handlers_(std::move(handlers)),
-      agent_(agent_config(config), *this), egress_(port, *config.environment)
+      agent_(agent_config(config), *this), egress_(port)
 {
 	port_.attach(*this);
 	port_.enable();

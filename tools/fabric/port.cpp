@@ -34,7 +34,8 @@ private:
 	PortSink *sink_;
 };
 
-Port::Port(std::string name, int credits_per_vl) : name_(std::move(name))
+Port::Port(std::string name, Timeline &timeline, int credits_per_vl)
+    : name_(std::move(name)), timeline_(timeline)
 {
 	for (auto &credits : credits_)
 		credits.store(credits_per_vl, std::memory_order_relaxed);

@@ -29,6 +29,7 @@ namespace weft::fabric
 
 class Link;
 class Port;
+class Timeline;
 
 enum class Sent {
 	/* The packet is on its way (or lost on it: the sender cannot tell). */
@@ -72,12 +73,14 @@ public:
 	static constexpr unsigned vls = 16;
 	static constexpr int default_credits = 256;
 
-	explicit Port(std::string name, int credits_per_vl = default_credits);
+	/* @timeline: of its fabric. */
+	Port(std::string name, Timeline &timeline, int credits_per_vl = default_credits);
 	Port(const Port &) = delete;
 	Port &operator=(const Port &) = delete;
 	~Port();
 
 	const std::string &name() const { return name_; }
+	Timeline &timeline() const { return timeline_; }
 
 	/* Give the port its node. At most one at a time. The port starts disabled. */
 	void attach(PortSink &sink);
@@ -126,6 +129,7 @@ private:
 	class SinkCall;
 
 	const std::string name_;
+	Timeline &timeline_;
 	std::atomic<Link *> link_{nullptr};
 	std::atomic<PortSink *> sink_{nullptr};
 	std::atomic<unsigned> sink_calls_{0};

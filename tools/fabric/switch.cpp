@@ -51,7 +51,7 @@ NodeAgent::Config agent_config(const SwitchConfig &config)
 } // namespace
 
 Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
-    : owner(sw), number(side_number), port(side_port), egress(side_port, sw.timeline_.environment())
+    : owner(sw), number(side_number), port(side_port), egress(side_port)
 {
 	/* As the agent's table begins. */
 	pkeys[0].store(ib::pkey_default_full, std::memory_order_relaxed);

@@ -7,6 +7,12 @@
 namespace weft::fabric
 {
 
+namespace
+{
+/* Tasks that are run before the loop looks at other things. */
+constexpr unsigned slice_tasks = 64;
+} // namespace
+
 Timeline::Timeline(Reactor *reactor)
     : reactor_(reactor), environment_(reactor ? reactor->environment() : Environment::host())
 {
@@ -44,7 +50,8 @@ void Timeline::at(Clock::time_point when, Task task, const void *owner)
 	if (soonest)
 		loop_->post([this, &loop = *loop_] {
 			if (!timer_)
-				timer_ = std::make_unique<Timer>(loop, [this] { run(); });
+				timer_ =
+					std::make_unique<Timer>(loop, [this, &loop] { run(loop); });
 			wait_for_next();
 		});
 }
@@ -83,11 +90,16 @@ void Timeline::forget(const void *owner)
 	lock.unlock();
 }
 
-void Timeline::run()
+/*
+ * Tasks may plan others for at once without end; a timer that is due again has no pause for what
+ * else the loop is to do.
+ */
+void Timeline::run(Loop &loop)
 {
-	while (run_next()) {
-	}
-	wait_for_next();
+	for (unsigned i = 0; i < slice_tasks; i++)
+		if (!run_next())
+			return wait_for_next();
+	loop.post([this, &loop] { run(loop); });
 }
 
 bool Timeline::run_next()

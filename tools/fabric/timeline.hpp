@@ -54,7 +54,7 @@ private:
 		const void *owner;
 	};
 
-	void run();
+	void run(Loop &loop);
 	/* Run the first task that is due; false if there is none. */
 	bool run_next();
 	void wait_for_next();
