@@ -190,6 +190,8 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 	if (!asked.ok()) {
 		change(Event::send_dreq);
 		change(Event::gave_up);
+		/* Who waits for the end has it: the peer's word will not come any more. */
+		tell(IB_CM_DREQ_ERROR);
 	}
 	return asked;
 }
@@ -356,7 +358,7 @@ kern::Result<> Id::migrated()
 		return kern::Error{-EINVAL};
 	port_ = device_->port(rdma_ah_get_port_num(&alternate_->attr));
 	address_port_ = port_->number();
-	address_ = std::move(alternate_);
+	former_ = std::exchange(address_, std::move(alternate_));
 	qp_timeout_ = alternate_timeout_;
 	packet_lifetime_ = alternate_lifetime_;
 	reloaded_ = false;

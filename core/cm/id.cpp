@@ -315,6 +315,7 @@ void Id::finish(bool silent)
 	stop_waiting();
 	forget_connection();
 	address_.reset();
+	former_.reset();
 	leave_listener();
 	while (Delivery *delivery = events_.pop_front())
 		delivery->received = {};
@@ -328,6 +329,7 @@ bool Id::lose_device()
 	stop_waiting();
 	forget_connection();
 	address_.reset();
+	former_.reset();
 	port_ = nullptr;
 	if (life_ == Life::unknown && !running_in_.load_relaxed()) {
 		finish(true);

@@ -85,6 +85,11 @@ public:
 	 */
 	kern::Result<> receive(Port &port, Received received, Event event);
 	bool has_room_for_new() const { return pending_ < backlog_; }
+	/*
+	 * Whether it came from where this end's own messages go, by one of the connection's paths.
+	 * Numbers can be guessed; the LID of a sender is the word of its card.
+	 */
+	bool is_from_peer(const Received &received) const;
 
 	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
 	bool lose_device();
@@ -183,6 +188,7 @@ private:
 	/* The connection. */
 	Port *port_ = nullptr;
 	kern::Ref<Address> address_, alternate_, proposed_;
+	kern::Ref<Address> former_; /* before it moved to the alternate one */
 	u64 tid_ = 0;
 	u64 lap_tid_ = 0;       /* of the last one that was sent, or taken up; */
 	ib::CmPath lap_path_{}; /* and what it proposed */

@@ -166,7 +166,9 @@ void Device::take(Port &port, Received received)
 		id = find(pair);
 		break;
 	}
-	if (id)
+	if (id && !id->is_from_peer(received))
+		port.counters.malformed++;
+	else if (id)
 		count_failure(port, id->receive(port, std::move(received), event).error());
 	else if (event == Event::got_dreq)
 		answer_unknown_dreq(port, received);
@@ -244,9 +246,11 @@ kern::Result<> Device::take_req(Port &port, Received received)
 	if (Id *old = remote_qpns.find(req.qpn, req.ca_guid)) {
 		/*
 		 * The peer has forgotten that connection: its QP is in a new one (IBA 12.9.8.3.1).
+		 * If it is the peer, and not somebody who names its QP.
 		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
-		kern::ignore(old->send_dreq({}));
+		if (old->is_from_peer(received))
+			kern::ignore(old->send_dreq({}));
 		return {};
 	}
 	Id *listener = listeners.find(req.service_id);
@@ -393,7 +397,16 @@ void Id::take_req(const ib::CmReq &req)
 	wait_ms_ = patience_ms_;
 }
 
-/* A message for this id, which may be any that any peer has made up. The lock is held. */
+bool Id::is_from_peer(const Received &received) const
+{
+	for (const Address *address : {address_.get(), alternate_.get(), former_.get()}) {
+		if (address && rdma_ah_get_dlid(&address->attr) == received.wc().slid)
+			return true;
+	}
+	return false;
+}
+
+/* A message for this id, which may be any that its peer has made up. The lock is held. */
 kern::Result<> Id::receive(Port &port, Received received, Event event)
 {
 	const auto &mad = received.mad();
@@ -482,7 +495,8 @@ void Id::take_stale_rep(Port &port, const Received &received)
 	const auto &rep = received.message<ib::CmRep>();
 	Id *old = device_->remote_qpns.find(rep_qpn(rep), rep.ca_guid);
 	device_->reject(port, received, IB_CM_REJ_STALE_CONN);
-	kern::ignore(old->send_dreq({}));
+	if (old->is_from_peer(received))
+		kern::ignore(old->send_dreq({}));
 }
 
 kern::Result<> Id::take_rep(const Received &received)

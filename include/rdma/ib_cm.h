@@ -525,7 +525,7 @@ int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data, u8 private_
  *
  * Ends by DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and, after the time-wait, by TIMEWAIT_EXIT.
  * Context: process. Return: as ib_send_cm_rep(); where it could not be sent the id is in time-wait
- * all the same.
+ * all the same, and is told of DREQ_ERROR.
  */
 int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data, u8 private_data_len);
 

@@ -176,7 +176,9 @@ u32 PassiveConnections::quieten()
 		PassiveConnection *connection = take_over();
 		if (!connection)
 			break;
-		ib_destroy_cm_id(std::exchange(connection->id_, nullptr));
+		/* Only then: the handler that this waits for may be answering by it. */
+		ib_destroy_cm_id(connection->id_);
+		connection->id_ = nullptr;
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
 		/* One that cannot be moved receives until it is destroyed. */

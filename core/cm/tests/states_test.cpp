@@ -422,6 +422,31 @@ void cm_02_messages_of_others_change_nothing(Test &test)
 	}
 }
 
+/*
+ * The same with the right numbers, by a node that the connection has nothing to do with; nor does
+ * the old connection end if that one says it has its peer's QP.
+ */
+void cm_02_a_third_node_changes_nothing(Test &test)
+{
+	Boxed<Walk> walk;
+	Boxed<Stranger> third(u16{3});
+	ASSERT_TRUE(walk.ok() && third.there() && third->open());
+	for (State state : {State::req_sent, State::rep_sent, State::rep_rcvd, State::established,
+			    State::dreq_sent, State::lap_sent, State::timewait}) {
+		for (const Kind &kind : kinds) {
+			ASSERT_TRUE(walk->reach(state));
+			const unsigned int told = walk->one.all();
+			ASSERT_TRUE(third->says(walk->node, of_kind(*walk, kind)));
+			ib::Mad req = walk->peer.make_req(walk->node, their_id + 1, other_qpn,
+							  service + 1);
+			ASSERT_TRUE(third->says(walk->node, req));
+			EXPECT_EQ(walk->one.state(), shown(state));
+			EXPECT_EQ(walk->one.all(), told);
+			walk->end();
+		}
+	}
+}
+
 /* Every call in every state: those that the table refuses return EINVAL, and change nothing. */
 void cm_02_every_call_in_every_state(Test &test)
 {
@@ -576,6 +601,7 @@ void cm_11_device_goes_in_every_state(Test &test)
 CARD_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification),
 	   KUNIT_CASE(cm_02_every_message_in_every_state),
 	   KUNIT_CASE(cm_02_messages_of_others_change_nothing),
+	   KUNIT_CASE(cm_02_a_third_node_changes_nothing),
 	   KUNIT_CASE(cm_10_paths_of_no_address_are_told),
 	   KUNIT_CASE(cm_02_every_call_in_every_state), KUNIT_CASE(cm_07_last_words_in_every_state),
 	   KUNIT_CASE(cm_11_device_goes_in_every_state));

@@ -345,6 +345,20 @@ void cm_05_answer_that_could_not_be_sent(Test &test)
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
 }
 
+/* A connection that cannot be ended aloud ends, and who waits for that hears of it. */
+void cm_05_disconnection_that_could_not_be_sent(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair->connect());
+	kern_fail_allocation(1);
+	EXPECT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), -ENOMEM);
+	kern_fail_allocation(0);
+	EXPECT_TRUE(pair->active.hears(IB_CM_DREQ_ERROR));
+	EXPECT_EQ(pair->active.state(), IB_CM_TIMEWAIT);
+	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
+}
+
 /* A REP with no QP is no REP; the id goes on asking. */
 void cm_01_reply_without_a_qp(Test &test)
 {
@@ -482,6 +496,8 @@ CARD_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_reques
 	   KUNIT_CASE(cm_05_disconnections_are_answered_again),
 	   KUNIT_CASE(cm_05_disconnection_of_another_qp),
 	   KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
-	   KUNIT_CASE(cm_05_answer_that_could_not_be_sent), KUNIT_CASE(cm_01_reply_without_a_qp),
-	   KUNIT_CASE(cm_06_stale_request_waits), KUNIT_CASE(cm_12_lack_of_memory),
-	   KUNIT_CASE(cm_06_every_reason_to_refuse), KUNIT_CASE(cm_06_refused_by_the_cm));
+	   KUNIT_CASE(cm_05_answer_that_could_not_be_sent),
+	   KUNIT_CASE(cm_05_disconnection_that_could_not_be_sent),
+	   KUNIT_CASE(cm_01_reply_without_a_qp), KUNIT_CASE(cm_06_stale_request_waits),
+	   KUNIT_CASE(cm_12_lack_of_memory), KUNIT_CASE(cm_06_every_reason_to_refuse),
+	   KUNIT_CASE(cm_06_refused_by_the_cm));

@@ -274,6 +274,42 @@ void ipoib_05_connections_go_on_while_others_end(Test &test)
 	EXPECT_EQ(during.arrived.load_acquire(), 1u);
 }
 
+/*
+ * A connection may be over before it has been answered: its QP receives by then, and the peer may
+ * send what is too long. Who answers goes on with the id, which refuses it.
+ */
+void ipoib_05_a_connection_ends_while_it_is_answered(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	PassiveConnections &passive = subnet.b.interface().connected().passive();
+	struct During {
+		PassiveConnections &passive;
+		kern::Atomic<u32> calls{0};
+		kern::Atomic<const Asker *> asker{nullptr};
+	} during{passive};
+	/* Of three calls, INIT, RTR and RTS, the second. */
+	soft_interpose(
+		subnet.b.device(), SOFT_MODIFY_QP,
+		[](void *context) {
+			auto &self = *static_cast<During *>(context);
+			if (self.calls.fetch_add(1) != 1)
+				return;
+			self.passive.end_all();
+			/* The end's first step tells the peer; its second waits for us. */
+			(void)eventually([&] { return self.asker.load_acquire() != nullptr; });
+			(void)self.asker.load_acquire()->outcome();
+		},
+		&during);
+	const ConnectionData good{.qpn = 0x123u, .receive_bytes = connected_bytes};
+	Asker asker(subnet, &good, sizeof(good));
+	during.asker.store_release(&asker);
+	EXPECT_EQ(asker.outcome(), static_cast<int>(IB_CM_REJ_CONSUMER_DEFINED));
+	EXPECT_TRUE(eventually([&] { return passive.size() == 0; }));
+	soft_interpose(subnet.b.device(), SOFT_MODIFY_QP, nullptr, nullptr);
+}
+
 /* What the interface does to its MTU is not what the administrator wants of it. */
 void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 {
@@ -304,4 +340,5 @@ CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_
 	   KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again),
 	   KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
 	   KUNIT_CASE(ipoib_05_connections_go_on_while_others_end),
+	   KUNIT_CASE(ipoib_05_a_connection_ends_while_it_is_answered),
 	   KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));
