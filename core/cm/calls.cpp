@@ -37,7 +37,9 @@ kern::Result<> Id::listen(u64 id, u64 mask)
 		return kern::Error{-EINVAL};
 	if (assigned)
 		id = device_->next_service_id++;
+	auto listening = TRY(kern::make<Listening>(kern::Gfp::kernel));
 	TRY(device_->listeners.insert(id, mask, *this));
+	listening_ = std::move(listening);
 	service_id = id & mask;
 	service_mask = mask;
 	change(Event::listen);
@@ -48,7 +50,7 @@ kern::Result<> Id::set_backlog(unsigned int count)
 {
 	if (state_ != State::listen || count < 1 || count > backlog_max)
 		return kern::Error{-EINVAL};
-	backlog_ = count;
+	listening_->backlog = count;
 	return {};
 }
 
@@ -70,11 +72,14 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	const sa_path_rec &path = *param.primary_path;
 	const u8 ack_delay = device->attrs.local_ca_ack_delay;
 	const Route route = TRY(find_route(*device, path));
-	kern::Ref<Address> alternate;
+	kern::Owned<Migration> migration;
 	TRY(take_route(route, ib::qpn_gsi, address_));
-	if (param.alternate_path)
+	if (param.alternate_path) {
+		migration = TRY(kern::make<Migration>(kern::Gfp::kernel));
 		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi,
-			       alternate));
+			       migration->loaded));
+		migration->loaded_lifetime = param.alternate_path->packet_life_time;
+	}
 	TRY(renumber());
 
 	const bool xrc = param.qp_type == IB_QPT_XRC_INI;
@@ -94,7 +99,6 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	retry_count_ = param.retry_count;
 	max_retries_ = param.max_cm_retries;
 	packet_lifetime_ = path.packet_life_time;
-	alternate_lifetime_ = param.alternate_path ? param.alternate_path->packet_life_time : u8{0};
 	/* Until REP says the peer's delay: a time-wait may come before. */
 	qp_timeout_ = ack_timeout(ack_delay, packet_lifetime_);
 	response_timeout_ = param.remote_cm_response_timeout;
@@ -133,7 +137,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	TRY(fill(kern::writable_bytes_of(req.private_data), data));
 	TRY(ask(mad, Event::send_req));
 	/* Of a REQ that went out: one that failed leaves none for the next. */
-	alternate_ = std::move(alternate);
+	migration_ = std::move(migration);
 	return {};
 }
 
@@ -206,7 +210,7 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 		/*
 		 * The connection has ended all the same, and the DREQ that comes again gets this.
 		 */
-		keep_answer(mad, Event::got_dreq);
+		kern::ignore(keep_answer(mad, Event::got_dreq));
 		change(Event::send_drep);
 	}
 	return sent;
@@ -238,14 +242,14 @@ kern::Result<> Id::send_mra(u8 service_timeout, kern::ConstBytes data)
 	const auto subject = state_ == State::req_rcvd   ? ib::CmSubject::req
 			     : state_ == State::rep_rcvd ? ib::CmSubject::rep
 							 : ib::CmSubject::other;
-	ib::Mad mad = make_pair(ib::CmAttribute::mra, to == Event::got_lap ? lap_tid_ : tid_);
+	ib::Mad mad = make_pair(ib::CmAttribute::mra, to == Event::got_lap ? lap_tid() : tid_);
 	auto &mra = ib::cm_message<ib::CmMra>(mad);
 	mra.set_subject(subject);
 	mra.set_service_timeout(time);
 	TRY(fill(kern::writable_bytes_of(mra.private_data), data));
 	if (!later)
 		return answer(mad, to, Event::send_mra);
-	keep_answer(mad, to);
+	TRY(keep_answer(mad, to));
 	change(Event::send_mra);
 	return {};
 }
@@ -257,7 +261,7 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 		return kern::Error{-EINVAL};
 	const Route route = TRY(find_route(*device, path));
 	/* One transaction id each, by which the peer tells another from this one come again. */
-	const u64 tid = (lap_tid_ ? lap_tid_ : tid_) + 1;
+	const u64 tid = (lap_tid() ? lap_tid() : tid_) + 1;
 	ib::Mad mad =
 		make_pair(ib::CmAttribute::lap, u64{port_->hi_tid()} << 32 | static_cast<u32>(tid));
 	auto &lap = ib::cm_message<ib::CmLap>(mad);
@@ -267,20 +271,21 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 	TRY(fill(kern::writable_bytes_of(lap.private_data), data));
 	kern::Ref<Address> proposed;
 	TRY(take_route(route, remote_cm_qpn, proposed));
+	TRY(prepare_migration());
 
 	wait_ms_ = response_ms(path.packet_life_time, response_timeout_);
 	TRY(ask(mad, Event::send_lap));
-	lap_tid_ = mad.header.tid;
-	proposed_ = std::move(proposed);
-	proposed_lifetime_ = path.packet_life_time;
-	proposed_timeout_ = ack_timeout(target_ack_delay_, path.packet_life_time);
+	migration_->tid = mad.header.tid;
+	migration_->proposed = std::move(proposed);
+	migration_->proposed_lifetime = path.packet_life_time;
+	migration_->proposed_timeout = ack_timeout(target_ack_delay_, path.packet_life_time);
 	return {};
 }
 
 kern::Result<> Id::send_apr(ib_cm_apr_status status, kern::ConstBytes info, kern::ConstBytes data)
 {
 	TRY(permit(Event::send_apr));
-	ib::Mad mad = make_pair(ib::CmAttribute::apr, lap_tid_);
+	ib::Mad mad = make_pair(ib::CmAttribute::apr, lap_tid());
 	auto &apr = ib::cm_message<ib::CmApr>(mad);
 	apr.status = static_cast<u8>(status);
 	TRY(fill(kern::writable_bytes_of(apr.info), info));
@@ -354,14 +359,14 @@ kern::Result<> Id::communicates()
 kern::Result<> Id::migrated()
 {
 	TRY(permit(Event::migrated));
-	if (!alternate_)
+	if (!alternate())
 		return kern::Error{-EINVAL};
-	port_ = device_->port(rdma_ah_get_port_num(&alternate_->attr));
+	port_ = device_->port(rdma_ah_get_port_num(&alternate()->attr));
 	address_port_ = port_->number();
-	former_ = std::exchange(address_, std::move(alternate_));
-	qp_timeout_ = alternate_timeout_;
-	packet_lifetime_ = alternate_lifetime_;
-	reloaded_ = false;
+	migration_->former = std::exchange(address_, std::move(migration_->loaded));
+	qp_timeout_ = migration_->loaded_timeout;
+	packet_lifetime_ = migration_->loaded_lifetime;
+	migration_->reloaded = false;
 	return {};
 }
 

@@ -30,45 +30,20 @@ void set_private_data(ib_cm_event &event, const std::uint8_t (&data)[size])
 
 } // namespace
 
-bool Id::has_room() const
-{
-	std::size_t used = 0;
-	for (std::size_t i = 0; i < received_max; i++)
-		used += deliveries_[i].node.linked();
-	return used < received_max;
-}
-
-/*
- * Messages have the first places, what comes by itself the others: there are more of these than can
- * come without a word of the consumer's.
- */
 void Id::tell(ib_cm_event_type type, Received received)
 {
-	const bool by_itself = type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR ||
-			       type == IB_CM_USER_ESTABLISHED || type == IB_CM_DREQ_ERROR ||
-			       type == IB_CM_TIMEWAIT_EXIT || type == IB_CM_LAP_ERROR ||
-			       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
-	for (std::size_t i = by_itself ? received_max : 0;
-	     i < (by_itself ? deliveries_max : received_max); i++) {
-		Delivery &delivery = deliveries_[i];
-		if (delivery.node.linked())
-			continue;
-		delivery.type = type;
-		delivery.received = std::move(received);
-		events_.push_back(delivery);
+	const bool has_room = events_.push(type, std::move(received));
+	if (!KERN_WARN_ON(!has_room))
 		start();
-		return;
-	}
-	KERN_WARN_ON("an event of a connection is lost");
 }
 
 /* Has run() called: at once, or, of a new id, when it is its turn among those of its listener. */
 void Id::start()
 {
 	if (turn_ == Turn::waits) {
-		if (listener_->turns_ == turns_max)
+		if (listener_->listening_->turns == turns_max)
 			return;
-		listener_->turns_++;
+		listener_->listening_->turns++;
 		turn_ = Turn::has;
 	}
 	work_queue().queue(work_);
@@ -82,14 +57,12 @@ void Id::run()
 		Id *listener;
 		{
 			kern::Guard guard(device_->lock());
-			Delivery *first = life_ == Life::ended ? nullptr : events_.pop_front();
-			if (!first)
+			if (life_ == Life::ended || events_.empty())
 				return;
-			delivery.type = first->type;
-			delivery.received = std::move(first->received);
+			delivery = events_.pop();
 			listener = listener_;
 			if (listener)
-				listener->telling_.fetch_add(1);
+				listener->listening_->telling.fetch_add(1);
 			running_in_.store_relaxed(kern_context());
 		}
 		ib_cm_event event{};
@@ -105,7 +78,7 @@ void Id::run()
 			leave_listener();
 			if (listener) {
 				/* It may be gone with this. */
-				listener->telling_.fetch_sub(1);
+				listener->listening_->telling.fetch_sub(1);
 				device_->handlers_done.wake_all();
 			}
 			ends = said != 0 && life_ != Life::ended;
@@ -127,14 +100,14 @@ void Id::leave_listener()
 {
 	if (!listener_)
 		return;
-	Id &listener = *std::exchange(listener_, nullptr);
-	listener.pending_--;
+	Listening &listening = *std::exchange(listener_, nullptr)->listening_;
+	listening.pending--;
 	new_node.unlink();
 	if (std::exchange(turn_, Turn::none) != Turn::has)
 		return;
-	listener.turns_--;
+	listening.turns--;
 	/* Those that have a turn are the first of the list. */
-	for (Id &fresh : listener.new_ids_)
+	for (Id &fresh : listening.new_ids)
 		if (fresh.turn_ == Turn::waits) {
 			fresh.start();
 			return;
@@ -143,7 +116,9 @@ void Id::leave_listener()
 
 void Id::wait_for_handlers()
 {
-	device_->handlers_done.wait([this] { return telling_.load_acquire() == 0; });
+	if (listening_)
+		device_->handlers_done.wait(
+			[this] { return listening_->telling.load_acquire() == 0; });
 }
 
 /*

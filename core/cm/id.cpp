@@ -39,7 +39,10 @@ kern::Result<kern::Owned<Id>> Id::create(kern::Ref<Device> device, ib_cm_handler
 
 Id::~Id()
 {
-	kern_assert(life_ == Life::ended && events_.empty() && new_ids_.empty());
+	kern_assert(life_ == Life::ended && events_.empty() &&
+		    (!listening_ || listening_->new_ids.empty()));
+	/* Of a size that memory is given out in; the rest grows by what a debug kernel checks. */
+	static_assert(sizeof(Id) - sizeof(work_) - sizeof(timer_) <= 344);
 }
 
 kern::Result<> Id::permit(Event event) const
@@ -87,8 +90,9 @@ kern::Result<> Id::send(const ib::Mad &mad, Port::Cause cause, bool again)
 
 kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 {
-	asked_ = mad;
-	TRY(send(asked_));
+	Kept asked = TRY(Kept::create(mad));
+	TRY(send(mad));
+	asked_ = std::move(asked);
 	tries_left_ = max_retries_;
 	change(event);
 	return {};
@@ -96,16 +100,26 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 
 kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 {
+	Kept answered = TRY(Kept::create(mad));
 	TRY(send(mad));
-	keep_answer(mad, to);
+	answered_ = std::move(answered);
+	answered_to_ = to;
 	change(event);
 	return {};
 }
 
-void Id::keep_answer(const ib::Mad &mad, Event to)
+kern::Result<> Id::keep_answer(const ib::Mad &mad, Event to)
 {
-	answered_ = mad;
+	answered_ = TRY(Kept::create(mad));
 	answered_to_ = to;
+	return {};
+}
+
+kern::Result<> Id::prepare_migration()
+{
+	if (!migration_)
+		migration_ = TRY(kern::make<Migration>(kern::Gfp::kernel));
+	return {};
 }
 
 void Id::wait(u32 ms)
@@ -127,6 +141,8 @@ void Id::change(Event event)
 	state_ = transition(before, event).next;
 	if (state_ == before)
 		return;
+	if (!awaits_answer(state_))
+		asked_ = {};
 	if (before == State::listen)
 		device_->listeners.erase(service_id.value(), service_mask.value());
 	if (state_ == State::timewait) {
@@ -145,15 +161,13 @@ void Id::change(Event event)
 /* It is in nobody's way any more, and may begin another. */
 void Id::forget_connection()
 {
-	device_->remote_ids.erase(remote_id_link);
+	(resolves_ ? device_->resolutions : device_->remote_ids).erase(peer_link);
+	resolves_ = false;
 	device_->remote_qpns.erase(remote_qpn_link);
-	device_->resolutions.erase(resolution_link);
 	remote_id = 0;
-	alternate_.reset();
-	proposed_.reset();
+	migration_.reset();
+	answered_ = {};
 	answered_to_ = Event::new_req;
-	lap_tid_ = 0;
-	reloaded_ = false;
 }
 
 /*
@@ -193,7 +207,7 @@ void Id::on_time()
 	}
 	tries_left_--;
 	/* One that could not be sent is as good as lost. */
-	kern::ignore(send(asked_, Port::Cause::own, true));
+	kern::ignore(send(asked_.mad(), Port::Cause::own, true));
 	wait(wait_ms_);
 }
 
@@ -275,7 +289,7 @@ void Id::finish(bool silent)
 {
 	const Action action = transition(state_, Event::destroy).action;
 	/* Those of new ids, whom nobody will be told of, end with their listener. */
-	while (Id *fresh = new_ids_.front()) {
+	while (Id *fresh = listening_ ? listening_->new_ids.front() : nullptr) {
 		fresh->leave_listener();
 		if (!fresh->running_in_.load_relaxed()) {
 			fresh->finish();
@@ -315,10 +329,9 @@ void Id::finish(bool silent)
 	stop_waiting();
 	forget_connection();
 	address_.reset();
-	former_.reset();
 	leave_listener();
-	while (Delivery *delivery = events_.pop_front())
-		delivery->received = {};
+	while (!events_.empty())
+		(void)events_.pop();
 	device_->remove(local_id.value());
 	life_ = Life::ended;
 }
@@ -329,7 +342,6 @@ bool Id::lose_device()
 	stop_waiting();
 	forget_connection();
 	address_.reset();
-	former_.reset();
 	port_ = nullptr;
 	if (life_ == Life::unknown && !running_in_.load_relaxed()) {
 		finish(true);

@@ -10,6 +10,8 @@
 #include <kern/span.hpp>
 #include <kern/work.hpp>
 
+#include "deliveries.hpp"
+#include "kept.hpp"
 #include "pair_table.hpp"
 #include "path.hpp"
 #include "states.hpp"
@@ -18,13 +20,6 @@ namespace cm
 {
 
 class Device;
-
-/* An event on its way to a handler. */
-struct Delivery {
-	kern::ListNode node;
-	ib_cm_event_type type;
-	Received received;
-};
 
 /*
  * All is under the device's lock, but the public part, which is the consumer's, and what only run()
@@ -84,7 +79,7 @@ public:
 	 * nothing has changed then.
 	 */
 	kern::Result<> receive(Port &port, Received received, Event event);
-	bool has_room_for_new() const { return pending_ < backlog_; }
+	bool has_room_for_new() const { return listening_->pending < listening_->backlog; }
 	/*
 	 * Whether it came from where this end's own messages go, by one of the connection's paths.
 	 * Numbers can be guessed; the LID of a sender is the word of its card.
@@ -105,17 +100,15 @@ public:
 	/* Whether it is called from its own handler. */
 	bool in_own_handler() const;
 
-	/* What peers know of it; see Device. */
-	PairTable<Id>::Link remote_id_link{*this}, remote_qpn_link{*this}, resolution_link{*this};
+	/*
+	 * What peers know of it; see Device. The first is among its resolutions if it is one, else
+	 * among its remote_ids.
+	 */
+	PairTable<Id>::Link peer_link{*this}, remote_qpn_link{*this};
 	kern::ListNode new_node; /* among the new ids of its listener */
 
 private:
 	enum class Role : u8 { none, active, passive };
-	/*
-	 * Received messages may not use all, so that there is room for what comes by itself: an
-	 * error, the end of time-wait, the device's.
-	 */
-	static constexpr std::size_t deliveries_max = 8, received_max = 4;
 	/*
 	 * New ids of one listener whose events are delivered at a time. Its handler may sleep, and
 	 * the work queue, which is everybody's, runs 256.
@@ -137,7 +130,8 @@ private:
 	kern::Result<> ask(const ib::Mad &mad, Event event);
 	/* Sends an answer, which is kept for the message's return; an error changes nothing. */
 	kern::Result<> answer(const ib::Mad &mad, Event to, Event event);
-	void keep_answer(const ib::Mad &mad, Event to);
+	/* Errors: ENOMEM, and the last one stays. */
+	kern::Result<> keep_answer(const ib::Mad &mad, Event to);
 	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own,
 			    bool again = false);
 	void change(Event event);
@@ -148,11 +142,14 @@ private:
 	void reject_last(ib_cm_rej_reason reason);
 	kern::Result<> renumber();
 	kern::Result<> take_route(const Route &route, u32 qpn, kern::Ref<Address> &address);
+	const Address *alternate() const { return migration_ ? migration_->loaded.get() : nullptr; }
+	u64 lap_tid() const { return migration_ ? migration_->tid : 0; }
+	/* Has room for another path, if it has none yet. Errors: ENOMEM. */
+	kern::Result<> prepare_migration();
 	void add_alternate(ib_qp_attr &attr, int &mask) const;
 	void forget_connection();
 
 	/* deliver.cpp */
-	bool has_room() const;
 	void tell(ib_cm_event_type type, Received received = {});
 	void run();
 	void fill_event(ib_cm_event &event, const Received &received, Id *listener,
@@ -179,20 +176,50 @@ private:
 	enum class Turn : u8 { none, waits, has };
 	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
+	/*
+	 * Paths beside the one that is used: what few connections have, so it is made when the
+	 * first is heard of.
+	 */
+	struct Migration {
+		kern::Ref<Address> loaded, proposed;
+		kern::Ref<Address> former; /* in use before it moved to the one that was loaded */
+		u64 tid = 0;               /* of the last LAP that was sent, or taken up; */
+		ib::CmPath path{};         /* and what it proposed */
+		u8 loaded_lifetime = 0, proposed_lifetime = 0;
+		u8 loaded_timeout = 0, proposed_timeout = 0;
+		bool reloaded = false; /* the one that is loaded has come by LAP */
+	};
+
+	/*
+	 * A listener's: new ids that its handler has not returned for, and whom it is being told
+	 * of.
+	 */
+	struct Listening {
+		unsigned int backlog = 256;
+		unsigned int pending = 0, turns = 0;
+		kern::List<Id, &Id::new_node> new_ids;
+		kern::Atomic<unsigned int> telling{0};
+	};
+
+	/*
+	 * There may be ten thousands of them, most of which do nothing: what is not needed by one
+	 * that is established lives elsewhere, and only as long as it is needed (id.cpp).
+	 */
 	kern::Ref<Device> device_;
 	State state_ = State::idle;
 	Life life_ = Life::known;
 	Role role_ = Role::none;
-	bool used_ = false; /* has been in a connection, whose number the next shall not have */
+	bool used_ = false;     /* has been in a connection, whose number the next shall not have */
+	bool resolves_ = false; /* a peer has asked by it: where peer_link is */
+	Turn turn_ = Turn::none; /* a new id's */
+	Event answered_to_ = Event::new_req;
+	u8 tries_left_ = 0;
 
 	/* The connection. */
 	Port *port_ = nullptr;
-	kern::Ref<Address> address_, alternate_, proposed_;
-	kern::Ref<Address> former_; /* before it moved to the alternate one */
+	kern::Ref<Address> address_;
+	kern::Owned<Migration> migration_;
 	u64 tid_ = 0;
-	u64 lap_tid_ = 0;       /* of the last one that was sent, or taken up; */
-	ib::CmPath lap_path_{}; /* and what it proposed */
-	u64 remote_guid_ = 0;
 	ib_qp_type qp_type_ = IB_QPT_RC;
 	u32 local_qpn_ = 0, remote_qpn_ = 0;
 	u32 local_psn_ = 0, remote_psn_ = 0;
@@ -202,35 +229,21 @@ private:
 	u8 responder_resources_ = 0, initiator_depth_ = 0;
 	u8 retry_count_ = 0, rnr_retry_count_ = 0;
 	u8 max_retries_ = 0;
-	u8 packet_lifetime_ = 0, alternate_lifetime_ = 0, proposed_lifetime_ = 0;
+	u8 packet_lifetime_ = 0;
 	u8 response_timeout_ = 0; /* what the peer has for its answers */
-	u8 qp_timeout_ = 0, alternate_timeout_ = 0, proposed_timeout_ = 0;
+	u8 qp_timeout_ = 0;
 	u8 target_ack_delay_ = 0;
-	bool reloaded_ = false; /* the alternate path has come by LAP */
-	u32 patience_ms_ = 0;   /* how long REQ, REP and DREQ wait for an answer */
+	u32 patience_ms_ = 0; /* how long REQ, REP and DREQ wait for an answer */
 
 	/* What waits for an answer, and what answered the peer's last message. */
-	ib::Mad asked_{};
-	ib::Mad answered_{};
-	Event answered_to_ = Event::new_req;
 	u32 wait_ms_ = 0;
-	unsigned tries_left_ = 0;
 	u64 deadline_ = 0; /* 0: nothing is waited for */
+	Kept asked_, answered_;
 
-	/*
-	 * A listener's: new ids that its handler has not returned for, and whom it is being told
-	 * of.
-	 */
-	unsigned int backlog_ = 256;
-	unsigned int pending_ = 0, turns_ = 0;
-	kern::List<Id, &Id::new_node> new_ids_;
-	kern::Atomic<unsigned int> telling_{0};
-	/* A new id's. */
-	Id *listener_ = nullptr;
-	Turn turn_ = Turn::none;
+	kern::Owned<Listening> listening_; /* from listen() on */
+	Id *listener_ = nullptr;           /* a new id's */
 
-	Delivery deliveries_[deliveries_max];
-	kern::List<Delivery, &Delivery::node> events_;
+	Deliveries events_;
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
 
 	/* The second ends first. */

@@ -29,9 +29,9 @@ public:
 	private:
 		friend PairTable;
 		T &owner_;
-		u32 number_ = 0;
 		u64 guid_ = 0;
 		Link *next_ = nullptr;
+		u32 number_ = 0;
 		bool linked_ = false;
 	};
 

@@ -55,11 +55,11 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 			attr.max_dest_rd_atomic = responder_resources_;
 			attr.min_rnr_timer = 0;
 		}
-		if (alternate_)
+		if (alternate())
 			add_alternate(attr, mask);
 		return {};
 	case IB_QPS_RTS:
-		if (reloaded_ && alternate_) {
+		if (alternate() && migration_->reloaded) {
 			/* The QP is there; the path is not. */
 			mask = IB_QP_PATH_MIG_STATE;
 			add_alternate(attr, mask);
@@ -78,7 +78,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 			mask |= IB_QP_TIMEOUT;
 			attr.timeout = qp_timeout_;
 		}
-		if (alternate_) {
+		if (alternate()) {
 			mask |= IB_QP_PATH_MIG_STATE;
 			attr.path_mig_state = IB_MIG_REARM;
 		}
@@ -91,10 +91,10 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 void Id::add_alternate(ib_qp_attr &attr, int &mask) const
 {
 	mask |= IB_QP_ALT_PATH;
-	attr.alt_ah_attr = alternate_->attr;
-	attr.alt_port_num = rdma_ah_get_port_num(&alternate_->attr);
-	attr.alt_pkey_index = alternate_->pkey_index;
-	attr.alt_timeout = alternate_timeout_;
+	attr.alt_ah_attr = alternate()->attr;
+	attr.alt_port_num = rdma_ah_get_port_num(&alternate()->attr);
+	attr.alt_pkey_index = alternate()->pkey_index;
+	attr.alt_timeout = migration_->loaded_timeout;
 }
 
 } // namespace cm

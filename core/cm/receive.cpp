@@ -340,13 +340,13 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 		 * Nobody but the CM knows the id yet: what is left of this at an error goes with
 		 * it.
 		 */
-		TRY(device_->remote_ids.insert(remote_id_link, req.local_id, req.ca_guid));
+		TRY(device_->remote_ids.insert(peer_link, req.local_id, req.ca_guid));
 		TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
 		take_req(req);
 	} else {
 		const auto &req = received.message<ib::CmSidrReq>();
-		TRY(device_->resolutions.insert(resolution_link, req.request_id,
-						received.wc().slid));
+		resolves_ = true;
+		TRY(device_->resolutions.insert(peer_link, req.request_id, received.wc().slid));
 		service_id = req.service_id.value();
 		remote_id = req.request_id.value();
 	}
@@ -362,8 +362,8 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	(void)ib_get_cached_pkey(device, port.number(), received.wc().pkey_index, &bth_pkey_);
 	listener_ = &listener;
 	turn_ = Turn::waits;
-	listener.pending_++;
-	listener.new_ids_.push_back(*this);
+	listener.listening_->pending++;
+	listener.listening_->new_ids.push_back(*this);
 	change(event);
 	tell(connects ? IB_CM_REQ_RECEIVED : IB_CM_SIDR_REQ_RECEIVED, std::move(received));
 	return {};
@@ -373,7 +373,6 @@ void Id::take_req(const ib::CmReq &req)
 {
 	service_id = req.service_id.value();
 	remote_id = req.local_id.value();
-	remote_guid_ = req.ca_guid;
 	remote_qpn_ = req.qpn;
 	remote_psn_ = req.psn;
 	pkey_ = req.pkey;
@@ -392,18 +391,17 @@ void Id::take_req(const ib::CmReq &req)
 	initiator_depth_ = req.responder_resources;
 	qp_timeout_ = req.primary.ack_timeout();
 	packet_lifetime_ = qp_timeout_ ? static_cast<u8>(qp_timeout_ - 1) : u8{0};
-	alternate_timeout_ = req.alternate.ack_timeout();
 	patience_ms_ = wait_ms(time_ns(req.local_response_timeout()));
 	wait_ms_ = patience_ms_;
 }
 
 bool Id::is_from_peer(const Received &received) const
 {
-	for (const Address *address : {address_.get(), alternate_.get(), former_.get()}) {
-		if (address && rdma_ah_get_dlid(&address->attr) == received.wc().slid)
-			return true;
-	}
-	return false;
+	const auto leads_there = [&](const Address *address) {
+		return address && rdma_ah_get_dlid(&address->attr) == received.wc().slid;
+	};
+	return leads_there(address_.get()) || leads_there(alternate()) ||
+	       (migration_ && leads_there(migration_->former.get()));
 }
 
 /* A message for this id, which may be any that its peer has made up. The lock is held. */
@@ -437,13 +435,13 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 		return {};
 	}
 	/* What answers an earlier proposal, that was given up, is not this one's. */
-	if ((event == Event::got_apr || event == Event::got_mra_lap) && mad.header.tid != lap_tid_)
+	if ((event == Event::got_apr || event == Event::got_mra_lap) && mad.header.tid != lap_tid())
 		return {};
 	if (event == Event::got_rep && rep_qpn(received.message<ib::CmRep>()) == 0) {
 		port.counters.malformed++;
 		return {};
 	}
-	if (!has_room()) {
+	if (!events_.has_room_for_message()) {
 		port.counters.no_room++;
 		return {};
 	}
@@ -502,15 +500,14 @@ void Id::take_stale_rep(Port &port, const Received &received)
 kern::Result<> Id::take_rep(const Received &received)
 {
 	const auto &rep = received.message<ib::CmRep>();
-	TRY(device_->remote_ids.insert(remote_id_link, rep.local_id, rep.ca_guid));
+	TRY(device_->remote_ids.insert(peer_link, rep.local_id, rep.ca_guid));
 	if (const auto known =
 		    device_->remote_qpns.insert(remote_qpn_link, rep_qpn(rep), rep.ca_guid);
 	    !known) {
-		device_->remote_ids.erase(remote_id_link);
+		device_->remote_ids.erase(peer_link);
 		return known;
 	}
 	remote_id = rep.local_id.value();
-	remote_guid_ = rep.ca_guid;
 	remote_qpn_ = rep_qpn(rep);
 	remote_psn_ = rep.psn;
 	remote_cm_qpn = received.wc().src_qp;
@@ -519,10 +516,12 @@ kern::Result<> Id::take_rep(const Received &received)
 	rnr_retry_count_ = rep.rnr_retry_count();
 	target_ack_delay_ = rep.target_ack_delay();
 	qp_timeout_ = ack_timeout(target_ack_delay_, packet_lifetime_);
-	alternate_timeout_ = ack_timeout(target_ack_delay_, alternate_lifetime_);
-	/* One that only one end has is of no use. */
+	/* A path that only one end has is of no use. */
 	if (rep.failover_accepted())
-		alternate_.reset();
+		migration_.reset();
+	else if (migration_)
+		migration_->loaded_timeout =
+			ack_timeout(target_ack_delay_, migration_->loaded_lifetime);
 	return {};
 }
 
@@ -531,7 +530,8 @@ kern::Result<> Id::take_rep(const Received &received)
  */
 void Id::take_mra(const ib::CmMra &mra, Event event)
 {
-	const u8 lifetime = event == Event::got_mra_lap ? proposed_lifetime_ : packet_lifetime_;
+	const u8 lifetime =
+		event == Event::got_mra_lap ? migration_->proposed_lifetime : packet_lifetime_;
 	wait_ms_ = wait_ms(time_ns(mra.service_timeout()) + time_ns(lifetime + 1u));
 }
 
@@ -551,10 +551,11 @@ kern::Result<> Id::take_lap(const Received &received)
 		if (taken.error() == -ENOMEM)
 			return taken;
 	}
-	proposed_ = std::move(proposed);
-	lap_path_ = lap.path();
-	proposed_timeout_ = lap_path_.ack_timeout();
-	lap_tid_ = received.mad().header.tid;
+	TRY(prepare_migration());
+	migration_->proposed = std::move(proposed);
+	migration_->path = lap.path();
+	migration_->proposed_timeout = migration_->path.ack_timeout();
+	migration_->tid = received.mad().header.tid;
 	return {};
 }
 
@@ -562,8 +563,9 @@ kern::Result<> Id::take_lap(const Received &received)
 bool Id::is_answered_lap(const Received &received) const
 {
 	const auto path = received.message<ib::CmLap>().path();
-	return answered_to_ == Event::got_lap && received.mad().header.tid == lap_tid_ &&
-	       kern::equal(kern::bytes_of(path), kern::bytes_of(lap_path_));
+	return answered_to_ == Event::got_lap && migration_ &&
+	       received.mad().header.tid == migration_->tid &&
+	       kern::equal(kern::bytes_of(path), kern::bytes_of(migration_->path));
 }
 
 void Id::take_apr(const ib::CmApr &apr)
@@ -571,16 +573,17 @@ void Id::take_apr(const ib::CmApr &apr)
 	if (apr.status == IB_CM_APR_SUCCESS)
 		load_proposed();
 	else
-		proposed_.reset();
+		migration_->proposed.reset();
 }
 
 /* The alternate path that both sides have agreed to. */
 void Id::load_proposed()
 {
-	alternate_ = std::move(proposed_);
-	alternate_timeout_ = proposed_timeout_;
-	alternate_lifetime_ = proposed_lifetime_;
-	reloaded_ = bool(alternate_);
+	Migration &migration = *migration_;
+	migration.loaded = std::move(migration.proposed);
+	migration.loaded_timeout = migration.proposed_timeout;
+	migration.loaded_lifetime = migration.proposed_lifetime;
+	migration.reloaded = bool(migration.loaded);
 }
 
 /* Our last answer, if it was one to this; a DREQ must be answered by whatever there is. */
@@ -588,7 +591,7 @@ void Id::repeat_answer(Port &port, const Received &received, Event event)
 {
 	const Event to = event == Event::got_lap_again ? Event::got_lap : event;
 	if (answered_to_ == to)
-		kern::ignore(send(answered_, Port::Cause::asked));
+		kern::ignore(send(answered_.mad(), Port::Cause::asked));
 	else if (event == Event::got_dreq)
 		device_->answer_unknown_dreq(port, received);
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What the handler of an id has not been told of, in order. There is room without asking for
+ * memory, and messages may not use all of it: what comes by itself, an error, the end of time-wait,
+ * the device's, has places of its own, more than can come without a word of the consumer's.
+ */
+#pragma once
+
+#include <array>
+
+#include "port.hpp"
+
+namespace cm
+{
+
+/* One of them. */
+struct Delivery {
+	ib_cm_event_type type;
+	Received received; /* empty of what came by itself */
+};
+
+class Deliveries
+{
+public:
+	bool empty() const { return count_ == 0; }
+	bool has_room_for_message() const { return messages_ < messages_max; }
+	/* False where there is no room. */
+	bool push(ib_cm_event_type type, Received received)
+	{
+		const bool message = !comes_by_itself(type);
+		if (message ? !has_room_for_message() : count_ - messages_ == own_max)
+			return false;
+		types_[(first_ + count_++) % types_.size()] = static_cast<u8>(type);
+		if (message)
+			received_[(first_message_ + messages_++) % messages_max] =
+				std::move(received);
+		return true;
+	}
+	/* Of one that is not empty. */
+	Delivery pop()
+	{
+		Delivery oldest{static_cast<ib_cm_event_type>(types_[first_]), {}};
+		first_ = (first_ + 1u) % types_.size();
+		count_--;
+		if (!comes_by_itself(oldest.type)) {
+			oldest.received = std::move(received_[first_message_]);
+			first_message_ = (first_message_ + 1u) % messages_max;
+			messages_--;
+		}
+		return oldest;
+	}
+
+private:
+	static constexpr std::size_t messages_max = 4, own_max = 4;
+
+	static bool comes_by_itself(ib_cm_event_type type)
+	{
+		return type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR ||
+		       type == IB_CM_USER_ESTABLISHED || type == IB_CM_DREQ_ERROR ||
+		       type == IB_CM_TIMEWAIT_EXIT || type == IB_CM_LAP_ERROR ||
+		       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
+	}
+
+	/* Two rings: of what they are, and of the messages among them. */
+	std::array<u8, messages_max + own_max> types_{};
+	u8 first_ = 0, count_ = 0;
+	u8 first_message_ = 0, messages_ = 0;
+	std::array<Received, messages_max> received_{};
+};
+
+} // namespace cm
