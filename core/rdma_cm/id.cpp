@@ -79,6 +79,10 @@ Id::~Id()
 {
 	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device &&
 		    !service);
+	/* Of a size that memory is given out in; the rest grows by what a debug kernel checks. */
+	static_assert(sizeof(Id) - sizeof(handler_lock_) - sizeof(lock_) - sizeof(work_) -
+			      sizeof(timer_) <=
+		      792);
 }
 
 bool Id::in_own_handler() const

@@ -231,14 +231,16 @@ private:
 	/*
 	 * What is being resolved, and what has been found. The public part, which whoever keeps
 	 * handlers out may read, has it when the event is told: before that it binds the id to
-	 * nothing.
+	 * nothing. Both are there for as long as somebody waits for them: of an id that is
+	 * connected there may be ten thousands.
 	 */
 	struct Way {
 		Interface interface{}; /* index 0: none */
 		Address source{};
 		ib_gid neighbour{};
-	} way_;
-	sa_path_rec found_path_{};
+	};
+	kern::Owned<Way> way_;
+	kern::Owned<sa_path_rec> found_path_;
 	u64 deadline_ = 0;
 	struct ib_sa_query *query_ = nullptr;
 	int query_id_ = 0;

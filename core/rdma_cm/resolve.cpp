@@ -67,7 +67,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 		return kern::Error{-EINVAL};
 	route.addr.dst_addr = destination;
 	/* One that led nowhere is nothing to this. */
-	way_ = {};
+	way_.reset();
 	/* All that can be refused is refused before the state changes. */
 	if (is_any(destination) || is_loopback(destination))
 		return resolve_loopback();
@@ -117,8 +117,8 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	auto neighbour = world.resolver().neighbour(destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
+	way_ = TRY(kern::make<Way>(kern::Gfp::kernel, way, from));
 	change(Event::resolve_addr);
-	way_ = {.interface = way, .source = from, .neighbour = {}};
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
 		return {};
@@ -135,7 +135,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 
 void Id::find_neighbour(const ib_gid &gid)
 {
-	way_.neighbour = gid;
+	way_->neighbour = gid;
 	post(resolved_, Event::addr_found, 0);
 }
 
@@ -143,15 +143,15 @@ kern::Result<> Id::take_way()
 {
 	handler_lock_.assert_held();
 	lock_.assert_held();
-	const Way way = std::exchange(way_, {});
-	if (way.interface.index == 0)
+	const kern::Owned<Way> way = std::move(way_);
+	if (!way)
 		return {};
 	if (!device)
-		TRY(World::get().attach(*this, way.interface.gid, 0));
-	interface = way.interface;
-	route.addr.pkey = way.interface.pkey;
-	route.addr.src_addr = way.source;
-	route.addr.dgid = way.neighbour;
+		TRY(World::get().attach(*this, way->interface.gid, 0));
+	interface = way->interface;
+	route.addr.pkey = way->interface.pkey;
+	route.addr.src_addr = way->source;
+	route.addr.dgid = way->neighbour;
 	return {};
 }
 
@@ -161,7 +161,7 @@ void Id::retry()
 	kern::Guard guard(lock_);
 	if (state_ != State::addr_query || resolved_.node.linked())
 		return;
-	auto neighbour = world.resolver().neighbour(destination(), way_.interface);
+	auto neighbour = world.resolver().neighbour(destination(), way_->interface);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
 	} else if (neighbour.error() != -EAGAIN) {
@@ -216,6 +216,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 		wanted.traffic_class = static_cast<u8>(flow.value() >> 20);
 		mask |= IB_SA_PATH_REC_TRAFFIC_CLASS;
 	}
+	auto found = TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
 	const unsigned long each = timeout_ms / (retries + 1);
 	auto self = kern::Ref<Id>::share(*this);
 	const int id = ib_sa_path_rec_get(
@@ -231,6 +232,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	/* The callback's, which waits for the lock. */
 	(void)self.release();
 	query_id_ = id;
+	found_path_ = std::move(found);
 	change(Event::resolve_route);
 	return {};
 }
@@ -242,7 +244,7 @@ void Id::find_path(int status, const sa_path_rec *path)
 	if (state_ != State::route_query)
 		return;
 	if (status == 0)
-		found_path_ = *path;
+		*found_path_ = *path;
 	post(resolved_, status == 0 ? Event::route_found : Event::route_failed, status);
 }
 
@@ -250,8 +252,9 @@ void Id::take_path()
 {
 	handler_lock_.assert_held();
 	lock_.assert_held();
-	route.path_rec = found_path_;
+	route.path_rec = *found_path_;
 	route.num_paths = 1;
+	found_path_.reset();
 }
 
 kern::Result<> Id::set_path(const sa_path_rec &path)
