@@ -4,6 +4,9 @@
  * /dev/infiniband/rdma_cm, without a library and without queue pairs, so that what is counted is
  * the kernel's connection management alone: of both ends, and of the datagrams between them.
  *
+ * connections ADDRESS COUNT away: the same with another machine, on which runs
+ * connections - COUNT: each counts its own end, of which a user may have twice as many.
+ *
  * It is for a guest whose clock is its instruction counter: what passes of it is counted, less what
  * the CPU is idle for, by /proc/timer_list. This program's own part is small, and the same on each
  * stack.
@@ -177,17 +180,37 @@ static void listen_for_all(void)
 	command(RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, "listen");
 }
 
-/* Accepts all that come, and ends what its peer ends, until it is killed. */
-static void serve(void)
+/* KiB of the machine's memory that are free, and this program's, which are its own affair. */
+static long long memory_left(void)
 {
+	return (long long)(number_in("/proc/meminfo", "MemFree") +
+			   number_in("/proc/self/status", "VmRSS"));
+}
+
+/*
+ * Accepts all that come, and ends what its peer ends, until it is killed. Where it is told how many
+ * there will be, 0 for not, it says what those take that are not ended: each of them and each that
+ * is, as main() has it.
+ */
+static void serve(unsigned int all)
+{
+	unsigned int made = 0, ended = 0;
+	long long before = 0;
+
 	for (unsigned int qp = answering_qps;;) {
 		const struct rdma_ucm_event_resp event = next_event();
 		if (event.event == connect_request) {
 			const struct rdma_ucm_conn_param with = param(qp++);
 			accept_id(event.id, &with);
+		} else if (event.event == established && ++made == all) {
+			printf("figure cm.memory-answering %lld\n",
+			       (before - memory_left()) * 1024 / (all - 2 * few));
+			fflush(stdout);
 		} else if (event.event == disconnected) {
 			disconnect(event.id);
 			destroy(event.id);
+			if (++ended == 2 * few)
+				before = memory_left();
 		}
 	}
 }
@@ -294,55 +317,59 @@ static void count(const char *when, unsigned int from, unsigned int to,
 	fflush(stdout);
 }
 
-/* KiB of the machine's memory that are free, and this program's, which are its own affair. */
-static long long memory_left(void)
+/* Each process has a node of its own: one that another has opened is refused. */
+static void start_server(void)
 {
-	return (long long)(number_in("/proc/meminfo", "MemFree") +
-			   number_in("/proc/self/status", "VmRSS"));
-}
-
-int main(int argc, char **argv)
-{
-	struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port)};
-	const unsigned int all = argc == 3 ? (unsigned int)atoi(argv[2]) : 0;
-
-	if (all < 2 * few || inet_pton(AF_INET, argv[1], &where.sin_addr) != 1)
-		errx(2, "connections ADDRESS COUNT");
-	ids = calloc(all + 2 * few, sizeof(*ids));
-	if (!ids)
-		err(1, "ids");
-	/* Each has a node of its own: one that another process has opened is refused. */
 	int listens[2];
 	char any;
+
 	if (pipe(listens))
 		err(1, "pipe");
 	signal(SIGCHLD, lose_server);
-	const pid_t server = fork();
-	if (server == 0) {
+	if (fork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(listens[0]);
 		open_node();
 		listen_for_all();
 		close(listens[1]);
-		serve();
+		serve(0);
 	}
 	close(listens[1]);
 	if (read(listens[0], &any, 1) != 0)
 		err(1, "the listener");
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port)};
+	const unsigned int all = argc >= 3 ? (unsigned int)atoi(argv[2]) : 0;
+	const bool away = argc == 4 && strcmp(argv[3], "away") == 0;
+
+	if (all > 2 * few && argc == 3 && strcmp(argv[1], "-") == 0) {
+		open_node();
+		listen_for_all();
+		serve(all);
+	}
+	if (all <= 2 * few || argc > 3 + away || inet_pton(AF_INET, argv[1], &where.sin_addr) != 1)
+		errx(2, "connections ADDRESS COUNT [away], or connections - COUNT");
+	ids = calloc(all + 2 * few, sizeof(*ids));
+	if (!ids)
+		err(1, "ids");
+	if (!away)
+		start_server();
 	open_node();
 	/* What is made once is made. */
 	resolve(0, few, &where);
 	connect_all(0, few);
 	end_all(0, few);
 
-	count("", few, 2 * few, &where, false);
+	count(away ? "-asking" : "", few, 2 * few, &where, false);
 	const long long before = memory_left();
 	resolve(2 * few, all, &where);
 	connect_all(2 * few, all);
-	printf("figure cm.memory %lld\n", (before - memory_left()) * 1024 / (all - 2 * few));
+	printf("figure cm.memory%s %lld\n", away ? "-asking" : "",
+	       (before - memory_left()) * 1024 / (all - 2 * few));
 	fflush(stdout);
-	count("-among-many", all, all + few, &where, true);
-	signal(SIGCHLD, SIG_IGN);
-	kill(server, SIGKILL);
+	count(away ? "-asking-among-many" : "-among-many", all, all + few, &where, true);
 	return 0;
 }

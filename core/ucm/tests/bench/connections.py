@@ -16,6 +16,7 @@ LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 ROUNDS = 3
 STACKS = ("ours", "theirs")
 OPEN = 8000         # two ids each: a user has 16,384
+OPEN_AWAY = 10400   # one; the first 400 are ended
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
 
 
@@ -88,19 +89,58 @@ def programs(bench):
             bench.figure(f"cm.cmtime-{count}", "1/s", samples["ours"], samples["theirs"])
 
 
-@benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
-def kernels_part(bench):
-    """Counted, one guest after the other, which connects to itself; and with many connections open."""
+def counting(bench):
+    """The program that counts, as bytes."""
     program = bench.directory / "connections"
     subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", cache.TREE / "core/ucm/tests/bench/connections.c", "-o", program],
                    stdin=subprocess.DEVNULL, check=True)
-    taken = []
+    return program.read_bytes()
+
+
+def ready(node, stack, address, program):
+    """ib0 is up, and the program there."""
+    begin(node, stack, f"{address}/24")
+    node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 of {node.name}")
+    node.put("/tmp/connections", program)
+    node.run("chmod +x /tmp/connections")
+
+
+def figures(bench, outputs):
+    """What the program has printed on each stack."""
+    ours, theirs = ({name: int(value) for name, value in LINE.findall(output)} for output in outputs)
+    for name, value in ours.items():
+        bench.figure(name, "insn" if "insn" in name else "bytes", [value], [theirs[name]])
+
+
+@benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
+def kernels_part(bench):
+    """Counted, one guest after the other, which connects to itself; and with many connections open."""
+    program, outputs = counting(bench), []
     for stack, socket in zip(STACKS, start_fabric(bench, STACKS)):
         with bench.guest(stack, vfio_user=[socket], icount="sleep") as node:
-            begin(node, stack, "10.0.0.1/24")
-            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 of {stack}")
-            node.put("/tmp/connections", program.read_bytes())
-            out = node.run(f"chmod +x /tmp/connections && /tmp/connections 10.0.0.1 {OPEN}", timeout=600).out
-            taken.append({name: int(value) for name, value in LINE.findall(out)})
-    for name, value in taken[0].items():
-        bench.figure(name, "insn" if "insn" in name else "bytes", [value], [taken[1][name]])
+            ready(node, stack, "10.0.0.1", program)
+            outputs.append(node.run(f"/tmp/connections 10.0.0.1 {OPEN}", timeout=600).out)
+    figures(bench, outputs)
+
+
+@benchmark(figures=("cm.insn-*-asking*", "cm.memory-*"), kernel="stock")
+def between_machines(bench):
+    """The same between two guests, each of which counts its end: ten thousand connections open."""
+    names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
+    program, outputs, sockets = counting(bench), [], start_fabric(bench, names)
+    for pair, stack in enumerate(STACKS):
+        here = slice(2 * pair, 2 * pair + 2)
+        with bench.boot(*(bench.guest(name, vfio_user=[socket], icount="sleep")
+                          for name, socket in zip(names[here], sockets[here]))) as (server, client):
+            ready(server, stack, "10.0.0.1", program)
+            ready(client, stack, "10.0.0.2", program)
+            client.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer")
+            serving = server.spawn(f"/tmp/connections - {OPEN_AWAY}")
+            try:
+                server.wait_for(LISTENS, timeout=20, what="the program to listen")
+                out = client.run(f"/tmp/connections 10.0.0.1 {OPEN_AWAY} away", timeout=900).out
+            finally:
+                serving.kill()
+                serving.wait(30, check=False)
+            outputs.append(out + serving.out)
+    figures(bench, outputs)
