@@ -41,6 +41,8 @@ constexpr std::uint64_t kPageEnd = wire::page_base + wire::page::size;
 // The RNIC's queues.
 constexpr std::uint64_t kQueues = wire::page_base + MessageQueues::kShared;
 constexpr std::uint64_t kQueuesEnd = wire::page_base + MessageQueues::kEnd;
+constexpr std::uint64_t kVerbs = wire::page_base + CompletionQueue::kShared;
+constexpr std::uint64_t kVerbsEnd = wire::page_base + QueueWindow::kEnd;
 
 } // namespace
 
@@ -64,6 +66,7 @@ void Card::send(const ethernet::FramePtr &frame)
 void Card::attach(PciHost &host)
 {
 	host_ = &host;
+	rnic_.attach(host);
 	transmit_wakeup_.emplace(host.loop(), [this] { transmit(); });
 	request_wakeup_.emplace(host.loop(), [this] { serve(); });
 	if (channel_)
@@ -97,7 +100,7 @@ void Card::bus_master_changed(bool on)
 
 void Card::serve()
 {
-	if (rnic_.serve(*host_))
+	if (rnic_.serve())
 		request_wakeup_->signal();
 }
 
@@ -130,6 +133,8 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 		read_page(offset - wire::page_base, data);
 	} else if (bar == 4 && offset >= kQueues && end <= kQueuesEnd) {
 		rnic_.queues.read(offset - kQueues, data);
+	} else if (bar == 4 && offset >= kVerbs && end <= kVerbsEnd) {
+		rnic_.read(offset - wire::page_base, data);
 	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
 		rings_.read(offset - wire::receive_ring, data);
 	}
@@ -142,10 +147,17 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 		std::uint32_t value = 0;
 		for (unsigned i = 0; i < sizeof(value); ++i)
 			value |= static_cast<std::uint32_t>(data[i]) << 8 * i;
-		pin_.write(offset, value);
+		if (offset == wire::reg::adapter_hint) {
+			rnic_.ring(value);
+			request_wakeup_->signal();
+		} else {
+			pin_.write(offset, value);
+		}
 	} else if (bar == 4 && offset >= kQueues && end <= kQueuesEnd) {
 		if (rnic_.queues.write(offset - kQueues, data))
 			request_wakeup_->signal();
+	} else if (bar == 4 && offset >= kVerbs && end <= kVerbsEnd) {
+		rnic_.write(offset - wire::page_base, data);
 	} else if (bar == 4 && offset >= wire::receive_ring && end <= wire::rings_end) {
 		if (rings_.write(offset - wire::receive_ring, data))
 			transmit_wakeup_->signal();

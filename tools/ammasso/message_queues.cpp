@@ -48,9 +48,12 @@ void MessageQueues::terminate()
 {
 	std::ranges::fill(std::span(memory_).first(3 * wire::shared::size), std::byte{0});
 	addresses_.reset();
-	waiting_.reset();
+	replies_.clear();
+	events_.clear();
 	hints_.clear();
-	next_request_ = next_reply_ = hints_given_ = 0;
+	hinted_.reset();
+	next_request_ = next_reply_ = next_event_ = hints_given_ = 0;
+	events_written_ = 0;
 }
 
 void MessageQueues::read(std::uint64_t offset, std::span<std::byte> data) const
@@ -71,13 +74,16 @@ std::uint32_t MessageQueues::pop_hint()
 		return wire::hint_none;
 	const std::uint32_t hint = hints_.front();
 	hints_.pop_front();
+	hinted_.reset(hint);
 	return hint;
 }
 
-std::optional<Message> MessageQueues::next_request(PciHost &host)
+std::optional<Message> MessageQueues::next_request()
 {
-	flush(host);
-	if (waiting_ || !host.bus_master())
+	flush();
+	const bool stuck = !replies_.empty() && !replies_.front().after;
+	if (!host_->bus_master() || stuck || replies_.size() >= kMostReplies ||
+	    events_.size() >= kMostEvents)
 		return std::nullopt;
 	const std::uint16_t produced = host_index(Queue::requests);
 	const auto slot = [&](std::uint16_t index) {
@@ -97,16 +103,16 @@ std::optional<Message> MessageQueues::next_request(PciHost &host)
 		next_request_ =
 			static_cast<std::uint16_t>((next_request_ + 1) % wire::request_entries);
 		if (id_of(message) == MessageId::init) {
-			initialise(host, message);
+			initialise(message);
 		} else if (id_of(message) == MessageId::term) {
 			terminate();
 		} else if (!addresses_) {
 			// Nobody could be answered.
 			continue;
 		} else {
-			put_word(host, addresses_->request_word, next_request_);
+			put_own_word(addresses_->request_word, next_request_);
 			if (was_full)
-				hint(host, Queue::requests);
+				hint(static_cast<std::uint32_t>(Queue::requests));
 		}
 		return message;
 	}
@@ -114,69 +120,129 @@ std::optional<Message> MessageQueues::next_request(PciHost &host)
 }
 
 // The words hold anything before.
-void MessageQueues::initialise(PciHost &host, const Message &message)
+void MessageQueues::initialise(const Message &message)
 {
 	const auto at = [&](std::size_t offset) { return load_be<std::uint64_t>(message, offset); };
-	addresses_ = Addresses{at(wire::init::hint_count), at(wire::init::request_word),
-			       at(wire::init::reply_word), at(wire::init::reply_pool),
-			       at(wire::init::event_word)};
-	waiting_.reset();
-	hints_.clear();
-	next_reply_ = hints_given_ = 0;
-	for (const Queue queue : {Queue::replies, Queue::events})
-		std::ranges::fill(shared(queue), std::byte{0});
-	const Addresses said = *addresses_;
+	const Addresses said{at(wire::init::hint_count), at(wire::init::request_word),
+			     at(wire::init::reply_word), at(wire::init::reply_pool),
+			     at(wire::init::event_word), at(wire::init::event_pool)};
+	const std::uint16_t taken = next_request_;
+	const std::uint16_t produced = host_index(Queue::requests);
+	terminate();
+	next_request_ = taken;
+	store_be<std::uint16_t>(shared(Queue::requests), wire::shared::index, produced);
+	addresses_ = said;
 	for (const std::uint64_t word : {said.hint_count, said.reply_word, said.event_word})
-		put_word(host, word, 0);
-	put_word(host, said.request_word, next_request_);
+		put_own_word(word, 0);
+	put_own_word(said.request_word, next_request_);
 }
 
-void MessageQueues::put_word(PciHost &host, std::uint64_t address, std::uint16_t value)
+bool MessageQueues::put_word(std::uint64_t address, std::uint16_t value)
 {
 	std::array<std::byte, sizeof(value)> bytes;
 	store_be<std::uint16_t>(bytes, 0, value);
-	// Who has named what is not there is told nothing more.
-	if (addresses_ && !host.dma().write(address, bytes))
+	return host_->bus_master() && host_->dma().write(address, bytes);
+}
+
+// Who has named what is not there is told nothing more.
+void MessageQueues::put_own_word(std::uint64_t address, std::uint16_t value)
+{
+	if (addresses_ && !put_word(address, value))
 		addresses_.reset();
 }
 
-void MessageQueues::reply(PciHost &host, std::span<const std::byte> bytes)
+void MessageQueues::reply(const Message &message, std::uint64_t after)
 {
-	waiting_.emplace();
-	std::ranges::copy(bytes, waiting_->begin());
-	flush(host);
+	replies_.push_back({message, after});
+	flush();
 }
 
-// Message, index, hint, count, interrupt: in this order.
-void MessageQueues::flush(PciHost &host)
+std::uint64_t MessageQueues::event(const Message &message)
 {
-	if (!addresses_)
-		waiting_.reset();
-	if (!waiting_ || !host.bus_master())
-		return;
-	const std::uint16_t consumed = host_index(Queue::replies);
-	const auto next = static_cast<std::uint16_t>((next_reply_ + 1) % wire::reply_entries);
-	if (consumed >= wire::reply_entries || next == consumed)
-		return;
-	const std::uint64_t place =
-		addresses_->reply_pool + std::uint64_t{next_reply_} * wire::message_size;
-	if (!host.dma().write(place, *waiting_)) {
-		addresses_.reset();
-		waiting_.reset();
-		return;
+	events_.push_back(message);
+	const std::uint64_t number = events_written_ + events_.size();
+	flush();
+	return number;
+}
+
+// Replies first: an answer to an accept is read before what becomes of the connection.
+void MessageQueues::flush()
+{
+	if (!addresses_) {
+		replies_.clear();
+		events_.clear();
 	}
-	waiting_.reset();
-	next_reply_ = next;
-	put_word(host, addresses_->reply_word, next_reply_);
-	hint(host, Queue::replies);
+	if (!host_->bus_master() || !flush_replies())
+		return;
+	flush_events();
 }
 
-void MessageQueues::hint(PciHost &host, Queue queue)
+// How many events the host has read.
+std::uint64_t MessageQueues::events_read()
 {
-	if (!addresses_ || hints_.size() == kMostHints)
+	const unsigned consumed = host_index(Queue::events) % wire::event_entries;
+	const unsigned unread =
+		(next_event_ + wire::event_entries - consumed) % wire::event_entries;
+	return events_written_ - std::min<std::uint64_t>(events_written_, unread);
+}
+
+// False: one has no room that waits for nothing else, and is first from now on.
+bool MessageQueues::flush_replies()
+{
+	const std::uint64_t read = events_read();
+	for (auto next = replies_.begin(); next != replies_.end();) {
+		if (next->after > read) {
+			++next;
+			continue;
+		}
+		const Reply ready = *next;
+		next = replies_.erase(next);
+		if (!put(addresses_->reply_pool, next_reply_, wire::reply_entries,
+			 addresses_->reply_word, Queue::replies, ready.message)) {
+			if (addresses_)
+				replies_.push_front({ready.message, 0});
+			return false;
+		}
+	}
+	return true;
+}
+
+void MessageQueues::flush_events()
+{
+	while (!events_.empty() && put(addresses_->event_pool, next_event_, wire::event_entries,
+				       addresses_->event_word, Queue::events, events_.front())) {
+		events_.pop_front();
+		++events_written_;
+	}
+}
+
+// Message, index, hint, count, interrupt: in this order. False: there is no room, or nothing can be
+// written any more.
+bool MessageQueues::put(std::uint64_t pool, std::uint16_t &next, unsigned entries,
+			std::uint64_t word, Queue queue, const Message &message)
+{
+	const std::uint16_t consumed = host_index(queue);
+	const auto following = static_cast<std::uint16_t>((next + 1) % entries);
+	if (!addresses_ || consumed >= entries || following == consumed)
+		return false;
+	if (!host_->dma().write(pool + std::uint64_t{next} * wire::message_size, message)) {
+		addresses_.reset();
+		return false;
+	}
+	next = following;
+	put_own_word(word, following);
+	hint(static_cast<std::uint32_t>(queue));
+	return addresses_.has_value();
+}
+
+void MessageQueues::hint(std::uint32_t index)
+{
+	const bool of_completions = index >= wire::least_queue_index;
+	if (!addresses_ || hints_.size() == kMostHints || (of_completions && hinted_.test(index)))
 		return;
-	hints_.push_back(static_cast<std::uint32_t>(queue));
-	put_word(host, addresses_->hint_count, ++hints_given_);
+	hinted_.set(index, of_completions);
+	hints_.push_back(index);
+	put_own_word(addresses_->hint_count, ++hints_given_);
 	pin_.raise_hints();
 }
 

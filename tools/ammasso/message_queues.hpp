@@ -3,13 +3,14 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
 
-#include <hw/ammasso/messages.hpp>
+#include <hw/ammasso/verbs.hpp>
 
 namespace weft
 {
@@ -32,11 +33,17 @@ public:
 	static constexpr std::uint64_t kRequests = 0x2000;
 	static constexpr std::uint64_t kEnd =
 		kRequests + hw::ammasso::request_entries * hw::ammasso::message_size;
-	// Hints that the host has not read.
-	static constexpr std::size_t kMostHints = 1024;
+	// Hints that the host has not read; of completion queues there is one of each at the most.
+	static constexpr std::size_t kMostHints = 4096;
+	// While more wait, no request is taken: replies, for room or for events to be read, and
+	// events for room.
+	static constexpr std::size_t kMostReplies = 64;
+	static constexpr std::size_t kMostEvents = 1024;
 
 	explicit MessageQueues(InterruptPin &pin) : pin_(pin) {}
 
+	// @host is there until the next reset() but one.
+	void attach(PciHost &host) { host_ = &host; }
 	void reset();
 	// An access at @offset from kShared, inside of what is there up to kEnd. True: there may be
 	// something to do.
@@ -47,23 +54,39 @@ public:
 
 	// The next request. Not while a reply waits for room. INIT and TERM are carried out, and
 	// given to the caller as well.
-	std::optional<Message> next_request(PciHost &host);
-	// @bytes of a reply; it waits where the queue is full, and for nothing else.
-	void reply(PciHost &host, std::span<const std::byte> bytes);
+	std::optional<Message> next_request();
+	// A reply; it waits while the queue is full, and until the host has read the event with
+	// the number @after and all before it.
+	void reply(const Message &message, std::uint64_t after = 0);
+	// An event; it waits while the queue is full. Returns its number, from 1.
+	std::uint64_t event(const Message &message);
+	// Something is there in the queue that the host knows by @index.
+	void hint(std::uint32_t index);
+	// A word of 16 bits in the host's memory. False: there is none.
+	bool put_word(std::uint64_t address, std::uint16_t value);
 
 private:
 	// Of the host's memory, as INIT has said.
 	struct Addresses {
-		std::uint64_t hint_count, request_word, reply_word, reply_pool, event_word;
+		std::uint64_t hint_count, request_word, reply_word, reply_pool, event_word,
+			event_pool;
+	};
+	struct Reply {
+		Message message;
+		std::uint64_t after;
 	};
 
 	std::span<std::byte> shared(hw::ammasso::Queue queue);
 	std::uint16_t host_index(hw::ammasso::Queue queue);
-	void initialise(PciHost &host, const Message &message);
+	void initialise(const Message &message);
 	void terminate();
-	void flush(PciHost &host);
-	void hint(PciHost &host, hw::ammasso::Queue queue);
-	void put_word(PciHost &host, std::uint64_t address, std::uint16_t value);
+	void flush();
+	bool flush_replies();
+	void flush_events();
+	bool put(std::uint64_t pool, std::uint16_t &next, unsigned entries, std::uint64_t word,
+		 hw::ammasso::Queue queue, const Message &message);
+	std::uint64_t events_read();
+	void put_own_word(std::uint64_t address, std::uint16_t value);
 
 	InterruptPin &pin_;
 	std::array<std::byte, kEnd - kShared> memory_{};
@@ -71,9 +94,15 @@ private:
 	std::optional<Addresses> addresses_;
 	std::uint16_t next_request_ = 0;
 	std::uint16_t next_reply_ = 0;
+	std::uint16_t next_event_ = 0;
 	std::uint16_t hints_given_ = 0;
-	std::optional<Message> waiting_; // a reply
+	std::deque<Reply> replies_;  // that wait
+	std::deque<Message> events_; // the same
+	std::uint64_t events_written_ = 0;
 	std::deque<std::uint32_t> hints_;
+	// Completion queues whose hint is not read.
+	std::bitset<hw::ammasso::most_queue_index + 1> hinted_;
+	PciHost *host_ = nullptr;
 };
 
 } // namespace weft::ammasso

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The RNIC: what the host asks of it by
-// messages, and its own station on the cable. Opened, asked, told addresses and closed; queue pairs
-// are not made yet, and what asks for one is answered so.
+// messages, and its own station on the cable. Opened, asked, told addresses and closed; what it has
+// while it is open is in Verbs.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ammasso/message_queues.hpp"
+#include "ammasso/verbs.hpp"
 #include "base/loop.hpp"
 #include "ethernet/frame.hpp"
 #include "tcp/stack.hpp"
@@ -25,9 +26,15 @@ public:
 	{
 	}
 
+	void attach(PciHost &host);
 	void reset();
 	// Carries out requests, a bounded number at a time. True: there may be more.
-	bool serve(PciHost &host);
+	bool serve();
+	// ADAPTER_HINT; serve() looks.
+	void ring(std::uint32_t hint);
+	// Accesses at @offset from the register page, behind the fixed queues.
+	void read(std::uint64_t offset, std::span<std::byte> data);
+	void write(std::uint64_t offset, std::span<const std::byte> data);
 	// A frame for this station, or for all.
 	void receive(const ethernet::Frame &frame);
 
@@ -38,21 +45,21 @@ private:
 		std::uint64_t user_context;
 		tcp::Stack stack;
 		std::map<tcp::Ip, tcp::Ip> addresses; // and their masks
+		Verbs verbs;
 
-		Open(Loop &loop, std::uint64_t context, tcp::Mac mac,
-		     std::function<void(tcp::Bytes)> send)
-		    : user_context(context), stack(loop, {.mac = mac}, std::move(send))
-		{
-		}
+		Open(PciHost &host, MessageQueues &queues, std::uint64_t context, bool privileged,
+		     tcp::Mac mac, std::function<void(tcp::Bytes)> send);
 	};
 
-	hw::ammasso::Status carry_out(PciHost &host, const Message &request, Message &reply);
-	hw::ammasso::Status open(PciHost &host, const Message &request, Message &reply);
+	void answer(const Message &request);
+	hw::ammasso::Status carry_out(const Message &request, Message &reply);
+	hw::ammasso::Status open(const Message &request, Message &reply);
 	void query(Message &reply) const;
 	hw::ammasso::Status configure(const Message &request);
 
 	const ethernet::Address address_;
 	const std::function<void(const ethernet::FramePtr &)> send_;
+	PciHost *host_ = nullptr;
 	std::optional<Open> open_;
 };
 

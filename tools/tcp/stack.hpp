@@ -49,6 +49,7 @@ public:
 	bool add_address(Ip address, Ip mask);
 	// Connections of it end: End::Unreachable.
 	void remove_address(Ip address);
+	bool owns(Ip address) const;
 	// For what is on no network of one's own; 0: there is none.
 	void set_gateway(Ip address) { gateway_ = address; }
 
@@ -74,7 +75,6 @@ private:
 		std::function<void(const ConnectionPtr &)> accept;
 	};
 
-	bool owns(Ip address) const;
 	std::optional<Ip> next_hop(Ip destination) const;
 	std::optional<Ip> source_towards(Ip destination) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);

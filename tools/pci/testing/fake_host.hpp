@@ -33,6 +33,12 @@ public:
 	{
 		dma_.map(memory_base, memory_size, true, true, ram_);
 	}
+	// One of several on @reactor, and in its time.
+	explicit FakeHost(Reactor &reactor, std::uint64_t memory_size = 16 << 20)
+	    : loop_("fake host", reactor), base_(0), ram_(MemoryMapping::allocate(memory_size))
+	{
+		dma_.map(base_, memory_size, true, true, ram_);
+	}
 	~FakeHost() override { unplug(); }
 
 	// Plugs a device in, as a machine does: attach, then the reset at power-on.
