@@ -20,6 +20,8 @@ int weft_soft_init();
 void weft_soft_exit();
 int weft_mad_init();
 void weft_mad_exit();
+int weft_ipoib_init();
+void weft_ipoib_exit();
 }
 
 namespace explore
@@ -37,6 +39,7 @@ struct Module {
 constexpr Module core{"weft_core", weft_core_init, weft_core_exit};
 constexpr Module soft{"weft_soft", weft_soft_init, weft_soft_exit};
 constexpr Module mad{"weft_mad", weft_mad_init, weft_mad_exit};
+constexpr Module ipoib{"weft_ipoib", weft_ipoib_init, weft_ipoib_exit};
 
 /* What the suites of a prefix stand on, in the order of loading; the first that fits. */
 struct Needs {
@@ -45,10 +48,12 @@ struct Needs {
 };
 const Needs needs[] = {
 	{"planted_seam.", {}},
+	{"planted_stack.", {}},
 	{"core_", {core}},
 	{"mad_", {core, mad, soft}},
 	{"explore_mad", {core, mad, soft}},
 	{"explore_destinations", {core}},
+	{"explore_ipoib", {core, mad, soft, ipoib}},
 	{"explore_resources", {core}},
 	{"", {core, soft}},
 };
@@ -80,6 +85,8 @@ void check_nothing_left()
 		hosted::fail("a call is still due when all modules have gone", left);
 	if (const std::string left = hosted::left_queues(); !left.empty())
 		hosted::fail("a queue of works is left when all modules have gone", left);
+	if (const std::string left = hosted::left_interfaces(); !left.empty())
+		hosted::fail("a network interface is left when all modules have gone", left);
 	if (const std::string left = hosted::left_mappings(); !left.empty())
 		hosted::fail("a device is left when all modules have gone", left);
 	if (const std::string left = hosted::memory::left(); !left.empty())
@@ -105,6 +112,7 @@ Run run(const hosted::Case &one, hosted::Strategy &strategy, std::uint64_t limit
 	hosted::reset_rcu();
 	hosted::reset_works();
 	hosted::reset_devices();
+	hosted::reset_interfaces();
 	hosted::reset_messages();
 	const auto &modules = modules_of(one.name);
 	hosted::scheduler().run(strategy, limit, [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/debug.h, and the atomic accesses of instrument.h.
+// include/kern/abi/debug.h, the atomic accesses of instrument.h, and branches.
 #include <kern/abi/debug.h>
 #include "failure.hpp"
 #include "lock_order.hpp"
@@ -18,6 +18,17 @@ void hosted_access(const volatile void *address)
 {
 	if (scheduler().inside())
 		scheduler().step({"an atomic access", address, __builtin_return_address(0)});
+}
+
+/*
+ * Between plain accesses: called at each branch of what is compiled with
+ * -fsanitize-coverage=trace-pc.
+ */
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	if (scheduler().inside())
+		scheduler().step({"a branch", nullptr, __builtin_return_address(0)});
 }
 
 void kern_warn_at(const char *file, int line, const char *what)

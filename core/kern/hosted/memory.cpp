@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 #include <kern/abi/memory.h>
+#include <kern/abi/netdev.h>
 #include "calls.hpp"
 #include "failure.hpp"
 #include "lock_order.hpp"
@@ -60,6 +61,7 @@ Blocks &blocks()
 // A test has the nth allocation of its task fail, or of all works.
 const Fiber *failing;
 unsigned int until_failure, until_work_failure;
+bool no_pages;
 // Tasks that cope with failures, by chance or by plan.
 unsigned int coping_sections;
 const Fiber *coping;
@@ -155,6 +157,7 @@ void reset()
 	blocks().clear();
 	failing = coping = nullptr;
 	until_failure = until_work_failure = coping_sections = 0;
+	no_pages = false;
 }
 
 void begin_failures()
@@ -266,6 +269,42 @@ void kern_free_pages(struct page *page, unsigned int)
 }
 
 void *kern_page_address(struct page *page)
+{
+	return page->memory;
+}
+
+struct page *kern_page_alloc(void)
+{
+	return memory::no_pages ? nullptr : kern_alloc_pages(0, 0, KERN_GFP_ATOMIC);
+}
+
+void kern_fail_pages(bool fail)
+{
+	memory::no_pages = fail;
+}
+
+void kern_page_get(struct page *page)
+{
+	kern_get_page(page);
+}
+
+void kern_page_put(struct page *page)
+{
+	kern_put_page(page);
+}
+
+int kern_page_references(const struct page *page)
+{
+	HOSTED_STEP(page);
+	return static_cast<int>(page->references);
+}
+
+bool kern_page_reusable(const struct page *)
+{
+	return true;
+}
+
+const void *kern_page_bytes(const struct page *page)
 {
 	return page->memory;
 }

@@ -11,6 +11,7 @@ void reset_works();
 void reset_devices();
 void reset_messages();
 void reset_kunit();
+void reset_interfaces();
 
 /*
  * A queue of works that has not been destroyed, a mapping for DMA or a device that has not been
@@ -18,6 +19,8 @@ void reset_kunit();
  */
 std::string left_queues();
 std::string left_mappings();
+/* A network interface, or a kind of them. */
+std::string left_interfaces();
 /* The kernel's log of the run. */
 std::string messages();
 

@@ -22,4 +22,24 @@ inline const hosted::Case &case_of(const std::string &name)
 	return *found;
 }
 
+/* The failure of a planted case, within some seeds. */
+inline Failure failure_of(const std::string &name, std::uint64_t seeds = 200,
+			  const Limits &limits = {})
+{
+	const Explored explored = explore_seeds(case_of(name), 1, seeds, limits);
+
+	EXPECT_TRUE(explored.failure.has_value())
+		<< name << " did not fail by " << explored.runs << " seeds";
+	return explored.failure.value_or(Failure{});
+}
+
+/* It fails in the plain order already, with such a title. */
+inline void expect_at_once(const std::string &name, const std::string &title)
+{
+	const Failure failure = failure_of(name);
+
+	EXPECT_EQ(failure.title.substr(0, title.size()), title);
+	EXPECT_EQ(failure.seed, 0u);
+}
+
 } // namespace explore

@@ -59,3 +59,23 @@ TEST(Explorer, objects_are_numbered_and_looked_at)
 {
 	expect_holds("explore_resources", 100);
 }
+/*
+ * Of an interface that goes down while it recovers, that recovers while it sends, that gets other
+ * rings while it is looked at, and whose child is deleted as its device goes.
+ */
+TEST(Explorer, an_interface_goes_down_while_it_recovers)
+{
+	expect_holds("explore_ipoib.goes_down_while_it_recovers", 100);
+}
+TEST(Explorer, queues_stay_stopped_while_an_interface_recovers)
+{
+	expect_holds("explore_ipoib.queues_stay_stopped_while_it_recovers", 100);
+}
+TEST(Explorer, statistics_are_read_beside_new_rings)
+{
+	expect_holds("explore_ipoib.statistics_are_read_beside_new_rings", 500);
+}
+TEST(Explorer, a_child_is_deleted_beside_the_device)
+{
+	expect_holds("explore_ipoib.a_child_is_deleted_beside_the_device", 500);
+}

@@ -33,7 +33,8 @@ public:
 	bool ok()
 	{
 		/* A packet of core/kern/hosted/packet.cpp. */
-		auto *packet = static_cast<sk_buff *>(kern_alloc(64, KERN_GFP_KERNEL));
+		auto *packet =
+			static_cast<sk_buff *>(kern_alloc(64, KERN_GFP_KERNEL | KERN_GFP_ZERO));
 		if (!packet)
 			return false;
 		kern::Ref<Destination> destination;

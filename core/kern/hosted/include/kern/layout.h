@@ -40,7 +40,7 @@
 #define KERN_ALIGNOF_sg_table 8
 #define KERN_SIZEOF_rcu_head 8
 #define KERN_ALIGNOF_rcu_head 8
-#define KERN_SIZEOF_napi 8
+#define KERN_SIZEOF_napi 24
 #define KERN_ALIGNOF_napi 8
 
 #define KERN_OFFSETOF_sk_buff_data 0

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What scenarios of the explorer do to the hosted kernel that no kernel offers a module: an
+ * administrator's acts, by the names of interfaces.
+ */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+struct net_device;
+
+/* NULL: there is none. rtnl lock held. */
+struct net_device *kern_explore_netdev(const char *name);
+/* A program's packet to a hardware address; the interface is held meanwhile. ENODEV, or as sent. */
+int kern_explore_send(const char *name, const void *address, unsigned int length);
+/*
+ * `ip link add link PARENT … type ipoib pkey …`, and `ip link delete`: with the rtnl lock for as
+ * long as rtnetlink holds it. ENODEV: there is no such interface; EPERM: it is a port's own.
+ */
+int kern_explore_link_add(const char *parent, u16 pkey);
+int kern_explore_link_delete(const char *name);
+
+KERN_C_END

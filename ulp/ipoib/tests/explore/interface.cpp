@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Interfaces under the explorer: what several do to one at a time. There is no administrator of the
+// subnet, so that a run is short: an interface gets as far as that its queues run, and where its
+// packets go is told by the test.
+#include <kern/abi/explore.h>
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
+#include "../fixture.hpp"
+
+using namespace ipoib;
+using kern::kunit::Test;
+
+namespace
+{
+
+constexpr const char *name = "ib0", *child_name = "ib0.8001";
+constexpr u16 child_pkey = 0x8001;
+/* Too long to be placed in a request. */
+constexpr unsigned long_packet = 1000;
+
+HardwareAddress peer()
+{
+	ib::Gid gid{};
+	gid.raw[8] = 5;
+	return HardwareAddress::make(5, gid);
+}
+
+/* A task that calls a function of the test; it is waited for. */
+template<class Body>
+class Meanwhile
+{
+public:
+	explicit Meanwhile(Body body) : body_(body)
+	{
+		auto made = kern::Thread::create("meanwhile", kern::method<&Meanwhile::run>, this);
+		if (made.ok())
+			thread_ = made.take();
+	}
+	~Meanwhile() { ended_.wait(); }
+
+private:
+	int run()
+	{
+		body_();
+		ended_.complete();
+		return 0;
+	}
+
+	Body body_;
+	kern::Completion ended_;
+	kern::Thread thread_;
+};
+
+/* A device, and the interface that the module has made on it, with small rings. */
+class Host
+{
+public:
+	explicit Host(unsigned vectors = 1)
+	    : device_({.vectors = vectors,
+		       .lid = 2,
+		       .lacks = RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_SMI | RDMA_CORE_CAP_IB_SA,
+		       .dma_device = dma_.native()})
+	{
+		kern::RtnlGuard rtnl;
+		if (net_device *dev = kern_explore_netdev(name)) {
+			interface_ = Interface::of(dev);
+			ok_ = netdev_ops.set_rings(interface_, 64, 64) == 0;
+		}
+	}
+	bool ok() const { return ok_; }
+	ib_device *device() const { return device_.get(); }
+	Interface &interface() const { return *interface_; }
+	net_device *dev() const { return interface_->netdev(); }
+
+	int up(bool up = true) const
+	{
+		kern::RtnlGuard rtnl;
+		return kern_kunit_netdev_up(dev(), up);
+	}
+	/* The way to the peer is known; false where the first packet did not ask for it. */
+	bool find_peer() const
+	{
+		const HardwareAddress address = peer();
+		rdma_ah_attr where{};
+		where.type = RDMA_AH_ATTR_TYPE_IB;
+		rdma_ah_set_dlid(&where, 77);
+		rdma_ah_set_port_num(&where, 1);
+		(void)send();
+		if (!interface_->sends_to(address))
+			return false;
+		interface_->resolved(address, Handle::create(interface_->qp()->pd, where));
+		return true;
+	}
+	int send() const
+	{
+		const HardwareAddress address = peer();
+		return kern_explore_send(name, &address, long_packet);
+	}
+	/* Something is found to be wrong with its queues. */
+	void report_stuck() const { netdev_ops.tx_timeout(interface_, 0); }
+	kern_net_stats stats() const
+	{
+		kern_net_stats now{};
+		kern_kunit_netdev_stats(dev(), &now);
+		return now;
+	}
+
+private:
+	kern::kunit::FakeDevice dma_{"explored"};
+	::fixture::Device device_;
+	Interface *interface_ = nullptr;
+	bool ok_ = false;
+};
+
+/* Whatever command of the recovery fails, and whenever the administrator comes. */
+void goes_down_while_it_recovers(Test &test)
+{
+	/* To ERR, RESET, INIT, RTR and RTS. */
+	constexpr unsigned commands = 5;
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	ASSERT_EQ(host->up(), 0);
+	{
+		ipoib::fixture::FailNth fault(
+			host->device(), SOFT_MODIFY_QP,
+			1 + static_cast<unsigned>(test.seed() / 2 % commands));
+		host->report_stuck();
+		Meanwhile administrator([&] { (void)host->up(false); });
+	}
+	ASSERT_EQ(host->up(), 0);
+	(void)host->up(false);
+	EXPECT_EQ(host->interface().state(), Interface::State::down);
+}
+
+/* Sees each command for a QP; while the queues are taken down and up none is open. */
+struct Watch {
+	Watch(Test &of_test, const Host &host)
+	    : test(of_test), device(host.device()), queue(kern_netdev_tx_queue(host.dev(), 0))
+	{
+		soft_interpose(
+			device, SOFT_MODIFY_QP,
+			[](void *context) { static_cast<Watch *>(context)->look(); }, this);
+	}
+	~Watch() { soft_interpose(device, SOFT_MODIFY_QP, nullptr, nullptr); }
+	void look()
+	{
+		EXPECT_TRUE(kern_txq_stopped(queue));
+		commands.fetch_add(1);
+	}
+
+	Test &test;
+	ib_device *const device;
+	netdev_queue *const queue;
+	kern::Atomic<unsigned> commands{};
+};
+
+/* Completions that come while the queues are taken down do not open them again. */
+void queues_stay_stopped_while_it_recovers(Test &test)
+{
+	constexpr unsigned commands = 5;
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	ASSERT_EQ(host->up(), 0);
+	ASSERT_TRUE(host->find_peer());
+	{
+		Watch watch(test, *host);
+		Meanwhile program([&] {
+			for (unsigned i = 0; i < 3; i++)
+				(void)host->send();
+		});
+		host->report_stuck();
+		EXPECT_TRUE(kern::kunit::eventually(
+			[&] { return watch.commands.load_relaxed() == commands; }));
+		/* It holds the lock until its end. */
+		kern::RtnlGuard rtnl;
+	}
+	(void)host->up(false);
+}
+
+/* New rings are new memory; who reads what was counted holds no lock, and finds it. */
+void statistics_are_read_beside_new_rings(Test &test)
+{
+	kern::kunit::Boxed<Host> host(2u);
+	ASSERT_TRUE(host.ok());
+	ASSERT_EQ(host->up(), 0);
+	ASSERT_TRUE(host->find_peer());
+	EXPECT_EQ(host->send(), 0);
+	(void)host->up(false);
+	const u64 sent = host->stats().tx_packets;
+	EXPECT_EQ(sent, 1u);
+	{
+		Meanwhile reader([&] {
+			for (unsigned i = 0; i < 4; i++)
+				EXPECT_LE(host->stats().tx_packets, sent);
+		});
+		kern::RtnlGuard rtnl;
+		EXPECT_EQ(netdev_ops.set_rings(&host->interface(), 128, 64), 0);
+	}
+}
+
+/* Who deletes the child waits for its last user without the lock, and the device goes meanwhile. */
+void a_child_is_deleted_beside_the_device(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	ASSERT_EQ(kern_explore_link_add(name, child_pkey), 0);
+	{
+		Meanwhile administrator([&] { (void)kern_explore_link_delete(child_name); });
+		Meanwhile program([&] {
+			const HardwareAddress address = peer();
+			(void)kern_explore_send(child_name, &address, long_packet);
+		});
+		host.reset();
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(explore_ipoib, KUNIT_CASE(goes_down_while_it_recovers),
+	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
+	    KUNIT_CASE(statistics_are_read_beside_new_rings),
+	    KUNIT_CASE(a_child_is_deleted_beside_the_device));
