@@ -486,9 +486,14 @@ void kern_napi_enable(struct kern_napi *napi)
 }
 EXPORT_SYMBOL_GPL(kern_napi_enable);
 
+/*
+ * A poll that has said that it is done may still be at its end, on another CPU, about to arm what
+ * the caller is about to free: napi_disable() does not wait for that, but it is a soft interrupt.
+ */
 void kern_napi_disable(struct kern_napi *napi)
 {
 	napi_disable(native_napi(napi));
+	synchronize_net();
 }
 EXPORT_SYMBOL_GPL(kern_napi_disable);
 

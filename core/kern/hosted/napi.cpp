@@ -3,6 +3,7 @@
 // struct; to disable one waits for it, and so for ever where it is disabled already.
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
+#include <kern/abi/rcu.h>
 #include <utility>
 #include "calls.hpp"
 #include "failure.hpp"
@@ -108,7 +109,8 @@ void kern_napi_disable(struct kern_napi *napi)
 	while (self.scheduled)
 		scheduler().block(napi);
 	self.enabled = self.ending = false;
-	HOSTED_STEP(napi);
+	/* What is left of a poll that has said that it is done. */
+	kern_rcu_synchronize();
 }
 
 bool kern_napi_schedule(struct kern_napi *napi)
