@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Send requests to descriptors: the fast
-// path. One pass, one store for the owner bit, one doorbell for a list.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Send requests to descriptors: the fast path. One pass, one store for the owner bit, one doorbell
+// for a list.
 //
 // The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a
 // descriptor when its turn has come and not before, so no descriptor has to be stamped invalid
@@ -17,56 +18,15 @@ namespace
 {
 
 using wire::WqeControl;
-using wire::WqeOpcode;
 
-constexpr u8 no_opcode = 0;
-
-/* Opcodes by ib_wr_opcode, up to IB_WR_REG_MR. */
-struct Opcodes {
-	u8 wqe[IB_WR_REG_MR + 1];
-
-	constexpr Opcodes() : wqe{}
-	{
-		const auto set = [this](ib_wr_opcode from, WqeOpcode to) {
-			wqe[from] = static_cast<u8>(to);
-		};
-		set(IB_WR_RDMA_WRITE, WqeOpcode::rdma_write);
-		set(IB_WR_RDMA_WRITE_WITH_IMM, WqeOpcode::rdma_write_imm);
-		set(IB_WR_SEND, WqeOpcode::send);
-		set(IB_WR_SEND_WITH_IMM, WqeOpcode::send_imm);
-		set(IB_WR_RDMA_READ, WqeOpcode::rdma_read);
-		set(IB_WR_ATOMIC_CMP_AND_SWP, WqeOpcode::compare_swap);
-		set(IB_WR_ATOMIC_FETCH_AND_ADD, WqeOpcode::fetch_add);
-		set(IB_WR_LOCAL_INV, WqeOpcode::local_invalidate);
-		set(IB_WR_BIND_MW, WqeOpcode::bind_window);
-		set(IB_WR_SEND_WITH_INV, WqeOpcode::send_invalidate);
-		set(IB_WR_LSO, WqeOpcode::lso);
-		set(IB_WR_MASKED_ATOMIC_CMP_AND_SWP, WqeOpcode::masked_compare_swap);
-		set(IB_WR_MASKED_ATOMIC_FETCH_AND_ADD, WqeOpcode::masked_fetch_add);
-		set(IB_WR_REG_MR, WqeOpcode::fast_register);
-	}
+/* The control segment's flags. */
+struct FlagBits {
+	static constexpr u32 always = 0;
+	static constexpr u32 signaled = WqeControl::completion;
+	static constexpr u32 solicited = WqeControl::solicited;
+	static constexpr u32 checksums = WqeControl::ip_checksum | WqeControl::l4_checksum;
 };
-constexpr Opcodes opcodes;
-
-/* The control segment's flags by ib_send_flags, as they lie in memory. */
-struct Flags {
-	u32 word[32];
-
-	constexpr Flags() : word{}
-	{
-		for (u32 flags = 0; flags < 32; flags++) {
-			u32 value = 0;
-			if (flags & IB_SEND_SIGNALED)
-				value |= WqeControl::completion;
-			if (flags & IB_SEND_SOLICITED)
-				value |= WqeControl::solicited;
-			if (flags & IB_SEND_IP_CSUM)
-				value |= WqeControl::ip_checksum | WqeControl::l4_checksum;
-			word[flags] = __builtin_bswap32(value);
-		}
-	}
-};
-constexpr Flags control_flags;
+constexpr SendFlagWords<FlagBits> control_flags;
 
 /* The key that the card takes from a memory access right, at the top of a word. */
 constexpr u32 fast_register_access(int access)
@@ -148,30 +108,18 @@ u8 *put_bind(u8 *at, const ib_bind_mw_wr &wr)
 }
 
 /*
- * The segments between control and data of a connected QP's request. nullptr for an opcode that has
- * no place here.
+ * The segments between control and data of a connected QP's request that is not plain, and the
+ * control segment's last word. nullptr for an opcode that has no place here.
  */
-inline u8 *put_connected(u8 *at, const ib_send_wr &wr)
+[[gnu::noinline]] u8 *put_other(u8 *at, const ib_send_wr &wr, WqeControl &control)
 {
 	switch (wr.opcode) {
-	case IB_WR_SEND:
-	case IB_WR_SEND_WITH_IMM:
 	case IB_WR_SEND_WITH_INV:
+		control.immediate = wr.ex.invalidate_rkey;
 		return at;
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-	case IB_WR_RDMA_READ:
-		return put_remote_address(at, rdma_wr(&wr)->remote_addr, rdma_wr(&wr)->rkey);
 	case IB_WR_ATOMIC_CMP_AND_SWP:
-	case IB_WR_ATOMIC_FETCH_AND_ADD: {
-		const ib_atomic_wr &atomic = *atomic_wr(&wr);
-		at = put_remote_address(at, atomic.remote_addr, atomic.rkey);
-		auto *segment = reinterpret_cast<wire::WqeAtomic *>(at);
-		const bool swap = wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP;
-		segment->swap_or_add = swap ? atomic.swap : atomic.compare_add;
-		segment->compare = swap ? atomic.compare_add : 0;
-		return at + sizeof(*segment);
-	}
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return put_atomic(at, *atomic_wr(&wr));
 	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP: {
 		const ib_atomic_wr &atomic = *atomic_wr(&wr);
 		at = put_remote_address(at, atomic.remote_addr, atomic.rkey);
@@ -201,20 +149,6 @@ inline u8 *put_connected(u8 *at, const ib_send_wr &wr)
 	}
 }
 
-/* What the control segment's last word holds. */
-inline u32 immediate_of(const ib_send_wr &wr)
-{
-	switch (wr.opcode) {
-	case IB_WR_SEND_WITH_IMM:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		return wr.ex.imm_data.raw();
-	case IB_WR_SEND_WITH_INV:
-		return __builtin_bswap32(wr.ex.invalidate_rkey);
-	default:
-		return 0;
-	}
-}
-
 } // namespace
 
 int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
@@ -233,28 +167,37 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 			error = -ENOMEM;
 			break;
 		}
-		if (static_cast<u32>(wr->opcode) > IB_WR_REG_MR ||
-		    static_cast<u32>(wr->num_sge) > sq.max_sge) [[unlikely]] {
+		if (!fits(sq, *wr)) [[unlikely]] {
 			error = -EINVAL;
 			break;
 		}
-		u8 *const wqe = sq.entries + ((head & sq.mask) << sq.log_stride);
+		const u32 index = head & sq.mask;
+		sq.ids[index] = wr->wr_id;
+		u8 *const wqe = sq.entries + (index << sq.log_stride);
 		auto *const control = reinterpret_cast<WqeControl *>(wqe);
 		u8 *at = wqe + sizeof(WqeControl);
-		u32 opcode = opcodes.wqe[wr->opcode];
-		u32 flags = control_flags.word[wr->send_flags & 31] | sq.signal_all;
+		const u8 shape = send_shapes.of[static_cast<u32>(wr->opcode)];
+		u32 opcode = shape & SendShapes::opcode_mask;
+		const u32 flags = control_flags.of[wr->send_flags & 31] | sq.signal_all;
+		control->flags_word = ib::be32::from_raw(flags);
+		control->immediate = ib::be32::from_raw(
+			shape & SendShapes::immediate ? wr->ex.imm_data.raw() : 0);
 		if (kind_ == QpKind::datagram) {
 			at = put_datagram(at, *ud_wr(wr));
-			if (wr->opcode == IB_WR_LSO) [[unlikely]]
-				at = put_lso_header(at, wqe + (1u << sq.log_stride), *ud_wr(wr),
-						    opcode);
-			else if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
-				[[unlikely]]
-				at = nullptr;
+			if (shape & (SendShapes::remote | SendShapes::other)) [[unlikely]]
+				at = wr->opcode == IB_WR_LSO
+					     ? put_lso_header(at, wqe + (1u << sq.log_stride),
+							      *ud_wr(wr), opcode)
+					     : nullptr;
 		} else {
-			at = put_connected(at, *wr);
+			if (shape & SendShapes::remote)
+				at = put_remote_address(at, rdma_wr(wr)->remote_addr,
+							rdma_wr(wr)->rkey);
+			else if (shape & SendShapes::other) [[unlikely]]
+				at = put_other(at, *wr, *control);
 			if (names_srqs_) [[unlikely]]
-				flags |= __builtin_bswap32(xrc_wr(wr)->remote_srqn << 8);
+				control->flags_word = control->flags_word | xrc_wr(wr)->remote_srqn
+										    << 8;
 		}
 		if (!at) [[unlikely]] {
 			error = -EINVAL;
@@ -271,9 +214,6 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		}
 		control->size_word = static_cast<u32>(at - wqe) / wire::wqe_unit |
 				     (wr->send_flags & IB_SEND_FENCE ? WqeControl::fence : 0u);
-		control->flags_word = ib::be32::from_raw(flags);
-		control->immediate = ib::be32::from_raw(immediate_of(*wr));
-		sq.ids[head & sq.mask] = wr->wr_id;
 		// With its owner bit right the descriptor is the card's.
 		kern::dma_wmb();
 		control->opcode_word = opcode | (head >> sq.log_size & 1) << 31;

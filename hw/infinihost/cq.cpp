@@ -38,7 +38,9 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 	if (bytes > max_ring_bytes)
 		return kern::Error{-EINVAL};
 	ring.memory = TRY(kern::DmaBuffer::create(dma_device, bytes, kern::Gfp::kernel));
+	ring.entries = ring.memory.as<wire::Cqe>();
 	ring.log_entries = log_entries;
+	ring.mask = (1u << log_entries) - 1;
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		ring.at(i).owner = wire::Cqe::owner_bit;
 	return ring;
@@ -217,11 +219,9 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	return resized;
 }
 
-bool Cq::look()
+bool Cq::switch_ring(u32 index)
 {
-	if (ring_.owned(consumer_))
-		return true;
-	if (!resizing_ || !next_ring_.owned(consumer_))
+	if (!next_ring_.owned(index))
 		return false;
 	std::swap(ring_, next_ring_);
 	resizing_ = false;
@@ -253,7 +253,7 @@ void Cq::purge(Qp &qp)
 
 bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
 {
-	return cqe.qpn == qp.number() && cqe.opcode != remains_opcode;
+	return cqe.qpn == qp.number() && cqe.opcode != wire::Cqe::remains;
 }
 
 u32 Cq::end_locked() const
@@ -278,21 +278,6 @@ kern::Owned<Remains> Cq::make_remains(const Qp &qp)
 	}
 	Graveyard::free(spent);
 	return count ? Remains::create(count) : kern::Owned<Remains>();
-}
-
-u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
-{
-	last_key_ = no_key;
-	return members_.bury(qp, std::move(room), [&, end = end_locked()](u32 number, auto keep) {
-		for (u32 at = consumer_; at != end; at++) {
-			wire::Cqe &cqe = ring_.at(at);
-			ib_wc wc{};
-			if (!is_of(cqe, qp) || !translate_of(cqe, wc, qp) || !keep(wc))
-				continue;
-			cqe.qpn = number;
-			kern::write_once(cqe.opcode, remains_opcode);
-		}
-	});
 }
 
 void Cq::purge_locked(const Qp &qp)

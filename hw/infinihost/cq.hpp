@@ -68,28 +68,33 @@ private:
 	/* A test. */
 	friend class Bench;
 
-	/*
-	 * Of an entry that stands for one of the graveyard's: no completion of a card has this
-	 * opcode.
-	 */
-	static constexpr u8 remains_opcode = 0x7f;
 	/* Of no entry: what is not the number's holds the direction alone. */
 	static constexpr u32 no_key = ~0u;
 
 	/* Of a program there is the size alone: its memory is not ours to read. */
 	struct Ring {
 		kern::DmaBuffer memory;
+		wire::Cqe *entries = nullptr;
+		u32 mask = 0;
 		u32 log_entries = 0;
 
-		wire::Cqe &at(u32 index) const
-		{
-			return memory.as<wire::Cqe>()[index & ((1u << log_entries) - 1)];
-		}
-		bool owned(u32 index) const
-		{
-			return !(kern::read_once(at(index).owner) & wire::Cqe::owner_bit);
-		}
+		wire::Cqe &at(u32 index) const { return entries[index & mask]; }
+		bool owned(u32 index) const { return !(last_word(at(index)) & owner_in_last); }
 	};
+	/* What an entry is: its last word, read once, in this CPU's order of bytes. */
+	static u32 last_word(const wire::Cqe &cqe)
+	{
+		u32 word;
+		static_assert(__builtin_offsetof(wire::Cqe, owner) == 31);
+		__atomic_load(reinterpret_cast<const u32 *>(&cqe.opcode), &word, __ATOMIC_RELAXED);
+		return word;
+	}
+	static constexpr u32 owner_in_last = u32{wire::Cqe::owner_bit} << 24;
+	/* The opcode of an entry and, above it, whether it was a send. */
+	static u32 kind_of(u32 last)
+	{
+		return (last & 0xff) | (last & u32{wire::Cqe::send_bit} << 8) >> 7;
+	}
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
 	/* Each puts into the context where the queue and its records lie. */
 	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
@@ -98,15 +103,21 @@ private:
 	kern::Result<> command_resize(u32 log_entries, u64 start, u32 lkey);
 
 	int poll(int count, ib_wc *wc);
-	/* The completion of one entry into wc; false for an entry that is none. */
-	bool translate(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
-	bool translate_of(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	/*
+	 * The completion of one entry into wc; false for an entry that is none. kind: as kind_of()
+	 * says; opcode: the completion's, as ib_wc has it.
+	 */
+	bool translate(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc) REQUIRES(lock_);
+	/* opcode: the entry's. */
+	bool translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	/* The request of an entry: false, or not_posted, if none is outstanding there. */
 	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	s64 retire_receive(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* Of a QP that has no ring of its own for receives. */
+	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* Room for what the QP leaves, empty for nothing. */
 	kern::Owned<Remains> make_remains(const Qp &qp) REQUIRES(resize_lock_);
 	/* Fills it and keeps it: how many completions. */
@@ -114,15 +125,12 @@ private:
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
 	/* The index behind the last entry that is ours. */
 	u32 end_locked() const REQUIRES(lock_);
-	/*
-	 * Whether there is an entry at the consumer index, in whichever ring; if it is in the new
-	 * one, that is the ring.
-	 */
-	bool look() REQUIRES(lock_);
+	/* If the entry at this index is in the ring that follows, that is the ring from here on. */
+	bool switch_ring(u32 index) REQUIRES(lock_);
 	/* Takes the entries of a QP out; their receives go back to its SRQ. */
 	void purge_locked(const Qp &qp) REQUIRES(lock_);
 	/* The QP of an entry, or nullptr. */
-	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
+	Qp *qp_of(const wire::Cqe &cqe, bool sends) REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
 	/* Entries before `consumer_` are the card's again. */
 	void report_consumer() REQUIRES(lock_)

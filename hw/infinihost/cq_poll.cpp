@@ -12,20 +12,25 @@ namespace infinihost
 namespace
 {
 
-/* Of an opcode that no completed send has. */
-constexpr u8 none = 0xff;
+/* Of an entry that is no plain completion. */
+constexpr u8 unusual = 0xff;
 
-/* The ib_wc_opcode of a completed send, by the opcode of its descriptor. */
-struct SendOpcodes {
-	u8 verbs[32];
+/*
+ * The ib_wc_opcode of a completion, or `unusual`, by the opcode in its entry and, above that, its
+ * direction. A receive is told by the low bits of its packet's opcode: last or only ones with
+ * immediate data stand out.
+ */
+struct Opcodes {
+	static constexpr u32 sends = 1u << 8;
+	u8 verbs[2 * sends];
 
-	constexpr SendOpcodes() : verbs{}
+	constexpr Opcodes() : verbs{}
 	{
 		using wire::WqeOpcode;
 		for (u8 &opcode : verbs)
-			opcode = none;
+			opcode = unusual;
 		const auto set = [this](WqeOpcode from, ib_wc_opcode to) {
-			verbs[static_cast<u8>(from)] = static_cast<u8>(to);
+			verbs[sends | static_cast<u8>(from)] = static_cast<u8>(to);
 		};
 		set(WqeOpcode::send, IB_WC_SEND);
 		set(WqeOpcode::send_imm, IB_WC_SEND);
@@ -34,25 +39,28 @@ struct SendOpcodes {
 		set(WqeOpcode::rdma_read, IB_WC_RDMA_READ);
 		set(WqeOpcode::compare_swap, IB_WC_COMP_SWAP);
 		set(WqeOpcode::fetch_add, IB_WC_FETCH_ADD);
+		// A receive of whatever kind has used up its request.
+		for (u32 opcode = 0; opcode < sends; opcode++)
+			if (opcode != wire::Cqe::send_error && opcode != wire::Cqe::receive_error &&
+			    opcode != wire::Cqe::remains)
+				verbs[opcode] = is_write_imm(opcode) ? IB_WC_RECV_RDMA_WITH_IMM
+								     : IB_WC_RECV;
+	}
+
+	static constexpr u32 receive_mask = 0x1f;
+	static constexpr bool is_send_imm(u32 opcode)
+	{
+		return (opcode & receive_mask) == 0x03 ||
+		       (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::send_imm);
+	}
+	static constexpr bool is_write_imm(u32 opcode)
+	{
+		return (opcode & receive_mask) == 0x09 ||
+		       (opcode & receive_mask) ==
+			       static_cast<u8>(wire::ReceiveOpcode::rdma_write_imm);
 	}
 };
-constexpr SendOpcodes send_opcodes;
-
-/*
- * What a receive was, by the low bits of its packet's opcode: last or only ones with immediate data
- * stand out.
- */
-constexpr u8 receive_mask = 0x1f;
-constexpr bool is_send_imm(u8 opcode)
-{
-	return (opcode & receive_mask) == 0x03 ||
-	       (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::send_imm);
-}
-constexpr bool is_write_imm(u8 opcode)
-{
-	return (opcode & receive_mask) == 0x09 ||
-	       (opcode & receive_mask) == static_cast<u8>(wire::ReceiveOpcode::rdma_write_imm);
-}
+constexpr Opcodes opcodes;
 
 } // namespace
 
@@ -67,28 +75,26 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	return false;
 }
 
-bool Cq::retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id)
+[[gnu::always_inline]] inline bool Cq::retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
 	// An address below the ring, or beyond, is that of no request: the distance is not within
 	// it.
-	const u32 offset = cqe.wqe_address - qp.sq_base();
-	if (offset >> qp.sq.log_stride > qp.sq.mask) [[unlikely]]
+	const u32 index = (cqe.wqe_address - qp.sq_base()) >> qp.sq.log_stride;
+	const u32 mask = qp.sq.mask;
+	if (index > mask) [[unlikely]]
 		return false;
-	const u32 tail = qp.sq.tail;
-	const u32 ahead = ((offset >> qp.sq.log_stride) - tail) & qp.sq.mask;
-	return retire_sends(qp.sq, static_cast<u16>(tail + ahead), id);
+	return retire_sends_ahead(qp.sq, (index - qp.sq.tail) & mask, id);
 }
 
-s64 Cq::retire_receive(const wire::Cqe &cqe, Qp &qp, u64 &id)
+s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
-	return qp.srq ? qp.srq->complete(cqe.wqe_address, id) : mellanox::retire_receive(qp.rq, id);
+	return qp.srq ? qp.srq->complete(cqe.wqe_address, id) : not_posted;
 }
 
-bool Cq::translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc,
+						      Qp &qp)
 {
-	const u8 opcode =
-		cqe.opcode < sizeof(send_opcodes.verbs) ? send_opcodes.verbs[cqe.opcode] : none;
-	if (opcode == none || !retire_send(cqe, qp, wc.wr_id)) [[unlikely]]
+	if (!retire_send(cqe, qp, wc.wr_id)) [[unlikely]]
 		return bogus(cqe, "completion of no send");
 	wc.status = IB_WC_SUCCESS;
 	wc.opcode = static_cast<ib_wc_opcode>(opcode);
@@ -98,23 +104,28 @@ bool Cq::translate_send(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 	return true;
 }
 
-bool Cq::translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+[[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u32 kind, u8 opcode,
+							 ib_wc &wc, Qp &qp)
 {
-	s64 room = retire_receive(cqe, qp, wc.wr_id);
-	if (room == not_posted) [[unlikely]]
-		return bogus(cqe, "completion of no receive");
+	// A QP whose requests are elsewhere has none in its own ring.
+	s64 room = retire_receive(qp.rq, wc.wr_id);
+	if (room == not_posted) [[unlikely]] {
+		room = retire_shared(cqe, qp, wc.wr_id);
+		if (room == not_posted)
+			return bogus(cqe, "completion of no receive");
+	}
 	const u32 length = cqe.byte_count;
 	wc.status = IB_WC_SUCCESS;
-	wc.opcode = IB_WC_RECV;
+	wc.opcode = static_cast<ib_wc_opcode>(opcode);
 	wc.byte_len = length;
 
 	int flags = 0;
-	if (is_write_imm(cqe.opcode)) {
+	if (opcode == IB_WC_RECV_RDMA_WITH_IMM) [[unlikely]] {
 		// The data went elsewhere.
 		room = length;
-		wc.opcode = IB_WC_RECV_RDMA_WITH_IMM;
-	}
-	if (is_write_imm(cqe.opcode) || is_send_imm(cqe.opcode)) {
+		flags = IB_WC_WITH_IMM;
+		wc.ex.imm_data = cqe.immediate;
+	} else if (Opcodes::is_send_imm(kind)) {
 		flags = IB_WC_WITH_IMM;
 		wc.ex.imm_data = cqe.immediate;
 	}
@@ -130,24 +141,42 @@ bool Cq::translate_receive(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 		wc.sl = static_cast<u8>(source >> 28);
 		wc.dlid_path_bits = static_cast<u8>(source >> 16 & 0x7f);
 		wc.pkey_index = static_cast<u16>(flags ? 0 : cqe.immediate >> 16 & 0x7f);
-		if (source & 1u << 23)
-			flags |= IB_WC_GRH;
+		static_assert(IB_WC_GRH == 1);
+		flags |= static_cast<int>(source >> 23 & 1);
 	}
 	wc.wc_flags = flags;
 	return true;
 }
 
-bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+bool Cq::translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc)
 {
-	if (cqe.opcode == wire::Cqe::send_error) {
+	const u8 opcode = static_cast<u8>(kind);
+	if (opcode == wire::Cqe::remains)
+		return members_.take(cqe.qpn, wc) ||
+		       bogus(cqe, "completion of nothing that remains");
+	// An error says by its opcode alone whose request it was.
+	const bool error = opcode == wire::Cqe::send_error || opcode == wire::Cqe::receive_error;
+	Qp *qp = qp_of(cqe, error ? opcode == wire::Cqe::send_error : true);
+	if (!qp)
+		return bogus(cqe, "completion of no QP of this CQ");
+	return error ? translate_error(cqe, opcode, wc, *qp) : bogus(cqe, "completion of no send");
+}
+
+bool Cq::translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
+{
+	if (opcode == wire::Cqe::send_error) {
 		if (!retire_send(cqe, qp, wc.wr_id))
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		if (retire_receive(cqe, qp, wc.wr_id) == not_posted)
+		s64 room = retire_receive(qp.rq, wc.wr_id);
+		if (room == not_posted)
+			room = retire_shared(cqe, qp, wc.wr_id);
+		if (room == not_posted)
 			return bogus(cqe, "error of no receive");
 		wc.opcode = IB_WC_RECV;
 	}
+	wc.qp = &qp.verbs();
 	wc.status = status_of(cqe.syndrome());
 	wc.vendor_err = cqe.immediate >> 16 & 0xff;
 	wc.byte_len = 0;
@@ -155,71 +184,100 @@ bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 	return true;
 }
 
-Qp *Cq::qp_of(const wire::Cqe &cqe)
+Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 {
 	const u32 qpn = cqe.qpn;
 	const QpEntry &entry = qps_[qpn & qp_mask_];
-	// An error says by its opcode alone whose request it was.
-	const bool sends = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0;
 	if ((sends ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn)) != number())
 		[[unlikely]]
 		return nullptr;
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
-bool Cq::translate_of(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
+/* Into poll() by word of command: called from bury(), too, the compiler would not. */
+[[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode,
+						    ib_wc &wc, Qp &qp)
 {
 	wc.qp = &qp.verbs();
 	wc.vendor_err = 0;
-	if (cqe.is_error()) [[unlikely]]
-		return translate_error(cqe, wc, qp);
-	return cqe.is_send ? translate_send(cqe, wc, qp) : translate_receive(cqe, wc, qp);
+	return opcode & IB_WC_RECV ? translate_receive(cqe, kind, opcode, wc, qp)
+				   : translate_send(cqe, opcode, wc, qp);
 }
 
-bool Cq::translate(const wire::Cqe &cqe, ib_wc &wc)
+[[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u32 kind, u8 opcode,
+						 ib_wc &wc)
 {
-	if (cqe.opcode == remains_opcode) [[unlikely]]
-		return members_.take(cqe.qpn, wc) ||
-		       bogus(cqe, "completion of nothing that remains");
-	// Completions mostly come in runs, of one QP in one direction.
-	// 24 bits: with more, the card could make it no_key.
-	const u32 key = (cqe.qpn & 0xffffff) << 1 |
-			(cqe.is_error() ? cqe.opcode == wire::Cqe::send_error : cqe.is_send != 0);
+	// Completions mostly come in runs, of one QP in one direction. A number has 24 bits: with
+	// more, the card could make it no_key.
+	const u32 key = (cqe.qpn.raw() & ~0xffu) | (kind & Opcodes::sends) >> 8;
 	if (key != last_key_) [[unlikely]] {
-		Qp *qp = qp_of(cqe);
+		Qp *qp = qp_of(cqe, (kind & Opcodes::sends) != 0);
 		if (!qp)
 			return bogus(cqe, "completion of no QP of this CQ");
 		last_qp_ = qp;
 		last_key_ = key;
 	}
-	return translate_of(cqe, wc, *last_qp_);
+	return translate_of(cqe, kind, opcode, wc, *last_qp_);
 }
 
-int Cq::poll(int count, ib_wc *wc)
+u32 Cq::bury(Qp &qp, kern::Owned<Remains> room)
+{
+	last_key_ = no_key;
+	return members_.bury(qp, std::move(room), [&, end = end_locked()](u32 number, auto keep) {
+		for (u32 at = consumer_; at != end; at++) {
+			wire::Cqe &cqe = ring_.at(at);
+			if (!is_of(cqe, qp))
+				continue;
+			const u32 kind = kind_of(last_word(cqe));
+			const u8 opcode = opcodes.verbs[kind];
+			ib_wc wc{};
+			const bool translated =
+				opcode != unusual
+					? translate_of(cqe, kind, opcode, wc, qp)
+					: cqe.is_error() &&
+						  translate_error(cqe, cqe.opcode, wc, qp);
+			if (!translated || !keep(wc))
+				continue;
+			cqe.qpn = number;
+			kern::write_once(cqe.opcode, wire::Cqe::remains);
+		}
+	});
+}
+
+[[gnu::always_inline]] inline int Cq::poll(int count, ib_wc *wc)
 {
 	kern::Guard guard(lock_);
-	const u32 first = consumer_;
-	u32 skipped = 0;
+	u32 at = consumer_;
 	int got = 0;
-	while (got < count && look()) {
+	while (got < count) {
+		wire::Cqe &cqe = ring_.at(at);
+		const u32 last = last_word(cqe);
+		if (last & owner_in_last) {
+			if (resizing_ && switch_ring(at)) [[unlikely]]
+				continue;
+			break;
+		}
 		// What the entry says is younger than its owner bit.
 		kern::dma_rmb();
-		wire::Cqe &entry = ring_.at(consumer_);
-		// A copy, which the card cannot change between one look at it and the next.
-		wire::Cqe cqe;
-		__builtin_memcpy(&cqe, &entry, sizeof(cqe));
-		kern::dma_rmb();
-		const bool translated = translate(cqe, wc[got]);
+		at++;
+		const u32 kind = kind_of(last);
+		const u8 opcode = opcodes.verbs[kind];
+		const bool translated = opcode != unusual ? translate(cqe, kind, opcode, *wc)
+							  : translate_unusual(cqe, kind, *wc);
 		// Before the card hears of it.
-		kern::write_once(entry.owner, wire::Cqe::owner_bit);
-		consumer_++;
-		if (translated) [[likely]]
+		kern::write_once(cqe.owner, wire::Cqe::owner_bit);
+		if (translated) [[likely]] {
 			got++;
-		else if (++skipped >> ring_.log_entries)
+			wc++;
+		} else if ((at - consumer_) >> ring_.log_entries) {
+			// Who says nothing but nonsense is not listened to for longer than a ring.
 			break;
+		}
 	}
-	if (consumer_ != first)
+	if (at != consumer_) {
+		consumer_ = at;
 		report_consumer();
+	}
 	if (got == 0 && hca_.failed()) [[unlikely]]
 		return members_.take_unflushed(count, wc);
 	return got;

@@ -52,7 +52,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
 	sq.ids = sq.id_storage.data();
 	if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
-		sq.signal_all = wire::WqeNext::completion;
+		sq.signal_all = __builtin_bswap32(wire::WqeNext::completion);
 	attr.cap.max_send_wr = sq.mask + 1;
 	attr.cap.max_send_sge = sq.max_sge;
 	attr.cap.max_inline_data = sq.max_inline;
@@ -94,6 +94,7 @@ kern::Result<> Qp::make_records()
 {
 	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
 	sq_record_ = sq_held_.words();
+	sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(number_));
 	if (geometry_.has_rq) {
 		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
 		rq.record = rq_held_.words();

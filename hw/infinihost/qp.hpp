@@ -59,24 +59,14 @@ private:
 	/* A test. */
 	friend class Bench;
 
+	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/*
-	 * A descriptor says nothing of itself: the one before it does, and for the first of a
-	 * doorbell that.
+	 * A whole packet, and the words of its own link: its units. Errors: EINVAL, those of
+	 * SpecialPacket.
 	 */
-	struct Description {
-		u32 opcode;
-		u32 units;
-		bool fence;
-	};
-
-	/* The segments of a request behind its link, and its words in it. Errors: EINVAL. */
-	kern::Result<Description> put_request(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
-	kern::Result<Description> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
-	/*
-	 * Tells the card of `count` requests up to `head`, of which the first is described by
-	 * `first`.
-	 */
-	void ring(u32 head, u32 count, const Description &first) REQUIRES(sq.lock);
+	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
+	/* Tells the card of the requests from `first` on, which `link` describes, up to `head`. */
+	void ring(const wire::WqeNext &link, u32 first, u32 head) REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);

@@ -1,5 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Requests to descriptors: the fast path. A
-// send is described by the descriptor before it, which the card reads when it is done with that
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Requests to descriptors: the fast path.
+//
+// A send is described by the descriptor before it, which the card reads when it is done with that
 // one: so a new one's own link is left alone, which may still describe a request that has not been
 // executed.
 #include "../mellanox/requests.hpp"
@@ -21,6 +23,16 @@ constexpr u32 most_per_doorbell = 255;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 constexpr u8 rate_mask = 7;
+
+/* The flags of a descriptor. */
+struct FlagBits {
+	static constexpr u32 always = WqeNext::always;
+	static constexpr u32 signaled = WqeNext::completion;
+	static constexpr u32 solicited = WqeNext::solicited;
+	// The card has none.
+	static constexpr u32 checksums = 0;
+};
+constexpr SendFlagWords<FlagBits> descriptor_flags;
 
 /* Bytes, as an inline segment. */
 u8 *put_inline(u8 *at, const void *data, u32 length)
@@ -67,91 +79,55 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 }
 
 /*
- * The segments between link and data of a connected QP's request, and its opcode. nullptr for one
+ * The segments between link and data of a connected QP's request that is not plain. nullptr for one
  * that has no place here.
  */
-inline u8 *put_connected(u8 *at, const ib_send_wr &wr, u32 &opcode)
+[[gnu::noinline]] u8 *put_other(u8 *at, const ib_send_wr &wr)
 {
-	const auto is = [&](WqeOpcode value) { opcode = static_cast<u32>(value); };
-	switch (wr.opcode) {
-	case IB_WR_SEND:
-		is(WqeOpcode::send);
-		return at;
-	case IB_WR_SEND_WITH_IMM:
-		is(WqeOpcode::send_imm);
-		return at;
-	case IB_WR_RDMA_WRITE:
-		is(WqeOpcode::rdma_write);
-		break;
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		is(WqeOpcode::rdma_write_imm);
-		break;
-	case IB_WR_RDMA_READ:
-		is(WqeOpcode::rdma_read);
-		break;
-	case IB_WR_ATOMIC_CMP_AND_SWP:
-	case IB_WR_ATOMIC_FETCH_AND_ADD: {
-		const ib_atomic_wr &atomic = *atomic_wr(&wr);
-		at = put_remote_address(at, atomic.remote_addr, atomic.rkey);
-		auto *segment = reinterpret_cast<wire::WqeAtomic *>(at);
-		const bool swap = wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP;
-		is(swap ? WqeOpcode::compare_swap : WqeOpcode::fetch_add);
-		segment->swap_or_add = swap ? atomic.swap : atomic.compare_add;
-		segment->compare = swap ? atomic.compare_add : 0;
-		return at + sizeof(*segment);
-	}
-	default:
-		return nullptr;
-	}
-	return put_remote_address(at, rdma_wr(&wr)->remote_addr, rdma_wr(&wr)->rkey);
+	const bool atomic =
+		wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+	return atomic ? put_atomic(at, *atomic_wr(&wr)) : nullptr;
 }
 
 } // namespace
 
-kern::Result<Qp::Description> Qp::put_request(const ib_send_wr &wr, u8 *wqe)
+/*
+ * A doorbell describes the first of its requests once more: opcode, fence and size are in the bytes
+ * of its words where the link has them, but for the fence.
+ */
+[[gnu::always_inline]] inline void Qp::ring(const WqeNext &link, u32 first, u32 head)
 {
-	auto *const own = reinterpret_cast<WqeNext *>(wqe);
-	const bool immediate =
-		wr.opcode == IB_WR_SEND_WITH_IMM || wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
-	u32 opcode = static_cast<u32>(immediate ? WqeOpcode::send_imm : WqeOpcode::send);
-	u8 *at = wqe + sizeof(WqeNext);
-	if (kind_ == QpKind::datagram) {
-		if (wr.opcode != IB_WR_SEND && wr.opcode != IB_WR_SEND_WITH_IMM) [[unlikely]]
-			return kern::Error{-EINVAL};
-		at = put_datagram(at, *ud_wr(&wr));
-	} else {
-		at = put_connected(at, wr, opcode);
-		if (!at) [[unlikely]]
-			return kern::Error{-EINVAL};
-	}
-	if (wr.send_flags & IB_SEND_INLINE) [[unlikely]] {
-		at = put_inline_sges(at, sq.max_inline, wr.sg_list, wr.num_sge);
-		if (!at)
-			return kern::Error{-EINVAL};
-	} else {
-		at = put_data(at, wr.sg_list, wr.num_sge);
-	}
-	own->flags = u32{WqeNext::always} | sq.signal_all |
-		     (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0) |
-		     (wr.send_flags & IB_SEND_SOLICITED ? u32{WqeNext::solicited} : 0);
-	own->immediate = immediate ? wr.ex.imm_data.value() : 0;
-	return Description{opcode, static_cast<u32>(at - wqe) / wire::wqe_unit,
-			   (wr.send_flags & IB_SEND_FENCE) != 0};
+	using namespace wire::uar;
+	static_assert(send_count.low == 24 && send_index.low == 8 && send_opcode.low == 0 &&
+		      send_opcode.high == 4 && send_units.low == 0 && send_units.high == 5);
+	kern::write_once(sq.head, head);
+	// Descriptors, then the record, then the doorbell.
+	__atomic_store_n(sq_record_, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
+	constexpr u32 opcode_mask = __builtin_bswap32(0x1f),
+		      units_mask = __builtin_bswap32(WqeNext::units_mask),
+		      fence = __builtin_bswap32(WqeNext::fence_bit);
+	static_assert(WqeNext::fence_bit >> 1 == send_fence.in(1));
+	const u32 size = link.size_word.raw();
+	const u32 high = (head - first) | u32{__builtin_bswap16(static_cast<u16>(first))} << 8 |
+			 (link.next_word.raw() & opcode_mask) | (size & fence) >> 1;
+	const u32 low = sq.doorbell_value | (size & units_mask);
+	uar_.write64(send_doorbell, u64{low} << 32 | high);
+	if (hca_.wants_attention()) [[unlikely]]
+		attend(hca_, verbs_);
 }
 
 /*
  * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst,
  * "MLX transport").
  */
-kern::Result<Qp::Description> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
+kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 {
 	if ((wr.opcode != IB_WR_SEND && wr.opcode != IB_WR_SEND_WITH_IMM) ||
-	    (wr.send_flags & IB_SEND_INLINE))
+	    static_cast<u32>(wr.num_sge) > sq.max_sge || (wr.send_flags & IB_SEND_INLINE))
 		return kern::Error{-EINVAL};
 	auto *const own = reinterpret_cast<WqeNext *>(wqe);
 	u8 *at = wqe + sizeof(WqeNext);
-	u32 flags =
-		sq.signal_all | (wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0);
+	u32 flags = wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0;
 	u32 destination = 0;
 	// Without an address: a request to be flushed by a QP in error; elsewhere the card refuses
 	// a packet of no bytes.
@@ -172,72 +148,103 @@ kern::Result<Qp::Description> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 			 ah.vector().sl() << sl_shift;
 		destination = u32{ah.vector().dlid} << 16;
 	}
-	own->flags = flags;
+	own->flags = ib::be32::from_raw(__builtin_bswap32(flags) | sq.signal_all);
 	own->immediate = destination;
-	return Description{static_cast<u32>(WqeOpcode::send),
-			   static_cast<u32>(at - wqe) / wire::wqe_unit, false};
+	return static_cast<u32>(at - wqe) / wire::wqe_unit;
 }
 
-void Qp::ring(u32 head, u32 count, const Description &first)
+/* One doorbell each: these are few. */
+int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 {
-	using namespace wire::uar;
-	kern::write_once(sq.head, head);
-	// Descriptors, then the record, then the doorbell.
-	__atomic_store_n(sq_record_, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
-	const u32 high = send_count.in(count) | send_index.in(head - count) |
-			 send_fence.in(first.fence) | send_opcode.in(first.opcode);
-	const u32 low = send_qpn.in(number_) | send_units.in(first.units);
-	uar_.write_be64(send_doorbell, u64{high} << 32 | low);
+	kern::Guard guard(sq.lock);
+	for (; wr; wr = wr->next) {
+		const u32 head = sq.head;
+		const bool full = head - __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE) > sq.mask;
+		const auto put = full ? kern::Result<u32>(kern::Error{-ENOMEM})
+				      : put_special(*wr, send_slot(head));
+		if (!put) {
+			*bad = wr;
+			return put.error();
+		}
+		auto *const before = reinterpret_cast<WqeNext *>(send_slot(head - 1));
+		before->next_word = before->next_address() | static_cast<u32>(WqeOpcode::send);
+		sq.ids[head & sq.mask] = wr->wr_id;
+		kern::dma_wmb();
+		before->size_word = WqeNext::doorbell | put.value();
+		ring(*before, head, head + 1);
+	}
+	return 0;
 }
 
 int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 {
-	kern::Guard guard(sq.lock);
-	u32 head = sq.head;
-	const u32 tail = __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE);
-	Description first{};
-	u32 pending = 0;
-	bool rung = false;
-	int error = 0;
+	if (kind_ == QpKind::special) [[unlikely]]
+		return post_special(wr, bad);
 
-	for (; wr; wr = wr->next) {
-		if (head - tail > sq.mask) [[unlikely]] {
+	kern::Guard guard(sq.lock);
+	u32 first = sq.head;
+	u32 head = first;
+	const u32 full = __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE) + sq.mask + 1;
+	auto *before = reinterpret_cast<WqeNext *>(send_slot(head - 1));
+	const WqeNext *link = before;
+	int error = -EINVAL;
+
+	for (;; wr = wr->next) {
+		if (!wr) {
+			error = 0;
+			break;
+		}
+		if (head == full) [[unlikely]] {
 			error = -ENOMEM;
 			break;
 		}
-		if (static_cast<u32>(wr->num_sge) > sq.max_sge) [[unlikely]] {
-			error = -EINVAL;
+		if (!fits(sq, *wr)) [[unlikely]]
 			break;
+		const u32 index = head & sq.mask;
+		const u32 offset = index << sq.log_stride;
+		const u8 shape = send_shapes.of[static_cast<u32>(wr->opcode)];
+		// What is written before the size does not count yet.
+		before->next_word = (sq_base_ + offset) | (shape & SendShapes::opcode_mask);
+		sq.ids[index] = wr->wr_id;
+		u8 *const wqe = sq.entries + offset;
+		auto *const own = reinterpret_cast<WqeNext *>(wqe);
+		own->flags = ib::be32::from_raw(descriptor_flags.of[wr->send_flags & 31] |
+						sq.signal_all);
+		own->immediate = ib::be32::from_raw(
+			shape & SendShapes::immediate ? wr->ex.imm_data.raw() : 0);
+		u8 *at = wqe + sizeof(WqeNext);
+		if (kind_ != QpKind::connected) {
+			if (shape & (SendShapes::remote | SendShapes::other)) [[unlikely]]
+				break;
+			at = put_datagram(at, *ud_wr(wr));
+		} else if (shape & SendShapes::remote) {
+			at = put_remote_address(at, rdma_wr(wr)->remote_addr, rdma_wr(wr)->rkey);
+		} else if (shape & SendShapes::other) [[unlikely]] {
+			at = put_other(at, *wr);
+			if (!at)
+				break;
 		}
-		u8 *const wqe = send_slot(head);
-		const auto put =
-			kind_ == QpKind::special ? put_special(*wr, wqe) : put_request(*wr, wqe);
-		if (!put) [[unlikely]] {
-			error = put.error();
-			break;
+		if (wr->send_flags & IB_SEND_INLINE) [[unlikely]] {
+			at = put_inline_sges(at, sq.max_inline, wr->sg_list, wr->num_sge);
+			if (!at)
+				break;
+		} else {
+			at = put_data(at, wr->sg_list, wr->num_sge);
 		}
-		const Description &description = put.value();
-		auto *const before = reinterpret_cast<WqeNext *>(send_slot(head - 1));
-		before->next_word = before->next_address() | description.opcode;
-		// With its size there, the one behind exists; the segments are older.
+		// With its size there, this one exists; its segments are older.
 		kern::dma_wmb();
 		before->size_word = WqeNext::doorbell |
-				    (description.fence ? WqeNext::fence_bit : 0) |
-				    description.units;
-		sq.ids[head & sq.mask] = wr->wr_id;
+				    (wr->send_flags & IB_SEND_FENCE ? WqeNext::fence_bit : 0u) |
+				    static_cast<u32>(at - wqe) / wire::wqe_unit;
+		before = own;
 		head++;
-		if (!pending)
-			first = description;
-		if (++pending == most_per_doorbell) [[unlikely]] {
-			ring(head, pending, first);
-			rung = true;
-			pending = 0;
-		}
 	}
-	if (pending) [[likely]]
-		ring(head, pending, first);
-	if ((pending || rung) && hca_.wants_attention()) [[unlikely]]
-		attend(hca_, verbs_);
+	for (; head - first > most_per_doorbell; first += most_per_doorbell) {
+		ring(*link, first, first + most_per_doorbell);
+		link = reinterpret_cast<WqeNext *>(send_slot(first + most_per_doorbell - 1));
+	}
+	if (head != first) [[likely]]
+		ring(*link, first, head);
 	if (error) [[unlikely]]
 		*bad = wr;
 	return error;

@@ -9,6 +9,78 @@
 namespace mellanox
 {
 
+/*
+ * What its opcode says of a send request: the card's number of it, and what stands before the data.
+ * The plain ones need no second look.
+ */
+class SendShapes
+{
+public:
+	static constexpr u8 opcode_mask = 0x1f;
+	/* The remote address. */
+	static constexpr u8 remote = 1u << 5;
+	/* Nothing; but the first segment's last word is immediate data. */
+	static constexpr u8 immediate = 1u << 6;
+	/* None of these alone, or not a request that is known. */
+	static constexpr u8 other = 1u << 7;
+
+	u8 of[IB_WR_REG_MR + 1];
+
+	constexpr SendShapes() : of{}
+	{
+		using hw::mellanox::WqeOpcode;
+		for (u8 &shape : of)
+			shape = other;
+		const auto set = [this](ib_wr_opcode from, WqeOpcode to, u8 shape = other) {
+			of[from] = static_cast<u8>(static_cast<u8>(to) | shape);
+		};
+		set(IB_WR_SEND, WqeOpcode::send, 0);
+		set(IB_WR_SEND_WITH_IMM, WqeOpcode::send_imm, immediate);
+		set(IB_WR_RDMA_WRITE, WqeOpcode::rdma_write, remote);
+		set(IB_WR_RDMA_WRITE_WITH_IMM, WqeOpcode::rdma_write_imm, remote | immediate);
+		set(IB_WR_RDMA_READ, WqeOpcode::rdma_read, remote);
+		set(IB_WR_ATOMIC_CMP_AND_SWP, WqeOpcode::compare_swap);
+		set(IB_WR_ATOMIC_FETCH_AND_ADD, WqeOpcode::fetch_add);
+		set(IB_WR_LOCAL_INV, WqeOpcode::local_invalidate);
+		set(IB_WR_BIND_MW, WqeOpcode::bind_window);
+		set(IB_WR_SEND_WITH_INV, WqeOpcode::send_invalidate);
+		set(IB_WR_LSO, WqeOpcode::lso);
+		set(IB_WR_MASKED_ATOMIC_CMP_AND_SWP, WqeOpcode::masked_compare_swap);
+		set(IB_WR_MASKED_ATOMIC_FETCH_AND_ADD, WqeOpcode::masked_fetch_add);
+		set(IB_WR_REG_MR, WqeOpcode::fast_register);
+	}
+};
+inline constexpr SendShapes send_shapes;
+
+/* A request's flags word by its ib_send_flags, as it lies in memory. Card: the bits of its word. */
+template<class Card>
+class SendFlagWords
+{
+public:
+	u32 of[32];
+
+	constexpr SendFlagWords() : of{}
+	{
+		for (u32 flags = 0; flags < 32; flags++) {
+			u32 value = Card::always;
+			if (flags & IB_SEND_SIGNALED)
+				value |= Card::signaled;
+			if (flags & IB_SEND_SOLICITED)
+				value |= Card::solicited;
+			if (flags & IB_SEND_IP_CSUM)
+				value |= Card::checksums;
+			of[flags] = __builtin_bswap32(value);
+		}
+	}
+};
+
+/* Whether a request can be one of the queue: its opcode is one of send_shapes. */
+[[gnu::always_inline]] inline bool fits(const SendQueue &sq, const ib_send_wr &wr)
+{
+	return static_cast<u32>(wr.opcode) <= IB_WR_REG_MR &&
+	       static_cast<u32>(wr.num_sge) <= sq.max_sge;
+}
+
 /* Each writes a segment and returns the place of the next. */
 inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
 {
@@ -16,6 +88,16 @@ inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
 	segment->address = address;
 	segment->rkey = rkey;
 	segment->reserved = 0;
+	return at + sizeof(*segment);
+}
+
+inline u8 *put_atomic(u8 *at, const ib_atomic_wr &wr)
+{
+	at = put_remote_address(at, wr.remote_addr, wr.rkey);
+	auto *segment = reinterpret_cast<hw::mellanox::WqeAtomic *>(at);
+	const bool swap = wr.wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP;
+	segment->swap_or_add = swap ? wr.swap : wr.compare_add;
+	segment->compare = swap ? wr.compare_add : 0;
 	return at + sizeof(*segment);
 }
 

@@ -56,13 +56,12 @@ struct ReceiveQueue {
 };
 
 /*
- * The send request that an entry completes, and with it those before it. False if none is
- * outstanding there.
+ * The send request so many behind the oldest one, and with it those before it. False if it is not
+ * outstanding.
  */
-inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
+inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
 {
 	const u32 tail = sq.tail;
-	const u32 ahead = static_cast<u16>(index - tail);
 	if (ahead >= kern::read_once(sq.head) - tail) [[unlikely]]
 		return false;
 	const u32 at = tail + ahead;
@@ -70,6 +69,12 @@ inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
 	// The poster reuses what it sees retired.
 	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* The send request that an entry completes by its index, and with it those before it. */
+inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
+{
+	return retire_sends_ahead(sq, static_cast<u16>(index - sq.tail), id);
 }
 
 /* The oldest receive request: its length, or not_posted. */

@@ -128,6 +128,7 @@ private:
 		queue.sq.max_inline = 28;
 		queue.sq_base_ = sq_base;
 		queue.sq_record_ = send_record_;
+		queue.sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(qpn));
 		queue.reset_queues();
 		Cq &completions = this->completions();
 		completions.ring_ = TRY(completions.make_ring(log_entries, device_.native()));
@@ -168,6 +169,7 @@ namespace
 {
 
 constexpr u32 send_opcode = static_cast<u32>(wire::WqeOpcode::send),
+	      send_imm_opcode = static_cast<u32>(wire::WqeOpcode::send_imm),
 	      write_opcode = static_cast<u32>(wire::WqeOpcode::rdma_write);
 
 /* As many sends of a QP in a list, the first with this number. */
@@ -249,7 +251,38 @@ void a_place_used_again_keeps_its_link(kern::kunit::Test &test)
 		  u64{1 << 24 | 4 << 8 | send_opcode});
 }
 
-/* A doorbell tells of 255 at most. */
+/*
+ * A request that the queue does not take is none: what is before it is posted, and the next one has
+ * its place. What a datagram cannot be is refused of one.
+ */
+void what_is_refused_has_no_place(kern::kunit::Test &test)
+{
+	auto made = Bench::create(2);
+	ASSERT_OK(made);
+	Bench &bench = *made.value();
+	const ib_send_wr *bad;
+	for (const auto opcode : {IB_WR_RDMA_READ_WITH_INV, IB_WR_REG_MR, IB_WR_LSO,
+				  static_cast<ib_wr_opcode>(IB_WR_REG_MR + 1)}) {
+		Sends two(1, 2);
+		two.requests[1].wr.opcode = opcode;
+		EXPECT_EQ(bench.queue().post_send(two.list(), &bad), -EINVAL);
+		EXPECT_TRUE(bad == &two.requests[1].wr);
+		bench.queue().sq.tail = bench.queue().sq.head;
+	}
+	EXPECT_EQ(bench.send_record(), 4u);
+	Sends write(9, 1);
+	write.requests[0].wr.opcode = IB_WR_RDMA_WRITE;
+	EXPECT_EQ(bench.queue().post_send(write.list(), &bad), 0);
+	EXPECT_EQ(bench.send_record(), 5u);
+	EXPECT_EQ(bench.link(3).opcode(), write_opcode);
+	EXPECT_EQ(bench.link(3).units(), 3u);
+
+	bench.send_datagrams();
+	EXPECT_EQ(bench.queue().post_send(write.list(), &bad), -EINVAL);
+	EXPECT_EQ(bench.send_record(), 5u);
+}
+
+/* A doorbell tells of 255 at most, and describes the first of them. */
 void a_long_list_takes_more_doorbells(kern::kunit::Test &test)
 {
 	auto made = Bench::create(9);
@@ -263,9 +296,11 @@ void a_long_list_takes_more_doorbells(kern::kunit::Test &test)
 		requests.value()[i].opcode = IB_WR_SEND;
 		requests.value()[i].next = i + 1 < 300 ? &requests.value()[i + 1] : nullptr;
 	}
+	requests.value()[255].opcode = IB_WR_SEND_WITH_IMM;
+	requests.value()[255].send_flags = IB_SEND_FENCE;
 	EXPECT_EQ(bench.queue().post_send(&requests.value()[0], &bad), 0);
 	EXPECT_EQ(bench.doorbell(wire::uar::send_doorbell) >> 32,
-		  u64{45 << 24 | 255 << 8 | send_opcode});
+		  u64{45 << 24 | 255 << 8 | 1 << 5 | send_imm_opcode});
 	EXPECT_EQ(bench.send_record(), 300u);
 }
 
@@ -533,7 +568,7 @@ void a_queue_lies_in_a_region_of_its_program(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(infinihost_queues, KUNIT_CASE(a_send_is_described_by_the_one_before),
-	    KUNIT_CASE(a_place_used_again_keeps_its_link),
+	    KUNIT_CASE(a_place_used_again_keeps_its_link), KUNIT_CASE(what_is_refused_has_no_place),
 	    KUNIT_CASE(a_long_list_takes_more_doorbells),
 	    KUNIT_CASE(no_qp_is_found_by_a_number_that_is_too_long),
 	    KUNIT_CASE(completions_are_found_by_address),

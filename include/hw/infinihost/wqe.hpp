@@ -36,6 +36,7 @@ struct WqeNext {
 	static constexpr std::uint32_t address_mask = ~std::uint32_t{0x3f};
 	static constexpr std::uint32_t doorbell = 1u << 7;
 	static constexpr std::uint32_t fence_bit = 1u << 6;
+	static constexpr std::uint32_t units_mask = 0x3f;
 
 	enum Flag : std::uint32_t {
 		l4_checksum = 1u << 5,
