@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "hca.hpp"
 #include <kern/log.hpp>
-#include "../mellanox/object_events.hpp"
 #include "cq.hpp"
 #include "group_format.hpp"
 #include "qp.hpp"
@@ -19,15 +18,12 @@ namespace
 {
 
 constexpr u32 special_qps = 8;
-/* What the subnet manager may do to a port before the first of it has been heard of. */
-constexpr u32 most_port_events = 256;
 
 } // namespace
 
 Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
 	 FailureListener &listener)
-    : pci_(pci), bar0_(bar0), uar_(uar), listener_(listener), doorbells_(pci.dev()),
-      cq_table_lock_(KERN_LOCK_CLASS("connectx.cq_table"))
+    : HcaBase(pci, bar0, uar, listener, KERN_LOCK_CLASS("connectx.cq_table")), doorbells_(pci.dev())
 {
 }
 
@@ -54,7 +50,7 @@ kern::Result<> Hca::start()
 	TRY(create_numbers());
 	TRY(init_hca());
 	TRY(create_event_queues());
-	TRY(check_interrupt());
+	TRY(check_interrupt(firmware_.log_max_commands));
 	TRY(commands_->execute(
 		{.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
 	stage_ = Stage::special_qps;
@@ -75,13 +71,7 @@ kern::Result<> Hca::start_firmware()
 		kern_dev_error(dma_device(), "the error buffer lies outside BAR 0\n");
 		return kern::Error{-EPROTO};
 	}
-	if (firmware_.pages) {
-		firmware_area_ =
-			TRY(PageArea::create(dma_device(), size_t{firmware_.pages} * 4096));
-		TRY(firmware_area_.map(*commands_, wire::Opcode::map_fa));
-		stage_ = Stage::firmware_mapped;
-	}
-	TRY(commands_->execute({.opcode = wire::Opcode::run_fw}));
+	TRY(run_firmware(firmware_.pages));
 	// Pages of 4 KiB, whatever the firmware thinks is best.
 	auto config = TRY(commands_->mailbox());
 	wire::ModStatCfg::log_page_size_valid.set(config.bytes(), 1);
@@ -114,17 +104,7 @@ kern::Result<> Hca::query_capabilities()
 
 kern::Result<> Hca::map_icm()
 {
-	const u64 pages = TRY(commands_->execute(
-		{.opcode = wire::Opcode::set_icm_size, .in_param = layout_.total_bytes}));
-	if (pages > 1 << 16) {
-		kern_dev_error(dma_device(), "the card wants %#lx auxiliary pages\n", pages);
-		return kern::Error{-EPROTO};
-	}
-	if (pages) {
-		auxiliary_area_ = TRY(PageArea::create(dma_device(), pages * 4096));
-		TRY(auxiliary_area_.map(*commands_, wire::Opcode::map_icm_aux));
-		stage_ = Stage::auxiliary_mapped;
-	}
+	TRY(size_icm(layout_.total_bytes));
 	const u32 first_qpn = special_base_ + special_qps;
 	const struct {
 		IcmRegion region;
@@ -150,30 +130,21 @@ kern::Result<> Hca::map_icm()
 		tables_[static_cast<int>(region)] =
 			TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
 
-	const unsigned int log_mtts = layout_[IcmRegion::mtt].log_entries;
-	mtt_entries_ = TRY(Buddy::create(log_mtts));
-	const u32 first = TRY(mtt_entries_->allocate(kern::log2_ceil(capabilities_.reserved_mtts)));
-	kern_assert(first == 0);
-	(void)first;
-	mtts_ = TRY(kern::make<MttTable>(kern::Gfp::kernel, table(IcmRegion::mtt), *mtt_entries_));
-	return {};
+	return create_mtts(table(IcmRegion::mtt), layout_[IcmRegion::mtt].log_entries,
+			   capabilities_.reserved_mtts);
 }
 
 kern::Result<> Hca::create_numbers()
 {
 	const auto count = [this](IcmRegion region) { return 1u << layout_[region].log_entries; };
-	qpns_ = TRY(NumberAllocator::create(special_base_ + special_qps, count(IcmRegion::qpc)));
-	cqns_ = TRY(NumberAllocator::create(capabilities_.reserved_cqs, count(IcmRegion::cqc)));
-	srqns_ = TRY(NumberAllocator::create(capabilities_.reserved_srqs, count(IcmRegion::srqc)));
-	mpts_ = TRY(NumberAllocator::create(capabilities_.reserved_mpts, count(IcmRegion::dmpt)));
-	// Number 0 stands for no domain.
-	pdns_ = TRY(NumberAllocator::create(capabilities_.reserved_pds + 1, 1 << 15));
+	TRY(HcaBase::create_numbers(
+		{.first_qpn = special_base_ + special_qps,
+		 .qps = count(IcmRegion::qpc),
+		 .cqs = count(IcmRegion::cqc),
+		 .srqs = count(IcmRegion::srqc),
+		 .mpts = count(IcmRegion::dmpt),
+		 .uars = static_cast<u32>(capabilities_.uar_bytes / wire::uar::page_size)}));
 	xrcdns_ = TRY(NumberAllocator::create(capabilities_.reserved_xrcds + 1, 1 << 15));
-	// The kernel's own page is the first that one may ring by.
-	uars_ = TRY(NumberAllocator::create(uar_page() + 1,
-					    capabilities_.uar_bytes / wire::uar::page_size));
-	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, count(IcmRegion::qpc)));
-	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, count(IcmRegion::cqc)));
 	srq_table_ = TRY(kern::make_array<SrqEntry>(kern::Gfp::kernel, count(IcmRegion::srqc)));
 	return {};
 }
@@ -242,37 +213,18 @@ kern::Result<> Hca::create_event_queues()
 		{"weft_connectx", "weft_connectx-async", "weft_connectx-completion"},
 		{bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); },
 		make));
-	// Its own events are the answers of commands.
-	TRY(events_.take_own_room(CommandInterface::max_slots + num_ports() * most_port_events));
 	u64 events = async_events;
 	if (capabilities_.has(wire::dev_cap_flag::port_management_event))
 		events |= event_bit(wire::EventType::port_management_change);
-	TRY(commands_->execute({.opcode = wire::Opcode::map_eq,
-				.in_modifier = async_eq().number(),
-				.in_param = events}));
-	events_.arm();
-	return {};
+	return start_events(events);
 }
 
 kern::Result<u32> Hca::query_interrupt_pin()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = wire::Opcode::query_adapter}, mailbox));
-	const u32 pin = wire::QueryAdapter::interrupt_pin.get(mailbox.bytes());
-	// The register that clears it has a bit for each of 64, the first 32 in its second half.
-	if (pin >= 64 || firmware_.clear_interrupt_bar != 0 ||
-	    firmware_.clear_interrupt_offset % 8 ||
+	if (firmware_.clear_interrupt_bar != 0 || firmware_.clear_interrupt_offset % 8 ||
 	    firmware_.clear_interrupt_offset > bar0_.size() - 8)
 		return kern::Error{-EPROTO};
-	return pin;
-}
-
-/* Commands by events from here on, beginning with one that does nothing else. */
-kern::Result<> Hca::check_interrupt()
-{
-	TRY(commands_->use_events(firmware_.log_max_commands));
-	TRY(commands_->execute({.opcode = wire::Opcode::nop, .in_modifier = 0x1f}));
-	return {};
+	return query_pin();
 }
 
 kern::Result<> Hca::create_ports()
@@ -292,46 +244,16 @@ kern::Result<> Hca::create_ports()
 
 void Hca::stop()
 {
-	failure_work_.cancel();
-	for (kern::Owned<Port> &port : ports_)
-		port.reset();
-	multicast_.reset();
+	stop_ports();
 	if (!commands_)
 		return;
 	// What these commands fail to do, the reset that comes before the card's next use does.
 	if (stage_ == Stage::special_qps)
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp}));
-	commands_->use_polling();
-	if (events_.begun())
-		kern::ignore(commands_->execute(
-			{.opcode = wire::Opcode::map_eq,
-			 .in_modifier = wire::map_eq_unmap.mask() | async_eq().number()}));
-	events_.stop();
-	if (stage_ >= Stage::running)
-		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::close_hca}));
-	mtts_.reset();
-	for (kern::Owned<IcmTable> &table : tables_)
-		table.reset();
-	if (stage_ >= Stage::auxiliary_mapped)
-		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::unmap_icm_aux}));
-	if (stage_ >= Stage::firmware_mapped)
-		kern::ignore(commands_->execute_closing({.opcode = wire::Opcode::unmap_fa}));
-}
-
-void Hca::set_cq(u32 cqn, Cq *cq)
-{
-	kern::Guard guard(cq_table_lock_);
-	kern::write_once(cq_table_[cqn], cq);
-}
-
-void Hca::tell_of_failure()
-{
-	// The card's interrupts have ended; one that was being served may still be in a handler.
-	synchronize_events();
-	kern::Guard guard(cq_table_lock_);
-	for (Cq *cq : cq_table_)
-		if (cq)
-			cq->announce_failure();
+	stop_events(0);
+	close();
+	free_tables(tables_);
+	take_back_firmware();
 }
 
 void Hca::dump(kern::debugfs::Output &out)
@@ -339,70 +261,21 @@ void Hca::dump(kern::debugfs::Output &out)
 	static constexpr const char *names[icm_regions] = {
 		"QPC", "AuxC", "AltC", "RDMARC",  "SRQC",     "CQC",     "EQC",
 		"MCG", "dMPT", "MTT",  "cMPT QP", "cMPT SRQ", "cMPT CQ", "cMPT EQ"};
-	for (unsigned int i = 0; i < icm_regions; i++)
-		out.print("%s: 2^%u entries of %u bytes at %#lx, %zu bytes resident\n", names[i],
-			  layout_.extent[i].log_entries, layout_.extent[i].entry_bytes,
-			  layout_.extent[i].base, tables_[i]->resident_bytes());
-	events_.dump(out);
-	for (u32 port = 1; port <= num_ports(); port++)
-		ports_[port - 1]->dump(out);
-	kern::Guard guard(cq_table_lock_);
-	for (Cq *cq : cq_table_)
-		if (cq)
-			cq->dump(out);
+	dump_tables(out, names, layout_, tables_);
+	dump_objects(out);
 }
 
-void Hca::set_event_device(ib_device *device)
+u32 Hca::event_port(const u8 *eqe)
 {
-	for (u32 port = 1; port <= num_ports(); port++)
-		ports_[port - 1]->set_device(device);
+	return wire::Eqe::port.get(eqe);
 }
 
-void Hca::completion_event(u32 cqn)
+bool Hca::own_event(wire::EventType type, const u8 *eqe)
 {
-	// None: an event that was on its way when its CQ went.
-	if (Cq *cq = find_cq(cqn)) [[likely]]
-		cq->event();
-}
-
-void Hca::async_event(const u8 *entry)
-{
-	using wire::Eqe;
-	// A copy, which the card cannot change between a look and the next.
-	u8 eqe[sizeof(Eqe)];
-	__builtin_memcpy(eqe, entry, sizeof(eqe));
-	const auto type = static_cast<wire::EventType>(Eqe::type.get(eqe));
-	switch (type) {
-	case wire::EventType::command:
-		commands_->completed(static_cast<u16>(Eqe::command_token.get(eqe)),
-				     static_cast<u8>(Eqe::command_status.get(eqe)),
-				     Eqe::command_out_param.get(eqe));
-		break;
-	case wire::EventType::port_change:
-		port_event(Eqe::subtype.get(eqe) == wire::port_change_subtype::active
-				   ? IB_EVENT_PORT_ACTIVE
-				   : IB_EVENT_PORT_ERR,
-			   Eqe::port.get(eqe));
-		break;
-	case wire::EventType::port_management_change:
-		management_event(eqe);
-		break;
-	case wire::EventType::local_catastrophic:
-		listener_.card_failed("the card reports an internal error");
-		break;
-	case wire::EventType::eq_overflow:
-		listener_.card_failed("an event queue has overflowed");
-		break;
-	default:
-		object_event(*this, type, Eqe::number.get(eqe));
-	}
-}
-
-void Hca::port_event(ib_event_type type, u32 port)
-{
-	if (port < 1 || port > num_ports() || !ports_[port - 1])
-		return;
-	ports_[port - 1]->changed(1u << type);
+	if (type != wire::EventType::port_management_change)
+		return false;
+	management_event(eqe);
+	return true;
 }
 
 void Hca::management_event(const u8 *eqe)
@@ -430,10 +303,8 @@ void Hca::management_event(const u8 *eqe)
 			events |= 1u << IB_EVENT_CLIENT_REREGISTER;
 		break;
 	}
-	if (port < 1 || port > num_ports() || !ports_[port - 1])
-		return;
 	// Even a change that has no event may be one of the tables.
-	ports_[port - 1]->changed(events);
+	port_event(events, port);
 }
 
 } // namespace connectx
