@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <string_view>
 
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -31,6 +33,23 @@ DescriptorKind kind_of(int fd)
 	if (name.starts_with("socket:[") || name == "anon_inode:[io_uring]")
 		return DescriptorKind::Socket;
 	return DescriptorKind::Other;
+}
+
+bool is_of_the_kernel(int fd)
+{
+	if (::fcntl(fd, F_GET_SEALS) >= 0)
+		return true;
+	struct statx file, root;
+	const auto look = [](int at, const char *path, struct statx &what) {
+		return !::statx(at, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				STATX_TYPE | STATX_MNT_ID, &what);
+	};
+	if (!look(fd, "", file) || !S_ISREG(file.stx_mode))
+		return false;
+	const bool of_a_disk = file.stx_dev_major != 0;
+	return of_a_disk ||
+	       (look(AT_FDCWD, "/", root) && (file.stx_mask & root.stx_mask & STATX_MNT_ID) &&
+		file.stx_mnt_id == root.stx_mnt_id);
 }
 
 bool make_send_only(int fd)

@@ -16,6 +16,13 @@ enum class DescriptorKind {
 // when it pleases. Other if it cannot be known.
 DescriptorKind kind_of(int fd);
 
+// Whether the kernel itself has the pages of the file @fd, and brings none that it lacks from a
+// program of somebody's (FUSE) or from another machine: who touches one would wait for them, which
+// are other machines' cards, too. So are files in memory (no others can have seals), files of a
+// disk, and those of the file system that this program's own files are on. A file system that is
+// not known must not be asked: its program may answer when it pleases.
+bool is_of_the_kernel(int fd);
+
 // Has the socket @fd receive nothing any more, from whom it may be connected to, so that no
 // descriptor comes with it or after it. False if that cannot be had: it is no stream socket of this
 // machine that is connected, or something waits in it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "base/file_descriptor.hpp"
 
-#include <unistd.h>
+#include "base/closing.hpp"
 
 namespace weft
 {
@@ -9,7 +9,7 @@ namespace weft
 void FileDescriptor::reset(int fd) noexcept
 {
 	if (fd_ >= 0)
-		::close(fd_);
+		close_descriptor(fd_);
 	fd_ = fd;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/descriptor_kind.hpp"
 #include "base/lent_memory.hpp"
 
 namespace weft
@@ -61,30 +62,6 @@ private:
 	const std::size_t size_;
 	void *data_;
 };
-
-/*
- * Whether the kernel itself has the file's pages, and brings none that it lacks from a program of
- * somebody's (FUSE) or from another machine: who touches one would wait for them, which are other
- * machines' cards, too. So are files in memory (no others can have seals), files of a disk, and
- * those of the file system that this program's own files are on. A file system that is not known
- * must not be asked: its program may answer when it pleases.
- */
-bool is_of_the_kernel(int fd)
-{
-	if (::fcntl(fd, F_GET_SEALS) >= 0)
-		return true;
-	struct statx file, root;
-	const auto look = [](int at, const char *path, struct statx &what) {
-		return !::statx(at, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				STATX_TYPE | STATX_MNT_ID, &what);
-	};
-	if (!look(fd, "", file) || !S_ISREG(file.stx_mode))
-		return false;
-	const bool of_a_disk = file.stx_dev_major != 0;
-	return of_a_disk ||
-	       (look(AT_FDCWD, "/", root) && (file.stx_mask & root.stx_mask & STATX_MNT_ID) &&
-		file.stx_mnt_id == root.stx_mnt_id);
-}
 
 // Of hugetlbfs only whole huge pages are mapped and unmapped; of all else, the kernel rounds up.
 std::size_t whole_pages(int fd, std::size_t size)

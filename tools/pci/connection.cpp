@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/closing.hpp"
 #include "base/descriptor_kind.hpp"
 #include "base/loop.hpp"
 
@@ -164,8 +165,11 @@ Connection::Received Connection::receive()
 	msghdr header{};
 	header.msg_iov = &data;
 	header.msg_iovlen = 1;
-	header.msg_control = control;
-	header.msg_controllen = sizeof(control);
+	const bool takes_descriptors = closing() < kMostClosing;
+	if (takes_descriptors) {
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+	}
 	const auto size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return Received::All;
@@ -181,7 +185,7 @@ Connection::Received Connection::receive()
 		for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
 			int fd;
 			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			fds.emplace_back(fd);
+			note_sent(fds.emplace_back(fd).get());
 		}
 	}
 	if (!may_be_kept(fds)) {
@@ -190,7 +194,8 @@ Connection::Received Connection::receive()
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
 		// Where there was room for more, the kernel had none to give.
-		drop(fds.size() < kMaxMessageFds
+		drop(!takes_descriptors ? "so many descriptors that were sent wait for their end"
+		     : fds.size() < kMaxMessageFds
 			     ? "this process has no descriptor left for those that it sent"
 			     : fmt::format("it sent more than {} descriptors at once",
 					   kMaxMessageFds));

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Clients that come, go, and misbehave.
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <vector>
 
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/closing.hpp"
 #include "base/unix_listener.hpp"
 #include "vfio-user/tests/fixture.hpp"
 
@@ -186,6 +193,68 @@ TEST_F(Connecting, AClientThatSendsASocketIsDropped)
 	client().send(Command::Reset, {}, {one.get()});
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_EQ(connect().greet().error(), 0u);
+}
+
+// A TCP socket that waits at its end, for an hour, until somebody reads what it has still to send;
+// and who should.
+struct Lingering {
+	Lingering()
+	{
+		const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+		sockaddr_in address{};
+		address.sin_family = AF_INET;
+		address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		socklen_t size = sizeof(address);
+		auto *const name = reinterpret_cast<sockaddr *>(&address);
+		const int little = 4096;
+		const linger hour{1, 3600};
+		sender.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+		::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+		::setsockopt(sender.get(), SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
+		::setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof(hour));
+		if (::bind(listener.get(), name, size) || ::listen(listener.get(), 1) ||
+		    ::getsockname(listener.get(), name, &size) ||
+		    ::connect(sender.get(), name, size))
+			throw std::system_error(errno, std::generic_category());
+		reader.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+		const std::array<char, 4096> much{};
+		while (::send(sender.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >
+		       0)
+			continue;
+	}
+	FileDescriptor sender, reader;
+};
+
+// A descriptor that a client has sent may not close before somebody lets it. No card waits for
+// that, this one neither; while there are many of them no more are taken from anybody.
+TEST_F(Connecting, DescriptorsThatDoNotCloseAreBounded)
+{
+	std::vector<FileDescriptor> readers;
+	const auto file = make_memory(4096);
+	const auto before = std::chrono::steady_clock::now();
+	while (closing() < kMostClosing) {
+		ASSERT_LT(readers.size(), 2 * kMostClosing);
+		std::vector<FileDescriptor> senders;
+		std::vector<int> sent;
+		for (unsigned i = 0; i < pci::kMaxMessageFds; ++i) {
+			Lingering one;
+			sent.push_back(one.sender.get());
+			senders.push_back(std::move(one.sender));
+			readers.push_back(std::move(one.reader));
+		}
+		client().send(Command::Reset, {}, sent);
+		senders.clear();
+		EXPECT_TRUE(client().wait_closed());
+		EXPECT_EQ(connect().greet().error(), 0u);
+	}
+	EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(10));
+	client().send(Command::DmaMap, bytes_of(DmaMap{sizeof(DmaMap), 3, 0, 0, 4096}),
+		      {file.get()});
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_EQ(connect().greet().error(), 0u);
+	readers.clear();
+	EXPECT_TRUE(loop_.run_until([] { return closing() == 0; }));
+	client().map(0, 4096, file.get());
 }
 
 // What a client can have written to the log is bounded: it says how much more there was.

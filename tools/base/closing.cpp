@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/closing.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/descriptor_kind.hpp"
+
+namespace weft
+{
+
+namespace
+{
+
+std::mutex mutex;
+std::set<int> to_be_waited_for;    // under mutex
+std::atomic<std::size_t> noted{0}; // of them
+std::atomic<std::size_t> under_way{0};
+
+// Of this machine's own sockets none lingers. What is no socket though it is of that kind
+// (io_uring) has no domain.
+bool is_local_socket(int fd)
+{
+	int domain = -1;
+	socklen_t size = sizeof(domain);
+	return !::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_UNIX;
+}
+
+bool may_wait(int fd)
+{
+	switch (kind_of(fd)) {
+	case DescriptorKind::Event:
+	case DescriptorKind::Pipe:
+		return false;
+	case DescriptorKind::Socket:
+		return !is_local_socket(fd);
+	case DescriptorKind::Other:
+		break;
+	}
+	return !is_of_the_kernel(fd);
+}
+
+bool forget(int fd)
+{
+	if (!noted.load(std::memory_order_acquire))
+		return false;
+	const std::lock_guard lock(mutex);
+	if (!to_be_waited_for.erase(fd))
+		return false;
+	noted.fetch_sub(1, std::memory_order_release);
+	return true;
+}
+
+} // namespace
+
+void note_sent(int fd)
+{
+	if (!may_wait(fd))
+		return;
+	const std::lock_guard lock(mutex);
+	if (to_be_waited_for.insert(fd).second)
+		noted.fetch_add(1, std::memory_order_release);
+}
+
+void close_descriptor(int fd) noexcept
+{
+	if (!forget(fd)) {
+		::close(fd);
+		return;
+	}
+	under_way.fetch_add(1);
+	const auto close = [fd] {
+		::close(fd);
+		under_way.fetch_sub(1);
+	};
+	try {
+		// It may never end: whoever ends the process does not wait for it.
+		std::thread(close).detach();
+	} catch (...) {
+		close();
+	}
+}
+
+std::size_t closing()
+{
+	return under_way.load();
+}
+
+} // namespace weft

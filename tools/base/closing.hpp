@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The end of descriptors that others have sent. close() may wait for whom the file is of: for the
+// program that serves its file system, for the reader of what a socket still has to send. A thread
+// that serves a machine waits for nobody, so those are closed by threads of their own.
+#pragma once
+
+#include <cstddef>
+
+namespace weft
+{
+
+// Who finds so many at their end takes no further descriptors: the kernel drops what it is not
+// asked for without waiting.
+constexpr std::size_t kMostClosing = 64;
+
+// Somebody has sent @fd. If its end may be waited for, the FileDescriptor that has it leaves that
+// to a thread. Asks nobody but the kernel. Throws std::bad_alloc.
+void note_sent(int fd);
+
+// Ends @fd. For FileDescriptor.
+void close_descriptor(int fd) noexcept;
+
+// Descriptors whose end is being waited for.
+std::size_t closing();
+
+} // namespace weft
