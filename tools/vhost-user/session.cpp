@@ -23,6 +23,9 @@ namespace
 // The longest chain: a command with as much data as there may be, and as much room.
 constexpr std::uint64_t kMaxChain = sizeof(Command) + 2ull * kMaxTransfer;
 
+// Commands before other work of the loop gets its turn: each may write megabytes.
+constexpr unsigned kSlice = 8;
+
 pci::Framing::Extent measure(std::span<const std::byte> head)
 {
 	Header header;
@@ -81,6 +84,11 @@ constexpr Session::Entry Session::kEntries[] = {
 Session::Session(pci::Endpoint &endpoint, Interrupts &interrupts,
 		 std::shared_ptr<spdlog::logger> log)
     : endpoint_(endpoint), interrupts_(interrupts), log_(std::move(log)), commands_(endpoint),
+      more_commands_(endpoint.loop(),
+		     [this] {
+			     if (!ended())
+				     run_commands();
+		     }),
       rings_{Ring(endpoint.dma()), Ring(endpoint.dma())}
 {
 	interrupts_.connect(*this);
@@ -305,7 +313,6 @@ int Session::vring_kick(Message &message)
 	}
 }
 
-// As many as the ring holds at a time: what came meanwhile has a kick of its own.
 unsigned Session::run_commands()
 {
 	Ring &ring = rings_[kCommandQueue];
@@ -315,7 +322,12 @@ unsigned Session::run_commands()
 		end(std::move(trouble));
 		return done;
 	};
-	for (; done < ring.entries(); ++done) {
+	const unsigned slice = endpoint_.loop().environment().stands() ? ring.entries() : kSlice;
+	for (;; ++done) {
+		if (done == slice) {
+			more_commands_.signal();
+			break;
+		}
 		const auto taken = ring.take(chain_, kMaxChain);
 		if (taken == Ring::Taken::Broken)
 			return broken(ring.trouble());

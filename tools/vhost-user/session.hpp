@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/loop.hpp"
 #include "pci/protocol.hpp"
 #include "vhost-user/channel.hpp"
 #include "vhost-user/commands.hpp"
@@ -62,7 +63,7 @@ private:
 	Ring *find_ring(std::uint32_t index);
 	// Where the machine has what it calls @client_address.
 	std::optional<std::uint64_t> guest_address(std::uint64_t client_address) const;
-	// How many it has executed.
+	// How many it has executed: no more than a slice, and the rest after what else waits.
 	unsigned run_commands();
 	void call(std::uint32_t queue);
 	bool send_message(std::uint64_t address, std::uint32_t data) override;
@@ -71,6 +72,7 @@ private:
 	Interrupts &interrupts_;
 	const std::shared_ptr<spdlog::logger> log_;
 	Commands commands_;
+	Wakeup more_commands_;
 	std::array<Ring, kQueues> rings_;
 	std::vector<MemoryRegion> regions_;
 	std::uint64_t protocol_features_ = 0;

@@ -156,12 +156,47 @@ TEST_F(Commands, WholeRings)
 		for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i)
 			guest().make_available(kCommandQueue, i);
 		ASSERT_EQ(guest().kick(kCommandQueue), 0u);
+		loop_.poll();
 		for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i)
 			ASSERT_EQ(guest().take_used(kCommandQueue)->head, i);
 		ASSERT_THAT(device_.writes, SizeIs(FakeGuest::kEntries));
 		device_.writes.clear();
 	}
 	EXPECT_EQ(guest().read<std::uint32_t>(0, 0), FakeGuest::kEntries - 1u);
+}
+
+// Other work has its turns while a long ring is done: each of the commands may take long.
+TEST_F(Commands, ALongRingIsDoneInTurns)
+{
+	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
+		const auto place = FakeGuest::kBuffers + 32u * i;
+		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
+						  0, 0, 4, 0};
+		guest().object<std::uint32_t>(place + sizeof(Command)) = i;
+		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
+		guest().make_available(kCommandQueue, i);
+	}
+	ASSERT_EQ(guest().kick(kCommandQueue), 0u);
+	EXPECT_THAT(device_.writes, SizeIs(8)) << "when the kick is answered";
+	loop_.poll();
+	EXPECT_THAT(device_.writes, SizeIs(FakeGuest::kEntries));
+}
+
+// What is left of a ring when its machine goes is left.
+TEST_F(Commands, ALongRingEndsWithItsMachine)
+{
+	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
+		const auto place = FakeGuest::kBuffers + 32u * i;
+		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
+						  0, 0, 4, 0};
+		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
+		guest().make_available(kCommandQueue, i);
+	}
+	guest().send(Request::VringKick, bytes_of(VringState{kCommandQueue, 0}));
+	guest().close();
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	loop_.poll();
+	EXPECT_LE(device_.writes.size(), FakeGuest::kEntries);
 }
 
 // A queue that is disabled is left alone, and goes on where it was.
