@@ -76,6 +76,7 @@ void Doorbells::event_queue(std::uint32_t eqn, std::uint32_t value)
 		return;
 	}
 	queue->set_consumer_index(uar::eq_doorbell_consumer_index.of(value));
+	core_.transport->events_wanted();
 	if (uar::eq_doorbell_arm.of(value))
 		queue->arm();
 }

@@ -75,8 +75,9 @@ public:
 					    const ReceiveDone &done) = 0;
 	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn,
 					  const Failure &failure) = 0;
-	// An asynchronous event of the queue pair.
-	virtual void raise(Event event, std::uint32_t qpn) = 0;
+	// An asynchronous event of the queue pair. False: there is no room for it where the guest
+	// would be told of it now, but there will be (Transport::events_wanted()).
+	[[nodiscard]] virtual bool raise(Event event, std::uint32_t qpn) = 0;
 };
 
 } // namespace weft::hca

@@ -55,6 +55,8 @@ public:
 	virtual void credit_available(unsigned port, std::uint8_t vl) = 0;
 	// Addresses or state of @port changed.
 	virtual void port_changed(unsigned port) = 0;
+	// The guest has made room in an event queue.
+	virtual void events_wanted() = 0;
 };
 
 // Makes the engine of a card. @context outlives it.

@@ -88,9 +88,9 @@ bool CompletionWriter::post(std::uint32_t cqn, const Cqe &cqe, bool solicited)
 	return queue && !queue->failed() && queue->post(cqe, solicited);
 }
 
-void CompletionWriter::raise(Event event, std::uint32_t qpn)
+bool CompletionWriter::raise(Event event, std::uint32_t qpn)
 {
-	card_.events.raise(event_type(event), qpn);
+	return card_.events.raise_if_room(event_type(event), qpn);
 }
 
 } // namespace weft::infinihost

@@ -21,7 +21,7 @@ public:
 	bool received(const hca::QueuePair &qp, std::uint32_t cqn,
 		      const ReceiveDone &done) override;
 	bool failed(const hca::QueuePair &qp, std::uint32_t cqn, const Failure &failure) override;
-	void raise(Event event, std::uint32_t qpn) override;
+	bool raise(Event event, std::uint32_t qpn) override;
 
 private:
 	std::uint32_t receive_address(const hca::QueuePair &qp, std::uint16_t index) const;

@@ -82,6 +82,7 @@ void Doorbells::set_eq_consumer_index(std::uint64_t offset, std::uint32_t index)
 	if (EventQueue *const queue = core_.events.find(
 		    static_cast<std::uint32_t>(offset / hw::infinihost::eq_ci_stride)))
 		queue->set_consumer_index(index);
+	core_.transport->events_wanted();
 }
 
 void Doorbells::arm_eqs(std::uint32_t first, std::uint32_t mask)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mellanox/event_queue.hpp"
 
+#include <algorithm>
+
 #include <hw/connectx/contexts.hpp>
 
 namespace weft::mellanox
@@ -13,6 +15,13 @@ namespace eq_status = hw::connectx::eq_status;
 bool EventQueue::initialise_buffer()
 {
 	return fill_hardware_owned(memory_, settings_.buffer, 0, size(), settings_.log_size);
+}
+
+bool EventQueue::has_room() const
+{
+	const std::uint32_t taken = (producer_ - consumer_) & settings_.index_mask;
+	return status_ != eq_status::ok || settings_.overrun_ignore ||
+	       taken + std::min(kReserve, size() / 2) < size();
 }
 
 bool EventQueue::post(Eqe entry, bool wrong_owner)
@@ -136,6 +145,16 @@ void EventQueues::raise(EventType type, std::uint32_t number)
 	Eqe::type.set(entry.bytes, static_cast<std::uint32_t>(type));
 	Eqe::number.set(entry.bytes, number);
 	raise(entry);
+}
+
+bool EventQueues::raise_if_room(EventType type, std::uint32_t number)
+{
+	const std::uint32_t route = routes_[static_cast<unsigned>(type)];
+	const EventQueue *const queue = route == kNone ? nullptr : find(route);
+	if (queue && !queue->has_room())
+		return false;
+	raise(type, number);
+	return true;
 }
 
 void EventQueues::cq_error(std::uint32_t cqn, std::uint8_t syndrome)

@@ -54,6 +54,11 @@ public:
 	std::uint32_t producer() const { return producer_; }
 	std::uint32_t consumer() const { return consumer_; }
 	const Settings &settings() const { return settings_; }
+	// Whether entries that others than its owner cause may be written: they leave a part of it,
+	// kReserve at the most, to those that the owner itself and the fabric's manager cause. One
+	// that takes none at all, or any, has room.
+	bool has_room() const;
+	static constexpr std::uint32_t kReserve = 64;
 	// Marks all entries as the card's; where software does not.
 	bool initialise_buffer();
 	// Writes an entry, the owner bit supplied here. False on overrun, or if the buffer cannot
@@ -94,6 +99,8 @@ public:
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
 	// An asynchronous event of the queue pair or shared receive queue @number.
 	void raise(EventType type, std::uint32_t number);
+	// The same, of what peers cause; false, and nothing happens, where there is no room for it.
+	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint8_t syndrome);
 	// The port became active, or is no longer. No other change of state has an event.
 	void raise_port_state(unsigned port, bool active);

@@ -26,7 +26,7 @@ public:
 	bool received(const hca::QueuePair &qp, std::uint32_t cqn,
 		      const ReceiveDone &done) override;
 	bool failed(const hca::QueuePair &qp, std::uint32_t cqn, const Failure &failure) override;
-	void raise(Event event, std::uint32_t qpn) override;
+	bool raise(Event event, std::uint32_t qpn) override;
 
 private:
 	bool post(std::uint32_t cqn, const hw::connectx::Cqe &cqe, bool solicited);

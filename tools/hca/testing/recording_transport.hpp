@@ -48,6 +48,7 @@ public:
 	void cq_gone(std::uint32_t cqn) override { gone_cqs.push_back(cqn); }
 	void key_gone(std::uint32_t index) override { gone_keys.push_back(index); }
 	void keys_changed() override { key_changes++; }
+	void events_wanted() override {}
 	void srq_gone(std::uint32_t srqn) override { gone_srqs.push_back(srqn); }
 	void receive(unsigned, fabric::Packet &&) override { ++received; }
 	void credit_available(unsigned, std::uint8_t) override {}

@@ -2,6 +2,7 @@
 #include "hca/transport/engine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "hca/transport/addressing.hpp"
@@ -19,8 +20,6 @@ namespace
  */
 constexpr unsigned turn_budget = 32;
 constexpr unsigned slice_turns = 16;
-/* Timers that are due and looked at before other work gets its turn. */
-constexpr unsigned slice_timers = 64;
 /* How often a QP in the error state is asked for receives that were posted there. */
 constexpr Duration poll_first = std::chrono::milliseconds(1);
 constexpr Duration poll_longest = std::chrono::milliseconds(250);
@@ -72,9 +71,6 @@ void Engine::qp_destroyed(QueuePair &pair)
 	Qp *qp = state_of(&pair);
 	if (!qp)
 		return;
-	std::erase(runnable_, qp);
-	if (qp->blocked)
-		std::erase(blocked_[*qp->blocked], qp);
 	if (qp->timer)
 		timers_.erase({*qp->timer, qp});
 	leases_.end(*qp);
@@ -111,7 +107,7 @@ void Engine::send_doorbell(QueuePair &pair)
 		return;
 	qp->send.rung = true;
 	/* At once, as long as nobody else waits: a wake-up more is what latency is made of. */
-	if (runnable_.empty() && !qp->queued)
+	if (runnable_.empty())
 		service(*qp);
 	else
 		schedule(*qp);
@@ -129,7 +125,7 @@ void Engine::keys_changed()
 void Engine::fail(Qp &qp, std::optional<Event> event)
 {
 	if (event)
-		card_.completions.raise(*event, qp.pair.qpn);
+		raise(qp, *event);
 	qp.pair.state = QpState::err;
 	qp.broken = false;
 	leases_.end(qp);
@@ -146,19 +142,52 @@ void Engine::stop_send_queue(Qp &qp)
 	schedule(qp);
 }
 
+/* ----------------------------------------------------------------------------------- events */
+
+void Engine::raise(Qp &qp, Event event)
+{
+	/* In the order in which they came. */
+	if (!qp.untold && card_.completions.raise(event, qp.pair.qpn))
+		return;
+	qp.untold = static_cast<std::uint8_t>(qp.untold | 1u << static_cast<unsigned>(event));
+	if (!qp.has_untold.linked())
+		untold_.push_back(qp, qp.has_untold);
+}
+
+/* What the guest has not been told of a QP, in the order of their kinds; false if it cannot be. */
+bool Engine::tell(Qp &qp)
+{
+	while (qp.untold) {
+		const auto first = static_cast<unsigned>(std::countr_zero(qp.untold));
+		if (!card_.completions.raise(static_cast<Event>(first), qp.pair.qpn))
+			return false;
+		qp.untold = static_cast<std::uint8_t>(qp.untold & (qp.untold - 1));
+	}
+	qp.has_untold.leave();
+	return true;
+}
+
+void Engine::events_wanted()
+{
+	for (unsigned i = 0; i < slice_events && !untold_.empty(); i++)
+		if (!tell(untold_.front()))
+			break;
+}
+
 /* ------------------------------------------------------------------------------- scheduling */
 
 void Engine::schedule(Qp &qp)
 {
-	if (qp.queued)
+	if (qp.queued.linked())
 		return;
-	qp.queued = true;
-	runnable_.push_back(&qp);
+	runnable_.push_back(qp, qp.queued);
 	wakeup_.signal();
 }
 
 void Engine::run()
 {
+	if (timers_left_)
+		timers_due();
 	for (unsigned turn = 0; turn < slice_turns; turn++) {
 		bool looped = !output_.looped().empty();
 		if (!looped && fan_outs_.empty() && runnable_.empty())
@@ -170,12 +199,8 @@ void Engine::run()
 			output_.looped().pop_front();
 			deliver(back.port, back.packet, true);
 		}
-		if (!runnable_.empty()) {
-			Qp *qp = runnable_.front();
-			runnable_.pop_front();
-			qp->queued = false;
-			service(*qp);
-		}
+		if (!runnable_.empty())
+			service(runnable_.take_front());
 	}
 	if (output_.looped().empty() && output_.take_starved())
 		unblock(lane_inside);
@@ -207,7 +232,7 @@ void Engine::service(Qp &qp)
 	if (qp.pair.state == QpState::sq_draining && Requester::idle(qp)) {
 		qp.pair.state = QpState::sqd;
 		if (qp.pair.sqd_event)
-			card_.completions.raise(Event::sq_drained, qp.pair.qpn);
+			raise(qp, Event::sq_drained);
 	}
 	if (more)
 		schedule(qp);
@@ -225,7 +250,7 @@ void Engine::flush(Qp &qp)
 	}
 	if (qp.pair.uses_srq && !qp.last_wqe_reported) {
 		qp.last_wqe_reported = true;
-		card_.completions.raise(Event::last_wqe_reached, qp.pair.qpn);
+		raise(qp, Event::last_wqe_reached);
 	}
 	/* Nothing tells of a receive that is posted now: look again, ever more rarely. */
 	if (qp.pair.has_receive_queue && !qp.pair.uses_srq && !qp.deadline)
@@ -260,15 +285,17 @@ void Engine::set_deadline(Qp &qp, TimePoint when)
 	arm_timer();
 }
 
+/* Not while some are due: the loop would come here at once, before it looks at anything else. */
 void Engine::arm_timer()
 {
-	if (!timers_.empty())
+	if (!timers_.empty() && !timers_left_)
 		timer_.arm_at(timers_.begin()->first);
 }
 
 void Engine::timers_due()
 {
 	TimePoint now = card_.loop.now();
+	timers_left_ = true;
 	for (unsigned i = 0; i < slice_timers; i++) {
 		auto first = timers_.begin();
 		if (first == timers_.end() || first->first > now)
@@ -288,7 +315,11 @@ void Engine::timers_due()
 		else
 			requester_.timed_out(*qp);
 	}
-	arm_timer();
+	timers_left_ = !timers_.empty() && timers_.begin()->first <= now;
+	if (timers_left_)
+		wakeup_.signal();
+	else
+		arm_timer();
 }
 
 /* ------------------------------------------------------------------------------------ output */
@@ -329,17 +360,17 @@ void Engine::wait_for_credit(Qp &qp)
 	if (qp.blocked == lane)
 		return;
 	/* The packet that it waited with was given up, and the next goes another way. */
-	if (qp.blocked)
-		std::erase(blocked_[*qp.blocked], &qp);
+	qp.on_lane.leave();
 	qp.blocked = lane;
-	blocked_[lane].push_back(&qp);
+	blocked_[lane].push_back(qp, qp.on_lane);
 }
 
 void Engine::unblock(std::size_t lane)
 {
-	for (Qp *qp : std::exchange(blocked_[lane], {})) {
-		qp->blocked.reset();
-		schedule(*qp);
+	while (!blocked_[lane].empty()) {
+		Qp &qp = blocked_[lane].take_front();
+		qp.blocked.reset();
+		schedule(qp);
 	}
 }
 

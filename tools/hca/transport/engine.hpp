@@ -48,6 +48,7 @@ public:
 	void receive(unsigned port, fabric::Packet &&packet) override;
 	void credit_available(unsigned port, std::uint8_t vl) override;
 	void port_changed(unsigned port) override;
+	void events_wanted() override;
 
 	/* --- for the parts of the engine --- */
 
@@ -75,6 +76,11 @@ public:
 	 * follows is flushed, receives go on, and SQERR2RTS starts the queue again.
 	 */
 	void stop_send_queue(Qp &qp);
+	/*
+	 * Tell the guest of an event. As many of its QPs as it has may fail at once, by their
+	 * peers' doing: one that finds no room in the guest's queue is told when there is some.
+	 */
+	void raise(Qp &qp, Event event);
 	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
 	void fail(Qp &qp, std::optional<Event> event = std::nullopt);
 
@@ -84,6 +90,10 @@ public:
 
 	/* Timers that run: never more than one a QP. */
 	std::size_t timers() const { return timers_.size(); }
+	/* Timers that are due and looked at before other work gets its turn. */
+	static constexpr unsigned slice_timers = 64;
+	/* Events that a guest is told when it has made room for any. */
+	static constexpr unsigned slice_events = 64;
 
 	static Qp *state_of(QueuePair *pair)
 	{
@@ -94,6 +104,7 @@ private:
 	void run();
 	void service(Qp &qp);
 	void timers_due();
+	bool tell(Qp &qp);
 	void arm_timer();
 	fabric::Sent send_packet(const Qp &qp, fabric::Packet &packet);
 	bool send_waiting(Qp &qp);
@@ -115,7 +126,7 @@ private:
 	Requester requester_;
 	Responder responder_;
 	Datagrams datagrams_;
-	std::deque<Qp *> runnable_;
+	QpList runnable_;
 	/*
 	 * QPs whose packet was refused, by what they wait for: room on the way back into the card,
 	 * or a credit of a port's VL.
@@ -126,9 +137,13 @@ private:
 	{
 		return 1 + (port - 1) * fabric::Port::vls + vl % fabric::Port::vls;
 	}
-	std::array<std::vector<Qp *>, 1 + ports_max * fabric::Port::vls> blocked_;
+	std::array<QpList, 1 + ports_max * fabric::Port::vls> blocked_;
+	/* Those that have events for which there was no room. */
+	QpList untold_;
 	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
+	/* More of them are due than one slice took: run() goes on. */
+	bool timers_left_ = false;
 	/*
 	 * Multicast packets that have not reached all members, in order. Those that came by the
 	 * wire hold their credits; while there are any, none is taken that came back from the card

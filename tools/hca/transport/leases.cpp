@@ -2,8 +2,8 @@
 #include "hca/transport/leases.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
-#include <vector>
 
 namespace weft::hca::transport
 {
@@ -25,6 +25,7 @@ std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 			return nullptr;
 		free = &qp.lent.emplace_back();
 	}
+	lenders_.insert(&qp);
 	const std::uint32_t before = std::exchange(free->key, key);
 	drop_if_unused(qp, before);
 	by_key_.emplace(slot(key), &qp);
@@ -50,6 +51,7 @@ void Leases::end(Qp &qp)
 		by_key_.erase({slot(lent.key), &qp});
 	}
 	qp.lent.clear();
+	lenders_.erase(&qp);
 }
 
 void Leases::end_key(std::uint32_t index)
@@ -68,15 +70,33 @@ void Leases::end_key(std::uint32_t index)
 	}
 }
 
+/*
+ * Each place is looked at once, and those whose packets have arrived are given up: the next time is
+ * as long as what is under way.
+ */
 void Leases::end_keys_unless(const std::function<bool(std::uint32_t)> &holds)
 {
-	std::vector<std::uint32_t> gone;
-	for (const auto &[place, qp] : by_key_)
-		for (const Qp::Lent &lent : qp->lent)
-			if (slot(lent.key) == place && !lent.lease.expired() && !holds(lent.key))
-				gone.push_back(place);
-	for (const std::uint32_t index : gone)
-		end_key(index);
+	for (auto at = lenders_.begin(); at != lenders_.end();) {
+		Qp &qp = **at;
+		end_keys_of(qp, holds);
+		at = qp.lent.empty() ? lenders_.erase(at) : std::next(at);
+	}
+}
+
+void Leases::end_keys_of(Qp &qp, const std::function<bool(std::uint32_t)> &holds)
+{
+	for (const Qp::Lent &lent : qp.lent)
+		by_key_.erase({slot(lent.key), &qp});
+	std::erase_if(qp.lent, [&](const Qp::Lent &lent) {
+		const auto lease = lent.lease.lock();
+		if (lease && holds(lent.key))
+			return false;
+		if (lease)
+			lease->end();
+		return true;
+	});
+	for (const Qp::Lent &lent : qp.lent)
+		by_key_.emplace(slot(lent.key), &qp);
 }
 
 } // namespace weft::hca::transport

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "base/guest_memory.hpp"
@@ -43,8 +44,11 @@ public:
 private:
 	std::uint32_t slot(std::uint32_t key) const { return memory_.slot(key >> 8); }
 	void drop_if_unused(Qp &qp, std::uint32_t key);
+	void end_keys_of(Qp &qp, const std::function<bool(std::uint32_t key)> &holds);
 
 	const Memory &memory_;
+	/* QPs that have places for keys. */
+	std::unordered_set<Qp *> lenders_;
 	/* Which QPs have a place for a key, by its place in the table. */
 	std::set<std::pair<std::uint32_t, Qp *>> by_key_;
 };

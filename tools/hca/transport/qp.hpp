@@ -16,6 +16,7 @@
 #include "hca/queue_pair.hpp"
 #include "hca/transport/ip_offload.hpp"
 #include "hca/transport/psn.hpp"
+#include "hca/transport/qp_list.hpp"
 #include "hca/requests.hpp"
 #include "hca/transport/timing.hpp"
 #include "fabric/packet.hpp"
@@ -173,9 +174,13 @@ struct Qp final : TransportState {
 	};
 	std::vector<Lent> lent;
 	/* In the engine's run queue. */
-	bool queued = false;
-	/* What it waits for: a lane of the engine's. */
+	QpLink queued;
+	/* What it waits for: a lane of the engine's, among whose QPs it is. */
 	std::optional<std::size_t> blocked;
+	QpLink on_lane;
+	/* Events that the guest's queue had no room for, a bit each; then it is among those. */
+	std::uint8_t untold = 0;
+	QpLink has_untold;
 	/* Must fail at the next occasion: its completion queue has. */
 	bool broken = false;
 

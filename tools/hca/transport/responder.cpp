@@ -76,7 +76,7 @@ void Responder::request(Qp &qp, fabric::Packet &packet)
 	/* IBA 11.6.3: the first packet tells that the connection is there. */
 	if (qp.pair.state == QpState::rtr && !r.established) {
 		r.established = true;
-		engine_.card().completions.raise(Event::communication_established, qp.pair.qpn);
+		engine_.raise(qp, Event::communication_established);
 	}
 	if (qp.pair.service == ServiceType::uc) {
 		unreliable_request(qp, headers, packet);

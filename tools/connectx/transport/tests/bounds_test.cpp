@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <set>
+#include <thread>
 
 #include <malloc.h>
 
@@ -196,6 +199,84 @@ TEST_F(Bounds, one_timer_a_qp)
 	EXPECT_EQ(engine(a).timers(), 1u);
 	a.destroy(from);
 	EXPECT_EQ(engine(a).timers(), 0u);
+}
+
+/* Those that are due at the same time are looked at in turns. */
+TEST_F(Bounds, timers_that_are_due_take_turns)
+{
+	constexpr std::uint32_t qps = 200;
+	QpOptions options;
+	options.log_send = options.log_receive = 1;
+	options.ack_timeout = 16; /* 268 ms */
+	options.retry_count = 0;
+	Region data = a.region(64);
+	for (std::uint32_t i = 0; i < qps; i++) {
+		QueuePair &from = a.create_qp(options, cq_a, cq_a),
+			  &into = b.create_qp(options, cq_b, cq_b);
+		a.connect(from, b, into, options);
+		a.post_send(from, WqeBuilder(WqeOpcode::send).add(data.piece()).done());
+	}
+	settle(); /* all is sent, to nobody */
+	Loop &loop = a.host().loop();
+	const auto due = loop.now() + std::chrono::milliseconds(600);
+	std::optional<std::uint32_t> timed_out;
+	Timer next(loop, [&] { timed_out = a.card().diagnostics.sq_retries_exceeded; });
+	next.arm_at(due);
+	/* Not a turn of the loop before all of them are late. */
+	while (loop.now() <= due)
+		std::this_thread::sleep_until(due);
+	ASSERT_TRUE(run([&] { return timed_out.has_value(); }));
+	EXPECT_EQ(*timed_out, Engine::slice_timers);
+	EXPECT_TRUE(run([&] { return a.card().diagnostics.sq_retries_exceeded == qps; }));
+}
+
+/*
+ * A peer makes as many QPs fail as it is connected to, all at once. What the guest's queue of
+ * events has no room for waits until it has; the queue is not lost, nor is an event, and some room
+ * is left for what the guest itself and the subnet manager cause.
+ */
+TEST_F(Bounds, events_that_a_peer_causes_wait_for_room)
+{
+	constexpr unsigned qps = 600, log_queue = 9;
+	QpOptions options;
+	options.log_send = options.log_receive = 1;
+	b.bound_event_queue(log_queue);
+	Region data = a.region(64);
+	std::vector<QueuePair *> failing;
+	for (unsigned i = 0; i < qps; i++) {
+		QueuePair &from = a.create_qp(options, cq_a, cq_a);
+		failing.push_back(&b.create_qp(options, cq_b, cq_b));
+		a.connect(from, b, *failing.back(), options);
+		b.connect(*failing.back(), a, from, options);
+		a.post_send(from, WqeBuilder(WqeOpcode::rdma_write)
+					  .add(WqeRemoteAddress{0, 0xbad00, 0})
+					  .add(data.piece())
+					  .done());
+	}
+	for (unsigned i = 0; i < qps; i++)
+		EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::remote_access);
+	EXPECT_EQ(b.event_queue_status(), hw::connectx::eq_status::ok);
+
+	/* One that goes takes what it had to say with it. */
+	const std::uint32_t gone = failing.back()->qpn;
+	b.destroy(*failing.back());
+	std::set<std::uint32_t> told;
+	std::size_t most = 0;
+	for (;;) {
+		const auto events = b.take_events();
+		if (events.empty())
+			break;
+		most = std::max(most, events.size());
+		for (const Event &event : events) {
+			EXPECT_EQ(event.type, EventType::wq_access_violation);
+			EXPECT_TRUE(told.insert(event.number).second) << event.number;
+		}
+		b.acknowledge_events();
+	}
+	EXPECT_EQ(told.size(), qps - 1);
+	EXPECT_FALSE(told.contains(gone));
+	EXPECT_EQ(most, (1u << log_queue) - EventQueue::kReserve);
+	EXPECT_EQ(b.event_queue_status(), hw::connectx::eq_status::ok);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "connectx/transport/tests/pair.hpp"
+#include "hca/transport/leases.hpp"
 
 namespace weft::connectx::transport
 {
@@ -188,6 +189,78 @@ TEST_F(Lent, beyond_the_bound_is_copied)
 	a.ring(*qp_a);
 	wait_good(a, cq_a, count);
 	EXPECT_TRUE(same(b.bytes(to).first(sent.size()), sent));
+}
+
+namespace
+{
+
+/* Keys of which nothing is asked but their places. */
+class Places final : public Memory
+{
+public:
+	MemoryError resolve(const KeyUse &, std::uint64_t, std::uint64_t,
+			    std::vector<BusRange> &) const override
+	{
+		return MemoryError::none;
+	}
+	MemoryError translate(const KeyUse &, std::uint64_t, std::uint64_t,
+			      std::vector<MemorySegment> &) const override
+	{
+		return MemoryError::none;
+	}
+	bool holds(std::uint32_t) const override { return true; }
+	std::uint32_t slot(std::uint32_t index) const override
+	{
+		asked++;
+		return index;
+	}
+	MemoryError fast_register(const FastRegister &, std::uint32_t) override
+	{
+		return MemoryError::none;
+	}
+	MemoryError invalidate(std::uint32_t, std::uint32_t, std::uint32_t, bool) override
+	{
+		return MemoryError::none;
+	}
+	MemoryError bind_window(const BindWindow &, std::uint32_t, std::uint32_t) override
+	{
+		return MemoryError::none;
+	}
+
+	mutable std::size_t asked = 0;
+};
+
+} // namespace
+
+/*
+ * A command that may have changed any key looks at each lease once, and not at all again at what
+ * has arrived: a guest has as many as it likes, and as many such commands in a row.
+ */
+TEST(Leases, are_looked_at_once)
+{
+	Places keys;
+	Leases leases(keys);
+	hca::QueuePair pair;
+	Qp qp(pair);
+	const auto mapping = MemoryMapping::allocate(4096);
+	std::vector<std::shared_ptr<fabric::Lease>> under_way;
+	for (std::uint32_t i = 0; i < Leases::qp_max; i++)
+		under_way.push_back(leases.get(qp, i << 8, mapping));
+	keys.asked = 0;
+	std::size_t held = 0;
+	const auto all = [&](std::uint32_t) { return ++held != 0; };
+	leases.end_keys_unless(all);
+	EXPECT_EQ(held, Leases::qp_max);
+	EXPECT_LE(keys.asked, 2 * Leases::qp_max);
+	EXPECT_TRUE(under_way.back()->enter());
+	under_way.back()->leave();
+	under_way.clear();
+	leases.end_keys_unless(all);
+	keys.asked = 0;
+	leases.end_keys_unless(all);
+	EXPECT_EQ(held, Leases::qp_max);
+	EXPECT_EQ(keys.asked, 0u);
+	leases.end(qp);
 }
 
 } // namespace weft::connectx::transport

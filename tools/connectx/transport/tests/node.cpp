@@ -25,7 +25,6 @@ constexpr unsigned log_dmpts = 12;
 constexpr std::uint64_t mtt_base = 1 << 20;
 constexpr std::uint64_t icm_size = 4 << 20;
 constexpr unsigned log_objects = 12;
-constexpr unsigned log_events = 10;
 constexpr unsigned page = 4096;
 
 } // namespace
@@ -51,15 +50,7 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 	ports_[0]->info().set_state(ib::PortState::active);
 
 	events_.reset(3);
-	QueueMemory queue = queue_memory(std::uint64_t{32} << log_events);
-	eq_address_ = queue.address;
-	events_.create(memory_, 0,
-		       {.buffer = queue.buffer,
-			.log_size = log_events,
-			.overrun_ignore = true,
-			.state = hw::connectx::eq_state::armed})
-		.initialise_buffer();
-	events_.map(~std::uint64_t{0}, 0);
+	create_event_queue(true);
 
 	context_.ipoib_checksum = true;
 	transport_ = make_transport(context_);
@@ -404,13 +395,40 @@ std::optional<Completion> Node::poll_cq(CompletionQueue &cq)
 	return completion;
 }
 
+void Node::create_event_queue(bool endless)
+{
+	QueueMemory queue = queue_memory(std::uint64_t{32} << log_events_);
+	eq_address_ = queue.address;
+	eq_consumer_ = 0;
+	events_.create(memory_, 0,
+		       {.buffer = queue.buffer,
+			.log_size = static_cast<std::uint8_t>(log_events_),
+			.overrun_ignore = endless,
+			.state = hw::connectx::eq_state::armed})
+		.initialise_buffer();
+	events_.map(~std::uint64_t{0}, 0);
+}
+
+void Node::bound_event_queue(unsigned log_size)
+{
+	events_.remove(0);
+	log_events_ = log_size;
+	create_event_queue(false);
+}
+
+void Node::acknowledge_events()
+{
+	events_.find(0)->set_consumer_index(eq_consumer_);
+	transport_->events_wanted();
+}
+
 std::vector<Event> Node::take_events()
 {
 	std::vector<Event> result;
 	for (;; eq_consumer_++) {
-		std::uint32_t slot = eq_consumer_ & ((1u << log_events) - 1);
+		std::uint32_t slot = eq_consumer_ & ((1u << log_events_) - 1);
 		const auto &eqe = host_.object<Eqe>(eq_address_ + slot * 32);
-		if (Eqe::owner.get(eqe.bytes) != (eq_consumer_ >> log_events & 1))
+		if (Eqe::owner.get(eqe.bytes) != (eq_consumer_ >> log_events_ & 1))
 			break;
 		auto type = static_cast<EventType>(Eqe::type.get(eqe.bytes));
 		if (type != EventType::completion)

@@ -153,6 +153,12 @@ public:
 	std::optional<Completion> poll_cq(CompletionQueue &cq);
 	/* Asynchronous events since the last call. */
 	std::vector<Event> take_events();
+	/* The queue of events ends where it is full from now on, instead of going round. */
+	void bound_event_queue(unsigned log_size);
+	/* Tell the card which events have been taken. */
+	void acknowledge_events();
+	/* One of eq_status. */
+	std::uint32_t event_queue_status() const { return events_.find(0)->status(); }
 
 	CardContext &card() { return context_; }
 	Transport &transport() { return *transport_; }
@@ -168,6 +174,7 @@ private:
 	};
 	/* Zeroed; that of a destroyed QP of the same size, if there is one. */
 	QueueMemory queue_memory(std::uint64_t size);
+	void create_event_queue(bool endless);
 	std::uint64_t new_mtts(std::span<const std::uint64_t> pages);
 
 	struct DriverCq {
@@ -209,6 +216,7 @@ private:
 	std::map<std::uint32_t, DriverQp> qps_;
 	std::multimap<std::uint64_t, QueueMemory> spare_queues_;
 	std::map<std::uint32_t, DriverSrq> srqs_;
+	unsigned log_events_ = 10;
 	std::uint64_t eq_address_ = 0;
 	std::uint32_t eq_consumer_ = 0;
 };
