@@ -230,7 +230,9 @@ void QueuePair::connect(tcp::Stack &stack, const tcp::Endpoint &remote, iwarp::B
 	const auto ord = static_cast<std::uint16_t>(config_.ord);
 	iwarp::StreamConfig config{.initiator = true, .ird = ird, .ord = ord};
 	config.start.revision = 2;
-	config.start.enhanced = iwarp::Enhanced{.ird = ird, .ord = ord};
+	// A Write of nothing goes first, so that the other may speak whenever it wants to.
+	config.start.enhanced =
+		iwarp::Enhanced{.ird = ird, .ord = ord, .peer_to_peer = true, .by_write = true};
 	config.start.private_data = std::move(private_data);
 	iwarp::Carrier &carrier = card_.connections.make(config, *this);
 	if (!carrier.connect(stack, remote)) {
@@ -260,6 +262,8 @@ void QueuePair::established(const iwarp::StartFrame &reply)
 	}
 	enter(QpState::rts);
 	report_connect(Status::ok, reply.private_data);
+	if (reply.enhanced && reply.enhanced->peer_to_peer)
+		carrier_->post({.opcode = iwarp::Opcode::Write, .id = kReady});
 	serve();
 }
 

@@ -76,6 +76,10 @@ public:
 	void serve();
 
 private:
+	// What the stream calls the message that says that this side is ready; no request of the
+	// host's.
+	static constexpr std::uint64_t kReady = UINT64_MAX;
+
 	// A request that the card has taken and not completed.
 	struct Outstanding {
 		SendWork work;

@@ -175,6 +175,8 @@ bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<s
 
 void QueuePair::completed(std::uint64_t id)
 {
+	if (id == kReady)
+		return;
 	outstanding(id).done = true;
 	retire();
 	if (connected())

@@ -18,7 +18,7 @@ constexpr std::size_t kLeastUlpdu = 64;
 } // namespace
 
 Carrier::Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over)
-    : loop_(loop), config_(config), owner_(&owner), tell_over_(std::move(over)),
+    : config_(config), owner_(&owner), tell_over_(std::move(over)),
       timer_(loop, [this] { time_is_over(); }), wakeup_(loop, [this] { run(); })
 {
 }

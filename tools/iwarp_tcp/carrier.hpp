@@ -90,7 +90,6 @@ private:
 	void run();
 	void time_is_over();
 
-	Loop &loop_;
 	StreamConfig config_;
 	Host *owner_;
 	const std::function<void()> tell_over_;

@@ -29,7 +29,7 @@ Stack::Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> 
 					   Arp{false, config_.mac, 0, *source, wanted}));
 	      },
 	      [this](Ip address) { unreachable(address); }),
-      burial_(loop, [this] { buried_.clear(); })
+      burial_(loop, [this] { buried_.clear(); }), own_wakeup_(loop, [this] { receive_own(); })
 {
 }
 
@@ -292,6 +292,12 @@ void Stack::send_packet(const Packet &packet)
 	const auto hop = next_hop(packet.destination);
 	if (!hop || packet.payload.size() + kIpHeader > config_.mtu)
 		return;
+	// To oneself: not within the sending of it, and not by the cable.
+	if (owns(packet.destination)) {
+		if (own_.size() < kMostOwn)
+			own_.push_back(encode({config_.mac, config_.mac, kTypeIp}, packet));
+		return own_wakeup_.signal();
+	}
 	Bytes frame = encode({0, config_.mac, kTypeIp}, packet);
 	neighbours_.reach(*hop, [this, frame = std::move(frame)](Mac mac) {
 		Bytes addressed = frame;
@@ -299,6 +305,16 @@ void Stack::send_packet(const Packet &packet)
 			addressed[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
 		send_(std::move(addressed));
 	});
+}
+
+// What they lead to has its turn after others.
+void Stack::receive_own()
+{
+	for (std::size_t left = own_.size(); left; --left) {
+		const Bytes frame = std::move(own_.front());
+		own_.pop_front();
+		receive(frame);
+	}
 }
 
 // Those that were never answered; others may have it back before their time is over.

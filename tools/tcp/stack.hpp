@@ -31,6 +31,8 @@ public:
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
+	// Frames to an own address that wait for the loop's next turn; what is beyond is lost.
+	static constexpr std::size_t kMostOwn = 256;
 
 	struct Config {
 		Mac mac;
@@ -91,6 +93,7 @@ private:
 	Connection::Setup setup_for(const Pair &pair);
 	void bury(const Pair &pair);
 	void unreachable(Ip neighbour);
+	void receive_own();
 
 	Loop &loop_;
 	const Config config_;
@@ -105,6 +108,8 @@ private:
 	// Over, and perhaps in one of their functions still.
 	std::vector<ConnectionPtr> buried_;
 	Wakeup burial_;
+	std::deque<Bytes> own_;
+	Wakeup own_wakeup_;
 };
 
 } // namespace weft::tcp

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Two cards, each with a tiny driver: connections, what they carry, and how they end.
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "ammasso/testing/two_cards.hpp"
+#include "ethernet/capture.hpp"
+#include "iwarp/testing/tshark.hpp"
 
 namespace weft::ammasso
 {
@@ -163,20 +168,51 @@ TEST_F(AmmassoConnections, SurviveLossReorderingAndDuplication)
 	exchange();
 }
 
-// The server speaks when the client has: what it posts before that waits.
+// What goes over the cable, with every check of each layer, is what tshark reads.
+TEST_F(AmmassoConnections, SpeakAsTsharkReads)
+{
+	if (!iwarp::testing::has_tshark())
+		GTEST_SKIP() << "tshark is missing";
+	const auto file = std::filesystem::temp_directory_path() /
+			  ("weft-ammasso-" + std::to_string(::getpid()) + ".pcapng");
+	const auto capture = std::make_shared<ethernet::Capture>(file, environment);
+	link.set_capture(capture);
+	establish(text(10, 8), text(10, 9));
+	exchange();
+	a.write(client.qp, 1, {client.piece(0, 10)}, server.stag + 1, server.memory);
+	expect_event(a, EventId::terminate_received, QpState::terminate);
+	pass(1s);
+	capture->flush();
+	const auto of = [&](const std::string &options) {
+		return iwarp::testing::tshark(file, options, true);
+	};
+	EXPECT_EQ(of(iwarp::testing::kWrongFrames), "");
+	const std::string all = of("-V");
+	const auto count = [&](const char *what) { return iwarp::testing::count(all, what); };
+	EXPECT_EQ(count("ID Req frame: 4d5041204944"), 1u);
+	EXPECT_EQ(count("ID Rep frame: 4d5041204944"), 1u);
+	EXPECT_EQ(count("OpCode: Write (0x0)"), (kSize + 1439) / 1440 + 2);
+	EXPECT_EQ(count("OpCode: Read Request (0x1)"), 1u);
+	EXPECT_EQ(count("OpCode: Read Response (0x2)"), (kSize + 1439) / 1440);
+	EXPECT_EQ(count("OpCode: Send (0x3)"), 4u);
+	EXPECT_EQ(count("OpCode: Terminate (0x7)"), 1u);
+	EXPECT_EQ(count("(Good CRC32)"), 2 * ((kSize + 1439) / 1440) + 8);
+	EXPECT_EQ(count("Bad CRC"), 0u);
+	if (!HasFailure())
+		std::filesystem::remove(file);
+}
+
+// The server may speak first: the card's own first message has told it that the client is ready.
 TEST_F(AmmassoConnections, CarryTheServersRequestsToo)
 {
 	establish();
 	a.receive(client.qp, 7, {client.piece(0, 100)});
 	std::ranges::copy(text(100), server.bytes(0, 100).begin());
 	b.send(server.qp, 8, {server.piece(0, 100)}, wire::work::signaled, WorkId::send_solicited);
-	pass(1s);
-	EXPECT_FALSE(b.poll(server.sq_cq));
-	b.receive(server.qp, 9, {});
-	a.send(client.qp, 10, {});
+	EXPECT_EQ(b.wait(server.sq_cq).context, 8u);
 	EXPECT_EQ(a.wait(client.rq_cq).bytes, 100u);
 	EXPECT_TRUE(std::ranges::equal(client.bytes(0, 100), text(100)));
-	EXPECT_EQ(b.wait(server.rq_cq).bytes, 0u);
+	EXPECT_FALSE(a.poll(client.sq_cq));
 }
 
 // Requests without a completion of their own are counted in the next one's.
@@ -231,6 +267,25 @@ TEST_F(AmmassoConnections, EndAtOnceByTheHostsWish)
 	EXPECT_FALSE(a.next_event());
 	EXPECT_EQ(a.destroy(MessageId::qp_destroy, client.qp.handle), Status::ok);
 	EXPECT_EQ(a.destroy(MessageId::qp_destroy, client.qp.handle), Status::invalid_qp);
+}
+
+// Both ends in one machine.
+TEST_F(AmmassoConnections, ReachTheirOwnAddress)
+{
+	auto other = a.create_qp(client.sq_cq, client.rq_cq);
+	a.listen(kPort);
+	a.connect(client.qp, kAddressA, kPort);
+	const auto request = a.wait_event();
+	ASSERT_EQ(Driver::id_of(request), EventId::connection_request);
+	ASSERT_EQ(a.accept(other, Driver::field(request, wire::connection_request::endpoint)),
+		  Status::ok);
+	ASSERT_EQ(Driver::result(a.wait_event()), Status::ok);
+	std::ranges::copy(text(kSize), client.bytes(0, kSize).begin());
+	a.write(client.qp, 1, {client.piece(0, kSize)}, client.stag, client.memory + (1 << 20));
+	a.receive(other, 2, {});
+	a.send(client.qp, 3, {});
+	EXPECT_EQ(a.wait(client.rq_cq).result, Status::ok);
+	EXPECT_TRUE(std::ranges::equal(client.bytes(1 << 20, kSize), text(kSize)));
 }
 
 // What the peer may not do is not done, and both are told what it was.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // What two streams say to each other, as tshark reads it.
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -14,6 +11,7 @@
 #include "base/environment.hpp"
 #include "ethernet/capture.hpp"
 #include "iwarp/testing/party.hpp"
+#include "iwarp/testing/tshark.hpp"
 
 namespace weft::iwarp
 {
@@ -89,18 +87,7 @@ protected:
 
 	std::string tshark(const std::string &options)
 	{
-		// The payload is of no protocol; to RPC over RDMA, four bytes may look like its
-		// own.
-		const std::string command =
-			"tshark -n --enable-heuristic iwarp_mpa_tcp --disable-protocol rpcordma -o tcp.check_checksum:FALSE -o ip.check_checksum:FALSE -r " +
-			file.string() + " " + options + " 2>/dev/null";
-		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"),
-								  ::pclose);
-		std::string output;
-		std::array<char, 4096> part;
-		while (const auto size = std::fread(part.data(), 1, part.size(), pipe.get()))
-			output.append(part.data(), size);
-		return output;
+		return testing::tshark(file, options, false);
 	}
 
 	const std::filesystem::path file = std::filesystem::temp_directory_path() /
@@ -111,7 +98,7 @@ protected:
 // finds nothing malformed.
 TEST_P(IwarpCapture, IsWhatTsharkReads)
 {
-	if (std::system("command -v tshark >/dev/null"))
+	if (!testing::has_tshark())
 		GTEST_SKIP() << "tshark is missing";
 	const bool markers = GetParam();
 	// With which an FPDU and its markers fit into a segment: tshark takes one for each.
@@ -150,17 +137,9 @@ TEST_P(IwarpCapture, IsWhatTsharkReads)
 			conversation.say(side, bytes);
 		capture.flush();
 	}
-	EXPECT_EQ(
-		tshark("-Y '_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length'"),
-		"");
+	EXPECT_EQ(tshark(testing::kWrongFrames), "");
 	const std::string all = tshark("-V");
-	const auto count = [&](const std::string &what) {
-		std::size_t found = 0;
-		for (std::size_t at = 0; (at = all.find(what, at)) != std::string::npos;
-		     at += what.size())
-			++found;
-		return found;
-	};
+	const auto count = [&](const std::string &what) { return testing::count(all, what); };
 	EXPECT_EQ(count("ID Req frame: 4d5041204944"), 1u) << all.substr(0, 4000);
 	EXPECT_EQ(count("ID Rep frame: 4d5041204944"), 1u);
 	EXPECT_EQ(count("OpCode: Send (0x3)"), 1u);

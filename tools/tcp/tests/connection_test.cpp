@@ -96,6 +96,25 @@ TEST_F(Tcp, CarriesBothWays)
 	exchange(1 << 20);
 }
 
+// A station's own address: not by the cable, and as to any other.
+TEST_F(Tcp, CarriesToItself)
+{
+	b.stack.listen({0, 80}, [this](const ConnectionPtr &connection) {
+		server.connection = connection;
+		connection->set_user(&server);
+	});
+	client.connection = b.stack.connect({b.address, 80}, client);
+	ASSERT_NE(client.connection, nullptr);
+	client.output = some_bytes(1 << 20, 1);
+	client.closes_when_sent = true;
+	ASSERT_TRUE(until([&] { return client.connections == 1; }));
+	const auto before = b.port.counters.xmit_frames;
+	client.send();
+	ASSERT_TRUE(until([&] { return client.end && server.end; }));
+	EXPECT_TRUE(server.input == client.output) << server.input.size();
+	EXPECT_EQ(b.port.counters.xmit_frames, before);
+}
+
 // What is not lost is not sent again: on a quiet link every segment goes once.
 TEST_F(Tcp, SendsNothingTwiceOnAQuietLink)
 {
