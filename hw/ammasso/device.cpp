@@ -34,11 +34,61 @@ kern::Result<> Device::start()
 	}
 	TRY(irq_.request(vectors_.irq(0), "weft_ammasso", true));
 	registers_.write32(wire::reg::idis, 0);
+	if (const auto opened = start_rnic(page); !opened) {
+		kern_dev_error(pci_.dev(), "the RNIC cannot be used (%d)\n", opened.error());
+		stop_rnic();
+	}
 	return {};
+}
+
+kern::Result<> Device::start_rnic(const kern::Mmio &page)
+{
+	/* How long a card may take for what it is asked. */
+	constexpr unsigned int patience_ms = 20000;
+	const u64 most = wire::receive_ring - wire::page_base;
+	const u64 bytes = page_.window_size < most ? page_.window_size : most;
+	const QueueLayout layout = TRY(read_queue_layout(page, bytes));
+	window_ = TRY(pci_.map_bar(4, wire::page_base, bytes));
+	rnic_ = TRY(kern::make<Rnic>(
+		kern::Gfp::kernel,
+		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
+	heard_.store_release(rnic_.get());
+	TRY(rnic_->start());
+	ib_ = TRY(IbDevice::create(*rnic_));
+	return {};
+}
+
+void Device::stop_rnic()
+{
+	if (ib_)
+		IbDevice::destroy(std::exchange(ib_, nullptr));
+	if (rnic_)
+		rnic_->stop();
+	heard_.store_release(nullptr);
+	irq_.synchronize();
+	rnic_.reset();
+	rnic_failed_.cancel();
+	window_ = {};
+}
+
+/* Without bus mastering it writes no memory; its registers can be read, and mean nothing. */
+void Device::cut_off()
+{
+	constexpr int command = 4;
+	constexpr u16 bus_master = 1 << 2;
+	if (const auto now = pci_.read_config16(command))
+		kern::ignore(pci_.write_config16(command, now.value() & ~bus_master));
+}
+
+void Device::tell_failure()
+{
+	if (ib_)
+		rdma::dispatch(IB_EVENT_DEVICE_FATAL, &ib_->ib, 0);
 }
 
 void Device::shutdown()
 {
+	stop_rnic();
 	if (registers_)
 		registers_.write32(wire::reg::idis, 1);
 	irq_.free();
@@ -58,7 +108,9 @@ void Device::shutdown()
 
 bool Device::interrupt()
 {
-	return ethernet_->interrupt();
+	Rnic *const rnic = heard_.load_acquire();
+	const bool rnics = rnic && rnic->interrupt();
+	return ethernet_->interrupt() || rnics;
 }
 
 } // namespace ammasso

@@ -4,12 +4,13 @@
 #include <kern/irq.hpp>
 #include <kern/pci.hpp>
 #include "ethernet.hpp"
+#include "ib_device.hpp"
 #include "register_page.hpp"
 
 namespace ammasso
 {
 
-class Device
+class Device final : public Machine
 {
 public:
 	/*
@@ -21,10 +22,18 @@ public:
 	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
 	void shutdown();
 
+	void cut_off() override;
+	void synchronize() override { irq_.synchronize(); }
+	void failed() override { rnic_failed_.queue(); }
+
 	explicit Device(kern::pci::Device pci) : pci_(pci) {}
 
 private:
 	kern::Result<> start();
+	/* The card is an Ethernet interface whatever its RNIC can do. */
+	kern::Result<> start_rnic(const kern::Mmio &page);
+	void stop_rnic();
+	void tell_failure();
 	bool interrupt();
 
 	/*
@@ -36,9 +45,14 @@ private:
 	kern::Mmio registers_;
 	RegisterPage page_{};
 	kern::Mmio rings_;
+	kern::Mmio window_;
 	kern::pci::InterruptVectors vectors_;
-	Ethernet *ethernet_ = nullptr; /* the stack's; null before it is there and after */
+	Ethernet *ethernet_ = nullptr;        /* the stack's; null before it is there and after */
+	kern::Atomic<Rnic *> heard_{nullptr}; /* by the interrupt */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
+	kern::Owned<Rnic> rnic_;
+	IbDevice *ib_ = nullptr;
+	kern::Work rnic_failed_{kern::method<&Device::tell_failure>, this};
 };
 
 } // namespace ammasso

@@ -19,7 +19,7 @@ name = "node2"
 model = "ammasso"
 ethernet = { network = "lan", delay = "1ms" }
 """
-MODULES = "insmod /share/weft_kern.ko; insmod /share/weft_ammasso.ko"
+MODULES = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_ammasso"))
 UP = "ip address add 10.2.0.{0}/24 dev eth0 && ip link set eth0 up"
 DRIVER = "/sys/bus/pci/drivers/weft_ammasso"
 
@@ -48,4 +48,4 @@ def ping_over_the_card(lab):
         node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
         assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
         for guest in (node1, node2):
-            guest.run("rmmod weft_ammasso weft_kern")
+            guest.run("rmmod weft_ammasso weft_core weft_kern")

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "rnic.hpp"
+
+#include <hw/ammasso/events.hpp>
+#include <kern/log.hpp>
+#include "qp.hpp"
+
+namespace ammasso
+{
+namespace
+{
+
+/* What this driver can use, whatever the card has. */
+constexpr u32 most_qps = 16384, most_depth = 4096, most_sges = 4, most_reads = 128,
+	      most_objects = 1 << 20;
+
+constexpr u32 cut(u32 said, u32 most)
+{
+	return said < most ? said : most;
+}
+
+} // namespace
+
+Rnic::Rnic(Parts parts)
+    : parts_(parts),
+      channel_({parts.dev, parts.window, parts.layout, parts.patience_ms, parts.machine})
+{
+}
+
+kern::Result<> Rnic::start()
+{
+	events_ = TRY(kern::WorkQueue::create("weft_ammasso", kern::WorkQueue::Kind::ordered));
+	words_ = TRY(kern::DmaPool::create("weft_ammasso_words", parts_.dev, 64, 64));
+	TRY(channel_.start());
+	Message open(wire::MessageId::rnic_open);
+	open.put_opaque(wire::rnic_open::user_context, u64{1});
+	open.put(wire::rnic_open::flags, wire::rnic_open::privileged);
+	TRY(channel_.call(open, wire::rnic_open::flags + sizeof(u32)));
+	handle_ = open.get_opaque<u32>(wire::rnic_open::reply_handle);
+	TRY(query());
+	qps_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
+	return {};
+}
+
+kern::Result<> Rnic::query()
+{
+	namespace at = wire::rnic_query;
+	Message message(wire::MessageId::rnic_query);
+	message.put_opaque(wire::rnic_handle, handle_);
+	TRY(channel_.call(message, wire::rnic_handle + sizeof(u32)));
+	limits_ = {
+		.firmware = u64{message.get<u32>(at::firmware_major)} << 32 |
+			    message.get<u32>(at::firmware_minor) << 16 |
+			    message.get<u32>(at::firmware_patch),
+		.vendor = message.get<u32>(at::vendor_id),
+		.part = message.get<u32>(at::part_number),
+		.hardware = message.get<u32>(at::hardware_version),
+		.qps = cut(message.get<u32>(at::max_qps), most_qps),
+		.qp_depth = cut(message.get<u32>(at::max_qp_depth), most_depth),
+		.cqs = cut(message.get<u32>(at::max_cqs), most_objects),
+		.cq_depth = cut(message.get<u32>(at::max_cq_depth), most_depth),
+		.mrs = cut(message.get<u32>(at::max_mrs), most_objects),
+		.page_list = message.get<u32>(at::max_page_list),
+		.pds = cut(message.get<u32>(at::max_pds), most_objects),
+		.sges = cut(message.get<u32>(at::max_send_sges), most_sges),
+		.ird = cut(message.get<u32>(at::max_qp_ird), most_reads),
+		.ord = cut(message.get<u32>(at::max_qp_ord), most_reads),
+	};
+	return {};
+}
+
+void Rnic::stop()
+{
+	if (handle_) {
+		Message message(wire::MessageId::rnic_close);
+		message.put_opaque(wire::rnic_handle, handle_);
+		kern::ignore(channel_.call(message, wire::rnic_handle + sizeof(u32)));
+	}
+	handle_ = 0;
+	channel_.stop();
+	events_work_.cancel();
+}
+
+kern::Result<> Rnic::set_address(wire::ConfigOption option, u32 address, u32 mask)
+{
+	namespace at = wire::rnic_setconfig;
+	Message message(wire::MessageId::rnic_setconfig);
+	message.put_opaque(wire::rnic_handle, handle_);
+	message.put(at::option, static_cast<u32>(option));
+	message.put_opaque(at::address, address);
+	message.put_opaque(at::mask, mask);
+	return channel_.call(message, at::mask + 2 * sizeof(u32));
+}
+
+/*
+ * The acknowledgement comes before the look, so that nothing that comes after it is overseen.
+ * Replies come first: that of an accept tells of a connection before an event tells of its end.
+ */
+bool Rnic::interrupt()
+{
+	const u32 status = parts_.registers->read32(wire::reg::disr);
+	if (!status)
+		return false;
+	parts_.registers->write32(wire::reg::disr, status);
+	channel_.drain_replies();
+	events_.queue(events_work_);
+	/* As many as there are queues, and some: more make another interrupt. */
+	for (u32 i = 0; i <= wire::most_queue_index; i++) {
+		const u32 index = parts_.registers->read32(wire::reg::host_hint);
+		if (index & wire::hint_none)
+			break;
+		hint(index);
+	}
+	return true;
+}
+
+void Rnic::hint(u32 index)
+{
+	if (index < wire::least_queue_index)
+		return;
+	if (Hearer *const queue = queues_.load(index))
+		queue->hint();
+}
+
+void Rnic::hear_events()
+{
+	Message event;
+	while (channel_.next_event(event))
+		hear(event);
+}
+
+void Rnic::hear(const Message &event)
+{
+	const auto id = static_cast<wire::EventId>(event.bytes()[wire::header::id]);
+	const auto type =
+		static_cast<wire::ResourceType>(event.get<u32>(wire::event::resource_type));
+	const auto context = event.get_opaque<u64>(wire::event::user_context);
+	const u32 number = static_cast<u32>(context);
+	if (id == wire::EventId::rnic_catastrophic)
+		return channel_.fail("says that it has failed");
+	if (type == wire::ResourceType::qp) {
+		const QpEntry *const entry = qp_entry(number);
+		if (Qp *const qp = entry ? kern::read_once(entry->qp) : nullptr;
+		    qp && entry->generation == context >> 32)
+			qp->hear(id, event);
+	} else if (Hearer *const other = hearers_.load(number)) {
+		other->hear(event);
+	}
+}
+
+} // namespace ammasso

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The RNIC: what it can do, and what there is on it.
+#pragma once
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+#include <rdma/driver.hpp>
+#include "channel.hpp"
+#include "register_page.hpp"
+
+namespace ammasso
+{
+
+class Cq;
+class Qp;
+
+/* What the card's words may be of, but for QPs. */
+class Hearer
+{
+public:
+	/* In a hard interrupt; of queues alone. */
+	virtual void hint() {}
+	/* The events' task. */
+	virtual void hear(const Message &event) = 0;
+
+protected:
+	~Hearer() = default;
+};
+
+/* As RNIC_QUERY has it, cut down to what this driver can use. */
+struct Limits {
+	u64 firmware;
+	u32 vendor, part, hardware;
+	u32 qps, qp_depth, cqs, cq_depth, mrs, page_list, pds;
+	u32 sges;
+	u32 ird, ord; /* of a QP */
+};
+
+/*
+ * Who a context names. The CQs are those that the QP completes to, as addresses to compare: a CQ's
+ * own lock is held while it is put in or taken out, so that who holds that lock may follow `qp`.
+ */
+struct QpEntry {
+	Qp *qp = nullptr;
+	u32 generation = 0;
+	const Cq *send_cq = nullptr, *recv_cq = nullptr;
+};
+
+class Rnic
+{
+public:
+	struct Parts {
+		device *dev;
+		const kern::Mmio *registers;
+		const kern::Mmio *window; /* of BAR 4, from the register page on */
+		const RegisterPage *page;
+		QueueLayout layout;
+		unsigned int patience_ms;
+		Machine *machine;
+	};
+
+	explicit Rnic(Parts parts);
+	~Rnic() { stop(); }
+	/*
+	 * Opens it; interrupts are handed on already. Errors: those of requests; ENOMEM. May sleep.
+	 */
+	kern::Result<> start();
+	/* Closes it. Everything on it has gone; interrupts are still handed on. May sleep. */
+	void stop();
+
+	/* True if it was its interrupt. Hard interrupt. */
+	bool interrupt();
+	/* The card has something to say of a queue, of this index. Hard interrupt. */
+	void hint(u32 index);
+	/* Returns when what the card has said by now has been heard. May sleep. */
+	void flush_events() { events_work_.flush(); }
+
+	device *dma_device() const { return parts_.dev; }
+	const kern::Mmio &window() const { return *parts_.window; }
+	Channel &channel() { return channel_; }
+	Machine &machine() { return *parts_.machine; }
+	const Limits &limits() const { return limits_; }
+	const u8 (&address() const)[6] { return parts_.page->rdma_address; }
+	/* For requests. */
+	u32 handle() const { return handle_; }
+	/* Words of 16 bits, each with a cache line for itself. */
+	kern::DmaPool &words() { return words_; }
+	kern::IdAllocator &pds() { return pds_; }
+	void ring(u32 index, u16 count) const
+	{
+		parts_.registers->write32(wire::reg::adapter_hint,
+					  index << wire_index_shift | count);
+	}
+
+	/* Tells the card of an address of its own, or takes it away. In the network's order. */
+	kern::Result<> set_address(wire::ConfigOption option, u32 address, u32 mask);
+
+	/* A number for contexts, never 0. */
+	u32 next_generation() { return generation_.fetch_add(1) | 1u << 31; }
+	static constexpr u64 context_of(u32 number, u32 generation)
+	{
+		return u64{generation} << 32 | number;
+	}
+	/* nullptr: there is none of this number. */
+	QpEntry *qp_entry(u32 number) { return number < qps_.size() ? &qps_[number] : nullptr; }
+	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
+	/* CQs and listeners by numbers of ours, and queues by the card's. */
+	kern::XArray<Hearer> &hearers() { return hearers_; }
+	kern::XArray<Hearer> &queues() { return queues_; }
+
+private:
+	static constexpr unsigned int wire_index_shift = 16;
+
+	kern::Result<> query();
+	void hear_events();
+	void hear(const Message &event);
+
+	const Parts parts_;
+	Channel channel_;
+	u32 handle_ = 0;
+	Limits limits_{};
+	kern::DmaPool words_;
+	kern::IdAllocator pds_, qp_numbers_;
+	kern::Atomic<u32> generation_{1};
+	kern::OwnedArray<QpEntry> qps_;
+	kern::XArray<Hearer> hearers_, queues_;
+	kern::WorkQueue events_;
+	kern::Work events_work_{kern::method<&Rnic::hear_events>, this};
+};
+
+} // namespace ammasso
