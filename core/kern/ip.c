@@ -62,6 +62,9 @@ static void describe(const struct net_device *dev, struct kern_ip_interface *int
 		memcpy(interface->address, dev->dev_addr, KERN_LINK_ADDRESS_SIZE);
 		memcpy(interface->broadcast, dev->broadcast, KERN_LINK_ADDRESS_SIZE);
 	}
+	interface->ethernet = dev->type == ARPHRD_ETHER && dev->addr_len == ETH_ALEN;
+	if (interface->ethernet)
+		memcpy(interface->address, dev->dev_addr, ETH_ALEN);
 }
 
 static bool owns(struct net_device *dev, const struct kern_ip_address *address)

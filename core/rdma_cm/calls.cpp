@@ -65,7 +65,8 @@ kern::Result<> Id::accept(const rdma_conn_param *param)
 			TRY(find_qkey(param ? param->qkey : 0));
 		} else if (qp) {
 			TRY(modify_qp(IB_QPS_RTR, param));
-			TRY(modify_qp(IB_QPS_RTS, param));
+			if (!connection_->leads_qp())
+				TRY(modify_qp(IB_QPS_RTS, param));
 		}
 		return connection_->accept(param);
 	}();
@@ -98,7 +99,9 @@ kern::Result<> Id::disconnect()
 {
 	if (!connection())
 		return kern::Error{-EINVAL};
-	fail_qp();
+	/* In the order in which it was posted what there is to send goes out first. */
+	if (!connection()->leads_qp())
+		fail_qp();
 	return connection()->disconnect();
 }
 
@@ -167,17 +170,12 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
 		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)
 			attr.min_rnr_timer = min_rnr_timer_;
 	} else {
-		mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
-		attr.port_num = port_num;
-		TRY_ERRNO(ib_find_cached_pkey(device, port_num, route.addr.pkey, &attr.pkey_index));
+		TRY(World::get().transport_of(*device).idle_attributes(*this, attr, mask));
 		if (qp_type == IB_QPT_UD) {
 			if (!qkey_)
 				TRY(find_qkey());
 			attr.qkey = qkey_;
 			mask |= IB_QP_QKEY;
-		} else {
-			attr.qp_access_flags = 0;
-			mask |= IB_QP_ACCESS_FLAGS;
 		}
 	}
 	if (attr.qp_state == IB_QPS_RTR)

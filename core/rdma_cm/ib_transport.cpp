@@ -397,4 +397,17 @@ kern::Result<kern::Owned<Listening>> IbTransport::listen(ib_device &device, Serv
 	return IbListening::create(device, service);
 }
 
+kern::Result<> IbTransport::idle_attributes(const Id &id, ib_qp_attr &attr, int &mask)
+{
+	mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
+	attr.port_num = id.port_num;
+	TRY_ERRNO(
+		ib_find_cached_pkey(id.device, id.port_num, id.route.addr.pkey, &attr.pkey_index));
+	if (id.qp_type != IB_QPT_UD) {
+		attr.qp_access_flags = 0;
+		mask |= IB_QP_ACCESS_FLAGS;
+	}
+	return {};
+}
+
 } // namespace rdma_cm

@@ -188,6 +188,9 @@ void Id::hear(const Word &word)
 						     : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = connected.error();
 		}
+		/* If it has ended meanwhile, that is the next word. */
+		if (word.event == Event::established && qp && connection_->leads_qp())
+			(void)modify_qp(IB_QPS_RTS);
 		if (word.event == Event::failed)
 			fail_qp();
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The module: the world of the kernel's addresses and InfiniBand's connections. */
+/* The module: the world of the kernel's addresses, and of what connects. */
 #include "ib_transport.hpp"
+#include "iw_transport.hpp"
 #include "kernel_resolver.hpp"
 #include "world.hpp"
 
@@ -10,13 +11,14 @@ namespace
 {
 
 constinit kern::Static<KernelResolver> resolver;
-constinit IbTransport transport;
+constinit IbTransport infiniband;
+constinit IwTransport iwarp;
 
 kern::Result<> start()
 {
 	resolver.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		TRY(World::start(*resolver, transport));
+		TRY(World::start(*resolver, infiniband, iwarp));
 		const auto watching = resolver->start();
 		if (!watching.ok())
 			World::stop();

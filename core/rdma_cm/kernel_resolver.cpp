@@ -21,10 +21,15 @@ ib_gid gid_of(const u8 *link_address)
 
 kern::Result<Interface> read(const kern_ip_interface &native)
 {
-	if (!native.infiniband)
-		return kern::Error{-ENODEV};
 	Interface interface;
 	interface.index = native.index;
+	if (native.ethernet) {
+		interface.ethernet = true;
+		__builtin_memcpy(interface.gid.raw, native.address, 6);
+		return interface;
+	}
+	if (!native.infiniband)
+		return kern::Error{-ENODEV};
 	interface.gid = gid_of(native.address);
 	interface.broadcast = gid_of(native.broadcast);
 	interface.pkey =
@@ -68,6 +73,8 @@ kern::Result<Interface> KernelResolver::route(const Address &to, Address &source
 
 kern::Result<ib_gid> KernelResolver::neighbour(const Address &to, const Interface &interface)
 {
+	if (interface.ethernet)
+		return interface.gid;
 	const kern_ip_address ip = to_ip(to);
 	kern_ip_interface by{};
 	u8 link_address[KERN_LINK_ADDRESS_SIZE];

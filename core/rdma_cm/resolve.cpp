@@ -114,6 +114,9 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	/* Bound to one interface, and the way leads by another. */
 	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
+	/* One that has no RNIC beside it is an interface like any other. */
+	if (way.ethernet && !world.has(way.gid))
+		return kern::Error{-ENODEV};
 	auto neighbour = world.resolver().neighbour(destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
@@ -197,6 +200,14 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	TRY(permit(Event::resolve_route));
 	if (timeout_ms == 0)
 		return kern::Error{-EINVAL};
+	if (!World::get().transport_of(*device).has_paths()) {
+		found_path_ = TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
+		found_path_->sgid = route.addr.sgid;
+		found_path_->dgid = route.addr.dgid;
+		change(Event::resolve_route);
+		post(resolved_, Event::route_found, 0);
+		return {};
+	}
 	sa_path_rec wanted{};
 	wanted.sgid = route.addr.sgid;
 	wanted.dgid = route.addr.dgid;

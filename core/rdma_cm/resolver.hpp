@@ -10,9 +10,13 @@
 namespace rdma_cm
 {
 
-/* What an interface of InfiniBand's says of the port that it is on (RFC 4391, 4. and 9.1.1). */
+/*
+ * What an interface of InfiniBand's says of the port that it is on (RFC 4391, 4. and 9.1.1). One of
+ * Ethernet's has its address at the beginning of its GID, as an RNIC has, and nothing else.
+ */
 struct Interface {
 	u32 index = 0;
+	bool ethernet = false;
 	ib_gid gid{};
 	u16 pkey = 0;
 	ib_gid broadcast{};
@@ -23,8 +27,8 @@ class Resolver
 {
 public:
 	/*
-	 * The interface that has the address. Errors: EADDRNOTAVAIL; ENODEV if it is not
-	 * InfiniBand's.
+	 * The interface that has the address. Errors: EADDRNOTAVAIL; ENODEV if it is neither
+	 * InfiniBand's nor Ethernet's.
 	 */
 	virtual kern::Result<Interface> owner(const Address &address) = 0;
 	/*
@@ -34,7 +38,7 @@ public:
 	virtual kern::Result<Interface> route(const Address &to, Address &source) = 0;
 	/*
 	 * Errors: EAGAIN, if it is being asked for: retry_resolutions() is called when the answer
-	 * may be there.
+	 * may be there. On Ethernet the RNIC asks for it itself, and the answer is the interface.
 	 */
 	virtual kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) = 0;
 	/* The interface that a request came to. Errors: ENODEV, EHOSTUNREACH. */

@@ -51,29 +51,34 @@ Id *Service::find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type
 	return nullptr;
 }
 
+/* As the header of A11.4.3 says; without one they are GIDs. */
+kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
+{
+	Ends ends = TRY(read_header(private_data, service.space, service.port));
+	if (ends.local.family == 0) {
+		ends.local = ends.peer = any_of(RDMA_AF_IB);
+		ends.local.ib.addr = sgid;
+		ends.local.ib.pkey = ends.peer.ib.pkey = pkey;
+		if (path)
+			ends.peer.ib.addr = path->dgid;
+		set_port(ends.local, service.space, service.port);
+		return ends;
+	}
+	for (const Address *end : {&ends.local, &ends.peer})
+		if (is_any(*end) || is_loopback(*end) || is_group_or_broadcast(*end))
+			return kern::Error{-EHOSTUNREACH};
+	interface = TRY(resolver.incoming(sgid, pkey, ends.local, ends.peer));
+	if (is_link_local(ends.local))
+		ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;
+	return ends;
+}
+
 int take_request(Service &service, Request &request)
 {
 	World &world = World::get();
 	const auto taken = [&]() -> kern::Result<> {
-		Ends ends = TRY(read_header(request.private_data, service.space, service.port));
 		Interface interface;
-		if (ends.local.family == 0) {
-			ends.local = ends.peer = any_of(RDMA_AF_IB);
-			ends.local.ib.addr = request.sgid;
-			ends.local.ib.pkey = ends.peer.ib.pkey = request.pkey;
-			if (request.path)
-				ends.peer.ib.addr = request.path->dgid;
-			set_port(ends.local, service.space, service.port);
-		} else {
-			for (const Address *end : {&ends.local, &ends.peer})
-				if (is_any(*end) || is_loopback(*end) ||
-				    is_group_or_broadcast(*end))
-					return kern::Error{-EHOSTUNREACH};
-			interface = TRY(world.resolver().incoming(request.sgid, request.pkey,
-								  ends.local, ends.peer));
-			if (is_link_local(ends.local))
-				ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;
-		}
+		const Ends ends = TRY(request.arrive(service, world.resolver(), interface));
 		const auto listener = world.find_listener(service, ends, interface.index,
 							  *request.device, request.qp_type);
 		if (!listener)

@@ -65,6 +65,12 @@ public:
 	virtual void kept() = 0;
 	/* Nobody has it: the new id's end of the connection is the manager's again. */
 	virtual void given_back() = 0;
+	/*
+	 * Both ends' addresses, and the interface that it came to, if they are addresses of IP: by
+	 * the private data, where InfiniBand has them. Errors: EHOSTUNREACH, ENODEV, EINVAL.
+	 */
+	virtual kern::Result<Ends> arrive(const Service &service, Resolver &resolver,
+					  Interface &interface);
 
 	ib_device *device = nullptr;
 	u32 port_num = 0;

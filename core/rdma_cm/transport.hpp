@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * What makes the connections of a device's ids: InfiniBand's communication manager
- * (ib_transport.cpp). Another kind of device, which makes its connections itself, is another
- * Transport; nothing else here knows of ib_cm.h's functions.
+ * (ib_transport.cpp), or a device that connects by TCP itself (iw_transport.cpp). Nothing else here
+ * knows of ib_cm.h's and iw_cm.h's functions.
  */
 #pragma once
 
@@ -42,6 +42,12 @@ public:
 	virtual kern::Result<> disconnect() = 0;
 	virtual kern::Result<> notify(ib_event_type event) = 0;
 	virtual kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) = 0;
+	/*
+	 * Whether a QP gets to RTS by the connection, and out of it, so that the id only follows;
+	 * of others the id takes it there before it connects, and into the error state when it
+	 * ends.
+	 */
+	virtual bool leads_qp() const { return false; }
 };
 
 /*
@@ -67,6 +73,12 @@ public:
 	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
 	virtual kern::Result<kern::Owned<Listening>> listen(ib_device &device,
 							    Service &service) = 0;
+	/* What a QP is taken to INIT with when there is no connection yet. */
+	virtual kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) = 0;
+	/* Whether a route is a path that the subnet administration is asked for. */
+	virtual bool has_paths() const = 0;
+	/* Whether it has ports of that space to listen to. */
+	virtual bool serves(rdma_ucm_port_space space) const = 0;
 
 protected:
 	~Transport() = default;

@@ -36,6 +36,9 @@ constexpr ib_resource_source shown_ids = {.count = count_ids, .next = next_id};
 constinit ib_client client = {
 	.name = "rdma_cm", .add = add_device, .remove = remove_device, .registry = nullptr};
 
+/* Of a port that some manager connects. */
+constexpr u32 connects = RDMA_CORE_CAP_IB_CM | RDMA_CORE_CAP_IW_CM;
+
 std::size_t index_of(rdma_ucm_port_space space)
 {
 	switch (space) {
@@ -57,9 +60,9 @@ World &World::get()
 	return *world;
 }
 
-kern::Result<> World::start(Resolver &resolver, Transport &transport)
+kern::Result<> World::start(Resolver &resolver, Transport &infiniband, Transport &iwarp)
 {
-	World &made = world.construct(resolver, transport);
+	World &made = world.construct(resolver, infiniband, iwarp);
 	const auto begun = made.open();
 	if (!begun.ok())
 		world.destruct();
@@ -178,36 +181,62 @@ kern::Result<> World::attach_locked(Id &id, Device &device, u32 port_num)
 	return {};
 }
 
+/* The first that can do one of `caps`. */
 template<class Suits>
-kern::Result<> World::attach_port(Id &id, u16 pkey, Suits suits)
+Device *World::find_port(u32 caps, u16 pkey, u32 &port, Suits suits)
 {
-	const auto has_pkey = [&](ib_device &ib, u32 port) {
+	const auto has_pkey = [&](ib_device &ib) {
 		u16 index;
 		return pkey == 0 || ib_find_cached_pkey(&ib, port, pkey, &index) == 0;
 	};
+	for (Device &device : devices_)
+		for (port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib());
+		     port++)
+			if (rdma_port_has(&device.ib(), port, caps) && suits(device.ib(), port) &&
+			    has_pkey(device.ib()))
+				return &device;
+	return nullptr;
+}
+
+template<class Suits>
+kern::Result<> World::attach_port(Id &id, u32 caps, u16 pkey, Suits suits)
+{
+	u32 port;
 	kern::Guard guard(lock_);
-	for (Device &device : devices_) {
-		for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib());
-		     port++) {
-			if (!rdma_cap_ib_cm(&device.ib(), port) || !suits(device.ib(), port) ||
-			    !has_pkey(device.ib(), port))
-				continue;
-			if (pkey == 0)
-				TRY_ERRNO(ib_get_cached_pkey(&device.ib(), port, 0, &pkey));
-			TRY(attach_locked(id, device, port));
-			id.route.addr.pkey = pkey;
-			return {};
-		}
-	}
-	return kern::Error{-ENODEV};
+	Device *const device = find_port(caps, pkey, port, suits);
+	if (!device)
+		return kern::Error{-ENODEV};
+	if (pkey == 0 && device->ib().port_immutable[port].pkey_tbl_len > 0)
+		TRY_ERRNO(ib_get_cached_pkey(&device->ib(), port, 0, &pkey));
+	TRY(attach_locked(id, *device, port));
+	id.route.addr.pkey = pkey;
+	return {};
+}
+
+namespace
+{
+
+/* Whether a port has a GID. */
+auto owner_of(const ib_gid &gid)
+{
+	return [&gid](ib_device &ib, u32 port) {
+		u16 index;
+		return ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0;
+	};
+}
+
+} // namespace
+
+bool World::has(const ib_gid &gid)
+{
+	u32 port;
+	kern::Guard guard(lock_);
+	return find_port(connects, 0, port, owner_of(gid)) != nullptr;
 }
 
 kern::Result<> World::attach(Id &id, const ib_gid &gid, u16 pkey)
 {
-	TRY(attach_port(id, pkey, [&](ib_device &ib, u32 port) {
-		u16 index;
-		return ib_find_cached_gid_by_port(&ib, &gid, port, &index) == 0;
-	}));
+	TRY(attach_port(id, connects, pkey, owner_of(gid)));
 	id.route.addr.sgid = gid;
 	return {};
 }
@@ -218,14 +247,14 @@ kern::Result<> World::attach_any(Id &id, u16 pkey)
 		ib_port_state state;
 		return ib_get_cached_port_state(&ib, port, &state) == 0 && state == IB_PORT_ACTIVE;
 	};
-	if (attach_port(id, pkey, is_active).ok())
+	if (attach_port(id, RDMA_CORE_CAP_IB_CM, pkey, is_active).ok())
 		return {};
-	return attach_port(id, pkey, [](ib_device &, u32) { return true; });
+	return attach_port(id, RDMA_CORE_CAP_IB_CM, pkey, [](ib_device &, u32) { return true; });
 }
 
 kern::Result<> World::attach_towards(Id &id, const ib_gid &gid, u16 pkey)
 {
-	return attach_port(id, pkey, [&](ib_device &ib, u32 port) {
+	return attach_port(id, RDMA_CORE_CAP_IB_CM, pkey, [&](ib_device &ib, u32 port) {
 		ib_port_state state;
 		ib_gid own;
 		u16 index;
@@ -357,13 +386,14 @@ kern::Result<> World::bind(Id &id)
 
 kern::Result<> World::listen_on(Device &device, Service &service)
 {
-	bool serves = false;
+	Transport &transport = transport_of(device.ib());
+	bool connecting = false;
 	for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
-		serves = serves || rdma_cap_ib_cm(&device.ib(), port);
-	if (!serves)
+		connecting = connecting || rdma_port_has(&device.ib(), port, connects);
+	if (!connecting || !transport.serves(service.space))
 		return {};
 	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
-	listener->listening = TRY(transport_of(device.ib()).listen(device.ib(), service));
+	listener->listening = TRY(transport.listen(device.ib(), service));
 	service.listeners.push_back(*listener.release());
 	return {};
 }

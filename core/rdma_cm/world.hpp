@@ -48,13 +48,16 @@ class World
 {
 public:
 	/* Errors: ENOMEM. Context: process, as of all of it. */
-	static kern::Result<> start(Resolver &resolver, Transport &transport);
+	static kern::Result<> start(Resolver &resolver, Transport &infiniband, Transport &iwarp);
 	/* There are no ids. */
 	static void stop();
 	static World &get();
 
 	Resolver &resolver() const { return resolver_; }
-	Transport &transport_of(ib_device &) const { return transport_; }
+	Transport &transport_of(const ib_device &device) const
+	{
+		return device.node_type == RDMA_NODE_RNIC ? iwarp_ : infiniband_;
+	}
 	ib_sa_client &sa() { return sa_; }
 	kern::WorkQueue &queue() { return queue_; }
 
@@ -69,6 +72,8 @@ public:
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
 	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
 	kern::Result<> attach_any(Id &id, u16 pkey);
+	/* Whether attach() would find one. */
+	bool has(const ib_gid &gid);
 	/* To a port of the same subnet as that GID, or which has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
 	/* That of an id which a peer has begun. */
@@ -121,7 +126,8 @@ public:
 	void reap(Id &id);
 
 private:
-	World(Resolver &resolver, Transport &transport) : resolver_(resolver), transport_(transport)
+	World(Resolver &resolver, Transport &infiniband, Transport &iwarp)
+	    : resolver_(resolver), infiniband_(infiniband), iwarp_(iwarp)
 	{
 	}
 	~World() = default;
@@ -133,7 +139,9 @@ private:
 	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
 	template<class Suits>
-	kern::Result<> attach_port(Id &id, u16 pkey, Suits suits);
+	Device *find_port(u32 caps, u16 pkey, u32 &port, Suits suits) REQUIRES(lock_);
+	template<class Suits>
+	kern::Result<> attach_port(Id &id, u32 caps, u16 pkey, Suits suits);
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
 	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
 	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
@@ -147,7 +155,7 @@ private:
 	void reap_all();
 
 	Resolver &resolver_;
-	Transport &transport_;
+	Transport &infiniband_, &iwarp_;
 	ib_sa_client sa_{};
 	kern::WorkQueue queue_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm.world")};

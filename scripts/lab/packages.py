@@ -175,7 +175,7 @@ def install_on_next():
         _install(deb, NEXT_SUITE)
 
 
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_ucm", "weft_netlink", "weft_connectx",
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_ucm", "weft_netlink", "weft_connectx",
            "weft_ipoib")
 USED_IN_MACHINES = f"""
 set -e

@@ -7,6 +7,7 @@
 #include <kern/lock.hpp>
 #include "../../mgmt/tests/sa_fixture.hpp"
 #include "../ib_transport.hpp"
+#include "../iw_transport.hpp"
 #include "../world.hpp"
 
 namespace rdma_cm_fixture
@@ -81,7 +82,7 @@ private:
 class Ground
 {
 public:
-	Ground() : ok_(rdma_cm::World::start(addresses, transport_).ok()) {}
+	Ground() : ok_(rdma_cm::World::start(addresses, transport_, iwarp_).ok()) {}
 	~Ground()
 	{
 		if (ok_)
@@ -95,6 +96,7 @@ public:
 
 private:
 	rdma_cm::IbTransport transport_;
+	rdma_cm::IwTransport iwarp_;
 	bool ok_;
 };
 

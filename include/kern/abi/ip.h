@@ -23,6 +23,7 @@ struct kern_ip_interface {
 	u32 index;
 	bool up;
 	bool infiniband;
+	bool ethernet; /* its address has six bytes */
 	u8 address[KERN_LINK_ADDRESS_SIZE];
 	u8 broadcast[KERN_LINK_ADDRESS_SIZE];
 };
@@ -68,5 +69,21 @@ struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context),
 				      void (*interface)(void *context), void *context);
 /* When this has returned, they are not called any more. */
 void kern_ip_unwatch(struct kern_ip_watcher *watcher);
+
+struct net_device;
+struct kern_ip_address_watcher;
+
+/*
+ * `changed` is told of each IPv4 address that an interface gets or loses, in the network's order,
+ * with the rtnl lock held; it may sleep. NULL without memory. The second may be called with it,
+ * too.
+ */
+struct kern_ip_address_watcher *kern_ip_watch_addresses(const struct net_device *dev,
+							void (*changed)(void *context, u32 address,
+									u32 mask, bool added),
+							void *context);
+void kern_ip_unwatch_addresses(struct kern_ip_address_watcher *watcher);
+/* Tells of all that the interface has, as if they came or went. With the rtnl lock held. */
+void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added);
 
 KERN_C_END

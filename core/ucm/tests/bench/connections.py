@@ -10,7 +10,7 @@ import subprocess
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_ucm")
 DEBIANS = ("mlx4_ib", "ib_uverbs", "ib_ipoib", "rdma_ucm")
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 ROUNDS = 3

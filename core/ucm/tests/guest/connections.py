@@ -9,7 +9,7 @@ from lab.testing import test
 
 from connecting import ALL, FEW, LISTENS, hear
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_connectx", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_ucm")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from lab.testing import test
 
 from programs import load, served, unload
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_rdma_cm", "weft_ucm")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_ucm")
 NAMES = ("ours1", "ours2", "debian")
 TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
 # Who serves and who asks, by number.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The calls of rdma/iw_cm.h. */
+#include "manager.hpp"
+
+using iw_cm::Id;
+using iw_cm::Manager;
+
+extern "C" {
+
+int iw_cm_add_device(ib_device *device, const iw_cm_ops *ops)
+{
+	return Manager::get().add(device, ops).error();
+}
+
+void iw_cm_remove_device(ib_device *device)
+{
+	Manager::get().remove(device);
+}
+
+iw_cm_id *iw_create_cm_id(ib_device *device, iw_cm_handler cm_handler, void *context)
+{
+	KERN_MIGHT_SLEEP();
+	auto created = Id::create(device, cm_handler, context);
+	return created.ok() ? created.take().release() : rdma::err_ptr<iw_cm_id>(created.error());
+}
+
+void iw_destroy_cm_id(iw_cm_id *id)
+{
+	KERN_MIGHT_SLEEP();
+	Id::of(id).end();
+}
+
+int iw_cm_listen(iw_cm_id *id, unsigned int backlog)
+{
+	KERN_MIGHT_SLEEP();
+	return Id::of(id).listen(backlog).error();
+}
+
+void iw_cm_stop_listening(iw_cm_id *id)
+{
+	KERN_MIGHT_SLEEP();
+	Id::of(id).stop_listening();
+}
+
+int iw_cm_connect(iw_cm_id *id, const iw_cm_param *param)
+{
+	KERN_MIGHT_SLEEP();
+	return Id::of(id).connect(*param).error();
+}
+
+int iw_cm_accept(iw_cm_id *id, const iw_cm_param *param)
+{
+	KERN_MIGHT_SLEEP();
+	return Id::of(id).accept(*param).error();
+}
+
+int iw_cm_reject(iw_cm_id *id, const void *private_data, u8 private_data_len)
+{
+	KERN_MIGHT_SLEEP();
+	return Id::of(id).reject(private_data, private_data_len).error();
+}
+
+int iw_cm_disconnect(iw_cm_id *id, bool abrupt)
+{
+	KERN_MIGHT_SLEEP();
+	return Id::of(id).disconnect(abrupt).error();
+}
+
+ib_qp *iw_cm_get_qp(ib_device *device, u32 number)
+{
+	KERN_MIGHT_SLEEP();
+	const iw_cm_ops *const ops = Manager::get().find(device);
+	return ops ? ops->get_qp(device, number) : nullptr;
+}
+
+} // extern "C"

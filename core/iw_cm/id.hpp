@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * One id: its state, and what its handler has not been told of.
+ *
+ * The consumer has one reference, which the end of the id takes. The driver is done with the id
+ * when what it has promised is told: the end waits for that. A listener outlives the requests that
+ * its handler has not been told of.
+ */
+#pragma once
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <kern/wait_queue.hpp>
+#include <kern/work.hpp>
+#include <rdma/iw_cm.h>
+
+#include "states.hpp"
+
+namespace iw_cm
+{
+
+class Id : public iw_cm_id, public kern::RefCounted<Id>
+{
+public:
+	/* Errors: ENODEV, ENOMEM. */
+	static kern::Result<kern::Ref<Id>> create(ib_device *device, iw_cm_handler handler,
+						  void *context);
+	static Id &of(iw_cm_id *id) { return *static_cast<Id *>(id); }
+	~Id();
+
+	/* See rdma/iw_cm.h for each. */
+	kern::Result<> listen(unsigned int backlog);
+	void stop_listening();
+	kern::Result<> connect(const iw_cm_param &param);
+	kern::Result<> accept(const iw_cm_param &param);
+	kern::Result<> reject(const void *data, u8 length);
+	kern::Result<> disconnect(bool abrupt);
+	/* Ends it, and takes the consumer's reference; not from its own work. */
+	void end();
+
+	kern::ListNode reap_node;
+
+private:
+	/* What is told: a reply or an establishment, and a close. */
+	struct Notice {
+		iw_cm_event_type event;
+		int status;
+	};
+	static constexpr u32 most_notices = 3;
+
+	Id(ib_device *device, const iw_cm_ops &ops, iw_cm_handler handler, void *context);
+
+	static int hear(iw_cm_id *id, const iw_cm_event *event);
+	int hear_request(const iw_cm_event &event);
+	int hear_word(const iw_cm_event &event, Event word);
+	bool take(Event event) REQUIRES(lock_);
+	kern::Result<> begin(Event event);
+	void post(iw_cm_event_type type, int status) REQUIRES(lock_);
+	void run();
+	bool next(iw_cm_event &event);
+	void tell_request();
+	void remember(const iw_cm_event &event);
+	/* Has the driver let go, by the way that the state asks for. */
+	void let_go(State from);
+
+	const iw_cm_ops &ops_;
+	kern::SpinLock lock_{KERN_LOCK_CLASS("iw_cm.id")};
+	State state_ GUARDED_BY(lock_) = State::idle;
+	Notice notices_[most_notices] GUARDED_BY(lock_) = {};
+	u32 posted_ GUARDED_BY(lock_) = 0, told_ GUARDED_BY(lock_) = 0;
+	bool promised_ GUARDED_BY(lock_) = false; /* the driver has something to tell yet */
+	/* Of a listener: requests that wait to be told of, and how many may. */
+	u32 untold_ GUARDED_BY(lock_) = 0, backlog_ = 0;
+	kern::WaitQueue changed_{KERN_LOCK_CLASS("iw_cm.changed")};
+	/* Of a request that was not told of: who is to be told. */
+	kern::Ref<Id> listener_;
+	u8 data_[IW_CM_PRIVATE_DATA_SIZE];
+	u8 data_length_ = 0;
+	kern::Work work_{kern::method<&Id::run>, this};
+};
+
+} // namespace iw_cm

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What all ids share: how devices connect, and where handlers run.
+#pragma once
+
+#include "id.hpp"
+
+namespace iw_cm
+{
+
+class Manager
+{
+public:
+	/* Errors: ENOMEM. */
+	static kern::Result<> start();
+	/* There are no ids, nor devices. */
+	static void stop();
+	static Manager &get();
+
+	kern::Result<> add(ib_device *device, const iw_cm_ops *ops);
+	void remove(ib_device *device);
+	/* nullptr: none. */
+	const iw_cm_ops *find(const ib_device *device);
+	kern::WorkQueue &queue() { return queue_; }
+	/* Ends an id that its handler has given back: its own work cannot. */
+	void reap(Id &id);
+
+	Manager() = default;
+
+private:
+	struct Provider {
+		ib_device *device;
+		const iw_cm_ops *ops;
+		kern::ListNode node;
+	};
+
+	void reap_all();
+
+	kern::WorkQueue queue_;
+	kern::Mutex lock_{KERN_LOCK_CLASS("iw_cm.manager")};
+	kern::List<Provider, &Provider::node> providers_ GUARDED_BY(lock_);
+	kern::List<Id, &Id::reap_node> ended_ GUARDED_BY(lock_);
+	kern::Work reap_work_{kern::method<&Manager::reap_all>, this};
+};
+
+} // namespace iw_cm

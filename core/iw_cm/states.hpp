@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The one table of an id's states: what each call of the consumer's and each word of the driver's
+ * leads to.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace iw_cm
+{
+
+enum class State : std::uint8_t {
+	idle,
+	listening,
+	connecting,
+	requested,
+	accepting,
+	established,
+	closing, /* in order */
+	closed,
+	destroying,
+};
+inline constexpr std::size_t state_count = 9;
+
+enum class Event : std::uint8_t {
+	/* Calls. */
+	listen,
+	stop,
+	connect,
+	accept,
+	reject,
+	disconnect,
+	destroy,
+	/* The driver could not do what it was asked; it says nothing then. */
+	not_done,
+	/* The driver's words. */
+	request, /* to a listener: it stays one */
+	connected,
+	refused,
+	accepted,
+	close,
+};
+inline constexpr std::size_t event_count = 13;
+
+struct Step {
+	bool taken; /* if not: a call is refused, a word is not passed on */
+	State next;
+};
+
+constexpr Step step(State state, Event event)
+{
+	using enum State;
+	using E = Event;
+	const Step no{false, state};
+	const auto to = [](State next) { return Step{true, next}; };
+
+	if (state == destroying)
+		return no;
+	if (event == E::destroy)
+		return to(destroying);
+	switch (state) {
+	case idle:
+		return event == E::listen    ? to(listening)
+		       : event == E::connect ? to(connecting)
+					     : no;
+	case listening:
+		return event == E::request    ? to(listening)
+		       : event == E::stop     ? to(closed)
+		       : event == E::not_done ? to(idle)
+					      : no;
+	case connecting:
+		return event == E::connected    ? to(established)
+		       : event == E::refused    ? to(closed)
+		       : event == E::disconnect ? to(connecting)
+		       : event == E::not_done   ? to(idle)
+						: no;
+	case requested:
+		return event == E::accept ? to(accepting) : event == E::reject ? to(closed) : no;
+	case accepting:
+		return event == E::accepted   ? to(established)
+		       : event == E::not_done ? to(closed)
+					      : no;
+	case established:
+	case closing:
+		return event == E::disconnect ? to(closing) : event == E::close ? to(closed) : no;
+	default:
+		return no;
+	}
+}
+
+/* In which the driver has promised to tell of an end. */
+constexpr bool is_promised(State state)
+{
+	return state == State::connecting || state == State::accepting ||
+	       state == State::established || state == State::closing;
+}
+
+} // namespace iw_cm

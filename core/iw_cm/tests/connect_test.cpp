@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Connections between software RNICs: what each end is told, and how often. */
+#include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
+#include <rdma/objects.hpp>
+#include "../states.hpp"
+#include "fake.hpp"
+
+using namespace iw_cm_fixture;
+using kern::kunit::eventually;
+using kern::kunit::Test;
+
+namespace
+{
+
+constexpr u16 port = 7174;
+
+/* An id, with a QP, and what it was told. */
+struct End {
+	explicit End(unsigned int device)
+	{
+		auto made_pd = rdma::Pd::create(Fake::device(device));
+		auto made_cq =
+			rdma::CompletionQueue::create(Fake::device(device), nullptr, nullptr, 8);
+		if (!made_pd || !made_cq)
+			return;
+		cq = made_cq.take();
+		ib_qp_init_attr attr{};
+		attr.cap = {.max_send_wr = 4,
+			    .max_recv_wr = 4,
+			    .max_send_sge = 1,
+			    .max_recv_sge = 1,
+			    .max_inline_data = 0};
+		attr.qp_type = IB_QPT_RC;
+		auto made = rdma::QueuePair::create(made_pd.take(), cq, cq, attr);
+		if (!made)
+			return;
+		qp = made.take();
+		id = iw_create_cm_id(Fake::device(device), handle, this);
+		if (rdma::is_err(id))
+			id = nullptr;
+	}
+	~End() { close(); }
+	void close()
+	{
+		if (id)
+			iw_destroy_cm_id(std::exchange(id, nullptr));
+	}
+	bool ok() const { return id && qp; }
+
+	static int handle(iw_cm_id *id, const iw_cm_event *event)
+	{
+		auto *end = static_cast<End *>(id->context);
+		if (event->event == IW_CM_EVENT_CONNECT_REQUEST) {
+			End *const taker = end->fresh;
+			end->told[event->event].fetch_add(1);
+			__builtin_memcpy(end->data, event->private_data, event->private_data_len);
+			if (!taker)
+				return -ECONNREFUSED;
+			end->fresh = nullptr;
+			taker->close();
+			taker->id = id;
+			id->context = taker;
+			taker->asked.store_release(true);
+			return 0;
+		}
+		end->status = event->status;
+		if (event->private_data_len)
+			__builtin_memcpy(end->data, event->private_data, event->private_data_len);
+		end->told[event->event].fetch_add(1);
+		return 0;
+	}
+	unsigned int count(iw_cm_event_type type) const { return told[type].load_acquire(); }
+	bool hears(iw_cm_event_type type) const
+	{
+		return eventually([&] { return count(type) == 1; });
+	}
+	bool listen(End *taker, unsigned int backlog = 4)
+	{
+		fresh = taker;
+		id->local.port = port;
+		return iw_cm_listen(id, backlog) == 0;
+	}
+	int connect(const char *text = "request")
+	{
+		id->remote.port = port;
+		const iw_cm_param param = describe(text);
+		return iw_cm_connect(id, &param);
+	}
+	int accept(const char *text = "reply")
+	{
+		const iw_cm_param param = describe(text);
+		return iw_cm_accept(id, &param);
+	}
+	iw_cm_param describe(const char *text) const
+	{
+		return {.qp = qp.get(),
+			.ord = 1,
+			.ird = 1,
+			.private_data = text,
+			.private_data_len = static_cast<u8>(__builtin_strlen(text) + 1)};
+	}
+
+	iw_cm_id *id = nullptr;
+	kern::Ref<rdma::CompletionQueue> cq;
+	rdma::QueuePair qp;
+	End *fresh = nullptr;
+	kern::Atomic<bool> asked{false};
+	int status = 0;
+	char data[IW_CM_PRIVATE_DATA_SIZE] = {};
+	kern::Atomic<unsigned int> told[4];
+};
+
+/* A network with an end that listens, one that connects, and one for its request. */
+struct Scene {
+	bool started = Fake::start();
+	kern::kunit::Boxed<End> active{0u}, listener{1u}, passive{1u};
+	~Scene()
+	{
+		active.reset();
+		passive.reset();
+		listener.reset();
+		Fake::stop();
+	}
+	bool ok() const { return started && active.ok() && listener.ok() && passive.ok(); }
+	bool request()
+	{
+		return listener->listen(&*passive) && active->connect() == 0 &&
+		       eventually([&] { return passive->asked.load_acquire(); });
+	}
+	bool establish()
+	{
+		return request() && passive->accept() == 0 &&
+		       active->hears(IW_CM_EVENT_CONNECT_REPLY) &&
+		       passive->hears(IW_CM_EVENT_ESTABLISHED);
+	}
+};
+
+/* Private data travels both ways; each end is told of each thing once. */
+void connections_come_and_go(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	ASSERT_TRUE(scene.establish());
+	EXPECT_EQ(scene.active->status, 0);
+	EXPECT_EQ(__builtin_strcmp(scene.listener->data, "request"), 0);
+	EXPECT_EQ(__builtin_strcmp(scene.active->data, "reply"), 0);
+	EXPECT_EQ(scene.active->connect(), -EINVAL);
+	EXPECT_EQ(scene.passive->accept(), -EINVAL);
+	EXPECT_EQ(iw_cm_reject(scene.passive->id, nullptr, 0), -EINVAL);
+	ASSERT_EQ(iw_cm_disconnect(scene.active->id, false), 0);
+	EXPECT_TRUE(scene.active->hears(IW_CM_EVENT_CLOSE));
+	EXPECT_TRUE(scene.passive->hears(IW_CM_EVENT_CLOSE));
+	EXPECT_EQ(iw_cm_disconnect(scene.active->id, true), -EINVAL);
+	scene.active->close();
+	scene.passive->close();
+	EXPECT_EQ(scene.active->count(IW_CM_EVENT_CLOSE), 1u);
+	EXPECT_EQ(scene.passive->count(IW_CM_EVENT_CLOSE), 1u);
+}
+
+/* Whoever connects hears why not, once, and is done. */
+void refusals_are_told(Test &test)
+{
+	{
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_EQ(scene.active->connect(), 0);
+		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(scene.active->status, -ECONNREFUSED);
+		EXPECT_EQ(scene.active->connect(), -EINVAL);
+	}
+	{
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_TRUE(scene.request());
+		ASSERT_EQ(iw_cm_reject(scene.passive->id, nullptr, 0), 0);
+		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(scene.active->status, -ECONNRESET);
+		EXPECT_EQ(scene.passive->accept(), -EINVAL);
+	}
+	/* A handler that does not want it, and a listener with no room. */
+	for (const unsigned int backlog : {4u, 0u}) {
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_TRUE(scene.listener->listen(nullptr, backlog));
+		ASSERT_EQ(scene.active->connect(), 0);
+		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(scene.active->status, backlog ? -ECONNRESET : -ECONNREFUSED);
+		EXPECT_EQ(Fake::rejected, backlog ? 1u : 0u);
+	}
+}
+
+/* What the driver refuses has not happened. */
+void errors_of_the_driver_are_the_callers(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Fake::listen_error = -EADDRINUSE;
+	EXPECT_FALSE(scene.listener->listen(&*scene.passive));
+	Fake::connect_error = -ENETUNREACH;
+	EXPECT_EQ(scene.active->connect(), -ENETUNREACH);
+	const iw_cm_param nothing{};
+	EXPECT_EQ(iw_cm_connect(scene.active->id, &nothing), -EINVAL);
+	ASSERT_TRUE(scene.request());
+	Fake::accept_error = -ENOMEM;
+	EXPECT_EQ(scene.passive->accept(), -ENOMEM);
+	EXPECT_EQ(scene.passive->accept(), -EINVAL);
+	ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+	scene.passive->close();
+	EXPECT_EQ(scene.passive->count(IW_CM_EVENT_ESTABLISHED), 0u);
+	/* Of a device that does not connect there are no ids. */
+	iw_cm_remove_device(Fake::device(0));
+	iw_cm_id *const none = iw_create_cm_id(Fake::device(0), End::handle, nullptr);
+	EXPECT_EQ(rdma::ptr_err(none), -ENODEV);
+}
+
+/* An end in every state waits for what the driver has promised, and is told nothing after it. */
+void ids_end_in_every_state(Test &test)
+{
+	{
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		Fake::still = true;
+		ASSERT_EQ(scene.active->connect(), 0);
+		scene.active->close();
+		EXPECT_EQ(scene.active->count(IW_CM_EVENT_CONNECT_REPLY), 0u);
+	}
+	{
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_TRUE(scene.request());
+		scene.passive->close();
+		EXPECT_EQ(Fake::rejected, 1u);
+		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+	}
+	{
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_TRUE(scene.establish());
+		/* The listener first: connections are no longer its affair. */
+		scene.listener->close();
+		scene.passive->close();
+		EXPECT_TRUE(scene.active->hears(IW_CM_EVENT_CLOSE));
+		EXPECT_EQ(scene.passive->count(IW_CM_EVENT_CLOSE), 0u);
+	}
+}
+
+/*
+ * Of every way through the table: what the driver may still tell is what it promised, and an id
+ * that is destroyed goes nowhere.
+ */
+void states_keep_promises(Test &test)
+{
+	using iw_cm::Event;
+	using iw_cm::State;
+	kern::SeededRandom random(test.seed());
+	for (unsigned int run = 0; run < 2000; run++) {
+		State state = State::idle;
+		for (unsigned int i = 0; i < 10; i++) {
+			const auto event =
+				static_cast<Event>(random.below(u32{iw_cm::event_count}));
+			const auto taken = iw_cm::step(state, event);
+			const bool word = event == Event::connected || event == Event::refused ||
+					  event == Event::accepted || event == Event::close;
+			if (taken.taken && word)
+				ASSERT_TRUE(iw_cm::is_promised(state));
+			if (!taken.taken)
+				ASSERT_EQ(taken.next, state);
+			if (state == State::destroying)
+				ASSERT_FALSE(taken.taken);
+			state = taken.next;
+		}
+	}
+	EXPECT_FALSE(iw_cm::step(State::closed, Event::close).taken);
+	EXPECT_FALSE(iw_cm::step(State::connecting, Event::close).taken);
+	EXPECT_FALSE(iw_cm::step(State::established, Event::connected).taken);
+	EXPECT_FALSE(iw_cm::step(State::closed, Event::connect).taken);
+}
+
+} // namespace
+
+KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(connections_come_and_go), KUNIT_CASE(refusals_are_told),
+	    KUNIT_CASE(errors_of_the_driver_are_the_callers), KUNIT_CASE(ids_end_in_every_state),
+	    KUNIT_CASE(states_keep_promises));

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "fake.hpp"
+
+#include <rdma/driver.hpp>
+#include "../../../hw/soft/rnic.h"
+
+namespace iw_cm_fixture
+{
+namespace
+{
+
+struct Link {
+	iw_cm_id *active, *passive;
+	ib_qp *active_qp;
+	iw_cm_address from;
+	int users; /* ids that have not heard their last */
+};
+
+constexpr unsigned int most = 8;
+iw_cm_id *listeners[most];
+ib_device *devices[2];
+
+iw_cm_id *find(u16 port)
+{
+	for (iw_cm_id *id : listeners)
+		if (id && id->local.port == port)
+			return id;
+	return nullptr;
+}
+
+void say(iw_cm_id *id, iw_cm_event_type type, int status = 0, const void *data = nullptr,
+	 u8 length = 0)
+{
+	iw_cm_event event{};
+	event.event = type;
+	event.status = status;
+	event.local = id->local;
+	event.remote = id->remote;
+	event.private_data = data;
+	event.private_data_len = length;
+	(void)id->event_handler(id, &event);
+}
+
+void drop(Link *link)
+{
+	if (--link->users == 0)
+		kern::destroy(link);
+}
+
+/* The active end hears its last. */
+void end_active(Link *link, iw_cm_event_type type, int status)
+{
+	iw_cm_id *const id = link->active;
+	if (!id)
+		return;
+	link->active = nullptr;
+	id->provider_data = nullptr;
+	say(id, type, status);
+	drop(link);
+}
+
+void end_passive(Link *link)
+{
+	iw_cm_id *const id = link->passive;
+	if (!id)
+		return;
+	link->passive = nullptr;
+	id->provider_data = nullptr;
+	say(id, IW_CM_EVENT_CLOSE);
+	drop(link);
+}
+
+int connect(iw_cm_id *id, const iw_cm_param *param)
+{
+	if (const int error = std::exchange(Fake::connect_error, 0))
+		return error;
+	auto made = kern::make<Link>(kern::Gfp::kernel);
+	if (!made)
+		return made.error();
+	Link *const link = made.take().release();
+	*link = {id, nullptr, param->qp, {}, 1};
+	link->from.port = 4711;
+	id->provider_data = link;
+	if (Fake::still)
+		return 0;
+	iw_cm_id *const listener = find(id->remote.port);
+	iw_cm_event event{};
+	event.event = IW_CM_EVENT_CONNECT_REQUEST;
+	event.local = id->remote;
+	event.remote = link->from;
+	event.private_data = param->private_data;
+	event.private_data_len = param->private_data_len;
+	event.provider_data = link;
+	if (!listener || listener->event_handler(listener, &event) != 0)
+		end_active(link, IW_CM_EVENT_CONNECT_REPLY, -ECONNREFUSED);
+	return 0;
+}
+
+int accept(iw_cm_id *id, const iw_cm_param *param)
+{
+	auto *const link = static_cast<Link *>(id->provider_data);
+	int error = std::exchange(Fake::accept_error, 0);
+	if (!error && !link->active)
+		error = -ECONNRESET;
+	if (!error)
+		error = soft_stream(link->active_qp, param->qp);
+	if (error) {
+		end_active(link, IW_CM_EVENT_CONNECT_REPLY, -ECONNRESET);
+		return error;
+	}
+	link->passive = id;
+	link->users++;
+	say(id, IW_CM_EVENT_ESTABLISHED);
+	say(link->active, IW_CM_EVENT_CONNECT_REPLY, 0, param->private_data,
+	    param->private_data_len);
+	return 0;
+}
+
+int reject(iw_cm_id *id, const void *, u8)
+{
+	Fake::rejected++;
+	end_active(static_cast<Link *>(id->provider_data), IW_CM_EVENT_CONNECT_REPLY, -ECONNRESET);
+	return 0;
+}
+
+void disconnect(iw_cm_id *id, bool)
+{
+	auto *const link = static_cast<Link *>(id->provider_data);
+	if (!link)
+		return;
+	const bool connected = link->passive;
+	link->users++;
+	end_active(link, connected ? IW_CM_EVENT_CLOSE : IW_CM_EVENT_CONNECT_REPLY,
+		   connected ? 0 : -ECONNABORTED);
+	end_passive(link);
+	drop(link);
+}
+
+int create_listen(iw_cm_id *id, unsigned int)
+{
+	if (const int error = std::exchange(Fake::listen_error, 0))
+		return error;
+	if (find(id->local.port))
+		return -EADDRINUSE;
+	for (iw_cm_id *&place : listeners) {
+		if (place)
+			continue;
+		place = id;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+void destroy_listen(iw_cm_id *id)
+{
+	for (iw_cm_id *&place : listeners)
+		if (place == id)
+			place = nullptr;
+}
+
+} // namespace
+
+constinit const iw_cm_ops Fake::ops = {
+	.connect = connect,
+	.accept = accept,
+	.reject = reject,
+	.disconnect = disconnect,
+	.create_listen = create_listen,
+	.destroy_listen = destroy_listen,
+	.get_qp = [](ib_device *, u32) -> ib_qp * { return nullptr; },
+};
+
+bool Fake::start()
+{
+	const soft_options options = {};
+	connect_error = accept_error = listen_error = 0;
+	rejected = 0;
+	still = false;
+	for (ib_device *&device : devices) {
+		device = soft_create_rnic(&options);
+		if (rdma::is_err(device) || iw_cm_add_device(device, &ops) != 0)
+			return false;
+	}
+	return true;
+}
+
+void Fake::stop()
+{
+	for (ib_device *&device : devices) {
+		if (!device || rdma::is_err(device))
+			continue;
+		iw_cm_remove_device(device);
+		soft_destroy(std::exchange(device, nullptr));
+	}
+}
+
+ib_device *Fake::device(unsigned int number)
+{
+	return devices[number];
+}
+
+} // namespace iw_cm_fixture

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A driver that connects QPs of software RNICs: by the call itself, in the task of whoever calls.
+ * One at a time: what it knows is in its statics.
+ */
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <rdma/iw_cm.h>
+
+namespace iw_cm_fixture
+{
+
+class Fake
+{
+public:
+	/* Two RNICs that reach each other. */
+	static bool start();
+	static void stop();
+	static ib_device *device(unsigned int number);
+
+	/* What the next call of a kind fails with. */
+	static inline int connect_error = 0, accept_error = 0, listen_error = 0;
+	/* Told of what it never promised, or twice. */
+	static inline unsigned int rejected = 0;
+	/* The network is still: nobody hears of a connect. */
+	static inline bool still = false;
+
+	static const iw_cm_ops ops;
+};
+
+} // namespace iw_cm_fixture

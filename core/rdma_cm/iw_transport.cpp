@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Ids of connections by address, in the terms of ids of RNICs' connections. */
+#include "iw_transport.hpp"
+
+#include <rdma/ib_cache.h>
+#include <rdma/iw_cm.h>
+#include <rdma/objects.hpp>
+
+#include "world.hpp"
+
+namespace rdma_cm
+{
+namespace
+{
+
+iw_cm_address to_iw(const Address &address)
+{
+	const kern_ip_address ip = to_ip(address);
+	iw_cm_address made{};
+	made.v6 = ip.v6;
+	made.port = port_of(address);
+	__builtin_memcpy(made.bytes, ip.bytes, sizeof(made.bytes));
+	return made;
+}
+
+Address from_iw(const iw_cm_address &address)
+{
+	Address made = any_of(address.v6 ? RDMA_AF_INET6 : RDMA_AF_INET);
+	kern_ip_address ip{};
+	ip.v6 = address.v6;
+	__builtin_memcpy(ip.bytes, address.bytes, sizeof(ip.bytes));
+	set_host(made, ip);
+	set_port(made, RDMA_PS_TCP, address.port);
+	return made;
+}
+
+void name_access(ib_qp_attr &attr, int &mask)
+{
+	mask = IB_QP_STATE;
+	if (attr.qp_state != IB_QPS_INIT && attr.qp_state != IB_QPS_RTR)
+		return;
+	attr.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+	mask |= IB_QP_ACCESS_FLAGS;
+}
+
+class IwConnection final : public Connection
+{
+public:
+	static kern::Result<kern::Owned<Connection>> create(Id &id)
+	{
+		if (id.qp_type != IB_QPT_RC)
+			return kern::Error{-EINVAL};
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwConnection(id, nullptr)));
+		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
+		return kern::Owned<Connection>(std::move(made));
+	}
+	/* Of a request's new id, in its handler. */
+	static kern::Result<kern::Owned<IwConnection>> create_passive(Id &id, iw_cm_id &iw_id)
+	{
+		return kern::adopt(new (kern::Gfp::kernel) IwConnection(id, &iw_id));
+	}
+	~IwConnection() override
+	{
+		if (iw_id_)
+			iw_destroy_cm_id(iw_id_);
+	}
+	void take_over()
+	{
+		iw_id_->context = this;
+		iw_id_->cm_handler = on_event;
+	}
+	void give_up() { iw_id_ = nullptr; }
+
+	kern::Result<> connect(const rdma_conn_param &param) override
+	{
+		iw_id_->local = to_iw(id_.source());
+		iw_id_->remote = to_iw(id_.destination());
+		const iw_cm_param made = describe(param);
+		return kern::check(iw_cm_connect(iw_id_, &made));
+	}
+	/* Who has connected has nothing to accept. */
+	kern::Result<> accept(const rdma_conn_param *param) override
+	{
+		if (!passive_)
+			return {};
+		if (!param)
+			return kern::Error{-EINVAL};
+		const iw_cm_param made = describe(*param);
+		return kern::check(iw_cm_accept(iw_id_, &made));
+	}
+	kern::Result<> reject(const void *data, u8 length, u8) override
+	{
+		const int refused = iw_cm_reject(iw_id_, data, length);
+		return kern::check(refused == -EINVAL ? iw_cm_disconnect(iw_id_, true) : refused);
+	}
+	kern::Result<> disconnect() override
+	{
+		/* After the end there is nothing to do. */
+		(void)iw_cm_disconnect(iw_id_, false);
+		return {};
+	}
+	kern::Result<> notify(ib_event_type) override { return {}; }
+	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) override
+	{
+		name_access(attr, mask);
+		return {};
+	}
+	bool leads_qp() const override { return true; }
+
+private:
+	IwConnection(Id &id, iw_cm_id *iw_id) : id_(id), iw_id_(iw_id), passive_(iw_id != nullptr)
+	{
+	}
+	iw_cm_param describe(const rdma_conn_param &param) const
+	{
+		return {.qp = id_.qp ? id_.qp : iw_cm_get_qp(id_.device, param.qp_num),
+			.ord = param.initiator_depth,
+			.ird = param.responder_resources,
+			.private_data = param.private_data,
+			.private_data_len = param.private_data_len};
+	}
+	static int on_event(iw_cm_id *iw_id, const iw_cm_event *event);
+
+	Id &id_;
+	iw_cm_id *iw_id_;
+	const bool passive_;
+};
+
+int IwConnection::on_event(iw_cm_id *iw_id, const iw_cm_event *event)
+{
+	auto &self = *static_cast<IwConnection *>(iw_id->context);
+	Word word{Event::failed, RDMA_CM_EVENT_CONNECT_ERROR, event->status};
+	switch (event->event) {
+	case IW_CM_EVENT_CONNECT_REPLY:
+		if (event->status == 0)
+			word = {Event::responded, RDMA_CM_EVENT_ESTABLISHED};
+		else if (event->status == -ECONNREFUSED || event->status == -ECONNRESET)
+			word.type = RDMA_CM_EVENT_REJECTED;
+		else if (event->status == -ETIMEDOUT || event->status == -EHOSTUNREACH)
+			word.type = RDMA_CM_EVENT_UNREACHABLE;
+		break;
+	case IW_CM_EVENT_ESTABLISHED:
+		word = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
+		break;
+	case IW_CM_EVENT_CLOSE:
+		word = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
+		break;
+	default:
+		return 0;
+	}
+	word.param.conn.private_data = event->private_data;
+	word.param.conn.private_data_len = event->private_data_len;
+	self.id_.hear(word);
+	return 0;
+}
+
+class IwRequest final : public Request
+{
+public:
+	IwRequest(iw_cm_id &iw_id, const iw_cm_event &event) : iw_id_(iw_id), event_(event)
+	{
+		const auto byte = [](int reads) {
+			return static_cast<u8>(reads < 255 ? reads : 255);
+		};
+		device = iw_id.device;
+		port_num = rdma_start_port(device);
+		qp_type = IB_QPT_RC;
+		private_data = event.private_data;
+		private_data_len = event.private_data_len;
+		(void)rdma_query_gid(device, port_num, 0, &sgid);
+		/* The request does not say; what the card can do it says when it is accepted. */
+		conn.responder_resources = byte(device->attrs.max_qp_rd_atom);
+		conn.initiator_depth = byte(device->attrs.max_qp_init_rd_atom);
+	}
+	kern::Result<kern::Owned<Connection>> take(Id &id) override
+	{
+		auto made = TRY(IwConnection::create_passive(id, iw_id_));
+		connection_ = made.get();
+		made->take_over();
+		return kern::Owned<Connection>(std::move(made));
+	}
+	/* The peer's TCP waits. */
+	void kept() override {}
+	void given_back() override
+	{
+		if (connection_)
+			connection_->give_up();
+	}
+	kern::Result<Ends> arrive(const Service &, Resolver &resolver,
+				  Interface &interface) override
+	{
+		Ends ends;
+		ends.local = from_iw(event_.local);
+		ends.peer = from_iw(event_.remote);
+		ends.header = 0;
+		interface = TRY(resolver.owner(ends.local));
+		return ends;
+	}
+
+private:
+	iw_cm_id &iw_id_;
+	const iw_cm_event &event_;
+	IwConnection *connection_ = nullptr;
+};
+
+class IwListening final : public Listening
+{
+public:
+	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
+	{
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening));
+		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(&device, on_event, &service)));
+		made->iw_id_->local.port = service.port;
+		TRY_ERRNO(iw_cm_listen(made->iw_id_, service.backlog));
+		return kern::Owned<Listening>(std::move(made));
+	}
+	~IwListening() override
+	{
+		if (iw_id_)
+			iw_destroy_cm_id(iw_id_);
+	}
+	/* The card was told once. */
+	void set_backlog(unsigned int) override {}
+	void stop() override { iw_cm_stop_listening(iw_id_); }
+
+private:
+	static int on_event(iw_cm_id *iw_id, const iw_cm_event *event)
+	{
+		IwRequest request(*iw_id, *event);
+		return take_request(*static_cast<Service *>(iw_id->context), request);
+	}
+
+	iw_cm_id *iw_id_ = nullptr;
+};
+
+} // namespace
+
+kern::Result<kern::Owned<Connection>> IwTransport::create_connection(Id &id)
+{
+	return IwConnection::create(id);
+}
+
+kern::Result<kern::Owned<Listening>> IwTransport::listen(ib_device &device, Service &service)
+{
+	return IwListening::create(device, service);
+}
+
+kern::Result<> IwTransport::idle_attributes(const Id &, ib_qp_attr &attr, int &mask)
+{
+	name_access(attr, mask);
+	return {};
+}
+
+} // namespace rdma_cm
