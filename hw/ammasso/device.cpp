@@ -55,11 +55,14 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 	heard_.store_release(rnic_.get());
 	TRY(rnic_->start());
 	ib_ = TRY(IbDevice::create(*rnic_));
+	rdma_interface_ = TRY(RdmaInterface::create(*rnic_));
 	return {};
 }
 
 void Device::stop_rnic()
 {
+	if (rdma_interface_)
+		std::exchange(rdma_interface_, nullptr)->remove();
 	if (ib_)
 		IbDevice::destroy(std::exchange(ib_, nullptr));
 	if (rnic_)
@@ -109,7 +112,14 @@ void Device::shutdown()
 bool Device::interrupt()
 {
 	Rnic *const rnic = heard_.load_acquire();
-	const bool rnics = rnic && rnic->interrupt();
+	bool rnics = rnic && rnic->interrupt();
+	if (!rnic) {
+		/* What a former driver left pending would hold the pin for ever. */
+		const u32 status = registers_.read32(wire::reg::disr);
+		if (status)
+			registers_.write32(wire::reg::disr, status);
+		rnics = status != 0;
+	}
 	return ethernet_->interrupt() || rnics;
 }
 

@@ -5,6 +5,7 @@
 #include <kern/pci.hpp>
 #include "ethernet.hpp"
 #include "ib_device.hpp"
+#include "rdma_interface.hpp"
 #include "register_page.hpp"
 
 namespace ammasso
@@ -52,6 +53,7 @@ private:
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 	kern::Owned<Rnic> rnic_;
 	IbDevice *ib_ = nullptr;
+	RdmaInterface *rdma_interface_ = nullptr; /* the stack's */
 	kern::Work rnic_failed_{kern::method<&Device::tell_failure>, this};
 };
 

@@ -185,15 +185,17 @@ void Ethernet::tx_timeout()
 {
 	out_.errors.add_relaxed(1);
 	/* If an interrupt was lost, this is as good as one. */
-	if (schedule())
-		mask();
+	mask();
+	(void)schedule();
 }
 
 bool Ethernet::interrupt()
 {
-	if (!registers_.read32(wire::reg::nisr0) || !schedule())
+	if (!registers_.read32(wire::reg::nisr0))
 		return false;
+	/* Before: the poll may be over, and have unmasked, when schedule() has returned. */
 	mask();
+	(void)schedule();
 	return true;
 }
 

@@ -88,5 +88,8 @@ private:
 };
 
 extern const kern_netdev_ops netdev_ops;
+/* IEEE 802.3: two addresses, and a type or a length. Soft interrupt. */
+int create_header(sk_buff *skb, net_device *dev, unsigned short type, const void *daddr,
+		  const void *saddr, unsigned int length);
 
 } // namespace ammasso

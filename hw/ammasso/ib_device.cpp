@@ -8,6 +8,7 @@
 #include <kern/log.hpp>
 #include <rdma/iwarp.h>
 #include "cq.hpp"
+#include "listener.hpp"
 #include "mr.hpp"
 #include "pd.hpp"
 #include "qp.hpp"
@@ -185,7 +186,13 @@ kern::Result<IbDevice *> IbDevice::create(Rnic &rnic)
 	device->ib.node_guid = ib::be64(guid << 16);
 	kern_format(device->ib.node_desc, sizeof(device->ib.node_desc), "Ammasso 1100");
 	ib_set_device_ops(&device->ib, &operations);
+	/* Clients that are told of it connect by it. */
+	if (const int status = iw_cm_add_device(&device->ib, &connection_ops)) {
+		rdma::dealloc_device(device);
+		return kern::Error{status};
+	}
 	if (const int status = ib_register_device(&device->ib, "ammasso%d", rnic.dma_device())) {
+		iw_cm_remove_device(&device->ib);
 		rdma::dealloc_device(device);
 		return kern::Error{status};
 	}
@@ -195,6 +202,7 @@ kern::Result<IbDevice *> IbDevice::create(Rnic &rnic)
 void IbDevice::destroy(IbDevice *device)
 {
 	ib_unregister_device(&device->ib);
+	iw_cm_remove_device(&device->ib);
 	rdma::dealloc_device(device);
 }
 

@@ -5,30 +5,29 @@
 namespace ammasso
 {
 
+int create_header(sk_buff *skb, net_device *dev, unsigned short type, const void *daddr,
+		  const void *saddr, unsigned int length)
+{
+	constexpr unsigned short type_802_3 = 0x0001, type_802_2 = 0x0004;
+	constexpr int bytes = 14;
+	auto *const header = static_cast<u8 *>(kern_skb_push(skb, bytes));
+	const unsigned int field = type == type_802_3 || type == type_802_2 ? length : type;
+	if (daddr)
+		__builtin_memcpy(header, daddr, 6);
+	else
+		__builtin_memset(header, 0, 6);
+	__builtin_memcpy(header + 6, saddr ? saddr : kern_netdev_address(dev), 6);
+	header[12] = static_cast<u8>(field >> 8);
+	header[13] = static_cast<u8>(field);
+	return daddr ? bytes : -bytes;
+}
+
 struct NetdevOps {
 	static Ethernet &of(void *owner) { return *static_cast<Ethernet *>(owner); }
 
 	static int start_xmit(sk_buff *skb, net_device *dev)
 	{
 		return kern::netdev_owner<Ethernet>(dev).start_xmit(skb);
-	}
-
-	/* IEEE 802.3: two addresses, and a type or a length. */
-	static int header_create(sk_buff *skb, net_device *dev, unsigned short type,
-				 const void *daddr, const void *saddr, unsigned int length)
-	{
-		constexpr unsigned short type_802_3 = 0x0001, type_802_2 = 0x0004;
-		constexpr int bytes = 14;
-		auto *const header = static_cast<u8 *>(kern_skb_push(skb, bytes));
-		const unsigned int field = type == type_802_3 || type == type_802_2 ? length : type;
-		if (daddr)
-			__builtin_memcpy(header, daddr, 6);
-		else
-			__builtin_memset(header, 0, 6);
-		__builtin_memcpy(header + 6, saddr ? saddr : kern_netdev_address(dev), 6);
-		header[12] = static_cast<u8>(field >> 8);
-		header[13] = static_cast<u8>(field);
-		return daddr ? bytes : -bytes;
 	}
 
 	static int open(void *owner) { return of(owner).open(); }
@@ -69,7 +68,7 @@ struct NetdevOps {
 
 constinit const kern_netdev_ops netdev_ops = {
 	.start_xmit = NetdevOps::start_xmit,
-	.header_create = NetdevOps::header_create,
+	.header_create = create_header,
 	.open = NetdevOps::open,
 	.stop = NetdevOps::stop,
 	.set_rx_mode = NetdevOps::set_rx_mode,

@@ -128,7 +128,11 @@ u32 Qp::stop()
 			left += Cq::of(verbs_.send_cq).detach(entry, &QpEntry::send_cq);
 			left += Cq::of(verbs_.recv_cq).detach(entry, &QpEntry::recv_cq);
 		}
-		kern::write_once(entry.qp, static_cast<Qp *>(nullptr));
+		{
+			/* Who has it from the manager has it no longer than this. */
+			kern::Guard guard(rnic_.users_lock());
+			kern::write_once(entry.qp, static_cast<Qp *>(nullptr));
+		}
 		rnic_.flush_events();
 		rnic_.qp_numbers().free(number_);
 		number_ = 0;
@@ -137,14 +141,6 @@ u32 Qp::stop()
 		if (word.memory)
 			rnic_.words().free(std::exchange(word, {}));
 	return left;
-}
-
-Tell Qp::advance(StreamEvent event)
-{
-	kern::Guard guard(stream_lock_);
-	const StreamStep taken = step(stream_, event);
-	stream_ = taken.next;
-	return taken.tell;
 }
 
 kern::Result<> Qp::request_state(u32 state, u32 ord, u32 ird)
@@ -165,7 +161,7 @@ kern::Result<> Qp::request_state(u32 state, u32 ord, u32 ird)
 kern::Result<> Qp::end()
 {
 	const auto asked = request_state(static_cast<u32>(wire::QpState::error));
-	(void)advance(StreamEvent::end);
+	(void)advance(StreamEvent::end, -ECONNABORTED);
 	/* It was there already. */
 	return asked.error() == -ENOTCONN ? kern::Result<>() : asked;
 }
@@ -179,20 +175,15 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		TRY(request_state(wire::no_change, ord, ird));
 	if (!(mask & IB_QP_STATE))
 		return {};
-	Stream stream;
-	{
-		kern::Guard looking(stream_lock_);
-		stream = stream_;
-	}
 	switch (attr.qp_state) {
 	case IB_QPS_INIT:
 	case IB_QPS_RTR:
 		/* Steps of being idle. */
 		return {};
 	case IB_QPS_RTS:
-		return kern::check(stream == Stream::established ? 0 : -ENOTCONN);
+		return kern::check(stream() == Stream::established ? 0 : -ENOTCONN);
 	case IB_QPS_SQD:
-		if (advance(StreamEvent::close) == Tell::invalid)
+		if (!advance(StreamEvent::close))
 			return kern::Error{-ENOTCONN};
 		return request_state(static_cast<u32>(wire::QpState::closing));
 	case IB_QPS_ERR:
@@ -219,11 +210,11 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 
 kern::Result<> Qp::query(ib_qp_attr &attr, ib_qp_init_attr &init)
 {
-	kern::Guard guard(stream_lock_);
-	attr.qp_state = stream_ == Stream::established ? IB_QPS_RTS
-			: stream_ == Stream::closing   ? IB_QPS_SQD
-			: stream_ == Stream::ended     ? IB_QPS_ERR
-						       : kern::read_once(verbs_.state);
+	const Stream now = stream();
+	attr.qp_state = now == Stream::established ? IB_QPS_RTS
+			: now == Stream::closing   ? IB_QPS_SQD
+			: now == Stream::ended     ? IB_QPS_ERR
+						   : kern::read_once(verbs_.state);
 	attr.cur_qp_state = attr.qp_state;
 	attr.cap = init.cap = cap_;
 	attr.port_num = 1;
@@ -239,15 +230,21 @@ void Qp::dispatch(ib_event_type type)
 	rdma::dispatch(type, &verbs_);
 }
 
-void Qp::hear(wire::EventId id, const Message &)
+void Qp::hear(wire::EventId id, const Message &event)
 {
 	using enum wire::EventId;
 	switch (id) {
+	case connect_result:
+		if (event.status() == wire::Status::ok)
+			(void)advance(StreamEvent::made, 0, &event);
+		else
+			(void)advance(StreamEvent::refused, errno_of(event.status()), &event);
+		return;
 	case close_complete:
 	case connection_reset:
 	case connection_lost:
 	case bad_close:
-		(void)advance(StreamEvent::closed);
+		(void)advance(StreamEvent::closed, -ECONNRESET);
 		return;
 	case terminate_received:
 		(void)advance(StreamEvent::close);

@@ -5,6 +5,7 @@
 #include <hw/ammasso/work.hpp>
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
+#include <rdma/iw_cm.h>
 #include "rnic.hpp"
 #include "stream_states.hpp"
 
@@ -66,6 +67,11 @@ public:
 	/* The card has said something of it. The events' task. */
 	void hear(wire::EventId id, const Message &event);
 
+	/* stream.cpp: what the connection manager asks for; see struct iw_cm_ops. May sleep. */
+	kern::Result<> connect(iw_cm_id &id, const iw_cm_param &param);
+	kern::Result<> accept(iw_cm_id &id, const iw_cm_param &param);
+	kern::Result<> disconnect(bool abrupt);
+
 	ib_qp &verbs() { return verbs_; }
 	Rnic &rnic() { return rnic_; }
 	u32 number() const { return number_; }
@@ -79,8 +85,13 @@ private:
 				     u32 ird = wire::no_change);
 	/* The stream ends here and now, and all that is posted is flushed. */
 	kern::Result<> end();
-	/* Where the event leads, and who is told of it. */
-	Tell advance(StreamEvent event);
+	/* Where the event leads, and the manager is told of it. False if it has no place. */
+	bool advance(StreamEvent event, int status = 0, const Message *said = nullptr);
+	void tell(Tell what, int status, const Message *said) REQUIRES(stream_lock_);
+	/* The manager's id has to do with this stream from now on. */
+	kern::Result<> begin_stream(StreamEvent event, iw_cm_id &id);
+	kern::Result<> set_reads(const iw_cm_param &param);
+	Stream stream();
 	void dispatch(ib_event_type type);
 
 	/* The length of a request's slot, which is filled in; or a negative errno. */
@@ -102,8 +113,13 @@ private:
 	 * Held over requests that change the state, so that they come in the order of the states.
 	 */
 	kern::Mutex state_lock_{KERN_LOCK_CLASS("weft_ammasso_qp")};
-	kern::IrqSpinLock stream_lock_{KERN_LOCK_CLASS("weft_ammasso_stream")};
+	/*
+	 * Inside of it. Held while the manager is told, so that it is told in the order of the
+	 * states.
+	 */
+	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_ammasso_stream")};
 	Stream stream_ GUARDED_BY(stream_lock_) = Stream::idle;
+	iw_cm_id *id_ GUARDED_BY(stream_lock_) = nullptr; /* until its last word */
 	bool live_ = false;
 };
 

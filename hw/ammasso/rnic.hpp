@@ -102,6 +102,8 @@ public:
 	}
 	/* nullptr: there is none of this number. */
 	QpEntry *qp_entry(u32 number) { return number < qps_.size() ? &qps_[number] : nullptr; }
+	/* Held while a QP is used that no caller of the verbs keeps: it is not freed meanwhile. */
+	kern::Mutex &users_lock() RETURN_CAPABILITY(users_lock_) { return users_lock_; }
 	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
 	/* CQs and listeners by numbers of ours, and queues by the card's. */
 	kern::XArray<Hearer> &hearers() { return hearers_; }
@@ -121,6 +123,7 @@ private:
 	kern::DmaPool words_;
 	kern::IdAllocator pds_, qp_numbers_;
 	kern::Atomic<u32> generation_{1};
+	kern::Mutex users_lock_{KERN_LOCK_CLASS("weft_ammasso_users")};
 	kern::OwnedArray<QpEntry> qps_;
 	kern::XArray<Hearer> hearers_, queues_;
 	kern::WorkQueue events_;

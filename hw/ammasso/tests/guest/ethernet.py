@@ -19,14 +19,34 @@ name = "node2"
 model = "ammasso"
 ethernet = { network = "lan", delay = "1ms" }
 """
-MODULES = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_ammasso"))
+MODULES = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_iw_cm", "weft_ammasso"))
 UP = "ip address add 10.2.0.{0}/24 dev eth0 && ip link set eth0 up"
 DRIVER = "/sys/bus/pci/drivers/weft_ammasso"
 
 
+TALK = "/sys/kernel/debug/weft_talk/weft_talk"
+CONNECTING = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_mad", "weft_cm", "weft_rdma_cm", "weft_talk"))
+
+
+def talk(node1, node2):
+    """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody."""
+    for number, guest in ((1, node1), (2, node2)):
+        # What the card answers for, the kernel does not answer for on the other interface.
+        guest.run(f"{CONNECTING}; sysctl -qw net.ipv4.conf.all.arp_ignore=1; ip address add 10.3.0.{number}/24 dev iw0; ip link set iw0 up; "
+                  "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+    node2.run(f"echo serve port=7174 > {TALK}")
+    to = "a=10 b=3 c=0 d=2"
+    for number, (count, size) in enumerate(((16, 4096), (4, 100000), (1, 1)), 1):
+        node1.run(f"echo talk {to} port=7174 count={count} size={size} > {TALK}", timeout=90)
+        assert f"good={count} " in node1.run(f"cat {TALK}").out
+        node2.wait_for(f"grep -q 'connections={number} ended={number}' {TALK}", what=f"the end of connection {number}")
+    assert node1.run(f"echo talk {to} port=7175 count=1 size=1 > {TALK}", check=False).status != 0
+
+
 @test(kernels=("stock",), also=("debug",), timeout=180)
 def ping_over_the_card(lab):
-    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, with another MTU, and removed."""
+    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, with another MTU, and removed; and their
+    RNICs connect."""
     fabric = Fabric(lab, LAB)
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
         for number, guest in ((1, node1), (2, node2)):
@@ -47,5 +67,6 @@ def ping_over_the_card(lab):
         card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
         node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
         assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
+        talk(node1, node2)
         for guest in (node1, node2):
-            guest.run("rmmod weft_ammasso weft_core weft_kern")
+            guest.run("rmmod weft_talk weft_rdma_cm weft_cm weft_mad weft_ammasso weft_iw_cm weft_core weft_kern")
