@@ -137,7 +137,7 @@ struct Scene {
 };
 
 /* Private data travels both ways; each end is told of each thing once. */
-void connections_come_and_go(Test &test)
+void iwcm_01_connections_come_and_go(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -191,7 +191,7 @@ void refusals_are_told(Test &test)
 }
 
 /* What the driver refuses has not happened. */
-void errors_of_the_driver_are_the_callers(Test &test)
+void iwcm_03_errors_of_the_driver_are_the_callers(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -215,7 +215,7 @@ void errors_of_the_driver_are_the_callers(Test &test)
 }
 
 /* An end in every state waits for what the driver has promised, and is told nothing after it. */
-void ids_end_in_every_state(Test &test)
+void iwcm_02_ids_end_in_every_state(Test &test)
 {
 	{
 		Scene scene;
@@ -249,7 +249,7 @@ void ids_end_in_every_state(Test &test)
  * Of every way through the table: what the driver may still tell is what it promised, and an id
  * that is destroyed goes nowhere.
  */
-void states_keep_promises(Test &test)
+void iwcm_02_states_keep_promises(Test &test)
 {
 	using iw_cm::Event;
 	using iw_cm::State;
@@ -279,6 +279,6 @@ void states_keep_promises(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(connections_come_and_go), KUNIT_CASE(refusals_are_told),
-	    KUNIT_CASE(errors_of_the_driver_are_the_callers), KUNIT_CASE(ids_end_in_every_state),
-	    KUNIT_CASE(states_keep_promises));
+KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_connections_come_and_go),
+	    KUNIT_CASE(refusals_are_told), KUNIT_CASE(iwcm_03_errors_of_the_driver_are_the_callers),
+	    KUNIT_CASE(iwcm_02_ids_end_in_every_state), KUNIT_CASE(iwcm_02_states_keep_promises));

@@ -151,7 +151,7 @@ void regions_are_registered(Test &test)
 /*
  * Of every way through the table: whoever was promised a word gets one, and one end at most.
  */
-void the_stream_ends_once(Test &test)
+void iwcm_01_the_stream_ends_once(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned int run = 0; run < 2000; run++) {
@@ -182,4 +182,4 @@ void the_stream_ends_once(Test &test)
 KUNIT_SUITE(ammasso_channel, KUNIT_CASE(requests_are_answered),
 	    KUNIT_CASE(a_silent_card_loses_the_bus), KUNIT_CASE(an_impossible_index_fails_the_card),
 	    KUNIT_CASE(queues_are_believed_in_parts), KUNIT_CASE(new_queues_are_believed_in_parts),
-	    KUNIT_CASE(regions_are_registered), KUNIT_CASE(the_stream_ends_once));
+	    KUNIT_CASE(regions_are_registered), KUNIT_CASE(iwcm_01_the_stream_ends_once));

@@ -99,7 +99,7 @@ void tell(Bed &bed, Message &event)
 }
 
 /* What the card is asked, and what the id hears; the end comes once, however often it is told. */
-void a_connection_is_made_and_ends_once(Test &test)
+void iwcm_01_a_connection_ends_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -139,7 +139,7 @@ void a_connection_is_made_and_ends_once(Test &test)
 }
 
 /* A QP that ends tells of its connection's end, in each state. */
-void the_end_of_a_qp_is_told(Test &test)
+void iwcm_01_the_end_of_a_qp_is_told(Test &test)
 {
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
@@ -192,7 +192,7 @@ void a_connect_that_fails_says_why(Test &test)
 }
 
 /* Requests come to the listener, and are accepted, refused, or too much to be believed. */
-void requests_are_accepted_and_refused(Test &test)
+void iwcm_03_requests_are_accepted_and_refused(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -248,6 +248,6 @@ void requests_are_accepted_and_refused(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ammasso_connections, KUNIT_CASE(a_connection_is_made_and_ends_once),
-	    KUNIT_CASE(the_end_of_a_qp_is_told), KUNIT_CASE(a_connect_that_fails_says_why),
-	    KUNIT_CASE(requests_are_accepted_and_refused));
+KUNIT_SUITE(ammasso_connections, KUNIT_CASE(iwcm_01_a_connection_ends_once),
+	    KUNIT_CASE(iwcm_01_the_end_of_a_qp_is_told), KUNIT_CASE(a_connect_that_fails_says_why),
+	    KUNIT_CASE(iwcm_03_requests_are_accepted_and_refused));
