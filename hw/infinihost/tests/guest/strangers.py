@@ -75,7 +75,7 @@ def exchange(one, other, commands, says):
 def among_debians_cards(lab):
     """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, on hosts that are
     trusted with no subnet management."""
-    with three(lab, STRANGE) as (_, nodes):
+    with three(lab, STRANGE) as (fabric, nodes):
         ours, *strangers = nodes
         with check("a program sees the card for what it is"):
             said = ours.run("ibv_devinfo -v -d mthca0").out
@@ -89,6 +89,16 @@ def among_debians_cards(lab):
         with check("a program that is killed leaves nothing behind"):
             ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+        with check("perfquery and saquery work by our driver"):
+            assert re.search(r"PortXmitPkts:\.*[1-9]", ours.run("perfquery -x").out)
+            assert ours.run("saquery NR").out.count("NodeRecord dump") >= 4
+        with check("a card that breaks down is reset by its register, and comes back"):
+            starts = "dmesg | grep -c 'started in'"
+            before = int(ours.run(starts).out)
+            fabric.weft("card", "fault", "node1", "catastrophic")
+            ours.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
+            ours.wait_for("ip link set ib0 up && ip addr replace 10.0.0.1/24 dev ib0", timeout=60, what="the new ib0")
+            ours.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=60, what="an answer of node2")
         ours.run("rmmod " + " ".join(reversed(SUITE)))
 
 
