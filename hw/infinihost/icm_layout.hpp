@@ -29,7 +29,7 @@ struct IcmWishes {
 	u32 log_qps = 13;
 	u32 log_srqs = 12;
 	u32 log_cqs = 13;
-	u32 log_mpts = 16;
+	u32 log_mpts = 17;
 	u32 log_mtts = 20;
 	u32 log_mcgs = 13;
 	u32 log_mcg_bytes = 8;

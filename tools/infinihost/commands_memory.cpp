@@ -45,6 +45,17 @@ OwnMpt shown(const FamilyMpt &entry)
 	return out;
 }
 
+// No key rests on a page of doorbell records, which a program has mapped and unmapped as often as
+// it likes.
+bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t size)
+{
+	const std::uint64_t records = std::uint64_t{limits::kUarPages}
+				      << core.context.log_uarc_size;
+	const std::uint64_t offset = address - core.context.uarc_base;
+	return core.bring_up.stage() == mellanox::Stage::initialised && offset <= records &&
+	       size <= records - offset;
+}
+
 } // namespace
 
 Status Commands::map_fa(Command &command)
@@ -84,10 +95,11 @@ Status Commands::map_icm(Command &command)
 Status Commands::unmap_icm(Command &command)
 {
 	// Pages that are not mapped are no error: Linux always unmaps 64.
-	const bool unmapped =
-		core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
-				std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
-	core_.transport->keys_changed();
+	const std::uint64_t address = command.in_param & ~(IcmMap::kPageSize - 1);
+	const std::uint64_t size = std::uint64_t{command.in_modifier} * IcmMap::kPageSize;
+	const bool unmapped = core_.icm.unmap(address, size);
+	if (!holds_records_alone(core_, address, size))
+		core_.transport->keys_changed();
 	return unmapped ? Status::ok : Status::exceeds_limit;
 }
 

@@ -83,6 +83,21 @@ static void regions_lie_apart(kern::kunit::Test &test)
 	EXPECT_EQ(layout[IcmRegion::cmpt_eq].base, layout[IcmRegion::cmpt_qp].base + 3 * stride);
 }
 
+/* What a user may have (core/uverbs/share.hpp) is at most a quarter of what there is. */
+static void no_user_has_more_than_a_quarter(kern::kunit::Test &test)
+{
+	SampleCard card;
+	const auto cap = parse_capabilities(card.capabilities);
+	ASSERT_OK(cap);
+	const auto laid = lay_out_icm(cap.value(), {});
+	ASSERT_OK(laid);
+	const IcmLayout &layout = laid.value();
+	EXPECT_GE(1u << layout[IcmRegion::dmpt].log_entries, 4u * 32768);
+	EXPECT_GE(1u << layout[IcmRegion::qpc].log_entries, 4u * 1024);
+	EXPECT_GE(1u << layout[IcmRegion::cqc].log_entries, 4u * 1024);
+	EXPECT_GE(1u << layout[IcmRegion::srqc].log_entries, 4u * 512);
+}
+
 /* A card whose reserved objects fill its tables is refused. */
 static void a_crowded_card_is_refused(kern::kunit::Test &test)
 {
@@ -106,4 +121,5 @@ static void a_card_without_room_is_refused(kern::kunit::Test &test)
 
 KUNIT_SUITE(connectx_capabilities, KUNIT_CASE(a_sound_answer_is_understood),
 	    KUNIT_CASE(a_contradiction_is_refused), KUNIT_CASE(regions_lie_apart),
-	    KUNIT_CASE(a_crowded_card_is_refused), KUNIT_CASE(a_card_without_room_is_refused));
+	    KUNIT_CASE(no_user_has_more_than_a_quarter), KUNIT_CASE(a_crowded_card_is_refused),
+	    KUNIT_CASE(a_card_without_room_is_refused));

@@ -113,6 +113,19 @@ static void regions_lie_apart(kern::kunit::Test &test)
 	}
 }
 
+/* What a user may have (core/uverbs/share.hpp) is at most a quarter of what there is. */
+static void no_user_has_more_than_a_quarter(kern::kunit::Test &test)
+{
+	SampleCard card;
+	const auto laid = layout_of(card);
+	ASSERT_OK(laid);
+	const IcmLayout &layout = laid.value();
+	EXPECT_GE(1u << layout[IcmRegion::mpt].log_entries, 4u * 32768);
+	EXPECT_GE(1u << layout[IcmRegion::qpc].log_entries, 4u * 1024);
+	EXPECT_GE(1u << layout[IcmRegion::cqc].log_entries, 4u * 1024);
+	EXPECT_GE(1u << layout[IcmRegion::srqc].log_entries, 4u * 512);
+}
+
 /* A card whose reserved objects fill its tables is refused. */
 static void a_crowded_card_is_refused(kern::kunit::Test &test)
 {
@@ -133,4 +146,5 @@ KUNIT_SUITE(infinihost_capabilities, KUNIT_CASE(a_sound_answer_is_understood),
 	    KUNIT_CASE(registers_are_found_by_their_addresses),
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
 	    KUNIT_CASE(a_contradiction_is_refused), KUNIT_CASE(regions_lie_apart),
-	    KUNIT_CASE(a_crowded_card_is_refused), KUNIT_CASE(a_card_without_room_is_refused));
+	    KUNIT_CASE(no_user_has_more_than_a_quarter), KUNIT_CASE(a_crowded_card_is_refused),
+	    KUNIT_CASE(a_card_without_room_is_refused));

@@ -66,6 +66,31 @@ TEST(InfiniHostMemory, TheDataPathIsToldOfMemoryThatGoes)
 	host.unplug();
 }
 
+// A program may have pages of doorbell records come and go: who keeps keys need not look at them
+// all each time.
+TEST(InfiniHostMemory, NoKeyRestsOnAPageOfRecords)
+{
+	hca::testing::RecordingTransport *transport = nullptr;
+	TinyDriver driver(true, [&](hca::Context &) {
+		auto made = std::make_unique<hca::testing::RecordingTransport>();
+		transport = made.get();
+		return made;
+	});
+	driver.bring_up();
+	const unsigned before = transport->key_changes;
+	const auto unmap = [&](std::uint64_t address, std::uint32_t pages) {
+		EXPECT_EQ(driver.command(Opcode::unmap_icm, pages, 0, {}, 0, address).status,
+			  Status::ok);
+		return transport->key_changes - before;
+	};
+	EXPECT_EQ(unmap(TinyDriver::kUarcs + 4096 * TinyDriver::kUar, 1), 0u);
+	EXPECT_EQ(unmap(TinyDriver::kUarcs - 4096, 2), 1u);
+	EXPECT_EQ(unmap(TinyDriver::kUarcs + 4096ull * limits::kUarPages - 4096, 1), 1u);
+	EXPECT_EQ(unmap(TinyDriver::kUarcs + 4096ull * limits::kUarPages - 4096, 2), 2u);
+	EXPECT_EQ(unmap(TinyDriver::kMpts, 1), 3u);
+	EXPECT_EQ(unmap(TinyDriver::kMtts, 1), 4u);
+}
+
 // There is no memory on the card, and a command before its time, or one that the card lacks, says
 // so.
 TEST_F(InfiniHost, RefusesWhatIsNotItsTurn)

@@ -42,8 +42,8 @@ public:
 	static constexpr std::uint32_t kUar = 2, kPd = 5, kKeyIndex = 0x77000020, kKey = 0x00002077;
 	static constexpr std::uint32_t kEqn = 1, kSpecialQps = 16;
 
-	explicit TinyDriver(bool trusted = true)
-	    : card({"test", 0x0002c90200000100, {&port1, &port2}, trusted}, make_transport)
+	explicit TinyDriver(bool trusted = true, TransportFactory transport = make_transport)
+	    : card({"test", 0x0002c90200000100, {&port1, &port2}, trusted}, std::move(transport))
 	{
 		host.set_bus_master(true);
 		host.set_msix_enabled(true);
