@@ -585,6 +585,48 @@ TEST_F(AmmassoConnections, KeepTheBacklog)
 	EXPECT_FALSE(b.next_event());
 }
 
+// Of all listeners together, whatever backlog each has asked for.
+TEST_F(AmmassoConnections, BoundThoseWhoWait)
+{
+	listener = b.listen(kPort, 100000);
+	const auto call = [&] {
+		a.connect(a.create_qp(client.sq_cq, client.rq_cq, 2), kAddressB, kPort);
+	};
+	for (unsigned i = 0; i < 256; ++i) {
+		call();
+		ASSERT_EQ(Driver::id_of(b.wait_event()), EventId::connection_request) << i;
+	}
+	call();
+	EXPECT_EQ(failure(), Status::connection_reset);
+}
+
+// As many answers wait for events; then nothing more is asked until the host has read.
+TEST_F(AmmassoConnections, BoundAnswersThatWait)
+{
+	set({}, false);
+	const auto leave = [&] {
+		const auto qp = a.create_qp(client.sq_cq, client.rq_cq, 2);
+		a.connect(qp, kAddressB, kPort);
+		EXPECT_TRUE(a.until([&] { return a.taken(); }));
+		return qp.handle;
+	};
+	std::vector<std::uint32_t> handles(65);
+	std::ranges::generate(handles, leave);
+	for (std::size_t i = 0; i < handles.size(); ++i) {
+		a.fill(MessageId::qp_destroy,
+		       {{wire::rnic_handle, a.rnic}, {wire::object_handle, handles[i]}});
+		a.tell();
+		EXPECT_EQ(a.until([&] { return a.taken(); }, 100ms), i < 64) << i;
+	}
+	const auto before = a.word(Driver::kReplyWord);
+	for (std::size_t i = 0; i < handles.size(); ++i)
+		EXPECT_EQ(Driver::result(a.wait_event()), Status::connection_reset);
+	EXPECT_TRUE(a.until([&] {
+		return (a.word(Driver::kReplyWord) - before) % wire::reply_entries ==
+		       handles.size() % wire::reply_entries;
+	}));
+}
+
 // Requests that nobody answers are let go, though the peer would wait.
 TEST_F(AmmassoConnections, ForgetRequestsThatNobodyAnswers)
 {

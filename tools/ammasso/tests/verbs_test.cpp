@@ -315,6 +315,15 @@ TEST_F(AmmassoVerbs, ListenersAreBounded)
 	EXPECT_EQ(result(try_listen(0, 5000)), Status::insufficient_resources);
 }
 
+TEST_F(AmmassoVerbs, AddressesAreBounded)
+{
+	for (std::uint32_t i = 2; i <= 16; ++i)
+		ASSERT_EQ(configure(rnic, 1, 0x0a000000 | i), Status::ok);
+	EXPECT_EQ(configure(rnic, 1, 0x0a000099), Status::insufficient_resources);
+	EXPECT_EQ(configure(rnic, 2, 0x0a000002), Status::ok);
+	EXPECT_EQ(configure(rnic, 1, 0x0a000099), Status::ok);
+}
+
 // Answers that wait for events hold up no others, but are counted: then nothing more is asked.
 TEST_F(AmmassoVerbs, EventsThatNobodyReadsHoldRequestsUp)
 {
