@@ -6,6 +6,7 @@
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/pci.h>
+#include <linux/sizes.h>
 #include <kern/abi/pci.h>
 #include "native.h"
 
@@ -148,6 +149,11 @@ int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits
 	status = dma_set_mask_and_coherent(&pci->dev, DMA_BIT_MASK(dma_bits));
 	if (status)
 		goto release;
+	/*
+	 * Our cards take a piece of any size, where the kernel's default cuts it at 64 KiB. One of
+	 * this size is gone through before others run.
+	 */
+	dma_set_max_seg_size(&pci->dev, SZ_64M);
 	pci_set_master(pci);
 	return 0;
 

@@ -188,17 +188,28 @@ bool kern_user_memory_of_caller(const struct kern_user_memory *memory)
 }
 EXPORT_SYMBOL_GPL(kern_user_memory_of_caller);
 
-void kern_user_memory_for_each(struct kern_user_memory *memory,
-			       bool (*visit)(void *context, u64 address, u64 size), void *context)
+unsigned int kern_user_memory_pieces(struct kern_user_memory *memory,
+				     struct kern_user_cursor *cursor,
+				     struct kern_user_piece *pieces, unsigned int most)
 {
-	struct scatterlist *at;
-	unsigned int i;
+	const struct sg_table *table = &memory->table.sgt;
+	struct scatterlist *at = cursor->gone ? cursor->next : table->sgl;
+	unsigned int count = 0;
 
-	for_each_sgtable_dma_sg(&memory->table.sgt, at, i)
-	{
-		if (!visit(context, sg_dma_address(at), sg_dma_len(at)))
+	while (cursor->gone < table->nents) {
+		const u64 address = sg_dma_address(at);
+		const size_t size = sg_dma_len(at);
+
+		if (count && address == pieces[count - 1].address + pieces[count - 1].size)
+			pieces[count - 1].size += size;
+		else if (count < most)
+			pieces[count++] = (struct kern_user_piece){address, size};
+		else
 			break;
-		let_others_run(i, sg_dma_len(at));
+		let_others_run(cursor->gone++, size);
+		at = sg_next(at);
 	}
+	cursor->next = at;
+	return count;
 }
-EXPORT_SYMBOL_GPL(kern_user_memory_for_each);
+EXPORT_SYMBOL_GPL(kern_user_memory_pieces);

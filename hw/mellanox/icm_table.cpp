@@ -108,11 +108,11 @@ void IcmTable::put(u32 first, u32 count)
 		put_chunk(at);
 }
 
-u8 *IcmTable::entry(u32 index) const
+std::span<u8> IcmTable::entries_from(u32 index) const
 {
 	const size_t offset =
 		size_t{index & ((1u << log_entries_per_chunk_) - 1)} * extent_.entry_bytes;
-	return chunks_[chunk_of(index)].area.at(offset);
+	return chunks_[chunk_of(index)].area.from(offset);
 }
 
 } // namespace mellanox

@@ -42,7 +42,9 @@ public:
 	void put(u32 first, u32 count = 1);
 
 	/* The CPU's address of an entry that is in use. */
-	u8 *entry(u32 index) const;
+	u8 *entry(u32 index) const { return entries_from(index).data(); }
+	/* The same, and of those behind it that lie in one run with it; not all need be in use. */
+	std::span<u8> entries_from(u32 index) const;
 
 	/* How much host memory it holds, for debugfs. */
 	size_t resident_bytes() const { return resident_.load_relaxed(); }

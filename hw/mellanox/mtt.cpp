@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "mtt.hpp"
-#include <ib/endian.hpp>
 
 namespace mellanox
 {
@@ -31,13 +30,6 @@ MttRange::~MttRange()
 {
 	if (table_)
 		table_->entries.free(first_, order_);
-}
-
-void MttRange::write(u32 index, u64 bus_address)
-{
-	const u64 raw = ib::be64(bus_address | hw::mellanox::MttEntry::present).raw();
-	__atomic_store_n(reinterpret_cast<u64 *>(table_->icm.entry(first_ + index)), raw,
-			 __ATOMIC_RELAXED);
 }
 
 kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTable &table,

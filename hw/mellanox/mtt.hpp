@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Page lists (MTTs), and the queue buffers that the card finds through them.
 #pragma once
+#include <ib/endian.hpp>
 #include <kern/dma.hpp>
 #include <hw/mellanox/commands.hpp>
 #include "buddy.hpp"
@@ -44,7 +45,30 @@ public:
 	}
 	~MttRange();
 
-	void write(u32 index, u64 bus_address);
+	void write(u32 index, u64 bus_address) { Writer(*this, index).write(bus_address); }
+	/* One entry after the other. */
+	class Writer
+	{
+	public:
+		explicit Writer(MttRange &range, u32 first = 0) : range_(range), next_(first) {}
+		void write(u64 bus_address)
+		{
+			if (run_.empty())
+				run_ = range_.table_->icm.entries_from(range_.first_ + next_);
+			const u64 raw =
+				ib::be64(bus_address | hw::mellanox::MttEntry::present).raw();
+			__atomic_store_n(reinterpret_cast<u64 *>(run_.data()), raw,
+					 __ATOMIC_RELAXED);
+			run_ = run_.subspan(hw::mellanox::MttEntry::size);
+			next_++;
+		}
+		u32 next() const { return next_; }
+
+	private:
+		MttRange &range_;
+		u32 next_;
+		std::span<u8> run_;
+	};
 	/* How contexts name it: bytes from the start of the table. */
 	u64 offset() const { return u64{first_} * hw::mellanox::MttEntry::size; }
 	u32 entries() const { return 1u << order_; }

@@ -80,12 +80,13 @@ void take_back_page(CommandInterface &commands, u64 icm_address)
 					       .in_param = icm_address}));
 }
 
-u8 *PageArea::at(size_t offset) const
+std::span<u8> PageArea::from(size_t offset) const
 {
 	size_t i = 0;
 	while (i + 1 < count_ && pieces_[i + 1].start <= offset)
 		i++;
-	return pieces_[i].buffer.as<u8>() + (offset - pieces_[i].start);
+	const kern::DmaBuffer &buffer = pieces_[i].buffer;
+	return std::span(buffer.as<u8>(), buffer.size()).subspan(offset - pieces_[i].start);
 }
 
 } // namespace mellanox

@@ -33,7 +33,9 @@ public:
 	 * The CPU's address of byte `offset`; pieces are at least a page, so nothing aligned below
 	 * that is split.
 	 */
-	u8 *at(size_t offset) const;
+	u8 *at(size_t offset) const { return from(offset).data(); }
+	/* From there to the end of the piece. */
+	std::span<u8> from(size_t offset) const;
 	size_t bytes() const { return bytes_; }
 
 private:

@@ -15,10 +15,10 @@ kern::Result<UserPages> UserPages::create(struct device *dma_device, MttTable &m
 	if (count > mtts.entries.size())
 		return kern::Error{-ENOMEM};
 	pages.mtt_ = TRY(MttRange::create_for_program(mtts, kern::log2_ceil(count)));
-	u32 index = 0;
+	MttRange::Writer entries(pages.mtt_);
 	pages.memory_.for_each_page(iova, pages.page_shift_,
-				    [&](u64 address) { pages.mtt_.write(index++, address); });
-	kern_assert(index == count);
+				    [&](u64 address) { entries.write(address); });
+	kern_assert(entries.next() == count);
 	return pages;
 }
 

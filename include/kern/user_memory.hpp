@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Memory of a process, lent to a device.
 #pragma once
+#include <span>
 #include <utility>
 #include <kern/abi/user_memory.h>
 #include <kern/memory.hpp>
@@ -130,31 +131,18 @@ public:
 	template<class Body>
 	void for_each(Body body) const
 	{
-		struct Joined {
-			Body &body;
-			u64 address = 0, size = 0;
-			bool going = true;
-			void flush()
-			{
-				if (size && going)
-					going = body(address, size);
-			}
-		} joined{body};
-		kern_user_memory_for_each(
-			native_,
-			[](void *context, u64 address, u64 size) -> bool {
-				Joined &joined = *static_cast<Joined *>(context);
-				if (joined.size && address == joined.address + joined.size) {
-					joined.size += size;
-					return true;
-				}
-				joined.flush();
-				joined.address = address;
-				joined.size = size;
-				return joined.going;
-			},
-			&joined);
-		joined.flush();
+		/* Many at a time: a call for each page is most of what a page takes. */
+		kern_user_piece pieces[32];
+		kern_user_cursor cursor{};
+		for (;;) {
+			const unsigned int count = kern_user_memory_pieces(native_, &cursor, pieces,
+									   std::size(pieces));
+			for (unsigned int i = 0; i < count; i++)
+				if (!body(pieces[i].address, pieces[i].size))
+					return;
+			if (count < std::size(pieces))
+				return;
+		}
 	}
 
 private:

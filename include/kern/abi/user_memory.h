@@ -6,6 +6,19 @@ KERN_C_BEGIN
 
 struct device;
 struct kern_user_memory;
+struct scatterlist;
+
+/* What is contiguous to the device. */
+struct kern_user_piece {
+	u64 address;
+	u64 size;
+};
+
+/* How far somebody has gone through the pieces; all zero, nowhere. */
+struct kern_user_cursor {
+	struct scatterlist *next;
+	unsigned int gone;
+};
 
 /*
  * Pins pages of the calling process and maps them for a device; see kern::UserMemory for the
@@ -16,8 +29,12 @@ struct kern_user_memory *kern_user_memory_pin(struct device *device, u64 start, 
 void kern_user_memory_release(struct kern_user_memory *memory);
 bool kern_user_memory_writable(const struct kern_user_memory *memory);
 bool kern_user_memory_of_caller(const struct kern_user_memory *memory);
-/* The mapped pieces in their order, of whole pages, until visit returns false. */
-void kern_user_memory_for_each(struct kern_user_memory *memory,
-			       bool (*visit)(void *context, u64 address, u64 size), void *context);
+/*
+ * The next mapped pieces in their order, of whole pages, as large as they are: returns how many,
+ * less than `most` only at the end. May sleep.
+ */
+unsigned int kern_user_memory_pieces(struct kern_user_memory *memory,
+				     struct kern_user_cursor *cursor,
+				     struct kern_user_piece *pieces, unsigned int most);
 
 KERN_C_END
