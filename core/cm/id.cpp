@@ -90,8 +90,10 @@ kern::Result<> Id::send(const ib::Mad &mad, Port::Cause cause, bool again)
 
 kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 {
+	const bool begins = event == Event::send_req || event == Event::send_sidr_req ||
+			    event == Event::send_lap;
 	Kept asked = TRY(Kept::create(mad));
-	TRY(send(mad));
+	TRY(send(mad, begins ? Port::Cause::begins : Port::Cause::own));
 	asked_ = std::move(asked);
 	tries_left_ = max_retries_;
 	change(event);
@@ -282,7 +284,8 @@ void Id::reject_last(ib_cm_rej_reason reason)
 		rej.set_info_length(sizeof(own_guid));
 		kern::copy(kern::writable_bytes_of(rej.info), kern::bytes_of(own_guid));
 	}
-	kern::ignore(send(mad));
+	/* Of an id that only the CM knows there is as much as peers ask for. */
+	kern::ignore(send(mad, life_ == Life::unknown ? Port::Cause::asked : Port::Cause::own));
 }
 
 void Id::finish(bool silent)

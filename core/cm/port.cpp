@@ -56,7 +56,9 @@ void Port::say_whether_served(bool served)
 
 kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause, bool again)
 {
-	if (cause == Cause::asked && asked_.load_relaxed() >= asked_max) {
+	auto &on_their_way = this->on_their_way(cause);
+	if (cause != Cause::own &&
+	    on_their_way.load_relaxed() >= (cause == Cause::asked ? asked_max : own_max)) {
 		counters.no_room++;
 		return kern::Error{-ENOBUFS};
 	}
@@ -67,12 +69,10 @@ kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Caus
 	send->ah = to->ah();
 	/* on_sent() gives the reference back. */
 	send->context[0] = kern::Ref<Address>(to).release();
-	send->context[1] = cause == Cause::asked ? this : nullptr;
-	if (cause == Cause::asked)
-		asked_.fetch_add(1);
+	send->context[1] = &on_their_way;
+	on_their_way.fetch_add(1);
 	if (const int status = ib_post_send_mad(send, nullptr)) {
-		if (cause == Cause::asked)
-			asked_.fetch_sub(1);
+		on_their_way.fetch_sub(1);
 		(void)kern::Ref<Address>::adopt(static_cast<Address *>(send->context[0]));
 		ib_free_send_mad(send);
 		return kern::Error{status};
@@ -87,8 +87,7 @@ void Port::on_sent(ib_mad_agent *, ib_mad_send_wc *how)
 {
 	ib_mad_send_buf *send = how->send_buf;
 	const auto to = kern::Ref<Address>::adopt(static_cast<Address *>(send->context[0]));
-	if (auto *port = static_cast<Port *>(send->context[1]))
-		port->asked_.fetch_sub(1);
+	static_cast<kern::Atomic<int> *>(send->context[1])->fetch_sub(1);
 	ib_free_send_mad(send);
 }
 

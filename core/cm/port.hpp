@@ -73,11 +73,12 @@ class Port
 {
 public:
 	/*
-	 * What is sent by itself is bounded by how many ids there are; what peers make us send, by
-	 * a number of its own.
+	 * What peers make us send is bounded by a number of its own. The first message of an id is
+	 * not sent while so much is on its way: the id may end before it has gone out, and make
+	 * room for the next. What else an id says is bounded by how many there are that have begun.
 	 */
-	enum class Cause : std::uint8_t { own, asked };
-	static constexpr int asked_max = 512;
+	enum class Cause : std::uint8_t { begins, own, asked };
+	static constexpr int asked_max = 512, own_max = 4096;
 
 	/*
 	 * Messages come before this returns: the device's lock is held, for which they wait.
@@ -113,7 +114,13 @@ private:
 	Device &device_;
 	const u32 number_;
 	ib_mad_agent *agent_ = nullptr;
-	kern::Atomic<int> asked_{0};
+	kern::Atomic<int> &on_their_way(Cause cause)
+	{
+		return cause == Cause::asked ? asked_ : own_;
+	}
+
+	/* That have been given to the agent, which has not said how it went. */
+	kern::Atomic<int> own_{0}, asked_{0};
 };
 
 /* The place of a message in the arrays of the counters. */

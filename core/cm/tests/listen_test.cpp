@@ -187,6 +187,34 @@ void cm_08_one_listener_leaves_room(Test &test)
 	EXPECT_TRUE(eventually([&] { return pair->listener.told(IB_CM_REQ_RECEIVED) == backlog; }));
 }
 
+/*
+ * Ids that end before what they have asked has gone out make no room for more of it: who makes and
+ * ends them as fast as he can has so much on its way and no more. After that, one connects.
+ */
+void cm_08_what_is_under_way_is_bounded(Test &test)
+{
+	constexpr unsigned int most = 4096, flood = most + 1000;
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.ok());
+	soft_hold_datagrams(pair->a.device(), true);
+	unsigned int sent = 0, refused = 0;
+	for (unsigned int n = 0; n < flood; n++) {
+		Boxed<End> one;
+		if (!one->open(pair->a))
+			break;
+		const int asked = one->request(pair->a, pair->b, 0x1000 + n);
+		sent += asked == 0;
+		refused += asked == -ENOBUFS;
+	}
+	EXPECT_EQ(sent + refused, flood);
+	/* Each of those that got through has said that it ends, too. */
+	EXPECT_EQ(sent, most / 2);
+	EXPECT_EQ(pair->a.counters().no_room, u64{refused});
+	soft_hold_datagrams(pair->a.device(), false);
+	EXPECT_TRUE(eventually([&] { return pair->active.request(pair->a, pair->b) == 0; }));
+	EXPECT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+}
+
 /* Whatever numbers peers choose, a lookup among ten thousand looks at a few. */
 void cm_08_lookup_does_not_grow(Test &test)
 {
@@ -234,4 +262,5 @@ void cm_08_lookup_does_not_grow(Test &test)
 
 CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids),
 	   KUNIT_CASE(cm_08_masks), KUNIT_CASE(cm_08_backlog),
-	   KUNIT_CASE(cm_08_one_listener_leaves_room), KUNIT_CASE(cm_08_lookup_does_not_grow));
+	   KUNIT_CASE(cm_08_one_listener_leaves_room),
+	   KUNIT_CASE(cm_08_what_is_under_way_is_bounded), KUNIT_CASE(cm_08_lookup_does_not_grow));
