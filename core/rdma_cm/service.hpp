@@ -39,6 +39,8 @@ public:
 	unsigned int listening = 0; /* of the ids */
 	unsigned int backlog = 0;
 	Listeners listeners;
+	/* A program has made it, of a port that others' are chosen from. */
+	bool of_program = false;
 
 	/*
 	 * Whether an id may be bound to this port beside those that are. Errors: EADDRINUSE,

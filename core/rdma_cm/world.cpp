@@ -340,9 +340,19 @@ kern::Result<> World::bind_to(Id &id, u16 port)
 	if (service) {
 		TRY(service->admit(id, false));
 	} else {
+		u16 first, last;
+		resolver_.local_ports(first, last);
+		const bool of_program = id.maker->process && port >= first && port <= last;
+		const u32 choices = last - first + 1u;
+		u32 &of_programs = of_programs_[index_of(id.port_space)];
+		/* Together they leave a sixteenth of the choice to the kernel's own consumers. */
+		if (of_program && of_programs >= choices - choices / 16)
+			return kern::Error{-EADDRNOTAVAIL};
 		auto made = TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.port_space, port));
 		TRY(services.insert(port, made.get()));
 		service = made.release();
+		service->of_program = of_program;
+		of_programs += of_program;
 	}
 	service->ids.push_back(id);
 	id.service = service;
@@ -470,8 +480,10 @@ void World::release(Id &id)
 		return;
 	id.service_node.unlink();
 	Service *service = std::exchange(id.service, nullptr);
-	if (service->ids.empty())
-		kern::Ref<Service>::adopt(services_of(service->space).erase(service->port)).reset();
+	if (!service->ids.empty())
+		return;
+	of_programs_[index_of(service->space)] -= service->of_program;
+	kern::Ref<Service>::adopt(services_of(service->space).erase(service->port)).reset();
 }
 
 kern::Ref<Id> World::find_listener(Service &service, const Ends &ends, u32 interface,

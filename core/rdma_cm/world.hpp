@@ -162,7 +162,12 @@ private:
 	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
 	kern::List<Device, &Device::node> devices_ GUARDED_BY(lock_);
 	kern::XArray<Service> services_[4];
-	u16 last_ports_[4] GUARDED_BY(lock_) = {}; /* that were given, in the order of services_ */
+	/*
+	 * In the order of services_: the ports that were given last; and how many services there
+	 * are of programs.
+	 */
+	u16 last_ports_[4] GUARDED_BY(lock_) = {};
+	u32 of_programs_[4] GUARDED_BY(lock_) = {};
 	kern::List<Id, &Id::waiting_node> waiting_ GUARDED_BY(lock_), retrying_ GUARDED_BY(lock_);
 	kern::List<Id, &Id::reap_node> ended_ GUARDED_BY(lock_);
 	u32 check_ GUARDED_BY(lock_) = 0; /* counts them */

@@ -15,6 +15,36 @@ u16 bound_port(const End &end)
 	return rdma_cm::port_of(end.id->route.addr.src_addr);
 }
 
+/* Programs cannot have all of the ports that are chosen from, whether chosen or named. */
+void rcm_07_programs_leave_ports_to_the_kernel(Test &test)
+{
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	Addresses &addresses = pair->ground.addresses;
+	addresses.first_port = 5000;
+	addresses.last_port = 5015;
+	const Address any = rdma_cm::any_of(RDMA_AF_INET);
+	Boxed<Ends<15>> programs;
+	Boxed<Ends<2>> others;
+	ASSERT_TRUE(programs.there() && others.there());
+	for (End &end : programs->ends) {
+		ASSERT_TRUE(end.open(RDMA_PS_TCP, IB_QPT_RC, true));
+		ASSERT_EQ(rdma_bind_addr(end.id, &any), 0);
+	}
+	End &program = others->ends[0], &kernels = others->ends[1];
+	ASSERT_TRUE(program.open(RDMA_PS_TCP, IB_QPT_RC, true));
+	EXPECT_EQ(rdma_bind_addr(program.id, &any), -EADDRNOTAVAIL);
+	for (u16 port = 5000; port <= 5015; port++) {
+		Address named = any;
+		rdma_cm::set_port(named, RDMA_PS_TCP, port);
+		EXPECT_EQ(rdma_bind_addr(program.id, &named), -EADDRNOTAVAIL);
+	}
+	ASSERT_TRUE(kernels.open());
+	EXPECT_EQ(rdma_bind_addr(kernels.id, &any), 0);
+	programs->ends[0].close();
+	EXPECT_EQ(rdma_bind_addr(program.id, &any), 0);
+}
+
 /*
  * Chosen ports are of the range, no two alike, and there is an end to them; low ports are for the
  * privileged.
@@ -484,6 +514,7 @@ void rcm_08_requests_come_first(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
+	    KUNIT_CASE(rcm_07_programs_leave_ports_to_the_kernel),
 	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
 	    KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener),
