@@ -25,7 +25,7 @@ STOCK_MODULES = (
     "kernel/drivers/infiniband", "kernel/drivers/net/ethernet/mellanox/mlx4", "kernel/drivers/virtio", "kernel/drivers/block/virtio_blk.ko",
     "kernel/drivers/char/virtio_console.ko", "kernel/drivers/char/hw_random/virtio-rng.ko", "kernel/drivers/net/virtio_net.ko",
     "kernel/drivers/net/dummy.ko", "kernel/drivers/net/macvlan.ko", "kernel/drivers/net/veth.ko", "kernel/drivers/net/tun.ko", "kernel/drivers/net/bonding",
-    "kernel/net/8021q", "kernel/net/bridge", "kernel/net/9p", "kernel/net/packet", "kernel/net/sched", "kernel/net/ipv4", "kernel/net/ipv6",
+    "kernel/net/8021q", "kernel/net/bridge", "kernel/net/9p", "kernel/net/packet", "kernel/net/rds", "kernel/net/sched", "kernel/net/ipv4", "kernel/net/ipv6",
     "kernel/drivers/nvme/host", "kernel/drivers/nvme/target", "kernel/drivers/block/brd.ko", "kernel/drivers/scsi/sd_mod.ko",
     "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
     "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",

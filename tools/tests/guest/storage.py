@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's storage targets and initiators: software that uses verbs and the communication manager from inside the kernel."""
+"""Debian's storage targets and initiators, and its reliable datagrams: software that uses verbs and the communication manager from inside the kernel."""
+import subprocess
+
+from lab import cache
 from lab.testing import test
 
 from stock import active, check, complaints, interfaces_up, pair
@@ -107,12 +110,37 @@ def srp(target, host):
     host.wait_for("! test -b /dev/sda", timeout=30, what="the end of the session")
 
 
+def reliable_datagrams(lab, fabric, server, client):
+    """rds_rdma brings back each datagram, of up to 64 KiB, in order and byte by byte; its connection outlives a flap."""
+    program = lab.directory / "rds"
+    source = cache.TREE / "tools/tests/guest/rds.c"
+    subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", program], stdin=subprocess.DEVNULL, check=True)
+    for node in (server, client):
+        node.put("/tmp/rds", program.read_bytes())
+        node.run("chmod +x /tmp/rds && modprobe rds_rdma")
+        assert "rds_tcp" not in node.run("cat /proc/modules").out
+    serving = server.spawn("/tmp/rds serve 10.0.0.1")
+    try:
+        server.wait_for("grep -q RDS /proc/net/protocols && pgrep -x rds", timeout=20, what="the server")
+        client.run("/tmp/rds ask 10.0.0.2 10.0.0.1 200", timeout=60)
+        asking = client.spawn("/tmp/rds ask 10.0.0.2 10.0.0.1 1000")
+        fabric.weft("link", "down", "node2")
+        client.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=30, what="the loss of the link")
+        fabric.weft("link", "up", "node2")
+        asking.wait(120)
+    finally:
+        serving.kill()
+        serving.wait(30, check=False)
+
+
 @test(kernels=("stock",), timeout=300)
 def disks_of_a_neighbour(lab):
-    """nvmet-rdma with nvme-rdma, and ib_srpt with ib_srp, move disks' data that compares, the former over a link that flaps, too."""
+    """nvmet-rdma with nvme-rdma, and ib_srpt with ib_srp, move disks' data that compares, the former over a link that flaps, too; so do RDS's datagrams."""
     with pair(lab) as (fabric, (target, host)):
         interfaces_up(target, host)
         with check("NVMe over RDMA moves a disk's data"):
             nvme_over_rdma(fabric, target, host)
         with check("SRP moves a disk's data"):
             srp(target, host)
+        with check("RDS brings datagrams back"):
+            reliable_datagrams(lab, fabric, target, host)
