@@ -70,3 +70,27 @@ def kernels_part(bench):
             taken.append({**figures(node, "counts"), **figures(node, "memory")})
     for name, value in taken[0].items():
         bench.figure(name, "insn" if "insn" in name else "bytes", [value], [taken[1][name]])
+
+
+def time_to_load(node, command):
+    """Seconds from the first module to the last device, by the guest's clock."""
+    return int(node.run(f"begin=$(date +%s%N); {command} && until {USABLE}; do :; done && echo $(($(date +%s%N) - begin))", timeout=120).out) / 1e9
+
+
+@benchmark(figures=("user.usable",), kernel="stock")
+def modules_until_usable(bench):
+    """In turns, each on a guest of its own, from files that both have read before."""
+    files = [f"/tmp/{name}.ko" for name in SUITE]
+    sockets = start_fabric(bench, ("ours", "theirs"))
+    with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(("ours", "theirs"), sockets))) as (ours, theirs):
+        ours.run(f"cp {' '.join(f'/share/{name}.ko' for name in SUITE)} /tmp")
+        loads = ((ours, " && ".join(f"insmod {file}" for file in files), f"rmmod {' '.join(reversed(SUITE))}"),
+                 (theirs, f"modprobe -a {' '.join(STOCK)}", "modprobe -r ib_ipoib ib_umad && modprobe -r mlx4_ib && modprobe -r mlx4_core && modprobe -r ib_core"))
+        samples = ([], [])
+        for round_ in range(4):
+            for (node, load_all, unload_all), taken in zip(loads, samples):
+                time = time_to_load(node, load_all)
+                if round_:      # the first reads the files
+                    taken.append(time)
+                node.run(unload_all, timeout=60)
+        bench.figure("user.usable", "s", *samples)
