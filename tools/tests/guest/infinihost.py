@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The InfiniHost under Debian's drivers and programs, facing a ConnectX under the same: nothing in either guest is ours."""
+import re
+
 from lab.testing import test
 
 from stock import check, complaints, guests, ping, served
@@ -26,6 +28,11 @@ EXCHANGES = 500
 
 def active(node, device):
     node.wait_for(f"grep -q ACTIVE /sys/class/infiniband/{device}/ports/1/state", timeout=60, what=f"an active port of {device}")
+
+
+def sent(node):
+    """How many packets the port of the first card has sent, as perfquery counts them."""
+    return int(re.search(r"PortXmitPkts:\.*(\d+)", node.run("perfquery -x").out)[1])
 
 
 def load(node1, node2):
@@ -58,6 +65,17 @@ def judged_by_ib_mthca(lab):
                 with check(f"ibv_{transport}_pingpong {events} passes between the two cards"):
                     for out in served(node1, node2, f"ibv_{transport}_pingpong -c {events} -n {EXCHANGES} {size}"):
                         assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, out
+        with check("infiniband-diags sees the fabric by the card's two ports, and counts its packets"):
+            seen = node1.run("ibnetdiscover").out
+            assert '"node2' in seen and '"switch1' in seen, seen
+            assert "SMINFO_MASTER" in node1.run("sminfo").out
+            assert node1.run("iblinkinfo --switches-only | grep -c Active").out.strip() == "3"
+            assert node1.run("saquery NR").out.count("NodeRecord dump") >= 3
+            before = sent(node1)
+            ping(node1, node2, "10.0.0.2", 50)
+            assert sent(node1) - before >= 50
+            node1.run("perfquery -x -R")
+            assert sent(node1) < before
         with check("programs that are killed leave nothing behind"):
             node1.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             for out in served(node1, node2, "ibv_rc_pingpong -c -n 100"):
