@@ -22,6 +22,8 @@ int weft_mad_init();
 void weft_mad_exit();
 int weft_ipoib_init();
 void weft_ipoib_exit();
+int weft_connectx_init();
+void weft_connectx_exit();
 }
 
 namespace explore
@@ -40,6 +42,7 @@ constexpr Module core{"weft_core", weft_core_init, weft_core_exit};
 constexpr Module soft{"weft_soft", weft_soft_init, weft_soft_exit};
 constexpr Module mad{"weft_mad", weft_mad_init, weft_mad_exit};
 constexpr Module ipoib{"weft_ipoib", weft_ipoib_init, weft_ipoib_exit};
+constexpr Module connectx{"weft_connectx", weft_connectx_init, weft_connectx_exit};
 
 /* What the suites of a prefix stand on, in the order of loading; the first that fits. */
 struct Needs {
@@ -54,6 +57,7 @@ const Needs needs[] = {
 	{"explore_mad", {core, mad, soft}},
 	{"explore_destinations", {core}},
 	{"explore_ipoib", {core, mad, soft, ipoib}},
+	{"explore_connectx", {core, connectx}},
 	{"explore_resources", {core}},
 	{"", {core, soft}},
 };
@@ -113,6 +117,7 @@ Run run(const hosted::Case &one, hosted::Strategy &strategy, std::uint64_t limit
 	hosted::reset_works();
 	hosted::reset_devices();
 	hosted::reset_interfaces();
+	hosted::reset_functions();
 	hosted::reset_messages();
 	const auto &modules = modules_of(one.name);
 	hosted::scheduler().run(strategy, limit, [&] {

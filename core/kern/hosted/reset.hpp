@@ -12,6 +12,7 @@ void reset_devices();
 void reset_messages();
 void reset_kunit();
 void reset_interfaces();
+void reset_functions();
 
 /*
  * A queue of works that has not been destroyed, a mapping for DMA or a device that has not been

@@ -79,3 +79,8 @@ TEST(Explorer, a_child_is_deleted_beside_the_device)
 {
 	expect_holds("explore_ipoib.a_child_is_deleted_beside_the_device", 500);
 }
+/* The driver of the ConnectX, the card, its link and a subnet manager in one time. */
+TEST(Explorer, a_card_and_its_driver_agree)
+{
+	expect_holds("explore_connectx", 60);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * What scenarios of the explorer do to the hosted kernel that no kernel offers a module: an
- * administrator's acts, by the names of interfaces.
+ * administrator's acts, by the names of interfaces, and whoever has the machine open.
  */
 #pragma once
 #include <kern/abi/base.h>
@@ -20,5 +20,12 @@ int kern_explore_send(const char *name, const void *address, unsigned int length
  */
 int kern_explore_link_add(const char *parent, u16 pkey);
 int kern_explore_link_delete(const char *name);
+
+/*
+ * The emulated ConnectX into the one bus slot there is, with a subnet manager at the other end of
+ * its cable; and out of it. In a task.
+ */
+void kern_explore_plug_card(void);
+void kern_explore_pull_card(void);
 
 KERN_C_END

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The emulated ConnectX in the hosted kernel's one bus slot, with a subnet manager at the other end
+// of its cable. They are driven by a line of execution of their own, in the run's time: what a
+// driver's access asks of the card is done within that access or by the card's own turn, as with
+// weftd; and who goes on between two of its turns a seed says.
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <sys/epoll.h>
+#include <kern/abi/explore.h>
+#include <kern/abi/time.h>
+#include <kern/hosted/failure.hpp>
+#include <kern/hosted/pci.hpp>
+#include <kern/hosted/scheduler.hpp>
+#include <spdlog/logger.h>
+#include <spdlog/spdlog.h>
+#include "base/loop.hpp"
+#include "connectx/card.hpp"
+#include "connectx/card_context.hpp"
+#include "fabric/fabric.hpp"
+#include "pci/endpoint.hpp"
+#include "sm/subnet_manager.hpp"
+
+namespace
+{
+
+using namespace weft;
+
+constexpr std::uint64_t memory_bytes = 32 << 20;
+constexpr ib::Guid card_guid = 0x0002c90300000100;
+
+/* The run's time and chance; who waits lets others run. */
+class RunEnvironment final : public Environment
+{
+public:
+	Clock::time_point now() const override
+	{
+		return Clock::time_point(std::chrono::nanoseconds(hosted::scheduler().now()));
+	}
+	std::chrono::system_clock::time_point date() const override
+	{
+		return std::chrono::system_clock::time_point(
+			std::chrono::nanoseconds(hosted::scheduler().now()));
+	}
+	std::uint64_t random() override { return kern_random_u64(); }
+	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override
+	{
+		const int count = ::epoll_wait(poll, events, most, 0);
+
+		if (count > 0 || until <= now())
+			return count;
+		hosted::scheduler().block(
+			this, until == Clock::time_point::max()
+				      ? hosted::never
+				      : static_cast<std::uint64_t>(
+						std::chrono::nanoseconds(until.time_since_epoch())
+							.count()));
+		return 0;
+	}
+	void wake() { hosted::scheduler().wake(this); }
+};
+
+/* From when it is plugged in to when it is pulled out. */
+class Slot final : public hosted::pci::Function, private pci::Interrupts
+{
+public:
+	Slot()
+	    : loop_("card", Loop::Mode::Manual, environment_),
+	      fabric_(fabric::Fabric::default_seed, &loop_.reactor()),
+	      port_(fabric_.add_port("card")), far_(fabric_.add_port("manager")),
+	      card_({.name = "explored",
+		     .node_guid = card_guid,
+		     .description = {},
+		     .ports = {&port_}},
+		    [](connectx::CardContext &context) { return hca::make_transport(context); }),
+	      memory_(MemoryMapping::allocate(memory_bytes)), log_("card"),
+	      endpoint_(loop_, card_, *this, std::shared_ptr<spdlog::logger>(&log_, [](auto *) {}),
+			1)
+	{
+		fabric_.connect(port_, far_);
+		manager_.emplace(far_, sm::Config{}, &loop_.reactor());
+		endpoint_.dma().map(reinterpret_cast<std::uint64_t>(memory_->data()), memory_bytes,
+				    true, true, memory_);
+		card_.memory_changed();
+		hosted::scheduler().start(hosted::Kind::task, "the card", [this] { live(); });
+		pci_ = hosted::pci::plug(*this, "card");
+	}
+	~Slot() override
+	{
+		hosted::pci::unplug(pci_);
+		pulled_ = true;
+		environment_.wake();
+		while (!ended_)
+			hosted::scheduler().block(&ended_);
+	}
+
+	void read_config(unsigned int offset, std::span<std::byte> data) override
+	{
+		endpoint_.region_read(pci::Endpoint::kConfigRegion, offset, data);
+		environment_.wake();
+	}
+	void write_config(unsigned int offset, std::span<const std::byte> data) override
+	{
+		endpoint_.region_write(pci::Endpoint::kConfigRegion, offset, data);
+		environment_.wake();
+	}
+	std::uint64_t bar_size(unsigned int bar) const override
+	{
+		return endpoint_.region_size(bar);
+	}
+	void read(unsigned int bar, std::uint64_t offset, std::span<std::byte> data) override
+	{
+		endpoint_.region_read(bar, offset, data);
+		environment_.wake();
+	}
+	void write(unsigned int bar, std::uint64_t offset, std::span<const std::byte> data) override
+	{
+		endpoint_.region_write(bar, offset, data);
+		environment_.wake();
+	}
+	unsigned int vectors() const override { return card_.description().msix.vectors; }
+	std::span<std::byte> memory() override { return {memory_->data(), memory_bytes}; }
+
+private:
+	void live()
+	{
+		while (!pulled_) {
+			loop_.reactor().turn(Clock::time_point::max());
+			hosted::scheduler().step({"the card's turn", this, nullptr});
+		}
+		ended_ = true;
+		hosted::scheduler().wake(&ended_);
+	}
+
+	bool carries_intx() const override { return false; }
+	void raise_msix(unsigned vector) override { hosted::pci::interrupt(*this, vector); }
+	bool pending(std::size_t) const override { return false; }
+	void clear_pending() override {}
+	void set_intx(bool) override {}
+	void set_intx_disabled(bool) override {}
+	void reset() override {}
+	void release() override {}
+
+	RunEnvironment environment_;
+	Loop loop_;
+	fabric::Fabric fabric_;
+	fabric::Port &port_, &far_;
+	connectx::Card card_;
+	std::shared_ptr<const MemoryMapping> memory_;
+	spdlog::logger log_;
+	pci::Endpoint endpoint_;
+	std::optional<sm::SubnetManager> manager_;
+	pci_dev *pci_ = nullptr;
+	bool pulled_ = false, ended_ = false;
+};
+
+std::unique_ptr<Slot> slot;
+
+} // namespace
+
+extern "C" {
+
+/* hw/connectx/module.c has it where there are modules; and what a module is called. */
+extern const pci_device_id weft_connectx_pci_ids[];
+const pci_device_id weft_connectx_pci_ids[] = {{0x15b3, 0x673c}, {}};
+char __this_module;
+
+void kern_explore_plug_card(void)
+{
+	/* What happens is told by the interleaving. */
+	spdlog::set_level(spdlog::level::off);
+	slot = std::make_unique<Slot>();
+}
+
+void kern_explore_pull_card(void)
+{
+	slot.reset();
+}
+}
