@@ -83,7 +83,7 @@ private:
 	};
 
 	kern::Result<> submit(const Message &message, size_t bytes);
-	bool has_room() const;
+	bool has_room() const REQUIRES(post_lock_);
 	/* Its number, for a context. */
 	u32 take_call(Message &message);
 	void give_call(u32 number);
