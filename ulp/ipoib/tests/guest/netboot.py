@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's iPXE has drivers for the card and an IPoIB of its own: a machine without a kernel boots over InfiniBand."""
+"""Debian's iPXE has drivers for the cards and an IPoIB of its own: a machine without a kernel boots over InfiniBand."""
 from lab import image, ipxe, kernels, machine
+from lab.fabric import PAIR
 from lab.testing import test
 
 from pair import interfaces_up, load_stock, load_suite, reachable, start_fabric, unload_suite
 
 FILES = ("kernel", "initramfs")
+# The machine that boots has an InfiniHost, which takes two ports for granted.
+INFINIHOST = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "infinihost"\nports = 2\n').replace('"node2", ', '"node2/1", ')
 
 
-def boots_from(lab, server, socket):
+def boots_from(lab, server, socket, driver="weft_connectx"):
     """iPXE fetches a kernel and its RAM disk from the server by HTTP; what it boots has the card for itself and reaches the server."""
     kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
     server.run("mkdir /tmp/served")
@@ -20,12 +23,12 @@ def boots_from(lab, server, socket):
     script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, machine.command_line(diskless)))
     with lab.boot(diskless) as (client,):
         assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
-        load_suite(client)
+        load_suite(client, driver)
         client.run("ip link set ib0 up && ip addr add 10.0.0.2/24 dev ib0")
         reachable(client, "10.0.0.1")
         # The firmware's interface had the same address, and another queue pair.
         reachable(server, "10.0.0.2")
-        unload_suite(client)
+        unload_suite(client, driver)
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
@@ -47,3 +50,13 @@ def a_machine_boots_over_the_ib0_of_debian(lab):
         load_stock(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1])
+
+
+@test(kernels=(), also=("plain", "debug"), timeout=300)
+def an_infinihost_boots_over_the_ib0_of_debian(lab):
+    """The same with iPXE's driver for the other card: what it fetches comes from a ConnectX on Debian's stack."""
+    sockets = start_fabric(lab, INFINIHOST)
+    with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
+        load_stock(server)
+        interfaces_up(server)
+        boots_from(lab, server, sockets[1], "weft_infinihost")

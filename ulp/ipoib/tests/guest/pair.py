@@ -21,18 +21,18 @@ def weft(lab, *arguments):
                           check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-def load_suite(node):
-    node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+def load_suite(node, driver="weft_connectx"):
+    node.insmod(*(f"/share/{driver if name == 'weft_connectx' else name}.ko" for name in SUITE))
 
 
-def load_stock(node):
+def load_stock(node, driver="mlx4_ib"):
     """Debian's own modules."""
-    node.run("modprobe mlx4_ib && modprobe ib_ipoib", timeout=60)
+    node.run(f"modprobe {driver} && modprobe ib_ipoib", timeout=60)
     node.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
 
 
-def unload_suite(node):
-    node.run("rmmod weft_ipoib weft_connectx weft_cm weft_mad weft_core weft_kern", timeout=60)
+def unload_suite(node, driver="weft_connectx"):
+    node.run(f"rmmod weft_ipoib {driver} weft_cm weft_mad weft_core weft_kern", timeout=60)
 
 
 @contextlib.contextmanager
