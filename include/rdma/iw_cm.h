@@ -151,8 +151,8 @@ struct iw_cm_id *iw_create_cm_id(struct ib_device *device, iw_cm_handler cm_hand
  * iw_destroy_cm_id - end an id
  * @id: the id; its connection ends abruptly, a request is refused, and a listener listens no more
  *
- * When it has returned the handler does not run, nor will it. Context: process, not the id's
- * handler.
+ * When it has returned the handler does not run, nor will it. Context: process, not a handler
+ * of any id's.
  */
 void iw_destroy_cm_id(struct iw_cm_id *id);
 

@@ -58,7 +58,6 @@ struct End {
 			if (!taker)
 				return -ECONNREFUSED;
 			end->fresh = nullptr;
-			taker->close();
 			taker->id = id;
 			id->context = taker;
 			taker->asked.store_release(true);
@@ -77,6 +76,9 @@ struct End {
 	}
 	bool listen(End *taker, unsigned int backlog = 4)
 	{
+		/* Whose place the request's id takes: a handler ends none. */
+		if (taker)
+			taker->close();
 		fresh = taker;
 		id->local.port = port;
 		return iw_cm_listen(id, backlog) == 0;
