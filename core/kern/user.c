@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <linux/cred.h>
 #include <linux/export.h>
 #include <linux/uaccess.h>
 #include <kern/abi/user.h>
@@ -20,3 +21,9 @@ int kern_user_is_zero(const void __user *from, size_t size)
 	return check_zeroed_user(from, size);
 }
 EXPORT_SYMBOL_GPL(kern_user_is_zero);
+
+u32 kern_current_user(void)
+{
+	return from_kuid(&init_user_ns, current_uid());
+}
+EXPORT_SYMBOL_GPL(kern_current_user);

@@ -26,6 +26,8 @@ public:
 	Mailbox &operator=(Mailbox &&) = delete;
 	~Mailbox();
 
+	/* False once it was abandoned. */
+	explicit operator bool() const { return page_ != nullptr; }
 	u8 *bytes() const;
 	u64 bus_address() const;
 	/*

@@ -9,9 +9,18 @@ kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order)
 	return create(table, order, 0);
 }
 
-kern::Result<MttRange> MttRange::create_for_program(MttTable &table, unsigned int order)
+kern::Result<MttRange> MttRange::create_for_program(MttTable &table, unsigned int order, u32 user)
 {
-	return create(table, order, table.entries.size() / 16);
+	if (order < table.least_order)
+		order = table.least_order;
+	if (order > Buddy::max_order)
+		return kern::Error{-ENOSPC};
+	auto member = TRY(table.users.enter(user));
+	/* His share is remembered as long as something of it is taken. */
+	auto share = TRY(member->entries.take(1u << order));
+	auto range = TRY(create(table, order, table.entries.size() / 16));
+	range.share_ = std::move(share);
+	return range;
 }
 
 kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order, u32 keep)

@@ -3,6 +3,7 @@
 #pragma once
 #include <ib/endian.hpp>
 #include <kern/dma.hpp>
+#include <kern/shares.hpp>
 #include <hw/mellanox/commands.hpp>
 #include "buddy.hpp"
 #include "icm_table.hpp"
@@ -10,12 +11,24 @@
 namespace mellanox
 {
 
+/* What one user's programs have of the page lists, by all the files that he has open. */
+class PageShare : public kern::UserShare
+{
+public:
+	explicit PageShare(u32 its_user) : UserShare(its_user) {}
+	bool idle() const { return entries.taken() == 0; }
+
+	/* A quarter of the table. */
+	kern::Budget entries{1u << 18, -EDQUOT};
+};
+
 /* Where page lists come from. */
 struct MttTable {
 	IcmTable &icm;
 	Buddy &entries;
 	/* The smallest run that the firmware knows, as a power of two. */
 	unsigned int least_order = 0;
+	kern::Shares<PageShare> users{KERN_LOCK_CLASS("mellanox.page_shares")};
 };
 
 /* A run of 2^order entries, or of the least that there is. */
@@ -26,18 +39,20 @@ public:
 	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
 	/*
-	 * For a program's memory. Programs have no share each: together they leave a sixteenth of
-	 * the table, for queues and keys of the kernel.
+	 * For memory of a program of that user's, from his share. All together leave a sixteenth of
+	 * the table, for queues and keys of the kernel. Errors: EDQUOT, too.
 	 */
-	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order);
+	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order,
+							 u32 user);
 	MttRange(MttRange &&other) noexcept
-	    : table_(std::exchange(other.table_, nullptr)), hold_(std::move(other.hold_)),
-	      first_(other.first_), order_(other.order_)
+	    : table_(std::exchange(other.table_, nullptr)), share_(std::move(other.share_)),
+	      hold_(std::move(other.hold_)), first_(other.first_), order_(other.order_)
 	{
 	}
 	MttRange &operator=(MttRange &&other) noexcept
 	{
 		std::swap(table_, other.table_);
+		share_ = std::move(other.share_);
 		hold_ = std::move(other.hold_);
 		std::swap(first_, other.first_);
 		std::swap(order_, other.order_);
@@ -77,6 +92,8 @@ private:
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order, u32 keep);
 
 	MttTable *table_ = nullptr;
+	/* Of the user's, if he is a program's. */
+	kern::Portion share_;
 	IcmHold hold_;
 	u32 first_ = 0;
 	unsigned int order_ = 0;

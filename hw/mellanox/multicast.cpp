@@ -28,16 +28,17 @@ kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterf
 								   const IcmExtent &table,
 								   const GroupFormat &format)
 {
-	auto groups =
-		TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(commands, table, format)));
+	auto entry = TRY(commands.mailbox());
+	auto neighbour = TRY(commands.mailbox());
+	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(
+		commands, table, format, std::move(entry), std::move(neighbour))));
 	// What does not fit its place in the hash table goes into the rest of the table.
 	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
 }
 
-kern::Result<u32> MulticastGroups::hash(const ib_gid &gid)
+kern::Result<u32> MulticastGroups::hash(const ib_gid &gid, Mailbox &mailbox)
 {
-	auto mailbox = TRY(commands_.mailbox());
 	__builtin_memcpy(mailbox.bytes(), gid.raw, sizeof(gid.raw));
 	const u32 index = static_cast<u32>(
 		TRY(commands_.execute_in_immediate({.opcode = wire::Opcode::mgid_hash}, mailbox)) &
@@ -64,7 +65,7 @@ kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
 /* Leaves in `entry` the group if it was found, else the last of its chain. */
 kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Mailbox &entry)
 {
-	Place place{.index = TRY(hash(gid)), .previous = none, .length = 1, .found = false};
+	Place place{.index = TRY(hash(gid, entry)), .previous = none, .length = 1, .found = false};
 	// A chain in memory that the card can write might go round in a circle.
 	for (; place.length <= longest_chain; place.length++) {
 		TRY(read(place.index, entry));
@@ -136,14 +137,16 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 kern::Result<> MulticastGroups::detach(const ib_gid &gid, u32 qpn)
 {
 	kern::Guard guard(lock_);
+	// A card that has failed knows no groups any more, and may have the mailboxes.
+	if (commands_.failed() || !entry_ || !neighbour_)
+		return {};
 	const auto left = leave(gid, qpn);
-	// A card that has failed knows no groups any more.
 	return commands_.failed() ? kern::Result<>{} : left;
 }
 
 kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 {
-	auto entry = TRY(commands_.mailbox());
+	Mailbox &entry = entry_;
 	const Place place = TRY(find(gid, entry));
 	if (!place.found)
 		return kern::Error{-EINVAL};
@@ -164,7 +167,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	}
 	if (place.previous != none) {
 		// Out of the middle or the end of the chain.
-		auto previous = TRY(commands_.mailbox());
+		Mailbox &previous = neighbour_;
 		TRY(read(place.previous, previous));
 		Header::next.set(previous.bytes(), next);
 		TRY(write(place.previous, previous));
@@ -175,7 +178,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	// The head goes: the second of the chain takes its place.
 	if (next >= table_size_)
 		return kern::Error{-EPROTO};
-	auto second = TRY(commands_.mailbox());
+	Mailbox &second = neighbour_;
 	TRY(read(next, second));
 	TRY(write(place.index, second));
 	if (next >= hash_size_)

@@ -45,7 +45,10 @@ public:
 	 * is not in. May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback, Owner owner);
-	/* Of a card that has failed it succeeds. */
+	/*
+	 * Of a card that has failed it succeeds. Needs no memory: who ends a QP has to get it out
+	 * of its groups. Errors: EINVAL for a QP that is not in; those of commands.
+	 */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
 	/* As many as the table has entries. */
@@ -69,15 +72,16 @@ private:
 	static constexpr u32 none = ~0u;
 
 	MulticastGroups(CommandInterface &commands, const IcmExtent &table,
-			const GroupFormat &format)
+			const GroupFormat &format, Mailbox entry, Mailbox neighbour)
 	    : commands_(commands), format_(format), lock_(KERN_LOCK_CLASS("mellanox.multicast")),
+	      entry_(std::move(entry)), neighbour_(std::move(neighbour)),
 	      members_((table.entry_bytes - sizeof(hw::mellanox::McgHeader)) /
 		       hw::mellanox::McgHeader::member_size),
 	      hash_size_(1u << (table.log_entries - 1)), table_size_(1u << table.log_entries)
 	{
 	}
 	u32 count(Mailbox &entry) const { return format_.count(entry.bytes(), members_); }
-	kern::Result<u32> hash(const ib_gid &gid);
+	kern::Result<u32> hash(const ib_gid &gid, Mailbox &mailbox);
 	kern::Result<> read(u32 index, Mailbox &entry);
 	kern::Result<> write(u32 index, Mailbox &entry);
 	kern::Result<Place> find(const ib_gid &gid, Mailbox &entry);
@@ -86,6 +90,9 @@ private:
 	CommandInterface &commands_;
 	const GroupFormat &format_;
 	kern::Mutex lock_;
+	/* For detach(): had before they are needed. */
+	Mailbox entry_ GUARDED_BY(lock_);
+	Mailbox neighbour_ GUARDED_BY(lock_);
 	kern::Owned<NumberAllocator> overflow_;
 	u32 members_;
 	u32 hash_size_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "user_pages.hpp"
+#include <kern/user.hpp>
 
 namespace mellanox
 {
@@ -14,7 +15,8 @@ kern::Result<UserPages> UserPages::create(struct device *dma_device, MttTable &m
 		((iova + length - 1) >> pages.page_shift_) - (iova >> pages.page_shift_) + 1;
 	if (count > mtts.entries.size())
 		return kern::Error{-ENOMEM};
-	pages.mtt_ = TRY(MttRange::create_for_program(mtts, kern::log2_ceil(count)));
+	pages.mtt_ = TRY(
+		MttRange::create_for_program(mtts, kern::log2_ceil(count), kern_current_user()));
 	MttRange::Writer entries(pages.mtt_);
 	pages.memory_.for_each_page(iova, pages.page_shift_,
 				    [&](u64 address) { entries.write(address); });

@@ -43,4 +43,9 @@ unsigned int kern_user_memory_pieces(struct kern_user_memory *, struct kern_user
 {
 	return 0;
 }
+
+u32 kern_current_user(void)
+{
+	return 0;
+}
 }
