@@ -130,9 +130,11 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	const auto ms = static_cast<unsigned int>(timeout_ms < longest ? timeout_ms : longest);
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
 	world.wait_for_neighbour(*this);
-	world.queue().reschedule(timer_, ms);
-	/* It may have come between. */
-	world.retry();
+	/*
+	 * At once: it may have come between, and this one alone has to look. Whoever makes ids and
+	 * ends them all day must not have all that wait look each time.
+	 */
+	world.queue().reschedule(timer_, 0);
 	return {};
 }
 

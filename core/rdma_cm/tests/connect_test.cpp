@@ -279,6 +279,20 @@ void rcm_04_addresses_are_resolved(Test &test)
 	EXPECT_EQ(addresses.asked.load_acquire(), 3u);
 	EXPECT_EQ(end.state(), State::addr_resolved);
 
+	/* One that begins to wait has no other look again. */
+	constexpr unsigned int waiting = 8;
+	auto ends = kern::make_array<End>(kern::Gfp::kernel, waiting).take();
+	addresses.asked.store_release(0);
+	for (unsigned int i = 0; i < waiting; i++) {
+		ASSERT_TRUE(ends[i].open());
+		ASSERT_EQ(rdma_resolve_addr(ends[i].id, nullptr, &silent, 60'000), 0);
+		ASSERT_TRUE(
+			eventually([&] { return addresses.asked.load_acquire() >= 2 * (i + 1); }));
+	}
+	EXPECT_EQ(addresses.asked.load_acquire(), 2 * waiting);
+	for (End &waits : ends.span())
+		waits.close();
+
 	End late;
 	ASSERT_TRUE(late.open());
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 100), 0);
