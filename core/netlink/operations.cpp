@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "operations.hpp"
+#include <kern/nospec.hpp>
 
 namespace nldev
 {
@@ -54,7 +55,7 @@ kern::Result<const Operation *> find(const Request &request)
 
 	if (abi::client_of(request.type()) != abi::client || number >= abi::OPERATIONS)
 		return kern::Error{-EINVAL};
-	const Operation &found = table.entries[number];
+	const Operation &found = table.entries[kern::index_nospec(number, abi::OPERATIONS)];
 	if (found.who == Who::nobody)
 		return kern::Error{-EINVAL};
 	if (found.who == Who::administrator && !request.may_administer())

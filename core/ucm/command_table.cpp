@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <array>
+#include <kern/nospec.hpp>
 #include "commands.hpp"
 
 namespace ucm
@@ -118,7 +119,8 @@ constexpr Commands commands = make_commands();
 
 const Command *find_command(u32 number)
 {
-	return number < commands.size() ? &commands[number] : nullptr;
+	return number < commands.size() ? &commands[kern::index_nospec(number, commands.size())]
+					: nullptr;
 }
 
 } // namespace ucm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* The life of an opened node, and the commands of its agents. */
 #include "file.hpp"
+#include <kern/nospec.hpp>
 #include <kern/user.hpp>
 #include "port.hpp"
 
@@ -128,10 +129,13 @@ kern::Result<u32> File::add_agent(const Registration &what, bool with_pkey)
 kern::Result<> File::remove_agent(u32 id)
 {
 	kern::Guard guard(agents_lock_);
-	if (id >= agents_max || !agents_[id])
+	if (id >= agents_max)
+		return kern::Error{-EINVAL};
+	kern::Owned<Agent> &agent = agents_[kern::index_nospec(id, agents_max)];
+	if (!agent)
 		return kern::Error{-EINVAL};
 	/* Under the lock: the end of the port has to wait for it. */
-	agents_[id].reset();
+	agent.reset();
 	return {};
 }
 

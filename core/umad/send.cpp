@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* From a program's write() to the midlayer, and what becomes of it. */
 #include <ib/mad.hpp>
+#include <kern/nospec.hpp>
 #include <kern/user.hpp>
 #include <rdma/objects.hpp>
 #include "file.hpp"
@@ -170,7 +171,7 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	TRY(kern::copy_in(bytes.data(), from + header_bytes, bytes.size()));
 
 	kern::SharedGuard guard(agents_lock_);
-	Agent *agent = agents_[header.id].get();
+	Agent *agent = agents_[kern::index_nospec(header.id, agents_max)].get();
 	if (!agent)
 		return kern::Error{-EIO};
 	TRY(post(TRY(Send::create(*agent, header, bytes.span())), *agent));

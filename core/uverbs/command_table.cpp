@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <array>
+#include <kern/nospec.hpp>
 #include "commands.hpp"
 
 namespace uverbs
@@ -124,7 +125,8 @@ const Command *find_command(u32 number, bool is_extended)
 {
 	if (number >= abi::number_count)
 		return nullptr;
-	const u8 place = index[number + (is_extended ? abi::number_count : 0)];
+	const size_t at = kern::index_nospec(number, abi::number_count);
+	const u8 place = index[at + (is_extended ? abi::number_count : 0)];
 	return place ? &commands[place - 1] : nullptr;
 }
 

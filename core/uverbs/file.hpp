@@ -113,7 +113,10 @@ private:
 	kern::Portion context_room_;
 	ib_event_handler handler_{};
 	ObjectTable objects_{*share_};
-	kern::IrqSpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
+	/*
+	 * Of tasks: the files are told one after the other, with interrupts off for one at a time.
+	 */
+	kern::SpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
 	/*
 	 * Those that the program has; the first for asynchronous events also when it has closed it.
 	 */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/bits.hpp>
 #include <kern/kunit.hpp>
+#include <kern/nospec.hpp>
 
 namespace
 {
@@ -19,6 +20,18 @@ void field_touches_its_bits_only(kern::kunit::Test &test)
 	EXPECT_EQ(High::of(0xf), 0xf0000000u);
 	EXPECT_FALSE(Low::fits(16));
 	EXPECT_EQ(Wide::get(~u64{0}), ~u64{0});
+}
+
+/* An index below the size is itself; any other is 0, whatever the branch before it was. */
+void an_index_beyond_its_table_is_none(kern::kunit::Test &test)
+{
+	for (size_t size : {size_t{1}, size_t{2}, size_t{1000}, size_t{1} << 40, ~size_t{0}}) {
+		EXPECT_EQ(kern::index_nospec(0, size), 0u);
+		EXPECT_EQ(kern::index_nospec(size / 2, size), size / 2);
+		EXPECT_EQ(kern::index_nospec(size - 1, size), size - 1);
+		EXPECT_EQ(kern::index_nospec(size, size), 0u);
+		EXPECT_EQ(kern::index_nospec(~size_t{0}, size), 0u);
+	}
 }
 
 /* The rounding functions agree with their definitions at the edges. */
@@ -42,4 +55,5 @@ void rounding(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_bits, KUNIT_CASE(field_touches_its_bits_only), KUNIT_CASE(rounding));
+KUNIT_SUITE(kern_bits, KUNIT_CASE(field_touches_its_bits_only), KUNIT_CASE(rounding),
+	    KUNIT_CASE(an_index_beyond_its_table_is_none));
