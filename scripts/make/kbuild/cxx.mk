@@ -24,9 +24,10 @@ kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -
 # No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
 # The enumerations of the public headers are C's: a caller may put any number into one, and the callee checks it. The compiler takes
 # no advantage of them either (there is no -fstrict-enums).
+# What {} leaves of a union would be shown to programs: from GCC 15 on it clears the first member alone, if it is not told to clear all.
 kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden \
-	-fno-gnu-unique -fno-sanitize=enum
+	-fno-gnu-unique -fno-sanitize=enum $(call cc-option,-fzero-init-padding-bits=unions)
 kxx-warnings := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-field-initializers -Wno-invalid-offsetof \
 	-Wnon-virtual-dtor \
 	-Wsuggest-override -Wimplicit-fallthrough -Wdeprecated-copy-dtor
