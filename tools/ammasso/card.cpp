@@ -205,7 +205,11 @@ std::vector<cards::Count> Card::activity() const
 		{"received", of(rings_.counts.received)},
 		{"bad-transmits", of(rings_.counts.bad_transmits)},
 		{"missed", of(rings_.counts.missed)},
-		{"overlong", of(rings_.counts.overlong)}};
+		{"overlong", of(rings_.counts.overlong)},
+		{"verbs-requests", of(rnic_.queues.counts.requests)},
+		{"verbs-events", of(rnic_.queues.counts.events)},
+		{"completions", of(rnic_.queues.counts.completions)},
+		{"connections", of(rnic_.queues.counts.connections)}};
 }
 
 namespace

@@ -48,6 +48,7 @@ CompletionQueue::Added CompletionQueue::add(const Entry &entry, bool solicited)
 		return Added::OutOfReach;
 	}
 	produced_ = next;
+	MessageQueues::count(queues_.counts.completions);
 	const auto wanted = static_cast<wire::Notification>(shared_[wire::shared::notification]);
 	const bool armed =
 		(shared_[wire::shared::armed] & std::byte{wire::armed_yes}) != std::byte{0};

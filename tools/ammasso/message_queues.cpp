@@ -114,6 +114,7 @@ std::optional<Message> MessageQueues::next_request()
 			if (was_full)
 				hint(static_cast<std::uint32_t>(Queue::requests));
 		}
+		count(counts.requests);
 		return message;
 	}
 	return std::nullopt;
@@ -160,6 +161,7 @@ void MessageQueues::reply(const Message &message, std::uint64_t after)
 std::uint64_t MessageQueues::event(const Message &message)
 {
 	events_.push_back(message);
+	count(counts.events);
 	const std::uint64_t number = events_written_ + events_.size();
 	flush();
 	return number;

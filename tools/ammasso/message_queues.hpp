@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,18 @@ public:
 	void hint(std::uint32_t index);
 	// A word of 16 bits in the host's memory. False: there is none.
 	bool put_word(std::uint64_t address, std::uint16_t value);
+
+	// What passes here, and what those who speak by this do. Written on the loop, read
+	// anywhere.
+	struct Counts {
+		std::atomic<std::uint64_t> requests{0}, events{0};
+		std::atomic<std::uint64_t> completions{0};
+		std::atomic<std::uint64_t> connections{0}; // that came about
+	} counts;
+	static void count(std::atomic<std::uint64_t> &what)
+	{
+		what.fetch_add(1, std::memory_order_relaxed);
+	}
 
 private:
 	// Of the host's memory, as INIT has said.

@@ -112,6 +112,8 @@ void QueuePair::enter(QpState state)
 	if (!may_follow(state_, state))
 		throw std::logic_error("a queue pair cannot go there");
 	state_ = state;
+	if (state == QpState::rts)
+		MessageQueues::count(card_.queues.counts.connections);
 	if (state == QpState::terminate || state == QpState::error)
 		flush();
 }

@@ -154,6 +154,17 @@ TEST_F(AmmassoConnections, CarryWriteReadAndSend)
 {
 	establish(text(200, 8), text(200, 9));
 	exchange();
+	const auto counted = [](const Driver &driver, std::string_view name) {
+		const auto all = driver.card->activity();
+		return std::ranges::find(all, name, &cards::Count::name)->value;
+	};
+	EXPECT_EQ(counted(a, "connections"), 1u);
+	EXPECT_EQ(counted(a, "completions"), 3u);
+	EXPECT_EQ(counted(a, "verbs-events"), 1u);
+	EXPECT_EQ(counted(b, "connections"), 1u);
+	EXPECT_EQ(counted(b, "completions"), 1u);
+	// INIT, OPEN, an address; two queues, a queue pair, 1,024 pages in 37 parts; the connect.
+	EXPECT_EQ(counted(a, "verbs-requests"), 3 + 3 + 37 + 1u);
 }
 
 TEST_F(AmmassoConnections, SurviveLossReorderingAndDuplication)
@@ -166,6 +177,26 @@ TEST_F(AmmassoConnections, SurviveLossReorderingAndDuplication)
 	set(faults);
 	establish();
 	exchange();
+}
+
+// The cable is out for a while, in the middle of it, again and again.
+TEST_F(AmmassoConnections, SurviveALinkThatFlaps)
+{
+	fabric::Faults faults;
+	faults.delay = 1ms;
+	set(faults);
+	establish();
+	unsigned flaps = 0;
+	Timer flap(loop, [&] {
+		// In no step with the timer of TCP.
+		set(faults, !link.settings().up);
+		++flaps;
+		flap.arm(link.settings().up ? 77ms : 50ms);
+	});
+	flap.arm(5ms);
+	for (unsigned i = 0; i < 3; ++i)
+		exchange();
+	EXPECT_GE(flaps, 4u);
 }
 
 // What goes over the cable, with every check of each layer, is what tshark reads.
