@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The commands, by their requests. Each
-// answers by call.respond() where it has a response; a failure leaves nothing behind.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The commands, by their requests. Each answers by call.respond() where it has a response; a
+// failure leaves nothing behind.
 #pragma once
 #include "command.hpp"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Affiliated events reach the handler of
-// their CQ, QP or SRQ, in the context in which the driver reports them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Affiliated events reach the handler of their CQ, QP or SRQ, in the context in which the driver
+// reports them.
 #include <kern/trace.hpp>
 #include "qp.hpp"
 #include "verbs.hpp"

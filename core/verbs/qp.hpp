@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the midlayer keeps of QPs that need
-// more than struct ib_qp; it lies behind the driver's part, in one allocation.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the midlayer keeps of QPs that need more than struct ib_qp; it lies behind the driver's
+// part, in one allocation.
 #pragma once
 #include <kern/lock.hpp>
 #include "device.hpp"

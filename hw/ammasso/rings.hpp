@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The rings of the Ethernet function, which
-// lie in the card's memory. No locks: who has a ring says who uses it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The rings of the Ethernet function, which lie in the card's memory. No locks: who has a ring says
+// who uses it.
 #pragma once
 #include <hw/ammasso/registers.hpp>
 #include <kern/dma.hpp>

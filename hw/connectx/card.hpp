@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What of a PCI function is this card's own;
-// the rest of its life is its family's (mellanox::Adapter).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What of a PCI function is this card's own; the rest of its life is its family's
+// (mellanox::Adapter).
 #pragma once
 #include <kern/log.hpp>
 #include <kern/time.hpp>

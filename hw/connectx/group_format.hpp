@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The members of a multicast group: a count,
-// and a bit of each that does not want what it sends itself.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The members of a multicast group: a count, and a bit of each that does not want what it sends
+// itself.
 #pragma once
 #include <hw/connectx/contexts.hpp>
 #include "family.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Sends on QP0 and QP1: the driver writes the
-// whole packet, from the LRH on (Documentation/connectx.rst, "MLX transport").
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on
+// (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox/requests.hpp"
 #include "../mellanox/special_packet.hpp"
 #include "ah.hpp"

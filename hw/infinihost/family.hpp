@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What this card has of its family
-// (hw/mellanox), and by which names the driver speaks of the card's registers and structures.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card has of its family (hw/mellanox), and by which names the driver speaks of the
+// card's registers and structures.
 #pragma once
 #include <hw/infinihost/commands.hpp>
 #include <hw/infinihost/registers.hpp>

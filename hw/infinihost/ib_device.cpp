@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The table of methods: what is not the same
-// for the whole family. What the card has not is not in it: windows, fast registration, XRC,
-// moderation of completions, regions that change.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The table of methods: what is not the same for the whole family. What the card has not is not in
+// it: windows, fast registration, XRC, moderation of completions, regions that change.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>

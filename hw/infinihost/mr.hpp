@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Memory regions. The card has no fast
-// registration and no windows: a kernel's regions are all of memory, by DMA addresses.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory regions. The card has no fast registration and no windows: a kernel's regions are all of
+// memory, by DMA addresses.
 #pragma once
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>

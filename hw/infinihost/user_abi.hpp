@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the mthca library and a driver of its
-// card tell each other behind the verbs' own words: version 1, in host byte order.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the mthca library and a driver of its card tell each other behind the verbs' own words:
+// version 1, in host byte order.
 #pragma once
 #include <rdma/types.h>
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the cards of the family have in common
-// from their reset to their next: numbers, tables of objects, event queues, ports.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the cards of the family have in common from their reset to their next: numbers, tables of
+// objects, event queues, ports.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/debugfs.hpp>

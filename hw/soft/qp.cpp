@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Queue pairs, shared receive queues, address
-// handles: posting and states. What is posted, the engine carries out.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs, shared receive queues, address handles: posting and states. What is posted, the
+// engine carries out.
 #include "device.hpp"
 #include "rnic.h"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How long to wait before the next try: twice
-// as long after each failure, for as long as it takes. What is lacking now may be there later.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How long to wait before the next try: twice as long after each failure, for as long as it takes.
+// What is lacking now may be there later.
 #pragma once
 
 namespace kern

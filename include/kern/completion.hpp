@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB An event that a task waits for. Each
-// complete() lets one waiter through; complete_all() lets through all, now and later.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An event that a task waits for. Each complete() lets one waiter through; complete_all() lets
+// through all, now and later.
 #pragma once
 #include <kern/abi/wait.h>
 

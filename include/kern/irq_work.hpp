@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A call in a hard interrupt, at once, on the
-// CPU that asked for it: what a device without an interrupt of its own raises.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A call in a hard interrupt, at once, on the CPU that asked for it: what a device without an
+// interrupt of its own raises.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What fixtures of several rooms have:
-// waiting for a condition, and what is too large for the stack of a test.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What fixtures of several rooms have: waiting for a condition, and what is too large for the stack
+// of a test.
 #pragma once
 #include <kern/memory.hpp>
 #include <kern/time.hpp>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A list threaded through its elements: no
-// allocation, O(1) insertion and removal. The list does not own them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A list threaded through its elements: no allocation, O(1) insertion and removal. The list does
+// not own them.
 //
 //	struct Request { kern::ListNode node; … };
 //	kern::List<Request, &Request::node> pending;

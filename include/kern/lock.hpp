@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Locks. What a lock excludes is part of its
-// type, so that no two places can take one lock in two ways:
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Locks. What a lock excludes is part of its type, so that no two places can take one lock in two
+// ways:
 //
 //	SpinLock	other tasks and CPUs; never taken from an interrupt
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Reading without a lock: a writer puts the
-// new in place, waits until nobody can still see the old, then frees it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Reading without a lock: a writer puts the new in place, waits until nobody can still see the old,
+// then frees it.
 //
 //	kern::rcu::Pointer<Table> table_;
 //	{ kern::rcu::ReadGuard reading; if (Table *table = table_.load()) … }	// does not sleep

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A kernel thread that calls int T::run()
-// once. Its destruction asks it to stop and waits for its end.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A kernel thread that calls int T::run() once. Its destruction asks it to stop and waits for its
+// end.
 #pragma once
 #include <utility>
 #include <kern/abi/thread.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Tracepoints, which tracefs shows as
-// events/weft/NAME: who reports by kern_trace_NAME() is told when that is worth while.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tracepoints, which tracefs shows as events/weft/NAME: who reports by kern_trace_NAME() is told
+// when that is worth while.
 //
 //	kern::TraceListener watched_{KERN_TRACE_MAD, kern::method<&Port::watch>, this};	// void watch(bool)
 #pragma once

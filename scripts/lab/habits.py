@@ -6,6 +6,9 @@ import subprocess
 
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB"
 LICENCE_LINES = 3
+# What programs that gather licences read: in sources nothing may follow it but the end of a comment.
+LICENCE_ALONE = re.compile(re.escape(LICENCE) + r"(?: \*/)?$")
+SOURCES = (".c", ".h", ".cpp", ".hpp")
 # What lies in the kernel's own source once scripts/kernel/um/apply has put it there is under the kernel's licence.
 NOT_OURS = re.compile(r"LICENSES/|scripts/kernel/um/irq_work\.[ch]$")
 SUBSYSTEM = r"[a-z][\w./-]*"
@@ -36,7 +39,8 @@ def unlicensed(tree):
             continue
         # A picture says it in its first piece of text, and its lines end by a line feed alone.
         with path.open(errors="replace", newline="\n") as file:
-            if not any(LICENCE in line for line, _ in zip(file, range(LICENCE_LINES))):
+            says = LICENCE_ALONE if name.endswith(SOURCES) else re.compile(re.escape(LICENCE))
+            if not any(says.search(line.rstrip("\n")) for line, _ in zip(file, range(LICENCE_LINES))):
                 complaints.append(f"{name} does not say '{LICENCE}' in its first {LICENCE_LINES} lines")
     return complaints
 

@@ -56,7 +56,7 @@ def _filled(prefix, lines, opening=None):
             flush()
             out.append("")
             continue
-        if paragraph and (BEGINS.match(text.strip()) or (indent != len(paragraph[-1]) - len(paragraph[-1].lstrip()) and len(paragraph) > 1)
+        if paragraph and (paragraph[0].startswith("SPDX-") or BEGINS.match(text.strip()) or (indent != len(paragraph[-1]) - len(paragraph[-1].lstrip()) and len(paragraph) > 1)
                           or (len(paragraph) == 1 and indent < len(paragraph[0]) - len(paragraph[0].lstrip()))
                           or (len(paragraph) == 1 and indent > len(paragraph[0]) - len(paragraph[0].lstrip()) and not BEGINS.match(paragraph[0].strip()))):
             flush()

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The RNIC: what the host asks of it by
-// messages, and its own station on the cable. Opened, asked, told addresses and closed; what it has
-// while it is open is in Verbs.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The RNIC: what the host asks of it by messages, and its own station on the cable. Opened, asked,
+// told addresses and closed; what it has while it is open is in Verbs.
 #pragma once
 
 #include <cstdint>

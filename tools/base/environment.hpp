@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the host side has of the machine it
-// runs on, besides memory and sockets: time, waiting and chance. The one seam: everything below
-// tools/ asks its loop (loop.hpp), whose Environment answers, so that a lab or a test may live in
-// time that passes only when nothing is left to do.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the host side has of the machine it runs on, besides memory and sockets: time, waiting and
+// chance. The one seam: everything below tools/ asks its loop (loop.hpp), whose Environment
+// answers, so that a lab or a test may live in time that passes only when nothing is left to do.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What something that lives on one thread is
-// driven by. Each card has exactly one Loop, and so needs no lock inside: everything it does
-// (protocol requests, doorbells, commands, packets, timers) runs inline on its loop. Other threads
-// only post(). A loop has a thread of its own, or shares one with others (reactor.hpp); it tells
-// its owner the time and draws random numbers for it, and nobody asks the machine beside it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What something that lives on one thread is driven by. Each card has exactly one Loop, and so
+// needs no lock inside: everything it does (protocol requests, doorbells, commands, packets,
+// timers) runs inline on its loop. Other threads only post(). A loop has a thread of its own, or
+// shares one with others (reactor.hpp); it tells its owner the time and draws random numbers for
+// it, and nobody asks the machine beside it.
 //
 // A handler must not block and must not run long: a card works in bounded slices and posts itself
 // again for the rest, because protocol requests of the same card wait behind it.

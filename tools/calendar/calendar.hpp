@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A calendar: kernels that are programs take
-// turns on it. One runs at a time, whose time is due first; of several, that with the lowest
-// number.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A calendar: kernels that are programs take turns on it. One runs at a time, whose time is due
+// first; of several, that with the lowest number.
 //
 // Who leaves it ends it for all: the rest would wait for ever. So does who does not keep to the
 // protocol. A kernel whose calendar closes its connection ends.

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One kernel of a calendar, as far as its
-// messages say. Knows no socket: a socket, a test or a fuzzer brings what it says.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One kernel of a calendar, as far as its messages say. Knows no socket: a socket, a test or a
+// fuzzer brings what it says.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Time of which others outside of the process
-// have a part: it stands while anything is done, here or there, and then jumps to what is due next,
-// wherever that is. What happens here so depends on nothing but what is asked, and in which order.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Time of which others outside of the process have a part: it stands while anything is done, here
+// or there, and then jumps to what is due next, wherever that is. What happens here so depends on
+// nothing but what is asked, and in which order.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card as the daemon holds it, whatever its
-// model: a PCI function to plug into a machine, if it is more than an end of the fabric, what is
-// counted on it, and how it is broken on purpose. Written by models (model.hpp), used by weftd.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, if it
+// is more than an end of the fabric, what is counted on it, and how it is broken on purpose.
+// Written by models (model.hpp), used by weftd.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB An end node that is only managed: its port
-// is up, its agents answer, and nothing else does. It costs no thread, descriptor or socket, so
-// that a subnet of ten thousand fits into one daemon.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An end node that is only managed: its port is up, its agents answer, and nothing else does. It
+// costs no thread, descriptor or socket, so that a subnet of ten thousand fits into one daemon.
 #include "cards/model.hpp"
 
 #include "fabric/mad_port.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A recording of frames in a pcapng file,
-// each link an interface of its name, as Wireshark shows them.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A recording of frames in a pcapng file, each link an interface of its name, as Wireshark shows
+// them.
 #pragma once
 
 #include <atomic>

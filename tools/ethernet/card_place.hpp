@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card's place on an Ethernet: a port, and
-// the network's end of the channel to the card. On one loop, like its link.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card's place on an Ethernet: a port, and the network's end of the channel to the card. On one
+// loop, like its link.
 #pragma once
 
 #include <memory>

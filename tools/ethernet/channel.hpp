@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Frames between two loops: that of an
-// Ethernet, and that of a card which is plugged into it. Each has an end; either may come and go
-// while the other stays.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Frames between two loops: that of an Ethernet, and that of a card which is plugged into it. Each
+// has an end; either may come and go while the other stays.
 #pragma once
 
 #include <array>

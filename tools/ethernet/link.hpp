@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A cable between two ports, with the faults
-// that InfiniBand links have. Ports and links live on one loop: all is called there.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A cable between two ports, with the faults that InfiniBand links have. Ports and links live on
+// one loop: all is called there.
 #pragma once
 
 #include <cstdint>

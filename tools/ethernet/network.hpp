@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The Ethernets of a lab: switches, stations
-// for machines, links between them, on a loop of their own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The Ethernets of a lab: switches, stations for machines, links between them, on a loop of their
+// own.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine's place on an Ethernet: a port,
-// and a Unix socket for what QEMU calls `-netdev stream`. One machine at a time has it. On one
-// loop, like its link.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A machine's place on an Ethernet: a port, and a Unix socket for what QEMU calls `-netdev stream`.
+// One machine at a time has it. On one loop, like its link.
 #pragma once
 
 #include <cstddef>

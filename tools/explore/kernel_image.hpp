@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The shared object that the kernel half is
-// compiled into. Its variables are put back before each run, as a kernel's are that boots.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The shared object that the kernel half is compiled into. Its variables are put back before each
+// run, as a kernel's are that boots.
 #pragma once
 
 namespace explore

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB weft-explore: cases of the kernel half
-// under many interleavings; Documentation/man/weft-explore.1.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// weft-explore: cases of the kernel half under many interleavings;
+// Documentation/man/weft-explore.1.
 #include <chrono>
 #include <cstdio>
 #include <exception>

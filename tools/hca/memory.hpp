@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The third of the three things that the
-// transport engine asks of a card: who knows keys and memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The third of the three things that the transport engine asks of a card: who knows keys and
+// memory.
 #pragma once
 
 #include <cstdint>

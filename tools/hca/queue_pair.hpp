@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A queue pair, as any channel adapter has
-// it. The card's commands own it and change it; the transport engine reads it, moves its state
-// where the wire says so, and hangs its own state on it. What a card keeps beside this it derives.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A queue pair, as any channel adapter has it. The card's commands own it and change it; the
+// transport engine reads it, moves its state where the wire says so, and hangs its own state on it.
+// What a card keeps beside this it derives.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Work requests as the transport engine takes
-// them: decoded and checked by the card, which alone knows how they lie in memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Work requests as the transport engine takes them: decoded and checked by the card, which alone
+// knows how they lie in memory.
 #pragma once
 
 #include <cstddef>

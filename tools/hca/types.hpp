@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the transport of any channel adapter
-// speaks of: states, services, requests and how they end. Cards translate from and to the numbers
-// of their own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the transport of any channel adapter speaks of: states, services, requests and how they end.
+// Cards translate from and to the numbers of their own.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The control plane of this card as its
-// transport engine sees it (hca::Context), and the tables behind it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The control plane of this card as its transport engine sees it (hca::Context), and the tables
+// behind it.
 #pragma once
 
 #include <cstdint>

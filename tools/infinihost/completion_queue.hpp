@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A completion queue: what is this card's own
-// of it, its context and how it is given another buffer.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue: what is this card's own of it, its context and how it is given another
+// buffer.
 #pragma once
 
 #include <hw/infinihost/contexts.hpp>

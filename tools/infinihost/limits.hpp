@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How large the card's objects may be, and
-// where its registers lie that software asks for (QUERY_FW, QUERY_DEV_LIM).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How large the card's objects may be, and where its registers lie that software asks for
+// (QUERY_FW, QUERY_DEV_LIM).
 #pragma once
 
 #include <cstddef>

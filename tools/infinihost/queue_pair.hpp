@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What this card keeps for a queue pair
-// beside what every one has: where its work queues lie, and how far its doorbell has counted.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card keeps for a queue pair beside what every one has: where its work queues lie, and
+// how far its doorbell has counted.
 #pragma once
 
 #include <cstdint>

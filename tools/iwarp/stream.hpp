@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One end of an RDMAP stream: it makes bytes
-// for the other end of what is asked for here, and does what the other's bytes say. It knows
-// neither time nor sockets: who has it moves the bytes, by TCP or by hand.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One end of an RDMAP stream: it makes bytes for the other end of what is asked for here, and does
+// what the other's bytes say. It knows neither time nor sockets: who has it moves the bytes, by TCP
+// or by hand.
 //
 // What is wrong with what comes ends the stream with a Terminate; nothing is placed that its host
 // has not allowed.

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a driver has asked of a card and what
-// it was told, since weftd's start: by which drivers are compared.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a driver has asked of a card and what it was told, since weftd's start: by which drivers are
+// compared.
 #pragma once
 
 #include <atomic>

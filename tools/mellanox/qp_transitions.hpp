@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Which command moves a queue pair from where
-// to where, and which parameters it must bring (IBA 10.3.1).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Which command moves a queue pair from where to where, and which parameters it must bring (IBA
+// 10.3.1).
 #pragma once
 
 #include <cstdint>

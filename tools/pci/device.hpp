@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What lies between a device model and
-// whatever plugs it into a machine: a server of one protocol or another (server.hpp), or a test. A
-// model knows neither the protocol nor configuration space: it describes itself, answers accesses
-// to its BARs, and reaches its machine through a PciHost.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What lies between a device model and whatever plugs it into a machine: a server of one protocol
+// or another (server.hpp), or a test. A model knows neither the protocol nor configuration space:
+// it describes itself, answers accesses to its BARs, and reaches its machine through a PciHost.
 //
 // All calls in both directions happen on the loop of the device (PciHost::loop()).
 #pragma once

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a protocol by which machines have
-// functions brings along: the rest of a server is server.hpp.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a protocol by which machines have functions brings along: the rest of a server is
+// server.hpp.
 #pragma once
 
 #include <cstddef>

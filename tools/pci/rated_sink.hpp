@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Bounds what a machine can have written to
-// the log: lines beyond so many a second are counted, and the count is written before the next line
-// that goes through. All cards write to one place, and one whose lines never end would fill a disk,
-// and have the others wait for the lock.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Bounds what a machine can have written to the log: lines beyond so many a second are counted, and
+// the count is written before the next line that goes through. All cards write to one place, and
+// one whose lines never end would fill a disk, and have the others wait for the lock.
 #pragma once
 
 #include <cstddef>

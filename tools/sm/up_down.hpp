@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Ways on which packets cannot wait for each
-// other in a circle. A packet holds the buffer that it is in until the next one has room; where
-// ways go round, as on rings and tori, each can come to wait for the next one, for ever.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Ways on which packets cannot wait for each other in a circle. A packet holds the buffer that it
+// is in until the next one has room; where ways go round, as on rings and tori, each can come to
+// wait for the next one, for ever.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A neighbour with a card of its own and no
-// driver that would hold it back: what a hostile guest can do to the daemon that emulates the cards
-// of all, and to the others' traffic, in turns from a seed.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A neighbour with a card of its own and no driver that would hold it back: what a hostile guest
+// can do to the daemon that emulates the cards of all, and to the others' traffic, in turns from a
+// seed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB weft-intruder: takes the place of a machine
-// at one of a lab's cards and does, in turns from a seed, what a hostile guest would.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// weft-intruder: takes the place of a machine at one of a lab's cards and does, in turns from a
+// seed, what a hostile guest would.
 #include <exception>
 #include <iostream>
 #include <stdexcept>

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A TCP connection (RFC 9293), as an RNIC
-// needs one: what comes is handed on at once, so that the window is always whole; what is written
-// goes out in segments as it was written, where the window and the peer's segments allow it.
-// Without window scaling, timestamps, SACK and urgent data.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A TCP connection (RFC 9293), as an RNIC needs one: what comes is handed on at once, so that the
+// window is always whole; what is written goes out in segments as it was written, where the window
+// and the peer's segments allow it. Without window scaling, timestamps, SACK and urgent data.
 //
 // All on one loop. A user's functions may call write(), close() and abort().
 #pragma once

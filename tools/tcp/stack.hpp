@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A station's IPv4 and TCP over Ethernet: its
-// addresses, its neighbours, its connections. One for each card, on the card's loop; it has no
-// thread, clock or socket of its own.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A station's IPv4 and TCP over Ethernet: its addresses, its neighbours, its connections. One for
+// each card, on the card's loop; it has no thread, clock or socket of its own.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What one user may have of a device: so many
-// of each, and no more, as another user still may (Documentation/user-verbs.rst, "Bounds").
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What one user may have of a device: so many of each, and no more, as another user still may
+// (Documentation/user-verbs.rst, "Bounds").
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

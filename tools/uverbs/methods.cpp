@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The interface by ioctl(): what it does,
-// next to the one by write(), and what it must refuse, by tables.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The interface by ioctl(): what it does, next to the one by write(), and what it must refuse, by
+// tables.
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>

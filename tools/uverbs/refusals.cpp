@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a file must refuse, by tables: each
-// line is one thing that is wrong, and the error that programs know it by.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a file must refuse, by tables: each line is one thing that is wrong, and the error that
+// programs know it by.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What is on the wire and in the rings: the
-// vhost-user protocol after QEMU's docs/interop/vhost-user.rst, split virtqueues after the virtio
-// specification (1.1, 2.6), and the commands of a PCI function over them, after Linux's uapi
-// <linux/virtio_pcidev.h>. All values are in the host's byte order, which is little-endian where
-// virtio asks for it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What is on the wire and in the rings: the vhost-user protocol after QEMU's
+// docs/interop/vhost-user.rst, split virtqueues after the virtio specification (1.1, 2.6), and the
+// commands of a PCI function over them, after Linux's uapi <linux/virtio_pcidev.h>. All values are
+// in the host's byte order, which is little-endian where virtio asks for it.
 #pragma once
 
 #include <bit>

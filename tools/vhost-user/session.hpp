@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB One machine's conversation: its requests,
-// its two queues, and the calls by which it learns of messages.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One machine's conversation: its requests, its two queues, and the calls by which it learns of
+// messages.
 //
 // A machine whose queues make no sense, or which cannot be told of an error, is dropped: with its
 // next request, if that shows while it sends none.

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of connections share: nodes
-// with the CM, ends that note what they are told, and a stranger who speaks for himself.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of connections share: nodes with the CM, ends that note what they are told, and a
+// stranger who speaks for himself.
 #pragma once
 #include <ib/cm.hpp>
 #include <kern/atomic.hpp>

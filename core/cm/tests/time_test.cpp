@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What is lost, doubled, late, or never
-// answered: repetitions and time-outs by the messages' own numbers.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What is lost, doubled, late, or never answered: repetitions and time-outs by the messages' own
+// numbers.
 #include "../times.hpp"
 #include "fixture.hpp"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB include/kern/abi/lock.h: whoever waits for
-// a lock is stopped until it is free, also for one that spins.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// include/kern/abi/lock.h: whoever waits for a lock is stopped until it is free, also for one that
+// spins.
 #include <cerrno>
 #include <kern/abi/lock.h>
 #include "failure.hpp"

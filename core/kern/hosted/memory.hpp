@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The hosted kernel's memory: whatever is
-// allocated in a run has been freed at its end, and nothing is freed that is still in use.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The hosted kernel's memory: whatever is allocated in a run has been freed at its end, and nothing
+// is freed that is still in use.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Who goes on at a step, and which allocation
-// fails: by chance, by priorities that change seldom, or by a plan.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Who goes on at a step, and which allocation fails: by chance, by priorities that change seldom,
+// or by a plan.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of management datagrams
-// share: nodes on the software fabric, agents on them, and sends that count how often they end.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of management datagrams share: nodes on the software fabric, agents on them, and
+// sends that count how often they end.
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_mad.h>

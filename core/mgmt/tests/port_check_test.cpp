@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-04: a device whose own agent has dealt
-// with a Set is asked again, and what is new is heard of although the device says nothing.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-04: a device whose own agent has dealt with a Set is asked again, and what is new is heard
+// of although the device says nothing.
 #include <rdma/ib_cache.h>
 #include "smi_fixture.hpp"
 

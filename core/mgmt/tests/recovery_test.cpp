@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB MGMT-03: a special QP that falls into
-// error, on each kind of hardware, with each step of its recovery failing once; and what its
-// consumers may rely on meanwhile.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03: a special QP that falls into error, on each kind of hardware, with each step of its
+// recovery failing once; and what its consumers may rely on meanwhile.
 #include "../recovery_state.hpp"
 #include "fixture.hpp"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a consumer can get wrong in each
-// function of rdma/ib_sa.h, and the addresses that come of paths and groups.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a consumer can get wrong in each function of rdma/ib_sa.h, and the addresses that come of
+// paths and groups.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

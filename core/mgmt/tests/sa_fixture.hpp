@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of the SA client share: an
-// administrator of the test's own on a node, and clients of it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of the SA client share: an administrator of the test's own on a node, and clients
+// of it.
 #pragma once
 #include "fixture.hpp"
 

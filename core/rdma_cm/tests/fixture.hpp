@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of connections by address
-// share: addresses that nobody has configured, nodes that have them, and ends that note what they
-// are told.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of connections by address share: addresses that nobody has configured, nodes that
+// have them, and ends that note what they are told.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>

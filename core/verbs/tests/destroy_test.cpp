@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What becomes of the requests of a QP that
-// is destroyed (MGMT-09): each completes, once, in order, by then.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What becomes of the requests of a QP that is destroyed (MGMT-09): each completes, once, in order,
+// by then.
 #include <kern/atomic.hpp>
 #include <kern/work.hpp>
 #include "fixture.hpp"

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What a consumer can get wrong in each
-// function of rdma/ib_verbs.h, and the errno that the function's comment promises. Queue pairs'
-// states and values are in qp_test.cpp, completions in error in traffic_test.cpp, CQs in
-// poller_test.cpp, the cache in cache_test.cpp.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a consumer can get wrong in each function of rdma/ib_verbs.h, and the errno that the
+// function's comment promises. Queue pairs' states and values are in qp_test.cpp, completions in
+// error in traffic_test.cpp, CQs in poller_test.cpp, the cache in cache_test.cpp.
 #include "fixture.hpp"
 
 using namespace fixture;

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Devices that do not speak InfiniBand: what
-// the midlayer asks of an RNIC, and what it lets be done with one.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Devices that do not speak InfiniBand: what the midlayer asks of an RNIC, and what it lets be done
+// with one.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card that a test plays in memory: it
-// answers what it is asked, and completes what it is told to.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card that a test plays in memory: it answers what it is asked, and completes what it is told
+// to.
 #pragma once
 #include <hw/ammasso/events.hpp>
 #include <kern/kunit.hpp>

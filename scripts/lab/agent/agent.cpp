@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Process 1 of a test guest: runs the host's
-// commands, sends their output back as it comes, reaps orphans.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Process 1 of a test guest: runs the host's commands, sends their output back as it comes, reaps
+// orphans.
 //
 // It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then
 // `size` bytes.

@@ -25,8 +25,9 @@ class Habits(unittest.TestCase):
         self.plant("LICENSES/c", "text\n")
         self.assertEqual(habits.unlicensed(self.tree), [])
         self.plant("core/late.cpp", f"\n\n\n// {habits.LICENCE}\n")
+        self.plant("core/joined.cpp", f"// {habits.LICENCE} What it is.\n")
         self.plant("core/none.cpp", "int none;\n")
-        self.assertEqual([complaint.split()[0] for complaint in habits.unlicensed(self.tree)], ["core/late.cpp", "core/none.cpp"])
+        self.assertEqual([complaint.split()[0] for complaint in habits.unlicensed(self.tree)], ["core/joined.cpp", "core/late.cpp", "core/none.cpp"])
 
     def test_what_git_ignores_has_none(self):
         subprocess.run(["git", "init", "-q", self.tree], check=True)

@@ -23,6 +23,10 @@ class Comments(unittest.TestCase):
                          [" * short", " *", " * - second", " * @arg: third"])
         self.assertIn("\n *   ", filled, "an item hangs")
 
+    def test_the_licence_has_its_line_alone(self):
+        filled = layout.fill_comments(f"// {habits.LICENCE}\n// {WIDE}\n")
+        self.assertEqual(filled.split("\n")[0], f"// {habits.LICENCE}")
+
     def test_what_is_laid_out_by_hand_stays(self):
         for drawn in (f"// a    b    {WIDE}\n", f"/*\n * x = f({WIDE});\n */\n", f"//  │ {WIDE}\n", "// " + "x" * 120 + "\n", "// short\n// lines\n"):
             self.assertEqual(layout.fill_comments(drawn), drawn)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any bytes: what check() accepts holds the
-// promises that the communication manager builds on, and accessors read and write the same bits.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any bytes: what check() accepts holds the promises that the communication manager builds on, and
+// accessors read and write the same bits.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

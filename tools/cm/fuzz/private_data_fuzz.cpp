@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any private data of a request: what A11's
-// header and IPoIB's connections take from it holds what is built on it, and nothing else is taken.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any private data of a request: what A11's header and IPoIB's connections take from it holds what
+// is built on it, and nothing else is taken.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

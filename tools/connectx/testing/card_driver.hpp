@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The card's driver at its smallest: brings
-// it up in any machine, issues commands, makes queues. For tests, and for what plays a machine with
-// no system in it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's driver at its smallest: brings it up in any machine, issues commands, makes queues.
+// For tests, and for what plays a machine with no system in it.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Each check of core/kern/hosted is seen to
-// report its planted defect (core/kern/hosted/tests/planted.cpp), and races are found by seeds.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Each check of core/kern/hosted is seen to report its planted defect
+// (core/kern/hosted/tests/planted.cpp), and races are found by seeds.
 #include "explored.hpp"
 
 using namespace explore;

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Each check of the hosted kernel's network
-// stack is seen to report its planted defect (core/kern/hosted/tests/planted_stack.cpp).
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Each check of the hosted kernel's network stack is seen to report its planted defect
+// (core/kern/hosted/tests/planted_stack.cpp).
 #include "explored.hpp"
 
 using namespace explore;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Rooms of the kernel half under many
-// interleavings: a few seeds of each case in every run, as many as ten seconds allow with
-// WEFT_FULL.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Rooms of the kernel half under many interleavings: a few seeds of each case in every run, as many
+// as ten seconds allow with WEFT_FULL.
 #include <cstdlib>
 #include "explored.hpp"
 

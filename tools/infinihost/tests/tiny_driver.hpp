@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A card in a fake machine, with a driver
-// small enough for a test. The two ports are cabled to each other.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card in a fake machine, with a driver small enough for a test. The two ports are cabled to each
+// other.
 #pragma once
 
 #include <array>

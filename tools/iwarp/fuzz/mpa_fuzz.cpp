@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Any stream of bytes to one end, from its
-// first on, in pieces of any size: it keeps no more than an FPDU, and what it says is a stream.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any stream of bytes to one end, from its first on, in pieces of any size: it keeps no more than
+// an FPDU, and what it says is a stream.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Two streams that face each other: what
-// arrives, in what order, whatever way the bytes are cut; and what they agree on.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Two streams that face each other: what arrives, in what order, whatever way the bytes are cut;
+// and what they agree on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine as the driver of a device in it
-// sees it: the device's registers, and the machine's memory.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A machine as the driver of a device in it sees it: the device's registers, and the machine's
+// memory.
 #pragma once
 
 #include <cstdint>

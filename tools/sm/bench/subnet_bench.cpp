@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB How long the subnet manager takes to bring
-// a large subnet into service, and after a link has flapped.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How long the subnet manager takes to bring a large subnet into service, and after a link has
+// flapped.
 //
 //     subnet_bench [LEAVES HOSTS_OF_EACH SPINES]
 #include <chrono>

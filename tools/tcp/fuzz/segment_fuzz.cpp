@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A peer that says anything, with right
-// checks: to a connection that is open, to a listener, and to the neighbours. What is looked at:
-// that what is received never runs ahead of what was said, that places stay bounded, and that the
-// stack ends.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A peer that says anything, with right checks: to a connection that is open, to a listener, and to
+// the neighbours. What is looked at: that what is received never runs ahead of what was said, that
+// places stay bounded, and that the stack ends.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

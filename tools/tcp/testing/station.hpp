@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A station with a stack, on a port of an
-// Ethernet link; and a user of a connection that keeps what it is told.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A station with a stack, on a port of an Ethernet link; and a user of a connection that keeps what
+// it is told.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Segments that no honest peer sends, made by
-// hand: what becomes of the connection, and what anybody can take.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Segments that no honest peer sends, made by hand: what becomes of the connection, and what
+// anybody can take.
 #include <chrono>
 #include <vector>
 

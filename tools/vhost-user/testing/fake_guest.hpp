@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB A machine that has a function by
-// vhost-user, for tests: what User-Mode Linux is to the server, and the worse things that a process
-// can do in its place.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A machine that has a function by vhost-user, for tests: what User-Mode Linux is to the server,
+// and the worse things that a process can do in its place.
 #pragma once
 
 #include <cstddef>

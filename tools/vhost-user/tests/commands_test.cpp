@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The queue of commands: accesses to
-// configuration space and registers, and rings that make no sense.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The queue of commands: accesses to configuration space and registers, and rings that make no
+// sense.
 #include <cerrno>
 
 #include "vhost-user/tests/fixture.hpp"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Connected mode and its worst company: peers
-// that agree and do not receive, answer nothing, or ask for too much; and moments in which
-// something comes too early.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Connected mode and its worst company: peers that agree and do not receive, answer nothing, or ask
+// for too much; and moments in which something comes too early.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

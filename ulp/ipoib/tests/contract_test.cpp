@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What an interface owes the midlayer: it
-// asks again where an arm says so, and ends no address handle that a request still names.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What an interface owes the midlayer: it asks again where an arm says so, and ends no address
+// handle that a request still names.
 #include <kern/rcu.hpp>
 #include "fixture.hpp"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB What the suites of interfaces share: hosts
-// with a software device and an interface on it, and an administrator of their subnet.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the suites of interfaces share: hosts with a software device and an interface on it, and an
+// administrator of their subnet.
 #pragma once
 #include <kern/netdev.hpp>
 #include "../../../core/mgmt/tests/sa_fixture.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The states of an interface and of its
-// queues: every way from each to each, with a failure in every step of it.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The states of an interface and of its queues: every way from each to each, with a failure in
+// every step of it.
 #include "fixture.hpp"
 
 using namespace ipoib;

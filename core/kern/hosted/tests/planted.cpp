@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Defects, one a case, each of which
-// core/kern/hosted reports; tools/explore/tests/seam_test.cpp says by what words.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Defects, one a case, each of which core/kern/hosted reports; tools/explore/tests/seam_test.cpp
+// says by what words.
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>
 #include <kern/irq_work.hpp>

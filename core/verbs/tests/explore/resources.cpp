@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB The numbers of objects under the explorer:
-// past the end of a block and of all of them, and while others come, go and look.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The numbers of objects under the explorer: past the end of a block and of all of them, and while
+// others come, go and look.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>

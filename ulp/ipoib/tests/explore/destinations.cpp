@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB Destinations under the explorer: one goes
-// while all are marked, or looked up. Of the first bucket, so that few decisions lead there.
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Destinations under the explorer: one goes while all are marked, or looked up. Of the first
+// bucket, so that few decisions lead there.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
