@@ -6,7 +6,7 @@ from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
 CONFIGURATION = pathlib.Path(__file__).resolve().parents[4] / "scripts/modprobe.d/weft.conf"
-MODULES = ("kern", "core", "mad", "sysfs", "uverbs", "umad", "netlink", "connectx", "ipoib", "cm", "rdma_cm", "ucm")
+MODULES = ("kern", "core", "mad", "sysfs", "uverbs", "umad", "netlink", "connectx", "ipoib", "cm", "iw_cm", "rdma_cm", "ucm")
 
 
 @test(kernels=("stock",), timeout=90)
