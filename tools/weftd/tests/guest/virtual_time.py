@@ -32,9 +32,10 @@ date +%s.%N
 # What depends on time, on which packets were lost, and on who was first. The server's part ends with the client's.
 TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait; nstat -az | grep -i retrans; date +%s.%N\n",
            "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
-# iperf3's client spins while it waits for the server's word that it has heard of the end, and each turn of it takes a quarter of a microsecond: nothing is lost
-# by then, or the wait for a repetition takes minutes.
-ACTS = ((5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}),
+# iperf3's client spins while it waits for a word of the server's, and each turn of it takes a quarter of a microsecond: nothing is lost while they begin
+# (at 3.4 s) and end, or the wait for a repetition takes minutes.
+ACTS = ((3.0, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}), (4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1%"}}),
+        (5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}),
         (5.9, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}))
 
 
