@@ -65,27 +65,6 @@ const iw_cm_ops *Manager::find(const ib_device *device)
 	return nullptr;
 }
 
-void Manager::reap(Id &id)
-{
-	kern::Guard guard(lock_);
-	ended_.push_back(id);
-	queue_.queue(reap_work_);
-}
-
-void Manager::reap_all()
-{
-	for (;;) {
-		Id *id;
-		{
-			kern::Guard guard(lock_);
-			id = ended_.pop_front();
-		}
-		if (!id)
-			return;
-		id->end();
-	}
-}
-
 } // namespace iw_cm
 
 extern "C" int weft_iw_cm_init()

@@ -2,6 +2,8 @@
 // What all ids share: how devices connect, and where handlers run.
 #pragma once
 
+#include <kern/reaper.hpp>
+
 #include "id.hpp"
 
 namespace iw_cm
@@ -22,7 +24,7 @@ public:
 	const iw_cm_ops *find(const ib_device *device);
 	kern::WorkQueue &queue() { return queue_; }
 	/* Ends an id that its handler has given back: its own work cannot. */
-	void reap(Id &id);
+	void reap(Id &id) { reaper_.add(id); }
 
 	Manager() = default;
 
@@ -33,13 +35,10 @@ private:
 		kern::ListNode node;
 	};
 
-	void reap_all();
-
 	kern::WorkQueue queue_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("iw_cm.manager")};
 	kern::List<Provider, &Provider::node> providers_ GUARDED_BY(lock_);
-	kern::List<Id, &Id::reap_node> ended_ GUARDED_BY(lock_);
-	kern::Work reap_work_{kern::method<&Manager::reap_all>, this};
+	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("iw_cm.reaper"), queue_};
 };
 
 } // namespace iw_cm

@@ -575,27 +575,4 @@ void retry_resolutions()
 	World::get().retry();
 }
 
-/* Ids that their handlers have given back. */
-
-void World::reap(Id &id)
-{
-	kern::Guard guard(lock_);
-	ended_.push_back(id);
-	queue_.queue(reap_work_);
-}
-
-void World::reap_all()
-{
-	for (;;) {
-		Id *id;
-		{
-			kern::Guard guard(lock_);
-			id = ended_.pop_front();
-		}
-		if (!id)
-			return;
-		id->end();
-	}
-}
-
 } // namespace rdma_cm

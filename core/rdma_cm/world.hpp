@@ -11,6 +11,7 @@
 
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
+#include <kern/reaper.hpp>
 #include <kern/ref.hpp>
 #include <kern/time.hpp>
 #include <kern/wait_queue.hpp>
@@ -123,7 +124,7 @@ public:
 	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
 
 	/* Ends an id that a handler has given back: a handler cannot wait for its own end. */
-	void reap(Id &id);
+	void reap(Id &id) { reaper_.add(id); }
 
 private:
 	World(Resolver &resolver, Transport &infiniband, Transport &iwarp)
@@ -152,7 +153,6 @@ private:
 	void retry_all();
 	void check_all();
 	kern::Ref<Id> next_to_check() REQUIRES(lock_);
-	void reap_all();
 
 	Resolver &resolver_;
 	Transport &infiniband_, &iwarp_;
@@ -169,11 +169,11 @@ private:
 	u16 last_ports_[4] GUARDED_BY(lock_) = {};
 	u32 of_programs_[4] GUARDED_BY(lock_) = {};
 	kern::List<Id, &Id::waiting_node> waiting_ GUARDED_BY(lock_), retrying_ GUARDED_BY(lock_);
-	kern::List<Id, &Id::reap_node> ended_ GUARDED_BY(lock_);
 	u32 check_ GUARDED_BY(lock_) = 0; /* counts them */
 	kern::Work retry_work_{kern::method<&World::retry_all>, this};
 	kern::Work check_work_{kern::method<&World::check_all>, this};
-	kern::Work reap_work_{kern::method<&World::reap_all>, this};
+	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("rdma_cm.reaper"),
+							   queue_};
 };
 
 } // namespace rdma_cm
