@@ -58,7 +58,6 @@ unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned p
 McGroups::McGroups(const Config &config, Watcher watcher)
     : config_(config), watcher_(std::move(watcher))
 {
-	ib::Lid mlid = ib::lid_multicast_first;
 	for (const Partition &partition : config_.partitions) {
 		if (!partition.ipoib)
 			continue;
@@ -68,7 +67,7 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 		Record &record = group.record;
 		record.mgid = ib::ipoib_broadcast_gid(pkey, partition.scope);
 		record.qkey = partition.qkey;
-		record.mlid = mlid;
+		record.mlid = mlids_.lowest();
 		record.mtu_selector = ib::make_selected(ib::Selector::exactly,
 							static_cast<unsigned>(partition.mtu));
 		record.pkey = pkey;
@@ -80,7 +79,7 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 		record.set_sl_flow_hop(partition.sl, 0, 0);
 		record.set_scope_join_state(partition.scope, 0);
 		if (groups_.emplace(record.mgid, std::move(group)).second)
-			mlids_.insert(mlid++);
+			mlids_.take_lowest();
 	}
 }
 
@@ -102,20 +101,14 @@ ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
 	return slowest;
 }
 
-ib::Lid McGroups::allocate_mlid(const Subnet &subnet) const
+ib::Lid McGroups::free_mlid(const Subnet &subnet) const
 {
 	unsigned cap = ib::lid_multicast_last - ib::lid_multicast_first;
 	for (int index : subnet.switches)
 		cap = std::min<unsigned>(cap, subnet.nodes[static_cast<std::size_t>(index)]
 						      .switch_info.multicast_fdb_cap);
-	unsigned expected = 0;
-	for (ib::Lid used : mlids_) {
-		if (used != ib::lid_multicast_first + expected)
-			break;
-		expected++;
-	}
-	return expected < cap ? static_cast<ib::Lid>(ib::lid_multicast_first + expected)
-			      : ib::Lid{0};
+	const ib::Lid lowest = mlids_.lowest();
+	return lowest - ib::lid_multicast_first < static_cast<int>(cap) ? lowest : ib::Lid{0};
 }
 
 bool McGroups::port_can_join(const Subnet &subnet, PortRef ref, const Group &group) const
@@ -173,7 +166,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		status = ib::sa_status_req_invalid;
 		return nullptr;
 	}
-	ib::Lid mlid = allocate_mlid(subnet);
+	ib::Lid mlid = free_mlid(subnet);
 	if (mlid == 0) {
 		spdlog::error("sm: no multicast LID is left");
 		status = ib::sa_status_no_resources;
@@ -231,7 +224,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		status = ib::sa_status_req_invalid;
 		return nullptr;
 	}
-	mlids_.insert(mlid);
+	mlids_.take_lowest();
 	return &at->second;
 }
 
@@ -266,7 +259,7 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 	}
 	if (!port_can_join(subnet, port, *group)) {
 		if (created) {
-			mlids_.erase(group->record.mlid);
+			mlids_.give_back(group->record.mlid);
 			groups_.erase(ib::Gid(group->record.mgid));
 		}
 		return RecordSet::failure(ib::sa_status_req_invalid);
@@ -326,7 +319,7 @@ void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
 	ib::Gid mgid = group->first;
 	ib::Lid mlid = group->second.record.mlid;
 	groups_.erase(group);
-	mlids_.erase(mlid);
+	mlids_.give_back(mlid);
 	dirty_.insert(mlid);
 	watcher_(mgid, false);
 }

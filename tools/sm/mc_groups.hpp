@@ -12,6 +12,7 @@
 
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
+#include "sm/mlid_pool.hpp"
 #include "sm/records.hpp"
 #include "sm/requester.hpp"
 #include "sm/subnet.hpp"
@@ -63,7 +64,8 @@ private:
 	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
 	void remove_if_unused(std::map<ib::Gid, Group>::iterator group);
-	ib::Lid allocate_mlid(const Subnet &subnet) const;
+	/* The next group's; 0 if the switches have tables for no more. */
+	ib::Lid free_mlid(const Subnet &subnet) const;
 	bool port_can_join(const Subnet &subnet, PortRef port, const Group &group) const;
 	bool request_fits(const ib::SaMad &mad, const Group &group) const;
 	McRoute route_of(const Subnet &subnet, const Group &group) const;
@@ -73,7 +75,7 @@ private:
 	const Config &config_;
 	const Watcher watcher_;
 	std::map<ib::Gid, Group> groups_;
-	std::set<ib::Lid> mlids_;
+	MlidPool mlids_;
 	/* Groups whose tree is due, and MLIDs that lead nowhere from now on. */
 	std::set<ib::Lid> dirty_;
 };

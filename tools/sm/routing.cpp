@@ -72,7 +72,8 @@ struct Target {
 void route(Subnet &subnet)
 {
 	std::size_t count = subnet.switches.size();
-	Edges edges = switch_edges(subnet);
+	subnet.edges = switch_edges(subnet);
+	const Edges &edges = subnet.edges;
 	measure(subnet, edges);
 	subnet.lfts.assign(count, Lft(subnet.top_lid + 1u, ib::lft_drop));
 
@@ -214,7 +215,6 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 			wanted.push_back(index);
 		set(index, at.port);
 	}
-	Edges edges = switch_edges(subnet);
 	std::vector<bool> connected(count);
 	for (std::size_t first : wanted) {
 		if (connected[first])
@@ -246,7 +246,7 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 		while (!queue.empty()) {
 			std::size_t at = queue.front();
 			queue.pop_front();
-			for (const Edge &edge : edges[at]) {
+			for (const Edge &edge : subnet.edges[at]) {
 				auto to = static_cast<std::size_t>(edge.to);
 				if (seen[to])
 					continue;

@@ -95,6 +95,16 @@ struct Node {
 /* Forwarding port of each LID; index beyond the end means drop. */
 using Lft = std::vector<std::uint8_t>;
 
+/* A link between two switches, seen from one. */
+struct Edge {
+	std::uint8_t port;
+	std::uint8_t peer_port;
+	int to;
+};
+
+/* By switch index. */
+using Edges = std::vector<std::vector<Edge>>;
+
 struct Subnet {
 	std::vector<Node> nodes;
 	/* Nodes of the switches, by switch index. */
@@ -107,6 +117,8 @@ struct Subnet {
 	ib::Lid top_lid = 0;
 	/* By switch index. */
 	std::vector<Lft> lfts;
+	/* Links between switches; route() finds them, and the distances. */
+	Edges edges;
 	/* Hops between switches, row by row; 0xff for unreachable. */
 	std::vector<std::uint8_t> distance;
 

@@ -13,16 +13,6 @@
 namespace weft::sm
 {
 
-/* A link between two switches, seen from one. */
-struct Edge {
-	std::uint8_t port;
-	std::uint8_t peer_port;
-	int to;
-};
-
-/* By switch index. */
-using Edges = std::vector<std::vector<Edge>>;
-
 /*
  * Whether packets that go by fewest hops, by any of equal ways, could come to wait for each other
  * in a circle. They go from and to those switches that @ends has, by index. The subnet's distances

@@ -5,6 +5,7 @@
 #include "sm/routing.hpp"
 
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -163,6 +164,59 @@ Followed routed(int switches, const std::vector<Cable> &cables, int with_hosts)
 	Subnet subnet = make_subnet(switches, cables, with_hosts);
 	route(subnet);
 	return follow(subnet);
+}
+
+// How often a packet of @from's comes to each node that is no switch, by the trees' ports alone.
+std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, PortRef from)
+{
+	std::map<int, unsigned> seen;
+	std::vector<PortRef> under_way{subnet.attachment(from)};
+	for (unsigned steps = 0; !under_way.empty() && steps < 10'000; steps++) {
+		const PortRef at = under_way.back();
+		under_way.pop_back();
+		const Node &node = subnet.node(at);
+		const PortMask &mask = tree[static_cast<std::size_t>(node.switch_index)];
+		for (std::size_t port = 1; port < node.ports.size(); port++) {
+			if (port == at.port || port / 64 >= mask.size() ||
+			    (mask[port / 64] >> port % 64 & 1) == 0)
+				continue;
+			const PortRef peer = node.ports[port].peer;
+			if (subnet.node(peer).is_switch())
+				under_way.push_back(peer);
+			else
+				seen[peer.node]++;
+		}
+	}
+	return seen;
+}
+
+// However the cables run, who is in a group gets what another member sends once, and nobody else
+// gets any of it.
+TEST(Routing, GroupsReachEachMemberOnceAndNobodyElse)
+{
+	const struct {
+		int switches;
+		std::vector<Cable> cables;
+	} subnets[] = {{9, ring(9)}, {16, torus(4, 4)}, {36, dragonfly(9, 4)}, {9, tree(6, 3)}};
+	std::minstd_rand draw;
+	for (const auto &[switches, cables] : subnets) {
+		Subnet subnet = make_subnet(switches, cables, switches);
+		route(subnet);
+		for (int round = 0; round < 50; round++) {
+			std::vector<PortRef> members;
+			for (PortRef port : subnet.end_ports)
+				if (draw() % 3 == 0)
+					members.push_back(port);
+			const McTree tree = multicast_tree(subnet, members);
+			for (PortRef from : members) {
+				std::map<int, unsigned> expected;
+				for (PortRef member : members)
+					if (member != from)
+						expected[member.node] = 1;
+				ASSERT_EQ(expected, deliveries(subnet, tree, from)) << switches;
+			}
+		}
+	}
 }
 
 TEST(Routing, RingsDoNotLockUp)
