@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""perftest and UCX as Debian has them judge user verbs: between two guests of ours, and between one of ours and one on Debian's own stack, in either
-role."""
+"""perftest, UCX and Open MPI as Debian has them judge user verbs: between two guests of ours, and, but for the last, between one of ours and one on
+Debian's own stack, in either role."""
 import contextlib
 import itertools
 import re
@@ -111,3 +111,33 @@ def all_of_perftest_and_ucx(lab):
             pairing = next(turns)
             with between(pairing, transport):
                 ucx(*(nodes[number] for number in pairing), address(pairing[0]), transport)
+
+
+# What mpirun starts a daemon on another node by, in place of ssh: a line for bash, which the connection outlives (-t).
+RSH = r"""printf '#!/bin/sh\nhost=$1; shift; echo "{ $*; } </dev/null >/dev/null 2>&1" | exec socat -t 60 - TCP:$host:10022\n' >/usr/bin/rsh && chmod 755 /usr/bin/rsh"""
+RSHD = "exec socat -t 60 TCP-LISTEN:10022,fork,reuseaddr EXEC:bash"
+
+
+def open_mpi(nodes, numbers, program):
+    """Two ranks, the first of them where it is started; TCP is for the daemons alone."""
+    first, second = (nodes[number] for number in numbers)
+    hosts = "".join(f"{address(number)} {NAMES[number]}\n" for number in numbers)
+    for node in (first, second):
+        node.run(f"printf '127.0.0.1 localhost\\n{hosts}' >/etc/hosts && {RSH}")
+    listening = second.spawn(RSHD)
+    second.wait_for("ss -ltn | grep -q :10022", what="a shell to listen")
+    out = first.run("mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent rsh --mca pml ucx -x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=mlx4_0:1 "
+                    f"--host {','.join(NAMES[number] for number in numbers)} python3 -m mpi4py.bench {program}", timeout=120).out
+    listening.kill()
+    return out
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def open_mpi_over_ucx(lab):
+    """Open MPI starts a rank on each of two machines, which pass messages by UCX over verbs: both on ours."""
+    with trio(lab, (0, 1)) as nodes:
+        said = open_mpi(nodes, (0, 1), "helloworld")
+        for rank in (0, 1):
+            assert f"I am process {rank} of 2 on {NAMES[rank]}." in said, said
+        said = open_mpi(nodes, (0, 1), "ringtest --size 65536 --loop 20")
+        assert "time for 20 loops" in said, said
