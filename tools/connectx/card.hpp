@@ -11,10 +11,8 @@
 #include <ib/types.hpp>
 
 #include "connectx/names.hpp"
-#include "mellanox/activity.hpp"
-#include "mellanox/faults.hpp"
+#include "mellanox/function.hpp"
 #include "hca/transport.hpp"
-#include "pci/device.hpp"
 
 namespace weft::fabric
 {
@@ -40,43 +38,21 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;
 
-// Card - the PCI device. State lives from attach() to detach(); everything is on the host's loop.
-class Card final : public PciDevice
-{
-public:
-	// Throws std::invalid_argument if the configuration is not possible. @make_transport makes
-	// the data path.
-	Card(CardConfig config, TransportFactory make_transport);
-	~Card() override;
+// What the family's PCI function is to know of this card.
+struct CardKind {
+	using Config = CardConfig;
+	using Core = connectx::Core;
+	using CardContext = connectx::CardContext;
+	using TransportFactory = connectx::TransportFactory;
 
-	const PciDescription &description() const override { return description_; }
-	void attach(PciHost &host) override;
-	void detach() override;
-	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
-	void region_write(unsigned bar, std::uint64_t offset,
-			  std::span<const std::byte> data) override;
-	void reset(PciReset kind) override;
-	void memory_changed() override;
-	void bus_master_changed(bool on) override;
-
-	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
-	// buffer, and the driver is expected to reset the card. On the loop.
-	void break_down(std::uint32_t code);
-	// An interrupt of every vector, for no reason. On the loop.
-	void interrupt_idly();
-	// On any thread.
-	const Activity &activity() const { return activity_; }
-	Faults &faults() { return faults_; }
-	// What the control plane is made of, for tests; null while detached.
-	CardContext *context();
-
-private:
-	const CardConfig config_;
-	const TransportFactory make_transport_;
-	const PciDescription description_;
-	Activity activity_;
-	Faults faults_;
-	std::unique_ptr<Core> core_;
+	static void check(const Config &config);
+	static PciDescription describe(const Config &config);
+	static std::uint32_t read(Core &core, std::uint64_t offset);
+	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
 };
 
+using Card = mellanox::Function<CardKind>;
+
 } // namespace weft::connectx
+
+extern template class weft::mellanox::Function<weft::connectx::CardKind>;

@@ -2,7 +2,6 @@
 // An emulated InfiniHost III Ex in memory-free mode.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,9 +12,7 @@
 
 #include "hca/transport.hpp"
 #include "infinihost/names.hpp"
-#include "mellanox/activity.hpp"
-#include "mellanox/faults.hpp"
-#include "pci/device.hpp"
+#include "mellanox/function.hpp"
 
 namespace weft::fabric
 {
@@ -38,43 +35,21 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;
 
-// Card - the PCI device. State lives from attach() to detach(); everything is on the host's loop.
-class Card final : public PciDevice
-{
-public:
-	// Throws std::invalid_argument if the configuration is not possible. @make_transport makes
-	// the data path.
-	Card(CardConfig config, TransportFactory make_transport);
-	~Card() override;
+// What the family's PCI function is to know of this card.
+struct CardKind {
+	using Config = CardConfig;
+	using Core = infinihost::Core;
+	using CardContext = infinihost::CardContext;
+	using TransportFactory = infinihost::TransportFactory;
 
-	const PciDescription &description() const override { return description_; }
-	void attach(PciHost &host) override;
-	void detach() override;
-	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
-	void region_write(unsigned bar, std::uint64_t offset,
-			  std::span<const std::byte> data) override;
-	void reset(PciReset kind) override;
-	void memory_changed() override;
-	void bus_master_changed(bool on) override;
-
-	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
-	// buffer, and the driver is expected to reset the card. On the loop.
-	void break_down(std::uint32_t code);
-	// An interrupt of every vector, for no reason. On the loop.
-	void interrupt_idly();
-	// On any thread.
-	const Activity &activity() const { return activity_; }
-	Faults &faults() { return faults_; }
-	// What the control plane is made of, for tests; null while detached.
-	CardContext *context();
-
-private:
-	const CardConfig config_;
-	const TransportFactory make_transport_;
-	const PciDescription description_;
-	Activity activity_;
-	Faults faults_;
-	std::unique_ptr<Core> core_;
+	static void check(const Config &config);
+	static PciDescription describe(const Config &config);
+	static std::uint32_t read(Core &core, std::uint64_t offset);
+	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
 };
 
+using Card = mellanox::Function<CardKind>;
+
 } // namespace weft::infinihost
+
+extern template class weft::mellanox::Function<weft::infinihost::CardKind>;

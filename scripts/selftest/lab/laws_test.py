@@ -86,7 +86,10 @@ class Laws(unittest.TestCase):
         self.assert_breaks(3, "tools/hca/requests.hpp", "#include <hw/connectx/wqe.hpp>\n")
         self.assert_breaks(3, "tools/hca/port.hpp", '#include "mellanox/icm_map.hpp"\n')
         self.assert_breaks(3, "tools/mellanox/memory_table.cpp", '#include "connectx/limits.hpp"\n')
+        self.assert_breaks(3, "tools/mellanox/function.hpp", '#include "pci/server.hpp"\n')
+        self.assert_breaks(3, "tools/hca/port.hpp", '#include "pci/device.hpp"\n')
         self.assert_breaks(3, "tools/infinihost/core.cpp", '#include "connectx/core.hpp"\n')
+        self.assert_keeps("tools/mellanox/function.hpp", '#include "pci/device.hpp"\n')
         self.assert_keeps("tools/connectx/core.hpp", '#include "hca/agents.hpp"\n#include "mellanox/icm_map.hpp"\n')
 
     def test_manager_and_fabric(self):
