@@ -7,8 +7,9 @@
  *	talk a=10 b=3 c=0 d=2 port=7174 count=16 size=4096	->  good=16 events=...
  *	served				->  connections=1 ended=1
  *
- * Who talks sends where its memory is; who serves reads it, writes what it has read with every bit
- * turned behind it, and says so. Who talks compares every byte. All by the RDMA CM.
+ * What they say to each other is what rping of librdmacm says, which may be either of them: who
+ * talks tells where a text is, who serves reads it and says so, is told where there is room for
+ * it, writes it there and says so. Who talks compares every byte. All by the RDMA CM.
  */
 #include <kern/debugfs.hpp>
 #include <kern/dma.hpp>
@@ -31,14 +32,20 @@ constexpr u32 memory_bytes = 256 << 10;
 constexpr unsigned int patience_ms = 60000;
 constexpr u32 depth = 8;
 
-/* What travels in messages. */
+/* What travels in messages, big-endian: where memory is. Of who serves it means that it is done. */
 struct Note {
 	u64 address;
 	u32 key;
 	u32 size;
-	u32 round;
-	u32 pad;
+
+	/* The same in the other order of bytes. */
+	Note swapped() const
+	{
+		return {__builtin_bswap64(address), __builtin_bswap32(key),
+			__builtin_bswap32(size)};
+	}
 };
+static_assert(sizeof(Note) == 16);
 
 /* One end of a connection: an id, a QP, and memory. */
 class End
@@ -114,7 +121,7 @@ public:
 	/* The next completion, which is to be good. */
 	kern::Result<ib_wc_opcode> next()
 	{
-		const auto deadline = kern::Deadline::in_ms(patience_ms);
+		const auto deadline = kern::Deadline::in_ms(patience);
 		for (;;) {
 			ib_wc wc;
 			if (cq->poll(1, &wc) == 1) {
@@ -133,18 +140,25 @@ public:
 				return kern::Error{-ETIMEDOUT};
 		}
 	}
-	/* Both a receive and the completion of what was sent before it, in any order. */
-	kern::Result<> expect(u32 count)
+	/* A message that has come, or the end of a request: they come in any order. */
+	kern::Result<> received() { return ended(true); }
+	kern::Result<> sent() { return ended(false); }
+	/*
+	 * Says where memory is, and waits until it is said. Room for the answer is there before it.
+	 */
+	kern::Result<> tell(u64 address, u32 size)
 	{
-		for (u32 i = 0; i < count; i++)
-			TRY(next());
-		return {};
+		TRY(receive());
+		note(0) = Note{address, all->rkey, size}.swapped();
+		TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
+		return sent();
 	}
 
 	/* Of the handler. */
 	kern::Atomic<u32> event{~0u};
 	int status = 0;
 
+	unsigned int patience = patience_ms;
 	rdma_cm_id *id;
 	kern::Ref<rdma::Pd> pd;
 	kern::Ref<rdma::CompletionQueue> cq;
@@ -152,31 +166,43 @@ public:
 	rdma::MemoryRegion all;
 	kern::Atomic<u32> interrupts{0};
 	kern::WaitQueue changed{KERN_LOCK_CLASS("weft_talk")};
+
+private:
+	kern::Result<> ended(bool receive)
+	{
+		while (!seen_[receive])
+			seen_[TRY(next()) == IB_WC_RECV]++;
+		seen_[receive]--;
+		return {};
+	}
+
+	/* Completions that nobody has waited for yet: of requests, of receives. */
+	u32 seen_[2] = {0, 0};
 };
 
-constexpr u8 pattern(u32 round, u32 at)
+/* A text, with its end: of what is none, rping writes nothing back. */
+constexpr u8 pattern(u32 round, u32 at, u32 size)
 {
-	return static_cast<u8>(at * 7 + round * 13 + (at >> 8));
+	return at == size - 1 ? 0 : static_cast<u8>((at * 7 + round * 13 + (at >> 8)) % 255 + 1);
 }
 
 /* Who serves: as many rounds as the peer wants, then the peer disconnects. */
 kern::Result<> answer(End &end)
 {
-	TRY(end.next());
-	const Note asked = end.note(1);
-	if (asked.size > memory_bytes / 2)
+	TRY(end.received());
+	const Note from = end.note(1).swapped();
+	if (from.size > memory_bytes)
 		return kern::Error{-EINVAL};
-	u8 *const bytes = end.memory.as<u8>();
-	TRY(end.receive());
-	TRY(end.post(IB_WR_RDMA_READ, end.sge(0, asked.size), asked.address, asked.key));
-	TRY(end.next());
-	for (u32 i = 0; i < asked.size; i++)
-		bytes[i] = static_cast<u8>(~bytes[i]);
-	TRY(end.post(IB_WR_RDMA_WRITE, end.sge(0, asked.size), asked.address + asked.size,
-		     asked.key));
-	end.note(0) = asked;
-	TRY(end.post(IB_WR_SEND, end.sge(memory_bytes, sizeof(Note))));
-	return end.expect(2);
+	TRY(end.post(IB_WR_RDMA_READ, end.sge(0, from.size), from.address, from.key));
+	TRY(end.sent());
+	TRY(end.tell(0, 0));
+	TRY(end.received());
+	const Note to = end.note(1).swapped();
+	if (to.size != from.size)
+		return kern::Error{-EINVAL};
+	TRY(end.post(IB_WR_RDMA_WRITE, end.sge(0, to.size), to.address, to.key));
+	TRY(end.sent());
+	return end.tell(0, 0);
 }
 
 class Server
@@ -264,7 +290,7 @@ public:
 	}
 	static kern::Result<> wait(End &end, rdma_cm_event_type type)
 	{
-		if (!end.changed.wait_for(patience_ms,
+		if (!end.changed.wait_for(end.patience,
 					  [&] { return end.event.load_acquire() != ~0u; }))
 			return kern::Error{-ETIMEDOUT};
 		if (end.event.exchange(~0u) != static_cast<u32>(type))
@@ -273,6 +299,7 @@ public:
 	}
 	static kern::Result<> run(End &end, const Arguments &arguments, u32 &good)
 	{
+		end.patience = static_cast<unsigned int>(arguments.number("patience", patience_ms));
 		rdma_sockaddr to{};
 		to.in.family = RDMA_AF_INET;
 		to.in.port = static_cast<u16>(arguments.number("port"));
@@ -304,18 +331,17 @@ private:
 	{
 		u8 *const bytes = end.memory.as<u8>();
 		for (u32 i = 0; i < size; i++) {
-			bytes[i] = pattern(round, i);
-			bytes[size + i] = 0;
+			bytes[i] = pattern(round, i, size);
+			bytes[size + i] = 0xff;
 		}
-		end.note(0) = {end.memory.address(), end.all->rkey, size, round, 0};
-		TRY(end.post(IB_WR_SEND, end.sge(memory_bytes, sizeof(Note))));
-		TRY(end.expect(2));
-		if (end.note(1).round != round)
-			return kern::Error{-EBADMSG};
+		TRY(end.tell(end.memory.address(), size));
+		TRY(end.received());
+		TRY(end.tell(end.memory.address() + size, size));
+		TRY(end.received());
 		for (u32 i = 0; i < size; i++)
-			if (bytes[size + i] != static_cast<u8>(~pattern(round, i)))
+			if (bytes[size + i] != pattern(round, i, size))
 				return kern::Error{-EBADMSG};
-		return end.receive();
+		return {};
 	}
 };
 

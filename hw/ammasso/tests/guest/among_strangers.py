@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The RNIC and one that nobody here has written: siw of Linux, over a virtio-net on the same Ethernet, with Debian's programs."""
+import contextlib
+import json
+import re
+import subprocess
+
+from lab import siw
+from lab.fabric import Fabric
+from lab.testing import test
+from lab.waiting import wait_until
+
+LAB = """
+[sm]
+enabled = false
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "node1"
+model = "ammasso"
+ethernet = "lan"
+[[host]]
+name = "node2"
+ethernet = "lan"
+"""
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_ammasso", "weft_talk")
+TALK = "/sys/kernel/debug/weft_talk/weft_talk"
+SIZE = 40000
+ATTEMPTS = 4
+# The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
+READ = ("tshark", "-n", "--enable-heuristic", "iwarp_mpa_tcp", "--disable-protocol", "rpcordma", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-r")
+WRONG = "_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length"
+
+
+class Pair:
+    """node1, whose kernel talks by our RNIC, and node2, whose rping does by siw."""
+
+    def __init__(self, lab, fabric, ours, theirs):
+        self.lab, self.fabric, self.ours, self.theirs = lab, fabric, ours, theirs
+        self.connections = 0
+        ours.insmod(*(f"/share/{name}.ko" for name in MODULES))
+        ours.run("ip address add 10.2.0.1/24 dev iw0 && ip link set iw0 up && mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+        siw.begin(theirs, "10.2.0.2/24")
+        ours.run(f"echo serve port=7174 > {TALK}")
+
+    def spawn_theirs(self, count):
+        self.connections += 1
+        return self.theirs.spawn(f"set -o pipefail; stdbuf -oL rping -c -v -V -C {count} -S {SIZE} -a 10.2.0.1 | stdbuf -oL cut -c 1-32")
+
+    def they_connected(self, process, count):
+        said = process.wait(90).out
+        assert re.findall(r"rdma-ping-(\d+):", said) == [str(number) for number in range(count)], said + process.err
+        self.ours.wait_for(f"grep -q 'connections={self.connections} ended={self.connections}' {TALK}", what="the end of the connection")
+
+    def they_connect(self, count):
+        self.they_connected(self.spawn_theirs(count), count)
+
+    def we_connect(self, count):
+        """siw looks at what arrives from when it has said that it accepts. What has come in between it never looks at, and is asked again."""
+        for _ in range(ATTEMPTS):
+            serving = self.theirs.spawn(f"rping -s -S {SIZE} -a 10.2.0.2")
+            self.theirs.wait_for("ss -ltn | grep -q '10.2.0.2:7174 '", timeout=20, what="rping to listen")
+            asked = self.ours.run(f"echo talk a=10 b=2 c=0 d=2 port=7174 count={count} size={SIZE} patience=10000 > {TALK}", timeout=120, check=False)
+            said = self.ours.run(f"cat {TALK}").out
+            serving.kill()
+            serving.wait(30, check=False)
+            if asked.status == 0:
+                assert f"good={count} " in said, said
+                return
+            assert "good=0 " in said and "timed out" in asked.err, asked.err + said
+        raise AssertionError("siw has not answered")
+
+
+@contextlib.contextmanager
+def capture(lab, fabric, link):
+    """Records a link, into the file that it yields."""
+    file = lab.directory / "capture.pcapng"
+    recorder = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", link, "--write", file, until=file.exists)
+    yield file
+    recorder.terminate()
+    recorder.wait(timeout=10)
+
+
+def read(file):
+    """tshark finds nothing wrong, the start of two connections, and every kind of message, each with a check that is right."""
+    def said(*options):
+        return subprocess.run([*READ, file, *options], capture_output=True, text=True, check=True, timeout=120).stdout
+    assert not (wrong := said("-Y", WRONG)), wrong
+    text = said("-V")
+    assert text.count("ID Req frame: 4d5041204944") == text.count("ID Rep frame: 4d5041204944") >= 2, text[:2000]
+    messages = [text.count(f"OpCode: {name}") for name in ("Write", "Read Request", "Read Response", "Send")]
+    assert min(messages) >= 8 and text.count("(Good CRC32)") == sum(messages) == text.count("OpCode: "), messages
+
+
+def discards(fabric):
+    """Frames that a link had not taken, because it was pulled."""
+    return sum(port["xmit_discards"] for port in json.loads(fabric.weft("--json", "counters")).values())
+
+
+@test(kernels=("stock",), timeout=180)
+def siw_at_the_other_end(lab):
+    """rping over siw connects to the RNIC and is connected to, and what has come back is what was sent; as tshark reads it, over a link that loses,
+    reorders and doubles, and through one that is pulled."""
+    fabric = Fabric(lab, LAB)
+    with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", netdevs=[fabric.netdev("node2")])) as (ours, theirs):
+        pair = Pair(lab, fabric, ours, theirs)
+        with capture(lab, fabric, "node1/eth0") as file:
+            pair.they_connect(4)
+            pair.we_connect(4)
+        read(file)
+        fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=2%", "duplication=1%")
+        pair.they_connect(5)
+        pair.we_connect(5)
+        fabric.weft("link", "set", "node2/eth0", "loss=0%", "reordering=0%", "duplication=0%")
+
+        asking = pair.spawn_theirs(20)
+        asking.wait_output("rdma-ping-1:")
+        for _ in range(2):
+            before = discards(fabric)
+            fabric.weft("link", "down", "node2/eth0")
+            wait_until("what is sent to be lost", lambda before=before: discards(fabric) >= before + 2, 20)
+            fabric.weft("link", "up", "node2/eth0")
+        pair.they_connected(asking, 20)
+        for guest in (ours, theirs):
+            guest.check_log()
+        ours.run("rmmod " + " ".join(reversed(MODULES)))
+        theirs.run("rmmod siw")

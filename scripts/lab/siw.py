@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Linux's iWARP in software, siw, which Debian's kernel is built without: of Debian's own source, as it is, for that kernel."""
+import os
+
+from lab import cache, kernels
+from lab.errors import LabError
+
+FORMAT = 1
+SOURCE = "linux-source-6.1"
+TARBALL = f"/usr/src/{SOURCE}.tar.xz"
+FOLDER = "drivers/infiniband/sw/siw"
+MODULE = "siw.ko"
+
+
+def _version(package):
+    return cache.tool("dpkg-query", "-W", "-f", "${Version}", package, remedy="run scripts/setup")
+
+
+def _fitting_version(release):
+    """The version of both the kernel's headers and the source: a module of another would be loaded, and be wrong."""
+    headers, source = _version(f"linux-headers-{release}"), _version(SOURCE)
+    if headers != source:
+        raise LabError(f"{SOURCE} is of version {source}, the kernel's headers are of {headers}", "run apt-get upgrade")
+    return source
+
+
+def _make(kdir):
+    def make(directory):
+        cache.tool("tar", "-x", "--strip-components=4", "-C", directory, "-f", TARBALL, f"{SOURCE}/{FOLDER}", remedy="run scripts/setup")
+        source = directory / "siw"
+        cache.tool("make", "-C", kdir, f"M={source}", f"-j{os.cpu_count()}", "CONFIG_RDMA_SIW=m", "modules")
+        cache.tool("strip", "--strip-debug", "-o", directory / MODULE, source / MODULE)
+        cache.tool("rm", "-r", source)
+    return make
+
+
+def module():
+    """siw.ko for the stock kernel, as bytes; made first if it is not in the cache."""
+    stock = kernels.find("stock")
+    key = cache.key_of(FORMAT, stock.release, _fitting_version(stock.release))
+    return (cache.entry("siw", key, _make(stock.kdir), need_mib=100, product=MODULE) / MODULE).read_bytes()
+
+
+def begin(guest, address):
+    """A guest of the stock kernel gets an address on its eth0, and siw0 over that, for programs and by the RDMA CM."""
+    guest.put("/tmp/siw.ko", module())
+    guest.run("modprobe -a virtio_net ib_uverbs rdma_ucm libcrc32c && insmod /tmp/siw.ko && "
+              f"ip address add {address} dev eth0 && ip link set eth0 up && rdma link add siw0 type siw netdev eth0")
