@@ -63,10 +63,12 @@ public:
 		recovering_ = false;
 		duplicates_ = 0;
 	}
-	// Nothing has arrived in time.
-	void timed_out(std::uint32_t in_flight)
+	// Nothing has arrived in time; @again: of the same segment, which says nothing more of the
+	// way (RFC 5681 section 3.1).
+	void timed_out(std::uint32_t in_flight, bool again)
 	{
-		threshold_ = std::max(in_flight / 2, 2 * mss_);
+		if (!again)
+			threshold_ = std::max(in_flight / 2, 2 * mss_);
 		window_ = mss_;
 		recovering_ = false;
 		duplicates_ = 0;

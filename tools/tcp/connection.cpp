@@ -2,6 +2,7 @@
 #include "tcp/connection.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weft::tcp
@@ -52,6 +53,9 @@ void Connection::enter(State state)
 {
 	state_ = state;
 	switch (state) {
+	case State::FinWait2:
+		timer_.arm(kFinWait);
+		break;
 	case State::TimeWait:
 		ack_timer_.cancel();
 		timer_.arm(kTimeWait);
@@ -61,7 +65,7 @@ void Connection::enter(State state)
 		ack_timer_.cancel();
 		written_.clear();
 		early_.clear();
-		queued_ = 0;
+		queued_ = early_bytes_ = 0;
 		break;
 	default:
 		break;
@@ -73,9 +77,18 @@ void Connection::end(End how)
 	if (state_ == State::Closed)
 		return;
 	enter(State::Closed);
-	if (User *const user = std::exchange(user_, nullptr))
-		user->ended(how);
+	User *const user = std::exchange(user_, nullptr);
+	// Its place first: whoever is told may end all that there is, this included.
 	setup_.over();
+	if (user)
+		user->ended(how);
+}
+
+// Closed by both; what is left is the place that is kept.
+void Connection::tell_closed()
+{
+	if (User *const user = std::exchange(user_, nullptr))
+		user->ended(End::Closed);
 }
 
 void Connection::fail(End how)
@@ -86,7 +99,7 @@ void Connection::fail(End how)
 void Connection::abort()
 {
 	if (state_ != State::Closed && state_ != State::SynSent && state_ != State::TimeWait)
-		send(kRst | kAck, next_);
+		send(kRst | kAck, acceptable_sequence());
 	end(End::Aborted);
 }
 
@@ -147,9 +160,30 @@ void Connection::send(std::uint8_t flags, std::uint32_t sequence, View payload)
 	setup_.send(segment);
 }
 
+// Of a segment without bytes, the one that the other takes: behind what was sent, but not behind
+// its window, of which it may have dropped what probed it. next_ is no such number while it has
+// gone back.
+std::uint32_t Connection::acceptable_sequence() const
+{
+	if (opening())
+		return highest_;
+	const std::uint32_t end = first_ + peer_window_;
+	return before(end, highest_) ? end : highest_;
+}
+
 void Connection::acknowledge_now()
 {
-	send(kAck, next_);
+	send(kAck, acceptable_sequence());
+}
+
+// Answers what is nonsense, but not without end: the other may think the same of the answer.
+void Connection::challenge()
+{
+	const auto now = loop_.now();
+	if (challenged_ && now - *challenged_ < kChallenge)
+		return;
+	challenged_ = now;
+	acknowledge_now();
 }
 
 void Connection::send_synchronise()
@@ -158,7 +192,7 @@ void Connection::send_synchronise()
 	next_ = highest_ = setup_.first_sequence + 1;
 	if (!tries_)
 		timed_.emplace(next_, loop_.now());
-	timer_.arm(round_trip_.timeout());
+	timer_.arm(patience());
 }
 
 // The rest of the segment that holds @sequence.
@@ -175,8 +209,7 @@ View Connection::written_at(std::uint32_t sequence) const
 
 void Connection::send_available()
 {
-	if (state_ == State::SynSent || state_ == State::SynReceived || state_ == State::Closed ||
-	    state_ == State::TimeWait)
+	if (opening() || state_ == State::Closed || state_ == State::TimeWait)
 		return;
 	const std::uint32_t allowed = std::min(congestion_.window(), peer_window_);
 	for (View rest; !(rest = written_at(next_)).empty();) {
@@ -215,36 +248,54 @@ void Connection::resend_first()
 
 void Connection::arm()
 {
-	if (in_flight() || queued_ ||
-	    (closing_ && state_ != State::FinWait2 && state_ != State::TimeWait))
-		timer_.arm(round_trip_.timeout());
+	if (waiting())
+		return;
+	if (in_flight() || queued_ || closing_)
+		timer_.arm(patience());
 	else
 		timer_.cancel();
+}
+
+// What is sent again is in no step with anything, or all of it might meet the same fault: doubled
+// times are in step with whatever comes back in a part of the first.
+Clock::duration Connection::patience()
+{
+	const auto timeout = round_trip_.timeout();
+	if (!tries_)
+		return timeout;
+	return timeout + timeout / 1024 * static_cast<std::int64_t>(loop_.random() % 128);
 }
 
 void Connection::timer_fired()
 {
 	if (state_ == State::TimeWait)
 		return end(End::Closed);
-	// A peer whose window is shut and who says so is alive.
-	const bool probing =
-		!peer_window_ && state_ != State::SynSent && state_ != State::SynReceived;
-	if (++tries_ > kMostTries && !probing)
+	if (state_ == State::FinWait2) {
+		send(kRst | kAck, acceptable_sequence());
+		return end(End::TimedOut);
+	}
+	// A peer whose window is shut and who says so is alive, and has cleared this.
+	if (++tries_ > (opening() ? kMostOpeningTries : kMostTries))
 		return end(End::TimedOut);
 	round_trip_.back_off();
 	timed_.reset();
-	if (state_ == State::SynSent || state_ == State::SynReceived)
+	if (opening())
 		return send_synchronise();
-	if (!probing)
-		congestion_.timed_out(in_flight());
+	const bool probing = !peer_window_;
+	if (!probing) {
+		congestion_.timed_out(in_flight(), tries_ > 1);
+		recover_ = highest_;
+	}
 	// All of it is sent again, as far as the window goes. One byte probes a window that is
-	// shut.
+	// shut, or the FIN does.
 	next_ = first_;
 	if (probing) {
 		resend_first();
-		if (before(highest_, ++next_))
-			highest_ = next_;
-		return timer_.arm(round_trip_.timeout());
+		if (!queued_)
+			++next_;
+		if (before(highest_, first_ + 1))
+			highest_ = first_ + 1;
+		return timer_.arm(patience());
 	}
 	timer_.cancel();
 	send_available();
@@ -257,19 +308,23 @@ void Connection::take(const Segment &segment)
 	if (state_ == State::SynSent)
 		return take_syn_sent(segment);
 	if (!acceptable(segment)) {
-		if (!(segment.flags & kRst))
-			acknowledge_now();
-		return;
+		if (segment.flags & kRst)
+			return;
+		if (state_ == State::TimeWait && (segment.flags & kFin))
+			timer_.arm(kTimeWait);
+		// Who sends bytes again has missed an acknowledgement.
+		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
+								   : challenge();
 	}
 	// Only the number that is expected resets; another is asked about (RFC 5961 section 3), as
 	// a SYN is (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
 			return end(End::Reset);
-		return acknowledge_now();
+		return challenge();
 	}
 	if (segment.flags & kSyn)
-		return acknowledge_now();
+		return challenge();
 	if (!(segment.flags & kAck) || !take_acknowledgement(segment))
 		return;
 	take_data(segment);
@@ -280,8 +335,12 @@ void Connection::take(const Segment &segment)
 void Connection::take_syn_sent(const Segment &segment)
 {
 	const bool acknowledges = segment.flags & kAck;
-	if (acknowledges && segment.acknowledgement != next_)
+	// The other has a connection of before: it is told that it is over, and takes the next SYN.
+	if (acknowledges && segment.acknowledgement != next_) {
+		if (!(segment.flags & kRst))
+			send(kRst, segment.acknowledgement);
 		return;
+	}
 	if (segment.flags & kRst)
 		return acknowledges ? end(End::Reset) : void();
 	// Who opens at the same time from the other side is not waited for.
@@ -316,15 +375,17 @@ bool Connection::acceptable(const Segment &segment) const
 bool Connection::take_acknowledgement(const Segment &segment)
 {
 	const std::uint32_t upto = segment.acknowledgement;
-	if (before(highest_, upto)) {
-		acknowledge_now();
+	if (state_ == State::SynReceived && upto != next_) {
+		send(kRst, upto);
+		return false;
+	}
+	// Nor is it believed that acknowledges what nobody could hold back so long (RFC 5961
+	// section 5).
+	if (before(highest_, upto) || before(upto, first_ - kWindow)) {
+		segment.payload.empty() ? challenge() : acknowledge_now();
 		return false;
 	}
 	if (state_ == State::SynReceived) {
-		if (upto != next_) {
-			send(kRst, upto);
-			return false;
-		}
 		acknowledged(upto);
 		enter(State::Established);
 		// Who has it from now on is told by the same.
@@ -341,10 +402,18 @@ bool Connection::take_acknowledgement(const Segment &segment)
 		window_sequence_ = segment.sequence;
 		window_acknowledgement_ = upto;
 	}
+	if (!peer_window_ || !window)
+		tries_ = 0;
+	// What waits for the window has waited for nothing that is lost.
+	if (peer_window_ && !window && !waiting()) {
+		round_trip_.forget_back_off();
+		timer_.cancel();
+	}
 	if (before(first_, upto))
 		acknowledged(upto);
+	// Not by answers to what was sent twice (RFC 6582 section 3.2, step 1).
 	else if (upto == first_ && in_flight() && !segment.length() && peer_window_ == window &&
-		 window)
+		 window && (congestion_.recovering() || before(recover_, upto)))
 		duplicate();
 	return state_ != State::Closed;
 }
@@ -373,8 +442,12 @@ void Connection::acknowledged(std::uint32_t upto)
 		round_trip_.sample(loop_.now() - timed_->second);
 		timed_.reset();
 	}
+	if (opening() && tries_)
+		round_trip_.opened_late();
 	tries_ = 0;
 	if (!congestion_.recovering()) {
+		if (before(recover_, upto))
+			recover_ = upto - 1;
 		congestion_.acknowledged(acked);
 	} else if (!before(upto, recover_)) {
 		congestion_.recovered(in_flight());
@@ -406,7 +479,8 @@ void Connection::finished_sending()
 	case State::FinWait1:
 		return enter(State::FinWait2);
 	case State::Closing:
-		return enter(State::TimeWait);
+		enter(State::TimeWait);
+		return tell_closed();
 	case State::LastAck:
 		return end(End::Closed);
 	default:
@@ -434,8 +508,8 @@ void Connection::take_data(const Segment &segment)
 	const bool in_order = ahead <= 0;
 	if (in_order)
 		deliver(offset, bytes);
-	else if (!bytes.empty() && early_.size() < kMostEarly)
-		early_.try_emplace(offset, bytes.begin(), bytes.end());
+	else
+		keep_early(offset, bytes);
 	if (state_ == State::Closed)
 		return;
 	const bool filled = in_order && !early_.empty();
@@ -460,6 +534,8 @@ void Connection::deliver(std::uint64_t offset, View bytes)
 	const View fresh = bytes.subspan(known);
 	received_ += fresh.size();
 	expected_ += static_cast<std::uint32_t>(fresh.size());
+	if (state_ == State::FinWait2)
+		timer_.arm(kFinWait);
 	if (user_)
 		user_->received(fresh);
 }
@@ -468,10 +544,37 @@ void Connection::deliver_early()
 {
 	while (!early_.empty() && early_.begin()->first <= received_) {
 		const auto next = early_.extract(early_.begin());
+		early_bytes_ -= next.mapped().size();
 		deliver(next.key(), next.mapped());
 		if (state_ == State::Closed)
 			return;
 	}
+}
+
+// What is kept already is not kept again; pieces that lie within @bytes give way to them.
+void Connection::keep_early(std::uint64_t offset, View bytes)
+{
+	auto next = early_.upper_bound(offset);
+	if (next != early_.begin()) {
+		const auto &[start, kept] = *std::prev(next);
+		const std::uint64_t end = start + kept.size();
+		if (end > offset) {
+			bytes = bytes.subspan(std::min<std::uint64_t>(end - offset, bytes.size()));
+			offset = end;
+		}
+	}
+	if (bytes.empty() || early_bytes_ + bytes.size() > setup_.share())
+		return;
+	while (next != early_.end() && next->first + next->second.size() <= offset + bytes.size()) {
+		early_bytes_ -= next->second.size();
+		next = early_.erase(next);
+	}
+	if (next != early_.end() && next->first < offset + bytes.size())
+		bytes = bytes.first(next->first - offset);
+	if (early_.size() >= kMostEarly)
+		return;
+	early_.emplace_hint(next, offset, Bytes(bytes.begin(), bytes.end()));
+	early_bytes_ += bytes.size();
 }
 
 void Connection::take_fin()
@@ -494,6 +597,8 @@ void Connection::take_fin()
 	}
 	if (user_)
 		user_->peer_closed();
+	if (state_ == State::TimeWait)
+		tell_closed();
 }
 
 } // namespace weft::tcp

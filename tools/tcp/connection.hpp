@@ -6,6 +6,7 @@
 // All on one loop. A user's functions may call write(), close() and abort().
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <compare>
 #include <cstddef>
@@ -79,20 +80,31 @@ public:
 	static constexpr std::uint16_t kWindow = 0xffff;
 	// Bytes that were written and not acknowledged.
 	static constexpr std::size_t kMostQueued = 256 << 10;
-	// Segments that came before others that they follow.
+	// Pieces that came before others that they follow; together no more than the window.
 	static constexpr std::size_t kMostEarly = 64;
-	// Times that one is sent again before the connection is given up.
-	static constexpr unsigned kMostTries = 8;
+	// Times that one is sent again, or a shut window is asked about without any answer, before
+	// the connection is given up: after some nine minutes (RFC 9293 section 3.8.3: at least
+	// 100 s). Fewer while it opens.
+	static constexpr unsigned kMostTries = 15;
+	static constexpr unsigned kMostOpeningTries = 6;
 	// How long an acknowledgement waits for company, and how long a closed connection's place
 	// is kept (the RFC: four minutes).
 	static constexpr Clock::duration kDelayedAck = std::chrono::milliseconds(20);
 	static constexpr Clock::duration kTimeWait = std::chrono::seconds(10);
+	// How long the other, which knows that this side has closed, may send nothing before it is
+	// left.
+	static constexpr Clock::duration kFinWait = std::chrono::seconds(60);
+	// What is nonsense and brings no byte is answered once in this time (RFC 5961 section 7).
+	static constexpr Clock::duration kChallenge = std::chrono::milliseconds(500);
 
 	struct Setup {
 		Pair pair;
 		std::uint16_t mss; // that this side receives, and sends at the most
 		std::uint32_t first_sequence;
 		std::function<void(const Segment &)> send;
+		// Bytes that it may hold now in each direction, if that is less than its own
+		// bounds.
+		std::function<std::size_t()> share;
 		// Known on both sides, of a passive one, and over, of any.
 		std::function<void()> established, over;
 	};
@@ -111,7 +123,13 @@ public:
 
 	// All of @bytes, or, where there is no room or nothing may be sent any more, none.
 	bool write(View bytes);
-	std::size_t room() const { return kMostQueued - queued_; }
+	std::size_t room() const
+	{
+		const std::size_t most = std::min(kMostQueued, setup_.share());
+		return most - std::min(most, queued_);
+	}
+	// Bytes that came early, and wait for those before them.
+	std::size_t early() const { return early_bytes_; }
 	// Sends nothing more than what was written.
 	void close();
 	// Ends it at once; the other is told.
@@ -136,18 +154,26 @@ private:
 	void take_data(const Segment &segment);
 	void deliver(std::uint64_t offset, View bytes);
 	void deliver_early();
+	void keep_early(std::uint64_t offset, View bytes);
 	void take_fin();
+	void tell_closed();
 
 	void send(std::uint8_t flags, std::uint32_t sequence, View payload = {});
 	void acknowledge_now();
+	void challenge();
+	std::uint32_t acceptable_sequence() const;
 	void send_synchronise();
 	void send_available();
 	void resend_first();
 	View written_at(std::uint32_t sequence) const;
 	void timer_fired();
 	void arm();
+	Clock::duration patience();
 
 	std::uint32_t in_flight() const { return next_ - first_; }
+	bool opening() const { return state_ == State::SynSent || state_ == State::SynReceived; }
+	// The timer is not an acknowledgement's.
+	bool waiting() const { return state_ == State::FinWait2 || state_ == State::TimeWait; }
 	bool may_send() const { return state_ == State::Established || state_ == State::CloseWait; }
 
 	Loop &loop_;
@@ -165,7 +191,7 @@ private:
 	bool blocked_ = false; // a write() was refused
 	bool closing_ = false; // a FIN follows
 	Congestion congestion_;
-	std::uint32_t recover_ = 0; // highest_ when a loss was seen
+	std::uint32_t recover_ = 0; // highest_ when a loss was seen; never far behind first_
 	RoundTrip round_trip_;
 	// The segment that is timed: where it ends, and when it was sent.
 	std::optional<std::pair<std::uint32_t, Clock::time_point>> timed_;
@@ -174,11 +200,13 @@ private:
 	// In.
 	std::uint32_t expected_ = 0;
 	std::uint64_t received_ = 0;           // bytes: the offset of expected_
-	std::map<std::uint64_t, Bytes> early_; // by offset
+	std::map<std::uint64_t, Bytes> early_; // by offset; no byte twice
+	std::size_t early_bytes_ = 0;
 	std::optional<std::uint64_t> fin_at_;
 	unsigned unacknowledged_ = 0; // segments
+	std::optional<Clock::time_point> challenged_;
 
-	Timer timer_; // for an acknowledgement, or the end of TimeWait
+	Timer timer_; // for an acknowledgement, or the end of FinWait2 or TimeWait
 	Timer ack_timer_;
 };
 

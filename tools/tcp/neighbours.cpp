@@ -13,23 +13,22 @@ Neighbours::Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<vo
 {
 }
 
-void Neighbours::reach(Ip address, std::function<void(Mac)> send)
+void Neighbours::reach(Ip address, For what, std::function<void(Mac)> send)
 {
-	const auto found = known_.find(address);
-	Neighbour *const neighbour = found != known_.end() ? &found->second : place_for(address);
-	if (!neighbour)
-		return;
-	if (neighbour->mac) {
-		const Mac mac = neighbour->mac;
-		if (!neighbour->tries && loop_.now() - neighbour->since > kAgeing)
-			ask(address, *neighbour);
+	Neighbour &neighbour = place_for(address);
+	if (what == For::Self)
+		neighbour.wanted = loop_.now();
+	if (neighbour.mac) {
+		const Mac mac = neighbour.mac;
+		if (!neighbour.tries && loop_.now() - neighbour.since > kAgeing)
+			ask(address, neighbour);
 		return send(mac);
 	}
-	if (neighbour->waiting.size() == kMostWaiting)
-		neighbour->waiting.erase(neighbour->waiting.begin());
-	neighbour->waiting.push_back(std::move(send));
-	if (!neighbour->tries)
-		ask(address, *neighbour);
+	if (neighbour.waiting.size() == kMostWaiting)
+		neighbour.waiting.erase(neighbour.waiting.begin());
+	neighbour.waiting.push_back(std::move(send));
+	if (!neighbour.tries)
+		ask(address, neighbour);
 }
 
 void Neighbours::ask(Ip address, Neighbour &neighbour)
@@ -48,35 +47,42 @@ void Neighbours::learn(Ip address, Mac mac)
 
 void Neighbours::learn_anew(Ip address, Mac mac)
 {
-	// Nobody is many, or no one.
-	if (!mac || mac >> 40 & 1)
+	if (!is_station(mac))
 		return;
-	const auto found = known_.find(address);
-	Neighbour *const neighbour = found != known_.end() ? &found->second : place_for(address);
-	if (!neighbour)
-		return;
-	neighbour->mac = mac;
-	neighbour->since = loop_.now();
-	neighbour->tries = 0;
-	for (const auto &send : std::exchange(neighbour->waiting, {}))
+	Neighbour &neighbour = place_for(address);
+	neighbour.mac = mac;
+	neighbour.since = loop_.now();
+	neighbour.tries = 0;
+	for (const auto &send : std::exchange(neighbour.waiting, {}))
 		send(mac);
 	arm();
 }
 
-// The one that was heard of longest ago makes room; not one that is being asked for.
-Neighbours::Neighbour *Neighbours::place_for(Ip address)
+// Those of whom nothing is known make room for each other; only among the others is there one that
+// is not new.
+Neighbours::Neighbour &Neighbours::place_for(Ip address)
 {
-	if (known_.size() == kMostNeighbours) {
-		auto oldest = known_.end();
-		for (auto it = known_.begin(); it != known_.end(); ++it)
-			if (!it->second.tries &&
-			    (oldest == known_.end() || it->second.since < oldest->second.since))
-				oldest = it;
-		if (oldest == known_.end())
-			return nullptr;
-		known_.erase(oldest);
-	}
-	return &known_[address];
+	if (const auto found = known_.find(address); found != known_.end())
+		return found->second;
+	const auto unknown =
+		std::ranges::count_if(known_, [](const auto &each) { return !each.second.mac; });
+	if (unknown >= static_cast<std::ptrdiff_t>(kMostUnknown))
+		make_room(true);
+	else if (known_.size() == kMostNeighbours)
+		make_room(false);
+	return known_[address];
+}
+
+// By the one that this station has wanted, and then heard of, longest ago.
+void Neighbours::make_room(bool unknown)
+{
+	auto oldest = known_.end();
+	const auto age = [](const Neighbour &each) { return std::pair(each.wanted, each.since); };
+	for (auto it = known_.begin(); it != known_.end(); ++it)
+		if (!it->second.mac == unknown &&
+		    (oldest == known_.end() || age(it->second) < age(oldest->second)))
+			oldest = it;
+	known_.erase(oldest);
 }
 
 void Neighbours::run()

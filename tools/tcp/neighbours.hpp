@@ -18,6 +18,8 @@ class Neighbours
 {
 public:
 	static constexpr std::size_t kMostNeighbours = 256;
+	// Of them, those of whom nothing is known but that somebody wants them.
+	static constexpr std::size_t kMostUnknown = 64;
 	// Frames that wait for one's address, the newest; times that it is asked for, and how long
 	// an answer is waited for.
 	static constexpr std::size_t kMostWaiting = 4;
@@ -29,9 +31,13 @@ public:
 	// @ask: who has the address? @unreachable: nobody has.
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
+	// What is sent there: an answer, which anybody can provoke in anybody's name, or what this
+	// station wants itself. No place that the latter has is taken for the former.
+	enum class For { Answer, Self };
+
 	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
 	// is.
-	void reach(Ip address, std::function<void(Mac)> send);
+	void reach(Ip address, For what, std::function<void(Mac)> send);
 	// Somebody says who he is. It counts if he was asked, or is known.
 	void learn(Ip address, Mac mac);
 	// The same of who asks for this station, and so is about to speak.
@@ -41,13 +47,15 @@ public:
 
 private:
 	struct Neighbour {
-		Mac mac = 0;               // 0: not known
-		Clock::time_point since{}; // known, or asked last
-		unsigned tries = 0;        // while it is asked for
+		Mac mac = 0;                // 0: not known
+		Clock::time_point since{};  // known, or asked last
+		Clock::time_point wanted{}; // for this station itself, last
+		unsigned tries = 0;         // while it is asked for
 		std::vector<std::function<void(Mac)>> waiting{};
 	};
 
-	Neighbour *place_for(Ip address);
+	Neighbour &place_for(Ip address);
+	void make_room(bool unknown);
 	void ask(Ip address, Neighbour &neighbour);
 	void run();
 	void arm();

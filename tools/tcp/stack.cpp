@@ -2,6 +2,7 @@
 #include "tcp/stack.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace weft::tcp
@@ -15,6 +16,8 @@ constexpr std::size_t kEchoHeader = 8;
 // Those that are nobody's own (RFC 6335).
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr std::uint16_t kPorts = 16384;
+// Class D and what is above: groups, what nobody uses, and the address of all.
+constexpr Ip kFirstGroup = 0xe0000000;
 
 } // namespace
 
@@ -37,6 +40,7 @@ Stack::~Stack()
 {
 	while (!connections_.empty()) {
 		const ConnectionPtr connection = connections_.begin()->second;
+		connections_.erase(connections_.begin());
 		connection->set_user(nullptr);
 		connection->fail(End::Aborted);
 	}
@@ -72,6 +76,17 @@ bool Stack::owns(Ip address) const
 {
 	return std::ranges::any_of(addresses_,
 				   [&](const Address &each) { return each.address == address; });
+}
+
+// Whether it may be one station's, as far as the own networks say.
+bool Stack::is_host(Ip address) const
+{
+	return address && address < kFirstGroup &&
+	       std::ranges::none_of(
+		       addresses_,
+		       [&](const Address &each) {
+			       return ~each.mask > 1 && address == (each.address | ~each.mask);
+		       });
 }
 
 std::optional<Ip> Stack::next_hop(Ip destination) const
@@ -136,7 +151,7 @@ std::uint16_t Stack::unused_port(Ip local, const Endpoint &remote)
 ConnectionPtr Stack::connect(const Endpoint &remote, User &user)
 {
 	const auto local = source_towards(remote.address);
-	if (!local || !remote.port || connections_.size() >= kMostConnections)
+	if (!local || !remote.port || !has_room_for_connection())
 		return nullptr;
 	const std::uint16_t port = unused_port(*local, remote);
 	if (!port)
@@ -153,14 +168,28 @@ Connection::Setup Stack::setup_for(const Pair &pair)
 	return {.pair = pair,
 		.mss = static_cast<std::uint16_t>(config_.mtu - kIpHeader - kTcpHeader),
 		.first_sequence = static_cast<std::uint32_t>(loop_.random()),
-		.send = [this, pair](const Segment &segment) { send_segment(pair, segment); },
+		.send =
+			[this, pair](const Segment &segment) {
+				const bool answers =
+					(segment.flags & kRst) ||
+					(segment.flags & (kSyn | kAck)) == (kSyn | kAck);
+				send_segment(pair, segment,
+					     answers ? Neighbours::For::Answer
+						     : Neighbours::For::Self);
+			},
+		.share =
+			[this] {
+				return kMostHeld / std::max<std::size_t>(connections_.size(), 1);
+			},
 		.established =
 			[this, pair] {
 				std::erase(unfinished_, pair);
 				const ConnectionPtr connection = connections_.at(pair);
-				if (Listener *const listener = listener_of(pair.local))
-					listener->accept(connection);
-				else
+				if (Listener *const listener = listener_of(pair.local)) {
+					// It may stop listening.
+					const auto accept = listener->accept;
+					accept(connection);
+				} else
 					connection->abort();
 			},
 		.over = [this, pair] { bury(pair); }};
@@ -193,7 +222,7 @@ void Stack::receive(View frame)
 	if (ethernet->type != kTypeIp || ethernet->destination == kBroadcast)
 		return;
 	const auto packet = parse_packet(payload);
-	if (!packet || !owns(packet->destination))
+	if (!packet || !owns(packet->destination) || !is_host(packet->source))
 		return;
 	if (packet->protocol == kProtocolTcp)
 		take_segment(*packet);
@@ -209,7 +238,10 @@ void Stack::take_arp(const Arp &arp)
 		return neighbours_.learn(arp.sender, arp.sender_mac);
 	if (arp.reply)
 		return neighbours_.learn(arp.sender, arp.sender_mac);
-	if (arp.sender)
+	// To be answered for all is nobody's wish.
+	if (!is_station(arp.sender_mac))
+		return;
+	if (next_hop(arp.sender) == arp.sender && is_host(arp.sender))
 		neighbours_.learn_anew(arp.sender, arp.sender_mac);
 	send_(encode({arp.sender_mac, config_.mac, kTypeArp},
 		     Arp{true, config_.mac, arp.sender_mac, arp.target, arp.sender}));
@@ -226,7 +258,8 @@ void Stack::take_echo(const Packet &packet)
 	const std::uint16_t sum = checksum(reply);
 	reply[2] = static_cast<std::uint8_t>(sum >> 8);
 	reply[3] = static_cast<std::uint8_t>(sum);
-	send_packet({packet.destination, packet.source, kProtocolIcmp, reply});
+	send_packet({packet.destination, packet.source, kProtocolIcmp, reply},
+		    Neighbours::For::Answer);
 }
 
 void Stack::take_segment(const Packet &packet)
@@ -250,7 +283,7 @@ void Stack::take_segment(const Packet &packet)
 void Stack::open_passively(const Pair &pair, const Segment &syn)
 {
 	make_room_for_unfinished();
-	if (connections_.size() >= kMostConnections)
+	if (!has_room_for_connection())
 		return;
 	connections_.emplace(pair, std::make_shared<Connection>(loop_, setup_for(pair), &syn));
 	unfinished_.push_back(pair);
@@ -260,8 +293,28 @@ void Stack::make_room_for_unfinished()
 {
 	if (unfinished_.size() < kMostUnfinished)
 		return;
-	const ConnectionPtr oldest = connections_.at(unfinished_.front());
-	oldest->fail(End::TimedOut);
+	std::map<Ip, std::size_t> counts;
+	for (const Pair &pair : unfinished_)
+		++counts[pair.remote.address];
+	const std::size_t most = std::ranges::max(counts | std::views::values);
+	const auto oldest = std::ranges::find_if(
+		unfinished_, [&](const Pair &pair) { return counts[pair.remote.address] == most; });
+	const ConnectionPtr connection = connections_.at(*oldest);
+	connection->fail(End::TimedOut);
+}
+
+// Places that are kept for what was closed go first.
+bool Stack::has_room_for_connection()
+{
+	if (connections_.size() < kMostConnections)
+		return true;
+	for (const auto &[pair, connection] : connections_)
+		if (connection->state() == State::TimeWait) {
+			const ConnectionPtr closed = connection;
+			closed->fail(End::Closed);
+			return true;
+		}
+	return false;
 }
 
 void Stack::refuse(const Pair &pair, const Segment &segment)
@@ -278,16 +331,16 @@ void Stack::refuse(const Pair &pair, const Segment &segment)
 		answer.flags |= kAck;
 		answer.acknowledgement = segment.sequence + segment.length();
 	}
-	send_segment(pair, answer);
+	send_segment(pair, answer, Neighbours::For::Answer);
 }
 
-void Stack::send_segment(const Pair &pair, const Segment &segment)
+void Stack::send_segment(const Pair &pair, const Segment &segment, Neighbours::For what)
 {
 	const Bytes bytes = encode(pair.local.address, pair.remote.address, segment);
-	send_packet({pair.local.address, pair.remote.address, kProtocolTcp, bytes});
+	send_packet({pair.local.address, pair.remote.address, kProtocolTcp, bytes}, what);
 }
 
-void Stack::send_packet(const Packet &packet)
+void Stack::send_packet(const Packet &packet, Neighbours::For what)
 {
 	const auto hop = next_hop(packet.destination);
 	if (!hop || packet.payload.size() + kIpHeader > config_.mtu)
@@ -299,7 +352,7 @@ void Stack::send_packet(const Packet &packet)
 		return own_wakeup_.signal();
 	}
 	Bytes frame = encode({0, config_.mac, kTypeIp}, packet);
-	neighbours_.reach(*hop, [this, frame = std::move(frame)](Mac mac) {
+	neighbours_.reach(*hop, what, [this, frame = std::move(frame)](Mac mac) {
 		Bytes addressed = frame;
 		for (std::size_t i = 0; i < 6; ++i)
 			addressed[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));

@@ -27,10 +27,14 @@ class Stack
 public:
 	static constexpr std::size_t kMostAddresses = 16;
 	// Of all states; of those that a listener's callers have not finished, which give way to
-	// newer ones.
+	// newer ones: the oldest of the address that has the most of them.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
+	// Bytes that all connections hold in a direction, shared out among them; each may hold the
+	// least in any case, so that this is what a write() may have at once.
+	static constexpr std::size_t kMostHeld = 64 << 20;
+	static constexpr std::size_t kLeastHeld = kMostHeld / kMostConnections;
 	// Frames to an own address that wait for the loop's next turn; what is beyond is lost.
 	static constexpr std::size_t kMostOwn = 256;
 
@@ -79,6 +83,7 @@ private:
 
 	std::optional<Ip> next_hop(Ip destination) const;
 	std::optional<Ip> source_towards(Ip destination) const;
+	bool is_host(Ip address) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);
 
 	void take_arp(const Arp &arp);
@@ -88,8 +93,9 @@ private:
 	void make_room_for_unfinished();
 	Listener *listener_of(const Endpoint &local);
 	void refuse(const Pair &pair, const Segment &segment);
-	void send_segment(const Pair &pair, const Segment &segment);
-	void send_packet(const Packet &packet);
+	bool has_room_for_connection();
+	void send_segment(const Pair &pair, const Segment &segment, Neighbours::For what);
+	void send_packet(const Packet &packet, Neighbours::For what);
 	Connection::Setup setup_for(const Pair &pair);
 	void bury(const Pair &pair);
 	void unreachable(Ip neighbour);

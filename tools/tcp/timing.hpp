@@ -17,6 +17,8 @@ public:
 	// The RFC says a second at the least, for clocks that were coarse; what is common is this.
 	static constexpr Duration kLeast = std::chrono::milliseconds(200);
 	static constexpr Duration kMost = std::chrono::seconds(60);
+	// Behind an opening that had to be sent again (section 5.7).
+	static constexpr Duration kAfterOpening = std::chrono::seconds(3);
 
 	// A segment that was sent once was acknowledged after @sample.
 	void sample(Duration sample)
@@ -30,15 +32,27 @@ public:
 			variation_ = (3 * variation_ + off) / 4;
 			smoothed_ = (7 * smoothed_ + sample) / 8;
 		}
-		timeout_ = std::clamp(smoothed_ + 4 * variation_, kLeast, kMost);
+		timeout_ = measured();
 	}
 	// Nothing came in time.
 	void back_off() { timeout_ = std::min(2 * timeout_, kMost); }
+	// The other has answered in time after all; it had no room.
+	void forget_back_off() { timeout_ = measured(); }
+	void opened_late() { timeout_ = kAfterOpening; }
 	Duration timeout() const { return timeout_; }
 
 private:
+	Duration measured() const
+	{
+		if (smoothed_ == Duration::zero())
+			return kUnmeasured;
+		return std::clamp(smoothed_ + 4 * variation_, kLeast, kMost);
+	}
+
+	static constexpr Duration kUnmeasured = std::chrono::seconds(1);
+
 	Duration smoothed_{}, variation_{};
-	Duration timeout_ = std::chrono::seconds(1);
+	Duration timeout_ = kUnmeasured;
 };
 
 } // namespace weft::tcp

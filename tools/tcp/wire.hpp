@@ -19,6 +19,11 @@ using Mac = std::uint64_t;
 using Ip = std::uint32_t;
 
 constexpr Mac kBroadcast = 0xffffffffffff;
+// One's, not a group's.
+constexpr bool is_station(Mac mac)
+{
+	return mac && !(mac >> 40 & 1);
+}
 constexpr std::size_t kEthernetHeader = 14;
 constexpr std::size_t kIpHeader = 20;
 constexpr std::size_t kTcpHeader = 20;

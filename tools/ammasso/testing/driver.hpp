@@ -124,7 +124,7 @@ public:
 	void tell() { put<std::uint16_t>(shared + wire::shared::index, produced); }
 	bool taken() { return word(kRequestWord) == produced; }
 	bool until(const std::function<bool()> &done,
-		   Clock::duration time = std::chrono::minutes(5))
+		   Clock::duration time = std::chrono::minutes(20))
 	{
 		return host.loop().run_until(done, time);
 	}

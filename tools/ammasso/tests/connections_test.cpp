@@ -179,25 +179,35 @@ TEST_F(AmmassoConnections, SurviveLossReorderingAndDuplication)
 	exchange();
 }
 
-// The cable is out for a while, in the middle of it, again and again.
-TEST_F(AmmassoConnections, SurviveALinkThatFlaps)
+// How long the link is up, and down.
+class AmmassoFlaps : public AmmassoConnections,
+		     public ::testing::WithParamInterface<std::pair<int, int>>
 {
+};
+
+// The cable is out for a while, in the middle of it, again and again; also in a part of the time
+// after which TCP sends again.
+TEST_P(AmmassoFlaps, AreSurvived)
+{
+	const std::chrono::milliseconds up(GetParam().first), down(GetParam().second);
 	fabric::Faults faults;
 	faults.delay = 1ms;
 	set(faults);
 	establish();
 	unsigned flaps = 0;
 	Timer flap(loop, [&] {
-		// In no step with the timer of TCP.
 		set(faults, !link.settings().up);
 		++flaps;
-		flap.arm(link.settings().up ? 77ms : 50ms);
+		flap.arm(link.settings().up ? up : down);
 	});
 	flap.arm(5ms);
 	for (unsigned i = 0; i < 3; ++i)
 		exchange();
 	EXPECT_GE(flaps, 4u);
 }
+INSTANTIATE_TEST_SUITE_P(All, AmmassoFlaps,
+			 ::testing::Values(std::pair(77, 50), std::pair(50, 50),
+					   std::pair(80, 20)));
 
 // What goes over the cable, with every check of each layer, is what tshark reads.
 TEST_F(AmmassoConnections, SpeakAsTsharkReads)

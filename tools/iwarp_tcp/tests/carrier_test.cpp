@@ -105,7 +105,9 @@ protected:
 		ASSERT_TRUE(until([&] { return client.over && server.over; }));
 		EXPECT_EQ(client.end, End{End::Kind::Closed});
 		EXPECT_EQ(server.end, End{End::Kind::Closed});
-		EXPECT_EQ(a.stack.connections() + b.stack.connections(), 0u);
+		// One of them keeps the place for a while.
+		EXPECT_TRUE(
+			until([&] { return a.stack.connections() + b.stack.connections() == 0; }));
 	}
 
 	VirtualEnvironment environment;
