@@ -16,6 +16,8 @@
 #include <toml++/toml.h>
 
 #include "weftd/default_guids.hpp"
+#include "weftd/lab_ports.hpp"
+#include "weftd/lab_section.hpp"
 #include "weftd/link_settings.hpp"
 
 namespace weft::weftd
@@ -51,181 +53,6 @@ ends = ["node1", "switch1"]
 ends = ["node2", "switch1"]
 )";
 
-std::string place(const std::string &source, const toml::source_region &region)
-{
-	return fmt::format("{}:{}", source, region.begin.line);
-}
-
-// A table of the file. Every key that is asked for is known; finish() refuses all others, so that a
-// misspelt key is not silently without effect.
-class Section
-{
-public:
-	Section(const toml::table &table, std::string source)
-	    : table_(table), source_(std::move(source))
-	{
-	}
-
-	std::string where() const { return place(source_, table_.source()); }
-	// Where @key is, which is there.
-	std::string where(std::string_view key) { return place(source_, find(key)->source()); }
-	[[noreturn]] void fail(const std::string &reason) const
-	{
-		throw LabError(where() + ": " + reason);
-	}
-	[[noreturn]] void fail(const toml::node &node, const std::string &reason) const
-	{
-		throw LabError(place(source_, node.source()) + ": " + reason);
-	}
-
-	const toml::node *find(std::string_view key)
-	{
-		known_.insert(std::string(key));
-		return table_.get(key);
-	}
-
-	template<typename T>
-	std::optional<T> get(std::string_view key, const char *kind)
-	{
-		const toml::node *node = find(key);
-		if (!node)
-			return std::nullopt;
-		const auto value = node->value_exact<T>();
-		if (!value)
-			fail(*node, fmt::format("{} must be {}", key, kind));
-		return value;
-	}
-	std::optional<std::string> text(std::string_view key)
-	{
-		return get<std::string>(key, "a string");
-	}
-	std::optional<bool> flag(std::string_view key) { return get<bool>(key, "true or false"); }
-	std::optional<std::int64_t> integer(std::string_view key, std::int64_t least,
-					    std::int64_t most)
-	{
-		const auto value = get<std::int64_t>(key, "an integer");
-		if (value && (*value < least || *value > most))
-			fail(*find(key), fmt::format("{} must be {} to {}", key, least, most));
-		return value;
-	}
-	// 64 bits, which a TOML integer cannot hold all of: a string with a hexadecimal number
-	// does.
-	std::optional<std::uint64_t> word(std::string_view key)
-	{
-		const toml::node *node = find(key);
-		if (!node)
-			return std::nullopt;
-		if (const auto value = node->value_exact<std::int64_t>(); value && *value >= 0)
-			return static_cast<std::uint64_t>(*value);
-		const auto text = node->value_exact<std::string>().value_or("");
-		std::uint64_t value = 0;
-		const char *begin = text.data() + (text.starts_with("0x") ? 2 : 0);
-		const auto [end, error] =
-			std::from_chars(begin, text.data() + text.size(), value, 16);
-		if (error != std::errc() || end != text.data() + text.size())
-			fail(*node,
-			     fmt::format("{} must be a number, as in \"0x0002c90300001000\"", key));
-		return value;
-	}
-	// 0, which is no GUID, is a @fallback that there is not.
-	ib::Guid guid(std::string_view key, ib::Guid fallback)
-	{
-		const auto value = word(key);
-		if (!value && !fallback)
-			fail(fmt::format("there are no more default GUIDs; give it a {}", key));
-		if (value == 0)
-			fail(*find(key), fmt::format("{} must not be 0", key));
-		return value.value_or(fallback);
-	}
-	std::optional<ib::Mtu> mtu(std::string_view key)
-	{
-		const auto value = integer(key, 256, 4096);
-		if (!value)
-			return std::nullopt;
-		fabric::LinkConfig config;
-		setting(config, "mtu", *find(key), std::to_string(*value));
-		return config.mtu;
-	}
-	// In Gb/s, of those that links can have.
-	std::optional<ib::Rate> rate(std::string_view key)
-	{
-		const toml::node *node = find(key);
-		if (!node)
-			return std::nullopt;
-		const auto gbps = node->value<double>().value_or(0);
-		for (unsigned code = 2; code <= static_cast<unsigned>(ib::Rate::gbps_300); ++code)
-			if (ib::rate_tenths(static_cast<ib::Rate>(code)) == gbps * 10)
-				return static_cast<ib::Rate>(code);
-		fail(*node,
-		     fmt::format("{} must be a link's in Gb/s, as in 2.5, 5, 10, 20, 40", key));
-	}
-	std::string name(std::string_view key)
-	{
-		auto value = text(key);
-		if (!value)
-			fail(fmt::format("it needs a {}", key));
-		const auto allowed = [](unsigned char c) {
-			return std::isalnum(c) || c == '_' || c == '.' || c == '-';
-		};
-		if (value->empty() || value->size() > 32 || !std::ranges::all_of(*value, allowed) ||
-		    value->front() == '.')
-			fail(*find(key), fmt::format("{} may be 1 to 32 letters, digits, '_', '-' "
-						     "and '.', not first a '.'",
-						     key));
-		return *value;
-	}
-	void setting(fabric::LinkConfig &config, std::string_view key, const toml::node &node,
-		     const std::string &value)
-	{
-		try {
-			apply_link_setting(config, key, value);
-		} catch (const std::invalid_argument &reason) {
-			fail(node, reason.what());
-		}
-	}
-
-	// The tables under @key, an array of tables; none if it is not there.
-	std::vector<Section> sections(std::string_view key)
-	{
-		std::vector<Section> result;
-		const toml::node *node = find(key);
-		if (!node)
-			return result;
-		const auto *array = node->as_array();
-		if (!array)
-			fail(*node, fmt::format("write [[{}]] for each", key));
-		for (const toml::node &element : *array) {
-			if (!element.is_table())
-				fail(element, fmt::format("write [[{}]] for each", key));
-			result.emplace_back(*element.as_table(), source_);
-		}
-		return result;
-	}
-	std::optional<Section> section(std::string_view key)
-	{
-		const toml::node *node = find(key);
-		if (!node)
-			return std::nullopt;
-		if (!node->is_table())
-			fail(*node, fmt::format("{} must be a table", key));
-		return Section(*node->as_table(), source_);
-	}
-
-	void finish()
-	{
-		for (const auto &[key, node] : table_)
-			if (!known_.contains(std::string(key.str())))
-				fail(node, fmt::format("there is no '{}' here; there is {}",
-						       key.str(), fmt::join(known_, ", ")));
-	}
-	const toml::table &table() const { return table_; }
-
-private:
-	const toml::table &table_;
-	std::string source_;
-	std::set<std::string> known_;
-};
-
 std::string scalar_text(const toml::node &node)
 {
 	if (const auto text = node.value_exact<std::string>())
@@ -240,7 +67,7 @@ std::string scalar_text(const toml::node &node)
 }
 
 // "node" or "node/port".
-LabEnd parse_end(const Section &section, const toml::node &node)
+LabEnd parse_end(const LabSection &section, const toml::node &node)
 {
 	const auto text = node.value_exact<std::string>();
 	if (!text)
@@ -256,7 +83,7 @@ LabEnd parse_end(const Section &section, const toml::node &node)
 	return end;
 }
 
-LabLink parse_link(Section &section)
+LabLink parse_link(LabSection &section)
 {
 	LabLink link;
 	link.where = section.where();
@@ -322,7 +149,7 @@ private:
 	std::set<ib::Guid> used_;
 };
 
-fabric::SwitchConfig parse_switch(Section &section, GuidChoice &guids, std::size_t index)
+fabric::SwitchConfig parse_switch(LabSection &section, GuidChoice &guids, std::size_t index)
 {
 	fabric::SwitchConfig config;
 	config.name = section.name("name");
@@ -333,7 +160,7 @@ fabric::SwitchConfig parse_switch(Section &section, GuidChoice &guids, std::size
 	return config;
 }
 
-LabBus parse_bus(Section &section)
+LabBus parse_bus(LabSection &section)
 {
 	const auto name = section.text("bus").value_or("vfio-user");
 	if (name == "vfio-user")
@@ -343,7 +170,7 @@ LabBus parse_bus(Section &section)
 	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
 }
 
-const cards::Model &parse_model(Section &section)
+const cards::Model &parse_model(LabSection &section)
 {
 	const auto name = section.text("model").value_or(kDefaultModel);
 	const cards::Model *const model = cards::find_model(name);
@@ -354,7 +181,7 @@ const cards::Model &parse_model(Section &section)
 	return *model;
 }
 
-LabBoot parse_boot(Section &section)
+LabBoot parse_boot(LabSection &section)
 {
 	constexpr std::int64_t kMostCpus = 64;
 	LabBoot boot;
@@ -370,7 +197,7 @@ LabBoot parse_boot(Section &section)
 }
 
 // A host's `ethernet`: the name of one, or a table with it and the link's settings.
-LabStation parse_station(Section &section, const std::string &host)
+LabStation parse_station(LabSection &section, const std::string &host)
 {
 	LabStation station;
 	station.host = host;
@@ -379,7 +206,7 @@ LabStation parse_station(Section &section, const std::string &host)
 		station.network = section.text("ethernet").value_or("");
 		return station;
 	}
-	Section table = *section.section("ethernet");
+	LabSection table = *section.section("ethernet");
 	station.network = table.name("network");
 	for (const auto name : ethernet_setting_names())
 		if (const toml::node *value = table.find(name)) {
@@ -394,7 +221,7 @@ LabStation parse_station(Section &section, const std::string &host)
 }
 
 // What a host says of its machine, and of how that has the card.
-void parse_machine(Section &section, LabHost &host, Lab &lab)
+void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
 	host.bus = parse_bus(section);
 	host.socket = section.text("socket").value_or(host.name + ".sock");
@@ -417,7 +244,7 @@ void parse_machine(Section &section, LabHost &host, Lab &lab)
 	}
 }
 
-LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &lab)
+LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, Lab &lab)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
 	constexpr unsigned kAssignedServiceId = 0x02;
@@ -450,7 +277,7 @@ LabHost parse_host(Section &section, GuidChoice &guids, std::size_t index, Lab &
 
 using Membership = sm::Partition::Membership;
 
-Membership parse_membership(const Section &section, const toml::node &node)
+Membership parse_membership(const LabSection &section, const toml::node &node)
 {
 	const auto text = node.value_exact<std::string>().value_or("");
 	if (text == "full")
@@ -462,7 +289,7 @@ Membership parse_membership(const Section &section, const toml::node &node)
 	section.fail(node, "a membership is \"full\", \"limited\" or \"none\"");
 }
 
-sm::Partition parse_partition(Section &section, const std::vector<LabHost> &hosts)
+sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &hosts)
 {
 	constexpr unsigned kFullMember = 0x8000;
 	sm::Partition partition;
@@ -489,7 +316,7 @@ sm::Partition parse_partition(Section &section, const std::vector<LabHost> &host
 	return partition;
 }
 
-void parse_sm(Section &section, Lab &lab)
+void parse_sm(LabSection &section, Lab &lab)
 {
 	lab.sm_enabled = section.flag("enabled").value_or(true);
 	if (const auto name = section.text("switch")) {
@@ -516,7 +343,7 @@ void parse_sm(Section &section, Lab &lab)
 	if (const auto mtu = section.mtu("mtu"))
 		config.partitions.at(0).mtu = *mtu;
 	std::vector<sm::Partition> partitions;
-	for (Section &each : section.sections("partition")) {
+	for (LabSection &each : section.sections("partition")) {
 		auto partition = parse_partition(each, lab.hosts);
 		for (const auto &other : partitions) {
 			if (other.name == partition.name)
@@ -589,168 +416,6 @@ void check_unique(const Lab &lab, const Places &places)
 		      fmt::format("the name '{}'", lab.ethernets[i].name));
 }
 
-// Which ports of each node have a link.
-class Ports
-{
-public:
-	explicit Ports(const Lab &lab)
-	{
-		for (const auto &config : lab.switches)
-			taken_[config.name].resize(config.ports);
-		for (const auto &host : lab.hosts)
-			taken_[host.name].resize(host.ports);
-	}
-
-	// Of a node that is there.
-	std::vector<bool> &of(const LabLink &link, const LabEnd &end)
-	{
-		const auto found = taken_.find(end.node);
-		if (found == taken_.end())
-			throw LabError(
-				fmt::format("{}: there is no node '{}'", link.where, end.node));
-		return found->second;
-	}
-	// Those that nobody has, of a node that is there or is not.
-	bool free(const std::string &node, unsigned port) const
-	{
-		const auto found = taken_.find(node);
-		return found != taken_.end() && port >= 1 && port <= found->second.size() &&
-		       !found->second[port - 1];
-	}
-	// 0 if none is.
-	unsigned first_free(const std::string &node) const
-	{
-		const auto &ports = taken_.at(node);
-		const auto found = std::ranges::find(ports, false);
-		return found == ports.end() ? 0 : static_cast<unsigned>(found - ports.begin()) + 1;
-	}
-	void take(const std::string &node, unsigned port) { taken_.at(node)[port - 1] = true; }
-
-private:
-	std::map<std::string, std::vector<bool>> taken_;
-};
-
-// An end that the file gives no port may have that of @old.
-bool may_be(const Ports &ports, const LabEnd &end, const LabEnd &old)
-{
-	return end.node == old.node &&
-	       (end.port ? end.port == old.port : ports.free(old.node, old.port));
-}
-
-// Links between the same nodes have the ports that they have in the running lab: nothing is plugged
-// elsewhere only because the file has a link more before it.
-void keep_ports(Lab &lab, Ports &ports, const Lab &running)
-{
-	std::set<std::string> used;
-	std::multimap<std::pair<std::string, std::string>, const LabLink *> known;
-	for (const LabLink &old : running.links)
-		known.emplace(std::pair{old.ends[0].node, old.ends[1].node}, &old);
-	for (LabLink &link : lab.links) {
-		if (link.ends[0].port && link.ends[1].port)
-			continue;
-		for (const unsigned turn : {0u, 1u}) {
-			const auto [first, last] =
-				known.equal_range({link.ends[turn].node, link.ends[1 - turn].node});
-			const auto found = std::find_if(first, last, [&](const auto &entry) {
-				const LabLink &old = *entry.second;
-				return !used.contains(old.name()) &&
-				       may_be(ports, link.ends[turn], old.ends[0]) &&
-				       may_be(ports, link.ends[1 - turn], old.ends[1]);
-			});
-			if (found == last)
-				continue;
-			used.insert(found->second->name());
-			for (const unsigned side : {0u, 1u}) {
-				LabEnd &end = link.ends[turn ? 1 - side : side];
-				end.port = found->second->ends[side].port;
-				ports.take(end.node, end.port);
-			}
-			break;
-		}
-	}
-}
-
-// Where the running lab has the subnet manager, if it may be there in this one.
-std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports,
-					       const Lab &running)
-{
-	for (const LabLink &old : running.links)
-		if (const LabEnd &end = old.ends[1];
-		    running.sm_enabled && old.ends[0].node == kSmNode &&
-		    ports.free(end.node, end.port) &&
-		    (lab.sm_switch.empty() || lab.sm_switch == end.node) &&
-		    std::ranges::find(lab.switches, end.node, &fabric::SwitchConfig::name) !=
-			    lab.switches.end())
-			return end;
-	return std::nullopt;
-}
-
-// Where the subnet manager is plugged in: a switch that has a port for it.
-LabEnd place_of_manager(Lab &lab, const Ports &ports, const Places &places)
-{
-	if (!lab.sm_switch.empty() && !ports.first_free(lab.sm_switch))
-		throw LabError(
-			fmt::format("{}: switch '{}' has no free port for the subnet manager",
-				    places.sm, lab.sm_switch));
-	if (lab.sm_switch.empty())
-		for (const auto &config : lab.switches)
-			if (lab.sm_switch.empty() && ports.first_free(config.name))
-				lab.sm_switch = config.name;
-	if (lab.sm_switch.empty())
-		throw LabError(places.sm +
-			       ": the subnet manager needs a switch with a free port; say "
-			       "sm.enabled = false if one of the hosts runs its own");
-	return {lab.sm_switch, ports.first_free(lab.sm_switch)};
-}
-
-// Every end names a port that is there and is not taken; ends without a number get that which they
-// have in the running lab, or the first that no link asks for.
-void assign_ports(Lab &lab, const Places &places, const Lab *running)
-{
-	Ports ports(lab);
-	for (const LabLink &link : lab.links)
-		for (const LabEnd &end : link.ends) {
-			const auto &own = ports.of(link, end);
-			if (!end.port)
-				continue;
-			if (end.port > own.size())
-				throw LabError(fmt::format("{}: '{}' has {} ports", link.where,
-							   end.node, own.size()));
-			if (own[end.port - 1])
-				throw LabError(fmt::format("{}: port {}/{} has a link already",
-							   link.where, end.node, end.port));
-			ports.take(end.node, end.port);
-		}
-	std::optional<LabEnd> manager;
-	if (running) {
-		keep_ports(lab, ports, *running);
-		if (lab.sm_enabled)
-			manager = present_place_of_manager(lab, ports, *running);
-		if (manager)
-			ports.take(manager->node, manager->port);
-	}
-	for (LabLink &link : lab.links)
-		for (LabEnd &end : link.ends) {
-			if (end.port)
-				continue;
-			end.port = ports.first_free(end.node);
-			// The manager makes room.
-			if (!end.port && manager && manager->node == end.node) {
-				end.port = manager->port;
-				manager.reset();
-			}
-			if (!end.port)
-				throw LabError(fmt::format("{}: no port of '{}' is free",
-							   link.where, end.node));
-			ports.take(end.node, end.port);
-		}
-	if (!lab.sm_enabled)
-		return;
-	const LabEnd place = manager ? *manager : place_of_manager(lab, ports, places);
-	lab.sm_switch = place.node;
-	lab.links.push_back({{{kSmNode, 1}, place}, {}, "the subnet manager"});
-}
-
 } // namespace
 
 std::string LabLink::name() const
@@ -771,7 +436,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 
 	Lab lab;
 	Places places;
-	Section root(table, source);
+	LabSection root(table, source);
 	places.sm = root.where();
 	const auto seed = root.word("seed");
 	lab.seed = running ? running->seed : seed.value_or(lab.seed);
@@ -785,23 +450,23 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	if (running)
 		lab.sm.lids = running->sm.lids;
 	GuidChoice guids(default_guids, running);
-	for (Section &section : root.sections("switch")) {
+	for (LabSection &section : root.sections("switch")) {
 		places.switches.push_back(section.where());
 		lab.switches.push_back(parse_switch(section, guids, lab.switches.size()));
 	}
-	for (Section &section : root.sections("ethernet")) {
+	for (LabSection &section : root.sections("ethernet")) {
 		places.ethernets.push_back(section.where());
 		lab.ethernets.push_back({section.name("name")});
 		section.finish();
 	}
-	for (Section &section : root.sections("host")) {
+	for (LabSection &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
 		lab.hosts.push_back(parse_host(section, guids, lab.hosts.size(), lab));
 	}
 	for (const LabHost &host : lab.hosts)
 		for (unsigned port = 1; !host.trusted && port <= host.ports; ++port)
 			lab.sm.untrusted.insert(host.guid + port);
-	for (Section &section : root.sections("link"))
+	for (LabSection &section : root.sections("link"))
 		lab.links.push_back(parse_link(section));
 	if (auto section = root.section("sm")) {
 		places.sm = section->where();
@@ -809,7 +474,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	}
 	root.finish();
 	check_unique(lab, places);
-	assign_ports(lab, places, running);
+	assign_ports(lab, places.sm, running);
 	return lab;
 }
 
