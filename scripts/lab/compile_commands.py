@@ -10,6 +10,8 @@ CLANG = "clang++-19"
 # Instead of what the kernel's flags say of code generation.
 FREESTANDING = ["-ffreestanding", "-fno-exceptions", "-fno-rtti", "-mno-sse", "-mcmodel=kernel"]
 
+GCC_ALONE = {"-fno-gnu-unique"}
+
 
 def recorded(objects):
     """(source, words of its command line) of each C++ object below Kbuild's folder of objects."""
@@ -40,11 +42,15 @@ def of_modules(kdir, objects, clang=CLANG):
 
 
 def database(kdir, objects, host):
-    """What compile_commands.json holds: the modules as built for `kdir`, and the host side's as CMake gives them, without ccache."""
+    """What compile_commands.json holds: the modules as built for `kdir`, and the host side's as CMake gives them, without ccache. A source of the modules that
+    host programs have too (the explorer, the fuzzers) is read as the modules' alone."""
     entries = [{"directory": str(kdir), "file": source, "arguments": [CLANG, *arguments, "-c", source]}
                for source, arguments in of_modules(kdir, pathlib.Path(objects))]
+    of_a_module = {os.path.realpath(entry["file"]) for entry in entries}
     for entry in json.loads(pathlib.Path(host).read_text()):
-        words = shlex.split(entry["command"])
+        if os.path.realpath(entry["file"]) in of_a_module:
+            continue
+        words = [word for word in shlex.split(entry["command"]) if word not in GCC_ALONE]
         while words and not os.path.basename(words[0]).startswith(("c++", "g++", "clang++")):
             words.pop(0)
         entries.append({"directory": entry["directory"], "file": entry["file"], "arguments": words})

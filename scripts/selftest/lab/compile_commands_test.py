@@ -41,10 +41,11 @@ class CompileCommands(unittest.TestCase):
         self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])
 
     def test_both_halves(self):
-        self.plant("a")
+        shared = self.plant("a")
         host = self.tree / "host.json"
         host.write_text(json.dumps([{"directory": "/b", "file": "/t/b.cpp",
-                                     "command": "cmake -E env CCACHE_BASEDIR=/t ccache /usr/bin/c++ -DX=1 -std=c++20 -o b.o -c /t/b.cpp"}]))
+                                     "command": "cmake -E env CCACHE_BASEDIR=/t ccache /usr/bin/c++ -DX=1 -fno-gnu-unique -std=c++20 -o b.o -c /t/b.cpp"},
+                                    {"directory": "/b", "file": shared, "command": f"c++ -o a.o -c {shared}"}]))
         of_module, of_host = compile_commands.database("/kernel", self.tree / "objects", host)
         self.assertEqual(of_module["directory"], "/kernel")
         self.assertEqual(of_module["arguments"][0], compile_commands.CLANG)
