@@ -43,9 +43,12 @@ class Figure:
         return f"figure {self.name} {self.unit} {self.ours:.6g} {reference} {ratio} {self.spread:.3f}"
 
 
-def benchmark(*, figures, kernel="plain"):
-    """Marks a benchmark. figures: the names it measures, as patterns ("kern.*"); kernel: what lab.kernel shall be."""
+def benchmark(*, figures, kernel="plain", needs=None):
+    """Marks a benchmark. figures: the names it measures, as patterns ("kern.*"); kernel: what lab.kernel shall be; needs: a variable of the environment
+    without which it is left out."""
     def mark(wrapped):
+        if needs and not os.environ.get(needs):
+            return wrapped
         setattr(wrapped, MARK, (tuple(figures), kernel))
         return wrapped
     return mark

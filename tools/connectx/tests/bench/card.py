@@ -17,18 +17,21 @@ ROOM = "tools/connectx/tests/bench"
 SERVER = "10.0.0.1"
 ROUNDS = 5
 SIZES = {"64k": 65536, "1m": 1 << 20}
+OTHER_BUILD = "WEFTD_BEFORE"
 DEVICES = {"card": "mlx4_0", "rxe": "rxe0"}
 
 
-def start_fabric(bench, count):
-    """A weftd of so many cards on one switch; returns it and the sockets."""
-    names = [f"node{number}" for number in range(1, count + 1)]
+def start_fabric(bench, count, program=None, prefix="node"):
+    """A weftd of so many cards on one switch; returns it and the sockets. program: another build of it."""
+    names = [f"{prefix}{number}" for number in range(1, count + 1)]
     text = '[[switch]]\nname = "leaf"\n' + "".join(
         f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n' for port, name in enumerate(names, 1))
-    lab_file = bench.directory / "lab.toml"
+    lab_file = bench.directory / f"{prefix}.toml"
     lab_file.write_text(text)
-    sockets = [bench.socket_path(f"{name}.sock") for name in names]
-    process = bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file,
+    folder = bench.socket_path(prefix)
+    folder.mkdir(0o700)
+    sockets = [folder / f"{name}.sock" for name in names]
+    process = bench.start(program or bench.program("weftd"), "--socket-dir", folder, "--lab", lab_file,
                           until=lambda: all(path.is_socket() for path in sockets))
     return process, sockets
 
@@ -161,6 +164,38 @@ def own_memory(pid):
     """MiB that are not the guests': theirs is shared."""
     sizes = dict(re.findall(r"^(Rss\w+):\s+(\d+) kB", open(f"/proc/{pid}/status").read(), re.MULTILINE))
     return (int(sizes["RssAnon"]) + int(sizes["RssFile"])) / 1024
+
+
+@benchmark(figures=("card.builds-*",), kernel="stock", needs=OTHER_BUILD)
+def two_builds(bench):
+    """This build of weftd beside another one, whose path WEFTD_BEFORE gives: a change shown by the same figures, taken in turns."""
+    labs = {}
+    with contextlib.ExitStack() as stack:
+        for build, program in (("now", None), ("before", os.environ[OTHER_BUILD])):
+            process, sockets = start_fabric(bench, 2, program, build)
+            guests = [bench.guest(f"{build}{number}", vfio_user=[socket], share=None) for number, socket in enumerate(sockets, 1)]
+            nodes = stack.enter_context(bench.boot(*guests))
+            for number, node in enumerate(nodes, 1):
+                node.run(f"modprobe mlx4_ib; modprobe ib_uverbs; modprobe ib_ipoib; ip addr add {SERVER[:-1]}{number}/24 dev ib0; ip link set ib0 up")
+                wait_active(node)
+            nodes[1].wait_for(f"ping -c 1 -W 1 {SERVER}")
+            labs[build] = process.pid, nodes
+
+        def doorbells(pid, nodes):
+            used = cpu_seconds(pid)
+            perftest(nodes, "ib_write_bw", DEVICES["card"], "-s 8 -n 100000 -l 1")
+            return cpu_seconds(pid) - used
+
+        measures = {"cpu-of-100000-doorbells": ("s", doorbells),
+                    "messages": ("1/s", lambda _, nodes: message_rate(nodes, DEVICES["card"], 20000)),
+                    "latency-polled": ("us", lambda _, nodes: latency(nodes, DEVICES["card"], 1000)),
+                    "latency-event": ("us", lambda _, nodes: pingpong(nodes, DEVICES["card"]))}
+        for name, size in SIZES.items():
+            for tool, verb in (("ib_write_bw", "write"), ("ib_send_bw", "send")):
+                measures[f"{verb}-{name}"] = "MB/s", lambda _, nodes, tool=tool, size=size: bandwidth(nodes, tool, DEVICES["card"], size, (1 << 27) // size)
+        for name, (unit, measure) in measures.items():
+            samples = take_turns({build: lambda lab=lab: measure(*lab) for build, lab in labs.items()})
+            bench.figure(f"card.builds-{name}", unit, samples["now"], samples["before"])
 
 
 @benchmark(figures=("card.idle-cpu", "card.memory*"), kernel="stock")
