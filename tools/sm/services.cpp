@@ -40,12 +40,20 @@ constexpr auto fields = make_fields();
 
 } // namespace
 
-std::list<Services::Service>::iterator Services::find(const Record &record)
+Services::Identity Services::identity(const Record &record)
 {
-	return std::find_if(services_.begin(), services_.end(), [&](const Service &service) {
-		return service.record.id == record.id && service.record.gid == record.gid &&
-		       service.record.pkey == record.pkey;
-	});
+	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
+}
+
+/* Whether one more has room, among all and among its port's. */
+bool Services::have_room(const Record &record) const
+{
+	const ib::Guid port = record.gid.interface_id();
+	auto at = services_.lower_bound(Identity{port, ib::Gid{}, 0, 0});
+	std::size_t its = 0;
+	for (; at != services_.end() && std::get<0>(at->first) == port; at++)
+		its++;
+	return services_.size() < services_max && its < services_of_one;
 }
 
 RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now)
@@ -58,19 +66,19 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
 	/* P_Key 0 means any; a lease of zero ends at once. */
-	auto existing = find(wanted);
+	auto existing = services_.find(identity(wanted));
 	if (existing != services_.end() && !std::equal(std::begin(wanted.key), std::end(wanted.key),
-						       std::begin(existing->record.key)))
+						       std::begin(existing->second.record.key)))
 		return RecordSet::failure(ib::sa_status_denied);
 	if (existing == services_.end()) {
-		if (services_.size() >= services_max)
+		if (!have_room(wanted))
 			return RecordSet::failure(ib::sa_status_no_resources);
-		existing = services_.insert(services_.end(), Service{});
+		existing = services_.try_emplace(identity(wanted)).first;
 	}
-	existing->record = wanted;
-	existing->expires = wanted.lease == Record::lease_forever
-				    ? Clock::time_point::max()
-				    : now + std::chrono::seconds(wanted.lease.value());
+	existing->second.record = wanted;
+	existing->second.expires = wanted.lease == Record::lease_forever
+					   ? Clock::time_point::max()
+					   : now + std::chrono::seconds(wanted.lease.value());
 	RecordSet answer;
 	answer.add(wanted);
 	return answer;
@@ -81,14 +89,14 @@ RecordSet Services::remove(const Requester &requester, const ib::SaMad &mad)
 	const auto &wanted = record_of<Record>(mad);
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
-	auto existing = find(wanted);
+	auto existing = services_.find(identity(wanted));
 	if (existing == services_.end())
 		return RecordSet::failure(ib::sa_status_no_records);
 	if (!std::equal(std::begin(wanted.key), std::end(wanted.key),
-			std::begin(existing->record.key)))
+			std::begin(existing->second.record.key)))
 		return RecordSet::failure(ib::sa_status_denied);
 	RecordSet answer;
-	answer.add(existing->record);
+	answer.add(existing->second.record);
 	services_.erase(existing);
 	return answer;
 }
@@ -96,7 +104,7 @@ RecordSet Services::remove(const Requester &requester, const ib::SaMad &mad)
 RecordSet Services::query(const ib::SaMad &mad) const
 {
 	RecordSet answer;
-	for (const Service &service : services_) {
+	for (const auto &[identity, service] : services_) {
 		if (!fields_match(fields, mad.component_mask, mad.data, &service.record))
 			continue;
 		/* The key is the registrant's secret. */
@@ -110,14 +118,15 @@ RecordSet Services::query(const ib::SaMad &mad) const
 
 void Services::subnet_changed(const Subnet &subnet)
 {
-	services_.remove_if([&](const Service &service) {
-		return !subnet.find_port(service.record.gid.interface_id());
+	std::erase_if(services_, [&](const auto &service) {
+		return !subnet.find_port(std::get<0>(service.first));
 	});
 }
 
 void Services::tick(Clock::time_point now)
 {
-	services_.remove_if([&](const Service &service) { return service.expires <= now; });
+	std::erase_if(services_,
+		      [&](const auto &service) { return service.second.expires <= now; });
 }
 
 } // namespace weft::sm

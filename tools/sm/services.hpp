@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include <list>
+#include <cstdint>
+#include <map>
+#include <tuple>
 
 #include "sm/mad_client.hpp"
 #include "sm/records.hpp"
@@ -17,6 +19,9 @@ namespace weft::sm
 class Services
 {
 public:
+	/* One port's of 65,536: nobody takes what others need. */
+	static constexpr std::size_t services_of_one = 1024;
+
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
@@ -31,10 +36,12 @@ private:
 		ib::ServiceRecord record;
 		Clock::time_point expires;
 	};
-	/* The record that has the same identity: service id, GID and P_Key. */
-	std::list<Service>::iterator find(const ib::ServiceRecord &record);
+	/* What a record is known by, GID, service id and P_Key: one port's are neighbours. */
+	using Identity = std::tuple<ib::Guid, ib::Gid, std::uint64_t, std::uint16_t>;
+	static Identity identity(const ib::ServiceRecord &record);
+	bool have_room(const ib::ServiceRecord &record) const;
 
-	std::list<Service> services_;
+	std::map<Identity, Service> services_;
 };
 
 } // namespace weft::sm

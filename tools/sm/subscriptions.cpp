@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include <spdlog/spdlog.h>
 
@@ -55,7 +56,9 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 		return ib::mad_status_ok;
 	}
 	if (existing == subscribers_.end()) {
-		if (subscribers_.size() >= subscribers_max)
+		const auto its = static_cast<std::size_t>(
+			std::ranges::count(subscribers_, guid, &Subscriber::port_guid));
+		if (subscribers_.size() >= subscribers_max || its >= subscriptions_of_one)
 			return ib::sa_status_no_resources;
 		subscribers_.push_back({guid, qpn, info});
 	}
@@ -104,9 +107,14 @@ bool Subscriptions::wants(const Subscriber &subscriber, const ib::Notice &notice
 
 void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 {
+	std::unordered_map<ib::Guid, unsigned> under_way;
+	for (const auto &[tid, report] : reports_)
+		under_way[report.port_guid]++;
 	for (const Subscriber &subscriber : subscribers_) {
 		PortRef port = subnet.find_port(subscriber.port_guid);
 		if (!port || !wants(subscriber, notice))
+			continue;
+		if (under_way[subscriber.port_guid]++ >= reports_to_one)
 			continue;
 		if (reports_.size() >= reports_max) {
 			spdlog::warn("sm: too many reports under way");
@@ -121,6 +129,7 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 		mad.header.attr_id = std::uint16_t{ib::attr_notice};
 		std::memcpy(mad.data, &notice, sizeof(notice));
 		Report report{};
+		report.port_guid = subscriber.port_guid;
 		report.to.dlid = subnet.port(port).lid;
 		report.to.src_qp = ib::qpn_gsi;
 		report.to.dest_qp = subscriber.qpn;

@@ -20,6 +20,10 @@ namespace weft::sm
 class Subscriptions
 {
 public:
+	/* One port's of 65,536, and reports to it of 4,096, which it may not answer. */
+	static constexpr std::size_t subscriptions_of_one = 256;
+	static constexpr std::size_t reports_to_one = 256;
+
 	Subscriptions(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
 	/* Set(InformInfo): subscribe or unsubscribe. Returns the MAD status; edits the answer. */
@@ -43,6 +47,7 @@ private:
 		ib::InformInfo info;
 	};
 	struct Report {
+		ib::Guid port_guid;
 		fabric::MadAddress to;
 		ib::Mad mad;
 		unsigned tries_left;

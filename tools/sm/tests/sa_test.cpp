@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "sm/rmpp_sender.hpp"
+#include "sm/services.hpp"
+#include "sm/subscriptions.hpp"
 #include "sm/tests/lab.hpp"
 
 namespace weft::sm
@@ -496,6 +498,61 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 	EXPECT_EQ(b.lid(), notice.issuer_lid);
 	EXPECT_EQ(b.gid(), notice.issuer_gid);
 	EXPECT_EQ(0x5a, notice.details[7]);
+}
+
+// Whatever one port asks for, there is room for others.
+TEST_F(SaTest, a_port_has_its_share_of_services)
+{
+	using Service = ib::ServiceRecord;
+	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
+		ib::SaMad mad = host.request(method, ib::attr_service_record,
+					     component(Service::c_id) | component(Service::c_gid) |
+						     component(Service::c_pkey) |
+						     component(Service::c_lease));
+		auto &record = Host::record<Service>(mad);
+		record.id = std::uint64_t{id};
+		record.gid = host.gid();
+		record.pkey = ib::pkey_default_full;
+		record.lease = Service::lease_forever;
+		return host.ask_sa(mad)->header.status.value();
+	};
+	for (std::size_t i = 0; i < Services::services_of_one; i++)
+		ASSERT_EQ(0, ask(a, MadMethod::set, i)) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, ask(a, MadMethod::set, 1 << 20));
+	EXPECT_EQ(0, ask(a, MadMethod::set, 7)) << "it has that one";
+	EXPECT_EQ(0, ask(b, MadMethod::set, 7));
+	EXPECT_EQ(0, ask(a, MadMethod::remove, 7));
+	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
+}
+
+TEST_F(SaTest, a_port_has_its_share_of_subscriptions_and_reports)
+{
+	// Each interest another one, which all events meet.
+	const auto subscribe = [](Host &host, std::size_t which, std::uint8_t wanted = 1) {
+		ib::SaMad mad = host.request(MadMethod::set, ib::attr_inform_info, 0);
+		auto &info = Host::record<ib::InformInfo>(mad);
+		info.lid_end = static_cast<std::uint16_t>(which);
+		info.is_generic = 1;
+		info.subscribe = wanted;
+		info.type = ib::InformInfo::any;
+		info.trap_number = std::uint16_t{ib::trap_gid_out_of_service};
+		info.producer = ib::InformInfo::any_producer;
+		return host.ask_sa(mad)->header.status.value();
+	};
+	for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
+		ASSERT_EQ(0, subscribe(a, i)) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, subscribe(a, 0x7000));
+	EXPECT_EQ(0, subscribe(b, 0x7000));
+	EXPECT_EQ(0, subscribe(a, 7, 0));
+	EXPECT_EQ(0, subscribe(a, 0x7000));
+
+	// Two ports go, and nobody answers.
+	lab.links[1]->set_plugged(false);
+	lab.links[2]->set_plugged(false);
+	std::set<std::uint64_t> reports;
+	while (const auto report = a.next_sa())
+		reports.insert(report->header.tid);
+	EXPECT_EQ(Subscriptions::reports_to_one, reports.size());
 }
 
 TEST_F(SaTest, subscribers_hear_of_ports_that_go)
