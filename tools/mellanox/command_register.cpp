@@ -38,7 +38,7 @@ void CommandRegister::complete(Status status, const Command &command, Faults &fa
 {
 	if (faults.strikes(Fault::command_lost))
 		return;
-	if (faults.strikes(Fault::command_status))
+	if (faults.strikes(Fault::command_status) || faults.strikes(Fault::command_nth))
 		status = Faults::no_such_status;
 	if (!finish(status, command))
 		return;

@@ -12,7 +12,7 @@ namespace
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
 	"cqe-number",   "cqe-index", "cqe-opcode",   "cqe-owner",     "eqe-number",
 	"eqe-type",     "eqe-owner", "command-lost", "command-twice", "command-status",
-	"capabilities", "interrupt", "srq-list",
+	"capabilities", "interrupt", "srq-list",     "command-nth",
 };
 constexpr std::uint32_t kNoSuchEvent = 0xee;
 constexpr std::uint32_t kNumberMask = 0xffffff;
@@ -26,7 +26,11 @@ std::span<const std::string_view, kFaultKinds> fault_names()
 
 void Faults::arm(Fault fault, std::uint32_t count)
 {
-	kinds_[static_cast<unsigned>(fault)].armed.fetch_add(count);
+	auto &armed = kinds_[static_cast<unsigned>(fault)].armed;
+	if (fault == Fault::command_nth)
+		armed.store(count);
+	else
+		armed.fetch_add(count);
 	any_.store(true);
 }
 
@@ -52,10 +56,13 @@ bool Faults::draw(Fault fault)
 	Kind &kind = kinds_[static_cast<unsigned>(fault)];
 	const std::uint32_t one_in = one_in_.load(std::memory_order_relaxed);
 	bool strikes = false;
-	if (kind.armed.load(std::memory_order_relaxed)) {
-		kind.armed.fetch_sub(1);
-		strikes = true;
-	} else if (one_in && fault != Fault::capabilities) {
+	std::uint32_t armed = kind.armed.load(std::memory_order_relaxed);
+	// It may be armed anew meanwhile, even with none.
+	while (armed && !kind.armed.compare_exchange_weak(armed, armed - 1))
+		;
+	if (armed) {
+		strikes = fault != Fault::command_nth || armed == 1;
+	} else if (one_in && fault != Fault::capabilities && fault != Fault::command_nth) {
 		strikes = below(one_in) == 0;
 	}
 	if (strikes)

@@ -30,8 +30,9 @@ enum class Fault : unsigned {
 	capabilities,   // what the card says of itself contradicts itself
 	interrupt,      // one without a cause
 	srq_list,       // the next request of a shared receive queue cannot be read
+	command_nth,    // of as many commands as are armed, the last one ends as by command_status
 };
-constexpr unsigned kFaultKinds = 13;
+constexpr unsigned kFaultKinds = 14;
 
 // The names by which people choose faults, in their order: "cqe-number" and so on.
 std::span<const std::string_view, kFaultKinds> fault_names();
@@ -46,10 +47,11 @@ public:
 	// What a broken card may answer.
 	static constexpr auto no_such_status = static_cast<hw::mellanox::Status>(0xbd);
 
-	// The next @count opportunities of this kind go wrong.
+	// The next @count opportunities of this kind go wrong; of command_nth, the @count-th from
+	// here, and none for 0.
 	void arm(Fault fault, std::uint32_t count);
 	// From now on one opportunity in @one_in goes wrong, drawn from @seed; capabilities are
-	// left alone, so that a driver can come up again. 0 ends it.
+	// left alone, so that a driver can come up again, and what is counted. 0 ends it.
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 
 	bool any() const { return any_.load(std::memory_order_relaxed); }

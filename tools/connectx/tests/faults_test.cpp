@@ -101,6 +101,21 @@ TEST_F(FaultsTest, CommandsAreLostDoubledOrMisreported)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_twice), 1u);
 }
 
+TEST_F(FaultsTest, OneCommandOfSeveralFails)
+{
+	arm(Fault::command_nth, 3);
+	for (const bool fails : {false, false, true, false, false})
+		EXPECT_EQ(driver.command(Opcode::nop).status == Status::ok, !fails);
+	// Counted anew from here, or not at all.
+	arm(Fault::command_nth, 2);
+	arm(Fault::command_nth, 1);
+	EXPECT_NE(driver.command(Opcode::nop).status, Status::ok);
+	arm(Fault::command_nth, 1);
+	arm(Fault::command_nth, 0);
+	EXPECT_EQ(driver.command(Opcode::nop).status, Status::ok);
+	EXPECT_EQ(driver.card.faults().struck(Fault::command_nth), 2u);
+}
+
 TEST_F(FaultsTest, CapabilitiesContradictThemselvesWhenAsked)
 {
 	const auto sound = driver.command(Opcode::query_dev_cap, 0, 0, {}, QueryDevCap::size);

@@ -166,6 +166,25 @@ def bars_too_small(lab):
         node.unload()
 
 
+def check_start(lab, node1, fabric):
+    """One command of a start after the other fails, in a run of usual length some of them: the card is refused or comes up, and the next start comes to
+    where the next command fails; the last one comes to its end."""
+    stride = lab.rounds(20, 1)
+    nth = 1 + lab.seed % stride
+    while True:
+        node1.guest.run(f"[ ! -e {node1.guest.card}/driver ] || echo {node1.guest.card.name} > {node1.guest.card}/driver/unbind", timeout=90)
+        before = fabric.struck("node1")["command-nth"]
+        fabric.fault("node1", "command-nth", count=nth)
+        rebind(node1.guest, check=False)
+        if fabric.struck("node1")["command-nth"] == before:
+            break
+        nth += stride
+    # Commands of the start itself, not of what is asked of the card afterwards.
+    assert nth > 60, nth
+    fabric.fault("node1", "command-nth", count=0)
+    heal(node1, fabric)
+
+
 def check_random(lab, node1, node2, fabric):
     fabric.random_faults("node1", lab.seed, 50)
     end = time.monotonic() + lab.rounds(30, 600)
@@ -182,9 +201,13 @@ def check_random(lab, node1, node2, fabric):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def faults_at_random(lab):
-    """Anything goes wrong now and then, for some time, while traffic is tried and the driver is bound anew when it has to be."""
+    """One command of the driver's start after the other fails; then anything goes wrong now and then, for some time, while traffic is tried and the driver
+    is bound anew when it has to be."""
     with pair(lab) as nodes:
+        check_start(lab, nodes[0], nodes[-1])
         check_random(lab, *nodes)
+        nodes[0].unload()
+        assert nodes[0].guest.find_leaks() == ""
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)

@@ -143,8 +143,9 @@ def verbs_between_two_kinds_of_card(lab):
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
 def faults_of_an_infinihost(lab):
-    """Anything goes wrong with the InfiniHost now and then while traffic with a ConnectX is tried; on a machine, also each fault of a completion, an event and
-    a command by itself, and answers that contradict themselves: our driver says so, or copes, and comes back."""
+    """One command of the InfiniHost's start after the other fails; anything goes wrong with it now and then while traffic with a ConnectX is tried;
+    on a machine, also each fault of a completion, an event and a command by itself, and answers that contradict themselves: our driver says so, or
+    copes, and comes back."""
     with two_cards(lab) as (guests, fabric):
         nodes = [Node(guest) for guest in guests]
         for node, driver in zip(nodes, DRIVERS, strict=True):
@@ -159,6 +160,7 @@ def faults_of_an_infinihost(lab):
                 fabric.fault("node1", "capabilities")
                 faults.rebind(nodes[0].guest, check=False)
             faults.heal(nodes[0], fabric)
+        faults.check_start(lab, nodes[0], fabric)
         faults.check_random(lab, *nodes, fabric)
         nodes[0].guest.run(["rmmod", "weft_traffic", DRIVERS[0], "weft_core", "weft_kern"])
         assert nodes[0].guest.find_leaks() == ""
