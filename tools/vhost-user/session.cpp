@@ -191,7 +191,8 @@ int Session::set_mem_table(Message &message)
 	    message.fds.size() != table.count)
 		return EINVAL;
 	std::vector<MemoryRegion> regions(table.count);
-	std::memcpy(regions.data(), entries.data(), regions.size() * sizeof(MemoryRegion));
+	std::ranges::copy(entries.first(table.count * sizeof(MemoryRegion)),
+			  std::as_writable_bytes(std::span(regions)).begin());
 	int error = 0;
 	for (std::size_t i = 0; i < regions.size() && !error; ++i) {
 		const MemoryRegion &region = regions[i];
