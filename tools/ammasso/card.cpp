@@ -52,15 +52,17 @@ Card::Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel)
 	      if (host_)
 		      host_->set_intx(driven);
       }),
-      rings_(pin_, [this](const ethernet::FramePtr &frame) { send(frame); }),
+      rings_(
+	      pin_, [this](const ethernet::FramePtr &frame) { send(frame); },
+	      [this] { return !cable_ || cable_->has_room(); }),
       rnic_(pin_, rdma_address(), [this](const ethernet::FramePtr &frame) { send(frame); })
 {
 }
 
 void Card::send(const ethernet::FramePtr &frame)
 {
-	if (cable_)
-		cable_->send(frame);
+	if (cable_ && !cable_->send(frame))
+		lost_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Card::attach(PciHost &host)
@@ -70,8 +72,10 @@ void Card::attach(PciHost &host)
 	transmit_wakeup_.emplace(host.loop(), [this] { transmit(); });
 	request_wakeup_.emplace(host.loop(), [this] { serve(); });
 	if (channel_)
-		cable_.emplace(channel_, ethernet::Channel::kCard, host.loop(),
-			       [this](const ethernet::FramePtr &frame) { receive(frame); });
+		cable_.emplace(
+			channel_, ethernet::Channel::kCard, host.loop(),
+			[this](const ethernet::FramePtr &frame) { receive(frame); },
+			[this] { transmit_wakeup_->signal(); });
 }
 
 void Card::detach()
@@ -206,6 +210,7 @@ std::vector<cards::Count> Card::activity() const
 		{"bad-transmits", of(rings_.counts.bad_transmits)},
 		{"missed", of(rings_.counts.missed)},
 		{"overlong", of(rings_.counts.overlong)},
+		{"lost", of(lost_)},
 		{"verbs-requests", of(rnic_.queues.counts.requests)},
 		{"verbs-events", of(rnic_.queues.counts.events)},
 		{"completions", of(rnic_.queues.counts.completions)},

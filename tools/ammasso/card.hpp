@@ -61,6 +61,8 @@ private:
 	// While attached.
 	std::optional<Wakeup> transmit_wakeup_, request_wakeup_;
 	std::optional<ethernet::Channel::End> cable_;
+	// Frames for which the Ethernet had no room: the RNIC's, which TCP sends again.
+	std::atomic<std::uint64_t> lost_{0};
 	InterruptPin pin_;
 	EthernetRings rings_;
 	Rnic rnic_;

@@ -111,7 +111,7 @@ bool EthernetRings::transmit(PciHost &host)
 	unsigned sent = 0;
 	for (; sent < kSlice && host.bus_master(); ++sent) {
 		const auto index = next_ready();
-		if (!index)
+		if (!index || !has_room_())
 			break;
 		const auto entry = transmit_entry(*index);
 		auto &count = carry_out(host, entry) ? counts.transmitted : counts.bad_transmits;

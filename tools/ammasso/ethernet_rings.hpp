@@ -29,9 +29,11 @@ class InterruptPin;
 class EthernetRings
 {
 public:
-	// @send: takes a frame of the driver's. All is called on the card's loop.
-	EthernetRings(InterruptPin &pin, std::function<void(const ethernet::FramePtr &)> send)
-	    : pin_(pin), send_(std::move(send))
+	// @send: takes a frame of the driver's, if @has_room; without room a frame stays where it
+	// is, and whoever makes room calls transmit() again. All is called on the card's loop.
+	EthernetRings(InterruptPin &pin, std::function<void(const ethernet::FramePtr &)> send,
+		      std::function<bool()> has_room)
+	    : pin_(pin), send_(std::move(send)), has_room_(std::move(has_room))
 	{
 	}
 
@@ -76,6 +78,7 @@ private:
 
 	InterruptPin &pin_;
 	const std::function<void(const ethernet::FramePtr &)> send_;
+	const std::function<bool()> has_room_;
 	std::array<std::byte, kBytes> memory_{};
 	unsigned transmit_index_ = 0;
 	unsigned receive_index_ = 0;

@@ -65,6 +65,15 @@ void MessageQueues::read(std::uint64_t offset, std::span<std::byte> data) const
 bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 {
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
+	// A host that was killed has said nothing, and begins anew, by the very index perhaps at
+	// which the last one stopped.
+	constexpr std::size_t kIndex =
+		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
+		wire::shared::index;
+	const bool says = offset < kIndex + sizeof(std::uint16_t) && offset + data.size() > kIndex;
+	if (says && host_index(Queue::requests) == 1 &&
+	    id_of(std::span(memory_).subspan(kRequests - kShared)) == MessageId::init)
+		next_request_ = 0;
 	return offset < 3 * wire::shared::size;
 }
 
@@ -93,9 +102,6 @@ std::optional<Message> MessageQueues::next_request()
 	};
 	if (produced >= wire::request_entries)
 		return std::nullopt;
-	// A host that was killed has said nothing, and begins anew.
-	if (produced == 1 && next_request_ > 1 && id_of(slot(0)) == MessageId::init)
-		next_request_ = 0;
 	while (produced != next_request_) {
 		Message message;
 		std::ranges::copy(slot(next_request_), message.begin());

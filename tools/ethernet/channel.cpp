@@ -15,9 +15,9 @@ bool Channel::attended(Side side) const
 }
 
 Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
-		  std::function<void(const FramePtr &)> receive)
+		  std::function<void(const FramePtr &)> receive, std::function<void()> room)
     : channel_(std::move(channel)), side_(side), receive_(std::move(receive)),
-      wakeup_(loop, [this] { drain(); })
+      room_(std::move(room)), wakeup_(loop, [this] { drain(); })
 {
 	const std::lock_guard lock(channel_->mutex_);
 	Inbox &inbox = channel_->inboxes_[side_];
@@ -29,7 +29,27 @@ Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 Channel::End::~End()
 {
 	const std::lock_guard lock(channel_->mutex_);
+	channel_->tell_of_room(side_);
 	channel_->inboxes_[side_] = {};
+}
+
+void Channel::tell_of_room(unsigned side)
+{
+	Inbox &sender = inboxes_[1 - side];
+	if (!std::exchange(inboxes_[side].awaited, false) || !sender.reader)
+		return;
+	sender.room = true;
+	sender.reader->signal();
+}
+
+bool Channel::End::has_room()
+{
+	const std::lock_guard lock(channel_->mutex_);
+	Inbox &inbox = channel_->inboxes_[1 - side_];
+	if (!inbox.reader || kMostFrame + kOverhead <= kMostQueued - inbox.bytes)
+		return true;
+	inbox.awaited = true;
+	return false;
 }
 
 bool Channel::End::send(const FramePtr &frame)
@@ -54,6 +74,7 @@ bool Channel::End::other_attends() const
 void Channel::End::drain()
 {
 	std::vector<FramePtr> batch;
+	bool room = false;
 	{
 		const std::lock_guard lock(channel_->mutex_);
 		Inbox &inbox = channel_->inboxes_[side_];
@@ -64,9 +85,13 @@ void Channel::End::drain()
 		}
 		if (!inbox.frames.empty())
 			wakeup_.signal();
+		room = std::exchange(inbox.room, false);
+		channel_->tell_of_room(side_);
 	}
 	for (const FramePtr &frame : batch)
 		receive_(frame);
+	if (room && room_)
+		room_();
 }
 
 } // namespace weft::ethernet

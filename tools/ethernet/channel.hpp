@@ -33,14 +33,17 @@ public:
 	{
 	public:
 		// @receive: takes what comes from the other side, a bounded number at a time.
+		// @room: called when there may be room again, after has_room() was false.
 		End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
-		    std::function<void(const FramePtr &)> receive);
+		    std::function<void(const FramePtr &)> receive, std::function<void()> room = {});
 		~End();
 		End(const End &) = delete;
 		End &operator=(const End &) = delete;
 
 		// False: nobody is there, or there is no room.
 		bool send(const FramePtr &frame);
+		// For any frame. True as well where nobody is: it goes nowhere without waiting.
+		bool has_room();
 		bool other_attends() const;
 
 	private:
@@ -52,6 +55,7 @@ public:
 		const std::shared_ptr<Channel> channel_;
 		const Side side_;
 		const std::function<void(const FramePtr &)> receive_;
+		const std::function<void()> room_;
 		Wakeup wakeup_;
 	};
 
@@ -61,7 +65,12 @@ private:
 		std::deque<FramePtr> frames;
 		std::size_t bytes = 0;
 		Wakeup *reader = nullptr;
+		bool awaited = false; // who sends to it waits for room
+		bool room = false;    // there may be room in the other, which was waited for
 	};
+
+	// Under mutex_: who waits for room in a side's inbox looks again.
+	void tell_of_room(unsigned side);
 
 	mutable std::mutex mutex_;
 	std::array<Inbox, 2> inboxes_; // under mutex_

@@ -34,6 +34,8 @@ struct Counters {
 	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
 	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames
 	std::uint64_t xmit_oversize = 0;
+	// That came to a switch for all of its ports, beyond what it floods of one.
+	std::uint64_t rcv_storm_discards = 0;
 };
 
 // Port - one end of a link.

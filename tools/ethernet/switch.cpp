@@ -45,9 +45,24 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 			to->port->send(frame);
 		return;
 	}
+	if (!may_flood(from)) {
+		++from.port->counters.rcv_storm_discards;
+		return;
+	}
 	for (auto &[number, to] : ports_)
 		if (&to != &from)
 			to.port->send(frame);
+}
+
+bool Switch::may_flood(SwitchPort &from)
+{
+	constexpr Clock::duration each = Clock::duration(std::chrono::seconds(1)) / kFloodRate;
+	const auto now = loop_.now();
+	const auto flooded = std::max(from.flooded, now) + each;
+	if (flooded - now > each * kFloodAtOnce)
+		return false;
+	from.flooded = flooded;
+	return true;
 }
 
 void Switch::learn(SwitchPort &from, Address address)

@@ -25,6 +25,10 @@ public:
 	// longest ago, and no other port any.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
+	// Frames of one port that go to all others: at once, and in a second. Each is as much work
+	// as there are ports, and all Ethernets share a thread.
+	static constexpr unsigned kFloodAtOnce = 1000;
+	static constexpr unsigned kFloodRate = 10000;
 
 	Switch(Loop &loop, std::string name) : loop_(loop), name_(std::move(name)) {}
 	Switch(const Switch &) = delete;
@@ -43,6 +47,8 @@ private:
 		std::unique_ptr<Port> port;
 		std::list<Address>
 			addresses; // that it was last to show, those of longest ago first
+		// When kFloodAtOnce frames would be allowed again, if it sent none.
+		Clock::time_point flooded{};
 	};
 	struct Known {
 		SwitchPort *behind;
@@ -51,6 +57,7 @@ private:
 	};
 
 	void forward(SwitchPort &from, const FramePtr &frame);
+	bool may_flood(SwitchPort &from);
 	void learn(SwitchPort &from, Address address);
 	// Null if it is not known.
 	SwitchPort *find(Address address);

@@ -32,6 +32,7 @@ constexpr CounterName kCounters[] = {
 	{"xmit_discards", &ethernet::Counters::xmit_discards},
 	{"xmit_undersize", &ethernet::Counters::xmit_undersize},
 	{"xmit_oversize", &ethernet::Counters::xmit_oversize},
+	{"rcv_storm_discards", &ethernet::Counters::rcv_storm_discards},
 };
 
 } // namespace

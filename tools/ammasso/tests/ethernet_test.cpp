@@ -3,6 +3,7 @@
 // cable would be.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -126,7 +127,7 @@ protected:
 	}
 	void from_cable(Frame frame)
 	{
-		cable_.send(std::make_shared<const Frame>(std::move(frame)));
+		cable_->send(std::make_shared<const Frame>(std::move(frame)));
 	}
 	std::uint64_t counted(std::string_view name)
 	{
@@ -139,8 +140,9 @@ protected:
 	testing::FakeHost host_;
 	std::vector<FramePtr> sent_;
 	const std::shared_ptr<ethernet::Channel> channel_ = std::make_shared<ethernet::Channel>();
-	ethernet::Channel::End cable_{channel_, ethernet::Channel::kNetwork, host_.loop(),
-				      [this](const FramePtr &frame) { sent_.push_back(frame); }};
+	std::optional<ethernet::Channel::End> cable_{
+		std::in_place, channel_, ethernet::Channel::kNetwork, host_.loop(),
+		[this](const FramePtr &frame) { sent_.push_back(frame); }};
 	std::unique_ptr<cards::Card> card_;
 };
 
@@ -198,6 +200,39 @@ TEST_F(AmmassoEthernet, GoesRoundTheRing)
 	ASSERT_TRUE(host_.loop().run_until(
 		[&] { return sent_.size() == 3 * wire::most_transmits + 1; }));
 	EXPECT_EQ(counted("transmitted"), 3u * wire::most_transmits + 1);
+}
+
+// An Ethernet whose thread has no turn is waited for, and no frame is lost; one that goes meanwhile
+// is not.
+TEST_F(AmmassoEthernet, WaitsForTheEthernet)
+{
+	Loop slow("slow", Loop::Mode::Manual);
+	cable_.reset();
+	cable_.emplace(channel_, ethernet::Channel::kNetwork, slow,
+		       [this](const FramePtr &frame) { sent_.push_back(frame); });
+	constexpr unsigned kFrames = 200;
+	for (unsigned i = 0; i < kFrames; ++i)
+		transmit(i, kOut, 9014);
+	const auto rest = [this] {
+		while (host_.loop().poll())
+			;
+	};
+	rest();
+	const auto held = counted("transmitted");
+	EXPECT_EQ(held, (ethernet::Channel::kMostQueued - ethernet::kMostFrame -
+			 ethernet::Channel::kOverhead) /
+					(9014 + ethernet::Channel::kOverhead) +
+				1);
+	EXPECT_EQ(transmit_flags(static_cast<unsigned>(held)), wire::TransmitFlags::ready);
+	while (sent_.size() < 150) {
+		ASSERT_TRUE(slow.run_until(
+			[&, before = sent_.size()] { return sent_.size() > before; }));
+		rest();
+	}
+	EXPECT_LT(counted("transmitted"), kFrames + 1u);
+	cable_.reset();
+	rest();
+	EXPECT_EQ(counted("transmitted"), kFrames);
 }
 
 // What is no frame, or out of reach, is done too, so that the ring does not stand still.

@@ -209,6 +209,16 @@ TEST_F(AmmassoRnic, BeginsAnewWithTheNextDriver)
 	EXPECT_NE(open(), 0u);
 }
 
+// Also where the last one had said nothing but INIT, so that the index is where it was.
+TEST_F(AmmassoRnic, BeginsAnewBehindOneThatOnlyBegan)
+{
+	initialise();
+	produced = 0;
+	put_word(kRequestWord, 0x0100);
+	initialise();
+	EXPECT_NE(open(), 0u);
+}
+
 // What INIT has named is not there: no byte is written, and nobody is harmed.
 TEST_F(AmmassoRnic, AHostThatNamesNothingHearsNothing)
 {

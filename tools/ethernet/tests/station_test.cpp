@@ -178,7 +178,7 @@ TEST_F(EthernetStation, WhoSendsNonsenseLosesItsConnectionAlone)
 TEST_F(EthernetStation, WhoNeverReadsHurtsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
-	constexpr int kFrames = 2000;
+	constexpr int kFrames = 900;
 	for (int i = 0; i < kFrames; ++i) {
 		a.send(frame_to(kBroadcast, kA, 'x', 1000));
 		loop.poll();
@@ -195,12 +195,52 @@ TEST_F(EthernetStation, WhoNeverReadsHurtsOnlyItself)
 	EXPECT_TRUE(until([&] { return b.take().back() == 'y'; }));
 }
 
+// Frames are the work, not bytes: others have their turn after so many, however short they are.
+TEST_F(EthernetStation, ShortFramesComeInParts)
+{
+	Client a = connect("a"), b = connect("b");
+	b.send(frame_to(kBroadcast, kB));
+	EXPECT_TRUE(until([&] { return counters("b").xmit_frames == 1; }));
+	constexpr std::size_t kFrames = 3000;
+	Bytes bytes;
+	std::string fillers;
+	for (std::size_t i = 0; i < kFrames; ++i) {
+		const Bytes one = wire(*frame_to(kB, kA, static_cast<std::uint8_t>(i), 1));
+		bytes.insert(bytes.end(), one.begin(), one.end());
+		fillers += static_cast<char>(i);
+	}
+	a.send(bytes);
+	std::size_t most = 0, before = 0;
+	// Another that wants a turn each time.
+	const std::function<void()> look = [&] {
+		const std::size_t now = counters("a").xmit_frames;
+		most = std::max(most, now - before);
+		before = now;
+		if (now < kFrames)
+			loop.post(look);
+	};
+	loop.post(look);
+	EXPECT_TRUE(until([&] { return before == kFrames; }));
+	EXPECT_LE(most, 256u);
+	EXPECT_TRUE(until([&] { return b.take() == fillers; }));
+}
+
 TEST_F(EthernetStation, OneMachineAtATime)
 {
 	Client first = connect("a");
 	Client second(directory / "a");
 	EXPECT_TRUE(until([&] { return second.closed(); }));
 	EXPECT_FALSE(first.closed());
+	// Unless the first has gone, of which nobody has heard yet.
+	{
+		const Client gone = std::move(first);
+	}
+	Client third(directory / "a");
+	EXPECT_TRUE(until([&] {
+		third.send(frame_to(kBroadcast, kA));
+		return counters("a").xmit_frames > 0;
+	}));
+	EXPECT_FALSE(third.closed());
 }
 
 TEST_F(EthernetStation, StationsComeAndGo)

@@ -122,6 +122,34 @@ TEST_F(EthernetSwitch, OnePortFillsItsPartOnly)
 	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "23|3");
 }
 
+// What one port has sent to all is bounded by its own sending; what is for one of them is not, nor
+// what others send.
+TEST_F(EthernetSwitch, AFloodIsBounded)
+{
+	b.port.send(frame_to(kBroadcast, kB));
+	forget();
+	constexpr unsigned kMore = 500;
+	const auto flood = [&] {
+		for (unsigned i = 0; i < Switch::kFloodAtOnce + kMore; ++i)
+			a.port.send(frame_to(i % 2 ? kBroadcast : kC, kA));
+	};
+	flood();
+	EXPECT_EQ(c.arrived.size(), Switch::kFloodAtOnce);
+	EXPECT_EQ(links.front().end(1).counters.rcv_storm_discards, kMore);
+	forget();
+	a.port.send(frame_to(kB, kA, '1'));
+	c.port.send(frame_to(kBroadcast, 0, '2'));
+	EXPECT_EQ(b.fillers(), "12");
+	forget();
+	pass(10ms);
+	flood();
+	EXPECT_EQ(c.arrived.size(), Switch::kFloodRate / 100);
+	pass(10s);
+	forget();
+	flood();
+	EXPECT_EQ(c.arrived.size(), Switch::kFloodAtOnce);
+}
+
 TEST_F(EthernetSwitch, PortsThatGoTakeTheirAddresses)
 {
 	Node d("d");
