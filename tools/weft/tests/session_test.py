@@ -197,7 +197,7 @@ class Accelerated(Folder):
             words = machine.options(guest, 3, 4)
         return [words[words.index(option) + 1] for option in ("-accel", "-cpu")]
 
-    KVM, EMULATED = ["kvm", "host"], ["tcg,thread=multi", "max"]
+    KVM, EMULATED = ["kvm", "host"], ["tcg,thread=multi", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
 
     def test_where_a_kernel_gets_through(self):
         for _ in range(2):
