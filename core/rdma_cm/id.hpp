@@ -199,6 +199,7 @@ private:
 	/* resolve.cpp */
 	kern::Result<> bind_host(const Address &address);
 	kern::Result<> resolve_loopback();
+	kern::Result<> permit_service(const Address &destination) const;
 	kern::Result<> resolve_gid();
 	kern::Result<> resolve_ip(unsigned long timeout_ms);
 	void find_neighbour(const ib_gid &gid);

@@ -47,6 +47,19 @@ kern::Result<> Id::bind(const Address &address)
 	return {};
 }
 
+/*
+ * A program may ask for ports: a service that is none is a kernel's own, as IPoIB's is. What is
+ * asked for is the whole of it, whatever its mask says.
+ */
+kern::Result<> Id::permit_service(const Address &destination) const
+{
+	Address whole = destination;
+	if (whole.family == RDMA_AF_IB)
+		whole.ib.sid_mask = ~u64{0};
+	TRY(space_of(ps, whole));
+	return {};
+}
+
 kern::Result<> Id::resolve_addr(const Address *source, const Address &destination,
 				unsigned long timeout_ms)
 {
@@ -65,6 +78,8 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	TRY(permit(Event::resolve_addr));
 	if (this->source().family != destination.family)
 		return kern::Error{-EINVAL};
+	if (maker->process)
+		TRY(permit_service(destination));
 	route.addr.dst_addr = destination;
 	/* One that led nowhere is nothing to this. */
 	way_.reset();

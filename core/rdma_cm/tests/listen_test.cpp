@@ -160,6 +160,46 @@ void rcm_07_services_name_ports(Test &test)
 	EXPECT_EQ(rdma_bind_addr(other.id, &same), -EADDRNOTAVAIL);
 }
 
+/*
+ * A program asks for ports alone, of the spaces that its id may have: other services are the
+ * kernels' own. A mask opens none of them.
+ */
+void rcm_07_programs_ask_for_ports(Test &test)
+{
+	struct {
+		rdma_ucm_port_space of;
+		u64 service;
+		int expected;
+	} static constexpr asked[] = {
+		{RDMA_PS_IB, 0x01061b58, 0},
+		{RDMA_PS_IB, 0x01111b58, 0},
+		{RDMA_PS_IB, 0x013f1b58, 0},
+		{RDMA_PS_IB, 0x1000000000000123, -EPROTONOSUPPORT},
+		{RDMA_PS_IB, 0x0001000001061b58, -EPROTONOSUPPORT},
+		{RDMA_PS_TCP, 0x01061b58, 0},
+		{RDMA_PS_TCP, 0x01111b58, -EPROTONOSUPPORT},
+	};
+	Boxed<Pair> pair;
+	ASSERT_TRUE(pair.there() && pair->stand());
+	End &end = pair->active;
+	Address to = rdma_cm::any_of(RDMA_AF_IB);
+	ASSERT_EQ(rdma_query_gid(pair->b.device(), 1, 0, &to.ib.addr), 0);
+	for (const auto &one : asked)
+		for (const u64 mask : {whole, u64{0}})
+			for (const bool of_process : {true, false}) {
+				end.close();
+				ASSERT_TRUE(end.open(one.of, IB_QPT_RC, of_process));
+				to.ib.sid = one.service;
+				to.ib.sid_mask = mask;
+				const int expected = of_process ? one.expected : 0;
+				EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 2000), expected);
+				if (expected == 0)
+					EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+				else
+					EXPECT_EQ(end.all(), 0u);
+			}
+}
+
 /* Two ids that want one port. */
 struct PortCase {
 	Address first, second;
@@ -515,7 +555,8 @@ void rcm_08_requests_come_first(Test &test)
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
 	    KUNIT_CASE(rcm_07_programs_leave_ports_to_the_kernel),
-	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_ports_are_shared),
+	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_programs_ask_for_ports),
+	    KUNIT_CASE(rcm_07_ports_are_shared),
 	    KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener),
 	    KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
