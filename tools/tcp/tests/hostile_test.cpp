@@ -329,7 +329,9 @@ TEST_F(TcpPeer, AWindowThatOpensBeginsAnew)
 		announce();
 	}
 	say(segment(kAck, 1001, own));
-	EXPECT_EQ(heard().size(), 1u);
+	const auto first = heard();
+	ASSERT_EQ(first.size(), 1u);
+	EXPECT_EQ(first[0].sequence, own);
 	// It is lost.
 	pass(10s);
 	EXPECT_FALSE(server.end);
