@@ -222,6 +222,12 @@ void Id::run()
 			listens = listener.state_ == State::listening;
 		}
 		const bool kept = listens && cm_handler(this, &event) == 0;
+		/*
+		 * Before the listener hears of it: when that has ended the device may go, which
+		 * waits for what is on the queue by then. The end of this waits for this work.
+		 */
+		if (!kept)
+			Manager::get().reap(*this);
 		{
 			kern::Guard guard(listener.lock_);
 			listener.untold_--;
@@ -229,7 +235,7 @@ void Id::run()
 		}
 		listener_.reset();
 		if (!kept)
-			return Manager::get().reap(*this);
+			return;
 	}
 }
 

@@ -81,6 +81,8 @@ void Cq::stop()
 u32 Cq::produced()
 {
 	lock_.assert_held();
+	if (given_up_)
+		return end_;
 	const u16 said =
 		swap_be(__atomic_load_n(static_cast<const u16 *>(word_.memory), __ATOMIC_ACQUIRE));
 	return said < depth_ ? said : consumer_;
@@ -129,7 +131,7 @@ int Cq::poll(int count, ib_wc *wc)
 			wc[got] = kept.wc;
 			kept.place = Place::card;
 		}
-		consumer_ = consumer_ + 1 == depth_ ? 0 : consumer_ + 1;
+		consumer_ = following(consumer_);
 		got += good;
 	}
 	if (consumer_ != first)
@@ -192,7 +194,7 @@ template<class Body>
 void Cq::for_each(const Qp &qp, Body body)
 {
 	lock_.assert_held();
-	for (u32 at = consumer_, end = produced(); at != end; at = at + 1 == depth_ ? 0 : at + 1) {
+	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
 		Kept &kept = kept_[at];
 		if (kept.place != Place::card)
 			continue;
@@ -211,18 +213,44 @@ void Cq::attach(QpEntry &entry, const Cq *QpEntry::*place)
 
 u32 Cq::detach(QpEntry &entry, const Cq *QpEntry::*place)
 {
-	u32 left = 0;
 	kern::Guard guard(lock_);
 	Qp &qp = *entry.qp;
-	for_each(qp, [&](const u8 *bytes, Kept &kept) {
-		lock_.assert_held();
-		const bool good = translate(bytes, kept.wc);
-		kept.place = good ? Place::kept : Place::forgotten;
+	u32 left = 0;
+	keep(qp);
+	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
+		Kept &kept = kept_[at];
+		if (kept.place != Place::kept || kept.left || kept.wc.qp != &qp.verbs())
+			continue;
 		kept.wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
-		left += good;
-	});
+		kept.left = true;
+		left++;
+	}
 	kern::write_once(entry.*place, static_cast<const Cq *>(nullptr));
 	return left;
+}
+
+void Cq::keep(Qp &qp)
+{
+	for_each(qp, [&](const u8 *bytes, Kept &kept) {
+		lock_.assert_held();
+		kept.place = translate(bytes, kept.wc) ? Place::kept : Place::forgotten;
+		kept.left = false;
+	});
+}
+
+void Cq::flush(Qp &qp, bool receives)
+{
+	kern::Guard guard(lock_);
+	if (!given_up_) {
+		end_ = produced();
+		given_up_ = true;
+	}
+	keep(qp);
+	ib_wc wc;
+	while (following(end_) != consumer_ && qp.flush_one(receives, wc)) {
+		kept_[end_] = {Place::kept, false, wc};
+		end_ = following(end_);
+	}
 }
 
 void Cq::purge(const Qp &qp)

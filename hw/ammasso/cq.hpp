@@ -42,6 +42,12 @@ public:
 	 * (MGMT-09).
 	 */
 	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
+	/*
+	 * The card has failed: all that is outstanding in a queue of the QP's is flushed here, in
+	 * its order, behind what the card has completed (MGMT-09). Once nobody posts any more; any
+	 * number of times.
+	 */
+	void flush(Qp &qp, bool receives);
 	/* What is left of a QP that goes on is forgotten. */
 	void purge(const Qp &qp);
 	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */
@@ -56,6 +62,7 @@ private:
 	/* What a slot's entry has become, if it is not the card's own any more. */
 	struct Kept {
 		Place place;
+		bool left; /* counted, of a QP that has gone */
 		ib_wc wc;
 	};
 
@@ -67,12 +74,18 @@ private:
 	}
 	/* Behind the last entry; of a card that says what cannot be, the first. */
 	u32 produced() REQUIRES(lock_);
+	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
 	template<class Body>
 	void for_each(const Qp &qp, Body body) REQUIRES(lock_);
+	/* Keeps what the card has completed of a QP. */
+	void keep(Qp &qp) REQUIRES(lock_);
 	void stop();
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_ammasso_cq")};
 	u32 consumer_ GUARDED_BY(lock_) = 0;
+	/* Of a card that has failed, instead of what it says. */
+	u32 end_ GUARDED_BY(lock_) = 0;
+	bool given_up_ GUARDED_BY(lock_) = false;
 	Armed armed_ GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;
 	kern::Mmio shared_;

@@ -101,12 +101,23 @@ void Device::shutdown()
 	if (ethernet_) {
 		kern::RtnlGuard guard;
 		ethernet_->remove();
+		/* Before the guard's end, with which buffers go that the card may not give up. */
+		cut_off();
 	}
 	ethernet_ = nullptr;
 	vectors_ = {};
 	rings_ = {};
 	registers_ = {};
 	enabled_ = {};
+}
+
+void Device::reset_done()
+{
+	if (const auto started = start(); !started) {
+		kern_dev_error(pci_.dev(), "the card cannot be started after its reset (%d)\n",
+			       started.error());
+		shutdown();
+	}
 }
 
 bool Device::interrupt()

@@ -22,6 +22,12 @@ public:
 	~Device() { shutdown(); }
 	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
 	void shutdown();
+	/*
+	 * The function is reset: what there is of it goes, and comes again. A card that does not
+	 * come back is without both its halves until it is bound anew.
+	 */
+	void reset_prepare() { shutdown(); }
+	void reset_done();
 
 	void cut_off() override;
 	void synchronize() override { irq_.synchronize(); }

@@ -93,9 +93,10 @@ kern::Result<> Ethernet::start()
 	 */
 	TRY(receives_.quiet());
 	TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));
+	take_back_transmits();
 	{
 		kern::Guard guard(lock_);
-		transmits_.reset();
+		wakes_ = true;
 	}
 	receives_.give_all();
 	receives_.publish();
@@ -108,6 +109,10 @@ kern::Result<> Ethernet::start()
 void Ethernet::stop()
 {
 	state_ = State::down;
+	{
+		kern::Guard guard(lock_);
+		wakes_ = false;
+	}
 	kern_netdev_stop_queues(dev_);
 	disable();
 	mask();
@@ -117,19 +122,23 @@ void Ethernet::stop()
 		kern::Guard guard(lock_);
 		empty = transmits_.empty();
 	}
-	{
-		kern::Guard guard(lock_);
-		transmits_.reset();
-		for (u32 slot; transmits_.take_back(slot);) {
-			out_.dropped.add_relaxed(1);
-			finish(slot, 0);
-		}
-	}
+	take_back_transmits();
 	/* Memory that a card may still write is not given back. */
 	if (receives_.quiet().ok())
 		receives_.release();
 	else
 		kern_dev_error_limited(dma_device_, "the card keeps its receive buffers\n");
+}
+
+/* Also what slipped in when the queue had been stopped: who sends past it has looked before. */
+void Ethernet::take_back_transmits()
+{
+	kern::Guard guard(lock_);
+	transmits_.reset();
+	for (u32 slot; transmits_.take_back(slot);) {
+		out_.dropped.add_relaxed(1);
+		finish(slot, 0);
+	}
 }
 
 int Ethernet::start_xmit(sk_buff *skb)
@@ -177,7 +186,7 @@ void Ethernet::reap(int budget)
 	for (u32 slot; transmits_.finished(slot);)
 		finish(slot, budget);
 	netdev_queue *const queue = kern_netdev_tx_queue(dev_, 0);
-	if (budget && kern_txq_stopped(queue) && !transmits_.full())
+	if (budget && wakes_ && kern_txq_stopped(queue) && !transmits_.full())
 		kern_txq_wake(queue);
 }
 

@@ -64,6 +64,7 @@ private:
 	void get_stats(kern_net_stats &stats) const;
 
 	void reap(int budget);
+	void take_back_transmits();
 	void finish(u32 slot, int budget) REQUIRES(lock_);
 	int receive(int budget);
 	void pass_up(const u8 *bytes, u32 length);
@@ -81,6 +82,7 @@ private:
 	ReceiveRing receives_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("weft_ammasso_transmit")};
 	TransmitRing transmits_ GUARDED_BY(lock_);
+	bool wakes_ GUARDED_BY(lock_) = false; /* the queue, when there is room again */
 	Outgoing outgoing_[wire::transmit_entries] GUARDED_BY(lock_) = {};
 	Counts in_, out_;
 	kern::Atomic<u64> multicast_;

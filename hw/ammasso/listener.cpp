@@ -88,8 +88,11 @@ void refuse(Rnic &rnic, u32 endpoint)
 	Message message(wire::MessageId::request_reject);
 	message.put_opaque(wire::rnic_handle, rnic.handle());
 	message.put_opaque(wire::object_handle, endpoint);
-	/* One that the card knows no more is refused. */
-	kern::ignore(rnic.channel().call(message, wire::object_request_size));
+	/*
+	 * One that the card knows no more is refused. The answer is not waited for: the card may
+	 * hold it, and all others, until its events are read, of whose task this may be a part.
+	 */
+	kern::ignore(rnic.channel().post(message, wire::object_request_size));
 }
 
 kern::Result<kern::Owned<Listener>> Listener::create(Rnic &rnic, iw_cm_id &id, unsigned int backlog)

@@ -157,10 +157,26 @@ kern::Result<> Qp::request_state(u32 state, u32 ord, u32 ird)
 	return rnic_.channel().call(message, at::size);
 }
 
+void Qp::give_up()
+{
+	/* Who has looked before whether the card has failed has posted when the lock was had. */
+	for (WorkRing *const ring : {&sq_, &rq_})
+		kern::Guard posting(ring->lock);
+	if (!rnic_.qp_entry(number_)->qp)
+		return;
+	Cq::of(verbs_.send_cq).flush(*this, false);
+	Cq::of(verbs_.recv_cq).flush(*this, true);
+	(void)advance(StreamEvent::closed, -EIO);
+}
+
 /* When the card has answered, all that was posted has its completion. */
 kern::Result<> Qp::end()
 {
 	const auto asked = request_state(static_cast<u32>(wire::QpState::error));
+	if (rnic_.channel().failed()) {
+		give_up();
+		return {};
+	}
 	(void)advance(StreamEvent::end, -ECONNABORTED);
 	/* It was there already. */
 	return asked.error() == -ENOTCONN ? kern::Result<>() : asked;

@@ -63,6 +63,13 @@ public:
 	 * that was posted.
 	 */
 	bool complete(const u8 *entry, ib_wc &wc);
+	/* The oldest that is outstanding, flushed; the same lock. False if there is none. */
+	bool flush_one(bool receives, ib_wc &wc);
+	/*
+	 * The card has failed, which posts are refused for from now on: what is posted is flushed,
+	 * and the manager told of the end. Any number of times. May sleep.
+	 */
+	void give_up();
 
 	/* The card has said something of it. The events' task. */
 	void hear(wire::EventId id, const Message &event);

@@ -22,8 +22,7 @@ constexpr u32 cut(u32 said, u32 most)
 } // namespace
 
 Rnic::Rnic(Parts parts)
-    : parts_(parts),
-      channel_({parts.dev, parts.window, parts.layout, parts.patience_ms, parts.machine})
+    : parts_(parts), channel_({parts.dev, parts.window, parts.layout, parts.patience_ms, this})
 {
 }
 
@@ -127,6 +126,23 @@ void Rnic::hear_events()
 	Message event;
 	while (channel_.next_event(event))
 		hear(event);
+	if (channel_.failed() && !std::exchange(given_up_, true))
+		give_up();
+}
+
+void Rnic::failed()
+{
+	events_.queue(events_work_);
+	parts_.machine->failed();
+}
+
+void Rnic::give_up()
+{
+	for (u32 number = 1; number < qps_.size(); number++)
+		if (Qp *const qp = kern::read_once(qps_[number].qp))
+			qp->give_up();
+	for (u32 index = wire::least_queue_index; index <= wire::most_queue_index; index++)
+		hint(index);
 }
 
 void Rnic::hear(const Message &event)

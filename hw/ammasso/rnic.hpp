@@ -45,7 +45,7 @@ struct QpEntry {
 	const Cq *send_cq = nullptr, *recv_cq = nullptr;
 };
 
-class Rnic
+class Rnic final : private Machine
 {
 public:
 	struct Parts {
@@ -116,8 +116,16 @@ private:
 	void hear_events();
 	void hear(const Message &event);
 
+	/* Machine, for the channel. */
+	void cut_off() override { parts_.machine->cut_off(); }
+	void synchronize() override { parts_.machine->synchronize(); }
+	void failed() override;
+	/* What nobody completes or tells any more is flushed, and everybody looks (MGMT-09). */
+	void give_up();
+
 	const Parts parts_;
 	Channel channel_;
+	bool given_up_ = false; /* the events' task */
 	u32 handle_ = 0;
 	Limits limits_{};
 	kern::DmaPool words_;

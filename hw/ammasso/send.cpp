@@ -212,6 +212,20 @@ bool Qp::retire(WorkRing &ring, u32 count, Posted &posted)
 	return true;
 }
 
+bool Qp::flush_one(bool receives, ib_wc &wc)
+{
+	Posted posted;
+	if (!retire(receives ? rq_ : sq_, 1, posted))
+		return false;
+	wc = {};
+	wc.wr_id = posted.wr_id;
+	wc.opcode = posted.opcode;
+	wc.status = IB_WC_WR_FLUSH_ERR;
+	wc.vendor_err = static_cast<u32>(wire::Status::flushed);
+	wc.qp = &verbs_;
+	return true;
+}
+
 bool Qp::complete(const u8 *entry, ib_wc &wc)
 {
 	const auto status = static_cast<wire::Status>(entry[wire::header::result]);

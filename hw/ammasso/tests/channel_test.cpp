@@ -51,6 +51,53 @@ void a_silent_card_loses_the_bus(Test &test)
 	EXPECT_EQ(card->cut.load_relaxed(), 1u);
 }
 
+/*
+ * A card that refuses a step of the start, or does not answer to it: what was begun is undone, and
+ * one that is silent is asked no more.
+ */
+void each_step_of_the_start_may_fail(Test &test)
+{
+	using enum wire::MessageId;
+	for (const auto step : {rnic_open, rnic_query})
+		for (const auto answer :
+		     {wire::Status::insufficient_resources, wire::Status::pending}) {
+			const bool silent = answer == wire::Status::pending;
+			Boxed<Card> card(200u);
+			card->answers(step, answer);
+			EXPECT_FALSE(card->start(false));
+			EXPECT_EQ(card->asked(step), 1u);
+			card->rnic->stop();
+			EXPECT_EQ(card->asked(rnic_close), step == rnic_query && !silent ? 1u : 0u);
+			EXPECT_EQ(card->cut.load_relaxed(), silent ? 1u : 0u);
+			if (!silent)
+				EXPECT_TRUE(eventually([&] { return card->asked(term) == 1; }));
+		}
+}
+
+/* What the card does not make is not there, and nothing of it is in the way of the next. */
+void what_is_refused_leaves_nothing(Test &test)
+{
+	using enum wire::MessageId;
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	rdma::QueuePair qp;
+	const auto create_cq = [&] {
+		return rdma::CompletionQueue::create(&card.ib->ib, nullptr, nullptr, 8);
+	};
+	for (unsigned int round = 0; round < 2 * Card::most_qps; round++) {
+		card.answers(qp_create, wire::Status::insufficient_resources);
+		ASSERT_FALSE(bed->add(qp, IB_SIGNAL_ALL_WR));
+		card.answers(cq_create, wire::Status::insufficient_resources);
+		ASSERT_FALSE(create_cq());
+	}
+	EXPECT_EQ(card.asked(qp_destroy) + card.asked(cq_destroy), 0u);
+	card.answers(qp_create, wire::Status::ok);
+	card.answers(cq_create, wire::Status::ok);
+	EXPECT_TRUE(create_cq());
+	EXPECT_TRUE(bed->add(qp, IB_SIGNAL_ALL_WR));
+}
+
 /* An index that is none ends the belief in all of it. */
 void an_impossible_index_fails_the_card(Test &test)
 {
@@ -180,6 +227,8 @@ void iwcm_01_the_stream_ends_once(Test &test)
 } // namespace
 
 KUNIT_SUITE(ammasso_channel, KUNIT_CASE(requests_are_answered),
-	    KUNIT_CASE(a_silent_card_loses_the_bus), KUNIT_CASE(an_impossible_index_fails_the_card),
+	    KUNIT_CASE(a_silent_card_loses_the_bus), KUNIT_CASE(each_step_of_the_start_may_fail),
+	    KUNIT_CASE(what_is_refused_leaves_nothing),
+	    KUNIT_CASE(an_impossible_index_fails_the_card),
 	    KUNIT_CASE(queues_are_believed_in_parts), KUNIT_CASE(new_queues_are_believed_in_parts),
 	    KUNIT_CASE(regions_are_registered), KUNIT_CASE(iwcm_01_the_stream_ends_once));

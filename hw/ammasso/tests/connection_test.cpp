@@ -57,12 +57,12 @@ iw_cm_param param_of(Bed &bed, u8 length = 4)
 		.private_data_len = length};
 }
 
-Message of_qp(Bed &bed, wire::EventId id, wire::Status result = wire::Status::ok)
+Message of_qp(Bed &bed, wire::EventId id, wire::Status result = wire::Status::ok, u32 number = 1)
 {
 	Message event;
 	event.bytes()[wire::header::id] = static_cast<u8>(id);
 	event.bytes()[wire::header::result] = static_cast<u8>(result);
-	event.put_opaque(wire::event::user_context, bed.card->qp(1).context);
+	event.put_opaque(wire::event::user_context, bed.card->qp(number).context);
 	event.put(wire::event::resource_type, static_cast<u32>(wire::ResourceType::qp));
 	return event;
 }
@@ -211,13 +211,14 @@ void iwcm_03_requests_are_accepted_and_refused(Test &test)
 	event.put(wire::connection_request::remote_port, u16{99});
 	event.put(wire::connection_request::private_length, u32{201});
 	tell(*bed, event);
-	EXPECT_EQ(card.asked(wire::MessageId::request_reject), 1u);
+	EXPECT_TRUE(eventually([&] { return card.asked(wire::MessageId::request_reject) == 1; }));
 	event.put(wire::connection_request::private_length, u32{200});
 	tell(*bed, event);
 	ASSERT_TRUE(listener.hears(IW_CM_EVENT_CONNECT_REQUEST));
 	EXPECT_EQ(listener.port, 99u);
 	EXPECT_EQ(listener.data_length, 200u);
 	ASSERT_EQ(iw_cm_reject(listener.fresh, nullptr, 0), 0);
+	EXPECT_TRUE(eventually([&] { return card.asked(wire::MessageId::request_reject) == 2; }));
 	EXPECT_EQ(card.last(wire::MessageId::request_reject).get_opaque<u32>(wire::object_handle),
 		  0x1234u);
 	iw_destroy_cm_id(std::exchange(listener.fresh, nullptr));
@@ -246,8 +247,84 @@ void iwcm_03_requests_are_accepted_and_refused(Test &test)
 	EXPECT_EQ(listener.count(IW_CM_EVENT_ESTABLISHED), 1u);
 }
 
+/*
+ * What is refused where events are heard waits for no answer: the card may hold all answers until
+ * its events are read.
+ */
+void refusing_holds_no_event_up(Test &test)
+{
+	Boxed<Bed> bed(200u);
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	Told listener(*bed);
+	listener.id->local.port = 7174;
+	ASSERT_EQ(iw_cm_listen(listener.id, 4), 0);
+	card.answers(wire::MessageId::request_reject, wire::Status::pending);
+	Message event;
+	event.bytes()[wire::header::id] = static_cast<u8>(wire::EventId::connection_request);
+	event.put_opaque(wire::event::user_context,
+			 card.last(wire::MessageId::listen_create)
+				 .get_opaque<u64>(wire::listen_create::user_context));
+	event.put(wire::event::resource_type, static_cast<u32>(wire::ResourceType::endpoint));
+	event.put(wire::connection_request::private_length, u32{201});
+	for (unsigned int i = 0; i < 3; i++)
+		tell(*bed, event);
+	EXPECT_TRUE(eventually([&] { return card.asked(wire::MessageId::request_reject) == 3; }));
+	EXPECT_FALSE(card.rnic->channel().failed());
+}
+
+[[gnu::noinline]] void tell_soon(Bed &bed, wire::EventId id, u32 number)
+{
+	Message event = of_qp(bed, id, wire::Status::ok, number);
+	bed.card->tell(event);
+}
+
+/* The QP goes while the card tells of a connection that begins, or ends: each is told once. */
+void iwcm_01_ends_that_meet_are_told_once(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	for (u32 round = 1; round < 60; round++) {
+		Told told(*bed);
+		told.id->remote = {{10, 0, 0, 2}, false, 7174};
+		const iw_cm_param param = param_of(*bed);
+		ASSERT_EQ(iw_cm_connect(told.id, &param), 0);
+		tell_soon(*bed, wire::EventId::connect_result, round);
+		if (round % 3 == 0)
+			tell_soon(*bed, wire::EventId::connection_lost, round);
+		bed->qp = {};
+		ASSERT_TRUE(told.hears(IW_CM_EVENT_CONNECT_REPLY));
+		told.close();
+		EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
+		EXPECT_LE(told.count(IW_CM_EVENT_CLOSE), 1u);
+		ASSERT_TRUE(bed->add(bed->qp, IB_SIGNAL_ALL_WR));
+	}
+}
+
+/* Nothing comes of a card that has failed; its connections end all the same, each once. */
+void iwcm_01_a_failed_card_ends_connections(Test &test)
+{
+	for (const bool established : {true, false}) {
+		Boxed<Bed> bed;
+		ASSERT_TRUE(bed.ok());
+		Told told(*bed);
+		ASSERT_TRUE(established ? establish(*bed, told) : connect(*bed, told));
+		bed->card->rnic->channel().fail("is broken by a test");
+		ASSERT_TRUE(
+			told.hears(established ? IW_CM_EVENT_CLOSE : IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(told.status, established ? 0 : -EIO);
+		bed->qp = {};
+		told.close();
+		EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
+		EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
+	}
+}
+
 } // namespace
 
-KUNIT_SUITE(ammasso_connections, KUNIT_CASE(iwcm_01_a_connection_ends_once),
-	    KUNIT_CASE(iwcm_01_the_end_of_a_qp_is_told), KUNIT_CASE(a_connect_that_fails_says_why),
+KUNIT_SUITE(ammasso_connections, KUNIT_CASE(refusing_holds_no_event_up),
+	    KUNIT_CASE(iwcm_01_ends_that_meet_are_told_once),
+	    KUNIT_CASE(iwcm_01_a_failed_card_ends_connections),
+	    KUNIT_CASE(iwcm_01_a_connection_ends_once), KUNIT_CASE(iwcm_01_the_end_of_a_qp_is_told),
+	    KUNIT_CASE(a_connect_that_fails_says_why),
 	    KUNIT_CASE(iwcm_03_requests_are_accepted_and_refused));

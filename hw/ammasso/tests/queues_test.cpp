@@ -223,9 +223,62 @@ void mgmt_09_completions_outlive_their_qp(Test &test)
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
 
+struct Left {
+	u64 id;
+	ib_wc_status status;
+};
+
+[[gnu::noinline]] void expect_left(Test &test, Bed &bed, const Left &left, const ib_qp *qp)
+{
+	ib_wc wc;
+	ASSERT_EQ(bed.cq->poll(1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, left.id);
+	EXPECT_EQ(wc.status, left.status);
+	EXPECT_EQ(wc.qp, qp);
+}
+
+/*
+ * MGMT-09: what a card that fails has not completed is flushed all the same, behind what it has, in
+ * order, once; whoever waits is told; and a QP that goes leaves them.
+ */
+void mgmt_09_a_failed_card_flushes(Test &test)
+{
+	constexpr Left left[] = {{1, IB_WC_SUCCESS},
+				 {2, IB_WC_WR_FLUSH_ERR},
+				 {3, IB_WC_WR_FLUSH_ERR},
+				 {4, IB_WC_WR_FLUSH_ERR},
+				 {5, IB_WC_WR_FLUSH_ERR}};
+	for (const bool destroyed : {false, true}) {
+		Boxed<Bed> bed;
+		ASSERT_TRUE(bed.ok());
+		Card &card = *bed->card;
+		ASSERT_EQ(bed->arm(IB_CQ_SOLICITED), 0);
+		ASSERT_EQ(bed->send(1), 0);
+		ASSERT_TRUE(card.complete_send(1));
+		ASSERT_EQ(bed->send(2, 0), 0);
+		ASSERT_EQ(bed->send(3), 0);
+		ASSERT_EQ(bed->receive(4), 0);
+		ASSERT_EQ(bed->receive(5), 0);
+		card.rnic->channel().fail("is broken by a test");
+		EXPECT_TRUE(eventually([&] { return bed->count() == 1; }));
+		EXPECT_EQ(bed->send(6), -EIO);
+		EXPECT_EQ(bed->receive(6), -EIO);
+		const ib_qp *const qp = destroyed ? nullptr : bed->qp.get();
+		if (destroyed)
+			bed->qp = {};
+		for (const Left &each : left)
+			expect_left(test, *bed, each, qp);
+		ib_wc wc;
+		EXPECT_EQ(bed->cq->poll(1, &wc), 0);
+		bed->qp = {};
+		EXPECT_EQ(bed->cq->poll(1, &wc), 0);
+	}
+}
+
 } // namespace
 
-KUNIT_SUITE(ammasso_queues, KUNIT_CASE(requests_complete_in_order),
+KUNIT_SUITE(ammasso_queues, KUNIT_CASE(mgmt_09_a_failed_card_flushes),
+	    KUNIT_CASE(requests_complete_in_order),
 	    KUNIT_CASE(requests_are_written_as_the_card_reads_them),
 	    KUNIT_CASE(entries_are_believed_in_parts), KUNIT_CASE(statuses_are_the_verbs),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp));
