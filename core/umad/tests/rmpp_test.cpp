@@ -41,4 +41,4 @@ void umad_own_rmpp_gets_all_segments(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(umad_rmpp, KUNIT_CASE(umad_own_rmpp_gets_all_segments));
+SOFT_SUITES(umad_rmpp, KUNIT_CASE(umad_own_rmpp_gets_all_segments));

@@ -37,4 +37,4 @@ void umad_sends_that_fail_come_back(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(umad_send, KUNIT_CASE(umad_sends_that_fail_come_back));
+SOFT_SUITES(umad_send, KUNIT_CASE(umad_sends_that_fail_come_back));

@@ -114,5 +114,5 @@ void umad_bounds_what_is_asked(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(umad_unread, KUNIT_CASE(umad_tells_how_sends_end),
-	    KUNIT_CASE(umad_bounds_what_is_asked));
+CARD_SUITE(umad_unread, KUNIT_CASE(umad_tells_how_sends_end),
+	   KUNIT_CASE(umad_bounds_what_is_asked));

@@ -226,7 +226,7 @@ void cache_survives_a_failed_refresh(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_by_themselves),
+SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_by_themselves),
 	    KUNIT_CASE(cache_refuses_bad_arguments), KUNIT_CASE(cache_finds_pkeys),
 	    KUNIT_CASE(event_02_handlers_see_the_new_value),
 	    KUNIT_CASE(cache_survives_a_failed_refresh));

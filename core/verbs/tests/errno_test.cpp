@@ -477,6 +477,6 @@ void errno_missing_methods(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(verbs_errno, KUNIT_CASE(errno_ports), KUNIT_CASE(errno_addresses),
+SOFT_SUITES(verbs_errno, KUNIT_CASE(errno_ports), KUNIT_CASE(errno_addresses),
 	    KUNIT_CASE(errno_senders), KUNIT_CASE(errno_queues), KUNIT_CASE(errno_queue_pairs),
 	    KUNIT_CASE(errno_memory), KUNIT_CASE(errno_missing_methods));

@@ -247,7 +247,7 @@ void devices_are_found_by_numbers_that_none_has_again(Test &test)
 	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1) == nullptr);
 }
 
-KUNIT_SUITE(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making),
+SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making),
 	    KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
 	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs),
 	    KUNIT_CASE(port_counters_find_their_viewer),

@@ -253,7 +253,7 @@ void regions_are_changed_in_place(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(other), 0);
 }
 
-KUNIT_SUITE(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
+SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
 	    KUNIT_CASE(contexts_begin_and_end), KUNIT_CASE(objects_know_whose_they_are),
 	    KUNIT_CASE(regions_are_changed_in_place));
 
