@@ -44,6 +44,9 @@ struct Table {
 		entries[abi::RES_CTX_GET] = of_kind<IB_RESOURCE_CTX>;
 		entries[abi::RES_SRQ_GET] = of_kind<IB_RESOURCE_SRQ>;
 		entries[abi::GET_CHARDEV] = {Who::everyone, get_node, nullptr, nullptr};
+		entries[abi::STAT_GET] = {Who::everyone, get_statistics, nullptr, nullptr};
+		entries[abi::STAT_GET_STATUS] = {Who::everyone, get_statistics_status, nullptr,
+						 nullptr};
 	}
 };
 constexpr Table table;

@@ -109,6 +109,8 @@ kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &p
 kern::Result<> get_system(const Request &request, Message &message);
 kern::Result<> set_system(const Request &request, Message &message);
 kern::Result<> get_node(const Request &request, Message &message);
+kern::Result<> get_statistics(const Request &request, Message &message);
+kern::Result<> get_statistics_status(const Request &request, Message &message);
 
 kern::Result<> get_summary(const Request &request, Message &message);
 kern::Result<Rest> dump_summaries(const Request &request, Message &message, Place &place);

@@ -72,6 +72,7 @@ kern::Result<> Device::start(const kern::DeviceClass &device_class)
 	u32 number = rdma_start_port(&device_);
 	for (kern::Owned<Port> &port : ports_)
 		port = TRY(Port::create(device_, number++, ports_directory_));
+	TRY(hw_counters_.start(entry_.native()));
 	entry_.announce();
 	return {};
 }

@@ -9,6 +9,7 @@
 #include <kern/list.hpp>
 #include <kern/memory.hpp>
 #include <rdma/ib_verbs.h>
+#include "hw_counters.hpp"
 #include "port.hpp"
 
 namespace ib_sysfs
@@ -53,6 +54,7 @@ private:
 	kern::sysfs::File hca_type_{kern::method<&Device::hca_type>, this};
 	kern::sysfs::File hardware_revision_{kern::method<&Device::hardware_revision>, this};
 	kern::ClassDevice entry_;
+	HwCounters hw_counters_{device_, 0};
 	kern::sysfs::Directory ports_directory_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 };

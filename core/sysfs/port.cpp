@@ -145,6 +145,7 @@ kern::Result<> Port::start(const kern::sysfs::Directory &ports)
 	const ib_port_immutable &fixed = device_.port_immutable[number_];
 	TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
 	TRY(pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len));
+	TRY(hw_counters_.start(directory_));
 	return counters_.start(directory_);
 }
 

@@ -6,6 +6,7 @@
 #include <kern/sysfs.hpp>
 #include <rdma/ib_verbs.h>
 #include "counters.hpp"
+#include "hw_counters.hpp"
 #include "port_counters.hpp"
 
 namespace ib_sysfs
@@ -130,6 +131,7 @@ private:
 	Table<show_gid> gids_{device_, number_};
 	Table<show_pkey> pkeys_{device_, number_};
 	Counters counters_{device_, number_};
+	HwCounters hw_counters_{device_, number_};
 	kern::Owned<PortCounters> others_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/export.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_hw_counters.h>
 #include <rdma/ib_port_counters.h>
 #include <rdma/ib_resources.h>
 #include <rdma/ib_verbs.h>
@@ -55,6 +56,8 @@ KERN_EXPORT(ib_get_cached_port_state);
 KERN_EXPORT(ib_get_cached_sm_lid);
 KERN_EXPORT(ib_get_cached_subnet_prefix);
 KERN_EXPORT(ib_get_device_fw_str);
+KERN_EXPORT(ib_get_hw_stats);
+KERN_EXPORT(ib_hw_counters);
 KERN_EXPORT(__ib_get_dma_mr);
 KERN_EXPORT(ib_init_ah_attr_from_wc);
 KERN_EXPORT(ib_map_mr_sg);

@@ -3,6 +3,7 @@
 #include "ib_device.hpp"
 #include "ah.hpp"
 #include "cq.hpp"
+#include "diagnostics.hpp"
 #include "family.hpp"
 #include "mr.hpp"
 #include "qp.hpp"
@@ -122,6 +123,14 @@ constexpr ib_device_ops make_operations()
 	own.process_mad = [](ib_device *device, int flags, u32 port, const ib_wc *wc,
 			     const ib_grh *grh, const ib_mad *in, ib_mad *out, size_t *, u16 *) {
 		return process_mad(hca_of(device).commands(), port, flags, wc, grh, *in, *out);
+	};
+
+	own.hw_counters = [](ib_device *device, u32 port) {
+		return counters_of(hca_of(device), port);
+	};
+	own.get_hw_stats = [](ib_device *device, u32 port, u64 *values) {
+		Hca &hca = hca_of(device);
+		return read_counters(hca, *counters_of(hca, port), values).error();
 	};
 
 	own.alloc_pd = Methods::alloc_pd<user_abi::Pd>;

@@ -10,6 +10,7 @@ struct ib_device_registry;
 struct ib_device_verbs;
 struct ib_client_registry;
 struct ib_mad;
+struct rdma_hw_counters;
 
 enum ib_process_mad_flags {
 	IB_MAD_IGNORE_MKEY = 1 << 0,
@@ -87,6 +88,13 @@ struct ib_device_ops {
 			   struct ib_port_modify *port_modify);
 	int (*query_gid)(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+
+	/*
+	 * What the hardware counts (ib_hw_counters.h), of a port or, as port 0, of the device; both
+	 * or neither. hw_counters: any context.
+	 */
+	const struct rdma_hw_counters *(*hw_counters)(struct ib_device *device, u32 port_num);
+	int (*get_hw_stats)(struct ib_device *device, u32 port_num, u64 *values);
 
 	/*
 	 * The agents that the device has built in; returns enum ib_mad_result. NULL if it has none

@@ -53,6 +53,13 @@ def devices_and_the_kernels_objects(lab):
         one, = told(node, f"resource show cq cqn {told(node, 'resource show cq')[0]['cqn']}")
         assert one["comm"] == "weft_mad", one
 
+        # What the hardware counts of the port, as files have it.
+        counted, = told(node, "statistic show")
+        assert (counted.pop("ifname"), counted.pop("port")) == ("mlx4_0", 1), counted
+        shown = node.run(f"cd {DEVICE}/ports/1/hw_counters && grep -H . *_num_*").out.split()
+        assert counted == {name: int(value) for name, value in (line.split(":") for line in shown)} and "rq_num_wrfe" in counted, (counted, shown)
+        assert "rq_num_wrfe" not in node.run("rdma statistic qp show 2>&1", check=False).out
+
         assert len(told(node, "resource show qp", NOBODY)) == counts["qp"]
         assert "not permitted" in node.run(f"{NOBODY} rdma dev set mlx4_0 name other 2>&1", check=False).out
         refused = node.run("rdma dev set mlx4_0 name other 2>&1", check=False)

@@ -37,6 +37,11 @@ COUNTERS = """symbol_error link_error_recovery link_downed port_rcv_errors port_
     port_xmit_wait port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets unicast_xmit_packets unicast_rcv_packets multicast_xmit_packets
     multicast_rcv_packets""".split()
 
+# What the card counts of its queues, by the names that mlx4 has for it.
+HARDWARE = """rq_num_lle sq_num_lle rq_num_lqpoe sq_num_lqpoe rq_num_lpe sq_num_lpe rq_num_wrfe sq_num_wrfe sq_num_mwbe sq_num_bre sq_num_rire rq_num_rire
+    sq_num_rae rq_num_rae sq_num_roe sq_num_tree sq_num_rree rq_num_rnr sq_num_rnr rq_num_oos sq_num_oos""".split()
+CARD_ALONE = ["num_cqovf", "rq_num_udsdprd"]
+
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
 def devices_are_shown(lab):
@@ -59,6 +64,18 @@ def devices_are_shown(lab):
         counted = {name: int(value) for name, value in (line.split(":") for line in node.run(f"cd {counters} && grep . *").out.splitlines())}
         # Words of four bytes: no packet is shorter than a header.
         assert counted["port_xmit_data"] >= counted["port_xmit_packets"] and counted["port_rcv_data"] >= counted["port_rcv_packets"], counted
+
+        # What the card counts; of its only port the same, but for what is no queue pair's.
+        for directory, names in (("hw_counters", HARDWARE + CARD_ALONE), ("ports/1/hw_counters", HARDWARE)):
+            assert sorted(node.run(f"ls {DEVICE}/{directory}").out.split()) == sorted(names + ["lifespan"]), directory
+            assert all(text.isdigit() for text in node.run(f"cat {DEVICE}/{directory}/*").out.split()), directory
+        lifespan = f"{DEVICE}/hw_counters/lifespan"
+        assert node.run(f"cat {lifespan}").out == "10\n"
+        for right in ("10000", "0"):
+            assert node.run(f"echo {right} > {lifespan} && cat {lifespan} {DEVICE}/hw_counters/sq_num_rae").out == f"{right}\n0\n"
+        for wrong in ("10001", "-1", "", "ten", "10 ", "4294967297"):
+            assert node.run(f"printf '{wrong}\\n' > {lifespan}", check=False).status != 0, wrong
+        assert node.run(f"cat {lifespan}").out == "0\n"
 
         node.run(f"echo -n 'a node of the lab' > {DEVICE}/node_desc")
         assert node.run(f"cat {DEVICE}/node_desc").out == "a node of the lab\n"

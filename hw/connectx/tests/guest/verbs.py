@@ -214,6 +214,13 @@ def check_errors(lab, node1, node2):
     assert gone["status"] == "retries exceeded", gone[""]
 
 
+def check_counters(node, *names):
+    """The card has counted these, and of its only port, too."""
+    for name in names:
+        device, port = node.guest.run(f"cd /sys/class/infiniband/mlx4_0 && echo 0 >hw_counters/lifespan && cat hw_counters/{name} ports/1/hw_counters/{name}").out.split()
+        assert int(device) == int(port) > 0, (name, device, port)
+
+
 def check_events(lab, node1, node2, fabric):
     """What happens to the second's queues, and to the first's path, is told to the handler of just those."""
     def fresh(join=True, **options):
@@ -336,9 +343,15 @@ def memory_is_reached_from_afar(lab):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def errors_are_named_and_flushed(lab):
-    """A wrong key, no right, no receiver and no peer each end with their own status; what else is queued is flushed, in order."""
+    """A wrong key, no right, no receiver and no peer each end with their own status, and the card counts them; what else is queued is flushed, in order."""
     with pair(lab) as (node1, node2, _):
+        for node in (node1, node2):
+            node.guest.insmod("/share/weft_sysfs.ko")
         check_errors(lab, node1, node2)
+        check_counters(node1, "sq_num_rae", "sq_num_rree", "sq_num_tree")
+        check_counters(node2, "rq_num_rae", "rq_num_rnr", "rq_num_wrfe")
+        for node in (node1, node2):
+            node.guest.run("rmmod weft_sysfs")
 
 
 @test(kernels=("stock", "um-debug"), also=("debug", "plain"), timeout=300)

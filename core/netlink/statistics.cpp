@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the hardware counts of a port.
+#include <kern/memory.hpp>
+#include <rdma/ib_hw_counters.h>
+#include "operations.hpp"
+
+namespace nldev
+{
+
+namespace
+{
+
+/* An answer about a port: put(i) puts what is told of a counter beside its name. */
+template<class Put>
+void put_counters(const Device &device, u32 port, u16 operation, Message &message,
+		  const rdma_hw_counters &counters, Put put)
+{
+	message.begin(abi::type_of(operation));
+	device.name(message);
+	message.put(abi::PORT_INDEX, port);
+	{
+		Nest table(message, abi::STAT_HWCOUNTERS, true);
+		for (u32 i = 0; i < counters.count; i++) {
+			Nest entry(message, abi::STAT_HWCOUNTER_ENTRY, true);
+			message.put(abi::STAT_HWCOUNTER_ENTRY_NAME, counters.names[i]);
+			put(i);
+		}
+	}
+	message.end();
+}
+
+/* Errors: EINVAL if nothing is counted of it. */
+kern::Result<const rdma_hw_counters *> counters_of(const Device &device, u32 port)
+{
+	const rdma_hw_counters *counters = ib_hw_counters(&*device, port);
+
+	if (!counters)
+		return kern::Error{-EINVAL};
+	return counters;
+}
+
+} // namespace
+
+/* No counters are bound to QPs or regions: STAT_RES asks for those. */
+kern::Result<> get_statistics(const Request &request, Message &message)
+{
+	const Device device = TRY(Device::of(request));
+	const u32 port = TRY(device.port(request));
+	const rdma_hw_counters *counters = TRY(counters_of(device, port));
+
+	if (request.has(abi::STAT_RES))
+		return kern::Error{-EOPNOTSUPP};
+	const auto values = TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
+	TRY_ERRNO(ib_get_hw_stats(&*device, port, values.data()));
+	put_counters(device, port, abi::STAT_GET, message, *counters,
+		     [&](u32 i) { message.put(abi::STAT_HWCOUNTER_ENTRY_VALUE, values[i]); });
+	return {};
+}
+
+/* All of them count always: none is one that can be turned on and off. */
+kern::Result<> get_statistics_status(const Request &request, Message &message)
+{
+	const Device device = TRY(Device::of(request));
+	const u32 port = TRY(device.port(request));
+
+	put_counters(device, port, abi::STAT_GET_STATUS, message, *TRY(counters_of(device, port)),
+		     [&](u32 i) { message.put(abi::STAT_HWCOUNTER_INDEX, i); });
+	return {};
+}
+
+} // namespace nldev

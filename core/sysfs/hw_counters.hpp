@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What the hardware counts of a device, or of a port, in the directory `hw_counters` of either: one
+ * file each. All are read at once, and what was read is shown until it is older than the file
+ * `lifespan` says, in milliseconds, so that whoever reads all files asks the device once.
+ */
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/sysfs.hpp>
+#include <rdma/ib_hw_counters.h>
+
+namespace ib_sysfs
+{
+
+class HwCounters
+{
+public:
+	/* port: 0 for the device. */
+	HwCounters(ib_device &device, u32 port) : device_(device), port_(port) {}
+
+	/*
+	 * Once; of what nothing is counted there is no directory. parent: a directory, or the
+	 * device in sysfs. Context: process. Errors: ENOMEM.
+	 */
+	template<class Parent>
+	kern::Result<> start(const Parent &parent)
+	{
+		counters_ = ib_hw_counters(&device_, port_);
+		if (!counters_)
+			return {};
+		directory_ = TRY(kern::sysfs::Directory::create("hw_counters", parent));
+		return fill();
+	}
+
+private:
+	class File
+	{
+	public:
+		kern::Result<> start(HwCounters &of, u32 counter);
+
+	private:
+		kern::Result<> show(kern::sysfs::Output &out);
+
+		HwCounters *of_ = nullptr;
+		u32 counter_ = 0;
+		kern::sysfs::File file_{kern::method<&File::show>, this};
+	};
+
+	kern::Result<> fill();
+	kern::Result<u64> value(u32 counter);
+	kern::Result<> show_lifespan(kern::sysfs::Output &out);
+	kern::Result<> set_lifespan(kern::ConstBytes text);
+
+	ib_device &device_;
+	const u32 port_;
+	const rdma_hw_counters *counters_ = nullptr;
+
+	/* Held while the device is asked. */
+	kern::Mutex lock_{KERN_LOCK_CLASS("sysfs.hw_counters")};
+	kern::OwnedArray<u64> values_ GUARDED_BY(lock_);
+	/* When they were read; 0 if never. */
+	u64 read_at_ns_ GUARDED_BY(lock_) = 0;
+	u32 lifespan_ms_ GUARDED_BY(lock_) = 10;
+
+	kern::sysfs::Directory directory_;
+	kern::sysfs::File lifespan_{kern::method<&HwCounters::show_lifespan>,
+				    kern::method<&HwCounters::set_lifespan>, this};
+	kern::OwnedArray<File> files_;
+};
+
+} // namespace ib_sysfs
