@@ -23,6 +23,8 @@ enum Number : u8 {
 	query_port = 2,
 	alloc_pd = 3,
 	dealloc_pd = 4,
+	create_ah = 5,
+	destroy_ah = 8,
 	reg_mr = 9,
 	rereg_mr = 11,
 	dereg_mr = 13,
@@ -206,6 +208,32 @@ struct QpAddress {
 	u8 port_num;
 };
 static_assert(sizeof(QpAddress) == 32);
+
+struct AhAttr {
+	u8 dgid[16];
+	u32 flow_label;
+	u8 sgid_index;
+	u8 hop_limit;
+	u8 traffic_class;
+	u8 reserved1;
+	u16 dlid;
+	u8 sl;
+	u8 src_path_bits;
+	u8 static_rate;
+	u8 is_global;
+	u8 port_num;
+	u8 reserved2;
+};
+static_assert(sizeof(AhAttr) == 32);
+
+struct CreateAh {
+	u64 response;
+	u64 user_handle;
+	u32 pd_handle;
+	u32 reserved;
+	AhAttr attr;
+};
+static_assert(sizeof(CreateAh) == 56);
 
 struct RegMr {
 	u64 response;

@@ -71,6 +71,8 @@ constexpr Command commands[] = {
 	plain<query_port, abi::PortAttributes>(abi::query_port),
 	plain<alloc_pd, abi::HandleOnly>(abi::alloc_pd),
 	ending<dealloc_pd>(abi::dealloc_pd, always),
+	plain<create_ah, abi::HandleOnly>(abi::create_ah, METHOD(create_ah)),
+	ending<destroy_ah>(abi::destroy_ah, METHOD(destroy_ah)),
 	plain<reg_mr, abi::RegMrResponse>(abi::reg_mr, METHOD(reg_user_mr)),
 	plain<rereg_mr, abi::ReregMrResponse>(abi::rereg_mr, METHOD(rereg_user_mr)),
 	ending<dereg_mr>(abi::dereg_mr, METHOD(dereg_mr)),

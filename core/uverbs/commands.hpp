@@ -24,6 +24,10 @@ Result<> dereg_mr(Call &call, const abi::HandleOnly &request);
 Result<> alloc_mw(Call &call, const abi::AllocMw &request);
 Result<> dealloc_mw(Call &call, const abi::HandleOnly &request);
 
+/* ah.cpp */
+Result<> create_ah(Call &call, const abi::CreateAh &request);
+Result<> destroy_ah(Call &call, const abi::HandleOnly &request);
+
 /* cq.cpp */
 Result<> create_comp_channel(Call &call, const abi::ResponseOnly &request);
 Result<> create_cq(Call &call, const abi::CreateCq &request);

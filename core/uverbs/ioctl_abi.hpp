@@ -49,6 +49,7 @@ enum Objects : u16 {
 	object_cq = 3,
 	object_qp = 4,
 	object_srq = 5,
+	object_ah = 6,
 	object_mr = 7,
 	object_mw = 8,
 	object_xrcd = 10,

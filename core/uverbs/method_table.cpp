@@ -192,6 +192,7 @@ constexpr Method all_methods[] = {
 	{abi::object_pd, abi::object_only_destroy, Needs::nothing, of_destroy, methods::dealloc_pd},
 	{abi::object_mr, abi::object_destroy, Needs::nothing, of_destroy, methods::dereg_mr},
 	{abi::object_mw, abi::object_only_destroy, Needs::nothing, of_destroy, methods::dealloc_mw},
+	{abi::object_ah, abi::object_only_destroy, Needs::nothing, of_destroy, methods::destroy_ah},
 	{abi::object_xrcd, abi::object_only_destroy, Needs::nothing, of_destroy,
 	 methods::close_xrcd},
 	{abi::object_cq, abi::object_create, Needs::context, of_create_cq, methods::create_cq},

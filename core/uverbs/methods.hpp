@@ -35,6 +35,9 @@ Result<> dealloc_pd(Call &call, const Attributes &said);
 Result<> dereg_mr(Call &call, const Attributes &said);
 Result<> dealloc_mw(Call &call, const Attributes &said);
 
+/* ah.cpp */
+Result<> destroy_ah(Call &call, const Attributes &said);
+
 /* cq.cpp */
 Result<> create_cq(Call &call, const Attributes &said);
 Result<> destroy_cq(Call &call, const Attributes &said);

@@ -21,7 +21,7 @@
 namespace uverbs
 {
 
-enum class Kind : u8 { pd, mr, mw, cq, srq, qp, xrcd };
+enum class Kind : u8 { pd, ah, mr, mw, cq, srq, qp, xrcd };
 
 class Share;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Queue pairs and their multicast groups.
 #include <kern/file.hpp>
+#include "address.hpp"
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"
@@ -129,25 +130,6 @@ void tell_address(const rdma_ah_attr &attr, abi::QpAddress &told)
 	told.static_rate = attr.static_rate;
 	told.is_global = attr.ah_flags & IB_AH_GRH ? 1 : 0;
 	told.port_num = static_cast<u8>(attr.port_num);
-}
-
-rdma_ah_attr address_of(const abi::QpAddress &said)
-{
-	rdma_ah_attr attr = {};
-
-	attr.type = RDMA_AH_ATTR_TYPE_IB;
-	attr.sl = said.sl;
-	attr.static_rate = said.static_rate;
-	attr.port_num = said.port_num;
-	rdma_ah_set_dlid(&attr, said.dlid);
-	rdma_ah_set_path_bits(&attr, said.src_path_bits);
-	if (said.is_global) {
-		ib_gid dgid;
-		__builtin_memcpy(dgid.raw, said.dgid, sizeof(dgid.raw));
-		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit,
-				said.traffic_class);
-	}
-	return attr;
 }
 
 /* A new path, of a QP on its way to RTR or of one in SQD, which are the only ones to get one. */

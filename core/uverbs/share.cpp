@@ -31,6 +31,8 @@ kern::Budget &Share::of(Kind kind)
 	switch (kind) {
 	case Kind::pd:
 		return pds;
+	case Kind::ah:
+		return ahs;
 	case Kind::mr:
 	case Kind::mw:
 		return keys;
@@ -48,7 +50,7 @@ kern::Budget &Share::of(Kind kind)
 bool Share::idle() const
 {
 	for (const kern::Budget *budget :
-	     {&contexts, &pds, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
+	     {&contexts, &pds, &ahs, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
 		if (budget->taken())
 			return false;
 	return true;

@@ -63,6 +63,8 @@ public:
 
 	kern::Budget contexts{256, -EDQUOT};
 	kern::Budget pds{4096, -EDQUOT};
+	/* They take nothing of the device: what bounds them is the kernel's memory. */
+	kern::Budget ahs{4096, -EDQUOT};
 	/* Memory regions and windows. */
 	kern::Budget keys{32768, -EDQUOT};
 	/*

@@ -186,6 +186,82 @@ void try_handles()
 	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
 }
 
+/* To LID 1 by port 1, unless something of it is wrong. */
+void try_address_handles()
+{
+	struct Wrong {
+		const char *what;
+		void (*make)(ib_uverbs_create_ah &request);
+		long expected;
+	};
+	constexpr Wrong wrong[] = {
+		{"a PD that there is not", [](auto &request) { request.pd_handle = 99; }, ENOENT},
+		{"port 0", [](auto &request) { request.attr.port_num = 0; }, EINVAL},
+		{"a port that there is not", [](auto &request) { request.attr.port_num = 3; },
+		 EINVAL},
+		{"LID 0", [](auto &request) { request.attr.dlid = 0; }, EINVAL},
+		{"a multicast LID without a GRH", [](auto &request) { request.attr.dlid = 0xc000; },
+		 EINVAL},
+		{"a service level", [](auto &request) { request.attr.sl = 16; }, EINVAL},
+		{"a rate", [](auto &request) { request.attr.static_rate = 99; }, EINVAL},
+		{"a GID of ours",
+		 [](auto &request) {
+			 request.attr.is_global = 1;
+			 request.attr.grh.sgid_index = 255;
+		 },
+		 EINVAL},
+		{"a flow label",
+		 [](auto &request) {
+			 request.attr.is_global = 1;
+			 request.attr.grh.flow_label = 1 << 20;
+		 },
+		 EINVAL},
+	};
+	const Program program, stranger;
+	ib_uverbs_create_ah_resp made;
+	ib_uverbs_create_ah right{};
+	std::uint32_t pd;
+	const auto create = [](const Program &by, const ib_uverbs_create_ah &request,
+			       ib_uverbs_create_ah_resp &answer) {
+		return by.command(IB_USER_VERBS_CMD_CREATE_AH, request, answer);
+	};
+	const auto destroy = [](const Program &by, std::uint32_t handle) {
+		return by.command(IB_USER_VERBS_CMD_DESTROY_AH, ib_uverbs_destroy_ah{handle});
+	};
+
+	expect("ALLOC_PD", program.alloc_pd(pd), 0);
+	right.pd_handle = pd;
+	right.attr.dlid = 1;
+	right.attr.port_num = 1;
+	for (const Wrong &one : wrong) {
+		ib_uverbs_create_ah request = right;
+		one.make(request);
+		expect(std::string("an address handle with ") + one.what,
+		       create(program, request, made), one.expected);
+	}
+	expect("CREATE_AH", create(program, right, made), 0);
+	expect("what was refused has no number", made.ah_handle, pd + 1);
+	expect("a PD that is used", program.dealloc_pd(pd), EBUSY);
+	expect("another file's address handle", destroy(stranger, made.ah_handle), ENOENT);
+	expect("a PD for an address handle", destroy(program, pd), EINVAL);
+	expect("an address handle for a PD", program.dealloc_pd(made.ah_handle), EINVAL);
+	expect("DESTROY_AH", destroy(program, made.ah_handle), 0);
+	expect("an address handle twice", destroy(program, made.ah_handle), ENOENT);
+	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
+
+	/* What a library does by itself the kernel does not do for it. */
+	const std::uint64_t nothing[8] = {};
+	for (const unsigned command : {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
+				       IB_USER_VERBS_CMD_POST_SRQ_RECV, IB_USER_VERBS_CMD_POLL_CQ,
+				       IB_USER_VERBS_CMD_REQ_NOTIFY_CQ})
+		expect("command " + std::to_string(command),
+		       program.plain(command, nothing, sizeof(nothing), 64), EOPNOTSUPP);
+
+	/* One that is left, with its PD. */
+	expect("ALLOC_PD", program.alloc_pd(right.pd_handle), 0);
+	expect("CREATE_AH", create(program, right, made), 0);
+}
+
 void try_registering_again()
 {
 	constexpr std::uint32_t address = 1, domain = 2, access = 4;
@@ -369,6 +445,7 @@ void try_refusals()
 {
 	try_frames();
 	try_handles();
+	try_address_handles();
 	try_registering_again();
 	try_files();
 	try_paths();

@@ -65,6 +65,7 @@ private:
 };
 
 using Pd = Thing<Kind::pd>;
+using Ah = Thing<Kind::ah>;
 using Mr = Thing<Kind::mr>;
 using Mw = Thing<Kind::mw>;
 using Cq = Thing<Kind::cq>;

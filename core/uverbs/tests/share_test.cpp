@@ -46,6 +46,11 @@ void a_user_has_so_many_pds(kern::kunit::Test &test)
 	try_bound<test::Pd>(test, &Share::pds, 4096);
 }
 
+void a_user_has_so_many_address_handles(kern::kunit::Test &test)
+{
+	try_bound<test::Ah>(test, &Share::ahs, 4096);
+}
+
 /* Regions and windows are of the same numbers. */
 void a_user_has_so_many_keys(kern::kunit::Test &test)
 {
@@ -116,6 +121,7 @@ void a_share_is_its_users(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_shares, KUNIT_CASE(a_user_has_so_many_pds), KUNIT_CASE(a_user_has_so_many_keys),
+KUNIT_SUITE(uverbs_shares, KUNIT_CASE(a_user_has_so_many_pds),
+	    KUNIT_CASE(a_user_has_so_many_address_handles), KUNIT_CASE(a_user_has_so_many_keys),
 	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_user_has_a_quarter_of_a_group),
 	    KUNIT_CASE(a_share_is_its_users));
