@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "uverbs/program.hpp"
+#include "uverbs/provider.hpp"
 
 namespace weft::uverbs
 {
@@ -17,7 +18,7 @@ namespace
 {
 
 constexpr unsigned contexts_max = 256, pds_max = 4096, event_files_max = 2048,
-		   attachments_max = 1024, group_max = 30, chain_max = 24;
+		   attachments_max = 1024, chain_max = 24;
 
 /* Whether another user can do so, who has nothing yet. */
 template<class Act>
@@ -117,6 +118,7 @@ void try_attachments()
 void try_a_group()
 {
 	const Datagrams one, other;
+	const unsigned group_max = Provider::of_node().members_of_a_group();
 	std::vector<std::uint32_t> qps(group_max + 1);
 	long failed = 0;
 

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "uverbs/program.hpp"
+#include "uverbs/provider.hpp"
 
 namespace weft::uverbs
 {
@@ -19,7 +20,6 @@ namespace
 {
 
 constexpr std::uint16_t mandatory = UVERBS_ATTR_F_MANDATORY;
-constexpr std::uint32_t driver_mlx4 = 2;
 constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 
 /* A method with its attributes, called as libibverbs does. */
@@ -30,7 +30,7 @@ public:
 	{
 		header().object_id = object;
 		header().method_id = method;
-		header().driver_id = driver_mlx4;
+		header().driver_id = Provider::of_node().driver();
 	}
 
 	ib_uverbs_ioctl_hdr &header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr *>(list_); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "uverbs/program.hpp"
 
+#include "uverbs/provider.hpp"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,14 +25,14 @@ constexpr std::uint32_t srq_type_xrc = 1;
 
 constexpr std::size_t ring_bytes = 1 << 16;
 
-/* A request with what the mlx4 provider says behind it. */
-template<class Request, class Driver>
-std::vector<char> with(const Request &request, const Driver &driver)
+/* A request with what the card's library says behind it. */
+template<class Request>
+std::vector<char> with(const Request &request, const std::vector<char> &driver)
 {
-	std::vector<char> bytes(sizeof(request) + sizeof(driver));
+	std::vector<char> bytes(sizeof(request));
 
 	std::memcpy(bytes.data(), &request, sizeof(request));
-	std::memcpy(bytes.data() + sizeof(request), &driver, sizeof(driver));
+	bytes.insert(bytes.end(), driver.begin(), driver.end());
 	return bytes;
 }
 
@@ -120,13 +122,39 @@ std::uint64_t Program::doorbells()
 	return ring() + ring_bytes - 4096;
 }
 
+const Program::Domain &Program::own_domain() const
+{
+	std::call_once(domain_->made, [this] { alloc_pd(domain_->handle, domain_->number); });
+	return *domain_;
+}
+
+std::uint32_t Program::register_ring(std::uint32_t pd, std::uint64_t ring) const
+{
+	ib_uverbs_reg_mr request{};
+	ib_uverbs_reg_mr_resp answer{};
+
+	request.start = ring;
+	request.length = ring_bytes;
+	request.pd_handle = pd;
+	request.access_flags = access_local_write;
+	return command(IB_USER_VERBS_CMD_REG_MR, request, answer) ? 0 : answer.lkey;
+}
+
 long Program::alloc_pd(std::uint32_t &made) const
+{
+	std::uint32_t number;
+
+	return alloc_pd(made, number);
+}
+
+long Program::alloc_pd(std::uint32_t &made, std::uint32_t &number) const
 {
 	/* pd_handle, and the provider's. */
 	std::array<std::uint32_t, 1 + sizeof(mlx4_ib_alloc_pd_resp) / 4> answer{};
 	const long error = command(IB_USER_VERBS_CMD_ALLOC_PD, ib_uverbs_alloc_pd{}, answer);
 
 	made = answer[0];
+	number = answer[1];
 	return error;
 }
 
@@ -154,8 +182,7 @@ long Program::create_cq(int channel, std::uint32_t &made) const
 	request.response = reinterpret_cast<std::uintptr_t>(&answer);
 	request.cqe = 15;
 	request.comp_channel = channel;
-	const auto both =
-		with(request, mlx4_ib_create_cq{.buf_addr = ring(), .db_addr = doorbells()});
+	const auto both = with(request, Provider::of_node().new_cq(*this));
 	const long error =
 		plain(IB_USER_VERBS_CMD_CREATE_CQ, both.data(), both.size(), sizeof(answer));
 	made = answer[0];
@@ -173,7 +200,6 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 			std::uint8_t type) const
 {
 	ib_uverbs_create_qp request{};
-	mlx4_ib_create_qp driver{};
 	ib_uverbs_create_qp_resp answer{};
 
 	request.response = reinterpret_cast<std::uintptr_t>(&answer);
@@ -185,11 +211,7 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 	request.max_send_sge = 1;
 	request.max_recv_sge = 1;
 	request.qp_type = type;
-	driver.buf_addr = ring();
-	driver.db_addr = doorbells() + 64;
-	driver.log_sq_bb_count = 6;
-	driver.log_sq_stride = 6;
-	const auto both = with(request, driver);
+	const auto both = with(request, Provider::of_node().new_qp(*this, pd));
 	const long error =
 		plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
 	made = answer.qp_handle;
@@ -227,7 +249,7 @@ long Program::resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64
 	request.response = reinterpret_cast<std::uintptr_t>(&answer);
 	request.cq_handle = handle;
 	request.cqe = entries;
-	const auto both = with(request, mlx4_ib_resize_cq{.buf_addr = ring});
+	const auto both = with(request, Provider::of_node().resized_cq(*this, ring));
 	return plain(IB_USER_VERBS_CMD_RESIZE_CQ, both.data(), both.size(), sizeof(answer));
 }
 
@@ -265,8 +287,7 @@ long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t
 	request.cq_handle = cq;
 	request.max_wr = 3;
 	request.max_sge = 1;
-	const auto both =
-		with(request, mlx4_ib_create_srq{.buf_addr = ring(), .db_addr = doorbells() + 128});
+	const auto both = with(request, Provider::of_node().new_srq(*this, pd));
 	const long error =
 		plain(IB_USER_VERBS_CMD_CREATE_XSRQ, both.data(), both.size(), sizeof(answer));
 	made = answer[0];

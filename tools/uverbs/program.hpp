@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -89,8 +91,21 @@ public:
 	static std::uint64_t ring();
 	static std::uint64_t doorbells();
 
-	/* 0 or an errno; the handle, or descriptor, in `made`. */
+	/*
+	 * Some libraries have a domain of their own for what no program's domain is said of, and
+	 * name memory by keys; a key is 0, which is no region's, if there is no such region to be
+	 * had. Of a ring the region begins at address 0.
+	 */
+	struct Domain {
+		std::once_flag made;
+		std::uint32_t handle = 0, number = 0;
+	};
+	const Domain &own_domain() const;
+	std::uint32_t register_ring(std::uint32_t pd, std::uint64_t ring) const;
+
+	/* 0 or an errno; the handle, or descriptor, in `made`; the card's number in `number`. */
 	long alloc_pd(std::uint32_t &made) const;
+	long alloc_pd(std::uint32_t &made, std::uint32_t &number) const;
 	long dealloc_pd(std::uint32_t handle) const;
 	long create_channel(Descriptor &made) const;
 	long create_cq(int channel, std::uint32_t &made) const;
@@ -126,6 +141,7 @@ public:
 private:
 	Descriptor file_;
 	Descriptor events_;
+	std::unique_ptr<Domain> domain_ = std::make_unique<Domain>();
 };
 
 /*

@@ -39,6 +39,7 @@ sm_key = 1
 # Both InfiniHosts learn of their LIDs from their cards alone.
 STRANGE = THREE.replace('model = "infinihost"\n', 'model = "infinihost"\ntrusted = false\n')
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_infinihost", "weft_ipoib")
+PROBE = "/tmp/weft-uverbs-probe"
 DEBIANS = {2: "ib_mthca", 3: "mlx4_ib"}
 PING_PONGS = tuple(f"ibv_{transport}_pingpong -c {events} {size}" for transport, size in
                    (("rc", "-m 2048 -s 5000"), ("uc", "-m 2048 -s 5000"), ("ud", "-s 1024"), ("srq", "-m 2048 -s 3000")) for events in ("", "-e"))
@@ -89,6 +90,13 @@ def among_debians_cards(lab):
         with check("a program that is killed leaves nothing behind"):
             ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+        with check("a program that does all wrong gets no further than its bounds, and leaves nothing where it dies"):
+            ours.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+            ours.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
+            if full():
+                ours.run(f"{PROBE} random {lab.seed} 20000", timeout=200)
+                ours.run(f"{PROBE} deaths {lab.seed} 1", timeout=60)
+            exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
         with check("perfquery and saquery work by our driver"):
             assert re.search(r"PortXmitPkts:\.*[1-9]", ours.run("perfquery -x").out)
             assert ours.run("saquery NR").out.count("NodeRecord dump") >= 4
@@ -119,3 +127,28 @@ def opensm_behind_an_infinihost(lab):
                 for node in (ours, theirs):
                     node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
         ours.run("rmmod " + " ".join(reversed(SUITE)))
+
+
+def ping_pong(node, device, other):
+    """Between two cards of one machine."""
+    command = "ibv_rc_pingpong -c -m 2048 -n 100 -d"
+    serving = node.spawn(f"{command} {device}")
+    node.wait_for("ss -ltn | grep -q :18515", timeout=20, what=f"the server on {device}")
+    for out in (node.run(f"{command} {other} 127.0.0.1", timeout=60).out, serving.wait(60).out):
+        assert "100 iters in" in out and "invalid data" not in out, out
+
+
+@test(kernels=(), also=("stock",), timeout=240)
+def all_cards_in_one_machine(lab):
+    """Two InfiniHosts and a ConnectX in one machine, under our drivers and then under Debian's: each pair of them exchanges messages."""
+    names = [*(name for name in SUITE if name not in ("weft_ipoib", "weft_umad")), "weft_connectx"]
+    with lab.guest("node1", vfio_user=Fabric(lab, THREE).sockets, memory="768M") as node:
+        for whose, begin, end in (("our", lambda: node.insmod(*(f"/share/{name}.ko" for name in names)), "rmmod " + " ".join(reversed(names))),
+                                  ("Debian's", lambda: node.run("modprobe -a ib_mthca mlx4_ib ib_uverbs", timeout=60), "true")):
+            begin()
+            with check(f"three cards are active under {whose} drivers"):
+                node.wait_for("test $(cat /sys/class/infiniband/*/ports/*/state | grep -c ACTIVE) = 3", timeout=60, what="three active ports")
+            for one, other in (("mthca0", "mthca1"), ("mthca1", "mlx4_0"), ("mlx4_0", "mthca0")):
+                with check(f"{one} and {other} exchange messages under {whose} drivers"):
+                    ping_pong(node, one, other)
+            node.run(end, timeout=60)
