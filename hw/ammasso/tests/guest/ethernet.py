@@ -45,8 +45,8 @@ def talk(node1, node2):
 
 @test(kernels=("stock",), also=("debug",), timeout=180)
 def ping_over_the_card(lab):
-    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, with another MTU, and removed; and their
-    RNICs connect."""
+    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, reset, with another MTU, and removed; and
+    their RNICs connect."""
     fabric = Fabric(lab, LAB)
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
         for number, guest in ((1, node1), (2, node2)):
@@ -66,6 +66,9 @@ def ping_over_the_card(lab):
 
         card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
         node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
+        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
+        # Reset, both halves go and come again.
+        node1.run(f"echo 1 > /sys/bus/pci/devices/{card}/reset; {UP.format(1)}")
         assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
         talk(node1, node2)
         for guest in (node1, node2):
