@@ -93,9 +93,8 @@ def among_debians_cards(lab):
         with check("a program that does all wrong gets no further than its bounds, and leaves nothing where it dies"):
             ours.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
             ours.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
-            if full():
-                ours.run(f"{PROBE} random {lab.seed} 20000", timeout=200)
-                ours.run(f"{PROBE} deaths {lab.seed} 1", timeout=60)
+            ours.run(f"{PROBE} random {lab.seed} {lab.rounds(2000, 20000)}", timeout=60)
+            ours.run(f"{PROBE} deaths {lab.seed} 1", timeout=60)
             exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
         with check("perfquery and saquery work by our driver"):
             assert re.search(r"PortXmitPkts:\.*[1-9]", ours.run("perfquery -x").out)
