@@ -394,8 +394,9 @@ void notify_09_poller_storm(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_notify, KUNIT_CASE(notify_01_flags), KUNIT_CASE(notify_02_failure),
-	    KUNIT_CASE(notify_03_armed), KUNIT_CASE(notify_04_missed),
-	    KUNIT_CASE(notify_05_no_look_unasked), KUNIT_CASE(notify_06_both_kinds),
-	    KUNIT_CASE(notify_07_solicited), KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race),
-	    KUNIT_CASE(notify_09_race_finds_the_mutant), KUNIT_CASE(notify_09_poller_storm));
+KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices, KUNIT_CASE(notify_01_flags),
+		   KUNIT_CASE(notify_02_failure), KUNIT_CASE(notify_03_armed),
+		   KUNIT_CASE(notify_04_missed), KUNIT_CASE(notify_05_no_look_unasked),
+		   KUNIT_CASE(notify_06_both_kinds), KUNIT_CASE(notify_07_solicited),
+		   KUNIT_CASE(notify_08_once), KUNIT_CASE(notify_09_race),
+		   KUNIT_CASE(notify_09_race_finds_the_mutant), KUNIT_CASE(notify_09_poller_storm));

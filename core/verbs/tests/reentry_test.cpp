@@ -164,5 +164,6 @@ void lock_04_the_rest_is_reentrant(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_reentry, KUNIT_CASE(lock_04_data_path_is_reentrant),
-	    KUNIT_CASE(lock_04_the_rest_is_reentrant));
+KUNIT_SUITE_BEFORE(verbs_reentry, ::fixture::on_plain_devices,
+		   KUNIT_CASE(lock_04_data_path_is_reentrant),
+		   KUNIT_CASE(lock_04_the_rest_is_reentrant));
