@@ -5,6 +5,7 @@ Two pairs of guests on one fabric, one on each stack, all up at once; samples ar
 does meets both alike.
 """
 import contextlib
+import dataclasses
 import pathlib
 import re
 import subprocess
@@ -25,17 +26,30 @@ def build_datagrams(bench, share):
     subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", share / "datagrams"], stdin=subprocess.DEVNULL, check=True)
 
 
-def lab_file(bench, names):
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What all four guests have, and by which drivers; in a lab file: the lines of a host, and which of its ports has the link."""
+    ours: str
+    theirs: str
+    lines: str = ""
+    port: str = ""
+
+
+CONNECTX = Card("weft_connectx", "mlx4_ib")
+INFINIHOST = Card("weft_infinihost", "ib_mthca", 'model = "infinihost"\nports = 2\n', "/1")
+
+
+def lab_file(bench, names, card):
     text = '[[switch]]\nname = "leaf"\n'
     for port, name in enumerate(names, 1):
-        text += f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n'
+        text += f'[[host]]\nname = "{name}"\n{card.lines}[[link]]\nends = ["{name}{card.port}", "leaf/{port}"]\n'
     path = bench.directory / "lab.toml"
     path.write_text(text)
     return path
 
 
 @contextlib.contextmanager
-def pairs(bench, counted=None, cpus=1):
+def pairs(bench, counted=None, cpus=1, card=CONNECTX):
     """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too.
 
     counted: which of each pair has its instructions counted, 0 or 1. cpus: of each guest.
@@ -45,7 +59,7 @@ def pairs(bench, counted=None, cpus=1):
     build_datagrams(bench, bench.directory)
     names = ("ours1", "ours2", "theirs1", "theirs2")
     sockets = [bench.socket_path(f"{name}.sock") for name in names]
-    bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file(bench, names),
+    bench.start(bench.program("weftd"), "--socket-dir", sockets[0].parent, "--lab", lab_file(bench, names, card),
                 until=lambda: all(path.is_socket() for path in sockets))
     wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
     netdev = [f"dgram,local.type=unix,local.path={wire[end]},remote.type=unix,remote.path={wire[1 - end]}" for end in (0, 1)]
@@ -57,9 +71,9 @@ def pairs(bench, counted=None, cpus=1):
             node.put("/tmp/datagrams", (bench.directory / "datagrams").read_bytes())
             node.run("chmod +x /tmp/datagrams")
         for node in nodes[:2]:
-            load_suite(node)
+            load_suite(node, card.ours)
         for node in nodes[2:]:
-            load_stock(node)
+            load_stock(node, card.theirs)
         for number, node in enumerate(nodes):
             node.run(f"ip link set ib0 up && ip addr add 10.0.{number // 2}.{number % 2 + 1}/24 dev ib0")
             node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name}")
@@ -174,6 +188,18 @@ def measure_traffic(bench, prefix, cpus):
 @benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
 def traffic(bench):
     measure_traffic(bench, "ipoib", cpus=1)
+
+
+@benchmark(figures=("ipoib.infinihost.*",), kernel="stock")
+def traffic_of_infinihosts(bench):
+    """The same, but for virtio-net, on the other card, whose link is half as fast and whose MTU is the same."""
+    with pairs(bench, card=INFINIHOST) as (ours, theirs):
+        for name, (unit, measure) in MEASURES.items():
+            samples = {"ours": [], "theirs": []}
+            for _ in range(ROUNDS):
+                samples["ours"].append(measure(*ours, "10.0.0.2"))
+                samples["theirs"].append(measure(*theirs, "10.0.1.2"))
+            bench.figure(f"ipoib.infinihost.{name}", unit, samples["ours"], samples["theirs"])
 
 
 @benchmark(figures=("ipoib.cpus.*",), kernel="stock")
