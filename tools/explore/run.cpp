@@ -52,12 +52,14 @@ struct Needs {
 const Needs needs[] = {
 	{"planted_seam.", {}},
 	{"planted_stack.", {}},
+	{"planted_card.", {}},
 	{"core_", {core}},
 	{"mad_", {core, mad, soft}},
 	{"explore_mad", {core, mad, soft}},
 	{"explore_destinations", {core}},
 	{"explore_ipoib", {core, mad, soft, ipoib}},
 	{"explore_connectx", {core, connectx}},
+	{"explore_on_a_card", {core, mad, connectx, ipoib}},
 	{"explore_resources", {core}},
 	{"", {core, soft}},
 };

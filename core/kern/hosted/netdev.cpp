@@ -506,6 +506,22 @@ int kern_explore_link_add(const char *parent, u16 pkey)
 	return status;
 }
 
+/* As core/kern/link.c asks for by netns_refund: neither unregistered nor told of it, but closed. */
+int kern_explore_namespace_end(const char *name)
+{
+	kern_rtnl_lock();
+	net_device *dev = find(name);
+	if (dev) {
+		close(dev);
+		std::erase(devices, dev);
+		kern_rcu_synchronize();
+		dev->index = ++last_index;
+		devices.push_back(dev);
+	}
+	kern_rtnl_unlock();
+	return dev ? 0 : -ENODEV;
+}
+
 int kern_explore_link_delete(const char *name)
 {
 	kern_rtnl_lock();

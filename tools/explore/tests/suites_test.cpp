@@ -84,3 +84,8 @@ TEST(Explorer, a_card_and_its_driver_agree)
 {
 	expect_holds("explore_connectx", 60);
 }
+/* And the management agents and IP over InfiniBand above them. */
+TEST(Explorer, what_an_interface_stands_on_goes_while_it_joins)
+{
+	expect_holds("explore_on_a_card", 20);
+}

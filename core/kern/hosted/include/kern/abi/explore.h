@@ -20,6 +20,10 @@ int kern_explore_send(const char *name, const void *address, unsigned int length
  */
 int kern_explore_link_add(const char *parent, u16 pkey);
 int kern_explore_link_delete(const char *name);
+/*
+ * The network namespace that it is in goes: it is closed, and stands in the first one then. ENODEV.
+ */
+int kern_explore_namespace_end(const char *name);
 
 /*
  * The emulated ConnectX into the one bus slot there is, with a subnet manager at the other end of

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Interfaces on the emulated ConnectX under the explorer: the driver, the card, a subnet manager
+// and its administration, the management agents and IP over InfiniBand in one time. An interface
+// joins its broadcast domain by MADs, and what it stands on goes meanwhile.
+#include <kern/abi/explore.h>
+#include <kern/completion.hpp>
+#include <kern/thread.hpp>
+#include "../fixture.hpp"
+
+using namespace ipoib;
+using kern::kunit::eventually;
+using kern::kunit::Test;
+
+namespace
+{
+
+constexpr const char *name = "ib0", *child_name = "ib0.8001";
+constexpr u16 child_pkey = 0x8001;
+/* In which a join begins and ends, by the run's clock. */
+constexpr u64 join_us = 2000;
+
+/* A card with its driver, and the interface on it. */
+class Host
+{
+public:
+	Host() { kern_explore_plug_card(); }
+	~Host() { pull(); }
+	Host(const Host &) = delete;
+	Host &operator=(const Host &) = delete;
+
+	void pull()
+	{
+		if (std::exchange(there_, false))
+			kern_explore_pull_card();
+	}
+	/* A negative errno where there is no such interface. */
+	static int up(const char *which = name, bool up = true)
+	{
+		kern::RtnlGuard rtnl;
+		net_device *dev = kern_explore_netdev(which);
+		return dev ? kern_kunit_netdev_up(dev, up) : -ENODEV;
+	}
+	static bool has_carrier()
+	{
+		kern::RtnlGuard rtnl;
+		const net_device *dev = kern_explore_netdev(name);
+		return dev && kern_netdev_carrier_ok(dev);
+	}
+	static bool joins() { return eventually(has_carrier); }
+
+private:
+	bool there_ = true;
+};
+
+/* As far into a join as the seed says. */
+void let_it_join(Test &test)
+{
+	const auto us = static_cast<unsigned>(test.seed() % join_us);
+	kern::sleep_us(us, us);
+}
+
+void a_card_goes_during_a_join(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_EQ(Host::up(), 0);
+	let_it_join(test);
+	host->pull();
+	EXPECT_EQ(Host::up(), -ENODEV);
+}
+
+/* A child, whose partition has no broadcast group, is deleted as the card goes. */
+void a_card_goes_beside_a_child(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_EQ(kern_explore_link_add(name, child_pkey), 0);
+	ASSERT_EQ(Host::up(), 0);
+	(void)Host::up(child_name);
+	let_it_join(test);
+	{
+		struct Administrator {
+			Administrator()
+			{
+				auto made = kern::Thread::create(
+					"administrator", kern::method<&Administrator::run>, this);
+				if (made.ok())
+					thread = made.take();
+			}
+			~Administrator() { ended.wait(); }
+			int run()
+			{
+				(void)kern_explore_link_delete(child_name);
+				ended.complete();
+				return 0;
+			}
+			kern::Completion ended;
+			kern::Thread thread;
+		} administrator;
+		host->pull();
+	}
+	EXPECT_EQ(Host::up(child_name), -ENODEV);
+}
+
+/* It is closed while it joins; opened again it joins, whatever the first time has left. */
+void a_namespace_goes_during_a_join(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_EQ(Host::up(), 0);
+	let_it_join(test);
+	ASSERT_EQ(kern_explore_namespace_end(name), 0);
+	EXPECT_FALSE(Host::has_carrier());
+	ASSERT_EQ(Host::up(), 0);
+	EXPECT_TRUE(Host::joins());
+}
+
+} // namespace
+
+KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(a_card_goes_during_a_join),
+	    KUNIT_CASE(a_card_goes_beside_a_child), KUNIT_CASE(a_namespace_goes_during_a_join));
