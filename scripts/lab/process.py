@@ -4,7 +4,7 @@ import re
 import struct
 
 HEADER = struct.Struct("<III")  # size, id, type
-RUN, PUT, GET, KILL, READY, OUT, ERR, EXIT, TAKEN = 1, 2, 3, 4, 16, 17, 18, 19, 20
+RUN, PUT, GET, KILL, EXECUTE, READY, OUT, ERR, EXIT, TAKEN = 1, 2, 3, 4, 5, 16, 17, 18, 19, 20
 
 # A serial line's buffer is 4095 bytes, and the kernel must never find it full (agent.cpp says why). The agent tells of what it has taken in
 # steps; what it has not told of yet is less than one.

@@ -4,9 +4,11 @@
 //
 // It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then
 // `size` bytes.
-//   from the host:  run (a command for bash), put (path, NUL, contents), get (path), kill (signal: u32)
-//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n),
-//                   taken (bytes of the host's so far: u32; of a serial line only)
+//   from the host:  run (a command for bash), execute (a program and its arguments, a NUL after each), put (path, NUL,
+//                   contents), get (path), kill (signal: u32)
+//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n; of put
+//                   and get the error's number), taken (bytes of the host's so far: u32; of a
+//                   serial line only)
 // A command's id is chosen by the host and names it in every frame about it.
 //
 // A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken
@@ -33,7 +35,7 @@
 namespace
 {
 
-enum class Type : uint32_t { run = 1, put, get, kill, ready = 16, out, err, exit, taken };
+enum class Type : uint32_t { run = 1, put, get, kill, execute, ready = 16, out, err, exit, taken };
 
 // What is taken is told in steps of so many bytes (the host's LINE_STEP).
 constexpr uint32_t taken_step = 1024;
@@ -179,7 +181,9 @@ private:
 		receive(data.data(), data.size());
 		switch (static_cast<Type>(header.type)) {
 		case Type::run:
-			return run(header.id, data);
+			return run(header.id, {"bash", "-c", data.c_str(), nullptr});
+		case Type::execute:
+			return run(header.id, words_of(data));
 		case Type::put:
 			return send_exit(header.id, put(data));
 		case Type::get:
@@ -192,7 +196,17 @@ private:
 		}
 	}
 
-	void run(uint32_t id, const std::string &line)
+	static std::vector<const char *> words_of(const std::string &data)
+	{
+		std::vector<const char *> words;
+		for (size_t at = 0; at < data.size(); at = data.find('\0', at) + 1)
+			words.push_back(data.c_str() + at);
+		words.push_back(nullptr);
+		return words;
+	}
+
+	// words: with a null behind the last one.
+	void run(uint32_t id, std::vector<const char *> words)
 	{
 		int out[2], err[2];
 		if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
@@ -208,7 +222,8 @@ private:
 			dup2(open("/dev/null", O_RDONLY), 0);
 			dup2(out[1], 1);
 			dup2(err[1], 2);
-			execl("/bin/bash", "bash", "-c", line.c_str(), nullptr);
+			execvp(words[0], const_cast<char **>(words.data()));
+			dprintf(2, "%s: %s\n", words[0], strerror(errno));
 			_exit(127);
 		}
 		close(out[1]);
@@ -227,8 +242,13 @@ private:
 		if (!file)
 			return static_cast<uint32_t>(errno);
 		const size_t size = data.size() - end - 1;
-		const bool whole = fwrite(data.data() + end + 1, 1, size, file) == size;
-		return fclose(file) == 0 && whole ? 0 : EIO;
+		// What is written at last is told by the file's end.
+		errno = 0;
+		if (fwrite(data.data() + end + 1, 1, size, file) == size)
+			return fclose(file) == 0 ? 0 : static_cast<uint32_t>(errno);
+		const uint32_t error = errno ? static_cast<uint32_t>(errno) : EIO;
+		fclose(file);
+		return error;
 	}
 
 	uint32_t get(uint32_t id, const std::string &path)

@@ -14,14 +14,14 @@ SIZES = (56, 1987, 2017, 8200, 60000, 65492)
 
 
 def set_mode(node, mode):
-    node.run(f"echo {mode} > /sys/class/net/ib0/mode")
-    assert node.run("cat /sys/class/net/ib0/mode").out.strip() == mode
+    node.put("/sys/class/net/ib0/mode", f"{mode}\n")
+    assert node.read("/sys/class/net/ib0/mode") == mode
     # The broadcast domain is joined anew.
-    node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"the carrier of {node.name} in {mode} mode")
+    node.wait_for_carrier()
 
 
 def mtu(node, dev="ib0"):
-    return int(node.run(f"cat /sys/class/net/{dev}/mtu").out)
+    return int(node.read(f"/sys/class/net/{dev}/mtu"))
 
 
 def counter(node, name):
@@ -44,21 +44,21 @@ def other_address(node):
     """An administrator may name another GID of the port's, and nothing else; until the port has it there is no carrier. Children have it too, those that
     are there and those that are made later."""
     def guids(*devices):
-        return {node.run(f"cat /sys/class/net/{dev}/address").out.strip()[-23:] for dev in devices}
+        return {node.read(f"/sys/class/net/{dev}/address")[-23:] for dev in devices}
 
-    node.run("echo 0x8001 > /sys/class/net/ib0/create_child")
-    own = node.run("cat /sys/class/net/ib0/address").out.strip()
+    node.put("/sys/class/net/ib0/create_child", "0x8001\n")
+    own = node.read("/sys/class/net/ib0/address")
     for wrong in ("01" + own[2:], own[:12] + "ff:" + own[15:], own[:-23] + "00:00:00:00:00:00:00:00"):
         assert node.run(f"ip link set ib0 address {wrong}", check=False).status != 0, wrong
     node.run(f"ip link set ib0 address {own[:-5]}a5:5a")
-    assert node.run("cat /sys/class/net/ib0/address").out.strip() == own[:-5] + "a5:5a"
-    node.run("echo 0x8002 > /sys/class/net/ib0/create_child")
+    assert node.read("/sys/class/net/ib0/address") == own[:-5] + "a5:5a"
+    node.put("/sys/class/net/ib0/create_child", "0x8002\n")
     assert guids("ib0", "ib0.8001", "ib0.8002") == {own[-23:-5] + "a5:5a"}
-    node.wait_for("ip link show dev ib0 | grep -q NO-CARRIER", what="the loss of the carrier")
+    node.wait_for_carrier(there=False)
     node.run(f"ip link set ib0 address {own}")
     assert guids("ib0", "ib0.8001", "ib0.8002") == {own[-23:]}
     node.run("echo 0x8001 > /sys/class/net/ib0/delete_child; echo 0x8002 > /sys/class/net/ib0/delete_child")
-    node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier's return")
+    node.wait_for_carrier()
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
@@ -81,8 +81,8 @@ def connected_mode_between_ours(lab):
         node1.run("ip link set ib0 type ipoib mode datagram umcast 1")
         shown = node1.run("ip -d link show dev ib0").out
         assert re.search(r"\bmode +datagram +umcast +0*1\b", shown), shown
-        assert node1.run("cat /sys/class/net/ib0/umcast").out.strip() == "1" and mtu(node1) == 2044
-        assert node1.run("echo something > /sys/class/net/ib0/mode", check=False).status != 0
+        assert node1.read("/sys/class/net/ib0/umcast") == "1" and mtu(node1) == 2044
+        assert node1.put("/sys/class/net/ib0/mode", "something\n", check=False).status != 0
         between(node1, node2)
         other_address(node1)
         reachable(node1, "10.0.0.2")
@@ -114,13 +114,13 @@ def children_by_files(lab):
     with weft_pair(lab) as (node1, _node2):
         files = "/sys/class/net/ib0"
         assert node1.run(f"cat {files}/pkey").out.strip() == "0xffff"
-        node1.run(f"echo 0x8001 > {files}/create_child")
-        assert node1.run("cat /sys/class/net/ib0.8001/pkey").out.strip() == "0x8001"
-        assert node1.run(f"echo 0x8001 > {files}/create_child", check=False).status != 0
-        assert node1.run("echo 0x8002 > /sys/class/net/ib0.8001/create_child", check=False).status != 0
-        assert node1.run(f"echo 0x8002 > {files}/delete_child", check=False).status != 0
-        node1.run(f"echo 0x8001 > {files}/delete_child")
+        node1.put(f"{files}/create_child", "0x8001\n")
+        assert node1.read("/sys/class/net/ib0.8001/pkey") == "0x8001"
+        assert node1.put(f"{files}/create_child", "0x8001\n", check=False).status != 0
+        assert node1.put("/sys/class/net/ib0.8001/create_child", "0x8002\n", check=False).status != 0
+        assert node1.put(f"{files}/delete_child", "0x8002\n", check=False).status != 0
+        node1.put(f"{files}/delete_child", "0x8001\n")
         assert node1.run("ls -d /sys/class/net/ib0.8001", check=False).status != 0
         node1.run("ip link add link ib0 name fast type ipoib pkey 0x8001 mode connected")
-        assert node1.run("cat /sys/class/net/fast/mode").out.strip() == "connected" and mtu(node1, "fast") == CONNECTED_MTU
+        assert node1.read("/sys/class/net/fast/mode") == "connected" and mtu(node1, "fast") == CONNECTED_MTU
         node1.run("ip link del fast")

@@ -65,13 +65,18 @@ def reachable(source, target, timeout=60):
     source.wait_for(f"ping -c 1 -W 1 -q {target}", timeout=timeout, what=f"an answer of {target} to {source.name}")
 
 
+def lost_sizes(source, target, sizes):
+    """Those of the sizes to which there is no answer. One at a time: of several, ping waits for the last only twice as long as the others took."""
+    words = " ".join(map(str, sizes))
+    return source.run(f"for size in {words}; do ping -c 1 -W 5 -q -s $size {target} >/dev/null || echo $size; done", timeout=60 + 5 * len(sizes)).out.split()
+
+
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
     """ib0 up with an address on each, and running: its port is active and it is in its broadcast group."""
     for number, node in enumerate(nodes, 1):
-        node.run(f"ip link set {dev} up")
-        node.run(f"ip addr add {network}.{number}/24 dev {dev}")
+        node.run(f"ip link set {dev} up && ip addr add {network}.{number}/24 dev {dev}")
     for node in nodes:
-        node.wait_for(f"ip link show dev {dev} | grep -q LOWER_UP", timeout=60, what=f"carrier of {dev} on {node.name}")
+        node.wait_for_carrier(dev)
 
 
 def iperf3(server, client, address, options="", amount="-n 8M", timeout=60):

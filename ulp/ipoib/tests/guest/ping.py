@@ -2,7 +2,7 @@
 """What the project exists for: ib0 up on two machines, and a ping between them."""
 from lab.testing import test
 
-from pair import interfaces_up, weft_pair
+from pair import interfaces_up, lost_sizes, weft_pair
 
 
 @test(kernels=("stock", "um-debug"), also=("debug", "plain", "um"), timeout=240)
@@ -11,11 +11,7 @@ def ping_both_ways(lab):
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
-            for size in (0, 56, 1000, 2016, 2017, 8000, 40000):
-                for _ in range(3):
-                    # One at a time: of several, ping waits for the last only twice as long as the others took.
-                    out = source.run(f"ping -c 1 -W 5 -s {size} {target}").out
-                    assert " 0% packet loss" in out, out
+            assert not (lost := lost_sizes(source, target, 3 * (0, 56, 1000, 2016, 2017, 8000, 40000))), (source.name, lost)
         for node in (node1, node2):
             node.wait_for("! ip -6 addr show dev ib0 tentative | grep -q inet6", timeout=30, what="the end of duplicate address detection")
         link_local = node2.run("ip -6 -o addr show dev ib0 scope link").out.split()[3].split("/")[0]

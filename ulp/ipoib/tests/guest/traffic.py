@@ -5,7 +5,7 @@ import re
 from lab.echo import ping
 from lab.testing import test
 
-from pair import interfaces_up, iperf3, mixed_pair, weft_pair
+from pair import interfaces_up, iperf3, lost_sizes, mixed_pair, weft_pair
 
 # Across the edges of the link's 2044 bytes, of IP fragments, and of a page.
 SIZES = (0, 1, 55, 1400, 2015, 2016, 2017, 4031, 4032, 4033, 4096, 16000, 65507)
@@ -13,10 +13,7 @@ SIZES = (0, 1, 55, 1400, 2015, 2016, 2017, 4031, 4032, 4033, 4096, 16000, 65507)
 
 def check_sizes(node1, node2):
     for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
-        for size in SIZES:
-            # One at a time: of several, ping waits for the last only twice as long as the others took.
-            out = source.run(f"ping -c 1 -W 5 -q -s {size} {target}", check=False).out
-            assert " 0% packet loss" in out, (source.name, size, out)
+        assert not (lost := lost_sizes(source, target, SIZES)), (source.name, lost)
 
 
 def check_floods(lab, node1, node2):
@@ -48,7 +45,7 @@ def check_neighbour_discovery(node1, node2):
     """IPv6 finds the peer by neighbour discovery, with its 20-byte hardware address, and again after it is forgotten."""
     for source, target in ((node1, node2), (node2, node1)):
         address = link_local(target)
-        hardware = target.run("cat /sys/class/net/ib0/address").out.strip()
+        hardware = target.read("/sys/class/net/ib0/address")
         for _ in range(2):
             source.run("ip -6 neigh flush dev ib0")
             assert " 0% packet loss" in source.run(f"ping -c 2 -i 0.1 -W 5 {address}%ib0").out
