@@ -19,3 +19,12 @@ def demo_ends_with_its_summary(lab):
         assert re.search(rf"^  {program} +{said}", dialogue, re.MULTILINE), dialogue
     assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue
     assert "node2/1" in dialogue, dialogue
+
+
+@test(kernels=(), also=("stock",), timeout=240)
+def demo_of_the_rnic(lab):
+    """make demo CARD=ammasso connects card to card, and siw to a card."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=ammasso"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in ("card to card +connected by rdma_cm, 16 exchanges whole", "rping over siw +connected by rdma_cm, 10 exchanges whole", "kernel logs +clean"):
+        assert re.search(rf"^  {line}", done.stdout, re.MULTILINE), done.stdout

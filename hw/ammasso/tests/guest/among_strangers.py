@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 
-from lab import siw
+from lab import rnic, siw
 from lab.fabric import Fabric
 from lab.testing import test
 from lab.waiting import wait_until
@@ -23,8 +23,6 @@ ethernet = "lan"
 name = "node2"
 ethernet = "lan"
 """
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_ammasso", "weft_talk")
-TALK = "/sys/kernel/debug/weft_talk/weft_talk"
 SIZE = 40000
 ATTEMPTS = 4
 # The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
@@ -38,10 +36,9 @@ class Pair:
     def __init__(self, lab, fabric, ours, theirs):
         self.lab, self.fabric, self.ours, self.theirs = lab, fabric, ours, theirs
         self.connections = 0
-        ours.insmod(*(f"/share/{name}.ko" for name in MODULES))
-        ours.run("ip address add 10.2.0.1/24 dev iw0 && ip link set iw0 up && mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+        rnic.begin(ours, "10.2.0.1/24")
         siw.begin(theirs, "10.2.0.2/24")
-        ours.run(f"echo serve port=7174 > {TALK}")
+        rnic.serve(ours)
 
     def spawn_theirs(self, count):
         self.connections += 1
@@ -50,7 +47,7 @@ class Pair:
     def they_connected(self, process, count):
         said = process.wait(90).out
         assert re.findall(r"rdma-ping-(\d+):", said) == [str(number) for number in range(count)], said + process.err
-        self.ours.wait_for(f"grep -q 'connections={self.connections} ended={self.connections}' {TALK}", what="the end of the connection")
+        self.ours.wait_for(f"grep -q 'connections={self.connections} ended={self.connections}' {rnic.CONTROL}", what="the end of the connection")
 
     def they_connect(self, count):
         self.they_connected(self.spawn_theirs(count), count)
@@ -60,14 +57,14 @@ class Pair:
         for _ in range(ATTEMPTS):
             serving = self.theirs.spawn(f"rping -s -S {SIZE} -a 10.2.0.2")
             self.theirs.wait_for("ss -ltn | grep -q '10.2.0.2:7174 '", timeout=20, what="rping to listen")
-            asked = self.ours.run(f"echo talk a=10 b=2 c=0 d=2 port=7174 count={count} size={SIZE} patience=10000 > {TALK}", timeout=120, check=False)
-            said = self.ours.run(f"cat {TALK}").out
+            asked = rnic.talk(self.ours, "10.2.0.2", f"count={count} size={SIZE} patience=10000", timeout=120, check=False)
+            good = rnic.said(self.ours)["good"]
             serving.kill()
             serving.wait(30, check=False)
             if asked.status == 0:
-                assert f"good={count} " in said, said
+                assert good == count, good
                 return
-            assert "good=0 " in said and "timed out" in asked.err, asked.err + said
+            assert good == 0 and "timed out" in asked.err, f"{asked.err} after {good}"
         raise AssertionError("siw has not answered")
 
 
@@ -123,5 +120,5 @@ def siw_at_the_other_end(lab):
         pair.they_connected(asking, 20)
         for guest in (ours, theirs):
             guest.check_log()
-        ours.run("rmmod " + " ".join(reversed(MODULES)))
+        rnic.end(ours)
         theirs.run("rmmod siw")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The RNIC beside Linux's siw over virtio-net: two pairs of guests on one Ethernet, all up at once; samples in turns.
+
+Of the RNIC the kernel measures (weft_talk), for there are no verbs of programs; of siw, perftest and cmtime, which do the same: messages and Writes there
+and back, polled for, and streams of them; from the call that connects to the event that says so.
+"""
+import contextlib
+import re
+
+from lab import kernels, modules, rnic, siw
+from lab.benchmarks import benchmark
+from lab.fabric import Fabric
+
+LAB = """
+[sm]
+enabled = false
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "ours1"
+model = "ammasso"
+ethernet = "lan"
+[[host]]
+name = "ours2"
+model = "ammasso"
+ethernet = "lan"
+[[host]]
+name = "theirs1"
+ethernet = "lan"
+[[host]]
+name = "theirs2"
+ethernet = "lan"
+"""
+ROUNDS = 5
+SMALL, LARGE = 64, 65536
+THERE_AND_BACK, STREAM = 1000, 512
+CONNECTIONS = 20
+CMTIMES = 5
+PERFTEST = ":18515 "
+CMTIME = ":7471 "
+
+
+@contextlib.contextmanager
+def pairs(bench):
+    modules.build(kernels.find("stock").kdir)
+    fabric = Fabric(bench, LAB)
+    guests = [bench.guest(name, cards=[socket]) for name, socket in zip(("ours1", "ours2"), fabric.sockets)]
+    guests += [bench.guest(name, netdevs=[fabric.netdev(name)]) for name in ("theirs1", "theirs2")]
+    with bench.boot(*guests) as nodes:
+        for number, node in enumerate(nodes, 1):
+            (rnic if number <= 2 else siw).begin(node, f"10.2.0.{number}/24")
+        yield nodes
+
+
+def by_kernel(server, client, what, size, count):
+    """The nanoseconds of all."""
+    rnic.tell(server, f"serve port={rnic.PORT} as=meter")
+    rnic.measure(client, "10.2.0.1", f"what={what} size={size} count={count}")
+    return rnic.said(client)["ns"]
+
+
+def serve(server, command, port):
+    serving = server.spawn(command)
+    server.wait_for(f"ss -ltn | grep -q '{port}'", timeout=30, what=f"`{command}` to listen")
+    return serving
+
+
+def by_perftest(server, client, words, column):
+    """A column of its table; -R connects by address."""
+    serving = serve(server, f"{words} -R -F", PERFTEST)
+    try:
+        out = client.run(f"{words} -R -F 10.2.0.3", timeout=300).out
+        serving.wait(30, check=False)
+    finally:
+        serving.kill()
+    return float(re.search(r"^ *\d+ +\d+ +[\d.]+ .*", out, re.MULTILINE)[0].split()[column])
+
+
+def connections(server, client):
+    """Those that our RNICs make in a second, one after the other."""
+    rnic.tell(server, f"serve port={rnic.PORT}")
+    rnic.connect(client, "10.2.0.1", f"count={CONNECTIONS}")
+    said = rnic.said(client)
+    return said["good"] / said["ns"] * 1e9
+
+
+def by_cmtime(server, client):
+    """The same, by cmtime's step `connect`."""
+    milliseconds = 0.0
+    for _ in range(CMTIMES):
+        serving = serve(server, "cmtime", CMTIME)
+        try:
+            out = client.run("cmtime -s 10.2.0.3 -c 1", timeout=60).out
+        finally:
+            serving.kill()
+            serving.wait(30, check=False)
+        milliseconds += float(re.search(r"^connect *: *([\d.]+)", out, re.MULTILINE)[1])
+    return CMTIMES / milliseconds * 1000
+
+
+@benchmark(figures=("rnic.latency-*", "rnic.bandwidth-*", "rnic.connections"), kernel="stock")
+def figures(bench):
+    with pairs(bench) as nodes:
+        ours, theirs = nodes[:2], nodes[2:]
+        ways = {
+            **{f"rnic.latency-{what}": (
+                "us", lambda what=what: by_kernel(*ours, f"echo-{what}", SMALL, THERE_AND_BACK) / THERE_AND_BACK / 2000,
+                lambda what=what: by_perftest(*theirs, f"ib_{what}_lat -s {SMALL} -n {THERE_AND_BACK}", 5)) for what in ("send", "write")},
+            **{f"rnic.bandwidth-{what}": (
+                "MiB/s", lambda what=what: STREAM * LARGE / (1 << 20) / by_kernel(*ours, what, LARGE, STREAM) * 1e9,
+                lambda what=what: by_perftest(*theirs, f"ib_{what}_bw -s {LARGE} -n {STREAM}", 3)) for what in ("send", "write")},
+            "rnic.connections": ("1/s", lambda: connections(*ours), lambda: by_cmtime(*theirs)),
+        }
+        for name, (unit, ours_once, theirs_once) in ways.items():
+            samples = [(ours_once(), theirs_once()) for _ in range(ROUNDS)]
+            bench.figure(name, unit, *zip(*samples))

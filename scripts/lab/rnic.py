@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A guest with our RNIC, whose kernel connects to others by weft_talk.ko, which speaks as rping does."""
+
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_ammasso", "weft_talk")
+CONTROL = "/sys/kernel/debug/weft_talk/weft_talk"
+PORT = 7174     # rping's
+
+
+def begin(guest, address):
+    """The modules, and an address (with the length of its network) of the RNIC's own. What it answers for, the kernel does not answer for on eth0."""
+    guest.run("set -e; " + "; ".join(f"insmod /share/{name}.ko" for name in MODULES) + f"; sysctl -qw net.ipv4.conf.all.arp_ignore=1; "
+              f"ip address add {address} dev iw0; ip link set iw0 up; mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+
+
+def tell(guest, command, **options):
+    """What weft_talk is to do; returns the Process. options: Guest.run()'s."""
+    return guest.run(f"echo {command} > {CONTROL}", **options)
+
+
+def serve(guest):
+    """From now on, one connection at a time."""
+    tell(guest, f"serve port={PORT}")
+
+
+def _ask(guest, command, address, words, options):
+    to = " ".join(f"{letter}={part}" for letter, part in zip("abcd", address.split("."), strict=True))
+    return tell(guest, f"{command} {to} port={PORT} {words}", **options)
+
+
+def talk(guest, address, words, **options):
+    """Connects to an address and has its exchanges compared (count=, size=, …); returns the Process."""
+    return _ask(guest, "talk", address, words, options)
+
+
+def measure(guest, address, words):
+    """Connects to an address that serves as a meter (what=, count=, size=)."""
+    return _ask(guest, "measure", address, words, {"timeout": 300})
+
+
+def connect(guest, address, words):
+    """Connects to an address and disconnects again, one after the other (count=)."""
+    return _ask(guest, "connect", address, words, {"timeout": 120})
+
+
+def said(guest):
+    """What it has counted, as numbers by name."""
+    return {name: int(value) for name, value in (word.split("=") for word in guest.run(f"cat {CONTROL}").out.split())}
+
+
+def end(guest):
+    """Takes the modules out again."""
+    guest.run("rmmod " + " ".join(reversed(MODULES)))
