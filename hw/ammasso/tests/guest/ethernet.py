@@ -43,22 +43,33 @@ def talk(node1, node2):
     assert node1.run(f"echo talk {to} port=7175 count=1 size=1 > {TALK}", check=False).status != 0
 
 
+def stream(node1, node2, mebibytes):
+    """iperf3 by TCP; returns what it says at its end."""
+    node2.run("iperf3 -s -D --one-off; until ss -ltn | grep -q :5201; do sleep 0.1; done")
+    end = json.loads(node1.run(f"iperf3 -J -n {mebibytes}M -c 10.2.0.2", timeout=120).out)["end"]
+    node2.wait_for("! pgrep -x iperf3", what="the server's end")
+    # It ends when the sender's TCP has taken the last byte, not when that has arrived.
+    assert end["sum_received"]["bytes"] >= mebibytes << 19, end
+    return end
+
+
 @test(kernels=("stock",), also=("debug",), timeout=180)
 def ping_over_the_card(lab):
-    """Two guests ping and carry TCP over their cards, over one that was taken down and up, bound anew, reset, with another MTU, and removed; and
-    their RNICs connect."""
+    """Two guests ping and carry TCP over their cards, through a link that loses, over one that was taken down and up, bound anew, reset, with another
+    MTU, and removed; and their RNICs connect."""
     fabric = Fabric(lab, LAB)
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
         for number, guest in ((1, node1), (2, node2)):
             guest.run(f"{MODULES}; {UP.format(number)}")
         assert "64 packets transmitted, 64" in node1.run("ping -q -f -c 64 -s 1400 10.2.0.2").out
-        node2.run("iperf3 -s -D --one-off; until ss -ltn | grep -q :5201; do sleep 0.1; done")
-        said = json.loads(node1.run("iperf3 -J -n 16M -c 10.2.0.2", timeout=120).out)
-        # It ends when the sender's TCP has taken the last byte, not when that has arrived.
-        assert said["end"]["sum_received"]["bytes"] >= 8 << 20, said["end"]
+        stream(node1, node2, 16)
         counts = json.loads(fabric.weft("--json", "counters", "--cards"))
         assert counts["node1"]["transmitted"] > 5000 and counts["node1"]["bad-transmits"] == 0, counts
         assert counts["node2"]["received"] > 5000, counts
+        fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=2%")
+        end = stream(node1, node2, 2)
+        assert end["sum_sent"]["retransmits"] > 0, end
+        fabric.weft("link", "set", "node2/eth0", "loss=0%", "reordering=0%")
 
         node1.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
         node2.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")

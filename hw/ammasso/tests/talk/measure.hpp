@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * What two ends of weft_talk measure: how long a message or a Write takes there and back, and how
- * long many of them take. Who asks says where his memory is and is told where the other's is; then
- * he says what is to come, and begins when he hears that it may.
+ * long many of them take. A Write there and back is polled for in memory, all else waits for
+ * events. Who asks says where his memory is and is told where the other's is; then he says what is
+ * to come, and begins when he hears that it may.
  */
 #pragma once
 #include "../../../connectx/tests/traffic/arguments.hpp"
@@ -94,11 +95,11 @@ inline kern::Result<> serve_echo(End &end, const Plan &plan)
 inline kern::Result<> ask_stream(End &end, const Plan &plan)
 {
 	const bool writes = plan.what == What::write;
-	u32 credit = writes ? plan.count : receives;
+	u32 credit = receives;
 	for (u32 i = 0; i < 4; i++)
 		TRY(end.receive());
 	for (u32 done = 0, posted = 0; done < plan.count;) {
-		if (posted == credit) {
+		if (posted < plan.count && posted == credit && !writes) {
 			TRY(end.received());
 			TRY(end.receive());
 			credit += confirmed;
@@ -147,7 +148,6 @@ constexpr bool is_echo(What what)
 /* Who serves; the connection ends after it. */
 inline kern::Result<> serve(End &end)
 {
-	end.spins = true;
 	TRY(end.received());
 	const Note memory = end.note(1).swapped();
 	TRY(end.tell(end.memory.address(), half));
@@ -158,6 +158,7 @@ inline kern::Result<> serve(End &end)
 		return kern::Error{-EINVAL};
 	const Plan plan{static_cast<What>(asked.address), asked.key, asked.size, memory.address,
 			memory.key};
+	end.spins = plan.what == What::echo_write;
 	if (plan.what == What::write)
 		TRY(end.receive());
 	else
@@ -183,7 +184,6 @@ inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
 							 : What::write;
 	if (plan.size == 0 || plan.size > half)
 		return kern::Error{-EINVAL};
-	end.spins = true;
 	TRY(end.tell(end.memory.address(), half));
 	TRY(end.received());
 	plan.address = end.note(1).swapped().address;
@@ -191,6 +191,7 @@ inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
 	TRY(end.receive());
 	TRY(end.say(static_cast<u32>(plan.what), plan.count, plan.size));
 	TRY(end.received());
+	end.spins = plan.what == What::echo_write;
 	const u64 start = kern::now_ns();
 	TRY(is_echo(plan.what) ? ask_echo(end, plan) : ask_stream(end, plan));
 	return kern::now_ns() - start;
