@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What the kernel does for user verbs and MADs, ours beside the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel and card."""
+import contextlib
 import pathlib
 import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "guest"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "guest"), str(HERE.parents[3] / "tools/connectx/tests/bench")]
 
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
+from card import DEVICES, bandwidth, latency, pingpong, take_turns
 from programs import load
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_connectx", "weft_ipoib")
@@ -94,3 +97,36 @@ def modules_until_usable(bench):
                     taken.append(time)
                 node.run(unload_all, timeout=60)
         bench.figure("user.usable", "s", *samples)
+
+
+@contextlib.contextmanager
+def two_pairs(bench):
+    """Two guests on ours and two on the in-tree stack: [(server, client), (server, client)]. Each pair has an Ethernet of its own, by which programs find each other."""
+    names = ("ours1", "ours2", "theirs1", "theirs2")
+    sockets = start_fabric(bench, names)
+    wires = [bench.socket_path(f"{name}.eth") for name in names]
+    guests = [bench.guest(name, vfio_user=[socket], memory="512M",
+                          netdevs=[f"dgram,local.type=unix,local.path={wires[place]},remote.type=unix,remote.path={wires[place ^ 1]}"])
+              for place, (name, socket) in enumerate(zip(names, sockets))]
+    with bench.boot(*guests) as nodes:
+        for place, node in enumerate(nodes):
+            node.run(f"modprobe virtio_net && ip link set eth0 up && ip addr add 10.0.0.{place % 2 + 1}/24 dev eth0")
+            if place < 2:
+                load(node, names=SUITE)
+            else:
+                load_stock(node)
+            node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")
+        yield nodes[:2], nodes[2:]
+
+
+@benchmark(figures=("user.latency", "user.latency-event", "user.write-64k"), kernel="stock")
+def messages(bench):
+    """perftest's polled latency and bandwidth, and a ping-pong by events, in turns."""
+    card = DEVICES["card"]
+    with two_pairs(bench) as pairs:
+        measures = {"latency": ("us", lambda pair: latency(pair, card, 2000)), "latency-event": ("us", lambda pair: pingpong(pair, card, 500)),
+                    "write-64k": ("MB/s", lambda pair: bandwidth(pair, "ib_write_bw", card, 65536, 2000))}
+        samples = take_turns({(name, place): lambda measure=measure, pair=pair: measure(pair)
+                              for name, (_, measure) in measures.items() for place, pair in enumerate(pairs)})
+        for name, (unit, _) in measures.items():
+            bench.figure(f"user.{name}", unit, samples[name, 0], samples[name, 1])
