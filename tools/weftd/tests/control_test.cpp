@@ -263,7 +263,7 @@ TEST_F(Control, ControlsTheSubnetManager)
 			  {"count", -1}})["ok"]);
 	EXPECT_THAT(
 		refusal({{"command", "card.fault"}, {"host", "node1"}, {"fault", "a-headache"}}),
-		HasSubstr("srq-list, catastrophic"));
+		HasSubstr("srq-list, command-nth, catastrophic"));
 	EXPECT_EQ(result({{"command", "card.fault"},
 			  {"host", "node1"},
 			  {"fault", "catastrophic"}})["catastrophic"],
