@@ -50,9 +50,11 @@ void Channel::stop()
 
 void Channel::fail(const char *why)
 {
+	/* The bus first: who sees that it has failed gives its memory back. */
+	if (!failed_.load_acquire())
+		parts_.machine->cut_off();
 	if (failed_.exchange(true))
 		return;
-	parts_.machine->cut_off();
 	kern_dev_error_limited(parts_.dev, "the RNIC %s, and is given up\n", why);
 	room_.wake_all();
 	{

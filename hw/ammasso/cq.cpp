@@ -238,13 +238,17 @@ void Cq::keep(Qp &qp)
 	});
 }
 
-void Cq::flush(Qp &qp, bool receives)
+void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 {
 	kern::Guard guard(lock_);
 	if (!given_up_) {
 		end_ = produced();
 		given_up_ = true;
 	}
+	/* A QP that has been detached is ending: nobody would take its completions away. */
+	if (kern::read_once(entry.*place) != this)
+		return;
+	const bool receives = place == &QpEntry::recv_cq;
 	keep(qp);
 	ib_wc wc;
 	while (following(end_) != consumer_ && qp.flush_one(receives, wc)) {

@@ -44,10 +44,10 @@ public:
 	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
 	 * The card has failed: all that is outstanding in a queue of the QP's is flushed here, in
-	 * its order, behind what the card has completed (MGMT-09). Once nobody posts any more; any
-	 * number of times.
+	 * its order, behind what the card has completed (MGMT-09), unless the QP has been detached.
+	 * Once nobody posts any more; any number of times.
 	 */
-	void flush(Qp &qp, bool receives);
+	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
 	/* What is left of a QP that goes on is forgotten. */
 	void purge(const Qp &qp);
 	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */

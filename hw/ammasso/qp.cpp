@@ -120,6 +120,8 @@ u32 Qp::stop()
 		message.put_opaque(wire::rnic_handle, rnic_.handle());
 		message.put_opaque(wire::object_handle, handle_);
 		kern::ignore(rnic_.channel().call(message, wire::object_request_size));
+		if (rnic_.channel().failed())
+			give_up();
 		live_ = false;
 	}
 	if (number_) {
@@ -162,10 +164,11 @@ void Qp::give_up()
 	/* Who has looked before whether the card has failed has posted when the lock was had. */
 	for (WorkRing *const ring : {&sq_, &rq_})
 		kern::Guard posting(ring->lock);
-	if (!rnic_.qp_entry(number_)->qp)
+	const QpEntry &entry = *rnic_.qp_entry(number_);
+	if (!entry.qp)
 		return;
-	Cq::of(verbs_.send_cq).flush(*this, false);
-	Cq::of(verbs_.recv_cq).flush(*this, true);
+	Cq::of(verbs_.send_cq).flush(*this, entry, &QpEntry::send_cq);
+	Cq::of(verbs_.recv_cq).flush(*this, entry, &QpEntry::recv_cq);
 	(void)advance(StreamEvent::closed, -EIO);
 }
 

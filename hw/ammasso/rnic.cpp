@@ -38,6 +38,8 @@ kern::Result<> Rnic::start()
 	handle_ = open.get_opaque<u32>(wire::rnic_open::reply_handle);
 	TRY(query());
 	qps_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
+	hears_events_.store_release(true);
+	events_.queue(events_work_);
 	return {};
 }
 
@@ -102,7 +104,8 @@ bool Rnic::interrupt()
 		return false;
 	parts_.registers->write32(wire::reg::disr, status);
 	channel_.drain_replies();
-	events_.queue(events_work_);
+	if (hears_events_.load_acquire())
+		events_.queue(events_work_);
 	/* As many as there are queues, and some: more make another interrupt. */
 	for (u32 i = 0; i <= wire::most_queue_index; i++) {
 		const u32 index = parts_.registers->read32(wire::reg::host_hint);

@@ -135,6 +135,8 @@ private:
 	kern::OwnedArray<QpEntry> qps_;
 	kern::XArray<Hearer> hearers_, queues_;
 	kern::WorkQueue events_;
+	/* Since start() has all that an event may be of: a card may have some before. */
+	kern::Atomic<bool> hears_events_{false};
 	kern::Work events_work_{kern::method<&Rnic::hear_events>, this};
 };
 

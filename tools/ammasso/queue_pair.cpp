@@ -112,6 +112,11 @@ void QueuePair::enter(QpState state)
 	if (!may_follow(state_, state))
 		throw std::logic_error("a queue pair cannot go there");
 	state_ = state;
+	// What a connection has left behind is not the next one's.
+	if (state == QpState::idle) {
+		silent_ = 0;
+		refused_.reset();
+	}
 	if (state == QpState::rts)
 		MessageQueues::count(card_.queues.counts.connections);
 	if (state == QpState::terminate || state == QpState::error)

@@ -126,6 +126,11 @@ private:
 	CompletionQueue::Entry entry_of(const Posted &posted, hw::ammasso::Status result) const;
 	bool add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bool solicited);
 
+	// Whether a request is neither completed nor flushed.
+	bool is_outstanding(std::uint64_t sequence) const
+	{
+		return sequence - first_ < outstanding_.size();
+	}
 	Outstanding &outstanding(std::uint64_t sequence)
 	{
 		return outstanding_[static_cast<std::size_t>(sequence - first_)];

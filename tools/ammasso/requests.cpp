@@ -157,6 +157,8 @@ void QueuePair::submit(std::uint64_t sequence)
 // False: that is the end.
 bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<std::uint8_t> into)
 {
+	if (!is_outstanding(sequence))
+		return false;
 	SendWork &work = outstanding(sequence).work;
 	const auto bytes = std::as_writable_bytes(into);
 	const auto piece = [&](const Sge &sge, std::uint64_t at, std::size_t done,
@@ -175,7 +177,7 @@ bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<s
 
 void QueuePair::completed(std::uint64_t id)
 {
-	if (id == kReady)
+	if (id == kReady || !is_outstanding(id))
 		return;
 	outstanding(id).done = true;
 	retire();

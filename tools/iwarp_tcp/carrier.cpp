@@ -123,6 +123,9 @@ void Carrier::pump()
 		if (pending_.empty()) {
 			pending_.resize(connection_->mss());
 			pending_.resize(stream_->take(pending_));
+			// Who was told that a request is done may have ended it all.
+			if (aborting_)
+				return;
 		}
 		if (pending_.empty())
 			break;
