@@ -137,8 +137,8 @@ int kern_kunit_netdev_up(struct net_device *dev, bool up)
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_up);
 
-int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
-			   unsigned int length)
+static int netdev_send(struct net_device *dev, const void *address, u16 protocol,
+		       unsigned int length, unsigned int start, unsigned int offset)
 {
 	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
 
@@ -149,13 +149,33 @@ int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 prot
 	skb->dev = dev;
 	skb->protocol = htons(protocol);
 	skb_reset_network_header(skb);
+	if (start) {
+		skb->ip_summed = CHECKSUM_PARTIAL;
+		skb->csum_start = skb_headroom(skb) + start;
+		skb->csum_offset = offset;
+	}
 	if (dev_hard_header(skb, dev, protocol, address, NULL, length) < 0) {
 		kfree_skb(skb);
 		return -EINVAL;
 	}
 	return dev_queue_xmit(skb);
 }
+
+int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
+			   unsigned int length)
+{
+	return netdev_send(dev, address, protocol, length, 0, 0);
+}
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_send);
+
+int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
+				    unsigned int length, unsigned int start, unsigned int offset)
+{
+	/* Be it one that has the stack do it. */
+	dev->features |= NETIF_F_HW_CSUM;
+	return netdev_send(dev, address, protocol, length, start, offset);
+}
+EXPORT_SYMBOL_GPL(kern_kunit_netdev_send_unsummed);
 
 void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats)
 {

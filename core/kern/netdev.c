@@ -72,7 +72,7 @@ static netdev_features_t netdev_fix_features(struct net_device *dev, netdev_feat
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	return private->offloads ? features : features & ~(NETIF_F_CSUM_MASK | NETIF_F_ALL_TSO);
+	return private->segmentation ? features : features & ~NETIF_F_ALL_TSO;
 }
 
 static void netdev_tx_timeout(struct net_device *dev, unsigned int queue)
@@ -174,7 +174,7 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 		.ndo_uninit = netdev_uninit,
 	};
 	private->header_ops = (struct header_ops){.create = config->ops->header_create};
-	private->offloads = true;
+	private->segmentation = true;
 
 	dev->netdev_ops = &private->native;
 	dev->header_ops = &private->header_ops;
@@ -309,14 +309,14 @@ void kern_netdev_set_start_xmit(struct net_device *dev,
 }
 EXPORT_SYMBOL_GPL(kern_netdev_set_start_xmit);
 
-void kern_netdev_set_offloads(struct net_device *dev, bool on)
+void kern_netdev_set_segmentation(struct net_device *dev, bool on)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	private->offloads = on;
+	private->segmentation = on;
 	netdev_update_features(dev);
 }
-EXPORT_SYMBOL_GPL(kern_netdev_set_offloads);
+EXPORT_SYMBOL_GPL(kern_netdev_set_segmentation);
 
 void kern_netdev_set_address(struct net_device *dev, const u8 *address)
 {
@@ -543,6 +543,8 @@ static __always_inline struct sk_buff *netdev_packet(struct kern_napi *napi, str
 	skb->pkt_type = packet->type;
 	if (packet->checksum_ok)
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	if (packet->checksum_start)
+		skb_partial_csum_set(skb, packet->checksum_start, packet->checksum_offset);
 	return skb;
 }
 

@@ -10,7 +10,7 @@ struct kern_netdev_private {
 	const struct kern_netdev_ops *ops;
 	struct net_device_ops native;
 	struct header_ops header_ops;
-	bool offloads; /* those of the device that may be used on the way out are */
+	bool segmentation; /* the device cuts segments, if it can */
 };
 
 extern const struct ethtool_ops kern_ethtool_ops;

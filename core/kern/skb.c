@@ -27,6 +27,19 @@ void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet)
 }
 EXPORT_SYMBOL_GPL(kern_skb_tx_packet);
 
+void kern_skb_checksum_place(const struct sk_buff *skb, unsigned int *start, unsigned int *offset)
+{
+	*start = skb_checksum_start_offset(skb);
+	*offset = skb->csum_offset;
+}
+EXPORT_SYMBOL_GPL(kern_skb_checksum_place);
+
+int kern_skb_fill_checksum(struct sk_buff *skb)
+{
+	return skb_checksum_help(skb);
+}
+EXPORT_SYMBOL_GPL(kern_skb_fill_checksum);
+
 int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip,
 		 struct kern_tx_piece *pieces)
 {

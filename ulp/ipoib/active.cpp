@@ -210,6 +210,10 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		return;
 	}
 	kern_skb_pull(skb, address_bytes);
+	if (packet.checksum && !settle_checksum_locked(connection, skb)) [[unlikely]] {
+		drop_locked(skb);
+		return;
+	}
 	if (packet.fragments + (packet.linear > address_bytes) > send_sge_ &&
 	    kern_skb_linearize(skb)) [[unlikely]] {
 		drop_locked(skb);
@@ -240,6 +244,26 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		kern_skb_queue none{};
 		(void)move_locked(connection, State::over, none);
 	}
+}
+
+/*
+ * Leaves it to the peer, if that has agreed to it and can be told where it belongs, or computes it.
+ * skb: begins with the encapsulation header. False without memory.
+ */
+bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb)
+{
+	unsigned int start, offset;
+	kern_skb_checksum_place(skb, &start, &offset);
+	start -= static_cast<unsigned int>(sizeof(Header));
+	if (!connection.leaves_checksums_ || start < UnsummedPlace::start_least ||
+	    start > UnsummedPlace::most || offset > UnsummedPlace::most)
+		return kern_skb_fill_checksum(skb) == 0;
+	if (kern_skb_cow_head(skb, 0))
+		return false;
+	auto &header = *reinterpret_cast<Header *>(kern_skb_push(skb, 0));
+	header.reserved = static_cast<u16>(start << 8 | offset);
+	unsummed_++;
+	return true;
 }
 
 void ActiveConnections::free_locked(Request &request)
@@ -314,7 +338,7 @@ kern::Result<> ActiveConnections::make(Connection &connection)
 	TRY(to_init(*connection.qp_, room_));
 
 	connection.id_ = TRY(own(ib_create_cm_id(room_.device, on_event, &connection)));
-	const ConnectionData data = connection_data(room_);
+	const ConnectionData data = connection_data(room_, true);
 	ib_cm_req_param req{};
 	req.primary_path = &connection.path_;
 	req.service_id = connection_service(connection.destination_->address().qpn());
@@ -357,11 +381,13 @@ kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &conn
 /* The peer has agreed. Context: handler of the id. */
 kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_event &event)
 {
-	const auto receives = TRY(peer_receives(event));
+	const PeerData peer = TRY(peer_data(event));
 	TRY(to_rtr(*connection.qp_, *connection.id_));
 	TRY(to_rts(*connection.qp_, *connection.id_));
 	TRY_ERRNO(ib_send_cm_rtu(connection.id_, nullptr, 0));
-	connection.limit_ = receives < connected_bytes ? receives : connected_bytes;
+	connection.limit_ =
+		peer.receive_bytes < connected_bytes ? peer.receive_bytes : connected_bytes;
+	connection.leaves_checksums_ = peer.leaves_checksums;
 	(void)move(connection, State::up);
 	return {};
 }

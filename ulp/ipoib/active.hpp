@@ -64,7 +64,8 @@ private:
 	bool carried_ = false; /* a packet has got through */
 	kern_skb_queue waiting_{};
 	u32 outstanding_ = 0;
-	u32 limit_ = 0; /* bytes of a message, as long as it is up */
+	u32 limit_ = 0;                 /* bytes of a message, as long as it is up */
+	bool leaves_checksums_ = false; /* so long, too: the peer takes packets without */
 };
 
 class ActiveConnections
@@ -130,6 +131,8 @@ public:
 	u64 made() const { return __atomic_load_n(&made_, __ATOMIC_RELAXED); }
 	u64 failed() const { return __atomic_load_n(&failed_, __ATOMIC_RELAXED); }
 	u64 dropped() const { return __atomic_load_n(&dropped_, __ATOMIC_RELAXED); }
+	/* Packets whose checksum was left to the peer. */
+	u64 unsummed() const { return __atomic_load_n(&unsummed_, __ATOMIC_RELAXED); }
 
 private:
 	static constexpr unsigned max_pieces = 18;
@@ -154,6 +157,7 @@ private:
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
 		REQUIRES(lock_);
+	bool settle_checksum_locked(const Connection &connection, sk_buff *skb) REQUIRES(lock_);
 	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
 	void drop_locked(sk_buff *skb) REQUIRES(lock_);
 	void free_locked(Request &request) REQUIRES(lock_);
@@ -177,7 +181,7 @@ private:
 	u32 free_count_ GUARDED_BY(lock_) = 0;
 	u32 waiting_ GUARDED_BY(lock_) = 0; /* for all connections */
 	TransmitCounters counters_{};
-	u64 made_ = 0, failed_ = 0, dropped_ = 0;
+	u64 made_ = 0, failed_ = 0, dropped_ = 0, unsummed_ = 0;
 };
 
 } // namespace ipoib

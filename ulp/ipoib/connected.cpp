@@ -163,10 +163,11 @@ void Connected::take(const ib_wc &wc, int budget)
 		active_.complete(wc, budget);
 		return;
 	}
-	receive_.receive(*this, wc);
-	if (!wc.qp)
+	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
+	receive_.receive(*this, wc, from && from->leaves_checksums());
+	if (!from)
 		return;
-	auto &connection = *static_cast<PassiveConnection *>(wc.qp->qp_context);
+	PassiveConnection &connection = *from;
 	if (wc.status == IB_WC_SUCCESS) [[likely]]
 		connection.touch();
 	else

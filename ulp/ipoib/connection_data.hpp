@@ -32,27 +32,40 @@ kern::Result<T *> own(T *object)
 	return object;
 }
 
-inline ConnectionData connection_data(const ConnectionRoom &room)
+/* leaves_checksums: see ConnectionData. */
+inline ConnectionData connection_data(const ConnectionRoom &room, bool leaves_checksums)
 {
-	return {.qpn = room.qpn, .receive_bytes = connected_bytes};
+	return {.qpn = room.qpn,
+		.receive_bytes = connected_bytes,
+		.extension = leaves_checksums ? ConnectionData::leaves_checksums : 0u};
 }
 
+/* What a peer says of itself. */
+struct PeerData {
+	u32 receive_bytes; /* what it receives in one message */
+	bool leaves_checksums;
+};
+
 /*
- * Bytes that the peer receives in one message. Errors: EINVAL for private data that no interface
- * sends: a QP number that is none, or less room than any IP packet may want.
+ * Errors: EINVAL for private data that no interface sends: a QP number that is none, or less room
+ * than any IP packet may want.
  */
-inline kern::Result<u32> peer_receives(const ib_cm_event &event)
+inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 {
 	constexpr u32 least = 68 + sizeof(Header);
-	ConnectionData data;
-	if (event.private_data_len < sizeof(data))
+	ConnectionData data{};
+	if (event.private_data_len < ConnectionData::least_bytes)
 		return kern::Error{-EINVAL};
-	__builtin_memcpy(&data, event.private_data, sizeof(data));
+	__builtin_memcpy(&data, event.private_data,
+			 event.private_data_len < sizeof(data) ? event.private_data_len
+							       : sizeof(data));
 	/* What is above the QP number is reserved (RFC 4755 section 3.5). */
 	const u32 qpn = data.qpn.value() & psn_mask;
 	if (qpn <= 1 || qpn >= ib::qpn_multicast || data.receive_bytes.value() < least)
 		return kern::Error{-EINVAL};
-	return data.receive_bytes.value();
+	return PeerData{.receive_bytes = data.receive_bytes.value(),
+			.leaves_checksums =
+				data.extension.value() == ConnectionData::leaves_checksums};
 }
 
 inline kern::Result<> to_init(ib_qp &qp, const ConnectionRoom &room)

@@ -161,8 +161,11 @@ void Interface::adopt_mode(Mode mode)
 	const bool connected = mode == Mode::connected;
 	kern_netdev_set_start_xmit(dev_,
 				   connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
-	/* A reliable connection computes no checksum, and cuts no segment. */
-	kern_netdev_set_offloads(dev_, !connected);
+	/*
+	 * A reliable connection cuts no segment. It computes no checksum either, but has one of its
+	 * own (ConnectionData), and datagrams have theirs as ever.
+	 */
+	kern_netdev_set_segmentation(dev_, !connected);
 	publish_address();
 	const unsigned limit = connected ? connected_mtu : max_datagram_mtu_;
 	kern_netdev_set_max_mtu(dev_, limit);

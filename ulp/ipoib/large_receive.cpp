@@ -136,7 +136,7 @@ bool LargeReceive::take_another(Block &block)
 	return made.ok();
 }
 
-void LargeReceive::receive(kern_napi &napi, const ib_wc &wc)
+void LargeReceive::receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksums)
 {
 	Slot &slot = slots_[static_cast<u32>(wc.wr_id)];
 	if (wc.status == IB_WC_SUCCESS) [[likely]] {
@@ -147,7 +147,7 @@ void LargeReceive::receive(kern_napi &napi, const ib_wc &wc)
 		} else {
 			kern::dma::sync_for_cpu(device_->dma_device, slot.block.dma, wc.byte_len,
 						direction);
-			deliver(napi, slot, wc.byte_len);
+			deliver(napi, slot, wc.byte_len, leaves_checksums);
 		}
 	} else if (wc.status != IB_WC_WR_FLUSH_ERR) {
 		counters_.errors++;
@@ -156,7 +156,7 @@ void LargeReceive::receive(kern_napi &napi, const ib_wc &wc)
 	append(slot);
 }
 
-void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
+void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_checksums)
 {
 	const auto *bytes = static_cast<const u8 *>(kern_page_address(slot.block.pages));
 	LinkHeader link{};
@@ -178,6 +178,17 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length)
 	packet.truesize = block_bytes;
 	packet.protocol = type;
 	packet.type = KERN_PACKET_HOST;
+	if (const UnsummedPlace sum{link.header.reserved.value()}; leaves_checksums && sum.raw) {
+		if (sum.start() < UnsummedPlace::start_least || sum.end() > packet.length) {
+			counters_.errors++;
+			return;
+		}
+		packet.checksum_start = static_cast<u16>(sum.start());
+		packet.checksum_offset = static_cast<u16>(sum.offset());
+		packet.copied = packet.copied < sum.end() ? sum.end() : packet.copied;
+		counters_.unsummed++;
+	}
+	link.header.reserved = 0;
 
 	Block fresh;
 	const bool replaced = length > block_worth && take_another(fresh);

@@ -40,7 +40,8 @@ public:
 
 	/* Whether a completion is of a receive. */
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
-	void receive(kern_napi &napi, const ib_wc &wc);
+	/* leaves_checksums: its sender may have said where one is missing. */
+	void receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksums);
 	/*
 	 * Posts what is back. False if the queue takes nothing and has nothing, so that nothing
 	 * will ever come.
@@ -71,7 +72,7 @@ private:
 	void install(Slot &slot, const Block &block);
 	bool take_spare(Block &block);
 	bool take_another(Block &block);
-	void deliver(kern_napi &napi, Slot &slot, u32 length);
+	void deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_checksums);
 	void append(Slot &slot);
 
 	net_device *dev_ = nullptr;

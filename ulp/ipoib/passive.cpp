@@ -73,10 +73,12 @@ int PassiveConnections::refuse(ib_cm_id &id, ib_cm_rej_reason reason)
 int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 {
 	const ib_cm_req_event_param &req = event.param.req_rcvd;
-	if (req.qp_type != IB_QPT_RC || !peer_receives(event).ok())
+	const auto peer = peer_data(event);
+	if (req.qp_type != IB_QPT_RC || !peer.ok())
 		return refuse(id, IB_CM_REJ_CONSUMER_DEFINED);
 	auto made =
-		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
+		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid,
+					      peer.value().leaves_checksums);
 	if (!made.ok())
 		return made.error();
 	PassiveConnection &connection = *made.value();
@@ -117,7 +119,7 @@ kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
 	TRY(to_rtr(*connection.qp_, *connection.id_));
 	TRY(to_rts(*connection.qp_, *connection.id_));
 
-	const ConnectionData data = connection_data(room_);
+	const ConnectionData data = connection_data(room_, connection.leaves_checksums());
 	ib_cm_rep_param rep{};
 	rep.qp_num = connection.qp_->qp_num;
 	rep.starting_psn = connection.qp_->qp_num & psn_mask;

@@ -29,10 +29,13 @@ public:
 			__atomic_store_n(&touched_, true, __ATOMIC_RELAXED);
 	}
 
-	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer)
-	    : all_(all), id_(&id), peer_(peer)
+	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer,
+			  bool leaves_checksums)
+	    : all_(all), id_(&id), peer_(peer), leaves_checksums_(leaves_checksums)
 	{
 	}
+	/* The peer may send packets whose checksum is not computed. Context: any. */
+	bool leaves_checksums() const { return leaves_checksums_; }
 
 private:
 	friend class PassiveConnections;
@@ -40,6 +43,7 @@ private:
 	PassiveConnections &all_;
 	ib_cm_id *id_;
 	const ib_gid peer_;
+	const bool leaves_checksums_;
 	ib_qp *qp_ = nullptr;
 	bool touched_ = true;
 

@@ -15,8 +15,8 @@ constexpr unsigned grh_bytes = 40;
 
 /* The encapsulation header in front of every IP or ARP packet, RFC 4391 section 6. */
 struct Header {
-	ib::be16 type; /* an Ethernet protocol number */
-	ib::be16 reserved;
+	ib::be16 type;     /* an Ethernet protocol number */
+	ib::be16 reserved; /* zero, but for UnsummedPlace */
 };
 static_assert(sizeof(Header) == 4);
 
@@ -95,8 +95,30 @@ constexpr std::uint64_t connection_service(std::uint32_t qpn)
 struct ConnectionData {
 	ib::be32 qpn; /* of the hardware address */
 	ib::be32 receive_bytes;
+	/*
+	 * Not the standard's, whose private data ends before it, and is followed by zeros: in a
+	 * REQ, that its sender may leave checksums of TCP and UDP uncomputed, since a reliable
+	 * connection has its own; in a REP, that such are taken.
+	 */
+	ib::be32 extension{};
+	static constexpr std::uint32_t leaves_checksums = 0x77667401;
+	static constexpr unsigned least_bytes = 8;
 };
-static_assert(sizeof(ConnectionData) == 8);
+static_assert(sizeof(ConnectionData) == 12);
+
+/*
+ * What the encapsulation header's reserved field says where both have agreed to it: in which byte
+ * of the IP packet what the checksum covers begins, and how far behind that it belongs. 0: it is
+ * there. The offset may be 0, the start is behind the IP header.
+ */
+struct UnsummedPlace {
+	static constexpr unsigned start_least = 20, most = 0xff, bytes = 2;
+	std::uint16_t raw;
+
+	constexpr unsigned start() const { return raw >> 8; }
+	constexpr unsigned offset() const { return raw & most; }
+	constexpr unsigned end() const { return start() + offset() + bytes; }
+};
 
 /* The broadcast address of a partition, RFC 4391 section 4. */
 constexpr HardwareAddress broadcast_address(ib::Pkey pkey)

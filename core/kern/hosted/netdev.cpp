@@ -285,10 +285,10 @@ void kern_netdev_set_start_xmit(struct net_device *dev,
 	dev->start_xmit = start_xmit;
 }
 
-void kern_netdev_set_offloads(struct net_device *dev, bool on)
+void kern_netdev_set_segmentation(struct net_device *dev, bool on)
 {
 	assert_rtnl();
-	dev->offloads = on;
+	dev->segmentation = on;
 }
 
 void kern_netdev_set_address(struct net_device *dev, const u8 *address)

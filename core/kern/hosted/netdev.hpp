@@ -52,7 +52,7 @@ struct net_device {
 	unsigned int references;
 	int index;
 	hosted::Registration registration;
-	bool up, carrier, offloads, rx_checksum;
+	bool up, carrier, segmentation, rx_checksum;
 	unsigned char address_length;
 	u8 address[32], broadcast[32];
 };

@@ -96,6 +96,23 @@ int kern_skb_linearize(sk_buff *)
 	return 0;
 }
 
+/* Here each packet has one owner. */
+int kern_skb_cow_head(sk_buff *, unsigned int)
+{
+	return 0;
+}
+
+/* No packet of this kernel wants a checksum. */
+void kern_skb_checksum_place(const sk_buff *, unsigned int *start, unsigned int *offset)
+{
+	*start = *offset = 0;
+}
+
+int kern_skb_fill_checksum(sk_buff *)
+{
+	return 0;
+}
+
 void *kern_skb_control(sk_buff *skb)
 {
 	return skb->control;

@@ -45,6 +45,9 @@ int kern_kunit_netdev_up(struct net_device *dev, bool up);
  */
 int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
 			   unsigned int length);
+/* The same, with a checksum that the device has to fill in: of what, and how far behind. */
+int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
+				    unsigned int length, unsigned int start, unsigned int offset);
 /* The statistics, as /proc/net/dev has them: without a lock. */
 struct kern_net_stats;
 void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats);

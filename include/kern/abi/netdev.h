@@ -147,10 +147,9 @@ void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
 void kern_netdev_set_start_xmit(struct net_device *dev,
 				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
 /*
- * Whether the device is to compute checksums and cut segments on the way out, as far as it can.
- * With the rtnl lock held.
+ * Whether the device is to cut segments on the way out, as far as it can. With the rtnl lock held.
  */
-void kern_netdev_set_offloads(struct net_device *dev, bool on);
+void kern_netdev_set_segmentation(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
 const u8 *kern_netdev_address(const struct net_device *dev);
 void kern_netdev_set_broadcast(struct net_device *dev, const u8 *address);
@@ -227,6 +226,13 @@ void kern_skb_pull(struct sk_buff *skb, unsigned int length);
 /* Makes room in front and a private header. A negative errno without memory. */
 int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
 int kern_skb_linearize(struct sk_buff *skb);
+/*
+ * Of a packet whose checksum the device has to fill in: where in it what that covers begins, and
+ * how far behind that it belongs.
+ */
+void kern_skb_checksum_place(const struct sk_buff *skb, unsigned int *start, unsigned int *offset);
+/* Fills it in. A negative errno without memory. */
+int kern_skb_fill_checksum(struct sk_buff *skb);
 /* The 48 bytes that belong to the layer that has the packet. */
 void *kern_skb_control(struct sk_buff *skb);
 u16 kern_skb_protocol(const struct sk_buff *skb);
@@ -273,6 +279,11 @@ struct kern_rx_packet {
 	u16 protocol;             /* host order */
 	enum kern_packet_type type;
 	bool checksum_ok;
+	/*
+	 * Of a checksum that its sender has not computed: where in the packet what it covers
+	 * begins, and how far behind that it belongs, all of which is copied; 0 and 0 of others.
+	 */
+	u16 checksum_start, checksum_offset;
 };
 /*
  * False without memory: the page's reference stays the caller's. Only from within the poll function

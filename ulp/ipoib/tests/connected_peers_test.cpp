@@ -62,6 +62,12 @@ public:
 	{
 		return kern_kunit_netdev_send(subnet_.a.dev(), &address_, type_ipv4, length) == 0;
 	}
+	/* The same, of whose TCP no checksum is computed yet. */
+	bool send_unsummed(unsigned length) const
+	{
+		return kern_kunit_netdev_send_unsummed(subnet_.a.dev(), &address_, type_ipv4,
+						       length, 20, 16) == 0;
+	}
 
 private:
 	int accept(ib_cm_id *id, const ib_cm_req_event_param &req)
@@ -145,6 +151,20 @@ void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
 	ASSERT_TRUE(taker.send(60'000));
 	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_errors > errors; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* A peer that has not agreed to it gets no packet without its checksum. */
+void ipoib_07_a_peer_that_wants_checksums(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	Taker taker(subnet, 0x777, Taker::Answer::deaf);
+	ASSERT_TRUE(taker.ok());
+	const u64 sent = subnet.a.counter("connected_tx");
+	ASSERT_TRUE(taker.send_unsummed(60'000));
+	EXPECT_TRUE(eventually([&] { return subnet.a.counter("connected_tx") > sent; }));
+	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 0u);
 }
 
 /* What waits for peers that never answer is bounded, for one and for all. */
@@ -334,6 +354,7 @@ void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 } // namespace
 
 CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there),
+	   KUNIT_CASE(ipoib_07_a_peer_that_wants_checksums),
 	   KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
 	   KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),

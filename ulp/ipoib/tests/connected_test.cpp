@@ -177,6 +177,43 @@ void ipoib_05_requests_are_bounded(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
+/*
+ * Between two of ours a packet may go without its checksum, if it can be said where that belongs.
+ * Who says what cannot be is not believed.
+ */
+void ipoib_07_checksums_are_left_to_the_peer(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	const auto send = [&](unsigned length, unsigned start, unsigned offset) {
+		const u64 before = subnet.b.stats().rx_packets + subnet.b.stats().rx_errors;
+		return kern_kunit_netdev_send_unsummed(subnet.a.dev(), subnet.b.address(),
+						       type_ipv4, length, start, offset) == 0 &&
+		       eventually([&] {
+			       return subnet.b.stats().rx_packets + subnet.b.stats().rx_errors >
+				      before;
+		       });
+	};
+	const u64 errors = subnet.b.stats().rx_errors;
+	for (const unsigned length : {250u, 30'000u, connected_mtu})
+		EXPECT_TRUE(send(length, 20, 16));
+	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 3u);
+	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 3u);
+	/* Farther behind than there are words for: it is computed. */
+	EXPECT_TRUE(send(30'000, 256, 16));
+	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 3u);
+	EXPECT_EQ(subnet.b.stats().rx_errors, errors);
+
+	EXPECT_TRUE(send(400, 200, 199));
+	EXPECT_TRUE(eventually([&] { return subnet.b.stats().rx_errors == errors + 1; }));
+	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 3u);
+	EXPECT_TRUE(send(400, 200, 198));
+	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 4u);
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
 /* A mode that cannot be had, whatever fails, leaves the interface as it was, and working. */
 void ipoib_06_a_mode_is_had_or_not(Test &test)
 {
@@ -265,6 +302,8 @@ CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes),
 	   KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
 	   KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
-	   KUNIT_CASE(ipoib_05_requests_are_bounded), KUNIT_CASE(ipoib_06_a_mode_is_had_or_not),
+	   KUNIT_CASE(ipoib_05_requests_are_bounded),
+	   KUNIT_CASE(ipoib_07_checksums_are_left_to_the_peer),
+	   KUNIT_CASE(ipoib_06_a_mode_is_had_or_not),
 	   KUNIT_CASE(ipoib_02_connecting_fails_at_any_command),
 	   KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));

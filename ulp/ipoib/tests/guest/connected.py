@@ -77,6 +77,8 @@ def connected_mode_between_ours(lab):
         # It ends when all is handed to TCP, whose buffers hold some megabytes: what is asked for is much more than these.
         end = iperf3(node2, node1, "10.0.0.2", "-P 2", amount="-n 32M")
         assert end["sum_received"]["bytes"] > 1_000_000, end
+        # Two of ours leave TCP's checksums to the connection's own.
+        assert counter(node1, "connected_tx_unsummed") > 0 and counter(node2, "connected_rx_unsummed") > 0
         # With a name from rtnetlink, which has the mode as well.
         node1.run("ip link set ib0 type ipoib mode datagram umcast 1")
         shown = node1.run("ip -d link show dev ib0").out
@@ -106,6 +108,12 @@ def connected_mode_with_the_stock_stack(lab):
             # The in-tree stack takes connections in either mode, and makes them in one.
             assert (counter(node1, "connected_tx") > sent) == (ours == "connected"), (ours, theirs)
             assert (counter(node1, "connected_rx") > received) == (ours == theirs == "connected"), (ours, theirs)
+            if ours == "connected":
+                # With a checksum that is missing, or wrong, nothing of it would arrive.
+                for server, client, to in ((node2, node1, "10.0.0.2"), (node1, node2, "10.0.0.1")):
+                    end = iperf3(server, client, to, amount="-n 16M")
+                    assert end["sum_received"]["bytes"] > 1_000_000, end
+                assert counter(node1, "connected_tx_unsummed") == 0
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
