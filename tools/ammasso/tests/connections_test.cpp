@@ -729,15 +729,18 @@ TEST_F(AmmassoConnections, EndWhereCompletionsHaveNoRoom)
 	auto small = a.create_cq(3);
 	client.qp = a.create_qp(small, client.rq_cq);
 	establish();
-	// Those behind the third are not sent, nor looked at.
+	std::ranges::fill(client.bytes(0, 10), std::byte{7});
+	std::ranges::fill(server.bytes(0, 120), std::byte{0});
 	for (std::uint64_t i = 0; i < 12; ++i)
-		a.write(client.qp, i, {client.piece(0, 10)}, server.stag, server.memory);
+		a.write(client.qp, i, {client.piece(0, 10)}, server.stag, server.memory + i * 10);
 	expect_event(a, EventId::sq_completion_overflow, QpState::error);
 	expect_event(a, EventId::connection_reset, QpState::error);
 	EXPECT_TRUE(a.poll(small));
 	EXPECT_TRUE(a.poll(small));
 	EXPECT_FALSE(a.poll(small));
 	expect_event(b, EventId::connection_reset, QpState::error);
+	// What is behind the one that overflowed is not sent.
+	EXPECT_THAT(server.bytes(30, 90), ::testing::Each(std::byte{0}));
 }
 
 // An index that is none is not followed.
