@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The documents, and what public headers say, become pages without a warning: a table that is none, a header on no page, a link that leads nowhere end that."""
+import os
+import subprocess
+import unittest
+
+from lab import cache
+
+
+class Render(unittest.TestCase):
+    def test_all_pages(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        done = subprocess.run(["make", "--no-print-directory", "docs"], cwd=cache.TREE, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
