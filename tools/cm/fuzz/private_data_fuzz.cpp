@@ -60,14 +60,17 @@ void look_into_connection(const std::uint8_t *data, std::size_t size)
 	event.private_data = data;
 	event.private_data_len = static_cast<u8>(
 		size < IB_CM_REQ_PRIVATE_DATA_SIZE ? size : IB_CM_REQ_PRIVATE_DATA_SIZE);
-	const auto receives = ipoib::peer_receives(event);
-	if (!receives.ok())
+	const auto peer = ipoib::peer_data(event);
+	if (!peer.ok())
 		return;
 	const std::uint32_t qpn =
 		std::uint32_t{data[1]} << 16 | std::uint32_t{data[2]} << 8 | data[3];
 	const std::uint32_t room = std::uint32_t{data[4]} << 24 | std::uint32_t{data[5]} << 16 |
 				   std::uint32_t{data[6]} << 8 | data[7];
-	require(size >= 8 && qpn > 1 && qpn != 0xffffff && receives.value() == room && room >= 72);
+	require(size >= 8 && qpn > 1 && qpn != 0xffffff && peer.value().receive_bytes == room &&
+		room >= 72);
+	/* Who has not said all of the word has not agreed. */
+	require(!peer.value().leaves_checksums || size >= sizeof(ipoib::ConnectionData));
 }
 
 } // namespace
