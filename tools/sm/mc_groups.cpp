@@ -150,6 +150,31 @@ bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
 		     Record::c_lifetime_selector, Record::c_lifetime, plain_order);
 }
 
+ib::Gid McGroups::unused_mgid(std::uint8_t scope, ib::Lid mlid) const
+{
+	const auto prefix = 0xff10a01b00000000 | std::uint64_t{scope} << 48;
+	std::uint64_t low = mlid;
+	/* Anybody may have made what looks like ours: no more of them than there are groups. */
+	while (groups_.contains(ib::Gid::from_parts(prefix, low)))
+		low += std::uint64_t{1} << 16;
+	return ib::Gid::from_parts(prefix, low);
+}
+
+bool McGroups::have_room(ib::Guid port, const Group *group) const
+{
+	if (group && group->members.contains(port))
+		return true;
+	const auto its = memberships_.find(port);
+	return its == memberships_.end() || its->second < memberships_of_one;
+}
+
+void McGroups::forget_membership(ib::Guid port)
+{
+	const auto its = memberships_.find(port);
+	if (--its->second == 0)
+		memberships_.erase(its);
+}
+
 McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status)
 {
 	const auto &wanted = record_of<Record>(mad);
@@ -184,9 +209,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 				     : ib::scope_link_local;
 	record.set_scope_join_state(scope, 0);
 	if (wanted.mgid.is_zero()) {
-		/* IBA 15.2.5.17.2: the SA chooses a GID of its own prefix. */
-		record.mgid =
-			ib::Gid::from_parts(0xff10a01b00000000 | std::uint64_t{scope} << 48, mlid);
+		record.mgid = unused_mgid(scope, mlid);
 	} else if (!wanted.mgid.is_multicast()) {
 		status = ib::sa_status_req_invalid;
 		return nullptr;
@@ -249,6 +272,8 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 	if (has_component(mad, Record::c_mgid) && !wanted.mgid.is_zero())
 		if (auto found = groups_.find(wanted.mgid); found != groups_.end())
 			group = &found->second;
+	if (!have_room(guid, group))
+		return RecordSet::failure(ib::sa_status_no_resources);
 	if (!group) {
 		group = create(subnet, mad, status);
 		if (!group)
@@ -265,6 +290,8 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 		return RecordSet::failure(ib::sa_status_req_invalid);
 	}
 	auto [at, fresh] = group->members.try_emplace(guid);
+	if (fresh)
+		memberships_[guid]++;
 	Member &member = at->second;
 	member.join_state = static_cast<std::uint8_t>(member.join_state | state);
 	/* IBA 15.2.5.17: what a port has joined itself is not a proxy's any more. */
@@ -299,8 +326,10 @@ RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad)
 	RecordSet answer;
 	answer.add(member_record(group->second, guid, {wanted.join_state(), member.by_proxy}));
 	member.join_state &= static_cast<std::uint8_t>(~wanted.join_state());
-	if (member.join_state == 0)
+	if (member.join_state == 0) {
 		members.erase(found);
+		forget_membership(guid);
+	}
 	dirty_.insert(group->second.record.mlid);
 	remove_if_unused(group);
 	return answer;
@@ -318,6 +347,8 @@ void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
 		return;
 	ib::Gid mgid = group->first;
 	ib::Lid mlid = group->second.record.mlid;
+	for (const auto &[guid, member] : members)
+		forget_membership(guid);
 	groups_.erase(group);
 	mlids_.give_back(mlid);
 	dirty_.insert(mlid);
@@ -377,7 +408,10 @@ void McGroups::subnet_changed(const Subnet &subnet)
 	for (auto group = groups_.begin(); group != groups_.end();) {
 		auto next = std::next(group);
 		if (std::erase_if(group->second.members, [&](const auto &member) {
-			    return !subnet.find_port(member.first);
+			    if (subnet.find_port(member.first))
+				    return false;
+			    forget_membership(member.first);
+			    return true;
 		    }) != 0) {
 			dirty_.insert(group->second.record.mlid);
 			remove_if_unused(group);

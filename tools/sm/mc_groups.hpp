@@ -26,6 +26,12 @@ public:
 	/* Called with a group's GID when it comes into being (true) or ends. */
 	using Watcher = std::function<void(const ib::Gid &mgid, bool created)>;
 
+	/*
+	 * Groups that one port is in, of the 4,096 that switches have tables for. A group lives as
+	 * long as a full member, so that nobody keeps more of them than this.
+	 */
+	static constexpr std::size_t memberships_of_one = 512;
+
 	McGroups(const Config &config, Watcher watcher);
 
 	/* Set, Delete, Get and GetTable of MCMemberRecord. */
@@ -63,6 +69,12 @@ private:
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	/* One that no group has, of the SA's own prefix (IBA 15.2.5.17.2). */
+	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
+	/* Whether the port is in the group, or may be in one more. */
+	bool have_room(ib::Guid port, const Group *group) const;
+	/* The port is in one group less. */
+	void forget_membership(ib::Guid port);
 	void remove_if_unused(std::map<ib::Gid, Group>::iterator group);
 	/* The next group's; 0 if the switches have tables for no more. */
 	ib::Lid free_mlid(const Subnet &subnet) const;
@@ -75,6 +87,8 @@ private:
 	const Config &config_;
 	const Watcher watcher_;
 	std::map<ib::Gid, Group> groups_;
+	/* Of each port that is in any: in how many. */
+	std::map<ib::Guid, std::size_t> memberships_;
 	MlidPool mlids_;
 	/* Groups whose tree is due, and MLIDs that lead nowhere from now on. */
 	std::set<ib::Lid> dirty_;

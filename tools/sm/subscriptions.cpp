@@ -19,8 +19,6 @@ using ib::InformInfo;
 constexpr auto report_timeout = 1000ms;
 constexpr unsigned report_retries = 3;
 constexpr std::size_t subscribers_max = 65536;
-/* Reports that wait for their answer; beyond that subscribers miss some. */
-constexpr std::size_t reports_max = 4096;
 
 /* What tells one subscription from another: all but the order to subscribe or not. */
 bool same_interest(const InformInfo &a, const InformInfo &b)
@@ -110,7 +108,8 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 	std::unordered_map<ib::Guid, unsigned> under_way;
 	for (const auto &[tid, report] : reports_)
 		under_way[report.port_guid]++;
-	for (const Subscriber &subscriber : subscribers_) {
+	for (auto at = subscribers_.begin(); at != subscribers_.end(); ++at) {
+		const Subscriber &subscriber = *at;
 		PortRef port = subnet.find_port(subscriber.port_guid);
 		if (!port || !wants(subscriber, notice))
 			continue;
@@ -118,6 +117,9 @@ void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
 			continue;
 		if (reports_.size() >= reports_max) {
 			spdlog::warn("sm: too many reports under way");
+			/* Who misses this one is first at the next: not always the same. */
+			subscribers_.splice(subscribers_.end(), subscribers_, subscribers_.begin(),
+					    at);
 			return;
 		}
 		ib::SaMad mad{};

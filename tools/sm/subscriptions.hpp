@@ -20,9 +20,11 @@ namespace weft::sm
 class Subscriptions
 {
 public:
-	/* One port's of 65,536, and reports to it of 4,096, which it may not answer. */
+	/* One port's of 65,536, and reports to it, which it may not answer. */
 	static constexpr std::size_t subscriptions_of_one = 256;
 	static constexpr std::size_t reports_to_one = 256;
+	/* Reports that wait for their answer; beyond that subscribers miss some, each in turn. */
+	static constexpr std::size_t reports_max = 4096;
 
 	Subscriptions(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
@@ -57,6 +59,7 @@ private:
 
 	MadClient &client_;
 	const Config &config_;
+	/* In the order in which they are reported to. */
 	std::list<Subscriber> subscribers_;
 	/* Subscribers see them: no SMP's may follow from one. */
 	std::uint64_t tid_ = 0;

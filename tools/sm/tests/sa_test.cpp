@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sm/rmpp_sender.hpp"
-#include "sm/services.hpp"
-#include "sm/subscriptions.hpp"
-#include "sm/tests/lab.hpp"
+#include "sm/tests/sa_lab.hpp"
 
 namespace weft::sm
 {
@@ -16,82 +14,7 @@ namespace
 {
 
 using namespace testing;
-using ib::component;
-using ib::MadMethod;
-using Mc = ib::McMemberRecord;
 using Path = ib::PathRecord;
-
-constexpr std::uint64_t join_mask = component(Mc::c_mgid) | component(Mc::c_port_gid) |
-				    component(Mc::c_pkey) | component(Mc::c_join_state);
-// What Linux gives for a group that may have to be created.
-constexpr std::uint64_t create_mask =
-	join_mask | component(Mc::c_qkey) | component(Mc::c_mtu_selector) | component(Mc::c_mtu) |
-	component(Mc::c_traffic_class) | component(Mc::c_rate_selector) | component(Mc::c_rate) |
-	component(Mc::c_sl) | component(Mc::c_flow_label) | component(Mc::c_hop_limit);
-
-struct SaTest : ::testing::Test {
-	Lab lab;
-	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
-	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
-	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
-	Host &a = lab.add_host(left, 1);
-	Host &b = lab.add_host(right, 1);
-	Host &c = lab.add_host(right, 2);
-	SubnetManager &sm = lab.start(left, 7, config());
-
-	static constexpr std::uint64_t sm_key = 0x5a17;
-	static Config config()
-	{
-		Config config;
-		config.sm_key = sm_key;
-		return config;
-	}
-	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }
-
-	static ib::Gid group(std::uint32_t low)
-	{
-		return ib::Gid::from_parts(0xff12401bffff0000, low);
-	}
-	std::optional<ib::SaMad> join(Host &host, const ib::Gid &mgid, std::uint64_t mask,
-				      std::uint8_t state = Mc::full_member)
-	{
-		ib::SaMad mad = host.request(MadMethod::set, ib::attr_mc_member_record, mask);
-		auto &record = Host::record<Mc>(mad);
-		record.mgid = mgid;
-		record.port_gid = host.gid();
-		record.qkey = 0x0b1bu;
-		record.pkey = ib::pkey_default_full;
-		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
-		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
-		record.set_scope_join_state(2, state);
-		return host.ask_sa(mad);
-	}
-	std::optional<ib::SaMad> leave(Host &host, const ib::Gid &mgid,
-				       std::uint8_t state = Mc::full_member)
-	{
-		ib::SaMad mad = host.request(MadMethod::remove, ib::attr_mc_member_record,
-					     join_mask & ~component(Mc::c_pkey));
-		auto &record = Host::record<Mc>(mad);
-		record.mgid = mgid;
-		record.port_gid = host.gid();
-		record.set_scope_join_state(2, state);
-		return host.ask_sa(mad);
-	}
-	std::optional<ib::SaMad> path(Host &from, Host &to)
-	{
-		ib::SaMad mad =
-			from.request(MadMethod::get, ib::attr_path_record,
-				     component(Path::c_dgid) | component(Path::c_sgid) |
-					     component(Path::c_num_path) | component(Path::c_pkey));
-		auto &record = Host::record<Path>(mad);
-		record.dgid = to.gid();
-		record.sgid = from.gid();
-		record.reversible_num_path = 1;
-		record.pkey = ib::pkey_default_full;
-		return from.ask_sa(mad);
-	}
-};
-
 TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
 {
 	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), join_mask);
@@ -498,61 +421,6 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 	EXPECT_EQ(b.lid(), notice.issuer_lid);
 	EXPECT_EQ(b.gid(), notice.issuer_gid);
 	EXPECT_EQ(0x5a, notice.details[7]);
-}
-
-// Whatever one port asks for, there is room for others.
-TEST_F(SaTest, a_port_has_its_share_of_services)
-{
-	using Service = ib::ServiceRecord;
-	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
-		ib::SaMad mad = host.request(method, ib::attr_service_record,
-					     component(Service::c_id) | component(Service::c_gid) |
-						     component(Service::c_pkey) |
-						     component(Service::c_lease));
-		auto &record = Host::record<Service>(mad);
-		record.id = std::uint64_t{id};
-		record.gid = host.gid();
-		record.pkey = ib::pkey_default_full;
-		record.lease = Service::lease_forever;
-		return host.ask_sa(mad)->header.status.value();
-	};
-	for (std::size_t i = 0; i < Services::services_of_one; i++)
-		ASSERT_EQ(0, ask(a, MadMethod::set, i)) << i;
-	EXPECT_EQ(ib::sa_status_no_resources, ask(a, MadMethod::set, 1 << 20));
-	EXPECT_EQ(0, ask(a, MadMethod::set, 7)) << "it has that one";
-	EXPECT_EQ(0, ask(b, MadMethod::set, 7));
-	EXPECT_EQ(0, ask(a, MadMethod::remove, 7));
-	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
-}
-
-TEST_F(SaTest, a_port_has_its_share_of_subscriptions_and_reports)
-{
-	// Each interest another one, which all events meet.
-	const auto subscribe = [](Host &host, std::size_t which, std::uint8_t wanted = 1) {
-		ib::SaMad mad = host.request(MadMethod::set, ib::attr_inform_info, 0);
-		auto &info = Host::record<ib::InformInfo>(mad);
-		info.lid_end = static_cast<std::uint16_t>(which);
-		info.is_generic = 1;
-		info.subscribe = wanted;
-		info.type = ib::InformInfo::any;
-		info.trap_number = std::uint16_t{ib::trap_gid_out_of_service};
-		info.producer = ib::InformInfo::any_producer;
-		return host.ask_sa(mad)->header.status.value();
-	};
-	for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
-		ASSERT_EQ(0, subscribe(a, i)) << i;
-	EXPECT_EQ(ib::sa_status_no_resources, subscribe(a, 0x7000));
-	EXPECT_EQ(0, subscribe(b, 0x7000));
-	EXPECT_EQ(0, subscribe(a, 7, 0));
-	EXPECT_EQ(0, subscribe(a, 0x7000));
-
-	// Two ports go, and nobody answers.
-	lab.links[1]->set_plugged(false);
-	lab.links[2]->set_plugged(false);
-	std::set<std::uint64_t> reports;
-	while (const auto report = a.next_sa())
-		reports.insert(report->header.tid);
-	EXPECT_EQ(Subscriptions::reports_to_one, reports.size());
 }
 
 TEST_F(SaTest, subscribers_hear_of_ports_that_go)

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that what one port asks of the subnet administration leaves room for others.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "sm/mc_groups.hpp"
+#include "sm/services.hpp"
+#include "sm/subscriptions.hpp"
+#include "sm/tests/sa_lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+
+// Whatever one port asks for, there is room for others.
+TEST_F(SaTest, a_port_has_its_share_of_services)
+{
+	using Service = ib::ServiceRecord;
+	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
+		ib::SaMad mad = host.request(method, ib::attr_service_record,
+					     component(Service::c_id) | component(Service::c_gid) |
+						     component(Service::c_pkey) |
+						     component(Service::c_lease));
+		auto &record = Host::record<Service>(mad);
+		record.id = std::uint64_t{id};
+		record.gid = host.gid();
+		record.pkey = ib::pkey_default_full;
+		record.lease = Service::lease_forever;
+		return host.ask_sa(mad)->header.status.value();
+	};
+	for (std::size_t i = 0; i < Services::services_of_one; i++)
+		ASSERT_EQ(0, ask(a, MadMethod::set, i)) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, ask(a, MadMethod::set, 1 << 20));
+	EXPECT_EQ(0, ask(a, MadMethod::set, 7)) << "it has that one";
+	EXPECT_EQ(0, ask(b, MadMethod::set, 7));
+	EXPECT_EQ(0, ask(a, MadMethod::remove, 7));
+	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
+}
+
+TEST_F(SaTest, a_port_has_its_share_of_groups)
+{
+	constexpr auto all = McGroups::memberships_of_one;
+	const auto status = [](const std::optional<ib::SaMad> &answer) {
+		return answer->header.status.value();
+	};
+	ASSERT_EQ(0, status(join(b, group(0), create_mask)));
+	ASSERT_EQ(0, status(join(a, group(0), create_mask, Mc::non_member)));
+	for (std::uint32_t i = 1; i < all; i++)
+		ASSERT_EQ(0, status(join(a, group(i), create_mask))) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), create_mask)));
+	ASSERT_EQ(0, status(join(b, group(all), create_mask)));
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), create_mask)));
+	EXPECT_EQ(0, status(join(a, group(7), create_mask))) << "it is in that one";
+	EXPECT_EQ(0, status(leave(a, group(7))));
+	EXPECT_EQ(0, status(join(a, group(all), create_mask)));
+
+	// A group ends, and with it a membership that did not hold it.
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(7), create_mask)));
+	EXPECT_EQ(0, status(leave(b, group(0))));
+	EXPECT_EQ(0, status(join(a, group(7), create_mask)));
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(0), create_mask)));
+
+	// A port that was away is in none.
+	const auto sweeps = [this] { return sm.status().sweeps; };
+	for (bool plugged : {false, true}) {
+		const auto before = sweeps();
+		lab.links[0]->set_plugged(plugged);
+		ASSERT_TRUE(Lab::settled(sm, before));
+	}
+	for (std::uint32_t i = 0; i < all; i++)
+		ASSERT_EQ(0, status(join(a, group(i), create_mask))) << i;
+}
+
+// IBA 15.2.5.17.2: the SA's choice is one that nobody has, whatever somebody made by hand.
+TEST_F(SaTest, a_chosen_group_is_a_new_one)
+{
+	const auto made = join(a, group(1), create_mask);
+	ASSERT_EQ(0, made->header.status);
+	const ib::Lid mlid = record_of<Mc>(*made).mlid;
+	// The next group's MLID, and the one behind it, which is the next one's then.
+	for (ib::Lid next = 2; next <= 3; next++) {
+		const auto by_hand = ib::Gid::from_parts(0xff12a01b00000000, mlid + next);
+		ASSERT_EQ(0, join(a, by_hand, create_mask)->header.status);
+	}
+	std::set<ib::Gid> chosen;
+	for (int i = 0; i < 3; i++) {
+		const auto answer = join(b, ib::Gid{}, create_mask);
+		ASSERT_EQ(0, answer->header.status) << i;
+		chosen.insert(record_of<Mc>(*answer).mgid);
+	}
+	EXPECT_EQ(3u, chosen.size());
+}
+
+// Each interest another one, which all ports that go meet.
+std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
+{
+	ib::SaMad mad = host.request(MadMethod::set, ib::attr_inform_info, 0);
+	auto &info = Host::record<ib::InformInfo>(mad);
+	info.lid_end = static_cast<std::uint16_t>(which);
+	info.is_generic = 1;
+	info.subscribe = wanted;
+	info.type = ib::InformInfo::any;
+	info.trap_number = std::uint16_t{ib::trap_gid_out_of_service};
+	info.producer = ib::InformInfo::any_producer;
+	return host.ask_sa(mad)->header.status;
+}
+
+TEST_F(SaTest, a_port_has_its_share_of_subscriptions_and_reports)
+{
+	for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
+		ASSERT_EQ(0, subscribe(a, i)) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, subscribe(a, 0x7000));
+	EXPECT_EQ(0, subscribe(b, 0x7000));
+	EXPECT_EQ(0, subscribe(a, 7, 0));
+	EXPECT_EQ(0, subscribe(a, 0x7000));
+
+	// Two ports go, and nobody answers.
+	lab.links[1]->set_plugged(false);
+	lab.links[2]->set_plugged(false);
+	std::set<std::uint64_t> reports;
+	while (const auto report = a.next_sa())
+		reports.insert(report->header.tid);
+	EXPECT_EQ(Subscriptions::reports_to_one, reports.size());
+}
+
+// More ports want to hear of an event than reports are kept, and none of them answers.
+TEST(SaShares, who_misses_a_report_hears_of_the_next_event)
+{
+	constexpr auto silent = Subscriptions::reports_max / Subscriptions::subscriptions_of_one;
+	Lab lab;
+	fabric::Switch &middle = lab.fabric.add_switch({.name = "middle"});
+	SubnetManager &sm = lab.start(middle, 36);
+	for (unsigned i = 0; i < silent + 2; i++)
+		lab.add_host(middle, i + 1);
+	ASSERT_TRUE(Lab::settled(sm));
+	for (unsigned host = 0; host < silent; host++)
+		for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
+			ASSERT_EQ(0, subscribe(*lab.hosts[host], i)) << host << ' ' << i;
+	Host &last = *lab.hosts[silent];
+	ASSERT_EQ(0, subscribe(last, 0));
+
+	const auto events = [&] {
+		const auto before = sm.status().sweeps;
+		lab.links[silent + 1]->set_plugged(false);
+		EXPECT_TRUE(Lab::settled(sm, before));
+		lab.links[silent + 1]->set_plugged(true);
+		EXPECT_TRUE(Lab::settled(sm, before + 1));
+	};
+	events();
+	EXPECT_FALSE(last.next_sa()) << "none is left for it, and those before it give up";
+	events();
+	EXPECT_TRUE(last.next_sa());
+}
+
+} // namespace
+} // namespace weft::sm
