@@ -148,11 +148,24 @@ bool ActiveConnections::move(Connection &connection, State to, Way way)
 	return moved;
 }
 
+bool ActiveConnections::has_room_locked(const ib::Gid &peer)
+{
+	u32 of_peer = 0;
+	for (const Connection &connection : connections_)
+		of_peer += connection.destination_->address().gid == peer;
+	return count_ < connections_max && of_peer < of_peer_max;
+}
+
 Connection *ActiveConnections::create_locked(Destination &destination)
 {
-	if (count_ >= connections_max || destination.is_removed() ||
-	    kern::now_ns() < destination.connect_at_)
+	const u64 now = kern::now_ns();
+	if (destination.is_removed() || now < destination.connect_at_)
 		return nullptr;
+	if (!has_room_locked(destination.address().gid)) {
+		/* Not to be looked for with each packet. */
+		destination.connect_at_ = now + reconnect_after_ns;
+		return nullptr;
+	}
 	auto made = kern::make<Connection>(kern::Gfp::atomic | kern::Gfp::no_warn, *this,
 					   kern::Ref<Destination>::share(destination));
 	if (!made.ok() || !destinations_.path_of(destination, made.value()->path_))

@@ -71,8 +71,12 @@ private:
 class ActiveConnections
 {
 public:
-	/* At a time. Peers beyond that are sent datagrams. */
+	/*
+	 * At a time, and of these to one GID, which may have many QP numbers, and takes no more of
+	 * us if it is one of ours. Peers beyond that are sent datagrams.
+	 */
 	static constexpr u32 connections_max = 1024;
+	static constexpr u32 of_peer_max = 8;
 	/*
 	 * Packets on their way by all connections, and by one, which has no more than are left
 	 * besides: peers that do not receive never take them all. What is beyond is dropped.
@@ -154,6 +158,7 @@ private:
 			 Way way = Way::good) REQUIRES(lock_);
 	bool move(Connection &connection, State to, Way way = Way::good);
 	void release_locked(Connection &connection, kern_skb_queue &released) REQUIRES(lock_);
+	bool has_room_locked(const ib::Gid &peer) REQUIRES(lock_);
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
 		REQUIRES(lock_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "destination.hpp"
 
+#include <array>
+#include <bit>
 #include <kern/time.hpp>
 
 namespace ipoib
@@ -10,6 +12,27 @@ namespace
 
 /* After an attempt that failed, the next packet tries again, but not at once. */
 constexpr u64 retry_after_ns = 1'000'000'000;
+
+/* What same_peer() looks at, in as few words. */
+struct Peer {
+	explicit Peer(const HardwareAddress &address)
+	{
+		__builtin_memcpy(&qpn, &address, sizeof(qpn));
+		qpn &= no_flags;
+		__builtin_memcpy(&prefix, address.gid.raw, sizeof(prefix));
+		__builtin_memcpy(&interface_id, address.gid.raw + 8, sizeof(interface_id));
+	}
+	bool is(const HardwareAddress &address) const
+	{
+		const Peer other(address);
+		return qpn == other.qpn && interface_id == other.interface_id &&
+		       prefix == other.prefix;
+	}
+
+	static constexpr u32 no_flags = std::bit_cast<u32>(std::array<u8, 4>{0, 0xff, 0xff, 0xff});
+	u32 qpn; /* as it is in memory */
+	u64 prefix, interface_id;
+};
 
 u32 drop_all(kern_skb_queue &queue)
 {
@@ -54,20 +77,34 @@ DestinationTable::~DestinationTable()
 	end_rested(0);
 }
 
-u32 DestinationTable::bucket_of(const HardwareAddress &address)
+DestinationTable::Secret DestinationTable::Secret::draw()
 {
-	/* What differs between peers of a subnet: the low half of the GID, and the QP number. */
-	u64 low;
-	__builtin_memcpy(&low, address.gid.raw + 8, sizeof(low));
-	const u64 mixed = (low ^ address.qpn()) * 0x9e3779b97f4a7c15;
-	return static_cast<u32>(mixed >> 54);
+	return {kern::random_u64(), kern::random_u64(), kern::random_u64() | 1};
 }
-static_assert(DestinationTable::buckets == 1u << (64 - 54));
+
+/*
+ * Of all that says who it is, for a peer chooses all of it. Each part meets a secret before it
+ * meets another: none can make up for another.
+ */
+u32 DestinationTable::bucket_of(const HardwareAddress &address) const
+{
+	const Peer peer(address);
+	__extension__ using Wide = unsigned __int128;
+	const Wide product = Wide{peer.interface_id ^ secret_.interface_id} *
+			     ((peer.prefix ^ secret_.prefix) + peer.qpn * secret_.qpn);
+	return static_cast<u32>(product ^ product >> 64) % buckets;
+}
+
+u32 DestinationTable::gid_bucket_of(const ib::Gid &gid) const
+{
+	return bucket_of(HardwareAddress::make(0, gid)) % gid_buckets;
+}
 
 Destination *DestinationTable::find(const HardwareAddress &address) const
 {
+	const Peer peer(address);
 	Destination *entry = __atomic_load_n(&heads_[bucket_of(address)], __ATOMIC_CONSUME);
-	while (entry && !entry->address_.same_peer(address))
+	while (entry && !peer.is(entry->address_))
 		entry = __atomic_load_n(&entry->next_, __ATOMIC_CONSUME);
 	return entry;
 }
@@ -88,34 +125,125 @@ DestinationTable::Action DestinationTable::wait(const HardwareAddress &address, 
 						kern::Ref<Destination> &destination)
 {
 	kern::Guard guard(lock_);
-	Destination *entry = find_locked(address);
-	if (!entry) {
-		if (count_ >= capacity)
-			return Action::drop;
-		auto made = kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn,
-							*this, address);
-		if (!made.ok())
-			return Action::drop;
-		entry = made.take().release();
-		Destination *&head = heads_[bucket_of(address)];
-		entry->next_ = head;
-		__atomic_store_n(&head, entry, __ATOMIC_RELEASE);
-		count_++;
-	}
+	Destination *entry = find_locked(address) ?: create_locked(address);
+	if (!entry)
+		return Action::drop;
 	destination = kern::Ref<Destination>::share(*entry);
 	if (entry->ah_)
 		return Action::send;
 	if (entry->waiting_.length >= waiting_max)
 		return Action::drop;
+	const bool has_place = waiting_ < waiting_of_all_max;
 	if (entry->resolving_) {
+		if (!has_place)
+			return Action::drop;
 		kern_skb_enqueue(&entry->waiting_, skb);
+		waiting_++;
 		return Action::wait;
 	}
 	if (kern::now_ns() < entry->retry_at_)
 		return Action::drop;
 	entry->resolving_ = true;
+	set_unresolved_locked(*entry, false);
+	if (!has_place)
+		return Action::drop_and_resolve;
 	kern_skb_enqueue(&entry->waiting_, skb);
+	waiting_++;
 	return Action::resolve;
+}
+
+/* nullptr without room or memory. */
+Destination *DestinationTable::create_locked(const HardwareAddress &address)
+{
+	if (!make_room_locked(address))
+		return nullptr;
+	auto made =
+		kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, address);
+	if (!made.ok())
+		return nullptr;
+	Destination *const entry = made.take().release();
+	of_gid_[gid_bucket_of(address.gid)].push_back(*entry);
+	Destination *&head = heads_[bucket_of(address)];
+	entry->next_ = head;
+	__atomic_store_n(&head, entry, __ATOMIC_RELEASE);
+	count_++;
+	return entry;
+}
+
+/*
+ * For one more of its GID. Places of what could not be resolved are free for others, but one that
+ * only a destination of the same GID may have.
+ */
+bool DestinationTable::make_room_locked(const HardwareAddress &address)
+{
+	const u32 free = capacity - count_ + unresolved_count_;
+	u32 of_gid = 0;
+	Destination *forgotten = nullptr;
+	for (Destination &other : of_gid_[gid_bucket_of(address.gid)]) {
+		if (other.address_.gid != address.gid)
+			continue;
+		of_gid++;
+		if (!forgotten && other.unresolved_.linked())
+			forgotten = &other;
+	}
+	if (of_gid < (free + share - 1) / share) {
+		if (count_ < capacity)
+			return true;
+		forgotten = unresolved_.front();
+	}
+	if (forgotten)
+		forget_locked(*forgotten);
+	return forgotten;
+}
+
+/* Takes it out of the table. Packets that wait there are dropped; how many. */
+u32 DestinationTable::take_out_locked(Destination **place)
+{
+	Destination &entry = **place;
+	__atomic_store_n(place, entry.next_, __ATOMIC_RELEASE);
+	entry.of_gid_.unlink();
+	set_unresolved_locked(entry, false);
+	count_--;
+	__atomic_store_n(&entry.removed_, true, __ATOMIC_RELAXED);
+	const u32 dropped = drop_all(entry.waiting_);
+	waiting_ -= dropped;
+	entry.deferred_.call(kern::method<&Destination::drop_reference>, &entry);
+	return dropped;
+}
+
+/* One that nothing waits for. */
+void DestinationTable::forget_locked(Destination &destination)
+{
+	Destination **place = &heads_[bucket_of(destination.address_)];
+	while (*place != &destination)
+		place = &(*place)->next_;
+	(void)take_out_locked(place);
+}
+
+void DestinationTable::set_unresolved_locked(Destination &destination, bool unresolved)
+{
+	if (destination.unresolved_.linked() == unresolved)
+		return;
+	if (unresolved) {
+		unresolved_.push_back(destination);
+		unresolved_count_++;
+	} else {
+		destination.unresolved_.unlink();
+		unresolved_count_--;
+	}
+}
+
+u32 DestinationTable::longest()
+{
+	u32 longest = 0;
+	for (Destination *&head : heads_) {
+		kern::Guard guard(lock_);
+		u32 length = 0;
+		for (const Destination *entry = head; entry; entry = entry->next_)
+			length++;
+		longest = length > longest ? length : longest;
+	}
+	return longest;
 }
 
 bool DestinationTable::begin_refresh(Destination &destination)
@@ -159,7 +287,9 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<
 		} else if (!destination.ah_) {
 			destination.retry_at_ = kern::now_ns() + retry_after_ns;
 		}
+		set_unresolved_locked(destination, !destination.ah_ && !destination.removed_);
 		std::swap(waiting, destination.waiting_);
+		waiting_ -= waiting.length;
 	}
 	if (former) {
 		kern::rcu::synchronize();
@@ -202,11 +332,7 @@ u32 DestinationTable::remove_if(Condition condition)
 				place = &entry->next_;
 				continue;
 			}
-			__atomic_store_n(place, entry->next_, __ATOMIC_RELEASE);
-			count_--;
-			__atomic_store_n(&entry->removed_, true, __ATOMIC_RELAXED);
-			dropped += drop_all(entry->waiting_);
-			entry->deferred_.call(kern::method<&Destination::drop_reference>, entry);
+			dropped += take_out_locked(place);
 		}
 	}
 	return dropped;

@@ -77,6 +77,8 @@ private:
 	/* Under the table's lock. */
 	kern::Owned<Handle> handle_;
 	Destination *next_ = nullptr; /* in its bucket; readers follow it too */
+	kern::ListNode of_gid_;       /* among those whose GIDs fall together */
+	kern::ListNode unresolved_;   /* could not be resolved, and is not asked for now */
 	kern_skb_queue waiting_{};
 	bool resolving_ = false;
 	bool touched_ = true;
@@ -97,16 +99,30 @@ private:
 class DestinationTable
 {
 public:
-	static constexpr u32 buckets = 1024;
+	static constexpr u32 buckets = 1024, gid_buckets = 256;
 	/*
-	 * Beyond this the interface is being flooded with made-up addresses: packets to further
-	 * ones are dropped.
+	 * Beyond this the interface is being flooded: one that could not be resolved is forgotten
+	 * for a new one, and if there is none, packets to further ones are dropped.
 	 */
 	static constexpr u32 capacity = 16384;
-	/* Packets that wait for one address. */
+	/*
+	 * One GID may have this part of the places that nobody needs, 256 of an empty table (a port
+	 * may have many interfaces in a partition, each with a QP number of its own). So whoever
+	 * says that he has more leaves room for others, however many GIDs he can use.
+	 */
+	static constexpr u32 share = 64;
+	/* Packets that wait for one address, and for all. */
 	static constexpr u32 waiting_max = 64;
+	static constexpr u32 waiting_of_all_max = 1024;
 
-	DestinationTable() = default;
+	/* What peers cannot know, who choose the addresses: where in the table they fall. */
+	struct Secret {
+		u64 prefix, interface_id;
+		u64 qpn; /* odd */
+		static Secret draw();
+	};
+
+	explicit DestinationTable(const Secret &secret = Secret::draw()) : secret_(secret) {}
 	~DestinationTable();
 
 	/* Context: under rcu::ReadGuard, which the result must not outlive. */
@@ -119,10 +135,11 @@ public:
 		wait,    /* queued; someone resolves it already */
 		resolve, /* queued; the caller is to resolve it */
 		drop,    /* refused: too many wait, or the last attempt is too fresh */
+		drop_and_resolve, /* refused, for too many wait for others; and the caller is to resolve it */
 	};
 	/*
 	 * Finds or makes the destination of a packet that has no address yet, and lets the packet
-	 * wait there. Context: softirq.
+	 * wait there. One that is refused is the caller's. Context: softirq.
 	 */
 	Action wait(const HardwareAddress &address, sk_buff *skb,
 		    kern::Ref<Destination> &destination);
@@ -162,15 +179,30 @@ public:
 		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED);
 	}
 
+	/* How many the worst lookup looks at. For tests. Context: any but hard interrupt. */
+	u32 longest();
+
 private:
-	static u32 bucket_of(const HardwareAddress &address);
+	u32 bucket_of(const HardwareAddress &address) const;
+	u32 gid_bucket_of(const ib::Gid &gid) const;
 	Destination *find_locked(const HardwareAddress &address) REQUIRES(lock_);
+	Destination *create_locked(const HardwareAddress &address) REQUIRES(lock_);
+	bool make_room_locked(const HardwareAddress &address) REQUIRES(lock_);
+	u32 take_out_locked(Destination **place) REQUIRES(lock_);
+	void forget_locked(Destination &destination) REQUIRES(lock_);
+	void set_unresolved_locked(Destination &destination, bool unresolved) REQUIRES(lock_);
 	template<class Condition>
 	u32 remove_if(Condition condition);
 
+	const Secret secret_;
 	Destination *heads_[buckets]{};
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.destinations")};
+	kern::List<Destination, &Destination::of_gid_> of_gid_[gid_buckets] GUARDED_BY(lock_);
+	kern::List<Destination, &Destination::unresolved_>
+		unresolved_ GUARDED_BY(lock_); /* the longest first */
 	u32 count_ GUARDED_BY(lock_) = 0;
+	u32 unresolved_count_ GUARDED_BY(lock_) = 0;
+	u32 waiting_ GUARDED_BY(lock_) = 0;                           /* packets, for all */
 	kern::List<Handle, &Handle::node> resting_ GUARDED_BY(lock_); /* the longest first */
 };
 

@@ -66,6 +66,10 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 		return;
 	case DestinationTable::Action::wait:
 		break;
+	case DestinationTable::Action::drop_and_resolve:
+		count(tx_dropped_);
+		kern_skb_drop(skb);
+		[[fallthrough]];
 	case DestinationTable::Action::resolve:
 		if (address.is_multicast())
 			multicast_.want_to_send(address);

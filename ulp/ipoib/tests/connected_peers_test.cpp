@@ -201,6 +201,39 @@ void ipoib_05_packets_that_wait_are_bounded(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
+/*
+ * Connections to one GID are bounded, however many QP numbers are said to be there: the next gets
+ * datagrams, and who sends what is too long for one is told so at once.
+ */
+void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	constexpr u32 peers = ActiveConnections::of_peer_max;
+	kern::Owned<Taker> takers[peers + 1];
+	u32 qpn = 0x777;
+	for (kern::Owned<Taker> &taker : takers) {
+		auto made =
+			kern::make<Taker>(kern::Gfp::kernel, subnet, qpn++, Taker::Answer::none);
+		ASSERT_OK(made);
+		taker = made.take();
+		ASSERT_TRUE(taker->ok());
+		const u64 sent = subnet.a.stats().tx_packets;
+		ASSERT_TRUE(taker->send(1'000));
+		ASSERT_TRUE(eventually([&] { return subnet.a.stats().tx_packets > sent; }));
+	}
+	const u64 before = lost(subnet);
+	/* The host's own connection is one of them. */
+	for (u32 i = 0; i < peers - 1; i++)
+		ASSERT_TRUE(takers[i]->send(60'000));
+	EXPECT_EQ(lost(subnet), before);
+	ASSERT_TRUE(takers[peers]->send(60'000));
+	EXPECT_TRUE(eventually([&] { return lost(subnet) == before + 1; }));
+	ASSERT_TRUE(takers[peers]->send(1'000));
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
 /* What connected mode has left behind is too long for a datagram, and breaks no QP. */
 void ipoib_02_long_packets_in_datagram_mode(Test &test)
 {
@@ -357,6 +390,7 @@ CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_
 	   KUNIT_CASE(ipoib_07_a_peer_that_wants_checksums),
 	   KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
 	   KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded),
+	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
 	   KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again),
 	   KUNIT_CASE(ipoib_06_packets_come_before_connections_can),

@@ -13,12 +13,11 @@ using kern::kunit::Test;
 namespace
 {
 
-/* Equal low halves of the two parts of an address: bucket 0. */
+/* Without a secret the GID 0 is in bucket 0. */
+constexpr DestinationTable::Secret no_secret{};
 HardwareAddress first_bucket()
 {
-	ib::Gid gid{};
-	gid.raw[8] = 5;
-	return HardwareAddress::make(5, gid);
+	return HardwareAddress::make(5, {});
 }
 
 /* A table with one destination, which nobody could resolve, and a task that takes it out. */
@@ -52,7 +51,7 @@ public:
 		return true;
 	}
 
-	DestinationTable table;
+	DestinationTable table{no_secret};
 
 private:
 	int remove()

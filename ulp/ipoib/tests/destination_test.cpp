@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The table of destinations under neighbours who send it addresses of their choice.
+#include "connected_fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace
+{
+
+HardwareAddress address_of(u32 qpn, u64 prefix, u64 interface_id)
+{
+	ib::Gid gid{};
+	__builtin_memcpy(gid.raw, &prefix, sizeof(prefix));
+	__builtin_memcpy(gid.raw + 8, &interface_id, sizeof(interface_id));
+	return HardwareAddress::make(qpn, gid);
+}
+
+/* A table by itself, whose user resolves or gives up at once what is asked for. */
+class Bench
+{
+public:
+	Bench()
+	{
+		auto made = kern::make<DestinationTable>(kern::Gfp::kernel);
+		auto packet = kern::make_array<u8>(kern::Gfp::kernel, 1024);
+		pd_ = ib_alloc_pd(device_, 0);
+		if (!made.ok() || !packet.ok())
+			return;
+		table_ = made.take();
+		packet_ = packet.take();
+	}
+	~Bench()
+	{
+		table_.reset();
+		if (!rdma::is_err(pd_))
+			ib_dealloc_pd(pd_);
+	}
+	Bench(const Bench &) = delete;
+	Bench &operator=(const Bench &) = delete;
+
+	bool ok() const { return table_ && !packet_.empty() && !rdma::is_err(pd_); }
+	DestinationTable &table() { return *table_; }
+
+	/* A packet goes there; nobody knows where that is. */
+	DestinationTable::Action send(const HardwareAddress &to) { return send(to, {}); }
+	/* The same, and it is found. */
+	DestinationTable::Action send_and_find(const HardwareAddress &to)
+	{
+		rdma_ah_attr where{};
+		where.type = RDMA_AH_ATTR_TYPE_IB;
+		where.port_num = 1;
+		rdma_ah_set_dlid(&where, 77);
+		return send(to, Handle::create(pd_, where));
+	}
+
+private:
+	DestinationTable::Action send(const HardwareAddress &to, kern::Owned<Handle> handle)
+	{
+		/* A list's next of a packet is all that is looked at. */
+		auto *const packet = reinterpret_cast<sk_buff *>(packet_.data());
+		kern::Ref<Destination> destination;
+		const auto action = table_->wait(to, packet, destination);
+		if (action == DestinationTable::Action::resolve) {
+			kern_skb_queue waited = table_->resolved(*destination, std::move(handle));
+			(void)kern_skb_dequeue(&waited);
+		}
+		return action;
+	}
+
+	::fixture::Device device_;
+	kern::Owned<DestinationTable> table_;
+	kern::OwnedArray<u8> packet_;
+	ib_pd *pd_ = nullptr;
+};
+
+using Action = DestinationTable::Action;
+
+/*
+ * Addresses that differ so that it cancels out between the parts, or in one part only: where they
+ * fall is not the neighbour's to choose.
+ */
+void ipoib_08_no_neighbour_makes_a_chain(Test &test)
+{
+	constexpr u32 count = 4096;
+	/* Four to a bucket; with a chance of 1:10^15 one has as many. */
+	constexpr u32 most = 32;
+	constexpr u64 victim = 0x0002c903'00a1b2c3;
+	Bench cancelling, prefixes, ids;
+	ASSERT_TRUE(cancelling.ok() && prefixes.ok() && ids.ok());
+	for (u32 i = 1; i <= count; i++) {
+		ASSERT_EQ(cancelling.send(address_of(i, 0xfe80, victim ^ i)), Action::resolve);
+		ASSERT_EQ(prefixes.send(address_of(5, u64{i} << 40, victim)), Action::resolve);
+		ASSERT_EQ(ids.send(address_of(5, 0xfe80, victim ^ u64{i} << 40)), Action::resolve);
+	}
+	EXPECT_LE(cancelling.table().longest(), most);
+	EXPECT_LE(prefixes.table().longest(), most);
+	EXPECT_LE(ids.table().longest(), most);
+}
+
+/* Who has many QP numbers, or says so, has them in his share; others get in as ever. */
+void ipoib_08_a_gid_has_its_share(Test &test)
+{
+	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	u32 found = 0;
+	for (u32 qpn = 1; qpn <= 2 * share; qpn++)
+		found += bench.send_and_find(address_of(qpn, 0xfe80, 5)) == Action::resolve;
+	EXPECT_LE(found, share);
+	EXPECT_GE(found, share - share / DestinationTable::share);
+	EXPECT_EQ(bench.send_and_find(address_of(1, 0xfe80, 6)), Action::resolve);
+	/* Those that he has are as they were. */
+	EXPECT_EQ(bench.send(address_of(1, 0xfe80, 5)), Action::send);
+}
+
+/* A flood of senders that do not exist keeps nobody out, and takes nothing that is in use. */
+void ipoib_08_what_cannot_be_resolved_makes_room(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	const HardwareAddress used = address_of(1, 0xfe80, 5);
+	ASSERT_EQ(bench.send_and_find(used), Action::resolve);
+	for (u32 i = 0; i < DestinationTable::capacity; i++)
+		ASSERT_EQ(bench.send(address_of(1, 0xfe81, i)), Action::resolve);
+	EXPECT_EQ(bench.send_and_find(address_of(1, 0xfe80, 6)), Action::resolve);
+	EXPECT_EQ(bench.send_and_find(address_of(2, 0xfe80, 5)), Action::resolve);
+	EXPECT_EQ(bench.send(used), Action::send);
+	/* The first of them have gone for the last. */
+	EXPECT_FALSE(static_cast<bool>(bench.table().get(address_of(1, 0xfe81, 0))));
+	EXPECT_TRUE(static_cast<bool>(
+		bench.table().get(address_of(1, 0xfe81, DestinationTable::capacity - 1))));
+}
+
+/* Packets that wait for addresses are bounded for all; the address is asked for all the same. */
+void ipoib_08_packets_that_wait_for_addresses_are_bounded(Test &test)
+{
+	constexpr u32 each = DestinationTable::waiting_max,
+		      peers = DestinationTable::waiting_of_all_max / each;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	HardwareAddress address;
+	__builtin_memcpy(&address, pair.b.address(), sizeof(address));
+	const u64 dropped = pair.a.counter("tx_unresolved_dropped"),
+		  asked = pair.a.counter("path_queries");
+	soft_hold_datagrams(pair.a.device(), true);
+	for (u32 peer = 0; peer <= peers; peer++) {
+		address.gid.raw[15] = static_cast<u8>(100 + peer);
+		for (u32 i = 0; i < each; i++)
+			EXPECT_EQ(kern_kunit_netdev_send(pair.a.dev(), &address, type_ipv4, 100),
+				  0);
+	}
+	EXPECT_EQ(pair.a.counter("tx_unresolved_dropped"), dropped + each);
+	EXPECT_EQ(pair.a.counter("path_queries"), asked + peers + 1);
+	soft_hold_datagrams(pair.a.device(), false);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+} // namespace
+
+CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_no_neighbour_makes_a_chain),
+	   KUNIT_CASE(ipoib_08_a_gid_has_its_share),
+	   KUNIT_CASE(ipoib_08_what_cannot_be_resolved_makes_room),
+	   KUNIT_CASE(ipoib_08_packets_that_wait_for_addresses_are_bounded));
