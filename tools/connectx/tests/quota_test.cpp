@@ -211,7 +211,22 @@ TEST_F(Quota, OnlyTheGuestsPagesBackContextMemory)
 	for (const auto &entry : {mapping(kTables, own, 0), mapping(kTables + 4096, end, 0)})
 		both.insert(both.end(), std::begin(entry.bytes), std::end(entry.bytes));
 	EXPECT_EQ(driver.command(Opcode::map_icm, 2, 0, both).status, Status::bad_parameter);
+
+	// A completion queue whose context would lie in the first of the two shows whether it is
+	// there.
+	ASSERT_EQ(driver.command(Opcode::close_hca).status, Status::ok);
+	InitHca init = driver.init_hca_mailbox();
+	InitHca::cqc_base.set(init.bytes, kTables - TinyDriver::kFirstCq * limits::kCqcEntry);
+	ASSERT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::ok);
+	driver.completions = driver.create_eq(TinyDriver::kCompletionEq, 6, 1);
+	const auto cq = driver.make_cq(TinyDriver::kFirstCq, 0);
+	const auto create = [&] {
+		return driver.command(Opcode::sw2hw_cq, cq.number, 0, driver.cq_context(cq).bytes)
+			.status;
+	};
+	EXPECT_EQ(create(), Status::icm_error);
 	EXPECT_EQ(map(mapping(kTables, own, 0)), Status::ok);
+	EXPECT_EQ(create(), Status::ok);
 	EXPECT_EQ(map(mapping(kTables, end - 4096, 0)), Status::ok);
 }
 
