@@ -8,7 +8,24 @@
 namespace mgmt
 {
 
-/* Into post() by word of command: it is long, and called there alone. */
+/*
+ * The first time, and every time that an answer did not come. In place by word of command, as what
+ * follows: they are long, and on the way of every MAD.
+ */
+[[gnu::always_inline]] inline void SpecialQp::transmit_locked(Send &send)
+{
+	send.tries++;
+	if (send.is_rmpp()) {
+		transmit_window_locked(send);
+		wait_for_peer_locked(send);
+	} else {
+		queue_locked(send, send.first());
+		if (send.awaits_answer)
+			wait_for_peer_locked(send);
+	}
+	pump_locked();
+}
+
 [[gnu::always_inline]] inline kern::Result<> SpecialQp::start_locked(Send &send)
 {
 	Agent &agent = send.agent();
@@ -66,21 +83,6 @@ kern::Result<> SpecialQp::post(Send &send)
 	if (!finished_.empty())
 		kick();
 	return started;
-}
-
-/* The first time, and every time that an answer did not come. */
-void SpecialQp::transmit_locked(Send &send)
-{
-	send.tries++;
-	if (send.is_rmpp()) {
-		transmit_window_locked(send);
-		wait_for_peer_locked(send);
-	} else {
-		queue_locked(send, send.first());
-		if (send.awaits_answer)
-			wait_for_peer_locked(send);
-	}
-	pump_locked();
 }
 
 void SpecialQp::transmit_window_locked(Send &send)
@@ -202,8 +204,13 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		}
 		send.vendor_err = wc->vendor_err;
 		decide_locked(send, wc->status);
-	} else if (!send.is_rmpp() && !send.awaits_answer) {
-		decide_locked(send, IB_WC_SUCCESS);
+	} else if (!send.is_rmpp() && !send.awaits_answer && !send.decided) {
+		/*
+		 * Of a single datagram that nobody answers nothing waits, neither packet nor timer.
+		 */
+		kern_assert(!send.timer_node.linked());
+		send.decided = true;
+		send.status = IB_WC_SUCCESS;
 	}
 	release_locked(send);
 	pump_locked();

@@ -40,7 +40,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 #ifdef CONFIG_WEFT_DEBUG
 	cq->checked_handler = std::exchange(cq->comp_handler, run_handler);
 #endif
-	if (setup.poller_size)
+	if (setup.has_poller)
 		cq->poller = construct_poller(cq.tail(size), cq.get());
 	if (int error = device.ops.create_cq(cq.get(), &attr, setup.udata)) {
 		destroy_poller(*cq.get());
@@ -79,6 +79,7 @@ struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_hand
 			  .event_handler = event_handler,
 			  .cq_context = cq_context,
 			  .poll_ctx = IB_POLL_DIRECT,
+			  .has_poller = false,
 			  .poller_size = 0,
 			  .udata = udata},
 			 caller);

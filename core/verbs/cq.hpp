@@ -13,6 +13,7 @@ struct CqSetup {
 	void (*event_handler)(ib_event *event, void *cq_context);
 	void *cq_context;
 	ib_poll_context poll_ctx;
+	bool has_poller;
 	size_t poller_size;
 	ib_udata *udata;
 };

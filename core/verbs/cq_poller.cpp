@@ -94,7 +94,7 @@ struct ib_cq_poller {
 
 	void stop()
 	{
-		kern::write_once(stopping_, true);
+		asked_.fetch_or(to_stop);
 		if (cq_->poll_ctx == IB_POLL_SOFTIRQ)
 			tasklet_.cancel();
 		else
@@ -107,12 +107,12 @@ struct ib_cq_poller {
 	 */
 	void catch_up()
 	{
-		if (KERN_WARN_ON(kern::read_once(polling_) == kern_context()))
+		if (KERN_WARN_ON(called_by_itself()))
 			return;
 		kern::Guard one_at_a_time(catch_up_lock_);
 		caught_up_.reinit();
 		to_take_ = cq_->cqe;
-		behind_.store_release(true);
+		asked_.fetch_or(to_catch_up);
 		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr)
 						 : schedule_work(cq_, nullptr);
 		caught_up_.wait();
@@ -133,25 +133,45 @@ private:
 	}
 	void run_in_work()
 	{
-		if (poll(work_budget))
+		kern::write_once(polling_, kern_context());
+		const bool more = poll(work_budget);
+		kern::write_once(polling_, 0ul);
+		if (more)
 			queue_->queue(work_);
+	}
+	/*
+	 * Whether a done function of this CQ is what calls. In a soft interrupt nobody else may,
+	 * and whose it is need not be written down.
+	 */
+	bool called_by_itself() const
+	{
+		return cq_->poll_ctx == IB_POLL_SOFTIRQ
+			       ? kern_in_atomic()
+			       : kern::read_once(polling_) == kern_context();
 	}
 
 	/* True if there may be more. */
 	bool poll(int budget)
 	{
-		if (kern::read_once(stopping_)) [[unlikely]]
-			return false;
 		/* Before it polls: who is behind since has to wait for the next run. */
-		const bool behind = behind_.load_acquire();
-		kern::write_once(polling_, kern_context());
+		if (const u8 asked = asked_.load_acquire()) [[unlikely]]
+			return poll_as_asked(asked, budget);
+		return arm_after(process(cq_, wcs_, batch, budget), budget);
+	}
+
+	[[gnu::noinline, gnu::cold]] bool poll_as_asked(u8 asked, int budget)
+	{
+		if (asked & to_stop)
+			return false;
 		const int taken = process(cq_, wcs_, batch, budget);
-		kern::write_once(polling_, 0ul);
-		if (behind) [[unlikely]]
-			advance(taken, taken < budget);
-		if (taken >= budget)
-			return true;
-		return ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+		advance(taken, taken < budget);
+		return arm_after(taken, budget);
+	}
+
+	bool arm_after(int taken, int budget)
+	{
+		return taken >= budget ||
+		       ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
 	}
 
 	/* Lets catch_up() through when enough has been taken, or nothing is left. */
@@ -160,22 +180,22 @@ private:
 		to_take_ -= taken;
 		if (!empty && to_take_ > 0)
 			return;
-		behind_.store_relaxed(false);
+		asked_.fetch_and(static_cast<u8>(~to_catch_up));
 		caught_up_.complete();
 	}
 
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
-	bool stopping_ = false;
+	/* What a run does beside polling: hardly ever anything, and one look says so. */
+	static constexpr u8 to_stop = 1, to_catch_up = 2;
+	kern::Atomic<u8> asked_{0};
 	/*
-	 * Of catch_up(), which sets `behind_`; the next run, which clears it, has `to_take_`
-	 * meanwhile.
+	 * Of catch_up(), which asks; the next run, which takes that back, has `to_take_` meanwhile.
 	 */
 	kern::Mutex catch_up_lock_{KERN_LOCK_CLASS("verbs.catch_up")};
 	kern::Completion caught_up_;
-	kern::Atomic<bool> behind_{false};
 	int to_take_ = 0;
-	/* The context that runs done functions now, 0 for none. */
+	/* Of a work: the context that runs it now, 0 for none. */
 	unsigned long polling_ = 0;
 	union {
 		kern::Tasklet tasklet_;
@@ -244,6 +264,7 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 		.event_handler = nullptr,
 		.cq_context = private_data,
 		.poll_ctx = poll_ctx,
+		.has_poller = true,
 		.poller_size = sizeof(ib_cq_poller),
 		.udata = nullptr,
 	};
@@ -257,7 +278,7 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 		setup.comp_handler = ib_cq_poller::schedule_work;
 		break;
 	case IB_POLL_DIRECT:
-		setup.poller_size = 1;
+		setup.poller_size = 0;
 		break;
 	default:
 		return rdma::err_ptr<ib_cq>(-EINVAL);

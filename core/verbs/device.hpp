@@ -107,12 +107,11 @@ class Draft
 public:
 	/*
 	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory.
-	 * Of a power-of-two size, so that it is aligned as rdma::DriverObject says: others are to 8
-	 * bytes only.
+	 * Aligned as rdma::DriverObject says.
 	 */
 	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
 	    : object_(static_cast<T *>(
-		      kern_alloc(kern::round_up_power_of_two(whole_size(size, extra)),
+		      kern_alloc(allocated_size(size, extra),
 				 static_cast<unsigned int>(gfp | kern::Gfp::zero))))
 	{
 		if constexpr (Numbered<T>)
@@ -123,7 +122,7 @@ public:
 	~Draft()
 	{
 		if constexpr (Numbered<T>)
-			if (object_ && Record::of(object_->res).state != Record::State::unnumbered)
+			if (object_ && Record::of(object_->res).block)
 				table_of(*object_).remove(object_->res);
 		kern_free(object_);
 	}
@@ -161,6 +160,16 @@ private:
 	static constexpr size_t whole_size(size_t size, size_t extra)
 	{
 		return tail_offset(tail_offset(size) + extra) + (Numbered<T> ? sizeof(Record) : 0);
+	}
+	/*
+	 * What has a power of two as its size lies at a multiple of it, all else at one of 8 bytes,
+	 * which is enough for what is of no multiple of 16: every byte more is one more to clear.
+	 */
+	static constexpr size_t allocated_size(size_t size, size_t extra)
+	{
+		const size_t whole = whole_size(size, extra);
+
+		return size % 16 ? whole : kern::round_up_power_of_two(whole);
 	}
 
 	T *object_;

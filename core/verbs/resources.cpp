@@ -76,14 +76,13 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 	return true;
 }
 
-bool ResourceTable::place(Record &record, kern::Owned<NumberBlock> &fresh)
+[[gnu::always_inline]] inline bool ResourceTable::place(Record &record)
 {
-	u64 free = 0;
-
-	while (!current_ || next_ == NumberBlock::size ||
-	       !(free = ~current_->taken & NumberBlock::all & ~u64{0} << next_))
-		if (!go_on(fresh))
-			return false;
+	if (next_ == NumberBlock::size)
+		return false;
+	const u64 free = ~current_->taken & NumberBlock::all & ~u64{0} << next_;
+	if (!free)
+		return false;
 	const u32 at = static_cast<u32>(__builtin_ctzll(free));
 	current_->taken |= u64{1} << at;
 	current_->records[at] = &record;
@@ -93,7 +92,7 @@ bool ResourceTable::place(Record &record, kern::Owned<NumberBlock> &fresh)
 	return true;
 }
 
-kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
+[[gnu::always_inline]] inline kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
 {
 	NumberBlock &block = *record.block;
 
@@ -124,24 +123,37 @@ Record *ResourceTable::find(u32 from)
 	return nullptr;
 }
 
-kern::Result<> ResourceTable::add(ib_resource &resource, const ib_udata *udata)
+[[gnu::noinline]] kern::Result<> ResourceTable::place_anywhere(Record &record)
 {
-	Record &record = Record::of(resource);
 	/* Freed without the lock, if it is not used. */
 	kern::Owned<NumberBlock> fresh;
 
-	resource.user = udata;
-	record.context = IB_NO_RESOURCE;
 	while (true) {
 		{
 			kern::Guard guard(lock_);
-			if (place(record, fresh)) {
-				move(record, Record::State::numbered);
-				break;
-			}
+			do {
+				if (place(record))
+					return {};
+			} while (go_on(fresh));
 		}
 		fresh = TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
 	}
+}
+
+/* Where nothing is out of the ordinary, no more than the lock and a bit. */
+kern::Result<> ResourceTable::add(ib_resource &resource, const ib_udata *udata)
+{
+	Record &record = Record::of(resource);
+	bool placed;
+
+	resource.user = udata;
+	record.context = IB_NO_RESOURCE;
+	{
+		kern::Guard guard(lock_);
+		placed = place(record);
+	}
+	if (!placed) [[unlikely]]
+		TRY(place_anywhere(record));
 	if (udata) {
 		record.process = kern_process_get();
 		if (udata->context)
@@ -154,68 +166,35 @@ void ResourceTable::remove(ib_resource &resource)
 {
 	Record &record = Record::of(resource);
 	kern::Owned<NumberBlock> empty;
+
+	kern_assert(record.sight.is_free());
 	{
 		kern::Guard guard(lock_);
-		move(record, Record::State::unnumbered);
 		empty = give_back(record);
 	}
 	forget(record);
 }
 
-void ResourceTable::show(ib_resource &resource, const char *owner)
+void ResourceTable::wait_for_readers(const Record &record)
 {
-	kern::Guard guard(lock_);
-	resource.owner = owner;
-	move(Record::of(resource), Record::State::shown);
-}
-
-void ResourceTable::hide(ib_resource &resource)
-{
-	Record &record = Record::of(resource);
-	{
-		kern::Guard guard(lock_);
-		move(record, Record::State::numbered);
-		if (record.readers == 0)
-			return;
-	}
-	released_.wait([&] {
-		kern::Guard guard(lock_);
-		return record.readers == 0;
-	});
-}
-
-void ResourceTable::move(Record &record, Record::State to)
-{
-	const int step = static_cast<int>(to) - static_cast<int>(record.state);
-
-	kern_assert(step == 1 || step == -1);
-	shown_ += (to == Record::State::shown) - (record.state == Record::State::shown);
-	record.state = to;
+	released_.wait([&] { return record.sight.is_free(); });
 }
 
 Record *ResourceTable::hold(u32 from)
 {
+	/* Before it has its number back, which takes the lock, nobody frees what is found. */
 	kern::Guard guard(lock_);
 	for (Record *found = find(from); found; found = find(found->number + 1))
-		if (found->state == Record::State::shown) {
-			found->readers++;
+		if (found->sight.hold())
 			return found;
-		}
 	return nullptr;
 }
 
 void ResourceTable::release(Record &record)
 {
-	kern::Guard guard(lock_);
-	/* Whoever ends it may free it once the lock is given up, not before. */
-	if (--record.readers == 0 && record.state != Record::State::shown)
+	/* From here on whoever ends it may free it. The table is the caller's device's. */
+	if (record.sight.release())
 		released_.wake_all();
-}
-
-u32 ResourceTable::count()
-{
-	kern::Guard guard(lock_);
-	return shown_;
 }
 
 void ResourceTable::report_leaks(const ib_device &device, const char *kind)
