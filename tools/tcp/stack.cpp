@@ -352,11 +352,11 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 		return own_wakeup_.signal();
 	}
 	Bytes frame = encode({0, config_.mac, kTypeIp}, packet);
-	neighbours_.reach(*hop, what, [this, frame = std::move(frame)](Mac mac) {
-		Bytes addressed = frame;
+	// It is called once.
+	neighbours_.reach(*hop, what, [this, frame = std::move(frame)](Mac mac) mutable {
 		for (std::size_t i = 0; i < 6; ++i)
-			addressed[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
-		send_(std::move(addressed));
+			frame[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
+		send_(std::move(frame));
 	});
 }
 

@@ -62,6 +62,21 @@ TEST(Crc32c, IsCastagnolis)
 	EXPECT_EQ(crc32c(text("6789"), crc32c(text("12345"))), 0xe3069283u);
 }
 
+// Whatever the processor has for it: of any length, from anywhere on, and in pieces.
+TEST(Crc32c, IsTheSameByInstructionAndTable)
+{
+	Bytes bytes(97);
+	for (std::size_t i = 0; i < bytes.size(); ++i)
+		bytes[i] = static_cast<std::uint8_t>(i * 37 + (i >> 3));
+	for (std::size_t start = 0; start < 9; ++start)
+		for (std::size_t size = 0; size <= bytes.size() - start; ++size) {
+			const View part = View(bytes).subspan(start, size);
+			ASSERT_EQ(crc32c(part), crc32c_by_table(part)) << start << " + " << size;
+			const View first = part.first(size / 3), rest = part.subspan(size / 3);
+			ASSERT_EQ(crc32c(rest, crc32c(first)), crc32c_by_table(part));
+		}
+}
+
 TEST(Mpa, StartFramesAreTheirBytes)
 {
 	EXPECT_EQ(encode(StartFrame{}), from_hex("4d504120494420526571204672616d65 40 01 0000"));
