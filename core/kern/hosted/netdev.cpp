@@ -324,10 +324,12 @@ void kern_netdev_stop_queues(struct net_device *dev)
 	}
 }
 
-/* Nobody here listens to groups but the broadcast one. */
-void kern_netdev_for_each_multicast(struct net_device *dev, void (*)(void *, const u8 *), void *)
+void kern_netdev_for_each_multicast(struct net_device *dev,
+				    void (*each)(void *context, const u8 *address), void *context)
 {
 	HOSTED_STEP(dev);
+	for (unsigned int i = 0; i < dev->multicast_count; i++)
+		each(context, dev->multicast[i]);
 }
 
 void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops)
@@ -494,6 +496,23 @@ int kern_explore_send(const char *name, const void *address, unsigned int length
 	const int status = kern_kunit_netdev_send(dev, address, 0x0800, length);
 	if (--dev->references == 0)
 		scheduler().wake(&dev->references);
+	return status;
+}
+
+int kern_explore_listen(const char *name, const void *address)
+{
+	int status = -ENODEV;
+
+	kern_rtnl_lock();
+	if (net_device *dev = find(name)) {
+		status = dev->multicast_count < std::size(dev->multicast) ? 0 : -ENOSPC;
+		if (!status)
+			std::memcpy(dev->multicast[dev->multicast_count++], address,
+				    dev->address_length);
+		if (dev->up)
+			dev->ops->set_rx_mode(owner_of(dev));
+	}
+	kern_rtnl_unlock();
 	return status;
 }
 

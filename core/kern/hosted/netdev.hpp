@@ -55,5 +55,8 @@ struct net_device {
 	bool up, carrier, segmentation, rx_checksum;
 	unsigned char address_length;
 	u8 address[32], broadcast[32];
+	// The groups that programs listen to.
+	unsigned int multicast_count;
+	u8 multicast[4][32];
 };
 static_assert(sizeof(net_device) <= KERN_NETDEV_PRIVATE);

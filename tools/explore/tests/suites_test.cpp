@@ -79,6 +79,10 @@ TEST(Explorer, a_child_is_deleted_beside_the_device)
 {
 	expect_holds("explore_ipoib.a_child_is_deleted_beside_the_device", 500);
 }
+TEST(Explorer, an_interface_is_closed_while_it_looks_for_groups)
+{
+	expect_holds("explore_ipoib.closed_while_it_looks_for_groups", 500);
+}
 /* The driver of the ConnectX, the card, its link and a subnet manager in one time. */
 TEST(Explorer, a_card_and_its_driver_agree)
 {

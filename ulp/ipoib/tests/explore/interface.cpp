@@ -214,9 +214,26 @@ void a_child_is_deleted_beside_the_device(Test &test)
 	}
 }
 
+/* The groups that programs listen to are looked for as it is closed, and none is left then. */
+void closed_while_it_looks_for_groups(Test &test)
+{
+	constexpr u8 groups = 4;
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	HardwareAddress address = host->interface().broadcast();
+	for (u8 number = 0; number < groups; number++) {
+		address.gid.raw[15] = number;
+		ASSERT_EQ(kern_explore_listen(name, &address), 0);
+	}
+	ASSERT_EQ(host->up(), 0);
+	ASSERT_EQ(host->up(false), 0);
+	host.reset();
+}
+
 } // namespace
 
 KUNIT_SUITE(explore_ipoib, KUNIT_CASE(goes_down_while_it_recovers),
 	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
 	    KUNIT_CASE(statistics_are_read_beside_new_rings),
-	    KUNIT_CASE(a_child_is_deleted_beside_the_device));
+	    KUNIT_CASE(a_child_is_deleted_beside_the_device),
+	    KUNIT_CASE(closed_while_it_looks_for_groups));

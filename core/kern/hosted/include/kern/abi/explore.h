@@ -14,6 +14,8 @@ struct net_device;
 struct net_device *kern_explore_netdev(const char *name);
 /* A program's packet to a hardware address; the interface is held meanwhile. ENODEV, or as sent. */
 int kern_explore_send(const char *name, const void *address, unsigned int length);
+/* A program listens to a group, one of four at most. ENODEV, ENOSPC. */
+int kern_explore_listen(const char *name, const void *address);
 /*
  * `ip link add link PARENT … type ipoib pkey …`, and `ip link delete`: with the rtnl lock for as
  * long as rtnetlink holds it. ENODEV: there is no such interface; EPERM: it is a port's own.
