@@ -100,7 +100,13 @@ kern::Result<> Id::reject(const void *data, u8 length)
 
 kern::Result<> Id::disconnect(bool abrupt)
 {
-	TRY(begin(Event::disconnect));
+	{
+		kern::Guard guard(lock_);
+		/* What is not connected yet has no order to end in. */
+		abrupt = abrupt || state_ == State::connecting;
+		if (!take(Event::disconnect))
+			return kern::Error{-EINVAL};
+	}
 	ops_.disconnect(this, abrupt);
 	return {};
 }

@@ -355,17 +355,20 @@ class IbListening final : public Listening
 public:
 	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbListening));
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbListening(service)));
 		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(&device, on_event, &service)));
-		TRY_ERRNO(ib_cm_listen(made->cm_id_, service_of(service.space, service.port),
-				       u64{0}));
-		made->set_backlog(service.backlog);
 		return kern::Owned<Listening>(std::move(made));
 	}
 	~IbListening() override
 	{
 		if (cm_id_)
 			ib_destroy_cm_id(cm_id_);
+	}
+	kern::Result<> begin() override
+	{
+		TRY_ERRNO(ib_cm_listen(cm_id_, service_of(service_.space, service_.port), u64{0}));
+		set_backlog(service_.backlog);
+		return {};
 	}
 	void set_backlog(unsigned int backlog) override
 	{
@@ -374,6 +377,7 @@ public:
 	void stop() override { ib_end_cm_id(cm_id_); }
 
 private:
+	explicit IbListening(const Service &service) : service_(service) {}
 	static int on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 	{
 		if (event->event != IB_CM_REQ_RECEIVED && event->event != IB_CM_SIDR_REQ_RECEIVED)
@@ -382,6 +386,7 @@ private:
 		return take_request(*static_cast<Service *>(cm_id->context), request);
 	}
 
+	const Service &service_; /* its Listener has it */
 	ib_cm_id *cm_id_ = nullptr;
 };
 
@@ -392,7 +397,8 @@ kern::Result<kern::Owned<Connection>> IbTransport::create_connection(Id &id)
 	return IbConnection::create(id);
 }
 
-kern::Result<kern::Owned<Listening>> IbTransport::listen(ib_device &device, Service &service)
+kern::Result<kern::Owned<Listening>> IbTransport::create_listening(ib_device &device,
+								   Service &service)
 {
 	return IbListening::create(device, service);
 }

@@ -11,7 +11,8 @@ class IbTransport final : public Transport
 {
 public:
 	kern::Result<kern::Owned<Connection>> create_connection(Id &id) override;
-	kern::Result<kern::Owned<Listening>> listen(ib_device &device, Service &service) override;
+	kern::Result<kern::Owned<Listening>> create_listening(ib_device &device,
+							      Service &service) override;
 	kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) override;
 	bool has_paths() const override { return true; }
 	bool serves(rdma_ucm_port_space) const override { return true; }

@@ -184,9 +184,10 @@ void Id::hear(const Word &word)
 		event.param = word.param;
 		if (word.event == Event::responded && qp) {
 			const auto connected = connect_qp();
-			event.event = connected.ok() ? RDMA_CM_EVENT_ESTABLISHED
-						     : RDMA_CM_EVENT_CONNECT_ERROR;
-			event.status = connected.error();
+			/* The same as below: the connection was there, and its end will be told. */
+			const bool was = connected.ok() || connection_->leads_qp();
+			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+			event.status = was ? 0 : connected.error();
 		}
 		/* If it has ended meanwhile, that is the next word. */
 		if (word.event == Event::established && qp && connection_->leads_qp())

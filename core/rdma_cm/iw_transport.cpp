@@ -193,6 +193,7 @@ public:
 		ends.local = from_iw(event_.local);
 		ends.peer = from_iw(event_.remote);
 		ends.header = 0;
+		TRY(check_ends(ends));
 		interface = TRY(resolver.owner(ends.local));
 		return ends;
 	}
@@ -208,10 +209,9 @@ class IwListening final : public Listening
 public:
 	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening));
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening(service)));
 		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(&device, on_event, &service)));
 		made->iw_id_->local.port = service.port;
-		TRY_ERRNO(iw_cm_listen(made->iw_id_, service.backlog));
 		return kern::Owned<Listening>(std::move(made));
 	}
 	~IwListening() override
@@ -219,17 +219,23 @@ public:
 		if (iw_id_)
 			iw_destroy_cm_id(iw_id_);
 	}
+	kern::Result<> begin() override
+	{
+		return kern::check(iw_cm_listen(iw_id_, service_.backlog));
+	}
 	/* The card was told once. */
 	void set_backlog(unsigned int) override {}
 	void stop() override { iw_cm_stop_listening(iw_id_); }
 
 private:
+	explicit IwListening(const Service &service) : service_(service) {}
 	static int on_event(iw_cm_id *iw_id, const iw_cm_event *event)
 	{
 		IwRequest request(*iw_id, *event);
 		return take_request(*static_cast<Service *>(iw_id->context), request);
 	}
 
+	const Service &service_; /* its Listener has it */
 	iw_cm_id *iw_id_ = nullptr;
 };
 
@@ -240,7 +246,8 @@ kern::Result<kern::Owned<Connection>> IwTransport::create_connection(Id &id)
 	return IwConnection::create(id);
 }
 
-kern::Result<kern::Owned<Listening>> IwTransport::listen(ib_device &device, Service &service)
+kern::Result<kern::Owned<Listening>> IwTransport::create_listening(ib_device &device,
+								   Service &service)
 {
 	return IwListening::create(device, service);
 }

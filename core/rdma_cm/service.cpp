@@ -51,6 +51,14 @@ Id *Service::find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type
 	return nullptr;
 }
 
+kern::Result<> Request::check_ends(const Ends &ends)
+{
+	for (const Address *end : {&ends.local, &ends.peer})
+		if (is_any(*end) || is_loopback(*end) || is_group_or_broadcast(*end))
+			return kern::Error{-EHOSTUNREACH};
+	return {};
+}
+
 /* As the header of A11.4.3 says; without one they are GIDs. */
 kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
 {
@@ -64,9 +72,7 @@ kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, I
 		set_port(ends.local, service.space, service.port);
 		return ends;
 	}
-	for (const Address *end : {&ends.local, &ends.peer})
-		if (is_any(*end) || is_loopback(*end) || is_group_or_broadcast(*end))
-			return kern::Error{-EHOSTUNREACH};
+	TRY(check_ends(ends));
 	interface = TRY(resolver.incoming(sgid, pkey, ends.local, ends.peer));
 	if (is_link_local(ends.local))
 		ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;

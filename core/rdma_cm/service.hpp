@@ -86,6 +86,8 @@ public:
 
 protected:
 	~Request() = default;
+	/* Whether both ends' addresses are some host's. Errors: EHOSTUNREACH. */
+	static kern::Result<> check_ends(const Ends &ends);
 };
 
 /* 0; -ENOMEM to keep silent; anything else to refuse. Context: process, without locks. */

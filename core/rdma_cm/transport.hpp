@@ -58,6 +58,11 @@ class Listening
 {
 public:
 	virtual ~Listening() = default;
+	/*
+	 * Requests may be told of from now on, also before this returns, and also if it fails: then
+	 * only stop() and the destructor are allowed. Errors: those of the manager.
+	 */
+	virtual kern::Result<> begin() = 0;
 	virtual void set_backlog(unsigned int backlog) = 0;
 	/*
 	 * The service is free for the next; requests that are being told are told to their end.
@@ -71,8 +76,9 @@ class Transport
 public:
 	/* Errors: ENOMEM, ENODEV. Context: process. */
 	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
-	virtual kern::Result<kern::Owned<Listening>> listen(ib_device &device,
-							    Service &service) = 0;
+	/* One that has not begun. */
+	virtual kern::Result<kern::Owned<Listening>> create_listening(ib_device &device,
+								      Service &service) = 0;
 	/* What a QP is taken to INIT with when there is no connection yet. */
 	virtual kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) = 0;
 	/* Whether a route is a path that the subnet administration is asked for. */

@@ -113,14 +113,18 @@ Device *World::find(ib_device &ib)
 kern::Result<> World::add(ib_device &ib)
 {
 	auto device = TRY(kern::make_ref<Device>(kern::Gfp::kernel, ib));
-	kern::Guard guard(lock_);
-	devices_.push_back(*device);
-	for_each_service([&](Service &service) {
-		lock_.assert_held();
-		if (service.listening && !listen_on(*device, service).ok())
-			kern_warning("nobody listens to service %lx on a new device\n",
-				     service_of(service.space, service.port));
-	});
+	Listeners doomed;
+	{
+		kern::Guard guard(lock_);
+		devices_.push_back(*device);
+		for_each_service([&](Service &service) {
+			lock_.assert_held();
+			if (service.listening && !listen_on(*device, service, doomed).ok())
+				kern_warning("nobody listens to service %lx on a new device\n",
+					     service_of(service.space, service.port));
+		});
+	}
+	bury(doomed);
 	(void)device.release();
 	return {};
 }
@@ -394,7 +398,11 @@ kern::Result<> World::bind(Id &id)
 	return bind_to(id, port);
 }
 
-kern::Result<> World::listen_on(Device &device, Service &service)
+/*
+ * What could not begin may have told of a request all the same, which waits for this lock: it ends
+ * with the other doomed.
+ */
+kern::Result<> World::listen_on(Device &device, Service &service, Listeners &doomed)
 {
 	Transport &transport = transport_of(device.ib());
 	bool connecting = false;
@@ -403,9 +411,10 @@ kern::Result<> World::listen_on(Device &device, Service &service)
 	if (!connecting || !transport.serves(service.space))
 		return {};
 	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
-	listener->listening = TRY(transport.listen(device.ib(), service));
-	service.listeners.push_back(*listener.release());
-	return {};
+	listener->listening = TRY(transport.create_listening(device.ib(), service));
+	const auto begun = listener->listening->begin();
+	(begun.ok() ? service.listeners : doomed).push_back(*listener.release());
+	return begun;
 }
 
 kern::Result<> World::listen(Id &id, unsigned int backlog, Listeners &doomed)
@@ -420,7 +429,7 @@ kern::Result<> World::listen(Id &id, unsigned int backlog, Listeners &doomed)
 	const bool shared = std::exchange(id.reuse, false);
 	if (service.listening++ == 0) {
 		for (Device &device : devices_) {
-			if (const auto heard = listen_on(device, service); !heard.ok()) {
+			if (const auto heard = listen_on(device, service, doomed); !heard.ok()) {
 				stop_listening(id, doomed);
 				id.reuse = shared;
 				return heard;

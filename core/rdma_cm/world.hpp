@@ -92,7 +92,7 @@ public:
 	 */
 	void share_port(Id &id, bool wanted);
 	/*
-	 * Errors: EADDRINUSE; those of Transport::listen(), after which what had begun is among the
+	 * Errors: EADDRINUSE; those of Listening::begin(), after which what had begun is among the
 	 * doomed. The id's lock is held.
 	 */
 	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
@@ -146,7 +146,8 @@ private:
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
 	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
 	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
-	kern::Result<> listen_on(Device &device, Service &service) REQUIRES(lock_);
+	kern::Result<> listen_on(Device &device, Service &service, Listeners &doomed)
+		REQUIRES(lock_);
 	void stop_listening(Id &id, Listeners &doomed) REQUIRES(lock_);
 	template<class Body>
 	void for_each_service(Body body);

@@ -101,7 +101,8 @@ struct iw_cm_id {
  * @reject: ends the request
  * @disconnect: closes in order, which takes as long as it takes; or abruptly: then the reply or the
  *	close that was promised has been told when it returns
- * @create_listen: requests may be told of from now on, also before it returns
+ * @create_listen: requests may be told of from now on, also before it returns; after an error none
+ *	is any more
  * @destroy_listen: when it has returned, none is
  * @get_qp: the QP of a number, or NULL
  *
@@ -161,8 +162,9 @@ void iw_destroy_cm_id(struct iw_cm_id *id);
  * @id: the id, new, with its local address
  * @backlog: how many may wait to be told of
  *
- * Context: process. Return: 0; -EINVAL if it is not new; -EADDRINUSE, -EADDRNOTAVAIL, and what else
- * the driver says.
+ * If it fails, requests may have been told of before, and the handler may run yet: the id's end
+ * waits for it, and so holds nothing that a handler waits for. Context: process. Return: 0;
+ * -EINVAL if it is not new; -EADDRINUSE, -EADDRNOTAVAIL, and what else the driver says.
  */
 int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 
@@ -208,7 +210,7 @@ int iw_cm_reject(struct iw_cm_id *id, const void *private_data, u8 private_data_
 /**
  * iw_cm_disconnect - end a connection
  * @id: its id
- * @abrupt: whether now, or when what was posted has been sent
+ * @abrupt: whether now, or when what was posted has been sent; one that connects yet ends now
  *
  * Context: process. Return: 0; -EINVAL if there is none.
  */

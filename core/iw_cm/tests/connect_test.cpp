@@ -188,7 +188,7 @@ void refusals_are_told(Test &test)
 		ASSERT_EQ(scene.active->connect(), 0);
 		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
 		EXPECT_EQ(scene.active->status, backlog ? -ECONNRESET : -ECONNREFUSED);
-		EXPECT_EQ(Fake::rejected, backlog ? 1u : 0u);
+		EXPECT_EQ(Fake::rejected.load_acquire(), backlog ? 1u : 0u);
 	}
 }
 
@@ -227,12 +227,23 @@ void iwcm_02_ids_end_in_every_state(Test &test)
 		scene.active->close();
 		EXPECT_EQ(scene.active->count(IW_CM_EVENT_CONNECT_REPLY), 0u);
 	}
+	/* Who asks for an orderly end of what is not connected yet is told of it as well. */
+	for (const bool abrupt : {true, false}) {
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		Fake::still = true;
+		ASSERT_EQ(scene.active->connect(), 0);
+		ASSERT_EQ(iw_cm_disconnect(scene.active->id, abrupt), 0);
+		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(scene.active->status, -ECONNABORTED);
+		EXPECT_EQ(iw_cm_disconnect(scene.active->id, abrupt), -EINVAL);
+	}
 	{
 		Scene scene;
 		ASSERT_TRUE(scene.ok());
 		ASSERT_TRUE(scene.request());
 		scene.passive->close();
-		EXPECT_EQ(Fake::rejected, 1u);
+		EXPECT_EQ(Fake::rejected.load_acquire(), 1u);
 		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
 	}
 	{

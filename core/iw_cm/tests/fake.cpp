@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "fake.hpp"
 
+#include <kern/kunit_fixture.hpp>
 #include <rdma/driver.hpp>
 #include "../../../hw/soft/rnic.h"
 
@@ -20,10 +21,10 @@ constexpr unsigned int most = 8;
 iw_cm_id *listeners[most];
 ib_device *devices[2];
 
-iw_cm_id *find(u16 port)
+iw_cm_id *find(u16 port, const ib_device *device = nullptr)
 {
 	for (iw_cm_id *id : listeners)
-		if (id && id->local.port == port)
+		if (id && id->local.port == port && (!device || id->device == device))
 			return id;
 	return nullptr;
 }
@@ -118,17 +119,34 @@ int accept(iw_cm_id *id, const iw_cm_param *param)
 
 int reject(iw_cm_id *id, const void *, u8)
 {
-	Fake::rejected++;
-	end_active(static_cast<Link *>(id->provider_data), IW_CM_EVENT_CONNECT_REPLY, -ECONNRESET);
+	Fake::rejected.fetch_add(1);
+	if (auto *const link = static_cast<Link *>(id->provider_data))
+		end_active(link, IW_CM_EVENT_CONNECT_REPLY, -ECONNRESET);
 	return 0;
 }
 
-void disconnect(iw_cm_id *id, bool)
+/* Of nobody, from 10.0.0.host; 0: from no address. */
+void ask(iw_cm_id *listener, u8 host)
+{
+	iw_cm_event event{};
+	event.event = IW_CM_EVENT_CONNECT_REQUEST;
+	event.local.bytes[0] = 10;
+	event.local.bytes[3] = 2;
+	event.local.port = listener->local.port;
+	event.remote.bytes[0] = host ? u8{10} : u8{0};
+	event.remote.bytes[3] = host;
+	event.remote.port = 4711;
+	(void)listener->event_handler(listener, &event);
+}
+
+void disconnect(iw_cm_id *id, bool abrupt)
 {
 	auto *const link = static_cast<Link *>(id->provider_data);
 	if (!link)
 		return;
 	const bool connected = link->passive;
+	if (!connected && !abrupt)
+		return;
 	link->users++;
 	end_active(link, connected ? IW_CM_EVENT_CLOSE : IW_CM_EVENT_CONNECT_REPLY,
 		   connected ? 0 : -ECONNABORTED);
@@ -138,9 +156,13 @@ void disconnect(iw_cm_id *id, bool)
 
 int create_listen(iw_cm_id *id, unsigned int)
 {
+	if (const auto heard = std::exchange(Fake::asked_at_once, nullptr)) {
+		ask(id, 1);
+		(void)kern::kunit::eventually(heard);
+	}
 	if (const int error = std::exchange(Fake::listen_error, 0))
 		return error;
-	if (find(id->local.port))
+	if (find(id->local.port, id->device))
 		return -EADDRINUSE;
 	for (iw_cm_id *&place : listeners) {
 		if (place)
@@ -174,7 +196,8 @@ bool Fake::start()
 {
 	const soft_options options = {};
 	connect_error = accept_error = listen_error = 0;
-	rejected = 0;
+	asked_at_once = nullptr;
+	rejected.store_release(0);
 	still = false;
 	for (ib_device *&device : devices) {
 		device = soft_create_rnic(&options);
@@ -192,6 +215,14 @@ void Fake::stop()
 		iw_cm_remove_device(device);
 		soft_destroy(std::exchange(device, nullptr));
 	}
+}
+
+bool Fake::request(u16 port, u8 host)
+{
+	iw_cm_id *const listener = find(port);
+	if (listener)
+		ask(listener, host);
+	return listener;
 }
 
 ib_device *Fake::device(unsigned int number)

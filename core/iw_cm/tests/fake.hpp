@@ -4,6 +4,7 @@
  * One at a time: what it knows is in its statics.
  */
 #pragma once
+#include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <rdma/iw_cm.h>
@@ -18,11 +19,18 @@ public:
 	static bool start();
 	static void stop();
 	static ib_device *device(unsigned int number);
+	/*
+	 * Tells who listens there of a request from 10.0.0.host, or from no address (0). False:
+	 * nobody does.
+	 */
+	static bool request(u16 port, u8 host);
 
 	/* What the next call of a kind fails with. */
 	static inline int connect_error = 0, accept_error = 0, listen_error = 0;
+	/* Tells the next listener of a request, and looks until that is true, before it answers. */
+	static inline bool (*asked_at_once)() = nullptr;
 	/* Told of what it never promised, or twice. */
-	static inline unsigned int rejected = 0;
+	static inline kern::Atomic<unsigned int> rejected{0};
 	/* The network is still: nobody hears of a connect. */
 	static inline bool still = false;
 

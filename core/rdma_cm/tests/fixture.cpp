@@ -41,13 +41,18 @@ u8 Addresses::host_of(const Address &address)
 
 void Addresses::add(const Node &node, u8 host, u16 pkey)
 {
+	add(gid_of(node), host, pkey);
+}
+
+void Addresses::add(const ib_gid &gid, u8 host, u16 pkey)
+{
 	kern::Guard guard(lock_);
 	for (Entry &entry : entries_) {
 		if (entry.host)
 			continue;
 		entry.host = host;
 		entry.interface.index = host;
-		entry.interface.gid = gid_of(node);
+		entry.interface.gid = gid;
 		entry.interface.pkey = pkey;
 		static constexpr u8 broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0,   0, 0,
 						     0,    0,    0,    0xff, 0xff, 0xff, 0xff};
@@ -75,6 +80,7 @@ kern::Result<Interface> Addresses::find(const Address &address)
 
 kern::Result<Interface> Addresses::owner(const Address &address)
 {
+	owners.fetch_add(1);
 	return find(address);
 }
 

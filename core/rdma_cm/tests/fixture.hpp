@@ -31,6 +31,8 @@ class Addresses final : public rdma_cm::Resolver
 public:
 	/* A node's port has 10.0.0.host and fd00::host. */
 	void add(const Node &node, u8 host, u16 pkey = IB_DEFAULT_PKEY_FULL);
+	/* The same of an RNIC's interface, which is not found by a GID. */
+	void add_rnic(u8 host) { add(ib_gid{}, host, 0); }
 	/* The interface of a host is on the port of that GID from now on. */
 	void move(u8 host, const Node &node);
 
@@ -60,6 +62,8 @@ public:
 	/* The same of who asks for a low port. */
 	kern::Atomic<bool> holding_ports{false};
 	kern::Atomic<unsigned int> held{0};
+	/* How often an address's owner was asked for. */
+	kern::Atomic<unsigned int> owners{0};
 	/* Whether neighbours answer; how often they were asked for. */
 	kern::Atomic<bool> answering{true};
 	kern::Atomic<unsigned int> asked{0};
@@ -72,6 +76,7 @@ private:
 		Interface interface;
 	};
 	static u8 host_of(const Address &address);
+	void add(const ib_gid &gid, u8 host, u16 pkey);
 	kern::Result<Interface> find(const Address &address);
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm_test.addresses")};
