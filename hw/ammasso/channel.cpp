@@ -2,6 +2,7 @@
 #include "channel.hpp"
 
 #include <kern/log.hpp>
+#include <kern/time.hpp>
 
 namespace ammasso
 {
@@ -42,10 +43,36 @@ void Channel::stop()
 {
 	if (!started_.load_acquire())
 		return;
-	/* One that has failed has lost the bus. */
+	/*
+	 * TERM is not answered; what tells that it was taken is that the requests begin at 0 again
+	 * (4.3). In the last slot it would be told of by a 0: the one before it is another's then,
+	 * which the card refuses.
+	 */
+	const auto is_last = [&] {
+		kern::Guard guard(post_lock_);
+		return producer_ + 1 == parts_.layout.requests.entries;
+	};
+	if (is_last()) {
+		Message nothing(wire::MessageId::rnic_close);
+		kern::ignore(call(nothing, wire::rnic_handle + sizeof(u32)));
+	}
 	Message message(wire::MessageId::term);
-	kern::ignore(post(message, wire::header::size));
+	if (post(message, wire::header::size) && !has_left())
+		fail("does not say goodbye");
+	/* One that has failed has lost the bus. */
 	started_.store_release(false);
+}
+
+bool Channel::has_left()
+{
+	const auto deadline = kern::Deadline::in_ms(parts_.patience_ms);
+	const u64 index = parts_.layout.requests.shared + wire::shared::index;
+	while (parts_.window->read16(index) != 0) {
+		if (failed() || deadline.passed())
+			return false;
+		kern::sleep_us(20, 100);
+	}
+	return true;
 }
 
 void Channel::fail(const char *why)

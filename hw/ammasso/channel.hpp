@@ -41,7 +41,10 @@ public:
 	explicit Channel(Parts parts) : parts_(parts) {}
 	/* Tells the card where its queues are. Errors: ENOMEM, EIO. May sleep. */
 	kern::Result<> start();
-	/* Says goodbye to the card, which writes nothing more then. May sleep. */
+	/*
+	 * Says goodbye to the card, which writes nothing more when this returns: one that does not
+	 * take notice loses the bus. May sleep.
+	 */
 	void stop();
 
 	/*
@@ -82,6 +85,8 @@ private:
 		} hint_count, requests, replies, events;
 	};
 
+	/* Whether the card has taken notice of TERM. */
+	bool has_left();
 	kern::Result<> submit(const Message &message, size_t bytes);
 	bool has_room() const REQUIRES(post_lock_);
 	/* Its number, for a context. */

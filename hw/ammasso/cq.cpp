@@ -136,6 +136,8 @@ int Cq::poll(int count, ib_wc *wc)
 	}
 	if (consumer_ != first)
 		write_be16(shared_, wire::shared::index, static_cast<u16>(consumer_));
+	if (consumer_ != first && std::exchange(owes_, false)) [[unlikely]]
+		rnic_.flush_more();
 	return got;
 }
 
@@ -251,10 +253,13 @@ void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 	const bool receives = place == &QpEntry::recv_cq;
 	keep(qp);
 	ib_wc wc;
-	while (following(end_) != consumer_ && qp.flush_one(receives, wc)) {
+	while (following(end_) != consumer_) {
+		if (!qp.flush_one(receives, wc))
+			return;
 		kept_[end_] = {Place::kept, false, wc};
 		end_ = following(end_);
 	}
+	owes_ = true;
 }
 
 void Cq::purge(const Qp &qp)

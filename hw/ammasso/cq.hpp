@@ -86,6 +86,8 @@ private:
 	/* Of a card that has failed, instead of what it says. */
 	u32 end_ GUARDED_BY(lock_) = 0;
 	bool given_up_ GUARDED_BY(lock_) = false;
+	/* There was no room to flush all of it. */
+	bool owes_ GUARDED_BY(lock_) = false;
 	Armed armed_ GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;
 	kern::Mmio shared_;

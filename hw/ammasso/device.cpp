@@ -54,7 +54,10 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
 	heard_.store_release(rnic_.get());
 	TRY(rnic_->start());
-	ib_ = TRY(IbDevice::create(*rnic_));
+	ib_.store_release(TRY(IbDevice::create(*rnic_)));
+	/* What has failed meanwhile found nobody to tell. */
+	if (rnic_->channel().failed())
+		rnic_failed_.queue();
 	rdma_interface_ = TRY(RdmaInterface::create(*rnic_));
 	return {};
 }
@@ -63,8 +66,11 @@ void Device::stop_rnic()
 {
 	if (rdma_interface_)
 		std::exchange(rdma_interface_, nullptr)->remove();
-	if (ib_)
-		IbDevice::destroy(std::exchange(ib_, nullptr));
+	if (IbDevice *const ib = ib_.exchange(nullptr)) {
+		/* Who is telling of it has it yet. */
+		rnic_failed_.cancel();
+		IbDevice::destroy(ib);
+	}
 	if (rnic_)
 		rnic_->stop();
 	heard_.store_release(nullptr);
@@ -85,8 +91,8 @@ void Device::cut_off()
 
 void Device::tell_failure()
 {
-	if (ib_)
-		rdma::dispatch(IB_EVENT_DEVICE_FATAL, &ib_->ib, 0);
+	if (IbDevice *const ib = ib_.load_acquire())
+		rdma::dispatch(IB_EVENT_DEVICE_FATAL, &ib->ib, 0);
 }
 
 void Device::shutdown()

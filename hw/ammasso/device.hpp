@@ -58,7 +58,7 @@ private:
 	kern::Atomic<Rnic *> heard_{nullptr}; /* by the interrupt */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 	kern::Owned<Rnic> rnic_;
-	IbDevice *ib_ = nullptr;
+	kern::Atomic<IbDevice *> ib_{nullptr};    /* by who tells of a failure, too */
 	RdmaInterface *rdma_interface_ = nullptr; /* the stack's */
 	kern::Work rnic_failed_{kern::method<&Device::tell_failure>, this};
 };

@@ -34,7 +34,7 @@ int accept(iw_cm_id *id, const iw_cm_param *param)
 int reject(iw_cm_id *id, const void *, u8)
 {
 	/* No private data travels. */
-	refuse(IbDevice::rnic_of(id->device), endpoint_of(*id));
+	IbDevice::rnic_of(id->device).refuse(endpoint_of(*id));
 	return 0;
 }
 
@@ -82,18 +82,6 @@ constinit const iw_cm_ops connection_ops = {
 	.destroy_listen = destroy_listen,
 	.get_qp = get_qp,
 };
-
-void refuse(Rnic &rnic, u32 endpoint)
-{
-	Message message(wire::MessageId::request_reject);
-	message.put_opaque(wire::rnic_handle, rnic.handle());
-	message.put_opaque(wire::object_handle, endpoint);
-	/*
-	 * One that the card knows no more is refused. The answer is not waited for: the card may
-	 * hold it, and all others, until its events are read, of whose task this may be a part.
-	 */
-	kern::ignore(rnic.channel().post(message, wire::object_request_size));
-}
 
 kern::Result<kern::Owned<Listener>> Listener::create(Rnic &rnic, iw_cm_id &id, unsigned int backlog)
 {
@@ -152,7 +140,7 @@ void Listener::hear(const Message &event)
 	request.provider_data = name(endpoint);
 	/* More than there is room for is no request. */
 	if (length > wire::most_private_data || id_.event_handler(&id_, &request) != 0)
-		refuse(rnic_, endpoint);
+		rnic_.refuse_later(endpoint);
 }
 
 } // namespace ammasso

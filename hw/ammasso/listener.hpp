@@ -30,9 +30,6 @@ private:
 	bool live_ = false;
 };
 
-/* Ends a request that nobody takes; the handle is the card's. May sleep. */
-void refuse(Rnic &rnic, u32 endpoint);
-
 extern const iw_cm_ops connection_ops;
 
 } // namespace ammasso

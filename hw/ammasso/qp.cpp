@@ -220,6 +220,8 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 			kern::Guard posting(rq_.lock);
 			rq_.tail = rq_.head;
 		}
+		/* What the card has said of the stream that is over is nothing to the next. */
+		rnic_.flush_events();
 		(void)advance(StreamEvent::reset);
 		return {};
 	default:

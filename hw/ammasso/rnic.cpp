@@ -72,6 +72,7 @@ kern::Result<> Rnic::query()
 
 void Rnic::stop()
 {
+	refusals_work_.cancel();
 	if (handle_) {
 		Message message(wire::MessageId::rnic_close);
 		message.put_opaque(wire::rnic_handle, handle_);
@@ -111,7 +112,9 @@ bool Rnic::interrupt()
 		const u32 index = parts_.registers->read32(wire::reg::host_hint);
 		if (index & wire::hint_none)
 			break;
-		hint(index);
+		/* Of one that has failed who gives it up tells, and nobody beside him (LOCK-06). */
+		if (!channel_.failed())
+			hint(index);
 	}
 	return true;
 }
@@ -124,13 +127,29 @@ void Rnic::hint(u32 index)
 		queue->hint();
 }
 
+/* As many as the queue holds: who waits for what was said by then waits for no more than that. */
 void Rnic::hear_events()
 {
 	Message event;
-	while (channel_.next_event(event))
+	u32 heard = 0;
+	while (heard < parts_.layout.events.entries && channel_.next_event(event)) {
 		hear(event);
-	if (channel_.failed() && !std::exchange(given_up_, true))
+		heard++;
+	}
+	if (heard == parts_.layout.events.entries)
+		events_.queue(events_work_);
+	if (channel_.failed() && (flushes_more_.exchange(false) || !given_up_)) {
+		given_up_ = true;
 		give_up();
+	}
+}
+
+void Rnic::flush_events()
+{
+	/* The interrupt may be to come. */
+	if (hears_events_.load_acquire())
+		events_.queue(events_work_);
+	events_work_.flush();
 }
 
 void Rnic::failed()
@@ -141,11 +160,45 @@ void Rnic::failed()
 
 void Rnic::give_up()
 {
+	/* An interrupt that has not seen it yet. */
+	parts_.machine->synchronize();
 	for (u32 number = 1; number < qps_.size(); number++)
 		if (Qp *const qp = kern::read_once(qps_[number].qp))
 			qp->give_up();
 	for (u32 index = wire::least_queue_index; index <= wire::most_queue_index; index++)
 		hint(index);
+}
+
+void Rnic::refuse(u32 endpoint)
+{
+	Message message(wire::MessageId::request_reject);
+	message.put_opaque(wire::rnic_handle, handle_);
+	message.put_opaque(wire::object_handle, endpoint);
+	/* One that the card knows no more is refused, so the answer is not waited for. */
+	kern::ignore(channel_.post(message, wire::object_request_size));
+}
+
+void Rnic::refuse_later(u32 endpoint)
+{
+	kern::Guard guard(refusals_lock_);
+	if (refusals_waiting_ == most_refusals)
+		return;
+	refusals_[refusals_waiting_++] = endpoint;
+	refusals_work_.queue();
+}
+
+void Rnic::refuse_all()
+{
+	for (;;) {
+		u32 endpoint;
+		{
+			kern::Guard guard(refusals_lock_);
+			if (refusals_waiting_ == 0)
+				return;
+			endpoint = refusals_[--refusals_waiting_];
+		}
+		refuse(endpoint);
+	}
 }
 
 void Rnic::hear(const Message &event)

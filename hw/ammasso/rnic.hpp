@@ -72,7 +72,15 @@ public:
 	/* The card has something to say of a queue, of this index. Hard interrupt. */
 	void hint(u32 index);
 	/* Returns when what the card has said by now has been heard. May sleep. */
-	void flush_events() { events_work_.flush(); }
+	void flush_events();
+	/*
+	 * Refuses a request for a connection, by the card's name for it, without waiting for the
+	 * card. If too many are to be refused, it is left to the card, which forgets it by itself.
+	 * Process context.
+	 */
+	void refuse_later(u32 endpoint);
+	/* The same; waits for room to ask the card. May sleep. */
+	void refuse(u32 endpoint);
 
 	device *dma_device() const { return parts_.dev; }
 	const kern::Mmio &window() const { return *parts_.window; }
@@ -80,6 +88,12 @@ public:
 	Machine &machine() { return *parts_.machine; }
 	const Limits &limits() const { return limits_; }
 	const u8 (&address() const)[6] { return parts_.page->rdma_address; }
+	/* A CQ had no room for all that was to be flushed, and has some again. Any context. */
+	void flush_more()
+	{
+		flushes_more_.store_release(true);
+		events_.queue(events_work_);
+	}
 	/* For requests. */
 	u32 handle() const { return handle_; }
 	/* Words of 16 bits, each with a cache line for itself. */
@@ -111,10 +125,12 @@ public:
 
 private:
 	static constexpr unsigned int wire_index_shift = 16;
+	static constexpr u32 most_refusals = 64;
 
 	kern::Result<> query();
 	void hear_events();
 	void hear(const Message &event);
+	void refuse_all();
 
 	/* Machine, for the channel. */
 	void cut_off() override { parts_.machine->cut_off(); }
@@ -126,6 +142,7 @@ private:
 	const Parts parts_;
 	Channel channel_;
 	bool given_up_ = false; /* the events' task */
+	kern::Atomic<bool> flushes_more_{false};
 	u32 handle_ = 0;
 	Limits limits_{};
 	kern::DmaPool words_;
@@ -138,6 +155,11 @@ private:
 	/* Since start() has all that an event may be of: a card may have some before. */
 	kern::Atomic<bool> hears_events_{false};
 	kern::Work events_work_{kern::method<&Rnic::hear_events>, this};
+	/* Requests that nobody takes: who hears of them cannot wait for the card. */
+	kern::SpinLock refusals_lock_{KERN_LOCK_CLASS("weft_ammasso_refusals")};
+	u32 refusals_[most_refusals] GUARDED_BY(refusals_lock_) = {};
+	u32 refusals_waiting_ GUARDED_BY(refusals_lock_) = 0;
+	kern::Work refusals_work_{kern::method<&Rnic::refuse_all>, this};
 };
 
 } // namespace ammasso

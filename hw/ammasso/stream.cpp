@@ -133,7 +133,7 @@ kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
 		return begin_stream(StreamEvent::accept, id);
 	}();
 	if (!begun) {
-		refuse(rnic_, endpoint);
+		rnic_.refuse(endpoint);
 		return begun;
 	}
 	Message message(wire::MessageId::request_accept);

@@ -65,7 +65,7 @@ Card::~Card()
 int Card::serve()
 {
 	while (!kern::Thread::should_stop()) {
-		if (shared_index(shared_at) == consumer_) {
+		if (shared_index(shared_at) == consumer_ || holding.load_acquire()) {
 			kern::sleep_us(20, 50);
 			continue;
 		}
@@ -77,11 +77,25 @@ int Card::serve()
 		}
 		consumer_ = (consumer_ + 1) % entries;
 		carry_out(message);
+		if (message.bytes()[wire::header::id] == static_cast<u8>(wire::MessageId::term)) {
+			if (goes)
+				leave();
+			continue;
+		}
 		__atomic_store_n(&Bench::request_word(rnic->channel()),
 				 swap_be(static_cast<u16>(consumer_)), __ATOMIC_RELEASE);
 		interrupt();
 	}
 	return 0;
+}
+
+/* It writes no memory any more, and begins anew. */
+void Card::leave()
+{
+	consumer_ = 0;
+	for (u32 queue = 0; queue < 3; queue++)
+		window.write16(shared_at + queue * u32{wire::shared::size} + wire::shared::index,
+			       0);
 }
 
 void Card::carry_out(Message &message)
@@ -186,14 +200,13 @@ void Card::reply(const Message &message)
 			 __ATOMIC_RELEASE);
 }
 
-void Card::tell(Message &event)
+void Card::say(const Message &event)
 {
 	Channel &channel = rnic->channel();
 	__builtin_memcpy(Bench::event_slot(channel, told_), event.bytes(), wire::message_size);
 	told_ = (told_ + 1) % entries;
 	__atomic_store_n(&Bench::event_word(channel), swap_be(static_cast<u16>(told_)),
 			 __ATOMIC_RELEASE);
-	interrupt();
 }
 
 bool Card::complete(CardQp &qp, bool receive, u32 bytes, wire::Status status, u32 silent,

@@ -67,7 +67,7 @@ public:
 	bool ok() const { return started_; }
 
 	void cut_off() override { cut.fetch_add(1); }
-	void synchronize() override {}
+	void synchronize() override { synchronized.fetch_add(1); }
 	void failed() override { failures.fetch_add(1); }
 
 	/* How often it was asked, and the last of these. */
@@ -82,6 +82,11 @@ public:
 		answers_[static_cast<u8>(id)] = static_cast<u8>(status);
 	}
 
+	void interrupt()
+	{
+		registers.write32(wire::reg::disr, wire::disr_hints);
+		rnic->interrupt();
+	}
 	/* The CQ that has the handle which the card gave the nth. */
 	void knows(Cq &cq) { cqs_[cq.handle() - first_handle] = &cq; }
 	CardQp &qp(u32 number) { return qps_[number]; }
@@ -93,8 +98,14 @@ public:
 			      bool solicited = false);
 	/* An entry as it is, without a look at what was posted. */
 	void add_entry(Cq &cq, const u8 (&entry)[wire::completion::size], bool solicited = false);
+	/* An event, whose interrupt is to come. */
+	void say(const Message &event);
 	/* An event, and the interrupt that tells of it. */
-	void tell(Message &event);
+	void tell(Message &event)
+	{
+		say(event);
+		interrupt();
+	}
 	/* The same, heard when this returns. */
 	void tell_and_wait(Message &event)
 	{
@@ -108,8 +119,11 @@ public:
 	RegisterPage page{};
 	kern::Owned<Rnic> rnic;
 	IbDevice *ib = nullptr;
-	kern::Atomic<unsigned int> cut{0}, failures{0};
+	kern::Atomic<unsigned int> cut{0}, failures{0}, synchronized{0};
+	/* It takes no requests. */
+	kern::Atomic<bool> holding{false};
 	u32 given_index = 3;        /* of the next queue */
+	bool goes = true;           /* when it is told to */
 	u32 reply_depth_offset = 0; /* added to what it says of depths */
 
 private:
@@ -117,14 +131,10 @@ private:
 
 	int serve();
 	void carry_out(Message &message);
+	void leave();
 	void create_qp(Message &reply);
 	void flush(CardQp &qp);
 	void reply(const Message &message);
-	void interrupt()
-	{
-		registers.write32(wire::reg::disr, wire::disr_hints);
-		rnic->interrupt();
-	}
 	bool complete(CardQp &qp, bool receive, u32 bytes, wire::Status status, u32 silent,
 		      bool solicited);
 	u16 shared_index(u32 at) const { return swap_be(window.read16(at + wire::shared::index)); }

@@ -74,6 +74,26 @@ void each_step_of_the_start_may_fail(Test &test)
 		}
 }
 
+/*
+ * The memory that it reaches is given back when the card has taken notice that its driver goes; one
+ * that does not, wherever in its queue that stands, has lost the bus by then.
+ */
+void a_card_that_does_not_go_loses_the_bus(Test &test)
+{
+	for (u32 asked = 0; asked < Card::entries; asked++)
+		for (const bool goes : {true, false}) {
+			Boxed<Card> card(200u);
+			ASSERT_TRUE(card->start(false));
+			card->goes = goes;
+			for (u32 i = 0; i < asked; i++)
+				ASSERT_OK(card->rnic->set_address(wire::ConfigOption::add_address,
+								  i, 0));
+			card->rnic->stop();
+			EXPECT_EQ(card->asked(wire::MessageId::term), 1u);
+			EXPECT_EQ(card->cut.load_relaxed(), goes ? 0u : 1u);
+		}
+}
+
 /* What the card does not make is not there, and nothing of it is in the way of the next. */
 void what_is_refused_leaves_nothing(Test &test)
 {
@@ -228,6 +248,7 @@ void iwcm_01_the_stream_ends_once(Test &test)
 
 KUNIT_SUITE(ammasso_channel, KUNIT_CASE(requests_are_answered),
 	    KUNIT_CASE(a_silent_card_loses_the_bus), KUNIT_CASE(each_step_of_the_start_may_fail),
+	    KUNIT_CASE(a_card_that_does_not_go_loses_the_bus),
 	    KUNIT_CASE(what_is_refused_leaves_nothing),
 	    KUNIT_CASE(an_impossible_index_fails_the_card),
 	    KUNIT_CASE(queues_are_believed_in_parts), KUNIT_CASE(new_queues_are_believed_in_parts),

@@ -2,6 +2,7 @@
 /*
  * Connections of an RNIC that is played in memory: what the manager's ids are told, and how often.
  */
+#include <kern/time.hpp>
 #include <rdma/iw_cm.h>
 #include "fixture.hpp"
 #include "../qp.hpp"
@@ -301,6 +302,49 @@ void iwcm_01_ends_that_meet_are_told_once(Test &test)
 	}
 }
 
+[[gnu::noinline]] void say_late(Bed &bed, const Ear &ear)
+{
+	Message event = ear.event();
+	bed.card->tell(event);
+	event = of_qp(bed, wire::EventId::connection_reset);
+	bed.card->say(event);
+}
+
+/*
+ * What the card has said of a stream before the QP was reset is nothing to its next one, however
+ * late it is heard.
+ */
+void iwcm_01_the_next_stream_is_another(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Told first(*bed), second(*bed);
+	Ear ear(*bed);
+	ASSERT_TRUE(ear.ok() && establish(*bed, first));
+	const auto move = [&](ib_qp_state state) {
+		ib_qp_attr attr{};
+		attr.qp_state = state;
+		return bed->qp.modify(attr, IB_QP_STATE);
+	};
+	/*
+	 * It is said behind what takes longer to hear than the card takes for all that it is asked.
+	 */
+	ear.act = [](Ear &, Bed &on) {
+		(void)eventually([&] { return on.card->asked(wire::MessageId::qp_modify) == 4; });
+		kern::sleep_us(20'000, 30'000);
+	};
+	say_late(*bed, ear);
+	ASSERT_OK(move(IB_QPS_ERR));
+	ASSERT_OK(move(IB_QPS_RESET));
+	second.id->remote = {{10, 0, 0, 2}, false, 7174};
+	const iw_cm_param param = param_of(*bed);
+	ASSERT_EQ(iw_cm_connect(second.id, &param), 0);
+	bed->card->rnic->flush_events();
+	tell_qp(*bed, wire::EventId::connect_result);
+	ASSERT_TRUE(second.hears(IW_CM_EVENT_CONNECT_REPLY));
+	EXPECT_EQ(second.status, 0);
+}
+
 /* Nothing comes of a card that has failed; its connections end all the same, each once. */
 void iwcm_01_a_failed_card_ends_connections(Test &test)
 {
@@ -324,6 +368,7 @@ void iwcm_01_a_failed_card_ends_connections(Test &test)
 
 KUNIT_SUITE(ammasso_connections, KUNIT_CASE(refusing_holds_no_event_up),
 	    KUNIT_CASE(iwcm_01_ends_that_meet_are_told_once),
+	    KUNIT_CASE(iwcm_01_the_next_stream_is_another),
 	    KUNIT_CASE(iwcm_01_a_failed_card_ends_connections),
 	    KUNIT_CASE(iwcm_01_a_connection_ends_once), KUNIT_CASE(iwcm_01_the_end_of_a_qp_is_told),
 	    KUNIT_CASE(a_connect_that_fails_says_why),

@@ -44,7 +44,10 @@ struct Bed {
 	Cq &own_cq() const { return Cq::of(cq->get()); }
 	static void handler(ib_cq *, void *context)
 	{
-		static_cast<Bed *>(context)->events.add_relaxed(1);
+		auto &bed = *static_cast<Bed *>(context);
+		if (bed.waited)
+			bed.noted = bed.waited(bed);
+		bed.events.add_relaxed(1);
 	}
 	int arm(ib_cq_notify_flags flags) const { return cq->request_notification(flags); }
 	int send(u64 id, int flags = IB_SEND_SIGNALED, u32 length = 100) const
@@ -76,12 +79,54 @@ struct Bed {
 	}
 	unsigned int count() const { return events.load_relaxed(); }
 
+	/* What the handler notes, if it is to. */
+	unsigned int (*waited)(const Bed &bed) = nullptr;
+	unsigned int noted = 0;
+
 	Boxed<Card> card;
 	kern::Atomic<unsigned int> events{0};
 	kern::Ref<rdma::Pd> pd;
 	kern::Ref<rdma::CompletionQueue> cq;
 	rdma::QueuePair qp;
 	bool ready = false;
+};
+
+/* What a test has events of. */
+class Ear final : public Hearer
+{
+public:
+	explicit Ear(Bed &bed) : bed_(bed)
+	{
+		if (const auto made = bed.card->rnic->hearers().alloc(this, 1, ~0u >> 1))
+			number_ = made.value();
+	}
+	~Ear()
+	{
+		Rnic &rnic = *bed_.card->rnic;
+		rnic.hearers().erase(number_);
+		rnic.flush_events();
+	}
+	bool ok() const { return number_ != 0; }
+	Message event() const
+	{
+		Message made;
+		made.put_opaque(wire::event::user_context, Rnic::context_of(number_, 1));
+		made.put(wire::event::resource_type, static_cast<u32>(wire::ResourceType::cq));
+		return made;
+	}
+	void hear(const Message &) override
+	{
+		heard.fetch_add(1);
+		if (act)
+			act(*this, bed_);
+	}
+
+	kern::Atomic<unsigned int> heard{0};
+	void (*act)(Ear &ear, Bed &bed) = nullptr;
+
+private:
+	Bed &bed_;
+	u32 number_ = 0;
 };
 
 } // namespace ammasso
