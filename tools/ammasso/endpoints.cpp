@@ -2,6 +2,7 @@
 #include "ammasso/endpoints.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -33,10 +34,11 @@ iwarp::StreamConfig responder()
 } // namespace
 
 Endpoints::Request::Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,
-			    std::uint32_t its_listener, tcp::ConnectionPtr connection)
-    : handle(own), listener(its_listener),
-      carrier(&endpoints.connections_.make(responder(), *this)), endpoints_(endpoints),
-      timer_(endpoints.loop_, [this] {
+			    std::uint32_t its_listener, std::uint64_t its_number,
+			    tcp::ConnectionPtr connection)
+    : handle(own), listener(its_listener), peer(connection->pair().remote.address),
+      number(its_number), carrier(&endpoints.connections_.make(responder(), *this)),
+      endpoints_(endpoints), timer_(endpoints.loop_, [this] {
 	      state = State::Over;
 	      endpoints_.reaper_.signal();
       })
@@ -67,12 +69,12 @@ void Endpoints::Request::requested(const iwarp::StartFrame &request)
 		state = State::Over;
 		return endpoints_.reaper_.signal();
 	}
-	state = State::Reported;
-	timer_.arm(kPatience);
 	if (!endpoints_.report(*this, request)) {
 		state = State::Over;
-		endpoints_.reaper_.signal();
+		return endpoints_.reaper_.signal();
 	}
+	state = State::Reported;
+	timer_.arm(kPatience);
 }
 
 void Endpoints::Request::ended(const iwarp::End &)
@@ -159,20 +161,53 @@ std::optional<std::uint64_t> Endpoints::destroy(std::uint32_t handle)
 	return last;
 }
 
-// Who is one too many is reset: it is known only when it is connected.
+std::size_t Endpoints::reported(std::uint32_t listener)
+{
+	std::size_t waiting = 0;
+	requests_.for_each([&](const Request &each) {
+		waiting += each.listener == listener && (each.state == Request::State::Reported ||
+							 each.state == Request::State::Lost);
+	});
+	return waiting;
+}
+
+// Who is one too many is reset: it is known only when it is connected. The host's backlog is for
+// those that it is to answer, so whoever says nothing takes no place of it.
 void Endpoints::take(std::uint32_t handle, const tcp::ConnectionPtr &connection)
 {
 	const Listener *const listener = listeners_.find(handle);
-	std::size_t waiting = 0;
-	requests_.for_each([&](const Request &each) { waiting += each.listener == handle; });
-	if (!listener || waiting >= listener->backlog || !requests_.make(*this, handle, connection))
+	if (!listener || queues_.crowded() || reported(handle) >= listener->backlog)
+		return connection->abort();
+	make_room();
+	if (!requests_.make(*this, handle, ++came_, connection))
 		connection->abort();
 }
 
+void Endpoints::make_room()
+{
+	if (requests_.size() < kMostRequests)
+		return;
+	std::map<tcp::Ip, std::size_t> counts;
+	std::size_t most = 0;
+	requests_.for_each([&](const Request &each) {
+		if (each.state == Request::State::Starting)
+			most = std::max(most, ++counts[each.peer]);
+	});
+	Request *oldest = nullptr;
+	requests_.for_each([&](Request &each) {
+		if (each.state == Request::State::Starting && counts[each.peer] == most &&
+		    (!oldest || each.number < oldest->number))
+			oldest = &each;
+	});
+	if (oldest)
+		requests_.erase(oldest->handle);
+}
+
+// False: nobody is there to be told, or may be.
 bool Endpoints::report(Request &request, const iwarp::StartFrame &start)
 {
 	Listener *const listener = listeners_.find(request.listener);
-	if (!listener)
+	if (!listener || queues_.crowded() || reported(request.listener) >= listener->backlog)
 		return false;
 	Message message =
 		event_message(EventId::connection_request, context_,

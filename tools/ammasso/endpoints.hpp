@@ -22,7 +22,8 @@ class Endpoints
 {
 public:
 	static constexpr std::size_t kMostListeners = tcp::Stack::kMostListeners;
-	// Whose start is not whole, or whom the host has not answered.
+	// Whose start is not whole, or whom the host has not answered. Of the former the oldest
+	// gives way, of the address that has the most of them: they cost whoever calls nothing.
 	static constexpr std::size_t kMostRequests = 256;
 	// A request that the host does not answer.
 	static constexpr Clock::duration kPatience = std::chrono::seconds(60);
@@ -65,11 +66,14 @@ private:
 		};
 
 		Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,
-			std::uint32_t its_listener, tcp::ConnectionPtr connection);
+			std::uint32_t its_listener, std::uint64_t its_number,
+			tcp::ConnectionPtr connection);
 		~Request() override;
 
 		const std::uint32_t handle;
 		const std::uint32_t listener;
+		const tcp::Ip peer;
+		const std::uint64_t number; // of all that came; the lower, the older
 		State state = State::Starting;
 		iwarp::Carrier *carrier; // until it is lost, or somebody else's
 
@@ -84,6 +88,9 @@ private:
 	};
 
 	void take(std::uint32_t listener, const tcp::ConnectionPtr &connection);
+	// How many of a listener's the host is to answer.
+	std::size_t reported(std::uint32_t listener);
+	void make_room();
 	bool report(Request &request, const iwarp::StartFrame &start);
 	bool listen_anywhere(tcp::Endpoint &local,
 			     const std::function<void(const tcp::ConnectionPtr &)> &taken);
@@ -96,6 +103,7 @@ private:
 	const std::uint64_t context_;
 	Handles<Listener, kMostListeners> listeners_;
 	Handles<Request, kMostRequests> requests_;
+	std::uint64_t came_ = 0;
 	Wakeup reaper_;
 };
 

@@ -33,13 +33,14 @@ public:
 		if (free_.empty())
 			return nullptr;
 		const std::uint16_t place = free_.front();
-		free_.pop_front();
 		Slot &slot = slots_[place];
 		const std::uint32_t handle =
 			static_cast<std::uint32_t>(++slot.generation) << 16 | (place + 1u);
-		slot.handle = handle;
 		slot.object =
 			std::make_unique<T>(handle, place, std::forward<Arguments>(arguments)...);
+		// What could not be made has taken nothing.
+		free_.pop_front();
+		slot.handle = handle;
 		return slot.object.get();
 	}
 	// Null: none has the handle.

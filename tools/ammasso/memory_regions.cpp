@@ -141,6 +141,7 @@ Status MemoryRegions::allocate(const Message &request, Message &reply)
 		return Status::insufficient_resources;
 	Region region;
 	region.state = State::Invalid;
+	region.allocated = true;
 	region.pd = load_be<std::uint32_t>(request, field::pd);
 	region.flags = load_be<std::uint32_t>(request, field::flags);
 	region.most_pages = total;
@@ -185,6 +186,16 @@ Status MemoryRegions::fast_register(std::uint32_t pd, std::span<const std::byte>
 	append(region->pages, slot.subspan(field::pages, here * sizeof(std::uint64_t)));
 	region->state = State::Valid;
 	return Status::ok;
+}
+
+Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
+{
+	const Region *const region = find(stag);
+	constexpr std::uint32_t kOffered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
+	// It is another stream's perhaps, or nobody's: who may not reach it says nothing of it.
+	if (region && (!region->allocated || !(region->flags & kOffered)))
+		return Verdict::Rights;
+	return invalidate(pd, stag);
 }
 
 Verdict MemoryRegions::invalidate(std::uint32_t pd, std::uint32_t stag)

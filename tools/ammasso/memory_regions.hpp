@@ -49,6 +49,9 @@ public:
 	hw::ammasso::Status fast_register(std::uint32_t pd, std::span<const std::byte> slot);
 	// It may be registered anew, or removed.
 	Verdict invalidate(std::uint32_t pd, std::uint32_t stag);
+	// The same by a peer's wish, who may take away what it was given by STAG_ALLOC and a
+	// registration in the send queue, and nothing that streams share (RFC 5042, 6.5).
+	Verdict invalidate_for_peer(std::uint32_t pd, std::uint32_t stag);
 
 	// @right: one of mr_flag's.
 	Verdict check(const Who &who, std::uint32_t stag, std::uint64_t offset,
@@ -67,6 +70,7 @@ private:
 	};
 	struct Region {
 		State state = State::Filling;
+		bool allocated = false; // by STAG_ALLOC
 		std::uint8_t key = 0;
 		std::uint32_t pd = 0;
 		std::uint32_t flags = 0;

@@ -89,18 +89,23 @@ std::uint32_t MessageQueues::pop_hint()
 
 std::optional<Message> MessageQueues::next_request()
 {
-	flush();
-	const bool stuck = !replies_.empty() && !replies_.front().after;
-	if (!host_->bus_master() || stuck || replies_.size() >= kMostReplies ||
-	    events_.size() >= kMostEvents)
-		return std::nullopt;
 	const std::uint16_t produced = host_index(Queue::requests);
 	const auto slot = [&](std::uint16_t index) {
 		return std::span(memory_).subspan(kRequests - kShared +
 							  std::size_t{index} * wire::message_size,
 						  wire::message_size);
 	};
-	if (produced >= wire::request_entries)
+	const bool is_one = produced < wire::request_entries && produced != next_request_;
+	const MessageId first = is_one ? id_of(slot(next_request_)) : MessageId{};
+	// Who says goodbye, or begins anew, is told nothing of before, and is not kept waiting by
+	// it.
+	if (first != MessageId::term && first != MessageId::init) {
+		flush();
+		const bool stuck = !replies_.empty() && !replies_.front().after;
+		if (stuck || replies_.size() >= kMostReplies || crowded())
+			return std::nullopt;
+	}
+	if (!is_one || !host_->bus_master())
 		return std::nullopt;
 	while (produced != next_request_) {
 		Message message;

@@ -64,6 +64,8 @@ public:
 	std::uint64_t event(const Message &message);
 	// Something is there in the queue that the host knows by @index.
 	void hint(std::uint32_t index);
+	// So many events wait that what can do without them does.
+	bool crowded() const { return events_.size() >= kMostEvents; }
 	// A word of 16 bits in the host's memory. False: there is none.
 	bool put_word(std::uint64_t address, std::uint16_t value);
 

@@ -386,7 +386,7 @@ Access QueuePair::fetch(iwarp::Stag stag, std::uint64_t offset, std::span<std::u
 
 Access QueuePair::invalidate(iwarp::Stag stag)
 {
-	const Verdict verdict = card_.regions.invalidate(config_.pd, stag);
+	const Verdict verdict = card_.regions.invalidate_for_peer(config_.pd, stag);
 	if (verdict != Verdict::Good)
 		refused_ = write_event(verdict);
 	return access_of(verdict);

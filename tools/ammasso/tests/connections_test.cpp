@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "ammasso/message_queues.hpp"
 #include "ammasso/testing/two_cards.hpp"
 #include "ethernet/capture.hpp"
 #include "iwarp/testing/tshark.hpp"
@@ -130,6 +131,28 @@ protected:
 					       std::span(sent).first(1000)));
 		EXPECT_TRUE(std::ranges::equal(server.bytes((2 << 20) + 3000, 4000),
 					       std::span(sent).subspan(1000)));
+	}
+	// The server's first page, by an STag that was made for it and a request of its.
+	std::uint32_t register_by_request(std::uint32_t flags)
+	{
+		namespace field = wire::fast_register;
+		const auto answer =
+			b.ask(MessageId::stag_alloc, {{wire::rnic_handle, b.rnic},
+						      {wire::stag_alloc::total_pages, 1},
+						      {wire::stag_alloc::pd, Driver::kPd},
+						      {wire::stag_alloc::flags, flags}});
+		EXPECT_EQ(Driver::result(answer), Status::ok);
+		const auto stag = load_be<std::uint32_t>(answer, wire::stag_alloc::reply_stag);
+		Driver::Words words{{field::va, 0},           {field::va + 4, 0x5000},
+				    {field::key, 0},          {field::stag, stag},
+				    {field::page_size, 4096}, {field::first_offset, 0},
+				    {field::length, 4096},    {field::pages_here, 1}};
+		std::ranges::copy(Driver::address_words(field::pages, server.memory),
+				  std::back_inserter(words));
+		b.post(server.qp, Driver::slot_of(WorkId::fast_register, 1, wire::work::signaled,
+						  words, field::pages + 8, {}));
+		EXPECT_EQ(b.wait(server.sq_cq).result, Status::ok);
+		return stag;
 	}
 	void expect_event(Driver &driver, EventId id, QpState state)
 	{
@@ -479,8 +502,8 @@ TEST_F(AmmassoConnections, SayWhichReceiveWasWrong)
 // A Send may take an STag away, and says so; a second one that names it ends the connection.
 TEST_F(AmmassoConnections, InvalidateByASend)
 {
-	const auto stag = b.register_memory(server.memory, 4096);
 	establish();
+	const auto stag = register_by_request(0x7b);
 	for (const std::uint64_t i : {1, 2})
 		b.receive(server.qp, i, {server.piece(0, 10)});
 	for (const std::uint64_t i : {3, 4})
@@ -491,6 +514,33 @@ TEST_F(AmmassoConnections, InvalidateByASend)
 	EXPECT_EQ(b.wait(server.rq_cq).result, Status::flushed);
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 	EXPECT_EQ(b.destroy(MessageId::stag_dealloc, stag), Status::ok);
+}
+
+// What the peer was not given it does not take away: a region that other streams may use, or one
+// that it may not reach.
+TEST_F(AmmassoConnections, InvalidateNothingOfOthers)
+{
+	for (const bool shared : {true, false}) {
+		server.qp = b.create_qp(server.sq_cq, server.rq_cq, shared ? 30 : 31);
+		client.qp = a.create_qp(client.sq_cq, client.rq_cq, shared ? 30 : 31);
+		establish();
+		const auto stag = shared ? server.stag : register_by_request(0x1b);
+		b.receive(server.qp, 1, {server.piece(0, 10)});
+		a.send(client.qp, 2, {}, wire::work::signaled, WorkId::send_invalidate, stag);
+		expect_event(b, EventId::tagged_rights_violation, QpState::terminate);
+		expect_event(b, EventId::connection_reset, QpState::error);
+		expect_event(a, EventId::terminate_received, QpState::terminate);
+		expect_event(a, EventId::connection_reset, QpState::error);
+		EXPECT_EQ(b.destroy(MessageId::listen_destroy, listener), Status::ok);
+		static_cast<void>(a.poll(client.sq_cq));
+		static_cast<void>(b.poll(server.rq_cq));
+	}
+	// It is still there.
+	server.qp = b.create_qp(server.sq_cq, server.rq_cq, 32);
+	client.qp = a.create_qp(client.sq_cq, client.rq_cq, 32);
+	establish();
+	a.write(client.qp, 3, {client.piece(0, 10)}, server.stag, server.memory);
+	EXPECT_EQ(a.wait(client.sq_cq).result, Status::ok);
 }
 
 // By a work request: with a list of its own, a new key, and gone again behind what was before it.
@@ -611,6 +661,63 @@ TEST_F(AmmassoConnections, AnswerForAQueuePairWhenItsEventsAreRead)
 	ASSERT_TRUE(a.until([&] { return a.word(Driver::kReplyWord) != before + 1; }));
 	EXPECT_EQ(a.reply(static_cast<std::uint16_t>(before + 1))[wire::header::id],
 		  static_cast<std::byte>(MessageId::qp_destroy));
+}
+
+// A queue pair is not another stream's before its host has read what was said of the last one.
+TEST_F(AmmassoConnections, BeginAnewWhenItsEventsAreRead)
+{
+	establish();
+	EXPECT_EQ(a.modify(client.qp, QpState::error), Status::ok);
+	ASSERT_TRUE(b.until([&] { return b.word(Driver::kEventWord) != b.events_read; }));
+	EXPECT_EQ(b.modify(server.qp, QpState::error), Status::ok);
+	const auto before = b.word(Driver::kReplyWord);
+	b.fill(MessageId::qp_modify,
+	       b.modify_words(server.qp, static_cast<std::uint32_t>(QpState::idle)));
+	b.tell();
+	ASSERT_TRUE(b.until([&] { return b.taken(); }));
+	pass(1s);
+	EXPECT_EQ(b.word(Driver::kReplyWord), before);
+	expect_event(b, EventId::connection_reset, QpState::error);
+	EXPECT_TRUE(b.until([&] { return b.word(Driver::kReplyWord) != before; }));
+}
+
+// A host that has said goodbye is written nothing more, though room for what waited comes with it.
+TEST_F(AmmassoConnections, LeaveWithoutAWord)
+{
+	for (unsigned i = 0; i < 300; ++i) {
+		a.connect(client.qp, 0x0b000009, kPort);
+		ASSERT_TRUE(a.until([&] { return a.taken(); }));
+	}
+	const auto before = a.word(Driver::kEventWord);
+	EXPECT_EQ((before + 1) % wire::event_entries, a.events_read);
+	a.put<std::uint16_t>(a.event_shared + wire::shared::index, 200);
+	a.fill(MessageId::term);
+	a.tell();
+	pass(1s);
+	EXPECT_EQ(a.word(Driver::kEventWord), before);
+	EXPECT_EQ(a.get<std::uint16_t>(a.shared + wire::shared::index), 0u);
+}
+
+// Who calls a host that reads nothing is turned away, when enough waits for it.
+TEST_F(AmmassoConnections, BoundEventsOfCallers)
+{
+	constexpr unsigned kCallers = 256, kRounds = 7;
+	constexpr std::uint64_t kBound = MessageQueues::kMostEvents + wire::event_entries;
+	static_assert(kCallers * kRounds > kBound + kCallers);
+	listener = b.listen(kPort, 100000);
+	std::vector<Driver::Qp> qps(kCallers);
+	std::ranges::generate(qps, [&] { return a.create_qp(client.sq_cq, client.rq_cq, 2); });
+	for (unsigned round = 0; round < kRounds; ++round) {
+		for (const Driver::Qp &qp : qps) {
+			a.connect(qp, kAddressB, kPort);
+			ASSERT_TRUE(a.until([&] { return a.taken(); }));
+		}
+		for (unsigned i = 0; i < kCallers; ++i)
+			EXPECT_NE(failure(), Status::ok);
+		pass(61s);
+	}
+	const auto all = b.card->activity();
+	EXPECT_LE(std::ranges::find(all, "verbs-events", &cards::Count::name)->value, kBound);
 }
 
 // As many as the host has asked for wait; the next caller is turned away.

@@ -135,6 +135,35 @@ protected:
 	Stranger stranger; // last: it has connections of the station's
 };
 
+// Whoever connects and says nothing takes no place of those who do: neither of the host's backlog,
+// nor, in however great a number, the last of the card's.
+TEST_F(AmmassoStranger, CallsInSilence)
+{
+	// The station's connections outlast them.
+	const auto leave = [](tcp::testing::Client *client) {
+		if (client->connection)
+			client->connection->set_user(nullptr);
+		delete client;
+	};
+	std::vector<std::unique_ptr<tcp::testing::Client, decltype(leave)>> silent;
+	const auto call_silently = [&](unsigned times) {
+		for (unsigned i = 0; i < times; ++i) {
+			silent.emplace_back(new tcp::testing::Client);
+			tcp::testing::Client &client = *silent.back();
+			client.connection = station.stack.connect({kCard, kPort}, client);
+			ASSERT_TRUE(loop.run_until([&] { return client.connections == 1; }));
+		}
+	};
+	card.listen(kPort, 2);
+	call_silently(300);
+	make({});
+	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::connection_request);
+	// The oldest of them have given way.
+	EXPECT_TRUE(silent.front()->end);
+	EXPECT_FALSE(silent.back()->end);
+}
+
 class AmmassoRevision : public AmmassoStranger, public ::testing::WithParamInterface<int>
 {
 };
