@@ -14,13 +14,26 @@ struct kern_ip_address_watcher {
 	void *context;
 };
 
+/* How many of an interface's are this one, which it may have in several networks. */
+static unsigned int count_address(const struct in_device *in_dev, __be32 local)
+{
+	const struct in_ifaddr *next = rtnl_dereference(in_dev->ifa_list);
+	unsigned int count = 0;
+
+	for (; next; next = rtnl_dereference(next->ifa_next))
+		count += next->ifa_local == local;
+	return count;
+}
+
+/* The first is in the list when it is told of, the last no more. */
 static int watch_addresses(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct kern_ip_address_watcher *watcher =
 		container_of(block, struct kern_ip_address_watcher, block);
 	const struct in_ifaddr *address = data;
 
-	if (address->ifa_dev->dev == watcher->dev && (event == NETDEV_UP || event == NETDEV_DOWN))
+	if (address->ifa_dev->dev == watcher->dev && (event == NETDEV_UP || event == NETDEV_DOWN) &&
+	    count_address(address->ifa_dev, address->ifa_local) == (event == NETDEV_UP))
 		watcher->changed(watcher->context, (__force u32)address->ifa_local,
 				 (__force u32)address->ifa_mask, event == NETDEV_UP);
 	return 0;
@@ -54,15 +67,23 @@ void kern_ip_unwatch_addresses(struct kern_ip_address_watcher *watcher)
 }
 EXPORT_SYMBOL_GPL(kern_ip_unwatch_addresses);
 
+static bool is_first(const struct in_device *in_dev, const struct in_ifaddr *address)
+{
+	const struct in_ifaddr *other = rtnl_dereference(in_dev->ifa_list);
+
+	while (other->ifa_local != address->ifa_local)
+		other = rtnl_dereference(other->ifa_next);
+	return other == address;
+}
+
 void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added)
 {
 	const struct in_device *in_dev = __in_dev_get_rtnl(watcher->dev);
-	const struct in_ifaddr *address;
+	const struct in_ifaddr *next = in_dev ? rtnl_dereference(in_dev->ifa_list) : NULL;
 
-	if (!in_dev)
-		return;
-	in_dev_for_each_ifa_rtnl(address, in_dev)
-		watcher->changed(watcher->context, (__force u32)address->ifa_local,
-				 (__force u32)address->ifa_mask, added);
+	for (; next; next = rtnl_dereference(next->ifa_next))
+		if (is_first(in_dev, next))
+			watcher->changed(watcher->context, (__force u32)next->ifa_local,
+					 (__force u32)next->ifa_mask, added);
 }
 EXPORT_SYMBOL_GPL(kern_ip_tell_addresses);

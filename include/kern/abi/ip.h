@@ -75,8 +75,8 @@ struct kern_ip_address_watcher;
 
 /*
  * `changed` is told of each IPv4 address that an interface gets or loses, in the network's order,
- * with the rtnl lock held; it may sleep. NULL without memory. The second may be called with it,
- * too.
+ * with the rtnl lock held, once however many networks it has it in; it may sleep. NULL without
+ * memory. The second may be called with it, too.
  */
 struct kern_ip_address_watcher *kern_ip_watch_addresses(const struct net_device *dev,
 							void (*changed)(void *context, u32 address,
