@@ -6,6 +6,14 @@ CONTROL = "/sys/kernel/debug/weft_talk/weft_talk"
 PORT = 7174     # rping's
 
 
+def lab(*nodes, others=(), ethernet='"lan"'):
+    """One Ethernet, with an RNIC for each of `nodes` and a virtio-net for each of `others`; `ethernet`: how the last RNIC's cable is."""
+    cables = ['"lan"'] * (len(nodes) - 1) + [ethernet]
+    hosts = [f'name = "{node}"\nmodel = "ammasso"\nethernet = {cable}' for node, cable in zip(nodes, cables, strict=True)]
+    hosts += [f'name = "{other}"\nethernet = "lan"' for other in others]
+    return '[sm]\nenabled = false\n[[ethernet]]\nname = "lan"\n' + "".join(f"[[host]]\n{host}\n" for host in hosts)
+
+
 def begin(guest, address):
     """The modules, and an address (with the length of its network) of the RNIC's own. What it answers for, the kernel does not answer for on eth0."""
     guest.run("set -e; " + "; ".join(f"insmod /share/{name}.ko" for name in MODULES) + f"; sysctl -qw net.ipv4.conf.all.arp_ignore=1; "

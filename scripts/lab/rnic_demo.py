@@ -7,23 +7,7 @@ from lab import cache, machine, rnic, siw
 from lab.errors import LabError
 
 WORDS = "one Ethernet, two Ammasso RNICs, and a machine with virtio-net"
-LAB = """
-[sm]
-enabled = false
-[[ethernet]]
-name = "lan"
-[[host]]
-name = "node1"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "node2"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "node3"
-ethernet = "lan"
-"""
+LAB = rnic.lab("node1", "node2", others=("node3",))
 COUNT, SIZE = 16, 16384
 
 
@@ -55,7 +39,7 @@ def _between_cards(demo, nodes):
 
 
 def _with_siw(demo, nodes):
-    command = f"rping -c -v -V -C 10 -S 64 -a 10.2.0.1"
+    command = "rping -c -v -V -C 10 -S 64 -a 10.2.0.1"
     demo.say(f"{command}, from node3 (siw) to node1 (the card)")
     rnic.serve(nodes[0])
     out = nodes[2].run(command, timeout=60).out

@@ -12,26 +12,7 @@ from lab.benchmarks import benchmark
 from lab.fabric import Fabric
 from lab.waiting import DeadlineExceeded
 
-LAB = """
-[sm]
-enabled = false
-[[ethernet]]
-name = "lan"
-[[host]]
-name = "ours1"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "ours2"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "theirs1"
-ethernet = "lan"
-[[host]]
-name = "theirs2"
-ethernet = "lan"
-"""
+LAB = rnic.lab("ours1", "ours2", others=("theirs1", "theirs2"))
 ROUNDS = 3
 SMALL, LARGE = 64, 65536
 THERE_AND_BACK, STREAM = 300, 128

@@ -10,19 +10,6 @@ from lab.fabric import Fabric
 from lab.testing import test
 from lab.waiting import wait_until
 
-LAB = """
-[sm]
-enabled = false
-[[ethernet]]
-name = "lan"
-[[host]]
-name = "node1"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "node2"
-ethernet = "lan"
-"""
 SIZE = 40000
 ATTEMPTS = 4
 # The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
@@ -53,37 +40,69 @@ class Pair:
         self.they_connected(self.spawn_theirs(count), count)
 
     def we_connect(self, count):
-        """siw looks at what arrives from when it has said that it accepts. What has come in between it never looks at, and is asked again."""
-        for _ in range(ATTEMPTS):
+        """siw looks at what arrives from when it has said that it accepts. What has come in between it never looks at, and is asked again, if that is
+        what the cable says; returns the captures."""
+        files = []
+        while len(files) < ATTEMPTS:
             serving = self.theirs.spawn(f"rping -s -S {SIZE} -a 10.2.0.2")
             self.theirs.wait_for("ss -ltn | grep -q '10.2.0.2:7174 '", timeout=20, what="rping to listen")
-            asked = rnic.talk(self.ours, "10.2.0.2", f"count={count} size={SIZE} patience=10000", timeout=120, check=False)
+            with capture(self.lab, self.fabric, "node1/eth0") as file:
+                asked = rnic.talk(self.ours, "10.2.0.2", f"count={count} size={SIZE} patience=10000", timeout=120, check=False)
+            files.append(file)
             good = rnic.said(self.ours)["good"]
             serving.kill()
             serving.wait(30, check=False)
+            talk = Conversation(file)
             if asked.status == 0:
                 assert good == count, good
-                return
-            assert good == 0 and "timed out" in asked.err, f"{asked.err} after {good}"
+                assert not talk.siw_sleeps(), talk
+                return files
+            assert good == 0 and "timed out" in asked.err and talk.siw_sleeps(), f"{asked.err} after {good}: {talk}"
         raise AssertionError("siw has not answered")
+
+
+class Conversation:
+    """What the one connection to siw in a capture was."""
+
+    def __init__(self, file):
+        def ends(who):
+            """How far the bytes go that it has sent, and those that it has acknowledged."""
+            lines = said(file, "-Y", f"tcp.port == {rnic.PORT} && tcp.flags.ack == 1 && ip.src == {who}", "-T", "fields",
+                         "-e", "tcp.seq", "-e", "tcp.len", "-e", "tcp.ack").splitlines()
+            rows = [[int(field) for field in line.split()] for line in lines]
+            return max((seq + length for seq, length, _ in rows if length), default=0), max((ack for _, _, ack in rows), default=0)
+        self.sent, _ = ends("10.2.0.1")
+        self.answered, self.acknowledged = ends("10.2.0.2")
+        self.reply = max((int(length) for length in said(file, "-Y", "iwarp_mpa.rep", "-T", "fields", "-e", "tcp.len").split()), default=0)
+        self.sends = said(file, "-Y", "ip.src == 10.2.0.1", "-V").count("OpCode: Send")
+
+    def siw_sleeps(self):
+        """It has agreed to the connection, and sent nothing since; our first Send has come to it, with all that was before."""
+        return self.reply > 0 and self.sends > 0 and self.answered == 1 + self.reply and self.acknowledged >= self.sent
+
+    def __str__(self):
+        return f"sent up to {self.sent}, {self.sends} Sends; acknowledged up to {self.acknowledged}; answered up to {self.answered}, a reply of {self.reply}"
 
 
 @contextlib.contextmanager
 def capture(lab, fabric, link):
     """Records a link, into the file that it yields."""
-    file = lab.directory / "capture.pcapng"
+    file = lab.directory / f"capture{len(list(lab.directory.glob('capture*.pcapng')))}.pcapng"
     recorder = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", link, "--write", file, until=file.exists)
     yield file
     recorder.terminate()
     recorder.wait(timeout=10)
 
 
-def read(file):
+def said(file, *options):
+    return subprocess.run([*READ, file, *options], capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def read(files):
     """tshark finds nothing wrong, the start of two connections, and every kind of message, each with a check that is right."""
-    def said(*options):
-        return subprocess.run([*READ, file, *options], capture_output=True, text=True, check=True, timeout=120).stdout
-    assert not (wrong := said("-Y", WRONG)), wrong
-    text = said("-V")
+    for file in files:
+        assert not (wrong := said(file, "-Y", WRONG)), wrong
+    text = "".join(said(file, "-V") for file in files)
     assert text.count("ID Req frame: 4d5041204944") == text.count("ID Rep frame: 4d5041204944") >= 2, text[:2000]
     messages = [text.count(f"OpCode: {name}") for name in ("Write", "Read Request", "Read Response", "Send")]
     assert min(messages) >= 8 and text.count("(Good CRC32)") == sum(messages) == text.count("OpCode: "), messages
@@ -98,13 +117,12 @@ def discards(fabric):
 def siw_at_the_other_end(lab):
     """rping over siw connects to the RNIC and is connected to, and what has come back is what was sent; as tshark reads it, over a link that loses,
     reorders and doubles, and through one that is pulled."""
-    fabric = Fabric(lab, LAB)
+    fabric = Fabric(lab, rnic.lab("node1", others=("node2",)))
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", netdevs=[fabric.netdev("node2")])) as (ours, theirs):
         pair = Pair(lab, fabric, ours, theirs)
         with capture(lab, fabric, "node1/eth0") as file:
             pair.they_connect(4)
-            pair.we_connect(4)
-        read(file)
+        read([file, *pair.we_connect(4)])
         fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=2%", "duplication=1%")
         pair.they_connect(5)
         pair.we_connect(5)

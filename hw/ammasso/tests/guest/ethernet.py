@@ -2,34 +2,23 @@
 """The Ammasso's Ethernet interface between two guests. Its BARs and its pin are more than kernels that are programs have room for."""
 import json
 
+from lab import rnic
 from lab.fabric import Fabric
 from lab.testing import test
 
-LAB = """
-[sm]
-enabled = false
-[[ethernet]]
-name = "lan"
-[[host]]
-name = "node1"
-model = "ammasso"
-ethernet = "lan"
-[[host]]
-name = "node2"
-model = "ammasso"
-ethernet = { network = "lan", delay = "1ms" }
-"""
+LAB = rnic.lab("node1", "node2", ethernet='{ network = "lan", delay = "1ms" }')
 MODULES = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_iw_cm", "weft_ammasso"))
 UP = "ip address add 10.2.0.{0}/24 dev eth0 && ip link set eth0 up"
 DRIVER = "/sys/bus/pci/drivers/weft_ammasso"
 
 
-TALK = "/sys/kernel/debug/weft_talk/weft_talk"
+TALK = rnic.CONTROL
 CONNECTING = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_mad", "weft_cm", "weft_rdma_cm", "weft_talk"))
 
 
 def talk(node1, node2):
-    """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody."""
+    """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody; and while the driver of
+    either leaves."""
     for number, guest in ((1, node1), (2, node2)):
         # What the card answers for, the kernel does not answer for on the other interface.
         guest.run(f"{CONNECTING}; sysctl -qw net.ipv4.conf.all.arp_ignore=1; ip address add 10.3.0.{number}/24 dev iw0; ip link set iw0 up; "
@@ -41,6 +30,24 @@ def talk(node1, node2):
         assert f"good={count} " in node1.run(f"cat {TALK}").out
         node2.wait_for(f"grep -q 'connections={number} ended={number}' {TALK}", what=f"the end of connection {number}")
     assert node1.run(f"echo talk {to} port=7175 count=1 size=1 > {TALK}", check=False).status != 0
+    # The card's address goes with the last network that it is in, and the device is found by whatever its interface is called.
+    node2.run("ip address add 10.3.0.2/16 dev iw0; ip address del 10.3.0.2/16 dev iw0; ip link set iw0 down; ip link set iw0 name rdma0; ip link set rdma0 up")
+    node1.run(f"echo talk {to} port=7174 count=1 size=64 > {TALK}", timeout=90)
+    for going, address in ((node1, "10.3.0.1/24"), (node2, "10.3.0.2/24")):
+        leave(node1, node2, going, address)
+
+
+def leave(node1, node2, going, address):
+    """The driver leaves a card while connections begin and end on it: who connects is told, and the driver comes back, and connections with it."""
+    before = rnic.said(node2)["connections"]
+    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=3000 > {TALK}")
+    node2.wait_for(f"[ $(sed 's/.*connections=//; s/ .*//' {TALK}) -ge {before + 3} ]", what="connections")
+    card = going.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
+    going.run(f"echo {card} > {DRIVER}/unbind", timeout=60)
+    assert connecting.wait(90, check=False).status != 0
+    going.run(f"echo {card} > {DRIVER}/bind; ip address add {address} dev iw0; ip link set iw0 up")
+    node2.wait_for(f"read _ connections ended _ < {TALK}; [ ${{connections#*=}} = ${{ended#*=}} ]", what="the end of all connections", timeout=90)
+    node1.run(f"echo talk a=10 b=3 c=0 d=2 port=7174 count=1 size=64 > {TALK}", timeout=90)
 
 
 def stream(node1, node2, mebibytes):

@@ -97,33 +97,47 @@ private:
 			auto equipped = self.end_->equip();
 			if (equipped)
 				equipped = self.end_->receive();
+			self.stage_.store_release(Stage::asked);
 			const int status = equipped ? rdma_accept(id, &param) : equipped.error();
 			if (status) {
 				rdma_destroy_qp(id);
 				self.end_->id = nullptr;
 				self.end_.reset();
+				self.stage_.store_release(Stage::none);
 				self.busy_.store_release(false);
 			}
 			return status;
 		}
 		if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
 			self.connections_.fetch_add(1);
+			self.stage_.store_release(Stage::connected);
 			self.work_.queue();
+			return 0;
 		}
+		u32 stage = Stage::asked;
+		/* Its device goes, or its peer has gone. */
+		if (event->event != RDMA_CM_EVENT_ADDR_CHANGE &&
+		    self.stage_.compare_exchange(stage, Stage::lost))
+			self.work_.queue();
 		return 0;
 	}
 	void serve()
 	{
+		const bool connected = stage_.exchange(Stage::none) == Stage::connected;
 		/* It ends with the connection, by an error. */
-		while (measures_ ? meter::serve(*end_) : answer(*end_))
+		while (connected && (measures_ ? meter::serve(*end_) : answer(*end_)))
 			;
 		end_.reset();
 		busy_.store_release(false);
 		ended_.fetch_add(1);
 	}
 
+	/* Of the one connection that there is. */
+	enum Stage : u32 { none, asked, connected, lost };
+
 	rdma_cm_id *id_ = nullptr;
 	bool measures_ = false;
+	kern::Atomic<u32> stage_{Stage::none};
 	kern::Owned<End> end_;
 	kern::Atomic<u32> connections_{0}, ended_{0};
 	kern::Atomic<bool> busy_{false};
