@@ -176,13 +176,16 @@ void Connection::acknowledge_now()
 	send(kAck, acceptable_sequence());
 }
 
-// Answers what is nonsense, but not without end: the other may think the same of the answer.
-void Connection::challenge()
+// Answers what is nonsense, but not without end: the other may think the same of the answer. What
+// would end the connection is counted apart, so that nonsense of others' keeps no RST of the peer's
+// from being asked about.
+void Connection::challenge(const Segment &segment)
 {
+	auto &last = segment.flags & (kRst | kSyn) ? asked_back_ : challenged_;
 	const auto now = loop_.now();
-	if (challenged_ && now - *challenged_ < kChallenge)
+	if (last && now - *last < kChallenge)
 		return;
-	challenged_ = now;
+	last = now;
 	acknowledge_now();
 }
 
@@ -314,17 +317,17 @@ void Connection::take(const Segment &segment)
 			timer_.arm(kTimeWait);
 		// Who sends bytes again has missed an acknowledgement.
 		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
-								   : challenge();
+								   : challenge(segment);
 	}
 	// Only the number that is expected resets; another is asked about (RFC 5961 section 3), as
 	// a SYN is (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
 			return end(End::Reset);
-		return challenge();
+		return challenge(segment);
 	}
 	if (segment.flags & kSyn)
-		return challenge();
+		return challenge(segment);
 	if (!(segment.flags & kAck) || !take_acknowledgement(segment))
 		return;
 	take_data(segment);
@@ -382,7 +385,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	// Nor is it believed that acknowledges what nobody could hold back so long (RFC 5961
 	// section 5).
 	if (before(highest_, upto) || before(upto, first_ - kWindow)) {
-		segment.payload.empty() ? challenge() : acknowledge_now();
+		segment.payload.empty() ? challenge(segment) : acknowledge_now();
 		return false;
 	}
 	if (state_ == State::SynReceived) {

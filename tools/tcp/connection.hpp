@@ -125,6 +125,9 @@ public:
 	bool write(View bytes);
 	std::size_t room() const
 	{
+		// The stack may have gone before.
+		if (!may_send())
+			return 0;
 		const std::size_t most = std::min(kMostQueued, setup_.share());
 		return most - std::min(most, queued_);
 	}
@@ -160,7 +163,7 @@ private:
 
 	void send(std::uint8_t flags, std::uint32_t sequence, View payload = {});
 	void acknowledge_now();
-	void challenge();
+	void challenge(const Segment &segment);
 	std::uint32_t acceptable_sequence() const;
 	void send_synchronise();
 	void send_available();
@@ -204,7 +207,7 @@ private:
 	std::size_t early_bytes_ = 0;
 	std::optional<std::uint64_t> fin_at_;
 	unsigned unacknowledged_ = 0; // segments
-	std::optional<Clock::time_point> challenged_;
+	std::optional<Clock::time_point> challenged_, asked_back_;
 
 	Timer timer_; // for an acknowledgement, or the end of FinWait2 or TimeWait
 	Timer ack_timer_;
