@@ -261,7 +261,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 		return {};
 	}
 
-	auto mailbox = TRY(hca_.commands().mailbox());
+	auto mailbox = TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
 	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
@@ -293,8 +293,10 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 			  attr.en_sqd_async_notify;
-	return hca_.commands().execute_in(
-		{.opcode = opcode, .in_modifier = number_ | (tell ? wire::sqd_event : 0)}, mailbox);
+	return hca_.commands().execute_in({.opcode = opcode,
+					   .in_modifier = number_ | (tell ? wire::sqd_event : 0),
+					   .answer = answer_of(opcode)},
+					  mailbox);
 }
 
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)

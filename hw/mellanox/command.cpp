@@ -112,7 +112,7 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
  * card has not yet read the register. One who waits for the answer of a polled command waits for
  * the same.
  */
-kern::Result<> CommandInterface::wait_idle()
+kern::Result<u32> CommandInterface::wait_idle()
 {
 	const u32 last_toggle = next_toggle_ ^ 1;
 	const auto deadline = kern::Deadline::in_ms(timeout_ms);
@@ -122,7 +122,7 @@ kern::Result<> CommandInterface::wait_idle()
 			return kern::Error{-ENODEV};
 		if (!hcr::go.of(control) &&
 		    (hand_over_ == HandOver::go || hcr::toggle.of(control) == last_toggle))
-			return {};
+			return control;
 		if (failed())
 			return kern::Error{-EIO};
 		if (deadline.passed())
@@ -135,7 +135,8 @@ kern::Result<> CommandInterface::wait_idle()
 
 kern::Result<> CommandInterface::post(const Command &command, u16 token, bool event)
 {
-	TRY(wait_idle());
+	if (!std::exchange(known_idle_, false))
+		TRY(wait_idle());
 	const auto write = [this](size_t offset, u32 value) {
 		bar0_.write_be32(hcr::at + offset, value);
 	};
@@ -184,13 +185,16 @@ kern::Result<u64> CommandInterface::execute_polling(const Command &command)
 	kern::Guard guard(post_lock_);
 	if (const auto posted = post(command, polling_token, false); !posted)
 		return give_up(command, "the command register stays busy");
-	if (const auto answered = wait_idle(); !answered)
+	const auto answered = wait_idle();
+	if (!answered)
 		return give_up(command,
 			       answered.error() == -ENODEV ? "the card is gone" : "no answer");
-	const u32 control = bar0_.read_be32(hcr::at + hcr::control);
+	known_idle_ = true;
+	TRY(check_status(command, static_cast<u8>(hcr::status.of(answered.value()))));
+	if (!command.immediate)
+		return u64{0};
 	const u64 high = bar0_.read_be32(hcr::at + hcr::out_param);
 	const u64 low = bar0_.read_be32(hcr::at + hcr::out_param + 4);
-	TRY(check_status(command, static_cast<u8>(hcr::status.of(control))));
 	return high << 32 | low;
 }
 
@@ -304,6 +308,7 @@ void CommandInterface::use_polling()
 
 kern::Result<> CommandInterface::execute_in(Command command, Mailbox &in)
 {
+	command.immediate = false;
 	command.in_param = in.bus_address();
 	const auto result = execute(command);
 	if (result)
@@ -324,6 +329,7 @@ kern::Result<u64> CommandInterface::execute_in_immediate(Command command, Mailbo
 
 kern::Result<> CommandInterface::execute_out(Command command, Mailbox &out)
 {
+	command.immediate = false;
 	command.out_param = out.bus_address();
 	const auto result = execute(command);
 	if (result)
@@ -335,6 +341,7 @@ kern::Result<> CommandInterface::execute_out(Command command, Mailbox &out)
 
 kern::Result<> CommandInterface::execute_in_out(Command command, Mailbox &in, Mailbox &out)
 {
+	command.immediate = false;
 	command.in_param = in.bus_address();
 	command.out_param = out.bus_address();
 	const auto result = execute(command);

@@ -44,6 +44,10 @@ struct Command {
 	u64 in_param = 0;
 	u64 out_param = 0;
 	Answer answer = Answer::event;
+	/*
+	 * Whether what it leaves in out_param is looked at, which takes two looks at the register.
+	 */
+	bool immediate = true;
 };
 
 /*
@@ -151,7 +155,8 @@ private:
 	kern::Result<u64> execute_with_event(const Command &command);
 	/* Waits until the card has taken the last command, and writes this one. */
 	kern::Result<> post(const Command &command, u16 token, bool event) REQUIRES(post_lock_);
-	kern::Result<> wait_idle() REQUIRES(post_lock_);
+	/* What the register says then. */
+	kern::Result<u32> wait_idle() REQUIRES(post_lock_);
 	kern::Result<> check_status(const Command &command, u8 status);
 	kern::Error give_up(const Command &command, const char *why);
 	int take_slot();
@@ -165,6 +170,8 @@ private:
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
 	u32 next_toggle_ GUARDED_BY(post_lock_) = 1;
+	/* The last command's answer was in the register: nobody need look whether it is free. */
+	bool known_idle_ GUARDED_BY(post_lock_) = false;
 	static constexpr u8 has_failed = 1, is_watched = 2;
 	kern::Atomic<u8> attention_{0};
 	kern::Atomic<u64> count_{0};

@@ -5,6 +5,7 @@
 #include <hw/mellanox/contexts.hpp>
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>
+#include "command.hpp"
 
 namespace mellanox
 {
@@ -25,6 +26,25 @@ hw::mellanox::ServiceType service_of(ib_qp_type type);
  * to RESET is no command either; the caller sees to it.
  */
 kern::Result<hw::mellanox::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
+
+/*
+ * How the card answers it. On the way to RTS all it does is to take the QP's attributes, and what
+ * it tells of a QP then may come whenever it comes: whoever makes a connection takes four such
+ * steps, and would sleep in each. Of all others somebody hears an event, or frees memory behind
+ * them.
+ */
+constexpr Answer answer_of(hw::mellanox::Opcode transition)
+{
+	switch (transition) {
+	case hw::mellanox::Opcode::rst2init_qp:
+	case hw::mellanox::Opcode::init2init_qp:
+	case hw::mellanox::Opcode::init2rtr_qp:
+	case hw::mellanox::Opcode::rtr2rts_qp:
+		return Answer::at_once;
+	default:
+		return Answer::event;
+	}
+}
 
 /* Our state for the card's, and whether it is still draining. */
 ib_qp_state verbs_state(hw::mellanox::QpState state);
