@@ -82,8 +82,9 @@ kern::Result<> start()
 {
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
+		/* Of each CPU, as the queue of the MADs that fill it. */
 		service->queue =
-			TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::unbound));
+			TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::per_cpu));
 		service->timers = TRY(
 			kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
 		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));

@@ -20,8 +20,8 @@ public:
 	static kern::Result<Kept> create(const ib::Mad &mad)
 	{
 		kern::ConstBytes bytes = kern::bytes_of(mad);
-		while (!bytes.empty() && bytes.back() == std::byte{0})
-			bytes = bytes.first(bytes.size() - 1);
+		while (!bytes.empty() && ends_in_zeroes(bytes))
+			bytes = bytes.first(bytes.size() - step);
 		Kept kept;
 		kept.bytes_ = TRY(kern::make_array<std::byte>(kern::Gfp::kernel, bytes.size()));
 		kern::copy(kept.bytes_.span(), bytes);
@@ -36,6 +36,17 @@ public:
 	}
 
 private:
+	/* By so many bytes: there may be two hundred zeroes in each message of a connection. */
+	static constexpr std::size_t step = sizeof(u64);
+	static_assert(sizeof(ib::Mad) % step == 0);
+
+	static bool ends_in_zeroes(kern::ConstBytes bytes)
+	{
+		u64 last;
+		__builtin_memcpy(&last, bytes.data() + bytes.size() - step, step);
+		return last == 0;
+	}
+
 	kern::OwnedArray<std::byte> bytes_;
 };
 

@@ -13,7 +13,11 @@ constexpr int polled_at_once = 16;
 /* MADs that one run brings to their handlers; others get their turn between two. */
 constexpr int routed_at_once = 16;
 
-/* Its tasks may take long, in handlers and in devices that are asked. */
+/*
+ * Of each CPU: what a handler queues for it in turn, as the CM's do, is done by the task that is
+ * awake already, and not by one that is woken for it. Who takes long in a handler sleeps, and then
+ * another one is.
+ */
 constinit kern::Static<kern::WorkQueue> work_queue;
 
 } // namespace
@@ -21,7 +25,7 @@ constinit kern::Static<kern::WorkQueue> work_queue;
 kern::Result<> begin_special_qps()
 {
 	work_queue.construct(
-		TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::unbound)));
+		TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::per_cpu)));
 	return {};
 }
 

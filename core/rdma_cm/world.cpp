@@ -71,7 +71,7 @@ kern::Result<> World::start(Resolver &resolver, Transport &infiniband, Transport
 
 kern::Result<> World::open()
 {
-	queue_ = TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::unbound));
+	queue_ = TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::per_cpu));
 	ib_sa_register_client(&sa_);
 	const auto registered = kern::check(ib_register_client(&client));
 	if (!registered.ok()) {
