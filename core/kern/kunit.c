@@ -150,6 +150,10 @@ static int netdev_send(struct net_device *dev, const void *address, u16 protocol
 	skb->protocol = htons(protocol);
 	skb_reset_network_header(skb);
 	if (start) {
+		/* What reads headers finds that of TCP by IPv4. */
+		memset(skb->data, 0, 20);
+		skb->data[0] = 0x45;
+		skb->data[9] = IPPROTO_TCP;
 		skb->ip_summed = CHECKSUM_PARTIAL;
 		skb->csum_start = skb_headroom(skb) + start;
 		skb->csum_offset = offset;

@@ -223,7 +223,8 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		return;
 	}
 	kern_skb_pull(skb, address_bytes);
-	if (packet.checksum && !settle_checksum_locked(connection, skb)) [[unlikely]] {
+	/* One that a card was to cut is of the other mode: TCP sends it again. */
+	if (packet.gso_size || !settle_checksum_locked(connection, skb, packet)) [[unlikely]] {
 		drop_locked(skb);
 		return;
 	}
@@ -260,22 +261,35 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 }
 
 /*
- * Leaves it to the peer, if that has agreed to it and can be told where it belongs, or computes it.
- * skb: begins with the encapsulation header. False without memory.
+ * Leaves it to the peer, if that has agreed to it and finds where it belongs, or computes it. No
+ * packet says so but from here, whoever has written its header. skb: begins with the encapsulation
+ * header; packet: as it was with the address in front. False without memory.
  */
-bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb)
+bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb,
+					       const kern_tx_packet &packet)
 {
-	unsigned int start, offset;
-	kern_skb_checksum_place(skb, &start, &offset);
-	start -= static_cast<unsigned int>(sizeof(Header));
-	if (!connection.leaves_checksums_ || start < UnsummedPlace::start_least ||
-	    start > UnsummedPlace::most || offset > UnsummedPlace::most)
-		return kern_skb_fill_checksum(skb) == 0;
+	if (packet.linear < hard_header_bytes)
+		return !packet.checksum;
+	const auto *header = static_cast<const Header *>(kern_skb_push(skb, 0));
+	bool leave = false;
+	if (packet.checksum) {
+		unsigned int start, offset;
+		kern_skb_checksum_place(skb, &start, &offset);
+		const ChecksumPlace place = checksum_place(header->type.value(),
+							   reinterpret_cast<const u8 *>(header + 1),
+							   packet.linear - hard_header_bytes);
+		leave = connection.leaves_checksums_ && place &&
+			start == place.start + sizeof(Header) && offset == place.offset;
+		if (!leave && kern_skb_fill_checksum(skb))
+			return false;
+	}
+	const u16 says = leave ? Header::unsummed : u16{0};
+	unsummed_ += leave;
+	if (static_cast<const Header *>(kern_skb_push(skb, 0))->reserved.value() == says)
+		return true;
 	if (kern_skb_cow_head(skb, 0))
 		return false;
-	auto &header = *reinterpret_cast<Header *>(kern_skb_push(skb, 0));
-	header.reserved = static_cast<u16>(start << 8 | offset);
-	unsummed_++;
+	static_cast<Header *>(kern_skb_push(skb, 0))->reserved = says;
 	return true;
 }
 

@@ -162,7 +162,8 @@ private:
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
 		REQUIRES(lock_);
-	bool settle_checksum_locked(const Connection &connection, sk_buff *skb) REQUIRES(lock_);
+	bool settle_checksum_locked(const Connection &connection, sk_buff *skb,
+				    const kern_tx_packet &packet) REQUIRES(lock_);
 	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
 	void drop_locked(sk_buff *skb) REQUIRES(lock_);
 	void free_locked(Request &request) REQUIRES(lock_);

@@ -178,13 +178,14 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_
 	packet.truesize = block_bytes;
 	packet.protocol = type;
 	packet.type = KERN_PACKET_HOST;
-	if (const UnsummedPlace sum{link.header.reserved.value()}; leaves_checksums && sum.raw) {
-		if (sum.start() < UnsummedPlace::start_least || sum.end() > packet.length) {
+	if (leaves_checksums && link.header.reserved.value() == Header::unsummed) {
+		const ChecksumPlace sum = checksum_place(type, packet.data, packet.length);
+		if (!sum) {
 			counters_.errors++;
 			return;
 		}
-		packet.checksum_start = static_cast<u16>(sum.start());
-		packet.checksum_offset = static_cast<u16>(sum.offset());
+		packet.checksum_start = sum.start;
+		packet.checksum_offset = sum.offset;
 		packet.copied = packet.copied < sum.end() ? sum.end() : packet.copied;
 		counters_.unsummed++;
 	}

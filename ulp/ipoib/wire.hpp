@@ -16,7 +16,10 @@ constexpr unsigned grh_bytes = 40;
 /* The encapsulation header in front of every IP or ARP packet, RFC 4391 section 6. */
 struct Header {
 	ib::be16 type;     /* an Ethernet protocol number */
-	ib::be16 reserved; /* zero, but for UnsummedPlace */
+	ib::be16 reserved; /* zero, or `unsummed` */
+
+	/* Where both ends have agreed to it: the packet is without its checksum (ChecksumPlace). */
+	static constexpr std::uint16_t unsummed = 1;
 };
 static_assert(sizeof(Header) == 4);
 
@@ -107,18 +110,42 @@ struct ConnectionData {
 static_assert(sizeof(ConnectionData) == 12);
 
 /*
- * What the encapsulation header's reserved field says where both have agreed to it: in which byte
- * of the IP packet what the checksum covers begins, and how far behind that it belongs. 0: it is
- * there. The offset may be 0, the start is behind the IP header.
+ * The one checksum that a packet may go without: in which byte of it what that covers begins, and
+ * how far behind that it lies.
  */
-struct UnsummedPlace {
-	static constexpr unsigned start_least = 20, most = 0xff, bytes = 2;
-	std::uint16_t raw;
+struct ChecksumPlace {
+	std::uint8_t start = 0, offset = 0;
 
-	constexpr unsigned start() const { return raw >> 8; }
-	constexpr unsigned offset() const { return raw & most; }
-	constexpr unsigned end() const { return start() + offset() + bytes; }
+	constexpr unsigned end() const { return start + offset + 2u; }
+	/* There is one. */
+	explicit constexpr operator bool() const { return start != 0; }
 };
+
+/*
+ * That of TCP or UDP right behind the header of a whole IP packet. Both ends look: who takes it
+ * from the peer to be computed elsewhere would have a stranger write two bytes where it likes, when
+ * all that filters has looked. size: bytes of the packet that can be looked at.
+ */
+constexpr ChecksumPlace checksum_place(std::uint16_t type, const std::uint8_t *packet,
+				       std::size_t size)
+{
+	constexpr unsigned least_v4 = 20, bytes_v6 = 40, tcp = 6, udp = 17;
+	unsigned start = 0, protocol = 0;
+	if (type == type_ipv4 && size >= least_v4 && packet[0] >> 4 == 4) {
+		/* More of it is elsewhere, or it is that. */
+		const bool fragment = (packet[6] & 0x3f) || packet[7];
+		start = (packet[0] & 0xfu) * 4;
+		protocol = fragment || start < least_v4 ? 0u : packet[9];
+	} else if (type == type_ipv6 && size >= bytes_v6 && packet[0] >> 4 == 6) {
+		start = bytes_v6;
+		protocol = packet[6];
+	}
+	if (protocol != tcp && protocol != udp)
+		return {};
+	const ChecksumPlace place{static_cast<std::uint8_t>(start),
+				  static_cast<std::uint8_t>(protocol == tcp ? 16 : 6)};
+	return place.end() <= size ? place : ChecksumPlace{};
+}
 
 /* The broadcast address of a partition, RFC 4391 section 4. */
 constexpr HardwareAddress broadcast_address(ib::Pkey pkey)

@@ -140,6 +140,61 @@ void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 	EXPECT_EQ(hard_header_bytes, 24u);
 }
 
+/*
+ * Where a checksum may be missing a packet's own header says: TCP's or UDP's behind an IP header of
+ * its length, of a whole packet, as far as it is there. Nowhere else, whatever is asked.
+ */
+void ipoib_07_a_checksum_has_one_place(kern::kunit::Test &test)
+{
+	u8 packet[128]{};
+	const auto place = [&](u16 type, size_t size = sizeof(packet)) {
+		const ChecksumPlace found = checksum_place(type, packet, size);
+		return found ? found.start * 100u + found.offset : 0u;
+	};
+	packet[0] = 0x45;
+	packet[9] = 6;
+	EXPECT_EQ(place(type_ipv4), 2016u);
+	EXPECT_EQ(place(type_ipv4, 38), 2016u);
+	EXPECT_EQ(place(type_ipv4, 37), 0u);
+	EXPECT_EQ(place(type_ipv4, 0), 0u);
+	for (const u16 type : {type_ipv6, type_arp, type_rarp})
+		EXPECT_EQ(place(type), 0u);
+	packet[0] = 0x4f;
+	EXPECT_EQ(place(type_ipv4), 6016u);
+	packet[9] = 17;
+	EXPECT_EQ(place(type_ipv4), 6006u);
+	/* Shorter than a header; not fragmented may be said; of fragments there is none. */
+	packet[0] = 0x44;
+	EXPECT_EQ(place(type_ipv4), 0u);
+	packet[0] = 0x45;
+	packet[6] = 0x40;
+	EXPECT_EQ(place(type_ipv4), 2006u);
+	packet[6] = 0x20;
+	EXPECT_EQ(place(type_ipv4), 0u);
+	packet[6] = 0;
+	packet[7] = 1;
+	EXPECT_EQ(place(type_ipv4), 0u);
+	packet[7] = 0;
+	/* SCTP, and what is encapsulated. */
+	for (const u8 protocol : {0, 1, 4, 41, 47, 132}) {
+		packet[9] = protocol;
+		EXPECT_EQ(place(type_ipv4), 0u);
+	}
+
+	packet[0] = 0x60;
+	packet[6] = 6;
+	EXPECT_EQ(place(type_ipv6), 4016u);
+	EXPECT_EQ(place(type_ipv6, 57), 0u);
+	packet[6] = 17;
+	EXPECT_EQ(place(type_ipv6), 4006u);
+	EXPECT_EQ(place(type_ipv4), 0u);
+	/* Options between, a fragment, another header. */
+	for (const u8 next : {0, 43, 44, 58, 60}) {
+		packet[6] = next;
+		EXPECT_EQ(place(type_ipv6), 0u);
+	}
+}
+
 } // namespace
 
 KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc),
@@ -147,4 +202,5 @@ KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc),
 	    KUNIT_CASE(qp_numbers_survive), KUNIT_CASE(flags_do_not_make_another_peer),
 	    KUNIT_CASE(broadcast_is_that_of_the_partition),
 	    KUNIT_CASE(groups_are_those_of_the_domain),
-	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header));
+	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
+	    KUNIT_CASE(ipoib_07_a_checksum_has_one_place));
