@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Connected mode (RFC 4755), and the files and attributes by which an administrator has it."""
 import itertools
+import json
 import re
 
 from lab.testing import full, test
@@ -28,6 +29,14 @@ def counter(node, name):
     return int(re.search(rf"\b{name}: (\d+)", node.run("ethtool -S ib0").out)[1])
 
 
+def octets(node):
+    return int(node.read("/sys/class/net/ib0/statistics/rx_bytes"))
+
+
+def address_of(node):
+    return f"10.0.0.{node.name[-1]}"
+
+
 def pings(source, target):
     reachable(source, target)
     for size in SIZES:
@@ -38,6 +47,60 @@ def pings(source, target):
 def between(ours, theirs):
     pings(ours, "10.0.0.2")
     pings(theirs, "10.0.0.1")
+
+
+def wrong_checksums(node, within=""):
+    """How many segments of TCP were dropped for theirs."""
+    return int(re.search(r"TcpInCsumErrors\s+(\d+)", node.run(f"{within} nstat -az TcpInCsumErrors").out)[1])
+
+
+def forwarded(source, router, to):
+    """
+    Who forwards what came without its checksum computes it where the next interface does not, of segments that were put together and of large
+    packets: who is behind gets it right, and hears nothing of the rest. A packet socket sees it before.
+    """
+    behind = "ip netns exec behind"
+    router.run("echo 1 > /proc/sys/net/ipv4/ip_forward; ip netns add behind && ip link add inside type veth peer name outside netns behind && "
+               "ethtool -K inside tx off >/dev/null && ip addr add 10.0.9.1/24 dev inside && ip link set inside up && "
+               "ip -n behind addr add 10.0.9.2/24 dev outside && ip -n behind link set outside up && ip -n behind route add default via 10.0.9.1")
+    source.run(f"ip route add 10.0.9.0/24 via {to}")
+    for mtu_behind in (1500, CONNECTED_MTU):
+        router.run(f"ip link set inside mtu {mtu_behind} && ip -n behind link set outside mtu {mtu_behind}")
+        unsummed = counter(router, "connected_rx_unsummed")
+        listener = source.spawn("iperf3 -s -1")
+        source.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
+        looks = [router.spawn(f"{within} tcpdump -i {dev} -Z root -c 20 -nvv src port 5201 and greater 500 2>/dev/null")
+                 for within, dev in (("", "ib0"), (behind, "outside"))]
+        for within, dev in (("", "ib0"), (behind, "outside")):
+            router.wait_for(f"{within} cat /proc/net/packet | grep -q '^[0-9a-f]'", timeout=20, what=f"tcpdump to look at {dev}")
+        moved = json.loads(router.run(f"{behind} iperf3 -J -c {address_of(source)} -R -n 8M", timeout=60).out)["end"]["sum_received"]["bytes"]
+        listener.wait(60)
+        assert moved > 1_000_000 and counter(router, "connected_rx_unsummed") > unsummed, (mtu_behind, moved)
+        assert wrong_checksums(router, behind) == 0
+        before, after = (look.wait(30).out for look in looks)
+        assert "(incorrect" in before and "(correct)" in after and "(incorrect" not in after, (before, after)
+    source.run("ip route del 10.0.9.0/24")
+    router.run("ip netns del behind; echo 0 > /proc/sys/net/ipv4/ip_forward")
+
+
+def modes_change_under_traffic(source, target):
+    """Each end goes to datagrams and back while TCP sends: it goes on, and nothing of it arrives with a wrong checksum."""
+    listener = target.spawn("iperf3 -s -1")
+    target.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
+    sending = source.spawn(f"iperf3 -c {address_of(target)} -t 600")
+    for node, mode in itertools.product((source, target), ("datagram", "connected")):
+        received = octets(target)
+        target.wait_for(f"test $(cat /sys/class/net/ib0/statistics/rx_bytes) -gt {received + 1_000_000}", timeout=60, what="a megabyte")
+        set_mode(node, mode)
+        # What each knows of the other is from before.
+        for other in (source, target):
+            other.run("ip neigh flush dev ib0")
+    sent = counter(source, "connected_tx_unsummed")
+    source.wait_for(f"test $(ethtool -S ib0 | sed -n 's/ *connected_tx_unsummed: //p') -gt {sent}", timeout=60, what="a packet by a connection")
+    for program in (sending, listener):
+        program.kill(2)
+        program.wait(30, check=False)
+    assert wrong_checksums(source) == wrong_checksums(target) == 0
 
 
 def other_address(node):
@@ -88,6 +151,19 @@ def connected_mode_between_ours(lab):
         between(node1, node2)
         other_address(node1)
         reachable(node1, "10.0.0.2")
+
+
+# The others have no veth.
+@test(kernels=("stock",), timeout=200)
+def checksums_left_to_the_peer(lab):
+    """What two of ours leave out is computed where a packet goes on, and by none too many as either end changes its mode."""
+    with weft_pair(lab) as (node1, node2):
+        interfaces_up(node1, node2)
+        for node in (node1, node2):
+            set_mode(node, "connected")
+        reachable(node1, "10.0.0.2")
+        forwarded(node1, node2, "10.0.0.2")
+        modes_change_under_traffic(node1, node2)
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=400)
