@@ -525,6 +525,37 @@ TEST_F(InfiniHostTraffic, FlushesEachRequest)
 	EXPECT_EQ(cqe->is_send, Cqe::send_bit);
 }
 
+// An entry that has no place fails the queue, which says so once, and then the queue pair that it
+// is of; what has not been polled stays.
+TEST_F(InfiniHostTraffic, OverrunFailsTheQueueAndWhoCompletesInIt)
+{
+	const std::uint64_t data = driver.allocate(4096);
+	const auto send = [&] {
+		post_receive({8, TinyDriver::kKey, data});
+		write_send(WqeOpcode::send, {8, TinyDriver::kKey, data}, WqeNext::always);
+		ring(posted - 1u, 1);
+	};
+	for (unsigned i = 0; i < 1u << kLogCq; ++i)
+		send();
+	driver.record(kCiRecord) = ++consumed;
+	send();
+	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu) << "one was polled";
+
+	const auto first = driver.host.object<Cqe>(cq + 32);
+	send();
+	send();
+	Eqe event = driver.next_event();
+	EXPECT_EQ(Eqe::type.get(event.bytes), unsigned(EventType::cq_error));
+	EXPECT_EQ(Eqe::number.get(event.bytes), kCqn);
+	EXPECT_EQ(Eqe::syndrome.get(event.bytes), hw::mellanox::cq_error_syndrome::overrun);
+	event = driver.next_event();
+	EXPECT_EQ(Eqe::type.get(event.bytes), unsigned(EventType::wq_catastrophic));
+	EXPECT_EQ(Eqe::number.get(event.bytes), kQpn);
+	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
+	EXPECT_EQ(driver.host.object<Cqe>(cq + 32).wqe_address, first.wqe_address);
+	EXPECT_TRUE(driver.context().completion_queue(kCqn)->failed());
+}
+
 // A queue goes on in another buffer at the next index; one that is too small is refused, and the
 // old one stays.
 TEST_F(InfiniHostTraffic, ResizedQueuesGoOn)
@@ -555,39 +586,6 @@ TEST_F(InfiniHostTraffic, ResizedQueuesGoOn)
 		<< "the fourth";
 	EXPECT_NE(driver.host.object<Cqe>(larger).owner & Cqe::owner_bit, 0)
 		<< "software moves the others";
-}
-
-// A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
-// address beyond it is cut to it.
-TEST_F(InfiniHost, SharedReceiveQueuesFollowTheLinks)
-{
-	driver.bring_up();
-	using Srq = hw::infinihost::SrqContext;
-	const std::uint64_t buffer = driver.allocate(4096);
-	Srq context{};
-	Srq::log_size.set(context.bytes, 2);
-	Srq::log_stride.set(context.bytes, 2);
-	Srq::lkey.set(context.bytes, TinyDriver::kKey);
-	Srq::record.set(context.bytes, 400);
-	Srq::uar_page.set(context.bytes, TinyDriver::kUar);
-	Srq::start.set(context.bytes, buffer);
-	Srq::pd.set(context.bytes, TinyDriver::kPd);
-	ASSERT_EQ(driver.command(Opcode::sw2hw_srq, 0x11, 0, context.bytes).status, Status::ok);
-	SharedReceiveQueue &srq = *driver.context().shared_receive_queue(0x11);
-	EXPECT_FALSE(srq.take());
-	driver.host.object<WqeNext>(buffer).next_word =
-		static_cast<std::uint32_t>(buffer + 128) | 1;
-	driver.host.object<WqeNext>(buffer + 128).next_word = 0xffffffc0u;
-	driver.record(400) = 3;
-	EXPECT_EQ(srq.take(), 0);
-	EXPECT_EQ(srq.wqe_address(2), buffer + 128);
-	EXPECT_EQ(srq.take(), 2);
-	const auto wild = srq.take();
-	ASSERT_TRUE(wild);
-	EXPECT_LT(*wild, 4);
-	EXPECT_FALSE(srq.take());
-	driver.record(400) = 0xffff;
-	EXPECT_LE(srq.available(), 4u) << "more than there is room for is not believed";
 }
 
 // Multicast members are marked one by one, and a list ends at the first that is not.

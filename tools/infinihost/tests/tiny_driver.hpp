@@ -168,10 +168,12 @@ public:
 		Mpt::length.set(mpt.bytes, Mpt::whole);
 		return command(Opcode::sw2hw_mpt, kKeyIndex & 0xff, 0, mpt.bytes).status;
 	}
-	void bring_up()
+	void bring_up() { bring_up(init()); }
+	// With tables of other sizes.
+	void bring_up(const hw::infinihost::InitHca &tables)
 	{
 		start_firmware();
-		ASSERT_EQ(command(Opcode::init_hca, 0, 0, init().bytes).status, Status::ok);
+		ASSERT_EQ(command(Opcode::init_hca, 0, 0, tables.bytes).status, Status::ok);
 		ASSERT_EQ(make_key(), Status::ok);
 		eq = allocate(32 << kLogEq);
 		for (std::uint32_t i = 0; i < 1u << kLogEq; ++i)
