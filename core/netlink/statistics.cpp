@@ -51,7 +51,7 @@ kern::Result<> get_statistics(const Request &request, Message &message)
 	if (request.has(abi::STAT_RES))
 		return kern::Error{-EOPNOTSUPP};
 	const auto values = TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
-	TRY_ERRNO(ib_get_hw_stats(&*device, port, values.data()));
+	TRY_ERRNO(ib_get_hw_stats(&*device, port, 0, counters->count, values.data()));
 	put_counters(device, port, abi::STAT_GET, message, *counters,
 		     [&](u32 i) { message.put(abi::STAT_HWCOUNTER_ENTRY_VALUE, values[i]); });
 	return {};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "hw_counters.hpp"
-#include <kern/time.hpp>
 
 namespace ib_sysfs
 {
@@ -8,11 +7,11 @@ namespace ib_sysfs
 namespace
 {
 
-constexpr u64 ns_per_ms = 1'000'000;
-constexpr u32 longest_lifespan_ms = 10'000;
-
-/* Digits, and perhaps the end of the line. Errors: EINVAL for anything else, or what is more. */
-kern::Result<u32> parse(kern::ConstBytes text, u32 most)
+/*
+ * Digits, and perhaps the end of the line. Errors: EINVAL for anything else, or more
+ * than is a number.
+ */
+kern::Result<u32> parse(kern::ConstBytes text)
 {
 	size_t size = text.size();
 	u32 value = 0;
@@ -25,8 +24,8 @@ kern::Result<u32> parse(kern::ConstBytes text, u32 most)
 		const u32 units = static_cast<u32>(digit) - '0';
 		if (units > 9)
 			return kern::Error{-EINVAL};
-		value = value * 10 + units;
-		if (value > most)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, units, &value))
 			return kern::Error{-EINVAL};
 	}
 	return value;
@@ -36,10 +35,6 @@ kern::Result<u32> parse(kern::ConstBytes text, u32 most)
 
 kern::Result<> HwCounters::fill()
 {
-	{
-		kern::Guard guard(lock_);
-		values_ = TRY(kern::make_array<u64>(kern::Gfp::kernel, counters_->count));
-	}
 	TRY(lifespan_.add("lifespan", directory_));
 	files_ = TRY(kern::make_array<File>(kern::Gfp::kernel, counters_->count));
 	u32 counter = 0;
@@ -48,33 +43,18 @@ kern::Result<> HwCounters::fill()
 	return {};
 }
 
-kern::Result<u64> HwCounters::value(u32 counter)
-{
-	kern::Guard guard(lock_);
-	const u64 now = kern::now_ns();
-
-	if (!read_at_ns_ || now - read_at_ns_ >= lifespan_ms_ * ns_per_ms) {
-		TRY_ERRNO(ib_get_hw_stats(&device_, port_, values_.data()));
-		read_at_ns_ = now;
-	}
-	return values_[counter];
-}
-
 kern::Result<> HwCounters::show_lifespan(kern::sysfs::Output &out)
 {
-	kern::Guard guard(lock_);
+	const int lifespan_ms = ib_get_hw_stats_lifespan(&device_, port_);
 
-	out.print("%u\n", lifespan_ms_);
+	TRY_ERRNO(lifespan_ms < 0 ? lifespan_ms : 0);
+	out.print("%d\n", lifespan_ms);
 	return {};
 }
 
 kern::Result<> HwCounters::set_lifespan(kern::ConstBytes text)
 {
-	const u32 wanted = TRY(parse(text, longest_lifespan_ms));
-	kern::Guard guard(lock_);
-
-	lifespan_ms_ = wanted;
-	return {};
+	return kern::check(ib_set_hw_stats_lifespan(&device_, port_, TRY(parse(text))));
 }
 
 kern::Result<> HwCounters::File::start(HwCounters &of, u32 counter)
@@ -86,7 +66,10 @@ kern::Result<> HwCounters::File::start(HwCounters &of, u32 counter)
 
 kern::Result<> HwCounters::File::show(kern::sysfs::Output &out)
 {
-	out.print("%lu\n", TRY(of_->value(counter_)));
+	u64 value;
+
+	TRY_ERRNO(ib_get_hw_stats(&of_->device_, of_->port_, counter_, 1, &value));
+	out.print("%lu\n", value);
 	return {};
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * What the hardware counts of a device, or of a port, in the directory `hw_counters` of either: one
- * file each. All are read at once, and what was read is shown until it is older than the file
- * `lifespan` says, in milliseconds, so that whoever reads all files asks the device once.
+ * file each, and `lifespan`, which says for how many milliseconds what was read is shown, so that
+ * whoever reads all files asks the device once.
  */
 #pragma once
-#include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/sysfs.hpp>
 #include <rdma/ib_hw_counters.h>
@@ -48,20 +47,12 @@ private:
 	};
 
 	kern::Result<> fill();
-	kern::Result<u64> value(u32 counter);
 	kern::Result<> show_lifespan(kern::sysfs::Output &out);
 	kern::Result<> set_lifespan(kern::ConstBytes text);
 
 	ib_device &device_;
 	const u32 port_;
 	const rdma_hw_counters *counters_ = nullptr;
-
-	/* Held while the device is asked. */
-	kern::Mutex lock_{KERN_LOCK_CLASS("sysfs.hw_counters")};
-	kern::OwnedArray<u64> values_ GUARDED_BY(lock_);
-	/* When they were read; 0 if never. */
-	u64 read_at_ns_ GUARDED_BY(lock_) = 0;
-	u32 lifespan_ms_ GUARDED_BY(lock_) = 10;
 
 	kern::sysfs::Directory directory_;
 	kern::sysfs::File lifespan_{kern::method<&HwCounters::show_lifespan>,

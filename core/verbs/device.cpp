@@ -167,6 +167,11 @@ kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 					 verbs.immutable[port_num]));
 		TRY(refresh_port(device, verbs, port_num));
 	}
+	if (device.ops.hw_counters && device.ops.get_hw_stats) {
+		verbs.hw_stats = TRY(kern::make_array<HwStats>(kern::Gfp::kernel, numbers));
+		for (u32 number = 0; number < numbers; number++)
+			TRY(verbs.hw_stats[number].start(device, number));
+	}
 	verbs.trace = TRY(kern::make<DeviceTrace>(kern::Gfp::kernel, device));
 	return {};
 }

@@ -8,6 +8,7 @@
 #include <kern/rcu.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+#include "hw_counters.hpp"
 #include "links.hpp"
 #include "protocol.hpp"
 #include "resources.hpp"
@@ -30,6 +31,8 @@ struct ib_device_verbs {
 	verbs::ResourceList address_handles;
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
+	/* By port, that of the device first; none of a device that counts nothing. */
+	kern::OwnedArray<verbs::HwStats> hw_stats;
 	/* Excludes refreshes of the cache. */
 	kern::Mutex cache_lock{KERN_LOCK_CLASS("verbs.cache")};
 	/*

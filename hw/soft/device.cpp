@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The device, its ports, and the API for tests.
 #include "device.hpp"
+#include <rdma/ib_hw_counters.h>
 #include "rnic.h"
 
 namespace soft
@@ -75,6 +76,29 @@ int query_pkey(ib_device *ib, u32 port_num, u16 index, u16 *pkey)
 		return error;
 	kern::Guard guard(*device.ports_lock);
 	*pkey = device.ports[port_num].pkeys[index];
+	return 0;
+}
+
+/*
+ * What the device counts, of itself as of a port: how often it has been asked, and which port it
+ * is.
+ */
+const rdma_hw_counters *hw_counters(ib_device *, u32)
+{
+	static constexpr const char *names[] = {"questions", "port"};
+	static constexpr rdma_hw_counters counters = {.names = names, .count = 2};
+
+	return &counters;
+}
+
+int get_hw_stats(ib_device *ib, u32 port_num, u64 *values)
+{
+	SoftDevice &device = of(ib);
+
+	if (int error = device.fault(SOFT_GET_HW_STATS))
+		return error;
+	values[0] = soft_calls(ib, SOFT_GET_HW_STATS);
+	values[1] = port_num;
 	return 0;
 }
 
@@ -229,6 +253,8 @@ kern::Result<ib_device *> create(const soft_options &wanted, bool rnic)
 	if (options.lacks)
 		ops.get_port_immutable = get_port_immutable;
 	ops.process_mad = options.process_mad;
+	ops.hw_counters = hw_counters;
+	ops.get_hw_stats = get_hw_stats;
 	set_memory_methods(ops);
 	set_queue_methods(ops);
 	set_qp_methods(ops, rnic);

@@ -29,13 +29,38 @@ RDMA_C_BEGIN
 const struct rdma_hw_counters *ib_hw_counters(struct ib_device *device, u32 port_num);
 
 /**
- * ib_get_hw_stats - all that the hardware counts of a port or of the device, as it is now
+ * ib_get_hw_stats - what the hardware counts of a port or of the device
  * @device: the device
  * @port_num: as for ib_hw_counters()
- * @values: so many as there are names, in their order
+ * @first: of the names, the first that is wanted
+ * @count: how many
+ * @values: so many, in the order of the names
  *
- * Context: process. Return: 0; -EOPNOTSUPP if nothing is counted; the driver's errors.
+ * All who ask share one reading: the device is asked by one of them at a time, for all that it
+ * counts, and not again before its answer, an error too, is older than the lifespan says.
+ *
+ * Context: process. Return: 0; -EINVAL for more than there are; -EOPNOTSUPP if nothing is counted;
+ * the driver's errors.
  */
-int ib_get_hw_stats(struct ib_device *device, u32 port_num, u64 *values);
+int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count, u64 *values);
+
+/**
+ * ib_get_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be
+ * @device: the device
+ * @port_num: as for ib_hw_counters()
+ *
+ * Context: process. Return: milliseconds; -EOPNOTSUPP if nothing is counted.
+ */
+int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_num);
+
+/**
+ * ib_set_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be from now on
+ * @device: the device
+ * @port_num: as for ib_hw_counters()
+ * @lifespan_ms: at most 10,000, at first 10; with 0 the device is asked each time
+ *
+ * Context: process. Return: 0; -EINVAL; -EOPNOTSUPP if nothing is counted.
+ */
+int ib_set_hw_stats_lifespan(struct ib_device *device, u32 port_num, u32 lifespan_ms);
 
 RDMA_C_END

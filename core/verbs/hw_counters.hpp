@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the hardware counts of a port, or of the device, as it was read last.
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <rdma/ib_hw_counters.h>
+
+namespace verbs
+{
+
+/*
+ * One reading for all who ask: anybody may, and each reading is a command of the device. It is
+ * asked by one at a time, and not again before the reading is as old as it may become; one that
+ * does not answer is left alone as long.
+ */
+class HwStats
+{
+public:
+	/* Once. port: 0 for the device. Context: process. Errors: ENOMEM. */
+	kern::Result<> start(ib_device &device, u32 port);
+
+	/* nullptr if nothing is counted. */
+	const rdma_hw_counters *counters() const { return counters_; }
+	/* So many from the first on. Context: process. Errors: EINVAL; the driver's. */
+	kern::Result<> read(u32 first, u32 count, u64 *values) EXCLUDES(lock_);
+	u32 lifespan_ms() const EXCLUDES(lock_);
+	/* Errors: EINVAL for more than the longest. */
+	kern::Result<> set_lifespan_ms(u32 wanted) EXCLUDES(lock_);
+
+private:
+	void refresh() REQUIRES(lock_);
+
+	ib_device *device_ = nullptr;
+	u32 port_ = 0;
+	const rdma_hw_counters *counters_ = nullptr;
+
+	/* Held while the device is asked. Lock order: outside of all that a driver takes. */
+	mutable kern::Mutex lock_{KERN_LOCK_CLASS("verbs.hw_stats")};
+	kern::OwnedArray<u64> values_ GUARDED_BY(lock_);
+	/* When the device was asked, 0 if never, and what it said. */
+	u64 read_at_ns_ GUARDED_BY(lock_) = 0;
+	int error_ GUARDED_BY(lock_) = 0;
+	u32 lifespan_ms_ GUARDED_BY(lock_) = 10;
+};
+
+} // namespace verbs
