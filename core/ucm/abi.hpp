@@ -6,6 +6,7 @@
  */
 #pragma once
 #include <rdma/types.h>
+#include <rdma/user_address.hpp>
 
 namespace ucm::abi
 {
@@ -267,22 +268,7 @@ struct Disconnect {
 	u32 id;
 };
 
-struct AhAttr {
-	u8 dgid[16];
-	u32 flow_label;
-	u8 sgid_index;
-	u8 hop_limit;
-	u8 traffic_class;
-	u8 reserved1;
-	u16 dlid;
-	u8 sl;
-	u8 src_path_bits;
-	u8 static_rate;
-	u8 is_global;
-	u8 port_num;
-	u8 reserved2;
-};
-static_assert(sizeof(AhAttr) == 32);
+using AhAttr = rdma::UserAddress;
 
 struct QpAttr {
 	u32 qp_attr_mask;

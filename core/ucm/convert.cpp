@@ -34,23 +34,6 @@ void show_data(const void *data, u8 length, u8 (&shown)[abi::private_data_max], 
 	shown_length = length;
 }
 
-void show(const rdma_ah_attr &attr, abi::AhAttr &shown)
-{
-	if (attr.ah_flags & IB_AH_GRH) {
-		__builtin_memcpy(shown.dgid, attr.grh.dgid.raw, sizeof(shown.dgid));
-		shown.flow_label = attr.grh.flow_label;
-		shown.sgid_index = attr.grh.sgid_index;
-		shown.hop_limit = attr.grh.hop_limit;
-		shown.traffic_class = attr.grh.traffic_class;
-		shown.is_global = 1;
-	}
-	shown.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
-	shown.sl = attr.sl;
-	shown.src_path_bits = rdma_ah_get_path_bits(&attr);
-	shown.static_rate = attr.static_rate;
-	shown.port_num = static_cast<u8>(attr.port_num);
-}
-
 } // namespace
 
 size_t size_of(u16 family)
@@ -127,7 +110,7 @@ void show(const rdma_ud_param &param, abi::UdParam &shown)
 {
 	show_data(param.private_data, param.private_data_len, shown.private_data,
 		  shown.private_data_len);
-	show(param.ah_attr, shown.ah_attr);
+	rdma::tell_address(param.ah_attr, shown.ah_attr);
 	shown.qp_num = param.qp_num;
 	shown.qkey = param.qkey;
 }
@@ -167,8 +150,8 @@ void show(const ib_qp_attr &attr, int mask, abi::QpAttr &shown)
 	shown.sq_psn = attr.sq_psn;
 	shown.dest_qp_num = attr.dest_qp_num;
 	shown.qp_access_flags = static_cast<u32>(attr.qp_access_flags);
-	show(attr.ah_attr, shown.ah_attr);
-	show(attr.alt_ah_attr, shown.alt_ah_attr);
+	rdma::tell_address(attr.ah_attr, shown.ah_attr);
+	rdma::tell_address(attr.alt_ah_attr, shown.alt_ah_attr);
 	shown.max_send_wr = attr.cap.max_send_wr;
 	shown.max_recv_wr = attr.cap.max_recv_wr;
 	shown.max_send_sge = attr.cap.max_send_sge;

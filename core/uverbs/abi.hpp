@@ -7,6 +7,7 @@
  */
 #pragma once
 #include <rdma/types.h>
+#include <rdma/user_address.hpp>
 
 namespace uverbs::abi
 {
@@ -209,22 +210,7 @@ struct QpAddress {
 };
 static_assert(sizeof(QpAddress) == 32);
 
-struct AhAttr {
-	u8 dgid[16];
-	u32 flow_label;
-	u8 sgid_index;
-	u8 hop_limit;
-	u8 traffic_class;
-	u8 reserved1;
-	u16 dlid;
-	u8 sl;
-	u8 src_path_bits;
-	u8 static_rate;
-	u8 is_global;
-	u8 port_num;
-	u8 reserved2;
-};
-static_assert(sizeof(AhAttr) == 32);
+using AhAttr = rdma::UserAddress;
 
 struct CreateAh {
 	u64 response;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Address handles by command: for libraries that do not make their own.
-#include "address.hpp"
 #include "commands.hpp"
 #include "memory.hpp"
 #include "methods.hpp"
@@ -33,7 +32,7 @@ Result<> create_ah(Call &call, const abi::CreateAh &request)
 	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
 	auto ah = TRY(Draft<Ah>::create(call.file.objects(), std::move(pd)));
-	rdma_ah_attr attr = address_of(request.attr);
+	rdma_ah_attr attr = rdma::address_of(request.attr);
 
 	TRY(ah->take(ib_create_ah_user(ib, &attr, &call.udata)));
 	TRY(call.respond(abi::HandleOnly{ah->handle()}));

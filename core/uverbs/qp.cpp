@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Queue pairs and their multicast groups.
 #include <kern/file.hpp>
-#include "address.hpp"
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"
@@ -117,21 +116,6 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 	return response;
 }
 
-void tell_address(const rdma_ah_attr &attr, abi::QpAddress &told)
-{
-	__builtin_memcpy(told.dgid, attr.grh.dgid.raw, sizeof(told.dgid));
-	told.flow_label = attr.grh.flow_label;
-	told.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
-	told.sgid_index = attr.grh.sgid_index;
-	told.hop_limit = attr.grh.hop_limit;
-	told.traffic_class = attr.grh.traffic_class;
-	told.sl = attr.sl;
-	told.src_path_bits = rdma_ah_get_path_bits(&attr);
-	told.static_rate = attr.static_rate;
-	told.is_global = attr.ah_flags & IB_AH_GRH ? 1 : 0;
-	told.port_num = static_cast<u8>(attr.port_num);
-}
-
 /* A new path, of a QP on its way to RTR or of one in SQD, which are the only ones to get one. */
 bool is_on_its_way(const abi::ModifyQp &request)
 {
@@ -211,8 +195,8 @@ Result<> modify(Call &call, const abi::ModifyQp &request)
 		.sq_psn = request.sq_psn,
 		.dest_qp_num = request.dest_qp_num,
 		.qp_access_flags = static_cast<int>(request.qp_access_flags),
-		.ah_attr = address_of(request.dest),
-		.alt_ah_attr = address_of(request.alt_dest),
+		.ah_attr = rdma::address_of(request.dest),
+		.alt_ah_attr = rdma::address_of(request.alt_dest),
 		.pkey_index = request.pkey_index,
 		.alt_pkey_index = request.alt_pkey_index,
 		.en_sqd_async_notify = request.en_sqd_async_notify,
@@ -382,8 +366,8 @@ Result<> query_qp(Call &call, const abi::QueryQp &request)
 		.alt_timeout = attr.alt_timeout,
 		.sq_sig_all = static_cast<u8>(qp->ib()->real_qp->sq_sig_type == IB_SIGNAL_ALL_WR),
 	};
-	tell_address(attr.ah_attr, response.dest);
-	tell_address(attr.alt_ah_attr, response.alt_dest);
+	rdma::tell_address(attr.ah_attr, response.dest);
+	rdma::tell_address(attr.alt_ah_attr, response.alt_dest);
 	return call.respond(response);
 }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Addresses as programs say them and are told them, of an address handle, of a QP's path, of a MAD:
+// the same members, in several orders.
+#pragma once
+#include <rdma/ib_verbs.h>
+
+namespace rdma
+{
+
+/* An address handle's, in user verbs as in the interface of the connection manager. */
+struct UserAddress {
+	u8 dgid[16];
+	u32 flow_label;
+	u8 sgid_index;
+	u8 hop_limit;
+	u8 traffic_class;
+	u8 reserved1;
+	u16 dlid;
+	u8 sl;
+	u8 src_path_bits;
+	u8 static_rate;
+	u8 is_global;
+	u8 port_num;
+	u8 reserved2;
+};
+static_assert(sizeof(UserAddress) == 32);
+
+/* Said: with the members of UserAddress. Whether it can be is the midlayer's to say. */
+template<class Said>
+rdma_ah_attr address_of(const Said &said)
+{
+	rdma_ah_attr attr = {};
+
+	attr.type = RDMA_AH_ATTR_TYPE_IB;
+	attr.sl = said.sl;
+	attr.static_rate = said.static_rate;
+	attr.port_num = said.port_num;
+	rdma_ah_set_dlid(&attr, said.dlid);
+	rdma_ah_set_path_bits(&attr, said.src_path_bits);
+	if (said.is_global) {
+		ib_gid dgid;
+		__builtin_memcpy(dgid.raw, said.dgid, sizeof(dgid.raw));
+		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit,
+				said.traffic_class);
+	}
+	return attr;
+}
+
+/* Into what is zero; of an address without a global part that stays so. */
+template<class Told>
+void tell_address(const rdma_ah_attr &attr, Told &told)
+{
+	if (attr.ah_flags & IB_AH_GRH) {
+		__builtin_memcpy(told.dgid, attr.grh.dgid.raw, sizeof(told.dgid));
+		told.flow_label = attr.grh.flow_label;
+		told.sgid_index = attr.grh.sgid_index;
+		told.hop_limit = attr.grh.hop_limit;
+		told.traffic_class = attr.grh.traffic_class;
+		told.is_global = 1;
+	}
+	told.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
+	told.sl = attr.sl;
+	told.src_path_bits = rdma_ah_get_path_bits(&attr);
+	told.static_rate = attr.static_rate;
+	told.port_num = static_cast<u8>(attr.port_num);
+}
+
+} // namespace rdma
