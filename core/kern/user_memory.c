@@ -60,13 +60,19 @@ static int account(struct mm_struct *mm, unsigned long pages)
 
 static int pin_pages(struct kern_user_memory *memory, unsigned long from, unsigned int flags)
 {
-	const unsigned int most = PAGE_SIZE / sizeof(struct page *);
+	/* A queue's ring has so many; a page for the list would be cleared for it. */
+	struct page *few[8];
+	struct page **list = few;
+	unsigned int most = ARRAY_SIZE(few);
 	unsigned long left = memory->pages;
 	int status = 0;
-	struct page **list = (struct page **)__get_free_page(GFP_KERNEL);
 
-	if (!list)
-		return -ENOMEM;
+	if (left > most) {
+		list = (struct page **)__get_free_page(GFP_KERNEL);
+		if (!list)
+			return -ENOMEM;
+		most = PAGE_SIZE / sizeof(*list);
+	}
 	while (left) {
 		int got;
 
@@ -90,7 +96,8 @@ static int pin_pages(struct kern_user_memory *memory, unsigned long from, unsign
 			break;
 		}
 	}
-	free_page((unsigned long)list);
+	if (list != few)
+		free_page((unsigned long)list);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #include <kern/nospec.hpp>
 #include <kern/user.hpp>
 #include <rdma/objects.hpp>
+#include <rdma/user_address.hpp>
 #include "file.hpp"
 #include "port.hpp"
 
@@ -93,19 +94,19 @@ kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
 
 kern::Result<> Send::make_address(ib_mad_agent &agent)
 {
-	rdma_ah_attr to{};
+	rdma::UserAddress said{};
 
-	to.type = RDMA_AH_ATTR_TYPE_IB;
-	rdma_ah_set_port_num(&to, agent.port_num);
-	rdma_ah_set_dlid(&to, header_.lid);
-	rdma_ah_set_sl(&to, header_.sl);
-	rdma_ah_set_path_bits(&to, header_.path_bits);
-	if (header_.grh_present) {
-		ib_gid gid;
-		__builtin_memcpy(gid.raw, header_.gid, sizeof(gid.raw));
-		rdma_ah_set_grh(&to, &gid, header_.flow_label, header_.gid_index, header_.hop_limit,
-				header_.traffic_class);
-	}
+	said.port_num = static_cast<u8>(agent.port_num);
+	said.dlid = header_.lid;
+	said.sl = header_.sl;
+	said.src_path_bits = header_.path_bits;
+	said.is_global = header_.grh_present;
+	__builtin_memcpy(said.dgid, header_.gid, sizeof(said.dgid));
+	said.flow_label = header_.flow_label;
+	said.sgid_index = header_.gid_index;
+	said.hop_limit = header_.hop_limit;
+	said.traffic_class = header_.traffic_class;
+	rdma_ah_attr to = rdma::address_of(said);
 	address_ = TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
 	return {};
 }
@@ -166,15 +167,23 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	/*
 	 * All of it before any lock: whoever ends the file does not wait for the program's memory.
 	 */
-	const auto bytes =
-		TRY(kern::make_array<std::byte>(kern::Gfp::kernel, count - header_bytes));
-	TRY(kern::copy_in(bytes.data(), from + header_bytes, bytes.size()));
+	const size_t size = count - header_bytes;
+	alignas(u64) std::byte single[IB_MGMT_MAD_SIZE];
+	/* In words, which are sooner cleared. */
+	kern::OwnedArray<u64> several;
+	std::byte *bytes = single;
+	if (size > sizeof(single)) {
+		several = TRY(kern::make_array<u64>(kern::Gfp::kernel,
+						    (size + sizeof(u64) - 1) / sizeof(u64)));
+		bytes = reinterpret_cast<std::byte *>(several.data());
+	}
+	TRY(kern::copy_in(bytes, from + header_bytes, size));
 
 	kern::SharedGuard guard(agents_lock_);
 	Agent *agent = agents_[kern::index_nospec(header.id, agents_max)].get();
 	if (!agent)
 		return kern::Error{-EIO};
-	TRY(post(TRY(Send::create(*agent, header, bytes.span())), *agent));
+	TRY(post(TRY(Send::create(*agent, header, {bytes, size})), *agent));
 	return count;
 }
 

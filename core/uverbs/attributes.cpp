@@ -42,37 +42,47 @@ kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t 
 	return {};
 }
 
-size_t Attributes::find(u16 id) const
+size_t Attributes::search(u16 id) const
 {
-	size_t place = 0;
+	/* The driver's are last. */
+	for (size_t place = known_.size(); place-- > 0;)
+		if (known_[place].id == id)
+			return place;
+	return known_.size();
+}
 
-	while (place < known_.size() && known_[place].id != id)
-		place++;
-	return place;
+kern::Result<> Attributes::take_one(const abi::Attribute &said, u64 at)
+{
+	const size_t place = find(said.id);
+	if (place == known_.size())
+		return said.flags & abi::attribute_mandatory
+			       ? kern::Result<>(kern::Error{-EPROTONOSUPPORT})
+			       : kern::Result<>();
+	Slot &slot = slots_[place];
+	if (slot.present || said.reserved)
+		return kern::Error{-EINVAL};
+	slot = {.itself = at,
+		.at = said.data,
+		.data = said.data,
+		.size = said.length,
+		.flags = said.flags,
+		.present = true};
+	return check(known_[place], said, slot);
 }
 
 kern::Result<> Attributes::take(u64 list, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		const u64 at = list + i * sizeof(abi::Attribute);
-		abi::Attribute said;
-		TRY(kern::copy_in(&said, at, sizeof(said)));
-		const size_t place = find(said.id);
-		if (place == known_.size()) {
-			if (said.flags & abi::attribute_mandatory)
-				return kern::Error{-EPROTONOSUPPORT};
-			continue;
-		}
-		Slot &slot = slots_[place];
-		if (slot.present || said.reserved)
-			return kern::Error{-EINVAL};
-		slot = {.itself = at,
-			.at = said.data,
-			.data = said.data,
-			.size = said.length,
-			.flags = said.flags,
-			.present = true};
-		TRY(check(known_[place], said, slot));
+	/* Many at a time: a copy takes longer than what it copies. */
+	constexpr size_t piece = 16;
+	abi::Attribute said[piece];
+
+	while (count > 0) {
+		const size_t now = count < piece ? count : piece;
+		TRY(kern::copy_in(said, list, now * sizeof(*said)));
+		for (size_t i = 0; i < now; i++)
+			TRY(take_one(said[i], list + i * sizeof(*said)));
+		list += now * sizeof(*said);
+		count -= now;
 	}
 	for (size_t place = 0; place < known_.size(); place++)
 		if (known_[place].mandatory && !slots_[place].present)

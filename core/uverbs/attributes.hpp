@@ -10,6 +10,7 @@
  */
 #pragma once
 #include <span>
+#include <kern/nospec.hpp>
 #include <kern/user.hpp>
 #include "ioctl_abi.hpp"
 
@@ -128,7 +129,18 @@ private:
 		bool present = false;
 	};
 	/* Its place among those that are known; behind the last for one that is not. */
-	size_t find(u16 id) const;
+	size_t find(u16 id) const
+	{
+		/* Most stand at their number. */
+		if (id < known_.size()) {
+			const size_t place = kern::index_nospec(id, known_.size());
+			if (known_[place].id == id)
+				return place;
+		}
+		return search(id);
+	}
+	size_t search(u16 id) const;
+	kern::Result<> take_one(const abi::Attribute &said, u64 at);
 	const Slot &of(u16 id) const
 	{
 		const size_t place = find(id);

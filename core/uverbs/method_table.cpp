@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The methods and their attributes, and how one is called.
+#include <array>
+#include <kern/nospec.hpp>
 #include "methods.hpp"
 
 namespace uverbs
@@ -205,12 +207,27 @@ constexpr Method all_methods[] = {
 	 methods::destroy_srq},
 };
 
+/* By object and number: one more than the method's place in the list, 0 for none. */
+constexpr size_t object_count = abi::object_async_event + 1,
+		 number_count = abi::device_query_gid_entry + 1;
+using Index = std::array<u8, object_count * number_count>;
+constexpr Index make_index()
+{
+	Index made{};
+	u8 place = 0;
+	for (const Method &method : all_methods)
+		made[method.object * number_count + method.number] = ++place;
+	return made;
+}
+constexpr Index index = make_index();
+
 const Method *find(u16 object, u16 number)
 {
-	for (const Method &method : all_methods)
-		if (method.object == object && method.number == number)
-			return &method;
-	return nullptr;
+	if (object >= object_count || number >= number_count)
+		return nullptr;
+	const u8 place = index[kern::index_nospec(object, object_count) * number_count +
+			       kern::index_nospec(number, number_count)];
+	return place ? &all_methods[place - 1] : nullptr;
 }
 
 } // namespace
