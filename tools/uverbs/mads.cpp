@@ -23,7 +23,6 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr const char *umad_node = "/dev/infiniband/umad0";
 constexpr const char *issm_node = "/dev/infiniband/issm0";
 /* What Documentation/user-verbs.rst promises. */
 constexpr unsigned agents_max = 32, mads_max = 8192;

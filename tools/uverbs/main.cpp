@@ -6,6 +6,7 @@
  *	weft-uverbs-probe methods		the same of the interface by ioctl()
  *	weft-uverbs-probe bounds		how much of the device one user may have
  *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong, from several threads
+ *	weft-uverbs-probe random-mads SEED COUNT	the same of agents and MADs
  *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
  *	weft-uverbs-probe ends			closing, forking, dying
  *	weft-uverbs-probe domains		XRC domains, and who shares them
@@ -36,6 +37,9 @@ int main(int count, char **words)
 	else if (what == "random" && count == 4)
 		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0),
 					 std::strtoul(words[3], nullptr, 0));
+	else if (what == "random-mads" && count == 4)
+		weft::uverbs::try_random_mads(std::strtoull(words[2], nullptr, 0),
+					      std::strtoul(words[3], nullptr, 0));
 	else if (what == "deaths" && count == 4)
 		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0),
 					 std::strtoul(words[3], nullptr, 0));

@@ -21,6 +21,7 @@ namespace weft::uverbs
 {
 
 inline constexpr const char *node = "/dev/infiniband/uverbs0";
+inline constexpr const char *umad_node = "/dev/infiniband/umad0";
 inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4,
 			      qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
 
@@ -152,6 +153,8 @@ void try_refusals();
 void try_methods();
 void try_shares();
 void try_random(std::uint64_t seed, unsigned long count);
+/* The same of agents and MADs. */
+void try_random_mads(std::uint64_t seed, unsigned long count);
 void try_deaths(std::uint64_t seed, unsigned long times);
 /*
  * A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if

@@ -19,7 +19,7 @@ namespace
 using Random = std::mt19937_64;
 
 constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
-constexpr unsigned threads = 4, calls_of_a_round = 50, numbers = 60;
+constexpr unsigned threads = 4, calls_of_a_round = 100, numbers = 60;
 constexpr std::uint8_t qp_types[] = {qp_type_rc, qp_type_uc, qp_type_ud, qp_type_xrc_initiator,
 				     qp_type_xrc_target};
 char memory[4 * 4096] __attribute__((aligned(4096)));
@@ -74,7 +74,7 @@ void call_wrongly(const Program &program, Random &random, int number = -1)
  */
 void call_rightly(const Program &program, Random &random)
 {
-	const auto any = [&random] { return static_cast<std::uint32_t>(random() % 24); };
+	const auto any = [&random] { return static_cast<std::uint32_t>(random() % 32); };
 	ib_uverbs_destroy_cq_resp read;
 	std::uint32_t made, number;
 

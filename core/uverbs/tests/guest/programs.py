@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Programs on the suite's verbs: those of Debian's rdma-core and perftest as any user has them, and one that does all wrong."""
 import contextlib
+import pathlib
 import re
+import subprocess
 
 from lab.fabric import PAIR, TWO_PORTS, Fabric
 from lab.testing import test
 
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"
+CHANNELS = pathlib.Path(__file__).with_name("channels.c")
 EXCHANGES = 200
 
 
@@ -145,17 +148,45 @@ def misuse(lab):
         unload(node, names=names)
 
 
-@test(kernels=(), also=("debug", "stock"), timeout=4000)
+@test(kernels=("um-debug",), also=("debug", "stock"), timeout=4000)
 def a_million_random_calls(lab):
-    """Four threads call at random on one file after the other, as they should and as they should not: the kernel with all checks says nothing, and
-    nothing is left of a million calls."""
-    names = SUITE[:-1]
-    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1])) as (node,):
+    """Four threads call at random on one file after the other, as they should and as they should not, and four send MADs: the kernel with all checks says
+    nothing, and nothing is left of a million calls."""
+    names = (*SUITE[:-2], "weft_umad", "weft_connectx")
+    # The kernel's own look at mappings for devices counts no further; a program may register a page as often as it likes.
+    allowed = ("DMA-API: exceeded 7 overlapping mappings", "WARNING: .* add_dma_entry")
+    with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=allowed)) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
-        node.run(f"chmod +x {PROBE} && {PROBE} random {lab.seed} {lab.rounds(20000, 1000000)}", timeout=lab.rounds(200, 3600))
+        node.run(f"chmod +x {PROBE}")
+        calls, limit = lab.rounds(8000, 1000000), lab.rounds(60, 3600)
+        calling = [node.spawn(f"{PROBE} {what} {lab.seed} {calls}") for what in ("random", "random-mads")]
+        for one in calling:
+            one.wait(limit)
         leaks = node.find_leaks()
         assert not leaks, leaks
+        unload(node, names=names)
+
+
+def completion_interrupts(node):
+    """By vector, on whichever CPU."""
+    lines = [line.split() for line in node.run("grep completion /proc/interrupts").out.splitlines()]
+    return {line[-1]: sum(int(word) for word in line[1:3]) for line in lines}
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=120)
+def completion_channels(lab):
+    """A channel is shared by CQs of both vectors, read by several, polled and signalled; a CQ's end waits for its events in the library alone."""
+    program = lab.directory / "channels"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", CHANNELS, "-o", program, "-libverbs"], check=True)
+    names = SUITE[:-1]
+    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="512M", cpus=2)) as (node,):
+        load(node, names=names)
+        node.put("/tmp/channels", program.read_bytes())
+        before = completion_interrupts(node)
+        node.run("chmod +x /tmp/channels && /tmp/channels", timeout=60)
+        after = completion_interrupts(node)
+        assert len(after) == 2 and all(after[vector] > before[vector] for vector in after), (before, after)
         unload(node, names=names)
 
 
