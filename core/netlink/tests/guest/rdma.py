@@ -10,6 +10,29 @@ SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "wef
 DEVICE = "/sys/class/infiniband/mlx4_0"
 NOBODY = "setpriv --reuid 65534 --clear-groups --inh-caps=-all"
 
+# Asks by netlink which counters a port's device counts (STAT_GET_STATUS), of which the tool tells only those that can be
+# switched: in each line a name, its number, and whether it is one of those.
+STATUS = """
+import socket, struct
+
+def attributes(text):
+    while text:
+        length, kind = struct.unpack_from("=HH", text)
+        yield kind & 0x3fff, text[4:length]
+        text = text[(length + 3) & ~3:]
+
+asked = struct.pack("=HHIHHI", 8, 1, {device}, 8, 3, {port})
+rdma = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)
+rdma.send(struct.pack("=IHHII", 16 + len(asked), 5 << 10 | 24, 1, 1, 0) + asked)
+answer = rdma.recv(65536)
+if struct.unpack_from("=IH", answer)[1] == 2:
+    print("error", struct.unpack_from("=i", answer, 16)[0])
+else:
+    for table in (value for kind, value in attributes(answer[16:]) if kind == 80):
+        for entry in (dict(attributes(value)) for _, value in attributes(table)):
+            print(entry[82][:-1].decode(), struct.unpack("=I", entry[94])[0], 95 in entry)
+"""
+
 
 def told(node, what, by=""):
     return json.loads(node.run(f"{by} rdma -j {what}").out or "[]")
@@ -103,6 +126,15 @@ def objects_of_programs(lab):
         assert region["mrlen"] == 4096 and "rkey" in region and "lkey" in region, region
         region, = of_program("mr", NOBODY)
         assert region["mrlen"] == 4096 and not region.keys() & {"rkey", "lkey"}, region
+
+        # Which counters count: all, always, of a port that has some.
+        device, = told(node, "dev")
+        counters = [name for name in told(node, "statistic show")[0] if name not in ("ifname", "port")]
+        assert "rq_num_wrfe" in counters, counters
+        for port, expected in ((1, [f"{name} {number} False" for number, name in enumerate(counters)]), (2, ["error -22"])):
+            node.put("/tmp/status.py", STATUS.format(device=device["ifindex"], port=port))
+            status = node.run(f"{NOBODY} python3 /tmp/status.py").out.splitlines()
+            assert status == expected, (port, status, expected)
 
         server.kill()
         node.wait_for(f"! rdma resource show qp | grep -q 'pid {pid} '", what="the end of the program's QPs")
