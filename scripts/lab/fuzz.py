@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
 BUILD = cache.TREE / "build/fuzz"
-SECONDS = 4     # for each; scripts/fuzz does as many inputs as it is told
+SECONDS = 2     # for each; scripts/fuzz does as many inputs as it is told
 MEMORY = 2048   # MiB
 
 
