@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <thread>
-
+#include "uverbs/callers.hpp"
 #include "uverbs/program.hpp"
 
 namespace weft::uverbs
@@ -19,7 +17,7 @@ namespace
 using Random = std::mt19937_64;
 
 constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
-constexpr unsigned threads = 4, calls_of_a_round = 100, numbers = 60;
+constexpr unsigned calls_of_a_round = 100, numbers = 60;
 constexpr std::uint8_t qp_types[] = {qp_type_rc, qp_type_uc, qp_type_ud, qp_type_xrc_initiator,
 				     qp_type_xrc_target};
 char memory[4 * 4096] __attribute__((aligned(4096)));
@@ -144,22 +142,16 @@ void try_random(std::uint64_t seed, unsigned long count)
 {
 	/* Descriptors that a call makes are above this one. */
 	const int first = dup(0);
+	std::unique_ptr<Program> program;
 
-	for (unsigned long round = 0; round * threads * calls_of_a_round < count; round++) {
-		{
-			const Program program;
-			std::array<std::thread, threads> callers;
-			for (unsigned thread = 0; thread < threads; thread++)
-				callers[thread] = std::thread([&program, seed, round, thread] {
-					Random random(seed + round * threads + thread);
-					for (unsigned i = 0; i < calls_of_a_round; i++)
-						call(program, random);
-				});
-			for (std::thread &caller : callers)
-				caller.join();
-		}
-		close_range(static_cast<unsigned>(first) + 1, ~0u, 0);
-	}
+	call_from_threads(
+		seed, count / (callers * calls_of_a_round), calls_of_a_round,
+		[&] { program = std::make_unique<Program>(); },
+		[&](Random &random) { call(*program, random); },
+		[&] {
+			program.reset();
+			close_range(static_cast<unsigned>(first) + 1, ~0u, 0);
+		});
 	::close(first);
 }
 

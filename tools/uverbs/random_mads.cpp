@@ -9,9 +9,9 @@
 
 #include <array>
 #include <span>
-#include <thread>
 
 #include "ib/mad.hpp"
+#include "uverbs/callers.hpp"
 #include "uverbs/program.hpp"
 
 namespace weft::uverbs
@@ -22,7 +22,7 @@ namespace
 
 using Random = std::mt19937_64;
 
-constexpr unsigned threads = 4, calls_of_a_round = 250;
+constexpr unsigned calls_of_a_round = 250;
 /* Those of one file are 32. */
 constexpr unsigned ids = 34;
 constexpr std::uint8_t classes[] = {0, 0x01, 0x03, 0x04, 0x07, 0x09, 0x0f, 0x32, 0x81};
@@ -167,19 +167,15 @@ void call(int file, Random &random)
 
 void try_random_mads(std::uint64_t seed, unsigned long count)
 {
-	for (unsigned long round = 0; round * threads * calls_of_a_round < count; round++) {
-		const Descriptor file(open(umad_node, O_RDWR | O_NONBLOCK));
-		expect("open of umad0", file.number() < 0, 0);
-		std::array<std::thread, threads> callers;
-		for (unsigned thread = 0; thread < threads; thread++)
-			callers[thread] = std::thread([&file, seed, round, thread] {
-				Random random(seed + round * threads + thread);
-				for (unsigned i = 0; i < calls_of_a_round; i++)
-					call(file.number(), random);
-			});
-		for (std::thread &caller : callers)
-			caller.join();
-	}
+	Descriptor file;
+
+	call_from_threads(
+		seed, count / (callers * calls_of_a_round), calls_of_a_round,
+		[&] {
+			file = Descriptor(open(umad_node, O_RDWR | O_NONBLOCK));
+			expect("open of umad0", file.number() < 0, 0);
+		},
+		[&](Random &random) { call(file.number(), random); }, [&] { file.reset(); });
 }
 
 } // namespace weft::uverbs
