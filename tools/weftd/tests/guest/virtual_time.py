@@ -60,6 +60,26 @@ def two_runs_are_the_same(lab):
     assert seen[2] == seen[0], f"{seen[2]}\n{seen[0]}"
 
 
+@test(kernels=("um-debug",), timeout=120)
+def a_run_is_traced_by_its_seed(lab):
+    """What was seen once is seen again, at the same times, where all is captured, weftd logs all, and the kernels' tracepoints are on."""
+    def run(name, traced, **options):
+        begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"
+        # To show it takes turns of the run's: when both have come to their ends.
+        end = "date +%s.%N; sleep 10; cat /sys/kernel/tracing/trace >&2\n"
+        scripts = {f"node{own}": f"{begin}ping -D -c 10 -i 0.2 10.0.0.{other}\n{end}" for own, other in ((1, 2), (2, 1))}
+        acts = ((3.0, {"command": "link.set", "link": "node1", "settings": {"loss": "20%"}}), *options.pop("acts", ()))
+        return shared_time.run(_lab(lab, name, scripts, acts=acts, **options), 90 * lab.slowness)
+
+    capture = lab.directory / "traced.pcap"
+    bare, traced = run("bare", 0), run("traced", 1, log_level="trace", acts=((0, {"command": "capture.start", "link": "all", "file": str(capture)}),))
+    assert set(bare.status.values()) == {0} and not any(bare.reports.values()), bare
+    assert (traced.out, traced.status, traced.reports) == (bare.out, bare.status, bare.reports), f"{traced}\n{bare}"
+    for node in ("node1", "node2"):
+        assert "post_send" not in bare.err[node] and {"post_send", "completion"} <= set(re.findall(r": (\w+): ", traced.err[node])), traced.err[node][-2000:]
+    assert capture.stat().st_size > 1000
+
+
 @test(kernels=("um",), also=("um-debug",), timeout=90)
 def half_an_hour_without_a_manager(lab):
     """Who was talked to when the subnet manager went is reached for as long as the talk goes on. A port that comes up meanwhile is of no use until the manager is
