@@ -97,7 +97,7 @@ Endpoint::Endpoint(ibv_context *context, const Arguments &arguments)
 	receive_region_.reset(
 		made(ibv_reg_mr(pd_.get(), receive_memory_.data(), size_, remote), "region"));
 	channel_.reset(made(ibv_create_comp_channel(context_), "completion channel"));
-	const auto entries = static_cast<int>(depth_ + 16);
+	const auto entries = static_cast<int>(arguments.word("cqe", depth_ + 16));
 	send_cq_.reset(made(ibv_create_cq(context_, entries, nullptr, channel_.get(), 0), "CQ"));
 	receive_cq_.reset(made(ibv_create_cq(context_, entries, nullptr, channel_.get(), 0), "CQ"));
 	if (type_ == IBV_QPT_XRC_SEND)
@@ -235,6 +235,8 @@ void Endpoint::connect(ibv_qp &qp, std::uint32_t remote_qpn, const Arguments &ar
 			       IBV_QP_RQ_PSN |
 			       (responds ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
 	}
+	if (arguments.text("until") == "rtr")
+		return;
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = psn;
 	attr.timeout = static_cast<std::uint8_t>(arguments.number("timeout", 17));
@@ -478,14 +480,57 @@ std::string Endpoint::word(const Arguments &arguments)
 
 std::string Endpoint::state(const Arguments &arguments)
 {
+	static const std::map<std::string, ibv_qp_state> states = {{"err", IBV_QPS_ERR},
+								   {"reset", IBV_QPS_RESET},
+								   {"sqd", IBV_QPS_SQD},
+								   {"rts", IBV_QPS_RTS}};
 	ibv_qp_attr attr{};
 	ibv_qp_init_attr init{};
-	if (const auto to = arguments.text("to"); to == "err" || to == "reset") {
-		attr.qp_state = to == "err" ? IBV_QPS_ERR : IBV_QPS_RESET;
-		modify(attr, IBV_QP_STATE);
+	if (const auto to = states.find(arguments.text("to")); to != states.end()) {
+		attr.qp_state = to->second;
+		attr.en_sqd_async_notify = 1;
+		modify(attr,
+		       IBV_QP_STATE | (to->second == IBV_QPS_SQD ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
 	}
 	check_status(ibv_query_qp(qp_.get(), &attr, IBV_QP_STATE, &init), "query");
-	return "state=" + std::to_string(attr.qp_state);
+	return "state=" + std::to_string(attr.qp_state) + ' ' + events_.describe();
+}
+
+std::string Endpoint::limit(const Arguments &arguments)
+{
+	if (!srq_)
+		throw Failure("it has no SRQ");
+	ibv_srq_attr attr{};
+	attr.srq_limit = arguments.word("limit");
+	check_status(ibv_modify_srq(srq_.get(), &attr, IBV_SRQ_LIMIT), "limit");
+	return "";
+}
+
+bool Endpoint::take(const ibv_async_event &event)
+{
+	bool mine = false;
+	switch (event.event_type) {
+	case IBV_EVENT_CQ_ERR:
+		mine = event.element.cq == send_cq_.get() || event.element.cq == receive_cq_.get();
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		mine = srq_ && event.element.srq == srq_.get();
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		mine = event.element.qp == qp_.get() || event.element.qp == target_.get();
+		break;
+	default:
+		break;
+	}
+	if (mine)
+		events_.add(event.event_type);
+	return mine;
 }
 
 std::string Endpoint::resize(const Arguments &arguments)

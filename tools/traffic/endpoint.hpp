@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 
 #include "traffic/arguments.hpp"
+#include "traffic/events.hpp"
 
 namespace weft::traffic
 {
@@ -45,7 +46,7 @@ inline int close_xrc_domain(ibv_xrcd *domain)
 class Endpoint
 {
 public:
-	// Arguments: type, depth, size, srq, port. Throws Failure, as all of it.
+	// Arguments: type, depth, size, cqe, srq, port. Throws Failure, as all of it.
 	Endpoint(ibv_context *context, const Arguments &arguments);
 
 	// Each returns its answer.
@@ -56,7 +57,12 @@ public:
 	std::string receive(const Arguments &arguments);
 	std::string verify(const Arguments &arguments) const;
 	std::string word(const Arguments &arguments);
+	// Where the QP is, and what events have come of it, its SRQ and its CQs.
 	std::string state(const Arguments &arguments);
+	// The SRQ's event comes when fewer than `limit` receives are left.
+	std::string limit(const Arguments &arguments);
+	// An event of the device: whether it was of this endpoint, and is counted.
+	bool take(const ibv_async_event &event);
 	std::string resize(const Arguments &arguments);
 	// `count` messages in bursts at times of their own by `seed`, each burst's last a solicited
 	// one.
@@ -97,6 +103,7 @@ private:
 	Handle<ibv_xrcd, close_xrc_domain> xrc_domain_;
 	Handle<ibv_srq, ibv_destroy_srq> srq_;
 	Handle<ibv_ah, ibv_destroy_ah> ah_;
+	EventCounts events_;
 	// Of type xrc the first sends, the other receives.
 	Handle<ibv_qp, ibv_destroy_qp> qp_, target_;
 };

@@ -9,6 +9,9 @@
  *"failed REASON"; the commands are those of the module (hw/connectx/tests/traffic). Ends when it is
  *killed.
  */
+#include <fcntl.h>
+
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -36,10 +39,13 @@ public:
 		if (!context_)
 			throw Failure(std::string("the device cannot be opened: ") +
 				      std::strerror(errno));
+		if (fcntl(context_->async_fd, F_SETFL, O_NONBLOCK))
+			throw Failure(std::string("its events: ") + std::strerror(errno));
 	}
 
 	std::string execute(const Arguments &arguments)
 	{
+		hear_events();
 		const auto id = arguments.number("id");
 		const auto &command = arguments.command();
 		if (command == "open") {
@@ -76,10 +82,24 @@ public:
 			return endpoint.burst(arguments);
 		if (command == "resize")
 			return endpoint.resize(arguments);
+		if (command == "limit")
+			return endpoint.limit(arguments);
 		throw Failure("there is no command '" + command + "'");
 	}
 
 private:
+	// Those that have come; each goes to whose object it is of.
+	void hear_events()
+	{
+		ibv_async_event event;
+		while (!ibv_get_async_event(context_.get(), &event)) {
+			for (auto &[id, endpoint] : endpoints_)
+				if (endpoint->take(event))
+					break;
+			ibv_ack_async_event(&event);
+		}
+	}
+
 	weft::traffic::Handle<ibv_context, ibv_close_device> context_;
 	std::map<std::uint64_t, std::unique_ptr<Endpoint>> endpoints_;
 };

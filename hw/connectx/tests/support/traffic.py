@@ -98,8 +98,13 @@ class StockNode(Node):
     in_kernel = False
 
     def load(self, *names):
+        self.guest.run(f"modprobe -a {' '.join(names or ('mlx4_ib',))} ib_uverbs")
+        self.serve()
+
+    def serve(self):
+        """Begins, where the drivers are: Debian's, or ours with the verbs of programs."""
         self.guest.put("/tmp/weft-traffic", self._program.read_bytes())
-        self.guest.run("chmod +x /tmp/weft-traffic && modprobe mlx4_ib && modprobe ib_uverbs && mkfifo /tmp/commands /tmp/answers")
+        self.guest.run("chmod +x /tmp/weft-traffic && mkfifo /tmp/commands /tmp/answers")
         self.guest.wait_for("test -e /dev/infiniband/uverbs0", what="the verbs' device")
         self._server = self.guest.spawn("/tmp/weft-traffic /tmp/commands /tmp/answers")
 

@@ -123,7 +123,7 @@ def check_drain(node, peer):
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=300)
 def verbs_between_two_kinds_of_card(lab):
     """Messages, memory and atomics both ways, every byte checked; what fails is named and flushed; queues that grow and shrink keep what they
-    hold; the InfiniHost breaks down, is reset, and comes back."""
+    hold; each event of the InfiniHost's queues reaches its consumer; it breaks down, is reset, and comes back."""
     with two_cards(lab) as (guests, fabric):
         nodes = [Node(guest) for guest in guests]
         for node, driver in zip(nodes, DRIVERS, strict=True):
@@ -136,6 +136,7 @@ def verbs_between_two_kinds_of_card(lab):
         check_drain(*nodes)
         verbs.check_errors(lab, *nodes)
         verbs.check_resize(*reversed(nodes))
+        verbs.check_events(lab, *reversed(nodes), fabric)
         faults.check_breakdown(*nodes, fabric)
         nodes[0].guest.run(["rmmod", "weft_traffic", DRIVERS[0], "weft_core", "weft_kern"])
         assert nodes[0].guest.find_leaks() == ""
