@@ -7,6 +7,9 @@ from lab import cache
 from lab.testing import test
 
 
+PROGRAMS = (("ibv_rc_pingpong", r"[\d.]+ usec"), ("ib_write_bw", r"[\d.]+ MB/s"), ("rping", "connected"), ("ib_send_bw -R", r"[\d.]+ MB/s"))
+
+
 @test(kernels=("stock",), timeout=240)
 def demo_ends_with_its_summary(lab):
     """make demo SHELL=1 pings, measures, runs programs, takes commands for both machines and the fabric, and ends in order."""
@@ -15,10 +18,20 @@ def demo_ends_with_its_summary(lab):
     assert done.returncode == 0, done.stdout + done.stderr
     summary, _, dialogue = done.stdout.partition("It works:")
     assert summary.count(" 0% packet loss") == 2, summary
-    for program, said in (("ibv_rc_pingpong", r"[\d.]+ usec"), ("ib_write_bw", r"[\d.]+ MB/s"), ("rping", "connected"), ("ib_send_bw -R", r"[\d.]+ MB/s")):
+    for program, said in PROGRAMS:
         assert re.search(rf"^  {program} +{said}", dialogue, re.MULTILINE), dialogue
     assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue
     assert "node2/1" in dialogue, dialogue
+
+
+@test(kernels=(), also=("stock",), timeout=240)
+def demo_of_an_infinihost(lab):
+    """make demo CARD=infinihost does the same with another card in node1."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=infinihost"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"ib0: .* mtu 2044 ", done.stdout), done.stdout
+    for program, said in (*PROGRAMS, ("kernel logs", "clean")):
+        assert re.search(rf"^  {program} +{said}", done.stdout, re.MULTILINE), done.stdout
 
 
 @test(kernels=(), also=("stock",), timeout=240)
