@@ -176,7 +176,7 @@ std::size_t Endpoints::reported(std::uint32_t listener)
 void Endpoints::take(std::uint32_t handle, const tcp::ConnectionPtr &connection)
 {
 	const Listener *const listener = listeners_.find(handle);
-	if (!listener || queues_.crowded() || reported(handle) >= listener->backlog)
+	if (!listener || reported(handle) >= listener->backlog)
 		return connection->abort();
 	make_room();
 	if (!requests_.make(*this, handle, ++came_, connection))
