@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Connections: made, refused and ended.
+#include <rdma/ib_resources.h>
 #include "commands.hpp"
 #include "convert.hpp"
 
@@ -17,6 +18,17 @@ rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 	if (cm.route.addr.src_addr.family != RDMA_AF_IB)
 		param.qkey = 0;
 	return param;
+}
+
+/*
+ * A peer that hears of a QP in a new connection ends the one that it knows of it (IBA 12.9.8.3.1):
+ * so nobody says that it is in his but whose it is. Datagrams are in none.
+ */
+Result<> permit_qp(const rdma_cm_id &cm, const rdma_conn_param &param)
+{
+	const bool refused =
+		cm.device && cm.qp_type != IB_QPT_UD && ib_qp_is_anothers(cm.device, param.qp_num);
+	return kern::check(refused ? -EPERM : 0);
 }
 
 } // namespace
@@ -44,6 +56,7 @@ Result<> connect(Id &, rdma_cm_id &cm, const abi::Connect &request)
 	if (!request.conn_param.valid)
 		return kern::Error{-EINVAL};
 	const rdma_conn_param param = param_for(cm, request.conn_param);
+	TRY(permit_qp(cm, param));
 	return kern::check(rdma_connect(&cm, &param));
 }
 
@@ -54,6 +67,7 @@ Result<> accept(Id &id, rdma_cm_id &cm, const abi::Accept &request)
 	if (!request.conn_param.valid)
 		return kern::check(rdma_accept(&cm, nullptr));
 	const rdma_conn_param param = param_for(cm, request.conn_param);
+	TRY(permit_qp(cm, param));
 	TRY_ERRNO(rdma_accept(&cm, &param));
 	/* The first event of it can come when the guard has gone. */
 	table().set_uid(id, request.uid);

@@ -11,6 +11,7 @@
 #include "hw_counters.hpp"
 #include "links.hpp"
 #include "protocol.hpp"
+#include "qp_numbers.hpp"
 #include "resources.hpp"
 #include "trace.hpp"
 
@@ -29,6 +30,7 @@ struct Port {
 struct ib_device_verbs {
 	verbs::ResourceTable resources[verbs::kind_count];
 	verbs::ResourceList address_handles;
+	verbs::QpNumbers qp_numbers;
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
 	/* By port, that of the device first; none of a device that counts nothing. */

@@ -8,6 +8,7 @@
 #include <rdma/ib_resources.h>
 #include "checks.hpp"
 #include "device.hpp"
+#include "qp.hpp"
 #include "verbs.hpp"
 
 using namespace verbs;
@@ -171,6 +172,19 @@ int next(ib_device &device, u32 number, ib_resource_info &info)
 	return -ENOENT;
 }
 
+/* Whether the process has made it; an XRC target is also theirs who have opened it. */
+bool is_of(ib_qp &qp, const kern_process *process)
+{
+	if (Record::of(qp.res).process == process)
+		return true;
+	if (qp.qp_type != IB_QPT_XRC_TGT)
+		return false;
+	kern::Guard guard(qp.core->handles_lock);
+	return ring_any_of<ib_qp, &ib_qp::links>(qp.core->handles, [&](const ib_qp &handle) {
+		return Record::of(handle.res).process == process;
+	});
+}
+
 /* Of the verbs' own. */
 constexpr Kind kind_of(ib_resource_kind kind)
 {
@@ -253,6 +267,16 @@ int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *num
 		return false;
 	});
 	return status;
+}
+
+bool ib_qp_is_anothers(struct ib_device *device, u32 qp_num)
+{
+	kern_process *const caller = kern_process_get();
+	const bool anothers = device->verbs->qp_numbers.any_of(
+		qp_num, [&](ib_qp &qp) { return !is_of(qp, caller); });
+
+	kern_process_put(caller);
+	return anothers;
 }
 
 int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source)

@@ -285,7 +285,7 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 		qp->srq = init.srq;
 	}
 	if (anatomy.needs_core)
-		qp->core = new (qp.tail(size)) ib_qp_core;
+		qp->core = new (qp.tail(size)) ib_qp_core(*qp.get());
 
 	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, udata)) {
 		if (qp->core)
@@ -298,9 +298,10 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	use(qp->recv_cq);
 	use(qp->srq);
 	list(qp.get(), caller);
+	device->verbs->qp_numbers.add(*qp.get());
 	if (qp->xrcd) {
 		kern::Guard guard(device->verbs->xrc_lock);
-		ring_push(qp->xrcd->target_qps, qp->links);
+		ring_push(qp->xrcd->target_qps, qp->core->in_domain);
 	}
 	return qp.release();
 }
@@ -360,16 +361,18 @@ int ib_destroy_qp(struct ib_qp *qp)
 		kern::Guard guard(device->verbs->xrc_lock);
 		if (in_use(qp))
 			return -EBUSY;
-		ring_remove(qp->links);
+		ring_remove(qp->core->in_domain);
 	} else if (in_use(qp)) {
 		return -EBUSY;
 	}
 	Hidden end(qp);
+	device->verbs->qp_numbers.remove(*qp);
 	const int left = device->ops.destroy_qp(qp, nullptr);
 	if (left < 0) {
+		device->verbs->qp_numbers.add(*qp);
 		if (qp->xrcd) {
 			kern::Guard guard(device->verbs->xrc_lock);
-			ring_push(qp->xrcd->target_qps, qp->links);
+			ring_push(qp->xrcd->target_qps, qp->core->in_domain);
 		}
 		return left;
 	}
@@ -401,10 +404,10 @@ struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open
 	if (qp_open_attr->qp_type != IB_QPT_XRC_TGT)
 		return rdma::err_ptr<ib_qp>(-EINVAL);
 	kern::Guard guard(xrcd->device->verbs->xrc_lock);
-	ring_any_of<ib_qp, &ib_qp::links>(xrcd->target_qps, [&](ib_qp &qp) {
-		if (qp.qp_num != qp_open_attr->qp_num)
+	ring_any_of<ib_qp_core, &ib_qp_core::in_domain>(xrcd->target_qps, [&](ib_qp_core &core) {
+		if (core.qp.qp_num != qp_open_attr->qp_num)
 			return false;
-		found = &qp;
+		found = &core.qp;
 		return true;
 	});
 	if (!found)

@@ -6,16 +6,18 @@
 #include "device.hpp"
 
 /*
- * Of a UD QP the multicast groups, of an XRC target QP the handles opened on it; other QPs have
- * none.
+ * Of a UD QP the multicast groups, of an XRC target QP its domain's ring and the handles opened on
+ * it; other QPs have none.
  */
 struct ib_qp_core {
-	ib_qp_core()
+	explicit ib_qp_core(ib_qp &whose) : qp(whose)
 	{
 		verbs::ring_init(groups);
 		verbs::ring_init(handles);
 	}
 
+	ib_qp &qp;
+	ib_links in_domain{}; /* among the domain's target_qps */
 	/*
 	 * Held across attach_mcast and detach_mcast, so that the driver sees one at a time of each
 	 * group.

@@ -264,6 +264,40 @@ void ucm_checks_addresses(Test &test)
 	}
 }
 
+/*
+ * A connection by another's queue pair is no connection of this program's; datagrams are in none.
+ */
+void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
+{
+	Bench bench;
+	Program program(bench);
+	ASSERT_TRUE(bench.ok() && program.ok());
+	u32 id;
+	fake::Cm *cm;
+	ASSERT_EQ(program.create(id, 1, &cm), 0);
+	cm->resolve();
+	abi::Accept request{};
+	request.id = id;
+	request.conn_param.qp_num = 0xff123456;
+	request.conn_param.valid = 1;
+	const auto asks = [&] {
+		abi::Connect asked{};
+		asked.id = id;
+		asked.conn_param = request.conn_param;
+		return program.command(abi::connect, asked);
+	};
+	fake::set_anothers_qp(0x123456);
+	EXPECT_EQ(asks(), -EPERM);
+	EXPECT_EQ(program.command(abi::accept, request), -EPERM);
+	EXPECT_EQ(fake::calls(Call::connect) + fake::calls(Call::accept), 0u);
+	cm->qp_type = IB_QPT_UD;
+	EXPECT_EQ(program.command(abi::accept, request), 0);
+	cm->qp_type = IB_QPT_RC;
+	fake::set_anothers_qp(0x123457);
+	EXPECT_EQ(asks(), 0);
+	EXPECT_EQ(program.command(abi::accept, request), 0);
+}
+
 /* What a program says of a connection is what rdma_cm hears; what cannot be is cut, or refused. */
 void ucm_passes_parameters_on(Test &test)
 {
@@ -478,5 +512,6 @@ void ucm_sets_options(Test &test)
 
 KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_refuses_frames), KUNIT_CASE(ucm_refuses_sizes_and_ids),
 	    KUNIT_CASE(ucm_refuses_memory_that_is_not_there), KUNIT_CASE(ucm_checks_addresses),
-	    KUNIT_CASE(ucm_passes_parameters_on), KUNIT_CASE(ucm_answers_queries),
-	    KUNIT_CASE(ucm_sets_options));
+	    KUNIT_CASE(ucm_passes_parameters_on),
+	    KUNIT_CASE(rcm_16_programs_connect_their_own_queue_pairs),
+	    KUNIT_CASE(ucm_answers_queries), KUNIT_CASE(ucm_sets_options));

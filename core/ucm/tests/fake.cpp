@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "fake.hpp"
 #include <kern/memory.hpp>
+#include <rdma/ib_resources.h>
 
 namespace fake
 {
@@ -14,6 +15,8 @@ constinit kern::Atomic<unsigned int> alive_now{0};
 constinit kern::Atomic<Cm *> latest{nullptr};
 constinit kern::Atomic<int> result{0};
 constinit kern::Atomic<unsigned int> counts[static_cast<std::size_t>(Call::calls)];
+
+constinit kern::Atomic<u32> anothers_qp{~u32{0}};
 
 constinit kern::Static<kern::Mutex> speaking;
 constinit Cm *spoken_for = nullptr;
@@ -77,12 +80,18 @@ void set_result(int error)
 	result.store_release(error);
 }
 
+void set_anothers_qp(u32 number)
+{
+	anothers_qp.store_release(number);
+}
+
 void reset()
 {
 	speaking.construct(KERN_LOCK_CLASS("ucm_test.speaking"));
 	spoken_for = nullptr;
 	device.node_guid = 0x0123456789abcdef;
 	set_result(0);
+	set_anothers_qp(~u32{0});
 	for (auto &count : counts)
 		count.store_release(0);
 }
@@ -224,6 +233,11 @@ int rdma_init_qp_attr(rdma_cm_id *, ib_qp_attr *attr, int *mask)
 int rdma_connect(rdma_cm_id *id, const rdma_conn_param *param)
 {
 	return say(Call::connect, id, param);
+}
+
+bool ib_qp_is_anothers(ib_device *, u32 qp_num)
+{
+	return qp_num == fake::anothers_qp.load_acquire();
 }
 
 int rdma_listen(rdma_cm_id *, int)

@@ -64,6 +64,8 @@ unsigned int calls(Call which);
 /* The id that another thread speaks for, as long as it is there: whether it is. */
 void set_spoken_for(Cm *cm);
 bool speak(int (*what)(Cm &cm));
+/* The number of the queue pair that the programs have not made; none at first. */
+void set_anothers_qp(u32 number);
 /* What every call returns from now on; and all of this anew. */
 void set_result(int error);
 void reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Objects of programs: what the driver is told, what is refused, and what is left alone.
 #include <kern/kunit_process.hpp>
+#include <kern/work.hpp>
 #include <kern/abi/user.h>
 #include <rdma/ib_resources.h>
 #include "fixture.hpp"
@@ -210,6 +211,72 @@ void objects_know_whose_they_are(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
+/* A task of no process, to which each number is another's that anybody has. */
+struct Stranger {
+	ib_device *device;
+	u32 number = 0;
+	bool says = false;
+	kern::Work work{kern::method<&Stranger::look>, this};
+
+	explicit Stranger(ib_device *which) : device(which) {}
+	void look() { says = ib_qp_is_anothers(device, number); }
+	bool asks(u32 qp_num)
+	{
+		number = qp_num;
+		work.queue();
+		work.flush();
+		return says;
+	}
+};
+
+/* A queue pair is whose process has made it, or opened it; the kernel's are no process's. */
+void rcm_16_queue_pairs_are_their_processes(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	Stranger stranger(bench.device);
+	const auto anothers = [&](u32 number) { return ib_qp_is_anothers(bench.device, number); };
+	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
+	const ib_cq_init_attr cq_attr = {.cqe = 16, .comp_vector = 0, .flags = 0};
+	ib_cq *cq =
+		ib_create_cq_user(bench.device, nullptr, nullptr, nullptr, &cq_attr, bench.udata());
+	ib_xrcd *domain = ib_alloc_xrcd_user(bench.device, bench.udata());
+	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(cq) || rdma::is_err(domain));
+	ib_qp_init_attr attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = cq;
+	ib_qp *own = ib_create_qp_user(pd, &attr, bench.udata());
+	ib_qp *kernels = ib_create_qp(pd, &attr);
+	ib_qp_init_attr of_domain = qp_attr(IB_QPT_XRC_TGT);
+	of_domain.xrcd = domain;
+	ib_qp *target = ib_create_qp(nullptr, &of_domain);
+	ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(kernels) || rdma::is_err(target));
+	const u32 number = own->qp_num;
+	EXPECT_FALSE(anothers(number));
+	EXPECT_TRUE(stranger.asks(number));
+	EXPECT_TRUE(anothers(kernels->qp_num));
+	EXPECT_TRUE(stranger.asks(kernels->qp_num));
+	EXPECT_FALSE(anothers(0xfffffe));
+
+	ib_qp_open_attr open = {
+		.event_handler = nullptr, .qp_num = target->qp_num, .qp_type = IB_QPT_XRC_TGT};
+	EXPECT_TRUE(anothers(target->qp_num));
+	ib_qp *handle = ib_open_qp(domain, &open);
+	ASSERT_FALSE(rdma::is_err(handle));
+	EXPECT_FALSE(anothers(target->qp_num));
+	EXPECT_TRUE(stranger.asks(target->qp_num));
+	EXPECT_EQ(ib_close_qp(handle), 0);
+	EXPECT_TRUE(anothers(target->qp_num));
+
+	EXPECT_EQ(ib_destroy_qp(target), 0);
+	EXPECT_EQ(ib_destroy_qp(kernels), 0);
+	EXPECT_EQ(ib_destroy_qp(own), 0);
+	/* Nobody's again. */
+	EXPECT_FALSE(stranger.asks(number));
+	EXPECT_EQ(ib_dealloc_xrcd(domain), 0);
+	EXPECT_EQ(ib_destroy_cq_user(cq), 0);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
+}
+
 void regions_are_changed_in_place(Test &test)
 {
 	Bench bench;
@@ -255,6 +322,7 @@ void regions_are_changed_in_place(Test &test)
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
 	    KUNIT_CASE(contexts_begin_and_end), KUNIT_CASE(objects_know_whose_they_are),
+	    KUNIT_CASE(rcm_16_queue_pairs_are_their_processes),
 	    KUNIT_CASE(regions_are_changed_in_place));
 
 } // namespace

@@ -37,6 +37,36 @@ def cm_counter(node, name):
     return int(node.run(f"cat /sys/class/infiniband/*/ports/1/{name}").out)
 
 
+# Asks the address for a connection, at a port where nobody listens, by the QP whose number it is told; says how that ended. By the bare commands: a library takes a QP of its own.
+STRANGER = """
+import ctypes, os, socket, struct, sys
+node, answer = os.open("/dev/infiniband/rdma_cm", os.O_RDWR), ctypes.create_string_buffer(1024)
+def command(number, body, room=0):
+    os.write(node, struct.pack("=IHH", number, len(body), room) + body)
+    return answer.raw
+where = ctypes.addressof(answer)
+number = command(0, struct.pack("=QQHB5x", 1, where, 0x106, 2), 4)[:4]
+command(3, struct.pack("=28xH2s4s20x4sI", socket.AF_INET, struct.pack(">H", 7175), socket.inet_aton(sys.argv[1]), number, 5000))
+assert command(12, struct.pack("=Q", where), 1024)[12:16] == struct.pack("=I", 0)
+command(4, number + struct.pack("=I", 5000))
+assert command(12, struct.pack("=Q", where), 1024)[12:16] == struct.pack("=I", 2)
+try:
+    command(6, struct.pack("=I260x8B4s12x", int(sys.argv[2]), 0, 0, 1, 1, 0, 7, 7, 1, number))
+    print("asked")
+except PermissionError:
+    print("refused")
+"""
+
+
+def others_queues_are_not_named(client, to):
+    """A program that connects by another's QP would have the peer take that one's connection for dead: it is refused (RCM-16)."""
+    connected, = (one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one["state"] == "CONNECT")
+    client.put("/tmp/stranger.py", STRANGER)
+    assert client.run(f"python3 /tmp/stranger.py {to} {connected['lqpn']}", timeout=60).out == "refused\n"
+    assert client.run(f"python3 /tmp/stranger.py {to} {0xfffff0}", timeout=60).out == "asked\n"
+    assert len([one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one == connected]) == 1
+
+
 def connections_are_told_of(server, client):
     """Whoever administrates either end sees the connection, whose it is, and the messages that made it."""
     before, doubled = cm_counter(server, "cm_rx_msgs/req"), cm_counter(server, "cm_rx_duplicates/req")
@@ -57,6 +87,7 @@ def connections_are_told_of(server, client):
     # A slow server is asked again.
     again = cm_counter(server, "cm_rx_duplicates/req") - doubled
     assert cm_counter(server, "cm_rx_msgs/req") == before + 1 + again and cm_counter(client, "cm_tx_msgs/req") > 0
+    others_queues_are_not_named(client, "10.0.0.1")
     asking.kill(2)
     asking.wait(20, check=False)
     listening.kill(2)
