@@ -157,3 +157,5 @@ def misuse(lab):
         node.insmod("/share/weft_connectx.ko")
         node.wait_for("test -c /dev/infiniband/umad0", what="the node of the device that has come back")
         active(node)
+        # Nothing is asked of the port afterwards, which may have been told anything.
+        node.run(f"{PROBE} random-mads {lab.seed} 2000", timeout=60)
