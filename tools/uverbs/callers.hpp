@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #pragma once
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cstdint>
 #include <random>
@@ -22,9 +23,16 @@ void call_from_threads(std::uint64_t seed, unsigned long rounds, unsigned calls,
 {
 	std::barrier meeting(callers + 1);
 	std::array<std::thread, callers> threads;
+	std::array<std::atomic<bool>, callers> begun{};
 
-	for (unsigned thread = 0; thread < callers; thread++)
+	/*
+	 * One after the other: the um kernels do not bear that a thread begins while another
+	 * changes their mappings.
+	 */
+	for (unsigned thread = 0; thread < callers; thread++) {
 		threads[thread] = std::thread([&, thread] {
+			begun[thread] = true;
+			begun[thread].notify_one();
 			for (unsigned long round = 0; round < rounds; round++) {
 				meeting.arrive_and_wait();
 				std::mt19937_64 random(seed + round * callers + thread);
@@ -33,6 +41,8 @@ void call_from_threads(std::uint64_t seed, unsigned long rounds, unsigned calls,
 				meeting.arrive_and_wait();
 			}
 		});
+		begun[thread].wait(false);
+	}
 	for (unsigned long round = 0; round < rounds; round++) {
 		begin();
 		meeting.arrive_and_wait();
