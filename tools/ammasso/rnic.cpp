@@ -26,6 +26,9 @@ constexpr std::uint32_t kPartNumber = 1100;
 // The host makes their numbers; nobody counts them here.
 constexpr std::uint32_t kMostPds = 16384;
 constexpr std::uint32_t kOverflowDetected = 0x40; // of completion queues
+// Jumbo frames, as the host's interface may have. Who takes less says so when a connection is
+// opened (MSS, RFC 9293 section 3.7.1).
+constexpr std::size_t kMtu = 9000;
 // Any number but 0.
 constexpr std::uint32_t kHandle = 0x01000000;
 
@@ -33,7 +36,7 @@ constexpr std::uint32_t kHandle = 0x01000000;
 
 Rnic::Open::Open(PciHost &host, MessageQueues &queues, std::uint64_t context, bool privileged,
 		 tcp::Mac mac, std::function<void(tcp::Bytes)> send)
-    : user_context(context), stack(host.loop(), {.mac = mac}, std::move(send)),
+    : user_context(context), stack(host.loop(), {.mac = mac, .mtu = kMtu}, std::move(send)),
       verbs(host, queues, stack, context, privileged)
 {
 }
