@@ -46,6 +46,14 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 	return ring;
 }
 
+void Cq::prepare_arming()
+{
+	using Record = wire::DoorbellRecord;
+	arm_word_ = __builtin_bswap32(Record::number.in(number()) |
+				      Record::type.in(wire::record_type::cq_arm));
+	arm_doorbell_ = __builtin_bswap32(wire::uar::cq_cqn.in(number()));
+}
+
 kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 {
 	ring_ = TRY(make_ring(log_entries, hca_.dma_device()));
@@ -53,6 +61,7 @@ kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
 	consumer_record_ = consumer_held_.words();
 	arm_record_ = arm_held_.words();
+	prepare_arming();
 	Context::start.set(context, ring_.memory.address());
 	Context::uar_page.set(context, hca_.uar_page());
 	Context::pd.set(context, hca_.own_memory().pd);

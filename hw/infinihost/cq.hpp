@@ -96,6 +96,8 @@ private:
 		return (last & 0xff) | (last & u32{wire::Cqe::send_bit} << 8) >> 7;
 	}
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
+	/* After the number is known. */
+	void prepare_arming();
 	/* Each puts into the context where the queue and its records lie. */
 	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
 	kern::Result<> take_user_ring(u32 log_entries, u8 *context, ib_udata &udata);
@@ -145,6 +147,8 @@ private:
 	Ring ring_;
 	u32 *consumer_record_ = nullptr;
 	u32 *arm_record_ = nullptr;
+	// The number as the record's second word has it, with its type, and the doorbell's first.
+	u32 arm_word_ = 0, arm_doorbell_ = 0;
 	// Of the last entry: its QP's number and direction, and where they led.
 	u32 last_key_ = no_key;
 	Qp *last_qp_ = nullptr;

@@ -305,20 +305,18 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		return -EINVAL;
 	const u32 sequence = kern::read_once(self.sequence_) & 3;
 	const u32 consumer = __atomic_load_n(self.consumer_record_, __ATOMIC_RELAXED);
+	// The last byte of the record, and the first of the doorbell.
+	using Record = wire::DoorbellRecord;
+	static_assert(Record::arm_sequence.low == 3 && Record::arm_command.low == 0 &&
+		      cq_sequence.low == 28 && cq_command.low == 24);
+	const u32 last = (sequence << 3 | command) << 24;
+	const u32 first = sequence << 4 | command;
 	// First the record, which the card may look at, then the doorbell. The card raises an event
 	// for what is already there from `consumer` on, so nothing is missed and the answer is
 	// always 0 (NOTIFY-06).
-	__atomic_store_n(
-		self.arm_record_ + 1,
-		__builtin_bswap32(wire::DoorbellRecord::number.in(self.number()) |
-				  wire::DoorbellRecord::type.in(wire::record_type::cq_arm) |
-				  wire::DoorbellRecord::arm_sequence.in(sequence) |
-				  wire::DoorbellRecord::arm_command.in(command)),
-		__ATOMIC_RELAXED);
+	__atomic_store_n(self.arm_record_ + 1, self.arm_word_ | last, __ATOMIC_RELAXED);
 	__atomic_store_n(self.arm_record_, consumer, __ATOMIC_RELEASE);
-	const u32 first =
-		cq_sequence.in(sequence) | cq_command.in(command) | cq_cqn.in(self.number());
-	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | __builtin_bswap32(first));
+	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | self.arm_doorbell_ | first);
 	return 0;
 }
 

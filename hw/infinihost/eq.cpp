@@ -16,12 +16,14 @@ constexpr u8 owner_bit = 0x80;
 } // namespace
 
 Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
-    : log_entries_(log_entries), sink_(resources.sink), bar0_(resources.bar0),
-      index_register_(resources.firmware.eq_ci_offset + eqn * wire::eq_ci_stride),
+    : mask_((1u << log_entries) - 1), sink_(resources.sink),
+      index_register_(resources.bar0.view(
+	      resources.firmware.eq_ci_offset + eqn * wire::eq_ci_stride, sizeof(u32))),
       // Those from 32 on are in the first of the two words.
-      arm_register_(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0)),
-      arm_bit_(1u << eqn % 32), commands_(resources.commands), eqn_(eqn), vector_(vector),
-      room_(1u << log_entries, -ENOMEM)
+      arm_register_(resources.bar0.view(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0),
+					sizeof(u32))),
+      arm_value_(__builtin_bswap32(1u << eqn % 32)), commands_(resources.commands), eqn_(eqn),
+      vector_(vector), room_(1u << log_entries, -ENOMEM)
 {
 }
 
@@ -62,15 +64,16 @@ Eq::~Eq()
 
 bool Eq::interrupt()
 {
-	const u32 mask = (1u << log_entries_) - 1;
+	const u32 mask = mask_;
 	const u32 first = consumer_;
 	// One lap at most: a card that never stops gets its next interrupt, and the machine a
 	// breath.
-	const u32 limit = first + (1u << log_entries_);
+	const u32 limit = first + mask + 1;
 
 	interrupts_++;
-	while (consumer_ != limit) {
-		u8 *const entry = entries_ + (consumer_ & mask) * sizeof(Eqe);
+	u32 at = first;
+	while (at != limit) {
+		u8 *const entry = entries_ + (at & mask) * sizeof(Eqe);
 		if (kern::read_once(entry[sizeof(Eqe) - 1]) & owner_bit)
 			break;
 		// The rest of the entry is younger than its owner bit.
@@ -81,13 +84,16 @@ bool Eq::interrupt()
 			sink_.async_event(entry);
 		// The card has it back when it hears of the index.
 		kern::write_once(entry[sizeof(Eqe) - 1], owner_bit);
-		consumer_++;
-		if (consumer_ % report_interval == 0) [[unlikely]]
+		at++;
+		if (at % report_interval == 0) [[unlikely]] {
+			consumer_ = at;
 			report();
+		}
 	}
+	consumer_ = at;
 	report();
 	arm();
-	return consumer_ != first;
+	return at != first;
 }
 
 } // namespace infinihost

@@ -45,7 +45,7 @@ public:
 	 */
 	bool interrupt();
 	/* The first arming; later ones are interrupt()'s. */
-	void arm() { bar0_.write_be32(arm_register_, arm_bit_); }
+	void arm() { arm_register_.write32(0, arm_value_); }
 
 	u32 number() const { return eqn_; }
 	u32 vector() const { return vector_; }
@@ -60,18 +60,18 @@ public:
 
 private:
 	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
-	void report() { bar0_.write_be32(index_register_, consumer_); }
+	void report() { index_register_.write_be32(0, consumer_); }
 
 	/* The card has to hear of progress well before the queue is full. */
 	static constexpr u32 report_interval = 128;
 
 	u8 *entries_ = nullptr;
 	u32 consumer_ = 0;
-	u32 log_entries_;
+	u32 mask_;
 	EventSink &sink_;
-	const kern::Mmio &bar0_;
-	u64 index_register_, arm_register_;
-	u32 arm_bit_;
+	kern::Mmio index_register_, arm_register_;
+	// Big-endian.
+	u32 arm_value_;
 	u64 interrupts_ = 0;
 
 	CommandInterface &commands_;

@@ -46,6 +46,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	sq.log_stride = geometry_.log_sq_stride;
 	sq.mask = (1u << sq.log_size) - 1;
 	sq.entries = buffer_.as<u8>() + geometry_.sq_offset;
+	last_sent_ = reinterpret_cast<wire::WqeNext *>(send_slot(sq.mask));
 	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
 	sq.max_sge = geometry_.max_send_sge;
 	sq.max_inline = geometry_.max_inline;
@@ -218,6 +219,7 @@ void Qp::reset_queues()
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
 	// The places of a ring follow each other, whatever is in them.
+	last_sent_ = reinterpret_cast<wire::WqeNext *>(send_slot(sq.head - 1));
 	for (u32 i = 0; i <= sq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
 		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) &

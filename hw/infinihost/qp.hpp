@@ -86,6 +86,8 @@ private:
 	u32 number_ = 0;
 	u32 sq_base_ = 0;
 	u32 *sq_record_ = nullptr;
+	// The last descriptor that was posted, which the next one is described by.
+	wire::WqeNext *last_sent_ = nullptr;
 	QpKind kind_ = QpKind::connected;
 	bool in_tables_ = false;
 

@@ -185,7 +185,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 	u32 first = sq.head;
 	u32 head = first;
 	const u32 full = __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE) + sq.mask + 1;
-	auto *before = reinterpret_cast<WqeNext *>(send_slot(head - 1));
+	auto *before = last_sent_;
 	const WqeNext *link = before;
 	int error = -EINVAL;
 
@@ -243,8 +243,10 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		ring(*link, first, first + most_per_doorbell);
 		link = reinterpret_cast<WqeNext *>(send_slot(first + most_per_doorbell - 1));
 	}
-	if (head != first) [[likely]]
+	if (head != first) [[likely]] {
+		last_sent_ = before;
 		ring(*link, first, head);
+	}
 	if (error) [[unlikely]]
 		*bad = wr;
 	return error;

@@ -135,6 +135,7 @@ private:
 		completions.number_ = TRY(Number::create(*cqns_));
 		completions.consumer_record_ = consumer_record_;
 		completions.arm_record_ = arm_record_;
+		completions.prepare_arming();
 		// There is no device by whose name to say what cannot be.
 		completions.reported_ = true;
 		hca_.qp_entry(qpn).qp = &queue;
