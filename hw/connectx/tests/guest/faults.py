@@ -15,7 +15,7 @@ from traffic import Node, Refused, pair
 
 
 def log_lines(guest):
-    return int(guest.run("dmesg | wc -l").out)
+    return guest.sync_log().count("\n")
 
 
 def rebind(guest, check=True):
@@ -187,8 +187,9 @@ def check_start(lab, node1, fabric):
 
 def check_random(lab, node1, node2, fabric):
     fabric.random_faults("node1", lab.seed, 50)
-    end = time.monotonic() + lab.rounds(30, 600)
-    while time.monotonic() < end:
+    end = time.monotonic() + lab.rounds(20, 600)
+    # Some seeds have nothing go wrong for long.
+    while time.monotonic() < end or not sum(fabric.struck("node1").values()):
         try:
             check_flow(node1, node2)
         except (Refused, AssertionError):
@@ -196,7 +197,6 @@ def check_random(lab, node1, node2, fabric):
     fabric.random_faults("node1", lab.seed, 0)
     heal(node1, fabric)
     check_flow(node1, node2)
-    assert sum(fabric.struck("node1").values()) > 0
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
