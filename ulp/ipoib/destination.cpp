@@ -10,7 +10,10 @@ namespace ipoib
 namespace
 {
 
-/* After an attempt that failed, the next packet tries again, but not at once. */
+/*
+ * After an attempt that failed, the next packet tries again, but not at once. Nor is a way asked
+ * for again sooner that a peer casts into doubt as often as he likes: each answer is a handle.
+ */
 constexpr u64 retry_after_ns = 1'000'000'000;
 
 /* What same_peer() looks at, in as few words. */
@@ -56,6 +59,12 @@ kern::Owned<Handle> Handle::create(ib_pd *pd, rdma_ah_attr &where)
 		return made.take();
 	rdma_destroy_ah(ah, 0);
 	return {};
+}
+
+/* After the last reader. */
+void Handle::rest()
+{
+	table_->rest(kern::Owned<Handle>::adopt(this));
 }
 
 Destination::~Destination()
@@ -249,8 +258,10 @@ u32 DestinationTable::longest()
 bool DestinationTable::begin_refresh(Destination &destination)
 {
 	kern::Guard guard(lock_);
-	if (!destination.stale_ || destination.resolving_)
+	const u64 now = kern::now_ns();
+	if (!destination.stale_ || destination.resolving_ || now < destination.retry_at_)
 		return false;
+	destination.retry_at_ = now + retry_after_ns;
 	__atomic_store_n(&destination.stale_, false, __ATOMIC_RELAXED);
 	destination.resolving_ = true;
 	return true;
@@ -291,10 +302,8 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<
 		std::swap(waiting, destination.waiting_);
 		waiting_ -= waiting.length;
 	}
-	if (former) {
-		kern::rcu::synchronize();
-		rest(std::move(former));
-	}
+	if (former)
+		rest_after_readers(std::move(former));
 	return waiting;
 }
 
@@ -302,6 +311,13 @@ void DestinationTable::rest(kern::Owned<Handle> handle)
 {
 	kern::Guard guard(lock_);
 	resting_.push_back(*handle.release());
+}
+
+void DestinationTable::rest_after_readers(kern::Owned<Handle> handle)
+{
+	Handle *const resting = handle.release();
+	resting->table_ = this;
+	resting->deferred_.call(kern::method<&Handle::rest>, resting);
 }
 
 void DestinationTable::end_rested(unsigned rounds)

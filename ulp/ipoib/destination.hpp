@@ -36,6 +36,14 @@ struct Handle {
 	/* While it rests. */
 	kern::ListNode node;
 	unsigned rounds = 0;
+
+private:
+	friend class DestinationTable;
+	/* Until its readers are through. */
+	class DestinationTable *table_ = nullptr;
+	kern::rcu::Deferred deferred_;
+
+	void rest();
 };
 
 /* One peer or group. The table has a reference, and so has whoever resolves it. */
@@ -146,8 +154,11 @@ public:
 	/* True for the one who is to ask again. Context: any but hard interrupt. */
 	bool begin_refresh(Destination &destination);
 
-	/* The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
-	 * Context: process; any but hard interrupt without a handle. */
+	/*
+	 * The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
+	 * Waits for nobody: what answers of the SA are told by is one work for all of a port's
+	 * management. Context: any but hard interrupt.
+	 */
 	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle,
 				kern::Owned<sa_path_rec> path = {});
 	/*
@@ -164,6 +175,8 @@ public:
 	u32 remove_unused(unsigned rounds);
 	/* A handle that no reader finds any more. Context: any but hard interrupt. */
 	void rest(kern::Owned<Handle> handle);
+	/* The same of one that readers of now may have found. Context: any but hard interrupt. */
+	void rest_after_readers(kern::Owned<Handle> handle);
 	/*
 	 * Ends the handles that have rested for so many rounds of asking; 0: all, for there are no
 	 * requests. Context: any but hard interrupt.

@@ -40,6 +40,8 @@ public:
 	Bench &operator=(const Bench &) = delete;
 
 	bool ok() const { return table_ && !packet_.empty() && !rdma::is_err(pd_); }
+	/* Address handles, for nothing else is made in it. */
+	int handles() const { return pd_->usecnt; }
 	DestinationTable &table() { return *table_; }
 
 	/* A packet goes there; nobody knows where that is. */
@@ -47,11 +49,15 @@ public:
 	/* The same, and it is found. */
 	DestinationTable::Action send_and_find(const HardwareAddress &to)
 	{
+		return send(to, handle());
+	}
+	kern::Owned<Handle> handle() const
+	{
 		rdma_ah_attr where{};
 		where.type = RDMA_AH_ATTR_TYPE_IB;
 		where.port_num = 1;
 		rdma_ah_set_dlid(&where, 77);
-		return send(to, Handle::create(pd_, where));
+		return Handle::create(pd_, where);
 	}
 
 private:
@@ -157,9 +163,36 @@ void ipoib_08_packets_that_wait_for_addresses_are_bounded(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
+/*
+ * An address that is asked for again: the former handle ends after those who read it, and who
+ * brings the answer does not wait for them.
+ */
+void ipoib_08_an_answer_waits_for_no_reader(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	const HardwareAddress peer = address_of(1, 0xfe80, 5);
+	ASSERT_EQ(bench.send_and_find(peer), Action::resolve);
+	ASSERT_EQ(bench.handles(), 1);
+	{
+		kern::rcu::ReadGuard reading;
+		Destination *const found = bench.table().find(peer);
+		ASSERT_TRUE(found != nullptr);
+		ib_ah *const former = found->ah();
+		(void)bench.table().resolved(*found, bench.handle());
+		EXPECT_TRUE(found->ah() != former);
+		bench.table().end_rested(0);
+		EXPECT_EQ(bench.handles(), 2);
+	}
+	kern::rcu::barrier();
+	bench.table().end_rested(0);
+	EXPECT_EQ(bench.handles(), 1);
+}
+
 } // namespace
 
 CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_no_neighbour_makes_a_chain),
 	   KUNIT_CASE(ipoib_08_a_gid_has_its_share),
 	   KUNIT_CASE(ipoib_08_what_cannot_be_resolved_makes_room),
-	   KUNIT_CASE(ipoib_08_packets_that_wait_for_addresses_are_bounded));
+	   KUNIT_CASE(ipoib_08_packets_that_wait_for_addresses_are_bounded),
+	   KUNIT_CASE(ipoib_08_an_answer_waits_for_no_reader));
