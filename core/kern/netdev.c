@@ -497,6 +497,12 @@ void kern_napi_disable(struct kern_napi *napi)
 }
 EXPORT_SYMBOL_GPL(kern_napi_disable);
 
+void kern_napi_pause(struct kern_napi *napi)
+{
+	napi_disable(native_napi(napi));
+}
+EXPORT_SYMBOL_GPL(kern_napi_pause);
+
 bool kern_napi_schedule(struct kern_napi *napi)
 {
 	if (!napi_schedule_prep(native_napi(napi)))

@@ -56,8 +56,13 @@ public:
 	/* Not enabled any more. May sleep. */
 	void del() { kern_napi_del(this); }
 	void enable() { kern_napi_enable(this); }
-	/* Waits for a poll that runs. May sleep. */
+	/* Waits for a poll that runs, to its very end. May sleep. */
 	void disable() { kern_napi_disable(this); }
+	/*
+	 * The same until it has completed, after which it may still arm its queue: a matter of
+	 * microseconds, where disable() takes a grace period. enable() follows. May sleep.
+	 */
+	void pause() { kern_napi_pause(this); }
 	bool schedule() { return kern_napi_schedule(this); }
 	bool schedule_from_task() { return kern_napi_schedule_from_task(this); }
 	bool complete_done(int work) { return kern_napi_complete_done(this, work); }

@@ -217,8 +217,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 				    const kern_tx_packet &packet)
 {
 	Request *const request = free_;
-	if (connection.outstanding_ >=
-	    (free_count_ < requests_of_one_max ? free_count_ : requests_of_one_max)) {
+	if (connection.outstanding_ >= requests_of_one(free_count_)) {
 		drop_locked(skb);
 		return;
 	}
@@ -432,6 +431,8 @@ int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 			break;
 		[[fallthrough]];
 	case IB_CM_REJ_RECEIVED:
+	/* No interface has need of more time, and packets wait meanwhile. */
+	case IB_CM_MRA_RECEIVED:
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREQ_ERROR:
 	case IB_CM_DREP_RECEIVED:
@@ -448,21 +449,25 @@ int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 void ActiveConnections::end_all()
 {
 	kern::Guard guard(lock_);
-	for (Connection &connection : connections_) {
-		kern_skb_queue waited{};
-		(void)move_locked(connection, State::over, waited);
-		while (sk_buff *skb = kern_skb_dequeue(&waited))
-			drop_locked(skb);
-	}
+	for (Connection &connection : connections_)
+		give_up_locked(connection);
 }
 
 void ActiveConnections::end_unused()
 {
-	kern_skb_queue none{};
 	kern::Guard guard(lock_);
 	for (Connection &connection : connections_)
-		if (connection.state_ == State::up && connection.destination_->is_removed())
-			(void)move_locked(connection, State::over, none);
+		if (connection.destination_->is_removed())
+			give_up_locked(connection);
+}
+
+/* What waits for it is dropped. */
+void ActiveConnections::give_up_locked(Connection &connection)
+{
+	kern_skb_queue waited{};
+	(void)move_locked(connection, State::over, waited);
+	while (sk_buff *skb = kern_skb_dequeue(&waited))
+		drop_locked(skb);
 }
 
 } // namespace ipoib

@@ -78,11 +78,18 @@ public:
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
 	/*
-	 * Packets on their way by all connections, and by one, which has no more than are left
-	 * besides: peers that do not receive never take them all. What is beyond is dropped.
+	 * Packets on their way by all connections, and by one, which has no more than a fourth of
+	 * what is left besides: a peer that does not receive leaves most of it to others, and eight
+	 * connections of his a sixth. What is beyond is dropped.
 	 */
 	static constexpr u32 requests_max = 1024;
-	static constexpr u32 requests_of_one_max = 256;
+	static constexpr u32 requests_share = 4;
+	static constexpr u32 requests_of_one_max = requests_max / (requests_share + 1) + 1;
+	/* That one may have where so many are left. */
+	static constexpr u32 requests_of_one(u32 left)
+	{
+		return (left + requests_share - 1) / requests_share;
+	}
 	/*
 	 * Packets, too long for a datagram, that wait for one connection, and for all: 16 MiB at
 	 * most.
@@ -108,6 +115,13 @@ public:
 	struct Outcome {
 		bool taken; /* be it to be dropped; else it is the caller's, to be sent as a datagram */
 		u32 limit; /* bytes of what the peer takes by a connection, if that was too little */
+
+		/* The largest IP packet to it, by a connection or as a datagram. */
+		u32 largest(u32 datagram) const
+		{
+			const u32 connected = limit ? limit - static_cast<u32>(sizeof(Header)) : 0;
+			return connected > datagram ? connected : datagram;
+		}
 	};
 	/**
 	 * send() - a packet by the connection to its destination, for which there is one from now
@@ -166,6 +180,7 @@ private:
 				    const kern_tx_packet &packet) REQUIRES(lock_);
 	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
 	void drop_locked(sk_buff *skb) REQUIRES(lock_);
+	void give_up_locked(Connection &connection) REQUIRES(lock_);
 	void free_locked(Request &request) REQUIRES(lock_);
 	Connection *next_to_do();
 	void ask(Connection &connection);

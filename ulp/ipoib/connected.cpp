@@ -3,8 +3,16 @@
 
 #include "connection_data.hpp"
 
+#include <kern/time.hpp>
+
 namespace ipoib
 {
+
+/*
+ * A connection whose peer has begun a message has a buffer until it goes on: if all do, some are
+ * left for who goes on.
+ */
+static_assert(LargeReceive::depth >= PassiveConnections::connections_max + 64);
 
 bool Connected::possible(const ib_device *device, u32 port_num)
 {
@@ -72,6 +80,11 @@ kern::Result<> Connected::make()
 		},
 		this, &cq)));
 	ib_srq_init_attr srq{};
+	srq.event_handler = [](ib_event *event, void *self) {
+		if (event->event == IB_EVENT_SRQ_ERR)
+			static_cast<Connected *>(self)->faults_.report(fault_queue);
+	};
+	srq.srq_context = this;
 	srq.attr.max_wr = LargeReceive::depth;
 	srq.attr.max_sge = 1;
 	room_.srq = TRY(own(ib_create_srq(room_.pd, &srq)));
@@ -92,6 +105,7 @@ void Connected::unmake()
 
 kern::Result<> Connected::run()
 {
+	hurries_.store_release(false);
 	enable();
 	if (ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
 		schedule_from_task();
@@ -109,8 +123,10 @@ void Connected::halt()
 		ib_destroy_cm_id(listener);
 	active_.end_all();
 	passive_.end_all();
+	hurries_.store_release(true);
 	work_.queue();
 	work_.flush();
+	later_.cancel();
 	work_.cancel();
 	disable();
 	while (const int count = ib_poll_cq(room_.cq, sizeof(wc_) / sizeof(wc_[0]), wc_)) {
@@ -124,19 +140,30 @@ void Connected::halt()
 
 /*
  * A passive connection is where a completion's QP leads to, so that nothing may be polled while one
- * ends; those that come later have no QP.
+ * ends; those that come later have no QP, and what is left of a poll that has completed looks at no
+ * completion. That is done in rounds, for peers can make and end connections as often as they like:
+ * the next one is due a while after the last, unless places get scarce.
  * Context: work queue; the NAPI is on.
  */
 void Connected::end_what_is_over()
 {
 	active_.run();
+	const u64 now = kern::now_ns();
+	if (now < next_round_ && !hurries_.load_acquire() && !passive_.is_crowded()) {
+		later_.queue(kern::rest_ms(next_round_));
+		return;
+	}
+	bool ended = false;
 	while (passive_.quieten()) {
-		disable();
+		pause();
 		passive_.end_quiet();
 		enable();
 		/* Who wanted it meanwhile was not heard. */
 		schedule_from_task();
+		ended = true;
 	}
+	if (ended)
+		next_round_ = kern::now_ns() + round_interval_ns;
 }
 
 void Connected::tend()

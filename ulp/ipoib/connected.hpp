@@ -60,6 +60,8 @@ public:
 	const ReceiveCounters &received() const { return receive_.counters(); }
 	const ActiveConnections &active() const { return active_; }
 	PassiveConnections &passive() { return passive_; }
+	/* nullptr unless it is made. */
+	ib_srq *srq() const { return room_.srq; }
 	const PassiveConnections &passive() const { return passive_; }
 	int poll(int budget);
 
@@ -73,6 +75,7 @@ private:
 	kern::Result<> run();
 	void halt();
 	void end_what_is_over();
+	void end_the_others() { work_.queue(); }
 	void take(const ib_wc &wc, int budget);
 	static int on_request(ib_cm_id *id, const ib_cm_event *event);
 
@@ -81,6 +84,11 @@ private:
 	ConnectionRoom room_{};
 	ib_cm_id *listener_ = nullptr;
 	kern::Work work_{kern::method<&Connected::end_what_is_over>, this};
+	/* So long nobody ends passive connections after some were ended. */
+	static constexpr u64 round_interval_ns = 100'000'000;
+	u64 next_round_ = 0; /* the work's */
+	kern::Atomic<bool> hurries_{false};
+	kern::DelayedWork later_{kern::method<&Connected::end_the_others>, this};
 	LargeReceive receive_;
 	ActiveConnections active_;
 	PassiveConnections passive_{work_};

@@ -44,8 +44,7 @@ int Interface::start_xmit_connected(sk_buff *skb)
 	if (outcome.taken) {
 		queue.flush_unless_more();
 	} else if (!fits_datagram(skb)) {
-		report_too_big(skb, outcome.limit ? outcome.limit - static_cast<u32>(sizeof(Header))
-						  : largest_datagram());
+		report_too_big(skb, outcome.largest(largest_datagram()));
 		queue.flush_unless_more();
 	} else {
 		kern_skb_pull(skb, address_bytes);

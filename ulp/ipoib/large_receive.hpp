@@ -22,8 +22,8 @@ namespace ipoib
 class LargeReceive
 {
 public:
-	/* Of an interface in connected mode: 16 MiB. */
-	static constexpr u32 depth = 256;
+	/* Of an interface in connected mode: 20 MiB. */
+	static constexpr u32 depth = 320;
 	static constexpr u32 block_order = 4;
 	static constexpr u32 block_bytes = u32{kern::page_size} << block_order;
 	static_assert(block_bytes >= connected_bytes);

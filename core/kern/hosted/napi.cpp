@@ -96,7 +96,7 @@ void kern_napi_enable(struct kern_napi *napi)
 	HOSTED_STEP(napi);
 }
 
-void kern_napi_disable(struct kern_napi *napi)
+void kern_napi_pause(struct kern_napi *napi)
 {
 	Native &self = native(napi);
 
@@ -109,6 +109,11 @@ void kern_napi_disable(struct kern_napi *napi)
 	while (self.scheduled)
 		scheduler().block(napi);
 	self.enabled = self.ending = false;
+}
+
+void kern_napi_disable(struct kern_napi *napi)
+{
+	kern_napi_pause(napi);
 	/* What is left of a poll that has said that it is done. */
 	kern_rcu_synchronize();
 }

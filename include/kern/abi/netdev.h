@@ -187,7 +187,13 @@ void kern_napi_add(struct net_device *dev, struct kern_napi *napi,
 		   int (*poll)(struct kern_napi *napi, int budget), bool transmit);
 void kern_napi_del(struct kern_napi *napi);
 void kern_napi_enable(struct kern_napi *napi);
+/* Waits until nothing is left of a poll: what it uses may be freed. */
 void kern_napi_disable(struct kern_napi *napi);
+/*
+ * Waits no longer than until a poll has said that it is done, of which what arms the queue may be
+ * left: for an end that is soon enabled again.
+ */
+void kern_napi_pause(struct kern_napi *napi);
 bool kern_napi_schedule(struct kern_napi *napi);
 /* The same from process context, where no interrupt's end would have it run. */
 bool kern_napi_schedule_from_task(struct kern_napi *napi);

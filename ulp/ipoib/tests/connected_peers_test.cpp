@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Connected mode and its worst company: peers that agree and do not receive, answer nothing, or ask
 // for too much; and moments in which something comes too early.
+#include <rdma/driver.hpp>
 #include "connected_fixture.hpp"
 
 using namespace ipoib;
@@ -17,6 +18,7 @@ public:
 		none,   /* never */
 		nobody, /* a QP that is not there */
 		deaf,   /* a QP that has no buffer, and asks to be waited for for ever */
+		later,  /* asks for more than a minute first, and again and again */
 	};
 
 	Taker(const Subnet &subnet, u32 qpn, Answer answer) : subnet_(subnet), answer_(answer)
@@ -78,6 +80,9 @@ private:
 		taken_ = id;
 		if (answer_ == Answer::none)
 			return 0;
+		constexpr u8 a_minute = 24;
+		if (answer_ == Answer::later)
+			return ib_send_cm_mra(id, a_minute, nullptr, 0);
 		if (answer_ == Answer::deaf && ::fixture::connect(qp_, req.remote_qpn, 2))
 			return -EIO;
 		const ConnectionData data{.qpn = 0x123u, .receive_bytes = connected_bytes};
@@ -151,6 +156,96 @@ void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
 	ASSERT_TRUE(taker.send(60'000));
 	EXPECT_TRUE(eventually([&] { return subnet.a.stats().tx_errors > errors; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* A queue of receives that is in error receives for nobody: the interface makes another. */
+void ipoib_03_receives_in_error_are_brought_back(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	const unsigned long made = soft_calls(subnet.b.device(), SOFT_CREATE_SRQ);
+	{
+		kern::RtnlGuard rtnl;
+		rdma::dispatch(IB_EVENT_SRQ_ERR, subnet.b.interface().connected().srq());
+	}
+	EXPECT_TRUE(
+		eventually([&] { return soft_calls(subnet.b.device(), SOFT_CREATE_SRQ) > made; }));
+	EXPECT_TRUE(subnet.b.runs());
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* Who wants more time for his answer gets none: packets wait for it, whose places are bounded. */
+void ipoib_05_a_peer_that_wants_more_time(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	Taker taker(subnet, 0x777, Taker::Answer::later);
+	ASSERT_TRUE(taker.ok());
+	const u64 before = lost(subnet);
+	ASSERT_TRUE(taker.send(60'000));
+	EXPECT_TRUE(eventually([&] { return lost(subnet) > before; }));
+	EXPECT_EQ(subnet.a.counter("connections_failed"), 1u);
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
+/* One who does not receive, with as many connections as he may have, leaves places to others. */
+void ipoib_05_places_are_left_to_others(Test &test)
+{
+	using All = ActiveConnections;
+	u32 left = All::requests_max;
+	for (u32 connection = 0; connection < All::of_peer_max; connection++) {
+		u32 taken = 0;
+		for (; taken < All::requests_of_one(left); left--)
+			taken++;
+		EXPECT_LE(taken, All::requests_of_one_max);
+	}
+	EXPECT_GE(left, All::requests_max / 8);
+	EXPECT_GE(All::requests_of_one(left), 32u);
+	EXPECT_EQ(All::requests_of_one(1), 1u);
+	EXPECT_EQ(All::requests_of_one(0), 0u);
+	/*
+	 * And one who takes less by a connection than by a datagram gets datagrams as long as ever.
+	 */
+	const All::Outcome narrow{.taken = false, .limit = 72},
+		wide{.taken = false, .limit = 9'004}, none{};
+	EXPECT_EQ(narrow.largest(2044), 2044u);
+	EXPECT_EQ(wide.largest(2044), 9'000u);
+	EXPECT_EQ(none.largest(2044), 2044u);
+}
+
+/* A peer that makes and ends connections all the time has the others received nonetheless. */
+void ipoib_05_connections_end_in_rounds(Test &test)
+{
+	constexpr u32 rounds = 4;
+	constexpr u64 interval_ns = 100'000'000;
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
+	struct Ends {
+		kern::Atomic<u32> count{0};
+		u64 last_ns = 0, least_ns = ~u64{0};
+	} ends;
+	soft_interpose(
+		subnet.b.device(), SOFT_DESTROY_QP,
+		[](void *context) {
+			auto &self = *static_cast<Ends *>(context);
+			const u64 now = kern::now_ns();
+			if (self.last_ns && now - self.last_ns < self.least_ns)
+				self.least_ns = now - self.last_ns;
+			self.last_ns = now;
+			self.count.fetch_add(1);
+		},
+		&ends);
+	const ConnectionData good{.qpn = 0x123u, .receive_bytes = connected_bytes};
+	for (u32 round = 1; round <= rounds; round++) {
+		EXPECT_EQ(Asker(subnet, &good, sizeof(good)).outcome(), Asker::agreed);
+		ASSERT_TRUE(eventually([&] { return ends.count.load_acquire() == round; }));
+	}
+	soft_interpose(subnet.b.device(), SOFT_DESTROY_QP, nullptr, nullptr);
+	EXPECT_GE(ends.least_ns, interval_ns);
 }
 
 /* A peer that has not agreed to it gets no packet without its checksum. */
@@ -389,6 +484,10 @@ void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there),
 	   KUNIT_CASE(ipoib_07_a_peer_that_wants_checksums),
 	   KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
+	   KUNIT_CASE(ipoib_03_receives_in_error_are_brought_back),
+	   KUNIT_CASE(ipoib_05_a_peer_that_wants_more_time),
+	   KUNIT_CASE(ipoib_05_places_are_left_to_others),
+	   KUNIT_CASE(ipoib_05_connections_end_in_rounds),
 	   KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
