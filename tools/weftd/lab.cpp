@@ -294,8 +294,12 @@ sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &h
 	constexpr unsigned kFullMember = 0x8000;
 	sm::Partition partition;
 	partition.name = section.name("name");
-	if (const auto pkey = section.integer("pkey", 1, 0xffff))
+	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
+		/* IBA 10.9.1.1: 0 beside the bit of the membership. */
+		if (*pkey == kFullMember)
+			section.fail(*section.find("pkey"), "0x8000 is no P_Key");
 		partition.pkey = static_cast<ib::Pkey>(*pkey | kFullMember);
+	}
 	partition.ipoib = section.flag("ipoib").value_or(true);
 	partition.mtu = section.mtu("mtu").value_or(partition.mtu);
 	partition.rate = section.rate("rate");
