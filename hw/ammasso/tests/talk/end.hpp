@@ -37,11 +37,16 @@ public:
 	explicit End(rdma_cm_id *from = nullptr) : id(from) {}
 	~End()
 	{
-		if (id) {
-			rdma_disconnect(id);
-			rdma_destroy_qp(id);
-			rdma_destroy_id(id);
-		}
+		if (!id)
+			return;
+		rdma_disconnect(id);
+		rdma_destroy_qp(id);
+		/* A device that goes waits for its ids, and for nothing else that is on it. */
+		all = {};
+		memory = {};
+		cq.reset();
+		pd.reset();
+		rdma_destroy_id(id);
 	}
 	/* Queues and memory on the id's device. */
 	kern::Result<> equip()

@@ -160,7 +160,11 @@ public:
 		if (!end.changed.wait_for(end.patience,
 					  [&] { return end.event.load_acquire() != ~0u; }))
 			return kern::Error{-ETIMEDOUT};
-		if (end.event.exchange(~0u) != static_cast<u32>(type))
+		const u32 event = end.event.exchange(~0u);
+		/* Its status tells who said no: the peer's TCP, or who listens there. */
+		if (event == RDMA_CM_EVENT_REJECTED)
+			return kern::Error{-ECONNREFUSED};
+		if (event != static_cast<u32>(type))
 			return kern::Error{end.status < 0 ? end.status : -ECONNREFUSED};
 		return {};
 	}
