@@ -22,12 +22,13 @@ rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 
 /*
  * A peer that hears of a QP in a new connection ends the one that it knows of it (IBA 12.9.8.3.1):
- * so nobody says that it is in his but whose it is. Datagrams are in none.
+ * so nobody says that it is in his but whose it is; nor of a number that nobody has yet, for a
+ * request is repeated, and then the number may be another's. Datagrams are in none.
  */
 Result<> permit_qp(const rdma_cm_id &cm, const rdma_conn_param &param)
 {
 	const bool refused =
-		cm.device && cm.qp_type != IB_QPT_UD && ib_qp_is_anothers(cm.device, param.qp_num);
+		cm.device && cm.qp_type != IB_QPT_UD && !ib_process_has_qp(cm.device, param.qp_num);
 	return kern::check(refused ? -EPERM : 0);
 }
 

@@ -75,7 +75,7 @@ KERN_EXPORT(ib_next_resource);
 KERN_EXPORT(__ib_open_qp);
 KERN_EXPORT(ib_process_cq_direct);
 KERN_EXPORT(ib_publish_node);
-KERN_EXPORT(ib_qp_is_anothers);
+KERN_EXPORT(ib_process_has_qp);
 KERN_EXPORT(ib_query_device_user);
 KERN_EXPORT(ib_query_pkey);
 KERN_EXPORT(ib_query_port);

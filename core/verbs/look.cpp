@@ -269,14 +269,14 @@ int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *num
 	return status;
 }
 
-bool ib_qp_is_anothers(struct ib_device *device, u32 qp_num)
+bool ib_process_has_qp(struct ib_device *device, u32 qp_num)
 {
 	kern_process *const caller = kern_process_get();
-	const bool anothers = device->verbs->qp_numbers.any_of(
-		qp_num, [&](ib_qp &qp) { return !is_of(qp, caller); });
+	const bool has = device->verbs->qp_numbers.any_of(
+		qp_num, [&](ib_qp &qp) { return is_of(qp, caller); });
 
 	kern_process_put(caller);
-	return anothers;
+	return has;
 }
 
 int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source)

@@ -200,15 +200,15 @@ int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 n
 int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *number);
 
 /**
- * ib_qp_is_anothers - is there a queue pair of that number that the calling process has not?
+ * ib_process_has_qp - has the calling process the queue pair of that number?
  * @device: a registered one, kept so by the caller
  * @qp_num: its number in packets
  *
- * A process has what it has made, and an XRC target that it has opened. The kernel's are another's
- * to any. It takes no longer with more queue pairs, but where thousands are there. Context: task,
- * without locks that turn interrupts off. Return: false also where there is none.
+ * A process has what it has made, and an XRC target that it has opened. The kernel's are no
+ * process's. It takes no longer with more queue pairs, but where thousands are there. Context:
+ * task, without locks that turn interrupts off. Return: false also where there is none.
  */
-bool ib_qp_is_anothers(struct ib_device *device, u32 qp_num);
+bool ib_process_has_qp(struct ib_device *device, u32 qp_num);
 
 /**
  * ib_set_resource_source - show objects that are not the verbs'

@@ -104,7 +104,7 @@ struct ConnectionData {
 	 * connection has its own; in a REP, that such are taken.
 	 */
 	ib::be32 extension{};
-	static constexpr std::uint32_t leaves_checksums = 0x77667401;
+	static constexpr std::uint32_t leaves_checksums = 0x77667402;
 	static constexpr unsigned least_bytes = 8;
 };
 static_assert(sizeof(ConnectionData) == 12);

@@ -235,9 +235,9 @@ int rdma_connect(rdma_cm_id *id, const rdma_conn_param *param)
 	return say(Call::connect, id, param);
 }
 
-bool ib_qp_is_anothers(ib_device *, u32 qp_num)
+bool ib_process_has_qp(ib_device *, u32 qp_num)
 {
-	return qp_num == fake::anothers_qp.load_acquire();
+	return qp_num != fake::anothers_qp.load_acquire();
 }
 
 int rdma_listen(rdma_cm_id *, int)

@@ -211,21 +211,21 @@ void objects_know_whose_they_are(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
-/* A task of no process, to which each number is another's that anybody has. */
+/* A task of no process, which has no queue pair. */
 struct Stranger {
 	ib_device *device;
 	u32 number = 0;
-	bool says = false;
+	bool has = true;
 	kern::Work work{kern::method<&Stranger::look>, this};
 
 	explicit Stranger(ib_device *which) : device(which) {}
-	void look() { says = ib_qp_is_anothers(device, number); }
-	bool asks(u32 qp_num)
+	void look() { has = ib_process_has_qp(device, number); }
+	bool lacks(u32 qp_num)
 	{
 		number = qp_num;
 		work.queue();
 		work.flush();
-		return says;
+		return !has;
 	}
 };
 
@@ -235,7 +235,7 @@ void rcm_16_queue_pairs_are_their_processes(Test &test)
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
 	Stranger stranger(bench.device);
-	const auto anothers = [&](u32 number) { return ib_qp_is_anothers(bench.device, number); };
+	const auto has = [&](u32 number) { return ib_process_has_qp(bench.device, number); };
 	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
 	const ib_cq_init_attr cq_attr = {.cqe = 16, .comp_vector = 0, .flags = 0};
 	ib_cq *cq =
@@ -251,27 +251,27 @@ void rcm_16_queue_pairs_are_their_processes(Test &test)
 	ib_qp *target = ib_create_qp(nullptr, &of_domain);
 	ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(kernels) || rdma::is_err(target));
 	const u32 number = own->qp_num;
-	EXPECT_FALSE(anothers(number));
-	EXPECT_TRUE(stranger.asks(number));
-	EXPECT_TRUE(anothers(kernels->qp_num));
-	EXPECT_TRUE(stranger.asks(kernels->qp_num));
-	EXPECT_FALSE(anothers(0xfffffe));
+	EXPECT_TRUE(has(number));
+	EXPECT_TRUE(stranger.lacks(number));
+	EXPECT_FALSE(has(kernels->qp_num));
+	EXPECT_TRUE(stranger.lacks(kernels->qp_num));
+	EXPECT_FALSE(has(0xfffffe));
 
 	ib_qp_open_attr open = {
 		.event_handler = nullptr, .qp_num = target->qp_num, .qp_type = IB_QPT_XRC_TGT};
-	EXPECT_TRUE(anothers(target->qp_num));
+	EXPECT_FALSE(has(target->qp_num));
 	ib_qp *handle = ib_open_qp(domain, &open);
 	ASSERT_FALSE(rdma::is_err(handle));
-	EXPECT_FALSE(anothers(target->qp_num));
-	EXPECT_TRUE(stranger.asks(target->qp_num));
+	EXPECT_TRUE(has(target->qp_num));
+	EXPECT_TRUE(stranger.lacks(target->qp_num));
 	EXPECT_EQ(ib_close_qp(handle), 0);
-	EXPECT_TRUE(anothers(target->qp_num));
+	EXPECT_FALSE(has(target->qp_num));
 
 	EXPECT_EQ(ib_destroy_qp(target), 0);
 	EXPECT_EQ(ib_destroy_qp(kernels), 0);
 	EXPECT_EQ(ib_destroy_qp(own), 0);
-	/* Nobody's again. */
-	EXPECT_FALSE(stranger.asks(number));
+	/* Nobody's again, or not yet anybody's. */
+	EXPECT_FALSE(has(number));
 	EXPECT_EQ(ib_dealloc_xrcd(domain), 0);
 	EXPECT_EQ(ib_destroy_cq_user(cq), 0);
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
