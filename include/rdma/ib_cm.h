@@ -465,8 +465,8 @@ void ib_destroy_cm_id(struct ib_cm_id *cm_id);
  * then has
  * @service_mask: which bits of it count; 0 stands for all
  *
- * Where several listeners would do, the one with most bits that count has it. Departure from Linux
- * of today: the mask.
+ * Where several listeners would do, the one with most bits that count has it. Departure from
+ * Linux: the mask.
  * Context: process.
  * Return: 0; -EINVAL for an id that is not idle, or a service id that is not the consumer's to
  * choose; -EBUSY if another listens on the same, or uses a mask beyond the eight that a device has

@@ -212,6 +212,7 @@ enum ib_port_capability_mask_bits {
 	IB_PORT_MCAST_FDB_TOP_SUP = 1 << 30,
 };
 
+/* Of rmpp_rtime_flags: the response time is the upper five bits, the flags are the lower three. */
 static inline u8 ib_get_rmpp_resptime(const struct ib_rmpp_hdr *rmpp_hdr)
 {
 	return rmpp_hdr->rmpp_rtime_flags >> 3;

@@ -142,6 +142,7 @@ struct sa_path_rec {
 	u32 flags;
 };
 
+/* LIDs of a path, said in the CPU's order; a path's own are of 16 bits. */
 static inline void sa_path_set_slid(struct sa_path_rec *rec, u32 slid)
 {
 #ifdef __cplusplus

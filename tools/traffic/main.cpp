@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * weft-traffic: what weft_traffic.ko does with our verbs, with the verbs library of the machine it
- *runs on.
+ * runs on.
  *
  *	weft-traffic COMMANDS ANSWERS
  *
  * Both are FIFOs. A command line written to the first is answered in the second by "ok ANSWER" or
- *"failed REASON"; the commands are those of the module (hw/connectx/tests/traffic). Ends when it is
- *killed.
+ * "failed REASON"; the commands are those of the module (hw/connectx/tests/traffic). Ends when it is
+ * killed.
  */
 #include <fcntl.h>
 
