@@ -95,7 +95,8 @@ kern::Result<> Rnic::set_address(wire::ConfigOption option, u32 address, u32 mas
 }
 
 /*
- * The acknowledgement comes before the look, so that nothing that comes after it is overseen.
+ * The acknowledgement comes before the look, so that nothing that comes after it is overseen. It
+ * may be on its way for long: when the first read behind it has returned, the card has taken it.
  * Replies come first: that of an accept tells of a connection before an event tells of its end.
  */
 bool Rnic::interrupt()
@@ -104,17 +105,18 @@ bool Rnic::interrupt()
 	if (!status)
 		return false;
 	parts_.registers->write32(wire::reg::disr, status);
+	u32 index = parts_.registers->read32(wire::reg::host_hint);
 	channel_.drain_replies();
 	if (hears_events_.load_acquire())
 		events_.queue(events_work_);
 	/* As many as there are queues, and some: more make another interrupt. */
-	for (u32 i = 0; i <= wire::most_queue_index; i++) {
-		const u32 index = parts_.registers->read32(wire::reg::host_hint);
-		if (index & wire::hint_none)
-			break;
+	for (u32 i = 0; !(index & wire::hint_none); i++) {
 		/* Of one that has failed who gives it up tells, and nobody beside him (LOCK-06). */
 		if (!channel_.failed())
 			hint(index);
+		if (i == wire::most_queue_index)
+			break;
+		index = parts_.registers->read32(wire::reg::host_hint);
 	}
 	return true;
 }
