@@ -40,7 +40,7 @@ def talk(node1, node2):
 def leave(node1, node2, going, address):
     """The driver leaves a card while connections begin and end on it: who connects is told, and the driver comes back, and connections with it."""
     before = rnic.said(node2)["connections"]
-    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=3000 > {TALK}")
+    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=5000 > {TALK}")
     node2.wait_for(f"[ $(sed 's/.*connections=//; s/ .*//' {TALK}) -ge {before + 3} ]", what="connections")
     card = going.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
     going.run(f"echo {card} > {DRIVER}/unbind", timeout=60)

@@ -270,11 +270,16 @@ private:
 			       ? Client::run(*end.value(), arguments, good_).error()
 			       : -EINVAL;
 	}
-	/* One after the other. Who serves refuses while he ends the last. */
+	/*
+	 * One after the other. Who serves refuses while he ends the last: refusals alone are
+	 * borne with as long as an answer is.
+	 */
 	kern::Result<> connect(const Arguments &arguments)
 	{
 		const u32 count = static_cast<u32>(arguments.number("count", 1));
-		const auto deadline = kern::Deadline::in_ms(patience_ms);
+		const auto patience =
+			static_cast<unsigned int>(arguments.number("patience", patience_ms));
+		auto deadline = kern::Deadline::in_ms(patience);
 		while (good_ < count) {
 			auto end = TRY(kern::make<End>(kern::Gfp::kernel));
 			u64 ns;
@@ -286,6 +291,7 @@ private:
 			TRY(Client::disconnect(*end));
 			ns_ += ns;
 			good_++;
+			deadline = kern::Deadline::in_ms(patience);
 		}
 		return {};
 	}
