@@ -8,7 +8,7 @@
 #include <ib/smi.hpp>
 
 #include "fabric/mad_packet.hpp"
-#include "sm/tests/lab.hpp"
+#include "sm/tests/three_hosts.hpp"
 
 namespace weft::sm
 {
@@ -24,15 +24,7 @@ constexpr ib::Pkey secret_full = 0x8020;
 
 // In "storage" the first host is a full member, the others are limited ones; "private" has the
 // first two.
-struct PartitionTest : ::testing::Test {
-	Lab lab;
-	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
-	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
-	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
-	Host &a = lab.add_host(left, 1);
-	Host &b = lab.add_host(right, 1);
-	Host &c = lab.add_host(right, 2);
-
+struct PartitionTest : ThreeHosts {
 	static Config config()
 	{
 		Config config;

@@ -2,9 +2,7 @@
 // Three hosts on two switches, and what they ask of the subnet administration.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include "sm/tests/lab.hpp"
+#include "sm/tests/three_hosts.hpp"
 
 namespace weft::sm::testing
 {
@@ -21,14 +19,7 @@ constexpr std::uint64_t create_mask =
 	component(Mc::c_traffic_class) | component(Mc::c_rate_selector) | component(Mc::c_rate) |
 	component(Mc::c_sl) | component(Mc::c_flow_label) | component(Mc::c_hop_limit);
 
-struct SaTest : ::testing::Test {
-	Lab lab;
-	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
-	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
-	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
-	Host &a = lab.add_host(left, 1);
-	Host &b = lab.add_host(right, 1);
-	Host &c = lab.add_host(right, 2);
+struct SaTest : ThreeHosts {
 	SubnetManager &sm = lab.start(left, 7, config());
 
 	static constexpr std::uint64_t sm_key = 0x5a17;

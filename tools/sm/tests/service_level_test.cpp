@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sm/tests/lab.hpp"
+#include "sm/tests/three_hosts.hpp"
 
 namespace weft::sm
 {
@@ -22,15 +22,7 @@ using Path = ib::PathRecord;
 
 // Two switches; three hosts. In partition "storage" (SL 5) the first host is a full member, the
 // others are limited ones; "private" (SL 2) has the first two.
-struct ServiceLevel : ::testing::Test {
-	Lab lab;
-	fabric::Switch &left = lab.fabric.add_switch({.name = "left", .ports = 8});
-	fabric::Switch &right = lab.fabric.add_switch({.name = "right", .ports = 8});
-	fabric::Link &trunk = lab.fabric.connect(left.port(8), right.port(8));
-	Host &a = lab.add_host(left, 1);
-	Host &b = lab.add_host(right, 1);
-	Host &c = lab.add_host(right, 2);
-
+struct ServiceLevel : ThreeHosts {
 	static Config config()
 	{
 		Config config;
