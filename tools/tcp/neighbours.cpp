@@ -58,6 +58,12 @@ void Neighbours::learn_anew(Ip address, Mac mac)
 	arm();
 }
 
+bool Neighbours::knows(Ip address) const
+{
+	const auto found = known_.find(address);
+	return found != known_.end() && found->second.mac;
+}
+
 // Those of whom nothing is known make room for each other; only among the others is there one that
 // is not new.
 Neighbours::Neighbour &Neighbours::place_for(Ip address)

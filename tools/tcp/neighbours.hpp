@@ -43,6 +43,8 @@ public:
 	// The same of who asks for this station, and so is about to speak.
 	void learn_anew(Ip address, Mac mac);
 
+	// Whether there is a station of this address that has said so.
+	bool knows(Ip address) const;
 	std::size_t size() const { return known_.size(); }
 
 private:

@@ -89,21 +89,10 @@ bool Stack::is_host(Ip address) const
 		       });
 }
 
-std::optional<Ip> Stack::next_hop(Ip destination) const
+std::optional<Ip> Stack::source_towards(Ip destination) const
 {
 	for (const Address &each : addresses_)
 		if ((each.address & each.mask) == (destination & each.mask))
-			return destination;
-	if (!gateway_)
-		return std::nullopt;
-	return gateway_;
-}
-
-std::optional<Ip> Stack::source_towards(Ip destination) const
-{
-	const auto hop = next_hop(destination);
-	for (const Address &each : addresses_)
-		if (hop && (each.address & each.mask) == (*hop & each.mask))
 			return each.address;
 	return std::nullopt;
 }
@@ -222,7 +211,8 @@ void Stack::receive(View frame)
 	if (ethernet->type != kTypeIp || ethernet->destination == kBroadcast)
 		return;
 	const auto packet = parse_packet(payload);
-	if (!packet || !owns(packet->destination) || !is_host(packet->source))
+	if (!packet || !owns(packet->destination) || !is_host(packet->source) ||
+	    !source_towards(packet->source))
 		return;
 	if (packet->protocol == kProtocolTcp)
 		take_segment(*packet);
@@ -241,7 +231,7 @@ void Stack::take_arp(const Arp &arp)
 	// To be answered for all is nobody's wish.
 	if (!is_station(arp.sender_mac))
 		return;
-	if (next_hop(arp.sender) == arp.sender && is_host(arp.sender))
+	if (source_towards(arp.sender) && is_host(arp.sender))
 		neighbours_.learn_anew(arp.sender, arp.sender_mac);
 	send_(encode({arp.sender_mac, config_.mac, kTypeArp},
 		     Arp{true, config_.mac, arp.sender_mac, arp.target, arp.sender}));
@@ -293,12 +283,18 @@ void Stack::make_room_for_unfinished()
 {
 	if (unfinished_.size() < kMostUnfinished)
 		return;
-	std::map<Ip, std::size_t> counts;
-	for (const Pair &pair : unfinished_)
-		++counts[pair.remote.address];
-	const std::size_t most = std::ranges::max(counts | std::views::values);
-	const auto oldest = std::ranges::find_if(
-		unfinished_, [&](const Pair &pair) { return counts[pair.remote.address] == most; });
+	// Whether nobody is known to have the address, and how many are of it.
+	std::map<Ip, std::pair<bool, std::size_t>> callers;
+	for (const Pair &pair : unfinished_) {
+		const Ip address = pair.remote.address;
+		auto &caller =
+			callers.try_emplace(address, !neighbours_.knows(address), 0).first->second;
+		++caller.second;
+	}
+	const auto first = std::ranges::max(callers | std::views::values);
+	const auto oldest = std::ranges::find_if(unfinished_, [&](const Pair &pair) {
+		return callers.at(pair.remote.address) == first;
+	});
 	const ConnectionPtr connection = connections_.at(*oldest);
 	connection->fail(End::TimedOut);
 }
@@ -342,8 +338,7 @@ void Stack::send_segment(const Pair &pair, const Segment &segment, Neighbours::F
 
 void Stack::send_packet(const Packet &packet, Neighbours::For what)
 {
-	const auto hop = next_hop(packet.destination);
-	if (!hop || packet.payload.size() + kIpHeader > config_.mtu)
+	if (!source_towards(packet.destination) || packet.payload.size() + kIpHeader > config_.mtu)
 		return;
 	// To oneself: not within the sending of it, and not by the cable.
 	if (owns(packet.destination)) {
@@ -353,11 +348,12 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 	}
 	Bytes frame = encode({0, config_.mac, kTypeIp}, packet);
 	// It is called once.
-	neighbours_.reach(*hop, what, [this, frame = std::move(frame)](Mac mac) mutable {
-		for (std::size_t i = 0; i < 6; ++i)
-			frame[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
-		send_(std::move(frame));
-	});
+	neighbours_.reach(packet.destination, what,
+			  [this, frame = std::move(frame)](Mac mac) mutable {
+				  for (std::size_t i = 0; i < 6; ++i)
+					  frame[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
+				  send_(std::move(frame));
+			  });
 }
 
 // What they lead to has its turn after others.
@@ -375,8 +371,7 @@ void Stack::unreachable(Ip neighbour)
 {
 	std::vector<ConnectionPtr> ending;
 	for (const auto &[pair, connection] : connections_)
-		if (connection->state() == State::SynSent &&
-		    next_hop(pair.remote.address) == neighbour)
+		if (connection->state() == State::SynSent && pair.remote.address == neighbour)
 			ending.push_back(connection);
 	for (const ConnectionPtr &connection : ending)
 		connection->fail(End::Unreachable);

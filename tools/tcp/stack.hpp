@@ -27,14 +27,13 @@ class Stack
 public:
 	static constexpr std::size_t kMostAddresses = 16;
 	// Of all states; of those that a listener's callers have not finished, which give way to
-	// newer ones: the oldest of the address that has the most of them.
+	// newer ones: of addresses that nobody has said to be his before those of stations, and of
+	// these, the oldest of the address that has the most of them.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
-	// Bytes that all connections hold in a direction, shared out among them; each may hold the
-	// least in any case, so that this is what a write() may have at once.
+	// Bytes that all connections hold in a direction, shared out among those that there are.
 	static constexpr std::size_t kMostHeld = 64 << 20;
-	static constexpr std::size_t kLeastHeld = kMostHeld / kMostConnections;
 	// Frames to an own address that wait for the loop's next turn; what is beyond is lost.
 	static constexpr std::size_t kMostOwn = 256;
 
@@ -56,8 +55,6 @@ public:
 	// Connections of it end: End::Unreachable.
 	void remove_address(Ip address);
 	bool owns(Ip address) const;
-	// For what is on no network of one's own; 0: there is none.
-	void set_gateway(Ip address) { gateway_ = address; }
 
 	// @accept: gets each connection of somebody's to @local (address 0: to any), established,
 	// whose user it sets. False: the place is taken, or there are enough.
@@ -81,7 +78,8 @@ private:
 		std::function<void(const ConnectionPtr &)> accept;
 	};
 
-	std::optional<Ip> next_hop(Ip destination) const;
+	// The own address on the network that @destination is on; nothing: it is on none, and there
+	// is no way to it.
 	std::optional<Ip> source_towards(Ip destination) const;
 	bool is_host(Ip address) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);
@@ -106,7 +104,6 @@ private:
 	const std::function<void(Bytes)> send_;
 	Neighbours neighbours_;
 	std::vector<Address> addresses_;
-	Ip gateway_ = 0;
 	std::map<Endpoint, Listener> listeners_;
 	std::map<Pair, ConnectionPtr> connections_;
 	// Not established yet, the oldest first.

@@ -463,6 +463,30 @@ TEST_F(TcpPeer, WhoCallsMostGivesWay)
 	EXPECT_EQ(server.connections, 1u);
 }
 
+// So do those whom no station is: a flood of calls, each by another invented address, and more of
+// them than there are places, keeps nobody out who has said who he is.
+TEST_F(TcpPeer, InventedCallersGiveWay)
+{
+	constexpr Ip network = kOwn & 0xffff0000;
+	stack.add_address(network + 0x0101, 0xffff0000);
+	Segment honest = segment(kSyn, 5000);
+	honest.source = 999;
+	say(honest);
+	const std::uint32_t answered = heard().at(0).sequence;
+	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i)
+		say(segment(kSyn, i), network + 0x0200 + i);
+	EXPECT_EQ(stack.connections(), Stack::kMostUnfinished);
+	honest.flags = kAck;
+	honest.sequence = 5001;
+	honest.acknowledgement = answered + 1;
+	say(honest);
+	EXPECT_EQ(server.connections, 1u);
+	// Nor is a place taken by who cannot be answered.
+	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
+	say(segment(kSyn, 1), 0x0b000001);
+	EXPECT_EQ(stack.connections(), 1u);
+}
+
 // Closed ones make room before their time.
 TEST_F(TcpPeer, PlacesThatAreKeptGoFirst)
 {
