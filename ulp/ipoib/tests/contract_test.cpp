@@ -34,11 +34,18 @@ void notify_09_a_burst_into_the_window(Test &test)
 		ASSERT_TRUE(pair.begin());
 		InTheWindow window(pair);
 		kern::SeededRandom random(test.seed());
+		const auto doorbells = [&] { return pair.a.counter("tx_doorbells"); };
+		unsigned by_itself = 0;
 		for (unsigned round = 0; round < rounds; round++) {
 			const u64 received = pair.b.stats().rx_bytes;
-			const unsigned count = 1 + random.below(8);
+			const u64 missed = pair.a.counter("tx_rearms_missed");
+			/* So few are on their way at once, whatever the stack's limit of bytes. */
+			const unsigned count = round % 2 ? 2 : 1 + random.below(8);
+			soft_hold_datagrams(pair.a.device(), true);
 			for (unsigned i = 0; i < count; i++)
 				EXPECT_TRUE(pair.a.send(pair.b, length));
+			const u64 rung = doorbells();
+			soft_hold_datagrams(pair.a.device(), false);
 			ASSERT_TRUE(eventually([&] {
 				return pair.b.stats().rx_bytes >= received + u64{count} * length;
 			}));
@@ -46,15 +53,19 @@ void notify_09_a_burst_into_the_window(Test &test)
 			 * The device copies nothing into its requests, so that each doorbell's last
 			 * one completes visibly.
 			 */
-			ASSERT_TRUE(eventually([&] {
-				return pair.a.counter("tx_completions") ==
-				       pair.a.counter("tx_doorbells");
-			}));
+			ASSERT_TRUE(eventually(
+				[&] { return pair.a.counter("tx_completions") == doorbells(); }));
+			/*
+			 * What is sent afterwards, by the stack for itself too, has an event of its
+			 * own, with which the missed ones would be found.
+			 */
+			if (pair.a.counter("tx_rearms_missed") > missed && doorbells() == rung)
+				by_itself++;
 		}
 		/* Such hardware has told them so, again and again. */
 		if (notify == SOFT_NOTIFY_REPORTS) {
 			EXPECT_GT(pair.b.counter("rx_rearms_missed"), 0u);
-			EXPECT_GT(pair.a.counter("tx_rearms_missed"), 0u);
+			EXPECT_GT(by_itself, 0u);
 		}
 	}
 }
