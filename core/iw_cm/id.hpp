@@ -59,7 +59,6 @@ private:
 	void post(iw_cm_event_type type, int status) REQUIRES(lock_);
 	void run();
 	bool next(iw_cm_event &event);
-	void tell_request();
 	void remember(const iw_cm_event &event);
 	/* Has the driver let go, by the way that the state asks for. */
 	void let_go(State from);
