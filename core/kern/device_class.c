@@ -3,6 +3,7 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/version.h>
 #include "device_class.h"
 
@@ -38,8 +39,22 @@ static char *node_name(KERN_CLASS_CONST struct device *native, umode_t *mode)
 
 static int event_text(KERN_CLASS_CONST struct device *native, struct kobj_uevent_env *env)
 {
-	return options_of(native)->tells_name ? add_uevent_var(env, "NAME=%s", dev_name(native))
-					      : 0;
+	struct kern_class_device *device = container_of(native, struct kern_class_device, native);
+	char name[sizeof(device->name)];
+
+	if (!options_of(native)->tells_name)
+		return 0;
+	spin_lock(&device->name_lock);
+	strscpy(name, device->name, sizeof(name));
+	spin_unlock(&device->name_lock);
+	return add_uevent_var(env, "NAME=%s", name);
+}
+
+static void tell_name(struct kern_class_device *device, const char *name)
+{
+	spin_lock(&device->name_lock);
+	strscpy(device->name, name, sizeof(device->name));
+	spin_unlock(&device->name_lock);
 }
 
 struct kern_class *kern_class_create(const char *name, const struct kern_class_options *options)
@@ -145,6 +160,8 @@ int kern_class_device_init(struct kern_class_device *device, struct kern_class *
 	int status;
 
 	device_initialize(&device->native);
+	spin_lock_init(&device->name_lock);
+	tell_name(device, name);
 	device->class = class;
 	device->native.class = class->native;
 	device->native.parent = parent;
@@ -182,6 +199,20 @@ void kern_class_device_announce(struct kern_class_device *device)
 	kobject_uevent(&device->native.kobj, KOBJ_ADD);
 }
 EXPORT_SYMBOL_GPL(kern_class_device_announce);
+
+int kern_class_device_rename(struct kern_class_device *device, const char *name)
+{
+	int status;
+
+	if (strcmp(dev_name(&device->native), name) == 0)
+		return 0;
+	tell_name(device, name);
+	status = device_rename(&device->native, name);
+	if (status)
+		tell_name(device, dev_name(&device->native));
+	return status;
+}
+EXPORT_SYMBOL_GPL(kern_class_device_rename);
 
 void kern_class_device_remove(struct kern_class_device *device)
 {

@@ -2,6 +2,7 @@
 /* What the C files of class devices and of their nodes share. */
 #pragma once
 #include <linux/device.h>
+#include <linux/spinlock.h>
 #include <kern/abi/device_class.h>
 
 struct kern_class_attribute;
@@ -10,6 +11,11 @@ struct kern_class_attribute;
 struct kern_class_device {
 	struct device native;
 	struct kern_class *class;
+	/*
+	 * The kernel frees a name when the next is there, and readers of files do not wait for it.
+	 */
+	spinlock_t name_lock;
+	char name[64];
 	struct kern_class_attribute *attributes;
 	struct attribute_group group;
 	const struct attribute_group *groups[2];

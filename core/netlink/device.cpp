@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Devices, their ports, their nodes, and what is of them all.
+#include <rdma/ib_device_name.h>
 #include "operations.hpp"
 
 namespace nldev
@@ -128,7 +129,10 @@ kern::Result<u32> Device::port(const Request &request) const
 void Device::name(Message &message) const
 {
 	message.put(abi::DEV_INDEX, ib_device_index(native_));
-	message.put(abi::DEV_NAME, native_->name);
+	char name[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(native_, name);
+	message.put(abi::DEV_NAME, name);
 }
 
 kern::Result<> get_device(const Request &request, Message &message)
@@ -149,9 +153,7 @@ kern::Result<Rest> dump_devices(const Request &, Message &message, Place &place)
 	});
 }
 
-/*
- * A device keeps the name that it came with: it is in the messages and tables of all who know it.
- */
+/* Its name is all that can be changed of it. */
 kern::Result<> set_device(const Request &request, Message &)
 {
 	const Device device = TRY(Device::of(request));
@@ -163,9 +165,7 @@ kern::Result<> set_device(const Request &request, Message &)
 					   : -EINVAL};
 	if (!request.get(abi::DEV_NAME, name) || !name[0])
 		return kern::Error{-EINVAL};
-	if (__builtin_strcmp(name, device->name) == 0)
-		return {};
-	return kern::Error{-EOPNOTSUPP};
+	return kern::check(ib_rename_device(&*device, name));
 }
 
 kern::Result<> get_port(const Request &request, Message &message)

@@ -12,26 +12,9 @@ namespace
 /* NodeInfo has eight bits for the number of ports, and 255 is no port (IBA 14.2.5.3). */
 constexpr u32 max_ports = 254;
 
-/* A name for the file system: printable, no slash, at most one %, as %d; room for the number. */
-bool valid_name_pattern(const char *name)
-{
-	unsigned int length = 0, numbers = 0;
-
-	for (const char *at = name; *at; at++, length++) {
-		if (*at <= ' ' || *at > '~' || *at == '/')
-			return false;
-		if (*at == '%') {
-			if (at[1] != 'd' || ++numbers > 1)
-				return false;
-			length += 8;
-		}
-	}
-	return length > 0 && length < IB_DEVICE_NAME_MAX;
-}
-
 kern::Result<> add_device(ib_device &device, const char *name)
 {
-	if (!valid_name_pattern(name) || device.phys_port_cnt > max_ports)
+	if (!registry::valid_name(name, 1) || device.phys_port_cnt > max_ports)
 		return kern::Error{-EINVAL};
 	auto state = TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
 	TRY(state->events.create_reserve(device.phys_port_cnt));

@@ -113,47 +113,6 @@ void Registry::call_remove(Pair &pair)
 	kern::destroy(&pair);
 }
 
-bool Registry::name_free(const char *name)
-{
-	for (ib_device_registry &device : devices_)
-		if (__builtin_strcmp(device.device.name, name) == 0)
-			return false;
-	return true;
-}
-
-/*
- * With at most one %d, which becomes the lowest free number. The pattern has been looked at
- * already.
- */
-bool Registry::choose_name(ib_device &device, const char *pattern)
-{
-	for (unsigned int number = 0;; number++) {
-		char *to = device.name, *const end = device.name + sizeof(device.name) - 1;
-		bool numbered = false;
-		for (const char *from = pattern; *from && to < end; from++) {
-			if (*from != '%') {
-				*to++ = *from;
-				continue;
-			}
-			numbered = true;
-			from++;
-			char digits[10];
-			unsigned int count = 0, rest = number;
-			do {
-				digits[count++] = static_cast<char>('0' + rest % 10);
-				rest /= 10;
-			} while (rest);
-			while (count > 0 && to < end)
-				*to++ = digits[--count];
-		}
-		*to = '\0';
-		if (name_free(device.name))
-			return true;
-		if (!numbered)
-			return false;
-	}
-}
-
 kern::Result<> Registry::enlist(kern::Owned<ib_device_registry> owned, const char *name)
 {
 	ib_device_registry &device = *owned;

@@ -9,6 +9,7 @@
  * called: the callback may use the whole midlayer, further registrations included.
  *
  * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
+ * Registry::names_lock_ is held outside of it while a device is renamed;
  * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
  */
 #pragma once
@@ -18,7 +19,7 @@
 #include <kern/memory.hpp>
 #include <kern/wait_queue.hpp>
 #include <kern/xarray.hpp>
-#include <rdma/ib_verbs.h>
+#include <rdma/ib_device_name.h>
 #include "events.hpp"
 
 namespace registry
@@ -76,6 +77,12 @@ struct ib_device_registry {
 namespace registry
 {
 
+/*
+ * A name for the file system: printable, no slash; a % as %d alone, at most so many, and room for
+ * their numbers.
+ */
+bool valid_name(const char *name, unsigned int most_numbers);
+
 class Registry
 {
 public:
@@ -111,6 +118,18 @@ public:
 		return nullptr;
 	}
 
+	/*
+	 * To a valid name; shown by the viewer first, who may refuse it. May sleep. Errors: EEXIST,
+	 * and the viewer's.
+	 */
+	kern::Result<> rename(ib_device &device, const char *name);
+	/* Has the viewer show the name that it has. May sleep. */
+	void show_name(ib_device &device);
+	/* IB_DEVICE_NAME_MAX bytes. */
+	void copy_name(const ib_device &device, char *name);
+	/* Or none. May sleep. Errors: EBUSY. */
+	kern::Result<> set_viewer(const ib_name_viewer *viewer);
+
 	void add_client(kern::Owned<ib_client_registry> client);
 	void remove_client(ib_client_registry &client);
 
@@ -129,6 +148,12 @@ private:
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
 	unsigned long last_number_ GUARDED_BY(lock_) = 0;
 	u32 next_index_ GUARDED_BY(lock_) = 0;
+	/* What a device is being renamed to. */
+	const char *wanted_name_ GUARDED_BY(lock_) = nullptr;
+
+	/* One is renamed at a time; held while the viewer is called. */
+	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};
+	const ib_name_viewer *viewer_ GUARDED_BY(names_lock_) = nullptr;
 };
 
 extern kern::Static<Registry> instance;

@@ -2,6 +2,7 @@
 #include "device.hpp"
 #include <array>
 #include <kern/log.hpp>
+#include <rdma/ib_device_name.h>
 
 namespace ib_sysfs
 {
@@ -65,7 +66,10 @@ kern::Result<> Device::start(const kern::DeviceClass &device_class)
 	}};
 	const size_t count = files.size() - (device_.attrs.vendor_id == mellanox_oui ? 0 : 1);
 
-	entry_ = TRY(kern::ClassDevice::create(device_class, device_.dma_device, device_.name,
+	char name[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(&device_, name);
+	entry_ = TRY(kern::ClassDevice::create(device_class, device_.dma_device, name,
 					       {files.data(), count}));
 	ports_directory_ = TRY(kern::sysfs::Directory::create("ports", entry_.native()));
 	ports_ = TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device_.phys_port_cnt));

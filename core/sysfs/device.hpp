@@ -27,6 +27,10 @@ public:
 	 */
 	void show(const ib_port_counters *counters);
 
+	bool is(const ib_device &device) const { return &device_ == &device; }
+	/* One call at a time. Errors: EEXIST, ENOMEM. */
+	kern::Result<> rename(const char *name) { return entry_.rename(name); }
+
 	kern::ListNode node; /* among all (init.cpp) */
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
+#include <rdma/ib_device_name.h>
 #include <rdma/ib_sysfs.h>
 #include "device.hpp"
 
@@ -32,6 +33,17 @@ void show_counters(const ib_port_counters *counters)
 
 constexpr ib_port_counters_viewer viewer = {.show = show_counters};
 
+int rename(ib_device *device, const char *name)
+{
+	kern::Guard guard(all->lock);
+	for (Device &shown : all->devices)
+		if (shown.is(*device))
+			return shown.rename(name).error();
+	return 0;
+}
+
+constexpr ib_name_viewer name_viewer = {.rename = rename};
+
 int add(ib_device *device);
 
 void remove(ib_device *, void *shown)
@@ -55,9 +67,13 @@ int add(ib_device *device)
 		return shown.error();
 	Device *made = shown.take().release();
 	ib_set_client_data(device, &client, made);
-	kern::Guard guard(all->lock);
-	all->devices.push_back(*made);
-	made->show(all->counters);
+	{
+		kern::Guard guard(all->lock);
+		all->devices.push_back(*made);
+		made->show(all->counters);
+	}
+	/* udev may have given it another since it was announced. */
+	ib_show_device_name(device);
 	return 0;
 }
 
@@ -73,7 +89,12 @@ kern::Result<> start()
 	all.construct();
 	const auto begun = [&]() -> kern::Result<> {
 		TRY_ERRNO(ib_set_port_counters_viewer(&viewer));
-		const auto registered = kern::check(ib_register_client(&client));
+		auto registered = kern::check(ib_set_name_viewer(&name_viewer));
+		if (registered) {
+			registered = kern::check(ib_register_client(&client));
+			if (!registered)
+				ib_set_name_viewer(nullptr);
+		}
 		if (!registered)
 			ib_set_port_counters_viewer(nullptr);
 		return registered;
@@ -100,6 +121,7 @@ extern "C" int weft_sysfs_init()
 extern "C" void weft_sysfs_exit()
 {
 	ib_unregister_client(&client);
+	ib_set_name_viewer(nullptr);
 	ib_set_port_counters_viewer(nullptr);
 	all.destruct();
 	device_class.destruct();

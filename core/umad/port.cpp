@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port.hpp"
 #include <kern/log.hpp>
+#include <rdma/ib_device_name.h>
 
 namespace umad
 {
@@ -58,7 +59,10 @@ void Port::publish(ib_node &node, ib_node_kind kind, const char *name,
 
 kern::Result<> Port::show_device(kern::sysfs::Output &out)
 {
-	out.print("%s\n", ib_.name);
+	char name[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(&ib_, name);
+	out.print("%s\n", name);
 	return {};
 }
 

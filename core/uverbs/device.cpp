@@ -2,6 +2,7 @@
 #include "device.hpp"
 #include <kern/log.hpp>
 #include <kern/xarray.hpp>
+#include <rdma/ib_device_name.h>
 
 namespace uverbs
 {
@@ -53,7 +54,10 @@ kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::N
 
 kern::Result<> Device::show_name(kern::sysfs::Output &out)
 {
-	out.print("%s\n", ib_.name);
+	char name[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(&ib_, name);
+	out.print("%s\n", name);
 	return {};
 }
 

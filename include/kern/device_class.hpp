@@ -95,6 +95,8 @@ public:
 
 	/* It is complete: says so to user space. Once. May sleep. */
 	void announce() { kern_class_device_announce(native_); }
+	/* After that; one call at a time. May sleep. Errors: EEXIST, ENOMEM. */
+	Result<> rename(const char *name) { return check(kern_class_device_rename(native_, name)); }
 	device *native() const { return kern_class_device_native(native_); }
 
 private:

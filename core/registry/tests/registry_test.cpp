@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/kunit.hpp>
+#include <rdma/ib_device_name.h>
 #include "fake_device.hpp"
 
 namespace
@@ -272,6 +273,79 @@ void device_names_are_unique(kern::kunit::Test &test)
 	ib_unregister_client(&One::client);
 }
 
+/* Shows names: the last that it was asked to. */
+struct Viewer {
+	static inline int answer = 0;
+	static inline unsigned int asked = 0;
+	static inline char shown[IB_DEVICE_NAME_MAX];
+	/* Whom it has tried to give the name that another is about to have. */
+	static inline FakeDeviceOwner *thief = nullptr;
+	static inline int stolen = 0;
+	static int rename(ib_device *, const char *name)
+	{
+		asked++;
+		__builtin_memcpy(shown, name, __builtin_strlen(name) + 1);
+		if (thief)
+			stolen = thief->add(name);
+		return answer;
+	}
+	static constexpr ib_name_viewer viewer{.rename = rename};
+};
+
+bool is_called(const ib_device *device, const char *name)
+{
+	char its[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(device, its);
+	return __builtin_strcmp(its, name) == 0;
+}
+
+/*
+ * A device gets another name once that is shown; what the viewer refuses, or another device has,
+ * is not to be had, nor while it is being shown, and the old name is free afterwards.
+ */
+void devices_are_renamed(kern::kunit::Test &test)
+{
+	Viewer::answer = 0;
+	Viewer::asked = 0;
+	Viewer::thief = nullptr;
+	FakeDeviceOwner a, b, c;
+	ASSERT_EQ(a.add("before%d"), 0);
+	ASSERT_EQ(b.add("before%d"), 0);
+	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
+	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
+
+	ASSERT_EQ(ib_set_name_viewer(&Viewer::viewer), 0);
+	EXPECT_EQ(ib_set_name_viewer(&Viewer::viewer), -EBUSY);
+	ib_show_device_name(a.ib());
+	EXPECT_EQ(__builtin_strcmp(Viewer::shown, "nobody-looks"), 0);
+	for (const char *bad :
+	     {"", "a%d", "100%", "a/b", "a b", "\x80",
+	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
+		EXPECT_EQ(ib_rename_device(a.ib(), bad), -EINVAL);
+	EXPECT_EQ(ib_rename_device(a.ib(), "before1"), -EEXIST);
+	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
+	EXPECT_EQ(Viewer::asked, 1u);
+
+	Viewer::answer = -ENOMEM;
+	EXPECT_EQ(ib_rename_device(a.ib(), "after"), -ENOMEM);
+	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
+	Viewer::answer = 0;
+	Viewer::thief = &c;
+	EXPECT_EQ(ib_rename_device(a.ib(), "after"), 0);
+	EXPECT_EQ(Viewer::stolen, -EEXIST);
+	Viewer::thief = nullptr;
+	EXPECT_TRUE(is_called(a.ib(), "after"));
+	EXPECT_EQ(Viewer::asked, 3u);
+	ib_device *found = ib_device_get_by_name("after");
+	EXPECT_EQ(found, a.ib());
+	if (found)
+		ib_device_put(found);
+	EXPECT_EQ(ib_device_get_by_name("nobody-looks"), nullptr);
+	EXPECT_EQ(ib_set_name_viewer(nullptr), 0);
+	EXPECT_EQ(c.add("nobody-looks"), 0);
+}
+
 /* A device that has gone, or has never come, cannot be kept, as long as its memory is there. */
 void lock_09_device_that_is_gone_is_not_kept(kern::kunit::Test &test)
 {
@@ -320,4 +394,5 @@ KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_11_device_gets_present_clients),
 	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
 	    KUNIT_CASE(lock_09_device_that_is_gone_is_not_kept),
-	    KUNIT_CASE(device_names_are_unique), KUNIT_CASE(unfit_device_is_refused));
+	    KUNIT_CASE(device_names_are_unique), KUNIT_CASE(devices_are_renamed),
+	    KUNIT_CASE(unfit_device_is_refused));

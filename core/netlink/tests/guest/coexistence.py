@@ -5,28 +5,70 @@ import pathlib
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-CONFIGURATION = pathlib.Path(__file__).resolve().parents[4] / "scripts/modprobe.d/weft.conf"
+SCRIPTS = pathlib.Path(__file__).resolve().parents[4] / "scripts"
 MODULES = ("kern", "core", "mad", "sysfs", "uverbs", "umad", "netlink", "connectx", "ipoib", "cm", "iw_cm", "rdma_cm", "ucm")
 
 
-@test(kernels=("stock",), timeout=90)
+NODES = "/dev/infiniband"
+# By the card's place behind the first port of the machine.
+STABLE = "ibp1s0"
+
+
+def wanted(node, device):
+    """The services that systemd would start for a device, by what udev tells it."""
+    out = node.run(f"udevadm info --query=property --property=SYSTEMD_WANTS --value /sys/class/infiniband/{device}").out
+    return set(out.split())
+
+
+@test(kernels=("stock",), timeout=120)
 def the_suites_modules_are_loaded(lab):
-    """By the card, by what rdma-core's services load, by a socket of netlink and by a link of IPoIB: the suite's modules, and not the kernel's own ib_core."""
+    """udev finds the card, and rdma-core's rules and services do what they do with the kernel's own: the suite's modules are loaded and no other, the device
+    has its stable name, and nodes and links are where programs look. So it is by a socket of netlink, and by a link of IPoIB."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
         node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)
                  + " /lib/modules/$(uname -r)/updates && depmod")
         # So it is without: the service's first wish brings it.
         assert "/ib_core.ko" in node.run("modprobe -n -v ib_uverbs").out
 
-        node.put("/etc/modprobe.d/weft.conf", CONFIGURATION.read_bytes())
-        node.run(f"modprobe $(cat {node.card}/modalias)")
-        node.run("rdma dev")
+        node.put("/etc/modprobe.d/weft.conf", (SCRIPTS / "modprobe.d/weft.conf").read_bytes())
+        node.put("/etc/udev/rules.d/76-weft.rules", (SCRIPTS / "udev/76-weft.rules").read_bytes())
+        node.run("/lib/systemd/systemd-udevd --daemon && udevadm trigger --action=add --subsystem-match=pci && udevadm settle", timeout=60)
+        node.wait_for(f"test -e /sys/class/infiniband/{STABLE}/node_desc", timeout=30, what="the device by its stable name")
+        node.run("udevadm settle", timeout=30)
+        services = wanted(node, STABLE)
+        assert {"rdma-load-modules@infiniband.service", "rdma-ndd.service", "rdma-hw.target"} <= services, services
+        # rdma-hw.target wants rdma-load-modules@rdma.service.
         wishes = node.run("cat /etc/rdma/modules/rdma.conf /etc/rdma/modules/infiniband.conf | grep -v '^#' | grep .").out.split()
         assert {"ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm", "xprtrdma"} <= set(wishes), wishes
         for wish in wishes:
             # What there is no suite's of, there is none of.
             assert node.run(f"modprobe {wish}", check=False).status == 0 or wish in ("ib_iser", "xprtrdma", "svcrdma"), wish
+        node.run("udevadm settle", timeout=30)
         loaded = {line.split()[0] for line in node.run("cat /proc/modules").out.splitlines()}
         assert {f"weft_{name}" for name in MODULES} <= loaded, loaded
         assert not loaded & {"ib_core", "ib_cm", "ib_uverbs", "mlx4_core", "mlx4_ib", "rdma_cm"}, loaded
-        node.wait_for("ibv_devinfo | grep -q PORT_ACTIVE", timeout=60, what="the port to be active")
+
+        # Nodes with their modes, and what udev makes of them.
+        modes = dict(line.split() for line in node.run(f"cd {NODES} && stat -c '%n %a' *").out.splitlines())
+        assert modes == {"uverbs0": "666", "umad0": "600", "issm0": "600", "rdma_cm": "666", "by-ibdev": "755", "by-path": "755"}, modes
+        assert node.run(f"readlink -f {NODES}/by-ibdev/* {NODES}/by-path/*").out.split() == [f"{NODES}/uverbs0"] * 2
+        assert node.run(f"ls {NODES}/by-ibdev").out.split() == [f"uverbs-{STABLE}"]
+        # What ibdev2netdev goes by: an interface's card, and its port.
+        assert node.run("ls /sys/class/net/ib0/device/infiniband").out.split() == [STABLE]
+        assert node.run("cat /sys/class/net/ib0/dev_port").out.strip() == "0"
+        for shown in ("infiniband_verbs/uverbs0", "infiniband_mad/umad0", "infiniband_mad/issm0"):
+            assert node.run(f"cat /sys/class/{shown}/ibdev").out.strip() == STABLE, shown
+        # Programs know it by that name alone.
+        assert f"link {STABLE}/1 " in node.run("rdma link").out
+        node.wait_for(f"ibv_devinfo -d {STABLE} | grep -q PORT_ACTIVE", timeout=60, what="the port to be active")
+        assert f"CA '{STABLE}'" in node.run("ibstat").out
+        describing = node.spawn("exec rdma-ndd -f")
+        node.wait_for(f"grep -q 'node1 {STABLE}' /sys/class/infiniband/{STABLE}/node_desc", timeout=30, what="rdma-ndd's description")
+        describing.kill()
+
+        # It goes with all that udev made of it, and comes again by the same name.
+        node.run(f"modprobe -r weft_connectx && udevadm settle && test \"$(ls {NODES})\" = rdma_cm && ! ls /sys/class/infiniband/*", timeout=30)
+        node.run("modprobe weft_connectx && udevadm settle", timeout=30)
+        # Its node may have come before the name.
+        node.wait_for(f"ibv_devinfo -d {STABLE}", timeout=30, what="the device with its name")
+        node.run("udevadm control --exit", timeout=30)

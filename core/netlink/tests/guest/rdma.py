@@ -85,8 +85,12 @@ def devices_and_the_kernels_objects(lab):
 
         assert len(told(node, "resource show qp", NOBODY)) == counts["qp"]
         assert "not permitted" in node.run(f"{NOBODY} rdma dev set mlx4_0 name other 2>&1", check=False).out
-        refused = node.run("rdma dev set mlx4_0 name other 2>&1", check=False)
-        assert refused.status != 0 and "not supported" in refused.out, refused.out
+        node.run("rdma dev set mlx4_0 name other")
+        assert [device["ifname"] for device in told(node, "dev")] == ["other"]
+        assert node.run("ls /sys/class/infiniband; grep NAME= /sys/class/infiniband/other/uevent").out.split() == ["other", "NAME=other"]
+        for wrong in ("a/b", "a%d", "''"):
+            assert node.run(f"rdma dev set other name {wrong}", check=False).status != 0, wrong
+        node.run("rdma dev set other name mlx4_0")
 
         asking = [node.spawn(f"while :; do rdma {what}; done >/dev/null 2>&1") for what in ("resource show qp", "resource show cq", "link")]
         for _ in range(lab.rounds(2, 100)):

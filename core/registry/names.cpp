@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Names of devices: who may have which, and how it becomes another.
+#include <kern/log.hpp>
+#include <rdma/ib_device_name.h>
+#include "registry.hpp"
+
+namespace registry
+{
+
+bool valid_name(const char *name, unsigned int most_numbers)
+{
+	unsigned int length = 0, numbers = 0;
+
+	for (const char *at = name; *at; at++, length++) {
+		if (*at <= ' ' || *at > '~' || *at == '/')
+			return false;
+		if (*at == '%') {
+			if (at[1] != 'd' || ++numbers > most_numbers)
+				return false;
+			length += 8;
+		}
+	}
+	return length > 0 && length < IB_DEVICE_NAME_MAX;
+}
+
+bool Registry::name_free(const char *name)
+{
+	if (wanted_name_ && __builtin_strcmp(wanted_name_, name) == 0)
+		return false;
+	for (ib_device_registry &device : devices_)
+		if (__builtin_strcmp(device.device.name, name) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * With at most one %d, which becomes the lowest free number. The pattern has been looked at
+ * already.
+ */
+bool Registry::choose_name(ib_device &device, const char *pattern)
+{
+	for (unsigned int number = 0;; number++) {
+		char *to = device.name, *const end = device.name + sizeof(device.name) - 1;
+		bool numbered = false;
+		for (const char *from = pattern; *from && to < end; from++) {
+			if (*from != '%') {
+				*to++ = *from;
+				continue;
+			}
+			numbered = true;
+			from++;
+			char digits[10];
+			unsigned int count = 0, rest = number;
+			do {
+				digits[count++] = static_cast<char>('0' + rest % 10);
+				rest /= 10;
+			} while (rest);
+			while (count > 0 && to < end)
+				*to++ = digits[--count];
+		}
+		*to = '\0';
+		if (name_free(device.name))
+			return true;
+		if (!numbered)
+			return false;
+	}
+}
+
+kern::Result<> Registry::rename(ib_device &device, const char *name)
+{
+	kern::Guard renaming(names_lock_);
+	{
+		kern::Guard guard(lock_);
+		if (__builtin_strcmp(device.name, name) == 0)
+			return {};
+		if (!name_free(name))
+			return kern::Error{-EEXIST};
+		// Until it is shown the device has the old one, and nobody gets either.
+		wanted_name_ = name;
+	}
+	const auto shown = kern::check(viewer_ ? viewer_->rename(&device, name) : 0);
+
+	kern::Guard guard(lock_);
+	wanted_name_ = nullptr;
+	if (shown)
+		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);
+	return shown;
+}
+
+void Registry::show_name(ib_device &device)
+{
+	// Under this lock it does not change.
+	kern::Guard renaming(names_lock_);
+	if (viewer_ && viewer_->rename(&device, device.name) != 0)
+		kern_warning("%s: no memory to show its name\n", device.name);
+}
+
+kern::Result<> Registry::set_viewer(const ib_name_viewer *viewer)
+{
+	kern::Guard renaming(names_lock_);
+	if (viewer && viewer_)
+		return kern::Error{-EBUSY};
+	viewer_ = viewer;
+	return {};
+}
+
+void Registry::copy_name(const ib_device &device, char *name)
+{
+	kern::Guard guard(lock_);
+	__builtin_memcpy(name, device.name, IB_DEVICE_NAME_MAX);
+}
+
+} // namespace registry
+
+extern "C" {
+
+int ib_set_name_viewer(const ib_name_viewer *viewer)
+{
+	KERN_MIGHT_SLEEP();
+	return registry::instance->set_viewer(viewer).error();
+}
+
+void ib_show_device_name(ib_device *device)
+{
+	KERN_MIGHT_SLEEP();
+	registry::instance->show_name(*device);
+}
+
+int ib_rename_device(ib_device *device, const char *name)
+{
+	KERN_MIGHT_SLEEP();
+	if (!registry::valid_name(name, 0))
+		return -EINVAL;
+	return registry::instance->rename(*device, name).error();
+}
+
+void ib_copy_device_name(const ib_device *device, char *name)
+{
+	KERN_MIGHT_SLEEP();
+	registry::instance->copy_name(*device, name);
+}
+
+} // extern "C"
