@@ -15,7 +15,7 @@ from lab.waiting import DeadlineExceeded
 LAB = rnic.lab("ours1", "ours2", others=("theirs1", "theirs2"))
 ROUNDS = 3
 SMALL, LARGE = 64, 65536
-THERE_AND_BACK, STREAM = 300, 128
+THERE_AND_BACK, STREAM = 1000, 512
 CONNECTIONS = 10
 CMTIMES = 3
 ATTEMPTS, PATIENCE = 3, 30
