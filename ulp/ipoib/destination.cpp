@@ -261,7 +261,7 @@ bool DestinationTable::begin_refresh(Destination &destination)
 	const u64 now = kern::now_ns();
 	if (!destination.stale_ || destination.resolving_ || now < destination.retry_at_)
 		return false;
-	destination.retry_at_ = now + retry_after_ns;
+	__atomic_store_n(&destination.retry_at_, now + retry_after_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&destination.stale_, false, __ATOMIC_RELAXED);
 	destination.resolving_ = true;
 	return true;
@@ -296,7 +296,8 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<
 			former = std::exchange(destination.handle_, std::move(handle));
 			std::swap(destination.path_, path);
 		} else if (!destination.ah_) {
-			destination.retry_at_ = kern::now_ns() + retry_after_ns;
+			__atomic_store_n(&destination.retry_at_, kern::now_ns() + retry_after_ns,
+					 __ATOMIC_RELAXED);
 		}
 		set_unresolved_locked(destination, !destination.ah_ && !destination.removed_);
 		std::swap(waiting, destination.waiting_);
@@ -381,7 +382,7 @@ void DestinationTable::mark_stale()
 		/* The head is read under the lock: what it was before may be freed. */
 		kern::Guard guard(lock_);
 		for (Destination *entry = head; entry; entry = entry->next_)
-			if (entry->ah_)
+			if (entry->ah_ && !entry->address_.is_multicast())
 				__atomic_store_n(&entry->stale_, true, __ATOMIC_RELAXED);
 	}
 }

@@ -13,6 +13,7 @@
 #include <kern/netdev.hpp>
 #include <kern/rcu.hpp>
 #include <kern/ref.hpp>
+#include <kern/time.hpp>
 #include <rdma/ib_sa.h>
 
 namespace ipoib
@@ -182,14 +183,18 @@ public:
 	 * requests. Context: any but hard interrupt.
 	 */
 	void end_rested(unsigned rounds);
-	/* Marks all that are resolved: they stay in use until someone has asked again. */
+	/*
+	 * Marks all that a way leads to, which no group is: they stay in use until someone has
+	 * asked again.
+	 */
 	void mark_stale();
 	/* Marks one of them. Context: any but hard interrupt. */
 	void doubt(Destination &destination);
-	/* Whether a resolved one should be asked for again. */
+	/* Whether a resolved one should be asked for again, and may be by now. */
 	static bool is_stale(const Destination &destination)
 	{
-		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED);
+		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED) &&
+		       kern::now_ns() >= __atomic_load_n(&destination.retry_at_, __ATOMIC_RELAXED);
 	}
 
 	/* How many the worst lookup looks at. For tests. Context: any but hard interrupt. */

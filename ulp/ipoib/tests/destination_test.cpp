@@ -189,10 +189,45 @@ void ipoib_08_an_answer_waits_for_no_reader(Test &test)
 	EXPECT_EQ(bench.handles(), 1);
 }
 
+/*
+ * Whoever sends by a way that may be another now has it asked for again, once a second at most;
+ * between, nobody takes the slow way for it. A group is joined, and never asked for.
+ */
+void ipoib_03_a_way_is_asked_for_once_a_second(Test &test)
+{
+	Bench bench;
+	ASSERT_TRUE(bench.ok());
+	DestinationTable &table = bench.table();
+	const HardwareAddress peer = address_of(1, 0xfe80, 5),
+			      group = address_of(0xffffff, 0xff, 6);
+	ASSERT_EQ(bench.send_and_find(peer), Action::resolve);
+	ASSERT_EQ(bench.send_and_find(group), Action::resolve);
+	kern::Ref<Destination> held;
+	{
+		kern::rcu::ReadGuard reading;
+		held = kern::Ref<Destination>::share(*table.find(peer));
+		table.mark_stale();
+		EXPECT_FALSE(DestinationTable::is_stale(*table.find(group)));
+	}
+	for (unsigned round = 0; round < 2; round++) {
+		EXPECT_TRUE(DestinationTable::is_stale(*held));
+		ASSERT_TRUE(table.begin_refresh(*held));
+		(void)table.resolved(*held, bench.handle());
+		table.mark_stale();
+		EXPECT_FALSE(DestinationTable::is_stale(*held));
+		EXPECT_FALSE(table.begin_refresh(*held));
+		kern::sleep_us(1'100'000, 1'200'000);
+	}
+	held.reset();
+	kern::rcu::barrier();
+	table.end_rested(0);
+}
+
 } // namespace
 
 CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_no_neighbour_makes_a_chain),
 	   KUNIT_CASE(ipoib_08_a_gid_has_its_share),
 	   KUNIT_CASE(ipoib_08_what_cannot_be_resolved_makes_room),
 	   KUNIT_CASE(ipoib_08_packets_that_wait_for_addresses_are_bounded),
-	   KUNIT_CASE(ipoib_08_an_answer_waits_for_no_reader));
+	   KUNIT_CASE(ipoib_08_an_answer_waits_for_no_reader),
+	   KUNIT_CASE(ipoib_03_a_way_is_asked_for_once_a_second));
