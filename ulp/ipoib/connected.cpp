@@ -191,7 +191,7 @@ void Connected::take(const ib_wc &wc, int budget)
 		return;
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
-	receive_.receive(*this, wc, from && from->leaves_checksums());
+	receive_.receive(*this, wc, from && from->leaves_checksums() && passive_.takes_unsummed());
 	if (!from)
 		return;
 	PassiveConnection &connection = *from;

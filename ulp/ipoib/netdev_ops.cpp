@@ -83,7 +83,11 @@ struct NetdevOps {
 	{
 		return of(owner).set_address(*reinterpret_cast<const HardwareAddress *>(address));
 	}
-	static void set_rx_checksum(void *owner, bool on) { of(owner).queues_.set_checksum(on); }
+	static void set_rx_checksum(void *owner, bool on)
+	{
+		of(owner).queues_.set_checksum(on);
+		of(owner).connected_.passive().set_takes_unsummed(on);
+	}
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }
 	static void get_stats(void *owner, kern_net_stats *stats) { of(owner).get_stats(*stats); }
 

@@ -56,6 +56,15 @@ bool PassiveConnections::has_room_locked(const ib_gid &peer)
 	return count_ < connections_max && of_peer < of_peer_max;
 }
 
+void PassiveConnections::set_takes_unsummed(bool takes)
+{
+	kern::Guard guard(lock_);
+	__atomic_store_n(&takes_unsummed_, takes, __ATOMIC_RELAXED);
+	for (PassiveConnection &connection : connections_)
+		if (!takes && connection.leaves_checksums_)
+			(void)move_locked(connection, State::over);
+}
+
 u32 PassiveConnections::size()
 {
 	kern::Guard guard(lock_);
@@ -77,14 +86,15 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 	if (req.qp_type != IB_QPT_RC || !peer.ok())
 		return refuse(id, IB_CM_REJ_CONSUMER_DEFINED);
 	auto made =
-		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid,
-					      peer.value().leaves_checksums);
+		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
 	if (!made.ok())
 		return made.error();
 	PassiveConnection &connection = *made.value();
 	{
 		kern::Guard guard(lock_);
 		if (has_room_locked(connection.peer_)) {
+			connection.leaves_checksums_ =
+				takes_unsummed_ && peer.value().leaves_checksums;
 			connections_.push_back(*made.take().release());
 			count_++;
 		}

@@ -29,12 +29,14 @@ public:
 			__atomic_store_n(&touched_, true, __ATOMIC_RELAXED);
 	}
 
-	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer,
-			  bool leaves_checksums)
-	    : all_(all), id_(&id), peer_(peer), leaves_checksums_(leaves_checksums)
+	PassiveConnection(class PassiveConnections &all, ib_cm_id &id, const ib_gid &peer)
+	    : all_(all), id_(&id), peer_(peer)
 	{
 	}
-	/* The peer may send packets whose checksum is not computed. Context: any. */
+	/*
+	 * It was agreed that the peer may send packets whose checksum is not computed. Context:
+	 * any.
+	 */
 	bool leaves_checksums() const { return leaves_checksums_; }
 
 private:
@@ -43,7 +45,7 @@ private:
 	PassiveConnections &all_;
 	ib_cm_id *id_;
 	const ib_gid peer_;
-	const bool leaves_checksums_;
+	bool leaves_checksums_ = false; /* accept()'s, before anything comes by it */
 	ib_qp *qp_ = nullptr;
 	bool touched_ = true;
 
@@ -76,6 +78,14 @@ public:
 	void set_room(const ConnectionRoom &room) { room_ = room; }
 	/* A REQ. What it returns is the handler's to return. Context: handler of the listener. */
 	int accept(ib_cm_id &id, const ib_cm_event &event);
+	/*
+	 * Whether packets are taken whose checksum is not computed; at first they are. Where they
+	 * are no more, none is believed from then on, and the connections by which they may come
+	 * are over: what the next ones agree on is without. Context: any but hard interrupt.
+	 */
+	void set_takes_unsummed(bool takes);
+	/* Context: any. */
+	bool takes_unsummed() const { return __atomic_load_n(&takes_unsummed_, __ATOMIC_RELAXED); }
 	/*
 	 * A receive of one has failed, which leaves its QP in ERR. Context: any but hard interrupt.
 	 */
@@ -118,6 +128,7 @@ private:
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.passive")};
 	kern::List<PassiveConnection, &PassiveConnection::node_> connections_ GUARDED_BY(lock_);
 	u32 count_ GUARDED_BY(lock_) = 0;
+	bool takes_unsummed_ = true; /* written under the lock */
 	/* Between quieten() and end_quiet(), the caller's of these. */
 	kern::List<PassiveConnection, &PassiveConnection::node_> quiet_;
 	u64 accepted_ = 0, refused_ = 0;

@@ -23,24 +23,28 @@ inline int set_mode(const Host &host, Mode mode)
 	return host.interface().change({.pkey = -1, .mode = static_cast<int>(mode), .umcast = -1});
 }
 
-inline ib_gid gid_of(const Host &host)
+inline ib_gid gid_of(const Host &host, unsigned int index = 0)
 {
 	ib_gid gid{};
-	rdma_query_gid(host.device(), 1, 0, &gid);
+	rdma_query_gid(host.device(), 1, static_cast<int>(index), &gid);
 	return gid;
 }
 
 /* Two hosts that the administrator knows the ways between. */
 struct Subnet : Pair {
 	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT,
-			soft_notify notify = SOFT_NOTIFY_FIRES)
-	    : Pair(notify, context)
+			soft_notify notify = SOFT_NOTIFY_FIRES, unsigned int gids = 0)
+	    : Pair(notify, context, gids)
 	{
 		administrator.describe_context = this;
 		administrator.describe = [](void *context, ib::PathRecord &record) {
 			auto &subnet = *static_cast<Subnet *>(context);
 			const auto lid = [&](const ib_gid &gid) -> u16 {
-				return gid == gid_of(subnet.a) ? 2 : 77;
+				u32 port;
+				u16 index;
+				return ib_find_cached_gid(subnet.a.device(), &gid, &port, &index)
+					       ? 77
+					       : 2;
 			};
 			sa_path_rec path{};
 			ib_sa_unpack_path(&record, &path);
@@ -59,17 +63,31 @@ struct Subnet : Pair {
 	}
 };
 
+/* Both in connected mode, and running. */
+struct BothConnected : Subnet {
+	explicit BothConnected(soft_context context = SOFT_HARD_INTERRUPT,
+			       soft_notify notify = SOFT_NOTIFY_FIRES)
+	    : Subnet(context, notify),
+	      begun_(Subnet::ok() && begin(Mode::connected, Mode::connected))
+	{
+	}
+	bool ok() const { return begun_; }
+
+private:
+	const bool begun_;
+};
+
 /* Who asks for connections, as a program of his own may. */
 class Asker
 {
 public:
-	Asker(const Subnet &subnet, const void *data, u8 length)
+	Asker(const Subnet &subnet, const void *data, u8 length, unsigned int gid_index = 0)
 	{
 		id_ = ib_create_cm_id(subnet.a.device(), on_event, this);
 		if (rdma::is_err(id_))
 			return;
 		sa_path_rec path{};
-		path.sgid = gid_of(subnet.a);
+		path.sgid = gid_of(subnet.a, gid_index);
 		path.dgid = gid_of(subnet.b);
 		sa_path_set_slid(&path, 2);
 		sa_path_set_dlid(&path, 77);

@@ -127,9 +127,8 @@ u64 lost(const Subnet &subnet)
  */
 void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	Taker taker(subnet, 0x777, Taker::Answer::nobody);
 	ASSERT_TRUE(taker.ok());
 	const u64 made = subnet.a.counter("connections_made"),
@@ -147,9 +146,8 @@ void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
 /* Who has no buffer, and wants to be waited for for ever, is waited for for a while. */
 void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	Taker taker(subnet, 0x777, Taker::Answer::deaf);
 	ASSERT_TRUE(taker.ok());
 	const u64 errors = subnet.a.stats().tx_errors;
@@ -161,9 +159,8 @@ void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
 /* A queue of receives that is in error receives for nobody: the interface makes another. */
 void ipoib_03_receives_in_error_are_brought_back(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	const unsigned long made = soft_calls(subnet.b.device(), SOFT_CREATE_SRQ);
 	{
@@ -179,9 +176,8 @@ void ipoib_03_receives_in_error_are_brought_back(Test &test)
 /* Who wants more time for his answer gets none: packets wait for it, whose places are bounded. */
 void ipoib_05_a_peer_that_wants_more_time(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	Taker taker(subnet, 0x777, Taker::Answer::later);
 	ASSERT_TRUE(taker.ok());
 	const u64 before = lost(subnet);
@@ -221,9 +217,8 @@ void ipoib_05_connections_end_in_rounds(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	struct Ends {
 		kern::Atomic<u32> count{0};
 		u64 last_ns = 0, least_ns = ~u64{0};
@@ -251,9 +246,8 @@ void ipoib_05_connections_end_in_rounds(Test &test)
 /* A peer that has not agreed to it gets no packet without its checksum. */
 void ipoib_07_a_peer_that_wants_checksums(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	Taker taker(subnet, 0x777, Taker::Answer::deaf);
 	ASSERT_TRUE(taker.ok());
 	const u64 sent = subnet.a.counter("connected_tx");
@@ -265,9 +259,8 @@ void ipoib_07_a_peer_that_wants_checksums(Test &test)
 /* What waits for peers that never answer is bounded, for one and for all. */
 void ipoib_05_packets_that_wait_are_bounded(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	constexpr u32 peers = 5, each = ActiveConnections::waiting_max;
 	static_assert((peers - 1) * each == ActiveConnections::waiting_of_all_max);
 	kern::Owned<Taker> takers[peers];
@@ -302,9 +295,8 @@ void ipoib_05_packets_that_wait_are_bounded(Test &test)
  */
 void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	constexpr u32 peers = ActiveConnections::of_peer_max;
 	kern::Owned<Taker> takers[peers + 1];
 	u32 qpn = 0x777;
@@ -349,9 +341,8 @@ void ipoib_02_long_packets_in_datagram_mode(Test &test)
 /* The way of a peer that is only sent to by a connection is asked for again, too. */
 void ipoib_03_the_way_of_a_connection_is_asked_for_again(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	const u64 asked = subnet.a.counter("path_queries");
 	subnet.a.interface().on_event(IB_EVENT_SM_CHANGE);
@@ -387,9 +378,8 @@ void ipoib_06_packets_come_before_connections_can(Test &test)
 /* While one peer's connection is ended, which may take long, the others' go on. */
 void ipoib_05_connections_go_on_while_others_end(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	ASSERT_TRUE(subnet.b.reaches(subnet.a, 60'000));
 	struct During {
@@ -428,9 +418,8 @@ void ipoib_05_connections_go_on_while_others_end(Test &test)
  */
 void ipoib_05_a_connection_ends_while_it_is_answered(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	PassiveConnections &passive = subnet.b.interface().connected().passive();
 	struct During {
 		PassiveConnections &passive;

@@ -12,9 +12,8 @@ namespace
 /* Packets of all sizes get through, each way, and the large ones by one connection. */
 void ipoib_01_packets_of_all_sizes(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), connected_mtu);
 	for (const auto &[from, to] :
 	     {std::pair{&subnet.a, &subnet.b}, std::pair{&subnet.b, &subnet.a}}) {
@@ -42,9 +41,8 @@ void ipoib_01_packets_of_all_sizes(Test &test)
 void notify_09_a_message_into_the_window(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
-	Subnet subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
+	BothConnected subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, length));
 	InTheWindow window(subnet);
 	kern::SeededRandom random(test.seed());
@@ -91,9 +89,8 @@ void ipoib_02_a_peer_that_takes_no_connections(Test &test)
 /* A connection whose other end goes is made anew by what is sent next. */
 void ipoib_03_a_connection_that_is_lost_is_made_again(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	for (unsigned round = 0; round < 3; round++) {
 		EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 		subnet.b.restart();
@@ -113,9 +110,8 @@ void ipoib_03_a_connection_that_is_lost_is_made_again(Test &test)
 /* What nothing goes by is ended, on the side that asked and on the one that was asked. */
 void ipoib_04_idle_connections_are_ended(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	PassiveConnections &passive = subnet.b.interface().connected().passive();
 	ASSERT_TRUE(eventually([&] { return passive.size() == 1; }));
@@ -142,9 +138,8 @@ void ipoib_04_idle_connections_are_ended(Test &test)
  */
 void ipoib_05_requests_are_bounded(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	const ConnectionData nobody{.qpn = 0u, .receive_bytes = connected_bytes},
 		group{.qpn = ib::qpn_multicast, .receive_bytes = connected_bytes},
 		narrow{.qpn = 0x123u, .receive_bytes = 71u},
@@ -183,9 +178,8 @@ void ipoib_05_requests_are_bounded(Test &test)
  */
 void ipoib_07_checksums_are_left_to_the_peer(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	const auto send = [&](unsigned length, unsigned start, unsigned offset) {
 		const u64 before = subnet.b.stats().rx_packets + subnet.b.stats().rx_errors;
@@ -225,6 +219,50 @@ void ipoib_07_checksums_are_left_to_the_peer(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
+/*
+ * An interface that is told to verify checksums itself (`rx off`) keeps no agreement that leaves
+ * them out, and makes none; its peers are connected again, and go on.
+ */
+void ipoib_07_who_verifies_agrees_to_nothing(Test &test)
+{
+	BothConnected subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	const auto send = [&] {
+		return kern_kunit_netdev_send_unsummed(subnet.a.dev(), subnet.b.address(),
+						       type_ipv4, 60'000, 20, 16) == 0;
+	};
+	const auto verify = [&](bool itself) {
+		kern::RtnlGuard rtnl;
+		netdev_ops.set_rx_checksum(&subnet.b.interface(), !itself);
+	};
+	ASSERT_TRUE(send());
+	ASSERT_TRUE(eventually([&] { return subnet.b.counter("connected_rx_unsummed") == 1; }));
+
+	verify(true);
+	/* What the peer still leaves out, as it has not heard of it, is not believed. */
+	(void)send();
+	PassiveConnections &passive = subnet.b.interface().connected().passive();
+	ASSERT_TRUE(eventually([&] { return passive.size() == 0; }));
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	EXPECT_EQ(passive.size(), 1u);
+	const u64 left = subnet.a.counter("connected_tx_unsummed"),
+		  received = subnet.b.stats().rx_packets;
+	ASSERT_TRUE(send());
+	ASSERT_TRUE(eventually([&] { return subnet.b.stats().rx_packets > received; }));
+	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), left);
+	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 1u);
+
+	/* A connection without is as good as before; the next one has it again. */
+	verify(false);
+	EXPECT_EQ(passive.size(), 1u);
+	subnet.b.restart();
+	EXPECT_TRUE(subnet.b.runs());
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	ASSERT_TRUE(send());
+	EXPECT_TRUE(eventually([&] { return subnet.b.counter("connected_rx_unsummed") == 2; }));
+}
+
 /* A mode that cannot be had, whatever fails, leaves the interface as it was, and working. */
 void ipoib_06_a_mode_is_had_or_not(Test &test)
 {
@@ -258,9 +296,8 @@ void ipoib_06_a_mode_is_had_or_not(Test &test)
 /* A QP that cannot be had or moved, on either side, means datagrams, and nothing worse. */
 void ipoib_02_connecting_fails_at_any_command(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	for (const Host *host : {&subnet.a, &subnet.b}) {
 		/*
 		 * Of the one who asks RTR and RTS come with the answer, and what fails then is
@@ -295,9 +332,8 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 /* A device that goes under connections of both kinds. */
 void ipoib_06_a_device_goes_in_connected_mode(Test &test)
 {
-	Subnet subnet;
+	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
-	ASSERT_TRUE(subnet.begin(Mode::connected, Mode::connected));
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	ASSERT_TRUE(subnet.b.reaches(subnet.a, 60'000));
 	for (unsigned i = 0; i < 10; i++)
@@ -315,6 +351,7 @@ CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
 	   KUNIT_CASE(ipoib_05_requests_are_bounded),
 	   KUNIT_CASE(ipoib_07_checksums_are_left_to_the_peer),
+	   KUNIT_CASE(ipoib_07_who_verifies_agrees_to_nothing),
 	   KUNIT_CASE(ipoib_06_a_mode_is_had_or_not),
 	   KUNIT_CASE(ipoib_02_connecting_fails_at_any_command),
 	   KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));

@@ -41,11 +41,12 @@ class Host
 {
 public:
 	explicit Host(u16 lid, soft_notify notify = SOFT_NOTIFY_FIRES,
-		      soft_context context = SOFT_HARD_INTERRUPT)
+		      soft_context context = SOFT_HARD_INTERRUPT, unsigned int gids = 0)
 	    : device_({.vectors = 4,
 		       .notify = notify,
 		       .context = context,
 		       .lid = lid,
+		       .gids = gids,
 		       .dma_device = dma_.native()})
 	{
 		if (!dma_.native() || !device_.ok())
@@ -151,8 +152,8 @@ struct Pair {
 	Host a, b;
 
 	explicit Pair(soft_notify notify = SOFT_NOTIFY_FIRES,
-		      soft_context context = SOFT_HARD_INTERRUPT)
-	    : a(2, notify, context), b(77, notify, context)
+		      soft_context context = SOFT_HARD_INTERRUPT, unsigned int gids = 0)
+	    : a(2, notify, context, gids), b(77, notify, context, gids)
 	{
 	}
 	bool ok() const

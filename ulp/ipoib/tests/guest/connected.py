@@ -142,6 +142,11 @@ def connected_mode_between_ours(lab):
         assert end["sum_received"]["bytes"] > 1_000_000, end
         # Two of ours leave TCP's checksums to the connection's own.
         assert counter(node1, "connected_tx_unsummed") > 0 and counter(node2, "connected_rx_unsummed") > 0
+        # Unless one is told to verify them itself.
+        node2.run("ethtool -K ib0 rx off")
+        unsummed, received = (counter(node2, f"connected_rx{what}") for what in ("_unsummed", ""))
+        assert iperf3(node2, node1, "10.0.0.2", amount="-n 8M")["sum_received"]["bytes"] > 1_000_000
+        assert counter(node2, "connected_rx_unsummed") == unsummed and counter(node2, "connected_rx") > received
         # With a name from rtnetlink, which has the mode as well.
         node1.run("ip link set ib0 type ipoib mode datagram umcast 1")
         shown = node1.run("ip -d link show dev ib0").out
