@@ -17,12 +17,16 @@ using kern::kunit::Test;
 using CqRef = kern::Ref<rdma::CompletionQueue>;
 using PdRef = kern::Ref<rdma::Pd>;
 
+inline bool devices_are_plain = false;
+
 inline void on_plain_devices()
 {
+	devices_are_plain = true;
 	soft_set_habits(SOFT_PLAIN);
 }
 inline void on_devices_like_a_card()
 {
+	devices_are_plain = false;
 	soft_set_habits(SOFT_CARD_SENDS_FIRST);
 }
 
@@ -59,6 +63,19 @@ inline bool sleeping_is_watched()
 {
 	kern::NoSleepSection section;
 	return !kern_may_sleep();
+}
+
+/*
+ * Whether a case of SOFT_SUITES that takes long on an emulated machine with every check, and could
+ * do with one CPU, goes on: there devices like a card show what CPUs and preemption add. The plain
+ * ones are for the kernels that are programs, and for machines without checks.
+ */
+inline bool goes_on_on_these_devices(Test &test)
+{
+	if (!devices_are_plain || !sleeping_is_watched())
+		return true;
+	test.skip("where every check is made, several CPUs have devices like a card");
+	return false;
 }
 
 using kern::kunit::eventually;
