@@ -111,14 +111,15 @@ TEST(Change, traffic_survives_what_comes_and_goes)
 	Fabric fabric;
 	PacketNode a(fabric.add_port("a")), b(fabric.add_port("b"));
 	std::atomic<bool> done{false};
-	const auto traffic = [&](PacketNode &from) {
+	std::atomic<unsigned> sent_forth{0}, sent_back{0};
+	const auto traffic = [&](PacketNode &from, std::atomic<unsigned> &sent) {
 		while (!done.load()) {
 			Packet packet = ud_packet(1, 2, 256);
-			from.port.send(packet);
+			sent += from.port.send(packet) == Sent::done;
 			from.packets.clear();
 		}
 	};
-	std::thread forth([&] { traffic(a); }), back([&] { traffic(b); });
+	std::thread forth([&] { traffic(a, sent_forth); }), back([&] { traffic(b, sent_back); });
 	for (int round = 0; round < 200; round++) {
 		Switch &sw = fabric.add_switch({.name = "s", .ports = 2, .guid = 0x500});
 		Link &first = fabric.connect(a.port, sw.port(1),
@@ -129,9 +130,16 @@ TEST(Change, traffic_survives_what_comes_and_goes)
 		fabric.remove_switch(sw);
 		fabric.disconnect(fabric.connect(a.port, b.port));
 	}
+	// Both still send, and get through.
+	Link &last = fabric.connect(a.port, b.port);
+	const unsigned forth_before = sent_forth, back_before = sent_back;
+	while (sent_forth == forth_before || sent_back == back_before)
+		std::this_thread::yield();
 	done = true;
 	forth.join();
 	back.join();
+	fabric.disconnect(last);
+	EXPECT_TRUE(fabric.links().empty());
 }
 
 // Who goes has his tasks dropped, and a task of his that runs has ended.
