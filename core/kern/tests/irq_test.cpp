@@ -76,7 +76,7 @@ private:
 		registers_.write32(nic::eiac, nic::rx_queue_0 | nic::rx_queue_1);
 		for (int round = 0; round < 3; round++) {
 			raise(causes[0]);
-			seen.own = lines[0].happened.wait_for(5000) && seen.own;
+			seen.own = lines[0].happened.wait_for(60'000) && seen.own;
 			lines[0].irq.synchronize();
 		}
 		seen.times = lines[0].times.load_relaxed();
@@ -88,7 +88,7 @@ private:
 		const unsigned int before = lines[0].times.load_relaxed();
 		raise(causes[0]);
 		raise(causes[1]);
-		seen.own = lines[1].happened.wait_for(5000) && seen.own;
+		seen.own = lines[1].happened.wait_for(60'000) && seen.own;
 		seen.after_free = lines[0].times.load_relaxed() != before;
 		registers_.write32(nic::imc, ~0u);
 		return {};

@@ -279,7 +279,7 @@ void lock_05_handler_inside_method(Test &test)
 		ASSERT_TRUE(soft_complete(cq.value()->get(), &wc, false));
 		Observer observer;
 		EXPECT_EQ(cq.value()->request_notification(IB_CQ_NEXT_COMP), 0);
-		EXPECT_TRUE(handled.wait_for(5000));
+		EXPECT_TRUE(handled.wait_for(60'000));
 		EXPECT_EQ(observer.count(Rule::lock_05), context == SOFT_INLINE ? 1u : 0u);
 		EXPECT_EQ(observer.count(Rule::lock_06), 0u);
 	}

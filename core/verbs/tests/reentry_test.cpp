@@ -58,7 +58,7 @@ private:
 	{
 		if (inside_.fetch_add(1) == 1)
 			met_.store_release(true);
-		const auto deadline = kern::Deadline::in_ms(3000);
+		const auto deadline = kern::Deadline::in_ms(15'000);
 		while (!met_.load_acquire() && !deadline.passed())
 			kern::cpu_relax();
 		inside_.fetch_add(-1u);
