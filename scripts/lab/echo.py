@@ -46,9 +46,9 @@ class Echoes:
         assert self._since()[1], "no ping was answered"
 
 
-def ping(source, target, address, count, options="-f", timeout=120):
-    """Sends count pings from one guest to an address of another; the link loses none of them, and no answer."""
+def ping(source, target, address, count, options="-f", timeout=120, on=""):
+    """Sends count pings from one guest to an address of another; the link loses none of them, and no answer. on: what runs ping (`taskset`)."""
     echoes = Echoes(source, target)
-    out = source.run(f"ping -q -c {count} {options} {address}", timeout, check=False).out
+    out = source.run(f"{on} ping -q -c {count} {options} {address}".lstrip(), timeout, check=False).out
     assert f"{count} packets transmitted" in out, out
     echoes.check(count)

@@ -3,6 +3,7 @@
 import json
 
 from lab import rnic
+from lab.echo import ping
 from lab.fabric import Fabric
 from lab.testing import test
 
@@ -68,7 +69,7 @@ def ping_over_the_card(lab):
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
         for number, guest in ((1, node1), (2, node2)):
             guest.run(f"{MODULES}; {UP.format(number)}")
-        assert "64 packets transmitted, 64" in node1.run("ping -q -f -c 64 -s 1400 10.2.0.2").out
+        ping(node1, node2, "10.2.0.2", 64, "-f -s 1400")
         stream(node1, node2, 16)
         counts = json.loads(fabric.weft("--json", "counters", "--cards"))
         assert counts["node1"]["transmitted"] > 5000 and counts["node1"]["bad-transmits"] == 0, counts
@@ -80,14 +81,14 @@ def ping_over_the_card(lab):
 
         node1.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
         node2.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
-        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 -M do -s 8900 10.2.0.2").out
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05 -M do -s 8900")
 
         card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
         node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
-        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
         # Reset, both halves go and come again.
         node1.run(f"echo 1 > /sys/bus/pci/devices/{card}/reset; {UP.format(1)}")
-        assert "8 packets transmitted, 8" in node1.run("ping -q -c 8 -i 0.05 10.2.0.2").out
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
         talk(node1, node2)
         for guest in (node1, node2):
             guest.run("rmmod weft_talk weft_rdma_cm weft_cm weft_mad weft_ammasso weft_iw_cm weft_core weft_kern")

@@ -6,7 +6,7 @@ import re
 
 from lab.testing import full, test
 
-from pair import interfaces_up, iperf3, mixed_pair, reachable, weft_pair
+from pair import interfaces_up, iperf3, lost_sizes, mixed_pair, reachable, weft_pair
 
 MODES = ("connected", "datagram")
 CONNECTED_MTU = 65520
@@ -134,7 +134,7 @@ def connected_mode_between_ours(lab):
             assert mtu(node) == CONNECTED_MTU
         between(node1, node2)
         # Not a fragment among them.
-        assert " 0% packet loss" in node1.run(f"ping -c 3 -i 0.2 -W 5 -M do -s {CONNECTED_MTU - 28} 10.0.0.2").out
+        assert not lost_sizes(node1, "10.0.0.2", 3 * (CONNECTED_MTU - 28,), "-M do")
         for node in (node1, node2):
             assert counter(node, "connections_made") == 1 and counter(node, "connections_accepted") == 1
         # It ends when all is handed to TCP, whose buffers hold some megabytes: what is asked for is much more than these.

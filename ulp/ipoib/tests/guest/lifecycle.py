@@ -3,6 +3,7 @@
 and with one on Debian's own."""
 import json
 
+from lab.echo import ping
 from lab.fabric import PAIR
 from lab.testing import test
 from lab.waiting import wait_until
@@ -52,7 +53,7 @@ def renumber(lab):
 def manager_changes(lab, node1, node2):
     """Pings go on while the manager is away; after it comes back, and after every LID has changed, all is found again."""
     weft(lab, "sm", "disable")
-    assert " 0% packet loss" in node1.run("ping -c 5 -i 0.2 -W 5 10.0.0.2").out
+    ping(node1, node2, "10.0.0.2", 5, "-i 0.2")
     weft(lab, "sm", "enable")
     weft(lab, "sm", "sweep")
     reachable(node1, "10.0.0.2")

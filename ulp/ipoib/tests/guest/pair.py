@@ -65,10 +65,10 @@ def reachable(source, target, timeout=60):
     source.wait_for(f"ping -c 1 -W 1 -q {target}", timeout=timeout, what=f"an answer of {target} to {source.name}")
 
 
-def lost_sizes(source, target, sizes):
+def lost_sizes(source, target, sizes, options=""):
     """Those of the sizes to which there is no answer. One at a time: of several, ping waits for the last only twice as long as the others took."""
     words = " ".join(map(str, sizes))
-    return source.run(f"for size in {words}; do ping -c 1 -W 5 -q -s $size {target} >/dev/null || echo $size; done", timeout=60 + 5 * len(sizes)).out.split()
+    return source.run(f"for size in {words}; do ping -c 1 -W 5 -q -s $size {options} {target} >/dev/null || echo $size; done", timeout=60 + 5 * len(sizes)).out.split()
 
 
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):

@@ -15,4 +15,4 @@ def ping_both_ways(lab):
         for node in (node1, node2):
             node.wait_for("! ip -6 addr show dev ib0 tentative | grep -q inet6", timeout=30, what="the end of duplicate address detection")
         link_local = node2.run("ip -6 -o addr show dev ib0 scope link").out.split()[3].split("/")[0]
-        assert " 0% packet loss" in node1.run(f"ping -6 -c 3 -i 0.2 -W 5 {link_local}%ib0").out
+        assert not lost_sizes(node1, f"{link_local}%ib0", 3 * (56,))

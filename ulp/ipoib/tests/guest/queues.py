@@ -2,6 +2,7 @@
 """Several CPUs: each has a transmit queue of its own, with its own QP, CQ and interrupt."""
 import re
 
+from lab.echo import ping
 from lab.testing import test
 
 from pair import interfaces_up, iperf3, weft_pair
@@ -28,7 +29,7 @@ def one_for_each_cpu(lab):
             node1.run("ip link set ib0 down && ip link set ib0 up")
             node1.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier of ib0")
             before = from_self(node1)
-            assert " 0% packet loss" in node1.run(f"taskset -c {cpu} ping -f -q -c 300 -s 1000 -W 5 10.0.0.2").out
+            ping(node1, node2, "10.0.0.2", 300, "-f -s 1000", on=f"taskset -c {cpu}")
             assert int(node1.run(f"cat {used}").out) > 0, f"CPU {cpu} did not use its queue"
             node2.run("sysctl -q net.ipv4.icmp_echo_ignore_broadcasts=0")
             out = node1.run(f"taskset -c {cpu} ping -c 3 -i 0.2 -W 5 -L -I ib0 224.0.0.1", check=False).out

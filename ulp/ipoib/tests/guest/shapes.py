@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Interfaces of other shapes: a child in a partition of its own, large datagrams, other rings and moderation."""
+from lab.echo import ping
 from lab.fabric import PAIR
 from lab.testing import test
 
-from pair import interfaces_up, mixed_pair, weft_pair
+from pair import interfaces_up, lost_sizes, mixed_pair, weft_pair
 
 LARGE = PAIR + """[sm]
 [[sm.partition]]
@@ -26,13 +27,13 @@ def check_large_datagrams_and_a_child(node1, node2):
     for node in (node1, node2):
         node.wait_for("ip link show dev ib0 | grep -q 'mtu 4092'", timeout=30, what="an interface of 4092 bytes")
     for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
-        assert " 0% packet loss" in source.run(f"ping -c 3 -i 0.2 -W 5 -M do -s 4064 {target}").out
+        assert not lost_sizes(source, target, 3 * (4064,), "-M do")
         assert " 0% packet loss" in source.run(f"ping -c 1 -W 5 -s 65507 {target}").out
     for node in (node1, node2):
         node.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001")
     interfaces_up(node1, node2, dev="ib0.8001", network="10.0.1")
     for source, target in ((node1, "10.0.1.2"), (node2, "10.0.1.1")):
-        assert " 0% packet loss" in source.run(f"ping -c 3 -i 0.2 -W 5 -I ib0.8001 {target}").out
+        assert not lost_sizes(source, target, 3 * (56,), "-I ib0.8001")
     assert "0x8001" in node1.run("ip -d link show dev ib0.8001 | grep -o 'ipoib.*'").out
 
 
@@ -45,7 +46,7 @@ def large_datagrams_and_a_child(lab):
         assert node1.run("ip link add link ib0 name again type ipoib pkey 0x8001", check=False).status != 0
         assert node1.run("ip link add link ib0.8001 name deeper type ipoib pkey 0x8002", check=False).status != 0
         node1.run("ip link del ib0.8001")
-        assert " 0% packet loss" in node1.run("ping -c 3 -i 0.2 -W 5 10.0.0.2").out
+        assert not lost_sizes(node1, "10.0.0.2", 3 * (56,))
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
@@ -71,10 +72,10 @@ def rings_and_moderation(lab):
             assert "Adaptive RX: off  TX: off" in shown
             for end in ("rx", "tx"):
                 assert f"{end}-usecs: {usecs}\n" in shown and f"{end}-frames: {frames}\n" in shown, shown
-            assert " 0% packet loss" in node1.run("ping -c 200 -f -q -W 5 10.0.0.2").out
+            ping(node1, node2, "10.0.0.2", 200)
         assert node1.run("ethtool -C ib0 rx-usecs 70000", check=False).status != 0
         node1.run("ethtool -C ib0 adaptive-rx on adaptive-tx on")
-        assert " 0% packet loss" in node1.run("ping -c 200 -f -q -W 5 10.0.0.2").out
+        ping(node1, node2, "10.0.0.2", 200)
         counters = node1.run("ethtool -S ib0").out
         assert "tx_doorbells" in counters and "rx_polls" in counters
         assert "weft_ipoib" in node1.run("ethtool -i ib0").out

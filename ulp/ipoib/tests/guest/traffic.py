@@ -48,7 +48,7 @@ def check_neighbour_discovery(node1, node2):
         hardware = target.read("/sys/class/net/ib0/address")
         for _ in range(2):
             source.run("ip -6 neigh flush dev ib0")
-            assert " 0% packet loss" in source.run(f"ping -c 2 -i 0.1 -W 5 {address}%ib0").out
+            assert not lost_sizes(source, f"{address}%ib0", (56, 56))
             assert hardware in source.run(f"ip -6 neigh show {address} dev ib0").out.lower()
 
 
