@@ -76,7 +76,7 @@ def the_fabric_as_it_is(lab):
         with check("ibping gets 1000 answers to 1000"):
             server = node2.spawn("ibping -S")
             node1.wait_for(f"ibping -c 1 {two} | grep -q ' 1 received'", what="ibping's server")
-            out = node1.run(f"ibping -f -c 1000 {two}").out
+            out = node1.run(f"ibping -f -t 10000 -c 1000 {two}").out
             assert "1000 packets transmitted, 1000 received, 0% packet loss" in out, out
             server.kill()
         with check("nobody's error counters have moved beyond the cable that was pulled"):

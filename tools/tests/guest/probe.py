@@ -55,7 +55,7 @@ def msi_x_off(lab):
         server = node1.spawn("ibping -S")
         node1.wait_for("pgrep ibping", what="ibping's server")
         node2.wait_for(f"ibping -c 1 -t 500 {lid(node1)} | grep -q ' 1 received'", what="a first answer")
-        out = node2.run(f"ibping -f -c 500 {lid(node1)}").out
+        out = node2.run(f"ibping -f -t 10000 -c 500 {lid(node1)}").out
         assert "500 packets transmitted, 500 received, 0% packet loss" in out, out
         server.kill()
         assert int(node1.run("awk '/mlx4/ {print $2}' /proc/interrupts").out.split()[0]) > 500

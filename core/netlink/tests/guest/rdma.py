@@ -50,7 +50,7 @@ def suite(lab, memory=None):
         node.run("rmmod " + " ".join(name for name in reversed(SUITE) if name != "weft_netlink"))
 
 
-@test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=90)
+@test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
 def devices_and_the_kernels_objects(lab):
     """Devices, ports and the kernel's own objects are told of as they are, to nobody what he must not know; a device goes under those who ask."""
     with suite(lab) as node:
@@ -103,7 +103,7 @@ def devices_and_the_kernels_objects(lab):
         node.insmod("/share/weft_connectx.ko")
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=90)
+@test(kernels=("stock",), also=("plain", "debug"), timeout=150)
 def objects_of_programs(lab):
     """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
     with suite(lab, memory="768M") as node:

@@ -104,7 +104,7 @@ def module_goes_while_ids_are_shown(node):
              "    kill -9 $listening; wait $listening\n"
              "    until rmmod weft_ucm; do :; done\n"
              "    insmod /share/weft_ucm.ko\n"
-             "done 2> /dev/null", timeout=60)
+             "done 2> /dev/null", timeout=180)
     node.run("touch /tmp/seen_enough")
     looking.wait(20)
 

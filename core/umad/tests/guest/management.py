@@ -110,7 +110,7 @@ def stock_programs(lab):
         says(node1, f"perfquery {two}", r"^PortXmitPkts:\.+\d+$")
         server = node2.spawn("ibping -S")
         node1.wait_for(f"ibping -c 1 {two} | grep -q ' 1 received'", what="ibping's server")
-        says(node1, f"ibping -f -c 100 {two}", r"100 packets transmitted, 100 received")
+        says(node1, f"ibping -f -t 10000 -c 100 {two}", r"100 packets transmitted, 100 received")
         server.kill()
         server = node2.spawn("ibsysstat -S")
         node1.wait_for(f"ibsysstat {two} | grep -q 'sysstat ping succeeded'", what="ibsysstat's server")
@@ -132,7 +132,8 @@ def a_second_manager_takes_over(manager, node1, node2):
     manager.kill()
     node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=60, what="the take-over")
     active(node1, node2)
-    assert f"sm lid {lid(node2)} " in node1.run("sminfo").out
+    # Its ports learn of their new manager after it says that it is.
+    node1.wait_for(f"sminfo | grep -q 'sm lid {lid(node2)} '", timeout=60, what="node1's new manager")
     assert int(node2.run(f"cat {PORT}/cap_mask").out, 16) & 2, "the new manager's port does not say IsSM"
     standby.kill()
     for node in (node1, node2):

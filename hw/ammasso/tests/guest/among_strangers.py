@@ -128,14 +128,15 @@ def siw_at_the_other_end(lab):
         pair.we_connect(5)
         fabric.weft("link", "set", "node2/eth0", "loss=0%", "reordering=0%", "duplication=0%")
 
-        asking = pair.spawn_theirs(20)
+        rounds = 200        # so many that they are not over before the link is
+        asking = pair.spawn_theirs(rounds)
         asking.wait_output("rdma-ping-1:")
         for _ in range(2):
             before = discards(fabric)
             fabric.weft("link", "down", "node2/eth0")
             wait_until("what is sent to be lost", lambda before=before: discards(fabric) >= before + 2, 20)
             fabric.weft("link", "up", "node2/eth0")
-        pair.they_connected(asking, 20)
+        pair.they_connected(asking, rounds)
         for guest in (ours, theirs):
             guest.check_log()
         rnic.end(ours)

@@ -161,12 +161,15 @@ def check_notification(lab, node1, node2):
     two.post(count=128, size=16)
     count = lab.rounds(20000, 1000000)
     patience = int(20000 * lab.slowness)
-    receiver = two.start(f"notify count={count} seed={lab.seed & 0xffffffff} ms={patience}")
-    one.burst(patience=1200, count=count, size=16, seed=lab.seed >> 8 & 0xffffffff)
-    received = receiver(timeout=1200)
-    assert received["received"] == str(count), received
-    # Otherwise it was no stress: it has slept, and has also been told not to.
-    assert int(received["waits"]) > count // 1000 and int(received["missed"]) > 0, received
+    # It is stress where the receiver has slept, and has also been told not to: which is a matter of who is how fast.
+    for attempt in range(5):
+        receiver = two.start(f"notify count={count} seed={lab.seed + attempt & 0xffffffff} ms={patience}")
+        one.burst(patience=1200, count=count, size=16, seed=(lab.seed >> 8) + attempt & 0xffffffff)
+        received = receiver(timeout=1200)
+        assert received["received"] == str(count), received
+        if stressed := int(received["waits"]) > count // 1000 and int(received["missed"]) > 0:
+            break
+    assert stressed, received
 
 
 def check_drain(node1, node2):

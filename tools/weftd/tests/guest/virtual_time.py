@@ -45,7 +45,7 @@ def _lab(lab, name, scripts, **options):
                            lab.seed & 0xFFFFFFFF, lab_file=file, share=lab.modules, **options)
 
 
-@test(kernels=("um",), also=("um-debug",), timeout=150)
+@test(kernels=("um",), also=("um-debug",), timeout=300)
 def two_runs_are_the_same(lab):
     """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
     everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
