@@ -191,7 +191,12 @@ void Connected::take(const ib_wc &wc, int budget)
 		return;
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
-	receive_.receive(*this, wc, from && from->leaves_checksums() && passive_.takes_unsummed());
+	/* Of one that has gone nobody knows what it had agreed to: a completion may outlive it. */
+	const Unsummed unsummed = !from                        ? Unsummed::lost
+				  : !from->leaves_checksums()  ? Unsummed::nothing
+				  : !passive_.takes_unsummed() ? Unsummed::lost
+							       : Unsummed::missing;
+	receive_.receive(*this, wc, unsummed);
 	if (!from)
 		return;
 	PassiveConnection &connection = *from;

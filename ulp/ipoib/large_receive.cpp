@@ -136,7 +136,7 @@ bool LargeReceive::take_another(Block &block)
 	return made.ok();
 }
 
-void LargeReceive::receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksums)
+void LargeReceive::receive(kern_napi &napi, const ib_wc &wc, Unsummed unsummed)
 {
 	Slot &slot = slots_[static_cast<u32>(wc.wr_id)];
 	if (wc.status == IB_WC_SUCCESS) [[likely]] {
@@ -147,7 +147,7 @@ void LargeReceive::receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksu
 		} else {
 			kern::dma::sync_for_cpu(device_->dma_device, slot.block.dma, wc.byte_len,
 						direction);
-			deliver(napi, slot, wc.byte_len, leaves_checksums);
+			deliver(napi, slot, wc.byte_len, unsummed);
 		}
 	} else if (wc.status != IB_WC_WR_FLUSH_ERR) {
 		counters_.errors++;
@@ -156,7 +156,7 @@ void LargeReceive::receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksu
 	append(slot);
 }
 
-void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_checksums)
+void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, Unsummed unsummed)
 {
 	const auto *bytes = static_cast<const u8 *>(kern_page_address(slot.block.pages));
 	LinkHeader link{};
@@ -178,7 +178,11 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_
 	packet.truesize = block_bytes;
 	packet.protocol = type;
 	packet.type = KERN_PACKET_HOST;
-	if (leaves_checksums && link.header.reserved.value() == Header::unsummed) {
+	if (unsummed != Unsummed::nothing && link.header.reserved.value() == Header::unsummed) {
+		if (unsummed == Unsummed::lost) {
+			counters_.unsummed_lost++;
+			return;
+		}
 		const ChecksumPlace sum = checksum_place(type, packet.data, packet.length);
 		if (!sum) {
 			counters_.errors++;

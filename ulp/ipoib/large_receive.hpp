@@ -19,6 +19,13 @@
 namespace ipoib
 {
 
+/* What it means that a packet says its checksum is missing (Header::unsummed). */
+enum class Unsummed : u8 {
+	nothing, /* its sender has not agreed to what that says: it has one */
+	missing, /* agreed */
+	lost,    /* agreed no more, or perhaps by a connection that has gone: it is of no use */
+};
+
 class LargeReceive
 {
 public:
@@ -40,8 +47,7 @@ public:
 
 	/* Whether a completion is of a receive. */
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
-	/* leaves_checksums: its sender may have said where one is missing. */
-	void receive(kern_napi &napi, const ib_wc &wc, bool leaves_checksums);
+	void receive(kern_napi &napi, const ib_wc &wc, Unsummed unsummed);
 	/*
 	 * Posts what is back. False if the queue takes nothing and has nothing, so that nothing
 	 * will ever come.
@@ -72,7 +78,7 @@ private:
 	void install(Slot &slot, const Block &block);
 	bool take_spare(Block &block);
 	bool take_another(Block &block);
-	void deliver(kern_napi &napi, Slot &slot, u32 length, bool leaves_checksums);
+	void deliver(kern_napi &napi, Slot &slot, u32 length, Unsummed unsummed);
 	void append(Slot &slot);
 
 	net_device *dev_ = nullptr;
