@@ -59,6 +59,8 @@ public:
 	void drain_replies();
 	/* The next event; false if there is none. One caller at a time. */
 	bool next_event(Message &event);
+	/* How many hints the card has pushed, since start(). Any context. */
+	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
 	bool failed() const { return failed_.load_acquire(); }
 	/* It has done what cannot be: nothing of it is believed any more. Any context. */
 	void fail(const char *why);

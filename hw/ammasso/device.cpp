@@ -26,18 +26,34 @@ kern::Result<> Device::start()
 	/* Silent until there is who answers. */
 	registers_.write32(wire::reg::idis, 1);
 	registers_.write32(wire::reg::nimr0, ~u32{0});
-	vectors_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
+	if (auto messages = kern::pci::InterruptVectors::create(pci_, wire::vectors, wire::vectors))
+		vectors_ = messages.take();
+	else
+		vectors_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
 	{
 		kern::RtnlGuard guard;
 		ethernet_ = TRY(Ethernet::create(
 			{pci_.dev(), &registers_, rings_.view(0, rings_.size()), &page_}));
 	}
-	TRY(irq_.request(vectors_.irq(0), "weft_ammasso", true));
+	TRY(request_interrupts());
 	registers_.write32(wire::reg::idis, 0);
 	if (const auto opened = start_rnic(page); !opened) {
 		kern_dev_error(pci_.dev(), "the RNIC cannot be used (%d)\n", opened.error());
 		stop_rnic();
 	}
+	return {};
+}
+
+kern::Result<> Device::request_interrupts()
+{
+	constexpr auto number = [](wire::Vector vector) {
+		return static_cast<unsigned int>(vector);
+	};
+	const bool shared = !has_messages();
+	TRY(irq_.request(vectors_.irq(number(wire::Vector::network)), "weft_ammasso", shared));
+	if (has_messages())
+		TRY(rnic_irq_.request(vectors_.irq(number(wire::Vector::rnic)),
+				      "weft_ammasso_rnic"));
 	return {};
 }
 
@@ -74,7 +90,7 @@ void Device::stop_rnic()
 	if (rnic_)
 		rnic_->stop();
 	heard_.store_release(nullptr);
-	irq_.synchronize();
+	synchronize();
 	rnic_.reset();
 	rnic_failed_.cancel();
 	window_ = {};
@@ -101,6 +117,7 @@ void Device::shutdown()
 	if (registers_)
 		registers_.write32(wire::reg::idis, 1);
 	irq_.free();
+	rnic_irq_.free();
 	/*
 	 * It waits for what is on its way by itself. The stack is done with it at the guard's end.
 	 */
@@ -128,6 +145,8 @@ void Device::reset_done()
 
 bool Device::interrupt()
 {
+	if (has_messages())
+		return ethernet_->interrupt();
 	Rnic *const rnic = heard_.load_acquire();
 	bool rnics = rnic && rnic->interrupt();
 	if (!rnic) {
@@ -138,6 +157,15 @@ bool Device::interrupt()
 		rnics = status != 0;
 	}
 	return ethernet_->interrupt() || rnics;
+}
+
+bool Device::rnic_interrupt()
+{
+	if (Rnic *const rnic = heard_.load_acquire())
+		rnic->message();
+	else
+		registers_.write32(wire::reg::disr, wire::disr_hints);
+	return true;
 }
 
 } // namespace ammasso

@@ -30,7 +30,11 @@ public:
 	void reset_done();
 
 	void cut_off() override;
-	void synchronize() override { irq_.synchronize(); }
+	void synchronize() override
+	{
+		irq_.synchronize();
+		rnic_irq_.synchronize();
+	}
 	void failed() override { rnic_failed_.queue(); }
 
 	explicit Device(kern::pci::Device pci) : pci_(pci) {}
@@ -41,7 +45,11 @@ private:
 	kern::Result<> start_rnic(const kern::Mmio &page);
 	void stop_rnic();
 	void tell_failure();
+	/* Messages, or the pin where the card has none (the board has none). */
+	kern::Result<> request_interrupts();
 	bool interrupt();
+	bool rnic_interrupt();
+	bool has_messages() const { return vectors_.count() == wire::vectors; }
 
 	/*
 	 * shutdown() frees from below: the interrupt first, then the interface, then what they
@@ -57,6 +65,7 @@ private:
 	Ethernet *ethernet_ = nullptr;        /* the stack's; null before it is there and after */
 	kern::Atomic<Rnic *> heard_{nullptr}; /* by the interrupt */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
+	kern::Irq rnic_irq_{kern::method<&Device::rnic_interrupt>, this};
 	kern::Owned<Rnic> rnic_;
 	kern::Atomic<IbDevice *> ib_{nullptr};    /* by who tells of a failure, too */
 	RdmaInterface *rdma_interface_ = nullptr; /* the stack's */

@@ -94,31 +94,51 @@ kern::Result<> Rnic::set_address(wire::ConfigOption option, u32 address, u32 mas
 	return channel_.call(message, at::mask + 2 * sizeof(u32));
 }
 
-/*
- * The acknowledgement comes before the look, so that nothing that comes after it is overseen. It
- * may be on its way for long: when the first read behind it has returned, the card has taken it.
- * Replies come first: that of an accept tells of a connection before an event tells of its end.
- */
 bool Rnic::interrupt()
 {
 	const u32 status = parts_.registers->read32(wire::reg::disr);
 	if (!status)
 		return false;
+	look(status);
+	return true;
+}
+
+void Rnic::message()
+{
+	look(wire::disr_hints);
+}
+
+/*
+ * The acknowledgement comes before the look, so that nothing that comes after it is overseen. It
+ * may be on its way for long: when the first read has returned, the card has taken it, and raises
+ * another interrupt for what comes after. What it had pushed before, it has counted: the count
+ * tells the last hint, and nothing is read to find that there is no more.
+ *
+ * Hints of before INIT were never counted: where there is none, all that were counted by then have
+ * been read, so the two agree again.
+ *
+ * Replies come first: that of an accept tells of a connection before an event tells of its end.
+ */
+void Rnic::look(u32 status)
+{
 	parts_.registers->write32(wire::reg::disr, status);
+	u16 pushed = channel_.hints();
 	u32 index = parts_.registers->read32(wire::reg::host_hint);
 	channel_.drain_replies();
 	if (hears_events_.load_acquire())
 		events_.queue(events_work_);
 	/* As many as there are queues, and some: more make another interrupt. */
 	for (u32 i = 0; !(index & wire::hint_none); i++) {
+		hints_read_++;
 		/* Of one that has failed who gives it up tells, and nobody beside him (LOCK-06). */
 		if (!channel_.failed())
 			hint(index);
-		if (i == wire::most_queue_index)
-			break;
+		pushed = channel_.hints();
+		if (hints_read_ == pushed || i == wire::most_queue_index)
+			return;
 		index = parts_.registers->read32(wire::reg::host_hint);
 	}
-	return true;
+	hints_read_ = pushed;
 }
 
 void Rnic::hint(u32 index)

@@ -67,8 +67,10 @@ public:
 	/* Closes it. Everything on it has gone; interrupts are still handed on. May sleep. */
 	void stop();
 
-	/* True if it was its interrupt. Hard interrupt. */
+	/* By the pin: true if it was its interrupt. Hard interrupt. */
 	bool interrupt();
+	/* By a message of its own: there may be something. Hard interrupt. */
+	void message();
 	/* The card has something to say of a queue, of this index. Hard interrupt. */
 	void hint(u32 index);
 	/* Returns when what the card has said by now has been heard. May sleep. */
@@ -128,6 +130,7 @@ private:
 	static constexpr u32 most_refusals = 64;
 
 	kern::Result<> query();
+	void look(u32 status);
 	void hear_events();
 	void hear(const Message &event);
 	void refuse_all();
@@ -143,6 +146,7 @@ private:
 	Channel channel_;
 	bool given_up_ = false; /* the events' task */
 	kern::Atomic<bool> flushes_more_{false};
+	u16 hints_read_ = 0; /* the interrupt's */
 	u32 handle_ = 0;
 	Limits limits_{};
 	kern::DmaPool words_;

@@ -25,6 +25,8 @@ PciDescription describe()
 	description.bars[0] = {wire::bar0_size, true, false};
 	description.bars[2] = {wire::bar2_size, true, false};
 	description.bars[4] = {wire::bar4_size, true, false};
+	// The board has none, and nobody knows what it had in BAR 2.
+	description.msix = {wire::vectors, 2, wire::vector_table, 2, wire::pending_vectors};
 	return description;
 }
 
@@ -48,14 +50,19 @@ constexpr std::uint64_t kVerbsEnd = wire::page_base + QueueWindow::kEnd;
 
 Card::Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel)
     : description_(describe()), host_address_(address_from(guid)), channel_(std::move(channel)),
-      pin_([this](bool driven) {
-	      if (host_)
-		      host_->set_intx(driven);
-      }),
+      interrupts_(
+	      [this](bool driven) {
+		      if (host_)
+			      host_->set_intx(driven && !host_->msix_enabled());
+	      },
+	      [this](wire::Vector vector) {
+		      if (host_)
+			      host_->raise_msix(static_cast<unsigned>(vector));
+	      }),
       rings_(
-	      pin_, [this](const ethernet::FramePtr &frame) { send(frame); },
+	      interrupts_, [this](const ethernet::FramePtr &frame) { send(frame); },
 	      [this] { return !cable_ || cable_->has_room(); }),
-      rnic_(pin_, rdma_address(), [this](const ethernet::FramePtr &frame) { send(frame); })
+      rnic_(interrupts_, rdma_address(), [this](const ethernet::FramePtr &frame) { send(frame); })
 {
 }
 
@@ -91,7 +98,7 @@ void Card::reset(PciReset)
 {
 	rings_.reset();
 	rnic_.reset();
-	pin_.reset();
+	interrupts_.reset();
 }
 
 void Card::bus_master_changed(bool on)
@@ -129,8 +136,9 @@ void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> 
 	std::ranges::fill(data, std::byte{0});
 	const std::uint64_t end = offset + data.size();
 	if (bar == 0 && data.size() == sizeof(std::uint32_t)) {
-		const std::uint32_t value = offset == wire::reg::host_hint ? rnic_.queues.pop_hint()
-									   : pin_.read(offset);
+		const std::uint32_t value = offset == wire::reg::host_hint
+						    ? rnic_.queues.pop_hint()
+						    : interrupts_.read(offset);
 		for (unsigned i = 0; i < sizeof(value); ++i)
 			data[i] = static_cast<std::byte>(value >> 8 * i);
 	} else if (bar == 4 && offset >= wire::page_base && end <= kPageEnd) {
@@ -155,7 +163,7 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 			rnic_.ring(value);
 			request_wakeup_->signal();
 		} else {
-			pin_.write(offset, value);
+			interrupts_.write(offset, value);
 		}
 	} else if (bar == 4 && offset >= kQueues && end <= kQueuesEnd) {
 		if (rnic_.queues.write(offset - kQueues, data))

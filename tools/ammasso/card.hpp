@@ -12,7 +12,7 @@
 #include <hw/ammasso/registers.hpp>
 
 #include "ammasso/ethernet_rings.hpp"
-#include "ammasso/interrupt_pin.hpp"
+#include "ammasso/interrupts.hpp"
 #include "ammasso/rnic.hpp"
 #include "base/loop.hpp"
 #include "cards/card.hpp"
@@ -63,7 +63,7 @@ private:
 	std::optional<ethernet::Channel::End> cable_;
 	// Frames for which the Ethernet had no room: the RNIC's, which TCP sends again.
 	std::atomic<std::uint64_t> lost_{0};
-	InterruptPin pin_;
+	Interrupts interrupts_;
 	EthernetRings rings_;
 	Rnic rnic_;
 };

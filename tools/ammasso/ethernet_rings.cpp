@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "ammasso/bytes.hpp"
-#include "ammasso/interrupt_pin.hpp"
+#include "ammasso/interrupts.hpp"
 #include "base/guest_memory.hpp"
 #include "pci/device.hpp"
 
@@ -91,7 +91,7 @@ void EthernetRings::quiesce()
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
 		set_flags(receive_entry(i), wire::ReceiveFlags::unused);
 	store_be<std::uint32_t>(memory_, kIndex, receive_index_);
-	pin_.clear_network();
+	interrupts_.clear_network();
 }
 
 // In the ring's order from where it was last. A driver that was loaded anew begins at the start
@@ -120,7 +120,7 @@ bool EthernetRings::transmit(PciHost &host)
 		transmit_index_ = (*index + 1) % wire::transmit_entries;
 	}
 	if (sent)
-		pin_.raise_network(wire::nisr_transmit);
+		interrupts_.raise_network(wire::nisr_transmit);
 	return sent == kSlice;
 }
 
@@ -162,7 +162,7 @@ void EthernetRings::receive(PciHost &host, const ethernet::Frame &frame)
 	store_be<std::uint16_t>(entry, wire::receive::status, static_cast<std::uint16_t>(status));
 	set_flags(entry, wire::ReceiveFlags::done);
 	receive_index_ = (receive_index_ + 1) % wire::receive_entries;
-	pin_.raise_network(wire::nisr_receive);
+	interrupts_.raise_network(wire::nisr_receive);
 }
 
 } // namespace weft::ammasso

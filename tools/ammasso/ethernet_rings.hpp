@@ -24,16 +24,16 @@ class PciHost;
 namespace weft::ammasso
 {
 
-class InterruptPin;
+class Interrupts;
 
 class EthernetRings
 {
 public:
 	// @send: takes a frame of the driver's, if @has_room; without room a frame stays where it
 	// is, and whoever makes room calls transmit() again. All is called on the card's loop.
-	EthernetRings(InterruptPin &pin, std::function<void(const ethernet::FramePtr &)> send,
+	EthernetRings(Interrupts &interrupts, std::function<void(const ethernet::FramePtr &)> send,
 		      std::function<bool()> has_room)
-	    : pin_(pin), send_(std::move(send)), has_room_(std::move(has_room))
+	    : interrupts_(interrupts), send_(std::move(send)), has_room_(std::move(has_room))
 	{
 	}
 
@@ -76,7 +76,7 @@ private:
 	bool carry_out(PciHost &host, std::span<std::byte> entry);
 	void quiesce();
 
-	InterruptPin &pin_;
+	Interrupts &interrupts_;
 	const std::function<void(const ethernet::FramePtr &)> send_;
 	const std::function<bool()> has_room_;
 	std::array<std::byte, kBytes> memory_{};

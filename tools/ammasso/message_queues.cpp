@@ -6,7 +6,7 @@
 #include <hw/ammasso/registers.hpp>
 
 #include "ammasso/bytes.hpp"
-#include "ammasso/interrupt_pin.hpp"
+#include "ammasso/interrupts.hpp"
 #include "base/guest_memory.hpp"
 #include "pci/device.hpp"
 
@@ -256,7 +256,7 @@ void MessageQueues::hint(std::uint32_t index)
 	hinted_.set(index, of_completions);
 	hints_.push_back(index);
 	put_own_word(addresses_->hint_count, ++hints_given_);
-	pin_.raise_hints();
+	interrupts_.raise_hints();
 }
 
 } // namespace weft::ammasso

@@ -22,7 +22,7 @@ class PciHost;
 namespace weft::ammasso
 {
 
-class InterruptPin;
+class Interrupts;
 
 // A copy: the host may change its own.
 using Message = std::array<std::byte, hw::ammasso::message_size>;
@@ -42,7 +42,7 @@ public:
 	static constexpr std::size_t kMostReplies = 64;
 	static constexpr std::size_t kMostEvents = 1024;
 
-	explicit MessageQueues(InterruptPin &pin) : pin_(pin) {}
+	explicit MessageQueues(Interrupts &interrupts) : interrupts_(interrupts) {}
 
 	// @host is there until the next reset() but one.
 	void attach(PciHost &host) { host_ = &host; }
@@ -104,7 +104,7 @@ private:
 	std::uint64_t events_read();
 	void put_own_word(std::uint64_t address, std::uint16_t value);
 
-	InterruptPin &pin_;
+	Interrupts &interrupts_;
 	std::array<std::byte, kEnd - kShared> memory_{};
 	// Without: not initialised, or what it named is out of reach.
 	std::optional<Addresses> addresses_;

@@ -20,9 +20,9 @@ namespace weft::ammasso
 class Rnic
 {
 public:
-	Rnic(InterruptPin &pin, ethernet::Address address,
+	Rnic(Interrupts &interrupts, ethernet::Address address,
 	     std::function<void(const ethernet::FramePtr &)> send)
-	    : queues(pin), address_(address), send_(std::move(send))
+	    : queues(interrupts), address_(address), send_(std::move(send))
 	{
 	}
 

@@ -17,6 +17,7 @@ namespace ammasso
 class Bench
 {
 public:
+	static u16 &hint_word(Channel &channel) { return channel.words().hint_count.value; }
 	static u8 *reply_slot(Channel &channel, u32 index)
 	{
 		kern::Guard guard(channel.lock_);

@@ -75,6 +75,32 @@ void lock_06_a_failed_card_calls_nobody(Test &test)
 	card.registers.write32(wire::reg::host_hint, wire::hint_none);
 }
 
+/*
+ * What the card has counted is read, and nothing to find that there is no more. Hints of before it
+ * began to count make no difference for longer than until there is none.
+ */
+void counted_hints_are_read_alone(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	u16 &counted = Bench::hint_word(card.rnic->channel());
+	const auto hints_for_ever = [&] {
+		const unsigned int before = bed->count();
+		card.registers.write32(wire::reg::host_hint, Bench::queue_index(bed->own_cq()));
+		card.interrupt();
+		card.registers.write32(wire::reg::host_hint, wire::hint_none);
+		return bed->count() - before;
+	};
+	counted = swap_be(u16{1});
+	EXPECT_EQ(hints_for_ever(), 1u);
+	/* It has counted no other. */
+	EXPECT_EQ(hints_for_ever(), wire::most_queue_index + 1);
+	card.interrupt();
+	counted = swap_be(u16{2});
+	EXPECT_EQ(hints_for_ever(), 1u);
+}
+
 /* MGMT-09: what a CQ has no room to flush is flushed when it has some, and told of. */
 void mgmt_09_a_full_cq_is_flushed_later(Test &test)
 {
@@ -131,4 +157,5 @@ void refusing_waits_for_no_room(Test &test)
 KUNIT_SUITE(ammasso_events, KUNIT_CASE(a_flood_of_events_has_turns),
 	    KUNIT_CASE(what_was_said_is_heard_before_its_interrupt),
 	    KUNIT_CASE(lock_06_a_failed_card_calls_nobody),
+	    KUNIT_CASE(counted_hints_are_read_alone),
 	    KUNIT_CASE(mgmt_09_a_full_cq_is_flushed_later), KUNIT_CASE(refusing_waits_for_no_room));

@@ -22,6 +22,15 @@ inline constexpr uint64_t bar0_size = 16 << 10;
 inline constexpr uint64_t bar2_size = 2 << 20;
 inline constexpr uint64_t bar4_size = 256 << 20;
 
+/*
+ * The board has a pin alone. The emulated one has messages as well (MSI-X), one for each function,
+ * for drivers that want them; their table and their pending bits are in BAR 2.
+ */
+enum class Vector : uint8_t { network, rnic };
+inline constexpr unsigned int vectors = 2;
+inline constexpr uint32_t vector_table = 0;
+inline constexpr uint32_t pending_vectors = 0x1000;
+
 /* BAR 0, 32 bits each. */
 namespace reg
 {

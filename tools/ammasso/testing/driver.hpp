@@ -53,6 +53,7 @@ public:
 				    .flags = {}},
 				   &host.loop());
 		host.plug(*card->function());
+		host.set_msix_enabled(false); // by the pin
 		start();
 	}
 	~Driver() { host.unplug(); }

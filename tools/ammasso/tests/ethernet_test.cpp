@@ -44,6 +44,7 @@ protected:
 				     .flags = {}},
 				    &host_.loop());
 		host_.plug(*card_->function());
+		host_.set_msix_enabled(false); // by the pin
 		host_.write<std::uint32_t>(0, wire::reg::nimr0,
 					   ~(wire::nisr_receive | wire::nisr_transmit));
 		host_.write<std::uint32_t>(0, wire::reg::idis, 0);
@@ -183,6 +184,37 @@ TEST_F(AmmassoEthernet, SendsFramesInOrderAndPadsThem)
 	EXPECT_EQ(status(), wire::nisr_transmit);
 	acknowledge(wire::nisr_transmit);
 	EXPECT_FALSE(host_.intx());
+}
+
+// A driver that wants messages has them instead of the pin: one until it has acknowledged what
+// there was, and another if there is something still. The RNIC's is another one.
+TEST_F(AmmassoEthernet, SendsMessagesInsteadOfThePin)
+{
+	host_.set_msix_enabled(true);
+	const auto send = [&](unsigned slot) {
+		transmit(slot, kOut, 14);
+		return host_.loop().run_until([&] { return sent_.size() == slot + 1; });
+	};
+	const auto network = static_cast<unsigned>(wire::Vector::network);
+	ASSERT_TRUE(send(0));
+	EXPECT_EQ(host_.take_interrupts(network), 1u);
+	EXPECT_FALSE(host_.intx());
+	ASSERT_TRUE(send(1));
+	EXPECT_EQ(host_.take_interrupts(network), 0u);
+	EXPECT_EQ(status(), wire::nisr_transmit);
+	ASSERT_TRUE(send(2));
+	acknowledge(wire::nisr_transmit);
+	EXPECT_EQ(host_.take_interrupts(network), 1u);
+	EXPECT_EQ(status(), wire::nisr_transmit);
+	acknowledge(wire::nisr_transmit);
+	EXPECT_EQ(host_.take_interrupts(network), 0u);
+	// What is masked is told of when it is not any more.
+	host_.write<std::uint32_t>(0, wire::reg::nimr0, ~0u);
+	ASSERT_TRUE(send(3));
+	EXPECT_EQ(host_.take_interrupts(network), 0u);
+	host_.write<std::uint32_t>(0, wire::reg::nimr0, ~wire::nisr_transmit);
+	EXPECT_EQ(host_.take_interrupts(network), 1u);
+	EXPECT_EQ(host_.take_interrupts(static_cast<unsigned>(wire::Vector::rnic)), 0u);
 }
 
 // A full ring goes out in slices and round the end; a driver that was loaded anew begins at its

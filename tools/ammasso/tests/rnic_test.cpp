@@ -66,6 +66,24 @@ TEST_F(AmmassoRnic, IsInitialisedAndOpened)
 	EXPECT_FALSE(host.intx());
 }
 
+// Or a message of its own: one until it is acknowledged, and another for what comes after.
+TEST_F(AmmassoRnic, SendsMessagesInsteadOfThePin)
+{
+	host.set_msix_enabled(true);
+	const auto vector = static_cast<unsigned>(wire::Vector::rnic);
+	initialise();
+	const auto handle = open();
+	EXPECT_EQ(host.take_interrupts(vector), 1u);
+	EXPECT_FALSE(host.intx());
+	ask(MessageId::rnic_query, {{0x10, handle}});
+	EXPECT_EQ(host.take_interrupts(vector), 0u);
+	host.write<std::uint32_t>(0, wire::reg::disr, wire::disr_hints);
+	EXPECT_EQ(host.take_interrupts(vector), 0u);
+	ask(MessageId::rnic_query, {{0x10, handle}});
+	EXPECT_EQ(host.take_interrupts(vector), 1u);
+	EXPECT_EQ(host.take_interrupts(static_cast<unsigned>(wire::Vector::network)), 0u);
+}
+
 TEST_F(AmmassoRnic, SaysWhatItIs)
 {
 	initialise();

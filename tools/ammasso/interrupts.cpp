@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "ammasso/interrupt_pin.hpp"
-
-#include <hw/ammasso/registers.hpp>
+#include "ammasso/interrupts.hpp"
 
 namespace weft::ammasso
 {
 
 namespace wire = hw::ammasso;
 
-void InterruptPin::reset()
+void Interrupts::reset()
 {
 	disr_ = dimr_ = himr_ = nisr_ = unread_ = 0;
 	nimr_ = nimr1_ = ~0u;
@@ -16,26 +14,26 @@ void InterruptPin::reset()
 	evaluate();
 }
 
-void InterruptPin::raise_network(std::uint32_t bits)
+void Interrupts::raise_network(std::uint32_t bits)
 {
 	nisr_ |= bits;
 	unread_ |= bits;
 	evaluate();
 }
 
-void InterruptPin::raise_hints()
+void Interrupts::raise_hints()
 {
 	disr_ |= wire::disr_hints;
 	evaluate();
 }
 
-void InterruptPin::clear_network()
+void Interrupts::clear_network()
 {
 	nisr_ = unread_ = 0;
 	evaluate();
 }
 
-std::uint32_t InterruptPin::read(std::uint64_t offset)
+std::uint32_t Interrupts::read(std::uint64_t offset)
 {
 	switch (offset) {
 	case wire::reg::disr:
@@ -58,7 +56,7 @@ std::uint32_t InterruptPin::read(std::uint64_t offset)
 	}
 }
 
-void InterruptPin::write(std::uint64_t offset, std::uint32_t value)
+void Interrupts::write(std::uint64_t offset, std::uint32_t value)
 {
 	switch (offset) {
 	case wire::reg::disr:
@@ -72,6 +70,7 @@ void InterruptPin::write(std::uint64_t offset, std::uint32_t value)
 		break;
 	case wire::reg::nisr0:
 		nisr_ &= ~value | unread_;
+		network_told_ &= ~value;
 		break;
 	case wire::reg::nimr0:
 		nimr_ = value;
@@ -88,11 +87,20 @@ void InterruptPin::write(std::uint64_t offset, std::uint32_t value)
 	evaluate();
 }
 
-void InterruptPin::evaluate()
+void Interrupts::evaluate()
 {
-	const bool drive = !idis_ && ((disr_ & ~dimr_) || (nisr_ & ~nimr_));
+	const std::uint32_t network = idis_ ? 0 : nisr_ & ~nimr_, rnic = idis_ ? 0 : disr_ & ~dimr_;
+	tell(wire::Vector::network, network, network_told_);
+	tell(wire::Vector::rnic, rnic, rnic_told_);
+	const bool drive = network || rnic;
 	if (std::exchange(driven_, drive) != drive)
 		drive_(drive);
+}
+
+void Interrupts::tell(wire::Vector vector, std::uint32_t causes, std::uint32_t &told)
+{
+	if (causes & ~std::exchange(told, causes))
+		send_(vector);
 }
 
 } // namespace weft::ammasso
